@@ -1,0 +1,37 @@
+# Flags and helpers shared by every target.
+
+add_library(sdx_flags INTERFACE)
+target_compile_options(sdx_flags INTERFACE -Wall -Wextra -Wpedantic)
+if(SDX_WARNINGS_AS_ERRORS)
+  target_compile_options(sdx_flags INTERFACE -Werror)
+endif()
+if(SDX_SANITIZE)
+  # Views into a mapped file may be unaligned and are copied before typed access, so the alignment check stays on.
+  target_compile_options(sdx_flags INTERFACE -fsanitize=${SDX_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(sdx_flags INTERFACE -fsanitize=${SDX_SANITIZE})
+endif()
+target_include_directories(sdx_flags INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # GCC 12's warnings below report impossible paths inside libstdc++ at -O2.
+  target_compile_options(sdx_flags INTERFACE -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread -Wno-restrict
+                                             -Wno-maybe-uninitialized)
+endif()
+
+# sdx_folder(NAME [DEPENDS ...]): one static library sdx_<name> from every .cc of the current folder and its sub-folders,
+# unit tests (*_test.cc) apart: those join the unit-test program.
+function(sdx_folder name)
+  cmake_parse_arguments(ARG "" "" "DEPENDS;SOURCES;LINK" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  set(tests ${sources})
+  list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
+  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  add_library(sdx_${name} STATIC ${sources} ${ARG_SOURCES})
+  target_link_libraries(sdx_${name} PUBLIC sdx_flags fmt::fmt Threads::Threads ${ARG_LINK})
+  foreach(dependency IN LISTS ARG_DEPENDS)
+    target_link_libraries(sdx_${name} PUBLIC sdx_${dependency})
+  endforeach()
+  set_property(GLOBAL APPEND PROPERTY SDX_FOLDERS sdx_${name})
+  if(tests)
+    set_property(GLOBAL APPEND PROPERTY SDX_UNIT_TESTS ${tests})
+  endif()
+endfunction()

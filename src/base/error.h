@@ -1,0 +1,23 @@
+#pragma once
+// Helpers for throwing sdx::Error with a formatted message.
+
+#include <fmt/core.h>
+
+#include <sdx/error.hpp>
+#include <utility>
+
+namespace sdx {
+
+// Throws Error(code, formatted text).
+template <class... Args>
+[[noreturn]] void fail(ErrorCode code, fmt::format_string<Args...> format, Args&&... args) {
+  throw Error(code, fmt::vformat(format, fmt::make_format_args(args...)));
+}
+
+// For our own mistakes, never for bad input.
+#define SDX_ASSERT(condition)                                                                                                  \
+  do {                                                                                                                         \
+    if (!(condition)) ::sdx::fail(::sdx::ErrorCode::internal, "assertion failed: {} ({}:{})", #condition, __FILE__, __LINE__); \
+  } while (false)
+
+}  // namespace sdx

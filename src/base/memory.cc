@@ -1,0 +1,61 @@
+#include "base/memory.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "base/error.h"
+
+namespace sdx {
+namespace {
+
+thread_local std::shared_ptr<MemoryBudget> t_budget;
+
+std::size_t physical_memory() {
+  static const std::size_t bytes = [] {
+    const long pages = ::sysconf(_SC_PHYS_PAGES);
+    const long size = ::sysconf(_SC_PAGESIZE);
+    return pages > 0 && size > 0 ? static_cast<std::size_t>(pages) * static_cast<std::size_t>(size) : SIZE_MAX / 2;
+  }();
+  return bytes;
+}
+
+}  // namespace
+
+void MemoryBudget::take(std::size_t bytes) {
+  const std::size_t now = used_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  if (limit_ != 0 && now > limit_) {
+    give_back(bytes);
+    fail(ErrorCode::out_of_memory,
+         "the memory limit of this session is {} bytes; {} are in use and {} more were asked for. Raise the limit, or use "
+         "smaller inputs",
+         limit_, now - bytes, bytes);
+  }
+  std::size_t peak = peak_.load(std::memory_order_relaxed);
+  while (now > peak && !peak_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
+  }
+}
+
+std::shared_ptr<void> allocate(std::size_t bytes) {
+  if (bytes > physical_memory()) {
+    fail(ErrorCode::out_of_memory, "a single tensor of {} bytes does not fit this machine's memory ({} bytes)", bytes,
+         physical_memory());
+  }
+  const std::size_t rounded = (bytes == 0 ? 64 : (bytes + 63) / 64 * 64);
+  std::shared_ptr<MemoryBudget> budget = t_budget;
+  if (budget) budget->take(rounded);
+  void* data = std::aligned_alloc(64, rounded);
+  if (data == nullptr) {
+    if (budget) budget->give_back(rounded);
+    fail(ErrorCode::out_of_memory, "allocating {} bytes failed", bytes);
+  }
+  return {data, [budget = std::move(budget), rounded](void* p) {
+            std::free(p);
+            if (budget) budget->give_back(rounded);
+          }};
+}
+
+BudgetScope::BudgetScope(std::shared_ptr<MemoryBudget> budget) : previous_(std::exchange(t_budget, std::move(budget))) {}
+BudgetScope::~BudgetScope() { t_budget = std::move(previous_); }
+
+}  // namespace sdx

@@ -1,0 +1,67 @@
+#pragma once
+// Fork-join parallelism. The caller works too; workers sleep when there is nothing to do.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <type_traits>
+
+namespace sdx {
+
+// A non-owning reference to a callable void(begin, end); the callable must outlive the call it is passed to.
+class RangeFn {
+ public:
+  template <class F, class = std::enable_if_t<!std::is_same_v<std::decay_t<F>, RangeFn>>>
+  RangeFn(F&& f)  // NOLINT: implicit on purpose, so that lambdas can be passed
+      : object_(const_cast<void*>(static_cast<const void*>(&f))),
+        call_([](void* o, std::int64_t b, std::int64_t e) { (*static_cast<std::remove_reference_t<F>*>(o))(b, e); }) {}
+  void operator()(std::int64_t begin, std::int64_t end) const { call_(object_, begin, end); }
+
+ private:
+  void* object_;
+  void (*call_)(void*, std::int64_t, std::int64_t);
+};
+
+class ThreadPool {
+ public:
+  // `threads` counts the caller: 1 starts no worker. 0 means one per usable core.
+  explicit ThreadPool(int threads = 0);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int threads() const noexcept;
+
+  // Calls fn over disjoint ranges that cover [0, count), each at least `grain` long (but the last), on the caller and on
+  // the workers; returns when all are done. The split depends on count, grain and threads() alone, so results that
+  // depend on it are repeatable. The first exception thrown by fn is rethrown here. Nested and concurrent calls are
+  // allowed: a call that finds the workers busy runs on its caller.
+  void parallel_for(std::int64_t count, std::int64_t grain, RangeFn fn);
+
+  // One pool for the process, with one thread per usable core (SDX_THREADS overrides), made at first use.
+  static const std::shared_ptr<ThreadPool>& shared();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// The pool that code on this thread should use: set by a session's run; ThreadPool::shared() otherwise.
+ThreadPool& current_pool();
+
+// Sets current_pool() for this scope. `pool` must outlive it.
+class PoolScope {
+ public:
+  explicit PoolScope(ThreadPool& pool);
+  ~PoolScope();
+  PoolScope(const PoolScope&) = delete;
+  PoolScope& operator=(const PoolScope&) = delete;
+
+ private:
+  ThreadPool* previous_;
+};
+
+// current_pool().parallel_for(...)
+void parallel_for(std::int64_t count, std::int64_t grain, RangeFn fn);
+
+}  // namespace sdx

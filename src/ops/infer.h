@@ -1,0 +1,39 @@
+#pragma once
+// Type and shape inference over a whole graph.
+
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "graph/graph.h"
+#include "ops/op.h"
+
+namespace sdx::ops {
+
+struct InferOptions {
+  // Run the reference kernels of deterministic operators whose inputs are all known, when their outputs have at most this many
+  // elements in all: this is what resolves shape computations. 0 switches it off.
+  std::int64_t fold_elements = 1024;
+  // Let the file's declared types of inner values and outputs fill in what inference leaves unknown. A session switches this
+  // off when it lays out memory: declarations may be stale.
+  bool trust_declared = true;
+};
+
+// What inference knows beyond the types stored in the graph.
+struct InferResult {
+  std::vector<Type> types;                     // by ValueId
+  std::unordered_map<ValueId, Tensor> values;  // known values that are no constants of the graph, aligned
+  std::vector<std::string> warnings;           // declared shapes that inference contradicts
+};
+
+// Types of all values, from the types of graph.inputs() given here (in that order; merged with the declared ones). The graph's
+// nodes must be in order. Does not change the graph. Throws Error(invalid_model | not_implemented) naming the node.
+// `input_values` (optional; parallel to the inputs, null where unknown) lets a caller bind known input values.
+InferResult infer(const Graph& graph, const std::vector<Type>& input_types, const InferOptions& options = {},
+                  const std::vector<const Tensor*>& input_values = {});
+
+// infer() with the declared input types; stores the types in the graph and in its subgraphs, and returns the warnings.
+std::vector<std::string> infer_in_place(Graph& graph);
+
+}  // namespace sdx::ops
