@@ -1,0 +1,8 @@
+#pragma once
+// Everything: #include <sdx/sdx.hpp>
+
+#include <sdx/dtype.hpp>
+#include <sdx/error.hpp>
+#include <sdx/provider.hpp>
+#include <sdx/session.hpp>
+#include <sdx/tensor.hpp>

@@ -1,0 +1,180 @@
+#pragma once
+// Loading a model and running it.
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <sdx/error.hpp>
+#include <sdx/tensor.hpp>
+
+namespace sdx {
+
+struct SessionOptions {
+  // Providers in order of preference, by short or ONNX Runtime name ("cuda", "CPUExecutionProvider"), case ignored.
+  // Empty: chosen automatically. What no provider takes runs on `cpu`.
+  std::vector<std::string> providers;
+  // Throw Error(provider_unavailable) instead of falling back to the next provider.
+  bool strict = false;
+  // Rewrite the graph before running it. Results agree with and without up to rounding.
+  bool optimize = true;
+  // Passes to leave out, by name (see sdx::pass_names()).
+  std::vector<std::string> disabled_passes;
+  // Threads of this session, the caller included. 0: the pool shared by all sessions of the process.
+  int threads = 0;
+  // Most bytes that tensors of this session may take at a time (weights mapped from the file apart). 0: no limit.
+  std::size_t memory_limit = 0;
+  // How many input-shape signatures keep their memory plan; the least recently used is dropped.
+  std::size_t plan_cache_size = 8;
+  // Values for symbolic dimensions ("batch" -> 1), used where the model has such symbols.
+  std::vector<std::pair<std::string, std::int64_t>> dimensions;
+  // Record the time of every step: see Session::profile().
+  bool profile = false;
+};
+
+// Cancels runs from another thread. Copies share their state. Thread-safe.
+class CancelToken {
+ public:
+  CancelToken() : flag_(std::make_shared<std::atomic<bool>>(false)) {}
+  void cancel() noexcept { flag_->store(true, std::memory_order_relaxed); }
+  bool cancelled() const noexcept { return flag_->load(std::memory_order_relaxed); }
+  const std::shared_ptr<std::atomic<bool>>& flag() const noexcept { return flag_; }
+
+ private:
+  std::shared_ptr<std::atomic<bool>> flag_;
+};
+
+struct RunOptions {
+  // The run ends with Error(deadline_exceeded) once it has taken longer. Checked between steps and loop iterations.
+  std::optional<std::chrono::milliseconds> timeout;
+  std::optional<CancelToken> cancel;
+  // Names of the outputs to return, in this order; empty: all.
+  std::vector<std::string> outputs;
+};
+
+// What a model declares about one of its inputs or outputs.
+struct ValueSpec {
+  std::string name;
+  std::string type;  // "float32[batch,3,224,224]", "sequence(map(int64, float32))", …
+  bool is_tensor = true;
+  DataType dtype = DataType::undefined;  // of a tensor
+  bool has_shape = false;                // false: the rank is unknown
+  std::vector<std::int64_t> shape;       // -1 where the extent is not fixed
+  std::vector<std::string> symbols;      // parallel to shape: the symbol or expression of an extent that is not fixed, else ""
+  bool has_default = false;              // an input that may be left out
+};
+
+struct NamedValue {
+  std::string name;
+  Value value;
+};
+
+// A short list of values by name, in order.
+class NamedValues {
+ public:
+  NamedValues() = default;
+  NamedValues(std::initializer_list<NamedValue> items) : items_(items) {}
+  explicit NamedValues(std::vector<NamedValue> items) : items_(std::move(items)) {}
+
+  void add(std::string name, Value value) { items_.push_back({std::move(name), std::move(value)}); }
+  std::size_t size() const noexcept { return items_.size(); }
+  bool empty() const noexcept { return items_.empty(); }
+  auto begin() const noexcept { return items_.begin(); }
+  auto end() const noexcept { return items_.end(); }
+  auto begin() noexcept { return items_.begin(); }
+  auto end() noexcept { return items_.end(); }
+  const NamedValue& operator[](std::size_t i) const { return items_.at(i); }
+  const Value* find(std::string_view name) const noexcept;
+  // Throws Error(invalid_argument) listing the names.
+  const Value& at(std::string_view name) const;
+  const Tensor& tensor(std::string_view name) const { return at(name).tensor(); }
+
+ private:
+  std::vector<NamedValue> items_;
+};
+
+// What ran where, and why.
+struct NodeReport {
+  std::string name;      // of the node; may be empty
+  std::string op;        // "Conv", "com.microsoft.MatMulNBits"
+  std::string provider;  // "cpu"
+  std::string kernel;    // "reference" when no fast kernel took the node
+  std::vector<std::string> refused;  // "kernel: reason", best kernel first
+  std::string output;    // type of the first output
+};
+
+struct Report {
+  std::string model;
+  std::string runtime = "native";
+  std::vector<std::string> providers;  // that run at least one node, in order of preference
+  std::vector<NodeReport> nodes;       // in order of execution; nodes that were folded away are not listed
+  std::vector<std::string> fallbacks;  // "wanted X, took Y: reason"
+  std::vector<std::string> warnings;   // about the model, for example declarations that inference contradicts
+  double load_ms = 0;                  // reading and checking the file
+  double init_ms = 0;                  // optimising, choosing kernels, packing weights
+  std::size_t peak_bytes = 0;          // most memory that tensors of this session took so far
+
+  std::string text() const;
+};
+
+// One executed step, for profiles. Times are nanoseconds since the session was opened.
+struct ProfileEvent {
+  std::string name, op, kernel, provider;
+  std::int64_t start_ns = 0, duration_ns = 0;
+  std::uint64_t thread = 0;
+  std::uint64_t run = 0;
+};
+
+// A loaded, compiled model. Movable. All const members may be called concurrently from any number of threads; each run has
+// its own memory.
+class Session {
+ public:
+  // Reads an .onnx file. Throws Error: io, invalid_model, not_implemented, provider_unavailable, out_of_memory.
+  static Session open(const std::filesystem::path& model, const SessionOptions& options = {});
+  // The same from memory; the bytes are copied. External data is looked for in `folder`.
+  static Session from_bytes(std::span<const std::byte> model, const SessionOptions& options = {},
+                            const std::filesystem::path& folder = {});
+  ~Session();
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+
+  const std::vector<ValueSpec>& inputs() const;
+  const std::vector<ValueSpec>& outputs() const;
+  // Metadata of the file: producer, domain, version, description and the model's own key-value pairs.
+  const std::vector<std::pair<std::string, std::string>>& metadata() const;
+
+  // Runs the model. Inputs are only read, and may be views of the caller's memory; outputs are owned by the caller.
+  // Throws Error(invalid_argument) for a missing, unknown or misshapen input (naming all of them with their types),
+  // runtime_failure, cancelled, deadline_exceeded, out_of_memory. The session stays usable after any error.
+  NamedValues run(const NamedValues& inputs, const RunOptions& options = {}) const;
+
+  Report report() const;
+  // Steps recorded so far; empty unless SessionOptions::profile.
+  std::vector<ProfileEvent> profile() const;
+  // The same as Chrome trace JSON (chrome://tracing, Perfetto), written atomically. Throws Error(io).
+  void write_trace(const std::filesystem::path& path) const;
+
+  // The graph as text at a stage: "loaded", "simplified", "claimed" or "planned".
+  // Throws Error(invalid_argument) for another stage.
+  std::string dump(std::string_view stage) const;
+
+ private:
+  struct Impl;
+  explicit Session(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+// Names of the graph passes, in the order in which they run.
+std::vector<std::string> pass_names();
+
+}  // namespace sdx
