@@ -1,0 +1,19 @@
+#pragma once
+// Scale and zero point from the data's range. Source: ONNX DynamicQuantizeLinear-11.
+
+#include <cstdint>
+
+#include <sdx/dtype.hpp>
+
+namespace sdx::ops {
+
+struct DynamicScale {
+  float scale = 1.0f;
+  std::int32_t zero_point = 0;
+};
+
+// For uint8 and int8. The range always includes 0; no data, or only zeros, give scale 1 (ONNX Runtime) and the zero point of
+// that range.
+DynamicScale dynamic_scale(const float* data, std::int64_t count, DataType target);
+
+}  // namespace sdx::ops
