@@ -1,0 +1,45 @@
+#pragma once
+// What the CPU can do, and which instruction set the kernels use.
+
+#include <string_view>
+#include <vector>
+
+namespace sdx {
+
+// The instruction sets that kernels are compiled for, in rising order of preference within an architecture.
+// avx2 implies FMA, F16C and BMI2; avx512 implies F, VL, DQ and BW.
+enum class Isa : int { scalar = 0, sse4 = 1, avx2 = 2, avx512 = 3, neon = 4 };
+
+std::string_view name(Isa isa) noexcept;
+
+struct CpuFeatures {
+  bool sse4 = false;
+  bool avx2 = false;
+  bool avx512 = false;
+  bool avx512_vnni = false;
+  bool avx512_bf16 = false;
+  bool avx_vnni = false;
+  bool neon = false;
+};
+
+// Of this CPU and operating system; asked once. Unaffected by SDX_CPU_ISA.
+const CpuFeatures& cpu_features() noexcept;
+
+// The sets this machine can run, worst first; never empty.
+const std::vector<Isa>& supported_isas();
+
+// The set of that name. Throws Error(invalid_argument) for an unknown name, and for a set this machine lacks.
+Isa isa_from_name(std::string_view text);
+
+// The set that kernels use: the best supported one, or what SDX_CPU_ISA names. Throws Error(invalid_argument) when that
+// variable holds an unknown name or a set this machine lacks. Thread-safe. Weights packed under one set are of no use under
+// another, so the choice is fixed before the first kernel is chosen.
+Isa cpu_isa();
+
+// Whether the dot-product extension of `isa` (VNNI) may be used: the machine has it, and SDX_CPU_VNNI is not "0".
+bool use_vnni(Isa isa);
+
+// Overrides cpu_isa() in tests and benchmarks for the whole process; must be one of supported_isas(). Not while kernels run.
+void force_cpu_isa(Isa isa);
+
+}  // namespace sdx

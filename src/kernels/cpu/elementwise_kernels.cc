@@ -1,0 +1,260 @@
+#include "kernels/cpu/elementwise_kernels.h"
+
+#include <cmath>
+
+#include "kernels/cpu/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/elementwise_kernels.cc"
+#include <hwy/foreach_target.h>
+// after foreach_target.h
+#include <hwy/highway.h>
+
+#include "kernels/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sdx::cpu::HWY_NAMESPACE {
+namespace {
+
+template <Unary kOp>
+HWY_INLINE VF apply(VF x, VF a, VF b) {
+  const DF d;
+  const VF zero = hn::Zero(d);
+  const VF one = hn::Set(d, 1.0F);
+  const VF half = hn::Set(d, 0.5F);
+  if constexpr (kOp == Unary::relu) {
+    return relu(x);
+  } else if constexpr (kOp == Unary::clip) {
+    return clip(x, a, b);
+  } else if constexpr (kOp == Unary::leaky_relu) {
+    return hn::IfThenElse(hn::Lt(x, zero), hn::Mul(x, a), x);
+  } else if constexpr (kOp == Unary::hard_sigmoid) {
+    return clip(hn::MulAdd(a, x, b), zero, one);
+  } else if constexpr (kOp == Unary::hard_swish) {
+    return hn::Mul(x, clip(hn::MulAdd(x, hn::Set(d, 1.0F / 6.0F), half), zero, one));
+  } else if constexpr (kOp == Unary::sigmoid) {
+    return sigmoid_f32(x);
+  } else if constexpr (kOp == Unary::tanh) {
+    return tanh_f32(x);
+  } else if constexpr (kOp == Unary::silu) {
+    return hn::Mul(x, sigmoid_f32(hn::Mul(a, x)));
+  } else if constexpr (kOp == Unary::gelu) {
+    const VF e = erf_f32(hn::Mul(x, hn::Set(d, 0.70710678118654752F)));
+    return hn::Mul(hn::Mul(half, x), hn::Add(one, e));
+  } else if constexpr (kOp == Unary::gelu_tanh) {
+    const VF cube = hn::Mul(hn::Mul(x, x), x);
+    const VF inner = hn::Mul(hn::Set(d, 0.79788456080286536F), hn::MulAdd(hn::Set(d, 0.044715F), cube, x));
+    return hn::Mul(hn::Mul(half, x), hn::Add(one, tanh_f32(inner)));
+  } else if constexpr (kOp == Unary::elu) {
+    return hn::IfThenElse(hn::Lt(x, zero), hn::Mul(a, expm1_nonpositive_f32(x)), x);
+  } else if constexpr (kOp == Unary::selu) {
+    return hn::Mul(b, hn::IfThenElse(hn::Lt(x, zero), hn::Mul(a, expm1_nonpositive_f32(x)), x));
+  } else if constexpr (kOp == Unary::celu) {
+    // x / a is negative for one sign of x only where a > 0; for a < 0 min(0, ...) still needs the true exponential.
+    const VF e = hn::Mul(a, hn::Sub(exp_f32(hn::Div(x, a)), one));
+    const VF near = hn::Mul(a, expm1_nonpositive_f32(hn::Div(x, a)));
+    const VF m = hn::IfThenElse(hn::Le(hn::Div(x, a), zero), near, e);
+    return hn::Add(relu(x), hn::IfThenElse(hn::Gt(m, zero), zero, m));
+  } else if constexpr (kOp == Unary::softplus) {
+    const VF e = exp_f32(hn::Neg(hn::Abs(x)));
+    return hn::Add(relu(x), log1p_unit_f32(e));
+  } else if constexpr (kOp == Unary::softsign) {
+    return hn::Div(x, hn::Add(one, hn::Abs(x)));
+  } else if constexpr (kOp == Unary::mish) {
+    // tanh(log(1 + e)) = (e^2 + 2 e) / (e^2 + 2 e + 2); the quotient is 1 in float beyond 20, where e^2 would overflow later.
+    const VF e = exp_f32(hn::IfThenElse(hn::Gt(x, hn::Set(d, 20.0F)), hn::Set(d, 20.0F), x));
+    const VF n = hn::Mul(e, hn::Add(e, hn::Set(d, 2.0F)));
+    return hn::Mul(x, hn::Div(n, hn::Add(n, hn::Set(d, 2.0F))));
+  } else if constexpr (kOp == Unary::thresholded_relu) {
+    return hn::IfThenElse(hn::Le(x, a), zero, x);
+  } else if constexpr (kOp == Unary::abs) {
+    return hn::Abs(x);
+  } else if constexpr (kOp == Unary::neg) {
+    return hn::Neg(x);
+  } else if constexpr (kOp == Unary::exp) {
+    return exp_f32(x);
+  } else if constexpr (kOp == Unary::log) {
+    return log_f32(x);
+  } else if constexpr (kOp == Unary::sqrt) {
+    return hn::Sqrt(x);
+  } else if constexpr (kOp == Unary::reciprocal) {
+    return hn::Div(one, x);
+  } else if constexpr (kOp == Unary::rsqrt) {
+    return hn::Div(one, hn::Sqrt(x));
+  } else if constexpr (kOp == Unary::erf) {
+    return erf_f32(x);
+  } else if constexpr (kOp == Unary::floor) {
+    return hn::Floor(x);
+  } else if constexpr (kOp == Unary::ceil) {
+    return hn::Ceil(x);
+  } else if constexpr (kOp == Unary::round) {
+    return hn::Round(x);
+  } else if constexpr (kOp == Unary::sign) {
+    const VF s = hn::IfThenElse(hn::Gt(x, zero), one, hn::IfThenElse(hn::Lt(x, zero), hn::Neg(one), zero));
+    return hn::IfThenElse(hn::Eq(x, x), s, x);
+  } else if constexpr (kOp == Unary::square) {
+    return hn::Mul(x, x);
+  } else if constexpr (kOp == Unary::affine) {
+    return hn::MulAdd(a, x, b);
+  } else {
+    return x;
+  }
+}
+
+template <Unary kOp>
+HWY_NOINLINE void unary_loop(const UnarySpec& spec, const float* x, float* y, std::int64_t n) {
+  const DF d;
+  const std::int64_t step = lanes_f32();
+  const VF a = hn::Set(d, spec.a);
+  const VF b = hn::Set(d, spec.b);
+  std::int64_t i = 0;
+  for (; i + step <= n; i += step) hn::StoreU(apply<kOp>(hn::LoadU(d, x + i), a, b), d, y + i);
+  if (i < n) store_tail(apply<kOp>(load_tail(d, x + i, n - i), a, b), d, y + i, n - i);
+}
+
+#define SDX_UNARY_OPS(X)                                                                                                         \
+  X(relu)                                                                                                                        \
+  X(clip)                                                                                                                        \
+  X(leaky_relu) X(hard_sigmoid) X(hard_swish) X(sigmoid) X(tanh) X(silu) X(gelu) X(gelu_tanh) X(elu) X(selu) X(celu) X(softplus) \
+      X(softsign) X(mish) X(thresholded_relu) X(abs) X(neg) X(exp) X(log) X(sqrt) X(reciprocal) X(rsqrt) X(erf) X(floor) X(ceil) \
+          X(round) X(sign) X(square) X(affine)
+
+void unary(const UnarySpec& spec, const float* x, float* y, std::int64_t n) {
+  switch (spec.op) {
+    case Unary::none:
+      if (x != y) std::memcpy(y, x, static_cast<std::size_t>(n) * sizeof(float));
+      return;
+#define SDX_CASE(OP) \
+  case Unary::OP: unary_loop<Unary::OP>(spec, x, y, n); return;
+      SDX_UNARY_OPS(SDX_CASE)
+#undef SDX_CASE
+  }
+}
+#undef SDX_UNARY_OPS
+
+template <Binary kOp>
+HWY_INLINE VF combine(VF a, VF b) {
+  if constexpr (kOp == Binary::add) {
+    return hn::Add(a, b);
+  } else if constexpr (kOp == Binary::sub) {
+    return hn::Sub(a, b);
+  } else if constexpr (kOp == Binary::mul) {
+    return hn::Mul(a, b);
+  } else if constexpr (kOp == Binary::div) {
+    return hn::Div(a, b);
+  } else if constexpr (kOp == Binary::min) {
+    return min_nan(a, b);
+  } else if constexpr (kOp == Binary::max) {
+    return max_nan(a, b);
+  } else {
+    return hn::IfThenElse(hn::Lt(a, hn::Zero(DF())), hn::Mul(a, b), a);
+  }
+}
+
+// Which operands advance.
+enum class Form { both, right_scalar, left_scalar };
+
+template <Binary kOp, Form kForm>
+HWY_NOINLINE void binary_loop(const float* a, const float* b, float* y, std::int64_t n) {
+  const DF d;
+  const std::int64_t step = lanes_f32();
+  const VF sa = hn::Set(d, kForm == Form::left_scalar ? *a : 0.0F);
+  const VF sb = hn::Set(d, kForm == Form::right_scalar ? *b : 0.0F);
+  std::int64_t i = 0;
+  for (; i + step <= n; i += step) {
+    const VF va = kForm == Form::left_scalar ? sa : hn::LoadU(d, a + i);
+    const VF vb = kForm == Form::right_scalar ? sb : hn::LoadU(d, b + i);
+    hn::StoreU(combine<kOp>(va, vb), d, y + i);
+  }
+  if (i < n) {
+    const VF va = kForm == Form::left_scalar ? sa : load_tail(d, a + i, n - i);
+    const VF vb = kForm == Form::right_scalar ? sb : load_tail(d, b + i, n - i);
+    store_tail(combine<kOp>(va, vb), d, y + i, n - i);
+  }
+}
+
+// There is no float pow of 1 ulp without extended precision; the common constant exponents have exact forms.
+template <Form kForm>
+void pow_loop(const float* a, const float* b, float* y, std::int64_t n) {
+  if constexpr (kForm == Form::right_scalar) {
+    const float e = *b;
+    if (e == 2.0F) return unary({Unary::square}, a, y, n);
+    if (e == 1.0F) return unary({Unary::none}, a, y, n);
+    if (e == -1.0F) return unary({Unary::reciprocal}, a, y, n);
+    if (e == 3.0F) {
+      for (std::int64_t i = 0; i < n; ++i) y[i] = a[i] * a[i] * a[i];
+      return;
+    }
+  }
+  for (std::int64_t i = 0; i < n; ++i) {
+    y[i] = std::pow(a[kForm == Form::left_scalar ? 0 : i], b[kForm == Form::right_scalar ? 0 : i]);
+  }
+}
+
+template <Form kForm>
+void binary_form(Binary op, const float* a, const float* b, float* y, std::int64_t n) {
+  switch (op) {
+    case Binary::add: return binary_loop<Binary::add, kForm>(a, b, y, n);
+    case Binary::sub: return binary_loop<Binary::sub, kForm>(a, b, y, n);
+    case Binary::mul: return binary_loop<Binary::mul, kForm>(a, b, y, n);
+    case Binary::div: return binary_loop<Binary::div, kForm>(a, b, y, n);
+    case Binary::min: return binary_loop<Binary::min, kForm>(a, b, y, n);
+    case Binary::max: return binary_loop<Binary::max, kForm>(a, b, y, n);
+    case Binary::prelu: return binary_loop<Binary::prelu, kForm>(a, b, y, n);
+    case Binary::pow: return pow_loop<kForm>(a, b, y, n);
+  }
+}
+
+void binary_both(Binary op, const float* a, const float* b, float* y, std::int64_t n) { binary_form<Form::both>(op, a, b, y, n); }
+void binary_right(Binary op, const float* a, float b, float* y, std::int64_t n) {
+  binary_form<Form::right_scalar>(op, a, &b, y, n);
+}
+void binary_left(Binary op, float a, const float* b, float* y, std::int64_t n) {
+  binary_form<Form::left_scalar>(op, &a, b, y, n);
+}
+
+void bias_act(const float* x, float bias, const float* residual, const UnarySpec& act, float* y, std::int64_t n) {
+  const DF d;
+  const std::int64_t step = lanes_f32();
+  const VF vb = hn::Set(d, bias);
+  const bool is_relu = act.op == Unary::relu;
+  const bool is_clip = act.op == Unary::clip;
+  const VF lo = hn::Set(d, act.a);
+  const VF hi = hn::Set(d, act.b);
+  const auto one = [&](VF v, VF r) HWY_ATTR {
+    v = hn::Add(hn::Add(v, vb), r);
+    if (is_relu) v = relu(v);
+    if (is_clip) v = clip(v, lo, hi);
+    return v;
+  };
+  std::int64_t i = 0;
+  for (; i + step <= n; i += step) {
+    const VF r = residual != nullptr ? hn::LoadU(d, residual + i) : hn::Zero(d);
+    hn::StoreU(one(hn::LoadU(d, x + i), r), d, y + i);
+  }
+  if (i < n) {
+    const VF r = residual != nullptr ? load_tail(d, residual + i, n - i) : hn::Zero(d);
+    store_tail(one(load_tail(d, x + i, n - i), r), d, y + i, n - i);
+  }
+  if (act.op != Unary::none && !is_relu && !is_clip) unary(act, y, y, n);
+}
+
+}  // namespace
+
+const ElementwiseKernels* elementwise_table() {
+  static constexpr ElementwiseKernels kTable{unary, binary_both, binary_right, binary_left, bias_act};
+  return &kTable;
+}
+
+}  // namespace sdx::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "kernels/cpu/dispatch.h"
+
+namespace sdx::cpu {
+
+const ElementwiseKernels& elementwise_kernels() { return *SDX_CPU_PICK(elementwise_table)(); }
+
+}  // namespace sdx::cpu
+#endif

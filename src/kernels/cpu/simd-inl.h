@@ -1,0 +1,196 @@
+// Helpers and vector maths shared by the kernels; included once per instruction set.
+#if defined(SDX_KERNELS_CPU_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SDX_KERNELS_CPU_SIMD_INL_H_
+#undef SDX_KERNELS_CPU_SIMD_INL_H_
+#else
+#define SDX_KERNELS_CPU_SIMD_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <cstdint>
+#include <cstring>
+
+HWY_BEFORE_NAMESPACE();
+namespace sdx::cpu::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using DF = hn::ScalableTag<float>;
+using VF = hn::Vec<DF>;
+inline constexpr int kMaxF32Lanes = HWY_MAX_BYTES / 4;
+
+HWY_INLINE std::int64_t lanes_f32() { return static_cast<std::int64_t>(hn::Lanes(DF())); }
+
+// The first n < Lanes elements; the rest are zero. Reads nothing beyond them.
+HWY_INLINE VF load_tail(DF d, const float* p, std::int64_t n) {
+  HWY_ALIGN float buffer[kMaxF32Lanes] = {};
+  std::memcpy(buffer, p, static_cast<std::size_t>(n) * sizeof(float));
+  return hn::Load(d, buffer);
+}
+HWY_INLINE void store_tail(VF v, DF d, float* p, std::int64_t n) {
+  HWY_ALIGN float buffer[kMaxF32Lanes];
+  hn::Store(v, d, buffer);
+  std::memcpy(p, buffer, static_cast<std::size_t>(n) * sizeof(float));
+}
+
+HWY_INLINE float sum_lanes(DF d, VF v) { return hn::GetLane(hn::SumOfLanes(d, v)); }
+HWY_INLINE float max_lanes(DF d, VF v) { return hn::GetLane(hn::MaxOfLanes(d, v)); }
+
+// Comparison and select rather than min/max instructions, because those drop NaN on some targets and keep it on others.
+// (Highway's Ne is an ordered comparison on AVX2: not NaN is Eq(x, x).)
+HWY_INLINE VF relu(VF x) { return hn::IfThenZeroElse(hn::Lt(x, hn::Zero(DF())), x); }
+HWY_INLINE VF clip(VF x, VF lo, VF hi) {
+  x = hn::IfThenElse(hn::Lt(x, lo), lo, x);
+  return hn::IfThenElse(hn::Gt(x, hi), hi, x);
+}
+HWY_INLINE VF max_nan(VF a, VF b) { return hn::IfThenElse(hn::Eq(a, a), hn::IfThenElse(hn::Gt(a, b), a, b), a); }
+HWY_INLINE VF min_nan(VF a, VF b) { return hn::IfThenElse(hn::Eq(a, a), hn::IfThenElse(hn::Lt(a, b), a, b), a); }
+
+// 2^e for integers e in [-126, 127].
+HWY_INLINE VF pow2(hn::Vec<hn::RebindToSigned<DF>> e) {
+  const DF d;
+  const hn::RebindToSigned<DF> di;
+  return hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(e, hn::Set(di, 127))));
+}
+
+// Range reduction by ln 2 in two parts, the first with 9 significant bits so that n * hi is exact without FMA (Cody & Waite);
+// polynomial from Cephes expf; at most 1.5 ulp. Scaling in two steps reaches subnormals and overflows to infinity by itself.
+HWY_INLINE VF exp_f32(VF x) {
+  const DF d;
+  const hn::RebindToSigned<DF> di;
+  const VF xc = hn::Min(hn::Max(x, hn::Set(d, -104.0F)), hn::Set(d, 89.0F));
+  const VF n = hn::Round(hn::Mul(xc, hn::Set(d, 1.44269504088896341F)));
+  VF r = hn::NegMulAdd(n, hn::Set(d, 0.693359375F), xc);
+  r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4F), r);
+  VF p = hn::MulAdd(hn::Set(d, 1.9875691500E-4F), r, hn::Set(d, 1.3981999507E-3F));
+  p = hn::MulAdd(p, r, hn::Set(d, 8.3334519073E-3F));
+  p = hn::MulAdd(p, r, hn::Set(d, 4.1665795894E-2F));
+  p = hn::MulAdd(p, r, hn::Set(d, 1.6666665459E-1F));
+  p = hn::MulAdd(p, r, hn::Set(d, 5.0000001201E-1F));
+  p = hn::Add(hn::MulAdd(p, hn::Mul(r, r), r), hn::Set(d, 1.0F));
+  const auto e = hn::ConvertTo(di, n);
+  const auto half = hn::ShiftRight<1>(e);
+  const VF y = hn::Mul(hn::Mul(p, pow2(half)), pow2(hn::Sub(e, half)));
+  return hn::IfThenElse(hn::Eq(x, x), y, x);
+}
+
+// exp(x) for x <= 0 that is no NaN, as in softmax; values below -87.3 give 0.
+HWY_INLINE VF exp_nonpositive_f32(VF x) {
+  const DF d;
+  const hn::RebindToSigned<DF> di;
+  const VF low = hn::Set(d, -87.3F);
+  const VF xc = hn::Max(x, low);
+  const VF n = hn::Round(hn::Mul(xc, hn::Set(d, 1.44269504088896341F)));
+  VF r = hn::NegMulAdd(n, hn::Set(d, 0.693359375F), xc);
+  r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4F), r);
+  VF p = hn::MulAdd(hn::Set(d, 1.9875691500E-4F), r, hn::Set(d, 1.3981999507E-3F));
+  p = hn::MulAdd(p, r, hn::Set(d, 8.3334519073E-3F));
+  p = hn::MulAdd(p, r, hn::Set(d, 4.1665795894E-2F));
+  p = hn::MulAdd(p, r, hn::Set(d, 1.6666665459E-1F));
+  p = hn::MulAdd(p, r, hn::Set(d, 5.0000001201E-1F));
+  p = hn::Add(hn::MulAdd(p, hn::Mul(r, r), r), hn::Set(d, 1.0F));
+  return hn::IfThenElseZero(hn::Ge(x, low), hn::Mul(p, pow2(hn::ConvertTo(di, n))));
+}
+
+// log(m 2^k) with m in [sqrt(1/2), sqrt 2): s = f / (2 + f) and an odd polynomial in s (Tang 1990; the coefficients of the
+// BSD logf, error 2^-34). Subnormals are scaled by 2^25 first.
+HWY_INLINE VF log_f32(VF x0) {
+  const DF d;
+  const hn::RebindToSigned<DF> di;
+  const auto tiny = hn::Lt(x0, hn::Set(d, 1.17549435e-38F));
+  const VF x = hn::IfThenElse(tiny, hn::Mul(x0, hn::Set(d, 33554432.0F)), x0);
+  const auto bits = hn::Add(hn::BitCast(di, x), hn::Set(di, 0x3F800000 - 0x3F3504F3));
+  const auto k = hn::Sub(hn::ShiftRight<23>(bits), hn::Set(di, 127));
+  const auto mantissa = hn::Add(hn::And(bits, hn::Set(di, 0x007FFFFF)), hn::Set(di, 0x3F3504F3));
+  VF dk = hn::ConvertTo(d, k);
+  dk = hn::Sub(dk, hn::IfThenElseZero(tiny, hn::Set(d, 25.0F)));
+  const VF f = hn::Sub(hn::BitCast(d, mantissa), hn::Set(d, 1.0F));
+  const VF s = hn::Div(f, hn::Add(hn::Set(d, 2.0F), f));
+  const VF z = hn::Mul(s, s);
+  const VF w = hn::Mul(z, z);
+  const VF t1 = hn::Mul(w, hn::MulAdd(w, hn::Set(d, 0.24279078841F), hn::Set(d, 0.40000972152F)));
+  const VF t2 = hn::Mul(z, hn::MulAdd(w, hn::Set(d, 0.28498786688F), hn::Set(d, 0.66666662693F)));
+  const VF half_square = hn::Mul(hn::Set(d, 0.5F), hn::Mul(f, f));
+  VF y = hn::Mul(s, hn::Add(half_square, hn::Add(t1, t2)));
+  y = hn::MulAdd(dk, hn::Set(d, 9.0580006145e-06F), y);
+  y = hn::Add(hn::Sub(y, half_square), f);
+  y = hn::MulAdd(dk, hn::Set(d, 6.9313812256e-01F), y);
+  const VF inf = hn::Inf(d);
+  y = hn::IfThenElse(hn::Eq(x0, inf), inf, y);
+  y = hn::IfThenElse(hn::Eq(x0, hn::Zero(d)), hn::Neg(inf), y);
+  y = hn::IfThenElse(hn::Lt(x0, hn::Zero(d)), hn::NaN(d), y);
+  return hn::IfThenElse(hn::Eq(x0, x0), y, x0);
+}
+
+// log(1 + x) for x in [0, 1]: log(u) x / (u - 1) with u = 1 + x rounded undoes the rounding of u (Higham 1996, 1.14.1).
+HWY_INLINE VF log1p_unit_f32(VF x) {
+  const DF d;
+  const VF one = hn::Set(d, 1.0F);
+  const VF u = hn::Add(one, x);
+  const VF du = hn::Sub(u, one);
+  return hn::IfThenElse(hn::Eq(du, hn::Zero(d)), x,
+                        hn::Mul(log_f32(u), hn::Div(x, hn::IfThenElse(hn::Eq(du, hn::Zero(d)), one, du))));
+}
+
+// Odd polynomial (Cephes tanhf) below 0.625, 1 - 2 / (exp(2|x|) + 1) above.
+HWY_INLINE VF tanh_f32(VF x) {
+  const DF d;
+  const VF ax = hn::Abs(x);
+  const VF z = hn::Mul(x, x);
+  VF p = hn::MulAdd(hn::Set(d, -5.70498872745E-3F), z, hn::Set(d, 2.06390887954E-2F));
+  p = hn::MulAdd(p, z, hn::Set(d, -5.37397155531E-2F));
+  p = hn::MulAdd(p, z, hn::Set(d, 1.33314422036E-1F));
+  p = hn::MulAdd(p, z, hn::Set(d, -3.33332819422E-1F));
+  const VF small = hn::MulAdd(hn::Mul(p, z), x, x);
+  const VF e = exp_f32(hn::Add(ax, ax));
+  const VF one = hn::Set(d, 1.0F);
+  const VF large = hn::CopySign(hn::Sub(one, hn::Div(hn::Set(d, 2.0F), hn::Add(e, one))), x);
+  return hn::IfThenElse(hn::Lt(ax, hn::Set(d, 0.625F)), small, large);
+}
+
+HWY_INLINE VF sigmoid_f32(VF x) {
+  const DF d;
+  const VF one = hn::Set(d, 1.0F);
+  return hn::Div(one, hn::Add(one, exp_f32(hn::Neg(x))));
+}
+
+// erf(x) = x (1 + P(x^2)) below 0.928, else 1 - exp(t Q(t)) with t = |x|; P and Q are minimax fits made for this file
+// (relative error of P 1.7e-8, of the second branch 6.5e-10 before rounding).
+HWY_INLINE VF erf_f32(VF x) {
+  const DF d;
+  const VF t = hn::Min(hn::Abs(x), hn::Set(d, 4.0F));
+  const VF s = hn::Mul(x, x);
+  VF p = hn::MulAdd(hn::Set(d, -0.0005964129F), s, hn::Set(d, 0.004987981F));
+  p = hn::MulAdd(p, s, hn::Set(d, -0.02676311F));
+  p = hn::MulAdd(p, s, hn::Set(d, 0.112817205F));
+  p = hn::MulAdd(p, s, hn::Set(d, -0.37612486F));
+  p = hn::MulAdd(p, s, hn::Set(d, 0.12837915F));
+  const VF small = hn::MulAdd(p, x, x);
+  VF q = hn::MulAdd(hn::Set(d, -1.1804029e-05F), t, hn::Set(d, 0.00032848804F));
+  q = hn::MulAdd(q, t, hn::Set(d, -0.0036653585F));
+  q = hn::MulAdd(q, t, hn::Set(d, 0.023810016F));
+  q = hn::MulAdd(q, t, hn::Set(d, -0.106291965F));
+  q = hn::MulAdd(q, t, hn::Set(d, -0.63511837F));
+  q = hn::MulAdd(q, t, hn::Set(d, -1.1286565F));
+  const VF large = hn::CopySign(hn::Sub(hn::Set(d, 1.0F), exp_nonpositive_f32(hn::Mul(q, t))), x);
+  const VF y = hn::IfThenElse(hn::Lt(t, hn::Set(d, 0.927734375F)), small, large);
+  return hn::IfThenElse(hn::Eq(x, x), y, x);
+}
+
+// exp(x) - 1 for x <= 0: a polynomial near 0, where the subtraction would cancel.
+HWY_INLINE VF expm1_nonpositive_f32(VF x) {
+  const DF d;
+  VF p = hn::MulAdd(hn::Set(d, 1.0F / 5040), x, hn::Set(d, 1.0F / 720));
+  p = hn::MulAdd(p, x, hn::Set(d, 1.0F / 120));
+  p = hn::MulAdd(p, x, hn::Set(d, 1.0F / 24));
+  p = hn::MulAdd(p, x, hn::Set(d, 1.0F / 6));
+  p = hn::MulAdd(p, x, hn::Set(d, 0.5F));
+  const VF small = hn::MulAdd(hn::Mul(p, x), x, x);
+  const VF large = hn::Sub(exp_f32(x), hn::Set(d, 1.0F));
+  return hn::IfThenElse(hn::Gt(x, hn::Set(d, -0.35F)), small, large);
+}
+
+}  // namespace sdx::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
