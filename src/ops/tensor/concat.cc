@@ -1,0 +1,105 @@
+// Concat: ai.onnx 1 (axis defaults to 1), 4, 11, 13.
+
+#include <algorithm>
+
+#include "base/checked.h"
+#include "ops/context.h"
+#include "ops/op.h"
+#include "ops/util/axes.h"
+#include "ops/util/movement.h"
+#include "ops/util/shape_values.h"
+
+namespace sdx::ops {
+namespace {
+
+std::int64_t axis_attribute(const Attributes& attrs) { return attrs.get_int("axis", 1); }
+
+// Rank-1 integers: the elements of the inputs one after the other; what is not known stays unknown.
+void concat_elements(InferContext& c) {
+  std::vector<Dim> elements;
+  for (std::size_t i = 0; i < c.num_inputs(); ++i) {
+    if (const auto* known = c.sym(i)) {
+      elements.insert(elements.end(), known->begin(), known->end());
+      continue;
+    }
+    const auto length = known_length(c, i);
+    if (!length || *length > 64 || !is_integer(c.dtype(i))) return;
+    elements.resize(elements.size() + static_cast<std::size_t>(*length));
+  }
+  if (elements.size() <= 1024) c.output_sym(0, std::move(elements));
+}
+
+void infer_concat(InferContext& c) {
+  DataType elem = DataType::undefined;
+  for (std::size_t i = 0; i < c.num_inputs(); ++i) {
+    if (elem == DataType::undefined) elem = c.dtype(i);
+  }
+  const SymShape* first = nullptr;
+  bool all_known = true;
+  for (std::size_t i = 0; i < c.num_inputs(); ++i) {
+    const SymShape* s = c.shape(i);
+    all_known = all_known && s != nullptr;
+    if (first == nullptr) first = s;
+    if (s != nullptr && s->size() != first->size()) {
+      c.fail("inputs must have one rank; received {} and {}", to_string(*first), to_string(*s));
+    }
+  }
+  if (first == nullptr) return c.output(0, elem);
+  const auto axis = static_cast<std::size_t>(normalize_axis(axis_attribute(c.attrs()), first->size()));
+  SymShape out = *first;
+  out[axis] = Dim(0);
+  for (std::size_t i = 0; i < c.num_inputs(); ++i) {
+    const SymShape* s = c.shape(i);
+    for (std::size_t d = 0; s != nullptr && d < out.size(); ++d) {
+      out[d] = d == axis ? out[d] + (*s)[d] : agree(out[d], (*s)[d], "the inputs differ outside the axis");
+    }
+  }
+  if (!all_known) out[axis] = Dim::unknown();
+  const std::size_t rank = out.size();
+  c.output(0, elem, std::move(out));
+  if (rank == 1) concat_elements(c);
+}
+
+void run_concat(OpContext& c) {
+  const Tensor& first = c.input(0);
+  const auto axis = static_cast<std::size_t>(normalize_axis(axis_attribute(c.attrs()), first.rank()));
+  Shape shape = first.shape();
+  for (std::size_t i = 1; i < c.num_inputs(); ++i) {
+    const Shape& s = c.input(i).shape();
+    bool fits = s.size() == shape.size() && c.input(i).dtype() == first.dtype();
+    for (std::size_t d = 0; fits && d < s.size(); ++d) fits = d == axis || s[d] == shape[d];
+    if (!fits) c.fail("input {} ({}) does not fit {} on axis {}", i, c.input(i).type_string(), first.type_string(), axis);
+    const auto sum = checked_add(shape[axis], s[axis]);
+    if (!sum) c.fail("the extents on axis {} do not fit in 64 bits", axis);
+    shape[axis] = *sum;
+  }
+  produce(c, 0, first.dtype(), shape, [&](Tensor& out) {
+    const std::int64_t outer = product(shape, 0, axis);
+    const std::int64_t inner = product(shape, axis + 1, shape.size());
+    std::int64_t offset = 0;
+    for (std::size_t i = 0; i < c.num_inputs(); ++i) {
+      const Tensor in = widened(c.input(i));
+      const std::int64_t run = in.dim(axis) * inner;
+      copy_strided(in, 0, out, offset, {{outer, run, shape[axis] * inner}, {run, 1, 1}});
+      offset += run;
+    }
+  });
+}
+
+void add(OpTable& t, int since) {
+  t.add(OpDef("Concat", since)
+            .in("inputs", "T", types::any_tensor, Arity::variadic)
+            .out("concat_result", "T", types::any_tensor)
+            .attr("axis", AttrKind::i, since >= 4)
+            .infer_with(infer_concat)
+            .run_with(run_concat));
+}
+
+}  // namespace
+
+void register_concat(OpTable& t) {
+  add(t, 1);
+  add(t, 4);
+}
+
+}  // namespace sdx::ops

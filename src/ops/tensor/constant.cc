@@ -1,0 +1,103 @@
+// Constant: ai.onnx 1, 9, 11, 12 (value_* attributes), 13, 19, 21, 23, 24, 25. ConstantOfShape: ai.onnx 9, 20, 21, 23, 24, 25.
+
+#include <algorithm>
+
+#include "ops/context.h"
+#include "ops/op.h"
+#include "ops/util/movement.h"
+#include "ops/util/shape_values.h"
+#include "tensor/element.h"
+
+namespace sdx::ops {
+namespace {
+
+constexpr std::int64_t kMaxSymElements = 1024;
+
+Tensor list_of_strings(const std::vector<std::string>& values) {
+  return Tensor::of<std::string>({static_cast<std::int64_t>(values.size())}, std::span<const std::string>(values));
+}
+
+// The value of a Constant node. Source: ONNX Constant-12: exactly one of the attributes is given.
+Tensor constant_value(const Attributes& a) {
+  if (a.has("value")) return a.get_tensor("value");
+  if (a.has("value_float")) return Tensor::scalar<float>(a.get_float("value_float"));
+  if (a.has("value_int")) return Tensor::scalar<std::int64_t>(a.get_int("value_int"));
+  if (a.has("value_string")) return Tensor::scalar<std::string>(a.get_string("value_string"));
+  if (a.has("value_ints")) return from_ints(a.get_ints("value_ints"));
+  if (a.has("value_strings")) return list_of_strings(a.get_strings("value_strings"));
+  if (a.has("value_floats")) {
+    const std::vector<float> values = a.get_floats("value_floats");
+    return Tensor::of<float>({static_cast<std::int64_t>(values.size())}, std::span<const float>(values));
+  }
+  fail(ErrorCode::invalid_model,
+       "one of the attributes value, value_float(s), value_int(s), value_string(s), sparse_value is "
+       "required; received none");
+}
+
+void infer_constant(InferContext& c) {
+  const Tensor value = constant_value(c.attrs());
+  c.output(0, value.dtype(), to_sym(value.shape()));
+}
+
+void run_constant(OpContext& c) {
+  const Tensor value = constant_value(c.attrs());
+  copy_all(value, c.output(0, value.dtype(), value.shape()));
+}
+
+// The element that ConstantOfShape repeats; float32 zero when the attribute is left out.
+Tensor repeated_value(const Attributes& a) {
+  if (!a.has("value")) return Tensor::scalar<float>(0.0F);
+  const Tensor& value = a.get_tensor("value");
+  if (value.size() != 1) {
+    fail(ErrorCode::invalid_model, "attribute 'value' must hold one element, received {}", value.type_string());
+  }
+  return value;
+}
+
+void infer_constant_of_shape(InferContext& c) {
+  const Tensor value = repeated_value(c.attrs());
+  const std::vector<Dim>* extents = c.sym(0);
+  if (extents == nullptr) {
+    const auto rank = known_length(c, 0);
+    if (!rank || *rank > kMaxSymElements) return c.output(0, value.dtype());
+    return c.output(0, value.dtype(), SymShape(static_cast<std::size_t>(*rank)));
+  }
+  for (const Dim& d : *extents) {
+    if (d.is_const() && d.value() < 0) c.fail("the shape {} has a negative extent", to_string(*extents));
+  }
+  c.output(0, value.dtype(), *extents);
+  if (extents->size() > 1 || !is_integer(value.dtype())) return;
+  const Dim count = extents->empty() ? Dim(1) : (*extents)[0];
+  if (!count.is_const() || count.value() > kMaxSymElements) return;
+  c.output_sym(0, std::vector<Dim>(static_cast<std::size_t>(count.value()), Dim(element_as_int(value, 0))));
+}
+
+void run_constant_of_shape(OpContext& c) {
+  const Tensor value = repeated_value(c.attrs());
+  if (c.input(0).rank() > 1) c.fail("'input' must be of rank 1, received {}", c.input(0).type_string());
+  fill_with(c.output(0, value.dtype(), to_ints(c.input(0))), value);
+}
+
+}  // namespace
+
+void register_constant(OpTable& t) {
+  t.add(OpDef("Constant", 1)
+            .out("output", "T", types::any_tensor)
+            .attr("value", AttrKind::t)
+            .attr("value_float", AttrKind::f)
+            .attr("value_floats", AttrKind::floats)
+            .attr("value_int", AttrKind::i)
+            .attr("value_ints", AttrKind::ints)
+            .attr("value_string", AttrKind::s)
+            .attr("value_strings", AttrKind::strings)
+            .infer_with(infer_constant)
+            .run_with(run_constant));
+  t.add(OpDef("ConstantOfShape", 9)
+            .in("input", "T1", types::int64)
+            .out("output", "T2", types::any_tensor)
+            .attr("value", AttrKind::t)
+            .infer_with(infer_constant_of_shape)
+            .run_with(run_constant_of_shape));
+}
+
+}  // namespace sdx::ops
