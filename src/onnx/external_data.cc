@@ -1,0 +1,75 @@
+#include "onnx/external_data.h"
+
+#include <algorithm>
+#include <system_error>
+
+#include "base/error.h"
+
+namespace sdx {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The location as a relative path. Backslashes separate too: exporters on Windows write them.
+fs::path checked_path(const std::string& location) {
+  if (location.empty()) fail(ErrorCode::invalid_model, "external data: the location is empty");
+  if (location.find('\0') != std::string::npos) fail(ErrorCode::invalid_model, "external data: the location holds a zero byte");
+  std::string text = location;
+  std::replace(text.begin(), text.end(), '\\', '/');
+  const bool drive = text.size() >= 2 && text[1] == ':';
+  if (text.front() == '/' || drive) {
+    fail(ErrorCode::invalid_model, "external data: the location '{}' is absolute; it must be relative to the model's folder",
+         location);
+  }
+  fs::path path(text);
+  for (const fs::path& part : path) {
+    if (part == "..") {
+      fail(ErrorCode::invalid_model, "external data: the location '{}' leaves the model's folder ('..' is not allowed)",
+           location);
+    }
+  }
+  return path;
+}
+
+bool inside(const fs::path& file, const fs::path& folder) {
+  const auto [a, b] = std::mismatch(folder.begin(), folder.end(), file.begin(), file.end());
+  return a == folder.end() || (a->empty() && std::next(a) == folder.end());
+}
+
+}  // namespace
+
+const std::shared_ptr<const MappedFile>& ExternalFiles::open(const std::string& location) {
+  const auto known = files_.find(location);
+  if (known != files_.end()) return known->second;
+  const fs::path relative = checked_path(location);
+  const fs::path plain = roots_.at(0) / relative;
+  std::error_code error;
+  const fs::path file = fs::canonical(plain, error);
+  if (error) {
+    fail(ErrorCode::io, "external data: cannot open '{}' (location '{}'): {}", plain.string(), location, error.message());
+  }
+  const bool allowed = std::any_of(roots_.begin(), roots_.end(), [&](const fs::path& root) {
+    std::error_code e;
+    const fs::path folder = fs::canonical(root, e);
+    return !e && inside(file, folder);
+  });
+  if (!allowed) {
+    fail(ErrorCode::invalid_model, "external data: the location '{}' leads to '{}', which is outside the model's folder",
+         location, file.string());
+  }
+  std::shared_ptr<const MappedFile>& mapped = resolved_[file.string()];
+  if (mapped == nullptr) mapped = MappedFile::open(file);
+  return files_.emplace(location, mapped).first->second;
+}
+
+OwnedBytes ExternalFiles::read(const ExternalReference& reference, std::size_t size) {
+  const std::shared_ptr<const MappedFile>& file = open(reference.location);
+  const std::size_t available = file->bytes().size();
+  if (reference.offset > available || size > available - reference.offset) {
+    fail(ErrorCode::invalid_model, "external data: {} bytes at offset {} of '{}' are needed, but the file has {} bytes", size,
+         reference.offset, reference.location, available);
+  }
+  return {file->bytes().subspan(reference.offset, size), file};
+}
+
+}  // namespace sdx

@@ -1,0 +1,30 @@
+#pragma once
+// Weights in files beside the model. A model may come from anywhere, so it may only name files inside its own folder.
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "base/mapped_file.h"
+#include "tensor/pb.h"
+
+namespace sdx {
+
+// Maps each file once. A location must be relative, without "..", and, with all symbolic links resolved, lie inside one of
+// `roots` (again resolved). Locations are relative to the first root. Two roots are useful where model and data are both
+// links into one store, as download caches lay them out: then the folder of the resolved model file is allowed as well.
+class ExternalFiles : public ExternalData {
+ public:
+  explicit ExternalFiles(std::vector<std::filesystem::path> roots) : roots_(std::move(roots)) {}
+  OwnedBytes read(const ExternalReference& reference, std::size_t size) override;
+
+ private:
+  const std::shared_ptr<const MappedFile>& open(const std::string& location);
+
+  std::vector<std::filesystem::path> roots_;
+  std::map<std::string, std::shared_ptr<const MappedFile>> files_;  // by location
+  std::map<std::string, std::shared_ptr<const MappedFile>> resolved_;
+};
+
+}  // namespace sdx

@@ -1,0 +1,226 @@
+#include "onnx/reader.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/mapped_file.h"
+#include "onnx/external_data.h"
+#include "onnx/functions.h"
+#include "onnx/graph_reader.h"
+#include "onnx/opsets.h"
+#include "ops/op.h"
+#include "tensor/wire.h"
+
+namespace sdx {
+namespace {
+
+using wire::bytes;
+using wire::varint;
+
+// Files that people take for ONNX models, by their first bytes.
+struct Magic {
+  std::size_t at;
+  std::string_view bytes;
+  std::string_view what;
+};
+
+constexpr Magic kMagic[] = {
+    {0, "PK\x03\x04", "a zip archive (PyTorch's .pt files are such archives; export the model to ONNX)"},
+    {0, "\x1f\x8b", "a gzip file; unpack it first"},
+    {0, "\x89HDF", "an HDF5 file (Keras); convert the model to ONNX"},
+    {0, "GGUF", "a GGUF file"},
+    {4, "TFL3", "a TensorFlow Lite model; convert it to ONNX"},
+    {4, "ORTM", "a model in ONNX Runtime's own .ort format; use the .onnx file that it was made from"},
+    {0, "\x80\x02", "a Python pickle (PyTorch); export the model to ONNX"},
+    {0, "version https://git-lfs", "a Git LFS pointer: the model itself was not downloaded (git lfs pull)"},
+    {0, "\x93NUMPY", "a NumPy array"},
+    {8, "{\"", "a safetensors file: weights without a graph"},
+};
+
+// What the bytes are, if they are clearly no ONNX model; "" otherwise.
+std::string looks_like(std::string_view data) {
+  for (const Magic& m : kMagic) {
+    if (data.size() >= m.at + m.bytes.size() && data.substr(m.at, m.bytes.size()) == m.bytes) return std::string(m.what);
+  }
+  const std::string_view head = data.substr(0, 64);
+  const bool text = head.size() >= 16 && std::all_of(head.begin(), head.end(), [](unsigned char c) {
+                      return std::isprint(c) != 0 || std::isspace(c) != 0;
+                    });
+  return text ? "text, perhaps an error page or a source file" : "";
+}
+
+std::string hint(std::string_view data) {
+  const std::string what = looks_like(data);
+  return what.empty() ? "" : "; it looks like " + what;
+}
+
+struct ModelMessage {
+  std::string_view graph;
+  bool has_graph = false;
+  bool has_training = false;
+  std::vector<std::string_view> functions;
+};
+
+std::pair<std::string, std::string> read_pair(std::string_view message) {
+  std::pair<std::string, std::string> out;
+  wire::Reader r = wire::open(message);
+  while (r.next()) {
+    switch (r.tag_and_type()) {
+      case bytes(1): out.first = std::string(wire::text(r)); break;
+      case bytes(2): out.second = std::string(wire::text(r)); break;
+      default: r.skip();
+    }
+  }
+  return out;
+}
+
+ModelMessage scan_model(std::string_view data, Model& model) {
+  ModelMessage m;
+  wire::Reader r = wire::open(data);
+  while (r.next()) {
+    switch (r.tag_and_type()) {
+      case varint(1): model.ir_version = r.get_int64(); break;
+      case bytes(2): model.producer_name = std::string(wire::text(r)); break;
+      case bytes(3): model.producer_version = std::string(wire::text(r)); break;
+      case bytes(4): model.domain = std::string(wire::text(r)); break;
+      case varint(5): model.model_version = r.get_int64(); break;
+      case bytes(6): model.doc = std::string(wire::text(r)); break;
+      case bytes(7):
+        if (m.has_graph) fail(ErrorCode::invalid_model, "the file holds two main graphs");
+        m.has_graph = true;
+        m.graph = wire::text(r);
+        break;
+      case bytes(8): read_opset(wire::text(r), model.opsets); break;
+      case bytes(14): model.metadata.push_back(read_pair(wire::text(r))); break;
+      case bytes(20):
+        m.has_training = true;
+        r.skip();
+        break;
+      case bytes(25): m.functions.push_back(wire::text(r)); break;
+      default: r.skip();
+    }
+  }
+  return m;
+}
+
+void check_versions(Model& model) {
+  if (model.ir_version > kNewestIrVersion || model.ir_version < 0) {
+    fail(ErrorCode::invalid_model,
+         "the model has IR version {}; versions up to {} are read; export it with an older IR version, or "
+         "update this program",
+         model.ir_version, kNewestIrVersion);
+  }
+  if (model.ir_version < 3) {
+    model.warnings.push_back(model.ir_version == 0 ? std::string("the model has no IR version")
+                                                   : fmt::format("the model has the old IR version {}", model.ir_version));
+    if (model.opsets.empty()) model.opsets.emplace("", 1);  // opset imports came with IR version 3
+  }
+}
+
+void read_functions(const ModelMessage& m, Model& model) {
+  std::set<std::tuple<std::string, std::string, std::string>> seen;
+  for (const std::string_view f : m.functions) {
+    model.functions.push_back(read_function(f));
+    const Function& added = model.functions.back();
+    if (!seen.emplace(added.domain, added.name, added.overload).second) {
+      fail(ErrorCode::invalid_model, "function '{}' of domain '{}' is defined twice", added.name, added.domain);
+    }
+  }
+}
+
+Model read_checked(std::string_view data, PbSource source) {
+  Model model;
+  const ModelMessage m = scan_model(data, model);
+  if (!m.has_graph) {
+    fail(ErrorCode::invalid_model, "this is no ONNX model: it holds no graph{}", hint(data));
+  }
+  check_versions(model);
+  if (m.has_training) model.warnings.emplace_back("the model's training information is ignored");
+  read_functions(m, model);
+  reading::State state;
+  state.source = std::move(source);
+  state.ir_version = model.ir_version;
+  state.opsets = &model.opsets;
+  state.warnings = &model.warnings;
+  for (const Function& f : model.functions) state.function_domains.insert(f.domain);
+  reading::Scope scope(model.graph);
+  reading::read_graph(state, scope, m.graph);
+  return model;
+}
+
+Model read_bytes(std::span<const std::byte> data, std::shared_ptr<const void> owner, ExternalData* external) {
+  const std::string_view text(reinterpret_cast<const char*>(data.data()), data.size());
+  if (text.empty()) fail(ErrorCode::invalid_model, "this is no ONNX model: it is empty");
+  PbSource source;
+  source.owner = std::move(owner);
+  source.external = external;
+  try {
+    return read_checked(text, std::move(source));
+  } catch (const protozero::exception& e) {
+    fail(ErrorCode::invalid_model, "this is no ONNX model, or it is damaged or incomplete ({}, after {} bytes in all){}",
+         e.what(), text.size(), hint(text));
+  }
+}
+
+}  // namespace
+
+void read_opset(std::string_view message, std::map<std::string, int>& opsets) {
+  std::string domain;
+  std::int64_t version = 0;
+  wire::Reader r = wire::open(message);
+  while (r.next()) {
+    switch (r.tag_and_type()) {
+      case bytes(1): domain = canonical_domain(wire::text(r)); break;
+      case varint(2): version = r.get_int64(); break;
+      default: r.skip();
+    }
+  }
+  const std::string_view shown = domain.empty() ? "ai.onnx" : std::string_view(domain);
+  const int newest = ops::newest_version(domain);
+  if (version < 1 || version > INT32_MAX) {
+    fail(ErrorCode::invalid_model, "opset version {} of domain '{}' is not valid", version, shown);
+  }
+  if (newest != 0 && version > newest) {
+    fail(ErrorCode::invalid_model, "the model needs opset {} of domain '{}'; this build knows versions up to {}", version, shown,
+         newest);
+  }
+  const auto [it, added] = opsets.emplace(domain, static_cast<int>(version));
+  if (!added && it->second != version) {
+    fail(ErrorCode::invalid_model, "domain '{}' is imported twice, with versions {} and {}", shown, it->second, version);
+  }
+}
+
+Model read_model(const std::filesystem::path& path) {
+  try {
+    const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
+    const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+    std::error_code error;
+    const std::filesystem::path real = std::filesystem::canonical(path, error);
+    std::vector<std::filesystem::path> roots{folder};
+    if (!error) roots.push_back(real.parent_path());
+    ExternalFiles external(std::move(roots));
+    Model model = read_bytes(file->bytes(), file, &external);
+    model.path = path.string();
+    for (const std::string& w : model.warnings) log::info("{}: {}", model.path, w);
+    return model;
+  } catch (Error& e) {
+    e.add_context(fmt::format("in model '{}'", path.string()));
+    throw;
+  }
+}
+
+Model read_model(std::span<const std::byte> data, std::shared_ptr<const void> owner, const std::filesystem::path& base_dir) {
+  if (owner == nullptr && !data.empty()) {
+    auto copy = std::make_shared<std::vector<std::byte>>(data.begin(), data.end());
+    data = *copy;
+    owner = std::move(copy);
+  }
+  if (base_dir.empty()) return read_bytes(data, std::move(owner), nullptr);
+  ExternalFiles external({base_dir});
+  return read_bytes(data, std::move(owner), &external);
+}
+
+}  // namespace sdx
