@@ -240,7 +240,7 @@ ConvGeometry conv_geometry(const Attributes& attrs, const Shape& x, const Shape&
   ConvGeometry g{x[0], x[1], w[0], read_group(attrs), {}};
   check_conv_channels(x[1], w[0], w[1], g.groups);
   for (std::size_t i = 0; i < spatial; ++i) g.axes.push_back(window_axis(window, i, x[i + 2]));
-  element_count(g.output_shape());  // refuses products beyond 2^62
+  element_count(g.output_shape());  // refuses products beyond 2^62, zero extents left aside
   return g;
 }
 
@@ -275,7 +275,7 @@ ConvGeometry conv_transpose_geometry(const Attributes& attrs, const Shape& x, co
   if (!channels) fail(ErrorCode::invalid_model, "{} output channels in each of {} groups are too many", w[1], g.groups);
   g.out_channels = *channels;
   for (std::size_t i = 0; i < spatial; ++i) g.axes.push_back(transpose_axis(t, i, x[i + 2]));
-  element_count(g.output_shape());
+  element_count(g.output_shape());  // refuses products beyond 2^62, zero extents left aside
   return g;
 }
 
