@@ -5,21 +5,11 @@
 
 #include "ops/op.h"
 #include "ops/util/broadcast.h"
+#include "ops/util/legacy_broadcast.h"
 #include "tensor/dispatch.h"
 
 namespace sdx::ops {
 namespace {
-
-// Before opset 7, B was broadcast only when `broadcast` said so, and could be placed at `axis` of A.
-// B's shape with the trailing ones that this placement means.
-template <class S>
-S legacy_shape(const Attributes& attrs, std::size_t rank_a, S b) {
-  const std::int64_t axis = attrs.get_int("axis", -1);
-  if (attrs.get_int("broadcast", 0) == 0 || axis < 0) return b;
-  const auto at = static_cast<std::size_t>(axis);
-  while (at + b.size() < rank_a) b.push_back(1);
-  return b;
-}
 
 void infer_arithmetic(InferContext& c) {
   const DataType elem = c.dtype(0) != DataType::undefined ? c.dtype(0) : c.dtype(1);
@@ -95,8 +85,7 @@ T apply(T a, T b) {
 template <class Op>
 void run_arithmetic(OpContext& c) {
   const Tensor& a = c.input(0);
-  Tensor b = c.input(1);
-  if (c.version() < 7) b = b.reshaped(legacy_shape(c.attrs(), a.rank(), b.shape()));
+  const Tensor b = legacy_operand(c);
   Tensor& out = c.output(0, a.dtype(), broadcast_shapes(a.shape(), b.shape()));
   dispatch(a.dtype(), NumericTypes{}, c.node().op_type, [&](auto tag) {
     using T = typename decltype(tag)::type;

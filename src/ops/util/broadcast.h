@@ -80,7 +80,17 @@ void broadcast_binary(const Tensor& a, const Tensor& b, Tensor& out, F&& fn) {
   auto* po = static_cast<O*>(out.mutable_data());
   for_each_broadcast<2>({a.shape(), b.shape()}, out.shape(),
                         [&](const auto& at, const auto& step, std::int64_t o, std::int64_t n) {
-                          for (std::int64_t i = 0; i < n; ++i) po[o + i] = fn(pa[at[0] + i * step[0]], pb[at[1] + i * step[1]]);
+                          const A* x = pa + at[0];
+                          const B* y = pb + at[1];
+                          O* z = po + o;
+                          // Constant steps let the compiler vectorise.
+                          if (step[0] == 1 && step[1] == 1) {
+                            for (std::int64_t i = 0; i < n; ++i) z[i] = fn(x[i], y[i]);
+                          } else if (step[0] == 1) {
+                            for (std::int64_t i = 0; i < n; ++i) z[i] = fn(x[i], y[0]);
+                          } else {
+                            for (std::int64_t i = 0; i < n; ++i) z[i] = fn(x[0], y[i * step[1]]);
+                          }
                         });
 }
 

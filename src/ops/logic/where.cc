@@ -1,0 +1,98 @@
+// Where: ai.onnx 9, 16. Elements are moved by size: no arithmetic is done on them.
+
+#include <algorithm>
+#include <string>
+
+#include "ops/op.h"
+#include "ops/util/broadcast.h"
+
+namespace sdx::ops {
+namespace {
+
+struct Bytes16 {
+  std::uint64_t low, high;
+};
+
+const Dim* pick(const std::vector<Dim>& v, std::size_t i, std::size_t n) {
+  if (v.size() == n) return &v[i];
+  return v.size() == 1 ? v.data() : nullptr;
+}
+
+void infer_where(InferContext& c) {
+  infer_broadcast(c, 0, 3, c.dtype(1) != DataType::undefined ? c.dtype(1) : c.dtype(2));
+  const Tensor* condition = c.value(0);
+  const auto* flags = c.sym(0);
+  const auto* x = c.sym(1);
+  const auto* y = c.sym(2);
+  if (x == nullptr || y == nullptr) return;
+  std::vector<Dim> from_value;
+  if (flags == nullptr && condition != nullptr && condition->dtype() == DataType::boolean && condition->rank() <= 1 &&
+      condition->size() <= 1024) {
+    for (const bool b : condition->values<bool>()) from_value.emplace_back(b ? 1 : 0);
+    flags = &from_value;
+  }
+  if (flags == nullptr) return;
+  const std::size_t n = std::max({flags->size(), x->size(), y->size()});
+  std::vector<Dim> out;
+  for (std::size_t i = 0; i < n; ++i) {
+    const Dim* f = pick(*flags, i, n);
+    const Dim* a = pick(*x, i, n);
+    const Dim* b = pick(*y, i, n);
+    if (f == nullptr || a == nullptr || b == nullptr) return;
+    if (f->is_const()) {
+      out.push_back(f->value() != 0 ? *a : *b);
+    } else {
+      out.push_back(*a == *b ? *a : Dim::unknown());
+    }
+  }
+  c.output_sym(0, std::move(out));
+}
+
+template <class T>
+void select(const Tensor& condition, const Tensor& x, const Tensor& y, Tensor& out) {
+  const auto* pc = static_cast<const bool*>(condition.data());
+  const auto* px = static_cast<const T*>(x.data());
+  const auto* py = static_cast<const T*>(y.data());
+  auto* po = static_cast<T*>(out.mutable_data());
+  for_each_broadcast<3>({condition.shape(), x.shape(), y.shape()}, out.shape(),
+                        [&](const auto& at, const auto& step, std::int64_t o, std::int64_t n) {
+                          for (std::int64_t i = 0; i < n; ++i) {
+                            po[o + i] = pc[at[0] + i * step[0]] ? px[at[1] + i * step[1]] : py[at[2] + i * step[2]];
+                          }
+                        });
+}
+
+void run_where(OpContext& c) {
+  const Tensor& condition = c.input(0);
+  const Tensor& x = c.input(1);
+  const Tensor& y = c.input(2);
+  if (condition.dtype() != DataType::boolean || x.dtype() != y.dtype()) {
+    c.fail("the condition must be bool and X and Y of one type; received {}, {} and {}", condition.type_string(), x.type_string(),
+           y.type_string());
+  }
+  Tensor& out = c.output(0, x.dtype(), broadcast_shapes(broadcast_shapes(condition.shape(), x.shape()), y.shape()));
+  if (x.dtype() == DataType::string) return select<std::string>(condition, x, y, out);
+  switch (bit_width(x.dtype())) {
+    case 8: return select<std::uint8_t>(condition, x, y, out);
+    case 16: return select<std::uint16_t>(condition, x, y, out);
+    case 32: return select<std::uint32_t>(condition, x, y, out);
+    case 64: return select<std::uint64_t>(condition, x, y, out);
+    case 128: return select<Bytes16>(condition, x, y, out);
+    default: fail(ErrorCode::not_implemented, "Where has no kernel for element type {}", name(x.dtype()));
+  }
+}
+
+}  // namespace
+
+void register_where(OpTable& t) {
+  const TypeSet set = types::numeric | types::boolean | types::string | types::complex | types::float8;
+  t.add(OpDef("Where", 9)
+            .in("condition", "B", types::boolean)
+            .in("X", "T", set)
+            .in("Y", "T", set)
+            .out("output", "T", set)
+            .infer_with(infer_where)
+            .run_with(run_where));
+}
+
+}  // namespace sdx::ops

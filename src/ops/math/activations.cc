@@ -1,0 +1,187 @@
+// Activation functions with attributes: Elu, Selu, Celu, LeakyRelu, HardSigmoid, HardSwish, ThresholdedRelu, Shrink, Gelu, Mish,
+// Swish, SwiGLU. ai.onnx 1, 6, 9, 10, 12, 14, 16, 18, 20, 22, 24, 28.
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "ops/util/elementwise.h"
+
+namespace sdx::ops {
+namespace {
+
+void run_elu(OpContext& c) {
+  const float alpha = c.attrs().get_float("alpha", 1.0F);
+  map_floats(c, [=](auto x) { return x < 0 ? static_cast<decltype(x)>(alpha) * std::expm1(x) : x; });
+}
+
+// The constants had four decimals before opset 6.
+void run_selu(OpContext& c) {
+  const bool old = c.version() < 6;
+  const float alpha = c.attrs().get_float("alpha", old ? 1.6732F : 1.67326319217681884765625F);
+  const float gamma = c.attrs().get_float("gamma", old ? 1.0507F : 1.05070102214813232421875F);
+  map_floats(c, [=](auto x) {
+    using T = decltype(x);
+    return static_cast<T>(gamma) * (x > 0 ? x : static_cast<T>(alpha) * std::expm1(x));
+  });
+}
+
+void run_celu(OpContext& c) {
+  const float alpha = c.attrs().get_float("alpha", 1.0F);
+  map_floats(c, [=](auto x) {
+    using T = decltype(x);
+    const T a = static_cast<T>(alpha);
+    return std::max(T(0), x) + std::min(T(0), a * std::expm1(x / a));
+  });
+}
+
+void run_leaky_relu(OpContext& c) {
+  const float alpha = c.attrs().get_float("alpha", 0.01F);
+  map_floats(c, [=](auto x) { return x < 0 ? static_cast<decltype(x)>(alpha) * x : x; });
+}
+
+void run_hard_sigmoid(OpContext& c) {
+  const float alpha = c.attrs().get_float("alpha", 0.2F);
+  const float beta = c.attrs().get_float("beta", 0.5F);
+  map_floats(c, [=](auto x) {
+    using T = decltype(x);
+    const T y = static_cast<T>(alpha) * x + static_cast<T>(beta);
+    return y < 0 ? T(0) : (y > 1 ? T(1) : y);
+  });
+}
+
+void run_hard_swish(OpContext& c) {
+  map_floats(c, [](auto x) {
+    using T = decltype(x);
+    const T y = x / T(6) + T(0.5);
+    return x * (y < 0 ? T(0) : (y > 1 ? T(1) : y));
+  });
+}
+
+void run_thresholded_relu(OpContext& c) {
+  const float alpha = c.attrs().get_float("alpha", 1.0F);
+  map_floats(c, [=](auto x) { return x > static_cast<decltype(x)>(alpha) ? x : decltype(x)(0); });
+}
+
+// Integers compute in double: `bias` and `lambd` are fractions.
+void run_shrink(OpContext& c) {
+  const float lambd = c.attrs().get_float("lambd", 0.5F);
+  const float bias = c.attrs().get_float("bias", 0.0F);
+  map_input(c, NumericTypes{}, [=](auto x) {
+    using T = decltype(x);
+    using C = std::conditional_t<std::is_integral_v<T>, double, T>;
+    const C v = static_cast<C>(x);
+    C y = 0;
+    if (v < -static_cast<C>(lambd)) y = v + static_cast<C>(bias);
+    if (v > static_cast<C>(lambd)) y = v - static_cast<C>(bias);
+    if constexpr (std::is_integral_v<T>) {
+      return saturating_cast<T>(y);
+    } else {
+      return y;
+    }
+  });
+}
+
+void check_approximate(const std::string& mode) {
+  if (mode != "none" && mode != "tanh") {
+    fail(ErrorCode::invalid_model, "attribute 'approximate' is '{}'; permitted: none, tanh", mode);
+  }
+}
+
+void infer_gelu(InferContext& c) {
+  check_approximate(c.attrs().get_string("approximate", "none"));
+  infer_same(c);
+}
+
+void run_gelu(OpContext& c) {
+  const std::string mode = c.attrs().get_string("approximate", "none");
+  check_approximate(mode);
+  if (mode == "tanh") {
+    return map_floats(c, [](auto x) {
+      using T = decltype(x);
+      const T inner = T(0.7978845608028654) * (x + T(0.044715) * x * x * x);  // sqrt(2/pi)
+      return T(0.5) * x * (1 + std::tanh(inner));
+    });
+  }
+  map_floats(c, [](auto x) {
+    using T = decltype(x);
+    return T(0.5) * x * (1 + std::erf(x * T(0.7071067811865476)));
+  });
+}
+
+void run_mish(OpContext& c) {
+  map_floats(c, [](auto x) { return x * std::tanh(softplus(x)); });
+}
+
+void run_swish(OpContext& c) {
+  const float alpha = c.attrs().get_float("alpha", 1.0F);
+  map_floats(c, [=](auto x) { return x * logistic(static_cast<decltype(x)>(alpha) * x); });
+}
+
+void infer_swiglu(InferContext& c) {
+  const SymShape* a = c.shape(0);
+  const SymShape* b = c.shape(1);
+  if (a != nullptr && b != nullptr) {
+    bool fits = a->size() == b->size();
+    for (std::size_t i = 0; fits && i < a->size(); ++i) {
+      fits = !(*a)[i].is_const() || !(*b)[i].is_const() || (*a)[i] == (*b)[i];
+    }
+    if (!fits) c.fail("A ({}) and B ({}) must have the same shape", to_string(*a), to_string(*b));
+  }
+  infer_same(c);
+}
+
+void run_swiglu(OpContext& c) {
+  const Tensor& a = c.input(0);
+  const Tensor& b = c.input(1);
+  if (a.shape() != b.shape() || a.dtype() != b.dtype()) {
+    c.fail("A ({}) and B ({}) must have the same type and shape", a.type_string(), b.type_string());
+  }
+  const float alpha = c.attrs().get_float("alpha", 1.0F);
+  Tensor& out = c.output(0, a.dtype(), a.shape());
+  dispatch(a.dtype(), FloatTypes{}, "SwiGLU", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using C = ComputeType<T>;
+    const auto* pa = static_cast<const T*>(a.data());
+    const auto* pb = static_cast<const T*>(b.data());
+    auto* po = static_cast<T*>(out.mutable_data());
+    parallel_for(a.size(), kElementGrain, [=](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        const C x = static_cast<C>(pa[i]);
+        po[i] = static_cast<T>(x * logistic(static_cast<C>(alpha) * x) * static_cast<C>(pb[i]));
+      }
+    });
+  });
+}
+
+OpDef activation(const char* name, int since, std::initializer_list<const char*> attributes = {}, TypeSet set = types::floats) {
+  OpDef def(name, since);
+  def.in("X", "T", set).out("Y", "T", set);
+  for (const char* a : attributes) def.attr(a, AttrKind::f);
+  return def;
+}
+
+}  // namespace
+
+void register_activations(OpTable& t) {
+  t.add(activation("Elu", 1, {"alpha"}).infer_with(infer_same).run_with(run_elu));
+  t.add(activation("Selu", 1, {"alpha", "gamma"}).infer_with(infer_same).run_with(run_selu));
+  t.add(activation("Celu", 12, {"alpha"}).infer_with(infer_same).run_with(run_celu));
+  t.add(activation("LeakyRelu", 1, {"alpha"}).infer_with(infer_same).run_with(run_leaky_relu));
+  t.add(activation("HardSigmoid", 1, {"alpha", "beta"}).infer_with(infer_same).run_with(run_hard_sigmoid));
+  t.add(activation("HardSwish", 14).infer_with(infer_same).run_with(run_hard_swish));
+  t.add(activation("ThresholdedRelu", 10, {"alpha"}).infer_with(infer_same).run_with(run_thresholded_relu));
+  t.add(activation("Shrink", 9, {"lambd", "bias"}, types::numeric).infer_with(infer_same).run_with(run_shrink));
+  t.add(activation("Gelu", 20).attr("approximate", AttrKind::s).infer_with(infer_gelu).run_with(run_gelu));
+  t.add(activation("Mish", 18).infer_with(infer_same).run_with(run_mish));
+  t.add(activation("Swish", 24, {"alpha"}).infer_with(infer_same).run_with(run_swish));
+  t.add(OpDef("SwiGLU", 28)
+            .in("A", "T", types::floats)
+            .in("B", "T", types::floats)
+            .out("Y", "T", types::floats)
+            .attr("alpha", AttrKind::f)
+            .infer_with(infer_swiglu)
+            .run_with(run_swiglu));
+}
+
+}  // namespace sdx::ops

@@ -1,0 +1,94 @@
+// Clip: ai.onnx 1, 6 (bounds are attributes), 11, 12, 13 (bounds are optional scalar inputs, any numeric type).
+
+#include <limits>
+#include <optional>
+
+#include "ops/util/elementwise.h"
+
+namespace sdx::ops {
+namespace {
+
+// min wins over x, max wins over both, as numpy's clip does (ONNX Clip-13: "when min is greater than max, the result is max").
+// NaN passes. Comparisons are arranged so that they compile to min/max instructions.
+template <class T>
+void clip(const Tensor& in, Tensor& out, std::optional<T> low, std::optional<T> high) {
+  using C = ComputeType<T>;
+  if (low && high) {
+    map_elements<T>(in, out, [lo = static_cast<C>(*low), hi = static_cast<C>(*high)](C x) {
+      const C y = x < lo ? lo : x;
+      return y > hi ? hi : y;
+    });
+  } else if (low) {
+    map_elements<T>(in, out, [lo = static_cast<C>(*low)](C x) { return x < lo ? lo : x; });
+  } else if (high) {
+    map_elements<T>(in, out, [hi = static_cast<C>(*high)](C x) { return x > hi ? hi : x; });
+  } else {
+    map_elements<T>(in, out, [](C x) { return x; });
+  }
+}
+
+void run_clip_attributes(OpContext& c) {
+  const Tensor& in = c.input(0);
+  Tensor& out = c.output(0, in.dtype(), in.shape());
+  dispatch(in.dtype(), FloatTypes{}, "Clip", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const auto bound = [&](const char* name) -> std::optional<T> {
+      if (!c.attrs().has(name)) return std::nullopt;
+      return static_cast<T>(c.attrs().get_float(name));
+    };
+    clip<T>(in, out, bound("min"), bound("max"));
+  });
+}
+
+void run_clip_inputs(OpContext& c) {
+  const Tensor& in = c.input(0);
+  Tensor& out = c.output(0, in.dtype(), in.shape());
+  dispatch(in.dtype(), NumericTypes{}, "Clip", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const auto bound = [&](std::size_t i) -> std::optional<T> {
+      const Tensor* t = c.optional_input(i);
+      if (t == nullptr) return std::nullopt;
+      if (t->size() != 1 || t->dtype() != in.dtype()) {
+        c.fail("{} must be one {}, received {}", i == 1 ? "min" : "max", name(in.dtype()), t->type_string());
+      }
+      return *static_cast<const T*>(t->data());
+    };
+    clip<T>(in, out, bound(1), bound(2));
+  });
+}
+
+void infer_clip(InferContext& c) {
+  infer_same(c);
+  const auto* in = c.sym(0);
+  if (in == nullptr || c.version() < 11) return;
+  std::vector<Dim> out = *in;
+  for (std::size_t i = 1; i < 3; ++i) {
+    if (!c.has_input(i)) continue;
+    const auto* bound = c.sym(i);
+    if (bound == nullptr || bound->size() != 1) return;
+    for (Dim& d : out) d = i == 1 ? max(d, (*bound)[0]) : min(d, (*bound)[0]);
+  }
+  c.output_sym(0, std::move(out));
+}
+
+}  // namespace
+
+void register_clip(OpTable& t) {
+  t.add(OpDef("Clip", 1)
+            .in("input", "T", types::floats)
+            .out("output", "T", types::floats)
+            .attr("min", AttrKind::f)
+            .attr("max", AttrKind::f)
+            .attr("consumed_inputs", AttrKind::ints)
+            .infer_with(infer_clip)
+            .run_with(run_clip_attributes));
+  t.add(OpDef("Clip", 11)
+            .in("input", "T", types::numeric)
+            .in("min", "T", types::numeric, Arity::optional)
+            .in("max", "T", types::numeric, Arity::optional)
+            .out("output", "T", types::numeric)
+            .infer_with(infer_clip)
+            .run_with(run_clip_inputs));
+}
+
+}  // namespace sdx::ops
