@@ -1,0 +1,319 @@
+#include "kernels/cpu/gemm.h"
+
+#include <algorithm>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu/gemm_kernels.h"
+
+namespace sdx::cpu {
+namespace {
+
+std::int64_t round_up(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit * unit; }
+
+std::size_t to_size(std::int64_t value) { return static_cast<std::size_t>(value); }
+
+// Steps between neighbouring rows and columns of op(X).
+struct Strides {
+  std::int64_t row;
+  std::int64_t column;
+};
+Strides strides_of(std::int64_t ld, bool trans) { return trans ? Strides{1, ld} : Strides{ld, 1}; }
+
+const char* bytes(const float* p, std::int64_t index) { return reinterpret_cast<const char*>(p + index); }
+
+// A block of rows of A as tiles, packed ahead or into this thread's scratch.
+struct ATiles {
+  Cuts tiles;
+  std::int64_t first;  // index of the block's first tile in `tiles`
+  std::int64_t count;
+  const float* data;  // first tile of the block, this block of K
+  std::int64_t kc;
+  std::int64_t row0;  // row of the first tile, within `tiles`
+};
+
+ATiles a_tiles(const GemmKernels& kernels, const GemmArgs& args, std::int64_t m0, std::int64_t m1, std::int64_t k0,
+               std::int64_t kc) {
+  if (args.packed_a != nullptr) {
+    const Cuts tiles(args.m, kernels.mr);
+    std::int64_t first = m0 * tiles.parts / args.m;
+    while (tiles.begin(first) > m0) --first;
+    while (tiles.begin(first) < m0) ++first;
+    std::int64_t end = first;
+    while (end < tiles.parts && tiles.begin(end) < m1) ++end;
+    return {tiles, first, end - first, args.packed_a + k0 * args.m + m0 * kc, kc, m0};
+  }
+  const Cuts tiles(m1 - m0, kernels.mr);
+  const Strides s = strides_of(args.lda, args.trans_a);
+  if (m1 - m0 == 1 && s.column == 1) return {tiles, 0, 1, args.a + m0 * s.row + k0, kc, 0};
+  float* out = thread_scratch(0, to_size(kGemmMBlock * kGemmKBlock));
+  for (std::int64_t i = 0; i < tiles.parts; ++i) {
+    kernels.pack_a_tile(bytes(args.a, (m0 + tiles.begin(i)) * s.row + k0 * s.column), s.row, s.column, tiles.size(i), kc, 1.0F,
+                        out + tiles.begin(i) * kc);
+  }
+  return {tiles, 0, tiles.parts, out, kc, 0};
+}
+
+void fill_epilogue(GemmTile& t, const GemmArgs& args, std::int64_t row, std::int64_t column) {
+  const Epilogue& e = args.epilogue;
+  if (e.bias != nullptr && t.last) {
+    (e.bias_per_row ? t.bias_row : t.bias_col) = e.bias + (e.bias_per_row ? row : column);
+  }
+  // The residual joins in the first block of K, before anything is written to a C that it may alias.
+  t.residual = e.residual != nullptr && !t.accumulate ? e.residual + row * e.ld_residual + column : nullptr;
+}
+
+GemmTile tile_template(const GemmArgs& args) {
+  GemmTile t;
+  t.ldc = args.ldc;
+  t.alpha = args.alpha;
+  t.bias_scale = args.epilogue.bias_scale;
+  t.ld_residual = args.epilogue.ld_residual;
+  t.residual_scale = args.epilogue.residual_scale;
+  t.act = args.epilogue.act;
+  return t;
+}
+
+// One block of K of columns [n0, n1): panels outside, so that a panel stays in the first-level cache while A streams by.
+void multiply(const GemmKernels& kernels, const GemmArgs& args, std::int64_t m0, std::int64_t m1, std::int64_t n0,
+              std::int64_t n1, std::int64_t k0, std::int64_t kc, const float* panels, std::int64_t ldb, std::int64_t panel_step) {
+  GemmTile t = tile_template(args);
+  t.k = kc;
+  t.accumulate = k0 > 0;
+  t.last = k0 + kc == args.k;
+  for (std::int64_t mb = m0; mb < m1;) {
+    // Packed tiles need not be cut again, but blocks keep the part of A in use within the second-level cache.
+    std::int64_t me = std::min(m1, mb + kGemmMBlock);
+    if (args.packed_a != nullptr && me < m1) {
+      const Cuts tiles(args.m, kernels.mr);
+      std::int64_t i = me * tiles.parts / args.m;
+      while (tiles.begin(i) > me) --i;
+      me = tiles.begin(i);
+    }
+    const ATiles a = a_tiles(kernels, args, mb, me, k0, kc);
+    std::int64_t p = 0;
+    for (std::int64_t n = n0; n < n1; n += kernels.nr, ++p) {
+      t.b = panels + p * panel_step;
+      t.ldb = ldb;
+      t.n = std::min<std::int64_t>(kernels.nr, n1 - n);
+      for (std::int64_t i = 0; i < a.count; ++i) {
+        const std::int64_t local = a.tiles.begin(a.first + i) - a.row0;
+        t.m = a.tiles.size(a.first + i);
+        t.a = a.data + local * kc;
+        t.c = args.c + (mb + local) * args.ldc + n;
+        fill_epilogue(t, args, mb + local, n);
+        kernels.tile(t);
+      }
+    }
+    mb = me;
+  }
+}
+
+void pack_raw(const GemmKernels& kernels, const GemmArgs& args, std::int64_t k0, std::int64_t kc, std::int64_t n0,
+              std::int64_t nb, float* out) {
+  const Strides s = strides_of(args.ldb, args.trans_b);
+  kernels.pack_b_panels(bytes(args.b, k0 * s.row + n0 * s.column), s.row, s.column, kc, nb, 1.0F, out);
+}
+
+// k = 0: the epilogue of a zero product.
+void epilogue_only(const GemmKernels& kernels, const GemmArgs& args, std::int64_t m0, std::int64_t m1, std::int64_t n0,
+                   std::int64_t n1) {
+  const float zeros[64] = {};
+  for (std::int64_t i = m0; i < m1; ++i) {
+    for (std::int64_t n = n0; n < n1; n += 64) {
+      GemmTile t = tile_template(args);
+      t.m = 1;
+      t.n = std::min<std::int64_t>(64, n1 - n);
+      t.c = args.c + i * args.ldc + n;
+      fill_epilogue(t, args, i, n);
+      kernels.finish(t, zeros, 64);
+    }
+  }
+}
+
+// Vector times unpacked matrix, where packing would cost more than the product. False when neither form applies.
+bool gemv(const GemmKernels& kernels, const GemmArgs& args) {
+  if (args.packed_a != nullptr || args.packed_b != nullptr || args.k == 0) return false;
+  const Strides sa = strides_of(args.lda, args.trans_a);
+  const Strides sb = strides_of(args.ldb, args.trans_b);
+  const std::int64_t grain = std::max<std::int64_t>(1, 65536 / args.k);
+  constexpr std::int64_t kPiece = 512;
+  if (args.m == 1 && (sa.column == 1 || args.k == 1)) {
+    const bool rows = sb.column == 1;
+    parallel_for((args.n + kPiece - 1) / kPiece, std::max<std::int64_t>(1, grain / kPiece),
+                 [&](std::int64_t begin, std::int64_t end) {
+                   float y[kPiece];
+                   for (std::int64_t p = begin; p < end; ++p) {
+                     const std::int64_t n0 = p * kPiece;
+                     const std::int64_t nb = std::min(kPiece, args.n - n0);
+                     if (rows) {
+                       kernels.gemv_rows(args.a, args.b + n0, args.ldb, args.k, nb, y);
+                     } else {
+                       kernels.gemv_dots(args.a, args.b + n0 * sb.column, args.ldb, args.k, nb, y, 1);
+                     }
+                     GemmTile t = tile_template(args);
+                     t.m = 1;
+                     t.n = nb;
+                     t.c = args.c + n0;
+                     fill_epilogue(t, args, 0, n0);
+                     kernels.finish(t, y, kPiece);
+                   }
+                 });
+    return true;
+  }
+  if (args.n == 1 && !args.trans_a && (sb.row == 1 || args.k == 1)) {
+    parallel_for(args.m, std::min<std::int64_t>(grain, kPiece), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        float y = 0.0F;
+        kernels.gemv_dots(args.b, args.a + i * args.lda, args.lda, args.k, 1, &y, 1);
+        GemmTile t = tile_template(args);
+        t.m = 1;
+        t.n = 1;
+        t.c = args.c + i * args.ldc;
+        fill_epilogue(t, args, i, 0);
+        kernels.finish(t, &y, 1);
+      }
+    });
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void gemm_block(const GemmKernels& kernels, const GemmArgs& args, const BPacker* packer, std::int64_t m0, std::int64_t m1,
+                std::int64_t n0, std::int64_t n1) {
+  if (m0 >= m1 || n0 >= n1) return;
+  if (args.k == 0) return epilogue_only(kernels, args, m0, m1, n0, n1);
+  const Cuts ks = k_cuts(args.k);
+  const std::int64_t nr = kernels.nr;
+  if (args.packed_b != nullptr) {
+    const std::int64_t padded = round_up(args.n, nr);
+    for (std::int64_t kb = 0; kb < ks.parts; ++kb) {
+      const std::int64_t k0 = ks.begin(kb);
+      const std::int64_t kc = ks.size(kb);
+      multiply(kernels, args, m0, m1, n0, n1, k0, kc, args.packed_b + k0 * padded + n0 * kc, nr, kc * nr);
+    }
+    return;
+  }
+  // A single tile of rows uses each panel once: reading B in place spares a copy. The last, partial panel is packed.
+  const bool in_place = packer == nullptr && !args.trans_b && m1 - m0 <= kernels.mr;
+  const std::int64_t whole = in_place ? n0 + (n1 - n0) / nr * nr : n0;
+  for (std::int64_t kb = 0; kb < ks.parts && whole > n0; ++kb) {
+    const std::int64_t k0 = ks.begin(kb);
+    multiply(kernels, args, m0, m1, n0, whole, k0, ks.size(kb), args.b + k0 * args.ldb + n0, args.ldb, nr);
+  }
+  for (std::int64_t nb = whole; nb < n1; nb += kGemmNBlock) {
+    const std::int64_t ne = std::min(n1, nb + kGemmNBlock);
+    float* panels = thread_scratch(1, to_size(kGemmKBlock * (kGemmNBlock + nr)));
+    for (std::int64_t kb = 0; kb < ks.parts; ++kb) {
+      const std::int64_t k0 = ks.begin(kb);
+      const std::int64_t kc = ks.size(kb);
+      if (packer != nullptr) {
+        packer->pack(packer->context, k0, kc, nb, ne - nb, panels);
+      } else {
+        pack_raw(kernels, args, k0, kc, nb, ne - nb, panels);
+      }
+      multiply(kernels, args, m0, m1, nb, ne, k0, kc, panels, nr, kc * nr);
+    }
+  }
+}
+
+TaskGrid choose_grid(const GemmKernels& kernels, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch,
+                     bool prefer_rows) {
+  const std::int64_t threads = current_pool().threads();
+  if (threads == 1) return {};
+  // About 250 thousand multiply-adds a task at least (5 to 10 microseconds), four tasks a thread at most.
+  const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(std::max<std::int64_t>(k, 1));
+  const auto by_work = static_cast<std::int64_t>(std::min(work / 250000.0, 1e6));
+  const std::int64_t want = std::min(by_work, (4 * threads + batch - 1) / batch);
+  if (want <= 1) return {};
+  const std::int64_t tiles = (m + kernels.mr - 1) / kernels.mr;
+  const std::int64_t panels = (n + kernels.nr - 1) / kernels.nr;
+  TaskGrid g;
+  if (prefer_rows) {
+    g.rows = std::min(want, std::max<std::int64_t>(1, tiles / 4));
+    g.columns = std::min((want + g.rows - 1) / g.rows, std::max<std::int64_t>(1, panels / 2));
+  } else {
+    g.columns = std::min(want, std::max<std::int64_t>(1, panels / 4));
+    g.rows = std::min((want + g.columns - 1) / g.columns, std::max<std::int64_t>(1, tiles / 4));
+  }
+  return g;
+}
+
+std::size_t packed_b_bytes(std::int64_t k, std::int64_t n) {
+  return to_size(k) * to_size(round_up(n, gemm_kernels().nr)) * sizeof(float);
+}
+
+void pack_b_f32(const void* b, std::int64_t ldb, bool trans, std::int64_t k, std::int64_t n, float scale, float* packed) {
+  if (k == 0 || n == 0) return;
+  const GemmKernels& kernels = gemm_kernels();
+  const Cuts ks = k_cuts(k);
+  const Strides s = strides_of(ldb, trans);
+  const std::int64_t padded = round_up(n, kernels.nr);
+  for (std::int64_t i = 0; i < ks.parts; ++i) {
+    kernels.pack_b_panels(static_cast<const char*>(b) + ks.begin(i) * s.row * 4, s.row, s.column, ks.size(i), n, scale,
+                          packed + ks.begin(i) * padded);
+  }
+}
+
+std::size_t packed_a_bytes(std::int64_t m, std::int64_t k) { return to_size(m) * to_size(k) * sizeof(float); }
+
+void pack_a_f32(const void* a, std::int64_t lda, bool trans, std::int64_t m, std::int64_t k, float scale, float* packed) {
+  if (m == 0 || k == 0) return;
+  const GemmKernels& kernels = gemm_kernels();
+  const Cuts ks = k_cuts(k);
+  const Cuts tiles(m, kernels.mr);
+  const Strides s = strides_of(lda, trans);
+  for (std::int64_t kb = 0; kb < ks.parts; ++kb) {
+    for (std::int64_t i = 0; i < tiles.parts; ++i) {
+      kernels.pack_a_tile(static_cast<const char*>(a) + (tiles.begin(i) * s.row + ks.begin(kb) * s.column) * 4, s.row, s.column,
+                          tiles.size(i), ks.size(kb), scale, packed + ks.begin(kb) * m + tiles.begin(i) * ks.size(kb));
+    }
+  }
+}
+
+void gemm_f32(const GemmArgs& args) { gemm_batch_f32(args, 1, nullptr, nullptr, nullptr); }
+
+void gemm_batch_f32(const GemmArgs& args, std::int64_t batch, const std::int64_t* a_offsets, const std::int64_t* b_offsets,
+                    const std::int64_t* c_offsets) {
+  if (args.m <= 0 || args.n <= 0 || batch <= 0) return;
+  const GemmKernels& kernels = gemm_kernels();
+  const auto product = [&](std::int64_t i) {
+    GemmArgs one = args;
+    const std::int64_t a = a_offsets != nullptr ? a_offsets[i] : 0;
+    const std::int64_t b = b_offsets != nullptr ? b_offsets[i] : 0;
+    const std::int64_t c = c_offsets != nullptr ? c_offsets[i] : 0;
+    if (one.a != nullptr) one.a += a;
+    if (one.packed_a != nullptr) one.packed_a += a;
+    if (one.b != nullptr) one.b += b;
+    if (one.packed_b != nullptr) one.packed_b += b;
+    one.c += c;
+    if (one.epilogue.residual != nullptr) one.epilogue.residual += c;
+    return one;
+  };
+  if (batch == 1 && gemv(kernels, product(0))) return;
+  const TaskGrid grid = choose_grid(kernels, args.m, args.n, args.k, batch, args.packed_b != nullptr);
+  const std::int64_t per = grid.rows * grid.columns;
+  const Cuts tiles(args.m, kernels.mr);
+  const std::int64_t panels = (args.n + kernels.nr - 1) / kernels.nr;
+  const Cuts row_cuts(tiles.parts, (tiles.parts + grid.rows - 1) / grid.rows);
+  const Cuts column_cuts(panels, (panels + grid.columns - 1) / grid.columns);
+  const double work =
+      static_cast<double>(args.m) * static_cast<double>(args.n) * static_cast<double>(args.k) / static_cast<double>(per);
+  const auto grain = static_cast<std::int64_t>(std::clamp(100000.0 / std::max(work, 1.0), 1.0, 1e6));
+  const std::int64_t tasks = batch * row_cuts.parts * column_cuts.parts;
+  parallel_for(tasks, per > 1 ? 1 : grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t per_product = row_cuts.parts * column_cuts.parts;
+      const GemmArgs one = product(i / per_product);
+      const std::int64_t cell = i % per_product;
+      const std::int64_t r = cell / column_cuts.parts;
+      const std::int64_t c = cell % column_cuts.parts;
+      if (per_product == 1 && gemv(kernels, one)) continue;
+      gemm_block(kernels, one, nullptr, tiles.begin(row_cuts.begin(r)), tiles.begin(row_cuts.begin(r + 1)),
+                 column_cuts.begin(c) * kernels.nr, std::min(args.n, column_cuts.begin(c + 1) * kernels.nr));
+    }
+  });
+}
+
+}  // namespace sdx::cpu

@@ -1,0 +1,357 @@
+#include "kernels/cpu/gemm_kernels.h"
+
+#include "kernels/cpu/elementwise_kernels.h"
+#include "kernels/cpu/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/gemm_kernels.cc"
+#include <hwy/foreach_target.h>
+// after foreach_target.h
+#include <hwy/highway.h>
+
+#include "kernels/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sdx::cpu::HWY_NAMESPACE {
+namespace {
+
+// Rows of the register tile: 2 vectors of columns each, plus 2 vectors of B and a broadcast of A must fit the register file:
+// 16 registers -> 6 rows, 32 registers -> 14 (28 + 3 = 31).
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
+constexpr int kMr = 14;
+#elif HWY_TARGET == HWY_NEON
+constexpr int kMr = 12;
+#else
+constexpr int kMr = 6;
+#endif
+
+#define SDX_ROWS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13)
+
+HWY_INLINE float read_f32(const char* p) {
+  float v;
+  std::memcpy(&v, p, sizeof(v));
+  return v;
+}
+HWY_INLINE const float* at(const char* p, std::int64_t index) { return reinterpret_cast<const float*>(p + index * 4); }
+
+// Named accumulators rather than arrays: GCC 12 spills arrays of vectors. The products go to `out` as [M][2 lanes].
+template <int M>
+HWY_NOINLINE void product(const GemmTile& t, float* HWY_RESTRICT out) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  const float* HWY_RESTRICT a = t.a;
+  const float* HWY_RESTRICT b = t.b;
+  const std::int64_t ldb = t.ldb;
+#define SDX_DECLARE(I)   \
+  VF c##I = hn::Zero(d); \
+  VF e##I = hn::Zero(d); \
+  (void)c##I;            \
+  (void)e##I;
+  SDX_ROWS(SDX_DECLARE)
+#define SDX_STEP(I)                 \
+  if constexpr (M > I) {            \
+    const VF v = hn::Set(d, a[I]);  \
+    c##I = hn::MulAdd(v, b0, c##I); \
+    e##I = hn::MulAdd(v, b1, e##I); \
+  }
+  std::int64_t k = t.k;
+  if constexpr (M <= 3) {
+    // Few rows give too few independent chains to hide the latency of an FMA (4 cycles, 2 a cycle): a second set for odd k.
+#define SDX_DECLARE2(I)  \
+  VF f##I = hn::Zero(d); \
+  VF g##I = hn::Zero(d); \
+  (void)f##I;            \
+  (void)g##I;
+    SDX_ROWS(SDX_DECLARE2)
+#define SDX_STEP2(I)                   \
+  if constexpr (M > I) {               \
+    const VF v = hn::Set(d, a[M + I]); \
+    f##I = hn::MulAdd(v, b2, f##I);    \
+    g##I = hn::MulAdd(v, b3, g##I);    \
+  }
+    for (; k >= 2; k -= 2) {
+      const VF b0 = hn::LoadU(d, b);
+      const VF b1 = hn::LoadU(d, b + lanes);
+      const VF b2 = hn::LoadU(d, b + ldb);
+      const VF b3 = hn::LoadU(d, b + ldb + lanes);
+      SDX_ROWS(SDX_STEP)
+      SDX_ROWS(SDX_STEP2)
+      a += 2 * M;
+      b += 2 * ldb;
+    }
+#define SDX_JOIN(I)             \
+  if constexpr (M > I) {        \
+    c##I = hn::Add(c##I, f##I); \
+    e##I = hn::Add(e##I, g##I); \
+  }
+    SDX_ROWS(SDX_JOIN)
+#undef SDX_JOIN
+#undef SDX_STEP2
+#undef SDX_DECLARE2
+  } else {
+    for (; k >= 2; k -= 2) {
+      {
+        const VF b0 = hn::LoadU(d, b);
+        const VF b1 = hn::LoadU(d, b + lanes);
+        SDX_ROWS(SDX_STEP)
+      }
+      a += M;
+      b += ldb;
+      {
+        const VF b0 = hn::LoadU(d, b);
+        const VF b1 = hn::LoadU(d, b + lanes);
+        SDX_ROWS(SDX_STEP)
+      }
+      a += M;
+      b += ldb;
+    }
+  }
+  for (; k > 0; --k) {
+    const VF b0 = hn::LoadU(d, b);
+    const VF b1 = hn::LoadU(d, b + lanes);
+    SDX_ROWS(SDX_STEP)
+    a += M;
+    b += ldb;
+  }
+#define SDX_STORE(I)                                 \
+  if constexpr (M > I) {                             \
+    hn::Store(c##I, d, out + 2 * lanes * I);         \
+    hn::Store(e##I, d, out + 2 * lanes * I + lanes); \
+  }
+  SDX_ROWS(SDX_STORE)
+#undef SDX_STORE
+#undef SDX_STEP
+#undef SDX_DECLARE
+}
+
+void finish(const GemmTile& t, const float* product, std::int64_t ld_product) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  const VF alpha = hn::Set(d, t.alpha);
+  const VF residual_scale = hn::Set(d, t.residual_scale);
+  const VF bias_scale = hn::Set(d, t.bias_scale);
+  const VF lo = hn::Set(d, t.act.a);
+  const VF hi = hn::Set(d, t.act.b);
+  const bool bias_col = t.last && t.bias_col != nullptr;
+  const bool do_relu = t.last && t.act.op == Unary::relu;
+  const bool do_clip = t.last && t.act.op == Unary::clip;
+  for (std::int64_t i = 0; i < t.m; ++i) {
+    const VF row_bias = hn::Set(d, t.last && t.bias_row != nullptr ? t.bias_row[i] * t.bias_scale : 0.0F);
+    const float* p = product + i * ld_product;
+    float* c = t.c + i * t.ldc;
+    const float* r = t.residual != nullptr ? t.residual + i * t.ld_residual : nullptr;
+    std::int64_t j = 0;
+    for (; j + lanes <= t.n; j += lanes) {
+      VF v = hn::MulAdd(alpha, hn::LoadU(d, p + j), row_bias);
+      if (t.accumulate) v = hn::Add(v, hn::LoadU(d, c + j));
+      if (r != nullptr) v = hn::MulAdd(residual_scale, hn::LoadU(d, r + j), v);
+      if (bias_col) v = hn::MulAdd(bias_scale, hn::LoadU(d, t.bias_col + j), v);
+      if (do_relu) v = relu(v);
+      if (do_clip) v = clip(v, lo, hi);
+      hn::StoreU(v, d, c + j);
+    }
+    if (j < t.n) {
+      const std::int64_t rest = t.n - j;
+      VF v = hn::MulAdd(alpha, load_tail(d, p + j, rest), row_bias);
+      if (t.accumulate) v = hn::Add(v, load_tail(d, c + j, rest));
+      if (r != nullptr) v = hn::MulAdd(residual_scale, load_tail(d, r + j, rest), v);
+      if (bias_col) v = hn::MulAdd(bias_scale, load_tail(d, t.bias_col + j, rest), v);
+      if (do_relu) v = relu(v);
+      if (do_clip) v = clip(v, lo, hi);
+      store_tail(v, d, c + j, rest);
+    }
+  }
+  if (!t.last || t.act.op == Unary::none || do_relu || do_clip) return;
+  const ElementwiseKernels& elementwise = elementwise_kernels();
+  for (std::int64_t i = 0; i < t.m; ++i) elementwise.unary(t.act, t.c + i * t.ldc, t.c + i * t.ldc, t.n);
+}
+
+void tile(const GemmTile& t) {
+  HWY_ALIGN float out[kMr * 2 * kMaxF32Lanes];
+  switch (t.m) {
+#define SDX_CASE(I)                                                \
+  case I + 1:                                                      \
+    if constexpr (I < kMr) product<(I < kMr ? I + 1 : 1)>(t, out); \
+    break;
+    SDX_ROWS(SDX_CASE)
+#undef SDX_CASE
+    default: return;
+  }
+  finish(t, out, 2 * lanes_f32());
+}
+#undef SDX_ROWS
+
+#if HWY_TARGET != HWY_SCALAR
+// Four runs of `n` contiguous floats, `stride` elements apart, to out[i * step + 0..3]: 4x4 transposes in 128-bit registers.
+HWY_INLINE void transpose_four(const char* s0, std::int64_t stride, std::int64_t n, float scale, float* HWY_RESTRICT out,
+                               std::int64_t step) {
+  const hn::FixedTag<float, 4> d4;
+  const hn::RepartitionToWide<decltype(d4)> d2;
+  const char* s1 = s0 + stride * 4;
+  const char* s2 = s1 + stride * 4;
+  const char* s3 = s2 + stride * 4;
+  const auto factor = hn::Set(d4, scale);
+  std::int64_t i = 0;
+  for (; i + 4 <= n; i += 4) {
+    const auto r0 = hn::Mul(factor, hn::LoadU(d4, at(s0, i)));
+    const auto r1 = hn::Mul(factor, hn::LoadU(d4, at(s1, i)));
+    const auto r2 = hn::Mul(factor, hn::LoadU(d4, at(s2, i)));
+    const auto r3 = hn::Mul(factor, hn::LoadU(d4, at(s3, i)));
+    const auto t0 = hn::BitCast(d2, hn::InterleaveLower(d4, r0, r1));
+    const auto t1 = hn::BitCast(d2, hn::InterleaveLower(d4, r2, r3));
+    const auto t2 = hn::BitCast(d2, hn::InterleaveUpper(d4, r0, r1));
+    const auto t3 = hn::BitCast(d2, hn::InterleaveUpper(d4, r2, r3));
+    hn::StoreU(hn::BitCast(d4, hn::InterleaveLower(d2, t0, t1)), d4, out + i * step);
+    hn::StoreU(hn::BitCast(d4, hn::InterleaveUpper(d2, t0, t1)), d4, out + (i + 1) * step);
+    hn::StoreU(hn::BitCast(d4, hn::InterleaveLower(d2, t2, t3)), d4, out + (i + 2) * step);
+    hn::StoreU(hn::BitCast(d4, hn::InterleaveUpper(d2, t2, t3)), d4, out + (i + 3) * step);
+  }
+  for (; i < n; ++i) {
+    out[i * step] = scale * read_f32(s0 + i * 4);
+    out[i * step + 1] = scale * read_f32(s1 + i * 4);
+    out[i * step + 2] = scale * read_f32(s2 + i * 4);
+    out[i * step + 3] = scale * read_f32(s3 + i * 4);
+  }
+}
+
+#endif
+
+// out[k * width + j] = scale * src[j * sj + k * sk] for j < n, k < depth.
+HWY_INLINE void pack_columns(const char* src, std::int64_t sj, std::int64_t sk, std::int64_t n, std::int64_t depth, float scale,
+                             float* HWY_RESTRICT out, std::int64_t width) {
+  std::int64_t j = 0;
+#if HWY_TARGET != HWY_SCALAR
+  if (sk == 1) {
+    for (; j + 4 <= n; j += 4) transpose_four(src + j * sj * 4, sj, depth, scale, out + j, width);
+  }
+#endif
+  for (; j < n; ++j) {
+    const char* s = src + j * sj * 4;
+    for (std::int64_t k = 0; k < depth; ++k) out[k * width + j] = scale * read_f32(s + k * sk * 4);
+  }
+}
+
+void pack_a_tile(const char* a, std::int64_t rs, std::int64_t cs, std::int64_t m, std::int64_t k, float scale, float* out) {
+  if (rs == 1) {
+    for (std::int64_t kk = 0; kk < k; ++kk) {
+      for (std::int64_t i = 0; i < m; ++i) out[kk * m + i] = scale * read_f32(a + (kk * cs + i) * 4);
+    }
+    return;
+  }
+  pack_columns(a, rs, cs, m, k, scale, out, m);
+}
+
+void pack_b_panels(const char* b, std::int64_t rs, std::int64_t cs, std::int64_t k, std::int64_t n, float scale, float* out) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  const std::int64_t nr = 2 * lanes;
+  const std::int64_t full = n / nr;
+  const std::int64_t rest = n - full * nr;
+  const VF factor = hn::Set(d, scale);
+  if (cs == 1) {
+    // Along rows, so that the source is read in order; the panels are a few write streams.
+    for (std::int64_t kk = 0; kk < k; ++kk) {
+      const char* src = b + kk * rs * 4;
+      float* dst = out + kk * nr;
+      for (std::int64_t p = 0; p < full; ++p) {
+        hn::Store(hn::Mul(factor, hn::LoadU(d, at(src, p * nr))), d, dst + p * k * nr);
+        hn::Store(hn::Mul(factor, hn::LoadU(d, at(src, p * nr + lanes))), d, dst + p * k * nr + lanes);
+      }
+      if (rest > 0) {
+        float* tail = dst + full * k * nr;
+        for (std::int64_t j = 0; j < nr; ++j) tail[j] = j < rest ? scale * read_f32(src + (full * nr + j) * 4) : 0.0F;
+      }
+    }
+    return;
+  }
+  for (std::int64_t p = 0; p < full; ++p) pack_columns(b + p * nr * cs * 4, cs, rs, nr, k, scale, out + p * k * nr, nr);
+  if (rest > 0) {
+    float* tail = out + full * k * nr;
+    std::memset(tail, 0, static_cast<std::size_t>(k * nr) * sizeof(float));
+    pack_columns(b + full * nr * cs * 4, cs, rs, rest, k, scale, tail, nr);
+  }
+}
+
+// Eight vectors of columns at a time: 8 chains hide the FMA latency, and each row of B gives 256 or 512 bytes in a run.
+void gemv_rows(const float* x, const float* b, std::int64_t ldb, std::int64_t k, std::int64_t n, float* y) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  std::int64_t j = 0;
+  for (; j + 8 * lanes <= n; j += 8 * lanes) {
+    VF s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0, s4 = s0, s5 = s0, s6 = s0, s7 = s0;
+    const float* p = b + j;
+    for (std::int64_t i = 0; i < k; ++i, p += ldb) {
+      const VF v = hn::Set(d, x[i]);
+      s0 = hn::MulAdd(v, hn::LoadU(d, p), s0);
+      s1 = hn::MulAdd(v, hn::LoadU(d, p + lanes), s1);
+      s2 = hn::MulAdd(v, hn::LoadU(d, p + 2 * lanes), s2);
+      s3 = hn::MulAdd(v, hn::LoadU(d, p + 3 * lanes), s3);
+      s4 = hn::MulAdd(v, hn::LoadU(d, p + 4 * lanes), s4);
+      s5 = hn::MulAdd(v, hn::LoadU(d, p + 5 * lanes), s5);
+      s6 = hn::MulAdd(v, hn::LoadU(d, p + 6 * lanes), s6);
+      s7 = hn::MulAdd(v, hn::LoadU(d, p + 7 * lanes), s7);
+    }
+    hn::StoreU(s0, d, y + j);
+    hn::StoreU(s1, d, y + j + lanes);
+    hn::StoreU(s2, d, y + j + 2 * lanes);
+    hn::StoreU(s3, d, y + j + 3 * lanes);
+    hn::StoreU(s4, d, y + j + 4 * lanes);
+    hn::StoreU(s5, d, y + j + 5 * lanes);
+    hn::StoreU(s6, d, y + j + 6 * lanes);
+    hn::StoreU(s7, d, y + j + 7 * lanes);
+  }
+  for (; j < n; j += lanes) {
+    const std::int64_t rest = n - j;
+    VF s = hn::Zero(d);
+    for (std::int64_t i = 0; i < k; ++i) {
+      const float* p = b + i * ldb + j;
+      s = hn::MulAdd(hn::Set(d, x[i]), rest >= lanes ? hn::LoadU(d, p) : load_tail(d, p, rest), s);
+    }
+    if (rest >= lanes) {
+      hn::StoreU(s, d, y + j);
+    } else {
+      store_tail(s, d, y + j, rest);
+    }
+  }
+}
+
+float dot(const float* x, const float* b, std::int64_t k) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  VF s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
+  std::int64_t i = 0;
+  for (; i + 4 * lanes <= k; i += 4 * lanes) {
+    s0 = hn::MulAdd(hn::LoadU(d, x + i), hn::LoadU(d, b + i), s0);
+    s1 = hn::MulAdd(hn::LoadU(d, x + i + lanes), hn::LoadU(d, b + i + lanes), s1);
+    s2 = hn::MulAdd(hn::LoadU(d, x + i + 2 * lanes), hn::LoadU(d, b + i + 2 * lanes), s2);
+    s3 = hn::MulAdd(hn::LoadU(d, x + i + 3 * lanes), hn::LoadU(d, b + i + 3 * lanes), s3);
+  }
+  for (; i + lanes <= k; i += lanes) s0 = hn::MulAdd(hn::LoadU(d, x + i), hn::LoadU(d, b + i), s0);
+  if (i < k) s1 = hn::MulAdd(load_tail(d, x + i, k - i), load_tail(d, b + i, k - i), s1);
+  return sum_lanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3)));
+}
+
+void gemv_dots(const float* x, const float* b, std::int64_t ldb, std::int64_t k, std::int64_t n, float* y, std::int64_t sy) {
+  for (std::int64_t j = 0; j < n; ++j) y[j * sy] = dot(x, b + j * ldb, k);
+}
+
+}  // namespace
+
+const GemmKernels* gemm_table() {
+  static const GemmKernels table{kMr,   static_cast<int>(2 * lanes_f32()), tile, pack_a_tile, pack_b_panels, gemv_rows, gemv_dots,
+                                 finish};
+  return &table;
+}
+
+}  // namespace sdx::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "kernels/cpu/dispatch.h"
+
+namespace sdx::cpu {
+
+const GemmKernels& gemm_kernels() { return *SDX_CPU_PICK(gemm_table)(); }
+
+}  // namespace sdx::cpu
+#endif
