@@ -41,6 +41,12 @@ class FoldServices : public RunServices {
        near.empty() ? "" : "; did you mean " + near + "?");
 }
 
+Type without_shape(Type type) {
+  type.shape.reset();
+  if (type.inner) type.inner = std::make_shared<const Type>(without_shape(*type.inner));
+  return type;
+}
+
 // One graph, one pass, in node order.
 class Engine {
  public:
@@ -51,6 +57,7 @@ class Engine {
   InferResult run(const std::vector<Type>& input_types, const std::vector<const Tensor*>& input_values);
   // Also stores types in the graph and its subgraphs.
   void store_into(Graph* target) { target_ = target; }
+  void set_nested() { nested_ = true; }
 
  private:
   friend class NodeServices;
@@ -64,6 +71,7 @@ class Engine {
 
   const Graph& graph_;
   Graph* target_ = nullptr;
+  bool nested_ = false;
   InferOptions options_;
   InferResult result_;
   std::unordered_map<ValueId, std::vector<Dim>> syms_;
@@ -88,6 +96,7 @@ class NodeServices : public InferServices {
       values.push_back(engine_.known(v));
     }
     Engine inner(*sub.graph, engine_.options_);
+    inner.set_nested();
     if (engine_.target_ != nullptr) inner.store_into(engine_.target_->node(id_).subgraphs[index].graph.get());
     InferResult r = inner.run(types, values);
     std::vector<Type> outputs;
@@ -138,13 +147,14 @@ void Engine::seed_values(const std::vector<Type>& input_types, const std::vector
     const ValueInfo& info = graph_.value(v);
     if (info.constant) {
       result_.types[v] = Type::tensor(info.constant->dtype(), to_sym(info.constant->shape()));
-    } else if (info.producer == kNoNode) {
+    } else if (info.producer == kNoNode && !nested_) {
       result_.types[v] = info.declared;
     }
   }
   for (std::size_t i = 0; i < graph_.inputs().size() && i < input_types.size(); ++i) {
     const ValueId v = graph_.inputs()[i];
-    if (!graph_.value(v).constant) result_.types[v] = merge(input_types[i], graph_.value(v).declared);
+    const Type& declared = graph_.value(v).declared;
+    if (!graph_.value(v).constant) result_.types[v] = merge(input_types[i], nested_ ? without_shape(declared) : declared);
     if (i < input_values.size() && input_values[i] != nullptr) result_.values.insert_or_assign(v, *input_values[i]);
   }
 }
@@ -161,7 +171,7 @@ void Engine::accept_outputs(NodeId id, InferContext& context) {
                                              graph_.value(v).name, declared.str(), inferred.str(), graph_.describe(id)));
       result_.types[v] = std::move(inferred);
     } else {
-      result_.types[v] = options_.trust_declared ? merge(inferred, declared) : std::move(inferred);
+      result_.types[v] = merge(inferred, without_shape(declared));
     }
     if (context.output_syms[i]) note_sym(v, std::move(*context.output_syms[i]));
   }

@@ -15,9 +15,6 @@ struct InferOptions {
   // Run the reference kernels of deterministic operators whose inputs are all known, when their outputs have at most this many
   // elements in all: this is what resolves shape computations. 0 switches it off.
   std::int64_t fold_elements = 1024;
-  // Let the file's declared types of inner values and outputs fill in what inference leaves unknown. A session switches this
-  // off when it lays out memory: declarations may be stale.
-  bool trust_declared = true;
 };
 
 // What inference knows beyond the types stored in the graph.
@@ -26,6 +23,9 @@ struct InferResult {
   std::unordered_map<ValueId, Tensor> values;  // known values that are no constants of the graph, aligned
   std::vector<std::string> warnings;           // declared shapes that inference contradicts
 };
+
+// What a file declares for inner values, for outputs and for the inputs of subgraphs may be stale: of those declarations only the
+// element type is used, and only where inference does not find it.
 
 // Types of all values, from the types of graph.inputs() given here (in that order; merged with the declared ones). The graph's
 // nodes must be in order. Does not change the graph. Throws Error(invalid_model | not_implemented) naming the node.

@@ -1,0 +1,88 @@
+#include "passes/pass.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/suggest.h"
+#include "ops/infer.h"
+#include "passes/simplify/simplify.h"
+
+namespace sdx {
+namespace {
+
+constexpr Pass kPasses[] = {
+    {"fold-constants", simplify::fold_constants, "computes what depends on constants alone"},
+    {"fold-shapes", simplify::fold_shapes, "replaces shape computations that inference can settle"},
+    {"remove-identities", simplify::remove_identities, "drops nodes that change nothing"},
+    {"share-common", simplify::share_common, "computes equal expressions once"},
+    {"fold-batch-norm", simplify::fold_batch_norm, "folds BatchNormalization into the convolution before it"},
+    {"remove-dead", simplify::remove_dead, "drops nodes whose results nobody uses"},
+};
+
+bool run_recursively(Graph& graph, const Pass& pass) {
+  bool changed = false;
+  for (NodeId id = 0; id < graph.nodes().size(); ++id) {
+    for (Subgraph& s : graph.node(id).subgraphs) changed = run_recursively(*s.graph, pass) || changed;
+  }
+  if (!pass.run(graph)) return changed;
+  graph.compact();
+  graph.drop_unused_values();
+#if !defined(NDEBUG) || defined(SDX_VERIFY)
+  graph.verify();
+#endif
+  return true;
+}
+
+bool apply(Graph& graph, const Pass& pass) {
+  if (!run_recursively(graph, pass)) return false;
+  ops::infer_in_place(graph);
+  return true;
+}
+
+const Pass& find_pass(std::string_view name) {
+  std::vector<std::string> names;
+  for (const Pass& p : kPasses) {
+    if (p.name == name) return p;
+    names.emplace_back(p.name);
+  }
+  const std::string near = closest(name, names);
+  fail(ErrorCode::invalid_argument, "unknown pass '{}'{}. Known: {}", name, near.empty() ? "" : "; did you mean '" + near + "'?",
+       join(names));
+}
+
+}  // namespace
+
+std::span<const Pass> passes() { return kPasses; }
+
+void run_passes(Graph& graph, const PassOptions& options) {
+  for (const std::string& name : options.disabled) find_pass(name);
+  for (int round = 0; round < options.max_rounds; ++round) {
+    bool changed = false;
+    for (const Pass& pass : kPasses) {
+      if (std::find(options.disabled.begin(), options.disabled.end(), pass.name) != options.disabled.end()) continue;
+      changed = apply(graph, pass) || changed;
+    }
+    if (!changed) return;
+  }
+}
+
+bool run_pass(Graph& graph, std::string_view name) { return apply(graph, find_pass(name)); }
+
+void sink_constants(Graph& graph) {
+  for (NodeId id = 0; id < graph.nodes().size(); ++id) {
+    for (Subgraph& s : graph.node(id).subgraphs) {
+      const std::size_t formals = s.graph->inputs().size() - s.captures.size();
+      for (std::size_t i = s.captures.size(); i-- > 0;) {
+        const ValueInfo& outer = graph.value(s.captures[i]);
+        if (!outer.constant || outer.is_input) continue;
+        const ValueId inner = s.graph->inputs()[formals + i];
+        s.graph->value(inner).constant = outer.constant;
+        s.graph->remove_input(formals + i);
+        s.captures.erase(s.captures.begin() + static_cast<std::ptrdiff_t>(i));
+      }
+      sink_constants(*s.graph);
+    }
+  }
+}
+
+}  // namespace sdx

@@ -1,0 +1,260 @@
+#include <algorithm>
+
+#include "base/error.h"
+#include "ops/infer.h"
+#include "plan/arena.h"
+#include "plan/plan.h"
+#include "plan/program.h"
+
+namespace sdx {
+namespace {
+
+constexpr std::uint32_t kForever = 0xFFFFFFFF;
+constexpr std::uint32_t kNever = 0xFFFFFFFE;
+
+bool is_static(const Type& t) { return t.has_static_shape() && t.elem != DataType::undefined && t.elem != DataType::string; }
+
+}  // namespace
+
+class PlanBuilder {
+ public:
+  PlanBuilder(const Program& program, std::vector<std::int64_t> signature) : program_(program), graph_(program.graph()) {
+    plan_ = std::make_shared<Plan>();
+    plan_->signature = std::move(signature);
+  }
+
+  std::shared_ptr<const Plan> build(const std::vector<Type>& inputs);
+
+ private:
+  void place_given(const ops::InferResult& inferred);
+  void choose_steps();
+  void place_results();
+  void find_last_uses();
+  bool merge_in_place(std::uint32_t index);
+  void resolve_kernels();
+  void lay_out();
+  void find_releases();
+  std::size_t bytes_of(ValueId v) const {
+    const Type& t = plan_->values[v].type;
+    return byte_size(t.elem, element_count(to_shape(*t.shape)));
+  }
+  template <class F>
+  void for_each_use(const Node& node, F&& fn) const {
+    for (const ValueId v : node.inputs) {
+      if (v != kNoValue) fn(v);
+    }
+    for (const Subgraph& s : node.subgraphs) {
+      for (const ValueId v : s.captures) fn(v);
+    }
+  }
+  const Node& node_of(const StepPlan& s) const { return graph_.node(program_.steps()[s.step].node); }
+  const Kernel& kernel_of(const StepPlan& s) const { return *program_.steps()[s.step].kernel; }
+
+  const Program& program_;
+  const Graph& graph_;
+  std::shared_ptr<Plan> plan_;
+  ValueId root(ValueId v) {
+    while (root_[v] != v) v = root_[v] = root_[root_[v]];
+    return v;
+  }
+
+  std::vector<ValueId> root_;                // towards the value whose buffer this one uses: see root()
+  std::vector<std::uint32_t> first_, last_;  // by root: index into plan_->steps
+  std::vector<BufferRequest> workspaces_;   // parallel to plan_->steps
+};
+
+void PlanBuilder::place_given(const ops::InferResult& inferred) {
+  plan_->values.resize(graph_.values().size());
+  root_.resize(graph_.values().size());
+  for (ValueId v = 0; v < graph_.values().size(); ++v) {
+    ValuePlan& p = plan_->values[v];
+    root_[v] = v;
+    p.type = inferred.types[v];
+    if (graph_.value(v).is_input) {
+      p.place = Place::input;
+    } else if (graph_.value(v).constant || !program_.constants_[v].empty()) {
+      p.place = Place::constant;
+    } else if (const auto it = inferred.values.find(v); it != inferred.values.end()) {
+      p.place = Place::known;
+      plan_->known.emplace_back(v, it->second);
+    }
+  }
+}
+
+// Steps whose results are all known already do not run.
+void PlanBuilder::choose_steps() {
+  for (std::uint32_t i = 0; i < program_.steps().size(); ++i) {
+    const Node& node = graph_.node(program_.steps()[i].node);
+    const bool known = !node.outputs.empty() && std::all_of(node.outputs.begin(), node.outputs.end(), [&](ValueId v) {
+      return v == kNoValue || plan_->values[v].place == Place::known;
+    });
+    if (known) continue;
+    StepPlan s;
+    s.step = i;
+    plan_->steps.push_back(std::move(s));
+  }
+}
+
+void PlanBuilder::place_results() {
+  for (StepPlan& s : plan_->steps) {
+    const Node& node = node_of(s);
+    const Kernel& kernel = kernel_of(s);
+    for (const ValueId v : node.inputs) {
+      if (v == kNoValue) continue;
+      const ValuePlan& p = plan_->values[v];
+      s.dynamic = s.dynamic || p.place == Place::dynamic || (p.place == Place::input && !is_static(p.type));
+    }
+    for (const ValueId v : node.outputs) {
+      if (v != kNoValue) s.dynamic = s.dynamic || !is_static(plan_->values[v].type);
+    }
+    // Results of subgraph calls are made by the subgraph.
+    s.dynamic = s.dynamic || !node.subgraphs.empty();
+    for (const ValueId v : node.outputs) {
+      if (v == kNoValue) continue;
+      plan_->values[v].place = s.dynamic ? Place::dynamic : Place::arena;
+    }
+    const int source = kernel.view_of();
+    if (s.dynamic || source < 0 || node.outputs.empty() || node.outputs[0] == kNoValue) continue;
+    const ValueId from = node.inputs[static_cast<std::size_t>(source)];
+    if (plan_->values[from].place == Place::known || plan_->values[from].place == Place::constant) continue;
+    const ValueId out = node.outputs[0];
+    if (bytes_of(out) != bytes_of(from)) continue;
+    root_[out] = root(from);
+    plan_->values[out].place = Place::view;
+  }
+  // A view costs no step.
+  std::erase_if(plan_->steps, [&](const StepPlan& s) {
+    const Node& node = node_of(s);
+    return !s.dynamic && !node.outputs.empty() && node.outputs[0] != kNoValue && plan_->values[node.outputs[0]].place == Place::view;
+  });
+}
+
+void PlanBuilder::find_last_uses() {
+  first_.assign(graph_.values().size(), kNever);
+  last_.assign(graph_.values().size(), 0);
+  for (std::uint32_t i = 0; i < plan_->steps.size(); ++i) {
+    const Node& node = node_of(plan_->steps[i]);
+    for_each_use(node, [&](ValueId v) { last_[root(v)] = std::max(last_[root(v)], i); });
+    for (const ValueId v : node.outputs) {
+      if (v == kNoValue) continue;
+      first_[root(v)] = std::min(first_[root(v)], i);
+      last_[root(v)] = std::max(last_[root(v)], i);
+    }
+  }
+  for (const ValueId v : graph_.outputs()) last_[root(v)] = kForever;
+}
+
+// Lets the output of step `index` take over the buffer of an input that dies there.
+bool PlanBuilder::merge_in_place(std::uint32_t index) {
+  const StepPlan& s = plan_->steps[index];
+  const int source = kernel_of(s).in_place();
+  if (s.dynamic || source < 0) return false;
+  const Node& node = node_of(s);
+  const ValueId out = node.outputs[0];
+  const ValueId in = node.inputs[static_cast<std::size_t>(source)];
+  if (out == kNoValue || in == kNoValue || root_[out] != out || plan_->values[out].place != Place::arena) return false;
+  const ValueId owner = root(in);
+  if (plan_->values[owner].place != Place::arena || last_[owner] != index || bytes_of(out) != bytes_of(in)) return false;
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    const ValueId other = node.inputs[i];
+    if (other != kNoValue && other != in && root(other) == owner) return false;
+  }
+  root_[out] = owner;
+  plan_->values[out].place = Place::view;
+  last_[owner] = std::max(last_[owner], last_[out]);
+  return true;
+}
+
+void PlanBuilder::resolve_kernels() {
+  workspaces_.resize(plan_->steps.size());
+  for (std::uint32_t i = 0; i < plan_->steps.size(); ++i) {
+    StepPlan& s = plan_->steps[i];
+    workspaces_[i].first = workspaces_[i].last = i;
+    if (s.dynamic || kernel_of(s).allocates_outputs()) continue;
+    const Node& node = node_of(s);
+    std::vector<const Type*> in, out;
+    for (const ValueId v : node.inputs) in.push_back(v == kNoValue ? nullptr : &plan_->values[v].type);
+    for (const ValueId v : node.outputs) out.push_back(v == kNoValue ? nullptr : &plan_->values[v].type);
+    ResolveContext context;
+    context.inputs = in;
+    context.outputs = out;
+    try {
+      s.state = kernel_of(s).resolve(context);
+    } catch (Error& e) {
+      e.add_context("in " + graph_.describe(program_.steps()[s.step].node));
+      throw;
+    }
+    workspaces_[i].bytes = context.workspace_bytes;
+  }
+}
+
+void PlanBuilder::lay_out() {
+  std::vector<BufferRequest> requests;
+  std::vector<ValueId> owners;
+  for (ValueId v = 0; v < plan_->values.size(); ++v) {
+    ValuePlan& p = plan_->values[v];
+    if (p.place != Place::arena || root_[v] != v) continue;
+    if (last_[v] == kForever) {
+      p.place = Place::output;
+      plan_->fresh.push_back(v);
+      continue;
+    }
+    if (first_[v] == kNever) continue;
+    requests.push_back({bytes_of(v), first_[v], last_[v], 0});
+    owners.push_back(v);
+  }
+  const std::size_t buffers = requests.size();
+  std::vector<std::uint32_t> workspace_steps;
+  for (std::uint32_t i = 0; i < workspaces_.size(); ++i) {
+    if (workspaces_[i].bytes == 0) continue;
+    requests.push_back(workspaces_[i]);
+    workspace_steps.push_back(i);
+  }
+  plan_->arena_bytes = assign_offsets(requests);
+  for (std::size_t i = 0; i < buffers; ++i) plan_->values[owners[i]].offset = requests[i].offset;
+  for (std::size_t i = 0; i < workspace_steps.size(); ++i) {
+    plan_->steps[workspace_steps[i]].workspace_offset = requests[buffers + i].offset;
+  }
+  // Views of arena memory have a fixed address too; the others are bound for each run.
+  for (const Node& node : graph_.nodes()) {
+    for (const ValueId v : node.outputs) {
+      if (v == kNoValue || plan_->values[v].place != Place::view) continue;
+      ValuePlan& p = plan_->values[v];
+      p.root = root(v);
+      const ValuePlan& root = plan_->values[p.root];
+      if (root.place == Place::arena) {
+        p.place = Place::arena;
+        p.offset = root.offset;
+      } else {
+        plan_->views.push_back(v);
+      }
+    }
+  }
+}
+
+void PlanBuilder::find_releases() {
+  for (ValueId v = 0; v < plan_->values.size(); ++v) {
+    if (plan_->values[v].place != Place::dynamic || last_[v] >= plan_->steps.size()) continue;
+    plan_->steps[last_[v]].release.push_back(v);
+  }
+}
+
+std::shared_ptr<const Plan> PlanBuilder::build(const std::vector<Type>& inputs) {
+  ops::InferOptions options;
+  options.trust_declared = false;
+  place_given(ops::infer(graph_, inputs, options));
+  choose_steps();
+  place_results();
+  find_last_uses();
+  for (std::uint32_t i = 0; i < plan_->steps.size(); ++i) merge_in_place(i);
+  resolve_kernels();
+  lay_out();
+  find_releases();
+  return plan_;
+}
+
+std::shared_ptr<const Plan> build_plan(const Program& program, std::vector<std::int64_t> signature, const std::vector<Type>& inputs) {
+  return PlanBuilder(program, std::move(signature)).build(inputs);
+}
+
+}  // namespace sdx

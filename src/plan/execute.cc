@@ -1,0 +1,337 @@
+#include <algorithm>
+#include <thread>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "ops/op.h"
+#include "plan/program.h"
+
+namespace sdx {
+namespace {
+
+// Deeper nesting than any real model: a subgraph call takes some kilobytes of stack.
+constexpr int kMaxDepth = 200;
+// Frames (and with them shapes and pointers, not memory blocks) kept per plan for concurrent runs.
+constexpr std::size_t kMaxFrames = 16;
+
+}  // namespace
+
+// One run of one program.
+class Execution : public ops::RunServices {
+ public:
+  Execution(const Program& program, const Plan& plan, Frame& frame, RunEnv& env)
+      : program_(program), plan_(plan), frame_(frame), env_(env) {}
+
+  void run_steps();
+
+  std::vector<Value> run_subgraph(const Node& node, std::size_t index, std::vector<Value> formal_inputs) override {
+    const Subgraph& sub = node.subgraphs.at(index);
+    for (const ValueId v : sub.captures) formal_inputs.push_back(frame_.values[v]);
+    if (env_.depth >= kMaxDepth) fail(ErrorCode::runtime_failure, "subgraphs are nested more than {} deep", kMaxDepth);
+    ++env_.depth;
+    struct Leave {
+      int& depth;
+      ~Leave() { --depth; }
+    } leave{env_.depth};
+    return program_.children(current_->step)[index]->run(std::move(formal_inputs), env_);
+  }
+  const StopCondition& stop() const override { return env_.stop; }
+  std::uint64_t next_seed() override { return env_.seed != nullptr ? env_.seed->fetch_add(0x9E3779B97F4A7C15ULL) : 0; }
+
+ private:
+  void run_step(std::size_t index);
+  void run_static(const StepPlan& s, const Kernel& kernel, std::span<const Value* const> in, std::span<Value* const> out);
+  void run_dynamic(const StepPlan& s, const Kernel& kernel, std::span<const Value* const> in, std::span<Value* const> out);
+  bool settle_outputs(const Node& node, std::span<const Value* const> in, std::span<Value* const> out, std::vector<Type>& in_types,
+                      std::vector<Type>& out_types);
+  void check_shapes(const Node& node) const;
+
+  const Program& program_;
+  const Plan& plan_;
+  Frame& frame_;
+  RunEnv& env_;
+  const StepPlan* current_ = nullptr;
+};
+
+void Execution::run_steps() {
+  for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
+    env_.stop.check();
+    const StepPlan& s = plan_.steps[i];
+    current_ = &s;
+    const std::int64_t start = env_.profiler != nullptr ? env_.profiler->now() : 0;
+    try {
+      run_step(i);
+    } catch (Error& e) {
+      const Node& node = program_.graph().node(program_.steps()[s.step].node);
+      std::string types;
+      for (const ValueId v : node.inputs) {
+        types += (types.empty() ? "" : ", ") + (v == kNoValue ? std::string("_") : frame_.values[v].type_string());
+      }
+      e.add_context("in " + program_.graph().describe(program_.steps()[s.step].node) + " with inputs " + types);
+      throw;
+    }
+    if (env_.profiler != nullptr) {
+      const Step& step = program_.steps()[s.step];
+      const Node& node = program_.graph().node(step.node);
+      ProfileEvent event;
+      event.name = node.name;
+      event.op = node.op_type;
+      event.kernel = step.kernel->name();
+      event.provider = step.provider;
+      event.start_ns = start;
+      event.duration_ns = env_.profiler->now() - start;
+      event.thread = std::hash<std::thread::id>{}(std::this_thread::get_id());
+      event.run = env_.run;
+      env_.profiler->record(std::move(event));
+    }
+    for (const ValueId v : s.release) frame_.values[v] = Value();
+  }
+}
+
+void Execution::run_step(std::size_t index) {
+  const StepPlan& s = plan_.steps[index];
+  const Kernel& kernel = *program_.steps()[s.step].kernel;
+  const std::size_t in_end = index + 1 < plan_.steps.size() ? frame_.input_at[index + 1] : frame_.inputs.size();
+  const std::size_t out_end = index + 1 < plan_.steps.size() ? frame_.output_at[index + 1] : frame_.outputs.size();
+  const std::span<const Value* const> in(frame_.inputs.data() + frame_.input_at[index], in_end - frame_.input_at[index]);
+  const std::span<Value* const> out(frame_.outputs.data() + frame_.output_at[index], out_end - frame_.output_at[index]);
+  if (s.dynamic) {
+    run_dynamic(s, kernel, in, out);
+  } else {
+    run_static(s, kernel, in, out);
+  }
+}
+
+void Execution::run_static(const StepPlan& s, const Kernel& kernel, std::span<const Value* const> in, std::span<Value* const> out) {
+  KernelContext context;
+  context.inputs = in;
+  context.outputs = out;
+  context.state = s.state.get();
+  context.services = this;
+  if (s.workspace_offset != SIZE_MAX) context.workspace = static_cast<std::byte*>(frame_.arena.memory.get()) + s.workspace_offset;
+  kernel.run(context);
+  if (kernel.allocates_outputs()) check_shapes(program_.graph().node(program_.steps()[s.step].node));
+}
+
+// Later steps rely on the shapes that inference predicted.
+void Execution::check_shapes(const Node& node) const {
+  for (const ValueId v : node.outputs) {
+    if (v == kNoValue) continue;
+    const Type& type = plan_.values[v].type;
+    const Value& value = frame_.values[v];
+    if (!value.is_tensor() || value.tensor().dtype() != type.elem || value.tensor().shape() != to_shape(*type.shape)) {
+      fail(ErrorCode::internal, "inference predicted {} for '{}', the kernel produced {}", type.str(),
+           program_.graph().value(v).name, value.type_string());
+    }
+  }
+}
+
+// Types from the actual inputs; allocates the outputs when they are all settled by them.
+bool Execution::settle_outputs(const Node& node, std::span<const Value* const> in, std::span<Value* const> out,
+                               std::vector<Type>& in_types, std::vector<Type>& out_types) {
+  const ops::OpDef* def = ops::find(node);
+  if (def == nullptr || !node.subgraphs.empty()) return false;
+  in_types.resize(in.size());
+  ops::InferContext context(node, nullptr);
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    ops::InferContext::Input input;
+    if (node.inputs[i] != kNoValue) {
+      if (in[i] == nullptr || !in[i]->is_tensor()) {
+        if (in[i] != nullptr) return false;
+        in_types[i] = plan_.values[node.inputs[i]].type;  // a constant that was packed away
+      } else {
+        in_types[i] = Type::tensor(in[i]->tensor().dtype(), to_sym(in[i]->tensor().shape()));
+        if (in[i]->tensor().is_aligned()) input.value = &in[i]->tensor();
+      }
+      input.type = &in_types[i];
+    }
+    context.inputs.push_back(input);
+  }
+  context.outputs.resize(node.outputs.size());
+  context.output_syms.resize(node.outputs.size());
+  def->infer(context);
+  out_types = std::move(context.outputs);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    if (out[i] != nullptr && (!out_types[i].has_static_shape() || out_types[i].elem == DataType::undefined)) return false;
+  }
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    if (out[i] != nullptr) *out[i] = Tensor(out_types[i].elem, to_shape(*out_types[i].shape));
+  }
+  return true;
+}
+
+void Execution::run_dynamic(const StepPlan& s, const Kernel& kernel, std::span<const Value* const> in, std::span<Value* const> out) {
+  for (Value* v : out) {
+    if (v != nullptr) *v = Value();
+  }
+  KernelContext context;
+  context.inputs = in;
+  context.outputs = out;
+  context.services = this;
+  if (kernel.allocates_outputs()) return kernel.run(context);
+  const Node& node = program_.graph().node(program_.steps()[s.step].node);
+  std::vector<Type> in_types, out_types;
+  if (!settle_outputs(node, in, out, in_types, out_types)) {
+    const ops::OpDef* def = ops::find(node);
+    if (def == nullptr) fail(ErrorCode::internal, "the shape of a result is not known when it is needed");
+    ops::OpContext reference(node, in, out, *this);
+    return def->run(reference);
+  }
+  std::vector<const Type*> in_pointers, out_pointers;
+  for (std::size_t i = 0; i < in.size(); ++i) in_pointers.push_back(node.inputs[i] == kNoValue ? nullptr : &in_types[i]);
+  for (std::size_t i = 0; i < out.size(); ++i) out_pointers.push_back(out[i] == nullptr ? nullptr : &out_types[i]);
+  ResolveContext resolve;
+  resolve.inputs = in_pointers;
+  resolve.outputs = out_pointers;
+  const std::unique_ptr<KernelState> state = kernel.resolve(resolve);
+  context.state = state.get();
+  std::shared_ptr<void> workspace;
+  if (resolve.workspace_bytes != 0) {
+    workspace = allocate(resolve.workspace_bytes);
+    context.workspace = workspace.get();
+  }
+  kernel.run(context);
+}
+
+namespace {
+
+void bind_arena(const Plan& plan, Frame& frame) {
+  auto* base = static_cast<std::byte*>(frame.arena.memory.get());
+  if (frame.bound_to == base && base != nullptr) return;
+  for (ValueId v = 0; v < plan.values.size(); ++v) {
+    const ValuePlan& p = plan.values[v];
+    if (p.place == Place::arena) frame.values[v] = Tensor::view_mutable(base + p.offset, p.type.elem, to_shape(*p.type.shape));
+  }
+  frame.bound_to = base;
+}
+
+void bind_known(const Plan& plan, const std::vector<Value>& constants, Frame& frame) {
+  for (ValueId v = 0; v < plan.values.size(); ++v) {
+    if (plan.values[v].place == Place::constant) frame.values[v] = constants[v];
+  }
+  for (const auto& [v, tensor] : plan.known) {
+    if (plan.values[v].place == Place::known) frame.values[v] = tensor;
+  }
+}
+
+void collect_pointers(const Program& program, const Plan& plan, Frame& frame) {
+  for (const StepPlan& s : plan.steps) {
+    const Node& node = program.graph().node(program.steps()[s.step].node);
+    frame.input_at.push_back(static_cast<std::uint32_t>(frame.inputs.size()));
+    frame.output_at.push_back(static_cast<std::uint32_t>(frame.outputs.size()));
+    const Kernel& kernel = *program.steps()[s.step].kernel;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const ValueId v = node.inputs[i];
+      const bool gone = v != kNoValue && plan.values[v].place == Place::constant && !kernel.uses_input(i);
+      frame.inputs.push_back(v == kNoValue || gone ? nullptr : &frame.values[v]);
+    }
+    for (const ValueId v : node.outputs) frame.outputs.push_back(v == kNoValue ? nullptr : &frame.values[v]);
+  }
+}
+
+// A value that outlives the run: anything without an owner is copied.
+Value owned(const Value& v) {
+  if (v.is_tensor() && v.tensor().owner() == nullptr) return v.tensor().clone();
+  return v;
+}
+
+}  // namespace
+
+std::unique_ptr<Frame> Program::take_frame(const Plan& plan) const {
+  std::unique_ptr<Frame> frame;
+  {
+    const std::lock_guard lock(plan.mutex);
+    if (!plan.frames.empty()) {
+      frame = std::move(plan.frames.back());
+      plan.frames.pop_back();
+    }
+  }
+  if (!frame) {
+    frame = std::make_unique<Frame>();
+    frame->values.resize(plan.values.size());
+    bind_known(plan, constants_, *frame);
+    collect_pointers(*this, plan, *frame);
+  }
+  if (plan.arena_bytes != 0) {
+    {
+      // The block that this frame used last, if it is free: then nothing needs to be bound again.
+      const std::lock_guard lock(mutex_);
+      auto best = arenas_.end();
+      for (auto it = arenas_.begin(); it != arenas_.end(); ++it) {
+        if (it->bytes < plan.arena_bytes) continue;
+        if (best == arenas_.end() || it->memory.get() == frame->bound_to) best = it;
+      }
+      if (best != arenas_.end()) {
+        frame->arena = std::move(*best);
+        arenas_.erase(best);
+      } else if (!arenas_.empty()) {
+        arenas_.pop_back();  // too small for today's shapes: make room for a larger one
+      }
+    }
+    if (!frame->arena.memory) {
+      frame->bound_to = nullptr;
+      frame->arena = {allocate(plan.arena_bytes), plan.arena_bytes};
+    }
+  }
+  bind_arena(plan, *frame);
+  return frame;
+}
+
+void Program::give_back(const Plan& plan, std::unique_ptr<Frame> frame, bool intact) const {
+  for (ValueId v = 0; v < plan.values.size(); ++v) {
+    const Place p = plan.values[v].place;
+    if (p == Place::dynamic || p == Place::input || p == Place::output || p == Place::view) frame->values[v] = Value();
+  }
+  if (frame->arena.memory) {
+    const std::lock_guard lock(mutex_);
+    arenas_.push_back(std::move(frame->arena));
+    frame->arena = {};
+  }
+  if (!intact) return;
+  const std::lock_guard lock(plan.mutex);
+  if (plan.frames.size() < kMaxFrames) plan.frames.push_back(std::move(frame));
+}
+
+std::vector<Value> Program::run(std::vector<Value> inputs, RunEnv& env, const std::vector<bool>& wanted) const {
+  if (inputs.size() != graph_.inputs().size()) {
+    fail(ErrorCode::internal, "graph '{}' takes {} inputs, received {}", graph_.name, graph_.inputs().size(), inputs.size());
+  }
+  for (Value& v : inputs) {
+    if (v.is_tensor() && !v.tensor().is_aligned()) v = v.tensor().aligned();
+  }
+  const std::shared_ptr<const Plan> plan = plan_for(inputs);
+  std::unique_ptr<Frame> frame = take_frame(*plan);
+  struct Return {
+    const Program& program;
+    const Plan& plan;
+    std::unique_ptr<Frame>& frame;
+    bool intact = false;  // a failed run may leave half-bound values behind: then only the memory block is kept
+    ~Return() { program.give_back(plan, std::move(frame), intact); }
+  } give_back_at_exit{*this, *plan, frame};
+
+  for (std::size_t i = 0; i < inputs.size(); ++i) frame->values[graph_.inputs()[i]] = std::move(inputs[i]);
+  for (const ValueId v : plan->fresh) {
+    const Type& type = plan->values[v].type;
+    frame->values[v] = Tensor(type.elem, to_shape(*type.shape));
+  }
+  for (const ValueId v : plan->views) {
+    const ValuePlan& p = plan->values[v];
+    Tensor& root = frame->values[p.root].tensor();
+    Shape shape = to_shape(*p.type.shape);
+    if (root.writable()) {
+      frame->values[v] = Tensor::view_mutable(root.mutable_data(), p.type.elem, std::move(shape),
+                                              std::const_pointer_cast<void>(root.owner()));
+    } else {
+      frame->values[v] = Tensor::view(root.data(), p.type.elem, std::move(shape), root.owner());
+    }
+  }
+  Execution(*this, *plan, *frame, env).run_steps();
+  std::vector<Value> outputs(graph_.outputs().size());
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (wanted.empty() || wanted[i]) outputs[i] = owned(frame->values[graph_.outputs()[i]]);
+  }
+  give_back_at_exit.intact = true;
+  return outputs;
+}
+
+}  // namespace sdx

@@ -1,0 +1,196 @@
+#include "plan/program.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/mapped_file.h"
+
+namespace sdx {
+
+Program::Program(Graph graph, std::span<const Provider* const> chain, std::size_t plan_cache_size)
+    : graph_(std::move(graph)), cache_size_(std::max<std::size_t>(plan_cache_size, 1)) {
+  lower_nodes(chain);
+  compile_children(chain);
+  settle_constants();
+}
+
+Program::~Program() = default;
+
+void Program::lower_nodes(std::span<const Provider* const> chain) {
+  std::vector<std::vector<Claim>> claims;
+  for (const Provider* p : chain) claims.push_back(p->claim(graph_));
+  for (NodeId id = 0; id < graph_.nodes().size(); ++id) {
+    std::vector<Refusal> refused;
+    const Provider* taker = nullptr;
+    for (std::size_t i = 0; i < chain.size() && taker == nullptr; ++i) {
+      if (claims[i][id].taken) {
+        taker = chain[i];
+      } else {
+        refused.push_back({std::string(chain[i]->name()), claims[i][id].reason});
+      }
+    }
+    try {
+      if (taker == nullptr) {
+        fail(ErrorCode::not_implemented, "no provider can run this operator{}{}", refused.empty() ? "" : ": ",
+             refused.empty() ? "" : refused.back().reason);
+      }
+      Step step = taker->lower(graph_, id);
+      step.node = id;
+      step.provider = taker->name();
+      step.refused.insert(step.refused.begin(), refused.begin(), refused.end());
+      steps_.push_back(std::move(step));
+    } catch (Error& e) {
+      e.add_context("in " + graph_.describe(id));
+      throw;
+    }
+  }
+}
+
+void Program::compile_children(std::span<const Provider* const> chain) {
+  children_.resize(steps_.size());
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    const NodeId id = steps_[i].node;
+    for (Subgraph& s : graph_.node(id).subgraphs) {
+      try {
+        children_[i].push_back(std::make_unique<Program>(std::move(*s.graph), chain, cache_size_));
+      } catch (Error& e) {
+        e.add_context("in " + s.attribute + " of " + graph_.describe(id));
+        throw;
+      }
+      // The formal interface stays behind for inference; its constants and nodes are the child's.
+      s.graph = std::make_unique<Graph>(children_[i].back()->graph());
+    }
+  }
+}
+
+// Keeps the constants that somebody reads, aligned where the reader needs it, and lets go of file pages that are not needed.
+void Program::settle_constants() {
+  const std::size_t n = graph_.values().size();
+  std::vector<bool> needed(n, false), align(n, false);
+  for (const Step& step : steps_) {
+    const Node& node = graph_.node(step.node);
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const ValueId v = node.inputs[i];
+      if (v == kNoValue || !graph_.value(v).constant || !step.kernel->uses_input(i)) continue;
+      needed[v] = true;
+      if (!step.kernel->accepts_unaligned(i)) align[v] = true;
+    }
+    for (const Subgraph& s : node.subgraphs) {
+      for (const ValueId v : s.captures) needed[v] = align[v] = true;
+    }
+  }
+  for (const ValueId v : graph_.outputs()) needed[v] = align[v] = true;
+  constants_.resize(n);
+  for (ValueId v = 0; v < n; ++v) {
+    const auto& constant = graph_.value(v).constant;
+    if (!constant || graph_.value(v).is_input) continue;
+    if (!needed[v]) {
+      if (!constant->writable() && constant->dtype() != DataType::string) release_mapped_pages(constant->data(), constant->bytes());
+      continue;
+    }
+    if (align[v] && !constant->is_aligned()) {
+      constants_[v] = constant->aligned();
+      release_mapped_pages(constant->data(), constant->bytes());
+    } else {
+      constants_[v] = *constant;
+    }
+  }
+}
+
+namespace {
+
+// What distinguishes plans: kind, element type and extents of every input.
+std::vector<std::int64_t> signature_of(const std::vector<Value>& inputs) {
+  std::vector<std::int64_t> key;
+  key.reserve(inputs.size() * 6);
+  for (const Value& v : inputs) {
+    if (!v.is_tensor()) {
+      key.push_back(v.empty() ? -1 : (v.is_sequence() ? -2 : -3));
+      continue;
+    }
+    const Tensor& t = v.tensor();
+    key.push_back(static_cast<std::int64_t>(t.dtype()));
+    key.push_back(static_cast<std::int64_t>(t.rank()));
+    key.insert(key.end(), t.shape().begin(), t.shape().end());
+  }
+  return key;
+}
+
+std::vector<Type> types_of(const std::vector<Value>& inputs) {
+  std::vector<Type> types;
+  for (const Value& v : inputs) {
+    if (v.is_tensor()) {
+      types.push_back(Type::tensor(v.tensor().dtype(), to_sym(v.tensor().shape())));
+    } else if (v.is_sequence()) {
+      const DataType elem = v.sequence().element_type;
+      types.push_back(elem == DataType::undefined ? Type{} : Type::sequence(Type::tensor(elem)));
+    } else {
+      types.emplace_back();
+    }
+  }
+  return types;
+}
+
+}  // namespace
+
+std::shared_ptr<const Plan> Program::plan_for(const std::vector<Value>& inputs) const {
+  std::vector<std::int64_t> key = signature_of(inputs);
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto it = plans_.begin(); it != plans_.end(); ++it) {
+      if ((*it)->signature != key) continue;
+      plans_.splice(plans_.begin(), plans_, it);
+      return plans_.front();
+    }
+  }
+  std::shared_ptr<const Plan> plan = build_plan(*this, std::move(key), types_of(inputs));
+  const std::lock_guard lock(mutex_);
+  plans_.push_front(plan);
+  if (plans_.size() > cache_size_) plans_.pop_back();
+  return plan;
+}
+
+std::string Program::dump() const {
+  std::string out;
+  std::shared_ptr<const Plan> plan;
+  const bool fixed = std::all_of(graph_.inputs().begin(), graph_.inputs().end(),
+                                 [&](ValueId v) { return graph_.value(v).type.has_static_shape(); });
+  if (fixed) {
+    std::vector<Type> types;
+    for (const ValueId v : graph_.inputs()) types.push_back(graph_.value(v).type);
+    plan = build_plan(*this, {}, types);
+    out += fmt::format("plan: {} of {} steps, arena {} bytes\n", plan->steps.size(), steps_.size(), plan->arena_bytes);
+  } else {
+    out += fmt::format("plan: {} steps; input shapes are not fixed, memory is laid out per shape\n", steps_.size());
+  }
+  const auto place = [&](ValueId v) -> std::string {
+    if (v == kNoValue) return "_";
+    const std::string name = "%" + graph_.value(v).name;
+    if (!plan) return name + ": " + graph_.value(v).type.str();
+    const ValuePlan& p = plan->values[v];
+    const std::string typed = name + ": " + p.type.str();
+    switch (p.place) {
+      case Place::arena: return fmt::format("{} @{}", typed, p.offset);
+      case Place::output: return typed + " @output";
+      case Place::view: return typed + " @" + graph_.value(p.root).name;
+      case Place::dynamic: return typed + " @dynamic";
+      default: return typed;
+    }
+  };
+  const auto line = [&](const Step& step) {
+    const Node& node = graph_.node(step.node);
+    std::string text = "  ";
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) text += (i == 0 ? "" : ", ") + place(node.outputs[i]);
+    text += " = " + node.op_type + " [" + step.provider + ": " + std::string(step.kernel->name()) + "]";
+    if (!node.name.empty()) text += "  # " + node.name;
+    return text + "\n";
+  };
+  if (plan) {
+    for (const StepPlan& s : plan->steps) out += line(steps_[s.step]);
+  } else {
+    for (const Step& s : steps_) out += line(s);
+  }
+  return out;
+}
+
+}  // namespace sdx

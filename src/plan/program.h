@@ -1,0 +1,73 @@
+#pragma once
+// A graph compiled into steps, and its execution.
+
+#include <atomic>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <sdx/session.hpp>
+
+#include "base/cancel.h"
+#include "graph/graph.h"
+#include "plan/plan.h"
+#include "plan/profiler.h"
+#include "provider/provider.h"
+
+namespace sdx {
+
+// What one call of Session::run hands down to every step, also those in subgraphs.
+struct RunEnv {
+  StopCondition stop;
+  Profiler* profiler = nullptr;  // may be null
+  std::uint64_t run = 0;
+  std::atomic<std::uint64_t>* seed = nullptr;
+  int depth = 0;  // nesting of subgraph calls
+};
+
+// Compile once, resolve per input-shape signature, run many times. Immutable apart from its caches; thread-safe.
+class Program {
+ public:
+  // `chain`: providers in order of preference; each node goes to the first that claims it. The graph's types are inferred. Constants
+  // that no kernel needs any more are dropped, and their file pages released.
+  Program(Graph graph, std::span<const Provider* const> chain, std::size_t plan_cache_size);
+  ~Program();
+
+  // Inputs in the order of graph().inputs(); outputs in the order of graph().outputs(), each owned by the caller. `wanted` may be
+  // empty (all) or hold one flag per output; values of unwanted outputs are empty.
+  std::vector<Value> run(std::vector<Value> inputs, RunEnv& env, const std::vector<bool>& wanted = {}) const;
+
+  const Graph& graph() const { return graph_; }
+  const std::vector<Step>& steps() const { return steps_; }
+  // Programs of the node's subgraphs, in the order of Node::subgraphs.
+  const std::vector<std::unique_ptr<Program>>& children(std::size_t step) const { return children_[step]; }
+  // The plan for the declared shapes where they are all fixed, as text; the step list without offsets otherwise.
+  std::string dump() const;
+
+ private:
+  friend class PlanBuilder;
+  friend class Execution;
+
+  std::shared_ptr<const Plan> plan_for(const std::vector<Value>& inputs) const;
+  void lower_nodes(std::span<const Provider* const> chain);
+  void compile_children(std::span<const Provider* const> chain);
+  void settle_constants();
+  std::unique_ptr<Frame> take_frame(const Plan& plan) const;
+  void give_back(const Plan& plan, std::unique_ptr<Frame> frame, bool intact) const;
+
+  Graph graph_;
+  std::vector<Step> steps_;
+  std::vector<std::vector<std::unique_ptr<Program>>> children_;
+  std::vector<Value> constants_;  // by ValueId; aligned where a kernel needs it
+  std::size_t cache_size_;
+
+  mutable std::mutex mutex_;
+  mutable std::list<std::shared_ptr<const Plan>> plans_;  // most recently used first
+  mutable std::vector<ArenaBlock> arenas_;                // not in use; shared by all plans of this program
+};
+
+}  // namespace sdx

@@ -1,0 +1,75 @@
+#include "providers/cpu/kernel_table.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "base/error.h"
+#include "ops/op.h"
+
+namespace sdx::cpu {
+
+void register_all_kernels(KernelTable& table);  // generated
+
+namespace {
+
+const Type kUnknown{};
+
+class ReferenceKernel : public Kernel {
+ public:
+  explicit ReferenceKernel(const Node& node) : node_(node), def_(ops::find(node)) { SDX_ASSERT(def_ != nullptr); }
+  std::string_view name() const override { return "reference"; }
+  bool allocates_outputs() const override { return true; }
+  void run(const KernelContext& c) const override {
+    ops::OpContext context(node_, c.inputs, c.outputs, *c.services);
+    def_->run(context);
+  }
+
+ private:
+  const Node& node_;  // of the program's graph, which outlives its kernels
+  const ops::OpDef* def_;
+};
+
+}  // namespace
+
+const Type& LowerContext::input(std::size_t i) const { return has_input(i) ? graph_.value(node_.inputs[i]).type : kUnknown; }
+
+const Type& LowerContext::output(std::size_t i) const { return has_output(i) ? graph_.value(node_.outputs[i]).type : kUnknown; }
+
+const Tensor* LowerContext::constant(std::size_t i) const {
+  if (!has_input(i)) return nullptr;
+  const ValueInfo& v = graph_.value(node_.inputs[i]);
+  return v.constant && !v.is_input ? &*v.constant : nullptr;
+}
+
+void KernelTable::add(std::string domain, std::string op, std::string name, int rank, MakeKernel make) {
+  entries_.push_back({std::move(domain), std::move(op), std::move(name), rank, make});
+}
+
+void KernelTable::finish() {
+  std::stable_sort(entries_.begin(), entries_.end(), [](const KernelEntry& a, const KernelEntry& b) {
+    return std::tie(a.domain, a.op, a.rank) < std::tie(b.domain, b.op, b.rank);
+  });
+}
+
+std::vector<const KernelEntry*> KernelTable::find(std::string_view domain, std::string_view op) const {
+  std::vector<const KernelEntry*> found;
+  const auto key = [](const KernelEntry& e) { return std::pair<std::string_view, std::string_view>(e.domain, e.op); };
+  const std::pair wanted(domain, op);
+  auto it = std::lower_bound(entries_.begin(), entries_.end(), wanted, [&](const KernelEntry& e, const auto& k) { return key(e) < k; });
+  for (; it != entries_.end() && key(*it) == wanted; ++it) found.push_back(&*it);
+  return found;
+}
+
+const KernelTable& kernel_table() {
+  static const KernelTable instance = [] {
+    KernelTable t;
+    register_all_kernels(t);
+    t.finish();
+    return t;
+  }();
+  return instance;
+}
+
+std::unique_ptr<Kernel> make_reference(const Node& node) { return std::make_unique<ReferenceKernel>(node); }
+
+}  // namespace sdx::cpu

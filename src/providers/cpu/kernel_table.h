@@ -1,0 +1,74 @@
+#pragma once
+// Which kernels the `cpu` provider has for an operator, best first.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "provider/kernel.h"
+
+namespace sdx::cpu {
+
+// What a kernel's maker may look at. Types are inferred; extents may be symbolic or unknown.
+class LowerContext {
+ public:
+  LowerContext(const Graph& graph, NodeId id) : graph_(graph), node_(graph.node(id)) {}
+
+  const Node& node() const { return node_; }
+  const Attributes& attrs() const { return node_.attributes; }
+  bool has_input(std::size_t i) const { return i < node_.inputs.size() && node_.inputs[i] != kNoValue; }
+  bool has_output(std::size_t i) const { return i < node_.outputs.size() && node_.outputs[i] != kNoValue; }
+  const Type& input(std::size_t i) const;   // unknown when left out
+  const Type& output(std::size_t i) const;
+  DataType dtype(std::size_t i) const { return input(i).elem; }
+  const SymShape* shape(std::size_t i) const { return input(i).shape ? &*input(i).shape : nullptr; }
+  // The input's value when it is a constant that no caller can override; possibly unaligned, see Tensor::is_aligned().
+  const Tensor* constant(std::size_t i) const;
+
+  // Says why the kernel does not take this node; returns null for the maker to return.
+  std::nullptr_t refuse(std::string reason) {
+    reason_ = std::move(reason);
+    return nullptr;
+  }
+  const std::string& reason() const { return reason_; }
+
+ private:
+  const Graph& graph_;
+  const Node& node_;
+  std::string reason_;
+};
+
+// Returns null after LowerContext::refuse(). Does the expensive work: packs constant weights.
+using MakeKernel = std::unique_ptr<Kernel> (*)(LowerContext&);
+
+struct KernelEntry {
+  std::string domain;  // "" is ai.onnx
+  std::string op;
+  std::string name;  // shown by `sdx explain`
+  int rank;          // lower is better
+  MakeKernel make;
+};
+
+// Every file src/providers/cpu/kernels/<name>.cc defines `void register_kernels_<name>(KernelTable&)`; the list of calls is generated
+// from the file names.
+class KernelTable {
+ public:
+  void add(std::string domain, std::string op, std::string name, int rank, MakeKernel make);
+  // Best first.
+  std::vector<const KernelEntry*> find(std::string_view domain, std::string_view op) const;
+  void finish();
+  const std::vector<KernelEntry>& all() const { return entries_; }
+
+ private:
+  std::vector<KernelEntry> entries_;
+};
+
+// Built at first use; immutable afterwards.
+const KernelTable& kernel_table();
+
+// Runs the operator's reference kernel.
+std::unique_ptr<Kernel> make_reference(const Node& node);
+
+}  // namespace sdx::cpu

@@ -1,0 +1,21 @@
+#include "providers/table.h"
+
+#include <array>
+
+#include "providers/cpu/cpu_provider.h"
+
+namespace sdx {
+
+std::span<const Provider* const> provider_table() {
+  static const std::array<const Provider*, 1> table{&cpu::provider()};
+  return table;
+}
+
+const Provider* find_provider(std::string_view short_name) {
+  for (const Provider* p : provider_table()) {
+    if (p->name() == short_name) return p;
+  }
+  return nullptr;
+}
+
+}  // namespace sdx

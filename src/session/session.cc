@@ -1,0 +1,336 @@
+#include <sdx/session.hpp>
+
+#include <algorithm>
+#include <mutex>
+#include <optional>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/suggest.h"
+#include "base/thread_pool.h"
+#include "onnx/reader.h"
+#include "passes/pass.h"
+#include "session/pipeline.h"
+#include "session/selection.h"
+#include "session/trace.h"
+
+namespace sdx {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double ms_since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
+
+ValueSpec spec_of(std::string name, const Type& type) {
+  ValueSpec spec;
+  spec.name = std::move(name);
+  spec.type = type.str();
+  spec.is_tensor = type.is_tensor();
+  if (!type.is_tensor()) return spec;
+  spec.dtype = type.elem;
+  spec.has_shape = type.shape.has_value();
+  if (!type.shape) return spec;
+  for (const Dim& d : *type.shape) {
+    spec.shape.push_back(d.is_const() ? d.value() : -1);
+    spec.symbols.push_back(d.is_symbolic() ? d.str() : std::string());
+  }
+  return spec;
+}
+
+std::string describe(const std::vector<ValueSpec>& specs) {
+  std::string out;
+  for (const ValueSpec& s : specs) {
+    out += fmt::format("\n    {}: {}{}", s.name, s.type, s.has_default ? " (optional, has a default)" : "");
+  }
+  return out;
+}
+
+std::vector<std::string> names_of(const std::vector<ValueSpec>& specs) {
+  std::vector<std::string> names;
+  for (const ValueSpec& s : specs) names.push_back(s.name);
+  return names;
+}
+
+// Throws Error(invalid_argument) unless the value can be input `spec`. `bound` collects the extents that symbols stand for.
+void check_input(const ValueSpec& spec, const Value& value, std::vector<std::pair<std::string, std::int64_t>>& bound) {
+  if (!spec.is_tensor) return;
+  if (!value.is_tensor()) {
+    fail(ErrorCode::invalid_argument, "input '{}' must be {}, received {}", spec.name, spec.type, value.type_string());
+  }
+  const Tensor& t = value.tensor();
+  const auto mismatch = [&](const std::string& why) {
+    fail(ErrorCode::invalid_argument, "input '{}' must be {}, received {}{}", spec.name, spec.type, t.type_string(), why);
+  };
+  if (spec.dtype != DataType::undefined && t.dtype() != spec.dtype) mismatch(": convert the elements to " + std::string(name(spec.dtype)));
+  if (!spec.has_shape) return;
+  if (t.rank() != spec.shape.size()) mismatch(fmt::format(": rank {} instead of {}", t.rank(), spec.shape.size()));
+  for (std::size_t i = 0; i < spec.shape.size(); ++i) {
+    if (spec.shape[i] >= 0 && spec.shape[i] != t.shape()[i]) {
+      mismatch(fmt::format(": extent {} of axis {} instead of {}", t.shape()[i], i, spec.shape[i]));
+    }
+    if (spec.symbols[i].empty()) continue;
+    const auto it = std::find_if(bound.begin(), bound.end(), [&](const auto& b) { return b.first == spec.symbols[i]; });
+    if (it == bound.end()) {
+      bound.emplace_back(spec.symbols[i], t.shape()[i]);
+    } else if (it->second != t.shape()[i]) {
+      // Exporters reuse symbol names for unrelated extents, so this is worth a word but no error.
+      log::debug("dimension '{}' is {} and {} in the inputs", spec.symbols[i], it->second, t.shape()[i]);
+    }
+  }
+}
+
+}  // namespace
+
+const Value* NamedValues::find(std::string_view name) const noexcept {
+  for (const NamedValue& item : items_) {
+    if (item.name == name) return &item.value;
+  }
+  return nullptr;
+}
+
+const Value& NamedValues::at(std::string_view name) const {
+  if (const Value* v = find(name)) return *v;
+  std::vector<std::string> names;
+  for (const NamedValue& item : items_) names.push_back(item.name);
+  fail(ErrorCode::invalid_argument, "no value named '{}'; there are: {}", name, join(names));
+}
+
+struct Session::Impl {
+  SessionOptions options;
+  Model model;  // prepared; its graph is what the variants below are compiled from
+  Selection selection;
+  std::vector<ValueSpec> inputs, outputs;
+  std::vector<std::pair<std::string, std::string>> metadata;
+  std::shared_ptr<MemoryBudget> budget;
+  std::shared_ptr<ThreadPool> pool;
+  std::unique_ptr<Profiler> profiler;
+  double load_ms = 0, init_ms = 0;
+
+  // Inputs with defaults are constants in `main`; a run that overrides one uses `general`, compiled when first needed.
+  std::unique_ptr<Program> main;
+  std::vector<std::size_t> main_inputs;  // index into `inputs` of each input of `main`
+  std::mutex general_mutex;
+  std::unique_ptr<Program> general;
+
+  std::atomic<std::uint64_t> runs{0};
+  std::atomic<std::uint64_t> seed{0x5DEECE66DULL};
+
+  void open();
+  void describe_interface();
+  const Program& general_program();
+  NamedValues run(const NamedValues& given, const RunOptions& run_options);
+  std::vector<Value> arrange(const NamedValues& given, bool& overrides) const;
+};
+
+void Session::Impl::describe_interface() {
+  const Graph& g = model.graph;
+  for (const ValueId v : g.inputs()) {
+    inputs.push_back(spec_of(g.value(v).name, g.value(v).declared));
+    inputs.back().has_default = g.value(v).constant.has_value();
+  }
+  for (std::size_t i = 0; i < g.outputs().size(); ++i) {
+    const ValueInfo& info = g.value(g.outputs()[i]);
+    outputs.push_back(spec_of(g.output_names()[i], info.type.known() ? info.type : info.declared));
+  }
+  const auto add = [&](const char* key, const std::string& value) {
+    if (!value.empty()) metadata.emplace_back(key, value);
+  };
+  add("producer_name", model.producer_name);
+  add("producer_version", model.producer_version);
+  add("domain", model.domain);
+  add("description", model.doc);
+  if (model.model_version != 0) add("model_version", std::to_string(model.model_version));
+  metadata.insert(metadata.end(), model.metadata.begin(), model.metadata.end());
+}
+
+void Session::Impl::open() {
+  const BudgetScope charge(budget);
+  prepare(model, options);
+  describe_interface();
+  selection = select_providers(options);
+  Graph graph = model.graph;
+  for (std::size_t i = inputs.size(); i-- > 0;) {
+    if (inputs[i].has_default) {
+      graph.remove_input(i);
+    } else {
+      main_inputs.insert(main_inputs.begin(), i);
+    }
+  }
+  main = compile(std::move(graph), selection, options);
+}
+
+const Program& Session::Impl::general_program() {
+  const std::lock_guard lock(general_mutex);
+  if (!general) {
+    Graph graph = model.graph;
+    for (const ValueId v : graph.inputs()) graph.value(v).constant.reset();
+    check_and_infer(graph);
+    general = compile(std::move(graph), selection, options);
+  }
+  return *general;
+}
+
+// The given values in the order of `inputs`, checked; defaults where nothing is given.
+std::vector<Value> Session::Impl::arrange(const NamedValues& given, bool& overrides) const {
+  std::vector<Value> values(inputs.size());
+  std::vector<bool> present(inputs.size(), false);
+  for (const NamedValue& item : given) {
+    const auto it = std::find_if(inputs.begin(), inputs.end(), [&](const ValueSpec& s) { return s.name == item.name; });
+    if (it == inputs.end()) {
+      const std::vector<std::string> names = names_of(inputs);
+      const std::string near = closest(item.name, names);
+      fail(ErrorCode::invalid_argument, "the model has no input '{}'{}. Its inputs:{}", item.name,
+           near.empty() ? "" : "; did you mean '" + near + "'?", describe(inputs));
+    }
+    const auto i = static_cast<std::size_t>(it - inputs.begin());
+    if (present[i]) fail(ErrorCode::invalid_argument, "input '{}' is given twice", item.name);
+    present[i] = true;
+    values[i] = item.value;
+    overrides = overrides || it->has_default;
+  }
+  std::vector<std::pair<std::string, std::int64_t>> bound;
+  std::vector<std::string> missing;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const ValueInfo& info = model.graph.value(model.graph.inputs()[i]);
+    if (present[i]) {
+      check_input(inputs[i], values[i], bound);
+    } else if (inputs[i].has_default) {
+      values[i] = *info.constant;
+    } else if (info.declared.kind != Type::Kind::optional) {
+      missing.push_back("'" + inputs[i].name + "'");
+    }
+  }
+  if (!missing.empty()) {
+    fail(ErrorCode::invalid_argument, "missing input{} {}. The model takes:{}", missing.size() == 1 ? "" : "s", join(missing),
+         describe(inputs));
+  }
+  return values;
+}
+
+NamedValues Session::Impl::run(const NamedValues& given, const RunOptions& run_options) {
+  bool overrides = false;
+  std::vector<Value> values = arrange(given, overrides);
+  std::vector<bool> wanted;
+  std::vector<std::size_t> order;
+  if (!run_options.outputs.empty()) {
+    wanted.assign(outputs.size(), false);
+    for (const std::string& name : run_options.outputs) {
+      const auto it = std::find_if(outputs.begin(), outputs.end(), [&](const ValueSpec& s) { return s.name == name; });
+      if (it == outputs.end()) {
+        const std::vector<std::string> names = names_of(outputs);
+        const std::string near = closest(name, names);
+        fail(ErrorCode::invalid_argument, "the model has no output '{}'{}. Its outputs: {}", name,
+             near.empty() ? "" : "; did you mean '" + near + "'?", join(names));
+      }
+      order.push_back(static_cast<std::size_t>(it - outputs.begin()));
+      wanted[order.back()] = true;
+    }
+  } else {
+    for (std::size_t i = 0; i < outputs.size(); ++i) order.push_back(i);
+  }
+
+  const BudgetScope charge(budget);
+  const PoolScope threads(pool ? *pool : *ThreadPool::shared());
+  const Program& program = overrides ? general_program() : *main;
+  if (!overrides) {
+    std::vector<Value> kept;
+    for (const std::size_t i : main_inputs) kept.push_back(std::move(values[i]));
+    values = std::move(kept);
+  }
+  RunEnv env;
+  if (run_options.timeout) env.stop.deadline = Clock::now() + *run_options.timeout;
+  if (run_options.cancel) env.stop.cancelled = run_options.cancel->flag();
+  env.profiler = profiler.get();
+  env.run = runs.fetch_add(1, std::memory_order_relaxed);
+  env.seed = &seed;
+  std::vector<Value> results;
+  try {
+    results = program.run(std::move(values), env, wanted);
+  } catch (const std::bad_alloc&) {
+    fail(ErrorCode::out_of_memory, "the machine ran out of memory during a run");
+  }
+  NamedValues out;
+  for (const std::size_t i : order) out.add(outputs[i].name, results[i]);
+  return out;
+}
+
+Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Session::~Session() = default;
+Session::Session(Session&&) noexcept = default;
+Session& Session::operator=(Session&&) noexcept = default;
+
+namespace {
+
+template <class Read, class Impl>
+void load(Impl& impl, const SessionOptions& options, const std::string& shown, Read&& read) {
+  const auto start = Clock::now();
+  impl.options = options;
+  impl.budget = std::make_shared<MemoryBudget>(options.memory_limit);
+  if (options.threads > 0) impl.pool = std::make_shared<ThreadPool>(options.threads);
+  if (options.profile) impl.profiler = std::make_unique<Profiler>();
+  try {
+    {
+      const BudgetScope charge(impl.budget);
+      impl.model = read();
+    }
+    impl.load_ms = ms_since(start);
+    const auto init = Clock::now();
+    impl.open();
+    impl.init_ms = ms_since(init);
+  } catch (Error& e) {
+    e.add_context("in model '" + shown + "'");
+    throw;
+  } catch (const std::bad_alloc&) {
+    fail(ErrorCode::out_of_memory, "the machine ran out of memory while loading '{}'", shown);
+  }
+}
+
+}  // namespace
+
+Session Session::open(const std::filesystem::path& path, const SessionOptions& options) {
+  auto impl = std::make_unique<Impl>();
+  load(*impl, options, path.string(), [&] { return read_model(path); });
+  return Session(std::move(impl));
+}
+
+Session Session::from_bytes(std::span<const std::byte> bytes, const SessionOptions& options, const std::filesystem::path& folder) {
+  auto impl = std::make_unique<Impl>();
+  load(*impl, options, "(memory)", [&] {
+    const auto copy = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
+    return read_model(std::span<const std::byte>(*copy), copy, folder);
+  });
+  return Session(std::move(impl));
+}
+
+const std::vector<ValueSpec>& Session::inputs() const { return impl_->inputs; }
+const std::vector<ValueSpec>& Session::outputs() const { return impl_->outputs; }
+const std::vector<std::pair<std::string, std::string>>& Session::metadata() const { return impl_->metadata; }
+
+NamedValues Session::run(const NamedValues& inputs, const RunOptions& options) const { return impl_->run(inputs, options); }
+
+Report Session::report() const {
+  Report r;
+  r.model = impl_->model.path;
+  r.warnings = impl_->model.warnings;
+  r.fallbacks = impl_->selection.fallbacks;
+  r.load_ms = impl_->load_ms;
+  r.init_ms = impl_->init_ms;
+  r.peak_bytes = impl_->budget->peak();
+  append_steps(*impl_->main, "", r);
+  return r;
+}
+
+std::vector<ProfileEvent> Session::profile() const { return impl_->profiler ? impl_->profiler->events() : std::vector<ProfileEvent>{}; }
+
+void Session::write_trace(const std::filesystem::path& path) const { write_chrome_trace(path, profile()); }
+
+std::string Session::dump(std::string_view stage) const {
+  if (stage == "loaded") return impl_->model.graph.dump();
+  if (stage == "simplified") return impl_->main->graph().dump();
+  if (stage == "claimed") return dump_claims(impl_->main->graph(), impl_->selection);
+  if (stage == "planned") return impl_->main->dump();
+  fail(ErrorCode::invalid_argument, "unknown stage '{}'; stages: loaded, simplified, claimed, planned", stage);
+}
+
+}  // namespace sdx

@@ -1,0 +1,20 @@
+#pragma once
+// Reports and traces.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <sdx/session.hpp>
+
+#include "plan/program.h"
+
+namespace sdx {
+
+// Adds the program's steps, those of subgraphs under "node/branch/…", to the report.
+void append_steps(const Program& program, const std::string& prefix, Report& report);
+
+// Chrome trace event format ("Trace Event Format", complete events, microseconds). Throws Error(io).
+void write_chrome_trace(const std::filesystem::path& path, const std::vector<ProfileEvent>& events);
+
+}  // namespace sdx
