@@ -105,12 +105,12 @@ class NamedValues {
 
 // What ran where, and why.
 struct NodeReport {
-  std::string name;      // of the node; may be empty
-  std::string op;        // "Conv", "com.microsoft.MatMulNBits"
-  std::string provider;  // "cpu"
-  std::string kernel;    // "reference" when no fast kernel took the node
+  std::string name;                  // of the node; may be empty
+  std::string op;                    // "Conv", "com.microsoft.MatMulNBits"
+  std::string provider;              // "cpu"
+  std::string kernel;                // "reference" when no fast kernel took the node
   std::vector<std::string> refused;  // "kernel: reason", best kernel first
-  std::string output;    // type of the first output
+  std::string output;                // type of the first output
 };
 
 struct Report {

@@ -10,9 +10,9 @@
 
 namespace sdx {
 
-// A pass takes a graph whose nodes are in order and whose types are inferred, and leaves it so (new values may be untyped: types are
-// inferred again after a pass that changed something). It is called for subgraphs separately, innermost first.
-// Returns whether it changed anything.
+// A pass takes a graph whose nodes are in order and whose types are inferred, and leaves it so (new values may be untyped: types
+// are inferred again after a pass that changed something). It is called for subgraphs separately, innermost first. Returns
+// whether it changed anything.
 struct Pass {
   std::string_view name;
   bool (*run)(Graph& graph);
@@ -34,7 +34,8 @@ void run_passes(Graph& graph, const PassOptions& options = {});
 // Runs one pass by name, once; for tests and for looking at what a pass does.
 bool run_pass(Graph& graph, std::string_view name);
 
-// Not an optimisation, so always done: constants of the enclosing graph that a subgraph captures become constants of the subgraph.
+// Not an optimisation, so always done: constants of the enclosing graph that a subgraph captures become constants of the
+// subgraph.
 void sink_constants(Graph& graph);
 
 }  // namespace sdx

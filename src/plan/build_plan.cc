@@ -60,7 +60,7 @@ class PlanBuilder {
 
   std::vector<ValueId> root_;                // towards the value whose buffer this one uses: see root()
   std::vector<std::uint32_t> first_, last_;  // by root: index into plan_->steps
-  std::vector<BufferRequest> workspaces_;   // parallel to plan_->steps
+  std::vector<BufferRequest> workspaces_;    // parallel to plan_->steps
 };
 
 void PlanBuilder::place_given(const ops::InferResult& inferred) {
@@ -125,7 +125,8 @@ void PlanBuilder::place_results() {
   // A view costs no step.
   std::erase_if(plan_->steps, [&](const StepPlan& s) {
     const Node& node = node_of(s);
-    return !s.dynamic && !node.outputs.empty() && node.outputs[0] != kNoValue && plan_->values[node.outputs[0]].place == Place::view;
+    return !s.dynamic && !node.outputs.empty() && node.outputs[0] != kNoValue &&
+           plan_->values[node.outputs[0]].place == Place::view;
   });
 }
 
@@ -241,7 +242,6 @@ void PlanBuilder::find_releases() {
 
 std::shared_ptr<const Plan> PlanBuilder::build(const std::vector<Type>& inputs) {
   ops::InferOptions options;
-  options.trust_declared = false;
   place_given(ops::infer(graph_, inputs, options));
   choose_steps();
   place_results();
@@ -253,7 +253,8 @@ std::shared_ptr<const Plan> PlanBuilder::build(const std::vector<Type>& inputs) 
   return plan_;
 }
 
-std::shared_ptr<const Plan> build_plan(const Program& program, std::vector<std::int64_t> signature, const std::vector<Type>& inputs) {
+std::shared_ptr<const Plan> build_plan(const Program& program, std::vector<std::int64_t> signature,
+                                       const std::vector<Type>& inputs) {
   return PlanBuilder(program, std::move(signature)).build(inputs);
 }
 

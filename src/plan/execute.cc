@@ -42,8 +42,8 @@ class Execution : public ops::RunServices {
   void run_step(std::size_t index);
   void run_static(const StepPlan& s, const Kernel& kernel, std::span<const Value* const> in, std::span<Value* const> out);
   void run_dynamic(const StepPlan& s, const Kernel& kernel, std::span<const Value* const> in, std::span<Value* const> out);
-  bool settle_outputs(const Node& node, std::span<const Value* const> in, std::span<Value* const> out, std::vector<Type>& in_types,
-                      std::vector<Type>& out_types);
+  bool settle_outputs(const Node& node, std::span<const Value* const> in, std::span<Value* const> out,
+                      std::vector<Type>& in_types, std::vector<Type>& out_types);
   void check_shapes(const Node& node) const;
 
   const Program& program_;
@@ -102,7 +102,8 @@ void Execution::run_step(std::size_t index) {
   }
 }
 
-void Execution::run_static(const StepPlan& s, const Kernel& kernel, std::span<const Value* const> in, std::span<Value* const> out) {
+void Execution::run_static(const StepPlan& s, const Kernel& kernel, std::span<const Value* const> in,
+                           std::span<Value* const> out) {
   KernelContext context;
   context.inputs = in;
   context.outputs = out;
@@ -160,7 +161,8 @@ bool Execution::settle_outputs(const Node& node, std::span<const Value* const> i
   return true;
 }
 
-void Execution::run_dynamic(const StepPlan& s, const Kernel& kernel, std::span<const Value* const> in, std::span<Value* const> out) {
+void Execution::run_dynamic(const StepPlan& s, const Kernel& kernel, std::span<const Value* const> in,
+                            std::span<Value* const> out) {
   for (Value* v : out) {
     if (v != nullptr) *v = Value();
   }
@@ -319,8 +321,8 @@ std::vector<Value> Program::run(std::vector<Value> inputs, RunEnv& env, const st
     Tensor& root = frame->values[p.root].tensor();
     Shape shape = to_shape(*p.type.shape);
     if (root.writable()) {
-      frame->values[v] = Tensor::view_mutable(root.mutable_data(), p.type.elem, std::move(shape),
-                                              std::const_pointer_cast<void>(root.owner()));
+      frame->values[v] =
+          Tensor::view_mutable(root.mutable_data(), p.type.elem, std::move(shape), std::const_pointer_cast<void>(root.owner()));
     } else {
       frame->values[v] = Tensor::view(root.data(), p.type.elem, std::move(shape), root.owner());
     }

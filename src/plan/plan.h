@@ -51,8 +51,8 @@ struct StepPlan {
 // Memory of one run in progress; reused by later runs.
 struct Frame {
   ArenaBlock arena;
-  const void* bound_to = nullptr;  // arena address that the values below point into
-  std::vector<Value> values;       // by ValueId
+  const void* bound_to = nullptr;    // arena address that the values below point into
+  std::vector<Value> values;         // by ValueId
   std::vector<const Value*> inputs;  // of all steps, one after the other
   std::vector<Value*> outputs;
   std::vector<std::uint32_t> input_at, output_at;  // per StepPlan: where its part begins
@@ -71,8 +71,9 @@ struct Plan {
   mutable std::vector<std::unique_ptr<Frame>> frames;  // not in use
 };
 
-// Resolves the program for inputs of the given types (tensors with constant extents, or anything else: then what depends on them is
-// settled while running).
-std::shared_ptr<const Plan> build_plan(const Program& program, std::vector<std::int64_t> signature, const std::vector<Type>& inputs);
+// Resolves the program for inputs of the given types (tensors with constant extents, or anything else: then what depends on them
+// is settled while running).
+std::shared_ptr<const Plan> build_plan(const Program& program, std::vector<std::int64_t> signature,
+                                       const std::vector<Type>& inputs);
 
 }  // namespace sdx

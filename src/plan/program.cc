@@ -85,7 +85,8 @@ void Program::settle_constants() {
     const auto& constant = graph_.value(v).constant;
     if (!constant || graph_.value(v).is_input) continue;
     if (!needed[v]) {
-      if (!constant->writable() && constant->dtype() != DataType::string) release_mapped_pages(constant->data(), constant->bytes());
+      if (!constant->writable() && constant->dtype() != DataType::string)
+        release_mapped_pages(constant->data(), constant->bytes());
       continue;
     }
     if (align[v] && !constant->is_aligned()) {

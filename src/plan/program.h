@@ -32,8 +32,8 @@ struct RunEnv {
 // Compile once, resolve per input-shape signature, run many times. Immutable apart from its caches; thread-safe.
 class Program {
  public:
-  // `chain`: providers in order of preference; each node goes to the first that claims it. The graph's types are inferred. Constants
-  // that no kernel needs any more are dropped, and their file pages released.
+  // `chain`: providers in order of preference; each node goes to the first that claims it. The graph's types are inferred.
+  // Constants that no kernel needs any more are dropped, and their file pages released.
   Program(Graph graph, std::span<const Provider* const> chain, std::size_t plan_cache_size);
   ~Program();
 

@@ -48,7 +48,8 @@ void bind_dimensions(Graph& graph, const std::vector<std::pair<std::string, std:
       if (std::find(symbols.begin(), symbols.end(), symbol) == symbols.end()) symbols.push_back(symbol);
       for (std::size_t i = 0; i < dimensions.size(); ++i) {
         if (dimensions[i].first != symbol) continue;
-        if (dimensions[i].second < 0) fail(ErrorCode::invalid_argument, "dimension '{}' cannot be {}", symbol, dimensions[i].second);
+        if (dimensions[i].second < 0)
+          fail(ErrorCode::invalid_argument, "dimension '{}' cannot be {}", symbol, dimensions[i].second);
         d = Dim(dimensions[i].second);
         used[i] = true;
       }

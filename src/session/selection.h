@@ -15,8 +15,8 @@ struct Selection {
   std::vector<std::string> fallbacks;  // "wanted cuda, not available: …"
 };
 
-// Throws Error(invalid_argument) for an unknown name; Error(provider_unavailable) when `strict` and a provider that was asked for by
-// name cannot be used. Providers that only `auto` mentions are left out without a word: nobody asked for them.
+// Throws Error(invalid_argument) for an unknown name; Error(provider_unavailable) when `strict` and a provider that was asked for
+// by name cannot be used. Providers that only `auto` mentions are left out without a word: nobody asked for them.
 Selection select_providers(const SessionOptions& options);
 
 }  // namespace sdx

@@ -62,7 +62,8 @@ void check_input(const ValueSpec& spec, const Value& value, std::vector<std::pai
   const auto mismatch = [&](const std::string& why) {
     fail(ErrorCode::invalid_argument, "input '{}' must be {}, received {}{}", spec.name, spec.type, t.type_string(), why);
   };
-  if (spec.dtype != DataType::undefined && t.dtype() != spec.dtype) mismatch(": convert the elements to " + std::string(name(spec.dtype)));
+  if (spec.dtype != DataType::undefined && t.dtype() != spec.dtype)
+    mismatch(": convert the elements to " + std::string(name(spec.dtype)));
   if (!spec.has_shape) return;
   if (t.rank() != spec.shape.size()) mismatch(fmt::format(": rank {} instead of {}", t.rank(), spec.shape.size()));
   for (std::size_t i = 0; i < spec.shape.size(); ++i) {
@@ -294,7 +295,8 @@ Session Session::open(const std::filesystem::path& path, const SessionOptions& o
   return Session(std::move(impl));
 }
 
-Session Session::from_bytes(std::span<const std::byte> bytes, const SessionOptions& options, const std::filesystem::path& folder) {
+Session Session::from_bytes(std::span<const std::byte> bytes, const SessionOptions& options,
+                            const std::filesystem::path& folder) {
   auto impl = std::make_unique<Impl>();
   load(*impl, options, "(memory)", [&] {
     const auto copy = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
@@ -321,7 +323,9 @@ Report Session::report() const {
   return r;
 }
 
-std::vector<ProfileEvent> Session::profile() const { return impl_->profiler ? impl_->profiler->events() : std::vector<ProfileEvent>{}; }
+std::vector<ProfileEvent> Session::profile() const {
+  return impl_->profiler ? impl_->profiler->events() : std::vector<ProfileEvent>{};
+}
 
 void Session::write_trace(const std::filesystem::path& path) const { write_chrome_trace(path, profile()); }
 

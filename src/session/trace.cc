@@ -75,7 +75,8 @@ void write_chrome_trace(const std::filesystem::path& path, const std::vector<Pro
     const ProfileEvent& e = events[i];
     const int tid = threads.try_emplace(e.thread, static_cast<int>(threads.size())).first->second;
     out += fmt::format(
-        "{}\n{{\"name\": {}, \"cat\": {}, \"ph\": \"X\", \"ts\": {:.3f}, \"dur\": {:.3f}, \"pid\": 1, \"tid\": {}, \"args\": {{\"op\": {}, "
+        "{}\n{{\"name\": {}, \"cat\": {}, \"ph\": \"X\", \"ts\": {:.3f}, \"dur\": {:.3f}, \"pid\": 1, \"tid\": {}, \"args\": "
+        "{{\"op\": {}, "
         "\"kernel\": {}, \"provider\": {}, \"run\": {}}}}}",
         i == 0 ? "" : ",", json_string(e.name.empty() ? e.op : e.name), json_string(e.op), static_cast<double>(e.start_ns) / 1e3,
         static_cast<double>(e.duration_ns) / 1e3, tid, json_string(e.op), json_string(e.kernel), json_string(e.provider), e.run);

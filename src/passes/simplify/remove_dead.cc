@@ -11,7 +11,8 @@ bool remove_dead(Graph& graph) {
   for (NodeId id = static_cast<NodeId>(graph.nodes().size()); id-- > 0;) {
     Node& node = graph.node(id);
     if (node.removed) continue;
-    const bool used = std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId v) { return v != kNoValue && needed[v]; });
+    const bool used =
+        std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId v) { return v != kNoValue && needed[v]; });
     if (!used) {
       graph.remove_node(id);
       changed = true;

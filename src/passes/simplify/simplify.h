@@ -5,8 +5,8 @@
 
 namespace sdx::simplify {
 
-// Runs deterministic nodes whose inputs are all constants through their reference kernels. Leaves a node alone when its result would be
-// larger than 16 MiB and also larger than its inputs: a file of a few bytes must not turn into gigabytes at load.
+// Runs deterministic nodes whose inputs are all constants through their reference kernels. Leaves a node alone when its result
+// would be larger than 16 MiB and also larger than its inputs: a file of a few bytes must not turn into gigabytes at load.
 bool fold_constants(Graph& graph);
 
 // Replaces integer results that inference knows from shapes alone (Shape, Gather of a Shape, …) by constants.
@@ -19,8 +19,8 @@ bool remove_identities(Graph& graph);
 // Nodes of one kind with the same inputs and attributes are computed once; equal small constants are stored once.
 bool share_common(Graph& graph);
 
-// Conv or ConvTranspose followed by a BatchNormalization (inference form) or by Mul/Add with per-channel constants: scale and shift
-// move into weights and bias. float32 and float64.
+// Conv or ConvTranspose followed by a BatchNormalization (inference form) or by Mul/Add with per-channel constants: scale and
+// shift move into weights and bias. float32 and float64.
 bool fold_batch_norm(Graph& graph);
 
 // Nodes whose outputs nobody reads.

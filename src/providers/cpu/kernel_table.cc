@@ -55,7 +55,8 @@ std::vector<const KernelEntry*> KernelTable::find(std::string_view domain, std::
   std::vector<const KernelEntry*> found;
   const auto key = [](const KernelEntry& e) { return std::pair<std::string_view, std::string_view>(e.domain, e.op); };
   const std::pair wanted(domain, op);
-  auto it = std::lower_bound(entries_.begin(), entries_.end(), wanted, [&](const KernelEntry& e, const auto& k) { return key(e) < k; });
+  auto it =
+      std::lower_bound(entries_.begin(), entries_.end(), wanted, [&](const KernelEntry& e, const auto& k) { return key(e) < k; });
   for (; it != entries_.end() && key(*it) == wanted; ++it) found.push_back(&*it);
   return found;
 }

@@ -20,7 +20,7 @@ class LowerContext {
   const Attributes& attrs() const { return node_.attributes; }
   bool has_input(std::size_t i) const { return i < node_.inputs.size() && node_.inputs[i] != kNoValue; }
   bool has_output(std::size_t i) const { return i < node_.outputs.size() && node_.outputs[i] != kNoValue; }
-  const Type& input(std::size_t i) const;   // unknown when left out
+  const Type& input(std::size_t i) const;  // unknown when left out
   const Type& output(std::size_t i) const;
   DataType dtype(std::size_t i) const { return input(i).elem; }
   const SymShape* shape(std::size_t i) const { return input(i).shape ? &*input(i).shape : nullptr; }
@@ -51,8 +51,8 @@ struct KernelEntry {
   MakeKernel make;
 };
 
-// Every file src/providers/cpu/kernels/<name>.cc defines `void register_kernels_<name>(KernelTable&)`; the list of calls is generated
-// from the file names.
+// Every file src/providers/cpu/kernels/<name>.cc defines `void register_kernels_<name>(KernelTable&)`; the list of calls is
+// generated from the file names.
 class KernelTable {
  public:
   void add(std::string domain, std::string op, std::string name, int rank, MakeKernel make);

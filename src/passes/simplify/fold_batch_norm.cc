@@ -1,0 +1,151 @@
+// Source: BatchNormalization (ai.onnx 1 to 15) at inference is y = (x - mean) / sqrt(var + epsilon) * scale + bias per channel,
+// which a convolution before it absorbs: w' = w * s, b' = (b - mean) * s + bias with s = scale / sqrt(var + epsilon).
+
+#include <cmath>
+
+#include "passes/simplify/simplify.h"
+#include "tensor/element.h"
+
+namespace sdx::simplify {
+namespace {
+
+struct Affine {
+  std::vector<double> scale, shift;  // per output channel
+};
+
+const Tensor* constant(const Graph& g, const Node& n, std::size_t i) {
+  if (i >= n.inputs.size() || n.inputs[i] == kNoValue) return nullptr;
+  const ValueInfo& v = g.value(n.inputs[i]);
+  return v.constant && !v.is_input ? &*v.constant : nullptr;
+}
+
+bool inference_form(const Node& n) {
+  if (n.version < 7 && n.attributes.get_int("is_test", 0) == 0 && n.outputs.size() > 1) return false;
+  if (n.attributes.get_int("training_mode", 0) != 0 || n.attributes.get_int("spatial", 1) == 0) return false;
+  for (std::size_t i = 1; i < n.outputs.size(); ++i) {
+    if (n.outputs[i] != kNoValue) return false;
+  }
+  return true;
+}
+
+bool batch_norm_affine(const Graph& g, const Node& n, std::int64_t channels, Affine& out) {
+  if (n.op_type != "BatchNormalization" || !n.domain.empty() || !inference_form(n)) return false;
+  const Tensor* p[4];
+  for (std::size_t i = 0; i < 4; ++i) {
+    p[i] = constant(g, n, i + 1);
+    if (p[i] == nullptr || p[i]->size() != channels) return false;
+  }
+  const double epsilon = static_cast<double>(n.attributes.get_float("epsilon", 1e-5F));
+  for (std::int64_t c = 0; c < channels; ++c) {
+    const double s = element_as_double(*p[0], c) / std::sqrt(element_as_double(*p[3], c) + epsilon);
+    if (!std::isfinite(s)) return false;
+    out.scale.push_back(s);
+    out.shift.push_back(element_as_double(*p[1], c) - element_as_double(*p[2], c) * s);
+  }
+  return true;
+}
+
+// Mul or Add whose other operand is one constant per channel, [C,1,1] or [1,C,1,1], or a single element.
+bool elementwise_affine(const Graph& g, const Node& n, ValueId conv_out, std::int64_t channels, std::size_t rank, Affine& out) {
+  const bool mul = n.op_type == "Mul";
+  if ((!mul && n.op_type != "Add") || !n.domain.empty() || n.version < 7 || n.inputs.size() != 2) return false;
+  const std::size_t other = n.inputs[0] == conv_out ? 1 : 0;
+  const Tensor* t = constant(g, n, other);
+  if (t == nullptr || n.inputs[1 - other] != conv_out || t->rank() > rank) return false;
+  const bool single = t->size() == 1;
+  if (!single) {
+    const std::size_t pad = rank - t->rank();
+    for (std::size_t i = 0; i < t->rank(); ++i) {
+      if (t->shape()[i] != (i + pad == 1 ? channels : 1)) return false;
+    }
+  }
+  for (std::int64_t c = 0; c < channels; ++c) {
+    const double v = element_as_double(*t, single ? 0 : c);
+    if (!std::isfinite(v)) return false;
+    out.scale.push_back(mul ? v : 1.0);
+    out.shift.push_back(mul ? 0.0 : v);
+  }
+  return true;
+}
+
+Tensor scaled_weights(const Tensor& w, const Affine& a, bool transposed, std::int64_t group) {
+  Tensor out(w.dtype(), w.shape());
+  // Conv: [M, C/group, k…]; ConvTranspose: [C, M/group, k…], output channel m = g * (M/group) + second index.
+  const std::int64_t second = w.shape()[1];
+  std::int64_t inner = 1;
+  for (std::size_t i = 2; i < w.rank(); ++i) inner *= w.shape()[i];
+  const std::int64_t per_group = w.shape()[0] / group;
+  for (std::int64_t i = 0; i < w.shape()[0]; ++i) {
+    for (std::int64_t j = 0; j < second; ++j) {
+      const std::int64_t m = transposed ? (i / per_group) * second + j : i;
+      const double s = a.scale[static_cast<std::size_t>(m)];
+      for (std::int64_t k = (i * second + j) * inner; k < (i * second + j + 1) * inner; ++k) {
+        set_element(out, k, element_as_double(w, k) * s);
+      }
+    }
+  }
+  return out;
+}
+
+// Folds the only reader of the convolution's output into it. Returns whether it did.
+bool fold_reader(Graph& g, NodeId id, std::vector<std::vector<NodeId>>& uses) {
+  const Node& conv = g.node(id);
+  const bool transposed = conv.op_type == "ConvTranspose";
+  if (conv.removed || !conv.domain.empty() || (conv.op_type != "Conv" && !transposed)) return false;
+  const Tensor* w = constant(g, conv, 1);
+  const bool has_bias = conv.inputs.size() > 2 && conv.inputs[2] != kNoValue;
+  const Tensor* b = constant(g, conv, 2);
+  if (w == nullptr || (has_bias && b == nullptr) || (w->dtype() != DataType::float32 && w->dtype() != DataType::float64))
+    return false;
+  const std::int64_t group = conv.attributes.get_int("group", 1);
+  if (w->rank() < 3 || group < 1 || w->shape()[0] % group != 0) return false;
+  const std::int64_t channels = transposed ? w->shape()[1] * group : w->shape()[0];
+  if (b != nullptr && b->size() != channels) return false;
+  const ValueId out = conv.outputs[0];
+  for (const ValueId v : g.outputs()) {
+    if (v == out) return false;
+  }
+  if (uses[out].size() != 1) return false;
+  const NodeId reader_id = uses[out][0];
+  const Node& reader = g.node(reader_id);
+  Affine a;
+  if (reader.removed || !reader.subgraphs.empty()) return false;
+  const bool norm = !reader.inputs.empty() && reader.inputs[0] == out && batch_norm_affine(g, reader, channels, a);
+  if (!norm && !elementwise_affine(g, reader, out, channels, w->rank(), a)) return false;
+
+  Tensor bias(w->dtype(), {channels});
+  for (std::int64_t c = 0; c < channels; ++c) {
+    const auto i = static_cast<std::size_t>(c);
+    set_element(bias, c, (b != nullptr ? element_as_double(*b, c) : 0.0) * a.scale[i] + a.shift[i]);
+  }
+  bool scales = false;
+  for (const double s : a.scale) scales = scales || s != 1.0;
+  const std::string base = g.value(out).name;
+  const ValueId new_w = scales ? g.add_constant(base + "_weight", scaled_weights(*w, a, transposed, group)) : conv.inputs[1];
+  const ValueId new_b = g.add_constant(base + "_bias", std::move(bias));
+  const ValueId result = reader.outputs[0];
+  g.remove_node(reader_id);
+  Node& changed = g.node(id);
+  changed.inputs.resize(3, kNoValue);
+  changed.inputs[1] = new_w;
+  changed.inputs[2] = new_b;
+  g.replace_uses(result, out);
+  uses[out] = uses[result];
+  return true;
+}
+
+}  // namespace
+
+bool fold_batch_norm(Graph& graph) {
+  bool changed = false;
+  std::vector<std::vector<NodeId>> uses = graph.uses();
+  for (NodeId id = 0; id < graph.nodes().size(); ++id) {
+    const std::string& op = graph.node(id).op_type;
+    if (op != "Conv" && op != "ConvTranspose") continue;
+    // A chain Conv -> Mul -> Add -> BatchNormalization folds link by link.
+    while (fold_reader(graph, id, uses)) changed = true;
+  }
+  return changed;
+}
+
+}  // namespace sdx::simplify

@@ -1,0 +1,126 @@
+#include <algorithm>
+#include <cmath>
+
+#include "passes/simplify/simplify.h"
+#include "tensor/element.h"
+
+namespace sdx::simplify {
+namespace {
+
+const Tensor* constant(const Graph& g, const Node& n, std::size_t i) {
+  if (i >= n.inputs.size() || n.inputs[i] == kNoValue) return nullptr;
+  const ValueInfo& v = g.value(n.inputs[i]);
+  return v.constant && !v.is_input ? &*v.constant : nullptr;
+}
+
+const Type& type_in(const Graph& g, const Node& n, std::size_t i) { return g.value(n.inputs[i]).type; }
+
+bool same_static_type(const Type& a, const Type& b) {
+  if (!a.is_tensor() || !b.is_tensor() || a.elem != b.elem || !a.shape || !b.shape || a.shape->size() != b.shape->size())
+    return false;
+  for (std::size_t i = 0; i < a.shape->size(); ++i) {
+    if (!((*a.shape)[i] == (*b.shape)[i])) return false;
+  }
+  return true;
+}
+
+// Every element of a floating or integer constant equals `value`. Looks at no more than 4096 elements.
+bool all_equal(const Tensor* t, double value) {
+  if (t == nullptr || t->size() == 0 || t->size() > 4096 || (!is_floating(t->dtype()) && !is_integer(t->dtype()))) return false;
+  for (std::int64_t i = 0; i < t->size(); ++i) {
+    if (!(element_as_double(*t, i) == value)) return false;
+  }
+  return true;
+}
+
+bool all_zero_ints(const Tensor* t) { return t != nullptr && is_integer(t->dtype()) && all_equal(t, 0); }
+
+// The input that the node merely passes on, or -1. `out` is the type of its first output.
+int passed_input(const Graph& g, const Node& n, const Type& out) {
+  const std::string& op = n.op_type;
+  if (!n.domain.empty()) return -1;
+  if (op == "Identity") return 0;
+  if (op == "Dropout") {
+    const bool plain = n.outputs.size() < 2 || n.outputs[1] == kNoValue;
+    const bool trains = (n.inputs.size() > 2 && n.inputs[2] != kNoValue) || n.attributes.get_int("is_test", 1) == 0;
+    return plain && !trains ? 0 : -1;
+  }
+  if (n.inputs.empty() || n.inputs[0] == kNoValue) return -1;
+  const Type& in = type_in(g, n, 0);
+  if (op == "Cast" && in.is_tensor() && in.elem != DataType::undefined && in.elem == out.elem) return 0;
+  if (op == "Reshape" && same_static_type(in, out)) return 0;
+  if ((op == "Flatten" || op == "Expand" || op == "Tile" || op == "Slice") && same_static_type(in, out)) {
+    if (op != "Slice") return 0;
+    // Equal extents with a negative step would be a reversal.
+    const Tensor* steps = constant(g, n, 4);
+    const bool forward = n.version < 10 || n.inputs.size() < 5 || n.inputs[4] == kNoValue || all_equal(steps, 1);
+    return forward ? 0 : -1;
+  }
+  if (op == "Transpose" && in.shape) {
+    const auto perm = n.attributes.get_ints("perm");
+    if (in.shape->size() <= 1) return 0;
+    if (perm.empty()) return -1;
+    for (std::size_t i = 0; i < perm.size(); ++i) {
+      if (perm[i] != static_cast<std::int64_t>(i)) return -1;
+    }
+    return 0;
+  }
+  if (op == "Pad" && n.version >= 11 && all_zero_ints(constant(g, n, 1))) return 0;
+  if ((op == "Concat" || op == "Sum" || op == "Max" || op == "Min" || op == "Mean") && n.inputs.size() == 1) return 0;
+  // x + 0, x - 0, x * 1, x / 1: only where the result has x's own type and shape. (x + 0 turns -0 into 0, which compares equal.)
+  if (n.version >= 7 && n.inputs.size() == 2 && n.inputs[1] != kNoValue) {
+    const double neutral = op == "Add" || op == "Sub" ? 0 : 1;
+    if (op == "Add" || op == "Sub" || op == "Mul" || op == "Div") {
+      if (all_equal(constant(g, n, 1), neutral) && same_static_type(in, out)) return 0;
+      if ((op == "Add" || op == "Mul") && all_equal(constant(g, n, 0), neutral) && same_static_type(type_in(g, n, 1), out))
+        return 1;
+    }
+  }
+  return -1;
+}
+
+// Transpose(Transpose(x)): one transposition with the product of both, which the next round removes when it moves nothing.
+bool merge_transposes(Graph& g, NodeId id) {
+  Node& n = g.node(id);
+  if (n.op_type != "Transpose" || !n.domain.empty() || n.inputs[0] == kNoValue) return false;
+  const NodeId before = g.value(n.inputs[0]).producer;
+  if (before == kNoNode) return false;
+  const Node& first = g.node(before);
+  if (first.op_type != "Transpose" || !first.domain.empty()) return false;
+  const auto p = first.attributes.get_ints("perm");
+  const auto q = n.attributes.get_ints("perm");
+  if (p.empty() || q.size() != p.size()) return false;
+  std::vector<std::int64_t> merged;
+  for (const std::int64_t axis : q) {
+    if (axis < 0 || axis >= static_cast<std::int64_t>(p.size())) return false;
+    merged.push_back(p[static_cast<std::size_t>(axis)]);
+  }
+  const ValueId source = first.inputs[0];
+  n.attributes.set("perm", merged);
+  n.inputs[0] = source;
+  return true;
+}
+
+}  // namespace
+
+bool remove_identities(Graph& graph) {
+  bool changed = false;
+  for (NodeId id = 0; id < graph.nodes().size(); ++id) {
+    if (graph.node(id).removed) continue;
+    changed = merge_transposes(graph, id) || changed;
+    const Node& node = graph.node(id);
+    if (node.outputs.empty() || node.outputs[0] == kNoValue) continue;
+    const ValueId out = node.outputs[0];
+    const int passed = passed_input(graph, node, graph.value(out).type);
+    if (passed < 0) continue;
+    const ValueId in = node.inputs[static_cast<std::size_t>(passed)];
+    if (in == kNoValue) continue;
+    // Subgraphs return their outputs by value: an output that is the graph's own input or a constant stays as it is.
+    graph.remove_node(id);
+    graph.replace_uses(out, in);
+    changed = true;
+  }
+  return changed;
+}
+
+}  // namespace sdx::simplify
