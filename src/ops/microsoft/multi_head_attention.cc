@@ -235,6 +235,7 @@ void run_mha(OpContext& c) {
     b = static_cast<const float*>(bias.data());
   }
   Tensor q, keys, values;
+  std::array<Tensor, 2> present;
   if (b != nullptr) {
     q = gather_rows(CacheParts<float>{a.batch, a.heads, a.size, nullptr, 0, 0, a.q, a.q_len, b, a.q_len, {}});
     a.q = view_bnsh(static_cast<const float*>(q.data()), a.heads, a.q_len, a.size);
@@ -243,23 +244,30 @@ void run_mha(OpContext& c) {
   const bool add = b != nullptr && !in.cross;  // a ready-made cache has its bias already
   if (cached || add || c.wants_output(1) || c.wants_output(2)) {
     const auto* old = cached ? static_cast<const float*>(past[0].data()) : nullptr;
-    CacheParts<float> parts{a.batch,
-                            a.heads,
-                            a.size,
-                            old,
-                            cached ? past[0].dim(2) : 0,
-                            a.past_len,
-                            a.k,
-                            in.new_keys,
-                            add ? b + a.heads * a.size : nullptr,
-                            a.capacity,
-                            indirection_of(c, slots, a)};
-    keys = gather_rows(parts);
-    parts.size = a.v_size;
-    parts.past = cached ? static_cast<const float*>(past[1].data()) : nullptr;
-    parts.fresh = a.v;
-    parts.bias = add ? b + 2 * a.heads * a.size : nullptr;
-    values = gather_rows(parts);
+    CacheParts<float> key_parts{a.batch,
+                                a.heads,
+                                a.size,
+                                old,
+                                cached ? past[0].dim(2) : 0,
+                                a.past_len,
+                                a.k,
+                                in.new_keys,
+                                add ? b + a.heads * a.size : nullptr,
+                                a.capacity,
+                                {}};
+    CacheParts<float> value_parts = key_parts;
+    value_parts.size = a.v_size;
+    value_parts.past = cached ? static_cast<const float*>(past[1].data()) : nullptr;
+    value_parts.fresh = a.v;
+    value_parts.bias = add ? b + 2 * a.heads * a.size : nullptr;
+    present = {gather_rows(key_parts), gather_rows(value_parts)};
+    keys = present[0], values = present[1];
+    // Beams share history: the present cache keeps each beam's own rows, attention reads those the indirection names.
+    key_parts.indirection = value_parts.indirection = indirection_of(c, slots, a);
+    if (key_parts.indirection.data != nullptr) {
+      keys = gather_rows(key_parts);
+      values = gather_rows(value_parts);
+    }
     a.k = view_bnsh(static_cast<const float*>(keys.data()), a.heads, a.capacity, a.size);
     a.v = view_bnsh(static_cast<const float*>(values.data()), a.heads, a.capacity, a.v_size);
   }
@@ -272,8 +280,8 @@ void run_mha(OpContext& c) {
   const Tensor y = run_ms_attention(c, a, c.wants_output(3) ? &scores : nullptr);
   const DataType elem = c.input(0).dtype();
   convert_into(c.output(0, elem, y.shape()), y);
-  if (c.wants_output(1)) convert_into(c.output(1, elem, keys.shape()), keys);
-  if (c.wants_output(2)) convert_into(c.output(2, elem, values.shape()), values);
+  if (c.wants_output(1)) convert_into(c.output(1, elem, present[0].shape()), present[0]);
+  if (c.wants_output(2)) convert_into(c.output(2, elem, present[1].shape()), present[1]);
   if (scores.defined()) convert_into(c.output(3, elem, scores.shape()), scores);
 }
 
