@@ -1,0 +1,55 @@
+#pragma once
+// What ai.onnx.ml models do with scores: post_transform and class labels. Where ai.onnx.ml-1 leaves the rules open (one score
+// for two classes, for example), they are those of ONNX Runtime.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ops/context.h"
+
+namespace sdx::ops {
+
+enum class PostTransform : std::uint8_t { none, softmax, logistic, softmax_zero, probit };
+
+// Attribute `post_transform`, a word. Throws Error(invalid_model).
+PostTransform post_transform_of(const Attributes& attrs);
+
+template <class T>
+T logistic(T v);
+template <class T>
+T probit(T v);
+// Two or more scores, in place.
+template <class T>
+void transform_scores(PostTransform how, T* scores, std::size_t n);
+
+// How one score becomes two.
+enum class SecondScore : std::uint8_t {
+  complement,  // 1 - s, s: all weights are positive, so s is a probability
+  opposite,    // -s, s
+};
+// scores[0] is the one score; scores[0] and scores[1] become the two classes'.
+template <class T>
+void split_score(PostTransform how, SecondScore second, T* scores);
+
+// classlabels_ints / classlabels_int64s or classlabels_strings.
+struct ClassLabels {
+  std::vector<std::int64_t> ints;
+  std::vector<std::string> strings;
+  std::size_t size() const { return strings.empty() ? ints.size() : strings.size(); }
+  DataType type() const { return strings.empty() ? DataType::int64 : DataType::string; }
+  // Throws Error(runtime_failure) when there are fewer labels.
+  void store(Tensor& out, std::int64_t at, std::int64_t label) const;
+};
+// Throws Error(invalid_model) when both are given.
+ClassLabels class_labels(const Attributes& attrs, const char* ints_name);
+
+// [N, C], or [C] as one row. Throws Error.
+struct Rows {
+  std::int64_t count = 0, width = 0;
+};
+Rows rows_of(const OpContext& c, const Tensor& x);
+// The extent of the first axis of input 0 (1 for a single row); unknown when its rank is.
+Dim rows_of(const InferContext& c);
+
+}  // namespace sdx::ops
