@@ -1,0 +1,263 @@
+// DFT: ai.onnx 17 (axis is an attribute), 20 (axis is an input). STFT: ai.onnx 17.
+
+#include <optional>
+
+#include "base/thread_pool.h"
+#include "ops/context.h"
+#include "ops/op.h"
+#include "ops/util/axes.h"
+#include "ops/util/fft.h"
+#include "ops/util/float_view.h"
+#include "tensor/element.h"
+
+namespace sdx::ops {
+namespace {
+
+using Complex = std::complex<double>;
+constexpr std::size_t kLength = 1, kAxis = 2;
+
+struct DftAttrs {
+  bool inverse, onesided;
+};
+
+DftAttrs read_dft(const Attributes& attrs) { return {attrs.get_int("inverse", 0) != 0, attrs.get_int("onesided", 0) != 0}; }
+
+std::int64_t scalar(const Tensor& t, const char* name) {
+  if (t.size() != 1) fail(ErrorCode::invalid_model, "'{}' must be a scalar, received shape {}", name, to_string(t.shape()));
+  return element_as_int(t, 0);
+}
+
+std::size_t check_axis(std::int64_t axis, std::size_t rank) {
+  if (rank < 2) fail(ErrorCode::invalid_model, "the input must have rank 2 or more ([..., 1 or 2]), received rank {}", rank);
+  const auto a = static_cast<std::size_t>(normalize_axis(axis, rank));
+  if (a + 1 == rank) fail(ErrorCode::invalid_model, "axis {} is the last one, which holds real and imaginary parts", axis);
+  return a;
+}
+
+std::int64_t check_length(std::int64_t n) {
+  if (n < 1) fail(ErrorCode::invalid_model, "dft_length is {}; it must be positive", n);
+  return n;
+}
+
+// Without dft_length. Source: ONNX DFT-20.
+Dim default_length(const DftAttrs& a, const Dim& extent) { return a.inverse && a.onesided ? Dim(2) * (extent - Dim(1)) : extent; }
+
+void infer_dft(InferContext& c) {
+  const DftAttrs a = read_dft(c.attrs());
+  const SymShape* x = c.shape(0);
+  if (x == nullptr) return c.output(0, c.dtype(0));
+  SymShape out = *x;
+  if (out.empty()) c.fail("the input must have rank 2 or more ([..., 1 or 2]), received a scalar");
+  out.back() = Dim(a.inverse && a.onesided ? 1 : 2);
+  std::optional<std::int64_t> axis = c.version() >= 20 ? -2 : c.attrs().get_int("axis", 1);
+  if (c.version() >= 20 && c.has_input(kAxis)) {
+    axis = c.value(kAxis) != nullptr ? std::optional(scalar(*c.value(kAxis), "axis")) : std::nullopt;
+  }
+  if (!axis) {
+    for (std::size_t i = 0; i + 1 < out.size(); ++i) out[i] = Dim();
+    return c.output(0, c.dtype(0), std::move(out));
+  }
+  const std::size_t at = check_axis(*axis, out.size());
+  Dim length = default_length(a, (*x)[at]);
+  if (c.has_input(kLength)) {
+    const auto* given = c.sym(kLength);
+    length = given != nullptr && given->size() == 1 ? (*given)[0] : Dim();
+  }
+  if (length.is_const()) check_length(length.value());
+  out[at] = a.onesided && !a.inverse ? floor_div(length, Dim(2)) + Dim(1) : length;
+  c.output(0, c.dtype(0), std::move(out));
+}
+
+// Complex signals along one axis.
+struct DftJob {
+  DftAttrs attrs;
+  std::int64_t length;               // of the transform
+  std::int64_t in, out;              // extents of the axis
+  std::int64_t inner;                // signals side by side: elements between neighbours on the axis
+  std::int64_t parts_in, parts_out;  // 1 or 2
+};
+
+template <class C>
+void transform_one(const DftJob& j, Fft& fft, const C* x, C* y, std::vector<Complex>& buffer) {
+  std::fill(buffer.begin(), buffer.end(), Complex(0));
+  const std::int64_t n = std::min(j.in, j.length);
+  for (std::int64_t i = 0; i < n; ++i) {
+    const C* p = x + i * j.inner * j.parts_in;
+    buffer[static_cast<std::size_t>(i)] = {static_cast<double>(p[0]), j.parts_in == 2 ? static_cast<double>(p[1]) : 0};
+  }
+  if (j.attrs.inverse && j.attrs.onesided) {  // the other half mirrors the given one
+    const std::int64_t half = j.length / 2;
+    for (std::int64_t i = half + 1; i < j.length; ++i)
+      buffer[static_cast<std::size_t>(i)] = std::conj(buffer[static_cast<std::size_t>(j.length - i)]);
+    buffer[0] = buffer[0].real();
+    if (j.length % 2 == 0) buffer[static_cast<std::size_t>(half)] = buffer[static_cast<std::size_t>(half)].real();
+  }
+  fft(buffer.data());
+  const double scale = j.attrs.inverse ? 1 / static_cast<double>(j.length) : 1;
+  for (std::int64_t i = 0; i < j.out; ++i) {
+    const Complex v = buffer[static_cast<std::size_t>(i)] * scale;
+    C* p = y + i * j.inner * j.parts_out;
+    p[0] = static_cast<C>(v.real());
+    if (j.parts_out == 2) p[1] = static_cast<C>(v.imag());
+  }
+}
+
+template <class C>
+void transform(OpContext& c, const DftJob& j, Tensor& y) {
+  const Tensor& x = c.input(0);
+  const FloatInput<C> in(x);
+  FloatOutput<C> out(y);
+  const std::int64_t signals = y.size() / (j.out * j.parts_out);
+  parallel_for(signals, 1 + 4096 / j.length, [&](std::int64_t begin, std::int64_t end) {
+    Fft fft(j.length, j.attrs.inverse);
+    std::vector<Complex> buffer(static_cast<std::size_t>(j.length));
+    for (std::int64_t s = begin; s < end; ++s) {
+      c.stop().check();
+      const std::int64_t outer = s / j.inner;
+      const std::int64_t lane = s % j.inner;
+      transform_one(j, fft, in.data() + (outer * j.in * j.inner + lane) * j.parts_in,
+                    out.data() + (outer * j.out * j.inner + lane) * j.parts_out, buffer);
+    }
+  });
+  out.store();
+}
+
+std::int64_t check_parts(const Shape& shape) {
+  if (shape.back() != 1 && shape.back() != 2) {
+    fail(ErrorCode::invalid_model, "the last extent must be 1 (real) or 2 (complex), received shape {}", to_string(shape));
+  }
+  return shape.back();
+}
+
+void run_dft(OpContext& c) {
+  const Tensor& x = c.input(0);
+  std::int64_t axis = c.version() >= 20 ? -2 : c.attrs().get_int("axis", 1);
+  if (const Tensor* given = c.version() >= 20 ? c.optional_input(kAxis) : nullptr) axis = scalar(*given, "axis");
+  const std::size_t at = check_axis(axis, x.rank());
+  DftJob j{read_dft(c.attrs()), 0, x.dim(at), 0, product(x.shape(), at + 1, x.rank() - 1), check_parts(x.shape()), 2};
+  const Tensor* length = c.optional_input(kLength);
+  j.length = check_length(length != nullptr ? scalar(*length, "dft_length") : default_length(j.attrs, Dim(j.in)).value());
+  if (j.attrs.onesided && !j.attrs.inverse && j.parts_in == 2) {
+    c.fail("onesided needs a real input (last extent 1), received shape {}", to_string(x.shape()));
+  }
+  j.out = j.attrs.onesided && !j.attrs.inverse ? j.length / 2 + 1 : j.length;
+  j.parts_out = j.attrs.inverse && j.attrs.onesided ? 1 : 2;
+  Shape shape = x.shape();
+  shape[at] = j.out;
+  shape.back() = j.parts_out;
+  Tensor& y = c.output(0, x.dtype(), shape);
+  if (y.size() == 0) return;
+  dispatch_compute(x.dtype(), "DFT", [&](auto tag) { transform<typename decltype(tag)::type>(c, j, y); });
+}
+
+// --- STFT: inputs signal, frame_step, window, frame_length ---------------------------------------------------------------
+
+constexpr std::size_t kStep = 1, kWindow = 2, kFrame = 3;
+
+Dim scalar_dim(const InferContext& c, std::size_t i) {
+  const auto* s = c.sym(i);
+  return s != nullptr && s->size() == 1 ? (*s)[0] : Dim();
+}
+
+void check_frame(std::int64_t step, std::int64_t frame, std::int64_t signal) {
+  if (step < 1) fail(ErrorCode::invalid_model, "frame_step is {}; it must be positive", step);
+  if (frame < 1 || frame > signal) {
+    fail(ErrorCode::invalid_model, "the frame length is {}; permitted for a signal of length {}: 1 to {}", frame, signal, signal);
+  }
+}
+
+void infer_stft(InferContext& c) {
+  const SymShape* x = c.shape(0);
+  const SymShape* window = c.shape(kWindow);
+  Dim batch, signal, frame;
+  if (x != nullptr) {
+    if (x->size() != 3) c.fail("the signal must have shape [batch, length, 1 or 2], received {}", to_string(*x));
+    batch = (*x)[0];
+    signal = (*x)[1];
+  }
+  if (c.has_input(kFrame)) {
+    frame = scalar_dim(c, kFrame);
+  } else if (!c.has_input(kWindow)) {
+    frame = signal;
+  }
+  if (window != nullptr && window->size() == 1 && !frame.is_const()) frame = (*window)[0];
+  const Dim step = scalar_dim(c, kStep);
+  if (step.is_const() && frame.is_const() && signal.is_const()) check_frame(step.value(), frame.value(), signal.value());
+  if (step.is_const() && step.value() < 1) c.fail("frame_step is {}; it must be positive", step.value());
+  const bool onesided = c.attrs().get_int("onesided", 1) != 0;
+  const Dim bins = onesided ? floor_div(frame, Dim(2)) + Dim(1) : frame;
+  c.output(0, c.dtype(0), {batch, floor_div(signal - frame, step) + Dim(1), bins, Dim(2)});
+}
+
+template <class C>
+void transform_frames(OpContext& c, const DftJob& j, std::int64_t step, Tensor& y) {
+  const Tensor& x = c.input(0);
+  const FloatInput<C> in(x), window(c.optional_input(kWindow));
+  FloatOutput<C> out(y);
+  const std::int64_t frames = y.dim(1);
+  parallel_for(y.dim(0) * frames, 1 + 4096 / j.length, [&](std::int64_t begin, std::int64_t end) {
+    Fft fft(j.length, false);
+    std::vector<Complex> buffer(static_cast<std::size_t>(j.length));
+    std::vector<C> frame(static_cast<std::size_t>(j.length * j.parts_in));
+    for (std::int64_t f = begin; f < end; ++f) {
+      c.stop().check();
+      const C* from = in.data() + (f / frames * x.dim(1) + f % frames * step) * j.parts_in;
+      for (std::int64_t i = 0; i < j.length * j.parts_in; ++i) {
+        frame[static_cast<std::size_t>(i)] = window ? from[i] * window[i / j.parts_in] : from[i];
+      }
+      transform_one(j, fft, frame.data(), out.data() + f * j.out * 2, buffer);
+    }
+  });
+  out.store();
+}
+
+void run_stft(OpContext& c) {
+  const Tensor& x = c.input(0);
+  if (x.rank() != 3) c.fail("the signal must have shape [batch, length, 1 or 2], received {}", to_string(x.shape()));
+  const std::int64_t parts = check_parts(x.shape());
+  const Tensor* window = c.optional_input(kWindow);
+  const std::int64_t step = scalar(c.input(kStep), "frame_step");
+  std::int64_t frame = x.dim(1);
+  if (window != nullptr) {
+    if (window->rank() != 1) c.fail("the window must have rank 1, received shape {}", to_string(window->shape()));
+    frame = window->size();
+  }
+  if (const Tensor* given = c.optional_input(kFrame)) frame = scalar(*given, "frame_length");
+  check_frame(step, frame, x.dim(1));
+  if (window != nullptr && window->size() != frame) c.fail("the window has {} values, frame_length is {}", window->size(), frame);
+  const bool onesided = c.attrs().get_int("onesided", 1) != 0;
+  if (onesided && parts == 2) c.fail("onesided needs a real signal (last extent 1), received shape {}", to_string(x.shape()));
+  const DftJob j{{false, onesided}, frame, frame, onesided ? frame / 2 + 1 : frame, 1, parts, 2};
+  Tensor& y = c.output(0, x.dtype(), {x.dim(0), (x.dim(1) - frame) / step + 1, j.out, 2});
+  if (y.size() == 0) return;
+  dispatch_compute(x.dtype(), "STFT", [&](auto tag) { transform_frames<typename decltype(tag)::type>(c, j, step, y); });
+}
+
+OpDef dft_def(int since) {
+  return OpDef("DFT", since)
+      .in("input", "T1", types::floats)
+      .in("dft_length", "T2", types::indices, Arity::optional)
+      .out("output", "T1", types::floats)
+      .attr("inverse", AttrKind::i)
+      .attr("onesided", AttrKind::i)
+      .infer_with(infer_dft)
+      .run_with(run_dft);
+}
+
+}  // namespace
+
+void register_dft(OpTable& t) {
+  t.add(dft_def(17).attr("axis", AttrKind::i));
+  t.add(dft_def(20).in("axis", "", types::int64, Arity::optional));
+  t.add(OpDef("STFT", 17)
+            .in("signal", "T1", types::floats)
+            .in("frame_step", "T2", types::indices)
+            .in("window", "T1", types::floats, Arity::optional)
+            .in("frame_length", "T2", types::indices, Arity::optional)
+            .out("output", "T1", types::floats)
+            .attr("onesided", AttrKind::i)
+            .infer_with(infer_stft)
+            .run_with(run_stft));
+}
+
+}  // namespace sdx::ops
