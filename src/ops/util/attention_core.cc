@@ -160,13 +160,6 @@ void convert_into(Tensor& to, const Tensor& from) {
   });
 }
 
-Tensor converted(const Tensor& tensor, DataType to) {
-  if (tensor.dtype() == to) return tensor;
-  Tensor out(to, tensor.shape());
-  convert_into(out, tensor);
-  return out;
-}
-
 void dense(const float* x, const float* w, const float* bias, float* out, std::int64_t rows, std::int64_t inner,
            std::int64_t cols) {
   parallel_for(rows, grain_for(inner * cols), [&](std::int64_t first, std::int64_t last) {

@@ -9,6 +9,7 @@
 #include <sdx/tensor.hpp>
 
 #include "base/cancel.h"
+#include "ops/util/convert.h"
 
 namespace sdx::ops {
 
@@ -92,8 +93,6 @@ void rotate(const T* in, T* out, std::int64_t dim, const T* cos, const T* sin, b
   }
 }
 
-// The tensor in type `to` (a float type): itself when it has that type already.
-Tensor converted(const Tensor& tensor, DataType to);
 // Converts all elements of `from` into `to`; same number of elements, both of float types.
 void convert_into(Tensor& to, const Tensor& from);
 
