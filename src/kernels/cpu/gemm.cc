@@ -234,8 +234,11 @@ TaskGrid choose_grid(const GemmKernels& kernels, std::int64_t m, std::int64_t n,
     g.rows = std::min(want, std::max<std::int64_t>(1, tiles / 4));
     g.columns = std::min((want + g.rows - 1) / g.rows, std::max<std::int64_t>(1, panels / 2));
   } else {
-    g.columns = std::min(want, std::max<std::int64_t>(1, panels / 4));
-    g.rows = std::min((want + g.columns - 1) / g.columns, std::max<std::int64_t>(1, tiles / 4));
+    // Each cut of the rows packs the right operand anew: only when there are fewer columns than threads need.
+    g.columns = std::min(want, std::max<std::int64_t>(1, panels / 2));
+    if (g.columns < threads) {
+      g.rows = std::min((threads + g.columns - 1) / g.columns, std::max<std::int64_t>(1, tiles / 2));
+    }
   }
   return g;
 }

@@ -1,0 +1,204 @@
+#include "kernels/cpu/conv.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu/conv_kernels.h"
+#include "kernels/cpu/elementwise_kernels.h"
+#include "kernels/cpu/gemm_kernels.h"
+
+namespace sdx::cpu {
+namespace {
+
+std::int64_t volume(const std::int64_t (&v)[3]) { return v[0] * v[1] * v[2]; }
+
+bool pointwise(const ConvShape& s) {
+  for (int i = 0; i < 3; ++i) {
+    if (s.kernel[i] != 1 || s.stride[i] != 1 || s.pad[i] != 0 || s.in[i] != s.out[i]) return false;
+  }
+  return true;
+}
+
+struct Patches {
+  const ConvKernels* kernels;
+  const ConvShape* shape;
+  const float* x;
+};
+
+void pack_patches(const void* context, std::int64_t k0, std::int64_t kc, std::int64_t n0, std::int64_t nb, float* out) {
+  const Patches& p = *static_cast<const Patches*>(context);
+  p.kernels->patches(*p.shape, p.x, k0, kc, n0, nb, out);
+}
+
+void conv_gemm(const ConvShape& s, const float* x, const float* packed, const float* bias, const float* residual,
+               const UnarySpec& act, float* y) {
+  const GemmKernels& kernels = gemm_kernels();
+  const ConvKernels& conv = conv_kernels();
+  const std::int64_t m = s.out_channels / s.groups;
+  const std::int64_t channels = s.in_channels / s.groups;
+  const std::int64_t k = channels * volume(s.kernel);
+  const std::int64_t n = volume(s.out);
+  const std::int64_t products = s.batch * s.groups;
+  if (m <= 0 || n <= 0 || products <= 0) return;
+  const bool direct = pointwise(s);
+  const TaskGrid grid = choose_grid(kernels, m, n, k, products, false);
+  const Cuts tiles(m, kernels.mr);
+  const std::int64_t panels = (n + kernels.nr - 1) / kernels.nr;
+  const Cuts row_cuts(tiles.parts, (tiles.parts + grid.rows - 1) / grid.rows);
+  const Cuts column_cuts(panels, (panels + grid.columns - 1) / grid.columns);
+  const std::int64_t cells = row_cuts.parts * column_cuts.parts;
+  const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) / static_cast<double>(cells);
+  const auto grain = static_cast<std::int64_t>(std::clamp(100000.0 / std::max(work, 1.0), 1.0, 1e6));
+  parallel_for(products * cells, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t product = i / cells;
+      const std::int64_t group = product % s.groups;
+      const std::int64_t cell = i % cells;
+      const std::int64_t r = cell / column_cuts.parts;
+      const std::int64_t c = cell % column_cuts.parts;
+      const float* image = x + product * channels * volume(s.in);
+      GemmArgs g;
+      g.m = m;
+      g.n = n;
+      g.k = k;
+      g.packed_a = packed + group * m * k;
+      g.b = image;
+      g.ldb = n;
+      g.c = y + product * m * n;
+      g.ldc = n;
+      g.epilogue.bias = bias != nullptr ? bias + group * m : nullptr;
+      g.epilogue.bias_per_row = true;
+      g.epilogue.residual = residual != nullptr ? residual + product * m * n : nullptr;
+      g.epilogue.ld_residual = n;
+      g.epilogue.act = act;
+      const Patches patches{&conv, &s, image};
+      const BPacker packer{&patches, pack_patches};
+      gemm_block(kernels, g, direct ? nullptr : &packer, tiles.begin(row_cuts.begin(r)), tiles.begin(row_cuts.begin(r + 1)),
+                 column_cuts.begin(c) * kernels.nr, std::min(n, column_cuts.begin(c + 1) * kernels.nr));
+    }
+  });
+}
+
+// Adds the products of one output channel, [kernel..., in...], into its plane.
+void add_columns(const ConvKernels& k, const ConvShape& s, const float* columns, float* y) {
+  for (std::int64_t kz = 0; kz < s.kernel[0]; ++kz) {
+    for (std::int64_t ky = 0; ky < s.kernel[1]; ++ky) {
+      for (std::int64_t kx = 0; kx < s.kernel[2]; ++kx) {
+        const std::int64_t first = kx * s.dilation[2] - s.pad[2];
+        const std::int64_t stride = s.stride[2];
+        // ix with 0 <= first + ix * stride < out
+        const std::int64_t b = first >= 0 ? 0 : (-first + stride - 1) / stride;
+        const std::int64_t e = first >= s.out[2] ? 0 : std::min(s.in[2], (s.out[2] - first + stride - 1) / stride);
+        for (std::int64_t iz = 0; iz < s.in[0]; ++iz) {
+          const std::int64_t oz = iz * s.stride[0] + kz * s.dilation[0] - s.pad[0];
+          for (std::int64_t iy = 0; iy < s.in[1]; ++iy, columns += s.in[2]) {
+            const std::int64_t oy = iy * s.stride[1] + ky * s.dilation[1] - s.pad[1];
+            if (oz < 0 || oz >= s.out[0] || oy < 0 || oy >= s.out[1] || e <= b) continue;
+            float* row = y + (oz * s.out[1] + oy) * s.out[2] + first;
+            if (stride == 1) {
+              k.add_to(columns + b, row + b, e - b);
+            } else {
+              for (std::int64_t ix = b; ix < e; ++ix) row[ix * stride] += columns[ix];
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+bool conv_supports(ConvAlgorithm algorithm, const ConvShape& s) {
+  switch (algorithm) {
+    case ConvAlgorithm::gemm: return true;
+    case ConvAlgorithm::depthwise: return s.in_channels == s.groups;
+    case ConvAlgorithm::winograd: return false;
+  }
+  return false;
+}
+
+ConvAlgorithm conv_choose(const ConvShape& s, bool exact) {
+  if (s.groups > 1 && conv_supports(ConvAlgorithm::depthwise, s)) return ConvAlgorithm::depthwise;
+  if (!exact && conv_supports(ConvAlgorithm::winograd, s)) return ConvAlgorithm::winograd;
+  return ConvAlgorithm::gemm;
+}
+
+std::size_t conv_packed_bytes(ConvAlgorithm, const ConvShape& s) {
+  return static_cast<std::size_t>(s.out_channels * (s.in_channels / s.groups) * volume(s.kernel)) * sizeof(float);
+}
+
+void conv_pack_f32(ConvAlgorithm algorithm, const ConvShape& s, const void* weights, float* packed) {
+  if (algorithm == ConvAlgorithm::depthwise) {
+    std::memcpy(packed, weights, conv_packed_bytes(algorithm, s));
+    return;
+  }
+  const std::int64_t m = s.out_channels / s.groups;
+  const std::int64_t k = s.in_channels / s.groups * volume(s.kernel);
+  for (std::int64_t g = 0; g < s.groups; ++g) {
+    pack_a_f32(static_cast<const char*>(weights) + g * m * k * 4, k, false, m, k, 1.0F, packed + g * m * k);
+  }
+}
+
+void conv_f32(ConvAlgorithm algorithm, const ConvShape& shape, const float* x, const float* packed, const float* bias,
+              const float* residual, const UnarySpec& act, float* y) {
+  switch (algorithm) {
+    case ConvAlgorithm::depthwise: return conv_depthwise(shape, x, packed, bias, residual, act, y);
+    case ConvAlgorithm::winograd:
+    case ConvAlgorithm::gemm: return conv_gemm(shape, x, packed, bias, residual, act, y);
+  }
+}
+
+std::size_t conv_transpose_packed_bytes(const ConvShape& s) {
+  return static_cast<std::size_t>(s.in_channels * (s.out_channels / s.groups) * volume(s.kernel)) * sizeof(float);
+}
+
+void conv_transpose_pack_f32(const ConvShape& s, const void* weights, float* packed) {
+  const std::int64_t k = s.in_channels / s.groups;
+  const std::int64_t m = s.out_channels / s.groups * volume(s.kernel);
+  for (std::int64_t g = 0; g < s.groups; ++g) {
+    pack_a_f32(static_cast<const char*>(weights) + g * k * m * 4, m, true, m, k, 1.0F, packed + g * k * m);
+  }
+}
+
+std::size_t conv_transpose_workspace_bytes(const ConvShape& s) {
+  return static_cast<std::size_t>(s.out_channels / s.groups * volume(s.kernel) * volume(s.in)) * sizeof(float);
+}
+
+void conv_transpose_f32(const ConvShape& s, const float* x, const float* packed, const float* bias, const UnarySpec& act,
+                        float* y, void* workspace) {
+  const ConvKernels& kernels = conv_kernels();
+  const ElementwiseKernels& elementwise = elementwise_kernels();
+  const std::int64_t k = s.in_channels / s.groups;
+  const std::int64_t channels = s.out_channels / s.groups;
+  const std::int64_t m = channels * volume(s.kernel);
+  const std::int64_t n = volume(s.in);
+  const std::int64_t plane = volume(s.out);
+  auto* columns = static_cast<float*>(workspace);
+  for (std::int64_t product = 0; product < s.batch * s.groups; ++product) {
+    const std::int64_t group = product % s.groups;
+    GemmArgs g;
+    g.m = m;
+    g.n = n;
+    g.k = k;
+    g.packed_a = packed + group * m * k;
+    g.b = x + product * k * n;
+    g.ldb = n;
+    g.c = columns;
+    g.ldc = n;
+    gemm_f32(g);
+    const std::int64_t per_channel = volume(s.kernel) * n;
+    parallel_for(channels, std::max<std::int64_t>(1, 32768 / std::max<std::int64_t>(1, per_channel)),
+                 [&](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t c = begin; c < end; ++c) {
+                     float* out = y + (product * channels + c) * plane;
+                     std::fill_n(out, plane, bias != nullptr ? bias[group * channels + c] : 0.0F);
+                     add_columns(kernels, s, columns + c * per_channel, out);
+                     if (act.op != Unary::none) elementwise.unary(act, out, out, plane);
+                   }
+                 });
+  }
+}
+
+}  // namespace sdx::cpu

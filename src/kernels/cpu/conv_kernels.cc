@@ -1,0 +1,193 @@
+#include "kernels/cpu/conv_kernels.h"
+
+#include "kernels/cpu/elementwise_kernels.h"
+#include "kernels/cpu/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/conv_kernels.cc"
+#include <hwy/foreach_target.h>
+// after foreach_target.h
+#include <hwy/highway.h>
+
+#include "kernels/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sdx::cpu::HWY_NAMESPACE {
+namespace {
+
+constexpr std::int64_t kMaxColumns = 256;
+
+// n floats; may write (and, short of `end`, read) up to a vector more.
+HWY_INLINE void copy_run(const float* src, const float* end, float* dst, std::int64_t n) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  std::int64_t i = 0;
+  for (; i < n && src + i + lanes <= end; i += lanes) hn::StoreU(hn::LoadU(d, src + i), d, dst + i);
+  for (; i < n; ++i) dst[i] = src[i];
+}
+
+// Indices i in [0, n) with 0 <= first + i * stride < limit.
+struct Range {
+  std::int64_t begin, end;
+};
+HWY_INLINE Range inside(std::int64_t first, std::int64_t stride, std::int64_t limit, std::int64_t n) {
+  std::int64_t b = first >= 0 ? 0 : (-first + stride - 1) / stride;
+  std::int64_t e = first >= limit ? 0 : (limit - first + stride - 1) / stride;
+  b = b > n ? n : b;
+  e = e > n ? n : e;
+  return {b, e < b ? b : e};
+}
+
+// One row of the patch matrix: kernel element (kz, ky, kx) of channel plane `x` over output positions [n0, n0 + nb).
+HWY_INLINE void patch_row(const ConvShape& s, const float* x, std::int64_t kz, std::int64_t ky, std::int64_t kx, std::int64_t n0,
+                          std::int64_t nb, float* HWY_RESTRICT row) {
+  const std::int64_t w = s.in[2];
+  const float* end = x + s.in[0] * s.in[1] * w;
+  const std::int64_t stride = s.stride[2];
+  std::int64_t ox = n0 % s.out[2];
+  std::int64_t oy = n0 / s.out[2] % s.out[1];
+  std::int64_t oz = n0 / (s.out[2] * s.out[1]);
+  for (std::int64_t done = 0; done < nb;) {
+    const std::int64_t len = nb - done < s.out[2] - ox ? nb - done : s.out[2] - ox;
+    const std::int64_t iz = oz * s.stride[0] - s.pad[0] + kz * s.dilation[0];
+    const std::int64_t iy = oy * s.stride[1] - s.pad[1] + ky * s.dilation[1];
+    float* dst = row + done;
+    if (iz < 0 || iz >= s.in[0] || iy < 0 || iy >= s.in[1]) {
+      for (std::int64_t i = 0; i < len; ++i) dst[i] = 0.0F;
+    } else {
+      const float* src = x + (iz * s.in[1] + iy) * w;
+      const std::int64_t first = ox * stride - s.pad[2] + kx * s.dilation[2];
+      const Range r = inside(first, stride, w, len);
+      for (std::int64_t i = 0; i < r.begin; ++i) dst[i] = 0.0F;
+      if (stride == 1) {
+        copy_run(src + first + r.begin, end, dst + r.begin, r.end - r.begin);
+      } else {
+        for (std::int64_t i = r.begin; i < r.end; ++i) dst[i] = src[first + i * stride];
+      }
+      for (std::int64_t i = r.end; i < len; ++i) dst[i] = 0.0F;
+    }
+    done += len;
+    ox = 0;
+    if (++oy == s.out[1]) {
+      oy = 0;
+      ++oz;
+    }
+  }
+}
+
+void patches(const ConvShape& s, const float* x, std::int64_t k0, std::int64_t kc, std::int64_t n0, std::int64_t nb, float* out) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  const std::int64_t nr = 2 * lanes;
+  const std::int64_t plane = s.in[0] * s.in[1] * s.in[2];
+  HWY_ALIGN float row[kMaxColumns + 4 * kMaxF32Lanes];
+  std::int64_t kx = k0 % s.kernel[2];
+  std::int64_t ky = k0 / s.kernel[2] % s.kernel[1];
+  std::int64_t kz = k0 / (s.kernel[2] * s.kernel[1]) % s.kernel[0];
+  const float* channel = x + k0 / (s.kernel[2] * s.kernel[1] * s.kernel[0]) * plane;
+  for (std::int64_t k = 0; k < kc; ++k) {
+    patch_row(s, channel, kz, ky, kx, n0, nb, row);
+    for (std::int64_t i = 0; i < nr; i += lanes) hn::StoreU(hn::Zero(d), d, row + nb + i);
+    for (std::int64_t j = 0; j < nb; j += nr) {
+      float* panel = out + j * kc + k * nr;
+      hn::StoreU(hn::LoadU(d, row + j), d, panel);
+      hn::StoreU(hn::LoadU(d, row + j + lanes), d, panel + lanes);
+    }
+    if (++kx < s.kernel[2]) continue;
+    kx = 0;
+    if (++ky < s.kernel[1]) continue;
+    ky = 0;
+    if (++kz < s.kernel[0]) continue;
+    kz = 0;
+    channel += plane;
+  }
+}
+
+void taps(const ConvTap* list, std::int64_t count, float bias, const float* residual, const UnarySpec& act, float* y,
+          std::int64_t n) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  const VF vb = hn::Set(d, bias);
+  const bool do_relu = act.op == Unary::relu;
+  const bool do_clip = act.op == Unary::clip;
+  const VF lo = hn::Set(d, act.a);
+  const VF hi = hn::Set(d, act.b);
+  const auto finish = [&](VF v, std::int64_t at, std::int64_t left) HWY_ATTR {
+    if (residual != nullptr) v = hn::Add(v, left >= lanes ? hn::LoadU(d, residual + at) : load_tail(d, residual + at, left));
+    if (do_relu) v = relu(v);
+    if (do_clip) v = clip(v, lo, hi);
+    if (left >= lanes) {
+      hn::StoreU(v, d, y + at);
+    } else {
+      store_tail(v, d, y + at, left);
+    }
+  };
+  std::int64_t i = 0;
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    VF a0 = vb, a1 = vb, a2 = vb, a3 = vb;
+    for (std::int64_t t = 0; t < count; ++t) {
+      const VF w = hn::Set(d, list[t].weight);
+      const float* p = list[t].row + i;
+      a0 = hn::MulAdd(w, hn::LoadU(d, p), a0);
+      a1 = hn::MulAdd(w, hn::LoadU(d, p + lanes), a1);
+      a2 = hn::MulAdd(w, hn::LoadU(d, p + 2 * lanes), a2);
+      a3 = hn::MulAdd(w, hn::LoadU(d, p + 3 * lanes), a3);
+    }
+    finish(a0, i, lanes);
+    finish(a1, i + lanes, lanes);
+    finish(a2, i + 2 * lanes, lanes);
+    finish(a3, i + 3 * lanes, lanes);
+  }
+  for (; i < n; i += lanes) {
+    VF a = vb;
+    for (std::int64_t t = 0; t < count; ++t) {
+      a = hn::MulAdd(hn::Set(d, list[t].weight), hn::LoadU(d, list[t].row + i), a);
+    }
+    finish(a, i, n - i);
+  }
+  if (act.op != Unary::none && !do_relu && !do_clip) elementwise_kernels().unary(act, y, y, n);
+}
+
+void split_row(const float* row, std::int64_t width, std::int64_t pad, std::int64_t stride, std::int64_t phase_width,
+               float* out) {
+  for (std::int64_t p = 0; p < stride; ++p) {
+    float* dst = out + p * phase_width;
+    const std::int64_t first = p - pad;
+    const Range r = inside(first, stride, width, phase_width);
+    for (std::int64_t i = 0; i < r.begin; ++i) dst[i] = 0.0F;
+    if (stride == 1) {
+      std::memcpy(dst + r.begin, row + first + r.begin, static_cast<std::size_t>(r.end - r.begin) * sizeof(float));
+    } else {
+      for (std::int64_t i = r.begin; i < r.end; ++i) dst[i] = row[first + i * stride];
+    }
+    for (std::int64_t i = r.end; i < phase_width; ++i) dst[i] = 0.0F;
+  }
+}
+
+void add_to(const float* x, float* y, std::int64_t n) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(hn::Add(hn::LoadU(d, x + i), hn::LoadU(d, y + i)), d, y + i);
+  for (; i < n; ++i) y[i] += x[i];
+}
+
+}  // namespace
+
+const ConvKernels* conv_table() {
+  static const ConvKernels table{static_cast<int>(lanes_f32()), patches, taps, split_row, add_to};
+  return &table;
+}
+
+}  // namespace sdx::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "kernels/cpu/dispatch.h"
+
+namespace sdx::cpu {
+
+const ConvKernels& conv_kernels() { return *SDX_CPU_PICK(conv_table)(); }
+
+}  // namespace sdx::cpu
+#endif
