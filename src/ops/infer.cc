@@ -72,6 +72,7 @@ class Engine {
   const Graph& graph_;
   Graph* target_ = nullptr;
   bool nested_ = false;
+  int contradictions_ = 0;
   InferOptions options_;
   InferResult result_;
   std::unordered_map<ValueId, std::vector<Dim>> syms_;
@@ -167,8 +168,11 @@ void Engine::accept_outputs(NodeId id, InferContext& context) {
     const Type& declared = graph_.value(v).declared;
     Type& inferred = context.outputs[i];
     if (!compatible(inferred, declared)) {
-      result_.warnings.push_back(fmt::format("value '{}' is declared as {} but is {} ({}): the declaration is ignored",
-                                             graph_.value(v).name, declared.str(), inferred.str(), graph_.describe(id)));
+      // An exporter that got one size wrong got most of them wrong: three examples tell the story.
+      if (++contradictions_ <= 3) {
+        result_.warnings.push_back(fmt::format("value '{}' is declared as {} but is {} ({}): the declaration is ignored",
+                                               graph_.value(v).name, declared.str(), inferred.str(), graph_.describe(id)));
+      }
       result_.types[v] = std::move(inferred);
     } else {
       result_.types[v] = merge(inferred, without_shape(declared));
@@ -251,6 +255,10 @@ InferResult Engine::run(const std::vector<Type>& input_types, const std::vector<
       e.add_context("in " + graph_.describe(id));
       throw;
     }
+  }
+  if (contradictions_ > 3) {
+    result_.warnings.push_back(
+        fmt::format("{} more values of graph '{}' are declared with wrong types", contradictions_ - 3, graph_.name));
   }
   if (target_ != nullptr) {
     for (ValueId v = 0; v < result_.types.size(); ++v) target_->value(v).type = result_.types[v];

@@ -1,6 +1,7 @@
 #include <sdx/session.hpp>
 
 #include <algorithm>
+#include <array>
 #include <mutex>
 #include <optional>
 
@@ -52,9 +53,10 @@ std::vector<std::string> names_of(const std::vector<ValueSpec>& specs) {
   return names;
 }
 
-// Throws Error(invalid_argument) unless the value can be input `spec`. `bound` collects the extents that symbols stand for.
-void check_input(const ValueSpec& spec, const Value& value, std::vector<std::pair<std::string, std::int64_t>>& bound) {
-  if (!spec.is_tensor) return;
+// Throws Error(invalid_argument) unless the value can be input `spec`. Returns whether an extent differs from a fixed one in the
+// declaration: such models may run all the same (see Variant).
+bool check_input(const ValueSpec& spec, const Value& value) {
+  if (!spec.is_tensor) return false;
   if (!value.is_tensor()) {
     fail(ErrorCode::invalid_argument, "input '{}' must be {}, received {}", spec.name, spec.type, value.type_string());
   }
@@ -64,21 +66,12 @@ void check_input(const ValueSpec& spec, const Value& value, std::vector<std::pai
   };
   if (spec.dtype != DataType::undefined && t.dtype() != spec.dtype)
     mismatch(": convert the elements to " + std::string(name(spec.dtype)));
-  if (!spec.has_shape) return;
+  if (!spec.has_shape) return false;
   if (t.rank() != spec.shape.size()) mismatch(fmt::format(": rank {} instead of {}", t.rank(), spec.shape.size()));
-  for (std::size_t i = 0; i < spec.shape.size(); ++i) {
-    if (spec.shape[i] >= 0 && spec.shape[i] != t.shape()[i]) {
-      mismatch(fmt::format(": extent {} of axis {} instead of {}", t.shape()[i], i, spec.shape[i]));
-    }
-    if (spec.symbols[i].empty()) continue;
-    const auto it = std::find_if(bound.begin(), bound.end(), [&](const auto& b) { return b.first == spec.symbols[i]; });
-    if (it == bound.end()) {
-      bound.emplace_back(spec.symbols[i], t.shape()[i]);
-    } else if (it->second != t.shape()[i]) {
-      // Exporters reuse symbol names for unrelated extents, so this is worth a word but no error.
-      log::debug("dimension '{}' is {} and {} in the inputs", spec.symbols[i], it->second, t.shape()[i]);
-    }
-  }
+  bool deviates = false;
+  for (std::size_t i = 0; i < spec.shape.size(); ++i)
+    deviates = deviates || (spec.shape[i] >= 0 && spec.shape[i] != t.shape()[i]);
+  return deviates;
 }
 
 }  // namespace
@@ -108,20 +101,24 @@ struct Session::Impl {
   std::unique_ptr<Profiler> profiler;
   double load_ms = 0, init_ms = 0;
 
-  // Inputs with defaults are constants in `main`; a run that overrides one uses `general`, compiled when first needed.
-  std::unique_ptr<Program> main;
-  std::vector<std::size_t> main_inputs;  // index into `inputs` of each input of `main`
-  std::mutex general_mutex;
-  std::unique_ptr<Program> general;
+  // Programs differ in what they take for granted. variants[0], made at open, treats inputs with defaults as constants and fixed
+  // extents as fixed. A run that overrides a default (1), or brings other extents than the file declares (2: many files declare
+  // the size they were exported with, and work at others), uses a variant that is compiled when first needed.
+  static constexpr std::size_t kOverrides = 1, kOtherExtents = 2;
+  std::array<std::unique_ptr<Program>, 4> variants;
+  std::vector<std::size_t> plain_inputs;  // index into `inputs` of those without a default
+  mutable std::mutex variants_mutex;      // guards variants[1..3] and `warnings`
+  std::vector<std::string> warnings;
 
   std::atomic<std::uint64_t> runs{0};
   std::atomic<std::uint64_t> seed{0x5DEECE66DULL};
 
   void open();
   void describe_interface();
-  const Program& general_program();
+  std::unique_ptr<Program> make_variant(std::size_t which) const;
+  const Program& variant(std::size_t which, const std::vector<Value>& values);
   NamedValues run(const NamedValues& given, const RunOptions& run_options);
-  std::vector<Value> arrange(const NamedValues& given, bool& overrides) const;
+  std::vector<Value> arrange(const NamedValues& given, std::size_t& which) const;
 };
 
 void Session::Impl::describe_interface() {
@@ -150,30 +147,51 @@ void Session::Impl::open() {
   prepare(model, options);
   describe_interface();
   selection = select_providers(options);
-  Graph graph = model.graph;
-  for (std::size_t i = inputs.size(); i-- > 0;) {
-    if (inputs[i].has_default) {
-      graph.remove_input(i);
-    } else {
-      main_inputs.insert(main_inputs.begin(), i);
-    }
+  warnings = model.warnings;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].has_default) plain_inputs.push_back(i);
   }
-  main = compile(std::move(graph), selection, options);
+  variants[0] = make_variant(0);
 }
 
-const Program& Session::Impl::general_program() {
-  const std::lock_guard lock(general_mutex);
-  if (!general) {
-    Graph graph = model.graph;
+std::unique_ptr<Program> Session::Impl::make_variant(std::size_t which) const {
+  Graph graph = model.graph;
+  if ((which & kOverrides) != 0) {
     for (const ValueId v : graph.inputs()) graph.value(v).constant.reset();
-    check_and_infer(graph);
-    general = compile(std::move(graph), selection, options);
+  } else {
+    for (std::size_t i = inputs.size(); i-- > 0;) {
+      if (inputs[i].has_default) graph.remove_input(i);
+    }
   }
-  return *general;
+  if ((which & kOtherExtents) != 0) {
+    for (const ValueId v : graph.inputs()) {
+      ValueInfo& info = graph.value(v);
+      if (info.declared.shape) info.declared.shape->assign(info.declared.shape->size(), Dim::unknown());
+    }
+  }
+  if (which != 0) check_and_infer(graph);
+  return compile(std::move(graph), selection, options);
+}
+
+const Program& Session::Impl::variant(std::size_t which, const std::vector<Value>& values) {
+  if (which == 0) return *variants[0];
+  const std::lock_guard lock(variants_mutex);
+  if (!variants[which]) {
+    variants[which] = make_variant(which);
+    for (std::size_t i = 0; (which & kOtherExtents) != 0 && i < inputs.size(); ++i) {
+      if (!values[i].is_tensor() || !check_input(inputs[i], values[i])) continue;
+      warnings.push_back(
+          fmt::format("input '{}' is declared as {} but given as {}: the model runs at this size although its file does "
+                      "not foresee it",
+                      inputs[i].name, inputs[i].type, values[i].type_string()));
+      log::warning("{}", warnings.back());
+    }
+  }
+  return *variants[which];
 }
 
 // The given values in the order of `inputs`, checked; defaults where nothing is given.
-std::vector<Value> Session::Impl::arrange(const NamedValues& given, bool& overrides) const {
+std::vector<Value> Session::Impl::arrange(const NamedValues& given, std::size_t& which) const {
   std::vector<Value> values(inputs.size());
   std::vector<bool> present(inputs.size(), false);
   for (const NamedValue& item : given) {
@@ -188,14 +206,13 @@ std::vector<Value> Session::Impl::arrange(const NamedValues& given, bool& overri
     if (present[i]) fail(ErrorCode::invalid_argument, "input '{}' is given twice", item.name);
     present[i] = true;
     values[i] = item.value;
-    overrides = overrides || it->has_default;
+    if (it->has_default) which |= kOverrides;
   }
-  std::vector<std::pair<std::string, std::int64_t>> bound;
   std::vector<std::string> missing;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const ValueInfo& info = model.graph.value(model.graph.inputs()[i]);
     if (present[i]) {
-      check_input(inputs[i], values[i], bound);
+      if (check_input(inputs[i], values[i])) which |= kOtherExtents;
     } else if (inputs[i].has_default) {
       values[i] = *info.constant;
     } else if (info.declared.kind != Type::Kind::optional) {
@@ -210,8 +227,8 @@ std::vector<Value> Session::Impl::arrange(const NamedValues& given, bool& overri
 }
 
 NamedValues Session::Impl::run(const NamedValues& given, const RunOptions& run_options) {
-  bool overrides = false;
-  std::vector<Value> values = arrange(given, overrides);
+  std::size_t which = 0;
+  std::vector<Value> values = arrange(given, which);
   std::vector<bool> wanted;
   std::vector<std::size_t> order;
   if (!run_options.outputs.empty()) {
@@ -233,12 +250,6 @@ NamedValues Session::Impl::run(const NamedValues& given, const RunOptions& run_o
 
   const BudgetScope charge(budget);
   const PoolScope threads(pool ? *pool : *ThreadPool::shared());
-  const Program& program = overrides ? general_program() : *main;
-  if (!overrides) {
-    std::vector<Value> kept;
-    for (const std::size_t i : main_inputs) kept.push_back(std::move(values[i]));
-    values = std::move(kept);
-  }
   RunEnv env;
   if (run_options.timeout) env.stop.deadline = Clock::now() + *run_options.timeout;
   if (run_options.cancel) env.stop.cancelled = run_options.cancel->flag();
@@ -247,7 +258,23 @@ NamedValues Session::Impl::run(const NamedValues& given, const RunOptions& run_o
   env.seed = &seed;
   std::vector<Value> results;
   try {
-    results = program.run(std::move(values), env, wanted);
+    const Program& program = variant(which, values);
+    std::vector<Value> passed;
+    if ((which & kOverrides) != 0) {
+      passed = values;
+    } else {
+      for (const std::size_t i : plain_inputs) passed.push_back(values[i]);
+    }
+    results = program.run(std::move(passed), env, wanted);
+  } catch (Error& e) {
+    if ((which & kOtherExtents) != 0) {
+      for (std::size_t i = 0; i < inputs.size(); ++i) {
+        if (!values[i].is_tensor() || !check_input(inputs[i], values[i])) continue;
+        e.add_context(fmt::format("input '{}' is declared as {}, received {}: the model does not work at this size",
+                                  inputs[i].name, inputs[i].type, values[i].type_string()));
+      }
+    }
+    throw;
   } catch (const std::bad_alloc&) {
     fail(ErrorCode::out_of_memory, "the machine ran out of memory during a run");
   }
@@ -314,12 +341,15 @@ NamedValues Session::run(const NamedValues& inputs, const RunOptions& options) c
 Report Session::report() const {
   Report r;
   r.model = impl_->model.path;
-  r.warnings = impl_->model.warnings;
+  {
+    const std::lock_guard lock(impl_->variants_mutex);
+    r.warnings = impl_->warnings;
+  }
   r.fallbacks = impl_->selection.fallbacks;
   r.load_ms = impl_->load_ms;
   r.init_ms = impl_->init_ms;
   r.peak_bytes = impl_->budget->peak();
-  append_steps(*impl_->main, "", r);
+  append_steps(*impl_->variants[0], "", r);
   return r;
 }
 
@@ -331,9 +361,9 @@ void Session::write_trace(const std::filesystem::path& path) const { write_chrom
 
 std::string Session::dump(std::string_view stage) const {
   if (stage == "loaded") return impl_->model.graph.dump();
-  if (stage == "simplified") return impl_->main->graph().dump();
-  if (stage == "claimed") return dump_claims(impl_->main->graph(), impl_->selection);
-  if (stage == "planned") return impl_->main->dump();
+  if (stage == "simplified") return impl_->variants[0]->graph().dump();
+  if (stage == "claimed") return dump_claims(impl_->variants[0]->graph(), impl_->selection);
+  if (stage == "planned") return impl_->variants[0]->dump();
   fail(ErrorCode::invalid_argument, "unknown stage '{}'; stages: loaded, simplified, claimed, planned", stage);
 }
 
