@@ -118,20 +118,26 @@ Type read_at(std::string_view message, int depth) {
   return out;
 }
 
+// Built inside out: protozero's nested writers drop empty messages, but an empty Dimension is an unknown extent, and an empty
+// shape is a scalar's.
 std::string write_tensor(const Type& type) {
   std::string out;
   protozero::pbf_writer w(out);
   w.add_int32(1, static_cast<std::int32_t>(type.elem));
   if (!type.shape) return out;
-  protozero::pbf_writer shape(w, 2);
+  std::string shape;
+  protozero::pbf_writer dims(shape);
   for (const Dim& d : *type.shape) {
-    protozero::pbf_writer dim(shape, 1);
+    std::string extent;
+    protozero::pbf_writer dim(extent);
     if (d.is_const()) {
       dim.add_int64(1, d.value());
     } else if (d.is_symbolic()) {
       dim.add_string(2, d.str());
     }
+    dims.add_message(1, extent);
   }
+  w.add_message(2, shape);
   return out;
 }
 

@@ -1,0 +1,29 @@
+#pragma once
+// Models into ONNX files.
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+
+#include "graph/graph.h"
+
+namespace sdx {
+
+struct WriteOptions {
+  // Initializers of the main graph with at least this many bytes go into one file beside the model, each at a multiple of 4096
+  // bytes, so that it can be mapped. 0: everything goes into the model file.
+  std::size_t external_above = 0;
+  // That file's name, without a folder; empty: the model file's name and ".data".
+  std::string external_name;
+};
+
+// The serialised ModelProto, everything inside. Reading it again gives a graph with the same dump(), apart from names that had to
+// change because a pass had renamed things: where a graph output is to be shown under another name than its value, the value is
+// renamed, or an Identity node added. The IR version is raised to 4 where it is lower (see read_model()).
+// Throws Error(invalid_argument) when the result would exceed the 2 GiB that protocol buffers allow.
+std::string write_model(const Model& model);
+
+// The same into a file, which appears whole or not at all. Throws Error(io | invalid_argument).
+void write_model(const Model& model, const std::filesystem::path& path, const WriteOptions& options = {});
+
+}  // namespace sdx
