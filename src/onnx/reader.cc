@@ -151,11 +151,11 @@ Model read_checked(std::string_view data, PbSource source) {
   return model;
 }
 
-Model read_bytes(std::span<const std::byte> data, std::shared_ptr<const void> owner, ExternalData* external) {
+Model read_bytes(std::span<const std::byte> data, const std::shared_ptr<const void>& owner, ExternalData* external) {
   const std::string_view text(reinterpret_cast<const char*>(data.data()), data.size());
   if (text.empty()) fail(ErrorCode::invalid_model, "this is no ONNX model: it is empty");
   PbSource source;
-  source.owner = std::move(owner);
+  source.owner = owner;  // a copy: the bytes are needed for the message when reading fails
   source.external = external;
   try {
     return read_checked(text, std::move(source));
@@ -218,9 +218,9 @@ Model read_model(std::span<const std::byte> data, std::shared_ptr<const void> ow
     data = *copy;
     owner = std::move(copy);
   }
-  if (base_dir.empty()) return read_bytes(data, std::move(owner), nullptr);
+  if (base_dir.empty()) return read_bytes(data, owner, nullptr);
   ExternalFiles external({base_dir});
-  return read_bytes(data, std::move(owner), &external);
+  return read_bytes(data, owner, &external);
 }
 
 }  // namespace sdx

@@ -13,8 +13,9 @@ struct Tolerance {
 };
 
 // "" when they agree, else the first difference. Integers, bool and strings must be equal, as must 8-bit and smaller floats; NaN
-// equals NaN; float16 and bfloat16 get at least two units in the last place (2^-9 and 2^-6 relative). Sequences, maps and
-// optionals element by element; the order of a map's keys does not matter.
+// equals NaN; float32 also gets 4 units in the last place of the largest expected element; float16 and bfloat16 get at least two
+// units in the last place (2^-9 and 2^-6 relative). Sequences, maps and optionals element by element; the order of a map's keys
+// does not matter.
 std::string difference(const Value& actual, const Value& expected, const Tolerance& tolerance = {});
 
 }  // namespace sdx::testing

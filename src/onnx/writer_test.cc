@@ -1,0 +1,342 @@
+#include "onnx/writer.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "base/error.h"
+#include "base/mapped_file.h"
+#include "onnx/functions.h"
+#include "onnx/proto_for_tests.h"
+
+namespace sdx {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace testing;
+
+// A folder that is removed afterwards.
+class Folder {
+ public:
+  Folder() {
+    std::string pattern = (fs::temp_directory_path() / "sdx_onnx_test_XXXXXX").string();
+    if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp");
+    path_ = pattern;
+  }
+  ~Folder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  fs::path operator/(const std::string& name) const { return path_ / name; }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+void expect_round_trip(const Model& m, const std::string& what) {
+  const Model again = read(write_model(m));
+  again.graph.verify();
+  EXPECT_EQ(again.graph.dump(), m.graph.dump()) << what;
+  EXPECT_EQ(again.opsets, m.opsets) << what;
+  EXPECT_EQ(again.metadata, m.metadata) << what;
+  EXPECT_EQ(again.functions.size(), m.functions.size()) << what;
+}
+
+TEST(Writer, RoundTripsEveryKindOfContent) {
+  const std::string branch = graph(
+      {{node("Add", {"x", "w"}, {"i"})}, {}, {value("i", 1, {2, kAny})}, {tensor("own", {2}, 7, std::string(16, 'a'))}, {}, {}});
+  GraphParts p = relu_parts();
+  p.inputs.push_back(value("c", 9, {}));
+  p.inputs.push_back(value("w", 1, {2, 3}));
+  p.initializers = {tensor("w", {2, 3}, 1, floats(6)), tensor("e", {0, 4}, 1, "")};
+  p.nodes = {node("F", {"x", "", "e"}, {"z", "", "unused"}, {int_attribute("k", 3)}, "my"),
+             node("If", {"c"}, {"q"}, {graph_attribute("then_branch", branch), graph_attribute("else_branch", branch)}),
+             node("Add", {"z", "q"}, {"y"})};
+  p.infos = {value("z", 1, {kAny, 3}), value("q", 1, {})};
+  const FunctionParts f{"my", "F", {"a"}, {"b"}, {"k"}, {}, {node("Neg", {"a"}, {"b"})}};
+  Model m = read(model(graph(p), {8, {opset("", 17), opset("my", 1)}, {function(f)}}));
+  m.metadata = {{"k", "v"}, {"", "empty key"}};
+  expect_round_trip(m, "built");
+}
+
+TEST(Writer, AttributesOfEveryKind) {
+  Model m = read(model(graph(relu_parts())));
+  Attributes& a = m.graph.node(0).attributes;
+  a.set("i", std::int64_t{-5});
+  a.set("f", 1.5F);
+  a.set("s", std::string("a\0b", 3));
+  a.set("t", Tensor::of<std::string>({2}, {"one", "two"}));
+  a.set("ints", std::vector<std::int64_t>{1, -2, INT64_MIN});
+  a.set("floats", std::vector<float>{0.5F, -1.0F});
+  a.set("strings", std::vector<std::string>{"", "x"});
+  a.set("tensors", std::vector<Tensor>{Tensor::scalar<double>(2), Tensor::of<bool>({3}, {true, false, true})});
+  a.set("type", Type::sequence(Type::map(DataType::int64, Type::tensor(DataType::float32, SymShape{}))));
+  a.set("types", std::vector<Type>{Type::optional(Type::tensor(DataType::int4, {Dim::unknown(), Dim::symbol("n"), 3})), Type()});
+  a.set("none", std::vector<std::int64_t>{});
+  expect_round_trip(m, "attributes");
+}
+
+TEST(Writer, TensorsOfEveryType) {
+  for (int number = 1; number < kDataTypeCount; ++number) {
+    const auto type = static_cast<DataType>(number);
+    Tensor t(type, {3, 3});
+    if (type == DataType::string) {
+      t.mutable_values<std::string>()[4] = "word";
+    } else {
+      auto* bytes = static_cast<unsigned char*>(t.mutable_data());
+      const unsigned mask =
+          type == DataType::boolean ? 1 : (type == DataType::float6e2m3 || type == DataType::float6e3m2 ? 0x3F : 0xFF);
+      for (std::size_t i = 0; i < t.bytes(); ++i) bytes[i] = static_cast<unsigned char>((i * 37 + 11) & mask);
+    }
+    PbSource source;
+    const NamedTensor back = decode_tensor(encode_tensor(t, "name"), source);
+    EXPECT_EQ(back.name, "name");
+    ASSERT_EQ(back.tensor.type_string(), t.type_string());
+    if (type != DataType::string) {
+      EXPECT_EQ(std::memcmp(back.tensor.data(), t.data(), t.bytes()), 0) << name(type);
+    } else {
+      EXPECT_EQ(back.tensor.values<std::string>()[4], "word");
+    }
+  }
+}
+
+TEST(Writer, OutputsKeepTheirNames) {
+  Model m = read(model(graph(relu_parts())));
+  Graph& g = m.graph;
+  Node abs;
+  abs.op_type = "Abs";
+  abs.version = 17;
+  abs.inputs = {*g.find("y")};
+  const ValueId z = g.add_value("z", Type::tensor(DataType::float32));
+  abs.outputs = {z};
+  g.add_node(abs);
+  g.replace_uses(*g.find("y"), z);  // also the graph's output, which is still shown as y
+  g.node(1).inputs = {*g.find("y")};
+  g.add_output(*g.find("x"), "copy");
+  const Model again = read(write_model(m));
+  EXPECT_EQ(again.graph.output_names(), (std::vector<std::string>{"y", "copy"}));
+  EXPECT_EQ(again.graph.node(again.graph.value(again.graph.outputs()[0]).producer).op_type, "Abs");
+  EXPECT_EQ(again.graph.node(again.graph.value(again.graph.outputs()[1]).producer).op_type, "Identity");
+}
+
+TEST(Writer, InitializersOfOldModelsStayConstants) {
+  GraphParts p = relu_parts();
+  p.nodes = {node("Add", {"x", "w"}, {"y"})};
+  p.inputs.push_back(value("w", 1, {2, 3}));
+  p.initializers = {tensor("w", {2, 3}, 1, floats(6))};
+  const Model m = read(model(graph(p), {3, {opset("", 7)}, {}}));
+  EXPECT_EQ(read(write_model(m)).ir_version, 4);
+  expect_round_trip(m, "IR 3");
+}
+
+TEST(Writer, ValuesInFiles) {
+  Map map;
+  map.keys = Tensor::of<std::string>({2}, {"a", "b"});
+  map.values = Tensor::of<float>({2}, {1.0F, 2.0F});
+  Sequence maps;
+  maps.items = {Value(map), Value(map)};
+  Sequence tensors;
+  tensors.element_type = DataType::int32;
+  tensors.items = {Tensor::of<std::int32_t>({2}, {1, 2}), Tensor::scalar<std::int32_t>(3)};
+  PbSource source;
+  const Value back = decode_value(encode_value(maps, PbKind::sequence, "m"), PbKind::sequence, source);
+  EXPECT_EQ(back.sequence().items.at(1).map().keys.values<std::string>()[1], "b");
+  EXPECT_EQ(back.sequence().items.at(1).map().values.values<float>()[1], 2.0F);
+  const Value some = decode_value(encode_value(tensors, PbKind::optional, "o"), PbKind::optional, source);
+  EXPECT_EQ(some.type_string(), "sequence(int32) of 2");
+  EXPECT_TRUE(decode_value(encode_value(Value(), PbKind::optional, "o"), PbKind::optional, source).empty());
+}
+
+// --- external data -----------------------------------------------------------------------------------------------------
+
+Model with_weights() {
+  GraphParts p = relu_parts();
+  p.nodes = {node("Add", {"x", "w"}, {"y"}), node("Neg", {"s"}, {"t"})};
+  p.initializers = {tensor("w", {100, 30}, 1, floats(3000, 7)), tensor("s", {2}, 1, floats(2)),
+                    tensor("v", {5001}, 27, std::string(3751, 'z'))};
+  return read(model(graph(p)));
+}
+
+TEST(ExternalData, RoundTrip) {
+  const Folder folder;
+  const Model m = with_weights();
+  write_model(m, folder / "m.onnx", {1000, ""});
+  EXPECT_LT(fs::file_size(folder / "m.onnx"), 1000U);
+  EXPECT_EQ(fs::file_size(folder / "m.onnx.data"), 12288U + 3751U);
+  const Model again = read_model(folder / "m.onnx");
+  EXPECT_EQ(again.graph.dump(), m.graph.dump());
+  for (const char* name : {"w", "s", "v"}) {
+    const Tensor& a = *m.graph.value(*m.graph.find(name)).constant;
+    const Tensor& b = *again.graph.value(*again.graph.find(name)).constant;
+    EXPECT_EQ(std::memcmp(a.data(), b.data(), a.bytes()), 0) << name;
+  }
+  EXPECT_THROW(write_model(m, folder / "m.onnx", {1000, "../m.data"}), Error);
+}
+
+std::string external_model(const std::vector<std::pair<std::string, std::string>>& entries) {
+  GraphParts p = relu_parts();
+  p.nodes = {node("Add", {"x", "w"}, {"y"})};
+  p.initializers = {message([&](auto& w) {
+    w.add_int64(1, 6);
+    w.add_int32(2, 1);
+    w.add_string(8, "w");
+    for (const auto& [key, value] : entries) {
+      w.add_message(13, message([&](auto& e) {
+                      e.add_string(1, key);
+                      e.add_string(2, value);
+                    }));
+    }
+    w.add_enum(14, 1);
+  })};
+  return model(graph(p));
+}
+
+std::string error_in(const fs::path& folder, const std::vector<std::pair<std::string, std::string>>& entries) {
+  write_file_atomically(folder / "m.onnx", external_model(entries));
+  try {
+    read_model(folder / "m.onnx");
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+TEST(ExternalData, StaysInTheModelsFolder) {
+  const Folder outside;
+  const Folder folder;
+  write_file_atomically(outside / "secret", floats(6));
+  write_file_atomically(folder / "w.bin", floats(12));
+  fs::create_directory(folder / "sub");
+  write_file_atomically(folder / "sub/w.bin", floats(6));
+  fs::create_symlink(outside / "secret", folder / "link");
+  fs::create_directory_symlink(outside.path(), folder / "dir");
+  fs::create_symlink("w.bin", folder / "inner_link");
+  const auto refused = [&](const std::vector<std::pair<std::string, std::string>>& entries, const std::string& part) {
+    const std::string text = error_in(folder.path(), entries);
+    EXPECT_NE(text.find(part), std::string::npos) << "got '" << text << "'";
+  };
+  EXPECT_EQ(error_in(folder.path(), {{"location", "w.bin"}}), "");
+  EXPECT_EQ(error_in(folder.path(), {{"location", "w.bin"}, {"offset", "24"}, {"length", "24"}, {"checksum", "x"}}), "");
+  EXPECT_EQ(error_in(folder.path(), {{"location", "./sub/w.bin"}}), "");
+  EXPECT_EQ(error_in(folder.path(), {{"location", "sub\\w.bin"}}), "");
+  EXPECT_EQ(error_in(folder.path(), {{"location", "inner_link"}}), "");
+  refused({{"location", (outside / "secret").string()}}, "absolute");
+  refused({{"location", "C:\\w.bin"}}, "absolute");
+  refused({{"location", "../" + outside.path().filename().string() + "/secret"}}, "'..'");
+  refused({{"location", "sub/../w.bin"}}, "'..'");
+  refused({{"location", "link"}}, "outside the model's folder");
+  refused({{"location", "dir/secret"}}, "outside the model's folder");
+  refused({{"location", ""}}, "empty");
+  refused({}, "empty");
+  refused({{"location", std::string("w.bin\0x", 7)}}, "zero byte");
+  refused({{"location", "sub"}}, "not a regular file");
+  refused({{"location", "missing"}}, "cannot open");
+  refused({{"location", "w.bin"}, {"offset", "32"}}, "the file has 48 bytes");
+  refused({{"location", "w.bin"}, {"offset", "18446744073709551600"}}, "the file has 48 bytes");
+  refused({{"location", "w.bin"}, {"offset", "99999999999999999999"}}, "decimal number");
+  for (const char* number : {"", "-1", "+1", " 1", "1 ", "0x10", "1e3", "one"}) {
+    refused({{"location", "w.bin"}, {"offset", number}}, "decimal number");
+    refused({{"location", "w.bin"}, {"length", number}}, "decimal number");
+  }
+  refused({{"location", "w.bin"}, {"length", "20"}}, "length is 20");
+  refused({{"location", "w.bin"}, {"location", "w.bin"}}, "given twice");
+  EXPECT_THROW(read(external_model({{"location", "w.bin"}})), Error);
+  EXPECT_NO_THROW(read(external_model({{"location", "w.bin"}}), folder.path()));
+}
+
+// Download caches keep a model and its data in one store and link to both.
+TEST(ExternalData, ModelAndDataMayBeLinksIntoOneStore) {
+  const Folder folder;
+  fs::create_directory(folder / "blobs");
+  fs::create_directory(folder / "snapshot");
+  write_file_atomically(folder / "blobs/1", external_model({{"location", "w.bin"}}));
+  write_file_atomically(folder / "blobs/2", floats(6));
+  fs::create_symlink("../blobs/1", folder / "snapshot/m.onnx");
+  fs::create_symlink("../blobs/2", folder / "snapshot/w.bin");
+  EXPECT_NO_THROW(read_model(folder / "snapshot/m.onnx"));
+}
+
+// --- model files beside the repository ---------------------------------------------------------------------------------
+
+fs::path shared_models() {
+  const char* set = std::getenv("SDX_SHARED");
+  const fs::path root = set != nullptr ? fs::path(set) : fs::path(__FILE__).parent_path() / "../../../shared";
+  return root / "models";
+}
+
+TEST(Writer, RoundTripsModelFiles) {
+  if (!fs::exists(shared_models())) GTEST_SKIP() << "no model files (SDX_SHARED)";
+  int count = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(shared_models())) {
+    if (!entry.is_regular_file() || entry.path().extension() != ".onnx" || entry.file_size() > (32 << 20)) continue;
+    Model m;
+    try {
+      m = read_model(entry.path());
+    } catch (const Error&) {
+      continue;  // some are broken on purpose: see MalformedFiles
+    }
+    if (m.graph.dump().size() > (1 << 22)) continue;
+    ++count;
+    expect_round_trip(m, entry.path().string());
+  }
+  EXPECT_GT(count, 100);
+}
+
+// Which of the malformed files reading itself must refuse; the others break rules of operators.
+TEST(Reader, MalformedFiles) {
+  const fs::path source = shared_models() / "malformed";
+  if (!fs::exists(source)) GTEST_SKIP() << "no model files (SDX_SHARED)";
+  const Folder folder;
+  for (const auto& entry : fs::directory_iterator(source)) fs::copy(entry.path(), folder.path());
+  fs::create_symlink("/etc/hostname", folder / "ext_symlink.bin");
+  const char* const refused[] = {"bitflip_09",
+                                 "bitflip_11",
+                                 "bitflip_13",
+                                 "bitflip_17",
+                                 "bitflip_23",
+                                 "dtype_undefined",
+                                 "dtype_unknown",
+                                 "ext_absolute",
+                                 "ext_directory",
+                                 "ext_empty_location",
+                                 "ext_length_mismatch",
+                                 "ext_missing_file",
+                                 "ext_offset_nan",
+                                 "ext_offset_overflow",
+                                 "ext_offset_past_eof",
+                                 "ext_symlink_escape",
+                                 "ext_traversal",
+                                 "function_recursive",
+                                 "groups_deep",
+                                 "nested_graph_3000",
+                                 "nested_if_90",
+                                 "ort_add_opset_314159",
+                                 "ort_corrupt-model",
+                                 "ort_icm-31000000518082",
+                                 "ort_test_arbitrary_external_file",
+                                 "raw_too_short",
+                                 "self_cycle",
+                                 "trunc_16",
+                                 "trunc_44234",
+                                 "zip_magic"};
+  const char* const accepted[] = {"bitflip_01", "bitflip_14", "bitflip_16", "bitflip_20", "ir_0", "nested_if_8", "unknown_op"};
+  const auto error = [&](const char* name) -> std::string {
+    try {
+      Model m = read_model(folder / (std::string(name) + ".onnx"));
+      inline_functions(m);
+      m.graph.verify();
+    } catch (const Error& e) {
+      EXPECT_NE(e.code(), ErrorCode::internal) << e.what();
+      return e.what();
+    }
+    return "";
+  };
+  for (const char* name : refused) EXPECT_NE(error(name), "") << name;
+  for (const char* name : accepted) EXPECT_EQ(error(name), "") << name;
+  EXPECT_NE(error("ext_symlink_escape").find("outside the model's folder"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace sdx
