@@ -1,0 +1,165 @@
+// Conv, ConvTranspose and com.microsoft FusedConv in float32 with constant weights.
+
+#include "kernels/cpu/conv.h"
+
+#include "ops/util/conv_geometry.h"
+#include "providers/cpu/activation.h"
+#include "providers/cpu/kernel_table.h"
+#include "providers/cpu/packed.h"
+
+namespace sdx::cpu {
+namespace {
+
+// At most three spatial axes, counted from the innermost.
+ConvShape conv_shape(const ops::ConvGeometry& g) {
+  ConvShape s;
+  s.batch = g.batch;
+  s.in_channels = g.in_channels;
+  s.out_channels = g.out_channels;
+  s.groups = g.groups;
+  const std::size_t shift = 3 - g.axes.size();
+  for (std::size_t i = 0; i < g.axes.size(); ++i) {
+    const ops::WindowAxis& a = g.axes[i];
+    s.in[shift + i] = a.in;
+    s.out[shift + i] = a.out;
+    s.kernel[shift + i] = a.kernel;
+    s.stride[shift + i] = a.stride;
+    s.dilation[shift + i] = a.dilation;
+    s.pad[shift + i] = a.pad_begin;
+  }
+  return s;
+}
+
+// What packing needs to know: everything but batch, extents and padding.
+ConvShape packing_shape(const Attributes& attrs, const Shape& w, bool transposed) {
+  const std::size_t spatial = w.size() - 2;
+  const ops::WindowAttrs window =
+      ops::read_window_attrs(attrs, spatial, std::vector<std::int64_t>(w.begin() + 2, w.end()));
+  ConvShape s;
+  s.groups = attrs.get_int("group", 1);
+  s.in_channels = transposed ? w[0] : w[1] * s.groups;
+  s.out_channels = transposed ? w[1] * s.groups : w[0];
+  const std::size_t shift = 3 - spatial;
+  for (std::size_t i = 0; i < spatial; ++i) {
+    s.kernel[shift + i] = window.kernel[i];
+    s.stride[shift + i] = window.strides[i];
+    s.dilation[shift + i] = window.dilations[i];
+  }
+  return s;
+}
+
+struct ConvState : KernelState {
+  ConvShape shape;
+};
+
+class ConvKernel : public Kernel {
+ public:
+  ConvKernel(Attributes attrs, Shape weights, ConvAlgorithm algorithm, Packed packed, UnarySpec act)
+      : attrs_(std::move(attrs)), weights_(std::move(weights)), algorithm_(algorithm), packed_(std::move(packed)), act_(act) {}
+
+  std::string_view name() const override {
+    switch (algorithm_) {
+      case ConvAlgorithm::gemm: return "conv-gemm-f32";
+      case ConvAlgorithm::depthwise: return "conv-depthwise-f32";
+      case ConvAlgorithm::winograd: return "conv-winograd-f32";
+    }
+    return "conv-f32";
+  }
+  bool uses_input(std::size_t i) const override { return i != 1; }
+
+  std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
+    auto state = std::make_unique<ConvState>();
+    state->shape = conv_shape(ops::conv_geometry(attrs_, c.input_shape(0), weights_));
+    return state;
+  }
+
+  void run(const KernelContext& c) const override {
+    const ConvShape& shape = static_cast<const ConvState*>(c.state)->shape;
+    if (c.output(0).size() == 0) return;
+    conv_f32(algorithm_, shape, c.in<float>(0), packed_.data(), c.has_input(2) ? c.in<float>(2) : nullptr,
+             c.has_input(3) ? c.in<float>(3) : nullptr, act_, c.out<float>(0));
+  }
+
+ private:
+  Attributes attrs_;
+  Shape weights_;
+  ConvAlgorithm algorithm_;
+  Packed packed_;
+  UnarySpec act_;
+};
+
+// Checks what all makers of this file need; refuses otherwise.
+const Tensor* weights_of(LowerContext& c) {
+  const Tensor* w = c.constant(1);
+  if (c.dtype(0) != DataType::float32) return c.refuse("not float32"), nullptr;
+  if (w == nullptr) return c.refuse("the weights are not constant"), nullptr;
+  if (w->dtype() != DataType::float32) return c.refuse("weights are not float32"), nullptr;
+  if (w->rank() < 3 || w->rank() > 5) return c.refuse("more than three or no spatial axes"), nullptr;
+  const std::int64_t group = c.attrs().get_int("group", 1);
+  if (w->size() == 0 || group < 1 || w->shape()[0] % group != 0) return c.refuse("empty or ill-grouped weights"), nullptr;
+  return w;
+}
+
+ConvAlgorithm choose(const LowerContext& c, const ConvShape& packing, const Shape& w) {
+  const SymShape* x = c.shape(0);
+  if (x != nullptr && all_const(*x)) return conv_choose(conv_shape(ops::conv_geometry(c.attrs(), to_shape(*x), w)));
+  // Extents are not known yet: only what does not depend on them.
+  return conv_supports(ConvAlgorithm::depthwise, packing) ? ConvAlgorithm::depthwise : ConvAlgorithm::gemm;
+}
+
+std::unique_ptr<Kernel> make_conv(LowerContext& c) {
+  const Tensor* w = weights_of(c);
+  if (w == nullptr) return nullptr;
+  const auto act = fused_activation(c.attrs());
+  if (!act) return c.refuse("no such fused activation");
+  const ConvShape packing = packing_shape(c.attrs(), w->shape(), false);
+  const ConvAlgorithm algorithm = choose(c, packing, w->shape());
+  Packed packed(conv_packed_bytes(algorithm, packing));
+  conv_pack_f32(algorithm, packing, w->data(), packed.data());
+  release_source(*w);
+  return std::make_unique<ConvKernel>(c.attrs(), w->shape(), algorithm, std::move(packed), *act);
+}
+
+class ConvTransposeKernel : public Kernel {
+ public:
+  ConvTransposeKernel(Attributes attrs, Shape weights, Packed packed)
+      : attrs_(std::move(attrs)), weights_(std::move(weights)), packed_(std::move(packed)) {}
+  std::string_view name() const override { return "conv-transpose-f32"; }
+  bool uses_input(std::size_t i) const override { return i != 1; }
+  std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
+    auto state = std::make_unique<ConvState>();
+    state->shape = conv_shape(ops::conv_transpose_geometry(attrs_, c.input_shape(0), weights_));
+    c.workspace_bytes = conv_transpose_workspace_bytes(state->shape);
+    return state;
+  }
+  void run(const KernelContext& c) const override {
+    if (c.output(0).size() == 0) return;
+    conv_transpose_f32(static_cast<const ConvState*>(c.state)->shape, c.in<float>(0), packed_.data(),
+                       c.has_input(2) ? c.in<float>(2) : nullptr, UnarySpec{}, c.out<float>(0), c.workspace);
+  }
+
+ private:
+  Attributes attrs_;
+  Shape weights_;
+  Packed packed_;
+};
+
+std::unique_ptr<Kernel> make_conv_transpose(LowerContext& c) {
+  const Tensor* w = weights_of(c);
+  if (w == nullptr) return nullptr;
+  const ConvShape packing = packing_shape(c.attrs(), w->shape(), true);
+  Packed packed(conv_transpose_packed_bytes(packing));
+  conv_transpose_pack_f32(packing, w->data(), packed.data());
+  release_source(*w);
+  return std::make_unique<ConvTransposeKernel>(c.attrs(), w->shape(), std::move(packed));
+}
+
+}  // namespace
+
+void register_kernels_conv(KernelTable& t) {
+  t.add("", "Conv", "conv-f32", 10, make_conv);
+  t.add("com.microsoft", "FusedConv", "conv-f32", 10, make_conv);
+  t.add("", "ConvTranspose", "conv-transpose-f32", 10, make_conv_transpose);
+}
+
+}  // namespace sdx::cpu
