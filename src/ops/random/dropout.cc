@@ -2,11 +2,11 @@
 // BiasDropout. A run of opset 1 or 6 with is_test = 0 drops elements, as the file says.
 
 #include <cstring>
+#include <random>
 
 #include "ops/op.h"
 #include "ops/util/broadcast.h"
 #include "ops/util/elementwise.h"
-#include "ops/util/random_stream.h"
 #include "tensor/element.h"
 
 namespace sdx::ops {
@@ -46,16 +46,31 @@ void check_ratio(const OpContext& c, double ratio) {
   if (!(ratio >= 0 && ratio < 1)) c.fail("the ratio is {}; permitted: 0 up to but not including 1", ratio);
 }
 
+// The generator of numpy's random.seed() and random.uniform(), which ONNX's reference implementation drops with: a file that
+// sets `seed` gives the same mask as there. Source: Matsumoto and Nishimura, "Mersenne Twister", 1998.
+class NumpyUniform {
+ public:
+  explicit NumpyUniform(std::uint64_t seed) : engine_(static_cast<std::uint32_t>(seed)) {}
+  double operator()() {
+    const auto high = static_cast<double>(engine_() >> 5);
+    const auto low = static_cast<double>(engine_() >> 6);
+    return (high * 67108864.0 + low) / 9007199254740992.0;
+  }
+
+ private:
+  std::mt19937 engine_;
+};
+
 // Scales in place what is kept. Opset 1 and 6 describe no scaling during training other than this one.
 void drop(Tensor& data, Tensor& mask, double ratio, std::uint64_t seed) {
-  const RandomStream random(seed);
+  NumpyUniform random(seed);
   const auto scale = static_cast<float>(1 / (1 - ratio));
   dispatch(data.dtype(), DroppedTypes{}, "Dropout", [&](auto tag) {
     using T = typename decltype(tag)::type;
     using C = ComputeType<T>;
     auto* y = static_cast<T*>(data.mutable_data());
     for (std::int64_t i = 0; i < data.size(); ++i) {
-      const bool keep = random.uniform(i) >= ratio;
+      const bool keep = random() >= ratio;
       y[i] = keep ? static_cast<T>(static_cast<C>(y[i]) * static_cast<C>(scale)) : static_cast<T>(C(0));
       set_element_int(mask, i, keep ? 1 : 0);
     }

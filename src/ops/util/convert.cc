@@ -127,7 +127,9 @@ void store_packed(const C* from, Tensor& out, std::int64_t at, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) {
     std::uint8_t raw = 0;
     if (out.dtype() == DataType::float4e2m1) {
-      raw = float_to_small(static_cast<float>(from[i]), kE2M1);
+      // The format has no NaN. The specification is silent; ONNX's own test data turn NaN into minus zero (code 8).
+      const auto v = static_cast<float>(from[i]);
+      raw = v != v ? std::uint8_t{8} : float_to_small(v, kE2M1);
     } else {
       raw = static_cast<std::uint8_t>(store_one<std::uint8_t>(from[i], {}) & ((1 << bits) - 1));
     }
