@@ -1,7 +1,6 @@
 // Activation functions with attributes: Elu, Selu, Celu, LeakyRelu, HardSigmoid, HardSwish, ThresholdedRelu, Shrink, Gelu, Mish,
 // Swish, SwiGLU. ai.onnx 1, 6, 9, 10, 12, 14, 16, 18, 20, 22, 24, 28.
 
-#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -31,7 +30,7 @@ void run_celu(OpContext& c) {
   map_floats(c, [=](auto x) {
     using T = decltype(x);
     const T a = static_cast<T>(alpha);
-    return std::max(T(0), x) + std::min(T(0), a * std::expm1(x / a));
+    return x > 0 ? x : a * std::expm1(x / a);
   });
 }
 
@@ -99,13 +98,13 @@ void run_gelu(OpContext& c) {
   if (mode == "tanh") {
     return map_floats(c, [](auto x) {
       using T = decltype(x);
-      const T inner = T(0.7978845608028654) * (x + T(0.044715) * x * x * x);  // sqrt(2/pi)
-      return T(0.5) * x * (1 + std::tanh(inner));
+      // (1 + tanh(u)) / 2 is logistic(2u), which keeps its digits for negative u.
+      return x * logistic(T(2 * 0.7978845608028654) * (x + T(0.044715) * x * x * x));  // sqrt(2/pi)
     });
   }
   map_floats(c, [](auto x) {
     using T = decltype(x);
-    return T(0.5) * x * (1 + std::erf(x * T(0.7071067811865476)));
+    return T(0.5) * x * std::erfc(-x * T(0.7071067811865476));  // 1 + erf(u) without cancellation
   });
 }
 
@@ -170,7 +169,8 @@ void register_activations(OpTable& t) {
   t.add(activation("LeakyRelu", 1, {"alpha"}).infer_with(infer_same).run_with(run_leaky_relu));
   t.add(activation("HardSigmoid", 1, {"alpha", "beta"}).infer_with(infer_same).run_with(run_hard_sigmoid));
   t.add(activation("HardSwish", 14).infer_with(infer_same).run_with(run_hard_swish));
-  t.add(activation("ThresholdedRelu", 10, {"alpha"}).infer_with(infer_same).run_with(run_thresholded_relu));
+  // Standard since opset 10; files of opset 1 to 9 hold it as one of ONNX's experimental operators.
+  t.add(activation("ThresholdedRelu", 1, {"alpha"}).infer_with(infer_same).run_with(run_thresholded_relu));
   t.add(activation("Shrink", 9, {"lambd", "bias"}, types::numeric).infer_with(infer_same).run_with(run_shrink));
   t.add(activation("Gelu", 20).attr("approximate", AttrKind::s).infer_with(infer_gelu).run_with(run_gelu));
   t.add(activation("Mish", 18).infer_with(infer_same).run_with(run_mish));

@@ -12,14 +12,15 @@ namespace {
 struct Exact {
   template <class C>
   C operator()(C x) const {
-    return C(0.5) * x * (1 + std::erf(x * C(0.7071067811865476)));
+    return C(0.5) * x * std::erfc(-x * C(0.7071067811865476));
   }
 };
-// 0.5 x (1 + tanh(x (0.0356774 x^2 + 0.797885))), with the constants sqrt(2/pi) and 0.044715 sqrt(2/pi) written out.
+// 0.5 x (1 + tanh(x (0.0356774 x^2 + 0.797885))): the constants are sqrt(2/pi) and 0.044715 sqrt(2/pi). Written with the
+// logistic function, (1 + tanh(u)) / 2 keeps its digits for negative u.
 struct Fast {
   template <class C>
   C operator()(C x) const {
-    return C(0.5) * x * (1 + std::tanh(x * (C(0.035677408136300125) * x * x + C(0.7978845608028654))));
+    return x * logistic(2 * x * (C(0.035677408136300125) * x * x + C(0.7978845608028654)));
   }
 };
 
