@@ -1,0 +1,56 @@
+#pragma once
+// What the subcommands share. Results go to stdout, everything else to stderr.
+
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace sdx::cli {
+
+inline constexpr int kOk = 0;
+inline constexpr int kFailed = 1;
+inline constexpr int kUsage = 2;
+
+// Something is wrong with the command line itself: exit code 2.
+struct UsageError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// What the chosen subcommand will do, set while the command line is parsed; its result is the exit code.
+using Action = std::function<int()>;
+
+void add_run(CLI::App& app, Action& action);
+void add_inspect(CLI::App& app, Action& action);
+void add_explain(CLI::App& app, Action& action);
+void add_verify(CLI::App& app, Action& action);
+void add_providers(CLI::App& app, Action& action);
+void add_completion(CLI::App& app, Action& action);
+
+// Writes to stdout; a closed pipe or full disk is an Error(io).
+void print(std::string_view text);
+// A line on stderr.
+void note(std::string_view text);
+bool stderr_is_terminal();
+
+// Redraws one line on stderr where that is a terminal; draws nothing in a pipe.
+class Progress {
+ public:
+  explicit Progress(std::string label) : label_(std::move(label)) {}
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  void show(int done, int total);
+
+ private:
+  std::string label_;
+  bool drawn_ = false;
+  int last_percent_ = -1;
+};
+
+}  // namespace sdx::cli

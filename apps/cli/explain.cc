@@ -1,0 +1,80 @@
+// sdx explain
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <memory>
+#include <sdx/sdx.hpp>
+
+#include "cli/command.h"
+#include "cli/outputs.h"
+#include "cli/session_flags.h"
+
+namespace sdx::cli {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  sdx explain model.onnx\n"
+    "  sdx explain model.onnx --op Conv -p cuda,cpu\n"
+    "  sdx explain model.onnx --json\n";
+
+struct ExplainCommand {
+  SessionFlags session;
+  std::string op;
+  bool json = false;
+
+  int run();
+};
+
+std::string node_json(const NodeReport& n) {
+  return fmt::format("{{\"name\":{},\"op\":{},\"provider\":{},\"kernel\":{},\"output\":{},\"refused\":{}}}", json_text(n.name),
+                     json_text(n.op), json_text(n.provider), json_text(n.kernel), json_text(n.output), json_list(n.refused));
+}
+
+std::string node_text(const NodeReport& n) {
+  std::string out = fmt::format("{:<24} {:<8} {:<22} {:<28} {}\n", n.op, n.provider, n.kernel, n.output, n.name);
+  for (const std::string& r : n.refused) out += fmt::format("    not {}\n", r);
+  return out;
+}
+
+int ExplainCommand::run() {
+  const Session s = session.open();
+  const Report r = s.report();
+  std::string nodes;
+  std::string lines;
+  std::map<std::string, int> kernels;
+  int shown = 0;
+  for (const NodeReport& n : r.nodes) {
+    if (!op.empty() && n.op != op) continue;
+    if (shown++ != 0) nodes += ',';
+    nodes += node_json(n);
+    lines += node_text(n);
+    ++kernels[n.provider + " " + n.kernel];
+  }
+  if (json) {
+    print(fmt::format("{{\"nodes\":[{}],\"report\":{}}}\n", nodes, report_json(r, -1)));
+    return kOk;
+  }
+  print(fmt::format("{:<24} {:<8} {:<22} {:<28} {}\n", "operator", "provider", "kernel", "output", "node"));
+  print(lines);
+  std::string summary = fmt::format("{} nodes", shown);
+  for (const auto& [kernel, count] : kernels) summary += fmt::format("; {} on {}", count, kernel);
+  print(summary + "\n");
+  return kOk;
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("explain", "What runs each node: provider and kernel, and why the better ones refused");
+  const auto c = std::make_shared<ExplainCommand>();
+  c->session.add_to(*command);
+  command->add_flag("--json", c->json, "As JSON");
+  command->add_option("--op", c->op, "Only nodes of this operator")->type_name("NAME");
+  command->footer(kExamples);
+  command->callback([c, &action] { action = [c] { return c->run(); }; });
+}
+
+}  // namespace sdx::cli

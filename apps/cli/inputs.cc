@@ -1,0 +1,294 @@
+#include "cli/inputs.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/mapped_file.h"
+#include "base/suggest.h"
+#include "cli/command.h"
+#include "cli/media_input.h"
+#include "cli/session_flags.h"
+#include "runner/random_input.h"
+#include "tensor/element.h"
+#include "tensor/json.h"
+#include "tensor/npy.h"
+#include "tensor/npz.h"
+#include "tensor/pb.h"
+
+namespace sdx::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string ending_of(const std::string& path) {
+  std::string ending = fs::path(path).extension().string();
+  std::transform(ending.begin(), ending.end(), ending.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return ending;
+}
+
+bool is_known_ending(const std::string& ending) {
+  static const std::vector<std::string> kEndings{".json", ".npy", ".npz", ".pb", ".jpg", ".jpeg", ".png", ".webp", ".wav"};
+  return std::find(kEndings.begin(), kEndings.end(), ending) != kEndings.end();
+}
+
+JsonHint hint_of(const ValueSpec* spec) {
+  JsonHint hint;
+  if (spec != nullptr && spec->is_tensor) {
+    hint.dtype = spec->dtype;
+    if (spec->has_shape) hint.shape = spec->shape;
+  }
+  return hint;
+}
+
+std::string name_of(const ValueSpec* spec) { return spec != nullptr ? spec->name : "value"; }
+
+PbKind pb_kind(const ValueSpec* spec) {
+  if (spec == nullptr || spec->is_tensor) return PbKind::tensor;
+  if (spec->type.starts_with("sequence")) return PbKind::sequence;
+  if (spec->type.starts_with("optional")) return PbKind::optional;
+  if (spec->type.starts_with("map")) return PbKind::map;
+  return PbKind::tensor;
+}
+
+Value converted(Tensor t, const ValueSpec* spec) {
+  if (spec == nullptr || !spec->is_tensor || spec->dtype == DataType::undefined) return t;
+  return convert_elements(t, spec->dtype, spec->name);
+}
+
+// The only array, or the one with the input's name.
+Tensor from_npz(const std::string& path, const ValueSpec* spec) {
+  const NamedTensors arrays = read_npz(path);
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : arrays) {
+    if (spec != nullptr && name == spec->name) return tensor;
+    names.push_back(name);
+  }
+  if (arrays.size() == 1) return arrays.front().second;
+  fail(ErrorCode::invalid_argument, "'{}' holds {} arrays ({}), none called '{}'", path, arrays.size(), join(names),
+       name_of(spec));
+}
+
+Value inline_value(const std::string& text, const ValueSpec& spec) {
+  if (spec.is_tensor && spec.dtype == DataType::string && !text.starts_with('[') && !text.starts_with('{') &&
+      !text.starts_with('"')) {
+    Tensor t = Tensor::scalar<std::string>(text);
+    const bool one =
+        spec.has_shape && std::all_of(spec.shape.begin(), spec.shape.end(), [](std::int64_t d) { return d == 1 || d < 0; });
+    return one ? t.reshaped(Shape(spec.shape.size(), 1)) : t;
+  }
+  try {
+    return tensor_from_json(parse_json(text, "the value of input '" + spec.name + "'"), hint_of(&spec), spec.name);
+  } catch (const Error&) {
+    if (text.find('/') != std::string::npos && text.find_first_of("[{\"") == std::string::npos) {
+      fail(ErrorCode::io, "input '{}': there is no file '{}'", spec.name, text);
+    }
+    throw;
+  }
+}
+
+// A word that names a file: "@file", something with a known ending, or an existing file.
+std::string as_file(const std::string& text) {
+  if (text.starts_with('@')) return text.substr(1);
+  std::error_code ignored;
+  const bool bracket = text.starts_with('[') || text.starts_with('{') || text.starts_with('"');
+  if (bracket || text.empty() || text.size() > 4096) return "";
+  return is_known_ending(ending_of(text)) || fs::is_regular_file(text, ignored) ? text : "";
+}
+
+std::vector<std::string> names_of(const std::vector<ValueSpec>& specs) {
+  std::vector<std::string> names;
+  for (const ValueSpec& s : specs) names.push_back(s.name);
+  return names;
+}
+
+const ValueSpec* find_spec(const std::vector<ValueSpec>& specs, std::string_view name) {
+  const auto it = std::find_if(specs.begin(), specs.end(), [&](const ValueSpec& s) { return s.name == name; });
+  return it == specs.end() ? nullptr : &*it;
+}
+
+[[noreturn]] void unknown_input(const std::string& name, const std::vector<ValueSpec>& specs) {
+  const std::string near = closest(name, names_of(specs));
+  throw UsageError(fmt::format("the model has no input '{}'{}\nIts inputs:\n{}", name,
+                               near.empty() ? "" : "; did you mean '" + near + "'?", describe_inputs(specs)));
+}
+
+const ValueSpec& required_spec(const std::vector<ValueSpec>& specs, const std::string& name) {
+  if (const ValueSpec* spec = find_spec(specs, name)) return *spec;
+  unknown_input(name, specs);
+}
+
+// The one input that must be given; names are needed where there are several.
+const ValueSpec& only_input(const std::vector<ValueSpec>& specs, const std::string& text) {
+  const ValueSpec* found = nullptr;
+  int required = 0;
+  for (const ValueSpec& s : specs) {
+    if (s.has_default) continue;
+    ++required;
+    found = &s;
+  }
+  if (required == 1) return *found;
+  throw UsageError(fmt::format("-i {}: the model has {} inputs, say which one: -i NAME=VALUE\nIts inputs:\n{}",
+                               text.substr(0, 60), required, describe_inputs(specs)));
+}
+
+class Collector {
+ public:
+  Collector(const std::vector<ValueSpec>& specs, const InputFlags& flags) : specs_(specs), flags_(flags) {}
+
+  void add(const ValueSpec& spec, Value value) {
+    if (values_.find(spec.name) != nullptr) throw UsageError(fmt::format("input '{}' is given twice", spec.name));
+    values_.add(spec.name, std::move(value));
+  }
+
+  void add_argument(const std::string& text) {
+    // A name may hold '=', so every '=' is tried.
+    for (std::size_t at = text.find('='); at != std::string::npos; at = text.find('=', at + 1)) {
+      if (const ValueSpec* spec = find_spec(specs_, text.substr(0, at))) return add_value(*spec, text.substr(at + 1));
+    }
+    const std::size_t at = text.find('=');
+    const bool named = at != std::string::npos && at > 0 && text.find_first_of("[{\"@/") > at && as_file(text).empty();
+    if (named) unknown_input(text.substr(0, at), specs_);
+    const std::string file = as_file(text);
+    if (ending_of(file) == ".npz") return add_npz(file);
+    add_value(only_input(specs_, text), text);
+  }
+
+  void add_file(const std::string& path) {
+    const std::string ending = ending_of(path);
+    if (ending == ".npz") return add_npz(path);
+    if (ending != ".json") throw UsageError(fmt::format("-f {}: expected a .json or .npz file with all inputs", path));
+    const nlohmann::json json = parse_json(read_file(path), "'" + path + "'");
+    if (!json.is_object()) fail(ErrorCode::invalid_argument, "'{}': expected an object {{\"input name\": values}}", path);
+    for (const auto& [name, value] : json.items()) {
+      const ValueSpec& spec = required_spec(specs_, name);
+      add(spec, tensor_from_json(value, hint_of(&spec), name));
+    }
+  }
+
+  NamedValues& values() { return values_; }
+
+ private:
+  void add_value(const ValueSpec& spec, const std::string& text) {
+    const std::string file = as_file(text);
+    add(spec, file.empty() ? inline_value(text, spec) : read_value_file(file, &spec, flags_));
+  }
+
+  void add_npz(const std::string& path) {
+    const NamedTensors arrays = read_npz(path);
+    if (arrays.size() == 1 && find_spec(specs_, arrays.front().first) == nullptr && specs_.size() == 1) {
+      return add(specs_.front(), converted(arrays.front().second, &specs_.front()));
+    }
+    for (const auto& [name, tensor] : arrays) {
+      const ValueSpec& spec = required_spec(specs_, name);
+      add(spec, converted(tensor, &spec));
+    }
+  }
+
+  const std::vector<ValueSpec>& specs_;
+  const InputFlags& flags_;
+  NamedValues values_;
+};
+
+bool fits(double v, DataType type) {
+  const int bits = bit_width(type);
+  const bool is_unsigned = name(type).starts_with('u');
+  if (type == DataType::boolean) return v == 0 || v == 1;
+  const double high = std::ldexp(1.0, is_unsigned ? bits : bits - 1);
+  return v == std::floor(v) && v < high && v >= (is_unsigned ? 0 : -high);
+}
+
+}  // namespace
+
+Tensor convert_elements(const Tensor& t, DataType wanted, std::string_view input) {
+  if (t.dtype() == wanted) return t;
+  const auto number = [](DataType d) { return is_floating(d) || is_integer(d) || d == DataType::boolean; };
+  if (!number(t.dtype()) || !number(wanted)) {
+    fail(ErrorCode::invalid_argument, "input '{}' must be {}, received {}", input, name(wanted), t.type_string());
+  }
+  Tensor out(wanted, t.shape());
+  const bool to_float = is_floating(wanted);
+  for (std::int64_t i = 0; i < t.size(); ++i) {
+    if (is_integer(t.dtype()) && is_integer(wanted)) {
+      const std::int64_t v = element_as_int(t, i);
+      set_element_int(out, i, v);
+      if (element_as_int(out, i) == v) continue;
+      fail(ErrorCode::invalid_argument, "input '{}' must be {}: element {} is {}, which does not fit", input, name(wanted), i, v);
+    }
+    const double v = element_as_double(t, i);
+    if (!to_float && !fits(v, wanted)) {
+      fail(ErrorCode::invalid_argument, "input '{}' must be {}, received {}: element {} is {}, which does not fit", input,
+           name(wanted), t.type_string(), i, v);
+    }
+    set_element(out, i, v);
+  }
+  return out;
+}
+
+std::string describe_inputs(const std::vector<ValueSpec>& specs) {
+  std::string out;
+  for (const ValueSpec& s : specs) out += fmt::format("  {}: {}{}\n", s.name, s.type, s.has_default ? "  (optional)" : "");
+  if (!out.empty()) out.pop_back();
+  return out;
+}
+
+Value read_value_file(const std::string& path, const ValueSpec* spec, const InputFlags& flags) {
+  const std::string ending = ending_of(path);
+  if (ending == ".npy") return converted(read_npy(path, spec != nullptr ? spec->dtype : DataType::undefined), spec);
+  if (ending == ".npz") return converted(from_npz(path, spec), spec);
+  if (ending == ".pb") return read_value_pb(path, pb_kind(spec));
+  if (ending == ".json") return tensor_from_json(parse_json(read_file(path), "'" + path + "'"), hint_of(spec), name_of(spec));
+  if (ending == ".wav") return sound_input(path, spec, flags);
+  if (ending == ".jpg" || ending == ".jpeg" || ending == ".png" || ending == ".webp") return image_input(path, spec, flags);
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) fail(ErrorCode::io, "there is no file '{}'", path);
+  const auto file = MappedFile::open(path);
+  if (!vision::image_format(file->bytes()).empty()) return image_input(path, spec, flags);
+  fail(ErrorCode::invalid_argument, "'{}': unknown kind of file; expected .json, .npy, .npz, .pb, .wav, .jpg, .png or .webp",
+       path);
+}
+
+NamedValues InputFlags::read(const std::vector<ValueSpec>& specs,
+                             const std::vector<std::pair<std::string, std::int64_t>>& dimensions) const {
+  Collector collector(specs, *this);
+  for (const std::string& f : files) collector.add_file(f);
+  for (const std::string& i : inputs) collector.add_argument(i);
+  std::vector<std::pair<std::string, Shape>> given;
+  for (const std::string& s : shapes) {
+    const auto at = s.rfind('=');
+    const std::string input = at == std::string::npos ? only_input(specs, s).name : s.substr(0, at);
+    given.emplace_back(required_spec(specs, input).name, parse_shape(at == std::string::npos ? s : s.substr(at + 1)));
+  }
+  std::vector<std::string> missing;
+  std::uint64_t stream = seed * 1000003;
+  for (const ValueSpec& spec : specs) {
+    ++stream;
+    if (spec.has_default || collector.values().find(spec.name) != nullptr || spec.type.starts_with("optional")) continue;
+    if (!random) {
+      missing.push_back("'" + spec.name + "'");
+      continue;
+    }
+    if (!spec.is_tensor)
+      throw UsageError(fmt::format("--random makes tensors only; give input '{}' ({}) with -i", spec.name, spec.type));
+    Shape shape = concrete_shape(spec, dimensions);
+    for (const auto& [name, s] : given) {
+      if (name == spec.name) shape = s;
+    }
+    const DataType dtype = spec.dtype == DataType::undefined ? DataType::float32 : spec.dtype;
+    collector.add(spec, random_tensor(dtype, shape, stream));
+  }
+  if (!missing.empty()) {
+    throw UsageError(
+        fmt::format("missing input{} {}: give -i NAME=VALUE, or --random for made-up values\nThe model's inputs:\n{}",
+                    missing.size() == 1 ? "" : "s", join(missing), describe_inputs(specs)));
+  }
+  return std::move(collector.values());
+}
+
+}  // namespace sdx::cli

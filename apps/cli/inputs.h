@@ -1,0 +1,44 @@
+#pragma once
+// Inputs from the command line: JSON, .npy, .npz, .pb, images, sound.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <sdx/session.hpp>
+
+#include "vision/preprocess.h"
+
+namespace CLI {
+class App;
+}
+
+namespace sdx::cli {
+
+struct InputFlags {
+  std::vector<std::string> inputs;  // -i
+  std::vector<std::string> files;   // -f
+  bool random = false;
+  std::uint64_t seed = 0;
+  std::vector<std::string> shapes;  // NAME=1x3x224x224
+  std::string resize, fit = "stretch", filter = "bilinear", layout, color, normalize, mean, deviation, scale;
+  int rate = 0;
+
+  void add_to(CLI::App& command);
+  // Values for the model's inputs. Throws UsageError for names that the model does not have and for missing inputs (listing
+  // them with their types), Error for files that cannot be read.
+  NamedValues read(const std::vector<ValueSpec>& specs,
+                   const std::vector<std::pair<std::string, std::int64_t>>& dimensions) const;
+};
+
+// One value from a file, by its ending; `spec` may be null. Converts elements where that loses nothing but precision.
+Value read_value_file(const std::string& path, const ValueSpec* spec, const InputFlags& flags);
+
+// `t` as the element type that the model wants: between number types where every value fits (floats may round).
+// Throws Error(invalid_argument) otherwise.
+Tensor convert_elements(const Tensor& t, DataType wanted, std::string_view name);
+
+// "  input: float32[batch,3,224,224]" for each.
+std::string describe_inputs(const std::vector<ValueSpec>& specs);
+
+}  // namespace sdx::cli

@@ -1,0 +1,164 @@
+// sdx inspect
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <sdx/sdx.hpp>
+
+#include "cli/command.h"
+#include "cli/outputs.h"
+#include "cli/session_flags.h"
+#include "runner/facts.h"
+
+namespace sdx::cli {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  sdx inspect model.onnx\n"
+    "  sdx inspect model.onnx --json --dim batch=8\n"
+    "  sdx inspect model.onnx --stage planned\n"
+    "Stages: loaded (as the file has it), simplified (after the passes), claimed (with providers), planned (with kernels and "
+    "memory).\n";
+
+struct InspectCommand {
+  SessionFlags session;
+  std::string stage;
+  bool json = false;
+
+  int run();
+};
+
+// 1234567 -> "1.23 M"
+std::string short_number(double v) {
+  const char* units[] = {"", " k", " M", " G", " T", " P"};
+  int unit = 0;
+  while (v >= 1000 && unit < 5) {
+    v /= 1000;
+    ++unit;
+  }
+  return unit == 0 ? fmt::format("{:.0f}", v) : fmt::format("{:.2f}{}", v, units[unit]);
+}
+
+std::string spec_json(const ValueSpec& s) {
+  std::string out = fmt::format("{{\"name\":{},\"type\":{},\"dtype\":{}", json_text(s.name), json_text(s.type),
+                                s.dtype == DataType::undefined ? "null" : json_text(std::string(name(s.dtype))));
+  out += ",\"shape\":";
+  if (!s.has_shape) {
+    out += "null";
+  } else {
+    out += '[';
+    for (std::size_t i = 0; i < s.shape.size(); ++i) {
+      if (i != 0) out += ',';
+      if (s.shape[i] >= 0) {
+        out += std::to_string(s.shape[i]);
+      } else {
+        out += s.symbols[i].empty() ? "null" : json_text(s.symbols[i]);
+      }
+    }
+    out += ']';
+  }
+  return out + fmt::format(",\"optional\":{}}}", s.has_default);
+}
+
+std::string specs_json(const std::vector<ValueSpec>& specs) {
+  std::string out = "[";
+  for (std::size_t i = 0; i < specs.size(); ++i) out += (i != 0 ? "," : "") + spec_json(specs[i]);
+  return out + "]";
+}
+
+template <class Map>
+std::string map_json(const Map& map) {
+  std::string out = "{";
+  for (const auto& [key, value] : map) {
+    if (out.size() > 1) out += ',';
+    out += json_text(key) + ":";
+    if constexpr (std::is_arithmetic_v<std::decay_t<decltype(value)>>) {
+      out += std::to_string(value);
+    } else {
+      out += json_text(value);
+    }
+  }
+  return out + "}";
+}
+
+std::string facts_json(const std::string& file, const ModelFacts& f, const Session& s) {
+  const Report r = s.report();
+  return fmt::format(
+      "{{\"model\":{},\"file_bytes\":{},\"ir_version\":{},\"opsets\":{},\"producer_name\":{},\"producer_version\":{},\"domain\":{"
+      "},"
+      "\"model_version\":{},\"description\":{},\"graph\":{},\"inputs\":{},\"outputs\":{},\"nodes\":{},\"operators\":{},"
+      "\"functions\":{},"
+      "\"parameters\":{},\"parameter_bytes\":{},\"flops\":{},\"nodes_without_flops\":{},\"runtime\":{},\"providers\":{},"
+      "\"fallbacks\":{},"
+      "\"warnings\":{},\"metadata\":{}}}\n",
+      json_text(file), f.file_bytes, f.ir_version, map_json(f.opsets), json_text(f.producer_name), json_text(f.producer_version),
+      json_text(f.domain), f.model_version, json_text(f.description), json_text(f.graph_name), specs_json(s.inputs()),
+      specs_json(s.outputs()), f.nodes, map_json(f.operators), f.functions, f.parameters, f.parameter_bytes, f.flops,
+      f.nodes_without_flops, json_text(r.runtime), json_list(r.providers), json_list(r.fallbacks), json_list(f.warnings),
+      map_json(f.metadata));
+}
+
+std::string facts_text(const std::string& file, const ModelFacts& f, const Session& s) {
+  std::string out = fmt::format("model       {} ({} bytes)\n", file, f.file_bytes);
+  const std::string producer = f.producer_name + (f.producer_version.empty() ? "" : " " + f.producer_version);
+  if (!producer.empty()) out += fmt::format("producer    {}\n", producer);
+  if (!f.description.empty()) out += fmt::format("description {}\n", f.description.substr(0, 200));
+  out += fmt::format("format      IR {}, opsets:", f.ir_version);
+  for (const auto& [domain, version] : f.opsets) out += fmt::format(" {} {}", domain, version);
+  out += fmt::format("\nparameters  {} ({}B)\n", short_number(static_cast<double>(f.parameters)),
+                     short_number(static_cast<double>(f.parameter_bytes)));
+  out += fmt::format("operations  {}{} a run\n", f.nodes_without_flops > 0 ? "at least " : "",
+                     short_number(static_cast<double>(f.flops)));
+  if (f.nodes_without_flops > 0)
+    out += fmt::format("            ({} nodes depend on shapes not known before a run; fix them with --dim)\n",
+                       f.nodes_without_flops);
+  std::string providers;
+  for (const std::string& p : s.report().providers) providers += (providers.empty() ? "" : ", ") + p;
+  out += fmt::format("providers   {}\n", providers.empty() ? "none needed" : providers);
+  for (const auto& [title, specs] : {std::pair{"inputs", &s.inputs()}, {"outputs", &s.outputs()}}) {
+    out += fmt::format("{}\n", title);
+    for (const ValueSpec& v : *specs) out += fmt::format("  {}: {}{}\n", v.name, v.type, v.has_default ? "  (optional)" : "");
+  }
+  std::vector<std::pair<std::string, std::int64_t>> ops(f.operators.begin(), f.operators.end());
+  std::stable_sort(ops.begin(), ops.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  out += fmt::format("operators ({} nodes{})\n", f.nodes, f.functions > 0 ? fmt::format(", {} functions", f.functions) : "");
+  for (const auto& [op, n] : ops) out += fmt::format("  {:5d}  {}\n", n, op);
+  if (!f.metadata.empty()) out += "metadata\n";
+  for (const auto& [key, value] : f.metadata)
+    out += fmt::format("  {}: {}\n", key, value.size() > 200 ? value.substr(0, 200) + "…" : value);
+  return out;
+}
+
+int InspectCommand::run() {
+  const Session s = session.open();
+  if (!stage.empty()) {
+    const std::string text = s.dump(stage);
+    print(json ? fmt::format("{{\"stage\":{},\"text\":{}}}\n", json_text(stage), json_text(text))
+               : text + (text.ends_with('\n') ? "" : "\n"));
+    return kOk;
+  }
+  const std::string file = find_model(session.model).string();
+  const ModelFacts facts = model_facts(file, session.options());
+  print(json ? facts_json(file, facts, s) : facts_text(file, facts, s));
+  return kOk;
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("inspect", "Inputs, outputs, operators, parameters and cost of a model");
+  const auto c = std::make_shared<InspectCommand>();
+  c->session.add_to(*command);
+  command->add_flag("--json", c->json, "As JSON");
+  command->add_option("--stage", c->stage, "The graph at a stage: loaded, simplified, claimed or planned")
+      ->check(CLI::IsMember({"loaded", "simplified", "claimed", "planned"}))
+      ->type_name("STAGE");
+  command->footer(kExamples);
+  command->callback([c, &action] { action = [c] { return c->run(); }; });
+}
+
+}  // namespace sdx::cli

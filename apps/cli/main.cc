@@ -1,0 +1,120 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <sdx/sdx.hpp>
+
+#include "base/error.h"
+#include "base/suggest.h"
+#include "cli/command.h"
+
+namespace sdx::cli {
+
+void print(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) fail(ErrorCode::io, "cannot write to standard output");
+}
+
+void note(std::string_view text) { fmt::print(stderr, "{}\n", text); }
+
+bool stderr_is_terminal() { return ::isatty(STDERR_FILENO) != 0; }
+
+void Progress::show(int done, int total) {
+  if (!stderr_is_terminal() || total <= 0) return;
+  const int percent = static_cast<int>(100.0 * done / total);
+  if (percent == last_percent_) return;
+  last_percent_ = percent;
+  drawn_ = true;
+  const int filled = percent * 30 / 100;
+  fmt::print(stderr, "\r{} [{}{}] {:3d}%", label_, std::string(static_cast<std::size_t>(filled), '#'),
+             std::string(static_cast<std::size_t>(30 - filled), ' '), percent);
+  std::fflush(stderr);
+}
+
+Progress::~Progress() {
+  if (drawn_) fmt::print(stderr, "\r\033[K");
+}
+
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  sdx run model.onnx -i input=@values.json\n"
+    "  sdx run resnet50.onnx -i photo.jpg --normalize imagenet --labels classes.txt --softmax\n"
+    "  sdx inspect model.onnx\n"
+    "  sdx verify model.onnx test_data_set_0\n"
+    "Exit codes: 0 ok, 1 failed, 2 wrong usage. `sdx COMMAND --help` shows a command's options.\n";
+
+// CLI11 says only that a word was not expected; a mistyped command deserves a suggestion.
+std::string unknown_command(const CLI::App& app, int argc, char** argv) {
+  std::vector<std::string> names;
+  for (const CLI::App* sub : app.get_subcommands(nullptr)) names.push_back(sub->get_name());
+  if (argc < 2 || argv[1][0] == '-') return "";
+  for (const std::string& name : names) {
+    if (name == argv[1]) return "";
+  }
+  const std::string near = closest(argv[1], names);
+  return fmt::format("unknown command '{}'{}; commands: {}", argv[1], near.empty() ? "" : ", did you mean '" + near + "'?",
+                     join(names));
+}
+
+int usage_error(const CLI::App& app, const CLI::ParseError& e, int argc, char** argv) {
+  const std::string unknown = unknown_command(app, argc, argv);
+  note("error: " + (unknown.empty() ? std::string(e.what()) : unknown));
+  const auto used = app.get_subcommands();
+  note(fmt::format("Run `sdx {}--help` for the options.", used.empty() ? "" : used.front()->get_name() + " "));
+  return kUsage;
+}
+
+int guarded(const Action& action) {
+  try {
+    const int code = action();
+    if (std::fflush(stdout) != 0) fail(ErrorCode::io, "cannot write to standard output");
+    return code;
+  } catch (const UsageError& e) {
+    note(fmt::format("error: {}", e.what()));
+    return kUsage;
+  } catch (const Error& e) {
+    note(fmt::format("error: {}", e.what()));
+  } catch (const std::bad_alloc&) {
+    note("error: the machine ran out of memory");
+  } catch (const std::exception& e) {
+    note(fmt::format("error: {}", e.what()));
+  }
+  return kFailed;
+}
+
+int run_program(int argc, char** argv) {
+  CLI::App app("Sardonyx runs ONNX models on the best hardware a machine has.", "sdx");
+  app.set_version_flag("--version", fmt::format("sdx {}", version()));
+  app.footer(kExamples);
+  app.require_subcommand(1);
+  Action action;
+  add_run(app, action);
+  add_inspect(app, action);
+  add_explain(app, action);
+  add_verify(app, action);
+  add_providers(app, action);
+  add_completion(app, action);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& e) {
+    return app.exit(e);  // --help, --version
+  } catch (const CLI::ParseError& e) {
+    if (argc == 1) {
+      fmt::print(stderr, "{}", app.help());
+      return kUsage;
+    }
+    return usage_error(app, e, argc, argv);
+  }
+  return guarded(action);
+}
+
+}  // namespace
+}  // namespace sdx::cli
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);  // a reader that left is an error message, not a silent death
+  return sdx::cli::run_program(argc, argv);
+}

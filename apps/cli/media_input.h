@@ -1,0 +1,15 @@
+#pragma once
+// Pictures and sound as inputs: what the flags leave open follows from the input's declared shape and type.
+
+#include <string>
+
+#include <sdx/session.hpp>
+
+#include "cli/inputs.h"
+
+namespace sdx::cli {
+
+Value image_input(const std::string& path, const ValueSpec* spec, const InputFlags& flags);
+Value sound_input(const std::string& path, const ValueSpec* spec, const InputFlags& flags);
+
+}  // namespace sdx::cli

@@ -1,0 +1,158 @@
+#include "cli/outputs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/mapped_file.h"
+#include "cli/command.h"
+#include "tensor/element.h"
+#include "tensor/json.h"
+#include "tensor/npy.h"
+#include "tensor/npz.h"
+#include "tensor/print.h"
+
+namespace sdx::cli {
+namespace {
+
+constexpr std::int64_t kShown = 12;
+
+std::string ending_of(const std::string& path) {
+  const auto dot = path.rfind('.');
+  return dot == std::string::npos ? "" : path.substr(dot);
+}
+
+std::string value_text(const Value& v) {
+  if (v.is_tensor()) return print_elements(v.tensor(), kShown);
+  if (v.is_map()) {
+    const Map& m = v.map();
+    std::string out = "{";
+    for (std::int64_t i = 0; i < m.keys.size() && i < kShown; ++i) {
+      out += fmt::format("{}{}: {}", i != 0 ? ", " : "", print_element(m.keys, i), print_element(m.values, i));
+    }
+    return out + (m.keys.size() > kShown ? fmt::format(", … {} in all}}", m.keys.size()) : "}");
+  }
+  if (!v.is_sequence()) return "none";
+  std::string out = "[";
+  const auto& items = v.sequence().items;
+  for (std::size_t i = 0; i < items.size() && i < 4; ++i) out += (i != 0 ? ", " : "") + value_text(items[i]);
+  return out + (items.size() > 4 ? fmt::format(", … {} in all]", items.size()) : "]");
+}
+
+}  // namespace
+
+std::vector<std::string> read_labels(const std::string& path) {
+  const std::string text = read_file(path);
+  std::vector<std::string> labels;
+  for (std::size_t at = 0; at < text.size();) {
+    std::size_t end = text.find('\n', at);
+    if (end == std::string::npos) end = text.size();
+    std::string line = text.substr(at, end - at);
+    if (line.ends_with('\r')) line.pop_back();
+    labels.push_back(std::move(line));
+    at = end + 1;
+  }
+  return labels;
+}
+
+std::vector<Ranked> top_k(const Tensor& tensor, std::int64_t k, bool softmax, const std::vector<std::string>& labels) {
+  if (!is_floating(tensor.dtype()) && !is_integer(tensor.dtype())) {
+    fail(ErrorCode::invalid_argument, "--top-k needs numbers, the output is {}", tensor.type_string());
+  }
+  std::vector<double> scores(static_cast<std::size_t>(tensor.size()));
+  for (std::size_t i = 0; i < scores.size(); ++i) scores[i] = element_as_double(tensor, static_cast<std::int64_t>(i));
+  if (softmax && !scores.empty()) {
+    const double highest = *std::max_element(scores.begin(), scores.end());
+    double sum = 0;
+    for (double& s : scores) sum += s = std::exp(s - highest);
+    for (double& s : scores) s /= sum;
+  }
+  std::vector<std::size_t> order(scores.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto key = [&](std::size_t i) { return std::isnan(scores[i]) ? -HUGE_VAL : scores[i]; };
+  const auto count = static_cast<std::size_t>(std::clamp<std::int64_t>(k, 0, tensor.size()));
+  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count), order.end(),
+                    [&](std::size_t a, std::size_t b) { return key(a) != key(b) ? key(a) > key(b) : a < b; });
+  std::vector<Ranked> out;
+  for (std::size_t i = 0; i < count; ++i) {
+    out.push_back({static_cast<std::int64_t>(order[i]), scores[order[i]], order[i] < labels.size() ? labels[order[i]] : ""});
+  }
+  return out;
+}
+
+std::string json_text(const std::string& text) {
+  std::string out;
+  append_json_string(out, text);
+  return out;
+}
+
+std::string json_list(const std::vector<std::string>& items) {
+  std::string out = "[";
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (i != 0) out += ',';
+    append_json_string(out, items[i]);
+  }
+  return out + "]";
+}
+
+std::string report_json(const Report& r, double run_ms) {
+  std::string out = fmt::format(
+      "{{\"model\":{},\"runtime\":{},\"providers\":{},\"fallbacks\":{},\"warnings\":{},\"load_ms\":{:.3f},\"init_ms\":{:.3f},"
+      "\"peak_bytes\":{}",
+      json_text(r.model), json_text(r.runtime), json_list(r.providers), json_list(r.fallbacks), json_list(r.warnings), r.load_ms,
+      r.init_ms, r.peak_bytes);
+  if (run_ms >= 0) out += fmt::format(",\"run_ms\":{:.3f}", run_ms);
+  return out + "}";
+}
+
+std::string outputs_json(const NamedValues& outputs, const Report& report, double run_ms, const std::string& extra) {
+  std::string out = "{\"outputs\":{";
+  bool first = true;
+  for (const NamedValue& item : outputs) {
+    if (!first) out += ',';
+    first = false;
+    append_json_string(out, item.name);
+    out += ':';
+    append_json(out, item.value);
+  }
+  return out + "}" + extra + ",\"report\":" + report_json(report, run_ms) + "}\n";
+}
+
+std::string outputs_text(const NamedValues& outputs) {
+  std::string out;
+  for (const NamedValue& item : outputs)
+    out += fmt::format("{}: {} = {}\n", item.name, item.value.type_string(), value_text(item.value));
+  return out;
+}
+
+void check_output_name(const std::string& path) {
+  const std::string ending = ending_of(path);
+  if (path == "-" || ending == ".json" || ending == ".npz" || ending == ".npy") return;
+  throw UsageError(fmt::format("-o {}: the name must end in .json, .npz or .npy", path));
+}
+
+void write_outputs(const std::string& path, const NamedValues& outputs, const Report& report, double run_ms,
+                   const std::string& extra) {
+  const std::string ending = ending_of(path);
+  if (path == "-") return print(outputs_json(outputs, report, run_ms, extra));
+  if (ending == ".json") return write_file_atomically(path, outputs_json(outputs, report, run_ms, extra));
+  NamedTensors tensors;
+  for (const NamedValue& item : outputs) {
+    if (!item.value.is_tensor()) {
+      fail(ErrorCode::invalid_argument, "output '{}' is {}: {} files hold tensors only, write .json instead", item.name,
+           item.value.type_string(), ending);
+    }
+    tensors.emplace_back(item.name, item.value.tensor());
+  }
+  if (ending == ".npz") return write_npz(path, tensors);
+  if (tensors.size() != 1) {
+    fail(ErrorCode::invalid_argument,
+         "the model has {} outputs and a .npy file holds one: write .npz, or choose with --output-name", tensors.size());
+  }
+  write_npy(path, tensors.front().second);
+}
+
+}  // namespace sdx::cli

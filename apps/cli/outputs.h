@@ -1,0 +1,39 @@
+#pragma once
+// Results for people, programs and files.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <sdx/session.hpp>
+
+namespace sdx::cli {
+
+struct Ranked {
+  std::int64_t index = 0;
+  double score = 0;
+  std::string label;
+};
+
+// One label a line. Throws Error(io).
+std::vector<std::string> read_labels(const std::string& path);
+// The `k` largest elements of a floating or integer tensor, best first, ties by index.
+std::vector<Ranked> top_k(const Tensor& tensor, std::int64_t k, bool softmax, const std::vector<std::string>& labels);
+
+// {"model", "runtime", "providers", "fallbacks", "warnings", "load_ms", "init_ms", "peak_bytes"}, and "run_ms" where >= 0.
+std::string report_json(const Report& report, double run_ms);
+// "[\"a\",\"b\"]"
+std::string json_list(const std::vector<std::string>& items);
+std::string json_text(const std::string& text);
+
+// {"outputs": {NAME: value}, ["top": …,] "report": {…}} and a newline; `extra` is inserted as it is (",\"top\":…").
+std::string outputs_json(const NamedValues& outputs, const Report& report, double run_ms, const std::string& extra = "");
+// A few lines for each output.
+std::string outputs_text(const NamedValues& outputs);
+
+// By the name's ending: .json, .npz, .npy (a single output) or .pb (a single output). Throws UsageError for others.
+void write_outputs(const std::string& path, const NamedValues& outputs, const Report& report, double run_ms,
+                   const std::string& extra);
+void check_output_name(const std::string& path);
+
+}  // namespace sdx::cli

@@ -1,0 +1,48 @@
+#pragma once
+// The options by which every command that opens a model says how.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <sdx/session.hpp>
+
+namespace CLI {
+class App;
+}
+
+namespace sdx::cli {
+
+struct SessionFlags {
+  std::string model;
+  std::vector<std::string> providers;
+  std::string runtime = "auto";
+  std::string fallback = "warn";
+  bool no_optimize = false;
+  std::vector<std::string> disabled_passes;
+  int threads = 0;
+  std::string memory_limit;
+  std::vector<std::string> dimensions;
+  bool profile = false;
+
+  // `model_help`: what the MODEL argument is.
+  void add_to(CLI::App& command, bool positional_model = true);
+  // Throws UsageError for values that make no sense.
+  SessionOptions options() const;
+  // Opens the model and shows its warnings and fallbacks on stderr.
+  Session open() const;
+};
+
+// The model file that `text` names. Throws Error(io) listing files with similar names in the same folder.
+std::filesystem::path find_model(const std::string& text);
+
+// "512MB", "2GiB", "1000000": bytes. Throws UsageError.
+std::size_t parse_bytes(const std::string& text);
+// "2.5" or "2.5s" seconds, "300ms". Throws UsageError.
+std::chrono::milliseconds parse_duration(const std::string& text);
+// "1x3x224x224", "1,3,224,224" or "[1,3]"; "" is a scalar. Throws UsageError.
+Shape parse_shape(const std::string& text);
+// Splits at the first '='. Throws UsageError naming `option` when there is none.
+std::pair<std::string, std::string> split_pair(const std::string& text, const char* option);
+
+}  // namespace sdx::cli
