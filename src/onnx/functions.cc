@@ -42,6 +42,7 @@ void read_default(std::string_view message, Function& f) {
 }
 
 void read_fields(std::string_view message, Function& f) {
+  std::vector<std::string> warnings;  // said for the model's own imports already
   wire::Reader r = wire::open(message);
   while (r.next()) {
     switch (r.tag_and_type()) {
@@ -49,7 +50,7 @@ void read_fields(std::string_view message, Function& f) {
       case bytes(4): add_name(wire::text(r), "input", f.inputs); break;
       case bytes(5): add_name(wire::text(r), "output", f.outputs); break;
       case bytes(6): add_name(wire::text(r), "attribute", f.attributes); break;
-      case bytes(9): read_opset(wire::text(r), f.opsets); break;
+      case bytes(9): read_opset(wire::text(r), f.opsets, warnings); break;
       case bytes(10): f.domain = canonical_domain(wire::text(r)); break;
       case bytes(11): read_default(wire::text(r), f); break;
       case bytes(13): f.overload = std::string(wire::text(r)); break;
@@ -224,6 +225,7 @@ Function read_function(std::string_view message) {
   f.bytes = std::string(message);
   try {
     read_fields(message, f);
+    check_opsets(f.opsets);
     if (f.name.empty()) fail(ErrorCode::invalid_model, "a function has no name");
     check_unique(f.inputs, "input");
     check_unique(f.outputs, "output");

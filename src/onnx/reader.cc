@@ -93,7 +93,7 @@ ModelMessage scan_model(std::string_view data, Model& model) {
         m.has_graph = true;
         m.graph = wire::text(r);
         break;
-      case bytes(8): read_opset(wire::text(r), model.opsets); break;
+      case bytes(8): read_opset(wire::text(r), model.opsets, model.warnings); break;
       case bytes(14): model.metadata.push_back(read_pair(wire::text(r))); break;
       case bytes(20):
         m.has_training = true;
@@ -118,6 +118,7 @@ void check_versions(Model& model) {
                                                    : fmt::format("the model has the old IR version {}", model.ir_version));
     if (model.opsets.empty()) model.opsets.emplace("", 1);  // opset imports came with IR version 3
   }
+  check_opsets(model.opsets);
 }
 
 void read_functions(const ModelMessage& m, Model& model) {
@@ -167,7 +168,7 @@ Model read_bytes(std::span<const std::byte> data, const std::shared_ptr<const vo
 
 }  // namespace
 
-void read_opset(std::string_view message, std::map<std::string, int>& opsets) {
+void read_opset(std::string_view message, std::map<std::string, int>& opsets, std::vector<std::string>& warnings) {
   std::string domain;
   std::int64_t version = 0;
   wire::Reader r = wire::open(message);
@@ -178,18 +179,25 @@ void read_opset(std::string_view message, std::map<std::string, int>& opsets) {
       default: r.skip();
     }
   }
-  const std::string_view shown = domain.empty() ? "ai.onnx" : std::string_view(domain);
+  const std::string shown = domain.empty() ? "ai.onnx" : domain;
   const int newest = ops::newest_version(domain);
-  if (version < 1 || version > INT32_MAX) {
-    fail(ErrorCode::invalid_model, "opset version {} of domain '{}' is not valid", version, shown);
-  }
   if (newest != 0 && version > newest) {
     fail(ErrorCode::invalid_model, "the model needs opset {} of domain '{}'; this build knows versions up to {}", version, shown,
          newest);
   }
-  const auto [it, added] = opsets.emplace(domain, static_cast<int>(version));
-  if (!added && it->second != version) {
-    fail(ErrorCode::invalid_model, "domain '{}' is imported twice, with versions {} and {}", shown, it->second, version);
+  if (version < 0 || version > INT32_MAX) {
+    fail(ErrorCode::invalid_model, "opset version {} of domain '{}' is not valid", version, shown);
+  }
+  const auto [it, added] = opsets.emplace(std::move(domain), static_cast<int>(version));
+  if (added || it->second == version) return;
+  it->second = std::max(it->second, static_cast<int>(version));
+  warnings.push_back(fmt::format("domain '{}' is imported twice; version {} is used", shown, it->second));
+}
+
+void check_opsets(const std::map<std::string, int>& opsets) {
+  for (const auto& [domain, version] : opsets) {
+    if (version >= 1) continue;
+    fail(ErrorCode::invalid_model, "opset version {} of domain '{}' is not valid", version, domain.empty() ? "ai.onnx" : domain);
   }
 }
 
