@@ -17,8 +17,9 @@ namespace {
 using wire::bytes;
 
 constexpr std::size_t kMaxCallDepth = 64;
-constexpr std::size_t kMaxNodes = 1'000'000;
-constexpr std::size_t kMaxBodyBytes = std::size_t{128} << 20;
+constexpr std::size_t kMaxNodes = 500'000;
+constexpr std::size_t kMaxRepeatedBytes = std::size_t{64} << 20;  // of bodies, each one's first use apart
+constexpr std::size_t kMaxPrefix = 64;
 
 std::string full_name(const Function& f) {
   return (f.domain.empty() ? "" : f.domain + ".") + f.name + (f.overload.empty() ? "" : ":" + f.overload);
@@ -35,13 +36,12 @@ void check_unique(std::vector<std::string> names, std::string_view what) {
   if (twice != names.end()) fail(ErrorCode::invalid_model, "{} '{}' is given twice", what, *twice);
 }
 
-void read_default(std::string_view message, Function& f) {
+void read_default(std::string_view message, Function& f, PbSource& source) {
   const AttributeMessage a = scan_attribute(message);
-  PbSource source;
   f.defaults.emplace_back(std::string(a.name), attribute_value(a, source));
 }
 
-void read_fields(std::string_view message, Function& f) {
+void read_fields(std::string_view message, Function& f, PbSource& source) {
   std::vector<std::string> warnings;  // said for the model's own imports already
   wire::Reader r = wire::open(message);
   while (r.next()) {
@@ -52,7 +52,7 @@ void read_fields(std::string_view message, Function& f) {
       case bytes(6): add_name(wire::text(r), "attribute", f.attributes); break;
       case bytes(9): read_opset(wire::text(r), f.opsets, warnings); break;
       case bytes(10): f.domain = canonical_domain(wire::text(r)); break;
-      case bytes(11): read_default(wire::text(r), f); break;
+      case bytes(11): read_default(wire::text(r), f, source); break;
       case bytes(13): f.overload = std::string(wire::text(r)); break;
       default: r.skip();
     }
@@ -109,7 +109,7 @@ class Inliner : public reading::CallExpander {
   reading::State state_;
   std::map<Key, Body> table_;
   std::vector<const Function*> active_;
-  std::size_t bytes_left_ = kMaxBodyBytes;
+  std::size_t bytes_left_ = kMaxRepeatedBytes;
 };
 
 bool Inliner::expand_in(Graph& graph, const Node& call, int depth) {
@@ -141,20 +141,20 @@ void Inliner::instantiate(Body& body, Graph& graph, const Node& call, int depth)
     fail(ErrorCode::invalid_model, "the function takes {} inputs and returns {} outputs; the call has {} and {}", f.inputs.size(),
          f.outputs.size(), call.inputs.size(), call.outputs.size());
   }
-  if (f.bytes.size() > bytes_left_) {
-    fail(ErrorCode::out_of_memory, "expanding the model's functions takes more than {} MiB of function bodies",
-         kMaxBodyBytes >> 20);
-  }
-  bytes_left_ -= f.bytes.size();
   if (body.bytes == nullptr) {
     body.bytes = std::make_shared<const std::string>(f.bytes);
     body.nodes = body_nodes(*body.bytes);
+  } else if (f.bytes.size() > bytes_left_) {
+    fail(ErrorCode::out_of_memory, "calling the model's functions again and again takes more than {} MiB of function bodies",
+         kMaxRepeatedBytes >> 20);
+  } else {
+    bytes_left_ -= f.bytes.size();
   }
   state_.source.owner = body.bytes;
   reading::Instance instance;
   instance.function = &f;
   instance.call = &call;
-  instance.prefix = call.name.empty() ? f.name : call.name;
+  instance.prefix = (call.name.empty() ? f.name : call.name).substr(0, kMaxPrefix);
   reading::Scope scope(graph);
   scope.instance = &instance;
   scope.depth = depth;
@@ -220,11 +220,11 @@ void Inliner::walk(Graph& graph, int depth) {
 
 }  // namespace
 
-Function read_function(std::string_view message) {
+Function read_function(std::string_view message, PbSource& source) {
   Function f;
   f.bytes = std::string(message);
   try {
-    read_fields(message, f);
+    read_fields(message, f, source);
     check_opsets(f.opsets);
     if (f.name.empty()) fail(ErrorCode::invalid_model, "a function has no name");
     check_unique(f.inputs, "input");

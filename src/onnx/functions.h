@@ -9,14 +9,14 @@
 namespace sdx {
 
 // Reads one FunctionProto: signature, defaults, opsets. The body stays serialised in Function::bytes.
-// Throws Error(invalid_model).
-Function read_function(std::string_view message);
+// `source` only lends its budget for sparse tensors. Throws Error(invalid_model).
+Function read_function(std::string_view message, PbSource& source);
 
 // Replaces every node that calls one of model.functions, also in subgraphs and in other functions' bodies, by the function's
 // body, and empties model.functions. Where a function has the name of a built-in operator, the function wins. Attributes that
 // refer to the function's attributes get the call's values, else the function's defaults, else they are left out.
 // Throws Error(invalid_model): recursion, nesting above 64, a call that does not fit the signature, a broken body;
-// Error(out_of_memory): more than a million nodes or 128 MiB of bodies in all.
+// Error(out_of_memory): more than half a million nodes, or far more memory than the file's size explains.
 void inline_functions(Model& model);
 
 }  // namespace sdx

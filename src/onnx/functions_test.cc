@@ -152,5 +152,35 @@ TEST(Functions, ExponentialExpansionIsStopped) {
   EXPECT_NE(error_of({node("F100", {"x"}, {"y"}, {}, "my")}, chain).find("nested more than 64"), std::string::npos);
 }
 
+// Every node of the function copies the call's attributes: 10^5 integers, or a graph, for each of 10^4 nodes.
+TEST(Functions, CopiesOfAttributesAreCounted) {
+  const std::string many = message([](auto& w) {
+    w.add_string(1, "k");
+    const std::vector<std::int64_t> ones(100'000, 1);
+    w.add_packed_int64(8, ones.begin(), ones.end());
+    w.add_enum(20, 7);
+  });
+  GraphParts parts{{}, {}, {value("x", 1, {2, 3})}, {}, {}, {}};
+  for (int i = 0; i < 1000; ++i) parts.nodes.push_back(node("Neg", {"x"}, {std::to_string(i)}));
+  const std::string big = graph_attribute("g", graph(parts));
+  FunctionParts f{"my", "F", {"a"}, {"b"}, {"k", "g"}, {}, {node("Neg", {"a"}, {"b"})}};
+  FunctionParts g = f;
+  for (int i = 0; i < 10'000; ++i) {
+    f.nodes.push_back(node("Op", {"a"}, {"o" + std::to_string(i)}, {reference("k", "k", 7)}));
+    g.nodes.push_back(node("Op", {"a"}, {"o" + std::to_string(i)}, {reference("g", "g", 5)}));
+  }
+  EXPECT_NE(error_of({node("F", {"x"}, {"y"}, {many}, "my")}, {f}).find("too much memory"), std::string::npos);
+  EXPECT_NE(error_of({node("F", {"x"}, {"y"}, {big}, "my")}, {g}).find("too much memory"), std::string::npos);
+}
+
+// A long name of a call is not repeated for every value of the body.
+TEST(Functions, NamesOfCallsAreCut) {
+  const FunctionParts f{"my", "F", {"a"}, {"b"}, {}, {}, {node("Neg", {"a"}, {"t"}), node("Abs", {"t"}, {"b"})}};
+  std::string call = node("F", {"x"}, {"y"}, {}, "my");
+  call += message([](auto& w) { w.add_string(3, std::string(1 << 20, 'n')); });
+  const Model m = inlined({call}, {f});
+  EXPECT_LT(m.graph.value(m.graph.node(0).outputs[0]).name.size(), 100U);
+}
+
 }  // namespace
 }  // namespace sdx

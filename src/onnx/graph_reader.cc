@@ -155,17 +155,74 @@ void declare_outputs(Scope& scope, const NodeMessage& m) {
   }
 }
 
+void charge(State& state, std::size_t bytes) {
+  if (bytes > state.copies_left) {
+    fail(ErrorCode::out_of_memory, "the model's functions and nested graphs take too much memory once they are expanded");
+  }
+  state.copies_left -= bytes;
+}
+
+ValueId add_capture(State& state, Scope& scope, ValueId outer, std::string_view name) {
+  const Type& type = scope.parent->graph.value(outer).type;
+  charge(state, 400 + 2 * name.size() + (type.shape ? type.shape->size() * sizeof(Dim) : 0));
+  scope.subgraph->captures.push_back(outer);
+  return scope.graph.add_input(std::string(name), type);
+}
+
 // Makes a value of the function's caller visible at `scope`, through every graph between.
-ValueId thread_capture(Scope& scope, ValueId outer) {
+ValueId thread_capture(State& state, Scope& scope, ValueId outer) {
   if (scope.parent == nullptr) return outer;
-  const ValueId from = thread_capture(*scope.parent, outer);
-  const ValueInfo& info = scope.parent->graph.value(from);
-  scope.subgraph->captures.push_back(from);
-  return scope.graph.add_input(info.name, info.type);
+  const ValueId from = thread_capture(state, *scope.parent, outer);
+  return add_capture(state, scope, from, scope.parent->graph.value(from).name);
+}
+
+// What a copy takes, roughly.
+std::size_t cost(const AttributeValue& value) {
+  struct Visitor {
+    std::size_t operator()(std::int64_t) const { return 0; }
+    std::size_t operator()(float) const { return 0; }
+    std::size_t operator()(const std::string& v) const { return v.size(); }
+    std::size_t operator()(const Tensor& v) const { return v.rank() * 8; }
+    std::size_t operator()(const Type& v) const { return v.shape ? v.shape->size() * sizeof(Dim) : 0; }
+    std::size_t operator()(const std::vector<std::int64_t>& v) const { return v.size() * 8; }
+    std::size_t operator()(const std::vector<float>& v) const { return v.size() * 4; }
+    std::size_t operator()(const std::vector<std::string>& v) const {
+      std::size_t n = v.size() * sizeof(std::string);
+      for (const std::string& s : v) n += s.size();
+      return n;
+    }
+    std::size_t operator()(const std::vector<Tensor>& v) const {
+      std::size_t n = v.size() * sizeof(Tensor);
+      for (const Tensor& t : v) n += t.rank() * 8;
+      return n;
+    }
+    std::size_t operator()(const std::vector<Type>& v) const {
+      std::size_t n = v.size() * sizeof(Type);
+      for (const Type& t : v) n += (*this)(t);
+      return n;
+    }
+  };
+  return sizeof(AttributeValue) + std::visit(Visitor{}, value);
+}
+
+std::size_t cost(const Graph& g, int depth) {
+  if (depth > kMaxGraphDepth) {
+    fail(ErrorCode::invalid_model, "graphs are nested more than {} deep", kMaxGraphDepth);
+  }
+  std::size_t total = sizeof(Graph);
+  for (const ValueInfo& v : g.values()) {
+    total += 400 + 2 * v.name.size() + (v.type.shape ? v.type.shape->size() * 2 * sizeof(Dim) : 0);
+  }
+  for (const Node& n : g.nodes()) {
+    total += sizeof(Node) + n.name.size() + (n.inputs.size() + n.outputs.size()) * sizeof(ValueId);
+    for (const auto& [name, value] : n.attributes.items()) total += name.size() + cost(value);
+    for (const Subgraph& s : n.subgraphs) total += cost(*s.graph, depth + 1);
+  }
+  return total;
 }
 
 // An attribute of a function body that stands for one of the call's.
-void take_reference(Scope& scope, const AttributeMessage& m, Node& node) {
+void take_reference(State& state, Scope& scope, const AttributeMessage& m, Node& node) {
   if (scope.instance == nullptr) {
     fail(ErrorCode::invalid_model, "attribute '{}' refers to '{}', but only nodes in functions may refer to attributes", m.name,
          m.reference);
@@ -173,9 +230,10 @@ void take_reference(Scope& scope, const AttributeMessage& m, Node& node) {
   const Node& call = *scope.instance->call;
   const AttributeValue* value = call.attributes.find(m.reference);
   if (const Subgraph* given = call.subgraph(m.reference)) {
+    charge(state, cost(*given->graph, scope.depth + 1));
     Subgraph copy = *given;
     copy.attribute = std::string(m.name);
-    for (ValueId& v : copy.captures) v = thread_capture(scope, v);
+    for (ValueId& v : copy.captures) v = thread_capture(state, scope, v);
     node.subgraphs.push_back(std::move(copy));
     return;
   }
@@ -187,6 +245,7 @@ void take_reference(Scope& scope, const AttributeMessage& m, Node& node) {
       m.type != AttributeType::sparse_tensors) {
     fail(ErrorCode::invalid_model, "attribute '{}' of the function call has the wrong type ({})", m.reference, kind_name(*value));
   }
+  charge(state, cost(*value));
   node.attributes.set(std::string(m.name), *value);
 }
 
@@ -221,7 +280,7 @@ void read_attributes(State& state, Scope& scope, const NodeMessage& m, Node& nod
       fail(ErrorCode::invalid_model, "attribute '{}' is given twice", a.name);
     }
     if (!a.reference.empty()) {
-      take_reference(scope, a, node);
+      take_reference(state, scope, a, node);
     } else if (a.type == AttributeType::g) {
       read_subgraph(state, scope, a, node);
     } else {
@@ -240,7 +299,7 @@ void link_node(State& state, Scope& scope, const NodeMessage& m) {
   node.version = version_of(state, scope, node.domain);
   node.inputs.reserve(m.inputs.size());
   for (const std::string_view name : m.inputs) {
-    const auto id = name.empty() ? std::optional(kNoValue) : resolve(scope, name);
+    const auto id = name.empty() ? std::optional(kNoValue) : resolve(state, scope, name);
     if (!id) undefined_value(scope, name, "the node reads");
     node.inputs.push_back(*id);
   }
@@ -328,14 +387,13 @@ void add_inputs(State& state, Scope& scope, const GraphMessage& m, Constants& co
 
 }  // namespace
 
-std::optional<ValueId> resolve(Scope& scope, std::string_view name) {
+std::optional<ValueId> resolve(State& state, Scope& scope, std::string_view name) {
   const auto it = scope.names.find(name);
   if (it != scope.names.end()) return it->second;
   if (scope.parent == nullptr) return std::nullopt;
-  const std::optional<ValueId> outer = resolve(*scope.parent, name);
+  const std::optional<ValueId> outer = resolve(state, *scope.parent, name);
   if (!outer || *outer == kNoValue) return outer;
-  const ValueId id = scope.graph.add_input(std::string(name), scope.parent->graph.value(*outer).type);
-  scope.subgraph->captures.push_back(*outer);
+  const ValueId id = add_capture(state, scope, *outer, name);
   scope.names.emplace(name, id);
   return id;
 }
@@ -381,7 +439,7 @@ void read_graph(State& state, Scope& scope, std::string_view message) {
   read_nodes(state, scope, m.nodes);
   std::set<std::string_view> seen;
   for (const ValueMessage& o : outputs) {
-    const auto id = resolve(scope, o.name);
+    const auto id = resolve(state, scope, o.name);
     if (!id || *id == kNoValue) undefined_value(scope, o.name, "the graph returns");
     if (!seen.insert(o.name).second) fail(ErrorCode::invalid_model, "graph output '{}' is given twice", o.name);
     graph.add_output(*id, std::string(o.name));

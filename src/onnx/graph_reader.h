@@ -34,7 +34,10 @@ struct State {
   std::set<std::string> function_domains;
   std::vector<std::string>* warnings = nullptr;
   CallExpander* expander = nullptr;
-  std::size_t nodes_left = SIZE_MAX;  // how many nodes may still be made
+  // A small file can ask for much: captures that pass through 64 levels, functions that call others twice, attributes that every
+  // node of a function copies. What may still be made, in nodes and in bytes beyond what the file itself spells out:
+  std::size_t nodes_left = SIZE_MAX;
+  std::size_t copies_left = std::size_t{512} << 20;
 };
 
 // One use of a function. Everything it points to outlives the expansion.
@@ -65,6 +68,6 @@ void read_nodes(State& state, Scope& scope, const std::vector<std::string_view>&
 
 // The value of that name, captured from enclosing graphs as needed; nullopt: there is none. kNoValue: a function's input that
 // the call leaves out.
-std::optional<ValueId> resolve(Scope& scope, std::string_view name);
+std::optional<ValueId> resolve(State& state, Scope& scope, std::string_view name);
 
 }  // namespace sdx::reading

@@ -121,15 +121,18 @@ void check_versions(Model& model) {
   check_opsets(model.opsets);
 }
 
-void read_functions(const ModelMessage& m, Model& model) {
+void read_functions(const ModelMessage& m, std::size_t& dense_budget, Model& model) {
+  PbSource source;
+  source.dense_budget = dense_budget;
   std::set<std::tuple<std::string, std::string, std::string>> seen;
   for (const std::string_view f : m.functions) {
-    model.functions.push_back(read_function(f));
+    model.functions.push_back(read_function(f, source));
     const Function& added = model.functions.back();
     if (!seen.emplace(added.domain, added.name, added.overload).second) {
       fail(ErrorCode::invalid_model, "function '{}' of domain '{}' is defined twice", added.name, added.domain);
     }
   }
+  dense_budget = source.dense_budget;
 }
 
 Model read_checked(std::string_view data, PbSource source) {
@@ -140,7 +143,7 @@ Model read_checked(std::string_view data, PbSource source) {
   }
   check_versions(model);
   if (m.has_training) model.warnings.emplace_back("the model's training information is ignored");
-  read_functions(m, model);
+  read_functions(m, source.dense_budget, model);
   reading::State state;
   state.source = std::move(source);
   state.ir_version = model.ir_version;

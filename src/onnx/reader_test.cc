@@ -311,6 +311,23 @@ TEST(Reader, NestingIsLimited) {
   EXPECT_REFUSED(model(graph(p)), "a type is nested");
 }
 
+// 63 levels, each of which hands 50 000 values on: a gigabyte from less than a megabyte.
+TEST(Reader, CapturesAreCounted) {
+  GraphParts parts{{}, {}, {value("y", 1, {2, 3})}, {}, {}, {}};
+  GraphParts main = relu_parts();
+  main.inputs.push_back(value("c", 9, {}));
+  for (int i = 0; i < 50'000; ++i) {
+    main.nodes.push_back(node("Neg", {"x"}, {"v" + std::to_string(i)}));
+    parts.nodes.push_back(node("Neg", {"v" + std::to_string(i)}, {i == 0 ? "y" : ""}));
+  }
+  std::string g = graph(parts);
+  for (int depth = 0; depth < 62; ++depth) {
+    g = graph({{node("If", {"c"}, {"y"}, {graph_attribute("then_branch", g)})}, {}, {value("y", 1, {2, 3})}, {}, {}, {}});
+  }
+  main.nodes[0] = node("If", {"c"}, {"y"}, {graph_attribute("then_branch", g)});
+  EXPECT_REFUSED(model(graph(main)), "too much memory");
+}
+
 std::string rich_model() {
   const std::string branch = graph({{node("Add", {"x", "w"}, {"i"})}, {}, {value("i", 1, {2, 3})}, {}, {}, {}});
   GraphParts p = relu_parts();
