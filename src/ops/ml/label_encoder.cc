@@ -1,0 +1,200 @@
+// LabelEncoder: ai.onnx.ml 1 (classes_strings), 2 (key and value lists), 4 (tensors, more types). CategoryMapper: 1.
+// Of keys that are listed twice the first counts; NaN finds NaN.
+
+#include <cmath>
+#include <limits>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "ops/context.h"
+#include "ops/op.h"
+#include "ops/util/ml_inputs.h"
+
+namespace sdx::ops {
+namespace {
+
+constexpr TypeSet kLabels =
+    set_of(DataType::string, DataType::int64, DataType::float32, DataType::int32, DataType::int16, DataType::float64);
+using LabelTypes = TypeList<std::string, std::int64_t, float, std::int32_t, std::int16_t, double>;
+
+template <class T>
+std::vector<T> elements(const Tensor& t, std::string_view attribute) {
+  if (t.dtype() != DataTypeOf<T>::value) {
+    fail(ErrorCode::invalid_model, "attribute '{}' is {}; expected {}", attribute, t.type_string(), name(DataTypeOf<T>::value));
+  }
+  const Tensor aligned = t.aligned();
+  const auto v = aligned.values<T>();
+  return {v.begin(), v.end()};
+}
+
+// `keys` or `values`: the list of type T, or the tensor; empty when there is none of that type.
+template <class T>
+std::vector<T> list_of(const Attributes& attrs, const std::string& which) {
+  if (attrs.has(which + "_tensor")) return elements<T>(attrs.get_tensor(which + "_tensor"), which + "_tensor");
+  if constexpr (std::is_same_v<T, std::string>) return attrs.get_strings(which + "_strings");
+  if constexpr (std::is_same_v<T, std::int64_t>) return attrs.get_ints(which + "_int64s");
+  if constexpr (std::is_same_v<T, float>) return attrs.get_floats(which + "_floats");
+  return {};
+}
+
+template <class T>
+T default_of(const Attributes& attrs) {
+  if (attrs.has("default_tensor")) {
+    const std::vector<T> v = elements<T>(attrs.get_tensor("default_tensor"), "default_tensor");
+    if (v.size() != 1) fail(ErrorCode::invalid_model, "default_tensor must have one element, received {}", v.size());
+    return v[0];
+  }
+  if constexpr (std::is_same_v<T, std::string>) {
+    return attrs.get_string("default_string", "_Unused");
+  } else if constexpr (std::is_same_v<T, std::int64_t>) {
+    return attrs.get_int("default_int64", -1);
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return static_cast<T>(attrs.get_float("default_float", -0.0f));
+  } else {
+    return T(-1);
+  }
+}
+
+// The type of the values, from whichever attribute lists them.
+DataType value_type(const Attributes& attrs) {
+  if (attrs.has("values_tensor")) return attrs.get_tensor("values_tensor").dtype();
+  if (attrs.has("values_strings")) return DataType::string;
+  if (attrs.has("values_int64s")) return DataType::int64;
+  if (attrs.has("values_floats")) return DataType::float32;
+  fail(ErrorCode::invalid_model, "no values: expected values_tensor, values_strings, values_int64s or values_floats");
+}
+
+void set_output_type(InferContext& c, DataType type) {
+  if (const SymShape* x = c.shape(0)) return c.output(0, type, *x);
+  c.output(0, type);
+}
+
+// --- versions 2 and 4 ---
+
+void infer_encoder(InferContext& c) { set_output_type(c, value_type(c.attrs())); }
+
+template <class K, class V>
+void encode(const OpContext& c, Tensor& y) {
+  const std::vector<K> keys = list_of<K>(c.attrs(), "keys");
+  const std::vector<V> values = list_of<V>(c.attrs(), "values");
+  if (keys.size() != values.size()) {
+    c.fail("{} keys of type {} meet {} values; they must be as many", keys.size(), name(DataTypeOf<K>::value), values.size());
+  }
+  const V otherwise = default_of<V>(c.attrs());
+  std::unordered_map<K, std::size_t> index;
+  std::size_t nan = keys.size();
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if constexpr (std::is_floating_point_v<K>) {
+      if (std::isnan(keys[i])) {
+        if (nan == keys.size()) nan = i;
+        continue;
+      }
+    }
+    index.emplace(keys[i], i);
+  }
+  const K* in = c.data<K>(0);
+  V* out = static_cast<V*>(y.mutable_data());
+  for (std::int64_t i = 0; i < y.size(); ++i) {
+    std::size_t at = keys.size();
+    if (const auto it = index.find(in[i]); it != index.end()) at = it->second;
+    if constexpr (std::is_floating_point_v<K>) {
+      if (std::isnan(in[i])) at = nan;
+    }
+    out[i] = at < keys.size() ? values[at] : otherwise;
+  }
+}
+
+void run_encoder(OpContext& c) {
+  const Tensor& x = c.input(0);
+  const DataType to = value_type(c.attrs());
+  Tensor& y = c.output(0, to, x.shape());
+  dispatch(x.dtype(), LabelTypes{}, "LabelEncoder", [&](auto key) {
+    dispatch(to, LabelTypes{}, "LabelEncoder",
+             [&](auto value) { encode<typename decltype(key)::type, typename decltype(value)::type>(c, y); });
+  });
+}
+
+// --- version 1, and CategoryMapper: strings to numbers or back ---
+
+void infer_swap(InferContext& c) {
+  set_output_type(c, c.dtype(0) == DataType::string  ? DataType::int64
+                     : c.dtype(0) == DataType::int64 ? DataType::string
+                                                     : DataType::undefined);
+}
+
+void swap_labels(OpContext& c, const std::vector<std::string>& strings, const std::vector<std::int64_t>& ints) {
+  if (strings.size() != ints.size()) c.fail("{} strings meet {} integers; they must be as many", strings.size(), ints.size());
+  const Tensor& x = c.input(0);
+  if (x.dtype() == DataType::string) {
+    std::unordered_map<std::string, std::int64_t> index;
+    for (std::size_t i = 0; i < strings.size(); ++i) index.emplace(strings[i], ints[i]);
+    const std::int64_t otherwise = c.attrs().get_int("default_int64", -1);
+    Tensor& y = c.output(0, DataType::int64, x.shape());
+    const auto out = y.mutable_values<std::int64_t>();
+    const auto in = x.values<std::string>();
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      const auto it = index.find(in[i]);
+      out[i] = it != index.end() ? it->second : otherwise;
+    }
+    return;
+  }
+  std::unordered_map<std::int64_t, std::size_t> index;
+  for (std::size_t i = 0; i < ints.size(); ++i) index.emplace(ints[i], i);
+  const std::string otherwise = c.attrs().get_string("default_string", "_Unused");
+  Tensor& y = c.output(0, DataType::string, x.shape());
+  const auto out = y.mutable_values<std::string>();
+  const auto in = x.values<std::int64_t>();
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    const auto it = index.find(in[i]);
+    out[i] = it != index.end() ? strings[it->second] : otherwise;
+  }
+}
+
+void run_encoder1(OpContext& c) {
+  const std::vector<std::string> classes = c.attrs().get_strings("classes_strings");
+  std::vector<std::int64_t> numbers(classes.size());
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<std::int64_t>(i);
+  swap_labels(c, classes, numbers);
+}
+
+void run_mapper(OpContext& c) { swap_labels(c, c.attrs().get_strings("cats_strings"), c.attrs().get_ints("cats_int64s")); }
+
+OpDef encoder(int since) {
+  OpDef def(kMlDomain, "LabelEncoder", since);
+  def.in("X", "", kLabels).out("Y", "", kLabels);
+  for (const std::string which : {"keys", "values"}) {
+    def.attr(which + "_strings", AttrKind::strings)
+        .attr(which + "_int64s", AttrKind::ints)
+        .attr(which + "_floats", AttrKind::floats);
+    def.attr(which + "_tensor", AttrKind::t);
+  }
+  def.attr("default_string", AttrKind::s).attr("default_int64", AttrKind::i).attr("default_float", AttrKind::f);
+  def.attr("default_tensor", AttrKind::t);
+  return def;
+}
+
+}  // namespace
+
+void register_label_encoder(OpTable& t) {
+  constexpr TypeSet kTwo = types::string | types::int64;
+  t.add(OpDef(kMlDomain, "LabelEncoder", 1)
+            .in("X", "", kTwo)
+            .out("Y", "", kTwo)
+            .attr("classes_strings", AttrKind::strings)
+            .attr("default_int64", AttrKind::i)
+            .attr("default_string", AttrKind::s)
+            .infer_with(infer_swap)
+            .run_with(run_encoder1));
+  t.add(encoder(2).infer_with(infer_encoder).run_with(run_encoder));
+  t.add(OpDef(kMlDomain, "CategoryMapper", 1)
+            .in("X", "", kTwo)
+            .out("Y", "", kTwo)
+            .attr("cats_strings", AttrKind::strings)
+            .attr("cats_int64s", AttrKind::ints)
+            .attr("default_int64", AttrKind::i)
+            .attr("default_string", AttrKind::s)
+            .infer_with(infer_swap)
+            .run_with(run_mapper));
+}
+
+}  // namespace sdx::ops
