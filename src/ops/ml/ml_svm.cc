@@ -118,6 +118,7 @@ void load_model(const OpContext& c, SvmModel& m, std::int64_t width) {
   m.coefficients = c.attrs().get_floats("coefficients");
   m.rho = c.attrs().get_floats("rho");
   m.support = c.attrs().get_floats("support_vectors");
+  if (width == 0) c.fail("X has no features");
   if (m.labels.size() == 0) c.fail("no class labels: expected classlabels_ints or classlabels_strings");
   if (!m.votes()) {
     check_count(c, "coefficients", m.coefficients.size(), checked_mul(m.classes, width).value_or(-1));

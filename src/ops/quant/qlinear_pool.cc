@@ -1,4 +1,5 @@
-// QLinearAveragePool, QLinearGlobalAveragePool: com.microsoft 1. Averages are taken over exact integer sums and rounded once.
+// QLinearAveragePool, QLinearGlobalAveragePool: com.microsoft 1. Global averages are taken over exact integer sums; windows
+// are averaged in float, as ONNX Runtime does: their quotients are often ties, which decide by a float's last bit.
 
 #include <algorithm>
 
@@ -28,14 +29,14 @@ S to_last(S s) {
   return s;
 }
 
-// Rounds (sum of `count` quantised values) to y's scale; `divisor` counts padding too where that is asked for.
+// Rounds (sum of `count` quantised values) to y's scale.
 struct Average {
   QuantScalar from, to;
   QuantRange range;
-  std::uint8_t operator()(std::int64_t sum, std::int64_t count, std::int64_t divisor) const {
+  std::uint8_t operator()(std::int64_t sum, std::int64_t count) const {
     const auto centred = static_cast<float>(sum - count * from.zero);
-    const float scale = from.scale / (static_cast<float>(divisor) * to.scale);
-    return static_cast<std::uint8_t>(requantize(divisor == 0 ? 0.0f : centred * scale, to.zero, range));
+    const float scale = from.scale / (static_cast<float>(count) * to.scale);
+    return static_cast<std::uint8_t>(requantize(count == 0 ? 0.0f : centred * scale, to.zero, range));
   }
 };
 
@@ -69,7 +70,7 @@ void run_global(OpContext& c) {
   for (std::int64_t i = 0; i < y.size(); ++i) {
     std::int64_t sum = 0;
     for (std::int64_t p = 0; p < plane; ++p) sum += value_at(in + i * plane + p, is_signed);
-    out[i] = average(sum, plane, plane);
+    out[i] = average(sum, plane);
   }
 }
 
@@ -87,7 +88,9 @@ void infer_pool(InferContext& c) {
 struct WindowSum {
   const std::vector<WindowAxis>& axes;
   bool is_signed;
-  std::int64_t sum = 0, count = 0;
+  QuantScalar from;
+  float sum = 0;
+  std::int64_t count = 0;
 
   void add(const std::uint8_t* plane, std::size_t axis, std::int64_t at, const std::vector<std::int64_t>& out_strides) {
     const WindowAxis& a = axes[axis];
@@ -100,7 +103,7 @@ struct WindowSum {
       if (axis + 1 < axes.size()) {
         add(next, axis + 1, at % out_strides[axis], out_strides);
       } else {
-        sum += value_at(next, is_signed);
+        sum += static_cast<float>(value_at(next, is_signed) - from.zero) * from.scale;
         ++count;
       }
     }
@@ -133,9 +136,11 @@ void run_pool(OpContext& c) {
     for (std::int64_t i = begin; i < end; ++i) {
       c.stop().check();
       for (std::int64_t o = 0; o < out_plane; ++o) {
-        WindowSum w{axes, x.dtype() == DataType::int8};
+        WindowSum w{axes, x.dtype() == DataType::int8, average.from};
         w.add(in + i * in_plane, 0, o, strides);
-        out[i * out_plane + o] = average(w.sum, w.count, with_padding ? window : w.count);
+        const std::int64_t divisor = with_padding ? window : w.count;
+        const float mean = divisor == 0 ? 0.0f : w.sum / static_cast<float>(divisor);
+        out[i * out_plane + o] = static_cast<std::uint8_t>(requantize(mean / average.to.scale, average.to.zero, average.range));
       }
     }
   });

@@ -8,13 +8,12 @@
 namespace sdx::ops {
 namespace {
 
-// Winitzki's approximation of the inverse error function (2008), with a = 0.147.
-template <class T>
-T inverse_erf(T x) {
-  const T sign = x < 0 ? T(-1) : T(1);
-  const T log = std::log((T(1) - x) * (T(1) + x));
-  const T v = T(2) / (T(3.14159f) * T(0.147f)) + T(0.5f) * log;
-  return sign * std::sqrt(-v + std::sqrt(v * v - log / T(0.147f)));
+// Winitzki's approximation of the inverse error function (2008), with a = 0.147. In float, as in ONNX Runtime.
+float inverse_erf(float x) {
+  const float sign = x < 0 ? -1.0f : 1.0f;
+  const float log = std::log((1.0f - x) * (1.0f + x));
+  const float v = 2.0f / (3.14159f * 0.147f) + 0.5f * log;
+  return sign * std::sqrt(-v + std::sqrt(v * v - log / 0.147f));
 }
 
 template <class T>
@@ -62,7 +61,7 @@ T logistic(T v) {
 
 template <class T>
 T probit(T v) {
-  return T(1.41421356f) * inverse_erf(T(2) * v - T(1));
+  return static_cast<T>(1.41421356f * inverse_erf(2.0f * static_cast<float>(v) - 1.0f));
 }
 
 template <class T>
@@ -81,8 +80,8 @@ template <class T>
 void split_score(PostTransform how, SecondScore second, T* scores) {
   const T s = scores[0];
   if (how == PostTransform::probit) {
-    scores[1] = probit(s);
-    scores[0] = -scores[1];  // probit(1 - s)
+    scores[0] = probit(s);  // ONNX Runtime writes this one and leaves the other
+    scores[1] = -scores[0];
   } else if (how == PostTransform::logistic) {
     scores[1] = logistic(s);
     scores[0] = logistic(-s);
