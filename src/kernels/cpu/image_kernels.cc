@@ -1,0 +1,111 @@
+#include "kernels/cpu/image_kernels.h"
+
+#include "kernels/cpu/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/image_kernels.cc"
+#include <hwy/foreach_target.h>
+// after foreach_target.h
+#include <hwy/highway.h>
+
+#include "kernels/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sdx::cpu::HWY_NAMESPACE {
+namespace {
+
+HWY_INLINE void put(VF v, float* y, std::int64_t left) {
+  const DF d;
+  if (left >= lanes_f32()) {
+    hn::StoreU(v, d, y);
+  } else {
+    store_tail(v, d, y, left);
+  }
+}
+
+void max_rows(const float* const* rows, std::int64_t count, float* y, std::int64_t n) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  for (std::int64_t i = 0; i < n; i += lanes) {
+    VF m = hn::LoadU(d, rows[0] + i);
+    for (std::int64_t r = 1; r < count; ++r) m = max_nan(m, hn::LoadU(d, rows[r] + i));
+    put(m, y + i, n - i);
+  }
+}
+
+void sum_rows(const float* const* rows, std::int64_t count, const float* scale, float* y, std::int64_t n) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  for (std::int64_t i = 0; i < n; i += lanes) {
+    VF s = hn::Zero(d);
+    for (std::int64_t r = 0; r < count; ++r) s = hn::Add(s, hn::LoadU(d, rows[r] + i));
+    const VF f = n - i >= lanes ? hn::LoadU(d, scale + i) : load_tail(d, scale + i, n - i);
+    put(hn::Mul(s, f), y + i, n - i);
+  }
+}
+
+void lerp(const float* a, const float* b, float t, float* y, std::int64_t n) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  const VF vt = hn::Set(d, t);
+  for (std::int64_t i = 0; i < n; i += lanes) {
+    const bool whole = n - i >= lanes;
+    const VF va = whole ? hn::LoadU(d, a + i) : load_tail(d, a + i, n - i);
+    const VF vb = whole ? hn::LoadU(d, b + i) : load_tail(d, b + i, n - i);
+    put(hn::MulAdd(vt, hn::Sub(vb, va), va), y + i, n - i);
+  }
+}
+
+void transpose32(const std::uint32_t* x, std::int64_t ldx, std::uint32_t* y, std::int64_t ldy, std::int64_t rows,
+                 std::int64_t columns) {
+  std::int64_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::FixedTag<std::uint32_t, 4> d;
+  const hn::RepartitionToWide<decltype(d)> d2;
+  for (; i + 4 <= rows; i += 4) {
+    std::int64_t j = 0;
+    for (; j + 4 <= columns; j += 4) {
+      const std::uint32_t* p = x + i * ldx + j;
+      const auto r0 = hn::LoadU(d, p);
+      const auto r1 = hn::LoadU(d, p + ldx);
+      const auto r2 = hn::LoadU(d, p + 2 * ldx);
+      const auto r3 = hn::LoadU(d, p + 3 * ldx);
+      const auto t0 = hn::BitCast(d2, hn::InterleaveLower(d, r0, r1));
+      const auto t1 = hn::BitCast(d2, hn::InterleaveLower(d, r2, r3));
+      const auto t2 = hn::BitCast(d2, hn::InterleaveUpper(d, r0, r1));
+      const auto t3 = hn::BitCast(d2, hn::InterleaveUpper(d, r2, r3));
+      std::uint32_t* q = y + j * ldy + i;
+      hn::StoreU(hn::BitCast(d, hn::InterleaveLower(d2, t0, t1)), d, q);
+      hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(d2, t0, t1)), d, q + ldy);
+      hn::StoreU(hn::BitCast(d, hn::InterleaveLower(d2, t2, t3)), d, q + 2 * ldy);
+      hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(d2, t2, t3)), d, q + 3 * ldy);
+    }
+    for (; j < columns; ++j) {
+      for (std::int64_t r = i; r < i + 4; ++r) y[j * ldy + r] = x[r * ldx + j];
+    }
+  }
+#endif
+  for (; i < rows; ++i) {
+    for (std::int64_t j = 0; j < columns; ++j) y[j * ldy + i] = x[i * ldx + j];
+  }
+}
+
+}  // namespace
+
+const ImageKernels* image_table() {
+  static const ImageKernels table{static_cast<int>(lanes_f32()), max_rows, sum_rows, lerp, transpose32};
+  return &table;
+}
+
+}  // namespace sdx::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "kernels/cpu/dispatch.h"
+
+namespace sdx::cpu {
+
+const ImageKernels& image_kernels() { return *SDX_CPU_PICK(image_table)(); }
+
+}  // namespace sdx::cpu
+#endif

@@ -1,0 +1,206 @@
+#include "kernels/cpu/pool.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu/gemm_kernels.h"
+#include "kernels/cpu/image_kernels.h"
+
+namespace sdx::cpu {
+namespace {
+
+std::int64_t volume(const std::int64_t (&v)[3]) { return v[0] * v[1] * v[2]; }
+
+// Both poolings go by output rows in two steps: combine the window's input rows element by element (contiguous), then combine
+// kernel-width neighbours of the result, read through its phases by stride (contiguous again).
+struct Plan {
+  std::int64_t width;  // padded row: everything that windows touch, a multiple of the stride
+  std::int64_t phase_width;
+};
+
+Plan plan_of(const ConvShape& s, std::int64_t lanes) {
+  Plan p{};
+  const std::int64_t reach = (s.kernel[2] - 1) * s.dilation[2] / s.stride[2];
+  p.phase_width = (s.out[2] + lanes - 1) / lanes * lanes + reach + 1 + lanes;
+  p.width = p.phase_width * s.stride[2];
+  return p;
+}
+
+// How many of the window's steps from `first` fall into [lo, hi).
+std::int64_t count_inside(std::int64_t first, std::int64_t kernel, std::int64_t dilation, std::int64_t lo, std::int64_t hi) {
+  std::int64_t n = 0;
+  for (std::int64_t k = 0; k < kernel; ++k) {
+    const std::int64_t at = first + k * dilation;
+    n += at >= lo && at < hi ? 1 : 0;
+  }
+  return n;
+}
+
+// Splits `row` (in input coordinates) into phases with `fill` outside the input.
+void split(const float* row, const ConvShape& s, const Plan& p, float fill, float* phases) {
+  const std::int64_t stride = s.stride[2];
+  for (std::int64_t f = 0; f < stride; ++f) {
+    float* dst = phases + f * p.phase_width;
+    const std::int64_t first = f - s.pad[2];
+    std::int64_t b = first >= 0 ? 0 : std::min(p.phase_width, (-first + stride - 1) / stride);
+    std::int64_t e = first >= s.in[2] ? 0 : std::min(p.phase_width, (s.in[2] - first + stride - 1) / stride);
+    e = std::max(b, e);
+    std::fill(dst, dst + b, fill);
+    if (stride == 1) {
+      std::memcpy(dst + b, row + first + b, static_cast<std::size_t>(e - b) * sizeof(float));
+    } else {
+      for (std::int64_t i = b; i < e; ++i) dst[i] = row[first + i * stride];
+    }
+    std::fill(dst + e, dst + p.phase_width, fill);
+  }
+}
+
+constexpr std::int64_t kRowsAtOnce = 32;
+
+// Combines rows (max or sum) into out[0, n); `rows` as collected from `next`, which returns null when there are no more.
+template <class Next>
+std::int64_t combine(const ImageKernels& k, bool max, Next&& next, const float* ones, float* out, std::int64_t n) {
+  const float* rows[kRowsAtOnce + 1];
+  std::int64_t used = 0;
+  bool started = false;
+  std::int64_t total = 0;
+  const auto flush = [&] {
+    if (used == 0) return;
+    if (started) rows[used++] = out;
+    if (max) {
+      k.max_rows(rows, used, out, n);
+    } else {
+      k.sum_rows(rows, used, ones, out, n);
+    }
+    started = true;
+    used = 0;
+  };
+  while (const float* row = next()) {
+    rows[used++] = row;
+    ++total;
+    if (used == kRowsAtOnce) flush();
+  }
+  flush();
+  return total;
+}
+
+template <class Scale>
+void pool(const ConvShape& s, const float* x, float* y, bool max, Scale&& scale_of_row) {
+  const ImageKernels& k = image_kernels();
+  const Plan p = plan_of(s, k.lanes);
+  const std::int64_t in_plane = volume(s.in);
+  const std::int64_t out_plane = volume(s.out);
+  if (out_plane <= 0) return;
+  const float fill = max ? -std::numeric_limits<float>::infinity() : 0.0F;
+  const std::int64_t padded_in = s.in[2] + k.lanes;
+  const std::int64_t work = std::max<std::int64_t>(1, out_plane * volume(s.kernel) / 2);
+  parallel_for(s.batch * s.in_channels, std::max<std::int64_t>(1, 65536 / work), [&](std::int64_t begin, std::int64_t end) {
+    // The combined rows, its phases, ones and the scales of a row of outputs. Rows of the input are copied when reading whole
+    // vectors could run past the tensor's end.
+    float* scratch = thread_scratch(2, static_cast<std::size_t>(2 * padded_in + p.width + 2 * (s.out[2] + padded_in)));
+    float* combined = scratch;
+    float* phases = combined + 2 * padded_in;
+    float* ones = phases + p.width;
+    float* scales = ones + s.out[2] + padded_in;
+    std::fill_n(ones, s.out[2] + padded_in, 1.0F);
+    for (std::int64_t c = begin; c < end; ++c) {
+      const float* plane = x + c * in_plane;
+      for (std::int64_t oz = 0; oz < s.out[0]; ++oz) {
+        for (std::int64_t oy = 0; oy < s.out[1]; ++oy) {
+          std::int64_t kz = 0;
+          std::int64_t ky = 0;
+          const auto next = [&]() -> const float* {
+            for (; kz < s.kernel[0]; ++kz, ky = 0) {
+              const std::int64_t iz = oz * s.stride[0] - s.pad[0] + kz * s.dilation[0];
+              if (iz < 0 || iz >= s.in[0]) continue;
+              for (; ky < s.kernel[1];) {
+                const std::int64_t iy = oy * s.stride[1] - s.pad[1] + ky++ * s.dilation[1];
+                if (iy >= 0 && iy < s.in[1]) return plane + (iz * s.in[1] + iy) * s.in[2];
+              }
+            }
+            return nullptr;
+          };
+          // Whole vectors of the input's row; the last, partial one goes through a copy.
+          const std::int64_t whole = s.in[2] / k.lanes * k.lanes;
+          std::int64_t rows = 0;
+          if (whole > 0) rows = combine(k, max, next, ones, combined, whole);
+          if (whole < s.in[2]) {
+            kz = ky = 0;
+            std::fill(combined + whole, combined + s.in[2], fill);
+            rows = 0;
+            while (const float* row = next()) {
+              ++rows;
+              for (std::int64_t i = whole; i < s.in[2]; ++i) {
+                if (max) {
+                  combined[i] = row[i] > combined[i] || row[i] != row[i] ? row[i] : combined[i];
+                } else {
+                  combined[i] += row[i];
+                }
+              }
+            }
+          }
+          if (rows == 0) std::fill_n(combined, s.in[2], fill);
+          split(combined, s, p, fill, phases);
+          if (!max) scale_of_row(oz, oy, scales);
+          std::int64_t kx = 0;
+          float* out = y + c * out_plane + (oz * s.out[1] + oy) * s.out[2];
+          const auto next_column = [&]() -> const float* {
+            if (kx == s.kernel[2]) return nullptr;
+            const std::int64_t o = kx++ * s.dilation[2];
+            return phases + o % s.stride[2] * p.phase_width + o / s.stride[2];
+          };
+          // Kernels wider than 32 need several passes over `out`, whose rows have no slack; they go through `combined`.
+          if (s.kernel[2] <= kRowsAtOnce) {
+            const float* list[kRowsAtOnce];
+            std::int64_t n = 0;
+            while (const float* r = next_column()) list[n++] = r;
+            if (max) {
+              k.max_rows(list, n, out, s.out[2]);
+            } else {
+              k.sum_rows(list, n, scales, out, s.out[2]);
+            }
+          } else {
+            for (std::int64_t i = 0; i < s.out[2]; ++i) {
+              float v = fill;
+              for (std::int64_t j = 0; j < s.kernel[2]; ++j) {
+                const std::int64_t o = j * s.dilation[2];
+                const float e = phases[o % s.stride[2] * p.phase_width + o / s.stride[2] + i];
+                if (max) {
+                  v = e > v || e != e ? e : v;
+                } else {
+                  v += e;
+                }
+              }
+              out[i] = max ? v : v * scales[i];
+            }
+          }
+        }
+      }
+    }
+  });
+}
+
+}  // namespace
+
+void max_pool_f32(const ConvShape& shape, const float* x, float* y) {
+  pool(shape, x, y, true, [](std::int64_t, std::int64_t, float*) {});
+}
+
+void average_pool_f32(const ConvShape& s, const std::int64_t (&pad_end)[3], bool count_pad, const float* x, float* y) {
+  const auto count = [&](int axis, std::int64_t o) {
+    const std::int64_t lo = count_pad ? -s.pad[axis] : 0;
+    const std::int64_t hi = s.in[axis] + (count_pad ? pad_end[axis] : 0);
+    return count_inside(o * s.stride[axis] - s.pad[axis], s.kernel[axis], s.dilation[axis], lo, hi);
+  };
+  pool(s, x, y, false, [&](std::int64_t oz, std::int64_t oy, float* scales) {
+    const std::int64_t area = count(0, oz) * count(1, oy);
+    for (std::int64_t ox = 0; ox < s.out[2]; ++ox) {
+      const std::int64_t n = area * count(2, ox);
+      scales[ox] = n > 0 ? 1.0F / static_cast<float>(n) : std::numeric_limits<float>::quiet_NaN();
+    }
+  });
+}
+
+}  // namespace sdx::cpu
