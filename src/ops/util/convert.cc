@@ -204,7 +204,7 @@ T parse_number(std::string_view original, const ConvertOptions& options) {
       if (s == "False" || s == "false" || s == "FALSE") return false;
     }
     if constexpr (std::is_integral_v<T>) {
-      if (s.starts_with('+')) s.remove_prefix(1);
+      if (s.starts_with('+') && !s.starts_with("+-")) s.remove_prefix(1);
       std::int64_t whole = 0;
       const auto [end, error] = std::from_chars(s.data(), s.data() + s.size(), whole);
       if (error == std::errc() && end == s.data() + s.size()) return store_one<T>(whole, options);

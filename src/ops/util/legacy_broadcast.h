@@ -9,7 +9,7 @@
 namespace sdx::ops {
 
 // Input 1, which before opset 7 is reshaped so that multidirectional broadcasting does what the attributes ask for. Throws
-// Error(invalid_model) when it does not fit into input 0 then.
+// Error(invalid_model | runtime_failure) when it does not fit into input 0 then.
 Tensor legacy_operand(const OpContext& c);
 
 // Sets output 0 of a binary operator: the broadcast shape, or that of input 0 before opset 7.
