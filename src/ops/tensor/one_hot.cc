@@ -1,0 +1,118 @@
+// OneHot: ai.onnx 9, 11, 28. EyeLike: ai.onnx 9, 22.
+
+#include <algorithm>
+
+#include "ops/context.h"
+#include "ops/op.h"
+#include "ops/util/axes.h"
+#include "ops/util/movement.h"
+#include "ops/util/shape_values.h"
+#include "tensor/element.h"
+
+namespace sdx::ops {
+namespace {
+
+std::size_t new_axis(const Attributes& attrs, std::size_t indices_rank) {
+  return static_cast<std::size_t>(normalize_axis(attrs.get_int("axis", -1), indices_rank + 1));
+}
+
+std::int64_t depth_value(const Tensor& depth) {
+  if (depth.size() != 1) fail(ErrorCode::invalid_model, "'depth' must be one number, received {}", depth.type_string());
+  const std::int64_t d = element_as_int(depth, 0);
+  if (d < 0) fail(ErrorCode::invalid_model, "'depth' is {}; it cannot be negative", d);
+  return d;
+}
+
+void infer_one_hot(InferContext& c) {
+  const SymShape* indices = c.shape(0);
+  if (indices == nullptr) return c.output(0, c.dtype(2));
+  SymShape out = *indices;
+  Dim depth;
+  if (const Tensor* value = c.value(1)) {
+    depth = Dim(depth_value(*value));
+  } else if (const auto* elements = c.sym(1); elements != nullptr && elements->size() == 1) {
+    depth = (*elements)[0];
+  }
+  out.insert(out.begin() + static_cast<std::ptrdiff_t>(new_axis(c.attrs(), indices->size())), depth);
+  c.output(0, c.dtype(2), std::move(out));
+}
+
+void run_one_hot(OpContext& c) {
+  const Tensor& indices = c.input(0);
+  const std::int64_t depth = depth_value(c.input(1));
+  const Tensor values = widened(c.input(2));
+  if (values.size() != 2) c.fail("'values' must hold two elements (off, on), received {}", values.type_string());
+  const std::size_t axis = new_axis(c.attrs(), indices.rank());
+  Shape shape = indices.shape();
+  shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(axis), depth);
+  const std::int64_t inner = product(shape, axis + 1, shape.size());
+  produce(c, 0, c.input(2).dtype(), shape, [&](Tensor& out) {
+    fill_with(out, values);
+    if (out.size() == 0) return;
+    dispatch_unit(out.dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      const T on = static_cast<const T*>(values.data())[1];
+      auto* to = static_cast<T*>(out.mutable_data());
+      for (std::int64_t i = 0; i < indices.size(); ++i) {
+        std::int64_t at = element_as_int(indices, i);
+        if (at < -depth || at >= depth) continue;  // all off. Source: ONNX OneHot-11
+        if (at < 0) at += depth;
+        to[((i / inner) * depth + at) * inner + i % inner] = on;
+      }
+    });
+  });
+}
+
+DataType eye_type(const Attributes& attrs, DataType input) {
+  if (!attrs.has("dtype")) return input;
+  const std::int64_t code = attrs.get_int("dtype");
+  if (code <= 0 || code >= kDataTypeCount) fail(ErrorCode::invalid_model, "'dtype' {} is no element type", code);
+  const auto dtype = static_cast<DataType>(code);
+  if ((bit(dtype) & (types::numeric | types::boolean)) == 0) {
+    fail(ErrorCode::invalid_model, "'dtype' {} is no type that EyeLike makes", name(dtype));
+  }
+  return dtype;
+}
+
+void infer_eye_like(InferContext& c) {
+  const DataType dtype = eye_type(c.attrs(), c.dtype(0));
+  const SymShape* in = c.shape(0);
+  if (in != nullptr && in->size() != 2) c.fail("the input must be a matrix, received {}", to_string(*in));
+  c.output(0, dtype, in != nullptr ? *in : SymShape(2));
+}
+
+void run_eye_like(OpContext& c) {
+  const Shape& shape = c.input(0).shape();
+  if (shape.size() != 2) c.fail("the input must be a matrix, received {}", to_string(shape));
+  Tensor& out = c.output(0, eye_type(c.attrs(), c.input(0).dtype()), shape);
+  fill_zero(out);
+  const std::int64_t k = c.attrs().get_int("k", 0);
+  if (k >= shape[1] || k <= -shape[0]) return;
+  const std::int64_t row = std::max<std::int64_t>(0, -k);
+  const std::int64_t column = std::max<std::int64_t>(0, k);
+  for (std::int64_t i = 0; row + i < shape[0] && column + i < shape[1]; ++i) {
+    set_element_int(out, (row + i) * shape[1] + column + i, 1);
+  }
+}
+
+}  // namespace
+
+void register_one_hot(OpTable& t) {
+  t.add(OpDef("OneHot", 9)
+            .in("indices", "T1", types::numeric)
+            .in("depth", "T2", types::numeric)
+            .in("values", "T3", types::any_tensor)
+            .out("output", "T3", types::any_tensor)
+            .attr("axis", AttrKind::i)
+            .infer_with(infer_one_hot)
+            .run_with(run_one_hot));
+  t.add(OpDef("EyeLike", 9)
+            .in("input", "T1", types::numeric | types::boolean)
+            .out("output", "T2", types::numeric | types::boolean)
+            .attr("dtype", AttrKind::i)
+            .attr("k", AttrKind::i)
+            .infer_with(infer_eye_like)
+            .run_with(run_eye_like));
+}
+
+}  // namespace sdx::ops

@@ -1,0 +1,171 @@
+// Unique: ai.onnx 11, 28; com.microsoft 1 (unsorted, three outputs).
+
+#include <algorithm>
+#include <numeric>
+
+#include "ops/context.h"
+#include "ops/op.h"
+#include "ops/util/axes.h"
+#include "ops/util/movement.h"
+#include "tensor/dispatch.h"
+
+namespace sdx::ops {
+namespace {
+
+using Sortable =
+    TypeList<float, double, Float16, BFloat16, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t,
+             std::uint32_t, std::uint64_t, bool, std::string, std::complex<float>, std::complex<double>>;
+
+// -1, 0, 1. NaN is the largest number and equal to itself: as numpy sorts.
+template <class T>
+int compare(const T& a, const T& b) {
+  if constexpr (std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>) {
+    const int real = compare(a.real(), b.real());
+    return real != 0 ? real : compare(a.imag(), b.imag());
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    const int r = a.compare(b);
+    return r < 0 ? -1 : (r > 0 ? 1 : 0);
+  } else {
+    const auto x = static_cast<ComputeType<T>>(a);
+    const auto y = static_cast<ComputeType<T>>(b);
+    if (x < y) return -1;
+    if (y < x) return 1;
+    if (x == y) return 0;
+    const bool nx = x != x;
+    const bool ny = y != y;
+    return nx == ny ? 0 : (nx ? 1 : -1);
+  }
+}
+
+struct Groups {
+  Ints first;    // input row where each unique row occurs first
+  Ints inverse;  // for each input row: its unique row
+  Ints counts;
+};
+
+// Rows [0, n) of `row` elements each, grouped by equality.
+template <class T>
+Groups group_rows(const T* data, std::int64_t n, std::int64_t row, bool sorted) {
+  const auto compare_rows = [&](std::int64_t a, std::int64_t b) {
+    for (std::int64_t i = 0; i < row; ++i) {
+      const int r = compare<T>(data[a * row + i], data[b * row + i]);
+      if (r != 0) return r;
+    }
+    return 0;
+  };
+  Ints order(static_cast<std::size_t>(n));
+  std::iota(order.begin(), order.end(), std::int64_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) { return compare_rows(a, b) < 0; });
+  Groups g;
+  g.inverse.resize(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (i == 0 || compare_rows(order[i - 1], order[i]) != 0) {
+      g.first.push_back(order[i]);  // the sort is stable: the first of its group
+      g.counts.push_back(0);
+    }
+    ++g.counts.back();
+    g.inverse[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(g.first.size()) - 1;
+  }
+  if (sorted) return g;
+  // In order of first occurrence.
+  Ints rank(g.first.size());
+  std::iota(rank.begin(), rank.end(), std::int64_t{0});
+  std::sort(rank.begin(), rank.end(), [&](std::int64_t a, std::int64_t b) {
+    return g.first[static_cast<std::size_t>(a)] < g.first[static_cast<std::size_t>(b)];
+  });
+  Groups by_occurrence;
+  Ints moved(rank.size());
+  for (std::size_t i = 0; i < rank.size(); ++i) {
+    const auto old = static_cast<std::size_t>(rank[i]);
+    by_occurrence.first.push_back(g.first[old]);
+    by_occurrence.counts.push_back(g.counts[old]);
+    moved[old] = static_cast<std::int64_t>(i);
+  }
+  for (const std::int64_t u : g.inverse) by_occurrence.inverse.push_back(moved[static_cast<std::size_t>(u)]);
+  return by_occurrence;
+}
+
+void infer_unique(InferContext& c) {
+  const SymShape* in = c.shape(0);
+  if (!c.attrs().has("axis")) {
+    c.output(0, c.dtype(0), SymShape{Dim()});
+  } else if (in != nullptr) {
+    SymShape out = *in;
+    Dim& extent = out[static_cast<std::size_t>(normalize_axis(c.attrs().get_int("axis"), in->size()))];
+    extent = Dim::unknown();
+    c.output(0, c.dtype(0), std::move(out));
+  } else {
+    c.output(0, c.dtype(0));
+  }
+  for (std::size_t i = 1; i < c.num_outputs(); ++i) c.output(i, DataType::int64, SymShape{Dim()});
+}
+
+void put(OpContext& c, std::size_t i, const Ints& values) {
+  if (!c.wants_output(i)) return;
+  Tensor& out = c.output(i, DataType::int64, {static_cast<std::int64_t>(values.size())});
+  std::copy(values.begin(), values.end(), out.mutable_values<std::int64_t>().begin());
+}
+
+Groups unique_along(OpContext& c, const Tensor& in, std::size_t axis, bool sorted) {
+  const std::int64_t outer = product(in.shape(), 0, axis);
+  const std::int64_t inner = product(in.shape(), axis + 1, in.rank());
+  const std::int64_t n = in.dim(axis);
+  Tensor rows(in.dtype(), Shape{n, outer, inner});
+  copy_strided(in, 0, rows, 0, {{n, inner, outer * inner}, {outer, n * inner, inner}, {inner, 1, 1}});
+  Groups g;
+  dispatch(in.dtype(), Sortable{}, "Unique", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    g = group_rows(static_cast<const T*>(rows.data()), n, outer * inner, sorted);
+  });
+  Shape shape = in.shape();
+  shape[axis] = static_cast<std::int64_t>(g.first.size());
+  Tensor& out = c.output(0, in.dtype(), shape);
+  for (std::size_t u = 0; u < g.first.size(); ++u) {
+    const auto at = static_cast<std::int64_t>(u);
+    copy_strided(in, g.first[u] * inner, out, at * inner, {{outer, n * inner, shape[axis] * inner}, {inner, 1, 1}});
+  }
+  return g;
+}
+
+Groups unique_of(OpContext& c, bool sorted) {
+  const Tensor& in = c.input(0);
+  if (!c.attrs().has("axis")) return unique_along(c, in.reshaped({in.size()}), 0, sorted);
+  return unique_along(c, in, static_cast<std::size_t>(normalize_axis(c.attrs().get_int("axis"), in.rank())), sorted);
+}
+
+void run_unique(OpContext& c) {
+  const Groups g = unique_of(c, c.attrs().get_int("sorted", 1) != 0);
+  put(c, 1, g.first);
+  put(c, 2, g.inverse);
+  put(c, 3, g.counts);
+}
+
+void run_microsoft_unique(OpContext& c) {
+  const Groups g = unique_of(c, false);
+  put(c, 1, g.inverse);
+  put(c, 2, g.counts);
+}
+
+}  // namespace
+
+void register_unique(OpTable& t) {
+  t.add(OpDef("Unique", 11)
+            .in("X", "T", types::any_tensor)
+            .out("Y", "T", types::any_tensor)
+            .out("indices", "", types::int64, Arity::optional)
+            .out("inverse_indices", "", types::int64, Arity::optional)
+            .out("counts", "", types::int64, Arity::optional)
+            .attr("axis", AttrKind::i)
+            .attr("sorted", AttrKind::i)
+            .infer_with(infer_unique)
+            .run_with(run_unique));
+  t.add(OpDef("com.microsoft", "Unique", 1)
+            .in("x", "T", types::any_tensor)
+            .out("y", "T", types::any_tensor)
+            .out("idx", "", types::int64)
+            .out("counts", "", types::int64)
+            .infer_with(infer_unique)
+            .run_with(run_microsoft_unique));
+}
+
+}  // namespace sdx::ops
