@@ -1,0 +1,149 @@
+// ConcatFromSequence: ai.onnx 11. SplitToSequence: ai.onnx 11, 24.
+
+#include <algorithm>
+
+#include "base/checked.h"
+#include "ops/context.h"
+#include "ops/op.h"
+#include "ops/util/axes.h"
+#include "ops/util/movement.h"
+#include "tensor/element.h"
+
+namespace sdx::ops {
+namespace {
+
+void infer_concat(InferContext& c) {
+  const Type& s = c.type(0);
+  if (!s.inner || !s.inner->is_tensor()) return;
+  if (!s.inner->shape) return c.output(0, s.inner->elem);
+  SymShape out = *s.inner->shape;
+  const bool stacks = c.attrs().get_int("new_axis", 0) != 0;
+  const auto axis = normalize_axis(c.attrs().get_int("axis"), out.size() + (stacks ? 1 : 0));
+  if (stacks) {
+    out.insert(out.begin() + static_cast<std::ptrdiff_t>(axis), Dim());
+  } else {
+    out[static_cast<std::size_t>(axis)] = Dim::unknown();
+  }
+  c.output(0, s.inner->elem, std::move(out));
+}
+
+void run_concat(OpContext& c) {
+  const Value& v = c.input_value(0);
+  if (!v.is_sequence() || v.sequence().items.empty()) c.fail("expected a sequence with items, received {}", v.type_string());
+  const std::vector<Value>& items = v.sequence().items;
+  const Tensor& first = items[0].tensor();
+  const bool stacks = c.attrs().get_int("new_axis", 0) != 0;
+  const auto axis = static_cast<std::size_t>(normalize_axis(c.attrs().get_int("axis"), first.rank() + (stacks ? 1 : 0)));
+  Shape shape = first.shape();
+  if (stacks) shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(axis), 1);
+  std::int64_t extent = 0;
+  for (const Value& item : items) {
+    const Tensor& t = item.tensor();
+    bool fits = t.rank() == first.rank() && t.dtype() == first.dtype();
+    for (std::size_t d = 0; fits && d < t.rank(); ++d) fits = (!stacks && d == axis) || t.dim(d) == first.dim(d);
+    if (!fits) c.fail("items {} and {} cannot be joined on axis {}", first.type_string(), t.type_string(), axis);
+    const auto sum = checked_add(extent, stacks ? 1 : t.dim(axis));
+    if (!sum) c.fail("the extents on axis {} do not fit in 64 bits", axis);
+    extent = *sum;
+  }
+  shape[axis] = extent;
+  produce(c, 0, first.dtype(), shape, [&](Tensor& out) {
+    const std::int64_t outer = product(shape, 0, axis);
+    const std::int64_t inner = product(shape, axis + 1, shape.size());
+    std::int64_t offset = 0;
+    for (const Value& item : items) {
+      const Tensor in = widened(item.tensor());
+      const std::int64_t run = (stacks ? 1 : in.dim(axis)) * inner;
+      copy_strided(in, 0, out, offset, {{outer, run, extent * inner}, {run, 1, 1}});
+      offset += run;
+    }
+  });
+}
+
+// `split` given: the axis stays, whatever keepdims says. Source: ONNX SplitToSequence-11.
+bool keeps_axis(const Node& node, bool has_split) { return has_split || node.attributes.get_int("keepdims", 1) != 0; }
+
+void infer_split(InferContext& c) {
+  const SymShape* in = c.shape(0);
+  if (in == nullptr) return c.output(0, Type::sequence(Type::tensor(c.dtype(0))));
+  SymShape out = *in;
+  const auto axis = normalize_axis(c.attrs().get_int("axis", 0), in->size());
+  if (keeps_axis(c.node(), c.has_input(1))) {
+    out[static_cast<std::size_t>(axis)] = c.has_input(1) ? Dim() : Dim(1);
+  } else {
+    out.erase(out.begin() + static_cast<std::ptrdiff_t>(axis));
+  }
+  c.output(0, Type::sequence(Type::tensor(c.dtype(0), std::move(out))));
+}
+
+Ints part_sizes(const OpContext& c, std::int64_t extent) {
+  if (!c.has_input(1)) return Ints(static_cast<std::size_t>(extent), 1);
+  const Tensor& split = c.input(1);
+  if (split.rank() == 0) {
+    const std::int64_t size = element_as_int(split, 0);
+    if (size < 1) c.fail("'split' is {}; it must be positive", size);
+    Ints sizes;
+    for (std::int64_t left = extent; left > 0; left -= sizes.back()) sizes.push_back(std::min(size, left));
+    return sizes;
+  }
+  Ints sizes = to_ints(split);
+  std::int64_t sum = 0;
+  for (const std::int64_t s : sizes) {
+    const auto next = checked_add(sum, s);
+    if (s < 0 || !next) c.fail("'split' {} holds a size that cannot be", to_string(sizes));
+    sum = *next;
+  }
+  if (sum != extent) c.fail("'split' {} adds up to {}; the axis has extent {}", to_string(sizes), sum, extent);
+  return sizes;
+}
+
+void run_split(OpContext& c) {
+  const Tensor in = widened(c.input(0));
+  const DataType dtype = c.input(0).dtype();
+  const auto axis = static_cast<std::size_t>(normalize_axis(c.attrs().get_int("axis", 0), in.rank()));
+  if (in.size() == 0 && in.dim(axis) > (1 << 20)) c.fail("a sequence of {} empty tensors is refused", in.dim(axis));
+  const bool keeps = keeps_axis(c.node(), c.has_input(1));
+  const std::int64_t outer = product(in.shape(), 0, axis);
+  const std::int64_t inner = product(in.shape(), axis + 1, in.rank());
+  Sequence s;
+  s.element_type = dtype;
+  std::int64_t offset = 0;
+  for (const std::int64_t size : part_sizes(c, in.dim(axis))) {
+    Shape shape = in.shape();
+    shape[axis] = size;
+    if (!keeps) shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(axis));
+    Tensor codes(in.dtype(), shape);
+    const std::int64_t run = size * inner;
+    copy_strided(in, offset, codes, 0, {{outer, in.dim(axis) * inner, run}, {run, 1, 1}});
+    offset += run;
+    if (is_sub_byte(dtype)) {
+      Tensor packed(dtype, shape);
+      narrow(codes, packed);
+      codes = std::move(packed);
+    }
+    s.items.emplace_back(std::move(codes));
+  }
+  c.set_output(0, std::move(s));
+}
+
+}  // namespace
+
+void register_sequence_tensors(OpTable& t) {
+  t.add(OpDef("ConcatFromSequence", 11)
+            .in("input_sequence", "", types::sequence)
+            .out("concat_result", "", types::any_tensor)
+            .attr("axis", AttrKind::i, true)
+            .attr("new_axis", AttrKind::i)
+            .infer_with(infer_concat)
+            .run_with(run_concat));
+  t.add(OpDef("SplitToSequence", 11)
+            .in("input", "T", types::any_tensor)
+            .in("split", "", types::indices, Arity::optional)
+            .out("output_sequence", "", types::sequence)
+            .attr("axis", AttrKind::i)
+            .attr("keepdims", AttrKind::i)
+            .infer_with(infer_split)
+            .run_with(run_split));
+}
+
+}  // namespace sdx::ops
