@@ -1,0 +1,113 @@
+// CenterCropPad: ai.onnx 18. ArrayFeatureExtractor: ai.onnx.ml 1.
+
+#include <algorithm>
+
+#include "ops/context.h"
+#include "ops/op.h"
+#include "ops/util/axes.h"
+#include "ops/util/gather_index.h"
+#include "ops/util/mapped_copy.h"
+#include "ops/util/shape_values.h"
+#include "tensor/element.h"
+
+namespace sdx::ops {
+namespace {
+
+Ints axes_of(const Attributes& attrs, std::size_t rank) {
+  if (attrs.has("axes")) return normalize_axes(attrs.get_ints("axes"), rank);
+  Ints axes;
+  for (std::size_t i = 0; i < rank; ++i) axes.push_back(static_cast<std::int64_t>(i));
+  return axes;
+}
+
+void infer_center(InferContext& c) {
+  const SymShape* in = c.shape(0);
+  if (in == nullptr) return c.output(0, c.dtype(0));
+  const Ints axes = axes_of(c.attrs(), in->size());
+  const auto* wanted = c.sym(1);
+  if (wanted != nullptr && wanted->size() != axes.size()) {
+    c.fail("'shape' holds {} numbers for {} axes", wanted->size(), axes.size());
+  }
+  SymShape out = *in;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    out[static_cast<std::size_t>(axes[i])] = wanted != nullptr ? (*wanted)[i] : Dim();
+  }
+  c.output(0, c.dtype(0), std::move(out));
+}
+
+void run_center(OpContext& c) {
+  const Tensor in = widened(c.input(0));
+  const Ints axes = axes_of(c.attrs(), in.rank());
+  const Ints wanted = to_ints(c.input(1));
+  if (wanted.size() != axes.size()) c.fail("'shape' holds {} numbers for {} axes", wanted.size(), axes.size());
+  Shape shape = in.shape();
+  for (std::size_t i = 0; i < axes.size(); ++i) shape[static_cast<std::size_t>(axes[i])] = wanted[i];
+  element_count(shape);  // refuses negative extents
+  produce(c, 0, c.input(0).dtype(), shape, [&](Tensor& out) {
+    if (out.size() == 0) return;
+    std::vector<Ints> maps;
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      // Half of the difference, rounded down, lies before. Source: ONNX CenterCropPad-18.
+      const std::int64_t shift = shape[d] < in.dim(d) ? (in.dim(d) - shape[d]) / 2 : -((shape[d] - in.dim(d)) / 2);
+      Ints& map = maps.emplace_back(static_cast<std::size_t>(shape[d]));
+      for (std::int64_t o = 0; o < shape[d]; ++o) {
+        const std::int64_t source = o + shift;
+        map[static_cast<std::size_t>(o)] = source >= 0 && source < in.dim(d) ? source : -1;
+      }
+    }
+    Tensor zero(out.dtype(), Shape{1});
+    fill_zero(zero);
+    copy_mapped(in, out, maps, zero);
+  });
+}
+
+void infer_extractor(InferContext& c) {
+  const SymShape* x = c.shape(0);
+  if (x == nullptr) return c.output(0, c.dtype(0));
+  if (x->empty()) c.fail("the input must be of rank 1 or more");
+  SymShape out = *x;
+  if (out.size() == 1) out.insert(out.begin(), Dim(1));
+  const auto n = known_length(c, 1);
+  out.back() = n ? Dim(*n) : Dim();
+  c.output(0, c.dtype(0), std::move(out));
+}
+
+void run_extractor(OpContext& c) {
+  const Tensor& x = c.input(0);
+  if (x.rank() == 0) c.fail("the input must be of rank 1 or more");
+  const Ints at = checked_indices(c.input(1), x.shape().back());
+  Shape shape = x.shape();
+  if (shape.size() == 1) shape.insert(shape.begin(), 1);
+  shape.back() = static_cast<std::int64_t>(at.size());
+  Tensor& out = c.output(0, x.dtype(), shape);
+  std::vector<Ints> maps;
+  if (out.size() == 0) return;
+  Tensor rows = x.rank() == 1 ? x.reshaped({1, x.size()}) : x;
+  for (std::size_t d = 0; d + 1 < shape.size(); ++d) {
+    Ints& same = maps.emplace_back(static_cast<std::size_t>(shape[d]));
+    for (std::size_t i = 0; i < same.size(); ++i) same[i] = static_cast<std::int64_t>(i);
+  }
+  maps.push_back(at);
+  copy_mapped(rows, out, maps, rows);
+}
+
+}  // namespace
+
+void register_center_crop_pad(OpTable& t) {
+  t.add(OpDef("CenterCropPad", 18)
+            .in("input_data", "T", types::any_tensor)
+            .in("shape", "Tind", types::indices)
+            .out("output_data", "T", types::any_tensor)
+            .attr("axes", AttrKind::ints)
+            .infer_with(infer_center)
+            .run_with(run_center));
+  constexpr TypeSet kinds = set_of(DataType::float32, DataType::float64, DataType::int64, DataType::int32, DataType::string);
+  t.add(OpDef("ai.onnx.ml", "ArrayFeatureExtractor", 1)
+            .in("X", "T", kinds)
+            .in("Y", "", types::int64)
+            .out("Z", "T", kinds)
+            .infer_with(infer_extractor)
+            .run_with(run_extractor));
+}
+
+}  // namespace sdx::ops
