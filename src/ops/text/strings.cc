@@ -1,0 +1,179 @@
+// StringConcat: ai.onnx 20. StringSplit: ai.onnx 20. StringNormalizer: ai.onnx 10.
+
+#include <utf8proc.h>
+
+#include <algorithm>
+
+#include "ops/context.h"
+#include "ops/op.h"
+#include "ops/util/broadcast.h"
+#include "tensor/utf8.h"
+
+namespace sdx::ops {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+void infer_concat(InferContext& c) { infer_broadcast(c, 0, 2, DataType::string); }
+
+void run_concat(OpContext& c) {
+  const Tensor& a = c.input(0);
+  const Tensor& b = c.input(1);
+  Tensor& out = c.output(0, DataType::string, broadcast_shapes(a.shape(), b.shape()));
+  using S = std::string;
+  broadcast_binary<S, S, S>(a, b, out, [](const S& x, const S& y) { return x + y; });
+}
+
+constexpr std::string_view kBlank = " \t\n\v\f\r";
+
+// Runs of blanks separate; those at the ends count for nothing, but what is left after the last permitted split stays as it is.
+Strings split_blank(std::string_view text, std::int64_t most) {
+  Strings parts;
+  std::size_t at = text.find_first_not_of(kBlank);
+  while (at != std::string_view::npos) {
+    if (static_cast<std::int64_t>(parts.size()) == most) {
+      parts.emplace_back(text.substr(at));
+      break;
+    }
+    const std::size_t end = std::min(text.find_first_of(kBlank, at), text.size());
+    parts.emplace_back(text.substr(at, end - at));
+    at = text.find_first_not_of(kBlank, end);
+  }
+  return parts;
+}
+
+Strings split_at(std::string_view text, std::string_view delimiter, std::int64_t most) {
+  Strings parts;
+  std::size_t at = 0;
+  for (;;) {
+    const std::size_t end = static_cast<std::int64_t>(parts.size()) == most ? std::string_view::npos : text.find(delimiter, at);
+    parts.emplace_back(text.substr(at, end == std::string_view::npos ? end : end - at));
+    if (end == std::string_view::npos) return parts;
+    at = end + delimiter.size();
+  }
+}
+
+void infer_split(InferContext& c) {
+  const SymShape* in = c.shape(0);
+  if (in == nullptr) {
+    c.output(0, DataType::string);
+    return c.output(1, DataType::int64);
+  }
+  c.output(1, DataType::int64, *in);
+  SymShape out = *in;
+  out.emplace_back();
+  c.output(0, DataType::string, std::move(out));
+}
+
+void run_split(OpContext& c) {
+  const Tensor& in = c.input(0);
+  const std::string delimiter = c.attrs().get_string("delimiter", "");
+  const std::int64_t given = c.attrs().get_int("maxsplit", -1);
+  const std::int64_t most = given < 0 ? INT64_MAX : given;
+  std::vector<Strings> rows;
+  std::size_t longest = 0;
+  Tensor& counts = c.output(1, DataType::int64, in.shape());
+  auto* count = static_cast<std::int64_t*>(counts.mutable_data());
+  for (const std::string& text : in.values<std::string>()) {
+    c.stop().check();
+    rows.push_back(delimiter.empty() ? split_blank(text, most) : split_at(text, delimiter, most));
+    longest = std::max(longest, rows.back().size());
+    *count++ = static_cast<std::int64_t>(rows.back().size());
+  }
+  Shape shape = in.shape();
+  shape.push_back(static_cast<std::int64_t>(longest));
+  Tensor& out = c.output(0, DataType::string, shape);
+  auto* to = static_cast<std::string*>(out.mutable_data());
+  for (Strings& row : rows) {
+    std::string* end = std::move(row.begin(), row.end(), to);
+    to += longest;
+    std::fill(end, to, std::string());
+  }
+}
+
+// Code point by code point, independent of the machine's locale; bytes that are not UTF-8 stay as they are.
+std::string with_case(std::string_view text, bool upper) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t before = at;
+    const auto code = next_utf8(text, at);
+    if (!code) {
+      out.append(text.substr(before, at - before));
+      continue;
+    }
+    const auto point = static_cast<utf8proc_int32_t>(*code);
+    append_utf8(out, static_cast<std::uint32_t>(upper ? utf8proc_toupper(point) : utf8proc_tolower(point)));
+  }
+  return out;
+}
+
+enum class CaseChange { none, lower, upper };
+
+CaseChange case_change(const Attributes& attrs) {
+  const std::string action = attrs.get_string("case_change_action", "NONE");
+  if (action == "NONE") return CaseChange::none;
+  if (action == "LOWER") return CaseChange::lower;
+  if (action == "UPPER") return CaseChange::upper;
+  fail(ErrorCode::invalid_model, "'case_change_action' must be NONE, LOWER or UPPER, received {}", action);
+}
+
+void infer_normalizer(InferContext& c) {
+  case_change(c.attrs());
+  const SymShape* in = c.shape(0);
+  if (in == nullptr) return c.output(0, DataType::string);
+  if (in->size() == 1) return c.output(0, DataType::string, SymShape{Dim()});
+  c.output(0, DataType::string, SymShape{Dim(1), Dim()});
+}
+
+void run_normalizer(OpContext& c) {
+  const Tensor& in = c.input(0);
+  if (in.rank() != 1 && !(in.rank() == 2 && in.dim(0) == 1)) {
+    c.fail("expected strings of shape [C] or [1, C], received {}", in.type_string());
+  }
+  const CaseChange change = case_change(c.attrs());
+  const bool sensitive = c.attrs().get_int("is_case_sensitive", 0) != 0;
+  Strings stop = c.attrs().get_strings("stopwords");
+  for (std::string& word : stop) {
+    if (!sensitive) word = with_case(word, false);
+  }
+  std::sort(stop.begin(), stop.end());
+  Strings kept;
+  for (const std::string& text : in.values<std::string>()) {
+    if (!stop.empty() && std::binary_search(stop.begin(), stop.end(), sensitive ? text : with_case(text, false))) continue;
+    kept.push_back(change == CaseChange::none ? text : with_case(text, change == CaseChange::upper));
+  }
+  if (kept.empty()) kept.emplace_back();  // Source: ONNX StringNormalizer-10: one empty string when nothing is left
+  const auto n = static_cast<std::int64_t>(kept.size());
+  Tensor& out = c.output(0, DataType::string, in.rank() == 1 ? Shape{n} : Shape{1, n});
+  std::move(kept.begin(), kept.end(), static_cast<std::string*>(out.mutable_data()));
+}
+
+}  // namespace
+
+void register_strings(OpTable& t) {
+  t.add(OpDef("StringConcat", 20)
+            .in("X", "T", types::string)
+            .in("Y", "T", types::string)
+            .out("Z", "T", types::string)
+            .infer_with(infer_concat)
+            .run_with(run_concat));
+  t.add(OpDef("StringSplit", 20)
+            .in("X", "T1", types::string)
+            .out("Y", "T2", types::string)
+            .out("Z", "T3", types::int64)
+            .attr("delimiter", AttrKind::s)
+            .attr("maxsplit", AttrKind::i)
+            .infer_with(infer_split)
+            .run_with(run_split));
+  t.add(OpDef("StringNormalizer", 10)
+            .in("X", "", types::string)
+            .out("Y", "", types::string)
+            .attr("case_change_action", AttrKind::s)
+            .attr("is_case_sensitive", AttrKind::i)
+            .attr("stopwords", AttrKind::strings)
+            .attr("locale", AttrKind::s)
+            .infer_with(infer_normalizer)
+            .run_with(run_normalizer));
+}
+
+}  // namespace sdx::ops
