@@ -118,7 +118,7 @@ bool VerifyCommand::verify_set(const Session& s, const CaseSet& set, const Preci
                                ? expected.sequence().element_type
                                : DataType::float32;
     Tolerance t = default_tolerance(precision, index, dtype);
-    if (atol || rtol) t = {0, atol.value_or(0), rtol.value_or(0), "--atol, --rtol"};
+    if (atol || rtol) t = {0, atol.value_or(0), rtol.value_or(0), 0, 0, "--atol, --rtol"};
     const Comparison c = compare(expected, outputs.at(name), t);
     show(set.name, name, c, t);
     all = all && c.pass;

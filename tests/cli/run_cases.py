@@ -1,0 +1,89 @@
+"""Runs the command-line cases: run_cases.py SDX CASE.txt...
+
+A case file is a list of commands, each followed by what is expected of it:
+
+    $ sdx run add.onnx -i A=[1,2] -i B=[3,4]
+    exit 0
+    stdout: C: float32[2]          a fragment of standard output
+    stdout = {"a":1}               standard output as JSON equals this
+    no stdout: warning             a fragment that must not be there
+    stderr: hint                   likewise for standard error
+    file out.json: "C"             a fragment of a file that the command wrote
+
+Every file runs in a fresh folder with the models of tiny_models.py. The default is `exit 0`; lines with '#' are comments.
+"""
+
+import json
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import tiny_models
+
+
+def parse(path):
+    steps = []
+    for line in path.read_text().splitlines():
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        if text.startswith("$ "):
+            steps.append((text[2:], []))
+        else:
+            steps[-1][1].append(text)
+    return steps
+
+
+def check(expectation, result, folder):
+    """An explanation of what is wrong, or None."""
+    streams = {"stdout": result.stdout, "stderr": result.stderr}
+    kind, _, rest = expectation.partition(" ")
+    if kind == "exit":
+        return None if result.returncode == int(rest) else f"exit code {result.returncode}"
+    if expectation.startswith("stdout = "):
+        return None if json.loads(result.stdout) == json.loads(expectation[9:]) else "another JSON"
+    if kind == "no":
+        stream, _, fragment = rest.partition(": ")
+        return f"{stream} has it" if fragment in streams[stream] else None
+    head, separator, fragment = expectation.partition(": ")
+    if not separator:
+        return "no such kind of expectation"
+    if head in streams:
+        return None if fragment in streams[head] else f"{head} lacks it"
+    if head.startswith("file "):
+        path = folder / head[5:]
+        return None if path.exists() and fragment.encode() in path.read_bytes() else "the file lacks it"
+    return "no such kind of expectation"
+
+
+def run_case(sdx, path):
+    failures = 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        tiny_models.write_all(folder)
+        for command, expectations in parse(path):
+            words = shlex.split(command)
+            words[0] = sdx if words[0] == "sdx" else words[0]
+            result = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=60, errors="replace")
+            if not any(e.startswith("exit ") for e in expectations):
+                expectations = ["exit 0", *expectations]
+            for expectation in expectations:
+                wrong = check(expectation, result, folder)
+                if wrong:
+                    failures += 1
+                    print(f"FAIL {path.name}: $ {command}\n  expected {expectation}\n  {wrong}\n"
+                          f"  exit code {result.returncode}\n  stdout: {result.stdout}\n  stderr: {result.stderr}")
+    return failures
+
+
+def main():
+    sdx = str(Path(sys.argv[1]).resolve())
+    failures = sum(run_case(sdx, Path(case)) for case in sys.argv[2:])
+    print(f"{len(sys.argv) - 2} case files, {failures} failures")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,113 @@
+"""Writes the small models and data files that the command-line tests use. Standard library only."""
+
+import json
+import struct
+import zlib
+from pathlib import Path
+
+FLOAT, UINT8, INT64, STRING = 1, 2, 7, 8
+FLOAT_ATTRIBUTE, INT_ATTRIBUTE = 1, 2
+
+
+def varint(value):
+    out = bytearray()
+    value &= (1 << 64) - 1
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def number(field, value):
+    return varint(field << 3) + varint(value)
+
+
+def data(field, value):
+    value = value.encode() if isinstance(value, str) else value
+    return varint(field << 3 | 2) + varint(len(value)) + value
+
+
+def value_info(name, elem, shape):
+    dims = b"".join(data(1, number(1, d) if isinstance(d, int) else data(2, d)) for d in shape)
+    return data(1, name) + data(2, data(1, number(1, elem) + data(2, dims)))
+
+
+def node(op, inputs, outputs, domain="", **attributes):
+    out = b"".join(data(1, i) for i in inputs) + b"".join(data(2, o) for o in outputs) + data(3, f"{op}_0") + data(4, op)
+    for name, value in attributes.items():
+        out += data(5, data(1, name) + number(3, value) + number(20, INT_ATTRIBUTE))
+    return out + (data(7, domain) if domain else b"")
+
+
+def tensor(name, elem, shape, raw):
+    return b"".join(number(1, d) for d in shape) + number(2, elem) + data(8, name) + data(9, raw)
+
+
+def model(nodes, inputs, outputs, initializers=(), opset=17):
+    graph = b"".join(data(1, n) for n in nodes) + data(2, "tiny") + b"".join(data(5, t) for t in initializers)
+    graph += b"".join(data(11, i) for i in inputs) + b"".join(data(12, o) for o in outputs)
+    return number(1, 8) + data(2, "tests") + data(7, graph) + data(8, data(1, "") + number(2, opset))
+
+
+def npy(descr, shape, raw):
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape!r}, }}".encode()
+    header += b" " * (-(len(header) + 11) % 64) + b"\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + raw
+
+
+def png(width, height, rgb):
+    def chunk(kind, body):
+        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+    rows = b"".join(b"\0" + rgb[y * width * 3:(y + 1) * width * 3] for y in range(height))
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+def wav(rate, samples):
+    raw = struct.pack(f"<{len(samples)}h", *samples)
+    return (b"RIFF" + struct.pack("<I", 36 + len(raw)) + b"WAVEfmt " + struct.pack("<IHHIIHH", 16, 1, 1, rate, rate * 2, 2, 16) +
+            b"data" + struct.pack("<I", len(raw)) + raw)
+
+
+def floats(*values):
+    return struct.pack(f"<{len(values)}f", *values)
+
+
+def write_all(folder: Path):
+    def put(name, content):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+    put("add.onnx", model([node("Add", ["A", "B"], ["C"])],
+                          [value_info("A", FLOAT, [2]), value_info("B", FLOAT, [2])], [value_info("C", FLOAT, [2])]))
+    put("scale.onnx", model([node("Mul", ["X", "factor"], ["Y"])],
+                            [value_info("X", FLOAT, ["n"]), value_info("factor", FLOAT, [1])], [value_info("Y", FLOAT, ["n"])],
+                            [tensor("factor", FLOAT, [1], floats(10))]))
+    put("names.onnx", model([node("Identity", ["S"], ["T"])], [value_info("S", STRING, [2])], [value_info("T", STRING, [2])]))
+    put("ints.onnx", model([node("Add", ["I", "I"], ["J"])], [value_info("I", INT64, ["n"])], [value_info("J", INT64, ["n"])]))
+    put("picture.onnx", model([node("Identity", ["image"], ["copy"])],
+                              [value_info("image", FLOAT, [1, 3, 2, 2])], [value_info("copy", FLOAT, [1, 3, 2, 2])]))
+    put("bytes.onnx", model([node("Identity", ["image"], ["copy"])],
+                            [value_info("image", UINT8, [1, "h", "w", 3])], [value_info("copy", UINT8, [1, "h", "w", 3])]))
+    put("sound.onnx", model([node("Identity", ["wave"], ["copy"])],
+                            [value_info("wave", FLOAT, [1, "n"])], [value_info("copy", FLOAT, [1, "n"])]))
+    put("unknown_op.onnx", model([node("Frobnicate", ["A"], ["C"])], [value_info("A", FLOAT, [2])], [value_info("C", FLOAT, [2])]))
+    put("broken.onnx", b"\x08\x08\x3a\xff\xff\xff\x0f")
+    put("a.npy", npy("<f4", (2,), floats(1, 2)))
+    put("b.npy", npy("<f8", (2,), struct.pack("<2d", 10, 20)))
+    put("c.npy", npy("<f4", (2,), floats(11, 22)))
+    put("wrong.npy", npy("<f4", (2,), floats(11, 23)))
+    put("cut.npy", npy("<f4", (2,), floats(1)))
+    put("inputs.json", json.dumps({"A": [1, 2], "B": {"dtype": "float32", "shape": [2], "data": [3, 4]}}))
+    put("red.png", png(2, 2, bytes([255, 0, 0]) * 4))
+    put("tone.wav", wav(8000, [0, 16384, -16384, 0]))
+    put("labels.txt", "cat\ndog\n")
+    put("good.case.json", json.dumps({"model": "add.onnx", "inputs": {"A": "a.npy", "B": "b.npy"}, "outputs": {"C": "c.npy"}}))
+    put("bad.case.json", json.dumps({"model": "add.onnx", "sets": [
+        {"dir": "one", "inputs": {"A": "a.npy", "B": "b.npy"}, "outputs": {"C": "wrong.npy"}}]}))
+    put("add/model.onnx", (folder / "add.onnx").read_bytes())
+    for name, values in {"input_0": (1, 2), "input_1": (10, 20), "output_0": (11, 22)}.items():
+        put(f"add/test_data_set_0/{name}.pb", tensor("", FLOAT, [2], floats(*values)))
