@@ -1,11 +1,10 @@
-// CenterCropPad: ai.onnx 18. ArrayFeatureExtractor: ai.onnx.ml 1.
+// CenterCropPad: ai.onnx 18.
 
 #include <algorithm>
 
 #include "ops/context.h"
 #include "ops/op.h"
 #include "ops/util/axes.h"
-#include "ops/util/gather_index.h"
 #include "ops/util/mapped_copy.h"
 #include "ops/util/shape_values.h"
 #include "tensor/element.h"
@@ -61,36 +60,6 @@ void run_center(OpContext& c) {
   });
 }
 
-void infer_extractor(InferContext& c) {
-  const SymShape* x = c.shape(0);
-  if (x == nullptr) return c.output(0, c.dtype(0));
-  if (x->empty()) c.fail("the input must be of rank 1 or more");
-  SymShape out = *x;
-  if (out.size() == 1) out.insert(out.begin(), Dim(1));
-  const auto n = known_length(c, 1);
-  out.back() = n ? Dim(*n) : Dim();
-  c.output(0, c.dtype(0), std::move(out));
-}
-
-void run_extractor(OpContext& c) {
-  const Tensor& x = c.input(0);
-  if (x.rank() == 0) c.fail("the input must be of rank 1 or more");
-  const Ints at = checked_indices(c.input(1), x.shape().back());
-  Shape shape = x.shape();
-  if (shape.size() == 1) shape.insert(shape.begin(), 1);
-  shape.back() = static_cast<std::int64_t>(at.size());
-  Tensor& out = c.output(0, x.dtype(), shape);
-  std::vector<Ints> maps;
-  if (out.size() == 0) return;
-  Tensor rows = x.rank() == 1 ? x.reshaped({1, x.size()}) : x;
-  for (std::size_t d = 0; d + 1 < shape.size(); ++d) {
-    Ints& same = maps.emplace_back(static_cast<std::size_t>(shape[d]));
-    for (std::size_t i = 0; i < same.size(); ++i) same[i] = static_cast<std::int64_t>(i);
-  }
-  maps.push_back(at);
-  copy_mapped(rows, out, maps, rows);
-}
-
 }  // namespace
 
 void register_center_crop_pad(OpTable& t) {
@@ -101,13 +70,6 @@ void register_center_crop_pad(OpTable& t) {
             .attr("axes", AttrKind::ints)
             .infer_with(infer_center)
             .run_with(run_center));
-  constexpr TypeSet kinds = set_of(DataType::float32, DataType::float64, DataType::int64, DataType::int32, DataType::string);
-  t.add(OpDef("ai.onnx.ml", "ArrayFeatureExtractor", 1)
-            .in("X", "T", kinds)
-            .in("Y", "", types::int64)
-            .out("Z", "T", kinds)
-            .infer_with(infer_extractor)
-            .run_with(run_extractor));
 }
 
 }  // namespace sdx::ops

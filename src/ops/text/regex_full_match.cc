@@ -32,7 +32,7 @@ class Pattern {
     int error = 0;
     PCRE2_SIZE at = 0;
     constexpr std::uint32_t options =
-        PCRE2_UTF | PCRE2_MATCH_INVALID_UTF | PCRE2_ANCHORED | PCRE2_ENDANCHORED | PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_BACKSLASH_C;
+        PCRE2_UTF | PCRE2_ANCHORED | PCRE2_ENDANCHORED | PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_BACKSLASH_C;
     code_.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), options, &error, &at, context.get()));
     if (!code_) {
       fail(ErrorCode::invalid_model, "'pattern' is no valid regular expression: {} at position {}", message(error), at);
@@ -51,6 +51,8 @@ class Pattern {
                                          limits_.get(), workspace_.data(), workspace_.size());
       if (result >= 0) return true;
       if (result == PCRE2_ERROR_NOMATCH) return false;
+      // Bytes that are not UTF-8: no character class matches them in RE2 either.
+      if (result <= PCRE2_ERROR_UTF8_ERR1 && result >= PCRE2_ERROR_UTF8_ERR21) return false;
       if (result == PCRE2_ERROR_DFA_WSSIZE && workspace_.size() < kMaxWorkspace) {
         workspace_.resize(workspace_.size() * 4);
         continue;

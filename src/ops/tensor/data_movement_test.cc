@@ -1,0 +1,194 @@
+// Cases that the ONNX conformance data leave out: hostile values, sub-byte types, symbolic shapes.
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <numeric>
+
+#include "ops/context.h"
+#include "ops/infer.h"
+#include "ops/op.h"
+#include "tensor/element.h"
+#include "tensor/types.h"
+
+namespace sdx::ops {
+namespace {
+
+class NoServices : public RunServices {
+ public:
+  std::vector<Value> run_subgraph(const Node&, std::size_t, std::vector<Value>) override { return {}; }
+  const StopCondition& stop() const override { return stop_; }
+  std::uint64_t next_seed() override { return 0; }
+
+ private:
+  StopCondition stop_;
+};
+
+struct Call {
+  Node node;
+  std::vector<Value> inputs;
+
+  Call(std::string op, int version, std::vector<Value> in) : inputs(std::move(in)) {
+    node.op_type = std::move(op);
+    node.version = version;
+    node.outputs = {0};
+    for (ValueId i = 0; i < inputs.size(); ++i) node.inputs.push_back(i);
+  }
+  Call& with(std::string attribute, AttributeValue value) {
+    node.attributes.set(std::move(attribute), std::move(value));
+    return *this;
+  }
+  Value value() const {
+    const OpDef* def = find(node);
+    if (def == nullptr) fail(ErrorCode::internal, "no operator {}", node.op_type);
+    std::vector<const Value*> in;
+    for (const Value& v : inputs) in.push_back(v.empty() ? nullptr : &v);
+    Value result;
+    std::vector<Value*> out = {&result};
+    NoServices services;
+    OpContext context(node, in, out, services);
+    def->run(context);
+    return result;
+  }
+  Tensor run() const { return value().tensor(); }
+};
+
+Tensor iota(Shape shape) {
+  Tensor t(DataType::float32, std::move(shape));
+  auto v = t.mutable_values<float>();
+  std::iota(v.begin(), v.end(), 0.0F);
+  return t;
+}
+
+Tensor ints(std::vector<std::int64_t> values) { return from_ints(values); }
+
+TEST(DataMovement, TransposeAgreesWithIndexArithmetic) {
+  const Tensor in = iota({3, 37, 5, 41});
+  const Tensor out = Call("Transpose", 13, {in}).with("perm", std::vector<std::int64_t>{0, 3, 1, 2}).run();
+  ASSERT_EQ(out.shape(), (Shape{3, 41, 37, 5}));
+  const auto v = out.values<float>();
+  std::size_t at = 0;
+  for (int n = 0; n < 3; ++n) {
+    for (int w = 0; w < 41; ++w) {
+      for (int c = 0; c < 37; ++c) {
+        for (int h = 0; h < 5; ++h) ASSERT_EQ(v[at++], static_cast<float>(((n * 37 + c) * 5 + h) * 41 + w));
+      }
+    }
+  }
+}
+
+TEST(DataMovement, PackedTypesKeepTheirCodes) {
+  Tensor in(DataType::int4, {3, 3});
+  for (int i = 0; i < 9; ++i) set_element_int(in, i, i - 4);
+  const Tensor out = Call("Transpose", 21, {in}).run();
+  for (int i = 0; i < 9; ++i) EXPECT_EQ(element_as_int(out, i), (i % 3) * 3 + i / 3 - 4);
+  const Tensor padded = Call("Pad", 21, {in, ints({0, 1, 0, 0})}).run();
+  EXPECT_EQ(padded.shape(), (Shape{3, 4}));
+  EXPECT_EQ(element_as_int(padded, 4), 0);
+  EXPECT_EQ(element_as_int(padded, 5), -1);
+}
+
+TEST(DataMovement, SliceTakesExtremePositions) {
+  const Tensor in = iota({5});
+  const auto slice = [&](std::int64_t start, std::int64_t end, std::int64_t step) {
+    return to_floats(Call("Slice", 13, {in, ints({start}), ints({end}), ints({0}), ints({step})}).run());
+  };
+  EXPECT_EQ(slice(INT64_MIN, INT64_MAX, 1), (std::vector<float>{0, 1, 2, 3, 4}));
+  EXPECT_EQ(slice(INT64_MAX, INT64_MIN, -1), (std::vector<float>{4, 3, 2, 1, 0}));
+  EXPECT_EQ(slice(0, 5, INT64_MAX), (std::vector<float>{0}));
+  EXPECT_EQ(slice(4, INT64_MIN, INT64_MIN), (std::vector<float>{4}));
+  EXPECT_EQ(slice(3, 1, 1), (std::vector<float>{}));
+  EXPECT_THROW(slice(0, 1, 0), Error);
+}
+
+TEST(DataMovement, PadsReflectMoreThanOnceAndCrop) {
+  const Tensor in = iota({3});
+  const auto pad = [&](std::int64_t begin, std::int64_t end, const char* mode) {
+    return to_floats(Call("Pad", 19, {in, ints({begin, end})}).with("mode", std::string(mode)).run());
+  };
+  EXPECT_EQ(pad(5, 0, "reflect"), (std::vector<float>{1, 0, 1, 2, 1, 0, 1, 2}));
+  EXPECT_EQ(pad(0, 4, "wrap"), (std::vector<float>{0, 1, 2, 0, 1, 2, 0}));
+  EXPECT_EQ(pad(-1, 2, "edge"), (std::vector<float>{1, 2, 2, 2}));
+  EXPECT_EQ(pad(-2, 1, "constant"), (std::vector<float>{2, 0}));
+  EXPECT_THROW(pad(-4, 0, "constant"), Error);
+  EXPECT_EQ(pad(INT64_MIN, INT64_MAX, "constant"), (std::vector<float>{0, 0}));
+  EXPECT_THROW(pad(INT64_MAX, 1, "constant"), Error);
+}
+
+TEST(DataMovement, IndicesOutOfRangeAreRefused) {
+  const Tensor in = iota({2, 3});
+  EXPECT_THROW(Call("Gather", 13, {in, ints({2})}).run(), Error);
+  EXPECT_THROW(Call("Gather", 13, {in, ints({INT64_MIN})}).run(), Error);
+  EXPECT_THROW(Call("GatherND", 13, {in, Tensor::of<std::int64_t>({1, 2}, {0, 3})}).run(), Error);
+  EXPECT_THROW(Call("GatherElements", 13, {in, Tensor::of<std::int64_t>({3, 1}, {0, 0, 0})}).with("axis", std::int64_t{1}).run(),
+               Error);
+  EXPECT_THROW(Call("ScatterND", 18, {in, Tensor::of<std::int64_t>({1, 1}, {5}), iota({1, 3})}).run(), Error);
+  EXPECT_EQ(to_floats(Call("Gather", 13, {in, ints({-1})}).run()), (std::vector<float>{3, 4, 5}));
+}
+
+TEST(DataMovement, ReshapeAndTileRefuseWhatDoesNotFit) {
+  const Tensor in = iota({2, 3});
+  EXPECT_EQ(Call("Reshape", 14, {in, ints({0, -1, 1})}).run().shape(), (Shape{2, 3, 1}));
+  EXPECT_THROW(Call("Reshape", 14, {in, ints({4, -1})}).run(), Error);
+  EXPECT_THROW(Call("Reshape", 14, {in, ints({-1, -1})}).run(), Error);
+  EXPECT_THROW(Call("Reshape", 14, {in, ints({0, 0, 0})}).run(), Error);
+  EXPECT_EQ(Call("Reshape", 14, {Tensor(DataType::float32, {0, 3}), ints({0, -1})}).run().shape(), (Shape{0, 3}));
+  EXPECT_THROW(Call("Tile", 13, {in, ints({INT64_MAX, 2})}).run(), Error);
+  EXPECT_THROW(Call("Expand", 13, {in, ints({-1, 3})}).run(), Error);
+}
+
+TEST(DataMovement, ResizeOpset10RoundsUpWhenShrinking) {
+  const Tensor in = Tensor::of<float>({1, 1, 2, 4}, {1, 2, 3, 4, 5, 6, 7, 8});
+  const Tensor scales = Tensor::of<float>({4}, {1, 1, 0.6F, 0.6F});
+  EXPECT_EQ(to_floats(Call("Resize", 10, {in, scales}).run()), (std::vector<float>{1, 3}));
+  EXPECT_THROW(Call("Resize", 10, {in, Tensor::of<float>({4}, {1, 1, 1e30F, 1e30F})}).run(), Error);
+  EXPECT_THROW(Call("Resize", 10, {in, Tensor::of<float>({4}, {1, 1, -1, 1})}).run(), Error);
+}
+
+TEST(DataMovement, RegularExpressionsDoNotExplode) {
+  const Tensor text = Tensor::of<std::string>({2}, {std::string(2000, 'a') + "c", std::string(30, 'a') + "b"});
+  const Tensor out = Call("RegexFullMatch", 20, {text}).with("pattern", std::string("(a+)+b")).run();
+  EXPECT_FALSE(out.values<bool>()[0]);
+  EXPECT_TRUE(out.values<bool>()[1]);
+  EXPECT_THROW(Call("RegexFullMatch", 20, {text}).with("pattern", std::string("(")).run(), Error);
+}
+
+TEST(DataMovement, SequencesKeepTheirItems) {
+  const Value empty = Call("SequenceEmpty", 11, {}).value();
+  const Value one = Call("SequenceInsert", 11, {empty, Value(iota({2}))}).value();
+  const Value two = Call("SequenceInsert", 11, {one, Value(iota({3})), Value(Tensor::scalar<std::int64_t>(0))}).value();
+  EXPECT_EQ(Call("SequenceAt", 11, {two, Value(Tensor::scalar<std::int64_t>(-1))}).run().shape(), (Shape{2}));
+  EXPECT_EQ(Call("SequenceErase", 11, {two}).value().sequence().items.size(), 1U);
+  EXPECT_THROW(Call("SequenceAt", 11, {two, Value(Tensor::scalar<std::int64_t>(2))}).run(), Error);
+  EXPECT_THROW(Call("SequenceErase", 11, {empty}).run(), Error);
+}
+
+// Shape -> Gather -> Unsqueeze -> Concat -> Reshape, as exporters write "flatten all but the batch".
+TEST(DataMovement, ShapesStaySymbolicThroughShapeArithmetic) {
+  Graph g;
+  const ValueId x = g.add_input("x", Type::tensor(DataType::float32, {Dim::symbol("batch"), Dim::symbol("seq"), Dim(8)}));
+  const auto add = [&](std::string op, std::vector<ValueId> in, const char* out) {
+    Node n;
+    n.op_type = std::move(op);
+    n.version = 17;
+    n.inputs = std::move(in);
+    n.outputs = {g.add_value(out)};
+    const ValueId id = n.outputs[0];
+    g.add_node(std::move(n));
+    return id;
+  };
+  const ValueId zero = g.add_constant("zero", ints({0}));
+  const ValueId index = g.add_constant("index", Tensor::scalar<std::int64_t>(0));
+  const ValueId rest = g.add_constant("rest", ints({-1, 4}));
+  const ValueId shape = add("Shape", {x}, "shape");
+  const ValueId batch = add("Gather", {shape, index}, "batch");
+  const ValueId first = add("Unsqueeze", {batch, zero}, "first");
+  const ValueId target = add("Concat", {first, rest}, "target");
+  g.node(3).attributes.set("axis", std::int64_t{0});
+  const ValueId y = add("Reshape", {x, target}, "y");
+  const InferResult r = infer(g, {g.value(x).declared});
+  EXPECT_EQ(r.types[y].str(), "float32[batch,2*seq,4]");
+}
+
+}  // namespace
+}  // namespace sdx::ops
