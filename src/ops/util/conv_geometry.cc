@@ -192,8 +192,9 @@ WindowAxis window_axis(const WindowAttrs& w, std::size_t axis, std::int64_t in) 
          a.kernel, a.dilation, effective, in, a.pad_begin, a.pad_end);
   }
   if (room < 0) return a;  // nothing in, nothing out
-  // ONNX MaxPool-12: VALID has no ceil form that differs from floor.
-  const bool up = w.ceil_mode && w.auto_pad == AutoPad::notset;
+  // With VALID and ceil_mode the specification's formula drops the partial window and its shape inference keeps it; declared
+  // shapes of models come from the latter.
+  const bool up = w.ceil_mode;
   a.out = (up ? ceil_div(room, a.stride) : room / a.stride) + 1;
   if (up && (a.out - 1) * a.stride >= in + a.pad_begin) --a.out;
   return a;
@@ -205,7 +206,7 @@ Dim window_extent(const WindowAttrs& w, std::size_t axis, const Dim& in) {
   if (is_same(w.auto_pad)) return ceil_div(in, stride);
   const Dim room = in + Dim(w.pads[axis] + w.pads[axis + w.kernel.size()] - effective_kernel(w, axis));
   // With ceil_mode the last window may be dropped, depending on the extent: not a polynomial.
-  if (w.ceil_mode && w.auto_pad == AutoPad::notset && w.strides[axis] != 1) return Dim::unknown();
+  if (w.ceil_mode && w.strides[axis] != 1) return Dim::unknown();
   return floor_div(room, stride) + Dim(1);
 }
 

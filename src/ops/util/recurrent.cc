@@ -105,7 +105,7 @@ void lstm_step(Direction<C>& d, C* gates, std::int64_t row) {
   }
   d.activate_clipped(d.activations[0], out, n);
   std::copy_n(cell, n, h);
-  d.activate_clipped(d.activations[2], h, n);
+  activate(d.activations[2], h, n);  // the clip is for gates
   for (std::int64_t i = 0; i < n; ++i) h[i] *= out[i];
 }
 

@@ -50,7 +50,9 @@ std::vector<RecurrentActivation> read_activations(const Attributes& attrs, Cell 
   std::vector<std::string> words = attrs.get_strings("activations");
   if (words.empty()) words = default_activations(cell);
   const std::size_t per = activations_of(cell);
-  if (directions == 2 && words.size() == per) words.insert(words.end(), words.begin(), words.begin() + static_cast<long>(per));
+  if (directions == 2 && words.size() == per) {  // one set serves both directions
+    for (std::size_t i = 0; i < per; ++i) words.push_back(std::string(words[i]));
+  }
   if (words.size() < per * directions) {
     fail(ErrorCode::invalid_model, "attribute 'activations' must name {} functions, received {}", per * directions, words.size());
   }
