@@ -107,7 +107,8 @@ AxisTaps axis_taps(double normalized, std::int64_t extent, const Options& o) {
   const double low = o.align ? 0 : -0.5;
   const double high = n - 1 - low;
   if (v < low || v > high) {
-    if (o.padding == Padding::border) v = std::clamp(v, 0.0, n - 1);
+    // A cubic filter beyond the border still weighs several pixels: there only its taps are clamped.
+    if (o.padding == Padding::border && o.mode != Mode::cubic) v = std::clamp(v, 0.0, n - 1);
     if (o.padding == Padding::reflection) v = reflected(v, low, high);
   }
   v = std::clamp(v, -4.0, n + 4);  // further outside nothing changes, and the conversion below stays in range

@@ -90,14 +90,18 @@ void align_region(OpContext& c, const AlignOptions& o, const T* roi, const T* im
   const std::int64_t channels = c.input(0).dim(1);
   const std::int64_t height = c.input(0).dim(2);
   const std::int64_t width = c.input(0).dim(3);
-  const auto edge = [&](int i) { return static_cast<double>(static_cast<ComputeType<T>>(roi[i])) * o.scale - o.offset; };
-  const double x1 = edge(0), y1 = edge(1);
-  double w = edge(2) - x1, h = edge(3) - y1;
+  // In the type of the data: in double, 5 * 0.8F is above 4, and the number of samples jumps.
+  using C = ComputeType<T>;
+  const auto edge = [&](int i) { return static_cast<C>(roi[i]) * static_cast<C>(o.scale) - static_cast<C>(o.offset); };
+  const C left_edge = edge(0), top_edge = edge(1);
+  C region_w = edge(2) - left_edge, region_h = edge(3) - top_edge;
   if (o.at_least_one) {
-    w = std::max(w, 1.0);
-    h = std::max(h, 1.0);
+    region_w = std::max(region_w, C(1));
+    region_h = std::max(region_h, C(1));
   }
-  const double bin_h = h / static_cast<double>(o.out_h), bin_w = w / static_cast<double>(o.out_w);
+  const auto x1 = static_cast<double>(left_edge), y1 = static_cast<double>(top_edge);
+  const auto bin_h = static_cast<double>(region_h / static_cast<C>(o.out_h));
+  const auto bin_w = static_cast<double>(region_w / static_cast<C>(o.out_w));
   const std::int64_t ny = samples_along(c, bin_h, o.ratio), nx = samples_along(c, bin_w, o.ratio);
   if (ny * nx > kMaxSamples) c.fail("a region asks for {} x {} samples per bin", ny, nx);
   std::vector<Sample> samples(static_cast<std::size_t>(ny * nx));

@@ -26,9 +26,10 @@ void run_concat(OpContext& c) {
 
 constexpr std::string_view kBlank = " \t\n\v\f\r";
 
-// Runs of blanks separate; those at the ends count for nothing, but what is left after the last permitted split stays as it is.
+// Runs of blanks separate; those at the ends count for nothing.
 Strings split_blank(std::string_view text, std::int64_t most) {
   Strings parts;
+  text = text.substr(0, text.find_last_not_of(kBlank) + 1);
   std::size_t at = text.find_first_not_of(kBlank);
   while (at != std::string_view::npos) {
     if (static_cast<std::int64_t>(parts.size()) == most) {
