@@ -1,0 +1,45 @@
+#pragma once
+// Scaled dot-product attention in float for a set of heads, without the full score matrix: keys are taken in blocks of 128,
+// with the running maximum and sum of the online softmax (Milakov & Gimelshein 2018; FlashAttention).
+
+#include <cstdint>
+
+namespace sdx::cpu {
+
+// One layer's attention. Strides count elements; the innermost axis (head_size) of q, k, v and out is contiguous.
+// For batch b, head h, query i: scores over keys j of scale * q . k + mask, softcapped, softmax, times v.
+struct AttentionArgs {
+  std::int64_t batch = 1;
+  std::int64_t heads = 1;
+  std::int64_t kv_heads = 1;  // heads must be a multiple: grouped queries share keys
+  std::int64_t queries = 0;
+  std::int64_t keys = 0;
+  std::int64_t head_size = 0;    // of q and k
+  std::int64_t v_head_size = 0;  // of v and out
+  const float* q = nullptr;
+  std::int64_t q_batch = 0, q_head = 0, q_row = 0;
+  const float* k = nullptr;
+  std::int64_t k_batch = 0, k_head = 0, k_row = 0;
+  const float* v = nullptr;
+  std::int64_t v_batch = 0, v_head = 0, v_row = 0;
+  float* out = nullptr;
+  std::int64_t out_batch = 0, out_head = 0, out_row = 0;
+  float scale = 1.0F;
+  float softcap = 0.0F;  // > 0: scores become softcap * tanh(score / softcap), before the mask is added
+  // Additive mask (may be null); a stride of 0 broadcasts. Its last axis is contiguous.
+  const float* mask = nullptr;
+  std::int64_t mask_batch = 0, mask_head = 0, mask_row = 0;
+  // Query i sees keys j <= i + causal_offset only. keys - queries for a cache that ends with the queries' own keys.
+  bool causal = false;
+  std::int64_t causal_offset = 0;
+  // > 0: and only keys j > i + causal_offset - window (sliding window).
+  std::int64_t window = 0;
+  // Valid keys per batch entry (may be null: all).
+  const std::int32_t* key_lengths = nullptr;
+};
+
+// A query that sees no key gives zeros. Float alignment; out must not overlap the inputs. Thread-safe, split over
+// current_pool(); each computing thread keeps under 1 MB of scratch for head sizes up to 256.
+void attention_f32(const AttentionArgs& args);
+
+}  // namespace sdx::cpu
