@@ -1,0 +1,139 @@
+#include "kernels/cpu/attention_kernels.h"
+
+#include <cmath>
+#include <limits>
+
+#include "kernels/cpu/recurrent.h"
+#include "kernels/cpu/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/attention_kernels.cc"
+#include <hwy/foreach_target.h>
+// after foreach_target.h
+#include <hwy/highway.h>
+
+#include "kernels/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sdx::cpu::HWY_NAMESPACE {
+namespace {
+
+HWY_INLINE VF get(const float* x, std::int64_t left) {
+  const DF d;
+  return left >= lanes_f32() ? hn::LoadU(d, x) : load_tail(d, x, left);
+}
+HWY_INLINE void put(VF v, float* y, std::int64_t left) {
+  const DF d;
+  if (left >= lanes_f32()) {
+    hn::StoreU(v, d, y);
+  } else {
+    store_tail(v, d, y, left);
+  }
+}
+
+float online_softmax(float* s, std::int64_t n, float* max, float* sum) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  VF m = hn::Set(d, -kInf);
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) m = max_nan(m, hn::LoadU(d, s + i));
+  HWY_ALIGN float values[kMaxF32Lanes];
+  hn::Store(m, d, values);
+  float best = *max;
+  for (std::int64_t j = 0; j < lanes; ++j) best = values[j] > best || values[j] != values[j] ? values[j] : best;
+  for (; i < n; ++i) best = s[i] > best || s[i] != s[i] ? s[i] : best;
+  if (best == -kInf) {  // nothing visible so far
+    for (std::int64_t j = 0; j < n; ++j) s[j] = 0.0F;
+    return 1.0F;
+  }
+  if (!(best < kInf)) {  // NaN, or inf - inf
+    for (std::int64_t j = 0; j < n; ++j) s[j] = std::numeric_limits<float>::quiet_NaN();
+    *max = *sum = std::numeric_limits<float>::quiet_NaN();
+    return *max;
+  }
+  const VF vm = hn::Set(d, best);
+  VF total = hn::Zero(d);
+  for (i = 0; i + lanes <= n; i += lanes) {
+    const VF e = exp_nonpositive_f32(hn::Sub(hn::LoadU(d, s + i), vm));
+    hn::StoreU(e, d, s + i);
+    total = hn::Add(total, e);
+  }
+  float added = sum_lanes(d, total);
+  if (i < n) {
+    store_tail(exp_nonpositive_f32(hn::Sub(load_tail(d, s + i, n - i), vm)), d, s + i, n - i);
+    for (; i < n; ++i) added += s[i];
+  }
+  const float factor = std::exp(*max - best);
+  *max = best;
+  *sum = *sum * factor + added;
+  return factor;
+}
+
+void scale(const float* x, float factor, float* y, std::int64_t n) {
+  const DF d;
+  const VF f = hn::Set(d, factor);
+  for (std::int64_t i = 0; i < n; i += lanes_f32()) put(hn::Mul(get(x + i, n - i), f), y + i, n - i);
+}
+
+void lstm(const float* gates, const float* peephole, float limit, const float* c_prev, float* c, float* h, std::int64_t hidden) {
+  const DF d;
+  const VF hi = hn::Set(d, limit);
+  const VF lo = hn::Neg(hi);
+  const auto clamp = [&](VF v) HWY_ATTR { return limit > 0.0F ? clip(v, lo, hi) : v; };
+  for (std::int64_t j = 0; j < hidden; j += lanes_f32()) {
+    const std::int64_t left = hidden - j;
+    VF i = get(gates + j, left);
+    VF o = get(gates + hidden + j, left);
+    VF f = get(gates + 2 * hidden + j, left);
+    const VF g = tanh_f32(clamp(get(gates + 3 * hidden + j, left)));
+    const VF before = get(c_prev + j, left);
+    if (peephole != nullptr) {
+      i = hn::MulAdd(get(peephole + j, left), before, i);
+      f = hn::MulAdd(get(peephole + 2 * hidden + j, left), before, f);
+    }
+    const VF after = hn::MulAdd(sigmoid_f32(clamp(f)), before, hn::Mul(sigmoid_f32(clamp(i)), g));
+    if (peephole != nullptr) o = hn::MulAdd(get(peephole + hidden + j, left), after, o);
+    put(after, c + j, left);
+    put(hn::Mul(sigmoid_f32(clamp(o)), tanh_f32(after)), h + j, left);
+  }
+}
+
+void gru(const float* z_sum, const float* n_sum, const float* h_prev, float* h, std::int64_t hidden) {
+  const DF d;
+  for (std::int64_t j = 0; j < hidden; j += lanes_f32()) {
+    const std::int64_t left = hidden - j;
+    const VF z = sigmoid_f32(get(z_sum + j, left));
+    const VF n = tanh_f32(get(n_sum + j, left));
+    put(hn::MulAdd(z, get(h_prev + j, left), hn::Mul(hn::Sub(hn::Set(d, 1.0F), z), n)), h + j, left);
+  }
+}
+
+}  // namespace
+
+const AttentionKernels* attention_table() {
+  static constexpr AttentionKernels kTable{online_softmax, scale, lstm, gru};
+  return &kTable;
+}
+
+}  // namespace sdx::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "kernels/cpu/dispatch.h"
+
+namespace sdx::cpu {
+
+const AttentionKernels& attention_kernels() { return *SDX_CPU_PICK(attention_table)(); }
+
+void lstm_cell_f32(const float* gates, const float* peephole, float clip, const float* c_prev, float* c, float* h,
+                   std::int64_t hidden) {
+  attention_kernels().lstm(gates, peephole, clip, c_prev, c, h, hidden);
+}
+
+void gru_combine_f32(const float* z_sum, const float* n_sum, const float* h_prev, float* h, std::int64_t hidden) {
+  attention_kernels().gru(z_sum, n_sum, h_prev, h, hidden);
+}
+
+}  // namespace sdx::cpu
+#endif

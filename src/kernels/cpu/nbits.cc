@@ -1,0 +1,176 @@
+#include "kernels/cpu/nbits.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu/gemm_kernels.h"
+#include "kernels/cpu/nbits_kernels.h"
+
+namespace sdx::cpu {
+namespace {
+
+constexpr std::int64_t kHeaderUnits = 16;  // one cache line; unit 0 tells whether zero points are stored
+constexpr std::int64_t kDirectRows = 8;
+
+NBitsLayout layout_of(std::int64_t k, int bits, std::int64_t block, bool has_zero, int nr) {
+  NBitsLayout l{};
+  l.block = block;
+  l.blocks = (k + block - 1) / block;
+  l.words = block * bits / 32;
+  l.bits = bits;
+  l.has_zero = has_zero;
+  l.nr = nr;
+  return l;
+}
+
+bool has_zero(const NBitsSource& s) { return s.zero_points != nullptr || s.zero_points_f32 != nullptr; }
+
+float read_f32(const void* p, std::int64_t i) {
+  float v;
+  std::memcpy(&v, static_cast<const char*>(p) + 4 * i, sizeof(v));
+  return v;
+}
+
+float zero_of(const NBitsSource& s, const NBitsLayout& l, std::int64_t column, std::int64_t b) {
+  if (s.zero_points_f32 != nullptr) return read_f32(s.zero_points_f32, column * l.blocks + b);
+  const auto* z = static_cast<const std::uint8_t*>(s.zero_points);
+  if (s.bits == 8) return z[column * l.blocks + b];
+  const std::uint8_t pair = z[column * ((l.blocks + 1) / 2) + b / 2];
+  return static_cast<float>(b % 2 == 0 ? pair & 15 : pair >> 4);
+}
+
+struct Weights {
+  const NBitsKernels* kernels;
+  NBitsLayout layout;
+  const std::uint32_t* panels;
+};
+
+void expand_panels(const void* context, std::int64_t k0, std::int64_t kc, std::int64_t n0, std::int64_t nb, float* out) {
+  const auto& w = *static_cast<const Weights*>(context);
+  const std::int64_t nr = w.layout.nr;
+  for (std::int64_t j = 0; j < nb; j += nr) {
+    w.kernels->expand(w.layout, w.panels + (n0 + j) / nr * w.layout.panel_units(), k0, kc, out + j * kc);
+  }
+}
+
+void finish_rows(const GemmKernels& gemm, const NBitsArgs& a, std::int64_t row, std::int64_t rows, std::int64_t n0,
+                 std::int64_t nb, const float* product, std::int64_t ld) {
+  GemmTile t;
+  t.m = rows;
+  t.n = nb;
+  t.c = a.c + row * a.ldc + n0;
+  t.ldc = a.ldc;
+  t.bias_col = a.bias != nullptr ? a.bias + n0 : nullptr;
+  t.act = a.act;
+  gemm.finish(t, product, ld);
+}
+
+void few_rows(const NBitsArgs& a, const Weights& w) {
+  const GemmKernels& gemm = gemm_kernels();
+  const NBitsLayout& l = w.layout;
+  const std::int64_t padded = l.blocks * l.block;
+  // Rows padded to whole blocks, and the sums of their blocks; shared by all threads of this call.
+  float* x = thread_scratch(3, static_cast<std::size_t>(a.m * (padded + l.blocks)));
+  float* sums = x + a.m * padded;
+  for (std::int64_t i = 0; i < a.m; ++i) {
+    std::memcpy(x + i * padded, a.a + i * a.lda, static_cast<std::size_t>(a.k) * sizeof(float));
+    std::fill(x + i * padded + a.k, x + (i + 1) * padded, 0.0F);
+    for (std::int64_t b = 0; b < l.blocks; ++b) sums[i * l.blocks + b] = w.kernels->sum(x + i * padded + b * l.block, l.block);
+  }
+  const std::int64_t panels = (a.n + l.nr - 1) / l.nr;
+  const std::int64_t grain = std::max<std::int64_t>(1, 100000 / std::max<std::int64_t>(1, padded * l.nr * a.m));
+  parallel_for(panels, grain, [&](std::int64_t begin, std::int64_t end) {
+    float out[4 * 64];
+    for (std::int64_t p = begin; p < end; ++p) {
+      for (std::int64_t i = 0; i < a.m; i += 4) {
+        const std::int64_t rows = std::min<std::int64_t>(4, a.m - i);
+        w.kernels->gemv(l, w.panels + p * l.panel_units(), x + i * padded, padded, sums + i * l.blocks, rows, out);
+        finish_rows(gemm, a, i, rows, p * l.nr, std::min<std::int64_t>(l.nr, a.n - p * l.nr), out, l.nr);
+      }
+    }
+  });
+}
+
+void many_rows(const NBitsArgs& a, const Weights& w) {
+  const GemmKernels& gemm = gemm_kernels();
+  GemmArgs g;
+  g.m = a.m;
+  g.n = a.n;
+  g.k = a.k;
+  g.a = a.a;
+  g.lda = a.lda;
+  g.c = a.c;
+  g.ldc = a.ldc;
+  g.epilogue.bias = a.bias;
+  g.epilogue.act = a.act;
+  const TaskGrid grid = choose_grid(gemm, a.m, a.n, a.k, 1, false);
+  const std::int64_t panels = (a.n + gemm.nr - 1) / gemm.nr;
+  const Cuts columns(panels, (panels + grid.columns - 1) / grid.columns);
+  const BPacker packer{&w, expand_panels};
+  parallel_for(columns.parts, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t c = begin; c < end; ++c) {
+      gemm_block(gemm, g, &packer, 0, a.m, columns.begin(c) * gemm.nr, std::min(a.n, columns.begin(c + 1) * gemm.nr));
+    }
+  });
+}
+
+}  // namespace
+
+std::size_t nbits_packed_bytes(const NBitsSource& s) {
+  const int nr = nbits_kernels().nr;
+  const NBitsLayout l = layout_of(s.k, s.bits, s.block, has_zero(s), nr);
+  return static_cast<std::size_t>(kHeaderUnits + (s.n + nr - 1) / nr * l.panel_units()) * 4;
+}
+
+void nbits_pack(const NBitsSource& s, void* packed) {
+  const int nr = nbits_kernels().nr;
+  const NBitsLayout l = layout_of(s.k, s.bits, s.block, has_zero(s), nr);
+  auto* units = static_cast<std::uint32_t*>(packed);
+  std::memset(units, 0, kHeaderUnits * 4);
+  units[0] = l.has_zero ? 1 : 0;
+  const std::int64_t panels = (s.n + nr - 1) / nr;
+  const std::int64_t column_bytes = l.blocks * l.words * 4;
+  parallel_for(panels, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t p = begin; p < end; ++p) {
+      for (std::int64_t b = 0; b < l.blocks; ++b) {
+        std::uint32_t* out = units + kHeaderUnits + p * l.panel_units() + b * l.block_units();
+        for (std::int64_t j = 0; j < nr; ++j) {
+          const std::int64_t column = p * nr + j;
+          const bool real = column < s.n;
+          const float scale = real ? read_f32(s.scales, column * l.blocks + b) : 0.0F;
+          std::memcpy(out + j, &scale, 4);
+          std::uint32_t* words = out + nr + j;
+          if (l.has_zero) {
+            const float zero = real ? zero_of(s, l, column, b) : 0.0F;
+            std::memcpy(out + nr + j, &zero, 4);
+            words += nr;
+          }
+          // The low code of a byte is the earlier one, as in the source, so little-endian words can be taken as they are.
+          const char* src = static_cast<const char*>(s.b) + column * column_bytes + b * l.words * 4;
+          for (std::int64_t w = 0; w < l.words; ++w) {
+            std::uint32_t word = 0;
+            if (real) std::memcpy(&word, src + w * 4, 4);
+            words[w * nr] = word;
+          }
+        }
+      }
+    }
+  });
+}
+
+void nbits_gemm(const NBitsArgs& a) {
+  if (a.m <= 0 || a.n <= 0) return;
+  const auto* units = static_cast<const std::uint32_t*>(a.packed);
+  Weights w{};
+  w.kernels = &nbits_kernels();
+  w.layout = layout_of(a.k, a.bits, a.block, units[0] != 0, w.kernels->nr);
+  w.panels = units + kHeaderUnits;
+  if (a.m <= kDirectRows) {
+    few_rows(a, w);
+  } else {
+    many_rows(a, w);
+  }
+}
+
+}  // namespace sdx::cpu

@@ -1,0 +1,33 @@
+#pragma once
+// Per-target inner loops of weight-only products; internal to this folder.
+
+#include <cstdint>
+
+namespace sdx::cpu {
+
+// A panel of nr = 2 lanes columns: per block of K, nr scales, nr zero points (floats) if has_zero, then words of 32 / bits codes
+// of one column, [word][nr]. All in 4-byte units.
+struct NBitsLayout {
+  std::int64_t blocks;
+  std::int64_t block;
+  std::int64_t words;  // per block and column
+  int bits;
+  bool has_zero;
+  int nr;
+  std::int64_t block_units() const { return nr * (words + (has_zero ? 2 : 1)); }
+  std::int64_t panel_units() const { return blocks * block_units(); }
+};
+
+struct NBitsKernels {
+  int nr;
+  // out[i * nr + j] for m <= 4 rows: x is [m][ldx], zero-padded to blocks * block; sums[i * blocks + b] is the sum of x's block.
+  void (*gemv)(const NBitsLayout& layout, const std::uint32_t* panel, const float* x, std::int64_t ldx, const float* sums,
+               std::int64_t m, float* out);
+  // Rows [k0, k0 + kc) of a panel as floats [kc][nr].
+  void (*expand)(const NBitsLayout& layout, const std::uint32_t* panel, std::int64_t k0, std::int64_t kc, float* out);
+  float (*sum)(const float* x, std::int64_t n);
+};
+
+const NBitsKernels& nbits_kernels();
+
+}  // namespace sdx::cpu
