@@ -162,8 +162,9 @@ void conv_transpose_reference(const ConvGeometry& g, const T* x, const T* w, con
   const std::int64_t m = g.out_channels_per_group();
   const std::int64_t taps = g.kernel_taps();
   const std::int64_t in_plane = g.in_plane();
+  constexpr std::int64_t kTaps = 4;  // taps multiplied at once: they share the pass over x
   parallel_for(g.batch * g.out_channels, 1, [&](std::int64_t begin, std::int64_t end) {
-    std::vector<T> products(static_cast<std::size_t>(in_plane));
+    std::vector<T> products(static_cast<std::size_t>(std::min(kTaps, taps) * in_plane));
     std::vector<std::int64_t> tap(g.axes.size()), at(g.axes.size());
     for (std::int64_t job = begin; job < end; ++job) {
       stop.check();
@@ -173,10 +174,11 @@ void conv_transpose_reference(const ConvGeometry& g, const T* x, const T* w, con
       std::fill_n(out, plane, bias == nullptr ? T(0) : bias[channel]);
       if (in_plane == 0 || channels == 0) continue;
       const T* from = x + (job / g.out_channels * g.in_channels + group * channels) * in_plane;
-      for (std::int64_t t = 0; t < taps; ++t) {
-        const T* weights = w + (group * channels * m + channel % m) * taps + t;
-        gemm_serial(GemmArgs<T>{1, in_plane, channels, weights, 0, m * taps, from, in_plane, products.data(), in_plane});
-        scatter(g, products.data(), t, tap, at, out);
+      const T* weights = w + (group * channels * m + channel % m) * taps;
+      for (std::int64_t t = 0; t < taps; t += kTaps) {
+        const std::int64_t count = std::min(kTaps, taps - t);
+        gemm_serial(GemmArgs<T>{count, in_plane, channels, weights + t, 1, m * taps, from, in_plane, products.data(), in_plane});
+        for (std::int64_t i = 0; i < count; ++i) scatter(g, products.data() + i * in_plane, t + i, tap, at, out);
       }
     }
   });

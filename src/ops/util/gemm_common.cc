@@ -47,6 +47,9 @@ GemmSizes sizes_of(OpContext& c, const GemmAttrs& g) {
 
 template <class T>
 void product_of(const GemmSizes& s, const GemmAttrs& g, const T* a, const T* b, T* y) {
+  if (g.trans_b && !g.trans_a && s.m == 1) {  // one row: a product with a vector, which spares the transposition
+    return gemm_parallel(GemmArgs<T>{s.n, 1, s.k, b, s.k, 1, a, 1, y, 1});
+  }
   std::vector<T> straight;
   if (g.trans_b) {
     straight = transposed(b, s.n, s.k);
