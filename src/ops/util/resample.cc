@@ -107,31 +107,33 @@ void filter_weights(const Filter& f, double fraction, const ResampleOptions& o, 
   }
 }
 
+// to[i] = sum over k of w[k] * from[k * inner + i]
 template <class T>
-void weigh_rows(const T* in, T* out, const Taps& taps, std::int64_t in_extent, std::int64_t out_extent, std::int64_t inner,
-                std::int64_t begin, std::int64_t end, T extrapolation) {
+void weigh(const T* from, T* to, const T* w, std::int64_t count, std::int64_t inner) {
+  if (count == 2) {  // linear: one pass instead of two
+    const T w0 = w[0];
+    const T w1 = w[1];
+    for (std::int64_t i = 0; i < inner; ++i) to[i] = w0 * from[i] + w1 * from[inner + i];
+    return;
+  }
+  for (std::int64_t i = 0; i < inner; ++i) to[i] = w[0] * from[i];
+  for (std::int64_t k = 1; k < count; ++k) {
+    const T wk = w[k];
+    const T* row = from + k * inner;
+    for (std::int64_t i = 0; i < inner; ++i) to[i] += wk * row[i];
+  }
+}
+
+template <class T>
+void weigh_rows(const T* in, T* out, const Ints& first_of, const std::vector<T>& weights, std::int64_t count,
+                const ResampleAxis& a, std::int64_t inner, std::int64_t begin, std::int64_t end, T extrapolation) {
   for (std::int64_t r = begin; r < end; ++r) {
-    const std::int64_t o = r % out_extent;
-    T* to = out + r * inner;
-    const std::int64_t first = taps.first[static_cast<std::size_t>(o)];
+    const std::int64_t o = r % a.out;
+    const std::int64_t first = first_of[static_cast<std::size_t>(o)];
     if (first < 0) {
-      std::fill_n(to, inner, extrapolation);
-      continue;
-    }
-    const double* w = taps.weights.data() + o * taps.count;
-    const T* from = in + ((r / out_extent) * in_extent + first) * inner;
-    if (inner == 1) {
-      T sum = 0;
-      for (std::int64_t k = 0; k < taps.count; ++k) sum += static_cast<T>(w[k]) * from[k];
-      *to = sum;
-      continue;
-    }
-    const auto w0 = static_cast<T>(w[0]);
-    for (std::int64_t i = 0; i < inner; ++i) to[i] = w0 * from[i];
-    for (std::int64_t k = 1; k < taps.count; ++k) {
-      const auto wk = static_cast<T>(w[k]);
-      const T* row = from + k * inner;
-      for (std::int64_t i = 0; i < inner; ++i) to[i] += wk * row[i];
+      std::fill_n(out + r * inner, inner, extrapolation);
+    } else {
+      weigh(in + ((r / a.out) * a.in + first) * inner, out + r * inner, weights.data() + o * count, count, inner);
     }
   }
 }
@@ -145,11 +147,12 @@ Tensor resample_axis(const Tensor& in, std::size_t axis, const ResampleAxis& a, 
   const Taps taps = weighted_taps(a, options);
   const std::int64_t outer = product(shape, 0, axis);
   const std::int64_t inner = product(shape, axis + 1, shape.size());
+  const std::vector<T> weights(taps.weights.begin(), taps.weights.end());
   const auto* from = static_cast<const T*>(in.data());
   auto* to = static_cast<T*>(out.mutable_data());
   const std::int64_t grain = grain_for(inner * taps.count * static_cast<std::int64_t>(sizeof(T)));
   parallel_for(outer * a.out, grain, [&](std::int64_t begin, std::int64_t end) {
-    weigh_rows(from, to, taps, a.in, a.out, inner, begin, end, static_cast<T>(options.extrapolation));
+    weigh_rows(from, to, taps.first, weights, taps.count, a, inner, begin, end, static_cast<T>(options.extrapolation));
   });
   return out;
 }
@@ -213,9 +216,9 @@ Taps weighted_taps(const ResampleAxis& a, const ResampleOptions& o) {
 
 Tensor resample(const Tensor& in, const std::vector<ResampleAxis>& axes, const ResampleOptions& options,
                 const StopCondition& stop) {
-  // Shrinking axes first keeps the intermediate results small.
+  // Shrinking axes first keeps the intermediate results small; of equal ones the innermost, which has the shortest runs.
   std::vector<std::size_t> order(axes.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::iota(order.rbegin(), order.rend(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t l, std::size_t r) {
     return static_cast<double>(axes[l].out) * static_cast<double>(axes[r].in) <
            static_cast<double>(axes[r].out) * static_cast<double>(axes[l].in);
