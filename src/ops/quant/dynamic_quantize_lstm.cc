@@ -1,0 +1,109 @@
+// DynamicQuantizeLSTM: com.microsoft 1. W is [directions, input, 4 * hidden] and R [directions, hidden, 4 * hidden]: the
+// transposed of LSTM's. The weights are dequantised and the input is rounded to its dynamic 8-bit grid; the hidden state, which
+// ONNX Runtime rounds at each step too, stays in float, so results are closer to the unquantised model than its are.
+
+#include <algorithm>
+
+#include "ops/op.h"
+#include "ops/util/dynamic_quant.h"
+#include "ops/util/quant_codec.h"
+#include "ops/util/recurrent.h"
+
+namespace sdx::ops {
+namespace {
+
+constexpr TypeSet kBytes = set_of(DataType::int8, DataType::uint8);
+constexpr TypeSet kFloat = bit(DataType::float32);
+
+enum In : std::size_t { kX, kW, kR, kB, kLengths, kInitialH, kInitialC, kP, kWScale, kWZero, kRScale, kRZero };
+
+void infer_dynamic_lstm(InferContext& c) {
+  const std::int64_t hidden = c.attrs().get_int("hidden_size", 0);
+  const std::int64_t directions = read_recurrent_attrs(c.attrs(), Cell::lstm).directions();
+  const SymShape* x = c.shape(kX);
+  const SymShape* r = c.shape(kR);
+  if (x != nullptr && x->size() != 3) c.fail("X must be [length, batch, input], received {}", to_string(*x));
+  if (r != nullptr && r->size() != 3) c.fail("R must be [directions, hidden, 4 * hidden], received {}", to_string(*r));
+  const Dim h = hidden > 0 ? Dim(hidden) : r != nullptr ? (*r)[1] : Dim::unknown();
+  const Dim length = x != nullptr ? (*x)[0] : Dim::unknown();
+  const Dim batch = x != nullptr ? (*x)[1] : Dim::unknown();
+  c.output(0, DataType::float32, SymShape{length, directions, batch, h});
+  c.output(1, DataType::float32, SymShape{directions, batch, h});
+  c.output(2, DataType::float32, SymShape{directions, batch, h});
+}
+
+// [directions, rows, columns] of bytes to [directions, columns, rows] of floats.
+Tensor dequantise(const OpContext& c, std::size_t weights, std::size_t scale, std::size_t zero) {
+  const Tensor& w = c.input(weights);
+  const Tensor& s = c.input(scale);
+  const Tensor& z = c.input(zero);
+  if (w.rank() != 3) c.fail("input {} must have 3 axes, received {}", weights, to_string(w.shape()));
+  const std::int64_t directions = w.dim(0);
+  const std::int64_t rows = w.dim(1);
+  const std::int64_t columns = w.dim(2);
+  const bool per_column = s.size() != directions;
+  if (s.size() != z.size() || z.dtype() != w.dtype() || (per_column && s.size() != directions * columns)) {
+    c.fail("input {} of shape {} needs a scale and a zero point per direction or per column, received {} and {}", weights,
+           to_string(w.shape()), s.type_string(), z.type_string());
+  }
+  const std::vector<float> scales = decode_floats(s);
+  const std::vector<std::int32_t> zeros = decode_ints(z);
+  const std::vector<std::int32_t> values = decode_ints(w);
+  Tensor out(DataType::float32, {directions, columns, rows});
+  auto* to = static_cast<float*>(out.mutable_data());
+  for (std::int64_t d = 0; d < directions; ++d) {
+    for (std::int64_t j = 0; j < columns; ++j) {
+      const auto p = static_cast<std::size_t>(per_column ? d * columns + j : d);
+      for (std::int64_t i = 0; i < rows; ++i) {
+        *to++ = static_cast<float>(values[static_cast<std::size_t>((d * rows + i) * columns + j)] - zeros[p]) * scales[p];
+      }
+    }
+  }
+  return out;
+}
+
+Tensor rounded(const Tensor& x) {
+  Tensor out(DataType::float32, x.shape());
+  const auto in = x.values<float>();
+  const auto to = out.mutable_values<float>();
+  const DynamicScale q = dynamic_scale(in.data(), x.size(), DataType::uint8);
+  const QuantRange range = quant_range(DataType::uint8);
+  std::transform(in.begin(), in.end(), to.begin(), [&](float v) {
+    return static_cast<float>(requantize(v / q.scale, q.zero_point, range) - q.zero_point) * q.scale;
+  });
+  return out;
+}
+
+void run_dynamic_lstm(OpContext& c) {
+  Node node = c.node();
+  node.op_type = "LSTM";
+  node.domain = "";
+  node.version = 14;
+  const Value x(rounded(c.input(kX)));
+  const Value w(dequantise(c, kW, kWScale, kWZero));
+  const Value r(dequantise(c, kR, kRScale, kRZero));
+  std::vector<const Value*> inputs{&x, &w, &r};
+  for (std::size_t i = kB; i <= kP; ++i) inputs.push_back(c.has_input(i) ? &c.input_value(i) : nullptr);
+  node.inputs.resize(inputs.size());
+  std::vector<Value> results(3);
+  std::vector<Value*> outputs{&results[0], &results[1], &results[2]};
+  OpContext inner(node, inputs, outputs, c.services());
+  run_recurrent(inner, Cell::lstm);
+  for (std::size_t i = 0; i < results.size(); ++i) c.set_output(i, std::move(results[i]));
+}
+
+}  // namespace
+
+void register_dynamic_quantize_lstm(OpTable& t) {
+  OpDef def("com.microsoft", "DynamicQuantizeLSTM", 1);
+  def.in("X", "T", kFloat).in("W", "T2", kBytes).in("R", "T2", kBytes).in("B", "T", kFloat, Arity::optional);
+  def.in("sequence_lens", "", bit(DataType::int32), Arity::optional).in("initial_h", "T", kFloat, Arity::optional);
+  def.in("initial_c", "T", kFloat, Arity::optional).in("P", "T", kFloat, Arity::optional);
+  def.in("W_scale", "T", kFloat).in("W_zero_point", "T2", kBytes).in("R_scale", "T", kFloat).in("R_zero_point", "T2", kBytes);
+  for (const char* name : {"Y", "Y_h", "Y_c"}) def.out(name, "T", kFloat, Arity::optional);
+  def.attr("activations", AttrKind::strings).attr("activation_alpha", AttrKind::floats).attr("activation_beta", AttrKind::floats);
+  def.attr("clip", AttrKind::f).attr("direction", AttrKind::s).attr("hidden_size", AttrKind::i).attr("input_forget", AttrKind::i);
+  t.add(std::move(def).infer_with(infer_dynamic_lstm).run_with(run_dynamic_lstm));
+}
+
+}  // namespace sdx::ops
