@@ -107,14 +107,15 @@ class NodeIndex {
   std::unordered_map<std::int64_t, std::unordered_map<std::int64_t, std::size_t>> table_;
 };
 
-// Every walk from a root must end: depth-first search with the path's nodes marked.
+// Every walk must end, from wherever it starts: depth-first search with the path's nodes marked.
 template <class T>
 void refuse_cycles(const TreeForest<T>& f) {
   enum : std::uint8_t { kNew, kOnPath, kDone };
   std::vector<std::uint8_t> state(f.nodes.size(), kNew);
   std::vector<std::int32_t> path;
-  for (const std::int32_t root : f.roots) {
-    path.push_back(root);
+  for (std::size_t start = 0; start < f.nodes.size(); ++start) {
+    if (state[start] != kNew) continue;
+    path.push_back(static_cast<std::int32_t>(start));
     while (!path.empty()) {
       const auto at = static_cast<std::size_t>(path.back());
       const auto& node = f.nodes[at];
@@ -126,7 +127,8 @@ void refuse_cycles(const TreeForest<T>& f) {
       state[at] = kOnPath;
       for (const std::int32_t next : {node.no, node.yes}) {
         const std::uint8_t s = state[static_cast<std::size_t>(next)];
-        if (s == kOnPath) fail(ErrorCode::invalid_model, "the tree of node {} has a cycle", root);
+        if (s == kOnPath)
+          fail(ErrorCode::invalid_model, "the branches of tree node {} (counted from 0 in the list) lead back to it", next);
         if (s == kNew) path.push_back(next);
       }
     }
