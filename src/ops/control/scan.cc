@@ -218,13 +218,14 @@ void run_scan_8(OpContext& c) {
   const Tensor& lead = c.input(p.first + p.states);
   if (lead.rank() < 2) c.fail("scan input 0 of Scan-8 must have axes [batch, sequence, …], received {}", lead.type_string());
   const std::int64_t batch = lead.dim(0), total = lead.dim(1);
-  std::vector<std::int64_t> lengths(static_cast<std::size_t>(batch), total);
+  std::vector<std::int64_t> lengths;  // empty: all are `total`
   if (const Tensor* t = c.optional_input(0)) lengths = to_ints(*t);
-  if (lengths.size() != static_cast<std::size_t>(batch))
+  if (c.has_input(0) && lengths.size() != static_cast<std::size_t>(batch))
     c.fail("sequence_lens has {} elements, expected {}", lengths.size(), batch);
   std::vector<SliceCollector> outputs(p.states + p.outputs);
   for (std::int64_t b = 0; b < batch; ++b) {
-    const std::int64_t length = lengths[static_cast<std::size_t>(b)];
+    c.stop().check();
+    const std::int64_t length = lengths.empty() ? total : lengths[static_cast<std::size_t>(b)];
     if (length < 0 || length > total) c.fail("sequence_lens[{}] is {}; expected 0 to {}", b, length, total);
     std::vector<Value> states;
     std::vector<Tensor> inputs;

@@ -144,7 +144,7 @@ Past past_of(OpContext& c, const Projected& p, std::int64_t heads) {
   past.shared = c.attrs().get_int("past_present_share_buffer", 0) != 0;
   if (past.shared) {
     past.len = single_int(c.input(kPastLength), "past_sequence_length");
-    if (past.len < 0 || past.len + p.length > past.capacity) {
+    if (past.len < 0 || p.length > past.capacity - past.len) {
       c.fail("past_sequence_length is {}: with {} new tokens it exceeds the cache's {} rows", past.len, p.length, past.capacity);
     }
   }
@@ -157,7 +157,7 @@ void run_attention(OpContext& c) {
   const Past past = past_of(c, p, heads);
   if (c.attrs().get_int("do_rotary", 0) != 0) rotate_in_place(c, p, heads, past.len);
   MsAttention a;
-  a.batch = p.batch, a.heads = heads, a.q_len = p.length, a.past_len = past.len, a.kv_len = past.len + p.length;
+  a.batch = p.batch, a.heads = heads, a.q_len = p.length, a.past_len = past.len, a.kv_len = total_rows(past.len, p.length);
   a.capacity = past.shared ? past.capacity : a.kv_len;
   a.size = p.q / heads, a.v_size = p.v / heads;
   const auto* data = static_cast<const float*>(p.qkv.data());

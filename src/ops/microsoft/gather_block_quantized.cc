@@ -73,11 +73,12 @@ void read_scales(OpContext& c, Table& t) {
     fits = t.scales.dim(i) == expected[i] || (may_broadcast && i != t.quantize && t.scales.dim(i) == 1);
   }
   if (!fits) c.fail("scales must be {}, received {}", to_string(expected), t.scales.type_string());
+  t.scale_width = t.scales.shape().back();
+  if (t.scales.size() == 0) return;  // nothing will be looked up
   t.scale_steps = strides_of(t.scales.shape());
   for (std::size_t i = 0; i < expected.size(); ++i) {
     if (t.scales.dim(i) == 1) t.scale_steps[i] = 0;
   }
-  t.scale_width = t.scales.shape().back();
 }
 
 void read_zeros(OpContext& c, Table& t) {
@@ -86,7 +87,7 @@ void read_zeros(OpContext& c, Table& t) {
   t.zeros = c.optional_input(3);
   if (t.zeros == nullptr) return;
   const std::int64_t rows = t.scale_width > 0 ? t.scales.size() / t.scale_width : 0;
-  const std::int64_t expected = bytes ? rows * ceil_div(t.scale_width * t.bits, 8) : t.scales.size();
+  const std::int64_t expected = bytes ? rows * ceil_div(element_count(Shape{t.scale_width, t.bits}), 8) : t.scales.size();
   if (t.zeros->dtype() != t.data->dtype() || t.zeros->size() != expected || (kFloats & bit(t.data->dtype())) != 0) {
     c.fail("zero_points must be {} with {} elements, received {}", name(t.data->dtype()), expected, t.zeros->type_string());
   }
@@ -106,7 +107,7 @@ Table table_of(OpContext& c) {
   t.quantize = static_cast<std::size_t>(normalize_axis(c.attrs().get_int("quantize_axis", 1), t.shape.size()));
   if (elem == DataType::uint8) {
     if (t.gather != 0 || (t.bits < 8 && t.gather == t.quantize)) c.fail("packed bytes can only be gathered along axis 0");
-    t.shape.back() *= 8 / t.bits;
+    t.shape.back() = element_count(Shape{t.shape.back(), 8 / t.bits});
   }
   element_count(t.shape);
   read_scales(c, t);
@@ -158,10 +159,10 @@ void run_gather(OpContext& c) {
   shape.insert(shape.end(), indices.shape().begin(), indices.shape().end());
   shape.insert(shape.end(), t.shape.begin() + static_cast<std::ptrdiff_t>(t.gather) + 1, t.shape.end());
   const std::int64_t extent = t.shape[t.gather];
-  const std::int64_t inner = product(t.shape, t.gather + 1, t.shape.size());
   const auto count = static_cast<std::int64_t>(index.size());
   Tensor y(DataType::float32, shape);
   auto* out = static_cast<float*>(y.mutable_data());
+  const std::int64_t inner = y.size() > 0 ? product(t.shape, t.gather + 1, t.shape.size()) : 1;
   parallel_for(y.size() > 0 ? y.size() / inner : 0, 8, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t r = first; r < last; ++r) {
       std::int64_t k = index[static_cast<std::size_t>(r % count)];

@@ -102,7 +102,7 @@ struct Inputs {
 HeadView<float> part_of(const float* data, std::int64_t rows, std::int64_t heads, std::int64_t size, std::int64_t parts,
                         std::int64_t index) {
   // Memory is [batch, row, head, part, size].
-  return {data + index * size, rows * heads * parts * size, parts * size, heads * parts * size};
+  return {data + index * size, element_count(Shape{rows, heads, parts, size}), parts * size, heads * parts * size};
 }
 
 void read_key_value(OpContext& c, Inputs& in) {
@@ -170,9 +170,10 @@ Inputs read_inputs(OpContext& c) {
     a.v = part_of(q, a.q_len, a.heads, a.size, 3, 2);
   } else {
     const std::int64_t row = a.heads * parts * a.size;
-    a.q = {q, a.q_len * row, a.size, row};
-    a.k = {q + a.heads * a.size, a.q_len * row, a.size, row};
-    a.v = {q + 2 * a.heads * a.size, a.q_len * row, a.size, row};
+    const std::int64_t step = element_count(Shape{a.q_len, row});
+    a.q = {q, step, a.size, row};
+    a.k = {q + a.heads * a.size, step, a.size, row};
+    a.v = {q + 2 * a.heads * a.size, step, a.size, row};
   }
   in.new_keys = a.q_len;
   a.v_size = a.size;
@@ -197,7 +198,7 @@ void read_past(OpContext& c, const Slots& slots, Inputs& in, std::array<Tensor, 
   }
   past = {converted(*key, DataType::float32), converted(*value, DataType::float32)};
   a.past_len = rows;
-  a.kv_len = a.capacity = rows + in.new_keys;
+  a.kv_len = a.capacity = total_rows(rows, in.new_keys);
   if (const Tensor* len = optional(c, slots.past_len)) {
     a.past_len = single_int(*len, "past_sequence_length");
     if (a.past_len < 0 || a.past_len > rows || in.new_keys > rows - a.past_len) {
@@ -225,6 +226,9 @@ void run_mha(OpContext& c) {
   MsAttention& a = in.a;
   std::array<Tensor, 2> past;
   read_past(c, slots, in, past);
+  // Empty inputs may claim any extent; these enter products below.
+  constexpr std::int64_t kWidest = std::int64_t{1} << 31;
+  if (a.size > kWidest || a.v_size > kWidest) c.fail("heads of {} and {} features are too wide", a.size, a.v_size);
   Tensor bias;
   const float* b = nullptr;
   if (const Tensor* t = optional(c, slots.bias)) {

@@ -105,8 +105,9 @@ Tensor with_past(OpContext& c, const Heads<T>& fresh, std::size_t past_input, st
     }
     past = converted(*t, DataTypeOf<T>::value);
   }
-  CacheParts<T> parts{fresh.batch, fresh.heads,           fresh.size, nullptr, past_len, past_len, fresh.view, fresh.rows,
-                      nullptr,     past_len + fresh.rows, {}};
+  CacheParts<T> parts{fresh.batch, fresh.heads, fresh.size, nullptr, past_len,
+                      past_len,    fresh.view,  fresh.rows, nullptr, total_rows(past_len, fresh.rows),
+                      {}};
   if (past.defined()) parts.past = static_cast<const T*>(past.data());
   return gather_rows(parts);
 }
@@ -148,11 +149,12 @@ RowHook<T> mask_hook(OpContext& c, const AttentionProblem<T>& p, Tensor& held) {
   };
 }
 
-// Which keys a query sees for its position's sake. `offset`: how many valid keys come before the block of queries.
+// Which keys a query sees for its position's sake.
 struct Frontier {
   bool causal = false;
   std::int64_t left = -1, right = -1;
-  std::vector<std::int64_t> offsets, ends;  // per batch entry
+  std::int64_t past_len = 0, kv_len = 0, q_len = 0;
+  std::vector<std::int64_t> ends;  // per batch entry, where nonpad_kv_seqlen is given
 };
 
 Frontier frontier_of(OpContext& c, std::int64_t batch, std::int64_t q_len, std::int64_t kv_len, std::int64_t past_len) {
@@ -165,17 +167,13 @@ Frontier frontier_of(OpContext& c, std::int64_t batch, std::int64_t q_len, std::
   constexpr std::int64_t kWide = std::int64_t{1} << 60;
   if (f.left > kWide) f.left = -1;
   if (f.right > kWide) f.right = -1;
-  f.offsets.assign(static_cast<std::size_t>(batch), past_len);
-  f.ends.assign(static_cast<std::size_t>(batch), kv_len);
+  f.past_len = past_len, f.kv_len = kv_len, f.q_len = q_len;
   if (const Tensor* nonpad = c.optional_input(kNonpad)) {
     if (nonpad->dtype() != DataType::int64 || nonpad->size() != batch) {
       c.fail("nonpad_kv_seqlen must be int64[{}], received {}", batch, nonpad->type_string());
     }
     if (c.has_input(kPastKey)) c.fail("nonpad_kv_seqlen and past_key exclude each other");
-    for (std::size_t b = 0; b < f.ends.size(); ++b) {
-      f.ends[b] = std::clamp<std::int64_t>(nonpad->values<std::int64_t>()[b], 0, kv_len);
-      f.offsets[b] = f.ends[b] - q_len;
-    }
+    for (const std::int64_t n : nonpad->values<std::int64_t>()) f.ends.push_back(std::clamp<std::int64_t>(n, 0, kv_len));
   }
   return f;
 }
@@ -183,8 +181,8 @@ Frontier frontier_of(OpContext& c, std::int64_t batch, std::int64_t q_len, std::
 template <class T>
 void limit_keys(AttentionProblem<T>& p, const Frontier& f) {
   p.visible = [&f](std::int64_t b, std::int64_t i) {
-    const std::int64_t at = f.offsets[static_cast<std::size_t>(b)] + i;
-    std::int64_t begin = 0, end = f.ends[static_cast<std::size_t>(b)];
+    std::int64_t begin = 0, end = f.ends.empty() ? f.kv_len : f.ends[static_cast<std::size_t>(b)];
+    const std::int64_t at = (f.ends.empty() ? f.past_len : end - f.q_len) + i;
     if (f.causal) end = std::min(end, at + 1);
     if (f.right >= 0) end = std::min(end, at + f.right + 1);
     if (f.left >= 0) begin = std::max<std::int64_t>(0, at - f.left);
@@ -223,7 +221,7 @@ void run_typed(OpContext& c) {
   std::int64_t past_len = 0;
   if (const Tensor* past = c.optional_input(kPastKey)) past_len = past->rank() == 4 ? past->dim(2) : 0;
   AttentionProblem<T> p;
-  p.batch = q.batch, p.heads = q.heads, p.kv_heads = k.heads, p.q_len = q.rows, p.kv_len = past_len + k.rows;
+  p.batch = q.batch, p.heads = q.heads, p.kv_heads = k.heads, p.q_len = q.rows, p.kv_len = total_rows(past_len, k.rows);
   p.size = q.size, p.v_size = v.size;
   p.q = q.view, p.k = k.view, p.v = v.view;
   Tensor keys, values;
@@ -234,11 +232,12 @@ void run_typed(OpContext& c) {
     p.v = view_bnsh(static_cast<const T*>(values.data()), v.heads, p.kv_len, v.size);
   }
   const DataType elem = c.input(kQ).dtype();
-  Tensor y(DataTypeOf<T>::value, q.flat ? Shape{q.batch, q.rows, q.heads * v.size} : Shape{q.batch, q.heads, q.rows, v.size});
+  const std::int64_t width = element_count(Shape{q.heads, v.size});
+  Tensor y(DataTypeOf<T>::value, q.flat ? Shape{q.batch, q.rows, width} : Shape{q.batch, q.heads, q.rows, v.size});
   p.out = static_cast<T*>(y.mutable_data());
-  p.out_batch = q.heads * q.rows * v.size;
-  p.out_head = q.flat ? v.size : q.rows * v.size;
-  p.out_row = q.flat ? q.heads * v.size : v.size;
+  p.out_batch = element_count(Shape{q.rows, width});
+  p.out_head = q.flat ? v.size : element_count(Shape{q.rows, v.size});
+  p.out_row = q.flat ? width : v.size;
   p.scale = c.attrs().has("scale") ? static_cast<T>(c.attrs().get_float("scale"))
                                    : T(1) / std::sqrt(static_cast<T>(std::max<std::int64_t>(1, q.size)));
   p.softcap = static_cast<T>(c.attrs().get_float("softcap", 0.0F));

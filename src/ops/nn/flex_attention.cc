@@ -117,7 +117,7 @@ void run_typed(OpContext& c) {
   // The modifiers see the scores of all heads at once, so here the whole matrix has to exist.
   Tensor scores(DataTypeOf<T>::value, {e.batch, e.heads, e.q_len, e.kv_len});
   auto* s = static_cast<T*>(scores.mutable_data());
-  const std::int64_t rows = e.batch * e.heads * e.q_len;
+  const std::int64_t rows = element_count(Shape{e.batch, e.heads, e.q_len});
   const std::int64_t group = e.heads / e.kv_heads;
   const auto where = [&](std::int64_t r) {
     return std::array<std::int64_t, 3>{r / e.q_len / e.heads, r / e.q_len % e.heads, r % e.q_len};

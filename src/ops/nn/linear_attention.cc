@@ -156,9 +156,10 @@ void run_linear_attention(OpContext& c) {
     std::fill_n(static_cast<float*>(state.mutable_data()), state.size(), 0.0F);
   }
   Tensor y(DataType::float32, {p.batch, p.length, p.heads.q * p.d_v});
+  const bool nothing = y.size() == 0 && state.size() == 0;
   auto* out = static_cast<float*>(y.mutable_data());
   auto* states = static_cast<float*>(state.mutable_data());
-  parallel_for(p.batch * p.heads.kv, 1, [&](std::int64_t first, std::int64_t last) {
+  parallel_for(nothing ? 0 : p.batch * p.heads.kv, 1, [&](std::int64_t first, std::int64_t last) {
     Tensor scratch(DataType::float32, {p.d_v});
     auto* update = static_cast<float*>(scratch.mutable_data());
     for (std::int64_t i = first; i < last; ++i) {

@@ -94,6 +94,8 @@ void attend_all(const AttentionProblem<T>& p) {
   if (p.kv_heads <= 0 || p.heads % p.kv_heads != 0) {
     fail(ErrorCode::runtime_failure, "{} query heads cannot share {} key heads", p.heads, p.kv_heads);
   }
+  const bool watched = p.see_scores || p.see_capped || p.see_masked || p.see_probabilities;
+  if (p.v_size == 0 && (p.kv_len == 0 || !watched)) return;
   const std::int64_t rows = element_count(Shape{p.batch, p.heads, p.q_len});
   const auto work = static_cast<double>(p.kv_len) * static_cast<double>(p.size + p.v_size + 4);
   parallel_for(rows, grain_for(static_cast<std::int64_t>(std::min(work, 1e9))), [&](std::int64_t first, std::int64_t last) {
@@ -108,6 +110,7 @@ void attend_all(const AttentionProblem<T>& p) {
 template <class T>
 Tensor gather(const CacheParts<T>& p) {
   Tensor out(DataTypeOf<T>::value, {p.batch, p.heads, p.capacity, p.size});
+  if (out.size() == 0) return out;
   auto* to = static_cast<T*>(out.mutable_data());
   parallel_for(p.batch * p.heads, grain_for(p.capacity * p.size), [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t i = first; i < last; ++i) {
@@ -138,6 +141,14 @@ Tensor gather(const CacheParts<T>& p) {
 
 void attend(const AttentionProblem<float>& problem) { attend_all(problem); }
 void attend(const AttentionProblem<double>& problem) { attend_all(problem); }
+
+std::int64_t total_rows(std::int64_t past, std::int64_t fresh) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;
+  if (past < 0 || fresh < 0 || past > kMost || fresh > kMost) {
+    fail(ErrorCode::runtime_failure, "{} cached and {} new rows are too many", past, fresh);
+  }
+  return past + fresh;
+}
 
 Tensor gather_rows(const CacheParts<float>& parts) { return gather(parts); }
 Tensor gather_rows(const CacheParts<double>& parts) { return gather(parts); }

@@ -21,14 +21,16 @@ struct HeadView {
   const T* at(std::int64_t b, std::int64_t h, std::int64_t r) const { return data + b * batch + h * head + r * row; }
 };
 
+// Extents of empty arrays may be anything: products and sums of extents are taken with care, and the views below throw
+// Error(invalid_argument) where a stride would not fit.
 // The view of a [batch, heads, rows, size] array ("BNSH"), and of a [batch, rows, heads * size] one ("BSD").
 template <class T>
 HeadView<T> view_bnsh(const T* data, std::int64_t heads, std::int64_t rows, std::int64_t size) {
-  return {data, heads * rows * size, rows * size, size};
+  return {data, element_count(Shape{heads, rows, size}), element_count(Shape{rows, size}), size};
 }
 template <class T>
 HeadView<T> view_bsd(const T* data, std::int64_t heads, std::int64_t rows, std::int64_t size) {
-  return {data, rows * heads * size, size, heads * size};
+  return {data, element_count(Shape{rows, heads, size}), size, element_count(Shape{heads, size})};
 }
 
 // Y = softmax(cap(scale * Q K^T) + bias) V for every batch, head and query row. All pointers are valid for the extents given;
@@ -56,6 +58,9 @@ struct AttentionProblem {
 // A row that may see no key, or only keys at -infinity, gives zeros.
 void attend(const AttentionProblem<float>& problem);
 void attend(const AttentionProblem<double>& problem);
+
+// past + fresh rows. Throws Error(runtime_failure) beyond 2^40, which no cache reaches.
+std::int64_t total_rows(std::int64_t past, std::int64_t fresh);
 
 // Which beam each cached row comes from: source batch = group * beams + beam. (com.microsoft cache_indirection)
 struct Indirection {

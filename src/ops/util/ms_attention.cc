@@ -66,13 +66,14 @@ RowHook bias_hook(OpContext& c, const MsAttention& a, Tensor& held) {
 }  // namespace
 
 Tensor run_ms_attention(OpContext& c, const MsAttention& a, Tensor* scores) {
-  Tensor y(DataType::float32, {a.batch, a.q_len, a.heads * a.v_size});
+  const std::int64_t width = element_count(Shape{a.heads, a.v_size});
+  Tensor y(DataType::float32, {a.batch, a.q_len, width});
   AttentionProblem<float> p;
   p.batch = a.batch, p.heads = p.kv_heads = a.heads;
   p.q_len = a.q_len, p.kv_len = a.kv_len, p.size = a.size, p.v_size = a.v_size;
   p.q = a.q, p.k = a.k, p.v = a.v;
   p.out = static_cast<float*>(y.mutable_data());
-  p.out_batch = a.q_len * a.heads * a.v_size, p.out_head = a.v_size, p.out_row = a.heads * a.v_size;
+  p.out_batch = element_count(Shape{a.q_len, width}), p.out_head = a.v_size, p.out_row = width;
   p.scale = a.scale != 0.0F ? a.scale : 1.0F / std::sqrt(static_cast<float>(std::max<std::int64_t>(1, a.size)));
   p.stop = &c.stop();
   if (a.causal) {

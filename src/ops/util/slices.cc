@@ -56,9 +56,10 @@ Tensor take_slice(const Tensor& tensor, std::size_t axis, std::int64_t index) {
   SDX_ASSERT(axis < tensor.rank() && index >= 0 && index < tensor.dim(axis));
   Shape shape = tensor.shape();
   shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(axis));
+  if (tensor.size() == 0) return Tensor(tensor.dtype(), std::move(shape));
   const Runs r = runs_of(tensor.shape(), axis, index);
   const bool bytewise = tensor.dtype() != DataType::string && bit_width(tensor.dtype()) >= 8;
-  if (r.outer == 1 && bytewise && tensor.size() > 0) {
+  if (r.outer == 1 && bytewise) {
     const auto* at = static_cast<const char*>(tensor.data()) + r.start * (bit_width(tensor.dtype()) / 8);
     return Tensor::view(at, tensor.dtype(), std::move(shape), tensor.owner());
   }
@@ -70,6 +71,7 @@ Tensor take_slice(const Tensor& tensor, std::size_t axis, std::int64_t index) {
 
 void put_slice(Tensor& out, std::size_t axis, std::int64_t index, const Tensor& item) {
   SDX_ASSERT(axis < out.rank() && index >= 0 && index < out.dim(axis));
+  if (out.size() == 0) return;
   const Runs r = runs_of(out.shape(), axis, index);
   SDX_ASSERT(item.dtype() == out.dtype() && item.size() == r.outer * r.inner);
   for (std::int64_t o = 0; o < r.outer; ++o) copy_elements(out, o * r.step + r.start, item, o * r.inner, r.inner);
