@@ -146,6 +146,7 @@ void add_run(CLI::App& app, Action& action) {
       ->type_name("FILE");
   command->add_option("--output-name", c->output_names, "Compute only these outputs, comma-separated")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->type_name("NAME");
   command->add_flag("--json", c->json, "Outputs and report as JSON on standard output");
   command->add_option("--timeout", c->timeout, "Give up after this long, for example 30 (seconds) or 500ms")->type_name("TIME");

@@ -50,6 +50,7 @@ void SessionFlags::add_to(CLI::App& command, bool positional_model) {
   command
       .add_option("-p,--provider", providers, "Providers in order of preference, comma-separated (`sdx providers` lists them)")
       ->delimiter(',')
+      ->allow_extra_args(false)  // else it would swallow the MODEL behind it
       ->type_name("CHAIN");
   command.add_option("--runtime", runtime, "auto, native (our own engine) or ort (ONNX Runtime's library)")
       ->check(CLI::IsMember({"auto", "native", "ort"}))
@@ -60,10 +61,13 @@ void SessionFlags::add_to(CLI::App& command, bool positional_model) {
   command.add_flag("--no-optimize,!--optimize", no_optimize, "Run the graph as it is in the file");
   command.add_option("--disable-pass", disabled_passes, "Leave out graph passes, comma-separated")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->type_name("PASS");
   command.add_option("-t,--threads", threads, "Threads; 0: one per core")->check(CLI::Range(0, 4096))->type_name("N");
   command.add_option("--memory-limit", memory_limit, "Most memory for tensors, for example 512MB")->type_name("SIZE");
-  command.add_option("--dim", dimensions, "Fix a symbolic dimension, for example batch=4")->type_name("SYMBOL=N");
+  command.add_option("--dim", dimensions, "Fix a symbolic dimension, for example batch=4")
+      ->type_name("SYMBOL=N")
+      ->allow_extra_args(false);
 }
 
 SessionOptions SessionFlags::options() const {
