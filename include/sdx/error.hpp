@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include <sdx/export.hpp>
+
 namespace sdx {
 
 enum class ErrorCode : int {
@@ -22,11 +24,11 @@ enum class ErrorCode : int {
   internal = 10,             // our own mistake; please report it
 };
 
-std::string_view name(ErrorCode code) noexcept;
+SDX_API std::string_view name(ErrorCode code) noexcept;
 
 // What went wrong, and where: each layer that an error passes adds one line of context (model file, node, operator).
 // what() is the message followed by the context, innermost first. Copyable; copying may allocate.
-class Error : public std::exception {
+class SDX_API Error : public std::exception {
  public:
   Error(ErrorCode code, std::string message);
 

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include <sdx/export.hpp>
+
 namespace sdx {
 
 struct ProviderInfo {
@@ -19,9 +21,9 @@ struct ProviderInfo {
 };
 
 // Every provider that has a name, available or not, in the order of automatic selection. Thread-safe.
-std::vector<ProviderInfo> providers();
+SDX_API std::vector<ProviderInfo> providers();
 
 // The version of this library, "0.1.0".
-std::string_view version() noexcept;
+SDX_API std::string_view version() noexcept;
 
 }  // namespace sdx

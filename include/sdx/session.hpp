@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <sdx/error.hpp>
+#include <sdx/export.hpp>
 #include <sdx/tensor.hpp>
 
 namespace sdx {
@@ -80,7 +81,7 @@ struct NamedValue {
 };
 
 // A short list of values by name, in order.
-class NamedValues {
+class SDX_API NamedValues {
  public:
   NamedValues() = default;
   NamedValues(std::initializer_list<NamedValue> items) : items_(items) {}
@@ -113,7 +114,7 @@ struct NodeReport {
   std::string output;                // type of the first output
 };
 
-struct Report {
+struct SDX_API Report {
   std::string model;
   std::string runtime = "native";
   std::vector<std::string> providers;  // that run at least one node, in order of preference
@@ -137,7 +138,7 @@ struct ProfileEvent {
 
 // A loaded, compiled model. Movable. All const members may be called concurrently from any number of threads; each run has
 // its own memory.
-class Session {
+class SDX_API Session {
  public:
   // Reads an .onnx file. Throws Error: io, invalid_model, not_implemented, provider_unavailable, out_of_memory.
   static Session open(const std::filesystem::path& model, const SessionOptions& options = {});
@@ -175,6 +176,6 @@ class Session {
 };
 
 // Names of the graph passes, in the order in which they run.
-std::vector<std::string> pass_names();
+SDX_API std::vector<std::string> pass_names();
 
 }  // namespace sdx

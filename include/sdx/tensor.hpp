@@ -13,6 +13,7 @@
 
 #include <sdx/dtype.hpp>
 #include <sdx/error.hpp>
+#include <sdx/export.hpp>
 
 namespace sdx {
 
@@ -20,10 +21,10 @@ namespace sdx {
 using Shape = std::vector<std::int64_t>;
 
 // Number of elements. Throws Error(invalid_argument) on a negative extent or when the product exceeds 2^62.
-std::int64_t element_count(std::span<const std::int64_t> shape);
+SDX_API std::int64_t element_count(std::span<const std::int64_t> shape);
 
 // "[1,3,224,224]"; "[]" for a scalar.
-std::string to_string(std::span<const std::int64_t> shape);
+SDX_API std::string to_string(std::span<const std::int64_t> shape);
 
 namespace detail {
 template <class T>
@@ -52,7 +53,7 @@ constexpr DataType data_type_of() {
 // low bits first. Complex numbers are (real, imaginary) pairs.
 // Thread safety: as for a std::shared_ptr: distinct Tensor objects may be used concurrently, and the data may be read
 // concurrently; nobody synchronises writes to shared data.
-class Tensor {
+class SDX_API Tensor {
  public:
   Tensor() = default;  // undefined: dtype() == DataType::undefined, no data
 
@@ -143,7 +144,7 @@ struct Sequence {
 
 // Anything that an ONNX graph passes along an edge: a tensor, a sequence, a map, or nothing (an empty optional).
 // Copying is cheap: tensors share data; sequences and maps are shared and immutable once stored here.
-class Value {
+class SDX_API Value {
  public:
   Value() = default;                                  // an empty optional, or an input left out
   Value(Tensor tensor) : held_(std::move(tensor)) {}  // NOLINT: implicit on purpose

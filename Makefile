@@ -1,0 +1,51 @@
+# The two commands of the README, and shortcuts. CMake does the work: see CMakePresets.json.
+PRESET ?= release
+BUILD := build/$(PRESET)
+
+.PHONY: help setup build test demo install format format-check check-includes asan bench clean
+
+help:
+	@echo "make demo    install what is missing, build, detect a face in a real photograph"
+	@echo "make test    install what is missing, build, run all tests"
+	@echo "make build   build/$(PRESET)/bin/sdx     (PRESET=release|debug|asan|tsan|clang|fuzz)"
+	@echo "make install PREFIX=/usr/local"
+	@echo "make format | format-check | check-includes | asan | bench | clean"
+
+setup:
+	@tools/setup.sh
+
+$(BUILD)/build.ninja: | setup
+	cmake --preset $(PRESET)
+
+build: $(BUILD)/build.ninja
+	cmake --build --preset $(PRESET)
+
+test: build
+	ctest --test-dir $(BUILD) --output-on-failure -j 2
+
+demo: build
+	@tools/demo.sh $(BUILD)
+
+PREFIX ?= /usr/local
+install: build
+	cmake --install $(BUILD) --prefix $(PREFIX) --strip
+
+asan:
+	$(MAKE) PRESET=asan test
+
+bench: build
+	cmake --preset $(PRESET) -DSDX_BUILD_BENCH=ON
+	cmake --build --preset $(PRESET) --target sdx_bench_kernels
+	$(BUILD)/bin/sdx_bench_kernels
+
+format:
+	git ls-files '*.cc' '*.h' '*.hpp' | xargs clang-format-16 -i
+
+format-check:
+	git ls-files '*.cc' '*.h' '*.hpp' | xargs clang-format-16 --dry-run -Werror
+
+check-includes:
+	python3 tools/check_includes.py
+
+clean:
+	rm -rf build

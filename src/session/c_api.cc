@@ -1,0 +1,267 @@
+#include <sdx/sdx.h>
+
+#include <cstring>
+#include <new>
+#include <sdx/sdx.hpp>
+
+#include "base/error.h"
+
+struct sdx_session {
+  sdx::Session session;
+  std::string report;
+};
+struct sdx_tensor {
+  sdx::Tensor tensor;
+};
+struct sdx_options {
+  sdx::SessionOptions options;
+};
+struct sdx_cancel {
+  sdx::CancelToken token;
+};
+
+namespace {
+
+thread_local std::string t_error;
+
+// Runs `fn`; whatever it throws becomes a status and a message.
+template <class F>
+sdx_status guarded(F&& fn) noexcept {
+  try {
+    fn();
+    return SDX_OK;
+  } catch (const sdx::Error& e) {
+    try {
+      t_error = e.what();
+    } catch (...) {
+      t_error.clear();
+    }
+    return static_cast<sdx_status>(e.code());
+  } catch (const std::bad_alloc&) {
+    t_error.clear();
+    return SDX_OUT_OF_MEMORY;
+  } catch (const std::exception& e) {
+    try {
+      t_error = e.what();
+    } catch (...) {
+      t_error.clear();
+    }
+    return SDX_INTERNAL;
+  } catch (...) {
+    t_error.clear();
+    return SDX_INTERNAL;
+  }
+}
+
+template <class T>
+const T& require(const T* pointer, const char* what) {
+  if (pointer == nullptr) sdx::fail(sdx::ErrorCode::invalid_argument, "{} must not be NULL", what);
+  return *pointer;
+}
+
+template <class T>
+T& require(T* pointer, const char* what) {
+  if (pointer == nullptr) sdx::fail(sdx::ErrorCode::invalid_argument, "{} must not be NULL", what);
+  return *pointer;
+}
+
+sdx::Shape shape_of(const int64_t* shape, size_t rank) {
+  if (rank != 0) require(shape, "shape");
+  return rank == 0 ? sdx::Shape{} : sdx::Shape(shape, shape + rank);
+}
+
+sdx::DataType dtype_of(sdx_dtype dtype) {
+  if (dtype <= 0 || dtype >= sdx::kDataTypeCount) sdx::fail(sdx::ErrorCode::invalid_argument, "{} is no element type", dtype);
+  return static_cast<sdx::DataType>(dtype);
+}
+
+void check_bytes(const sdx::Tensor& t, size_t bytes) {
+  if (t.bytes() != bytes) {
+    sdx::fail(sdx::ErrorCode::invalid_argument, "{} takes {} bytes, received {}", t.type_string(), t.bytes(), bytes);
+  }
+}
+
+const char* name_at(const std::vector<sdx::ValueSpec>& specs, size_t index) {
+  return index < specs.size() ? specs[index].name.c_str() : nullptr;
+}
+
+sdx_dtype type_at(const std::vector<sdx::ValueSpec>& specs, size_t index, int64_t* shape, size_t capacity, int64_t* rank) {
+  if (index >= specs.size()) return 0;
+  const sdx::ValueSpec& s = specs[index];
+  if (rank != nullptr) *rank = s.has_shape ? static_cast<int64_t>(s.shape.size()) : -1;
+  for (size_t i = 0; shape != nullptr && i < s.shape.size() && i < capacity; ++i) shape[i] = s.shape[i];
+  return static_cast<sdx_dtype>(s.dtype);
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* sdx_version(void) { return SDX_VERSION; }
+
+const char* sdx_status_name(sdx_status status) { return sdx::name(static_cast<sdx::ErrorCode>(status)).data(); }
+
+const char* sdx_last_error(void) { return t_error.c_str(); }
+
+sdx_options* sdx_options_create(void) { return new (std::nothrow) sdx_options; }
+void sdx_options_free(sdx_options* options) { delete options; }
+
+sdx_status sdx_options_add_provider(sdx_options* options, const char* name) {
+  return guarded([&] { require(options, "options").options.providers.emplace_back(&require(name, "name")); });
+}
+sdx_status sdx_options_set_strict(sdx_options* options, int strict) {
+  return guarded([&] { require(options, "options").options.strict = strict != 0; });
+}
+sdx_status sdx_options_set_optimize(sdx_options* options, int optimize) {
+  return guarded([&] { require(options, "options").options.optimize = optimize != 0; });
+}
+sdx_status sdx_options_set_threads(sdx_options* options, int threads) {
+  return guarded([&] {
+    if (threads < 0) sdx::fail(sdx::ErrorCode::invalid_argument, "threads must not be negative, received {}", threads);
+    require(options, "options").options.threads = threads;
+  });
+}
+sdx_status sdx_options_set_memory_limit(sdx_options* options, size_t bytes) {
+  return guarded([&] { require(options, "options").options.memory_limit = bytes; });
+}
+
+sdx_status sdx_session_open(const char* path, const sdx_options* options, sdx_session** session) {
+  return guarded([&] {
+    require(session, "session") = nullptr;
+    const sdx::SessionOptions o = options != nullptr ? options->options : sdx::SessionOptions{};
+    *session = new sdx_session{sdx::Session::open(&require(path, "path"), o), {}};
+  });
+}
+
+sdx_status sdx_session_from_bytes(const void* bytes, size_t size, const sdx_options* options, sdx_session** session) {
+  return guarded([&] {
+    require(session, "session") = nullptr;
+    const sdx::SessionOptions o = options != nullptr ? options->options : sdx::SessionOptions{};
+    if (size != 0) require(static_cast<const char*>(bytes), "bytes");
+    *session = new sdx_session{sdx::Session::from_bytes({static_cast<const std::byte*>(bytes), size}, o), {}};
+  });
+}
+
+void sdx_session_free(sdx_session* session) { delete session; }
+
+size_t sdx_session_input_count(const sdx_session* session) { return session != nullptr ? session->session.inputs().size() : 0; }
+size_t sdx_session_output_count(const sdx_session* session) { return session != nullptr ? session->session.outputs().size() : 0; }
+const char* sdx_session_input_name(const sdx_session* session, size_t index) {
+  return session != nullptr ? name_at(session->session.inputs(), index) : nullptr;
+}
+const char* sdx_session_output_name(const sdx_session* session, size_t index) {
+  return session != nullptr ? name_at(session->session.outputs(), index) : nullptr;
+}
+sdx_dtype sdx_session_input_type(const sdx_session* session, size_t index, int64_t* shape, size_t capacity, int64_t* rank) {
+  return session != nullptr ? type_at(session->session.inputs(), index, shape, capacity, rank) : 0;
+}
+sdx_dtype sdx_session_output_type(const sdx_session* session, size_t index, int64_t* shape, size_t capacity, int64_t* rank) {
+  return session != nullptr ? type_at(session->session.outputs(), index, shape, capacity, rank) : 0;
+}
+
+const char* sdx_session_report(sdx_session* session) {
+  if (session == nullptr) return "";
+  guarded([&] { session->report = session->session.report().text(); });
+  return session->report.c_str();
+}
+
+sdx_status sdx_tensor_create(sdx_dtype dtype, const int64_t* shape, size_t rank, const void* data, size_t bytes,
+                             sdx_tensor** tensor) {
+  return guarded([&] {
+    require(tensor, "tensor") = nullptr;
+    if (dtype_of(dtype) == sdx::DataType::string) {
+      sdx::fail(sdx::ErrorCode::invalid_argument, "use sdx_tensor_create_strings for strings");
+    }
+    sdx::Tensor t(dtype_of(dtype), shape_of(shape, rank));
+    if (data != nullptr) {
+      check_bytes(t, bytes);
+      std::memcpy(t.mutable_data(), data, bytes);
+    }
+    *tensor = new sdx_tensor{std::move(t)};
+  });
+}
+
+sdx_status sdx_tensor_wrap(sdx_dtype dtype, const int64_t* shape, size_t rank, const void* data, size_t bytes,
+                           sdx_tensor** tensor) {
+  return guarded([&] {
+    require(tensor, "tensor") = nullptr;
+    if (dtype_of(dtype) == sdx::DataType::string) {
+      sdx::fail(sdx::ErrorCode::invalid_argument, "strings cannot be wrapped; use sdx_tensor_create_strings");
+    }
+    sdx::Tensor t = sdx::Tensor::view(data, dtype_of(dtype), shape_of(shape, rank));
+    check_bytes(t, bytes);
+    if (bytes != 0) require(static_cast<const char*>(data), "data");
+    *tensor = new sdx_tensor{std::move(t)};
+  });
+}
+
+sdx_status sdx_tensor_create_strings(const char* const* values, const int64_t* shape, size_t rank, sdx_tensor** tensor) {
+  return guarded([&] {
+    require(tensor, "tensor") = nullptr;
+    sdx::Tensor t(sdx::DataType::string, shape_of(shape, rank));
+    auto strings = t.mutable_values<std::string>();
+    for (size_t i = 0; i < strings.size(); ++i) strings[i] = &require(require(values + i, "values"), "a string");
+    *tensor = new sdx_tensor{std::move(t)};
+  });
+}
+
+void sdx_tensor_free(sdx_tensor* tensor) { delete tensor; }
+sdx_dtype sdx_tensor_dtype(const sdx_tensor* t) { return t != nullptr ? static_cast<sdx_dtype>(t->tensor.dtype()) : 0; }
+size_t sdx_tensor_rank(const sdx_tensor* t) { return t != nullptr ? t->tensor.rank() : 0; }
+const int64_t* sdx_tensor_shape(const sdx_tensor* t) { return t != nullptr ? t->tensor.shape().data() : nullptr; }
+size_t sdx_tensor_count(const sdx_tensor* t) { return t != nullptr ? static_cast<size_t>(t->tensor.size()) : 0; }
+size_t sdx_tensor_bytes(const sdx_tensor* t) { return t != nullptr ? t->tensor.bytes() : 0; }
+const void* sdx_tensor_data(const sdx_tensor* t) { return t != nullptr ? t->tensor.data() : nullptr; }
+const char* sdx_tensor_string(const sdx_tensor* t, size_t index) {
+  if (t == nullptr || t->tensor.dtype() != sdx::DataType::string || index >= static_cast<size_t>(t->tensor.size()))
+    return nullptr;
+  return t->tensor.values<std::string>()[index].c_str();
+}
+
+sdx_cancel* sdx_cancel_create(void) {
+  sdx_cancel* made = nullptr;
+  guarded([&] { made = new sdx_cancel; });
+  return made;
+}
+void sdx_cancel_free(sdx_cancel* cancel) { delete cancel; }
+void sdx_cancel_now(sdx_cancel* cancel) {
+  if (cancel != nullptr) cancel->token.cancel();
+}
+
+sdx_status sdx_session_run(const sdx_session* session, const char* const* names, const sdx_tensor* const* inputs,
+                           size_t input_count, const char* const* output_names, size_t output_count, sdx_tensor** outputs,
+                           int64_t timeout_ms, const sdx_cancel* cancel) {
+  for (size_t i = 0; outputs != nullptr && i < output_count; ++i) outputs[i] = nullptr;
+  std::vector<std::unique_ptr<sdx_tensor>> made;
+  const sdx_status status = guarded([&] {
+    const sdx::Session& s = require(session, "session").session;
+    sdx::NamedValues values;
+    for (size_t i = 0; i < input_count; ++i) {
+      values.add(&require(require(names + i, "names"), "an input name"),
+                 require(require(inputs + i, "inputs"), "an input").tensor);
+    }
+    sdx::RunOptions options;
+    if (timeout_ms > 0) options.timeout = std::chrono::milliseconds(timeout_ms);
+    if (cancel != nullptr) options.cancel = cancel->token;
+    for (size_t i = 0; output_names != nullptr && i < output_count; ++i) {
+      options.outputs.emplace_back(&require(output_names[i], "an output name"));
+    }
+    if (output_names == nullptr && output_count != s.outputs().size()) {
+      sdx::fail(sdx::ErrorCode::invalid_argument, "the model has {} outputs, room was given for {}", s.outputs().size(),
+                output_count);
+    }
+    if (output_count != 0) require(outputs, "outputs");
+    for (const sdx::NamedValue& v : s.run(values, options)) {
+      if (!v.value.is_tensor()) {
+        sdx::fail(sdx::ErrorCode::not_implemented, "output '{}' is {}; the C interface returns tensors only", v.name,
+                  v.value.type_string());
+      }
+      made.push_back(std::make_unique<sdx_tensor>(sdx_tensor{v.value.tensor()}));
+    }
+  });
+  if (status != SDX_OK) return status;
+  for (size_t i = 0; i < made.size(); ++i) outputs[i] = made[i].release();
+  return SDX_OK;
+}
+
+}  // extern "C"

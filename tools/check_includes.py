@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""Checks the direction of includes: a file may include its own folder and folders with a lower number.
+
+Folders with the same number do not see each other. Prints every violation; exit code 1 if there is one.
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+# Longest prefix wins. The numbers are those of docs/map.md.
+LAYERS = {
+    "include/sdx": 0,
+    "src/base": 1,
+    "src/tensor": 2,
+    "src/graph": 3,
+    "src/kernels/cpu": 3,
+    "src/ops": 4,
+    "src/onnx": 5,
+    "src/passes": 5,
+    "src/provider": 5,
+    "src/plan": 6,
+    "src/providers": 6,
+    "src/session": 7,
+    "src/project": 8,
+    "src/runner": 8,
+    "src/vision": 8,
+    "src/audio": 8,
+    "src/llm": 8,
+    "src/train": 8,
+    "src/array": 8,
+    "src/serve": 8,
+    "apps": 9,
+    "bindings": 9,
+    "tests": 10,
+    "bench": 10,
+    "examples": 10,
+    "fuzz": 10,
+}
+
+
+def folder_of(path: str) -> str | None:
+    matches = [f for f in LAYERS if path == f or path.startswith(f + "/")]
+    return max(matches, key=len) if matches else None
+
+
+def resolve(included: str, quoted: bool, here: pathlib.PurePosixPath) -> str | None:
+    if included.startswith("sdx/"):
+        return "include/" + included
+    if not quoted:
+        return None
+    for candidate in (f"src/{included}", str(here.parent / included), included):
+        if (ROOT / candidate).is_file():
+            return candidate
+    return None
+
+
+def main() -> int:
+    listed = subprocess.run(["git", "ls-files", "*.h", "*.hpp", "*.cc"], cwd=ROOT, capture_output=True, text=True, check=True)
+    bad = 0
+    for name in listed.stdout.split():
+        folder = folder_of(name)
+        if folder is None or not (ROOT / name).is_file():
+            continue
+        for number, line in enumerate((ROOT / name).read_text().splitlines(), 1):
+            match = re.match(r'\s*#\s*include\s+([<"])([^>"]+)[>"]', line)
+            if not match:
+                continue
+            target = resolve(match[2], match[1] == '"', pathlib.PurePosixPath(name))
+            other = folder_of(target) if target else None
+            if other is None or other == folder or LAYERS[other] < LAYERS[folder]:
+                continue
+            # src/providers/table.cc and the providers it lists are one room.
+            if folder == "src/providers" and target.startswith("src/providers/"):
+                continue
+            print(f"{name}:{number}: {folder} [{LAYERS[folder]}] must not include {target} of {other} [{LAYERS[other]}]")
+            bad += 1
+    print(f"include check: {bad} violation(s)" if bad else "include check: ok", file=sys.stderr)
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

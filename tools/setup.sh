@@ -1,0 +1,26 @@
+#!/bin/sh
+# Installs the Debian packages that building and testing need, where they are missing. Needs root or sudo only then.
+set -eu
+
+packages="
+  cmake ninja-build g++ ccache git python3 python3-venv pkg-config
+  clang-16 clang-format-16 clang-tidy-16 libclang-rt-16-dev
+  libhwy-dev libprotozero-dev libfmt-dev libcli11-dev nlohmann-json3-dev
+  libjpeg-dev libpng-dev libwebp-dev zlib1g-dev libutf8proc-dev libpcre2-dev
+  libgtest-dev libgmock-dev libbenchmark-dev
+"
+missing=""
+for package in $packages; do
+  dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing="$missing $package"
+done
+[ -z "$missing" ] && exit 0
+
+echo "setup: installing$missing" >&2
+root=""
+if [ "$(id -u)" -ne 0 ]; then
+  command -v sudo >/dev/null || { echo "setup: these packages are missing and neither root nor sudo is at hand:$missing" >&2; exit 1; }
+  root="sudo"
+fi
+$root apt-get update -qq
+# shellcheck disable=SC2086
+DEBIAN_FRONTEND=noninteractive $root apt-get install -y -qq --no-install-recommends $missing >/dev/null
