@@ -1,12 +1,14 @@
 #include "kernels/cpu/conv.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/conv_kernels.h"
 #include "kernels/cpu/elementwise_kernels.h"
 #include "kernels/cpu/gemm_kernels.h"
+#include "kernels/cpu/winograd_kernels.h"
 
 namespace sdx::cpu {
 namespace {
@@ -114,18 +116,33 @@ bool conv_supports(ConvAlgorithm algorithm, const ConvShape& s) {
   switch (algorithm) {
     case ConvAlgorithm::gemm: return true;
     case ConvAlgorithm::depthwise: return s.in_channels == s.groups;
-    case ConvAlgorithm::winograd: return false;
+    case ConvAlgorithm::winograd2:
+    case ConvAlgorithm::winograd4: return winograd_supports(s);
   }
   return false;
 }
 
 ConvAlgorithm conv_choose(const ConvShape& s, bool exact) {
   if (s.groups > 1 && conv_supports(ConvAlgorithm::depthwise, s)) return ConvAlgorithm::depthwise;
-  if (!exact && conv_supports(ConvAlgorithm::winograd, s)) return ConvAlgorithm::winograd;
-  return ConvAlgorithm::gemm;
+  // Below 16 channels the transforms, which do not depend on the other side's channels, outweigh the products saved.
+  if (exact || !winograd_supports(s) || s.in_channels < 16 || s.out_channels < 16) return ConvAlgorithm::gemm;
+  // Multiplications per pair of channels, whole panels counted; the transforms cost about as much as 16 (or 64) channels more.
+  const auto nr = static_cast<double>(gemm_kernels().nr);
+  const auto panels = [&](std::int64_t n) { return std::ceil(static_cast<double>(n) / nr) * nr; };
+  const auto tiles = [&](std::int64_t t) { return ((s.out[1] + t - 1) / t) * ((s.out[2] + t - 1) / t); };
+  const auto overhead = [&](double channels) {
+    return 1.0 + channels / static_cast<double>(std::min(s.in_channels, s.out_channels));
+  };
+  const double plain = 9.0 * panels(volume(s.out));
+  const double two = 16.0 * panels(tiles(2)) * overhead(16);
+  const double four = 36.0 * panels(tiles(4)) * overhead(24);
+  if (std::min(two, four) > 0.9 * plain) return ConvAlgorithm::gemm;
+  return two < four ? ConvAlgorithm::winograd2 : ConvAlgorithm::winograd4;
 }
 
-std::size_t conv_packed_bytes(ConvAlgorithm, const ConvShape& s) {
+std::size_t conv_packed_bytes(ConvAlgorithm algorithm, const ConvShape& s) {
+  if (algorithm == ConvAlgorithm::winograd2) return winograd_packed_bytes(2, s);
+  if (algorithm == ConvAlgorithm::winograd4) return winograd_packed_bytes(4, s);
   return static_cast<std::size_t>(s.out_channels * (s.in_channels / s.groups) * volume(s.kernel)) * sizeof(float);
 }
 
@@ -134,6 +151,8 @@ void conv_pack_f32(ConvAlgorithm algorithm, const ConvShape& s, const void* weig
     std::memcpy(packed, weights, conv_packed_bytes(algorithm, s));
     return;
   }
+  if (algorithm == ConvAlgorithm::winograd2) return winograd_pack(2, s, weights, packed);
+  if (algorithm == ConvAlgorithm::winograd4) return winograd_pack(4, s, weights, packed);
   const std::int64_t m = s.out_channels / s.groups;
   const std::int64_t k = s.in_channels / s.groups * volume(s.kernel);
   for (std::int64_t g = 0; g < s.groups; ++g) {
@@ -145,7 +164,8 @@ void conv_f32(ConvAlgorithm algorithm, const ConvShape& shape, const float* x, c
               const float* residual, const UnarySpec& act, float* y) {
   switch (algorithm) {
     case ConvAlgorithm::depthwise: return conv_depthwise(shape, x, packed, bias, residual, act, y);
-    case ConvAlgorithm::winograd:
+    case ConvAlgorithm::winograd2: return conv_winograd(2, shape, x, packed, bias, residual, act, y);
+    case ConvAlgorithm::winograd4: return conv_winograd(4, shape, x, packed, bias, residual, act, y);
     case ConvAlgorithm::gemm: return conv_gemm(shape, x, packed, bias, residual, act, y);
   }
 }

@@ -3,7 +3,7 @@
 //
 // Common contract: dense tensors; x, y, bias and residual need float alignment only, the weights given to pack functions
 // none. y must not overlap x; residual (same shape as y) may be y. Thread-safe; the work is split over current_pool(); each
-// computing thread keeps scratch as documented in gemm.h plus up to 1 MB. Shapes are trusted: the caller has checked that they
+// computing thread keeps scratch as documented in gemm.h plus up to 3 MB. Shapes are trusted: the caller has checked that they
 // agree.
 
 #include <cstddef>
@@ -31,10 +31,12 @@ struct ConvShape {
 enum class ConvAlgorithm : std::uint8_t {
   gemm,       // weights [M, K] times patches gathered panel by panel (implicit im2col); 1x1 with stride 1 reads x in place
   depthwise,  // one input channel per group: direct, vectorised along rows
-  winograd,   // F(4x4, 3x3) or F(2x2, 3x3): 3x3, stride 1, no dilation, one group; error up to 1e-5 of the output's maximum
+  winograd2,  // F(2x2, 3x3): 3x3, stride 1, no dilation, one group; error below 1e-6 of the output's maximum
+  winograd4,  // F(4x4, 3x3): the same; up to 1e-5
 };
 
-// The fastest algorithm for a shape. `exact`: only those whose error is that of plain summation.
+// The fastest algorithm for a shape, by a count of multiplications. `exact`: only those whose error is that of plain
+// summation. The Winograd forms depend on extents and batch only through this choice, not through their packed weights.
 ConvAlgorithm conv_choose(const ConvShape& shape, bool exact = false);
 bool conv_supports(ConvAlgorithm algorithm, const ConvShape& shape);
 

@@ -160,6 +160,35 @@ TEST(KernelsConv, ThreadCountsAgree) {
   }
 }
 
+TEST(KernelsConv, WinogradMatchesTheDefinition) {
+  const std::vector<ConvShape> shapes = {
+      shape_of(1, 3, 5, 1, kNone, {9, 3, 1, 1, 1, 1}, {11, 3, 1, 1, 1, 1}),
+      shape_of(2, 17, 50, 1, kNone, {7, 3, 1, 1, 1, 1}, {7, 3, 1, 1, 1, 1}),
+      shape_of(1, 16, 16, 1, kNone, {40, 3, 1, 1, 1, 1}, {41, 3, 1, 1, 1, 1}),
+      shape_of(1, 20, 70, 1, kNone, {13, 3, 1, 1, 0, 0}, {14, 3, 1, 1, 0, 0}),
+      shape_of(1, 4, 3, 1, kNone, {3, 3, 1, 1, 0, 0}, {3, 3, 1, 1, 0, 0}),
+      shape_of(1, 400, 9, 1, kNone, {6, 3, 1, 1, 1, 1}, {5, 3, 1, 1, 1, 1}),
+      shape_of(1, 5, 6, 1, kNone, {8, 3, 1, 1, 2, 0}, {8, 3, 1, 1, 0, 2}),
+  };
+  for_each_isa([&] {
+    for (std::size_t i = 0; i < shapes.size(); ++i) {
+      SCOPED_TRACE(i);
+      ASSERT_TRUE(conv_supports(ConvAlgorithm::winograd4, shapes[i]));
+      check(shapes[i], ConvAlgorithm::winograd2, false, 2e-6);
+      check(shapes[i], ConvAlgorithm::winograd2, true, 2e-6);
+      check(shapes[i], ConvAlgorithm::winograd4, false, 1e-5);
+      check(shapes[i], ConvAlgorithm::winograd4, true, 1e-5);
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+  });
+  for (const int threads : {2, 3, 4}) {
+    ThreadPool pool(threads);
+    const PoolScope scope(pool);
+    check(shape_of(1, 32, 200, 1, kNone, {7, 3, 1, 1, 1, 1}, {7, 3, 1, 1, 1, 1}), ConvAlgorithm::winograd2, true, 2e-6);
+    check(shape_of(2, 16, 32, 1, kNone, {50, 3, 1, 1, 1, 1}, {50, 3, 1, 1, 1, 1}), ConvAlgorithm::winograd4, true, 1e-5);
+  }
+}
+
 TEST(KernelsConv, TransposeMatchesTheDefinition) {
   struct Case {
     ConvShape s;
@@ -229,6 +258,10 @@ TEST(KernelsConv, TransposeMatchesTheDefinition) {
 TEST(KernelsConv, ChoosesDepthwiseForOneChannelPerGroup) {
   EXPECT_EQ(conv_choose(shape_of(1, 6, 6, 6, kNone, {9, 3, 1, 1, 1, 1}, {9, 3, 1, 1, 1, 1})), ConvAlgorithm::depthwise);
   EXPECT_EQ(conv_choose(shape_of(1, 6, 6, 1, kNone, {9, 1, 1, 1, 0, 0}, {9, 1, 1, 1, 0, 0})), ConvAlgorithm::gemm);
+  const ConvShape large = shape_of(1, 64, 64, 1, kNone, {56, 3, 1, 1, 1, 1}, {56, 3, 1, 1, 1, 1});
+  EXPECT_EQ(conv_choose(large), ConvAlgorithm::winograd4);
+  EXPECT_EQ(conv_choose(large, true), ConvAlgorithm::gemm);
+  EXPECT_FALSE(conv_supports(ConvAlgorithm::winograd2, shape_of(1, 64, 64, 1, kNone, {56, 3, 2, 1, 1, 1}, {56, 3, 1, 1, 1, 1})));
 }
 
 }  // namespace

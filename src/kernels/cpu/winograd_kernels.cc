@@ -1,0 +1,137 @@
+#include "kernels/cpu/winograd_kernels.h"
+
+#include "kernels/cpu/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/winograd_kernels.cc"
+#include <hwy/foreach_target.h>
+// after foreach_target.h
+#include <hwy/highway.h>
+
+#include "kernels/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sdx::cpu::HWY_NAMESPACE {
+namespace {
+
+// o = B^T d over elements `step` vectors apart.
+template <int T>
+HWY_INLINE void forward(const float* d, std::int64_t step, float* o, std::int64_t out_step) {
+  const DF f;
+  const auto at = [&](int i) HWY_ATTR { return hn::LoadU(f, d + i * step); };
+  const auto to = [&](int i, VF v) HWY_ATTR { hn::StoreU(v, f, o + i * out_step); };
+  if constexpr (T == 2) {
+    const VF d0 = at(0), d1 = at(1), d2 = at(2), d3 = at(3);
+    to(0, hn::Sub(d0, d2));
+    to(1, hn::Add(d1, d2));
+    to(2, hn::Sub(d2, d1));
+    to(3, hn::Sub(d1, d3));
+  } else {
+    const VF d0 = at(0), d1 = at(1), d2 = at(2), d3 = at(3), d4 = at(4), d5 = at(5);
+    const VF two = hn::Set(f, 2.0F), four = hn::Set(f, 4.0F), five = hn::Set(f, 5.0F);
+    const VF even = hn::NegMulAdd(four, d2, d4);  // d4 - 4 d2
+    const VF odd = hn::NegMulAdd(four, d1, d3);   // d3 - 4 d1
+    const VF even2 = hn::Sub(d4, d2);
+    const VF odd2 = hn::Mul(two, hn::Sub(d3, d1));
+    to(0, hn::MulAdd(four, d0, hn::NegMulAdd(five, d2, d4)));
+    to(1, hn::Add(even, odd));
+    to(2, hn::Sub(even, odd));
+    to(3, hn::Add(even2, odd2));
+    to(4, hn::Sub(even2, odd2));
+    to(5, hn::MulAdd(four, d1, hn::NegMulAdd(five, d3, d5)));
+  }
+}
+
+template <int T>
+HWY_INLINE void backward(const VF (&m)[T + 2], VF (&o)[T]) {
+  const DF f;
+  if constexpr (T == 2) {
+    o[0] = hn::Add(hn::Add(m[0], m[1]), m[2]);
+    o[1] = hn::Sub(hn::Sub(m[1], m[2]), m[3]);
+  } else {
+    const VF sum1 = hn::Add(m[1], m[2]), difference1 = hn::Sub(m[1], m[2]);
+    const VF sum2 = hn::Add(m[3], m[4]), difference2 = hn::Sub(m[3], m[4]);
+    o[0] = hn::Add(m[0], hn::Add(sum1, sum2));
+    o[1] = hn::MulAdd(hn::Set(f, 2.0F), difference2, difference1);
+    o[2] = hn::MulAdd(hn::Set(f, 4.0F), sum2, sum1);
+    o[3] = hn::Add(hn::MulAdd(hn::Set(f, 8.0F), difference2, difference1), m[5]);
+  }
+}
+
+template <int T>
+void input_tiles(const float* rows, std::int64_t phase_width, std::int64_t count, float* out, std::int64_t ld) {
+  constexpr int kIn = T + 2;
+  const std::int64_t lanes = lanes_f32();
+  HWY_ALIGN float half[kIn * kIn * kMaxF32Lanes];  // B^T d, [row][column]
+  for (std::int64_t i = 0; i < count; i += lanes) {
+    for (int c = 0; c < kIn; ++c) {
+      forward<T>(rows + c % T * phase_width + c / T + i, T * phase_width, half + c * lanes, kIn * lanes);
+    }
+    for (int r = 0; r < kIn; ++r) forward<T>(half + r * kIn * lanes, lanes, out + r * kIn * ld + i, ld);
+  }
+}
+
+void input(int t, const float* rows, std::int64_t phase_width, std::int64_t count, float* out, std::int64_t ld) {
+  if (t == 2) {
+    input_tiles<2>(rows, phase_width, count, out, ld);
+  } else {
+    input_tiles<4>(rows, phase_width, count, out, ld);
+  }
+}
+
+template <int T>
+void output_tiles(const float* m, std::int64_t step, std::int64_t count, float* out, std::int64_t ld) {
+  constexpr int kIn = T + 2;
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  HWY_ALIGN float half[T * kIn * kMaxF32Lanes];  // A^T m, [row][column]
+  for (std::int64_t i = 0; i < count; i += lanes) {
+    for (int c = 0; c < kIn; ++c) {
+      VF column[kIn];
+      VF result[T];
+      for (int r = 0; r < kIn; ++r) column[r] = hn::LoadU(d, m + (r * kIn + c) * step + i);
+      backward<T>(column, result);
+      for (int r = 0; r < T; ++r) hn::Store(result[r], d, half + (r * kIn + c) * lanes);
+    }
+    for (int r = 0; r < T; ++r) {
+      VF row[kIn];
+      VF y[T];
+      for (int c = 0; c < kIn; ++c) row[c] = hn::Load(d, half + (r * kIn + c) * lanes);
+      backward<T>(row, y);
+      float* to = out + r * ld + i * T;
+      if constexpr (T == 2) {
+        hn::StoreInterleaved2(y[0], y[1], d, to);
+      } else {
+        hn::StoreInterleaved4(y[0], y[1], y[2], y[3], d, to);
+      }
+    }
+  }
+}
+
+void output(int t, const float* m, std::int64_t step, std::int64_t count, float* out, std::int64_t ld) {
+  if (t == 2) {
+    output_tiles<2>(m, step, count, out, ld);
+  } else {
+    output_tiles<4>(m, step, count, out, ld);
+  }
+}
+
+}  // namespace
+
+const WinogradKernels* winograd_table() {
+  static const WinogradKernels table{static_cast<int>(lanes_f32()), input, output};
+  return &table;
+}
+
+}  // namespace sdx::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "kernels/cpu/dispatch.h"
+
+namespace sdx::cpu {
+
+const WinogradKernels& winograd_kernels() { return *SDX_CPU_PICK(winograd_table)(); }
+
+}  // namespace sdx::cpu
+#endif
