@@ -10,8 +10,14 @@
 #include "base/cpu_features.h"
 #include "base/memory.h"
 #include "base/thread_pool.h"
+#include "kernels/cpu/attention.h"
+#include "kernels/cpu/conv.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/gemm.h"
+#include "kernels/cpu/nbits.h"
+#include "kernels/cpu/norm.h"
+#include "kernels/cpu/quant.h"
+#include "kernels/cpu/softmax.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -159,6 +165,111 @@ BENCHMARK(unary)
     ->Arg(static_cast<int>(Unary::sigmoid))
     ->Arg(static_cast<int>(Unary::gelu))
     ->Arg(static_cast<int>(Unary::log));
+
+// channels in and out, height = width, kernel, stride, algorithm, threads; FLOP/s count the plain convolution's operations.
+void conv(benchmark::State& state) {
+  using sdx::cpu::ConvAlgorithm;
+  sdx::cpu::ConvShape s;
+  s.in_channels = state.range(0), s.out_channels = state.range(1);
+  const auto algorithm = static_cast<ConvAlgorithm>(state.range(5));
+  if (algorithm == ConvAlgorithm::depthwise) s.groups = s.in_channels;
+  for (int i = 1; i < 3; ++i) {
+    s.in[i] = state.range(2), s.kernel[i] = state.range(3), s.stride[i] = state.range(4), s.pad[i] = (s.kernel[i] - 1) / 2;
+    s.out[i] = (s.in[i] + 2 * s.pad[i] - s.kernel[i]) / s.stride[i] + 1;
+  }
+  sdx::ThreadPool pool(static_cast<int>(state.range(6)));
+  const sdx::PoolScope scope(pool);
+  const std::int64_t taps = s.in_channels / s.groups * s.kernel[1] * s.kernel[2];
+  const std::int64_t out = s.out[1] * s.out[2];
+  const Floats x(s.in_channels * s.in[1] * s.in[2]), w(s.out_channels * taps), y(s.out_channels * out), bias(s.out_channels);
+  const Floats packed(static_cast<std::int64_t>(sdx::cpu::conv_packed_bytes(algorithm, s) / 4));
+  sdx::cpu::conv_pack_f32(algorithm, s, w.data(), packed.data());
+  for (auto _ : state) {
+    sdx::cpu::conv_f32(algorithm, s, x.data(), packed.data(), bias.data(), nullptr, {Unary::relu}, y.data());
+  }
+  flops(state, 2.0 * static_cast<double>(s.out_channels * out * taps));
+}
+BENCHMARK(conv)
+    ->ArgsProduct({{64}, {64}, {56}, {3}, {1}, {0, 2, 3}, {1, 2}})
+    ->ArgsProduct({{128}, {128}, {28}, {3}, {1}, {0, 2, 3}, {1, 2}})
+    ->ArgsProduct({{256}, {256}, {14}, {3}, {1}, {0, 2, 3}, {1, 2}})
+    ->ArgsProduct({{512}, {512}, {7}, {3}, {1}, {0, 2, 3}, {1, 2}})
+    ->ArgsProduct({{3}, {64}, {224}, {7}, {2}, {0}, {1, 2}})
+    ->ArgsProduct({{256}, {64}, {56}, {1}, {1}, {0}, {1, 2}})
+    ->ArgsProduct({{1024}, {256}, {14}, {1}, {1}, {0}, {1, 2}})
+    ->ArgsProduct({{512}, {2048}, {7}, {1}, {1}, {0}, {1, 2}})
+    ->ArgsProduct({{96}, {96}, {112}, {3}, {1, 2}, {1}, {1, 2}})
+    ->ArgsProduct({{384}, {384}, {14}, {3}, {1}, {1}, {1, 2}})
+    ->UseRealTime();
+
+void qgemm_u8s8(benchmark::State& state) {
+  const std::int64_t n = state.range(0);
+  sdx::ThreadPool pool(static_cast<int>(state.range(1)));
+  const sdx::PoolScope scope(pool);
+  const Floats a(n * n / 4), b(n * n / 4), c(n * n), packed(static_cast<std::int64_t>(sdx::cpu::packed_qb_bytes(n, n) / 4));
+  sdx::cpu::pack_qb(b.data(), true, n, false, n, n, packed.data());
+  sdx::cpu::QGemmArgs g;
+  g.m = g.n = g.k = g.lda = g.ldc = n;
+  g.a = a.data(), g.packed_b = packed.data(), g.c = c.data();
+  for (auto _ : state) sdx::cpu::qgemm(g);
+  flops(state, 2.0 * static_cast<double>(n * n * n));
+}
+BENCHMARK(qgemm_u8s8)->ArgsProduct({{512, 1024}, {1, 2}})->UseRealTime();
+
+// rows, bits, threads; bytes of packed weights
+void nbits(benchmark::State& state) {
+  constexpr std::int64_t kSize = 4096;
+  sdx::ThreadPool pool(static_cast<int>(state.range(2)));
+  const sdx::PoolScope scope(pool);
+  const Floats b(kSize * kSize / 4), scales(kSize * kSize / 32), a(state.range(0) * kSize), c(state.range(0) * kSize);
+  sdx::cpu::NBitsSource source;
+  source.k = source.n = kSize;
+  source.bits = static_cast<int>(state.range(1));
+  source.b = b.data(), source.scales = scales.data();
+  const Floats packed(static_cast<std::int64_t>(sdx::cpu::nbits_packed_bytes(source) / 4));
+  sdx::cpu::nbits_pack(source, packed.data());
+  sdx::cpu::NBitsArgs args;
+  args.m = state.range(0), args.n = args.k = args.lda = args.ldc = kSize, args.bits = source.bits;
+  args.a = a.data(), args.packed = packed.data(), args.c = c.data();
+  for (auto _ : state) sdx::cpu::nbits_gemm(args);
+  flops(state, 2.0 * static_cast<double>(kSize * kSize * state.range(0)));
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(sdx::cpu::nbits_packed_bytes(source)));
+}
+BENCHMARK(nbits)->ArgsProduct({{1, 4, 64}, {4, 8}, {1, 2}})->UseRealTime();
+
+// queries = keys, threads; 12 heads of 64
+void attention(benchmark::State& state) {
+  const std::int64_t n = state.range(0);
+  sdx::ThreadPool pool(static_cast<int>(state.range(1)));
+  const sdx::PoolScope scope(pool);
+  const Floats q(n * 768), k(n * 768), v(n * 768), out(n * 768);
+  sdx::cpu::AttentionArgs a;
+  a.heads = a.kv_heads = 12, a.queries = a.keys = n, a.head_size = a.v_head_size = 64, a.scale = 0.125F;
+  a.q = q.data(), a.k = k.data(), a.v = v.data(), a.out = out.data();
+  a.q_head = a.k_head = a.v_head = a.out_head = 64;
+  a.q_row = a.k_row = a.v_row = a.out_row = 768;
+  for (auto _ : state) sdx::cpu::attention_f32(a);
+  flops(state, 4.0 * static_cast<double>(n * n * 768));
+}
+BENCHMARK(attention)->ArgsProduct({{128, 1024}, {1, 2}})->UseRealTime();
+
+void softmax(benchmark::State& state) {
+  sdx::ThreadPool pool(1);
+  const sdx::PoolScope scope(pool);
+  const Floats x(64 * 1000), y(64 * 1000);
+  for (auto _ : state) sdx::cpu::softmax_f32(x.data(), y.data(), 64, 1000, 1);
+  state.SetItemsProcessed(state.iterations() * 64000);
+}
+BENCHMARK(softmax);
+
+void lrn(benchmark::State& state) {
+  sdx::ThreadPool pool(1);
+  const sdx::PoolScope scope(pool);
+  const Floats x(96 * 55 * 55), y(96 * 55 * 55);
+  for (auto _ : state) sdx::cpu::lrn_f32(x.data(), y.data(), 1, 96, 55 * 55, 5, 1e-4F, 0.75F, 1.0F);
+  state.SetItemsProcessed(state.iterations() * 96 * 55 * 55);
+}
+BENCHMARK(lrn);
 
 }  // namespace
 
