@@ -69,12 +69,11 @@ def run_case(sdx, path):
             result = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=60, errors="replace")
             if not any(e.startswith("exit ") for e in expectations):
                 expectations = ["exit 0", *expectations]
-            for expectation in expectations:
-                wrong = check(expectation, result, folder)
-                if wrong:
-                    failures += 1
-                    print(f"FAIL {path.name}: $ {command}\n  expected {expectation}\n  {wrong}\n"
-                          f"  exit code {result.returncode}\n  stdout: {result.stdout}\n  stderr: {result.stderr}")
+            wrong = [f"  expected {e}: {why}" for e in expectations if (why := check(e, result, folder))]
+            if wrong:
+                failures += 1
+                print(f"FAIL {path.name}: $ {command}", *wrong, f"  exit code {result.returncode}",
+                      f"  stdout: {result.stdout[:2000]}", f"  stderr: {result.stderr[:2000]}", sep="\n")
     return failures
 
 
