@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <vector>
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/conv_kernels.h"
+#include "kernels/cpu/elementwise_kernels.h"
 #include "kernels/cpu/gemm_kernels.h"
 
 namespace sdx::cpu {
@@ -98,6 +98,35 @@ void band(const ConvKernels& k, const ConvShape& s, const Rows& r, const float* 
   }
 }
 
+// 3x3 images without a residual: rows outside the input are zeros in scratch, so that all output rows are alike.
+void band3(const ConvKernels& k, const ConvShape& s, const Rows& r, const float* x, const float* weights, std::int64_t multiplier,
+           const float* bias, const UnarySpec& act, float* y, std::int64_t y0, std::int64_t y1, float* scratch) {
+  const std::int64_t first_row = y0 * s.stride[1] - s.pad[1];
+  const std::int64_t rows = (y1 - y0 - 1) * s.stride[1] + 2 * s.dilation[1] + 1;
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const std::int64_t iy = first_row + i;
+    float* to = scratch + i * r.row_floats;
+    if (iy < 0 || iy >= s.in[1]) {
+      std::fill_n(to, r.row_floats, 0.0F);
+    } else {
+      k.split_row(x + iy * s.in[2], s.in[2], s.pad[2], s.stride[2], r.phase_width, to);
+    }
+  }
+  std::int64_t offset[3];
+  for (std::int64_t i = 0; i < 3; ++i) {
+    const std::int64_t o = i * s.dilation[2];
+    offset[i] = o % s.stride[2] * r.phase_width + o / s.stride[2];
+  }
+  for (std::int64_t mul = 0; mul < multiplier; ++mul) {
+    float* out = y + (mul * s.out[1] + y0) * s.out[2];
+    k.depthwise3(scratch, s.stride[1] * r.row_floats, s.dilation[1] * r.row_floats, offset, weights + mul * 9,
+                 bias != nullptr ? bias[mul] : 0.0F, act, out, s.out[2], y1 - y0);
+    if (act.op != Unary::none && act.op != Unary::relu && act.op != Unary::clip) {
+      elementwise_kernels().unary(act, out, out, (y1 - y0) * s.out[2]);
+    }
+  }
+}
+
 }  // namespace
 
 void conv_depthwise(const ConvShape& s, const float* x, const float* weights, const float* bias, const float* residual,
@@ -120,6 +149,13 @@ void conv_depthwise(const ConvShape& s, const float* x, const float* weights, co
                    const std::int64_t oz = i % per_channel / bands;
                    const std::int64_t y0 = i % bands * r.band;
                    const std::int64_t offset = channel * multiplier * out_plane;
+                   if (residual == nullptr && s.in[0] == 1 && s.kernel[0] == 1 && s.pad[0] == 0 && s.out[0] == 1 &&
+                       s.kernel[1] == 3 && s.kernel[2] == 3) {
+                     band3(k, s, r, x + channel * in_plane, weights + g * multiplier * taps, multiplier,
+                           bias != nullptr ? bias + g * multiplier : nullptr, act, y + offset, y0,
+                           std::min(s.out[1], y0 + r.band), scratch);
+                     continue;
+                   }
                    band(k, s, r, x + channel * in_plane, weights + g * multiplier * taps, multiplier,
                         bias != nullptr ? bias + g * multiplier : nullptr, residual != nullptr ? residual + offset : nullptr, act,
                         y + offset, oz, y0, std::min(s.out[1], y0 + r.band), scratch);

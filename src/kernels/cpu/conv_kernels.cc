@@ -62,7 +62,18 @@ HWY_INLINE void patch_row(const ConvShape& s, const float* x, std::int64_t kz, s
       if (stride == 1) {
         copy_run(src + first + r.begin, end, dst + r.begin, r.end - r.begin);
       } else {
-        for (std::int64_t i = r.begin; i < r.end; ++i) dst[i] = src[first + i * stride];
+        std::int64_t i = r.begin;
+        if (stride == 2) {
+          const DF d;
+          const std::int64_t lanes = lanes_f32();
+          for (; i + lanes <= r.end && src + first + 2 * (i + lanes) <= end; i += lanes) {
+            VF v0;
+            VF v1;
+            hn::LoadInterleaved2(d, src + first + 2 * i, v0, v1);
+            hn::StoreU(v0, d, dst + i);
+          }
+        }
+        for (; i < r.end; ++i) dst[i] = src[first + i * stride];
       }
       for (std::int64_t i = r.end; i < len; ++i) dst[i] = 0.0F;
     }
@@ -148,8 +159,94 @@ void taps(const ConvTap* list, std::int64_t count, float bias, const float* resi
   if (act.op != Unary::none && !do_relu && !do_clip) elementwise_kernels().unary(act, y, y, n);
 }
 
+// The nine weights stay in registers; two output rows share their loads when they lie one input row apart.
+template <bool kPair>
+HWY_INLINE void depthwise3_row(const float* in, std::int64_t out_step, std::int64_t row_step, const std::int64_t (&offset)[3],
+                               const VF (&w)[9], VF bias, int clamp, VF lo, VF hi, float* y, std::int64_t width,
+                               std::int64_t room) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  const auto finish = [&](VF v, float* to, std::int64_t left, std::int64_t writable) HWY_ATTR {
+    if (clamp == 1) v = relu(v);
+    if (clamp == 2) v = clip(v, lo, hi);
+    // Writing past a row's end is fine while the rows behind it are still to come.
+    if (writable >= lanes) {
+      hn::StoreU(v, d, to);
+    } else {
+      store_tail(v, d, to, left);
+    }
+  };
+  for (std::int64_t i = 0; i < width; i += lanes) {
+    VF a = bias;
+    VF b = bias;
+    const float* p = in + i;
+    for (int ky = 0; ky < 3; ++ky) {
+      for (int kx = 0; kx < 3; ++kx) {
+        const VF v = hn::LoadU(d, p + ky * row_step + offset[kx]);
+        a = hn::MulAdd(w[ky * 3 + kx], v, a);
+        if constexpr (kPair) {
+          if (ky > 0) b = hn::MulAdd(w[ky * 3 - 3 + kx], v, b);
+        }
+      }
+    }
+    finish(a, y + i, width - i, room - i);
+    if constexpr (kPair) {
+      for (int kx = 0; kx < 3; ++kx) b = hn::MulAdd(w[6 + kx], hn::LoadU(d, p + 3 * row_step + offset[kx]), b);
+      finish(b, y + width + i, width - i, room - width - i);
+    }
+  }
+  (void)out_step;
+}
+
+void depthwise3(const float* in, std::int64_t out_step, std::int64_t row_step, const std::int64_t (&offset)[3],
+                const float* weights, float bias, const UnarySpec& act, float* y, std::int64_t width, std::int64_t rows) {
+  const DF d;
+  const VF w[9] = {hn::Set(d, weights[0]), hn::Set(d, weights[1]), hn::Set(d, weights[2]),
+                   hn::Set(d, weights[3]), hn::Set(d, weights[4]), hn::Set(d, weights[5]),
+                   hn::Set(d, weights[6]), hn::Set(d, weights[7]), hn::Set(d, weights[8])};
+  const int clamp = act.op == Unary::relu ? 1 : (act.op == Unary::clip ? 2 : 0);
+  const VF lo = hn::Set(d, act.a);
+  const VF hi = hn::Set(d, act.b);
+  const VF vb = hn::Set(d, bias);
+  std::int64_t r = 0;
+  if (out_step == row_step) {
+    // The first row of a pair may not run over into the second, which is written along with it.
+    for (; r + 2 <= rows && width % lanes_f32() == 0; r += 2) {
+      depthwise3_row<true>(in + r * out_step, out_step, row_step, offset, w, vb, clamp, lo, hi, y + r * width, width,
+                           (rows - r) * width);
+    }
+  }
+  for (; r < rows; ++r) {
+    depthwise3_row<false>(in + r * out_step, out_step, row_step, offset, w, vb, clamp, lo, hi, y + r * width, width,
+                          (rows - r) * width);
+  }
+}
+
+// Phases 0 and 1 of indices [from, to) with stride 2; all of them within the row.
+HWY_INLINE std::int64_t split_pairs(const float* row, std::int64_t width, std::int64_t pad, std::int64_t from, std::int64_t to,
+                                    float* even, float* odd) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  std::int64_t q = from;
+  for (; q + lanes <= to && 2 * (q + lanes) - pad <= width; q += lanes) {
+    VF v0;
+    VF v1;
+    hn::LoadInterleaved2(d, row + 2 * q - pad, v0, v1);
+    hn::StoreU(v0, d, even + q);
+    hn::StoreU(v1, d, odd + q);
+  }
+  return q;
+}
+
 void split_row(const float* row, std::int64_t width, std::int64_t pad, std::int64_t stride, std::int64_t phase_width,
                float* out) {
+  std::int64_t both = 0;  // indices below this are done, from the first that lies inside in both phases
+  std::int64_t first_both = 0;
+  if (stride == 2) {
+    first_both = pad > 0 ? (pad + 1) / 2 : 0;
+    if (first_both < phase_width) both = split_pairs(row, width, pad, first_both, phase_width, out, out + phase_width);
+    both = both < first_both ? first_both : both;
+  }
   for (std::int64_t p = 0; p < stride; ++p) {
     float* dst = out + p * phase_width;
     const std::int64_t first = p - pad;
@@ -158,7 +255,11 @@ void split_row(const float* row, std::int64_t width, std::int64_t pad, std::int6
     if (stride == 1) {
       std::memcpy(dst + r.begin, row + first + r.begin, static_cast<std::size_t>(r.end - r.begin) * sizeof(float));
     } else {
-      for (std::int64_t i = r.begin; i < r.end; ++i) dst[i] = row[first + i * stride];
+      for (std::int64_t i = r.begin; i < r.end; ++i) {
+        if (i == first_both && both > i) i = both;
+        if (i >= r.end) break;
+        dst[i] = row[first + i * stride];
+      }
     }
     for (std::int64_t i = r.end; i < phase_width; ++i) dst[i] = 0.0F;
   }
@@ -175,7 +276,7 @@ void add_to(const float* x, float* y, std::int64_t n) {
 }  // namespace
 
 const ConvKernels* conv_table() {
-  static const ConvKernels table{static_cast<int>(lanes_f32()), patches, taps, split_row, add_to};
+  static const ConvKernels table{static_cast<int>(lanes_f32()), patches, taps, depthwise3, split_row, add_to};
   return &table;
 }
 

@@ -22,6 +22,10 @@ struct ConvKernels {
   // y[i] = act(bias + sum of taps + residual[i]), i < n. Rows must be readable up to n rounded up to lanes.
   void (*taps)(const ConvTap* taps, std::int64_t count, float bias, const float* residual, const UnarySpec& act, float* y,
                std::int64_t n);
+  // Depthwise 3x3 over `rows` output rows of `width`: y[oy, ox] = act(bias + sum of w[ky, kx] * in[oy * out_step + ky * row_step
+  // + offset[kx] + ox]), act none, relu or clip. `in` readable up to width rounded up to lanes in each row.
+  void (*depthwise3)(const float* in, std::int64_t out_step, std::int64_t row_step, const std::int64_t (&offset)[3],
+                     const float* w, float bias, const UnarySpec& act, float* y, std::int64_t width, std::int64_t rows);
   // Copies one input row of `width` into `stride` phases of `phase_width` floats each, shifted right by `pad` (left if
   // negative), zeros around: phase p, index q holds the padded row's element q * stride + p.
   void (*split_row)(const float* row, std::int64_t width, std::int64_t pad, std::int64_t stride, std::int64_t phase_width,

@@ -53,8 +53,21 @@ void gemv_rows(const NBitsLayout& layout, const std::uint32_t* panel, const floa
         const VF q1 = code<kBits>(w1);
         const float* at = row + w * kCodes + t;
         const VF x0 = hn::Set(d, at[0]);
-        a0 = hn::MulAdd(x0, q0, a0);
-        a1 = hn::MulAdd(x0, q1, a1);
+        // One row alone has two chains of dependent multiply-adds, which would take 4 cycles a step: its steps go round the
+        // accumulators that other rows would use.
+        if (M > 1 || t % 4 == 0) {
+          a0 = hn::MulAdd(x0, q0, a0);
+          a1 = hn::MulAdd(x0, q1, a1);
+        } else if (t % 4 == 1) {
+          b0 = hn::MulAdd(x0, q0, b0);
+          b1 = hn::MulAdd(x0, q1, b1);
+        } else if (t % 4 == 2) {
+          c0 = hn::MulAdd(x0, q0, c0);
+          c1 = hn::MulAdd(x0, q1, c1);
+        } else {
+          d0 = hn::MulAdd(x0, q0, d0);
+          d1 = hn::MulAdd(x0, q1, d1);
+        }
         if constexpr (M > 1) {
           const VF x1 = hn::Set(d, at[ldx]);
           b0 = hn::MulAdd(x1, q0, b0);
@@ -73,6 +86,10 @@ void gemv_rows(const NBitsLayout& layout, const std::uint32_t* panel, const floa
         w0 = hn::ShiftRight<kBits>(w0);
         w1 = hn::ShiftRight<kBits>(w1);
       }
+    }
+    if constexpr (M == 1) {
+      a0 = hn::Add(hn::Add(a0, b0), hn::Add(c0, d0));
+      a1 = hn::Add(hn::Add(a1, b1), hn::Add(c1, d1));
     }
     const auto add = [&](int i, VF v0, VF v1) HWY_ATTR {
       const VF s = hn::Set(d, sums[i * layout.blocks + b]);
