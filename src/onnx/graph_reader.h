@@ -37,7 +37,7 @@ struct State {
   // A small file can ask for much: captures that pass through 64 levels, functions that call others twice, attributes that every
   // node of a function copies. What may still be made, in nodes and in bytes beyond what the file itself spells out:
   std::size_t nodes_left = SIZE_MAX;
-  std::size_t copies_left = std::size_t{512} << 20;
+  std::size_t copies_left = std::size_t{256} << 20;
 };
 
 // One use of a function. Everything it points to outlives the expansion.
