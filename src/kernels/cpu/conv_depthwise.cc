@@ -142,7 +142,7 @@ void conv_depthwise(const ConvShape& s, const float* x, const float* weights, co
   const std::int64_t work = std::max<std::int64_t>(1, r.band * s.out[2] * taps * multiplier);
   parallel_for(s.batch * s.groups * per_channel, std::max<std::int64_t>(1, 60000 / work),
                [&](std::int64_t begin, std::int64_t end) {
-                 float* scratch = thread_scratch(2, static_cast<std::size_t>(r.row_floats * r.band_rows * s.kernel[0]));
+                 float* scratch = thread_scratch(2, static_cast<std::size_t>(r.row_floats * r.band_rows * s.kernel[0] + k.lanes));
                  for (std::int64_t i = begin; i < end; ++i) {
                    const std::int64_t channel = i / per_channel;  // image * groups + group
                    const std::int64_t g = channel % s.groups;

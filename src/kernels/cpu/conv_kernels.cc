@@ -222,46 +222,69 @@ void depthwise3(const float* in, std::int64_t out_step, std::int64_t row_step, c
   }
 }
 
-// Phases 0 and 1 of indices [from, to) with stride 2; all of them within the row.
-HWY_INLINE std::int64_t split_pairs(const float* row, std::int64_t width, std::int64_t pad, std::int64_t from, std::int64_t to,
-                                    float* even, float* odd) {
+// All phases of indices from `from` on, as long as whole vectors lie within the row; returns the first index not done. Stride
+// 2 or 4.
+HWY_INLINE std::int64_t split_vectors(const float* row, std::int64_t width, std::int64_t pad, std::int64_t stride,
+                                      std::int64_t from, std::int64_t phase_width, float* out) {
   const DF d;
   const std::int64_t lanes = lanes_f32();
   std::int64_t q = from;
-  for (; q + lanes <= to && 2 * (q + lanes) - pad <= width; q += lanes) {
-    VF v0;
-    VF v1;
-    hn::LoadInterleaved2(d, row + 2 * q - pad, v0, v1);
-    hn::StoreU(v0, d, even + q);
-    hn::StoreU(v1, d, odd + q);
+  VF v0, v1, v2, v3;
+  for (; q + lanes <= phase_width && stride * (q + lanes) - pad <= width; q += lanes) {
+    const float* src = row + stride * q - pad;
+    float* to = out + q;
+    if (stride == 2) {
+      hn::LoadInterleaved2(d, src, v0, v1);
+    } else {
+      hn::LoadInterleaved4(d, src, v0, v1, v2, v3);
+      hn::StoreU(v2, d, to + 2 * phase_width);
+      hn::StoreU(v3, d, to + 3 * phase_width);
+    }
+    hn::StoreU(v0, d, to);
+    hn::StoreU(v1, d, to + phase_width);
   }
   return q;
 }
 
+// Stride 1, in whole vectors: what is written behind the row's end belongs to the next row, which is split later.
+void shift_row(const float* row, std::int64_t pad, const Range& r, std::int64_t phase_width, float* out) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  const VF zero = hn::Zero(d);
+  for (std::int64_t i = 0; i < r.begin; i += lanes) hn::StoreU(zero, d, out + i);
+  const float* src = row - pad;
+  std::int64_t i = r.begin;
+  for (; i + lanes <= r.end; i += lanes) hn::StoreU(hn::LoadU(d, src + i), d, out + i);
+  if (i < r.end && r.end - r.begin >= lanes) {
+    hn::StoreU(hn::LoadU(d, src + r.end - lanes), d, out + r.end - lanes);
+    i = r.end;
+  }
+  for (; i < r.end; ++i) out[i] = src[i];
+  for (i = r.end; i < phase_width; i += lanes) hn::StoreU(zero, d, out + i);
+}
+
 void split_row(const float* row, std::int64_t width, std::int64_t pad, std::int64_t stride, std::int64_t phase_width,
                float* out) {
-  std::int64_t both = 0;  // indices below this are done, from the first that lies inside in both phases
-  std::int64_t first_both = 0;
-  if (stride == 2) {
-    first_both = pad > 0 ? (pad + 1) / 2 : 0;
-    if (first_both < phase_width) both = split_pairs(row, width, pad, first_both, phase_width, out, out + phase_width);
-    both = both < first_both ? first_both : both;
+  if (stride == 1) return shift_row(row, pad, inside(-pad, 1, width, phase_width), phase_width, out);
+  // Indices [first_all, end_all) lie inside in every phase and are done by vectors.
+  std::int64_t first_all = 0;
+  std::int64_t end_all = 0;
+  if (stride == 2 || stride == 4) {
+    first_all = pad > 0 ? (pad + stride - 1) / stride : 0;
+    end_all = split_vectors(row, width, pad, stride, first_all, phase_width, out);
   }
   for (std::int64_t p = 0; p < stride; ++p) {
     float* dst = out + p * phase_width;
     const std::int64_t first = p - pad;
     const Range r = inside(first, stride, width, phase_width);
     for (std::int64_t i = 0; i < r.begin; ++i) dst[i] = 0.0F;
-    if (stride == 1) {
-      std::memcpy(dst + r.begin, row + first + r.begin, static_cast<std::size_t>(r.end - r.begin) * sizeof(float));
-    } else {
-      for (std::int64_t i = r.begin; i < r.end; ++i) {
-        if (i == first_both && both > i) i = both;
-        if (i >= r.end) break;
-        dst[i] = row[first + i * stride];
-      }
+    std::int64_t i = r.begin;
+    if (end_all > first_all) {
+      for (; i < first_all; ++i) dst[i] = row[first + i * stride];
+      i = end_all;
     }
-    for (std::int64_t i = r.end; i < phase_width; ++i) dst[i] = 0.0F;
+    for (; i < r.end; ++i) dst[i] = row[first + i * stride];
+    for (i = r.end; i < phase_width; ++i) dst[i] = 0.0F;
   }
 }
 

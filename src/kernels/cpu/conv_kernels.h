@@ -27,7 +27,8 @@ struct ConvKernels {
   void (*depthwise3)(const float* in, std::int64_t out_step, std::int64_t row_step, const std::int64_t (&offset)[3],
                      const float* w, float bias, const UnarySpec& act, float* y, std::int64_t width, std::int64_t rows);
   // Copies one input row of `width` into `stride` phases of `phase_width` floats each, shifted right by `pad` (left if
-  // negative), zeros around: phase p, index q holds the padded row's element q * stride + p.
+  // negative), zeros around: phase p, index q holds the padded row's element q * stride + p. Rows
+  // go in rising order: up to lanes - 1 floats behind the last phase are overwritten.
   void (*split_row)(const float* row, std::int64_t width, std::int64_t pad, std::int64_t stride, std::int64_t phase_width,
                     float* out);
   // y[i] += x[i].

@@ -34,9 +34,9 @@ HWY_INLINE float read_f32(const char* p) {
 }
 HWY_INLINE const float* at(const char* p, std::int64_t index) { return reinterpret_cast<const float*>(p + index * 4); }
 
-// Named accumulators rather than arrays: GCC 12 spills arrays of vectors. The products go to `out` as [M][2 lanes].
+// Named accumulators rather than arrays: GCC 12 spills arrays of vectors. The products go to rows of `out`, 2 lanes wide.
 template <int M, bool kWide>
-HWY_NOINLINE void product(const GemmTile& t, float* HWY_RESTRICT out) {
+HWY_NOINLINE void product(const GemmTile& t, float* HWY_RESTRICT out, std::int64_t ldo) {
   const DF d;
   const std::int64_t lanes = lanes_f32();
   const float* HWY_RESTRICT a = t.a;
@@ -114,10 +114,10 @@ HWY_NOINLINE void product(const GemmTile& t, float* HWY_RESTRICT out) {
     a += M;
     b += ldb;
   }
-#define SDX_STORE(I)                                 \
-  if constexpr (M > I) {                             \
-    hn::Store(c##I, d, out + 2 * lanes * I);         \
-    hn::Store(e##I, d, out + 2 * lanes * I + lanes); \
+#define SDX_STORE(I)                            \
+  if constexpr (M > I) {                        \
+    hn::StoreU(c##I, d, out + ldo * I);         \
+    hn::StoreU(e##I, d, out + ldo * I + lanes); \
   }
   SDX_ROWS(SDX_STORE)
 #undef SDX_STORE
@@ -168,7 +168,13 @@ void finish(const GemmTile& t, const float* product, std::int64_t ld_product) {
 }
 
 void tile(const GemmTile& t) {
-  HWY_ALIGN float out[kMr * 2 * kMaxF32Lanes];
+  HWY_ALIGN float buffer[kMr * 2 * kMaxF32Lanes];
+  const std::int64_t nr = 2 * lanes_f32();
+  // Sums that need nothing more go straight to C: with K of 64, as in Winograd's products, the detour costs a tenth.
+  const bool plain = t.n == nr && !t.accumulate && t.alpha == 1.0F && t.residual == nullptr &&
+                     (!t.last || (t.bias_col == nullptr && t.bias_row == nullptr && t.act.op == Unary::none));
+  float* out = plain ? t.c : buffer;
+  const std::int64_t ldo = plain ? t.ldc : nr;
   // A last panel of at most one vector of columns (49 = 3 x 16 + 1 in a 7x7 image) is done at half the cost.
   const bool wide = t.n > lanes_f32();
   switch (t.m) {
@@ -177,9 +183,9 @@ void tile(const GemmTile& t) {
     if constexpr (I < kMr) {                  \
       constexpr int kM = I < kMr ? I + 1 : 1; \
       if (wide) {                             \
-        product<kM, true>(t, out);            \
+        product<kM, true>(t, out, ldo);       \
       } else {                                \
-        product<kM, false>(t, out);           \
+        product<kM, false>(t, out, ldo);      \
       }                                       \
     }                                         \
     break;
@@ -187,7 +193,7 @@ void tile(const GemmTile& t) {
 #undef SDX_CASE
     default: return;
   }
-  finish(t, out, 2 * lanes_f32());
+  if (!plain) finish(t, buffer, nr);
 }
 #undef SDX_ROWS
 

@@ -94,14 +94,10 @@ void transform_input(const Job& job, const float* x, std::int64_t first, std::in
         job.winograd->input(t, rows + tx, job.phase_width, n, tiles + j, ld);
         j += n;
       }
-      for (std::int64_t e = 0; e < elements; ++e) {
-        float* to = v + (e * s.in_channels + k0) * columns + (c - k0) * nr;
-        float* from = tiles + e * ld;
-        std::fill(from + count, from + columns, 0.0F);
-        for (std::int64_t p = 0; p < columns; p += nr) {
-          std::memcpy(to + p * kc, from + p, static_cast<std::size_t>(nr) * sizeof(float));
-        }
+      if (count < columns) {
+        for (std::int64_t e = 0; e < elements; ++e) std::fill(tiles + e * ld + count, tiles + e * ld + columns, 0.0F);
       }
+      job.winograd->spread(tiles, ld, elements, columns, v + k0 * columns + (c - k0) * nr, s.in_channels * columns, kc * nr);
     }
   }
 }

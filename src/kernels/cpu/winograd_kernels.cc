@@ -79,6 +79,20 @@ void input(int t, const float* rows, std::int64_t phase_width, std::int64_t coun
   }
 }
 
+void spread(const float* tiles, std::int64_t ld, std::int64_t elements, std::int64_t columns, float* v, std::int64_t e_step,
+            std::int64_t panel_step) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  for (std::int64_t e = 0; e < elements; ++e) {
+    const float* from = tiles + e * ld;
+    float* to = v + e * e_step;
+    for (std::int64_t p = 0; p < columns; p += 2 * lanes, to += panel_step) {
+      hn::StoreU(hn::LoadU(d, from + p), d, to);
+      hn::StoreU(hn::LoadU(d, from + p + lanes), d, to + lanes);
+    }
+  }
+}
+
 template <int T>
 void output_tiles(const float* m, std::int64_t step, std::int64_t count, float* out, std::int64_t ld) {
   constexpr int kIn = T + 2;
@@ -119,7 +133,7 @@ void output(int t, const float* m, std::int64_t step, std::int64_t count, float*
 }  // namespace
 
 const WinogradKernels* winograd_table() {
-  static const WinogradKernels table{static_cast<int>(lanes_f32()), input, output};
+  static const WinogradKernels table{static_cast<int>(lanes_f32()), input, spread, output};
   return &table;
 }
 

@@ -14,6 +14,10 @@ struct WinogradKernels {
   // (phase p, index q: the padded row's element q * t + p). Element e of tile i goes to out[e * ld + i]; up to lanes - 1 more
   // are written behind.
   void (*input)(int t, const float* rows, std::int64_t phase_width, std::int64_t count, float* out, std::int64_t ld);
+  // Rows e (of `columns`, a multiple of nr = 2 lanes) of `tiles` into panels: [e][panel][nr] at v + e * e_step + panel *
+  // panel_step, for e < elements.
+  void (*spread)(const float* tiles, std::int64_t ld, std::int64_t elements, std::int64_t columns, float* v, std::int64_t e_step,
+                 std::int64_t panel_step);
   // A^T m A of `count` tiles with element e of tile i at m[e * step + i]; output row r of tile i goes to
   // out[r * ld + i * t, + t). count is rounded up to lanes, in m and out.
   void (*output)(int t, const float* m, std::int64_t step, std::int64_t count, float* out, std::int64_t ld);
