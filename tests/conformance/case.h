@@ -17,7 +17,8 @@ struct Outcome {
   std::string reason;
 };
 
-// Runs the (inlined, inferred) model on values for all of graph.inputs().
+// Runs the model, whose functions are expanded and whose types are inferred, on values for all of graph.inputs(); an empty Value
+// stands for an input that is left out. model.path is the file. Returns the outputs in the graph's order.
 using Executor = std::function<std::vector<Value>(const Model& model, std::vector<Value> inputs)>;
 
 std::string case_name(const std::filesystem::path& path);

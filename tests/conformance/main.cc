@@ -12,9 +12,11 @@
 #include <fstream>
 #include <map>
 #include <regex>
+#include <sdx/session.hpp>
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "conformance/case.h"
 #include "conformance/interpreter.h"
 #include "ops/op.h"
@@ -31,14 +33,15 @@ struct Options {
   unsigned timeout = 120;  // seconds a case
   bool verbose = false;
   bool in_process = false;  // for debuggers
+  std::string engine = "session";
 };
 
 [[noreturn]] void usage() {
-  fmt::print(
-      stderr,
-      "usage: sdx_conformance [--list FILE] [--filter REGEX] [--ignore FILE] [--timeout SECONDS] [--in-process] [--verbose] "
-      "[FOLDER...]\n"
-      "A folder holds model.onnx and test_data_set_*, or folders that do. FILE lists folders, one a line.\n");
+  fmt::print(stderr,
+             "usage: sdx_conformance [--list FILE] [--filter REGEX] [--ignore FILE] [--timeout SECONDS] [--engine "
+             "session|interpreter|both] [--in-process] [--verbose] "
+             "[FOLDER...]\n"
+             "A folder holds model.onnx and test_data_set_*, or folders that do. FILE lists folders, one a line.\n");
   std::exit(2);
 }
 
@@ -72,6 +75,9 @@ Options parse(int argc, char** argv) {
       o.ignore_file = value();
     } else if (arg == "--timeout") {
       o.timeout = static_cast<unsigned>(std::strtoul(value().c_str(), nullptr, 10));
+    } else if (arg == "--engine") {
+      o.engine = value();
+      if (o.engine != "session" && o.engine != "interpreter" && o.engine != "both") usage();
     } else if (arg == "--verbose") {
       o.verbose = true;
     } else if (arg == "--in-process") {
@@ -98,13 +104,36 @@ std::map<std::string, std::string> read_ignored(const std::string& path) {
   return out;
 }
 
-Outcome execute(const fs::path& path) {
-  return sdx::testing::run_case(path, [](const sdx::Model& model, std::vector<sdx::Value> inputs) {
-    return sdx::testing::interpret(model.graph, std::move(inputs));
+std::vector<sdx::Value> run_session(const sdx::Model& model, const std::vector<sdx::Value>& inputs) {
+  const sdx::Session session = sdx::Session::open(model.path);
+  sdx::NamedValues named;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].empty()) named.add(model.graph.value(model.graph.inputs()[i]).name, inputs[i]);
+  }
+  const sdx::NamedValues outputs = session.run(named);
+  std::vector<sdx::Value> out;
+  for (const std::string& name : model.graph.output_names()) out.push_back(outputs.at(name));
+  return out;
+}
+
+std::vector<sdx::Value> run_both(const sdx::Model& model, const std::vector<sdx::Value>& inputs) {
+  const auto fast = run_session(model, inputs);
+  const auto plain = sdx::testing::interpret(model.graph, inputs);
+  for (std::size_t i = 0; i < fast.size(); ++i) {
+    const std::string d = sdx::testing::difference(fast[i], plain.at(i));
+    if (!d.empty()) sdx::fail(sdx::ErrorCode::runtime_failure, "session and interpreter differ in output {}: {}", i, d);
+  }
+  return fast;
+}
+
+Outcome execute(const fs::path& path, const std::string& engine) {
+  return sdx::testing::run_case(path, [&](const sdx::Model& model, std::vector<sdx::Value> inputs) {
+    if (engine == "interpreter") return sdx::testing::interpret(model.graph, std::move(inputs));
+    return engine == "both" ? run_both(model, inputs) : run_session(model, inputs);
   });
 }
 
-Outcome run_in_child(const fs::path& path, unsigned timeout) {
+Outcome run_in_child(const fs::path& path, const std::string& engine, unsigned timeout) {
   int pipe_ends[2];
   if (::pipe(pipe_ends) != 0) return {Outcome::Kind::failed, "cannot make a pipe"};
   std::fflush(stdout);
@@ -113,7 +142,7 @@ Outcome run_in_child(const fs::path& path, unsigned timeout) {
   if (child == 0) {
     ::close(pipe_ends[0]);
     ::alarm(timeout);
-    const Outcome outcome = execute(path);
+    const Outcome outcome = execute(path, engine);
     const std::string text = std::to_string(static_cast<int>(outcome.kind)) + outcome.reason;
     std::size_t sent = 0;
     while (sent < text.size()) {
@@ -165,7 +194,7 @@ int main(int argc, char** argv) {
   for (const fs::path& path : options.cases) {
     const std::string name = sdx::testing::case_name(path);
     if (!options.filter.empty() && !std::regex_search(name, filter)) continue;
-    Outcome outcome = options.in_process ? execute(path) : run_in_child(path, options.timeout);
+    Outcome outcome = options.in_process ? execute(path, options.engine) : run_in_child(path, options.engine, options.timeout);
     const auto known = ignored.find(name);
     if (known != ignored.end()) {
       if (outcome.kind == Outcome::Kind::passed) {
