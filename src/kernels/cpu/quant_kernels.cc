@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/cpu_features.h"
 #include "kernels/cpu/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -162,6 +163,14 @@ void write_row(const QTile& t, std::int64_t i, const std::int32_t* sums) {
 
 void tile(const QTile& t) {
   HWY_ALIGN std::int32_t out[kMr * 2 * kMaxF32Lanes];
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
+  static const bool vnni = use_vnni(Isa::avx512) && vnni_product(1) != nullptr;
+  if (vnni) {
+    vnni_product(t.m)(t, out);
+    for (std::int64_t i = 0; i < t.m; ++i) write_row(t, i, out + i * 2 * lanes_f32());
+    return;
+  }
+#endif
   switch (t.m) {
 #define SDX_CASE(I)                                                \
   case I + 1:                                                      \
