@@ -1,6 +1,7 @@
 #include "conformance/case.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string_view>
 
 #include "base/error.h"
@@ -42,6 +43,21 @@ std::vector<fs::path> numbered(const fs::path& folder, const std::string& prefix
   }
 }
 
+// A tensor's data as of another type of the same size.
+Value reinterpreted(const Tensor& t, DataType type) {
+  Tensor out(type, t.shape());
+  if (t.bytes() != 0) std::memcpy(out.mutable_data(), t.data(), t.bytes());
+  return out;
+}
+
+// Before 1.13, ONNX stored the bfloat16 values of its test data as uint16.
+Value read_value(const fs::path& file, const Type& declared) {
+  Value value = read_value_pb(file, kind_of(declared));
+  const bool old = declared.is_tensor() && declared.elem == DataType::bfloat16 && value.is_tensor() &&
+                   value.tensor().dtype() == DataType::uint16;
+  return old ? reinterpreted(value.tensor(), DataType::bfloat16) : value;
+}
+
 // Files are for the inputs in order; where there are fewer, inputs with a default go without.
 std::vector<Value> read_inputs(const Graph& graph, const fs::path& folder) {
   const std::vector<fs::path> files = numbered(folder, "input_");
@@ -51,7 +67,7 @@ std::vector<Value> read_inputs(const Graph& graph, const fs::path& folder) {
   for (const ValueId v : graph.inputs()) {
     const ValueInfo& info = graph.value(v);
     const bool given = next < files.size() && (all || !info.constant);
-    inputs.push_back(given ? read_value_pb(files[next++], kind_of(info.declared)) : Value());
+    inputs.push_back(given ? read_value(files[next++], info.declared) : Value());
   }
   return inputs;
 }
@@ -82,7 +98,7 @@ std::string check(const Model& model, std::vector<Value> inputs, const std::vect
   const std::vector<Value> outputs = execute(model, std::move(inputs));
   if (expected.size() > outputs.size()) return fmt::format("{} outputs, expected {}", outputs.size(), expected.size());
   for (std::size_t i = 0; i < expected.size(); ++i) {
-    const Value want = read_value_pb(expected[i], kind_of(graph.value(graph.outputs()[i]).declared));
+    const Value want = read_value(expected[i], graph.value(graph.outputs()[i]).declared);
     const std::string d = difference(outputs[i], want, tolerance);
     if (!d.empty()) return fmt::format("output {} ('{}'): {}", i, graph.output_names()[i], d);
   }

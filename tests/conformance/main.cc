@@ -29,7 +29,7 @@ using sdx::testing::Outcome;
 struct Options {
   std::vector<fs::path> cases;
   std::string filter;
-  std::string ignore_file = SDX_IGNORE_FILE;
+  std::vector<std::string> ignore_files{SDX_IGNORE_FILE};
   unsigned timeout = 120;  // seconds a case
   bool verbose = false;
   bool in_process = false;  // for debuggers
@@ -72,7 +72,7 @@ Options parse(int argc, char** argv) {
     } else if (arg == "--filter") {
       o.filter = value();
     } else if (arg == "--ignore") {
-      o.ignore_file = value();
+      o.ignore_files.push_back(value());
     } else if (arg == "--timeout") {
       o.timeout = static_cast<unsigned>(std::strtoul(value().c_str(), nullptr, 10));
     } else if (arg == "--engine") {
@@ -93,13 +93,19 @@ Options parse(int argc, char** argv) {
 }
 
 // Lines "name reason"; '#' starts a comment.
-std::map<std::string, std::string> read_ignored(const std::string& path) {
+std::map<std::string, std::string> read_ignored(const std::vector<std::string>& paths) {
   std::map<std::string, std::string> out;
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    if (line.empty() || line[0] == '#') continue;
-    const std::size_t space = line.find(' ');
-    out.emplace(line.substr(0, space), space == std::string::npos ? "" : line.substr(space + 1));
+  for (const std::string& path : paths) {
+    std::ifstream file(path);
+    if (!file) {
+      fmt::print(stderr, "cannot read '{}'\n", path);
+      std::exit(2);
+    }
+    for (std::string line; std::getline(file, line);) {
+      if (line.empty() || line[0] == '#') continue;
+      const std::size_t space = line.find(' ');
+      out.emplace(line.substr(0, space), space == std::string::npos ? "" : line.substr(space + 1));
+    }
   }
   return out;
 }
@@ -185,7 +191,7 @@ std::string one_line(std::string text) {
 
 int main(int argc, char** argv) {
   const Options options = parse(argc, argv);
-  const auto ignored = read_ignored(options.ignore_file);
+  const auto ignored = read_ignored(options.ignore_files);
   const std::regex filter(options.filter);
   sdx::ops::table();  // built once, before forking
   int passed = 0;
