@@ -123,7 +123,9 @@ void taps(const ConvTap* list, std::int64_t count, float bias, const float* resi
   const bool do_clip = act.op == Unary::clip;
   const VF lo = hn::Set(d, act.a);
   const VF hi = hn::Set(d, act.b);
+  // The bias comes last: added first, it would cost every tap the rounding error of its own magnitude.
   const auto finish = [&](VF v, std::int64_t at, std::int64_t left) HWY_ATTR {
+    v = hn::Add(v, vb);
     if (residual != nullptr) v = hn::Add(v, left >= lanes ? hn::LoadU(d, residual + at) : load_tail(d, residual + at, left));
     if (do_relu) v = relu(v);
     if (do_clip) v = clip(v, lo, hi);
@@ -135,7 +137,7 @@ void taps(const ConvTap* list, std::int64_t count, float bias, const float* resi
   };
   std::int64_t i = 0;
   for (; i + 4 * lanes <= n; i += 4 * lanes) {
-    VF a0 = vb, a1 = vb, a2 = vb, a3 = vb;
+    VF a0 = hn::Zero(d), a1 = hn::Zero(d), a2 = hn::Zero(d), a3 = hn::Zero(d);
     for (std::int64_t t = 0; t < count; ++t) {
       const VF w = hn::Set(d, list[t].weight);
       const float* p = list[t].row + i;
@@ -150,7 +152,7 @@ void taps(const ConvTap* list, std::int64_t count, float bias, const float* resi
     finish(a3, i + 3 * lanes, lanes);
   }
   for (; i < n; i += lanes) {
-    VF a = vb;
+    VF a = hn::Zero(d);
     for (std::int64_t t = 0; t < count; ++t) {
       a = hn::MulAdd(hn::Set(d, list[t].weight), hn::LoadU(d, list[t].row + i), a);
     }
@@ -167,6 +169,7 @@ HWY_INLINE void depthwise3_row(const float* in, std::int64_t out_step, std::int6
   const DF d;
   const std::int64_t lanes = lanes_f32();
   const auto finish = [&](VF v, float* to, std::int64_t left, std::int64_t writable) HWY_ATTR {
+    v = hn::Add(v, bias);
     if (clamp == 1) v = relu(v);
     if (clamp == 2) v = clip(v, lo, hi);
     // Writing past a row's end is fine while the rows behind it are still to come.
@@ -177,8 +180,8 @@ HWY_INLINE void depthwise3_row(const float* in, std::int64_t out_step, std::int6
     }
   };
   for (std::int64_t i = 0; i < width; i += lanes) {
-    VF a = bias;
-    VF b = bias;
+    VF a = hn::Zero(d);
+    VF b = hn::Zero(d);
     const float* p = in + i;
     for (int ky = 0; ky < 3; ++ky) {
       for (int kx = 0; kx < 3; ++kx) {
