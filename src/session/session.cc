@@ -109,6 +109,7 @@ struct Session::Impl {
   std::vector<std::size_t> plain_inputs;  // index into `inputs` of those without a default
   mutable std::mutex variants_mutex;      // guards variants[1..3] and `warnings`
   std::vector<std::string> warnings;
+  bool warned_of_extents = false;
 
   std::atomic<std::uint64_t> runs{0};
   std::atomic<std::uint64_t> seed{0x5DEECE66DULL};
@@ -116,7 +117,8 @@ struct Session::Impl {
   void open();
   void describe_interface();
   std::unique_ptr<Program> make_variant(std::size_t which) const;
-  const Program& variant(std::size_t which, const std::vector<Value>& values);
+  const Program& variant(std::size_t which);
+  void warn_of_other_extents(const std::vector<Value>& values);
   NamedValues run(const NamedValues& given, const RunOptions& run_options);
   std::vector<Value> arrange(const NamedValues& given, std::size_t& which) const;
 };
@@ -173,21 +175,24 @@ std::unique_ptr<Program> Session::Impl::make_variant(std::size_t which) const {
   return compile(std::move(graph), selection, options);
 }
 
-const Program& Session::Impl::variant(std::size_t which, const std::vector<Value>& values) {
+const Program& Session::Impl::variant(std::size_t which) {
   if (which == 0) return *variants[0];
   const std::lock_guard lock(variants_mutex);
-  if (!variants[which]) {
-    variants[which] = make_variant(which);
-    for (std::size_t i = 0; (which & kOtherExtents) != 0 && i < inputs.size(); ++i) {
-      if (!values[i].is_tensor() || !check_input(inputs[i], values[i])) continue;
-      warnings.push_back(
-          fmt::format("input '{}' is declared as {} but given as {}: the model runs at this size although its file does "
-                      "not foresee it",
-                      inputs[i].name, inputs[i].type, values[i].type_string()));
-      log::warning("{}", warnings.back());
-    }
-  }
+  if (!variants[which]) variants[which] = make_variant(which);
   return *variants[which];
+}
+
+// Once per session: a run that the file does not foresee has worked.
+void Session::Impl::warn_of_other_extents(const std::vector<Value>& values) {
+  const std::lock_guard lock(variants_mutex);
+  if (std::exchange(warned_of_extents, true)) return;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!values[i].is_tensor() || !check_input(inputs[i], values[i])) continue;
+    warnings.push_back(fmt::format(
+        "input '{}' is declared as {} but given as {}: the model runs at this size although its file does not foresee it",
+        inputs[i].name, inputs[i].type, values[i].type_string()));
+    log::warning("{}", warnings.back());
+  }
 }
 
 // The given values in the order of `inputs`, checked; defaults where nothing is given.
@@ -258,7 +263,7 @@ NamedValues Session::Impl::run(const NamedValues& given, const RunOptions& run_o
   env.seed = &seed;
   std::vector<Value> results;
   try {
-    const Program& program = variant(which, values);
+    const Program& program = variant(which);
     std::vector<Value> passed;
     if ((which & kOverrides) != 0) {
       passed = values;
@@ -266,18 +271,22 @@ NamedValues Session::Impl::run(const NamedValues& given, const RunOptions& run_o
       for (const std::size_t i : plain_inputs) passed.push_back(values[i]);
     }
     results = program.run(std::move(passed), env, wanted);
-  } catch (Error& e) {
-    if ((which & kOtherExtents) != 0) {
-      for (std::size_t i = 0; i < inputs.size(); ++i) {
-        if (!values[i].is_tensor() || !check_input(inputs[i], values[i])) continue;
-        e.add_context(fmt::format("input '{}' is declared as {}, received {}: the model does not work at this size",
-                                  inputs[i].name, inputs[i].type, values[i].type_string()));
-      }
+  } catch (const Error& e) {
+    // Only then is the size to blame; a deadline, say, has nothing to do with it.
+    const bool unfit =
+        e.code() == ErrorCode::invalid_model || e.code() == ErrorCode::runtime_failure || e.code() == ErrorCode::invalid_argument;
+    if ((which & kOtherExtents) == 0 || !unfit) throw;
+    std::string sizes;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (!values[i].is_tensor() || !check_input(inputs[i], values[i])) continue;
+      sizes += fmt::format("{}input '{}' must be {}, received {}", sizes.empty() ? "" : "; ", inputs[i].name, inputs[i].type,
+                           values[i].type_string());
     }
-    throw;
+    fail(ErrorCode::invalid_argument, "{}. The model does not work at this size: {}", sizes, e.what());
   } catch (const std::bad_alloc&) {
     fail(ErrorCode::out_of_memory, "the machine ran out of memory during a run");
   }
+  if ((which & kOtherExtents) != 0) warn_of_other_extents(values);
   NamedValues out;
   for (const std::size_t i : order) out.add(outputs[i].name, results[i]);
   return out;
