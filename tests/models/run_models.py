@@ -1,0 +1,124 @@
+"""Real models against recorded answers, and broken ones against limits: run_models.py SDX SOURCE_DIR answers|malformed.
+
+The models are no part of the repository. They are looked for in $SDX_SHARED/models, then in ../shared/models beside the source tree;
+where neither exists the test is skipped (exit code 77).
+
+answers:   every *.case.json must verify three times: as users run it, with --no-optimize, and with the reference kernels.
+malformed: every file must end in exit code 0 or 1, never by a signal, within 10 seconds and 1 GB of memory, and a failure must explain
+           itself on standard error.
+"""
+
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+SKIPPED = 77
+ANSWER_LIMIT_S = 300
+MALFORMED_LIMIT_S = 10
+MEMORY_LIMIT = 1 << 30
+MOST_LINES = 12  # of an explanation: the error, its context, and lists of inputs
+
+
+def find_models(source):
+    places = [Path(os.environ["SDX_SHARED"])] if os.environ.get("SDX_SHARED") else []
+    places.append(source.parent / "shared")
+    return next((p / "models" for p in places if (p / "models").is_dir()), None)
+
+
+def run(command, limit_s, **settings):
+    """(exit code or None after `limit_s`, output, seconds)"""
+    start = time.monotonic()
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=limit_s, **settings)
+    except subprocess.TimeoutExpired:
+        return None, "", limit_s
+    return done.returncode, done.stdout + done.stderr, time.monotonic() - start
+
+
+def answers(sdx, models):
+    ways = [("as is", [], {}), ("--no-optimize", ["--no-optimize"], {}), ("reference kernels", [], {"SDX_CPU_KERNEL": "reference"})]
+    cases = sorted(models.rglob("*.case.json"))
+    failures = 0
+    for case in cases:
+        for way, flags, environment in ways:
+            code, output, seconds = run([sdx, "verify", "-q", *flags, case], ANSWER_LIMIT_S, env={**os.environ, **environment})
+            if code != 0:
+                failures += 1
+                print(f"FAIL {case.relative_to(models)} ({way}): " + (f"exit code {code}" if code is not None else "too slow"), output)
+            elif seconds > 20:
+                print(f"slow {case.relative_to(models)} ({way}): {seconds:.1f} s")
+    print(f"{len(cases)} cases in {len(ways)} ways, {failures} failures")
+    return failures
+
+
+def limit_memory():
+    # Address space, which is more than memory in use: a program within it is certainly within the limit.
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def what_is_wrong(code, output, expects_deadline):
+    if code is None:
+        return f"did not end within {MALFORMED_LIMIT_S} s"
+    if code not in (0, 1):
+        return f"ended by signal {-code}" if code < 0 else f"exit code {code}"
+    if code == 0:
+        return None
+    lines = [line for line in output.splitlines() if line.strip()]
+    if not any(line.startswith("error: ") and len(line) > len("error: ") + 10 for line in lines):
+        return "no explanation"
+    if len(lines) > MOST_LINES:
+        return f"an explanation of {len(lines)} lines"
+    if "internal" in output.lower() or "std::" in output:
+        return "an explanation for programmers"
+    if expects_deadline and "deadline" not in output:
+        return "no word of the deadline"
+    return None
+
+
+def malformed(sdx, models):
+    source = models / "malformed"
+    if not source.is_dir():
+        return None
+    failures = 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "inside"
+        shutil.copytree(source, folder)
+        secret = Path(name) / "secret.bin"
+        secret.write_bytes(bytes(4096))
+        link = folder / "ext_symlink.bin"
+        link.unlink(missing_ok=True)
+        link.symlink_to(secret)
+        files = sorted(folder.glob("*.onnx"))
+        for file in files:
+            for command in (["run", file, "--random", "--timeout", "3"], ["inspect", file]):
+                code, output, _ = run([sdx, *map(str, command)], MALFORMED_LIMIT_S, preexec_fn=limit_memory,
+                                      env={**os.environ, "SDX_THREADS": "2"})
+                wrong = what_is_wrong(code, output, command[0] == "run" and "infinite" in file.name)
+                if wrong is None and code == 0 and command[0] == "run" and any(
+                        w in file.name for w in ("escape", "traversal", "absolute", "arbitrary")):
+                    wrong = "a file outside the model's folder was read"
+                if wrong:
+                    failures += 1
+                    print(f"FAIL {command[0]} {file.name}: {wrong}", output[:2000])
+    print(f"{len(files)} malformed files, {failures} failures")
+    return failures
+
+
+def main():
+    sdx, source, what = str(Path(sys.argv[1]).resolve()), Path(sys.argv[2]).resolve(), sys.argv[3]
+    models = find_models(source)
+    failures = None if models is None else {"answers": answers, "malformed": malformed}[what](sdx, models)
+    if failures is None:
+        print("skipped: no models")
+        return SKIPPED
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
