@@ -69,6 +69,10 @@ void dump_graph(const Graph& g, const std::string& indent, std::string& out) {
   for (const ValueId v : g.inputs()) out += fmt::format("{}input {}\n", indent, typed(v));
   for (const ValueInfo& v : g.values()) {
     if (v.constant) out += fmt::format("{}constant %{}: {}\n", indent, v.name, constant_text(*v.constant));
+    // A program drops weights that kernels keep in their own form.
+    if (!v.constant && !v.is_input && v.producer == kNoNode && v.declared.has_static_shape()) {
+      out += fmt::format("{}constant %{}: {}\n", indent, v.name, v.declared.str());
+    }
   }
   for (const Node& n : g.nodes()) {
     if (n.removed) continue;

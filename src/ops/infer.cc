@@ -148,7 +148,7 @@ void Engine::seed_values(const std::vector<Type>& input_types, const std::vector
     const ValueInfo& info = graph_.value(v);
     if (info.constant) {
       result_.types[v] = Type::tensor(info.constant->dtype(), to_sym(info.constant->shape()));
-    } else if (info.producer == kNoNode && !nested_) {
+    } else if (info.producer == kNoNode && (!nested_ || !info.is_input)) {
       result_.types[v] = info.declared;
     }
   }

@@ -138,7 +138,7 @@ bool Execution::settle_outputs(const Node& node, std::span<const Value* const> i
     ops::InferContext::Input input;
     if (node.inputs[i] != kNoValue) {
       if (in[i] == nullptr || !in[i]->is_tensor()) {
-        if (in[i] != nullptr) return false;
+        if (in[i] != nullptr && !in[i]->empty()) return false;
         in_types[i] = plan_.values[node.inputs[i]].type;  // a constant that was packed away
       } else {
         in_types[i] = Type::tensor(in[i]->tensor().dtype(), to_sym(in[i]->tensor().shape()));

@@ -81,12 +81,18 @@ void Program::settle_constants() {
   }
   for (const ValueId v : graph_.outputs()) needed[v] = align[v] = true;
   constants_.resize(n);
+  constexpr std::size_t kSmall = 4096;  // bytes; inference may want to look at small ones
   for (ValueId v = 0; v < n; ++v) {
-    const auto& constant = graph_.value(v).constant;
+    auto& constant = graph_.value(v).constant;
     if (!constant || graph_.value(v).is_input) continue;
     if (!needed[v]) {
-      if (!constant->writable() && constant->dtype() != DataType::string)
+      if (!constant->writable() && constant->dtype() != DataType::string) {
         release_mapped_pages(constant->data(), constant->bytes());
+      }
+      if (constant->bytes() > kSmall) {
+        graph_.value(v).declared = Type::tensor(constant->dtype(), to_sym(constant->shape()));
+        constant.reset();
+      }
       continue;
     }
     if (align[v] && !constant->is_aligned()) {
