@@ -64,11 +64,11 @@ bool fold(Graph& graph, NodeId id) {
   try {
     ops::find(node)->run(context);
   } catch (Error& e) {
-    if (e.code() != ErrorCode::not_implemented && e.code() != ErrorCode::runtime_failure) {
+    if (e.code() == ErrorCode::internal || e.code() == ErrorCode::out_of_memory) {
       e.add_context("in " + graph.describe(id));
       throw;
     }
-    return false;  // it may never run: left for run time to report
+    return false;  // it may stand in a branch that is never taken: left for run time to report
   }
   for (std::size_t i = 0; i < out.size(); ++i) {
     if (out[i] != nullptr && !outputs[i].is_tensor()) return false;
