@@ -2,9 +2,9 @@
 //
 //   sdx_example_faces centerface.onnx picture.jpg [marked.png]
 //
-// The model takes RGB pixels, 0..255, [1,3,H,W] with H and W multiples of 32, and returns maps of a quarter of that size: a score for
-// "the centre of a face is here", the logarithm of the face's height and width in quarter pixels, the centre's offset within its cell,
-// and five landmarks relative to the box.
+// The model takes RGB pixels, 0..255, [1,3,H,W] with H and W multiples of 32, and returns maps of a quarter of that size: a score
+// for "the centre of a face is here", the logarithm of the face's height and width in quarter pixels, the centre's offset within
+// its cell, and five landmarks relative to the box.
 
 #include <algorithm>
 #include <chrono>
@@ -99,16 +99,16 @@ int run(const char* model_path, const char* picture_path, const char* marked_pat
   std::printf("%s, %dx%d: %zu face%s\n", picture_path, picture.width, picture.height, faces.size(), faces.size() == 1 ? "" : "s");
   for (const Face& f : faces) {
     std::printf("  score %.3f  box %.0f,%.0f - %.0f,%.0f  eyes %.0f,%.0f %.0f,%.0f\n", static_cast<double>(f.score),
-                static_cast<double>(f.left), static_cast<double>(f.top), static_cast<double>(f.right), static_cast<double>(f.bottom),
-                static_cast<double>(f.landmark_x[0]), static_cast<double>(f.landmark_y[0]), static_cast<double>(f.landmark_x[1]),
-                static_cast<double>(f.landmark_y[1]));
+                static_cast<double>(f.left), static_cast<double>(f.top), static_cast<double>(f.right),
+                static_cast<double>(f.bottom), static_cast<double>(f.landmark_x[0]), static_cast<double>(f.landmark_y[0]),
+                static_cast<double>(f.landmark_x[1]), static_cast<double>(f.landmark_y[1]));
     mark(picture, f);
   }
   const sdx::Report report = session.report();
   std::string providers;
   for (const std::string& p : report.providers) providers += (providers.empty() ? "" : ", ") + p;
-  std::printf("provider %s; opened in %.1f ms, first result %.1f ms later, next in %.1f ms\n", providers.c_str(), ms(opened - start),
-              ms(first - opened), ms(second - first));
+  std::printf("provider %s; opened in %.1f ms, first result %.1f ms later, next in %.1f ms\n", providers.c_str(),
+              ms(opened - start), ms(first - opened), ms(second - first));
   if (marked_path != nullptr) {
     sdx::vision::write_image(marked_path, picture);
     std::printf("marked picture: %s\n", marked_path);

@@ -1,11 +1,10 @@
 /* The C interface of libsdx: small and stable. Functions never throw and never abort on bad input.
  *
- * Ownership: sdx_*_create/open/run return objects that the caller frees with the matching sdx_*_free (which accept NULL). Strings and
- * arrays returned as const pointers belong to the object they came from and live as long as it does.
- * Threads: an sdx_session may be used by any number of threads at once; other objects by one thread at a time. The message of
- * sdx_last_error() is kept per thread.
- * Sizes: shapes are int64_t extents, outermost first; data are dense, row-major, in the machine's byte order. 4- and 2-bit types are
- * packed, low bits first. */
+ * Ownership: sdx_*_create/open/run return objects that the caller frees with the matching sdx_*_free (which accept NULL). Strings
+ * and arrays returned as const pointers belong to the object they came from and live as long as it does. Threads: an sdx_session
+ * may be used by any number of threads at once; other objects by one thread at a time. The message of sdx_last_error() is kept
+ * per thread. Sizes: shapes are int64_t extents, outermost first; data are dense, row-major, in the machine's byte order. 4- and
+ * 2-bit types are packed, low bits first. */
 #ifndef SDX_SDX_H
 #define SDX_SDX_H
 
@@ -71,10 +70,12 @@ SDX_C_API size_t sdx_session_output_count(const sdx_session* session);
 /* NULL when `index` is out of range. */
 SDX_C_API const char* sdx_session_input_name(const sdx_session* session, size_t index);
 SDX_C_API const char* sdx_session_output_name(const sdx_session* session, size_t index);
-/* Element type, 0 for values that are no tensors. `rank` receives the rank, -1 if it is unknown; up to `capacity` extents are written to
- * `shape`, -1 where one is not fixed. `rank` and `shape` may be NULL. */
-SDX_C_API sdx_dtype sdx_session_input_type(const sdx_session* session, size_t index, int64_t* shape, size_t capacity, int64_t* rank);
-SDX_C_API sdx_dtype sdx_session_output_type(const sdx_session* session, size_t index, int64_t* shape, size_t capacity, int64_t* rank);
+/* Element type, 0 for values that are no tensors. `rank` receives the rank, -1 if it is unknown; up to `capacity` extents are
+ * written to `shape`, -1 where one is not fixed. `rank` and `shape` may be NULL. */
+SDX_C_API sdx_dtype sdx_session_input_type(const sdx_session* session, size_t index, int64_t* shape, size_t capacity,
+                                           int64_t* rank);
+SDX_C_API sdx_dtype sdx_session_output_type(const sdx_session* session, size_t index, int64_t* shape, size_t capacity,
+                                            int64_t* rank);
 /* What ran where, for people. */
 SDX_C_API const char* sdx_session_report(sdx_session* session);
 
@@ -100,12 +101,12 @@ SDX_C_API void sdx_cancel_free(sdx_cancel* cancel);
 /* May be called from any thread. */
 SDX_C_API void sdx_cancel_now(sdx_cancel* cancel);
 
-/* Runs the model. `names[i]` is the input that `inputs[i]` is for. `output_names` may be NULL: all outputs in order, of which there must be
- * `output_count`. On success each outputs[i] is a new tensor; on failure all are NULL. Outputs that are no tensors (sequences, maps) are
- * SDX_NOT_IMPLEMENTED here. timeout_ms 0: no deadline; `cancel` may be NULL. */
+/* Runs the model. `names[i]` is the input that `inputs[i]` is for. `output_names` may be NULL: all outputs in order, of which
+ * there must be `output_count`. On success each outputs[i] is a new tensor; on failure all are NULL. Outputs that are no tensors
+ * (sequences, maps) are SDX_NOT_IMPLEMENTED here. timeout_ms 0: no deadline; `cancel` may be NULL. */
 SDX_C_API sdx_status sdx_session_run(const sdx_session* session, const char* const* names, const sdx_tensor* const* inputs,
-                                     size_t input_count, const char* const* output_names, size_t output_count, sdx_tensor** outputs,
-                                     int64_t timeout_ms, const sdx_cancel* cancel);
+                                     size_t input_count, const char* const* output_names, size_t output_count,
+                                     sdx_tensor** outputs, int64_t timeout_ms, const sdx_cancel* cancel);
 
 #ifdef __cplusplus
 }

@@ -5,24 +5,13 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "ops/context.h"
+#include "ops/evaluate.h"
 #include "tensor/element.h"
 
 namespace sdx::ops {
 namespace {
 
 constexpr std::int64_t kMaxSymElements = 1024;
-
-class FoldServices : public RunServices {
- public:
-  std::vector<Value> run_subgraph(const Node&, std::size_t, std::vector<Value>) override {
-    fail(ErrorCode::internal, "operators with subgraphs are not folded");
-  }
-  const StopCondition& stop() const override { return stop_; }
-  std::uint64_t next_seed() override { return 0; }
-
- private:
-  StopCondition stop_;
-};
 
 [[noreturn]] void unknown_operator(const Node& node) {
   std::vector<std::string> names;
@@ -207,16 +196,9 @@ void Engine::fold(NodeId id, const OpDef& def) {
     inputs[i] = *t;
     in[i] = &inputs[i];
   }
-  std::vector<Value> outputs(node.outputs.size());
-  std::vector<Value*> out(node.outputs.size(), nullptr);
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    if (node.outputs[i] != kNoValue) out[i] = &outputs[i];
-  }
-  FoldServices services;
-  OpContext context(node, in, out, services);
-  def.run(context);
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    if (out[i] == nullptr || !outputs[i].is_tensor()) continue;
+  const std::vector<Value> outputs = evaluate(node, def, in);
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (!outputs[i].is_tensor()) continue;
     const Tensor& t = outputs[i].tensor();
     result_.types[node.outputs[i]] = Type::tensor(t.dtype(), to_sym(t.shape()));
     result_.values.insert_or_assign(node.outputs[i], t);

@@ -49,8 +49,8 @@ void pack_bytes(const std::uint8_t* in, std::int64_t count, int bits, void* out)
 // requantize(float(value - from_zero) * from_scale / to_scale) for each byte value: what one-input 8-bit operators need.
 // `fn` maps the dequantised float.
 template <class F>
-std::vector<std::uint8_t> quant_table(DataType type, float from_scale, std::int32_t from_zero, float to_scale, std::int32_t to_zero,
-                                      F&& fn) {
+std::vector<std::uint8_t> quant_table(DataType type, float from_scale, std::int32_t from_zero, float to_scale,
+                                      std::int32_t to_zero, F&& fn) {
   std::vector<std::uint8_t> table(256);
   const QuantRange range = quant_range(type);
   for (std::int32_t i = 0; i < 256; ++i) {

@@ -13,9 +13,9 @@ namespace sdx::ops {
 // The elements in runs: run r covers [r * run, r * run + run) of the flat data, within `count`.
 struct QuantLayout {
   std::int64_t count = 0;
-  std::int64_t run = 1;    // elements of one run (the last of a per-tensor layout, or of a blocked axis, may be shorter)
+  std::int64_t run = 1;  // elements of one run (the last of a per-tensor layout, or of a blocked axis, may be shorter)
   std::int64_t runs = 0;
-  bool steps = false;      // the scale index advances with each element of a run; else it is one for the run
+  bool steps = false;  // the scale index advances with each element of a run; else it is one for the run
   enum class Kind : std::uint8_t { tensor, axis, block } kind = Kind::tensor;
   std::int64_t axis_extent = 1, inner = 1, block = 1, blocks = 1;
 

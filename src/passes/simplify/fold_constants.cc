@@ -1,6 +1,6 @@
 #include "base/error.h"
 #include "base/log.h"
-#include "ops/context.h"
+#include "ops/evaluate.h"
 #include "ops/op.h"
 #include "passes/pass.h"
 #include "passes/simplify/simplify.h"
@@ -9,18 +9,6 @@ namespace sdx::simplify {
 namespace {
 
 constexpr std::size_t kAlwaysFold = std::size_t{16} << 20;
-
-class FoldServices : public ops::RunServices {
- public:
-  std::vector<Value> run_subgraph(const Node&, std::size_t, std::vector<Value>) override {
-    fail(ErrorCode::internal, "operators with subgraphs are not folded");
-  }
-  const StopCondition& stop() const override { return stop_; }
-  std::uint64_t next_seed() override { return 0; }
-
- private:
-  StopCondition stop_;
-};
 
 bool may_fold(const Graph& graph, const Node& node) {
   if (node.removed || !node.subgraphs.empty() || node.outputs.empty()) return false;
@@ -54,24 +42,18 @@ bool fold(Graph& graph, NodeId id) {
     inputs[i] = graph.value(node.inputs[i]).constant->aligned();
     in[i] = &inputs[i];
   }
-  std::vector<Value> outputs(node.outputs.size());
-  std::vector<Value*> out(node.outputs.size(), nullptr);
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    if (node.outputs[i] != kNoValue) out[i] = &outputs[i];
-  }
-  FoldServices services;
-  ops::OpContext context(node, in, out, services);
+  std::vector<Value> outputs;
   try {
-    ops::find(node)->run(context);
+    outputs = ops::evaluate(node, *ops::find(node), in);
   } catch (Error& e) {
-    if (e.code() == ErrorCode::internal || e.code() == ErrorCode::out_of_memory) {
+    if (e.code() != ErrorCode::not_implemented && e.code() != ErrorCode::runtime_failure) {
       e.add_context("in " + graph.describe(id));
       throw;
     }
-    return false;  // it may stand in a branch that is never taken: left for run time to report
+    return false;  // it may never run: left for run time to report
   }
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    if (out[i] != nullptr && !outputs[i].is_tensor()) return false;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (node.outputs[i] != kNoValue && !outputs[i].is_tensor()) return false;
   }
   const std::vector<ValueId> results = node.outputs;
   graph.remove_node(id);

@@ -15,11 +15,15 @@ struct Plain {
 };
 
 constexpr Plain kPlain[] = {
-    {"Relu", Unary::relu},   {"Sigmoid", Unary::sigmoid},   {"Tanh", Unary::tanh},   {"Softplus", Unary::softplus},
-    {"Exp", Unary::exp},     {"Log", Unary::log},           {"Sqrt", Unary::sqrt},   {"Reciprocal", Unary::reciprocal},
-    {"Abs", Unary::abs},     {"Neg", Unary::neg},           {"Erf", Unary::erf},     {"Floor", Unary::floor},
-    {"Ceil", Unary::ceil},   {"Round", Unary::round},       {"Sign", Unary::sign},   {"Softsign", Unary::softsign},
-    {"Mish", Unary::mish},   {"HardSwish", Unary::hard_swish},
+    {"Relu", Unary::relu}, {"Sigmoid", Unary::sigmoid},
+    {"Tanh", Unary::tanh}, {"Softplus", Unary::softplus},
+    {"Exp", Unary::exp},   {"Log", Unary::log},
+    {"Sqrt", Unary::sqrt}, {"Reciprocal", Unary::reciprocal},
+    {"Abs", Unary::abs},   {"Neg", Unary::neg},
+    {"Erf", Unary::erf},   {"Floor", Unary::floor},
+    {"Ceil", Unary::ceil}, {"Round", Unary::round},
+    {"Sign", Unary::sign}, {"Softsign", Unary::softsign},
+    {"Mish", Unary::mish}, {"HardSwish", Unary::hard_swish},
 };
 
 std::optional<float> scalar_constant(const LowerContext& c, std::size_t i, float otherwise) {
@@ -58,7 +62,8 @@ std::optional<UnarySpec> unary_of(const LowerContext& c) {
   if (op == "Elu") return UnarySpec{Unary::elu, a.get_float("alpha", 1.0F), 0};
   if (op == "Selu") {
     // Defaults of opset 6 on; opset 1 differs in the seventh digit.
-    return UnarySpec{Unary::selu, a.get_float("alpha", 1.67326319217681884765625F), a.get_float("gamma", 1.05070102214813232421875F)};
+    return UnarySpec{Unary::selu, a.get_float("alpha", 1.67326319217681884765625F),
+                     a.get_float("gamma", 1.05070102214813232421875F)};
   }
   if (op == "Celu") {
     const float alpha = a.get_float("alpha", 1.0F);
@@ -83,7 +88,8 @@ std::optional<UnarySpec> fused_activation(const Attributes& attrs) {
     if (op == plain.op) return UnarySpec{plain.unary, 0, 0};
   }
   if (op == "LeakyRelu") return UnarySpec{Unary::leaky_relu, at(0, 0.01F), 0};
-  if (op == "Clip") return UnarySpec{Unary::clip, at(0, std::numeric_limits<float>::lowest()), at(1, std::numeric_limits<float>::max())};
+  if (op == "Clip")
+    return UnarySpec{Unary::clip, at(0, std::numeric_limits<float>::lowest()), at(1, std::numeric_limits<float>::max())};
   if (op == "HardSigmoid") return UnarySpec{Unary::hard_sigmoid, at(0, 0.2F), at(1, 0.5F)};
   return std::nullopt;
 }
