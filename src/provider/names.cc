@@ -83,8 +83,8 @@ std::string canonical_provider(std::string_view text) {
     if (std::find(known.begin(), known.end(), i.name) == known.end()) known.emplace_back(i.name);
   }
   const std::string near = closest(wanted, known);
-  fail(ErrorCode::invalid_argument, "unknown provider '{}'{}. Known: {}", text,
-       near.empty() ? "" : "; did you mean '" + near + "'?", join(known));
+  fail(ErrorCode::invalid_argument, "unknown provider '{}'{} Known: {}", text,
+       near.empty() ? "." : "; did you mean '" + near + "'?", join(known));
 }
 
 std::vector<std::string> provider_chain(std::span<const std::string> asked, bool strict) {

@@ -316,7 +316,8 @@ void load(Impl& impl, const SessionOptions& options, const std::string& shown, R
     impl.open();
     impl.init_ms = ms_since(init);
   } catch (Error& e) {
-    e.add_context("in model '" + shown + "'");
+    std::string line = "in model '" + shown + "'";  // the reader adds it as well, for those who call it alone
+    if (std::find(e.context().begin(), e.context().end(), line) == e.context().end()) e.add_context(std::move(line));
     throw;
   } catch (const std::bad_alloc&) {
     fail(ErrorCode::out_of_memory, "the machine ran out of memory while loading '{}'", shown);
