@@ -1,0 +1,97 @@
+#pragma once
+// Constant scales, zero points and 8-bit weights of quantised operators.
+
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "kernels/cpu/quant.h"
+#include "ops/util/quant_codec.h"
+#include "providers/cpu/kernel_table.h"
+#include "providers/cpu/packed.h"
+
+namespace sdx::cpu {
+
+inline bool is_byte(DataType type) { return type == DataType::int8 || type == DataType::uint8; }
+
+// The values of a constant float32 or int32 input of one or `count` elements; none when it is not like that. The tensor may lie
+// unaligned in the model file.
+template <class T>
+std::optional<std::vector<T>> constant_values(const LowerContext& c, std::size_t i, DataType type, std::int64_t count = 1) {
+  const Tensor* t = c.constant(i);
+  if (t == nullptr || t->dtype() != type || (t->size() != 1 && t->size() != count) || t->rank() > 1) return std::nullopt;
+  std::vector<T> values(static_cast<std::size_t>(t->size()));
+  std::memcpy(values.data(), t->data(), values.size() * sizeof(T));
+  return values;
+}
+
+inline std::optional<std::vector<float>> constant_scales(const LowerContext& c, std::size_t i, std::int64_t count = 1) {
+  return constant_values<float>(c, i, DataType::float32, count);
+}
+
+// Zero points of an 8-bit operand of type `type`; {0} when left out.
+inline std::optional<std::vector<std::int32_t>> constant_zeros(const LowerContext& c, std::size_t i, DataType type,
+                                                               std::int64_t count = 1) {
+  if (!c.has_input(i)) return std::vector<std::int32_t>{0};
+  const Tensor* t = c.constant(i);
+  if (t == nullptr || t->dtype() != type || (t->size() != 1 && t->size() != count) || t->rank() > 1) return std::nullopt;
+  return ops::decode_ints(*t);
+}
+
+// True when input i is known to have one element.
+inline bool is_single(const LowerContext& c, std::size_t i) {
+  const SymShape* s = c.shape(i);
+  return s != nullptr && all_const(*s) && element_count(to_shape(*s)) == 1;
+}
+
+// A single run-time value of an 8-bit type.
+inline std::int32_t byte_value(const Tensor& t) {
+  return t.dtype() == DataType::int8 ? *static_cast<const std::int8_t*>(t.data()) : *static_cast<const std::uint8_t*>(t.data());
+}
+
+// A constant right operand [k, n] of a matrix product.
+struct ByteMatrix {
+  std::int64_t k = 0, n = 0;
+  bool is_signed = false;
+  std::vector<std::int32_t> zeros;
+  Packed packed;
+
+  void apply(QGemmArgs& g) const {
+    g.n = n;
+    g.k = k;
+    g.b_signed = is_signed;
+    g.packed_b = packed.data();
+    if (zeros.size() == 1) {
+      g.b_zero = zeros[0];
+    } else {
+      g.b_zeros = zeros.data();
+    }
+    g.ldc = n;
+  }
+};
+
+// Packs input i, with its zero points in input zero_input. None: refused, and why is said.
+inline std::optional<ByteMatrix> byte_matrix(LowerContext& c, std::size_t i, std::size_t zero_input) {
+  const auto refuse = [&](const char* why) {
+    c.refuse(why);
+    return std::nullopt;
+  };
+  const Tensor* w = c.constant(i);
+  if (w == nullptr) return refuse("the weights are not constant");
+  if (!is_byte(w->dtype()) || w->rank() != 2 || w->size() == 0) return refuse("the weights are no matrix of 8-bit integers");
+  ByteMatrix m;
+  m.k = w->shape()[0];
+  m.n = w->shape()[1];
+  m.is_signed = w->dtype() == DataType::int8;
+  auto zeros = constant_zeros(c, zero_input, w->dtype(), m.n);
+  if (!zeros) return refuse("the weights' zero points are not constant, or not one or one for each column");
+  m.zeros = std::move(*zeros);
+  m.packed = Packed(packed_qb_bytes(m.k, m.n));
+  pack_qb(w->data(), m.is_signed, m.n, false, m.k, m.n, m.packed.data());
+  release_source(*w);
+  return m;
+}
+
+}  // namespace sdx::cpu
