@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "ops/infer.h"
+#include "passes/fuse/fuse.h"
 #include "passes/simplify/simplify.h"
 
 namespace sdx {
@@ -16,6 +17,8 @@ constexpr Pass kPasses[] = {
     {"remove-identities", simplify::remove_identities, "drops nodes that change nothing"},
     {"share-common", simplify::share_common, "computes equal expressions once"},
     {"fold-batch-norm", simplify::fold_batch_norm, "folds BatchNormalization into the convolution before it"},
+    {"fuse-silu", fuse::fuse_silu, "computes x * Sigmoid(x) in one step"},
+    {"fuse-epilogues", fuse::fuse_epilogues, "lets Conv and Gemm add residuals and apply activations"},
     {"remove-dead", simplify::remove_dead, "drops nodes whose results nobody uses"},
 };
 

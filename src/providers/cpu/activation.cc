@@ -83,11 +83,15 @@ std::optional<UnarySpec> fused_activation(const Attributes& attrs) {
   const std::string op = attrs.get_string("activation", "");
   if (op.empty()) return UnarySpec{};
   const std::vector<float> p = attrs.get_floats("activation_params");
-  const auto at = [&](std::size_t i, float otherwise) { return i < p.size() ? p[i] : otherwise; };
+  // FusedConv lists its parameters; FusedGemm has an attribute for each.
+  const auto at = [&](std::size_t i, float otherwise) {
+    return i < p.size() ? p[i] : attrs.get_float(i == 0 ? "activation_alpha" : "activation_beta", otherwise);
+  };
   for (const Plain& plain : kPlain) {
     if (op == plain.op) return UnarySpec{plain.unary, 0, 0};
   }
   if (op == "LeakyRelu") return UnarySpec{Unary::leaky_relu, at(0, 0.01F), 0};
+  if (op == "Silu" || op == "Swish") return UnarySpec{Unary::silu, 1, 0};
   if (op == "Clip")
     return UnarySpec{Unary::clip, at(0, std::numeric_limits<float>::lowest()), at(1, std::numeric_limits<float>::max())};
   if (op == "HardSigmoid") return UnarySpec{Unary::hard_sigmoid, at(0, 0.2F), at(1, 0.5F)};

@@ -39,6 +39,10 @@ class ConvKernel : public Kernel {
   void run(const KernelContext& c) const override {
     const ConvShape& shape = static_cast<const ConvState*>(c.state)->shape;
     if (c.output(0).size() == 0) return;
+    if (c.has_input(3) && c.input(3).shape() != c.output(0).shape()) {
+      fail(ErrorCode::runtime_failure, "Z must have the output's shape {}, received {}", to_string(c.output(0).shape()),
+           to_string(c.input(3).shape()));
+    }
     conv_f32(algorithm_, shape, c.in<float>(0), packed_.data(), c.has_input(2) ? c.in<float>(2) : nullptr,
              c.has_input(3) ? c.in<float>(3) : nullptr, act_, c.out<float>(0));
   }

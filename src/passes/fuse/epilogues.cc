@@ -1,0 +1,171 @@
+// Source: com.microsoft FusedConv (Y = activation(conv(X, W) + B + Z)) and FusedGemm. The kernels apply additions and activations
+// to results that are still in cache.
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <string_view>
+
+#include "passes/fuse/fuse.h"
+#include "tensor/element.h"
+
+namespace sdx::fuse {
+namespace {
+
+using Uses = std::vector<std::vector<NodeId>>;
+
+const Tensor* constant(const Graph& g, const Node& n, std::size_t i) {
+  if (i >= n.inputs.size() || n.inputs[i] == kNoValue) return nullptr;
+  const ValueInfo& v = g.value(n.inputs[i]);
+  return v.constant && !v.is_input ? &*v.constant : nullptr;
+}
+
+struct Activation {
+  std::string name;
+  std::vector<float> params;
+};
+
+// A bound of Clip: its input when constant, `otherwise` when left out.
+std::optional<float> bound(const Graph& g, const Node& n, std::size_t i, float otherwise) {
+  if (i >= n.inputs.size() || n.inputs[i] == kNoValue) return otherwise;
+  const Tensor* t = constant(g, n, i);
+  if (t == nullptr || t->size() != 1 || t->dtype() != DataType::float32) return std::nullopt;
+  return static_cast<float>(element_as_double(*t, 0));
+}
+
+std::optional<Activation> clip(const Graph& g, const Node& n) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  constexpr float kMax = std::numeric_limits<float>::max();
+  const bool attributes = n.version < 11;
+  const auto low = attributes ? n.attributes.get_float("min", -kMax) : bound(g, n, 1, -kInf);
+  const auto high = attributes ? n.attributes.get_float("max", kMax) : bound(g, n, 2, kInf);
+  // FusedConv does not say what comes of bounds that cross.
+  if (!low || !high || !(*low <= *high)) return std::nullopt;
+  return Activation{"Clip", {*low, *high}};
+}
+
+// The node as an activation of its first input; nothing when it is none that the fused operators know.
+std::optional<Activation> activation_of(const Graph& g, const Node& n) {
+  const Attributes& a = n.attributes;
+  const std::string& op = n.op_type;
+  if (n.domain == "com.microsoft") {
+    const bool silu = op == "QuickGelu" && a.get_float("alpha", 1.702F) == 1.0F;
+    return silu ? std::optional<Activation>({"Silu", {}}) : std::nullopt;
+  }
+  if (!n.domain.empty()) return std::nullopt;
+  if (op == "Clip") return clip(g, n);
+  if (n.inputs.size() != 1) return std::nullopt;
+  for (const std::string_view plain : {"Relu", "Sigmoid", "Tanh", "HardSwish"}) {
+    if (op == plain) return Activation{op, {}};
+  }
+  if (op == "LeakyRelu") return Activation{op, {a.get_float("alpha", 0.01F)}};
+  if (op == "HardSigmoid") return Activation{op, {a.get_float("alpha", 0.2F), a.get_float("beta", 0.5F)}};
+  if (op == "Swish" && a.get_float("alpha", 1.0F) == 1.0F) return Activation{"Silu", {}};
+  return std::nullopt;
+}
+
+// The one node that reads the value, if nobody else does: not the caller, no subgraph.
+NodeId only_reader(const Graph& g, ValueId v, const Uses& uses) {
+  if (uses[v].size() != 1) return kNoNode;
+  if (std::find(g.outputs().begin(), g.outputs().end(), v) != g.outputs().end()) return kNoNode;
+  const Node& reader = g.node(uses[v][0]);
+  return reader.removed || !reader.subgraphs.empty() ? kNoNode : uses[v][0];
+}
+
+bool same_shape(const Type& a, const Type& b) {
+  if (!a.is_tensor() || !b.is_tensor() || a.elem != b.elem || !a.shape || !b.shape) return false;
+  if (a.shape->size() != b.shape->size()) return false;
+  return std::equal(a.shape->begin(), a.shape->end(), b.shape->begin());
+}
+
+bool is_f32(const Graph& g, const Node& n, std::size_t i) {
+  if (i >= n.inputs.size() || n.inputs[i] == kNoValue) return true;
+  const Type& t = g.value(n.inputs[i]).type;
+  return t.is_tensor() && t.elem == DataType::float32;
+}
+
+bool is_candidate(const Graph& g, const Node& n) {
+  if (n.removed || n.outputs.size() != 1 || n.outputs[0] == kNoValue) return false;
+  const bool fused = n.domain == "com.microsoft";
+  if ((!fused && !n.domain.empty()) || !n.attributes.get_string("activation", "").empty()) return false;
+  for (std::size_t i = 0; i < n.inputs.size(); ++i) {
+    if (!is_f32(g, n, i)) return false;
+  }
+  if (n.op_type == (fused ? "FusedConv" : "Conv")) {
+    const Tensor* w = constant(g, n, 1);
+    return w != nullptr && w->rank() >= 3 && w->rank() <= 5;
+  }
+  // Before opset 7 Gemm broadcasts C by an attribute that FusedGemm lacks.
+  return n.op_type == (fused ? "FusedGemm" : "Gemm") && (fused || n.version >= 7);
+}
+
+void make_fused(Node& n) {
+  if (!n.domain.empty()) return;
+  n.op_type = "Fused" + n.op_type;
+  n.domain = "com.microsoft";
+  n.version = 1;
+}
+
+// The reader goes; its result is the fused node's.
+void absorb(Graph& g, ValueId out, NodeId reader, Uses& uses) {
+  const ValueId result = g.node(reader).outputs[0];
+  g.remove_node(reader);
+  g.replace_uses(result, out);
+  uses[out] = uses[result];
+}
+
+bool fuse_residual(Graph& g, NodeId id, Uses& uses) {
+  const Node& conv = g.node(id);
+  if (conv.op_type != "Conv" && (conv.op_type != "FusedConv" || (conv.inputs.size() > 3 && conv.inputs[3] != kNoValue)))
+    return false;
+  const ValueId out = conv.outputs[0];
+  const NodeId reader = only_reader(g, out, uses);
+  if (reader == kNoNode) return false;
+  const Node& add = g.node(reader);
+  if (add.op_type != "Add" || !add.domain.empty() || add.version < 7 || add.inputs.size() != 2) return false;
+  const std::size_t other = add.inputs[0] == out ? 1 : 0;
+  const ValueId z = add.inputs[other];
+  // Only one of the operands is the convolution's: out + out has one reader as well.
+  if (z == out || z == kNoValue || constant(g, add, other) != nullptr) return false;
+  if (!same_shape(g.value(out).type, g.value(z).type)) return false;
+  Node& changed = g.node(id);
+  make_fused(changed);
+  changed.inputs.resize(4, kNoValue);
+  changed.inputs[3] = z;
+  absorb(g, out, reader, uses);
+  return true;
+}
+
+bool fuse_activation(Graph& g, NodeId id, Uses& uses) {
+  const ValueId out = g.node(id).outputs[0];
+  const NodeId reader = only_reader(g, out, uses);
+  if (reader == kNoNode || g.node(reader).inputs[0] != out || g.node(reader).outputs[0] == kNoValue) return false;
+  auto activation = activation_of(g, g.node(reader));
+  if (!activation) return false;
+  Node& changed = g.node(id);
+  make_fused(changed);
+  changed.attributes.set("activation", std::move(activation->name));
+  if (!activation->params.empty() && changed.op_type == "FusedConv") {
+    changed.attributes.set("activation_params", std::move(activation->params));
+  } else if (!activation->params.empty()) {
+    changed.attributes.set("activation_alpha", activation->params[0]);
+    if (activation->params.size() > 1) changed.attributes.set("activation_beta", activation->params[1]);
+  }
+  absorb(g, out, reader, uses);
+  return true;
+}
+
+}  // namespace
+
+bool fuse_epilogues(Graph& graph) {
+  bool changed = false;
+  Uses uses = graph.uses();
+  for (NodeId id = 0; id < graph.nodes().size(); ++id) {
+    if (!is_candidate(graph, graph.node(id))) continue;
+    changed = fuse_residual(graph, id, uses) || changed;
+    changed = fuse_activation(graph, id, uses) || changed;
+  }
+  return changed;
+}
+
+}  // namespace sdx::fuse

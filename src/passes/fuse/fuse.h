@@ -1,0 +1,16 @@
+#pragma once
+// Passes that join neighbouring nodes into the fused operators of com.microsoft. Each returns whether it changed the graph; see
+// Pass in passes/pass.h for the contract.
+
+#include "graph/graph.h"
+
+namespace sdx::fuse {
+
+// x * Sigmoid(x) becomes Swish (ai.onnx 24), before that com.microsoft QuickGelu with alpha 1. float32 only.
+bool fuse_silu(Graph& graph);
+
+// Conv with constant weights, or Gemm, whose only reader is an activation: FusedConv, FusedGemm. For Conv also the addition of a
+// tensor of the same shape before it, as input Z. float32 only.
+bool fuse_epilogues(Graph& graph);
+
+}  // namespace sdx::fuse
