@@ -155,6 +155,56 @@ bool fuse_activation(Graph& g, NodeId id, Uses& uses) {
   return true;
 }
 
+bool is_scalar(const Graph& g, const Node& n, std::size_t i, float value) {
+  const Tensor* t = constant(g, n, i);
+  return t != nullptr && t->size() == 1 && t->dtype() == DataType::float32 &&
+         element_as_double(*t, 0) == static_cast<double>(value);
+}
+
+bool is_binary(const Node& n, std::string_view op) {
+  return !n.removed && n.domain.empty() && n.op_type == op && n.version >= 7 && n.inputs.size() == 2;
+}
+
+// HardSwish as exporters write it before opset 14: x * Clip(x + 3, 0, 6) / 6. Returns the four nodes when x's only readers are
+// the first and the third, else nothing.
+std::vector<NodeId> hard_swish_chain(const Graph& g, ValueId x, const Uses& uses) {
+  if (uses[x].size() != 2 || std::find(g.outputs().begin(), g.outputs().end(), x) != g.outputs().end()) return {};
+  for (const std::size_t first : {std::size_t{0}, std::size_t{1}}) {
+    const NodeId add = uses[x][first], mul = uses[x][1 - first];
+    const Node &a = g.node(add), &m = g.node(mul);
+    if (!is_binary(a, "Add") || !is_binary(m, "Mul")) continue;
+    const std::size_t shift = a.inputs[0] == x ? 1 : 0;
+    if (a.inputs[1 - shift] != x || !is_scalar(g, a, shift, 3)) continue;
+    const NodeId clipped = only_reader(g, a.outputs[0], uses);
+    if (clipped == kNoNode || !g.node(clipped).domain.empty() || g.node(clipped).op_type != "Clip") continue;
+    if (g.node(clipped).inputs[0] != a.outputs[0]) continue;
+    const auto bounds = clip(g, g.node(clipped));
+    if (!bounds || bounds->params[0] != 0 || bounds->params[1] != 6) continue;
+    const ValueId c = g.node(clipped).outputs[0];
+    if (only_reader(g, c, uses) != mul) continue;
+    if (!(m.inputs[0] == x && m.inputs[1] == c) && !(m.inputs[0] == c && m.inputs[1] == x)) continue;
+    const NodeId div = only_reader(g, m.outputs[0], uses);
+    if (div == kNoNode || !is_binary(g.node(div), "Div") || g.node(div).inputs[0] != m.outputs[0]) continue;
+    if (!is_scalar(g, g.node(div), 1, 6) || !same_shape(g.value(x).type, g.value(g.node(div).outputs[0]).type)) continue;
+    return {add, clipped, mul, div};
+  }
+  return {};
+}
+
+bool fuse_hard_swish(Graph& g, NodeId id, Uses& uses) {
+  const ValueId out = g.node(id).outputs[0];
+  const std::vector<NodeId> chain = hard_swish_chain(g, out, uses);
+  if (chain.empty()) return false;
+  Node& changed = g.node(id);
+  make_fused(changed);
+  changed.attributes.set("activation", std::string("HardSwish"));
+  const ValueId result = g.node(chain.back()).outputs[0];
+  for (const NodeId n : chain) g.remove_node(n);
+  g.replace_uses(result, out);
+  uses[out] = uses[result];
+  return true;
+}
+
 }  // namespace
 
 bool fuse_epilogues(Graph& graph) {
@@ -163,7 +213,7 @@ bool fuse_epilogues(Graph& graph) {
   for (NodeId id = 0; id < graph.nodes().size(); ++id) {
     if (!is_candidate(graph, graph.node(id))) continue;
     changed = fuse_residual(graph, id, uses) || changed;
-    changed = fuse_activation(graph, id, uses) || changed;
+    changed = fuse_activation(graph, id, uses) || fuse_hard_swish(graph, id, uses) || changed;
   }
   return changed;
 }
