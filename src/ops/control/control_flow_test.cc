@@ -80,6 +80,21 @@ TEST(Loop, EndlessLoopsCanBeCancelled) {
   }
 }
 
+TEST(Loop, EndlessLoopsWithoutATripCountEndWithAnError) {
+  Node node = make_node("", "Loop", 16, 3, 1);
+  const Type f = Type::tensor(DataType::float32, {Dim(1)});
+  add_signature(node, "body", {kCounter, kFlag, f}, {kFlag, f});
+  FakeServices services;
+  services.body = [](std::size_t, std::vector<Value> in) { return std::vector<Value>{in[1], in[2]}; };
+  const Tensor start = Tensor::of<float>({1}, {0});
+  try {
+    run_op(node, {Value(), Value(), start}, services);
+    FAIL() << "the loop ended";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("trip count"), std::string::npos) << e.what();
+  }
+}
+
 TEST(Loop, ScanOutputsMustKeepTheirShape) {
   FakeServices services;
   services.body = [](std::size_t, std::vector<Value> in) {

@@ -55,6 +55,17 @@ void infer_loop(InferContext& c) {
   }
 }
 
+// A Loop without a trip count whose condition never turns false would run for ever. 2^22 iterations take a few seconds with the
+// smallest body; programs that need more can state a trip count. INT64_MAX is how exporters write "no trip count".
+constexpr std::int64_t kMostUnboundedIterations = std::int64_t{1} << 22;
+
+[[noreturn]] void endless(const OpContext& c) {
+  c.fail(
+      "the condition has not turned false in {} iterations, and there is no trip count; mend the condition that the body "
+      "gives, or set the trip count (input M) of a loop that is meant to run so long",
+      kMostUnboundedIterations);
+}
+
 // Loop's outputs own their memory even where the body hands an input through unchanged.
 Value unshared(Value value, const Value& input) {
   if (value.is_tensor() && input.is_tensor() && value.tensor().data() == input.tensor().data()) return value.tensor().clone();
@@ -74,6 +85,7 @@ void run_loop(OpContext& c) {
   const Shape condition = counter_shape(c.node(), s.body, 1);
   for (std::int64_t i = 0; go_on && i < limit; ++i) {
     c.stop().check();
+    if (i == kMostUnboundedIterations && limit == std::numeric_limits<std::int64_t>::max()) endless(c);
     std::vector<Value> formals;
     formals.reserve(2 + s.states);
     formals.emplace_back(Tensor::of<std::int64_t>(counter, {i}));

@@ -60,11 +60,16 @@ TEST(Unary, SigmoidAndSoftplusAreStable) {
 TEST(Cast, OutOfRangeFloatsAreDefined) {
   const Tensor x = floats({6}, {kNan, kInf, -kInf, 300, -1, 1e20F});
   const auto to = [&](DataType t) { return SingleOp("Cast", 13).with("to", static_cast<std::int64_t>(t)).run({x}); };
-  EXPECT_EQ(list<std::int32_t>(to(DataType::int32)), (std::vector<std::int32_t>{0, INT32_MAX, INT32_MIN, 300, -1, INT32_MAX}));
-  EXPECT_EQ(list<std::int64_t>(to(DataType::int64)), (Ints{0, INT64_MAX, INT64_MIN, 300, -1, INT64_MAX}));
+  EXPECT_EQ(list<std::int32_t>(to(DataType::int32)),
+            (std::vector<std::int32_t>{INT32_MIN, INT32_MIN, INT32_MIN, 300, -1, INT32_MIN}));
+  EXPECT_EQ(list<std::int64_t>(to(DataType::int64)), (Ints{INT64_MIN, INT64_MIN, INT64_MIN, 300, -1, INT64_MIN}));
   const auto bytes = list<std::uint8_t>(to(DataType::uint8));
   EXPECT_EQ(bytes[3], 44);   // 300 modulo 256
   EXPECT_EQ(bytes[4], 255);  // as on x86
+  EXPECT_EQ(list<std::int8_t>(to(DataType::int8)), (std::vector<std::int8_t>{0, 0, 0, 44, -1, 0}));
+  EXPECT_EQ(list<std::uint32_t>(to(DataType::uint32))[4], UINT32_MAX);
+  EXPECT_EQ(list<std::uint64_t>(to(DataType::uint64)),
+            (std::vector<std::uint64_t>{1ULL << 63, 0, 1ULL << 63, 300, UINT64_MAX, 0}));
 }
 
 TEST(Cast, PackedTypesRoundTrip) {

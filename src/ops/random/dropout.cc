@@ -93,6 +93,11 @@ void run_dropout(OpContext& c) {
   if (in.bytes() != 0) std::memcpy(out.mutable_data(), in.data(), in.bytes());
   if (ratio == 0 && !c.wants_output(1)) return;
   Tensor& mask = c.output(1, mask_type(c.version(), in.dtype()), in.shape());
+  // Versions 7 and 10 do not say what an inference mask holds; ONNX Runtime's is zero (12 demands ones).
+  if (ratio == 0 && c.version() >= 7 && c.version() < 12) {
+    if (mask.bytes() != 0) std::memset(mask.mutable_data(), 0, mask.bytes());
+    return;
+  }
   if (ratio == 0) return keep_all(mask);
   drop(out, mask, ratio, c.seed());
 }

@@ -72,5 +72,13 @@ TEST(Dropout, ScalesWhatItKeeps) {
   EXPECT_THROW(op.run({x, Tensor::scalar(1.0F), Tensor::scalar(true)}), Error);
 }
 
+TEST(Dropout, InferenceMasksBeforeVersion12AreZero) {
+  const Tensor x = Tensor::of<float>({2}, {3, 4});
+  const auto ten = SingleOp("Dropout", 10).run_all({x}, 2);
+  EXPECT_EQ(ten[0].values<float>()[1], 4.0F);
+  EXPECT_FALSE(ten[1].values<bool>()[0] || ten[1].values<bool>()[1]);
+  EXPECT_EQ(SingleOp("Dropout", 7).run_all({x}, 2)[1].values<float>()[0], 0.0F);
+}
+
 }  // namespace
 }  // namespace sdx::ops

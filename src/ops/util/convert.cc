@@ -7,7 +7,9 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <string_view>
+#include <type_traits>
 
 #include "base/thread_pool.h"
 #include "tensor/dispatch.h"
@@ -67,25 +69,19 @@ float round_to_odd(double v) {
   return std::bit_cast<float>(bits | 1U);
 }
 
+// What x86 gives for numbers that the type cannot hold, so that files made there mean the same everywhere.
 template <class T, class C>
 T float_to_int(C v) {
-  if (v != v) return 0;
-  // 2^63 is the first number beyond int64; both carriers represent it exactly.
-  const C top = static_cast<C>(9223372036854775808.0);
+  using Wide = std::conditional_t<(sizeof(T) < 4 || std::is_same_v<T, std::int32_t>), std::int32_t, std::int64_t>;
+  // 2^31 and 2^63 are the first numbers beyond the types; both carriers represent them and their negatives exactly.
+  const C top = static_cast<C>(sizeof(Wide) == 4 ? 2147483648.0 : 9223372036854775808.0);
   if constexpr (std::is_same_v<T, std::uint64_t>) {
-    if (v >= top) return v >= 2 * top ? UINT64_MAX : static_cast<std::uint64_t>(v);
+    if (v >= top) return v >= 2 * top ? 0 : static_cast<std::uint64_t>(v);
   }
-  std::int64_t wide = 0;
-  if (v >= top) {
-    wide = INT64_MAX;
-  } else if (v < -top) {
-    wide = INT64_MIN;
-  } else {
-    wide = static_cast<std::int64_t>(v);
-  }
-  if constexpr (std::is_same_v<T, std::int32_t>) wide = std::clamp<std::int64_t>(wide, INT32_MIN, INT32_MAX);
-  if constexpr (sizeof(T) < 4) wide = std::clamp<std::int64_t>(wide, INT32_MIN, INT32_MAX);
-  return static_cast<T>(wide);
+  // Truncation brings what lies between -2^31 - 1 and -2^31 back into the range.
+  const C whole = std::trunc(v);
+  const bool fits = whole >= -top && whole < top;  // false for NaN
+  return static_cast<T>(fits ? static_cast<Wide>(whole) : std::numeric_limits<Wide>::min());
 }
 
 template <class T, class C>

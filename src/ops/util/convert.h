@@ -17,10 +17,10 @@ struct ConvertOptions {
 inline constexpr TypeSet kConvertible =
     types::numeric | types::boolean | types::string | types::float8 | types::packed | types::float6;
 
-// Writes `in`, converted, to `out`, which has as many elements. What the specification leaves undefined is settled thus: floats
-// out of an integer type's range saturate in 32 and 64 bits, while for narrower types (and unsigned ones below zero) the
-// truncated number loses its high bits, as C programs on x86 do; NaN becomes 0. Text that is no number is an
-// Error(runtime_failure).
+// Writes `in`, converted, to `out`, which has as many elements. What the specification leaves undefined is settled as x86
+// and ONNX Runtime there do: NaN and floats out of range become the smallest number of int32 or int64; for narrower types the
+// truncated int32, for unsigned ones of 32 and 64 bits the truncated int64, loses its high bits. Text that is no number is
+// an Error(runtime_failure).
 void convert(const Tensor& in, Tensor& out, const ConvertOptions& options = {});
 // The same into a new tensor; `in` itself where it has the type already.
 Tensor converted(const Tensor& in, DataType to);
