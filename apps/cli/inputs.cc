@@ -231,9 +231,16 @@ Tensor convert_elements(const Tensor& t, DataType wanted, std::string_view input
   return out;
 }
 
+// Files of IR version 3 list every weight as an input with a default: of those the first few must do.
 std::string describe_inputs(const std::vector<ValueSpec>& specs) {
+  constexpr std::size_t kDefaultsShown = 4;
   std::string out;
-  for (const ValueSpec& s : specs) out += fmt::format("  {}: {}{}\n", s.name, s.type, s.has_default ? "  (optional)" : "");
+  std::size_t defaults = 0;
+  for (const ValueSpec& s : specs) {
+    if (s.has_default && ++defaults > kDefaultsShown) continue;
+    out += fmt::format("  {}: {}{}\n", s.name, s.type, s.has_default ? "  (optional)" : "");
+  }
+  if (defaults > kDefaultsShown) out += fmt::format("  and {} more that have a default\n", defaults - kDefaultsShown);
   if (!out.empty()) out.pop_back();
   return out;
 }

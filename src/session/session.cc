@@ -39,11 +39,16 @@ ValueSpec spec_of(std::string name, const Type& type) {
   return spec;
 }
 
+// Files of IR version 3 list every weight as an input with a default: of those the first few must do.
 std::string describe(const std::vector<ValueSpec>& specs) {
+  constexpr std::size_t kDefaultsShown = 4;
   std::string out;
+  std::size_t defaults = 0;
   for (const ValueSpec& s : specs) {
+    if (s.has_default && ++defaults > kDefaultsShown) continue;
     out += fmt::format("\n    {}: {}{}", s.name, s.type, s.has_default ? " (optional, has a default)" : "");
   }
+  if (defaults > kDefaultsShown) out += fmt::format("\n    and {} more that have a default", defaults - kDefaultsShown);
   return out;
 }
 
