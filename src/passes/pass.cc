@@ -12,6 +12,8 @@ namespace sdx {
 namespace {
 
 constexpr Pass kPasses[] = {
+    // First: fold-constants would turn quantised weights into floats.
+    {"qdq-to-integer", fuse::qdq_to_integer, "runs convolutions between DequantizeLinear and QuantizeLinear in integers"},
     {"fold-constants", simplify::fold_constants, "computes what depends on constants alone"},
     {"fold-shapes", simplify::fold_shapes, "replaces shape computations that inference can settle"},
     {"remove-identities", simplify::remove_identities, "drops nodes that change nothing"},
