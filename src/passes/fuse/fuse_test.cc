@@ -1,0 +1,101 @@
+#include "passes/fuse/fuse.h"
+
+#include <gtest/gtest.h>
+
+#include "ops/infer.h"
+#include "passes/pass.h"
+#include "support/graph_text.h"
+
+namespace sdx {
+namespace {
+
+// The graph after the passes; an empty pass list leaves it as it is.
+Graph after(const std::string& text, const std::vector<std::string>& names) {
+  Graph graph = testing::parse_model(text).graph;
+  ops::infer_in_place(graph);
+  for (const std::string& name : names) run_pass(graph, name);
+  graph.verify();
+  return graph;
+}
+
+std::string ops_of(const Graph& graph) {
+  std::string all;
+  for (const Node& n : graph.nodes()) all += (all.empty() ? "" : " ") + (n.domain.empty() ? "" : n.domain + ".") + n.op_type;
+  return all;
+}
+
+const std::string kConv =
+    "input x: float32[1,1,4,4]\n"
+    "constant w: float32[1,1,1,1] 2\n"
+    "constant low: float32[] 0\n"
+    "constant high: float32[] 6\n"
+    "constant three: float32[] 3\n"
+    "a = Conv(x, w)\n";
+
+std::string fused(const std::string& rest) { return ops_of(after(kConv + rest, {"fuse-silu", "fuse-epilogues"})); }
+
+TEST(FuseEpilogues, ActivationsOfOneReader) {
+  for (const char* op :
+       {"Relu(a)", "Sigmoid(a)", "Tanh(a)", "LeakyRelu(a) {alpha=0.5}", "HardSigmoid(a)", "Clip(a, low, high)"}) {
+    EXPECT_EQ(fused("y = " + std::string(op) + "\noutput y\n"), "com.microsoft.FusedConv") << op;
+  }
+}
+
+TEST(FuseEpilogues, ParametersMoveAlong) {
+  const Graph graph = after(kConv + "y = Clip(a, low, high)\noutput y\n", {"fuse-epilogues"});
+  ASSERT_EQ(graph.nodes().size(), 1U);
+  EXPECT_EQ(graph.node(0).attributes.get_string("activation"), "Clip");
+  EXPECT_EQ(graph.node(0).attributes.get_floats("activation_params"), (std::vector<float>{0, 6}));
+  EXPECT_EQ(graph.output_names().at(0), "y");
+}
+
+TEST(FuseEpilogues, CrossedBoundsStay) { EXPECT_EQ(fused("y = Clip(a, high, low)\noutput y\n"), "Conv Clip"); }
+
+TEST(FuseEpilogues, ASecondReaderNeedsThePlainResult) {
+  EXPECT_EQ(fused("y = Relu(a)\nz = Neg(a)\noutput y\noutput z\n"), "Conv Relu Neg");
+  EXPECT_EQ(fused("y = Relu(a)\noutput y\noutput a\n"), "Conv Relu");
+}
+
+TEST(FuseEpilogues, ResidualThenActivation) {
+  const Graph graph = after(kConv + "b = Add(x, a)\ny = Relu(b)\noutput y\n", {"fuse-epilogues"});
+  ASSERT_EQ(ops_of(graph), "com.microsoft.FusedConv");
+  EXPECT_EQ(graph.node(0).inputs.size(), 4U);
+  EXPECT_EQ(graph.node(0).inputs[2], kNoValue);
+  EXPECT_EQ(graph.node(0).inputs[3], graph.inputs()[0]);
+}
+
+TEST(FuseEpilogues, ABroadcastAdditionStays) {
+  EXPECT_EQ(fused("b = Add(a, three)\noutput b\n"), "Conv Add");
+  EXPECT_EQ(fused("b = Add(a, a)\noutput b\n"), "Conv Add");
+}
+
+TEST(FuseEpilogues, WrittenOutHardSwish) {
+  const std::string chain = "b = Add(a, three)\nc = Clip(b, low, high)\nd = Mul(a, c)\ny = Div(d, high)\noutput y\n";
+  EXPECT_EQ(fused(chain), "com.microsoft.FusedConv");
+  EXPECT_EQ(fused(chain + "output c\n"), "Conv Add Clip Mul Div");
+}
+
+TEST(FuseEpilogues, GemmKeepsItsOwnParameterNames) {
+  const Graph graph =
+      after("input x: float32[2,2]\nconstant w: float32[2,2] 1 2 3 4\na = Gemm(x, w)\ny = LeakyRelu(a) {alpha=0.5}\noutput y\n",
+            {"fuse-epilogues"});
+  ASSERT_EQ(ops_of(graph), "com.microsoft.FusedGemm");
+  EXPECT_EQ(graph.node(0).attributes.get_float("activation_alpha"), 0.5F);
+}
+
+TEST(FuseSilu, BothOrdersOfTheProduct) {
+  const std::string head = "input x: float32[2]\ns = Sigmoid(x)\n";
+  EXPECT_EQ(ops_of(after(head + "y = Mul(x, s)\noutput y\n", {"fuse-silu"})), "com.microsoft.QuickGelu");
+  EXPECT_EQ(ops_of(after(head + "y = Mul(s, x)\noutput y\n", {"fuse-silu"})), "com.microsoft.QuickGelu");
+  EXPECT_EQ(ops_of(after(head + "y = Mul(s, x)\noutput y\noutput s\n", {"fuse-silu"})), "Sigmoid Mul");
+  EXPECT_EQ(ops_of(after(head + "y = Mul(s, s)\noutput y\n", {"fuse-silu"})), "Sigmoid Mul");
+}
+
+TEST(FuseSilu, JoinsTheConvolution) {
+  const Graph graph = after(kConv + "s = Sigmoid(a)\ny = Mul(a, s)\noutput y\n", {"fuse-silu", "fuse-epilogues"});
+  ASSERT_EQ(ops_of(graph), "com.microsoft.FusedConv");
+  EXPECT_EQ(graph.node(0).attributes.get_string("activation"), "Silu");
+}
+
+}  // namespace
+}  // namespace sdx

@@ -1,0 +1,162 @@
+// The fast kernels against the operators' references, one node at a time.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "ops/infer.h"
+#include "ops/util/run_op_for_tests.h"
+#include "providers/cpu/kernel_table.h"
+#include "support/graph_text.h"
+#include "tensor/element.h"
+
+namespace sdx::cpu {
+namespace {
+
+// Deterministic values between -2 and 2, no two neighbours alike.
+Tensor values_for(const Type& type, int seed) {
+  Tensor t(type.elem, to_shape(*type.shape));
+  for (std::int64_t i = 0; i < t.size(); ++i) {
+    const auto raw = static_cast<double>((i * 37 + seed * 101 + i * i % 11) % 97);
+    set_element(t, i, is_floating(type.elem) ? raw / 24.0 - 2.0 : std::floor(raw));
+  }
+  return t;
+}
+
+struct Case {
+  const char* kernel;  // that must take the node
+  const char* graph;   // one node
+};
+
+// Runs the graph's only node through the best kernel and through the reference.
+void compare(const Case& test) {
+  SCOPED_TRACE(test.graph);
+  Graph graph = sdx::testing::parse_model(test.graph).graph;
+  ops::infer_in_place(graph);
+  ASSERT_EQ(graph.nodes().size(), 1U);
+  const Node& node = graph.node(0);
+  std::unique_ptr<Kernel> kernel;
+  std::string reasons;
+  for (const KernelEntry* entry : kernel_table().find(node.domain, node.op_type)) {
+    LowerContext context(graph, 0);
+    if (!kernel) kernel = entry->make(context);
+    reasons += entry->name + ": " + context.reason() + "; ";
+  }
+  ASSERT_TRUE(kernel) << reasons;
+  EXPECT_EQ(kernel->name(), test.kernel);
+
+  std::vector<Value> inputs(node.inputs.size()), fast(node.outputs.size()), slow(node.outputs.size());
+  std::vector<const Value*> in(node.inputs.size());
+  std::vector<Value*> fast_out(node.outputs.size()), slow_out(node.outputs.size());
+  std::vector<const Type*> in_types(node.inputs.size()), out_types(node.outputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (node.inputs[i] == kNoValue) continue;
+    const ValueInfo& v = graph.value(node.inputs[i]);
+    inputs[i] = v.constant ? *v.constant : values_for(v.type, static_cast<int>(i));
+    in[i] = &inputs[i];
+    in_types[i] = &v.type;
+  }
+  for (std::size_t i = 0; i < fast.size(); ++i) {
+    if (node.outputs[i] == kNoValue) continue;
+    const Type& type = graph.value(node.outputs[i]).type;
+    ASSERT_TRUE(type.has_static_shape());
+    fast[i] = Tensor(type.elem, to_shape(*type.shape));
+    fast_out[i] = &fast[i];
+    slow_out[i] = &slow[i];
+    out_types[i] = &type;
+  }
+  ops::testing::FakeServices services;
+  KernelContext context;
+  context.inputs = in;
+  context.outputs = fast_out;
+  context.services = &services;
+  ResolveContext resolve;
+  resolve.inputs = in_types;
+  resolve.outputs = out_types;
+  std::unique_ptr<KernelState> state;
+  if (!kernel->allocates_outputs()) state = kernel->resolve(resolve);
+  std::vector<std::byte> workspace(resolve.workspace_bytes + 64);
+  context.state = state.get();
+  context.workspace = workspace.data();
+  kernel->run(context);
+  context.outputs = slow_out;
+  make_reference(node)->run(context);
+
+  for (std::size_t i = 0; i < fast.size(); ++i) {
+    if (fast_out[i] == nullptr) continue;
+    const Tensor &a = fast[i].tensor(), &b = slow[i].tensor();
+    ASSERT_EQ(a.shape(), b.shape());
+    for (std::int64_t k = 0; k < a.size(); ++k) {
+      const double expected = element_as_double(b, k);
+      ASSERT_NEAR(element_as_double(a, k), expected, 1e-5 * (1 + std::fabs(expected))) << "output " << i << ", element " << k;
+    }
+  }
+}
+
+TEST(FloatKernels, Pooling) {
+  const Case cases[] = {
+      {"max-pool-f32",
+       "input x: float32[2,3,7,9]\ny = MaxPool(x) {kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]}\noutput y\n"},
+      {"max-pool-f32", "input x: float32[1,2,9]\ny = MaxPool(x) {kernel_shape=[2], dilations=[3], ceil_mode=1}\noutput y\n"},
+      {"average-pool-f32", "input x: float32[1,2,6,6]\ny = AveragePool(x) {kernel_shape=[3,3], pads=[1,1,1,1]}\noutput y\n"},
+      {"average-pool-f32",
+       "input x: float32[1,2,7,6]\ny = AveragePool(x) {kernel_shape=[3,2], strides=[2,3], pads=[1,0,1,1], "
+       "ceil_mode=1, count_include_pad=1}\noutput y\n"},
+      {"global-pool-f32", "input x: float32[2,3,5,4]\ny = GlobalAveragePool(x)\noutput y\n"},
+      {"global-pool-f32", "input x: float32[2,3,5]\ny = GlobalMaxPool(x)\noutput y\n"},
+  };
+  for (const Case& c : cases) compare(c);
+}
+
+TEST(FloatKernels, Movement) {
+  const Case cases[] = {
+      {"transpose", "input x: float32[2,3,4,5]\ny = Transpose(x) {perm=[0,2,3,1]}\noutput y\n"},
+      {"transpose", "input x: uint8[3,7]\ny = Transpose(x)\noutput y\n"},
+      {"transpose", "input x: int64[2,1,3]\ny = Transpose(x) {perm=[1,0,2]}\noutput y\n"},
+      {"concat", "input x: float32[2,3,4]\ninput z: float32[2,1,4]\ny = Concat(x, z, x) {axis=1}\noutput y\n"},
+      {"concat", "input x: int64[3,0]\ninput z: int64[3,2]\ny = Concat(x, z) {axis=-1}\noutput y\n"},
+  };
+  for (const Case& c : cases) compare(c);
+}
+
+TEST(FloatKernels, SoftmaxAndReductions) {
+  const Case cases[] = {
+      {"softmax-f32", "input x: float32[2,3,7]\ny = Softmax(x)\noutput y\n"},
+      {"softmax-f32", "input x: float32[2,3,7]\ny = Softmax(x) {axis=1}\noutput y\n"},
+      {"log-softmax-f32", "input x: float32[2,3,7]\ny = LogSoftmax(x) {axis=0}\noutput y\n"},
+      {"reduce-f32", "opset 17\ninput x: float32[2,3,4,5]\ny = ReduceMax(x) {axes=[2,3]}\noutput y\n"},
+      {"reduce-f32", "opset 17\ninput x: float32[2,3,4,5]\ny = ReduceMin(x) {axes=[0,1], keepdims=0}\noutput y\n"},
+      {"reduce-f32", "opset 17\ninput x: float32[2,3,4]\ny = ReduceMean(x)\noutput y\n"},
+      {"reduce-f32", "input x: float32[2,3,4]\nconstant a: int64[1] -2\ny = ReduceSum(x, a)\noutput y\n"},
+  };
+  for (const Case& c : cases) compare(c);
+}
+
+TEST(FloatKernels, Normalisations) {
+  const std::string vectors = "input s: float32[4]\ninput b: float32[4]\n";
+  const std::string layer = "input x: float32[3,5,4]\n" + vectors + "y = LayerNormalization(x, s, b)\noutput y\n";
+  const std::string instance = "input x: float32[2,4,9]\n" + vectors + "y = InstanceNormalization(x, s, b)\noutput y\n";
+  const std::string batch =
+      "input x: float32[2,2,3,3]\nconstant s: float32[2] 2 3\nconstant b: float32[2] 1 -1\nconstant m: float32[2] 0.5 1\n"
+      "constant v: float32[2] 1 4\ny = BatchNormalization(x, s, b, m, v)\noutput y\n";
+  compare({"layer-norm-f32", layer.c_str()});
+  compare({"instance-norm-f32", instance.c_str()});
+  compare({"batch-norm-f32", batch.c_str()});
+  compare({"lrn-f32", "input x: float32[2,5,3]\ny = LRN(x) {size=4, alpha=0.1}\noutput y\n"});
+}
+
+TEST(FloatKernels, Resize) {
+  const std::string head = "input x: float32[1,2,5,7]\nconstant e: float32[0]\nconstant s: float32[4] 1 1 2 1.5\n";
+  for (const char* mode : {"half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric"}) {
+    const std::string attrs = " {mode=\"MODE\", coordinate_transformation_mode=\"" + std::string(mode) + "\"}\noutput y\n";
+    for (const std::string kind : {"nearest", "linear"}) {
+      std::string text = head + "y = Resize(x, e, s)" + attrs;
+      text.replace(text.find("MODE"), 4, kind);
+      const std::string kernel = "resize-" + kind + "-f32";
+      compare({kernel.c_str(), text.c_str()});
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sdx::cpu
