@@ -196,7 +196,13 @@ void Engine::fold(NodeId id, const OpDef& def) {
     inputs[i] = *t;
     in[i] = &inputs[i];
   }
-  const std::vector<Value> outputs = evaluate(node, def, in);
+  std::vector<Value> outputs;
+  try {
+    outputs = evaluate(node, def, in);
+  } catch (const Error& e) {
+    if (e.code() == ErrorCode::internal || e.code() == ErrorCode::out_of_memory) throw;
+    return;  // it may stand in a branch that is never taken: left for run time to report
+  }
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (!outputs[i].is_tensor()) continue;
     const Tensor& t = outputs[i].tensor();

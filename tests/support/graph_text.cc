@@ -80,7 +80,12 @@ bool is_number(const std::string& text) {
 }
 
 Type parse_type(Cursor& c) {
-  if (c.accept("sequence(") || c.accept("optional(")) c.error("only tensors may be declared");
+  for (const bool sequence : {true, false}) {
+    if (!c.accept(sequence ? "sequence(" : "optional(")) continue;
+    Type element = parse_type(c);
+    c.expect(")");
+    return sequence ? Type::sequence(std::move(element)) : Type::optional(std::move(element));
+  }
   const std::string elem = c.word();
   Type type = Type::tensor(parse_data_type(elem));
   if (type.elem == DataType::undefined) c.error("no element type '" + elem + "'");

@@ -1,0 +1,537 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sdx/sdx.hpp>
+#include <thread>
+
+#include "support/graph_text.h"
+
+namespace sdx {
+namespace {
+
+using Floats = std::vector<float>;
+
+Session open(const std::string& text, const SessionOptions& options = {}) {
+  const std::string bytes = testing::model_bytes(text);
+  return Session::from_bytes(std::as_bytes(std::span<const char>(bytes.data(), bytes.size())), options);
+}
+
+Tensor floats(Shape shape, const Floats& values) { return Tensor::of<float>(std::move(shape), std::span<const float>(values)); }
+
+Floats elements(const Tensor& t) {
+  const auto v = t.values<float>();
+  return {v.begin(), v.end()};
+}
+
+// Runs `call`, which must throw an Error with this code, and returns its text.
+template <class F>
+std::string error_of(ErrorCode code, F&& call) {
+  try {
+    call();
+  } catch (const Error& e) {
+    EXPECT_EQ(name(e.code()), name(code)) << e.what();
+    return e.what();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return {};
+}
+
+void expect_parts(const std::string& text, const std::vector<std::string>& parts) {
+  for (const std::string& part : parts) EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' in: " << text;
+}
+
+const char* const kScale = R"(
+  input image: float32[n,2]
+  input factor: float32[2] = 10 100
+  y = Mul(image, factor)
+  output y
+)";
+
+const char* const kEndless = R"(
+  input x: float32[1]
+  constant most: int64[] 9223372036854775807
+  constant yes: bool[] true
+  y = Loop(most, yes, x)
+    body {
+      input i: int64[]
+      input go: bool[]
+      input v: float32[1]
+      w = Add(v, v)
+      g = Identity(go)
+      output g
+      output w
+    }
+  output y
+)";
+
+TEST(Session, InputsAndOutputs) {
+  const Session s = open(kScale);
+  ASSERT_EQ(s.inputs().size(), 2U);
+  EXPECT_EQ(s.inputs()[0].name, "image");
+  EXPECT_EQ(s.inputs()[0].type, "float32[n,2]");
+  EXPECT_EQ(s.inputs()[0].shape, (std::vector<std::int64_t>{-1, 2}));
+  EXPECT_EQ(s.inputs()[0].symbols, (std::vector<std::string>{"n", ""}));
+  EXPECT_FALSE(s.inputs()[0].has_default);
+  EXPECT_TRUE(s.inputs()[1].has_default);
+  ASSERT_EQ(s.outputs().size(), 1U);
+  EXPECT_EQ(s.outputs()[0].type, "float32[n,2]");
+}
+
+TEST(Session, DefaultsMayBeOverridden) {
+  const Session s = open(kScale);
+  const Tensor x = floats({1, 2}, {1, 2});
+  EXPECT_EQ(elements(s.run({{"image", x}}).tensor("y")), (Floats{10, 200}));
+  EXPECT_EQ(elements(s.run({{"image", x}, {"factor", floats({2}, {3, 4})}}).tensor("y")), (Floats{3, 8}));
+  EXPECT_EQ(elements(s.run({{"image", x}}).tensor("y")), (Floats{10, 200}));
+}
+
+TEST(Session, MissingInputListsNamesAndTypes) {
+  const Session s = open(kScale);
+  expect_parts(error_of(ErrorCode::invalid_argument, [&] { s.run({}); }),
+               {"'image'", "image: float32[n,2]", "factor: float32[2]"});
+}
+
+TEST(Session, UnknownInputSuggests) {
+  const Session s = open(kScale);
+  const Tensor x = floats({1, 2}, {1, 2});
+  expect_parts(error_of(ErrorCode::invalid_argument, [&] { s.run({{"imgae", x}}); }), {"'imgae'", "did you mean 'image'"});
+  expect_parts(error_of(ErrorCode::invalid_argument, [&] { s.run({{"image", x}, {"image", x}}); }), {"'image'", "twice"});
+}
+
+TEST(Session, WrongTypeAndRank) {
+  const Session s = open(kScale);
+  expect_parts(error_of(ErrorCode::invalid_argument,
+                        [&] {
+                          s.run({{"image", Tensor(DataType::float64, {1, 2})}});
+                        }),
+               {"'image'", "float32[n,2]", "float64[1,2]"});
+  expect_parts(error_of(ErrorCode::invalid_argument,
+                        [&] {
+                          s.run({{"image", floats({2}, {1, 2})}});
+                        }),
+               {"float32[n,2]", "float32[2]", "rank"});
+  expect_parts(error_of(ErrorCode::invalid_argument, [&] { s.run({{"image", Value()}}); }), {"'image'"});
+  expect_parts(error_of(ErrorCode::invalid_argument,
+                        [&] {
+                          s.run({{"image", Value(Sequence{DataType::float32, {}})}});
+                        }),
+               {"float32[n,2]", "sequence"});
+  EXPECT_EQ(elements(s.run({{"image", floats({1, 2}, {1, 1})}}).tensor("y")), (Floats{10, 100}));
+}
+
+TEST(Session, OtherExtentsThanDeclaredRunWithAWarning) {
+  const Session s = open("input x: float32[2]\n y = Neg(x)\n output y: float32[2]\n");
+  EXPECT_TRUE(s.report().warnings.empty());
+  EXPECT_EQ(elements(s.run({{"x", floats({3}, {1, 2, 3})}}).tensor("y")), (Floats{-1, -2, -3}));
+  ASSERT_FALSE(s.report().warnings.empty());
+  expect_parts(s.report().warnings.back(), {"'x'", "float32[2]", "float32[3]"});
+  EXPECT_EQ(elements(s.run({{"x", floats({2}, {1, 2})}}).tensor("y")), (Floats{-1, -2}));
+}
+
+TEST(Session, ExtentsThatCannotWorkShowBothShapes) {
+  const Session s = open("input x: float32[1,2]\n constant w: float32[2,2] 1 2 3 4\n y = MatMul(x, w)\n output y\n");
+  try {
+    s.run({{"x", floats({1, 3}, {1, 2, 3})}});
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Error& e) {
+    expect_parts(e.what(), {"'x'", "float32[1,2]", "float32[1,3]"});
+  }
+  EXPECT_EQ(elements(s.run({{"x", floats({1, 2}, {1, 1})}}).tensor("y")), (Floats{4, 6}));
+}
+
+TEST(Session, OutputsMayBeASubsetInAnyOrder) {
+  const Session s = open("input x: float32[2]\n a = Neg(x)\n b = Exp(x)\n c = Abs(a)\n output a\n output b\n output c as last\n");
+  RunOptions options;
+  options.outputs = {"last", "a"};
+  const NamedValues out = s.run({{"x", floats({2}, {1, -2})}}, options);
+  ASSERT_EQ(out.size(), 2U);
+  EXPECT_EQ(out[0].name, "last");
+  EXPECT_EQ(elements(out[0].value.tensor()), (Floats{1, 2}));
+  EXPECT_EQ(elements(out[1].value.tensor()), (Floats{-1, 2}));
+  options.outputs = {"lst"};
+  expect_parts(error_of(ErrorCode::invalid_argument,
+                        [&] {
+                          s.run({{"x", floats({2}, {1, -2})}}, options);
+                        }),
+               {"'lst'", "'last'"});
+}
+
+TEST(Session, EightThreadsAtOnce) {
+  SessionOptions options;
+  options.threads = 2;
+  const Session s = open(R"(
+    input x: float32[n,64]
+    constant w: float32[64,64] 0.25
+    a = MatMul(x, w)
+    b = Relu(a)
+    c = Add(a, b)
+    d = ReduceSum(c)
+    output d
+  )",
+                         options);
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 30; ++i) {
+        const std::int64_t rows = 1 + (t + i) % 5;
+        const float value = static_cast<float>(1 + (t * 7 + i) % 9);
+        const Tensor x = floats({rows, 64}, Floats(static_cast<std::size_t>(rows) * 64, value));
+        const Tensor y = s.run({{"x", x}}).tensor("d");
+        // Each of rows * 64 elements is 64 * value / 4, then doubled.
+        if (y.values<float>()[0] != static_cast<float>(rows * 64 * 32) * value) ++wrong;
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(Session, MoreShapesThanPlansAreKept) {
+  SessionOptions options;
+  options.plan_cache_size = 2;
+  const Session s = open("input x: float32[n]\n a = Exp(x)\n b = Neg(a)\n y = Concat(a, b, x) {axis=0}\n output y\n", options);
+  for (const std::int64_t n : {1, 5, 2, 1, 0, 7, 5, 1, 2}) {
+    const Floats y = elements(s.run({{"x", floats({n}, Floats(static_cast<std::size_t>(n), 0.0F))}}).tensor("y"));
+    Floats expected(static_cast<std::size_t>(n), 1.0F);
+    expected.insert(expected.end(), static_cast<std::size_t>(n), -1.0F);
+    expected.insert(expected.end(), static_cast<std::size_t>(n), 0.0F);
+    EXPECT_EQ(y, expected) << n;
+  }
+}
+
+TEST(Session, CancelFromAnotherThread) {
+  const Session s = open(kEndless);
+  RunOptions options;
+  options.cancel.emplace();
+  std::thread canceller([token = *options.cancel]() mutable {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    token.cancel();
+  });
+  const std::string text = error_of(ErrorCode::cancelled, [&] { s.run({{"x", floats({1}, {1})}}, options); });
+  canceller.join();
+  expect_parts(text, {"cancelled"});
+}
+
+TEST(Session, DeadlineOfAnEndlessLoop) {
+  const Session s = open(kEndless);
+  RunOptions options;
+  options.timeout = std::chrono::milliseconds(20);
+  for (int i = 0; i < 2; ++i) {
+    expect_parts(error_of(ErrorCode::deadline_exceeded, [&] { s.run({{"x", floats({1}, {1})}}, options); }), {"deadline"});
+  }
+}
+
+TEST(Session, UsableAfterADeadline) {
+  const Session s = open(R"(
+    input count: int64[]
+    input x: float32[1]
+    y = Loop(count, _, x)
+      body {
+        input i: int64[]
+        input go: bool[]
+        input v: float32[1]
+        w = Add(v, x)
+        g = Identity(go)
+        output g
+        output w
+      }
+    output y
+  )");
+  const Tensor x = floats({1}, {2});
+  RunOptions options;
+  options.timeout = std::chrono::milliseconds(20);
+  error_of(ErrorCode::deadline_exceeded, [&] { s.run({{"count", Tensor::scalar<std::int64_t>(INT64_MAX)}, {"x", x}}, options); });
+  EXPECT_EQ(elements(s.run({{"count", Tensor::scalar<std::int64_t>(3)}, {"x", x}}).tensor("y")), (Floats{8}));
+  EXPECT_EQ(elements(s.run({{"count", Tensor::scalar<std::int64_t>(0)}, {"x", x}}).tensor("y")), (Floats{2}));
+}
+
+TEST(Session, MemoryLimit) {
+  SessionOptions options;
+  options.memory_limit = 1 << 20;
+  const Session s = open(R"(
+    input shape: int64[1]
+    constant one: float32[1] 1
+    a = Expand(one, shape)
+    b = Exp(a)
+    y = ReduceMax(b) {keepdims=0}
+    output y
+  )",
+                         options);
+  const auto run = [&](std::int64_t n) {
+    return s.run({{"shape", Tensor::of<std::int64_t>({1}, {n})}}).tensor("y").values<float>()[0];
+  };
+  for (int i = 0; i < 3; ++i) {
+    expect_parts(error_of(ErrorCode::out_of_memory, [&] { run(1'000'000); }), {"1048576"});
+    EXPECT_NEAR(run(1000), 2.7182817F, 1e-6F);
+  }
+  EXPECT_LE(s.report().peak_bytes, options.memory_limit);
+  error_of(ErrorCode::out_of_memory, [&] { run(std::int64_t{1} << 40); });
+}
+
+TEST(Session, ShapesThatDependOnData) {
+  const Session s =
+      open("input x: float32[n]\n i = NonZero(x)\n t = Transpose(i) {perm=[1,0]}\n y = GatherND(x, t)\n output y\n output i\n");
+  for (const Floats& x : {Floats{0, 3, 0, 4}, Floats{0, 0}, Floats{1, 2, 3}, Floats{}}) {
+    Floats expected;
+    for (const float v : x) {
+      if (v != 0) expected.push_back(v);
+    }
+    const NamedValues out = s.run({{"x", floats({static_cast<std::int64_t>(x.size())}, x)}});
+    EXPECT_EQ(elements(out.tensor("y")), expected);
+    EXPECT_EQ(out.tensor("i").shape(), (Shape{1, static_cast<std::int64_t>(expected.size())}));
+  }
+}
+
+TEST(Session, BranchesWithCaptures) {
+  const Session s = open(R"(
+    input c: bool[]
+    input x: float32[2]
+    constant k: float32[1] 10
+    e = Mul(x, k)
+    y = If(c)
+      then_branch {
+        a = Add(e, x)
+        output a
+      }
+      else_branch {
+        b = If(c)
+          then_branch {
+            output x
+          }
+          else_branch {
+            d = Sub(e, k)
+            output d
+          }
+        output b
+      }
+    output y
+  )");
+  const Tensor x = floats({2}, {1, 2});
+  EXPECT_EQ(elements(s.run({{"c", Tensor::scalar(true)}, {"x", x}}).tensor("y")), (Floats{11, 22}));
+  EXPECT_EQ(elements(s.run({{"c", Tensor::scalar(false)}, {"x", x}}).tensor("y")), (Floats{0, 10}));
+}
+
+TEST(Session, ABranchThatCannotRunMayStand) {
+  const Session s = open(R"(
+    input c: bool[]
+    input x: float32[1]
+    y = If(c)
+      then_branch {
+        constant word: string[1] "seven"
+        a = Cast(word) {to=1}
+        output a
+      }
+      else_branch {
+        output x
+      }
+    output y
+  )");
+  const Tensor x = floats({1}, {1});
+  EXPECT_EQ(elements(s.run({{"c", Tensor::scalar(false)}, {"x", x}}).tensor("y")), (Floats{1}));
+  expect_parts(error_of(ErrorCode::runtime_failure, [&] { s.run({{"c", Tensor::scalar(true)}, {"x", x}}); }), {"seven", "Cast"});
+}
+
+TEST(Session, SequencesInALoop) {
+  const Session s = open(R"(
+    input n: int64[]
+    input x: float32[2]
+    empty = SequenceEmpty()
+    all = Loop(n, _, empty)
+      body {
+        input i: int64[]
+        input go: bool[]
+        input before: sequence(float32)
+        f = Cast(i) {to=1}
+        y = Add(x, f)
+        more = SequenceInsert(before, y)
+        g = Identity(go)
+        output g
+        output more
+      }
+    y = ConcatFromSequence(all) {axis=0}
+    count = SequenceLength(all)
+    output all
+    output count
+    output y
+  )");
+  const NamedValues out = s.run({{"n", Tensor::scalar<std::int64_t>(3)}, {"x", floats({2}, {1, 2})}});
+  EXPECT_EQ(out.at("all").sequence().items.size(), 3U);
+  EXPECT_EQ(out.tensor("count").values<std::int64_t>()[0], 3);
+  EXPECT_EQ(elements(out.tensor("y")), (Floats{1, 2, 2, 3, 3, 4}));
+}
+
+TEST(Session, ViewsOfInputsAsOutputs) {
+  const Session s = open(R"(
+    input x: float32[2,3]
+    constant shape: int64[1] 6
+    a = Reshape(x, shape)
+    b = Identity(x)
+    constant k: float32[2] 7 8
+    c = Identity(k)
+    output a
+    output b
+    output c
+    output a as again
+  )");
+  Tensor x = floats({2, 3}, {1, 2, 3, 4, 5, 6});
+  const NamedValues out = s.run({{"x", x}});
+  // Outputs are the caller's: changing the input, or one of the outputs, changes none of the others.
+  x.mutable_values<float>()[0] = 99;
+  EXPECT_EQ(elements(out.tensor("a")), (Floats{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(elements(out.tensor("b")), (Floats{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(out.tensor("a").shape(), (Shape{6}));
+  EXPECT_EQ(elements(out.tensor("c")), (Floats{7, 8}));
+  EXPECT_EQ(elements(out.tensor("again")), (Floats{1, 2, 3, 4, 5, 6}));
+  NamedValues again = s.run({{"x", floats({2, 3}, {1, 2, 3, 4, 5, 6})}});
+  Tensor c = again.tensor("c");
+  if (c.writable()) c.mutable_values<float>()[0] = -1;
+  EXPECT_EQ(elements(s.run({{"x", floats({2, 3}, {1, 2, 3, 4, 5, 6})}}).tensor("c")), (Floats{7, 8}));
+}
+
+TEST(Session, ValuesThatAreReadAgainAreNotOverwritten) {
+  for (const bool optimize : {false, true}) {
+    SessionOptions options;
+    options.optimize = optimize;
+    const Session s = open(R"(
+      input x: float32[4]
+      constant two: int64[2] 2 2
+      constant four: int64[1] 4
+      a = Abs(x)
+      v = Reshape(a, two)
+      b = Relu(a)
+      c = Neg(b)
+      t = Transpose(v)
+      d = Add(a, c)
+      w = Reshape(v, four)
+      e = Exp(d)
+      f = Add(w, e)
+      output f
+      output t
+      output d
+    )",
+                           options);
+    const Tensor x = floats({4}, {1, -2, 3, -4});
+    for (int i = 0; i < 2; ++i) {
+      const NamedValues out = s.run({{"x", x}});
+      EXPECT_EQ(elements(out.tensor("d")), (Floats{0, 0, 0, 0}));
+      EXPECT_EQ(elements(out.tensor("t")), (Floats{1, 3, 2, 4}));
+      EXPECT_EQ(elements(out.tensor("f")), (Floats{2, 3, 4, 5}));
+    }
+    EXPECT_EQ(elements(x), (Floats{1, -2, 3, -4}));
+  }
+}
+
+TEST(Session, OptimisingChangesNothingButSpeed) {
+  const char* const text = R"(
+    input x: float32[1,2,5,5]
+    constant w: float32[3,2,3,3] 0.125
+    constant s: float32[3] 1 2 3
+    constant b: float32[3] 0.5 -0.5 0
+    constant m: float32[3] 0 1 2
+    constant v: float32[3] 1 1 4
+    constant one: float32[] 1
+    c = Conv(x, w) {pads=[1,1,1,1]}
+    n = BatchNormalization(c, s, b, m, v)
+    r = Relu(n)
+    i = Mul(r, one)
+    p = GlobalAveragePool(i)
+    f = Flatten(p)
+    y = Softmax(f)
+    output y
+    output i
+  )";
+  SessionOptions plain;
+  plain.optimize = false;
+  Floats values;
+  for (int i = 0; i < 50; ++i) values.push_back(std::sin(static_cast<float>(i)));
+  const Tensor x = floats({1, 2, 5, 5}, values);
+  const NamedValues expected = open(text, plain).run({{"x", x}});
+  const Session optimised = open(text);
+  EXPECT_EQ(optimised.dump("simplified").find("BatchNormalization"), std::string::npos);
+  const NamedValues received = optimised.run({{"x", x}});
+  for (const char* const output : {"y", "i"}) {
+    const Floats a = elements(expected.tensor(output));
+    const Floats b = elements(received.tensor(output));
+    ASSERT_EQ(a.size(), b.size());
+    for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-5F) << output << i;
+  }
+}
+
+TEST(Session, ProfileAndTrace) {
+  SessionOptions options;
+  options.profile = true;
+  const Session s = open("input x: float32[2]\n a = Exp(x)\n y = Erf(a)\n output y\n", options);
+  s.run({{"x", floats({2}, {1, 2})}});
+  s.run({{"x", floats({2}, {1, 2})}});
+  const std::vector<ProfileEvent> events = s.profile();
+  ASSERT_EQ(events.size(), 4U);
+  for (const ProfileEvent& e : events) {
+    EXPECT_TRUE(e.op == "Exp" || e.op == "Erf") << e.op;
+    EXPECT_EQ(e.provider, "cpu");
+    EXPECT_GE(e.duration_ns, 0);
+  }
+  EXPECT_NE(events.front().run, events.back().run);
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() /
+      ("sdx_trace_" + std::to_string(std::hash<std::thread::id>()(std::this_thread::get_id())) + ".json");
+  s.write_trace(path);
+  std::ifstream in(path);
+  const nlohmann::json trace = nlohmann::json::parse(in);
+  std::filesystem::remove(path);
+  ASSERT_EQ(trace.at("traceEvents").size(), 4U);
+  EXPECT_EQ(trace.at("traceEvents")[0].at("ph"), "X");
+  error_of(ErrorCode::io, [&] { s.write_trace("/nonexistent/folder/trace.json"); });
+  EXPECT_TRUE(open(kScale).profile().empty());
+}
+
+TEST(Session, Providers) {
+  SessionOptions options;
+  options.providers = {"coreml", "cpu"};
+  const Session s = open(kScale, options);
+  const Report report = s.report();
+  ASSERT_EQ(report.fallbacks.size(), 1U);
+  expect_parts(report.fallbacks[0], {"coreml", "cpu"});
+  EXPECT_EQ(report.providers, (std::vector<std::string>{"cpu"}));
+  expect_parts(report.text(), {"fallback: ", "coreml"});
+  options.strict = true;
+  expect_parts(error_of(ErrorCode::provider_unavailable, [&] { open(kScale, options); }), {"coreml"});
+  options.providers = {"cpuu"};
+  expect_parts(error_of(ErrorCode::invalid_argument, [&] { open(kScale, options); }), {"'cpuu'", "did you mean 'cpu'"});
+}
+
+TEST(Session, DimensionsByName) {
+  SessionOptions options;
+  options.dimensions = {{"n", 3}};
+  EXPECT_EQ(open(kScale, options).inputs()[0].shape, (std::vector<std::int64_t>{3, 2}));
+  options.dimensions = {{"batch", 3}};
+  expect_parts(error_of(ErrorCode::invalid_argument, [&] { open(kScale, options); }), {"'batch'", "n"});
+}
+
+TEST(Session, StagesAsText) {
+  const Session s = open(kScale);
+  for (const char* const stage : {"loaded", "simplified", "claimed", "planned"}) {
+    EXPECT_NE(s.dump(stage).find("Mul"), std::string::npos) << stage;
+  }
+  expect_parts(error_of(ErrorCode::invalid_argument, [&] { (void)s.dump("baked"); }), {"'baked'", "planned"});
+}
+
+TEST(Session, BytesThatAreNoModel) {
+  error_of(ErrorCode::invalid_model, [] { Session::from_bytes(std::as_bytes(std::span<const char>("\xFF\xFF\xFF\xFF", 4))); });
+  EXPECT_THROW(Session::from_bytes({}), Error);
+  expect_parts(error_of(ErrorCode::io, [] { Session::open("/nonexistent/model.onnx"); }), {"/nonexistent/model.onnx"});
+}
+
+TEST(Session, Movable) {
+  Session a = open(kScale);
+  Session b = std::move(a);
+  a = open("input x: float32[1]\n y = Neg(x)\n output y\n");
+  EXPECT_EQ(b.inputs().size(), 2U);
+  EXPECT_EQ(elements(a.run({{"x", floats({1}, {2})}}).tensor("y")), (Floats{-2}));
+}
+
+}  // namespace
+}  // namespace sdx
