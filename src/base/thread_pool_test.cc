@@ -1,0 +1,87 @@
+#include "base/thread_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+namespace sdx {
+namespace {
+
+TEST(ThreadPool, EveryIndexOnceAndGrainKept) {
+  for (const int threads : {1, 2, 4}) {
+    ThreadPool pool(threads);
+    EXPECT_EQ(pool.threads(), threads);
+    for (const std::int64_t count : {0, 1, 7, 1000}) {
+      for (const std::int64_t grain : {0, 1, 3, 5000}) {
+        std::vector<std::atomic<int>> seen(static_cast<std::size_t>(count));
+        std::atomic<int> short_ranges{0};
+        pool.parallel_for(count, grain, [&](std::int64_t begin, std::int64_t end) {
+          if (end - begin < grain && end != count) ++short_ranges;
+          for (std::int64_t i = begin; i < end; ++i) ++seen[static_cast<std::size_t>(i)];
+        });
+        for (const auto& s : seen) ASSERT_EQ(s, 1);
+        EXPECT_EQ(short_ranges, 0) << count << " by " << grain;
+      }
+    }
+  }
+}
+
+TEST(ThreadPool, ExceptionsArriveAndThePoolLivesOn) {
+  ThreadPool pool(3);
+  for (int round = 0; round < 20; ++round) {
+    EXPECT_THROW(pool.parallel_for(100, 1,
+                                   [](std::int64_t begin, std::int64_t) {
+                                     if (begin >= 50) throw std::runtime_error("half way");
+                                   }),
+                 std::runtime_error);
+    std::atomic<std::int64_t> sum{0};
+    pool.parallel_for(100, 1, [&](std::int64_t begin, std::int64_t end) { sum += end - begin; });
+    EXPECT_EQ(sum, 100);
+  }
+}
+
+TEST(ThreadPool, NestedCalls) {
+  ThreadPool pool(3);
+  std::atomic<std::int64_t> sum{0};
+  pool.parallel_for(20, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      pool.parallel_for(50, 1, [&](std::int64_t b, std::int64_t e) { sum += e - b; });
+    }
+  });
+  EXPECT_EQ(sum, 1000);
+}
+
+TEST(ThreadPool, ManyCallers) {
+  ThreadPool pool(3);
+  std::atomic<std::int64_t> sum{0};
+  std::vector<std::thread> callers;
+  for (int t = 0; t < 6; ++t) {
+    callers.emplace_back([&] {
+      for (int i = 0; i < 200; ++i) pool.parallel_for(64, 1, [&](std::int64_t b, std::int64_t e) { sum += e - b; });
+    });
+  }
+  for (std::thread& t : callers) t.join();
+  EXPECT_EQ(sum, 6 * 200 * 64);
+}
+
+TEST(ThreadPool, ScopesNest) {
+  ThreadPool a(1);
+  ThreadPool b(1);
+  ThreadPool* const before = &current_pool();
+  {
+    const PoolScope outer(a);
+    EXPECT_EQ(&current_pool(), &a);
+    {
+      const PoolScope inner(b);
+      EXPECT_EQ(&current_pool(), &b);
+    }
+    EXPECT_EQ(&current_pool(), &a);
+  }
+  EXPECT_EQ(&current_pool(), before);
+}
+
+}  // namespace
+}  // namespace sdx
