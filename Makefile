@@ -29,7 +29,8 @@ demo: $(BUILD)/build.ninja
 	@tools/demo.sh $(BUILD)
 
 PREFIX ?= /usr/local
-install: build
+install: $(BUILD)/build.ninja
+	cmake --build --preset $(PRESET) --target sdx_cli sdx
 	cmake --install $(BUILD) --prefix $(PREFIX) --strip
 
 asan:
