@@ -35,24 +35,27 @@ thread_local bool t_inside = false;  // this thread is running a chunk: nested r
 
 }  // namespace
 
-// One region at a time: `region_mutex` is held by its owner for the whole region. Workers wait on `generation`: they spin
-// for a short while after each region (the next one usually follows at once within a run), then sleep.
+// One region at a time: `region_mutex` is held by its owner for the whole region. Workers enter a region while it is open, so its
+// owner waits only for those that did, not for workers that the operating system has not woken yet. After a region they spin for
+// a short while (the next one usually follows at once within a run), then sleep.
 struct ThreadPool::Impl {
   std::vector<std::thread> workers;
   std::mutex region_mutex;
 
-  std::mutex mutex;
+  std::mutex mutex;  // for sleeping only
   std::condition_variable wake;
-  std::atomic<std::uint64_t> generation{0};
   std::atomic<bool> stop{false};
 
-  // The current region; written before `generation` is advanced, read by workers after they saw the advance.
+  // Region number << 17 | open << 16 | workers inside.
+  static constexpr std::uint64_t kInside = 0xFFFF, kOpen = std::uint64_t{1} << 16, kNumber = ~(kInside | kOpen);
+  std::atomic<std::uint64_t> state{0};
+
+  // The current region: written while it is closed and empty, read inside.
   const RangeFn* fn = nullptr;
   std::int64_t count = 0;
   std::int64_t chunk = 1;
   std::int64_t chunks = 0;
   std::atomic<std::int64_t> next{0};
-  std::atomic<int> active{0};  // workers that have not finished this region
   std::mutex error_mutex;
   std::exception_ptr error;
 
@@ -73,15 +76,21 @@ struct ThreadPool::Impl {
     t_inside = false;
   }
 
-  bool wait_for_region(std::uint64_t seen) {
-    // About 50 microseconds of spinning: regions inside one run follow each other faster than a wake-up (25 us) costs.
+  // A region other than number `seen` that can be entered.
+  bool is_new(std::uint64_t s, std::uint64_t seen) const { return (s & kOpen) != 0 && (s & kNumber) != seen; }
+
+  // Returns once there is a new region, or the pool stops.
+  void wait_for_region(std::uint64_t seen) {
+    const auto ready = [&] {
+      return is_new(state.load(std::memory_order_acquire), seen) || stop.load(std::memory_order_relaxed);
+    };
+    // About 50 microseconds: regions inside one run follow each other faster than a wake-up (25 us) costs.
     for (int i = 0; i < 2000; ++i) {
-      if (generation.load(std::memory_order_acquire) != seen || stop.load(std::memory_order_relaxed)) return true;
+      if (ready()) return;
       cpu_relax();
     }
     std::unique_lock lock(mutex);
-    wake.wait(lock, [&] { return generation.load(std::memory_order_acquire) != seen || stop.load(); });
-    return true;
+    wake.wait(lock, ready);
   }
 
   void worker() {
@@ -89,9 +98,33 @@ struct ThreadPool::Impl {
     for (;;) {
       wait_for_region(seen);
       if (stop.load()) return;
-      seen = generation.load(std::memory_order_acquire);
+      std::uint64_t s = state.load(std::memory_order_acquire);
+      while (is_new(s, seen) && !state.compare_exchange_weak(s, s + 1, std::memory_order_acq_rel)) {
+      }
+      if (!is_new(s, seen)) continue;  // closed again before this worker came
+      seen = s & kNumber;
       run_chunks();
-      active.fetch_sub(1, std::memory_order_acq_rel);
+      state.fetch_sub(1, std::memory_order_acq_rel);
+    }
+  }
+
+  void open_region() {
+    const std::uint64_t number = ((state.load(std::memory_order_relaxed) & kNumber) + (kOpen << 1)) & kNumber;
+    {
+      const std::lock_guard lock(mutex);  // a worker about to sleep sees the region or is notified
+      state.store(number | kOpen, std::memory_order_release);
+    }
+    wake.notify_all();
+  }
+
+  void close_region() {
+    state.fetch_and(~kOpen, std::memory_order_acq_rel);
+    for (int spins = 0; (state.load(std::memory_order_acquire) & kInside) != 0; ++spins) {
+      if (spins < 4000) {
+        cpu_relax();
+      } else {
+        std::this_thread::yield();
+      }
     }
   }
 };
@@ -130,20 +163,9 @@ void ThreadPool::parallel_for(std::int64_t count, std::int64_t grain, RangeFn fn
   p.chunks = (count + p.chunk - 1) / p.chunk;
   p.next.store(0, std::memory_order_relaxed);
   p.error = nullptr;
-  p.active.store(static_cast<int>(p.workers.size()), std::memory_order_relaxed);
-  {
-    const std::lock_guard lock(p.mutex);
-    p.generation.fetch_add(1, std::memory_order_acq_rel);
-  }
-  p.wake.notify_all();
+  p.open_region();
   p.run_chunks();
-  for (int spins = 0; p.active.load(std::memory_order_acquire) != 0; ++spins) {
-    if (spins < 4000) {
-      cpu_relax();
-    } else {
-      std::this_thread::yield();
-    }
-  }
+  p.close_region();
   if (p.error) std::rethrow_exception(p.error);
 }
 
