@@ -75,6 +75,13 @@ void Graph::remove_input(std::size_t index) {
   values_[id].is_input = std::find(inputs_.begin(), inputs_.end(), id) != inputs_.end();
 }
 
+void Graph::permute_inputs(const std::vector<std::size_t>& order) {
+  SDX_ASSERT(order.size() == inputs_.size());
+  std::vector<ValueId> moved;
+  for (const std::size_t i : order) moved.push_back(inputs_.at(i));
+  inputs_ = std::move(moved);
+}
+
 std::optional<ValueId> Graph::find(std::string_view name) const {
   const auto it = by_name_.find(name);
   return it == by_name_.end() ? std::nullopt : std::optional(it->second);

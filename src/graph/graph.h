@@ -84,6 +84,8 @@ class Graph {
   void remove_output(std::size_t index);
   // Drops input number `index` from inputs(); the value stays.
   void remove_input(std::size_t index);
+  // Input number i becomes what was input number order[i]; `order` is a permutation.
+  void permute_inputs(const std::vector<std::size_t>& order);
   std::optional<ValueId> find(std::string_view name) const;
   void rename(ValueId id, std::string name);
 

@@ -1,5 +1,8 @@
 #include "onnx/graph_reader.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "base/error.h"
 #include "base/suggest.h"
 #include "onnx/attributes.h"
@@ -385,6 +388,33 @@ void add_inputs(State& state, Scope& scope, const GraphMessage& m, Constants& co
   }
 }
 
+// Captures come in the order of their first use. They were met in the file's order, which sorting the nodes has changed.
+void order_captures(Graph& graph, Subgraph& sub) {
+  const std::size_t formals = graph.inputs().size() - sub.captures.size();
+  std::unordered_map<ValueId, std::size_t> waiting;  // captured value -> number of its input
+  for (std::size_t i = formals; i < graph.inputs().size(); ++i) waiting.emplace(graph.inputs()[i], i);
+  std::vector<std::size_t> order(formals);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto use = [&](ValueId v) {
+    const auto it = waiting.find(v);
+    if (it == waiting.end()) return;
+    order.push_back(it->second);
+    waiting.erase(it);
+  };
+  for (const Node& n : graph.nodes()) {
+    for (const ValueId v : n.inputs) use(v);
+    for (const Subgraph& s : n.subgraphs) {
+      for (const ValueId v : s.captures) use(v);
+    }
+  }
+  for (const ValueId v : graph.outputs()) use(v);
+  for (std::size_t i = formals; i < graph.inputs().size(); ++i) use(graph.inputs()[i]);
+  std::vector<ValueId> captures;
+  for (std::size_t i = formals; i < order.size(); ++i) captures.push_back(sub.captures[order[i] - formals]);
+  graph.permute_inputs(order);
+  sub.captures = std::move(captures);
+}
+
 }  // namespace
 
 std::optional<ValueId> resolve(State& state, Scope& scope, std::string_view name) {
@@ -444,7 +474,8 @@ void read_graph(State& state, Scope& scope, std::string_view message) {
     if (!seen.insert(o.name).second) fail(ErrorCode::invalid_model, "graph output '{}' is given twice", o.name);
     graph.add_output(*id, std::string(o.name));
   }
-  graph.compact();
+  const std::vector<NodeId> moved = graph.compact();
+  if (scope.subgraph != nullptr && !std::is_sorted(moved.begin(), moved.end())) order_captures(graph, *scope.subgraph);
 }
 
 }  // namespace sdx::reading
