@@ -120,8 +120,11 @@ HWY_NOINLINE void unary_loop(const UnarySpec& spec, const float* x, float* y, st
   X(hard_swish)                                                                                                                \
   X(sigmoid)                                                                                                                   \
   X(tanh)                                                                                                                      \
-  X(silu) X(gelu) X(gelu_tanh) X(elu) X(selu) X(celu) X(softplus) X(softsign) X(mish) X(thresholded_relu) X(abs) X(neg) X(exp) \
-      X(log) X(sqrt) X(reciprocal) X(rsqrt) X(erf) X(floor) X(ceil) X(round) X(sign) X(square) X(affine)
+  X(silu)                                                                                                                      \
+  X(gelu)                                                                                                                      \
+  X(gelu_tanh)                                                                                                                 \
+  X(elu) X(selu) X(celu) X(softplus) X(softsign) X(mish) X(thresholded_relu) X(abs) X(neg) X(exp) X(log) X(sqrt) X(reciprocal) \
+      X(rsqrt) X(erf) X(floor) X(ceil) X(round) X(sign) X(square) X(affine)
 
 void unary(const UnarySpec& spec, const float* x, float* y, std::int64_t n) {
   switch (spec.op) {

@@ -13,8 +13,8 @@ bool fuse_silu(Graph& graph);
 // tensor of the same shape before it, as input Z. float32 only.
 bool fuse_epilogues(Graph& graph);
 
-// DequantizeLinear before Conv and QuantizeLinear after it: QLinearConv. Constant 8-bit weights and scales, one scale for the input
-// and one for the result, a bias in the steps of the sums.
+// DequantizeLinear before Conv and QuantizeLinear after it: QLinearConv. Constant 8-bit weights and scales, one scale for the
+// input and one for the result, a bias in the steps of the sums.
 bool qdq_to_integer(Graph& graph);
 
 }  // namespace sdx::fuse

@@ -107,9 +107,12 @@ std::unique_ptr<Kernel> make_binary(LowerContext& c) {
 }  // namespace
 
 void register_kernels_elementwise(KernelTable& t) {
-  for (const char* op : {"Relu", "Sigmoid", "Tanh", "Softplus", "Exp", "Log", "Sqrt", "Reciprocal", "Abs", "Neg", "Erf", "Floor", "Ceil",
-                         "Round", "Sign", "Softsign", "Mish", "HardSwish", "Clip", "LeakyRelu", "HardSigmoid", "Elu", "Selu", "Celu",
-                         "ThresholdedRelu", "Swish", "Gelu"}) {
+  for (const char* op : {"Relu",        "Sigmoid", "Tanh",       "Softplus", "Exp",
+                         "Log",         "Sqrt",    "Reciprocal", "Abs",      "Neg",
+                         "Erf",         "Floor",   "Ceil",       "Round",    "Sign",
+                         "Softsign",    "Mish",    "HardSwish",  "Clip",     "LeakyRelu",
+                         "HardSigmoid", "Elu",     "Selu",       "Celu",     "ThresholdedRelu",
+                         "Swish",       "Gelu"}) {
     t.add("", op, "unary-f32", 10, make_unary);
   }
   for (const char* op : {"QuickGelu", "Gelu"}) t.add("com.microsoft", op, "unary-f32", 10, make_unary);
