@@ -26,7 +26,7 @@ class Guarded {
     std::memset(begin_, 0, static_cast<std::size_t>(n) * sizeof(T));
   }
   Guarded(std::int64_t n, int shift, const std::vector<T>& values) : Guarded(n, shift) {
-    std::memcpy(begin_, values.data(), static_cast<std::size_t>(n) * sizeof(T));
+    if (n > 0) std::memcpy(begin_, values.data(), static_cast<std::size_t>(n) * sizeof(T));  // an empty vector has no data
   }
   ~Guarded() { check(); }
   Guarded(const Guarded&) = delete;
