@@ -13,9 +13,9 @@
 #include <sdx/sdx.hpp>
 #include <vector>
 
-#include "vision/draw.h"
-#include "vision/image.h"
-#include "vision/preprocess.h"
+#include "media/draw.h"
+#include "media/image.h"
+#include "media/preprocess.h"
 
 namespace {
 
@@ -69,7 +69,7 @@ std::vector<Face> decode(const sdx::NamedValues& maps, float scale_x, float scal
   return kept;
 }
 
-void mark(sdx::vision::Image& picture, const Face& f) {
+void mark(sdx::media::Image& picture, const Face& f) {
   const auto px = [](float v) { return static_cast<int>(std::lround(v)); };
   draw_rectangle(picture, px(f.left), px(f.top), px(f.right - f.left), px(f.bottom - f.top), {40, 220, 80}, 3);
   for (int k = 0; k < 5; ++k) draw_disc(picture, px(f.landmark_x[k]), px(f.landmark_y[k]), 3, {240, 60, 60});
@@ -78,11 +78,11 @@ void mark(sdx::vision::Image& picture, const Face& f) {
 int run(const char* model_path, const char* picture_path, const char* marked_path) {
   using Clock = std::chrono::steady_clock;
   const auto ms = [](Clock::duration d) { return std::chrono::duration<double, std::milli>(d).count(); };
-  sdx::vision::Image picture = sdx::vision::read_image(picture_path);
+  sdx::media::Image picture = sdx::media::read_image(picture_path);
   const auto start = Clock::now();
   const sdx::Session session = sdx::Session::open(model_path);
 
-  sdx::vision::Preprocess prepare;
+  sdx::media::Preprocess prepare;
   prepare.width = (picture.width + 31) / 32 * 32;
   prepare.height = (picture.height + 31) / 32 * 32;
   const sdx::Tensor input = to_tensor(picture, prepare);
@@ -110,7 +110,7 @@ int run(const char* model_path, const char* picture_path, const char* marked_pat
   std::printf("provider %s; opened in %.1f ms, first result %.1f ms later, next in %.1f ms\n", providers.c_str(),
               ms(opened - start), ms(first - opened), ms(second - first));
   if (marked_path != nullptr) {
-    sdx::vision::write_image(marked_path, picture);
+    sdx::media::write_image(marked_path, picture);
     std::printf("marked picture: %s\n", marked_path);
   }
   return faces.empty() ? 1 : 0;

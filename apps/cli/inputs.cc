@@ -256,7 +256,7 @@ Value read_value_file(const std::string& path, const ValueSpec* spec, const Inpu
   std::error_code ignored;
   if (!fs::exists(path, ignored)) fail(ErrorCode::io, "there is no file '{}'", path);
   const auto file = MappedFile::open(path);
-  if (!vision::image_format(file->bytes()).empty()) return image_input(path, spec, flags);
+  if (!media::image_format(file->bytes()).empty()) return image_input(path, spec, flags);
   fail(ErrorCode::invalid_argument, "'{}': unknown kind of file; expected .json, .npy, .npz, .pb, .wav, .jpg, .png or .webp",
        path);
 }

@@ -7,7 +7,7 @@
 
 #include <sdx/session.hpp>
 
-#include "vision/preprocess.h"
+#include "media/preprocess.h"
 
 namespace CLI {
 class App;

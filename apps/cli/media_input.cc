@@ -5,17 +5,17 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 
-#include "audio/wav.h"
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/session_flags.h"
+#include "media/wav.h"
 
 namespace sdx::cli {
 namespace {
 
-using vision::Color;
-using vision::Layout;
-using vision::Preprocess;
+using media::Color;
+using media::Layout;
+using media::Preprocess;
 
 std::vector<float> parse_floats(const std::string& text, const char* option) {
   std::vector<float> out;
@@ -112,21 +112,21 @@ void set_values(Preprocess& p, const InputFlags& flags, const std::string& path)
 
 Value image_input(const std::string& path, const ValueSpec* spec, const InputFlags& flags) {
   Preprocess p;
-  p.layout = flags.layout.empty() ? guess_layout(spec) : usage([&] { return vision::parse_layout(flags.layout); });
+  p.layout = flags.layout.empty() ? guess_layout(spec) : usage([&] { return media::parse_layout(flags.layout); });
   const Axes axes = axes_of(spec, p.layout);
   p.color = axes.channels == 1 ? Color::gray : Color::rgb;
-  if (!flags.color.empty()) p.color = usage([&] { return vision::parse_color(flags.color); });
-  p.fit = usage([&] { return vision::parse_fit(flags.fit); });
-  p.filter = usage([&] { return vision::parse_filter(flags.filter); });
+  if (!flags.color.empty()) p.color = usage([&] { return media::parse_color(flags.color); });
+  p.fit = usage([&] { return media::parse_fit(flags.fit); });
+  p.filter = usage([&] { return media::parse_filter(flags.filter); });
   if (spec != nullptr && spec->dtype != DataType::undefined) p.dtype = spec->dtype;
   set_size(p, flags, axes);
   set_values(p, flags, path);
-  return vision::to_tensor(vision::read_image(path), p);
+  return media::to_tensor(media::read_image(path), p);
 }
 
 Value sound_input(const std::string& path, const ValueSpec* spec, const InputFlags& flags) {
-  const audio::Sound sound = audio::read_wav(path);
-  Tensor t = audio::to_tensor(sound, flags.rate);
+  const media::Sound sound = media::read_wav(path);
+  Tensor t = media::to_tensor(sound, flags.rate);
   if (spec == nullptr) return t;
   const std::size_t rank = spec->has_shape ? spec->shape.size() : 2;
   if (rank >= 1 && rank <= 4) {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace sdx::vision {
+namespace sdx::media {
 
 // Rows from top to bottom without padding; 3 channels are red, green, blue, the fourth is opacity (255 = opaque).
 struct Image {
@@ -46,4 +46,4 @@ void write_image(const std::filesystem::path& path, const Image& image);
 // `orientation` as EXIF numbers it, 1 (upright) to 8; others return the image as it is.
 Image apply_orientation(Image image, int orientation);
 
-}  // namespace sdx::vision
+}  // namespace sdx::media

@@ -12,9 +12,9 @@
 #include <jerror.h>
 
 #include "base/error.h"
-#include "vision/codecs.h"
+#include "media/codecs.h"
 
-namespace sdx::vision {
+namespace sdx::media {
 namespace {
 
 // A progressive file of some kilobytes can hold thousands of scans over a large picture, each as costly as a whole
@@ -212,4 +212,4 @@ std::string encode_jpeg(const Image& image, int quality) {
   return {reinterpret_cast<const char*>(e.data), e.size};
 }
 
-}  // namespace sdx::vision
+}  // namespace sdx::media

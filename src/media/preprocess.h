@@ -7,10 +7,10 @@
 
 #include <sdx/tensor.hpp>
 
-#include "vision/image.h"
-#include "vision/resize.h"
+#include "media/image.h"
+#include "media/resize.h"
 
-namespace sdx::vision {
+namespace sdx::media {
 
 enum class Fit { stretch, letterbox, letterbox_corner, crop };  // crop: cover, then cut out the middle
 enum class Layout { nchw, nhwc, chw, hwc, hw };                 // hw only for grey
@@ -47,4 +47,4 @@ Tensor to_tensor(const Image& image, const Preprocess& p, Placement* placement =
 // uint8 or float (0..255, or 0..1 with scale 255) of shape [1,]C,H,W or [1,]H,W,C back to an image, values clamped.
 Image from_tensor(const Tensor& tensor, Layout layout, float scale = 1.0F);
 
-}  // namespace sdx::vision
+}  // namespace sdx::media

@@ -5,13 +5,13 @@
 #include <random>
 
 #include "base/error.h"
+#include "media/draw.h"
+#include "media/image.h"
+#include "media/preprocess.h"
+#include "media/resize.h"
 #include "tensor/element.h"
-#include "vision/draw.h"
-#include "vision/image.h"
-#include "vision/preprocess.h"
-#include "vision/resize.h"
 
-namespace sdx::vision {
+namespace sdx::media {
 namespace {
 
 std::span<const std::byte> bytes_of(const std::string& s) { return std::as_bytes(std::span<const char>(s)); }
@@ -276,4 +276,4 @@ TEST(Draw, ClipsAtTheEdges) {
 }
 
 }  // namespace
-}  // namespace sdx::vision
+}  // namespace sdx::media

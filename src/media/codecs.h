@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <span>
 
-#include "vision/image.h"
+#include "media/image.h"
 
-namespace sdx::vision {
+namespace sdx::media {
 
 Image decode_jpeg(std::span<const std::byte> bytes, const DecodeLimits& limits);
 Image decode_png(std::span<const std::byte> bytes, const DecodeLimits& limits);
@@ -15,4 +15,4 @@ Image decode_webp(std::span<const std::byte> bytes, const DecodeLimits& limits);
 // Throws Error(out_of_memory) when the header's size is beyond the limits, Error(invalid_argument) when it is zero.
 void check_size(std::int64_t width, std::int64_t height, const DecodeLimits& limits);
 
-}  // namespace sdx::vision
+}  // namespace sdx::media

@@ -1,9 +1,9 @@
-#include "vision/draw.h"
+#include "media/draw.h"
 
 #include <algorithm>
 #include <cstdint>
 
-namespace sdx::vision {
+namespace sdx::media {
 namespace {
 
 void put(Image& image, std::int64_t x, std::int64_t y, Ink ink) {
@@ -74,4 +74,4 @@ void draw_number(Image& image, int x, int y, std::string_view text, Ink ink, int
   }
 }
 
-}  // namespace sdx::vision
+}  // namespace sdx::media

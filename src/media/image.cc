@@ -1,4 +1,4 @@
-#include "vision/image.h"
+#include "media/image.h"
 
 #include <webp/decode.h>
 
@@ -7,9 +7,9 @@
 
 #include "base/error.h"
 #include "base/mapped_file.h"
-#include "vision/codecs.h"
+#include "media/codecs.h"
 
-namespace sdx::vision {
+namespace sdx::media {
 
 Image Image::blank(int width, int height, int channels) {
   if (width < 1 || height < 1 || width > 65535 || height > 65535 || (channels != 1 && channels != 3 && channels != 4)) {
@@ -99,4 +99,4 @@ Image apply_orientation(Image image, int orientation) {
   return out;
 }
 
-}  // namespace sdx::vision
+}  // namespace sdx::media

@@ -1,4 +1,4 @@
-#include "audio/wav.h"
+#include "media/wav.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <numbers>
 #include <random>
 
-namespace sdx::audio {
+namespace sdx::media {
 namespace {
 
 std::span<const std::byte> bytes_of(const std::string& s) { return std::as_bytes(std::span<const char>(s)); }
@@ -120,4 +120,4 @@ TEST(Resample, ChecksRates) {
 }
 
 }  // namespace
-}  // namespace sdx::audio
+}  // namespace sdx::media

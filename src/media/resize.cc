@@ -1,4 +1,4 @@
-#include "vision/resize.h"
+#include "media/resize.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/thread_pool.h"
 
-namespace sdx::vision {
+namespace sdx::media {
 namespace {
 
 // For each target position: the first source position and the weights of it and those after it.
@@ -190,4 +190,4 @@ Image center_crop(const Image& image, int width, int height, Filter filter, Plac
   return crop(resize(image, w, h, filter), x, y, width, height);
 }
 
-}  // namespace sdx::vision
+}  // namespace sdx::media

@@ -1,4 +1,4 @@
-#include "vision/preprocess.h"
+#include "media/preprocess.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,7 +12,7 @@
 #include "tensor/element.h"
 #include "tensor/types.h"
 
-namespace sdx::vision {
+namespace sdx::media {
 namespace {
 
 template <class T>
@@ -202,4 +202,4 @@ Image from_tensor(const Tensor& tensor, Layout layout, float scale) {
   return image;
 }
 
-}  // namespace sdx::vision
+}  // namespace sdx::media

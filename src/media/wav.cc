@@ -1,4 +1,4 @@
-#include "audio/wav.h"
+#include "media/wav.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,7 +11,7 @@
 #include "base/mapped_file.h"
 #include "base/thread_pool.h"
 
-namespace sdx::audio {
+namespace sdx::media {
 namespace {
 
 constexpr int kMinRate = 100;
@@ -229,4 +229,4 @@ Tensor to_tensor(const Sound& sound, int rate) {
   return Tensor::of<float>({1, static_cast<std::int64_t>(samples.size())}, std::span<const float>(samples));
 }
 
-}  // namespace sdx::audio
+}  // namespace sdx::media

@@ -10,7 +10,7 @@
 
 #include <sdx/tensor.hpp>
 
-namespace sdx::audio {
+namespace sdx::media {
 
 struct Sound {
   int rate = 0;                // samples a second
@@ -31,4 +31,4 @@ std::vector<float> resample(std::span<const float> samples, int from, int to);
 // float32 [1, n]; at `rate` samples a second unless that is 0.
 Tensor to_tensor(const Sound& sound, int rate = 0);
 
-}  // namespace sdx::audio
+}  // namespace sdx::media

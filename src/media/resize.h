@@ -1,9 +1,9 @@
 #pragma once
 // Changing the size of 8-bit images.
 
-#include "vision/image.h"
+#include "media/image.h"
 
-namespace sdx::vision {
+namespace sdx::media {
 
 enum class Filter {
   nearest,   // the pixel under the target pixel's centre
@@ -33,4 +33,4 @@ Image letterbox(const Image& image, int width, int height, Filter filter, std::u
 // Scales so that width x height is covered, keeping the proportions, and cuts out the middle.
 Image center_crop(const Image& image, int width, int height, Filter filter, Placement* placement);
 
-}  // namespace sdx::vision
+}  // namespace sdx::media

@@ -6,9 +6,9 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "vision/codecs.h"
+#include "media/codecs.h"
 
-namespace sdx::vision {
+namespace sdx::media {
 namespace {
 
 struct Reader {
@@ -103,4 +103,4 @@ std::string encode_png(const Image& image) {
   return out;
 }
 
-}  // namespace sdx::vision
+}  // namespace sdx::media

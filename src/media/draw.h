@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <string_view>
 
-#include "vision/image.h"
+#include "media/image.h"
 
-namespace sdx::vision {
+namespace sdx::media {
 
 struct Ink {
   std::uint8_t red = 0, green = 0, blue = 0;
@@ -19,4 +19,4 @@ void draw_disc(Image& image, int x, int y, int radius, Ink ink);
 // Digits, '.', '%', '-' and ' ' in a 3 x 5 grid of squares of `size` pixels, 4 squares apart; other letters leave a gap.
 void draw_number(Image& image, int x, int y, std::string_view text, Ink ink, int size = 2);
 
-}  // namespace sdx::vision
+}  // namespace sdx::media
