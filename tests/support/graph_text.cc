@@ -57,7 +57,14 @@ class Cursor {
   std::string quoted() {
     expect("\"");
     std::string out;
-    while (at_ < line_.size() && line_[at_] != '"') out += line_[at_++];
+    while (at_ < line_.size() && line_[at_] != '"') {
+      if (line_.substr(at_, 2) == "\\x" && at_ + 4 <= line_.size()) {
+        out += static_cast<char>(std::stoi(std::string(line_.substr(at_ + 2, 2)), nullptr, 16));
+        at_ += 4;
+      } else {
+        out += line_[at_++];
+      }
+    }
     expect("\"");
     return out;
   }
@@ -115,7 +122,9 @@ Tensor parse_tensor(Cursor& c, const Type& type) {
       continue;
     }
     const std::string text = c.word();
-    if (is_integer(type.elem)) {
+    if (type.elem == DataType::uint64) {
+      out.mutable_values<std::uint64_t>()[static_cast<std::size_t>(count)] = std::stoull(text);
+    } else if (is_integer(type.elem)) {
       set_element_int(out, count, std::stoll(text));
     } else {
       set_element(out, count, text == "true" ? 1.0 : text == "false" ? 0.0 : std::stod(text));
@@ -166,13 +175,23 @@ AttributeValue parse_attribute(Cursor& c) {
   return floats;
 }
 
+// Where a comment starts: the first '#' that is not in quotes.
+std::size_t comment_of(std::string_view line) {
+  bool in_quotes = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '"') in_quotes = !in_quotes;
+    if (line[i] == '#' && !in_quotes) return i;
+  }
+  return std::string_view::npos;
+}
+
 class Parser {
  public:
   explicit Parser(std::string_view text) {
     for (std::size_t start = 0; start < text.size();) {
       const std::size_t end = std::min(text.find('\n', start), text.size());
       std::string_view line = text.substr(start, end - start);
-      line = line.substr(0, line.find('#'));
+      line = line.substr(0, comment_of(line));
       while (!line.empty() && (line.back() == ' ' || line.back() == '\r')) line.remove_suffix(1);
       if (!line.empty()) lines_.emplace_back(line);
       start = end + 1;

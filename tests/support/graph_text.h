@@ -13,7 +13,7 @@
 //     }
 //   output z: float32[2,n] as result  type and name for users may be left out
 //
-// Types are written as Type::str() writes them; float constants may be nan, inf and -inf.
+// In strings \xHH is a byte. Types are written as Type::str() writes them; float constants may be nan, inf and -inf.
 
 #include <string>
 #include <string_view>

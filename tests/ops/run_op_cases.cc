@@ -1,0 +1,169 @@
+// Runs operator cases: sdx_op_tests FILE...
+//
+// A file holds cases, each a model (see support/graph_text.h) whose inputs have values, and after "--" what comes out:
+//
+//   == BiasGelu                           the name
+//   input x: float32[2] = 1 2
+//   input b: float32[2] = 0 1
+//   y = com.microsoft.BiasGelu(x, b)
+//   output y
+//   --
+//   within 1e-4 1e-5                      relative and absolute tolerance; ONNX's own where left out
+//   constant y: float32[2] 0.8413447 2.9959502
+//
+// or "fails TEXT": part of the message of the error that opening or running the model must give. Each model runs three times: on the
+// reference kernels with inputs of declared and then of unknown extents, and in a session.
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <fstream>
+#include <sdx/session.hpp>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "conformance/compare.h"
+#include "conformance/interpreter.h"
+#include "onnx/writer.h"
+#include "ops/infer.h"
+#include "support/graph_text.h"
+
+namespace {
+
+using sdx::Graph;
+using sdx::Model;
+using sdx::Value;
+using sdx::ValueId;
+using sdx::ValueInfo;
+
+struct Case {
+  std::string name, model, expected, error;
+  sdx::testing::Tolerance tolerance;
+};
+
+std::vector<Case> read_cases(const std::string& file) {
+  std::ifstream in(file);
+  if (!in) sdx::fail(sdx::ErrorCode::io, "cannot read '{}'", file);
+  std::vector<Case> cases;
+  bool after = false;
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("== ")) {
+      cases.push_back({});
+      cases.back().name = line.substr(3);
+      after = false;
+    } else if (cases.empty()) {
+      continue;  // what the file is about
+    } else if (line == "--") {
+      after = true;
+    } else if (after && line.starts_with("within ")) {
+      if (std::sscanf(line.c_str(), "within %lf %lf", &cases.back().tolerance.rtol, &cases.back().tolerance.atol) != 2) {
+        sdx::fail(sdx::ErrorCode::invalid_argument, "not understood: {}", line);
+      }
+    } else if (after && line.starts_with("fails ")) {
+      cases.back().error = line.substr(6);
+    } else if (!line.empty()) {
+      (after ? cases.back().expected : cases.back().model) += line + "\n";
+    }
+  }
+  return cases;
+}
+
+// Takes the values away from the graph's inputs, so that nothing can be computed beforehand.
+std::vector<Value> take_inputs(Graph& graph) {
+  std::vector<Value> inputs;
+  for (const ValueId v : graph.inputs()) {
+    ValueInfo& info = graph.value(v);
+    if (!info.constant) sdx::fail(sdx::ErrorCode::invalid_argument, "input '{}' has no value", info.name);
+    inputs.emplace_back(*info.constant);
+    info.constant.reset();
+  }
+  return inputs;
+}
+
+std::vector<Value> run_interpreter(Graph graph, const std::vector<Value>& inputs, bool unknown_extents) {
+  for (const ValueId v : graph.inputs()) {
+    ValueInfo& info = graph.value(v);
+    if (unknown_extents) info.declared.shape = sdx::SymShape(info.declared.shape.value_or(sdx::SymShape{}).size());
+    info.type = info.declared;
+  }
+  sdx::ops::infer_in_place(graph);
+  return sdx::testing::interpret(graph, inputs);
+}
+
+std::vector<Value> run_session(const Model& model, const std::vector<Value>& inputs) {
+  const std::string bytes = sdx::write_model(model);
+  const sdx::Session session = sdx::Session::from_bytes(std::as_bytes(std::span(bytes)));
+  sdx::NamedValues named;
+  for (std::size_t i = 0; i < inputs.size(); ++i) named.add(model.graph.value(model.graph.inputs()[i]).name, inputs[i]);
+  const sdx::NamedValues outputs = session.run(named);
+  std::vector<Value> out;
+  for (const std::string& name : model.graph.output_names()) out.push_back(outputs.at(name));
+  return out;
+}
+
+std::string compare(const Case& c, const Graph& graph, const std::vector<Value>& outputs) {
+  const Graph expected = sdx::testing::parse_model(c.expected).graph;
+  std::string message;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const auto id = expected.find(graph.output_names()[i]);
+    if (!id) return fmt::format("the case says nothing of output '{}'", graph.output_names()[i]);
+    const std::string d = sdx::testing::difference(outputs[i], Value(*expected.value(*id).constant), c.tolerance);
+    if (!d.empty()) return fmt::format("output '{}': {}", graph.output_names()[i], d);
+  }
+  return "";
+}
+
+// "" when the case passes that way.
+template <class Run>
+std::string outcome(const Case& c, const Graph& graph, Run&& run) {
+  try {
+    const std::vector<Value> outputs = run();
+    return c.error.empty() ? compare(c, graph, outputs) : "ran, but an error was expected";
+  } catch (const sdx::Error& e) {
+    const bool wanted = !c.error.empty() && std::string_view(e.what()).find(c.error) != std::string_view::npos;
+    return wanted ? "" : fmt::format("error: {}", e.what());
+  }
+}
+
+std::string run_case(const Case& c) try {
+  Model model = sdx::testing::parse_model(c.model);
+  const std::vector<Value> inputs = take_inputs(model.graph);
+  const Graph& graph = model.graph;
+  std::string all;
+  const auto add = [&](const char* way, const std::string& text) {
+    if (!text.empty()) all += fmt::format("  {}: {}\n", way, text);
+  };
+  add("reference", outcome(c, graph, [&] { return run_interpreter(graph, inputs, false); }));
+  add("reference, unknown extents", outcome(c, graph, [&] { return run_interpreter(graph, inputs, true); }));
+  add("session", outcome(c, graph, [&] { return run_session(model, inputs); }));
+  return all;
+} catch (const std::exception& e) {
+  return fmt::format("  {}\n", e.what());
+}
+
+int run_file(const std::string& file) {
+  int failures = 0;
+  const std::vector<Case> cases = read_cases(file);
+  for (const Case& c : cases) {
+    const std::string text = run_case(c);
+    if (text.empty()) continue;
+    ++failures;
+    fmt::print("FAIL {}: {}\n{}", file, c.name, text);
+  }
+  fmt::print("{}: {} cases, {} failures\n", file, cases.size(), failures);
+  return cases.empty() ? 1 : failures;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    int failures = 0;
+    for (int i = 1; i < argc; ++i) failures += run_file(argv[i]);
+    return failures == 0 ? 0 : 1;
+  } catch (const std::exception& e) {
+    fmt::print("error: {}\n", e.what());
+    return 1;
+  }
+}
