@@ -18,6 +18,7 @@ struct ProviderInfo {
   std::string hint;     // what to do about it; may be empty
   std::string version;  // of the runtime behind it; may be empty
   std::vector<std::string> devices;
+  bool accelerator = false;  // has a device other than the CPU that our own engine uses
 };
 
 // Every provider that has a name, available or not, in the order of automatic selection. Thread-safe.

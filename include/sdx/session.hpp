@@ -41,6 +41,17 @@ struct SessionOptions {
   std::vector<std::pair<std::string, std::int64_t>> dimensions;
   // Record the time of every step: see Session::profile().
   bool profile = false;
+  // Options for single providers, by provider name and then by the vendor's option names:
+  // {{"cuda", {{"device_id", "1"}}}, {"ort:cpu", {…}}}. Options of "X" also count for "ort:X". Throws Error(invalid_argument)
+  // with the closest match for an option that the provider does not know.
+  std::vector<std::pair<std::string, std::vector<std::pair<std::string, std::string>>>> provider_options;
+  // ONNX Runtime's shared library, and OpenVINO's C library; empty: searched for (docs/providers.md).
+  std::string ort_library;
+  std::string openvino_library;
+  // Keep what vendors' compilers make (TensorRT engines, OpenVINO blobs, …) for the next start, in `cache_folder`; where that is
+  // empty in SDX_CACHE_DIR, else in $XDG_CACHE_HOME/sdx, else in ~/.cache/sdx.
+  bool cache = true;
+  std::filesystem::path cache_folder;
 };
 
 // Cancels runs from another thread. Copies share their state. Thread-safe.

@@ -18,7 +18,7 @@ Program::~Program() = default;
 
 void Program::lower_nodes(std::span<const Provider* const> chain) {
   std::vector<std::vector<Claim>> claims;
-  for (const Provider* p : chain) claims.push_back(p->claim(graph_));
+  for (const Provider* p : chain) claims.push_back(p->claim(graph_, {}));
   for (NodeId id = 0; id < graph_.nodes().size(); ++id) {
     std::vector<Refusal> refused;
     const Provider* taker = nullptr;

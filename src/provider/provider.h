@@ -1,10 +1,12 @@
 #pragma once
 // The interface of everything that can run nodes, and the policy that chooses among providers.
 
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <sdx/provider.hpp>
@@ -20,17 +22,76 @@ struct Claim {
   std::string reason;  // why not
 };
 
+// What a session hands to one provider.
+struct ProviderSettings {
+  // Options of this provider alone, by their vendor's names, in the user's order.
+  std::vector<std::pair<std::string, std::string>> options;
+  std::string ort_library;       // where the user says that ONNX Runtime's library is; empty: searched for
+  std::string openvino_library;  // the same for OpenVINO's C library
+  std::filesystem::path cache;   // folder for what this provider compiles; empty: nothing is kept
+  int threads = 0;               // 0: the provider's own default
+  bool optimize = true;
+  bool strict = false;   // nothing may run elsewhere than on the provider's own device
+  bool profile = false;  // record the times of inner nodes
+};
+
+// How hard probe() looks. `quick` stops at the first thing that is missing, and looks at hardware before it loads a library:
+// automatic selection does so at every start. `full` says all that can be known.
+enum class Effort { quick, full };
+
+// The file or bytes that a graph was read from, unchanged.
+struct ModelSource {
+  std::filesystem::path path;         // empty: from memory
+  std::shared_ptr<const void> owner;  // of the bytes
+  std::span<const std::byte> bytes;   // empty: from a file
+  std::filesystem::path folder;       // of external data, for bytes
+  bool empty() const { return path.empty() && bytes.empty(); }
+};
+
+class Provider;
+
+// A part of a model that becomes one kernel. All that it points to need only live as long as compile() runs.
+struct Region {
+  // Stands alone: its inputs are the values that come in from outside, its outputs those that are needed outside; constants are
+  // inside. Names are those of the model.
+  const Graph* graph = nullptr;
+  // Opsets, functions, metadata; its graph is not the region's.
+  const Model* model = nullptr;
+  // Set where the region is the whole model and nothing was changed: inputs and outputs agree by name with the file's.
+  const ModelSource* source = nullptr;
+  // Providers of the same family that come next in the chain, with their settings: what this one leaves may go to them inside.
+  std::vector<std::pair<const Provider*, ProviderSettings>> followers;
+};
+
+// A provider's answer to a region: a kernel whose inputs and outputs are those of the region's graph, in order, or else the nodes
+// that made it impossible. The caller tries again without them.
+struct RegionResult {
+  std::unique_ptr<Kernel> kernel;
+  std::vector<std::pair<NodeId, std::string>> refused;  // node of the region's graph, and why; never empty without a kernel
+};
+
 // Stateless and thread-safe; one instance per process.
 class Provider {
  public:
   virtual ~Provider() = default;
   virtual std::string_view name() const = 0;
-  // Looks at the machine: cheap, never throws; the reason says exactly what is missing.
-  virtual ProviderInfo probe() const = 0;
+  // Looks at the machine: never throws; the reason says exactly what is missing.
+  virtual ProviderInfo probe(const ProviderSettings& settings, Effort effort) const = 0;
+  // Throws Error(invalid_argument) for an unknown option (with the closest match) or a value that cannot be.
+  virtual void check_options(const ProviderSettings& settings) const;
   // One answer per node of the graph, whose types are inferred.
-  virtual std::vector<Claim> claim(const Graph& graph) const = 0;
-  // Chooses a kernel for a claimed node. Throws Error when the node cannot be compiled after all.
-  virtual Step lower(const Graph& graph, NodeId node) const = 0;
+  virtual std::vector<Claim> claim(const Graph& graph, const ProviderSettings& settings) const = 0;
+
+  // Providers come in two kinds. Those that compile node by node choose a kernel for a claimed node in lower(); it throws Error
+  // when the node cannot be compiled after all.
+  virtual Step lower(const Graph& graph, NodeId node) const;
+
+  // Those that compile regions get as many claimed nodes at once as fit together: see form_regions() in plan/regions.h.
+  virtual bool compiles_regions() const { return false; }
+  // Throws Error(provider_unavailable) when the provider cannot compile at all (no device, no library, out of its memory).
+  virtual RegionResult compile(const Region& region, const ProviderSettings& settings) const;
+  // Providers of one family ("ort") can share a region: see Region::followers. Empty: none.
+  virtual std::string_view family() const { return {}; }
 };
 
 // A provider that users may name, whether or not this build can use it.

@@ -83,7 +83,7 @@ std::unique_ptr<Program> compile(Graph graph, const Selection& selection, const 
 std::string dump_claims(const Graph& graph, const Selection& selection) {
   std::string out;
   std::vector<std::vector<Claim>> claims;
-  for (const Provider* p : selection.chain) claims.push_back(p->claim(graph));
+  for (const Provider* p : selection.chain) claims.push_back(p->claim(graph, {}));
   for (NodeId id = 0; id < graph.nodes().size(); ++id) {
     std::string taker = "nobody";
     std::string reasons;

@@ -39,7 +39,7 @@ std::vector<ProviderInfo> providers() {
   std::vector<ProviderInfo> out;
   for (const ProviderName& p : provider_names()) {
     if (const Provider* provider = find_provider(p.name)) {
-      ProviderInfo info = provider->probe();
+      ProviderInfo info = provider->probe({}, Effort::full);
       info.ort_name = p.ort_name;
       info.hardware = p.hardware;
       info.version = version();
@@ -64,7 +64,7 @@ Selection select_providers(const SessionOptions& options) {
   std::vector<std::string> unavailable;
   for (const std::string& name : chain) {
     const Provider* provider = find_provider(name);
-    if (provider != nullptr && provider->probe().available) {
+    if (provider != nullptr && provider->probe({}, Effort::quick).available) {
       selection.chain.push_back(provider);
       continue;
     }

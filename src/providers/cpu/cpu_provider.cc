@@ -27,7 +27,7 @@ class CpuProvider : public Provider {
  public:
   std::string_view name() const override { return "cpu"; }
 
-  ProviderInfo probe() const override {
+  ProviderInfo probe(const ProviderSettings&, Effort) const override {
     ProviderInfo info;
     info.name = "cpu";
     info.available = true;
@@ -35,7 +35,7 @@ class CpuProvider : public Provider {
     return info;
   }
 
-  std::vector<Claim> claim(const Graph& graph) const override {
+  std::vector<Claim> claim(const Graph& graph, const ProviderSettings&) const override {
     std::vector<Claim> claims(graph.nodes().size());
     for (NodeId id = 0; id < graph.nodes().size(); ++id) {
       const Node& node = graph.node(id);
