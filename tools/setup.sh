@@ -7,6 +7,7 @@ packages="
   clang-16 clang-format-16 clang-tidy-16 libclang-rt-16-dev
   libhwy-dev libprotozero-dev libfmt-dev libcli11-dev nlohmann-json3-dev
   libjpeg-dev libpng-dev libwebp-dev zlib1g-dev libutf8proc-dev libpcre2-dev
+  libyaml-cpp-dev
   libgtest-dev libgmock-dev libbenchmark-dev
 "
 missing=""
