@@ -1,0 +1,47 @@
+#pragma once
+// From what a user types to a model or project.
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sdx {
+
+// Where names are looked up.
+struct Places {
+  std::filesystem::path working;  // the current folder
+  std::filesystem::path home;     // SDX_HOME, else ~/.sdx; empty where there is neither
+};
+Places default_places();
+
+struct Located {
+  enum class Kind {
+    model,    // `path` is a model file
+    project,  // `path` is a project file (sdx.yml)
+    built,    // `path` is a folder that `sdx build` wrote, whose project file is gone
+  };
+  Kind kind = Kind::model;
+  std::filesystem::path path;
+  std::string how;  // "in ./sdx.yml", for messages; empty for an explicit path
+};
+
+// The project file of a folder: sdx.yml, sdx.yaml, gpux.yml or gpux.yaml, the first that is there.
+std::optional<std::filesystem::path> project_file_in(const std::filesystem::path& folder);
+
+// A path that exists: a model file, a project file (.yml, .yaml), or a folder with a project file, with model.onnx or with a
+// single .onnx file. nullopt where nothing is there; Error(io) for a folder with no or several models.
+std::optional<Located> locate_path(const std::filesystem::path& path);
+
+// In this order: an explicit path; ./sdx.yml (or gpux.yml) if it has that name; ~/.sdx/models/NAME (a folder), NAME.onnx or
+// NAME.yml; ./.sdx/, if what was built there has that name. nullopt where nothing matches. Throws Error(invalid_argument) when
+// ./sdx.yml cannot be read.
+std::optional<Located> find_by_name(const std::string& name, const Places& places = default_places());
+
+// The same, but Error(io) with the closest file or name where nothing matches.
+Located locate(const std::string& text, const Places& places = default_places());
+
+// Every name that find_by_name() would find, sorted.
+std::vector<std::string> known_names(const Places& places = default_places());
+
+}  // namespace sdx
