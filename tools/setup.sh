@@ -8,6 +8,7 @@ packages="
   libhwy-dev libprotozero-dev libfmt-dev libcli11-dev nlohmann-json3-dev
   libjpeg-dev libpng-dev libwebp-dev zlib1g-dev libutf8proc-dev libpcre2-dev
   libyaml-cpp-dev
+  libopenjp2-7-dev
   libgtest-dev libgmock-dev libbenchmark-dev
 "
 missing=""

@@ -34,6 +34,11 @@ std::string_view image_format(std::span<const std::byte> bytes) noexcept {
   if (text.starts_with("\xFF\xD8\xFF")) return "jpeg";
   if (text.starts_with("\x89PNG\r\n\x1A\n")) return "png";
   if (text.starts_with("RIFF") && text.size() >= 12 && text.substr(8, 4) == "WEBP") return "webp";
+  if (text.starts_with("BM") && text.size() >= 14) return "bmp";
+  if (text.size() > 2 && text[0] == 'P' && text[1] >= '1' && text[1] <= '6' && (text[2] == '#' || text[2] <= ' ')) return "pnm";
+  if (text.starts_with(std::string_view("II*\0", 4)) || text.starts_with(std::string_view("MM\0*", 4))) return "tiff";
+  if (text.starts_with(std::string_view("\0\0\0\x0CjP  \r\n\x87\n", 12)) || text.starts_with("\xFF\x4F\xFF\x51"))
+    return "jpeg2000";
   return "";
 }
 
@@ -42,7 +47,11 @@ Image decode_image(std::span<const std::byte> bytes, const DecodeLimits& limits)
   if (format == "jpeg") return decode_jpeg(bytes, limits);
   if (format == "png") return decode_png(bytes, limits);
   if (format == "webp") return decode_webp(bytes, limits);
-  fail(ErrorCode::invalid_argument, "the data are no JPEG, PNG or WebP image");
+  if (format == "bmp") return decode_bmp(bytes, limits);
+  if (format == "pnm") return decode_pnm(bytes, limits);
+  if (format == "tiff") return decode_tiff(bytes, limits);
+  if (format == "jpeg2000") return decode_jpeg2000(bytes, limits);
+  fail(ErrorCode::invalid_argument, "the data are no JPEG, PNG, WebP, BMP, PNM, TIFF or JPEG 2000 image");
 }
 
 Image read_image(const std::filesystem::path& path, const DecodeLimits& limits) {

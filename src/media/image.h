@@ -1,5 +1,5 @@
 #pragma once
-// 8-bit images: reading JPEG, PNG and WebP, writing PNG and JPEG.
+// 8-bit images: reading JPEG, PNG, WebP, BMP, PNM, TIFF and JPEG 2000, writing PNG and JPEG.
 
 #include <cstddef>
 #include <cstdint>
@@ -27,9 +27,10 @@ struct Image {
 
 struct DecodeLimits {
   std::int64_t pixels = 128'000'000;  // checked against the header, before memory is taken
+  bool upright = true;                // false: a JPEG's orientation is ignored
 };
 
-// "jpeg", "png", "webp" from the first bytes; "" for anything else.
+// "jpeg", "png", "webp", "bmp", "pnm", "tiff", "jpeg2000" from the first bytes; "" for anything else.
 std::string_view image_format(std::span<const std::byte> bytes) noexcept;
 
 // Three channels, or four where the file has opacity. Grey, palette, 16-bit, CMYK, interlaced and progressive files are

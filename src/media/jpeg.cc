@@ -197,7 +197,7 @@ Image decode_jpeg(std::span<const std::byte> bytes, const DecodeLimits& limits) 
   if (!begin(d, data, bytes.size())) damaged(d);
   check_size(d.info.image_width, d.info.image_height, limits);
   Image image = Image::blank(static_cast<int>(d.info.image_width), static_cast<int>(d.info.image_height), 3);
-  const int turn = orientation(d);  // before decoding ends: libjpeg then frees the markers
+  const int turn = limits.upright ? orientation(d) : 1;  // before decoding ends: libjpeg then frees the markers
   std::vector<unsigned char> line;
   if (d.info.out_color_space == JCS_CMYK) line.resize(static_cast<std::size_t>(image.width) * 4);
   if (!decode_rows(d, image.pixels.data(), image.stride(), line.empty() ? nullptr : line.data())) damaged(d);

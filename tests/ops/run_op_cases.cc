@@ -11,8 +11,8 @@
 //   within 1e-4 1e-5                      relative and absolute tolerance; ONNX's own where left out
 //   constant y: float32[2] 0.8413447 2.9959502
 //
-// or "fails TEXT": part of the message of the error that opening or running the model must give. Each model runs three times: on the
-// reference kernels with inputs of declared and then of unknown extents, and in a session.
+// or "fails TEXT": part of the message of the error that opening or running the model must give. Each model runs three times: on
+// the reference kernels with inputs of declared and then of unknown extents, and in a session.
 
 #include <fmt/format.h>
 
