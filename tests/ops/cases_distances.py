@@ -1,4 +1,4 @@
-"""CDist."""
+"""CDist and DynamicTimeWarping."""
 
 import numpy as np
 
@@ -13,6 +13,9 @@ input a: float32[1,2] = 1 2
 input b: float32[1,2] = 1 2
 y = com.microsoft.CDist(a, b) {metric="jaccard"}
 output y""", "expected euclidean or sqeuclidean")
+
+    for shape in ((4, 7), (1, 6, 3), (1, 1), (5, 1), (1, 5)):
+        r.case("DynamicTimeWarping", [r.rng.random(shape).astype(np.float32)], name=str(shape))
 
 
 CASES = [distances]
