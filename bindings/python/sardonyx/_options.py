@@ -1,0 +1,190 @@
+"""SessionOptions and RunOptions: the attributes of ONNX Runtime's, and a few of this engine's own."""
+
+from __future__ import annotations
+
+import difflib
+import enum
+import os
+from typing import Any
+
+from . import _sardonyx
+from ._errors import InvalidArgument, NotImplemented
+
+
+class GraphOptimizationLevel(enum.IntEnum):
+    """The engine has two levels: DISABLE_ALL, and everything."""
+
+    ORT_DISABLE_ALL = 0
+    ORT_ENABLE_BASIC = 1
+    ORT_ENABLE_EXTENDED = 2
+    ORT_ENABLE_LAYOUT = 3
+    ORT_ENABLE_ALL = 99
+
+
+class ExecutionMode(enum.IntEnum):
+    ORT_SEQUENTIAL = 0
+    ORT_PARALLEL = 1
+
+
+class ExecutionOrder(enum.IntEnum):
+    DEFAULT = 0
+    PRIORITY_BASED = 1
+    MEMORY_EFFICIENT = 2
+
+
+class _Options:
+    """Refuses attributes that do not exist: a misspelt option must not pass unnoticed."""
+
+    _defaults: dict[str, Any] = {}
+
+    def __init__(self) -> None:
+        for name, value in self._defaults.items():
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not name.startswith("_") and name not in self._defaults and not isinstance(getattr(type(self), name, None), property):
+            near = difflib.get_close_matches(name, self._defaults, 1)
+            hint = f"; did you mean '{near[0]}'?" if near else ""
+            raise AttributeError(f"{type(self).__name__} has no option '{name}'{hint}")
+        object.__setattr__(self, name, value)
+
+
+class SessionOptions(_Options):
+    """How a session loads and runs its model.
+
+    Of ONNX Runtime's options these take effect: intra_op_num_threads (0: the pool shared by all sessions), graph_optimization_level,
+    enable_profiling, profile_file_prefix, log_severity_level (of the whole process), free dimension overrides, custom operators, and the
+    configuration entries "session.disable_cpu_ep_fallback" and "session.model_external_initializers_file_folder_path".
+    The others are accepted and change nothing here.
+
+    Of this engine: strict (an error in place of a fallback to another provider), disabled_passes, memory_limit (bytes; 0: none),
+    plan_cache_size.
+    """
+
+    _defaults = {
+        "enable_cpu_mem_arena": True,
+        "enable_mem_pattern": True,
+        "enable_mem_reuse": True,
+        "enable_profiling": False,
+        "execution_mode": ExecutionMode.ORT_SEQUENTIAL,
+        "execution_order": ExecutionOrder.DEFAULT,
+        "graph_optimization_level": GraphOptimizationLevel.ORT_ENABLE_ALL,
+        "inter_op_num_threads": 0,
+        "intra_op_num_threads": 0,
+        "log_severity_level": -1,
+        "log_verbosity_level": 0,
+        "logid": "",
+        "profile_file_prefix": "sardonyx_profile",
+        "use_deterministic_compute": False,
+        "use_per_session_threads": True,
+        "strict": False,
+        "memory_limit": 0,
+        "plan_cache_size": 8,
+    }
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._config: dict[str, str] = {}
+        self._dimensions: list[tuple[str, int]] = []
+        self._custom_ops: list[str] = []
+        self._disabled_passes: list[str] = []
+
+    @property
+    def disabled_passes(self) -> list[str]:
+        """Names of graph passes to leave out; see pass_names()."""
+        return self._disabled_passes
+
+    @disabled_passes.setter
+    def disabled_passes(self, names: list[str]) -> None:
+        known = _sardonyx.pass_names()
+        for name in names:
+            if name not in known:
+                raise InvalidArgument(f"there is no pass '{name}'; passes: {', '.join(known)}")
+        self._disabled_passes = list(names)
+
+    @property
+    def optimized_model_filepath(self) -> str:
+        return ""
+
+    @optimized_model_filepath.setter
+    def optimized_model_filepath(self, path: str) -> None:
+        if path:
+            raise NotImplemented("optimised models cannot be saved yet; InferenceSession.dump('simplified') shows the graph")
+
+    def add_session_config_entry(self, key: str, value: str) -> None:
+        self._config[key] = value
+
+    def get_session_config_entry(self, key: str) -> str:
+        if key not in self._config:
+            raise InvalidArgument(f"the session options have no configuration entry '{key}'")
+        return self._config[key]
+
+    def add_free_dimension_override_by_name(self, name: str, value: int) -> None:
+        """Fixes a symbolic dimension of the inputs, for example ("batch", 1)."""
+        self._dimensions.append((name, int(value)))
+
+    def add_free_dimension_override_by_denotation(self, denotation: str, value: int) -> None:
+        raise NotImplemented("dimensions are overridden by name: add_free_dimension_override_by_name")
+
+    def add_initializer(self, name: str, value: Any) -> None:
+        raise NotImplemented("initializers cannot be replaced; pass the value as an input, which overrides the default")
+
+    def register_custom_ops_library(self, path: str | os.PathLike[str]) -> None:
+        """A shared library with operators, see docs/custom-ops.md."""
+        if not hasattr(_sardonyx.SessionOptions, "custom_ops"):
+            raise NotImplemented("this build cannot load libraries of custom operators")
+        self._custom_ops.append(os.fspath(path))
+
+    def _to_engine(self, providers: list[str]) -> _sardonyx.SessionOptions:
+        out = _sardonyx.SessionOptions()
+        out.providers = providers
+        out.strict = bool(self.strict) or self._config.get("session.disable_cpu_ep_fallback") == "1"
+        out.optimize = int(self.graph_optimization_level) != 0
+        out.disabled_passes = self._disabled_passes
+        if self.intra_op_num_threads < 0:
+            raise InvalidArgument(f"intra_op_num_threads must not be negative, received {self.intra_op_num_threads}")
+        out.threads = int(self.intra_op_num_threads)
+        out.memory_limit = int(self.memory_limit)
+        out.plan_cache_size = int(self.plan_cache_size)
+        out.dimensions = self._dimensions
+        out.profile = bool(self.enable_profiling)
+        if self._custom_ops:
+            out.custom_ops = self._custom_ops
+        return out
+
+
+class RunOptions(_Options):
+    """How one run goes. `terminate = True`, from any thread, ends the runs that use these options. `timeout`: seconds, or None."""
+
+    _defaults = {
+        "log_severity_level": -1,
+        "log_verbosity_level": 0,
+        "logid": "",
+        "only_execute_path_to_fetches": False,
+        "training_mode": False,
+        "timeout": None,
+    }
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._cancel = _sardonyx.CancelToken()
+        self._config: dict[str, str] = {}
+
+    @property
+    def terminate(self) -> bool:
+        return self._cancel.cancelled()
+
+    @terminate.setter
+    def terminate(self, value: bool) -> None:
+        if value:
+            self._cancel.cancel()
+        elif self._cancel.cancelled():
+            self._cancel = _sardonyx.CancelToken()
+
+    def add_run_config_entry(self, key: str, value: str) -> None:
+        self._config[key] = value
+
+    def get_run_config_entry(self, key: str) -> str:
+        if key not in self._config:
+            raise InvalidArgument(f"the run options have no configuration entry '{key}'")
+        return self._config[key]
