@@ -294,7 +294,7 @@ NamedValues Session::Impl::run(const NamedValues& given, const RunOptions& run_o
   if ((which & kOtherExtents) != 0) warn_of_other_extents(values);
   // Kernels may hand on an input, a constant, or one tensor as two outputs; what the caller gets, nobody else sees.
   for (Value& v : results) {
-    if (v.is_tensor() && v.tensor().owner().use_count() > 1) v = v.tensor().clone();
+    if (v.is_tensor() && v.tensor().owner().use_count() != 1) v = v.tensor().clone();
   }
   NamedValues out;
   for (const std::size_t i : order) out.add(outputs[i].name, results[i]);
