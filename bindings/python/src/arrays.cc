@@ -116,7 +116,8 @@ DataType from_format(const Py_buffer& view) {
 
 std::string text_of(nb::handle item, const char* name) {
   if (PyUnicode_Check(item.ptr()) != 0) return nb::cast<std::string>(item);
-  if (PyBytes_Check(item.ptr()) != 0) return {PyBytes_AS_STRING(item.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(item.ptr()))};
+  if (PyBytes_Check(item.ptr()) != 0)
+    return {PyBytes_AS_STRING(item.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(item.ptr()))};
   fail(ErrorCode::invalid_argument, "input '{}': an element is {}, where text (str or bytes) is expected", name, class_of(item));
 }
 
@@ -180,7 +181,9 @@ Tensor array_to_tensor(nb::handle array, const Expected& expected, Buffers& buff
     plain = modules().numpy.attr("asarray")(array, nb::arg("dtype") = dtype.attr("newbyteorder")("="), nb::arg("order") = "C");
   }
   const Py_buffer* view = buffers.get(plain);  // keeps `plain` alive
-  const DataType found = view == nullptr ? DataType::undefined : extension != DataType::undefined ? extension : from_format(*view);
+  const DataType found = view == nullptr                    ? DataType::undefined
+                         : extension != DataType::undefined ? extension
+                                                            : from_format(*view);
   if (found == DataType::undefined) {
     fail(ErrorCode::invalid_argument, "input '{}': arrays of {} cannot be passed to a model", expected.name, name);
   }
@@ -258,7 +261,8 @@ nb::dlpack::dtype dlpack_type(DataType dtype) {
   if (dtype == DataType::boolean) return make(Code::Bool);
   if (dtype == DataType::complex64 || dtype == DataType::complex128) return make(Code::Complex);
   if (dtype == DataType::float16 || dtype == DataType::float32 || dtype == DataType::float64) return make(Code::Float);
-  const bool is_signed = dtype == DataType::int8 || dtype == DataType::int16 || dtype == DataType::int32 || dtype == DataType::int64;
+  const bool is_signed =
+      dtype == DataType::int8 || dtype == DataType::int16 || dtype == DataType::int32 || dtype == DataType::int64;
   return make(is_signed ? Code::Int : Code::UInt);
 }
 
@@ -282,8 +286,7 @@ nb::object tensor_to_python(Tensor t) {
   std::vector<std::size_t> shape(t.shape().begin(), t.shape().end());
   static std::uint64_t nothing = 0;
   void* data = t.size() == 0 ? static_cast<void*>(&nothing) : const_cast<void*>(t.data());
-  nb::object array =
-      nb::cast(nb::ndarray<nb::numpy>(data, shape.size(), shape.data(), owner, nullptr, dlpack_type(t.dtype())));
+  nb::object array = nb::cast(nb::ndarray<nb::numpy>(data, shape.size(), shape.data(), owner, nullptr, dlpack_type(t.dtype())));
   const nb::object extension = extension_dtype(dtype);
   return extension.is_none() ? array : array.attr("view")(extension);
 }

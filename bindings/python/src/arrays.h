@@ -33,13 +33,13 @@ struct Expected {
   bool is_tensor = true;
 };
 
-// Arrays become views that are valid as long as `buffers`, copies only where memory is not contiguous, in foreign byte order, text, or
-// one element per byte where the engine packs 4 and 2 bits. Numbers and nested lists become arrays of the expected type.
+// Arrays become views that are valid as long as `buffers`, copies only where memory is not contiguous, in foreign byte order,
+// text, or one element per byte where the engine packs 4 and 2 bits. Numbers and nested lists become arrays of the expected type.
 // None: nothing; dict: a map; list or tuple where no tensor is expected: a sequence. Throws Error(invalid_argument).
 Value to_value(nanobind::handle object, const Expected& expected, Buffers& buffers);
 
-// Arrays own the engine's memory: nothing is copied, except text and types of less than a byte. Types that NumPy lacks come as those
-// of ml_dtypes; where that package is missing as their bits (uint16, uint8), 4- and 2-bit integers as int8 and uint8.
+// Arrays own the engine's memory: nothing is copied, except text and types of less than a byte. Types that NumPy lacks come as
+// those of ml_dtypes; where that package is missing as their bits (uint16, uint8), 4- and 2-bit integers as int8 and uint8.
 // Tensors that somebody else can still see are copied first.
 nanobind::object to_python(const Value& value);
 
