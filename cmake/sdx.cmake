@@ -20,11 +20,14 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
                                              -Wno-maybe-uninitialized)
 endif()
 
-# sdx_folder(NAME [DEPENDS ...]): one static library sdx_<name> from every .cc of the current folder and its sub-folders,
-# unit tests (*_test.cc) apart: those join the unit-test program.
+# sdx_folder(NAME [DEPENDS ...] [EXCLUDE REGEX]): one static library sdx_<name> from every .cc of the current folder and its
+# sub-folders, unit tests (*_test.cc) apart: those join the unit-test program.
 function(sdx_folder name)
-  cmake_parse_arguments(ARG "" "" "DEPENDS;SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "" "EXCLUDE" "DEPENDS;SOURCES;LINK" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  if(ARG_EXCLUDE)
+    list(FILTER sources EXCLUDE REGEX ${ARG_EXCLUDE})
+  endif()
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")

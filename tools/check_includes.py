@@ -29,6 +29,7 @@ LAYERS = {
     "src/project": 8,
     "src/runner": 8,
     "src/vision": 8,
+    "src/hub": 8,
     "src/llm": 8,
     "src/train": 8,
     "src/array": 8,

@@ -9,6 +9,7 @@ packages="
   libjpeg-dev libpng-dev libwebp-dev zlib1g-dev libutf8proc-dev libpcre2-dev
   libyaml-cpp-dev
   libopenjp2-7-dev
+  libcpp-httplib-dev libssl-dev
   libgtest-dev libgmock-dev libbenchmark-dev
 "
 missing=""

@@ -96,6 +96,7 @@ int run_program(int argc, char** argv) {
   add_explain(app, action);
   add_verify(app, action);
   add_providers(app, action);
+  add_pull(app, action);
   add_completion(app, action);
   try {
     app.parse(argc, argv);

@@ -1,0 +1,151 @@
+// sdx pull
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <sdx/error.hpp>
+
+#include "cli/command.h"
+#include "cli/outputs.h"
+#include "cli/session_flags.h"
+#include "hub/pull.h"
+
+namespace sdx::cli {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  sdx pull ./resnet50.onnx --name resnet50\n"
+    "  sdx pull https://example.org/models/resnet50.onnx --sha256 0123…\n"
+    "  sdx pull hf://org/name\n"
+    "  sdx pull hf://org/name@v1.0/onnx/model_fp16.onnx --name small\n"
+    "A model goes to ~/.sdx/models/NAME; `sdx run NAME` finds it there. An interrupted pull continues where it ended.\n"
+    "Environment: SDX_HUB_ENDPOINT or HF_ENDPOINT (the hub), HF_TOKEN (for private models), http_proxy, https_proxy, no_proxy.\n";
+
+struct PullCommand {
+  std::string source, name, folder, endpoint, revision, sha256, timeout, max_size;
+  int retries = 4;
+  bool offline = false, force = false, only_model = false, no_check = false, json = false;
+
+  hub::PullOptions options() const;
+  int run();
+};
+
+std::string size_text(double bytes) {
+  const char* units[] = {"B", "KB", "MB", "GB", "TB"};
+  int unit = 0;
+  while (bytes >= 1000 && unit < 4) {
+    bytes /= 1000;
+    ++unit;
+  }
+  return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.1f} {}", bytes, units[unit]);
+}
+
+hub::PullOptions PullCommand::options() const {
+  hub::PullOptions o;
+  o.name = name;
+  o.folder = folder;
+  o.endpoint = endpoint;
+  o.revision = revision;
+  o.sha256 = sha256;
+  o.offline = offline;
+  o.force = force;
+  o.only_model = only_model;
+  o.check = !no_check;
+  o.network.retries = retries;
+  if (!timeout.empty()) {
+    o.network.timeout = parse_duration(timeout);
+    if (o.network.timeout.count() < 1 || o.network.timeout.count() > 3'600'000) {
+      throw UsageError(fmt::format("--timeout {}: expected 1ms to 60m", timeout));
+    }
+  }
+  if (!max_size.empty()) o.network.max_bytes = parse_bytes(max_size);
+  o.network.note = [](const std::string& text) { note("note: " + text); };
+  return o;
+}
+
+std::string result_json(const hub::Pulled& p) {
+  std::string files;
+  for (const hub::PulledFile& f : p.files) {
+    if (!files.empty()) files += ',';
+    files += fmt::format("{{\"name\":{},\"bytes\":{},\"sha256\":{},\"origin\":{}}}", json_text(f.name), f.bytes,
+                         json_text(f.sha256), json_text(f.origin));
+  }
+  return fmt::format("{{\"name\":{},\"folder\":{},\"model\":{},\"source\":{},\"revision\":{},\"files\":[{}],\"received\":{}}}\n",
+                     json_text(p.name), json_text(p.folder.string()), json_text(p.model.string()), json_text(p.source),
+                     json_text(p.revision), files, p.received);
+}
+
+std::string result_text(const hub::Pulled& p) {
+  std::string out = fmt::format("{}: {}\n", p.name, p.model.string());
+  if (!p.revision.empty()) out += fmt::format("  revision {}\n", p.revision);
+  for (const hub::PulledFile& f : p.files) {
+    out += fmt::format("  {:<10}  {:>9}  sha256 {}  {}\n", f.origin, size_text(static_cast<double>(f.bytes)),
+                       f.sha256.substr(0, 16), f.name);
+  }
+  return out;
+}
+
+// One bar for each file in turn.
+class Bars {
+ public:
+  void show(const std::string& file, std::uint64_t done, std::uint64_t total) {
+    if (!stderr_is_terminal() || total == 0) return;
+    if (file != file_) {
+      bar_.reset();
+      bar_ = std::make_unique<Progress>(file);
+      file_ = file;
+    }
+    bar_->show(static_cast<int>(1000.0 * static_cast<double>(done) / static_cast<double>(total)), 1000);
+  }
+
+ private:
+  std::string file_;
+  std::unique_ptr<Progress> bar_;
+};
+
+int PullCommand::run() {
+  hub::PullOptions o = options();
+  hub::Pulled pulled;
+  {
+    Bars bars;
+    o.progress = [&](const std::string& file, std::uint64_t done, std::uint64_t total) { bars.show(file, done, total); };
+    try {
+      pulled = hub::pull(source, o);
+    } catch (const Error& e) {
+      if (e.code() == ErrorCode::invalid_argument) throw UsageError(e.what());
+      throw;
+    }
+  }
+  print(json ? result_json(pulled) : result_text(pulled));
+  return kOk;
+}
+
+}  // namespace
+
+void add_pull(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("pull", "Fetch a model from a path, an address or a Hugging-Face-compatible hub");
+  const auto c = std::make_shared<PullCommand>();
+  command->add_option("SOURCE", c->source, "A path, http(s)://…, or hf://ORG/NAME[@REVISION][/FILE]")->required();
+  command->add_option("--name", c->name, "The model's name; default: that of the source")->type_name("NAME");
+  command->add_option("--to", c->folder, "Folder for the model, instead of ~/.sdx/models/NAME")->type_name("FOLDER");
+  command->add_option("--endpoint", c->endpoint, "Address of the hub")->type_name("URL");
+  command->add_option("--revision", c->revision, "Branch, tag or commit of a hub's repository")->type_name("REV");
+  command->add_option("--sha256", c->sha256, "Checksum that the model file must have")->type_name("HEX");
+  command->add_flag("--offline", c->offline, "Use what an earlier pull left; no network");
+  command->add_flag("--force", c->force, "Replace a folder that no pull has made");
+  command->add_flag("--only-model", c->only_model, "Without the configuration, tokenizer and label files of a hub's repository");
+  command->add_flag("--no-check", c->no_check, "Do not read the model before putting it into place");
+  command->add_option("--timeout", c->timeout, "Give up an attempt after this long without progress; default 30 s")
+      ->type_name("DURATION");
+  command->add_option("--retries", c->retries, "Further attempts after a passing failure; default 4")
+      ->check(CLI::Range(0, 1000))
+      ->type_name("N");
+  command->add_option("--max-size", c->max_size, "Largest file to accept, for example 2GB")->type_name("SIZE");
+  command->add_flag("--json", c->json, "Write the result as JSON");
+  command->footer(kExamples);
+  command->callback([c, &action] { action = [c] { return c->run(); }; });
+}
+
+}  // namespace sdx::cli

@@ -1,0 +1,296 @@
+#include "hub/pull.h"
+
+#include <pwd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/error.h"
+#include "hub/external_names.h"
+#include "hub/hub_api.h"
+#include "hub/source.h"
+#include "hub/staging.h"
+#include "onnx/reader.h"
+
+namespace sdx::hub {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kUsualEndpoint = "https://huggingface.co";
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+Url endpoint_url(const std::string& asked) {
+  std::string text = asked;
+  if (text.empty()) text = environment("SDX_HUB_ENDPOINT");
+  if (text.empty()) text = environment("HF_ENDPOINT");
+  if (text.empty()) text = kUsualEndpoint;
+  Url url = parse_url(text);
+  while (url.path.size() > 1 && url.path.ends_with('/')) url.path.pop_back();
+  return url;
+}
+
+std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+class Pull {
+ public:
+  Pull(const std::string& text, const PullOptions& options) : source_(parse_source(text)), options_(options) {
+    if (!options.name.empty()) check_model_name(options.name);
+    result_.name = options.name.empty() ? source_.name : options.name;
+    const fs::path root = options.folder.empty() && options.root.empty() ? models_folder() : options.root;
+    result_.folder = fs::absolute(options.folder.empty() ? root / result_.name : options.folder).lexically_normal();
+    if (!result_.folder.has_filename()) result_.folder = result_.folder.parent_path();
+    sha256_ = options.sha256.empty() ? source_.sha256 : checked_sha256(options.sha256);
+    if (!options.revision.empty() && source_.kind != Source::Kind::hub) {
+      fail(ErrorCode::invalid_argument, "a revision belongs to hf:// sources");
+    }
+    if (!options.revision.empty()) source_.revision = options.revision;
+    switch (source_.kind) {
+      case Source::Kind::local: result_.source = fs::absolute(source_.path).lexically_normal().string(); break;
+      case Source::Kind::http: result_.source = source_.url.text(); break;
+      case Source::Kind::hub:
+        result_.source = "hf://" + source_.id + (source_.revision.empty() ? "" : "@" + source_.revision) +
+                         (source_.file.empty() ? "" : "/" + source_.file);
+        break;
+    }
+  }
+
+  Pulled run() {
+    const bool there = fs::exists(fs::symlink_status(result_.folder));
+    if (there) before_ = read_manifest(result_.folder);
+    if (options_.offline && source_.kind != Source::Kind::local) return offline();
+    if (there && before_.source.empty() && !options_.force) {
+      fail(ErrorCode::invalid_argument, "'{}' exists and was not made by a pull; give another --name, or --force to replace it",
+           result_.folder.string());
+    }
+    switch (source_.kind) {
+      case Source::Kind::local: local(); break;
+      case Source::Kind::http: http(); break;
+      case Source::Kind::hub: hub(); break;
+    }
+    return std::move(result_);
+  }
+
+ private:
+  Pulled offline() {
+    if (before_.files.empty() || before_.source != result_.source) {
+      fail(ErrorCode::io, "'{}' is not at hand: '{}' holds {}; leave out --offline to fetch it", result_.source,
+           result_.folder.string(), before_.source.empty() ? "nothing pulled before" : "'" + before_.source + "'");
+    }
+    result_.revision = before_.revision;
+    result_.files = before_.files;
+    for (PulledFile& f : result_.files) f.origin = "unchanged";
+    if (!sha256_.empty() && sha256_of(result_.folder / result_.files.front().name) != sha256_) {
+      fail(ErrorCode::io, "'{}' has another checksum than the expected {}", result_.files.front().name, sha256_);
+    }
+    result_.model = result_.folder / result_.files.front().name;
+    return std::move(result_);
+  }
+
+  // --- what all sources share
+
+  void start(const std::string& revision) {
+    result_.revision = revision;
+    staging_ = std::make_unique<Staging>(result_.folder, result_.source + "\n" + revision);
+  }
+
+  void add(PulledFile file) {
+    staging_->add(file);
+    result_.files.push_back(std::move(file));
+  }
+
+  bool has(const std::string& name) const {
+    return std::any_of(result_.files.begin(), result_.files.end(), [&](const PulledFile& f) { return f.name == name; });
+  }
+
+  void finish() {
+    const std::string name = result_.files.front().name;
+    if (options_.check) read_model(staging_->path_of(name));
+    write_manifest(staging_->path_of(name).parent_path(), result_);
+    staging_->commit();
+    result_.model = result_.folder / name;
+  }
+
+  const PulledFile* earlier(const std::string& name) const {
+    const auto at = std::find_if(before_.files.begin(), before_.files.end(), [&](const PulledFile& f) { return f.name == name; });
+    return at == before_.files.end() ? nullptr : &*at;
+  }
+
+  // A file of the present folder that is known to be what is wanted: shared where the file system can, and checked again.
+  bool reuse(const std::string& name, const std::string& sha256) {
+    const fs::path target = staging_->path_of(name), old = result_.folder / name;
+    if (sha256.empty() || sha256_of(old) != sha256) return false;
+    std::error_code error;
+    fs::remove(target, error);
+    fs::create_hard_link(old, target, error);
+    if (error) fs::copy_file(old, target, fs::copy_options::overwrite_existing, error);
+    return !error;
+  }
+
+  void fetch(const std::string& name, RemoteFile file) {
+    if (const PulledFile* staged = staging_->done(name)) {
+      // A hub's revision is fixed; of a plain address the version is asked for.
+      const bool fixed = source_.kind == Source::Kind::hub && (file.sha256.empty() || file.sha256 == staged->sha256);
+      if (fixed) return add({name, staged->bytes, staged->sha256, "downloaded", staged->etag});
+      file.known_etag = staged->etag;
+    }
+    const PulledFile* old = staging_->done(name) != nullptr ? nullptr : earlier(name);
+    if (old != nullptr && !file.sha256.empty() && file.sha256 == old->sha256 && reuse(name, old->sha256)) {
+      return add({name, old->bytes, old->sha256, "unchanged", old->etag});
+    }
+    if (old != nullptr && source_.kind == Source::Kind::http && before_.source == result_.source) file.known_etag = old->etag;
+    file.name = name;
+    NetworkOptions network = options_.network;
+    if (options_.progress) {
+      network.progress = [&](std::uint64_t done, std::uint64_t total) { options_.progress(name, done, total); };
+    }
+    Fetched got = download(file, staging_->path_of(name), network);
+    result_.received += got.received;
+    if (got.unchanged) {
+      if (const PulledFile* staged = staging_->done(name);
+          staged != nullptr && (file.sha256.empty() || file.sha256 == staged->sha256)) {
+        return add({name, staged->bytes, staged->sha256, "downloaded", staged->etag});
+      }
+      if (old != nullptr && (file.sha256.empty() || file.sha256 == old->sha256) && reuse(name, old->sha256)) {
+        return add({name, old->bytes, old->sha256, "unchanged", old->etag});
+      }
+      file.known_etag.clear();  // what is here is damaged
+      got = download(file, staging_->path_of(name), network);
+      result_.received += got.received;
+    }
+    add({name, got.bytes, got.sha256, "downloaded", got.etag});
+  }
+
+  // --- from this machine
+
+  void local() {
+    const fs::path model = local_model();
+    start("");
+    const std::string name = model.filename().string();
+    copy(model, name);
+    if (!sha256_.empty() && result_.files.front().sha256 != sha256_) {
+      fail(ErrorCode::io, "'{}' has the checksum {}, {} was expected", model.string(), result_.files.front().sha256, sha256_);
+    }
+    for (const std::string& external : external_names(model)) {
+      std::error_code error;
+      if (!fs::exists(model.parent_path() / external, error)) {
+        fail(ErrorCode::io, "'{}' names the external data '{}', which is not beside it", model.string(), external);
+      }
+      const fs::path real = fs::canonical(model.parent_path() / external, error);
+      const fs::path base = fs::canonical(model.parent_path(), error);
+      if (real.lexically_relative(base).string().starts_with("..")) {
+        fail(ErrorCode::invalid_model, "'{}' leads out of the model's folder", external);
+      }
+      copy(real, external);
+    }
+    finish();
+  }
+
+  fs::path local_model() const {
+    std::error_code ignored;
+    if (!fs::exists(source_.path, ignored)) {
+      fail(ErrorCode::io, "there is no '{}' (a hub's model is hf://ORG/NAME)", source_.path.string());
+    }
+    if (!fs::is_directory(source_.path, ignored)) return source_.path;
+    if (fs::exists(source_.path / "model.onnx", ignored)) return source_.path / "model.onnx";
+    std::vector<fs::path> found;
+    for (const auto& entry : fs::directory_iterator(source_.path, ignored)) {
+      if (entry.path().extension() == ".onnx") found.push_back(entry.path());
+    }
+    if (found.size() != 1) {
+      fail(ErrorCode::invalid_argument, "'{}' has {} .onnx files; name one", source_.path.string(), found.size());
+    }
+    return found.front();
+  }
+
+  void copy(const fs::path& from, const std::string& name) {
+    const fs::path to = staging_->path_of(name);
+    std::error_code error;
+    const std::uint64_t bytes = fs::file_size(from, error);
+    if (error) fail(ErrorCode::io, "cannot read '{}': {}", from.string(), error.message());
+    if (bytes > options_.network.max_bytes) {
+      fail(ErrorCode::invalid_argument, "'{}' has {} bytes, more than the allowed {} (--max-size)", name, bytes,
+           options_.network.max_bytes);
+    }
+    check_space(to.parent_path(), bytes, name);
+    fs::copy_file(from, to, fs::copy_options::overwrite_existing, error);
+    if (error) fail(ErrorCode::io, "cannot copy '{}' to '{}': {}", from.string(), to.string(), error.message());
+    add({name, fs::file_size(to), sha256_of(to), "copied", ""});
+  }
+
+  // --- from an address
+
+  void http() {
+    start("");
+    std::string name = file_name(percent_decode(source_.url.path.substr(0, source_.url.path.find('?'))));
+    if (!unsafe_name(name).empty() || name == kManifest) name = "model.onnx";
+    if (!name.ends_with(".onnx")) name += ".onnx";
+    fetch(name, {source_.url, name, std::nullopt, sha256_, "", ""});
+    for (const std::string& external : external_names(staging_->path_of(name))) {
+      if (has(external)) continue;
+      fetch(external, {resolve_location(source_.url, percent_encode(external, true)), external, std::nullopt, "", "", ""});
+    }
+    finish();
+  }
+
+  // --- from a hub
+
+  void hub() {
+    const Url endpoint = endpoint_url(options_.endpoint);
+    options_.network.token = options_.network.token.empty() ? environment("HF_TOKEN") : options_.network.token;
+    options_.network.token_host = endpoint.origin();
+    const std::string asked = source_.revision.empty() ? "main" : source_.revision;
+    const HubListing listing = list_files(endpoint, source_.id, asked, options_.network);
+    const HubFile model = choose_model(listing, source_.file, source_.id);
+    const std::string revision = listing.revision.empty() ? asked : listing.revision;
+    start(revision);
+    const auto get = [&](const HubFile& f, const std::string& name, const std::string& sha256) {
+      fetch(name, {file_url(endpoint, source_.id, revision, f.name), name, f.bytes, sha256.empty() ? f.sha256 : sha256,
+                   f.git_sha1, ""});
+    };
+    if (!sha256_.empty() && !model.sha256.empty() && sha256_ != model.sha256) {
+      fail(ErrorCode::io, "'{}' has the checksum {} on the hub, {} was expected", model.name, model.sha256, sha256_);
+    }
+    const std::string base = model.name.substr(0, model.name.size() - file_name(model.name).size());
+    get(model, file_name(model.name), sha256_);
+    for (const std::string& external : external_names(staging_->path_of(file_name(model.name)))) {
+      const HubFile* file = listing.find(base + external);
+      if (file == nullptr)
+        fail(ErrorCode::io, "'{}' names the external data '{}', which {} does not have", model.name, external, source_.id);
+      if (!has(external)) get(*file, external, "");
+    }
+    if (!options_.only_model) {
+      for (const HubFile& f : companions(listing, model.name)) {
+        if (!has(file_name(f.name))) get(f, file_name(f.name), "");
+      }
+    }
+    finish();
+  }
+
+  Source source_;
+  PullOptions options_;
+  std::string sha256_;
+  Pulled before_, result_;
+  std::unique_ptr<Staging> staging_;
+};
+
+}  // namespace
+
+Pulled pull(const std::string& source, const PullOptions& options) { return Pull(source, options).run(); }
+
+fs::path models_folder() {
+  std::string home = environment("HOME");
+  if (home.empty()) {
+    const passwd* user = ::getpwuid(::getuid());
+    if (user != nullptr && user->pw_dir != nullptr) home = user->pw_dir;
+  }
+  if (home.empty()) fail(ErrorCode::io, "there is no home folder: HOME is not set");
+  return fs::path(home) / ".sdx" / "models";
+}
+
+}  // namespace sdx::hub

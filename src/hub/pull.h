@@ -1,0 +1,54 @@
+#pragma once
+// `sdx pull`: a model with everything that belongs to it, from a path, an address or a hub, into a folder of its own.
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "hub/download.h"
+
+namespace sdx::hub {
+
+struct PullOptions {
+  std::string name;              // "": from the source
+  std::filesystem::path root;    // folder of the models: the model goes to root/name. "": ~/.sdx/models
+  std::filesystem::path folder;  // instead of root/name
+  std::string endpoint;          // of the hub; "": SDX_HUB_ENDPOINT, HF_ENDPOINT, or the usual one
+  std::string revision;          // of a hub's repository
+  std::string sha256;            // that the model file must have
+  bool offline = false;          // use what an earlier pull left; no network
+  bool force = false;            // replace a folder that no pull has made
+  bool only_model = false;       // without configuration, tokenizer and labels
+  bool check = true;             // read the model before it is put into place
+  NetworkOptions network;
+  std::function<void(const std::string& file, std::uint64_t done, std::uint64_t total)> progress;
+};
+
+struct PulledFile {
+  std::string name;  // in the folder
+  std::uint64_t bytes = 0;
+  std::string sha256;
+  std::string origin;  // "downloaded", "copied", "unchanged"
+  std::string etag;
+};
+
+struct Pulled {
+  std::string name;
+  std::filesystem::path folder;
+  std::filesystem::path model;  // the model file
+  std::string source, revision;
+  std::vector<PulledFile> files;  // the model first
+  std::uint64_t received = 0;     // bytes over the network
+};
+
+// The folder appears, or is exchanged for the older one, when everything in it is complete and checked. What an interrupted call
+// has fetched lies in ".pull-NAME" beside it, and the next call continues there. Two calls for one folder exclude each other.
+// Throws Error: io, invalid_argument, invalid_model.
+Pulled pull(const std::string& source, const PullOptions& options);
+
+// ~/.sdx/models. Throws Error(io) where there is no home folder.
+std::filesystem::path models_folder();
+
+}  // namespace sdx::hub

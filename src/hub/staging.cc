@@ -1,0 +1,176 @@
+#include "hub/staging.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/mapped_file.h"
+
+namespace sdx::hub {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+std::string text(const json& document) { return document.dump(1, ' ', false, json::error_handler_t::replace) + "\n"; }
+
+std::string word(const json& object, const char* key) {
+  const json value = object.is_object() ? object.value(key, json()) : json();
+  return value.is_string() ? value.get<std::string>() : "";
+}
+
+json describe(const PulledFile& f) { return {{"name", f.name}, {"bytes", f.bytes}, {"sha256", f.sha256}, {"etag", f.etag}}; }
+
+// Files that the folder holds with the listed size.
+std::vector<PulledFile> files_of(const json& document, const fs::path& folder) {
+  std::vector<PulledFile> out;
+  const json list = document.is_object() ? document.value("files", json()) : json();
+  for (const json& entry : list) {
+    PulledFile f;
+    f.name = word(entry, "name");
+    f.sha256 = word(entry, "sha256");
+    f.etag = word(entry, "etag");
+    if (!unsafe_name(f.name).empty() || !entry.value("bytes", json()).is_number_unsigned()) continue;
+    f.bytes = entry["bytes"].get<std::uint64_t>();
+    std::error_code error;
+    if (fs::is_regular_file(folder / f.name, error) && fs::file_size(folder / f.name, error) == f.bytes && !error)
+      out.push_back(f);
+  }
+  return out;
+}
+
+json read_json(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(path, ignored)) return json();
+  return json::parse(read_file(path, std::size_t{64} << 20), nullptr, false);
+}
+
+void remove_tree(const fs::path& path) {
+  std::error_code error;
+  fs::remove_all(path, error);
+  if (error) fail(ErrorCode::io, "cannot remove '{}': {}", path.string(), error.message());
+}
+
+bool same_folder(int descriptor, const fs::path& path) {
+  struct stat a {
+  }, b{};
+  return ::fstat(descriptor, &a) == 0 && ::stat(path.c_str(), &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+int lock_folder(const fs::path& folder, const fs::path& target) {
+  for (;;) {
+    std::error_code error;
+    fs::create_directories(folder, error);
+    const int fd = error ? -1 : ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (error) fail(ErrorCode::io, "cannot create '{}': {}", folder.string(), error.message());
+    if (fd < 0 && errno == ENOENT) continue;  // another process has just finished with it
+    if (fd < 0) fail(ErrorCode::io, "cannot open '{}': {}", folder.string(), std::strerror(errno));
+    if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+      ::close(fd);
+      fail(ErrorCode::io, "another pull into '{}' is at work", target.string());
+    }
+    if (same_folder(fd, folder)) return fd;
+    ::close(fd);
+  }
+}
+
+}  // namespace
+
+Staging::Staging(const fs::path& target, const std::string& plan)
+    : target_(target), folder_(target.parent_path() / (".pull-" + target.filename().string())), plan_(plan) {
+  lock_ = lock_folder(folder_, target_);
+  try {
+    const json state = read_json(folder_ / "state.json");
+    if (word(state, "plan") == plan_) {
+      for (PulledFile& f : files_of(state, folder_ / "files")) done_.emplace(f.name, f);
+    } else {
+      remove_tree(folder_ / "files");
+    }
+    std::error_code error;
+    fs::create_directories(folder_ / "files", error);
+    if (error) fail(ErrorCode::io, "cannot create '{}': {}", (folder_ / "files").string(), error.message());
+    write_state();
+  } catch (...) {
+    ::close(lock_);
+    throw;
+  }
+}
+
+Staging::~Staging() {
+  if (lock_ >= 0) ::close(lock_);
+}
+
+fs::path Staging::path_of(const std::string& name) const {
+  const fs::path path = folder_ / "files" / name;
+  std::error_code error;
+  fs::create_directories(path.parent_path(), error);
+  if (error) fail(ErrorCode::io, "cannot create '{}': {}", path.parent_path().string(), error.message());
+  return path;
+}
+
+const PulledFile* Staging::done(const std::string& name) const {
+  const auto at = done_.find(name);
+  return at == done_.end() ? nullptr : &at->second;
+}
+
+void Staging::add(const PulledFile& file) {
+  done_[file.name] = file;
+  write_state();
+}
+
+void Staging::write_state() const {
+  json files = json::array();
+  for (const auto& [name, file] : done_) files.push_back(describe(file));
+  write_file_atomically(folder_ / "state.json", text({{"plan", plan_}, {"files", files}}));
+}
+
+void Staging::commit() {
+  // What is not part of the model (left by an interrupted call) stays out of the folder.
+  std::vector<fs::path> extra;
+  for (const auto& entry : fs::recursive_directory_iterator(folder_ / "files")) {
+    const std::string name = entry.path().lexically_relative(folder_ / "files").string();
+    if (entry.is_regular_file() && !done_.contains(name) && name != kManifest) extra.push_back(entry.path());
+  }
+  for (const fs::path& path : extra) remove_tree(path);
+  const fs::path files = folder_ / "files";
+  std::error_code error;
+  // From here on files/ is not this pull's to continue.
+  fs::remove(folder_ / "state.json", error);
+  if (!fs::exists(fs::symlink_status(target_))) {
+    fs::rename(files, target_, error);
+  } else if (::renameat2(AT_FDCWD, files.c_str(), AT_FDCWD, target_.c_str(), RENAME_EXCHANGE) != 0) {
+    // A file system that cannot exchange: for a moment neither is there, but never half of one.
+    const fs::path old = folder_ / "old";
+    remove_tree(old);
+    fs::rename(target_, old, error);
+    if (!error) fs::rename(files, target_, error);
+  }
+  if (error) fail(ErrorCode::io, "cannot put '{}' into place: {}", target_.string(), error.message());
+  remove_tree(folder_);
+}
+
+void write_manifest(const fs::path& folder, const Pulled& p) {
+  json files = json::array();
+  for (const PulledFile& f : p.files) files.push_back(describe(f));
+  write_file_atomically(folder / kManifest, text({{"source", p.source}, {"revision", p.revision}, {"files", files}}));
+}
+
+Pulled read_manifest(const fs::path& folder) {
+  const json document = read_json(folder / kManifest);
+  Pulled p;
+  p.source = word(document, "source");
+  p.revision = word(document, "revision");
+  p.files = files_of(document, folder);
+  const json list = document.is_object() ? document.value("files", json()) : json();
+  if (p.files.size() != list.size() || p.files.empty()) p.files.clear();
+  return p;
+}
+
+}  // namespace sdx::hub

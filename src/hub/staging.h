@@ -1,0 +1,47 @@
+#pragma once
+// Where a pull collects files until all are there.
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "hub/pull.h"
+
+namespace sdx::hub {
+
+// ".pull-NAME" beside the target, locked while the object lives. files/ becomes the target; state.json says what files/ is for,
+// and which of its files are complete.
+class Staging {
+ public:
+  // `plan`: source and revision; what was collected for another one is dropped.
+  // Throws Error(io), also when another process holds the lock.
+  Staging(const std::filesystem::path& target, const std::string& plan);
+  ~Staging();
+  Staging(const Staging&) = delete;
+  Staging& operator=(const Staging&) = delete;
+
+  // Where a file of this (safe) name goes; its folders exist then.
+  std::filesystem::path path_of(const std::string& name) const;
+  // The complete file of this name, or null.
+  const PulledFile* done(const std::string& name) const;
+  void add(const PulledFile& file);
+  // Puts files/ in the target's place, in one step as far as the file system can.
+  void commit();
+
+ private:
+  void write_state() const;
+
+  std::filesystem::path target_, folder_;
+  std::string plan_;
+  std::map<std::string, PulledFile> done_;
+  int lock_ = -1;
+};
+
+// What a pull leaves in the folder of a model: where it came from.
+inline constexpr const char* kManifest = ".sdx-pull.json";
+void write_manifest(const std::filesystem::path& folder, const Pulled& pulled);
+// The manifest of a folder whose files have the sizes that it lists; otherwise a Pulled without files.
+Pulled read_manifest(const std::filesystem::path& folder);
+
+}  // namespace sdx::hub
