@@ -1,0 +1,276 @@
+"""sdx pull against a hub on this machine: pull_test.py SDX
+
+A server that serves ranges and redirects, and misbehaves on purpose. SDX_PULL_KILLS=100 kills that many pulls (default 15).
+"""
+
+import hashlib
+import http.server
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cli"))
+import tiny_models as tiny  # noqa: E402
+
+SDX = str(Path(sys.argv[1]).resolve())
+
+
+def weighty(location, count):
+    """C = A + W with W in another file."""
+    entry = tiny.data(13, tiny.data(1, "location") + tiny.data(2, location))
+    weights = tiny.number(1, count) + tiny.number(2, tiny.FLOAT) + tiny.data(8, "W") + entry + tiny.number(14, 1)
+    return tiny.model([tiny.node("Add", ["A", "W"], ["C"])], [tiny.value_info("A", tiny.FLOAT, [count])],
+                      [tiny.value_info("C", tiny.FLOAT, [count])], [weights])
+
+
+COUNT = 1 << 18
+WEIGHTS = random.Random(1).randbytes(4 * COUNT)
+MODEL = weighty("w.bin", COUNT)
+SMALL = tiny.model([tiny.node("Identity", ["A"], ["C"])], [tiny.value_info("A", tiny.FLOAT, [2])], [tiny.value_info("C", tiny.FLOAT, [2])])
+FILES = {"/m.onnx": MODEL, "/w.bin": WEIGHTS, "/small.onnx": SMALL, "/page.onnx": b"<!DOCTYPE html><html></html>",
+         "/escape.onnx": weighty("../w.bin", COUNT)}
+REPO = {"onnx/model.onnx": MODEL, "onnx/w.bin": WEIGHTS, "config.json": b"{}\n", "tokenizer.json": b"{}"}
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    seen = []
+    failures = {}  # path -> statuses still to give
+    pace = 0  # seconds between 64 KiB
+    cut = {}  # path -> bytes after which the connection ends, once each
+
+    def log_message(self, *_):
+        pass
+
+    def reply(self, status, body=b"", **headers):
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        try:
+            self.wfile.write(body)
+        except OSError:
+            pass
+
+    def body(self, content, **headers):
+        etag = '"' + hashlib.md5(content).hexdigest() + '"'
+        headers = {"ETag": etag, **headers}
+        if self.headers.get("If-None-Match") == etag:
+            return self.reply(304, **headers)
+        first = 0
+        wanted = self.headers.get("Range")
+        if wanted and self.headers.get("If-Range") in (None, etag):
+            first = int(wanted[6:].rstrip("-"))
+            if first >= len(content):
+                return self.reply(416, **headers, Content_Range=f"bytes */{len(content)}")
+        self.send_response(206 if first else 200)
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        if first:
+            self.send_header("Content-Range", f"bytes {first}-{len(content) - 1}/{len(content)}")
+        self.send_header("Content-Length", str(len(content) - first))
+        self.end_headers()
+        end = Handler.cut.pop(self.path, len(content))
+        try:
+            for at in range(first, end, 65536):
+                self.wfile.write(content[at:min(at + 65536, end)])
+                self.wfile.flush()
+                time.sleep(Handler.pace)
+            if end < len(content):
+                self.close_connection = True
+                self.connection.close()
+        except OSError:
+            pass
+
+    def do_GET(self):
+        path = self.path.split("?")[0]
+        Handler.seen.append((path, dict(self.headers)))
+        if Handler.failures.get(path):
+            return self.reply(Handler.failures[path].pop(0))
+        if path == "/loop.onnx":
+            return self.reply(302, Location="/loop.onnx")
+        if path == "/moved.onnx":
+            return self.reply(302, Location="/small.onnx")
+        if path == "/elsewhere.onnx":
+            return self.reply(302, Location="file:///etc/passwd")
+        if path == "/silent.onnx":
+            return time.sleep(3)
+        if path == "/endless.onnx":
+            self.send_response(200)
+            self.end_headers()
+            try:
+                while True:
+                    self.wfile.write(bytes(65536))
+            except OSError:
+                return None
+        if path == "/headers.onnx":
+            try:
+                self.wfile.write(b"HTTP/1.1 200 OK\r\n")
+                while True:
+                    self.wfile.write(b"X-A: " + b"a" * 1000 + b"\r\n")
+            except OSError:
+                return None
+        if path in FILES:
+            return self.body(FILES[path])
+        if path.startswith("/api/models/org/") and self.headers.get("Authorization") != "Bearer secret":
+            return self.reply(401)
+        if path == "/api/models/org/name/revision/main":
+            files = [{"rfilename": n, "size": len(c), "lfs": {"sha256": hashlib.sha256(c).hexdigest(), "size": len(c)}}
+                     for n, c in REPO.items()]
+            return self.reply(200, json.dumps({"sha": "abc123", "siblings": files + [{"rfilename": "../../evil.json"}]}).encode())
+        if path == "/api/models/org/wrong/revision/main":
+            files = [{"rfilename": "model.onnx", "lfs": {"sha256": "0" * 64, "size": len(SMALL)}}]
+            return self.reply(200, json.dumps({"sha": "d", "siblings": files}).encode())
+        if path == "/org/wrong/resolve/d/model.onnx":
+            return self.body(SMALL)
+        if path.startswith("/org/name/resolve/abc123/"):
+            return self.reply(302, Location=f"http://localhost:{self.server.server_port}/store/{path[25:]}")
+        if path.startswith("/store/") and path[7:] in REPO:
+            return self.body(REPO[path[7:]])
+        return self.reply(404)
+
+
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_):
+        pass
+
+
+class Pull(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server(("127.0.0.1", 0), Handler)
+        cls.base = f"http://127.0.0.1:{cls.server.server_port}"
+        threading.Thread(target=cls.server.serve_forever, daemon=True).start()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.shutdown()
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.home = Path(folder.name)
+        self.models = self.home / ".sdx" / "models"
+        self.env = {**os.environ, "HOME": folder.name, "SDX_HUB_ENDPOINT": self.base, "HF_TOKEN": "secret", "no_proxy": "*"}
+        Handler.seen, Handler.failures, Handler.pace, Handler.cut = [], {}, 0, {}
+
+    def pull(self, *words, code=0, says=""):
+        r = subprocess.run([SDX, "pull", *words], env=self.env, cwd=self.home, capture_output=True, text=True, timeout=120)
+        self.assertEqual(r.returncode, code, r.stdout + r.stderr)
+        self.assertIn(says, r.stderr)
+        return json.loads(r.stdout) if code == 0 and "--json" in words else r.stdout
+
+    def whole(self, name, files):
+        for file, content in files.items():
+            self.assertEqual((self.models / name / file).read_bytes(), content)
+
+    def test_address_with_external_data_and_again(self):
+        got = self.pull(f"{self.base}/m.onnx", "--json")
+        self.assertEqual(got["received"], len(MODEL) + len(WEIGHTS))
+        self.whole("m", {"m.onnx": MODEL, "w.bin": WEIGHTS})
+        self.assertEqual([f["sha256"] for f in got["files"]], [hashlib.sha256(c).hexdigest() for c in (MODEL, WEIGHTS)])
+        again = self.pull(f"{self.base}/m.onnx", "--json")
+        self.assertEqual((again["received"], [f["origin"] for f in again["files"]]), (0, ["unchanged"] * 2))
+        (self.models / "m" / "w.bin").write_bytes(bytes(len(WEIGHTS)))
+        self.pull(f"{self.base}/m.onnx")
+        self.whole("m", {"w.bin": WEIGHTS})
+
+    def test_offline(self):
+        url = f"{self.base}/small.onnx"
+        self.pull(url, "--offline", code=1, says="not at hand")
+        self.pull(url)
+        Handler.seen = []
+        self.pull(url, "--offline")
+        self.assertEqual(Handler.seen, [])
+
+    def test_hub(self):
+        got = self.pull("hf://org/name", "--json")
+        self.assertEqual(got["revision"], "abc123")
+        self.whole("name", {"model.onnx": MODEL, "w.bin": WEIGHTS, "config.json": b"{}\n", "tokenizer.json": b"{}"})
+        self.assertFalse(any("evil" in p.name for p in self.home.rglob("*")))
+        stored = [h for p, h in Handler.seen if p.startswith("/store/")]
+        self.assertTrue(stored and all("Authorization" not in h for h in stored))  # the token stays with the hub
+        self.pull("hf://org/name/onnx/model.onnx", "--name", "bare", "--only-model", "--endpoint", self.base, "--revision", "main")
+        self.assertEqual(sorted(p.name for p in (self.models / "bare").glob("[a-z]*")), ["model.onnx", "w.bin"])
+        self.pull("hf://org/name/onnx/modle.onnx", code=2, says="hf://org/name/onnx/model.onnx")
+        self.pull("hf://org/wrong", code=1, says="wrong checksum")
+        self.assertFalse((self.models / "wrong").exists())
+        self.env["HF_TOKEN"] = ""
+        self.pull("hf://org/name", "--name", "other", code=1, says="HF_TOKEN")
+
+    def test_local(self):
+        (self.home / "m.onnx").write_bytes(MODEL)
+        self.pull("m.onnx", code=1, says="w.bin")
+        (self.home / "w.bin").write_bytes(WEIGHTS)
+        self.pull("m.onnx", "--to", "here")
+        self.assertEqual((self.home / "here" / "w.bin").read_bytes(), WEIGHTS)
+        (self.models / "m").mkdir(parents=True)
+        self.pull("m.onnx", code=2, says="--force")
+        self.pull("m.onnx", "--force")
+        self.whole("m", {"m.onnx": MODEL, "w.bin": WEIGHTS})
+
+    def test_checksum(self):
+        good = hashlib.sha256(SMALL).hexdigest()
+        self.pull(f"{self.base}/small.onnx", "--sha256", "0" * 64, code=1, says="wrong checksum")
+        self.assertFalse((self.models / "small").exists())
+        self.pull(f"{self.base}/small.onnx#sha256={good}")
+
+    def test_passing_failures(self):
+        Handler.failures["/small.onnx"] = [503, 429]
+        self.pull(f"{self.base}/small.onnx", says="another attempt")
+        Handler.failures["/small.onnx"] = [500, 500]
+        self.pull(f"{self.base}/small.onnx", "--name", "b", "--retries", "1", code=1, says="status 500")
+
+    def test_broken_connection_continues(self):
+        Handler.cut["/w.bin"] = 300000
+        got = self.pull(f"{self.base}/m.onnx", "--json", says="another attempt")
+        self.whole("m", {"m.onnx": MODEL, "w.bin": WEIGHTS})
+        self.assertEqual(got["received"], len(MODEL) + len(WEIGHTS))  # nothing came twice
+        self.assertTrue(any(p == "/w.bin" and "Range" in h for p, h in Handler.seen))
+
+    def test_misbehaving_servers(self):
+        for file, words, says in [("loop", [], "redirects"), ("elsewhere", [], "cannot be used"), ("page", [], "web page"),
+                                  ("escape", [], "refused"), ("none", [], "404"), ("headers", [], "header"),
+                                  ("silent", ["--timeout", "300ms", "--retries", "0"], "gave up")]:
+            self.pull(f"{self.base}/{file}.onnx", *words, code=1, says=says)
+            self.assertFalse((self.models / file).exists())
+        self.pull(f"{self.base}/endless.onnx", "--max-size", "1MB", code=2, says="--max-size")
+        self.pull(f"{self.base}/page.onnx", "--no-check", code=1, says="web page")
+        self.pull(f"{self.base}/moved.onnx")
+        self.pull("http://127.0.0.1:1/x.onnx", "--retries", "0", code=1, says="cannot connect")
+
+    def test_wrong_use(self):
+        for words in (["ftp://x/y"], ["hf://"], ["hf://a/../b"], ["x.onnx", "--name", "../x"], ["x", "--sha256", "12"], [],
+                      ["x", "--retries", "-1"], ["x", "--timeout", "0"], ["http://x:99999/"], ["http://u:p@x/"], ["x", "--revision", "1"]):
+            self.pull(*words, code=2)
+
+    def test_kills(self):
+        Handler.pace = 0.005
+        url, chance = f"{self.base}/m.onnx", random.Random(7)
+        for _ in range(int(os.environ.get("SDX_PULL_KILLS", "15"))):
+            child = subprocess.Popen([SDX, "pull", url], env=self.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(chance.uniform(0, 0.16))
+            child.send_signal(signal.SIGKILL)
+            child.wait()
+            if (self.models / "m").exists():
+                self.whole("m", {"m.onnx": MODEL, "w.bin": WEIGHTS})
+                subprocess.run(["rm", "-r", str(self.models / "m")], check=True)
+        Handler.pace = 0
+        self.pull(url)
+        self.whole("m", {"m.onnx": MODEL, "w.bin": WEIGHTS})
+        self.assertEqual([p.name for p in self.models.iterdir()], ["m"])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
