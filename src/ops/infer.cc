@@ -13,23 +13,6 @@ namespace {
 
 constexpr std::int64_t kMaxSymElements = 1024;
 
-[[noreturn]] void unknown_operator(const Node& node) {
-  std::vector<std::string> names;
-  int first = 0;
-  for (const OpDef& d : table().all()) {
-    if (d.domain == node.domain && d.name == node.op_type && first == 0) first = d.since;
-    if (d.domain == node.domain) names.push_back(d.name);
-  }
-  const std::string domain = node.domain.empty() ? "ai.onnx" : node.domain;
-  if (first != 0) {
-    fail(ErrorCode::invalid_model, "operator {} needs opset {} of {}; the model imports opset {}", node.op_type, first, domain,
-         node.version);
-  }
-  const std::string near = closest(node.op_type, names);
-  fail(ErrorCode::not_implemented, "no operator {} in domain {} (opset {}){}", node.op_type, domain, node.version,
-       near.empty() ? "" : "; did you mean " + near + "?");
-}
-
 Type without_shape(Type type) {
   type.shape.reset();
   if (type.inner) type.inner = std::make_shared<const Type>(without_shape(*type.inner));
@@ -214,7 +197,13 @@ void Engine::fold(NodeId id, const OpDef& def) {
 void Engine::infer_node(NodeId id) {
   const Node& node = graph_.node(id);
   const OpDef* def = find(node);
-  if (def == nullptr) unknown_operator(node);
+  if (def == nullptr) {
+    if (!options_.allow_unknown && node.domain != kRegionDomain) unknown_operator(node);
+    for (const ValueId v : node.outputs) {
+      if (v != kNoValue) result_.types[v] = without_shape(graph_.value(v).declared);
+    }
+    return;
+  }
   NodeServices services(*this, id);
   InferContext context(node, &services);
   for (const ValueId v : node.inputs) {
@@ -262,13 +251,30 @@ std::vector<Type> declared_inputs(const Graph& graph) {
 
 }  // namespace
 
+void unknown_operator(const Node& node) {
+  std::vector<std::string> names;
+  int first = 0;
+  for (const OpDef& d : table().all()) {
+    if (d.domain == node.domain && d.name == node.op_type && first == 0) first = d.since;
+    if (d.domain == node.domain) names.push_back(d.name);
+  }
+  const std::string domain = node.domain.empty() ? "ai.onnx" : node.domain;
+  if (first != 0) {
+    fail(ErrorCode::invalid_model, "operator {} needs opset {} of {}; the model imports opset {}", node.op_type, first, domain,
+         node.version);
+  }
+  const std::string near = closest(node.op_type, names);
+  fail(ErrorCode::not_implemented, "no operator {} in domain {} (opset {}){}", node.op_type, domain, node.version,
+       near.empty() ? "" : "; did you mean " + near + "?");
+}
+
 InferResult infer(const Graph& graph, const std::vector<Type>& input_types, const InferOptions& options,
                   const std::vector<const Tensor*>& input_values) {
   return Engine(graph, options).run(input_types, input_values);
 }
 
-std::vector<std::string> infer_in_place(Graph& graph) {
-  Engine engine(graph, {});
+std::vector<std::string> infer_in_place(Graph& graph, const InferOptions& options) {
+  Engine engine(graph, options);
   engine.store_into(&graph);
   return engine.run(declared_inputs(graph), {}).warnings;
 }

@@ -15,7 +15,16 @@ struct InferOptions {
   // Run the reference kernels of deterministic operators whose inputs are all known, when their outputs have at most this many
   // elements in all: this is what resolves shape computations. 0 switches it off.
   std::int64_t fold_elements = 1024;
+  // Nodes whose operator this build does not know get the element types that the file declares, instead of an error: a provider
+  // may know the operator.
+  bool allow_unknown = false;
 };
+
+// Nodes of this domain stand for parts of the graph that a provider compiled: their outputs have the types declared for them.
+inline constexpr const char* kRegionDomain = "sdx.region";
+
+// Throws the Error(not_implemented | invalid_model) for a node whose operator this build does not know.
+[[noreturn]] void unknown_operator(const Node& node);
 
 // What inference knows beyond the types stored in the graph.
 struct InferResult {
@@ -34,6 +43,6 @@ InferResult infer(const Graph& graph, const std::vector<Type>& input_types, cons
                   const std::vector<const Tensor*>& input_values = {});
 
 // infer() with the declared input types; stores the types in the graph and in its subgraphs, and returns the warnings.
-std::vector<std::string> infer_in_place(Graph& graph);
+std::vector<std::string> infer_in_place(Graph& graph, const InferOptions& options = {});
 
 }  // namespace sdx::ops

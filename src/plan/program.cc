@@ -4,23 +4,54 @@
 
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "ops/infer.h"
+#include "ops/op.h"
 
 namespace sdx {
 
-Program::Program(Graph graph, std::span<const Provider* const> chain, std::size_t plan_cache_size)
+Program::Program(Graph graph, std::span<const Provider* const> chain, std::size_t plan_cache_size, Regions regions)
     : graph_(std::move(graph)), cache_size_(std::max<std::size_t>(plan_cache_size, 1)) {
-  lower_nodes(chain);
+  lower_nodes(chain, std::move(regions));
   compile_children(chain);
   settle_constants();
 }
 
 Program::~Program() = default;
 
-void Program::lower_nodes(std::span<const Provider* const> chain) {
+namespace {
+
+[[noreturn]] void refuse_node(const Node& node, const std::vector<Refusal>& refused) {
+  if (refused.empty() && ops::find(node) == nullptr) ops::unknown_operator(node);
+  std::string reasons;
+  for (const Refusal& r : refused) reasons += (reasons.empty() ? ": " : "; ") + r.kernel + ": " + r.reason;
+  fail(ErrorCode::not_implemented, "no provider can run this operator{}", reasons);
+}
+
+}  // namespace
+
+void Program::lower_nodes(std::span<const Provider* const> all, Regions regions) {
+  std::vector<const Provider*> chain;
+  for (const Provider* p : all) {
+    if (!p->compiles_regions()) chain.push_back(p);
+  }
   std::vector<std::vector<Claim>> claims;
   for (const Provider* p : chain) claims.push_back(p->claim(graph_, {}));
   for (NodeId id = 0; id < graph_.nodes().size(); ++id) {
+    const Node& node = graph_.node(id);
+    if (node.domain == ops::kRegionDomain) {
+      CompiledRegion& region = regions.compiled.at(static_cast<std::size_t>(node.attributes.get_int("region")));
+      Step step;
+      step.node = id;
+      step.provider = region.provider;
+      step.kernel = std::move(region.kernel);
+      steps_.push_back(std::move(step));
+      continue;
+    }
     std::vector<Refusal> refused;
+    if (!node.outputs.empty() && node.outputs[0] != kNoValue) {
+      const auto it = regions.refused.find(graph_.value(node.outputs[0]).name);
+      if (it != regions.refused.end()) refused = it->second;
+    }
     const Provider* taker = nullptr;
     for (std::size_t i = 0; i < chain.size() && taker == nullptr; ++i) {
       if (claims[i][id].taken) {
@@ -30,10 +61,7 @@ void Program::lower_nodes(std::span<const Provider* const> chain) {
       }
     }
     try {
-      if (taker == nullptr) {
-        fail(ErrorCode::not_implemented, "no provider can run this operator{}{}", refused.empty() ? "" : ": ",
-             refused.empty() ? "" : refused.back().reason);
-      }
+      if (taker == nullptr) refuse_node(node, refused);
       Step step = taker->lower(graph_, id);
       step.node = id;
       step.provider = taker->name();

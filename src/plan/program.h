@@ -16,6 +16,7 @@
 #include "graph/graph.h"
 #include "plan/plan.h"
 #include "plan/profiler.h"
+#include "plan/regions.h"
 #include "provider/provider.h"
 
 namespace sdx {
@@ -33,8 +34,9 @@ struct RunEnv {
 class Program {
  public:
   // `chain`: providers in order of preference; each node goes to the first that claims it. The graph's types are inferred.
-  // Constants that no kernel needs any more are dropped, and their file pages released.
-  Program(Graph graph, std::span<const Provider* const> chain, std::size_t plan_cache_size);
+  // Constants that no kernel needs any more are dropped, and their file pages released. `regions`: what form_regions() made of
+  // the graph before; providers that compile regions get nothing further here.
+  Program(Graph graph, std::span<const Provider* const> chain, std::size_t plan_cache_size, Regions regions = {});
   ~Program();
 
   // Inputs in the order of graph().inputs(); outputs in the order of graph().outputs(), each owned by the caller. `wanted` may be
@@ -53,7 +55,7 @@ class Program {
   friend class Execution;
 
   std::shared_ptr<const Plan> plan_for(const std::vector<Value>& inputs) const;
-  void lower_nodes(std::span<const Provider* const> chain);
+  void lower_nodes(std::span<const Provider* const> chain, Regions regions);
   void compile_children(std::span<const Provider* const> chain);
   void settle_constants();
   std::unique_ptr<Frame> take_frame(const Plan& plan) const;

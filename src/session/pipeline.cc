@@ -8,6 +8,7 @@
 #include "ops/infer.h"
 #include "ops/op.h"
 #include "passes/pass.h"
+#include "session/provider_settings.h"
 
 namespace sdx {
 namespace {
@@ -28,9 +29,11 @@ void check_nodes(const Graph& graph) {
 
 }  // namespace
 
-std::vector<std::string> check_and_infer(Graph& graph) {
+std::vector<std::string> check_and_infer(Graph& graph, bool allow_unknown) {
+  ops::InferOptions options;
+  options.allow_unknown = allow_unknown;
   check_nodes(graph);  // before inference: counts and attributes, on which inference functions rely
-  std::vector<std::string> warnings = ops::infer_in_place(graph);
+  std::vector<std::string> warnings = ops::infer_in_place(graph, options);
   check_nodes(graph);  // and with types
   return warnings;
 }
@@ -64,20 +67,30 @@ void bind_dimensions(Graph& graph, const std::vector<std::pair<std::string, std:
   }
 }
 
-void prepare(Model& model, const SessionOptions& options) {
+void prepare(Model& model, const SessionOptions& options, bool allow_unknown) {
   inline_functions(model);
   bind_dimensions(model.graph, options.dimensions);
-  for (std::string& w : check_and_infer(model.graph)) model.warnings.push_back(std::move(w));
+  for (std::string& w : check_and_infer(model.graph, allow_unknown)) model.warnings.push_back(std::move(w));
 }
 
-std::unique_ptr<Program> compile(Graph graph, const Selection& selection, const SessionOptions& options) {
+bool compiles_regions(const Selection& selection) {
+  return std::any_of(selection.chain.begin(), selection.chain.end(), [](const Provider* p) { return p->compiles_regions(); });
+}
+
+std::unique_ptr<Program> compile(Graph graph, const Selection& selection, const SessionOptions& options, const Origin& origin,
+                                 std::vector<std::string>& fallbacks) {
+  Regions regions;
+  if (compiles_regions(selection)) {
+    regions = form_regions(graph, *origin.model, origin.source, chosen_providers(selection, options), options.strict);
+    fallbacks.insert(fallbacks.end(), regions.failures.begin(), regions.failures.end());
+  }
   sink_constants(graph);
   if (options.optimize) {
     PassOptions pass_options;
     pass_options.disabled = options.disabled_passes;
     run_passes(graph, pass_options);
   }
-  return std::make_unique<Program>(std::move(graph), selection.chain, options.plan_cache_size);
+  return std::make_unique<Program>(std::move(graph), selection.chain, options.plan_cache_size, std::move(regions));
 }
 
 std::string dump_claims(const Graph& graph, const Selection& selection) {

@@ -15,16 +15,27 @@ namespace sdx {
 
 // Checks every node against its operator's definition and infers types. Throws Error naming node and operator.
 // Returns warnings about the model.
-std::vector<std::string> check_and_infer(Graph& graph);
+// `allow_unknown`: operators that this build does not know are let through, because a provider may know them.
+std::vector<std::string> check_and_infer(Graph& graph, bool allow_unknown = false);
 
 // Values for symbolic dimensions of the graph's inputs. Throws Error(invalid_argument) for a symbol that the model does not have.
 void bind_dimensions(Graph& graph, const std::vector<std::pair<std::string, std::int64_t>>& dimensions);
 
 // Inlines functions, checks, infers; model.graph is then ready for passes. Appends to model.warnings.
-void prepare(Model& model, const SessionOptions& options);
+void prepare(Model& model, const SessionOptions& options, bool allow_unknown = false);
 
-// Optimises a prepared graph and compiles it.
-std::unique_ptr<Program> compile(Graph graph, const Selection& selection, const SessionOptions& options);
+// What compiling a graph needs to know of its model for providers that compile regions.
+struct Origin {
+  const Model* model = nullptr;
+  const ModelSource* source = nullptr;  // null: the graph differs from its file
+};
+
+// Optimises a prepared graph and compiles it. Appends to `fallbacks` what a provider of the chain could not do.
+std::unique_ptr<Program> compile(Graph graph, const Selection& selection, const SessionOptions& options, const Origin& origin,
+                                 std::vector<std::string>& fallbacks);
+
+// True when a provider of the chain compiles regions.
+bool compiles_regions(const Selection& selection);
 
 // The text of a stage: nodes with the provider that claims them.
 std::string dump_claims(const Graph& graph, const Selection& selection);

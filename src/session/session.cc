@@ -13,6 +13,7 @@
 #include "onnx/reader.h"
 #include "passes/pass.h"
 #include "session/pipeline.h"
+#include "session/provider_settings.h"
 #include "session/selection.h"
 #include "session/trace.h"
 
@@ -97,7 +98,8 @@ const Value& NamedValues::at(std::string_view name) const {
 
 struct Session::Impl {
   SessionOptions options;
-  Model model;  // prepared; its graph is what the variants below are compiled from
+  Model model;         // prepared; its graph is what the variants below are compiled from
+  ModelSource source;  // of the model, as providers with a reader of their own take it
   Selection selection;
   std::vector<ValueSpec> inputs, outputs;
   std::vector<std::pair<std::string, std::string>> metadata;
@@ -112,8 +114,9 @@ struct Session::Impl {
   static constexpr std::size_t kOverrides = 1, kOtherExtents = 2;
   std::array<std::unique_ptr<Program>, 4> variants;
   std::vector<std::size_t> plain_inputs;  // index into `inputs` of those without a default
-  mutable std::mutex variants_mutex;      // guards variants[1..3] and `warnings`
+  mutable std::mutex variants_mutex;      // guards variants[1..3], `warnings`, `fallbacks`
   std::vector<std::string> warnings;
+  std::vector<std::string> fallbacks;
   bool warned_of_extents = false;
 
   std::atomic<std::uint64_t> runs{0};
@@ -121,7 +124,7 @@ struct Session::Impl {
 
   void open();
   void describe_interface();
-  std::unique_ptr<Program> make_variant(std::size_t which) const;
+  std::unique_ptr<Program> make_variant(std::size_t which);
   const Program& variant(std::size_t which);
   void warn_of_other_extents(const std::vector<Value>& values);
   NamedValues run(const NamedValues& given, const RunOptions& run_options);
@@ -151,9 +154,10 @@ void Session::Impl::describe_interface() {
 
 void Session::Impl::open() {
   const BudgetScope charge(budget);
-  prepare(model, options);
-  describe_interface();
+  check_provider_options(options);
   selection = select_providers(options);
+  prepare(model, options, compiles_regions(selection));
+  describe_interface();
   warnings = model.warnings;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].has_default) plain_inputs.push_back(i);
@@ -161,7 +165,8 @@ void Session::Impl::open() {
   variants[0] = make_variant(0);
 }
 
-std::unique_ptr<Program> Session::Impl::make_variant(std::size_t which) const {
+// The caller holds variants_mutex, or is alone.
+std::unique_ptr<Program> Session::Impl::make_variant(std::size_t which) {
   Graph graph = model.graph;
   if ((which & kOverrides) != 0) {
     for (const ValueId v : graph.inputs()) graph.value(v).constant.reset();
@@ -176,8 +181,9 @@ std::unique_ptr<Program> Session::Impl::make_variant(std::size_t which) const {
       if (info.declared.shape) info.declared.shape->assign(info.declared.shape->size(), Dim::unknown());
     }
   }
-  if (which != 0) check_and_infer(graph);
-  return compile(std::move(graph), selection, options);
+  if (which != 0) check_and_infer(graph, compiles_regions(selection));
+  const bool as_in_file = (which & kOtherExtents) == 0 && options.dimensions.empty();
+  return compile(std::move(graph), selection, options, {&model, as_in_file ? &source : nullptr}, fallbacks);
 }
 
 const Program& Session::Impl::variant(std::size_t which) {
@@ -337,6 +343,7 @@ void load(Impl& impl, const SessionOptions& options, const std::string& shown, R
 
 Session Session::open(const std::filesystem::path& path, const SessionOptions& options) {
   auto impl = std::make_unique<Impl>();
+  impl->source.path = path;
   load(*impl, options, path.string(), [&] { return read_model(path); });
   return Session(std::move(impl));
 }
@@ -346,6 +353,9 @@ Session Session::from_bytes(std::span<const std::byte> bytes, const SessionOptio
   auto impl = std::make_unique<Impl>();
   load(*impl, options, "(memory)", [&] {
     const auto copy = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
+    impl->source.owner = copy;
+    impl->source.bytes = *copy;
+    impl->source.folder = folder;
     return read_model(std::span<const std::byte>(*copy), copy, folder);
   });
   return Session(std::move(impl));
@@ -363,8 +373,9 @@ Report Session::report() const {
   {
     const std::lock_guard lock(impl_->variants_mutex);
     r.warnings = impl_->warnings;
+    r.fallbacks = impl_->selection.fallbacks;
+    r.fallbacks.insert(r.fallbacks.end(), impl_->fallbacks.begin(), impl_->fallbacks.end());
   }
-  r.fallbacks = impl_->selection.fallbacks;
   r.load_ms = impl_->load_ms;
   r.init_ms = impl_->init_ms;
   r.peak_bytes = impl_->budget->peak();

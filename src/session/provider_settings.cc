@@ -1,0 +1,44 @@
+#include "session/provider_settings.h"
+
+#include "base/cache_folder.h"
+#include "base/error.h"
+#include "providers/table.h"
+
+namespace sdx {
+
+ProviderSettings provider_settings(const SessionOptions& options, std::string_view provider) {
+  ProviderSettings s;
+  const std::string_view plain = provider.starts_with("ort:") ? provider.substr(4) : provider;
+  const auto add = [&](std::string_view wanted) {
+    for (const auto& [name, list] : options.provider_options) {
+      if (canonical_provider(name) == wanted) s.options.insert(s.options.end(), list.begin(), list.end());
+    }
+  };
+  add(plain);
+  if (plain != provider) add(provider);
+  s.ort_library = options.ort_library;
+  s.openvino_library = options.openvino_library;
+  if (options.cache) s.cache = cache_folder(options.cache_folder) / std::string(plain);
+  s.threads = options.threads;
+  s.optimize = options.optimize;
+  s.strict = options.strict;
+  s.profile = options.profile;
+  return s;
+}
+
+std::vector<ChosenProvider> chosen_providers(const Selection& selection, const SessionOptions& options) {
+  std::vector<ChosenProvider> chosen;
+  for (const Provider* p : selection.chain) {
+    chosen.push_back({p, p->compiles_regions() ? provider_settings(options, p->name()) : ProviderSettings{}});
+  }
+  return chosen;
+}
+
+void check_provider_options(const SessionOptions& options) {
+  for (const auto& [name, list] : options.provider_options) {
+    const std::string canonical = canonical_provider(name);
+    if (const Provider* p = find_provider(canonical)) p->check_options(provider_settings(options, canonical));
+  }
+}
+
+}  // namespace sdx

@@ -1,0 +1,25 @@
+#pragma once
+// From a session's options to what each provider is told.
+
+#include <string_view>
+#include <vector>
+
+#include <sdx/session.hpp>
+
+#include "plan/regions.h"
+#include "session/selection.h"
+
+namespace sdx {
+
+// What the session says to the provider of that name. Options given for "cuda" count for "ort:cuda" too, before those given for
+// it.
+ProviderSettings provider_settings(const SessionOptions& options, std::string_view provider);
+
+// The chain with everybody's settings.
+std::vector<ChosenProvider> chosen_providers(const Selection& selection, const SessionOptions& options);
+
+// Throws Error(invalid_argument): options for a provider that does not exist, or that this provider does not know, with the
+// closest match.
+void check_provider_options(const SessionOptions& options);
+
+}  // namespace sdx
