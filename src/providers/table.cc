@@ -3,6 +3,7 @@
 #include <array>
 
 #include "providers/cpu/cpu_provider.h"
+#include "providers/ort/ort_provider.h"
 
 namespace sdx {
 
@@ -15,7 +16,7 @@ const Provider* find_provider(std::string_view short_name) {
   for (const Provider* p : provider_table()) {
     if (p->name() == short_name) return p;
   }
-  return nullptr;
+  return ort::find(short_name);
 }
 
 }  // namespace sdx

@@ -6,47 +6,19 @@
 #include "base/log.h"
 #include "base/suggest.h"
 #include "providers/table.h"
+#include "session/provider_settings.h"
 
 namespace sdx {
-namespace {
-
-// What stands between a provider and this machine, for providers without code of their own in this build.
-ProviderInfo describe_missing(const ProviderName& p) {
-  ProviderInfo info;
-  info.name = p.name;
-  info.ort_name = p.ort_name;
-  info.hardware = p.hardware;
-  const bool here =
-#if defined(__APPLE__)
-      p.platforms == "all" || p.platforms.find("macOS") != std::string::npos;
-#elif defined(_WIN32)
-      p.platforms == "all" || p.platforms.find("Windows") != std::string::npos;
-#else
-      p.platforms == "all" || p.platforms.find("Linux") != std::string::npos;
-#endif
-  if (!here) {
-    info.reason = "exists on " + p.platforms + " only";
-  } else {
-    info.reason = "this build has no bridge to ONNX Runtime, through which " + p.ort_name + " is reached";
-    info.hint = "use cpu";
-  }
-  return info;
-}
-
-}  // namespace
-
 std::vector<ProviderInfo> providers() {
   std::vector<ProviderInfo> out;
   for (const ProviderName& p : provider_names()) {
-    if (const Provider* provider = find_provider(p.name)) {
-      ProviderInfo info = provider->probe({}, Effort::full);
-      info.ort_name = p.ort_name;
-      info.hardware = p.hardware;
-      info.version = version();
-      out.push_back(std::move(info));
-    } else {
-      out.push_back(describe_missing(p));
-    }
+    const Provider* provider = find_provider(p.name);
+    if (provider == nullptr) continue;
+    ProviderInfo info = provider->probe({}, Effort::full);
+    info.ort_name = p.ort_name;
+    info.hardware = p.hardware;
+    if (info.name == "cpu") info.version = version();
+    out.push_back(std::move(info));
   }
   return out;
 }
@@ -59,20 +31,19 @@ Selection select_providers(const SessionOptions& options) {
                                                [](const std::string& p) { return canonical_provider(p) == "auto"; });
   const std::vector<std::string> asked = automatic ? std::vector<std::string>{"auto"} : options.providers;
   const std::vector<std::string> chain = provider_chain(asked, options.strict);
-  const std::vector<ProviderInfo> known = providers();
   Selection selection;
   std::vector<std::string> unavailable;
   for (const std::string& name : chain) {
     const Provider* provider = find_provider(name);
-    if (provider != nullptr && provider->probe({}, Effort::quick).available) {
+    // Without a GPU or NPU of Intel's it would only use the CPU, which our own engine does already.
+    if (automatic && name == "openvino") continue;
+    ProviderInfo info;
+    if (provider != nullptr) info = provider->probe(provider_settings(options, name), Effort::quick);
+    if (info.available) {
       selection.chain.push_back(provider);
       continue;
     }
-    const std::string plain = name.starts_with("ort:") ? name.substr(4) : name;
-    const auto it = std::find_if(known.begin(), known.end(), [&](const ProviderInfo& i) { return i.name == plain; });
-    std::string reason = it == known.end() ? "not known" : it->reason;
-    if (name.starts_with("ort:")) reason = "this build has no bridge to ONNX Runtime";
-    unavailable.push_back(name + ": " + reason);
+    unavailable.push_back(name + ": " + info.reason);
   }
   if (!automatic && !unavailable.empty()) {
     if (options.strict) {

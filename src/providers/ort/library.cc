@@ -1,0 +1,182 @@
+#include "providers/ort/library.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/suggest.h"
+
+namespace sdx::ort {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string variable(const char* name) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? "" : text;
+}
+
+// Folders of Python packages below an installation's prefix.
+void add_site_packages(const fs::path& prefix, std::vector<fs::path>& out) {
+  std::error_code none;
+  for (const char* lib : {"lib", "lib64"}) {
+    for (const auto& entry : fs::directory_iterator(prefix / lib, none)) {
+      if (!entry.path().filename().string().starts_with("python3")) continue;
+      for (const char* leaf : {"site-packages", "dist-packages"}) {
+        if (fs::is_directory(entry.path() / leaf, none)) out.push_back(entry.path() / leaf);
+      }
+    }
+  }
+}
+
+std::vector<fs::path> site_packages() {
+  std::vector<fs::path> out;
+  for (const char* name : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
+    if (const std::string v = variable(name); !v.empty()) add_site_packages(v, out);
+  }
+  if (const std::string home = variable("HOME"); !home.empty()) add_site_packages(fs::path(home) / ".local", out);
+  std::error_code none;
+  const std::string path = variable("PATH");
+  for (std::size_t at = 0; at <= path.size();) {
+    const std::size_t end = std::min(path.find(':', at), path.size());
+    const fs::path python = fs::path(path.substr(at, end - at)) / "python3";
+    if (fs::exists(python, none)) {
+      add_site_packages(python.parent_path().parent_path(), out);
+      add_site_packages(fs::canonical(python, none).parent_path().parent_path(), out);
+    }
+    at = end + 1;
+  }
+  add_site_packages("/usr/local", out);
+  add_site_packages("/usr", out);
+  return out;
+}
+
+// libonnxruntime.so, or with a version behind it.
+void add_from(const fs::path& folder, std::vector<fs::path>& out) {
+  std::error_code none;
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(folder, none)) {
+    const std::string name = entry.path().filename().string();
+    if (name == "libonnxruntime.so" || name.starts_with("libonnxruntime.so.") || name == "libonnxruntime.dylib") {
+      found.push_back(entry.path());
+    }
+  }
+  std::sort(found.begin(), found.end());
+  if (!found.empty()) out.push_back(found.back());
+}
+
+void log_message(void*, int severity, const char*, const char*, const char*, const char* message) {
+  // What it warns of is mostly about itself; failures come back as statuses and are reported there.
+  const log::Level level = severity <= 1 ? log::Level::debug : severity <= 3 ? log::Level::info : log::Level::error;
+  if (level >= log::level()) log::write(level, fmt::format("onnxruntime: {}", message));
+}
+
+std::mutex g_mutex;
+
+std::map<std::string, std::weak_ptr<const Library>>& open_libraries() {
+  static std::map<std::string, std::weak_ptr<const Library>> map;
+  return map;
+}
+
+}  // namespace
+
+std::vector<fs::path> library_candidates(const ProviderSettings& settings) {
+  if (const std::string v = variable("SDX_ORT_LIB"); !v.empty()) return {v};
+  if (!settings.ort_library.empty()) return {settings.ort_library};
+  std::vector<fs::path> out;
+  Dl_info self{};
+  std::error_code none;
+  if (::dladdr(reinterpret_cast<const void*>(&library_candidates), &self) != 0 && self.dli_fname != nullptr) {
+    const fs::path folder = fs::absolute(self.dli_fname, none).parent_path();
+    add_from(folder, out);
+    add_from(folder.parent_path() / "lib", out);
+  }
+  for (const fs::path& site : site_packages()) add_from(site / "onnxruntime" / "capi", out);
+  for (const char* name : {"libonnxruntime.so.1", "libonnxruntime.so"}) {
+    if (const std::string found = find_library(name); !found.empty()) out.emplace_back(found);
+  }
+  return out;
+}
+
+std::string provider_library_name(std::string_view provider) {
+  for (const std::string_view p : {"cuda", "tensorrt", "rocm", "migraphx", "openvino", "vitisai", "dnnl"}) {
+    if (p == provider) return "libonnxruntime_providers_" + std::string(provider) + ".so";
+  }
+  return "";
+}
+
+fs::path choose_library(const ProviderSettings& settings, std::string_view provider) {
+  const std::vector<fs::path> candidates = library_candidates(settings);
+  if (candidates.empty()) {
+    fail(ErrorCode::provider_unavailable,
+         "ONNX Runtime's library (libonnxruntime.so) was not found: looked at SDX_ORT_LIB, beside this program, in installed "
+         "Python "
+         "packages, and where the system's loader looks. `pip install onnxruntime` brings it");
+  }
+  const std::string own = provider_library_name(provider);
+  std::error_code none;
+  for (const fs::path& c : candidates) {
+    if (!own.empty() && fs::exists(c.parent_path() / own, none)) return c;
+  }
+  if (!fs::exists(candidates.front(), none)) {
+    fail(ErrorCode::provider_unavailable, "ONNX Runtime's library '{}', as SDX_ORT_LIB or the configuration says, does not exist",
+         candidates.front().string());
+  }
+  return candidates.front();
+}
+
+std::shared_ptr<const Library> Library::open(const fs::path& file) {
+  const std::lock_guard lock(g_mutex);
+  std::error_code none;
+  const fs::path resolved = fs::exists(file, none) ? fs::canonical(file, none) : file;
+  std::weak_ptr<const Library>& slot = open_libraries()[resolved.string()];
+  if (auto there = slot.lock()) return there;
+  const std::shared_ptr<Library> made(new Library);
+  made->path_ = resolved;
+  made->file_ = DynamicLibrary::open(resolved);
+  const auto get = reinterpret_cast<const ApiBase* (*)()>(made->file_->symbol("OrtGetApiBase"));
+  if (get == nullptr) {
+    fail(ErrorCode::provider_unavailable, "'{}' has no function OrtGetApiBase: it is no ONNX Runtime library", resolved.string());
+  }
+  const ApiBase* base = get();
+  made->version_ = base->version();
+  // A library complains about each version that it lacks: its own version's second part is the newest it has.
+  int version = kNewestVersion;
+  if (made->version_.starts_with("1.")) version = std::clamp(std::atoi(made->version_.c_str() + 2), 1, kNewestVersion);
+  const void* const* table = nullptr;
+  while (version >= kOldestVersion && (table = base->get_api(static_cast<std::uint32_t>(version))) == nullptr) --version;
+  if (table == nullptr) {
+    fail(ErrorCode::provider_unavailable, "'{}' is ONNX Runtime {}; 1.17 or newer is needed", resolved.string(), made->version_);
+  }
+  made->f_ = functions_of(table, version);
+  const int severity = log::level() == log::Level::debug ? 1 : 2;
+  made->check(made->f_.create_env(log_message, nullptr, severity, "sdx", &made->env_), ErrorCode::provider_unavailable);
+  made->check(made->f_.create_cpu_memory_info(1, 0, &made->cpu_), ErrorCode::provider_unavailable);
+  made->check(made->f_.default_allocator(&made->allocator_), ErrorCode::provider_unavailable);
+  char** names = nullptr;
+  int count = 0;
+  made->check(made->f_.available_providers(&names, &count), ErrorCode::provider_unavailable);
+  made->providers_.assign(names, names + count);
+  made->check(made->f_.release_available_providers(names, count), ErrorCode::internal);
+  slot = made;
+  return made;
+}
+
+Library::~Library() {
+  if (cpu_ != nullptr) f_.release_memory_info(cpu_);
+  if (env_ != nullptr) f_.release_env(env_);
+}
+
+void Library::check(c::Status* status, ErrorCode code) const {
+  if (status == nullptr) return;
+  const std::string message = f_.get_error_message(status);
+  f_.release_status(status);
+  fail(code, "ONNX Runtime {}: {}", version_, message);
+}
+
+}  // namespace sdx::ort

@@ -1,0 +1,166 @@
+#include "providers/ort/options.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "base/error.h"
+#include "base/suggest.h"
+
+namespace sdx::ort {
+namespace {
+
+using Pairs = std::vector<std::pair<std::string, std::string>>;
+
+const std::map<std::string, std::vector<std::string>, std::less<>>& known_options() {
+  static const std::map<std::string, std::vector<std::string>, std::less<>> table{
+      {"cuda",
+       {"device_id", "gpu_mem_limit", "arena_extend_strategy", "cudnn_conv_algo_search", "do_copy_in_default_stream",
+        "cudnn_conv_use_max_workspace", "enable_cuda_graph", "use_tf32", "prefer_nhwc"}},
+      {"tensorrt",
+       {"device_id", "trt_max_workspace_size", "trt_fp16_enable", "trt_int8_enable", "trt_engine_cache_enable",
+        "trt_engine_cache_path", "trt_timing_cache_enable", "trt_max_partition_iterations", "trt_min_subgraph_size"}},
+      {"openvino", {"device_type", "precision", "num_of_threads", "cache_dir", "num_streams", "load_config"}},
+      {"coreml",
+       {"ModelFormat", "MLComputeUnits", "RequireStaticInputShapes", "EnableOnSubgraphs", "ModelCacheDirectory", "coreml_flags"}},
+      {"directml", {"device_id"}},
+      {"migraphx",
+       {"device_id", "migraphx_fp16_enable", "migraphx_int8_enable", "migraphx_mem_limit", "migraphx_model_cache_dir"}},
+      {"vitisai", {"config_file", "cache_dir", "cache_key"}},
+  };
+  return table;
+}
+
+bool is_config(const std::string& key) {
+  return key.starts_with("session.") || key.starts_with("ep.") || key.starts_with("optimization.") || key.starts_with("mlas.");
+}
+
+// The bits of the old integer become the options that replaced it.
+void translate_coreml_flags(const std::string& text, Pairs& out) {
+  const unsigned long flags = std::strtoul(text.c_str(), nullptr, 0);
+  if ((flags & 0x001) != 0) out.emplace_back("MLComputeUnits", "CPUOnly");
+  if ((flags & 0x020) != 0) out.emplace_back("MLComputeUnits", "CPUAndGPU");
+  if ((flags & 0x004) != 0) out.emplace_back("MLComputeUnits", "CPUAndNeuralEngine");
+  if ((flags & 0x002) != 0) out.emplace_back("EnableOnSubgraphs", "1");
+  if ((flags & 0x008) != 0) out.emplace_back("RequireStaticInputShapes", "1");
+  if ((flags & 0x010) != 0) out.emplace_back("ModelFormat", "MLProgram");
+}
+
+// What the user gave, later values winning, with the folder for compiled models where the provider has an option for one.
+Pairs effective(std::string_view provider, const ProviderSettings& settings) {
+  Pairs out;
+  const auto set = [&](const std::string& key, const std::string& value) {
+    std::erase_if(out, [&](const auto& p) { return p.first == key; });
+    out.emplace_back(key, value);
+  };
+  if (!settings.cache.empty()) {
+    const std::string folder = settings.cache.string();
+    if (provider == "tensorrt") {
+      set("trt_engine_cache_enable", "1");
+      set("trt_engine_cache_path", folder);
+    }
+    if (provider == "openvino") set("cache_dir", folder);
+    if (provider == "coreml") set("ModelCacheDirectory", folder);
+    if (provider == "migraphx") set("migraphx_model_cache_dir", folder);
+  }
+  for (const auto& [key, value] : settings.options) {
+    if (is_config(key)) continue;
+    if (key != "coreml_flags") {
+      set(key, value);
+      continue;
+    }
+    Pairs translated;
+    translate_coreml_flags(value, translated);
+    for (const auto& [k, v] : translated) set(k, v);
+  }
+  return out;
+}
+
+struct Arrays {
+  explicit Arrays(const Pairs& pairs) {
+    for (const auto& [k, v] : pairs) {
+      keys.push_back(k.c_str());
+      values.push_back(v.c_str());
+    }
+  }
+  std::vector<const char*> keys, values;
+};
+
+// CUDA, TensorRT, ROCm and oneDNN have options objects of their own, all handled alike.
+struct Custom {
+  c::Status* (*create)(c::ProviderOptions**);
+  c::Status* (*update)(c::ProviderOptions*, c::Strings, c::Strings, std::size_t);
+  void (*release)(c::ProviderOptions*);
+  c::Status* (*append)(c::SessionOptions*, const c::ProviderOptions*);
+};
+
+Custom custom_of(const Functions& f, std::string_view provider) {
+  if (provider == "cuda") return {f.create_cuda, f.update_cuda, f.release_cuda, f.append_cuda};
+  if (provider == "tensorrt") return {f.create_tensorrt, f.update_tensorrt, f.release_tensorrt, f.append_tensorrt};
+  if (provider == "rocm") return {f.create_rocm, f.update_rocm, f.release_rocm, f.append_rocm};
+  if (provider == "dnnl") return {f.create_dnnl, f.update_dnnl, f.release_dnnl, f.append_dnnl};
+  return {};
+}
+
+// What the generic function calls a provider: its name without "ExecutionProvider", with a few spelt in their own way.
+std::string generic_name(std::string_view provider) {
+  static const std::map<std::string, std::string, std::less<>> table{
+      {"directml", "DML"}, {"qnn", "QNN"}, {"xnnpack", "XNNPACK"}, {"webgpu", "WebGPU"}, {"azure", "AZURE"}, {"nnapi", "NNAPI"}};
+  if (const auto it = table.find(provider); it != table.end()) return it->second;
+  const std::string_view full = vendor_name(provider);
+  return std::string(full.substr(0, full.find("ExecutionProvider")));
+}
+
+}  // namespace
+
+std::string_view vendor_name(std::string_view provider) {
+  for (const ProviderName& p : provider_names()) {
+    if (p.name == provider) return p.ort_name;
+  }
+  return provider;
+}
+
+void check_options(std::string_view provider, const ProviderSettings& settings) {
+  const auto known = known_options().find(provider);
+  if (known == known_options().end()) return;
+  for (const auto& [key, value] : settings.options) {
+    if (is_config(key) || std::find(known->second.begin(), known->second.end(), key) != known->second.end()) continue;
+    const std::string near = closest(key, known->second);
+    if (near.empty()) continue;
+    fail(ErrorCode::invalid_argument, "provider '{}' has no option '{}'; did you mean '{}'? Known: {}", provider, key, near,
+         join(known->second));
+  }
+}
+
+void append_provider(const Library& library, c::SessionOptions* options, std::string_view provider,
+                     const ProviderSettings& settings) {
+  const Functions& f = library.f();
+  for (const auto& [key, value] : settings.options) {
+    if (is_config(key)) library.check(f.add_config(options, key.c_str(), value.c_str()), ErrorCode::invalid_argument);
+  }
+  if (provider == "cpu") return;
+  const Pairs pairs = effective(provider, settings);
+  const Arrays a(pairs);
+  const Custom custom = custom_of(f, provider);
+  constexpr ErrorCode kUnavailable = ErrorCode::provider_unavailable;
+  if (!settings.cache.empty()) {
+    std::error_code none;  // where it cannot be made the vendor says so
+    std::filesystem::create_directories(settings.cache, none);
+  }
+  if (custom.create != nullptr && custom.append != nullptr) {
+    c::ProviderOptions* made = nullptr;
+    library.check(custom.create(&made), kUnavailable);
+    const std::unique_ptr<c::ProviderOptions, void (*)(c::ProviderOptions*)> release(made, custom.release);
+    library.check(custom.update(made, a.keys.data(), a.values.data(), pairs.size()), ErrorCode::invalid_argument);
+    library.check(custom.append(options, made), kUnavailable);
+  } else if (provider == "openvino" && f.append_openvino != nullptr) {
+    library.check(f.append_openvino(options, a.keys.data(), a.values.data(), pairs.size()), kUnavailable);
+  } else if (provider == "vitisai" && f.append_vitisai != nullptr) {
+    library.check(f.append_vitisai(options, a.keys.data(), a.values.data(), pairs.size()), kUnavailable);
+  } else {
+    library.check(f.append_provider(options, generic_name(provider).c_str(), a.keys.data(), a.values.data(), pairs.size()),
+                  kUnavailable);
+  }
+}
+
+}  // namespace sdx::ort

@@ -1,0 +1,220 @@
+#include "providers/ort/ort_provider.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <set>
+
+#include "base/error.h"
+#include "onnx/writer.h"
+#include "providers/ort/options.h"
+#include "providers/ort/region_kernel.h"
+
+namespace sdx::ort {
+namespace {
+
+// Operators that a library of this version turned down, in this process: the next model need not try them again.
+std::mutex g_mutex;
+std::set<std::string>& refused_operators() {
+  static std::set<std::string> set;
+  return set;
+}
+
+std::string operator_key(const Library& library, const Node& node) {
+  return library.version() + " " + node.domain + ":" + node.op_type + ":" + std::to_string(node.version);
+}
+
+bool mentions(const Graph& graph, const std::string& op);
+bool mentions(const Node& node, const std::string& op) {
+  if (node.op_type == op) return true;
+  return std::any_of(node.subgraphs.begin(), node.subgraphs.end(), [&](const Subgraph& s) { return mentions(*s.graph, op); });
+}
+bool mentions(const Graph& graph, const std::string& op) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [&](const Node& n) { return mentions(n, op); });
+}
+
+// The word behind `mark`, up to a character that no operator's name has.
+std::string word_after(const std::string& text, const std::string& mark) {
+  const std::size_t at = text.find(mark);
+  if (at == std::string::npos) return "";
+  std::size_t end = at + mark.size();
+  while (end < text.size() &&
+         (std::isalnum(static_cast<unsigned char>(text[end])) != 0 || text[end] == '_' || text[end] == '.' || text[end] == ':')) {
+    ++end;
+  }
+  std::string word = text.substr(at + mark.size(), end - at - mark.size());
+  if (const std::size_t colon = word.rfind(':'); colon != std::string::npos) word = word.substr(colon + 1);
+  return word;
+}
+
+// What the platform or the machine lacks for it; "" where nothing that is seen from outside the libraries.
+std::string missing_hardware(std::string_view provider) {
+#if defined(__APPLE__)
+  constexpr std::string_view here = "macOS";
+#elif defined(_WIN32)
+  constexpr std::string_view here = "Windows";
+#else
+  constexpr std::string_view here = "Linux";
+#endif
+  for (const ProviderName& p : provider_names()) {
+    if (p.name == provider && p.platforms != "all" && p.platforms.find(here) == std::string::npos) {
+      return "exists on " + p.platforms + " only";
+    }
+  }
+#if defined(__linux__)
+  std::error_code none;
+  const auto exists = [&](const char* path) { return std::filesystem::exists(path, none); };
+  if ((provider == "cuda" || provider == "tensorrt") && !exists("/dev/nvidiactl") && !exists("/dev/dxg")) {
+    return "no NVIDIA GPU, or its driver is not loaded (there is no /dev/nvidiactl)";
+  }
+  if ((provider == "rocm" || provider == "migraphx") && !exists("/dev/kfd")) {
+    return "no AMD GPU, or its driver is not loaded (there is no /dev/kfd)";
+  }
+#endif
+  return "";
+}
+
+class OrtProvider : public Provider {
+ public:
+  OrtProvider(std::string name, std::string provider) : name_(std::move(name)), provider_(std::move(provider)) {}
+
+  std::string_view name() const override { return name_; }
+  bool compiles_regions() const override { return true; }
+  std::string_view family() const override { return "ort"; }
+
+  ProviderInfo probe(const ProviderSettings& settings, Effort effort) const override {
+    ProviderInfo info;
+    info.name = name_;
+    info.ort_name = std::string(vendor_name(provider_));
+    try {
+      if (const std::string missing = missing_hardware(provider_); !missing.empty()) {
+        // Looking further would only load libraries for nothing.
+        if (effort == Effort::quick) fail(ErrorCode::provider_unavailable, "{}", missing);
+        info.reason = missing;
+      }
+      const auto library = Library::open(choose_library(settings, provider_));
+      info.version = library->version();
+      const auto& built = library->providers();
+      if (std::find(built.begin(), built.end(), info.ort_name) == built.end()) {
+        fail(ErrorCode::provider_unavailable, "ONNX Runtime {} ({}) is built without {}", library->version(),
+             library->path().string(), info.ort_name);
+      }
+      check_provider_library(*library);
+      if (provider_ != "cpu") try_provider(*library, settings);
+      if (!info.reason.empty()) return info;
+      info.available = true;
+      info.accelerator = provider_ == "cuda" || provider_ == "tensorrt" || provider_ == "rocm" || provider_ == "migraphx" ||
+                         provider_ == "coreml" || provider_ == "directml";
+      info.devices = {fmt::format("through ONNX Runtime {} ({})", library->version(), library->path().string())};
+    } catch (const Error& e) {
+      info.reason += (info.reason.empty() || info.reason == e.message() ? "" : "; ") + e.message();
+    }
+    return info;
+  }
+
+  void check_options(const ProviderSettings& settings) const override { ort::check_options(provider_, settings); }
+
+  std::vector<Claim> claim(const Graph& graph, const ProviderSettings& settings) const override {
+    std::vector<Claim> claims(graph.nodes().size());
+    std::shared_ptr<const Library> library;
+    try {
+      library = Library::open(choose_library(settings, provider_));
+    } catch (const Error& e) {
+      for (Claim& c : claims) c.reason = e.message();
+      return claims;
+    }
+    const std::lock_guard lock(g_mutex);
+    for (NodeId id = 0; id < claims.size(); ++id) {
+      claims[id].taken = !refused_operators().contains(operator_key(*library, graph.node(id)));
+      if (!claims[id].taken) claims[id].reason = "ONNX Runtime " + library->version() + " does not have this operator";
+    }
+    return claims;
+  }
+
+  RegionResult compile(const Region& region, const ProviderSettings& settings) const override {
+    const auto library = Library::open(choose_library(settings, provider_));
+    RegionResult result;
+    try {
+      result.kernel = make_region_kernel(library, name_, provider_, region, settings);
+    } catch (const Error& e) {
+      if (e.code() != ErrorCode::not_implemented) throw;
+      result.refused = blamed_nodes(*region.graph, e.message());
+      if (result.refused.empty()) fail(ErrorCode::provider_unavailable, "{}", e.message());
+      if (e.message().find("not a registered function/op") != std::string::npos ||
+          e.message().find("No Op registered") != std::string::npos) {
+        const std::lock_guard lock(g_mutex);
+        for (const auto& [id, why] : result.refused) refused_operators().insert(operator_key(*library, region.graph->node(id)));
+      }
+    }
+    return result;
+  }
+
+ private:
+  // What its library needs, without loading it: the chain down to what is missing.
+  void check_provider_library(const Library& library) const {
+    const std::string own = provider_library_name(provider_);
+    if (own.empty()) return;
+    const std::filesystem::path file = library.path().parent_path() / own;
+    std::error_code none;
+    if (!std::filesystem::exists(file, none)) {
+      fail(ErrorCode::provider_unavailable, "{} is not beside {}", own, library.path().string());
+    }
+    // Its folder's other libraries come with it; ONNX Runtime loads them first.
+    const LibraryFinding finding = explain_library(file);
+    if (!finding.loadable) fail(ErrorCode::provider_unavailable, "{}", finding.reason);
+  }
+
+  void try_provider(const Library& library, const ProviderSettings& settings) const {
+    c::SessionOptions* made = nullptr;
+    library.check(library.f().create_session_options(&made), ErrorCode::internal);
+    const std::unique_ptr<c::SessionOptions, void (*)(c::SessionOptions*)> release(made, library.f().release_session_options);
+    ProviderSettings plain = settings;
+    plain.cache.clear();
+    append_provider(library, made, provider_, plain);
+  }
+
+  std::string name_, provider_;
+};
+
+}  // namespace
+
+std::vector<std::pair<NodeId, std::string>> blamed_nodes(const Graph& graph, const std::string& message) {
+  std::vector<std::pair<NodeId, std::string>> out;
+  // How its versions put it: "Fatal error: com.foo:Bar(-1) is not a registered function/op", "No Op registered for Bar with
+  // domain_version of 13", "Could not find an implementation for Bar(13) node with name 'x'", "… of operator (Bar) in node (x) is
+  // invalid", "Node (x) Op (Bar) [ShapeInferenceError] …", "In Node, ("x", Bar, "", -1)".
+  for (const char* mark : {"Fatal error: ", "No Op registered for ", "find an implementation for ", "find kernel for ",
+                           "of operator (", ") Op (", "(op_type:"}) {
+    const std::string op = word_after(message, mark);
+    if (op.empty()) continue;
+    for (NodeId id = 0; id < graph.nodes().size(); ++id) {
+      if (mentions(graph.node(id), op)) out.emplace_back(id, message);
+    }
+    if (!out.empty()) return out;
+  }
+  const std::string mark = "In Node, (\"";
+  if (const std::size_t at = message.find(mark); at != std::string::npos) {
+    const std::size_t comma = message.find("\", ", at + mark.size());
+    if (comma == std::string::npos) return out;
+    const std::string op = word_after(message.substr(comma), "\", ");
+    for (NodeId id = 0; id < graph.nodes().size(); ++id) {
+      if (!op.empty() && mentions(graph.node(id), op)) out.emplace_back(id, message);
+    }
+  }
+  return out;
+}
+
+const Provider* find(std::string_view name) {
+  static const auto* const table = [] {
+    auto* made = new std::map<std::string, std::unique_ptr<OrtProvider>, std::less<>>;
+    for (const ProviderName& p : provider_names()) {
+      made->emplace(p.name, std::make_unique<OrtProvider>(p.name, p.name));
+      made->emplace("ort:" + p.name, std::make_unique<OrtProvider>("ort:" + p.name, p.name));
+    }
+    return made;
+  }();
+  const auto it = table->find(name);
+  return it == table->end() ? nullptr : it->second.get();
+}
+
+}  // namespace sdx::ort

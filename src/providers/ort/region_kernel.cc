@@ -1,0 +1,179 @@
+#include "providers/ort/region_kernel.h"
+
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "base/error.h"
+#include "base/thread_pool.h"
+#include "onnx/writer.h"
+#include "providers/ort/options.h"
+#include "providers/ort/values.h"
+
+namespace sdx::ort {
+namespace {
+
+// How long a run goes on at most after its deadline or cancellation, apart from what the library needs to notice.
+constexpr std::chrono::milliseconds kWatchEvery{2};
+
+using RunOptionsHandle = std::unique_ptr<c::RunOptions, void (*)(c::RunOptions*)>;
+
+// Ends a run in progress when its deadline passes or somebody cancels it. Costs a thread, so it exists only for runs that can be
+// stopped.
+class Watch {
+ public:
+  Watch(const Library& library, const StopCondition& stop) : options_(nullptr, library.f().release_run_options) {
+    if (!stop.cancelled && !stop.deadline) return;
+    c::RunOptions* made = nullptr;
+    library.check(library.f().create_run_options(&made), ErrorCode::runtime_failure);
+    options_.reset(made);
+    thread_ = std::thread([this, &library, &stop] {
+      std::unique_lock lock(mutex_);
+      while (!done_.wait_for(lock, kWatchEvery, [this] { return over_; })) {
+        const bool late = stop.deadline && std::chrono::steady_clock::now() > *stop.deadline;
+        if (!late && !(stop.cancelled && stop.cancelled->load(std::memory_order_relaxed))) continue;
+        if (c::Status* s = library.f().terminate(options_.get())) library.f().release_status(s);
+        return;
+      }
+    });
+  }
+  ~Watch() {
+    if (!thread_.joinable()) return;
+    {
+      const std::lock_guard lock(mutex_);
+      over_ = true;
+    }
+    done_.notify_one();
+    thread_.join();
+  }
+  const c::RunOptions* options() const { return options_.get(); }
+
+ private:
+  RunOptionsHandle options_;
+  std::mutex mutex_;
+  std::condition_variable done_;
+  bool over_ = false;
+  std::thread thread_;
+};
+
+class RegionKernel : public Kernel {
+ public:
+  RegionKernel(std::shared_ptr<const Library> library, c::Session* session, const Graph& graph)
+      : library_(std::move(library)), session_(session), name_("onnxruntime " + library_->version()) {
+    for (const ValueId v : graph.inputs()) input_names_.push_back(graph.value(v).name);
+    for (const std::string& n : graph.output_names()) output_names_.push_back(n);
+    for (const std::string& n : input_names_) inputs_.push_back(n.c_str());
+    for (const std::string& n : output_names_) outputs_.push_back(n.c_str());
+  }
+  ~RegionKernel() override { library_->f().release_session(session_); }
+
+  std::string_view name() const override { return name_; }
+  bool allocates_outputs() const override { return true; }
+
+  void run(const KernelContext& context) const override {
+    std::vector<Handle> in;
+    std::vector<const c::Value*> pointers;
+    in.reserve(inputs_.size());
+    pointers.reserve(inputs_.size());
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      in.push_back(to_ort(*library_, *context.inputs[i]));
+      pointers.push_back(in.back().get());
+    }
+    std::vector<c::Value*> results(outputs_.size(), nullptr);
+    {
+      const Watch watch(*library_, context.services->stop());
+      c::Status* status = library_->f().run(session_, watch.options(), inputs_.data(), pointers.data(), pointers.size(),
+                                            outputs_.data(), outputs_.size(), results.data());
+      if (status != nullptr) {
+        for (c::Value* v : results) {
+          if (v != nullptr) library_->f().release_value(v);
+        }
+        if (watch.options() != nullptr) {
+          try {
+            context.services->stop().check();
+          } catch (...) {
+            library_->f().release_status(status);
+            throw;
+          }
+        }
+        library_->check(status, ErrorCode::runtime_failure);
+      }
+    }
+    std::vector<Value> values(results.size());
+    for (std::size_t i = 0; i < results.size(); ++i) values[i] = from_ort(library_, results[i]);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (context.outputs[i] != nullptr) *context.outputs[i] = std::move(values[i]);
+    }
+  }
+
+ private:
+  std::shared_ptr<const Library> library_;
+  c::Session* session_;
+  std::string name_;
+  std::vector<std::string> input_names_, output_names_;
+  std::vector<const char*> inputs_, outputs_;
+};
+
+std::string region_bytes(const Region& region, std::int64_t newest_ir) {
+  Model model;
+  model.graph = *region.graph;
+  model.ir_version = region.model->ir_version;
+  if (newest_ir != 0) model.ir_version = std::min(model.ir_version, newest_ir);
+  model.producer_name = region.model->producer_name;
+  model.opsets = region.model->opsets;
+  model.metadata = region.model->metadata;
+  return write_model(model);
+}
+
+// "max supported IR version: 9" in a message; 0: it is about something else.
+std::int64_t newest_ir_in(const std::string& message) {
+  const std::string mark = "max supported IR version: ";
+  const std::size_t at = message.find(mark);
+  return at == std::string::npos ? 0 : std::atoll(message.c_str() + at + mark.size());
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_region_kernel(std::shared_ptr<const Library> library, const std::string&,
+                                           const std::string& provider, const Region& region, const ProviderSettings& settings) {
+  const Functions& f = library->f();
+  c::SessionOptions* made = nullptr;
+  library->check(f.create_session_options(&made), ErrorCode::internal);
+  const std::unique_ptr<c::SessionOptions, void (*)(c::SessionOptions*)> options(made, f.release_session_options);
+  constexpr int kAllOptimizations = 99;
+  library->check(f.set_optimization(made, settings.optimize ? kAllOptimizations : 0), ErrorCode::internal);
+  const int threads = settings.threads > 0 ? settings.threads : ThreadPool::shared()->threads();
+  library->check(f.set_intra_threads(made, threads), ErrorCode::internal);
+  if (settings.strict && provider != "cpu") {
+    library->check(f.add_config(made, "session.disable_cpu_ep_fallback", "1"), ErrorCode::internal);
+  }
+  append_provider(*library, made, provider, settings);
+  for (const auto& [next, next_settings] : region.followers) {
+    const std::string_view name = next->name();
+    append_provider(*library, made, name.starts_with("ort:") ? name.substr(4) : name, next_settings);
+  }
+  c::Session* session = nullptr;
+  const ModelSource* source = region.source;
+  if (source != nullptr && !source->path.empty()) {
+    library->check(f.create_session(library->env(), source->path.c_str(), made, &session), ErrorCode::not_implemented);
+  } else if (source != nullptr && source->folder.empty()) {
+    library->check(f.create_session_from_array(library->env(), source->bytes.data(), source->bytes.size(), made, &session),
+                   ErrorCode::not_implemented);
+  } else {
+    std::int64_t newest_ir = 0;
+    for (int attempt = 0; session == nullptr; ++attempt) {
+      const std::string bytes = region_bytes(region, newest_ir);
+      try {
+        library->check(f.create_session_from_array(library->env(), bytes.data(), bytes.size(), made, &session),
+                       ErrorCode::not_implemented);
+      } catch (const Error& e) {
+        newest_ir = newest_ir_in(e.message());
+        if (newest_ir == 0 || attempt > 0) throw;
+      }
+    }
+  }
+  return std::make_unique<RegionKernel>(std::move(library), session, *region.graph);
+}
+
+}  // namespace sdx::ort

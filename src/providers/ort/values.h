@@ -1,0 +1,21 @@
+#pragma once
+// Values across the border to ONNX Runtime. Numbers are not copied in either direction.
+
+#include <memory>
+
+#include <sdx/tensor.hpp>
+
+#include "providers/ort/library.h"
+
+namespace sdx::ort {
+
+using Handle = std::unique_ptr<c::Value, void (*)(c::Value*)>;
+
+// The result refers to `value`'s memory, which must outlive it (strings, sequences and maps are copied by the library). Throws
+// Error(invalid_argument | runtime_failure) for what the library has no form for.
+Handle to_ort(const Library& library, const Value& value);
+
+// Takes the handle over: tensors of the result view its memory and keep it, and the library, alive.
+Value from_ort(const std::shared_ptr<const Library>& library, c::Value* handle);
+
+}  // namespace sdx::ort
