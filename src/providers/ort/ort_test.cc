@@ -1,0 +1,111 @@
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "base/error.h"
+#include "providers/ort/options.h"
+#include "providers/ort/ort_provider.h"
+
+namespace sdx::ort {
+namespace {
+
+// The last place of each version's table, as ONNX Runtime's own source asserts it.
+int last_place(int version) {
+  const int ends[] = {-1,  101, 118, 124, 126, 149, 157, 161, 169, 191, 203, 209, 218,
+                      224, 238, 254, 265, 275, 279, 279, 284, 284, 317, 389, 413};
+  return ends[version];
+}
+
+TEST(OrtFunctions, PlacesLieWithinTheVersionThatBroughtThem) {
+  int previous = -1;
+#define SDX_ORT_CHECK(place, since, result, name, arguments)        \
+  EXPECT_GT(place, previous) << #name;                              \
+  EXPECT_LE(place, last_place(since)) << #name;                     \
+  EXPECT_GT(place, since > 1 ? last_place(since - 1) : 0) << #name; \
+  previous = place;
+  SDX_ORT_FUNCTIONS(SDX_ORT_CHECK)
+#undef SDX_ORT_CHECK
+}
+
+TEST(OrtFunctions, NothingBeyondTheGrantedVersionIsRead) {
+  // A table of version 17 ends after place 275: reading on would leave the vector.
+  std::vector<const void*> table(276, nullptr);
+  for (std::size_t i = 0; i < table.size(); ++i) table[i] = &table[i];
+  const Functions f = functions_of(table.data(), 17);
+  EXPECT_EQ(reinterpret_cast<const void*>(f.run), &table[9]);
+  EXPECT_EQ(reinterpret_cast<const void*>(f.append_openvino), &table[275]);
+  EXPECT_EQ(f.append_vitisai, nullptr);
+  EXPECT_EQ(f.assignment, nullptr);
+}
+
+TEST(OrtLibrary, AMissingLibraryIsAReason) {
+  if (std::getenv("SDX_ORT_LIB") != nullptr) GTEST_SKIP() << "SDX_ORT_LIB is set";
+  ProviderSettings settings;
+  settings.ort_library = "/nonexistent/libonnxruntime.so";
+  const ProviderInfo info = find("ort:cpu")->probe(settings, Effort::full);
+  EXPECT_FALSE(info.available);
+  EXPECT_NE(info.reason.find("/nonexistent/libonnxruntime.so"), std::string::npos) << info.reason;
+}
+
+TEST(OrtLibrary, AnotherFileIsNoLibrary) {
+  if (std::getenv("SDX_ORT_LIB") != nullptr) GTEST_SKIP() << "SDX_ORT_LIB is set";
+  const std::filesystem::path file = std::filesystem::temp_directory_path() / "sdx_no_library.so";
+  std::ofstream(file) << "not an ELF file";
+  ProviderSettings settings;
+  settings.ort_library = file.string();
+  const ProviderInfo info = find("ort:cpu")->probe(settings, Effort::full);
+  EXPECT_FALSE(info.available);
+  EXPECT_NE(info.reason.find("sdx_no_library.so"), std::string::npos) << info.reason;
+  std::filesystem::remove(file);
+}
+
+TEST(OrtOptions, AMisspeltOptionNamesTheClosest) {
+  ProviderSettings settings;
+  settings.options = {{"device_idd", "1"}};
+  try {
+    check_options("cuda", settings);
+    FAIL() << "no error";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::invalid_argument);
+    EXPECT_NE(std::string(e.what()).find("did you mean 'device_id'"), std::string::npos) << e.what();
+  }
+  settings.options = {{"device_id", "1"}, {"session.intra_op.allow_spinning", "0"}};
+  EXPECT_NO_THROW(check_options("cuda", settings));
+}
+
+TEST(OrtProvider, OtherPlatformsProvidersSayWhere) {
+#if defined(__linux__)
+  EXPECT_EQ(find("directml")->probe({}, Effort::quick).reason, "exists on Windows only");
+  EXPECT_EQ(find("ort:coreml")->probe({}, Effort::quick).reason, "exists on macOS only");
+#endif
+  EXPECT_EQ(find("nobody"), nullptr);
+}
+
+TEST(OrtProvider, MessagesNameTheNodesAtFault) {
+  Graph g;
+  const ValueId x = g.add_input("x", Type::tensor(DataType::float32));
+  const ValueId y = g.add_value("y"), z = g.add_value("z");
+  Node relu, odd;
+  relu.op_type = "Relu";
+  relu.inputs = {x};
+  relu.outputs = {y};
+  odd.op_type = "Odd";
+  odd.domain = "com.example";
+  odd.inputs = {y};
+  odd.outputs = {z};
+  g.add_node(relu);
+  g.add_node(odd);
+  const auto only_odd = [&](const std::string& message) {
+    const auto blamed = blamed_nodes(g, message);
+    return blamed.size() == 1 && blamed[0].first == 1;
+  };
+  EXPECT_TRUE(only_odd("Fatal error: com.example:Odd(-1) is not a registered function/op"));
+  EXPECT_TRUE(only_odd("Could not find an implementation for Odd(13) node with name 'a'"));
+  EXPECT_TRUE(only_odd("Type Error: Type 'tensor(int8)' of input parameter (y) of operator (Odd) in node (a) is invalid."));
+  EXPECT_TRUE(only_odd("This is an invalid model. In Node, (\"a\", Odd, \"com.example\", -1) : nothing"));
+  EXPECT_TRUE(blamed_nodes(g, "out of memory").empty());
+}
+
+}  // namespace
+}  // namespace sdx::ort
