@@ -31,6 +31,7 @@ void add_explain(CLI::App& app, Action& action);
 void add_verify(CLI::App& app, Action& action);
 void add_providers(CLI::App& app, Action& action);
 void add_pull(CLI::App& app, Action& action);
+void add_models(CLI::App& app, Action& action);
 void add_completion(CLI::App& app, Action& action);
 
 // Writes to stdout; a closed pipe or full disk is an Error(io).

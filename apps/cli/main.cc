@@ -97,6 +97,7 @@ int run_program(int argc, char** argv) {
   add_verify(app, action);
   add_providers(app, action);
   add_pull(app, action);
+  add_models(app, action);
   add_completion(app, action);
   try {
     app.parse(argc, argv);

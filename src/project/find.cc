@@ -64,6 +64,19 @@ std::optional<Located> in_working_folder(const std::string& name, const Places& 
   return Located{Located::Kind::project, *file, "in " + file->string()};
 }
 
+std::optional<Located> in_registry(const std::string& name, const Places& places) {
+  const auto file = registry_file(places);
+  if (!file) return std::nullopt;
+  const Registry registry = Registry::open(*file);
+  const RegistryEntry* entry = registry.find(name);
+  if (entry == nullptr) return std::nullopt;
+  std::optional<Located> found = locate_path(entry->file);
+  if (!found) fail(ErrorCode::io, "{}: there is no model file '{}'", entry->place, entry->file.string());
+  found->how = "in " + file->string();
+  found->entry = std::make_shared<const RegistryEntry>(*entry);
+  return found;
+}
+
 std::optional<Located> in_home(const std::string& name, const Places& places) {
   if (places.home.empty() || name.empty() || name.find("..") != std::string::npos || fs::path(name).is_absolute()) {
     return std::nullopt;
@@ -90,7 +103,7 @@ std::optional<Located> in_built(const std::string& name, const Places& places) {
 
 // In the documented order, behind an explicit path.
 using Step = std::optional<Located> (*)(const std::string& name, const Places& places);
-constexpr std::array<Step, 3> kSteps{in_working_folder, in_home, in_built};
+constexpr std::array<Step, 4> kSteps{in_working_folder, in_registry, in_home, in_built};
 
 [[noreturn]] void not_found(const std::string& text, const Places& places) {
   const fs::path path(text);
@@ -126,6 +139,7 @@ Places default_places() {
   } else if (const char* user = std::getenv("HOME"); user != nullptr && *user != '\0') {
     places.home = fs::path(user) / ".sdx";
   }
+  if (const char* registry = std::getenv("SDX_REGISTRY"); registry != nullptr) places.registry = registry;
   return places;
 }
 
@@ -133,6 +147,14 @@ std::optional<fs::path> project_file_in(const fs::path& folder) {
   for (const char* name : {"sdx.yml", "sdx.yaml", "gpux.yml", "gpux.yaml"}) {
     if (is_file(folder / name)) return folder == "." ? fs::path(name) : folder / name;
   }
+  return std::nullopt;
+}
+
+std::optional<fs::path> registry_file(const Places& places) {
+  if (!places.registry.empty()) return places.registry;
+  const fs::path here = places.working == "." ? fs::path("models.yaml") : places.working / "models.yaml";
+  if (is_file(here)) return here;
+  if (!places.home.empty() && is_file(places.home / "models.yaml")) return places.home / "models.yaml";
   return std::nullopt;
 }
 
@@ -169,6 +191,14 @@ std::vector<std::string> known_names(const Places& places) {
     if (const auto file = project_file_in(places.working)) names.push_back(project_name(*file));
   } catch (const Error&) {
     // Whoever opens the project hears of it.
+  }
+  try {
+    if (const auto file = registry_file(places)) {
+      const Registry registry = Registry::open(*file);
+      for (const RegistryEntry& entry : registry.entries()) names.push_back(entry.name);
+    }
+  } catch (const Error&) {
+    // The same.
   }
   if (!places.home.empty()) {
     for (const fs::path& entry : entries_of(places.home / "models")) {

@@ -2,7 +2,9 @@
 // From what a user types to a model or project.
 
 #include <filesystem>
+#include <memory>
 #include <optional>
+#include <sdx/registry.hpp>
 #include <string>
 #include <vector>
 
@@ -10,8 +12,9 @@ namespace sdx {
 
 // Where names are looked up.
 struct Places {
-  std::filesystem::path working;  // the current folder
-  std::filesystem::path home;     // SDX_HOME, else ~/.sdx; empty where there is neither
+  std::filesystem::path working;        // the current folder
+  std::filesystem::path home;           // SDX_HOME, else ~/.sdx; empty where there is neither
+  std::filesystem::path registry = {};  // --registry or SDX_REGISTRY; empty: models.yaml in `working`, else in `home`
 };
 Places default_places();
 
@@ -23,7 +26,8 @@ struct Located {
   };
   Kind kind = Kind::model;
   std::filesystem::path path;
-  std::string how;  // "in ./sdx.yml", for messages; empty for an explicit path
+  std::string how;                                       // "in ./sdx.yml", for messages; empty for an explicit path
+  std::shared_ptr<const RegistryEntry> entry = nullptr;  // of a model that the registry names
 };
 
 // The project file of a folder: sdx.yml, sdx.yaml, gpux.yml or gpux.yaml, the first that is there.
@@ -33,9 +37,12 @@ std::optional<std::filesystem::path> project_file_in(const std::filesystem::path
 // single .onnx file. nullopt where nothing is there; Error(io) for a folder with no or several models.
 std::optional<Located> locate_path(const std::filesystem::path& path);
 
-// In this order: an explicit path; ./sdx.yml (or gpux.yml) if it has that name; ~/.sdx/models/NAME (a folder), NAME.onnx or
-// NAME.yml; ./.sdx/, if what was built there has that name. nullopt where nothing matches. Throws Error(invalid_argument) when
-// ./sdx.yml cannot be read.
+// The registry file in use: see Registry::find_file().
+std::optional<std::filesystem::path> registry_file(const Places& places);
+
+// In this order: an explicit path; ./sdx.yml (or gpux.yml) if it has that name; the registry; ~/.sdx/models/NAME (a folder),
+// NAME.onnx or NAME.yml; ./.sdx/, if what was built there has that name. nullopt where nothing matches. Throws
+// Error(invalid_argument) when ./sdx.yml or the registry cannot be read, Error(io) when the registry names a file that is gone.
 std::optional<Located> find_by_name(const std::string& name, const Places& places = default_places());
 
 // The same, but Error(io) with the closest file or name where nothing matches.

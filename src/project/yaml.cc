@@ -173,6 +173,14 @@ YamlValue YamlValue::require(std::string_view key) const {
   return value;
 }
 
+YamlValue::Place YamlValue::key_place(std::string_view key) const noexcept {
+  if (kind() != YamlKind::map) return {};
+  for (const YamlEntry& e : node_->entries) {
+    if (e.key == key) return {e.line, e.column};
+  }
+  return {};
+}
+
 void YamlValue::only_keys(std::initializer_list<std::string_view> keys) const {
   only_keys(std::span<const std::string_view>(keys.begin(), keys.size()));
 }

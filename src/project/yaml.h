@@ -62,6 +62,11 @@ class YamlValue {
   YamlValue get(std::string_view key) const;
   // The same, an error where it is missing or null.
   YamlValue require(std::string_view key) const;
+  struct Place {
+    int line = 1, column = 1;  // from 1
+  };
+  // Where a key of this map itself stands; {1, 1} where the map does not have it.
+  Place key_place(std::string_view key) const noexcept;
   // An error naming the closest match for the first key that is not in `keys`.
   void only_keys(std::initializer_list<std::string_view> keys) const;
   void only_keys(std::span<const std::string_view> keys) const;

@@ -1,0 +1,228 @@
+// sdx models
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <sdx/registry.hpp>
+
+#include "base/error.h"
+#include "base/suggest.h"
+#include "cli/command.h"
+#include "cli/outputs.h"
+#include "cli/session_flags.h"
+
+namespace sdx::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  sdx models add resnet50 models/resnet50.onnx --tag vision --shape input=1x3x224x224\n"
+    "  sdx models ls --tag vision\n"
+    "  sdx models show resnet50 --json\n"
+    "  sdx models validate\n"
+    "  sdx run resnet50 --random\n"
+    "The registry is --registry FILE, else $SDX_REGISTRY, else ./models.yaml, else ~/.sdx/models.yaml.\n";
+
+struct ModelsCommand {
+  std::string registry, name, path, tag, description, dtype;
+  std::vector<std::string> tags, shapes;
+  int warmup = -1, iterations = -1;
+  bool json = false;
+
+  int list() const;
+  int show() const;
+  int validate() const;
+  int add() const;
+  int remove() const;
+
+ private:
+  Registry open() const;
+  RegistryEntry entry_for(const fs::path& file) const;
+};
+
+bool exists(const RegistryEntry& entry) {
+  std::error_code ignored;
+  return fs::is_regular_file(entry.file, ignored) || fs::is_directory(entry.file, ignored);
+}
+
+std::string dtype_json(DataType type) { return type == DataType::undefined ? "null" : json_text(std::string(name(type))); }
+
+std::string input_json(const RegistryInput& input) {
+  const std::string shape = input.shape ? fmt::format("[{}]", fmt::join(*input.shape, ",")) : "null";
+  return fmt::format("{{\"name\":{},\"shape\":{},\"dtype\":{}}}", json_text(input.name), shape, dtype_json(input.dtype));
+}
+
+std::string entry_json(const RegistryEntry& e) {
+  std::string inputs;
+  for (const RegistryInput& input : e.inputs) inputs += (inputs.empty() ? "" : ",") + input_json(input);
+  const auto number = [](std::optional<int> n) { return n ? std::to_string(*n) : "null"; };
+  return fmt::format(
+      "{{\"name\":{},\"path\":{},\"file\":{},\"exists\":{},\"inputs\":[{}],\"dtype\":{},\"warmup\":{},\"iterations\":{},"
+      "\"description\":{},\"tags\":{}}}",
+      json_text(e.name), json_text(e.path), json_text(e.file.string()), exists(e), inputs, dtype_json(e.dtype), number(e.warmup),
+      number(e.iterations), json_text(e.description), json_list(e.tags));
+}
+
+std::string entry_text(const RegistryEntry& e) {
+  std::string out = fmt::format("{}\n  file        {}{}\n", e.name, e.file.string(), exists(e) ? "" : "  (missing)");
+  if (!e.description.empty()) out += fmt::format("  description {}\n", e.description);
+  if (!e.tags.empty()) out += fmt::format("  tags        {}\n", join(e.tags));
+  if (e.dtype != DataType::undefined) out += fmt::format("  dtype       {}\n", name(e.dtype));
+  if (e.warmup) out += fmt::format("  warmup      {}\n", *e.warmup);
+  if (e.iterations) out += fmt::format("  iterations  {}\n", *e.iterations);
+  for (const RegistryInput& input : e.inputs) {
+    out += fmt::format("  input       {}: {}{}\n", input.name,
+                       input.dtype == DataType::undefined ? std::string_view("") : name(input.dtype),
+                       input.shape ? fmt::format("[{}]", fmt::join(*input.shape, ",")) : "");
+  }
+  return out;
+}
+
+Registry ModelsCommand::open() const {
+  if (const auto file = Registry::find_file(registry)) return Registry::open(*file);
+  fail(ErrorCode::io, "there is no models.yaml here or in ~/.sdx; `sdx models add NAME PATH` makes one");
+}
+
+int ModelsCommand::list() const {
+  const auto file = Registry::find_file(registry);
+  if (!file) note("note: there is no models.yaml here or in ~/.sdx; `sdx models add NAME PATH` makes one");
+  const Registry all = file ? Registry::open(*file) : Registry::create("models.yaml");
+  std::vector<const RegistryEntry*> shown;
+  std::size_t width = 4;
+  for (const RegistryEntry& e : all.entries()) {
+    if (!tag.empty() && !e.has_tag(tag)) continue;
+    shown.push_back(&e);
+    width = std::max(width, e.name.size());
+  }
+  if (json) {
+    std::string items;
+    for (const RegistryEntry* e : shown) items += (items.empty() ? "" : ",") + entry_json(*e);
+    print(fmt::format("{{\"registry\":{},\"models\":[{}]}}\n", file ? json_text(file->string()) : "null", items));
+    return kOk;
+  }
+  for (const RegistryEntry* e : shown) {
+    std::string line = fmt::format("{:<{}}  {}{}", e->name, width, e->path, exists(*e) ? "" : "  (missing)");
+    if (!e->tags.empty()) line += fmt::format("  [{}]", join(e->tags));
+    if (!e->description.empty()) line += "  " + e->description;
+    print(line + "\n");
+  }
+  return kOk;
+}
+
+int ModelsCommand::show() const {
+  const Registry all = open();
+  const RegistryEntry& entry = all.at(name);
+  print(json ? entry_json(entry) + "\n" : entry_text(entry));
+  return kOk;
+}
+
+int ModelsCommand::validate() const {
+  const Registry all = open();
+  std::string items;
+  int missing = 0;
+  for (const RegistryEntry& e : all.entries()) {
+    if (exists(e)) continue;
+    ++missing;
+    const std::string why = fmt::format("{}: {}: there is no model file '{}'", e.place, e.name, e.file.string());
+    items += (items.empty() ? "" : ",") + json_text(why);
+    note("error: " + why);
+  }
+  print(json ? fmt::format("{{\"registry\":{},\"models\":{},\"problems\":[{}]}}\n", json_text(all.file().string()),
+                           all.entries().size(), items)
+             : fmt::format("{}: {} models, {} missing\n", all.file().string(), all.entries().size(), missing));
+  return missing == 0 ? kOk : kFailed;
+}
+
+RegistryEntry ModelsCommand::entry_for(const fs::path& file) const {
+  const bool odd =
+      std::any_of(name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; });
+  if (name.empty() || odd) throw UsageError("a model's name must have at least one character, and no control characters");
+  RegistryEntry entry;
+  entry.name = name;
+  entry.path = path;
+  std::error_code error;
+  if (!fs::exists(path, error)) fail(ErrorCode::io, "there is no model file '{}'", path);
+  if (!fs::path(path).is_absolute()) {
+    const fs::path folder = fs::absolute(file).parent_path();
+    if (const fs::path relative = fs::relative(path, folder, error); !error && !relative.empty()) entry.path = relative.string();
+  }
+  for (const std::string& s : shapes) {
+    const auto [input, shape] = split_pair(s, "--shape");
+    const bool twice =
+        std::any_of(entry.inputs.begin(), entry.inputs.end(), [&, &n = input](const auto& i) { return i.name == n; });
+    if (twice) throw UsageError(fmt::format("--shape: the input '{}' is there twice", input));
+    entry.inputs.push_back({input, parse_shape(shape), DataType::undefined});
+  }
+  if (!dtype.empty()) {
+    entry.dtype = parse_data_type(dtype);
+    if (entry.dtype == DataType::undefined)
+      throw UsageError(fmt::format("--dtype {}: no element type; for example float16", dtype));
+  }
+  if (warmup >= 0) entry.warmup = warmup;
+  if (iterations >= 0) entry.iterations = iterations;
+  entry.description = description;
+  entry.tags = tags;
+  return entry;
+}
+
+int ModelsCommand::add() const {
+  const fs::path file = Registry::find_file(registry).value_or("models.yaml");
+  std::error_code ignored;
+  Registry all = fs::exists(file, ignored) ? Registry::open(file) : Registry::create(file);
+  all.add(entry_for(file));
+  all.save();
+  note(fmt::format("added {} to {}", name, file.string()));
+  return kOk;
+}
+
+int ModelsCommand::remove() const {
+  Registry all = open();
+  all.remove(name);
+  all.save();
+  note(fmt::format("removed {} from {}; its files stay", name, all.file().string()));
+  return kOk;
+}
+
+using Method = int (ModelsCommand::*)() const;
+
+CLI::App* add_sub(CLI::App& parent, const char* word, const char* help, Method method, const std::shared_ptr<ModelsCommand>& c,
+                  Action& action) {
+  CLI::App* sub = parent.add_subcommand(word, help);
+  sub->add_option("--registry", c->registry, "The registry file")->type_name("FILE");
+  sub->footer(kExamples);
+  sub->callback([c, method, &action] { action = [c, method] { return (c.get()->*method)(); }; });
+  return sub;
+}
+
+}  // namespace
+
+void add_models(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("models", "Short names for models: list, show, validate, add, remove");
+  const auto c = std::make_shared<ModelsCommand>();
+  command->require_subcommand(1);
+  command->footer(kExamples);
+  CLI::App* ls = add_sub(*command, "ls", "The models of the registry", &ModelsCommand::list, c, action);
+  ls->add_option("--tag", c->tag, "Only models with this tag")->type_name("TAG");
+  CLI::App* show = add_sub(*command, "show", "One model's entry", &ModelsCommand::show, c, action);
+  CLI::App* validate =
+      add_sub(*command, "validate", "Check the file, and that its models are there", &ModelsCommand::validate, c, action);
+  for (CLI::App* sub : {ls, show, validate}) sub->add_flag("--json", c->json, "As JSON");
+  CLI::App* add = add_sub(*command, "add", "Add an entry; the rest of the file stays as it is", &ModelsCommand::add, c, action);
+  CLI::App* rm = add_sub(*command, "rm", "Remove an entry; the model's files stay", &ModelsCommand::remove, c, action);
+  for (CLI::App* sub : {show, add, rm}) sub->add_option("NAME", c->name, "The model's name")->required();
+  add->add_option("PATH", c->path, "The model file, or a folder with one")->required();
+  add->add_option("--tag", c->tags, "Tags, comma-separated")->delimiter(',')->allow_extra_args(false)->type_name("TAG");
+  add->add_option("--description", c->description, "A line for people")->type_name("TEXT");
+  add->add_option("--shape", c->shapes, "An input's default shape: input=1x3x224x224")
+      ->allow_extra_args(false)
+      ->type_name("NAME=SHAPE");
+  add->add_option("--dtype", c->dtype, "Element type, for example float16")->type_name("TYPE");
+  add->add_option("--warmup", c->warmup, "Runs before those that count")->check(CLI::Range(0, 100000000))->type_name("N");
+  add->add_option("--iterations", c->iterations, "Runs that count")->check(CLI::Range(1, 100000000))->type_name("N");
+}
+
+}  // namespace sdx::cli
