@@ -68,6 +68,9 @@ void SessionFlags::add_to(CLI::App& command, bool positional_model) {
   command.add_option("--dim", dimensions, "Fix a symbolic dimension, for example batch=4")
       ->type_name("SYMBOL=N")
       ->allow_extra_args(false);
+  command.add_option("--custom-ops", custom_ops, "Library with operators of your own; may be repeated")
+      ->type_name("LIB.so")
+      ->allow_extra_args(false);
 }
 
 SessionOptions SessionFlags::options() const {
@@ -99,6 +102,7 @@ SessionOptions SessionFlags::options() const {
     o.dimensions.emplace_back(symbol, shape[0]);
   }
   o.profile = profile;
+  o.custom_ops.assign(custom_ops.begin(), custom_ops.end());
   return o;
 }
 

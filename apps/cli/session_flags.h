@@ -23,6 +23,7 @@ struct SessionFlags {
   int threads = 0;
   std::string memory_limit;
   std::vector<std::string> dimensions;
+  std::vector<std::string> custom_ops;
   bool profile = false;
 
   // `model_help`: what the MODEL argument is.

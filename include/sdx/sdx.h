@@ -60,6 +60,9 @@ SDX_C_API sdx_status sdx_options_set_optimize(sdx_options* options, int optimize
 SDX_C_API sdx_status sdx_options_set_threads(sdx_options* options, int threads);
 SDX_C_API sdx_status sdx_options_set_memory_limit(sdx_options* options, size_t bytes);
 
+/* Adds a shared library with operators of your own (sdx/custom_op.h). It is loaded when a session is opened. */
+SDX_C_API sdx_status sdx_options_add_custom_ops(sdx_options* options, const char* library);
+
 /* `options` may be NULL. */
 SDX_C_API sdx_status sdx_session_open(const char* path, const sdx_options* options, sdx_session** session);
 SDX_C_API sdx_status sdx_session_from_bytes(const void* bytes, size_t size, const sdx_options* options, sdx_session** session);

@@ -52,6 +52,9 @@ struct SessionOptions {
   // empty in SDX_CACHE_DIR, else in $XDG_CACHE_HOME/sdx, else in ~/.cache/sdx.
   bool cache = true;
   std::filesystem::path cache_folder;
+  // Shared libraries with operators of your own (sdx/custom_op.h), for this session alone. A model's own functions of the same
+  // name win. Session::open throws Error naming the library that is missing, broken, or reports an error.
+  std::vector<std::filesystem::path> custom_ops;
 };
 
 // Cancels runs from another thread. Copies share their state. Thread-safe.

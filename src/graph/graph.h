@@ -14,6 +14,10 @@
 
 namespace sdx {
 
+namespace ops {
+struct CustomOp;  // ops/custom.h
+}
+
 using ValueId = std::uint32_t;
 using NodeId = std::uint32_t;
 inline constexpr ValueId kNoValue = 0xFFFFFFFF;  // an optional input or output that is left out
@@ -45,7 +49,8 @@ struct Node {
   std::vector<ValueId> outputs;  // kNoValue: left out
   Attributes attributes;
   std::vector<Subgraph> subgraphs;
-  bool removed = false;  // tombstone: NodeIds stay valid until Graph::compact()
+  bool removed = false;                         // tombstone: NodeIds stay valid until Graph::compact()
+  std::shared_ptr<const ops::CustomOp> custom;  // the operator of a user's library that the node calls; null: one of the build
 
   const Subgraph* subgraph(std::string_view attribute) const;
 };

@@ -264,8 +264,10 @@ void unknown_operator(const Node& node) {
          node.version);
   }
   const std::string near = closest(node.op_type, names);
-  fail(ErrorCode::not_implemented, "no operator {} in domain {} (opset {}){}", node.op_type, domain, node.version,
-       near.empty() ? "" : "; did you mean " + near + "?");
+  const char* const own =
+      names.empty() ? "; operators of your own come from a library (SessionOptions::custom_ops, --custom-ops)" : "";
+  fail(ErrorCode::not_implemented, "no operator {} in domain {} (opset {}){}{}", node.op_type, domain, node.version,
+       near.empty() ? "" : "; did you mean " + near + "?", own);
 }
 
 InferResult infer(const Graph& graph, const std::vector<Type>& input_types, const InferOptions& options,

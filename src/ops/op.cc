@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "ops/custom.h"
 
 namespace sdx::ops {
 
@@ -152,7 +153,9 @@ const OpTable& table() {
   return instance;
 }
 
-const OpDef* find(const Node& node) { return table().find(node.domain, node.op_type, node.version); }
+const OpDef* find(const Node& node) {
+  return node.custom ? &node.custom->def : table().find(node.domain, node.op_type, node.version);
+}
 
 int newest_version(std::string_view domain) {
   for (const KnownDomain& d : kDomains) {

@@ -121,8 +121,9 @@ void Execution::check_shapes(const Node& node) const {
     const Type& type = plan_.values[v].type;
     const Value& value = frame_.values[v];
     if (!value.is_tensor() || value.tensor().dtype() != type.elem || value.tensor().shape() != to_shape(*type.shape)) {
-      fail(ErrorCode::internal, "inference predicted {} for '{}', the kernel produced {}", type.str(),
-           program_.graph().value(v).name, value.type_string());
+      fail(node.custom ? ErrorCode::runtime_failure : ErrorCode::internal,
+           "inference predicted {} for '{}', the kernel produced {}", type.str(), program_.graph().value(v).name,
+           value.type_string());
     }
   }
 }

@@ -124,6 +124,9 @@ sdx_status sdx_options_set_threads(sdx_options* options, int threads) {
 sdx_status sdx_options_set_memory_limit(sdx_options* options, size_t bytes) {
   return guarded([&] { require(options, "options").options.memory_limit = bytes; });
 }
+sdx_status sdx_options_add_custom_ops(sdx_options* options, const char* library) {
+  return guarded([&] { require(options, "options").options.custom_ops.emplace_back(&require(library, "library")); });
+}
 
 sdx_status sdx_session_open(const char* path, const sdx_options* options, sdx_session** session) {
   return guarded([&] {

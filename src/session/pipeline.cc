@@ -8,6 +8,7 @@
 #include "ops/infer.h"
 #include "ops/op.h"
 #include "passes/pass.h"
+#include "session/custom_ops.h"
 #include "session/provider_settings.h"
 
 namespace sdx {
@@ -69,6 +70,7 @@ void bind_dimensions(Graph& graph, const std::vector<std::pair<std::string, std:
 
 void prepare(Model& model, const SessionOptions& options, bool allow_unknown) {
   inline_functions(model);
+  bind_custom_ops(model.graph, load_custom_ops(options.custom_ops));
   bind_dimensions(model.graph, options.dimensions);
   for (std::string& w : check_and_infer(model.graph, allow_unknown)) model.warnings.push_back(std::move(w));
 }

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "ops/op.h"
+#include "providers/cpu/custom_kernel.h"
 
 namespace sdx::cpu {
 
@@ -71,6 +72,8 @@ const KernelTable& kernel_table() {
   return instance;
 }
 
-std::unique_ptr<Kernel> make_reference(const Node& node) { return std::make_unique<ReferenceKernel>(node); }
+std::unique_ptr<Kernel> make_reference(const Node& node) {
+  return node.custom ? make_custom(node) : std::make_unique<ReferenceKernel>(node);
+}
 
 }  // namespace sdx::cpu

@@ -1,0 +1,66 @@
+#pragma once
+// Operators of users' libraries (sdx/custom_op.h), seen from inside: definitions whose functions call the library.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <sdx/custom_op.h>
+
+#include "graph/graph.h"
+#include "ops/op.h"
+
+namespace sdx::ops {
+
+// One operator of one library. Immutable; thread-safe.
+struct CustomOp {
+  OpDef def;                     // infer and run call the library
+  sdx_op_definition functions;   // only the callbacks and user_data are valid: names and lists are in `def`
+  std::string library;           // its path, for messages
+  std::shared_ptr<void> handle;  // keeps the library loaded
+};
+
+// A node whose operator has been made by the library: what runs again and again. Thread-safe as the library promises to be.
+class CustomKernel {
+ public:
+  // Throws Error naming the library: what its create() reported or threw.
+  explicit CustomKernel(const Node& node);
+  ~CustomKernel();
+  CustomKernel(const CustomKernel&) = delete;
+  CustomKernel& operator=(const CustomKernel&) = delete;
+
+  // Throws Error: what run() reported or threw; an output that it did not make.
+  void run(OpContext& context) const;
+
+ private:
+  std::shared_ptr<const CustomOp> op_;
+  void* kernel_ = nullptr;
+};
+
+// The gradient of a node, as nodes over names.
+struct GradientNode {
+  std::string domain, op_type;
+  int version = 1;
+  std::vector<std::string> inputs, outputs;
+  Attributes attributes;
+};
+struct GradientNodes {
+  std::vector<GradientNode> nodes;
+  std::vector<std::string> of_inputs;  // by input: the name of its gradient; "" where it has none
+};
+
+// Names of the values around a node: "" where one is left out.
+struct GradientNames {
+  std::vector<std::string> inputs, outputs, of_outputs;
+};
+
+// What the library's gradient() emits for the node. Throws Error(not_implemented) when the operator has none; Error for what it
+// reports, for nodes that read names that nobody defined, and for names defined twice.
+GradientNodes custom_gradient(const Node& node, const GradientNames& names);
+
+// The operators that a registration function adds. `handle` is kept by each. Throws Error naming the library: what the function
+// reports or throws, another ABI, definitions that make no sense, an operator that is built in or added twice.
+std::vector<std::shared_ptr<const CustomOp>> register_custom(sdx_register_operators_fn function, const std::string& library,
+                                                             std::shared_ptr<void> handle);
+
+}  // namespace sdx::ops

@@ -1,0 +1,13 @@
+#pragma once
+// Operators of users' libraries as kernels.
+
+#include <memory>
+
+#include "provider/kernel.h"
+
+namespace sdx::cpu {
+
+// The node's `custom` is set. Throws Error naming the library when it cannot make the node's kernel.
+std::unique_ptr<Kernel> make_custom(const Node& node);
+
+}  // namespace sdx::cpu
