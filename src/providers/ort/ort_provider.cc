@@ -125,6 +125,10 @@ class OrtProvider : public Provider {
     }
     const std::lock_guard lock(g_mutex);
     for (NodeId id = 0; id < claims.size(); ++id) {
+      if (graph.node(id).custom) {
+        claims[id].reason = "the operator comes from a library of the session's custom operators, which `cpu` runs";
+        continue;
+      }
       claims[id].taken = !refused_operators().contains(operator_key(*library, graph.node(id)));
       if (!claims[id].taken) claims[id].reason = "ONNX Runtime " + library->version() + " does not have this operator";
     }
