@@ -2,7 +2,7 @@
 PRESET ?= release
 BUILD := build/$(PRESET)
 
-.PHONY: help setup build test demo install format format-check check-includes asan bench clean
+.PHONY: help setup python-env build test demo install format format-check check-includes asan bench clean
 
 help:
 	@echo "make demo    install what is missing, build, detect a face in a real photograph"
@@ -14,13 +14,19 @@ help:
 setup:
 	@tools/setup.sh
 
+# The environment of the Python package's tests; left out where there is no connection.
+python-env: | setup
+	@tools/python_env.sh
+
 $(BUILD)/build.ninja: | setup
 	cmake --preset $(PRESET)
 
 build: $(BUILD)/build.ninja
 	cmake --build --preset $(PRESET)
 
-test: build
+test: python-env build
+	cmake --preset $(PRESET)
+	cmake --build --preset $(PRESET)
 	ctest --test-dir $(BUILD) --output-on-failure -j 2
 
 # Only what it runs: the tests would more than double the time to a first result.
