@@ -32,6 +32,10 @@ void add_verify(CLI::App& app, Action& action);
 void add_providers(CLI::App& app, Action& action);
 void add_pull(CLI::App& app, Action& action);
 void add_models(CLI::App& app, Action& action);
+void add_bench(CLI::App& app, Action& action);
+void add_sweep(CLI::App& app, Action& action);
+void add_diff(CLI::App& app, Action& action);
+void add_report(CLI::App& app, Action& action);
 void add_completion(CLI::App& app, Action& action);
 
 // Writes to stdout; a closed pipe or full disk is an Error(io).

@@ -15,6 +15,7 @@
 #include "cli/media_input.h"
 #include "cli/session_flags.h"
 #include "runner/random_input.h"
+#include "runner/shapes.h"
 #include "tensor/element.h"
 #include "tensor/json.h"
 #include "tensor/npy.h"
@@ -172,6 +173,11 @@ class Collector {
     }
   }
 
+  void add_all() {
+    for (const std::string& f : flags_.files) add_file(f);
+    for (const std::string& i : flags_.inputs) add_argument(i);
+  }
+
   NamedValues& values() { return values_; }
 
  private:
@@ -261,17 +267,28 @@ Value read_value_file(const std::string& path, const ValueSpec* spec, const Inpu
        path);
 }
 
-NamedValues InputFlags::read(const std::vector<ValueSpec>& specs,
-                             const std::vector<std::pair<std::string, std::int64_t>>& dimensions) const {
+NamedValues InputFlags::given(const std::vector<ValueSpec>& specs) const {
   Collector collector(specs, *this);
-  for (const std::string& f : files) collector.add_file(f);
-  for (const std::string& i : inputs) collector.add_argument(i);
-  std::vector<std::pair<std::string, Shape>> given;
+  collector.add_all();
+  return std::move(collector.values());
+}
+
+std::vector<std::pair<std::string, Shape>> InputFlags::given_shapes(const std::vector<ValueSpec>& specs) const {
+  std::vector<std::pair<std::string, Shape>> out;
   for (const std::string& s : shapes) {
     const auto at = s.rfind('=');
     const std::string input = at == std::string::npos ? only_input(specs, s).name : s.substr(0, at);
-    given.emplace_back(required_spec(specs, input).name, parse_shape(at == std::string::npos ? s : s.substr(at + 1)));
+    out.emplace_back(required_spec(specs, input).name, parse_shape(at == std::string::npos ? s : s.substr(at + 1)));
   }
+  return out;
+}
+
+NamedValues InputFlags::read(const std::vector<ValueSpec>& specs,
+                             const std::vector<std::pair<std::string, std::int64_t>>& dimensions) const {
+  Collector collector(specs, *this);
+  collector.add_all();
+  const std::vector<std::pair<std::string, Shape>> sizes = given_shapes(specs);
+  std::vector<ChosenExtent> chosen;
   std::vector<std::string> missing;
   std::uint64_t stream = seed * 1000003;
   for (const ValueSpec& spec : specs) {
@@ -283,10 +300,8 @@ NamedValues InputFlags::read(const std::vector<ValueSpec>& specs,
     }
     if (!spec.is_tensor)
       throw UsageError(fmt::format("--random makes tensors only; give input '{}' ({}) with -i", spec.name, spec.type));
-    Shape shape = concrete_shape(spec, dimensions);
-    for (const auto& [name, s] : given) {
-      if (name == spec.name) shape = s;
-    }
+    const auto size = std::find_if(sizes.begin(), sizes.end(), [&](const auto& s) { return s.first == spec.name; });
+    const Shape shape = size != sizes.end() ? size->second : concrete_shape(spec, dimensions, &chosen);
     const DataType dtype = spec.dtype == DataType::undefined ? DataType::float32 : spec.dtype;
     collector.add(spec, random_tensor(dtype, shape, stream));
   }
@@ -295,6 +310,8 @@ NamedValues InputFlags::read(const std::vector<ValueSpec>& specs,
         fmt::format("missing input{} {}: give -i NAME=VALUE, or --random for made-up values\nThe model's inputs:\n{}",
                     missing.size() == 1 ? "" : "s", join(missing), describe_inputs(specs)));
   }
+  const std::string choice = sdx::describe(chosen);
+  if (!choice.empty()) note("note: the model leaves extents open, chosen: " + choice + " (--dim or --shape for others)");
   return std::move(collector.values());
 }
 

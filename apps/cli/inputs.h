@@ -29,6 +29,9 @@ struct InputFlags {
   // them with their types), Error for files that cannot be read.
   NamedValues read(const std::vector<ValueSpec>& specs,
                    const std::vector<std::pair<std::string, std::int64_t>>& dimensions) const;
+  // Only what -i and -f give, and the shapes of --shape by input name.
+  NamedValues given(const std::vector<ValueSpec>& specs) const;
+  std::vector<std::pair<std::string, Shape>> given_shapes(const std::vector<ValueSpec>& specs) const;
 };
 
 // One value from a file, by its ending; `spec` may be null. Converts elements where that loses nothing but precision.

@@ -98,6 +98,10 @@ int run_program(int argc, char** argv) {
   add_providers(app, action);
   add_pull(app, action);
   add_models(app, action);
+  add_bench(app, action);
+  add_sweep(app, action);
+  add_diff(app, action);
+  add_report(app, action);
   add_completion(app, action);
   try {
     app.parse(argc, argv);

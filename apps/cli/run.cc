@@ -16,7 +16,6 @@
 #include "cli/inputs.h"
 #include "cli/outputs.h"
 #include "cli/session_flags.h"
-#include "runner/measure.h"
 
 namespace sdx::cli {
 namespace {
@@ -62,10 +61,10 @@ int RunCommand::bench(const Session& s, const NamedValues& given) {
   if (!specs.empty() && specs[0].has_shape && !specs[0].shape.empty() && specs[0].shape[0] < 0 && given[0].value.is_tensor()) {
     o.batch = std::max<std::int64_t>(1, given[0].value.tensor().dim(0));
   }
-  Measurement m;
+  BenchResult m;
   {
     Progress bar("running");
-    o.progress = [&](int done, int total) { bar.show(done, total); };
+    o.progress = [&](std::int64_t done, std::int64_t total) { bar.show(static_cast<int>(done), static_cast<int>(total)); };
     m = measure(s, given, o);
   }
   const std::string text = json || !output.empty()

@@ -4,5 +4,6 @@
 #include <sdx/dtype.hpp>
 #include <sdx/error.hpp>
 #include <sdx/provider.hpp>
+#include <sdx/runner.hpp>
 #include <sdx/session.hpp>
 #include <sdx/tensor.hpp>

@@ -6,6 +6,7 @@
 #include "runner/compare.h"
 #include "runner/facts.h"
 #include "runner/random_input.h"
+#include "runner/shapes.h"
 #include "runner/statistics.h"
 #include "tensor/element.h"
 

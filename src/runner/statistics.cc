@@ -4,9 +4,74 @@
 #include <cmath>
 #include <numeric>
 
-namespace sdx {
+#include "runner/random.h"
 
-double percentile(const std::vector<double>& sorted, double p) {
+namespace sdx {
+namespace {
+
+std::int64_t outside(std::span<const double> values, double low, double high) {
+  return std::count_if(values.begin(), values.end(), [&](double v) { return v < low || v > high; });
+}
+
+void count_outliers(Statistics& s, std::span<const double> sorted) {
+  if (sorted.size() < 4) return;
+  const double q1 = percentile(sorted, 25);
+  const double q3 = percentile(sorted, 75);
+  s.outliers_iqr = outside(sorted, q1 - 1.5 * (q3 - q1), q3 + 1.5 * (q3 - q1));
+  std::vector<double> deviations;
+  for (const double v : sorted) deviations.push_back(std::abs(v - s.p50_ms));
+  // 1.4826 makes the median absolute deviation of a normal distribution its standard deviation (Iglewicz and Hoaglin 1993).
+  const double spread = 3.5 * 1.4826 * median(std::move(deviations));
+  if (spread > 0) s.outliers_mad = outside(sorted, s.p50_ms - spread, s.p50_ms + spread);
+}
+
+// How often to resample so that the whole stays below about 20 million values (0.2 s).
+int resamples(std::size_t values) { return static_cast<int>(std::clamp<std::size_t>(20'000'000 / (values + 1), 200, 2000)); }
+
+std::size_t total(const std::vector<std::vector<double>>& blocks) {
+  return std::accumulate(blocks.begin(), blocks.end(), std::size_t{0}, [](std::size_t n, const auto& b) { return n + b.size(); });
+}
+
+double draw_median(const std::vector<std::vector<double>>& blocks, Random& random, std::vector<double>& pool) {
+  pool.clear();
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    const auto& b = blocks[random.below(blocks.size())];
+    pool.insert(pool.end(), b.begin(), b.end());
+  }
+  const auto middle = pool.begin() + static_cast<std::ptrdiff_t>(pool.size() / 2);
+  std::nth_element(pool.begin(), middle, pool.end());
+  if (pool.size() % 2 == 1) return *middle;
+  return (*middle + *std::max_element(pool.begin(), middle)) / 2;
+}
+
+Interval central(std::vector<double> draws) {
+  std::sort(draws.begin(), draws.end());
+  return {percentile(draws, 2.5), percentile(draws, 97.5)};
+}
+
+// P(U <= u) for samples of n and m without ties, by counting arrangements (Mann and Whitney 1947).
+double exact_cumulative(std::size_t n, std::size_t m, double u) {
+  // counts[j][k]: arrangements of i values of one sample and j of the other with statistic k.
+  std::vector<std::vector<double>> counts(m + 1, std::vector<double>(n * m + 1, 0));
+  for (std::size_t j = 0; j <= m; ++j) counts[j][0] = 1;
+  for (std::size_t i = 1; i <= n; ++i) {
+    for (std::size_t j = 1; j <= m; ++j) {
+      // The largest value is of the first sample (then it beats all j) or of the second. Row j still holds i - 1.
+      std::vector<double> next(n * m + 1, 0);
+      for (std::size_t k = 0; k <= i * j; ++k) next[k] = (k >= j ? counts[j][k - j] : 0) + counts[j - 1][k];
+      counts[j] = std::move(next);
+    }
+  }
+  const auto& row = counts[m];
+  const double all = std::accumulate(row.begin(), row.end(), 0.0);
+  double below = 0;
+  for (std::size_t k = 0; k <= static_cast<std::size_t>(std::floor(u)) && k < row.size(); ++k) below += row[k];
+  return below / all;
+}
+
+}  // namespace
+
+double percentile(std::span<const double> sorted, double p) {
   if (sorted.empty()) return 0;
   const double at = std::clamp(p, 0.0, 100.0) / 100 * static_cast<double>(sorted.size() - 1);
   const auto low = static_cast<std::size_t>(at);
@@ -14,7 +79,88 @@ double percentile(const std::vector<double>& sorted, double p) {
   return sorted[low] + (sorted[high] - sorted[low]) * (at - static_cast<double>(low));
 }
 
-Statistics summarize(std::vector<double> latencies_ms) {
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return percentile(values, 50);
+}
+
+std::vector<std::vector<double>> blocks(std::span<const double> latencies, std::span<const std::size_t> rounds) {
+  constexpr std::size_t kFewest = 5, kWanted = 10;
+  std::vector<std::size_t> lengths;
+  std::copy_if(rounds.begin(), rounds.end(), std::back_inserter(lengths), [](std::size_t n) { return n > 0; });
+  if (lengths.size() < kFewest || std::accumulate(lengths.begin(), lengths.end(), std::size_t{0}) != latencies.size()) {
+    const std::size_t n = latencies.size();
+    const std::size_t count = std::clamp<std::size_t>(n / 2, 1, kWanted);
+    lengths.clear();
+    for (std::size_t i = 0; i < count; ++i) lengths.push_back(n * (i + 1) / count - n * i / count);
+  }
+  std::vector<std::vector<double>> out;
+  std::size_t at = 0;
+  for (const std::size_t n : lengths) {
+    const auto part = latencies.subspan(at, n);
+    if (!part.empty()) out.emplace_back(part.begin(), part.end());
+    at += n;
+  }
+  return out;
+}
+
+Interval median_interval(const std::vector<std::vector<double>>& blocks) {
+  if (blocks.empty()) return {};
+  Random random(0x9E3779B97F4A7C15ULL);
+  std::vector<double> draws;
+  std::vector<double> pool;
+  const int count = resamples(total(blocks));
+  for (int i = 0; i < count; ++i) draws.push_back(draw_median(blocks, random, pool));
+  return central(std::move(draws));
+}
+
+Interval ratio_interval(const std::vector<std::vector<double>>& a, const std::vector<std::vector<double>>& b) {
+  if (a.empty() || b.empty()) return {};
+  Random random(0xD1B54A32D192ED03ULL);
+  std::vector<double> draws;
+  std::vector<double> pool;
+  const int count = resamples(total(a) + total(b));
+  for (int i = 0; i < count; ++i) {
+    const double below = draw_median(a, random, pool);
+    const double above = draw_median(b, random, pool);
+    if (below > 0) draws.push_back(above / below);
+  }
+  return central(std::move(draws));
+}
+
+MannWhitney mann_whitney(std::span<const double> a, std::span<const double> b) {
+  MannWhitney result;
+  if (a.empty() || b.empty()) return result;
+  std::vector<std::pair<double, bool>> all;  // value, whether it is of `a`
+  for (const double v : a) all.emplace_back(v, true);
+  for (const double v : b) all.emplace_back(v, false);
+  std::sort(all.begin(), all.end());
+  double rank_sum = 0;
+  double ties = 0;  // sum of t^3 - t over groups of equal values
+  for (std::size_t i = 0; i < all.size();) {
+    std::size_t j = i;
+    while (j < all.size() && all[j].first == all[i].first) ++j;
+    const double rank = static_cast<double>(i + 1 + j) / 2;
+    const auto t = static_cast<double>(j - i);
+    ties += t * t * t - t;
+    for (; i < j; ++i) rank_sum += all[i].second ? rank : 0;
+  }
+  const auto n = static_cast<double>(a.size());
+  const auto m = static_cast<double>(b.size());
+  result.u = rank_sum - n * (n + 1) / 2;
+  const double smaller = std::min(result.u, n * m - result.u);
+  if (ties == 0 && a.size() <= 20 && b.size() <= 20) {
+    result.p = std::min(1.0, 2 * exact_cumulative(a.size(), b.size(), smaller));
+    return result;
+  }
+  const double variance = n * m / 12 * (n + m + 1 - ties / ((n + m) * (n + m - 1)));
+  if (variance <= 0) return result;
+  const double z = (std::abs(result.u - n * m / 2) - 0.5) / std::sqrt(variance);
+  result.p = std::min(1.0, std::erfc(z / std::sqrt(2.0)));
+  return result;
+}
+
+Statistics summarize(std::vector<double> latencies_ms, std::span<const std::size_t> rounds) {
   Statistics s;
   s.latencies_ms = std::move(latencies_ms);
   if (s.latencies_ms.empty()) return s;
@@ -32,6 +178,12 @@ Statistics summarize(std::vector<double> latencies_ms) {
   s.p95_ms = percentile(sorted, 95);
   s.p99_ms = percentile(sorted, 99);
   s.coefficient_of_variation = s.mean_ms > 0 ? s.std_ms / s.mean_ms : 0;
+  count_outliers(s, sorted);
+  const auto parts = blocks(s.latencies_ms, rounds);
+  const Interval interval = median_interval(parts);
+  s.median_low_ms = interval.low;
+  s.median_high_ms = interval.high;
+  for (const auto& part : parts) s.round_medians_ms.push_back(median(part));
   return s;
 }
 

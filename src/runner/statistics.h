@@ -1,24 +1,42 @@
 #pragma once
-// What a list of run times says.
+// What lists of run times say.
 
-#include <string>
+#include <cstdint>
+#include <span>
 #include <vector>
+
+#include <sdx/runner.hpp>
 
 namespace sdx {
 
-// Field names are those of the benchmark files; see docs/cli.md.
-struct Statistics {
-  std::vector<double> latencies_ms;  // in the order measured
-  double mean_ms = 0, std_ms = 0, min_ms = 0, max_ms = 0;
-  double p50_ms = 0, p90_ms = 0, p95_ms = 0, p99_ms = 0;
-  double coefficient_of_variation = 0;  // std / mean
-};
-
 // The deviation is that of a sample (n - 1). Percentiles interpolate linearly between the two nearest values, as NumPy's
-// default does. All zero for an empty list.
-Statistics summarize(std::vector<double> latencies_ms);
+// default does. All zero for an empty list. `rounds` are the lengths of the consecutive rounds that the times come from; empty:
+// not known.
+Statistics summarize(std::vector<double> latencies_ms, std::span<const std::size_t> rounds = {});
 
 // Percentile `p` (0 to 100) of values in ascending order.
-double percentile(const std::vector<double>& sorted, double p);
+double percentile(std::span<const double> sorted, double p);
+double median(std::vector<double> values);
+
+// Consecutive times cut into blocks: the given rounds where there are at least 5, else up to 10 blocks of equal length, none
+// shorter than 2. Neighbouring times resemble each other (caches, clock, other processes), so that what counts for confidence
+// is how many blocks there are, not how many times.
+std::vector<std::vector<double>> blocks(std::span<const double> latencies, std::span<const std::size_t> rounds);
+
+struct Interval {
+  double low = 0, high = 0;
+};
+// Percentile bootstrap of the median at 95 %: blocks are drawn with replacement. The same for the same data on every machine.
+Interval median_interval(const std::vector<std::vector<double>>& blocks);
+// The same of (median of b's draw) / (median of a's draw).
+Interval ratio_interval(const std::vector<std::vector<double>>& a, const std::vector<std::vector<double>>& b);
+
+struct MannWhitney {
+  double u = 0;  // of the first sample
+  double p = 1;  // two-sided
+};
+// Exact for up to 20 values a side without ties, else the normal approximation with corrections for ties and continuity (as
+// SciPy's mannwhitneyu). p is 1 where a sample is empty or all values are equal.
+MannWhitney mann_whitney(std::span<const double> a, std::span<const double> b);
 
 }  // namespace sdx

@@ -15,6 +15,7 @@
 #include "session/pipeline.h"
 #include "session/provider_settings.h"
 #include "session/selection.h"
+#include "session/specs.h"
 #include "session/trace.h"
 
 namespace sdx {
@@ -23,22 +24,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 double ms_since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
-
-ValueSpec spec_of(std::string name, const Type& type) {
-  ValueSpec spec;
-  spec.name = std::move(name);
-  spec.type = type.str();
-  spec.is_tensor = type.is_tensor();
-  if (!type.is_tensor()) return spec;
-  spec.dtype = type.elem;
-  spec.has_shape = type.shape.has_value();
-  if (!type.shape) return spec;
-  for (const Dim& d : *type.shape) {
-    spec.shape.push_back(d.is_const() ? d.value() : -1);
-    spec.symbols.push_back(d.is_symbolic() ? d.str() : std::string());
-  }
-  return spec;
-}
 
 // Files of IR version 3 list every weight as an input with a default: of those the first few must do.
 std::string describe(const std::vector<ValueSpec>& specs) {
@@ -133,10 +118,7 @@ struct Session::Impl {
 
 void Session::Impl::describe_interface() {
   const Graph& g = model.graph;
-  for (const ValueId v : g.inputs()) {
-    inputs.push_back(spec_of(g.value(v).name, g.value(v).declared));
-    inputs.back().has_default = g.value(v).constant.has_value();
-  }
+  inputs = input_specs(g);
   for (std::size_t i = 0; i < g.outputs().size(); ++i) {
     const ValueInfo& info = g.value(g.outputs()[i]);
     outputs.push_back(spec_of(g.output_names()[i], info.type.known() ? info.type : info.declared));

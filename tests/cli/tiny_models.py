@@ -108,6 +108,10 @@ def write_all(folder: Path):
     put("good.case.json", json.dumps({"model": "add.onnx", "inputs": {"A": "a.npy", "B": "b.npy"}, "outputs": {"C": "c.npy"}}))
     put("bad.case.json", json.dumps({"model": "add.onnx", "sets": [
         {"dir": "one", "inputs": {"A": "a.npy", "B": "b.npy"}, "outputs": {"C": "wrong.npy"}}]}))
+    for name, ms in {"fast": 10.0, "slow": 11.0}.items():
+        times = [ms + 0.001 * (i * 37 % 101) for i in range(100)]
+        put(f"{name}.json", json.dumps({"model": "m", "results": [{"backend": "cpu", "latencies_ms": times}]}))
+    put("wrong.json", json.dumps({"results": [{"backend": "cpu", "latencies_ms": [1, -2]}]}))
     put("add/model.onnx", (folder / "add.onnx").read_bytes())
     for name, values in {"input_0": (1, 2), "input_1": (10, 20), "output_0": (11, 22)}.items():
         put(f"add/test_data_set_0/{name}.pb", tensor("", FLOAT, [2], floats(*values)))

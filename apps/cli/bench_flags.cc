@@ -1,0 +1,120 @@
+#include "cli/bench_flags.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/mapped_file.h"
+#include "cli/command.h"
+#include "provider/provider.h"
+
+namespace sdx::cli {
+
+void BenchFlags::add_to(CLI::App& command, const char* batches) {
+  session.add_to(command);
+  // Lists take the place of the single values that other commands have.
+  for (const char* name : {"--provider", "--threads"}) command.remove_option(command.get_option(name));
+  session.fallback = "strict";  // what is measured must be what was asked for
+  inputs.add_to(command);
+  command.remove_option(command.get_option("--random"));  // what is not given is made up here
+  command.remove_option(command.get_option("--rate"));    // here that is how often runs start
+  command.add_option("--sample-rate", inputs.rate, "Convert .wav files to this rate")
+      ->check(CLI::Range(1, 768000))
+      ->type_name("HZ");
+  command.add_option("-b,--backend", backends, "Provider chain to measure; repeat for several, the first is the base")
+      ->allow_extra_args(false)
+      ->type_name("CHAIN");
+  command.add_option("-t,--threads", threads, "Thread counts, comma-separated or repeated; 0: one per core")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("N");
+  command.add_option(batches, batch_sizes, "Batch sizes, comma-separated or repeated")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("N");
+  command.add_option("-w,--warmup", warmup, "Runs before those that count (10)")->check(CLI::Range(0, 100000000))->type_name("N");
+  command.add_option("-n,--runs,--iterations", runs, "Runs that count (100)")->check(CLI::Range(1, 100000000))->type_name("N");
+  command.add_option("--duration", duration, "Measure each combination for this long instead of -n runs: 10, 500ms, 2m")
+      ->type_name("TIME");
+  command.add_option("--clients", clients, "Concurrent callers (1)")->check(CLI::Range(1, 1024))->type_name("N");
+  command.add_option("--rate", rate, "Start so many runs a second, ready or not; latency counts from the intended start")
+      ->type_name("R");
+  command.add_option("--arrival", arrival, "Gaps with --rate: poisson (default) or uniform")
+      ->check(CLI::IsMember({"poisson", "uniform"}))
+      ->type_name("KIND");
+  command.add_option("--rounds", rounds, "In how many rounds the combinations take turns (10)")
+      ->check(CLI::Range(1, 100000))
+      ->type_name("N");
+  command.add_flag("--no-interleave", no_interleave, "One combination after the other: only one is in memory at a time");
+  command.add_flag("--no-isolate", no_isolate, "Measure in this process instead of one process for each combination");
+  command.add_flag("--profile", profile, "Time of each operator as well, from further runs");
+  command.add_option("--trace", trace, "Write the profile as a Chrome trace; implies --profile")->type_name("FILE.json");
+  command.add_option("--json", json, "Write everything as JSON; '-': to standard output")->type_name("FILE");
+  command.add_option("--csv", csv, "Write one line for each combination")->type_name("FILE");
+  command.add_option("--md", markdown, "Write Markdown tables")->type_name("FILE");
+}
+
+BenchOptions BenchFlags::options() const {
+  BenchOptions o;
+  o.session = session.options();
+  o.backends = backends;
+  if (session.runtime == "ort") {
+    if (o.backends.empty()) o.backends = {"cpu"};
+    for (std::string& b : o.backends) b = b.starts_with("ort:") ? b : "ort:" + b;
+  } else if (session.runtime == "native") {
+    if (o.backends.empty()) o.backends = {"cpu"};
+    for (const std::string& b : o.backends) {
+      if (b != "cpu") throw UsageError(fmt::format("--runtime native has no backend '{}': it runs on cpu", b));
+    }
+  }
+  o.session.providers.clear();
+  o.allow_fallback = session.fallback == "warn";
+  o.session.strict = !o.allow_fallback;
+  o.threads = threads;
+  o.batch_sizes = batch_sizes;
+  o.warmup = warmup;
+  o.runs = runs;
+  o.rounds = rounds;
+  o.clients = clients;
+  o.rate = rate;
+  o.arrival = arrival == "uniform" ? Arrival::uniform : Arrival::poisson;
+  if (!duration.empty()) {
+    o.duration_s = static_cast<double>(parse_duration(duration).count()) * 1e-3;
+    if (o.duration_s <= 0) throw UsageError("--duration must be longer than 0");
+  }
+  o.isolate = !no_isolate;
+  o.interleave = !no_interleave;
+  o.trace = trace;
+  o.profile = profile || !trace.empty();
+  o.seed = inputs.seed;
+  try {
+    Runner check(o);  // everything that the options alone can be wrong about
+  } catch (const Error& e) {
+    throw UsageError(e.message());
+  }
+  return o;
+}
+
+int run_bench(const BenchFlags& flags, BenchRun& run) {
+  BenchOptions o = flags.options();
+  o.model = find_model(flags.session.model);
+  const std::vector<ValueSpec> specs = model_inputs(o.model, o.session);
+  o.inputs = flags.inputs.given(specs);
+  o.shapes = flags.inputs.given_shapes(specs);
+  {
+    Progress bar("measuring");
+    o.progress = [&](double done, const std::string&) { bar.show(static_cast<int>(done * 1000), 1000); };
+    run = Runner(o).run();
+  }
+  if (!flags.json.empty() && flags.json != "-") write_file_atomically(flags.json, to_json(run));
+  if (!flags.csv.empty()) write_file_atomically(flags.csv, to_csv(run));
+  if (!flags.markdown.empty()) write_file_atomically(flags.markdown, to_markdown(run));
+  const auto has_figures = [](const BenchResult& r) { return r.error.empty(); };
+  const auto fine = [](const BenchResult& r) { return r.error.empty() || r.error_code == "provider_unavailable"; };
+  const bool any = std::any_of(run.results.begin(), run.results.end(), has_figures);
+  return any && std::all_of(run.results.begin(), run.results.end(), fine) ? kOk : kFailed;
+}
+
+}  // namespace sdx::cli

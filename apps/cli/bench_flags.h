@@ -1,0 +1,36 @@
+#pragma once
+// What `sdx bench` and `sdx sweep` share.
+
+#include <string>
+#include <vector>
+
+#include <sdx/runner.hpp>
+
+#include "cli/inputs.h"
+#include "cli/session_flags.h"
+
+namespace sdx::cli {
+
+struct BenchFlags {
+  SessionFlags session;
+  InputFlags inputs;
+  std::vector<std::string> backends;
+  std::vector<int> threads;
+  std::vector<std::int64_t> batch_sizes;
+  int warmup = 10, runs = 100, rounds = 0, clients = 1;
+  std::string duration, arrival = "poisson";
+  double rate = 0;
+  bool profile = false, no_isolate = false, no_interleave = false;
+  std::string trace, json, csv, markdown;
+
+  // `batches`: the letter and name of the option for batch sizes.
+  void add_to(CLI::App& command, const char* batches);
+  // Throws UsageError.
+  BenchOptions options() const;
+};
+
+// Runs it with a progress bar, and writes the files that were asked for. 1: nothing could be measured, or a backend failed
+// otherwise than by not being there.
+int run_bench(const BenchFlags& flags, BenchRun& run);
+
+}  // namespace sdx::cli

@@ -1,0 +1,221 @@
+// Two benchmarks compared.
+//
+// Times of one run resemble their neighbours, so a rank test on single times takes a few noisy seconds for a change: what is
+// compared are the medians of rounds. A whole run may be off by its memory layout or by what else the machine did; therefore a
+// change counts only when it is larger than the threshold, when the whole confidence interval of the change lies beyond half the
+// threshold, and when the fast end of the times (the 10th percentile, which other processes disturb least) has moved the same
+// way.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "runner/statistics.h"
+#include "runner/tables.h"
+
+namespace sdx {
+namespace {
+
+std::vector<std::size_t> rounds_of(const BenchResult& r) {
+  std::vector<std::size_t> lengths;
+  int last = -1;
+  for (const IterationRecord& i : r.iterations) {
+    if (i.warmup) continue;
+    if (i.round != last) lengths.push_back(0);
+    last = i.round;
+    ++lengths.back();
+  }
+  return lengths;
+}
+
+std::vector<double> medians(const std::vector<std::vector<double>>& blocks) {
+  std::vector<double> out;
+  for (const auto& b : blocks) out.push_back(median(b));
+  return out;
+}
+
+// By how much intervals are too narrow because neighbouring rounds resemble each other: the standard error of a mean of values
+// with first autocorrelation r grows by sqrt((1 + r) / (1 - r)) (Bayley and Hammersley 1946).
+double inflation(const std::vector<double>& m) {
+  if (m.size() < 5) return 1;
+  double mean = 0;
+  for (const double v : m) mean += v / static_cast<double>(m.size());
+  double own = 0;
+  double next = 0;
+  for (std::size_t i = 0; i < m.size(); ++i) {
+    own += (m[i] - mean) * (m[i] - mean);
+    if (i > 0) next += (m[i] - mean) * (m[i - 1] - mean);
+  }
+  const double r = own > 0 ? std::clamp(next / own, 0.0, 0.8) : 0;
+  return std::sqrt((1 + r) / (1 - r));
+}
+
+double fast_end(std::vector<double> times) {
+  std::sort(times.begin(), times.end());
+  return percentile(times, 10);
+}
+
+bool same_setting(const BenchResult& a, const BenchResult& b) {
+  return a.backend == b.backend && a.threads == b.threads && a.batch == b.batch && a.clients == b.clients && a.rate == b.rate;
+}
+
+DiffEntry entry_of(const BenchResult& r) {
+  DiffEntry e;
+  e.backend = r.backend;
+  e.threads = r.threads;
+  e.batch = r.batch;
+  return e;
+}
+
+void judge(DiffEntry& e, const BenchResult& base, const BenchResult& current, const DiffOptions& o) {
+  const auto a = blocks(base.statistics.latencies_ms, rounds_of(base));
+  const auto b = blocks(current.statistics.latencies_ms, rounds_of(current));
+  e.base_ms = median(base.statistics.latencies_ms);
+  e.current_ms = median(current.statistics.latencies_ms);
+  if (!(e.base_ms > 0) || !(e.current_ms > 0)) {
+    e.verdict = Verdict::missing;
+    e.why = "a median is 0";
+    return;
+  }
+  e.change_percent = 100 * (e.current_ms / e.base_ms - 1);
+  Interval ratio = ratio_interval(a, b);
+  const double wider = std::max(inflation(medians(a)), inflation(medians(b)));
+  const double centre = e.current_ms / e.base_ms;
+  ratio = {centre - wider * (centre - ratio.low), centre + wider * (ratio.high - centre)};
+  e.low_percent = 100 * (ratio.low - 1);
+  e.high_percent = 100 * (ratio.high - 1);
+  e.p_value = mann_whitney(medians(a), medians(b)).p;
+  const double fast = 100 * (fast_end(current.statistics.latencies_ms) / fast_end(base.statistics.latencies_ms) - 1);
+  const bool slower = e.change_percent > 0;
+  if (std::abs(e.change_percent) <= o.threshold_percent) {
+    e.why = fmt::format("within {:.4g} %", o.threshold_percent);
+  } else if (e.p_value >= o.alpha) {
+    e.why = a.size() < 4 || b.size() < 4 ? "too few runs to tell" : "rounds overlap: noise explains it";
+  } else if (slower ? e.low_percent < o.threshold_percent / 2 : e.high_percent > -o.threshold_percent / 2) {
+    e.why = fmt::format("the confidence interval reaches below {:.4g} %: noise explains it", o.threshold_percent / 2);
+  } else if (slower ? fast < o.threshold_percent / 2 : fast > -o.threshold_percent / 2) {
+    e.why = fmt::format("the fastest runs changed by {:+.1f} % only: a disturbed machine explains it", fast);
+  } else {
+    e.verdict = slower ? Verdict::regression : Verdict::improvement;
+    e.why = fmt::format("fastest runs {:+.1f} %", fast);
+  }
+}
+
+std::vector<std::string> machine_notes(const MachineInfo& a, const MachineInfo& b) {
+  std::vector<std::string> notes;
+  if (!a.cpu.empty() && !b.cpu.empty() && a.cpu != b.cpu) {
+    notes.push_back(fmt::format("measured on different processors: {} and {}", a.cpu, b.cpu));
+  } else if (a.cores != 0 && b.cores != 0 && a.cores != b.cores) {
+    notes.push_back(fmt::format("measured with {} and with {} cores", a.cores, b.cores));
+  }
+  return notes;
+}
+
+std::vector<std::vector<std::string>> rows_of(const Diff& d) {
+  std::vector<std::vector<std::string>> rows{
+      {"backend", "threads", "batch", "base ms", "current ms", "change", "95% CI", "p-value", "verdict", "why"}};
+  for (const DiffEntry& e : d.entries) {
+    const bool figures = e.verdict != Verdict::missing;
+    rows.push_back({e.backend, e.threads == 0 ? "auto" : std::to_string(e.threads), std::to_string(e.batch), ms_text(e.base_ms),
+                    ms_text(e.current_ms), figures ? fmt::format("{:+.1f}%", e.change_percent) : "–",
+                    figures ? fmt::format("{:+.1f}% to {:+.1f}%", e.low_percent, e.high_percent) : "–",
+                    figures ? fmt::format("{:.2g}", e.p_value) : "–", std::string(name(e.verdict)), e.why});
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::string_view name(Verdict v) noexcept {
+  switch (v) {
+    case Verdict::regression: return "REGRESSION";
+    case Verdict::improvement: return "IMPROVEMENT";
+    case Verdict::missing: return "MISSING";
+    default: return "NEUTRAL";
+  }
+}
+
+bool Diff::regressed() const noexcept {
+  return std::any_of(entries.begin(), entries.end(), [](const DiffEntry& e) { return e.verdict == Verdict::regression; });
+}
+
+Diff diff(const BenchRun& base, const BenchRun& current, const DiffOptions& options) {
+  if (!(options.threshold_percent >= 0) || !std::isfinite(options.threshold_percent)) {
+    fail(ErrorCode::invalid_argument, "the threshold must be a number of percent that is not negative, received {}",
+         options.threshold_percent);
+  }
+  if (!(options.alpha > 0 && options.alpha < 1)) {
+    fail(ErrorCode::invalid_argument, "alpha must lie between 0 and 1, received {}", options.alpha);
+  }
+  Diff d;
+  d.base = base.model;
+  d.current = current.model;
+  d.options = options;
+  d.notes = machine_notes(base.machine, current.machine);
+  std::vector<bool> used(base.results.size(), false);
+  for (const BenchResult& c : current.results) {
+    DiffEntry& e = d.entries.emplace_back(entry_of(c));
+    e.verdict = Verdict::missing;
+    e.why = "not in the base";
+    for (std::size_t i = 0; i < base.results.size(); ++i) {
+      const BenchResult& b = base.results[i];
+      if (used[i] || !same_setting(b, c)) continue;
+      used[i] = true;
+      if (!b.error.empty() || !c.error.empty()) {
+        e.why = b.error.empty() ? "now: " + c.error : "in the base: " + b.error;
+        e.why = e.why.substr(0, e.why.find('\n'));  // what follows is context
+      } else {
+        e.verdict = Verdict::neutral;
+        judge(e, b, c, options);
+      }
+      break;
+    }
+  }
+  for (std::size_t i = 0; i < used.size(); ++i) {
+    if (used[i]) continue;
+    DiffEntry& e = d.entries.emplace_back(entry_of(base.results[i]));
+    e.verdict = Verdict::missing;
+    e.why = "only in the base";
+  }
+  return d;
+}
+
+std::string to_text(const Diff& d) {
+  std::string out = text_table(rows_of(d));
+  for (const std::string& n : d.notes) out += "note: " + n + "\n";
+  return out;
+}
+
+std::string to_markdown(const Diff& d) {
+  std::string out = markdown_table(rows_of(d));
+  if (!d.notes.empty()) out += "\n";
+  for (const std::string& n : d.notes) out += "- " + n + "\n";
+  return out;
+}
+
+std::string to_json(const Diff& d) {
+  using nlohmann::ordered_json;
+  ordered_json entries = ordered_json::array();
+  for (const DiffEntry& e : d.entries) {
+    entries.push_back({{"backend", e.backend},
+                       {"threads", e.threads},
+                       {"batch_size", e.batch},
+                       {"base_ms", e.base_ms},
+                       {"current_ms", e.current_ms},
+                       {"change_percent", e.change_percent},
+                       {"change_ci95_percent", {e.low_percent, e.high_percent}},
+                       {"p_value", e.p_value},
+                       {"verdict", name(e.verdict)},
+                       {"why", e.why}});
+  }
+  const ordered_json j{
+      {"base", d.base},           {"current", d.current},       {"threshold_percent", d.options.threshold_percent},
+      {"alpha", d.options.alpha}, {"regressed", d.regressed()}, {"results", entries},
+      {"notes", d.notes}};
+  return j.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace sdx

@@ -1,0 +1,92 @@
+#include "runner/input_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/suggest.h"
+#include "runner/shapes.h"
+
+namespace sdx {
+namespace {
+
+Dimensions with_batch(Dimensions dimensions, const BatchAxis& axis, std::int64_t batch) {
+  if (axis.symbol.empty()) return dimensions;
+  std::erase_if(dimensions, [&](const auto& d) { return d.first == axis.symbol; });
+  dimensions.emplace_back(axis.symbol, batch);
+  return dimensions;
+}
+
+Value in_batch(const NamedValue& given, bool counts, std::int64_t batch) {
+  if (!counts || batch == 0 || !given.value.is_tensor() || given.value.tensor().rank() == 0) return given.value;
+  return repeat_rows(given.value.tensor(), batch);
+}
+
+// What one run works on: the first batch input's first extent where that is open or a picture's.
+std::int64_t batch_of(const std::vector<ValueSpec>& specs, const BatchAxis& axis, const InputPlan& plan) {
+  for (const ValueSpec& s : specs) {
+    if (axis.inputs.empty() || s.name != axis.inputs.front()) continue;
+    if (axis.fixed >= 0 && s.shape.size() != 4 && !plan.overridden) return 1;
+    for (const BenchInput& i : plan.described) {
+      if (i.name == s.name && !i.shape.empty()) return std::max<std::int64_t>(1, i.shape[0]);
+    }
+  }
+  return 1;
+}
+
+}  // namespace
+
+const ValueSpec& spec_named(const std::vector<ValueSpec>& specs, const std::string& name) {
+  std::vector<std::string> names;
+  for (const ValueSpec& s : specs) {
+    if (s.name == name) return s;
+    names.push_back(s.name);
+  }
+  const std::string near = closest(name, names);
+  fail(ErrorCode::invalid_argument, "the model has no input '{}'{}; inputs: {}", name,
+       near.empty() ? "" : ", did you mean '" + near + "'?", join(names));
+}
+
+InputPlan plan_inputs(const std::vector<ValueSpec>& specs, const BenchOptions& options, std::int64_t batch) {
+  InputPlan plan;
+  const BatchAxis axis = find_batch_axis(specs);
+  if (batch > 0 && axis.inputs.empty()) {
+    fail(ErrorCode::invalid_argument, "the model has no input with a batch axis, so there is no batch size to choose");
+  }
+  plan.overridden = batch > 0 && axis.fixed >= 0 && axis.fixed != batch;
+  if (plan.overridden) {
+    plan.notes.push_back(fmt::format("the model declares batch size {}; it was run at {} all the same", axis.fixed, batch));
+  }
+  const Dimensions dimensions = batch > 0 ? with_batch(options.session.dimensions, axis, batch) : options.session.dimensions;
+  std::vector<ChosenExtent> chosen;
+  for (const ValueSpec& spec : specs) {
+    const bool counts = std::find(axis.inputs.begin(), axis.inputs.end(), spec.name) != axis.inputs.end();
+    if (const Value* v = options.inputs.find(spec.name)) {
+      plan.given.add(spec.name, in_batch({spec.name, *v}, counts, batch));
+      const Value& value = plan.given.at(spec.name);
+      plan.described.push_back({spec.name, value.is_tensor() ? std::string(name(value.tensor().dtype())) : value.type_string(),
+                                value.is_tensor() ? value.tensor().shape() : Shape{}});
+      continue;
+    }
+    if (spec.has_default || spec.type.starts_with("optional")) continue;
+    if (!spec.is_tensor) {
+      fail(ErrorCode::invalid_argument, "input '{}' is {}: only tensors can be made up, give its value", spec.name, spec.type);
+    }
+    Shape shape = concrete_shape(spec, dimensions, &chosen);
+    for (const auto& [input, s] : options.shapes) {
+      if (input != spec.name) continue;
+      std::erase_if(chosen, [&](const ChosenExtent& c) { return c.input == input; });
+      shape = s;
+    }
+    if (counts && batch > 0 && !shape.empty()) shape[0] = batch;
+    plan.shapes.emplace_back(spec.name, shape);
+    plan.described.push_back({spec.name, std::string(name(spec.dtype)), shape});
+  }
+  plan.batch = batch > 0 ? batch : batch_of(specs, axis, plan);
+  const std::string choice = describe(chosen);
+  if (!choice.empty()) plan.notes.push_back("the model leaves extents open, chosen: " + choice);
+  return plan;
+}
+
+}  // namespace sdx

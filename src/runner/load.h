@@ -1,0 +1,40 @@
+#pragma once
+// Callers of one session: one after the other, several at a time, or at a rate.
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include <sdx/runner.hpp>
+
+namespace sdx {
+
+// Nanoseconds of the monotonic clock, which all processes of a machine share.
+std::int64_t now_ns();
+
+struct Sample {
+  std::int64_t start_ns = 0;  // with a rate: when the run was to start
+  std::int64_t end_ns = 0;
+  std::int32_t client = 0;
+};
+
+struct LoadOptions {
+  int clients = 1;
+  double rate = 0;  // runs a second; 0: closed loop
+  Arrival arrival = Arrival::poisson;
+};
+
+struct Load {
+  std::vector<Sample> samples;  // by start
+  std::int64_t wall_ns = 0;     // from the first start to the last end
+  std::int64_t cpu_ns = 0;      // processor time of this process meanwhile
+  std::int64_t preempted = 0;   // how often a thread of this process lost its core to another one
+};
+
+// Calls `run` `count` times in all, or, with duration_ns > 0, until that has passed (at least once). The first exception of `run`
+// stops everything and is rethrown. `seed` decides about the gaps of Poisson arrivals. `done` is told how many runs are over,
+// from any thread; may be empty.
+Load generate_load(const LoadOptions& options, std::int64_t count, std::int64_t duration_ns, std::uint64_t seed,
+                   const std::function<void()>& run, const std::function<void(std::int64_t)>& done = {});
+
+}  // namespace sdx

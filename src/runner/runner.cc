@@ -1,0 +1,356 @@
+// The coordinator: combinations of backend, threads and batch size, each a Cell, taking turns.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <numeric>
+#include <optional>
+
+#include "base/error.h"
+#include "onnx/reader.h"
+#include "provider/provider.h"
+#include "runner/cell.h"
+#include "runner/input_plan.h"
+#include "runner/machine.h"
+#include "runner/statistics.h"
+#include "session/pipeline.h"
+#include "session/specs.h"
+
+namespace sdx {
+namespace {
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> out;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    if (end > at) out.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return out;
+}
+
+// A combination and what came of it.
+struct Slot {
+  BenchResult result;
+  std::unique_ptr<Cell> cell;
+  const InputPlan* plan = nullptr;
+  std::vector<double> latencies;
+  std::vector<std::size_t> rounds;
+  std::int64_t iterations = 0, measured = 0, wall_ns = 0, preempted = 0;
+  double cpu_s = 0, first_start_to_last_end_s = 0;
+
+  bool alive() const { return cell != nullptr; }
+};
+
+void fail_slot(Slot& slot, const CellError& e) {
+  slot.cell.reset();
+  slot.result.error = e.message;
+  slot.result.error_code = e.code;
+  if (slot.plan->overridden && e.code != "provider_unavailable" && e.code != "crashed") {
+    slot.result.error =
+        fmt::format("the model declares its batch size and does not run at {}: {}. Export it with an open first axis",
+                    slot.plan->batch, e.message);
+  }
+}
+
+class Bench {
+ public:
+  Bench(const BenchOptions& options, std::vector<ValueSpec> specs) : o_(options), specs_(std::move(specs)) {}
+
+  BenchRun run();
+
+ private:
+  void make_slots();
+  void begin(Slot& slot);
+  void measure_rounds(const std::vector<Slot*>& slots);
+  void turn(Slot& slot, int round, bool several);
+  void record(Slot& slot, const Load& load, int round, bool warmup);
+  void finish(Slot& slot);
+  void complete(Slot& slot);
+  void add_notes(Slot& slot) const;
+  int rounds() const;
+  void progress(const std::string& what);
+  CellOptions cell_options(const Slot& slot, std::size_t index) const;
+
+  const BenchOptions& o_;
+  std::vector<ValueSpec> specs_;
+  std::vector<InputPlan> plans_;
+  std::vector<Slot> slots_;
+  bool isolate_ = true;
+  std::int64_t zero_ns_ = 0;
+  int steps_done_ = 0;
+  double lowest_mhz_ = 0, highest_mhz_ = 0;
+};
+
+int Bench::rounds() const {
+  if (o_.rounds > 0) return o_.duration_s > 0 ? o_.rounds : std::min(o_.rounds, o_.runs);
+  constexpr int kUsual = 10;
+  if (o_.duration_s > 0) return kUsual;
+  // A round's median should rest on a few runs, and there should be rounds enough to compare.
+  return std::clamp(o_.runs / 3, 1, kUsual);
+}
+
+void Bench::progress(const std::string& what) {
+  const int steps = static_cast<int>(slots_.size()) * (rounds() + 2);
+  if (o_.progress) o_.progress(std::min(1.0, static_cast<double>(++steps_done_) / std::max(1, steps)), what);
+}
+
+void Bench::make_slots() {
+  const std::vector<std::string> backends = o_.backends.empty() ? std::vector<std::string>{"auto"} : o_.backends;
+  const std::vector<int> threads = o_.threads.empty() ? std::vector<int>{o_.session.threads} : o_.threads;
+  const std::vector<std::int64_t> batches = o_.batch_sizes.empty() ? std::vector<std::int64_t>{0} : o_.batch_sizes;
+  for (const std::int64_t b : batches) plans_.push_back(plan_inputs(specs_, o_, b));
+  for (const InputPlan& plan : plans_) {
+    for (const int t : threads) {
+      for (const std::string& backend : backends) {
+        Slot& slot = slots_.emplace_back();
+        slot.plan = &plan;
+        slot.result.backend = backend;
+        slot.result.threads = t;
+        slot.result.batch = plan.batch;
+        slot.result.clients = o_.clients;
+        slot.result.rate = o_.rate;
+      }
+    }
+  }
+}
+
+CellOptions Bench::cell_options(const Slot& slot, std::size_t index) const {
+  CellOptions c;
+  c.model = o_.model;
+  c.session = o_.session;
+  if (!o_.backends.empty()) c.session.providers = split(slot.result.backend);
+  c.session.threads = slot.result.threads;
+  c.session.strict = o_.session.strict || !o_.allow_fallback;
+  c.allow_fallback = o_.allow_fallback;
+  c.inputs = slot.plan->given;
+  c.shapes = slot.plan->shapes;
+  c.seed = o_.seed;
+  c.load = {o_.clients, o_.rate, o_.arrival};
+  c.profile = o_.profile;
+  c.trace = o_.trace;
+  if (!o_.trace.empty() && index > 0) {
+    c.trace.replace_filename(fmt::format("{}-{}{}", o_.trace.stem().string(), index + 1, o_.trace.extension().string()));
+  }
+  return c;
+}
+
+void Bench::begin(Slot& slot) {
+  progress("loading " + slot.result.backend);
+  const auto index = static_cast<std::size_t>(&slot - slots_.data());
+  slot.cell = isolate_ ? make_isolated_cell(cell_options(slot, index)) : make_local_cell(cell_options(slot, index));
+  try {
+    const Opened opened = slot.cell->open();
+    BenchResult& r = slot.result;
+    r.provider = opened.provider;
+    r.runtime = opened.runtime;
+    r.fallbacks = opened.fallbacks;
+    r.notes = opened.notes;
+    r.load_ms = opened.load_ms;
+    r.init_ms = opened.init_ms;
+    progress("warming up " + r.backend);
+    if (o_.warmup > 0) record(slot, slot.cell->run({o_.warmup, 0, 0, true}, {}), -1, true);
+  } catch (const CellError& e) {
+    fail_slot(slot, e);
+  }
+}
+
+void Bench::record(Slot& slot, const Load& load, int round, bool warmup) {
+  for (const Sample& s : load.samples) {
+    IterationRecord i;
+    i.iter_idx = slot.iterations++;
+    i.t_start_ns = s.start_ns - zero_ns_;
+    i.t_end_ns = s.end_ns - zero_ns_;
+    i.latency_ms = static_cast<double>(s.end_ns - s.start_ns) * 1e-6;
+    i.warmup = warmup;
+    i.round = std::max(0, round);
+    i.client = s.client;
+    if (i.iter_idx == 0) slot.result.first_run_ms = i.latency_ms;
+    if (!warmup) slot.latencies.push_back(i.latency_ms);
+    slot.result.iterations.push_back(i);
+  }
+  slot.cpu_s += static_cast<double>(load.cpu_ns) * 1e-9;
+  if (warmup) return;
+  slot.rounds.push_back(load.samples.size());
+  slot.measured += static_cast<std::int64_t>(load.samples.size());
+  slot.wall_ns += load.wall_ns;
+  slot.preempted += load.preempted;
+}
+
+void Bench::turn(Slot& slot, int round, bool several) {
+  progress(fmt::format("measuring {}", slot.result.backend));
+  if (!slot.alive()) return;
+  Order order;
+  order.seed = o_.seed + static_cast<std::uint64_t>(round) * 7919 + 1;
+  if (o_.duration_s > 0) {
+    order.duration_ns = std::max<std::int64_t>(1, static_cast<std::int64_t>(o_.duration_s * 1e9 / rounds()));
+  } else {
+    order.count =
+        static_cast<std::int64_t>(o_.runs) * (round + 1) / rounds() - static_cast<std::int64_t>(o_.runs) * round / rounds();
+  }
+  try {
+    // The one before has filled the caches with its own weights.
+    if (several && o_.warmup > 0) record(slot, slot.cell->run({1, 0, 0, true}, {}), round, true);
+    record(slot, slot.cell->run(order, {}), round, false);
+  } catch (const CellError& e) {
+    fail_slot(slot, e);
+  }
+}
+
+void Bench::measure_rounds(const std::vector<Slot*>& slots) {
+  for (int round = 0; round < rounds(); ++round) {
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      // Who begins changes, so that nobody always follows the same neighbour's heat.
+      turn(*slots[(i + static_cast<std::size_t>(round)) % slots.size()], round, slots.size() > 1);
+    }
+    const double mhz = machine_state().frequency_mhz;
+    lowest_mhz_ = lowest_mhz_ == 0 ? mhz : std::min(lowest_mhz_, mhz);
+    highest_mhz_ = std::max(highest_mhz_, mhz);
+  }
+}
+
+void Bench::finish(Slot& slot) {
+  if (!slot.alive()) return;
+  try {
+    const Closed closed = slot.cell->close();
+    slot.result.peak_rss_mb = closed.peak_rss_mb;
+    slot.result.operators = closed.operators;
+  } catch (const CellError& e) {
+    slot.result.notes.push_back(fmt::format("{}: {}", o_.profile ? "profiling failed" : "closing failed", e.message));
+  }
+  slot.cell.reset();
+}
+
+void Bench::add_notes(Slot& slot) const {
+  BenchResult& r = slot.result;
+  const Statistics& s = r.statistics;
+  r.notes.insert(r.notes.end(), slot.plan->notes.begin(), slot.plan->notes.end());
+  const auto share = [&](std::int64_t n) {
+    return static_cast<double>(n) / static_cast<double>(std::max<std::int64_t>(1, slot.measured));
+  };
+  if (share(s.outliers_mad) > 0.05) {
+    r.notes.push_back(
+        fmt::format("{} of {} times are outliers (more than 3.5 deviations from the median; {} beyond Tukey's fences)",
+                    s.outliers_mad, slot.measured, s.outliers_iqr));
+  }
+  if (share(slot.preempted) > 0.2) {
+    r.notes.push_back(fmt::format("lost its core to other processes {} times in {} runs", slot.preempted, slot.measured));
+  }
+  const double spread = s.p50_ms > 0 ? (s.median_high_ms - s.median_low_ms) / s.p50_ms : 0;
+  if (spread > 0.1 && slot.measured > 1) {
+    r.notes.push_back(fmt::format("the median is known to {:.0f} % only: measure longer, or on a quieter machine", 100 * spread));
+  }
+  const double achieved = slot.wall_ns > 0 ? static_cast<double>(slot.measured) * 1e9 / static_cast<double>(slot.wall_ns) : 0;
+  if (o_.rate > 0 && slot.measured > 20 && achieved < 0.9 * o_.rate) {
+    r.notes.push_back(fmt::format("asked for {:.6g} runs a second, only {:.6g} were possible: latencies grow with the queue",
+                                  o_.rate, achieved));
+  }
+}
+
+void Bench::complete(Slot& slot) {
+  BenchResult& r = slot.result;
+  if (!r.error.empty()) {
+    r.iterations.clear();
+    return;
+  }
+  r.statistics = summarize(std::move(slot.latencies), slot.rounds);
+  r.warmup_iterations = o_.warmup;
+  r.measure_iterations = slot.measured;
+  const bool one_by_one = o_.clients == 1 && o_.rate == 0;
+  const double seconds =
+      one_by_one ? r.statistics.mean_ms * 1e-3 * static_cast<double>(slot.measured) : static_cast<double>(slot.wall_ns) * 1e-9;
+  r.throughput = seconds > 0 ? static_cast<double>(r.batch * slot.measured) / seconds : 0;
+  for (const Slot& first : slots_) {
+    if (first.plan != slot.plan) continue;
+    if (first.result.statistics.p50_ms > 0) r.relative = r.statistics.p50_ms / first.result.statistics.p50_ms;
+    break;
+  }
+  add_notes(slot);
+}
+
+BenchRun Bench::run() {
+  BenchRun out;
+  out.model = o_.model.string();
+  out.created = utc_now();
+  out.machine = machine_info();
+  make_slots();
+  out.inputs = plans_.front().described;
+  isolate_ = o_.isolate && can_isolate();
+  if (o_.isolate && !isolate_) {
+    out.notes.emplace_back("measured in one process, because it has other threads: peak memory and first runs affect each other");
+  }
+  zero_ns_ = now_ns();
+  std::optional<MachineState> before;
+  double cpu_before = 0;
+  const auto own_cpu = [&] {
+    return std::accumulate(slots_.begin(), slots_.end(), 0.0, [](double sum, const Slot& s) { return sum + s.cpu_s; });
+  };
+  if (o_.interleave) {
+    std::vector<Slot*> all;
+    for (Slot& s : slots_) {
+      begin(s);
+      all.push_back(&s);
+    }
+    before = machine_state();
+    cpu_before = own_cpu();
+    measure_rounds(all);
+    for (const std::string& n :
+         what_happened(*before, machine_state(), own_cpu() - cpu_before, lowest_mhz_, highest_mhz_, out.machine))
+      out.notes.push_back(n);
+    for (Slot& s : slots_) finish(s);
+  } else {
+    before = machine_state();
+    for (Slot& s : slots_) {
+      begin(s);
+      measure_rounds({&s});
+      finish(s);
+    }
+    what_happened(*before, machine_state(), own_cpu(), lowest_mhz_, highest_mhz_, out.machine);
+  }
+  for (Slot& s : slots_) complete(s);
+  for (Slot& s : slots_) out.results.push_back(std::move(s.result));
+  return out;
+}
+
+void check(const BenchOptions& o) {
+  const auto wrong = [](const std::string& what) { fail(ErrorCode::invalid_argument, "{}", what); };
+  if (o.runs < 1) wrong(fmt::format("a benchmark needs at least 1 run, received {}", o.runs));
+  if (o.warmup < 0) wrong(fmt::format("the warm-up cannot be negative, received {}", o.warmup));
+  if (o.rounds < 0) wrong(fmt::format("the number of rounds cannot be negative, received {}", o.rounds));
+  if (!(o.duration_s >= 0) || o.duration_s > 1e7)
+    wrong(fmt::format("the duration must be 0 to 10000000 s, received {}", o.duration_s));
+  if (o.clients < 1 || o.clients > 1024) wrong(fmt::format("clients must be 1 to 1024, received {}", o.clients));
+  if (!(o.rate >= 0) || o.rate > 1e7) wrong(fmt::format("the rate must be 0 to 10000000 runs a second, received {}", o.rate));
+  for (const int t : o.threads) {
+    if (t < 0 || t > 4096) wrong(fmt::format("threads must be 0 to 4096, received {}", t));
+  }
+  for (const std::int64_t b : o.batch_sizes) {
+    if (b < 1 || b > 1'000'000) wrong(fmt::format("batch sizes must be 1 to 1000000, received {}", b));
+  }
+  for (const std::string& b : o.backends) {
+    const std::vector<std::string> chain = split(b);
+    if (chain.empty()) wrong("a backend's name is empty");
+    provider_chain(chain, false);  // throws for unknown names
+  }
+}
+
+}  // namespace
+
+std::vector<ValueSpec> model_inputs(const std::filesystem::path& path, const SessionOptions& options) {
+  Model model = read_model(path);
+  bind_dimensions(model.graph, options.dimensions);
+  return input_specs(model.graph);
+}
+
+Runner::Runner(BenchOptions options) : options_(std::move(options)) { check(options_); }
+
+BenchRun Runner::run() const {
+  std::vector<ValueSpec> specs = model_inputs(options_.model, options_.session);
+  for (const NamedValue& v : options_.inputs) spec_named(specs, v.name);
+  for (const auto& [name, shape] : options_.shapes) spec_named(specs, name);
+  return Bench(options_, std::move(specs)).run();
+}
+
+}  // namespace sdx

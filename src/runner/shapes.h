@@ -1,0 +1,47 @@
+#pragma once
+// Extents for inputs whose model leaves them open.
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sdx/session.hpp>
+
+namespace sdx {
+
+using Dimensions = std::vector<std::pair<std::string, std::int64_t>>;
+
+// A choice that nobody asked for, for telling the user.
+struct ChosenExtent {
+  std::string input, symbol;  // symbol: "" where the extent has none
+  std::size_t axis = 0;
+  std::int64_t extent = 0;
+};
+
+// The spec's shape with extents that are not fixed replaced: by the one in `dimensions` that has the axis's symbol (sums and
+// products of symbols and numbers are worked out), else by what such an axis usually is:
+//  - the first axis, and symbols like "batch": 1;
+//  - symbols like "seq", "time", "tokens", "length": 16; "past…" and "cache…" too, "total…" 32, so that total = past + new;
+//  - height and width, by their symbol or as the open axes of a 4-dimensional input: 224; its channels: 3;
+//  - the second axis of integers of rank 2 (token ids, masks): 16;
+//  - anything else: 1.
+// An unknown rank becomes [1]. What was chosen without being asked for is appended to `chosen`.
+Shape concrete_shape(const ValueSpec& spec, const Dimensions& dimensions, std::vector<ChosenExtent>* chosen = nullptr);
+
+// "input: batch = 1, seq = 16" for people; extents of 1 on a first axis are not worth a word. Empty when nothing remains.
+std::string describe(const std::vector<ChosenExtent>& chosen);
+
+// Which inputs hold one sample for each step along axis 0: those without a default whose first axis is open, with the symbol of
+// the first such input; where none is open, those whose fixed first extent equals the first input's (rank 2 and up).
+struct BatchAxis {
+  std::vector<std::string> inputs;  // names; empty: the model has no batch
+  std::int64_t fixed = -1;          // what the file declares, where all are fixed
+  std::string symbol;               // of the open axis; may be empty
+};
+BatchAxis find_batch_axis(const std::vector<ValueSpec>& specs);
+
+// The tensor repeated (or cut) along axis 0 until it is `extent` long; rank must be at least 1, and axis 0 not empty.
+Tensor repeat_rows(const Tensor& t, std::int64_t extent);
+
+}  // namespace sdx

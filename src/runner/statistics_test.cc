@@ -1,0 +1,128 @@
+#include "runner/statistics.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <sdx/runner.hpp>
+
+#include "runner/random.h"
+
+namespace sdx {
+namespace {
+
+// Expected p-values and U: scipy.stats.mannwhitneyu(a, b, alternative="two-sided"), method "exact" without ties, else
+// "asymptotic" with continuity correction.
+TEST(MannWhitney, AgreesWithSciPy) {
+  const std::vector<double> low{1, 2, 3, 4, 5};
+  const std::vector<double> high{6, 7, 8, 9, 10};
+  EXPECT_DOUBLE_EQ(mann_whitney(low, high).u, 0);
+  EXPECT_NEAR(mann_whitney(low, high).p, 0.007936507936507936, 1e-12);
+  EXPECT_NEAR(mann_whitney(high, low).p, 0.007936507936507936, 1e-12);
+  const std::vector<double> a{19, 22, 16, 29, 24};
+  const std::vector<double> b{20, 11, 17, 12};
+  EXPECT_DOUBLE_EQ(mann_whitney(a, b).u, 17);
+  EXPECT_NEAR(mann_whitney(a, b).p, 0.1111111111111111, 1e-12);
+  const std::vector<double> tied_a{1, 2, 2, 3, 4, 4};
+  const std::vector<double> tied_b{2, 4, 5, 5, 6};
+  EXPECT_DOUBLE_EQ(mann_whitney(tied_a, tied_b).u, 5);
+  EXPECT_NEAR(mann_whitney(tied_a, tied_b).p, 0.07655084936985347, 1e-9);
+}
+
+TEST(MannWhitney, SaysNothingWithoutData) {
+  EXPECT_EQ(mann_whitney({}, std::vector<double>{1, 2}).p, 1);
+  EXPECT_EQ(mann_whitney(std::vector<double>(30, 2.0), std::vector<double>(30, 2.0)).p, 1);
+}
+
+TEST(Blocks, AreRoundsOrEqualParts) {
+  const std::vector<double> times{1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+  const std::vector<std::size_t> rounds{2, 2, 2, 2, 2};
+  EXPECT_EQ(blocks(times, rounds).size(), 5U);
+  EXPECT_EQ(blocks(times, rounds)[4], (std::vector<double>{9, 10}));
+  EXPECT_EQ(blocks(times, std::vector<std::size_t>{5, 5}).size(), 5U);  // too few rounds: parts of two
+  EXPECT_EQ(blocks(times, std::vector<std::size_t>{2, 2, 2, 2, 9}).size(), 5U);
+  EXPECT_EQ(blocks(std::vector<double>{7}, {}).size(), 1U);
+  EXPECT_TRUE(blocks({}, {}).empty());
+}
+
+TEST(Summary, CountsOutliersAndBoundsTheMedian) {
+  std::vector<double> times;
+  Random random(1);
+  for (int i = 0; i < 200; ++i) times.push_back(10 + random.normal() * 0.1);
+  times[17] = 50;
+  times[90] = 40;
+  const Statistics s = summarize(times);
+  EXPECT_GE(s.outliers_mad, 2);
+  EXPECT_LE(s.outliers_mad, 5);
+  EXPECT_GE(s.outliers_iqr, 2);
+  EXPECT_LE(s.median_low_ms, s.p50_ms);
+  EXPECT_GE(s.median_high_ms, s.p50_ms);
+  EXPECT_LT(s.median_high_ms - s.median_low_ms, 0.2);
+  EXPECT_GT(s.median_high_ms, s.median_low_ms);
+  EXPECT_EQ(summarize(times).median_low_ms, s.median_low_ms);
+}
+
+// A benchmark as machines make them: neighbouring times resemble each other, whole runs are a little off, some times are far off.
+BenchRun simulated(double factor, std::uint64_t seed) {
+  Random random(seed);
+  BenchRun run;
+  BenchResult& r = run.results.emplace_back();
+  r.backend = "cpu";
+  const double offset = 1 + 0.01 * random.normal();
+  double drift = 0;
+  std::vector<double> times;
+  std::vector<std::size_t> rounds(10, 10);
+  for (int i = 0; i < 100; ++i) {
+    drift = 0.95 * drift + 0.01 * random.normal();
+    const double spike = random.uniform() < 0.05 ? 1 + random.exponential() : 1;
+    times.push_back(5 * factor * offset * (1 + drift) * spike * (1 + 0.01 * std::abs(random.normal())));
+    IterationRecord it;
+    it.round = i / 10;
+    r.iterations.push_back(it);
+  }
+  r.statistics = summarize(std::move(times), rounds);
+  return run;
+}
+
+TEST(Diff, IsQuietOnRerunsAndFindsTenPercent) {
+  int alarms = 0;
+  int found = 0;
+  int faster = 0;
+  constexpr int kPairs = 200;
+  for (std::uint64_t i = 0; i < kPairs; ++i) {
+    const BenchRun base = simulated(1, 3 * i);
+    alarms += diff(base, simulated(1, 3 * i + 1)).entries[0].verdict != Verdict::neutral ? 1 : 0;
+    found += diff(base, simulated(1.10, 3 * i + 2)).entries[0].verdict == Verdict::regression ? 1 : 0;
+    faster += diff(simulated(1.10, 3 * i + 2), base).entries[0].verdict == Verdict::improvement ? 1 : 0;
+  }
+  EXPECT_LT(alarms, kPairs * 5 / 100);
+  EXPECT_GT(found, kPairs * 80 / 100);
+  EXPECT_GT(faster, kPairs * 80 / 100);
+}
+
+TEST(Diff, PairsSettingsAndNamesWhatIsMissing) {
+  BenchRun base = simulated(1, 1);
+  BenchRun current = simulated(1, 1);
+  current.results[0].batch = 8;
+  const Diff d = diff(base, current);
+  ASSERT_EQ(d.entries.size(), 2U);
+  EXPECT_EQ(d.entries[0].verdict, Verdict::missing);
+  EXPECT_EQ(d.entries[0].why, "not in the base");
+  EXPECT_EQ(d.entries[1].why, "only in the base");
+  EXPECT_FALSE(d.regressed());
+  current.results[0].batch = 1;
+  current.results[0].error = "no such device";
+  EXPECT_EQ(diff(base, current).entries[0].why, "now: no such device");
+}
+
+TEST(Diff, RefusesThresholdsThatMakeNoSense) {
+  const BenchRun run = simulated(1, 1);
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_THROW(diff(run, run, {nan, 0.05}), Error);
+  EXPECT_THROW(diff(run, run, {-1, 0.05}), Error);
+  EXPECT_THROW(diff(run, run, {5, 0}), Error);
+  EXPECT_THROW(diff(run, run, {5, nan}), Error);
+}
+
+}  // namespace
+}  // namespace sdx
