@@ -10,6 +10,8 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "cli/command.h"
+#include "project/config.h"
+#include "project/find.h"
 #include "provider/provider.h"
 
 namespace sdx::cli {
@@ -116,38 +118,10 @@ Session SessionFlags::open() const {
 }
 
 fs::path find_model(const std::string& text) {
-  const fs::path path(text);
-  std::error_code ignored;
-  if (fs::is_regular_file(path, ignored)) return path;
-  if (fs::is_directory(path, ignored)) {
-    if (fs::is_regular_file(path / "model.onnx", ignored)) return path / "model.onnx";
-    std::vector<fs::path> found;
-    for (const auto& entry : fs::directory_iterator(path, ignored)) {
-      if (entry.path().extension() == ".onnx") found.push_back(entry.path());
-    }
-    if (found.size() == 1) return found.front();
-    fail(ErrorCode::io, "'{}' is a folder with {} .onnx files; name the model file", text, found.size());
-  }
-  std::vector<std::string> names;
-  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    if (entry.is_regular_file(ignored)) names.push_back(entry.path().filename().string());
-  }
-  const std::string wanted = path.filename().string();
-  std::string near = closest(wanted, names);
-  if (near.empty()) near = closest(wanted + ".onnx", names);
-  std::vector<std::string> models;
-  for (const std::string& n : names) {
-    if (n.ends_with(".onnx") && models.size() < 8) models.push_back(n);
-  }
-  std::sort(models.begin(), models.end());
-  std::string hint;
-  if (!near.empty()) {
-    hint = fmt::format("; did you mean '{}'?", (path.has_parent_path() ? folder / near : fs::path(near)).string());
-  } else if (!models.empty()) {
-    hint = fmt::format("; models in '{}': {}", folder.string(), join(models));
-  }
-  fail(ErrorCode::io, "there is no model file '{}'{}", text, hint);
+  const Located found = locate(text);
+  if (found.kind == Located::Kind::model) return found.path;
+  if (found.kind == Located::Kind::project) return found.path.parent_path() / read_project(found.path).config.model_source;
+  fail(ErrorCode::io, "'{}' was built from a project whose file is gone: '{}'", text, found.path.string());
 }
 
 std::size_t parse_bytes(const std::string& text) {

@@ -100,6 +100,10 @@ class YamlDocument {
   YamlDocument(YamlDocument&&) noexcept;
   YamlDocument& operator=(YamlDocument&&) noexcept;
 
+  // Replaces ${NAME} and ${NAME:-default} in values (not in keys) by the environment's. Throws Error(invalid_argument) for a
+  // variable that is not set, or empty, and has no default.
+  void expand_environment();
+
   YamlValue root() const;  // null for an empty file
   const std::string& name() const noexcept { return *name_; }
 
