@@ -183,7 +183,7 @@ class Collector {
  private:
   void add_value(const ValueSpec& spec, const std::string& text) {
     const std::string file = as_file(text);
-    add(spec, file.empty() ? inline_value(text, spec) : read_value_file(file, &spec, flags_));
+    add(spec, file.empty() ? inline_value(text, spec) : read_value_file(file, &spec, flags_.for_input(spec.name)));
   }
 
   void add_npz(const std::string& path) {

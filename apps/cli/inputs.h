@@ -8,6 +8,7 @@
 #include <sdx/session.hpp>
 
 #include "media/preprocess.h"
+#include "project/project_config.h"
 
 namespace CLI {
 class App;
@@ -23,8 +24,11 @@ struct InputFlags {
   std::vector<std::string> shapes;  // NAME=1x3x224x224
   std::string resize, fit = "stretch", filter = "bilinear", layout, color, normalize, mean, deviation, scale;
   int rate = 0;
+  const ProjectConfig* project = nullptr;  // whose preprocessing holds where no flag was typed; not owned
 
   void add_to(CLI::App& command);
+  // These flags with what the project says about the input.
+  InputFlags for_input(const std::string& name) const;
   // Values for the model's inputs. Throws UsageError for names that the model does not have and for missing inputs (listing
   // them with their types), Error for files that cannot be read.
   NamedValues read(const std::vector<ValueSpec>& specs,
@@ -32,6 +36,9 @@ struct InputFlags {
   // Only what -i and -f give, and the shapes of --shape by input name.
   NamedValues given(const std::vector<ValueSpec>& specs) const;
   std::vector<std::pair<std::string, Shape>> given_shapes(const std::vector<ValueSpec>& specs) const;
+
+ private:
+  const CLI::App* command_ = nullptr;  // outlives these flags
 };
 
 // One value from a file, by its ending; `spec` may be null. Converts elements where that loses nothing but precision.

@@ -1,8 +1,10 @@
 #include "cli/media_input.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 
 #include "base/error.h"
@@ -137,7 +139,29 @@ Value sound_input(const std::string& path, const ValueSpec* spec, const InputFla
   return spec->dtype == DataType::undefined ? t : convert_elements(t, spec->dtype, spec->name);
 }
 
+InputFlags InputFlags::for_input(const std::string& name) const {
+  InputFlags out = *this;
+  if (project == nullptr) return out;
+  const auto it = std::find_if(project->inputs.begin(), project->inputs.end(), [&](const auto& i) { return i.name == name; });
+  const Preprocessing& p = it == project->inputs.end() ? project->preprocessing : it->preprocessing;
+  const auto typed = [&](const char* option) { return command_ != nullptr && command_->count(option) > 0; };
+  if (resize.empty() && p.width > 0) out.resize = fmt::format("{}x{}", p.width, p.height);
+  if (!typed("--fit")) out.fit = p.fit;
+  if (!typed("--filter")) out.filter = p.filter;
+  if (layout.empty()) out.layout = p.layout;
+  if (color.empty()) out.color = p.color;
+  if (rate == 0) out.rate = p.sample_rate;
+  // A typed normalisation replaces the file's as a whole: its parts mean nothing beside another one's.
+  if (typed("--normalize") || typed("--mean") || typed("--std") || typed("--scale")) return out;
+  if (p.normalize != "custom") out.normalize = p.normalize;
+  if (p.scale) out.scale = fmt::format("{}", *p.scale);
+  out.mean = fmt::format("{}", fmt::join(p.mean, ","));
+  out.deviation = fmt::format("{}", fmt::join(p.deviation, ","));
+  return out;
+}
+
 void InputFlags::add_to(CLI::App& command) {
+  command_ = &command;
   command
       .add_option("-i,--input", inputs,
                   "NAME=VALUE: JSON, @file.json, or a .npy, .npz, .pb, image or .wav file; a model with one input needs no NAME=")

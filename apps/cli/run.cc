@@ -40,6 +40,7 @@ struct RunCommand {
 
  private:
   RunOptions run_options() const;
+  void use_project(const ProjectConfig& project);
   int bench(const Session& s, const NamedValues& given);
   std::string ranking(const NamedValues& outputs, std::string& json_part) const;
 };
@@ -49,6 +50,47 @@ RunOptions RunCommand::run_options() const {
   if (!timeout.empty()) o.timeout = parse_duration(timeout);
   o.outputs = output_names;
   return o;
+}
+
+// What a project file asks for and this command does not do must not pass unseen.
+void warn_of_unused(const ProjectConfig& c) {
+  const auto unused = [](const std::string& key, const char* instead) {
+    note(fmt::format("warning: the project file's {} has no effect on `sdx run`{}", key, instead));
+  };
+  const auto pre = [&](const Preprocessing& p, const std::string& key) {
+    if (!p.tokenizer.empty()) unused(key + ".tokenizer", ": give token numbers");
+    if (p.max_length > 0) unused(key + ".max_length", "");
+    if (p.shorter_side > 0) unused(key + ".resize with one number", ": give [width, height]");
+    if (p.crop_width > 0) unused(key + ".crop", ": `fit: crop` cuts out the middle");
+    if (p.fill != Preprocessing{}.fill) unused(key + ".fill", "");
+  };
+  const auto post = [&](const Postprocessing& p, const std::string& key) {
+    if (!p.activation.empty() || p.ranks() || p.axis != Postprocessing{}.axis) {
+      unused(key, ": use --labels, --top-k and --softmax");
+    }
+  };
+  if (c.inputs.empty()) pre(c.preprocessing, "preprocessing");
+  for (const ProjectInput& i : c.inputs) {
+    pre(i.preprocessing, fmt::format("inputs.{}.preprocessing", i.name));
+    if (i.max_length > 0) unused(fmt::format("inputs.{}.max_length", i.name), "");
+    if (!i.required) unused(fmt::format("inputs.{}.required", i.name), ": the model decides");
+    if (i.shape || i.dtype != DataType::undefined) unused(fmt::format("inputs.{}: type and shape", i.name), ": the model's hold");
+  }
+  post(c.postprocessing, "postprocessing");
+  for (const ProjectOutput& o : c.outputs) {
+    post(o.postprocessing, fmt::format("outputs.{}: labels and scores", o.name));
+    if (o.shape || o.dtype != DataType::undefined)
+      unused(fmt::format("outputs.{}: type and shape", o.name), ": the model's hold");
+  }
+  if (c.runtime.batch_size != 1) unused("runtime.batch_size", ": use --shape or --dim");
+}
+
+// The file's own time limit and profiling, where nothing was typed.
+void RunCommand::use_project(const ProjectConfig& project) {
+  warn_of_unused(project);
+  inputs.project = &project;
+  if (timeout.empty() && project.runtime.timeout) timeout = fmt::format("{}ms", project.runtime.timeout->count());
+  if (profile.empty() && project.runtime.enable_profiling) profile = "sdx_profile.json";
 }
 
 int RunCommand::bench(const Session& s, const NamedValues& given) {
@@ -111,10 +153,13 @@ int RunCommand::run() {
   if (benchmark && !output.empty() && output != "-" && !output.ends_with(".json")) {
     throw UsageError("--benchmark writes its figures with -o FILE.json");
   }
+  const std::optional<ProjectConfig> project = find_project(session.model);
+  if (project) use_project(*project);
   const RunOptions options = run_options();
   session.profile = !profile.empty();
-  const Session s = session.open();
-  const NamedValues given = inputs.read(s.inputs(), session.options().dimensions);
+  const Session s = session.open(project);
+  const SessionOptions chosen = project ? session.options(*project) : session.options();
+  const NamedValues given = inputs.read(s.inputs(), chosen.dimensions);
   if (benchmark) return bench(s, given);
   const auto start = std::chrono::steady_clock::now();
   const NamedValues outputs = s.run(given, options);

@@ -48,7 +48,8 @@ std::vector<std::string> apply_runtime(std::vector<std::string> providers, const
 }  // namespace
 
 void SessionFlags::add_to(CLI::App& command, bool positional_model) {
-  if (positional_model) command.add_option("MODEL", model, "Model file (.onnx)")->required();
+  command_ = &command;
+  if (positional_model) command.add_option("MODEL", model, "Model file (.onnx), project file (sdx.yml) or name")->required();
   command
       .add_option("-p,--provider", providers, "Providers in order of preference, comma-separated (`sdx providers` lists them)")
       ->delimiter(',')
@@ -73,6 +74,34 @@ void SessionFlags::add_to(CLI::App& command, bool positional_model) {
   command.add_option("--custom-ops", custom_ops, "Library with operators of your own; may be repeated")
       ->type_name("LIB.so")
       ->allow_extra_args(false);
+}
+
+bool SessionFlags::typed(const char* option) const { return command_ != nullptr && command_->count(option) > 0; }
+
+SessionOptions SessionFlags::options(const ProjectConfig& project) const {
+  const SessionOptions flags = options();
+  SessionOptions o = session_options_of(project);
+  if (typed("--provider") || typed("--runtime")) {
+    std::vector<std::string> chain = providers;
+    if (!typed("--provider") && runtime != "native") chain = project.runtime.providers;
+    if (!typed("--provider") && runtime != "native" && chain.empty() && project.runtime.gpu_backend != "auto") {
+      chain = {project.runtime.gpu_backend};
+    }
+    // A chain that was typed drops the file's `runtime: native`, which would contradict it.
+    const bool file_runtime = !typed("--runtime") && project.runtime.runtime == "ort";
+    o.providers = apply_runtime(chain, file_runtime ? "ort" : runtime);
+  }
+  if (typed("--fallback")) o.strict = flags.strict;
+  o.optimize = flags.optimize;
+  o.disabled_passes = flags.disabled_passes;
+  if (typed("--threads")) o.threads = flags.threads;
+  if (typed("--memory-limit")) o.memory_limit = flags.memory_limit;
+  for (const auto& [symbol, extent] : flags.dimensions) {
+    std::erase_if(o.dimensions, [&symbol = symbol](const auto& d) { return d.first == symbol; });
+    o.dimensions.emplace_back(symbol, extent);
+  }
+  o.profile = o.profile || profile;
+  return o;
 }
 
 SessionOptions SessionFlags::options() const {
@@ -108,13 +137,21 @@ SessionOptions SessionFlags::options() const {
   return o;
 }
 
-Session SessionFlags::open() const {
-  const SessionOptions o = options();
+Session SessionFlags::open() const { return open(find_project(model)); }
+
+Session SessionFlags::open(const std::optional<ProjectConfig>& project) const {
+  const SessionOptions o = project ? options(*project) : options();
   Session session = Session::open(find_model(model), o);
   const Report report = session.report();
   for (const std::string& w : report.warnings) note("warning: " + w);
   for (const std::string& f : report.fallbacks) note("warning: " + f);
   return session;
+}
+
+std::optional<ProjectConfig> find_project(const std::string& text) {
+  const Located found = locate(text);
+  if (found.kind != Located::Kind::project) return std::nullopt;
+  return read_project(found.path).config;
 }
 
 fs::path find_model(const std::string& text) {

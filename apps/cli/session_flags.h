@@ -2,10 +2,13 @@
 // The options by which every command that opens a model says how.
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <sdx/session.hpp>
+
+#include "project/project_config.h"
 
 namespace CLI {
 class App;
@@ -30,9 +33,20 @@ struct SessionFlags {
   void add_to(CLI::App& command, bool positional_model = true);
   // Throws UsageError for values that make no sense.
   SessionOptions options() const;
+  // The same over a project's settings: what was typed wins.
+  SessionOptions options(const ProjectConfig& project) const;
   // Opens the model and shows its warnings and fallbacks on stderr.
   Session open() const;
+  // The same with the settings of the project file that `model` names, if it names one.
+  Session open(const std::optional<ProjectConfig>& project) const;
+
+ private:
+  bool typed(const char* option) const;
+  const CLI::App* command_ = nullptr;  // outlives these flags
 };
+
+// The project whose name or file `text` is; nullopt for a model file.
+std::optional<ProjectConfig> find_project(const std::string& text);
 
 // The model file that `text` names. Throws Error(io) listing files with similar names in the same folder.
 std::filesystem::path find_model(const std::string& text);

@@ -103,6 +103,14 @@ def write_all(folder: Path):
     put("cut.npy", npy("<f4", (2,), floats(1)))
     put("inputs.json", json.dumps({"A": [1, 2], "B": {"dtype": "float32", "shape": [2], "data": [3, 4]}}))
     put("red.png", png(2, 2, bytes([255, 0, 0]) * 4))
+    (folder / "project").mkdir()
+    put("project/sdx.yml", b"name: pictures\nmodel: {source: ../picture.onnx}\n"
+        b"runtime: {providers: [cpu], threads: 1, timeout: 30, enable_profiling: true}\n"
+        b"preprocessing: {normalize: custom, mean: 0.5, std: 0.5, scale: 1/255, color: bgr}\n")
+    put("unused.yml", b"name: unused\nmodel: {source: add.onnx}\nruntime: {batch_size: 4}\n"
+        b"preprocessing: {tokenizer: t.json}\noutputs: {C: {labels: [a, b]}}\n")
+    put("strict.yml", b"name: strict\nmodel: {source: add.onnx}\nruntime: {providers: [qnn], fallback: strict}\n")
+    put("typo.yml", b"name: typo\nmodel: {source: add.onnx}\nruntime: {thread: 4}\n")
     put("tone.wav", wav(8000, [0, 16384, -16384, 0]))
     put("labels.txt", "cat\ndog\n")
     put("good.case.json", json.dumps({"model": "add.onnx", "inputs": {"A": "a.npy", "B": "b.npy"}, "outputs": {"C": "c.npy"}}))
