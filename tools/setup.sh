@@ -11,6 +11,7 @@ packages="
   libopenjp2-7-dev
   libcpp-httplib-dev libssl-dev
   libgtest-dev libgmock-dev libbenchmark-dev
+  libonnx-testdata
 "
 missing=""
 for package in $packages; do

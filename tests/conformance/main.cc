@@ -1,62 +1,60 @@
-// Runs test cases in ONNX's layout, each in a process of its own, so that neither a crash nor a hang ends the run.
+// Runs test cases in ONNX's layout and compares with a list of those that may fail.
 
 #include <fmt/core.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <cctype>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
-#include <map>
 #include <regex>
-#include <sdx/session.hpp>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
-#include "conformance/case.h"
-#include "conformance/interpreter.h"
+#include "conformance/suite.h"
 #include "ops/op.h"
 
 namespace {
 
 namespace fs = std::filesystem;
-using sdx::testing::Outcome;
+using namespace sdx::testing;
+
+constexpr int kSkipped = 77;  // CTest's SKIP_RETURN_CODE
 
 struct Options {
   std::vector<fs::path> cases;
   std::string filter;
-  std::vector<std::string> ignore_files{SDX_IGNORE_FILE};
+  std::string ignore_file = SDX_IGNORE_FILE;
+  std::string release;
+  std::vector<Way> ways;
   unsigned timeout = 120;  // seconds a case
   bool verbose = false;
   bool in_process = false;  // for debuggers
-  std::string engine = "session";
 };
 
 [[noreturn]] void usage() {
+  std::string ways;
+  for (const std::string& name : way_names()) ways += " " + name;
   fmt::print(stderr,
-             "usage: sdx_conformance [--list FILE] [--filter REGEX] [--ignore FILE] [--timeout SECONDS] [--engine "
-             "session|interpreter|both] [--in-process] [--verbose] "
-             "[FOLDER...]\n"
-             "A folder holds model.onnx and test_data_set_*, or folders that do. FILE lists folders, one a line.\n");
+             "usage: sdx_conformance [--list FILE] [--filter REGEX] [--ignore FILE] [--release NAME] [--timeout SECONDS] [--way "
+             "NAME]... "
+             "[--in-process] [--verbose] [FOLDER...]\n"
+             "A folder holds model.onnx and test_data_set_*, or folders that do. FILE lists folders, one a line.\n"
+             "--release: which release the data are of, for what the list of ignored cases says of a single one.\n"
+             "Ways:{}; 'all' is all that this machine can. Exit code 77 when it can do none of those asked for.\n",
+             ways);
   std::exit(2);
 }
 
-// `path` itself when it is a case; else every case right below it.
-void add_cases(const fs::path& path, std::vector<fs::path>& out) {
-  if (!fs::is_directory(path) || fs::exists(path / "model.onnx")) {
-    out.push_back(path);
-    return;
+void add_cases(const fs::path& path, Options& o) {
+  const auto found = find_cases(path);
+  o.cases.insert(o.cases.end(), found.begin(), found.end());
+}
+
+void add_ways(const std::string& name, Options& o) {
+  if (name != "all") return o.ways.push_back(way(name));
+  for (const std::string& each : way_names()) {
+    if (possible(way(each))) o.ways.push_back(way(each));
   }
-  std::vector<fs::path> found;
-  for (const auto& entry : fs::directory_iterator(path)) {
-    if (fs::exists(entry.path() / "model.onnx") || entry.path().extension() == ".onnx") found.push_back(entry.path());
-  }
-  std::sort(found.begin(), found.end());
-  out.insert(out.end(), found.begin(), found.end());
 }
 
 Options parse(int argc, char** argv) {
@@ -67,17 +65,18 @@ Options parse(int argc, char** argv) {
     if (arg == "--list") {
       std::ifstream file(value());
       for (std::string line; std::getline(file, line);) {
-        if (!line.empty()) add_cases(line, o.cases);
+        if (!line.empty()) add_cases(line, o);
       }
     } else if (arg == "--filter") {
       o.filter = value();
     } else if (arg == "--ignore") {
-      o.ignore_files.push_back(value());
+      o.ignore_file = value();
+    } else if (arg == "--release") {
+      o.release = value();
     } else if (arg == "--timeout") {
       o.timeout = static_cast<unsigned>(std::strtoul(value().c_str(), nullptr, 10));
-    } else if (arg == "--engine") {
-      o.engine = value();
-      if (o.engine != "session" && o.engine != "interpreter" && o.engine != "both") usage();
+    } else if (arg == "--way") {
+      add_ways(value(), o);
     } else if (arg == "--verbose") {
       o.verbose = true;
     } else if (arg == "--in-process") {
@@ -85,97 +84,15 @@ Options parse(int argc, char** argv) {
     } else if (arg.starts_with("--")) {
       usage();
     } else {
-      add_cases(arg, o.cases);
+      add_cases(arg, o);
     }
   }
   if (o.cases.empty()) usage();
+  if (o.ways.empty()) o.ways.push_back(way("default"));
   return o;
 }
 
-// Lines "name reason"; '#' starts a comment.
-std::map<std::string, std::string> read_ignored(const std::vector<std::string>& paths) {
-  std::map<std::string, std::string> out;
-  for (const std::string& path : paths) {
-    std::ifstream file(path);
-    if (!file) {
-      fmt::print(stderr, "cannot read '{}'\n", path);
-      std::exit(2);
-    }
-    for (std::string line; std::getline(file, line);) {
-      if (line.empty() || line[0] == '#') continue;
-      const std::size_t space = line.find(' ');
-      out.emplace(line.substr(0, space), space == std::string::npos ? "" : line.substr(space + 1));
-    }
-  }
-  return out;
-}
-
-std::vector<sdx::Value> run_session(const sdx::Model& model, const std::vector<sdx::Value>& inputs) {
-  const sdx::Session session = sdx::Session::open(model.path);
-  sdx::NamedValues named;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (!inputs[i].empty()) named.add(model.graph.value(model.graph.inputs()[i]).name, inputs[i]);
-  }
-  const sdx::NamedValues outputs = session.run(named);
-  std::vector<sdx::Value> out;
-  for (const std::string& name : model.graph.output_names()) out.push_back(outputs.at(name));
-  return out;
-}
-
-std::vector<sdx::Value> run_both(const sdx::Model& model, const std::vector<sdx::Value>& inputs) {
-  const auto fast = run_session(model, inputs);
-  const auto plain = sdx::testing::interpret(model.graph, inputs);
-  for (std::size_t i = 0; i < fast.size(); ++i) {
-    const std::string d = sdx::testing::difference(fast[i], plain.at(i));
-    if (!d.empty()) sdx::fail(sdx::ErrorCode::runtime_failure, "session and interpreter differ in output {}: {}", i, d);
-  }
-  return fast;
-}
-
-Outcome execute(const fs::path& path, const std::string& engine) {
-  return sdx::testing::run_case(path, [&](const sdx::Model& model, std::vector<sdx::Value> inputs) {
-    if (engine == "interpreter") return sdx::testing::interpret(model.graph, std::move(inputs));
-    return engine == "both" ? run_both(model, inputs) : run_session(model, inputs);
-  });
-}
-
-Outcome run_in_child(const fs::path& path, const std::string& engine, unsigned timeout) {
-  int pipe_ends[2];
-  if (::pipe(pipe_ends) != 0) return {Outcome::Kind::failed, "cannot make a pipe"};
-  std::fflush(stdout);
-  const pid_t child = ::fork();
-  if (child < 0) return {Outcome::Kind::failed, "cannot fork"};
-  if (child == 0) {
-    ::close(pipe_ends[0]);
-    ::alarm(timeout);
-    const Outcome outcome = execute(path, engine);
-    const std::string text = std::to_string(static_cast<int>(outcome.kind)) + outcome.reason;
-    std::size_t sent = 0;
-    while (sent < text.size()) {
-      const ssize_t n = ::write(pipe_ends[1], text.data() + sent, text.size() - sent);
-      if (n <= 0) break;
-      sent += static_cast<std::size_t>(n);
-    }
-    ::_exit(0);
-  }
-  ::close(pipe_ends[1]);
-  std::string text;
-  char buffer[4096];
-  ssize_t n = 0;
-  while ((n = ::read(pipe_ends[0], buffer, sizeof buffer)) > 0) text.append(buffer, static_cast<std::size_t>(n));
-  ::close(pipe_ends[0]);
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  if (WIFSIGNALED(status)) {
-    const int signal = WTERMSIG(status);
-    return {Outcome::Kind::failed,
-            signal == SIGALRM ? fmt::format("ran longer than {} s", timeout) : fmt::format("crashed: {}", ::strsignal(signal))};
-  }
-  if (text.empty()) return {Outcome::Kind::failed, fmt::format("exited with status {}", WEXITSTATUS(status))};
-  return {static_cast<Outcome::Kind>(text[0] - '0'), text.substr(1)};
-}
-
-std::string one_line(std::string text) {
+std::string one_line(const std::string& text) {
   std::string out;
   for (const char c : text) {
     if (c == '\n') {
@@ -187,43 +104,51 @@ std::string one_line(std::string text) {
   return out;
 }
 
+// Returns the number of failures.
+int run_way(const Options& options, const Way& way, const Ignored& ignored) {
+  const std::regex filter(options.filter);
+  int counts[3] = {};  // by Outcome::Kind
+  for (const fs::path& path : options.cases) {
+    const std::string name = case_name(path);
+    if (!options.filter.empty() && !std::regex_search(name, filter)) continue;
+    const Outcome outcome =
+        judge(ignored, name, options.in_process ? run_here(path, way) : run_in_child(path, way, options.timeout));
+    ++counts[static_cast<int>(outcome.kind)];
+    if (outcome.kind == Outcome::Kind::failed) {
+      fmt::print("FAIL {} ({}): {}\n", name, way.name, one_line(outcome.reason));
+    } else if (options.verbose) {
+      fmt::print("{} {} ({}){}{}\n", outcome.kind == Outcome::Kind::passed ? "PASS" : "SKIP", name, way.name,
+                 outcome.reason.empty() ? "" : ": ", one_line(outcome.reason));
+    }
+  }
+  fmt::print("{}: {} passed, {} failed, {} skipped\n", way.name, counts[0], counts[1], counts[2]);
+  return counts[1];
+}
+
+int run(int argc, char** argv) {
+  const Options options = parse(argc, argv);
+  std::ifstream file(options.ignore_file);
+  if (!file) sdx::fail(sdx::ErrorCode::io, "cannot read '{}'", options.ignore_file);
+  const Ignored ignored = read_ignored(file, options.release);
+  sdx::ops::table();  // built once, before forking
+  int failures = 0;
+  bool any = false;
+  for (const Way& way : options.ways) {
+    if (!possible(way)) continue;
+    any = true;
+    failures += run_way(options, way, ignored);
+  }
+  if (!any) fmt::print("this machine can do none of the ways asked for\n");
+  return !any ? kSkipped : failures == 0 ? 0 : 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  const Options options = parse(argc, argv);
-  const auto ignored = read_ignored(options.ignore_files);
-  const std::regex filter(options.filter);
-  sdx::ops::table();  // built once, before forking
-  int passed = 0;
-  int failed = 0;
-  int skipped = 0;
-  for (const fs::path& path : options.cases) {
-    const std::string name = sdx::testing::case_name(path);
-    if (!options.filter.empty() && !std::regex_search(name, filter)) continue;
-    Outcome outcome = options.in_process ? execute(path, options.engine) : run_in_child(path, options.engine, options.timeout);
-    const auto known = ignored.find(name);
-    if (known != ignored.end()) {
-      if (outcome.kind == Outcome::Kind::passed) {
-        outcome = {Outcome::Kind::failed, "now passes: remove it from the list of ignored cases"};
-      } else {
-        outcome = {Outcome::Kind::skipped, known->second};
-      }
-    }
-    switch (outcome.kind) {
-      case Outcome::Kind::passed:
-        ++passed;
-        if (options.verbose) fmt::print("PASS {}\n", name);
-        break;
-      case Outcome::Kind::failed:
-        ++failed;
-        fmt::print("FAIL {}: {}\n", name, one_line(outcome.reason));
-        break;
-      case Outcome::Kind::skipped:
-        ++skipped;
-        if (options.verbose) fmt::print("SKIP {}: {}\n", name, one_line(outcome.reason));
-        break;
-    }
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "error: {}\n", e.what());
+    return 2;
   }
-  fmt::print("{} passed, {} failed, {} skipped\n", passed, failed, skipped);
-  return failed == 0 ? 0 : 1;
 }

@@ -1,0 +1,165 @@
+#include "conformance/suite.h"
+
+#include <fmt/core.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <sdx/session.hpp>
+
+#include "base/cpu_features.h"
+#include "base/error.h"
+#include "conformance/interpreter.h"
+
+namespace sdx::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_case(const fs::path& path) { return fs::exists(path / "model.onnx") || path.extension() == ".onnx"; }
+
+std::vector<Value> run_session(const Model& model, const std::vector<Value>& inputs, const Way& way) {
+  SessionOptions options;
+  options.optimize = way.optimize;
+  options.threads = way.threads;
+  const Session session = Session::open(model.path, options);
+  NamedValues named;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].empty()) named.add(model.graph.value(model.graph.inputs()[i]).name, inputs[i]);
+  }
+  const NamedValues outputs = session.run(named);
+  std::vector<Value> out;
+  for (const std::string& name : model.graph.output_names()) out.push_back(outputs.at(name));
+  return out;
+}
+
+void send(int end, const std::string& text) {
+  std::size_t sent = 0;
+  while (sent < text.size()) {
+    const ssize_t n = ::write(end, text.data() + sent, text.size() - sent);
+    if (n <= 0) return;
+    sent += static_cast<std::size_t>(n);
+  }
+}
+
+std::string receive(int end) {
+  std::string text;
+  char buffer[4096];
+  ssize_t n = 0;
+  while ((n = ::read(end, buffer, sizeof buffer)) > 0) text.append(buffer, static_cast<std::size_t>(n));
+  return text;
+}
+
+}  // namespace
+
+std::vector<fs::path> find_cases(const fs::path& path) {
+  if (!fs::is_directory(path) || is_case(path)) return {path};
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(path)) {
+    if (is_case(entry.path())) {
+      found.push_back(entry.path());
+    } else if (entry.is_directory()) {
+      for (const auto& below : fs::directory_iterator(entry.path())) {
+        if (is_case(below.path())) found.push_back(below.path());
+      }
+    }
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+Ignored read_ignored(std::istream& text, std::string_view release) {
+  Ignored out;
+  for (std::string line; std::getline(text, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    const std::size_t space = line.find(' ');
+    if (space == std::string::npos || space + 1 == line.size()) {
+      fail(ErrorCode::invalid_argument, "ignored case '{}' has no reason: expected 'name reason'", line);
+    }
+    std::string name = line.substr(0, space);
+    const std::size_t at = name.find('@');
+    if (at != std::string::npos) {
+      if (name.substr(at + 1) != release) continue;
+      name.resize(at);
+    }
+    if (!out.emplace(name, line.substr(space + 1)).second) {
+      fail(ErrorCode::invalid_argument, "ignored case '{}' is listed twice", name);
+    }
+  }
+  return out;
+}
+
+Outcome judge(const Ignored& ignored, const std::string& name, Outcome outcome) {
+  const auto known = ignored.find(name);
+  if (known == ignored.end()) return outcome;
+  if (outcome.kind != Outcome::Kind::passed) return {Outcome::Kind::skipped, known->second};
+  return {Outcome::Kind::failed, "now passes: remove it from the list of ignored cases"};
+}
+
+std::vector<std::string> way_names() {
+  return {"default", "no-passes", "reference", "two-threads", "interpreter", "scalar", "sse4", "avx2", "avx512", "neon"};
+}
+
+Way way(std::string_view name) {
+  Way w;
+  w.name = name;
+  const std::vector<std::string> names = way_names();
+  if (std::find(names.begin(), names.end(), name) == names.end()) {
+    std::string all;
+    for (const std::string& n : names) all += (all.empty() ? "" : ", ") + n;
+    fail(ErrorCode::invalid_argument, "no way '{}' to run a case; expected {}", name, all);
+  }
+  w.optimize = name != "no-passes";
+  w.reference = name == "reference";
+  w.interpreter = name == "interpreter";
+  w.threads = name == "two-threads" ? 2 : 0;
+  const bool plain = name == "default" || !w.optimize || w.reference || w.interpreter || w.threads != 0;
+  if (!plain) w.isa = name;
+  return w;
+}
+
+bool possible(const Way& way) {
+  if (way.isa.empty()) return true;
+  const std::vector<Isa>& have = supported_isas();
+  return std::any_of(have.begin(), have.end(), [&](Isa isa) { return sdx::name(isa) == way.isa; });
+}
+
+Outcome run_here(const fs::path& path, const Way& way) {
+  if (!way.isa.empty()) ::setenv("SDX_CPU_ISA", way.isa.c_str(), 1);
+  if (way.reference) ::setenv("SDX_CPU_KERNEL", "reference", 1);
+  return run_case(path, [&](const Model& model, std::vector<Value> inputs) {
+    return way.interpreter ? interpret(model.graph, std::move(inputs)) : run_session(model, inputs, way);
+  });
+}
+
+Outcome run_in_child(const fs::path& path, const Way& way, unsigned timeout) {
+  int pipe_ends[2];
+  if (::pipe(pipe_ends) != 0) return {Outcome::Kind::failed, "cannot make a pipe"};
+  std::fflush(stdout);
+  const pid_t child = ::fork();
+  if (child < 0) return {Outcome::Kind::failed, "cannot fork"};
+  if (child == 0) {
+    ::close(pipe_ends[0]);
+    ::alarm(timeout);
+    const Outcome outcome = run_here(path, way);
+    send(pipe_ends[1], std::to_string(static_cast<int>(outcome.kind)) + outcome.reason);
+    ::_exit(0);
+  }
+  ::close(pipe_ends[1]);
+  const std::string text = receive(pipe_ends[0]);
+  ::close(pipe_ends[0]);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  if (WIFSIGNALED(status)) {
+    const int signal = WTERMSIG(status);
+    return {Outcome::Kind::failed,
+            signal == SIGALRM ? fmt::format("ran longer than {} s", timeout) : fmt::format("crashed: {}", ::strsignal(signal))};
+  }
+  if (text.empty()) return {Outcome::Kind::failed, fmt::format("exited with status {}", WEXITSTATUS(status))};
+  return {static_cast<Outcome::Kind>(text[0] - '0'), text.substr(1)};
+}
+
+}  // namespace sdx::testing
