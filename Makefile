@@ -2,7 +2,7 @@
 PRESET ?= release
 BUILD := build/$(PRESET)
 
-.PHONY: help setup python-env build test demo install format format-check check-includes asan bench clean
+.PHONY: help setup python-env runtimes build test demo install format format-check check-includes asan bench clean
 
 help:
 	@echo "make demo    install what is missing, build, detect a face in a real photograph"
@@ -18,13 +18,17 @@ setup:
 python-env: | setup
 	@tools/python_env.sh
 
+# Vendors' libraries for the tests that need them; left out likewise.
+runtimes: | setup
+	@tools/runtimes.sh
+
 $(BUILD)/build.ninja: | setup
 	cmake --preset $(PRESET)
 
 build: $(BUILD)/build.ninja
 	cmake --build --preset $(PRESET)
 
-test: python-env build
+test: python-env runtimes build
 	cmake --preset $(PRESET)
 	cmake --build --preset $(PRESET)
 	ctest --test-dir $(BUILD) --output-on-failure -j 2

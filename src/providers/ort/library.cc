@@ -113,10 +113,9 @@ std::string provider_library_name(std::string_view provider) {
 fs::path choose_library(const ProviderSettings& settings, std::string_view provider) {
   const std::vector<fs::path> candidates = library_candidates(settings);
   if (candidates.empty()) {
-    fail(ErrorCode::provider_unavailable,
-         "ONNX Runtime's library (libonnxruntime.so) was not found: looked at SDX_ORT_LIB, beside this program, in installed "
-         "Python "
-         "packages, and where the system's loader looks. `pip install onnxruntime` brings it");
+    fail(
+        ErrorCode::provider_unavailable,
+        "libonnxruntime.so was looked for beside this program, in installed Python packages and where the system's loader looks");
   }
   const std::string own = provider_library_name(provider);
   std::error_code none;
@@ -124,7 +123,7 @@ fs::path choose_library(const ProviderSettings& settings, std::string_view provi
     if (!own.empty() && fs::exists(c.parent_path() / own, none)) return c;
   }
   if (!fs::exists(candidates.front(), none)) {
-    fail(ErrorCode::provider_unavailable, "ONNX Runtime's library '{}', as SDX_ORT_LIB or the configuration says, does not exist",
+    fail(ErrorCode::provider_unavailable, "'{}', as SDX_ORT_LIB or the configuration says, does not exist",
          candidates.front().string());
   }
   return candidates.front();

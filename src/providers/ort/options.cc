@@ -12,23 +12,90 @@ namespace {
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 
-const std::map<std::string, std::vector<std::string>, std::less<>>& known_options() {
-  static const std::map<std::string, std::vector<std::string>, std::less<>> table{
+// What a value must look like: "" anything, "#" a whole number, "?" 0 or 1 (or true or false), else one of a list; in a list, a
+// trailing "*" stands for anything that begins so.
+struct Option {
+  std::string name;
+  std::string values;
+};
+
+const std::map<std::string, std::vector<Option>, std::less<>>& known_options() {
+  static const std::map<std::string, std::vector<Option>, std::less<>> table{
       {"cuda",
-       {"device_id", "gpu_mem_limit", "arena_extend_strategy", "cudnn_conv_algo_search", "do_copy_in_default_stream",
-        "cudnn_conv_use_max_workspace", "enable_cuda_graph", "use_tf32", "prefer_nhwc"}},
+       {{"device_id", "#"},
+        {"gpu_mem_limit", "#"},
+        {"arena_extend_strategy", "kNextPowerOfTwo kSameAsRequested"},
+        {"cudnn_conv_algo_search", "EXHAUSTIVE HEURISTIC DEFAULT"},
+        {"do_copy_in_default_stream", "?"},
+        {"cudnn_conv_use_max_workspace", "?"},
+        {"enable_cuda_graph", "?"},
+        {"use_tf32", "?"},
+        {"prefer_nhwc", "?"}}},
       {"tensorrt",
-       {"device_id", "trt_max_workspace_size", "trt_fp16_enable", "trt_int8_enable", "trt_engine_cache_enable",
-        "trt_engine_cache_path", "trt_timing_cache_enable", "trt_max_partition_iterations", "trt_min_subgraph_size"}},
-      {"openvino", {"device_type", "precision", "num_of_threads", "cache_dir", "num_streams", "load_config"}},
+       {{"device_id", "#"},
+        {"trt_max_workspace_size", "#"},
+        {"trt_fp16_enable", "?"},
+        {"trt_int8_enable", "?"},
+        {"trt_engine_cache_enable", "?"},
+        {"trt_engine_cache_path", ""},
+        {"trt_timing_cache_enable", "?"},
+        {"trt_timing_cache_path", ""},
+        {"trt_max_partition_iterations", "#"},
+        {"trt_min_subgraph_size", "#"}}},
+      {"openvino",
+       {{"device_type", "CPU GPU NPU CPU.* GPU.* NPU.* CPU_* GPU_* AUTO AUTO:* HETERO:* MULTI:* BATCH:*"},
+        {"precision", "FP32 FP16 ACCURACY"},
+        {"num_of_threads", "#"},
+        {"cache_dir", ""},
+        {"num_streams", "#"},
+        {"load_config", ""},
+        {"disable_dynamic_shapes", "?"}}},
       {"coreml",
-       {"ModelFormat", "MLComputeUnits", "RequireStaticInputShapes", "EnableOnSubgraphs", "ModelCacheDirectory", "coreml_flags"}},
-      {"directml", {"device_id"}},
+       {{"ModelFormat", "NeuralNetwork MLProgram"},
+        {"MLComputeUnits", "ALL CPUOnly CPUAndGPU CPUAndNeuralEngine"},
+        {"RequireStaticInputShapes", "?"},
+        {"EnableOnSubgraphs", "?"},
+        {"ModelCacheDirectory", ""},
+        {"coreml_flags", "#"}}},
+      {"directml", {{"device_id", "#"}}},
       {"migraphx",
-       {"device_id", "migraphx_fp16_enable", "migraphx_int8_enable", "migraphx_mem_limit", "migraphx_model_cache_dir"}},
-      {"vitisai", {"config_file", "cache_dir", "cache_key"}},
+       {{"device_id", "#"},
+        {"migraphx_fp16_enable", "?"},
+        {"migraphx_int8_enable", "?"},
+        {"migraphx_mem_limit", "#"},
+        {"migraphx_model_cache_dir", ""}}},
+      {"vitisai", {{"config_file", ""}, {"cache_dir", ""}, {"cache_key", ""}}},
   };
   return table;
+}
+
+bool is_one_of(std::string_view list, std::string_view value) {
+  for (std::size_t at = 0; at < list.size();) {
+    const std::size_t end = std::min(list.find(' ', at), list.size());
+    const std::string_view item = list.substr(at, end - at);
+    if (item.ends_with('*') ? value.starts_with(item.substr(0, item.size() - 1)) : value == item) return true;
+    at = end + 1;
+  }
+  return false;
+}
+
+void check_value(std::string_view provider, const Option& option, const std::string& value) {
+  const auto wrong = [&](std::string_view expected) {
+    fail(ErrorCode::invalid_argument, "option '{}' of provider '{}' must be {}, received '{}'", option.name, provider, expected,
+         value);
+  };
+  if (option.values.empty()) return;
+  if (option.values == "#") {
+    const bool prefixed = value.starts_with("0x") && value.size() > 2;
+    const std::string digits = prefixed ? value.substr(2) : value;
+    if (digits.empty() || digits.find_first_not_of(prefixed ? "0123456789abcdefABCDEF" : "0123456789") != std::string::npos) {
+      wrong("a whole number");
+    }
+  } else if (option.values == "?") {
+    if (!is_one_of("0 1 true false True False", value)) wrong("0 or 1");
+  } else if (!is_one_of(option.values, value)) {
+    wrong("one of: " + option.values);
+  }
 }
 
 bool is_config(const std::string& key) {
@@ -123,12 +190,19 @@ std::string_view vendor_name(std::string_view provider) {
 void check_options(std::string_view provider, const ProviderSettings& settings) {
   const auto known = known_options().find(provider);
   if (known == known_options().end()) return;
+  std::vector<std::string> names;
+  for (const Option& o : known->second) names.push_back(o.name);
   for (const auto& [key, value] : settings.options) {
-    if (is_config(key) || std::find(known->second.begin(), known->second.end(), key) != known->second.end()) continue;
-    const std::string near = closest(key, known->second);
+    if (is_config(key)) continue;
+    const auto it = std::find(names.begin(), names.end(), key);
+    if (it != names.end()) {
+      check_value(provider, known->second[static_cast<std::size_t>(it - names.begin())], value);
+      continue;
+    }
+    const std::string near = closest(key, names);
     if (near.empty()) continue;
     fail(ErrorCode::invalid_argument, "provider '{}' has no option '{}'; did you mean '{}'? Known: {}", provider, key, near,
-         join(known->second));
+         join(names));
   }
 }
 

@@ -6,7 +6,8 @@
 #include <set>
 
 #include "base/error.h"
-#include "onnx/writer.h"
+#include "provider/diagnose.h"
+#include "provider/machine.h"
 #include "providers/ort/options.h"
 #include "providers/ort/region_kernel.h"
 
@@ -47,31 +48,17 @@ std::string word_after(const std::string& text, const std::string& mark) {
   return word;
 }
 
-// What the platform or the machine lacks for it; "" where nothing that is seen from outside the libraries.
-std::string missing_hardware(std::string_view provider) {
-#if defined(__APPLE__)
-  constexpr std::string_view here = "macOS";
-#elif defined(_WIN32)
-  constexpr std::string_view here = "Windows";
-#else
-  constexpr std::string_view here = "Linux";
-#endif
-  for (const ProviderName& p : provider_names()) {
-    if (p.name == provider && p.platforms != "all" && p.platforms.find(here) == std::string::npos) {
-      return "exists on " + p.platforms + " only";
-    }
-  }
-#if defined(__linux__)
-  std::error_code none;
-  const auto exists = [&](const char* path) { return std::filesystem::exists(path, none); };
-  if ((provider == "cuda" || provider == "tensorrt") && !exists("/dev/nvidiactl") && !exists("/dev/dxg")) {
-    return "no NVIDIA GPU, or its driver is not loaded (there is no /dev/nvidiactl)";
-  }
-  if ((provider == "rocm" || provider == "migraphx") && !exists("/dev/kfd")) {
-    return "no AMD GPU, or its driver is not loaded (there is no /dev/kfd)";
-  }
-#endif
-  return "";
+const ProviderName& name_of(std::string_view provider) {
+  const auto names = provider_names();
+  return *std::find_if(names.begin(), names.end(), [&](const ProviderName& p) { return p.name == provider; });
+}
+
+// True when something stands in the way.
+bool report(Diagnosis found, ProviderInfo& info) {
+  if (found.reason.empty()) return false;
+  info.reason = std::move(found.reason);
+  info.hint = std::move(found.hint);
+  return true;
 }
 
 class OrtProvider : public Provider {
@@ -86,29 +73,36 @@ class OrtProvider : public Provider {
     ProviderInfo info;
     info.name = name_;
     info.ort_name = std::string(vendor_name(provider_));
+    const ProviderName& named = name_of(provider_);
+    info.hardware = named.hardware;
+    const MachineFacts machine = machine_facts();
+    RuntimeFacts facts;
+    std::shared_ptr<const Library> library;
     try {
-      if (const std::string missing = missing_hardware(provider_); !missing.empty()) {
-        // Looking further would only load libraries for nothing.
-        if (effort == Effort::quick) fail(ErrorCode::provider_unavailable, "{}", missing);
-        info.reason = missing;
+      const std::filesystem::path file = choose_library(settings, provider_);
+      facts.library = file.string();
+      add_provider_library(file, facts);
+      facts.built_in = {info.ort_name};  // until it is loaded, which costs more than a look at the hardware
+      if (effort == Effort::quick) {
+        if (report(diagnose(named, machine, facts, LoaderView::current(), true), info)) return info;
       }
-      const auto library = Library::open(choose_library(settings, provider_));
-      info.version = library->version();
-      const auto& built = library->providers();
-      if (std::find(built.begin(), built.end(), info.ort_name) == built.end()) {
-        fail(ErrorCode::provider_unavailable, "ONNX Runtime {} ({}) is built without {}", library->version(),
-             library->path().string(), info.ort_name);
-      }
-      check_provider_library(*library);
-      if (provider_ != "cpu") try_provider(*library, settings);
-      if (!info.reason.empty()) return info;
-      info.available = true;
-      info.accelerator = provider_ == "cuda" || provider_ == "tensorrt" || provider_ == "rocm" || provider_ == "migraphx" ||
-                         provider_ == "coreml" || provider_ == "directml";
-      info.devices = {fmt::format("through ONNX Runtime {} ({})", library->version(), library->path().string())};
+      library = Library::open(file);
+      facts.version = info.version = library->version();
+      facts.built_in = library->providers();
     } catch (const Error& e) {
-      info.reason += (info.reason.empty() || info.reason == e.message() ? "" : "; ") + e.message();
+      facts.library_problem = e.message();
     }
+    try {
+      if (report(diagnose(named, machine, facts, LoaderView::current(), effort == Effort::quick), info)) return info;
+      if (provider_ != "cpu") try_provider(*library, settings);
+    } catch (const Error& e) {
+      info.reason = e.message();
+      return info;
+    }
+    info.available = true;
+    info.accelerator = provider_ == "cuda" || provider_ == "tensorrt" || provider_ == "rocm" || provider_ == "migraphx" ||
+                       provider_ == "coreml" || provider_ == "directml";
+    info.devices = {fmt::format("through ONNX Runtime {} ({})", library->version(), library->path().string())};
     return info;
   }
 
@@ -154,18 +148,12 @@ class OrtProvider : public Provider {
   }
 
  private:
-  // What its library needs, without loading it: the chain down to what is missing.
-  void check_provider_library(const Library& library) const {
-    const std::string own = provider_library_name(provider_);
-    if (own.empty()) return;
-    const std::filesystem::path file = library.path().parent_path() / own;
+  void add_provider_library(const std::filesystem::path& runtime, RuntimeFacts& facts) const {
+    facts.provider_library_name = provider_library_name(provider_);
+    if (facts.provider_library_name.empty()) return;
+    const std::filesystem::path file = runtime.parent_path() / facts.provider_library_name;
     std::error_code none;
-    if (!std::filesystem::exists(file, none)) {
-      fail(ErrorCode::provider_unavailable, "{} is not beside {}", own, library.path().string());
-    }
-    // Its folder's other libraries come with it; ONNX Runtime loads them first.
-    const LibraryFinding finding = explain_library(file);
-    if (!finding.loadable) fail(ErrorCode::provider_unavailable, "{}", finding.reason);
+    if (std::filesystem::exists(file, none)) facts.provider_library = file.string();
   }
 
   void try_provider(const Library& library, const ProviderSettings& settings) const {
