@@ -1,4 +1,4 @@
-// Range: ai.onnx 11, 27 (16-bit floats, computed in float: `stash_type`).
+// Range: ai.onnx 11, 27 (16-bit floats, computed in float: `stash_type`). com.microsoft 1.
 
 #include <cmath>
 
@@ -45,15 +45,21 @@ T only(const Tensor& t, const char* what) {
   return *static_cast<const T*>(t.data());
 }
 
-std::int64_t count_from(const Tensor& start, const Tensor& limit, const Tensor& delta) {
+// A missing delta (com.microsoft) is 1.
+template <class T>
+T delta_of(const Tensor* delta) {
+  return delta != nullptr ? only<T>(*delta, "delta") : T(1.0F);
+}
+
+std::int64_t count_from(const Tensor& start, const Tensor& limit, const Tensor* delta) {
   std::int64_t count = 0;
-  if (start.dtype() != limit.dtype() || start.dtype() != delta.dtype()) {
+  if (start.dtype() != limit.dtype() || (delta != nullptr && start.dtype() != delta->dtype())) {
     fail(ErrorCode::invalid_model, "start, limit and delta must have one type, received {}, {} and {}", start.type_string(),
-         limit.type_string(), delta.type_string());
+         limit.type_string(), delta != nullptr ? delta->type_string() : "none");
   }
   dispatch(start.dtype(), RangeTypes{}, "Range", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    count = count_of<T>(only<T>(start, "start"), only<T>(limit, "limit"), only<T>(delta, "delta"));
+    count = count_of<T>(only<T>(start, "start"), only<T>(limit, "limit"), delta_of<T>(delta));
   });
   return count;
 }
@@ -74,8 +80,10 @@ void infer_range(InferContext& c) {
   DataType elem = c.dtype(0);
   for (std::size_t i = 1; i < 3 && elem == DataType::undefined; ++i) elem = c.dtype(i);
   Dim count;
-  if (c.value(0) != nullptr && c.value(1) != nullptr && c.value(2) != nullptr) {
-    count = count_from(*c.value(0), *c.value(1), *c.value(2));
+  if (!c.has_input(2)) {
+    if (c.value(0) != nullptr && c.value(1) != nullptr) count = count_from(*c.value(0), *c.value(1), nullptr);
+  } else if (c.value(0) != nullptr && c.value(1) != nullptr && c.value(2) != nullptr) {
+    count = count_from(*c.value(0), *c.value(1), c.value(2));
   } else if (c.sym(0) != nullptr && c.sym(1) != nullptr && c.sym(2) != nullptr && c.sym(0)->size() == 1 &&
              c.sym(1)->size() == 1 && c.sym(2)->size() == 1) {
     count = symbolic_count((*c.sym(0))[0], (*c.sym(1))[0], (*c.sym(2))[0]);
@@ -109,12 +117,12 @@ void fill(T start, T delta, Tensor& out) {
 
 void run_range(OpContext& c) {
   const Tensor& start = c.input(0);
-  const Tensor& delta = c.input(2);
+  const Tensor* delta = c.optional_input(2);
   const std::int64_t count = count_from(start, c.input(1), delta);
   Tensor& out = c.output(0, start.dtype(), {count});
   dispatch(start.dtype(), RangeTypes{}, "Range", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    fill<T>(only<T>(start, "start"), only<T>(delta, "delta"), out);
+    fill<T>(only<T>(start, "start"), delta_of<T>(delta), out);
   });
 }
 
@@ -128,6 +136,13 @@ void register_range(OpTable& t) {
             .in("delta", "T", set)
             .out("output", "T", set)
             .attr("stash_type", AttrKind::i)
+            .infer_with(infer_range)
+            .run_with(run_range));
+  t.add(OpDef("com.microsoft", "Range", 1)
+            .in("start", "T", set)
+            .in("limit", "T", set)
+            .in("delta", "T", set, Arity::optional)
+            .out("Y", "T", set)
             .infer_with(infer_range)
             .run_with(run_range));
 }

@@ -170,7 +170,8 @@ void run_attention(OpContext& c) {
   Tensor keys, values;
   if (present || past.data.defined()) {
     const auto* cached = past.data.defined() ? static_cast<const float*>(past.data.data()) : nullptr;
-    CacheParts<float> parts{p.batch, heads, a.size, cached, past.capacity, past.len, a.k, p.length, nullptr, a.capacity, {}};
+    CacheParts<float> parts{p.batch,  heads,   a.size,     cached, past.capacity, past.len, a.k,
+                            p.length, nullptr, a.capacity, {},     past.shared};
     keys = gather_rows(parts);
     parts.fresh = a.v;
     if (cached != nullptr) parts.past += past.data.size() / 2;

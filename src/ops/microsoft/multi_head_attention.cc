@@ -258,7 +258,8 @@ void run_mha(OpContext& c) {
                                 in.new_keys,
                                 add ? b + a.heads * a.size : nullptr,
                                 a.capacity,
-                                {}};
+                                {},
+                                true};
     CacheParts<float> value_parts = key_parts;
     value_parts.size = a.v_size;
     value_parts.past = cached ? static_cast<const float*>(past[1].data()) : nullptr;

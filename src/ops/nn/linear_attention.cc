@@ -1,4 +1,5 @@
-// LinearAttention: ai.onnx 27.
+// LinearAttention: ai.onnx 27; com.microsoft 1, which also takes more key heads than query heads and gives the states after each
+// of the last tokens.
 
 #include <cmath>
 #include <string_view>
@@ -29,18 +30,27 @@ Rule rule_of(const Attributes& attrs) {
 
 struct HeadCounts {
   std::int64_t q, kv;
+  std::int64_t out() const { return std::max(q, kv); }
 };
 
-HeadCounts heads_of(const Attributes& attrs) {
-  const HeadCounts h{attrs.get_int("q_num_heads"), attrs.get_int("kv_num_heads")};
-  if (h.q < 1 || h.kv < 1 || h.q % h.kv != 0 || h.q > (1 << 20)) {
+HeadCounts heads_of(const Node& node) {
+  const HeadCounts h{node.attributes.get_int("q_num_heads"), node.attributes.get_int("kv_num_heads")};
+  const bool inverse = !node.domain.empty() && h.q > 0 && h.kv % h.q == 0;
+  if (h.q < 1 || h.kv < 1 || (h.q % h.kv != 0 && !inverse) || h.q > (1 << 20) || h.kv > (1 << 20)) {
     fail(ErrorCode::invalid_model, "q_num_heads must be a positive multiple of kv_num_heads, received {} and {}", h.q, h.kv);
   }
   return h;
 }
 
+// How many states past_state and present_state hold on a leading axis; 0: one state, and no such axis.
+std::int64_t window_of(const Attributes& attrs) {
+  const std::int64_t window = attrs.get_int("state_window", 0);
+  if (window < 0 || window > 8) fail(ErrorCode::invalid_model, "attribute 'state_window' must be 0 to 8, received {}", window);
+  return window;
+}
+
 void infer_linear_attention(InferContext& c) {
-  const HeadCounts h = heads_of(c.attrs());
+  const HeadCounts h = heads_of(c.node());
   rule_of(c.attrs());
   for (std::size_t i = 0; i < 3; ++i) {
     if (c.shape(i) != nullptr && c.shape(i)->size() != 3) c.fail("input {} must have 3 axes", i);
@@ -50,14 +60,16 @@ void infer_linear_attention(InferContext& c) {
   Dim batch, length, d_k, d_v;
   if (const SymShape* q = c.shape(kQuery)) batch = (*q)[0], length = (*q)[1], d_k = floor_div((*q)[2], Dim(h.q));
   if (const SymShape* v = c.shape(kValue)) d_v = floor_div((*v)[2], Dim(h.kv));
-  c.output(0, elem, {batch, length, Dim(h.q) * d_v});
-  c.output(1, state, {batch, Dim(h.kv), d_k, d_v});
+  c.output(0, elem, {batch, length, Dim(h.out()) * d_v});
+  SymShape states{batch, Dim(h.kv), d_k, d_v};
+  if (const std::int64_t window = window_of(c.attrs()); window > 0) states.insert(states.begin(), Dim(window));
+  c.output(1, state, std::move(states));
 }
 
 struct Problem {
   HeadCounts heads{};
   Rule rule{};
-  std::int64_t batch = 0, length = 0, d_k = 0, d_v = 0;
+  std::int64_t batch = 0, length = 0, d_k = 0, d_v = 0, window = 0;
   Tensor q, k, v, decay, beta;
   std::int64_t decay_width = 0, beta_width = 0;  // elements per token
   float scale = 0;
@@ -70,7 +82,8 @@ Tensor gate(OpContext& c, std::size_t input, bool wanted, const char* name) {
 
 Problem problem_of(OpContext& c) {
   Problem p;
-  p.heads = heads_of(c.attrs());
+  p.heads = heads_of(c.node());
+  p.window = window_of(c.attrs());
   p.rule = rule_of(c.attrs());
   const Tensor &q = c.input(kQuery), &k = c.input(kKey), &v = c.input(kValue);
   if (q.rank() != 3 || k.rank() != 3 || v.rank() != 3) c.fail("query, key and value must have 3 axes");
@@ -131,10 +144,11 @@ void add_token(const Problem& p, std::int64_t token, std::int64_t head, float* s
 }
 
 void read_state(const Problem& p, std::int64_t token, std::int64_t head, const float* state, float* out) {
-  const std::int64_t group = p.heads.q / p.heads.kv;
+  const std::int64_t group = p.heads.out() / p.heads.kv;  // outputs of this key head
+  const std::int64_t shared = p.heads.out() / p.heads.q;  // outputs of one query head
   for (std::int64_t h = head * group; h < (head + 1) * group; ++h) {
-    const float* query = static_cast<const float*>(p.q.data()) + (token * p.heads.q + h) * p.d_k;
-    float* y = out + (token * p.heads.q + h) * p.d_v;
+    const float* query = static_cast<const float*>(p.q.data()) + (token * p.heads.q + h / shared) * p.d_k;
+    float* y = out + (token * p.heads.out() + h) * p.d_v;
     std::fill_n(y, p.d_v, 0.0F);
     for (std::int64_t i = 0; i < p.d_k; ++i) {
       for (std::int64_t j = 0; j < p.d_v; ++j) y[j] += p.scale * query[i] * state[i * p.d_v + j];
@@ -142,40 +156,51 @@ void read_state(const Problem& p, std::int64_t token, std::int64_t head, const f
   }
 }
 
+// All tokens of one key head of one sequence. The states of the window, `stride` elements apart, are set as their tokens come by;
+// the last is the running one. Slots of tokens before the first stay zero.
+void run_head(OpContext& c, const Problem& p, std::int64_t sequence, std::int64_t head, float* states, std::int64_t stride,
+              float* out) {
+  std::vector<float> update(static_cast<std::size_t>(p.d_v));
+  const std::int64_t slots = std::max<std::int64_t>(1, p.window);
+  float* running = states + (slots - 1) * stride;
+  for (std::int64_t t = 0; t < p.length; ++t) {
+    c.stop().check();
+    const std::int64_t token = sequence * p.length + t;
+    if (p.rule.decays) decay_state(p, token, head, running);
+    add_token(p, token, head, running, update.data());
+    read_state(p, token, head, running, out);
+    const std::int64_t slot = t - (p.length - slots);
+    if (slot >= 0 && slot < slots - 1) std::copy_n(running, p.d_k * p.d_v, states + slot * stride);
+  }
+}
+
 void run_linear_attention(OpContext& c) {
   const Problem p = problem_of(c);
-  const Shape state_shape{p.batch, p.heads.kv, p.d_k, p.d_v};
+  Shape shape{p.batch, p.heads.kv, p.d_k, p.d_v};
+  const std::int64_t stride = element_count(shape);
+  if (p.window > 0) shape.insert(shape.begin(), p.window);
   const DataType elem = c.input(kQuery).dtype();
-  Tensor state(DataType::float32, state_shape);
+  Tensor state(DataType::float32, shape);
+  auto* states = static_cast<float*>(state.mutable_data());
   DataType state_type = elem;
   if (const Tensor* past = c.optional_input(kPast)) {
-    if (past->shape() != state_shape) c.fail("past_state must be {}, received {}", to_string(state_shape), past->type_string());
+    if (past->shape() != shape) c.fail("past_state must be {}, received {}", to_string(shape), past->type_string());
     convert_into(state, *past);
+    if (p.window > 1) std::fill_n(states, (p.window - 1) * stride, 0.0F);
     state_type = past->dtype();
   } else {
-    std::fill_n(static_cast<float*>(state.mutable_data()), state.size(), 0.0F);
+    std::fill_n(states, state.size(), 0.0F);
   }
-  Tensor y(DataType::float32, {p.batch, p.length, p.heads.q * p.d_v});
+  Tensor y(DataType::float32, {p.batch, p.length, p.heads.out() * p.d_v});
   const bool nothing = y.size() == 0 && state.size() == 0;
   auto* out = static_cast<float*>(y.mutable_data());
-  auto* states = static_cast<float*>(state.mutable_data());
   parallel_for(nothing ? 0 : p.batch * p.heads.kv, 1, [&](std::int64_t first, std::int64_t last) {
-    Tensor scratch(DataType::float32, {p.d_v});
-    auto* update = static_cast<float*>(scratch.mutable_data());
     for (std::int64_t i = first; i < last; ++i) {
-      const std::int64_t head = i % p.heads.kv;
-      float* s = states + i * p.d_k * p.d_v;
-      for (std::int64_t t = 0; t < p.length; ++t) {
-        c.stop().check();
-        const std::int64_t token = i / p.heads.kv * p.length + t;
-        if (p.rule.decays) decay_state(p, token, head, s);
-        add_token(p, token, head, s, update);
-        read_state(p, token, head, s, out);
-      }
+      run_head(c, p, i / p.heads.kv, i % p.heads.kv, states + i * p.d_k * p.d_v, stride, out);
     }
   });
   convert_into(c.output(0, elem, y.shape()), y);
-  convert_into(c.output(1, state_type, state_shape), state);
+  convert_into(c.output(1, state_type, shape), state);
 }
 
 OpDef definition(const char* domain, int since) {
@@ -192,6 +217,7 @@ OpDef definition(const char* domain, int since) {
       .attr("kv_num_heads", AttrKind::i, true)
       .attr("chunk_size", AttrKind::i)
       .attr("scale", AttrKind::f)
+      .attr("state_window", AttrKind::i)
       .attr("update_rule", AttrKind::s)
       .infer_with(infer_linear_attention)
       .run_with(run_linear_attention);
@@ -199,6 +225,9 @@ OpDef definition(const char* domain, int since) {
 
 }  // namespace
 
-void register_linear_attention(OpTable& t) { t.add(definition("", 27)); }
+void register_linear_attention(OpTable& t) {
+  t.add(definition("", 27));
+  t.add(definition("com.microsoft", 1));
+}
 
 }  // namespace sdx::ops

@@ -170,6 +170,12 @@ void register_gather(OpTable& t) {
             .attr("batch_dims", AttrKind::i)
             .infer_with(infer_gather_nd)
             .run_with(run_gather_nd));
+  t.add(OpDef("com.microsoft", "GatherND", 1)
+            .in("data", "T", types::any_tensor)
+            .in("indices", "Tind", types::indices)
+            .out("output", "T", types::any_tensor)
+            .infer_with(infer_gather_nd)
+            .run_with(run_gather_nd));
 }
 
 }  // namespace sdx::ops

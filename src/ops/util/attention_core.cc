@@ -131,7 +131,12 @@ Tensor gather(const CacheParts<T>& p) {
         std::copy_n(p.fresh.at(b, h, r), p.size, at);
         if (p.bias != nullptr) add_scaled(at, p.bias + h * p.size, T(1), p.size);
       }
-      std::fill_n(at, (p.capacity - p.past_len - p.len) * p.size, T(0));
+      // Rows beyond the valid ones keep what a shared cache holds there.
+      const std::int64_t used = p.past_len + p.len;
+      const std::int64_t kept =
+          p.past == nullptr || !p.shared ? 0 : std::max<std::int64_t>(0, std::min(p.capacity, p.past_capacity) - used);
+      if (kept > 0) std::copy_n(p.past + ((b * p.heads + h) * p.past_capacity + used) * p.size, kept * p.size, at);
+      std::fill_n(at + kept * p.size, (p.capacity - used - kept) * p.size, T(0));
     }
   });
   return out;

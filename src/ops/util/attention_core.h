@@ -69,7 +69,8 @@ struct Indirection {
 };
 
 // The rows of a key or value cache: [batch, heads, capacity, size], `past_len` rows of `past` first, then `len` new rows (plus
-// bias[heads * size] if given), the rest zero. `past` is [batch, heads, past_capacity, size].
+// bias[heads * size] if given), the rest zero, or what `past` holds there if it is a shared buffer. `past` is [batch, heads,
+// past_capacity, size].
 template <class T>
 struct CacheParts {
   std::int64_t batch = 0, heads = 0, size = 0;
@@ -80,6 +81,7 @@ struct CacheParts {
   const T* bias = nullptr;
   std::int64_t capacity = 0;  // at least past_len + len
   Indirection indirection;
+  bool shared = false;
 };
 Tensor gather_rows(const CacheParts<float>& parts);
 Tensor gather_rows(const CacheParts<double>& parts);

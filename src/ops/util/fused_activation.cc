@@ -28,6 +28,8 @@ constexpr Known kKnown[] = {
     {"Gelu", FusedActivation::gelu, 0, 0},
     {"Softsign", FusedActivation::softsign, 0, 0},
     {"Softplus", FusedActivation::softplus, 0, 0},
+    {"Selu", FusedActivation::selu, 1.67326324F, 0},
+    {"Celu", FusedActivation::celu, 1, 0},
 };
 
 double activated(const FusedActivationAttrs& a, double x) {
@@ -48,6 +50,8 @@ double activated(const FusedActivationAttrs& a, double x) {
     case FusedActivation::gelu: return 0.5 * x * (1 + std::erf(x * 0.70710678118654752));
     case FusedActivation::softsign: return x / (1 + std::fabs(x));
     case FusedActivation::softplus: return std::fmax(x, 0) + std::log1p(std::exp(-std::fabs(x)));
+    case FusedActivation::selu: return static_cast<double>(a.gamma) * (x >= 0 ? x : alpha * std::expm1(x));
+    case FusedActivation::celu: return x >= 0 ? x : alpha * std::expm1(x / alpha);
   }
   return x;
 }
@@ -59,7 +63,8 @@ FusedActivationAttrs read_fused_activation(const Attributes& attrs) {
   if (word.empty()) return {};
   for (const Known& k : kKnown) {
     if (k.name != word) continue;
-    FusedActivationAttrs a{k.kind, attrs.get_float("activation_alpha", k.alpha), attrs.get_float("activation_beta", k.beta)};
+    FusedActivationAttrs a{k.kind, attrs.get_float("activation_alpha", k.alpha), attrs.get_float("activation_beta", k.beta),
+                           attrs.get_float("activation_gamma", 1.05070102F)};
     const std::vector<float> params = attrs.get_floats("activation_params");
     if (!params.empty()) a.alpha = params[0];
     if (params.size() > 1) a.beta = params[1];

@@ -21,12 +21,14 @@ enum class FusedActivation : std::uint8_t {
   silu,
   gelu,
   softsign,
-  softplus
+  softplus,
+  selu,
+  celu
 };
 
 struct FusedActivationAttrs {
   FusedActivation kind = FusedActivation::none;
-  float alpha = 0, beta = 0;
+  float alpha = 0, beta = 0, gamma = 0;
 };
 
 // From attribute `activation` with `activation_params` (FusedConv) or `activation_alpha`, `activation_beta` (FusedGemm). None

@@ -87,16 +87,17 @@ bool is_f32(const Graph& g, const Node& n, std::size_t i) {
 bool is_candidate(const Graph& g, const Node& n) {
   if (n.removed || n.outputs.size() != 1 || n.outputs[0] == kNoValue) return false;
   const bool fused = n.domain == "com.microsoft";
-  if ((!fused && !n.domain.empty()) || !n.attributes.get_string("activation", "").empty()) return false;
+  if (!fused && !n.domain.empty()) return false;
   for (std::size_t i = 0; i < n.inputs.size(); ++i) {
     if (!is_f32(g, n, i)) return false;
   }
   if (n.op_type == (fused ? "FusedConv" : "Conv")) {
     const Tensor* w = constant(g, n, 1);
-    return w != nullptr && w->rank() >= 3 && w->rank() <= 5;
+    return w != nullptr && w->rank() >= 3 && w->rank() <= 5 && n.attributes.get_string("activation", "").empty();
   }
   // Before opset 7 Gemm broadcasts C by an attribute that FusedGemm lacks.
-  return n.op_type == (fused ? "FusedGemm" : "Gemm") && (fused || n.version >= 7);
+  return n.op_type == (fused ? "FusedGemm" : "Gemm") && (fused || n.version >= 7) &&
+         n.attributes.get_string("activation", "").empty();  // only here: to other operators the word may be a number
 }
 
 void make_fused(Node& n) {
