@@ -102,6 +102,7 @@ int run_program(int argc, char** argv) {
   add_sweep(app, action);
   add_diff(app, action);
   add_report(app, action);
+  add_compare_outputs(app, action);
   add_completion(app, action);
   try {
     app.parse(argc, argv);

@@ -94,6 +94,8 @@ def write_all(folder: Path):
                             [value_info("image", UINT8, [1, "h", "w", 3])], [value_info("copy", UINT8, [1, "h", "w", 3])]))
     put("sound.onnx", model([node("Identity", ["wave"], ["copy"])],
                             [value_info("wave", FLOAT, [1, "n"])], [value_info("copy", FLOAT, [1, "n"])]))
+    put("chain.onnx", model([node("Neg", ["X"], ["a"]), node("Sigmoid", ["a"], ["b"]), node("Abs", ["b"], ["c"]),
+                             node("Neg", ["c"], ["Y"])], [value_info("X", FLOAT, [512])], [value_info("Y", FLOAT, [512])]))
     put("unknown_op.onnx", model([node("Frobnicate", ["A"], ["C"])], [value_info("A", FLOAT, [2])], [value_info("C", FLOAT, [2])]))
     put("broken.onnx", b"\x08\x08\x3a\xff\xff\xff\x0f")
     put("a.npy", npy("<f4", (2,), floats(1, 2)))

@@ -1,0 +1,92 @@
+// sdx compare-outputs
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <optional>
+#include <sdx/compare.hpp>
+#include <sdx/runner.hpp>
+
+#include "base/error.h"
+#include "cli/command.h"
+#include "cli/inputs.h"
+#include "cli/session_flags.h"
+
+namespace sdx::cli {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  sdx compare-outputs model.onnx -b cpu -b ort:cpu\n"
+    "  sdx compare-outputs model.onnx -b cpu+SDX_CPU_KERNEL=reference -b cpu\n"
+    "  sdx compare-outputs model.onnx -b cpu+no-optimize -b cpu -i input=@photo.npy --json\n"
+    "The first backend is what is expected. Behind a backend, each after a '+': no-optimize, threads=N, disable=PASS,\n"
+    "SDX_NAME=VALUE (an environment variable). Exit code 1 where an output differs.\n";
+
+struct CompareCommand {
+  SessionFlags session;
+  InputFlags inputs;
+  std::vector<std::string> backends;
+  std::optional<double> atol, rtol;
+  bool no_bisect = false, json = false;
+  int run() const;
+};
+
+int CompareCommand::run() const {
+  CompareOptions o;
+  o.backends = backends;
+  if (o.backends.size() == 1) o.backends.insert(o.backends.begin(), "cpu");
+  if (o.backends.size() != 2) throw UsageError("compare-outputs takes two backends: -b cpu -b ort:cpu");
+  for (const auto& t : {atol, rtol}) {
+    if (t && !(*t >= 0)) throw UsageError("--atol and --rtol must be numbers that are not negative");
+  }
+  o.session = session.options();
+  o.allow_fallback = session.fallback == "warn";
+  o.atol = atol;
+  o.rtol = rtol;
+  o.bisect = !no_bisect;
+  o.seed = inputs.seed;
+  try {
+    check_backends(o);
+  } catch (const Error& e) {
+    throw UsageError(e.message());
+  }
+  o.model = find_model(session.model);
+  const std::vector<ValueSpec> specs = model_inputs(o.model, o.session);
+  o.inputs = inputs.given(specs);
+  o.shapes = inputs.given_shapes(specs);
+  OutputsComparison c;
+  {
+    Progress bar("comparing");
+    int steps = 0;
+    o.progress = [&](const std::string&) { bar.show(std::min(++steps, 10), 10); };
+    c = compare_outputs(o);
+  }
+  print(json ? to_json(c) : to_text(c));
+  return c.pass() ? kOk : kFailed;
+}
+
+}  // namespace
+
+void add_compare_outputs(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("compare-outputs", "Do two backends compute the same? The first node that differs");
+  const auto c = std::make_shared<CompareCommand>();
+  c->session.add_to(*command);
+  for (const char* name : {"--provider", "--runtime"}) command->remove_option(command->get_option(name));
+  c->session.fallback = "strict";  // what is compared must be what was asked for
+  c->inputs.add_to(*command);
+  command->remove_option(command->get_option("--random"));  // what is not given is made up here
+  command
+      ->add_option("-b,--backend", c->backends,
+                   "Provider chain, with settings behind '+'; twice, the first is what is expected (default: cpu)")
+      ->allow_extra_args(false)
+      ->required()
+      ->type_name("CHAIN");
+  command->add_option("--atol", c->atol, "Allowed difference, in place of the automatic tolerance")->type_name("X");
+  command->add_option("--rtol", c->rtol, "Allowed difference relative to the expected element, likewise")->type_name("X");
+  command->add_flag("--no-bisect", c->no_bisect, "Do not look for the first node that differs");
+  command->add_flag("--json", c->json, "As JSON");
+  command->footer(kExamples);
+  command->callback([c, &action] { action = [c] { return c->run(); }; });
+}
+
+}  // namespace sdx::cli
