@@ -2,14 +2,15 @@
 PRESET ?= release
 BUILD := build/$(PRESET)
 
-.PHONY: help setup python-env runtimes build test demo install format format-check check-includes asan bench clean
+.PHONY: help setup python-env runtimes build test demo install format format-check check-includes asan bench bench-kernels clean
 
 help:
 	@echo "make demo    install what is missing, build, detect a face in a real photograph"
 	@echo "make test    install what is missing, build, run all tests"
 	@echo "make build   build/$(PRESET)/bin/sdx     (PRESET=release|debug|asan|tsan|clang|fuzz)"
 	@echo "make install PREFIX=/usr/local"
-	@echo "make format | format-check | check-includes | asan | bench | clean"
+	@echo "make bench   compare with ONNX Runtime, OpenVINO, tract, MNN and ncnn; bench-kernels: single kernels"
+	@echo "make format | format-check | check-includes | asan | clean"
 
 setup:
 	@tools/setup.sh
@@ -46,7 +47,15 @@ install: $(BUILD)/build.ninja
 asan:
 	$(MAKE) PRESET=asan test
 
-bench: build
+# Sardonyx beside its peers, which come from the package index; BENCH="--models resnet50 --threads 1" takes a part.
+BENCH ?=
+bench: python-env build
+	@tools/bench_env.sh
+	cmake --preset $(PRESET)
+	cmake --build --preset $(PRESET)
+	PYTHONPATH=$(BUILD)/python build/bench-venv/bin/python -B bench/suite/run.py $(BENCH)
+
+bench-kernels: build
 	cmake --preset $(PRESET) -DSDX_BUILD_BENCH=ON
 	cmake --build --preset $(PRESET) --target sdx_bench_kernels
 	$(BUILD)/bin/sdx_bench_kernels

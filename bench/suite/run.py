@@ -1,0 +1,152 @@
+"""Sardonyx beside its peers: `run.py [--models A,B] [--engines A,B] [--threads 1,2]`; one table, JSON, Markdown and a plot in --out."""
+
+import argparse
+import datetime
+import json
+import math
+import os
+import platform
+import sys
+
+import models
+from measure import measure, ratio
+
+
+def machine():
+    info = {"system": f"{platform.system()} {platform.release()}", "cores": os.cpu_count()}
+    with open("/proc/cpuinfo") as file:
+        for line in file:
+            key, _, value = line.partition(":")
+            if key.strip() == "model name":
+                info["cpu"] = value.strip()
+            if key.strip() == "flags":
+                info["isa"] = [f for f in value.split() if f.startswith(("avx", "amx", "fma"))]
+                break
+    return info
+
+
+def geometric_mean(values):
+    return math.exp(sum(math.log(v) for v in values) / len(values)) if values else None
+
+
+def number(value, digits=2):
+    return "–" if value is None else f"{value:.{digits}f}"
+
+
+def summary(rows, peer, threads, key):
+    """(geometric mean of speed ratios, slowest ratio and its model, how many)"""
+    found = [(ratio(r["results"], "sdx", peer, key), r["model"]) for r in rows if r["threads"] == threads]
+    found = [(v, name) for v, name in found if v is not None]
+    if not found:
+        return None
+    return geometric_mean([v for v, _ in found]), min(found), len(found)
+
+
+def key_of(report):
+    return "cpus_ms" if report["by"] == "cpu" else "medians_ms"
+
+
+def markdown(report):
+    key, shown = key_of(report), "cpu_ms" if report["by"] == "cpu" else "p50_ms"
+    peers = [e for e in report["engines"] if e != "sdx"]
+    versions = ", ".join(f"{e} {v}" for e, v in report["versions"].items())
+    lines = [f"# {report['created'][:10]}", "",
+             f"{report['machine'].get('cpu', '')}, {report['machine']['cores']} cores, {report['machine']['system']}; {versions}. {report['rounds']} rounds of "
+             f"{report['seconds']} s in which the engines take turns.", "",
+             ("ms: CPU time of a run, all threads together (the machine was busy)." if report["by"] == "cpu" else "ms: median time of a run.") + " ×: how many times faster sdx is (median over rounds). start: load + first run in ms. MB: growth of peak memory over that of the "
+             "process before the engine came. diff: largest difference to ONNX Runtime's results over their largest magnitude.", ""]
+    head = ["model", "T", "sdx ms"] + [c for p in peers for c in (f"{p} ms", "×")] + ["sdx start"] + [f"{p} start" for p in peers[:2]]
+    head += ["sdx MB"] + [f"{p} MB" for p in peers[:2]] + ["diff"]
+    lines += ["| " + " | ".join(head) + " |", "|---" + "|--:" * (len(head) - 1) + "|"]
+    for row in report["rows"]:
+        results = row["results"]
+        get = lambda engine, key: results.get(engine, {}).get(key)
+        begin = lambda engine: None if get(engine, "load_ms") is None else get(engine, "load_ms") + get(engine, "first_ms")
+        cells = [row["model"], str(row["threads"]), number(get("sdx", shown))]
+        for peer in peers:
+            cells += [number(get(peer, shown)), number(ratio(results, "sdx", peer, key))]
+        cells += [number(begin("sdx"), 0)] + [number(begin(p), 0) for p in peers[:2]]
+        cells += [number(get("sdx", "memory_mb"), 0)] + [number(get(p, "memory_mb"), 0) for p in peers[:2]]
+        difference = get("sdx", "difference")
+        cells.append("–" if difference is None else f"{difference:.0e}")
+        lines.append("| " + " | ".join(cells) + " |")
+    lines.append("")
+    for threads in report["threads"]:
+        for peer in peers:
+            found = summary(report["rows"], peer, threads, key)
+            if found:
+                lines.append(f"- {threads} thread{'s' * (threads > 1)}, against {peer}: geometric mean {found[0]:.2f}x over {found[2]} models, least {found[1][0]:.2f}x ({found[1][1]}).")
+    errors = sorted({f"- {engine}, {row['model']}: {result['error']}" for row in report["rows"] for engine, result in row["results"].items() if "error" in result})
+    if errors:
+        lines += ["", "Without figures:", ""] + errors
+    return "\n".join(lines) + "\n"
+
+
+def plot(report, path):
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    peers, key = [e for e in report["engines"] if e != "sdx"], key_of(report)
+    figure, axes = plt.subplots(1, len(report["threads"]), figsize=(7 * len(report["threads"]), 0.42 * len(models.SUITE) + 1), squeeze=False)
+    for axis, threads in zip(axes[0], report["threads"]):
+        rows = [r for r in report["rows"] if r["threads"] == threads][::-1]
+        height = 0.8 / max(1, len(peers))
+        for i, peer in enumerate(peers):
+            values = [ratio(r["results"], "sdx", peer, key) or 0 for r in rows]
+            axis.barh([y + (len(peers) - 1 - i) * height for y in range(len(rows))], values, height, label=peer)
+        axis.axvline(1, color="black", linewidth=0.8)
+        axis.set_yticks([y + 0.4 for y in range(len(rows))], [r["model"] for r in rows], fontsize=8)
+        axis.set_xlabel("times faster than the peer")
+        axis.set_title(f"{threads} thread{'s' * (threads > 1)}")
+        axis.legend(fontsize=8)
+    figure.tight_layout()
+    figure.savefig(path)
+
+
+def save(report, folder):
+    os.makedirs(folder, exist_ok=True)
+    stem = os.path.join(folder, report["name"])
+    for ending, text in ((".json", json.dumps(report, indent=1) + "\n"), (".md", markdown(report))):
+        with open(stem + ending + ".new", "w") as file:
+            file.write(text)
+        os.replace(stem + ending + ".new", stem + ending)
+    return stem
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--models", default=",".join(models.SUITE), help="of the suite, or paths of ONNX files")
+    parser.add_argument("--engines", default="sdx,onnxruntime,openvino,tract,mnn,ncnn")
+    parser.add_argument("--threads", default="1,2")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--seconds", type=float, default=0.3, help="per engine and round")
+    parser.add_argument("--by", choices=["time", "cpu"], default="time", help="cpu: ratios of CPU time, for a machine that is busy with other things")
+    parser.add_argument("--folder", default="build/bench-models", help="where the models are made")
+    parser.add_argument("--out", default="bench/results")
+    parser.add_argument("--name", default="suite")
+    parser.add_argument("--no-plot", action="store_true")
+    args = parser.parse_args()
+    report = {"name": args.name, "created": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"), "machine": machine(),
+              "by": args.by, "rounds": args.rounds, "seconds": args.seconds, "engines": args.engines.split(","), "versions": {},
+              "threads": [int(t) for t in args.threads.split(",")], "rows": []}
+    for name in args.models.split(","):
+        path = name if os.path.exists(name) else models.make(args.folder, name)
+        for threads in report["threads"]:
+            limit = 0.25 if name in models.INTEGER else 0.02
+            results = measure(path, report["engines"], threads, args.rounds, args.seconds, limit)
+            report["rows"].append({"model": os.path.basename(name), "threads": threads, "results": results})
+            for engine, result in results.items():
+                if "version" in result:
+                    report["versions"][engine] = result.pop("version")
+            line = [f"{e} {results[e]['p50_ms']:.2f} ms" if "p50_ms" in results[e] else f"{e} –" for e in report["engines"]]
+            print(f"{name} {threads}T: " + ", ".join(line), file=sys.stderr, flush=True)
+            stem = save(report, args.out)
+    if not args.no_plot:
+        plot(report, stem + ".svg")
+    print(markdown(report))
+
+
+if __name__ == "__main__":
+    main()
