@@ -1,0 +1,124 @@
+"""Random differential testing: draws models, runs them on this engine and on ONNX Runtime, and reports what differs.
+
+  run.py --graphs 10000 --seed 1            seeds 1, 1+1, …; each graph has the seed printed with it
+  run.py --only Conv,conv_block             these recipes only
+  run.py --replay 1234                      one graph again, with what every engine says
+
+A difference is traced to the node that makes it, and saved under --save as NAME.onnx and NAME.npz (the node alone where that shows it).
+Exit code 1: differences that known.py does not explain; 77: a package is missing.
+"""
+
+import argparse
+import collections
+import importlib.util
+import os
+import sys
+import time
+
+for package in ("numpy", "onnx", "onnxruntime", "sardonyx"):
+    if importlib.util.find_spec(package) is None:
+        print(f"skipped: no package {package}")
+        sys.exit(77)
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import numpy as np  # noqa: E402
+import ops_elementwise  # noqa: E402, F401
+import ops_movement  # noqa: E402, F401
+import ops_nn  # noqa: E402, F401
+import ops_other  # noqa: E402, F401
+import ops_quant  # noqa: E402, F401
+import patterns  # noqa: E402, F401
+from check import Checker  # noqa: E402
+from draw import Draw, Skip  # noqa: E402
+from recipes import RECIPES  # noqa: E402
+
+
+def draw_model(seed, names, weights, nodes):
+    """The Draw of a seed, with its model; names and weights: of the recipes."""
+    d = Draw(seed)
+    wanted = 1 if d.chance(0.45) else d.int(2, nodes)
+    steps = failures = 0
+    while steps < wanted and failures < 200:
+        name = names[int(d.rng.choice(len(names), p=weights))]
+        before = (len(d.nodes), len(d.inputs), len(d.weights), len(d.pool), len(d.results), dict(d.feeds))
+        try:
+            RECIPES[name][0](d)
+            steps += 1
+        except (Skip, IndexError, ValueError, TypeError, AttributeError, ZeroDivisionError) as e:
+            if not isinstance(e, Skip) and os.environ.get("SDX_DIFFERENTIAL_STRICT"):
+                raise
+            failures += 1
+            for items, n in zip((d.nodes, d.inputs, d.weights, d.pool, d.results), before):
+                del items[n:]
+            d.feeds = before[5]
+    return d
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--graphs", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=1, help="of the first graph")
+    parser.add_argument("--nodes", type=int, default=7, help="at most so many recipes in a graph")
+    parser.add_argument("--only", help="recipes, separated by commas")
+    parser.add_argument("--replay", type=int, metavar="SEED")
+    parser.add_argument("--save", default="differences", metavar="FOLDER")
+    parser.add_argument("--list", action="store_true", help="print the recipes")
+    parser.add_argument("--seconds", type=float, default=0, help="stop after this time")
+    return parser.parse_args()
+
+
+def main():
+    options = arguments()
+    if options.list:
+        print("\n".join(sorted(RECIPES)))
+        return 0
+    names = sorted(options.only.split(",") if options.only else RECIPES)
+    weights = np.array([RECIPES[n][1] for n in names])
+    weights /= weights.sum()
+    first, count = (options.replay, 1) if options.replay is not None else (options.seed, options.graphs)
+    checker = Checker(options.save)
+    outcomes, operators = collections.Counter(), set()
+    unexplained = collections.defaultdict(list)
+    explained = collections.Counter()
+    started = time.time()
+    for seed in range(first, first + count):
+        if options.seconds and time.time() - started > options.seconds:
+            print(f"stopped after {options.seconds:.0f} s")
+            break
+        d = draw_model(seed, names, weights, options.nodes)
+        if not d.nodes:
+            outcomes["nothing drawn"] += 1
+            continue
+        try:
+            model = d.model()
+            finding = checker.check(model, d.feeds, seed)
+        except ValueError as e:
+            outcomes["cannot be written"] += 1
+            if options.replay is not None:
+                raise e
+            continue
+        outcomes[finding.outcome] += 1
+        if finding.outcome != "neither runs it":
+            operators |= {n.op_type for n in model.graph.node}
+        if finding.reason:
+            explained[finding.reason] += 1
+        elif finding.text:
+            unexplained[finding.key].append(finding)
+            print(f"seed {seed}: {finding.text}", flush=True)
+        if options.replay is not None:
+            print(checker.describe(model, d.feeds))
+    checker.stop()
+    print()
+    for key, findings in sorted(unexplained.items(), key=lambda kv: -len(kv[1])):
+        print(f"{len(findings)} × {key}: seeds {', '.join(str(f.seed) for f in findings[:8])}")
+    for reason, n in explained.most_common():
+        print(f"known, {n} ×: {reason}")
+    total = sum(outcomes.values())
+    print(f"{total} graphs of {len(operators)} operators in {time.time() - started:.0f} s: "
+          + ", ".join(f"{n} {o}" for o, n in outcomes.most_common()) + f"; {sum(len(f) for f in unexplained.values())} unexplained differences")
+    return 1 if unexplained else 0
+
+
+if __name__ == "__main__":
+    sys.stdout.reconfigure(line_buffering=True)
+    sys.exit(main())
