@@ -21,10 +21,12 @@ class Finding:
     reason: str = ""  # why it is expected to differ
 
 
-ROUNDING = ("QuantizeLinear", "DynamicQuantizeLinear", "QLinearMatMul", "QLinearConv", "QLinearAdd", "QLinearMul", "QLinearSigmoid", "QLinearLeakyRelu")
+ROUNDING = ("QuantizeLinear", "DynamicQuantizeLinear", "QLinearMatMul", "QLinearConv", "QLinearAdd", "QLinearMul", "QLinearSigmoid", "QLinearLeakyRelu",
+            "Resize")
 
 
 def slack_of(model):
+    """Integers made by rounding (quantisation, Resize of bytes) may differ by one."""
     return 1 if any(n.op_type in ROUNDING for n in model.graph.node) else 0
 
 

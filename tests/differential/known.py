@@ -1,5 +1,7 @@
 """Differences that are expected, each with its reason."""
 
+import re
+
 import numpy as np
 
 
@@ -14,6 +16,15 @@ def arrays(node, model, feeds):
 
     constants = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
     return [np.asarray(feeds[i]) if i in feeds else constants.get(i) for i in node.input]
+
+
+def numbers(text):
+    """The two numbers in "element 3 is np.float32(1.0), expected np.float32(2.0)"."""
+    found = re.search(r"element \d+ is (?:np\.\w+\()?([^(),]+)\)?, expected (?:np\.\w+\()?([^(),]+)", text)
+    try:
+        return float(found[1]), float(found[2])
+    except (TypeError, ValueError):
+        return None
 
 
 RULES = []
@@ -44,3 +55,103 @@ def slice_backwards_to_the_largest(node, inputs, text, opsets):
     integer as "to the end" in that direction as well."""
     if len(inputs) > 4 and inputs[4] is not None and np.any((inputs[4] < 0) & (inputs[2] >= 2**31 - 1)):
         return "Slice: ONNX Runtime reads an end of INT_MAX with a negative step as 'everything'"
+
+
+@rule("MatMul")
+def product_of_no_terms(node, inputs, text, opsets):
+    if "shape" in text and inputs[0] is not None and inputs[0].size == 0:
+        return "MatMul: ONNX Runtime does not broadcast the outer extents where the inner one is 0"
+
+
+@rule("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare")
+def reduction_of_nothing(node, inputs, text, opsets):
+    """ONNX's reference gives what this engine gives: the neutral element, and NaN for a mean."""
+    if inputs[0] is not None and inputs[0].size == 0:
+        return "Reduce*: ONNX Runtime gives the wrong shape, or 0 as a mean, for a tensor without elements"
+
+
+@rule("NonZero")
+def non_zero_of_a_scalar(node, inputs, text, opsets):
+    if inputs[0] is not None and inputs[0].ndim == 0:
+        return "NonZero: ONNX Runtime takes a scalar as a vector; the specification asks for shape [0, n]"
+
+
+@rule("Resize")
+def aligned_corners_of_fractions(node, inputs, text, opsets):
+    """The official tests (resize_downsample_scales_linear_align_corners) take the resized length before it is rounded down."""
+    if attribute(node, "coordinate_transformation_mode") == b"align_corners" and len(inputs) == 3:
+        return "Resize: with align_corners and scales, ONNX Runtime uses the rounded length (the official tests do not)"
+
+
+@rule("StringSplit")
+def split_of_an_empty_string(node, inputs, text, opsets):
+    if inputs[0] is not None and "" in inputs[0].reshape(-1).tolist() and attribute(node, "delimiter"):
+        return "StringSplit: ONNX Runtime splits an empty string by a delimiter into nothing, ONNX's reference into one empty string"
+
+
+@rule("Cast")
+def text_of_floats(node, inputs, text, opsets):
+    if attribute(node, "to") == 8 and inputs[0] is not None and inputs[0].dtype.kind == "f":
+        got = numbers(text.replace("'", ""))
+        if got and abs(got[0] - got[1]) <= 1e-6 * abs(got[1]):
+            return "Cast: ONNX Runtime writes floats with eight digits; NumPy, and this engine, with as few as say which number it is"
+
+
+@rule("ConvTranspose")
+def same_padding_of_wide_strides(node, inputs, text, opsets):
+    if attribute(node, "auto_pad", b"").startswith(b"SAME") and "shape" in text:
+        kernel, strides, dilations = inputs[1].shape[2:], attribute(node, "strides"), attribute(node, "dilations") or [1, 1, 1]
+        if any((k - 1) * e + 1 < s for k, s, e in zip(kernel, strides or [], dilations)):
+            return "ConvTranspose: with auto_pad SAME and a stride wider than the kernel, ONNX Runtime gives less than input * stride"
+
+
+@rule("LpPool", "MaxPool", "AveragePool")
+def same_padding_of_dilations(node, inputs, text, opsets):
+    if attribute(node, "auto_pad", b"").startswith(b"SAME") and max(attribute(node, "dilations") or [1]) > 1:
+        return "Pooling: with auto_pad SAME, ONNX Runtime leaves dilations out of the padding"
+
+
+@rule("HannWindow", "HammingWindow", "BlackmanWindow")
+def windows_in_float(node, inputs, text, opsets):
+    got = numbers(text)
+    if got and abs(got[0] - got[1]) < 2e-7:
+        return "Window functions: ONNX Runtime computes them in float32, double or not"
+
+
+@rule("HannWindow", "HammingWindow", "BlackmanWindow")
+def window_of_one(node, inputs, text, opsets):
+    if attribute(node, "periodic", 1) == 0 and inputs[0] is not None and inputs[0] == 1:
+        return "Window functions: a symmetric one of length 1 divides 0 by 0 in ONNX Runtime; it is 1"
+
+
+@rule("MeanVarianceNormalization")
+def variance_of_one(node, inputs, text, opsets):
+    axes = attribute(node, "axes") or [0, 2, 3]
+    if inputs[0] is not None and np.prod([inputs[0].shape[a] for a in axes]) == 1:
+        return "MeanVarianceNormalization: ONNX Runtime leaves the epsilon of the function's definition out, and divides 0 by 0"
+
+
+@rule("Gather")
+def rows_of_strings(node, inputs, text, opsets):
+    if inputs[0] is not None and inputs[0].dtype.kind in "OU" and "expected ''" in text:
+        return "Gather: ONNX Runtime copies only the first string of each slice"
+
+
+@rule("Attention")
+def causal_with_past(node, inputs, text, opsets):
+    """ONNX's reference gives what this engine gives."""
+    if attribute(node, "is_causal") and len(inputs) > 4:
+        return "Attention: with is_causal and a past, ONNX Runtime aligns the mask otherwise than the specification where query and key differ in length"
+
+
+@rule("ReduceL2", "ReduceLogSum", "ReduceLogSumExp")
+def roots_of_integers(node, inputs, text, opsets):
+    got = numbers(text)
+    if inputs[0] is not None and inputs[0].dtype.kind in "iu" and got and abs(got[0] - got[1]) <= 1:
+        return "ReduceL2, ReduceLogSum, ReduceLogSumExp of integers: a root or logarithm just below an integer is cut to the one before"
+
+
+@rule("ReduceMax", "ReduceMin")
+def extremes_of_nan(node, inputs, text, opsets):
+    if inputs[0] is not None and inputs[0].dtype.kind == "f" and np.isnan(inputs[0]).any():
+        return "ReduceMax, ReduceMin: ONNX Runtime keeps or drops a NaN by its position; here, as in NumPy, it stays"

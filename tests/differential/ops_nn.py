@@ -102,7 +102,7 @@ def normalization(d, op):
         d.node(op, [x], axis=d.axis(len(x.shape)), p=d.choice([None, 1, 2]), exact=False)
         return
     c = d.int(1, 4) * 2
-    x = d.pick(T.FLOAT, shape=(d.int(1, 2), c, *[d.int(1, 9) for _ in range(d.int(1, 2) if op != "LRN" else 2)]), tame=True)
+    x = d.pick(T.FLOAT, shape=(d.int(1, 2), c, *[d.int(2, 9) for _ in range(d.int(1, 2) if op != "LRN" else 2)]), tame=True)
     if op == "LRN":
         d.node(op, [x], size=d.choice([1, 3, 5]), alpha=d.choice([None, 0.01]), beta=d.choice([None, 0.5]), bias=d.choice([None, 2.0]), exact=False)
     elif op == "InstanceNormalization":
@@ -146,8 +146,8 @@ def recurrent(d, op):
     if op == "GRU":
         attributes["linear_before_reset"] = d.choice([None, 0, 1])
     if d.chance(0.3):
-        names = ["Sigmoid", "Tanh", "Relu", "HardSigmoid", "Softsign", "Softplus"]
-        attributes["activations"] = [d.choice(names) for _ in range(n * {"LSTM": 3, "GRU": 2, "RNN": 1}[op])]
+        gate, other = ["Sigmoid", "HardSigmoid"], ["Sigmoid", "Tanh", "Relu", "Softsign", "Softplus"]
+        attributes["activations"] = [d.choice(kind) for _ in range(n) for kind in {"LSTM": [gate, other, other[:-1]], "GRU": [gate, other], "RNN": [other]}[op]]
         attributes["clip"] = None
     d.node(op, inputs, [1] * (3 if op == "LSTM" else 2), exact=False, **attributes)
 
@@ -177,7 +177,7 @@ def AffineGrid(d):
     d.need("AffineGrid", 20)
     dims = d.choice([2, 3])
     n = d.int(1, 3)
-    d.node("AffineGrid", [d.new(T.FLOAT, (n, dims, dims + 1)), d.ints([n, 2, *[d.int(1, 5) for _ in range(dims)]])],
+    d.node("AffineGrid", [d.new(T.FLOAT, (n, dims, dims + 1)), d.ints([n, 2, *[d.int(2, 5) for _ in range(dims)]])],
            align_corners=d.choice([None, 0, 1]), exact=False)
 
 

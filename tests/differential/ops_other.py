@@ -203,7 +203,7 @@ def trees(d, op):
             for key, v in zip(a, row):
                 a[key].append(v)
             if leaf:
-                leaves += [(tree, i, t, round(float(d.rng.standard_normal()), 3)) for t in range(targets) if targets == 1 or d.chance(0.7)]
+                leaves += [(tree, i, t, round(float(d.rng.standard_normal()), 3)) for t in range(targets) if op.endswith("Regressor") or d.chance(0.7)]
     if not leaves:
         raise Skip
     attributes = {f"nodes_{k}": v for k, v in a.items()}

@@ -28,10 +28,19 @@ void check_signature(const Node& node, std::size_t index, std::size_t inputs, st
   }
 }
 
-const Type& subgraph_output_type(const Node& node, std::size_t index, std::size_t i) {
+Type subgraph_output_type(const Node& node, std::size_t index, std::size_t i) {
   const Graph& g = *node.subgraphs.at(index).graph;
   const ValueInfo& v = g.value(g.outputs().at(i));
-  return v.type.known() ? v.type : v.declared;
+  if (!v.type.known()) return v.declared;
+  Type type = v.type;
+  if (!type.is_tensor() || !v.declared.is_tensor() || !v.declared.shape) return type;
+  // What was inferred from captures of unknown extents may say less than the model itself.
+  if (!type.shape) type.shape = v.declared.shape;
+  if (type.shape->size() != v.declared.shape->size()) return type;
+  for (std::size_t d = 0; d < type.shape->size(); ++d) {
+    if (!(*type.shape)[d].is_const()) (*type.shape)[d] = (*v.declared.shape)[d];
+  }
+  return type;
 }
 
 const Type& subgraph_input_type(const Node& node, std::size_t index, std::size_t i) {

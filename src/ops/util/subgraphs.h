@@ -19,8 +19,9 @@ std::size_t formal_outputs(const Node& node, std::size_t index);
 // Throws Error(invalid_model) naming `op` unless the subgraph takes and gives exactly so many values.
 void check_signature(const Node& node, std::size_t index, std::size_t inputs, std::size_t outputs);
 
-// The type that inference stored for formal output `i` of the subgraph.
-const Type& subgraph_output_type(const Node& node, std::size_t index, std::size_t i);
+// The type that inference stored for formal output `i` of the subgraph, with the extents that the model declares where those say
+// more.
+Type subgraph_output_type(const Node& node, std::size_t index, std::size_t i);
 const Type& subgraph_input_type(const Node& node, std::size_t index, std::size_t i);
 
 // An empty tensor [0, item...] for stacked outputs of a body that never ran: unknown extents are 0.
