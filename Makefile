@@ -2,13 +2,14 @@
 PRESET ?= release
 BUILD := build/$(PRESET)
 
-.PHONY: help setup python-env runtimes build test demo install format format-check check-includes asan bench bench-kernels clean
+.PHONY: help setup python-env runtimes build test demo install docs format format-check check-includes asan bench bench-kernels clean
 
 help:
 	@echo "make demo    install what is missing, build, detect a face in a real photograph"
 	@echo "make test    install what is missing, build, run all tests"
 	@echo "make build   build/$(PRESET)/bin/sdx     (PRESET=release|debug|asan|tsan|clang|fuzz)"
 	@echo "make install PREFIX=/usr/local"
+	@echo "make docs    write docs/operators.md anew from the operators in the code"
 	@echo "make bench   compare with ONNX Runtime, OpenVINO, tract, MNN and ncnn; bench-kernels: single kernels"
 	@echo "make format | format-check | check-includes | asan | clean"
 
@@ -43,6 +44,10 @@ PREFIX ?= /usr/local
 install: $(BUILD)/build.ninja
 	cmake --build --preset $(PRESET) --target sdx_cli sdx
 	cmake --install $(BUILD) --prefix $(PREFIX) --strip
+
+docs: $(BUILD)/build.ninja
+	cmake --build --preset $(PRESET) --target sdx_operators_doc
+	$(BUILD)/bin/sdx_operators_doc >docs/operators.md.new && mv docs/operators.md.new docs/operators.md
 
 asan:
 	$(MAKE) PRESET=asan test
