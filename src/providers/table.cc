@@ -3,12 +3,13 @@
 #include <array>
 
 #include "providers/cpu/cpu_provider.h"
+#include "providers/openvino/openvino_provider.h"
 #include "providers/ort/ort_provider.h"
 
 namespace sdx {
 
 std::span<const Provider* const> provider_table() {
-  static const std::array<const Provider*, 1> table{&cpu::provider()};
+  static const std::array<const Provider*, 2> table{&cpu::provider(), &openvino::provider()};
   return table;
 }
 

@@ -8,7 +8,7 @@
 
 namespace sdx {
 
-// In the order of automatic selection. Static lifetime.
+// Those of our own, without those that only ONNX Runtime brings. Static lifetime.
 std::span<const Provider* const> provider_table();
 
 // Null when this build has no code for it.

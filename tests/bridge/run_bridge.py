@@ -28,6 +28,7 @@ RUNTIMES = {
     "ort-newest": ("onnxruntime/capi", "libonnxruntime.so*", "SDX_ORT_LIB", "ort:cpu"),
     "ort-oldest": ("sherpa_onnx/lib", "libonnxruntime.so*", "SDX_ORT_LIB", "ort:cpu"),
     "ort-openvino": ("onnxruntime/capi", "libonnxruntime.so*", "SDX_ORT_LIB", "ort:openvino"),
+    "openvino": ("openvino/libs", "libopenvino_c.so*", "SDX_OPENVINO_LIB", "openvino"),
 }
 
 
@@ -122,6 +123,8 @@ def options(sdx):
         "ort:cpu": ({"session.intra_op.allow_spinning": 0}, {"session.intra_op_thread_affinities": "x"}, "ffinit", None, None),
         "ort:openvino": ({"device_type": "CPU", "precision": "FP32", "num_of_threads": 1}, {"device_type": "XPU9"}, "XPU9", "device_typ",
                          "device_type"),
+        "openvino": ({"device_type": "CPU", "precision": "FP32", "num_of_threads": 1, "ENABLE_CPU_PINNING": "NO"},
+                     {"NO_SUCH_PROPERTY": "1"}, "NO_SUCH_PROPERTY", "device_typ", "device_type"),
     }[sdx.provider]
     out, _ = sdx.run("run", sdx.project(model, good), *inputs)
     want(r"\{4, 6\}", out, "options that hold")
@@ -141,6 +144,11 @@ def devices(sdx):
         return
     if not found["available"] or not found["version"] or not found["devices"]:
         raise Failure(f"not available, or without version or devices: {found}")
+    if sdx.runtime == "openvino" and not Path("/dev/dri").exists():
+        tiny_models.write_all(sdx.folder / "tiny")
+        project = sdx.project(sdx.folder / "tiny" / "add.onnx", {"device_type": "GPU"})
+        _, err = sdx.run("run", project, "-i", "A=[1,2]", "-i", "B=[3,4]", expect=1)
+        want("OpenVINO has no device GPU here: no Intel GPU", err, "a device that is not there")
 
 
 def cached_files(sdx):

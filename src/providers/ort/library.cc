@@ -1,7 +1,5 @@
 #include "providers/ort/library.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <map>
@@ -10,65 +8,12 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/suggest.h"
+#include "providers/search.h"
 
 namespace sdx::ort {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string variable(const char* name) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? "" : text;
-}
-
-// Folders of Python packages below an installation's prefix.
-void add_site_packages(const fs::path& prefix, std::vector<fs::path>& out) {
-  std::error_code none;
-  for (const char* lib : {"lib", "lib64"}) {
-    for (const auto& entry : fs::directory_iterator(prefix / lib, none)) {
-      if (!entry.path().filename().string().starts_with("python3")) continue;
-      for (const char* leaf : {"site-packages", "dist-packages"}) {
-        if (fs::is_directory(entry.path() / leaf, none)) out.push_back(entry.path() / leaf);
-      }
-    }
-  }
-}
-
-std::vector<fs::path> site_packages() {
-  std::vector<fs::path> out;
-  for (const char* name : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
-    if (const std::string v = variable(name); !v.empty()) add_site_packages(v, out);
-  }
-  if (const std::string home = variable("HOME"); !home.empty()) add_site_packages(fs::path(home) / ".local", out);
-  std::error_code none;
-  const std::string path = variable("PATH");
-  for (std::size_t at = 0; at <= path.size();) {
-    const std::size_t end = std::min(path.find(':', at), path.size());
-    const fs::path python = fs::path(path.substr(at, end - at)) / "python3";
-    if (fs::exists(python, none)) {
-      add_site_packages(python.parent_path().parent_path(), out);
-      add_site_packages(fs::canonical(python, none).parent_path().parent_path(), out);
-    }
-    at = end + 1;
-  }
-  add_site_packages("/usr/local", out);
-  add_site_packages("/usr", out);
-  return out;
-}
-
-// libonnxruntime.so, or with a version behind it.
-void add_from(const fs::path& folder, std::vector<fs::path>& out) {
-  std::error_code none;
-  std::vector<fs::path> found;
-  for (const auto& entry : fs::directory_iterator(folder, none)) {
-    const std::string name = entry.path().filename().string();
-    if (name == "libonnxruntime.so" || name.starts_with("libonnxruntime.so.") || name == "libonnxruntime.dylib") {
-      found.push_back(entry.path());
-    }
-  }
-  std::sort(found.begin(), found.end());
-  if (!found.empty()) out.push_back(found.back());
-}
 
 void log_message(void*, int severity, const char*, const char*, const char*, const char* message) {
   // What it warns of is mostly about itself; failures come back as statuses and are reported there.
@@ -86,17 +31,11 @@ std::map<std::string, std::weak_ptr<const Library>>& open_libraries() {
 }  // namespace
 
 std::vector<fs::path> library_candidates(const ProviderSettings& settings) {
-  if (const std::string v = variable("SDX_ORT_LIB"); !v.empty()) return {v};
+  if (const char* v = std::getenv("SDX_ORT_LIB"); v != nullptr && *v != 0) return {v};
   if (!settings.ort_library.empty()) return {settings.ort_library};
   std::vector<fs::path> out;
-  Dl_info self{};
-  std::error_code none;
-  if (::dladdr(reinterpret_cast<const void*>(&library_candidates), &self) != 0 && self.dli_fname != nullptr) {
-    const fs::path folder = fs::absolute(self.dli_fname, none).parent_path();
-    add_from(folder, out);
-    add_from(folder.parent_path() / "lib", out);
-  }
-  for (const fs::path& site : site_packages()) add_from(site / "onnxruntime" / "capi", out);
+  for (const fs::path& folder : program_folders()) add_library_of(folder, "libonnxruntime", out);
+  for (const fs::path& site : site_packages()) add_library_of(site / "onnxruntime" / "capi", "libonnxruntime", out);
   for (const char* name : {"libonnxruntime.so.1", "libonnxruntime.so"}) {
     if (const std::string found = find_library(name); !found.empty()) out.emplace_back(found);
   }

@@ -7,9 +7,9 @@
 
 #include "base/error.h"
 #include "base/thread_pool.h"
-#include "onnx/writer.h"
 #include "providers/ort/options.h"
 #include "providers/ort/values.h"
+#include "providers/region_bytes.h"
 
 namespace sdx::ort {
 namespace {
@@ -114,17 +114,6 @@ class RegionKernel : public Kernel {
   std::vector<std::string> input_names_, output_names_;
   std::vector<const char*> inputs_, outputs_;
 };
-
-std::string region_bytes(const Region& region, std::int64_t newest_ir) {
-  Model model;
-  model.graph = *region.graph;
-  model.ir_version = region.model->ir_version;
-  if (newest_ir != 0) model.ir_version = std::min(model.ir_version, newest_ir);
-  model.producer_name = region.model->producer_name;
-  model.opsets = region.model->opsets;
-  model.metadata = region.model->metadata;
-  return write_model(model);
-}
 
 // "max supported IR version: 9" in a message; 0: it is about something else.
 std::int64_t newest_ir_in(const std::string& message) {

@@ -1,0 +1,23 @@
+#pragma once
+// Why OpenVINO has no such device.
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/dynlib.h"
+#include "provider/diagnose.h"
+#include "provider/machine.h"
+#include "providers/openvino/library.h"
+
+namespace sdx::openvino {
+
+// Empty when each device of `wanted` ("GPU", "GPU.1", "HETERO:NPU,CPU", "AUTO") is among `present`. Else what stands in the way,
+// as far as files of the machine tell: no hardware, no device node, no library of the driver.
+Diagnosis missing_device(const std::string& wanted, std::span<const Device> present, const MachineFacts& machine,
+                         const LoaderView& view);
+
+// "GPU.0: Intel(R) Arc(TM) A770 Graphics".
+std::vector<std::string> describe(std::span<const Device> devices);
+
+}  // namespace sdx::openvino

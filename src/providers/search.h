@@ -1,0 +1,20 @@
+#pragma once
+// Where vendors' shared libraries may lie.
+
+#include <filesystem>
+#include <string_view>
+#include <vector>
+
+namespace sdx {
+
+// The folder of this program or of libsdx, and `lib` beside it.
+std::vector<std::filesystem::path> program_folders();
+
+// Folders of installed Python packages: of $VIRTUAL_ENV, $CONDA_PREFIX, ~/.local, each python3 on the PATH, /usr/local and /usr.
+// No Python is run.
+std::vector<std::filesystem::path> site_packages();
+
+// Appends "STEM.so", "STEM.so.VERSION" (the last by name) or "STEM.dylib" of a folder, where it has one.
+void add_library_of(const std::filesystem::path& folder, std::string_view stem, std::vector<std::filesystem::path>& out);
+
+}  // namespace sdx
