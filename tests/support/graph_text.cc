@@ -223,7 +223,8 @@ class Parser {
         parse_output(c, scope);
       } else if (c.accept("opset ")) {
         const std::string first = c.word();
-        model_.opsets[c.at_end() ? "" : first] = std::stoi(c.at_end() ? first : c.word());
+        const bool plain = c.at_end();
+        model_.opsets[plain ? "" : first] = std::stoi(plain ? first : c.word());
       } else {
         parse_node(c, scope);
       }
