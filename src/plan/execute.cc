@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "ops/op.h"
@@ -232,6 +233,27 @@ void collect_pointers(const Program& program, const Plan& plan, Frame& frame) {
   }
 }
 
+// Memory is taken for many values at once: an error names the node whose result is the largest of them.
+ValueId largest_in_arena(const Plan& plan) {
+  ValueId largest = kNoValue;
+  std::size_t most = 0;
+  for (ValueId v = 0; v < plan.values.size(); ++v) {
+    const ValuePlan& p = plan.values[v];
+    if (p.place != Place::arena) continue;
+    const std::size_t bytes = byte_size(p.type.elem, element_count(to_shape(*p.type.shape)));
+    if (bytes >= most) {
+      largest = v;
+      most = bytes;
+    }
+  }
+  return largest;
+}
+
+void add_producer(Error& e, const Graph& graph, ValueId value) {
+  const NodeId producer = value == kNoValue ? kNoNode : graph.value(value).producer;
+  if (producer != kNoNode) e.add_context("for the result of " + graph.describe(producer));
+}
+
 // A value that outlives the run: anything without an owner is copied.
 Value owned(const Value& v) {
   if (v.is_tensor() && v.tensor().owner() == nullptr) return v.tensor().clone();
@@ -273,7 +295,12 @@ std::unique_ptr<Frame> Program::take_frame(const Plan& plan) const {
     }
     if (!frame->arena.memory) {
       frame->bound_to = nullptr;
-      frame->arena = {allocate(plan.arena_bytes), plan.arena_bytes};
+      try {
+        frame->arena = {allocate(plan.arena_bytes), plan.arena_bytes};
+      } catch (Error& e) {
+        add_producer(e, graph_, largest_in_arena(plan));
+        throw;
+      }
     }
   }
   bind_arena(plan, *frame);
@@ -315,7 +342,12 @@ std::vector<Value> Program::run(std::vector<Value> inputs, RunEnv& env, const st
   for (std::size_t i = 0; i < inputs.size(); ++i) frame->values[graph_.inputs()[i]] = std::move(inputs[i]);
   for (const ValueId v : plan->fresh) {
     const Type& type = plan->values[v].type;
-    frame->values[v] = Tensor(type.elem, to_shape(*type.shape));
+    try {
+      frame->values[v] = Tensor(type.elem, to_shape(*type.shape));
+    } catch (Error& e) {
+      add_producer(e, graph_, v);
+      throw;
+    }
   }
   for (const ValueId v : plan->views) {
     const ValuePlan& p = plan->values[v];

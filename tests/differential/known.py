@@ -59,8 +59,8 @@ def slice_backwards_to_the_largest(node, inputs, text, opsets):
 
 @rule("MatMul")
 def product_of_no_terms(node, inputs, text, opsets):
-    if "shape" in text and inputs[0] is not None and inputs[0].size == 0:
-        return "MatMul: ONNX Runtime does not broadcast the outer extents where the inner one is 0"
+    if inputs[0] is not None and inputs[0].size == 0:
+        return "MatMul: where the inner extent is 0, ONNX Runtime does not broadcast the outer ones, or leaves the result as the memory was"
 
 
 @rule("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare")
@@ -155,3 +155,10 @@ def roots_of_integers(node, inputs, text, opsets):
 def extremes_of_nan(node, inputs, text, opsets):
     if inputs[0] is not None and inputs[0].dtype.kind == "f" and np.isnan(inputs[0]).any():
         return "ReduceMax, ReduceMin: ONNX Runtime keeps or drops a NaN by its position; here, as in NumPy, it stays"
+
+
+@rule("Clip")
+def clip_of_infinity(node, inputs, text, opsets):
+    """From opset 13 on, the function's definition leaves out the bound that is not given."""
+    if inputs[0] is not None and inputs[0].dtype.kind == "f" and "inf" in text and (len(node.input) < 3 or not all(node.input)):
+        return "Clip: without a bound, ONNX Runtime cuts infinity to the largest number"

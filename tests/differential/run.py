@@ -21,37 +21,8 @@ for package in ("numpy", "onnx", "onnxruntime", "sardonyx"):
         sys.exit(77)
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import numpy as np  # noqa: E402
-import ops_elementwise  # noqa: E402, F401
-import ops_movement  # noqa: E402, F401
-import ops_nn  # noqa: E402, F401
-import ops_other  # noqa: E402, F401
-import ops_quant  # noqa: E402, F401
-import patterns  # noqa: E402, F401
 from check import Checker  # noqa: E402
-from draw import Draw, Skip  # noqa: E402
-from recipes import RECIPES  # noqa: E402
-
-
-def draw_model(seed, names, weights, nodes):
-    """The Draw of a seed, with its model; names and weights: of the recipes."""
-    d = Draw(seed)
-    wanted = 1 if d.chance(0.45) else d.int(2, nodes)
-    steps = failures = 0
-    while steps < wanted and failures < 200:
-        name = names[int(d.rng.choice(len(names), p=weights))]
-        before = (len(d.nodes), len(d.inputs), len(d.weights), len(d.pool), len(d.results), dict(d.feeds))
-        try:
-            RECIPES[name][0](d)
-            steps += 1
-        except (Skip, IndexError, ValueError, TypeError, AttributeError, ZeroDivisionError) as e:
-            if not isinstance(e, Skip) and os.environ.get("SDX_DIFFERENTIAL_STRICT"):
-                raise
-            failures += 1
-            for items, n in zip((d.nodes, d.inputs, d.weights, d.pool, d.results), before):
-                del items[n:]
-            d.feeds = before[5]
-    return d
+from generate import RECIPES, draw_model, recipe_weights  # noqa: E402
 
 
 def arguments():
@@ -72,9 +43,7 @@ def main():
     if options.list:
         print("\n".join(sorted(RECIPES)))
         return 0
-    names = sorted(options.only.split(",") if options.only else RECIPES)
-    weights = np.array([RECIPES[n][1] for n in names])
-    weights /= weights.sum()
+    names, weights = recipe_weights(options.only)
     first, count = (options.replay, 1) if options.replay is not None else (options.seed, options.graphs)
     checker = Checker(options.save)
     outcomes, operators = collections.Counter(), set()

@@ -189,6 +189,25 @@ def test_errors_are_classes(add, tmp_path):
     assert add.run(None, {"x": ONES, "y": [0, 0, 0]})[0].tolist() == ONES.tolist()
 
 
+def test_errors_quote_what_is_no_text():
+    node = helper.make_node("ScatterElements", ["x", "i", "u"], ["y"], reduction=b"\xff\xfe")
+    with pytest.raises(ort.InvalidGraph, match=r"\\xff\\xfe"):
+        session = ort.InferenceSession(
+            model([node], [("x", 1, [1]), ("i", 7, [1]), ("u", 1, [1])], [("y", 1, [1])], opset=18))
+        session.run(None, {"x": [1], "i": [0], "u": [1]})
+
+
+def test_errors_of_memory_name_the_node():
+    options = ort.SessionOptions()
+    options.memory_limit = 1 << 20
+    nodes = [helper.make_node("Expand", ["x", "s"], ["wide"], name="widen"), helper.make_node("ReduceSum", ["wide"], ["y"])]
+    shape = helper.make_tensor("s", TensorProto.INT64, [1], [1 << 25])
+    for outputs in (["y"], ["wide"]):
+        session = ort.InferenceSession(model(nodes, [("x", 1, [1])], [(n, 1, None) for n in outputs], [shape], opset=18), options)
+        with pytest.raises(MemoryError, match="'widen'"):
+            session.run(None, {"x": [1]})
+
+
 def test_files_paths_and_protos(tmp_path):
     import onnx
 

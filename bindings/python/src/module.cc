@@ -138,8 +138,11 @@ void translate(const std::exception_ptr& raised, void*) {
   try {
     std::rethrow_exception(raised);
   } catch (const Error& e) {
-    const nb::object made =
-        nb::module_::import_("sardonyx._errors").attr("make")(std::string(name(e.code())), std::string(e.what()));
+    // Messages quote the model, whose names and attributes may be no text at all.
+    const std::string_view text = e.what();
+    const nb::object message =
+        nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
+    const nb::object made = nb::module_::import_("sardonyx._errors").attr("make")(std::string(name(e.code())), message);
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
   }
 }

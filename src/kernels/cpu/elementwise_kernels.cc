@@ -66,7 +66,7 @@ HWY_INLINE VF apply(VF x, VF a, VF b) {
     const VF n = hn::Mul(e, hn::Add(e, hn::Set(d, 2.0F)));
     return hn::Mul(x, hn::Div(n, hn::Add(n, hn::Set(d, 2.0F))));
   } else if constexpr (kOp == Unary::thresholded_relu) {
-    return hn::IfThenElse(hn::Le(x, a), zero, x);
+    return hn::IfThenElseZero(hn::Gt(x, a), x);
   } else if constexpr (kOp == Unary::abs) {
     return hn::Abs(x);
   } else if constexpr (kOp == Unary::neg) {
