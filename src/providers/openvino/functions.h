@@ -25,13 +25,6 @@ struct Shape {
   std::int64_t rank;
   std::int64_t* extents;
 };
-struct Dimension {
-  std::int64_t min, max;
-};
-struct PartialShape {
-  Dimension rank;
-  Dimension* extents;
-};
 // Of ov_core_compile_model(): a fixed count, of which the callee reads as many as it is told.
 inline constexpr std::size_t kMostProperties = 16;
 }  // namespace c
@@ -56,12 +49,11 @@ inline constexpr int kOk = 0, kNotReady = -9;
   X(int, compiled_model_output_by_name, (const c::Compiled*, const char*, c::Port**))                         \
   X(int, compiled_model_inputs_size, (const c::Compiled*, std::size_t*))                                      \
   X(int, compiled_model_outputs_size, (const c::Compiled*, std::size_t*))                                     \
+  X(int, compiled_model_input_by_index, (const c::Compiled*, std::size_t, c::Port**))                         \
   X(int, compiled_model_output_by_index, (const c::Compiled*, std::size_t, c::Port**))                        \
   X(int, compiled_model_get_property, (const c::Compiled*, const char*, char**))                              \
   X(int, compiled_model_create_infer_request, (const c::Compiled*, c::Request**))                             \
   X(void, compiled_model_free, (c::Compiled*))                                                                \
-  X(int, port_get_partial_shape, (const c::Port*, c::PartialShape*))                                          \
-  X(void, partial_shape_free, (c::PartialShape*))                                                             \
   X(int, port_get_element_type, (const c::Port*, int*))                                                       \
   X(void, output_const_port_free, (c::Port*))                                                                 \
   X(int, infer_request_set_tensor_by_const_port, (c::Request*, const c::Port*, const c::Tensor*))             \

@@ -101,6 +101,21 @@ std::string known_fault(const Node& node) {
     // channels along the wrong axis and is off by up to 38 without them; the others by one in half of the elements.
     return "OpenVINO computes " + node.op_type + " otherwise than ONNX defines it";
   }
+  const auto flag = [&](const char* name) { return node.attributes.get_int(name, 0) != 0; };
+  const auto text = [&](const char* name) { return std::string(node.attributes.get_string(name, "")); };
+  if (node.op_type == "Resize") {
+    if (flag("antialias")) return "OpenVINO's Resize ignores `antialias`";
+    const std::string policy = text("keep_aspect_ratio_policy");
+    if (!policy.empty() && policy != "stretch") return "OpenVINO's Resize ignores `keep_aspect_ratio_policy`";
+  }
+  if ((node.op_type == "LSTM" || node.op_type == "GRU" || node.op_type == "RNN") && flag("layout")) {
+    return "OpenVINO's " + node.op_type + " ignores `layout`";
+  }
+  if (node.op_type.ends_with("Pool") && flag("ceil_mode"))
+    return "OpenVINO's " + node.op_type + " counts the last window of `ceil_mode` otherwise";
+  if (node.op_type == "DFT" && flag("inverse") && flag("onesided")) {
+    return "OpenVINO's inverse of a one-sided DFT drops the last extent";
+  }
   return {};
 }
 

@@ -27,7 +27,6 @@ using PortHandle = std::unique_ptr<c::Port, void (*)(c::Port*)>;
 struct Output {
   PortHandle port;
   DataType type = DataType::undefined;
-  std::optional<Shape> shape;  // where it is always the same, and not empty
 };
 
 // Views the tensor's memory.
@@ -80,25 +79,18 @@ class RegionKernel : public Kernel {
     const Functions& f = library_->f();
     RequestHandle request = take_request();
     std::vector<TensorHandle> held;
-    held.reserve(inputs_.size() + outputs_.size());
+    held.reserve(inputs_.size());
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       if (!inputs_[i]) continue;
       held.push_back(wrap(*library_, context.inputs[i]->tensor()));
       library_->check(f.infer_request_set_tensor_by_const_port(request.get(), inputs_[i].get(), held.back().get()),
                       ErrorCode::runtime_failure);
     }
-    std::vector<Tensor> results(outputs_.size());
-    for (std::size_t i = 0; i < outputs_.size(); ++i) {
-      if (!outputs_[i].shape) continue;
-      results[i] = Tensor(outputs_[i].type, *outputs_[i].shape);
-      held.push_back(wrap(*library_, results[i]));
-      library_->check(f.infer_request_set_tensor_by_const_port(request.get(), outputs_[i].port.get(), held.back().get()),
-                      ErrorCode::runtime_failure);
-    }
     infer(request.get(), context.services->stop());
+    // Copied: the request's own tensors are overwritten by its next run, and memory of ours that is set for them stays unwritten
+    // for results that are inputs handed on, or that the plugin computes in another type (float64), as 2026.4 does it.
     for (std::size_t i = 0; i < outputs_.size(); ++i) {
-      if (!outputs_[i].shape) results[i] = copy_out(*library_, request.get(), outputs_[i]);
-      if (context.outputs[i] != nullptr) *context.outputs[i] = std::move(results[i]);
+      if (context.outputs[i] != nullptr) *context.outputs[i] = copy_out(*library_, request.get(), outputs_[i]);
     }
     // A request that failed is not used again.
     const std::lock_guard lock(mutex_);
@@ -156,11 +148,22 @@ class RegionKernel : public Kernel {
   mutable std::vector<RequestHandle> idle_;
 };
 
+// A value that is input and output at once has lost its name as an input; the order is then the model's.
 void RegionKernel::find_inputs(const Graph& graph) {
-  for (const ValueId v : graph.inputs()) {
+  const Functions& f = library_->f();
+  std::size_t count = 0;
+  library_->check(f.compiled_model_inputs_size(compiled_.get(), &count), ErrorCode::not_implemented);
+  for (std::size_t i = 0; i < graph.inputs().size(); ++i) {
     c::Port* port = nullptr;
-    const int status = library_->f().compiled_model_input_by_name(compiled_.get(), graph.value(v).name.c_str(), &port);
-    inputs_.emplace_back(status == kOk ? port : nullptr, library_->f().output_const_port_free);
+    if (f.compiled_model_input_by_name(compiled_.get(), graph.value(graph.inputs()[i]).name.c_str(), &port) != kOk) {
+      port = nullptr;
+      if (count == graph.inputs().size() && f.compiled_model_input_by_index(compiled_.get(), i, &port) != kOk) port = nullptr;
+    }
+    inputs_.emplace_back(port, f.output_const_port_free);
+  }
+  const auto found = std::count_if(inputs_.begin(), inputs_.end(), [](const PortHandle& p) { return p != nullptr; });
+  if (static_cast<std::size_t>(found) < count) {
+    fail(ErrorCode::not_implemented, "OpenVINO {} names the model's inputs otherwise", library_->version());
   }
 }
 
@@ -177,7 +180,7 @@ void RegionKernel::find_outputs(const Graph& graph) {
       }
       library_->check(f.compiled_model_output_by_index(compiled_.get(), i, &raw), ErrorCode::not_implemented);
     }
-    Output output{PortHandle(raw, f.output_const_port_free), DataType::undefined, std::nullopt};
+    Output output{PortHandle(raw, f.output_const_port_free), DataType::undefined};
     int type = 0;
     library_->check(f.port_get_element_type(raw, &type), ErrorCode::not_implemented);
     output.type = library_->data_type(type);
@@ -185,18 +188,6 @@ void RegionKernel::find_outputs(const Graph& graph) {
     if (output.type == DataType::undefined || (expected != DataType::undefined && expected != output.type)) {
       fail(ErrorCode::not_implemented, "OpenVINO {} makes output '{}' of another element type than {}", library_->version(), name,
            sdx::name(expected));
-    }
-    c::PartialShape partial{};
-    if (f.port_get_partial_shape(raw, &partial) == kOk) {
-      if (partial.rank.min == partial.rank.max && partial.rank.min >= 0) {
-        Shape shape;
-        for (std::int64_t d = 0; d < partial.rank.min; ++d) {
-          if (partial.extents[d].min == partial.extents[d].max && partial.extents[d].min > 0)
-            shape.push_back(partial.extents[d].min);
-        }
-        if (shape.size() == static_cast<std::size_t>(partial.rank.min)) output.shape = std::move(shape);
-      }
-      f.partial_shape_free(&partial);
     }
     outputs_.push_back(std::move(output));
   }
