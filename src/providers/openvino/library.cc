@@ -148,7 +148,8 @@ std::vector<Device> Library::devices() const {
 }
 
 std::string Library::message(int status) const {
-  if (f_.get_last_err_msg != nullptr) {
+  constexpr int kInterfaceErrors = -14;  // and below: of the C interface itself, which leave an older message as the last
+  if (f_.get_last_err_msg != nullptr && status > kInterfaceErrors) {
     const char* text = f_.get_last_err_msg();
     if (text != nullptr && *text != 0) return text;
   }

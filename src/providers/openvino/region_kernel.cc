@@ -46,9 +46,12 @@ Tensor copy_out(const Library& library, const c::Request* request, const Output&
   library.check(f.infer_request_get_tensor_by_const_port(request, output.port.get(), &raw), ErrorCode::runtime_failure);
   const TensorHandle handle(raw, f.tensor_free);
   c::Shape extents{};
-  library.check(f.tensor_get_shape(raw, &extents), ErrorCode::runtime_failure);
-  Shape shape(extents.extents, extents.extents + extents.rank);
-  f.shape_free(&extents);
+  Shape shape;
+  // It has no form for the shape of a scalar; the number of bytes is compared below.
+  if (f.tensor_get_shape(raw, &extents) == kOk) {
+    shape.assign(extents.extents, extents.extents + extents.rank);
+    f.shape_free(&extents);
+  }
   Tensor t(output.type, std::move(shape));
   std::size_t bytes = 0;
   library.check(f.tensor_get_byte_size(raw, &bytes), ErrorCode::runtime_failure);
