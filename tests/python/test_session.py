@@ -189,6 +189,13 @@ def test_errors_are_classes(add, tmp_path):
     assert add.run(None, {"x": ONES, "y": [0, 0, 0]})[0].tolist() == ONES.tolist()
 
 
+def test_sparse_constants():
+    values, places = helper.make_tensor("v", 1, [2], [3, 4]), helper.make_tensor("i", TensorProto.INT64, [2], [1, 5])
+    node = helper.make_node("Constant", [], ["y"], sparse_value=helper.make_sparse_tensor(values, places, [2, 3]))
+    (y,) = ort.InferenceSession(model([node], [], [("y", 1, None)])).run(None, {})
+    assert y.tolist() == [[0, 3, 0], [0, 0, 4]]
+
+
 def test_errors_quote_what_is_no_text():
     node = helper.make_node("ScatterElements", ["x", "i", "u"], ["y"], reduction=b"\xff\xfe")
     with pytest.raises(ort.InvalidGraph, match=r"\\xff\\xfe"):

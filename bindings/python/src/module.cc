@@ -6,10 +6,12 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <array>
 #include <sdx/sdx.hpp>
 
 #include "arrays.h"
 #include "base/log.h"
+#include "ops/op.h"
 
 namespace nb = nanobind;
 
@@ -133,6 +135,46 @@ nb::list providers_to_python() {
   return out;
 }
 
+nb::list types_to_python(ops::TypeSet set) {
+  nb::list out;
+  for (int i = 1; i < kDataTypeCount; ++i) {
+    const auto type = static_cast<DataType>(i);
+    if ((set & ops::bit(type)) != 0) out.append(std::string(name(type)));
+  }
+  if ((set & ops::types::sequence) != 0) out.append("sequence");
+  if ((set & ops::types::optional) != 0) out.append("optional");
+  if ((set & ops::types::map) != 0) out.append("map");
+  return out;
+}
+
+nb::list formals_to_python(const std::vector<ops::Formal>& formals) {
+  constexpr std::array kArities = {"required", "optional", "variadic"};
+  nb::list out;
+  for (const ops::Formal& f : formals) {
+    out.append(nb::make_tuple(f.name, f.type_var, kArities[static_cast<std::size_t>(f.arity)], types_to_python(f.types)));
+  }
+  return out;
+}
+
+// The table of operators, for the tests that compare it with ONNX's own: a dict a definition.
+nb::list operators_to_python() {
+  nb::list out;
+  for (const ops::OpDef& def : ops::table().all()) {
+    nb::dict d;
+    d["domain"] = def.domain;
+    d["name"] = def.name;
+    d["since"] = def.since;
+    d["deprecated_at"] = def.deprecated_at;
+    d["inputs"] = formals_to_python(def.inputs);
+    d["outputs"] = formals_to_python(def.outputs);
+    nb::list attributes;
+    for (const ops::AttrDef& a : def.attributes) attributes.append(nb::make_tuple(a.name, a.required));
+    d["attributes"] = attributes;
+    out.append(d);
+  }
+  return out;
+}
+
 // Errors become the exception classes of sardonyx/_errors.py, which choose by the code's name.
 void translate(const std::exception_ptr& raised, void*) {
   try {
@@ -207,6 +249,7 @@ NB_MODULE(_sardonyx, m) {
   bind_session(m);
   m.def("providers", &providers_to_python);
   m.def("pass_names", &sdx::pass_names);
+  m.def("operators", &operators_to_python);
   m.def("version", [] { return std::string(sdx::version()); });
   m.def("set_log_level", [](int level) { sdx::log::set_level(static_cast<sdx::log::Level>(level)); });
 }

@@ -13,10 +13,22 @@ void run_float(OpContext& c) {
   map_floats(c, Fn);
 }
 
-void add(OpTable& t, const char* name, int since, RunFn run) {
+// Erf-9 permits integers, whose results are cut: 1 or -1 where the nearest double is that, else 0.
+void run_erf(OpContext& c) {
+  map_input(c, NumericTypes{}, [](auto x) {
+    using T = decltype(x);
+    if constexpr (std::is_integral_v<T>) {
+      return static_cast<T>(std::erf(static_cast<double>(x)));
+    } else {
+      return std::erf(x);
+    }
+  });
+}
+
+void add(OpTable& t, const char* name, int since, RunFn run, TypeSet permitted = types::floats) {
   t.add(OpDef(name, since)
-            .in("X", "T", types::floats)
-            .out("Y", "T", types::floats)
+            .in("X", "T", permitted)
+            .out("Y", "T", permitted)
             .attr("consumed_inputs", AttrKind::ints)
             .infer_with(infer_same)
             .run_with(run));
@@ -29,7 +41,7 @@ void register_unary_float(OpTable& t) {
   add(t, "Log", 1, run_float<[](auto x) { return std::log(x); }>);
   add(t, "Sqrt", 1, run_float<[](auto x) { return std::sqrt(x); }>);
   add(t, "Reciprocal", 1, run_float<[](auto x) { return 1 / x; }>);
-  add(t, "Erf", 9, run_float<[](auto x) { return std::erf(x); }>);
+  add(t, "Erf", 9, run_erf, types::numeric);
   add(t, "Floor", 1, run_float<[](auto x) { return std::floor(x); }>);
   add(t, "Ceil", 1, run_float<[](auto x) { return std::ceil(x); }>);
   // Halves go to the even neighbour (ONNX Round-11): the default rounding mode.

@@ -20,6 +20,7 @@ Tensor list_of_strings(const std::vector<std::string>& values) {
 // The value of a Constant node. Source: ONNX Constant-12: exactly one of the attributes is given.
 Tensor constant_value(const Attributes& a) {
   if (a.has("value")) return a.get_tensor("value");
+  if (a.has("sparse_value")) return a.get_tensor("sparse_value");  // the reader has made it dense
   if (a.has("value_float")) return Tensor::scalar<float>(a.get_float("value_float"));
   if (a.has("value_int")) return Tensor::scalar<std::int64_t>(a.get_int("value_int"));
   if (a.has("value_string")) return Tensor::scalar<std::string>(a.get_string("value_string"));
@@ -90,6 +91,7 @@ void register_constant(OpTable& t) {
             .attr("value_ints", AttrKind::ints)
             .attr("value_string", AttrKind::s)
             .attr("value_strings", AttrKind::strings)
+            .attr("sparse_value", AttrKind::t)
             .infer_with(infer_constant)
             .run_with(run_constant));
   t.add(OpDef("ConstantOfShape", 9)
