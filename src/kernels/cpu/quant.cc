@@ -234,7 +234,11 @@ void patch_row(const QPatches& q, std::int64_t k, std::int64_t n0, std::int64_t 
       const std::int64_t b = first >= 0 ? 0 : std::min(len, (-first + stride - 1) / stride);
       const std::int64_t e = first >= s.in[2] ? b : std::max(b, std::min(len, (s.in[2] - first + stride - 1) / stride));
       std::memset(dst, static_cast<unsigned char>(zero), to_size(b));
-      for (std::int64_t i = b; i < e; ++i) dst[i] = static_cast<std::int8_t>(src[first + i * stride] ^ flip);
+      if (stride == 1) {  // said apart, so that the compiler vectorises it
+        for (std::int64_t i = b; i < e; ++i) dst[i] = static_cast<std::int8_t>(src[first + i] ^ flip);
+      } else {
+        for (std::int64_t i = b; i < e; ++i) dst[i] = static_cast<std::int8_t>(src[first + i * stride] ^ flip);
+      }
       std::memset(dst + e, static_cast<unsigned char>(zero), to_size(len - e));
     }
     done += len;
@@ -314,6 +318,7 @@ void qgemm(const QGemmArgs& args) {
 }
 
 std::size_t qconv_packed_bytes(const ConvShape& s) {
+  if (qconv_is_depthwise(s)) return to_size(s.out_channels * volume(s.kernel)) * sizeof(float);
   const std::int64_t k = s.in_channels / s.groups * volume(s.kernel);
   return to_size(s.groups) * packed_qa_bytes(s.out_channels / s.groups, k);
 }
@@ -322,6 +327,14 @@ void qconv_pack(const ConvShape& s, const void* weights, bool is_signed, const s
                 std::int64_t zero_point_count, void* packed) {
   const std::int64_t m = s.out_channels / s.groups;
   const std::int64_t k = s.in_channels / s.groups * volume(s.kernel);
+  if (qconv_is_depthwise(s)) {
+    const auto* w = static_cast<const std::uint8_t*>(weights);
+    for (std::int64_t i = 0; i < s.out_channels * k; ++i) {
+      const std::int32_t zero = zero_points == nullptr ? 0 : zero_points[zero_point_count > 1 ? i / k : 0];
+      static_cast<float*>(packed)[i] = static_cast<float>((is_signed ? static_cast<std::int8_t>(w[i]) : w[i]) - zero);
+    }
+    return;
+  }
   for (std::int64_t g = 0; g < s.groups; ++g) {
     pack_qa(static_cast<const std::uint8_t*>(weights) + g * m * k, is_signed, k, m, k,
             zero_points != nullptr && zero_point_count > 1 ? zero_points + g * m : zero_points, zero_point_count,
@@ -337,6 +350,10 @@ void qconv(const ConvShape& s, const void* x, bool x_signed, std::int32_t x_zero
   const std::int64_t k = channels * volume(s.kernel);
   const std::int64_t n = volume(s.out);
   if (m <= 0 || n <= 0) return;
+  if (qconv_is_depthwise(s)) {
+    qconv_depthwise(s, static_cast<const std::uint8_t*>(x), x_signed, x_zero, static_cast<const float*>(packed), epilogue, y);
+    return;
+  }
   over_blocks(kernels, m, n, k, s.batch * s.groups, false,
               [&](std::int64_t m0, std::int64_t m1, std::int64_t n0, std::int64_t n1, std::int64_t product) {
                 const std::int64_t g = product % s.groups;

@@ -164,9 +164,10 @@ TEST(KernelsQuant, ConvolutionIsExact) {
     std::int64_t c, m, groups, h, w, kernel, stride, dilation, pad;
   };
   for_each_isa([] {
-    for (const Conv& v :
-         {Conv{3, 8, 1, 9, 11, 3, 1, 1, 1}, Conv{4, 6, 2, 12, 13, 3, 2, 1, 1}, Conv{16, 20, 1, 14, 14, 1, 1, 1, 0},
-          Conv{5, 5, 5, 8, 9, 3, 1, 2, 2}, Conv{3, 4, 1, 20, 31, 7, 2, 1, 3}, Conv{64, 10, 1, 6, 6, 5, 1, 1, 2}}) {
+    for (const Conv& v : {Conv{3, 8, 1, 9, 11, 3, 1, 1, 1}, Conv{4, 6, 2, 12, 13, 3, 2, 1, 1},
+                          Conv{16, 20, 1, 14, 14, 1, 1, 1, 0}, Conv{5, 5, 5, 8, 9, 3, 1, 2, 2}, Conv{3, 6, 3, 40, 37, 3, 2, 1, 1},
+                          Conv{2, 2, 2, 9, 400, 5, 1, 1, 2}, Conv{2, 2, 2, 30, 33, 17, 1, 1, 8}, Conv{2, 2, 2, 2, 3, 3, 3, 1, 2},
+                          Conv{3, 4, 1, 20, 31, 7, 2, 1, 3}, Conv{64, 10, 1, 6, 6, 5, 1, 1, 2}}) {
       for (int bits = 0; bits < 4; ++bits) {
         const bool xs = (bits & 1) != 0, ws = (bits & 2) != 0;
         ConvShape s;
