@@ -273,6 +273,20 @@ void interleave(const std::int8_t* HWY_RESTRICT r0, const std::int8_t* HWY_RESTR
   }
 }
 
+void every_second(const std::uint8_t* HWY_RESTRICT x, std::int64_t n, std::uint8_t flip, std::int8_t* HWY_RESTRICT out) {
+  std::int64_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::FixedTag<std::uint8_t, 16> d;
+  // The load takes one byte more than it needs, hence the strict bound.
+  for (; i + 16 < n; i += 16) {
+    hn::Vec<decltype(d)> even, odd;
+    hn::LoadInterleaved2(d, x + 2 * i, even, odd);
+    hn::StoreU(hn::Xor(even, hn::Set(d, flip)), d, reinterpret_cast<std::uint8_t*>(out) + i);
+  }
+#endif
+  for (; i < n; ++i) out[i] = static_cast<std::int8_t>(x[2 * i] ^ flip);
+}
+
 void quantize(const float* x, void* y, bool is_signed, std::int64_t n, float scale, std::int32_t zero_point) {
   const DF d;
   const DI di;
@@ -374,8 +388,8 @@ void min_max(const float* x, std::int64_t n, float* min, float* max) {
 }  // namespace
 
 const QuantKernels* quant_table() {
-  static const QuantKernels table{kMr,    static_cast<int>(2 * lanes_f32()), tile, interleave, quantize, dequantize, write_sums,
-                                  min_max};
+  static const QuantKernels table{
+      kMr, static_cast<int>(2 * lanes_f32()), tile, interleave, every_second, quantize, dequantize, write_sums, min_max};
   return &table;
 }
 
