@@ -17,6 +17,7 @@ constexpr Pass kPasses[] = {
     {"fold-constants", simplify::fold_constants, "computes what depends on constants alone"},
     {"fold-shapes", simplify::fold_shapes, "replaces shape computations that inference can settle"},
     {"remove-identities", simplify::remove_identities, "drops nodes that change nothing"},
+    {"sum-to-add", simplify::sum_to_add, "writes Sum as Add"},
     {"share-common", simplify::share_common, "computes equal expressions once"},
     {"fold-batch-norm", simplify::fold_batch_norm, "folds BatchNormalization into the convolution before it"},
     {"fuse-silu", fuse::fuse_silu, "computes x * Sigmoid(x) in one step"},

@@ -23,6 +23,10 @@ bool share_common(Graph& graph);
 // shift move into weights and bias. float32 and float64.
 bool fold_batch_norm(Graph& graph);
 
+// Sum of two and more inputs becomes Adds, which fuse with what comes before and after; sums are formed from left to right, as
+// the operator's reference does.
+bool sum_to_add(Graph& graph);
+
 // Nodes whose outputs nobody reads.
 bool remove_dead(Graph& graph);
 

@@ -1,0 +1,39 @@
+#include "passes/simplify/simplify.h"
+
+namespace sdx::simplify {
+namespace {
+
+bool splittable(const Graph& graph, const Node& n) {
+  if (n.removed || n.op_type != "Sum" || !n.domain.empty() || n.inputs.size() < 2) return false;
+  const DataType type = graph.value(n.outputs[0]).type.elem;
+  // Sums of three and more halves would round more often than the operator does.
+  return type == DataType::float32 || type == DataType::float64 || (n.inputs.size() == 2 && type != DataType::undefined);
+}
+
+}  // namespace
+
+bool sum_to_add(Graph& graph) {
+  bool changed = false;
+  const std::size_t count = graph.nodes().size();
+  for (NodeId id = 0; id < count; ++id) {
+    if (!splittable(graph, graph.node(id))) continue;
+    const Node sum = graph.node(id);
+    graph.remove_node(id);
+    ValueId left = sum.inputs[0];
+    for (std::size_t i = 1; i < sum.inputs.size(); ++i) {
+      Node add;
+      add.name = sum.name;
+      add.op_type = "Add";
+      add.version = sum.version;
+      add.inputs = {left, sum.inputs[i]};
+      const bool last = i + 1 == sum.inputs.size();
+      left = last ? sum.outputs[0] : graph.add_value(graph.value(sum.outputs[0]).name + "_" + std::to_string(i));
+      add.outputs = {left};
+      graph.add_node(std::move(add));
+    }
+    changed = true;
+  }
+  return changed;
+}
+
+}  // namespace sdx::simplify
