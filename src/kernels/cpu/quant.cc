@@ -205,74 +205,41 @@ void over_blocks(const QuantKernels& kernels, std::int64_t m, std::int64_t n, st
 struct QPatches {
   const QuantKernels* kernels;
   const ConvShape* shape;
-  const std::uint8_t* x;    // of the image and group
-  const std::uint8_t* end;  // of all of x: may be read up to there
+  const std::uint8_t* x;
   bool is_signed;
   std::int32_t zero;
 };
 
-// n bytes XOR flip, in pieces of 16: dst is writable 15 bytes beyond, src readable up to `end`. Lines are short (7 to 56 bytes),
-// where a call of memcpy costs more than the copy.
-void copy_line(const std::uint8_t* src, const std::uint8_t* end, std::int64_t n, std::uint64_t flip, std::int8_t* dst) {
-  std::int64_t i = 0;
-  for (; i < n && end - (src + i) >= 16; i += 16) {
-    std::uint64_t v[2];
-    std::memcpy(v, src + i, 16);
-    v[0] ^= flip;
-    v[1] ^= flip;
-    std::memcpy(dst + i, v, 16);
-  }
-  for (; i < n; ++i) dst[i] = static_cast<std::int8_t>(src[i] ^ static_cast<std::uint8_t>(flip));
-}
-
-// Kernel element k of output positions [n0, n0 + nb), as s8; `row` is writable 15 bytes beyond.
+// Kernel element k of output positions [n0, n0 + nb), as s8.
 void patch_row(const QPatches& q, std::int64_t k, std::int64_t n0, std::int64_t nb, std::int8_t* row) {
   const ConvShape& s = *q.shape;
   const std::int64_t kx = k % s.kernel[2];
   const std::int64_t ky = k / s.kernel[2] % s.kernel[1];
   const std::int64_t kz = k / (s.kernel[2] * s.kernel[1]) % s.kernel[0];
   const std::uint8_t* plane = q.x + k / volume(s.kernel) * volume(s.in);
-  const std::uint64_t flip = q.is_signed ? 0 : 0x8080808080808080U;
+  const std::uint8_t flip = q.is_signed ? 0 : 0x80;
   const auto zero = static_cast<std::int8_t>(q.zero - (q.is_signed ? 0 : 128));
-  const std::int64_t stride = s.stride[2];
-  const std::int64_t origin = kx * s.dilation[2] - s.pad[2];  // input column of output column 0
-  // Output columns [inside0, inside1) read the image.
-  const std::int64_t inside0 = origin >= 0 ? 0 : std::min(s.out[2], (-origin + stride - 1) / stride);
-  const std::int64_t inside1 =
-      origin >= s.in[2] ? inside0 : std::clamp((s.in[2] - origin + stride - 1) / stride, inside0, s.out[2]);
   std::int64_t ox = n0 % s.out[2];
-  std::int64_t oy = n0 / s.out[2] % s.out[1];
-  std::int64_t oz = n0 / s.out[2] / s.out[1];
-  for (std::int64_t done = 0; done < nb;) {
+  std::int64_t line = n0 / s.out[2];
+  for (std::int64_t done = 0; done < nb; ++line) {
     const std::int64_t len = std::min(nb - done, s.out[2] - ox);
-    const std::int64_t iy = oy * s.stride[1] - s.pad[1] + ky * s.dilation[1];
-    const std::int64_t iz = oz * s.stride[0] - s.pad[0] + kz * s.dilation[0];
+    const std::int64_t iy = line % s.out[1] * s.stride[1] - s.pad[1] + ky * s.dilation[1];
+    const std::int64_t iz = line / s.out[1] * s.stride[0] - s.pad[0] + kz * s.dilation[0];
     std::int8_t* dst = row + done;
     if (iy < 0 || iy >= s.in[1] || iz < 0 || iz >= s.in[0]) {
       std::memset(dst, static_cast<unsigned char>(zero), to_size(len));
     } else {
-      const std::int64_t b = std::clamp<std::int64_t>(inside0 - ox, 0, len);
-      const std::int64_t e = std::clamp<std::int64_t>(inside1 - ox, b, len);
-      for (std::int64_t i = 0; i < b; ++i) dst[i] = zero;
-      if (e > b) {
-        const std::uint8_t* src = plane + (iz * s.in[1] + iy) * s.in[2] + origin + (ox + b) * stride;
-        if (stride == 1) {
-          copy_line(src, q.end, e - b, flip, dst + b);
-        } else if (stride == 2) {
-          q.kernels->every_second(src, e - b, static_cast<std::uint8_t>(flip), dst + b);
-        } else {
-          for (std::int64_t i = b; i < e; ++i)
-            dst[i] = static_cast<std::int8_t>(src[(i - b) * stride] ^ static_cast<std::uint8_t>(flip));
-        }
-      }
-      for (std::int64_t i = e; i < len; ++i) dst[i] = zero;
+      const std::uint8_t* src = plane + (iz * s.in[1] + iy) * s.in[2];
+      const std::int64_t stride = s.stride[2];
+      const std::int64_t first = ox * stride - s.pad[2] + kx * s.dilation[2];
+      const std::int64_t b = first >= 0 ? 0 : std::min(len, (-first + stride - 1) / stride);
+      const std::int64_t e = first >= s.in[2] ? b : std::max(b, std::min(len, (s.in[2] - first + stride - 1) / stride));
+      std::memset(dst, static_cast<unsigned char>(zero), to_size(b));
+      for (std::int64_t i = b; i < e; ++i) dst[i] = static_cast<std::int8_t>(src[first + i * stride] ^ flip);
+      std::memset(dst + e, static_cast<unsigned char>(zero), to_size(len - e));
     }
     done += len;
     ox = 0;
-    if (++oy == s.out[1]) {
-      oy = 0;
-      ++oz;
-    }
   }
 }
 
@@ -292,17 +259,6 @@ void pack_patches(const void* context, std::int64_t n0, std::int64_t nb, std::in
     }
     q.kernels->interleave(rows[0], rows[1], nb, out + p * nr * 2, pairs * nr * 2);
   }
-}
-
-// A convolution that reads each input position once, as one long row.
-ConvShape as_line(const ConvShape& s) {
-  for (int i = 0; i < 3; ++i) {
-    if (s.kernel[i] != 1 || s.stride[i] != 1 || s.pad[i] != 0 || s.in[i] != s.out[i]) return s;
-  }
-  ConvShape line = s;
-  line.in[2] = line.out[2] = volume(s.out);
-  line.in[0] = line.in[1] = line.out[0] = line.out[1] = 1;
-  return line;
 }
 
 template <class F>
@@ -359,7 +315,6 @@ void qgemm(const QGemmArgs& args) {
 }
 
 std::size_t qconv_packed_bytes(const ConvShape& s) {
-  if (qconv_is_depthwise(s)) return to_size(s.out_channels * volume(s.kernel)) * sizeof(float);
   const std::int64_t k = s.in_channels / s.groups * volume(s.kernel);
   return to_size(s.groups) * packed_qa_bytes(s.out_channels / s.groups, k);
 }
@@ -368,14 +323,6 @@ void qconv_pack(const ConvShape& s, const void* weights, bool is_signed, const s
                 std::int64_t zero_point_count, void* packed) {
   const std::int64_t m = s.out_channels / s.groups;
   const std::int64_t k = s.in_channels / s.groups * volume(s.kernel);
-  if (qconv_is_depthwise(s)) {
-    const auto* w = static_cast<const std::uint8_t*>(weights);
-    for (std::int64_t i = 0; i < s.out_channels * k; ++i) {
-      const std::int32_t zero = zero_points == nullptr ? 0 : zero_points[zero_point_count > 1 ? i / k : 0];
-      static_cast<float*>(packed)[i] = static_cast<float>((is_signed ? static_cast<std::int8_t>(w[i]) : w[i]) - zero);
-    }
-    return;
-  }
   for (std::int64_t g = 0; g < s.groups; ++g) {
     pack_qa(static_cast<const std::uint8_t*>(weights) + g * m * k, is_signed, k, m, k,
             zero_points != nullptr && zero_point_count > 1 ? zero_points + g * m : zero_points, zero_point_count,
@@ -391,18 +338,11 @@ void qconv(const ConvShape& s, const void* x, bool x_signed, std::int32_t x_zero
   const std::int64_t k = channels * volume(s.kernel);
   const std::int64_t n = volume(s.out);
   if (m <= 0 || n <= 0) return;
-  if (qconv_is_depthwise(s)) {
-    qconv_depthwise(s, static_cast<const std::uint8_t*>(x), x_signed, x_zero, static_cast<const float*>(packed), epilogue, y);
-    return;
-  }
-  const ConvShape line = as_line(s);
-  const auto* image = static_cast<const std::uint8_t*>(x);
   over_blocks(kernels, m, n, k, s.batch * s.groups, false,
               [&](std::int64_t m0, std::int64_t m1, std::int64_t n0, std::int64_t n1, std::int64_t product) {
                 const std::int64_t g = product % s.groups;
-                const QPatches patches{
-                    &kernels, &line, image + product * channels * volume(s.in), image + s.batch * s.in_channels * volume(s.in),
-                    x_signed, x_zero};
+                const QPatches patches{&kernels, &s, static_cast<const std::uint8_t*>(x) + product * channels * volume(s.in),
+                                       x_signed, x_zero};
                 const QPacker packer{&patches, pack_patches};
                 QGemmArgs args;
                 args.m = m;

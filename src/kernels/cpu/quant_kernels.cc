@@ -117,57 +117,6 @@ HWY_NOINLINE void product(const QTile& t, std::int32_t* HWY_RESTRICT out) {
 
 #endif
 
-#if HWY_TARGET != HWY_SCALAR
-
-// The byte of clamp(round_half_even(v * scale) + zero_point, low, high).
-struct Requantizer {
-  explicit Requantizer(const QEpilogue& e)
-      : zero(hn::Set(DI(), e.zero_point)), low(hn::Set(DI(), e.low)), high(hn::Set(DI(), e.high)) {}
-  HWY_INLINE void store(VI v, VF scale, std::uint8_t* to) const {
-    const DF df;
-    const DI d;
-    // Clamped as floats first: the conversion is undefined beyond int32's range.
-    VF f = hn::Mul(hn::ConvertTo(df, v), scale);
-    f = hn::Min(hn::Max(hn::Round(f), hn::Set(df, -1e6F)), hn::Set(df, 1e6F));
-    const VI q = hn::Min(hn::Max(hn::Add(hn::ConvertTo(d, f), zero), low), high);
-    const hn::Rebind<std::uint8_t, DI> d8;
-    hn::StoreU(hn::TruncateTo(d8, hn::BitCast(hn::RebindToUnsigned<DI>(), q)), d8, to);
-  }
-  VI zero, low, high;
-};
-
-// write_row for whole tiles of bytes: nothing passes through memory but the sums.
-void write_whole_row(const QTile& t, std::int64_t i, const std::int32_t* sums) {
-  const QEpilogue& e = *t.epilogue;
-  const DI d;
-  const DF df;
-  const std::int64_t lanes = lanes_f32();
-  const Requantizer requantize(e);
-  const std::int32_t row_sum = t.row_sums != nullptr ? t.row_sums[i] : 0;
-  const std::int64_t first = e.per_row ? t.row + i : t.column;
-  auto* c = static_cast<std::uint8_t*>(t.c) + i * t.ldc;
-  for (std::int64_t j = 0; j < 2 * lanes; j += lanes) {
-    VI v = hn::Load(d, sums + j);
-    if (t.b_zeros != nullptr) {
-      v = hn::Sub(v, hn::Mul(hn::Add(hn::LoadU(d, t.b_zeros + j), hn::Set(d, t.b_shift)), hn::Set(d, row_sum)));
-    } else {
-      v = hn::Sub(v, hn::Mul(hn::Set(d, t.b_zero), hn::Set(d, row_sum)));
-    }
-    if (e.bias != nullptr) v = hn::Add(v, e.per_row ? hn::Set(d, e.bias[first]) : hn::LoadU(d, e.bias + first + j));
-    const VF scale = !e.scale_is_array ? hn::Set(df, *e.scale)
-                     : e.per_row       ? hn::Set(df, e.scale[first])
-                                       : hn::LoadU(df, e.scale + first + j);
-    requantize.store(v, scale, c + j);
-  }
-}
-
-bool whole_bytes(const QTile& t) {
-  const bool bytes = t.epilogue->output == QEpilogue::Output::u8 || t.epilogue->output == QEpilogue::Output::s8;
-  return bytes && t.n == 2 * lanes_f32();
-}
-
-#endif
-
 // The scalar form of the epilogue, for results that are written as bytes one row at a time from a small buffer.
 void write_row(const QTile& t, std::int64_t i, const std::int32_t* sums) {
   const QEpilogue& e = *t.epilogue;
@@ -212,24 +161,13 @@ void write_row(const QTile& t, std::int64_t i, const std::int32_t* sums) {
   for (std::int64_t j = 0; j < t.n; ++j) c[j] = static_cast<std::uint8_t>(values[j] & 0xFF);
 }
 
-void write_rows(const QTile& t, const std::int32_t* sums) {
-  const std::int64_t step = 2 * lanes_f32();
-#if HWY_TARGET != HWY_SCALAR
-  if (whole_bytes(t)) {
-    for (std::int64_t i = 0; i < t.m; ++i) write_whole_row(t, i, sums + i * step);
-    return;
-  }
-#endif
-  for (std::int64_t i = 0; i < t.m; ++i) write_row(t, i, sums + i * step);
-}
-
 void tile(const QTile& t) {
   HWY_ALIGN std::int32_t out[kMr * 2 * kMaxF32Lanes];
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
   static const bool vnni = use_vnni(Isa::avx512) && vnni_product(1) != nullptr;
   if (vnni) {
     vnni_product(t.m)(t, out);
-    write_rows(t, out);
+    for (std::int64_t i = 0; i < t.m; ++i) write_row(t, i, out + i * 2 * lanes_f32());
     return;
   }
 #endif
@@ -242,28 +180,13 @@ void tile(const QTile& t) {
 #undef SDX_CASE
     default: return;
   }
-  write_rows(t, out);
+  for (std::int64_t i = 0; i < t.m; ++i) write_row(t, i, out + i * 2 * lanes_f32());
 }
 #undef SDX_ROWS
 
 void interleave(const std::int8_t* HWY_RESTRICT r0, const std::int8_t* HWY_RESTRICT r1, std::int64_t n,
                 std::int8_t* HWY_RESTRICT out, std::int64_t panel_step) {
   const std::int64_t nr = 2 * lanes_f32();
-#if HWY_TARGET != HWY_SCALAR
-  if (nr % 16 == 0) {
-    const hn::FixedTag<std::int8_t, 16> d;
-    for (std::int64_t j = 0; j < n; j += nr) {
-      std::int8_t* panel = out + j / nr * panel_step;
-      for (std::int64_t i = 0; i < nr; i += 16) {
-        const auto a = hn::LoadU(d, r0 + j + i);
-        const auto b = hn::LoadU(d, r1 + j + i);
-        hn::StoreU(hn::InterleaveLower(d, a, b), d, panel + 2 * i);
-        hn::StoreU(hn::InterleaveUpper(d, a, b), d, panel + 2 * i + 16);
-      }
-    }
-    return;
-  }
-#endif
   for (std::int64_t j = 0; j < n; j += nr) {
     std::int8_t* panel = out + j / nr * panel_step;
     for (std::int64_t i = 0; i < nr; ++i) {
@@ -271,20 +194,6 @@ void interleave(const std::int8_t* HWY_RESTRICT r0, const std::int8_t* HWY_RESTR
       panel[2 * i + 1] = r1[j + i];
     }
   }
-}
-
-void every_second(const std::uint8_t* HWY_RESTRICT x, std::int64_t n, std::uint8_t flip, std::int8_t* HWY_RESTRICT out) {
-  std::int64_t i = 0;
-#if HWY_TARGET != HWY_SCALAR
-  const hn::FixedTag<std::uint8_t, 16> d;
-  // The load takes one byte more than it needs, hence the strict bound.
-  for (; i + 16 < n; i += 16) {
-    hn::Vec<decltype(d)> even, odd;
-    hn::LoadInterleaved2(d, x + 2 * i, even, odd);
-    hn::StoreU(hn::Xor(even, hn::Set(d, flip)), d, reinterpret_cast<std::uint8_t*>(out) + i);
-  }
-#endif
-  for (; i < n; ++i) out[i] = static_cast<std::int8_t>(x[2 * i] ^ flip);
 }
 
 void quantize(const float* x, void* y, bool is_signed, std::int64_t n, float scale, std::int32_t zero_point) {
@@ -335,36 +244,6 @@ void dequantize(const void* x, bool is_signed, float* y, std::int64_t n, float s
   for (; i < n; ++i) y[i] = static_cast<float>((is_signed ? s8[i] : u8[i]) - zero_point) * scale;
 }
 
-// Sums that floats hold exactly, as convolutions of one channel make them.
-void write_sums(const float* x, std::int64_t n, std::int64_t row, const QEpilogue& e, void* y) {
-  const std::int64_t step = 2 * lanes_f32();
-  std::int64_t i = 0;
-#if HWY_TARGET != HWY_SCALAR
-  if (e.output == QEpilogue::Output::u8 || e.output == QEpilogue::Output::s8) {
-    const DI d;
-    const DF df;
-    const std::int64_t lanes = lanes_f32();
-    const Requantizer requantize(e);
-    const VI bias = hn::Set(d, e.bias != nullptr ? e.bias[row] : 0);
-    const VF scale = hn::Set(df, e.scale_is_array ? e.scale[row] : *e.scale);
-    for (; i + lanes <= n; i += lanes) {
-      requantize.store(hn::Add(hn::ConvertTo(d, hn::LoadU(df, x + i)), bias), scale, static_cast<std::uint8_t*>(y) + i);
-    }
-  }
-#endif
-  HWY_ALIGN std::int32_t sums[2 * kMaxF32Lanes];
-  const bool wide = e.output == QEpilogue::Output::i32 || e.output == QEpilogue::Output::f32;
-  QTile t;
-  t.epilogue = &e;
-  t.row = row;
-  for (; i < n; i += step) {
-    t.n = n - i < step ? n - i : step;
-    for (std::int64_t j = 0; j < t.n; ++j) sums[j] = static_cast<std::int32_t>(x[i + j]);
-    t.c = static_cast<char*>(y) + i * (wide ? 4 : 1);
-    write_row(t, 0, sums);
-  }
-}
-
 void min_max(const float* x, std::int64_t n, float* min, float* max) {
   const DF d;
   const std::int64_t lanes = lanes_f32();
@@ -388,8 +267,7 @@ void min_max(const float* x, std::int64_t n, float* min, float* max) {
 }  // namespace
 
 const QuantKernels* quant_table() {
-  static const QuantKernels table{
-      kMr, static_cast<int>(2 * lanes_f32()), tile, interleave, every_second, quantize, dequantize, write_sums, min_max};
+  static const QuantKernels table{kMr, static_cast<int>(2 * lanes_f32()), tile, interleave, quantize, dequantize, min_max};
   return &table;
 }
 

@@ -34,21 +34,12 @@ struct QuantKernels {
   // One K pair of a block: rows r0 and r1 (s8, n values each) interleaved into the panels at `out`, which step by panel_step.
   // Readable and writable up to n rounded up to nr.
   void (*interleave)(const std::int8_t* r0, const std::int8_t* r1, std::int64_t n, std::int8_t* out, std::int64_t panel_step);
-  // out[i] = x[2 i] XOR flip; reads no further than x[2 n - 2].
-  void (*every_second)(const std::uint8_t* x, std::int64_t n, std::uint8_t flip, std::int8_t* out);
   void (*quantize)(const float* x, void* y, bool is_signed, std::int64_t n, float scale, std::int32_t zero_point);
   void (*dequantize)(const void* x, bool is_signed, float* y, std::int64_t n, float scale, std::int32_t zero_point);
-  // The epilogue of n sums of one row: |x| <= 2^24, whole numbers.
-  void (*write_sums)(const float* x, std::int64_t n, std::int64_t row, const QEpilogue& e, void* y);
   void (*min_max)(const float* x, std::int64_t n, float* min, float* max);
 };
 
 const QuantKernels& quant_kernels();
-
-// Convolutions with one input channel per group; weights as floats with their zero points subtracted.
-bool qconv_is_depthwise(const ConvShape& s);
-void qconv_depthwise(const ConvShape& s, const std::uint8_t* x, bool x_signed, std::int32_t x_zero, const float* weights,
-                     const QEpilogue& epilogue, void* y);
 
 // sums[m][32] of a tile under AVX512-VNNI, m in [1, 12]; null where the compiler has no such target.
 using QProduct = void (*)(const QTile& t, std::int32_t* sums);
