@@ -32,7 +32,7 @@ class Builder:
 
     def const(self, array, stem="c"):
         name = self.fresh(stem)
-        self.initializers.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
+        self.initializers.append(numpy_helper.from_array(np.array(array, order="C"), name))
         return name
 
     def ints(self, *values):
