@@ -34,7 +34,8 @@ constexpr const char* kSweepExamples =
 constexpr const char* kReportExamples =
     "Examples:\n"
     "  sdx report run.json\n"
-    "  sdx report run.json -f md\n";
+    "  sdx report run.json -f md\n"
+    "  sdx report run.json -f html -o run.html\n";
 
 constexpr const char* kDiffExamples =
     "Examples:\n"
@@ -77,6 +78,7 @@ int sweep(const BenchFlags& flags) {
   BenchFlags f = flags;
   if (f.batch_sizes.empty()) f.batch_sizes = {1, 2, 4, 8, 16, 32};
   f.no_interleave = true;  // large batches of large models need the memory
+  if (f.processes == 0) f.processes = 1;
   BenchRun run;
   run_bench(f, run);
   if (flags.json == "-") {
@@ -101,10 +103,11 @@ void print_or_write(const std::string& path, const std::string& text) {
 
 int report(const std::string& path, const std::string& format, const std::string& output, int width) {
   const BenchRun run = read_benchmark(path);
-  const std::string text = format == "json"  ? to_json(run)
-                           : format == "csv" ? to_csv(run)
-                           : format == "md"  ? to_markdown(run)
-                                             : to_text(run, {width, true});
+  const std::string text = format == "json"   ? to_json(run)
+                           : format == "csv"  ? to_csv(run)
+                           : format == "md"   ? to_markdown(run)
+                           : format == "html" ? to_html(run)
+                                              : to_text(run, {width, true});
   print_or_write(output, text);
   return kOk;
 }
@@ -169,8 +172,8 @@ void add_report(CLI::App& app, Action& action) {
   };
   const auto o = std::make_shared<Options>();
   command->add_option("RUN", o->path, "File of sdx bench --json")->required();
-  command->add_option("-f,--format", o->format, "terminal (default), json, csv or md")
-      ->check(CLI::IsMember({"terminal", "json", "csv", "md"}))
+  command->add_option("-f,--format", o->format, "terminal (default), html, json, csv or md")
+      ->check(CLI::IsMember({"terminal", "html", "json", "csv", "md"}))
       ->type_name("FORMAT");
   command->add_option("-o,--output", o->output, "Write to this file")->type_name("FILE");
   command->add_option("--width", o->width, "Columns of the charts (100)")->check(CLI::Range(40, 400))->type_name("N");

@@ -8,11 +8,13 @@
 #include "base/error.h"
 #include "base/mapped_file.h"
 #include "cli/command.h"
+#include "project/find.h"
 #include "provider/provider.h"
 
 namespace sdx::cli {
 
 void BenchFlags::add_to(CLI::App& command, const char* batches) {
+  command_ = &command;
   session.add_to(command);
   // Lists take the place of the single values that other commands have.
   for (const char* name : {"--provider", "--threads"}) command.remove_option(command.get_option(name));
@@ -47,19 +49,27 @@ void BenchFlags::add_to(CLI::App& command, const char* batches) {
   command.add_option("--rounds", rounds, "In how many rounds the combinations take turns (10)")
       ->check(CLI::Range(1, 100000))
       ->type_name("N");
+  command
+      .add_option("--processes", processes, "Fresh processes for each combination, one after the other (5); what `diff` compares")
+      ->check(CLI::Range(1, 1000))
+      ->type_name("N");
   command.add_flag("--no-interleave", no_interleave, "One combination after the other: only one is in memory at a time");
   command.add_flag("--no-isolate", no_isolate, "Measure in this process instead of one process for each combination");
   command.add_flag("--profile", profile, "Time of each operator as well, from further runs");
   command.add_option("--trace", trace, "Write the profile as a Chrome trace; implies --profile")->type_name("FILE.json");
   command.add_option("--json", json, "Write everything as JSON; '-': to standard output")->type_name("FILE");
   command.add_option("--csv", csv, "Write one line for each combination")->type_name("FILE");
+  command.add_option("--html", html, "Write a page with plots, which needs nothing but itself")->type_name("FILE");
   command.add_option("--md", markdown, "Write Markdown tables")->type_name("FILE");
 }
 
-BenchOptions BenchFlags::options() const {
+BenchOptions BenchFlags::options(const std::optional<ProjectConfig>& project) const {
   BenchOptions o;
-  o.session = session.options();
+  o.session = project ? session.options(*project) : session.options();
   o.backends = backends;
+  if (o.backends.empty() && session.runtime == "auto" && !o.session.providers.empty()) {
+    o.backends = {fmt::format("{}", fmt::join(o.session.providers, ","))};
+  }
   if (session.runtime == "ort") {
     if (o.backends.empty()) o.backends = {"cpu"};
     for (std::string& b : o.backends) b = b.starts_with("ort:") ? b : "ort:" + b;
@@ -77,6 +87,7 @@ BenchOptions BenchFlags::options() const {
   o.warmup = warmup;
   o.runs = runs;
   o.rounds = rounds;
+  o.processes = processes;
   o.clients = clients;
   o.rate = rate;
   o.arrival = arrival == "uniform" ? Arrival::uniform : Arrival::poisson;
@@ -97,12 +108,29 @@ BenchOptions BenchFlags::options() const {
   return o;
 }
 
+// What the registry says of a model holds where nothing was typed.
+void BenchFlags::use_entry(const RegistryEntry& entry, const std::vector<ValueSpec>& specs, BenchOptions& o) const {
+  if (command_->count("--warmup") == 0 && entry.warmup) o.warmup = *entry.warmup;
+  if (command_->count("--runs") == 0 && entry.iterations) o.runs = *entry.iterations;
+  for (const RegistryInput& input : entry.inputs) {
+    const auto named = [&](const auto& item) { return item.first == input.name; };
+    if (!input.shape || std::any_of(o.shapes.begin(), o.shapes.end(), named) || o.inputs.find(input.name) != nullptr) continue;
+    if (std::none_of(specs.begin(), specs.end(), [&](const ValueSpec& s) { return s.name == input.name; })) {
+      fail(ErrorCode::invalid_argument, "{}: the model '{}' has no input '{}'", entry.place, entry.name, input.name);
+    }
+    o.shapes.emplace_back(input.name, *input.shape);
+  }
+}
+
 int run_bench(const BenchFlags& flags, BenchRun& run) {
-  BenchOptions o = flags.options();
+  flags.options();  // wrong uses come before missing files
+  const Located found = locate(flags.session.model);
+  BenchOptions o = flags.options(find_project(flags.session.model));
   o.model = find_model(flags.session.model);
   const std::vector<ValueSpec> specs = model_inputs(o.model, o.session);
   o.inputs = flags.inputs.given(specs);
   o.shapes = flags.inputs.given_shapes(specs);
+  if (found.entry) flags.use_entry(*found.entry, specs, o);
   {
     Progress bar("measuring");
     o.progress = [&](double done, const std::string&) { bar.show(static_cast<int>(done * 1000), 1000); };
@@ -110,6 +138,7 @@ int run_bench(const BenchFlags& flags, BenchRun& run) {
   }
   if (!flags.json.empty() && flags.json != "-") write_file_atomically(flags.json, to_json(run));
   if (!flags.csv.empty()) write_file_atomically(flags.csv, to_csv(run));
+  if (!flags.html.empty()) write_file_atomically(flags.html, to_html(run));
   if (!flags.markdown.empty()) write_file_atomically(flags.markdown, to_markdown(run));
   const auto has_figures = [](const BenchResult& r) { return r.error.empty(); };
   const auto fine = [](const BenchResult& r) { return r.error.empty() || r.error_code == "provider_unavailable"; };

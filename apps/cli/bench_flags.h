@@ -1,10 +1,13 @@
 #pragma once
 // What `sdx bench` and `sdx sweep` share.
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <sdx/runner.hpp>
+
+#include <sdx/registry.hpp>
 
 #include "cli/inputs.h"
 #include "cli/session_flags.h"
@@ -17,16 +20,21 @@ struct BenchFlags {
   std::vector<std::string> backends;
   std::vector<int> threads;
   std::vector<std::int64_t> batch_sizes;
-  int warmup = 10, runs = 100, rounds = 0, clients = 1;
+  int warmup = 10, runs = 100, rounds = 0, processes = 0, clients = 1;
   std::string duration, arrival = "poisson";
   double rate = 0;
   bool profile = false, no_isolate = false, no_interleave = false;
-  std::string trace, json, csv, markdown;
+  std::string trace, json, csv, markdown, html;
 
   // `batches`: the letter and name of the option for batch sizes.
   void add_to(CLI::App& command, const char* batches);
-  // Throws UsageError.
-  BenchOptions options() const;
+  // Throws UsageError. What was not typed is as the project says.
+  BenchOptions options(const std::optional<ProjectConfig>& project = {}) const;
+
+ private:
+  void use_entry(const RegistryEntry& entry, const std::vector<ValueSpec>& specs, BenchOptions& o) const;
+  friend int run_bench(const BenchFlags& flags, BenchRun& run);
+  const CLI::App* command_ = nullptr;  // outlives these flags
 };
 
 // Runs it with a progress bar, and writes the files that were asked for. 1: nothing could be measured, or a backend failed

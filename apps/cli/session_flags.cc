@@ -76,7 +76,11 @@ void SessionFlags::add_to(CLI::App& command, bool positional_model) {
       ->allow_extra_args(false);
 }
 
-bool SessionFlags::typed(const char* option) const { return command_ != nullptr && command_->count(option) > 0; }
+// Some commands have no --provider of their own.
+bool SessionFlags::typed(const char* option) const {
+  const CLI::Option* known = command_ != nullptr ? command_->get_option_no_throw(option) : nullptr;
+  return known != nullptr && known->count() > 0;
+}
 
 SessionOptions SessionFlags::options(const ProjectConfig& project) const {
   const SessionOptions flags = options();

@@ -44,6 +44,7 @@ struct IterationRecord {
   double latency_ms = 0;        // t_end - t_start
   bool warmup = false;          // its time does not count
   int round = 0;                // backends take turns round by round
+  int process = 0;              // which of the cell's processes
   int client = 0;               // which of the concurrent clients
   friend bool operator==(const IterationRecord&, const IterationRecord&) = default;
 };
@@ -52,11 +53,32 @@ struct IterationRecord {
 struct OperatorTime {
   std::string op, kernel, provider;
   std::int64_t calls = 0;   // in one run of the model
-  double ms = 0;            // of one run, on average
-  double share = 0;         // 0 to 1, of the time in all operators
+  double ms = 0;            // of one run, the median
+  double share = 0;         // 0 to 1, of the time of all operators
   double gflops_per_s = 0;  // 0 where the operations are not known
   double gbytes_per_s = 0;  // inputs and outputs; 0 where the shapes are not known
   friend bool operator==(const OperatorTime&, const OperatorTime&) = default;
+};
+
+// The same of one node.
+struct NodeTime {
+  std::string name, op, kernel, provider;  // name: what the node computes, where it has none of its own
+  double ms = 0;                           // of one run, the median
+  double share = 0;                        // 0 to 1, of the time in all nodes
+  double gflop = 0, gbyte = 0;             // of one run, 1e9 operations and bytes; 0 where they are not known
+  double gflops_per_s = 0, gbytes_per_s = 0;
+  friend bool operator==(const NodeTime&, const NodeTime&) = default;
+};
+
+// One of the processes in which a combination was measured. Two processes of the same program differ by where their memory lies
+// and by what else the machine does at that time: by more than the runs of one process do.
+struct ProcessRecord {
+  double median_ms = 0, fast_ms = 0;  // of its runs that count: the median and the 10th percentile
+  double load_ms = 0, init_ms = 0, first_run_ms = 0, peak_rss_mb = 0;
+  // Time of a fixed piece of work at the same time, next to the runs (median): arithmetic in one core, and reading memory. What
+  // changes these has changed the machine, not the model. 0: not measured.
+  double compute_ms = 0, memory_ms = 0;
+  friend bool operator==(const ProcessRecord&, const ProcessRecord&) = default;
 };
 
 // What was measured with one backend, thread count and batch size.
@@ -72,12 +94,15 @@ struct BenchResult {
   std::vector<std::string> fallbacks;
   Statistics statistics;
   std::int64_t warmup_iterations = 0, measure_iterations = 0;
-  double load_ms = 0, init_ms = 0, first_run_ms = 0;
-  double throughput = 0;   // samples a second
-  double peak_rss_mb = 0;  // most memory of the process that ran this backend
-  double relative = 0;     // median time over the first result's of the same batch size; 0 where that has no figures
+  double load_ms = 0, init_ms = 0, first_run_ms = 0;  // medians over the processes
+  double throughput = 0;                              // samples a second
+  double peak_rss_mb = 0;                             // most memory of a process that ran this backend
+  std::vector<ProcessRecord> processes;               // in order; empty for measure()
+  double between_processes_cv = 0;                    // std / mean of the processes' medians; 0 with fewer than two
+  double relative = 0;  // median time over the first result's of the same batch size; 0 where that has no figures
   std::vector<IterationRecord> iterations;
   std::vector<OperatorTime> operators;  // with BenchOptions::profile, most expensive first
+  std::vector<NodeTime> nodes;          // likewise
   std::vector<std::string> notes;       // what a reader should know before trusting the figures
   friend bool operator==(const BenchResult&, const BenchResult&) = default;
 };
@@ -122,6 +147,7 @@ struct BenchOptions {
   int runs = 100;                         // iterations that count, of each combination and of all clients together
   double duration_s = 0;                  // > 0: measure for this long instead of `runs`
   int rounds = 0;                         // in which combinations take turns; 0: 10, or fewer for few runs
+  int processes = 0;                      // fresh ones for each combination, one after the other; 0: 5, or fewer for few rounds
   int clients = 1;                        // concurrent callers of one session
   double rate = 0;                        // > 0: so many runs start a second, whether or not those before are done
   Arrival arrival = Arrival::poisson;     // of the runs with a rate: exponential or equal gaps
@@ -188,7 +214,8 @@ struct DiffEntry {
   double base_ms = 0, current_ms = 0;        // medians
   double change_percent = 0;                 // (current / base - 1) * 100: positive is slower
   double low_percent = 0, high_percent = 0;  // 95 % confidence interval of the change
-  double p_value = 1;                        // Mann-Whitney U, two-sided, on the medians of rounds
+  double p_value = 1;                        // Mann-Whitney U, two-sided, on the medians of processes (or of rounds)
+  double machine_percent = 0;                // by how much the machine was slower (or faster), the model apart
   Verdict verdict = Verdict::neutral;
   std::string why;
 };
@@ -216,6 +243,8 @@ SDX_API std::string to_json(const BenchResult& result);
 // One line for each result, with a heading.
 SDX_API std::string to_csv(const BenchRun& run);
 SDX_API std::string to_markdown(const BenchRun& run);
+// A page that needs nothing but itself: interactive plots and tables, light and dark.
+SDX_API std::string to_html(const BenchRun& run);
 struct TextOptions {
   int width = 100;      // columns
   bool charts = false;  // histogram and course of each result

@@ -4,6 +4,7 @@
 #include <sdx/dtype.hpp>
 #include <sdx/error.hpp>
 #include <sdx/provider.hpp>
+#include <sdx/compare.hpp>
 #include <sdx/runner.hpp>
 #include <sdx/session.hpp>
 #include <sdx/tensor.hpp>

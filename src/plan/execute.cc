@@ -75,7 +75,8 @@ void Execution::run_steps() {
       const Step& step = program_.steps()[s.step];
       const Node& node = program_.graph().node(step.node);
       ProfileEvent event;
-      event.name = node.name;
+      const bool nameless = node.name.empty() && !node.outputs.empty() && node.outputs[0] != kNoValue;
+      event.name = nameless ? program_.graph().value(node.outputs[0]).name : node.name;
       event.op = node.op_type;
       event.kernel = step.kernel->name();
       event.provider = step.provider;

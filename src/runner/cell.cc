@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "provider/provider.h"
+#include "runner/calibrate.h"
 #include "runner/profile.h"
 #include "runner/random_input.h"
 
@@ -86,8 +87,14 @@ class LocalCell : public Cell {
     return guarded([&] {
       const RunOptions run_options;
       const LoadOptions load = order.sequential ? LoadOptions{} : options_.load;
-      return generate_load(
+      Load out = generate_load(
           load, order.count, order.duration_ns, order.seed, [&] { session_->run(inputs_, run_options); }, done);
+      if (!order.sequential) {
+        const Calibration c = calibrate();
+        out.compute_ns = c.compute_ns;
+        out.memory_ns = c.memory_ns;
+      }
+      return out;
     });
   }
 
@@ -96,7 +103,11 @@ class LocalCell : public Cell {
       Closed closed;
       closed.peak_rss_mb = peak_rss_mb();  // before the profiler takes its share
       session_.reset();
-      if (options_.profile) closed.operators = profile_operators(options_.model, options_.session, inputs_, options_.trace);
+      if (options_.profile) {
+        Profile profile = profile_model(options_.model, options_.session, inputs_, options_.trace);
+        closed.operators = std::move(profile.operators);
+        closed.nodes = std::move(profile.nodes);
+      }
       return closed;
     });
   }

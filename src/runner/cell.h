@@ -43,6 +43,7 @@ struct Order {
 struct Closed {
   double peak_rss_mb = 0;
   std::vector<OperatorTime> operators;
+  std::vector<NodeTime> nodes;
 };
 
 // What went wrong in a cell. code: of ErrorCode, or "crashed".

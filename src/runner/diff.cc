@@ -1,10 +1,11 @@
 // Two benchmarks compared.
 //
-// Times of one run resemble their neighbours, so a rank test on single times takes a few noisy seconds for a change: what is
-// compared are the medians of rounds. A whole run may be off by its memory layout or by what else the machine did; therefore a
-// change counts only when it is larger than the threshold, when the whole confidence interval of the change lies beyond half the
-// threshold, and when the fast end of the times (the 10th percentile, which other processes disturb least) has moved the same
-// way.
+// Times of one process resemble each other: they share the layout of its memory and what the machine did meanwhile. Two processes
+// of the same program differ by more than their runs do, so that what is compared are the medians of processes (Welch's interval,
+// rank test); where a file has fewer than three of them, those of rounds. All processes of one benchmark may have met a slow
+// machine: each times a fixed piece of work next to its runs, and a change counts only when it is beyond the threshold with and
+// without what that work took longer. The fast end of the times (the 10th percentile, which other processes disturb least) has to
+// have moved the same way.
 
 #include <fmt/format.h>
 
@@ -18,18 +19,6 @@
 
 namespace sdx {
 namespace {
-
-std::vector<std::size_t> rounds_of(const BenchResult& r) {
-  std::vector<std::size_t> lengths;
-  int last = -1;
-  for (const IterationRecord& i : r.iterations) {
-    if (i.warmup) continue;
-    if (i.round != last) lengths.push_back(0);
-    last = i.round;
-    ++lengths.back();
-  }
-  return lengths;
-}
 
 std::vector<double> medians(const std::vector<std::vector<double>>& blocks) {
   std::vector<double> out;
@@ -70,9 +59,71 @@ DiffEntry entry_of(const BenchResult& r) {
   return e;
 }
 
+// What the medians of processes say; of rounds, where there are too few processes.
+struct Evidence {
+  std::vector<double> base, current;     // independent values of a side
+  double change = 0, low = 0, high = 0;  // of the ratio current / base
+  bool of_processes = false;
+};
+
+std::vector<double> process_values(const BenchResult& r, double ProcessRecord::*field) {
+  std::vector<double> out;
+  for (const ProcessRecord& p : r.processes) {
+    if (p.*field > 0) out.push_back(p.*field);
+  }
+  return out;
+}
+
+Evidence evidence_of(const BenchResult& base, const BenchResult& current) {
+  constexpr std::size_t kFewest = 3;
+  // What two benchmarks differ by although nothing has changed, beyond what their own processes show: they are minutes apart.
+  constexpr double kBetweenBenchmarks = 0.01;
+  Evidence e;
+  e.base = process_values(base, &ProcessRecord::median_ms);
+  e.current = process_values(current, &ProcessRecord::median_ms);
+  if (e.base.size() >= kFewest && e.current.size() >= kFewest) {
+    const LogChange change = log_change(e.base, e.current, kBetweenBenchmarks);
+    e.of_processes = true;
+    e.change = median(e.current) / median(e.base);
+    // Centred on the ratio that is shown.
+    e.low = e.change * std::exp(change.low - change.change);
+    e.high = e.change * std::exp(change.high - change.change);
+    return e;
+  }
+  const auto a = blocks(base.statistics.latencies_ms, lengths_by(base.iterations, &IterationRecord::round));
+  const auto b = blocks(current.statistics.latencies_ms, lengths_by(current.iterations, &IterationRecord::round));
+  e.base = medians(a);
+  e.current = medians(b);
+  e.change = median(current.statistics.latencies_ms) / median(base.statistics.latencies_ms);
+  const Interval ratio = ratio_interval(a, b);
+  const double wider = std::max(inflation(e.base), inflation(e.current));
+  e.low = e.change + wider * (ratio.low - e.change);
+  e.high = e.change + wider * (ratio.high - e.change);
+  return e;
+}
+
+double fast_change(const BenchResult& base, const BenchResult& current) {
+  const auto a = process_values(base, &ProcessRecord::fast_ms);
+  const auto b = process_values(current, &ProcessRecord::fast_ms);
+  if (!a.empty() && !b.empty()) return median(b) / median(a);
+  return fast_end(current.statistics.latencies_ms) / fast_end(base.statistics.latencies_ms);
+}
+
+// How much longer the fixed work took next to `current` than next to `base`; of arithmetic and reading memory what explains more
+// of a change in this direction. 1 where it is not known.
+double machine_change(const BenchResult& base, const BenchResult& current, bool slower) {
+  double out = 1;
+  for (double ProcessRecord::*field : {&ProcessRecord::compute_ms, &ProcessRecord::memory_ms}) {
+    const auto a = process_values(base, field);
+    const auto b = process_values(current, field);
+    if (a.empty() || b.empty()) continue;
+    const double ratio = median(b) / median(a);
+    out = slower ? std::max(out, ratio) : std::min(out, ratio);
+  }
+  return out;
+}
+
 void judge(DiffEntry& e, const BenchResult& base, const BenchResult& current, const DiffOptions& o) {
-  const auto a = blocks(base.statistics.latencies_ms, rounds_of(base));
-  const auto b = blocks(current.statistics.latencies_ms, rounds_of(current));
   e.base_ms = median(base.statistics.latencies_ms);
   e.current_ms = median(current.statistics.latencies_ms);
   if (!(e.base_ms > 0) || !(e.current_ms > 0)) {
@@ -80,24 +131,30 @@ void judge(DiffEntry& e, const BenchResult& base, const BenchResult& current, co
     e.why = "a median is 0";
     return;
   }
-  e.change_percent = 100 * (e.current_ms / e.base_ms - 1);
-  Interval ratio = ratio_interval(a, b);
-  const double wider = std::max(inflation(medians(a)), inflation(medians(b)));
-  const double centre = e.current_ms / e.base_ms;
-  ratio = {centre - wider * (centre - ratio.low), centre + wider * (ratio.high - centre)};
-  e.low_percent = 100 * (ratio.low - 1);
-  e.high_percent = 100 * (ratio.high - 1);
-  e.p_value = mann_whitney(medians(a), medians(b)).p;
-  const double fast = 100 * (fast_end(current.statistics.latencies_ms) / fast_end(base.statistics.latencies_ms) - 1);
+  const Evidence evidence = evidence_of(base, current);
+  const auto percent = [](double ratio) { return 100 * (ratio - 1); };
+  e.change_percent = percent(evidence.change);
+  e.low_percent = percent(evidence.low);
+  e.high_percent = percent(evidence.high);
+  e.p_value = mann_whitney(evidence.base, evidence.current).p;
   const bool slower = e.change_percent > 0;
+  const double machine = machine_change(base, current, slower);
+  e.machine_percent = percent(machine);
+  const double fast = percent(fast_change(base, current));
+  const double rest = percent(evidence.change / machine);
+  const double half = o.threshold_percent / 2;
+  const char* const what = evidence.of_processes ? "processes" : "rounds";
   if (std::abs(e.change_percent) <= o.threshold_percent) {
     e.why = fmt::format("within {:.4g} %", o.threshold_percent);
   } else if (e.p_value >= o.alpha) {
-    e.why = a.size() < 4 || b.size() < 4 ? "too few runs to tell" : "rounds overlap: noise explains it";
-  } else if (slower ? e.low_percent < o.threshold_percent / 2 : e.high_percent > -o.threshold_percent / 2) {
-    e.why = fmt::format("the confidence interval reaches below {:.4g} %: noise explains it", o.threshold_percent / 2);
-  } else if (slower ? fast < o.threshold_percent / 2 : fast > -o.threshold_percent / 2) {
+    e.why = evidence.base.size() < 4 || evidence.current.size() < 4 ? fmt::format("too few {} to tell", what)
+                                                                    : fmt::format("{} overlap: noise explains it", what);
+  } else if (slower ? e.low_percent < half : e.high_percent > -half) {
+    e.why = fmt::format("the confidence interval reaches below {:.4g} %: noise explains it", half);
+  } else if (slower ? fast < half : fast > -half) {
     e.why = fmt::format("the fastest runs changed by {:+.1f} % only: a disturbed machine explains it", fast);
+  } else if (slower ? rest <= o.threshold_percent : rest >= -o.threshold_percent) {
+    e.why = fmt::format("the machine itself changed by {:+.1f} % (a fixed piece of work)", e.machine_percent);
   } else {
     e.verdict = slower ? Verdict::regression : Verdict::improvement;
     e.why = fmt::format("fastest runs {:+.1f} %", fast);
@@ -208,6 +265,7 @@ std::string to_json(const Diff& d) {
                        {"change_percent", e.change_percent},
                        {"change_ci95_percent", {e.low_percent, e.high_percent}},
                        {"p_value", e.p_value},
+                       {"machine_change_percent", e.machine_percent},
                        {"verdict", name(e.verdict)},
                        {"why", e.why}});
   }

@@ -81,8 +81,22 @@ std::vector<OperatorTime> operators_from(const json& list) {
   return out;
 }
 
+json nodes_json(const std::vector<NodeTime>& nodes) {
+  json out = json::array();
+  for (const NodeTime& n : nodes) {
+    out.push_back({n.name, n.op, n.kernel, n.provider, n.ms, n.share, n.gflop, n.gbyte, n.gflops_per_s, n.gbytes_per_s});
+  }
+  return out;
+}
+
+std::vector<NodeTime> nodes_from(const json& list) {
+  std::vector<NodeTime> out;
+  for (const json& n : list) out.push_back({n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9]});
+  return out;
+}
+
 std::string pack(const Load& load) {
-  const std::int64_t head[3] = {load.wall_ns, load.cpu_ns, load.preempted};
+  const std::int64_t head[5] = {load.wall_ns, load.cpu_ns, load.preempted, load.compute_ns, load.memory_ns};
   std::string out(reinterpret_cast<const char*>(head), sizeof head);
   out.append(reinterpret_cast<const char*>(load.samples.data()), load.samples.size() * sizeof(Sample));
   return out;
@@ -90,12 +104,14 @@ std::string pack(const Load& load) {
 
 Load unpack(const std::string& body) {
   Load load;
-  std::int64_t head[3];
+  std::int64_t head[5];
   if (body.size() < sizeof head) throw CellError{"internal", "a message of the measuring process is too short"};
   std::memcpy(head, body.data(), sizeof head);
   load.wall_ns = head[0];
   load.cpu_ns = head[1];
   load.preempted = head[2];
+  load.compute_ns = head[3];
+  load.memory_ns = head[4];
   load.samples.resize((body.size() - sizeof head) / sizeof(Sample));
   if (!load.samples.empty()) std::memcpy(load.samples.data(), body.data() + sizeof head, load.samples.size() * sizeof(Sample));
   return load;
@@ -116,7 +132,7 @@ void serve(int fd, CellOptions options) {
         send(fd, Kind::run, pack(cell->run(order, {})));
       } else {
         const Closed c = cell->close();
-        send(fd, Kind::close, dump(json{c.peak_rss_mb, operators_json(c.operators)}));
+        send(fd, Kind::close, dump(json{c.peak_rss_mb, operators_json(c.operators), nodes_json(c.nodes)}));
         return;
       }
     } catch (const CellError& e) {
@@ -162,7 +178,7 @@ class IsolatedCell : public Cell {
 
   Closed close() override {
     const json j = json::parse(ask(Kind::close, {}));
-    return {j[0], operators_from(j[1])};
+    return {j[0], operators_from(j[1]), nodes_from(j[2])};
   }
 
  private:

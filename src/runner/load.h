@@ -29,6 +29,8 @@ struct Load {
   std::int64_t wall_ns = 0;     // from the first start to the last end
   std::int64_t cpu_ns = 0;      // processor time of this process meanwhile
   std::int64_t preempted = 0;   // how often a thread of this process lost its core to another one
+  std::int64_t compute_ns = 0;  // time of the fixed pieces of work next to the runs (calibrate.h); 0: not measured
+  std::int64_t memory_ns = 0;   //
 };
 
 // Calls `run` `count` times in all, or, with duration_ns > 0, until that has passed (at least once). The first exception of `run`

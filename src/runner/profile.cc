@@ -1,6 +1,7 @@
 #include "runner/profile.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <tuple>
 
@@ -8,6 +9,7 @@
 #include "onnx/reader.h"
 #include "passes/pass.h"
 #include "runner/facts.h"
+#include "runner/statistics.h"
 #include "session/pipeline.h"
 
 namespace sdx {
@@ -40,11 +42,27 @@ Work work_of(const Graph& g, const Node& n) {
   return w;
 }
 
-// By node name, of the graph that a session makes of the model for inputs of these shapes. Names need not be unique; where they
-// are not, or the model cannot be worked out this way, nothing is known.
-std::map<std::string, Work> work_by_name(const std::filesystem::path& path, const SessionOptions& options,
-                                         const NamedValues& inputs) {
-  std::map<std::string, Work> out;
+// As the profiler names nodes: those without a name by their first output.
+std::string shown_name(const Graph& g, const Node& n) {
+  const bool nameless = n.name.empty() && !n.outputs.empty() && n.outputs[0] != kNoValue;
+  return nameless ? g.value(n.outputs[0]).name : n.name;
+}
+
+using WorkByName = std::map<std::string, Work>;
+
+void add_work(const Graph& g, WorkByName& out) {
+  for (const Node& n : g.nodes()) {
+    if (n.removed) continue;
+    const auto [at, fresh] = out.try_emplace(shown_name(g, n), work_of(g, n));
+    if (!fresh) at->second = Work{};  // names need not be unique
+    for (const Subgraph& s : n.subgraphs) add_work(*s.graph, out);
+  }
+}
+
+// Of the graph that a session makes of the model for inputs of these shapes; nothing where the model cannot be worked out this
+// way.
+WorkByName work_by_name(const std::filesystem::path& path, const SessionOptions& options, const NamedValues& inputs) {
+  WorkByName out;
   try {
     Model model = read_model(path);
     for (const ValueId v : model.graph.inputs()) {
@@ -65,60 +83,100 @@ std::map<std::string, Work> work_by_name(const std::filesystem::path& path, cons
       passes.disabled = options.disabled_passes;
       run_passes(model.graph, passes);
     }
-    std::map<std::string, int> seen;
-    for (const Node& n : model.graph.nodes()) {
-      if (n.removed || n.name.empty()) continue;
-      out[n.name] = ++seen[n.name] == 1 ? work_of(model.graph, n) : Work{};
-    }
+    add_work(model.graph, out);
   } catch (const Error&) {
     out.clear();
   }
   return out;
 }
 
+// The time of each event without that of the steps of its subgraphs, which are events of their own. Steps are recorded when they
+// end: those inside come before the one around them.
+std::vector<double> own_times(const std::vector<ProfileEvent>& events) {
+  std::vector<double> own;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<std::size_t>>
+      open;  // run, thread -> ended, not yet inside another
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    const ProfileEvent& e = events[i];
+    own.push_back(static_cast<double>(e.duration_ns));
+    auto& ended = open[{e.run, e.thread}];
+    while (!ended.empty() && events[ended.back()].start_ns >= e.start_ns) {
+      own[i] -= static_cast<double>(events[ended.back()].duration_ns);
+      ended.pop_back();
+    }
+    own[i] = std::max(0.0, own[i]);
+    ended.push_back(i);
+  }
+  return own;
+}
+
+constexpr std::size_t kRuns = 10;
+
 struct Sum {
   std::int64_t calls = 0;
-  double ns = 0, flops = 0, bytes = 0;
+  std::array<double, kRuns> ns{};  // of each run
+  double flops = 0, bytes = 0;     // of all runs; -1: not known
+
+  void add(std::size_t run, double time, const Work& w) {
+    const auto more = [](double& sum, double v) { sum = v < 0 || sum < 0 ? -1 : sum + v; };
+    ++calls;
+    ns[std::min(run, kRuns - 1)] += time;
+    more(flops, w.flops);
+    more(bytes, w.bytes);
+  }
+  // The median run: one in which another process took the core for some milliseconds says nothing about the kernel.
+  double typical_ns() const { return median({ns.begin(), ns.end()}); }
 };
+
+// Of one run.
+double amount(double of_all_runs) { return std::max(0.0, of_all_runs) / static_cast<double>(kRuns); }
+
+// Per nanosecond: 1e9 a second.
+double rate(double of_all_runs, double ns) { return ns > 0 ? amount(of_all_runs) / ns : 0; }
 
 }  // namespace
 
-std::vector<OperatorTime> profile_operators(const std::filesystem::path& model, SessionOptions options, const NamedValues& inputs,
-                                            const std::filesystem::path& trace) {
-  constexpr int kRuns = 10;
+Profile profile_model(const std::filesystem::path& model, SessionOptions options, const NamedValues& inputs,
+                      const std::filesystem::path& trace) {
   options.profile = true;
   const Session session = Session::open(model, options);
   session.run(inputs);  // plans and first touches of memory are no operator's time
   const std::size_t warm = session.profile().size();
-  for (int i = 0; i < kRuns; ++i) session.run(inputs);
-  const std::vector<ProfileEvent> events = session.profile();
+  for (std::size_t i = 0; i < kRuns; ++i) session.run(inputs);
+  std::vector<ProfileEvent> events = session.profile();
   if (!trace.empty()) session.write_trace(trace);
-  const auto work = work_by_name(model, options, inputs);
-  std::map<std::tuple<std::string, std::string, std::string>, Sum> sums;
-  double all = 0;
-  for (std::size_t i = std::min(warm, events.size()); i < events.size(); ++i) {
+  events.erase(events.begin(), events.begin() + static_cast<std::ptrdiff_t>(std::min(warm, events.size())));
+  const WorkByName work = work_by_name(model, options, inputs);
+  const std::vector<double> own = own_times(events);
+  using Key = std::tuple<std::string, std::string, std::string, std::string>;  // op, kernel, provider, node
+  std::map<Key, Sum> operators;
+  std::map<Key, Sum> nodes;
+  for (std::size_t i = 0; i < events.size(); ++i) {
     const ProfileEvent& e = events[i];
-    Sum& s = sums[{e.op, e.kernel, e.provider}];
     const auto w = work.find(e.name);
-    ++s.calls;
-    s.ns += static_cast<double>(e.duration_ns);
-    const auto add = [&](double& sum, double v) { sum = v < 0 || sum < 0 ? -1 : sum + v; };
-    add(s.flops, w == work.end() ? -1 : w->second.flops);
-    add(s.bytes, w == work.end() ? -1 : w->second.bytes);
-    all += static_cast<double>(e.duration_ns);
+    const Work known = w == work.end() ? Work{} : w->second;
+    const auto run = static_cast<std::size_t>(e.run - events.front().run);
+    operators[{e.op, e.kernel, e.provider, ""}].add(run, own[i], known);
+    nodes[{e.op, e.kernel, e.provider, e.name}].add(run, own[i], known);
   }
-  std::vector<OperatorTime> out;
-  for (const auto& [key, s] : sums) {
-    OperatorTime o;
-    std::tie(o.op, o.kernel, o.provider) = key;
-    o.calls = s.calls / kRuns;
-    o.ms = s.ns / kRuns / 1e6;
-    o.share = all > 0 ? s.ns / all : 0;
-    o.gflops_per_s = s.ns > 0 && s.flops > 0 ? s.flops / s.ns : 0;  // per nanosecond: 1e9 a second
-    o.gbytes_per_s = s.ns > 0 && s.bytes > 0 ? s.bytes / s.ns : 0;
-    out.push_back(std::move(o));
+  double all = 0;
+  for (const auto& [key, s] : operators) all += s.typical_ns();
+  Profile out;
+  for (const auto& [key, s] : operators) {
+    const auto& [op, kernel, provider, none] = key;
+    const double ns = s.typical_ns();
+    out.operators.push_back({op, kernel, provider, s.calls / static_cast<std::int64_t>(kRuns), ns / 1e6, all > 0 ? ns / all : 0,
+                             rate(s.flops, ns), rate(s.bytes, ns)});
   }
-  std::sort(out.begin(), out.end(), [](const OperatorTime& a, const OperatorTime& b) { return a.ms > b.ms; });
+  for (const auto& [key, s] : nodes) {
+    const auto& [op, kernel, provider, name] = key;
+    const double ns = s.typical_ns();
+    out.nodes.push_back({name, op, kernel, provider, ns / 1e6, all > 0 ? ns / all : 0, amount(s.flops) / 1e9,
+                         amount(s.bytes) / 1e9, rate(s.flops, ns), rate(s.bytes, ns)});
+  }
+  const auto by_time = [](const auto& a, const auto& b) { return a.ms > b.ms; };
+  std::stable_sort(out.operators.begin(), out.operators.end(), by_time);
+  std::stable_sort(out.nodes.begin(), out.nodes.end(), by_time);
   return out;
 }
 

@@ -5,107 +5,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runner/report_rows.h"
 #include "runner/statistics.h"
 #include "runner/tables.h"
 
 namespace sdx {
 namespace {
-
-using Rows = std::vector<std::vector<std::string>>;
-
-bool any(const BenchRun& run, bool (*f)(const BenchResult&)) { return std::any_of(run.results.begin(), run.results.end(), f); }
-
-std::string threads_text(const BenchResult& r) { return r.threads == 0 ? "auto" : std::to_string(r.threads); }
-
-// "± 1.2 %": half the confidence interval.
-std::string uncertainty(const Statistics& s) {
-  if (s.p50_ms <= 0) return "–";
-  return fmt::format("±{:.1f}%", 50 * (s.median_high_ms - s.median_low_ms) / s.p50_ms);
-}
-
-std::string relative_text(const BenchResult& r) { return r.relative > 0 ? fmt::format("{:.2f}x", r.relative) : "–"; }
-
-std::string count_text(double v) { return v >= 1000 ? fmt::format("{:.0f}", v) : fmt::format("{:.4g}", v); }
-
-Rows summary_rows(const BenchRun& run) {
-  const bool clients = any(run, [](const BenchResult& r) { return r.clients > 1; });
-  const bool rate = any(run, [](const BenchResult& r) { return r.rate > 0; });
-  Rows rows{{"backend", "threads", "batch"}};
-  if (clients) rows[0].emplace_back("clients");
-  if (rate) rows[0].emplace_back("rate/s");
-  for (const char* h :
-       {"median ms", "95% CI", "mean", "p90", "p99", "min", "samples/s", "ratio", "load ms", "init ms", "first ms", "peak MB"})
-    rows[0].emplace_back(h);
-  for (const BenchResult& r : run.results) {
-    if (!r.error.empty()) continue;
-    const Statistics& s = r.statistics;
-    auto& row = rows.emplace_back(std::vector<std::string>{r.backend, threads_text(r), std::to_string(r.batch)});
-    if (clients) row.push_back(std::to_string(r.clients));
-    if (rate) row.push_back(fmt::format("{:.6g}", r.rate));
-    for (const std::string& cell :
-         {ms_text(s.p50_ms), uncertainty(s), ms_text(s.mean_ms), ms_text(s.p90_ms), ms_text(s.p99_ms), ms_text(s.min_ms),
-          count_text(r.throughput), relative_text(r), fmt::format("{:.1f}", r.load_ms), fmt::format("{:.1f}", r.init_ms),
-          ms_text(r.first_run_ms), fmt::format("{:.1f}", r.peak_rss_mb)}) {
-      row.push_back(cell);
-    }
-  }
-  return rows;
-}
-
-Rows operator_rows(const BenchResult& r, std::size_t most) {
-  Rows rows{{"operator", "kernel", "provider", "calls", "ms", "share", "GFLOP/s", "GB/s"}};
-  double rest = 0;
-  for (std::size_t i = 0; i < r.operators.size(); ++i) {
-    const OperatorTime& o = r.operators[i];
-    if (i >= most) {
-      rest += o.share;
-      continue;
-    }
-    const auto speed = [](double v) { return v > 0 ? fmt::format("{:.1f}", v) : std::string("–"); };
-    rows.push_back({o.op, o.kernel, o.provider, std::to_string(o.calls), ms_text(o.ms), fmt::format("{:.1f}%", 100 * o.share),
-                    speed(o.gflops_per_s), speed(o.gbytes_per_s)});
-  }
-  if (rest > 0)
-    rows.push_back(
-        {fmt::format("{} more", r.operators.size() - most), "", "", "", "", fmt::format("{:.1f}%", 100 * rest), "", ""});
-  return rows;
-}
-
-std::string label(const BenchResult& r) {
-  std::string out = r.backend + (r.threads != 0 ? fmt::format(", {} threads", r.threads) : "");
-  if (r.batch != 1) out += fmt::format(", batch {}", r.batch);
-  return out;
-}
-
-std::string machine_line(const MachineInfo& m) {
-  std::string out = fmt::format("{}, {} cores", m.cpu.empty() ? "unknown processor" : m.cpu, m.cores);
-  if (!m.isa.empty()) out += ", " + m.isa;
-  if (m.memory_mb > 0) out += fmt::format(", {:.0f} GB", m.memory_mb / 1024);
-  return out;
-}
-
-std::string inputs_line(const BenchRun& run) {
-  std::string out;
-  for (const BenchInput& i : run.inputs)
-    out += fmt::format("{}{}: {}[{}]", out.empty() ? "" : ", ", i.name, i.dtype, fmt::join(i.shape, ","));
-  return out;
-}
-
-// Every note once, with who it is about.
-std::vector<std::string> all_notes(const BenchRun& run) {
-  std::vector<std::string> out = run.notes;
-  for (const BenchResult& r : run.results) {
-    for (const std::string& n : r.notes) {
-      const bool shared = std::all_of(run.results.begin(), run.results.end(), [&](const BenchResult& other) {
-        return !other.error.empty() || std::find(other.notes.begin(), other.notes.end(), n) != other.notes.end();
-      });
-      const std::string text = shared ? n : label(r) + ": " + n;
-      if (std::find(out.begin(), out.end(), text) == out.end()) out.push_back(text);
-    }
-    for (const std::string& f : r.fallbacks) out.push_back(label(r) + ": FALLBACK: " + f);
-  }
-  return out;
-}
 
 std::string one_line(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
@@ -126,18 +31,20 @@ std::string to_text(const BenchRun& run, const TextOptions& options) {
   const Rows rows = summary_rows(run);
   if (rows.size() > 1) out += "\n" + text_table(rows);
   for (const BenchResult& r : run.results) {
-    if (!r.error.empty()) out += fmt::format("\n{}: no figures: {}\n", label(r), r.error);
+    if (!r.error.empty()) out += fmt::format("\n{}: no figures: {}\n", result_label(r), r.error);
   }
   for (const BenchResult& r : run.results) {
     if (!r.error.empty() || !options.charts) continue;
     const auto& times = r.statistics.latencies_ms;
     const auto width = static_cast<std::size_t>(std::clamp(options.width - 24, 10, 120));
-    out += fmt::format("\n{}: {} runs\n{}", label(r), times.size(), histogram(times, 10, width));
+    out += fmt::format("\n{}: {} runs\n{}", result_label(r), times.size(), histogram(times, 10, width));
     if (!times.empty()) out += fmt::format("  {:>9} {}\n", "course", sparkline(times, width));
   }
   for (const BenchResult& r : run.results) {
     if (r.operators.empty()) continue;
-    out += fmt::format("\n{}: operators of one run\n{}", label(r), text_table(operator_rows(r, 20), "  "));
+    out += fmt::format("\n{}: operators of one run\n{}", result_label(r), text_table(operator_rows(r, 20), "  "));
+    if (!r.nodes.empty())
+      out += fmt::format("\n{}: {}\n{}", result_label(r), node_heading(r, 20), text_table(node_rows(r, 20), "  "));
   }
   const std::vector<std::string> notes = all_notes(run);
   if (!notes.empty()) out += "\n";
@@ -190,9 +97,11 @@ std::string to_markdown(const BenchRun& run) {
   const Rows rows = summary_rows(run);
   if (rows.size() > 1) out += markdown_table(rows);
   for (const BenchResult& r : run.results) {
-    if (!r.error.empty()) out += fmt::format("\n**{}**: no figures: {}\n", label(r), one_line(r.error));
+    if (!r.error.empty()) out += fmt::format("\n**{}**: no figures: {}\n", result_label(r), one_line(r.error));
     if (!r.operators.empty())
-      out += fmt::format("\n## Operators of one run: {}\n\n{}", label(r), markdown_table(operator_rows(r, 40)));
+      out += fmt::format("\n## Operators of one run: {}\n\n{}", result_label(r), markdown_table(operator_rows(r, 40)));
+    if (!r.nodes.empty())
+      out += fmt::format("\n## {}: {}\n\n{}", node_heading(r, 40), result_label(r), markdown_table(node_rows(r, 40)));
   }
   const std::vector<std::string> notes = all_notes(run);
   if (!notes.empty()) out += "\n";

@@ -17,18 +17,34 @@ namespace {
 using nlohmann::ordered_json;
 
 ordered_json iteration_json(const IterationRecord& i) {
-  return {{"iter_idx", i.iter_idx},
-          {"t_start_ns", i.t_start_ns},
-          {"t_end_ns", i.t_end_ns},
-          {"latency_ms", i.latency_ms},
-          {"round", i.round},
-          {"client", i.client},
-          {"phase", i.warmup ? "warmup" : "measure"}};
+  return {{"iter_idx", i.iter_idx}, {"t_start_ns", i.t_start_ns},
+          {"t_end_ns", i.t_end_ns}, {"latency_ms", i.latency_ms},
+          {"round", i.round},       {"process", i.process},
+          {"client", i.client},     {"phase", i.warmup ? "warmup" : "measure"}};
 }
 
 ordered_json operator_json(const OperatorTime& o) {
   return {{"op", o.op}, {"kernel", o.kernel}, {"provider", o.provider},         {"calls", o.calls},
           {"ms", o.ms}, {"share", o.share},   {"gflops_per_s", o.gflops_per_s}, {"gbytes_per_s", o.gbytes_per_s}};
+}
+
+ordered_json node_json(const NodeTime& n) {
+  return {{"name", n.name},
+          {"op", n.op},
+          {"kernel", n.kernel},
+          {"provider", n.provider},
+          {"ms", n.ms},
+          {"share", n.share},
+          {"gflop", n.gflop},
+          {"gbyte", n.gbyte},
+          {"gflops_per_s", n.gflops_per_s},
+          {"gbytes_per_s", n.gbytes_per_s}};
+}
+
+ordered_json process_json(const ProcessRecord& p) {
+  return {{"median_ms", p.median_ms},   {"fast_ms", p.fast_ms},           {"load_ms", p.load_ms},
+          {"init_ms", p.init_ms},       {"first_run_ms", p.first_run_ms}, {"peak_rss_mb", p.peak_rss_mb},
+          {"compute_ms", p.compute_ms}, {"memory_ms", p.memory_ms}};
 }
 
 template <class List, class F>
@@ -71,8 +87,11 @@ ordered_json result_json(const BenchResult& r) {
                         {"init_ms", r.init_ms},
                         {"first_run_ms", r.first_run_ms},
                         {"peak_rss_mb", r.peak_rss_mb},
+                        {"processes", list_of(r.processes, process_json)},
+                        {"between_processes_cv", r.between_processes_cv},
                         {"notes", r.notes},
                         {"operators", list_of(r.operators, operator_json)},
+                        {"nodes", list_of(r.nodes, node_json)},
                         {"latencies_ms", s.latencies_ms},
                         {"iterations", list_of(r.iterations, iteration_json)}});
   return j;
@@ -157,6 +176,7 @@ IterationRecord read_iteration(const nlohmann::json& json, const std::string& wh
   r.number("t_end_ns", i.t_end_ns);
   r.number("latency_ms", i.latency_ms);
   r.number("round", i.round);
+  r.number("process", i.process);
   r.number("client", i.client);
   std::string phase = "measure";
   r.text("phase", phase);
@@ -179,17 +199,34 @@ OperatorTime read_operator(const nlohmann::json& json, const std::string& where)
   return o;
 }
 
-// Lengths of the rounds, from the iterations that count.
-std::vector<std::size_t> rounds_of(const std::vector<IterationRecord>& iterations) {
-  std::vector<std::size_t> lengths;
-  int last = -1;
-  for (const IterationRecord& i : iterations) {
-    if (i.warmup) continue;
-    if (i.round != last) lengths.push_back(0);
-    last = i.round;
-    ++lengths.back();
-  }
-  return lengths;
+NodeTime read_node(const nlohmann::json& json, const std::string& where) {
+  NodeTime n;
+  const Reader r(json, where);
+  r.text("name", n.name);
+  r.text("op", n.op);
+  r.text("kernel", n.kernel);
+  r.text("provider", n.provider);
+  r.number("ms", n.ms);
+  r.number("share", n.share);
+  r.number("gflop", n.gflop);
+  r.number("gbyte", n.gbyte);
+  r.number("gflops_per_s", n.gflops_per_s);
+  r.number("gbytes_per_s", n.gbytes_per_s);
+  return n;
+}
+
+ProcessRecord read_process(const nlohmann::json& json, const std::string& where) {
+  ProcessRecord p;
+  const Reader r(json, where);
+  r.number("median_ms", p.median_ms);
+  r.number("fast_ms", p.fast_ms);
+  r.number("load_ms", p.load_ms);
+  r.number("init_ms", p.init_ms);
+  r.number("first_run_ms", p.first_run_ms);
+  r.number("peak_rss_mb", p.peak_rss_mb);
+  r.number("compute_ms", p.compute_ms);
+  r.number("memory_ms", p.memory_ms);
+  return p;
 }
 
 BenchResult read_result(const nlohmann::json& json, const std::string& where) {
@@ -208,6 +245,9 @@ BenchResult read_result(const nlohmann::json& json, const std::string& where) {
   r.texts("fallbacks", b.fallbacks);
   r.texts("notes", b.notes);
   r.for_each("iterations", [&](const auto& item, const std::string& at) { b.iterations.push_back(read_iteration(item, at)); });
+  r.for_each("nodes", [&](const auto& item, const std::string& at) { b.nodes.push_back(read_node(item, at)); });
+  r.for_each("processes", [&](const auto& item, const std::string& at) { b.processes.push_back(read_process(item, at)); });
+  r.number("between_processes_cv", b.between_processes_cv);
   r.for_each("operators", [&](const auto& item, const std::string& at) { b.operators.push_back(read_operator(item, at)); });
   std::vector<double> latencies;
   r.numbers("latencies_ms", latencies);
@@ -215,7 +255,8 @@ BenchResult read_result(const nlohmann::json& json, const std::string& where) {
     if (!(v >= 0)) r.wrong("latencies_ms", "a list of numbers that are not negative");
   }
   // Everything that follows from the latencies is worked out again: a file may lack fields.
-  b.statistics = summarize(std::move(latencies), rounds_of(b.iterations));
+  b.statistics = summarize(std::move(latencies), lengths_by(b.iterations, &IterationRecord::round),
+                           lengths_by(b.iterations, &IterationRecord::process));
   r.number("throughput", b.throughput);
   r.number("relative", b.relative);
   r.number("warmup_iterations", b.warmup_iterations);

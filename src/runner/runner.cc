@@ -1,12 +1,13 @@
 // The coordinator: combinations of backend, threads and batch size, each a Cell, taking turns.
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <cmath>
 #include <memory>
 #include <numeric>
-#include <optional>
+#include <utility>
 
 #include "base/error.h"
 #include "onnx/reader.h"
@@ -39,7 +40,10 @@ struct Slot {
   std::vector<double> latencies;
   std::vector<std::size_t> rounds;
   std::int64_t iterations = 0, measured = 0, wall_ns = 0, preempted = 0;
-  double cpu_s = 0, first_start_to_last_end_s = 0;
+  // Of the process that runs now.
+  ProcessRecord process;
+  std::vector<double> process_latencies, compute_ms, memory_ms;
+  bool first_run = false;
 
   bool alive() const { return cell != nullptr; }
 };
@@ -63,14 +67,17 @@ class Bench {
 
  private:
   void make_slots();
+  void measure_in_processes(const std::vector<Slot*>& slots);
   void begin(Slot& slot);
-  void measure_rounds(const std::vector<Slot*>& slots);
+  void measure_rounds(const std::vector<Slot*>& slots, int first, int end);
   void turn(Slot& slot, int round, bool several);
   void record(Slot& slot, const Load& load, int round, bool warmup);
   void finish(Slot& slot);
   void complete(Slot& slot);
   void add_notes(Slot& slot) const;
   int rounds() const;
+  int processes() const;
+  void add_machine_notes(std::vector<std::string>& notes) const;
   void progress(const std::string& what);
   CellOptions cell_options(const Slot& slot, std::size_t index) const;
 
@@ -79,6 +86,7 @@ class Bench {
   std::vector<InputPlan> plans_;
   std::vector<Slot> slots_;
   bool isolate_ = true;
+  int process_ = 0, processes_ = 1;  // the current one, and how many there will be
   std::int64_t zero_ns_ = 0;
   int steps_done_ = 0;
   double lowest_mhz_ = 0, highest_mhz_ = 0;
@@ -92,8 +100,18 @@ int Bench::rounds() const {
   return std::clamp(o_.runs / 3, 1, kUsual);
 }
 
+int Bench::processes() const {
+  if (o_.processes > 0) return std::min(o_.processes, rounds());
+  // Five a side are the fewest of which a rank test can say something with p below 0.01.
+  constexpr int kUsual = 5, kSlow = 3;
+  constexpr double kSlowMs = 2000;
+  double slowest = 0;
+  for (const Slot& s : slots_) slowest = std::max(slowest, s.process.load_ms + s.process.init_ms);
+  return isolate_ ? std::min(slowest > kSlowMs ? kSlow : kUsual, rounds()) : 1;
+}
+
 void Bench::progress(const std::string& what) {
-  const int steps = static_cast<int>(slots_.size()) * (rounds() + 2);
+  const int steps = static_cast<int>(slots_.size()) * (rounds() + 2 * processes());
   if (o_.progress) o_.progress(std::min(1.0, static_cast<double>(++steps_done_) / std::max(1, steps)), what);
 }
 
@@ -129,7 +147,7 @@ CellOptions Bench::cell_options(const Slot& slot, std::size_t index) const {
   c.shapes = slot.plan->shapes;
   c.seed = o_.seed;
   c.load = {o_.clients, o_.rate, o_.arrival};
-  c.profile = o_.profile;
+  c.profile = o_.profile && process_ + 1 == processes_;
   c.trace = o_.trace;
   if (!o_.trace.empty() && index > 0) {
     c.trace.replace_filename(fmt::format("{}-{}{}", o_.trace.stem().string(), index + 1, o_.trace.extension().string()));
@@ -139,6 +157,12 @@ CellOptions Bench::cell_options(const Slot& slot, std::size_t index) const {
 
 void Bench::begin(Slot& slot) {
   progress("loading " + slot.result.backend);
+  if (!slot.result.error.empty()) return;
+  slot.process = {};
+  slot.process_latencies.clear();
+  slot.compute_ms.clear();
+  slot.memory_ms.clear();
+  slot.first_run = true;
   const auto index = static_cast<std::size_t>(&slot - slots_.data());
   slot.cell = isolate_ ? make_isolated_cell(cell_options(slot, index)) : make_local_cell(cell_options(slot, index));
   try {
@@ -148,8 +172,8 @@ void Bench::begin(Slot& slot) {
     r.runtime = opened.runtime;
     r.fallbacks = opened.fallbacks;
     r.notes = opened.notes;
-    r.load_ms = opened.load_ms;
-    r.init_ms = opened.init_ms;
+    slot.process.load_ms = opened.load_ms;
+    slot.process.init_ms = opened.init_ms;
     progress("warming up " + r.backend);
     if (o_.warmup > 0) record(slot, slot.cell->run({o_.warmup, 0, 0, true}, {}), -1, true);
   } catch (const CellError& e) {
@@ -166,13 +190,16 @@ void Bench::record(Slot& slot, const Load& load, int round, bool warmup) {
     i.latency_ms = static_cast<double>(s.end_ns - s.start_ns) * 1e-6;
     i.warmup = warmup;
     i.round = std::max(0, round);
+    i.process = process_;
     i.client = s.client;
-    if (i.iter_idx == 0) slot.result.first_run_ms = i.latency_ms;
+    if (std::exchange(slot.first_run, false)) slot.process.first_run_ms = i.latency_ms;
     if (!warmup) slot.latencies.push_back(i.latency_ms);
+    if (!warmup) slot.process_latencies.push_back(i.latency_ms);
     slot.result.iterations.push_back(i);
   }
-  slot.cpu_s += static_cast<double>(load.cpu_ns) * 1e-9;
   if (warmup) return;
+  if (load.compute_ns > 0) slot.compute_ms.push_back(static_cast<double>(load.compute_ns) * 1e-6);
+  if (load.memory_ns > 0) slot.memory_ms.push_back(static_cast<double>(load.memory_ns) * 1e-6);
   slot.rounds.push_back(load.samples.size());
   slot.measured += static_cast<std::int64_t>(load.samples.size());
   slot.wall_ns += load.wall_ns;
@@ -199,8 +226,9 @@ void Bench::turn(Slot& slot, int round, bool several) {
   }
 }
 
-void Bench::measure_rounds(const std::vector<Slot*>& slots) {
-  for (int round = 0; round < rounds(); ++round) {
+// Rounds `first` to `end`, without `end`.
+void Bench::measure_rounds(const std::vector<Slot*>& slots, int first, int end) {
+  for (int round = first; round < end; ++round) {
     for (std::size_t i = 0; i < slots.size(); ++i) {
       // Who begins changes, so that nobody always follows the same neighbour's heat.
       turn(*slots[(i + static_cast<std::size_t>(round)) % slots.size()], round, slots.size() > 1);
@@ -215,8 +243,16 @@ void Bench::finish(Slot& slot) {
   if (!slot.alive()) return;
   try {
     const Closed closed = slot.cell->close();
-    slot.result.peak_rss_mb = closed.peak_rss_mb;
+    ProcessRecord& p = slot.process;
+    p.peak_rss_mb = closed.peak_rss_mb;
+    p.compute_ms = median(slot.compute_ms);
+    p.memory_ms = median(slot.memory_ms);
+    std::sort(slot.process_latencies.begin(), slot.process_latencies.end());
+    p.median_ms = percentile(slot.process_latencies, 50);
+    p.fast_ms = percentile(slot.process_latencies, 10);
+    slot.result.processes.push_back(p);
     slot.result.operators = closed.operators;
+    slot.result.nodes = closed.nodes;
   } catch (const CellError& e) {
     slot.result.notes.push_back(fmt::format("{}: {}", o_.profile ? "profiling failed" : "closing failed", e.message));
   }
@@ -242,6 +278,11 @@ void Bench::add_notes(Slot& slot) const {
   if (spread > 0.1 && slot.measured > 1) {
     r.notes.push_back(fmt::format("the median is known to {:.0f} % only: measure longer, or on a quieter machine", 100 * spread));
   }
+  constexpr double kUnlike = 0.05;
+  if (r.between_processes_cv > kUnlike) {
+    r.notes.push_back(fmt::format("its {} processes differ by {:.0f} % (standard deviation of their medians)", r.processes.size(),
+                                  100 * r.between_processes_cv));
+  }
   const double achieved = slot.wall_ns > 0 ? static_cast<double>(slot.measured) * 1e9 / static_cast<double>(slot.wall_ns) : 0;
   if (o_.rate > 0 && slot.measured > 20 && achieved < 0.9 * o_.rate) {
     r.notes.push_back(fmt::format("asked for {:.6g} runs a second, only {:.6g} were possible: latencies grow with the queue",
@@ -255,7 +296,21 @@ void Bench::complete(Slot& slot) {
     r.iterations.clear();
     return;
   }
-  r.statistics = summarize(std::move(slot.latencies), slot.rounds);
+  r.statistics = summarize(std::move(slot.latencies), slot.rounds, lengths_by(r.iterations, &IterationRecord::process));
+  const auto median_of = [&](double ProcessRecord::*field) {
+    std::vector<double> values;
+    for (const ProcessRecord& p : r.processes) values.push_back(p.*field);
+    return values.empty() ? 0 : median(std::move(values));
+  };
+  r.load_ms = median_of(&ProcessRecord::load_ms);
+  r.init_ms = median_of(&ProcessRecord::init_ms);
+  r.first_run_ms = median_of(&ProcessRecord::first_run_ms);
+  std::vector<double> medians;
+  for (const ProcessRecord& p : r.processes) {
+    r.peak_rss_mb = std::max(r.peak_rss_mb, p.peak_rss_mb);
+    medians.push_back(p.median_ms);
+  }
+  r.between_processes_cv = summarize(medians).coefficient_of_variation;
   r.warmup_iterations = o_.warmup;
   r.measure_iterations = slot.measured;
   const bool one_by_one = o_.clients == 1 && o_.rate == 0;
@@ -270,6 +325,49 @@ void Bench::complete(Slot& slot) {
   add_notes(slot);
 }
 
+// Each process begins when the one before has ended, so that one of each combination is in memory.
+void Bench::measure_in_processes(const std::vector<Slot*>& slots) {
+  processes_ = 1;
+  for (process_ = 0; process_ < processes_; ++process_) {
+    if (process_ == 0)
+      processes_ = o_.processes > 0 ? processes() : isolate_ ? std::min(2, rounds()) : 1;  // whether the first one is the last
+    for (Slot* s : slots) begin(*s);
+    if (process_ == 0) processes_ = processes();
+    measure_rounds(slots, rounds() * process_ / processes_, rounds() * (process_ + 1) / processes_);
+    for (Slot* s : slots) finish(*s);
+  }
+}
+
+// The fixed piece of work tells changes of the machine from those of what is measured.
+void Bench::add_machine_notes(std::vector<std::string>& notes) const {
+  double fastest = 0;
+  double slowest = 0;
+  for (const Slot& s : slots_) {
+    for (const ProcessRecord& p : s.result.processes) {
+      if (p.compute_ms <= 0) continue;
+      fastest = fastest == 0 ? p.compute_ms : std::min(fastest, p.compute_ms);
+      slowest = std::max(slowest, p.compute_ms);
+    }
+  }
+  constexpr double kUnsteady = 1.15;
+  if (slowest > kUnsteady * fastest) {
+    notes.push_back(fmt::format("the machine's own speed changed by {:.0f} % while measuring (a fixed piece of arithmetic)",
+                                100 * (slowest / fastest - 1)));
+  }
+}
+
+// Processor time of this process and of those that it started and that have ended.
+double own_cpu_s() {
+  double sum = 0;
+  for (const int who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
+    rusage usage{};
+    ::getrusage(who, &usage);
+    for (const timeval& t : {usage.ru_utime, usage.ru_stime})
+      sum += static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
+  }
+  return sum;
+}
+
 BenchRun Bench::run() {
   BenchRun out;
   out.model = o_.model.string();
@@ -282,33 +380,20 @@ BenchRun Bench::run() {
     out.notes.emplace_back("measured in one process, because it has other threads: peak memory and first runs affect each other");
   }
   zero_ns_ = now_ns();
-  std::optional<MachineState> before;
-  double cpu_before = 0;
-  const auto own_cpu = [&] {
-    return std::accumulate(slots_.begin(), slots_.end(), 0.0, [](double sum, const Slot& s) { return sum + s.cpu_s; });
-  };
+  const MachineState before = machine_state();
+  const double cpu_before = own_cpu_s();
   if (o_.interleave) {
     std::vector<Slot*> all;
-    for (Slot& s : slots_) {
-      begin(s);
-      all.push_back(&s);
-    }
-    before = machine_state();
-    cpu_before = own_cpu();
-    measure_rounds(all);
-    for (const std::string& n :
-         what_happened(*before, machine_state(), own_cpu() - cpu_before, lowest_mhz_, highest_mhz_, out.machine))
-      out.notes.push_back(n);
-    for (Slot& s : slots_) finish(s);
+    for (Slot& s : slots_) all.push_back(&s);
+    measure_in_processes(all);
   } else {
-    before = machine_state();
-    for (Slot& s : slots_) {
-      begin(s);
-      measure_rounds({&s});
-      finish(s);
-    }
-    what_happened(*before, machine_state(), own_cpu(), lowest_mhz_, highest_mhz_, out.machine);
+    for (Slot& s : slots_) measure_in_processes({&s});
   }
+  for (std::string& n :
+       what_happened(before, machine_state(), own_cpu_s() - cpu_before, lowest_mhz_, highest_mhz_, out.machine)) {
+    out.notes.push_back(std::move(n));
+  }
+  add_machine_notes(out.notes);
   for (Slot& s : slots_) complete(s);
   for (Slot& s : slots_) out.results.push_back(std::move(s.result));
   return out;
@@ -318,6 +403,7 @@ void check(const BenchOptions& o) {
   const auto wrong = [](const std::string& what) { fail(ErrorCode::invalid_argument, "{}", what); };
   if (o.runs < 1) wrong(fmt::format("a benchmark needs at least 1 run, received {}", o.runs));
   if (o.warmup < 0) wrong(fmt::format("the warm-up cannot be negative, received {}", o.warmup));
+  if (o.processes < 0) wrong(fmt::format("the number of processes cannot be negative, received {}", o.processes));
   if (o.rounds < 0) wrong(fmt::format("the number of rounds cannot be negative, received {}", o.rounds));
   if (!(o.duration_s >= 0) || o.duration_s > 1e7)
     wrong(fmt::format("the duration must be 0 to 10000000 s, received {}", o.duration_s));

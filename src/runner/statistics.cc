@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 
 #include "runner/random.h"
@@ -160,7 +161,56 @@ MannWhitney mann_whitney(std::span<const double> a, std::span<const double> b) {
   return result;
 }
 
-Statistics summarize(std::vector<double> latencies_ms, std::span<const std::size_t> rounds) {
+std::vector<std::size_t> lengths_by(const std::vector<IterationRecord>& iterations, int IterationRecord::*field) {
+  std::vector<std::size_t> lengths;
+  int last = -1;
+  for (const IterationRecord& i : iterations) {
+    if (i.warmup) continue;
+    if (i.*field != last) lengths.push_back(0);
+    last = i.*field;
+    ++lengths.back();
+  }
+  return lengths;
+}
+
+double student_95(double freedom) {
+  // Exact to 0.1 % between the entries by interpolating over 1 / freedom.
+  static constexpr double kAt[] = {1, 2, 3, 4, 5, 6, 8, 10, 15, 30, 120};
+  static constexpr double kValue[] = {12.706, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3060, 2.2281, 2.1314, 2.0423, 1.9799};
+  constexpr std::size_t kEntries = std::size(kAt);
+  const double f = std::max(freedom, kAt[0]);
+  std::size_t i = 0;
+  while (i + 2 < kEntries && f > kAt[i + 1]) ++i;
+  if (f > kAt[kEntries - 1]) return 1.96 + (kValue[kEntries - 1] - 1.96) * kAt[kEntries - 1] / f;
+  const double x = (1 / f - 1 / kAt[i]) / (1 / kAt[i + 1] - 1 / kAt[i]);
+  return kValue[i] + x * (kValue[i + 1] - kValue[i]);
+}
+
+LogChange log_change(std::span<const double> a, std::span<const double> b, double floor) {
+  struct Side {
+    double mean = 0, error2 = 0, freedom = 1;  // error2: squared standard error of the mean
+  };
+  const auto side_of = [](std::span<const double> values) {
+    Side s;
+    const auto n = static_cast<double>(values.size());
+    for (const double v : values) s.mean += std::log(v) / n;
+    for (const double v : values) s.error2 += std::pow(std::log(v) - s.mean, 2) / (n - 1) / n;
+    s.freedom = n - 1;
+    return s;
+  };
+  if (a.size() < 2 || b.size() < 2) return {};
+  const Side x = side_of(a);
+  const Side y = side_of(b);
+  const double own = x.error2 + y.error2;
+  // Welch and Satterthwaite.
+  const double freedom = own > 0 ? own * own / (x.error2 * x.error2 / x.freedom + y.error2 * y.error2 / y.freedom) : 1e9;
+  const double half = std::sqrt(own * std::pow(student_95(freedom), 2) + std::pow(1.96 * floor, 2));
+  const double change = y.mean - x.mean;
+  return {change, change - half, change + half};
+}
+
+Statistics summarize(std::vector<double> latencies_ms, std::span<const std::size_t> rounds,
+                     std::span<const std::size_t> processes) {
   Statistics s;
   s.latencies_ms = std::move(latencies_ms);
   if (s.latencies_ms.empty()) return s;
@@ -180,7 +230,9 @@ Statistics summarize(std::vector<double> latencies_ms, std::span<const std::size
   s.coefficient_of_variation = s.mean_ms > 0 ? s.std_ms / s.mean_ms : 0;
   count_outliers(s, sorted);
   const auto parts = blocks(s.latencies_ms, rounds);
-  const Interval interval = median_interval(parts);
+  constexpr std::size_t kEnoughProcesses = 5;
+  const bool by_process = processes.size() >= kEnoughProcesses;
+  const Interval interval = median_interval(by_process ? blocks(s.latencies_ms, processes) : parts);
   s.median_low_ms = interval.low;
   s.median_high_ms = interval.high;
   for (const auto& part : parts) s.round_medians_ms.push_back(median(part));

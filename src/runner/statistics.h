@@ -10,9 +10,14 @@
 namespace sdx {
 
 // The deviation is that of a sample (n - 1). Percentiles interpolate linearly between the two nearest values, as NumPy's
-// default does. All zero for an empty list. `rounds` are the lengths of the consecutive rounds that the times come from; empty:
-// not known.
-Statistics summarize(std::vector<double> latencies_ms, std::span<const std::size_t> rounds = {});
+// default does. All zero for an empty list. `rounds` and `processes` are the lengths of the consecutive rounds and processes that
+// the times come from; empty: not known. The median's confidence interval is over processes where there are at least 5, else
+// over rounds.
+Statistics summarize(std::vector<double> latencies_ms, std::span<const std::size_t> rounds = {},
+                     std::span<const std::size_t> processes = {});
+
+// How many of the iterations that count have the same round (or process) in a row.
+std::vector<std::size_t> lengths_by(const std::vector<IterationRecord>& iterations, int IterationRecord::*field);
 
 // Percentile `p` (0 to 100) of values in ascending order.
 double percentile(std::span<const double> sorted, double p);
@@ -30,6 +35,15 @@ struct Interval {
 Interval median_interval(const std::vector<std::vector<double>>& blocks);
 // The same of (median of b's draw) / (median of a's draw).
 Interval ratio_interval(const std::vector<std::vector<double>>& a, const std::vector<std::vector<double>>& b);
+
+// Mean and 95 % confidence interval of (mean of ln b) - (mean of ln a), by Welch's t-test (1947): for few independent values, of
+// which a bootstrap makes too narrow intervals. `floor` is a standard error that is added in quadrature. Needs two values a side.
+struct LogChange {
+  double change = 0, low = 0, high = 0;
+};
+LogChange log_change(std::span<const double> a, std::span<const double> b, double floor);
+// The number that Student's t with `freedom` degrees of freedom exceeds in absolute value with a probability of 5 %.
+double student_95(double freedom);
 
 struct MannWhitney {
   double u = 0;  // of the first sample

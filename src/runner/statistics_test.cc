@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <sdx/runner.hpp>
@@ -98,6 +99,79 @@ TEST(Diff, IsQuietOnRerunsAndFindsTenPercent) {
   EXPECT_LT(alarms, kPairs * 5 / 100);
   EXPECT_GT(found, kPairs * 80 / 100);
   EXPECT_GT(faster, kPairs * 80 / 100);
+}
+
+// The same with processes that differ by `spread`, on a machine of that speed.
+BenchRun in_processes(double factor, double machine, double spread, std::uint64_t seed) {
+  Random random(seed);
+  BenchRun run;
+  BenchResult& r = run.results.emplace_back();
+  r.backend = "cpu";
+  std::vector<double> times;
+  for (int process = 0; process < 5; ++process) {
+    const double offset = std::exp(spread * random.normal());
+    for (int i = 0; i < 40; ++i) {
+      const double spike = random.uniform() < 0.05 ? 1 + random.exponential() : 1;
+      times.push_back(5 * factor * machine * offset * spike * (1 + 0.01 * std::abs(random.normal())));
+      IterationRecord it;
+      it.round = 2 * process + i / 20;
+      it.process = process;
+      r.iterations.push_back(it);
+    }
+    std::vector<double> own(times.end() - 40, times.end());
+    std::sort(own.begin(), own.end());
+    ProcessRecord p;
+    p.median_ms = percentile(own, 50);
+    p.fast_ms = percentile(own, 10);
+    p.compute_ms = 0.3 * machine * std::exp(0.003 * random.normal());
+    p.memory_ms = 0.4 * machine * std::exp(0.003 * random.normal());
+    r.processes.push_back(p);
+  }
+  r.statistics.latencies_ms = std::move(times);
+  return run;
+}
+
+TEST(Diff, GoesByProcessesAndByTheSpeedOfTheMachine) {
+  int alarms = 0;
+  int slow_machine = 0;
+  int found = 0;
+  constexpr int kPairs = 300;
+  for (std::uint64_t i = 0; i < kPairs; ++i) {
+    // Processes of one program 5 % apart: with the runs taken as independent this were an alarm every other time.
+    const BenchRun base = in_processes(1, 1, 0.05, 5 * i);
+    alarms += diff(base, in_processes(1, 1, 0.05, 5 * i + 1)).entries[0].verdict != Verdict::neutral ? 1 : 0;
+    const BenchRun steady = in_processes(1, 1, 0.01, 5 * i + 2);
+    slow_machine += diff(steady, in_processes(1, 1.2, 0.01, 5 * i + 3)).entries[0].verdict != Verdict::neutral ? 1 : 0;
+    found += diff(steady, in_processes(1.1, 1, 0.01, 5 * i + 4)).entries[0].verdict == Verdict::regression ? 1 : 0;
+  }
+  EXPECT_LT(alarms, kPairs * 5 / 100);
+  EXPECT_LT(slow_machine, kPairs * 5 / 100);
+  EXPECT_GT(found, kPairs * 95 / 100);
+}
+
+TEST(Diff, SaysWhenTheMachineExplainsAChange) {
+  const DiffEntry e = diff(in_processes(1, 1, 0.005, 1), in_processes(1, 1.2, 0.005, 2)).entries[0];
+  EXPECT_EQ(e.verdict, Verdict::neutral);
+  EXPECT_NEAR(e.machine_percent, 20, 2);
+  EXPECT_NE(e.why.find("the machine itself"), std::string::npos);
+  // A slower machine hides nothing that goes beyond it.
+  EXPECT_EQ(diff(in_processes(1, 1, 0.005, 1), in_processes(1.2, 1.1, 0.005, 2)).entries[0].verdict, Verdict::regression);
+}
+
+TEST(Statistics, KnowsStudentsQuantiles) {
+  EXPECT_NEAR(student_95(1), 12.706, 0.001);
+  EXPECT_NEAR(student_95(7), 2.3646, 0.003);
+  EXPECT_NEAR(student_95(20), 2.0860, 0.003);
+  EXPECT_NEAR(student_95(1e9), 1.96, 0.001);
+  const double a[] = {1, 1, 1};
+  const double b[] = {2, 2, 2};
+  const LogChange c = log_change(a, b, 0);
+  EXPECT_DOUBLE_EQ(c.change, std::log(2));
+  EXPECT_DOUBLE_EQ(c.low, c.high);
+  const double wide[] = {1.8, 2, 2.2};
+  // t = 4.3027 with two degrees of freedom (one side does not vary).
+  const LogChange w = log_change(a, wide, 0);
+  EXPECT_NEAR((w.high - w.low) / 2, 4.3027 * 0.1005 / std::sqrt(3), 0.003);
 }
 
 TEST(Diff, PairsSettingsAndNamesWhatIsMissing) {

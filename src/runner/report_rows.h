@@ -1,0 +1,26 @@
+#pragma once
+// What the reports of every format show, as rows of cells; the first row is the heading.
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <sdx/runner.hpp>
+
+namespace sdx {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+Rows summary_rows(const BenchRun& run);
+// The most expensive `most`, and what the rest takes together.
+Rows operator_rows(const BenchResult& r, std::size_t most);
+Rows node_rows(const BenchResult& r, std::size_t most);
+std::string node_heading(const BenchResult& r, std::size_t most);
+// "cpu, 2 threads, batch 4"
+std::string result_label(const BenchResult& r);
+std::string machine_line(const MachineInfo& m);
+std::string inputs_line(const BenchRun& run);
+// Every note once, with who it is about.
+std::vector<std::string> all_notes(const BenchRun& run);
+
+}  // namespace sdx
