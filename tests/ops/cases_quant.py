@@ -150,4 +150,20 @@ def quantize(r):
         r.case("QuantizeLinear", [x, scale([0.05, 0.5]), np.array([9, 1], kind)], name=f"{n} by axis", axis=0)
 
 
-CASES = [elementwise, softmax, pools, products, by_bits, lstm, quantize]
+def four_bit_floats(r):
+    for kind in (0, 1):
+        for n, k, block in ((5, 32, 16), (3, 40, 32), (1, 7, 64)):
+            count = n * k
+            b, s = r.ints(0, 256, (count + 1) // 2, dtype=u8), np.abs(r.normal(-(-count // block))) + f32(0.1)
+            r.case("MatMulBnb4", [r.normal(2, 3, k), b, s], name=f"type {kind}, {n} x {k}, blocks of {block}", N=n, K=k, block_size=block, quant_type=kind,
+                   constants=(1, 2), tolerance=(1e-3, 1e-4))
+    b, s = r.ints(0, 256, 80, dtype=u8), np.abs(r.normal(10)) + f32(0.1)
+    # ONNX Runtime's CPU kernel reads the weights in the wrong order here: by formula.
+    fp4 = np.array([0, 1 / 192, 2 / 3, 1, 1 / 3, 1 / 2, 1 / 6, 1 / 4])
+    codes = np.concatenate([fp4, -fp4])[np.stack([b >> 4, b & 15], -1).reshape(-1)]
+    x, w = r.normal(2, 5), (codes.reshape(10, 16) * s[:, None]).reshape(5, 32)
+    r.case("MatMulBnb4", [x, b, s], name="not transposed, by formula", N=5, K=32, block_size=16, quant_type=0, transB=0, constants=(1, 2),
+           tolerance=(1e-3, 1e-4), expect=[(x @ w).astype(f32)])
+
+
+CASES = [elementwise, softmax, pools, products, by_bits, lstm, quantize, layers, four_bit_floats]

@@ -174,6 +174,16 @@ def rotary(r):
         r.case("RotaryEmbedding", [r.normal(2, 2, 3, 8), np.array([[0, 1, 2], [3, 1, 7]], i64), cos, sin], name=f"{name}, 4 axes", tolerance=TOL, **attrs)
         r.case("RotaryEmbedding", [r.normal(2, 3, 24), np.array([1], i64), cos, sin], name=f"{name}, part of a head", tolerance=TOL, num_heads=2,
                rotary_embedding_dim=8, **attrs)
+    # The streams agree for text, and then this is RotaryEmbedding.
+    angles = np.arange(8)[:, None] / 10 ** (np.arange(6) / 3)
+    cos, sin = np.cos(angles).astype(f32), np.sin(angles).astype(f32)
+    at = r.ints(0, 8, 3, 2, 3)
+    for layout, section in ((0, [2, 2, 2]), (0, [3, 1, 2]), (1, [2, 2, 2]), (1, [4, 1, 1])):
+        r.case("MRotaryEmbedding", [r.normal(2, 3, 24), at, cos, sin], name=f"layout {layout}, {section}", mrope_section=section, mrope_layout=layout, num_heads=2,
+               tolerance=TOL)
+    r.case("MRotaryEmbedding", [r.normal(2, 2, 3, 12), at, cos, sin], name="4 axes, interleaved", mrope_section=[2, 2, 2], interleaved=1, tolerance=TOL)
+    r.case("MRotaryEmbedding", [r.normal(2, 3, 32), at, cos, sin], name="part of a head", mrope_section=[1, 3, 2], num_heads=2, rotary_embedding_dim=12,
+           tolerance=TOL)
 
 
 def norms(r):

@@ -1,4 +1,5 @@
-// com.microsoft RotaryEmbedding 1.
+// com.microsoft RotaryEmbedding 1 and MRotaryEmbedding 1, which takes three positions per token (time, height, width), each for a
+// part of the angles. Source of the latter: Qwen2-VL, arXiv:2409.12191.
 
 #include "base/thread_pool.h"
 #include "ops/context.h"
@@ -68,6 +69,67 @@ std::vector<std::int64_t> positions(OpContext& c, const Tensor& ids, const Geome
   return out;
 }
 
+// Where each token's cosines and sines are; `mixed` holds those that have to be put together.
+struct Angles {
+  std::vector<const float*> cos, sin;
+  std::vector<float> mixed;
+};
+
+Angles plain_angles(OpContext& c, const Geometry& g, const Tensor& cos, const Tensor& sin) {
+  Angles a;
+  for (const std::int64_t at : positions(c, c.input(1), g, cos.dim(0))) {
+    a.cos.push_back(static_cast<const float*>(cos.data()) + at * (g.dim / 2));
+    a.sin.push_back(static_cast<const float*>(sin.data()) + at * (g.dim / 2));
+  }
+  return a;
+}
+
+// Which of the three positions angle `i` follows.
+std::vector<std::size_t> streams_of(const Attributes& attrs, std::int64_t half) {
+  const std::vector<std::int64_t> parts = attrs.get_ints("mrope_section");
+  std::int64_t sum = 0;
+  for (const std::int64_t part : parts) {
+    if (part < 0 || part > half) fail(ErrorCode::invalid_model, "mrope_section holds {}; expected 0 to {}", part, half);
+    sum += part;
+  }
+  if (parts.size() != 3 || sum != half) {
+    fail(ErrorCode::invalid_model, "mrope_section must be 3 numbers that add up to {}, received {}", half, to_string(parts));
+  }
+  const std::int64_t layout = attrs.get_int("mrope_layout", 0);
+  if (layout != 0 && layout != 1) fail(ErrorCode::invalid_model, "mrope_layout must be 0 or 1, received {}", layout);
+  std::vector<std::size_t> streams(static_cast<std::size_t>(half));
+  for (std::int64_t i = 0; i < half; ++i) {
+    const auto third = static_cast<std::size_t>(i % 3);
+    const bool taken = third > 0 && i < 3 * parts[third];
+    streams[static_cast<std::size_t>(i)] = layout == 1 ? (taken ? third : 0) : i < parts[0] ? 0 : i < parts[0] + parts[1] ? 1 : 2;
+  }
+  return streams;
+}
+
+Angles mixed_angles(OpContext& c, const Geometry& g, const Tensor& cos, const Tensor& sin) {
+  const Tensor& ids = c.input(1);
+  const std::int64_t tokens = g.batch * g.length, half = g.dim / 2;
+  if (ids.shape() != Shape{3, g.batch, g.length})
+    c.fail("position_ids must be [3,{},{}], received {}", g.batch, g.length, ids.type_string());
+  const std::vector<std::size_t> streams = streams_of(c.attrs(), half);
+  const auto* at = static_cast<const std::int64_t*>(ids.data());
+  for (std::int64_t i = 0; i < ids.size(); ++i) {
+    if (at[i] < 0 || at[i] >= cos.dim(0)) c.fail("position {} is outside the caches, which have {} rows", at[i], cos.dim(0));
+  }
+  Angles a;
+  a.mixed.reserve(static_cast<std::size_t>(2 * tokens * half));
+  for (const Tensor* table : {&cos, &sin}) {
+    for (std::int64_t t = 0; t < tokens; ++t) {
+      (table == &cos ? a.cos : a.sin).push_back(a.mixed.data() + a.mixed.size());
+      for (std::int64_t i = 0; i < half; ++i) {
+        const std::int64_t row = at[static_cast<std::int64_t>(streams[static_cast<std::size_t>(i)]) * tokens + t];
+        a.mixed.push_back(static_cast<const float*>(table->data())[row * half + i]);
+      }
+    }
+  }
+  return a;
+}
+
 void run_rotary(OpContext& c) {
   const Tensor& input = c.input(0);
   const Tensor x = converted(input, DataType::float32);
@@ -78,17 +140,16 @@ void run_rotary(OpContext& c) {
   if (sin.shape() != cos.shape()) c.fail("cos_cache and sin_cache differ: {} and {}", cos.type_string(), sin.type_string());
   Tensor y(DataType::float32, x.shape());
   if (x.size() > 0) {
-    const std::vector<std::int64_t> at = positions(c, c.input(1), g, cos.dim(0));
+    const Angles angles = c.node().op_type == "RotaryEmbedding" ? plain_angles(c, g, cos, sin) : mixed_angles(c, g, cos, sin);
     const bool interleaved = c.attrs().get_int("interleaved", 0) != 0;
     auto* out = static_cast<float*>(y.mutable_data());
-    const std::int64_t half = g.dim / 2;
     parallel_for(g.batch * g.length, 16, [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t i = first; i < last; ++i) {
-        const std::int64_t row = at[static_cast<std::size_t>(i)] * half;
+        const auto token = static_cast<std::size_t>(i);
         for (std::int64_t h = 0; h < g.heads; ++h) {
           const float* from = g.view.at(i / g.length, h, i % g.length);
           float* to = out + (from - data);
-          rotate(from, to, g.dim, cos.values<float>().data() + row, sin.values<float>().data() + row, interleaved);
+          rotate(from, to, g.dim, angles.cos[token], angles.sin[token], interleaved);
           std::copy(from + g.dim, from + g.size, to + g.dim);
         }
       }
@@ -100,19 +161,18 @@ void run_rotary(OpContext& c) {
 }  // namespace
 
 void register_rotary_embedding(OpTable& t) {
-  t.add(OpDef("com.microsoft", "RotaryEmbedding", 1)
-            .in("input", "T", types::floats)
-            .in("position_ids", "M", types::int64)
-            .in("cos_cache", "T", types::floats)
-            .in("sin_cache", "T", types::floats)
-            .out("output", "T", types::floats)
-            .attr("interleaved", AttrKind::i)
-            .attr("is_packed_batching", AttrKind::i)
-            .attr("num_heads", AttrKind::i)
-            .attr("rotary_embedding_dim", AttrKind::i)
-            .attr("scale", AttrKind::f)
-            .infer_with(infer_rotary)
-            .run_with(run_rotary));
+  for (const char* name : {"RotaryEmbedding", "MRotaryEmbedding"}) {
+    OpDef d("com.microsoft", name, 1);
+    d.in("input", "T", types::floats).in("position_ids", "M", types::int64);
+    d.in("cos_cache", "T", types::floats).in("sin_cache", "T", types::floats);
+    d.out("output", "T", types::floats);
+    for (const char* attribute : {"interleaved", "is_packed_batching", "num_heads", "rotary_embedding_dim"}) {
+      d.attr(attribute, AttrKind::i);
+    }
+    d.attr("scale", AttrKind::f);
+    if (d.name == "MRotaryEmbedding") d.attr("mrope_section", AttrKind::ints, true).attr("mrope_layout", AttrKind::i);
+    t.add(std::move(d).infer_with(infer_rotary).run_with(run_rotary));
+  }
 }
 
 }  // namespace sdx::ops
