@@ -22,7 +22,7 @@ class Finding:
 
 
 ROUNDING = ("QuantizeLinear", "DynamicQuantizeLinear", "QLinearMatMul", "QLinearConv", "QLinearAdd", "QLinearMul", "QLinearSigmoid", "QLinearLeakyRelu",
-            "Resize")
+            "QGemm", "QLinearConcat", "QLinearWhere", "QLinearSoftmax", "QLinearAveragePool", "QLinearGlobalAveragePool", "Resize")
 
 
 def slack_of(model):

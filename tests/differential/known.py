@@ -162,3 +162,10 @@ def clip_of_infinity(node, inputs, text, opsets):
     """From opset 13 on, the function's definition leaves out the bound that is not given."""
     if inputs[0] is not None and inputs[0].dtype.kind == "f" and "inf" in text and (len(node.input) < 3 or not all(node.input)):
         return "Clip: without a bound, ONNX Runtime cuts infinity to the largest number"
+
+
+@rule("QLinearSoftmax")
+def softmax_of_one(node, inputs, text, opsets):
+    got = numbers(text)
+    if got and got[0] - got[1] in (255, 256):
+        return "QLinearSoftmax: a share of 1 is 256 steps of 1/256, which ONNX Runtime wraps around to 0; here it saturates"

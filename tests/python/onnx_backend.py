@@ -70,10 +70,16 @@ def run_tests(options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # NumPy's, about the tests' own constants
         tests = onnx.backend.test.BackendTest(backend, __name__, test_kwargs=settings)
-        if settings:  # the runner hands its keywords to nobody
+        if settings or options.ir_version:  # the runner hands its keywords to nobody
             prepare = backend.prepare
+
+            def configured(model, device="CPU", **kwargs):
+                if options.ir_version and hasattr(model, "ir_version"):
+                    model.ir_version = min(model.ir_version, options.ir_version)
+                return prepare(model, device, **settings, **kwargs)
+
             tests.backend = type("Configured", (), {n: staticmethod(getattr(backend, n)) for n in ("supports_device", "run_model", "is_compatible")})
-            tests.backend.prepare = staticmethod(lambda model, device="CPU", **kwargs: prepare(model, device, **settings, **kwargs))
+            tests.backend.prepare = staticmethod(configured)
         tests.exclude("_cuda$")
         if options.k:
             tests.include(options.k)
@@ -89,6 +95,7 @@ def main():
     parser.add_argument("-k", metavar="PATTERN", help="only tests whose names match this regular expression")
     parser.add_argument("--threads", type=int, default=0, metavar="N", help="threads of each session")
     parser.add_argument("--no-optimize", action="store_true", help="without graph passes")
+    parser.add_argument("--ir-version", type=int, default=0, metavar="N", help="lower the models' format version to N, for engines that know no newer")
     parser.add_argument("-v", action="store_true", help="the full message of each failure")
     options = parser.parse_args()
 
