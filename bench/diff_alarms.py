@@ -37,6 +37,10 @@ def measure(sdx, model, out, args):
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
+def processes(path):
+    return json.loads(path.read_text())["results"][0]["processes"]
+
+
 def compare(sdx, base, current):
     result = subprocess.run([sdx, "diff", base, current, "--json", "--no-fail"], check=True, capture_output=True, text=True)
     return json.loads(result.stdout)["results"][0]
@@ -52,7 +56,7 @@ def main():
     parser.add_argument("--width", type=int, default=192)
     parser.add_argument("--json", help="write what was found")
     args = parser.parse_args()
-    alarms, found, changes, slow_changes = [], [], [], []
+    alarms, found, changes, slow_changes, plain_processes, slow_processes = [], [], [], [], [], []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         plain, slow = folder / "plain.onnx", folder / "slow.onnx"
@@ -60,9 +64,11 @@ def main():
         slow.write_bytes(chain(11, args.width))
         files = [folder / "a.json", folder / "b.json"]
         measure(args.sdx, plain, files[0], args)
+        plain_processes.append(processes(files[0]))
         for i in range(args.pairs):
             base, current = files[i % 2], files[(i + 1) % 2]
             measure(args.sdx, plain, current, args)
+            plain_processes.append(processes(current))
             entry = compare(args.sdx, base, current)
             alarms.append(entry["verdict"])
             changes.append(entry["change_percent"])
@@ -72,6 +78,7 @@ def main():
                 measure(args.sdx, slow, folder / "slow.json", args)
                 entry = compare(args.sdx, current, folder / "slow.json")
                 found.append(entry["verdict"])
+                slow_processes.append({"after": i + 1, "processes": processes(folder / "slow.json")})
                 slow_changes.append(entry["change_percent"])
                 print(f"planted: {entry['verdict']} {entry['change_percent']:+.1f} % {entry['why']}", flush=True)
     false = sum(v != "NEUTRAL" for v in alarms)
@@ -82,7 +89,8 @@ def main():
           f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     if args.json:
         Path(args.json).write_text(json.dumps({"false_alarms": false, "reruns": len(alarms), "found": hits, "planted": len(found),
-                                               "changes": changes, "planted_changes": slow_changes}) + "\n")
+                                               "changes": changes, "planted_changes": slow_changes,
+                                               "plain_processes": plain_processes, "slow_processes": slow_processes}) + "\n")
     return 0
 
 

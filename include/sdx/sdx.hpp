@@ -1,10 +1,10 @@
 #pragma once
 // Everything: #include <sdx/sdx.hpp>
 
+#include <sdx/compare.hpp>
 #include <sdx/dtype.hpp>
 #include <sdx/error.hpp>
 #include <sdx/provider.hpp>
-#include <sdx/compare.hpp>
 #include <sdx/runner.hpp>
 #include <sdx/session.hpp>
 #include <sdx/tensor.hpp>
