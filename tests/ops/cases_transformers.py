@@ -240,4 +240,85 @@ def recurrences(r):
            update_rule="gated", state_window=4, tolerance=TOL, expect=[np.stack(y)[None].astype(f32), np.stack(states)[:, None].astype(f32)])
 
 
-CASES = [attention, multi_head, decoder_masked, group_query, rotary, norms, recurrences]
+def sparse(r):
+    dense = np.tril(np.ones((2, 4, 4), bool))
+    dense[0, 2, 0] = dense[1, 3, 1] = dense[1, 2, 1] = dense[0, 3, 1] = False
+    rows = np.zeros((2, 5), i32)
+    rows[:, 1:] = dense.sum(2).cumsum(1)
+    columns = np.full((2, rows.max()), -1, i32)
+    for n in range(2):
+        at = np.nonzero(dense[n])[1]
+        columns[n, :len(at)] = at
+
+    def case(name, batch=1, length=40, total=None, lengths=None, packed=False, layouts=2, rotary=False, **attrs):
+        total = total or length
+        q = r.normal(batch, length, 8 * 16 if packed else 4 * 16)
+        k, v = [None, None] if packed else [r.normal(batch, length, 2 * 16) for _ in range(2)]
+        past = [r.normal(batch, 2, 64, 16) for _ in range(2)]
+        angles = np.arange(64)[:, None] / 10 ** (np.arange(8) / 3)
+        tables = [np.cos(angles).astype(f32), np.sin(angles).astype(f32)] if rotary else [None, None]
+        r.case("SparseAttention", [q, k, v, *past, rows[:layouts], columns[:layouts], np.array(total, i32), np.array(lengths or [total] * batch, i32), *tables],
+               outputs=3, name=name, num_heads=4, kv_num_heads=2, sparse_block_size=16, do_rotary=1 if rotary else None, tolerance=TOL, shared={"y1": "x3", "y2": "x4"}, **attrs)
+
+    case("prompt")
+    case("prompt, packed, one layout", packed=True, layouts=1)
+    case("token", length=1, total=50, scale=0.4)
+    case("tokens of two sequences, rotary", batch=2, length=1, total=50, rotary=True)
+
+
+def paged(r):
+    """By formula: there is no CPU kernel."""
+    lengths, past, table = [3, 1], [2, 5], np.array([[4, 1, 0], [2, 0, 5]], i32)
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(i32)
+
+    def attend_all(q, k, v, keys, values, window=None, sink=None, causal=True, slots=None, scale=None):
+        keys, values, out = keys.copy(), values.copy(), []
+        for b in range(2):
+            total = past[b] + lengths[b]
+            at = [table[b, i // 4] * 4 + i % 4 for i in range(total)]
+            for i in range(lengths[b]):
+                slot = at[past[b] + i] if slots is None else slots[starts[b] + i]
+                if slot >= 0:
+                    keys.reshape(-1, 2, 8)[slot], values.reshape(-1, 2, 8)[slot] = k[starts[b] + i], v[starts[b] + i]
+            kk, vv = (t.reshape(-1, 2, 8)[at].repeat(2, 1) for t in (keys, values))
+            s = np.einsum("ihd,jhd->hij", q[starts[b]:starts[b + 1]], kk) * (scale or 8 ** -0.5)
+            i, j = np.indices(s.shape[1:])
+            i = i + past[b]
+            hidden = (j > i) & causal
+            if window:
+                hidden = hidden | (j < i + 1 - window)
+            s = np.where(hidden, -np.inf, s)
+            p = np.exp(s)
+            p = p / (p.sum(-1, keepdims=True) + (0 if sink is None else np.exp(sink)[:, None, None]))
+            out.append(np.einsum("hij,jhd->ihd", p, vv).reshape(lengths[b], -1))
+        return [np.concatenate(out).astype(f32), keys, values]
+
+    def case(name, sink=None, slots=None, packed=False, rotary=False, norm=False, **attrs):
+        q, k, v = r.normal(4, 4, 8), r.normal(4, 2, 8), r.normal(4, 2, 8)
+        keys, values = r.normal(6, 4, 2, 8), r.normal(6, 4, 2, 8)
+        inputs = [q.reshape(4, -1), k.reshape(4, -1), v.reshape(4, -1)]
+        if packed:
+            inputs = [np.concatenate(inputs, 1), None, None]
+        weights, tables = [None, None], [None, None]
+        if norm:
+            weights = [r.normal(8), r.normal(8)]
+            q, k = (t / np.sqrt((t * t).mean(-1, keepdims=True) + 1e-6) * w for t, w in zip((q, k), weights))
+        if rotary:
+            angles = np.arange(8)[:, None] / 10 ** (np.arange(4) / 3)
+            tables = [np.cos(angles).astype(f32), np.sin(angles).astype(f32)]
+            at = np.concatenate([np.arange(n) + p for n, p in zip(lengths, past)])
+            cos, sin = (t[at][:, None] for t in tables)
+            q, k = (np.concatenate([t[..., :4] * cos - t[..., 4:] * sin, t[..., :4] * sin + t[..., 4:] * cos], -1) for t in (q, k))
+        expect = attend_all(q, k, v, keys, values, attrs.get("local_window_size"), sink, attrs.get("is_causal", 1) == 1, slots, attrs.get("scale"))
+        r.case("PagedAttention", [*inputs, keys, values, starts, np.array(past, i32), table, *tables, slots, sink, *weights], outputs=3, name=name,
+               expect=expect, num_heads=4, kv_num_heads=2, do_rotary=1 if rotary else None, tolerance=TOL, **attrs)
+
+    case("by formula")
+    case("packed, by formula", packed=True)
+    case("rotary, norms, by formula", rotary=True, norm=True)
+    case("window, sink, by formula", local_window_size=2, sink=r.normal(4))
+    case("bidirectional, scale, by formula", is_causal=0, scale=0.7)
+    case("slots, by formula", slots=np.array([18, -1, 4, 1], i32))
+
+
+CASES = [attention, multi_head, decoder_masked, group_query, rotary, norms, recurrences, sparse, paged]

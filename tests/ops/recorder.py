@@ -107,22 +107,37 @@ def graph_lines(graph, feeds, indent=""):
     return lines
 
 
-def _answer(pipe, model, feeds):
+def _run_shared(session, feeds, shared):
+    """Some kernels want an output to be the very buffer of an input: `shared`, names of such outputs with their inputs."""
+    binding = session.io_binding()
+    values = {n: onnxruntime.OrtValue.ortvalue_from_numpy(x.copy()) for n, x in feeds.items()}
+    for n, value in values.items():
+        binding.bind_ortvalue_input(n, value)
+    for o in session.get_outputs():
+        if o.name in shared:
+            binding.bind_ortvalue_output(o.name, values[shared[o.name]])
+        else:
+            binding.bind_output(o.name)
+    session.run_with_iobinding(binding)
+    return [np.array(x.numpy()) for x in binding.get_outputs()]
+
+
+def _answer(pipe, model, feeds, shared):
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     try:
         session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-        pipe.send(session.run(None, feeds))
+        pipe.send(_run_shared(session, feeds, shared) if shared else session.run(None, feeds))
     except Exception as e:  # every kind of refusal has its own type
         pipe.send(str(e).splitlines()[0])
 
 
-def onnx_runtime(model, feeds):
+def onnx_runtime(model, feeds, shared=None):
     """The outputs, or why there are none. In a process of its own: some kernels of 1.31 crash on models that the schema permits."""
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
-    child = context.Process(target=_answer, args=(sender, model, feeds))
+    child = context.Process(target=_answer, args=(sender, model, feeds, shared))
     child.start()
     sender.close()
     try:
@@ -148,13 +163,13 @@ class Recorder:
     def ints(self, low, high, *shape, dtype=np.int64):
         return np.asarray(self.rng.integers(low, high, shape)).astype(dtype)
 
-    def model(self, name, graph, feeds, opsets, expect=None, tolerance=None):
+    def model(self, name, graph, feeds, opsets, expect=None, tolerance=None, shared=None):
         """`expect`: the outputs; None asks ONNX Runtime."""
         assert name not in self.seen, name
         self.seen.add(name)
         model = helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid(d, v) for d, v in opsets.items()])
         if expect is None:
-            expect = onnx_runtime(model.SerializeToString(), feeds)
+            expect = onnx_runtime(model.SerializeToString(), feeds, shared)
             if isinstance(expect, str):
                 print(f"not recorded: {name}: {expect}")
                 return
@@ -171,9 +186,9 @@ class Recorder:
         self.text.append("")
 
     def case(self, op, inputs, outputs=1, domain="com.microsoft", opset=None, name="", expect=None, tolerance=None,
-             constants=(), types=None, out_types=None, **attributes):
+             constants=(), types=None, out_types=None, shared=None, **attributes):
         """One node. `inputs`: arrays, None for one that is left out; `constants`: positions of those that are weights;
-        `types`: TensorProto types where NumPy's are not enough; `outputs`: how many, or a list of 0 and 1."""
+        `types`: TensorProto types where NumPy's are not enough; `outputs`: how many, or a list of 0 and 1; `shared`: names of outputs that must be the buffers of inputs."""
         wanted = [1] * outputs if isinstance(outputs, int) else outputs
         ins, feeds, weights, names = [], {}, [], []
         for i, x in enumerate(inputs):
@@ -202,7 +217,7 @@ class Recorder:
         opsets = {"": opset or 21}
         if domain:
             opsets = {"": 21, domain: opset or 1}
-        self.model(f"{op} {name}".strip(), graph, feeds, opsets, expect, tolerance)
+        self.model(f"{op} {name}".strip(), graph, feeds, opsets, expect, tolerance, shared)
 
     def fails(self, op, text, message):
         """A model that must be refused: `text` as run_op_cases.cc reads it; `message`: part of the error."""
