@@ -1,4 +1,5 @@
 // Gather: ai.onnx 1, 11, 13. GatherElements: ai.onnx 11, 13. GatherND: ai.onnx 11, 12 (batch_dims), 13.
+// com.microsoft 1: GatherND, TorchEmbedding.
 
 #include <algorithm>
 
@@ -154,6 +155,14 @@ void register_gather(OpTable& t) {
             .in("indices", "Tind", types::indices)
             .out("output", "T", types::any_tensor)
             .attr("axis", AttrKind::i)
+            .infer_with(infer_gather)
+            .run_with(run_gather));
+  t.add(OpDef("com.microsoft", "TorchEmbedding", 1)
+            .in("weight", "T", types::numeric)
+            .in("indices", "", types::int64)
+            .in("padding_idx", "", types::int64, Arity::optional)           // both matter
+            .in("scale_grad_by_freq", "", types::boolean, Arity::optional)  // in training alone
+            .out("Y", "T", types::numeric)
             .infer_with(infer_gather)
             .run_with(run_gather));
   t.add(OpDef("GatherElements", 11)

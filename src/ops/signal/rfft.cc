@@ -1,0 +1,120 @@
+// com.microsoft Rfft 1 and Irfft 1: the Fourier transform of real signals along the last axis, one-sided; pairs on an axis of 2.
+
+#include <complex>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "ops/context.h"
+#include "ops/op.h"
+#include "ops/util/fft.h"
+#include "ops/util/float_view.h"
+
+namespace sdx::ops {
+namespace {
+
+void check_form(const Attributes& attrs) {
+  if (attrs.get_int("onesided", 1) != 1 || attrs.get_int("normalized", 0) != 0 || attrs.get_int("signal_ndim", 1) != 1) {
+    fail(ErrorCode::not_implemented, "only one-sided transforms over one axis, not normalised, are supported");
+  }
+}
+
+void infer_rfft(InferContext& c) {
+  check_form(c.attrs());
+  const SymShape* s = c.shape(0);
+  if (s == nullptr) return c.output(0, c.dtype(0));
+  if (s->empty()) c.fail("the input must have an axis, received a scalar");
+  SymShape out = *s;
+  out.back() = floor_div(out.back(), Dim(2)) + Dim(1);
+  out.push_back(Dim(2));
+  c.output(0, c.dtype(0), std::move(out));
+}
+
+void infer_irfft(InferContext& c) {
+  check_form(c.attrs());
+  const SymShape* s = c.shape(0);
+  if (s == nullptr) return c.output(0, c.dtype(0));
+  if (s->size() < 2) c.fail("the input must have 2 axes or more, received {}", to_string(*s));
+  SymShape out(s->begin(), s->end() - 1);
+  out.back() = (out.back() - Dim(1)) * Dim(2);
+  c.output(0, c.dtype(0), std::move(out));
+}
+
+// One signal after another: `in` and `out` elements each.
+template <class F>
+void each_signal(OpContext& c, std::int64_t count, std::int64_t n, bool inverse, F&& fn) {
+  parallel_for(count, 1 + 65536 / (n + 1), [&](std::int64_t first, std::int64_t last) {
+    Fft fft(n, inverse);
+    std::vector<std::complex<double>> work(static_cast<std::size_t>(n));
+    for (std::int64_t i = first; i < last; ++i) {
+      c.stop().check();
+      fn(i, fft, work);
+    }
+  });
+}
+
+void run_rfft(OpContext& c) {
+  check_form(c.attrs());
+  const Tensor& x = c.input(0);
+  if (x.rank() == 0 || x.shape().back() < 1) c.fail("the input must have a signal, received {}", x.type_string());
+  const std::int64_t n = x.shape().back(), half = n / 2 + 1;
+  Shape shape = x.shape();
+  shape.back() = half;
+  shape.push_back(2);
+  Tensor& y = c.output(0, x.dtype(), shape);
+  dispatch_compute(x.dtype(), "Rfft", [&](auto tag) {
+    using C = typename decltype(tag)::type;
+    const FloatInput<C> fx(x);
+    FloatOutput<C> fy(y);
+    each_signal(c, x.size() / n, n, false, [&](std::int64_t i, Fft& fft, auto& work) {
+      for (std::int64_t k = 0; k < n; ++k) work[static_cast<std::size_t>(k)] = static_cast<double>(fx[i * n + k]);
+      fft(work.data());
+      for (std::int64_t k = 0; k < half; ++k) {
+        fy[2 * (i * half + k)] = static_cast<C>(work[static_cast<std::size_t>(k)].real());
+        fy[2 * (i * half + k) + 1] = static_cast<C>(work[static_cast<std::size_t>(k)].imag());
+      }
+    });
+    fy.store();
+  });
+}
+
+void run_irfft(OpContext& c) {
+  check_form(c.attrs());
+  const Tensor& x = c.input(0);
+  if (x.rank() < 2 || x.shape().back() != 2 || x.dim(x.rank() - 2) < 2)
+    c.fail("the input must be [.., 2 or more, 2], received {}", x.type_string());
+  const std::int64_t half = x.dim(x.rank() - 2), n = 2 * (half - 1);
+  Shape shape(x.shape().begin(), x.shape().end() - 1);
+  shape.back() = n;
+  Tensor& y = c.output(0, x.dtype(), shape);
+  dispatch_compute(x.dtype(), "Irfft", [&](auto tag) {
+    using C = typename decltype(tag)::type;
+    const FloatInput<C> fx(x);
+    FloatOutput<C> fy(y);
+    each_signal(c, x.size() / (2 * half), n, true, [&](std::int64_t i, Fft& fft, auto& work) {
+      for (std::int64_t k = 0; k < half; ++k) {
+        const std::complex<double> v(static_cast<double>(fx[2 * (i * half + k)]),
+                                     static_cast<double>(fx[2 * (i * half + k) + 1]));
+        work[static_cast<std::size_t>(k)] = v;
+        if (k > 0 && k < half - 1) work[static_cast<std::size_t>(n - k)] = std::conj(v);
+      }
+      fft(work.data());
+      for (std::int64_t k = 0; k < n; ++k)
+        fy[i * n + k] = static_cast<C>(work[static_cast<std::size_t>(k)].real() / static_cast<double>(n));
+    });
+    fy.store();
+  });
+}
+
+}  // namespace
+
+void register_rfft(OpTable& t) {
+  constexpr TypeSet kFloat = set_of(DataType::float16, DataType::float32, DataType::float64);
+  for (const bool inverse : {false, true}) {
+    OpDef d("com.microsoft", inverse ? "Irfft" : "Rfft", 1);
+    d.in("X", "T", kFloat).out("Y", "T", kFloat);
+    for (const char* name : {"normalized", "onesided", "signal_ndim"}) d.attr(name, AttrKind::i);
+    t.add(std::move(d).infer_with(inverse ? infer_irfft : infer_rfft).run_with(inverse ? run_irfft : run_rfft));
+  }
+}
+
+}  // namespace sdx::ops
