@@ -321,4 +321,70 @@ def paged(r):
     case("slots, by formula", slots=np.array([18, -1, 4, 1], i32))
 
 
-CASES = [attention, multi_head, decoder_masked, group_query, rotary, norms, recurrences, sparse, paged]
+def other_attention(r):
+    """By formula: none of these has a CPU kernel."""
+    x, w, b, past = r.normal(4, 1, 8), r.normal(8, 24) / 2, r.normal(24), r.normal(2, 4, 2, 6, 4)
+    q, k, v = (heads_of(t, 2) for t in np.split(x @ w + b, 3, axis=-1))
+    present = past.copy()
+    present[0, :, :, 3], present[1, :, :, 3] = k[:, :, 0], v[:, :, 0]
+    beams = r.ints(0, 2, 2, 2, 6, dtype=i32)
+
+    def seen(cache, new):
+        rows = np.stack([np.stack([cache[n // 2 * 2 + beams[n // 2, n % 2, j], :, j] for j in range(3)], 1) for n in range(4)])
+        return np.concatenate([rows, new], 2)
+
+    shared = dict(num_heads=2, past_present_share_buffer=1, outputs=2, tolerance=TOL)
+    inputs = [x, w, b, None, past, None, np.array([3], i32)]
+    r.case("DecoderMaskedSelfAttention", inputs, name="by formula", **shared,
+           expect=[joined(attend(q, np.concatenate([past[0, :, :, :3], k], 2), np.concatenate([past[1, :, :, :3], v], 2))), present])
+    r.case("DecoderMaskedSelfAttention", [*inputs, np.array([2], i32), beams], name="beams, by formula", **shared,
+           expect=[joined(attend(q, seen(past[0], k), seen(past[1], v))), present])
+
+    x, w, b, gw, gb = r.normal(2, 6, 8), r.normal(8, 24) / 2, r.normal(24), r.normal(8, 24) / 2, r.normal(24)
+    mask = np.where(np.array([[0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 1, 1]]) > 0, f32(-10000), f32(0))
+    flags = np.array([[1, 0, 0, 0, 0, 1], [0, 0, 0, 0, 0, 0]], i32)
+    i, j = np.indices((6, 6))
+    see = ((abs(i - j) <= 1) | (flags[:, :, None] > 0) | (flags[:, None, :] > 0)) & (mask[:, None, :] >= 0)
+    hide = np.where(see, 0, -np.inf)[:, None]
+    with np.errstate(invalid="ignore"):
+        near, far = (joined(np.nan_to_num(attend(*(heads_of(t, 2) for t in np.split(x @ m + n, 3, axis=-1)), hide))) for m, n in ((w, b), (gw, gb)))
+    r.case("LongformerAttention", [x, w, b, mask, gw, gb, flags], name="by formula", num_heads=2, window=1, tolerance=TOL,
+           expect=[np.where(flags[:, :, None] > 0, far, near).astype(f32)])
+
+    def bucket(d, both, count, far):
+        ret, n = 0, -d
+        if both:
+            count //= 2
+            ret, n = count * (n < 0), abs(n)
+        n = max(n, 0)
+        exact = count // 2
+        return ret + (n if n < exact else min(exact + int(np.log(n / exact) / np.log(far / exact) * (count - exact)), count - 1))
+
+    for both in (0, 1):
+        table = r.normal(2, 8)  # [heads, buckets]: the operator's table is stored column by column
+        y = np.array([[[[h[bucket(j - i, both, 8, 20)] for j in range(30)] for i in range(30)] for h in table]])
+        r.case("RelativePositionBias", [table.reshape(8, 2), np.array([30]), np.array([30])], name=f"bidirectional {both}, by formula", max_distance=20,
+               is_bidirectional=both, expect=[y])
+    q, b, pos, w, d, eco = r.normal(2, 3, 8), r.normal(8), r.normal(1, 2, 3, 3), r.normal(4, 6), r.normal(6), r.normal(1, 2, 1, 1)
+    g = heads_of(q + b, 2) @ w + d
+    u, v = (1 / (1 + np.exp(-t.sum(-1, keepdims=True))) for t in np.split(g, 2, axis=-1))
+    r.case("GatedRelativePositionBias", [q, b, pos, w, d, eco], name="by formula", num_heads=2, expect=[((u * (v * eco - 1) + 2) * pos).astype(f32)], tolerance=TOL)
+
+    x, y, qw, kvw, b = r.normal(3, 2, 8), r.normal(4, 2, 8), r.normal(8, 8) / 2, r.normal(8, 16) / 2, r.normal(24)
+    caches = [r.normal(2, 2, 4, 4) for _ in range(2)]
+    for static in (False, True):
+        for past in (False, True):
+            padded = static
+            q, kv = (x @ qw + b[:8]).transpose(1, 0, 2), ((y if static else x) @ kvw + b[8:]).transpose(1, 0, 2)
+            k, v = (heads_of(t, 2) for t in np.split(kv, 2, axis=-1))
+            if past:
+                k, v = caches if static else (np.concatenate([c, t], 2) for c, t in zip(caches, (k, v)))
+            skip = np.zeros((2, k.shape[2]), bool)
+            skip[0, 1] = True
+            out = attend(heads_of(q, 2), k, v, np.where(skip, -10000, 0)[:, None, None] if padded else 0)
+            r.case("DecoderAttention", [x, y, qw, kvw, b, skip if padded else None, *(caches if past else [None, None]), *(np.array(f) for f in (static, past, past, padded))],
+                   outputs=3, name=f"static {static}, past {past}, by formula", num_heads=2, tolerance=TOL,
+                   expect=[joined(out).transpose(1, 0, 2), k.astype(f32), v.astype(f32)])
+
+
+CASES = [attention, multi_head, decoder_masked, group_query, rotary, norms, recurrences, sparse, paged, other_attention]

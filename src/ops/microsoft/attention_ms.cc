@@ -1,4 +1,5 @@
-// com.microsoft Attention 1: input projection, then multi-head self-attention.
+// com.microsoft 1: Attention: input projection, then multi-head self-attention; DecoderMaskedSelfAttention: the same for one new
+// token, where beams may share the rows of the cache.
 
 #include <cmath>
 
@@ -10,7 +11,7 @@
 namespace sdx::ops {
 namespace {
 
-enum In : std::size_t { kInput, kWeights, kBias, kMask, kPast, kAttentionBias, kPastLength };
+enum In : std::size_t { kInput, kWeights, kBias, kMask, kPast, kAttentionBias, kPastLength, kBeamWidth, kIndirection };
 
 struct Widths {
   Dim q, k, v;
@@ -151,6 +152,18 @@ Past past_of(OpContext& c, const Projected& p, std::int64_t heads) {
   return past;
 }
 
+// Which beam each cached row comes from; nothing where each beam has its own.
+Indirection indirection_of(OpContext& c, std::int64_t rows, std::int64_t past_len) {
+  const Tensor* t = c.optional_input(kIndirection);
+  if (t == nullptr || c.node().op_type == "Attention") return {};
+  const std::int64_t beams = t->rank() == 3 ? t->dim(1) : 0;
+  if (t->dtype() != DataType::int32 || beams < 1 || t->dim(0) * beams != rows || t->dim(2) < past_len) {
+    c.fail("cache_indirection must be int32[batch,beams,at least {}] for {} rows in all, received {}", past_len, rows,
+           t->type_string());
+  }
+  return {static_cast<const std::int32_t*>(t->data()), beams, t->dim(2)};
+}
+
 void run_attention(OpContext& c) {
   const std::int64_t heads = head_count(c.attrs());
   Projected p = project(c);
@@ -167,17 +180,20 @@ void run_attention(OpContext& c) {
   a.v = {data + 2 * p.q, p.length * columns, a.v_size, columns};
   const bool present = c.wants_output(1);
   if (present && a.size != a.v_size) c.fail("present needs keys and values of one width, received {} and {}", p.q, p.v);
-  Tensor keys, values;
+  Tensor keys, values, seen_keys, seen_values;
   if (present || past.data.defined()) {
     const auto* cached = past.data.defined() ? static_cast<const float*>(past.data.data()) : nullptr;
     CacheParts<float> parts{p.batch,  heads,   a.size,     cached, past.capacity, past.len, a.k,
                             p.length, nullptr, a.capacity, {},     past.shared};
-    keys = gather_rows(parts);
-    parts.fresh = a.v;
-    if (cached != nullptr) parts.past += past.data.size() / 2;
-    values = gather_rows(parts);
-    a.k = view_bnsh(static_cast<const float*>(keys.data()), heads, a.capacity, a.size);
-    a.v = view_bnsh(static_cast<const float*>(values.data()), heads, a.capacity, a.v_size);
+    CacheParts<float> value_parts = parts;
+    value_parts.fresh = a.v;
+    if (cached != nullptr) value_parts.past += past.data.size() / 2;
+    keys = seen_keys = gather_rows(parts);
+    values = seen_values = gather_rows(value_parts);
+    parts.indirection = value_parts.indirection = indirection_of(c, p.batch, past.len);
+    if (parts.indirection.data != nullptr) seen_keys = gather_rows(parts), seen_values = gather_rows(value_parts);
+    a.k = view_bnsh(static_cast<const float*>(seen_keys.data()), heads, a.capacity, a.size);
+    a.v = view_bnsh(static_cast<const float*>(seen_values.data()), heads, a.capacity, a.v_size);
   }
   a.scale = c.attrs().get_float("scale", 0.0F);
   a.filter = c.attrs().get_float("mask_filter_value", -10000.0F);
@@ -198,21 +214,22 @@ void run_attention(OpContext& c) {
 }  // namespace
 
 void register_attention_ms(OpTable& t) {
-  OpDef def("com.microsoft", "Attention", 1);
-  def.in("input", "T", types::floats)
-      .in("weights", "T", types::floats)
-      .in("bias", "T", types::floats, Arity::optional)
-      .in("mask_index", "M", bit(DataType::int32), Arity::optional)
-      .in("past", "T", types::floats, Arity::optional)
-      .in("attention_bias", "T", types::floats, Arity::optional)
-      .in("past_sequence_length", "M", bit(DataType::int32), Arity::optional);
-  def.out("output", "T", types::floats).out("present", "T", types::floats, Arity::optional);
-  def.attr("num_heads", AttrKind::i, true).attr("qkv_hidden_sizes", AttrKind::ints);
-  for (const char* name : {"unidirectional", "do_rotary", "past_present_share_buffer", "rotary_embedding_dim"}) {
-    def.attr(name, AttrKind::i);
+  constexpr TypeSet kInt = bit(DataType::int32);
+  constexpr Arity kOptional = Arity::optional;
+  for (const bool decoder : {false, true}) {
+    OpDef def("com.microsoft", decoder ? "DecoderMaskedSelfAttention" : "Attention", 1);
+    def.in("input", "T", types::floats).in("weights", "T", types::floats).in("bias", "T", types::floats, kOptional);
+    def.in("mask_index", "M", kInt, kOptional).in("past", "T", types::floats, kOptional);
+    def.in("attention_bias", "T", types::floats, kOptional).in("past_sequence_length", "M", kInt, kOptional);
+    if (decoder) def.in("beam_width", "M", kInt, kOptional).in("cache_indirection", "M", kInt, kOptional);
+    def.out("output", "T", types::floats).out("present", "T", types::floats, kOptional);
+    def.attr("num_heads", AttrKind::i, true).attr("qkv_hidden_sizes", AttrKind::ints);
+    for (const char* name : {"unidirectional", "do_rotary", "past_present_share_buffer", "rotary_embedding_dim"}) {
+      def.attr(name, AttrKind::i);
+    }
+    for (const char* name : {"scale", "mask_filter_value"}) def.attr(name, AttrKind::f);
+    t.add(std::move(def).infer_with(infer_attention).run_with(run_attention));
   }
-  for (const char* name : {"scale", "mask_filter_value"}) def.attr(name, AttrKind::f);
-  t.add(std::move(def).infer_with(infer_attention).run_with(run_attention));
 }
 
 }  // namespace sdx::ops
