@@ -2,7 +2,8 @@
 
 import numpy as np
 
-# Relative and absolute tolerance; the absolute one is of the largest finite element, as sums cancel.
+# Relative and absolute tolerance; the absolute one is of the largest finite element, as sums cancel (a sole
+# element may be all that is left: hence a floor for all but float64).
 TOLERANCES = {"float16": (4e-3, 2e-3), "bfloat16": (3e-2, 1.6e-2), "float32": (2e-4, 2e-5), "float64": (1e-6, 1e-8)}
 
 
@@ -37,7 +38,7 @@ def close(a, b, relative, absolute):
     finite = np.isfinite(b)
     largest = np.abs(b[finite]).max(initial=0)
     with np.errstate(invalid="ignore", over="ignore"):
-        near = np.abs(a - b) <= absolute * largest + relative * np.abs(b) + 1e-30
+        near = np.abs(a - b) <= absolute * largest + relative * np.abs(b) + (1e-7 if absolute > 1e-6 else 1e-30)
     return np.where(finite & np.isfinite(a), near, (a == b) | (np.isnan(a) & np.isnan(b)))
 
 

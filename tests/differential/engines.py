@@ -41,6 +41,10 @@ class Engine:
         self.process = subprocess.Popen([sys.executable, "-B", __file__, self.name, str(self.memory)], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
         os.set_blocking(self.process.stderr.fileno(), False)
+        try:
+            receive(self.process.stdout)
+        except EOFError:
+            raise RuntimeError(f"{self.name} does not start: {self.crashed()[1]}") from None
 
     def run(self, model, feeds, **settings):
         if self.process is None:
@@ -93,6 +97,7 @@ def main():
 
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     engine = __import__(name)
+    send(answers, "ready")
     while True:
         try:
             model, feeds, settings = receive(requests)

@@ -41,6 +41,21 @@ T original_position(const ResampleAxis& a, CoordinateMode mode, std::int64_t o) 
   return x;
 }
 
+// Where a position falls between two pixels decides what the rounding modes pick, and dividing by a scale that is no binary
+// fraction misses that: 2 / (4 / 7) is 3.4999998 in float. Where the scale is the ratio of the lengths, x * in / out is exact.
+float rounded_position(const ResampleAxis& a, CoordinateMode mode, std::int64_t o) {
+  const auto in = static_cast<double>(a.in);
+  const auto out = static_cast<double>(a.out);
+  if (static_cast<float>(a.scale) == static_cast<float>(out / in)) {
+    const auto x = static_cast<double>(o);
+    if (mode == CoordinateMode::asymmetric) return static_cast<float>(x * in / out);
+    if (mode == CoordinateMode::half_pixel || (mode == CoordinateMode::pytorch_half_pixel && a.out > 1)) {
+      return static_cast<float>((x + 0.5) * in / out - 0.5);
+    }
+  }
+  return original_position<float>(a, mode, o);
+}
+
 template <class T>
 bool is_outside(const ResampleAxis& a, CoordinateMode mode, T position) {
   return mode == CoordinateMode::tf_crop_and_resize && !(position >= 0 && position <= static_cast<T>(a.in - 1));
@@ -168,7 +183,8 @@ bool is_unchanged(const ResampleAxis& a, const ResampleOptions& o) {
 Ints nearest_map(const ResampleAxis& a, const ResampleOptions& o) {
   Ints map(static_cast<std::size_t>(a.out));
   for (std::int64_t i = 0; i < a.out; ++i) {
-    const auto position = original_position<float>(a, o.coordinates, i);
+    const bool rounds = o.nearest == NearestMode::round_prefer_floor || o.nearest == NearestMode::round_prefer_ceil;
+    const float position = rounds ? rounded_position(a, o.coordinates, i) : original_position<float>(a, o.coordinates, i);
     std::int64_t& source = map[static_cast<std::size_t>(i)];
     if (is_outside(a, o.coordinates, position)) {
       source = -1;
