@@ -7,6 +7,7 @@
 #include "onnx/functions.h"
 #include "ops/infer.h"
 #include "ops/op.h"
+#include "passes/expand_gradients.h"
 #include "passes/pass.h"
 #include "session/custom_ops.h"
 #include "session/provider_settings.h"
@@ -68,11 +69,16 @@ void bind_dimensions(Graph& graph, const std::vector<std::pair<std::string, std:
   }
 }
 
-void prepare(Model& model, const SessionOptions& options, bool allow_unknown) {
+bool prepare(Model& model, const SessionOptions& options, bool allow_unknown) {
   inline_functions(model);
-  bind_custom_ops(model.graph, load_custom_ops(options.custom_ops));
+  const auto custom_ops = load_custom_ops(options.custom_ops);
+  bind_custom_ops(model.graph, custom_ops);
   bind_dimensions(model.graph, options.dimensions);
   for (std::string& w : check_and_infer(model.graph, allow_unknown)) model.warnings.push_back(std::move(w));
+  if (!expand_gradients(model.graph)) return true;
+  bind_custom_ops(model.graph, custom_ops);  // a library's gradient may use its other operators
+  check_and_infer(model.graph, allow_unknown);
+  return false;
 }
 
 bool compiles_regions(const Selection& selection) {

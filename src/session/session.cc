@@ -138,7 +138,7 @@ void Session::Impl::open() {
   const BudgetScope charge(budget);
   check_provider_options(options);
   selection = select_providers(options);
-  prepare(model, options, compiles_regions(selection));
+  if (!prepare(model, options, compiles_regions(selection))) source = {};
   describe_interface();
   warnings = model.warnings;
   for (std::size_t i = 0; i < inputs.size(); ++i) {

@@ -8,6 +8,7 @@
 #include "onnx/functions.h"
 #include "onnx/reader.h"
 #include "ops/infer.h"
+#include "passes/expand_gradients.h"
 #include "tensor/pb.h"
 
 namespace sdx::testing {
@@ -112,6 +113,7 @@ Outcome run_sets(const fs::path& path, const Executor& execute, const Tolerance&
   Model model = read_model(file);
   inline_functions(model);
   ops::infer_in_place(model.graph);
+  expand_gradients(model.graph);
   model.graph.verify();
   if (single) {
     const auto expected = numbered(path.parent_path(), path.stem().string() + "_output_");

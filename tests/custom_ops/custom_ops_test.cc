@@ -78,6 +78,19 @@ TEST(CustomOps, WhatARunReportsThrowsOrForgets) {
   expect_error([&] { run(open(library("bad_ops_5"), model)); }, {"libbad_ops_5.so", "output 0 was not made"});
 }
 
+TEST(CustomOps, GradientInASession) {
+  const Session s = open(library("example_ops"),
+                         "opset 20\nopset example 1\nopset ai.onnx.preview.training 1\n"
+                         "input x: float32[n]\n"
+                         "y = example.ScaledSquare(x) {scale=3.0}\n"
+                         "z = Mul(y, x)\n"
+                         "g = ai.onnx.preview.training.Gradient(x) {xs=[\"x\"], y=\"z\"}\n"
+                         "output g\n");
+  const NamedValues out = s.run({{"x", Tensor::of<float>({2}, {1, 2})}});  // 3 x^3
+  EXPECT_FLOAT_EQ(out.tensor("g").values<float>()[0], 9);
+  EXPECT_FLOAT_EQ(out.tensor("g").values<float>()[1], 36);
+}
+
 TEST(CustomOps, GradientAsNodes) {
   Model model = testing::parse_model(kModel);
   bind_custom_ops(model.graph, load_custom_ops({library("example_ops")}));

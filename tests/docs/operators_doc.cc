@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "ops/gradient.h"
 #include "ops/op.h"
 #include "providers/cpu/kernel_table.h"
 #include "tensor/types.h"
@@ -37,6 +38,7 @@ Written by `make docs` from the tables that the engine uses; a test fails when t
 - **kernels**: the fast ones that the `cpu` provider tries, best first. They are compiled for SSE4, AVX2, AVX-512 and NEON, and without vector
   instructions; `sdx explain` says which one a node gets, and why better ones refused. What none of them takes runs on the reference
   kernel, which every operator has.
+- **gradient**: whether Gradient of ai.onnx.preview.training differentiates through it.
 
 )";
 
@@ -103,10 +105,11 @@ std::string page() {
   for (const auto& [domain, operators] : domains) total += operators.size();
   out += fmt::format("{} operators in {} domains.\n", total, domains.size());
   for (const auto& [domain, operators] : domains) {
-    out += fmt::format("\n## {} ({})\n\n| operator | versions | types | kernels |\n|---|---|---|---|\n", domain_title(domain),
-                       operators.size());
+    out += fmt::format("\n## {} ({})\n\n| operator | versions | types | kernels | gradient |\n|---|---|---|---|---|\n",
+                       domain_title(domain), operators.size());
     for (const auto& [name, defs] : operators) {
-      out += fmt::format("| {} | {} | {} | {} |\n", name, versions_of(defs), types_of(*defs.back()), kernels_of(*defs.back()));
+      out += fmt::format("| {} | {} | {} | {} | {} |\n", name, versions_of(defs), types_of(*defs.back()),
+                         kernels_of(*defs.back()), sdx::ops::gradients().find(domain, name) != nullptr ? "yes" : "–");
     }
   }
   return out;

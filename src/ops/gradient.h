@@ -1,0 +1,155 @@
+#pragma once
+// Gradients of operators, as nodes. See docs/add-an-op.md.
+
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace sdx::ops {
+
+class GradientContext;
+
+// A value of the graph, for writing formulas: y * (1 - y) adds the nodes that compute it. Null when it stands for nothing.
+struct Expr {
+  GradientContext* context = nullptr;
+  ValueId id = kNoValue;
+  explicit operator bool() const { return id != kNoValue; }
+};
+
+using EmittedAttributes = std::initializer_list<std::pair<const char*, AttributeValue>>;
+
+// What a gradient function sees of its node, and where it puts its nodes. Emitted nodes are ai.onnx of one opset version,
+// whatever the model imports.
+class GradientContext {
+ public:
+  // `of_outputs`: by output the value that holds its gradient, or kNoValue. `wanted`: by input whether its gradient is needed.
+  GradientContext(Graph& graph, NodeId id, std::vector<ValueId> of_outputs, std::vector<bool> wanted);
+
+  const Node& node() const { return node_; }  // as it was when the context was made
+  const Attributes& attrs() const { return node_.attributes; }
+  int version() const { return node_.version; }
+  std::size_t num_inputs() const { return node_.inputs.size(); }
+  bool has_input(std::size_t i) const { return i < node_.inputs.size() && node_.inputs[i] != kNoValue; }
+  bool wants(std::size_t i) const { return i < wanted_.size() && wanted_[i]; }
+
+  Expr in(std::size_t i);   // null when left out
+  Expr out(std::size_t i);  // a node that lacks this output gets it
+  // The gradient that flows into output i; null when nothing depends on that output.
+  Expr dy(std::size_t i = 0);
+  // The same with zeros in place of null.
+  Expr dy_or_zeros(std::size_t i);
+
+  // Input i's gradient is `gradient`, already of the input's shape. Only for inputs that are wanted; ignored for others.
+  void set(std::size_t i, Expr gradient);
+  // The same for a gradient of output 0's shape, to which input i was broadcast.
+  void set_broadcast(std::size_t i, Expr gradient);
+
+  // What is known of a value of the forward graph. rank() throws Error(not_implemented) when it is unknown.
+  std::int64_t rank(Expr e) const;
+  const SymShape* shape(Expr e) const;    // null: unknown rank
+  bool same_shape(Expr a, Expr b) const;  // surely; false when unknown
+  bool is_float(Expr e) const;
+  // The elements of a constant integer input; false when the input is no constant.
+  bool constant_ints(std::size_t i, std::vector<std::int64_t>& out) const;
+
+  Expr emit(const char* op, std::initializer_list<Expr> inputs, EmittedAttributes attributes = {});
+  Expr emit(const char* op, const std::vector<Expr>& inputs, EmittedAttributes attributes = {});
+  std::vector<Expr> emit_many(const char* op, const std::vector<Expr>& inputs, std::size_t outputs,
+                              EmittedAttributes attributes = {});
+  // This node's operator, version and attributes, with other inputs; `changed` attributes replace the node's. Returns output 0.
+  Expr repeat(const std::vector<Expr>& inputs, EmittedAttributes changed = {}, std::size_t outputs = 1);
+  std::vector<Expr> repeat_many(const std::vector<Expr>& inputs, EmittedAttributes changed, std::size_t outputs);
+
+  Expr scalar(double value);  // of the element type of this node's gradients
+  Expr ints(const std::vector<std::int64_t>& values);
+  Expr int_scalar(std::int64_t value);
+
+  // `e` summed to the shape of `like`, from which it was broadcast.
+  Expr sum_to(Expr e, Expr like);
+  Expr zeros_like(Expr e);
+  Expr shape_of(Expr e);                                     // int64[rank]
+  Expr extents(Expr e, std::int64_t from, std::int64_t to);  // shape_of(e)[from:to]; negative from the end
+  Expr reshape(Expr e, Expr shape);                          // zeros in `shape` are extents
+  Expr reshape_like(Expr e, Expr like);
+  Expr sum(Expr e, const std::vector<std::int64_t>& axes, bool keep = true);
+  Expr mean(Expr e, const std::vector<std::int64_t>& axes, bool keep = true);
+  Expr cast_like(Expr e, Expr like) { return emit("CastLike", {e, like}); }
+
+  // For operators that only move elements of input 0, or fill with zeros: `positions` maps a tensor of int64 to what the operator
+  // makes of it. Positions 1, 2, … go through it, 0 stands for what is filled in; the gradient is added up by position.
+  template <class F>
+  Expr by_position(Expr x, Expr gradient, F&& positions) {
+    return add_by_position(x, gradient, positions(number(x)));
+  }
+  // Shaped like x: at element i the sum of the gradient's elements whose position is i + 1.
+  Expr add_by_position(Expr x, Expr gradient, Expr positions);
+
+  // Error(not_implemented): "no gradient of Conv: <why>".
+  [[noreturn]] void refuse(const std::string& why) const;
+
+  const std::vector<ValueId>& results() const { return results_; }  // by input; kNoValue: none
+
+ private:
+  Expr number(Expr x);
+  std::vector<Expr> add(std::string domain, std::string op, int version, const std::vector<Expr>& inputs, std::size_t outputs,
+                        Attributes attributes);
+  Expr constant(Tensor tensor);
+
+  Graph& graph_;
+  NodeId id_;
+  Node node_;
+  std::vector<ValueId> of_outputs_;
+  std::vector<bool> wanted_;
+  std::vector<ValueId> results_;
+  DataType elem_ = DataType::undefined;
+};
+
+// Arithmetic with broadcasting.
+Expr operator+(Expr a, Expr b);
+Expr operator-(Expr a, Expr b);
+Expr operator*(Expr a, Expr b);
+Expr operator/(Expr a, Expr b);
+Expr operator-(Expr a);
+Expr operator+(Expr a, double b);
+Expr operator-(Expr a, double b);
+Expr operator*(Expr a, double b);
+Expr operator/(Expr a, double b);
+Expr operator-(double a, Expr b);
+Expr operator+(double a, Expr b);
+Expr operator*(double a, Expr b);
+Expr operator/(double a, Expr b);
+Expr call(const char* op, Expr a);          // a unary operator: "Exp"
+Expr call(const char* op, Expr a, Expr b);  // "Less"
+Expr call(const char* op, Expr a, double b);
+Expr where(Expr condition, Expr a, Expr b);
+Expr square(Expr a);
+
+// Sets the gradients of the wanted inputs, from those of the outputs, of which at least one is there.
+using GradientFn = void (*)(GradientContext&);
+
+// Every file src/ops/gradients/<name>.cc defines `void register_gradients_<name>(GradientTable&)`; the list of calls is
+// generated from the file names.
+class GradientTable {
+ public:
+  void add(std::string name, GradientFn fn);  // ai.onnx
+  void add(std::initializer_list<const char*> names, GradientFn fn);
+  // Null: the operator has none.
+  GradientFn find(std::string_view domain, std::string_view name) const;
+  const std::map<std::string, GradientFn, std::less<>>& all() const { return functions_; }
+
+ private:
+  std::map<std::string, GradientFn, std::less<>> functions_;
+};
+
+const GradientTable& gradients();
+
+// Emits the nodes for one node and returns the gradients of its inputs (kNoValue: none). Operators of users' libraries are asked
+// for theirs. Throws Error(not_implemented) naming the node when there is no gradient.
+std::vector<ValueId> emit_gradient(Graph& graph, NodeId id, std::vector<ValueId> of_outputs, std::vector<bool> wanted);
+
+}  // namespace sdx::ops

@@ -1,0 +1,141 @@
+// Gradients of Conv and ConvTranspose: each is the other's, and the weights' is a convolution of the input by the result's
+// gradient.
+
+#include "ops/gradients/windows.h"
+
+namespace sdx::ops {
+
+namespace {
+
+Expr swap_first_two(GradientContext& c, Expr e, std::size_t axes) {
+  std::vector<std::int64_t> perm{1, 0};
+  for (std::size_t i = 0; i < axes; ++i) perm.push_back(static_cast<std::int64_t>(i) + 2);
+  return c.emit("Transpose", {e}, {{"perm", perm}});
+}
+
+Expr concat(GradientContext& c, const std::vector<Expr>& parts) { return c.emit("Concat", parts, {{"axis", std::int64_t{0}}}); }
+
+// e: [N, G * K, …]; moved so that axis `group_first ? 0 : 1` is the group's: [G * K, N, …] or [K, G * N, …].
+Expr regroup(GradientContext& c, Expr e, Expr per_group, std::int64_t group, std::size_t axes, bool group_first) {
+  const auto rank = static_cast<std::int64_t>(axes) + 2;
+  const Expr n = c.extents(e, 0, 1);
+  const Expr groups = c.ints({group});
+  const Expr inner = c.extents(e, 2, rank);
+  const Expr split = c.reshape(e, concat(c, {n, groups, per_group, inner}));
+  std::vector<std::int64_t> perm = group_first ? std::vector<std::int64_t>{1, 2, 0} : std::vector<std::int64_t>{2, 1, 0};
+  for (std::size_t i = 0; i < axes; ++i) perm.push_back(static_cast<std::int64_t>(i) + 3);
+  const Expr moved = c.emit("Transpose", {split}, {{"perm", perm}});
+  const Expr first = group_first ? c.extents(e, 1, 2) : per_group;
+  const Expr second = group_first ? n : call("Mul", n, groups);
+  return c.reshape(moved, concat(c, {first, second, inner}));
+}
+
+// The gradient of weights [M, C / group, …] of a convolution of x, [N, C, …], whose result's gradient is g, [N, M, …]. Where the
+// stride skips the input's last positions the product has more taps than the weights: they are cut off.
+Expr weight_gradient(GradientContext& c, const Windows& w, std::int64_t group, Expr x, Expr g, Expr weights) {
+  const std::size_t axes = w.axes();
+  Expr a;
+  Expr b;
+  if (group == 1) {
+    a = swap_first_two(c, x, axes);
+    b = swap_first_two(c, g, axes);
+  } else {
+    a = regroup(c, x, c.extents(weights, 1, 2), group, axes, false);
+    b = regroup(c, g, call("Div", c.extents(g, 1, 2), c.ints({group})), group, axes, true);
+  }
+  const Expr all =
+      c.emit("Conv", {a, b}, {{"strides", w.dilations}, {"dilations", w.strides}, {"pads", w.pads}, {"group", group}});
+  const std::vector<std::int64_t> zeros(axes, 0);
+  const Expr taps =
+      c.emit("Slice", {all, c.ints(zeros), c.extents(weights, 2, static_cast<std::int64_t>(axes) + 2), c.ints(inner_axes(axes))});
+  return swap_first_two(c, taps, axes);
+}
+
+void bias_gradient(GradientContext& c, std::size_t axes) {
+  if (!c.wants(2)) return;
+  std::vector<std::int64_t> others = inner_axes(axes);
+  others.insert(others.begin(), 0);
+  c.set(2, c.sum(c.dy(), others, false));
+}
+
+void conv(GradientContext& c) {
+  const Windows w = windows_of(c, c.in(0), c.in(1));
+  const std::int64_t group = c.attrs().get_int("group", 1);
+  if (c.wants(0)) c.set(0, spread(c, w, group, c.dy(), c.in(1), c.in(0)));
+  if (c.wants(1)) c.set(1, weight_gradient(c, w, group, c.in(0), c.dy(), c.in(1)));
+  bias_gradient(c, w.axes());
+}
+
+void conv_transpose(GradientContext& c) {
+  const std::string pad = c.attrs().get_string("auto_pad", "NOTSET");
+  if (c.attrs().has("output_shape") || (pad != "NOTSET" && pad != "VALID"))
+    c.refuse("padding that follows from output_shape or auto_pad");
+  const Windows w = windows_of(c, c.out(0), c.in(1));
+  const std::int64_t group = c.attrs().get_int("group", 1);
+  if (c.wants(0)) {
+    const Expr all = c.emit("Conv", {c.dy(), c.in(1)},
+                            {{"strides", w.strides}, {"dilations", w.dilations}, {"pads", w.pads}, {"group", group}});
+    const std::vector<std::int64_t> zeros(w.axes(), 0);
+    c.set(0, c.emit("Slice", {all, c.ints(zeros), c.extents(c.in(0), 2, static_cast<std::int64_t>(w.axes()) + 2),
+                              c.ints(inner_axes(w.axes()))}));
+  }
+  if (c.wants(1)) c.set(1, weight_gradient(c, w, group, c.dy(), c.in(0), c.in(1)));
+  bias_gradient(c, w.axes());
+}
+
+}  // namespace
+
+std::vector<std::int64_t> inner_axes(std::size_t count) {
+  std::vector<std::int64_t> axes;
+  for (std::size_t i = 0; i < count; ++i) axes.push_back(static_cast<std::int64_t>(i) + 2);
+  return axes;
+}
+
+Windows windows_of(GradientContext& c, Expr x, Expr kernel) {
+  Windows w;
+  const auto axes = static_cast<std::size_t>(c.rank(x) - 2);
+  const auto or_ones = [&](const char* name) {
+    std::vector<std::int64_t> v = c.attrs().get_ints(name);
+    return v.empty() ? std::vector<std::int64_t>(axes, 1) : v;
+  };
+  w.strides = or_ones("strides");
+  w.dilations = or_ones("dilations");
+  w.pads = c.attrs().get_ints("pads");
+  if (w.pads.empty()) w.pads.assign(2 * axes, 0);
+  const std::string mode = c.attrs().get_string("auto_pad", "NOTSET");
+  if (mode == "VALID") w.pads.assign(2 * axes, 0);
+  if (mode != "SAME_UPPER" && mode != "SAME_LOWER") return w;
+  std::vector<std::int64_t> taps = c.attrs().get_ints("kernel_shape");
+  const SymShape* xs = c.shape(x);
+  const SymShape* ks = kernel ? c.shape(kernel) : nullptr;
+  for (std::size_t i = 0; i < axes; ++i) {
+    if (taps.size() <= i && ks != nullptr && (*ks)[i + 2].is_const()) taps.push_back((*ks)[i + 2].value());
+    if (taps.size() <= i || !(*xs)[i + 2].is_const()) c.refuse("auto_pad for extents that are not known");
+    const std::int64_t in = (*xs)[i + 2].value();
+    const std::int64_t reach = (taps[i] - 1) * w.dilations[i] + 1;
+    const std::int64_t out = (in + w.strides[i] - 1) / w.strides[i];
+    const std::int64_t total = std::max<std::int64_t>((out - 1) * w.strides[i] + reach - in, 0);
+    w.pads[i] = mode == "SAME_UPPER" ? total / 2 : total - total / 2;
+    w.pads[i + axes] = total - w.pads[i];
+  }
+  return w;
+}
+
+// Without padding, and with the most that a stride may have skipped at the ends, the input lies within at the padding's offset.
+Expr spread(GradientContext& c, const Windows& w, std::int64_t group, Expr g, Expr kernel, Expr x) {
+  const std::size_t axes = w.axes();
+  Expr all = c.emit("ConvTranspose", {g, kernel}, {{"strides", w.strides}, {"dilations", w.dilations}, {"group", group}});
+  std::vector<std::int64_t> ends(2 * (axes + 2), 0);
+  for (std::size_t i = 0; i < axes; ++i) ends[axes + 4 + i] = w.strides[i] - 1;
+  if (std::any_of(ends.begin(), ends.end(), [](std::int64_t e) { return e != 0; })) all = c.emit("Pad", {all, c.ints(ends)});
+  const Expr from = c.ints(std::vector<std::int64_t>(w.pads.begin(), w.pads.begin() + static_cast<std::ptrdiff_t>(axes)));
+  const Expr to = call("Add", from, c.extents(x, 2, static_cast<std::int64_t>(axes) + 2));
+  return c.emit("Slice", {all, from, to, c.ints(inner_axes(axes))});
+}
+
+void register_gradients_conv(GradientTable& t) {
+  t.add("Conv", conv);
+  t.add("ConvTranspose", conv_transpose);
+}
+
+}  // namespace sdx::ops

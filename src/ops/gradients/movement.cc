@@ -1,0 +1,112 @@
+// Gradients of operators that move elements.
+
+#include <numeric>
+
+#include "ops/gradient.h"
+
+namespace sdx::ops {
+namespace {
+
+void reshaped(GradientContext& c) { c.set(0, c.reshape_like(c.dy(), c.in(0))); }
+
+void expand(GradientContext& c) { c.set_broadcast(0, c.dy()); }
+
+void transpose(GradientContext& c) {
+  const std::vector<std::int64_t> perm = c.attrs().get_ints("perm");
+  if (perm.empty()) return c.set(0, c.emit("Transpose", {c.dy()}));
+  std::vector<std::int64_t> inverse(perm.size());
+  for (std::size_t i = 0; i < perm.size(); ++i) inverse.at(static_cast<std::size_t>(perm[i])) = static_cast<std::int64_t>(i);
+  c.set(0, c.emit("Transpose", {c.dy()}, {{"perm", inverse}}));
+}
+
+void concat(GradientContext& c) {
+  const std::int64_t axis = c.attrs().get_int("axis", 1);
+  std::vector<Expr> sizes;
+  for (std::size_t i = 0; i < c.num_inputs(); ++i) {
+    sizes.push_back(c.emit("Gather", {c.shape_of(c.in(i)), c.ints({axis})}));
+  }
+  const Expr split = c.emit("Concat", sizes, {{"axis", std::int64_t{0}}});
+  const std::vector<Expr> parts = c.emit_many("Split", {c.dy(), split}, c.num_inputs(), {{"axis", axis}});
+  for (std::size_t i = 0; i < parts.size(); ++i) c.set(i, parts[i]);
+}
+
+void split(GradientContext& c) {
+  std::vector<Expr> parts;
+  for (std::size_t i = 0; i < c.node().outputs.size(); ++i) parts.push_back(c.dy_or_zeros(i));
+  c.set(0, c.emit("Concat", parts, {{"axis", c.attrs().get_int("axis", 0)}}));
+}
+
+std::vector<Expr> inputs_with(GradientContext& c, Expr first) {
+  std::vector<Expr> inputs{first};
+  for (std::size_t i = 1; i < c.num_inputs(); ++i) inputs.push_back(c.in(i));
+  return inputs;
+}
+
+// Whatever the operator does to the elements it does to their positions. The few with versions that take fewer types than
+// int64 are taken at the newest version, where they differ in nothing else.
+void moved(GradientContext& c) {
+  c.set(0, c.by_position(c.in(0), c.dy(), [&](Expr positions) { return c.repeat(inputs_with(c, positions)); }));
+}
+
+void top_k(GradientContext& c) {
+  const std::int64_t axis = c.attrs().get_int("axis", -1);
+  const auto chosen = [&](Expr positions) { return c.emit("GatherElements", {positions, c.out(1)}, {{"axis", axis}}); };
+  if (c.dy()) c.set(0, c.by_position(c.in(0), c.dy(), chosen));
+}
+
+void pad(GradientContext& c) {
+  const std::string mode = c.attrs().get_string("mode", "constant");
+  if (c.version() < 11) {
+    if (mode == "constant") {  // position 0 stands for what is filled in, and so must the value
+      const auto positions = [&](Expr p) { return c.repeat({p}, {{"value", 0.0F}}); };
+      return c.set(0, c.by_position(c.in(0), c.dy(), positions));
+    }
+    return moved(c);
+  }
+  Expr seen;
+  c.set(0, c.by_position(c.in(0), c.dy(), [&](Expr positions) {
+    std::vector<Expr> inputs = inputs_with(c, positions);
+    if (inputs.size() > 2) inputs[2] = Expr{};
+    seen = c.repeat(inputs);
+    return seen;
+  }));
+  if (!c.wants(2) || mode != "constant") return;
+  const Expr filled = c.emit("Where", {call("Equal", seen, c.int_scalar(0)), c.dy(), c.scalar(0)});
+  c.set(2, c.reshape_like(c.emit("ReduceSum", {filled}, {{"keepdims", std::int64_t{0}}}), c.in(2)));
+}
+
+std::string scatter_mode(GradientContext& c) {
+  const std::string mode = c.attrs().get_string("reduction", "none");
+  if (mode != "none" && mode != "add") c.refuse("reduction '" + mode + "'");
+  return mode;
+}
+
+// Elements that are overwritten count no more; with equal indices the order of writing is not defined, and neither is this.
+template <bool nd>
+void scatter(GradientContext& c) {
+  const std::string mode = scatter_mode(c);
+  const Expr g = c.dy();
+  if (c.wants(0)) c.set(0, mode == "add" ? g : c.repeat({g, c.in(1), c.zeros_like(c.in(2))}));
+  if (!c.wants(2)) return;
+  if (nd) return c.set(2, c.emit("GatherND", {g, c.in(1)}));
+  c.set(2, c.emit("GatherElements", {g, c.in(1)}, {{"axis", c.attrs().get_int("axis", 0)}}));
+}
+
+}  // namespace
+
+void register_gradients_movement(GradientTable& t) {
+  t.add({"Reshape", "Flatten", "Squeeze", "Unsqueeze"}, reshaped);
+  t.add("Expand", expand);
+  t.add("Transpose", transpose);
+  t.add("Concat", concat);
+  t.add("Split", split);
+  t.add({"Slice", "Gather", "GatherElements", "GatherND", "Compress", "Tile", "DepthToSpace", "SpaceToDepth", "Trilu",
+         "ReverseSequence", "CenterCropPad"},
+        moved);
+  t.add("Pad", pad);
+  t.add("TopK", top_k);
+  t.add({"ScatterElements", "Scatter"}, scatter<false>);
+  t.add("ScatterND", scatter<true>);
+}
+
+}  // namespace sdx::ops

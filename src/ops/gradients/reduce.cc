@@ -1,0 +1,130 @@
+// Gradients of reductions, softmax and running sums.
+
+#include "ops/gradient.h"
+
+namespace sdx::ops {
+namespace {
+
+// The node's result with the reduced axes kept.
+Expr kept(GradientContext& c) {
+  if (c.attrs().get_int("keepdims", 1) != 0) return c.out(0);
+  std::vector<Expr> inputs;
+  for (std::size_t i = 0; i < c.num_inputs(); ++i) inputs.push_back(c.in(i));
+  return c.repeat(inputs, {{"keepdims", std::int64_t{1}}});
+}
+
+// The gradient of a sum over the same axes as the node's.
+Expr of_sum(GradientContext& c, Expr y) {
+  return c.attrs().get_int("keepdims", 1) != 0 ? c.dy() : c.reshape(c.dy(), c.shape_of(y));
+}
+
+// The sum of `e`, shaped like the node's input, over the node's axes.
+Expr same_sum(Expr e, GradientContext& c) {
+  const std::vector<std::int64_t> axes = c.attrs().get_ints("axes");
+  const EmittedAttributes keep{{"keepdims", std::int64_t{1}}};
+  if (!axes.empty()) return c.emit("ReduceSum", {e, c.ints(axes)}, keep);
+  const std::int64_t noop = c.attrs().get_int("noop_with_empty_axes", 0);
+  return c.emit("ReduceSum", c.has_input(1) ? std::vector<Expr>{e, c.in(1)} : std::vector<Expr>{e},
+                {{"keepdims", std::int64_t{1}}, {"noop_with_empty_axes", noop}});
+}
+
+Expr expand(Expr e, Expr like) { return call("Expand", e, like.context->shape_of(like)); }
+
+void reduce_sum(GradientContext& c) { c.set(0, expand(of_sum(c, kept(c)), c.in(0))); }
+
+void reduce_mean(GradientContext& c) {
+  const Expr x = c.in(0);
+  const Expr y = kept(c);
+  const Expr part = c.cast_like(call("Size", y), x) / c.cast_like(call("Size", x), x);
+  c.set(0, expand(of_sum(c, y) * part, x));
+}
+
+// Equal elements share the gradient evenly.
+void reduce_extreme(GradientContext& c) {
+  const Expr x = c.in(0);
+  const Expr y = kept(c);
+  const Expr chosen = c.cast_like(call("Equal", x, y), x);
+  c.set(0, chosen * (of_sum(c, y) / same_sum(chosen, c)));
+}
+
+// The product of the other elements: of those that are not zero where exactly one is.
+void reduce_prod(GradientContext& c) {
+  const Expr x = c.in(0);
+  const Expr y = kept(c);
+  const Expr zero = call("Equal", x, 0.0);
+  const Expr zeros = same_sum(c.cast_like(zero, x), c);
+  const Expr filled = where(zero, c.scalar(1), x);
+  std::vector<Expr> inputs{filled};
+  if (c.has_input(1)) inputs.push_back(c.in(1));
+  const Expr product = c.repeat(inputs, {{"keepdims", std::int64_t{1}}});
+  const Expr lone = call("And", call("Equal", zeros, 1.0), zero);
+  const Expr slope = where(lone, product, where(call("Greater", zeros, 0.0), c.scalar(0), product / filled));
+  c.set(0, of_sum(c, y) * slope);
+}
+
+void reduce_l1(GradientContext& c) { c.set(0, call("Sign", c.in(0)) * of_sum(c, kept(c))); }
+
+// x / y; 0 where all elements are.
+void reduce_l2(GradientContext& c) {
+  const Expr y = kept(c);
+  const Expr safe = where(call("Equal", y, 0.0), c.scalar(1), y);
+  c.set(0, c.in(0) * (of_sum(c, y) / safe));
+}
+
+void reduce_sum_square(GradientContext& c) { c.set(0, c.in(0) * (of_sum(c, kept(c)) * 2.0)); }
+
+void reduce_log_sum(GradientContext& c) {
+  const Expr y = kept(c);
+  c.set(0, expand(of_sum(c, y) / call("Exp", y), c.in(0)));
+}
+
+void reduce_log_sum_exp(GradientContext& c) {
+  const Expr y = kept(c);
+  c.set(0, of_sum(c, y) * call("Exp", c.in(0) - y));
+}
+
+void cum_sum(GradientContext& c) {
+  const std::int64_t reverse = c.attrs().get_int("reverse", 0) != 0 ? 0 : 1;
+  c.set(0, c.repeat({c.dy(), c.in(1)}, {{"reverse", reverse}}));
+}
+
+// One axis since 13; before, all axes from `axis` on together.
+std::vector<std::int64_t> softmax_axes(GradientContext& c) {
+  if (c.version() >= 13) return {c.attrs().get_int("axis", -1)};
+  const std::int64_t rank = c.rank(c.in(0));
+  std::int64_t axis = c.attrs().get_int("axis", 1);
+  if (axis < 0) axis += rank;
+  std::vector<std::int64_t> axes;
+  for (; axis < rank; ++axis) axes.push_back(axis);
+  return axes;
+}
+
+void softmax(GradientContext& c) {
+  const Expr y = c.out(0);
+  const Expr g = c.dy() * y;
+  c.set(0, g - y * c.sum(g, softmax_axes(c)));
+}
+
+void log_softmax(GradientContext& c) {
+  const Expr g = c.dy();
+  c.set(0, g - call("Exp", c.out(0)) * c.sum(g, softmax_axes(c)));
+}
+
+}  // namespace
+
+void register_gradients_reduce(GradientTable& t) {
+  t.add("ReduceSum", reduce_sum);
+  t.add("ReduceMean", reduce_mean);
+  t.add({"ReduceMax", "ReduceMin"}, reduce_extreme);
+  t.add("ReduceProd", reduce_prod);
+  t.add("ReduceL1", reduce_l1);
+  t.add("ReduceL2", reduce_l2);
+  t.add("ReduceSumSquare", reduce_sum_square);
+  t.add("ReduceLogSum", reduce_log_sum);
+  t.add("ReduceLogSumExp", reduce_log_sum_exp);
+  t.add("CumSum", cum_sum);
+  t.add("Softmax", softmax);
+  t.add("LogSoftmax", log_softmax);
+}
+
+}  // namespace sdx::ops

@@ -1,0 +1,257 @@
+#include "passes/expand_gradients.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/suggest.h"
+#include "ops/gradient.h"
+#include "ops/infer.h"
+#include "ops/op.h"
+#include "tensor/element.h"
+
+namespace sdx {
+namespace {
+
+constexpr int kEmitted = 21;  // opset version of the nodes below
+
+bool is_gradient(const Node& n) { return !n.removed && n.domain == "ai.onnx.preview.training" && n.op_type == "Gradient"; }
+
+class Expansion {
+ public:
+  Expansion(Graph& graph, NodeId id) : graph_(graph), id_(id), node_(graph.node(id)) {}
+
+  // False when a Gradient on the way must be expanded before.
+  bool run() {
+    read_names();
+    find_between();
+    for (const NodeId id : between_) {
+      if (is_gradient(graph_.node(id))) return false;
+    }
+    if (moved_) repeat_between();
+    if (depends_[y_]) accumulate(y_, filled_like(y_, 1));
+    for (std::size_t i = between_.size(); i-- > 0;) go_back(between_[i]);
+    graph_.remove_node(id_);
+    for (std::size_t i = 0; i < node_.outputs.size(); ++i) {
+      if (node_.outputs[i] != kNoValue) emit_to("Identity", {result(i)}, node_.outputs[i]);
+    }
+    return true;
+  }
+
+ private:
+  ValueId named(const std::string& name) const {
+    if (const auto found = graph_.find(name)) return *found;
+    std::vector<std::string> names;
+    for (const ValueInfo& v : graph_.values()) names.push_back(v.name);
+    const std::string near = closest(name, names);
+    fail(ErrorCode::invalid_model, "the graph has no value '{}'{}", name, near.empty() ? "" : "; did you mean '" + near + "'?");
+  }
+
+  void read_names() {
+    const std::vector<std::string> xs = node_.attributes.get_strings("xs");
+    const std::vector<std::string> zs = node_.attributes.get_strings("zs");
+    for (const std::string& name : xs) sources_.push_back(named(name));
+    for (const std::string& name : zs) sources_.push_back(named(name));
+    differentiated_ = xs.size();
+    y_ = named(node_.attributes.get_string("y"));
+    const Type& t = graph_.value(y_).type;
+    if (!t.is_tensor() || (ops::types::floats & ops::bit(t.elem)) == 0) {
+      fail(ErrorCode::invalid_model, "the gradient of '{}', which is {}; expected a tensor of floats", graph_.value(y_).name,
+           t.str());
+    }
+    for (std::size_t i = 0; i < sources_.size(); ++i) moved_ = moved_ || node_.inputs[i] != sources_[i];
+  }
+
+  // The nodes on the way from the sources to y, in order, and which values depend on those that are differentiated by.
+  void find_between() {
+    std::vector<bool> needed(graph_.values().size(), false);
+    std::vector<bool> source(graph_.values().size(), false);
+    for (const ValueId v : sources_) source[v] = true;
+    needed[y_] = !source[y_];
+    // Also behind the Gradient: it knows y by its name, which orders nothing.
+    for (NodeId id = static_cast<NodeId>(graph_.nodes().size()); id-- > 0;) {
+      const Node& n = graph_.node(id);
+      const bool used = std::any_of(n.outputs.begin(), n.outputs.end(), [&](ValueId v) { return v != kNoValue && needed[v]; });
+      if (n.removed || !used) continue;
+      between_.push_back(id);
+      const auto need = [&](ValueId v) {
+        if (v != kNoValue && !source[v]) needed[v] = true;
+      };
+      for (const ValueId v : n.inputs) need(v);
+      for (const Subgraph& s : n.subgraphs) std::for_each(s.captures.begin(), s.captures.end(), need);
+    }
+    std::reverse(between_.begin(), between_.end());
+    keep_what_follows(source);
+  }
+
+  // Of these nodes, those that a source reaches.
+  void keep_what_follows(const std::vector<bool>& source) {
+    std::vector<bool> reached = source;
+    depends_.assign(graph_.values().size(), false);
+    for (std::size_t i = 0; i < differentiated_; ++i) depends_[sources_[i]] = true;
+    std::erase_if(between_, [&](NodeId id) {
+      const Node& n = graph_.node(id);
+      bool any = false;
+      bool differentiable = false;
+      const auto look = [&](ValueId v) {
+        any = any || (v != kNoValue && reached[v]);
+        differentiable = differentiable || (v != kNoValue && depends_[v]);
+      };
+      for (const ValueId v : n.inputs) look(v);
+      for (const Subgraph& s : n.subgraphs) std::for_each(s.captures.begin(), s.captures.end(), look);
+      for (const ValueId v : n.outputs) {
+        if (v == kNoValue) continue;
+        reached[v] = any;
+        depends_[v] = differentiable && is_float(v);
+      }
+      return !any;
+    });
+  }
+
+  bool is_float(ValueId v) const {
+    const Type& t = graph_.value(v).type;
+    return !t.is_tensor() || t.elem == DataType::undefined || (ops::types::floats & ops::bit(t.elem)) != 0;
+  }
+
+  // The gradient is asked for at other values than those named: the same computation, from these.
+  void repeat_between() {
+    std::vector<std::pair<ValueId, ValueId>> replaced;
+    const auto map = [&](ValueId v) {
+      const auto it = std::find_if(replaced.begin(), replaced.end(), [&](const auto& r) { return r.first == v; });
+      return it == replaced.end() ? v : it->second;
+    };
+    const auto replace = [&](ValueId from, ValueId to) {
+      replaced.emplace_back(from, to);
+      if (depends_.size() < graph_.values().size()) depends_.resize(graph_.values().size(), false);
+      depends_[to] = depends_[from];
+    };
+    for (std::size_t i = 0; i < sources_.size(); ++i) {
+      const ValueId own = emit("Identity", {node_.inputs[i]});  // the same value may stand for two names
+      graph_.value(own).type = graph_.value(node_.inputs[i]).type;
+      replace(sources_[i], own);
+      sources_[i] = own;
+    }
+    for (NodeId& id : between_) {
+      Node copy = graph_.node(id);
+      copy.name.clear();
+      for (ValueId& v : copy.inputs) v = v == kNoValue ? v : map(v);
+      for (Subgraph& s : copy.subgraphs) std::transform(s.captures.begin(), s.captures.end(), s.captures.begin(), map);
+      for (ValueId& v : copy.outputs) {
+        if (v == kNoValue) continue;
+        const ValueId fresh = graph_.add_value(graph_.value(v).name, graph_.value(v).type);
+        replace(v, fresh);
+        v = fresh;
+      }
+      id = graph_.add_node(std::move(copy));
+    }
+    y_ = map(y_);
+  }
+
+  void emit_to(const char* op, std::vector<ValueId> inputs, ValueId output) {
+    Node n;
+    n.op_type = op;
+    n.version = kEmitted;
+    n.inputs = std::move(inputs);
+    n.outputs = {output};
+    graph_.add_node(std::move(n));
+  }
+
+  ValueId emit(const char* op, std::vector<ValueId> inputs) {
+    const ValueId out = graph_.add_value("gradient");
+    emit_to(op, std::move(inputs), out);
+    return out;
+  }
+
+  ValueId filled_like(ValueId v, double value) {
+    Tensor t(graph_.value(v).type.elem, {});
+    set_element(t, 0, value);
+    const ValueId out = emit("Expand", {graph_.add_constant("gradient_constant", std::move(t)), emit("Shape", {v})});
+    graph_.value(out).type = graph_.value(v).type;
+    return out;
+  }
+
+  void accumulate(ValueId v, ValueId gradient) {
+    if (gradients_.size() < graph_.values().size()) gradients_.resize(graph_.values().size(), kNoValue);
+    ValueId& sum = gradients_[v];
+    if (sum != kNoValue) gradient = emit("Add", {sum, gradient});
+    // emit() added values, but none below v
+    graph_.value(gradient).type = graph_.value(v).type;
+    gradients_[v] = gradient;
+  }
+
+  ValueId gradient_of(ValueId v) const { return v < gradients_.size() ? gradients_[v] : kNoValue; }
+
+  void go_back(NodeId id) {
+    const std::vector<ValueId> inputs = graph_.node(id).inputs;
+    std::vector<ValueId> of_outputs;
+    bool any = false;
+    for (const ValueId v : graph_.node(id).outputs) {
+      of_outputs.push_back(v == kNoValue || is_source(v) ? kNoValue : gradient_of(v));
+      any = any || of_outputs.back() != kNoValue;
+    }
+    if (!any) return;
+    std::vector<bool> wanted;
+    for (const ValueId v : inputs) wanted.push_back(v != kNoValue && depends_[v]);
+    if (std::find(wanted.begin(), wanted.end(), true) == wanted.end() && graph_.node(id).subgraphs.empty()) return;
+    const std::vector<ValueId> results = ops::emit_gradient(graph_, id, std::move(of_outputs), wanted);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      if (results[i] != kNoValue && wanted[i]) accumulate(inputs[i], results[i]);
+    }
+  }
+
+  // Beyond a source nothing is differentiated, whatever made it.
+  bool is_source(ValueId v) const { return std::find(sources_.begin(), sources_.end(), v) != sources_.end(); }
+
+  ValueId result(std::size_t i) {
+    const ValueId g = gradient_of(sources_[i]);
+    return g != kNoValue ? g : filled_like(sources_[i], 0);
+  }
+
+  Graph& graph_;
+  NodeId id_;
+  Node node_;
+  std::vector<ValueId> sources_;  // xs, then zs
+  std::size_t differentiated_ = 0;
+  ValueId y_ = kNoValue;
+  bool moved_ = false;
+  std::vector<NodeId> between_;
+  std::vector<bool> depends_;       // by value
+  std::vector<ValueId> gradients_;  // by value; kNoValue: none so far
+};
+
+// Expands one; those that others differentiate through come first.
+bool expand_one(Graph& graph) {
+  NodeId last = kNoNode;
+  for (NodeId id = 0; id < graph.nodes().size(); ++id) {
+    if (!is_gradient(graph.node(id))) continue;
+    last = id;
+    try {
+      if (Expansion(graph, id).run()) return true;
+    } catch (Error& e) {
+      e.add_context("in " + graph.describe(id));
+      throw;
+    }
+  }
+  if (last != kNoNode) fail(ErrorCode::invalid_model, "{} differentiates through itself", graph.describe(last));
+  return false;
+}
+
+}  // namespace
+
+bool expand_gradients(Graph& graph) {
+  bool changed = false;
+  for (NodeId id = 0; id < graph.nodes().size(); ++id) {
+    for (Subgraph& s : graph.node(id).subgraphs) changed = expand_gradients(*s.graph) || changed;
+  }
+  while (expand_one(graph)) {
+    graph.compact();
+    ops::infer_in_place(graph);
+    changed = true;
+  }
+  return changed;
+}
+
+}  // namespace sdx

@@ -1,0 +1,121 @@
+// Gradient nodes in sessions; the gradients of single operators are tested in tests/gradients.
+
+#include <gtest/gtest.h>
+
+#include <sdx/session.hpp>
+
+#include "support/graph_text.h"
+
+namespace sdx {
+namespace {
+
+Session open(const std::string& text) {
+  const std::string bytes = testing::model_bytes("opset 20\nopset ai.onnx.preview.training 1\n" + text);
+  return Session::from_bytes(std::as_bytes(std::span(bytes)));
+}
+
+float one(const NamedValues& values, const char* name) { return values.tensor(name).values<float>()[0]; }
+
+void expect_refusal(const std::string& text, const std::vector<std::string>& parts) {
+  try {
+    open(text);
+    FAIL() << "no error";
+  } catch (const Error& e) {
+    for (const std::string& part : parts) EXPECT_NE(std::string(e.what()).find(part), std::string::npos) << e.what();
+  }
+}
+
+constexpr const char* kCube =
+    "input x: float32[]\n"
+    "a = Mul(x, x)\n"
+    "y = Mul(a, x)\n";
+
+TEST(Gradient, AtTheValueThatTheGraphComputesWith) {
+  const Session s = open(std::string(kCube) +
+                         "g = ai.onnx.preview.training.Gradient(x) {xs=[\"x\"], y=\"y\"}\n"
+                         "output g\noutput y\n");
+  const NamedValues out = s.run({{"x", Tensor::scalar<float>(2)}});
+  EXPECT_EQ(one(out, "g"), 12);
+  EXPECT_EQ(one(out, "y"), 8);
+}
+
+TEST(Gradient, AtAnotherValue) {
+  const Session s = open(std::string(kCube) +
+                         "input at: float32[]\n"
+                         "g = ai.onnx.preview.training.Gradient(at) {xs=[\"x\"], y=\"y\"}\n"
+                         "output g\noutput y\n");
+  const NamedValues out = s.run({{"x", Tensor::scalar<float>(2)}, {"at", Tensor::scalar<float>(3)}});
+  EXPECT_EQ(one(out, "g"), 27);
+  EXPECT_EQ(one(out, "y"), 8);
+}
+
+TEST(Gradient, ByAnInnerValue) {
+  const Session s = open(std::string(kCube) +
+                         "g, h = ai.onnx.preview.training.Gradient(a, x) {xs=[\"a\", \"x\"], y=\"y\"}\n"
+                         "output g\noutput h\n");
+  const NamedValues out = s.run({{"x", Tensor::scalar<float>(2)}});
+  EXPECT_EQ(one(out, "g"), 2);
+  EXPECT_EQ(one(out, "h"), 4);  // a does not depend on x here
+}
+
+TEST(Gradient, OneValueForTwoNames) {
+  const Session s = open(
+      "input x: float32[]\ninput z: float32[]\ninput at: float32[]\n"
+      "y = Mul(x, z)\nw = Mul(y, z)\n"
+      "g, h = ai.onnx.preview.training.Gradient(at, at) {xs=[\"x\", \"z\"], y=\"w\"}\n"
+      "output g\noutput h\noutput w\n");
+  const NamedValues out =
+      s.run({{"x", Tensor::scalar<float>(5)}, {"z", Tensor::scalar<float>(7)}, {"at", Tensor::scalar<float>(3)}});
+  EXPECT_EQ(one(out, "g"), 9);
+  EXPECT_EQ(one(out, "h"), 18);
+}
+
+TEST(Gradient, OutputsMayBeLeftOutAndInputsBeOfNoConsequence) {
+  const Session s = open(
+      "input x: float32[2]\ninput z: float32[2]\ninput u: float32[3]\n"
+      "y = Mul(x, z)\n"
+      "_, h, k = ai.onnx.preview.training.Gradient(x, z, u) {xs=[\"x\", \"z\", \"u\"], y=\"y\"}\n"
+      "output h\noutput k\n");
+  const NamedValues out = s.run(
+      {{"x", Tensor::of<float>({2}, {5, 6})}, {"z", Tensor::of<float>({2}, {7, 8})}, {"u", Tensor::of<float>({3}, {1, 1, 1})}});
+  EXPECT_EQ(out.tensor("h").values<float>()[1], 6);
+  ASSERT_EQ(out.tensor("k").shape(), Shape{3});
+  EXPECT_EQ(out.tensor("k").values<float>()[2], 0);
+}
+
+TEST(Gradient, OfAGradientWhateverTheOrderOfNodes) {
+  const Session s = open(
+      "input x: float32[]\n"
+      "gg = ai.onnx.preview.training.Gradient(x) {xs=[\"x\"], y=\"g\"}\n"
+      "g = ai.onnx.preview.training.Gradient(x) {xs=[\"x\"], y=\"y\"}\n"
+      "a = Mul(x, x)\ny = Mul(a, x)\n"
+      "output g\noutput gg\n");
+  const NamedValues out = s.run({{"x", Tensor::scalar<float>(2)}});
+  EXPECT_EQ(one(out, "g"), 12);
+  EXPECT_EQ(one(out, "gg"), 12);
+}
+
+TEST(Gradient, OtherFloatTypes) {
+  const Session s = open(
+      "input x: float16[2]\n"
+      "y = Tanh(x)\n"
+      "g = ai.onnx.preview.training.Gradient(x) {xs=[\"x\"], y=\"y\"}\n"
+      "output g\n");
+  const NamedValues out = s.run({{"x", Tensor(DataType::float16, {2})}});  // zeros
+  EXPECT_EQ(out.tensor("g").dtype(), DataType::float16);
+}
+
+TEST(Gradient, IsRefusedWithTheReason) {
+  const std::string model = "input x: float32[2,2]\ny = Det(x)\n";
+  expect_refusal(model + "g = ai.onnx.preview.training.Gradient(x) {xs=[\"x\"], y=\"y\"}\noutput g\n", {"Det", "no gradient"});
+  expect_refusal(model + "g = ai.onnx.preview.training.Gradient(x) {xs=[\"xx\"], y=\"y\"}\noutput g\n",
+                 {"no value 'xx'", "did you mean 'x'"});
+  expect_refusal(model + "g = ai.onnx.preview.training.Gradient(x, x) {xs=[\"x\"], y=\"y\"}\noutput g\n",
+                 {"name 1 values", "2 inputs"});
+  expect_refusal(model + "g = ai.onnx.preview.training.Gradient(x) {xs=[\"x\"], y=\"g\"}\noutput g\n", {"through itself"});
+  expect_refusal(model + "s = Shape(x)\ng = ai.onnx.preview.training.Gradient(x) {xs=[\"x\"], y=\"s\"}\noutput g\n",
+                 {"int64", "tensor of floats"});
+}
+
+}  // namespace
+}  // namespace sdx
