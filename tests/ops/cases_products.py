@@ -94,4 +94,52 @@ def unary(r):
     r.case("GridSample", [r.normal(1, 2, 4, 4), np.clip(r.normal(1, 3, 3, 2), -1.25, 1.25)], tolerance=TOL)
 
 
-CASES = [conv, gemm, matmul, pools, group_norm, unary]
+def variants(r):
+    x, w, b = r.normal(1, 3, 5, 4), r.normal(3, 2, 3, 3), r.normal(2)
+    r.case("ConvTransposeWithDynamicPads", [x, w, np.array([1, 0, 1, 1]), b], name="pads", strides=[2, 1], tolerance=TOL)
+    r.case("ConvTransposeWithDynamicPads", [x, w, np.array([1, 1, 1, 1])], name="constant pads", constants=(2,), output_padding=[1, 0], strides=[2, 2],
+           tolerance=TOL)
+    r.case("ConvTransposeWithDynamicPads", [r.normal(1, 4, 5), r.normal(4, 1, 3), np.array([1, 0])], name="1 axis, groups", group=2, tolerance=TOL)
+    x, w, b, z = r.normal(2, 4, 5, 3), r.normal(6, 3, 2, 3), r.normal(6), r.normal(2, 4, 5, 6)
+    padded = np.pad(x, ((0, 0), (0, 1), (1, 1), (0, 0)))
+    y = sum(padded[:, i:i + 4, j:j + 5] @ w[:, :, i, j].T for i in range(2) for j in range(3)) + b
+    r.case("NhwcFusedConv", [x, w, b], name="by formula", pads=[0, 1, 1, 1], expect=[y.astype(f32)], tolerance=TOL)
+    r.case("NhwcFusedConv", [x, w, b, z], name="sum, Relu, by formula", pads=[0, 1, 1, 1], activation="Relu", expect=[np.maximum(y + z, 0).astype(f32)], tolerance=TOL)
+    mask = np.ones((1, 1, 5, 6), np.int32)
+    mask[0, 0, 2, 3:] = mask[0, 0, 4] = mask[0, 0, 0, 0] = 0
+    r.case("MaxpoolWithMask", [r.normal(2, 3, 5, 6), mask], name="2 axes", kernel_shape=[2, 3], pads=[0, 1, 1, 1], strides=[1, 2])
+    mask = np.array([[[1, 1, 1, 0, 0, 0, 0]]], np.int32)
+    r.case("MaxpoolWithMask", [r.normal(2, 2, 7), mask], name="1 axis", kernel_shape=[3], strides=[2])
+    r.case("MaxpoolWithMask", [r.normal(1, 2, 3, 3, 4), np.ones((1, 1, 3, 3, 4), np.int32)], name="3 axes", kernel_shape=[2, 2, 2])
+
+
+def fused_blocks(r):
+    """By formula: MatMulNBitsMlp and MatMulNBitsQkv have no CPU kernel."""
+    def weights(n):
+        b, s = r.ints(0, 256, n, 2, 8, dtype=np.uint8), np.abs(r.normal(n, 2)) / 16 + f32(0.01)
+        codes = np.stack([b & 15, b >> 4], -1).reshape(n, 2, 16) - 8.0
+        return [b, s, r.normal(n)], (codes * s[:, :, None]).reshape(n, 32).T
+
+    a, skip, scale = r.normal(2, 3, 32), r.normal(2, 3, 32), r.normal(32)
+    parts = [weights(n) for n in (5, 5, 6, 4, 4)]
+    attrs = dict(K=32, block_size=16, bits=4, tolerance=(1e-3, 1e-4))
+
+    def product(x, i):
+        return x @ parts[i][1] + parts[i][0][2]
+
+    def mlp(x):
+        g = product(x, 0)
+        return (g / (1 + np.exp(-g)) * product(x, 1)).astype(f32)
+
+    def norm(x):
+        return x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-5) * scale
+
+    inputs = [*parts[0][0], *parts[1][0]]
+    r.case("MatMulNBitsMlp", [a, None, None, *inputs], name="by formula", N=5, activation="silu", expect=[mlp(a)], **attrs)
+    r.case("MatMulNBitsMlp", [a, skip, scale, *inputs], name="normalised sum, by formula", outputs=2, N=5, activation="silu", expect=[mlp(norm(a + skip)), a + skip],
+           **attrs)
+    inputs = [*parts[2][0], *parts[3][0], *parts[4][0]]
+    r.case("MatMulNBitsQkv", [a, None, scale, *inputs], name="by formula", outputs=3, Nq=6, Nkv=4, expect=[product(norm(a), i).astype(f32) for i in (2, 3, 4)], **attrs)
+
+
+CASES = [conv, gemm, matmul, pools, group_norm, unary, variants, fused_blocks]

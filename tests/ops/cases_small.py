@@ -38,7 +38,6 @@ def moved(r):
     r.case("UnfoldTensor", [r.normal(2, 7)], name="last axis", size=3)
     r.case("UnfoldTensor", [r.normal(7, 2)], name="first axis, steps", size=3, dim=0, step=2)
     r.case("UnfoldTensor", [r.ints(0, 99, 2, 4, 3)], name="middle axis", size=2, dim=1)
-    r.case("UnfoldTensor", [np.array(["a", "b", "c"], object)], name="strings", size=2)
     r.fails("UnfoldTensor", "input x: float32[2] = 1 2\ny = com.microsoft.UnfoldTensor(x) {size=3}\noutput y", "do not fit")
     r.fails("UnfoldTensor", "input x: float32[2] = 1 2\ny = com.microsoft.UnfoldTensor(x) {size=1, step=0}\noutput y", "must be positive")
     w = r.normal(5, 3)
@@ -76,4 +75,29 @@ def by_formula(r):
     r.case("Irfft", [x], name="by formula", onesided=1, normalized=0, signal_ndim=1, expect=[np.fft.irfft(x[..., 0] + 1j * x[..., 1]).astype(f32)], tolerance=TOL)
 
 
-CASES = [gates, moved, by_formula]
+def hashes(r):
+    for kind in (i32, i64):
+        n = np.dtype(kind).name
+        big = 2 ** 31 - 2 if kind == i32 else 2 ** 62
+        ids, factors = r.ints(0, 50, 2, 6, dtype=kind), (r.ints(big // 4, big // 2, 3, dtype=kind) * 2 + 1).astype(kind)
+        vocab, offsets = np.array([11, 13, 17, 19], kind), np.array([0, 11, 24, 41], kind)
+        attrs = dict(max_ngram_size=3, n_head_per_ngram=2, pad_id=2, outputs=2)
+        ids[0, 2] = ids[1, 4] = 7
+        eos, segments = np.array(7, kind), np.array([[0, 0, 1, 1, 1, 2], [0, 0, 0, 0, 0, 0]], i32)
+        r.case("NGramHashMapping", [ids, factors, vocab], name=n, **attrs)
+        r.case("NGramHashMapping", [ids, factors, vocab, r.ints(0, 50, 2, 2, dtype=kind), offsets], name=f"{n}, past, offsets", **attrs)
+        r.case("NGramHashMapping", [ids, factors, vocab, r.ints(0, 50, 2, 2, dtype=kind), offsets, eos], name=f"{n}, eos", **attrs)
+        r.case("NGramHashMapping", [ids, factors, vocab, np.array([[1, 7], [7, 3]], kind), offsets, eos], name=f"{n}, reset on eos", reset_on_eos=1, **attrs)
+        r.case("NGramHashMapping", [ids, factors, vocab, None, None, eos, segments], name=f"{n}, segments", **attrs)
+    r.fails("NGramHashMapping", """
+input x: int64[1,2] = 1 2
+input m: int64[2] = 3 5
+input v: int64[1] = 0
+y = com.microsoft.NGramHashMapping(x, m, v) {max_ngram_size=2, n_head_per_ngram=1, pad_id=0}
+output y""", "must be positive")
+    key = r.normal(1, 3, 2, 8)
+    r.case("EngramGate", [key, r.normal(1, 3, 2, 8), r.normal(1, 3, 8), r.normal(2, 8), r.normal(2, 8)], tolerance=TOL)
+    r.case("EngramGate", [key, r.normal(1, 3, 2, 8), r.normal(1, 3, 8), r.normal(2, 8), r.normal(2, 8), r.normal(2, 8)], outputs=2, name="normed", tolerance=TOL)
+
+
+CASES = [gates, moved, by_formula, hashes]
