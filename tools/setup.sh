@@ -6,7 +6,7 @@ packages="
   cmake ninja-build g++ ccache git python3 python3-venv python3-dev pkg-config
   clang-16 clang-format-16 clang-tidy-16 libclang-rt-16-dev
   libhwy-dev libprotozero-dev libfmt-dev libcli11-dev nlohmann-json3-dev
-  libjpeg-dev libpng-dev libwebp-dev zlib1g-dev libutf8proc-dev libpcre2-dev
+  libjpeg-dev libpng-dev libwebp-dev zlib1g-dev libutf8proc-dev libpcre2-dev libxxhash-dev
   libyaml-cpp-dev
   libopenjp2-7-dev
   libcpp-httplib-dev libssl-dev

@@ -103,6 +103,7 @@ int run_program(int argc, char** argv) {
   add_diff(app, action);
   add_report(app, action);
   add_compare_outputs(app, action);
+  add_cache(app, action);
   add_completion(app, action);
   try {
     app.parse(argc, argv);

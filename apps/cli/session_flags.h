@@ -28,6 +28,8 @@ struct SessionFlags {
   std::vector<std::string> dimensions;
   std::vector<std::string> custom_ops;
   bool profile = false;
+  bool no_cache = false;
+  std::string cache_dir;
 
   // `model_help`: what the MODEL argument is.
   void add_to(CLI::App& command, bool positional_model = true);

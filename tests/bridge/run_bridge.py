@@ -157,17 +157,34 @@ def cached_files(sdx):
 
 def cache(sdx):
     tiny_models.write_all(sdx.folder / "tiny")
-    model = sdx.folder / "tiny" / "add.onnx"
-    call = ("run", model, "-i", "A=[1,2]", "-i", "B=[3,4]", "-p", sdx.provider, "--fallback", "strict")
+    call = ("run", sdx.folder / "tiny" / "add.onnx", "-i", "A=[1,2]", "-i", "B=[3,4]", "-p", sdx.provider, "--fallback", "strict")
+    sdx.run(*call, "--no-cache")
+    if cached_files(sdx):
+        raise Failure("--no-cache kept something")
     sdx.run(*call)
     first = cached_files(sdx)
     if len(first) != 1:
         raise Failure(f"kept: {first}")
+    size, made = first[0].stat().st_size, first[0].stat().st_mtime_ns
+    sdx.run(*call)
+    if sdx.runtime == "openvino" and first[0].stat().st_mtime_ns != made:
+        raise Failure("what was kept was not used again")
     for damage in (b"", b"no blob at all" * 100, first[0].read_bytes()[:-100]):
         os.chmod(first[0], 0o644)
         first[0].write_bytes(damage)
         out, _ = sdx.run(*call)
         want(r"\{4, 6\}", out, "a run after the damage")
+        if first[0].stat().st_size != size:
+            raise Failure("what was damaged was not made again")
+    entries = json.loads(sdx.run("cache", "ls", "--json")[0])["entries"]
+    if [(e["provider"], e["model"], e["bytes"]) for e in entries] != [("openvino", "add.onnx", size)]:
+        raise Failure(f"listed: {entries}")
+    sdx.run("cache", "clear", "tensorrt")
+    if cached_files(sdx) != first:
+        raise Failure("another provider's entries were removed")
+    want("removed .* in 1 entry", sdx.run("cache", "clear", entries[0]["key"][:6])[0], "clearing")
+    if cached_files(sdx):
+        raise Failure("nothing was removed")
 
 
 # Patterns of the reasons on a machine without the hardware; the first that is true of the machine counts.

@@ -166,7 +166,7 @@ RegionResult OpenVino::compile(const Region& region, const ProviderSettings& set
   const auto library = Library::open(choose_library(settings));
   RegionResult result;
   try {
-    result.kernel = make_region_kernel(library, region, settings_of(settings));
+    result.kernel = make_region_kernel(library, region, settings);
   } catch (const Error& e) {
     if (e.code() != ErrorCode::not_implemented) throw;
     result.refused = blamed_nodes(*region.graph, e.message());

@@ -8,6 +8,7 @@
 
 #include "base/cancel.h"
 #include "base/log.h"
+#include "providers/model_cache.h"
 #include "providers/region_bytes.h"
 
 namespace sdx::openvino {
@@ -68,8 +69,12 @@ Tensor copy_out(const Library& library, const c::Request* request, const Output&
 
 class RegionKernel : public Kernel {
  public:
-  RegionKernel(std::shared_ptr<const Library> library, CompiledHandle compiled, const Graph& graph)
-      : library_(std::move(library)), compiled_(std::move(compiled)), name_("openvino " + library_->version()) {
+  RegionKernel(std::shared_ptr<const Library> library, CompiledHandle compiled, const Graph& graph,
+               std::shared_ptr<CacheEntry> cache)
+      : library_(std::move(library)),
+        cache_(std::move(cache)),
+        compiled_(std::move(compiled)),
+        name_("openvino " + library_->version()) {
     find_inputs(graph);
     find_outputs(graph);
     idle_.push_back(make_request());  // what cannot be made should fail while there is a next provider
@@ -143,6 +148,7 @@ class RegionKernel : public Kernel {
   }
 
   std::shared_ptr<const Library> library_;
+  std::shared_ptr<CacheEntry> cache_;
   CompiledHandle compiled_;
   std::string name_;
   std::vector<PortHandle> inputs_;  // null: the library found that the model does not need it
@@ -343,10 +349,22 @@ std::vector<std::pair<NodeId, std::string>> blamed_nodes(const Graph& graph, con
 }
 
 std::unique_ptr<Kernel> make_region_kernel(std::shared_ptr<const Library> library, const Region& region,
-                                           const Settings& settings) {
+                                           const ProviderSettings& settings) {
+  std::shared_ptr<CacheEntry> cache = open_cache(region, settings, "openvino " + library->version());
+  ProviderSettings own = settings;
+  own.cache = cache ? cache->folder() : std::filesystem::path();
   const ModelHandle model = read_region(*library, region);
-  CompiledHandle compiled = compile_region(*library, model.get(), settings);
-  return std::make_unique<RegionKernel>(std::move(library), std::move(compiled), *region.graph);
+  CompiledHandle compiled(nullptr, library->f().compiled_model_free);
+  try {
+    compiled = compile_region(*library, model.get(), settings_of(own));
+  } catch (const Error& e) {
+    if (!cache || !cache->warm()) throw;
+    log::info("openvino: what was kept cannot be used and is made again: {}", plain(e.message()));
+    cache->discard();
+    compiled = compile_region(*library, model.get(), settings_of(own));
+  }
+  if (cache) cache->seal();
+  return std::make_unique<RegionKernel>(std::move(library), std::move(compiled), *region.graph, std::move(cache));
 }
 
 }  // namespace sdx::openvino

@@ -15,7 +15,7 @@ namespace sdx::openvino {
 // Throws Error(not_implemented) with the library's message when it turns the model down; Error(provider_unavailable) when the
 // device cannot be had; Error(invalid_argument) for its properties.
 std::unique_ptr<Kernel> make_region_kernel(std::shared_ptr<const Library> library, const Region& region,
-                                           const Settings& settings);
+                                           const ProviderSettings& settings);
 
 // The nodes that such a message is about, with the reason: it names nodes, values or operators. Empty when it speaks of none.
 std::vector<std::pair<NodeId, std::string>> blamed_nodes(const Graph& graph, const std::string& message);

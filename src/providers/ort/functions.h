@@ -20,6 +20,8 @@ struct Allocator;
 struct ProviderOptions;  // CUDA's, TensorRT's, ROCm's, …: each made, filled and released by functions of its own
 struct AssignedSubgraph;
 struct AssignedNode;
+struct EpDevice;
+struct HardwareDevice;
 using LogFunction = void (*)(void* param, int severity, const char* category, const char* id, const char* location,
                              const char* message);
 using Strings = const char* const*;
@@ -36,6 +38,7 @@ using Strings = const char* const*;
   X(9, 1, c::Status*, run,                                                                                                     \
     (c::Session*, const c::RunOptions*, c::Strings, const c::Value* const*, std::size_t, c::Strings, std::size_t, c::Value**)) \
   X(10, 1, c::Status*, create_session_options, (c::SessionOptions**))                                                          \
+  X(14, 1, c::Status*, enable_profiling, (c::SessionOptions*, const char*))                                                    \
   X(22, 1, c::Status*, set_log_level, (c::SessionOptions*, int))                                                               \
   X(23, 1, c::Status*, set_optimization, (c::SessionOptions*, int))                                                            \
   X(24, 1, c::Status*, set_intra_threads, (c::SessionOptions*, int))                                                           \
@@ -54,6 +57,7 @@ using Strings = const char* const*;
   X(65, 1, c::Status*, type_and_shape, (const c::Value*, c::TypeAndShape**))                                                   \
   X(67, 1, c::Status*, value_type, (const c::Value*, int*))                                                                    \
   X(69, 1, c::Status*, create_cpu_memory_info, (int, int, c::MemoryInfo**))                                                    \
+  X(76, 1, c::Status*, allocator_free, (c::Allocator*, void*))                                                                 \
   X(78, 1, c::Status*, default_allocator, (c::Allocator**))                                                                    \
   X(80, 1, c::Status*, get_value, (const c::Value*, int, c::Allocator*, c::Value**))                                           \
   X(81, 1, c::Status*, value_count, (const c::Value*, std::size_t*))                                                           \
@@ -66,6 +70,7 @@ using Strings = const char* const*;
   X(97, 1, void, release_run_options, (c::RunOptions*))                                                                        \
   X(99, 1, void, release_type_and_shape, (c::TypeAndShape*))                                                                   \
   X(100, 1, void, release_session_options, (c::SessionOptions*))                                                               \
+  X(110, 2, c::Status*, end_profiling, (c::Session*, c::Allocator*, char**))                                                   \
   X(125, 4, c::Status*, available_providers, (char***, int*))                                                                  \
   X(126, 4, c::Status*, release_available_providers, (char**, int))                                                            \
   X(130, 5, c::Status*, add_config, (c::SessionOptions*, const char*, const char*))                                            \
@@ -89,6 +94,14 @@ using Strings = const char* const*;
   X(258, 16, void, release_rocm, (c::ProviderOptions*))                                                                        \
   X(275, 17, c::Status*, append_openvino, (c::SessionOptions*, c::Strings, c::Strings, std::size_t))                           \
   X(276, 18, c::Status*, append_vitisai, (c::SessionOptions*, c::Strings, c::Strings, std::size_t))                            \
+  X(301, 22, c::Status*, register_plugin, (c::Env*, const char*, const char*))                                                 \
+  X(303, 22, c::Status*, ep_devices, (const c::Env*, const c::EpDevice* const**, std::size_t*))                                \
+  X(304, 22, c::Status*, append_devices,                                                                                       \
+    (c::SessionOptions*, c::Env*, const c::EpDevice* const*, std::size_t, c::Strings, c::Strings, std::size_t))                \
+  X(307, 22, int, device_type, (const c::HardwareDevice*))                                                                     \
+  X(309, 22, const char*, device_vendor, (const c::HardwareDevice*))                                                           \
+  X(312, 22, const char*, ep_name, (const c::EpDevice*))                                                                       \
+  X(316, 22, const c::HardwareDevice*, ep_device, (const c::EpDevice*))                                                        \
   X(407, 24, c::Status*, assignment, (const c::Session*, const c::AssignedSubgraph* const**, std::size_t*))                    \
   X(408, 24, c::Status*, assigned_provider, (const c::AssignedSubgraph*, const char**))                                        \
   X(409, 24, c::Status*, assigned_nodes, (const c::AssignedSubgraph*, const c::AssignedNode* const**, std::size_t*))           \

@@ -23,9 +23,11 @@ void log_message(void*, int severity, const char*, const char*, const char*, con
 
 std::mutex g_mutex;
 
-std::map<std::string, std::weak_ptr<const Library>>& open_libraries() {
-  static std::map<std::string, std::weak_ptr<const Library>> map;
-  return map;
+// Never destroyed: threads and thread-local data of the library do not survive its being unloaded, and loading it takes some 20
+// ms.
+std::map<std::string, std::shared_ptr<const Library>>& open_libraries() {
+  static auto* const map = new std::map<std::string, std::shared_ptr<const Library>>;
+  return *map;
 }
 
 }  // namespace
@@ -72,8 +74,8 @@ std::shared_ptr<const Library> Library::open(const fs::path& file) {
   const std::lock_guard lock(g_mutex);
   std::error_code none;
   const fs::path resolved = fs::exists(file, none) ? fs::canonical(file, none) : file;
-  std::weak_ptr<const Library>& slot = open_libraries()[resolved.string()];
-  if (auto there = slot.lock()) return there;
+  std::shared_ptr<const Library>& slot = open_libraries()[resolved.string()];
+  if (slot) return slot;
   const std::shared_ptr<Library> made(new Library);
   made->path_ = resolved;
   made->file_ = DynamicLibrary::open(resolved);

@@ -27,8 +27,8 @@ std::string provider_library_name(std::string_view provider);
 // A loaded library with its environment. Thread-safe.
 class Library {
  public:
-  // The same object for the same file while anybody holds it. Throws Error(provider_unavailable): not loadable (with the whole
-  // chain of what is missing), no ONNX Runtime, or older than 1.17.
+  // The same object for the same file; it stays loaded until the process ends. Throws Error(provider_unavailable): not loadable
+  // (with the whole chain of what is missing), no ONNX Runtime, or older than 1.17.
   static std::shared_ptr<const Library> open(const std::filesystem::path& file);
   ~Library();
   Library(const Library&) = delete;

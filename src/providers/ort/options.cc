@@ -6,11 +6,10 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "providers/ort/plugins.h"
 
 namespace sdx::ort {
 namespace {
-
-using Pairs = std::vector<std::pair<std::string, std::string>>;
 
 // What a value must look like: "" anything, "#" a whole number, "?" 0 or 1 (or true or false), else one of a list; in a list, a
 // trailing "*" stands for anything that begins so.
@@ -113,36 +112,6 @@ void translate_coreml_flags(const std::string& text, Pairs& out) {
   if ((flags & 0x010) != 0) out.emplace_back("ModelFormat", "MLProgram");
 }
 
-// What the user gave, later values winning, with the folder for compiled models where the provider has an option for one.
-Pairs effective(std::string_view provider, const ProviderSettings& settings) {
-  Pairs out;
-  const auto set = [&](const std::string& key, const std::string& value) {
-    std::erase_if(out, [&](const auto& p) { return p.first == key; });
-    out.emplace_back(key, value);
-  };
-  if (!settings.cache.empty()) {
-    const std::string folder = settings.cache.string();
-    if (provider == "tensorrt") {
-      set("trt_engine_cache_enable", "1");
-      set("trt_engine_cache_path", folder);
-    }
-    if (provider == "openvino") set("cache_dir", folder);
-    if (provider == "coreml") set("ModelCacheDirectory", folder);
-    if (provider == "migraphx") set("migraphx_model_cache_dir", folder);
-  }
-  for (const auto& [key, value] : settings.options) {
-    if (is_config(key)) continue;
-    if (key != "coreml_flags") {
-      set(key, value);
-      continue;
-    }
-    Pairs translated;
-    translate_coreml_flags(value, translated);
-    for (const auto& [k, v] : translated) set(k, v);
-  }
-  return out;
-}
-
 struct Arrays {
   explicit Arrays(const Pairs& pairs) {
     for (const auto& [k, v] : pairs) {
@@ -187,13 +156,61 @@ std::string_view vendor_name(std::string_view provider) {
   return provider;
 }
 
+Pairs provider_options(std::string_view provider, const ProviderSettings& settings) {
+  Pairs out;
+  const auto set = [&](const std::string& key, const std::string& value) {
+    std::erase_if(out, [&](const auto& p) { return p.first == key; });
+    out.emplace_back(key, value);
+  };
+  if (!settings.cache.empty()) {
+    const std::string folder = settings.cache.string();
+    if (provider == "tensorrt") {
+      set("trt_engine_cache_enable", "1");
+      set("trt_engine_cache_path", folder);
+      set("trt_timing_cache_enable", "1");
+      set("trt_timing_cache_path", folder);
+    }
+    if (provider == "openvino") set("cache_dir", folder);
+    if (provider == "coreml") set("ModelCacheDirectory", folder);
+    if (provider == "migraphx") set("migraphx_model_cache_dir", folder);
+    if (provider == "vitisai") {
+      set("cache_dir", folder);
+      set("cache_key", "model");
+    }
+  }
+  for (const auto& [key, value] : settings.options) {
+    if (is_config(key) || key == kProfilePrefix) continue;
+    if (key != "coreml_flags") {
+      set(key, value);
+      continue;
+    }
+    Pairs translated;
+    translate_coreml_flags(value, translated);
+    for (const auto& [k, v] : translated) set(k, v);
+  }
+  return out;
+}
+
+bool keeps_context(std::string_view provider) { return provider == "qnn"; }
+
+bool keeps_compiled(std::string_view provider) {
+  ProviderSettings somewhere;
+  somewhere.cache = "somewhere";
+  return keeps_context(provider) || !provider_options(provider, somewhere).empty();
+}
+
+Pairs context_config(std::string_view provider, const std::filesystem::path& model) {
+  if (!keeps_context(provider)) return {};
+  return {{"ep.context_enable", "1"}, {"ep.context_file_path", model.string()}, {"ep.context_embed_mode", "0"}};
+}
+
 void check_options(std::string_view provider, const ProviderSettings& settings) {
   const auto known = known_options().find(provider);
   if (known == known_options().end()) return;
   std::vector<std::string> names;
   for (const Option& o : known->second) names.push_back(o.name);
   for (const auto& [key, value] : settings.options) {
-    if (is_config(key)) continue;
+    if (is_config(key) || key == kProfilePrefix) continue;
     const auto it = std::find(names.begin(), names.end(), key);
     if (it != names.end()) {
       check_value(provider, known->second[static_cast<std::size_t>(it - names.begin())], value);
@@ -213,14 +230,19 @@ void append_provider(const Library& library, c::SessionOptions* options, std::st
     if (is_config(key)) library.check(f.add_config(options, key.c_str(), value.c_str()), ErrorCode::invalid_argument);
   }
   if (provider == "cpu") return;
-  const Pairs pairs = effective(provider, settings);
-  const Arrays a(pairs);
-  const Custom custom = custom_of(f, provider);
-  constexpr ErrorCode kUnavailable = ErrorCode::provider_unavailable;
   if (!settings.cache.empty()) {
     std::error_code none;  // where it cannot be made the vendor says so
     std::filesystem::create_directories(settings.cache, none);
   }
+  const Pairs pairs = provider_options(provider, settings);
+  const Arrays a(pairs);
+  const auto& built_in = library.providers();
+  if (std::find(built_in.begin(), built_in.end(), vendor_name(provider)) == built_in.end() && f.append_devices != nullptr) {
+    std::vector<std::string> problems;
+    if (!plugin_devices(library, provider, problems).empty()) return append_plugin(library, options, provider, pairs);
+  }
+  const Custom custom = custom_of(f, provider);
+  constexpr ErrorCode kUnavailable = ErrorCode::provider_unavailable;
   if (custom.create != nullptr && custom.append != nullptr) {
     c::ProviderOptions* made = nullptr;
     library.check(custom.create(&made), kUnavailable);

@@ -1,7 +1,11 @@
 #pragma once
 // Options of ONNX Runtime's execution providers.
 
+#include <filesystem>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "provider/provider.h"
 #include "providers/ort/library.h"
@@ -16,6 +20,23 @@ void check_options(std::string_view provider, const ProviderSettings& settings);
 // ("session.…"). Throws Error(provider_unavailable) with the library's reason.
 void append_provider(const Library& library, c::SessionOptions* options, std::string_view provider,
                      const ProviderSettings& settings);
+
+// An option of every provider: ONNX Runtime writes its profile to a file whose name begins so.
+inline constexpr std::string_view kProfilePrefix = "profile_prefix";
+
+using Pairs = std::vector<std::pair<std::string, std::string>>;
+
+// What the provider is told: the user's options, later ones winning, over those that make it keep what it compiles in
+// settings.cache.
+Pairs provider_options(std::string_view provider, const ProviderSettings& settings);
+
+// Entries of the session's configuration that do so, for providers that keep a model of their own ("EPContext") instead. `model`:
+// where.
+Pairs context_config(std::string_view provider, const std::filesystem::path& model);
+// True for those; the model is then loaded in place of the original once it is there.
+bool keeps_context(std::string_view provider);
+// True for these and for those that keep files by their options.
+bool keeps_compiled(std::string_view provider);
 
 // "CUDAExecutionProvider".
 std::string_view vendor_name(std::string_view provider);

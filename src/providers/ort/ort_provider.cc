@@ -6,9 +6,11 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/suggest.h"
 #include "provider/diagnose.h"
 #include "provider/machine.h"
 #include "providers/ort/options.h"
+#include "providers/ort/plugins.h"
 #include "providers/ort/region_kernel.h"
 
 namespace sdx::ort {
@@ -93,6 +95,7 @@ class OrtProvider : public Provider {
       facts.library_problem = e.message();
     }
     try {
+      if (library) add_plugins(*library, facts, info);
       if (report(diagnose(named, machine, facts, LoaderView::current(), effort == Effort::quick), info)) return info;
       if (provider_ != "cpu") try_provider(*library, settings);
     } catch (const Error& e) {
@@ -100,9 +103,11 @@ class OrtProvider : public Provider {
       return info;
     }
     info.available = true;
-    info.accelerator = provider_ == "cuda" || provider_ == "tensorrt" || provider_ == "rocm" || provider_ == "migraphx" ||
-                       provider_ == "coreml" || provider_ == "directml";
-    info.devices = {fmt::format("through ONNX Runtime {} ({})", library->version(), library->path().string())};
+    info.accelerator = info.accelerator || provider_ == "cuda" || provider_ == "tensorrt" || provider_ == "rocm" ||
+                       provider_ == "migraphx" || provider_ == "coreml" || provider_ == "directml";
+    if (info.devices.empty()) {
+      info.devices = {fmt::format("through ONNX Runtime {} ({})", library->version(), library->path().string())};
+    }
     return info;
   }
 
@@ -148,12 +153,37 @@ class OrtProvider : public Provider {
   }
 
  private:
+  // A plugin counts as built in: it needs no other library.
+  void add_plugins(const Library& library, RuntimeFacts& facts, ProviderInfo& info) const {
+    const auto& built_in = library.providers();
+    if (std::find(built_in.begin(), built_in.end(), info.ort_name) != built_in.end()) return;
+    std::vector<std::string> problems;
+    for (const PluginDevice& d : plugin_devices(library, provider_, problems)) {
+      info.devices.push_back(fmt::format("{}{}{}, by a plugin of ONNX Runtime {}", d.kind, d.vendor.empty() ? "" : ": ", d.vendor,
+                                         library.version()));
+      info.accelerator = info.accelerator || d.kind != "CPU";
+    }
+    if (!info.devices.empty()) {
+      facts.built_in.push_back(info.ort_name);
+    } else if (has_plugin(provider_)) {
+      if (library.f().register_plugin == nullptr) {
+        problems.push_back("ONNX Runtime " + library.version() + " does not load plugins; 1.22 or newer does");
+      }
+      fail(ErrorCode::provider_unavailable, "{}",
+           problems.empty() ? "its plugin finds no device that it supports on this machine" : join(problems, "; "));
+    }
+  }
+
   void add_provider_library(const std::filesystem::path& runtime, RuntimeFacts& facts) const {
     facts.provider_library_name = provider_library_name(provider_);
     if (facts.provider_library_name.empty()) return;
     const std::filesystem::path file = runtime.parent_path() / facts.provider_library_name;
     std::error_code none;
-    if (std::filesystem::exists(file, none)) facts.provider_library = file.string();
+    if (std::filesystem::exists(file, none)) {
+      facts.provider_library = file.string();
+    } else if (has_plugin(provider_)) {
+      facts.provider_library_name.clear();  // comes by the plugin
+    }
   }
 
   void try_provider(const Library& library, const ProviderSettings& settings) const {

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <map>
 
 #include "base/error.h"
 #include "providers/ort/options.h"
@@ -96,6 +97,50 @@ TEST(OrtOptions, ValuesAreChecked) {
   EXPECT_EQ(problem("cuda", "gpu_mem_limit", "2147483648"), "");
   EXPECT_EQ(problem("coreml", "coreml_flags", "0x10"), "");
   EXPECT_EQ(problem("tensorrt", "trt_engine_cache_path", "anything at all"), "");
+}
+
+TEST(OrtOptions, CompiledModelsAreKeptInTheFolder) {
+  ProviderSettings settings;
+  settings.cache = "/kept";
+  const auto options = [&](std::string_view provider) {
+    std::map<std::string, std::string> out;
+    for (const auto& [k, v] : provider_options(provider, settings)) EXPECT_TRUE(out.emplace(k, v).second) << k;
+    return out;
+  };
+  using Map = std::map<std::string, std::string>;
+  EXPECT_EQ(options("tensorrt"), (Map{{"trt_engine_cache_enable", "1"},
+                                      {"trt_engine_cache_path", "/kept"},
+                                      {"trt_timing_cache_enable", "1"},
+                                      {"trt_timing_cache_path", "/kept"}}));
+  EXPECT_EQ(options("openvino"), (Map{{"cache_dir", "/kept"}}));
+  EXPECT_EQ(options("coreml"), (Map{{"ModelCacheDirectory", "/kept"}}));
+  EXPECT_EQ(options("migraphx"), (Map{{"migraphx_model_cache_dir", "/kept"}}));
+  EXPECT_EQ(options("vitisai"), (Map{{"cache_dir", "/kept"}, {"cache_key", "model"}}));
+  EXPECT_EQ(options("cuda"), Map{});
+  EXPECT_FALSE(keeps_compiled("cuda"));
+  EXPECT_FALSE(keeps_compiled("cpu"));
+  EXPECT_TRUE(keeps_compiled("tensorrt"));
+  EXPECT_TRUE(keeps_compiled("qnn"));
+  const Pairs context = context_config("qnn", "/kept/m.onnx");
+  EXPECT_EQ(context.size(), 3U);
+  EXPECT_EQ(context[1], (std::pair<std::string, std::string>{"ep.context_file_path", "/kept/m.onnx"}));
+  EXPECT_TRUE(context_config("openvino", "/kept/m.onnx").empty());
+  // The user's own win.
+  settings.options = {{"trt_engine_cache_enable", "0"}, {"trt_engine_cache_path", "/mine"}, {"trt_engine_cache_path", "/last"}};
+  EXPECT_EQ(options("tensorrt")["trt_engine_cache_enable"], "0");
+  EXPECT_EQ(options("tensorrt")["trt_engine_cache_path"], "/last");
+  settings.cache.clear();
+  settings.options.clear();
+  EXPECT_TRUE(options("openvino").empty());
+}
+
+TEST(OrtOptions, OldFlagsOfCoreMlAreTranslated) {
+  ProviderSettings settings;
+  settings.options = {{"coreml_flags", "0x34"}};
+  const Pairs got = provider_options("coreml", settings);
+  EXPECT_EQ(got.size(), 2U);
+  EXPECT_EQ(got[0], (std::pair<std::string, std::string>{"MLComputeUnits", "CPUAndNeuralEngine"}));
+  EXPECT_EQ(got[1], (std::pair<std::string, std::string>{"ModelFormat", "MLProgram"}));
 }
 
 TEST(OrtProvider, OtherPlatformsProvidersSayWhere) {

@@ -1,12 +1,15 @@
 #include "providers/ort/region_kernel.h"
 
 #include <condition_variable>
+#include <map>
 #include <mutex>
 #include <span>
 #include <thread>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/thread_pool.h"
+#include "providers/model_cache.h"
 #include "providers/ort/options.h"
 #include "providers/ort/values.h"
 #include "providers/region_bytes.h"
@@ -57,16 +60,49 @@ class Watch {
   std::thread thread_;
 };
 
+// " (12 nodes on CUDAExecutionProvider, 3 on CPUExecutionProvider)": after its own fusions, where the library tells it (1.24).
+std::string assignment(const Library& library, const c::Session* session) {
+  const Functions& f = library.f();
+  const c::AssignedSubgraph* const* parts = nullptr;
+  std::size_t count = 0;
+  if (f.assignment == nullptr) return "";
+  if (c::Status* status = f.assignment(session, &parts, &count)) {
+    f.release_status(status);
+    return "";
+  }
+  std::map<std::string, std::size_t> nodes;
+  for (std::size_t i = 0; i < count; ++i) {
+    const char* provider = nullptr;
+    const c::AssignedNode* const* list = nullptr;
+    std::size_t size = 0;
+    library.check(f.assigned_provider(parts[i], &provider), ErrorCode::internal);
+    library.check(f.assigned_nodes(parts[i], &list, &size), ErrorCode::internal);
+    nodes[provider == nullptr ? "?" : provider] += size;
+  }
+  std::string out;
+  for (const auto& [provider, size] : nodes) {
+    out += fmt::format("{}{}{} on {}", out.empty() ? " (" : ", ", size, out.empty() ? (size == 1 ? " node" : " nodes") : "",
+                       provider);
+  }
+  return out.empty() ? "" : out + ")";
+}
+
 class RegionKernel : public Kernel {
  public:
-  RegionKernel(std::shared_ptr<const Library> library, c::Session* session, const Graph& graph)
-      : library_(std::move(library)), session_(session), name_("onnxruntime " + library_->version()) {
+  RegionKernel(std::shared_ptr<const Library> library, c::Session* session, const Graph& graph, std::shared_ptr<CacheEntry> cache)
+      : library_(std::move(library)),
+        cache_(std::move(cache)),
+        session_(session),
+        name_("onnxruntime " + library_->version() + assignment(*library_, session)) {
     for (const ValueId v : graph.inputs()) input_names_.push_back(graph.value(v).name);
     for (const std::string& n : graph.output_names()) output_names_.push_back(n);
     for (const std::string& n : input_names_) inputs_.push_back(n.c_str());
     for (const std::string& n : output_names_) outputs_.push_back(n.c_str());
   }
-  ~RegionKernel() override { library_->f().release_session(session_); }
+  ~RegionKernel() override {
+    end_profile();
+    library_->f().release_session(session_);
+  }
 
   std::string_view name() const override { return name_; }
   bool allocates_outputs() const override { return true; }
@@ -108,7 +144,18 @@ class RegionKernel : public Kernel {
   }
 
  private:
+  // Where the option profile_prefix asked for one.
+  void end_profile() const noexcept {
+    char* file = nullptr;
+    c::Status* status = library_->f().end_profiling(session_, library_->allocator(), &file);
+    if (status != nullptr) library_->f().release_status(status);
+    if (file == nullptr) return;
+    if (*file != 0) log::info("ONNX Runtime's profile: {}", file);
+    if (c::Status* s = library_->f().allocator_free(library_->allocator(), file)) library_->f().release_status(s);
+  }
+
   std::shared_ptr<const Library> library_;
+  std::shared_ptr<CacheEntry> cache_;  // some providers write to it during runs
   c::Session* session_;
   std::string name_;
   std::vector<std::string> input_names_, output_names_;
@@ -153,31 +200,78 @@ c::Session* create_session(const Library& library, const Region& region, const c
   }
 }
 
+using OptionsHandle = std::unique_ptr<c::SessionOptions, void (*)(c::SessionOptions*)>;
+
+OptionsHandle make_options(const Library& library, const std::string& provider, const ProviderSettings& settings) {
+  const Functions& f = library.f();
+  c::SessionOptions* made = nullptr;
+  library.check(f.create_session_options(&made), ErrorCode::internal);
+  OptionsHandle options(made, f.release_session_options);
+  constexpr int kAllOptimizations = 99;
+  library.check(f.set_optimization(made, settings.optimize ? kAllOptimizations : 0), ErrorCode::internal);
+  const int threads = settings.threads > 0 ? settings.threads : ThreadPool::shared()->threads();
+  library.check(f.set_intra_threads(made, threads), ErrorCode::internal);
+  // Without it, products of u8 and s8 saturate at 16 bits on processors that lack the dot-product instructions: faster, and wrong
+  // by more than a rounding.
+  library.check(f.add_config(made, "session.x64quantprecision", "1"), ErrorCode::internal);
+  if (f.assignment != nullptr) {
+    library.check(f.add_config(made, "session.record_ep_graph_assignment_info", "1"), ErrorCode::internal);
+  }
+  for (const auto& [key, value] : settings.options) {
+    if (key == kProfilePrefix) library.check(f.enable_profiling(made, value.c_str()), ErrorCode::internal);
+  }
+  if (settings.strict && provider != "cpu") {
+    library.check(f.add_config(made, "session.disable_cpu_ep_fallback", "1"), ErrorCode::internal);
+  }
+  return options;
+}
+
+// `cache` may be null.
+c::Session* make_session(const Library& library, const std::string& provider, const Region& region,
+                         const ProviderSettings& settings, const CacheEntry* cache) {
+  const OptionsHandle options = make_options(library, provider, settings);
+  ProviderSettings own = settings;
+  own.cache = cache == nullptr ? std::filesystem::path() : cache->folder();
+  append_provider(library, options.get(), provider, own);
+  for (const auto& [next, next_settings] : region.followers) {
+    const std::string_view name = next->name();
+    const std::string_view plain = name.starts_with("ort:") ? name.substr(4) : name;
+    own = next_settings;
+    own.cache = cache == nullptr || !keeps_compiled(plain) ? std::filesystem::path() : cache->folder() / plain;
+    append_provider(library, options.get(), plain, own);
+  }
+  if (cache == nullptr || !keeps_context(provider)) return create_session(library, region, options.get());
+  const std::filesystem::path context = cache->folder() / "model_ctx.onnx";
+  std::error_code none;
+  if (std::filesystem::exists(context, none)) {
+    c::Session* session = nullptr;
+    library.check(library.f().create_session(library.env(), context.c_str(), options.get(), &session),
+                  ErrorCode::not_implemented);
+    return session;
+  }
+  for (const auto& [key, value] : context_config(provider, context)) {
+    library.check(library.f().add_config(options.get(), key.c_str(), value.c_str()), ErrorCode::internal);
+  }
+  return create_session(library, region, options.get());
+}
+
 }  // namespace
 
 std::unique_ptr<Kernel> make_region_kernel(std::shared_ptr<const Library> library, const std::string&,
                                            const std::string& provider, const Region& region, const ProviderSettings& settings) {
-  const Functions& f = library->f();
-  c::SessionOptions* made = nullptr;
-  library->check(f.create_session_options(&made), ErrorCode::internal);
-  const std::unique_ptr<c::SessionOptions, void (*)(c::SessionOptions*)> options(made, f.release_session_options);
-  constexpr int kAllOptimizations = 99;
-  library->check(f.set_optimization(made, settings.optimize ? kAllOptimizations : 0), ErrorCode::internal);
-  const int threads = settings.threads > 0 ? settings.threads : ThreadPool::shared()->threads();
-  library->check(f.set_intra_threads(made, threads), ErrorCode::internal);
-  // Without it, products of u8 and s8 saturate at 16 bits on processors that lack the dot-product instructions: faster, and wrong
-  // by more than a rounding.
-  library->check(f.add_config(made, "session.x64quantprecision", "1"), ErrorCode::internal);
-  if (settings.strict && provider != "cpu") {
-    library->check(f.add_config(made, "session.disable_cpu_ep_fallback", "1"), ErrorCode::internal);
+  std::shared_ptr<CacheEntry> cache;
+  if (keeps_compiled(provider)) cache = open_cache(region, settings, "onnxruntime " + library->version() + " " + provider);
+  c::Session* session = nullptr;
+  try {
+    session = make_session(*library, provider, region, settings, cache.get());
+  } catch (const Error& e) {
+    if (!cache || !cache->warm()) throw;
+    log::info("{}: what was kept cannot be used and is made again: {}", provider, e.message());
+    cache->discard();
+    session = make_session(*library, provider, region, settings, cache.get());
   }
-  append_provider(*library, made, provider, settings);
-  for (const auto& [next, next_settings] : region.followers) {
-    const std::string_view name = next->name();
-    append_provider(*library, made, name.starts_with("ort:") ? name.substr(4) : name, next_settings);
-  }
-  c::Session* session = create_session(*library, region, made);
-  return std::make_unique<RegionKernel>(std::move(library), session, *region.graph);
+  if (cache) cache->seal();
+  return std::make_unique<RegionKernel>(std::move(library), session, *region.graph, std::move(cache));
 }
 
 }  // namespace sdx::ort

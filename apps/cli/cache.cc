@@ -1,0 +1,155 @@
+// sdx cache
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <ctime>
+#include <memory>
+
+#include "base/cache_entry.h"
+#include "base/cache_folder.h"
+#include "base/error.h"
+#include "base/suggest.h"
+#include "cli/command.h"
+#include "cli/outputs.h"
+#include "provider/provider.h"
+
+namespace sdx::cli {
+namespace {
+
+constexpr const char* kListExamples =
+    "Examples:\n"
+    "  sdx cache ls\n"
+    "  sdx cache ls --json\n";
+
+constexpr const char* kClearExamples =
+    "Examples:\n"
+    "  sdx cache clear\n"
+    "  sdx cache clear openvino tensorrt\n"
+    "  sdx cache clear 4f1d0a                 (an entry, by the beginning of its key)\n"
+    "  sdx cache clear --older-than 30\n"
+    "What a running session uses stays.\n";
+
+struct CacheCommand {
+  std::string folder;
+  std::vector<std::string> which;
+  int older_than = -1;
+  bool json = false;
+
+  int list() const;
+  int clear() const;
+  bool wanted(const CacheItem& item) const;
+};
+
+std::string size_text(std::uintmax_t bytes) {
+  const char* units[] = {"B", "KB", "MB", "GB", "TB"};
+  auto value = static_cast<double>(bytes);
+  int unit = 0;
+  while (value >= 1000 && unit < 4) {
+    value /= 1000;
+    ++unit;
+  }
+  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", value, units[unit]);
+}
+
+std::string items_json(const std::vector<CacheItem>& items) {
+  std::string out;
+  for (const CacheItem& i : items) {
+    out += fmt::format(
+        "{}{{\"provider\":{},\"key\":{},\"model\":{},\"bytes\":{},\"files\":{},\"last_used\":{},\"in_use\":{},\"folder\":{}}}",
+        out.empty() ? "" : ",", json_text(i.provider), json_text(i.key), json_text(i.label), i.bytes, i.files, i.last_used,
+        i.in_use, json_text(i.folder.string()));
+  }
+  return "[" + out + "]";
+}
+
+std::uintmax_t total_of(const std::vector<CacheItem>& items) {
+  std::uintmax_t total = 0;
+  for (const CacheItem& i : items) total += i.bytes;
+  return total;
+}
+
+std::string count_text(std::size_t n) { return fmt::format("{} {}", n, n == 1 ? "entry" : "entries"); }
+
+int CacheCommand::list() const {
+  const std::filesystem::path root = cache_folder(folder);
+  const std::vector<CacheItem> items = list_cache(root);
+  const std::uintmax_t total = total_of(items);
+  if (json) {
+    print(fmt::format("{{\"folder\":{},\"bytes\":{},\"entries\":{}}}\n", json_text(root.string()), total, items_json(items)));
+    return kOk;
+  }
+  std::string out;
+  if (!items.empty()) out += fmt::format("{:<10} {:>9}  {:<16}  {:<8}  {}\n", "provider", "size", "last used", "key", "model");
+  for (const CacheItem& i : items) {
+    const std::time_t time = i.last_used;
+    out += fmt::format("{:<10} {:>9}  {:%Y-%m-%d %H:%M}  {:<8}  {}{}\n", i.provider, size_text(i.bytes), fmt::localtime(time),
+                       i.key.substr(0, 8), i.label, i.in_use ? "  (in use)" : "");
+  }
+  out += fmt::format("{} in {} below {}\n", size_text(total), count_text(items.size()), root.string());
+  print(out);
+  return kOk;
+}
+
+bool CacheCommand::wanted(const CacheItem& item) const {
+  constexpr std::int64_t kDay = 86400;
+  if (older_than >= 0 && item.last_used > std::time(nullptr) - older_than * kDay) return false;
+  if (which.empty()) return true;
+  return std::any_of(which.begin(), which.end(),
+                     [&](const std::string& w) { return item.provider == w || item.key.starts_with(w); });
+}
+
+int CacheCommand::clear() const {
+  const std::filesystem::path root = cache_folder(folder);
+  const std::vector<CacheItem> all = list_cache(root);
+  for (const std::string& w : which) {
+    const bool known =
+        std::any_of(all.begin(), all.end(), [&](const CacheItem& i) { return i.provider == w || i.key.starts_with(w); });
+    if (known) continue;
+    std::vector<std::string> names;
+    for (const ProviderName& p : provider_names()) names.push_back(p.name);
+    if (std::find(names.begin(), names.end(), w) != names.end()) continue;  // has nothing
+    fail(ErrorCode::invalid_argument, "the cache has no entry or provider '{}'; `sdx cache ls` shows what it has", w);
+  }
+  std::vector<CacheItem> removed, kept;
+  for (const CacheItem& i : all) {
+    if (wanted(i)) (remove_cache_item(i) ? removed : kept).push_back(i);
+  }
+  for (const CacheItem& i : kept)
+    note(fmt::format("warning: {} {} stays: it is in use, or cannot be removed", i.provider, i.key));
+  if (json) {
+    print(fmt::format("{{\"folder\":{},\"bytes\":{},\"removed\":{},\"kept\":{}}}\n", json_text(root.string()), total_of(removed),
+                      items_json(removed), items_json(kept)));
+  } else {
+    print(fmt::format("removed {} in {}\n", size_text(total_of(removed)), count_text(removed.size())));
+  }
+  return kOk;
+}
+
+}  // namespace
+
+void add_cache(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("cache", "What vendors' compilers made of models, kept for the next start");
+  command->require_subcommand(1);
+  const auto c = std::make_shared<CacheCommand>();
+  const auto common = [&](CLI::App& sub) {
+    sub.add_option("--cache-dir", c->folder, "In place of SDX_CACHE_DIR, $XDG_CACHE_HOME/sdx or ~/.cache/sdx")->type_name("DIR");
+    sub.add_flag("--json", c->json, "As JSON");
+  };
+  auto* list = command->add_subcommand("ls", "Entries with their sizes, the last used first");
+  common(*list);
+  list->footer(kListExamples);
+  list->callback([c, &action] { action = [c] { return c->list(); }; });
+  auto* clear = command->add_subcommand("clear", "Remove entries: all, or those of providers, or single ones");
+  common(*clear);
+  clear->add_option("WHICH", c->which, "Providers, or beginnings of keys");
+  clear->add_option("--older-than", c->older_than, "Only what has not been used for so many days")
+      ->check(CLI::Range(0, 100000))
+      ->type_name("DAYS");
+  clear->footer(kClearExamples);
+  clear->callback([c, &action] { action = [c] { return c->clear(); }; });
+}
+
+}  // namespace sdx::cli

@@ -1,0 +1,68 @@
+#pragma once
+// What vendors' compilers make of models, kept between runs: ROOT/PROVIDER/KEY/ is the folder that a vendor's library reads and
+// writes for one model.
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace sdx {
+
+// One such folder, in use. When it is opened and nobody else uses it, its files must be as they were when it was last sealed, or
+// all of them are removed: a vendor's library may crash on half a file. Thread-safe apart from discard(). Processes may share an
+// entry.
+class CacheEntry {
+ public:
+  // `folder`: ROOT/PROVIDER. `label`: for people, the model's file name. Null, with an info in the log, when the folder cannot be
+  // written: then nothing is kept.
+  static std::shared_ptr<CacheEntry> open(const std::filesystem::path& folder, const std::string& key, const std::string& label);
+  // Seals once more: some vendors write during runs, or when their session ends.
+  ~CacheEntry();
+  CacheEntry(const CacheEntry&) = delete;
+  CacheEntry& operator=(const CacheEntry&) = delete;
+
+  const std::filesystem::path& folder() const { return folder_; }
+  // Whether files from an earlier run were there.
+  bool warm() const { return warm_; }
+  // Records what is there now as good. Never throws: what is not recorded is made again.
+  void seal() noexcept;
+  // Removes the files, for a vendor that cannot read its own.
+  void discard() noexcept;
+
+ private:
+  struct File {
+    std::uintmax_t size = 0;
+    std::string hash;
+    std::filesystem::file_time_type changed;
+  };
+  CacheEntry() = default;
+  void check();
+  std::map<std::string, File> scan(const std::map<std::string, File>& known) const;
+
+  std::filesystem::path folder_;
+  std::string label_;
+  std::map<std::string, File> files_;
+  int lock_ = -1;
+  bool warm_ = false;
+};
+
+// An entry as `sdx cache ls` shows it.
+struct CacheItem {
+  std::string provider, key, label;
+  std::filesystem::path folder;
+  std::uintmax_t bytes = 0;
+  std::size_t files = 0;
+  std::int64_t last_used = 0;  // seconds since 1970
+  bool in_use = false;         // by a session of any process
+};
+
+// Of a cache folder (ROOT), the last used first. A missing folder has none.
+std::vector<CacheItem> list_cache(const std::filesystem::path& root);
+// Removes an entry. False where it is in use, or where removing fails.
+bool remove_cache_item(const CacheItem& item);
+
+}  // namespace sdx

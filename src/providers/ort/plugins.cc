@@ -1,0 +1,131 @@
+#include "providers/ort/plugins.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/suggest.h"
+#include "providers/ort/options.h"
+#include "providers/search.h"
+
+namespace sdx::ort {
+namespace {
+
+namespace fs = std::filesystem;
+
+// OrtHardwareDeviceType
+const char* kind_name(int type) { return type == 0 ? "CPU" : type == 1 ? "GPU" : "NPU"; }
+
+// "libonnxruntime_providers_openvino_plugin.so", without the same under names with versions.
+bool is_plugin(const fs::path& file) {
+  const std::string name = file.filename().string();
+  return name.starts_with("lib") && name.ends_with(".so") && name.find("onnxruntime_providers_") != std::string::npos &&
+         name.find("_shared") == std::string::npos;
+}
+
+std::mutex g_mutex;
+
+}  // namespace
+
+std::vector<fs::path> plugin_candidates() {
+  std::vector<fs::path> out;
+  std::error_code none;
+  if (const char* v = std::getenv("SDX_ORT_EP_LIBS"); v != nullptr) {
+    const std::string list = v;
+    for (std::size_t at = 0; at < list.size();) {
+      const std::size_t end = std::min(list.find(':', at), list.size());
+      if (end > at) out.emplace_back(list.substr(at, end - at));
+      at = end + 1;
+    }
+  }
+  for (const fs::path& site : site_packages()) {
+    for (const auto& package : fs::directory_iterator(site, none)) {
+      if (!package.path().filename().string().starts_with("onnxruntime_ep_")) continue;
+      for (const auto& file : fs::directory_iterator(package.path(), none)) {
+        if (is_plugin(file.path())) out.push_back(file.path());
+      }
+    }
+  }
+  return out;
+}
+
+bool has_plugin(std::string_view provider) {
+  const std::vector<fs::path> files = plugin_candidates();
+  return std::any_of(files.begin(), files.end(),
+                     [&](const fs::path& f) { return f.filename().string().find(provider) != std::string::npos; });
+}
+
+std::vector<PluginDevice> plugin_devices(const Library& library, std::string_view provider, std::vector<std::string>& problems) {
+  const Functions& f = library.f();
+  if (f.register_plugin == nullptr || f.ep_devices == nullptr) return {};
+  const std::lock_guard lock(g_mutex);
+  // What became of each file, by library: null for those that are loaded.
+  static std::map<std::pair<const Library*, std::string>, std::string> tried;
+  for (const fs::path& file : plugin_candidates()) {
+    if (file.filename().string().find(provider) == std::string::npos) continue;
+    const auto [it, fresh] = tried.try_emplace({&library, file.string()});
+    if (fresh) {
+      try {
+        const LibraryFinding finding = explain_library(file);
+        if (!finding.loadable) fail(ErrorCode::provider_unavailable, "{}", finding.reason);
+        library.check(f.register_plugin(const_cast<c::Env*>(library.env()), file.stem().c_str(), file.c_str()),
+                      ErrorCode::provider_unavailable);
+      } catch (const Error& e) {
+        it->second = e.message();
+      }
+    }
+    if (!it->second.empty()) problems.push_back(fmt::format("plugin '{}': {}", file.string(), it->second));
+  }
+  const c::EpDevice* const* devices = nullptr;
+  std::size_t count = 0;
+  library.check(f.ep_devices(library.env(), &devices, &count), ErrorCode::provider_unavailable);
+  std::vector<PluginDevice> out;
+  for (std::size_t i = 0; i < count; ++i) {
+    PluginDevice d;
+    d.device = devices[i];
+    d.provider = f.ep_name(devices[i]);
+    const c::HardwareDevice* hardware = f.ep_device(devices[i]);
+    d.kind = kind_name(f.device_type(hardware));
+    if (const char* vendor = f.device_vendor(hardware)) d.vendor = vendor;
+    // A plugin may offer several providers ("OpenVINOExecutionProvider.AUTO").
+    if (d.provider == vendor_name(provider)) out.push_back(std::move(d));
+  }
+  return out;
+}
+
+void append_plugin(const Library& library, c::SessionOptions* options, std::string_view provider,
+                   std::vector<std::pair<std::string, std::string>> pairs) {
+  std::vector<std::string> problems;
+  const std::vector<PluginDevice> devices = plugin_devices(library, provider, problems);
+  std::string wanted = provider == "openvino" ? "CPU" : "";
+  // The device is chosen here: plugins do not take it as an option.
+  std::erase_if(pairs, [&](const auto& p) {
+    if (p.first != "device_type") return false;
+    wanted = p.second.substr(0, p.second.find('.'));
+    return true;
+  });
+  const PluginDevice* chosen = nullptr;
+  for (const PluginDevice& d : devices) {
+    if (!wanted.empty() && d.kind != wanted) continue;
+    if (chosen == nullptr || (chosen->kind == "CPU" && d.kind != "CPU")) chosen = &d;
+  }
+  if (chosen == nullptr) {
+    std::vector<std::string> kinds;
+    for (const PluginDevice& d : devices) kinds.push_back(d.kind);
+    fail(ErrorCode::provider_unavailable, "the plugin of {} has no device {}; it has: {}", vendor_name(provider),
+         wanted.empty() ? "at all" : wanted, kinds.empty() ? "none" : join(kinds));
+  }
+  std::vector<const char*> keys, values;
+  for (const auto& [k, v] : pairs) {
+    keys.push_back(k.c_str());
+    values.push_back(v.c_str());
+  }
+  library.check(library.f().append_devices(options, const_cast<c::Env*>(library.env()), &chosen->device, 1, keys.data(),
+                                           values.data(), pairs.size()),
+                ErrorCode::provider_unavailable);
+}
+
+}  // namespace sdx::ort

@@ -1,0 +1,38 @@
+#pragma once
+// Execution providers in libraries of their own that any ONNX Runtime from 1.22 on can load ("plugins").
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "provider/provider.h"
+#include "providers/ort/library.h"
+
+namespace sdx::ort {
+
+// Their files: those that SDX_ORT_EP_LIBS lists (separated by colons), and those of installed Python packages onnxruntime_ep_*.
+// Loads nothing.
+std::vector<std::filesystem::path> plugin_candidates();
+
+// One of them is for this provider: its file name contains the short name.
+bool has_plugin(std::string_view provider);
+
+struct PluginDevice {
+  const c::EpDevice* device = nullptr;  // belongs to the library
+  std::string provider;                 // "OpenVINOExecutionProvider"
+  std::string kind;                     // "CPU", "GPU", "NPU"
+  std::string vendor;                   // of the hardware; may be empty
+};
+
+// The devices that plugins offer for this provider. Loads, once per library, the plugins whose file names contain `provider`
+// ("openvino"); one that cannot be loaded is a line of `problems`.
+std::vector<PluginDevice> plugin_devices(const Library& library, std::string_view provider, std::vector<std::string>& problems);
+
+// Adds the provider on the device that the option `device_type` names ("GPU"; without it an NPU or GPU before the CPU, except for
+// OpenVINO, whose default is the CPU). Throws Error(provider_unavailable).
+void append_plugin(const Library& library, c::SessionOptions* options, std::string_view provider,
+                   std::vector<std::pair<std::string, std::string>> pairs);
+
+}  // namespace sdx::ort
