@@ -1,5 +1,7 @@
 #include "kernels/cpu/conv_kernels.h"
 
+#include <limits>
+
 #include "kernels/cpu/elementwise_kernels.h"
 #include "kernels/cpu/targets.h"
 
@@ -44,6 +46,8 @@ HWY_INLINE void patch_row(const ConvShape& s, const float* x, std::int64_t kz, s
   const std::int64_t w = s.in[2];
   const float* end = x + s.in[0] * s.in[1] * w;
   const std::int64_t stride = s.stride[2];
+  // The divisions behind this are most of the work where rows are short.
+  const Range whole = inside(kx * s.dilation[2] - s.pad[2], stride, w, s.out[2]);
   std::int64_t ox = n0 % s.out[2];
   std::int64_t oy = n0 / s.out[2] % s.out[1];
   std::int64_t oz = n0 / (s.out[2] * s.out[1]);
@@ -57,7 +61,7 @@ HWY_INLINE void patch_row(const ConvShape& s, const float* x, std::int64_t kz, s
     } else {
       const float* src = x + (iz * s.in[1] + iy) * w;
       const std::int64_t first = ox * stride - s.pad[2] + kx * s.dilation[2];
-      const Range r = inside(first, stride, w, len);
+      const Range r = len == s.out[2] ? whole : inside(first, stride, w, len);
       for (std::int64_t i = 0; i < r.begin; ++i) dst[i] = 0.0F;
       if (stride == 1) {
         copy_run(src + first + r.begin, end, dst + r.begin, r.end - r.begin);
@@ -161,68 +165,107 @@ void taps(const ConvTap* list, std::int64_t count, float bias, const float* resi
   if (act.op != Unary::none && !do_relu && !do_clip) elementwise_kernels().unary(act, y, y, n);
 }
 
-// The nine weights stay in registers; two output rows share their loads when they lie one input row apart.
-template <bool kPair>
-HWY_INLINE void depthwise3_row(const float* in, std::int64_t out_step, std::int64_t row_step, const std::int64_t (&offset)[3],
-                               const VF (&w)[9], VF bias, int clamp, VF lo, VF hi, float* y, std::int64_t width,
-                               std::int64_t room) {
+template <int I>
+HWY_INLINE VF select(VF v0, VF v1, VF v2, VF v3, VF v4) {
+  if constexpr (I == 0) return v0;
+  if constexpr (I == 1) return v1;
+  if constexpr (I == 2) return v2;
+  if constexpr (I == 3) return v3;
+  return v4;
+}
+
+// What a block of depthwise rows needs besides its place.
+struct Depthwise {
+  std::int64_t row_step;
+  const std::int64_t* offset;
+  const float* w;  // [kx][ky], each filling a vector
+  VF bias, lo, hi;
+  std::int64_t width;
+};
+
+// R output rows at once: an input row is read once for all outputs that it reaches, and a weight once for all rows. 4 rows of 5x5
+// at stride 2 need 4 + 5 + 1 registers. Named accumulators: GCC 12 spills arrays of vectors.
+template <int K, int S, int R>
+HWY_NOINLINE void depthwise_block(const Depthwise& c, const float* in, float* y) {
   const DF d;
   const std::int64_t lanes = lanes_f32();
-  const auto finish = [&](VF v, float* to, std::int64_t left, std::int64_t writable) HWY_ATTR {
-    v = hn::Add(v, bias);
-    if (clamp == 1) v = relu(v);
-    if (clamp == 2) v = clip(v, lo, hi);
-    // Writing past a row's end is fine while the rows behind it are still to come.
-    if (writable >= lanes) {
+  const auto put = [&](VF v, float* to, std::int64_t left) HWY_ATTR {
+    v = clip(hn::Add(v, c.bias), c.lo, c.hi);
+    if (left >= lanes) {
       hn::StoreU(v, d, to);
     } else {
       store_tail(v, d, to, left);
     }
   };
-  for (std::int64_t i = 0; i < width; i += lanes) {
-    VF a = hn::Zero(d);
-    VF b = hn::Zero(d);
-    const float* p = in + i;
-    for (int ky = 0; ky < 3; ++ky) {
-      for (int kx = 0; kx < 3; ++kx) {
-        const VF v = hn::LoadU(d, p + ky * row_step + offset[kx]);
-        a = hn::MulAdd(w[ky * 3 + kx], v, a);
-        if constexpr (kPair) {
-          if (ky > 0) b = hn::MulAdd(w[ky * 3 - 3 + kx], v, b);
-        }
-      }
-    }
-    finish(a, y + i, width - i, room - i);
-    if constexpr (kPair) {
-      for (int kx = 0; kx < 3; ++kx) b = hn::MulAdd(w[6 + kx], hn::LoadU(d, p + 3 * row_step + offset[kx]), b);
-      finish(b, y + width + i, width - i, room - width - i);
-    }
+  for (std::int64_t i = 0; i < c.width; i += lanes) {
+    VF a0 = hn::Zero(d);
+    [[maybe_unused]] VF a1 = a0, a2 = a0, a3 = a0;
+    for (int kx = 0; kx < K; ++kx) {
+      const float* p = in + c.offset[kx] + i;
+      const float* w = c.w + kx * K * lanes;
+      const VF w0 = hn::Load(d, w), w1 = hn::Load(d, w + lanes), w2 = hn::Load(d, w + 2 * lanes);
+      const VF w3 = K > 3 ? hn::Load(d, w + (K > 3 ? 3 : 0) * lanes) : w2;
+      const VF w4 = K > 4 ? hn::Load(d, w + (K > 4 ? 4 : 0) * lanes) : w2;
+#define SDX_TO(ACC, ROW, O) \
+  if constexpr (R > O && ROW - O * S >= 0 && ROW - O * S < K) ACC = hn::MulAdd(select<ROW - O * S>(w0, w1, w2, w3, w4), v, ACC);
+#define SDX_ROW(ROW)                                 \
+  if constexpr (ROW < (R - 1) * S + K) {             \
+    const VF v = hn::LoadU(d, p + ROW * c.row_step); \
+    SDX_TO(a0, ROW, 0)                               \
+    SDX_TO(a1, ROW, 1)                               \
+    SDX_TO(a2, ROW, 2)                               \
+    SDX_TO(a3, ROW, 3)                               \
   }
-  (void)out_step;
+      SDX_ROW(0)
+      SDX_ROW(1)
+      SDX_ROW(2)
+      SDX_ROW(3)
+      SDX_ROW(4)
+      SDX_ROW(5)
+      SDX_ROW(6)
+      SDX_ROW(7)
+      SDX_ROW(8)
+      SDX_ROW(9)
+      SDX_ROW(10)
+#undef SDX_ROW
+#undef SDX_TO
+    }
+    put(a0, y + i, c.width - i);
+    if constexpr (R > 1) put(a1, y + c.width + i, c.width - i);
+    if constexpr (R > 2) put(a2, y + 2 * c.width + i, c.width - i);
+    if constexpr (R > 3) put(a3, y + 3 * c.width + i, c.width - i);
+  }
 }
 
-void depthwise3(const float* in, std::int64_t out_step, std::int64_t row_step, const std::int64_t (&offset)[3],
-                const float* weights, float bias, const UnarySpec& act, float* y, std::int64_t width, std::int64_t rows) {
-  const DF d;
-  const VF w[9] = {hn::Set(d, weights[0]), hn::Set(d, weights[1]), hn::Set(d, weights[2]),
-                   hn::Set(d, weights[3]), hn::Set(d, weights[4]), hn::Set(d, weights[5]),
-                   hn::Set(d, weights[6]), hn::Set(d, weights[7]), hn::Set(d, weights[8])};
-  const int clamp = act.op == Unary::relu ? 1 : (act.op == Unary::clip ? 2 : 0);
-  const VF lo = hn::Set(d, act.a);
-  const VF hi = hn::Set(d, act.b);
-  const VF vb = hn::Set(d, bias);
+template <int K, int S>
+void depthwise_all(const Depthwise& c, const float* in, float* y, std::int64_t rows) {
   std::int64_t r = 0;
-  if (out_step == row_step) {
-    // The first row of a pair may not run over into the second, which is written along with it.
-    for (; r + 2 <= rows && width % lanes_f32() == 0; r += 2) {
-      depthwise3_row<true>(in + r * out_step, out_step, row_step, offset, w, vb, clamp, lo, hi, y + r * width, width,
-                           (rows - r) * width);
-    }
+  const auto step = S * c.row_step;
+  for (; r + 4 <= rows; r += 4) depthwise_block<K, S, 4>(c, in + r * step, y + r * c.width);
+  if (rows - r == 3) depthwise_block<K, S, 3>(c, in + r * step, y + r * c.width);
+  if (rows - r == 2) depthwise_block<K, S, 2>(c, in + r * step, y + r * c.width);
+  if (rows - r == 1) depthwise_block<K, S, 1>(c, in + r * step, y + r * c.width);
+}
+
+void depthwise_rows(int k, int stride, const float* in, std::int64_t row_step, const std::int64_t* offset, const float* weights,
+                    float bias, const UnarySpec& act, float* y, std::int64_t width, std::int64_t rows) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  const float inf = std::numeric_limits<float>::infinity();
+  HWY_ALIGN float w[25 * kMaxF32Lanes];
+  for (int kx = 0; kx < k; ++kx) {
+    for (int ky = 0; ky < k; ++ky) hn::Store(hn::Set(d, weights[ky * k + kx]), d, w + (kx * k + ky) * lanes);
   }
-  for (; r < rows; ++r) {
-    depthwise3_row<false>(in + r * out_step, out_step, row_step, offset, w, vb, clamp, lo, hi, y + r * width, width,
-                          (rows - r) * width);
-  }
+  const bool is_clip = act.op == Unary::clip;
+  const Depthwise c{row_step,
+                    offset,
+                    w,
+                    hn::Set(d, bias),
+                    hn::Set(d, act.op == Unary::relu ? 0.0F : (is_clip ? act.a : -inf)),
+                    hn::Set(d, is_clip ? act.b : inf),
+                    width};
+  if (k == 3) return stride == 1 ? depthwise_all<3, 1>(c, in, y, rows) : depthwise_all<3, 2>(c, in, y, rows);
+  return stride == 1 ? depthwise_all<5, 1>(c, in, y, rows) : depthwise_all<5, 2>(c, in, y, rows);
 }
 
 // All phases of indices from `from` on, as long as whole vectors lie within the row; returns the first index not done. Stride
@@ -266,20 +309,17 @@ void shift_row(const float* row, std::int64_t pad, const Range& r, std::int64_t 
   for (i = r.end; i < phase_width; i += lanes) hn::StoreU(zero, d, out + i);
 }
 
-void split_row(const float* row, std::int64_t width, std::int64_t pad, std::int64_t stride, std::int64_t phase_width,
-               float* out) {
-  if (stride == 1) return shift_row(row, pad, inside(-pad, 1, width, phase_width), phase_width, out);
+constexpr std::int64_t kMaxPhases = 8;  // whose ranges are computed once for all rows
+
+void split_row(const float* row, std::int64_t width, std::int64_t pad, std::int64_t stride, const Range* ranges,
+               std::int64_t first_all, std::int64_t phase_width, float* out) {
   // Indices [first_all, end_all) lie inside in every phase and are done by vectors.
-  std::int64_t first_all = 0;
   std::int64_t end_all = 0;
-  if (stride == 2 || stride == 4) {
-    first_all = pad > 0 ? (pad + stride - 1) / stride : 0;
-    end_all = split_vectors(row, width, pad, stride, first_all, phase_width, out);
-  }
+  if (stride == 2 || stride == 4) end_all = split_vectors(row, width, pad, stride, first_all, phase_width, out);
   for (std::int64_t p = 0; p < stride; ++p) {
     float* dst = out + p * phase_width;
     const std::int64_t first = p - pad;
-    const Range r = inside(first, stride, width, phase_width);
+    const Range r = p < kMaxPhases ? ranges[p] : inside(first, stride, width, phase_width);
     for (std::int64_t i = 0; i < r.begin; ++i) dst[i] = 0.0F;
     std::int64_t i = r.begin;
     if (end_all > first_all) {
@@ -288,6 +328,21 @@ void split_row(const float* row, std::int64_t width, std::int64_t pad, std::int6
     }
     for (; i < r.end; ++i) dst[i] = row[first + i * stride];
     for (i = r.end; i < phase_width; ++i) dst[i] = 0.0F;
+  }
+}
+
+void split_rows(const float* x, std::int64_t rows, std::int64_t width, std::int64_t pad, std::int64_t stride,
+                std::int64_t phase_width, float* out) {
+  if (stride == 1) {
+    const Range r = inside(-pad, 1, width, phase_width);
+    for (std::int64_t i = 0; i < rows; ++i) shift_row(x + i * width, pad, r, phase_width, out + i * phase_width);
+    return;
+  }
+  Range ranges[kMaxPhases];
+  for (std::int64_t p = 0; p < stride && p < kMaxPhases; ++p) ranges[p] = inside(p - pad, stride, width, phase_width);
+  const std::int64_t first_all = pad > 0 ? (pad + stride - 1) / stride : 0;
+  for (std::int64_t i = 0; i < rows; ++i) {
+    split_row(x + i * width, width, pad, stride, ranges, first_all, phase_width, out + i * stride * phase_width);
   }
 }
 
@@ -302,7 +357,7 @@ void add_to(const float* x, float* y, std::int64_t n) {
 }  // namespace
 
 const ConvKernels* conv_table() {
-  static const ConvKernels table{static_cast<int>(lanes_f32()), patches, taps, depthwise3, split_row, add_to};
+  static const ConvKernels table{static_cast<int>(lanes_f32()), patches, taps, depthwise_rows, split_rows, add_to};
   return &table;
 }
 

@@ -22,15 +22,16 @@ struct ConvKernels {
   // y[i] = act(bias + sum of taps + residual[i]), i < n. Rows must be readable up to n rounded up to lanes.
   void (*taps)(const ConvTap* taps, std::int64_t count, float bias, const float* residual, const UnarySpec& act, float* y,
                std::int64_t n);
-  // Depthwise 3x3 over `rows` output rows of `width`: y[oy, ox] = act(bias + sum of w[ky, kx] * in[oy * out_step + ky * row_step
-  // + offset[kx] + ox]), act none, relu or clip. `in` readable up to width rounded up to lanes in each row.
-  void (*depthwise3)(const float* in, std::int64_t out_step, std::int64_t row_step, const std::int64_t (&offset)[3],
-                     const float* w, float bias, const UnarySpec& act, float* y, std::int64_t width, std::int64_t rows);
-  // Copies one input row of `width` into `stride` phases of `phase_width` floats each, shifted right by `pad` (left if
-  // negative), zeros around: phase p, index q holds the padded row's element q * stride + p. Rows
-  // go in rising order: up to lanes - 1 floats behind the last phase are overwritten.
-  void (*split_row)(const float* row, std::int64_t width, std::int64_t pad, std::int64_t stride, std::int64_t phase_width,
-                    float* out);
+  // Depthwise k x k (3 or 5) over `rows` output rows of `width`, `stride` (1 or 2) input rows apart: y[oy, ox] = act(bias + sum
+  // of w[ky, kx] * in[(oy * stride + ky) * row_step + offset[kx] + ox]), act none, relu or clip. `in` readable up to width
+  // rounded up to lanes in each row.
+  void (*depthwise_rows)(int k, int stride, const float* in, std::int64_t row_step, const std::int64_t* offset, const float* w,
+                         float bias, const UnarySpec& act, float* y, std::int64_t width, std::int64_t rows);
+  // Copies `rows` contiguous input rows of `width`, each into `stride` phases of `phase_width` floats, shifted right by `pad`
+  // (left if negative), zeros around: phase p, index q holds the padded row's element q * stride + p. Rows are stride *
+  // phase_width apart in `out` and go in rising order: up to lanes - 1 floats behind the last phase are overwritten.
+  void (*split_rows)(const float* x, std::int64_t rows, std::int64_t width, std::int64_t pad, std::int64_t stride,
+                     std::int64_t phase_width, float* out);
   // y[i] += x[i].
   void (*add_to)(const float* x, float* y, std::int64_t n);
 };
@@ -40,5 +41,14 @@ const ConvKernels& conv_kernels();
 // Depthwise convolution; see conv.cc for the dispatch.
 void conv_depthwise(const ConvShape& s, const float* x, const float* weights, const float* bias, const float* residual,
                     const UnarySpec& act, float* y);
+
+// The same over bytes: widen() gives n floats of input from element `at` on, narrow() takes n sums of output channel `channel`
+// for the outputs from element `at` on. Both are called from several threads.
+struct ByteConv {
+  const void* context;
+  void (*widen)(const void* context, std::int64_t at, std::int64_t n, float* out);
+  void (*narrow)(const void* context, const float* sums, std::int64_t n, std::int64_t channel, std::int64_t at);
+};
+void conv_depthwise_bytes(const ConvShape& s, const ByteConv& bytes, const float* weights);
 
 }  // namespace sdx::cpu

@@ -138,6 +138,13 @@ TEST(KernelsConv, DepthwiseMatchesTheDefinition) {
       shape_of(1, 1, 2, 1, kNone, {300, 3, 1, 1, 1, 1}, {310, 3, 1, 1, 1, 1}),  // several bands
       shape_of(1, 2, 2, 2, kNone, {4, 3, 1, 1, 5, 5}, {4, 3, 1, 1, 6, 7}),
       shape_of(1, 2, 2, 2, kNone, {6, 3, 1, 1, -1, 1}, {9, 3, 2, 1, -2, -1}),
+      shape_of(1, 3, 3, 3, kNone, {7, 5, 1, 1, 2, 2}, {7, 5, 1, 1, 2, 2}),
+      shape_of(1, 2, 4, 2, kNone, {14, 5, 2, 1, 2, 2}, {14, 5, 2, 1, 2, 2}),
+      shape_of(1, 2, 2, 2, kNone, {29, 5, 2, 1, 1, 2}, {33, 5, 1, 1, 2, 1}),
+      shape_of(1, 2, 2, 2, kNone, {4, 3, 1, 1, 1, 0}, {5, 3, 1, 1, 1, 1}),
+      shape_of(1, 2, 2, 2, kNone, {10, 3, 2, 1, 1, 1}, {6, 3, 2, 1, 0, 1}),
+      shape_of(1, 1, 1, 1, kNone, {2, 5, 1, 1, 2, 2}, {1, 5, 1, 1, 2, 2}),
+      shape_of(1, 2, 2, 2, kNone, {90, 3, 2, 1, 0, 1}, {400, 3, 2, 1, 1, 1}),  // several bands
   };
   for_each_isa([&] {
     for (std::size_t i = 0; i < shapes.size(); ++i) {

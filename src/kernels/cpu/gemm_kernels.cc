@@ -1,5 +1,7 @@
 #include "kernels/cpu/gemm_kernels.h"
 
+#include <limits>
+
 #include "kernels/cpu/elementwise_kernels.h"
 #include "kernels/cpu/targets.h"
 
@@ -34,9 +36,57 @@ HWY_INLINE float read_f32(const char* p) {
 }
 HWY_INLINE const float* at(const char* p, std::int64_t index) { return reinterpret_cast<const float*>(p + index * 4); }
 
-// Named accumulators rather than arrays: GCC 12 spills arrays of vectors. The products go to rows of `out`, 2 lanes wide.
+// What store() does to whole vectors on their way to C. Activations beyond bounds are left to the caller.
+struct Finish {
+  bool on;  // else plain products
+  VF col0, col1, lo, hi;
+  const float* row_bias;
+};
+
+HWY_INLINE VF finished(const GemmTile& t, const Finish& f, VF v, VF row, VF col, const float* c, const float* r) {
+  const DF d;
+  v = hn::Add(hn::Add(v, row), col);
+  if (t.accumulate) v = hn::Add(v, hn::LoadU(d, c));
+  if (r != nullptr) v = hn::Add(v, hn::LoadU(d, r));
+  return clip(v, f.lo, f.hi);
+}
+
+template <bool kWide>
+HWY_INLINE void store(const GemmTile& t, const Finish& f, int i, VF v0, VF v1, float* out, std::int64_t ldo) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  float* c = out + ldo * i;
+  if (f.on) {
+    const VF row = hn::Set(d, f.row_bias[i]);
+    const float* r = t.residual != nullptr ? t.residual + t.ld_residual * i : nullptr;
+    v0 = finished(t, f, v0, row, f.col0, c, r);
+    if constexpr (kWide) v1 = finished(t, f, v1, row, f.col1, c + lanes, r != nullptr ? r + lanes : nullptr);
+  }
+  hn::StoreU(v0, d, c);
+  if (kWide || !f.on) hn::StoreU(v1, d, c + lanes);
+}
+
+HWY_INLINE Finish finish_of(const GemmTile& t, bool on, bool wide) {
+  static constexpr float kZeros[kMr] = {};
+  const DF d;
+  const float inf = std::numeric_limits<float>::infinity();
+  const bool col = t.last && t.bias_col != nullptr;
+  const bool is_relu = t.last && t.act.op == Unary::relu;
+  const bool is_clip = t.last && t.act.op == Unary::clip;
+  Finish f;
+  f.on = on;
+  f.col0 = on && col ? hn::LoadU(d, t.bias_col) : hn::Zero(d);
+  f.col1 = on && col && wide ? hn::LoadU(d, t.bias_col + lanes_f32()) : hn::Zero(d);
+  f.lo = hn::Set(d, is_relu ? 0.0F : (is_clip ? t.act.a : -inf));
+  f.hi = hn::Set(d, is_clip ? t.act.b : inf);
+  f.row_bias = t.last && t.bias_row != nullptr ? t.bias_row : kZeros;
+  return f;
+}
+
+// Named accumulators rather than arrays: GCC 12 spills arrays of vectors. The products go to rows of `out`, 2 lanes wide, or
+// through the epilogue to C (then `out` is C and has as many columns as the tile has vectors).
 template <int M, bool kWide>
-HWY_NOINLINE void product(const GemmTile& t, float* HWY_RESTRICT out, std::int64_t ldo) {
+HWY_NOINLINE void product(const GemmTile& t, bool to_c, float* out, std::int64_t ldo) {
   const DF d;
   const std::int64_t lanes = lanes_f32();
   const float* HWY_RESTRICT a = t.a;
@@ -114,15 +164,20 @@ HWY_NOINLINE void product(const GemmTile& t, float* HWY_RESTRICT out, std::int64
     a += M;
     b += ldb;
   }
-#define SDX_STORE(I)                            \
-  if constexpr (M > I) {                        \
-    hn::StoreU(c##I, d, out + ldo * I);         \
-    hn::StoreU(e##I, d, out + ldo * I + lanes); \
-  }
+  const Finish f = finish_of(t, to_c, kWide);
+#define SDX_STORE(I) \
+  if constexpr (M > I) store<kWide>(t, f, I, c##I, e##I, out, ldo);
   SDX_ROWS(SDX_STORE)
 #undef SDX_STORE
 #undef SDX_STEP
 #undef SDX_DECLARE
+}
+
+// Activations that are no bounds, in place.
+void activate(const GemmTile& t) {
+  if (!t.last || t.act.op == Unary::none || t.act.op == Unary::relu || t.act.op == Unary::clip) return;
+  const ElementwiseKernels& elementwise = elementwise_kernels();
+  for (std::int64_t i = 0; i < t.m; ++i) elementwise.unary(t.act, t.c + i * t.ldc, t.c + i * t.ldc, t.n);
 }
 
 void finish(const GemmTile& t, const float* product, std::int64_t ld_product) {
@@ -162,38 +217,38 @@ void finish(const GemmTile& t, const float* product, std::int64_t ld_product) {
       store_tail(v, d, c + j, rest);
     }
   }
-  if (!t.last || t.act.op == Unary::none || do_relu || do_clip) return;
-  const ElementwiseKernels& elementwise = elementwise_kernels();
-  for (std::int64_t i = 0; i < t.m; ++i) elementwise.unary(t.act, t.c + i * t.ldc, t.c + i * t.ldc, t.n);
+  activate(t);
 }
 
 void tile(const GemmTile& t) {
   HWY_ALIGN float buffer[kMr * 2 * kMaxF32Lanes];
   const std::int64_t nr = 2 * lanes_f32();
-  // Sums that need nothing more go straight to C: with K of 64, as in Winograd's products, the detour costs a tenth.
-  const bool plain = t.n == nr && !t.accumulate && t.alpha == 1.0F && t.residual == nullptr &&
-                     (!t.last || (t.bias_col == nullptr && t.bias_row == nullptr && t.act.op == Unary::none));
-  float* out = plain ? t.c : buffer;
-  const std::int64_t ldo = plain ? t.ldc : nr;
   // A last panel of at most one vector of columns (49 = 3 x 16 + 1 in a 7x7 image) is done at half the cost.
   const bool wide = t.n > lanes_f32();
+  // Whole vectors go from the registers through the epilogue to C: the detour over a buffer costs a fifth where K is small, as in
+  // the pointwise convolutions of mobile networks.
+  const bool to_c = t.n == (wide ? nr : nr / 2) && t.alpha == 1.0F && (t.residual == nullptr || t.residual_scale == 1.0F) &&
+                    (!t.last || (t.bias_col == nullptr && t.bias_row == nullptr) || t.bias_scale == 1.0F);
+  float* out = to_c ? t.c : buffer;
+  const std::int64_t ldo = to_c ? t.ldc : nr;
   switch (t.m) {
-#define SDX_CASE(I)                           \
-  case I + 1:                                 \
-    if constexpr (I < kMr) {                  \
-      constexpr int kM = I < kMr ? I + 1 : 1; \
-      if (wide) {                             \
-        product<kM, true>(t, out, ldo);       \
-      } else {                                \
-        product<kM, false>(t, out, ldo);      \
-      }                                       \
-    }                                         \
+#define SDX_CASE(I)                            \
+  case I + 1:                                  \
+    if constexpr (I < kMr) {                   \
+      constexpr int kM = I < kMr ? I + 1 : 1;  \
+      if (wide) {                              \
+        product<kM, true>(t, to_c, out, ldo);  \
+      } else {                                 \
+        product<kM, false>(t, to_c, out, ldo); \
+      }                                        \
+    }                                          \
     break;
     SDX_ROWS(SDX_CASE)
 #undef SDX_CASE
     default: return;
   }
-  if (!plain) finish(t, buffer, nr);
+  if (!to_c) return finish(t, buffer, nr);
+  activate(t);
 }
 #undef SDX_ROWS
 

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/conv_kernels.h"
 #include "kernels/cpu/gemm_kernels.h"
 #include "kernels/cpu/quant_kernels.h"
 
@@ -73,22 +74,18 @@ void pack_b_columns(const QuantKernels& kernels, const std::uint8_t* b, bool is_
     return;
   }
   constexpr std::int64_t kPiece = 256;  // a multiple of every nr
-  std::int8_t rows[2][kPiece];
+  const std::uint8_t flip = is_signed ? 0 : 0x80;
+  std::uint8_t rows[2][kPiece + 16] = {};
   for (std::int64_t j0 = 0; j0 < nb; j0 += kPiece) {
     const std::int64_t len = std::min(kPiece, nb - j0);
-    std::memset(rows, 0, sizeof(rows));
     for (std::int64_t p = 0; p < pairs; ++p) {
-      for (std::int64_t r = 0; r < 2; ++r) {
-        const std::int64_t kk = 2 * p + r;
-        if (kk >= k) {
-          std::memset(rows[r], 0, sizeof(rows[r]));
-          continue;
-        }
-        const std::uint8_t* src = b + kk * ldb + n0 + j0;
-        const std::uint8_t flip = is_signed ? 0 : 0x80;
-        for (std::int64_t j = 0; j < len; ++j) rows[r][j] = static_cast<std::int8_t>(src[j] ^ flip);
+      std::memcpy(rows[0], b + 2 * p * ldb + n0 + j0, to_size(len));
+      if (2 * p + 1 < k) {
+        std::memcpy(rows[1], b + (2 * p + 1) * ldb + n0 + j0, to_size(len));
+      } else {
+        std::memset(rows[1], flip, to_size(len));  // 0 when flipped
       }
-      kernels.interleave(rows[0], rows[1], len, out + j0 / nr * step + p * nr * 2, step);
+      kernels.interleave(rows[0], rows[1], flip, len, out + j0 / nr * step + p * nr * 2, step);
     }
   }
 }
@@ -208,35 +205,76 @@ struct QPatches {
   const std::uint8_t* x;
   bool is_signed;
   std::int32_t zero;
+  bool pointwise;
 };
 
-// Kernel element k of output positions [n0, n0 + nb), as s8.
-void patch_row(const QPatches& q, std::int64_t k, std::int64_t n0, std::int64_t nb, std::int8_t* row) {
+bool is_pointwise(const ConvShape& s) {
+  for (int i = 0; i < 3; ++i) {
+    if (s.kernel[i] != 1 || s.stride[i] != 1 || s.pad[i] != 0 || s.in[i] != s.out[i]) return false;
+  }
+  return true;
+}
+
+// Depthwise convolutions are computed in float, whose sums are exact below 2^24: 255 * 255 * 256 < 2^24.
+bool is_depthwise(const ConvShape& s) { return s.groups > 1 && s.in_channels == s.groups && volume(s.kernel) <= 256; }
+
+struct DepthwiseBytes {
+  const QuantKernels* kernels;
+  const ConvShape* shape;
+  const std::uint8_t* x;
+  bool is_signed;
+  std::int32_t zero;
+  const QEpilogue* epilogue;
+  void* y;
+};
+
+void widen(const void* context, std::int64_t at, std::int64_t n, float* out) {
+  const auto& d = *static_cast<const DepthwiseBytes*>(context);
+  d.kernels->dequantize(d.x + at, d.is_signed, out, n, 1.0F, d.zero);
+}
+
+void narrow(const void* context, const float* sums, std::int64_t n, std::int64_t channel, std::int64_t at) {
+  const auto& d = *static_cast<const DepthwiseBytes*>(context);
+  const auto step = static_cast<std::int64_t>(bytes_per_output(d.epilogue->output));
+  d.kernels->narrow(sums, n, *d.epilogue, channel, static_cast<char*>(d.y) + at * step);
+}
+
+// Kernel element k of output positions [n0, n0 + nb), in x's own bytes.
+void patch_row(const QPatches& q, std::int64_t k, std::int64_t n0, std::int64_t nb, std::uint8_t* row) {
   const ConvShape& s = *q.shape;
   const std::int64_t kx = k % s.kernel[2];
   const std::int64_t ky = k / s.kernel[2] % s.kernel[1];
   const std::int64_t kz = k / (s.kernel[2] * s.kernel[1]) % s.kernel[0];
   const std::uint8_t* plane = q.x + k / volume(s.kernel) * volume(s.in);
-  const std::uint8_t flip = q.is_signed ? 0 : 0x80;
-  const auto zero = static_cast<std::int8_t>(q.zero - (q.is_signed ? 0 : 128));
+  if (q.pointwise) {
+    std::memcpy(row, plane + n0, to_size(nb));
+    return;
+  }
+  const auto zero = static_cast<std::uint8_t>(q.zero & 0xFF);
   std::int64_t ox = n0 % s.out[2];
   std::int64_t line = n0 / s.out[2];
   for (std::int64_t done = 0; done < nb; ++line) {
     const std::int64_t len = std::min(nb - done, s.out[2] - ox);
     const std::int64_t iy = line % s.out[1] * s.stride[1] - s.pad[1] + ky * s.dilation[1];
     const std::int64_t iz = line / s.out[1] * s.stride[0] - s.pad[0] + kz * s.dilation[0];
-    std::int8_t* dst = row + done;
+    std::uint8_t* dst = row + done;
     if (iy < 0 || iy >= s.in[1] || iz < 0 || iz >= s.in[0]) {
-      std::memset(dst, static_cast<unsigned char>(zero), to_size(len));
+      std::memset(dst, zero, to_size(len));
     } else {
       const std::uint8_t* src = plane + (iz * s.in[1] + iy) * s.in[2];
       const std::int64_t stride = s.stride[2];
       const std::int64_t first = ox * stride - s.pad[2] + kx * s.dilation[2];
       const std::int64_t b = first >= 0 ? 0 : std::min(len, (-first + stride - 1) / stride);
       const std::int64_t e = first >= s.in[2] ? b : std::max(b, std::min(len, (s.in[2] - first + stride - 1) / stride));
-      std::memset(dst, static_cast<unsigned char>(zero), to_size(b));
-      for (std::int64_t i = b; i < e; ++i) dst[i] = static_cast<std::int8_t>(src[first + i * stride] ^ flip);
-      std::memset(dst + e, static_cast<unsigned char>(zero), to_size(len - e));
+      std::memset(dst, zero, to_size(b));
+      if (stride == 1) {
+        std::memcpy(dst + b, src + first + b, to_size(e - b));
+      } else if (stride == 2) {
+        q.kernels->halve(src + first + 2 * b, e - b, dst + b);
+      } else {
+        for (std::int64_t i = b; i < e; ++i) dst[i] = src[first + i * stride];
+      }
+      std::memset(dst + e, zero, to_size(len - e));
     }
     done += len;
     ox = 0;
@@ -249,15 +287,16 @@ void pack_patches(const void* context, std::int64_t n0, std::int64_t nb, std::in
   const std::int64_t k = s.in_channels / s.groups * volume(s.kernel);
   const std::int64_t nr = q.kernels->nr;
   const std::int64_t pairs = pairs_of(k);
-  std::int8_t rows[2][16 * 32 + 32] = {};  // 16 panels of at most 32 columns
+  const std::uint8_t flip = q.is_signed ? 0 : 0x80;
+  std::uint8_t rows[2][16 * 32 + 32] = {};  // 16 panels of at most 32 columns
   for (std::int64_t p = 0; p < pairs; ++p) {
     patch_row(q, 2 * p, n0, nb, rows[0]);
     if (2 * p + 1 < k) {
       patch_row(q, 2 * p + 1, n0, nb, rows[1]);
     } else {
-      std::memset(rows[1], 0, sizeof(rows[1]));
+      std::memset(rows[1], flip, sizeof(rows[1]));  // 0 when flipped
     }
-    q.kernels->interleave(rows[0], rows[1], nb, out + p * nr * 2, pairs * nr * 2);
+    q.kernels->interleave(rows[0], rows[1], flip, nb, out + p * nr * 2, pairs * nr * 2);
   }
 }
 
@@ -315,6 +354,7 @@ void qgemm(const QGemmArgs& args) {
 }
 
 std::size_t qconv_packed_bytes(const ConvShape& s) {
+  if (is_depthwise(s)) return to_size(s.out_channels * volume(s.kernel)) * sizeof(float);
   const std::int64_t k = s.in_channels / s.groups * volume(s.kernel);
   return to_size(s.groups) * packed_qa_bytes(s.out_channels / s.groups, k);
 }
@@ -323,6 +363,14 @@ void qconv_pack(const ConvShape& s, const void* weights, bool is_signed, const s
                 std::int64_t zero_point_count, void* packed) {
   const std::int64_t m = s.out_channels / s.groups;
   const std::int64_t k = s.in_channels / s.groups * volume(s.kernel);
+  if (is_depthwise(s)) {
+    const auto* w = static_cast<const std::uint8_t*>(weights);
+    for (std::int64_t i = 0; i < s.out_channels * k; ++i) {
+      const std::int32_t zero = zero_points == nullptr ? 0 : zero_points[zero_point_count > 1 ? i / k : 0];
+      static_cast<float*>(packed)[i] = static_cast<float>((is_signed ? static_cast<std::int8_t>(w[i]) : w[i]) - zero);
+    }
+    return;
+  }
   for (std::int64_t g = 0; g < s.groups; ++g) {
     pack_qa(static_cast<const std::uint8_t*>(weights) + g * m * k, is_signed, k, m, k,
             zero_points != nullptr && zero_point_count > 1 ? zero_points + g * m : zero_points, zero_point_count,
@@ -338,11 +386,16 @@ void qconv(const ConvShape& s, const void* x, bool x_signed, std::int32_t x_zero
   const std::int64_t k = channels * volume(s.kernel);
   const std::int64_t n = volume(s.out);
   if (m <= 0 || n <= 0) return;
+  if (is_depthwise(s)) {
+    const DepthwiseBytes bytes{&kernels, &s, static_cast<const std::uint8_t*>(x), x_signed, x_zero, &epilogue, y};
+    return conv_depthwise_bytes(s, {&bytes, widen, narrow}, static_cast<const float*>(packed));
+  }
+  const bool pointwise = is_pointwise(s);
   over_blocks(kernels, m, n, k, s.batch * s.groups, false,
               [&](std::int64_t m0, std::int64_t m1, std::int64_t n0, std::int64_t n1, std::int64_t product) {
                 const std::int64_t g = product % s.groups;
-                const QPatches patches{&kernels, &s, static_cast<const std::uint8_t*>(x) + product * channels * volume(s.in),
-                                       x_signed, x_zero};
+                const QPatches patches{&kernels, &s,     static_cast<const std::uint8_t*>(x) + product * channels * volume(s.in),
+                                       x_signed, x_zero, pointwise};
                 const QPacker packer{&patches, pack_patches};
                 QGemmArgs args;
                 args.m = m;

@@ -117,48 +117,127 @@ HWY_NOINLINE void product(const QTile& t, std::int32_t* HWY_RESTRICT out) {
 
 #endif
 
-// The scalar form of the epilogue, for results that are written as bytes one row at a time from a small buffer.
-void write_row(const QTile& t, std::int64_t i, const std::int32_t* sums) {
-  const QEpilogue& e = *t.epilogue;
+// The first `left` (at most a vector) values; the rest are 0 or whatever lies in a buffer of ours.
+HWY_INLINE VI load_ints(const std::int32_t* p, std::int64_t left) {
+  const DI d;
+  if (left >= lanes_f32()) return hn::LoadU(d, p);
+  HWY_ALIGN std::int32_t buffer[kMaxF32Lanes] = {};
+  std::memcpy(buffer, p, static_cast<std::size_t>(left) * sizeof(std::int32_t));
+  return hn::Load(d, buffer);
+}
+HWY_INLINE VF load_floats(const float* p, std::int64_t left) {
+  return left >= lanes_f32() ? hn::LoadU(DF(), p) : load_tail(DF(), p, left);
+}
+
+// One row's way through an epilogue. Arrays indexed by columns start at `column`.
+struct Narrow {
+  const QEpilogue* e;
+  std::int64_t column;
+  VI bias, zero_point;
+  VF scale, bias_f32, low, high;  // the bounds are those of bytes before the zero point is added
+};
+
+HWY_INLINE Narrow narrow_of(const QEpilogue& e, std::int64_t row, std::int64_t column) {
+  const DI d;
+  const DF df;
+  const bool per_row = e.per_row;
+  Narrow n;
+  n.e = &e;
+  n.column = column;
+  n.bias = hn::Set(d, e.bias != nullptr && per_row ? e.bias[row] : 0);
+  n.zero_point = hn::Set(d, e.zero_point);
+  n.low = hn::Set(df, static_cast<float>(e.low - e.zero_point));
+  n.high = hn::Set(df, static_cast<float>(e.high - e.zero_point));
+  n.scale = hn::Set(df, e.scale != nullptr ? e.scale[e.scale_is_array && per_row ? row : 0] : 1.0F);
+  n.bias_f32 = hn::Set(df, e.bias_f32 != nullptr && per_row ? e.bias_f32[row] : 0.0F);
+  return n;
+}
+
+// Clamped as a float: the conversion is undefined beyond int32's range, and rounding keeps bounds that are whole numbers.
+HWY_INLINE VI to_byte(const Narrow& n, VF v) { return hn::Add(hn::NearestInt(hn::Min(hn::Max(v, n.low), n.high)), n.zero_point); }
+
+// Values j to j + min(left, lanes) of the row to y, which is the row's beginning.
+HWY_INLINE void put(const Narrow& n, VI v, std::int64_t j, std::int64_t left, void* y) {
+  const QEpilogue& e = *n.e;
   const DI d;
   const DF df;
   const std::int64_t lanes = lanes_f32();
-  HWY_ALIGN std::int32_t values[2 * kMaxF32Lanes];
-  HWY_ALIGN float scales[2 * kMaxF32Lanes];
-  const std::uint32_t row_sum = static_cast<std::uint32_t>(t.row_sums != nullptr ? t.row_sums[i] : 0);
-  const std::int64_t first = e.per_row ? t.row + i : t.column;
-  const std::int64_t step = e.per_row ? 0 : 1;
-  for (std::int64_t j = 0; j < t.n; ++j) {
-    const std::int32_t zero = t.b_zeros != nullptr ? t.b_zeros[j] + t.b_shift : t.b_zero;
-    std::uint32_t v = static_cast<std::uint32_t>(sums[j]) - static_cast<std::uint32_t>(zero) * row_sum;
-    if (e.bias != nullptr) v += static_cast<std::uint32_t>(e.bias[first + j * step]);
-    values[j] = static_cast<std::int32_t>(v);
-  }
+  const bool columns = !e.per_row;
+  v = hn::Add(v, columns && e.bias != nullptr ? load_ints(e.bias + n.column + j, left) : n.bias);
+  HWY_ALIGN std::int32_t buffer[kMaxF32Lanes];
+  const auto count = static_cast<std::size_t>(left < lanes ? left : lanes);
   if (e.output == QEpilogue::Output::i32) {
-    std::memcpy(static_cast<std::int32_t*>(t.c) + i * t.ldc, values, static_cast<std::size_t>(t.n) * sizeof(std::int32_t));
+    hn::Store(v, d, buffer);
+    std::memcpy(static_cast<std::int32_t*>(y) + j, buffer, count * sizeof(std::int32_t));
     return;
   }
-  for (std::int64_t j = 0; j < t.n; ++j) scales[j] = e.scale_is_array ? e.scale[first + j * step] : *e.scale;
-  for (std::int64_t j = t.n; j < 2 * lanes; ++j) {
-    values[j] = 0;
-    scales[j] = 0.0F;
-  }
+  VF f = hn::Mul(hn::ConvertTo(df, v), columns && e.scale_is_array ? load_floats(e.scale + n.column + j, left) : n.scale);
   if (e.output == QEpilogue::Output::f32) {
-    float* c = static_cast<float*>(t.c) + i * t.ldc;
-    for (std::int64_t j = 0; j < t.n; ++j) {
-      c[j] = static_cast<float>(values[j]) * scales[j] + (e.bias_f32 != nullptr ? e.bias_f32[first + j * step] : 0.0F);
+    f = hn::Add(f, columns && e.bias_f32 != nullptr ? load_floats(e.bias_f32 + n.column + j, left) : n.bias_f32);
+    float* to = static_cast<float*>(y) + j;
+    if (left >= lanes) {
+      hn::StoreU(f, df, to);
+    } else {
+      store_tail(f, df, to, left);
     }
     return;
   }
-  for (std::int64_t j = 0; j < 2 * lanes; j += lanes) {
-    VF v = hn::Mul(hn::ConvertTo(df, hn::Load(d, values + j)), hn::Load(df, scales + j));
-    // Clamped as floats first: the conversion is undefined beyond int32's range.
-    v = hn::Min(hn::Max(hn::Round(v), hn::Set(df, -1e6F)), hn::Set(df, 1e6F));
-    const VI q = hn::Add(hn::ConvertTo(d, v), hn::Set(d, e.zero_point));
-    hn::Store(hn::Min(hn::Max(q, hn::Set(d, e.low)), hn::Set(d, e.high)), d, values + j);
+  const VI q = to_byte(n, f);
+  auto* to = static_cast<std::uint8_t*>(y) + j;
+#if HWY_TARGET != HWY_SCALAR
+  // Both signednesses share the low byte.
+  const hn::Rebind<std::uint8_t, DI> d8;
+  const auto bytes = hn::TruncateTo(d8, hn::BitCast(hn::RebindToUnsigned<DI>(), q));
+  if (left >= lanes) {
+    hn::StoreU(bytes, d8, to);
+  } else {
+    HWY_ALIGN std::uint8_t small[4 * kMaxF32Lanes];
+    hn::StoreU(bytes, d8, small);
+    std::memcpy(to, small, count);
   }
-  auto* c = static_cast<std::uint8_t*>(t.c) + i * t.ldc;
-  for (std::int64_t j = 0; j < t.n; ++j) c[j] = static_cast<std::uint8_t>(values[j] & 0xFF);
+#else
+  *to = static_cast<std::uint8_t>(hn::GetLane(q) & 0xFF);
+#endif
+}
+
+void write_row(const QTile& t, std::int64_t i, const std::int32_t* sums) {
+  const DI d;
+  const std::int64_t lanes = lanes_f32();
+  const Narrow n = narrow_of(*t.epilogue, t.row + i, t.column);
+  const std::int32_t row_sum = t.row_sums != nullptr ? t.row_sums[i] : 0;
+  // Modulo 2^32, hence unsigned.
+  const VI shift =
+      hn::Set(d, static_cast<std::int32_t>(static_cast<std::uint32_t>(t.b_zero) * static_cast<std::uint32_t>(row_sum)));
+  const bool bytes = t.epilogue->output == QEpilogue::Output::u8 || t.epilogue->output == QEpilogue::Output::s8;
+  void* y = bytes ? static_cast<void*>(static_cast<std::uint8_t*>(t.c) + i * t.ldc)
+                  : static_cast<void*>(static_cast<float*>(t.c) + i * t.ldc);
+#if HWY_TARGET != HWY_SCALAR
+  // Convolutions: one scale and one correction for the whole row.
+  if (bytes && t.epilogue->per_row && t.b_zeros == nullptr && t.n == 2 * lanes) {
+    const DF df;
+    const hn::Rebind<std::uint8_t, DI> d8;
+    const hn::RebindToUnsigned<DI> du;
+    const VI add = hn::Sub(n.bias, shift);
+    for (std::int64_t j = 0; j < t.n; j += lanes) {
+      const VI q = to_byte(n, hn::Mul(hn::ConvertTo(df, hn::Add(hn::LoadU(d, sums + j), add)), n.scale));
+      hn::StoreU(hn::TruncateTo(d8, hn::BitCast(du, q)), d8, static_cast<std::uint8_t*>(y) + j);
+    }
+    return;
+  }
+#endif
+  for (std::int64_t j = 0; j < t.n; j += lanes) {
+    VI zero = shift;
+    if (t.b_zeros != nullptr) {
+      zero = hn::Mul(hn::Add(load_ints(t.b_zeros + j, t.n - j), hn::Set(d, t.b_shift)), hn::Set(d, row_sum));
+    }
+    put(n, hn::Sub(hn::LoadU(d, sums + j), zero), j, t.n - j, y);
+  }
+}
+
+void narrow(const float* sums, std::int64_t n, const QEpilogue& e, std::int64_t row, void* y) {
+  const DI d;
+  const Narrow c = narrow_of(e, row, 0);
+  for (std::int64_t j = 0; j < n; j += lanes_f32()) put(c, hn::ConvertTo(d, load_floats(sums + j, n - j)), j, n - j, y);
 }
 
 void tile(const QTile& t) {
@@ -184,16 +263,41 @@ void tile(const QTile& t) {
 }
 #undef SDX_ROWS
 
-void interleave(const std::int8_t* HWY_RESTRICT r0, const std::int8_t* HWY_RESTRICT r1, std::int64_t n,
+void interleave(const std::uint8_t* HWY_RESTRICT r0, const std::uint8_t* HWY_RESTRICT r1, std::uint8_t flip, std::int64_t n,
                 std::int8_t* HWY_RESTRICT out, std::int64_t panel_step) {
   const std::int64_t nr = 2 * lanes_f32();
   for (std::int64_t j = 0; j < n; j += nr) {
-    std::int8_t* panel = out + j / nr * panel_step;
+    auto* panel = reinterpret_cast<std::uint8_t*>(out + j / nr * panel_step);
+#if HWY_TARGET == HWY_SCALAR
     for (std::int64_t i = 0; i < nr; ++i) {
-      panel[2 * i] = r0[j + i];
-      panel[2 * i + 1] = r1[j + i];
+      panel[2 * i] = static_cast<std::uint8_t>(r0[j + i] ^ flip);
+      panel[2 * i + 1] = static_cast<std::uint8_t>(r1[j + i] ^ flip);
     }
+#else
+    const hn::FixedTag<std::uint8_t, 16> d;
+    const auto mask = hn::Set(d, flip);
+    for (std::int64_t i = 0; i < nr; i += 16) {
+      const auto a = hn::Xor(hn::LoadU(d, r0 + j + i), mask);
+      const auto b = hn::Xor(hn::LoadU(d, r1 + j + i), mask);
+      hn::StoreU(hn::InterleaveLower(d, a, b), d, panel + 2 * i);
+      if (nr - i >= 16) hn::StoreU(hn::InterleaveUpper(d, a, b), d, panel + 2 * i + 16);
+    }
+#endif
   }
+}
+
+void halve(const std::uint8_t* x, std::int64_t n, std::uint8_t* y) {
+  std::int64_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::FixedTag<std::uint8_t, 16> d;
+  for (; i + 16 < n; i += 16) {  // 32 bytes are read
+    hn::Vec<decltype(d)> even;
+    hn::Vec<decltype(d)> odd;
+    hn::LoadInterleaved2(d, x + 2 * i, even, odd);
+    hn::StoreU(even, d, y + i);
+  }
+#endif
+  for (; i < n; ++i) y[i] = x[2 * i];
 }
 
 void quantize(const float* x, void* y, bool is_signed, std::int64_t n, float scale, std::int32_t zero_point) {
@@ -267,7 +371,8 @@ void min_max(const float* x, std::int64_t n, float* min, float* max) {
 }  // namespace
 
 const QuantKernels* quant_table() {
-  static const QuantKernels table{kMr, static_cast<int>(2 * lanes_f32()), tile, interleave, quantize, dequantize, min_max};
+  static const QuantKernels table{
+      kMr, static_cast<int>(2 * lanes_f32()), tile, interleave, halve, narrow, quantize, dequantize, min_max};
   return &table;
 }
 

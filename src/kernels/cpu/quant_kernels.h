@@ -31,9 +31,14 @@ struct QuantKernels {
   int mr;
   int nr;
   void (*tile)(const QTile& t);
-  // One K pair of a block: rows r0 and r1 (s8, n values each) interleaved into the panels at `out`, which step by panel_step.
-  // Readable and writable up to n rounded up to nr.
-  void (*interleave)(const std::int8_t* r0, const std::int8_t* r1, std::int64_t n, std::int8_t* out, std::int64_t panel_step);
+  // One K pair of a block: rows r0 and r1 (n bytes each, xored with `flip`) interleaved into the panels at `out`, which step by
+  // panel_step. Writable up to n rounded up to nr; readable 16 bytes further.
+  void (*interleave)(const std::uint8_t* r0, const std::uint8_t* r1, std::uint8_t flip, std::int64_t n, std::int8_t* out,
+                     std::int64_t panel_step);
+  // Every second of 2 n - 1 bytes.
+  void (*halve)(const std::uint8_t* x, std::int64_t n, std::uint8_t* y);
+  // Exact sums as floats, below 2^24, of output channel (or row) `row` of e through e to y.
+  void (*narrow)(const float* sums, std::int64_t n, const QEpilogue& e, std::int64_t row, void* y);
   void (*quantize)(const float* x, void* y, bool is_signed, std::int64_t n, float scale, std::int32_t zero_point);
   void (*dequantize)(const void* x, bool is_signed, float* y, std::int64_t n, float scale, std::int32_t zero_point);
   void (*min_max)(const float* x, std::int64_t n, float* min, float* max);

@@ -87,7 +87,7 @@ void transform_input(const Job& job, const float* x, std::int64_t first, std::in
           if (iy < 0 || iy >= s.in[1]) {
             std::memset(to, 0, static_cast<std::size_t>(t * job.phase_width) * sizeof(float));
           } else {
-            job.conv->split_row(plane + iy * s.in[2], s.in[2], s.pad[2], t, job.phase_width, to);
+            job.conv->split_rows(plane + iy * s.in[2], 1, s.in[2], s.pad[2], t, job.phase_width, to);
           }
         }
         // Runs of tiles are written in order, so what a run writes behind its end is overwritten by the next one.

@@ -123,7 +123,9 @@ bool fuse_residual(Graph& g, NodeId id, Uses& uses) {
   const NodeId reader = only_reader(g, out, uses);
   if (reader == kNoNode) return false;
   const Node& add = g.node(reader);
-  if (add.op_type != "Add" || !add.domain.empty() || add.version < 7 || add.inputs.size() != 2) return false;
+  // Sum of two is how Caffe2's exporter writes Add; shapes are compared below, so broadcasting rules do not matter.
+  const bool adds = (add.op_type == "Add" && add.version >= 7) || add.op_type == "Sum";
+  if (!adds || !add.domain.empty() || add.inputs.size() != 2) return false;
   const std::size_t other = add.inputs[0] == out ? 1 : 0;
   const ValueId z = add.inputs[other];
   // Only one of the operands is the convolution's: out + out has one reader as well.
