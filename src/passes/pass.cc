@@ -14,6 +14,8 @@ namespace {
 constexpr Pass kPasses[] = {
     // First: fold-constants would turn quantised weights into floats.
     {"qdq-to-integer", fuse::qdq_to_integer, "runs convolutions between DequantizeLinear and QuantizeLinear in integers"},
+    // Before fusions, which are for float32.
+    {"widen-half", fuse::widen_half, "computes float16 networks in float32, with casts at their edges"},
     {"fold-constants", simplify::fold_constants, "computes what depends on constants alone"},
     {"fold-shapes", simplify::fold_shapes, "replaces shape computations that inference can settle"},
     {"remove-identities", simplify::remove_identities, "drops nodes that change nothing"},

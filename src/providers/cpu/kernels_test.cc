@@ -285,5 +285,22 @@ TEST(CpuRecurrent, Lstm) {
   }
 }
 
+TEST(CpuRecurrent, Gru) {
+  for (const char* direction : {"forward", "reverse", "bidirectional"}) {
+    for (const std::int64_t linear_before_reset : {0, 1}) {
+      const std::int64_t d = direction[0] == 'b' ? 2 : 1, hidden = 9, input = 5, seq = 4, batch = 3;
+      Attributes attrs;
+      attrs.set("hidden_size", hidden);
+      attrs.set("direction", std::string(direction));
+      attrs.set("linear_before_reset", linear_before_reset);
+      const Tensor x = floats({seq, batch, input}, 1, 0.1F, 1), w = floats({d, 3 * hidden, input}, 2, 0, 0.3F);
+      const Tensor r = floats({d, 3 * hidden, hidden}, 3, 0, 0.3F), b = floats({d, 6 * hidden}, 4, 0, 0.2F);
+      const Tensor h = floats({d, batch, hidden}, 5, 0, 1);
+      expect_equal({"GRU", 14, "", attrs, {x, w, r, b, Tensor(), h}, {false, true, true, true, true, false}, 2}, 2e-5F);
+      expect_equal({"GRU", 14, "", attrs, {x, w, r}, {false, true, true}, 2}, 2e-5F);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace sdx::cpu

@@ -1,13 +1,12 @@
 // LSTM in float32 with its default activations and constant weights.
 
 #include <algorithm>
-#include <cstring>
 
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/recurrent.h"
-#include "ops/util/recurrent.h"
 #include "providers/cpu/kernel_table.h"
 #include "providers/cpu/packed.h"
+#include "providers/cpu/recurrent_parts.h"
 
 namespace sdx::cpu {
 namespace {
@@ -64,8 +63,8 @@ class LstmKernel : public Kernel {
     auto* gates = static_cast<float*>(c.workspace);
     float* h = gates + s.seq * s.batch * 4 * hidden_;
     float* cell = h + state_size;
-    start(c, kH0, at, h, state_size);
-    start(c, kC0, at, cell, state_size);
+    initial_state(c, kH0, at, h, state_size);
+    initial_state(c, kC0, at, cell, state_size);
     GemmArgs g;
     g.m = s.seq * s.batch;
     g.n = 4 * hidden_;
@@ -104,36 +103,10 @@ class LstmKernel : public Kernel {
     if (c.has_output(2)) std::copy_n(cell, state_size, c.out<float>(2) + at);
   }
 
-  static void start(const KernelContext& c, std::size_t input, std::int64_t at, float* to, std::int64_t count) {
-    if (c.has_input(input)) {
-      std::copy_n(c.in<float>(input) + at, count, to);
-    } else {
-      std::fill_n(to, count, 0.0F);
-    }
-  }
-
   std::vector<Direction> directions_;
   std::int64_t input_, hidden_;
   float clip_;
 };
-
-bool default_activations(const ops::RecurrentAttrs& a) {
-  using Kind = ops::ActivationKind;
-  for (std::size_t i = 0; i < a.activations.size(); i += 3) {
-    if (a.activations[i].kind != Kind::sigmoid || a.activations[i + 1].kind != Kind::tanh ||
-        a.activations[i + 2].kind != Kind::tanh) {
-      return false;
-    }
-  }
-  return true;
-}
-
-// Part [begin, begin + count) of a float32 constant, which may lie unaligned.
-std::vector<float> piece(const Tensor& t, std::int64_t begin, std::int64_t count) {
-  std::vector<float> v(static_cast<std::size_t>(count));
-  std::memcpy(v.data(), static_cast<const char*>(t.data()) + begin * 4, v.size() * sizeof(float));
-  return v;
-}
 
 std::unique_ptr<Kernel> make_lstm(LowerContext& c) {
   if (c.dtype(kX) != DataType::float32) return c.refuse("not float32");
@@ -141,7 +114,7 @@ std::unique_ptr<Kernel> make_lstm(LowerContext& c) {
   const ops::RecurrentAttrs a = ops::read_recurrent_attrs(c.attrs(), ops::Cell::lstm);
   if (a.batch_first) return c.refuse("the batch is the first axis");
   if (a.input_forget) return c.refuse("input and forget gates are coupled");
-  if (!default_activations(a)) return c.refuse("other activations than Sigmoid, Tanh, Tanh");
+  if (!default_activations(a, 3)) return c.refuse("other activations than Sigmoid, Tanh, Tanh");
   if (c.has_input(kLengths)) return c.refuse("sequences of different lengths");
   const Tensor *w = c.constant(kW), *r = c.constant(kR), *b = c.constant(kB), *p = c.constant(kPeephole);
   if (w == nullptr || r == nullptr || (c.has_input(kB) && b == nullptr) || (c.has_input(kPeephole) && p == nullptr)) {
@@ -165,11 +138,11 @@ std::unique_ptr<Kernel> make_lstm(LowerContext& c) {
     d.r = Packed(packed_b_bytes(hidden, gates));
     pack_b_f32(static_cast<const char*>(r->data()) + i * gates * hidden * 4, hidden, true, hidden, gates, 1.0F, d.r.data());
     if (b != nullptr) {
-      d.bias = piece(*b, i * 2 * gates, gates);
-      const std::vector<float> more = piece(*b, i * 2 * gates + gates, gates);
+      d.bias = constant_piece(*b, i * 2 * gates, gates);
+      const std::vector<float> more = constant_piece(*b, i * 2 * gates + gates, gates);
       for (std::size_t j = 0; j < more.size(); ++j) d.bias[j] += more[j];
     }
-    if (p != nullptr) d.peephole = piece(*p, i * 3 * hidden, 3 * hidden);
+    if (p != nullptr) d.peephole = constant_piece(*p, i * 3 * hidden, 3 * hidden);
     directions.push_back(std::move(d));
   }
   release_source(*w);
