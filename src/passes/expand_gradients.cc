@@ -18,6 +18,9 @@ namespace {
 
 constexpr int kEmitted = 21;  // opset version of the nodes below
 
+// Gradients of gradients multiply nodes: a small file could ask for more than any machine holds.
+constexpr std::size_t kMostNodes = 200'000;
+
 bool is_gradient(const Node& n) { return !n.removed && n.domain == "ai.onnx.preview.training" && n.op_type == "Gradient"; }
 
 class Expansion {
@@ -185,6 +188,7 @@ class Expansion {
   ValueId gradient_of(ValueId v) const { return v < gradients_.size() ? gradients_[v] : kNoValue; }
 
   void go_back(NodeId id) {
+    if (graph_.nodes().size() > kMostNodes) fail(ErrorCode::out_of_memory, "the gradient needs more than {} nodes", kMostNodes);
     const std::vector<ValueId> inputs = graph_.node(id).inputs;
     std::vector<ValueId> of_outputs;
     bool any = false;

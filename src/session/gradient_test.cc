@@ -1,5 +1,6 @@
 // Gradient nodes in sessions; the gradients of single operators are tested in tests/gradients.
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <sdx/session.hpp>
@@ -115,6 +116,14 @@ TEST(Gradient, IsRefusedWithTheReason) {
   expect_refusal(model + "g = ai.onnx.preview.training.Gradient(x) {xs=[\"x\"], y=\"g\"}\noutput g\n", {"through itself"});
   expect_refusal(model + "s = Shape(x)\ng = ai.onnx.preview.training.Gradient(x) {xs=[\"x\"], y=\"s\"}\noutput g\n",
                  {"int64", "tensor of floats"});
+}
+
+TEST(Gradient, NestedWithoutEndIsRefused) {
+  std::string text = "input x: float32[]\ny0 = Tanh(x)\n";
+  for (int i = 0; i < 40; ++i) {
+    text += fmt::format("y{} = ai.onnx.preview.training.Gradient(x) {{xs=[\"x\"], y=\"y{}\"}}\n", i + 1, i);
+  }
+  expect_refusal(text + "output y40\n", {"more than 200000 nodes"});
 }
 
 }  // namespace

@@ -104,7 +104,7 @@ std::string page() {
   std::string out = kHead;
   for (const auto& [domain, operators] : domains) {
     out += fmt::format("\n## {}\n\n| operator | versions | types | kernels | gradient |\n|---|---|---|---|---|\n",
-                       domain_title(domain), operators.size());
+                       domain_title(domain));
     for (const auto& [name, defs] : operators) {
       out += fmt::format("| {} | {} | {} | {} | {} |\n", name, versions_of(defs), types_of(*defs.back()),
                          kernels_of(*defs.back()), sdx::ops::gradients().find(domain, name) != nullptr ? "yes" : "–");

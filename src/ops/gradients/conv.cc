@@ -7,6 +7,8 @@ namespace sdx::ops {
 
 namespace {
 
+constexpr std::int64_t kMostExtent = std::int64_t{1} << 30;  // products of two stay within 64 bits
+
 Expr swap_first_two(GradientContext& c, Expr e, std::size_t axes) {
   std::vector<std::int64_t> perm{1, 0};
   for (std::size_t i = 0; i < axes; ++i) perm.push_back(static_cast<std::int64_t>(i) + 2);
@@ -61,6 +63,7 @@ void bias_gradient(GradientContext& c, std::size_t axes) {
 void conv(GradientContext& c) {
   const Windows w = windows_of(c, c.in(0), c.in(1));
   const std::int64_t group = c.attrs().get_int("group", 1);
+  if (group <= 0) c.refuse("group must be positive");
   if (c.wants(0)) c.set(0, spread(c, w, group, c.dy(), c.in(1), c.in(0)));
   if (c.wants(1)) c.set(1, weight_gradient(c, w, group, c.in(0), c.dy(), c.in(1)));
   bias_gradient(c, w.axes());
@@ -72,6 +75,7 @@ void conv_transpose(GradientContext& c) {
     c.refuse("padding that follows from output_shape or auto_pad");
   const Windows w = windows_of(c, c.out(0), c.in(1));
   const std::int64_t group = c.attrs().get_int("group", 1);
+  if (group <= 0) c.refuse("group must be positive");
   if (c.wants(0)) {
     const Expr all = c.emit("Conv", {c.dy(), c.in(1)},
                             {{"strides", w.strides}, {"dilations", w.dilations}, {"pads", w.pads}, {"group", group}});
@@ -91,8 +95,23 @@ std::vector<std::int64_t> inner_axes(std::size_t count) {
   return axes;
 }
 
+namespace {
+
+void check(GradientContext& c, const Windows& w, std::size_t axes) {
+  const auto positive = [&](const std::vector<std::int64_t>& v) {
+    return v.size() == axes && std::all_of(v.begin(), v.end(), [](std::int64_t e) { return e > 0 && e <= kMostExtent; });
+  };
+  const auto sane = [](std::int64_t e) { return e >= 0 && e <= kMostExtent; };
+  if (!positive(w.strides) || !positive(w.dilations)) c.refuse("strides and dilations must be positive, one for each axis");
+  if (w.pads.size() != 2 * axes || !std::all_of(w.pads.begin(), w.pads.end(), sane))
+    c.refuse("pads must be two for each axis, none negative");
+}
+
+}  // namespace
+
 Windows windows_of(GradientContext& c, Expr x, Expr kernel) {
   Windows w;
+  if (c.rank(x) < 3) c.refuse("an input without axes behind its channels");
   const auto axes = static_cast<std::size_t>(c.rank(x) - 2);
   const auto or_ones = [&](const char* name) {
     std::vector<std::int64_t> v = c.attrs().get_ints(name);
@@ -104,6 +123,7 @@ Windows windows_of(GradientContext& c, Expr x, Expr kernel) {
   if (w.pads.empty()) w.pads.assign(2 * axes, 0);
   const std::string mode = c.attrs().get_string("auto_pad", "NOTSET");
   if (mode == "VALID") w.pads.assign(2 * axes, 0);
+  check(c, w, axes);
   if (mode != "SAME_UPPER" && mode != "SAME_LOWER") return w;
   std::vector<std::int64_t> taps = c.attrs().get_ints("kernel_shape");
   const SymShape* xs = c.shape(x);
@@ -112,6 +132,7 @@ Windows windows_of(GradientContext& c, Expr x, Expr kernel) {
     if (taps.size() <= i && ks != nullptr && (*ks)[i + 2].is_const()) taps.push_back((*ks)[i + 2].value());
     if (taps.size() <= i || !(*xs)[i + 2].is_const()) c.refuse("auto_pad for extents that are not known");
     const std::int64_t in = (*xs)[i + 2].value();
+    if (taps[i] <= 0 || taps[i] > kMostExtent || in > kMostExtent) c.refuse("a kernel or an input out of all proportion");
     const std::int64_t reach = (taps[i] - 1) * w.dilations[i] + 1;
     const std::int64_t out = (in + w.strides[i] - 1) / w.strides[i];
     const std::int64_t total = std::max<std::int64_t>((out - 1) * w.strides[i] + reach - in, 0);

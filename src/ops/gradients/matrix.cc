@@ -19,6 +19,7 @@ Expr swapped(GradientContext& c, Expr e, std::int64_t rank) {
 // Vectors are matrices of one row or column, whose extent of 1 the result lacks.
 void matmul(GradientContext& c) {
   std::int64_t ranks[2] = {c.rank(c.in(0)), c.rank(c.in(1))};
+  if (ranks[0] == 0 || ranks[1] == 0) c.refuse("a scalar");
   Expr a = c.in(0);
   Expr b = c.in(1);
   Expr g = c.dy();

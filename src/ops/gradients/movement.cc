@@ -15,7 +15,11 @@ void transpose(GradientContext& c) {
   const std::vector<std::int64_t> perm = c.attrs().get_ints("perm");
   if (perm.empty()) return c.set(0, c.emit("Transpose", {c.dy()}));
   std::vector<std::int64_t> inverse(perm.size());
-  for (std::size_t i = 0; i < perm.size(); ++i) inverse.at(static_cast<std::size_t>(perm[i])) = static_cast<std::int64_t>(i);
+  for (std::size_t i = 0; i < perm.size(); ++i) {
+    const auto to = static_cast<std::size_t>(perm[i]);
+    if (to >= perm.size()) c.refuse("perm names an axis that there is not");
+    inverse[to] = static_cast<std::int64_t>(i);
+  }
   c.set(0, c.emit("Transpose", {c.dy()}, {{"perm", inverse}}));
 }
 

@@ -7,6 +7,8 @@
 namespace sdx::ops {
 namespace {
 
+constexpr std::int64_t kMostAxes = 64;
+
 struct Normalised {
   Expr value, scale;
 };
@@ -27,6 +29,7 @@ std::vector<std::int64_t> last_axes(GradientContext& c) {
   std::int64_t axis = c.attrs().get_int("axis", -1);
   std::int64_t end = 0;
   if (axis >= 0) end = c.rank(c.in(0));
+  if (axis < -kMostAxes) c.refuse("an axis that there is not");
   std::vector<std::int64_t> axes;
   for (; axis < end; ++axis) axes.push_back(axis);
   return axes;
@@ -59,7 +62,8 @@ void rms_norm(GradientContext& c) {
 }
 
 // All axes but the channels'.
-std::vector<std::int64_t> per_channel(std::int64_t rank) {
+std::vector<std::int64_t> per_channel(GradientContext& c, std::int64_t rank) {
+  if (rank < 2) c.refuse("an input without channels");
   std::vector<std::int64_t> axes = inner_axes(static_cast<std::size_t>(rank - 2));
   axes.insert(axes.begin(), 0);
   return axes;
@@ -74,10 +78,11 @@ Expr along_channels(GradientContext& c, Expr e, std::int64_t rank) {
 
 void instance_norm(GradientContext& c) {
   const std::int64_t rank = c.rank(c.in(0));
+  if (rank < 3) c.refuse("an input without axes behind its channels");
   const std::vector<std::int64_t> axes = inner_axes(static_cast<std::size_t>(rank - 2));
   const Normalised n = normalise(c, c.in(0), axes, epsilon_of(c));
-  if (c.wants(1)) c.set(1, c.sum(c.dy() * n.value, per_channel(rank), false));
-  if (c.wants(2)) c.set(2, c.sum(c.dy(), per_channel(rank), false));
+  if (c.wants(1)) c.set(1, c.sum(c.dy() * n.value, per_channel(c, rank), false));
+  if (c.wants(2)) c.set(2, c.sum(c.dy(), per_channel(c, rank), false));
   if (c.wants(0)) c.set(0, normalise_back(c, n, c.dy() * along_channels(c, c.in(1), rank), axes));
 }
 
@@ -92,8 +97,8 @@ void group_norm(GradientContext& c) {
   const Expr g = by_group ? grouped(c.dy()) : c.dy();
   const Expr value = by_group ? n.value : c.reshape(n.value, c.shape_of(x));
   const std::int64_t inner = by_group ? 3 : rank;
-  if (c.wants(1)) c.set(1, c.sum(g * value, per_channel(inner), false));
-  if (c.wants(2)) c.set(2, c.sum(g, per_channel(inner), false));
+  if (c.wants(1)) c.set(1, c.sum(g * value, per_channel(c, inner), false));
+  if (c.wants(2)) c.set(2, c.sum(g, per_channel(c, inner), false));
   if (!c.wants(0)) return;
   const Expr scaled = g * along_channels(c, c.in(1), inner);
   c.set(0, c.reshape(normalise_back(c, n, by_group ? scaled : grouped(scaled), axes), c.shape_of(x)));
@@ -101,7 +106,7 @@ void group_norm(GradientContext& c) {
 
 void batch_norm_training(GradientContext& c, std::int64_t rank) {
   only_first_output(c);
-  const std::vector<std::int64_t> axes = per_channel(rank);
+  const std::vector<std::int64_t> axes = per_channel(c, rank);
   const Normalised n = normalise(c, c.in(0), axes, epsilon_of(c));
   if (c.wants(1)) c.set(1, c.sum(c.dy() * n.value, axes, false));
   if (c.wants(2)) c.set(2, c.sum(c.dy(), axes, false));
@@ -113,7 +118,7 @@ void batch_norm(GradientContext& c) {
   if (c.version() < 14 && c.node().outputs.size() > 1) c.refuse("training as before opset 14");
   const std::int64_t rank = c.rank(c.in(0));
   if (c.attrs().get_int("training_mode", 0) != 0) return batch_norm_training(c, rank);
-  const std::vector<std::int64_t> axes = per_channel(rank);
+  const std::vector<std::int64_t> axes = per_channel(c, rank);
   const auto wide = [&](Expr e) { return along_channels(c, e, rank); };
   const Expr g = c.dy();
   const Expr r = 1.0 / call("Sqrt", c.in(4) + epsilon_of(c));
@@ -155,6 +160,7 @@ Expr channel_sums(GradientContext& c, Expr e, std::int64_t before, std::int64_t 
 // Source: ONNX LRN-1: y = x * s^-beta with s = bias + alpha / size * (sum of squares over a window of channels).
 void lrn(GradientContext& c) {
   const std::int64_t size = c.attrs().get_int("size");
+  if (size <= 0 || size > (std::int64_t{1} << 30)) c.refuse("size must be positive, and less than 2^30");
   const double alpha = static_cast<double>(c.attrs().get_float("alpha", 1e-4F)) / static_cast<double>(size);
   const double beta = static_cast<double>(c.attrs().get_float("beta", 0.75F));
   const double bias = static_cast<double>(c.attrs().get_float("bias", 1.0F));

@@ -84,7 +84,11 @@ void lp_pool(GradientContext& c) {
   c.set(0, c.reshape_like(spread(c, w, 1, g, ones_kernel(c), x), x) * power_slope(c, x, p));
 }
 
-std::vector<std::int64_t> global_axes(GradientContext& c) { return inner_axes(static_cast<std::size_t>(c.rank(c.in(0)) - 2)); }
+std::vector<std::int64_t> global_axes(GradientContext& c) {
+  const std::int64_t rank = c.rank(c.in(0));
+  if (rank < 2) c.refuse("an input without channels");
+  return inner_axes(static_cast<std::size_t>(rank - 2));
+}
 
 void global_average_pool(GradientContext& c) {
   const Expr x = c.in(0);

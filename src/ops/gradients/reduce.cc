@@ -94,6 +94,7 @@ std::vector<std::int64_t> softmax_axes(GradientContext& c) {
   const std::int64_t rank = c.rank(c.in(0));
   std::int64_t axis = c.attrs().get_int("axis", 1);
   if (axis < 0) axis += rank;
+  if (axis < 0) c.refuse("an axis that there is not");
   std::vector<std::int64_t> axes;
   for (; axis < rank; ++axis) axes.push_back(axis);
   return axes;
