@@ -31,7 +31,7 @@ def receive(pipe):
 class Engine:
     """One engine's process. run() gives ("ok", outputs), ("error", class, message), ("crash", what was seen) or ("hang", seconds)."""
 
-    def __init__(self, name, seconds=30, memory=4 << 30, environment=None):
+    def __init__(self, name, seconds=120, memory=4 << 30, environment=None):
         self.name, self.seconds, self.memory = name, seconds, memory
         self.environment = environment
         self.process = None

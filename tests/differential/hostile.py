@@ -225,7 +225,7 @@ def main():
     options = parser.parse_args()
     names, weights = recipe_weights(options.only)
     environment = sanitized_environment(os.path.abspath(options.sanitized)) if options.sanitized else {}
-    engine = Engine("sardonyx", seconds=60 if options.sanitized else 20, memory=0 if options.sanitized else 4 << 30, environment=environment)
+    engine = Engine("sardonyx", seconds=120, memory=0 if options.sanitized else 4 << 30, environment=environment)
     outcomes, messages, bad = collections.Counter(), collections.Counter(), 0
     started = time.time()
     first, count = (options.replay, 1) if options.replay is not None else (options.seed, options.graphs)

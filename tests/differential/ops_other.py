@@ -220,3 +220,56 @@ def trees(d, op):
         d.node(op, [x], 2, domain="ai.onnx.ml", classlabels_int64s=list(range(classes)), post_transform=post, exact=False, **attributes)
 
 
+
+
+@recipe("SVMRegressor", "SVMClassifier")
+def svm(d, op):
+    width, n = d.int(1, 4), d.int(2, 6)
+    floats = lambda size: [round(float(v), 3) for v in d.rng.standard_normal(size)]  # noqa: E731
+    kernel = d.choice(["LINEAR", "POLY", "RBF", "SIGMOID"])
+    x = d.new(T.FLOAT, (d.int(1, 5), width))
+    shared = {"kernel_type": kernel, "kernel_params": [round(float(d.rng.uniform(0.05, 0.5)), 3), 0.3, 2.0], "support_vectors": floats(n * width)}
+    if op == "SVMRegressor":
+        d.node(op, [x], domain="ai.onnx.ml", n_supports=n, coefficients=floats(n), rho=floats(1), one_class=d.choice([None, 0]), exact=False, **shared)
+        return
+    classes = d.int(2, 3)
+    counts = [1] * (classes - 1) + [n - classes + 1]
+    if counts[-1] < 1:
+        raise Skip
+    pairs = classes * (classes - 1) // 2
+    labels = {"classlabels_ints": list(range(classes))} if d.chance(0.6) else {"classlabels_strings": WORDS[1: 1 + classes]}
+    d.node(op, [x], 2, domain="ai.onnx.ml", vectors_per_class=counts, coefficients=floats((classes - 1) * n), rho=floats(pairs),
+           post_transform=d.choice([None, "NONE", "SOFTMAX", "LOGISTIC"]), exact=False, **labels, **shared)
+
+
+@recipe()
+def ZipMap(d):
+    n = d.int(1, 4)
+    labels = {"classlabels_int64s": [int(i) for i in d.rng.permutation(9)[:n]]} if d.chance(0.5) else {"classlabels_strings": WORDS[1: 1 + n]}
+    d.node("ZipMap", [d.new(T.FLOAT, (d.int(1, 3), n))], domain="ai.onnx.ml", types={}, **labels)
+
+
+@recipe()
+def CategoryMapper(d):
+    x = words(d) if d.chance(0.5) else d.given(d.rng.integers(0, 5, d.shape()).astype(np.int64))
+    d.node("CategoryMapper", [x], domain="ai.onnx.ml", cats_int64s=[0, 1, 2, 3], cats_strings=["a", "A", "word", "the"], default_int64=-3, default_string="none")
+
+
+@recipe()
+def SequenceMap(d):
+    d.need("SequenceMap", 17)
+    x = d.new(T.FLOAT, d.shape(2, 60))
+    s = d.node("SequenceConstruct", [x] * d.int(1, 3), types={}, keep=False)
+    names = [d.fresh("e"), d.fresh("m")]
+    body = helper.make_graph([helper.make_node("Neg", names[:1], names[1:])], "body", [helper.make_tensor_value_info(names[0], T.FLOAT, None)],
+                             [helper.make_tensor_value_info(names[1], T.FLOAT, None)])
+    d.node("SequenceMap", [s], types={}, body=body)
+
+
+@recipe()
+def optionals(d):
+    d.need("OptionalHasElement", 18)
+    x = d.pick(d.choice([T.FLOAT, T.INT64]))
+    o = d.node("Optional", [x], types={}, keep=False)
+    d.node("OptionalGetElement", [o], types=[(x.dtype, x.shape)])
+    d.node("OptionalHasElement", [o], types=[(T.BOOL, ())])
