@@ -84,6 +84,7 @@ const Value& NamedValues::at(std::string_view name) const {
 struct Session::Impl {
   SessionOptions options;
   Model model;         // prepared; its graph is what the variants below are compiled from
+  std::string shown;   // the model's name in errors
   ModelSource source;  // of the model, as providers with a reader of their own take it
   Selection selection;
   std::vector<ValueSpec> inputs, outputs;
@@ -264,7 +265,8 @@ NamedValues Session::Impl::run(const NamedValues& given, const RunOptions& run_o
       for (const std::size_t i : plain_inputs) passed.push_back(values[i]);
     }
     results = program.run(std::move(passed), env, wanted);
-  } catch (const Error& e) {
+  } catch (Error& e) {
+    e.add_context("in model '" + shown + "'");
     // Only then is the size to blame; a deadline, say, has nothing to do with it.
     const bool unfit =
         e.code() == ErrorCode::invalid_model || e.code() == ErrorCode::runtime_failure || e.code() == ErrorCode::invalid_argument;
@@ -300,6 +302,7 @@ template <class Read, class Impl>
 void load(Impl& impl, const SessionOptions& options, const std::string& shown, Read&& read) {
   const auto start = Clock::now();
   impl.options = options;
+  impl.shown = shown;
   impl.budget = std::make_shared<MemoryBudget>(options.memory_limit);
   if (options.threads > 0) impl.pool = std::make_shared<ThreadPool>(options.threads);
   if (options.profile) impl.profiler = std::make_unique<Profiler>();
