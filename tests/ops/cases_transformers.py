@@ -387,4 +387,25 @@ def other_attention(r):
                    expect=[joined(out).transpose(1, 0, 2), k.astype(f32), v.astype(f32)])
 
 
-CASES = [attention, multi_head, decoder_masked, group_query, rotary, norms, recurrences, sparse, paged, other_attention]
+def attention_lstm(r):
+    def case(name, d=1, wide=None, lengths=None, memory=None, states=False, peepholes=False, bias=True, **attrs):
+        h, depth, keys = 4, 5, 3
+        joined_width = wide or depth
+        aw = r.normal(d, depth + h, wide) / 2 if wide else None
+        r.case("AttnLSTM", [r.normal(3, 2, 6), r.normal(d, 4 * h, 6 + joined_width) / 2, r.normal(d, 4 * h, h) / 2, r.normal(d, 8 * h) if bias else None,
+                            lengths, *([r.normal(d, 2, h), r.normal(d, 2, h)] if states else [None, None]), r.normal(d, 3 * h) if peepholes else None,
+                            r.normal(d, h, keys), r.normal(d, depth, keys), r.normal(d, keys), r.normal(2, 4, depth), memory, aw],
+               outputs=3, name=name, hidden_size=h, tolerance=TOL, **attrs)
+
+    every = np.array([3, 3], i32)
+    full = np.array([4, 4], i32)
+    case("plain", lengths=every, memory=full)
+    case("attention layer", wide=7, lengths=every, memory=full)
+    case("lengths", wide=7, lengths=np.array([3, 2], i32), memory=np.array([2, 4], i32))
+    case("states, peepholes", states=True, peepholes=True, wide=7, lengths=every, memory=full)
+    case("reverse", direction="reverse", wide=7, lengths=np.array([3, 2], i32), memory=full)
+    case("bidirectional", d=2, direction="bidirectional", wide=7, lengths=every, memory=np.array([3, 4], i32))
+    case("without lengths", wide=7)
+
+
+CASES = [attention, multi_head, decoder_masked, group_query, rotary, norms, recurrences, sparse, paged, other_attention, attention_lstm]
