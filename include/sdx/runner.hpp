@@ -81,6 +81,14 @@ struct ProcessRecord {
   friend bool operator==(const ProcessRecord&, const ProcessRecord&) = default;
 };
 
+// One turn of a process: some runs between two timings of the fixed piece of work, of which the longer counts.
+struct RoundRecord {
+  int process = 0;
+  double median_ms = 0, fast_ms = 0;     // of its runs: the median and the 25th percentile
+  double compute_ms = 0, memory_ms = 0;  // 0: not measured
+  friend bool operator==(const RoundRecord&, const RoundRecord&) = default;
+};
+
 // What was measured with one backend, thread count and batch size.
 struct BenchResult {
   std::string backend;     // as asked for
@@ -98,6 +106,7 @@ struct BenchResult {
   double throughput = 0;                              // samples a second
   double peak_rss_mb = 0;                             // most memory of a process that ran this backend
   std::vector<ProcessRecord> processes;               // in order; empty for measure()
+  std::vector<RoundRecord> rounds;                    // in order; empty for measure()
   double between_processes_cv = 0;                    // std / mean of the processes' medians; 0 with fewer than two
   double relative = 0;  // median time over the first result's of the same batch size; 0 where that has no figures
   std::vector<IterationRecord> iterations;
@@ -146,7 +155,7 @@ struct BenchOptions {
   int warmup = 10;                        // iterations before those that count
   int runs = 100;                         // iterations that count, of each combination and of all clients together
   double duration_s = 0;                  // > 0: measure for this long instead of `runs`
-  int rounds = 0;                         // in which combinations take turns; 0: 10, or fewer for few runs
+  int rounds = 0;                         // in which combinations take turns; 0: 20, or fewer for few runs
   int processes = 0;                      // fresh ones for each combination, one after the other; 0: 5, or fewer for few rounds
   int clients = 1;                        // concurrent callers of one session
   double rate = 0;                        // > 0: so many runs start a second, whether or not those before are done
@@ -215,6 +224,7 @@ struct DiffEntry {
   double change_percent = 0;                 // (current / base - 1) * 100: positive is slower
   double low_percent = 0, high_percent = 0;  // 95 % confidence interval of the change
   double p_value = 1;                        // Mann-Whitney U, two-sided, on the medians of processes (or of rounds)
+  int quiet_rounds = 0;                      // that were compared; 0: the whole benchmarks were
   double machine_percent = 0;                // by how much the machine was slower (or faster), the model apart
   Verdict verdict = Verdict::neutral;
   std::string why;

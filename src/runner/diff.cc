@@ -11,7 +11,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/error.h"
 #include "runner/statistics.h"
@@ -64,6 +67,7 @@ struct Evidence {
   std::vector<double> base, current;     // independent values of a side
   double change = 0, low = 0, high = 0;  // of the ratio current / base
   bool of_processes = false;
+  int quiet_rounds = 0, all_rounds = 0;  // quiet ones: what this rests on; 0: on everything
 };
 
 std::vector<double> process_values(const BenchResult& r, double ProcessRecord::*field) {
@@ -102,6 +106,58 @@ Evidence evidence_of(const BenchResult& base, const BenchResult& current) {
   return e;
 }
 
+// The rounds in which the machine was at its best: the fixed piece of work took next to nothing longer than in the best round of
+// both sides.
+std::vector<RoundRecord> quiet_rounds(const BenchResult& r, double compute_ms, double memory_ms) {
+  std::vector<RoundRecord> out;
+  for (const RoundRecord& round : r.rounds) {
+    if (round.compute_ms > 0 && round.compute_ms <= compute_ms && round.memory_ms <= memory_ms && round.fast_ms > 0)
+      out.push_back(round);
+  }
+  return out;
+}
+
+// One value for each process that has quiet rounds; for each round where fewer than three processes have.
+std::vector<double> independent_values(const std::vector<RoundRecord>& rounds, bool by_process) {
+  std::map<int, std::vector<double>> groups;
+  int next = 0;
+  for (const RoundRecord& r : rounds) groups[by_process ? r.process : next++].push_back(r.fast_ms);
+  std::vector<double> out;
+  for (auto& [key, values] : groups) out.push_back(median(std::move(values)));
+  return out;
+}
+
+// Nothing where one side has too few quiet rounds.
+std::optional<Evidence> quiet_evidence(const BenchResult& base, const BenchResult& current) {
+  constexpr double kCompute = 1.04, kMemory = 1.15;  // of the best round: what these vary by on an idle machine
+  constexpr std::size_t kFewestRounds = 4, kFewestProcesses = 3;
+  constexpr double kBetweenBenchmarks = 0.01;
+  double compute = std::numeric_limits<double>::max();
+  double memory = compute;
+  for (const auto* side : {&base, &current}) {
+    for (const RoundRecord& r : side->rounds) {
+      if (r.compute_ms <= 0 || r.memory_ms <= 0) continue;
+      compute = std::min(compute, r.compute_ms);
+      memory = std::min(memory, r.memory_ms);
+    }
+  }
+  const auto a = quiet_rounds(base, kCompute * compute, kMemory * memory);
+  const auto b = quiet_rounds(current, kCompute * compute, kMemory * memory);
+  if (a.size() < kFewestRounds || b.size() < kFewestRounds) return std::nullopt;
+  Evidence e;
+  e.of_processes =
+      independent_values(a, true).size() >= kFewestProcesses && independent_values(b, true).size() >= kFewestProcesses;
+  e.base = independent_values(a, e.of_processes);
+  e.current = independent_values(b, e.of_processes);
+  e.quiet_rounds = static_cast<int>(a.size() + b.size());
+  e.all_rounds = static_cast<int>(base.rounds.size() + current.rounds.size());
+  const LogChange change = log_change(e.base, e.current, kBetweenBenchmarks);
+  e.change = median(e.current) / median(e.base);
+  e.low = e.change * std::exp(change.low - change.change);
+  e.high = e.change * std::exp(change.high - change.change);
+  return e;
+}
+
 double fast_change(const BenchResult& base, const BenchResult& current) {
   const auto a = process_values(base, &ProcessRecord::fast_ms);
   const auto b = process_values(current, &ProcessRecord::fast_ms);
@@ -123,6 +179,32 @@ double machine_change(const BenchResult& base, const BenchResult& current, bool 
   return out;
 }
 
+double percent(double ratio) { return 100 * (ratio - 1); }
+
+bool overlap(const Evidence& e) {
+  const auto [low_a, high_a] = std::minmax_element(e.base.begin(), e.base.end());
+  const auto [low_b, high_b] = std::minmax_element(e.current.begin(), e.current.end());
+  return *low_a <= *high_b && *low_b <= *high_a;
+}
+
+// What is left to ask where the machine was never at rest: whether it explains the change.
+void judge_noisy(DiffEntry& e, const BenchResult& base, const BenchResult& current, const DiffOptions& o) {
+  const bool slower = e.change_percent > 0;
+  const double machine = machine_change(base, current, slower);
+  e.machine_percent = percent(machine);
+  const double fast = percent(fast_change(base, current));
+  const double rest = percent((1 + e.change_percent / 100) / machine);
+  const double half = o.threshold_percent / 2;
+  if (slower ? fast < half : fast > -half) {
+    e.why = fmt::format("the fastest runs changed by {:+.1f} % only: a disturbed machine explains it", fast);
+  } else if (slower ? rest <= o.threshold_percent : rest >= -o.threshold_percent) {
+    e.why = fmt::format("the machine itself changed by {:+.1f} % (a fixed piece of work)", e.machine_percent);
+  } else {
+    e.verdict = slower ? Verdict::regression : Verdict::improvement;
+    e.why = fmt::format("fastest runs {:+.1f} %", fast);
+  }
+}
+
 void judge(DiffEntry& e, const BenchResult& base, const BenchResult& current, const DiffOptions& o) {
   e.base_ms = median(base.statistics.latencies_ms);
   e.current_ms = median(current.statistics.latencies_ms);
@@ -131,33 +213,29 @@ void judge(DiffEntry& e, const BenchResult& base, const BenchResult& current, co
     e.why = "a median is 0";
     return;
   }
-  const Evidence evidence = evidence_of(base, current);
-  const auto percent = [](double ratio) { return 100 * (ratio - 1); };
+  const std::optional<Evidence> quiet = quiet_evidence(base, current);
+  const Evidence evidence = quiet ? *quiet : evidence_of(base, current);
+  e.quiet_rounds = evidence.quiet_rounds;
   e.change_percent = percent(evidence.change);
   e.low_percent = percent(evidence.low);
   e.high_percent = percent(evidence.high);
   e.p_value = mann_whitney(evidence.base, evidence.current).p;
   const bool slower = e.change_percent > 0;
-  const double machine = machine_change(base, current, slower);
-  e.machine_percent = percent(machine);
-  const double fast = percent(fast_change(base, current));
-  const double rest = percent(evidence.change / machine);
   const double half = o.threshold_percent / 2;
-  const char* const what = evidence.of_processes ? "processes" : "rounds";
+  const std::string what = fmt::format("{}{}", quiet ? "quiet " : "", evidence.of_processes ? "processes" : "rounds");
+  // The smallest p that so few values can have: with three and three none is below 0.1.
+  const bool too_few = evidence.base.size() < 4 || evidence.current.size() < 4;
   if (std::abs(e.change_percent) <= o.threshold_percent) {
     e.why = fmt::format("within {:.4g} %", o.threshold_percent);
-  } else if (e.p_value >= o.alpha) {
-    e.why = evidence.base.size() < 4 || evidence.current.size() < 4 ? fmt::format("too few {} to tell", what)
-                                                                    : fmt::format("{} overlap: noise explains it", what);
+  } else if (e.p_value >= o.alpha && !(quiet && too_few && !overlap(evidence))) {
+    e.why = too_few ? fmt::format("too few {} to tell", what) : fmt::format("{} overlap: noise explains it", what);
   } else if (slower ? e.low_percent < half : e.high_percent > -half) {
     e.why = fmt::format("the confidence interval reaches below {:.4g} %: noise explains it", half);
-  } else if (slower ? fast < half : fast > -half) {
-    e.why = fmt::format("the fastest runs changed by {:+.1f} % only: a disturbed machine explains it", fast);
-  } else if (slower ? rest <= o.threshold_percent : rest >= -o.threshold_percent) {
-    e.why = fmt::format("the machine itself changed by {:+.1f} % (a fixed piece of work)", e.machine_percent);
-  } else {
+  } else if (quiet) {
     e.verdict = slower ? Verdict::regression : Verdict::improvement;
-    e.why = fmt::format("fastest runs {:+.1f} %", fast);
+    e.why = fmt::format("in {} quiet of {} rounds", evidence.quiet_rounds, evidence.all_rounds);
+  } else {
+    judge_noisy(e, base, current, o);
   }
 }
 
@@ -265,6 +343,7 @@ std::string to_json(const Diff& d) {
                        {"change_percent", e.change_percent},
                        {"change_ci95_percent", {e.low_percent, e.high_percent}},
                        {"p_value", e.p_value},
+                       {"quiet_rounds", e.quiet_rounds},
                        {"machine_change_percent", e.machine_percent},
                        {"verdict", name(e.verdict)},
                        {"why", e.why}});

@@ -47,6 +47,14 @@ ordered_json process_json(const ProcessRecord& p) {
           {"compute_ms", p.compute_ms}, {"memory_ms", p.memory_ms}};
 }
 
+ordered_json round_json(const RoundRecord& r) {
+  return {{"process", r.process},
+          {"median_ms", r.median_ms},
+          {"fast_ms", r.fast_ms},
+          {"compute_ms", r.compute_ms},
+          {"memory_ms", r.memory_ms}};
+}
+
 template <class List, class F>
 ordered_json list_of(const List& items, const F& f) {
   ordered_json out = ordered_json::array();
@@ -88,6 +96,7 @@ ordered_json result_json(const BenchResult& r) {
                         {"first_run_ms", r.first_run_ms},
                         {"peak_rss_mb", r.peak_rss_mb},
                         {"processes", list_of(r.processes, process_json)},
+                        {"rounds", list_of(r.rounds, round_json)},
                         {"between_processes_cv", r.between_processes_cv},
                         {"notes", r.notes},
                         {"operators", list_of(r.operators, operator_json)},
@@ -229,6 +238,17 @@ ProcessRecord read_process(const nlohmann::json& json, const std::string& where)
   return p;
 }
 
+RoundRecord read_round(const nlohmann::json& json, const std::string& where) {
+  RoundRecord r;
+  const Reader reader(json, where);
+  reader.number("process", r.process);
+  reader.number("median_ms", r.median_ms);
+  reader.number("fast_ms", r.fast_ms);
+  reader.number("compute_ms", r.compute_ms);
+  reader.number("memory_ms", r.memory_ms);
+  return r;
+}
+
 BenchResult read_result(const nlohmann::json& json, const std::string& where) {
   BenchResult b;
   const Reader r(json, where);
@@ -247,6 +267,7 @@ BenchResult read_result(const nlohmann::json& json, const std::string& where) {
   r.for_each("iterations", [&](const auto& item, const std::string& at) { b.iterations.push_back(read_iteration(item, at)); });
   r.for_each("nodes", [&](const auto& item, const std::string& at) { b.nodes.push_back(read_node(item, at)); });
   r.for_each("processes", [&](const auto& item, const std::string& at) { b.processes.push_back(read_process(item, at)); });
+  r.for_each("rounds", [&](const auto& item, const std::string& at) { b.rounds.push_back(read_round(item, at)); });
   r.number("between_processes_cv", b.between_processes_cv);
   r.for_each("operators", [&](const auto& item, const std::string& at) { b.operators.push_back(read_operator(item, at)); });
   std::vector<double> latencies;

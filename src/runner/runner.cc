@@ -70,7 +70,7 @@ class Bench {
   void measure_in_processes(const std::vector<Slot*>& slots);
   void begin(Slot& slot);
   void measure_rounds(const std::vector<Slot*>& slots, int first, int end);
-  void turn(Slot& slot, int round, bool several);
+  void turn(Slot& slot, int round);
   void record(Slot& slot, const Load& load, int round, bool warmup);
   void finish(Slot& slot);
   void complete(Slot& slot);
@@ -94,10 +94,11 @@ class Bench {
 
 int Bench::rounds() const {
   if (o_.rounds > 0) return o_.duration_s > 0 ? o_.rounds : std::min(o_.rounds, o_.runs);
-  constexpr int kUsual = 10;
+  // Short, so that some fall between two disturbances of the machine.
+  constexpr int kUsual = 20;
   if (o_.duration_s > 0) return kUsual;
-  // A round's median should rest on a few runs, and there should be rounds enough to compare.
-  return std::clamp(o_.runs / 3, 1, kUsual);
+  // A round should have a few runs, and there should be rounds enough to compare.
+  return o_.runs < 3 * kUsual ? std::clamp(o_.runs / 3, 1, kUsual / 2) : std::min(o_.runs / 3, kUsual);
 }
 
 int Bench::processes() const {
@@ -198,6 +199,11 @@ void Bench::record(Slot& slot, const Load& load, int round, bool warmup) {
     slot.result.iterations.push_back(i);
   }
   if (warmup) return;
+  std::vector<double> times;
+  for (const Sample& s : load.samples) times.push_back(static_cast<double>(s.end_ns - s.start_ns) * 1e-6);
+  std::sort(times.begin(), times.end());
+  slot.result.rounds.push_back({process_, percentile(times, 50), percentile(times, 25),
+                                static_cast<double>(load.compute_ns) * 1e-6, static_cast<double>(load.memory_ns) * 1e-6});
   if (load.compute_ns > 0) slot.compute_ms.push_back(static_cast<double>(load.compute_ns) * 1e-6);
   if (load.memory_ns > 0) slot.memory_ms.push_back(static_cast<double>(load.memory_ns) * 1e-6);
   slot.rounds.push_back(load.samples.size());
@@ -206,7 +212,7 @@ void Bench::record(Slot& slot, const Load& load, int round, bool warmup) {
   slot.preempted += load.preempted;
 }
 
-void Bench::turn(Slot& slot, int round, bool several) {
+void Bench::turn(Slot& slot, int round) {
   progress(fmt::format("measuring {}", slot.result.backend));
   if (!slot.alive()) return;
   Order order;
@@ -218,8 +224,8 @@ void Bench::turn(Slot& slot, int round, bool several) {
         static_cast<std::int64_t>(o_.runs) * (round + 1) / rounds() - static_cast<std::int64_t>(o_.runs) * round / rounds();
   }
   try {
-    // The one before has filled the caches with its own weights.
-    if (several && o_.warmup > 0) record(slot, slot.cell->run({1, 0, 0, true}, {}), round, true);
+    // The one before has filled the caches with its own weights, or the fixed piece of work has.
+    if (o_.warmup > 0) record(slot, slot.cell->run({1, 0, 0, true}, {}), round, true);
     record(slot, slot.cell->run(order, {}), round, false);
   } catch (const CellError& e) {
     fail_slot(slot, e);
@@ -231,7 +237,7 @@ void Bench::measure_rounds(const std::vector<Slot*>& slots, int first, int end) 
   for (int round = first; round < end; ++round) {
     for (std::size_t i = 0; i < slots.size(); ++i) {
       // Who begins changes, so that nobody always follows the same neighbour's heat.
-      turn(*slots[(i + static_cast<std::size_t>(round)) % slots.size()], round, slots.size() > 1);
+      turn(*slots[(i + static_cast<std::size_t>(round)) % slots.size()], round);
     }
     const double mhz = machine_state().frequency_mhz;
     lowest_mhz_ = lowest_mhz_ == 0 ? mhz : std::min(lowest_mhz_, mhz);

@@ -1,0 +1,125 @@
+"""Does `sdx bench` measure what the peers' own tools measure? agreement.py SDX MODEL... [--json FILE]
+
+For each model, in turns: `sdx bench -b ort:cpu` and ONNX Runtime's Python API in a loop; where OpenVINO's Python package is
+installed, `sdx bench -b openvino` and its benchmark_app. Every measurement is a fresh process of one thread with the same number of runs; what is
+compared are the fastest and the median of the processes' medians. Run it with a Python that has onnxruntime (and openvino) installed: its library is
+the one that sdx uses.
+"""
+
+import argparse
+import importlib.util
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+LOOP = """
+import sys, time, json
+import numpy as np
+import onnxruntime as ort
+model, runs, warmup = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+inputs = json.loads(sys.argv[4])
+options = ort.SessionOptions()
+options.intra_op_num_threads = 1
+options.add_session_config_entry("session.x64quantprecision", "1")
+session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+feed = {}
+rng = np.random.default_rng(0)
+for i in inputs:
+    dtype = np.dtype(i["dtype"])
+    feed[i["name"]] = (rng.random(i["shape"]) if dtype.kind == "f" else rng.integers(0, 10, i["shape"])).astype(dtype)
+for _ in range(warmup):
+    session.run(None, feed)
+times = []
+for _ in range(runs):
+    start = time.perf_counter_ns()
+    session.run(None, feed)
+    times.append((time.perf_counter_ns() - start) / 1e6)
+print(json.dumps(sorted(times)[len(times) // 2]))
+"""
+
+
+def sdx_median(args, model, backend, out, environment):
+    command = [args.sdx, "bench", model, "-b", backend, "-t", "1", "-w", str(args.warmup), "-n", str(args.runs), "--processes", "1",
+               "--rounds", "1", "--json", out]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True)
+    run = json.loads(Path(out).read_text())
+    if run["results"][0]["error"]:
+        return None, run, run["results"][0]["error"]
+    if result.returncode != 0:
+        return None, run, result.stderr
+    return run["results"][0]["median_ms"], run, ""
+
+
+def loop_median(args, model, inputs):
+    command = [sys.executable, "-c", LOOP, model, str(args.runs), str(args.warmup), json.dumps(inputs)]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def benchmark_app_median(args, model, inputs):
+    shapes = ",".join(f"{i['name']}[{','.join(map(str, i['shape']))}]" for i in inputs)
+    code = "import sys; from openvino.tools.benchmark.main import main; sys.exit(main())"
+    command = [sys.executable, "-c", code, "-m", model, "-d", "CPU", "-api", "sync", "-nireq", "1", "-nthreads", "1", "-niter",
+               str(args.runs), "-hint", "none", "-nstreams", "1", "-shape", shapes]
+    text = subprocess.run(command, capture_output=True, text=True).stdout
+    match = re.search(r"Median:\s+([0-9.]+) ms", text)
+    return float(match.group(1)) if match else None
+
+
+def summary(values):
+    return {"fastest_ms": min(values), "median_ms": statistics.median(values)}
+
+
+def compare(args, model, name, backend, peer, folder, environment):
+    ours, theirs = [], []
+    _, run, error = sdx_median(args, model, backend, folder / "run.json", environment)
+    if error:
+        print(f"{Path(model).name}: {backend}: {error.splitlines()[0]}")
+        return None
+    for _ in range(args.processes):
+        ours.append(sdx_median(args, model, backend, folder / "run.json", environment)[0])
+        theirs.append(peer(args, model, run["inputs"]))
+    if None in theirs:
+        print(f"{Path(model).name}: {name} gave no figures")
+        return None
+    a, b = summary(ours), summary(theirs)
+    row = {"model": Path(model).name, "backend": backend, "peer": name, "sdx": a, "peer_ms": b,
+           "ratio_fastest": a["fastest_ms"] / b["fastest_ms"], "ratio_median": a["median_ms"] / b["median_ms"],
+           "spread_sdx": max(ours) / min(ours) - 1, "spread_peer": max(theirs) / min(theirs) - 1}
+    print(f"{row['model']:40} {backend:9} {a['fastest_ms']:9.4f} ms   {name:14} {b['fastest_ms']:9.4f} ms   ratio of the fastest "
+          f"{row['ratio_fastest']:.3f}, of the medians {row['ratio_median']:.3f}; processes differ by {100 * row['spread_sdx']:.0f} % and "
+          f"{100 * row['spread_peer']:.0f} %", flush=True)
+    return row
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("sdx")
+    parser.add_argument("models", nargs="+")
+    parser.add_argument("--processes", type=int, default=9)
+    parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--warmup", type=int, default=20)
+    parser.add_argument("--json")
+    args = parser.parse_args()
+    environment = dict(os.environ, VIRTUAL_ENV=sys.prefix)  # where sdx looks for OpenVINO
+    rows = []
+    with tempfile.TemporaryDirectory() as name:
+        for model in args.models:
+            if importlib.util.find_spec("onnxruntime"):
+                library = next(Path(importlib.util.find_spec("onnxruntime").origin).parent.glob("capi/libonnxruntime.so*"), None)
+                if library:
+                    environment["SDX_ORT_LIB"] = str(library)
+                rows.append(compare(args, model, "Python loop", "ort:cpu", loop_median, Path(name), environment))
+            if importlib.util.find_spec("openvino"):
+                rows.append(compare(args, model, "benchmark_app", "openvino", benchmark_app_median, Path(name), environment))
+    if args.json:
+        Path(args.json).write_text(json.dumps([r for r in rows if r], indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
