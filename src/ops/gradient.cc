@@ -100,25 +100,13 @@ bool GradientContext::same_shape(Expr a, Expr b) const {
 
 bool GradientContext::is_float(Expr e) const { return e && floating(graph_.value(e.id).type.elem); }
 
-bool GradientContext::constant_ints(std::size_t i, std::vector<std::int64_t>& out) const {
-  if (!has_input(i)) return false;
+const Tensor* GradientContext::value(std::size_t i) const {
+  if (!has_input(i)) return nullptr;
   const ValueInfo& info = graph_.value(node_.inputs[i]);
-  if (info.constant && !info.is_input) {
-    out = to_ints(*info.constant);
-    return true;
-  }
-  if (info.producer == kNoNode || graph_.node(info.producer).op_type != "Constant") return false;
+  if (info.constant && !info.is_input) return &*info.constant;
+  if (info.producer == kNoNode || graph_.node(info.producer).op_type != "Constant") return nullptr;
   const Attributes& a = graph_.node(info.producer).attributes;
-  if (a.has("value_ints")) {
-    out = a.get_ints("value_ints");
-  } else if (a.has("value_int")) {
-    out = {a.get_int("value_int")};
-  } else if (a.has("value")) {
-    out = to_ints(a.get_tensor("value").aligned());
-  } else {
-    return false;
-  }
-  return true;
+  return a.has("value") ? &a.get_tensor("value") : nullptr;
 }
 
 std::vector<Expr> GradientContext::add(std::string domain, std::string op, int version, const std::vector<Expr>& inputs,

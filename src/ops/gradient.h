@@ -54,8 +54,8 @@ class GradientContext {
   const SymShape* shape(Expr e) const;    // null: unknown rank
   bool same_shape(Expr a, Expr b) const;  // surely; false when unknown
   bool is_float(Expr e) const;
-  // The elements of a constant integer input; false when the input is no constant.
-  bool constant_ints(std::size_t i, std::vector<std::int64_t>& out) const;
+  // The value of a constant input, possibly unaligned; null when it is none.
+  const Tensor* value(std::size_t i) const;
 
   Expr emit(const char* op, std::initializer_list<Expr> inputs, EmittedAttributes attributes = {});
   Expr emit(const char* op, const std::vector<Expr>& inputs, EmittedAttributes attributes = {});
