@@ -59,6 +59,7 @@ void Execution::run_steps() {
     env_.stop.check();
     const StepPlan& s = plan_.steps[i];
     current_ = &s;
+    env_.provider.store(&program_.steps()[s.step].provider, std::memory_order_relaxed);
     const std::int64_t start = env_.profiler != nullptr ? env_.profiler->now() : 0;
     try {
       run_step(i);

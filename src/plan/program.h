@@ -28,6 +28,8 @@ struct RunEnv {
   std::uint64_t run = 0;
   std::atomic<std::uint64_t>* seed = nullptr;
   int depth = 0;  // nesting of subgraph calls
+  // Whose step runs now, or failed: names in the Program, readable by others while the run lasts.
+  std::atomic<const std::string*> provider{nullptr};
 };
 
 // Compile once, resolve per input-shape signature, run many times. Immutable apart from its caches; thread-safe.

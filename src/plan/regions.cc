@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "ops/infer.h"
+#include "plan/guarded_kernel.h"
 
 namespace sdx {
 namespace {
@@ -42,7 +43,7 @@ class Former {
                const std::vector<std::pair<const Provider*, ProviderSettings>>& followers, std::vector<bool>& wanted);
   std::vector<Group> cut(const std::vector<bool>& wanted) const;
   void extract(Group& group) const;
-  void replace(Group group, const std::string& provider);
+  void replace(Group group, const std::string& provider, std::shared_ptr<const std::atomic<bool>> reject_nan);
   void refuse(NodeId id, const std::string& provider, const std::string& reason);
   template <class F>
   void for_each_use(const Node& node, F&& fn) const {
@@ -198,7 +199,7 @@ std::vector<Former::Group> Former::compile_groups(const ChosenProvider& chosen,
   return {};
 }
 
-void Former::replace(Group group, const std::string& provider) {
+void Former::replace(Group group, const std::string& provider, std::shared_ptr<const std::atomic<bool>> reject_nan) {
   Node node;
   node.op_type = "Region";
   node.domain = ops::kRegionDomain;
@@ -213,7 +214,7 @@ void Former::replace(Group group, const std::string& provider) {
   }
   for (const ValueId v : group.outputs) graph_.value(v).declared = without_shape(graph_.value(v).type);
   graph_.add_node(std::move(node));
-  result_.compiled.push_back({std::move(group.kernel), provider});
+  result_.compiled.push_back({guard_results(std::move(group.kernel), *group.graph, provider, std::move(reject_nan)), provider});
 }
 
 void Former::offer(std::span<const ChosenProvider> chain, std::size_t at) {
@@ -240,7 +241,7 @@ void Former::offer(std::span<const ChosenProvider> chain, std::size_t at) {
   }
   std::vector<Group> groups = compile_groups(chosen, followers, wanted);
   if (groups.empty()) return;
-  for (Group& g : groups) replace(std::move(g), name);
+  for (Group& g : groups) replace(std::move(g), name, chosen.settings.reject_nan);
   const std::vector<NodeId> moved = graph_.compact();
   std::vector<bool> taken(graph_.nodes().size(), false);
   for (NodeId id = 0; id < taken_.size() && id < moved.size(); ++id) {

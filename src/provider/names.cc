@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstdlib>
 
 #include "base/error.h"
 #include "base/suggest.h"
@@ -26,6 +27,7 @@ const std::vector<ProviderName>& names() {
       {"webgpu", "WebGpuExecutionProvider", "any GPU with WebGPU", {}, "all"},
       {"dnnl", "DnnlExecutionProvider", "x86 and ARM CPU", {}, "Linux, Windows"},
       {"azure", "AzureExecutionProvider", "remote", {}, "all"},
+      {"fault", "FaultExecutionProvider", "none: fails on demand", {}, "all"},  // the last: see test_provider_enabled()
   };
   return table;
 }
@@ -67,13 +69,21 @@ std::string lower(std::string_view text) {
 
 }  // namespace
 
-std::span<const ProviderName> provider_names() { return names(); }
+bool test_provider_enabled() {
+  const char* value = std::getenv("SDX_TEST_PROVIDER");
+  return value != nullptr && *value != '\0' && std::string_view(value) != "0";
+}
+
+std::span<const ProviderName> provider_names() {
+  const std::span<const ProviderName> all(names());
+  return test_provider_enabled() ? all : all.first(all.size() - 1);
+}
 
 std::string canonical_provider(std::string_view text) {
   const std::string wanted = lower(text);
   if (wanted.starts_with("ort:") && wanted.size() > 4) return "ort:" + canonical_provider(wanted.substr(4));
   std::vector<std::string> known;
-  for (const ProviderName& p : names()) {
+  for (const ProviderName& p : provider_names()) {
     if (wanted == p.name || wanted == lower(p.ort_name)) return p.name;
     if (std::find(p.aliases.begin(), p.aliases.end(), wanted) != p.aliases.end()) return p.name;
     known.push_back(p.name);

@@ -1,6 +1,7 @@
 #pragma once
 // The interface of everything that can run nodes, and the policy that chooses among providers.
 
+#include <atomic>
 #include <filesystem>
 #include <memory>
 #include <span>
@@ -33,6 +34,8 @@ struct ProviderSettings {
   bool optimize = true;
   bool strict = false;   // nothing may run elsewhere than on the provider's own device
   bool profile = false;  // record the times of inner nodes
+  // While this is set, NaN that a region's kernel makes of inputs without any is a failure (plan/guarded_kernel.h); null: never.
+  std::shared_ptr<const std::atomic<bool>> reject_nan;
 };
 
 // How hard probe() looks. `quick` stops at the first thing that is missing, and looks at hardware before it loads a library:
@@ -103,6 +106,8 @@ struct ProviderName {
   std::string platforms;             // "Linux, Windows"
 };
 
+// True where the environment variable SDX_TEST_PROVIDER is set: then there is a provider "fault" (providers/fault).
+bool test_provider_enabled();
 // All known names, in the order of the documentation.
 std::span<const ProviderName> provider_names();
 // Short name for any accepted spelling (case ignored; "ort:NAME" is kept as such with a canonical NAME). Throws

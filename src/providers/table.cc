@@ -3,6 +3,7 @@
 #include <array>
 
 #include "providers/cpu/cpu_provider.h"
+#include "providers/fault/fault_provider.h"
 #include "providers/openvino/openvino_provider.h"
 #include "providers/ort/ort_provider.h"
 
@@ -17,6 +18,7 @@ const Provider* find_provider(std::string_view short_name) {
   for (const Provider* p : provider_table()) {
     if (p->name() == short_name) return p;
   }
+  if (short_name == "fault") return test_provider_enabled() ? fault::provider() : nullptr;
   return ort::find(short_name);
 }
 

@@ -1,0 +1,22 @@
+#pragma once
+// What a provider returns is checked before anybody relies on it.
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "graph/graph.h"
+#include "provider/kernel.h"
+
+namespace sdx {
+
+// The kernel of a region with its results checked: element type, rank and the extents that inference knows. A result that cannot
+// be is Error(runtime_failure) naming provider, value, what was expected and what came. With `reject_nan` (null: without), NaN in
+// a result where no input has any is the same failure as long as that flag is set.
+std::unique_ptr<Kernel> guard_results(std::unique_ptr<Kernel> kernel, const Graph& region, std::string provider,
+                                      std::shared_ptr<const std::atomic<bool>> reject_nan);
+
+// True for a tensor of floats with at least one NaN.
+bool has_nan(const Value& value);
+
+}  // namespace sdx
