@@ -62,6 +62,13 @@ int ExplainCommand::run() {
   std::string summary = fmt::format("{} nodes", shown);
   for (const auto& [kernel, count] : kernels) summary += fmt::format("; {} on {}", count, kernel);
   print(summary + "\n");
+  print("chosen: " + r.why + "\n");
+  for (const MeasuredProvider& m : r.measured) {
+    print(fmt::format("    {:<12} {}{}\n", m.provider, m.median_ms > 0 ? fmt::format("{:.3f} ms", m.median_ms) : "no figures",
+                      m.chosen         ? ", taken"
+                      : m.note.empty() ? ""
+                                       : ", " + m.note));
+  }
   return kOk;
 }
 

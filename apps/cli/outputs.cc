@@ -104,6 +104,19 @@ std::string report_json(const Report& r, double run_ms) {
       "\"peak_bytes\":{}",
       json_text(r.model), json_text(r.runtime), json_list(r.providers), json_list(r.fallbacks), json_list(r.warnings), r.load_ms,
       r.init_ms, r.peak_bytes);
+  out += fmt::format(",\"why\":{},\"events\":{},\"chains\":[", json_text(r.why), json_list(r.events));
+  for (std::size_t i = 0; i < r.chains.size(); ++i) {
+    const ChainReport& c = r.chains[i];
+    out += fmt::format("{}{{\"providers\":{},\"state\":{},\"runs\":{},\"failures\":{}}}", i == 0 ? "" : ",",
+                       json_list(c.providers), json_text(c.state), c.runs, c.failures);
+  }
+  out += "],\"measured\":[";
+  for (std::size_t i = 0; i < r.measured.size(); ++i) {
+    const MeasuredProvider& m = r.measured[i];
+    out += fmt::format("{}{{\"provider\":{},\"median_ms\":{:.4f},\"compile_ms\":{:.3f},\"chosen\":{},\"note\":{}}}",
+                       i == 0 ? "" : ",", json_text(m.provider), m.median_ms, m.compile_ms, m.chosen, json_text(m.note));
+  }
+  out += "]";
   if (run_ms >= 0) out += fmt::format(",\"run_ms\":{:.3f}", run_ms);
   return out + "}";
 }

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "cli/command.h"
+#include "project/backends.h"
 #include "project/config.h"
 #include "project/find.h"
 #include "provider/provider.h"
@@ -29,20 +30,26 @@ std::pair<double, std::string> number_and_unit(const std::string& text, const ch
   return {value, unit};
 }
 
-// --runtime ort sends every provider through the bridge; --runtime native allows none of it.
-std::vector<std::string> apply_runtime(std::vector<std::string> providers, const std::string& runtime) {
-  if (runtime == "auto") return providers;
-  if (runtime == "native") {
-    for (const std::string& p : providers) {
-      if (p != "cpu" && p != "auto") throw UsageError(fmt::format("--runtime native has no provider '{}': it runs on cpu", p));
-    }
-    return {"cpu"};
+// What is wrong with the command line, not with a model.
+template <class F>
+void as_usage(F&& check) {
+  try {
+    check();
+  } catch (const Error& e) {
+    throw UsageError(e.message());
   }
-  if (providers.empty()) return {"ort:cpu"};
-  for (std::string& p : providers) {
-    if (!p.starts_with("ort:")) p = "ort:" + p;
+}
+
+// "ort:cpu.session.intra_op_thread_affinities=1": the provider's name ends at the first dot, the key at the first '='.
+std::pair<std::string, std::vector<std::pair<std::string, std::string>>> parse_provider_option(const std::string& text) {
+  const std::size_t dot = text.find('.');
+  const std::size_t equal = text.find('=');
+  if (dot == std::string::npos || dot == 0 || equal == std::string::npos || equal <= dot + 1) {
+    throw UsageError(fmt::format("--provider-option {}: expected PROVIDER.KEY=VALUE, for example cuda.device_id=1", text));
   }
-  return providers;
+  std::string provider;
+  as_usage([&] { provider = canonical_provider(text.substr(0, dot)); });
+  return {std::move(provider), {{text.substr(dot + 1, equal - dot - 1), text.substr(equal + 1)}}};
 }
 
 }  // namespace
@@ -61,6 +68,18 @@ void SessionFlags::add_to(CLI::App& command, bool positional_model) {
   command.add_option("--fallback", fallback, "warn: take the next provider with a warning; strict: fail")
       ->check(CLI::IsMember({"warn", "strict"}))
       ->type_name("MODE");
+  command
+      .add_option("--provider-option", provider_options, "Option of one provider, for example cuda.device_id=1; may be repeated")
+      ->type_name("PROVIDER.KEY=VALUE")
+      ->allow_extra_args(false);
+  command.add_option("--select", select, "order: the first that can be used; measured: the fastest on this model")
+      ->check(CLI::IsMember({"order", "measured"}))
+      ->type_name("HOW");
+  command.add_option("--start-on", start_on, "Answer on this provider (cpu) while slower ones compile")->type_name("PROVIDER");
+  command.add_option("--provider-timeout", provider_timeout, "Longest run before the next provider answers, for example 2s")
+      ->type_name("TIME");
+  command.add_flag("--reject-nan", reject_nan, "Take NaN that only a provider other than cpu makes for its failure");
+  command.add_option("--telemetry", telemetry, "A line of JSON for each run: stderr, or a file to append to")->type_name("WHERE");
   command.add_flag("--no-optimize,!--optimize", no_optimize, "Run the graph as it is in the file");
   command.add_option("--disable-pass", disabled_passes, "Leave out graph passes, comma-separated")
       ->delimiter(',')
@@ -87,17 +106,25 @@ bool SessionFlags::typed(const char* option) const {
 SessionOptions SessionFlags::options(const ProjectConfig& project) const {
   const SessionOptions flags = options();
   SessionOptions o = session_options_of(project);
-  if (typed("--provider") || typed("--runtime")) {
-    std::vector<std::string> chain = providers;
-    if (!typed("--provider") && runtime != "native") chain = project.runtime.providers;
-    if (!typed("--provider") && runtime != "native" && chain.empty() && project.runtime.gpu_backend != "auto") {
-      chain = {project.runtime.gpu_backend};
-    }
+  if (typed("--provider")) {
+    o.providers = flags.providers;
     // A chain that was typed drops the file's `runtime: native`, which would contradict it.
-    const bool file_runtime = !typed("--runtime") && project.runtime.runtime == "ort";
-    o.providers = apply_runtime(chain, file_runtime ? "ort" : runtime);
+    if (o.runtime == "native") o.runtime = "auto";
+  }
+  if (typed("--runtime")) {
+    o.runtime = flags.runtime;
+    if (o.runtime == "native" && !typed("--provider")) o.providers.clear();  // the file's chain would contradict it
   }
   if (typed("--fallback")) o.strict = flags.strict;
+  // Later ones win.
+  o.provider_options.insert(o.provider_options.end(), flags.provider_options.begin(), flags.provider_options.end());
+  o.provider_priority = flags.provider_priority;
+  o.platform_defaults = flags.platform_defaults;
+  o.select = flags.select;
+  o.start_on = flags.start_on;
+  o.provider_timeout = flags.provider_timeout;
+  o.reject_nan = flags.reject_nan;
+  o.telemetry = flags.telemetry;
   o.optimize = flags.optimize;
   o.disabled_passes = flags.disabled_passes;
   if (typed("--threads")) o.threads = flags.threads;
@@ -114,15 +141,18 @@ SessionOptions SessionFlags::options(const ProjectConfig& project) const {
 
 SessionOptions SessionFlags::options() const {
   SessionOptions o;
-  for (const std::string& p : providers) {
-    try {
-      provider_chain(std::vector<std::string>{p}, false);
-    } catch (const Error& e) {
-      throw UsageError(e.message());
-    }
-  }
-  o.providers = apply_runtime(providers, runtime);
+  o.providers = providers;
+  for (const std::string& text : provider_options) o.provider_options.push_back(parse_provider_option(text));
+  if (const std::optional<Backends> backends = find_backends()) apply_backends(*backends, o);
+  for (const std::string& p : o.providers) as_usage([&] { canonical_provider(p); });
+  o.runtime = runtime;
   o.strict = fallback == "strict";
+  o.select = select;
+  o.start_on = start_on;
+  if (!start_on.empty()) as_usage([&] { canonical_provider(start_on); });
+  if (!provider_timeout.empty()) o.provider_timeout = parse_duration(provider_timeout);
+  o.reject_nan = reject_nan;
+  o.telemetry = telemetry;
   o.optimize = !no_optimize;
   const std::vector<std::string> passes = disabled_passes.empty() ? std::vector<std::string>{} : pass_names();
   for (const std::string& p : disabled_passes) {
@@ -152,9 +182,9 @@ Session SessionFlags::open() const { return open(find_project(model)); }
 Session SessionFlags::open(const std::optional<ProjectConfig>& project) const {
   const SessionOptions o = project ? options(*project) : options();
   Session session = Session::open(find_model(model), o);
+  // Fallbacks are warned of by the library, once.
   const Report report = session.report();
   for (const std::string& w : report.warnings) note("warning: " + w);
-  for (const std::string& f : report.fallbacks) note("warning: " + f);
   return session;
 }
 

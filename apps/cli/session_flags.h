@@ -27,6 +27,12 @@ struct SessionFlags {
   std::string memory_limit;
   std::vector<std::string> dimensions;
   std::vector<std::string> custom_ops;
+  std::vector<std::string> provider_options;
+  std::string select = "order";
+  std::string start_on;
+  std::string provider_timeout;
+  bool reject_nan = false;
+  std::string telemetry;
   bool profile = false;
   bool no_cache = false;
   std::string cache_dir;

@@ -63,6 +63,24 @@ SDX_C_API sdx_status sdx_options_set_memory_limit(sdx_options* options, size_t b
 /* Adds a shared library with operators of your own (sdx/custom_op.h). It is loaded when a session is opened. */
 SDX_C_API sdx_status sdx_options_add_custom_ops(sdx_options* options, const char* library);
 
+/* "auto", "native" (our own engine alone) or "ort" (ONNX Runtime's library). */
+SDX_C_API sdx_status sdx_options_set_runtime(sdx_options* options, const char* runtime);
+/* An option of one provider, by its vendor's name: ("cuda", "device_id", "1"). */
+SDX_C_API sdx_status sdx_options_set_provider_option(sdx_options* options, const char* provider, const char* key,
+                                                     const char* value);
+/* "order" or "measured": the first of the chain, or the fastest on the first run's inputs. */
+SDX_C_API sdx_status sdx_options_set_select(sdx_options* options, const char* select);
+/* A provider, for example "cpu", that answers while those before it in the chain compile. */
+SDX_C_API sdx_status sdx_options_set_start_on(sdx_options* options, const char* provider);
+/* After so many milliseconds a run is answered by the next provider; 0: never. */
+SDX_C_API sdx_status sdx_options_set_provider_timeout(sdx_options* options, int64_t milliseconds);
+/* After so many milliseconds a provider that failed is tried again; 0: never. */
+SDX_C_API sdx_status sdx_options_set_provider_retry(sdx_options* options, int64_t milliseconds);
+/* Takes NaN that only a provider other than `cpu` makes for its failure. */
+SDX_C_API sdx_status sdx_options_set_reject_nan(sdx_options* options, int reject);
+/* "stderr" or a file that gets one line of JSON for each run. */
+SDX_C_API sdx_status sdx_options_set_telemetry(sdx_options* options, const char* where);
+
 /* `options` may be NULL. */
 SDX_C_API sdx_status sdx_session_open(const char* path, const sdx_options* options, sdx_session** session);
 SDX_C_API sdx_status sdx_session_from_bytes(const void* bytes, size_t size, const sdx_options* options, sdx_session** session);

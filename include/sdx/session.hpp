@@ -55,6 +55,31 @@ struct SessionOptions {
   // Shared libraries with operators of your own (sdx/custom_op.h), for this session alone. A model's own functions of the same
   // name win. Session::open throws Error naming the library that is missing, broken, or reports an error.
   std::vector<std::filesystem::path> custom_ops;
+  // "auto"; "native": our own engine alone; "ort": everything through ONNX Runtime's library. Where that library cannot be had,
+  // the model runs natively with a warning, or opening fails if `strict`. Throws Error(invalid_argument) for another word.
+  std::string runtime = "auto";
+  // What automatic selection tries, instead of the platform's own order (`cpu` always comes last); and what it tries first on a
+  // kind of machine: {"linux_nvidia" | "linux_amd" | "linux_intel" | "windows_…" | "linux" | "windows" | "darwin", provider}.
+  std::vector<std::string> provider_priority;
+  std::vector<std::pair<std::string, std::string>> platform_defaults;
+  // "order": the first of the chain that can be used. "measured": the candidates run the first request, and the fastest whose
+  // results agree with `cpu` is kept, and remembered in the cache folder (docs/providers.md). Throws Error(invalid_argument) for
+  // another word.
+  std::string select = "order";
+  // A provider ("cpu") that answers while those before it in the chain still compile, in the background; then the session
+  // switches between two runs. Empty: opening takes as long as compiling.
+  std::string start_on;
+  // A run that a provider other than `cpu` has not answered after this time is answered by the next one, and the provider is
+  // dropped. 0: it is waited for.
+  std::chrono::milliseconds provider_timeout{0};
+  // How long a provider that failed in service is left alone before one run tries it again; doubled after each further failure,
+  // up to 20 times this. 0: dropped for good.
+  std::chrono::milliseconds provider_retry{30'000};
+  // Take NaN in the results of a provider other than `cpu`, where the next provider gives none, for a failure.
+  bool reject_nan = false;
+  // Where to write one line of JSON for each run (docs/providers.md): "stderr", or a file, which is appended to. Empty: where the
+  // environment variable SDX_TELEMETRY says; nowhere without it.
+  std::string telemetry;
 };
 
 // Cancels runs from another thread. Copies share their state. Thread-safe.
@@ -128,16 +153,37 @@ struct NodeReport {
   std::string output;                // type of the first output
 };
 
+// One chain of providers that a session has compiled, or is compiling: after a failure, or with `start_on`, there are several.
+struct ChainReport {
+  std::vector<std::string> providers;  // in order of preference
+  std::string state;                   // "in use", "standby", "compiling", "failed: …", "dropped, next try in 28 s"
+  std::uint64_t runs = 0;              // answered
+  std::uint64_t failures = 0;          // runs that it failed and another chain answered
+};
+
+// One provider that took part in a measured selection.
+struct MeasuredProvider {
+  std::string provider;
+  double median_ms = 0;  // 0: it has no figures
+  double compile_ms = 0;
+  bool chosen = false;
+  std::string note;  // why it cannot be chosen: "differs from cpu …", its error; else empty
+};
+
 struct SDX_API Report {
   std::string model;
-  std::string runtime = "native";
-  std::vector<std::string> providers;  // that run at least one node, in order of preference
-  std::vector<NodeReport> nodes;       // in order of execution; nodes that were folded away are not listed
-  std::vector<std::string> fallbacks;  // "wanted X, took Y: reason"
-  std::vector<std::string> warnings;   // about the model, for example declarations that inference contradicts
-  double load_ms = 0;                  // reading and checking the file
-  double init_ms = 0;                  // optimising, choosing kernels, packing weights
-  std::size_t peak_bytes = 0;          // most memory that tensors of this session took so far
+  std::string runtime = "native";          // "ort" where ONNX Runtime runs at least one node
+  std::vector<std::string> providers;      // that run at least one node, in order of preference
+  std::vector<NodeReport> nodes;           // in order of execution; nodes that were folded away are not listed
+  std::vector<std::string> fallbacks;      // "wanted X, took Y: reason"
+  std::string why;                         // how the providers were chosen: "asked for cuda, cpu", "measured: …"
+  std::vector<MeasuredProvider> measured;  // with select "measured"
+  std::vector<ChainReport> chains;         // one in ordinary service
+  std::vector<std::string> events;         // of the service, in order: "run 500: ort:cuda failed (…), answered by cpu"
+  std::vector<std::string> warnings;       // about the model, for example declarations that inference contradicts
+  double load_ms = 0;                      // reading and checking the file
+  double init_ms = 0;                      // optimising, choosing kernels, packing weights
+  std::size_t peak_bytes = 0;              // most memory that tensors of this session took so far
 
   std::string text() const;
 };

@@ -421,13 +421,7 @@ SessionOptions session_options_of(const ProjectConfig& config) {
   SessionOptions o;
   o.providers = r.providers;
   if (o.providers.empty() && r.gpu_backend != "auto") o.providers = {r.gpu_backend};
-  if (r.runtime == "native") o.providers = {"cpu"};
-  if (r.runtime == "ort") {
-    if (o.providers.empty()) o.providers = {"cpu"};
-    for (std::string& p : o.providers) {
-      if (!p.starts_with("ort:")) p = "ort:" + p;
-    }
-  }
+  o.runtime = r.runtime;
   o.strict = r.strict;
   o.threads = r.threads;
   o.memory_limit = r.memory_limit;

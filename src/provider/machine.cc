@@ -123,6 +123,11 @@ MachineFacts machine_facts(const std::string& root) {
   return m;
 }
 
+const MachineFacts& this_machine() {
+  static const MachineFacts facts = machine_facts();
+  return facts;
+}
+
 bool version_below(std::string_view have, std::string_view need) {
   const auto next = [](std::string_view& text, int& number) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);

@@ -30,6 +30,8 @@ struct MachineFacts {
 // Reads /sys/bus/pci, /proc/driver/nvidia and /dev below `root`, and asks the loader's search for the driver's library. Never
 // throws; what cannot be read counts as missing. Costs some ten file accesses.
 MachineFacts machine_facts(const std::string& root = "/");
+// Those of this machine, read once in a process.
+const MachineFacts& this_machine();
 
 // True when version `have` ("535.104.05") is below `need`, part by part as numbers. False for a text that is no version.
 bool version_below(std::string_view have, std::string_view need);

@@ -17,6 +17,7 @@ struct Wish {
   std::string device;
   bool asked_for = false;
   bool by_auto = false;  // then a device that is merely the CPU does not count
+  std::string intent;    // the word that it stands for: "npu"
 };
 
 std::vector<std::string> gpu_order(Platform platform) {
@@ -32,7 +33,7 @@ std::vector<std::string> gpu_order(Platform platform) {
 std::vector<Wish> expand(const std::string& name, bool alone, const PolicyInput& in) {
   std::vector<Wish> wishes;
   const auto add = [&](const std::string& provider, bool asked_for, const std::string& device = {}) {
-    wishes.push_back({provider, device, asked_for, false});
+    wishes.push_back({provider, device, asked_for, false, name});
   };
   if (name == "gpu") {
     for (const std::string& p : gpu_order(in.machine.platform)) add(p, false, p == "openvino" ? "GPU" : "");
@@ -77,6 +78,7 @@ std::vector<Wish> automatic(const PolicyInput& in, std::string& why) {
     for (Wish w : expand(p, false, in)) {
       w.asked_for = false;
       w.by_auto = true;
+      w.intent.clear();
       wishes.push_back(std::move(w));
     }
   }
@@ -110,7 +112,7 @@ void apply_runtime(std::vector<Wish>& wishes, const std::string& runtime, std::v
       if (!w.provider.starts_with("ort:")) w.provider = "ort:" + w.provider;
     }
     const bool cpu = std::any_of(wishes.begin(), wishes.end(), [](const Wish& w) { return w.provider == "ort:cpu"; });
-    if (!cpu) wishes.push_back({"ort:cpu", "", false, false});
+    if (!cpu) wishes.push_back({"ort:cpu", "", false, false, ""});
     // Nobody named a provider, but the runtime was: that it cannot be had must not be silent.
     if (std::none_of(wishes.begin(), wishes.end(), [](const Wish& w) { return w.asked_for; })) wishes.back().asked_for = true;
   } else if (runtime == "native") {
@@ -138,6 +140,8 @@ std::string lower(std::string_view text) {
   return out;
 }
 
+constexpr const char* kMerelyCpu = "its only device is the CPU, which our own engine uses already";
+
 // Why a provider that is available is not what was wanted; empty: it is.
 std::string unsuitable(const Wish& w, const ProviderInfo& info) {
   const bool openvino = w.provider == "openvino" || w.provider == "ort:openvino";
@@ -145,8 +149,23 @@ std::string unsuitable(const Wish& w, const ProviderInfo& info) {
   if (!w.device.empty() && !has_device(info, w.device)) {
     return "it has no " + w.device + " here; its devices: " + (info.devices.empty() ? "none" : join(info.devices));
   }
-  if (w.by_auto && merely_cpu(info)) return "its only device is the CPU, which our own engine uses already";
+  if (w.by_auto && merely_cpu(info)) return kMerelyCpu;
   return {};
+}
+
+// True when nothing of what an intent stands for can be used.
+bool found_nothing(const std::vector<Wish>& wishes, const std::string& intent, const Chain& chain) {
+  return !intent.empty() && std::none_of(wishes.begin(), wishes.end(), [&](const Wish& w) {
+    return w.intent == intent && std::any_of(chain.links.begin(), chain.links.end(),
+                                             [&](const ChainLink& link) { return link.provider == w.provider; });
+  });
+}
+
+// Asking OpenVINO for its devices means loading it, which takes longer than a small model's run: not where the machine has no
+// device of Intel's anyway.
+bool pointless(const Wish& w, const MachineFacts& m) {
+  return w.by_auto && (w.provider == "openvino" || w.provider == "ort:openvino") && m.platform == Platform::linux_os &&
+         m.intel_gpus.empty() && m.npus.empty();
 }
 
 }  // namespace
@@ -187,6 +206,11 @@ Chain decide_chain(const PolicyInput& in) {
   std::set<std::string> seen;
   for (const Wish& w : wishes) {
     if (!seen.insert(w.provider).second) continue;
+    if (pointless(w, in.machine)) {
+      chain.gaps.push_back(
+          {w.provider, "there is no GPU or NPU of Intel's: it would use the CPU, as our own engine does", "", false});
+      continue;
+    }
     const ProviderInfo info = in.probe(w.provider);
     const std::string misfit = info.available ? unsuitable(w, info) : std::string();
     if (info.available && misfit.empty()) {
@@ -198,7 +222,7 @@ Chain decide_chain(const PolicyInput& in) {
   // Strict: what stands first must be usable; of an intent, anything but the CPU behind it; of `auto`, whatever there is.
   const bool first_missing = !wishes.empty() && wishes.front().asked_for &&
                              (chain.links.empty() || chain.links.front().provider != wishes.front().provider);
-  const bool intent_missing = !wishes.empty() && !wishes.front().asked_for && !wishes.front().by_auto && chain.links.empty();
+  const bool intent_missing = !wishes.empty() && found_nothing(wishes, wishes.front().intent, chain);
   const bool runtime_missing = in.runtime == "native" && wishes.empty() && !chain.gaps.empty();
   const bool bridge_missing = in.runtime == "ort" && chain.links.empty();
   if (in.strict && (first_missing || intent_missing || runtime_missing || bridge_missing)) {
@@ -208,8 +232,10 @@ Chain decide_chain(const PolicyInput& in) {
     }
   }
   // An intent that found nothing deserves the reasons of all it tried.
-  if (intent_missing) {
-    for (ChainGap& g : chain.gaps) g.asked_for = true;
+  for (ChainGap& g : chain.gaps) {
+    for (const Wish& w : wishes) {
+      g.asked_for = g.asked_for || (w.provider == g.provider && found_nothing(wishes, w.intent, chain));
+    }
   }
   if (seen.insert("cpu").second) chain.links.push_back({"cpu", ""});
   return chain;

@@ -160,6 +160,24 @@ TEST(Policy, GapsCarryTheReason) {
   EXPECT_TRUE(npu.gaps[0].asked_for);  // the intent found nothing: that is worth a warning
 }
 
+TEST(Policy, AnIntentThatFindsNothingIsNeverSilent) {
+  const auto warned = [](const std::string& where, Names asked, const std::string& runtime = "auto") {
+    PolicyInput in = input_on(where, std::move(asked));
+    in.runtime = runtime;
+    Names names;
+    for (const ChainGap& g : decide_chain(in).gaps) {
+      if (g.asked_for) names.push_back(g.provider);
+    }
+    return join(names, " ");
+  };
+  EXPECT_EQ(warned("linux-cpu", {"npu"}), "vitisai qnn directml openvino");
+  EXPECT_EQ(warned("linux-cpu", {"npu", "cpu"}), "vitisai qnn directml openvino");  // the CPU behind it does not hide it
+  EXPECT_EQ(warned("linux-openvino-cpu", {"npu"}, "ort"), "");                      // no library at all: see below
+  EXPECT_EQ(warned("linux-nvidia-no-tensorrt", {"gpu"}), "");                       // found one: enough
+  EXPECT_EQ(warned("linux-nvidia", {"gpu", "npu"}), "vitisai qnn directml openvino");
+  EXPECT_EQ(warned("linux-cpu", {"rocm"}), "migraphx rocm");
+}
+
 TEST(Policy, Strict) {
   const auto broken = [](const std::string& where, Names asked, const std::string& runtime = "auto") {
     PolicyInput in = input_on(where, std::move(asked));

@@ -81,6 +81,11 @@ void check_bytes(const sdx::Tensor& t, size_t bytes) {
   }
 }
 
+std::chrono::milliseconds duration_of(int64_t milliseconds) {
+  if (milliseconds < 0) sdx::fail(sdx::ErrorCode::invalid_argument, "a time must not be negative, received {} ms", milliseconds);
+  return std::chrono::milliseconds(milliseconds);
+}
+
 const char* name_at(const std::vector<sdx::ValueSpec>& specs, size_t index) {
   return index < specs.size() ? specs[index].name.c_str() : nullptr;
 }
@@ -126,6 +131,34 @@ sdx_status sdx_options_set_memory_limit(sdx_options* options, size_t bytes) {
 }
 sdx_status sdx_options_add_custom_ops(sdx_options* options, const char* library) {
   return guarded([&] { require(options, "options").options.custom_ops.emplace_back(&require(library, "library")); });
+}
+
+sdx_status sdx_options_set_runtime(sdx_options* options, const char* runtime) {
+  return guarded([&] { require(options, "options").options.runtime = &require(runtime, "runtime"); });
+}
+sdx_status sdx_options_set_provider_option(sdx_options* options, const char* provider, const char* key, const char* value) {
+  return guarded([&] {
+    const std::string name = &require(provider, "provider");
+    require(options, "options").options.provider_options.push_back({name, {{&require(key, "key"), &require(value, "value")}}});
+  });
+}
+sdx_status sdx_options_set_select(sdx_options* options, const char* select) {
+  return guarded([&] { require(options, "options").options.select = &require(select, "select"); });
+}
+sdx_status sdx_options_set_start_on(sdx_options* options, const char* provider) {
+  return guarded([&] { require(options, "options").options.start_on = &require(provider, "provider"); });
+}
+sdx_status sdx_options_set_provider_timeout(sdx_options* options, int64_t milliseconds) {
+  return guarded([&] { require(options, "options").options.provider_timeout = duration_of(milliseconds); });
+}
+sdx_status sdx_options_set_provider_retry(sdx_options* options, int64_t milliseconds) {
+  return guarded([&] { require(options, "options").options.provider_retry = duration_of(milliseconds); });
+}
+sdx_status sdx_options_set_reject_nan(sdx_options* options, int reject) {
+  return guarded([&] { require(options, "options").options.reject_nan = reject != 0; });
+}
+sdx_status sdx_options_set_telemetry(sdx_options* options, const char* where) {
+  return guarded([&] { require(options, "options").options.telemetry = &require(where, "where"); });
 }
 
 sdx_status sdx_session_open(const char* path, const sdx_options* options, sdx_session** session) {

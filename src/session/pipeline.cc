@@ -89,7 +89,9 @@ std::unique_ptr<Program> compile(Graph graph, const Selection& selection, const 
                                  std::vector<std::string>& fallbacks) {
   Regions regions;
   if (compiles_regions(selection)) {
-    regions = form_regions(graph, *origin.model, origin.source, chosen_providers(selection, options), options.strict);
+    std::vector<ChosenProvider> chosen = chosen_providers(selection, options);
+    for (ChosenProvider& c : chosen) c.settings.reject_nan = origin.reject_nan;
+    regions = form_regions(graph, *origin.model, origin.source, chosen, options.strict);
     fallbacks.insert(fallbacks.end(), regions.failures.begin(), regions.failures.end());
   }
   sink_constants(graph);

@@ -28,7 +28,8 @@ bool prepare(Model& model, const SessionOptions& options, bool allow_unknown = f
 // What compiling a graph needs to know of its model for providers that compile regions.
 struct Origin {
   const Model* model = nullptr;
-  const ModelSource* source = nullptr;  // null: the graph differs from its file
+  const ModelSource* source = nullptr;                  // null: the graph differs from its file
+  std::shared_ptr<const std::atomic<bool>> reject_nan;  // see ProviderSettings
 };
 
 // Optimises a prepared graph and compiles it. Appends to `fallbacks` what a provider of the chain could not do.

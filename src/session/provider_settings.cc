@@ -1,5 +1,7 @@
 #include "session/provider_settings.h"
 
+#include <algorithm>
+
 #include "base/cache_folder.h"
 #include "base/error.h"
 #include "providers/table.h"
@@ -29,7 +31,13 @@ ProviderSettings provider_settings(const SessionOptions& options, std::string_vi
 std::vector<ChosenProvider> chosen_providers(const Selection& selection, const SessionOptions& options) {
   std::vector<ChosenProvider> chosen;
   for (const Provider* p : selection.chain) {
-    chosen.push_back({p, p->compiles_regions() ? provider_settings(options, p->name()) : ProviderSettings{}});
+    ProviderSettings settings = p->compiles_regions() ? provider_settings(options, p->name()) : ProviderSettings{};
+    // An intent ("npu") speaks of a kind of device where a provider has several; what the user says of it wins.
+    const std::string& device = selection.devices[chosen.size()];
+    const bool said =
+        std::any_of(settings.options.begin(), settings.options.end(), [](const auto& o) { return o.first == "device_type"; });
+    if (!device.empty() && !said) settings.options.emplace_back("device_type", device);
+    chosen.push_back({p, std::move(settings)});
   }
   return chosen;
 }

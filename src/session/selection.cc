@@ -5,20 +5,55 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/suggest.h"
+#include "provider/policy.h"
 #include "providers/table.h"
 #include "session/provider_settings.h"
 
 namespace sdx {
+namespace {
+
+const ProviderName* name_of(std::string_view plain) {
+  for (const ProviderName& p : provider_names()) {
+    if (p.name == plain) return &p;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+ProviderInfo look_at_provider(const std::string& name, const SessionOptions& options, Effort effort) {
+  ProviderInfo info;
+  if (const Provider* provider = find_provider(name)) {
+    info = provider->probe(provider_settings(options, name), effort);
+  } else {
+    info.reason = "this build has no code for it";
+  }
+  info.name = name;
+  if (const ProviderName* known = name_of(name.starts_with("ort:") ? std::string_view(name).substr(4) : name)) {
+    info.ort_name = known->ort_name;
+    info.hardware = known->hardware;
+  }
+  return info;
+}
+
+std::string label_of(const Selection& selection) {
+  std::vector<std::string> names;
+  for (const Provider* p : selection.chain) names.emplace_back(p->name());
+  return join(names, ",");
+}
+
+std::string runtime_of(const std::vector<std::string>& running, const Selection& selection) {
+  const bool ort = std::any_of(selection.chain.begin(), selection.chain.end(), [&](const Provider* p) {
+    return p->family() == "ort" && std::find(running.begin(), running.end(), p->name()) != running.end();
+  });
+  return ort ? "ort" : "native";
+}
+
 std::vector<ProviderInfo> providers() {
   std::vector<ProviderInfo> out;
   for (const ProviderName& p : provider_names()) {
-    const Provider* provider = find_provider(p.name);
-    if (provider == nullptr) continue;
-    ProviderInfo info = provider->probe({}, Effort::full);
-    info.ort_name = p.ort_name;
-    info.hardware = p.hardware;
-    if (info.name == "cpu") info.version = version();
-    out.push_back(std::move(info));
+    out.push_back(look_at_provider(p.name, {}, Effort::full));
+    if (p.name == "cpu") out.back().version = version();
   }
   return out;
 }
@@ -26,35 +61,41 @@ std::vector<ProviderInfo> providers() {
 std::string_view version() noexcept { return SDX_VERSION; }
 
 Selection select_providers(const SessionOptions& options) {
-  const bool automatic =
-      options.providers.empty() || std::all_of(options.providers.begin(), options.providers.end(),
-                                               [](const std::string& p) { return canonical_provider(p) == "auto"; });
-  const std::vector<std::string> asked = automatic ? std::vector<std::string>{"auto"} : options.providers;
-  const std::vector<std::string> chain = provider_chain(asked, options.strict);
+  PolicyInput input;
+  const bool cpu_only = options.runtime == "native" ||
+                        (!options.providers.empty() && std::all_of(options.providers.begin(), options.providers.end(),
+                                                                   [](const std::string& p) { return p == "cpu"; }));
+  if (!cpu_only) input.machine = this_machine();
+  input.asked = options.providers;
+  input.strict = options.strict;
+  input.runtime = options.runtime;
+  input.provider_priority = options.provider_priority;
+  input.platform_defaults = options.platform_defaults;
+  input.probe = [&](const std::string& name) { return look_at_provider(name, options, Effort::quick); };
+  const Chain chain = decide_chain(input);
+  if (!chain.broken.empty()) {
+    fail(ErrorCode::provider_unavailable, "{}, but {}. Leave out `strict` to fall back to the next provider", chain.why,
+         chain.broken);
+  }
   Selection selection;
-  std::vector<std::string> unavailable;
-  for (const std::string& name : chain) {
-    const Provider* provider = find_provider(name);
-    // Without a GPU or NPU of Intel's it would only use the CPU, which our own engine does already.
-    if (automatic && name == "openvino") continue;
-    ProviderInfo info;
-    if (provider != nullptr) info = provider->probe(provider_settings(options, name), Effort::quick);
-    if (info.available) {
-      selection.chain.push_back(provider);
+  selection.why = chain.why;
+  for (const ChainLink& link : chain.links) {
+    const Provider* p = find_provider(link.provider);
+    if (p == nullptr) continue;
+    selection.chain.push_back(p);
+    selection.devices.push_back(link.device);
+  }
+  if (selection.chain.empty()) fail(ErrorCode::provider_unavailable, "{}, but no provider is available", chain.why);
+  const std::string taken(selection.chain.front()->name());
+  for (const ChainGap& g : chain.gaps) {
+    if (!g.asked_for) {
+      log::debug("{}: left out {}: {}", chain.why, g.provider, g.reason);
       continue;
     }
-    unavailable.push_back(name + ": " + info.reason);
+    selection.fallbacks.push_back(
+        fmt::format("wanted {}, took {}: {}{}{}", g.provider, taken, g.reason, g.hint.empty() ? "" : ". To mend it: ", g.hint));
   }
-  if (!automatic && !unavailable.empty()) {
-    if (options.strict) {
-      fail(ErrorCode::provider_unavailable, "asked for {}, but {}. Leave out `strict` to fall back to the next provider",
-           join(options.providers), join(unavailable, "; "));
-    }
-    const std::string taken = selection.chain.empty() ? "none" : std::string(selection.chain.front()->name());
-    for (const std::string& u : unavailable) selection.fallbacks.push_back(fmt::format("wanted {}; took {}", u, taken));
-    log::warning("asked for {}; taking {} ({})", join(options.providers), taken, join(unavailable, "; "));
-  }
-  if (selection.chain.empty()) fail(ErrorCode::provider_unavailable, "no provider is available: {}", join(unavailable, "; "));
+  if (!selection.fallbacks.empty()) log::warning("{}", join(selection.fallbacks, "; "));
   return selection;
 }
 

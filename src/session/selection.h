@@ -12,11 +12,22 @@ namespace sdx {
 
 struct Selection {
   std::vector<const Provider*> chain;  // never empty; ends with `cpu`
-  std::vector<std::string> fallbacks;  // "wanted cuda, not available: …"
+  std::vector<std::string> devices;    // parallel: the kind of device that an intent wants of it ("NPU"), else empty
+  std::vector<std::string> fallbacks;  // "wanted cuda, took cpu: <reason>. <what to do>"
+  std::string why;                     // "asked for cuda", "the automatic order of Linux"
 };
 
-// Throws Error(invalid_argument) for an unknown name; Error(provider_unavailable) when `strict` and a provider that was asked for
-// by name cannot be used. Providers that only `auto` mentions are left out without a word: nobody asked for them.
+// Throws Error(invalid_argument) for an unknown name or runtime; Error(provider_unavailable) when `strict` and what was asked for
+// first cannot be used. Providers that only `auto` mentions are left out without a word: nobody asked for them. Anything else
+// that is left out is warned of, once, in one line.
 Selection select_providers(const SessionOptions& options);
+
+// "ort:cuda,cpu"
+std::string label_of(const Selection& selection);
+// "ort" where ONNX Runtime is behind one of these providers of the chain, else "native".
+std::string runtime_of(const std::vector<std::string>& running, const Selection& selection);
+
+// Whether a provider can be used with these options, by its name in a chain ("cuda", "ort:cpu"), and if not why and what to do.
+ProviderInfo look_at_provider(const std::string& name, const SessionOptions& options, Effort effort);
 
 }  // namespace sdx

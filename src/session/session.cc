@@ -1,7 +1,6 @@
 #include <sdx/session.hpp>
 
 #include <algorithm>
-#include <array>
 #include <mutex>
 #include <optional>
 
@@ -12,10 +11,13 @@
 #include "base/thread_pool.h"
 #include "onnx/reader.h"
 #include "passes/pass.h"
+#include "session/measure.h"
 #include "session/pipeline.h"
 #include "session/provider_settings.h"
 #include "session/selection.h"
+#include "session/service.h"
 #include "session/specs.h"
+#include "session/telemetry.h"
 #include "session/trace.h"
 
 namespace sdx {
@@ -82,47 +84,46 @@ const Value& NamedValues::at(std::string_view name) const {
 }
 
 struct Session::Impl {
-  SessionOptions options;
-  Model model;         // prepared; its graph is what the variants below are compiled from
-  std::string shown;   // the model's name in errors
-  ModelSource source;  // of the model, as providers with a reader of their own take it
+  std::shared_ptr<Core> core = std::make_shared<Core>();
+  std::string shown;  // the model's name in errors
   Selection selection;
-  std::vector<ValueSpec> inputs, outputs;
+  std::shared_ptr<Service> service;
   std::vector<std::pair<std::string, std::string>> metadata;
-  std::shared_ptr<MemoryBudget> budget;
-  std::shared_ptr<ThreadPool> pool;
-  std::unique_ptr<Profiler> profiler;
+  std::unique_ptr<Telemetry> telemetry;  // null: nobody listens
   double load_ms = 0, init_ms = 0;
 
-  // Programs differ in what they take for granted. variants[0], made at open, treats inputs with defaults as constants and fixed
-  // extents as fixed. A run that overrides a default (1), or brings other extents than the file declares (2: many files declare
-  // the size they were exported with, and work at others), uses a variant that is compiled when first needed.
-  static constexpr std::size_t kOverrides = 1, kOtherExtents = 2;
-  std::array<std::unique_ptr<Program>, 4> variants;
-  std::vector<std::size_t> plain_inputs;  // index into `inputs` of those without a default
-  mutable std::mutex variants_mutex;      // guards variants[1..3], `warnings`, `fallbacks`
-  std::vector<std::string> warnings;
-  std::vector<std::string> fallbacks;
-  bool warned_of_extents = false;
+  // With select "measured" the first run decides which chain `service` has.
+  bool measures = false;
+  std::mutex deciding;
+  bool undecided = false;  // guarded by `deciding`
+  std::filesystem::path decision;
 
-  std::atomic<std::uint64_t> runs{0};
-  std::atomic<std::uint64_t> seed{0x5DEECE66DULL};
+  mutable std::mutex mutex;  // guards what follows, and `service` where the session measures
+  Measurement measurement;
+  std::string why;
+  std::vector<std::string> warnings;
+  bool warned_of_extents = false;
 
   void open();
   void describe_interface();
-  std::unique_ptr<Program> make_variant(std::size_t which);
-  const Program& variant(std::size_t which);
   void warn_of_other_extents(const std::vector<Value>& values);
   NamedValues run(const NamedValues& given, const RunOptions& run_options);
+  std::vector<Value> answer(const Request& request);
+  void open_measured();
+  void decide(const Request& request);
+  void serve(std::size_t first, std::shared_ptr<const Engine> ready, Measurement found, const std::string& how);
+  std::shared_ptr<Service> serving() const;
   std::vector<Value> arrange(const NamedValues& given, std::size_t& which) const;
+  Report report() const;
 };
 
 void Session::Impl::describe_interface() {
+  const Model& model = core->model;
   const Graph& g = model.graph;
-  inputs = input_specs(g);
+  core->inputs = input_specs(g);
   for (std::size_t i = 0; i < g.outputs().size(); ++i) {
     const ValueInfo& info = g.value(g.outputs()[i]);
-    outputs.push_back(spec_of(g.output_names()[i], info.type.known() ? info.type : info.declared));
+    core->outputs.push_back(spec_of(g.output_names()[i], info.type.known() ? info.type : info.declared));
   }
   const auto add = [&](const char* key, const std::string& value) {
     if (!value.empty()) metadata.emplace_back(key, value);
@@ -136,49 +137,98 @@ void Session::Impl::describe_interface() {
 }
 
 void Session::Impl::open() {
-  const BudgetScope charge(budget);
-  check_provider_options(options);
-  selection = select_providers(options);
-  if (!prepare(model, options, compiles_regions(selection))) source = {};
+  const BudgetScope charge(core->budget);
+  check_provider_options(core->options);
+  selection = select_providers(core->options);
+  why = selection.why;
+  measures = core->options.select == "measured";
+  if (!measures && core->options.select != "order") {
+    fail(ErrorCode::invalid_argument, "unknown way to select '{}'; known: order, measured", core->options.select);
+  }
+  if (measures) selection = with_more_candidates(std::move(selection), core->options);
+  core->allow_unknown = compiles_regions(selection);
+  if (core->options.reject_nan) core->reject_nan = std::make_shared<std::atomic<bool>>(true);
+  // Before the source may be dropped.
+  if (measures && core->options.cache && selection.chain.size() > 1) decision = decision_file(*core, selection);
+  if (!prepare(core->model, core->options, core->allow_unknown)) core->source = {};
   describe_interface();
-  warnings = model.warnings;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (!inputs[i].has_default) plain_inputs.push_back(i);
+  warnings = core->model.warnings;
+  for (std::size_t i = 0; i < core->inputs.size(); ++i) {
+    if (!core->inputs[i].has_default) core->plain_inputs.push_back(i);
   }
-  variants[0] = make_variant(0);
+  telemetry = Telemetry::open(core->options.telemetry);
+  if (measures) return open_measured();
+  service = std::make_shared<Service>(core, selection);
+  service->open();
 }
 
-// The caller holds variants_mutex, or is alone.
-std::unique_ptr<Program> Session::Impl::make_variant(std::size_t which) {
-  Graph graph = model.graph;
-  if ((which & kOverrides) != 0) {
-    for (const ValueId v : graph.inputs()) graph.value(v).constant.reset();
-  } else {
-    for (std::size_t i = inputs.size(); i-- > 0;) {
-      if (inputs[i].has_default) graph.remove_input(i);
+void Session::Impl::open_measured() {
+  const std::size_t last = selection.chain.size() - 1;
+  if (last == 0) {
+    measures = false;
+    return serve(0, nullptr, {}, "measured: cpu is the only candidate");
+  }
+  if (!decision.empty()) {
+    if (std::optional<Measurement> m = read_decision(decision, selection)) {
+      const std::string how = fmt::format("measured on {} with {}: {}", m->when, m->inputs, summary(*m));
+      std::size_t first = 0;
+      while (selection.chain[first]->name() != m->chosen) ++first;
+      return serve(first, nullptr, std::move(*m), how);
     }
   }
-  if ((which & kOtherExtents) != 0) {
-    for (const ValueId v : graph.inputs()) {
-      ValueInfo& info = graph.value(v);
-      if (info.declared.shape) info.declared.shape->assign(info.declared.shape->size(), Dim::unknown());
-    }
+  try {
+    serve(last, nullptr, {}, "not measured yet: the first run measures " + label_of(selection));
+    undecided = true;
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::not_implemented) throw;
+    serve(0, nullptr, {},
+          fmt::format("{}; not measured, because cpu alone cannot run the model: {}", selection.why, e.message()));
   }
-  if (which != 0) check_and_infer(graph, compiles_regions(selection));
-  const bool as_in_file = (which & kOtherExtents) == 0 && options.dimensions.empty();
-  return compile(std::move(graph), selection, options, {&model, as_in_file ? &source : nullptr}, fallbacks);
 }
 
-const Program& Session::Impl::variant(std::size_t which) {
-  if (which == 0) return *variants[0];
-  const std::lock_guard lock(variants_mutex);
-  if (!variants[which]) variants[which] = make_variant(which);
-  return *variants[which];
+// From here on the part of the chain from provider number `first` on answers.
+void Session::Impl::serve(std::size_t first, std::shared_ptr<const Engine> ready, Measurement found, const std::string& how) {
+  auto made = std::make_shared<Service>(core, chain_from(selection, first));
+  made->open(std::move(ready));
+  const std::lock_guard lock(mutex);
+  service = std::move(made);
+  measurement = std::move(found);
+  why = how;
+}
+
+// Runs that come while the first one measures wait for it.
+void Session::Impl::decide(const Request& request) {
+  const std::lock_guard only_one(deciding);
+  if (!undecided) return;
+  std::shared_ptr<const Engine> winner;
+  Measurement m = measure(core, selection, request, winner);
+  std::size_t first = 0;
+  while (selection.chain[first]->name() != m.chosen) ++first;
+  std::string kept;
+  if (!decision.empty()) {
+    try {
+      write_decision(decision, m);
+      kept = "; remembered in " + decision.string();
+    } catch (const Error& e) {
+      kept = fmt::format("; not remembered: {}", e.message());
+    }
+  }
+  const std::string how = fmt::format("measured with {}: {}{}", m.inputs, summary(m), kept);
+  log::info("{}", how);
+  serve(first, std::move(winner), std::move(m), how);
+  undecided = false;
+}
+
+std::shared_ptr<Service> Session::Impl::serving() const {
+  if (!measures) return service;
+  const std::lock_guard lock(mutex);
+  return service;
 }
 
 // Once per session: a run that the file does not foresee has worked.
 void Session::Impl::warn_of_other_extents(const std::vector<Value>& values) {
-  const std::lock_guard lock(variants_mutex);
+  const std::vector<ValueSpec>& inputs = core->inputs;
+  const std::lock_guard lock(mutex);
   if (std::exchange(warned_of_extents, true)) return;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!values[i].is_tensor() || !check_input(inputs[i], values[i])) continue;
@@ -191,6 +241,8 @@ void Session::Impl::warn_of_other_extents(const std::vector<Value>& values) {
 
 // The given values in the order of `inputs`, checked; defaults where nothing is given.
 std::vector<Value> Session::Impl::arrange(const NamedValues& given, std::size_t& which) const {
+  const Model& model = core->model;
+  const std::vector<ValueSpec>& inputs = core->inputs;
   std::vector<Value> values(inputs.size());
   std::vector<bool> present(inputs.size(), false);
   for (const NamedValue& item : given) {
@@ -226,6 +278,8 @@ std::vector<Value> Session::Impl::arrange(const NamedValues& given, std::size_t&
 }
 
 NamedValues Session::Impl::run(const NamedValues& given, const RunOptions& run_options) {
+  const std::vector<ValueSpec>& inputs = core->inputs;
+  const std::vector<ValueSpec>& outputs = core->outputs;
   std::size_t which = 0;
   std::vector<Value> values = arrange(given, which);
   std::vector<bool> wanted;
@@ -247,24 +301,16 @@ NamedValues Session::Impl::run(const NamedValues& given, const RunOptions& run_o
     for (std::size_t i = 0; i < outputs.size(); ++i) order.push_back(i);
   }
 
-  const BudgetScope charge(budget);
-  const PoolScope threads(pool ? *pool : *ThreadPool::shared());
-  RunEnv env;
-  if (run_options.timeout) env.stop.deadline = Clock::now() + *run_options.timeout;
-  if (run_options.cancel) env.stop.cancelled = run_options.cancel->flag();
-  env.profiler = profiler.get();
-  env.run = runs.fetch_add(1, std::memory_order_relaxed);
-  env.seed = &seed;
+  Request request;
+  request.values = std::move(values);
+  request.which = which;
+  request.wanted = std::move(wanted);
+  if (run_options.timeout) request.stop.deadline = Clock::now() + *run_options.timeout;
+  if (run_options.cancel) request.stop.cancelled = run_options.cancel->flag();
+  request.number = core->runs.fetch_add(1, std::memory_order_relaxed);
   std::vector<Value> results;
   try {
-    const Program& program = variant(which);
-    std::vector<Value> passed;
-    if ((which & kOverrides) != 0) {
-      passed = values;
-    } else {
-      for (const std::size_t i : plain_inputs) passed.push_back(values[i]);
-    }
-    results = program.run(std::move(passed), env, wanted);
+    results = answer(request);
   } catch (Error& e) {
     e.add_context("in model '" + shown + "'");
     // Only then is the size to blame; a deadline, say, has nothing to do with it.
@@ -273,15 +319,16 @@ NamedValues Session::Impl::run(const NamedValues& given, const RunOptions& run_o
     if ((which & kOtherExtents) == 0 || !unfit) throw;
     std::string sizes;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-      if (!values[i].is_tensor() || !check_input(inputs[i], values[i])) continue;
+      const Value& value = request.values[i];
+      if (!value.is_tensor() || !check_input(inputs[i], value)) continue;
       sizes += fmt::format("{}input '{}' must be {}, received {}", sizes.empty() ? "" : "; ", inputs[i].name, inputs[i].type,
-                           values[i].type_string());
+                           value.type_string());
     }
     fail(ErrorCode::invalid_argument, "{}. The model does not work at this size: {}", sizes, e.what());
   } catch (const std::bad_alloc&) {
     fail(ErrorCode::out_of_memory, "the machine ran out of memory during a run");
   }
-  if ((which & kOtherExtents) != 0) warn_of_other_extents(values);
+  if ((which & kOtherExtents) != 0) warn_of_other_extents(request.values);
   // Kernels may hand on an input, a constant, or one tensor as two outputs; what the caller gets, nobody else sees.
   for (Value& v : results) {
     if (v.is_tensor() && v.tensor().owner().use_count() != 1) v = v.tensor().clone();
@@ -289,6 +336,27 @@ NamedValues Session::Impl::run(const NamedValues& given, const RunOptions& run_o
   NamedValues out;
   for (const std::size_t i : order) out.add(outputs[i].name, results[i]);
   return out;
+}
+
+// The service's answer, and a line of telemetry about it.
+std::vector<Value> Session::Impl::answer(const Request& request) {
+  if (measures) decide(request);
+  const std::shared_ptr<Service> now = serving();
+  if (!telemetry) return now->run(request);
+  const auto start = Clock::now();
+  std::shared_ptr<const Engine> by;
+  const auto tell = [&](std::string_view status) {
+    if (!by) by = now->current();
+    telemetry->run({by ? by->runtime() : "", by ? by->providers() : "", core->model.path}, ms_since(start), status);
+  };
+  try {
+    std::vector<Value> results = now->run(request, &by);
+    tell("ok");
+    return results;
+  } catch (const Error& e) {
+    tell(name(e.code()));
+    throw;
+  }
 }
 
 Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -301,15 +369,16 @@ namespace {
 template <class Read, class Impl>
 void load(Impl& impl, const SessionOptions& options, const std::string& shown, Read&& read) {
   const auto start = Clock::now();
-  impl.options = options;
+  Core& core = *impl.core;
+  core.options = options;
   impl.shown = shown;
-  impl.budget = std::make_shared<MemoryBudget>(options.memory_limit);
-  if (options.threads > 0) impl.pool = std::make_shared<ThreadPool>(options.threads);
-  if (options.profile) impl.profiler = std::make_unique<Profiler>();
+  core.budget = std::make_shared<MemoryBudget>(options.memory_limit);
+  if (options.threads > 0) core.pool = std::make_shared<ThreadPool>(options.threads);
+  if (options.profile) core.profiler = std::make_unique<Profiler>();
   try {
     {
-      const BudgetScope charge(impl.budget);
-      impl.model = read();
+      const BudgetScope charge(core.budget);
+      core.model = read();
     }
     impl.load_ms = ms_since(start);
     const auto init = Clock::now();
@@ -328,7 +397,7 @@ void load(Impl& impl, const SessionOptions& options, const std::string& shown, R
 
 Session Session::open(const std::filesystem::path& path, const SessionOptions& options) {
   auto impl = std::make_unique<Impl>();
-  impl->source.path = path;
+  impl->core->source.path = path;
   load(*impl, options, path.string(), [&] { return read_model(path); });
   return Session(std::move(impl));
 }
@@ -338,47 +407,56 @@ Session Session::from_bytes(std::span<const std::byte> bytes, const SessionOptio
   auto impl = std::make_unique<Impl>();
   load(*impl, options, "(memory)", [&] {
     const auto copy = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
-    impl->source.owner = copy;
-    impl->source.bytes = *copy;
-    impl->source.folder = folder;
+    impl->core->source.owner = copy;
+    impl->core->source.bytes = *copy;
+    impl->core->source.folder = folder;
     return read_model(std::span<const std::byte>(*copy), copy, folder);
   });
   return Session(std::move(impl));
 }
 
-const std::vector<ValueSpec>& Session::inputs() const { return impl_->inputs; }
-const std::vector<ValueSpec>& Session::outputs() const { return impl_->outputs; }
+const std::vector<ValueSpec>& Session::inputs() const { return impl_->core->inputs; }
+const std::vector<ValueSpec>& Session::outputs() const { return impl_->core->outputs; }
 const std::vector<std::pair<std::string, std::string>>& Session::metadata() const { return impl_->metadata; }
 
 NamedValues Session::run(const NamedValues& inputs, const RunOptions& options) const { return impl_->run(inputs, options); }
 
-Report Session::report() const {
+Report Session::Impl::report() const {
   Report r;
-  r.model = impl_->model.path;
+  r.model = core->model.path;
   {
-    const std::lock_guard lock(impl_->variants_mutex);
-    r.warnings = impl_->warnings;
-    r.fallbacks = impl_->selection.fallbacks;
-    r.fallbacks.insert(r.fallbacks.end(), impl_->fallbacks.begin(), impl_->fallbacks.end());
+    const std::lock_guard lock(mutex);
+    r.warnings = warnings;
+    r.why = why;
+    r.measured = measurement.candidates;
   }
-  r.load_ms = impl_->load_ms;
-  r.init_ms = impl_->init_ms;
-  r.peak_bytes = impl_->budget->peak();
-  append_steps(*impl_->variants[0], "", r);
+  r.fallbacks = selection.fallbacks;
+  r.load_ms = load_ms;
+  r.init_ms = init_ms;
+  r.peak_bytes = core->budget->peak();
+  const std::shared_ptr<Service> now = serving();
+  const std::shared_ptr<const Engine> engine = now->current();
+  append_steps(engine->program(), "", r);
+  r.runtime = engine->runtime();
+  now->describe(r);
   return r;
 }
 
+Report Session::report() const { return impl_->report(); }
+
 std::vector<ProfileEvent> Session::profile() const {
-  return impl_->profiler ? impl_->profiler->events() : std::vector<ProfileEvent>{};
+  const Profiler* profiler = impl_->core->profiler.get();
+  return profiler != nullptr ? profiler->events() : std::vector<ProfileEvent>{};
 }
 
 void Session::write_trace(const std::filesystem::path& path) const { write_chrome_trace(path, profile()); }
 
 std::string Session::dump(std::string_view stage) const {
-  if (stage == "loaded") return impl_->model.graph.dump();
-  if (stage == "simplified") return impl_->variants[0]->graph().dump();
-  if (stage == "claimed") return dump_claims(impl_->variants[0]->graph(), impl_->selection);
-  if (stage == "planned") return impl_->variants[0]->dump();
+  if (stage == "loaded") return impl_->core->model.graph.dump();
+  const std::shared_ptr<const Engine> engine = impl_->serving()->current();
+  if (stage == "simplified") return engine->program().graph().dump();
+  if (stage == "claimed") return dump_claims(engine->program().graph(), engine->selection());
+  if (stage == "planned") return engine->program().dump();
   fail(ErrorCode::invalid_argument, "unknown stage '{}'; stages: loaded, simplified, claimed, planned", stage);
 }
 

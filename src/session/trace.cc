@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/mapped_file.h"
+#include "base/suggest.h"
 
 namespace sdx {
 namespace {
@@ -50,8 +51,9 @@ void append_steps(const Program& program, const std::string& prefix, Report& rep
 }
 
 std::string Report::text() const {
-  std::string out = fmt::format("model {}\nloaded in {:.2f} ms, ready after {:.2f} ms more; tensors took at most {} bytes\n",
-                                model.empty() ? "(memory)" : model, load_ms, init_ms, peak_bytes);
+  std::string out =
+      fmt::format("model {}\nruntime {}; loaded in {:.2f} ms, ready after {:.2f} ms more; tensors took at most {} bytes\n",
+                  model.empty() ? "(memory)" : model, runtime, load_ms, init_ms, peak_bytes);
   std::map<std::string, std::map<std::string, int>> counts;
   for (const NodeReport& n : nodes) ++counts[n.provider][n.kernel];
   for (const auto& [provider, kernels] : counts) {
@@ -61,8 +63,23 @@ std::string Report::text() const {
       total += count;
       list += fmt::format("{}{} {}", list.empty() ? "" : ", ", count, kernel);
     }
-    out += fmt::format("{} ({}): {} nodes ({})\n", provider, runtime, total, list);
+    out += fmt::format("{}: {} nodes ({})\n", provider, total, list);
   }
+  if (!why.empty()) out += "chosen: " + why + "\n";
+  for (const MeasuredProvider& m : measured) {
+    out +=
+        fmt::format("measured: {:<12} {}{}\n", m.provider, m.median_ms > 0 ? fmt::format("{:.3f} ms", m.median_ms) : "no figures",
+                    m.chosen         ? ", taken"
+                    : m.note.empty() ? ""
+                                     : ", " + m.note);
+  }
+  // In ordinary service there is one chain, of which nothing is to be said.
+  if (chains.size() > 1 || !events.empty()) {
+    for (const ChainReport& c : chains) {
+      out += fmt::format("chain {}: {} ({} runs answered, {} failed)\n", join(c.providers, ","), c.state, c.runs, c.failures);
+    }
+  }
+  for (const std::string& e : events) out += "event: " + e + "\n";
   for (const std::string& f : fallbacks) out += "fallback: " + f + "\n";
   for (const std::string& w : warnings) out += "warning: " + w + "\n";
   return out;

@@ -2,18 +2,20 @@
 
 A case file is a list of commands, each followed by what is expected of it:
 
-    $ sdx run add.onnx -i A=[1,2] -i B=[3,4]
+    $ NAME=VALUE sdx run add.onnx -i A=[1,2] -i B=[3,4]      with variables in the environment
     exit 0
     stdout: C: float32[2]          a fragment of standard output
     stdout = {"a":1}               standard output as JSON equals this
     no stdout: warning             a fragment that must not be there
     stderr: hint                   likewise for standard error
+    stderr: this || that           either will do: what depends on the machine
     file out.json: "C"             a fragment of a file that the command wrote
 
 Every file runs in a fresh folder with the models of tiny_models.py. The default is `exit 0`; lines with '#' are comments.
 """
 
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -51,7 +53,7 @@ def check(expectation, result, folder):
     if not separator:
         return "no such kind of expectation"
     if head in streams:
-        return None if fragment in streams[head] else f"{head} lacks it"
+        return None if any(f in streams[head] for f in fragment.split(" || ")) else f"{head} lacks it"
     if head.startswith("file "):
         path = folder / head[5:]
         return None if path.exists() and fragment.encode() in path.read_bytes() else "the file lacks it"
@@ -65,8 +67,12 @@ def run_case(sdx, path):
         tiny_models.write_all(folder)
         for command, expectations in parse(path):
             words = shlex.split(command)
+            environment = dict(os.environ)
+            while "=" in words[0]:
+                variable, _, value = words.pop(0).partition("=")
+                environment[variable] = value
             words[0] = sdx if words[0] == "sdx" else words[0]
-            result = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=60, errors="replace")
+            result = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=60, errors="replace", env=environment)
             if not any(e.startswith("exit ") for e in expectations):
                 expectations = ["exit 0", *expectations]
             wrong = [f"  expected {e}: {why}" for e in expectations if (why := check(e, result, folder))]

@@ -58,7 +58,9 @@ class SessionOptions(_Options):
     The others are accepted and change nothing here.
 
     Of this engine: strict (an error in place of a fallback to another provider), disabled_passes, memory_limit (bytes; 0: none),
-    plan_cache_size.
+    plan_cache_size, runtime ("auto", "native", "ort"), provider_priority, platform_defaults (a mapping), select ("order", "measured"),
+    start_on (a provider that answers while others compile), provider_timeout and provider_retry (seconds), reject_nan, telemetry:
+    docs/providers.md says what they do.
     """
 
     _defaults = {
@@ -80,6 +82,15 @@ class SessionOptions(_Options):
         "strict": False,
         "memory_limit": 0,
         "plan_cache_size": 8,
+        "runtime": "auto",
+        "provider_priority": (),
+        "platform_defaults": (),
+        "select": "order",
+        "start_on": "",
+        "provider_timeout": 0.0,
+        "provider_retry": 30.0,
+        "reject_nan": False,
+        "telemetry": "",
     }
 
     def __init__(self) -> None:
@@ -148,6 +159,18 @@ class SessionOptions(_Options):
         out.plan_cache_size = int(self.plan_cache_size)
         out.dimensions = self._dimensions
         out.profile = bool(self.enable_profiling)
+        out.runtime = self.runtime
+        out.provider_priority = list(self.provider_priority)
+        out.platform_defaults = [(str(k), str(v)) for k, v in dict(self.platform_defaults).items()]
+        out.select = self.select
+        out.start_on = self.start_on
+        for name in ("provider_timeout", "provider_retry"):
+            if getattr(self, name) < 0:
+                raise InvalidArgument(f"{name} must not be negative, received {getattr(self, name)}")
+        out.provider_timeout_ms = round(self.provider_timeout * 1000)
+        out.provider_retry_ms = round(self.provider_retry * 1000)
+        out.reject_nan = bool(self.reject_nan)
+        out.telemetry = self.telemetry
         if self._custom_ops:
             out.custom_ops = self._custom_ops
         return out

@@ -65,7 +65,9 @@ class InferenceSession:
         names, self._provider_options = _normalize_providers(providers, provider_options)
         if self._options.log_severity_level >= 0:
             set_default_logger_severity(self._options.log_severity_level)
-        self._session = _load(path_or_bytes, self._options, self._options._to_engine(names))
+        engine_options = self._options._to_engine(names)
+        engine_options.provider_options = [(n, list(own.items())) for n, own in self._provider_options.items() if own]
+        self._session = _load(path_or_bytes, self._options, engine_options)
         specs = self._session.inputs()
         self._inputs = [NodeArg(n, _types.ort_type(t), s) for n, t, s, default in specs if not default]
         self._overridable = [NodeArg(n, _types.ort_type(t), s) for n, t, s, default in specs if default]

@@ -111,6 +111,29 @@ nb::dict report_to_python(const Session& session) {
   d["nodes"] = nodes;
   d["fallbacks"] = r.fallbacks;
   d["warnings"] = r.warnings;
+  d["why"] = r.why;
+  d["events"] = r.events;
+  nb::list chains;
+  for (const ChainReport& c : r.chains) {
+    nb::dict chain;
+    chain["providers"] = c.providers;
+    chain["state"] = c.state;
+    chain["runs"] = c.runs;
+    chain["failures"] = c.failures;
+    chains.append(chain);
+  }
+  d["chains"] = chains;
+  nb::list measured;
+  for (const MeasuredProvider& m : r.measured) {
+    nb::dict entry;
+    entry["provider"] = m.provider;
+    entry["median_ms"] = m.median_ms;
+    entry["compile_ms"] = m.compile_ms;
+    entry["chosen"] = m.chosen;
+    entry["note"] = m.note;
+    measured.append(entry);
+  }
+  d["measured"] = measured;
   d["load_ms"] = r.load_ms;
   d["init_ms"] = r.init_ms;
   d["peak_bytes"] = r.peak_bytes;
@@ -211,7 +234,21 @@ void bind_options(nb::module_& m) {
       .def_rw("memory_limit", &SessionOptions::memory_limit)
       .def_rw("plan_cache_size", &SessionOptions::plan_cache_size)
       .def_rw("dimensions", &SessionOptions::dimensions)
-      .def_rw("profile", &SessionOptions::profile);
+      .def_rw("profile", &SessionOptions::profile)
+      .def_rw("provider_options", &SessionOptions::provider_options)
+      .def_rw("runtime", &SessionOptions::runtime)
+      .def_rw("provider_priority", &SessionOptions::provider_priority)
+      .def_rw("platform_defaults", &SessionOptions::platform_defaults)
+      .def_rw("select", &SessionOptions::select)
+      .def_rw("start_on", &SessionOptions::start_on)
+      .def_prop_rw(
+          "provider_timeout_ms", [](const SessionOptions& o) { return o.provider_timeout.count(); },
+          [](SessionOptions& o, std::int64_t ms) { o.provider_timeout = std::chrono::milliseconds(ms); })
+      .def_prop_rw(
+          "provider_retry_ms", [](const SessionOptions& o) { return o.provider_retry.count(); },
+          [](SessionOptions& o, std::int64_t ms) { o.provider_retry = std::chrono::milliseconds(ms); })
+      .def_rw("reject_nan", &SessionOptions::reject_nan)
+      .def_rw("telemetry", &SessionOptions::telemetry);
   nb::class_<CancelToken>(m, "CancelToken")
       .def(nb::init<>())
       .def("cancel", &CancelToken::cancel)

@@ -1,0 +1,83 @@
+#pragma once
+// A session's model compiled for one chain of providers.
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <sdx/session.hpp>
+
+#include "base/memory.h"
+#include "base/thread_pool.h"
+#include "graph/graph.h"
+#include "plan/program.h"
+#include "session/selection.h"
+
+namespace sdx {
+
+// What all chains of a session share. Outlives every run, also one that nobody waits for any more. Constant once the session is
+// open, apart from the counters.
+struct Core {
+  SessionOptions options;
+  Model model;         // prepared; its graph is what programs are compiled from
+  ModelSource source;  // of the model, as providers with a reader of their own take it
+  std::vector<ValueSpec> inputs, outputs;
+  std::vector<std::size_t> plain_inputs;  // index into `inputs` of those without a default
+  std::shared_ptr<MemoryBudget> budget;
+  std::shared_ptr<ThreadPool> pool;  // null: the process's own
+  std::unique_ptr<Profiler> profiler;
+  bool allow_unknown = false;                     // operators that only some provider of the chain may know
+  std::shared_ptr<std::atomic<bool>> reject_nan;  // null: NaN is never a failure
+  std::atomic<std::uint64_t> runs{0};
+  std::atomic<std::uint64_t> seed{0x5DEECE66DULL};
+};
+
+// Programs differ in what they take for granted. Variant 0 treats inputs with defaults as constants and fixed extents as fixed. A
+// run that overrides a default (1), or brings other extents than the file declares (2: many files declare the size they were
+// exported with, and work at others), uses a variant that is compiled when first needed.
+inline constexpr std::size_t kOverrides = 1, kOtherExtents = 2;
+
+// One call of Session::run, checked.
+struct Request {
+  std::vector<Value> values;  // in the order of Core::inputs
+  std::size_t which = 0;      // the variant
+  std::vector<bool> wanted;   // one flag per output; empty: all
+  StopCondition stop;
+  std::uint64_t number = 0;  // of the run, from 0
+};
+
+// Thread-safe.
+class Engine {
+ public:
+  // Compiles variant 0. Throws Error: what no provider can run, or with `strict` what one of the chain cannot do.
+  Engine(std::shared_ptr<Core> core, Selection chain);
+
+  // Outputs in the model's order, each owned by the caller or shared with other holders of the same tensor.
+  std::vector<Value> run(const Request& request, RunEnv& env) const;
+
+  const Program& program() const { return *variants_[0]; }
+  const Selection& selection() const { return chain_; }
+  std::string label() const;                     // "ort:cuda,cpu"
+  bool runs(const std::string& provider) const;  // at least one node
+  // Those that run nodes, in order of execution, and the runtime behind them ("native", "ort").
+  const std::string& providers() const { return providers_; }
+  const std::string& runtime() const { return runtime_; }
+  // "ort:cuda cannot compile 12 nodes: …"
+  std::vector<std::string> failures() const;
+
+ private:
+  std::unique_ptr<Program> make_variant(std::size_t which) const;
+  const Program& variant(std::size_t which) const;
+
+  std::shared_ptr<Core> core_;
+  Selection chain_;
+  std::string providers_, runtime_;
+  mutable std::mutex mutex_;  // guards variants_[1..3] and failures_
+  mutable std::array<std::unique_ptr<Program>, 4> variants_;
+  mutable std::vector<std::string> failures_;
+};
+
+}  // namespace sdx

@@ -1,0 +1,366 @@
+#include "session/service.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/suggest.h"
+#include "plan/guarded_kernel.h"
+#include "session/background_run.h"
+
+namespace sdx {
+namespace {
+
+// More would make a report of a provider that comes and goes for weeks unreadable.
+constexpr std::size_t kMostEvents = 100;
+// The longest pause between two tries, in pauses of the first.
+constexpr int kLongestPause = 20;
+
+double seconds(std::chrono::steady_clock::duration d) { return std::chrono::duration<double>(d).count(); }
+
+// What ends a run without saying anything about the provider that it ran on.
+bool blameless(ErrorCode code) { return code == ErrorCode::cancelled || code == ErrorCode::deadline_exceeded; }
+
+}  // namespace
+
+Service::Service(std::shared_ptr<Core> core, Selection selection) : core_(std::move(core)), selection_(std::move(selection)) {
+  breakers_.resize(selection_.chain.size());
+  for (std::size_t i = 0; i < breakers_.size(); ++i) {
+    breakers_[i].guarded = selection_.chain[i]->compiles_regions();
+    plain_ = plain_ && !breakers_[i].guarded;
+    all_ |= Mask{1} << i;
+  }
+}
+
+Service::~Service() {
+  if (background_.joinable()) background_.join();
+}
+
+void Service::open(std::shared_ptr<const Engine> ready) {
+  allowed_ = all_;
+  if (ready) slot(all_).engine = std::move(ready);
+  if (!core_->options.start_on.empty() && !plain_ && !slot(all_).engine) {
+    const std::string start = canonical_provider(core_->options.start_on);
+    std::size_t first = 0;
+    while (first < selection_.chain.size() && selection_.chain[first]->name() != start) ++first;
+    if (first == selection_.chain.size()) {
+      fail(ErrorCode::invalid_argument, "cannot start on '{}': it is not in the chain {}", start, label_of(selection_));
+    }
+    if (first > 0) {
+      allowed_ = all_ & ~((Mask{1} << first) - 1);
+      const auto start_time = Clock::now();
+      try {
+        engine(allowed_);
+        const std::lock_guard lock(mutex_);
+        note(fmt::format("started on {} after {:.3f} s; {} compiles in the background", start, seconds(Clock::now() - start_time),
+                         name_of(0)));
+        compiling_ = true;
+        background_ = std::thread([this] { compile_rest(); });
+        return;
+      } catch (const Error& e) {
+        log::warning("cannot start on {}: {}. Waiting for {}", start, e.what(), name_of(0));
+        allowed_ = all_;
+      }
+    }
+  }
+  only_ = engine(all_);
+}
+
+void Service::compile_rest() {
+  const auto start = Clock::now();
+  std::string problem;
+  std::exception_ptr broken;
+  try {
+    engine(all_);
+  } catch (const Error& e) {
+    problem = e.what();
+    broken = std::current_exception();
+  } catch (const std::bad_alloc&) {
+    problem = "the machine ran out of memory";
+    broken = std::current_exception();
+  }
+  std::unique_lock lock(mutex_);
+  compiling_ = false;
+  const std::uint64_t runs = slot(allowed_).runs;
+  if (problem.empty()) {
+    allowed_ = all_;
+    note(
+        fmt::format("{} takes over after {:.3f} s and {} runs", slot(all_).engine->label(), seconds(Clock::now() - start), runs));
+  } else {
+    slot(all_).problem = problem;
+    if (core_->options.strict) broken_ = broken;
+    note(fmt::format("{} could not be compiled in the background: {}", name_of(0), problem));
+  }
+  const std::string said = events_.back();
+  lock.unlock();  // whoever listens may ask for a report
+  log::emit(problem.empty() ? log::Level::info : log::Level::warning, "{}", said);
+}
+
+Selection Service::subset(Mask mask) const {
+  Selection s;
+  s.why = selection_.why;
+  for (std::size_t i = 0; i < selection_.chain.size(); ++i) {
+    if ((mask >> i & 1) == 0) continue;
+    s.chain.push_back(selection_.chain[i]);
+    s.devices.push_back(selection_.devices[i]);
+  }
+  return s;
+}
+
+Service::Slot& Service::slot(Mask mask) {
+  auto& made = slots_[mask];
+  if (!made) made = std::make_unique<Slot>();
+  return *made;
+}
+
+// Whoever needs a chain first compiles it; others wait for that.
+std::shared_ptr<const Engine> Service::engine(Mask mask) {
+  Slot* s = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    s = &slot(mask);
+    if (s->engine) return s->engine;
+  }
+  const std::lock_guard compiling(s->compiling);
+  {
+    const std::lock_guard lock(mutex_);
+    if (s->engine) return s->engine;
+  }
+  auto made = std::make_shared<const Engine>(core_, subset(mask));
+  const std::lock_guard lock(mutex_);
+  s->engine = made;
+  return made;
+}
+
+Service::Pick Service::pick(Mask excluded, bool may_try) {
+  const std::lock_guard lock(mutex_);
+  if (broken_) std::rethrow_exception(broken_);
+  Pick p;
+  for (std::size_t i = 0; i < breakers_.size(); ++i) {
+    const Mask bit = Mask{1} << i;
+    Breaker& b = breakers_[i];
+    if ((excluded & bit) != 0 || (allowed_ & bit) == 0) continue;
+    if (b.open) {
+      const bool again = may_try && p.trial < 0 && core_->options.provider_retry.count() > 0 && !b.probing && b.hung == 0 &&
+                         Clock::now() >= b.retry_at;
+      if (!again) continue;
+      b.probing = true;
+      p.trial = static_cast<int>(i);
+    }
+    p.mask |= bit;
+  }
+  return p;
+}
+
+int Service::index_of(const std::string* provider) const {
+  for (std::size_t i = 0; provider != nullptr && i < selection_.chain.size(); ++i) {
+    if (breakers_[i].guarded && selection_.chain[i]->name() == *provider) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+std::vector<Value> Service::attempt(const std::shared_ptr<const Engine>& engine, const Request& request, Failure& failure) {
+  RunEnv env;
+  env.stop = request.stop;
+  try {
+    return engine->run(request, env);
+  } catch (...) {
+    failure.provider = index_of(env.provider.load(std::memory_order_relaxed));
+    throw;
+  }
+}
+
+// The same on a thread of its own, which is left behind when a provider takes longer than it may.
+std::vector<Value> Service::attempt_in_time(const std::shared_ptr<const Engine>& engine, const Request& request,
+                                            Failure& failure) {
+  BackgroundRun run(engine, request);
+  int late = -1;
+  switch (run.wait(Clock::now() + core_->options.provider_timeout,
+                   [&](const std::string* provider) { return (late = index_of(provider)) >= 0; })) {
+    case BackgroundRun::Outcome::done: try { return run.results();
+      } catch (...) {
+        failure.provider = index_of(run.provider());
+        throw;
+      }
+    case BackgroundRun::Outcome::stopped:
+      run.abandon(nullptr);
+      request.stop.check();
+      fail(ErrorCode::deadline_exceeded, "the run took longer than its deadline allows");
+    case BackgroundRun::Outcome::late: break;
+  }
+  failure.provider = late;
+  failure.hung = true;
+  {
+    const std::lock_guard lock(mutex_);
+    ++breakers_[static_cast<std::size_t>(late)].hung;
+  }
+  run.abandon([self = shared_from_this(), late] {
+    const std::lock_guard lock(self->mutex_);
+    --self->breakers_[static_cast<std::size_t>(late)].hung;
+  });
+  fail(ErrorCode::runtime_failure, "{} has not answered after {:.3f} s", name_of(late), seconds(core_->options.provider_timeout));
+}
+
+std::vector<Value> Service::run(const Request& request, std::shared_ptr<const Engine>* answered_by) {
+  if (plain_) {
+    Failure unused;
+    if (answered_by != nullptr) *answered_by = only_;
+    return attempt(only_, request, unused);
+  }
+  Mask excluded = 0;
+  std::vector<Failure> failures;
+  while (true) {
+    const Pick p = pick(excluded, failures.empty());
+    Failure failure;
+    bool compiled = false;
+    try {
+      const std::shared_ptr<const Engine> e = engine(p.mask);
+      compiled = true;
+      const Mask guarded = p.mask & ~(Mask{1} << (breakers_.size() - 1));
+      const bool timed = core_->options.provider_timeout.count() > 0 && guarded != 0;
+      std::vector<Value> results = timed ? attempt_in_time(e, request, failure) : attempt(e, request, failure);
+      succeeded(p, failures, request, results);
+      if (answered_by != nullptr) *answered_by = e;
+      return results;
+    } catch (const Error& e) {
+      const bool again = failure.provider >= 0 && !blameless(e.code()) && !core_->options.strict;
+      if (!again) {
+        undecided(p, failures);
+        if (compiled || failures.empty()) throw;
+        fail(ErrorCode::runtime_failure, "{}; the next provider cannot take over: {}", failures.front().reason, e.what());
+      }
+      if (failure.provider != p.trial) undecided(p, {});
+      failure.reason = e.message();
+    } catch (...) {
+      undecided(p, failures);
+      throw;
+    }
+    excluded |= Mask{1} << failure.provider;
+    {
+      const std::lock_guard lock(mutex_);
+      ++slot(p.mask).failures;
+    }
+    // A provider that hangs costs every run its time: it is dropped at once, whatever becomes of this run.
+    if (failure.hung) trip(failure, request, "the next of the chain");
+    failures.push_back(std::move(failure));
+  }
+}
+
+// Trials that said nothing about their providers: the next run may try.
+void Service::undecided(const Pick& p, const std::vector<Failure>& failures) {
+  if (p.trial < 0 && failures.empty()) return;
+  const std::lock_guard lock(mutex_);
+  if (p.trial >= 0) breakers_[static_cast<std::size_t>(p.trial)].probing = false;
+  for (const Failure& f : failures) breakers_[static_cast<std::size_t>(f.provider)].probing = false;
+}
+
+void Service::succeeded(const Pick& p, const std::vector<Failure>& failures, const Request& request,
+                        const std::vector<Value>& results) {
+  const bool nan = core_->reject_nan && !failures.empty() && std::any_of(results.begin(), results.end(), has_nan);
+  std::string taken;
+  {
+    const std::lock_guard lock(mutex_);
+    Slot& s = slot(p.mask);
+    ++s.runs;
+    if (p.trial >= 0) {
+      Breaker& b = breakers_[static_cast<std::size_t>(p.trial)];
+      b.open = b.probing = false;
+      b.trips = 0;
+      note(fmt::format("run {}: {} works again", request.number + 1, name_of(p.trial)));
+    }
+    if (failures.empty()) return;
+    taken = s.engine->label();
+    if (nan) {
+      // The model itself makes NaN of this input: whoever else did was right.
+      core_->reject_nan->store(false, std::memory_order_relaxed);
+      note(fmt::format("run {}: NaN comes from the model, not from {}; it is no failure from here on", request.number + 1,
+                       name_of(failures.front().provider)));
+      for (const Failure& f : failures) breakers_[static_cast<std::size_t>(f.provider)].probing = false;
+      return;
+    }
+  }
+  for (const Failure& f : failures) {
+    if (!f.hung) trip(f, request, taken);
+  }
+}
+
+void Service::trip(const Failure& f, const Request& request, const std::string& taken) {
+  std::string said;
+  {
+    const std::lock_guard lock(mutex_);
+    Breaker& b = breakers_[static_cast<std::size_t>(f.provider)];
+    const bool first = !b.open;
+    // Runs that were under way when it opened fail too; only the first of them, and then each trial, counts.
+    if (!first && !b.probing) return;
+    b.open = true;
+    b.probing = false;
+    b.trips = std::min(b.trips + 1, 30);
+    const auto pause = core_->options.provider_retry * std::min(1 << std::min(b.trips - 1, 10), kLongestPause);
+    b.retry_at = Clock::now() + pause;
+    const std::string next =
+        pause.count() > 0 ? fmt::format("it is tried again in {:.3g} s", seconds(pause)) : "it is not tried again";
+    const auto run = request.number + 1;
+    if (first) {
+      said = fmt::format("run {}: {} failed and is dropped; answered by {}; {} ({})", run, name_of(f.provider), taken, next,
+                         f.reason);
+      note(said);
+    } else {
+      note(fmt::format("run {}: {} was tried again and failed; {}", run, name_of(f.provider), next));
+    }
+  }
+  // Without the lock: whoever listens may ask for a report.
+  if (!said.empty()) log::warning("{}", said);
+}
+
+void Service::note(std::string event) {
+  events_.push_back(std::move(event));
+  if (events_.size() <= kMostEvents) return;
+  events_.erase(events_.begin() + kMostEvents / 2);  // how it began and how it went on of late say most
+  ++forgotten_events_;
+}
+
+std::shared_ptr<const Engine> Service::current() const {
+  const std::lock_guard lock(mutex_);
+  Mask mask = 0;
+  for (std::size_t i = 0; i < breakers_.size(); ++i) {
+    if (!breakers_[i].open) mask |= allowed_ & (Mask{1} << i);
+  }
+  if (const auto it = slots_.find(mask); it != slots_.end() && it->second->engine) return it->second->engine;
+  for (const auto& [m, s] : slots_) {
+    if (s->engine) return s->engine;
+  }
+  return only_;
+}
+
+void Service::describe(Report& report) const {
+  const std::shared_ptr<const Engine> now = current();
+  const std::lock_guard lock(mutex_);
+  for (auto it = slots_.rbegin(); it != slots_.rend(); ++it) {
+    const auto& [mask, s] = *it;
+    ChainReport c;
+    for (const Provider* p : subset(mask).chain) c.providers.emplace_back(p->name());
+    c.runs = plain_ ? core_->runs.load(std::memory_order_relaxed) : s->runs;
+    c.failures = s->failures;
+    c.state = s->engine == now ? "in use" : "standby";
+    for (std::size_t i = 0; i < breakers_.size(); ++i) {
+      if ((mask >> i & 1) == 0 || !breakers_[i].open || s->engine == now) continue;
+      const double left = seconds(breakers_[i].retry_at - Clock::now());
+      c.state = core_->options.provider_retry.count() == 0 ? "dropped"
+                : left > 0                                 ? fmt::format("dropped, next try in {:.3g} s", left)
+                                                           : "dropped, the next run tries it";
+    }
+    if (!s->engine) c.state = s->problem.empty() ? "compiling" : "failed: " + s->problem;
+    if (s->engine) {
+      const std::vector<std::string> failures = s->engine->failures();
+      for (const std::string& f : failures) {
+        if (std::find(report.fallbacks.begin(), report.fallbacks.end(), f) == report.fallbacks.end())
+          report.fallbacks.push_back(f);
+      }
+    }
+    report.chains.push_back(std::move(c));
+  }
+  report.events.insert(report.events.end(), events_.begin(), events_.end());
+  if (forgotten_events_ > 0) report.events.push_back(fmt::format("{} events in the middle are left out", forgotten_events_));
+}
+
+}  // namespace sdx

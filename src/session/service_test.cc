@@ -1,0 +1,317 @@
+#include "session/service.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <sdx/sdx.hpp>
+#include <thread>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/suggest.h"
+#include "support/graph_text.h"
+
+namespace sdx {
+namespace {
+
+using Floats = std::vector<float>;
+using Settings = std::vector<std::pair<std::string, std::string>>;
+using std::chrono::milliseconds;
+
+constexpr const char* kModel = R"(
+  input x: float32[2]
+  constant k: float32[2] 10 100
+  y = Mul(x, k)
+  output y
+)";
+
+// Sessions on a chain of the test provider and cpu.
+class ServiceTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    setenv("SDX_TEST_PROVIDER", "1", 1);
+    log::set_sink([this](log::Level level, std::string_view text) {
+      const std::lock_guard lock(mutex_);
+      if (level == log::Level::warning) warnings_.emplace_back(text);
+    });
+  }
+  void TearDown() override {
+    log::set_sink(nullptr);
+    unsetenv("SDX_TEST_PROVIDER");
+  }
+
+  static SessionOptions options(Settings settings) {
+    SessionOptions o;
+    o.providers = {"fault", "cpu"};
+    o.provider_options = {{"fault", std::move(settings)}};
+    return o;
+  }
+  static Session open(const SessionOptions& o, const std::string& text = kModel) {
+    const std::string bytes = testing::model_bytes(text);
+    return Session::from_bytes(std::as_bytes(std::span<const char>(bytes.data(), bytes.size())), o);
+  }
+  // Whether the run gave the right answer.
+  static bool right(const Session& session, float a, float b) {
+    const Tensor x = Tensor::of<float>({2}, {a, b});
+    const NamedValues out = session.run({{"x", x}});
+    const auto y = out.tensor("y").values<float>();
+    return y.size() == 2 && y[0] == 10 * a && y[1] == 100 * b;
+  }
+  std::vector<std::string> warnings() {
+    const std::lock_guard lock(mutex_);
+    return warnings_;
+  }
+  static std::uint64_t answered(const Report& r) {
+    std::uint64_t sum = 0;
+    for (const ChainReport& c : r.chains) sum += c.runs;
+    return sum;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> warnings_;
+};
+
+TEST_F(ServiceTest, WithoutFaultsTheFirstOfTheChainAnswers) {
+  const Session s = open(options({}));
+  EXPECT_TRUE(right(s, 1, 2));
+  const Report r = s.report();
+  EXPECT_EQ(r.providers, std::vector<std::string>{"fault"});
+  EXPECT_EQ(r.runtime, "native");
+  EXPECT_TRUE(r.events.empty()) << join(r.events);
+  ASSERT_EQ(r.chains.size(), 1U);
+  EXPECT_EQ(r.chains[0].runs, 1U);
+  EXPECT_EQ(r.chains[0].state, "in use");
+  EXPECT_TRUE(warnings().empty());
+}
+
+TEST_F(ServiceTest, AProviderThatIsNotAvailableIsLeftOutWithItsReason) {
+  const Session s = open(options({{"fail_probe", "the device is on fire"}}));
+  EXPECT_TRUE(right(s, 1, 2));
+  const Report r = s.report();
+  ASSERT_EQ(r.fallbacks.size(), 1U);
+  EXPECT_EQ(r.fallbacks[0], "wanted fault, took cpu: the device is on fire");
+  EXPECT_EQ(warnings(), r.fallbacks);
+  SessionOptions strict = options({{"fail_probe", "the device is on fire"}});
+  strict.strict = true;
+  EXPECT_THROW(open(strict), Error);
+}
+
+TEST_F(ServiceTest, AProviderThatCannotCompileLeavesTheModelToTheNext) {
+  const Session s = open(options({{"fail_compile", "no such opcode"}}));
+  EXPECT_TRUE(right(s, 1, 2));
+  const Report r = s.report();
+  EXPECT_EQ(r.providers, std::vector<std::string>{"cpu"});
+  ASSERT_EQ(r.fallbacks.size(), 1U);
+  EXPECT_NE(r.fallbacks[0].find("no such opcode"), std::string::npos);
+  EXPECT_EQ(warnings().size(), 1U);
+}
+
+// Eight clients, a thousand runs, the device is lost in run 500 and stays lost.
+TEST_F(ServiceTest, AThousandRunsWithADeviceLostInTheMiddle) {
+  const Session s = open(options({{"at", "500"}, {"count", "0"}}));
+  std::atomic<int> next{0}, good{0};
+  std::vector<std::thread> clients;
+  for (int c = 0; c < 8; ++c) {
+    clients.emplace_back([&] {
+      for (int i = next.fetch_add(1); i < 1000; i = next.fetch_add(1)) {
+        if (right(s, static_cast<float>(i), static_cast<float>(i + 1))) ++good;
+      }
+    });
+  }
+  for (std::thread& t : clients) t.join();
+  EXPECT_EQ(good, 1000);
+  const std::vector<std::string> said = warnings();
+  ASSERT_EQ(said.size(), 1U) << join(said, "\n");
+  EXPECT_NE(said[0].find("fault failed and is dropped; answered by cpu"), std::string::npos) << said[0];
+  EXPECT_NE(said[0].find("device lost"), std::string::npos) << said[0];
+  const Report r = s.report();
+  EXPECT_EQ(r.providers, std::vector<std::string>{"cpu"});
+  ASSERT_EQ(r.chains.size(), 2U);
+  EXPECT_EQ(answered(r), 1000U);
+  EXPECT_EQ(r.chains[0].providers, (std::vector<std::string>{"fault", "cpu"}));
+  EXPECT_EQ(r.chains[0].runs, 499U);
+  EXPECT_GE(r.chains[0].failures, 1U);
+  EXPECT_EQ(r.chains[1].runs, 501U);
+  EXPECT_EQ(r.chains[1].state, "in use");
+  EXPECT_NE(r.text().find("is dropped"), std::string::npos);
+}
+
+TEST_F(ServiceTest, StrictHandsTheFailureOn) {
+  SessionOptions o = options({{"at", "2"}});
+  o.strict = true;
+  const Session s = open(o);
+  EXPECT_TRUE(right(s, 1, 2));
+  EXPECT_THROW(right(s, 1, 2), Error);
+  EXPECT_TRUE(right(s, 1, 2));
+}
+
+TEST_F(ServiceTest, AfterAPauseTheProviderIsTriedAgain) {
+  SessionOptions o = options({{"at", "2"}, {"count", "2"}});
+  o.provider_retry = milliseconds(1);
+  const Session s = open(o);
+  EXPECT_TRUE(right(s, 1, 2));
+  // Run 2 fails, so does the first trial; after the second the provider is back.
+  for (int i = 0; i < 2000 && s.report().providers != std::vector<std::string>{"fault"}; ++i) {
+    ASSERT_TRUE(right(s, 3, 4));
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  for (int i = 0; i < 2000 && join(s.report().events).find("works again") == std::string::npos; ++i) {
+    ASSERT_TRUE(right(s, 3, 4));
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  const Report r = s.report();
+  const std::string story = join(r.events, "\n");
+  EXPECT_NE(story.find("was tried again and failed"), std::string::npos) << story;
+  EXPECT_NE(story.find("fault works again"), std::string::npos) << story;
+  EXPECT_EQ(r.providers, std::vector<std::string>{"fault"});
+  EXPECT_EQ(warnings().size(), 1U) << join(warnings(), "\n");
+}
+
+TEST_F(ServiceTest, WithoutRetryItStaysDropped) {
+  SessionOptions o = options({{"at", "1"}});
+  o.provider_retry = milliseconds(0);
+  const Session s = open(o);
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(right(s, 1, 2));
+  EXPECT_EQ(s.report().chains[0].runs, 0U);
+  EXPECT_NE(warnings().at(0).find("it is not tried again"), std::string::npos);
+}
+
+TEST_F(ServiceTest, WrongShapesAndTypesAreFailures) {
+  for (const char* fault : {"shape", "type"}) {
+    const Session s = open(options({{"at", "2"}, {"count", "0"}, {"fault", fault}}));
+    for (int i = 0; i < 4; ++i) EXPECT_TRUE(right(s, 1, 2)) << fault;
+    const Report r = s.report();
+    ASSERT_EQ(r.events.size(), 1U);
+    EXPECT_NE(r.events[0].find("for 'y', which must be float32[2]"), std::string::npos) << r.events[0];
+  }
+}
+
+TEST_F(ServiceTest, NanIsAFailureWhereAskedFor) {
+  const Settings settings{{"at", "1"}, {"count", "0"}, {"fault", "nan"}};
+  EXPECT_FALSE(right(open(options(settings)), 1, 2));  // as the provider said it
+  SessionOptions o = options(settings);
+  o.reject_nan = true;
+  const Session s = open(o);
+  EXPECT_TRUE(right(s, 1, 2));
+  EXPECT_NE(s.report().events.at(0).find("returned NaN in 'y'"), std::string::npos);
+}
+
+TEST_F(ServiceTest, NanOfTheModelIsNobodysFailure) {
+  SessionOptions o = options({});
+  o.reject_nan = true;
+  const Session s = open(o, "input x: float32[1]\ny = Sqrt(x)\noutput y\n");
+  const Tensor x = Tensor::of<float>({1}, {-1});
+  for (int i = 0; i < 3; ++i) EXPECT_NE(s.run({{"x", x}}).tensor("y").values<float>()[0], 0);
+  const Report r = s.report();
+  EXPECT_EQ(r.providers, std::vector<std::string>{"fault"});
+  ASSERT_EQ(r.events.size(), 1U) << join(r.events);
+  EXPECT_NE(r.events[0].find("NaN comes from the model"), std::string::npos);
+  EXPECT_TRUE(warnings().empty());
+}
+
+TEST_F(ServiceTest, AHangIsAnsweredByTheNext) {
+  SessionOptions o = options({{"at", "2"}, {"fault", "hang"}, {"hang_ms", "5000"}});
+  o.provider_timeout = milliseconds(50);
+  const Session s = open(o);
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(right(s, 1, 2));
+  const Report r = s.report();
+  ASSERT_FALSE(r.events.empty());
+  EXPECT_NE(r.events[0].find("has not answered after 0.050 s"), std::string::npos) << r.events[0];
+  EXPECT_EQ(warnings().size(), 1U);
+}
+
+TEST_F(ServiceTest, DeadlinesAndCancellationReachARunWithATimeLimit) {
+  SessionOptions o = options({{"at", "1"}, {"count", "0"}, {"fault", "hang"}, {"hang_ms", "5000"}});
+  o.provider_timeout = milliseconds(4000);
+  const Session s = open(o);
+  RunOptions soon;
+  soon.timeout = milliseconds(20);
+  const auto code = [&](const RunOptions& run) {
+    try {
+      s.run({{"x", Tensor::of<float>({2}, {1, 2})}}, run);
+    } catch (const Error& e) {
+      return e.code();
+    }
+    return ErrorCode::internal;
+  };
+  EXPECT_EQ(code(soon), ErrorCode::deadline_exceeded);
+  RunOptions stopped;
+  stopped.cancel.emplace();
+  std::thread later([&] {
+    std::this_thread::sleep_for(milliseconds(20));
+    stopped.cancel->cancel();
+  });
+  EXPECT_EQ(code(stopped), ErrorCode::cancelled);
+  later.join();
+  EXPECT_TRUE(s.report().events.empty());  // neither says anything about the provider
+}
+
+TEST_F(ServiceTest, WhereTheInputIsToBlameTheProviderIsKept) {
+  const Session s = open(options({}), "input x: float32[2]\ninput i: int64[1]\ny = Gather(x, i)\noutput y\n");
+  const Tensor x = Tensor::of<float>({2}, {1, 2});
+  EXPECT_THROW(s.run({{"x", x}, {"i", Tensor::of<std::int64_t>({1}, {7})}}), Error);
+  EXPECT_EQ(s.run({{"x", x}, {"i", Tensor::of<std::int64_t>({1}, {1})}}).tensor("y").values<float>()[0], 2);
+  const Report r = s.report();
+  EXPECT_EQ(r.providers, std::vector<std::string>{"fault"});
+  EXPECT_TRUE(r.events.empty()) << join(r.events);
+}
+
+TEST_F(ServiceTest, StartsOnCpuAndSwitchesWithoutDroppingARequest) {
+  SessionOptions o = options({{"compile_ms", "200"}});
+  o.start_on = "cpu";
+  const Session s = open(o);
+  EXPECT_EQ(s.report().providers, std::vector<std::string>{"cpu"});
+  std::atomic<bool> stop{false};
+  std::atomic<int> good{0}, bad{0};
+  std::vector<std::thread> clients;
+  for (int c = 0; c < 4; ++c) {
+    clients.emplace_back([&] {
+      for (int i = 0; !stop; ++i) ++(right(s, static_cast<float>(i), 1) ? good : bad);
+    });
+  }
+  for (int i = 0; i < 10000 && s.report().providers != std::vector<std::string>{"fault"}; ++i) {
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  const int before = good;
+  for (int i = 0; i < 10000 && good < before + 100; ++i) std::this_thread::sleep_for(milliseconds(1));
+  stop = true;
+  for (std::thread& t : clients) t.join();
+  EXPECT_EQ(bad, 0);
+  const Report r = s.report();
+  EXPECT_EQ(answered(r), static_cast<std::uint64_t>(good));
+  ASSERT_EQ(r.chains.size(), 2U);
+  EXPECT_GT(r.chains[0].runs, 0U);
+  EXPECT_GT(r.chains[1].runs, 0U);
+  const std::string story = join(r.events, "\n");
+  EXPECT_NE(story.find("started on cpu"), std::string::npos) << story;
+  EXPECT_NE(story.find("fault,cpu takes over"), std::string::npos) << story;
+}
+
+TEST_F(ServiceTest, StartingOnAProviderOutsideTheChainIsAnError) {
+  SessionOptions o = options({});
+  o.start_on = "xnnpack";
+  EXPECT_THROW(open(o), Error);
+}
+
+TEST_F(ServiceTest, ClosingWaitsForTheBackground) {
+  SessionOptions o = options({{"compile_ms", "100"}});
+  o.start_on = "cpu";
+  const Session s = open(o);
+  EXPECT_TRUE(right(s, 1, 2));
+}
+
+TEST_F(ServiceTest, UnknownOptionsNameTheClosest) {
+  try {
+    open(options({{"fault_", "nan"}}));
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("did you mean 'fault'"), std::string::npos) << e.what();
+  }
+}
+
+}  // namespace
+}  // namespace sdx

@@ -1,0 +1,64 @@
+#include "session/telemetry.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace sdx {
+namespace {
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') out += '\\';
+    // Control characters would make the line unreadable for a parser.
+    if (byte < 0x20) {
+      out += fmt::format("\\u{:04x}", static_cast<unsigned>(byte));
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
+}  // namespace
+
+std::unique_ptr<Telemetry> Telemetry::open(const std::string& where) {
+  std::string target = where;
+  if (target.empty()) {
+    const char* environment = std::getenv("SDX_TELEMETRY");
+    target = environment != nullptr ? environment : "";
+  }
+  if (target.empty() || target == "0") return nullptr;
+  if (target == "1" || target == "stderr") return std::unique_ptr<Telemetry>(new Telemetry(STDERR_FILENO, false));
+  const int fd = ::open(target.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (fd < 0) fail(ErrorCode::io, "cannot open the telemetry file '{}': {}", target, std::strerror(errno));
+  return std::unique_ptr<Telemetry>(new Telemetry(fd, true));
+}
+
+Telemetry::~Telemetry() {
+  if (owned_) ::close(fd_);
+}
+
+void Telemetry::run(const TelemetrySubject& subject, double latency_ms, std::string_view status) const noexcept {
+  try {
+    const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+    const std::string line = fmt::format(
+        "{{\"event\":\"run\",\"time\":{:.3f},\"runtime\":{},\"provider\":{},\"model\":{},\"latency_ms\":{:.4f},\"status\":\"{}\"}"
+        "}\n",
+        now, quoted(subject.runtime), quoted(subject.provider), quoted(subject.model), latency_ms, status);
+    const ssize_t written = ::write(fd_, line.data(), line.size());
+    static_cast<void>(written);
+  } catch (...) {  // out of memory: the run itself is worth more than its line
+  }
+}
+
+}  // namespace sdx
