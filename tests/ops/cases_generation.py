@@ -169,6 +169,13 @@ def t5_search(r):
         search(r, op, "Whisper", {"decoder": decoder(shared, False), "encoder": encoder(r, shared, False, True)},
                [features, number(9), None, number(3), number(2), number(1.0, f32), number(1.0, f32), None, None, None, np.array([[2, 5, 4]], i32)], (1, 1), **tokens)
         if op == "WhisperBeamSearch":
+            times = dict(beginning_timestamp_token_id=7, no_timestamps_token_id=6, start_of_lm_token_id=5, translate_token_id=4, transcribe_token_id=3)
+            for n in range(6):
+                shared = decoder_weights(r)
+                start = np.array([[2, 7]] if n % 2 else [[2, 5, 4]], i32)
+                search(r, op, f"Whisper, time stamps, model {n}", {"decoder": decoder(shared, False), "encoder": encoder(r, shared, False, True)},
+                       [features, number(12), None, number(3), number(2), number(1.0, f32), number(1.0, f32), None, None, None, start, number(1)], (1, 1),
+                       **times, **{**tokens, "eos_token_id": 1})
             search(r, op, "Whisper, no speech", {"decoder": decoder(shared, False), "encoder": encoder(r, shared, False, True)},
                    [features, number(9), None, number(2), number(1), number(1.0, f32), number(1.0, f32), None, None, None, np.array([[2]], i32)],
                    (1, 1, 0, 0, 1), no_speech_token_id=7, **tokens)

@@ -163,9 +163,6 @@ void infer_beam_search(InferContext& c) {
 }
 
 void refuse_unknown(OpContext& c) {
-  if (int_input(c, kProcessor, 0, 0, 1 << 20, "logits_processor") != 0) {
-    fail(ErrorCode::not_implemented, "logits_processor other than 0 is not supported");
-  }
   for (const std::size_t i : {kCrossHeads, kExtraIds}) {
     if (c.has_input(i)) fail(ErrorCode::not_implemented, "{}: input {} is not supported", c.node().op_type, i);
   }
@@ -202,6 +199,26 @@ void write_step_scores(OpContext& c, const std::vector<float>& all, std::int64_t
   c.set_output(2, typed(c, std::move(wide), kLengthPenalty));
 }
 
+// logits_processor 1: Whisper's rules for time stamps. BeamSearch has no attributes for their tokens: those of the multilingual
+// models follow the end of text at fixed distances.
+TimestampRules timestamp_rules(OpContext& c, const Request& r) {
+  TimestampRules t;
+  const std::int64_t processor = int_input(c, kProcessor, 0, 0, 1 << 20, "logits_processor");
+  if (processor == 0) return t;
+  if (processor != 1 || r.decoder.kind != ModelKind::speech) {
+    fail(ErrorCode::not_implemented, "logits_processor {} is not supported; 0 is, and 1 for Whisper", processor);
+  }
+  const Attributes& attrs = c.attrs();
+  t.on = true;
+  t.first = token_attr(attrs, "beginning_timestamp_token_id");
+  t.none = token_attr(attrs, "no_timestamps_token_id");
+  t.language_model = token_attr(attrs, "start_of_lm_token_id");
+  t.translate = token_attr(attrs, "translate_token_id");
+  t.transcribe = token_attr(attrs, "transcribe_token_id");
+  t.transcript = token_attr(attrs, "decoder_start_token_id");
+  return t;
+}
+
 void run_beam_search(OpContext& c) {
   refuse_unknown(c);
   Request r = request_of(c, kRepetition, kVocabMask);
@@ -213,6 +230,7 @@ void run_beam_search(OpContext& c) {
   options.early_stopping = c.attrs().get_int("early_stopping", 0) != 0;
   options.eos = r.eos, options.pad = r.decoder.pad;
   r.rules.temperature = float_input(c, kTemperature, 1, "temperature");
+  r.rules.timestamps = timestamp_rules(c, r);
   std::vector<Tokens> sequences;
   const std::vector<Tokens> prefix = first_tokens(c, r);
   for (const Tokens& t : prefix) sequences.insert(sequences.end(), static_cast<std::size_t>(options.beams), t);

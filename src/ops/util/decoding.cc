@@ -29,6 +29,50 @@ void forbid_repeated_runs(std::int64_t n, const Tokens& sequence, std::span<floa
   }
 }
 
+void forbid_range(std::int64_t from, std::int64_t to, std::span<float> scores) {
+  to = std::min<std::int64_t>(to, static_cast<std::int64_t>(scores.size()));
+  for (std::int64_t i = std::max<std::int64_t>(0, from); i < to; ++i) scores[at(i)] = kNever;
+}
+
+void forbid_token(std::int32_t token, std::span<float> scores) {
+  if (token >= 0) forbid_range(token, std::int64_t{token} + 1, scores);
+}
+
+// Where time stamps together are likelier than any word, one of them has to come.
+void prefer_timestamps(std::int64_t first, std::span<float> scores) {
+  double sum = 0;
+  float best_word = kNever;
+  const float top = *std::max_element(scores.begin() + first, scores.end());
+  for (std::int64_t i = 0; i < static_cast<std::int64_t>(scores.size()); ++i) {
+    const float s = scores[at(i)];
+    if (i < first) best_word = std::max(best_word, s);
+    if (i >= first && s > kNever) sum += std::exp(static_cast<double>(s) - static_cast<double>(top));
+  }
+  if (sum > 0 && std::log(sum) + static_cast<double>(top) > static_cast<double>(best_word)) forbid_range(0, first, scores);
+}
+
+void apply_timestamp_rules(const TimestampRules& rules, std::int32_t eos, const Tokens& sequence, std::span<float> scores) {
+  constexpr std::int64_t kLatestFirst = 50;  // time stamps of 20 ms: the first lies within the first second
+  const auto vocab = static_cast<std::int64_t>(scores.size());
+  if (rules.first < 0 || rules.first >= vocab) return;
+  const auto is_time = [&](std::int32_t token) { return token >= rules.first; };
+  const auto begin = std::find_if(sequence.begin(), sequence.end(), is_time);
+  const bool started = begin != sequence.end() && begin + 1 != sequence.end();  // something follows the first time stamp
+  forbid_token(rules.none, scores);
+  forbid_token(rules.language_model, scores);
+  if (started) {
+    for (const std::int32_t token : {rules.transcript, rules.translate, rules.transcribe}) forbid_token(token, scores);
+  }
+  const bool last = !sequence.empty() && is_time(sequence.back());
+  const bool before = !started || is_time(sequence[sequence.size() - 2]);
+  if (last && before) forbid_range(rules.first, vocab, scores);
+  if (last && !before) forbid_range(0, eos, scores);
+  const auto latest = std::find_if(sequence.rbegin(), sequence.rend(), is_time);
+  if (latest != sequence.rend()) forbid_range(rules.first, std::int64_t{*latest} + (last && !before ? 0 : 1), scores);
+  if (!started) forbid_range(std::int64_t{rules.first} + kLatestFirst + 1, vocab, scores);
+  prefer_timestamps(rules.first, scores);
+}
+
 void forbid(std::span<const std::int32_t> mask, std::span<float> scores) {
   for (std::size_t i = 0; i < mask.size(); ++i) {
     if (mask[i] == 0) scores[i] = kNever;
@@ -50,6 +94,7 @@ void apply_rules(const ScoreRules& rules, std::span<const Tokens> sequences, std
     if (rules.temperature > 0 && rules.temperature != 1) {
       for (float& s : row) s /= rules.temperature;
     }
+    if (rules.timestamps.on) apply_timestamp_rules(rules.timestamps, rules.eos, sequences[i], row);
     for (std::size_t k = 0; !rules.presence_mask.empty() && k < row.size(); ++k) {
       row[k] -= static_cast<float>(rules.presence_mask[entry + k]) * rules.presence_penalty;
     }

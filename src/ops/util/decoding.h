@@ -13,6 +13,13 @@ namespace sdx::ops {
 
 using Tokens = std::vector<std::int32_t>;
 
+// Whisper's rules for time stamps (tokens from `first` on): they come in pairs, never go back, and the text before the first one
+// is short. Source: Radford et al., arXiv:2212.04356, and its published decoder. Tokens below 0 do not exist.
+struct TimestampRules {
+  bool on = false;
+  std::int32_t first = -1, none = -1, language_model = -1, transcript = -1, translate = -1, transcribe = -1;
+};
+
 // Rules that change scores [sequences, vocab] in this order. Empty masks do nothing.
 struct ScoreRules {
   float repetition_penalty = 1;                 // for tokens that occur already: negative scores are multiplied, others divided
@@ -24,6 +31,7 @@ struct ScoreRules {
   float temperature = 1;
   float presence_penalty = 0;
   std::vector<std::int32_t> presence_mask;  // [batch, vocab]
+  TimestampRules timestamps;
 };
 
 // Changes scores[sequences.size() * vocab] in place; `first`: these are for the first new token; `group`: sequences per batch
