@@ -82,6 +82,48 @@ void conv_gemm(const ConvShape& s, const float* x, const float* packed, const fl
   });
 }
 
+// The one pixel of each image is a row of the left operand. A model that is run with larger images than it was compiled for
+// comes here too: pixels are then rows of a transposed operand, and the products are put back by columns.
+void conv_pixel(const ConvShape& s, const float* x, const float* packed, const float* bias, const float* residual,
+                const UnarySpec& act, float* y) {
+  const std::int64_t n = volume(s.out), k = s.in_channels, m = s.out_channels;
+  GemmArgs g;
+  g.n = m;
+  g.k = k;
+  g.packed_b = packed;
+  g.epilogue.bias = bias;
+  g.ldc = m;
+  if (n == 1) {
+    g.m = s.batch;
+    g.a = x;
+    g.lda = k;
+    g.c = y;
+    g.epilogue.residual = residual;
+    g.epilogue.ld_residual = m;
+    g.epilogue.act = act;
+    return gemm_f32(g);
+  }
+  constexpr std::int64_t kPixels = 64;
+  float* products = thread_scratch(3, static_cast<std::size_t>(kPixels * m));
+  const ElementwiseKernels& elementwise = elementwise_kernels();
+  for (std::int64_t image = 0; image < s.batch; ++image) {
+    for (std::int64_t p = 0; p < n; p += kPixels) {
+      g.m = std::min(kPixels, n - p);
+      g.a = x + image * k * n + p;
+      g.lda = n;
+      g.trans_a = true;
+      g.c = products;
+      gemm_f32(g);
+      for (std::int64_t c = 0; c < m; ++c) {
+        float column[kPixels];
+        for (std::int64_t i = 0; i < g.m; ++i) column[i] = products[i * m + c];
+        const std::int64_t at = (image * m + c) * n + p;
+        elementwise.bias_act(column, 0.0F, residual != nullptr ? residual + at : nullptr, act, y + at, g.m);
+      }
+    }
+  }
+}
+
 // Adds the products of one output channel, [kernel..., in...], into its plane.
 void add_columns(const ConvKernels& k, const ConvShape& s, const float* columns, float* y) {
   for (std::int64_t kz = 0; kz < s.kernel[0]; ++kz) {
@@ -116,6 +158,7 @@ bool conv_supports(ConvAlgorithm algorithm, const ConvShape& s) {
   switch (algorithm) {
     case ConvAlgorithm::gemm: return true;
     case ConvAlgorithm::depthwise: return s.in_channels == s.groups;
+    case ConvAlgorithm::pixel: return s.groups == 1 && pointwise(s);
     case ConvAlgorithm::winograd2:
     case ConvAlgorithm::winograd4: return winograd_supports(s);
   }
@@ -124,6 +167,7 @@ bool conv_supports(ConvAlgorithm algorithm, const ConvShape& s) {
 
 ConvAlgorithm conv_choose(const ConvShape& s, bool exact) {
   if (s.groups > 1 && conv_supports(ConvAlgorithm::depthwise, s)) return ConvAlgorithm::depthwise;
+  if (volume(s.in) == 1 && conv_supports(ConvAlgorithm::pixel, s)) return ConvAlgorithm::pixel;
   // Below 16 channels the transforms, which do not depend on the other side's channels, outweigh the products saved.
   if (exact || !winograd_supports(s) || s.in_channels < 16 || s.out_channels < 16) return ConvAlgorithm::gemm;
   // Multiplications per pair of channels, whole panels counted; the transforms cost about as much as 16 (or 64) channels more.
@@ -143,6 +187,7 @@ ConvAlgorithm conv_choose(const ConvShape& s, bool exact) {
 std::size_t conv_packed_bytes(ConvAlgorithm algorithm, const ConvShape& s) {
   if (algorithm == ConvAlgorithm::winograd2) return winograd_packed_bytes(2, s);
   if (algorithm == ConvAlgorithm::winograd4) return winograd_packed_bytes(4, s);
+  if (algorithm == ConvAlgorithm::pixel) return packed_b_bytes(s.in_channels, s.out_channels);
   return static_cast<std::size_t>(s.out_channels * (s.in_channels / s.groups) * volume(s.kernel)) * sizeof(float);
 }
 
@@ -153,6 +198,9 @@ void conv_pack_f32(ConvAlgorithm algorithm, const ConvShape& s, const void* weig
   }
   if (algorithm == ConvAlgorithm::winograd2) return winograd_pack(2, s, weights, packed);
   if (algorithm == ConvAlgorithm::winograd4) return winograd_pack(4, s, weights, packed);
+  if (algorithm == ConvAlgorithm::pixel) {
+    return pack_b_f32(weights, s.in_channels, true, s.in_channels, s.out_channels, 1.0F, packed);
+  }
   const std::int64_t m = s.out_channels / s.groups;
   const std::int64_t k = s.in_channels / s.groups * volume(s.kernel);
   for (std::int64_t g = 0; g < s.groups; ++g) {
@@ -164,6 +212,7 @@ void conv_f32(ConvAlgorithm algorithm, const ConvShape& shape, const float* x, c
               const float* residual, const UnarySpec& act, float* y) {
   switch (algorithm) {
     case ConvAlgorithm::depthwise: return conv_depthwise(shape, x, packed, bias, residual, act, y);
+    case ConvAlgorithm::pixel: return conv_pixel(shape, x, packed, bias, residual, act, y);
     case ConvAlgorithm::winograd2: return conv_winograd(2, shape, x, packed, bias, residual, act, y);
     case ConvAlgorithm::winograd4: return conv_winograd(4, shape, x, packed, bias, residual, act, y);
     case ConvAlgorithm::gemm: return conv_gemm(shape, x, packed, bias, residual, act, y);

@@ -31,6 +31,7 @@ struct ConvShape {
 enum class ConvAlgorithm : std::uint8_t {
   gemm,       // weights [M, K] times patches gathered panel by panel (implicit im2col); 1x1 with stride 1 reads x in place
   depthwise,  // one input channel per group: direct, vectorised along rows
+  pixel,      // 1x1 over images of one pixel, as in squeeze-and-excitation: images times weights, as packed right operand
   winograd2,  // F(2x2, 3x3): 3x3, stride 1, no dilation, one group; error below 1e-6 of the output's maximum
   winograd4,  // F(4x4, 3x3): the same; up to 8e-6
 };

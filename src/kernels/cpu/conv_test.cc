@@ -157,6 +157,20 @@ TEST(KernelsConv, DepthwiseMatchesTheDefinition) {
   });
 }
 
+TEST(KernelsConv, PixelsMatchTheDefinition) {
+  for_each_isa([] {
+    for (const ConvShape& s : {shape_of(3, 37, 21, 1, kNone, {1, 1, 1, 1, 0, 0}, {1, 1, 1, 1, 0, 0}),
+                               shape_of(1, 400, 9, 1, kNone, {1, 1, 1, 1, 0, 0}, {1, 1, 1, 1, 0, 0}),
+                               shape_of(2, 5, 18, 1, kNone, {9, 1, 1, 1, 0, 0}, {15, 1, 1, 1, 0, 0})}) {
+      check(s, ConvAlgorithm::pixel, false, 1e-5);
+      check(s, ConvAlgorithm::pixel, true, 1e-5);
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+  });
+  EXPECT_EQ(conv_choose(shape_of(1, 8, 8, 1, kNone, {1, 1, 1, 1, 0, 0}, {1, 1, 1, 1, 0, 0})), ConvAlgorithm::pixel);
+  EXPECT_EQ(conv_choose(shape_of(1, 8, 8, 2, kNone, {1, 1, 1, 1, 0, 0}, {1, 1, 1, 1, 0, 0})), ConvAlgorithm::gemm);
+}
+
 TEST(KernelsConv, ThreadCountsAgree) {
   for (const int threads : {1, 2, 3}) {
     ThreadPool pool(threads);

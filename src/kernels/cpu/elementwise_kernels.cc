@@ -102,14 +102,17 @@ HWY_INLINE VF apply(VF x, VF a, VF b) {
 }
 
 template <Unary kOp>
-HWY_NOINLINE void unary_loop(const UnarySpec& spec, const float* x, float* y, std::int64_t n) {
+HWY_NOINLINE void unary_loop(const UnarySpec& spec, const float* x, float* y, std::int64_t ld, std::int64_t rows,
+                             std::int64_t n) {
   const DF d;
   const std::int64_t step = lanes_f32();
   const VF a = hn::Set(d, spec.a);
   const VF b = hn::Set(d, spec.b);
-  std::int64_t i = 0;
-  for (; i + step <= n; i += step) hn::StoreU(apply<kOp>(hn::LoadU(d, x + i), a, b), d, y + i);
-  if (i < n) store_tail(apply<kOp>(load_tail(d, x + i, n - i), a, b), d, y + i, n - i);
+  for (std::int64_t r = 0; r < rows; ++r, x += ld, y += ld) {
+    std::int64_t i = 0;
+    for (; i + step <= n; i += step) hn::StoreU(apply<kOp>(hn::LoadU(d, x + i), a, b), d, y + i);
+    if (i < n) store_tail(apply<kOp>(load_tail(d, x + i, n - i), a, b), d, y + i, n - i);
+  }
 }
 
 // The formatter cannot settle on one form of this list.
@@ -120,18 +123,25 @@ HWY_NOINLINE void unary_loop(const UnarySpec& spec, const float* x, float* y, st
   X(exp) X(log) X(sqrt) X(reciprocal) X(rsqrt) X(erf) X(floor) X(ceil) X(round) X(sign) X(square) X(affine)
 // clang-format on
 
-void unary(const UnarySpec& spec, const float* x, float* y, std::int64_t n) {
+void unary_all(const UnarySpec& spec, const float* x, float* y, std::int64_t ld, std::int64_t rows, std::int64_t n) {
   switch (spec.op) {
     case Unary::none:
-      if (x != y) std::memcpy(y, x, static_cast<std::size_t>(n) * sizeof(float));
+      for (std::int64_t r = 0; x != y && r < rows; ++r) {
+        std::memcpy(y + r * ld, x + r * ld, static_cast<std::size_t>(n) * sizeof(float));
+      }
       return;
 #define SDX_CASE(OP) \
-  case Unary::OP: unary_loop<Unary::OP>(spec, x, y, n); return;
+  case Unary::OP: unary_loop<Unary::OP>(spec, x, y, ld, rows, n); return;
       SDX_UNARY_OPS(SDX_CASE)
 #undef SDX_CASE
   }
 }
 #undef SDX_UNARY_OPS
+
+void unary(const UnarySpec& spec, const float* x, float* y, std::int64_t n) { unary_all(spec, x, y, n, 1, n); }
+void unary_rows(const UnarySpec& spec, float* y, std::int64_t ld, std::int64_t rows, std::int64_t n) {
+  unary_all(spec, y, y, ld, rows, n);
+}
 
 template <Binary kOp>
 HWY_INLINE VF combine(VF a, VF b) {
@@ -243,7 +253,7 @@ void bias_act(const float* x, float bias, const float* residual, const UnarySpec
 }  // namespace
 
 const ElementwiseKernels* elementwise_table() {
-  static constexpr ElementwiseKernels kTable{unary, binary_both, binary_right, binary_left, bias_act};
+  static constexpr ElementwiseKernels kTable{unary, unary_rows, binary_both, binary_right, binary_left, bias_act};
   return &kTable;
 }
 

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/conv_kernels.h"
 #include "kernels/cpu/gemm_kernels.h"
 #include "kernels/cpu/image_kernels.h"
 
@@ -39,21 +40,17 @@ std::int64_t count_inside(std::int64_t first, std::int64_t kernel, std::int64_t 
 }
 
 // Splits `row` (in input coordinates) into phases with `fill` outside the input.
-void split(const float* row, const ConvShape& s, const Plan& p, float fill, float* phases) {
+void split(const ConvKernels& k, const float* row, const ConvShape& s, const Plan& p, float fill, float* phases) {
   const std::int64_t stride = s.stride[2];
+  k.split_rows(row, 1, s.in[2], s.pad[2], stride, p.phase_width, phases);
+  if (fill == 0.0F) return;
   for (std::int64_t f = 0; f < stride; ++f) {
     float* dst = phases + f * p.phase_width;
     const std::int64_t first = f - s.pad[2];
-    std::int64_t b = first >= 0 ? 0 : std::min(p.phase_width, (-first + stride - 1) / stride);
-    std::int64_t e = first >= s.in[2] ? 0 : std::min(p.phase_width, (s.in[2] - first + stride - 1) / stride);
-    e = std::max(b, e);
+    const std::int64_t b = first >= 0 ? 0 : std::min(p.phase_width, (-first + stride - 1) / stride);
+    const std::int64_t e = first >= s.in[2] ? 0 : std::min(p.phase_width, (s.in[2] - first + stride - 1) / stride);
     std::fill(dst, dst + b, fill);
-    if (stride == 1) {
-      std::memcpy(dst + b, row + first + b, static_cast<std::size_t>(e - b) * sizeof(float));
-    } else {
-      for (std::int64_t i = b; i < e; ++i) dst[i] = row[first + i * stride];
-    }
-    std::fill(dst + e, dst + p.phase_width, fill);
+    std::fill(dst + std::max(b, e), dst + p.phase_width, fill);
   }
 }
 
@@ -89,6 +86,7 @@ std::int64_t combine(const ImageKernels& k, bool max, Next&& next, const float* 
 template <class Scale>
 void pool(const ConvShape& s, const float* x, float* y, bool max, Scale&& scale_of_row) {
   const ImageKernels& k = image_kernels();
+  const ConvKernels& conv = conv_kernels();
   const Plan p = plan_of(s, k.lanes);
   const std::int64_t in_plane = volume(s.in);
   const std::int64_t out_plane = volume(s.out);
@@ -99,12 +97,13 @@ void pool(const ConvShape& s, const float* x, float* y, bool max, Scale&& scale_
   parallel_for(s.batch * s.in_channels, std::max<std::int64_t>(1, 65536 / work), [&](std::int64_t begin, std::int64_t end) {
     // The combined rows, its phases, ones and the scales of a row of outputs. Rows of the input are copied when reading whole
     // vectors could run past the tensor's end.
-    float* scratch = thread_scratch(2, static_cast<std::size_t>(2 * padded_in + p.width + 2 * (s.out[2] + padded_in)));
+    float* scratch = thread_scratch(2, static_cast<std::size_t>(2 * padded_in + p.width + k.lanes + 2 * (s.out[2] + padded_in)));
     float* combined = scratch;
     float* phases = combined + 2 * padded_in;
-    float* ones = phases + p.width;
+    float* ones = phases + p.width + k.lanes;
     float* scales = ones + s.out[2] + padded_in;
     std::fill_n(ones, s.out[2] + padded_in, 1.0F);
+    std::int64_t area = -1;  // that `scales` are for
     for (std::int64_t c = begin; c < end; ++c) {
       const float* plane = x + c * in_plane;
       for (std::int64_t oz = 0; oz < s.out[0]; ++oz) {
@@ -142,8 +141,8 @@ void pool(const ConvShape& s, const float* x, float* y, bool max, Scale&& scale_
             }
           }
           if (rows == 0) std::fill_n(combined, s.in[2], fill);
-          split(combined, s, p, fill, phases);
-          if (!max) scale_of_row(oz, oy, scales);
+          split(conv, combined, s, p, fill, phases);
+          if (!max) scale_of_row(oz, oy, area, scales);
           std::int64_t kx = 0;
           float* out = y + c * out_plane + (oz * s.out[1] + oy) * s.out[2];
           const auto next_column = [&]() -> const float* {
@@ -185,7 +184,7 @@ void pool(const ConvShape& s, const float* x, float* y, bool max, Scale&& scale_
 }  // namespace
 
 void max_pool_f32(const ConvShape& shape, const float* x, float* y) {
-  pool(shape, x, y, true, [](std::int64_t, std::int64_t, float*) {});
+  pool(shape, x, y, true, [](std::int64_t, std::int64_t, std::int64_t&, float*) {});
 }
 
 void average_pool_f32(const ConvShape& s, const std::int64_t (&pad_end)[3], bool count_pad, const float* x, float* y) {
@@ -194,8 +193,10 @@ void average_pool_f32(const ConvShape& s, const std::int64_t (&pad_end)[3], bool
     const std::int64_t hi = s.in[axis] + (count_pad ? pad_end[axis] : 0);
     return count_inside(o * s.stride[axis] - s.pad[axis], s.kernel[axis], s.dilation[axis], lo, hi);
   };
-  pool(s, x, y, false, [&](std::int64_t oz, std::int64_t oy, float* scales) {
+  pool(s, x, y, false, [&](std::int64_t oz, std::int64_t oy, std::int64_t& last, float* scales) {
     const std::int64_t area = count(0, oz) * count(1, oy);
+    if (area == last) return;
+    last = area;
     for (std::int64_t ox = 0; ox < s.out[2]; ++ox) {
       const std::int64_t n = area * count(2, ox);
       scales[ox] = n > 0 ? 1.0F / static_cast<float>(n) : std::numeric_limits<float>::quiet_NaN();

@@ -23,6 +23,7 @@ class ConvKernel : public Kernel {
     switch (algorithm_) {
       case ConvAlgorithm::gemm: return "conv-gemm-f32";
       case ConvAlgorithm::depthwise: return "conv-depthwise-f32";
+      case ConvAlgorithm::pixel: return "conv-pixel-f32";
       case ConvAlgorithm::winograd2: return "conv-winograd2-f32";
       case ConvAlgorithm::winograd4: return "conv-winograd4-f32";
     }
