@@ -2,7 +2,7 @@
 PRESET ?= release
 BUILD := build/$(PRESET)
 
-.PHONY: help setup python-env runtimes build test demo install docs format format-check check-includes asan bench bench-kernels clean
+.PHONY: help setup python-env runtimes build test demo install docs format format-check check-includes asan bench bench-kernels bench-bridge clean
 
 help:
 	@echo "make demo    install what is missing, build, detect a face in a real photograph"
@@ -64,6 +64,11 @@ bench-kernels: build
 	cmake --preset $(PRESET) -DSDX_BUILD_BENCH=ON
 	cmake --build --preset $(PRESET) --target sdx_bench_kernels
 	$(BUILD)/bin/sdx_bench_kernels
+
+bench-bridge: build runtimes
+	cmake --preset $(PRESET) -DSDX_BUILD_BENCH=ON
+	cmake --build --preset $(PRESET) --target sdx_bench_bridge
+	SDX_ORT_LIB=$$(ls build/runtimes/ort-newest/onnxruntime/capi/libonnxruntime.so*) $(BUILD)/bin/sdx_bench_bridge
 
 format:
 	git ls-files '*.cc' '*.h' '*.hpp' | xargs clang-format-16 -i

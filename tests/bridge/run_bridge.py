@@ -6,6 +6,7 @@ answers RUNTIME   every *.case.json of the shared models (as for tests/models), 
 options RUNTIME   options reach the library; misspelt and wrong ones are errors that say what is wrong
 cache RUNTIME     what the library compiles is kept, used again, kept apart, and rebuilt when damaged
 devices RUNTIME   sdx providers tells version and devices
+sessions RUNTIME  opening a hundred sessions is flat in memory; many threads at once; deadlines
 reasons           what is unavailable says why
 """
 
@@ -151,6 +152,13 @@ def devices(sdx):
         want("OpenVINO has no device GPU here: no Intel GPU", err, "a device that is not there")
 
 
+def sessions(sdx):
+    tests = Path(sdx.program).parent / "sdx_unit_tests"
+    done = subprocess.run([tests, "--gtest_filter=VendorLibraries.*", "--gtest_brief=1"], capture_output=True, text=True, timeout=LIMIT_S,
+                          env={**sdx.environment, "SDX_TEST_PROVIDER": sdx.provider})
+    want(r"PASSED +. 3 tests", done.stdout, "sessions")
+
+
 def cached_files(sdx):
     return sorted(p for p in (sdx.folder / "cache").rglob("*.blob"))
 
@@ -220,7 +228,7 @@ def reasons(sdx):
         want(re.escape(reason), err, f"error of {name}")
 
 
-TESTS = {"answers": answers, "options": options, "devices": devices, "cache": cache, "reasons": reasons}
+TESTS = {"answers": answers, "options": options, "devices": devices, "cache": cache, "sessions": sessions, "reasons": reasons}
 
 
 def main():

@@ -138,6 +138,7 @@ class RegionKernel : public Kernel {
     }
     std::vector<Value> values(results.size());
     for (std::size_t i = 0; i < results.size(); ++i) values[i] = from_ort(library_, results[i]);
+    context.services->stop().check();  // some providers do not let themselves be interrupted
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (context.outputs[i] != nullptr) *context.outputs[i] = std::move(values[i]);
     }
