@@ -1,4 +1,4 @@
-// Sessions on the provider that SDX_TEST_PROVIDER names: tests/bridge/run_bridge.py sets it, with the library.
+// Sessions on the provider that SDX_VENDOR_PROVIDER names: tests/bridge/run_bridge.py sets it, with the library.
 
 #include <gtest/gtest.h>
 #include <malloc.h>
@@ -18,8 +18,8 @@ namespace {
 class VendorLibraries : public ::testing::Test {
  protected:
   void SetUp() override {
-    const char* provider = std::getenv("SDX_TEST_PROVIDER");
-    if (provider == nullptr) GTEST_SKIP() << "SDX_TEST_PROVIDER is not set";
+    const char* provider = std::getenv("SDX_VENDOR_PROVIDER");
+    if (provider == nullptr) GTEST_SKIP() << "SDX_VENDOR_PROVIDER is not set";
     options_.providers = {provider};
     options_.strict = true;
     options_.cache = false;

@@ -103,11 +103,10 @@ class OrtProvider : public Provider {
       return info;
     }
     info.available = true;
-    info.accelerator = info.accelerator || provider_ == "cuda" || provider_ == "tensorrt" || provider_ == "rocm" ||
-                       provider_ == "migraphx" || provider_ == "coreml" || provider_ == "directml";
-    if (info.devices.empty()) {
-      info.devices = {fmt::format("through ONNX Runtime {} ({})", library->version(), library->path().string())};
-    }
+    info.accelerator = info.accelerator || (provider_ == "openvino" && info.devices.size() > 1) || provider_ == "cuda" ||
+                       provider_ == "tensorrt" || provider_ == "rocm" || provider_ == "migraphx" || provider_ == "coreml" ||
+                       provider_ == "directml";
+    if (info.devices.empty()) info.devices = devices_of(machine, *library);
     return info;
   }
 
@@ -153,6 +152,17 @@ class OrtProvider : public Provider {
   }
 
  private:
+  // Named by their kind, by which automatic selection tells what is more than a CPU.
+  std::vector<std::string> devices_of(const MachineFacts& machine, const Library& library) const {
+    const std::string through = fmt::format("through ONNX Runtime {} ({})", library.version(), library.path().string());
+    const bool on_cpu = provider_ == "cpu" || provider_ == "dnnl" || provider_ == "xnnpack" || provider_ == "openvino";
+    std::vector<std::string> out{on_cpu ? "CPU, " + through : through};
+    if (provider_ != "openvino") return out;
+    for (const std::string& gpu : machine.intel_gpus) out.push_back("GPU: " + gpu + ", " + through);
+    for (const std::string& npu : machine.npus) out.push_back("NPU: " + npu + ", " + through);
+    return out;
+  }
+
   // A plugin counts as built in: it needs no other library.
   void add_plugins(const Library& library, RuntimeFacts& facts, ProviderInfo& info) const {
     const auto& built_in = library.providers();
