@@ -78,7 +78,8 @@ def run_tests(options):
                     model.ir_version = min(model.ir_version, options.ir_version)
                 return prepare(model, device, **settings, **kwargs)
 
-            tests.backend = type("Configured", (), {n: staticmethod(getattr(backend, n)) for n in ("supports_device", "run_model", "is_compatible")})
+            kept = [n for n in ("supports_device", "run_model", "is_compatible") if hasattr(backend, n)]
+            tests.backend = type("Configured", (), {n: staticmethod(getattr(backend, n)) for n in kept})
             tests.backend.prepare = staticmethod(configured)
         tests.exclude("_cuda$")
         if options.k:
