@@ -199,8 +199,7 @@ void write_step_scores(OpContext& c, const std::vector<float>& all, std::int64_t
   c.set_output(2, typed(c, std::move(wide), kLengthPenalty));
 }
 
-// logits_processor 1: Whisper's rules for time stamps. BeamSearch has no attributes for their tokens: those of the multilingual
-// models follow the end of text at fixed distances.
+// logits_processor 1: Whisper's rules for time stamps, for whose tokens only WhisperBeamSearch has attributes.
 TimestampRules timestamp_rules(OpContext& c, const Request& r) {
   TimestampRules t;
   const std::int64_t processor = int_input(c, kProcessor, 0, 0, 1 << 20, "logits_processor");
@@ -211,6 +210,7 @@ TimestampRules timestamp_rules(OpContext& c, const Request& r) {
   const Attributes& attrs = c.attrs();
   t.on = true;
   t.first = token_attr(attrs, "beginning_timestamp_token_id");
+  if (t.first < 0) c.fail("logits_processor 1 needs the attribute 'beginning_timestamp_token_id' (of WhisperBeamSearch)");
   t.none = token_attr(attrs, "no_timestamps_token_id");
   t.language_model = token_attr(attrs, "start_of_lm_token_id");
   t.translate = token_attr(attrs, "translate_token_id");
