@@ -2,7 +2,7 @@
 
 For each model, in turns: `sdx bench -b ort:cpu` and ONNX Runtime's Python API in a loop; where OpenVINO's Python package is
 installed, `sdx bench -b openvino` and its benchmark_app. Every measurement is a fresh process of one thread with the same number of runs; what is
-compared are the fastest and the median of the processes' medians. Run it with a Python that has onnxruntime (and openvino) installed: its library is
+compared are the fastest run of all, which other processes on the machine disturb least, and the median of the processes' medians. Run it with a Python that has onnxruntime (and openvino) installed: its library is
 the one that sdx uses.
 """
 
@@ -39,11 +39,12 @@ for _ in range(runs):
     start = time.perf_counter_ns()
     session.run(None, feed)
     times.append((time.perf_counter_ns() - start) / 1e6)
-print(json.dumps(sorted(times)[len(times) // 2]))
+times.sort()
+print(json.dumps([times[0], times[len(times) // 2]]))
 """
 
 
-def sdx_median(args, model, backend, out, environment):
+def sdx_times(args, model, backend, out, environment):
     command = [args.sdx, "bench", model, "-b", backend, "-t", "1", "-w", str(args.warmup), "-n", str(args.runs), "--processes", "1",
                "--rounds", "1", "--json", out]
     result = subprocess.run(command, env=environment, capture_output=True, text=True)
@@ -52,36 +53,40 @@ def sdx_median(args, model, backend, out, environment):
         return None, run, run["results"][0]["error"]
     if result.returncode != 0:
         return None, run, result.stderr
-    return run["results"][0]["median_ms"], run, ""
+    return [run["results"][0]["min_ms"], run["results"][0]["median_ms"]], run, ""
 
 
-def loop_median(args, model, inputs):
+def loop_times(args, model, inputs):
     command = [sys.executable, "-c", LOOP, model, str(args.runs), str(args.warmup), json.dumps(inputs)]
-    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
-def benchmark_app_median(args, model, inputs):
+def benchmark_app_times(args, model, inputs):
     shapes = ",".join(f"{i['name']}[{','.join(map(str, i['shape']))}]" for i in inputs)
     code = "import sys; from openvino.tools.benchmark.main import main; sys.exit(main())"
     command = [sys.executable, "-c", code, "-m", model, "-d", "CPU", "-api", "sync", "-nireq", "1", "-nthreads", "1", "-niter",
                str(args.runs), "-hint", "none", "-nstreams", "1", "-shape", shapes]
     text = subprocess.run(command, capture_output=True, text=True).stdout
-    match = re.search(r"Median:\s+([0-9.]+) ms", text)
-    return float(match.group(1)) if match else None
+    found = [re.search(name + r":\s+([0-9.]+) ms", text) for name in ("Min", "Median")]
+    return [float(m.group(1)) for m in found] if all(found) else None
 
 
-def summary(values):
-    return {"fastest_ms": min(values), "median_ms": statistics.median(values)}
+def summary(processes):
+    return {"fastest_ms": min(p[0] for p in processes), "median_ms": statistics.median(p[1] for p in processes)}
+
+
+def spread(processes):
+    return max(p[1] for p in processes) / min(p[1] for p in processes) - 1
 
 
 def compare(args, model, name, backend, peer, folder, environment):
     ours, theirs = [], []
-    _, run, error = sdx_median(args, model, backend, folder / "run.json", environment)
+    _, run, error = sdx_times(args, model, backend, folder / "run.json", environment)
     if error:
         print(f"{Path(model).name}: {backend}: {error.splitlines()[0]}")
         return None
     for _ in range(args.processes):
-        ours.append(sdx_median(args, model, backend, folder / "run.json", environment)[0])
+        ours.append(sdx_times(args, model, backend, folder / "run.json", environment)[0])
         theirs.append(peer(args, model, run["inputs"]))
     if None in theirs:
         print(f"{Path(model).name}: {name} gave no figures")
@@ -89,7 +94,7 @@ def compare(args, model, name, backend, peer, folder, environment):
     a, b = summary(ours), summary(theirs)
     row = {"model": Path(model).name, "backend": backend, "peer": name, "sdx": a, "peer_ms": b,
            "ratio_fastest": a["fastest_ms"] / b["fastest_ms"], "ratio_median": a["median_ms"] / b["median_ms"],
-           "spread_sdx": max(ours) / min(ours) - 1, "spread_peer": max(theirs) / min(theirs) - 1}
+           "spread_sdx": spread(ours), "spread_peer": spread(theirs)}
     print(f"{row['model']:40} {backend:9} {a['fastest_ms']:9.4f} ms   {name:14} {b['fastest_ms']:9.4f} ms   ratio of the fastest "
           f"{row['ratio_fastest']:.3f}, of the medians {row['ratio_median']:.3f}; processes differ by {100 * row['spread_sdx']:.0f} % and "
           f"{100 * row['spread_peer']:.0f} %", flush=True)
@@ -113,9 +118,9 @@ def main():
                 library = next(Path(importlib.util.find_spec("onnxruntime").origin).parent.glob("capi/libonnxruntime.so*"), None)
                 if library:
                     environment["SDX_ORT_LIB"] = str(library)
-                rows.append(compare(args, model, "Python loop", "ort:cpu", loop_median, Path(name), environment))
+                rows.append(compare(args, model, "Python loop", "ort:cpu", loop_times, Path(name), environment))
             if importlib.util.find_spec("openvino"):
-                rows.append(compare(args, model, "benchmark_app", "openvino", benchmark_app_median, Path(name), environment))
+                rows.append(compare(args, model, "benchmark_app", "openvino", benchmark_app_times, Path(name), environment))
     if args.json:
         Path(args.json).write_text(json.dumps([r for r in rows if r], indent=1) + "\n")
     return 0

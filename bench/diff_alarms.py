@@ -25,7 +25,8 @@ def chain(layers, width):
     raw = b"".join(struct.pack("<f", rng.uniform(-1, 1) / width) for _ in range(width * width))
     nodes, value = [], "x"
     for i in range(layers):
-        nodes += [tm.node("MatMul", [value, "w"], [f"m{i}"]), tm.node("Relu", [f"m{i}"], [f"r{i}"])]
+        product = tm.node("MatMul", [value, "w"], [f"m{i}"]).replace(b"MatMul_0", b"M%07d" % i)  # ONNX Runtime wants names to differ
+        nodes += [product, tm.node("Relu", [f"m{i}"], [f"r{i}"]).replace(b"Relu_0", b"R%05d" % i)]
         value = f"r{i}"
     return tm.model(nodes, [tm.value_info("x", tm.FLOAT, [64, width])], [tm.value_info(value, tm.FLOAT, [64, width])],
                     [tm.tensor("w", tm.FLOAT, [width, width], raw)])

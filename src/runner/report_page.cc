@@ -31,7 +31,7 @@ button:focus-visible,th:focus-visible{outline:2px solid var(--s0);outline-offset
 .legend button[aria-pressed=false]{opacity:.45;text-decoration:line-through}
 .scroll{overflow-x:auto}
 table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
-th,td{text-align:right;padding:5px 10px;border-bottom:1px solid var(--line);white-space:nowrap}
+th,td{text-align:right;padding:5px 8px;border-bottom:1px solid var(--line);white-space:nowrap}
 th{color:var(--soft);font-weight:600;font-size:12.5px;cursor:pointer;user-select:none}
 th:first-child,td:first-child,.text{text-align:left}
 tr:last-child td{border-bottom:0}
@@ -68,6 +68,8 @@ const quantile = (sorted, q) => {
   const at = q * (sorted.length - 1), low = Math.floor(at), high = Math.min(low + 1, sorted.length - 1);
   return sorted[low] + (sorted[high] - sorted[low]) * (at - low);
 };
+// Up to where a plot shows times unless all are wanted: a run in which the machine did something else is no part of the picture.
+const usual = r => Math.min(quantile(r.sorted, 0.99), quantile(r.sorted, 0.75) + 6 * (quantile(r.sorted, 0.75) - quantile(r.sorted, 0.25)));
 all.forEach(r => { r.sorted = Float64Array.from(r.latencies_ms).sort(); });
 
 // Round values between low and high, about n of them.
@@ -83,7 +85,7 @@ const trim = v => String(+v.toPrecision(6));
 
 // A plane with axes. `draw` gets the functions from values to places and returns SVG.
 function plane(o, draw) {
-  const w = o.width || 1080, h = o.height || 300, left = 58, right = 14, top = 10, bottom = 40;
+  const w = o.width || 1080, h = o.height || 300, left = 58, right = 14, top = 22, bottom = 40;
   const X = v => left + (v - o.x[0]) / (o.x[1] - o.x[0] || 1) * (w - left - right);
   const Y = v => h - bottom - (v - o.y[0]) / (o.y[1] - o.y[0] || 1) * (h - top - bottom);
   let s = `<svg viewBox="0 0 ${w} ${h}" role="img" aria-label="${esc(o.title)}">`;
@@ -93,7 +95,7 @@ function plane(o, draw) {
     s += `<line class="axis" x1="${X(t)}" x2="${X(t)}" y1="${h - bottom}" y2="${h - bottom + 4}"/><text x="${X(t)}" y="${h - bottom + 18}" text-anchor="middle">${trim(t)}</text>`;
   s += `<line class="axis" x1="${left}" x2="${w - right}" y1="${h - bottom}" y2="${h - bottom}"/>`;
   s += `<text class="title" x="${w - right}" y="${h - 6}" text-anchor="end">${esc(o.xlabel)}</text>`;
-  s += `<text class="title" x="${left}" y="${top - 1}">${esc(o.ylabel)}</text>`;
+  s += `<text class="title" x="${left}" y="${top - 10}">${esc(o.ylabel)}</text>`;
   return s + draw(X, Y) + '</svg>';
 }
 
@@ -148,7 +150,7 @@ function distribution() {
   const list = shown(), box = $('distribution');
   if (!list.length) { box.innerHTML = none; return; }
   const low = Math.min(...list.map(s => s.r.sorted[0]));
-  let high = Math.max(...list.map(s => quantile(s.r.sorted, 0.99)));
+  let high = Math.max(...list.map(s => usual(s.r)));
   if (!(high > low)) high = low * 1.01 + 1e-6;
   const pad = (high - low) * 0.02, x = [Math.max(0, low - pad), high + pad];
   const o = {x, width: 520, height: 280, xlabel: 'ms', title: 'distribution of times'};
@@ -209,7 +211,7 @@ function course() {
   const timed = list.every(s => s.r.t_ms.length);
   const start = Math.min(...points.map(p => p.t)), end = Math.max(...points.map(p => p.t));
   let top = Math.max(...points.map(p => p.high));
-  const limit = Math.max(...list.map(s => quantile(s.r.sorted, 0.99))) * 1.15;
+  const limit = Math.max(...list.map(s => usual(s.r))) * 1.15;
   const beyond = points.filter(p => p.high > limit).length;
   if (cut && top > limit) top = limit;
   const o = {x: [start, end > start ? end : start + 1], y: [0, top * 1.03], xlabel: timed ? 'seconds since the benchmark began' : 'run', ylabel: 'ms', title: 'times in the order measured'};
