@@ -38,6 +38,8 @@ void add_diff(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);
 void add_compare_outputs(CLI::App& app, Action& action);
 void add_cache(CLI::App& app, Action& action);
+void add_init(CLI::App& app, Action& action);
+void add_build(CLI::App& app, Action& action);
 void add_completion(CLI::App& app, Action& action);
 
 // Writes to stdout; a closed pipe or full disk is an Error(io).

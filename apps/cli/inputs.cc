@@ -14,6 +14,7 @@
 #include "cli/command.h"
 #include "cli/media_input.h"
 #include "cli/session_flags.h"
+#include "media/image.h"
 #include "runner/random_input.h"
 #include "runner/shapes.h"
 #include "tensor/element.h"
@@ -76,6 +77,13 @@ Tensor from_npz(const std::string& path, const ValueSpec* spec) {
        name_of(spec));
 }
 
+// Words, and not the start of JSON or a number that went wrong.
+bool is_text(const std::string& text) {
+  const auto letter = [](unsigned char c) { return std::isalpha(c) != 0 || c >= 0x80; };
+  if (text.starts_with('"')) return true;
+  return !text.empty() && letter(static_cast<unsigned char>(text[0])) && text.find('/') == std::string::npos;
+}
+
 Value inline_value(const std::string& text, const ValueSpec& spec) {
   if (spec.is_tensor && spec.dtype == DataType::string && !text.starts_with('[') && !text.starts_with('{') &&
       !text.starts_with('"')) {
@@ -87,6 +95,12 @@ Value inline_value(const std::string& text, const ValueSpec& spec) {
   try {
     return tensor_from_json(parse_json(text, "the value of input '" + spec.name + "'"), hint_of(&spec), spec.name);
   } catch (const Error&) {
+    if (is_text(text) && spec.is_tensor && spec.dtype != DataType::string) {
+      fail(
+          ErrorCode::invalid_argument,
+          "input '{0}' takes {1}, not text, and there is no tokenizer in this version; give numbers: -i {0}='[[101, 7592, 102]]'",
+          spec.name, spec.type);
+    }
     if (text.find('/') != std::string::npos && text.find_first_of("[{\"") == std::string::npos) {
       fail(ErrorCode::io, "input '{}': there is no file '{}'", spec.name, text);
     }
@@ -125,7 +139,8 @@ const ValueSpec& required_spec(const std::vector<ValueSpec>& specs, const std::s
   unknown_input(name, specs);
 }
 
-// The one input that must be given; names are needed where there are several.
+}  // namespace
+
 const ValueSpec& only_input(const std::vector<ValueSpec>& specs, const std::string& text) {
   const ValueSpec* found = nullptr;
   int required = 0;
@@ -139,6 +154,35 @@ const ValueSpec& only_input(const std::vector<ValueSpec>& specs, const std::stri
                                text.substr(0, 60), required, describe_inputs(specs)));
 }
 
+NamedText split_input(const std::vector<ValueSpec>& specs, const std::string& text) {
+  // A name may hold '=', so every '=' is tried.
+  for (std::size_t at = text.find('='); at != std::string::npos; at = text.find('=', at + 1)) {
+    if (const ValueSpec* spec = find_spec(specs, text.substr(0, at))) return {spec, text.substr(at + 1)};
+  }
+  const std::size_t at = text.find('=');
+  const bool named = at != std::string::npos && at > 0 && text.find_first_of("[{\"@/") > at && as_file(text).empty();
+  if (named) unknown_input(text.substr(0, at), specs);
+  return {nullptr, text};
+}
+
+NamedValues values_from_json(const std::string& text, const std::string& what, const std::vector<ValueSpec>& specs) {
+  const nlohmann::json json = parse_json(text, what);
+  NamedValues out;
+  const bool value = json.is_object() && json.contains("data") && find_spec(specs, "data") == nullptr;
+  if (!json.is_object() || value) {
+    const ValueSpec& spec = only_input(specs, text);
+    out.add(spec.name, tensor_from_json(json, hint_of(&spec), spec.name));
+    return out;
+  }
+  for (const auto& [name, item] : json.items()) {
+    const ValueSpec& spec = required_spec(specs, name);
+    out.add(spec.name, tensor_from_json(item, hint_of(&spec), name));
+  }
+  return out;
+}
+
+namespace {
+
 class Collector {
  public:
   Collector(const std::vector<ValueSpec>& specs, const InputFlags& flags) : specs_(specs), flags_(flags) {}
@@ -149,13 +193,8 @@ class Collector {
   }
 
   void add_argument(const std::string& text) {
-    // A name may hold '=', so every '=' is tried.
-    for (std::size_t at = text.find('='); at != std::string::npos; at = text.find('=', at + 1)) {
-      if (const ValueSpec* spec = find_spec(specs_, text.substr(0, at))) return add_value(*spec, text.substr(at + 1));
-    }
-    const std::size_t at = text.find('=');
-    const bool named = at != std::string::npos && at > 0 && text.find_first_of("[{\"@/") > at && as_file(text).empty();
-    if (named) unknown_input(text.substr(0, at), specs_);
+    const NamedText named = split_input(specs_, text);
+    if (named.spec != nullptr) return add_value(*named.spec, named.text);
     const std::string file = as_file(text);
     if (ending_of(file) == ".npz") return add_npz(file);
     add_value(only_input(specs_, text), text);
@@ -183,7 +222,7 @@ class Collector {
  private:
   void add_value(const ValueSpec& spec, const std::string& text) {
     const std::string file = as_file(text);
-    add(spec, file.empty() ? inline_value(text, spec) : read_value_file(file, &spec, flags_.for_input(spec.name)));
+    add(spec, file.empty() ? inline_value(text, spec) : read_value_file(file, &spec, flags_));
   }
 
   void add_npz(const std::string& path) {

@@ -7,8 +7,7 @@
 
 #include <sdx/session.hpp>
 
-#include "media/preprocess.h"
-#include "project/project_config.h"
+#include <sdx/project.hpp>
 
 namespace CLI {
 class App;
@@ -22,13 +21,13 @@ struct InputFlags {
   bool random = false;
   std::uint64_t seed = 0;
   std::vector<std::string> shapes;  // NAME=1x3x224x224
-  std::string resize, fit = "stretch", filter = "bilinear", layout, color, normalize, mean, deviation, scale;
+  std::string resize, crop, fit, filter, fill, layout, color, normalize, mean, deviation, scale;
   int rate = 0;
   const ProjectConfig* project = nullptr;  // whose preprocessing holds where no flag was typed; not owned
 
   void add_to(CLI::App& command);
-  // These flags with what the project says about the input.
-  InputFlags for_input(const std::string& name) const;
+  // What the project says about the input, where no flag was typed. Throws UsageError for flags that make no sense.
+  Preprocessing preprocessing(const std::string& input) const;
   // Values for the model's inputs. Throws UsageError for names that the model does not have and for missing inputs (listing
   // them with their types), Error for files that cannot be read.
   NamedValues read(const std::vector<ValueSpec>& specs,
@@ -36,10 +35,18 @@ struct InputFlags {
   // Only what -i and -f give, and the shapes of --shape by input name.
   NamedValues given(const std::vector<ValueSpec>& specs) const;
   std::vector<std::pair<std::string, Shape>> given_shapes(const std::vector<ValueSpec>& specs) const;
-
- private:
-  const CLI::App* command_ = nullptr;  // outlives these flags
 };
+
+// "NAME=VALUE" taken apart; `spec` is null where there is no name. Throws UsageError for a name that the model does not have.
+struct NamedText {
+  const ValueSpec* spec = nullptr;
+  std::string text;
+};
+NamedText split_input(const std::vector<ValueSpec>& specs, const std::string& text);
+// The one input that must be given. Throws UsageError naming all where there are several.
+const ValueSpec& only_input(const std::vector<ValueSpec>& specs, const std::string& text);
+// A JSON document as the values of inputs: an object of names, or the value of the one input that must be given.
+NamedValues values_from_json(const std::string& text, const std::string& what, const std::vector<ValueSpec>& specs);
 
 // One value from a file, by its ending; `spec` may be null. Converts elements where that loses nothing but precision.
 Value read_value_file(const std::string& path, const ValueSpec* spec, const InputFlags& flags);

@@ -104,6 +104,8 @@ int run_program(int argc, char** argv) {
   add_report(app, action);
   add_compare_outputs(app, action);
   add_cache(app, action);
+  add_init(app, action);
+  add_build(app, action);
   add_completion(app, action);
   try {
     app.parse(argc, argv);

@@ -171,19 +171,16 @@ RegistryEntry ModelsCommand::entry_for(const fs::path& file) const {
 
 int ModelsCommand::add() const {
   const fs::path file = Registry::find_file(registry).value_or("models.yaml");
-  std::error_code ignored;
-  Registry all = fs::exists(file, ignored) ? Registry::open(file) : Registry::create(file);
-  all.add(entry_for(file));
-  all.save();
+  const RegistryEntry entry = entry_for(file);
+  Registry::edit(file, [&](Registry& all) { all.add(entry); });
   note(fmt::format("added {} to {}", name, file.string()));
   return kOk;
 }
 
 int ModelsCommand::remove() const {
-  Registry all = open();
-  all.remove(name);
-  all.save();
-  note(fmt::format("removed {} from {}; its files stay", name, all.file().string()));
+  const fs::path file = open().file();
+  Registry::edit(file, [&](Registry& all) { all.remove(name); });
+  note(fmt::format("removed {} from {}; its files stay", name, file.string()));
   return kOk;
 }
 

@@ -3,13 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
 
 #include "base/error.h"
 #include "base/mapped_file.h"
 #include "cli/command.h"
-#include "tensor/element.h"
 #include "tensor/json.h"
 #include "tensor/npy.h"
 #include "tensor/npz.h"
@@ -56,31 +53,6 @@ std::vector<std::string> read_labels(const std::string& path) {
     at = end + 1;
   }
   return labels;
-}
-
-std::vector<Ranked> top_k(const Tensor& tensor, std::int64_t k, bool softmax, const std::vector<std::string>& labels) {
-  if (!is_floating(tensor.dtype()) && !is_integer(tensor.dtype())) {
-    fail(ErrorCode::invalid_argument, "--top-k needs numbers, the output is {}", tensor.type_string());
-  }
-  std::vector<double> scores(static_cast<std::size_t>(tensor.size()));
-  for (std::size_t i = 0; i < scores.size(); ++i) scores[i] = element_as_double(tensor, static_cast<std::int64_t>(i));
-  if (softmax && !scores.empty()) {
-    const double highest = *std::max_element(scores.begin(), scores.end());
-    double sum = 0;
-    for (double& s : scores) sum += s = std::exp(s - highest);
-    for (double& s : scores) s /= sum;
-  }
-  std::vector<std::size_t> order(scores.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  const auto key = [&](std::size_t i) { return std::isnan(scores[i]) ? -HUGE_VAL : scores[i]; };
-  const auto count = static_cast<std::size_t>(std::clamp<std::int64_t>(k, 0, tensor.size()));
-  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count), order.end(),
-                    [&](std::size_t a, std::size_t b) { return key(a) != key(b) ? key(a) > key(b) : a < b; });
-  std::vector<Ranked> out;
-  for (std::size_t i = 0; i < count; ++i) {
-    out.push_back({static_cast<std::int64_t>(order[i]), scores[order[i]], order[i] < labels.size() ? labels[order[i]] : ""});
-  }
-  return out;
 }
 
 std::string json_text(const std::string& text) {

@@ -9,17 +9,8 @@
 
 namespace sdx::cli {
 
-struct Ranked {
-  std::int64_t index = 0;
-  double score = 0;
-  std::string label;
-};
-
 // One label a line. Throws Error(io).
 std::vector<std::string> read_labels(const std::string& path);
-// The `k` largest elements of a floating or integer tensor, best first, ties by index.
-std::vector<Ranked> top_k(const Tensor& tensor, std::int64_t k, bool softmax, const std::vector<std::string>& labels);
-
 // {"model", "runtime", "providers", "fallbacks", "warnings", "load_ms", "init_ms", "peak_bytes"}, and "run_ms" where >= 0.
 std::string report_json(const Report& report, double run_ms);
 // "[\"a\",\"b\"]"

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <memory>
 #include <sdx/error.hpp>
+#include <sdx/registry.hpp>
 
 #include "cli/command.h"
 #include "cli/outputs.h"
@@ -13,6 +15,8 @@
 
 namespace sdx::cli {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr const char* kExamples =
     "Examples:\n"
@@ -26,7 +30,7 @@ constexpr const char* kExamples =
 struct PullCommand {
   std::string source, name, folder, endpoint, revision, sha256, timeout, max_size;
   int retries = 4;
-  bool offline = false, force = false, only_model = false, no_check = false, json = false;
+  bool offline = false, force = false, only_model = false, no_check = false, json = false, enter = false;
 
   hub::PullOptions options() const;
   int run();
@@ -105,6 +109,21 @@ class Bars {
   std::unique_ptr<Progress> bar_;
 };
 
+// --register: an entry with the model's name, in place of one that a pull of the same name has made before.
+void enter_into_registry(const hub::Pulled& pulled) {
+  const fs::path file = Registry::find_file().value_or("models.yaml");
+  RegistryEntry entry;
+  entry.name = pulled.name;
+  entry.path = fs::absolute(pulled.model).lexically_normal().string();
+  entry.description = pulled.source;
+  Registry::edit(file, [&](Registry& all) {
+    const RegistryEntry* old = all.find(entry.name);
+    if (old != nullptr && old->path == entry.path) return;
+    all.add(entry);
+  });
+  note(fmt::format("entered {} into {}", entry.name, file.string()));
+}
+
 int PullCommand::run() {
   hub::PullOptions o = options();
   hub::Pulled pulled;
@@ -118,6 +137,7 @@ int PullCommand::run() {
       throw;
     }
   }
+  if (enter) enter_into_registry(pulled);
   print(json ? result_json(pulled) : result_text(pulled));
   return kOk;
 }
@@ -143,6 +163,7 @@ void add_pull(CLI::App& app, Action& action) {
       ->check(CLI::Range(0, 1000))
       ->type_name("N");
   command->add_option("--max-size", c->max_size, "Largest file to accept, for example 2GB")->type_name("SIZE");
+  command->add_flag("--register", c->enter, "Enter the model into the registry (models.yaml) under its name");
   command->add_flag("--json", c->json, "Write the result as JSON");
   command->footer(kExamples);
   command->callback([c, &action] { action = [c] { return c->run(); }; });

@@ -5,17 +5,23 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <memory>
 #include <optional>
+#include <sdx/project.hpp>
 #include <sdx/sdx.hpp>
 
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "base/suggest.h"
 #include "cli/command.h"
 #include "cli/inputs.h"
 #include "cli/outputs.h"
+#include "cli/postprocess.h"
+#include "cli/run_batch.h"
+#include "cli/samples.h"
 #include "cli/session_flags.h"
+#include "project/fingerprint.h"
+#include "project/process.h"
 
 namespace sdx::cli {
 namespace {
@@ -25,24 +31,28 @@ constexpr const char* kExamples =
     "  sdx run add.onnx -i A='[1, 2]' -i B=@b.json\n"
     "  sdx run resnet50.onnx -i photo.jpg --normalize imagenet --labels classes.txt --softmax\n"
     "  sdx run vad.onnx -i input=speech.wav --rate 16000 -i sr=16000 -i state=state.npy -o out.npz\n"
+    "  sdx run classifier -i photos/ -o results/\n"
+    "  sdx run model.onnx -f samples.jsonl -o results.jsonl\n"
     "  sdx run model.onnx --random --shape tokens=1x128 --benchmark --runs 50\n";
 
 struct RunCommand {
   SessionFlags session;
   InputFlags inputs;
-  std::string output, timeout, labels, profile;
+  PostFlags post;
+  std::string output, timeout, profile;
   std::vector<std::string> output_names;
-  std::int64_t top = 0;
-  bool softmax = false, json = false, benchmark = false;
+  std::int64_t batch_size = 0;
+  bool json = false, benchmark = false, overwrite = false;
   int runs = 100, warmup = 10;
 
   int run();
 
  private:
   RunOptions run_options() const;
-  void use_project(const ProjectConfig& project);
+  void use_project(const Project& project);
   int bench(const Session& s, const NamedValues& given);
-  std::string ranking(const NamedValues& outputs, std::string& json_part) const;
+  int batch(const Session& s, const Samples& samples, const std::optional<Project>& project);
+  int once(const Session& s, const NamedValues& given, const std::optional<Project>& project);
 };
 
 RunOptions RunCommand::run_options() const {
@@ -52,45 +62,13 @@ RunOptions RunCommand::run_options() const {
   return o;
 }
 
-// What a project file asks for and this command does not do must not pass unseen.
-void warn_of_unused(const ProjectConfig& c) {
-  const auto unused = [](const std::string& key, const char* instead) {
-    note(fmt::format("warning: the project file's {} has no effect on `sdx run`{}", key, instead));
-  };
-  const auto pre = [&](const Preprocessing& p, const std::string& key) {
-    if (!p.tokenizer.empty()) unused(key + ".tokenizer", ": give token numbers");
-    if (p.max_length > 0) unused(key + ".max_length", "");
-    if (p.shorter_side > 0) unused(key + ".resize with one number", ": give [width, height]");
-    if (p.crop_width > 0) unused(key + ".crop", ": `fit: crop` cuts out the middle");
-    if (p.fill != Preprocessing{}.fill) unused(key + ".fill", "");
-  };
-  const auto post = [&](const Postprocessing& p, const std::string& key) {
-    if (!p.activation.empty() || p.ranks() || p.axis != Postprocessing{}.axis) {
-      unused(key, ": use --labels, --top-k and --softmax");
-    }
-  };
-  if (c.inputs.empty()) pre(c.preprocessing, "preprocessing");
-  for (const ProjectInput& i : c.inputs) {
-    pre(i.preprocessing, fmt::format("inputs.{}.preprocessing", i.name));
-    if (i.max_length > 0) unused(fmt::format("inputs.{}.max_length", i.name), "");
-    if (!i.required) unused(fmt::format("inputs.{}.required", i.name), ": the model decides");
-    if (i.shape || i.dtype != DataType::undefined) unused(fmt::format("inputs.{}: type and shape", i.name), ": the model's hold");
-  }
-  post(c.postprocessing, "postprocessing");
-  for (const ProjectOutput& o : c.outputs) {
-    post(o.postprocessing, fmt::format("outputs.{}: labels and scores", o.name));
-    if (o.shape || o.dtype != DataType::undefined)
-      unused(fmt::format("outputs.{}: type and shape", o.name), ": the model's hold");
-  }
-  if (c.runtime.batch_size != 1) unused("runtime.batch_size", ": use --shape or --dim");
-}
-
-// The file's own time limit and profiling, where nothing was typed.
-void RunCommand::use_project(const ProjectConfig& project) {
-  warn_of_unused(project);
-  inputs.project = &project;
-  if (timeout.empty() && project.runtime.timeout) timeout = fmt::format("{}ms", project.runtime.timeout->count());
-  if (profile.empty() && project.runtime.enable_profiling) profile = "sdx_profile.json";
+// The file's own time limit, profiling and batch size, where nothing was typed.
+void RunCommand::use_project(const Project& project) {
+  const ProjectConfig& c = project.config();
+  inputs.project = &c;
+  if (timeout.empty() && c.runtime.timeout) timeout = fmt::format("{}ms", c.runtime.timeout->count());
+  if (profile.empty() && c.runtime.enable_profiling) profile = "sdx_profile.json";
+  if (batch_size == 0) batch_size = c.runtime.batch_size;
 }
 
 int RunCommand::bench(const Session& s, const NamedValues& given) {
@@ -120,63 +98,68 @@ int RunCommand::bench(const Session& s, const NamedValues& given) {
   return kOk;
 }
 
-// The best classes of the first output that holds numbers.
-std::string RunCommand::ranking(const NamedValues& outputs, std::string& json_part) const {
-  const Tensor* scores = nullptr;
-  std::string name;
-  for (const NamedValue& item : outputs) {
-    if (scores == nullptr && item.value.is_tensor() && is_floating(item.value.tensor().dtype())) {
-      scores = &item.value.tensor();
-      name = item.name;
-    }
+int RunCommand::batch(const Session& s, const Samples& samples, const std::optional<Project>& project) {
+  if (benchmark) throw UsageError("--benchmark measures one set of inputs, not a folder or list of them");
+  check_batch_output(output);
+  const ProjectConfig* config = project ? &project->config() : nullptr;
+  const Postprocessor postprocessor(post, config);
+  BatchRun run{s, samples, postprocessor, {}, run_options(), output, json, std::max<std::int64_t>(1, batch_size), overwrite, {}};
+  run.check = [&](const NamedValues& values) {
+    if (config != nullptr) check_inputs(*config, s.inputs(), values);
+  };
+  // Whatever the results depend on, so that an interrupted run does not go on as another one.
+  run.identity = s.report().model;
+  for (const Fingerprint& f : fingerprints(run.identity)) run.identity += "\n" + f.hash;
+  for (const auto& part : {join(output_names), post.labels, std::to_string(post.top), std::to_string(post.softmax), inputs.resize,
+                           inputs.crop, inputs.fit, inputs.filter, inputs.fill, inputs.layout, inputs.color, inputs.normalize,
+                           inputs.mean, inputs.deviation, inputs.scale, std::to_string(inputs.rate)}) {
+    run.identity += "\n" + part;
   }
-  if (scores == nullptr)
-    fail(ErrorCode::invalid_argument, "--top-k needs an output of floating-point numbers; this model has none");
-  const std::vector<Ranked> best =
-      top_k(*scores, top > 0 ? top : 5, softmax, labels.empty() ? std::vector<std::string>{} : read_labels(labels));
-  std::string text;
-  json_part = ",\"top\":[";
-  for (std::size_t i = 0; i < best.size(); ++i) {
-    const Ranked& r = best[i];
-    text += fmt::format("{:3d}. {:10.6f}  {}{}\n", i + 1, r.score, r.label.empty() ? "class " : "",
-                        r.label.empty() ? std::to_string(r.index) : r.label);
-    json_part +=
-        fmt::format("{}{{\"output\":{},\"index\":{},\"score\":{},\"label\":{}}}", i != 0 ? "," : "", json_text(name), r.index,
-                    std::isfinite(r.score) ? fmt::format("{}", r.score) : "null", r.label.empty() ? "null" : json_text(r.label));
+  if (project && !project->file().empty()) run.identity += "\n" + hash_text(read_file(project->file()));
+  return run_batch(run);
+}
+
+int RunCommand::once(const Session& s, const NamedValues& given, const std::optional<Project>& project) {
+  const auto start = std::chrono::steady_clock::now();
+  NamedValues outputs = s.run(given, run_options());
+  const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  if (!profile.empty()) s.write_trace(profile);
+  const Shown shown = Postprocessor(post, project ? &project->config() : nullptr)(std::move(outputs));
+  if (!output.empty()) write_outputs(output, shown.outputs, s.report(), ms, shown.json);
+  if (json && output != "-") print(outputs_json(shown.outputs, s.report(), ms, shown.json));
+  if (json || output == "-") return kOk;
+  if (!shown.text.empty()) {
+    print(shown.text);
+  } else if (output.empty()) {
+    print(outputs_text(shown.outputs));
   }
-  json_part += "]";
-  return text;
+  return kOk;
 }
 
 int RunCommand::run() {
-  if (!output.empty()) check_output_name(output);
   if (benchmark && !output.empty() && output != "-" && !output.ends_with(".json")) {
     throw UsageError("--benchmark writes its figures with -o FILE.json");
   }
-  const std::optional<ProjectConfig> project = find_project(session.model);
+  const std::optional<Project> project = locate_project(session.model);
   if (project) use_project(*project);
-  const RunOptions options = run_options();
+  run_options();  // a time that makes no sense
   session.profile = !profile.empty();
   const Session s = session.open(project);
-  const SessionOptions chosen = project ? session.options(*project) : session.options();
-  const NamedValues given = inputs.read(s.inputs(), chosen.dimensions);
-  if (benchmark) return bench(s, given);
-  const auto start = std::chrono::steady_clock::now();
-  const NamedValues outputs = s.run(given, options);
-  const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-  if (!profile.empty()) s.write_trace(profile);
-  std::string extra;
-  const bool rank = top > 0 || !labels.empty();
-  const std::string best = rank ? ranking(outputs, extra) : "";
-  if (!output.empty()) write_outputs(output, outputs, s.report(), ms, extra);
-  if (json && output != "-") print(outputs_json(outputs, s.report(), ms, extra));
-  if (json || output == "-") return kOk;
-  if (rank) {
-    print(best);
-  } else if (output.empty()) {
-    print(outputs_text(outputs));
+  if (project) {
+    for (const std::string& w : project->validate(s)) note("warning: " + w);
   }
-  return kOk;
+  if (const std::optional<Samples> samples = find_samples(inputs, s.inputs())) return batch(s, *samples, project);
+  if (!output.empty()) check_output_name(output);
+  if (overwrite) throw UsageError("--overwrite is for folders of results");
+  if (const auto entry = find_entry(session.model)) {
+    apply_entry(*entry, s.inputs(), inputs.shapes);
+    if (entry->warmup && !session.typed("--warmup")) warmup = *entry->warmup;
+    if (entry->iterations && !session.typed("--runs")) runs = *entry->iterations;
+  }
+  const SessionOptions chosen = project ? session.options(project->config()) : session.options();
+  const NamedValues given = inputs.read(s.inputs(), chosen.dimensions);
+  if (project) check_inputs(project->config(), s.inputs(), given);
+  return benchmark ? bench(s, given) : once(s, given, project);
 }
 
 }  // namespace
@@ -186,7 +169,10 @@ void add_run(CLI::App& app, Action& action) {
   const auto c = std::make_shared<RunCommand>();
   c->session.add_to(*command);
   c->inputs.add_to(*command);
-  command->add_option("-o,--output", c->output, "Write the outputs to a .json, .npz or .npy file; '-': JSON on standard output")
+  command
+      ->add_option("-o,--output", c->output,
+                   "Write the outputs to a .json, .npz or .npy file, of many samples to a folder or .jsonl file; '-': JSON on "
+                   "standard output")
       ->type_name("FILE");
   command->add_option("--output-name", c->output_names, "Compute only these outputs, comma-separated")
       ->delimiter(',')
@@ -194,9 +180,11 @@ void add_run(CLI::App& app, Action& action) {
       ->type_name("NAME");
   command->add_flag("--json", c->json, "Outputs and report as JSON on standard output");
   command->add_option("--timeout", c->timeout, "Give up after this long, for example 30 (seconds) or 500ms")->type_name("TIME");
-  command->add_option("--labels", c->labels, "File with one class name a line: show the best classes")->type_name("FILE");
-  command->add_option("--top-k", c->top, "How many classes to show (5)")->check(CLI::Range(1, 100000))->type_name("K");
-  command->add_flag("--softmax", c->softmax, "Turn the scores into probabilities first");
+  c->post.add_to(*command);
+  command->add_option("--batch-size", c->batch_size, "Of many samples, how many one run takes (1)")
+      ->check(CLI::Range(1, 1 << 20))
+      ->type_name("N");
+  command->add_flag("--overwrite", c->overwrite, "Make a folder's results again that are there already");
   command->add_flag("--benchmark", c->benchmark, "Measure: see --runs and --warmup");
   command->add_option("--runs", c->runs, "Runs that count (100)")->check(CLI::Range(1, 100000000))->type_name("N");
   command->add_option("--warmup", c->warmup, "Runs before those (10)")->check(CLI::Range(0, 100000000))->type_name("N");

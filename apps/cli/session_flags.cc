@@ -1,6 +1,7 @@
 #include "cli/session_flags.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include "base/suggest.h"
 #include "cli/command.h"
 #include "project/backends.h"
+#include "project/build_info.h"
 #include "project/config.h"
 #include "project/find.h"
 #include "provider/provider.h"
@@ -50,6 +52,17 @@ std::pair<std::string, std::vector<std::pair<std::string, std::string>>> parse_p
   std::string provider;
   as_usage([&] { provider = canonical_provider(text.substr(0, dot)); });
   return {std::move(provider), {{text.substr(dot + 1, equal - dot - 1), text.substr(equal + 1)}}};
+}
+
+// The built model of the project where that is up to date, else the model itself.
+Session open_project(const Project& project, const SessionOptions& options) {
+  const BuildState state = project.build_state(options);
+  if (state.kind == BuildState::Kind::fresh) return Session::open(state.compiled, state.options);
+  if (state.kind == BuildState::Kind::stale) {
+    note(fmt::format("note: the build in '{}' is out of date ({}); `sdx build` renews it",
+                     (project.folder() / ".sdx").lexically_normal().string(), state.why));
+  }
+  return Session::open(project.model(), options);
 }
 
 }  // namespace
@@ -177,28 +190,61 @@ SessionOptions SessionFlags::options() const {
   return o;
 }
 
-Session SessionFlags::open() const { return open(find_project(model)); }
+Session SessionFlags::open() const { return open(locate_project(model)); }
 
-Session SessionFlags::open(const std::optional<ProjectConfig>& project) const {
-  const SessionOptions o = project ? options(*project) : options();
-  Session session = Session::open(find_model(model), o);
-  // Fallbacks are warned of by the library, once.
+Session SessionFlags::open(const std::optional<Project>& project) const {
+  Session session = project ? open_project(*project, options(project->config())) : Session::open(find_model(model), options());
   const Report report = session.report();
   for (const std::string& w : report.warnings) note("warning: " + w);
   return session;
 }
 
 std::optional<ProjectConfig> find_project(const std::string& text) {
+  const std::optional<Project> project = locate_project(text);
+  return project ? std::optional(project->config()) : std::nullopt;
+}
+
+std::optional<Project> locate_project(const std::string& text) {
   const Located found = locate(text);
   if (found.kind != Located::Kind::project) return std::nullopt;
-  return read_project(found.path).config;
+  return Project::open(found.path);
+}
+
+std::shared_ptr<const RegistryEntry> find_entry(const std::string& text) { return locate(text).entry; }
+
+void apply_entry(const RegistryEntry& entry, const std::vector<ValueSpec>& specs, std::vector<std::string>& shapes) {
+  std::vector<std::string> defaults, other;
+  for (const RegistryInput& input : entry.inputs) {
+    const auto spec = std::find_if(specs.begin(), specs.end(), [&](const ValueSpec& s) { return s.name == input.name; });
+    if (spec == specs.end()) {
+      std::vector<std::string> names;
+      for (const ValueSpec& s : specs) names.push_back(s.name);
+      fail(ErrorCode::invalid_argument, "{}: the model has no input '{}'; it has: {}", entry.place, input.name, join(names));
+    }
+    if (input.dtype != DataType::undefined && spec->dtype != DataType::undefined && input.dtype != spec->dtype) {
+      fail(ErrorCode::invalid_argument, "{}: input '{}' is {} in the model, not {}", entry.place, input.name, spec->type,
+           name(input.dtype));
+    }
+    const bool typed = std::any_of(shapes.begin(), shapes.end(), [&](const auto& s) { return s.starts_with(input.name + "="); });
+    if (input.shape && !typed) defaults.push_back(fmt::format("{}=[{}]", input.name, fmt::join(*input.shape, ",")));
+  }
+  shapes.insert(shapes.begin(), defaults.begin(), defaults.end());
+  if (!is_floating(entry.dtype)) return;
+  for (const ValueSpec& s : specs) {
+    if (is_floating(s.dtype) && s.dtype != entry.dtype) other.push_back(fmt::format("'{}' ({})", s.name, s.type));
+  }
+  if (!other.empty()) {
+    note(fmt::format("warning: {}: the entry says {}, the model takes {}: it runs as it is", entry.place, name(entry.dtype),
+                     join(other)));
+  }
 }
 
 fs::path find_model(const std::string& text) {
   const Located found = locate(text);
   if (found.kind == Located::Kind::model) return found.path;
-  if (found.kind == Located::Kind::project) return found.path.parent_path() / read_project(found.path).config.model_source;
-  fail(ErrorCode::io, "'{}' was built from a project whose file is gone: '{}'", text, found.path.string());
+  if (found.kind == Located::Kind::project) return Project::open(found.path).model();
+  if (const auto info = read_build_info(found.path)) return found.path / info->compiled;
+  fail(ErrorCode::io, "'{}' is no complete build, and the project file it was made from is gone", found.path.string());
 }
 
 std::size_t parse_bytes(const std::string& text) {

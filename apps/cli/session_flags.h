@@ -2,13 +2,15 @@
 // The options by which every command that opens a model says how.
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <sdx/session.hpp>
 
-#include "project/project_config.h"
+#include <sdx/project.hpp>
+#include <sdx/registry.hpp>
 
 namespace CLI {
 class App;
@@ -45,16 +47,24 @@ struct SessionFlags {
   SessionOptions options(const ProjectConfig& project) const;
   // Opens the model and shows its warnings and fallbacks on stderr.
   Session open() const;
-  // The same with the settings of the project file that `model` names, if it names one.
-  Session open(const std::optional<ProjectConfig>& project) const;
+  // The same with a project's settings and, where that is up to date, its built model.
+  Session open(const std::optional<Project>& project) const;
+  // Whether the option was given ("--runs").
+  bool typed(const char* option) const;
 
  private:
-  bool typed(const char* option) const;
   const CLI::App* command_ = nullptr;  // outlives these flags
 };
 
 // The project whose name or file `text` is; nullopt for a model file.
 std::optional<ProjectConfig> find_project(const std::string& text);
+std::optional<Project> locate_project(const std::string& text);
+
+// What the registry says of the model that `text` names; null where that is not how it was found.
+std::shared_ptr<const RegistryEntry> find_entry(const std::string& text);
+// Its default shapes as values of --shape ("input=[1,3]") in front of `shapes`, which win, and a note where its element type is
+// not the model's. Throws Error(invalid_argument) where the entry names an input that the model does not have.
+void apply_entry(const RegistryEntry& entry, const std::vector<ValueSpec>& specs, std::vector<std::string>& shapes);
 
 // The model file that `text` names. Throws Error(io) listing files with similar names in the same folder.
 std::filesystem::path find_model(const std::string& text);

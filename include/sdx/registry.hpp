@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -65,6 +66,10 @@ class SDX_API Registry {
   void add(const RegistryEntry& entry);
   // Takes an entry out, with the comments inside it. Throws Error(invalid_argument): no such entry, or others refer to it.
   void remove(std::string_view name);
+  // Opens the file (an empty registry where it is not there), applies `change` and saves, while nobody else does the same: others
+  // wait, up to ten seconds, and then throw Error(io). Throws what open(), `change` and save() throw; the file is as it was then.
+  static void edit(const std::filesystem::path& file, const std::function<void(Registry&)>& change);
+
   // Writes to a temporary file that is renamed into place. Throws Error(io).
   void save() const;
 

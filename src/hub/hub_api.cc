@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/safe_name.h"
 #include "base/suggest.h"
 
 namespace sdx::hub {

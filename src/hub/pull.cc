@@ -7,10 +7,11 @@
 #include <cstdlib>
 
 #include "base/error.h"
-#include "hub/external_names.h"
+#include "base/safe_name.h"
 #include "hub/hub_api.h"
 #include "hub/source.h"
 #include "hub/staging.h"
+#include "onnx/external_names.h"
 #include "onnx/reader.h"
 
 namespace sdx::hub {

@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "base/error.h"
+#include "base/safe_name.h"
 
 namespace sdx::hub {
 namespace {

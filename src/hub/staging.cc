@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "base/safe_name.h"
 
 namespace sdx::hub {
 namespace {

@@ -33,8 +33,4 @@ std::string percent_decode(std::string_view text);
 // The proxy that the environment asks for: https_proxy or http_proxy (in either case), unless no_proxy names the host.
 std::optional<Url> proxy_for(const Url& url);
 
-// Whether `name` may be a file inside a folder: relative, no empty, "." or ".." part, no backslash, colon or control character,
-// no part longer than 255 bytes. The reason why not, or "".
-std::string unsafe_name(std::string_view name);
-
 }  // namespace sdx::hub

@@ -206,6 +206,9 @@ ProjectRuntime parse_runtime(const YamlValue& section) {
       for (const YamlValue& item : v.list()) r.providers.push_back(provider(item));
     }
   }
+  if (r.runtime == "native" && r.gpu_backend != "auto" && r.gpu_backend != "cpu") {
+    gpu.get("backend").fail(fmt::format("runtime: native has no provider '{}'", r.gpu_backend));
+  }
   if (r.runtime == "native") {
     for (const std::string& p : r.providers) {
       if (p != "cpu" && p != "auto") section.get("providers").fail(fmt::format("runtime: native has no provider '{}'", p));
@@ -374,6 +377,8 @@ ParsedProject parse_project(const YamlDocument& document, const fs::path& folder
   const auto remember = [&](const YamlValue& v) { out.places[v.path()] = v.at(""); };
   const YamlValue model = root.get("model");
   remember(model);
+  const YamlValue gpu = root.get("runtime").get("gpu");
+  if (gpu.get("memory")) remember(gpu.get("memory"));
   out.places["model"] = (model.is_map() ? model.get("source") : model).at("");
   c.preprocessing = parse_preprocessing(root.get("preprocessing"), {});
   const YamlValue post = root.get("postprocessing");

@@ -7,7 +7,7 @@
 
 #include <sdx/session.hpp>
 
-#include "project/project_config.h"
+#include <sdx/project.hpp>
 #include "project/yaml.h"
 
 namespace sdx {

@@ -1,8 +1,15 @@
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
 #include <limits>
 #include <sdx/registry.hpp>
+#include <thread>
 
 #include "base/error.h"
 #include "base/mapped_file.h"
@@ -113,6 +120,32 @@ Registry checked(std::optional<std::string> text, const fs::path& file, std::spa
        file.string(), why);
 }
 
+// The registry's folder, locked while the object lives. Not the file itself: that is replaced by each change.
+class FolderLock {
+ public:
+  explicit FolderLock(const fs::path& file) {
+    const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
+    std::error_code ignored;
+    fs::create_directories(folder, ignored);
+    fd_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd_ < 0) fail(ErrorCode::io, "cannot open the folder '{}': {}", folder.string(), std::strerror(errno));
+    for (int tries = 0; ::flock(fd_, LOCK_EX | LOCK_NB) != 0; ++tries) {
+      if (errno == EWOULDBLOCK && tries < 200) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        continue;
+      }
+      ::close(fd_);
+      fail(ErrorCode::io, "another process has been changing '{}' for ten seconds", file.string());
+    }
+  }
+  ~FolderLock() { ::close(fd_); }
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int fd_ = -1;
+};
+
 }  // namespace
 
 bool RegistryEntry::has_tag(std::string_view tag) const { return std::find(tags.begin(), tags.end(), tag) != tags.end(); }
@@ -170,6 +203,14 @@ void Registry::remove(std::string_view name) {
   std::vector<RegistryEntry> wanted(entries_);
   wanted.erase(wanted.begin() + (&at(name) - entries_.data()));
   *this = checked(without_entry(text_, std::string(name)), file_, wanted, fmt::format("remove the model '{}' from", name));
+}
+
+void Registry::edit(const fs::path& file, const std::function<void(Registry&)>& change) {
+  const FolderLock lock(file);
+  std::error_code ignored;
+  Registry registry = fs::exists(file, ignored) ? open(file) : create(file);
+  change(registry);
+  registry.save();
 }
 
 void Registry::save() const {

@@ -1,17 +1,14 @@
-// yaml-cpp's events into our own tree. Its own node type is not used: it takes the last of duplicate keys, shares aliases (so
+// YAML events into our own tree. yaml-cpp's node type is not used: it takes the last of duplicate keys, shares aliases (so
 // that whoever walks the tree walks a "billion laughs" file in full), and keeps no limits.
 
 #include <fmt/format.h>
-#include <yaml-cpp/eventhandler.h>
-#include <yaml-cpp/exceptions.h>
-#include <yaml-cpp/mark.h>
-#include <yaml-cpp/parser.h>
 
+#include <exception>
 #include <map>
-#include <sstream>
 
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "project/yaml_loader.h"
 #include "project/yaml_node.h"
 #include "tensor/utf8.h"
 
@@ -22,58 +19,59 @@ struct Place {
   int line = 1, column = 1;
 };
 
-Place place_of(const YAML::Mark& mark) { return mark.is_null() ? Place{} : Place{mark.line + 1, mark.column + 1}; }
-
-class TreeBuilder : public YAML::EventHandler {
+class TreeBuilder {
  public:
   TreeBuilder(const std::string& name, const YamlLimits& limits) : name_(name), limits_(limits) {}
 
-  YamlNode take() { return std::move(root_); }
+  YamlNode result() { return std::move(root_); }
 
-  void OnDocumentStart(const YAML::Mark& mark) override {
-    if (++documents_ > 1) stop(place_of(mark), "the file holds more than one document");
+  void take(const YamlEvent& e) {
+    where_ = {e.line, e.column};
+    const std::string_view tag(e.tag, e.tag_size);
+    switch (e.kind) {
+      case YamlEventKind::document_start:
+        if (++documents_ > 1) stop(where_, "the file holds more than one document");
+        break;
+      case YamlEventKind::null: add(make(YamlKind::null), e.anchor); break;
+      case YamlEventKind::alias: alias(e.anchor); break;
+      case YamlEventKind::scalar: scalar(tag, e.anchor, std::string(e.text, e.text_size)); break;
+      case YamlEventKind::list_start:
+        check_tag(tag, {"seq"});
+        open(make(YamlKind::list), e.anchor);
+        break;
+      case YamlEventKind::map_start:
+        check_tag(tag, {"map"});
+        open(make(YamlKind::map), e.anchor);
+        break;
+      case YamlEventKind::list_end: close(); break;
+      case YamlEventKind::map_end:
+        merge(frames_.back().node);
+        close();
+        break;
+    }
   }
-  void OnDocumentEnd() override {}
 
-  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { add(make(mark, YamlKind::null), anchor); }
-
-  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+ private:
+  void alias(std::size_t anchor) {
     const auto it = anchors_.find(anchor);
-    if (it == anchors_.end()) stop(place_of(mark), "an alias inside its own anchor");
-    count(it->second.size, place_of(mark));
-    if (depth() + it->second.depth > limits_.depth) too_deep(place_of(mark));
+    if (it == anchors_.end()) stop(where_, "an alias inside its own anchor");
+    count(it->second.size, where_);
+    if (depth() + it->second.depth > limits_.depth) too_deep(where_);
     add(it->second.node, 0);
   }
 
-  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, const std::string& value) override {
-    YamlNode node = make(mark, YamlKind::scalar);
-    node.text = value;
+  void scalar(std::string_view tag, std::size_t anchor, std::string value) {
+    YamlNode node = make(YamlKind::scalar);
+    node.text = std::move(value);
     node.quoted = tag == "!" || tag == "tag:yaml.org,2002:str";
-    check_tag(mark, tag, {"str", "int", "float", "bool", "null"});
+    check_tag(tag, {"str", "int", "float", "bool", "null"});
     if (tag == "tag:yaml.org,2002:null") node.kind = YamlKind::null;
     add(std::move(node), anchor);
   }
 
-  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
-                       YAML::EmitterStyle::value) override {
-    check_tag(mark, tag, {"seq"});
-    open(make(mark, YamlKind::list), anchor);
-  }
-  void OnSequenceEnd() override { close(); }
-
-  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
-    check_tag(mark, tag, {"map"});
-    open(make(mark, YamlKind::map), anchor);
-  }
-  void OnMapEnd() override {
-    merge(frames_.back().node);
-    close();
-  }
-
- private:
   struct Frame {
     YamlNode node;
-    YAML::anchor_t anchor = 0;
+    std::size_t anchor = 0;
     std::size_t first_node = 0;  // nodes_ when it was opened
     int deepest = 0;             // levels below it
     bool has_key = false;
@@ -97,26 +95,25 @@ class TreeBuilder : public YAML::EventHandler {
     if (nodes_ > limits_.nodes) stop(where, fmt::format("more than {} values, aliases expanded", limits_.nodes));
   }
 
-  YamlNode make(const YAML::Mark& mark, YamlKind kind) {
-    const Place where = place_of(mark);
-    count(1, where);
+  YamlNode make(YamlKind kind) {
+    count(1, where_);
     YamlNode node;
     node.kind = kind;
-    node.line = where.line;
-    node.column = where.column;
+    node.line = where_.line;
+    node.column = where_.column;
     return node;
   }
 
-  void check_tag(const YAML::Mark& mark, std::string_view tag, std::initializer_list<std::string_view> known) const {
+  void check_tag(std::string_view tag, std::initializer_list<std::string_view> known) const {
     constexpr std::string_view kYaml = "tag:yaml.org,2002:";
     if (tag.empty() || tag == "?" || tag == "!") return;
     for (const std::string_view k : known) {
       if (tag.starts_with(kYaml) && tag.substr(kYaml.size()) == k) return;
     }
-    stop(place_of(mark), fmt::format("the tag '{}' has no meaning here", tag));
+    stop(where_, fmt::format("the tag '{}' has no meaning here", tag));
   }
 
-  void open(YamlNode node, YAML::anchor_t anchor) {
+  void open(YamlNode node, std::size_t anchor) {
     if (depth() >= limits_.depth) too_deep(place(node));
     frames_.push_back({std::move(node), anchor, nodes_, 0, false, {}});
   }
@@ -135,7 +132,7 @@ class TreeBuilder : public YAML::EventHandler {
     add(std::move(frame.node), 0);
   }
 
-  void add(YamlNode node, YAML::anchor_t anchor) {
+  void add(YamlNode node, std::size_t anchor) {
     if (anchor != 0) anchors_[anchor] = {node, 1, 0};
     if (frames_.empty()) {
       root_ = std::move(node);
@@ -193,13 +190,31 @@ class TreeBuilder : public YAML::EventHandler {
 
   const std::string& name_;
   const YamlLimits& limits_;
+  Place where_;  // of the event at hand
   YamlNode root_;
   std::vector<Frame> frames_;
   std::vector<std::map<std::string, Place>> keys_;
-  std::map<YAML::anchor_t, Anchored> anchors_;
+  std::map<std::size_t, Anchored> anchors_;
   std::size_t nodes_ = 0;
   int documents_ = 0;
 };
+
+// What the C callback sees.
+struct Context {
+  TreeBuilder& builder;
+  std::exception_ptr thrown;
+};
+
+bool on_event(void* raw, const YamlEvent* event) {
+  auto& context = *static_cast<Context*>(raw);
+  try {
+    context.builder.take(*event);
+    return true;
+  } catch (...) {
+    context.thrown = std::current_exception();
+    return false;
+  }
+}
 
 // yaml-cpp takes byte 4 for the end of the file, guesses UTF-16 from zero bytes and lets bad UTF-8 pass.
 void check_text(std::string_view text, const std::string& name) {
@@ -231,16 +246,15 @@ YamlDocument YamlDocument::parse(std::string_view text, std::string name, const 
   YamlDocument document;
   document.name_ = std::make_unique<std::string>(std::move(name));
   TreeBuilder builder(*document.name_, limits);
-  try {
-    std::istringstream in{std::string(text)};
-    YAML::Parser parser(in);
-    while (parser.HandleNextDocument(builder)) {
-    }
-  } catch (const YAML::Exception& e) {
-    const Place where = place_of(e.mark);
-    sdx::fail(ErrorCode::invalid_argument, "{}:{}:{}: not valid YAML: {}", *document.name_, where.line, where.column, e.msg);
+  Context context{builder, nullptr};
+  YamlEventRequest request{text.data(), text.size(), &context, &on_event, 1, 1, {}};
+  const auto outcome = static_cast<YamlOutcome>(yaml_events_function()(&request));
+  if (context.thrown) std::rethrow_exception(context.thrown);
+  if (outcome != YamlOutcome::ok) {
+    sdx::fail(ErrorCode::invalid_argument, "{}:{}:{}: not valid YAML: {}", *document.name_, request.line, request.column,
+              std::string(request.message));
   }
-  document.root_ = std::make_unique<YamlNode>(builder.take());
+  document.root_ = std::make_unique<YamlNode>(builder.result());
   return document;
 }
 

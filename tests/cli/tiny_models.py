@@ -109,8 +109,24 @@ def write_all(folder: Path):
     put("project/sdx.yml", b"name: pictures\nmodel: {source: ../picture.onnx}\n"
         b"runtime: {providers: [cpu], threads: 1, timeout: 30, enable_profiling: true}\n"
         b"preprocessing: {normalize: custom, mean: 0.5, std: 0.5, scale: 1/255, color: bgr}\n")
-    put("unused.yml", b"name: unused\nmodel: {source: add.onnx}\nruntime: {batch_size: 4}\n"
-        b"preprocessing: {tokenizer: t.json}\noutputs: {C: {labels: [a, b]}}\n")
+    put("scores.yml", b"name: scores\nmodel: {source: add.onnx}\noutputs: {C: {labels: labels.txt, top_k: 2, softmax: true}}\n")
+    put("other.txt", "first\nsecond\n")
+    put("threshold.yml", b"name: threshold\nmodel: {source: add.onnx}\npostprocessing: {activation: sigmoid, threshold: 0.5}\n")
+    put("demands.yml", b"name: demands\nmodel: {source: scale.onnx}\ninputs: {X: {max_length: 3}}\n")
+    put("contradiction.yml", b"name: contradiction\nmodel: {source: add.onnx}\ninputs:\n  A: {type: int64}\n  B: {}\n")
+    put("tokens.yml", b"name: tokens\nmodel: {source: ints.onnx}\ninputs:\n  I: {preprocessing: {tokenizer: tokenizer.json}}\n")
+    put("crop.yml", b"name: crop\nmodel: {source: picture.onnx}\npreprocessing: {resize: 2, crop: 2, interpolation: nearest, normalize: 0-1}\n")
+    # Red and green columns in turn: 8 wide, 2 high.
+    put("wide.png", png(8, 2, bytes([255, 0, 0, 0, 255, 0]) * 8))
+    for index in range(3):
+        put(f"vectors/v{index}.json", json.dumps([index, 10 * index]))
+    put("lines.jsonl", '[1, 2]\n\n{"X": [3]}\n{"data": [4, 5], "shape": [2]}\n')
+    put("pairs.json", json.dumps([{"A": [1, 2], "B": [3, 4]}, {"A": [5, 6], "B": [7, 8]}]))
+    put("row.onnx", model([node("Relu", ["R"], ["S"])], [value_info("R", FLOAT, ["n", 2])], [value_info("S", FLOAT, ["n", 2])]))
+    put("rows.jsonl", "[[1, -2]]\n[[-3, 4]]\n[[5, 6]]\n")
+    put("batched.yml", b"name: batched\nmodel: {source: row.onnx}\nruntime: {batch_size: 2}\n")
+    put("memory.yml", b"name: memory\nmodel: {source: add.onnx}\nruntime:\n  gpu: {memory: 1GB}\n  providers: [cpu]\n")
+    put("native.yml", b"name: native\nmodel: {source: add.onnx}\nruntime: {runtime: native, gpu: {backend: cuda}}\n")
     put("strict.yml", b"name: strict\nmodel: {source: add.onnx}\nruntime: {providers: [qnn], fallback: strict}\n")
     put("typo.yml", b"name: typo\nmodel: {source: add.onnx}\nruntime: {thread: 4}\n")
     put("tone.wav", wav(8000, [0, 16384, -16384, 0]))

@@ -13,3 +13,4 @@ must(${CMAKE_COMMAND} -S ${SOURCE} -B ${WORK}/build -G Ninja -DCMAKE_PREFIX_PATH
 must(${CMAKE_COMMAND} --build ${WORK}/build)
 must(${WORK}/build/outside_cpp)
 must(${WORK}/build/outside_c)
+must(${WORK}/build/outside_project)

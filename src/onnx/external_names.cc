@@ -1,13 +1,13 @@
-#include "hub/external_names.h"
+#include "onnx/external_names.h"
 
 #include <algorithm>
 #include <protozero/pbf_reader.hpp>
 
 #include "base/error.h"
 #include "base/mapped_file.h"
-#include "hub/url.h"
+#include "base/safe_name.h"
 
-namespace sdx::hub {
+namespace sdx {
 namespace {
 
 using protozero::pbf_reader;
@@ -129,4 +129,4 @@ std::set<std::string> external_names(const std::filesystem::path& model) {
   return scan.names;
 }
 
-}  // namespace sdx::hub
+}  // namespace sdx

@@ -1,0 +1,162 @@
+// sdx init and sdx build
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <sdx/project.hpp>
+
+#include "base/error.h"
+#include "base/mapped_file.h"
+#include "base/suggest.h"
+#include "cli/command.h"
+#include "cli/outputs.h"
+#include "cli/session_flags.h"
+#include "project/find.h"
+#include "provider/provider.h"
+
+namespace sdx::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kInitExamples =
+    "Examples:\n"
+    "  sdx init model.onnx\n"
+    "  sdx init models/resnet50.onnx --name classifier -o classifier.yml\n"
+    "  sdx init model.onnx -o -\n";
+
+constexpr const char* kBuildExamples =
+    "Examples:\n"
+    "  sdx build\n"
+    "  sdx build -c sdx.yml -p cuda,cpu\n"
+    "  sdx build model.onnx --no-optimize\n"
+    "The result is in .sdx/ beside the project file; `sdx run NAME` uses it until model or settings change.\n";
+
+struct InitCommand {
+  std::string model, name, output = "sdx.yml";
+  bool force = false;
+  int run() const;
+};
+
+int InitCommand::run() const {
+  InitOptions o;
+  o.name = name;
+  const fs::path file = output;
+  if (output != "-" && file.extension() != ".yml" && file.extension() != ".yaml") {
+    throw UsageError(fmt::format("-o {}: a project file ends in .yml or .yaml", output));
+  }
+  o.folder = output != "-" && file.has_parent_path() ? file.parent_path() : fs::path(".");
+  std::error_code ignored;
+  if (output != "-" && !force && fs::exists(file, ignored)) {
+    throw UsageError(fmt::format("'{}' is there already; --force overwrites it, -o FILE takes another name", output));
+  }
+  const Located found = locate(model);
+  if (found.kind != Located::Kind::model) fail(ErrorCode::invalid_argument, "'{}' has a project file already", model);
+  const std::string text = project_text(found.path, o);
+  if (output == "-") {
+    print(text);
+    return kOk;
+  }
+  fs::create_directories(o.folder, ignored);
+  write_file_atomically(file, text);
+  note(fmt::format("wrote {}; `sdx build{}` comes next", output, output == "sdx.yml" ? "" : " -c " + output));
+  return kOk;
+}
+
+struct BuildCommand {
+  std::string path, config;
+  std::vector<std::string> providers;
+  bool no_optimize = false, json = false;
+  int run() const;
+
+ private:
+  Project project() const;
+};
+
+Project BuildCommand::project() const {
+  if (!config.empty()) {
+    if (!path.empty() && !fs::is_directory(path)) throw UsageError("give PATH or -c CONFIG, not both");
+    // A relative CONFIG is looked for in PATH, then here.
+    std::error_code ignored;
+    const fs::path inside = fs::path(path) / config;
+    return Project::open(!path.empty() && fs::is_regular_file(inside, ignored) ? inside : fs::path(config));
+  }
+  if (!path.empty()) return Project::find(path);
+  if (const auto file = project_file_in(".")) return Project::open(*file);
+  fail(ErrorCode::io, "there is no sdx.yml here; `sdx init MODEL` writes one, or give a PATH");
+}
+
+std::string report_text(const Project& p, const BuildReport& r) {
+  const auto line = [](const char* what, const std::string& text) { return fmt::format("{:<11} {}\n", what, text); };
+  std::string out = line("project", fmt::format("{} {}{}", p.config().name, p.config().version,
+                                                p.file().empty() ? "" : " (" + p.file().string() + ")"));
+  out += line("model", fmt::format("{}, {} nodes, {} bytes", p.model().string(), r.nodes_before, r.source_bytes));
+  out += line("optimised",
+              r.optimized ? fmt::format("{} nodes became {}", r.nodes_before, r.nodes_after) : "no: " + r.not_optimized);
+  out += line("providers", r.providers.empty() ? "none needed" : join(r.providers));
+  out += line("built", fmt::format("{}, {} bytes; opens in {:.1f} ms, took {:.1f} ms in all", r.compiled.string(),
+                                   r.compiled_bytes, r.open_ms, r.build_ms));
+  return out;
+}
+
+std::string report_json(const Project& p, const BuildReport& r) {
+  return fmt::format(
+      "{{\"name\":{},\"model\":{},\"folder\":{},\"compiled\":{},\"optimized\":{},\"not_optimized\":{},\"nodes_before\":{},"
+      "\"nodes\":{},\"source_bytes\":{},\"compiled_bytes\":{},\"providers\":{},\"fallbacks\":{},\"warnings\":{},\"open_ms\":{:."
+      "3f},"
+      "\"build_ms\":{:.3f}}}\n",
+      json_text(p.config().name), json_text(p.model().string()), json_text(r.folder.string()), json_text(r.compiled.string()),
+      r.optimized, json_text(r.not_optimized), r.nodes_before, r.nodes_after, r.source_bytes, r.compiled_bytes,
+      json_list(r.providers), json_list(r.fallbacks), json_list(r.warnings), r.open_ms, r.build_ms);
+}
+
+int BuildCommand::run() const {
+  BuildOptions o;
+  o.optimize = !no_optimize;
+  o.providers = providers;
+  for (const std::string& p : providers) {
+    try {
+      provider_chain(std::vector<std::string>{p}, false);
+    } catch (const Error& e) {
+      throw UsageError(e.message());
+    }
+  }
+  const Project p = project();
+  if (stderr_is_terminal()) o.progress = [](std::string_view step) { note(fmt::format("{} …", step)); };
+  const BuildReport r = p.build(o);
+  for (const std::string& w : r.warnings) note("warning: " + w);
+  for (const std::string& f : r.fallbacks) note("warning: " + f);
+  print(json ? report_json(p, r) : report_text(p, r));
+  return kOk;
+}
+
+}  // namespace
+
+void add_init(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("init", "Write a project file (sdx.yml) for a model");
+  const auto c = std::make_shared<InitCommand>();
+  command->add_option("MODEL", c->model, "The model file")->required();
+  command->add_option("-o,--output", c->output, "The project file (sdx.yml); '-': standard output")->type_name("FILE");
+  command->add_option("--name", c->name, "The project's name; default: the model file's")->type_name("NAME");
+  command->add_flag("--force", c->force, "Overwrite a file that is there");
+  command->footer(kInitExamples);
+  command->callback([c, &action] { action = [c] { return c->run(); }; });
+}
+
+void add_build(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("build", "Check a project, optimise its model, compile it for the providers");
+  const auto c = std::make_shared<BuildCommand>();
+  command->add_option("PATH", c->path, "A folder with sdx.yml, a project file, a model or a name; default: this folder");
+  command->add_option("-c,--config", c->config, "The project file")->type_name("CONFIG");
+  command->add_option("-p,--provider", c->providers, "The chain to build for, comma-separated, instead of the project's")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("CHAIN");
+  command->add_flag("--no-optimize,!--optimize", c->no_optimize, "Keep the graph as it is in the file");
+  command->add_flag("--json", c->json, "Say what was done as JSON");
+  command->footer(kBuildExamples);
+  command->callback([c, &action] { action = [c] { return c->run(); }; });
+}
+
+}  // namespace sdx::cli

@@ -1,0 +1,337 @@
+#include "cli/run_batch.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <set>
+
+#include "base/error.h"
+#include "base/mapped_file.h"
+#include "cli/command.h"
+#include "cli/outputs.h"
+#include "cli/stack.h"
+#include "project/fingerprint.h"
+#include "tensor/json.h"
+
+namespace sdx::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// One sample's result, or why there is none.
+struct Result {
+  std::int64_t index = 0;
+  std::string name;
+  std::string error;
+  Shown shown;
+};
+
+std::string outputs_part(const Shown& shown) {
+  std::string out = "\"outputs\":{";
+  bool first = true;
+  for (const NamedValue& item : shown.outputs) {
+    if (!std::exchange(first, false)) out += ',';
+    append_json_string(out, item.name);
+    out += ':';
+    append_json(out, item.value);
+  }
+  return out + "}" + shown.json;
+}
+
+std::string line_json(const Result& r) {
+  if (!r.error.empty()) return fmt::format("{{\"sample\":{},\"error\":{}}}", json_text(r.name), json_text(r.error));
+  return fmt::format("{{\"sample\":{},{}}}", json_text(r.name), outputs_part(r.shown));
+}
+
+// Where results go. Everything that is on the disk under its own name is complete.
+class Sink {
+ public:
+  virtual ~Sink() = default;
+  virtual bool done(std::int64_t) { return false; }  // by an earlier, interrupted run
+  virtual void put(const Result& result) = 0;
+  virtual void finish() {}
+};
+
+class TextSink : public Sink {
+ public:
+  explicit TextSink(bool json) : json_(json) {}
+  void put(const Result& r) override {
+    if (json_) {
+      print(line_json(r) + "\n");
+      std::fflush(stdout);  // whoever feeds samples in waits for the answer
+    } else if (r.error.empty()) {
+      print(fmt::format("{}:\n{}", r.name, r.shown.text.empty() ? outputs_text(r.shown.outputs) : r.shown.text));
+    }
+  }
+
+ private:
+  bool json_;
+};
+
+int lock_of(const fs::path& path, int flags) {
+  const int fd = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
+  if (fd < 0) fail(ErrorCode::io, "cannot open '{}': {}", path.string(), std::strerror(errno));
+  if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    ::close(fd);
+    fail(ErrorCode::io, "another run writes to '{}'", path.string());
+  }
+  return fd;
+}
+
+// A file for each sample. Those that are there are kept.
+class FolderSink : public Sink {
+ public:
+  FolderSink(const fs::path& folder, const BatchRun& run) : folder_(folder), run_(run) {
+    std::error_code error;
+    fs::create_directories(folder_, error);
+    if (error) fail(ErrorCode::io, "cannot create the folder '{}': {}", folder_.string(), error.message());
+    lock_ = lock_of(folder_, O_RDONLY | O_DIRECTORY);
+    drop_leftovers();
+  }
+  ~FolderSink() override { ::close(lock_); }
+
+  bool done(std::int64_t index) override {
+    std::error_code ignored;
+    return !run_.overwrite && fs::is_regular_file(path_of(index), ignored);
+  }
+  void put(const Result& r) override {
+    if (!r.error.empty()) return;  // nothing to keep: the next run tries again
+    write_file_atomically(path_of(r.index), outputs_json(r.shown.outputs, run_.session.report(), -1, r.shown.json));
+  }
+
+ private:
+  fs::path path_of(std::int64_t index) const { return folder_ / (run_.samples.name(index) + ".json"); }
+
+  // Temporary files of a run that was killed: ours by name, and the lock says that nobody writes them any more.
+  void drop_leftovers() const {
+    constexpr std::string_view kEnding = ".json.tmp.";
+    std::vector<fs::path> old;
+    std::error_code error;
+    for (fs::directory_iterator it(folder_, error), end; !error && it != end; it.increment(error)) {
+      const std::string name = it->path().filename().string();
+      const std::size_t at = name.rfind(kEnding);
+      if (at != std::string::npos && name.size() == at + kEnding.size() + 6) old.push_back(it->path());
+    }
+    for (const fs::path& path : old) fs::remove(path, error);
+  }
+
+  fs::path folder_;
+  const BatchRun& run_;
+  int lock_ = -1;
+};
+
+// JSON Lines, written to a hidden file that is renamed when all is there. Where samples and model are the same, an interrupted
+// run goes on behind the last complete line.
+class LinesSink : public Sink {
+ public:
+  LinesSink(const fs::path& path, const BatchRun& run) : path_(path) {
+    const std::string stem = "." + path.filename().string() + ".part-";
+    const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+    const bool resumable = !run.samples.identity.empty();
+    part_ = folder / (stem + (resumable ? hash_text(run.identity + "\n" + run.samples.identity).substr(0, 16) : "stream"));
+    fd_ = lock_of(part_, O_RDWR | O_CREAT);
+    for (const auto& entry : fs::directory_iterator(folder)) {  // of other samples or another model
+      std::error_code ignored;
+      if (entry.path().filename().string().starts_with(stem) && entry.path().filename() != part_.filename()) {
+        fs::remove(entry.path(), ignored);
+      }
+    }
+    if (resumable) count_lines();
+    if (::ftruncate(fd_, static_cast<off_t>(complete_)) != 0 || ::lseek(fd_, 0, SEEK_END) < 0) io("cut");
+    if (lines_ > 0) note(fmt::format("note: going on behind {} samples of an earlier run", lines_));
+  }
+  ~LinesSink() override {
+    if (fd_ >= 0) ::close(fd_);
+  }
+
+  bool done(std::int64_t index) override { return index < lines_; }
+  void put(const Result& r) override {
+    const std::string line = line_json(r) + "\n";
+    for (std::size_t at = 0; at < line.size();) {
+      const ssize_t n = ::write(fd_, line.data() + at, line.size() - at);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) io("write");
+      at += static_cast<std::size_t>(n);
+    }
+  }
+  void finish() override {
+    if (::fsync(fd_) != 0 && errno != EINVAL) io("sync");
+    if (::rename(part_.c_str(), path_.c_str()) != 0) io("rename");
+  }
+
+ private:
+  [[noreturn]] void io(const char* what) const {
+    fail(ErrorCode::io, "cannot {} '{}': {}", what, part_.string(), std::strerror(errno));
+  }
+
+  void count_lines() {
+    std::string piece(std::size_t{1} << 20, '\0');
+    std::uint64_t at = 0;
+    for (ssize_t n = 0; (n = ::read(fd_, piece.data(), piece.size())) > 0; at += static_cast<std::uint64_t>(n)) {
+      for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) {
+        if (piece[i] != '\n') continue;
+        ++lines_;
+        complete_ = at + i + 1;
+      }
+    }
+  }
+
+  fs::path path_, part_;
+  int fd_ = -1;
+  std::int64_t lines_ = 0;
+  std::uint64_t complete_ = 0;  // bytes
+};
+
+// {"results": […], "report": {…}}
+class ListSink : public Sink {
+ public:
+  ListSink(const fs::path& path, const Session& session) : path_(path), session_(session) {}
+  void put(const Result& r) override { items_ += (items_.empty() ? "" : ",\n") + line_json(r); }
+  void finish() override {
+    write_file_atomically(path_,
+                          fmt::format("{{\"results\":[\n{}\n],\"report\":{}}}\n", items_, report_json(session_.report(), -1)));
+  }
+
+ private:
+  fs::path path_;
+  const Session& session_;
+  std::string items_;
+};
+
+std::unique_ptr<Sink> make_sink(const BatchRun& run) {
+  if (run.output.empty() || run.output == "-") return std::make_unique<TextSink>(run.json || run.output == "-");
+  const fs::path path = run.output;
+  if (path.extension() == ".jsonl") return std::make_unique<LinesSink>(path, run);
+  if (path.extension() == ".json") return std::make_unique<ListSink>(path, run.session);
+  return std::make_unique<FolderSink>(path, run);
+}
+
+class Batch {
+ public:
+  explicit Batch(const BatchRun& run) : run_(run), sink_(make_sink(run)), stack_(run.session.inputs()) {}
+
+  int work() {
+    Progress bar("running");
+    const std::int64_t total = run_.samples.total;
+    for (std::int64_t i = 0; total < 0 || i < total; ++i) {
+      if (total > 0) bar.show(static_cast<int>(1000 * i / total), 1000);
+      if (sink_->done(i)) {
+        ++kept_;
+        continue;
+      }
+      if (!take(i)) break;
+      if (static_cast<std::int64_t>(waiting_.size()) >= run_.batch_size) flush();
+    }
+    flush();
+    sink_->finish();
+    if (run_.samples.files && kept_ > 0)
+      note(fmt::format("note: {} results were there already (--overwrite makes them again)", kept_));
+    if (failed_ > 0) note(fmt::format("{} of {} samples failed", failed_, kept_ + run_count_));
+    return failed_ == 0 ? kOk : kFailed;
+  }
+
+ private:
+  struct Waiting {
+    std::int64_t index;
+    NamedValues values;
+  };
+
+  // Reads a sample; false where there are no more.
+  bool take(std::int64_t index) {
+    ++run_count_;
+    try {
+      std::optional<NamedValues> values = run_.samples.read(index);
+      if (!values) {
+        --run_count_;
+        return false;
+      }
+      run_.check(*values);
+      waiting_.push_back({index, std::move(*values)});
+    } catch (const Error& e) {
+      flush();  // results stay in order
+      failure(index, e.message());
+    }
+    return true;
+  }
+
+  void failure(std::int64_t index, const std::string& why) {
+    ++failed_;
+    const std::string name = run_.samples.name(index);
+    note(fmt::format("error: {}: {}", name, why));
+    sink_->put({index, name, why, {}});
+  }
+
+  void flush() {
+    if (waiting_.size() > 1 && run_together()) return waiting_.clear();
+    for (const Waiting& w : waiting_) {
+      try {
+        put(w.index, run_.session.run(w.values, run_.options));
+      } catch (const Error& e) {
+        failure(w.index, e.message());
+      }
+    }
+    waiting_.clear();
+  }
+
+  void put(std::int64_t index, NamedValues outputs) {
+    sink_->put({index, run_.samples.name(index), "", run_.post(std::move(outputs))});
+  }
+
+  // All waiting samples in one run; false where that does not work, and then they run one by one.
+  bool run_together() {
+    if (!stackable_) return false;
+    std::vector<const NamedValues*> samples;
+    for (const Waiting& w : waiting_) samples.push_back(&w.values);
+    const std::optional<NamedValues> stacked = stack_.stacked(samples);
+    if (!stacked) return unstackable("the samples' shapes do not let them be stacked");
+    std::vector<NamedValues> parts;
+    try {
+      const std::optional<std::vector<NamedValues>> split =
+          Stack::split(run_.session.run(*stacked, run_.options), waiting_.size());
+      if (!split) return unstackable("the model's outputs do not have one row for each sample");
+      parts = *split;
+    } catch (const Error&) {
+      return false;  // one by one, so that only the guilty one fails
+    }
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      try {
+        put(waiting_[i].index, std::move(parts[i]));
+      } catch (const Error& e) {
+        failure(waiting_[i].index, e.message());
+      }
+    }
+    return true;
+  }
+
+  bool unstackable(const char* why) {
+    note(fmt::format("note: batch size {} has no effect: {}", run_.batch_size, why));
+    stackable_ = false;
+    return false;
+  }
+
+  const BatchRun& run_;
+  std::unique_ptr<Sink> sink_;
+  Stack stack_;
+  std::vector<Waiting> waiting_;
+  bool stackable_ = true;
+  std::int64_t kept_ = 0, run_count_ = 0, failed_ = 0;
+};
+
+}  // namespace
+
+void check_batch_output(const std::string& output) {
+  const fs::path ending = fs::path(output).extension();
+  if (ending == ".npz" || ending == ".npy") {
+    throw UsageError(fmt::format("-o {}: many results go to a folder, a .jsonl or a .json file", output));
+  }
+}
+
+int run_batch(const BatchRun& run) { return Batch(run).work(); }
+
+}  // namespace sdx::cli

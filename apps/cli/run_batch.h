@@ -1,0 +1,33 @@
+#pragma once
+// One model over many samples, with results that survive an interruption.
+
+#include <functional>
+#include <string>
+
+#include <sdx/session.hpp>
+
+#include "cli/postprocess.h"
+#include "cli/samples.h"
+
+namespace sdx::cli {
+
+struct BatchRun {
+  const Session& session;
+  const Samples& samples;
+  const Postprocessor& post;
+  std::function<void(const NamedValues&)> check;  // of a sample's inputs; throws
+  RunOptions options;
+  std::string output;           // a folder, FILE.jsonl, FILE.json; "" or "-": standard output
+  bool json = false;            // JSON Lines on standard output
+  std::int64_t batch_size = 1;  // samples that one run takes, where model and samples let themselves be stacked
+  bool overwrite = false;       // a folder's results are made again
+  std::string identity;         // of model and settings: an interrupted FILE.jsonl goes on where it is the same
+};
+
+// Throws UsageError for an output that cannot hold many results.
+void check_batch_output(const std::string& output);
+
+// A sample that fails is said and does not stop the others. Returns the exit code: failed where one did.
+int run_batch(const BatchRun& run);
+
+}  // namespace sdx::cli

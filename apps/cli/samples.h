@@ -1,0 +1,32 @@
+#pragma once
+// Many inputs for one model: folders of files, JSON Lines, JSON arrays.
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sdx/session.hpp>
+
+#include "cli/inputs.h"
+
+namespace sdx::cli {
+
+struct Samples {
+  std::int64_t total = -1;  // -1: as many as come (standard input)
+  bool files = false;       // from a folder: each has a name of its own, without an ending
+  // What the samples are and where they come from: an interrupted run may go on where this is the same. Empty: it may not.
+  std::string identity;
+  std::function<std::string(std::int64_t index)> name;  // for people, and for result files
+  // The inputs of sample `index`; indices are asked for in order, some may be left out. nullopt: there are no more. Throws Error
+  // for a sample that cannot be read; the next one may be asked for all the same.
+  std::function<std::optional<NamedValues>(std::int64_t index)> read;
+};
+
+// Whether the flags name a folder, a .jsonl file, '-' or a .json file with a list; nullopt where they give one set of inputs.
+// The other inputs are the same for every sample and read once. Throws UsageError where two of the flags name samples.
+// `flags` must live as long as the result.
+std::optional<Samples> find_samples(const InputFlags& flags, const std::vector<ValueSpec>& specs);
+
+}  // namespace sdx::cli

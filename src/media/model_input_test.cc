@@ -1,0 +1,101 @@
+#include "media/model_input.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/mapped_file.h"
+#include "media/image.h"
+#include "media/wav.h"
+
+namespace sdx::media {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ModelPicture : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    file_ = fs::temp_directory_path() / ("sdx_process_" + std::to_string(::getpid()) + ".png");
+    // Columns 0, 10, 20, …, 70; 4 high.
+    Image image = Image::blank(8, 4);
+    for (int y = 0; y < 4; ++y) {
+      for (int i = 0; i < 24; ++i) image.row(y)[i] = static_cast<std::uint8_t>(i / 3 * 10);
+    }
+    write_image(file_, image);
+  }
+  void TearDown() override { fs::remove(file_); }
+
+  ValueSpec spec(Shape shape, DataType dtype = DataType::float32) const {
+    ValueSpec s;
+    s.name = "x";
+    s.dtype = dtype;
+    s.has_shape = true;
+    s.shape = std::move(shape);
+    return s;
+  }
+
+  fs::path file_;
+};
+
+TEST_F(ModelPicture, ShorterSideThenTheMiddle) {
+  Preprocessing p;
+  p.normalize = "none";
+  p.shorter_side = 4;
+  p.crop_width = p.crop_height = 2;
+  p.color = "gray";
+  const ValueSpec s = spec({1, 1, 2, 2});
+  const Tensor t = read_picture(file_, &s, p);
+  EXPECT_EQ(t.shape(), (Shape{1, 1, 2, 2}));
+  EXPECT_EQ(t.values<float>()[0], 30);
+  EXPECT_EQ(t.values<float>()[1], 40);
+  p.crop_width = p.crop_height = 0;  // what the input declares
+  EXPECT_EQ(read_picture(file_, &s, p).values<float>()[1], 40);
+  const ValueSpec open = spec({1, 1, -1, -1});
+  EXPECT_EQ(read_picture(file_, &open, p).shape(), (Shape{1, 1, 4, 8}));
+}
+
+TEST_F(ModelPicture, WhatIsLeftOpenFollowsFromTheInput) {
+  bool assumed = false;
+  const ValueSpec floats = spec({1, 4, 8, 3});
+  EXPECT_FLOAT_EQ(read_picture(file_, &floats, {}, &assumed).values<float>()[3], 10.0F / 255);
+  EXPECT_TRUE(assumed);
+  const ValueSpec bytes = spec({3, 4, 8}, DataType::uint8);
+  EXPECT_EQ(read_picture(file_, &bytes, {}, &assumed).values<std::uint8_t>()[1], 10);
+  EXPECT_FALSE(assumed);
+  Preprocessing custom;
+  custom.mean = {10};
+  custom.deviation = {2};
+  EXPECT_FLOAT_EQ(read_picture(file_, &floats, custom, &assumed).values<float>()[6], 5);
+  EXPECT_FALSE(assumed);
+}
+
+TEST_F(ModelPicture, UnreadableOnesAreErrors) {
+  const ValueSpec s = spec({1, 3, 4, 8});
+  EXPECT_THROW(read_picture("nowhere.png", &s, {}), Error);
+  for (const char* content : {"", "x", "\x89PNG\r\n\x1a\n", "GIF89a"}) {
+    write_file_atomically(file_, std::string(content));
+    EXPECT_THROW(read_picture(file_, &s, {}), Error);
+  }
+}
+
+TEST(ModelInput, SoundTakesTheInputsRankAndRate) {
+  const fs::path file = fs::temp_directory_path() / ("sdx_process_" + std::to_string(::getpid()) + ".wav");
+  Sound sound;
+  sound.rate = 8000;
+  sound.samples.assign(800, 0.25F);
+  write_file_atomically(file, encode_wav(sound));
+  ValueSpec s;
+  s.has_shape = true;
+  s.shape = {1, 1, -1};
+  Preprocessing p;
+  p.sample_rate = 16000;
+  EXPECT_EQ(read_sound(file, &s, p).shape(), (Shape{1, 1, 1600}));
+  EXPECT_EQ(read_sound(file, nullptr, {}).shape(), (Shape{1, 800}));
+  fs::remove(file);
+}
+
+}  // namespace
+}  // namespace sdx::media

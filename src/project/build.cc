@@ -1,0 +1,229 @@
+// sdx build
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <sdx/project.hpp>
+#include <sdx/provider.hpp>
+
+#include "base/error.h"
+#include "base/mapped_file.h"
+#include "onnx/reader.h"
+#include "onnx/writer.h"
+#include "passes/pass.h"
+#include "project/build_info.h"
+#include "session/pipeline.h"
+#include "session/selection.h"
+
+namespace sdx {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+// Constants in all from which on they go into a file of their own: an ONNX file may have 2 GiB.
+constexpr std::uint64_t kOneFile = std::uint64_t{1} << 30;
+constexpr std::size_t kExternalAbove = 4096;
+
+double ms_since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
+
+// .sdx/, locked while the object lives, and .sdx/.build/, where everything is written before it is renamed to its place in .sdx/.
+class Workshop {
+ public:
+  explicit Workshop(fs::path folder) : folder_(std::move(folder)), staging_(folder_ / ".build") {
+    std::error_code error;
+    fs::create_directories(folder_, error);
+    if (error) fail(ErrorCode::io, "cannot create '{}': {}", folder_.string(), error.message());
+    lock_ = ::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (lock_ < 0) fail(ErrorCode::io, "cannot open '{}': {}", folder_.string(), std::strerror(errno));
+    if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
+      ::close(lock_);
+      fail(ErrorCode::io, "another build in '{}' is at work", folder_.string());
+    }
+    try {
+      clear();  // what a killed build left
+      fs::create_directories(staging_, error);
+      if (error) fail(ErrorCode::io, "cannot create '{}': {}", staging_.string(), error.message());
+    } catch (...) {
+      ::close(lock_);
+      throw;
+    }
+  }
+  ~Workshop() {
+    std::error_code ignored;
+    fs::remove_all(staging_, ignored);
+    ::close(lock_);
+  }
+  Workshop(const Workshop&) = delete;
+  Workshop& operator=(const Workshop&) = delete;
+
+  const fs::path& folder() const { return folder_; }
+  fs::path at(const std::string& name) const { return staging_ / name; }
+
+  void publish(const std::string& name) const {
+    std::error_code error;
+    fs::rename(staging_ / name, folder_ / name, error);
+    if (error) fail(ErrorCode::io, "cannot put '{}' into place: {}", (folder_ / name).string(), error.message());
+  }
+
+  // Compiled models that no model_info.json names any more.
+  void drop_others(const std::string& compiled) const {
+    std::error_code error;
+    std::vector<fs::path> old;
+    for (fs::directory_iterator it(folder_, error), end; !error && it != end; it.increment(error)) {
+      const std::string name = it->path().filename().string();
+      if (name.starts_with("model-") && !name.starts_with(compiled)) old.push_back(it->path());
+    }
+    for (const fs::path& path : old) fs::remove(path, error);
+  }
+
+ private:
+  void clear() const {
+    std::error_code error;
+    fs::remove_all(staging_, error);
+    if (error) fail(ErrorCode::io, "cannot remove '{}': {}", staging_.string(), error.message());
+  }
+
+  fs::path folder_, staging_;
+  int lock_ = -1;
+};
+
+std::int64_t count_nodes(const Graph& graph) {
+  std::int64_t count = 0;
+  for (const Node& n : graph.nodes()) {
+    if (n.removed) continue;
+    ++count;
+    for (const Subgraph& s : n.subgraphs) count += count_nodes(*s.graph);
+  }
+  return count;
+}
+
+std::uint64_t constant_bytes(const Graph& graph) {
+  std::uint64_t bytes = 0;
+  for (const ValueInfo& v : graph.values()) bytes += v.constant ? v.constant->bytes() : 0;
+  return bytes;
+}
+
+// Why the graph goes into the build as it is; empty where the passes may run.
+std::string why_not_optimized(const BuildOptions& build, const SessionOptions& options, const Selection& selection,
+                              const Graph& graph) {
+  if (!build.optimize || !options.optimize) return "--no-optimize";
+  if (compiles_regions(selection)) {
+    return fmt::format("{} optimises the model itself", selection.chain.front()->name());
+  }
+  for (const ValueId v : graph.inputs()) {
+    if (graph.value(v).constant) return fmt::format("input '{}' has a default that a run may replace", graph.value(v).name);
+  }
+  return "";
+}
+
+std::uint64_t file_bytes(const fs::path& path) {
+  std::error_code error;
+  const std::uintmax_t bytes = fs::file_size(path, error);
+  return error ? 0 : bytes;
+}
+
+void write_optimized(Model& model, const SessionOptions& options, const fs::path& path) {
+  prepare(model, options);
+  sink_constants(model.graph);
+  run_passes(model.graph);
+  WriteOptions write;
+  if (constant_bytes(model.graph) > kOneFile) write.external_above = kExternalAbove;
+  write_model(model, path, write);
+}
+
+// As it is, but with everything in this folder.
+void write_plain(const fs::path& source, bool external, const fs::path& path) {
+  if (!external) return write_file_atomically(path, MappedFile::open(source)->bytes());
+  const Model model = read_model(source);
+  WriteOptions write;
+  write.external_above = kExternalAbove;
+  write_model(model, path, write);
+}
+
+}  // namespace
+
+BuildReport Project::build(const BuildOptions& build) const {
+  const auto start = Clock::now();
+  const auto step = [&](const std::string& what) {
+    if (build.progress) build.progress(what);
+  };
+  BuildReport report;
+  step(fmt::format("checking {}", file_.empty() ? model().string() : file_.string()));
+  report.warnings = validate();
+  SessionOptions options = this->options();
+  if (!build.providers.empty()) options.providers = build.providers;
+  const Workshop workshop(folder_ == "." ? fs::path(".sdx") : folder_ / ".sdx");
+  report.folder = workshop.folder();
+
+  BuildInfo info;
+  info.source = config_.model_source;
+  info.settings = build_settings(options);
+  info.version = version();
+  info.files = fingerprints(model());
+  for (const Fingerprint& f : info.files) report.source_bytes += f.bytes;
+
+  step("choosing providers");
+  const Selection selection = select_providers(options);
+  Model model = read_model(this->model());
+  report.nodes_before = report.nodes_after = count_nodes(model.graph);
+  report.not_optimized = why_not_optimized(build, options, selection, model.graph);
+  std::string identity = info.settings + info.version + report.not_optimized;
+  for (const Fingerprint& f : info.files) identity += f.name + f.hash;
+  info.compiled = "model-" + hash_text(identity).substr(0, 16) + ".onnx";
+  const fs::path staged = workshop.at(info.compiled);
+  if (report.not_optimized.empty()) {
+    step("optimising");
+    try {
+      write_optimized(model, options, staged);
+      report.nodes_after = count_nodes(model.graph);
+      report.optimized = true;
+    } catch (const Error& e) {
+      if (e.code() != ErrorCode::invalid_argument) throw;
+      report.not_optimized = "the optimised graph cannot be written: " + e.message();
+    }
+  }
+  if (!report.optimized) {
+    write_plain(this->model(), info.files.size() > 1, staged);
+  }
+  info.optimized = report.optimized;
+  const std::string data = info.compiled + ".data";
+  report.compiled_bytes = file_bytes(staged) + file_bytes(workshop.at(data));
+
+  step("compiling for " + std::string(selection.chain.front()->name()));
+  SessionOptions open = options;
+  if (report.optimized) open.dimensions.clear();
+  if (open.cache_folder.empty()) open.cache_folder = workshop.folder() / "cache";
+  open.profile = false;
+  const auto opening = Clock::now();
+  const Session session = Session::open(staged, open);
+  report.open_ms = ms_since(opening);
+  const Report ran = session.report();
+  report.providers = info.providers = ran.providers;
+  report.fallbacks = ran.fallbacks;
+  report.warnings.insert(report.warnings.end(), ran.warnings.begin(), ran.warnings.end());
+  report.compiled = workshop.folder() / info.compiled;
+
+  step("writing " + workshop.folder().string());
+  const fs::path config = file_.empty() ? fs::path() : file_.filename();
+  const BuildFacts facts{config_, config.string(), info, report, session, options};
+  write_file_atomically(workshop.at("provider_info.json"), provider_info_json(facts));
+  write_file_atomically(workshop.at("model_info.json"), model_info_json(facts));
+  // model_info.json is last: it names the others, so that up to here the old build is whole.
+  std::error_code ignored;
+  if (fs::exists(workshop.at(data), ignored)) workshop.publish(data);
+  workshop.publish(info.compiled);
+  workshop.publish("provider_info.json");
+  workshop.publish("model_info.json");
+  workshop.drop_others(info.compiled);
+  report.build_ms = ms_since(start);
+  return report;
+}
+
+}  // namespace sdx

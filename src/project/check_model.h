@@ -1,0 +1,23 @@
+#pragma once
+// A project file against its model.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <sdx/project.hpp>
+
+namespace sdx {
+
+// "FILE:LINE:COLUMN: inputs.x" for "inputs.x".
+using PlaceOf = std::function<std::string(const std::string& key)>;
+
+// The name in the model of what the file calls `name`: itself; where the model has no such name, and file and model have one
+// input (output) each, the model's. Empty where there is none.
+std::string model_name(const std::string& name, std::size_t declared, const std::vector<ValueSpec>& specs);
+
+// Returns what is odd but works. Throws Error(invalid_argument) for what cannot.
+std::vector<std::string> check_against_model(const ProjectConfig& config, const std::vector<ValueSpec>& inputs,
+                                             const std::vector<ValueSpec>& outputs, const PlaceOf& place);
+
+}  // namespace sdx

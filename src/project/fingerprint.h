@@ -1,0 +1,28 @@
+#pragma once
+// Telling whether files are the ones that something was made from.
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace sdx {
+
+struct Fingerprint {
+  std::string name;  // relative to the model's folder
+  std::uint64_t bytes = 0;
+  std::int64_t modified_ns = 0;
+  std::string hash;  // 32 hexadecimal digits: XXH3 with 128 bits, which finds accidents, not attackers
+};
+
+// The model file and the files of external data that it names. Throws Error(io | invalid_model), naming external data that is not
+// there.
+std::vector<Fingerprint> fingerprints(const std::filesystem::path& model);
+
+// Whether the file still is what `known` says; reads it only where size or time differ from that. False where it is gone.
+bool unchanged(const std::filesystem::path& folder, const Fingerprint& known);
+
+// 32 hexadecimal digits.
+std::string hash_text(const std::string& text);
+
+}  // namespace sdx

@@ -1,0 +1,38 @@
+#pragma once
+// What a project's demands on inputs and its postprocessing sections do. Pictures and sound: media/model_input.h.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <sdx/project.hpp>
+#include <sdx/session.hpp>
+
+namespace sdx {
+
+// What the project file demands of given inputs: those that it requires are there, and none is longer than its max_length. Throws
+// Error(invalid_argument).
+void check_inputs(const ProjectConfig& config, const std::vector<ValueSpec>& specs, const NamedValues& given);
+
+// The axis of classes of a tensor with these extents (-1: open): `axis`, negative ones counted from the end; -1 where the last
+// extents are 1 is the last axis that has more ([1, 1000, 1, 1]: 1). Throws Error(invalid_argument) for an axis that is not
+// there.
+std::size_t class_axis(const Shape& shape, int axis);
+
+// Softmax or sigmoid (p.activation) along p.axis, in the scores' own type; the scores themselves without one. Throws
+// Error(invalid_argument) for anything but floating-point numbers and for an axis that is not there.
+Tensor activated(const Tensor& scores, const Postprocessing& p);
+
+struct RankedClass {
+  std::int64_t row = 0;    // of the sample, where there are several: the index over all axes but that of the classes
+  std::int64_t index = 0;  // of the class
+  double score = 0;
+  std::string label;  // "" where there is none
+};
+
+// The best p.top_k classes (default 5) of each row, best first, ties by index, NaN last and never above a threshold; only those
+// with at least p.threshold. `scores` are activated already. Throws Error(invalid_argument) for text and for an axis that is not
+// there.
+std::vector<RankedClass> ranked(const Tensor& scores, const Postprocessing& p);
+
+}  // namespace sdx

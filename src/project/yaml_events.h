@@ -1,0 +1,40 @@
+#pragma once
+// YAML text as a series of events. yaml-cpp is behind this, and only this: programs link it statically, libsdx.so loads it as
+// libsdx_yaml.so at the first YAML file, because Debian's static yaml-cpp is not position-independent and the shared one would
+// have to be loaded at every start. Plain C types: nothing is thrown and nothing is freed across the border.
+
+#include <cstddef>
+
+namespace sdx {
+
+enum class YamlEventKind : int { document_start, null, alias, scalar, list_start, list_end, map_start, map_end };
+
+struct YamlEvent {
+  YamlEventKind kind;
+  int line, column;    // from 1
+  std::size_t anchor;  // 0: none
+  const char* tag;     // of `tag_size` bytes, may be empty
+  std::size_t tag_size;
+  const char* text;  // of a scalar
+  std::size_t text_size;
+};
+
+struct YamlEventRequest {
+  const char* text;
+  std::size_t size;
+  void* context;
+  bool (*on_event)(void* context, const YamlEvent* event);  // false ends it; must not throw
+  // Out: of a syntax error, where and what (cut to the buffer's size).
+  int line, column;
+  char message[512];
+};
+
+enum class YamlOutcome : int { ok = 0, syntax = 1, stopped = 2 };
+
+}  // namespace sdx
+
+extern "C" {
+// The only symbol of libsdx_yaml.so; the same function in programs that link yaml-cpp.
+__attribute__((visibility("default"))) int sdx_yaml_events_1(sdx::YamlEventRequest* request);
+using SdxYamlEventsFunction = int (*)(sdx::YamlEventRequest* request);
+}
