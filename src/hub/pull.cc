@@ -285,6 +285,7 @@ class Pull {
 Pulled pull(const std::string& source, const PullOptions& options) { return Pull(source, options).run(); }
 
 fs::path models_folder() {
+  if (const std::string own = environment("SDX_HOME"); !own.empty()) return fs::path(own) / "models";
   std::string home = environment("HOME");
   if (home.empty()) {
     const passwd* user = ::getpwuid(::getuid());

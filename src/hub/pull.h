@@ -13,7 +13,7 @@ namespace sdx::hub {
 
 struct PullOptions {
   std::string name;              // "": from the source
-  std::filesystem::path root;    // folder of the models: the model goes to root/name. "": ~/.sdx/models
+  std::filesystem::path root;    // folder of the models: the model goes to root/name. "": $SDX_HOME/models or ~/.sdx/models
   std::filesystem::path folder;  // instead of root/name
   std::string endpoint;          // of the hub; "": SDX_HUB_ENDPOINT, HF_ENDPOINT, or the usual one
   std::string revision;          // of a hub's repository
@@ -48,7 +48,7 @@ struct Pulled {
 // Throws Error: io, invalid_argument, invalid_model.
 Pulled pull(const std::string& source, const PullOptions& options);
 
-// ~/.sdx/models. Throws Error(io) where there is no home folder.
+// $SDX_HOME/models, else ~/.sdx/models. Throws Error(io) where there is no home folder.
 std::filesystem::path models_folder();
 
 }  // namespace sdx::hub
