@@ -126,7 +126,7 @@ int BuildCommand::run() const {
   if (stderr_is_terminal()) o.progress = [](std::string_view step) { note(fmt::format("{} …", step)); };
   const BuildReport r = p.build(o);
   for (const std::string& w : r.warnings) note("warning: " + w);
-  for (const std::string& f : r.fallbacks) note("warning: " + f);
+  // Fallbacks are warned of by the library.
   print(json ? report_json(p, r) : report_text(p, r));
   return kOk;
 }
