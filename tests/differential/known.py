@@ -169,3 +169,13 @@ def softmax_of_one(node, inputs, text, opsets):
     got = numbers(text)
     if got and got[0] - got[1] in (255, 256):
         return "QLinearSoftmax: a share of 1 is 256 steps of 1/256, which ONNX Runtime wraps around to 0; here it saturates"
+
+
+@rule("ReduceProd", "ReduceSumSquare", "ReduceSum", "ReduceL1")
+def overflow_of_integers(node, inputs, text, opsets):
+    """ONNX's reference wraps around, as NumPy does."""
+    got = numbers(text)
+    if inputs[0] is not None and inputs[0].dtype in (np.int32, np.int64):
+        limits = np.iinfo(inputs[0].dtype)
+        if got and got[1] in (float(limits.min), float(limits.max)):
+            return "Reduce*: where integers overflow, ONNX Runtime stops at the largest; here they wrap around"
