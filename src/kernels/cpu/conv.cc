@@ -166,7 +166,9 @@ bool conv_supports(ConvAlgorithm algorithm, const ConvShape& s) {
 }
 
 ConvAlgorithm conv_choose(const ConvShape& s, bool exact) {
-  if (s.groups > 1 && conv_supports(ConvAlgorithm::depthwise, s)) return ConvAlgorithm::depthwise;
+  // One input channel and few filters are a depthwise convolution too: gathering patches would cost as much as their products.
+  const bool few = s.in_channels == 1 && s.out_channels <= 16 && volume(s.kernel) > 1;
+  if ((s.groups > 1 || few) && conv_supports(ConvAlgorithm::depthwise, s)) return ConvAlgorithm::depthwise;
   if (volume(s.in) == 1 && conv_supports(ConvAlgorithm::pixel, s)) return ConvAlgorithm::pixel;
   // Below 16 channels the transforms, which do not depend on the other side's channels, outweigh the products saved.
   if (exact || !winograd_supports(s) || s.in_channels < 16 || s.out_channels < 16) return ConvAlgorithm::gemm;

@@ -157,7 +157,7 @@ TEST(KernelsConv, DepthwiseMatchesTheDefinition) {
   });
 }
 
-TEST(KernelsConv, PixelsMatchTheDefinition) {
+TEST(KernelsConv, PixelsAndFewFilters) {
   for_each_isa([] {
     for (const ConvShape& s : {shape_of(3, 37, 21, 1, kNone, {1, 1, 1, 1, 0, 0}, {1, 1, 1, 1, 0, 0}),
                                shape_of(1, 400, 9, 1, kNone, {1, 1, 1, 1, 0, 0}, {1, 1, 1, 1, 0, 0}),
@@ -168,6 +168,8 @@ TEST(KernelsConv, PixelsMatchTheDefinition) {
     }
   });
   EXPECT_EQ(conv_choose(shape_of(1, 8, 8, 1, kNone, {1, 1, 1, 1, 0, 0}, {1, 1, 1, 1, 0, 0})), ConvAlgorithm::pixel);
+  EXPECT_EQ(conv_choose(shape_of(1, 1, 8, 1, kNone, {28, 5, 1, 1, 2, 2}, {28, 5, 1, 1, 2, 2})), ConvAlgorithm::depthwise);
+  EXPECT_EQ(conv_choose(shape_of(1, 1, 64, 1, kNone, {28, 5, 1, 1, 2, 2}, {28, 5, 1, 1, 2, 2})), ConvAlgorithm::gemm);
   EXPECT_EQ(conv_choose(shape_of(1, 8, 8, 2, kNone, {1, 1, 1, 1, 0, 0}, {1, 1, 1, 1, 0, 0})), ConvAlgorithm::gemm);
 }
 
