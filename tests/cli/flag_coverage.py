@@ -50,8 +50,8 @@ def used(paths):
     """Words of each command line in the case files."""
     for path in paths:
         for line in path.read_text().splitlines():
-            if line.strip().startswith("$ sdx "):
-                yield shlex.split(line.strip()[2:], comments=True)[1:]
+            if match := re.match(r"\s*\$ (?:[A-Z_]+=\S+ )*sdx (.*)", line):
+                yield shlex.split(match.group(1), comments=True)
 
 
 def has(words, names):
