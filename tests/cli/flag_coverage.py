@@ -63,15 +63,15 @@ def has(words, names):
 
 
 # What commands need besides the flag in question.
-NEEDS = {"run": ["add.onnx", "--random"], "inspect": ["add.onnx"], "explain": ["add.onnx"], "verify": ["good.case.json"],
+NEEDS = {"run": ["add.onnx", "--random"], "inspect": ["add.onnx"], "init": ["add.onnx"], "explain": ["add.onnx"], "verify": ["good.case.json"],
          "bench": ["add.onnx", "-n", "1"], "sweep": ["scale.onnx", "-n", "1"], "report": ["fast.json"], "diff": ["fast.json", "fast.json"],
          "compare-outputs": ["add.onnx", "-b", "cpu"], "pull": ["add.onnx", "--to", "there"], "models show": ["a"], "models rm": ["a"],
          "models add": ["a", "add.onnx"], "completion": ["bash"]}
 # Flags that matter where a picture is read.
-PICTURES = ("--resize", "--scale", "--mean", "--std")
+PICTURES = ("--resize", "--crop", "--fill", "--scale", "--mean", "--std")
 # Values that are no value of that kind. What takes any text has none.
 WRONG = {"N": "x", "N,…": "x", "TIME": "soon", "DURATION": "soon", "SIZE": "lots", "SYMBOL=N": "n=x", "PERCENT": "nan", "P": "2", "X": "x", "HZ": "x",
-         "R": "nan", "K": "x", "WxH": "x", "CHAIN": "cpuu", "PASS": "no-such-pass", "INPUT=SHAPE": "a", "NAME=SHAPE": "a=b"}
+         "R": "nan", "K": "x", "WxH": "x", "GREY": "x", "CHAIN": "cpuu", "PASS": "no-such-pass", "INPUT=SHAPE": "a", "NAME=SHAPE": "a=b"}
 
 
 def wrong_uses(sdx, folder, command, named, failures):
