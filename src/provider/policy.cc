@@ -161,11 +161,19 @@ bool found_nothing(const std::vector<Wish>& wishes, const std::string& intent, c
   });
 }
 
-// Asking OpenVINO for its devices means loading it, which takes longer than a small model's run: not where the machine has no
-// device of Intel's anyway.
-bool pointless(const Wish& w, const MachineFacts& m) {
-  return w.by_auto && (w.provider == "openvino" || w.provider == "ort:openvino") && m.platform == Platform::linux_os &&
-         m.intel_gpus.empty() && m.npus.empty();
+// What nobody asked for is not looked for where the machine has no device for it: searching for vendors' libraries takes a
+// thousand file accesses, and loading OpenVINO longer than a small model's run. Empty: it is worth a look.
+std::string pointless(const Wish& w, const MachineFacts& m) {
+  if (!w.by_auto || m.platform != Platform::linux_os) return {};
+  const std::string p = w.provider.starts_with("ort:") ? w.provider.substr(4) : w.provider;
+  const bool nvidia = !m.nvidia_gpus.empty() || m.nvidia_nodes || !m.nvidia_driver.empty();
+  const bool amd = !m.amd_gpus.empty() || m.amd_node;
+  if ((p == "cuda" || p == "tensorrt") && !nvidia) return "this machine has no NVIDIA GPU";
+  if ((p == "rocm" || p == "migraphx") && !amd) return "this machine has no AMD GPU";
+  if (p == "openvino" && m.intel_gpus.empty() && m.npus.empty()) {
+    return "there is no GPU or NPU of Intel's: it would use the CPU, as our own engine does";
+  }
+  return {};
 }
 
 }  // namespace
@@ -206,9 +214,8 @@ Chain decide_chain(const PolicyInput& in) {
   std::set<std::string> seen;
   for (const Wish& w : wishes) {
     if (!seen.insert(w.provider).second) continue;
-    if (pointless(w, in.machine)) {
-      chain.gaps.push_back(
-          {w.provider, "there is no GPU or NPU of Intel's: it would use the CPU, as our own engine does", "", false});
+    if (std::string why = pointless(w, in.machine); !why.empty()) {
+      chain.gaps.push_back({w.provider, std::move(why), "", false});
       continue;
     }
     const ProviderInfo info = in.probe(w.provider);

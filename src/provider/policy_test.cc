@@ -140,6 +140,22 @@ TEST(Policy, EmptyMeansAutoAndNobodyIsWarned) {
   for (const ChainGap& g : chain.gaps) EXPECT_FALSE(g.asked_for) << g.provider;
 }
 
+TEST(Policy, WhatNobodyAskedForIsNotLookedForWithoutItsHardware) {
+  PolicyInput in = input_on("linux-cpu");
+  Names probed;
+  const auto answer = in.probe;
+  in.probe = [&](const std::string& name) {
+    probed.push_back(name);
+    return answer(name);
+  };
+  decide_chain(in);
+  EXPECT_EQ(join(probed, " "), "cpu");
+  probed.clear();
+  in.asked = {"cuda"};
+  decide_chain(in);
+  EXPECT_EQ(join(probed, " "), "cuda");
+}
+
 TEST(Policy, TheUsersOrderWins) {
   EXPECT_EQ(text(decide_chain(input_on("linux-nvidia", {"CUDAExecutionProvider", "TRT"}))), "cuda tensorrt cpu");
   EXPECT_EQ(text(decide_chain(input_on("linux-nvidia", {"cpu", "cuda"}))), "cpu cuda");
