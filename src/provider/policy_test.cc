@@ -188,9 +188,9 @@ TEST(Policy, AnIntentThatFindsNothingIsNeverSilent) {
   };
   EXPECT_EQ(warned("linux-cpu", {"npu"}), "vitisai qnn directml openvino");
   EXPECT_EQ(warned("linux-cpu", {"npu", "cpu"}), "vitisai qnn directml openvino");  // the CPU behind it does not hide it
-  EXPECT_EQ(warned("linux-openvino-cpu", {"npu"}, "ort"), "");                      // no library at all: see below
-  EXPECT_EQ(warned("linux-nvidia-no-tensorrt", {"gpu"}), "");                       // found one: enough
-  EXPECT_EQ(warned("linux-nvidia", {"gpu", "npu"}), "vitisai qnn directml openvino");
+  EXPECT_EQ(warned("linux-openvino-cpu", {"npu"}, "ort"), "ort:vitisai ort:qnn ort:directml ort:openvino");
+  EXPECT_EQ(warned("linux-nvidia-no-tensorrt", {"gpu"}), "");  // found one: enough
+  EXPECT_EQ(warned("linux-nvidia", {"gpu", "npu"}), "openvino vitisai qnn directml");
   EXPECT_EQ(warned("linux-cpu", {"rocm"}), "migraphx rocm");
 }
 
