@@ -42,9 +42,9 @@ constexpr const char* kRegistry = R"(models:
 
 constexpr const char* kBackends = R"(backends:
   fast: {provider: tensorrt, options: {trt_fp16_enable: 1}, description: x}
-  plain: cpu
-provider_priority: [fast, cuda]
-platform_defaults: {linux_nvidia: fast, darwin: coreml}
+  plain: {provider: cpu}
+provider_priority: [tensorrt, cuda]
+platform_defaults: {linux_nvidia: cuda, darwin: coreml}
 )";
 
 // Pieces that have meaning to YAML or to our readers.
