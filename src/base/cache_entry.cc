@@ -7,8 +7,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
+#include <atomic>
+#include <chrono>
+#include <fstream>
 #include <sstream>
+#include <thread>
 
 #include "base/error.h"
 #include "base/hash.h"
@@ -27,9 +30,16 @@ constexpr std::size_t kMostManifest = 1 << 24;
 
 bool is_ours(const fs::path& file) { return file.filename() == kLock || file.filename() == kManifest; }
 
+// Read, not mapped: somebody else's vendor library may cut the file short meanwhile, and reading a mapping beyond the end kills
+// the process.
 std::string hash_file(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) fail(ErrorCode::io, "cannot read '{}'", path.string());
   ContentHash hash;
-  if (fs::file_size(path) != 0) hash.add(MappedFile::open(path)->bytes());  // nothing cannot be mapped
+  std::vector<char> piece(std::size_t{1} << 20);
+  while (file.read(piece.data(), static_cast<std::streamsize>(piece.size())) || file.gcount() > 0) {
+    hash.add({piece.data(), static_cast<std::size_t>(file.gcount())});
+  }
   return hash.text();
 }
 
@@ -113,36 +123,48 @@ std::shared_ptr<CacheEntry> CacheEntry::open(const fs::path& folder, const std::
   const std::shared_ptr<CacheEntry> made(new CacheEntry);
   made->folder_ = folder / key;
   made->label_ = escape_line(label);
-  try {
-    constexpr int kMostAttempts = 100;  // each time somebody else removed it in between
-    for (int attempt = 0; attempt < kMostAttempts && made->lock_ < 0; ++attempt) {
-      fs::create_directories(made->folder_);
-      made->lock_ = lock_file(made->folder_, LOCK_EX | LOCK_NB, true);
-      if (made->lock_ < 0) {
-        made->lock_ = lock_file(made->folder_, LOCK_SH, true);
-        if (made->lock_ >= 0) made->warm_ = has_files(made->folder_);
-        continue;
-      }
-      made->check();
-      made->warm_ = !made->files_.empty();
-      // Between the two locks there may be none.
-      if (::flock(made->lock_, LOCK_SH) == 0 && still_there(made->lock_, made->folder_ / kLock)) continue;
-      ::close(made->lock_);
-      made->lock_ = -1;
+  std::string why = "somebody else keeps removing it";
+  constexpr int kMostAttempts = 100;  // each time somebody else removed it in between
+  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+    try {
+      if (made->take()) return made;
+    } catch (const std::exception& e) {
+      why = e.what();
     }
-    if (made->lock_ < 0) fail(ErrorCode::io, "'{}' cannot be locked", (made->folder_ / kLock).string());
-    ::futimens(made->lock_, nullptr);  // last used now
-  } catch (const std::exception& e) {
-    log::info("nothing is kept for the next start: {}", e.what());
-    return nullptr;
+    made->release();
+    if (attempt >= 10) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  return made;
+  log::info("nothing is kept for the next start in '{}': {}", made->folder_.string(), why);
+  return nullptr;
+}
+
+void CacheEntry::release() noexcept {
+  if (lock_ >= 0) ::close(lock_);
+  lock_ = -1;
+}
+
+// One attempt to lock the entry, alone and then shared. False, or an exception, where somebody removed it meanwhile.
+bool CacheEntry::take() {
+  fs::create_directories(folder_);
+  lock_ = lock_file(folder_, LOCK_EX | LOCK_NB, true);
+  if (lock_ >= 0) {
+    check();
+    warm_ = !files_.empty();
+    // Between the two locks there may be none.
+    if (::flock(lock_, LOCK_SH) != 0 || !still_there(lock_, folder_ / kLock)) return false;
+  } else {
+    lock_ = lock_file(folder_, LOCK_SH, true);
+    if (lock_ < 0) return false;
+    warm_ = has_files(folder_);
+  }
+  ::futimens(lock_, nullptr);  // last used now
+  return true;
 }
 
 CacheEntry::~CacheEntry() {
   if (lock_ < 0) return;
   seal();
-  ::close(lock_);
+  release();
 }
 
 // The files by name; hashes of those that did not change are those of `known`.
@@ -231,8 +253,12 @@ std::vector<CacheItem> list_cache(const fs::path& root) {
 bool remove_cache_item(const CacheItem& item) {
   const int fd = lock_file(item.folder, LOCK_EX | LOCK_NB, false);
   if (fd < 0) return false;
+  // Under another name first: whoever opens the entry while its files go gets a new folder, not one that loses its new files too.
+  static std::atomic<unsigned> counter{0};
+  const fs::path gone = item.folder.parent_path() / fmt::format(".{}.{}.{}", item.key, ::getpid(), counter++);
   std::error_code failed;
-  fs::remove_all(item.folder, failed);
+  fs::rename(item.folder, gone, failed);
+  if (!failed) fs::remove_all(gone, failed);
   ::close(fd);
   return !failed;
 }

@@ -40,6 +40,8 @@ class CacheEntry {
     std::filesystem::file_time_type changed;
   };
   CacheEntry() = default;
+  bool take();
+  void release() noexcept;
   void check();
   std::map<std::string, File> scan(const std::map<std::string, File>& known) const;
 
