@@ -37,6 +37,40 @@ static int errors(sdx_session* session, const sdx_tensor* x) {
   return 0;
 }
 
+/* Every setter of selection and fallback takes what it documents and refuses the rest. */
+static int choosing(const sdx_tensor* x) {
+  sdx_options* options = sdx_options_create();
+  sdx_session* session = NULL;
+  sdx_tensor* y = NULL;
+  /* Names are known when a session opens. */
+  CHECK(sdx_options_set_runtime(options, "both") == SDX_OK);
+  CHECK(sdx_session_from_bytes(kModel, sizeof kModel, options, &session) == SDX_INVALID_ARGUMENT && session == NULL);
+  CHECK(strstr(sdx_last_error(), "both") != NULL);
+  CHECK(sdx_options_set_runtime(options, "native") == SDX_OK);
+  CHECK(sdx_options_set_select(options, "best") == SDX_OK);
+  CHECK(sdx_session_from_bytes(kModel, sizeof kModel, options, &session) == SDX_INVALID_ARGUMENT && session == NULL);
+  CHECK(sdx_options_set_select(options, "order") == SDX_OK);
+  CHECK(sdx_options_set_provider_timeout(options, 5000) == SDX_OK);
+  CHECK(sdx_options_set_provider_timeout(options, -1) == SDX_INVALID_ARGUMENT);
+  CHECK(sdx_options_set_provider_retry(options, 100) == SDX_OK);
+  CHECK(sdx_options_set_provider_retry(options, -1) == SDX_INVALID_ARGUMENT);
+  CHECK(sdx_options_set_reject_nan(options, 1) == SDX_OK);
+  CHECK(sdx_options_set_telemetry(options, "stderr") == SDX_OK);
+  CHECK(sdx_options_set_telemetry(options, NULL) == SDX_INVALID_ARGUMENT);
+  CHECK(sdx_options_set_start_on(options, "cpu") == SDX_OK);
+  CHECK(sdx_options_set_provider_option(options, "cuda", "device_id", "0") == SDX_OK);
+  CHECK(sdx_options_set_provider_option(options, "cuda", NULL, "0") == SDX_INVALID_ARGUMENT);
+  CHECK(sdx_options_add_provider(options, "cpu") == SDX_OK);
+  CHECK(sdx_session_from_bytes(kModel, sizeof kModel, options, &session) == SDX_OK);
+  const char* input = sdx_session_input_name(session, 0);
+  CHECK(sdx_session_run(session, &input, &x, 1, NULL, 1, &y, 0, NULL) == SDX_OK);
+  CHECK(strstr(sdx_session_report(session), "native") != NULL);
+  sdx_tensor_free(y);
+  sdx_session_free(session);
+  sdx_options_free(options);
+  return 0;
+}
+
 int main(void) {
   sdx_options* options = sdx_options_create();
   CHECK(options != NULL);
@@ -72,7 +106,7 @@ int main(void) {
   CHECK(sdx_tensor_create_strings(words, shape, 1, &strings) == SDX_OK);
   CHECK(strcmp(sdx_tensor_string(strings, 1), "b") == 0 && sdx_tensor_string(strings, 2) == NULL);
   CHECK(strstr(sdx_session_report(session), "cpu") != NULL);
-  if (errors(session, x) != 0) return 1;
+  if (errors(session, x) != 0 || choosing(x) != 0) return 1;
   sdx_tensor_free(strings);
   sdx_tensor_free(x);
   sdx_cancel_free(cancel);
