@@ -201,8 +201,11 @@ SCHEMAS = [s for s in onnx.defs.get_all_schemas() if s.domain in ("", "ai.onnx.m
 
 
 def sanitized_environment(build):
-    library = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True).stdout.strip()
-    return {"LD_PRELOAD": library, "PYTHONPATH": os.path.join(build, "python"),
+    def library(name):
+        return subprocess.run(["gcc", f"-print-file-name={name}"], capture_output=True, text=True, check=True).stdout.strip()
+
+    # With the C++ library: without it the sanitizer finds no function behind its own __cxa_throw, and ends at the first exception.
+    return {"LD_PRELOAD": f"{library('libasan.so')} {library('libstdc++.so.6')}", "PYTHONPATH": os.path.join(build, "python"),
             "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=4096", "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}
 
 
