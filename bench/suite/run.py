@@ -13,7 +13,7 @@ from measure import measure, ratio
 
 
 def machine():
-    info = {"system": f"{platform.system()} {platform.release().split("-")[0]}", "cores": os.cpu_count()}
+    info = {"system": f"{platform.system()} {platform.release().split('-')[0]}", "cores": os.cpu_count()}
     with open("/proc/cpuinfo") as file:
         for line in file:
             key, _, value = line.partition(":")
