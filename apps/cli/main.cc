@@ -2,8 +2,10 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <iterator>
 #include <sdx/sdx.hpp>
 
 #include "base/error.h"
@@ -85,28 +87,47 @@ int guarded(const Action& action) {
   return kFailed;
 }
 
+struct Command {
+  std::string_view name;
+  void (*add)(CLI::App&, Action&);
+};
+
+constexpr Command kCommands[] = {
+    {"run", add_run},
+    {"inspect", add_inspect},
+    {"explain", add_explain},
+    {"verify", add_verify},
+    {"providers", add_providers},
+    {"pull", add_pull},
+    {"models", add_models},
+    {"bench", add_bench},
+    {"sweep", add_sweep},
+    {"diff", add_diff},
+    {"report", add_report},
+    {"compare-outputs", add_compare_outputs},
+    {"cache", add_cache},
+    {"init", add_init},
+    {"build", add_build},
+    {"completion", add_completion},
+};
+
+// The options of all commands take longer to set up than a small model to load: only the command that is called gets its own.
+// Help, completion and whatever is no command need all of them.
+void add_commands(CLI::App& app, Action& action, std::string_view word) {
+  const bool one = word != "completion" &&
+                   std::any_of(std::begin(kCommands), std::end(kCommands), [&](const Command& c) { return c.name == word; });
+  for (const Command& c : kCommands) {
+    if (!one || c.name == word) c.add(app, action);
+  }
+}
+
 int run_program(int argc, char** argv) {
   CLI::App app("Sardonyx runs ONNX models on the best hardware a machine has.", "sdx");
   app.set_version_flag("--version", fmt::format("sdx {}", version()));
   app.footer(kExamples);
   app.require_subcommand(1);
   Action action;
-  add_run(app, action);
-  add_inspect(app, action);
-  add_explain(app, action);
-  add_verify(app, action);
-  add_providers(app, action);
-  add_pull(app, action);
-  add_models(app, action);
-  add_bench(app, action);
-  add_sweep(app, action);
-  add_diff(app, action);
-  add_report(app, action);
-  add_compare_outputs(app, action);
-  add_cache(app, action);
-  add_init(app, action);
-  add_build(app, action);
-  add_completion(app, action);
+  add_commands(app, action, argc > 1 ? argv[1] : "");
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {
