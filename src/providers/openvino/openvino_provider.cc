@@ -45,7 +45,7 @@ class OpenVino : public Provider {
     }
     try {
       const Settings chosen = settings_of(settings);
-      const MachineFacts machine = machine_facts();
+      const MachineFacts& machine = this_machine();
       const auto library = Library::open(choose_library(settings));
       info.version = library->version();
       std::vector<Device> devices;

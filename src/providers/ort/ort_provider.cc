@@ -77,7 +77,7 @@ class OrtProvider : public Provider {
     info.ort_name = std::string(vendor_name(provider_));
     const ProviderName& named = name_of(provider_);
     info.hardware = named.hardware;
-    const MachineFacts machine = machine_facts();
+    const MachineFacts& machine = this_machine();
     RuntimeFacts facts;
     std::shared_ptr<const Library> library;
     try {
