@@ -4,56 +4,28 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <exception>
-#include <filesystem>
 
 #include "base/error.h"
+#include "base/own_library.h"
 
 namespace sdx::hub {
 namespace {
 
-namespace fs = std::filesystem;
-
-// Beside whoever contains this code: the program, or a library that was installed without it.
-std::vector<fs::path> candidates() {
-  std::vector<fs::path> out;
-  if (const char* named = std::getenv("SDX_HUB_LIB"); named != nullptr && *named != '\0') return {named};
-  std::vector<fs::path> starts;
-  std::error_code ignored;
-  starts.push_back(fs::read_symlink("/proc/self/exe", ignored).parent_path());
-  Dl_info info{};
-  if (::dladdr(reinterpret_cast<const void*>(&http_get), &info) != 0 && info.dli_fname != nullptr) {
-    starts.push_back(fs::absolute(info.dli_fname, ignored).parent_path());
-  }
-  for (const fs::path& start : starts) {
-    for (const char* folder : {SDX_HUB_FROM_BIN, "../lib/sardonyx", "sardonyx", "."}) {
-      fs::path path = (start / folder / "libsdx_hub.so").lexically_normal();
-      if (std::find(out.begin(), out.end(), path) == out.end()) out.push_back(std::move(path));
-    }
-  }
-  return out;
+void* module_of(void* handle) {
+  const auto function = reinterpret_cast<SdxHubModuleFunction>(::dlsym(handle, "sdx_hub_module"));
+  const Module* module = function == nullptr ? nullptr : function();
+  return module != nullptr && module->version == kModuleVersion ? const_cast<Module*>(module) : nullptr;
 }
 
+// Beside whoever contains this code: the program, or a library that was installed without it.
 const Module& load() {
-  std::string tried;
-  for (const fs::path& path : candidates()) {
-    std::error_code ignored;
-    if (!fs::is_regular_file(path, ignored)) {
-      tried += "\n  " + path.string() + ": not there";
-      continue;
-    }
-    void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) {
-      tried += "\n  " + std::string(::dlerror());
-      continue;
-    }
-    const auto function = reinterpret_cast<SdxHubModuleFunction>(::dlsym(library, "sdx_hub_module"));
-    const Module* module = function == nullptr ? nullptr : function();
-    if (module != nullptr && module->version == kModuleVersion) return *module;
-    tried += "\n  " + path.string() + ": of another version";
-  }
-  fail(ErrorCode::io, "downloading needs libsdx_hub.so, which cannot be loaded (SDX_HUB_LIB may name it); tried:{}", tried);
+  const OwnLibrary library{"libsdx_hub.so",
+                           "SDX_HUB_LIB",
+                           "downloading",
+                           {program_folder(), folder_of(reinterpret_cast<const void*>(&http_get))},
+                           {SDX_HUB_FROM_BIN, "../lib/sardonyx", "sardonyx", "."}};
+  return *static_cast<const Module*>(load_own_library(library, module_of));
 }
 
 const Module& module() {
