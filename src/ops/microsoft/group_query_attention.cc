@@ -8,6 +8,7 @@
 #include "ops/context.h"
 #include "ops/op.h"
 #include "ops/util/attention_core.h"
+#include "ops/util/grouped_query.h"
 #include "ops/util/subgraphs.h"
 
 namespace sdx::ops {
@@ -32,18 +33,6 @@ enum In : std::size_t {
   kKNorm
 };
 
-struct Heads {
-  std::int64_t q, kv;
-};
-
-Heads heads_of(const Attributes& attrs) {
-  const Heads h{attrs.get_int("num_heads"), attrs.get_int("kv_num_heads")};
-  if (h.q < 1 || h.kv < 1 || h.q % h.kv != 0 || h.q > (1 << 20)) {
-    fail(ErrorCode::invalid_model, "num_heads must be a positive multiple of kv_num_heads, received {} and {}", h.q, h.kv);
-  }
-  return h;
-}
-
 void refuse_unknown_modes(const Attributes& attrs) {
   if (attrs.get_string("k_quant_type", "NONE") != "NONE" || attrs.get_string("v_quant_type", "NONE") != "NONE") {
     fail(ErrorCode::not_implemented, "GroupQueryAttention with a quantised cache is not supported");
@@ -55,7 +44,7 @@ void refuse_unknown_modes(const Attributes& attrs) {
 
 void infer_gqa(InferContext& c) {
   refuse_unknown_modes(c.attrs());
-  const Heads h = heads_of(c.attrs());
+  const HeadCounts h = head_counts(c.attrs());
   const DataType elem = c.dtype(kQuery);
   const SymShape* q = c.shape(kQuery);
   if (q != nullptr && q->size() != 3) c.fail("query must have 3 axes, received {}", to_string(*q));
@@ -82,11 +71,10 @@ void infer_gqa(InferContext& c) {
 }
 
 struct Problem {
-  Heads heads{};
+  HeadCounts heads;
   std::int64_t batch = 0, length = 0, size = 0, total = 0, past_capacity = 0, capacity = 0;
   std::vector<std::int64_t> total_of, past_of;  // per batch entry
-  Tensor query, key, value;                     // float32
-  HeadView<float> q, k, v;
+  GroupedQuery rows;                            // of the new tokens
 };
 
 void check_lengths(OpContext& c, Problem& p) {
@@ -115,7 +103,7 @@ void check_lengths(OpContext& c, Problem& p) {
 Problem problem_of(OpContext& c) {
   refuse_unknown_modes(c.attrs());
   Problem p;
-  p.heads = heads_of(c.attrs());
+  p.heads = head_counts(c.attrs());
   const Tensor& query = c.input(kQuery);
   if (query.rank() != 3) c.fail("query must have 3 axes, received {}", query.type_string());
   const bool packed = !c.has_input(kKey);
@@ -123,24 +111,7 @@ Problem problem_of(OpContext& c) {
   p.batch = query.dim(0), p.length = query.dim(1), p.size = query.dim(2) / parts;
   if (query.dim(2) != p.size * parts) c.fail("query is {}: its features do not divide into {} heads", query.type_string(), parts);
   if (p.size < 1) c.fail("query is {}: there is nothing in a head", query.type_string());
-  p.query = converted(query, DataType::float32);
-  const auto* data = static_cast<const float*>(p.query.data());
-  p.q = {data, p.length * query.dim(2), p.size, query.dim(2)};
-  if (packed) {
-    p.k = p.v = p.q;
-    p.k.data += p.heads.q * p.size;
-    p.v.data += (p.heads.q + p.heads.kv) * p.size;
-  } else {
-    const Shape expected{p.batch, p.length, p.heads.kv * p.size};
-    if (c.input(kKey).shape() != expected || c.input(kValue).shape() != expected) {
-      c.fail("key and value must be {}, received {} and {}", to_string(expected), c.input(kKey).type_string(),
-             c.input(kValue).type_string());
-    }
-    p.key = converted(c.input(kKey), DataType::float32);
-    p.value = converted(c.input(kValue), DataType::float32);
-    p.k = view_bsd(static_cast<const float*>(p.key.data()), p.heads.kv, p.length, p.size);
-    p.v = view_bsd(static_cast<const float*>(p.value.data()), p.heads.kv, p.length, p.size);
-  }
+  p.rows = grouped_query(c, p.heads, p.size);
   if (c.has_input(kPastKey) != c.has_input(kPastValue)) c.fail("past_key and past_value go together");
   if (const Tensor* past = c.optional_input(kPastKey)) {
     p.past_capacity = past->rank() == 4 ? past->dim(2) : 0;
@@ -305,11 +276,11 @@ void run_gqa(OpContext& c) {
   const Angles angles = angles_of(c, p);
   Tensor q_norm, k_norm;
   const float epsilon = c.attrs().get_float("qk_norm_epsilon", 1e-6F);
-  const Tensor q = prepared(p, p.q, p.heads.q, angles, norm_weight(c, p, kQNorm, q_norm), epsilon);
-  const Tensor fresh = prepared(p, p.k, p.heads.kv, angles, norm_weight(c, p, kKNorm, k_norm), epsilon);
+  const Tensor q = prepared(p, p.rows.q, p.heads.q, angles, norm_weight(c, p, kQNorm, q_norm), epsilon);
+  const Tensor fresh = prepared(p, p.rows.k, p.heads.kv, angles, norm_weight(c, p, kKNorm, k_norm), epsilon);
   const Tensor keys =
       updated_cache(c, p, kPastKey, view_bnsh(static_cast<const float*>(fresh.data()), p.heads.kv, p.length, p.size));
-  const Tensor values = updated_cache(c, p, kPastValue, p.v);
+  const Tensor values = updated_cache(c, p, kPastValue, p.rows.v);
 
   AttentionProblem<float> a;
   a.batch = p.batch, a.heads = p.heads.q, a.kv_heads = p.heads.kv;

@@ -8,6 +8,7 @@
 #include "ops/context.h"
 #include "ops/op.h"
 #include "ops/util/attention_core.h"
+#include "ops/util/grouped_query.h"
 
 namespace sdx::ops {
 namespace {
@@ -39,14 +40,19 @@ struct Options {
 
 Options options_of(const Attributes& attrs) {
   const std::string layout = attrs.get_string("kv_cache_layout", "SEPARATE");
-  Options o{attrs.get_int("num_heads"),         attrs.get_int("kv_num_heads"),      attrs.get_int("local_window_size", -1),
-            attrs.get_int("v_head_size", 0),    attrs.get_int("rotary_offset", 0),  layout == "LATENT",
-            attrs.get_int("is_causal", 1) != 0, attrs.get_int("do_rotary", 0) != 0, attrs.get_int("rotary_interleaved", 0) != 0,
-            attrs.get_float("scale", 0),        attrs.get_float("softcap", 0),      attrs.get_float("qk_norm_epsilon", 1e-6F)};
-  if (o.heads < 1 || o.kv_heads < 1 || o.heads % o.kv_heads != 0 || o.heads > (1 << 20)) {
-    fail(ErrorCode::invalid_model, "num_heads must be a positive multiple of kv_num_heads, received {} and {}", o.heads,
-         o.kv_heads);
-  }
+  const HeadCounts counts = head_counts(attrs);
+  Options o{counts.q,
+            counts.kv,
+            attrs.get_int("local_window_size", -1),
+            attrs.get_int("v_head_size", 0),
+            attrs.get_int("rotary_offset", 0),
+            layout == "LATENT",
+            attrs.get_int("is_causal", 1) != 0,
+            attrs.get_int("do_rotary", 0) != 0,
+            attrs.get_int("rotary_interleaved", 0) != 0,
+            attrs.get_float("scale", 0),
+            attrs.get_float("softcap", 0),
+            attrs.get_float("qk_norm_epsilon", 1e-6F)};
   if (!o.latent && layout != "SEPARATE")
     fail(ErrorCode::invalid_model, "kv_cache_layout must be SEPARATE or LATENT, received '{}'", layout);
   if (o.latent && o.kv_heads != 1) fail(ErrorCode::invalid_model, "a LATENT cache has one head; kv_num_heads is {}", o.kv_heads);

@@ -9,6 +9,7 @@
 #include "ops/context.h"
 #include "ops/op.h"
 #include "ops/util/attention_core.h"
+#include "ops/util/grouped_query.h"
 #include "ops/util/subgraphs.h"
 
 namespace sdx::ops {
@@ -16,15 +17,12 @@ namespace {
 
 enum In : std::size_t { kQuery, kKey, kValue, kPastKey, kPastValue, kRows, kColumns, kTotal, kLengths, kCos, kSin };
 
-struct Heads {
-  std::int64_t q, kv, block;
+struct Heads : HeadCounts {
+  std::int64_t block = 0;
 };
 
 Heads heads_of(const Attributes& attrs) {
-  const Heads h{attrs.get_int("num_heads"), attrs.get_int("kv_num_heads"), attrs.get_int("sparse_block_size")};
-  if (h.q < 1 || h.kv < 1 || h.q % h.kv != 0 || h.q > (1 << 20)) {
-    fail(ErrorCode::invalid_model, "num_heads must be a positive multiple of kv_num_heads, received {} and {}", h.q, h.kv);
-  }
+  const Heads h{head_counts(attrs), attrs.get_int("sparse_block_size")};
   if (h.block < 1 || h.block > (1 << 30)) fail(ErrorCode::invalid_model, "sparse_block_size is {}; it must be positive", h.block);
   return h;
 }
@@ -90,9 +88,9 @@ class BlockMask {
 struct Problem {
   Heads heads{};
   std::int64_t batch = 0, length = 0, size = 0, capacity = 0;
-  std::vector<std::int64_t> total, past;           // of each batch entry
-  Tensor query, key, value, past_key, past_value;  // float32
-  HeadView<float> q, k, v;
+  std::vector<std::int64_t> total, past;  // of each batch entry
+  GroupedQuery rows;                      // of the new tokens
+  Tensor past_key, past_value;            // float32
 };
 
 void read_lengths(OpContext& c, Problem& p, const BlockMask& mask) {
@@ -124,24 +122,7 @@ Problem problem_of(OpContext& c, const BlockMask& mask) {
     c.fail("query must have 3 axes and features for {} heads, received {}", parts, query.type_string());
   }
   p.batch = query.dim(0), p.length = query.dim(1), p.size = query.dim(2) / parts;
-  p.query = converted(query, DataType::float32);
-  const auto* data = static_cast<const float*>(p.query.data());
-  p.q = {data, element_count(Shape{p.length, query.dim(2)}), p.size, query.dim(2)};
-  if (packed) {
-    p.k = p.v = p.q;
-    p.k.data += p.heads.q * p.size;
-    p.v.data += (p.heads.q + p.heads.kv) * p.size;
-  } else {
-    const Shape expected{p.batch, p.length, p.heads.kv * p.size};
-    if (c.input(kKey).shape() != expected || c.input(kValue).shape() != expected) {
-      c.fail("key and value must be {}, received {} and {}", to_string(expected), c.input(kKey).type_string(),
-             c.input(kValue).type_string());
-    }
-    p.key = converted(c.input(kKey), DataType::float32);
-    p.value = converted(c.input(kValue), DataType::float32);
-    p.k = view_bsd(static_cast<const float*>(p.key.data()), p.heads.kv, p.length, p.size);
-    p.v = view_bsd(static_cast<const float*>(p.value.data()), p.heads.kv, p.length, p.size);
-  }
+  p.rows = grouped_query(c, p.heads, p.size);
   const Tensor& past = c.input(kPastKey);
   p.capacity = past.rank() == 4 ? past.dim(2) : 0;
   const Shape expected{p.batch, p.heads.kv, p.capacity, p.size};
@@ -199,10 +180,10 @@ Tensor updated(const Problem& p, const Tensor& past, const HeadView<float>& fres
 void run_sparse(OpContext& c) {
   const BlockMask mask(c);
   const Problem p = problem_of(c, mask);
-  const Tensor q = turned(c, p, p.q, p.heads.q);
-  const Tensor fresh = turned(c, p, p.k, p.heads.kv);
+  const Tensor q = turned(c, p, p.rows.q, p.heads.q);
+  const Tensor fresh = turned(c, p, p.rows.k, p.heads.kv);
   const Tensor keys = updated(p, p.past_key, view_bnsh(static_cast<const float*>(fresh.data()), p.heads.kv, p.length, p.size));
-  const Tensor values = updated(p, p.past_value, p.v);
+  const Tensor values = updated(p, p.past_value, p.rows.v);
   AttentionProblem<float> a;
   a.batch = p.batch, a.heads = p.heads.q, a.kv_heads = p.heads.kv;
   a.q_len = p.length, a.kv_len = p.capacity, a.size = a.v_size = p.size;
