@@ -1,10 +1,9 @@
 #include "providers/openvino/openvino_provider.h"
 
 #include <algorithm>
-#include <mutex>
-#include <set>
 
 #include "base/log.h"
+#include "provider/refused_operators.h"
 #include "providers/openvino/devices.h"
 #include "providers/openvino/region_kernel.h"
 #include "providers/ort/ort_provider.h"
@@ -12,15 +11,9 @@
 namespace sdx::openvino {
 namespace {
 
-// Operators that a library of this version turned down, in this process: the next model need not try them again.
-std::mutex g_mutex;
-std::set<std::string>& refused_operators() {
-  static std::set<std::string> set;
-  return set;
-}
-
-std::string operator_key(const Library& library, const Node& node) {
-  return library.version() + " " + node.domain + ":" + node.op_type + ":" + std::to_string(node.version);
+RefusedOperators& refused_operators() {
+  static RefusedOperators all;
+  return all;
 }
 
 class OpenVino : public Provider {
@@ -149,11 +142,10 @@ std::vector<Claim> OpenVino::claim(const Graph& graph, const ProviderSettings& s
     for (Claim& c : claims) c.reason = e.message();
     return claims;
   }
-  const std::lock_guard lock(g_mutex);
   for (NodeId id = 0; id < claims.size(); ++id) {
     const Node& node = graph.node(id);
     claims[id].reason = obstacle(*library, graph, node);
-    if (claims[id].reason.empty() && refused_operators().contains(operator_key(*library, node))) {
+    if (claims[id].reason.empty() && refused_operators().contains(library->version(), node)) {
       claims[id].reason = "OpenVINO " + library->version() + " does not have this operator";
     }
     claims[id].taken = claims[id].reason.empty();
@@ -172,8 +164,7 @@ RegionResult OpenVino::compile(const Region& region, const ProviderSettings& set
     result.refused = blamed_nodes(*region.graph, e.message());
     if (result.refused.empty()) fail(ErrorCode::provider_unavailable, "OpenVINO {}: {}", library->version(), plain(e.message()));
     if (e.message().find("No conversion rule found") != std::string::npos) {
-      const std::lock_guard lock(g_mutex);
-      for (const auto& [id, why] : result.refused) refused_operators().insert(operator_key(*library, region.graph->node(id)));
+      for (const auto& [id, why] : result.refused) refused_operators().add(library->version(), region.graph->node(id));
     }
   }
   return result;

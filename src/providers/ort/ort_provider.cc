@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <map>
-#include <mutex>
-#include <set>
 
 #include "base/error.h"
 #include "base/suggest.h"
 #include "provider/diagnose.h"
 #include "provider/machine.h"
+#include "provider/refused_operators.h"
 #include "providers/ort/options.h"
 #include "providers/ort/plugins.h"
 #include "providers/ort/region_kernel.h"
@@ -16,15 +15,9 @@
 namespace sdx::ort {
 namespace {
 
-// Operators that a library of this version turned down, in this process: the next model need not try them again.
-std::mutex g_mutex;
-std::set<std::string>& refused_operators() {
-  static std::set<std::string> set;
-  return set;
-}
-
-std::string operator_key(const Library& library, const Node& node) {
-  return library.version() + " " + node.domain + ":" + node.op_type + ":" + std::to_string(node.version);
+RefusedOperators& refused_operators() {
+  static RefusedOperators all;
+  return all;
 }
 
 bool mentions(const Graph& graph, const std::string& op);
@@ -121,13 +114,12 @@ class OrtProvider : public Provider {
       for (Claim& c : claims) c.reason = e.message();
       return claims;
     }
-    const std::lock_guard lock(g_mutex);
     for (NodeId id = 0; id < claims.size(); ++id) {
       if (graph.node(id).custom) {
         claims[id].reason = "the operator comes from a library of the session's custom operators, which `cpu` runs";
         continue;
       }
-      claims[id].taken = !refused_operators().contains(operator_key(*library, graph.node(id)));
+      claims[id].taken = !refused_operators().contains(library->version(), graph.node(id));
       if (!claims[id].taken) claims[id].reason = "ONNX Runtime " + library->version() + " does not have this operator";
     }
     return claims;
@@ -144,8 +136,7 @@ class OrtProvider : public Provider {
       if (result.refused.empty()) fail(ErrorCode::provider_unavailable, "{}", e.message());
       if (e.message().find("not a registered function/op") != std::string::npos ||
           e.message().find("No Op registered") != std::string::npos) {
-        const std::lock_guard lock(g_mutex);
-        for (const auto& [id, why] : result.refused) refused_operators().insert(operator_key(*library, region.graph->node(id)));
+        for (const auto& [id, why] : result.refused) refused_operators().add(library->version(), region.graph->node(id));
       }
     }
     return result;
