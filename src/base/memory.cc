@@ -1,7 +1,9 @@
 #include "base/memory.h"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdlib>
 
 #include "base/error.h"
@@ -18,6 +20,20 @@ std::size_t physical_memory() {
     return pages > 0 && size > 0 ? static_cast<std::size_t>(pages) * static_cast<std::size_t>(size) : SIZE_MAX / 2;
   }();
   return bytes;
+}
+
+// Weights that stream by in 4 KB pages spend a quarter of the read bandwidth on page tables (21 instead of 30 GB/s for a vector
+// times 154 MB of packed weights on a Zen 4 core). Most distributions give huge pages to those who ask; what does not fill one
+// stays in small pages, so this takes no memory.
+void prefer_huge_pages([[maybe_unused]] void* data, [[maybe_unused]] std::size_t bytes) {
+#ifdef MADV_HUGEPAGE
+  constexpr std::size_t kHuge = std::size_t{2} << 20;
+  constexpr std::uintptr_t kPage = 4096;
+  if (bytes < kHuge) return;
+  const auto begin = reinterpret_cast<std::uintptr_t>(data) / kPage * kPage;
+  const auto end = (reinterpret_cast<std::uintptr_t>(data) + bytes) / kPage * kPage;
+  ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);  // advice: a refusal changes nothing
+#endif
 }
 
 }  // namespace
@@ -49,6 +65,7 @@ std::shared_ptr<void> allocate(std::size_t bytes) {
     if (budget) budget->give_back(rounded);
     fail(ErrorCode::out_of_memory, "allocating {} bytes failed", bytes);
   }
+  prefer_huge_pages(data, rounded);
   return {data, [budget = std::move(budget), rounded](void* p) {
             std::free(p);
             if (budget) budget->give_back(rounded);
