@@ -14,6 +14,7 @@ Program::Program(Graph graph, std::span<const Provider* const> chain, std::size_
   lower_nodes(chain, std::move(regions));
   compile_children(chain);
   settle_constants();
+  needed_ = {};
 }
 
 Program::~Program() = default;
@@ -27,6 +28,21 @@ namespace {
   fail(ErrorCode::not_implemented, "no provider can run this operator{}", reasons);
 }
 
+// How often nodes, captures and outputs name each constant.
+std::vector<std::uint32_t> constant_uses(const Graph& graph) {
+  std::vector<std::uint32_t> uses(graph.values().size(), 0);
+  for (const Node& node : graph.nodes()) {
+    for (const ValueId v : node.inputs) {
+      if (v != kNoValue) ++uses[v];
+    }
+    for (const Subgraph& s : node.subgraphs) {
+      for (const ValueId v : s.captures) ++uses[v];
+    }
+  }
+  for (const ValueId v : graph.outputs()) ++uses[v];
+  return uses;
+}
+
 }  // namespace
 
 void Program::lower_nodes(std::span<const Provider* const> all, Regions regions) {
@@ -36,6 +52,8 @@ void Program::lower_nodes(std::span<const Provider* const> all, Regions regions)
   }
   std::vector<std::vector<Claim>> claims;
   for (const Provider* p : chain) claims.push_back(p->claim(graph_, {}));
+  needed_.assign(graph_.values().size(), false);
+  std::vector<std::uint32_t> pending = constant_uses(graph_);
   for (NodeId id = 0; id < graph_.nodes().size(); ++id) {
     const Node& node = graph_.node(id);
     if (node.domain == ops::kRegionDomain) {
@@ -66,6 +84,7 @@ void Program::lower_nodes(std::span<const Provider* const> all, Regions regions)
       step.node = id;
       step.provider = taker->name();
       step.refused.insert(step.refused.begin(), refused.begin(), refused.end());
+      drop_packed(step, pending);
       steps_.push_back(std::move(step));
     } catch (Error& e) {
       e.add_context("in " + graph_.describe(id));
@@ -91,10 +110,35 @@ void Program::compile_children(std::span<const Provider* const> chain) {
   }
 }
 
+void Program::drop_constant(ValueId value) {
+  constexpr std::size_t kSmall = 4096;  // bytes; inference may want to look at small ones
+  auto& constant = graph_.value(value).constant;
+  if (!constant->writable() && constant->dtype() != DataType::string) {
+    release_mapped_pages(constant->data(), constant->bytes());
+  }
+  if (constant->bytes() <= kSmall) return;
+  graph_.value(value).declared = Type::tensor(constant->dtype(), to_sym(constant->shape()));
+  constant.reset();
+}
+
+// Lets go of a node's constants once the last node that has them is lowered and none reads them: otherwise weights that a pass
+// made would all be held twice until the end.
+void Program::drop_packed(const Step& step, std::vector<std::uint32_t>& pending) {
+  const Node& node = graph_.node(step.node);
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    const ValueId v = node.inputs[i];
+    if (v == kNoValue || !graph_.value(v).constant) continue;
+    if (step.kernel->uses_input(i)) needed_[v] = true;
+    if (--pending[v] == 0 && !needed_[v] && !graph_.value(v).is_input) drop_constant(v);
+  }
+}
+
 // Keeps the constants that somebody reads, aligned where the reader needs it, and lets go of file pages that are not needed.
 void Program::settle_constants() {
   const std::size_t n = graph_.values().size();
-  std::vector<bool> needed(n, false), align(n, false);
+  std::vector<bool>& needed = needed_;
+  needed.resize(n, false);
+  std::vector<bool> align(n, false);
   for (const Step& step : steps_) {
     const Node& node = graph_.node(step.node);
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
@@ -109,18 +153,11 @@ void Program::settle_constants() {
   }
   for (const ValueId v : graph_.outputs()) needed[v] = align[v] = true;
   constants_.resize(n);
-  constexpr std::size_t kSmall = 4096;  // bytes; inference may want to look at small ones
   for (ValueId v = 0; v < n; ++v) {
     auto& constant = graph_.value(v).constant;
     if (!constant || graph_.value(v).is_input) continue;
     if (!needed[v]) {
-      if (!constant->writable() && constant->dtype() != DataType::string) {
-        release_mapped_pages(constant->data(), constant->bytes());
-      }
-      if (constant->bytes() > kSmall) {
-        graph_.value(v).declared = Type::tensor(constant->dtype(), to_sym(constant->shape()));
-        constant.reset();
-      }
+      drop_constant(v);
       continue;
     }
     if (align[v] && !constant->is_aligned()) {

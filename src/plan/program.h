@@ -59,6 +59,8 @@ class Program {
   std::shared_ptr<const Plan> plan_for(const std::vector<Value>& inputs) const;
   void lower_nodes(std::span<const Provider* const> chain, Regions regions);
   void compile_children(std::span<const Provider* const> chain);
+  void drop_packed(const Step& step, std::vector<std::uint32_t>& pending);
+  void drop_constant(ValueId value);
   void settle_constants();
   std::unique_ptr<Frame> take_frame(const Plan& plan) const;
   void give_back(const Plan& plan, std::unique_ptr<Frame> frame, bool intact) const;
@@ -67,6 +69,7 @@ class Program {
   std::vector<Step> steps_;
   std::vector<std::vector<std::unique_ptr<Program>>> children_;
   std::vector<Value> constants_;  // by ValueId; aligned where a kernel needs it
+  std::vector<bool> needed_;      // while compiling: constants that a step reads when it runs
   std::size_t cache_size_;
 
   mutable std::mutex mutex_;

@@ -10,6 +10,7 @@ namespace sdx {
 
 Engine::Engine(std::shared_ptr<Core> core, Selection chain) : core_(std::move(core)), chain_(std::move(chain)) {
   const BudgetScope charge(core_->budget);
+  const PoolScope threads(core_->pool ? *core_->pool : *ThreadPool::shared());
   variants_[0] = make_variant(0);
   std::vector<std::string> running;
   for (const Step& step : variants_[0]->steps()) {

@@ -9,6 +9,7 @@
 #include "ops/op.h"
 #include "passes/expand_gradients.h"
 #include "passes/pass.h"
+#include "provider/pack_store.h"
 #include "session/custom_ops.h"
 #include "session/provider_settings.h"
 
@@ -100,6 +101,8 @@ std::unique_ptr<Program> compile(Graph graph, const Selection& selection, const 
     pass_options.disabled = options.disabled_passes;
     run_passes(graph, pass_options);
   }
+  PackStore store;
+  const PackScope packing(store);
   return std::make_unique<Program>(std::move(graph), selection.chain, options.plan_cache_size, std::move(regions));
 }
 

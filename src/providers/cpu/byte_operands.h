@@ -88,9 +88,8 @@ inline std::optional<ByteMatrix> byte_matrix(LowerContext& c, std::size_t i, std
   auto zeros = constant_zeros(c, zero_input, w->dtype(), m.n);
   if (!zeros) return refuse("the weights' zero points are not constant, or not one or one for each column");
   m.zeros = std::move(*zeros);
-  m.packed = Packed(packed_qb_bytes(m.k, m.n));
-  pack_qb(w->data(), m.is_signed, m.n, false, m.k, m.n, m.packed.data());
-  release_source(*w);
+  m.packed = c.pack({w}, packed_qb_bytes(m.k, m.n), PackKey("qgemm-b", m.is_signed, m.k, m.n),
+                    [&](float* to) { pack_qb(w->data(), m.is_signed, m.n, false, m.k, m.n, to); });
   return m;
 }
 

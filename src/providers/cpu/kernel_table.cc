@@ -42,6 +42,14 @@ const Tensor* LowerContext::constant(std::size_t i) const {
   return v.constant && !v.is_input ? &*v.constant : nullptr;
 }
 
+Packed LowerContext::pack(std::initializer_list<const Tensor*> sources, std::size_t bytes, const PackKey& key,
+                          const std::function<void(float*)>& fill) {
+  const PackSources span(sources.begin(), sources.size());
+  if (PackStore* store = current_pack_store()) return Packed(store->get(key, span, bytes, fill));
+  PackStore alone;
+  return Packed(alone.get(key, span, bytes, fill));
+}
+
 void KernelTable::add(std::string domain, std::string op, std::string name, int rank, MakeKernel make) {
   entries_.push_back({std::move(domain), std::move(op), std::move(name), rank, make});
 }

@@ -1,6 +1,8 @@
 #pragma once
 // Which kernels the `cpu` provider has for an operator, best first.
 
+#include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -8,6 +10,8 @@
 #include <vector>
 
 #include "provider/kernel.h"
+#include "provider/pack_store.h"
+#include "providers/cpu/packed.h"
 
 namespace sdx::cpu {
 
@@ -26,6 +30,12 @@ class LowerContext {
   const SymShape* shape(std::size_t i) const { return input(i).shape ? &*input(i).shape : nullptr; }
   // The input's value when it is a constant that no caller can override; possibly unaligned, see Tensor::is_aligned().
   const Tensor* constant(std::size_t i) const;
+
+  // `bytes` bytes that `fill` writes, 64-byte aligned: a constant in the kernel's own order. It may come from an earlier call
+  // with the same key and sources, or from a compiled model; then `fill` is not called. So the key must name everything that the
+  // bytes depend on besides the sources (constant(i), null where left out) and the instruction set: algorithm, extents, factors.
+  Packed pack(std::initializer_list<const Tensor*> sources, std::size_t bytes, const PackKey& key,
+              const std::function<void(float*)>& fill);
 
   // Says why the kernel does not take this node; returns null for the maker to return.
   std::nullptr_t refuse(std::string reason) {

@@ -5,8 +5,9 @@
 #include <cstring>
 #include <vector>
 
+#include "kernels/cpu/gemm.h"
 #include "ops/util/recurrent.h"
-#include "provider/kernel.h"
+#include "providers/cpu/kernel_table.h"
 
 namespace sdx::cpu {
 
@@ -15,6 +16,13 @@ inline std::vector<float> constant_piece(const Tensor& t, std::int64_t begin, st
   std::vector<float> v(static_cast<std::size_t>(count));
   std::memcpy(v.data(), static_cast<const char*>(t.data()) + begin * 4, v.size() * sizeof(float));
   return v;
+}
+
+// Rows [begin, begin + count) of the weights w, `width` floats each, as right operand of a product.
+inline Packed packed_gates(LowerContext& c, const Tensor& w, std::int64_t begin, std::int64_t count, std::int64_t width) {
+  return c.pack({&w}, packed_b_bytes(width, count), PackKey("gates", begin, count, width), [&](float* to) {
+    pack_b_f32(static_cast<const char*>(w.data()) + begin * width * 4, width, true, width, count, 1.0F, to);
+  });
 }
 
 // Values [at, at + count) of an initial state, zeros where it is left out.

@@ -135,16 +135,13 @@ class GruKernel : public Kernel {
   bool linear_before_reset_;
 };
 
-Direction pack_direction(const Tensor& w, const Tensor& r, const Tensor* b, std::int64_t i, bool linear_before_reset) {
+Direction pack_direction(LowerContext& c, const Tensor& w, const Tensor& r, const Tensor* b, std::int64_t i,
+                         bool linear_before_reset) {
   const std::int64_t hidden = r.shape()[2], input = w.shape()[2], gates = 3 * hidden;
   Direction d;
-  d.w = Packed(packed_b_bytes(input, gates));
-  pack_b_f32(static_cast<const char*>(w.data()) + i * gates * input * 4, input, true, input, gates, 1.0F, d.w.data());
-  const char* from = static_cast<const char*>(r.data()) + i * gates * hidden * 4;
-  d.r_gates = Packed(packed_b_bytes(hidden, 2 * hidden));
-  pack_b_f32(from, hidden, true, hidden, 2 * hidden, 1.0F, d.r_gates.data());
-  d.r_candidate = Packed(packed_b_bytes(hidden, hidden));
-  pack_b_f32(from + 2 * hidden * hidden * 4, hidden, true, hidden, hidden, 1.0F, d.r_candidate.data());
+  d.w = packed_gates(c, w, i * gates, gates, input);
+  d.r_gates = packed_gates(c, r, i * gates, 2 * hidden, hidden);
+  d.r_candidate = packed_gates(c, r, i * gates + 2 * hidden, hidden, hidden);
   if (b == nullptr) return d;
   d.bias = constant_piece(*b, i * 2 * gates, gates);
   const std::vector<float> more = constant_piece(*b, i * 2 * gates + gates, gates);
@@ -174,11 +171,9 @@ std::unique_ptr<Kernel> make_gru(LowerContext& c) {
   }
   std::vector<Direction> directions;
   for (std::int64_t i = 0; i < n; ++i) {
-    directions.push_back(pack_direction(*w, *r, b, i, a.linear_before_reset));
+    directions.push_back(pack_direction(c, *w, *r, b, i, a.linear_before_reset));
     directions.back().reverse = a.backward && (i == 1 || !a.forward);
   }
-  release_source(*w);
-  release_source(*r);
   return std::make_unique<GruKernel>(std::move(directions), input, hidden, a.linear_before_reset);
 }
 

@@ -91,9 +91,8 @@ std::unique_ptr<Kernel> make_conv(LowerContext& c) {
   const ConvShape packing = packing_shape(c.attrs(), w->shape(), false);
   const ConvAlgorithm algorithm =
       conv_supports(ConvAlgorithm::depthwise, packing) ? ConvAlgorithm::depthwise : ConvAlgorithm::gemm;
-  Packed packed(conv_packed_bytes(algorithm, packing));
-  conv_pack_f32(algorithm, packing, widened(*w).data(), packed.data());
-  release_source(*w);
+  Packed packed = c.pack({w}, conv_packed_bytes(algorithm, packing), PackKey("half-conv", algorithm, packing),
+                         [&](float* to) { conv_pack_f32(algorithm, packing, widened(*w).data(), to); });
   return std::make_unique<HalfConv>(c.attrs(), w->shape(), algorithm, std::move(packed), std::move(bias));
 }
 
@@ -151,9 +150,9 @@ std::unique_ptr<Kernel> make_product(LowerContext& c) {
   const std::int64_t k = w->shape()[trans ? 1 : 0], n = w->shape()[trans ? 0 : 1];
   std::vector<float> bias;
   if (kGemm && !read_bias(c, 2, n, bias)) return nullptr;
-  Packed packed(packed_b_bytes(k, n));
-  pack_b_f32(widened(*w).data(), w->shape()[1], trans, k, n, kGemm ? attrs.get_float("alpha", 1.0F) : 1.0F, packed.data());
-  release_source(*w);
+  const float alpha = kGemm ? attrs.get_float("alpha", 1.0F) : 1.0F;
+  Packed packed = c.pack({w}, packed_b_bytes(k, n), PackKey("half-gemm-b", trans, k, n, alpha),
+                         [&](float* to) { pack_b_f32(widened(*w).data(), w->shape()[1], trans, k, n, alpha, to); });
   return std::make_unique<HalfGemm>(k, n, std::move(packed), std::move(bias));
 }
 

@@ -133,10 +133,8 @@ std::unique_ptr<Kernel> make_lstm(LowerContext& c) {
   for (std::int64_t i = 0; i < n; ++i) {
     Direction d;
     d.reverse = a.backward && (i == 1 || !a.forward);
-    d.w = Packed(packed_b_bytes(input, gates));
-    pack_b_f32(static_cast<const char*>(w->data()) + i * gates * input * 4, input, true, input, gates, 1.0F, d.w.data());
-    d.r = Packed(packed_b_bytes(hidden, gates));
-    pack_b_f32(static_cast<const char*>(r->data()) + i * gates * hidden * 4, hidden, true, hidden, gates, 1.0F, d.r.data());
+    d.w = packed_gates(c, *w, i * gates, gates, input);
+    d.r = packed_gates(c, *r, i * gates, gates, hidden);
     if (b != nullptr) {
       d.bias = constant_piece(*b, i * 2 * gates, gates);
       const std::vector<float> more = constant_piece(*b, i * 2 * gates + gates, gates);
@@ -145,8 +143,6 @@ std::unique_ptr<Kernel> make_lstm(LowerContext& c) {
     if (p != nullptr) d.peephole = constant_piece(*p, i * 3 * hidden, 3 * hidden);
     directions.push_back(std::move(d));
   }
-  release_source(*w);
-  release_source(*r);
   return std::make_unique<LstmKernel>(std::move(directions), input, hidden, a.clip);
 }
 

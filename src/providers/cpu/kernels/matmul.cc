@@ -101,9 +101,8 @@ std::unique_ptr<Kernel> make_matmul(LowerContext& c) {
   const Tensor* w = c.constant(1);
   if (w != nullptr && w->rank() == 2 && w->size() > 0) {
     const std::int64_t k = w->shape()[0], n = w->shape()[1];
-    Packed packed(packed_b_bytes(k, n));
-    pack_b_f32(w->data(), n, false, k, n, 1.0F, packed.data());
-    release_source(*w);
+    Packed packed = c.pack({w}, packed_b_bytes(k, n), PackKey("gemm-b", false, k, n, 1.0F),
+                           [&](float* to) { pack_b_f32(w->data(), n, false, k, n, 1.0F, to); });
     return std::make_unique<MatMulKernel>(std::move(packed), w->shape());
   }
   return std::make_unique<MatMulKernel>(Packed(), Shape());
@@ -197,9 +196,9 @@ std::unique_ptr<Kernel> make_gemm(LowerContext& c) {
   if (w != nullptr && w->rank() == 2 && w->size() > 0) {
     const bool trans = c.attrs().get_int("transB", 0) != 0;
     const std::int64_t k = w->shape()[trans ? 1 : 0], n = w->shape()[trans ? 0 : 1];
-    packed = Packed(packed_b_bytes(k, n));
-    pack_b_f32(w->data(), w->shape()[1], trans, k, n, c.attrs().get_float("alpha", 1.0F), packed.data());
-    release_source(*w);
+    const float alpha = c.attrs().get_float("alpha", 1.0F);
+    packed = c.pack({w}, packed_b_bytes(k, n), PackKey("gemm-b", trans, k, n, alpha),
+                    [&](float* to) { pack_b_f32(w->data(), w->shape()[1], trans, k, n, alpha, to); });
     shape = w->shape();
   }
   return std::make_unique<GemmKernel>(c.attrs(), std::move(packed), std::move(shape), *act);

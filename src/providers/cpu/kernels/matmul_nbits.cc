@@ -83,9 +83,9 @@ std::unique_ptr<Kernel> make_nbits(LowerContext& c) {
       return c.refuse("the bias is not known to be float32[N]");
     }
   }
-  Packed packed(nbits_packed_bytes(s));
-  nbits_pack(s, packed.data());
-  release_source(*b);
+  const Tensor* zero = c.has_input(3) ? c.constant(3) : nullptr;
+  Packed packed = c.pack({b, scales, zero}, nbits_packed_bytes(s), PackKey("nbits", s.k, s.n, s.bits, s.block),
+                         [&](float* to) { nbits_pack(s, to); });
   return std::make_unique<NBitsKernel>(s, std::move(packed));
 }
 

@@ -35,11 +35,12 @@ std::optional<ByteFilters> filters_of(LowerContext& c, std::size_t i, std::size_
   const auto zeros = constant_zeros(c, zero_input, w->dtype(), channels);
   if (!zeros) return refuse("the weights' zero points are not constant, or not one or one for each channel");
   const ConvShape packing = packing_shape(c.attrs(), w->shape(), false);
-  ByteFilters f{c.attrs(), w->shape(), Packed(qconv_packed_bytes(packing))};
-  qconv_pack(packing, w->data(), w->dtype() == DataType::int8, zeros->data(), static_cast<std::int64_t>(zeros->size()),
-             f.packed.data());
-  release_source(*w);
-  return f;
+  const bool is_signed = w->dtype() == DataType::int8;
+  const Tensor* zero = c.has_input(zero_input) ? c.constant(zero_input) : nullptr;
+  Packed packed = c.pack({w, zero}, qconv_packed_bytes(packing), PackKey("qconv", packing, is_signed), [&](float* to) {
+    qconv_pack(packing, w->data(), is_signed, zeros->data(), static_cast<std::int64_t>(zeros->size()), to);
+  });
+  return ByteFilters{c.attrs(), w->shape(), std::move(packed)};
 }
 
 class QLinearConvKernel : public Kernel {

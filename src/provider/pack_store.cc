@@ -1,0 +1,59 @@
+#include "provider/pack_store.h"
+
+#include <utility>
+
+#include "base/mapped_file.h"
+#include "base/memory.h"
+
+namespace sdx {
+namespace {
+
+thread_local PackStore* t_store = nullptr;
+
+// Sources are told apart by where they lie: all constants of a graph exist before its compilation begins.
+std::string full_key(const PackKey& key, PackSources sources, std::size_t bytes) {
+  std::string text = key.text();
+  const auto add = [&](const auto& value) { text.append(reinterpret_cast<const char*>(&value), sizeof(value)); };
+  add(bytes);
+  for (const Tensor* t : sources) {
+    const void* data = t != nullptr ? t->data() : nullptr;
+    add(data);
+  }
+  return text;
+}
+
+// Anonymous memory is left alone: its content would be lost.
+void release_source(const Tensor& t) {
+  if (!t.writable() && t.owner() != nullptr) release_mapped_pages(t.data(), t.bytes());
+}
+
+}  // namespace
+
+std::shared_ptr<const void> PackStore::get(const PackKey& key, PackSources sources, std::size_t bytes,
+                                           const std::function<void(float*)>& fill) {
+  std::string full = full_key(key, sources, bytes);
+  if (const auto it = known_.find(full); it != known_.end()) return it->second;
+  std::shared_ptr<const void> data = shelf_ != nullptr ? shelf_->find(key, sources, bytes) : nullptr;
+  if (data == nullptr) {
+    ++misses_;
+    const std::shared_ptr<void> memory = allocate(bytes);
+    fill(static_cast<float*>(memory.get()));
+    for (const Tensor* t : sources) {
+      if (t != nullptr) release_source(*t);
+    }
+    data = memory;
+  }
+  if (record_) {
+    Made made{key.text(), {}, data, bytes};
+    for (const Tensor* t : sources) made.sources.push_back(t != nullptr ? *t : Tensor());
+    made_.push_back(std::move(made));
+  }
+  return known_.emplace(std::move(full), std::move(data)).first->second;
+}
+
+PackStore* current_pack_store() { return t_store; }
+
+PackScope::PackScope(PackStore& store) : previous_(std::exchange(t_store, &store)) {}
+PackScope::~PackScope() { t_store = previous_; }
+
+}  // namespace sdx
