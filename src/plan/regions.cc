@@ -31,6 +31,7 @@ class Former {
   struct Group {
     std::vector<NodeId> nodes;
     std::vector<ValueId> inputs, outputs;  // of the enclosing graph
+    std::vector<bool> stays;               // per output: see Region::stays
     std::unique_ptr<Graph> graph;
     std::unique_ptr<Kernel> kernel;
   };
@@ -42,7 +43,7 @@ class Former {
   bool compile(Group& group, const ChosenProvider& chosen,
                const std::vector<std::pair<const Provider*, ProviderSettings>>& followers, std::vector<bool>& wanted);
   std::vector<Group> cut(const std::vector<bool>& wanted) const;
-  void extract(Group& group) const;
+  void extract(Group& group, const std::vector<bool>& wanted) const;
   void replace(Group group, const std::string& provider, std::shared_ptr<const std::atomic<bool>> reject_nan);
   void refuse(NodeId id, const std::string& provider, const std::string& reason);
   template <class F>
@@ -97,9 +98,10 @@ std::vector<Former::Group> Former::cut(const std::vector<bool>& wanted) const {
 }
 
 // The group as a graph of its own.
-void Former::extract(Group& group) const {
+void Former::extract(Group& group, const std::vector<bool>& wanted) const {
   group.inputs.clear();
   group.outputs.clear();
+  group.stays.clear();
   group.graph = std::make_unique<Graph>();
   Graph& out = *group.graph;
   out.name = graph_.name.empty() ? "region" : graph_.name;
@@ -132,16 +134,20 @@ void Former::extract(Group& group) const {
     for (ValueId& v : node.outputs) v = value(v);
     out.add_node(std::move(node));
   }
-  std::vector<bool> needed(graph_.values().size(), false);
+  std::vector<bool> needed(graph_.values().size(), false), on_host(graph_.values().size(), false);
   for (NodeId id = 0; id < graph_.nodes().size(); ++id) {
     if (inside[id] || graph_.node(id).removed) continue;
-    for_each_use(graph_.node(id), [&](ValueId v) { needed[v] = true; });
+    for_each_use(graph_.node(id), [&](ValueId v) {
+      needed[v] = true;
+      if (!wanted[id]) on_host[v] = true;
+    });
   }
-  for (const ValueId v : graph_.outputs()) needed[v] = true;
+  for (const ValueId v : graph_.outputs()) needed[v] = on_host[v] = true;
   for (const NodeId id : group.nodes) {
     for (const ValueId v : graph_.node(id).outputs) {
       if (v == kNoValue || !needed[v]) continue;
       group.outputs.push_back(v);
+      group.stays.push_back(!on_host[v]);
       out.add_output(map.at(v));
     }
   }
@@ -150,11 +156,12 @@ void Former::extract(Group& group) const {
 // True when the group has its kernel; false when `wanted` has shrunk, or the provider failed and gets nothing.
 bool Former::compile(Group& group, const ChosenProvider& chosen,
                      const std::vector<std::pair<const Provider*, ProviderSettings>>& followers, std::vector<bool>& wanted) {
-  extract(group);
+  extract(group, wanted);
   Region region;
   region.graph = group.graph.get();
   region.model = &model_;
   region.followers = followers;
+  if (!chosen.settings.reject_nan) region.stays = group.stays;  // looking for NaN, the host reads them all
   const auto count = std::count_if(graph_.nodes().begin(), graph_.nodes().end(), [](const Node& n) { return !n.removed; });
   if (static_cast<std::size_t>(count) == group.nodes.size() && source_ != nullptr && !source_->empty()) region.source = source_;
   const std::string name(chosen.provider->name());

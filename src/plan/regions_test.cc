@@ -38,6 +38,9 @@ class Fake : public Provider {
     std::string text;
     for (const Node& n : region.graph->nodes()) text += (text.empty() ? "" : " ") + n.op_type;
     text += region.source != nullptr ? " (whole)" : "";
+    for (std::size_t i = 0; i < region.stays.size(); ++i) {
+      if (region.stays[i]) text += " keeps " + region.graph->output_names()[i];
+    }
     for (const auto& [next, settings] : region.followers) text += " then " + std::string(next->name());
     seen.push_back(text);
     region.graph->verify();
@@ -118,7 +121,8 @@ TEST(Regions, AGroupNeverWaitsForItself) {
       "d = Add(c, e)\n"
       "output d\n",
       {&some});
-  EXPECT_EQ(some.seen, (std::vector<std::string>{"Relu Neg", "Add"}));
+  // Of its two results only `e` is for the other region alone.
+  EXPECT_EQ(some.seen, (std::vector<std::string>{"Relu Neg keeps e", "Add"}));
   EXPECT_EQ(o.left, "Region Abs Region");
 }
 

@@ -62,6 +62,9 @@ struct Region {
   const Model* model = nullptr;
   // Set where the region is the whole model and nothing was changed: inputs and outputs agree by name with the file's.
   const ModelSource* source = nullptr;
+  // Per output of the graph: nobody but other regions of this provider reads it, so that it may stay in memory of the provider's.
+  // Empty: the host reads them all.
+  std::vector<bool> stays;
   // Providers of the same family that come next in the chain, with their settings: what this one leaves may go to them inside.
   std::vector<std::pair<const Provider*, ProviderSettings>> followers;
 };

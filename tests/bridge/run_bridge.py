@@ -7,6 +7,7 @@ options RUNTIME   options reach the library; misspelt and wrong ones are errors 
 cache RUNTIME     what the library compiles is kept, used again, kept apart, and rebuilt when damaged
 devices RUNTIME   sdx providers tells version and devices
 sessions RUNTIME  opening a hundred sessions is flat in memory; many threads at once; deadlines
+binding RUNTIME   runs bound to memory (OrtIoBinding) give the same answers
 reasons           what is unavailable says why
 """
 
@@ -90,7 +91,7 @@ def ignored(source, runtime):
     return {case for name, case, _ in parts if name == runtime}
 
 
-def answers(sdx):
+def answers(sdx, *more):
     models = find_models(sdx.source)
     tiny_models.write_all(sdx.folder / "tiny")
     cases = [(sdx.folder / "tiny" / "good.case.json", "good.case.json")]
@@ -101,7 +102,7 @@ def answers(sdx):
     for case, name in cases:
         try:
             # What the library turns down runs on cpu; that the library itself runs something is looked at below.
-            out, err = sdx.run("verify", "-q", case, "-p", sdx.provider, expect=1 if name in skip else 0)
+            out, err = sdx.run("verify", "-q", case, "-p", sdx.provider, *more, expect=1 if name in skip else 0)
             if name in skip:
                 want("^FAIL .* max abs", out, "expected to be off, not to break")
         except (Failure, subprocess.TimeoutExpired) as e:
@@ -159,6 +160,20 @@ def sessions(sdx):
     done = subprocess.run([tests, "--gtest_filter=VendorLibraries.*", "--gtest_brief=1"], capture_output=True, text=True, timeout=LIMIT_S,
                           env={**sdx.environment, "SDX_VENDOR_PROVIDER": sdx.provider})
     want(r"PASSED +. 3 tests", done.stdout, "sessions")
+
+
+def binding(sdx):
+    """The path of devices with memory of their own, in the memory that every machine has."""
+    tests = Path(sdx.program).parent / "sdx_unit_tests"
+    done = subprocess.run([tests, "--gtest_filter=VendorBinding.*", "--gtest_brief=1"], capture_output=True, text=True, timeout=LIMIT_S,
+                          env={**sdx.environment, "SDX_VENDOR_PROVIDER": sdx.provider})
+    want(r"PASSED +. 2 tests", done.stdout, done.stdout + done.stderr)
+    answers(sdx, "--provider-option", f"{sdx.provider}.io_binding=1")
+    out, _ = sdx.run("explain", sdx.folder / "tiny" / "add.onnx", "-p", sdx.provider, "--provider-option", f"{sdx.provider}.io_binding=1")
+    want("inputs and outputs bound to Cpu memory", out, "what explain says")
+    _, err = sdx.run("explain", sdx.folder / "tiny" / "add.onnx", "-p", sdx.provider, "--provider-option", f"{sdx.provider}.io_binding=2",
+                     expect=1)
+    want("'io_binding' of provider .* must be 0 or 1", err, "a value that cannot be")
 
 
 def cached_files(sdx):
@@ -230,7 +245,7 @@ def reasons(sdx):
         want(re.escape(reason), err, f"error of {name}")
 
 
-TESTS = {"answers": answers, "options": options, "devices": devices, "cache": cache, "sessions": sessions, "reasons": reasons}
+TESTS = {"answers": answers, "options": options, "devices": devices, "cache": cache, "sessions": sessions, "binding": binding, "reasons": reasons}
 
 
 def main():

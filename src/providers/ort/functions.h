@@ -18,6 +18,8 @@ struct SessionOptions;
 struct TypeAndShape;
 struct Allocator;
 struct ProviderOptions;  // CUDA's, TensorRT's, ROCm's, …: each made, filled and released by functions of its own
+struct IoBinding;
+struct Stream;
 struct AssignedSubgraph;
 struct AssignedNode;
 struct EpDevice;
@@ -56,6 +58,7 @@ using Strings = const char* const*;
   X(62, 1, c::Status*, extents, (const c::TypeAndShape*, std::int64_t*, std::size_t))                                          \
   X(65, 1, c::Status*, type_and_shape, (const c::Value*, c::TypeAndShape**))                                                   \
   X(67, 1, c::Status*, value_type, (const c::Value*, int*))                                                                    \
+  X(68, 1, c::Status*, create_memory_info, (const char*, int, int, int, c::MemoryInfo**))                                      \
   X(69, 1, c::Status*, create_cpu_memory_info, (int, int, c::MemoryInfo**))                                                    \
   X(76, 1, c::Status*, allocator_free, (c::Allocator*, void*))                                                                 \
   X(78, 1, c::Status*, default_allocator, (c::Allocator**))                                                                    \
@@ -74,17 +77,30 @@ using Strings = const char* const*;
   X(125, 4, c::Status*, available_providers, (char***, int*))                                                                  \
   X(126, 4, c::Status*, release_available_providers, (char**, int))                                                            \
   X(130, 5, c::Status*, add_config, (c::SessionOptions*, const char*, const char*))                                            \
+  X(131, 5, c::Status*, create_allocator, (const c::Session*, const c::MemoryInfo*, c::Allocator**))                           \
+  X(132, 5, void, release_allocator, (c::Allocator*))                                                                          \
+  X(133, 5, c::Status*, run_with_binding, (c::Session*, const c::RunOptions*, const c::IoBinding*))                            \
+  X(134, 5, c::Status*, create_binding, (c::Session*, c::IoBinding**))                                                         \
+  X(135, 5, void, release_binding, (c::IoBinding*))                                                                            \
+  X(136, 5, c::Status*, bind_input, (c::IoBinding*, const char*, const c::Value*))                                             \
+  X(138, 5, c::Status*, bind_output, (c::IoBinding*, const char*, const c::MemoryInfo*))                                       \
+  X(140, 5, c::Status*, bound_outputs, (const c::IoBinding*, c::Allocator*, c::Value***, std::size_t*))                        \
+  X(141, 5, void, clear_inputs, (c::IoBinding*))                                                                               \
+  X(142, 5, void, clear_outputs, (c::IoBinding*))                                                                              \
   X(153, 6, c::Status*, append_rocm, (c::SessionOptions*, const c::ProviderOptions*))                                          \
   X(170, 9, c::Status*, append_tensorrt, (c::SessionOptions*, const c::ProviderOptions*))                                      \
   X(171, 9, c::Status*, create_tensorrt, (c::ProviderOptions**))                                                               \
   X(172, 9, c::Status*, update_tensorrt, (c::ProviderOptions*, c::Strings, c::Strings, std::size_t))                           \
   X(174, 9, void, release_tensorrt, (c::ProviderOptions*))                                                                     \
   X(192, 10, c::Status*, has_value, (const c::Value*, int*))                                                                   \
+  X(202, 10, c::Status*, synchronize_inputs, (c::IoBinding*))                                                                  \
+  X(203, 10, c::Status*, synchronize_outputs, (c::IoBinding*))                                                                 \
   X(204, 11, c::Status*, append_cuda, (c::SessionOptions*, const c::ProviderOptions*))                                         \
   X(205, 11, c::Status*, create_cuda, (c::ProviderOptions**))                                                                  \
   X(206, 11, c::Status*, update_cuda, (c::ProviderOptions*, c::Strings, c::Strings, std::size_t))                              \
   X(208, 11, void, release_cuda, (c::ProviderOptions*))                                                                        \
   X(216, 12, c::Status*, append_provider, (c::SessionOptions*, const char*, c::Strings, c::Strings, std::size_t))              \
+  X(225, 14, void, memory_device, (const c::MemoryInfo*, int*))                                                                \
   X(239, 15, c::Status*, append_dnnl, (c::SessionOptions*, const c::ProviderOptions*))                                         \
   X(240, 15, c::Status*, create_dnnl, (c::ProviderOptions**))                                                                  \
   X(241, 15, c::Status*, update_dnnl, (c::ProviderOptions*, c::Strings, c::Strings, std::size_t))                              \
@@ -102,6 +118,8 @@ using Strings = const char* const*;
   X(309, 22, const char*, device_vendor, (const c::HardwareDevice*))                                                           \
   X(312, 22, const char*, ep_name, (const c::EpDevice*))                                                                       \
   X(316, 22, const c::HardwareDevice*, ep_device, (const c::EpDevice*))                                                        \
+  X(380, 23, c::Status*, input_memory, (const c::Session*, const c::MemoryInfo**, std::size_t))                                \
+  X(386, 23, c::Status*, copy_tensors, (const c::Env*, const c::Value* const*, c::Value* const*, c::Stream*, std::size_t))     \
   X(407, 24, c::Status*, assignment, (const c::Session*, const c::AssignedSubgraph* const**, std::size_t*))                    \
   X(408, 24, c::Status*, assigned_provider, (const c::AssignedSubgraph*, const char**))                                        \
   X(409, 24, c::Status*, assigned_nodes, (const c::AssignedSubgraph*, const c::AssignedNode* const**, std::size_t*))           \

@@ -76,22 +76,27 @@ std::shared_ptr<const Library> Library::open(const fs::path& file) {
   const fs::path resolved = fs::exists(file, none) ? fs::canonical(file, none) : file;
   std::shared_ptr<const Library>& slot = open_libraries()[resolved.string()];
   if (slot) return slot;
-  const std::shared_ptr<Library> made(new Library);
-  made->path_ = resolved;
-  made->file_ = DynamicLibrary::open(resolved);
-  const auto get = reinterpret_cast<const ApiBase* (*)()>(made->file_->symbol("OrtGetApiBase"));
+  const auto loaded = DynamicLibrary::open(resolved);
+  const auto get = reinterpret_cast<const ApiBase* (*)()>(loaded->symbol("OrtGetApiBase"));
   if (get == nullptr) {
     fail(ErrorCode::provider_unavailable, "'{}' has no function OrtGetApiBase: it is no ONNX Runtime library", resolved.string());
   }
-  const ApiBase* base = get();
-  made->version_ = base->version();
+  return slot = from(*get(), resolved, loaded);
+}
+
+std::shared_ptr<const Library> Library::from(const ApiBase& base, const fs::path& path,
+                                             std::shared_ptr<const DynamicLibrary> file) {
+  const std::shared_ptr<Library> made(new Library);
+  made->path_ = path;
+  made->file_ = std::move(file);
+  made->version_ = base.version();
   // A library complains about each version that it lacks: its own version's second part is the newest it has.
   int version = kNewestVersion;
   if (made->version_.starts_with("1.")) version = std::clamp(std::atoi(made->version_.c_str() + 2), 1, kNewestVersion);
   const void* const* table = nullptr;
-  while (version >= kOldestVersion && (table = base->get_api(static_cast<std::uint32_t>(version))) == nullptr) --version;
+  while (version >= kOldestVersion && (table = base.get_api(static_cast<std::uint32_t>(version))) == nullptr) --version;
   if (table == nullptr) {
-    fail(ErrorCode::provider_unavailable, "'{}' is ONNX Runtime {}; 1.17 or newer is needed", resolved.string(), made->version_);
+    fail(ErrorCode::provider_unavailable, "'{}' is ONNX Runtime {}; 1.17 or newer is needed", path.string(), made->version_);
   }
   made->f_ = functions_of(table, version);
   const int severity = log::level() == log::Level::debug ? 1 : 2;
@@ -103,7 +108,6 @@ std::shared_ptr<const Library> Library::open(const fs::path& file) {
   made->check(made->f_.available_providers(&names, &count), ErrorCode::provider_unavailable);
   made->providers_.assign(names, names + count);
   made->check(made->f_.release_available_providers(names, count), ErrorCode::internal);
-  slot = made;
   return made;
 }
 

@@ -30,6 +30,9 @@ class Library {
   // The same object for the same file; it stays loaded until the process ends. Throws Error(provider_unavailable): not loadable
   // (with the whole chain of what is missing), no ONNX Runtime, or older than 1.17.
   static std::shared_ptr<const Library> open(const std::filesystem::path& file);
+  // Of what its OrtGetApiBase() returned. `file` keeps it loaded; null: it is loaded for good. Exposed for tests.
+  static std::shared_ptr<const Library> from(const ApiBase& base, const std::filesystem::path& path,
+                                             std::shared_ptr<const DynamicLibrary> file);
   ~Library();
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;

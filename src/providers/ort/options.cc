@@ -27,7 +27,6 @@ const std::map<std::string, std::vector<Option>, std::less<>>& known_options() {
         {"cudnn_conv_algo_search", "EXHAUSTIVE HEURISTIC DEFAULT"},
         {"do_copy_in_default_stream", "?"},
         {"cudnn_conv_use_max_workspace", "?"},
-        {"enable_cuda_graph", "?"},
         {"use_tf32", "?"},
         {"prefer_nhwc", "?"}}},
       {"tensorrt",
@@ -95,6 +94,17 @@ void check_value(std::string_view provider, const Option& option, const std::str
   } else if (!is_one_of(option.values, value)) {
     wrong("one of: " + option.values);
   }
+}
+
+// Of every provider, and not the library's.
+bool is_ours(const std::string& key) { return key == kProfilePrefix || key == kIoBinding; }
+
+// Replaying a recorded graph of kernels reads and writes the addresses of the run that was recorded; here every run brings memory
+// of its own, and would get the results of the first.
+bool replays(const std::string& key, const std::string& value) {
+  static const std::array<std::string_view, 4> keys{"enable_cuda_graph", "trt_cuda_graph_enable", "enableGraphCapture",
+                                                    "ep.dml.enable_graph_capture"};
+  return std::find(keys.begin(), keys.end(), key) != keys.end() && value != "0" && value != "false" && value != "False";
 }
 
 bool is_config(const std::string& key) {
@@ -179,7 +189,7 @@ Pairs provider_options(std::string_view provider, const ProviderSettings& settin
     }
   }
   for (const auto& [key, value] : settings.options) {
-    if (is_config(key) || key == kProfilePrefix) continue;
+    if (is_config(key) || is_ours(key)) continue;
     if (key != "coreml_flags") {
       set(key, value);
       continue;
@@ -205,12 +215,21 @@ Pairs context_config(std::string_view provider, const std::filesystem::path& mod
 }
 
 void check_options(std::string_view provider, const ProviderSettings& settings) {
+  for (const auto& [key, value] : settings.options) {
+    if (key == kIoBinding) check_value(provider, {key, "?"}, value);
+    if (replays(key, value)) {
+      fail(ErrorCode::invalid_argument,
+           "option '{}' of provider '{}' must be 0: a recorded graph reads its first run's memory, and each run here brings its "
+           "own",
+           key, provider);
+    }
+  }
   const auto known = known_options().find(provider);
   if (known == known_options().end()) return;
   std::vector<std::string> names;
   for (const Option& o : known->second) names.push_back(o.name);
   for (const auto& [key, value] : settings.options) {
-    if (is_config(key) || key == kProfilePrefix) continue;
+    if (is_config(key) || is_ours(key)) continue;
     const auto it = std::find(names.begin(), names.end(), key);
     if (it != names.end()) {
       check_value(provider, known->second[static_cast<std::size_t>(it - names.begin())], value);

@@ -24,6 +24,9 @@ void append_provider(const Library& library, c::SessionOptions* options, std::st
 // An option of every provider: ONNX Runtime writes its profile to a file whose name begins so.
 inline constexpr std::string_view kProfilePrefix = "profile_prefix";
 
+// Another: "1" binds inputs and outputs also where the provider works in the host's memory, "0" nowhere (device_runs.h).
+inline constexpr std::string_view kIoBinding = "io_binding";
+
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 
 // What the provider is told: the user's options, later ones winning, over those that make it keep what it compiles in

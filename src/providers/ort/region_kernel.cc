@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/thread_pool.h"
 #include "providers/model_cache.h"
+#include "providers/ort/device_runs.h"
 #include "providers/ort/options.h"
 #include "providers/ort/values.h"
 #include "providers/region_bytes.h"
@@ -89,18 +90,23 @@ std::string assignment(const Library& library, const c::Session* session) {
 
 class RegionKernel : public Kernel {
  public:
-  RegionKernel(std::shared_ptr<const Library> library, c::Session* session, const Graph& graph, std::shared_ptr<CacheEntry> cache)
+  RegionKernel(std::shared_ptr<const Library> library, c::Session* session, const std::string& provider, const Region& region,
+               const ProviderSettings& settings, std::shared_ptr<CacheEntry> cache)
       : library_(std::move(library)),
         cache_(std::move(cache)),
         session_(session),
         name_("onnxruntime " + library_->version() + assignment(*library_, session)) {
+    const Graph& graph = *region.graph;
     for (const ValueId v : graph.inputs()) input_names_.push_back(graph.value(v).name);
     for (const std::string& n : graph.output_names()) output_names_.push_back(n);
     for (const std::string& n : input_names_) inputs_.push_back(n.c_str());
     for (const std::string& n : output_names_) outputs_.push_back(n.c_str());
+    bound_ = DeviceRuns::make(*library_, session_, provider, region, settings, inputs_, outputs_);
+    if (bound_) name_ += ", inputs and outputs bound to " + bound_->memory() + " memory";
   }
   ~RegionKernel() override {
     end_profile();
+    bound_.reset();
     library_->f().release_session(session_);
   }
 
@@ -108,19 +114,11 @@ class RegionKernel : public Kernel {
   bool allocates_outputs() const override { return true; }
 
   void run(const KernelContext& context) const override {
-    std::vector<Handle> in;
-    std::vector<const c::Value*> pointers;
-    in.reserve(inputs_.size());
-    pointers.reserve(inputs_.size());
-    for (std::size_t i = 0; i < inputs_.size(); ++i) {
-      in.push_back(to_ort(*library_, *context.inputs[i]));
-      pointers.push_back(in.back().get());
-    }
     std::vector<c::Value*> results(outputs_.size(), nullptr);
     {
       const Watch watch(*library_, context.services->stop());
-      c::Status* status = library_->f().run(session_, watch.options(), inputs_.data(), pointers.data(), pointers.size(),
-                                            outputs_.data(), outputs_.size(), results.data());
+      c::Status* status = bound_ ? bound_->run(context.inputs.first(inputs_.size()), watch.options(), results)
+                                 : run_unbound(context, watch.options(), results);
       if (status != nullptr) {
         for (c::Value* v : results) {
           if (v != nullptr) library_->f().release_value(v);
@@ -136,8 +134,13 @@ class RegionKernel : public Kernel {
         library_->check(status, ErrorCode::runtime_failure);
       }
     }
+    std::vector<Handle> owned;
+    for (c::Value* v : results) owned.emplace_back(v, library_->f().release_value);
     std::vector<Value> values(results.size());
-    for (std::size_t i = 0; i < results.size(); ++i) values[i] = from_ort(library_, results[i]);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      c::Value* v = owned[i].release();
+      values[i] = bound_ && bound_->stays(i) ? from_device(library_, v) : from_ort(library_, v);
+    }
     context.services->stop().check();  // some providers do not let themselves be interrupted
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (context.outputs[i] != nullptr) *context.outputs[i] = std::move(values[i]);
@@ -145,6 +148,20 @@ class RegionKernel : public Kernel {
   }
 
  private:
+  c::Status* run_unbound(const KernelContext& context, const c::RunOptions* options, std::span<c::Value*> results) const {
+    std::vector<Handle> in;
+    std::vector<const c::Value*> pointers;
+    in.reserve(inputs_.size());
+    pointers.reserve(inputs_.size());
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      const c::Value* there = context.inputs[i]->is_tensor() ? device_value(context.inputs[i]->tensor()) : nullptr;
+      if (there == nullptr) in.push_back(to_ort(*library_, *context.inputs[i]));
+      pointers.push_back(there != nullptr ? there : in.back().get());
+    }
+    return library_->f().run(session_, options, inputs_.data(), pointers.data(), pointers.size(), outputs_.data(),
+                             outputs_.size(), results.data());
+  }
+
   // Where the option profile_prefix asked for one.
   void end_profile() const noexcept {
     char* file = nullptr;
@@ -161,6 +178,7 @@ class RegionKernel : public Kernel {
   std::string name_;
   std::vector<std::string> input_names_, output_names_;
   std::vector<const char*> inputs_, outputs_;
+  std::unique_ptr<DeviceRuns> bound_;  // null: runs are not bound
 };
 
 // "max supported IR version: 9" in a message; 0: it is about something else.
@@ -272,7 +290,7 @@ std::unique_ptr<Kernel> make_region_kernel(std::shared_ptr<const Library> librar
     session = make_session(*library, provider, region, settings, cache.get());
   }
   if (cache) cache->seal();
-  return std::make_unique<RegionKernel>(std::move(library), session, *region.graph, std::move(cache));
+  return std::make_unique<RegionKernel>(std::move(library), session, provider, region, settings, std::move(cache));
 }
 
 }  // namespace sdx::ort

@@ -12,13 +12,6 @@ constexpr int kTensor = 1, kSequence = 2, kMap = 3, kOptional = 6;
 // ONNXTensorElementDataType agrees with ONNX's numbers up to FLOAT4E2M1 (23); then come UINT2 and INT2, without FLOAT8E8M0.
 constexpr int kUint2 = 24, kInt2 = 25;
 
-int element_type(DataType type) {
-  if (type <= DataType::float4e2m1) return static_cast<int>(type);
-  if (type == DataType::uint2) return kUint2;
-  if (type == DataType::int2) return kInt2;
-  fail(ErrorCode::not_implemented, "ONNX Runtime has no element type {}", name(type));
-}
-
 DataType data_type(int type) {
   if (type == kUint2) return DataType::uint2;
   if (type == kInt2) return DataType::int2;
@@ -61,7 +54,13 @@ Tensor strings_from_ort(const Library& library, const c::Value* v, Shape shape) 
   return t;
 }
 
-Tensor tensor_from_ort(const std::shared_ptr<const Library>& library, Handle handle) {
+// Keeps a value, and tells that its data lie on a device.
+struct DeviceOwner {
+  std::shared_ptr<const Library> library;
+  void operator()(void* v) const { library->f().release_value(static_cast<c::Value*>(v)); }
+};
+
+Tensor tensor_from_ort(const std::shared_ptr<const Library>& library, Handle handle, bool on_device = false) {
   const Functions& f = library->f();
   c::TypeAndShape* info = nullptr;
   library->check(f.type_and_shape(handle.get(), &info), ErrorCode::runtime_failure);
@@ -76,7 +75,13 @@ Tensor tensor_from_ort(const std::shared_ptr<const Library>& library, Handle han
   if (dtype == DataType::string) return strings_from_ort(*library, handle.get(), std::move(shape));
   void* data = nullptr;
   library->check(f.tensor_data(handle.get(), &data), ErrorCode::runtime_failure);
-  std::shared_ptr<void> owner(handle.release(), [library](void* v) { library->f().release_value(static_cast<c::Value*>(v)); });
+  std::shared_ptr<void> owner;
+  if (on_device) {
+    owner = std::shared_ptr<void>(handle.release(), DeviceOwner{library});
+  } else {
+    owner =
+        std::shared_ptr<void>(handle.release(), [library](void* v) { library->f().release_value(static_cast<c::Value*>(v)); });
+  }
   if (element_count(shape) == 0) return Tensor(dtype, std::move(shape));
   return Tensor::view_mutable(data, dtype, std::move(shape), std::move(owner));
 }
@@ -88,6 +93,13 @@ Value element_from_ort(const std::shared_ptr<const Library>& library, const c::V
 }
 
 }  // namespace
+
+int element_type(DataType type) {
+  if (type <= DataType::float4e2m1) return static_cast<int>(type);
+  if (type == DataType::uint2) return kUint2;
+  if (type == DataType::int2) return kInt2;
+  fail(ErrorCode::not_implemented, "ONNX Runtime has no element type {}", name(type));
+}
 
 Handle to_ort(const Library& library, const Value& value) {
   if (value.is_tensor()) return tensor_to_ort(library, value.tensor());
@@ -131,6 +143,15 @@ Value from_ort(const std::shared_ptr<const Library>& library, c::Value* raw) {
   for (std::size_t i = 0; i < count; ++i) sequence.items.push_back(element_from_ort(library, raw, static_cast<int>(i)));
   if (!sequence.items.empty() && sequence.items[0].is_tensor()) sequence.element_type = sequence.items[0].tensor().dtype();
   return sequence;
+}
+
+Value from_device(const std::shared_ptr<const Library>& library, c::Value* raw) {
+  return tensor_from_ort(library, own(*library, raw), true);
+}
+
+const c::Value* device_value(const Tensor& tensor) {
+  const std::shared_ptr<const void>& owner = tensor.owner();
+  return std::get_deleter<DeviceOwner>(owner) == nullptr ? nullptr : static_cast<const c::Value*>(owner.get());
 }
 
 }  // namespace sdx::ort
