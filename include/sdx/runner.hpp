@@ -70,6 +70,14 @@ struct NodeTime {
   friend bool operator==(const NodeTime&, const NodeTime&) = default;
 };
 
+// What the processor does at most with so many threads, measured: float32 multiply-adds in registers (two operations each), and
+// reading memory beyond the caches.
+struct MachineLimits {
+  int threads = 0;  // 0: not measured
+  double gflops_per_s = 0, read_gbytes_per_s = 0;
+  friend bool operator==(const MachineLimits&, const MachineLimits&) = default;
+};
+
 // One of the processes in which a combination was measured. Two processes of the same program differ by where their memory lies
 // and by what else the machine does at that time: by more than the runs of one process do.
 struct ProcessRecord {
@@ -112,6 +120,7 @@ struct BenchResult {
   std::vector<IterationRecord> iterations;
   std::vector<OperatorTime> operators;  // with BenchOptions::profile, most expensive first
   std::vector<NodeTime> nodes;          // likewise
+  MachineLimits limits;                 // likewise
   std::vector<std::string> notes;       // what a reader should know before trusting the figures
   friend bool operator==(const BenchResult&, const BenchResult&) = default;
 };

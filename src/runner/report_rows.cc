@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "runner/machine_limits.h"
 #include "runner/statistics.h"
 #include "runner/tables.h"
 
@@ -23,6 +24,18 @@ std::string uncertainty(const Statistics& s) {
 std::string relative_text(const BenchResult& r) { return r.relative > 0 ? fmt::format("{:.2f}x", r.relative) : "–"; }
 
 std::string count_text(double v) { return v >= 1000 ? fmt::format("{:.0f}", v) : fmt::format("{:.4g}", v); }
+
+std::string limits_line(const MachineLimits& m) {
+  if (m.threads == 0) return "";
+  return fmt::format(
+      "limits of this machine with {} thread{}: {:.0f} GFLOP/s (float32 multiply-add), {:.1f} GB/s (reading memory)", m.threads,
+      m.threads == 1 ? "" : "s", m.gflops_per_s, m.read_gbytes_per_s);
+}
+
+// "64% fma": of what the multiply-adds could do; "81% read": of what reading memory allows.
+std::string limit_text(const LimitShare& s) {
+  return s.share > 0 ? fmt::format("{:.0f}% {}", 100 * s.share, s.by_memory ? "read" : "fma") : "–";
+}
 
 }  // namespace
 
@@ -52,7 +65,7 @@ Rows summary_rows(const BenchRun& run) {
 }
 
 Rows operator_rows(const BenchResult& r, std::size_t most) {
-  Rows rows{{"operator", "kernel", "provider", "calls", "ms", "share", "GFLOP/s", "GB/s"}};
+  Rows rows{{"operator", "kernel", "provider", "calls", "ms", "share", "GFLOP/s", "GB/s", "of limit"}};
   double rest = 0;
   for (std::size_t i = 0; i < r.operators.size(); ++i) {
     const OperatorTime& o = r.operators[i];
@@ -62,22 +75,24 @@ Rows operator_rows(const BenchResult& r, std::size_t most) {
     }
     const auto speed = [](double v) { return v > 0 ? fmt::format("{:.1f}", v) : std::string("–"); };
     rows.push_back({o.op, o.kernel, o.provider, std::to_string(o.calls), ms_text(o.ms), fmt::format("{:.1f}%", 100 * o.share),
-                    speed(o.gflops_per_s), speed(o.gbytes_per_s)});
+                    speed(o.gflops_per_s), speed(o.gbytes_per_s),
+                    limit_text(limit_share(r.limits, o.provider, o.gflops_per_s, o.gbytes_per_s))});
   }
   if (rest > 0)
     rows.push_back(
-        {fmt::format("{} more", r.operators.size() - most), "", "", "", "", fmt::format("{:.1f}%", 100 * rest), "", ""});
+        {fmt::format("{} more", r.operators.size() - most), "", "", "", "", fmt::format("{:.1f}%", 100 * rest), "", "", ""});
   return rows;
 }
 
 Rows node_rows(const BenchResult& r, std::size_t most) {
-  Rows rows{{"node", "operator", "kernel", "ms", "share", "MFLOP", "GFLOP/s", "MB", "GB/s"}};
+  Rows rows{{"node", "operator", "kernel", "ms", "share", "MFLOP", "GFLOP/s", "MB", "GB/s", "of limit"}};
   const auto known = [](double v, double unit) { return v > 0 ? fmt::format("{:.2f}", v * unit) : std::string("–"); };
   const auto speed = [](double v) { return v > 0 ? fmt::format("{:.1f}", v) : std::string("–"); };
   for (const NodeTime& n : r.nodes) {
     if (rows.size() > most) break;
     rows.push_back({n.name, n.op, n.provider + ": " + n.kernel, ms_text(n.ms), fmt::format("{:.1f}%", 100 * n.share),
-                    known(n.gflop, 1e3), speed(n.gflops_per_s), known(n.gbyte, 1e3), speed(n.gbytes_per_s)});
+                    known(n.gflop, 1e3), speed(n.gflops_per_s), known(n.gbyte, 1e3), speed(n.gbytes_per_s),
+                    limit_text(limit_share(r.limits, n.provider, n.gflops_per_s, n.gbytes_per_s))});
   }
   return rows;
 }
@@ -116,6 +131,8 @@ std::vector<std::string> all_notes(const BenchRun& run) {
       const std::string text = shared ? n : result_label(r) + ": " + n;
       if (std::find(out.begin(), out.end(), text) == out.end()) out.push_back(text);
     }
+    const std::string limits = limits_line(r.limits);
+    if (!limits.empty() && std::find(out.begin(), out.end(), limits) == out.end()) out.push_back(limits);
     for (const std::string& f : r.fallbacks) out.push_back(result_label(r) + ": FALLBACK: " + f);
   }
   return out;

@@ -25,6 +25,7 @@ BenchRun example() {
   r.between_processes_cv = 0.25;
   r.measure_iterations = 5;
   r.operators = {{"Conv", "gemm", "cpu", 1, 0.5, 1, 2, 3}};
+  r.limits = {1, 4, 12};
   r.nodes = {{"conv<1>", "Conv", "gemm", "cpu", 0.5, 1, 1e-3, 1.5e-3, 2, 3}};
   BenchResult& bad = run.results.emplace_back();
   bad.backend = "cuda";
@@ -45,6 +46,7 @@ TEST(Report, FileKeepsEverything) {
   EXPECT_EQ(again.results[0].processes, run.results[0].processes);
   EXPECT_EQ(again.results[0].nodes, run.results[0].nodes);
   EXPECT_EQ(again.results[0].operators, run.results[0].operators);
+  EXPECT_EQ(again.results[0].limits, run.results[0].limits);
   EXPECT_EQ(again.results[0].iterations, run.results[0].iterations);
   EXPECT_EQ(again.results[0].between_processes_cv, 0.25);
   EXPECT_EQ(again.results[1].error, run.results[1].error);

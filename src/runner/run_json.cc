@@ -41,6 +41,11 @@ ordered_json node_json(const NodeTime& n) {
           {"gbytes_per_s", n.gbytes_per_s}};
 }
 
+ordered_json limits_json(const MachineLimits& m) {
+  if (m.threads == 0) return nullptr;
+  return {{"threads", m.threads}, {"gflops_per_s", m.gflops_per_s}, {"read_gbytes_per_s", m.read_gbytes_per_s}};
+}
+
 ordered_json process_json(const ProcessRecord& p) {
   return {{"median_ms", p.median_ms},   {"fast_ms", p.fast_ms},           {"load_ms", p.load_ms},
           {"init_ms", p.init_ms},       {"first_run_ms", p.first_run_ms}, {"peak_rss_mb", p.peak_rss_mb},
@@ -99,6 +104,7 @@ ordered_json result_json(const BenchResult& r) {
                         {"rounds", list_of(r.rounds, round_json)},
                         {"between_processes_cv", r.between_processes_cv},
                         {"notes", r.notes},
+                        {"limits", limits_json(r.limits)},
                         {"operators", list_of(r.operators, operator_json)},
                         {"nodes", list_of(r.nodes, node_json)},
                         {"latencies_ms", s.latencies_ms},
@@ -249,6 +255,15 @@ RoundRecord read_round(const nlohmann::json& json, const std::string& where) {
   return r;
 }
 
+MachineLimits read_limits(const nlohmann::json& json, const std::string& where) {
+  MachineLimits m;
+  const Reader r(json, where);
+  r.number("threads", m.threads);
+  r.number("gflops_per_s", m.gflops_per_s);
+  r.number("read_gbytes_per_s", m.read_gbytes_per_s);
+  return m;
+}
+
 BenchResult read_result(const nlohmann::json& json, const std::string& where) {
   BenchResult b;
   const Reader r(json, where);
@@ -269,6 +284,7 @@ BenchResult read_result(const nlohmann::json& json, const std::string& where) {
   r.for_each("processes", [&](const auto& item, const std::string& at) { b.processes.push_back(read_process(item, at)); });
   r.for_each("rounds", [&](const auto& item, const std::string& at) { b.rounds.push_back(read_round(item, at)); });
   r.number("between_processes_cv", b.between_processes_cv);
+  if (const auto* limits = r.find("limits")) b.limits = read_limits(*limits, where + ".limits");
   r.for_each("operators", [&](const auto& item, const std::string& at) { b.operators.push_back(read_operator(item, at)); });
   std::vector<double> latencies;
   r.numbers("latencies_ms", latencies);

@@ -15,6 +15,7 @@
 #include "runner/cell.h"
 #include "runner/input_plan.h"
 #include "runner/machine.h"
+#include "runner/machine_limits.h"
 #include "runner/statistics.h"
 #include "session/pipeline.h"
 #include "session/specs.h"
@@ -259,6 +260,7 @@ void Bench::finish(Slot& slot) {
     slot.result.processes.push_back(p);
     slot.result.operators = closed.operators;
     slot.result.nodes = closed.nodes;
+    if (o_.profile) slot.result.limits = machine_limits(slot.result.threads);
   } catch (const CellError& e) {
     slot.result.notes.push_back(fmt::format("{}: {}", o_.profile ? "profiling failed" : "closing failed", e.message));
   }
