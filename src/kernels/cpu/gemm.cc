@@ -73,6 +73,25 @@ GemmTile tile_template(const GemmArgs& args) {
   return t;
 }
 
+// Fetches what the tiles to come will need: their part of C, and, evenly over the tiles of a panel, the next panel. Weights come
+// from memory, and the first tile of a panel would otherwise wait for them: 84 instead of 90 % of the peak at 128 rows.
+struct Ahead {
+  const float* at = nullptr;
+  const float* end = nullptr;
+  std::int64_t step = 0;
+
+  void next_panel(const float* panel, std::int64_t floats, std::int64_t tiles) {
+    at = panel;
+    end = panel + floats;
+    step = ((floats + tiles - 1) / tiles + 15) / 16 * 16;
+  }
+  void fetch(const GemmTile& t) {
+    for (std::int64_t i = 0; i < t.m; ++i) __builtin_prefetch(t.c + i * t.ldc, 1);
+    const float* stop = std::min(end, at + step);
+    for (; at < stop; at += 16) __builtin_prefetch(at, 0, 2);
+  }
+};
+
 // One block of K of columns [n0, n1): panels outside, so that a panel stays in the first-level cache while A streams by.
 void multiply(const GemmKernels& kernels, const GemmArgs& args, std::int64_t m0, std::int64_t m1, std::int64_t n0,
               std::int64_t n1, std::int64_t k0, std::int64_t kc, const float* panels, std::int64_t ldb, std::int64_t panel_step) {
@@ -80,9 +99,12 @@ void multiply(const GemmKernels& kernels, const GemmArgs& args, std::int64_t m0,
   t.k = kc;
   t.accumulate = k0 > 0;
   t.last = k0 + kc == args.k;
+  const bool streams = args.packed_b != nullptr;
+  const Cuts blocks((m1 - m0 + kernels.mr - 1) / kernels.mr, kGemmMBlock / kernels.mr);
+  std::int64_t block = 0;
   for (std::int64_t mb = m0; mb < m1;) {
     // Packed tiles need not be cut again, but blocks keep the part of A in use within the second-level cache.
-    std::int64_t me = std::min(m1, mb + kGemmMBlock);
+    std::int64_t me = std::min(m1, m0 + blocks.begin(++block) * kernels.mr);
     if (args.packed_a != nullptr && me < m1) {
       const Cuts tiles(args.m, kernels.mr);
       std::int64_t i = me * tiles.parts / args.m;
@@ -95,12 +117,15 @@ void multiply(const GemmKernels& kernels, const GemmArgs& args, std::int64_t m0,
       t.b = panels + p * panel_step;
       t.ldb = ldb;
       t.n = std::min<std::int64_t>(kernels.nr, n1 - n);
+      Ahead ahead;
+      if (streams && n + kernels.nr < n1) ahead.next_panel(t.b + panel_step, panel_step, a.count);
       for (std::int64_t i = 0; i < a.count; ++i) {
         const std::int64_t local = a.tiles.begin(a.first + i) - a.row0;
         t.m = a.tiles.size(a.first + i);
         t.a = a.data + local * kc;
         t.c = args.c + (mb + local) * args.ldc + n;
         fill_epilogue(t, args, mb + local, n);
+        ahead.fetch(t);
         kernels.tile(t);
       }
     }

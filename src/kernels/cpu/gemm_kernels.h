@@ -50,7 +50,7 @@ const GemmKernels& gemm_kernels();
 
 inline constexpr std::int64_t kGemmKBlock = 384;  // a panel of 16 columns takes 24 KB, half of a usual first-level cache
 inline constexpr std::int64_t kGemmNBlock = 256;  // columns packed on the fly at a time: 393 KB, in the second-level cache
-inline constexpr std::int64_t kGemmMBlock = 168;  // rows packed on the fly at a time: 258 KB; a multiple of 6, 12 and 14
+inline constexpr std::int64_t kGemmMBlock = 252;  // rows packed on the fly at a time: 387 KB; a multiple of 6, 12 and 14
 
 // Equal cuts of [0, total) into parts of at most `most`.
 struct Cuts {
