@@ -22,7 +22,8 @@ constexpr KnownDomain kDomains[] = {{"", 28},
                                     {"ai.onnx.preview", 1},
                                     {"ai.onnx.preview.training", 1},
                                     {"ai.onnx.training", 1},
-                                    {"com.microsoft", 1}};
+                                    {"com.microsoft", 1},
+                                    {"sdx", 1}};
 
 std::string_view canonical(std::string_view domain) { return domain == "ai.onnx" ? std::string_view() : domain; }
 

@@ -16,6 +16,8 @@ constexpr Pass kPasses[] = {
     {"qdq-to-integer", fuse::qdq_to_integer, "runs convolutions between DequantizeLinear and QuantizeLinear in integers"},
     // Before fusions, which are for float32.
     {"widen-half", fuse::widen_half, "computes float16 networks in float32, with casts at their edges"},
+    // Before fold-constants, which would store transposed weights a second time.
+    {"fuse-weights", fuse::weights_in_place, "multiplies with weights in the order in which they are stored"},
     {"fold-constants", simplify::fold_constants, "computes what depends on constants alone"},
     {"fold-shapes", simplify::fold_shapes, "replaces shape computations that inference can settle"},
     {"remove-identities", simplify::remove_identities, "drops nodes that change nothing"},
@@ -23,6 +25,8 @@ constexpr Pass kPasses[] = {
     {"share-common", simplify::share_common, "computes equal expressions once"},
     {"fold-batch-norm", simplify::fold_batch_norm, "folds BatchNormalization into the convolution before it"},
     {"fuse-silu", fuse::fuse_silu, "computes x * Sigmoid(x) in one step"},
+    {"fuse-gelu", fuse::fuse_gelu, "computes Gelu in one step"},
+    {"fuse-linear", fuse::fuse_linear, "lets products with weights add biases and residuals and apply activations"},
     {"fuse-epilogues", fuse::fuse_epilogues, "lets Conv and Gemm add residuals and apply activations"},
     {"remove-dead", simplify::remove_dead, "drops nodes whose results nobody uses"},
 };

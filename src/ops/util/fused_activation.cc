@@ -26,6 +26,8 @@ constexpr Known kKnown[] = {
     {"Silu", FusedActivation::silu, 0, 0},
     {"Swish", FusedActivation::silu, 0, 0},
     {"Gelu", FusedActivation::gelu, 0, 0},
+    {"FastGelu", FusedActivation::gelu_tanh, 0, 0},
+    {"QuickGelu", FusedActivation::quick_gelu, 1.702F, 0},
     {"Softsign", FusedActivation::softsign, 0, 0},
     {"Softplus", FusedActivation::softplus, 0, 0},
     {"Selu", FusedActivation::selu, 1.67326324F, 0},
@@ -48,6 +50,8 @@ double activated(const FusedActivationAttrs& a, double x) {
     case FusedActivation::elu: return x >= 0 ? x : alpha * std::expm1(x);
     case FusedActivation::silu: return x / (1 + std::exp(-x));
     case FusedActivation::gelu: return 0.5 * x * (1 + std::erf(x * 0.70710678118654752));
+    case FusedActivation::gelu_tanh: return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+    case FusedActivation::quick_gelu: return x / (1 + std::exp(-alpha * x));
     case FusedActivation::softsign: return x / (1 + std::fabs(x));
     case FusedActivation::softplus: return std::fmax(x, 0) + std::log1p(std::exp(-std::fabs(x)));
     case FusedActivation::selu: return static_cast<double>(a.gamma) * (x >= 0 ? x : alpha * std::expm1(x));

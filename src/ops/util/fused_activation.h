@@ -20,6 +20,8 @@ enum class FusedActivation : std::uint8_t {
   elu,
   silu,
   gelu,
+  gelu_tanh,
+  quick_gelu,
   softsign,
   softplus,
   selu,

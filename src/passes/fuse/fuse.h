@@ -21,4 +21,14 @@ bool widen_half(Graph& graph);
 // input and one for the result, a bias in the steps of the sums.
 bool qdq_to_integer(Graph& graph);
 
+// MatMul with constant weights, also behind a Transpose, becomes sdx Linear. float32 only.
+bool weights_in_place(Graph& graph);
+
+// Linear takes in the bias, the residual and the activation that follow it.
+bool fuse_linear(Graph& graph);
+
+// What computes Gelu, its tanh approximation or x * Sigmoid(alpha x) from single operations becomes Gelu, FastGelu or QuickGelu of
+// com.microsoft. float32 only.
+bool fuse_gelu(Graph& graph);
+
 }  // namespace sdx::fuse

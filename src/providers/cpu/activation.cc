@@ -73,6 +73,10 @@ std::optional<UnarySpec> unary_of(const LowerContext& c) {
   if (op == "ThresholdedRelu") return UnarySpec{Unary::thresholded_relu, a.get_float("alpha", 1.0F), 0};
   if (op == "Swish") return UnarySpec{Unary::silu, a.get_float("alpha", 1.0F), 0};
   if (op == "QuickGelu") return UnarySpec{Unary::silu, a.get_float("alpha", 1.702F), 0};
+  if (op == "FastGelu") {
+    if (c.has_input(1)) return std::nullopt;  // a bias
+    return UnarySpec{Unary::gelu_tanh, 0, 0};
+  }
   if (op == "Gelu") {
     return UnarySpec{a.get_string("approximate", "none") == "tanh" ? Unary::gelu_tanh : Unary::gelu, 0, 0};
   }
@@ -92,6 +96,9 @@ std::optional<UnarySpec> fused_activation(const Attributes& attrs) {
   }
   if (op == "LeakyRelu") return UnarySpec{Unary::leaky_relu, at(0, 0.01F), 0};
   if (op == "Silu" || op == "Swish") return UnarySpec{Unary::silu, 1, 0};
+  if (op == "QuickGelu") return UnarySpec{Unary::silu, at(0, 1.702F), 0};
+  if (op == "Gelu") return UnarySpec{Unary::gelu, 0, 0};
+  if (op == "FastGelu") return UnarySpec{Unary::gelu_tanh, 0, 0};
   if (op == "Clip")
     return UnarySpec{Unary::clip, at(0, std::numeric_limits<float>::lowest()), at(1, std::numeric_limits<float>::max())};
   if (op == "HardSigmoid") return UnarySpec{Unary::hard_sigmoid, at(0, 0.2F), at(1, 0.5F)};

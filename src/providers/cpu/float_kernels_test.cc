@@ -119,6 +119,24 @@ TEST(FloatKernels, Movement) {
   for (const Case& c : cases) compare(c);
 }
 
+TEST(FloatKernels, ProductsWithWeights) {
+  const Case cases[] = {
+      {"gemm-packed-f32", "input x: float32[2,3,5]\nconstant w: float32[5,7] 0.5\ny = sdx.Linear(x, w)\noutput y\n"},
+      {"gemm-packed-f32",
+       "input x: float32[9,5]\nconstant w: float32[17,5] 0.25\ninput b: float32[17]\ninput z: float32[9,17]\n"
+       "y = sdx.Linear(x, w, b, z) {transB=1}\noutput y\n"},
+      {"gemm-packed-f32",
+       "input x: float32[1,2]\nconstant w: float32[2,3] 1 -2 3 4 -5 6\ninput z: float32[1,3]\n"
+       "y = sdx.Linear(x, w, _, z) {activation=\"Relu\"}\noutput y\n"},
+      {"gemm-packed-f32",
+       "input x: float32[3]\nconstant w: float32[3,2] 1 -2 3 4 -5 6\ny = sdx.Linear(x, w) {activation=\"FastGelu\"}\noutput y\n"},
+      {"gemm-packed-f32",
+       "input x: float32[0,3]\nconstant w: float32[3,2] 1 -2 3 4 -5 6\ny = sdx.Linear(x, w) {activation=\"Gelu\"}\noutput y\n"},
+      {"unary-f32", "input x: float32[9]\ny = com.microsoft.FastGelu(x)\noutput y\n"},
+  };
+  for (const Case& c : cases) compare(c);
+}
+
 TEST(FloatKernels, SoftmaxAndReductions) {
   const Case cases[] = {
       {"softmax-f32", "input x: float32[2,3,7]\ny = Softmax(x)\noutput y\n"},

@@ -116,7 +116,7 @@ void register_kernels_elementwise(KernelTable& t) {
                          "Swish",       "Gelu"}) {
     t.add("", op, "unary-f32", 10, make_unary);
   }
-  for (const char* op : {"QuickGelu", "Gelu"}) t.add("com.microsoft", op, "unary-f32", 10, make_unary);
+  for (const char* op : {"QuickGelu", "Gelu", "FastGelu"}) t.add("com.microsoft", op, "unary-f32", 10, make_unary);
   t.add("", "Add", "binary-f32", 10, make_binary<Binary::add>);
   t.add("", "Sub", "binary-f32", 10, make_binary<Binary::sub>);
   t.add("", "Mul", "binary-f32", 10, make_binary<Binary::mul>);

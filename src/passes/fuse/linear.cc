@@ -1,0 +1,145 @@
+// Products with weights and what follows them: bias, residual, activation.
+
+#include <algorithm>
+#include <array>
+
+#include "passes/fuse/fuse.h"
+#include "passes/fuse/match.h"
+
+namespace sdx::fuse {
+namespace {
+
+bool is_linear(const Node& n) { return !n.removed && n.domain == "sdx" && n.op_type == "Linear"; }
+
+bool has_rank(const Graph& g, ValueId v) { return shape_of(g, v) != nullptr && !shape_of(g, v)->empty(); }
+
+void make_linear(Node& n, ValueId weights, bool trans) {
+  n.domain = "sdx";
+  n.op_type = "Linear";
+  n.version = 1;
+  n.inputs[1] = weights;
+  n.attributes = {};
+  if (trans) n.attributes.set("transB", std::int64_t{1});
+}
+
+bool is_weight(const Graph& g, ValueId v) {
+  const Tensor* w = constant_value(g, v);
+  return w != nullptr && w->dtype() == DataType::float32 && w->rank() == 2 && w->size() > 0;
+}
+
+// MatMul(x, w), and MatMul(x, Transpose(w)), whose weights are read in their own order instead of being stored twice: a model
+// whose last layer shares the embedding's table would hold three copies while it loads.
+bool start(Graph& g, NodeId id, const Uses& uses) {
+  Node& n = g.node(id);
+  if (!is_binary(n, "MatMul") && !(n.op_type == "MatMul" && n.domain.empty() && !n.removed)) return false;
+  if (n.inputs.size() != 2 || n.outputs.size() != 1 || n.outputs[0] == kNoValue) return false;
+  if (!is_f32(g, n.inputs[0]) || !has_rank(g, n.inputs[0]) || constant_value(g, n.inputs[0]) != nullptr) return false;
+  if (is_weight(g, n.inputs[1])) {
+    make_linear(n, n.inputs[1], false);
+    return true;
+  }
+  const Node* t = made_by(g, n.inputs[1], "Transpose", 1);
+  if (t == nullptr || !is_weight(g, t->inputs[0])) return false;
+  if (t->attributes.has("perm") && !has_perm(*t, {1, 0})) return false;
+  const ValueId turned = n.inputs[1];
+  const NodeId transpose = g.value(turned).producer;
+  make_linear(n, t->inputs[0], true);
+  if (uses[turned].size() == 1 && !is_output(g, turned)) g.remove_node(transpose);
+  return true;
+}
+
+// The reader goes; its result is the fused node's.
+void absorb(Graph& g, NodeId id, NodeId reader, Uses& uses) {
+  const ValueId out = g.node(id).outputs[0], result = g.node(reader).outputs[0];
+  g.remove_node(reader);
+  g.replace_uses(result, out);
+  uses[out] = uses[result];
+}
+
+// Constants [N], [1, N], … as B.
+ValueId bias_vector(Graph& g, ValueId v, std::int64_t n) {
+  const Tensor* t = constant_value(g, v);
+  if (t == nullptr || t->dtype() != DataType::float32 || t->rank() == 0 || t->size() != n || t->shape().back() != n)
+    return kNoValue;
+  if (t->rank() == 1) return v;
+  const Tensor flat = t->reshaped({n});
+  return g.add_constant(g.value(v).name + "_flat", flat);
+}
+
+bool has(const Node& n, std::size_t i) { return i < n.inputs.size() && n.inputs[i] != kNoValue; }
+
+bool add_operand(Graph& g, NodeId id, NodeId reader, Uses& uses) {
+  const Node& add = g.node(reader);
+  const ValueId out = g.node(id).outputs[0];
+  if (!is_binary(add, "Add") || add.inputs[0] == add.inputs[1]) return false;
+  const ValueId other = add.inputs[add.inputs[0] == out ? 1 : 0];
+  if (!is_f32(g, other) || !same_shape(g, out, add.outputs[0])) return false;
+  const Tensor& w = *constant_input(g, g.node(id), 1);
+  const std::int64_t n = w.shape()[g.node(id).attributes.get_int("transB", 0) != 0 ? 0 : 1];
+  std::size_t slot = 2;
+  ValueId operand = has(g.node(id), 2) ? kNoValue : bias_vector(g, other, n);
+  if (operand == kNoValue && !has(g.node(id), 3) && same_shape(g, out, other)) {
+    slot = 3;
+    operand = other;
+  }
+  if (operand == kNoValue) return false;
+  Node& linear = g.node(id);
+  linear.inputs.resize(std::max(linear.inputs.size(), slot + 1), kNoValue);
+  linear.inputs[slot] = operand;
+  if (operand >= uses.size()) uses.resize(operand + 1);
+  absorb(g, id, reader, uses);
+  return true;
+}
+
+bool add_activation(Graph& g, NodeId id, NodeId reader, Uses& uses) {
+  const Node& n = g.node(reader);
+  if (n.inputs.size() != 1 || n.outputs.size() != 1 || n.outputs[0] == kNoValue) return false;
+  const bool ms = n.domain == "com.microsoft";
+  static constexpr std::array kOnnx{"Relu", "Sigmoid", "Tanh", "HardSwish"};
+  static constexpr std::array kMicrosoft{"Gelu", "FastGelu", "QuickGelu"};
+  const auto is = [&](const char* name) { return n.op_type == name; };
+  std::string word;
+  if ((n.domain.empty() && std::any_of(kOnnx.begin(), kOnnx.end(), is)) ||
+      (ms && std::any_of(kMicrosoft.begin(), kMicrosoft.end(), is))) {
+    word = n.op_type;
+  } else if (n.domain.empty() && n.op_type == "Gelu") {
+    word = n.attributes.get_string("approximate", "none") == "tanh" ? "FastGelu" : "Gelu";
+  } else {
+    return false;
+  }
+  const float alpha = n.attributes.get_float("alpha", 1.702F);
+  Node& linear = g.node(id);
+  if (word == "QuickGelu") linear.attributes.set("activation_alpha", alpha);
+  linear.attributes.set("activation", std::move(word));
+  absorb(g, id, reader, uses);
+  return true;
+}
+
+bool extend(Graph& g, NodeId id, Uses& uses) {
+  const Node& n = g.node(id);
+  if (!n.attributes.get_string("activation", "").empty()) return false;
+  const NodeId reader = only_reader(g, n.outputs[0], uses);
+  if (reader == kNoNode || g.node(reader).outputs.size() != 1 || g.node(reader).outputs[0] == kNoValue) return false;
+  return add_operand(g, id, reader, uses) || add_activation(g, id, reader, uses);
+}
+
+}  // namespace
+
+bool weights_in_place(Graph& graph) {
+  bool changed = false;
+  const Uses uses = graph.uses();
+  for (NodeId id = 0; id < graph.nodes().size(); ++id) changed = start(graph, id, uses) || changed;
+  return changed;
+}
+
+bool fuse_linear(Graph& graph) {
+  bool changed = false;
+  Uses uses = graph.uses();
+  for (NodeId id = 0; id < graph.nodes().size(); ++id) {
+    if (!is_linear(graph.node(id))) continue;
+    while (extend(graph, id, uses)) changed = true;
+  }
+  return changed;
+}
+
+}  // namespace sdx::fuse

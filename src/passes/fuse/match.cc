@@ -1,0 +1,64 @@
+#include "passes/fuse/match.h"
+
+#include <algorithm>
+
+#include "tensor/element.h"
+
+namespace sdx::fuse {
+
+const Tensor* constant_value(const Graph& g, ValueId v) {
+  if (v == kNoValue) return nullptr;
+  const ValueInfo& info = g.value(v);
+  return info.constant && !info.is_input ? &*info.constant : nullptr;
+}
+
+const Tensor* constant_input(const Graph& g, const Node& n, std::size_t i) {
+  return i < n.inputs.size() ? constant_value(g, n.inputs[i]) : nullptr;
+}
+
+std::optional<double> scalar_value(const Graph& g, ValueId v) {
+  const Tensor* t = constant_value(g, v);
+  if (t == nullptr || t->size() != 1) return std::nullopt;
+  if (t->dtype() != DataType::float32 && t->dtype() != DataType::float64) return std::nullopt;
+  return element_as_double(*t, 0);
+}
+
+bool is_output(const Graph& g, ValueId v) { return std::find(g.outputs().begin(), g.outputs().end(), v) != g.outputs().end(); }
+
+NodeId only_reader(const Graph& g, ValueId v, const Uses& uses) {
+  if (v >= uses.size() || uses[v].size() != 1 || is_output(g, v)) return kNoNode;
+  const Node& reader = g.node(uses[v][0]);
+  return reader.removed || !reader.subgraphs.empty() ? kNoNode : uses[v][0];
+}
+
+const Node* made_by(const Graph& g, ValueId v, std::string_view op, std::size_t inputs) {
+  if (v == kNoValue || g.value(v).producer == kNoNode) return nullptr;
+  const Node& n = g.node(g.value(v).producer);
+  const bool fits = !n.removed && n.domain.empty() && n.op_type == op && n.inputs.size() == inputs;
+  return fits ? &n : nullptr;
+}
+
+bool is_f32(const Graph& g, ValueId v) {
+  if (v == kNoValue) return false;
+  const Type& t = g.value(v).type;
+  return t.is_tensor() && t.elem == DataType::float32;
+}
+
+const SymShape* shape_of(const Graph& g, ValueId v) {
+  if (v == kNoValue) return nullptr;
+  const Type& t = g.value(v).type;
+  return t.is_tensor() && t.shape ? &*t.shape : nullptr;
+}
+
+bool same_shape(const Graph& g, ValueId a, ValueId b) {
+  const SymShape *x = shape_of(g, a), *y = shape_of(g, b);
+  return x != nullptr && y != nullptr && x->size() == y->size() && std::equal(x->begin(), x->end(), y->begin());
+}
+
+bool has_perm(const Node& n, const std::vector<std::int64_t>& wanted) { return n.attributes.get_ints("perm") == wanted; }
+
+bool is_binary(const Node& n, std::string_view op) {
+  return !n.removed && n.domain.empty() && n.op_type == op && n.version >= 7 && n.inputs.size() == 2 && n.outputs.size() == 1;
+}
+
+}  // namespace sdx::fuse

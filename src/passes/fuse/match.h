@@ -1,0 +1,38 @@
+#pragma once
+// What patterns of nodes are made of.
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace sdx::fuse {
+
+using Uses = std::vector<std::vector<NodeId>>;  // Graph::uses()
+
+// Input i when it is a constant that no caller can override; else null.
+const Tensor* constant_input(const Graph& g, const Node& n, std::size_t i);
+const Tensor* constant_value(const Graph& g, ValueId v);
+// The value of a float32 or float64 constant of one element.
+std::optional<double> scalar_value(const Graph& g, ValueId v);
+
+bool is_output(const Graph& g, ValueId v);
+// The one node that reads the value, if nobody else does: not the caller, no subgraph. kNoNode otherwise.
+NodeId only_reader(const Graph& g, ValueId v, const Uses& uses);
+// The node that makes the value, where it is `op` of ai.onnx with `inputs` inputs; else null.
+const Node* made_by(const Graph& g, ValueId v, std::string_view op, std::size_t inputs);
+
+bool is_f32(const Graph& g, ValueId v);
+// Both known and equal, symbols included.
+bool same_shape(const Graph& g, ValueId a, ValueId b);
+// Null while unknown.
+const SymShape* shape_of(const Graph& g, ValueId v);
+
+// `perm` of a Transpose equals `wanted`.
+bool has_perm(const Node& n, const std::vector<std::int64_t>& wanted);
+
+// An ai.onnx node with two inputs whose broadcasting is numpy's.
+bool is_binary(const Node& n, std::string_view op);
+
+}  // namespace sdx::fuse
