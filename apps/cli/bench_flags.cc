@@ -126,7 +126,7 @@ int run_bench(const BenchFlags& flags, BenchRun& run) {
   flags.options();  // wrong uses come before missing files
   const Located found = locate(flags.session.model);
   BenchOptions o = flags.options(find_project(flags.session.model));
-  o.model = find_model(flags.session.model);
+  o.model = flags.session.model_file();
   const std::vector<ValueSpec> specs = model_inputs(o.model, o.session);
   o.inputs = flags.inputs.given(specs);
   o.shapes = flags.inputs.given_shapes(specs);
@@ -135,6 +135,10 @@ int run_bench(const BenchFlags& flags, BenchRun& run) {
     Progress bar("measuring");
     o.progress = [&](double done, const std::string&) { bar.show(static_cast<int>(done * 1000), 1000); };
     run = Runner(o).run();
+    if (const std::filesystem::path file = find_model(flags.session.model); file != o.model) {
+      run.model = file.string();
+      run.notes.push_back(fmt::format("the model was converted: {}", o.model.filename().string()));
+    }
   }
   if (!flags.json.empty() && flags.json != "-") write_file_atomically(flags.json, to_json(run));
   if (!flags.csv.empty()) write_file_atomically(flags.csv, to_csv(run));

@@ -37,6 +37,7 @@ void add_sweep(CLI::App& app, Action& action);
 void add_diff(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);
 void add_compare_outputs(CLI::App& app, Action& action);
+void add_convert(CLI::App& app, Action& action);
 void add_cache(CLI::App& app, Action& action);
 void add_init(CLI::App& app, Action& action);
 void add_build(CLI::App& app, Action& action);

@@ -50,7 +50,7 @@ int CompareCommand::run() const {
   } catch (const Error& e) {
     throw UsageError(e.message());
   }
-  o.model = find_model(session.model);
+  o.model = session.model_file();
   const std::vector<ValueSpec> specs = model_inputs(o.model, o.session);
   o.inputs = inputs.given(specs);
   o.shapes = inputs.given_shapes(specs);

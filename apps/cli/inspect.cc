@@ -141,7 +141,7 @@ int InspectCommand::run() {
                : text + (text.ends_with('\n') ? "" : "\n"));
     return kOk;
   }
-  const std::string file = find_model(session.model).string();
+  const std::string file = session.model_file().string();
   const ModelFacts facts = model_facts(file, session.options());
   print(json ? facts_json(file, facts, s) : facts_text(file, facts, s));
   return kOk;

@@ -93,22 +93,12 @@ struct Command {
 };
 
 constexpr Command kCommands[] = {
-    {"run", add_run},
-    {"inspect", add_inspect},
-    {"explain", add_explain},
-    {"verify", add_verify},
-    {"providers", add_providers},
-    {"pull", add_pull},
-    {"models", add_models},
-    {"bench", add_bench},
-    {"sweep", add_sweep},
-    {"diff", add_diff},
-    {"report", add_report},
-    {"compare-outputs", add_compare_outputs},
-    {"cache", add_cache},
-    {"init", add_init},
-    {"build", add_build},
-    {"completion", add_completion},
+    {"run", add_run},         {"inspect", add_inspect},       {"explain", add_explain},
+    {"verify", add_verify},   {"providers", add_providers},   {"pull", add_pull},
+    {"models", add_models},   {"bench", add_bench},           {"sweep", add_sweep},
+    {"diff", add_diff},       {"report", add_report},         {"compare-outputs", add_compare_outputs},
+    {"convert", add_convert}, {"cache", add_cache},           {"init", add_init},
+    {"build", add_build},     {"completion", add_completion},
 };
 
 // The options of all commands take longer to set up than a small model to load: only the command that is called gets its own.

@@ -31,7 +31,7 @@ struct ModelsCommand {
   std::string registry, name, path, tag, description, dtype;
   std::vector<std::string> tags, shapes;
   int warmup = -1, iterations = -1;
-  bool json = false;
+  bool json = false, convert = false;
 
   int list() const;
   int show() const;
@@ -61,17 +61,18 @@ std::string entry_json(const RegistryEntry& e) {
   for (const RegistryInput& input : e.inputs) inputs += (inputs.empty() ? "" : ",") + input_json(input);
   const auto number = [](std::optional<int> n) { return n ? std::to_string(*n) : "null"; };
   return fmt::format(
-      "{{\"name\":{},\"path\":{},\"file\":{},\"exists\":{},\"inputs\":[{}],\"dtype\":{},\"warmup\":{},\"iterations\":{},"
+      "{{\"name\":{},\"path\":{},\"file\":{},\"exists\":{},\"inputs\":[{}],\"dtype\":{},\"convert\":{},\"warmup\":{},"
+      "\"iterations\":{},"
       "\"description\":{},\"tags\":{}}}",
-      json_text(e.name), json_text(e.path), json_text(e.file.string()), exists(e), inputs, dtype_json(e.dtype), number(e.warmup),
-      number(e.iterations), json_text(e.description), json_list(e.tags));
+      json_text(e.name), json_text(e.path), json_text(e.file.string()), exists(e), inputs, dtype_json(e.dtype), e.convert,
+      number(e.warmup), number(e.iterations), json_text(e.description), json_list(e.tags));
 }
 
 std::string entry_text(const RegistryEntry& e) {
   std::string out = fmt::format("{}\n  file        {}{}\n", e.name, e.file.string(), exists(e) ? "" : "  (missing)");
   if (!e.description.empty()) out += fmt::format("  description {}\n", e.description);
   if (!e.tags.empty()) out += fmt::format("  tags        {}\n", join(e.tags));
-  if (e.dtype != DataType::undefined) out += fmt::format("  dtype       {}\n", name(e.dtype));
+  if (e.dtype != DataType::undefined) out += fmt::format("  dtype       {}{}\n", name(e.dtype), e.convert ? ", converted" : "");
   if (e.warmup) out += fmt::format("  warmup      {}\n", *e.warmup);
   if (e.iterations) out += fmt::format("  iterations  {}\n", *e.iterations);
   for (const RegistryInput& input : e.inputs) {
@@ -162,6 +163,10 @@ RegistryEntry ModelsCommand::entry_for(const fs::path& file) const {
     if (entry.dtype == DataType::undefined)
       throw UsageError(fmt::format("--dtype {}: no element type; for example float16", dtype));
   }
+  if (convert && entry.dtype != DataType::float16 && entry.dtype != DataType::bfloat16) {
+    throw UsageError("--convert needs --dtype float16 or bfloat16");
+  }
+  entry.convert = convert;
   if (warmup >= 0) entry.warmup = warmup;
   if (iterations >= 0) entry.iterations = iterations;
   entry.description = description;
@@ -218,6 +223,7 @@ void add_models(CLI::App& app, Action& action) {
       ->allow_extra_args(false)
       ->type_name("NAME=SHAPE");
   add->add_option("--dtype", c->dtype, "Element type, for example float16")->type_name("TYPE");
+  add->add_flag("--convert", c->convert, "Convert a float32 model to that type where it is used");
   add->add_option("--warmup", c->warmup, "Runs before those that count")->check(CLI::Range(0, 100000000))->type_name("N");
   add->add_option("--iterations", c->iterations, "Runs that count")->check(CLI::Range(1, 100000000))->type_name("N");
 }

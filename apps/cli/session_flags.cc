@@ -14,6 +14,7 @@
 #include "project/backends.h"
 #include "project/build_info.h"
 #include "project/config.h"
+#include "project/converted.h"
 #include "project/find.h"
 #include "provider/provider.h"
 
@@ -94,6 +95,9 @@ void SessionFlags::add_to(CLI::App& command, bool positional_model) {
   command.add_flag("--reject-nan", reject_nan, "Take NaN that only a provider other than cpu makes for its failure");
   command.add_option("--telemetry", telemetry, "A line of JSON for each run: stderr, or a file to append to")->type_name("WHERE");
   command.add_flag("--no-optimize,!--optimize", no_optimize, "Run the graph as it is in the file");
+  command.add_option("--dtype", dtype, "float16 or bfloat16: convert the model to it first (see sdx convert); kept in the cache")
+      ->check(CLI::IsMember({"float16", "bfloat16"}))
+      ->type_name("TYPE");
   command.add_option("--disable-pass", disabled_passes, "Leave out graph passes, comma-separated")
       ->delimiter(',')
       ->allow_extra_args(false)
@@ -193,10 +197,32 @@ SessionOptions SessionFlags::options() const {
 Session SessionFlags::open() const { return open(locate_project(model)); }
 
 Session SessionFlags::open(const std::optional<Project>& project) const {
-  Session session = project ? open_project(*project, options(project->config())) : Session::open(find_model(model), options());
+  const auto open = [&] {
+    if (!project) return Session::open(model_file(), options());
+    const SessionOptions o = options(project->config());
+    if (dtype.empty()) return open_project(*project, o);
+    return Session::open(converted(project->model(), parse_precision(dtype), true, o), o);  // the file declares its inputs' types
+  };
+  Session session = open();
   const Report report = session.report();
   for (const std::string& w : report.warnings) note("warning: " + w);
   return session;
+}
+
+fs::path SessionFlags::converted(const fs::path& file, DataType type, bool io_stays, const SessionOptions& o) const {
+  std::shared_ptr<ConvertedModel>& known = converted_[file];
+  if (!known) {
+    known = std::make_shared<ConvertedModel>(file, type, io_stays, o);
+    if (known->made()) note(fmt::format("note: converted '{}' to {}", file.string(), name(type)));
+  }
+  return known->path();
+}
+
+fs::path SessionFlags::model_file() const {
+  const fs::path file = find_model(model);
+  DataType type = dtype.empty() ? DataType::undefined : parse_precision(dtype);
+  if (const auto entry = find_entry(model); entry && dtype.empty() && entry->convert) type = entry->dtype;
+  return type == DataType::undefined ? file : converted(file, type, keep_io, options());
 }
 
 std::optional<ProjectConfig> find_project(const std::string& text) {
@@ -234,8 +260,10 @@ void apply_entry(const RegistryEntry& entry, const std::vector<ValueSpec>& specs
     if (is_floating(s.dtype) && s.dtype != entry.dtype) other.push_back(fmt::format("'{}' ({})", s.name, s.type));
   }
   if (!other.empty()) {
-    note(fmt::format("warning: {}: the entry says {}, the model takes {}: it runs as it is", entry.place, name(entry.dtype),
-                     join(other)));
+    note(
+        fmt::format("warning: {}: the entry says {}, the model takes {}: it runs as it is; `convert: true` in the entry, or "
+                    "--dtype {}, converts it",
+                    entry.place, name(entry.dtype), join(other), name(entry.dtype)));
   }
 }
 
@@ -245,6 +273,12 @@ fs::path find_model(const std::string& text) {
   if (found.kind == Located::Kind::project) return Project::open(found.path).model();
   if (const auto info = read_build_info(found.path)) return found.path / info->compiled;
   fail(ErrorCode::io, "'{}' is no complete build, and the project file it was made from is gone", found.path.string());
+}
+
+DataType parse_precision(const std::string& text) {
+  const DataType type = parse_data_type(text);
+  if (type == DataType::float16 || type == DataType::bfloat16) return type;
+  throw UsageError(fmt::format("'{}': models are converted to float16 or bfloat16", text));
 }
 
 std::size_t parse_bytes(const std::string& text) {

@@ -2,6 +2,7 @@
 // The options by which every command that opens a model says how.
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +15,10 @@
 
 namespace CLI {
 class App;
+}
+
+namespace sdx {
+class ConvertedModel;
 }
 
 namespace sdx::cli {
@@ -37,6 +42,8 @@ struct SessionFlags {
   std::string telemetry;
   bool profile = false;
   bool no_cache = false;
+  std::string dtype;
+  bool keep_io = false;  // a converted model's inputs and outputs stay as they are; set by commands
   std::string cache_dir;
 
   // `model_help`: what the MODEL argument is.
@@ -49,11 +56,16 @@ struct SessionFlags {
   Session open() const;
   // The same with a project's settings and, where that is up to date, its built model.
   Session open(const std::optional<Project>& project) const;
+  // The model file that `model` names, converted where --dtype or the registry asks for it.
+  std::filesystem::path model_file() const;
   // Whether the option was given ("--runs").
   bool typed(const char* option) const;
 
  private:
+  std::filesystem::path converted(const std::filesystem::path& file, DataType type, bool io_stays, const SessionOptions& o) const;
+
   const CLI::App* command_ = nullptr;  // outlives these flags
+  mutable std::map<std::filesystem::path, std::shared_ptr<ConvertedModel>> converted_;
 };
 
 // The project whose name or file `text` is; nullopt for a model file.
@@ -69,6 +81,8 @@ void apply_entry(const RegistryEntry& entry, const std::vector<ValueSpec>& specs
 // The model file that `text` names. Throws Error(io) listing files with similar names in the same folder.
 std::filesystem::path find_model(const std::string& text);
 
+// "float16", "bfloat16". Throws UsageError.
+DataType parse_precision(const std::string& text);
 // "512MB", "2GiB", "1000000": bytes. Throws UsageError.
 std::size_t parse_bytes(const std::string& text);
 // "2.5" or "2.5s" seconds, "300ms". Throws UsageError.

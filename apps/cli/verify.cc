@@ -137,9 +137,10 @@ bool VerifyCommand::verify_one(const fs::path& model_file, const fs::path& data)
   }
   if (c.model.empty()) fail(ErrorCode::invalid_argument, "'{}' names no model; name it with --model", data.string());
   session.model = c.model.string();
+  session.keep_io = true;  // recorded values have the model's own types
   const Session s = session.open();
   if (!is_case) c.sets = read_case_folder(data, s.inputs(), s.outputs()).sets;
-  const Precision precision = precision_of(read_model(find_model(session.model)).graph);
+  const Precision precision = precision_of(read_model(session.model_file()).graph);
   bool all = true;
   for (const CaseSet& set : c.sets) all = verify_set(s, set, precision) && all;
   return all;

@@ -28,6 +28,7 @@ struct RegistryEntry {
   std::filesystem::path file;  // `path`, relative to the registry's folder
   std::vector<RegistryInput> inputs;
   DataType dtype = DataType::undefined;  // float32, float16, …; undefined: not said
+  bool convert = false;                  // a float32 model is converted to `dtype` (float16 or bfloat16)
   std::optional<int> warmup;             // runs before those that count
   std::optional<int> iterations;         // runs that count
   std::string description;

@@ -2,6 +2,7 @@
 // Everything: #include <sdx/sdx.hpp>
 
 #include <sdx/compare.hpp>
+#include <sdx/convert.hpp>
 #include <sdx/dtype.hpp>
 #include <sdx/error.hpp>
 #include <sdx/project.hpp>

@@ -299,7 +299,10 @@ void ModelWriter::write_graph(const Graph& g, const std::vector<std::string>& ca
   for (std::size_t i = 0; i < g.outputs().size(); ++i) {
     const ValueId v = g.outputs()[i];
     described[v] = described[v] || names.output(i) == names[v];
-    add_value_info(w, 12, names.output(i), g.value(v).type);
+    // A model's outputs need a shape in the file: where inference knows none, what the file declared.
+    Type type = g.value(v).type;
+    if (type.is_tensor() && !type.shape) type.shape = g.value(v).declared.shape;
+    add_value_info(w, 12, names.output(i), type);
   }
   for (ValueId v = 0; v < g.values().size(); ++v) {
     const ValueInfo& info = g.value(v);

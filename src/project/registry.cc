@@ -77,7 +77,7 @@ std::optional<int> read_count(const YamlValue& value, int low) {
 }
 
 RegistryEntry read_entry(const std::string& name, const YamlValue& value, const fs::path& file) {
-  value.only_keys({"path", "input_shapes", "inputs", "dtype", "warmup", "iterations", "description", "tags"});
+  value.only_keys({"path", "input_shapes", "inputs", "dtype", "convert", "warmup", "iterations", "description", "tags"});
   if (name.empty()) value.fail("a model needs a name");
   RegistryEntry entry;
   entry.name = name;
@@ -85,6 +85,12 @@ RegistryEntry read_entry(const std::string& name, const YamlValue& value, const 
   entry.file = file.parent_path() / entry.path;
   entry.inputs = read_inputs(value);
   entry.dtype = read_dtype(value.get("dtype"));
+  if (const YamlValue convert = value.get("convert")) {
+    entry.convert = convert.boolean();
+    if (entry.convert && entry.dtype != DataType::float16 && entry.dtype != DataType::bfloat16) {
+      convert.fail("models are converted to float16 or bfloat16: 'dtype' must say which");
+    }
+  }
   entry.warmup = read_count(value.get("warmup"), 0);
   entry.iterations = read_count(value.get("iterations"), 1);
   if (const YamlValue text = value.get("description")) entry.description = text.text();
@@ -98,8 +104,8 @@ bool same_entry(const RegistryEntry& a, const RegistryEntry& b) {
   const auto same_input = [](const RegistryInput& x, const RegistryInput& y) {
     return x.name == y.name && x.shape == y.shape && x.dtype == y.dtype;
   };
-  return a.name == b.name && a.path == b.path && a.dtype == b.dtype && a.warmup == b.warmup && a.iterations == b.iterations &&
-         a.description == b.description && a.tags == b.tags &&
+  return a.name == b.name && a.path == b.path && a.dtype == b.dtype && a.convert == b.convert && a.warmup == b.warmup &&
+         a.iterations == b.iterations && a.description == b.description && a.tags == b.tags &&
          std::equal(a.inputs.begin(), a.inputs.end(), b.inputs.begin(), b.inputs.end(), same_input);
 }
 

@@ -107,6 +107,7 @@ std::string entry_text(const RegistryEntry& entry, std::size_t indent) {
   out += fmt::format("{}path: {}\n", pad, yaml_scalar(entry.path));
   add_inputs(out, pad, entry.inputs);
   if (entry.dtype != DataType::undefined) out += fmt::format("{}dtype: {}\n", pad, name(entry.dtype));
+  if (entry.convert) out += fmt::format("{}convert: true\n", pad);
   if (entry.warmup) out += fmt::format("{}warmup: {}\n", pad, *entry.warmup);
   if (entry.iterations) out += fmt::format("{}iterations: {}\n", pad, *entry.iterations);
   if (!entry.description.empty()) out += fmt::format("{}description: {}\n", pad, yaml_scalar(entry.description));

@@ -63,7 +63,7 @@ def has(words, names):
 
 
 # What commands need besides the flag in question.
-NEEDS = {"run": ["add.onnx", "--random"], "inspect": ["add.onnx"], "init": ["add.onnx"], "explain": ["add.onnx"], "verify": ["good.case.json"],
+NEEDS = {"run": ["add.onnx", "--random"], "inspect": ["add.onnx"], "init": ["add.onnx"], "convert": ["add.onnx", "-o", "out.onnx"], "explain": ["add.onnx"], "verify": ["good.case.json"],
          "bench": ["add.onnx", "-n", "1"], "sweep": ["scale.onnx", "-n", "1"], "report": ["fast.json"], "diff": ["fast.json", "fast.json"],
          "compare-outputs": ["add.onnx", "-b", "cpu"], "pull": ["add.onnx", "--to", "there"], "models show": ["a"], "models rm": ["a"],
          "models add": ["a", "add.onnx"], "completion": ["bash"]}

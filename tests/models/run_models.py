@@ -1,4 +1,4 @@
-"""Real models against recorded answers, and broken ones against limits: run_models.py SDX SOURCE_DIR answers|malformed.
+"""Real models against recorded answers, and broken ones against limits: run_models.py SDX SOURCE_DIR answers|malformed|half.
 
 The models are no part of the repository. They are looked for in $SDX_SHARED/models, then in ../shared/models beside the source tree;
 where neither exists the test is skipped (exit code 77).
@@ -6,6 +6,7 @@ where neither exists the test is skipped (exit code 77).
 answers:   every *.case.json must verify three times: as users run it, with --no-optimize, and with the reference kernels.
 malformed: every file must end in exit code 0 or 1, never by a signal, within 10 seconds and 1 GB of memory, and a failure must explain
            itself on standard error.
+half:      every float32 model, converted to float16, must give the recorded answers as far as that type allows.
 """
 
 import os
@@ -54,6 +55,26 @@ def answers(sdx, models):
                 print(f"slow {case.relative_to(models)} ({way}): {seconds:.1f} s")
     print(f"{len(cases)} cases in {len(ways)} ways, {failures} failures")
     return failures
+
+
+# Models whose answers move further than 1 % of the largest magnitude when their weights alone are rounded to float16: by how much.
+SENSITIVE = {"yolox_nano.case.json": 1.0, "ch_PP-OCRv4_det_infer.case.json": 0.05, "ch_PP-OCRv4_rec_infer.case.json": 0.03}
+
+
+def half(sdx, models):
+    cases = sorted(c for c in models.rglob("*.case.json") if "ort_testdata_expected" not in c.parts)
+    failures = converted = 0
+    for case in cases:
+        flags = ["--atol", str(SENSITIVE[case.name])] if case.name in SENSITIVE else []
+        code, output, _ = run([sdx, "verify", "-q", "--dtype", "float16", "--no-cache", *flags, case], ANSWER_LIMIT_S)
+        if code == 1 and ("can compute in float16" in output or "to compute in float16" in output):
+            continue  # classical and quantised models
+        converted += 1
+        if code != 0:
+            failures += 1
+            print(f"FAIL {case.relative_to(models)}: exit code {code}", output)
+    print(f"{converted} of {len(cases)} models converted, {failures} failures")
+    return failures + (converted < len(cases) // 2)
 
 
 def limit_memory():
@@ -115,7 +136,7 @@ def malformed(sdx, models):
 def main():
     sdx, source, what = str(Path(sys.argv[1]).resolve()), Path(sys.argv[2]).resolve(), sys.argv[3]
     models = find_models(source)
-    failures = None if models is None else {"answers": answers, "malformed": malformed}[what](sdx, models)
+    failures = None if models is None else {"answers": answers, "half": half, "malformed": malformed}[what](sdx, models)
     if failures is None:
         print("skipped: no models")
         return SKIPPED

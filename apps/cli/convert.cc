@@ -1,0 +1,186 @@
+// sdx convert
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <sdx/convert.hpp>
+#include <sdx/runner.hpp>
+
+#include "base/error.h"
+#include "base/suggest.h"
+#include "cli/command.h"
+#include "cli/inputs.h"
+#include "cli/outputs.h"
+#include "cli/session_flags.h"
+#include "runner/compare.h"
+#include "runner/input_plan.h"
+#include "runner/random_input.h"
+
+namespace sdx::cli {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  sdx convert resnet50.onnx -o resnet50.fp16.onnx\n"
+    "  sdx convert detector.onnx -o half.onnx --keep-io --keep-op Softmax,Resize --check\n"
+    "  sdx bench resnet50.onnx --dtype float16        # the same for one run, kept in the cache\n";
+
+struct ConvertCommand {
+  std::string model, output, dtype = "float16";
+  std::vector<std::string> keep_ops, keep_nodes, custom_ops;
+  bool keep_io = false, check = false, json = false;
+
+  int run() const;
+};
+
+// One output of both models on the same made-up inputs.
+struct Checked {
+  std::string output;
+  double max_abs = 0, max_rel = 0;
+  bool finite = true;  // where the float32 model's are
+};
+
+std::vector<Checked> check_outputs(const std::filesystem::path& before, const std::filesystem::path& after,
+                                   const SessionOptions& options) {
+  const Session a = Session::open(before, options);
+  const Session b = Session::open(after, options);
+  const InputPlan plan = plan_inputs(a.inputs(), {}, 0);
+  for (const std::string& n : plan.notes) note("note: " + n);
+  NamedValues wide, narrow;
+  for (std::size_t i = 0; i < a.inputs().size(); ++i) {
+    const ValueSpec& spec = a.inputs()[i];
+    const auto shape = std::find_if(plan.shapes.begin(), plan.shapes.end(), [&](const auto& s) { return s.first == spec.name; });
+    if (shape == plan.shapes.end()) continue;  // it has a default
+    const Tensor value = random_tensor(spec.dtype, shape->second, i + 1);
+    const Tensor converted = convert_elements(value, b.inputs()[i].dtype, spec.name);
+    wide.add(spec.name, convert_elements(converted, spec.dtype, spec.name));  // both models see the same numbers
+    narrow.add(spec.name, converted);
+  }
+  const NamedValues expected = a.run(wide);
+  const NamedValues received = b.run(narrow);
+  std::vector<Checked> out;
+  for (const NamedValue& e : expected) {
+    const Value& r = received.at(e.name);
+    if (!e.value.is_tensor() || !r.is_tensor()) continue;
+    const Comparison c = compare(e.value, convert_elements(r.tensor(), e.value.tensor().dtype(), e.name), {});
+    out.push_back({e.name, c.max_abs, c.max_rel, std::isfinite(c.max_abs)});
+  }
+  return out;
+}
+
+std::string number_json(double v) { return std::isfinite(v) ? fmt::format("{}", v) : "null"; }
+
+std::string report_text(const ConvertReport& r, const std::string& output, const std::string& dtype) {
+  std::string out =
+      fmt::format("{}: {} of {} nodes compute in {}, {:.1f} MB instead of {:.1f} MB\n", output, r.converted, r.nodes - r.casts,
+                  dtype, static_cast<double>(r.bytes_after) * 1e-6, static_cast<double>(r.bytes_before) * 1e-6);
+  out += fmt::format("  {} constants converted, {} casts added\n", r.constants, r.casts);
+  std::map<std::string, std::pair<int, std::vector<std::string>>> reasons;
+  for (const ConvertReport::Kept& k : r.kept) {
+    auto& [count, ops] = reasons[k.why];
+    ++count;
+    if (std::find(ops.begin(), ops.end(), k.op) == ops.end()) ops.push_back(k.op);
+  }
+  for (const auto& [why, kept] : reasons) {
+    out += fmt::format("  {} stay in float32 ({}): {}\n", kept.first, join(kept.second), why);
+  }
+  const auto changed = [&](std::int64_t count, const std::vector<std::string>& names, const char* what) {
+    if (count == 0) return;
+    const std::size_t shown = std::min<std::size_t>(3, names.size());
+    out += fmt::format("  {} values {}: in {}{}\n", count, what,
+                       join(std::vector<std::string>(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown))),
+                       names.size() > shown ? fmt::format(" and {} more", names.size() - shown) : "");
+  };
+  changed(r.clipped, r.clipped_in, "beyond the type's range became its largest");
+  changed(r.raised, r.raised_in, "too small for the type became its smallest");
+  return out;
+}
+
+std::string report_json(const ConvertReport& r, const ConvertCommand& c, const std::vector<Checked>& checked) {
+  std::string kept, outputs;
+  for (const ConvertReport::Kept& k : r.kept) {
+    kept += fmt::format("{}{{\"node\":{},\"op\":{},\"why\":{}}}", kept.empty() ? "" : ",", json_text(k.node), json_text(k.op),
+                        json_text(k.why));
+  }
+  for (const Checked& o : checked) {
+    outputs += fmt::format("{}{{\"output\":{},\"max_abs\":{},\"max_rel\":{}}}", outputs.empty() ? "" : ",", json_text(o.output),
+                           number_json(o.max_abs), number_json(o.max_rel));
+  }
+  return fmt::format(
+      "{{\"model\":{},\"output\":{},\"dtype\":{},\"nodes\":{},\"converted\":{},\"kept\":[{}],\"casts\":{},\"constants\":{},"
+      "\"clipped\":{},\"clipped_in\":{},\"raised\":{},\"raised_in\":{},\"bytes_before\":{},\"bytes_after\":{},\"warnings\":{},"
+      "\"check\":{}}}\n",
+      json_text(c.model), json_text(c.output), json_text(c.dtype), r.nodes, r.converted, kept, r.casts, r.constants, r.clipped,
+      json_list(r.clipped_in), r.raised, json_list(r.raised_in), r.bytes_before, r.bytes_after, json_list(r.warnings),
+      c.check ? "[" + outputs + "]" : "null");
+}
+
+int ConvertCommand::run() const {
+  ConvertOptions o;
+  o.dtype = parse_precision(dtype);
+  o.keep_io = keep_io;
+  o.keep_ops = keep_ops;
+  o.keep_nodes = keep_nodes;
+  o.custom_ops.assign(custom_ops.begin(), custom_ops.end());
+  if (!output.ends_with(".onnx")) throw UsageError(fmt::format("-o {}: the model's name must end in .onnx", output));
+  const std::filesystem::path file = find_model(model);
+  std::error_code error;
+  if (std::filesystem::equivalent(file, output, error)) throw UsageError("-o: the model itself; the new one needs another name");
+  const ConvertReport report = convert_model(file, output, o);
+  for (const std::string& w : report.warnings) note("warning: " + w);
+  if (report.converted == 0) note("note: the model computes nothing in float32: it is as it was");
+  std::vector<Checked> checked;
+  if (check) {
+    SessionOptions session;
+    session.providers = {"cpu"};
+    session.custom_ops = o.custom_ops;
+    checked = check_outputs(file, output, session);
+  }
+  if (json) {
+    print(report_json(report, *this, checked));
+  } else {
+    print(report_text(report, output, dtype));
+    for (const Checked& c : checked) {
+      print(fmt::format("  {}: differs by at most {:.3g}, {:.3g} of the largest magnitude\n", c.output, c.max_abs, c.max_rel));
+    }
+  }
+  const auto broken = std::find_if(checked.begin(), checked.end(), [](const Checked& c) { return !c.finite; });
+  if (broken == checked.end()) return kOk;
+  note(
+      fmt::format("error: '{}' has NaN or infinities where the float32 model has none, or other extents; --keep-op and "
+                  "--keep-node leave in float32 what overflows",
+                  broken->output));
+  return kFailed;
+}
+
+}  // namespace
+
+void add_convert(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("convert", "Write a model that computes in float16 or bfloat16");
+  const auto c = std::make_shared<ConvertCommand>();
+  command->add_option("MODEL", c->model, "Model file (.onnx), project file (sdx.yml) or name")->required();
+  command->add_option("-o,--output", c->output, "The new model")->required()->type_name("FILE.onnx");
+  command->add_option("--dtype", c->dtype, "float16 (default) or bfloat16")
+      ->check(CLI::IsMember({"float16", "bfloat16"}))
+      ->type_name("TYPE");
+  command->add_flag("--keep-io", c->keep_io, "Inputs and outputs stay float32");
+  command->add_option("--keep-op", c->keep_ops, "Operators that stay in float32, comma-separated")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("OP");
+  command->add_option("--keep-node", c->keep_nodes, "Nodes that stay in float32, by name; may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("NAME");
+  command->add_option("--custom-ops", c->custom_ops, "Library with operators of your own; may be repeated")
+      ->type_name("LIB.so")
+      ->allow_extra_args(false);
+  command->add_flag("--check", c->check, "Run both on made-up inputs and say by how much they differ");
+  command->add_flag("--json", c->json, "What was done as JSON");
+  command->footer(kExamples);
+  command->callback([c, &action] { action = [c] { return c->run(); }; });
+}
+
+}  // namespace sdx::cli

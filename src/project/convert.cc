@@ -1,0 +1,127 @@
+// Models in another precision
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <sdx/convert.hpp>
+#include <sdx/provider.hpp>
+
+#include "base/cache_entry.h"
+#include "base/cache_folder.h"
+#include "base/error.h"
+#include "onnx/external_names.h"
+#include "onnx/reader.h"
+#include "onnx/writer.h"
+#include "passes/narrow.h"
+#include "passes/pass.h"
+#include "project/converted.h"
+#include "project/fingerprint.h"
+#include "session/pipeline.h"
+
+namespace sdx {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kExternalTensor = 4096;  // smaller constants stay in the model file
+
+std::uint64_t constant_bytes(const Graph& graph) {
+  std::uint64_t bytes = 0;
+  for (const ValueInfo& v : graph.values()) bytes += v.constant ? v.constant->bytes() : 0;
+  return bytes;
+}
+
+std::int64_t count_nodes(const Graph& graph) {
+  std::int64_t count = 0;
+  for (const Node& n : graph.nodes()) {
+    count += n.removed ? 0 : 1;
+    for (const Subgraph& s : n.subgraphs) count += count_nodes(*s.graph);
+  }
+  return count;
+}
+
+std::uint64_t file_bytes(const fs::path& path) {
+  std::error_code error;
+  const std::uintmax_t bytes = fs::file_size(path, error);
+  return error ? 0 : bytes;
+}
+
+}  // namespace
+
+ConvertReport convert_model(const fs::path& path, const fs::path& output, const ConvertOptions& options) {
+  ConvertReport report;
+  Model model = read_model(path);
+  report.bytes_before = file_bytes(path);
+  for (const std::string& name : external_names(path)) report.bytes_before += file_bytes(path.parent_path() / name);
+  SessionOptions session;
+  session.custom_ops = options.custom_ops;
+  prepare(model, session, true);
+  sink_constants(model.graph);
+  const auto opset = model.opsets.find("");
+  const NarrowReport done = narrow(model.graph, opset == model.opsets.end() ? 13 : opset->second,
+                                   {options.dtype, options.keep_io, options.keep_ops, options.keep_nodes});
+  if (done.converted == 0 && !done.kept.empty()) {
+    fail(ErrorCode::invalid_argument, "no node of '{}' can compute in {}: {}: {}", path.string(), name(options.dtype),
+         done.kept.front().node, done.kept.front().why);
+  }
+  check_and_infer(model.graph, true);
+  WriteOptions write;
+  if (constant_bytes(model.graph) > options.external_above) write.external_above = kExternalTensor;
+  write_model(model, output, write);
+  report.nodes = count_nodes(model.graph);
+  report.converted = done.converted;
+  for (const NarrowReport::Kept& k : done.kept) report.kept.push_back({k.node, k.op, k.why});
+  report.casts = done.casts;
+  report.constants = done.constants;
+  report.clipped = done.clipped;
+  report.raised = done.raised;
+  report.clipped_in = done.clipped_in;
+  report.raised_in = done.raised_in;
+  report.bytes_after = file_bytes(output);
+  if (write.external_above != 0) report.bytes_after += file_bytes(output.string() + ".data");
+  report.warnings = std::move(model.warnings);
+  return report;
+}
+
+ConvertedModel::ConvertedModel(const fs::path& model, DataType dtype, bool keep_io, const SessionOptions& options) {
+  const auto convert = [&](const fs::path& output) {
+    ConvertOptions o;
+    o.dtype = dtype;
+    o.keep_io = keep_io;
+    o.custom_ops = options.custom_ops;
+    convert_model(model, output, o);
+    made_ = true;
+    path_ = output;
+  };
+  const std::string file = model.stem().string() + "." + std::string(name(dtype)) + ".onnx";
+  if (options.cache) {
+    std::string identity = fmt::format("{}\n{}\n{}\n", version(), name(dtype), keep_io);
+    for (const Fingerprint& f : fingerprints(model)) identity += f.name + f.hash + "\n";
+    entry_ = CacheEntry::open(cache_folder(options.cache_folder) / "convert", hash_text(identity), model.filename().string());
+  }
+  if (!entry_) {
+    std::string folder = (fs::temp_directory_path() / "sdx-convert-XXXXXX").string();
+    if (::mkdtemp(folder.data()) == nullptr) fail(ErrorCode::io, "cannot make a folder like '{}'", folder);
+    temporary_ = folder;
+    try {
+      convert(temporary_ / file);
+    } catch (...) {
+      std::error_code ignored;
+      fs::remove_all(temporary_, ignored);
+      throw;
+    }
+    return;
+  }
+  path_ = entry_->folder() / file;
+  std::error_code ignored;
+  if (fs::exists(path_, ignored)) return;
+  convert(path_);
+  entry_->seal();
+}
+
+ConvertedModel::~ConvertedModel() {
+  std::error_code ignored;
+  if (!temporary_.empty()) fs::remove_all(temporary_, ignored);
+}
+
+}  // namespace sdx
