@@ -13,7 +13,8 @@ namespace {
 
 constexpr Pass kPasses[] = {
     // First: fold-constants would turn quantised weights into floats.
-    {"qdq-to-integer", fuse::qdq_to_integer, "runs convolutions between DequantizeLinear and QuantizeLinear in integers"},
+    {"qdq-to-integer", fuse::qdq_to_integer, "runs operators between DequantizeLinear and QuantizeLinear in integers"},
+    {"bytes-channels-last", fuse::bytes_channels_last, "lets convolutions of bytes have the channels last"},
     // Before fusions, which are for float32.
     {"widen-half", fuse::widen_half, "computes float16 networks in float32, with casts at their edges"},
     // Before fold-constants, which would store transposed weights a second time.

@@ -1,9 +1,11 @@
 // The inner product of 8-bit kernels with AVX512-VNNI: vpdpwssd adds a pair of int16 products to an int32 in one instruction,
-// where AVX-512BW needs two (Intel SDM, VPDPWSSD; it wraps, and does not saturate). Same operand layout as quant_kernels.cc.
+// where AVX-512BW needs two (Intel SDM, VPDPWSSD; it wraps, and does not saturate). Same operand layouts as quant_kernels.cc and
+// quant_nhwc_kernels.cc.
 
 #include <utility>
 
 #include "kernels/cpu/quant_kernels.h"
+#include "kernels/cpu/quant_nhwc_kernels.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
 
@@ -61,6 +63,49 @@ void product(const QTile& t, std::int32_t* out) {
 #undef SDX_STEP
 #undef SDX_DECLARE
 }
+
+template <int M>
+void rows_product(const QRows& t) {
+  const std::int64_t s = t.stride;
+  const std::int16_t* a[4] = {t.a, t.a + 3 * s, t.a + 6 * s, t.a + 9 * s};
+  const std::int16_t* b = t.b;
+#define SDX_DECLARE(I)                                        \
+  Ints c##I = {};                                             \
+  Ints e##I = {};                                             \
+  if constexpr (M > I) {                                      \
+    if (t.add) {                                              \
+      std::memcpy(&c##I, t.sums + 32 * I, sizeof(c##I));      \
+      std::memcpy(&e##I, t.sums + 32 * I + 16, sizeof(e##I)); \
+    }                                                         \
+  }                                                           \
+  (void)c##I;                                                 \
+  (void)e##I;
+  SDX_ROWS(SDX_DECLARE)
+  for (std::int64_t p = 0; p < t.pairs; ++p) {
+    const __m512i b0 = _mm512_loadu_si512(b);
+    const __m512i b1 = _mm512_loadu_si512(b + 32);
+#define SDX_STEP(I)                                                                             \
+  if constexpr (M > I) {                                                                        \
+    int pair;                                                                                   \
+    std::memcpy(&pair, a[I / 3] + (I % 3) * s, sizeof(pair));                                   \
+    const __m512i v = _mm512_set1_epi32(pair);                                                  \
+    c##I = reinterpret_cast<Ints>(_mm512_dpwssd_epi32(reinterpret_cast<__m512i>(c##I), v, b0)); \
+    e##I = reinterpret_cast<Ints>(_mm512_dpwssd_epi32(reinterpret_cast<__m512i>(e##I), v, b1)); \
+  }
+    SDX_ROWS(SDX_STEP)
+    for (int i = 0; i < (M + 2) / 3; ++i) a[i] += 2;
+    b += 64;
+  }
+#define SDX_STORE(I)                                        \
+  if constexpr (M > I) {                                    \
+    std::memcpy(t.sums + 32 * I, &c##I, sizeof(c##I));      \
+    std::memcpy(t.sums + 32 * I + 16, &e##I, sizeof(e##I)); \
+  }
+  SDX_ROWS(SDX_STORE)
+#undef SDX_STORE
+#undef SDX_STEP
+#undef SDX_DECLARE
+}
 #undef SDX_ROWS
 
 }  // namespace
@@ -81,9 +126,16 @@ QProduct choose(std::int64_t m, std::index_sequence<kIndex...>) {
   return kTable[m - 1];
 }
 
+template <std::size_t... kIndex>
+QRowsProduct choose_rows(std::int64_t m, std::index_sequence<kIndex...>) {
+  constexpr QRowsProduct kTable[] = {rows_product<static_cast<int>(kIndex) + 1>...};
+  return kTable[m - 1];
+}
+
 }  // namespace
 
 QProduct vnni_product(std::int64_t m) { return choose(m, std::make_index_sequence<12>()); }
+QRowsProduct vnni_rows_product(std::int64_t m) { return choose_rows(m, std::make_index_sequence<12>()); }
 
 }  // namespace sdx::cpu
 
@@ -92,6 +144,7 @@ QProduct vnni_product(std::int64_t m) { return choose(m, std::make_index_sequenc
 namespace sdx::cpu {
 
 QProduct vnni_product(std::int64_t) { return nullptr; }
+QRowsProduct vnni_rows_product(std::int64_t) { return nullptr; }
 
 }  // namespace sdx::cpu
 

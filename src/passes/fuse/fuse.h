@@ -18,7 +18,9 @@ bool fuse_epilogues(Graph& graph);
 bool widen_half(Graph& graph);
 
 // DequantizeLinear before Conv and QuantizeLinear after it: QLinearConv. Constant 8-bit weights and scales, one scale for the
-// input and one for the result, a bias in the steps of the sums.
+// input and one for the result, a bias in the steps of the sums. Likewise com.microsoft QLinearAdd (equal shapes),
+// QLinearGlobalAveragePool, QLinearSigmoid, QLinearLeakyRelu, QLinearConcat; MaxPool, Reshape, Flatten, Transpose, Squeeze and
+// Unsqueeze work on bytes where both sides are quantised alike. Relu or Clip before QuantizeLinear goes where it changes nothing.
 bool qdq_to_integer(Graph& graph);
 
 // MatMul with constant weights, also behind a Transpose, becomes sdx Linear. float32 only.
@@ -30,5 +32,9 @@ bool fuse_linear(Graph& graph);
 // What computes Gelu, its tanh approximation or x * Sigmoid(alpha x) from single operations becomes Gelu, FastGelu or QuickGelu of
 // com.microsoft. float32 only.
 bool fuse_gelu(Graph& graph);
+
+// QLinearConv over images of bytes takes and gives them with the channels last, between Transposes; QLinear operators and MaxPool
+// whose operands come from such Transposes follow. Constant 2-D weights; one group, one channel or at least eight per group.
+bool bytes_channels_last(Graph& graph);
 
 }  // namespace sdx::fuse

@@ -1,24 +1,17 @@
 // DequantizeLinear -> Conv -> QuantizeLinear, the way quantisers write a model down, becomes QLinearConv (ai.onnx 10): the sums
 // are exact integers, one rounding happens instead of several, and 8-bit kernels serve it. ONNX Runtime does the same, so
-// recordings made there agree more closely.
+// recordings made there agree more closely. Additions, pools, concatenations and tables likewise become com.microsoft QLinear
+// operators; what only moves elements moves bytes.
 
+#include <algorithm>
 #include <cmath>
 
 #include "passes/fuse/fuse.h"
+#include "passes/fuse/qdq_parts.h"
 #include "tensor/element.h"
 
 namespace sdx::fuse {
 namespace {
-
-bool is_byte(DataType t) { return t == DataType::int8 || t == DataType::uint8; }
-
-const Tensor* constant(const Graph& g, ValueId v) {
-  if (v == kNoValue) return nullptr;
-  const ValueInfo& info = g.value(v);
-  return info.constant && !info.is_input ? &*info.constant : nullptr;
-}
-
-ValueId input(const Node& n, std::size_t i) { return i < n.inputs.size() ? n.inputs[i] : kNoValue; }
 
 bool all_zero(const Tensor& t) {
   for (std::int64_t i = 0; i < t.size(); ++i) {
@@ -27,46 +20,15 @@ bool all_zero(const Tensor& t) {
   return true;
 }
 
-// The scale of a quantising node: constant float32, positive and finite, one element or `channels` of them.
-const Tensor* scale_of(const Graph& g, const Node& n, std::int64_t channels) {
-  const Tensor* t = constant(g, input(n, 1));
-  if (t == nullptr || t->dtype() != DataType::float32 || (t->size() != 1 && t->size() != channels) || t->rank() > 1)
-    return nullptr;
-  for (std::int64_t i = 0; i < t->size(); ++i) {
-    const double s = element_as_double(*t, i);
-    if (!std::isfinite(s) || s <= 0) return nullptr;
-  }
-  return t;
-}
-
-bool zero_fits(const Graph& g, const Node& n, std::int64_t channels) {
-  const ValueId v = input(n, 2);
-  if (v == kNoValue) return true;
-  const Tensor* t = constant(g, v);
-  return t != nullptr && t->rank() <= 1 && (t->size() == 1 || t->size() == channels);
-}
-
-// The DequantizeLinear that gives input i of the node, with float32 as its result; kNoNode: something else gives it.
-NodeId dequantizer(const Graph& g, const Node& n, std::size_t i) {
-  const ValueId v = input(n, i);
-  if (v == kNoValue) return kNoNode;
-  const NodeId id = g.value(v).producer;
-  if (id == kNoNode) return kNoNode;
-  const Node& d = g.node(id);
-  const bool plain = d.op_type == "DequantizeLinear" && d.domain.empty() && d.attributes.get_int("block_size", 0) == 0;
-  const std::int64_t to = d.attributes.get_int("output_dtype", 0);
-  return plain && (to == 0 || to == static_cast<std::int64_t>(DataType::float32)) ? id : kNoNode;
-}
-
 // Whether the bias is int32 in steps of x_scale * w_scale, which are the steps of the sums. Quantisers store that product rounded
 // to float32; 1e-5 leaves room for some roundings and is far below one step of an 8-bit result.
 bool bias_fits(const Graph& g, const Node& d, const Tensor& x_scale, const Tensor& w_scale, std::int64_t channels) {
-  const Tensor* b = constant(g, input(d, 0));
+  const Tensor* b = constant_of(g, input_of(d, 0));
   const Tensor* scale = scale_of(g, d, channels);
   if (b == nullptr || scale == nullptr || b->dtype() != DataType::int32 || b->rank() != 1 || b->size() != channels) return false;
   if (d.attributes.get_int("axis", 1) != 0 && scale->size() != 1) return false;
-  const ValueId zero = input(d, 2);
-  if (zero != kNoValue && (constant(g, zero) == nullptr || !all_zero(*constant(g, zero)))) return false;
+  const ValueId zero = input_of(d, 2);
+  if (zero != kNoValue && (constant_of(g, zero) == nullptr || !all_zero(*constant_of(g, zero)))) return false;
   const double x = element_as_double(x_scale, 0);
   for (std::int64_t i = 0; i < channels; ++i) {
     const double expected = x * element_as_double(w_scale, w_scale.size() == 1 ? 0 : i);
@@ -76,39 +38,26 @@ bool bias_fits(const Graph& g, const Node& d, const Tensor& x_scale, const Tenso
   return true;
 }
 
-// The node's zero point, or a new constant 0 where it has none.
-ValueId zero_point(Graph& g, const Node& n, DataType type) {
-  const ValueId v = input(n, 2);
-  if (v != kNoValue) return v;
-  Tensor zero(type, {});
-  set_element(zero, 0, 0.0);
-  return g.add_constant(n.name + "_zero", std::move(zero));
+// `fused` takes the place of the node, its quantizer and what stood between.
+void replace(Graph& g, NodeId id, const Quantizer& quantizer, Node fused) {
+  fused.outputs = g.node(quantizer.node).outputs;
+  g.remove_node(quantizer.node);
+  if (quantizer.between != kNoNode) g.remove_node(quantizer.between);
+  g.remove_node(id);
+  g.add_node(std::move(fused));
 }
 
-// The QuantizeLinear that alone reads the value; kNoNode: there is none.
-NodeId only_quantizer(const Graph& g, ValueId v, const std::vector<std::vector<NodeId>>& uses) {
-  for (const ValueId out : g.outputs()) {
-    if (out == v) return kNoNode;
-  }
-  if (uses[v].size() != 1) return kNoNode;
-  const Node& q = g.node(uses[v][0]);
-  const Tensor* zero = constant(g, input(q, 2));
-  if (q.removed || q.op_type != "QuantizeLinear" || !q.domain.empty() || q.inputs[0] != v) return kNoNode;
-  if (zero == nullptr || !is_byte(zero->dtype()) || scale_of(g, q, 1) == nullptr || !zero_fits(g, q, 1)) return kNoNode;
-  return q.attributes.get_int("block_size", 0) == 0 ? uses[v][0] : kNoNode;
-}
-
-bool fuse_conv(Graph& g, NodeId id, const std::vector<std::vector<NodeId>>& uses) {
+bool fuse_conv(Graph& g, NodeId id, const Uses& uses) {
   const Node& conv = g.node(id);
   if (conv.removed || conv.op_type != "Conv" || !conv.domain.empty() || conv.version < 10) return false;
   const NodeId dx = dequantizer(g, conv, 0);
   const NodeId dw = dequantizer(g, conv, 1);
-  const bool has_bias = input(conv, 2) != kNoValue;
+  const bool has_bias = input_of(conv, 2) != kNoValue;
   const NodeId db = dequantizer(g, conv, 2);
   if (dx == kNoNode || dw == kNoNode || (has_bias && db == kNoNode)) return false;
   const ValueId x = g.node(dx).inputs[0];
   const ValueId w = g.node(dw).inputs[0];
-  const Tensor* weights = constant(g, w);
+  const Tensor* weights = constant_of(g, w);
   if (!is_byte(g.value(x).type.elem) || weights == nullptr || !is_byte(weights->dtype()) || weights->rank() < 3) return false;
   const std::int64_t channels = weights->shape()[0];
   const Tensor* x_scale = scale_of(g, g.node(dx), 1);
@@ -117,8 +66,8 @@ bool fuse_conv(Graph& g, NodeId id, const std::vector<std::vector<NodeId>>& uses
     return false;
   if (w_scale->size() != 1 && g.node(dw).attributes.get_int("axis", 1) != 0) return false;
   if (has_bias && !bias_fits(g, g.node(db), *x_scale, *w_scale, channels)) return false;
-  const NodeId quantizer = only_quantizer(g, conv.outputs[0], uses);
-  if (quantizer == kNoNode) return false;
+  const Quantizer quantizer = clamping_quantizer(g, conv.outputs[0], uses);
+  if (quantizer.node == kNoNode) return false;
 
   const DataType x_type = g.value(x).type.elem;
   const DataType w_type = weights->dtype();
@@ -129,24 +78,132 @@ bool fuse_conv(Graph& g, NodeId id, const std::vector<std::vector<NodeId>>& uses
   fused.attributes = conv.attributes;
   fused.inputs = {x, g.node(dx).inputs[1], zero_point(g, g.node(dx), x_type),
                   w, g.node(dw).inputs[1], zero_point(g, g.node(dw), w_type)};
-  const Node& q = g.node(quantizer);
+  const Node& q = g.node(quantizer.node);
   fused.inputs.push_back(q.inputs[1]);
   fused.inputs.push_back(q.inputs[2]);
   if (has_bias) fused.inputs.push_back(g.node(db).inputs[0]);
-  fused.outputs = q.outputs;
-  g.remove_node(quantizer);
-  g.remove_node(id);
-  g.add_node(std::move(fused));
+  replace(g, id, quantizer, std::move(fused));
   return true;
+}
+
+// --- operators between quantised tensors ---
+
+// bytes, scale and zero point of a dequantised operand.
+void push_operand(Graph& g, NodeId dequantizer, std::vector<ValueId>& inputs) {
+  const Node d = g.node(dequantizer);
+  inputs.insert(inputs.end(), {d.inputs[0], d.inputs[1], zero_point(g, d, g.value(d.inputs[0]).type.elem)});
+}
+
+bool same_shape(const Graph& g, ValueId a, ValueId b) {
+  const Type& ta = g.value(a).type;
+  const Type& tb = g.value(b).type;
+  if (!ta.shape || !tb.shape || ta.shape->size() != tb.shape->size()) return false;
+  return std::equal(ta.shape->begin(), ta.shape->end(), tb.shape->begin());
+}
+
+bool same_params(const Graph& g, const Node& a, const Node& b) {
+  return element_as_double(*constant_of(g, a.inputs[1]), 0) == element_as_double(*constant_of(g, b.inputs[1]), 0) &&
+         zero_value(g, a) == zero_value(g, b);
+}
+
+DataType byte_type(const Graph& g, const Quantizer& q) { return g.value(g.node(q.node).inputs[2]).type.elem; }
+
+Node microsoft(const Node& from, const char* op) {
+  Node n;
+  n.name = from.name;
+  n.op_type = op;
+  n.domain = "com.microsoft";
+  n.version = 1;
+  return n;
+}
+
+bool fuse_add(Graph& g, NodeId id, const Uses& uses) {
+  const Node add = g.node(id);
+  if (add.inputs.size() != 2 || (add.op_type == "Add" && add.version < 7)) return false;
+  const NodeId da = byte_dequantizer(g, add, 0), db = byte_dequantizer(g, add, 1);
+  if (da == kNoNode || db == kNoNode) return false;
+  const ValueId a = g.node(da).inputs[0], b = g.node(db).inputs[0];
+  const Quantizer q = clamping_quantizer(g, add.outputs[0], uses);
+  const DataType type = g.value(a).type.elem;
+  // A constant operand would have to be packed anew for each of its uses; broadcasting has no fast kernel.
+  if (q.node == kNoNode || g.value(b).type.elem != type || byte_type(g, q) != type || !same_shape(g, a, b)) return false;
+  Node fused = microsoft(add, "QLinearAdd");
+  push_operand(g, da, fused.inputs);
+  push_operand(g, db, fused.inputs);
+  fused.inputs.push_back(g.node(q.node).inputs[1]);
+  fused.inputs.push_back(g.node(q.node).inputs[2]);
+  replace(g, id, q, std::move(fused));
+  return true;
+}
+
+// One operand, one result: GlobalAveragePool, Sigmoid, LeakyRelu.
+bool fuse_unary(Graph& g, NodeId id, const char* op, const Uses& uses) {
+  const Node n = g.node(id);
+  const NodeId d = byte_dequantizer(g, n, 0);
+  const Quantizer q = clamping_quantizer(g, n.outputs[0], uses);
+  if (d == kNoNode || q.node == kNoNode || byte_type(g, q) != g.value(g.node(d).inputs[0]).type.elem) return false;
+  Node fused = microsoft(n, op);
+  if (n.op_type == "LeakyRelu") fused.attributes.set("alpha", n.attributes.get_float("alpha", 0.01F));
+  push_operand(g, d, fused.inputs);
+  fused.inputs.push_back(g.node(q.node).inputs[1]);
+  fused.inputs.push_back(g.node(q.node).inputs[2]);
+  replace(g, id, q, std::move(fused));
+  return true;
+}
+
+// What picks or moves elements works on bytes where both sides are quantised alike: quantising is monotonic, so that the
+// largest value is the largest byte.
+bool move_to_bytes(Graph& g, NodeId id, const Uses& uses) {
+  const Node n = g.node(id);
+  if (n.outputs.size() != 1 || (n.op_type == "MaxPool" && n.version < 12)) return false;
+  const NodeId d = byte_dequantizer(g, n, 0);
+  const Quantizer q = clamping_quantizer(g, n.outputs[0], uses);
+  if (d == kNoNode || q.node == kNoNode || byte_type(g, q) != g.value(g.node(d).inputs[0]).type.elem) return false;
+  if (!same_params(g, g.node(d), g.node(q.node))) return false;
+  Node moved = n;
+  moved.inputs[0] = g.node(d).inputs[0];
+  replace(g, id, q, std::move(moved));
+  return true;
+}
+
+bool fuse_concat(Graph& g, NodeId id, const Uses& uses) {
+  const Node n = g.node(id);
+  const Quantizer q = clamping_quantizer(g, n.outputs[0], uses);
+  if (q.node == kNoNode || n.inputs.empty() || n.attributes.find("axis") == nullptr) return false;
+  Node fused = microsoft(n, "QLinearConcat");
+  fused.attributes = n.attributes;
+  fused.inputs = {g.node(q.node).inputs[1], g.node(q.node).inputs[2]};
+  for (std::size_t i = 0; i < n.inputs.size(); ++i) {
+    const NodeId d = byte_dequantizer(g, n, i);
+    if (d == kNoNode || g.value(g.node(d).inputs[0]).type.elem != byte_type(g, q)) return false;
+  }
+  for (std::size_t i = 0; i < n.inputs.size(); ++i) push_operand(g, byte_dequantizer(g, n, i), fused.inputs);
+  replace(g, id, q, std::move(fused));
+  return true;
+}
+
+bool fuse_other(Graph& g, NodeId id, const Uses& uses) {
+  const Node& n = g.node(id);
+  if (n.removed || !n.domain.empty() || n.outputs.empty() || n.outputs[0] == kNoValue) return false;
+  const std::string& op = n.op_type;
+  if (op == "Add" || op == "Sum") return fuse_add(g, id, uses);
+  if (op == "GlobalAveragePool") return fuse_unary(g, id, "QLinearGlobalAveragePool", uses);
+  if (op == "Sigmoid") return fuse_unary(g, id, "QLinearSigmoid", uses);
+  if (op == "LeakyRelu") return fuse_unary(g, id, "QLinearLeakyRelu", uses);
+  if (op == "Concat") return fuse_concat(g, id, uses);
+  for (const char* moves : {"MaxPool", "Reshape", "Flatten", "Transpose", "Squeeze", "Unsqueeze"}) {
+    if (op == moves) return move_to_bytes(g, id, uses);
+  }
+  return false;
 }
 
 }  // namespace
 
 bool qdq_to_integer(Graph& graph) {
-  const std::vector<std::vector<NodeId>> uses = graph.uses();
+  const Uses uses = graph.uses();
   const std::size_t count = graph.nodes().size();
   bool changed = false;
-  for (NodeId id = 0; id < count; ++id) changed = fuse_conv(graph, id, uses) || changed;
+  for (NodeId id = 0; id < count; ++id) changed = fuse_conv(graph, id, uses) || fuse_other(graph, id, uses) || changed;
   return changed;
 }
 

@@ -1,0 +1,337 @@
+#include "kernels/cpu/quant_nhwc.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu/gemm_kernels.h"
+#include "kernels/cpu/quant_nhwc_kernels.h"
+
+namespace sdx::cpu {
+namespace {
+
+constexpr std::int64_t kPairBlock = 256;         // a panel of 16 columns takes 16 KB as int16: half of a usual first-level cache
+constexpr std::int64_t kRowBytes = 128 * 1024;   // rows widened at a time: they meet all panels from the second-level cache
+constexpr std::int64_t kTaskProducts = 1 << 19;  // about 10 microseconds
+
+std::size_t to_size(std::int64_t v) { return static_cast<std::size_t>(v); }
+std::int64_t pairs_of(std::int64_t k) { return (k + 1) / 2; }
+std::int64_t round_up(std::int64_t v, std::int64_t unit) { return (v + unit - 1) / unit * unit; }
+std::int64_t volume(const std::int64_t (&v)[3]) { return v[0] * v[1] * v[2]; }
+std::int64_t inner(const ConvShape& s) { return s.in_channels / s.groups * volume(s.kernel); }
+// An odd multiple of 32 bytes: rows a power of two apart would compete for the same lines of the cache.
+std::int64_t row_stride(std::int64_t k) {
+  const std::int64_t units = round_up(k, 16) / 16 + 1;
+  return (units | 1) * 16;
+}
+
+std::int32_t value(const QWeights& w, std::int64_t column, std::int64_t at) {
+  const std::uint8_t v = static_cast<const std::uint8_t*>(w.data)[at];
+  const std::int32_t zero = w.zero_points == nullptr ? 0 : w.zero_points[w.zero_point_count > 1 ? column : 0];
+  return (w.is_signed ? static_cast<std::int8_t>(v) : v) - zero;
+}
+
+std::int64_t bytes_per_output(QEpilogue::Output output) {
+  return output == QEpilogue::Output::i32 || output == QEpilogue::Output::f32 ? 4 : 1;
+}
+
+// The order of K in packed weights: kernel taps outside, channels inside.
+template <class T>
+void pack_columns(const ConvShape& s, const QWeights& w, std::int64_t group, std::int64_t nr, T* out) {
+  const std::int64_t columns = s.out_channels / s.groups;
+  const std::int64_t channels = s.in_channels / s.groups;
+  const std::int64_t taps = volume(s.kernel);
+  const std::int64_t k = channels * taps;
+  const std::int64_t pairs = pairs_of(k);
+  std::fill(out, out + round_up(columns, nr) * pairs * 2, T{0});
+  for (std::int64_t j = 0; j < columns; ++j) {
+    const std::int64_t column = group * columns + j;
+    T* panel = out + j / nr * pairs * nr * 2 + j % nr * 2;
+    for (std::int64_t tap = 0; tap < taps; ++tap) {
+      for (std::int64_t c = 0; c < channels; ++c) {
+        const std::int64_t at = tap * channels + c;
+        panel[at / 2 * nr * 2 + at % 2] = static_cast<T>(value(w, column, (column * channels + c) * taps + tap));
+      }
+    }
+  }
+}
+
+void pack_depthwise(const ConvShape& s, const QWeights& w, std::int64_t nr, void* packed) {
+  const std::int64_t taps = volume(s.kernel);
+  const std::int64_t even = round_up(taps, 2);
+  const std::int64_t blocks = round_up(s.groups, nr);
+  auto* sums = static_cast<std::int32_t*>(packed);
+  auto* out = reinterpret_cast<std::int16_t*>(sums + round_up(blocks, 16));
+  std::fill(sums, sums + round_up(blocks, 16), 0);
+  std::fill(out, out + blocks * even, std::int16_t{0});
+  for (std::int64_t c = 0; c < s.groups; ++c) {
+    for (std::int64_t t = 0; t < taps; ++t) {
+      const std::int32_t v = value(w, c, c * taps + t);
+      sums[c] += v;
+      out[c / nr * nr * even + t / 2 * nr * 2 + c % nr * 2 + t % 2] = static_cast<std::int16_t>(v);
+    }
+  }
+}
+
+// One product: rows of a source, columns of packed panels.
+struct Product {
+  QSource source;
+  std::int64_t m = 0, n = 0, k = 0;
+  const void* panels = nullptr;
+  bool wide = false;
+  QEpilogue epilogue;
+  void* c = nullptr;
+  std::int64_t ldc = 0;
+};
+
+// Rows [m0, m1), panels [p0, p1), on this thread.
+void block(const QNhwcKernels& kernels, const Product& g, std::int64_t m0, std::int64_t m1, std::int64_t p0, std::int64_t p1) {
+  const std::int64_t nr = kernels.nr;
+  const std::int64_t pairs = pairs_of(g.k);
+  const std::int64_t stride = row_stride(g.k);
+  const std::int64_t rows_at_once = std::max<std::int64_t>(kernels.mr, kRowBytes / (stride * 2) / kernels.mr * kernels.mr);
+  const Cuts blocks(m1 - m0, rows_at_once);
+  const std::int64_t bytes = bytes_per_output(g.epilogue.output);
+  const std::int64_t most = (m1 - m0 + blocks.parts - 1) / blocks.parts;
+  auto* rows = reinterpret_cast<std::int16_t*>(thread_scratch(0, to_size(most * stride + 32) / 2));
+  const std::int64_t pair_blocks = std::max<std::int64_t>(1, (pairs + kPairBlock - 1) / kPairBlock);
+  const std::int64_t sums_kept = pair_blocks > 1 ? most : kernels.mr;
+  const std::int64_t widened = g.wide ? 0 : std::min(pairs, kPairBlock) * nr;  // in units of 4 bytes
+  auto* scratch = thread_scratch(1, to_size(round_up(sums_kept * nr, 16) + widened));
+  auto* sums = reinterpret_cast<std::int32_t*>(scratch);
+  auto* panel16 = reinterpret_cast<std::int16_t*>(scratch + round_up(sums_kept * nr, 16));
+  QRows t;
+  t.stride = stride;
+  for (std::int64_t i = 0; i < blocks.parts; ++i) {
+    const std::int64_t first = m0 + blocks.begin(i);
+    const std::int64_t count = blocks.size(i);
+    kernels.gather(g.source, first, count, rows, stride);
+    const Cuts tiles(count, kernels.mr);
+    for (std::int64_t p = p0; p < p1; ++p) {
+      const std::int64_t column = p * nr;
+      for (std::int64_t kb = 0; kb < pair_blocks; ++kb) {
+        t.pairs = std::min(kPairBlock, pairs - kb * kPairBlock);
+        t.add = kb > 0;
+        const std::int64_t at = (p * pairs + kb * kPairBlock) * nr * 2;
+        if (g.wide) {
+          t.b = static_cast<const std::int16_t*>(g.panels) + at;
+        } else {
+          kernels.widen_panel(static_cast<const std::int8_t*>(g.panels) + at, t.pairs * nr * 2, panel16);
+          t.b = panel16;
+        }
+        for (std::int64_t j = 0; j < tiles.parts; ++j) {
+          const std::int64_t row = tiles.begin(j);
+          t.m = tiles.size(j);
+          t.a = rows + row * stride + kb * kPairBlock * 2;
+          t.sums = pair_blocks > 1 ? sums + row * nr : sums;
+          kernels.product(t);
+          if (kb + 1 < pair_blocks) continue;
+          kernels.finish(g.epilogue, t.sums, t.m, std::min(nr, g.n - column), column,
+                         static_cast<char*>(g.c) + ((first + row) * g.ldc + column) * bytes, g.ldc);
+        }
+      }
+    }
+  }
+}
+
+void multiply(const QNhwcKernels& kernels, const Product& g) {
+  const std::int64_t tiles = (g.m + kernels.mr - 1) / kernels.mr;
+  const std::int64_t panels = (g.n + kernels.nr - 1) / kernels.nr;
+  const std::int64_t threads = current_pool().threads();
+  const std::int64_t work = g.m * round_up(g.n, kernels.nr) * std::max<std::int64_t>(1, g.k);
+  const std::int64_t wanted = threads == 1 ? 1 : std::clamp<std::int64_t>(work / kTaskProducts, 1, 4 * threads);
+  // Rows first: a cut across columns gathers the same rows twice. At least four tiles in a row block, so that widening a panel
+  // is little beside multiplying by it.
+  const std::int64_t row_parts = std::clamp<std::int64_t>(tiles / 4, 1, wanted);
+  const std::int64_t column_parts = std::clamp<std::int64_t>((wanted + row_parts - 1) / row_parts, 1, panels);
+  const Cuts rows(tiles, (tiles + row_parts - 1) / row_parts);
+  const Cuts columns(panels, (panels + column_parts - 1) / column_parts);
+  parallel_for(rows.parts * columns.parts, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t r = i / columns.parts;
+      const std::int64_t c = i % columns.parts;
+      block(kernels, g, rows.begin(r) * kernels.mr, std::min(g.m, rows.begin(r + 1) * kernels.mr), columns.begin(c),
+            columns.begin(c + 1));
+    }
+  });
+}
+
+QEpilogue from_column(QEpilogue e, std::int64_t column) {
+  if (e.bias != nullptr) e.bias += column;
+  if (e.bias_f32 != nullptr) e.bias_f32 += column;
+  if (e.scale_is_array) e.scale += column;
+  return e;
+}
+
+struct Depthwise {
+  const ConvShape* shape;
+  const std::uint8_t* x;
+  const std::uint8_t* zeros;  // a pixel of zero points
+  bool is_signed;
+  const std::int16_t* weights;
+  const QEpilogue* epilogue;
+  char* y;
+};
+
+// Output rows [begin, end), counted over batch, depth and height.
+void depthwise_rows(const QNhwcKernels& kernels, const Depthwise& d, std::int64_t begin, std::int64_t end) {
+  const ConvShape& s = *d.shape;
+  const std::int64_t taps = volume(s.kernel);
+  const std::int64_t even = round_up(taps, 2);
+  const std::int64_t width = s.out[2];
+  const std::int64_t channels = s.groups;
+  // In floats: pointers first, then sums.
+  const std::int64_t pointer_floats = round_up(width * even * 2, 16);
+  float* scratch = thread_scratch(0, to_size(pointer_floats + round_up(channels, 64)));
+  auto* pointers = reinterpret_cast<const std::uint8_t**>(scratch);
+  QDepthwiseRow r;
+  r.taps = pointers;
+  r.taps_count = even;
+  r.is_signed = d.is_signed;
+  r.channels = channels;
+  r.width = width;
+  r.weights = d.weights;
+  r.sums = reinterpret_cast<std::int32_t*>(scratch + pointer_floats);
+  r.epilogue = d.epilogue;
+  for (std::int64_t row = begin; row < end; ++row) {
+    const std::int64_t oy = row % s.out[1];
+    const std::int64_t oz = row / s.out[1] % s.out[0];
+    const std::int64_t batch = row / (s.out[1] * s.out[0]);
+    for (std::int64_t t = 0; t < even; ++t) {
+      const std::int64_t kx = t % s.kernel[2];
+      const std::int64_t iy = oy * s.stride[1] - s.pad[1] + t / s.kernel[2] % s.kernel[1] * s.dilation[1];
+      const std::int64_t iz = oz * s.stride[0] - s.pad[0] + t / (s.kernel[2] * s.kernel[1]) * s.dilation[0];
+      const bool inside = t < taps && iy >= 0 && iy < s.in[1] && iz >= 0 && iz < s.in[0];
+      const std::uint8_t* line = inside ? d.x + ((batch * s.in[0] + iz) * s.in[1] + iy) * s.in[2] * channels : nullptr;
+      std::int64_t ix = kx * s.dilation[2] - s.pad[2];
+      for (std::int64_t ox = 0; ox < width; ++ox, ix += s.stride[2]) {
+        pointers[ox * even + t] = inside && ix >= 0 && ix < s.in[2] ? line + ix * channels : d.zeros;
+      }
+    }
+    r.y = d.y + row * width * channels * bytes_per_output(d.epilogue->output);
+    kernels.depthwise(r);
+  }
+}
+
+void depthwise_conv(const QNhwcKernels& kernels, const ConvShape& s, const void* x, bool x_signed, std::int32_t x_zero,
+                    const void* packed, const QEpilogue& epilogue, void* y) {
+  const std::int64_t channels = s.groups;
+  const auto* sums = static_cast<const std::int32_t*>(packed);
+  // The zero point's share of the sums goes into the bias; both arrays are read by all threads.
+  float* scratch = thread_scratch(2, to_size(round_up(channels, 16) * 2 + 16));
+  auto* bias = reinterpret_cast<std::int32_t*>(scratch);
+  auto* zeros = reinterpret_cast<std::uint8_t*>(bias + round_up(channels, 16));
+  for (std::int64_t c = 0; c < channels; ++c) {
+    const auto own = static_cast<std::uint32_t>(epilogue.bias != nullptr ? epilogue.bias[c] : 0);
+    bias[c] = static_cast<std::int32_t>(own - static_cast<std::uint32_t>(sums[c]) * static_cast<std::uint32_t>(x_zero));
+  }
+  std::memset(zeros, x_zero & 0xFF, to_size(channels));
+  QEpilogue e = epilogue;
+  e.bias = bias;
+  const auto* weights = reinterpret_cast<const std::int16_t*>(sums + round_up(round_up(channels, kernels.nr), 16));
+  const Depthwise d{&s, static_cast<const std::uint8_t*>(x), zeros, x_signed, weights, &e, static_cast<char*>(y)};
+  const std::int64_t row_work = s.out[2] * channels * volume(s.kernel);
+  parallel_for(s.batch * s.out[0] * s.out[1], std::max<std::int64_t>(1, 200000 / std::max<std::int64_t>(1, row_work)),
+               [&](std::int64_t begin, std::int64_t end) { depthwise_rows(kernels, d, begin, end); });
+}
+
+}  // namespace
+
+bool qnhwc_is_depthwise(const ConvShape& s) { return s.groups > 1 && s.in_channels == s.groups && s.out_channels == s.groups; }
+
+bool qnhwc_is_wide(const ConvShape& s, const QWeights& w) {
+  if (qnhwc_is_depthwise(s)) return true;
+  const std::int64_t k = inner(s);
+  for (std::int64_t j = 0; j < s.out_channels; ++j) {
+    for (std::int64_t i = 0; i < k; ++i) {
+      const std::int32_t v = value(w, j, j * k + i);
+      if (v < -128 || v > 127) return true;
+    }
+  }
+  return false;
+}
+
+std::size_t qnhwc_packed_bytes(const ConvShape& s, bool wide) {
+  const std::int64_t nr = qnhwc_kernels().nr;
+  if (qnhwc_is_depthwise(s)) {
+    const std::int64_t blocks = round_up(s.groups, nr);
+    return to_size(round_up(blocks, 16) * 4 + blocks * round_up(volume(s.kernel), 2) * 2);
+  }
+  return to_size(s.groups * round_up(s.out_channels / s.groups, nr) * pairs_of(inner(s)) * 2) * (wide ? 2U : 1U);
+}
+
+void qnhwc_pack(const ConvShape& s, const QWeights& w, bool wide, void* packed) {
+  const std::int64_t nr = qnhwc_kernels().nr;
+  if (qnhwc_is_depthwise(s)) return pack_depthwise(s, w, nr, packed);
+  const std::int64_t step = round_up(s.out_channels / s.groups, nr) * pairs_of(inner(s)) * 2;
+  for (std::int64_t g = 0; g < s.groups; ++g) {
+    if (wide) {
+      pack_columns(s, w, g, nr, static_cast<std::int16_t*>(packed) + g * step);
+    } else {
+      pack_columns(s, w, g, nr, static_cast<std::int8_t*>(packed) + g * step);
+    }
+  }
+}
+
+void qnhwc_conv(const ConvShape& s, const void* x, bool x_signed, std::int32_t x_zero, const void* packed, bool wide,
+                const QEpilogue& epilogue, void* y) {
+  if (s.batch * volume(s.out) * s.out_channels == 0) return;
+  const QNhwcKernels& kernels = qnhwc_kernels();
+  if (qnhwc_is_depthwise(s)) return depthwise_conv(kernels, s, x, x_signed, x_zero, packed, epilogue, y);
+  const std::int64_t columns = s.out_channels / s.groups;
+  const std::int64_t k = inner(s);
+  const std::size_t group_bytes = to_size(round_up(columns, kernels.nr) * pairs_of(k) * 2) * (wide ? 2U : 1U);
+  bool pointwise = s.groups == 1 && volume(s.kernel) == 1;
+  for (int i = 0; i < 3; ++i) pointwise = pointwise && s.stride[i] == 1 && s.pad[i] == 0 && s.in[i] == s.out[i];
+  for (std::int64_t group = 0; group < s.groups; ++group) {
+    Product g;
+    g.source.shape = pointwise ? nullptr : &s;
+    g.source.x = static_cast<const std::uint8_t*>(x);
+    g.source.end = g.source.x + s.batch * volume(s.in) * s.in_channels;
+    g.source.is_signed = x_signed;
+    g.source.zero = x_zero;
+    g.source.k = k;
+    g.source.lda = k;
+    g.source.group = group;
+    g.m = s.batch * volume(s.out);
+    g.n = columns;
+    g.k = k;
+    g.panels = static_cast<const char*>(packed) + to_size(group) * group_bytes;
+    g.wide = wide;
+    g.epilogue = from_column(epilogue, group * columns);
+    g.c = static_cast<char*>(y) + group * columns * bytes_per_output(epilogue.output);
+    g.ldc = s.out_channels;
+    multiply(kernels, g);
+  }
+}
+
+ConvShape matrix_shape(std::int64_t k, std::int64_t n) {
+  ConvShape s;
+  s.in_channels = k;
+  s.out_channels = n;
+  return s;
+}
+
+void qnhwc_product(const QMatrix& a, std::int64_t n, const void* packed, bool wide, const QEpilogue& epilogue, void* c,
+                   std::int64_t ldc) {
+  if (a.m <= 0 || n <= 0) return;
+  Product g;
+  g.source.x = static_cast<const std::uint8_t*>(a.a);
+  g.source.end = g.source.x + (a.m - 1) * a.lda + a.k;
+  g.source.is_signed = a.is_signed;
+  g.source.zero = a.zero;
+  g.source.zeros = a.zeros;
+  g.source.k = a.k;
+  g.source.lda = a.lda;
+  g.m = a.m;
+  g.n = n;
+  g.k = a.k;
+  g.panels = packed;
+  g.wide = wide;
+  g.epilogue = epilogue;
+  g.c = c;
+  g.ldc = ldc;
+  multiply(qnhwc_kernels(), g);
+}
+
+}  // namespace sdx::cpu
