@@ -241,6 +241,12 @@ bool qnhwc_is_depthwise(const ConvShape& s) { return s.groups > 1 && s.in_channe
 
 bool qnhwc_is_wide(const ConvShape& s, const QWeights& w) {
   if (qnhwc_is_depthwise(s)) return true;
+  // The usual zero points leave nothing to look for, so that weights are not read here.
+  const std::int32_t usual = w.is_signed ? 0 : 128;
+  const std::int64_t zeros = w.zero_points == nullptr ? 0 : std::max<std::int64_t>(1, w.zero_point_count);
+  bool narrow = zeros > 0 || w.is_signed;
+  for (std::int64_t j = 0; j < zeros; ++j) narrow = narrow && w.zero_points[j] == usual;
+  if (narrow) return false;
   const std::int64_t k = inner(s);
   for (std::int64_t j = 0; j < s.out_channels; ++j) {
     for (std::int64_t i = 0; i < k; ++i) {

@@ -98,9 +98,9 @@ std::unique_ptr<Kernel> make_nhwc_conv(LowerContext& c) {
   const ConvShape shape = packing_shape(c.attrs(), w->shape(), false);
   const QWeights weights{w->data(), w->dtype() == DataType::int8, w_zero->data(), static_cast<std::int64_t>(w_zero->size())};
   const bool wide = qnhwc_is_wide(shape, weights);
-  Packed packed(qnhwc_packed_bytes(shape, wide));
-  qnhwc_pack(shape, weights, wide, packed.data());
-  release_source(*w);
+  const Tensor* zero = c.has_input(5) ? c.constant(5) : nullptr;
+  Packed packed = c.pack({w, zero}, qnhwc_packed_bytes(shape, wide), PackKey("qnhwc", shape, weights.is_signed, wide),
+                         [&](float* to) { qnhwc_pack(shape, weights, wide, to); });
   auto kernel =
       std::make_unique<NhwcConvKernel>(c.attrs(), w->shape(), std::move(packed), wide, std::move(scales), std::move(bias));
   kernel->set_types(c.dtype(0) == DataType::int8, (*x_zero)[0], to, (*y_zero)[0]);
