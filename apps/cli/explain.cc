@@ -18,6 +18,7 @@ constexpr const char* kExamples =
     "Examples:\n"
     "  sdx explain model.onnx\n"
     "  sdx explain model.onnx --op Conv -p cuda,cpu\n"
+    "  sdx explain model.onnx --tune -t 1\n"
     "  sdx explain model.onnx --json\n";
 
 struct ExplainCommand {
@@ -29,13 +30,18 @@ struct ExplainCommand {
 };
 
 std::string node_json(const NodeReport& n) {
-  return fmt::format("{{\"name\":{},\"op\":{},\"provider\":{},\"kernel\":{},\"output\":{},\"refused\":{}}}", json_text(n.name),
-                     json_text(n.op), json_text(n.provider), json_text(n.kernel), json_text(n.output), json_list(n.refused));
+  std::string timed;
+  for (const auto& [kernel, ms] : n.timed) timed += fmt::format("{}{}:{:.6g}", timed.empty() ? "" : ",", json_text(kernel), ms);
+  return fmt::format("{{\"name\":{},\"op\":{},\"provider\":{},\"kernel\":{},\"output\":{},\"refused\":{},\"timed_ms\":{{{}}}}}",
+                     json_text(n.name), json_text(n.op), json_text(n.provider), json_text(n.kernel), json_text(n.output),
+                     json_list(n.refused), timed);
 }
 
 std::string node_text(const NodeReport& n) {
   std::string out = fmt::format("{:<24} {:<8} {:<22} {:<28} {}\n", n.op, n.provider, n.kernel, n.output, n.name);
   for (const std::string& r : n.refused) out += fmt::format("    not {}\n", r);
+  for (const auto& [kernel, ms] : n.timed)
+    out += fmt::format("    {:<22} {:>10.4f} ms{}\n", kernel, ms, kernel == n.kernel ? ", taken" : "");
   return out;
 }
 

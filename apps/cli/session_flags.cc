@@ -89,6 +89,7 @@ void SessionFlags::add_to(CLI::App& command, bool positional_model) {
   command.add_option("--select", select, "order: the first that can be used; measured: the fastest on this model")
       ->check(CLI::IsMember({"order", "measured"}))
       ->type_name("HOW");
+  command.add_flag("--tune", tune, "Measure the cpu provider's kernels for each node, and remember the fastest");
   command.add_option("--start-on", start_on, "Answer on this provider (cpu) while slower ones compile")->type_name("PROVIDER");
   command.add_option("--provider-timeout", provider_timeout, "Longest run before the next provider answers, for example 2s")
       ->type_name("TIME");
@@ -138,6 +139,7 @@ SessionOptions SessionFlags::options(const ProjectConfig& project) const {
   o.provider_priority = flags.provider_priority;
   o.platform_defaults = flags.platform_defaults;
   o.select = flags.select;
+  o.tune = flags.tune;
   o.start_on = flags.start_on;
   o.provider_timeout = flags.provider_timeout;
   o.reject_nan = flags.reject_nan;
@@ -165,6 +167,7 @@ SessionOptions SessionFlags::options() const {
   o.runtime = runtime;
   o.strict = fallback == "strict";
   o.select = select;
+  o.tune = tune;
   o.start_on = start_on;
   if (!start_on.empty()) as_usage([&] { canonical_provider(start_on); });
   if (!provider_timeout.empty()) o.provider_timeout = parse_duration(provider_timeout);

@@ -36,6 +36,7 @@ struct SessionFlags {
   std::vector<std::string> custom_ops;
   std::vector<std::string> provider_options;
   std::string select = "order";
+  bool tune = false;
   std::string start_on;
   std::string provider_timeout;
   bool reject_nan = false;

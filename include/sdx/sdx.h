@@ -70,6 +70,8 @@ SDX_C_API sdx_status sdx_options_set_provider_option(sdx_options* options, const
                                                      const char* value);
 /* "order" or "measured": the first of the chain, or the fastest on the first run's inputs. */
 SDX_C_API sdx_status sdx_options_set_select(sdx_options* options, const char* select);
+/* Not 0: measure the cpu provider's kernels for each node when the session is opened, and remember the fastest. */
+SDX_C_API sdx_status sdx_options_set_tune(sdx_options* options, int tune);
 /* A provider, for example "cpu", that answers while those before it in the chain compile. */
 SDX_C_API sdx_status sdx_options_set_start_on(sdx_options* options, const char* provider);
 /* After so many milliseconds a run is answered by the next provider; 0: never. */

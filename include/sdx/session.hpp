@@ -66,6 +66,11 @@ struct SessionOptions {
   // results agree with `cpu` is kept, and remembered in the cache folder (docs/providers.md). Throws Error(invalid_argument) for
   // another word.
   std::string select = "order";
+  // Where the `cpu` provider has several kernels for a node, measure them when the session is opened (about 20 ms for each)
+  // instead of trusting the cost model, and remember the times in the cache folder (tuned.json). Only nodes whose shapes are
+  // fixed by the model or by `dimensions`. NodeReport::timed tells what was found. Results may differ by rounding from those of
+  // other kernels.
+  bool tune = false;
   // A provider ("cpu") that answers while those before it in the chain still compile, in the background; then the session
   // switches between two runs. Empty: opening takes as long as compiling.
   std::string start_on;
@@ -150,7 +155,9 @@ struct NodeReport {
   std::string provider;              // "cpu"
   std::string kernel;                // "reference" when no fast kernel took the node
   std::vector<std::string> refused;  // "kernel: reason", best kernel first
-  std::string output;                // type of the first output
+  // With SessionOptions::tune: kernels that could run the node, and milliseconds; the cost model's choice first.
+  std::vector<std::pair<std::string, double>> timed;
+  std::string output;  // type of the first output
 };
 
 // One chain of providers that a session has compiled, or is compiling: after a failure, or with `start_on`, there are several.

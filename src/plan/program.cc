@@ -9,10 +9,11 @@
 
 namespace sdx {
 
-Program::Program(Graph graph, std::span<const Provider* const> chain, std::size_t plan_cache_size, Regions regions)
+Program::Program(Graph graph, std::span<const Provider* const> chain, std::size_t plan_cache_size, Regions regions,
+                 const LowerOptions& lowering)
     : graph_(std::move(graph)), cache_size_(std::max<std::size_t>(plan_cache_size, 1)) {
-  lower_nodes(chain, std::move(regions));
-  compile_children(chain);
+  lower_nodes(chain, std::move(regions), lowering);
+  compile_children(chain, lowering);
   settle_constants();
   needed_ = {};
 }
@@ -45,7 +46,7 @@ std::vector<std::uint32_t> constant_uses(const Graph& graph) {
 
 }  // namespace
 
-void Program::lower_nodes(std::span<const Provider* const> all, Regions regions) {
+void Program::lower_nodes(std::span<const Provider* const> all, Regions regions, const LowerOptions& lowering) {
   std::vector<const Provider*> chain;
   for (const Provider* p : all) {
     if (!p->compiles_regions()) chain.push_back(p);
@@ -80,7 +81,7 @@ void Program::lower_nodes(std::span<const Provider* const> all, Regions regions)
     }
     try {
       if (taker == nullptr) refuse_node(node, refused);
-      Step step = taker->lower(graph_, id);
+      Step step = taker->lower(graph_, id, lowering);
       step.node = id;
       step.provider = taker->name();
       step.refused.insert(step.refused.begin(), refused.begin(), refused.end());
@@ -93,13 +94,13 @@ void Program::lower_nodes(std::span<const Provider* const> all, Regions regions)
   }
 }
 
-void Program::compile_children(std::span<const Provider* const> chain) {
+void Program::compile_children(std::span<const Provider* const> chain, const LowerOptions& lowering) {
   children_.resize(steps_.size());
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     const NodeId id = steps_[i].node;
     for (Subgraph& s : graph_.node(id).subgraphs) {
       try {
-        children_[i].push_back(std::make_unique<Program>(std::move(*s.graph), chain, cache_size_));
+        children_[i].push_back(std::make_unique<Program>(std::move(*s.graph), chain, cache_size_, Regions{}, lowering));
       } catch (Error& e) {
         e.add_context("in " + s.attribute + " of " + graph_.describe(id));
         throw;

@@ -38,7 +38,8 @@ class Program {
   // `chain`: providers in order of preference; each node goes to the first that claims it. The graph's types are inferred.
   // Constants that no kernel needs any more are dropped, and their file pages released. `regions`: what form_regions() made of
   // the graph before; providers that compile regions get nothing further here.
-  Program(Graph graph, std::span<const Provider* const> chain, std::size_t plan_cache_size, Regions regions = {});
+  Program(Graph graph, std::span<const Provider* const> chain, std::size_t plan_cache_size, Regions regions = {},
+          const LowerOptions& lowering = {});
   ~Program();
 
   // Inputs in the order of graph().inputs(); outputs in the order of graph().outputs(), each owned by the caller. `wanted` may be
@@ -57,8 +58,8 @@ class Program {
   friend class Execution;
 
   std::shared_ptr<const Plan> plan_for(const std::vector<Value>& inputs) const;
-  void lower_nodes(std::span<const Provider* const> chain, Regions regions);
-  void compile_children(std::span<const Provider* const> chain);
+  void lower_nodes(std::span<const Provider* const> chain, Regions regions, const LowerOptions& lowering);
+  void compile_children(std::span<const Provider* const> chain, const LowerOptions& lowering);
   void drop_packed(const Step& step, std::vector<std::uint32_t>& pending);
   void drop_constant(ValueId value);
   void settle_constants();

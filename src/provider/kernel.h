@@ -84,12 +84,20 @@ struct Refusal {
   std::string reason;
 };
 
+// What one run of a kernel took when it was measured.
+struct KernelTime {
+  std::string kernel;
+  double ms = 0;
+  friend bool operator==(const KernelTime&, const KernelTime&) = default;
+};
+
 // A node with its kernel.
 struct Step {
   NodeId node = kNoNode;
   std::unique_ptr<Kernel> kernel;
   std::string provider;
   std::vector<Refusal> refused;
+  std::vector<KernelTime> timed;  // where the choice was measured: the chosen and its alternatives
 };
 
 }  // namespace sdx

@@ -9,7 +9,7 @@ void Provider::check_options(const ProviderSettings& settings) const {
   fail(ErrorCode::invalid_argument, "provider '{}' has no options, received '{}'", name(), settings.options.front().first);
 }
 
-Step Provider::lower(const Graph& graph, NodeId node) const {
+Step Provider::lower(const Graph& graph, NodeId node, const LowerOptions&) const {
   fail(ErrorCode::internal, "provider '{}' does not compile single nodes: {}", name(), graph.describe(node));
 }
 

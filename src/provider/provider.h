@@ -51,6 +51,15 @@ struct ModelSource {
   bool empty() const { return path.empty() && bytes.empty(); }
 };
 
+class TunedChoices;
+
+// How nodes are lowered.
+struct LowerOptions {
+  // Where a node has several kernels, measure them (or take what was measured before) instead of trusting the cost model.
+  bool tune = false;
+  TunedChoices* tuned = nullptr;  // of earlier measurements; may be null
+};
+
 class Provider;
 
 // A part of a model that becomes one kernel. All that it points to need only live as long as compile() runs.
@@ -90,7 +99,7 @@ class Provider {
 
   // Providers come in two kinds. Those that compile node by node choose a kernel for a claimed node in lower(); it throws Error
   // when the node cannot be compiled after all.
-  virtual Step lower(const Graph& graph, NodeId node) const;
+  virtual Step lower(const Graph& graph, NodeId node, const LowerOptions& options) const;
 
   // Those that compile regions get as many claimed nodes at once as fit together: see form_regions() in plan/regions.h.
   virtual bool compiles_regions() const { return false; }

@@ -145,6 +145,9 @@ sdx_status sdx_options_set_provider_option(sdx_options* options, const char* pro
 sdx_status sdx_options_set_select(sdx_options* options, const char* select) {
   return guarded([&] { require(options, "options").options.select = &require(select, "select"); });
 }
+sdx_status sdx_options_set_tune(sdx_options* options, int tune) {
+  return guarded([&] { require(options, "options").options.tune = tune != 0; });
+}
 sdx_status sdx_options_set_start_on(sdx_options* options, const char* provider) {
   return guarded([&] { require(options, "options").options.start_on = &require(provider, "provider"); });
 }

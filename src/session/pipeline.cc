@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/cache_folder.h"
 #include "base/error.h"
 #include "base/suggest.h"
 #include "onnx/functions.h"
@@ -10,6 +11,7 @@
 #include "passes/expand_gradients.h"
 #include "passes/pass.h"
 #include "provider/pack_store.h"
+#include "provider/tuned.h"
 #include "session/custom_ops.h"
 #include "session/provider_settings.h"
 
@@ -103,7 +105,9 @@ std::unique_ptr<Program> compile(Graph graph, const Selection& selection, const 
   }
   PackStore store;
   const PackScope packing(store);
-  return std::make_unique<Program>(std::move(graph), selection.chain, options.plan_cache_size, std::move(regions));
+  TunedChoices tuned(options.tune && options.cache ? cache_folder(options.cache_folder) / "tuned.json" : std::filesystem::path());
+  return std::make_unique<Program>(std::move(graph), selection.chain, options.plan_cache_size, std::move(regions),
+                                   LowerOptions{options.tune, &tuned});
 }
 
 std::string dump_claims(const Graph& graph, const Selection& selection) {

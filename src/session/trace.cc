@@ -38,6 +38,7 @@ void append_steps(const Program& program, const std::string& prefix, Report& rep
     n.provider = step.provider;
     n.kernel = step.kernel->name();
     for (const Refusal& r : step.refused) n.refused.push_back(r.kernel + ": " + r.reason);
+    for (const KernelTime& t : step.timed) n.timed.emplace_back(t.kernel, t.ms);
     if (!node.outputs.empty() && node.outputs[0] != kNoValue) n.output = program.graph().value(node.outputs[0]).type.str();
     if (std::find(report.providers.begin(), report.providers.end(), n.provider) == report.providers.end()) {
       report.providers.push_back(n.provider);

@@ -50,6 +50,7 @@ static int choosing(const sdx_tensor* x) {
   CHECK(sdx_options_set_select(options, "best") == SDX_OK);
   CHECK(sdx_session_from_bytes(kModel, sizeof kModel, options, &session) == SDX_INVALID_ARGUMENT && session == NULL);
   CHECK(sdx_options_set_select(options, "order") == SDX_OK);
+  CHECK(sdx_options_set_tune(options, 1) == SDX_OK && sdx_options_set_tune(options, 0) == SDX_OK);
   CHECK(sdx_options_set_provider_timeout(options, 5000) == SDX_OK);
   CHECK(sdx_options_set_provider_timeout(options, -1) == SDX_INVALID_ARGUMENT);
   CHECK(sdx_options_set_provider_retry(options, 100) == SDX_OK);

@@ -59,7 +59,7 @@ class SessionOptions(_Options):
 
     Of this engine: strict (an error in place of a fallback to another provider), disabled_passes, memory_limit (bytes; 0: none),
     plan_cache_size, runtime ("auto", "native", "ort"), provider_priority, platform_defaults (a mapping), select ("order", "measured"),
-    start_on (a provider that answers while others compile), provider_timeout and provider_retry (seconds), reject_nan, telemetry:
+    tune (measure the kernels for each node, and remember the fastest), start_on (a provider that answers while others compile), provider_timeout and provider_retry (seconds), reject_nan, telemetry:
     docs/providers.md says what they do.
     """
 
@@ -86,6 +86,7 @@ class SessionOptions(_Options):
         "provider_priority": (),
         "platform_defaults": (),
         "select": "order",
+        "tune": False,
         "start_on": "",
         "provider_timeout": 0.0,
         "provider_retry": 30.0,
@@ -163,6 +164,7 @@ class SessionOptions(_Options):
         out.provider_priority = list(self.provider_priority)
         out.platform_defaults = [(str(k), str(v)) for k, v in dict(self.platform_defaults).items()]
         out.select = self.select
+        out.tune = bool(self.tune)
         out.start_on = self.start_on
         for name in ("provider_timeout", "provider_retry"):
             if getattr(self, name) < 0:

@@ -101,6 +101,7 @@ nb::dict report_to_python(const Session& session) {
     d["provider"] = n.provider;
     d["kernel"] = n.kernel;
     d["refused"] = n.refused;
+    d["timed_ms"] = n.timed;
     d["output"] = n.output;
     nodes.append(d);
   }
@@ -240,6 +241,7 @@ void bind_options(nb::module_& m) {
       .def_rw("provider_priority", &SessionOptions::provider_priority)
       .def_rw("platform_defaults", &SessionOptions::platform_defaults)
       .def_rw("select", &SessionOptions::select)
+      .def_rw("tune", &SessionOptions::tune)
       .def_rw("start_on", &SessionOptions::start_on)
       .def_prop_rw(
           "provider_timeout_ms", [](const SessionOptions& o) { return o.provider_timeout.count(); },

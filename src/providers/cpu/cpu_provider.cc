@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "ops/op.h"
 #include "providers/cpu/kernel_table.h"
+#include "providers/cpu/tune.h"
 
 namespace sdx::cpu {
 namespace {
@@ -46,13 +47,14 @@ class CpuProvider : public Provider {
     return claims;
   }
 
-  Step lower(const Graph& graph, NodeId id) const override {
+  Step lower(const Graph& graph, NodeId id, const LowerOptions& options) const override {
     static const char* const only = std::getenv("SDX_CPU_KERNEL");
     const Node& node = graph.node(id);
     Step step;
     for (const KernelEntry* entry : kernel_table().find(node.domain, node.op_type)) {
       if (only != nullptr && entry->name != only) continue;
-      LowerContext context(graph, id);
+      const std::string measured = options.tune ? tuned_kernel(graph, id, *entry, options.tuned, step.timed) : "";
+      LowerContext context(graph, id, measured);
       step.kernel = entry->make(context);
       if (step.kernel) return step;
       step.refused.push_back({entry->name, context.reason()});

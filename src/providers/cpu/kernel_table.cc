@@ -50,6 +50,12 @@ Packed LowerContext::pack(std::initializer_list<const Tensor*> sources, std::siz
   return Packed(alone.get(key, span, bytes, fill));
 }
 
+std::size_t LowerContext::choose(std::vector<std::string_view> kernels) {
+  offered_ = std::move(kernels);
+  const auto at = std::find(offered_.begin(), offered_.end(), wanted_);
+  return at == offered_.end() ? 0 : static_cast<std::size_t>(at - offered_.begin());
+}
+
 void KernelTable::add(std::string domain, std::string op, std::string name, int rank, MakeKernel make) {
   entries_.push_back({std::move(domain), std::move(op), std::move(name), rank, make});
 }

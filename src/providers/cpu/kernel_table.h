@@ -18,7 +18,9 @@ namespace sdx::cpu {
 // What a kernel's maker may look at. Types are inferred; extents may be symbolic or unknown.
 class LowerContext {
  public:
-  LowerContext(const Graph& graph, NodeId id) : graph_(graph), node_(graph.node(id)) {}
+  // `wanted`: the kernel to choose where there is a choice; empty: the cost model's.
+  LowerContext(const Graph& graph, NodeId id, std::string_view wanted = {})
+      : graph_(graph), node_(graph.node(id)), wanted_(wanted) {}
 
   const Node& node() const { return node_; }
   const Attributes& attrs() const { return node_.attributes; }
@@ -37,6 +39,11 @@ class LowerContext {
   Packed pack(std::initializer_list<const Tensor*> sources, std::size_t bytes, const PackKey& key,
               const std::function<void(float*)>& fill);
 
+  // Of several kernels for this node, best by the cost model first, the index of the one to make. Their names are kept in
+  // offered(): those that measuring may choose from.
+  std::size_t choose(std::vector<std::string_view> kernels);
+  const std::vector<std::string_view>& offered() const { return offered_; }
+
   // Says why the kernel does not take this node; returns null for the maker to return.
   std::nullptr_t refuse(std::string reason) {
     reason_ = std::move(reason);
@@ -47,6 +54,8 @@ class LowerContext {
  private:
   const Graph& graph_;
   const Node& node_;
+  std::string_view wanted_;
+  std::vector<std::string_view> offered_;
   std::string reason_;
 };
 

@@ -14,21 +14,23 @@ struct ConvState : KernelState {
   ConvShape shape;
 };
 
+std::string_view algorithm_name(ConvAlgorithm algorithm) {
+  switch (algorithm) {
+    case ConvAlgorithm::gemm: return "conv-gemm-f32";
+    case ConvAlgorithm::depthwise: return "conv-depthwise-f32";
+    case ConvAlgorithm::pixel: return "conv-pixel-f32";
+    case ConvAlgorithm::winograd2: return "conv-winograd2-f32";
+    case ConvAlgorithm::winograd4: return "conv-winograd4-f32";
+  }
+  return "conv-f32";
+}
+
 class ConvKernel : public Kernel {
  public:
   ConvKernel(Attributes attrs, Shape weights, ConvAlgorithm algorithm, Packed packed, UnarySpec act)
       : attrs_(std::move(attrs)), weights_(std::move(weights)), algorithm_(algorithm), packed_(std::move(packed)), act_(act) {}
 
-  std::string_view name() const override {
-    switch (algorithm_) {
-      case ConvAlgorithm::gemm: return "conv-gemm-f32";
-      case ConvAlgorithm::depthwise: return "conv-depthwise-f32";
-      case ConvAlgorithm::pixel: return "conv-pixel-f32";
-      case ConvAlgorithm::winograd2: return "conv-winograd2-f32";
-      case ConvAlgorithm::winograd4: return "conv-winograd4-f32";
-    }
-    return "conv-f32";
-  }
+  std::string_view name() const override { return algorithm_name(algorithm_); }
   bool uses_input(std::size_t i) const override { return i != 1; }
 
   std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
@@ -68,9 +70,20 @@ const Tensor* weights_of(LowerContext& c) {
   return w;
 }
 
-ConvAlgorithm choose(const LowerContext& c, const ConvShape& packing, const Shape& w) {
+// The cost model's first, then whatever else can do it.
+ConvAlgorithm choose(LowerContext& c, const ConvShape& packing, const Shape& w) {
   const SymShape* x = c.shape(0);
-  if (x != nullptr && all_const(*x)) return conv_choose(conv_shape(ops::conv_geometry(c.attrs(), to_shape(*x), w)));
+  if (x != nullptr && all_const(*x)) {
+    const ConvShape shape = conv_shape(ops::conv_geometry(c.attrs(), to_shape(*x), w));
+    std::vector<ConvAlgorithm> able{conv_choose(shape)};
+    for (const auto a : {ConvAlgorithm::gemm, ConvAlgorithm::depthwise, ConvAlgorithm::pixel, ConvAlgorithm::winograd2,
+                         ConvAlgorithm::winograd4}) {
+      if (a != able[0] && conv_supports(a, shape)) able.push_back(a);
+    }
+    std::vector<std::string_view> names;
+    for (const ConvAlgorithm a : able) names.push_back(algorithm_name(a));
+    return able[c.choose(std::move(names))];
+  }
   // Extents are not known yet: only what does not depend on them.
   return conv_supports(ConvAlgorithm::depthwise, packing) ? ConvAlgorithm::depthwise : ConvAlgorithm::gemm;
 }
