@@ -6,6 +6,7 @@
 #include "base/thread_pool.h"
 #include "kernels/cpu/gemm_kernels.h"
 #include "kernels/cpu/quant_nhwc_kernels.h"
+#include "kernels/cpu/quant_winograd.h"
 
 namespace sdx::cpu {
 namespace {
@@ -73,6 +74,27 @@ void pack_depthwise(const ConvShape& s, const QWeights& w, std::int64_t nr, void
   }
 }
 
+// Panels are followed by one number: what the absolute value of a sum cannot exceed, whatever the image and its zero point. Of
+// values in [-zero, 255 - zero] all the positive weights may meet the largest and all negative ones the smallest.
+std::size_t panel_bytes(const ConvShape& s, std::int64_t nr, bool wide) {
+  const std::int64_t count = s.groups * round_up(s.out_channels / s.groups, nr) * pairs_of(inner(s)) * 2;
+  return to_size(round_up(count * (wide ? 2 : 1), 8));
+}
+
+std::int64_t largest_sum(const ConvShape& s, const QWeights& w) {
+  const std::int64_t k = inner(s);
+  std::int64_t largest = 0;
+  for (std::int64_t j = 0; j < s.out_channels; ++j) {
+    std::int64_t above = 0, below = 0;
+    for (std::int64_t i = 0; i < k; ++i) {
+      const std::int64_t v = value(w, j, j * k + i);
+      (v > 0 ? above : below) += v;
+    }
+    largest = std::max({largest, 255 * above, -255 * below});
+  }
+  return largest;
+}
+
 // One product: rows of a source, columns of packed panels.
 struct Product {
   QSource source;
@@ -82,6 +104,20 @@ struct Product {
   QEpilogue epilogue;
   void* c = nullptr;
   std::int64_t ldc = 0;
+};
+
+// Weights come from memory, and are wanted one panel after the other: while a panel is multiplied, the next one is fetched, a
+// part with each tile.
+struct Fetch {
+  const char* at = nullptr;
+  std::int64_t left = 0, step = 0;
+  Fetch(const char* next, std::int64_t bytes, std::int64_t tiles)
+      : at(next), left(bytes), step(round_up(bytes / tiles + 1, 64)) {}
+  void part() {
+    for (const std::int64_t stop = std::max<std::int64_t>(0, left - step); left > stop; left -= 64, at += 64) {
+      __builtin_prefetch(at, 0, 2);
+    }
+  }
 };
 
 // Rows [m0, m1), panels [p0, p1), on this thread.
@@ -100,6 +136,7 @@ void block(const QNhwcKernels& kernels, const Product& g, std::int64_t m0, std::
   auto* scratch = thread_scratch(1, to_size(round_up(sums_kept * nr, 16) + widened));
   auto* sums = reinterpret_cast<std::int32_t*>(scratch);
   auto* panel16 = reinterpret_cast<std::int16_t*>(scratch + round_up(sums_kept * nr, 16));
+  const std::int64_t unit = g.wide ? 2 : 1;
   QRows t;
   t.stride = stride;
   for (std::int64_t i = 0; i < blocks.parts; ++i) {
@@ -119,7 +156,11 @@ void block(const QNhwcKernels& kernels, const Product& g, std::int64_t m0, std::
           kernels.widen_panel(static_cast<const std::int8_t*>(g.panels) + at, t.pairs * nr * 2, panel16);
           t.b = panel16;
         }
+        // The next K block of this panel, or the first of the next: they lie one behind the other.
+        const std::int64_t ahead = p + 1 < p1 || kb + 1 < pair_blocks ? std::min(kPairBlock, pairs) * nr * 2 * unit : 0;
+        Fetch fetch(static_cast<const char*>(g.panels) + (at + t.pairs * nr * 2) * unit, ahead, tiles.parts);
         for (std::int64_t j = 0; j < tiles.parts; ++j) {
+          fetch.part();
           const std::int64_t row = tiles.begin(j);
           t.m = tiles.size(j);
           t.a = rows + row * stride + kb * kPairBlock * 2;
@@ -263,12 +304,14 @@ std::size_t qnhwc_packed_bytes(const ConvShape& s, bool wide) {
     const std::int64_t blocks = round_up(s.groups, nr);
     return to_size(round_up(blocks, 16) * 4 + blocks * round_up(volume(s.kernel), 2) * 2);
   }
-  return to_size(s.groups * round_up(s.out_channels / s.groups, nr) * pairs_of(inner(s)) * 2) * (wide ? 2U : 1U);
+  return panel_bytes(s, nr, wide) + sizeof(std::int64_t);
 }
 
 void qnhwc_pack(const ConvShape& s, const QWeights& w, bool wide, void* packed) {
   const std::int64_t nr = qnhwc_kernels().nr;
   if (qnhwc_is_depthwise(s)) return pack_depthwise(s, w, nr, packed);
+  const std::int64_t largest = largest_sum(s, w);
+  std::memcpy(static_cast<char*>(packed) + panel_bytes(s, nr, wide), &largest, sizeof(largest));
   const std::int64_t step = round_up(s.out_channels / s.groups, nr) * pairs_of(inner(s)) * 2;
   for (std::int64_t g = 0; g < s.groups; ++g) {
     if (wide) {
@@ -284,6 +327,12 @@ void qnhwc_conv(const ConvShape& s, const void* x, bool x_signed, std::int32_t x
   if (s.batch * volume(s.out) * s.out_channels == 0) return;
   const QNhwcKernels& kernels = qnhwc_kernels();
   if (qnhwc_is_depthwise(s)) return depthwise_conv(kernels, s, x, x_signed, x_zero, packed, epilogue, y);
+  std::int64_t largest = 0;
+  std::memcpy(&largest, static_cast<const char*>(packed) + panel_bytes(s, kernels.nr, wide), sizeof(largest));
+  if (!wide && qwinograd_pays(s, largest)) {
+    return qwinograd_conv(s, static_cast<const std::uint8_t*>(x), x_signed, x_zero, static_cast<const std::int8_t*>(packed),
+                          epilogue, static_cast<char*>(y));
+  }
   const std::int64_t columns = s.out_channels / s.groups;
   const std::int64_t k = inner(s);
   const std::size_t group_bytes = to_size(round_up(columns, kernels.nr) * pairs_of(k) * 2) * (wide ? 2U : 1U);

@@ -29,8 +29,8 @@ bool weights_in_place(Graph& graph);
 // Linear takes in the bias, the residual and the activation that follow it.
 bool fuse_linear(Graph& graph);
 
-// What computes Gelu, its tanh approximation or x * Sigmoid(alpha x) from single operations becomes Gelu, FastGelu or QuickGelu of
-// com.microsoft. float32 only.
+// What computes Gelu, its tanh approximation or x * Sigmoid(alpha x) from single operations becomes Gelu, FastGelu or QuickGelu
+// of com.microsoft. float32 only.
 bool fuse_gelu(Graph& graph);
 
 // QLinearConv over images of bytes takes and gives them with the channels last, between Transposes; QLinear operators and MaxPool
