@@ -108,7 +108,7 @@ int CacheCommand::clear() const {
     const bool known =
         std::any_of(all.begin(), all.end(), [&](const CacheItem& i) { return i.provider == w || i.key.starts_with(w); });
     if (known) continue;
-    std::vector<std::string> names;
+    std::vector<std::string> names{"measured"};
     for (const ProviderName& p : provider_names()) names.push_back(p.name);
     if (std::find(names.begin(), names.end(), w) != names.end()) continue;  // has nothing
     fail(ErrorCode::invalid_argument, "the cache has no entry or provider '{}'; `sdx cache ls` shows what it has", w);

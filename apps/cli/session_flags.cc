@@ -91,7 +91,9 @@ void SessionFlags::add_to(CLI::App& command, bool positional_model) {
       ->type_name("HOW");
   command.add_flag("--tune", tune, "Measure the cpu provider's kernels for each node, and remember the fastest");
   command.add_option("--start-on", start_on, "Answer on this provider (cpu) while slower ones compile")->type_name("PROVIDER");
-  command.add_option("--provider-timeout", provider_timeout, "Longest run before the next provider answers, for example 2s")
+  command
+      .add_option("--provider-timeout", provider_timeout,
+                  "Longest run, or compilation, before the next provider takes over, for example 2s")
       ->type_name("TIME");
   command.add_flag("--reject-nan", reject_nan, "Take NaN that only a provider other than cpu makes for its failure");
   command.add_option("--telemetry", telemetry, "A line of JSON for each run: stderr, or a file to append to")->type_name("WHERE");

@@ -74,8 +74,8 @@ struct SessionOptions {
   // A provider ("cpu") that answers while those before it in the chain still compile, in the background; then the session
   // switches between two runs. Empty: opening takes as long as compiling.
   std::string start_on;
-  // A run that a provider other than `cpu` has not answered after this time is answered by the next one, and the provider is
-  // dropped. 0: it is waited for.
+  // After this time a run, or compiling, of a provider other than `cpu` is left to the next one, and the provider is dropped
+  // (with start_on, compiling is limited at closing only). 0: it is waited for.
   std::chrono::milliseconds provider_timeout{0};
   // How long a provider that failed in service is left alone before one run tries it again; doubled after each further failure,
   // up to 20 times this. 0: dropped for good.

@@ -219,12 +219,39 @@ void CacheEntry::discard() noexcept {
   warm_ = false;
 }
 
+namespace {
+
+// Of a single file; false: it is none.
+bool read_single(const fs::path& file, CacheItem& item) {
+  struct stat about {};
+  if (file.extension() != ".txt" || ::stat(file.c_str(), &about) != 0 || !S_ISREG(about.st_mode)) return false;
+  item.key = file.stem().string();
+  item.bytes = static_cast<std::uintmax_t>(about.st_size);
+  item.files = 1;
+  item.last_used = about.st_mtime;
+  std::ifstream in(file);
+  constexpr std::string_view kLabel = "label ";
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with(kLabel)) item.label = line.substr(kLabel.size(), 200);
+  }
+  return true;
+}
+
+}  // namespace
+
 std::vector<CacheItem> list_cache(const fs::path& root) {
   std::vector<CacheItem> out;
   std::error_code none;
   for (const auto& provider : fs::directory_iterator(root, none)) {
     if (!provider.is_directory(none)) continue;
     for (const auto& entry : fs::directory_iterator(provider.path(), none)) {
+      CacheItem single;
+      single.provider = provider.path().filename().string();
+      single.folder = entry.path();
+      if (read_single(entry.path(), single)) {
+        out.push_back(std::move(single));
+        continue;
+      }
       struct stat lock {};
       if (::stat((entry.path() / kLock).c_str(), &lock) != 0) continue;  // something else
       CacheItem item;
@@ -251,6 +278,8 @@ std::vector<CacheItem> list_cache(const fs::path& root) {
 }
 
 bool remove_cache_item(const CacheItem& item) {
+  std::error_code error;
+  if (fs::is_regular_file(item.folder, error)) return fs::remove(item.folder, error);
   const int fd = lock_file(item.folder, LOCK_EX | LOCK_NB, false);
   if (fd < 0) return false;
   // Under another name first: whoever opens the entry while its files go gets a new folder, not one that loses its new files too.

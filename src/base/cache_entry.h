@@ -52,10 +52,10 @@ class CacheEntry {
   bool warm_ = false;
 };
 
-// An entry as `sdx cache ls` shows it.
+// An entry as `sdx cache ls` shows it: such a folder, or a single file ROOT/PROVIDER/KEY.txt, whose line "label …" is for people.
 struct CacheItem {
   std::string provider, key, label;
-  std::filesystem::path folder;
+  std::filesystem::path folder;  // or the file
   std::uintmax_t bytes = 0;
   std::size_t files = 0;
   std::int64_t last_used = 0;  // seconds since 1970

@@ -332,6 +332,16 @@ std::shared_ptr<const DynamicLibrary> DynamicLibrary::open(const fs::path& libra
   // Not std::make_shared: the constructor is private.
   std::shared_ptr<DynamicLibrary> opened(new DynamicLibrary);
   opened->path_ = library;
+#if defined(__linux__)
+  std::error_code none;
+  if (fs::is_regular_file(library, none)) {
+    try {
+      read_elf(library);
+    } catch (const Error& e) {
+      fail(ErrorCode::provider_unavailable, "cannot load '{}': {}", library.string(), e.message());
+    }
+  }
+#endif
   opened->handle_ = ::dlopen(library.c_str(), RTLD_NOW | (global ? RTLD_GLOBAL : RTLD_LOCAL));
   if (opened->handle_ == nullptr) {
     const char* words = ::dlerror();

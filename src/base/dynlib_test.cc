@@ -164,6 +164,21 @@ TEST_F(Dynlib, ThisMachinesOwnLibraryLoads) {
   EXPECT_EQ(DynamicLibrary::open("libm.so.6")->symbol("no_such_function"), nullptr);
 }
 
+// The loader would map what is missing, and reading it would kill the process.
+TEST_F(Dynlib, AFileThatIsCutShortIsNotLoaded) {
+  const std::string whole = read_file(find_library("libm.so.6"), 1 << 26);
+  const fs::path half = folder / "libhalf.so";
+  write_file_atomically(half, whole.substr(0, whole.size() / 2));
+  EXPECT_FALSE(explain_library(half).loadable);
+  try {
+    DynamicLibrary::open(half);
+    ADD_FAILURE() << "it was loaded";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::provider_unavailable);
+    EXPECT_NE(e.message().find("it is cut short"), std::string::npos) << e.message();
+  }
+}
+
 TEST_F(Dynlib, OpeningSaysWhy) {
   const std::string top = put("lib/libtop.so", {.needed = {"libcudnn.so.5"}});
   try {

@@ -25,7 +25,7 @@ class Former {
   Former(Graph& graph, const Model& model, const ModelSource* source, bool strict)
       : graph_(graph), model_(model), source_(source), strict_(strict) {}
 
-  Regions run(std::span<const ChosenProvider> chain);
+  Regions run(std::span<const ChosenProvider> chain, const std::function<void(int)>& compiling);
 
  private:
   struct Group {
@@ -257,13 +257,17 @@ void Former::offer(std::span<const ChosenProvider> chain, std::size_t at) {
   taken_ = std::move(taken);
 }
 
-Regions Former::run(std::span<const ChosenProvider> chain) {
+Regions Former::run(std::span<const ChosenProvider> chain, const std::function<void(int)>& compiling) {
   taken_.assign(graph_.nodes().size(), false);
   std::size_t last = 0;  // what comes behind the last provider of regions has no say
   for (std::size_t i = 0; i < chain.size(); ++i) {
     if (chain[i].provider->compiles_regions()) last = i + 1;
   }
-  for (std::size_t i = 0; i < last; ++i) offer(chain, i);
+  for (std::size_t i = 0; i < last; ++i) {
+    if (compiling) compiling(chain[i].provider->compiles_regions() ? static_cast<int>(i) : -1);
+    offer(chain, i);
+  }
+  if (compiling) compiling(-1);
   if (!result_.compiled.empty()) graph_.drop_unused_values();
   return std::move(result_);
 }
@@ -271,8 +275,8 @@ Regions Former::run(std::span<const ChosenProvider> chain) {
 }  // namespace
 
 Regions form_regions(Graph& graph, const Model& model, const ModelSource* source, std::span<const ChosenProvider> chain,
-                     bool strict) {
-  return Former(graph, model, source, strict).run(chain);
+                     bool strict, const std::function<void(int)>& compiling) {
+  return Former(graph, model, source, strict).run(chain, compiling);
 }
 
 }  // namespace sdx

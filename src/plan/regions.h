@@ -1,6 +1,7 @@
 #pragma once
 // Parts of a graph that a provider compiles as one.
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -38,8 +39,9 @@ struct Regions {
 // that was compiled is replaced in `graph` by one node. Only the main graph is cut; a node with subgraphs belongs to a region
 // with all that is in it, or not at all. `graph` has inferred types (where operators are known) and no tombstones. `model`: where
 // it comes from. `source`: the file it was read from, or null when the graph differs from it. With `strict`, what a provider
-// throws passes through; otherwise it becomes a failure and the nodes stay for the next provider.
+// throws passes through; otherwise it becomes a failure and the nodes stay for the next provider. `compiling` is called with the
+// place in the chain of the provider that gets to work now, and with -1 when all are done.
 Regions form_regions(Graph& graph, const Model& model, const ModelSource* source, std::span<const ChosenProvider> chain,
-                     bool strict);
+                     bool strict, const std::function<void(int)>& compiling = nullptr);
 
 }  // namespace sdx

@@ -156,7 +156,7 @@ std::string ort_package(std::string_view provider) {
   if (provider == "rocm") return "onnxruntime-rocm";
   if (provider == "qnn") return "onnxruntime-qnn";
   if (provider == "webgpu") return "onnxruntime-ep-webgpu";
-  if (provider == "cpu" || provider == "coreml" || provider == "azure" || provider == "xnnpack") return "onnxruntime";
+  if (provider == "cpu" || provider == "coreml" || provider == "azure") return "onnxruntime";
   return "";
 }
 

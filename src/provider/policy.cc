@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
-#include <set>
+#include <map>
 
 #include "base/error.h"
 #include "base/suggest.h"
@@ -18,6 +18,7 @@ struct Wish {
   bool asked_for = false;
   bool by_auto = false;  // then a device that is merely the CPU does not count
   std::string intent;    // the word that it stands for: "npu"
+  bool granted = false;  // the chain has it
 };
 
 std::vector<std::string> gpu_order(Platform platform) {
@@ -33,7 +34,7 @@ std::vector<std::string> gpu_order(Platform platform) {
 std::vector<Wish> expand(const std::string& name, bool alone, const PolicyInput& in) {
   std::vector<Wish> wishes;
   const auto add = [&](const std::string& provider, bool asked_for, const std::string& device = {}) {
-    wishes.push_back({provider, device, asked_for, false, name});
+    wishes.push_back({provider, device, asked_for, false, name, false});
   };
   if (name == "gpu") {
     for (const std::string& p : gpu_order(in.machine.platform)) add(p, false, p == "openvino" ? "GPU" : "");
@@ -112,7 +113,7 @@ void apply_runtime(std::vector<Wish>& wishes, const std::string& runtime, std::v
       if (!w.provider.starts_with("ort:")) w.provider = "ort:" + w.provider;
     }
     const bool cpu = std::any_of(wishes.begin(), wishes.end(), [](const Wish& w) { return w.provider == "ort:cpu"; });
-    if (!cpu) wishes.push_back({"ort:cpu", "", false, false, ""});
+    if (!cpu) wishes.push_back({"ort:cpu", "", false, false, "", false});
     // Nobody named a provider, but the runtime was: that it cannot be had must not be silent.
     if (std::none_of(wishes.begin(), wishes.end(), [](const Wish& w) { return w.asked_for; })) wishes.back().asked_for = true;
   } else if (runtime == "native") {
@@ -154,11 +155,29 @@ std::string unsuitable(const Wish& w, const ProviderInfo& info) {
 }
 
 // True when nothing of what an intent stands for can be used.
-bool found_nothing(const std::vector<Wish>& wishes, const std::string& intent, const Chain& chain) {
-  return !intent.empty() && std::none_of(wishes.begin(), wishes.end(), [&](const Wish& w) {
-    return w.intent == intent && std::any_of(chain.links.begin(), chain.links.end(),
-                                             [&](const ChainLink& link) { return link.provider == w.provider; });
-  });
+bool found_nothing(const std::vector<Wish>& wishes, const std::string& intent) {
+  return !intent.empty() &&
+         std::none_of(wishes.begin(), wishes.end(), [&](const Wish& w) { return w.intent == intent && w.granted; });
+}
+
+// A provider is in the chain once. Where another kind of its devices is wanted as well, OpenVINO chooses among them in that
+// order.
+void add_link(std::vector<ChainLink>& links, const Wish& w) {
+  const auto same = std::find_if(links.begin(), links.end(), [&](const ChainLink& link) { return link.provider == w.provider; });
+  if (same == links.end()) {
+    links.push_back({w.provider, w.device});
+  } else if (!same->device.empty() && !w.device.empty() && same->device.find(w.device) == std::string::npos) {
+    same->device = (same->device.starts_with("AUTO:") ? "" : "AUTO:") + same->device + "," + w.device;
+  }
+}
+
+void add_gap(std::vector<ChainGap>& gaps, ChainGap gap) {
+  for (ChainGap& g : gaps) {
+    if (g.provider != gap.provider || g.reason != gap.reason) continue;
+    g.asked_for = g.asked_for || gap.asked_for;
+    return;
+  }
+  gaps.push_back(std::move(gap));
 }
 
 // What nobody asked for is not looked for where the machine has no device for it: searching for vendors' libraries takes a
@@ -211,25 +230,27 @@ Chain decide_chain(const PolicyInput& in) {
   Chain chain;
   std::vector<Wish> wishes = wishes_of(in, chain.why);
   apply_runtime(wishes, in.runtime, chain.gaps);
-  std::set<std::string> seen;
-  for (const Wish& w : wishes) {
-    if (!seen.insert(w.provider).second) continue;
+  std::map<std::string, ProviderInfo> known;
+  for (Wish& w : wishes) {
     if (std::string why = pointless(w, in.machine); !why.empty()) {
-      chain.gaps.push_back({w.provider, std::move(why), "", false});
+      add_gap(chain.gaps, {w.provider, std::move(why), "", false});
       continue;
     }
-    const ProviderInfo info = in.probe(w.provider);
+    auto at = known.find(w.provider);
+    if (at == known.end()) at = known.emplace(w.provider, in.probe(w.provider)).first;
+    const ProviderInfo& info = at->second;
     const std::string misfit = info.available ? unsuitable(w, info) : std::string();
-    if (info.available && misfit.empty()) {
-      chain.links.push_back({w.provider, w.device});
+    w.granted = info.available && misfit.empty();
+    if (w.granted) {
+      add_link(chain.links, w);
     } else {
-      chain.gaps.push_back({w.provider, info.available ? misfit : info.reason, info.available ? "" : info.hint, w.asked_for});
+      add_gap(chain.gaps, {w.provider, info.available ? misfit : info.reason, info.available ? "" : info.hint, w.asked_for});
     }
   }
   // Strict: what stands first must be usable; of an intent, anything but the CPU behind it; of `auto`, whatever there is.
   const bool first_missing = !wishes.empty() && wishes.front().asked_for &&
                              (chain.links.empty() || chain.links.front().provider != wishes.front().provider);
-  const bool intent_missing = !wishes.empty() && found_nothing(wishes, wishes.front().intent, chain);
+  const bool intent_missing = !wishes.empty() && found_nothing(wishes, wishes.front().intent);
   const bool runtime_missing = in.runtime == "native" && wishes.empty() && !chain.gaps.empty();
   const bool bridge_missing = in.runtime == "ort" && chain.links.empty();
   if (in.strict && (first_missing || intent_missing || runtime_missing || bridge_missing)) {
@@ -241,10 +262,11 @@ Chain decide_chain(const PolicyInput& in) {
   // An intent that found nothing deserves the reasons of all it tried.
   for (ChainGap& g : chain.gaps) {
     for (const Wish& w : wishes) {
-      g.asked_for = g.asked_for || (w.provider == g.provider && found_nothing(wishes, w.intent, chain));
+      g.asked_for = g.asked_for || (w.provider == g.provider && found_nothing(wishes, w.intent));
     }
   }
-  if (seen.insert("cpu").second) chain.links.push_back({"cpu", ""});
+  const bool has_cpu = std::any_of(wishes.begin(), wishes.end(), [](const Wish& w) { return w.provider == "cpu"; });
+  if (!has_cpu) chain.links.push_back({"cpu", ""});
   return chain;
 }
 

@@ -39,6 +39,10 @@ Machine machine(const std::string& name) {
     m.facts.intel_gpus = {"Intel Arc"};
     m.available["openvino"] = {"CPU", "GPU.0: Intel Arc", "NPU"};
   }
+  if (name == "linux-intel-npu") {
+    m.facts.npus = {"Intel NPU"};
+    m.available["openvino"] = {"CPU", "NPU"};
+  }
   if (name == "linux-openvino-cpu") m.available["openvino"] = {"CPU"};
   if (name.starts_with("windows") && name != "windows-cpu") m.available["directml"] = {"GPU"};
   if (name == "windows-amd") {
@@ -132,6 +136,26 @@ TEST(Policy, TableOfPlatformsAndIntents) {
   for (const Row& r : rows) {
     EXPECT_EQ(text(decide_chain(input_on(r.machine, {r.asked}))), r.chain) << r.asked << " on " << r.machine;
   }
+}
+
+TEST(Policy, SeveralWordsReachEachDeviceOfAProvider) {
+  const auto chain = [](const std::string& machine, Names asked) { return decide_chain(input_on(machine, std::move(asked))); };
+  EXPECT_EQ(text(chain("linux-intel", {"gpu", "npu"})), "openvino(AUTO:GPU,NPU) cpu");
+  EXPECT_EQ(text(chain("linux-intel", {"npu", "gpu"})), "openvino(AUTO:NPU,GPU) cpu");
+  EXPECT_EQ(text(chain("linux-intel", {"npu", "gpu", "npu"})), "openvino(AUTO:NPU,GPU) cpu");
+  EXPECT_EQ(text(chain("linux-intel", {"openvino", "npu"})), "openvino cpu");  // its own default comes first
+  EXPECT_EQ(text(chain("linux-openvino-cpu", {"npu", "openvino"})), "openvino cpu");
+  const Chain npu_only = chain("linux-intel-npu", {"gpu", "npu"});
+  EXPECT_EQ(text(npu_only), "openvino(NPU) cpu");
+  Names missing;
+  for (const ChainGap& g : npu_only.gaps) {
+    if (g.asked_for) missing.push_back(g.provider + ": " + g.reason);
+  }
+  EXPECT_EQ(missing.back(), "openvino: it has no GPU here; its devices: CPU, NPU");
+  // A provider that is not there is said to be missing once.
+  int openvino = 0;
+  for (const ChainGap& g : chain("linux-cpu", {"gpu", "npu"}).gaps) openvino += g.provider == "openvino" ? 1 : 0;
+  EXPECT_EQ(openvino, 1);
 }
 
 TEST(Policy, EmptyMeansAutoAndNobodyIsWarned) {

@@ -1,6 +1,8 @@
 #include "session/engine.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "base/error.h"
 #include "base/suggest.h"
@@ -8,10 +10,19 @@
 
 namespace sdx {
 
-Engine::Engine(std::shared_ptr<Core> core, Selection chain) : core_(std::move(core)), chain_(std::move(chain)) {
+namespace {
+
+// How often a run that needs a variant looks whether another run has made it.
+constexpr std::chrono::milliseconds kLook{2};
+
+}  // namespace
+
+Engine::Engine(std::shared_ptr<Core> core, Selection chain, const std::function<void(int)>& compiling)
+    : core_(std::move(core)), chain_(std::move(chain)) {
   const BudgetScope charge(core_->budget);
   const PoolScope threads(core_->pool ? *core_->pool : *ThreadPool::shared());
-  variants_[0] = make_variant(0);
+  for (const Provider* p : chain_.chain) names_.emplace_back(p->name());
+  variants_[0] = make_variant(0, compiling, failures_);
   std::vector<std::string> running;
   for (const Step& step : variants_[0]->steps()) {
     if (std::find(running.begin(), running.end(), step.provider) == running.end()) running.push_back(step.provider);
@@ -20,8 +31,8 @@ Engine::Engine(std::shared_ptr<Core> core, Selection chain) : core_(std::move(co
   runtime_ = runtime_of(running, chain_);
 }
 
-// The caller holds mutex_, or is alone.
-std::unique_ptr<Program> Engine::make_variant(std::size_t which) const {
+std::unique_ptr<Program> Engine::make_variant(std::size_t which, const std::function<void(int)>& compiling,
+                                              std::vector<std::string>& failures) const {
   const Model& model = core_->model;
   Graph graph = model.graph;
   if ((which & kOverrides) != 0) {
@@ -39,14 +50,42 @@ std::unique_ptr<Program> Engine::make_variant(std::size_t which) const {
   }
   if (which != 0) check_and_infer(graph, core_->allow_unknown);
   const bool as_in_file = (which & kOtherExtents) == 0 && core_->options.dimensions.empty();
-  const Origin origin{&model, as_in_file ? &core_->source : nullptr, core_->reject_nan};
-  return compile(std::move(graph), chain_, core_->options, origin, failures_);
+  const Origin origin{&model, as_in_file ? &core_->source : nullptr, core_->reject_nan, compiling};
+  return compile(std::move(graph), chain_, core_->options, origin, failures);
 }
 
-const Program& Engine::variant(std::size_t which) const {
+// A compiler may hang as a kernel may: env.provider tells whose it is, also to runs that wait for it.
+const Program& Engine::variant(std::size_t which, RunEnv& env) const {
   if (which == 0) return *variants_[0];
+  const auto made = [&] {
+    const std::lock_guard lock(mutex_);
+    return variants_[which].get();
+  };
+  if (const Program* program = made()) return *program;
+  std::unique_lock turn(compiling_, std::try_to_lock);
+  while (!turn.owns_lock()) {
+    env.provider.store(busy_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    std::this_thread::sleep_for(kLook);
+    turn.try_lock();
+  }
+  const auto tell = [&](const std::string* provider) {
+    busy_.store(provider, std::memory_order_relaxed);
+    env.provider.store(provider, std::memory_order_relaxed);
+  };
+  tell(nullptr);
+  if (const Program* program = made()) return *program;
+  std::vector<std::string> failures;
+  std::unique_ptr<Program> program;
+  try {
+    program = make_variant(
+        which, [&](int i) { tell(i < 0 ? nullptr : &names_[static_cast<std::size_t>(i)]); }, failures);
+  } catch (...) {
+    tell(nullptr);  // what cannot be compiled at all is nobody's failure in service
+    throw;
+  }
   const std::lock_guard lock(mutex_);
-  if (!variants_[which]) variants_[which] = make_variant(which);
+  failures_.insert(failures_.end(), failures.begin(), failures.end());
+  variants_[which] = std::move(program);
   return *variants_[which];
 }
 
@@ -56,7 +95,7 @@ std::vector<Value> Engine::run(const Request& request, RunEnv& env) const {
   env.profiler = core_->profiler.get();
   env.run = request.number;
   env.seed = &core_->seed;
-  const Program& program = variant(request.which);
+  const Program& program = variant(request.which, env);
   std::vector<Value> passed;
   if ((request.which & kOverrides) != 0) {
     passed = request.values;

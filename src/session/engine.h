@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -52,8 +53,9 @@ struct Request {
 // Thread-safe.
 class Engine {
  public:
-  // Compiles variant 0. Throws Error: what no provider can run, or with `strict` what one of the chain cannot do.
-  Engine(std::shared_ptr<Core> core, Selection chain);
+  // Compiles variant 0. Throws Error: what no provider can run, or with `strict` what one of the chain cannot do. `compiling` is
+  // told whose turn it is, by its place in the chain.
+  Engine(std::shared_ptr<Core> core, Selection chain, const std::function<void(int)>& compiling = nullptr);
 
   // Outputs in the model's order, each owned by the caller or shared with other holders of the same tensor.
   std::vector<Value> run(const Request& request, RunEnv& env) const;
@@ -69,13 +71,17 @@ class Engine {
   std::vector<std::string> failures() const;
 
  private:
-  std::unique_ptr<Program> make_variant(std::size_t which) const;
-  const Program& variant(std::size_t which) const;
+  std::unique_ptr<Program> make_variant(std::size_t which, const std::function<void(int)>& compiling,
+                                        std::vector<std::string>& failures) const;
+  const Program& variant(std::size_t which, RunEnv& env) const;
 
   std::shared_ptr<Core> core_;
   Selection chain_;
   std::string providers_, runtime_;
-  mutable std::mutex mutex_;  // guards variants_[1..3] and failures_
+  std::vector<std::string> names_;                          // of the chain
+  mutable std::mutex compiling_;                            // held while variants 1 to 3 are made
+  mutable std::atomic<const std::string*> busy_ = nullptr;  // whose turn it is then: one of names_
+  mutable std::mutex mutex_;                                // guards variants_[1..3] and failures_
   mutable std::array<std::unique_ptr<Program>, 4> variants_;
   mutable std::vector<std::string> failures_;
 };

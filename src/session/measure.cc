@@ -17,6 +17,8 @@
 #include "base/suggest.h"
 #include "provider/machine.h"
 #include "providers/table.h"
+#include "session/background_compile.h"
+#include "session/background_run.h"
 #include "tensor/types.h"
 
 namespace sdx {
@@ -124,11 +126,33 @@ struct Candidate {
   std::vector<double> times;
 };
 
-std::vector<Value> timed_run(Candidate& c, const Request& request, bool count) {
-  RunEnv env;
-  env.stop = request.stop;
+// `limit`: how long a provider may take; 0: as long as it wants.
+std::vector<Value> run_in_time(const std::shared_ptr<const Engine>& engine, const Request& request,
+                               std::chrono::milliseconds limit) {
+  if (limit.count() <= 0) {
+    RunEnv env;
+    env.stop = request.stop;
+    return engine->run(request, env);
+  }
+  BackgroundRun run(engine, request);
+  const std::string* at = nullptr;
+  const auto outcome = run.wait(Clock::now() + limit, [&](const std::string* provider) {
+    at = provider;
+    return provider != nullptr && *provider != "cpu";
+  });
+  if (outcome == BackgroundRun::Outcome::done) return run.results();
+  const std::string name = at == nullptr ? "" : *at;
+  run.abandon(nullptr);
+  request.stop.check();
+  if (outcome == BackgroundRun::Outcome::late) {
+    fail(ErrorCode::runtime_failure, "{} has not answered after {:.3f} s", name, std::chrono::duration<double>(limit).count());
+  }
+  fail(ErrorCode::deadline_exceeded, "the run took longer than its deadline allows");
+}
+
+std::vector<Value> timed_run(Candidate& c, const Request& request, std::chrono::milliseconds limit, bool count) {
   const auto start = Clock::now();
-  std::vector<Value> results = c.engine->run(request, env);
+  std::vector<Value> results = run_in_time(c.engine, request, limit);
   if (count) c.times.push_back(ms_since(start));
   return results;
 }
@@ -240,6 +264,7 @@ std::optional<Measurement> read_decision(const std::filesystem::path& file, cons
     log::debug("a measured decision cannot be read: {}", e.what());
     return std::nullopt;
   }
+  std::filesystem::last_write_time(file, std::filesystem::file_time_type::clock::now(), none);  // used: `sdx cache ls` tells when
   for (MeasuredProvider& c : m.candidates) c.chosen = c.provider == m.chosen;
   const bool known =
       std::any_of(selection.chain.begin(), selection.chain.end(), [&](const Provider* p) { return p->name() == m.chosen; });
@@ -249,7 +274,8 @@ std::optional<Measurement> read_decision(const std::filesystem::path& file, cons
 void write_decision(const std::filesystem::path& file, const Measurement& m) {
   std::error_code none;  // where it cannot be made, writing says so
   std::filesystem::create_directories(file.parent_path(), none);
-  std::string text = fmt::format("sdx measured 1\nchosen {}\ninputs {}\nwhen {}\nmachine {}\n", m.chosen, one_line(m.inputs),
+  std::string text = fmt::format("sdx measured 1\nlabel {}\nchosen {}\ninputs {}\nwhen {}\nmachine {}\n",
+                                 one_line(m.model.empty() ? m.chosen : m.model + ": " + m.chosen), m.chosen, one_line(m.inputs),
                                  m.when, one_line(machine_text()));
   for (const MeasuredProvider& c : m.candidates) {
     text += fmt::format("candidate {} {:.6f} {:.3f} {}\n", c.provider, c.median_ms, c.compile_ms, one_line(c.note));
@@ -264,6 +290,7 @@ Measurement measure(const std::shared_ptr<Core>& core, const Selection& selectio
   m.candidates.resize(candidates.size());
   std::vector<Value> reference;
   bool repeatable = true;
+  const std::chrono::milliseconds limit = core->options.provider_timeout, forever{0};
   // From the back: the last is what the others are held against.
   for (std::size_t i = candidates.size(); i-- > 0;) {
     MeasuredProvider& found = m.candidates[i];
@@ -271,17 +298,18 @@ Measurement measure(const std::shared_ptr<Core>& core, const Selection& selectio
     found.provider = selection.chain[i]->name();
     const auto start = Clock::now();
     try {
-      candidates[i].engine = std::make_shared<const Engine>(core, chain_from(selection, i));
+      LateProvider late;
+      candidates[i].engine = compile_in_time(core, chain_from(selection, i), late);
       found.compile_ms = ms_since(start);
       if (!candidates[i].engine->runs(found.provider)) {
         found.note = "takes no node of this model";
         candidates[i].engine.reset();
         continue;
       }
-      std::vector<Value> results = timed_run(candidates[i], request, false);
+      std::vector<Value> results = timed_run(candidates[i], request, last ? forever : limit, false);
       if (last) {
         reference = std::move(results);
-        repeatable = disagreement(reference, timed_run(candidates[i], request, false), *core, true).empty();
+        repeatable = disagreement(reference, timed_run(candidates[i], request, forever, false), *core, true).empty();
         continue;
       }
       found.note = disagreement(reference, results, *core, repeatable);
@@ -296,7 +324,7 @@ Measurement measure(const std::shared_ptr<Core>& core, const Selection& selectio
     for (std::size_t i = 0; i < candidates.size(); ++i) {
       if (!candidates[i].engine) continue;
       try {
-        timed_run(candidates[i], request, true);
+        timed_run(candidates[i], request, i + 1 == candidates.size() ? forever : limit, true);
       } catch (const Error& e) {
         if (i + 1 == candidates.size() || stops(e)) throw;
         m.candidates[i].note = e.what();
@@ -313,6 +341,7 @@ Measurement measure(const std::shared_ptr<Core>& core, const Selection& selectio
   }
   m.candidates[best].chosen = true;
   m.chosen = m.candidates[best].provider;
+  m.model = core->source.path.filename().string();
   winner = candidates[best].engine;
   for (std::size_t i = 0; i < core->inputs.size(); ++i) {
     m.inputs += fmt::format("{}{}: {}", m.inputs.empty() ? "" : ", ", core->inputs[i].name, request.values[i].type_string());

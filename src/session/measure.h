@@ -16,6 +16,7 @@ namespace sdx {
 struct Measurement {
   std::vector<MeasuredProvider> candidates;  // in the order of the chain
   std::string chosen;                        // provider; never empty
+  std::string model;                         // name of its file, for people; may be empty
   std::string inputs;                        // "x: float32[1,3,224,224]"
   std::string when;                          // UTC, "2026-03-01T12:00:00Z"; of one that was read: when it was made
 };

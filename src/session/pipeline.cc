@@ -94,7 +94,7 @@ std::unique_ptr<Program> compile(Graph graph, const Selection& selection, const 
   if (compiles_regions(selection)) {
     std::vector<ChosenProvider> chosen = chosen_providers(selection, options);
     for (ChosenProvider& c : chosen) c.settings.reject_nan = origin.reject_nan;
-    regions = form_regions(graph, *origin.model, origin.source, chosen, options.strict);
+    regions = form_regions(graph, *origin.model, origin.source, chosen, options.strict, origin.compiling);
     fallbacks.insert(fallbacks.end(), regions.failures.begin(), regions.failures.end());
   }
   sink_constants(graph);

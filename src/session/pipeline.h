@@ -1,6 +1,7 @@
 #pragma once
 // The stages between a model file and a program.
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,6 +31,7 @@ struct Origin {
   const Model* model = nullptr;
   const ModelSource* source = nullptr;                  // null: the graph differs from its file
   std::shared_ptr<const std::atomic<bool>> reject_nan;  // see ProviderSettings
+  std::function<void(int)> compiling;                   // see form_regions(); may be empty
 };
 
 // Optimises a prepared graph and compiles it. Appends to `fallbacks` what a provider of the chain could not do.

@@ -19,6 +19,22 @@ const ProviderName* name_of(std::string_view plain) {
   return nullptr;
 }
 
+// "no NVIDIA GPU: none on the PCI bus, …" -> "no NVIDIA GPU".
+std::string in_short(const std::string& reason) { return reason.substr(0, std::min(reason.find(": "), reason.find("; "))); }
+
+// One line. What several providers lack is said in short: each has its full reason in the report.
+std::string warning_of(const std::vector<ChainGap>& gaps, const std::vector<std::string>& asked, const std::string& taken) {
+  if (std::all_of(gaps.begin(), gaps.end(), [&](const ChainGap& g) { return g.reason == gaps[0].reason; })) {
+    std::vector<std::string> names;
+    for (const ChainGap& g : gaps) names.push_back(g.provider);
+    return fmt::format("wanted {}, took {}: {}{}{}", join(names), taken, gaps[0].reason,
+                       gaps[0].hint.empty() ? "" : ". To mend it: ", gaps[0].hint);
+  }
+  std::string reasons;
+  for (const ChainGap& g : gaps) reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", g.provider, in_short(g.reason));
+  return fmt::format("wanted {}, took {} ({}). `sdx providers` says it in full, and how to mend it", join(asked), taken, reasons);
+}
+
 }  // namespace
 
 ProviderInfo look_at_provider(const std::string& name, const SessionOptions& options, Effort effort) {
@@ -87,15 +103,17 @@ Selection select_providers(const SessionOptions& options) {
   }
   if (selection.chain.empty()) fail(ErrorCode::provider_unavailable, "{}, but no provider is available", chain.why);
   const std::string taken(selection.chain.front()->name());
+  std::vector<ChainGap> warned;
   for (const ChainGap& g : chain.gaps) {
     if (!g.asked_for) {
       log::debug("{}: left out {}: {}", chain.why, g.provider, g.reason);
       continue;
     }
+    warned.push_back(g);
     selection.fallbacks.push_back(
         fmt::format("wanted {}, took {}: {}{}{}", g.provider, taken, g.reason, g.hint.empty() ? "" : ". To mend it: ", g.hint));
   }
-  if (!selection.fallbacks.empty()) log::warning("{}", join(selection.fallbacks, "; "));
+  if (!warned.empty()) log::warning("{}", warning_of(warned, options.providers, taken));
   return selection;
 }
 

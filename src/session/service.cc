@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/suggest.h"
 #include "plan/guarded_kernel.h"
+#include "session/background_compile.h"
 #include "session/background_run.h"
 
 namespace sdx {
@@ -32,8 +33,23 @@ Service::Service(std::shared_ptr<Core> core, Selection selection) : core_(std::m
   }
 }
 
+// The thread in the background holds the service: where it is still there, this is it.
 Service::~Service() {
-  if (background_.joinable()) background_.join();
+  if (background_.joinable()) background_.detach();
+}
+
+void Service::close() {
+  std::unique_lock lock(mutex_);
+  if (!background_.joinable()) return;
+  const auto over = [this] { return !compiling_; };
+  const std::chrono::milliseconds limit = core_->options.provider_timeout;
+  if (limit.count() <= 0) {
+    compiled_.wait(lock, over);
+  } else if (!compiled_.wait_for(lock, limit, over)) {
+    return;  // left behind
+  }
+  lock.unlock();
+  background_.join();
 }
 
 void Service::open(std::shared_ptr<const Engine> ready) {
@@ -55,7 +71,7 @@ void Service::open(std::shared_ptr<const Engine> ready) {
         note(fmt::format("started on {} after {:.3f} s; {} compiles in the background", start, seconds(Clock::now() - start_time),
                          name_of(0)));
         compiling_ = true;
-        background_ = std::thread([this] { compile_rest(); });
+        background_ = std::thread([self = shared_from_this()] { self->compile_rest(); });
         return;
       } catch (const Error& e) {
         log::warning("cannot start on {}: {}. Waiting for {}", start, e.what(), name_of(0));
@@ -63,7 +79,19 @@ void Service::open(std::shared_ptr<const Engine> ready) {
       }
     }
   }
-  only_ = engine(all_);
+  for (Mask mask = all_; !only_;) {
+    Failure failure;
+    try {
+      only_ = engine(mask, &failure);
+    } catch (const Error& e) {
+      if (failure.provider < 0 || core_->options.strict) throw;
+      failure.reason = e.message();
+      mask &= ~(Mask{1} << failure.provider);
+      trip(failure, "opening", label_of(subset(mask)));
+      const std::lock_guard lock(mutex_);
+      fallbacks_.push_back(fmt::format("wanted {}, took {}: {}", name_of(failure.provider), label_of(subset(mask)), e.message()));
+    }
+  }
 }
 
 void Service::compile_rest() {
@@ -92,6 +120,7 @@ void Service::compile_rest() {
     note(fmt::format("{} could not be compiled in the background: {}", name_of(0), problem));
   }
   const std::string said = events_.back();
+  compiled_.notify_all();
   lock.unlock();  // whoever listens may ask for a report
   log::emit(problem.empty() ? log::Level::info : log::Level::warning, "{}", said);
 }
@@ -114,7 +143,8 @@ Service::Slot& Service::slot(Mask mask) {
 }
 
 // Whoever needs a chain first compiles it; others wait for that.
-std::shared_ptr<const Engine> Service::engine(Mask mask) {
+// Without `failure` however long that takes; else within the time that a provider has, or `failure` says which one took longer.
+std::shared_ptr<const Engine> Service::engine(Mask mask, Failure* failure) {
   Slot* s = nullptr;
   {
     const std::lock_guard lock(mutex_);
@@ -126,10 +156,35 @@ std::shared_ptr<const Engine> Service::engine(Mask mask) {
     const std::lock_guard lock(mutex_);
     if (s->engine) return s->engine;
   }
-  auto made = std::make_shared<const Engine>(core_, subset(mask));
+  auto made = failure == nullptr ? std::make_shared<const Engine>(core_, subset(mask)) : compile(mask, *failure);
   const std::lock_guard lock(mutex_);
   s->engine = made;
   return made;
+}
+
+std::shared_ptr<const Engine> Service::compile(Mask mask, Failure& failure) {
+  std::vector<std::size_t> places;  // of the subset's providers in the chain
+  for (std::size_t i = 0; i < breakers_.size(); ++i) {
+    if ((mask >> i & 1) != 0) places.push_back(i);
+  }
+  LateProvider late;
+  const auto over = [self = shared_from_this(), mask, places](int index, std::shared_ptr<const Engine> engine) {
+    const std::lock_guard lock(self->mutex_);
+    --self->breakers_[places[static_cast<std::size_t>(index)]].hung;
+    Slot& s = self->slot(mask);
+    if (!engine) s.problem = "its compiler came back without a result";
+    if (!s.engine) s.engine = std::move(engine);  // what came too late serves the next try
+  };
+  try {
+    return compile_in_time(core_, subset(mask), late, over);
+  } catch (const Error&) {
+    if (late.index < 0) throw;
+    failure.provider = static_cast<int>(places[static_cast<std::size_t>(late.index)]);
+    failure.hung = true;
+    const std::lock_guard lock(mutex_);
+    if (late.left_behind) ++breakers_[static_cast<std::size_t>(failure.provider)].hung;
+    throw;
+  }
 }
 
 Service::Pick Service::pick(Mask excluded, bool may_try) {
@@ -214,7 +269,7 @@ std::vector<Value> Service::run(const Request& request, std::shared_ptr<const En
     Failure failure;
     bool compiled = false;
     try {
-      const std::shared_ptr<const Engine> e = engine(p.mask);
+      const std::shared_ptr<const Engine> e = engine(p.mask, &failure);
       compiled = true;
       const Mask guarded = p.mask & ~(Mask{1} << (breakers_.size() - 1));
       const bool timed = core_->options.provider_timeout.count() > 0 && guarded != 0;
@@ -241,7 +296,7 @@ std::vector<Value> Service::run(const Request& request, std::shared_ptr<const En
       ++slot(p.mask).failures;
     }
     // A provider that hangs costs every run its time: it is dropped at once, whatever becomes of this run.
-    if (failure.hung) trip(failure, request, "the next of the chain");
+    if (failure.hung) trip(failure, fmt::format("run {}", request.number + 1), "the next of the chain");
     failures.push_back(std::move(failure));
   }
 }
@@ -280,11 +335,11 @@ void Service::succeeded(const Pick& p, const std::vector<Failure>& failures, con
     }
   }
   for (const Failure& f : failures) {
-    if (!f.hung) trip(f, request, taken);
+    if (!f.hung) trip(f, fmt::format("run {}", request.number + 1), taken);
   }
 }
 
-void Service::trip(const Failure& f, const Request& request, const std::string& taken) {
+void Service::trip(const Failure& f, const std::string& when, const std::string& taken) {
   std::string said;
   {
     const std::lock_guard lock(mutex_);
@@ -299,13 +354,12 @@ void Service::trip(const Failure& f, const Request& request, const std::string& 
     b.retry_at = Clock::now() + pause;
     const std::string next =
         pause.count() > 0 ? fmt::format("it is tried again in {:.3g} s", seconds(pause)) : "it is not tried again";
-    const auto run = request.number + 1;
     if (first) {
-      said = fmt::format("run {}: {} failed and is dropped; answered by {}; {} ({})", run, name_of(f.provider), taken, next,
-                         f.reason);
+      said =
+          fmt::format("{}: {} failed and is dropped; answered by {}; {} ({})", when, name_of(f.provider), taken, next, f.reason);
       note(said);
     } else {
-      note(fmt::format("run {}: {} was tried again and failed; {}", run, name_of(f.provider), next));
+      note(fmt::format("{}: {} was tried again and failed; {}", when, name_of(f.provider), next));
     }
   }
   // Without the lock: whoever listens may ask for a report.
@@ -359,6 +413,7 @@ void Service::describe(Report& report) const {
     }
     report.chains.push_back(std::move(c));
   }
+  report.fallbacks.insert(report.fallbacks.end(), fallbacks_.begin(), fallbacks_.end());
   report.events.insert(report.events.end(), events_.begin(), events_.end());
   if (forgotten_events_ > 0) report.events.push_back(fmt::format("{} events in the middle are left out", forgotten_events_));
 }

@@ -2,6 +2,7 @@
 // Which chain of providers answers a run: start now and switch later, dropping providers that fail, taking them again.
 
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -26,7 +27,6 @@ namespace sdx {
 class Service : public std::enable_shared_from_this<Service> {
  public:
   Service(std::shared_ptr<Core> core, Selection selection);
-  // Waits for a compilation in the background: vendors' compilers cannot be interrupted.
   ~Service();
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
@@ -35,6 +35,9 @@ class Service : public std::enable_shared_from_this<Service> {
   // background.
   // `ready`: the whole chain compiled already, or null.
   void open(std::shared_ptr<const Engine> ready = nullptr);
+  // Waits for a compilation in the background, because vendors' compilers cannot be interrupted: as long as
+  // SessionOptions::provider_timeout says, where it says something. Call it before letting go.
+  void close();
   // `answered_by`, where not null, receives the engine whose results are returned.
   std::vector<Value> run(const Request& request, std::shared_ptr<const Engine>* answered_by = nullptr);
 
@@ -73,13 +76,14 @@ class Service : public std::enable_shared_from_this<Service> {
 
   Pick pick(Mask excluded, bool may_try);
   Slot& slot(Mask mask);  // the caller holds mutex_
-  std::shared_ptr<const Engine> engine(Mask mask);
+  std::shared_ptr<const Engine> engine(Mask mask, Failure* failure = nullptr);
+  std::shared_ptr<const Engine> compile(Mask mask, Failure& failure);
   Selection subset(Mask mask) const;
   std::vector<Value> attempt(const std::shared_ptr<const Engine>& engine, const Request& request, Failure& failure);
   std::vector<Value> attempt_in_time(const std::shared_ptr<const Engine>& engine, const Request& request, Failure& failure);
   void succeeded(const Pick& pick, const std::vector<Failure>& failures, const Request& request,
                  const std::vector<Value>& results);
-  void trip(const Failure& failure, const Request& request, const std::string& taken);
+  void trip(const Failure& failure, const std::string& when, const std::string& taken);
   void undecided(const Pick& pick, const std::vector<Failure>& failures);
   int index_of(const std::string* provider) const;
   void compile_rest();
@@ -90,16 +94,18 @@ class Service : public std::enable_shared_from_this<Service> {
   Selection selection_;
   bool plain_ = true;  // nothing to guard: no provider but our own engine
   Mask all_ = 0;
-  std::shared_ptr<const Engine> only_;  // of a plain service
+  std::shared_ptr<const Engine> only_;  // what was compiled first; all there is of a plain service
 
   mutable std::mutex mutex_;  // guards all below
   Mask allowed_ = 0;          // those that are compiled
   std::vector<Breaker> breakers_;
   std::map<Mask, std::unique_ptr<Slot>> slots_;
+  std::vector<std::string> fallbacks_;  // of opening
   std::deque<std::string> events_;
   std::uint64_t forgotten_events_ = 0;
   std::exception_ptr broken_;  // strict: what the background compilation threw
   bool compiling_ = false;
+  std::condition_variable compiled_;
   std::thread background_;
 };
 

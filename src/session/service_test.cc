@@ -224,6 +224,92 @@ TEST_F(ServiceTest, AHangIsAnsweredByTheNext) {
   EXPECT_EQ(warnings().size(), 1U);
 }
 
+TEST_F(ServiceTest, ACompilerThatHangsIsLeftBehindAndTheNextAnswers) {
+  SessionOptions o = options({{"compile_ms", "400"}});
+  o.provider_timeout = milliseconds(50);
+  o.provider_retry = milliseconds(1);
+  const Session s = open(o);
+  EXPECT_TRUE(right(s, 1, 2));
+  {
+    const Report r = s.report();
+    EXPECT_EQ(r.providers, std::vector<std::string>{"cpu"});
+    ASSERT_EQ(r.fallbacks.size(), 1U);
+    EXPECT_NE(r.fallbacks[0].find("wanted fault, took cpu: fault has not compiled the model after 0.050 s"), std::string::npos)
+        << r.fallbacks[0];
+    ASSERT_EQ(r.events.size(), 1U);
+    EXPECT_NE(r.events[0].find("opening: fault failed and is dropped"), std::string::npos) << r.events[0];
+    EXPECT_EQ(r.chains[0].state, "compiling");
+  }
+  // Another session does not hang as well: one compiler that is left behind is enough.
+  const Session other = open(o);
+  EXPECT_TRUE(right(other, 1, 2));
+  EXPECT_NE(other.report().fallbacks.at(0).find("has not come back from compiling another model"), std::string::npos);
+  // What it made in the end is taken, without compiling again.
+  for (int i = 0; i < 5000 && s.report().providers != std::vector<std::string>{"fault"}; ++i) {
+    ASSERT_TRUE(right(s, 3, 4));
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  EXPECT_EQ(s.report().providers, std::vector<std::string>{"fault"});
+  EXPECT_EQ(warnings().size(), 2U) << join(warnings(), "\n");
+}
+
+TEST_F(ServiceTest, AHangingCompilerIsAnErrorWhereFallbackIsStrict) {
+  SessionOptions o = options({{"compile_ms", "200"}});
+  o.provider_timeout = milliseconds(20);
+  o.strict = true;
+  try {
+    open(o);
+    FAIL() << "no error";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("fault has not compiled the model after 0.020 s"), std::string::npos) << e.what();
+  }
+  std::this_thread::sleep_for(milliseconds(300));  // until the compiler is back: the provider gets no other model before
+}
+
+TEST_F(ServiceTest, ACompilerThatHangsAtAnotherSizeIsAnsweredByTheNext) {
+  SessionOptions o = options({{"recompile_ms", "400"}});
+  o.provider_timeout = milliseconds(100);
+  const Session s = open(o, "input x: float32[2]\ny = Neg(x)\noutput y\n");
+  EXPECT_EQ(s.report().providers, std::vector<std::string>{"fault"});
+  const Tensor three = Tensor::of<float>({3}, {1, 2, 3});
+  std::vector<std::thread> clients;  // those that wait for the compiler are answered as well
+  for (int i = 0; i < 3; ++i) {
+    clients.emplace_back([&] { EXPECT_EQ(s.run({{"x", three}}).tensor("y").values<float>()[2], -3); });
+  }
+  for (std::thread& t : clients) t.join();
+  EXPECT_EQ(s.report().providers, std::vector<std::string>{"cpu"});
+  EXPECT_NE(join(s.report().events).find("fault has not answered after 0.100 s"), std::string::npos);
+  std::this_thread::sleep_for(milliseconds(400));
+}
+
+TEST_F(ServiceTest, ClosingLeavesACompilerInTheBackgroundThatHangs) {
+  SessionOptions o = options({{"compile_ms", "20000"}});
+  o.start_on = "cpu";
+  o.provider_timeout = milliseconds(20);
+  const auto start = std::chrono::steady_clock::now();
+  {
+    const Session s = open(o);
+    EXPECT_TRUE(right(s, 1, 2));
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - start, milliseconds(15000)) << "closing waited";
+}
+
+TEST_F(ServiceTest, MeasuringLeavesOutWhatHangs) {
+  for (const Settings& settings : {Settings{{"compile_ms", "300"}}, Settings{{"at", "1"}, {"count", "0"}, {"fault", "hang"}}}) {
+    SessionOptions o = options(settings);
+    o.select = "measured";
+    o.cache = false;
+    o.provider_timeout = milliseconds(40);
+    const Session s = open(o);
+    EXPECT_TRUE(right(s, 1, 2));
+    const Report r = s.report();
+    ASSERT_EQ(r.measured.size(), 2U);
+    EXPECT_NE(r.measured[0].note.find("has not "), std::string::npos) << r.measured[0].note;
+    EXPECT_EQ(r.providers, std::vector<std::string>{"cpu"});
+    std::this_thread::sleep_for(milliseconds(300));
+  }
+}
+
 TEST_F(ServiceTest, DeadlinesAndCancellationReachARunWithATimeLimit) {
   SessionOptions o = options({{"at", "1"}, {"count", "0"}, {"fault", "hang"}, {"hang_ms", "5000"}});
   o.provider_timeout = milliseconds(4000);

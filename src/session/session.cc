@@ -104,6 +104,10 @@ struct Session::Impl {
   std::vector<std::string> warnings;
   bool warned_of_extents = false;
 
+  ~Impl() {
+    if (service) service->close();
+  }
+
   void open();
   void describe_interface();
   void warn_of_other_extents(const std::vector<Value>& values);

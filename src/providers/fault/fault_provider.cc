@@ -18,7 +18,7 @@ using Ms = std::chrono::milliseconds;
 
 struct Script {
   std::optional<std::string> fail_probe, fail_compile;
-  std::int64_t compile_ms = 0, run_ms = 0, hang_ms = 10'000;
+  std::int64_t compile_ms = 0, recompile_ms = 0, run_ms = 0, hang_ms = 10'000;
   std::string fault;
   std::int64_t at = 0, count = 1;
 
@@ -36,7 +36,7 @@ std::int64_t number(const std::string& key, const std::string& text) {
 }
 
 Script script_of(const ProviderSettings& settings) {
-  static const std::vector<std::string> known{"fail_probe", "fail_compile", "compile_ms", "run_ms",
+  static const std::vector<std::string> known{"fail_probe", "fail_compile", "compile_ms", "recompile_ms", "run_ms",
                                               "fault",      "at",           "count",      "hang_ms"};
   static const std::vector<std::string> kinds{"error", "hang", "shape", "type", "nan", "value"};
   Script s;
@@ -47,6 +47,8 @@ Script script_of(const ProviderSettings& settings) {
       s.fail_compile = value;
     else if (key == "compile_ms")
       s.compile_ms = number(key, value);
+    else if (key == "recompile_ms")
+      s.recompile_ms = number(key, value);
     else if (key == "run_ms")
       s.run_ms = number(key, value);
     else if (key == "hang_ms")
@@ -174,7 +176,8 @@ class FaultProvider : public Provider {
 
   RegionResult compile(const Region& region, const ProviderSettings& settings) const override {
     Script script = script_of(settings);
-    if (script.compile_ms > 0) std::this_thread::sleep_for(Ms(script.compile_ms));
+    const std::int64_t takes = script.compile_ms + (region.source == nullptr ? script.recompile_ms : 0);
+    if (takes > 0) std::this_thread::sleep_for(Ms(takes));
     if (script.fail_compile) fail(ErrorCode::provider_unavailable, "{}", *script.fail_compile);
     RegionResult result;
     result.kernel = std::make_unique<FaultKernel>(*region.graph, std::move(script));

@@ -61,6 +61,17 @@ TEST(OrtLibrary, AnotherFileIsNoLibrary) {
   std::filesystem::remove(file);
 }
 
+TEST(OrtLibrary, AnOldVersionSaysWhatIsNeeded) {
+  const ApiBase old{[](std::uint32_t) -> const void* const* { return nullptr; }, [] { return "1.16.3"; }};
+  try {
+    Library::from(old, "/somewhere/libonnxruntime.so", nullptr);
+    FAIL() << "no error";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::provider_unavailable);
+    EXPECT_EQ(e.message(), "'/somewhere/libonnxruntime.so' is ONNX Runtime 1.16.3; 1.17 or newer is needed");
+  }
+}
+
 TEST(OrtOptions, AMisspeltOptionNamesTheClosest) {
   ProviderSettings settings;
   settings.options = {{"device_idd", "1"}};
