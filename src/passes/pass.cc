@@ -4,12 +4,16 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "kernels/cpu/blocked.h"
 #include "ops/infer.h"
 #include "passes/fuse/fuse.h"
+#include "passes/layout/block_channels.h"
 #include "passes/simplify/simplify.h"
 
 namespace sdx {
 namespace {
+
+bool block_channels(Graph& graph) { return layout::block_channels(graph, cpu::channel_block()); }
 
 constexpr Pass kPasses[] = {
     // First: fold-constants would turn quantised weights into floats.
@@ -30,6 +34,7 @@ constexpr Pass kPasses[] = {
     {"fuse-linear", fuse::fuse_linear, "lets products with weights add biases and residuals and apply activations"},
     {"fuse-epilogues", fuse::fuse_epilogues, "lets Conv and Gemm add residuals and apply activations"},
     {"remove-dead", simplify::remove_dead, "drops nodes whose results nobody uses"},
+    {"block-channels", block_channels, "keeps convolution networks in blocks of channels that fill vectors", true},
 };
 
 bool run_recursively(Graph& graph, const Pass& pass) {
@@ -69,13 +74,18 @@ std::span<const Pass> passes() { return kPasses; }
 
 void run_passes(Graph& graph, const PassOptions& options) {
   for (const std::string& name : options.disabled) find_pass(name);
+  const auto enabled = [&](const Pass& pass) {
+    return std::find(options.disabled.begin(), options.disabled.end(), pass.name) == options.disabled.end();
+  };
   for (int round = 0; round < options.max_rounds; ++round) {
     bool changed = false;
     for (const Pass& pass : kPasses) {
-      if (std::find(options.disabled.begin(), options.disabled.end(), pass.name) != options.disabled.end()) continue;
-      changed = apply(graph, pass) || changed;
+      if (!pass.layout && enabled(pass)) changed = apply(graph, pass) || changed;
     }
-    if (!changed) return;
+    if (!changed) break;
+  }
+  for (const Pass& pass : kPasses) {
+    if (options.layout && pass.layout && enabled(pass)) apply(graph, pass);
   }
 }
 

@@ -17,6 +17,7 @@ struct Pass {
   std::string_view name;
   bool (*run)(Graph& graph);
   std::string_view what;  // one line for people
+  bool layout = false;    // for the `cpu` provider's kernels alone; once, after all others
 };
 
 // All passes, in the order in which they run.
@@ -25,6 +26,7 @@ std::span<const Pass> passes();
 struct PassOptions {
   std::vector<std::string> disabled;  // names of passes to leave out; Error(invalid_argument) for an unknown name
   int max_rounds = 4;                 // the list is repeated until nothing changes, at most so often
+  bool layout = false;                // run the layout passes too: the `cpu` provider will run the graph
 };
 
 // Runs the passes over the graph and its subgraphs. After each pass that changed something the graph is sorted, cleaned of unused

@@ -101,6 +101,9 @@ std::unique_ptr<Program> compile(Graph graph, const Selection& selection, const 
   if (options.optimize) {
     PassOptions pass_options;
     pass_options.disabled = options.disabled_passes;
+    // What compiles regions has had its turn; of the rest only our own kernels know the blocked operators.
+    pass_options.layout = std::all_of(selection.chain.begin(), selection.chain.end(),
+                                      [](const Provider* p) { return p->compiles_regions() || p->name() == "cpu"; });
     run_passes(graph, pass_options);
   }
   PackStore store;

@@ -30,28 +30,6 @@ constexpr double kG4[6][3] = {{1, 0, 0},
                               {1.0 / 6, -0.23570226039551584, 1.0 / 3},
                               {0, 0, 1}};
 
-// G g G^T, in double: the weights' rounding is then the only one.
-void transform_weights(int t, const char* g, double* u) {
-  float w[9];
-  std::memcpy(w, g, sizeof(w));
-  const int n = t + 2;
-  const auto coefficient = [t](int i, int k) { return t == 2 ? kG2[i][k] : kG4[i][k]; };
-  double half[6][3];
-  for (int i = 0; i < n; ++i) {
-    for (int j = 0; j < 3; ++j) {
-      half[i][j] = 0;
-      for (int k = 0; k < 3; ++k) half[i][j] += coefficient(i, k) * static_cast<double>(w[k * 3 + j]);
-    }
-  }
-  for (int i = 0; i < n; ++i) {
-    for (int j = 0; j < n; ++j) {
-      double sum = 0;
-      for (int k = 0; k < 3; ++k) sum += half[i][k] * coefficient(j, k);
-      u[i * n + j] = sum;
-    }
-  }
-}
-
 struct Job {
   int t;
   const ConvShape* s;
@@ -165,6 +143,27 @@ void transform_output(const Job& job, const float* m, std::int64_t row0, std::in
 
 }  // namespace
 
+void winograd_weights(int t, const char* g, double* u) {
+  float w[9];
+  std::memcpy(w, g, sizeof(w));
+  const int n = t + 2;
+  const auto coefficient = [t](int i, int k) { return t == 2 ? kG2[i][k] : kG4[i][k]; };
+  double half[6][3];
+  for (int i = 0; i < n; ++i) {
+    for (int j = 0; j < 3; ++j) {
+      half[i][j] = 0;
+      for (int k = 0; k < 3; ++k) half[i][j] += coefficient(i, k) * static_cast<double>(w[k * 3 + j]);
+    }
+  }
+  for (int i = 0; i < n; ++i) {
+    for (int j = 0; j < n; ++j) {
+      double sum = 0;
+      for (int k = 0; k < 3; ++k) sum += half[i][k] * coefficient(j, k);
+      u[i * n + j] = sum;
+    }
+  }
+}
+
 bool winograd_supports(const ConvShape& s) {
   if (s.groups != 1 || s.in[0] != 1 || s.out[0] != 1 || s.kernel[0] != 1 || s.pad[0] != 0) return false;
   for (int i = 1; i < 3; ++i) {
@@ -191,7 +190,7 @@ void winograd_pack(int t, const ConvShape& s, const void* weights, float* packed
           const std::int64_t kc = ks.size(kb);
           for (std::int64_t c = k0; c < k0 + kc; ++c) {
             double u[36];
-            transform_weights(t, static_cast<const char*>(weights) + (m * s.in_channels + c) * 36, u);
+            winograd_weights(t, static_cast<const char*>(weights) + (m * s.in_channels + c) * 36, u);
             for (std::int64_t e = 0; e < elements; ++e) {
               packed[(e * s.in_channels + k0) * s.out_channels + tiles.begin(i) * kc + (c - k0) * rows + r] =
                   static_cast<float>(u[e]);

@@ -9,55 +9,11 @@
 #include <hwy/highway.h>
 
 #include "kernels/cpu/simd-inl.h"
+#include "kernels/cpu/winograd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 namespace {
-
-// o = B^T d over elements `step` vectors apart.
-template <int T>
-HWY_INLINE void forward(const float* d, std::int64_t step, float* o, std::int64_t out_step) {
-  const DF f;
-  const auto at = [&](int i) HWY_ATTR { return hn::LoadU(f, d + i * step); };
-  const auto to = [&](int i, VF v) HWY_ATTR { hn::StoreU(v, f, o + i * out_step); };
-  if constexpr (T == 2) {
-    const VF d0 = at(0), d1 = at(1), d2 = at(2), d3 = at(3);
-    to(0, hn::Sub(d0, d2));
-    to(1, hn::Add(d1, d2));
-    to(2, hn::Sub(d2, d1));
-    to(3, hn::Sub(d1, d3));
-  } else {
-    const VF d0 = at(0), d1 = at(1), d2 = at(2), d3 = at(3), d4 = at(4), d5 = at(5);
-    // The points of kG4 in winograd.cc.
-    const VF a = hn::Set(f, 0.70710678118654752F), b = hn::Set(f, 1.41421356237309505F);
-    const VF half = hn::Set(f, 0.5F), two = hn::Set(f, 2.0F), middle = hn::Set(f, 2.5F);
-    const VF even = hn::NegMulAdd(two, d2, d4), odd = hn::NegMulAdd(two, d1, d3);
-    const VF even2 = hn::NegMulAdd(half, d2, d4), odd2 = hn::NegMulAdd(half, d1, d3);
-    to(0, hn::NegMulAdd(middle, d2, hn::Add(d0, d4)));
-    to(1, hn::MulAdd(a, odd, even));
-    to(2, hn::NegMulAdd(a, odd, even));
-    to(3, hn::MulAdd(b, odd2, even2));
-    to(4, hn::NegMulAdd(b, odd2, even2));
-    to(5, hn::NegMulAdd(middle, d3, hn::Add(d1, d5)));
-  }
-}
-
-template <int T>
-HWY_INLINE void backward(const VF (&m)[T + 2], VF (&o)[T]) {
-  const DF f;
-  if constexpr (T == 2) {
-    o[0] = hn::Add(hn::Add(m[0], m[1]), m[2]);
-    o[1] = hn::Sub(hn::Sub(m[1], m[2]), m[3]);
-  } else {
-    const VF sum1 = hn::Add(m[1], m[2]), difference1 = hn::Sub(m[1], m[2]);
-    const VF sum2 = hn::Add(m[3], m[4]), difference2 = hn::Sub(m[3], m[4]);
-    o[0] = hn::Add(m[0], hn::Add(sum1, sum2));
-    const VF a = hn::Set(f, 0.70710678118654752F), half = hn::Set(f, 0.5F), two = hn::Set(f, 2.0F);
-    o[1] = hn::Mul(a, hn::MulAdd(two, difference2, difference1));
-    o[2] = hn::MulAdd(two, sum2, hn::Mul(half, sum1));
-    o[3] = hn::MulAdd(a, hn::MulAdd(hn::Set(f, 4.0F), difference2, hn::Mul(half, difference1)), m[5]);
-  }
-}
 
 template <int T>
 void input_tiles(const float* rows, std::int64_t phase_width, std::int64_t count, float* out, std::int64_t ld) {

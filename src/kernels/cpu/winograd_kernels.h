@@ -25,6 +25,9 @@ struct WinogradKernels {
 
 const WinogradKernels& winograd_kernels();
 
+// G g G^T of one filter of nine floats, in double: the weights' rounding is then the only one. u: (t + 2)^2 elements.
+void winograd_weights(int t, const char* g, double* u);
+
 bool winograd_supports(const ConvShape& shape);
 std::size_t winograd_packed_bytes(int t, const ConvShape& shape);
 void winograd_pack(int t, const ConvShape& shape, const void* weights, float* packed);

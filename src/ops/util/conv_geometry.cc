@@ -314,4 +314,14 @@ std::vector<WindowAxis> pool_axes(const Attributes& attrs, const Shape& x) {
   return axes;
 }
 
+// Pads below the kernel's extent leave no window without input, unless dilated taps step over it.
+bool may_average_nothing(const WindowAttrs& w) {
+  for (std::size_t i = 0; i < w.kernel.size(); ++i) {
+    const bool padded = w.pads[i] > 0 || w.pads[i + w.kernel.size()] > 0 || w.auto_pad != AutoPad::notset || w.ceil_mode;
+    if (padded && w.dilations[i] != 1) return true;
+    if (w.pads[i] >= w.kernel[i] || w.pads[i + w.kernel.size()] >= w.kernel[i]) return true;
+  }
+  return false;
+}
+
 }  // namespace sdx::ops

@@ -99,5 +99,7 @@ SymShape conv_transpose_output_shape(const Attributes& attrs, const SymShape& x,
 SymShape pool_output_shape(const Attributes& attrs, const SymShape& x);
 // One WindowAxis per spatial axis of X.
 std::vector<WindowAxis> pool_axes(const Attributes& attrs, const Shape& x);
+// Whether a window may hold nothing but padding, where an average is 0 / 0.
+bool may_average_nothing(const WindowAttrs& w);
 
 }  // namespace sdx::ops

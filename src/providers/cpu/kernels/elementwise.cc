@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "kernels/cpu/blocked.h"
 #include "providers/cpu/activation.h"
 #include "providers/cpu/kernel_table.h"
 
@@ -31,14 +32,21 @@ std::unique_ptr<Kernel> make_unary(LowerContext& c) {
 constexpr int kMaxRank = 8;
 
 struct BroadcastState : KernelState {
-  enum class Form { same, right_scalar, left_scalar, general } form = Form::general;
+  enum class Form { same, right_scalar, left_scalar, channels, general } form = Form::general;
   int rank = 0;
+  bool channels_left = false;  // the left operand is the one with a value per channel
   std::int64_t dims[kMaxRank], a[kMaxRank], b[kMaxRank];
 };
 
 std::int64_t count(const Shape& s) { return element_count(s); }
 
-std::unique_ptr<BroadcastState> plan_broadcast(const Shape& a, const Shape& b, const Shape& out) {
+// A value per channel over blocked channels: [N, K, H, W, c] with [N, K, 1, 1, c] (ops/nn/blocked.cc).
+bool per_channel(const Shape& a, const Shape& b) {
+  return a.size() == 5 && b.size() == 5 && b[2] == 1 && b[3] == 1 && a[0] == b[0] && a[1] == b[1] && a[4] == b[4] &&
+         a[4] == channel_block();
+}
+
+std::unique_ptr<BroadcastState> plan_broadcast(Binary op, const Shape& a, const Shape& b, const Shape& out) {
   auto state = std::make_unique<BroadcastState>();
   using Form = BroadcastState::Form;
   if (a == b) {
@@ -47,6 +55,11 @@ std::unique_ptr<BroadcastState> plan_broadcast(const Shape& a, const Shape& b, c
     state->form = Form::right_scalar;
   } else if (count(a) == 1 && count(b) == count(out)) {
     state->form = Form::left_scalar;
+  } else if ((op == Binary::mul || op == Binary::add) && (per_channel(a, b) || per_channel(b, a))) {
+    state->form = Form::channels;
+    state->channels_left = per_channel(b, a);
+    state->dims[0] = out[0] * out[1];
+    state->dims[1] = out[2] * out[3];
   } else {
     state->rank = static_cast<int>(out.size());
     const auto strides = [&](const Shape& s, std::int64_t* to) {
@@ -71,7 +84,7 @@ class BinaryKernel : public Kernel {
   std::string_view name() const override { return "binary-f32"; }
   int in_place() const override { return in_place_; }
   std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
-    return plan_broadcast(c.input_shape(0), c.input_shape(1), c.output_shape(0));
+    return plan_broadcast(op_, c.input_shape(0), c.input_shape(1), c.output_shape(0));
   }
   void run(const KernelContext& c) const override {
     const auto& s = *static_cast<const BroadcastState*>(c.state);
@@ -83,6 +96,10 @@ class BinaryKernel : public Kernel {
       case BroadcastState::Form::same: return binary_f32(op_, a, b, y, n);
       case BroadcastState::Form::right_scalar: return binary_scalar_right_f32(op_, a, *b, y, n);
       case BroadcastState::Form::left_scalar: return binary_scalar_left_f32(op_, *a, b, y, n);
+      case BroadcastState::Form::channels: {
+        const float *x = s.channels_left ? b : a, *per = s.channels_left ? a : b;
+        return (op_ == Binary::mul ? scale_channels_f32 : shift_channels_f32)(s.dims[0], s.dims[1], x, per, y);
+      }
       case BroadcastState::Form::general: return binary_broadcast_f32(op_, a, b, y, s.rank, s.dims, s.a, s.b);
     }
   }

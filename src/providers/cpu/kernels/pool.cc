@@ -62,17 +62,6 @@ class PoolKernel : public Kernel {
   bool count_pad_ = false;
 };
 
-// The reference gives 0 for a window of nothing but padding, the kernel 0 / 0. Pads below the kernel's extent leave no such
-// window, unless dilated taps step over the input.
-bool may_average_nothing(const ops::WindowAttrs& w) {
-  for (std::size_t i = 0; i < w.kernel.size(); ++i) {
-    const bool padded = w.pads[i] > 0 || w.pads[i + w.kernel.size()] > 0 || w.auto_pad != ops::AutoPad::notset || w.ceil_mode;
-    if (padded && w.dilations[i] != 1) return true;
-    if (w.pads[i] >= w.kernel[i] || w.pads[i + w.kernel.size()] >= w.kernel[i]) return true;
-  }
-  return false;
-}
-
 template <bool Average>
 std::unique_ptr<Kernel> make_pool(LowerContext& c) {
   if (c.dtype(0) != DataType::float32) return c.refuse("not float32");
@@ -80,7 +69,7 @@ std::unique_ptr<Kernel> make_pool(LowerContext& c) {
   const SymShape* x = c.shape(0);
   if (x == nullptr || x->size() < 3 || x->size() > 5) return c.refuse("not known to have one to three spatial axes");
   const ops::WindowAttrs w = ops::read_window_attrs(c.attrs(), x->size() - 2);
-  if (Average && may_average_nothing(w)) return c.refuse("windows may hold nothing but padding");
+  if (Average && ops::may_average_nothing(w)) return c.refuse("windows may hold nothing but padding");
   return std::make_unique<PoolKernel>(c.attrs(), Average);
 }
 

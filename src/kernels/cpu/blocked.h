@@ -1,0 +1,58 @@
+#pragma once
+// Convolutions and poolings in float over blocked channels: [N, ceil(C / c), H, W, c] with c = channel_block(), where element
+// (n, k, y, x) of the plain tensor is at [n, k / c, y, x, k % c]. Vectors then run along channels, and a pointwise convolution
+// reads its input in place.
+//
+// Lanes of the last block beyond C hold anything on entry: no kernel lets them reach another channel. Contract as in conv.h:
+// dense tensors with float alignment, y must not overlap x, residual (same shape as y) may be y; thread-safe, split over
+// current_pool(). Sums run in the same order whatever the split, so results do not depend on the number of threads.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cpu/conv.h"
+
+namespace sdx::cpu {
+
+// Channels in a block under cpu_isa(): two vectors or one.
+std::int64_t channel_block();
+
+enum class BlockedConv : std::uint8_t {
+  direct,     // pixels times output channels in registers; groups need whole blocks of channels on both sides
+  plain,      // the same, but x is NC[H]W: for the few channels of a picture. One group
+  depthwise,  // one channel per group, as many outputs
+  winograd2,  // as in conv.h
+  winograd4,
+};
+
+// The fastest algorithm for a convolution of a blocked tensor, by its cost. Extents and batch decide only between those that
+// suit any.
+BlockedConv conv_blocked_choose(const ConvShape& shape);
+
+// `shape` has extent 1 along depth.
+bool conv_blocked_supports(BlockedConv algorithm, const ConvShape& shape);
+// Weights [out_channels, in_channels / groups, kh, kw] with the bias (null: none) behind them. The packed form depends on neither
+// batch, extents, stride, padding nor dilation, but on the instruction set.
+std::size_t conv_blocked_packed_bytes(BlockedConv algorithm, const ConvShape& shape);
+void conv_blocked_pack(BlockedConv algorithm, const ConvShape& shape, const void* weights, const float* bias, float* packed);
+// y = act(conv(x) + bias + residual); residual may be null. Scratch per computing thread: up to 2 MB, or what the input of one
+// row of outputs takes.
+void conv_blocked_f32(BlockedConv algorithm, const ConvShape& shape, const float* x, const float* packed, const float* residual,
+                      const UnarySpec& act, float* y);
+
+// Between plain and blocked: x is [batch, channels, plane], y [batch, ceil(channels / c), plane, c], and back. Lanes beyond the
+// channels become 0.
+void to_blocked_f32(std::int64_t batch, std::int64_t channels, std::int64_t plane, const float* x, float* y);
+void from_blocked_f32(std::int64_t batch, std::int64_t channels, std::int64_t plane, const float* x, float* y);
+
+// Poolings as in pool.h; `in_channels` of the shape counts blocks.
+void max_pool_blocked_f32(const ConvShape& shape, const float* x, float* y);
+void average_pool_blocked_f32(const ConvShape& shape, const std::int64_t (&pad_end)[3], bool count_pad, const float* x, float* y);
+// The mean over `plane` > 0 elements: x [rows, plane, c], y [rows, c].
+void mean_blocked_f32(std::int64_t rows, std::int64_t plane, const float* x, float* y);
+
+// y[r, p, c] = x[r, p, c] * s[r, c], or + s[r, c]: a factor or a term per channel. In place allowed.
+void scale_channels_f32(std::int64_t rows, std::int64_t plane, const float* x, const float* s, float* y);
+void shift_channels_f32(std::int64_t rows, std::int64_t plane, const float* x, const float* s, float* y);
+
+}  // namespace sdx::cpu

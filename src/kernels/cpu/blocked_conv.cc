@@ -1,0 +1,346 @@
+#include <cmath>
+#include <cstring>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu/blocked.h"
+#include "kernels/cpu/blocked_internal.h"
+#include "kernels/cpu/blocked_kernels.h"
+#include "kernels/cpu/elementwise_kernels.h"
+#include "kernels/cpu/gemm_kernels.h"
+#include "kernels/cpu/winograd_kernels.h"
+
+namespace sdx::cpu {
+namespace {
+
+// Input of one block of pixels, half of a usual second-level cache: it is read once for each pair of output vectors, at 4 bytes
+// a cycle, while the pair's weights, read at 10, stay nearer.
+constexpr std::int64_t kInputFloats = 128 * 1024;
+
+// The packed weights of direct convolutions: for each group, pairs of output vectors, a single one last.
+struct Layout {
+  std::int64_t in_block, channels, blocks, tail;  // input channels of a group
+  std::int64_t out_blocks, vectors, pairs;        // outputs of a group
+  std::int64_t k;                                 // elements of a window
+  std::int64_t lanes;
+
+  Layout(const ConvShape& s, bool plain, const BlockedKernels& kernels) {
+    in_block = plain ? 1 : kernels.block;
+    channels = s.in_channels / s.groups;
+    blocks = channels / in_block;
+    tail = channels % in_block;
+    out_blocks = up_div(s.out_channels / s.groups, kernels.block);
+    lanes = kernels.lanes;
+    vectors = out_blocks * kernels.block / lanes;
+    pairs = up_div(vectors, 2);
+    k = channels * s.kernel[1] * s.kernel[2];
+  }
+  std::int64_t group_floats() const { return vectors * lanes * k; }
+};
+
+float read_f32(const void* p, std::int64_t i) {
+  float v;
+  std::memcpy(&v, static_cast<const char*>(p) + i * 4, sizeof(v));
+  return v;
+}
+
+void pack_direct(const ConvShape& s, const Layout& l, const void* weights, float* packed) {
+  const std::int64_t outputs = s.out_channels / s.groups;
+  const std::int64_t area = s.kernel[1] * s.kernel[2];
+  parallel_for(s.groups * l.pairs, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t group = i / l.pairs, pair = i % l.pairs;
+      const std::int64_t width = 2 * pair + 1 < l.vectors ? 2 * l.lanes : l.lanes;
+      float* out = packed + group * l.group_floats() + pair * 2 * l.lanes * l.k;
+      for (std::int64_t c0 = 0; c0 < l.channels; c0 += l.in_block) {
+        const std::int64_t ce = std::min(l.channels, c0 + l.in_block);
+        for (std::int64_t tap = 0; tap < area; ++tap) {
+          for (std::int64_t c = c0; c < ce; ++c, out += width) {
+            for (std::int64_t j = 0; j < width; ++j) {
+              const std::int64_t m = pair * 2 * l.lanes + j;
+              out[j] = m < outputs ? read_f32(weights, ((group * outputs + m) * l.channels + c) * area + tap) : 0.0F;
+            }
+          }
+        }
+      }
+    }
+  });
+}
+
+struct Job {
+  const BlockedKernels* kernels;
+  const ConvShape* s;
+  Layout layout;
+  const float* packed;
+  const float* bias;
+  const float* residual;
+  UnarySpec act;
+  Bounds bounds;
+  float* y;
+};
+
+// Rows of pixels to compute: `lines` of `width` outputs, whose first is output pixel `first` of the plane.
+struct Lines {
+  const float* x;
+  std::int64_t line_step;
+  std::int64_t lines, width, first;
+};
+
+// Pairs [pair0, pair1) of output vectors of one image and group.
+void run_pairs(const Job& j, BlockedTile t, std::int64_t image, std::int64_t group, std::int64_t pair0, std::int64_t pair1,
+               const Lines& at) {
+  const Layout& l = j.layout;
+  const BlockedKernels& k = *j.kernels;
+  const std::int64_t plane = j.s->out[1] * j.s->out[2];
+  const std::int64_t planes = image * j.s->groups * l.out_blocks + group * l.out_blocks;
+  const std::int64_t n = at.lines * at.width * k.block;
+  std::int64_t done = pair0 * 2 * l.lanes / k.block;  // blocks
+  for (std::int64_t pair = pair0; pair < pair1; ++pair) {
+    t.wide = 2 * pair + 1 < l.vectors;
+    t.w = j.packed + group * l.group_floats() + pair * 2 * l.lanes * l.k;
+    t.bias = j.bias + group * l.vectors * l.lanes + pair * 2 * l.lanes;
+    std::int64_t to[2];
+    for (int v = 0; v < 2; ++v) {
+      const std::int64_t channel = (2 * pair + v) * l.lanes;
+      to[v] = ((planes + channel / k.block) * plane + at.first) * k.block + channel % k.block;
+    }
+    const Cuts cuts(at.width, t.wide ? k.wide_pixels : k.narrow_pixels);
+    const Ahead ahead(t.w, (t.wide ? 2 : 1) * l.lanes * l.k, (l.blocks * t.taps + (l.tail > 0 ? t.tail_taps : 0)) * t.rows,
+                      at.lines * cuts.parts);
+    for (std::int64_t line = 0; line < at.lines; ++line) {
+      for (std::int64_t i = 0; i < cuts.parts; ++i) {
+        const std::int64_t p = cuts.begin(i);
+        const std::int64_t off = (line * at.width + p) * k.block;
+        t.x = at.x + line * at.line_step + p * t.pixel_step;
+        t.pixels = cuts.size(i);
+        ahead.set(t, line * cuts.parts + i);
+        for (int v = 0; v < (t.wide ? 2 : 1); ++v) {
+          t.y[v] = j.y + to[v] + off;
+          t.residual[v] = j.residual != nullptr ? j.residual + to[v] + off : nullptr;
+        }
+        k.tile(t);
+      }
+    }
+    if (!j.bounds.after) continue;
+    const std::int64_t ready = t.wide ? (pair + 1) * 2 * l.lanes / k.block : l.out_blocks;
+    for (; done < ready; ++done) {
+      float* row = j.y + ((planes + done) * plane + at.first) * k.block;
+      elementwise_kernels().unary(j.act, row, row, n);
+    }
+  }
+}
+
+// How many parts the output vectors are cut into where the pixels alone give the threads too little to share.
+Cuts share_pairs(const Job& j, std::int64_t tasks) {
+  const std::int64_t threads = current_pool().threads();
+  const std::int64_t unit = std::max<std::int64_t>(1, j.kernels->block / (2 * j.layout.lanes));  // pairs that fill blocks
+  const std::int64_t units = up_div(j.layout.pairs, unit);
+  const std::int64_t parts = threads <= 1 || tasks >= 4 * threads ? 1 : std::min(units, up_div(4 * threads, tasks));
+  return Cuts(units, up_div(units, parts));
+}
+
+void run_pointwise(const Job& j, const float* x, bool plain) {
+  const ConvShape& s = *j.s;
+  const Layout& l = j.layout;
+  const std::int64_t pixels = s.out[1] * s.out[2];
+  const std::int64_t most = std::clamp<std::int64_t>(kInputFloats / l.channels, 4 * j.kernels->wide_pixels, pixels);
+  const Cuts chunks(pixels, most);
+  const std::int64_t outer = s.batch * s.groups * chunks.parts;
+  const Cuts shares = share_pairs(j, outer);
+  const std::int64_t unit = std::max<std::int64_t>(1, j.kernels->block / (2 * l.lanes));
+  BlockedTile t;
+  t.pixel_step = l.in_block;
+  t.block_step = l.in_block * pixels;
+  t.blocks = l.blocks;
+  t.run = l.in_block;
+  t.tail_taps = 1;
+  t.tail_run = l.tail;
+  t.lo = j.bounds.lo;
+  t.hi = j.bounds.hi;
+  const std::int64_t image_blocks = plain ? s.in_channels : up_div(s.in_channels, l.in_block);
+  const std::int64_t work = l.k * s.out_channels * pixels / (chunks.parts * shares.parts * s.groups);
+  parallel_for(outer * shares.parts, std::max<std::int64_t>(1, 100000 / std::max<std::int64_t>(1, work)),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t i = begin; i < end; ++i) {
+                   const std::int64_t share = i % shares.parts;
+                   const std::int64_t chunk = i / shares.parts % chunks.parts;
+                   const std::int64_t group = i / shares.parts / chunks.parts % s.groups;
+                   const std::int64_t image = i / shares.parts / chunks.parts / s.groups;
+                   const std::int64_t first = chunks.begin(chunk);
+                   const float* from =
+                       x + ((image * image_blocks + group * l.channels / l.in_block) * pixels + first) * l.in_block;
+                   run_pairs(j, t, image, group, shares.begin(share) * unit, std::min(l.pairs, shares.begin(share + 1) * unit),
+                             {from, 0, 1, chunks.size(chunk), first});
+                 }
+               });
+}
+
+// Copies the input rows of a band of outputs with their padding: [blocks][rows][width][in_block], zeros outside.
+void copy_padded(const ConvShape& s, std::int64_t in_block, std::int64_t blocks, const float* x, std::int64_t first_row,
+                 std::int64_t rows, std::int64_t width, float* out) {
+  const std::int64_t left = std::clamp<std::int64_t>(s.pad[2], 0, width);
+  const std::int64_t skip = std::max<std::int64_t>(0, -s.pad[2]);
+  const std::int64_t inside = std::clamp<std::int64_t>(s.in[2] - skip, 0, width - left);
+  for (std::int64_t b = 0; b < blocks; ++b) {
+    for (std::int64_t r = 0; r < rows; ++r, out += width * in_block) {
+      const std::int64_t iy = first_row + r;
+      if (iy < 0 || iy >= s.in[1]) {
+        std::fill(out, out + width * in_block, 0.0F);
+        continue;
+      }
+      std::fill(out, out + left * in_block, 0.0F);
+      if (inside > 0) {
+        std::memcpy(out + left * in_block, x + ((b * s.in[1] + iy) * s.in[2] + skip) * in_block,
+                    static_cast<std::size_t>(inside * in_block) * sizeof(float));
+      }
+      std::fill(out + (left + inside) * in_block, out + width * in_block, 0.0F);
+    }
+  }
+}
+
+void run_windows(const Job& j, const float* x, bool plain) {
+  const ConvShape& s = *j.s;
+  const Layout& l = j.layout;
+  const std::int64_t blocks = l.blocks + (l.tail > 0 ? 1 : 0);
+  const std::int64_t width = (s.out[2] - 1) * s.stride[2] + (s.kernel[2] - 1) * s.dilation[2] + 1;
+  const std::int64_t reach = (s.kernel[1] - 1) * s.dilation[1] + 1;
+  const auto rows_of = [&](std::int64_t outputs) { return (outputs - 1) * s.stride[1] + reach; };
+  const bool copies = s.pad[1] != 0 || s.pad[2] != 0 || rows_of(s.out[1]) > s.in[1] || width > s.in[2];
+  const std::int64_t row_floats = blocks * l.in_block * (copies ? width : s.in[2]);
+  const std::int64_t fit = (kInputFloats / row_floats - reach) / s.stride[1] + 1;
+  const Cuts bands(s.out[1], std::clamp<std::int64_t>(fit, std::min<std::int64_t>(s.out[1], 4), s.out[1]));
+  const std::int64_t outer = s.batch * s.groups * bands.parts;
+  const Cuts shares = share_pairs(j, outer);
+  const std::int64_t unit = std::max<std::int64_t>(1, j.kernels->block / (2 * l.lanes));
+  const std::int64_t most_rows = rows_of(bands.size(0));
+  const std::int64_t image_blocks = plain ? s.in_channels : up_div(s.in_channels, l.in_block);
+  parallel_for(outer * shares.parts, 1, [&](std::int64_t begin, std::int64_t end) {
+    float* scratch = copies ? thread_scratch(2, static_cast<std::size_t>(most_rows * row_floats)) : nullptr;
+    std::int64_t copied = -1;
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t share = i % shares.parts;
+      const std::int64_t place = i / shares.parts;
+      const std::int64_t band = place % bands.parts;
+      const std::int64_t group = place / bands.parts % s.groups;
+      const std::int64_t image = place / bands.parts / s.groups;
+      const std::int64_t y0 = bands.begin(band), lines = bands.size(band);
+      const std::int64_t rows = rows_of(lines), first_row = y0 * s.stride[1] - s.pad[1];
+      const float* from = x + (image * image_blocks + group * l.channels / l.in_block) * s.in[1] * s.in[2] * l.in_block;
+      const std::int64_t from_width = copies ? width : s.in[2];
+      const std::int64_t from_rows = copies ? rows : s.in[1];
+      if (copies) {
+        if (copied != place) copy_padded(s, l.in_block, blocks, from, first_row, rows, width, scratch);
+        copied = place;
+        from = scratch;
+      } else {
+        from += first_row * s.in[2] * l.in_block;
+      }
+      BlockedTile t;
+      t.pixel_step = s.stride[2] * l.in_block;
+      t.block_step = from_rows * from_width * l.in_block;
+      t.row_step = s.dilation[1] * from_width * l.in_block;
+      t.tap_step = s.dilation[2] * l.in_block;
+      t.blocks = l.blocks;
+      t.rows = s.kernel[1];
+      const bool dense = s.dilation[2] == 1;
+      t.taps = dense ? 1 : s.kernel[2];
+      t.run = dense ? s.kernel[2] * l.in_block : l.in_block;
+      t.tail_taps = s.kernel[2];
+      t.tail_run = l.tail;
+      t.lo = j.bounds.lo;
+      t.hi = j.bounds.hi;
+      run_pairs(j, t, image, group, shares.begin(share) * unit, std::min(l.pairs, shares.begin(share + 1) * unit),
+                {from, s.stride[1] * from_width * l.in_block, lines, s.out[2], y0 * s.out[2]});
+    }
+  });
+}
+
+bool pointwise(const ConvShape& s) {
+  for (int i = 1; i < 3; ++i) {
+    if (s.kernel[i] != 1 || s.stride[i] != 1 || s.pad[i] != 0 || s.in[i] != s.out[i]) return false;
+  }
+  return true;
+}
+
+int winograd_tile(BlockedConv algorithm) {
+  return algorithm == BlockedConv::winograd2 ? 2 : (algorithm == BlockedConv::winograd4 ? 4 : 0);
+}
+
+}  // namespace
+
+std::int64_t channel_block() { return blocked_kernels().block; }
+
+bool conv_blocked_supports(BlockedConv algorithm, const ConvShape& s) {
+  if (s.in[0] != 1 || s.out[0] != 1 || s.kernel[0] != 1 || s.pad[0] != 0) return false;
+  const std::int64_t block = channel_block();
+  switch (algorithm) {
+    case BlockedConv::plain: return s.groups == 1;
+    case BlockedConv::depthwise: return s.in_channels == s.groups && s.out_channels == s.groups;
+    case BlockedConv::winograd2:
+    case BlockedConv::winograd4: return winograd_supports(s);
+    case BlockedConv::direct:
+      return s.groups == 1 || (s.in_channels / s.groups % block == 0 && s.out_channels / s.groups % block == 0);
+  }
+  return false;
+}
+
+BlockedConv conv_blocked_choose(const ConvShape& s) {
+  if (s.groups > 1 && conv_blocked_supports(BlockedConv::depthwise, s)) return BlockedConv::depthwise;
+  if (!winograd_supports(s) || s.in_channels < 16 || s.out_channels < 16) return BlockedConv::direct;
+  // Products per pair of channels, in whole register tiles. The transforms cost as much as some more channels on the other side.
+  // Weights that do not stay in the caches cost at least their reading: 12 GB/s a core are 15 products for each of them.
+  const auto pixels = static_cast<double>(blocked_kernels().wide_pixels);
+  const auto whole = [&](std::int64_t n) { return std::ceil(static_cast<double>(n) / pixels) * pixels; };
+  const auto tiles = [&](std::int64_t t) { return whole(s.batch * up_div(s.out[1], t) * up_div(s.out[2], t)); };
+  const double extra = 1.0 + 14.0 / static_cast<double>(s.out_channels) + 14.0 / static_cast<double>(s.in_channels);
+  const auto cost = [&](double weights, double products) {
+    const double bytes = weights * 4.0 * static_cast<double>(s.in_channels * s.out_channels);
+    return bytes > 2e6 ? std::max(products, 15.0 * weights) : products;
+  };
+  const double plain = cost(9.0, 9.0 * static_cast<double>(s.batch * s.out[1]) * static_cast<double>(s.out[2]));
+  const double two = cost(16.0, 16.0 * tiles(2) * extra);
+  const double four = cost(36.0, 36.0 * tiles(4) * extra);
+  if (std::min(two, four) > 0.9 * plain) return BlockedConv::direct;
+  return two < four ? BlockedConv::winograd2 : BlockedConv::winograd4;
+}
+
+std::size_t conv_blocked_packed_bytes(BlockedConv algorithm, const ConvShape& s) {
+  const BlockedKernels& k = blocked_kernels();
+  if (algorithm == BlockedConv::depthwise) {
+    return static_cast<std::size_t>(up_div(s.out_channels, k.block) * k.block * (s.kernel[1] * s.kernel[2] + 1)) * sizeof(float);
+  }
+  if (const int t = winograd_tile(algorithm); t != 0) return blocked_winograd_floats(t, s) * sizeof(float);
+  const Layout l(s, algorithm == BlockedConv::plain, k);
+  return static_cast<std::size_t>(s.groups * (l.group_floats() + l.vectors * l.lanes)) * sizeof(float);
+}
+
+void conv_blocked_pack(BlockedConv algorithm, const ConvShape& s, const void* weights, const float* bias, float* packed) {
+  const BlockedKernels& k = blocked_kernels();
+  if (algorithm == BlockedConv::depthwise) {
+    const std::int64_t taps = s.kernel[1] * s.kernel[2];
+    const std::int64_t padded = up_div(s.out_channels, k.block) * k.block;
+    for (std::int64_t c = 0; c < padded; ++c) {
+      float* to = packed + c / k.block * taps * k.block + c % k.block;
+      for (std::int64_t i = 0; i < taps; ++i) to[i * k.block] = c < s.out_channels ? read_f32(weights, c * taps + i) : 0.0F;
+    }
+    return pack_bias(bias, s.out_channels, padded, packed + padded * taps);
+  }
+  if (const int t = winograd_tile(algorithm); t != 0) return blocked_winograd_pack(t, s, weights, bias, packed);
+  const Layout l(s, algorithm == BlockedConv::plain, k);
+  pack_direct(s, l, weights, packed);
+  pack_bias(bias, s.out_channels, s.groups * l.vectors * l.lanes, packed + s.groups * l.group_floats());
+}
+
+void conv_blocked_f32(BlockedConv algorithm, const ConvShape& s, const float* x, const float* packed, const float* residual,
+                      const UnarySpec& act, float* y) {
+  if (s.out[1] <= 0 || s.out[2] <= 0 || s.batch <= 0) return;
+  if (algorithm == BlockedConv::depthwise) return conv_blocked_depthwise(s, x, packed, residual, act, y);
+  if (const int t = winograd_tile(algorithm); t != 0) return conv_blocked_winograd(t, s, x, packed, residual, act, y);
+  const BlockedKernels& k = blocked_kernels();
+  const bool plain = algorithm == BlockedConv::plain;
+  const Layout l(s, plain, k);
+  const Job job{&k, &s, l, packed, packed + s.groups * l.group_floats(), residual, act, Bounds(act), y};
+  if (pointwise(s)) return run_pointwise(job, x, plain);
+  run_windows(job, x, plain);
+}
+
+}  // namespace sdx::cpu

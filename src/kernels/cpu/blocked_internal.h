@@ -1,0 +1,91 @@
+#pragma once
+// What the files behind blocked.h share; internal to this folder.
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "kernels/cpu/conv.h"
+
+namespace sdx::cpu {
+
+inline std::int64_t up_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+// An activation as bounds of the result; `after`: it is no bound and must be applied to what was stored.
+struct Bounds {
+  float lo = -std::numeric_limits<float>::infinity();
+  float hi = std::numeric_limits<float>::infinity();
+  bool after = false;
+
+  explicit Bounds(const UnarySpec& act) {
+    if (act.op == Unary::relu) {
+      lo = 0.0F;
+    } else if (act.op == Unary::clip) {
+      lo = act.a;
+      hi = act.b;
+    } else {
+      after = act.op != Unary::none;
+    }
+  }
+};
+
+// Axis a of a window operation: which taps of output o lie inside the input, and which outputs have all their taps inside.
+struct Span {
+  std::int64_t begin = 0, end = 0;
+  std::int64_t size() const { return std::max<std::int64_t>(0, end - begin); }
+};
+
+inline Span taps_inside(const ConvShape& s, int a, std::int64_t o) {
+  const std::int64_t start = o * s.stride[a] - s.pad[a];
+  Span t;
+  t.begin = start < 0 ? std::min(s.kernel[a], up_div(-start, s.dilation[a])) : 0;
+  t.end = s.in[a] > start ? std::min(s.kernel[a], up_div(s.in[a] - start, s.dilation[a])) : 0;
+  t.end = std::max(t.begin, t.end);
+  return t;
+}
+
+inline Span whole_windows(const ConvShape& s, int a) {
+  const std::int64_t reach = s.in[a] - 1 - (s.kernel[a] - 1) * s.dilation[a] + s.pad[a];
+  Span o;
+  o.begin = std::min(s.out[a], s.pad[a] > 0 ? up_div(s.pad[a], s.stride[a]) : 0);
+  o.end = reach < 0 ? o.begin : std::clamp(reach / s.stride[a] + 1, o.begin, s.out[a]);
+  return o;
+}
+
+// The tiles that use the same weights fetch the next ones, which follow in memory, together: were they left to the first of
+// the next tiles, it would wait for memory while the others keep it idle.
+struct Ahead {
+  const float* next;   // null: nothing follows
+  std::int64_t lines;  // of 64 bytes
+  std::int64_t runs;   // of one tile
+  std::int64_t each;   // lines for each run
+
+  Ahead(const float* weights, std::int64_t floats, std::int64_t tile_runs, std::int64_t tiles)
+      : next(weights + floats),
+        lines(up_div(floats, 16)),
+        runs(tile_runs),
+        each(up_div(lines, std::max<std::int64_t>(1, runs * tiles))) {}
+
+  template <class Tile>
+  void set(Tile& t, std::int64_t tile) const {
+    const std::int64_t first = tile * each * runs;
+    t.ahead_lines = first < lines ? each : 0;
+    t.ahead = next + first * 16;
+  }
+};
+
+// The bias, padded with zeros.
+inline void pack_bias(const float* bias, std::int64_t channels, std::int64_t padded, float* out) {
+  std::fill(out, out + padded, 0.0F);
+  if (bias != nullptr) std::copy(bias, bias + channels, out);
+}
+
+std::size_t blocked_winograd_floats(int t, const ConvShape& shape);
+void blocked_winograd_pack(int t, const ConvShape& shape, const void* weights, const float* bias, float* packed);
+void conv_blocked_winograd(int t, const ConvShape& shape, const float* x, const float* packed, const float* residual,
+                           const UnarySpec& act, float* y);
+
+void conv_blocked_depthwise(const ConvShape& shape, const float* x, const float* packed, const float* residual,
+                            const UnarySpec& act, float* y);
+
+}  // namespace sdx::cpu

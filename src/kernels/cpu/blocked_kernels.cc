@@ -1,0 +1,386 @@
+#include "kernels/cpu/blocked_kernels.h"
+
+#include <algorithm>
+
+#include "kernels/cpu/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/blocked_kernels.cc"
+#include <hwy/foreach_target.h>
+// after foreach_target.h
+#include <hwy/highway.h>
+
+#include "kernels/cpu/simd-inl.h"
+#include "kernels/cpu/winograd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sdx::cpu::HWY_NAMESPACE {
+namespace {
+
+// Two vectors of weights and a broadcast leave room for so many pixels of two vectors in 16 or 32 registers; with one vector of
+// output channels twice as many are more than the chains that hide an FMA's latency need.
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
+constexpr int kBlock = 16;
+constexpr int kWide = 14;
+constexpr int kNarrow = 14;
+#elif HWY_TARGET == HWY_NEON
+constexpr int kBlock = 8;
+constexpr int kWide = 12;
+constexpr int kNarrow = 14;
+#else
+constexpr int kBlock = 8;
+constexpr int kWide = 6;
+constexpr int kNarrow = 12;
+#endif
+
+#define SDX_PIXELS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13)
+
+HWY_INLINE VF finished(VF v, const float* residual, VF lo, VF hi) {
+  if (residual != nullptr) v = hn::Add(v, hn::LoadU(DF(), residual));
+  return clip(v, lo, hi);
+}
+
+// Named accumulators rather than arrays: GCC 12 spills arrays of vectors. Step 0: t.pixel_step.
+template <int P, bool kTwo, int kStep>
+HWY_NOINLINE void product(const BlockedTile& t) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  const std::int64_t step = kStep != 0 ? kStep : t.pixel_step;
+  const std::int64_t width = kTwo ? 2 * lanes : lanes;
+  const float* HWY_RESTRICT w = t.w;
+  const float* ahead = t.ahead;
+  const VF bias0 = hn::LoadU(d, t.bias);
+  [[maybe_unused]] const VF bias1 = kTwo ? hn::LoadU(d, t.bias + lanes) : bias0;
+#define SDX_DECLARE(I) \
+  VF c##I = bias0;     \
+  VF e##I = bias1;     \
+  (void)c##I;          \
+  (void)e##I;
+  SDX_PIXELS(SDX_DECLARE)
+#undef SDX_DECLARE
+#define SDX_STEP(I)                                     \
+  if constexpr (P > I) {                                \
+    const VF v = hn::Set(d, x[I * step]);               \
+    c##I = hn::MulAdd(v, w0, c##I);                     \
+    if constexpr (kTwo) e##I = hn::MulAdd(v, w1, e##I); \
+  }
+  const std::int64_t whole = t.blocks;
+  const std::int64_t blocks = whole + (t.tail_run > 0 ? 1 : 0);
+  for (std::int64_t b = 0; b < blocks; ++b) {
+    const std::int64_t taps = b < whole ? t.taps : t.tail_taps;
+    const std::int64_t run = b < whole ? t.run : t.tail_run;
+    for (std::int64_t r = 0; r < t.rows; ++r) {
+      for (std::int64_t q = 0; q < taps; ++q) {
+        const float* HWY_RESTRICT x = t.x + b * t.block_step + r * t.row_step + q * t.tap_step;
+        const float* const end = x + run;
+        for (std::int64_t i = 0; i < t.ahead_lines; ++i, ahead += 16) __builtin_prefetch(ahead, 0, 2);
+        // The next block of a pointwise convolution lies a plane further, where no prefetcher looks.
+        __builtin_prefetch(x + t.block_step);
+        if constexpr (kStep != 0 && P > 2) __builtin_prefetch(x + t.block_step + 2 * kStep);
+        if constexpr (kStep != 0 && P > 4) __builtin_prefetch(x + t.block_step + 4 * kStep);
+        for (; x + 2 <= end; ++x) {
+          {
+            const VF w0 = hn::LoadU(d, w);
+            [[maybe_unused]] const VF w1 = kTwo ? hn::LoadU(d, w + lanes) : w0;
+            SDX_PIXELS(SDX_STEP)
+          }
+          ++x;
+          const VF w0 = hn::LoadU(d, w + width);
+          [[maybe_unused]] const VF w1 = kTwo ? hn::LoadU(d, w + width + lanes) : w0;
+          SDX_PIXELS(SDX_STEP)
+          w += 2 * width;
+        }
+        if (x < end) {
+          const VF w0 = hn::LoadU(d, w);
+          [[maybe_unused]] const VF w1 = kTwo ? hn::LoadU(d, w + lanes) : w0;
+          SDX_PIXELS(SDX_STEP)
+          w += width;
+        }
+      }
+    }
+  }
+#undef SDX_STEP
+  const VF lo = hn::Set(d, t.lo), hi = hn::Set(d, t.hi);
+  const float* r0 = t.residual[0];
+  [[maybe_unused]] const float* r1 = t.residual[1];
+#define SDX_STORE(I)                                                                                                           \
+  if constexpr (P > I) {                                                                                                       \
+    hn::StoreU(finished(c##I, r0 != nullptr ? r0 + I * kBlock : nullptr, lo, hi), d, t.y[0] + I * kBlock);                     \
+    if constexpr (kTwo) hn::StoreU(finished(e##I, r1 != nullptr ? r1 + I * kBlock : nullptr, lo, hi), d, t.y[1] + I * kBlock); \
+  }
+  SDX_PIXELS(SDX_STORE)
+#undef SDX_STORE
+}
+
+template <int P>
+HWY_INLINE void product_of(const BlockedTile& t) {
+  if (t.wide) {
+    if constexpr (P <= kWide) {
+      if (t.pixel_step == kBlock) return product<P, true, kBlock>(t);
+      if (t.pixel_step == 2 * kBlock) return product<P, true, 2 * kBlock>(t);
+      product<P, true, 0>(t);
+    }
+  } else if constexpr (P <= kNarrow) {
+    if (t.pixel_step == kBlock) return product<P, false, kBlock>(t);
+    product<P, false, 0>(t);
+  }
+}
+
+void tile(const BlockedTile& t) {
+  switch (t.pixels) {
+#define SDX_CASE(I) \
+  case I + 1: return product_of<I + 1>(t);
+    SDX_PIXELS(SDX_CASE)
+#undef SDX_CASE
+    default: return;
+  }
+}
+#undef SDX_PIXELS
+
+// Outputs [0, count) of a row, four at a time; the compiler keeps what neighbours share in registers.
+template <int K, int S>
+void depthwise_taps(const DepthwiseRow& r) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  const VF lo = hn::Set(d, r.lo), hi = hn::Set(d, r.hi);
+  for (std::int64_t v = 0; v < kBlock; v += lanes) {
+    const VF bias = hn::LoadU(d, r.bias + v);
+    const float* w = r.w + v;
+    std::int64_t i = 0;
+    for (; i + 4 <= r.count; i += 4) {
+      VF a0 = bias, a1 = bias, a2 = bias, a3 = bias;
+      for (int ky = 0; ky < K; ++ky) {
+        const float* x = r.in[ky] + i * S * kBlock + v;
+        const float* wr = w + ky * K * kBlock;
+#pragma GCC unroll 5
+        for (int kx = 0; kx < K; ++kx) {
+          const VF wv = hn::LoadU(d, wr + kx * kBlock);
+          a0 = hn::MulAdd(wv, hn::LoadU(d, x + kx * kBlock), a0);
+          a1 = hn::MulAdd(wv, hn::LoadU(d, x + (kx + S) * kBlock), a1);
+          a2 = hn::MulAdd(wv, hn::LoadU(d, x + (kx + 2 * S) * kBlock), a2);
+          a3 = hn::MulAdd(wv, hn::LoadU(d, x + (kx + 3 * S) * kBlock), a3);
+        }
+      }
+      float* y = r.y + i * kBlock + v;
+      hn::StoreU(clip(a0, lo, hi), d, y);
+      hn::StoreU(clip(a1, lo, hi), d, y + kBlock);
+      hn::StoreU(clip(a2, lo, hi), d, y + 2 * kBlock);
+      hn::StoreU(clip(a3, lo, hi), d, y + 3 * kBlock);
+    }
+    for (; i < r.count; ++i) {
+      VF a = bias, b = hn::Zero(d);
+      for (int ky = 0; ky < K; ++ky) {
+        const float* x = r.in[ky] + i * S * kBlock + v;
+        const float* wr = w + ky * K * kBlock;
+        for (int kx = 0; kx + 2 <= K; kx += 2) {
+          a = hn::MulAdd(hn::LoadU(d, wr + kx * kBlock), hn::LoadU(d, x + kx * kBlock), a);
+          b = hn::MulAdd(hn::LoadU(d, wr + (kx + 1) * kBlock), hn::LoadU(d, x + (kx + 1) * kBlock), b);
+        }
+        a = hn::MulAdd(hn::LoadU(d, wr + (K - 1) * kBlock), hn::LoadU(d, x + (K - 1) * kBlock), a);
+      }
+      hn::StoreU(clip(hn::Add(a, b), lo, hi), d, r.y + i * kBlock + v);
+    }
+  }
+}
+
+void depthwise_row(const DepthwiseRow& r) {
+  if (r.kernel == 3) return r.stride == 1 ? depthwise_taps<3, 1>(r) : depthwise_taps<3, 2>(r);
+  return r.stride == 1 ? depthwise_taps<5, 1>(r) : depthwise_taps<5, 2>(r);
+}
+
+void depthwise_pixel(const DepthwisePixel& p) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  for (std::int64_t v = 0; v < kBlock; v += lanes) {
+    VF a = hn::LoadU(d, p.bias + v), b = hn::Zero(d);
+    for (std::int64_t i = 0; i < p.rows; ++i) {
+      const float* x = p.x + i * p.row_step + v;
+      const float* w = p.w + i * p.w_row + v;
+      std::int64_t j = 0;
+      for (; j + 2 <= p.columns; j += 2) {
+        a = hn::MulAdd(hn::LoadU(d, w + j * kBlock), hn::LoadU(d, x + j * p.tap_step), a);
+        b = hn::MulAdd(hn::LoadU(d, w + (j + 1) * kBlock), hn::LoadU(d, x + (j + 1) * p.tap_step), b);
+      }
+      if (j < p.columns) a = hn::MulAdd(hn::LoadU(d, w + j * kBlock), hn::LoadU(d, x + j * p.tap_step), a);
+    }
+    hn::StoreU(clip(hn::Add(a, b), hn::Set(d, p.lo), hn::Set(d, p.hi)), d, p.y + v);
+  }
+}
+
+void window_max(const float* x, std::int64_t step, std::int64_t rows, std::int64_t columns, std::int64_t row_step,
+                std::int64_t tap_step, float* y, std::int64_t count) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  for (std::int64_t i = 0; i < count; ++i) {
+    for (std::int64_t v = 0; v < kBlock; v += lanes) {
+      VF best = hn::Neg(hn::Inf(d));
+      for (std::int64_t r = 0; r < rows; ++r) {
+        const float* p = x + i * step + r * row_step + v;
+        for (std::int64_t c = 0; c < columns; ++c) best = max_nan(best, hn::LoadU(d, p + c * tap_step));
+      }
+      hn::StoreU(best, d, y + i * kBlock + v);
+    }
+  }
+}
+
+void window_sum(const float* x, std::int64_t step, std::int64_t rows, std::int64_t columns, std::int64_t row_step,
+                std::int64_t tap_step, float factor, float* y, std::int64_t count) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  const VF f = hn::Set(d, factor);
+  for (std::int64_t i = 0; i < count; ++i) {
+    for (std::int64_t v = 0; v < kBlock; v += lanes) {
+      VF sum = hn::Zero(d);
+      for (std::int64_t r = 0; r < rows; ++r) {
+        const float* p = x + i * step + r * row_step + v;
+        for (std::int64_t c = 0; c < columns; ++c) sum = hn::Add(sum, hn::LoadU(d, p + c * tap_step));
+      }
+      hn::StoreU(hn::Mul(sum, f), d, y + i * kBlock + v);
+    }
+  }
+}
+
+void scale(const float* x, const float* s, float* y, std::int64_t pixels) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  for (std::int64_t v = 0; v < kBlock; v += lanes) {
+    const VF f = hn::LoadU(d, s + v);
+    for (std::int64_t i = v; i < pixels * kBlock; i += kBlock) hn::StoreU(hn::Mul(hn::LoadU(d, x + i), f), d, y + i);
+  }
+}
+
+void shift(const float* x, const float* s, float* y, std::int64_t pixels) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  for (std::int64_t v = 0; v < kBlock; v += lanes) {
+    const VF f = hn::LoadU(d, s + v);
+    for (std::int64_t i = v; i < pixels * kBlock; i += kBlock) hn::StoreU(hn::Add(hn::LoadU(d, x + i), f), d, y + i);
+  }
+}
+
+void add_clip(const float* x, const float* residual, float lo, float hi, float* y, std::int64_t n) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  const VF l = hn::Set(d, lo), h = hn::Set(d, hi);
+  for (std::int64_t i = 0; i < n; i += lanes) {
+    hn::StoreU(clip(hn::Add(hn::LoadU(d, x + i), hn::LoadU(d, residual + i)), l, h), d, y + i);
+  }
+}
+
+template <int T>
+void input_tile(const WinogradTile& w) {
+  constexpr int kIn = T + 2;
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  HWY_ALIGN float half[kIn * kIn * kMaxF32Lanes];  // B^T d, [row][column]
+  HWY_ALIGN float edge[kIn * kIn * kBlock];
+  const float* x = w.x;
+  std::int64_t step = w.row_step;
+  if (w.row0 > 0 || w.row1 < kIn || w.column0 > 0 || w.column1 < kIn) {
+    for (int r = 0; r < kIn; ++r) {
+      for (int c = 0; c < kIn; ++c) {
+        const bool inside = r >= w.row0 && r < w.row1 && c >= w.column0 && c < w.column1;
+        for (std::int64_t v = 0; v < kBlock; v += lanes) {
+          const VF value = inside ? hn::LoadU(d, w.x + r * w.row_step + c * kBlock + v) : hn::Zero(d);
+          hn::Store(value, d, edge + (r * kIn + c) * kBlock + v);
+        }
+      }
+    }
+    x = edge;
+    step = kIn * kBlock;
+  }
+  for (std::int64_t v = 0; v < kBlock; v += lanes) {
+    for (int c = 0; c < kIn; ++c) forward<T>(x + c * kBlock + v, step, half + c * lanes, kIn * lanes);
+    for (int r = 0; r < kIn; ++r) forward<T>(half + r * kIn * lanes, lanes, w.v + r * kIn * w.e_step + v, w.e_step);
+  }
+}
+
+void winograd_input(int t, const WinogradTile& tile) { t == 2 ? input_tile<2>(tile) : input_tile<4>(tile); }
+
+template <int T>
+void output_tile(const WinogradTile& w) {
+  constexpr int kIn = T + 2;
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  const VF lo = hn::Set(d, w.lo), hi = hn::Set(d, w.hi);
+  HWY_ALIGN float half[T * kIn * kMaxF32Lanes];  // A^T m, [row][column]
+  for (std::int64_t v = 0; v < kBlock; v += lanes) {
+    for (int c = 0; c < kIn; ++c) {
+      VF column[kIn];
+      VF result[T];
+      for (int r = 0; r < kIn; ++r) column[r] = hn::LoadU(d, w.v + (r * kIn + c) * w.e_step + v);
+      backward<T>(column, result);
+      for (int r = 0; r < T; ++r) hn::Store(result[r], d, half + (r * kIn + c) * lanes);
+    }
+    const VF bias = hn::LoadU(d, w.bias + v);
+    for (int r = 0; r < w.rows; ++r) {
+      VF row[kIn];
+      VF y[T];
+      for (int c = 0; c < kIn; ++c) row[c] = hn::Load(d, half + (r * kIn + c) * lanes);
+      backward<T>(row, y);
+      const std::int64_t at = r * w.y_step + v;
+      for (int c = 0; c < T; ++c) {
+        if (c >= w.columns) break;
+        const float* z = w.residual != nullptr ? w.residual + at + c * kBlock : nullptr;
+        hn::StoreU(finished(hn::Add(y[c], bias), z, lo, hi), d, w.y + at + c * kBlock);
+      }
+    }
+  }
+}
+
+void winograd_output(int t, const WinogradTile& tile) { t == 2 ? output_tile<2>(tile) : output_tile<4>(tile); }
+
+// Pieces of 64 pixels in two chains each: the error grows with the pieces' number, not the pixels'.
+void mean(const float* x, float factor, float* y, std::int64_t pixels) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  for (std::int64_t v = 0; v < kBlock; v += lanes) {
+    VF total = hn::Zero(d);
+    for (std::int64_t p0 = 0; p0 < pixels; p0 += 64) {
+      const std::int64_t end = std::min(pixels, p0 + 64);
+      VF a = hn::Zero(d), b = hn::Zero(d);
+      std::int64_t p = p0;
+      for (; p + 2 <= end; p += 2) {
+        a = hn::Add(a, hn::LoadU(d, x + p * kBlock + v));
+        b = hn::Add(b, hn::LoadU(d, x + (p + 1) * kBlock + v));
+      }
+      if (p < end) a = hn::Add(a, hn::LoadU(d, x + p * kBlock + v));
+      total = hn::Add(total, hn::Add(a, b));
+    }
+    hn::StoreU(hn::Mul(total, hn::Set(d, factor)), d, y + v);
+  }
+}
+
+}  // namespace
+
+const BlockedKernels* blocked_table() {
+  static const BlockedKernels table{static_cast<int>(lanes_f32()),
+                                    kBlock,
+                                    kWide,
+                                    kNarrow,
+                                    tile,
+                                    depthwise_row,
+                                    depthwise_pixel,
+                                    window_max,
+                                    window_sum,
+                                    scale,
+                                    shift,
+                                    add_clip,
+                                    winograd_input,
+                                    winograd_output,
+                                    mean};
+  return &table;
+}
+
+}  // namespace sdx::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "kernels/cpu/dispatch.h"
+
+namespace sdx::cpu {
+
+const BlockedKernels& blocked_kernels() { return *SDX_CPU_PICK(blocked_table)(); }
+
+}  // namespace sdx::cpu
+#endif

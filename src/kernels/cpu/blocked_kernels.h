@@ -1,0 +1,94 @@
+#pragma once
+// The per-target inner kernels of blocked.h; internal to this folder.
+
+#include <cstdint>
+
+#include "kernels/cpu/elementwise.h"
+
+namespace sdx::cpu {
+
+// A register tile: `pixels` neighbouring output pixels times one or two vectors of output channels. The input of pixel p is at
+// x + p * pixel_step; from there the taps are [blocks][rows][taps][run] with the run contiguous, and [rows][tail_taps][tail_run]
+// of the last, partly filled block. The weights lie in that order, a vector or two for each element.
+struct BlockedTile {
+  const float* x = nullptr;
+  std::int64_t pixel_step = 0, block_step = 0, row_step = 0, tap_step = 0;
+  std::int64_t blocks = 0, rows = 1, taps = 1, run = 0;
+  std::int64_t tail_taps = 0, tail_run = 0;
+  const float* w = nullptr;
+  const float* bias = nullptr;    // of these vectors of channels
+  float* y[2] = {};               // of each vector's first pixel; the next one is a block further
+  const float* residual[2] = {};  // null: none
+  float lo = 0, hi = 0;           // bounds of the result
+  std::int64_t pixels = 0;        // 1 .. wide_pixels or narrow_pixels
+  bool wide = true;               // two vectors
+  // Weights that later tiles read, so many cache lines for each run: see Ahead in blocked_internal.h.
+  const float* ahead = nullptr;
+  std::int64_t ahead_lines = 0;
+};
+
+// A row of `count` outputs of a depthwise convolution. in[k]: the input row of tap row k, at output 0's tap 0.
+struct DepthwiseRow {
+  const float* const* in = nullptr;
+  std::int64_t kernel = 3;   // rows and columns of taps: 3 or 5
+  std::int64_t stride = 1;   // 1 or 2
+  const float* w = nullptr;  // [kernel][kernel][c]
+  const float* bias = nullptr;
+  float lo = 0, hi = 0;
+  float* y = nullptr;
+  std::int64_t count = 0;
+};
+
+// One output from any window: taps [rows][columns] at x + i * row_step + j * tap_step, weights at w + i * w_row + j * c.
+struct DepthwisePixel {
+  const float* x = nullptr;
+  std::int64_t rows = 0, columns = 0, row_step = 0, tap_step = 0;
+  const float* w = nullptr;
+  std::int64_t w_row = 0;
+  const float* bias = nullptr;
+  float lo = 0, hi = 0;
+  float* y = nullptr;
+};
+
+// A tile of Winograd's F(t x t, 3 x 3) in one block of channels.
+struct WinogradTile {
+  // x: (t + 2)^2 inputs, rows row_step apart. Of these, rows [row0, row1) and columns [column0, column1) exist; the rest is 0.
+  const float* x = nullptr;
+  std::int64_t row_step = 0, row0 = 0, row1 = 0, column0 = 0, column1 = 0;
+  // The transformed elements, e_step apart: result of input(), what output() takes.
+  float* v = nullptr;
+  std::int64_t e_step = 0;
+  // y: t x t outputs, rows y_step apart, of which rows x columns are stored.
+  const float* bias = nullptr;
+  const float* residual = nullptr;  // like y; null: none
+  float lo = 0, hi = 0;
+  float* y = nullptr;
+  std::int64_t y_step = 0, rows = 0, columns = 0;
+};
+
+struct BlockedKernels {
+  int lanes;
+  int block;
+  int wide_pixels;
+  int narrow_pixels;
+  void (*tile)(const BlockedTile& t);
+  void (*depthwise_row)(const DepthwiseRow& r);
+  void (*depthwise_pixel)(const DepthwisePixel& p);
+  // `count` windows of one size, `step` floats apart: the largest element (NaN wins), or the sum times `factor`.
+  void (*window_max)(const float* x, std::int64_t step, std::int64_t rows, std::int64_t columns, std::int64_t row_step,
+                     std::int64_t tap_step, float* y, std::int64_t count);
+  void (*window_sum)(const float* x, std::int64_t step, std::int64_t rows, std::int64_t columns, std::int64_t row_step,
+                     std::int64_t tap_step, float factor, float* y, std::int64_t count);
+  void (*scale)(const float* x, const float* s, float* y, std::int64_t pixels);
+  void (*shift)(const float* x, const float* s, float* y, std::int64_t pixels);
+  // y = x + residual within bounds, over n floats; y may be either.
+  void (*add_clip)(const float* x, const float* residual, float lo, float hi, float* y, std::int64_t n);
+  void (*winograd_input)(int t, const WinogradTile& tile);
+  void (*winograd_output)(int t, const WinogradTile& tile);
+  // y[c] = factor * the sum over `pixels`, in pieces whose sums are then added.
+  void (*mean)(const float* x, float factor, float* y, std::int64_t pixels);
+};
+
+const BlockedKernels& blocked_kernels();
+
+}  // namespace sdx::cpu

@@ -1,0 +1,308 @@
+#include "kernels/cpu/blocked.h"
+
+#include <gtest/gtest.h>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu/pool.h"
+#include "kernels/cpu/test_util.h"
+
+namespace sdx::cpu {
+namespace {
+
+using test::for_each_isa;
+using test::Guarded;
+using test::random_floats;
+
+struct Axis {
+  std::int64_t in, kernel, stride, dilation, pad, pad_end;
+};
+
+ConvShape shape_of(std::int64_t batch, std::int64_t c, std::int64_t m, std::int64_t groups, Axis h, Axis w) {
+  ConvShape s;
+  s.batch = batch, s.in_channels = c, s.out_channels = m, s.groups = groups;
+  const Axis axes[2] = {h, w};
+  for (int i = 1; i < 3; ++i) {
+    const Axis& a = axes[i - 1];
+    s.in[i] = a.in, s.kernel[i] = a.kernel, s.stride[i] = a.stride, s.dilation[i] = a.dilation, s.pad[i] = a.pad;
+    s.out[i] = (a.in + a.pad + a.pad_end - (a.kernel - 1) * a.dilation - 1) / a.stride + 1;
+  }
+  return s;
+}
+
+std::int64_t area(const std::int64_t (&v)[3]) { return v[1] * v[2]; }
+std::int64_t padded(std::int64_t channels) { return (channels + channel_block() - 1) / channel_block() * channel_block(); }
+
+// Lanes beyond the channels hold NaN: none may reach a real channel.
+std::vector<float> blocked(const std::vector<float>& plain, std::int64_t batch, std::int64_t channels, std::int64_t plane) {
+  const std::int64_t c = channel_block();
+  std::vector<float> out(static_cast<std::size_t>(batch * padded(channels) * plane), std::numeric_limits<float>::quiet_NaN());
+  for (std::int64_t n = 0; n < batch; ++n) {
+    for (std::int64_t k = 0; k < channels; ++k) {
+      for (std::int64_t p = 0; p < plane; ++p) {
+        out[static_cast<std::size_t>(((n * padded(channels) / c + k / c) * plane + p) * c + k % c)] =
+            plain[static_cast<std::size_t>((n * channels + k) * plane + p)];
+      }
+    }
+  }
+  return out;
+}
+
+std::vector<float> plain(const float* from, std::int64_t batch, std::int64_t channels, std::int64_t plane) {
+  const std::int64_t c = channel_block();
+  std::vector<float> out;
+  for (std::int64_t n = 0; n < batch; ++n) {
+    for (std::int64_t k = 0; k < channels; ++k) {
+      for (std::int64_t p = 0; p < plane; ++p) out.push_back(from[((n * padded(channels) / c + k / c) * plane + p) * c + k % c]);
+    }
+  }
+  return out;
+}
+
+std::vector<double> naive(const ConvShape& s, const std::vector<float>& x, const std::vector<float>& w) {
+  const std::int64_t cg = s.in_channels / s.groups, mg = s.out_channels / s.groups;
+  std::vector<double> y;
+  for (std::int64_t n = 0; n < s.batch; ++n) {
+    for (std::int64_t m = 0; m < s.out_channels; ++m) {
+      for (std::int64_t oy = 0; oy < s.out[1]; ++oy) {
+        for (std::int64_t ox = 0; ox < s.out[2]; ++ox) {
+          double sum = 0;
+          std::int64_t k = m * cg * area(s.kernel);
+          for (std::int64_t c = 0; c < cg; ++c) {
+            const std::int64_t plane = (n * s.in_channels + m / mg * cg + c) * area(s.in);
+            for (std::int64_t ky = 0; ky < s.kernel[1]; ++ky) {
+              for (std::int64_t kx = 0; kx < s.kernel[2]; ++kx, ++k) {
+                const std::int64_t iy = oy * s.stride[1] - s.pad[1] + ky * s.dilation[1];
+                const std::int64_t ix = ox * s.stride[2] - s.pad[2] + kx * s.dilation[2];
+                if (iy < 0 || iy >= s.in[1] || ix < 0 || ix >= s.in[2]) continue;
+                sum +=
+                    static_cast<double>(x[static_cast<std::size_t>(plane + iy * s.in[2] + ix)]) * w[static_cast<std::size_t>(k)];
+              }
+            }
+          }
+          y.push_back(sum);
+        }
+      }
+    }
+  }
+  return y;
+}
+
+void check(const ConvShape& s, BlockedConv algorithm, const UnarySpec& act, bool with_residual, double tolerance) {
+  SCOPED_TRACE(static_cast<int>(algorithm));
+  ASSERT_TRUE(conv_blocked_supports(algorithm, s));
+  const std::int64_t nw = s.out_channels * (s.in_channels / s.groups) * area(s.kernel);
+  const std::int64_t ny = s.batch * s.out_channels * area(s.out);
+  const std::vector<float> xv = random_floats(s.batch * s.in_channels * area(s.in), 1), wv = random_floats(nw, 2);
+  const std::vector<float> bias = random_floats(s.out_channels, 3), rv = random_floats(ny, 4);
+  const std::vector<float> xb = algorithm == BlockedConv::plain ? xv : blocked(xv, s.batch, s.in_channels, area(s.in));
+  Guarded<float> x(static_cast<std::int64_t>(xb.size()), 1, xb);
+  std::vector<char> raw(static_cast<std::size_t>(nw) * 4 + 1);
+  std::memcpy(raw.data() + 1, wv.data(), static_cast<std::size_t>(nw) * 4);
+  Guarded<float> packed(static_cast<std::int64_t>(conv_blocked_packed_bytes(algorithm, s) / 4), 3);
+  conv_blocked_pack(algorithm, s, raw.data() + 1, bias.data(), packed.data());
+  Guarded<float> y(s.batch * padded(s.out_channels) * area(s.out), 5, blocked(rv, s.batch, s.out_channels, area(s.out)));
+  conv_blocked_f32(algorithm, s, x.data(), packed.data(), with_residual ? y.data() : nullptr, act, y.data());
+  const std::vector<float> got = plain(y.data(), s.batch, s.out_channels, area(s.out));
+  const std::vector<double> want = naive(s, xv, wv);
+  double scale = 1;
+  for (const double v : want) scale = std::max(scale, std::fabs(v));
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const std::size_t channel = i / static_cast<std::size_t>(area(s.out)) % static_cast<std::size_t>(s.out_channels);
+    double v = want[i] + bias[channel] + (with_residual ? rv[i] : 0.0F);
+    if (act.op == Unary::relu) v = std::max(0.0, v);
+    if (act.op == Unary::clip) v = std::clamp(v, static_cast<double>(act.a), static_cast<double>(act.b));
+    if (act.op == Unary::tanh) v = std::tanh(v);
+    ASSERT_NEAR(got[i], v, tolerance * scale) << "element " << i;
+  }
+}
+
+// Plain sums over up to 600 products, in another order: some ulp of their largest.
+constexpr double kSum = 2e-6;
+
+void check_all(const ConvShape& s, BlockedConv algorithm, double tolerance) {
+  for (const bool residual : {false, true}) {
+    check(s, algorithm, {}, residual, tolerance);
+    check(s, algorithm, {Unary::relu}, residual, tolerance);
+    check(s, algorithm, {Unary::clip, -0.5F, 0.75F}, residual, tolerance);
+    check(s, algorithm, {Unary::tanh}, residual, tolerance);
+  }
+}
+
+TEST(BlockedConv, DirectOfAnyWindow) {
+  for_each_isa([] {
+    for (const ConvShape& s : {
+             shape_of(1, 8, 16, 1, {7, 1, 1, 1, 0, 0}, {7, 1, 1, 1, 0, 0}),
+             shape_of(2, 21, 40, 1, {5, 1, 1, 1, 0, 0}, {3, 1, 1, 1, 0, 0}),
+             shape_of(1, 35, 17, 1, {9, 1, 2, 1, 0, 0}, {8, 1, 2, 1, 0, 0}),
+             shape_of(1, 16, 24, 1, {13, 3, 1, 1, 1, 1}, {17, 3, 1, 1, 1, 1}),
+             shape_of(2, 19, 33, 1, {8, 3, 2, 1, 1, 0}, {13, 3, 2, 1, 1, 1}),
+             shape_of(1, 9, 8, 1, {12, 5, 1, 1, 2, 2}, {11, 3, 1, 1, 0, 0}),
+             shape_of(1, 16, 9, 1, {12, 3, 1, 2, 2, 2}, {15, 3, 1, 3, 3, 3}),
+             shape_of(1, 11, 8, 1, {1, 1, 1, 1, 0, 0}, {40, 7, 3, 2, 4, 1}),
+             shape_of(1, 8, 8, 1, {4, 3, 1, 1, 5, 5}, {4, 3, 1, 1, 6, 7}),     // padding wider than the image
+             shape_of(1, 8, 8, 1, {9, 3, 1, 1, -2, -1}, {9, 2, 1, 1, -1, 0}),  // cropping
+             shape_of(1, 8, 8, 1, {1, 1, 1, 1, 0, 0}, {1, 1, 1, 1, 0, 0}),
+         }) {
+      check_all(s, BlockedConv::direct, kSum);
+    }
+  });
+}
+
+TEST(BlockedConv, GroupsOfWholeBlocks) {
+  for_each_isa([] {
+    check_all(shape_of(2, 32, 64, 2, {6, 3, 1, 1, 1, 1}, {10, 3, 1, 1, 1, 1}), BlockedConv::direct, kSum);
+    check_all(shape_of(1, 48, 48, 3, {5, 1, 1, 1, 0, 0}, {7, 1, 1, 1, 0, 0}), BlockedConv::direct, kSum);
+    EXPECT_FALSE(conv_blocked_supports(BlockedConv::direct, shape_of(1, 12, 12, 3, {5, 1, 1, 1, 0, 0}, {7, 1, 1, 1, 0, 0})));
+  });
+}
+
+TEST(BlockedConv, PlainPictures) {
+  for_each_isa([] {
+    for (const ConvShape& s : {
+             shape_of(2, 3, 32, 1, {15, 3, 2, 1, 1, 1}, {18, 3, 2, 1, 1, 1}),
+             shape_of(1, 3, 20, 1, {23, 7, 2, 1, 3, 3}, {29, 7, 2, 1, 3, 3}),
+             shape_of(1, 1, 9, 1, {9, 5, 1, 2, 0, 0}, {12, 5, 1, 2, 4, 4}),
+             shape_of(1, 4, 8, 1, {5, 1, 1, 1, 0, 0}, {7, 1, 1, 1, 0, 0}),
+         }) {
+      check_all(s, BlockedConv::plain, kSum);
+    }
+  });
+}
+
+TEST(BlockedConv, Depthwise) {
+  for_each_isa([] {
+    for (const ConvShape& s : {
+             shape_of(2, 19, 19, 19, {9, 3, 1, 1, 1, 1}, {14, 3, 1, 1, 1, 1}),
+             shape_of(1, 8, 8, 8, {9, 3, 2, 1, 1, 1}, {15, 3, 2, 1, 1, 1}),
+             shape_of(1, 32, 32, 32, {7, 5, 1, 1, 2, 2}, {7, 5, 1, 1, 2, 2}),
+             shape_of(1, 17, 17, 17, {14, 5, 2, 1, 1, 2}, {21, 5, 2, 1, 1, 2}),
+             shape_of(1, 8, 8, 8, {9, 3, 1, 2, 2, 2}, {9, 3, 1, 2, 2, 2}),
+             shape_of(1, 8, 8, 8, {9, 7, 1, 1, 3, 3}, {8, 2, 3, 1, 0, 1}),
+             shape_of(1, 8, 8, 8, {3, 3, 1, 1, 4, 4}, {2, 3, 1, 1, 4, 5}),
+             shape_of(1, 8, 8, 8, {1, 1, 1, 1, 0, 0}, {5, 1, 1, 1, 0, 0}),
+         }) {
+      check_all(s, BlockedConv::depthwise, kSum);
+    }
+  });
+}
+
+// F(4x4) loses some bits more than plain sums; see the note on its points in docs/design-notes.md.
+TEST(BlockedConv, Winograd) {
+  for_each_isa([] {
+    for (const ConvShape& s : {
+             shape_of(1, 16, 16, 1, {14, 3, 1, 1, 1, 1}, {14, 3, 1, 1, 1, 1}),
+             shape_of(2, 37, 41, 1, {7, 3, 1, 1, 1, 1}, {9, 3, 1, 1, 1, 1}),
+             shape_of(1, 20, 24, 1, {11, 3, 1, 1, 0, 0}, {6, 3, 1, 1, 2, 2}),
+             shape_of(1, 8, 8, 1, {3, 3, 1, 1, 0, 0}, {3, 3, 1, 1, 0, 0}),
+             shape_of(3, 17, 8, 1, {40, 3, 1, 1, 1, 1}, {3, 3, 1, 1, 1, 1}),
+         }) {
+      check_all(s, BlockedConv::winograd2, 2e-6);
+      check_all(s, BlockedConv::winograd4, 8e-6);
+    }
+    EXPECT_FALSE(conv_blocked_supports(BlockedConv::winograd4, shape_of(1, 8, 8, 1, {9, 3, 2, 1, 0, 0}, {9, 3, 2, 1, 0, 0})));
+  });
+}
+
+TEST(BlockedConv, TheSameForAnyNumberOfThreads) {
+  const ConvShape s = shape_of(1, 40, 72, 1, {19, 3, 1, 1, 1, 1}, {23, 3, 1, 1, 1, 1});
+  const std::vector<float> xb = blocked(random_floats(40 * area(s.in), 1), 1, 40, area(s.in));
+  const std::vector<float> w = random_floats(40 * 72 * 9, 2);
+  for (const BlockedConv algorithm : {BlockedConv::direct, BlockedConv::winograd2, BlockedConv::winograd4}) {
+    std::vector<float> packed(conv_blocked_packed_bytes(algorithm, s) / 4);
+    conv_blocked_pack(algorithm, s, w.data(), nullptr, packed.data());
+    std::vector<std::vector<float>> results;
+    for (const int threads : {1, 2, 5}) {
+      ThreadPool pool(threads);
+      const PoolScope scope(pool);
+      std::vector<float> y(static_cast<std::size_t>(padded(72) * area(s.out)));
+      conv_blocked_f32(algorithm, s, xb.data(), packed.data(), nullptr, {}, y.data());
+      results.push_back(plain(y.data(), 1, 72, area(s.out)));
+    }
+    EXPECT_EQ(results[0], results[1]);
+    EXPECT_EQ(results[0], results[2]);
+  }
+}
+
+TEST(BlockedChannels, InAndBack) {
+  for_each_isa([] {
+    for (const std::int64_t channels : {1, 7, 8, 16, 21, 48}) {
+      for (const std::int64_t plane : {1, 5, 64, 133}) {
+        const std::vector<float> xv = random_floats(2 * channels * plane, 7);
+        Guarded<float> x(2 * channels * plane, 1, xv), back(2 * channels * plane, 3);
+        Guarded<float> y(2 * padded(channels) * plane, 5);
+        to_blocked_f32(2, channels, plane, x.data(), y.data());
+        EXPECT_EQ(plain(y.data(), 2, channels, plane), xv);
+        for (std::int64_t c = channels; c < padded(channels); ++c) {
+          EXPECT_EQ(y[(c / channel_block() * plane + plane - 1) * channel_block() + c % channel_block()], 0.0F);
+        }
+        from_blocked_f32(2, channels, plane, y.data(), back.data());
+        EXPECT_EQ(std::vector<float>(back.data(), back.data() + back.size()), xv);
+      }
+    }
+  });
+}
+
+TEST(BlockedPool, LikePlainOnes) {
+  for_each_isa([] {
+    for (const ConvShape& s : {
+             shape_of(2, 11, 1, 1, {9, 3, 2, 1, 1, 1}, {14, 3, 2, 1, 1, 1}),
+             shape_of(1, 16, 1, 1, {8, 2, 2, 1, 0, 0}, {7, 3, 1, 1, 1, 1}),
+             shape_of(1, 8, 1, 1, {9, 3, 1, 2, 0, 0}, {9, 5, 3, 1, 2, 2}),
+         }) {
+      std::vector<float> xv = random_floats(s.batch * s.in_channels * area(s.in), 5);
+      xv[3] = std::numeric_limits<float>::quiet_NaN();
+      xv[17] = std::numeric_limits<float>::infinity();
+      const std::vector<float> xb = blocked(xv, s.batch, s.in_channels, area(s.in));
+      Guarded<float> x(static_cast<std::int64_t>(xb.size()), 1, xb), y(s.batch * padded(s.in_channels) * area(s.out), 3);
+      std::vector<float> want(static_cast<std::size_t>(s.batch * s.in_channels * area(s.out)));
+      ConvShape blocks = s;
+      blocks.in_channels = padded(s.in_channels) / channel_block();
+      const auto compare = [&](double tolerance) {
+        const std::vector<float> got = plain(y.data(), s.batch, s.in_channels, area(s.out));
+        for (std::size_t i = 0; i < want.size(); ++i) {
+          if (std::isnan(want[i]) || std::isinf(want[i])) {
+            ASSERT_EQ(std::isnan(got[i]), std::isnan(want[i])) << i;
+            if (!std::isnan(want[i])) {
+              ASSERT_EQ(got[i], want[i]) << i;
+            }
+          } else {
+            ASSERT_NEAR(got[i], want[i], tolerance) << i;
+          }
+        }
+      };
+      max_pool_f32(s, xv.data(), want.data());
+      max_pool_blocked_f32(blocks, x.data(), y.data());
+      compare(0);
+      for (const bool count_pad : {false, true}) {
+        const std::int64_t pad_end[3] = {0, s.pad[1], s.pad[2]};
+        average_pool_f32(s, pad_end, count_pad, xv.data(), want.data());
+        average_pool_blocked_f32(blocks, pad_end, count_pad, x.data(), y.data());
+        compare(1e-6);  // up to 15 terms in another order
+      }
+    }
+  });
+}
+
+TEST(BlockedChannels, MeansFactorsAndTerms) {
+  for_each_isa([] {
+    const std::int64_t c = channel_block();
+    for (const std::int64_t plane : {1, 2, 63, 64, 65, 500, 9000}) {
+      const std::vector<float> xv = random_floats(3 * plane * c, 5), sv = random_floats(3 * c, 6);
+      Guarded<float> x(3 * plane * c, 1, xv), s(3 * c, 5, sv), y(3 * plane * c, 3), m(3 * c, 7);
+      mean_blocked_f32(3, plane, x.data(), m.data());
+      for (std::int64_t i = 0; i < 3 * c; ++i) {
+        double sum = 0;
+        for (std::int64_t p = 0; p < plane; ++p) sum += xv[static_cast<std::size_t>((i / c * plane + p) * c + i % c)];
+        ASSERT_NEAR(m[i], sum / static_cast<double>(plane), 1e-6);
+      }
+      scale_channels_f32(3, plane, x.data(), s.data(), y.data());
+      for (std::int64_t i = 0; i < y.size(); ++i) ASSERT_EQ(y[i], x[i] * s[i / (plane * c) * c + i % c]);
+      shift_channels_f32(3, plane, x.data(), s.data(), x.data());
+      for (std::int64_t i = 0; i < y.size(); ++i)
+        ASSERT_EQ(x[i], xv[static_cast<std::size_t>(i)] + s[i / (plane * c) * c + i % c]);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace sdx::cpu

@@ -1,0 +1,205 @@
+#include <cstring>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu/blocked.h"
+#include "kernels/cpu/blocked_internal.h"
+#include "kernels/cpu/blocked_kernels.h"
+#include "kernels/cpu/elementwise_kernels.h"
+#include "kernels/cpu/gemm_kernels.h"
+#include "kernels/cpu/winograd_kernels.h"
+
+namespace sdx::cpu {
+namespace {
+
+constexpr std::int64_t kMostTiles = 48;            // of one block of tiles
+constexpr std::int64_t kInputFloats = 384 * 1024;  // transformed input of one block
+
+struct Job {
+  int t;
+  const ConvShape* s;
+  const BlockedKernels* k;
+  std::int64_t elements, in_blocks, out_blocks, vectors, pairs, tiles_x, tiles_y;
+  std::int64_t unit_pairs, unit_blocks, units;  // pairs of output vectors that fill blocks
+  const float* weights;
+  const float* bias;
+  const float* residual;
+  UnarySpec act;
+  Bounds bounds;
+  float* y;
+};
+
+// Where tile `i` of the batch lies.
+struct Place {
+  std::int64_t image, y, x;  // y, x: its first output
+  Place(const Job& j, std::int64_t i)
+      : image(i / (j.tiles_x * j.tiles_y)), y(i / j.tiles_x % j.tiles_y * j.t), x(i % j.tiles_x * j.t) {}
+};
+
+// v: [element][block of channels][tile][c]
+void transform_input(const Job& j, const float* x, std::int64_t first, std::int64_t count, float* v) {
+  const ConvShape& s = *j.s;
+  const std::int64_t c = j.k->block, n = j.t + 2;
+  WinogradTile w;
+  w.row_step = s.in[2] * c;
+  w.e_step = j.in_blocks * count * c;
+  for (std::int64_t b = 0; b < j.in_blocks; ++b) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const Place at(j, first + i);
+      const std::int64_t iy = at.y - s.pad[1], ix = at.x - s.pad[2];
+      w.row0 = std::clamp<std::int64_t>(-iy, 0, n);
+      w.row1 = std::clamp<std::int64_t>(s.in[1] - iy, 0, n);
+      w.column0 = std::clamp<std::int64_t>(-ix, 0, n);
+      w.column1 = std::clamp<std::int64_t>(s.in[2] - ix, 0, n);
+      w.x = x + (((at.image * j.in_blocks + b) * s.in[1] + iy) * s.in[2] + ix) * c;
+      w.v = v + (b * count + i) * c;
+      j.k->winograd_input(j.t, w);
+    }
+  }
+}
+
+// One pair of output vectors of a unit whose first block is `block`. m: [element][block of the unit][tile][c].
+void multiply(const Job& j, std::int64_t pair, std::int64_t block, std::int64_t count, const float* v, float* m) {
+  static constexpr float kNone[32] = {};
+  const ConvShape& s = *j.s;
+  const std::int64_t c = j.k->block, lanes = j.k->lanes;
+  const std::int64_t width = 2 * pair + 1 < j.vectors ? 2 * lanes : lanes;
+  BlockedTile t;
+  t.pixel_step = c;
+  t.block_step = count * c;
+  t.blocks = s.in_channels / c;
+  t.run = c;
+  t.tail_taps = 1;
+  t.tail_run = s.in_channels % c;
+  t.wide = width == 2 * lanes;
+  t.bias = kNone;
+  t.lo = -std::numeric_limits<float>::infinity();
+  t.hi = std::numeric_limits<float>::infinity();
+  const Cuts cuts(count, t.wide ? j.k->wide_pixels : j.k->narrow_pixels);
+  for (std::int64_t e = 0; e < j.elements; ++e) {
+    t.w = j.weights + pair * 2 * lanes * s.in_channels * j.elements + e * width * s.in_channels;
+    const Ahead ahead(t.w, width * s.in_channels, j.in_blocks, cuts.parts);
+    for (std::int64_t i = 0; i < cuts.parts; ++i) {
+      ahead.set(t, i);
+      const std::int64_t p = cuts.begin(i) * c;
+      t.x = v + e * j.in_blocks * count * c + p;
+      t.pixels = cuts.size(i);
+      for (std::int64_t u = 0; u < (t.wide ? 2 : 1); ++u) {
+        const std::int64_t channel = (2 * pair + u) * lanes;
+        t.y[u] = m + (e * j.unit_blocks + channel / c - block) * count * c + p + channel % c;
+      }
+      j.k->tile(t);
+    }
+  }
+}
+
+void transform_output(const Job& j, std::int64_t block, std::int64_t first, std::int64_t count, float* m) {
+  const ConvShape& s = *j.s;
+  const std::int64_t c = j.k->block;
+  WinogradTile w;
+  w.e_step = j.unit_blocks * count * c;
+  w.bias = j.bias + block * c;
+  w.lo = j.bounds.lo;
+  w.hi = j.bounds.hi;
+  w.y_step = s.out[2] * c;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const Place at(j, first + i);
+    const std::int64_t to = (((at.image * j.out_blocks + block) * s.out[1] + at.y) * s.out[2] + at.x) * c;
+    w.v = m + i * c;
+    w.y = j.y + to;
+    w.residual = j.residual != nullptr ? j.residual + to : nullptr;
+    w.rows = std::min<std::int64_t>(j.t, s.out[1] - at.y);
+    w.columns = std::min<std::int64_t>(j.t, s.out[2] - at.x);
+    j.k->winograd_output(j.t, w);
+    if (!j.bounds.after) continue;
+    elementwise_kernels().unary_rows(j.act, w.y, w.y_step, w.rows, w.columns * c);
+  }
+}
+
+Job make_job(int t, const ConvShape& s) {
+  Job j{t, &s, &blocked_kernels(), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, nullptr, nullptr, nullptr, {}, Bounds({}), nullptr};
+  const std::int64_t c = j.k->block, lanes = j.k->lanes;
+  j.elements = (t + 2) * (t + 2);
+  j.in_blocks = up_div(s.in_channels, c);
+  j.out_blocks = up_div(s.out_channels, c);
+  j.vectors = j.out_blocks * c / lanes;
+  j.pairs = up_div(j.vectors, 2);
+  j.tiles_x = up_div(s.out[2], t);
+  j.tiles_y = up_div(s.out[1], t);
+  j.unit_pairs = std::max<std::int64_t>(1, c / (2 * lanes));
+  j.unit_blocks = std::max<std::int64_t>(1, 2 * lanes / c);
+  j.units = up_div(j.pairs, j.unit_pairs);
+  return j;
+}
+
+}  // namespace
+
+std::size_t blocked_winograd_floats(int t, const ConvShape& s) {
+  const Job j = make_job(t, s);
+  return static_cast<std::size_t>(j.out_blocks * j.k->block * (j.elements * s.in_channels + 1));
+}
+
+// [pair][element][channel][vector or two]
+void blocked_winograd_pack(int t, const ConvShape& s, const void* weights, const float* bias, float* packed) {
+  const Job j = make_job(t, s);
+  const std::int64_t lanes = j.k->lanes;
+  parallel_for(j.pairs, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t pair = begin; pair < end; ++pair) {
+      const std::int64_t width = 2 * pair + 1 < j.vectors ? 2 * lanes : lanes;
+      float* out = packed + pair * 2 * lanes * s.in_channels * j.elements;
+      for (std::int64_t c = 0; c < s.in_channels; ++c) {
+        for (std::int64_t i = 0; i < width; ++i) {
+          const std::int64_t m = pair * 2 * lanes + i;
+          double u[36] = {};
+          if (m < s.out_channels) winograd_weights(t, static_cast<const char*>(weights) + (m * s.in_channels + c) * 36, u);
+          for (std::int64_t e = 0; e < j.elements; ++e) out[(e * s.in_channels + c) * width + i] = static_cast<float>(u[e]);
+        }
+      }
+    }
+  });
+  const std::int64_t padded = j.out_blocks * j.k->block;
+  pack_bias(bias, s.out_channels, padded, packed + padded * j.elements * s.in_channels);
+}
+
+void conv_blocked_winograd(int t, const ConvShape& s, const float* x, const float* packed, const float* residual,
+                           const UnarySpec& act, float* y) {
+  Job j = make_job(t, s);
+  const std::int64_t c = j.k->block;
+  j.weights = packed;
+  j.bias = packed + j.out_blocks * c * j.elements * s.in_channels;
+  j.residual = residual;
+  j.act = act;
+  j.bounds = Bounds(act);
+  j.y = y;
+  const std::int64_t total = s.batch * j.tiles_y * j.tiles_x;
+  const std::int64_t threads = current_pool().threads();
+  const std::int64_t step = j.k->wide_pixels;
+  std::int64_t most = std::clamp(kInputFloats / (j.elements * j.in_blocks * c), step, kMostTiles);
+  most = std::clamp(up_div(total, threads), step, most);
+  const Cuts blocks(total, most);
+  // Fewer blocks of tiles than threads: the outputs are cut too, and each part transforms the input for itself.
+  const std::int64_t parts = std::clamp<std::int64_t>(threads / blocks.parts, 1, std::max<std::int64_t>(1, j.units / 4));
+  const Cuts shares(j.units, up_div(j.units, parts));
+  const std::int64_t v_floats = j.elements * j.in_blocks * most * c;
+  const std::int64_t m_floats = j.elements * j.unit_blocks * most * c;
+  parallel_for(blocks.parts * shares.parts, 1, [&](std::int64_t begin, std::int64_t end) {
+    float* v = thread_scratch(2, static_cast<std::size_t>(v_floats));
+    float* m = thread_scratch(3, static_cast<std::size_t>(m_floats));
+    std::int64_t transformed = -1;
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t b = i / shares.parts, share = i % shares.parts;
+      const std::int64_t first = blocks.begin(b), count = blocks.size(b);
+      if (transformed != b) transform_input(j, x, first, count, v);
+      transformed = b;
+      for (std::int64_t u = shares.begin(share); u < shares.begin(share + 1); ++u) {
+        const std::int64_t block = u * j.unit_blocks;
+        for (std::int64_t p = u * j.unit_pairs; p < std::min(j.pairs, (u + 1) * j.unit_pairs); ++p)
+          multiply(j, p, block, count, v, m);
+        for (std::int64_t o = 0; o < j.unit_blocks && block + o < j.out_blocks; ++o) {
+          transform_output(j, block + o, first, count, m + o * count * c);
+        }
+      }
+    }
+  });
+}
+
+}  // namespace sdx::cpu

@@ -1,0 +1,292 @@
+#include "passes/layout/block_channels.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string_view>
+
+#include "ops/util/conv_geometry.h"
+
+namespace sdx::layout {
+namespace {
+
+constexpr int kDomainVersion = 1;  // of "sdx"
+
+// Functions of one tensor (further inputs are constant scalars) that are computed lane by lane.
+constexpr std::array<std::string_view, 18> kUnary = {"Abs",         "Celu",      "Clip",      "Elu",      "Exp",   "Gelu",
+                                                     "HardSigmoid", "HardSwish", "LeakyRelu", "Mish",     "Neg",   "Relu",
+                                                     "Selu",        "Sigmoid",   "Softplus",  "Softsign", "Swish", "Tanh"};
+constexpr std::array<std::string_view, 7> kBinary = {"Add", "Div", "Max", "Min", "Mul", "PRelu", "Sub"};
+
+template <std::size_t N>
+bool among(const std::array<std::string_view, N>& list, std::string_view word) {
+  return std::find(list.begin(), list.end(), word) != list.end();
+}
+
+bool is_one(const Dim& d) { return d.is_const() && d.value() == 1; }
+
+class Blocker {
+ public:
+  Blocker(Graph& graph, std::int64_t block)
+      : g_(graph), block_(block), uses_(graph.uses()), twin_(graph.values().size(), kNoValue) {}
+
+  bool run() {
+    const std::size_t count = g_.nodes().size();
+    for (NodeId id = 0; id < count; ++id) visit(id);
+    if (made_.empty()) return false;
+    // Whoever still reads a plain form gets it under its old name.
+    const std::vector<std::vector<NodeId>> uses = g_.uses();
+    for (const ValueId v : made_) {
+      const bool output = std::find(g_.outputs().begin(), g_.outputs().end(), v) != g_.outputs().end();
+      if (!output && uses[v].empty()) continue;
+      Node back = own_node("UnblockChannels", g_.value(v).name);
+      back.inputs = {twin_[v]};
+      back.outputs = {v};
+      back.attributes.set("channels", channels(v));
+      g_.add_node(std::move(back));
+    }
+    return true;
+  }
+
+ private:
+  static Node own_node(std::string op, const std::string& name) {
+    Node n;
+    n.name = name + "/" + op;
+    n.op_type = std::move(op);
+    n.domain = "sdx";
+    n.version = kDomainVersion;
+    return n;
+  }
+
+  const SymShape* shape(ValueId v) const {
+    if (v == kNoValue) return nullptr;
+    const Type& t = g_.value(v).type;
+    return t.is_tensor() && t.elem == DataType::float32 && t.shape ? &*t.shape : nullptr;
+  }
+  // [N, C, H, W] in float32 with C known: what can be blocked.
+  bool is_picture(ValueId v) const {
+    const SymShape* s = shape(v);
+    return s != nullptr && s->size() == 4 && (*s)[1].is_const() && (*s)[1].value() > 0;
+  }
+  std::int64_t channels(ValueId v) const { return (*shape(v))[1].value(); }
+  bool one_pixel(ValueId v) const { return is_one((*shape(v))[2]) && is_one((*shape(v))[3]); }
+  bool has_twin(ValueId v) const { return v != kNoValue && v < twin_.size() && twin_[v] != kNoValue; }
+  const Tensor* constant(ValueId v) const {
+    if (v == kNoValue) return nullptr;
+    const ValueInfo& info = g_.value(v);
+    return info.constant && !info.is_input ? &*info.constant : nullptr;
+  }
+
+  ValueId new_value(ValueId like) {
+    const SymShape& s = *shape(like);
+    SymShape blocked{s[0], Dim((channels(like) + block_ - 1) / block_), s[2], s[3], Dim(block_)};
+    const ValueId v = g_.add_value(g_.value(like).name + "_blocked", Type::tensor(DataType::float32, std::move(blocked)));
+    twin_.resize(g_.values().size(), kNoValue);
+    return v;
+  }
+
+  // The blocked form of a picture, made where it is not there yet.
+  ValueId blocked(ValueId v) {
+    if (twin_[v] == kNoValue) {
+      Node in = own_node("BlockChannels", g_.value(v).name);
+      in.inputs = {v};
+      const ValueId made = new_value(v);
+      in.outputs = {made};
+      in.attributes.set("block", block_);
+      g_.add_node(std::move(in));
+      twin_[v] = made;
+    }
+    return twin_[v];
+  }
+
+  // From now on the node makes the blocked form of its result.
+  void convert(NodeId id) {
+    const ValueId v = g_.node(id).outputs[0];
+    const ValueId made = new_value(v);
+    Node& n = g_.node(id);
+    if (n.name.empty()) n.name = g_.value(v).name;
+    n.outputs[0] = made;
+    g_.value(made).producer = id;
+    g_.value(v).producer = kNoNode;
+    twin_[v] = made;
+    made_.push_back(v);
+  }
+
+  void own(NodeId id, std::string op) {
+    Node& n = g_.node(id);
+    n.op_type = std::move(op);
+    n.domain = "sdx";
+    n.version = kDomainVersion;
+  }
+
+  bool has_one_result(const Node& n) const {
+    if (n.removed || n.inputs.empty() || !n.subgraphs.empty() || n.outputs.empty() || n.outputs[0] == kNoValue) return false;
+    for (std::size_t i = 1; i < n.outputs.size(); ++i) {
+      if (n.outputs[i] != kNoValue) return false;
+    }
+    return is_picture(n.outputs[0]);
+  }
+
+  // --- convolutions ----------------------------------------------------------------------------------------------------------
+
+  bool is_conv(const Node& n) const {
+    if (!has_one_result(n)) return false;
+    const bool fused = n.domain == "com.microsoft" && n.op_type == "FusedConv";
+    if (!fused && !(n.domain.empty() && n.op_type == "Conv")) return false;
+    const Tensor* w = constant(n.inputs.size() > 1 ? n.inputs[1] : kNoValue);
+    if (w == nullptr || w->dtype() != DataType::float32 || w->rank() != 4 || w->size() == 0 || !is_picture(n.inputs[0]))
+      return false;
+    if (n.inputs.size() > 2 && n.inputs[2] != kNoValue) {
+      const Tensor* bias = constant(n.inputs[2]);
+      if (bias == nullptr || bias->dtype() != DataType::float32) return false;
+    }
+    const std::int64_t group = n.attributes.get_int("group", 1);
+    const std::int64_t in = w->dim(1) * group, out = w->dim(0);
+    if (group < 1 || out % group != 0 || channels(n.inputs[0]) != in || channels(n.outputs[0]) != out || out < block_)
+      return false;
+    // One pixel: a product of matrices, which has kernels of its own.
+    if (one_pixel(n.inputs[0]) && one_pixel(n.outputs[0])) return false;
+    const bool depthwise = group == in && group == out;
+    return group == 1 || depthwise || (in / group % block_ == 0 && out / group % block_ == 0);
+  }
+
+  // Somebody who can take the blocked form.
+  bool has_taker(ValueId v) const {
+    return std::any_of(uses_[v].begin(), uses_[v].end(), [&](NodeId id) {
+      const Node& n = g_.node(id);
+      if (is_conv(n)) return true;
+      if (!n.domain.empty() || !has_one_result(n)) return false;
+      return n.op_type == "MaxPool" || n.op_type == "AveragePool" || n.op_type == "GlobalAveragePool" || n.op_type == "Concat" ||
+             among(kUnary, n.op_type) || among(kBinary, n.op_type);
+    });
+  }
+
+  void visit_conv(NodeId id) {
+    const Node& n = g_.node(id);
+    const ValueId x = n.inputs[0], y = n.outputs[0];
+    const bool few = channels(x) < block_ && n.attributes.get_int("group", 1) == 1 && !has_twin(x);
+    if (!has_twin(x) && !has_taker(y)) return;
+    const ValueId z = n.inputs.size() > 3 ? n.inputs[3] : kNoValue;
+    if (z != kNoValue && (!is_picture(z) || channels(z) != channels(y))) return;
+    const ValueId from = few ? x : blocked(x);
+    const ValueId sum = z != kNoValue ? blocked(z) : kNoValue;
+    Node& changed = g_.node(id);
+    changed.inputs[0] = from;
+    if (sum != kNoValue) changed.inputs[3] = sum;
+    changed.attributes.set("block", block_);
+    own(id, "BlockedConv");
+    convert(id);
+  }
+
+  // --- what follows ----------------------------------------------------------------------------------------------------------
+
+  void visit_pool(NodeId id) {
+    const Node& n = g_.node(id);
+    if (!has_twin(n.inputs[0])) return;
+    if (n.op_type == "AveragePool" && ops::may_average_nothing(ops::read_window_attrs(n.attributes, 2))) return;
+    g_.node(id).inputs[0] = twin_[n.inputs[0]];
+    own(id, "Blocked" + n.op_type);
+    convert(id);
+  }
+
+  void visit_unary(NodeId id) {
+    const Node& n = g_.node(id);
+    if (!has_twin(n.inputs[0])) return;
+    for (std::size_t i = 1; i < n.inputs.size(); ++i) {
+      if (n.inputs[i] != kNoValue && constant(n.inputs[i]) == nullptr) return;
+    }
+    g_.node(id).inputs[0] = twin_[n.inputs[0]];
+    convert(id);
+  }
+
+  // A constant with a value per channel, [C, 1, 1] or [1, C, 1, 1], in blocks.
+  bool per_channel(const Tensor& t, std::int64_t count) const {
+    const Shape& s = t.shape();
+    if (t.dtype() != DataType::float32 || t.size() != count || (s.size() != 3 && s.size() != 4)) return false;
+    return s[s.size() - 3] == count;
+  }
+  ValueId block_constant(ValueId v, std::int64_t count) {
+    const Tensor& t = *constant(v);
+    const std::int64_t blocks = (count + block_ - 1) / block_;
+    Tensor out(DataType::float32, {1, blocks, 1, 1, block_});
+    auto* to = static_cast<float*>(out.mutable_data());
+    std::fill(to, to + blocks * block_, 0.0F);
+    std::memcpy(to, t.data(), static_cast<std::size_t>(count) * sizeof(float));
+    const ValueId made = g_.add_constant(g_.value(v).name + "_blocked", std::move(out));
+    twin_.resize(g_.values().size(), kNoValue);
+    return made;
+  }
+
+  enum class Operand : std::uint8_t { no, blocked, scalar, constant, plain };
+  Operand operand(ValueId v, std::int64_t count) const {
+    if (v == kNoValue) return Operand::no;
+    if (const Tensor* t = constant(v)) {
+      if (t->dtype() == DataType::float32 && t->size() == 1 && t->rank() <= 4) return Operand::scalar;
+      return per_channel(*t, count) ? Operand::constant : Operand::no;
+    }
+    if (!is_picture(v) || channels(v) != count) return Operand::no;
+    return has_twin(v) ? Operand::blocked : Operand::plain;
+  }
+
+  void visit_binary(NodeId id) {
+    const Node& n = g_.node(id);
+    if (n.inputs.size() != 2 || n.version < 7) return;
+    if (!has_twin(n.inputs[0]) && !has_twin(n.inputs[1])) return;
+    const std::int64_t count = channels(n.outputs[0]);
+    std::array<Operand, 2> kinds{operand(n.inputs[0], count), operand(n.inputs[1], count)};
+    if (kinds[0] == Operand::no || kinds[1] == Operand::no) return;
+    const std::array<ValueId, 2> old{n.inputs[0], n.inputs[1]};
+    for (std::size_t i = 0; i < 2; ++i) {
+      ValueId v = old[i];
+      if (kinds[i] == Operand::constant) v = block_constant(v, count);
+      if (kinds[i] == Operand::blocked || kinds[i] == Operand::plain) v = blocked(v);
+      g_.node(id).inputs[i] = v;
+    }
+    convert(id);
+  }
+
+  void visit_concat(NodeId id) {
+    const Node& n = g_.node(id);
+    const std::int64_t axis = n.attributes.get_int("axis", 1);
+    if (axis != 1 && axis != -3) return;
+    std::size_t there = 0;
+    for (std::size_t i = 0; i < n.inputs.size(); ++i) {
+      const ValueId v = n.inputs[i];
+      if (!is_picture(v)) return;
+      if (channels(v) % block_ != 0 && i + 1 < n.inputs.size()) return;
+      there += has_twin(v) ? 1 : 0;
+    }
+    if (2 * there < n.inputs.size()) return;
+    const std::vector<ValueId> old = n.inputs;
+    for (std::size_t i = 0; i < old.size(); ++i) {
+      const ValueId v = blocked(old[i]);
+      g_.node(id).inputs[i] = v;
+    }
+    g_.node(id).attributes.set("axis", std::int64_t{1});
+    convert(id);
+  }
+
+  void visit(NodeId id) {
+    const Node& n = g_.node(id);
+    if (is_conv(n)) return visit_conv(id);
+    if (!has_one_result(n) || !is_picture(n.inputs[0])) return;
+    if (n.domain == "com.microsoft" && (n.op_type == "QuickGelu" || n.op_type == "Gelu")) return visit_unary(id);
+    if (!n.domain.empty()) return;
+    if (n.op_type == "MaxPool" || n.op_type == "AveragePool" || n.op_type == "GlobalAveragePool") return visit_pool(id);
+    if (n.op_type == "Concat") return visit_concat(id);
+    if (among(kUnary, n.op_type)) return visit_unary(id);
+    if (among(kBinary, n.op_type)) return visit_binary(id);
+  }
+
+  Graph& g_;
+  std::int64_t block_;
+  std::vector<std::vector<NodeId>> uses_;  // before anything changed
+  std::vector<ValueId> twin_;              // value -> its blocked form
+  std::vector<ValueId> made_;              // values that nobody makes in their plain form any more
+};
+
+}  // namespace
+
+bool block_channels(Graph& graph, std::int64_t block) { return Blocker(graph, block).run(); }
+
+}  // namespace sdx::layout

@@ -1,0 +1,131 @@
+// Networks with and without blocked channels (pass block-channels).
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <sdx/sdx.hpp>
+
+#include "support/graph_text.h"
+
+namespace sdx {
+namespace {
+
+// "constant NAME: float32[SHAPE] values" with small random values.
+std::string weights(const std::string& name, const std::vector<int>& shape) {
+  static std::mt19937 rng(5);
+  std::string text = "constant " + name + ": float32[";
+  int n = 1;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    text += (i > 0 ? "," : "") + std::to_string(shape[i]);
+    n *= shape[i];
+  }
+  text += "]";
+  std::uniform_int_distribution<int> value(-99, 99);
+  for (int i = 0; i < n; ++i) text += " " + std::to_string(static_cast<double>(value(rng)) / 256.0);
+  return text + "\n";
+}
+
+Session open(const std::string& text, bool blocked) {
+  SessionOptions options;
+  options.providers = {"cpu"};
+  if (!blocked) options.disabled_passes = {"block-channels"};
+  const std::string bytes = testing::model_bytes(text);
+  return Session::from_bytes(std::as_bytes(std::span<const char>(bytes.data(), bytes.size())), options);
+}
+
+std::size_t count(const Session& s, std::string_view op) {
+  std::size_t n = 0;
+  for (const NodeReport& node : s.report().nodes) n += node.op == op ? 1 : 0;
+  return n;
+}
+
+// Both ways give the same, and the blocked way has so many convolutions and reorders.
+void compare(const std::string& text, const std::vector<Shape>& shapes, std::size_t convolutions, std::size_t reorders) {
+  SCOPED_TRACE(text.substr(text.size() < 600 ? 0 : text.size() - 600));
+  const Session a = open(text, true), b = open(text, false);
+  EXPECT_EQ(count(a, "sdx.BlockedConv"), convolutions);
+  EXPECT_EQ(count(a, "sdx.BlockChannels") + count(a, "sdx.UnblockChannels"), reorders);
+  EXPECT_EQ(count(b, "sdx.BlockedConv"), 0U);
+  for (const Shape& shape : shapes) {
+    Tensor x(DataType::float32, shape);
+    for (std::int64_t i = 0; i < x.size(); ++i)
+      x.mutable_values<float>()[i] = static_cast<float>((i * 37 + i * i % 11) % 97) / 48.0F - 1.0F;
+    const NamedValues got = a.run({{"x", x}}), want = b.run({{"x", x}});
+    for (const auto& output : a.outputs()) {
+      const Tensor &g = got.tensor(output.name), &w = want.tensor(output.name);
+      ASSERT_EQ(g.shape(), w.shape());
+      double largest = 1e-3;
+      for (const float v : w.values<float>()) largest = std::max(largest, static_cast<double>(std::fabs(v)));
+      for (std::int64_t i = 0; i < w.size(); ++i) ASSERT_NEAR(g.values<float>()[i], w.values<float>()[i], 2e-5 * largest) << i;
+    }
+  }
+}
+
+const std::string kStem = "input x: float32[n,3,h,w]\n" + weights("w0", {16, 3, 3, 3}) + weights("b0", {16}) +
+                          "a = Conv(x, w0, b0) {pads=[1,1,1,1], strides=[2,2]}\n";
+
+TEST(Layout, MobileBlockOfAnySize) {
+  compare(kStem + weights("w1", {40, 16, 1, 1}) + weights("wd", {40, 1, 3, 3}) + weights("w2", {16, 40, 1, 1}) +
+              weights("s1", {8, 40, 1, 1}) + weights("s2", {40, 8, 1, 1}) +
+              "r = HardSwish(a)\n"
+              "b = Conv(r, w1)\n"
+              "c = Relu(b)\n"
+              "d = Conv(c, wd) {pads=[1,1,1,1], group=40}\n"
+              "g = GlobalAveragePool(d)\n"
+              "g1 = Conv(g, s1)\ng2 = Relu(g1)\ng3 = Conv(g2, s2)\ng4 = HardSigmoid(g3)\n"
+              "e = Mul(d, g4)\n"
+              "f = Conv(e, w2)\n"
+              "y = Add(r, f)\n"
+              "m = GlobalAveragePool(y)\n"
+              "z = Flatten(m)\n"
+              "output y\noutput z\n",
+          {{1, 3, 9, 12}, {2, 3, 16, 7}}, 4, 4);
+}
+
+TEST(Layout, PoolsConcatenationsAndScales) {
+  compare(kStem + weights("w1", {32, 16, 3, 3}) + weights("w2", {24, 16, 1, 1}) + weights("w3", {20, 72, 1, 1}) +
+              weights("k", {32, 1, 1}) + weights("p", {1, 32, 1, 1}) +
+              "constant two: float32[] 2\n"
+              "b = MaxPool(a) {kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]}\n"
+              "c = Conv(b, w1) {pads=[1,1,1,1]}\n"
+              "c1 = Mul(c, k)\nc2 = PRelu(c1, p)\nc3 = Div(c2, two)\n"
+              "d = AveragePool(b) {kernel_shape=[3,3], pads=[1,1,1,1], count_include_pad=1}\n"
+              "e = Conv(b, w2)\n"
+              "f = Concat(c3, d, e) {axis=1}\n"
+              "y = Conv(f, w3)\n"
+              "output y\noutput d\n",
+          {{1, 3, 17, 23}, {3, 3, 8, 8}}, 4, 2);
+}
+
+TEST(Layout, ResidualsAndPlainNeighbours) {
+  // Transpose needs the plain form, which also comes back by Add.
+  compare(kStem + weights("w1", {16, 16, 3, 3}) +
+              "b = Conv(a, w1) {pads=[1,1,1,1]}\n"
+              "c = Add(b, a)\nd = Relu(c)\n"
+              "t = Transpose(d) {perm=[0,1,3,2]}\n"
+              "s = Softmax(t) {axis=1}\n"
+              "u = Transpose(s) {perm=[0,1,3,2]}\n"
+              "v = Add(u, d)\n"
+              "y = Conv(v, w1)\n"
+              "output y\noutput t\n",
+          {{1, 3, 10, 10}}, 3, 3);
+}
+
+TEST(Layout, OneConvolutionAloneStaysPlain) {
+  compare("input x: float32[1,16,9,9]\n" + weights("w", {16, 16, 3, 3}) + "a = Conv(x, w)\ny = Softmax(a) {axis=1}\noutput y\n",
+          {{1, 16, 9, 9}}, 0, 0);
+}
+
+TEST(Layout, NodesKeepTheirNames) {
+  const Session s = open(kStem + weights("w1", {16, 16, 1, 1}) + "y = Conv(a, w1)\noutput y\n", true);
+  std::vector<std::string> names;
+  for (const NodeReport& node : s.report().nodes) {
+    if (node.op == "sdx.BlockedConv") names.push_back(node.name);
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"a", "y"}));
+  EXPECT_EQ(s.outputs()[0].name, "y");
+}
+
+}  // namespace
+}  // namespace sdx
