@@ -49,12 +49,10 @@ HWY_NOINLINE void product(const BlockedTile& t) {
   const std::int64_t width = kTwo ? 2 * lanes : lanes;
   const float* HWY_RESTRICT w = t.w;
   const float* ahead = t.ahead;
-  const VF bias0 = hn::LoadU(d, t.bias);
-  [[maybe_unused]] const VF bias1 = kTwo ? hn::LoadU(d, t.bias + lanes) : bias0;
-#define SDX_DECLARE(I) \
-  VF c##I = bias0;     \
-  VF e##I = bias1;     \
-  (void)c##I;          \
+#define SDX_DECLARE(I)   \
+  VF c##I = hn::Zero(d); \
+  VF e##I = hn::Zero(d); \
+  (void)c##I;            \
   (void)e##I;
   SDX_PIXELS(SDX_DECLARE)
 #undef SDX_DECLARE
@@ -100,13 +98,17 @@ HWY_NOINLINE void product(const BlockedTile& t) {
     }
   }
 #undef SDX_STEP
+  // The bias last, like everybody else: sums that start from a large one lose bits.
+  const VF bias0 = hn::LoadU(d, t.bias);
+  [[maybe_unused]] const VF bias1 = kTwo ? hn::LoadU(d, t.bias + lanes) : bias0;
   const VF lo = hn::Set(d, t.lo), hi = hn::Set(d, t.hi);
   const float* r0 = t.residual[0];
   [[maybe_unused]] const float* r1 = t.residual[1];
-#define SDX_STORE(I)                                                                                                           \
-  if constexpr (P > I) {                                                                                                       \
-    hn::StoreU(finished(c##I, r0 != nullptr ? r0 + I * kBlock : nullptr, lo, hi), d, t.y[0] + I * kBlock);                     \
-    if constexpr (kTwo) hn::StoreU(finished(e##I, r1 != nullptr ? r1 + I * kBlock : nullptr, lo, hi), d, t.y[1] + I * kBlock); \
+#define SDX_STORE(I)                                                                                                         \
+  if constexpr (P > I) {                                                                                                     \
+    hn::StoreU(finished(hn::Add(c##I, bias0), r0 != nullptr ? r0 + I * kBlock : nullptr, lo, hi), d, t.y[0] + I * kBlock);   \
+    if constexpr (kTwo)                                                                                                      \
+      hn::StoreU(finished(hn::Add(e##I, bias1), r1 != nullptr ? r1 + I * kBlock : nullptr, lo, hi), d, t.y[1] + I * kBlock); \
   }
   SDX_PIXELS(SDX_STORE)
 #undef SDX_STORE
@@ -148,7 +150,7 @@ void depthwise_taps(const DepthwiseRow& r) {
     const float* w = r.w + v;
     std::int64_t i = 0;
     for (; i + 4 <= r.count; i += 4) {
-      VF a0 = bias, a1 = bias, a2 = bias, a3 = bias;
+      VF a0 = hn::Zero(d), a1 = a0, a2 = a0, a3 = a0;
       for (int ky = 0; ky < K; ++ky) {
         const float* x = r.in[ky] + i * S * kBlock + v;
         const float* wr = w + ky * K * kBlock;
@@ -162,13 +164,13 @@ void depthwise_taps(const DepthwiseRow& r) {
         }
       }
       float* y = r.y + i * kBlock + v;
-      hn::StoreU(clip(a0, lo, hi), d, y);
-      hn::StoreU(clip(a1, lo, hi), d, y + kBlock);
-      hn::StoreU(clip(a2, lo, hi), d, y + 2 * kBlock);
-      hn::StoreU(clip(a3, lo, hi), d, y + 3 * kBlock);
+      hn::StoreU(clip(hn::Add(a0, bias), lo, hi), d, y);
+      hn::StoreU(clip(hn::Add(a1, bias), lo, hi), d, y + kBlock);
+      hn::StoreU(clip(hn::Add(a2, bias), lo, hi), d, y + 2 * kBlock);
+      hn::StoreU(clip(hn::Add(a3, bias), lo, hi), d, y + 3 * kBlock);
     }
     for (; i < r.count; ++i) {
-      VF a = bias, b = hn::Zero(d);
+      VF a = hn::Zero(d), b = a;
       for (int ky = 0; ky < K; ++ky) {
         const float* x = r.in[ky] + i * S * kBlock + v;
         const float* wr = w + ky * K * kBlock;
@@ -178,7 +180,7 @@ void depthwise_taps(const DepthwiseRow& r) {
         }
         a = hn::MulAdd(hn::LoadU(d, wr + (K - 1) * kBlock), hn::LoadU(d, x + (K - 1) * kBlock), a);
       }
-      hn::StoreU(clip(hn::Add(a, b), lo, hi), d, r.y + i * kBlock + v);
+      hn::StoreU(clip(hn::Add(hn::Add(a, b), bias), lo, hi), d, r.y + i * kBlock + v);
     }
   }
 }
@@ -192,7 +194,7 @@ void depthwise_pixel(const DepthwisePixel& p) {
   const DF d;
   const std::int64_t lanes = lanes_f32();
   for (std::int64_t v = 0; v < kBlock; v += lanes) {
-    VF a = hn::LoadU(d, p.bias + v), b = hn::Zero(d);
+    VF a = hn::Zero(d), b = a;
     for (std::int64_t i = 0; i < p.rows; ++i) {
       const float* x = p.x + i * p.row_step + v;
       const float* w = p.w + i * p.w_row + v;
@@ -203,7 +205,7 @@ void depthwise_pixel(const DepthwisePixel& p) {
       }
       if (j < p.columns) a = hn::MulAdd(hn::LoadU(d, w + j * kBlock), hn::LoadU(d, x + j * p.tap_step), a);
     }
-    hn::StoreU(clip(hn::Add(a, b), hn::Set(d, p.lo), hn::Set(d, p.hi)), d, p.y + v);
+    hn::StoreU(clip(hn::Add(hn::Add(a, b), hn::LoadU(d, p.bias + v)), hn::Set(d, p.lo), hn::Set(d, p.hi)), d, p.y + v);
   }
 }
 

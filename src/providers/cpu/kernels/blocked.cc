@@ -143,14 +143,14 @@ std::unique_ptr<Kernel> make_conv(LowerContext& c) {
   const ConvShape packing = packing_shape(c.attrs(), w->shape(), false);
   const BlockedConv algorithm = choose(c, packing, w->shape());
   if (!conv_blocked_supports(algorithm, packing)) return c.refuse("groups that do not fill blocks");
-  Tensor bias_values;
-  if (bias != nullptr) {
-    if (bias->size() != w->shape()[0]) return c.refuse("a bias of another size");
-    bias_values = bias->is_aligned() ? *bias : bias->aligned();
-  }
-  Packed packed(conv_blocked_packed_bytes(algorithm, packing));
-  conv_blocked_pack(algorithm, packing, w->data(), bias != nullptr ? bias_values.values<float>().data() : nullptr, packed.data());
-  release_source(*w);
+  if (bias != nullptr && (bias->size() != w->shape()[0] || bias->dtype() != DataType::float32))
+    return c.refuse("a bias of another size");
+  Packed packed = c.pack(
+      {w, bias}, conv_blocked_packed_bytes(algorithm, packing), PackKey("conv-blocked", algorithm, packing), [&](float* to) {
+        const Tensor aligned = bias == nullptr || bias->is_aligned() ? Tensor() : bias->aligned();
+        const Tensor* values = aligned.defined() ? &aligned : bias;
+        conv_blocked_pack(algorithm, packing, w->data(), values != nullptr ? values->values<float>().data() : nullptr, to);
+      });
   return std::make_unique<BlockedConvKernel>(c.attrs(), w->shape(), algorithm, std::move(packed), *act);
 }
 
