@@ -143,6 +143,7 @@ void Session::Impl::describe_interface() {
 void Session::Impl::open() {
   const BudgetScope charge(core->budget);
   check_provider_options(core->options);
+  if (!core->options.start_on.empty()) canonical_provider(core->options.start_on);  // a misspelt one is an error on any chain
   selection = select_providers(core->options);
   why = selection.why;
   measures = core->options.select == "measured";

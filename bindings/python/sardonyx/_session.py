@@ -92,12 +92,15 @@ class InferenceSession:
 
     def get_providers(self) -> list[str]:
         """ONNX Runtime's names of the providers that run nodes of this model; the CPU is always among them."""
-        names = {p["name"]: p["ort_name"] for p in _sardonyx.providers()}
-        used = [names.get(p, p) for p in self._session.report()["providers"]]
+        used = list(dict.fromkeys(_sardonyx.ort_name(p) for p in self._session.report()["providers"]))
         return used if "CPUExecutionProvider" in used else [*used, "CPUExecutionProvider"]
 
     def get_provider_options(self) -> dict[str, dict[str, str]]:
-        return {name: dict(self._provider_options.get(name, {})) for name in self.get_providers()}
+        """What was given for them, by the same names."""
+        given: dict[str, dict[str, str]] = {}
+        for name, own in self._provider_options.items():
+            given.setdefault(_sardonyx.ort_name(name), {}).update(own)
+        return {name: given.get(name, {}) for name in self.get_providers()}
 
     def enable_fallback(self) -> None:
         """For programs written for ONNX Runtime; SessionOptions.strict decides."""
@@ -206,8 +209,15 @@ def _normalize_providers(
     names: list[str] = []
     options: dict[str, dict[str, str]] = {}
     for i, item in enumerate(providers):
-        name, own = (item, {}) if isinstance(item, str) else item
+        if isinstance(item, str):
+            name, own = item, {}
+        elif isinstance(item, (tuple, list)) and len(item) == 2 and isinstance(item[0], str) and isinstance(item[1], Mapping):
+            name, own = item
+        else:
+            raise InvalidArgument(f"a provider is its name, or a pair of name and options, received {item!r}")
         if provider_options is not None:
+            if own:
+                raise InvalidArgument(f"the options of '{name}' are given twice: with it, and in provider_options")
             own = provider_options[i]
         names.append(name)
         options[name] = {str(k): str(v) for k, v in own.items()}

@@ -12,6 +12,7 @@
 #include "arrays.h"
 #include "base/log.h"
 #include "ops/op.h"
+#include "provider/provider.h"
 
 namespace nb = nanobind;
 
@@ -287,6 +288,15 @@ NB_MODULE(_sardonyx, m) {
   bind_options(m);
   bind_session(m);
   m.def("providers", &providers_to_python);
+  // ONNX Runtime's name of a provider by any of its names; an intent ("gpu") as it is. Looks at nothing.
+  m.def("ort_name", [](const std::string& name) {
+    const std::string canonical = sdx::canonical_provider(name);
+    const std::string plain = canonical.starts_with("ort:") ? canonical.substr(4) : canonical;
+    for (const sdx::ProviderName& p : sdx::provider_names()) {
+      if (p.name == plain) return p.ort_name;
+    }
+    return plain;
+  });
   m.def("pass_names", &sdx::pass_names);
   m.def("operators", &operators_to_python);
   m.def("version", [] { return std::string(sdx::version()); });
