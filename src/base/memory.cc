@@ -22,8 +22,8 @@ std::size_t physical_memory() {
 }
 
 // Weights that stream by in 4 KB pages spend a quarter of the read bandwidth on page tables (21 instead of 30 GB/s for a vector
-// times 154 MB of packed weights on a Zen 4 core). Most distributions give huge pages to those who ask. Blocks begin with one; what
-// does not fill one at the end stays in small pages, so this takes no memory.
+// times 154 MB of packed weights on a Zen 4 core). Most distributions give huge pages to those who ask. Blocks begin with one;
+// what does not fill one at the end stays in small pages, so this takes no memory.
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
 void* allocate_block(std::size_t bytes) {

@@ -5,16 +5,16 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/attention_kernels.h"
+#include "kernels/cpu/attention_panels.h"
 #include "kernels/cpu/elementwise_kernels.h"
 #include "kernels/cpu/gemm_kernels.h"
 
 namespace sdx::cpu {
 namespace {
 
-constexpr std::int64_t kQueryBlock = 48;  // a multiple of the register tile's 6 and 12 rows
 constexpr std::int64_t kKeyBlock = 128;
-// Up to this many rows the products go row by row: packing keys for them would cost more than the arithmetic.
-constexpr std::int64_t kFewRows = 3;
+// Up to this many queries the products go row by row: packing keys for them would cost more than the arithmetic.
+constexpr std::int64_t kFewRows = 8;
 
 struct Kernels {
   const GemmKernels& gemm;
@@ -25,64 +25,24 @@ struct Kernels {
 // scores[rows, nk] = scale * q k^T
 void score_block(const Kernels& k, const AttentionArgs& a, const float* q, const float* keys, std::int64_t rows, std::int64_t nk,
                  float* scores) {
-  if (rows <= kFewRows) {
-    for (std::int64_t i = 0; i < rows; ++i) {
-      k.gemm.gemv_dots(q + i * a.q_row, keys, a.k_row, a.head_size, nk, scores + i * kKeyBlock, 1);
-      k.rows.scale(scores + i * kKeyBlock, a.scale, scores + i * kKeyBlock, nk);
-    }
-    return;
+  for (std::int64_t i = 0; i < rows; ++i) {
+    k.gemm.gemv_dots(q + i * a.q_row, keys, a.k_row, a.head_size, nk, scores + i * kKeyBlock, 1);
+    k.rows.scale(scores + i * kKeyBlock, a.scale, scores + i * kKeyBlock, nk);
   }
-  GemmArgs g;
-  g.m = rows;
-  g.n = nk;
-  g.k = a.head_size;
-  g.a = q;
-  g.lda = a.q_row;
-  g.b = keys;
-  g.ldb = a.k_row;
-  g.trans_b = true;
-  g.c = scores;
-  g.ldc = kKeyBlock;
-  g.alpha = a.scale;
-  gemm_block(k.gemm, g, nullptr, 0, rows, 0, nk);
 }
 
 // sums[rows, v_head_size] += p v
 void value_block(const Kernels& k, const AttentionArgs& a, const float* p, const float* values, std::int64_t rows,
                  std::int64_t nk, float* sums, float* scratch) {
-  if (rows <= kFewRows) {
-    for (std::int64_t i = 0; i < rows; ++i) {
-      float* row = sums + i * a.v_head_size;
-      k.gemm.gemv_rows(p + i * kKeyBlock, values, a.v_row, nk, a.v_head_size, scratch);
-      k.elementwise.binary(Binary::add, row, scratch, row, a.v_head_size);
-    }
-    return;
+  for (std::int64_t i = 0; i < rows; ++i) {
+    float* row = sums + i * a.v_head_size;
+    k.gemm.gemv_rows(p + i * kKeyBlock, values, a.v_row, nk, a.v_head_size, scratch);
+    k.elementwise.binary(Binary::add, row, scratch, row, a.v_head_size);
   }
-  GemmArgs g;
-  g.m = rows;
-  g.n = a.v_head_size;
-  g.k = nk;
-  g.a = p;
-  g.lda = kKeyBlock;
-  g.b = values;
-  g.ldb = a.v_row;
-  g.c = sums;
-  g.ldc = a.v_head_size;
-  g.epilogue.residual = sums;
-  g.epilogue.ld_residual = a.v_head_size;
-  gemm_block(k.gemm, g, nullptr, 0, rows, 0, a.v_head_size);
 }
 
-// Keys [first, last) that query i may see.
-struct Visible {
-  std::int64_t first;
-  std::int64_t last;
-};
-Visible visible(const AttentionArgs& a, std::int64_t i, std::int64_t valid) {
-  Visible v{0, valid};
-  if (a.causal) v.last = std::clamp<std::int64_t>(i + a.causal_offset + 1, 0, valid);
-  if (a.window > 0) v.first = std::clamp<std::int64_t>(i + a.causal_offset - a.window + 1, 0, v.last);
-  return v;
+std::int64_t valid_keys(const AttentionArgs& a, std::int64_t b) {
+  return a.key_lengths != nullptr ? std::clamp<std::int64_t>(a.key_lengths[b], 0, a.keys) : a.keys;
 }
 
 void query_block(const Kernels& k, const AttentionArgs& a, std::int64_t b, std::int64_t h, std::int64_t q0, std::int64_t rows) {
@@ -92,17 +52,17 @@ void query_block(const Kernels& k, const AttentionArgs& a, std::int64_t b, std::
   const float* values = a.v + b * a.v_batch + kv * a.v_head;
   const float* mask = a.mask != nullptr ? a.mask + b * a.mask_batch + h * a.mask_head + q0 * a.mask_row : nullptr;
   float* out = a.out + b * a.out_batch + h * a.out_head + q0 * a.out_row;
-  const std::int64_t valid = a.key_lengths != nullptr ? std::clamp<std::int64_t>(a.key_lengths[b], 0, a.keys) : a.keys;
-  float* scores = thread_scratch(2, static_cast<std::size_t>(kQueryBlock * kKeyBlock + (kQueryBlock + 1) * a.v_head_size));
-  float* sums = scores + kQueryBlock * kKeyBlock;
-  float* spare = sums + kQueryBlock * a.v_head_size;
-  float max[kQueryBlock];
-  float total[kQueryBlock];
+  const std::int64_t valid = valid_keys(a, b);
+  float* scores = thread_scratch(2, static_cast<std::size_t>(kFewRows * kKeyBlock + (kFewRows + 1) * a.v_head_size));
+  float* sums = scores + kFewRows * kKeyBlock;
+  float* spare = sums + kFewRows * a.v_head_size;
+  float max[kFewRows];
+  float total[kFewRows];
   std::fill_n(max, rows, -std::numeric_limits<float>::infinity());
   std::fill_n(total, rows, 0.0F);
   std::fill_n(sums, rows * a.v_head_size, 0.0F);
-  const std::int64_t begin = visible(a, q0, valid).first;
-  const std::int64_t end = visible(a, q0 + rows - 1, valid).last;
+  const std::int64_t begin = visible_keys(a, q0, valid).first;
+  const std::int64_t end = visible_keys(a, q0 + rows - 1, valid).last;
   for (std::int64_t j0 = begin; j0 < end; j0 += kKeyBlock) {
     const std::int64_t nk = std::min(kKeyBlock, end - j0);
     score_block(k, a, q, keys + j0 * a.k_row, rows, nk, scores);
@@ -114,7 +74,7 @@ void query_block(const Kernels& k, const AttentionArgs& a, std::int64_t b, std::
         k.rows.scale(s, a.softcap, s, nk);
       }
       if (mask != nullptr) k.elementwise.binary(Binary::add, s, mask + i * a.mask_row + j0, s, nk);
-      const Visible v = visible(a, q0 + i, valid);
+      const VisibleKeys v = visible_keys(a, q0 + i, valid);
       const std::int64_t from = std::clamp<std::int64_t>(v.first - j0, 0, nk);
       const std::int64_t to = std::clamp<std::int64_t>(v.last - j0, from, nk);
       std::fill(s, s + from, -std::numeric_limits<float>::infinity());
@@ -131,17 +91,39 @@ void query_block(const Kernels& k, const AttentionArgs& a, std::int64_t b, std::
 
 }  // namespace
 
+VisibleKeys visible_keys(const AttentionArgs& a, std::int64_t i, std::int64_t valid) {
+  VisibleKeys v{0, valid};
+  if (a.causal) v.last = std::clamp<std::int64_t>(i + a.causal_offset + 1, 0, valid);
+  if (a.window > 0) v.first = std::clamp<std::int64_t>(i + a.causal_offset - a.window + 1, 0, v.last);
+  return v;
+}
+
 void attention_f32(const AttentionArgs& a) {
   if (a.batch <= 0 || a.heads <= 0 || a.queries <= 0 || a.v_head_size <= 0) return;
   const Kernels k{gemm_kernels(), attention_kernels(), elementwise_kernels()};
-  const std::int64_t blocks = (a.queries + kQueryBlock - 1) / kQueryBlock;
-  const std::int64_t work = std::max<std::int64_t>(1, std::min(a.queries, kQueryBlock) * a.keys * (a.head_size + a.v_head_size));
-  parallel_for(a.batch * a.heads * blocks, std::max<std::int64_t>(1, 100000 / work), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t t = begin; t < end; ++t) {
-      const std::int64_t q0 = t % blocks * kQueryBlock;
-      query_block(k, a, t / blocks / a.heads, t / blocks % a.heads, q0, std::min(kQueryBlock, a.queries - q0));
-    }
-  });
+  const std::int64_t work = std::max<std::int64_t>(1, a.queries * a.keys * (a.head_size + a.v_head_size));
+  if (a.queries <= kFewRows) {
+    parallel_for(a.batch * a.heads, std::max<std::int64_t>(1, 100000 / work), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t t = begin; t < end; ++t) query_block(k, a, t / a.heads, t % a.heads, 0, a.queries);
+    });
+    return;
+  }
+  // Few heads for the threads there are: more blocks of queries, down to two panels each.
+  const std::int64_t groups = a.batch * a.kv_heads;
+  const std::int64_t threads = current_pool().threads();
+  std::int64_t most = kPanelQueries;
+  if (threads > 1 && groups < 4 * threads) most = std::max<std::int64_t>(2 * k.gemm.nr, most * groups / (4 * threads));
+  most = (most + k.gemm.nr - 1) / k.gemm.nr * k.gemm.nr;
+  const Cuts blocks((a.queries + k.gemm.nr - 1) / k.gemm.nr, most / k.gemm.nr);  // in panels
+  parallel_for(groups * blocks.parts, std::max<std::int64_t>(1, 100000 * blocks.parts / work),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t t = begin; t < end; ++t) {
+                   const std::int64_t i = t % blocks.parts, b = t / blocks.parts / a.kv_heads;
+                   const std::int64_t q0 = blocks.begin(i) * k.gemm.nr;
+                   const std::int64_t rows = std::min(a.queries - q0, blocks.size(i) * k.gemm.nr);
+                   attend_panels(a, b, t / blocks.parts % a.kv_heads, q0, rows, valid_keys(a, b));
+                 }
+               });
 }
 
 }  // namespace sdx::cpu

@@ -76,6 +76,66 @@ void scale(const float* x, float factor, float* y, std::int64_t n) {
   for (std::int64_t i = 0; i < n; i += lanes_f32()) put(hn::Mul(get(x + i, n - i), f), y + i, n - i);
 }
 
+// One vector of columns. A column that has seen nothing yet has the maximum -inf: its exponents are taken from 0 instead, and
+// come out as 0. NaN and +inf spread by themselves: inf - inf is NaN.
+void panel_softmax_lanes(float* s, std::int64_t n, std::int64_t width, float* max, float* sum, float* sums, std::int64_t m) {
+  const DF d;
+  const VF never = hn::Set(d, -std::numeric_limits<float>::infinity());
+  const VF before = hn::LoadU(d, max);
+  VF best = before, best2 = before;
+  std::int64_t i = 0;
+  for (; i + 2 <= n; i += 2) {
+    best = max_nan(best, hn::LoadU(d, s + i * width));
+    best2 = max_nan(best2, hn::LoadU(d, s + (i + 1) * width));
+  }
+  if (i < n) best = max_nan(best, hn::LoadU(d, s + i * width));
+  best = max_nan(max_nan(best, best2), best2);
+  hn::StoreU(best, d, max);
+  const VF base = hn::IfThenElse(hn::Eq(best, never), hn::Zero(d), best);
+  VF total = hn::Zero(d), total2 = total;
+  // exp_nonpositive_f32 maps NaN to 0: NaN scores are the exception, and make the sum NaN.
+  const VF poison = hn::Sub(hn::Mul(base, hn::Zero(d)), hn::Mul(base, hn::Zero(d)));
+  for (i = 0; i + 2 <= n; i += 2) {
+    const VF e = exp_nonpositive_f32(hn::Sub(hn::LoadU(d, s + i * width), base));
+    const VF f = exp_nonpositive_f32(hn::Sub(hn::LoadU(d, s + (i + 1) * width), base));
+    hn::StoreU(e, d, s + i * width);
+    hn::StoreU(f, d, s + (i + 1) * width);
+    total = hn::Add(total, e);
+    total2 = hn::Add(total2, f);
+  }
+  if (i < n) {
+    const VF e = exp_nonpositive_f32(hn::Sub(hn::LoadU(d, s + i * width), base));
+    hn::StoreU(e, d, s + i * width);
+    total = hn::Add(total, e);
+  }
+  const VF factor = exp_nonpositive_f32(hn::Sub(before, base));
+  total = hn::Add(hn::Add(total, total2), poison);
+  hn::StoreU(hn::MulAdd(hn::LoadU(d, sum), factor, total), d, sum);
+  const bool fresh = hn::AllTrue(d, hn::Eq(before, never));
+  if (fresh || hn::AllTrue(d, hn::Eq(factor, hn::Set(d, 1.0F)))) return;
+  for (i = 0; i < m; ++i) hn::StoreU(hn::Mul(hn::LoadU(d, sums + i * width), factor), d, sums + i * width);
+}
+
+void panel_softmax(float* s, std::int64_t n, std::int64_t width, float* max, float* sum, float* sums, std::int64_t m) {
+  for (std::int64_t c = 0; c < width; c += lanes_f32()) panel_softmax_lanes(s + c, n, width, max + c, sum + c, sums + c, m);
+}
+
+void add_rows(float* x, const float* row, std::int64_t n, std::int64_t width) {
+  const DF d;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const VF v = hn::Set(d, row[i]);
+    for (std::int64_t c = 0; c < width; c += lanes_f32())
+      hn::StoreU(hn::Add(hn::LoadU(d, x + i * width + c), v), d, x + i * width + c);
+  }
+}
+
+void store_columns(const float* x, std::int64_t width, const float* factors, float* y, std::int64_t ldy, std::int64_t n,
+                   std::int64_t count) {
+  for (std::int64_t j = 0; j < count; ++j) {
+    for (std::int64_t i = 0; i < n; ++i) y[j * ldy + i] = x[i * width + j] * factors[j];
+  }
+}
+
 void lstm(const float* gates, const float* peephole, float limit, const float* c_prev, float* c, float* h, std::int64_t hidden) {
   const DF d;
   const VF hi = hn::Set(d, limit);
@@ -112,7 +172,7 @@ void gru(const float* z_sum, const float* n_sum, const float* h_prev, float* h, 
 }  // namespace
 
 const AttentionKernels* attention_table() {
-  static constexpr AttentionKernels kTable{online_softmax, scale, lstm, gru};
+  static constexpr AttentionKernels kTable{online_softmax, scale, panel_softmax, add_rows, store_columns, lstm, gru};
   return &kTable;
 }
 

@@ -89,7 +89,9 @@ TEST(KernelsAttention, MatchesTheDefinition) {
     for (const Case& c :
          {Case{1, 2, 2, 5, 7, 8, 8, false, false, 0, 0, false}, Case{2, 4, 2, 60, 300, 33, 20, true, false, 0, 0, false},
           Case{1, 2, 1, 1, 500, 64, 64, true, true, 0, 0, false}, Case{2, 2, 2, 3, 130, 16, 40, false, true, 0, 5.0F, true},
-          Case{2, 1, 1, 50, 50, 17, 9, true, true, 13, 0, true}, Case{1, 1, 1, 100, 40, 8, 8, true, false, 0, 0, false}}) {
+          Case{2, 1, 1, 50, 50, 17, 9, true, true, 13, 0, true}, Case{1, 1, 1, 100, 40, 8, 8, true, false, 0, 0, false},
+          Case{1, 4, 2, 33, 900, 20, 12, false, true, 0, 2.0F, false}, Case{2, 2, 1, 450, 70, 5, 3, true, true, 30, 0, true},
+          Case{2, 1, 1, 9, 17, 1, 1, false, true, 0, 0, true}}) {
       check(c);
       if (::testing::Test::HasFatalFailure()) return;
     }
@@ -101,9 +103,10 @@ TEST(KernelsAttention, MatchesTheDefinition) {
   }
 }
 
-TEST(KernelsAttention, MaskedRowsGiveZerosAndNanStaysVisible) {
-  for_each_isa([] {
-    const std::int64_t n = 6, size = 4;
+// Few queries and many take different ways.
+void masked_rows(std::int64_t n) {
+  for_each_isa([n] {
+    const std::int64_t size = 4;
     std::vector<float> q = random_floats(n * size, 1), k = random_floats(n * size, 2), v = random_floats(n * size, 3),
                        out(q.size(), 7.0F);
     std::vector<float> mask(static_cast<std::size_t>(n * n), 0.0F);
@@ -120,6 +123,11 @@ TEST(KernelsAttention, MaskedRowsGiveZerosAndNanStaysVisible) {
       EXPECT_FALSE(std::isnan(out[static_cast<std::size_t>(size + x)]));
     }
   });
+}
+
+TEST(KernelsAttention, MaskedRowsGiveZerosAndNanStaysVisible) {
+  masked_rows(6);
+  masked_rows(21);
 }
 
 TEST(KernelsRecurrent, LstmAndGruCells) {

@@ -1,4 +1,5 @@
-// Attention: ai.onnx 23, 24 (nonpad_kv_seqlen, short masks), 25 (windows).
+// Attention: ai.onnx 23, 24 (nonpad_kv_seqlen, short masks), 25 (windows); sdx 1, what passes/fuse/attention.cc makes of the
+// single operations.
 
 #include <algorithm>
 #include <cmath>
@@ -263,15 +264,16 @@ void run_attention(OpContext& c) {
   }
 }
 
-OpDef version(int since) {
-  OpDef def("Attention", since);
+OpDef version(const char* domain, int since) {
+  OpDef def(domain, "Attention", since);
   def.in("Q", "T1", types::floats)
       .in("K", "T1", types::floats)
       .in("V", "T2", types::floats)
       .in("attn_mask", "U", types::numeric | types::boolean, Arity::optional)
       .in("past_key", "T1", types::floats, Arity::optional)
       .in("past_value", "T2", types::floats, Arity::optional);
-  if (since >= 24) def.in("nonpad_kv_seqlen", "", types::int64, Arity::optional);
+  const bool own = *domain != 0;  // sdx: as opset 25, but Q, K and V may differ in rank
+  if (since >= 24 || own) def.in("nonpad_kv_seqlen", "", types::int64, Arity::optional);
   def.out("Y", "T1", types::floats)
       .out("present_key", "T1", types::floats, Arity::optional)
       .out("present_value", "T2", types::floats, Arity::optional)
@@ -279,7 +281,7 @@ OpDef version(int since) {
   for (const char* name : {"is_causal", "kv_num_heads", "q_num_heads", "qk_matmul_output_mode", "softmax_precision"}) {
     def.attr(name, AttrKind::i);
   }
-  if (since >= 25) def.attr("left_window_size", AttrKind::i).attr("right_window_size", AttrKind::i);
+  if (since >= 25 || own) def.attr("left_window_size", AttrKind::i).attr("right_window_size", AttrKind::i);
   def.attr("scale", AttrKind::f).attr("softcap", AttrKind::f);
   return std::move(def).infer_with(infer_attention).run_with(run_attention);
 }
@@ -287,7 +289,8 @@ OpDef version(int since) {
 }  // namespace
 
 void register_attention(OpTable& t) {
-  for (const int since : {23, 24, 25}) t.add(version(since));
+  for (const int since : {23, 24, 25}) t.add(version("", since));
+  t.add(version("sdx", 1));
 }
 
 }  // namespace sdx::ops

@@ -29,6 +29,10 @@ bool weights_in_place(Graph& graph);
 // Linear takes in the bias, the residual and the activation that follow it.
 bool fuse_linear(Graph& graph);
 
+// Softmax(scale Q K' + mask) V becomes sdx Attention, with the splitting and joining of heads, grouped queries and caches. A row
+// that sees no key gives zeros, where the single operations give NaN. float32 only.
+bool fuse_attention(Graph& graph);
+
 // What computes Gelu, its tanh approximation or x * Sigmoid(alpha x) from single operations becomes Gelu, FastGelu or QuickGelu
 // of com.microsoft. float32 only.
 bool fuse_gelu(Graph& graph);

@@ -160,6 +160,29 @@ TEST(FloatKernels, ProductsWithWeights) {
   for (const Case& c : cases) compare(c);
 }
 
+TEST(FloatKernels, Attention) {
+  const std::string flat = "input q: float32[2,5,24]\ninput k: float32[2,7,12]\ninput v: float32[2,7,10]\n";
+  const std::string heads = "{q_num_heads=4, kv_num_heads=2";
+  const std::string stacked = "input q: float32[1,2,21,8]\ninput k: float32[1,2,30,8]\ninput v: float32[1,2,30,5]\n";
+  const std::string past = "input pk: float32[2,2,3,6]\ninput pv: float32[2,2,3,5]\n";
+  const std::string cases[] = {
+      flat + "y = Attention(q, k, v) " + heads + "}\noutput y\n",
+      flat + "y = Attention(q, k, v) " + heads + ", is_causal=1, scale=0.25, softcap=3.0}\noutput y\n",
+      flat + "input m: bool[2,4,5,7]\ny = Attention(q, k, v, m) " + heads + "}\noutput y\n",
+      flat + "input m: float32[5,6]\ny = Attention(q, k, v, m) " + heads + "}\noutput y\n",
+      flat + "y = Attention(q, k, v) " + heads + ", left_window_size=2}\noutput y\n",
+      flat + past + "y, a, b = sdx.Attention(q, k, v, _, pk, pv) " + heads + ", is_causal=1}\noutput y\noutput a\noutput b\n",
+      flat + past + "input m: float32[1,1,1,10]\ny = Attention(q, k, v, m, pk, pv) " + heads + "}\noutput y\n",
+      flat + "y, a, b = Attention(q, k, v) " + heads + "}\noutput y\noutput a\noutput b\n",
+      stacked + "y = Attention(q, k, v) {is_causal=1}\noutput y\n",
+      stacked + "input m: float32[21,30]\ny, _, b = Attention(q, k, v, m)\noutput y\noutput b\n",
+      "input q: float32[1,21,16]\ninput k: float32[1,2,30,8]\ninput v: float32[1,30,6]\ninput m: float32[1,2,1,30]\n"
+      "y = sdx.Attention(q, k, v, m) {q_num_heads=2, kv_num_heads=2}\noutput y\n",
+      "input q: float32[1,2,3,4]\ninput k: float32[1,2,0,4]\ninput v: float32[1,2,0,4]\ny = Attention(q, k, v)\noutput y\n",
+  };
+  for (const std::string& c : cases) compare({"attention-f32", ("opset 25\n" + c).c_str()});
+}
+
 TEST(FloatKernels, SoftmaxAndReductions) {
   const Case cases[] = {
       {"softmax-f32", "input x: float32[2,3,7]\ny = Softmax(x)\noutput y\n"},
