@@ -104,21 +104,21 @@ void run_pairs(const Job& j, BlockedTile t, std::int64_t image, std::int64_t gro
       to[v] = ((planes + channel / k.block) * plane + at.first) * k.block + channel % k.block;
     }
     const Cuts cuts(at.width, t.wide ? k.wide_pixels : k.narrow_pixels);
-    const Ahead ahead(t.w, (t.wide ? 2 : 1) * l.lanes * l.k, (l.blocks * t.taps + (l.tail > 0 ? t.tail_taps : 0)) * t.rows,
-                      at.lines * cuts.parts);
+    const Ahead ahead(t.w, (t.wide ? 2 : 1) * l.lanes * l.k, l.blocks + (l.tail > 0 ? 1 : 0), at.lines * cuts.parts);
     for (std::int64_t line = 0; line < at.lines; ++line) {
-      for (std::int64_t i = 0; i < cuts.parts; ++i) {
+      equal_tiles(cuts, [&](std::int64_t i, std::int64_t tiles) {
         const std::int64_t p = cuts.begin(i);
         const std::int64_t off = (line * at.width + p) * k.block;
         t.x = at.x + line * at.line_step + p * t.pixel_step;
         t.pixels = cuts.size(i);
+        t.tiles = tiles;
         ahead.set(t, line * cuts.parts + i);
         for (int v = 0; v < (t.wide ? 2 : 1); ++v) {
           t.y[v] = j.y + to[v] + off;
           t.residual[v] = j.residual != nullptr ? j.residual + to[v] + off : nullptr;
         }
         k.tile(t);
-      }
+      });
     }
     if (!j.bounds.after) continue;
     const std::int64_t ready = t.wide ? (pair + 1) * 2 * l.lanes / k.block : l.out_blocks;
@@ -142,7 +142,9 @@ void run_pointwise(const Job& j, const float* x, bool plain) {
   const ConvShape& s = *j.s;
   const Layout& l = j.layout;
   const std::int64_t pixels = s.out[1] * s.out[2];
-  const std::int64_t most = std::clamp<std::int64_t>(kInputFloats / l.channels, 4 * j.kernels->wide_pixels, pixels);
+  // Few weights are read again for each chunk at no cost, which may then be smaller.
+  const std::int64_t input = l.group_floats() <= 64 * 1024 ? 48 * 1024 : kInputFloats;
+  const std::int64_t most = std::min(pixels, std::max<std::int64_t>(input / l.channels, 4 * j.kernels->wide_pixels));
   const Cuts chunks(pixels, most);
   const std::int64_t outer = s.batch * s.groups * chunks.parts;
   const Cuts shares = share_pairs(j, outer);
@@ -197,6 +199,20 @@ void copy_padded(const ConvShape& s, std::int64_t in_block, std::int64_t blocks,
   }
 }
 
+// The pixels that a strided pointwise convolution reads, side by side: [blocks][rows * columns][in_block]. Then a register tile
+// may reach over the ends of rows, and whole cache lines are used.
+void copy_strided_pixels(const ConvShape& s, std::int64_t in_block, std::int64_t blocks, const float* x, std::int64_t y0,
+                         std::int64_t rows, float* out) {
+  for (std::int64_t b = 0; b < blocks; ++b) {
+    for (std::int64_t r = y0; r < y0 + rows; ++r) {
+      const float* from = x + (b * s.in[1] + r * s.stride[1]) * s.in[2] * in_block;
+      for (std::int64_t i = 0; i < s.out[2]; ++i, out += in_block) {
+        std::copy_n(from + i * s.stride[2] * in_block, in_block, out);
+      }
+    }
+  }
+}
+
 void run_windows(const Job& j, const float* x, bool plain) {
   const ConvShape& s = *j.s;
   const Layout& l = j.layout;
@@ -205,16 +221,17 @@ void run_windows(const Job& j, const float* x, bool plain) {
   const std::int64_t reach = (s.kernel[1] - 1) * s.dilation[1] + 1;
   const auto rows_of = [&](std::int64_t outputs) { return (outputs - 1) * s.stride[1] + reach; };
   const bool copies = s.pad[1] != 0 || s.pad[2] != 0 || rows_of(s.out[1]) > s.in[1] || width > s.in[2];
-  const std::int64_t row_floats = blocks * l.in_block * (copies ? width : s.in[2]);
-  const std::int64_t fit = (kInputFloats / row_floats - reach) / s.stride[1] + 1;
+  const bool gathers = !copies && s.kernel[1] == 1 && s.kernel[2] == 1;  // so strided
+  const std::int64_t row_floats = blocks * l.in_block * (gathers ? s.out[2] : (copies ? width : s.in[2]));
+  const std::int64_t fit = gathers ? kInputFloats / row_floats : (kInputFloats / row_floats - reach) / s.stride[1] + 1;
   const Cuts bands(s.out[1], std::clamp<std::int64_t>(fit, std::min<std::int64_t>(s.out[1], 4), s.out[1]));
   const std::int64_t outer = s.batch * s.groups * bands.parts;
   const Cuts shares = share_pairs(j, outer);
   const std::int64_t unit = std::max<std::int64_t>(1, j.kernels->block / (2 * l.lanes));
-  const std::int64_t most_rows = rows_of(bands.size(0));
+  const std::int64_t most_rows = gathers ? bands.size(0) : rows_of(bands.size(0));
   const std::int64_t image_blocks = plain ? s.in_channels : up_div(s.in_channels, l.in_block);
   parallel_for(outer * shares.parts, 1, [&](std::int64_t begin, std::int64_t end) {
-    float* scratch = copies ? thread_scratch(2, static_cast<std::size_t>(most_rows * row_floats)) : nullptr;
+    float* scratch = copies || gathers ? thread_scratch(2, static_cast<std::size_t>(most_rows * row_floats)) : nullptr;
     std::int64_t copied = -1;
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t share = i % shares.parts;
@@ -224,7 +241,8 @@ void run_windows(const Job& j, const float* x, bool plain) {
       const std::int64_t image = place / bands.parts / s.groups;
       const std::int64_t y0 = bands.begin(band), lines = bands.size(band);
       const std::int64_t rows = rows_of(lines), first_row = y0 * s.stride[1] - s.pad[1];
-      const float* from = x + (image * image_blocks + group * l.channels / l.in_block) * s.in[1] * s.in[2] * l.in_block;
+      const float* const plane = x + (image * image_blocks + group * l.channels / l.in_block) * s.in[1] * s.in[2] * l.in_block;
+      const float* from = plane;
       const std::int64_t from_width = copies ? width : s.in[2];
       const std::int64_t from_rows = copies ? rows : s.in[1];
       if (copies) {
@@ -235,21 +253,31 @@ void run_windows(const Job& j, const float* x, bool plain) {
         from += first_row * s.in[2] * l.in_block;
       }
       BlockedTile t;
+      t.lo = j.bounds.lo;
+      t.hi = j.bounds.hi;
+      t.blocks = l.blocks;
+      t.tail_run = l.tail;
+      const std::int64_t pair0 = shares.begin(share) * unit, pair1 = std::min(l.pairs, shares.begin(share + 1) * unit);
+      if (gathers) {
+        const std::int64_t pixels = lines * s.out[2];
+        if (copied != place) copy_strided_pixels(s, l.in_block, blocks, plane, y0, lines, scratch);
+        copied = place;
+        t.pixel_step = t.run = l.in_block;
+        t.block_step = pixels * l.in_block;
+        t.tail_taps = 1;
+        run_pairs(j, t, image, group, pair0, pair1, {scratch, 0, 1, pixels, y0 * s.out[2]});
+        continue;
+      }
       t.pixel_step = s.stride[2] * l.in_block;
       t.block_step = from_rows * from_width * l.in_block;
       t.row_step = s.dilation[1] * from_width * l.in_block;
       t.tap_step = s.dilation[2] * l.in_block;
-      t.blocks = l.blocks;
       t.rows = s.kernel[1];
       const bool dense = s.dilation[2] == 1;
       t.taps = dense ? 1 : s.kernel[2];
       t.run = dense ? s.kernel[2] * l.in_block : l.in_block;
       t.tail_taps = s.kernel[2];
-      t.tail_run = l.tail;
-      t.lo = j.bounds.lo;
-      t.hi = j.bounds.hi;
-      run_pairs(j, t, image, group, shares.begin(share) * unit, std::min(l.pairs, shares.begin(share + 1) * unit),
-                {from, s.stride[1] * from_width * l.in_block, lines, s.out[2], y0 * s.out[2]});
+      run_pairs(j, t, image, group, pair0, pair1, {from, s.stride[1] * from_width * l.in_block, lines, s.out[2], y0 * s.out[2]});
     }
   });
 }

@@ -55,24 +55,33 @@ inline Span whole_windows(const ConvShape& s, int a) {
 // The tiles that use the same weights fetch the next ones, which follow in memory, together: were they left to the first of
 // the next tiles, it would wait for memory while the others keep it idle.
 struct Ahead {
-  const float* next;   // null: nothing follows
-  std::int64_t lines;  // of 64 bytes
-  std::int64_t runs;   // of one tile
-  std::int64_t each;   // lines for each run
+  const float* next;
+  std::int64_t lines;   // of 64 bytes
+  std::int64_t blocks;  // of channels in a tile
+  std::int64_t each;    // lines for each of them
 
-  Ahead(const float* weights, std::int64_t floats, std::int64_t tile_runs, std::int64_t tiles)
+  Ahead(const float* weights, std::int64_t floats, std::int64_t tile_blocks, std::int64_t tiles)
       : next(weights + floats),
         lines(up_div(floats, 16)),
-        runs(tile_runs),
-        each(up_div(lines, std::max<std::int64_t>(1, runs * tiles))) {}
+        blocks(tile_blocks),
+        each(up_div(lines, std::max<std::int64_t>(1, blocks * tiles))) {}
 
+  // For tile number `tile` and those that follow it.
   template <class Tile>
   void set(Tile& t, std::int64_t tile) const {
-    const std::int64_t first = tile * each * runs;
-    t.ahead_lines = first < lines ? each : 0;
-    t.ahead = next + first * 16;
+    t.ahead = next + std::min(lines, tile * each * blocks) * 16;
+    t.ahead_end = next + lines * 16;
+    t.ahead_lines = each;
   }
 };
+
+// Runs of tiles of equal size: the first total % parts of a cut have one element more.
+template <class CutsType, class F>
+void equal_tiles(const CutsType& cuts, F&& run) {
+  const std::int64_t longer = cuts.parts > 0 ? cuts.total % cuts.parts : 0;
+  if (longer > 0) run(std::int64_t{0}, longer);
+  if (cuts.parts > longer) run(longer, cuts.parts - longer);
+}
 
 // The bias, padded with zeros.
 inline void pack_bias(const float* bias, std::int64_t channels, std::int64_t padded, float* out) {

@@ -40,21 +40,35 @@ HWY_INLINE VF finished(VF v, const float* residual, VF lo, VF hi) {
   return clip(v, lo, hi);
 }
 
-// Named accumulators rather than arrays: GCC 12 spills arrays of vectors. Step 0: t.pixel_step.
-template <int P, bool kTwo, int kStep>
+// How far apart the pixels are, where the compiler is to know.
+enum class Step : std::uint8_t { point, block, two_blocks, two, any };
+
+template <Step kStep>
+HWY_INLINE std::int64_t step_of(const BlockedTile& t) {
+  if constexpr (kStep == Step::point || kStep == Step::block) return kBlock;
+  if constexpr (kStep == Step::two_blocks) return 2 * kBlock;
+  if constexpr (kStep == Step::two) return 2;
+  return t.pixel_step;
+}
+
+// Named accumulators rather than arrays: GCC 12 spills arrays of vectors. Step::point: whole blocks of a pointwise convolution,
+// whose runs are as long as the compiler knows.
+template <int P, bool kTwo, Step kStep>
 HWY_NOINLINE void product(const BlockedTile& t) {
   const DF d;
   const std::int64_t lanes = lanes_f32();
-  const std::int64_t step = kStep != 0 ? kStep : t.pixel_step;
+  const std::int64_t step = step_of<kStep>(t);
   const std::int64_t width = kTwo ? 2 * lanes : lanes;
-  const float* HWY_RESTRICT w = t.w;
   const float* ahead = t.ahead;
+  for (std::int64_t tile = 0; tile < t.tiles; ++tile) {
+    const float* const first = t.x + tile * P * step;
+    const float* HWY_RESTRICT w = t.w;
 #define SDX_DECLARE(I)   \
   VF c##I = hn::Zero(d); \
   VF e##I = hn::Zero(d); \
   (void)c##I;            \
   (void)e##I;
-  SDX_PIXELS(SDX_DECLARE)
+    SDX_PIXELS(SDX_DECLARE)
 #undef SDX_DECLARE
 #define SDX_STEP(I)                                     \
   if constexpr (P > I) {                                \
@@ -62,69 +76,94 @@ HWY_NOINLINE void product(const BlockedTile& t) {
     c##I = hn::MulAdd(v, w0, c##I);                     \
     if constexpr (kTwo) e##I = hn::MulAdd(v, w1, e##I); \
   }
-  const std::int64_t whole = t.blocks;
-  const std::int64_t blocks = whole + (t.tail_run > 0 ? 1 : 0);
-  for (std::int64_t b = 0; b < blocks; ++b) {
-    const std::int64_t taps = b < whole ? t.taps : t.tail_taps;
-    const std::int64_t run = b < whole ? t.run : t.tail_run;
-    for (std::int64_t r = 0; r < t.rows; ++r) {
-      for (std::int64_t q = 0; q < taps; ++q) {
-        const float* HWY_RESTRICT x = t.x + b * t.block_step + r * t.row_step + q * t.tap_step;
-        const float* const end = x + run;
+#define SDX_ELEMENT(W)                                                    \
+  {                                                                       \
+    const VF w0 = hn::LoadU(d, W);                                        \
+    [[maybe_unused]] const VF w1 = kTwo ? hn::LoadU(d, (W) + lanes) : w0; \
+    SDX_PIXELS(SDX_STEP)                                                  \
+  }
+    const std::int64_t whole = t.blocks;
+    const std::int64_t blocks = whole + (t.tail_run > 0 ? 1 : 0);
+    for (std::int64_t b = 0; b < blocks; ++b) {
+      if (ahead < t.ahead_end) {
         for (std::int64_t i = 0; i < t.ahead_lines; ++i, ahead += 16) __builtin_prefetch(ahead, 0, 2);
-        // The next block of a pointwise convolution lies a plane further, where no prefetcher looks.
+      }
+      if constexpr (kStep == Step::point) {
+        const float* HWY_RESTRICT x = first + b * t.block_step;
+        // The next block lies a plane further, where no prefetcher looks.
         __builtin_prefetch(x + t.block_step);
-        if constexpr (kStep != 0 && P > 2) __builtin_prefetch(x + t.block_step + 2 * kStep);
-        if constexpr (kStep != 0 && P > 4) __builtin_prefetch(x + t.block_step + 4 * kStep);
-        for (; x + 2 <= end; ++x) {
-          {
-            const VF w0 = hn::LoadU(d, w);
-            [[maybe_unused]] const VF w1 = kTwo ? hn::LoadU(d, w + lanes) : w0;
-            SDX_PIXELS(SDX_STEP)
+        if constexpr (P > 2) __builtin_prefetch(x + t.block_step + 2 * kBlock);
+        if constexpr (P > 4) __builtin_prefetch(x + t.block_step + 4 * kBlock);
+        if (b < whole) {
+          for (int i = 0; i < kBlock; i += 2) {
+            SDX_ELEMENT(w)
+            ++x;
+            SDX_ELEMENT(w + width)
+            ++x;
+            w += 2 * width;
           }
-          ++x;
-          const VF w0 = hn::LoadU(d, w + width);
-          [[maybe_unused]] const VF w1 = kTwo ? hn::LoadU(d, w + width + lanes) : w0;
-          SDX_PIXELS(SDX_STEP)
-          w += 2 * width;
+        } else {
+          for (const float* const end = x + t.tail_run; x < end; ++x, w += width) SDX_ELEMENT(w)
         }
-        if (x < end) {
-          const VF w0 = hn::LoadU(d, w);
-          [[maybe_unused]] const VF w1 = kTwo ? hn::LoadU(d, w + lanes) : w0;
-          SDX_PIXELS(SDX_STEP)
-          w += width;
+      } else {
+        const std::int64_t taps = b < whole ? t.taps : t.tail_taps;
+        const std::int64_t run = b < whole ? t.run : t.tail_run;
+        for (std::int64_t r = 0; r < t.rows; ++r) {
+          for (std::int64_t q = 0; q < taps; ++q) {
+            const float* HWY_RESTRICT x = first + b * t.block_step + r * t.row_step + q * t.tap_step;
+            const float* const end = x + run;
+            __builtin_prefetch(x + t.block_step);
+            if constexpr (P > 2 && kStep != Step::any) __builtin_prefetch(x + t.block_step + 2 * step);
+            if constexpr (P > 4 && kStep != Step::any) __builtin_prefetch(x + t.block_step + 4 * step);
+            for (; x + 2 <= end; ++x) {
+              SDX_ELEMENT(w)
+              ++x;
+              SDX_ELEMENT(w + width)
+              w += 2 * width;
+            }
+            if (x < end) {
+              SDX_ELEMENT(w)
+              w += width;
+            }
+          }
         }
       }
     }
-  }
+#undef SDX_ELEMENT
 #undef SDX_STEP
-  // The bias last, like everybody else: sums that start from a large one lose bits.
-  const VF bias0 = hn::LoadU(d, t.bias);
-  [[maybe_unused]] const VF bias1 = kTwo ? hn::LoadU(d, t.bias + lanes) : bias0;
-  const VF lo = hn::Set(d, t.lo), hi = hn::Set(d, t.hi);
-  const float* r0 = t.residual[0];
-  [[maybe_unused]] const float* r1 = t.residual[1];
-#define SDX_STORE(I)                                                                                                         \
-  if constexpr (P > I) {                                                                                                     \
-    hn::StoreU(finished(hn::Add(c##I, bias0), r0 != nullptr ? r0 + I * kBlock : nullptr, lo, hi), d, t.y[0] + I * kBlock);   \
-    if constexpr (kTwo)                                                                                                      \
-      hn::StoreU(finished(hn::Add(e##I, bias1), r1 != nullptr ? r1 + I * kBlock : nullptr, lo, hi), d, t.y[1] + I * kBlock); \
+    // The bias last, like everybody else: sums that start from a large one lose bits.
+    const VF bias0 = hn::LoadU(d, t.bias);
+    [[maybe_unused]] const VF bias1 = kTwo ? hn::LoadU(d, t.bias + lanes) : bias0;
+    const VF lo = hn::Set(d, t.lo), hi = hn::Set(d, t.hi);
+    const std::int64_t at = tile * P * kBlock;
+    const float* r0 = t.residual[0] != nullptr ? t.residual[0] + at : nullptr;
+    [[maybe_unused]] const float* r1 = t.residual[1] != nullptr ? t.residual[1] + at : nullptr;
+    float* y0 = t.y[0] + at;
+    [[maybe_unused]] float* y1 = kTwo ? t.y[1] + at : nullptr;
+#define SDX_STORE(I)                                                                                                     \
+  if constexpr (P > I) {                                                                                                 \
+    hn::StoreU(finished(hn::Add(c##I, bias0), r0 != nullptr ? r0 + I * kBlock : nullptr, lo, hi), d, y0 + I * kBlock);   \
+    if constexpr (kTwo)                                                                                                  \
+      hn::StoreU(finished(hn::Add(e##I, bias1), r1 != nullptr ? r1 + I * kBlock : nullptr, lo, hi), d, y1 + I * kBlock); \
   }
-  SDX_PIXELS(SDX_STORE)
+    SDX_PIXELS(SDX_STORE)
 #undef SDX_STORE
+  }
 }
 
 template <int P>
 HWY_INLINE void product_of(const BlockedTile& t) {
+  const bool point = t.rows == 1 && t.taps == 1 && t.run == kBlock && t.tail_taps <= 1;
   if (t.wide) {
     if constexpr (P <= kWide) {
-      if (t.pixel_step == kBlock) return product<P, true, kBlock>(t);
-      if (t.pixel_step == 2 * kBlock) return product<P, true, 2 * kBlock>(t);
-      product<P, true, 0>(t);
+      if (t.pixel_step == kBlock) return point ? product<P, true, Step::point>(t) : product<P, true, Step::block>(t);
+      if (t.pixel_step == 2 * kBlock) return product<P, true, Step::two_blocks>(t);
+      if (t.pixel_step == 2) return product<P, true, Step::two>(t);
+      product<P, true, Step::any>(t);
     }
   } else if constexpr (P <= kNarrow) {
-    if (t.pixel_step == kBlock) return product<P, false, kBlock>(t);
-    product<P, false, 0>(t);
+    if (t.pixel_step == kBlock && point) return product<P, false, Step::point>(t);
+    product<P, false, Step::any>(t);
   }
 }
 

@@ -7,7 +7,7 @@
 
 namespace sdx::cpu {
 
-// A register tile: `pixels` neighbouring output pixels times one or two vectors of output channels. The input of pixel p is at
+// Register tiles: `pixels` neighbouring output pixels times one or two vectors of output channels. The input of pixel p is at
 // x + p * pixel_step; from there the taps are [blocks][rows][taps][run] with the run contiguous, and [rows][tail_taps][tail_run]
 // of the last, partly filled block. The weights lie in that order, a vector or two for each element.
 struct BlockedTile {
@@ -22,8 +22,10 @@ struct BlockedTile {
   float lo = 0, hi = 0;           // bounds of the result
   std::int64_t pixels = 0;        // 1 .. wide_pixels or narrow_pixels
   bool wide = true;               // two vectors
-  // Weights that later tiles read, so many cache lines for each run: see Ahead in blocked_internal.h.
+  std::int64_t tiles = 1;         // such tiles, side by side
+  // Weights that later tiles read, so many cache lines for each block of channels: see Ahead in blocked_internal.h.
   const float* ahead = nullptr;
+  const float* ahead_end = nullptr;
   std::int64_t ahead_lines = 0;
 };
 

@@ -78,17 +78,18 @@ void multiply(const Job& j, std::int64_t pair, std::int64_t block, std::int64_t 
   for (std::int64_t e = 0; e < j.elements; ++e) {
     t.w = j.weights + pair * 2 * lanes * s.in_channels * j.elements + e * width * s.in_channels;
     const Ahead ahead(t.w, width * s.in_channels, j.in_blocks, cuts.parts);
-    for (std::int64_t i = 0; i < cuts.parts; ++i) {
-      ahead.set(t, i);
+    equal_tiles(cuts, [&](std::int64_t i, std::int64_t tiles) {
       const std::int64_t p = cuts.begin(i) * c;
+      ahead.set(t, i);
       t.x = v + e * j.in_blocks * count * c + p;
       t.pixels = cuts.size(i);
+      t.tiles = tiles;
       for (std::int64_t u = 0; u < (t.wide ? 2 : 1); ++u) {
         const std::int64_t channel = (2 * pair + u) * lanes;
         t.y[u] = m + (e * j.unit_blocks + channel / c - block) * count * c + p + channel % c;
       }
       j.k->tile(t);
-    }
+    });
   }
 }
 

@@ -180,12 +180,20 @@ class Blocker {
 
   // --- what follows ----------------------------------------------------------------------------------------------------------
 
+  static bool is_strided(const Node& n) {
+    const std::vector<std::int64_t> strides = n.attributes.get_ints("strides");
+    return std::any_of(strides.begin(), strides.end(), [](std::int64_t v) { return v > 1; });
+  }
+
   void visit_pool(NodeId id) {
     const Node& n = g_.node(id);
-    if (!has_twin(n.inputs[0])) return;
+    // Averages over strided windows gain more by vectors of channels than the way in and back costs.
+    const bool strided = n.op_type == "AveragePool" && is_strided(n) && channels(n.inputs[0]) >= block_;
+    if (!has_twin(n.inputs[0]) && !strided) return;
     if (n.op_type == "AveragePool" && ops::may_average_nothing(ops::read_window_attrs(n.attributes, 2))) return;
-    g_.node(id).inputs[0] = twin_[n.inputs[0]];
-    own(id, "Blocked" + n.op_type);
+    const ValueId from = blocked(n.inputs[0]);
+    g_.node(id).inputs[0] = from;
+    own(id, "Blocked" + g_.node(id).op_type);
     convert(id);
   }
 
