@@ -143,6 +143,15 @@ def devices(sdx):
         tiny_models.write_all(sdx.folder / "tiny")
         out, _ = sdx.run("run", sdx.folder / "tiny" / "add.onnx", "-i", "A=[1,2]", "-i", "B=[3,4]", "-p", "ort:cpu", "--json")
         want(r'"provider": ?"ort:cpu"|"ort:cpu"', out, "the provider in the report")
+        # A plugin that cannot be loaded: its reason, behind that of the hardware where that is missing.
+        plugin = sdx.folder / "libonnxruntime_providers_cuda.so"
+        plugin.write_text("not a library")
+        sdx.environment["SDX_ORT_EP_LIBS"] = str(plugin)
+        cuda = sdx.providers()["cuda"]
+        want("plugin '.*libonnxruntime_providers_cuda.so': .*not a usable shared library", cuda["reason"], "the plugin's reason")
+        if not Path("/dev/nvidiactl").exists():
+            want("^no NVIDIA GPU", cuda["reason"], "the hardware's reason")
+            want("NVIDIA GPU", cuda["hint"], "the hardware's hint")
         return
     if not found["available"] or not found["version"] or not found["devices"]:
         raise Failure(f"not available, or without version or devices: {found}")

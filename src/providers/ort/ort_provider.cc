@@ -88,8 +88,10 @@ class OrtProvider : public Provider {
       facts.library_problem = e.message();
     }
     try {
-      if (library) add_plugins(*library, facts, info);
-      if (report(diagnose(named, machine, facts, LoaderView::current(), effort == Effort::quick), info)) return info;
+      const std::string problem = library ? add_plugins(*library, facts, info) : std::string();
+      Diagnosis found = diagnose(named, machine, facts, LoaderView::current(), effort == Effort::quick);
+      if (!problem.empty()) found.reason += (found.reason.empty() ? "" : "; ") + problem;  // hardware comes first
+      if (report(std::move(found), info)) return info;
       if (provider_ != "cpu") try_provider(*library, settings);
     } catch (const Error& e) {
       info.reason = e.message();
@@ -154,25 +156,23 @@ class OrtProvider : public Provider {
     return out;
   }
 
-  // A plugin counts as built in: it needs no other library.
-  void add_plugins(const Library& library, RuntimeFacts& facts, ProviderInfo& info) const {
+  // A plugin counts as built in: it needs no other library. Returns why there is one that cannot be used.
+  std::string add_plugins(const Library& library, RuntimeFacts& facts, ProviderInfo& info) const {
     const auto& built_in = library.providers();
-    if (std::find(built_in.begin(), built_in.end(), info.ort_name) != built_in.end()) return;
+    if (std::find(built_in.begin(), built_in.end(), info.ort_name) != built_in.end()) return {};
     std::vector<std::string> problems;
     for (const PluginDevice& d : plugin_devices(library, provider_, problems)) {
       info.devices.push_back(fmt::format("{}{}{}, by a plugin of ONNX Runtime {}", d.kind, d.vendor.empty() ? "" : ": ", d.vendor,
                                          library.version()));
       info.accelerator = info.accelerator || d.kind != "CPU";
     }
-    if (!info.devices.empty()) {
-      facts.built_in.push_back(info.ort_name);
-    } else if (has_plugin(provider_)) {
-      if (library.f().register_plugin == nullptr) {
-        problems.push_back("ONNX Runtime " + library.version() + " does not load plugins; 1.22 or newer does");
-      }
-      fail(ErrorCode::provider_unavailable, "{}",
-           problems.empty() ? "its plugin finds no device that it supports on this machine" : join(problems, "; "));
+    if (info.devices.empty() && !has_plugin(provider_)) return {};
+    facts.built_in.push_back(info.ort_name);
+    if (!info.devices.empty()) return {};
+    if (library.f().register_plugin == nullptr) {
+      problems.push_back("ONNX Runtime " + library.version() + " does not load plugins; 1.22 or newer does");
     }
+    return problems.empty() ? "its plugin finds no device that it supports on this machine" : join(problems, "; ");
   }
 
   void add_provider_library(const std::filesystem::path& runtime, RuntimeFacts& facts) const {
