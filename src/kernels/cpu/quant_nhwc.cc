@@ -11,12 +11,14 @@
 namespace sdx::cpu {
 namespace {
 
-constexpr std::int64_t kPairBlock = 256;         // a panel of 16 columns takes 16 KB as int16: half of a usual first-level cache
-constexpr std::int64_t kRowBytes = 128 * 1024;   // rows widened at a time: they meet all panels from the second-level cache
+constexpr std::int64_t kPairBlock = 256;        // a panel of 16 columns takes 16 KB as int16: half of a usual first-level cache
+constexpr std::int64_t kLeastCrossed = 24;      // pairs; below, tiles of fewer rows cost more than crossed products gain
+constexpr std::int64_t kRowBytes = 128 * 1024;  // rows widened at a time: they meet all panels from the second-level cache
+constexpr std::int64_t kFinishRows = 48;  // rows whose sums are finished at once: what is set up for that costs as much as two
 constexpr std::int64_t kTaskProducts = 1 << 19;  // about 10 microseconds
 
 std::size_t to_size(std::int64_t v) { return static_cast<std::size_t>(v); }
-std::int64_t pairs_of(std::int64_t k) { return (k + 1) / 2; }
+std::int64_t pairs_of(std::int64_t k) { return (k + 3) / 4 * 2; }  // whole quads, for crossed products
 std::int64_t round_up(std::int64_t v, std::int64_t unit) { return (v + unit - 1) / unit * unit; }
 std::int64_t volume(const std::int64_t (&v)[3]) { return v[0] * v[1] * v[2]; }
 std::int64_t inner(const ConvShape& s) { return s.in_channels / s.groups * volume(s.kernel); }
@@ -74,11 +76,35 @@ void pack_depthwise(const ConvShape& s, const QWeights& w, std::int64_t nr, void
   }
 }
 
-// Panels are followed by one number: what the absolute value of a sum cannot exceed, whatever the image and its zero point. Of
-// values in [-zero, 255 - zero] all the positive weights may meet the largest and all negative ones the smallest.
+// Columns with those that fill up each group's last panel.
+std::int64_t padded_columns(const ConvShape& s, std::int64_t nr) { return s.groups * round_up(s.out_channels / s.groups, nr); }
+
+// For each of them what crossed products have too much: the sum over quads of b0 b2 + b1 b3.
+template <class T>
+void cross_columns(const T* panels, std::int64_t columns, std::int64_t pairs, std::int64_t nr, std::int32_t* out) {
+  for (std::int64_t j = 0; j < columns; ++j) {
+    const T* b = panels + j / nr * pairs * nr * 2 + j % nr * 2;
+    std::uint32_t sum = 0;
+    for (std::int64_t p = 0; p < pairs; p += 2) {
+      const T* low = b + p * nr * 2;
+      const T* high = low + nr * 2;
+      sum += static_cast<std::uint32_t>(low[0] * high[0] + low[1] * high[1]);
+    }
+    out[j] = static_cast<std::int32_t>(sum);
+  }
+}
+
+// Panels are followed by those numbers, behind another one: what the absolute value of a sum cannot exceed, whatever the image
+// and its zero point. Of values in [-zero, 255 - zero] all the positive weights may meet the largest and all negative ones the
+// smallest.
 std::size_t panel_bytes(const ConvShape& s, std::int64_t nr, bool wide) {
-  const std::int64_t count = s.groups * round_up(s.out_channels / s.groups, nr) * pairs_of(inner(s)) * 2;
+  const std::int64_t count = padded_columns(s, nr) * pairs_of(inner(s)) * 2;
   return to_size(round_up(count * (wide ? 2 : 1), 8));
+}
+
+const std::int32_t* cross_of(const ConvShape& s, std::int64_t nr, const void* packed, bool wide) {
+  return reinterpret_cast<const std::int32_t*>(static_cast<const char*>(packed) + panel_bytes(s, nr, wide) +
+                                               sizeof(std::int64_t));
 }
 
 std::int64_t largest_sum(const ConvShape& s, const QWeights& w) {
@@ -100,7 +126,10 @@ struct Product {
   QSource source;
   std::int64_t m = 0, n = 0, k = 0;
   const void* panels = nullptr;
+  const std::int32_t* cross = nullptr;  // of the first panel's columns
   bool wide = false;
+  bool crossed = false;
+  std::int64_t mr = 0;
   QEpilogue epilogue;
   void* c = nullptr;
   std::int64_t ldc = 0;
@@ -125,27 +154,32 @@ void block(const QNhwcKernels& kernels, const Product& g, std::int64_t m0, std::
   const std::int64_t nr = kernels.nr;
   const std::int64_t pairs = pairs_of(g.k);
   const std::int64_t stride = row_stride(g.k);
-  const std::int64_t rows_at_once = std::max<std::int64_t>(kernels.mr, kRowBytes / (stride * 2) / kernels.mr * kernels.mr);
+  const std::int64_t rows_at_once = std::max<std::int64_t>(g.mr, kRowBytes / (stride * 2) / g.mr * g.mr);
   const Cuts blocks(m1 - m0, rows_at_once);
   const std::int64_t bytes = bytes_per_output(g.epilogue.output);
   const std::int64_t most = (m1 - m0 + blocks.parts - 1) / blocks.parts;
   auto* rows = reinterpret_cast<std::int16_t*>(thread_scratch(0, to_size(most * stride + 32) / 2));
   const std::int64_t pair_blocks = std::max<std::int64_t>(1, (pairs + kPairBlock - 1) / kPairBlock);
-  const std::int64_t sums_kept = pair_blocks > 1 ? most : kernels.mr;
+  const std::int64_t sums_kept = pair_blocks > 1 ? most : kFinishRows + g.mr;
   const std::int64_t widened = g.wide ? 0 : std::min(pairs, kPairBlock) * nr;  // in units of 4 bytes
-  auto* scratch = thread_scratch(1, to_size(round_up(sums_kept * nr, 16) + widened));
+  const std::int64_t row_space = round_up(most, 16);
+  auto* scratch = thread_scratch(1, to_size(round_up(sums_kept * nr, 16) + widened + row_space));
   auto* sums = reinterpret_cast<std::int32_t*>(scratch);
+  std::int32_t* row_cross = sums + round_up(sums_kept * nr, 16) + widened;
   auto* panel16 = reinterpret_cast<std::int16_t*>(scratch + round_up(sums_kept * nr, 16));
   const std::int64_t unit = g.wide ? 2 : 1;
+  const auto product = g.crossed ? kernels.crossed : kernels.product;
   QRows t;
   t.stride = stride;
   for (std::int64_t i = 0; i < blocks.parts; ++i) {
     const std::int64_t first = m0 + blocks.begin(i);
     const std::int64_t count = blocks.size(i);
     kernels.gather(g.source, first, count, rows, stride);
-    const Cuts tiles(count, kernels.mr);
+    if (g.crossed) kernels.cross_rows(rows, count, stride, pairs, row_cross);
+    const Cuts tiles(count, g.mr);
     for (std::int64_t p = p0; p < p1; ++p) {
       const std::int64_t column = p * nr;
+      t.column_cross = g.cross + column;
       for (std::int64_t kb = 0; kb < pair_blocks; ++kb) {
         t.pairs = std::min(kPairBlock, pairs - kb * kPairBlock);
         t.add = kb > 0;
@@ -159,24 +193,30 @@ void block(const QNhwcKernels& kernels, const Product& g, std::int64_t m0, std::
         // The next K block of this panel, or the first of the next: they lie one behind the other.
         const std::int64_t ahead = p + 1 < p1 || kb + 1 < pair_blocks ? std::min(kPairBlock, pairs) * nr * 2 * unit : 0;
         Fetch fetch(static_cast<const char*>(g.panels) + (at + t.pairs * nr * 2) * unit, ahead, tiles.parts);
+        std::int64_t from = 0;  // the first row that is not finished
         for (std::int64_t j = 0; j < tiles.parts; ++j) {
           fetch.part();
           const std::int64_t row = tiles.begin(j);
           t.m = tiles.size(j);
+          t.row_cross = row_cross + row;
           t.a = rows + row * stride + kb * kPairBlock * 2;
-          t.sums = pair_blocks > 1 ? sums + row * nr : sums;
-          kernels.product(t);
-          if (kb + 1 < pair_blocks) continue;
-          kernels.finish(g.epilogue, t.sums, t.m, std::min(nr, g.n - column), column,
-                         static_cast<char*>(g.c) + ((first + row) * g.ldc + column) * bytes, g.ldc);
+          t.sums = sums + (pair_blocks > 1 ? row : row - from) * nr;
+          product(t);
+          const std::int64_t done = row + t.m;
+          if (kb + 1 < pair_blocks || (done - from < kFinishRows && j + 1 < tiles.parts)) continue;
+          kernels.finish(g.epilogue, sums + (pair_blocks > 1 ? from : 0) * nr, done - from, std::min(nr, g.n - column), column,
+                         static_cast<char*>(g.c) + ((first + from) * g.ldc + column) * bytes, g.ldc);
+          from = done;
         }
       }
     }
   }
 }
 
-void multiply(const QNhwcKernels& kernels, const Product& g) {
-  const std::int64_t tiles = (g.m + kernels.mr - 1) / kernels.mr;
+void multiply(const QNhwcKernels& kernels, Product g) {
+  g.crossed = kernels.crossed != nullptr && pairs_of(g.k) >= kLeastCrossed;
+  g.mr = g.crossed ? kernels.crossed_mr : kernels.mr;
+  const std::int64_t tiles = (g.m + g.mr - 1) / g.mr;
   const std::int64_t panels = (g.n + kernels.nr - 1) / kernels.nr;
   const std::int64_t threads = current_pool().threads();
   const std::int64_t work = g.m * round_up(g.n, kernels.nr) * std::max<std::int64_t>(1, g.k);
@@ -191,8 +231,7 @@ void multiply(const QNhwcKernels& kernels, const Product& g) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t r = i / columns.parts;
       const std::int64_t c = i % columns.parts;
-      block(kernels, g, rows.begin(r) * kernels.mr, std::min(g.m, rows.begin(r + 1) * kernels.mr), columns.begin(c),
-            columns.begin(c + 1));
+      block(kernels, g, rows.begin(r) * g.mr, std::min(g.m, rows.begin(r + 1) * g.mr), columns.begin(c), columns.begin(c + 1));
     }
   });
 }
@@ -244,10 +283,16 @@ void depthwise_rows(const QNhwcKernels& kernels, const Depthwise& d, std::int64_
       const std::int64_t iz = oz * s.stride[0] - s.pad[0] + t / (s.kernel[2] * s.kernel[1]) * s.dilation[0];
       const bool inside = t < taps && iy >= 0 && iy < s.in[1] && iz >= 0 && iz < s.in[0];
       const std::uint8_t* line = inside ? d.x + ((batch * s.in[0] + iz) * s.in[1] + iy) * s.in[2] * channels : nullptr;
-      std::int64_t ix = kx * s.dilation[2] - s.pad[2];
-      for (std::int64_t ox = 0; ox < width; ++ox, ix += s.stride[2]) {
-        pointers[ox * even + t] = inside && ix >= 0 && ix < s.in[2] ? line + ix * channels : d.zeros;
-      }
+      // Outputs [from, to) meet a pixel of the line.
+      const std::int64_t x0 = kx * s.dilation[2] - s.pad[2];
+      const std::int64_t stride = s.stride[2];
+      const std::int64_t from = std::min(width, x0 >= 0 ? 0 : (-x0 + stride - 1) / stride);
+      const std::int64_t to = !inside || x0 >= s.in[2] ? from : std::clamp((s.in[2] - x0 + stride - 1) / stride, from, width);
+      const std::uint8_t** at = pointers + t;
+      for (std::int64_t ox = 0; ox < from; ++ox, at += even) *at = d.zeros;
+      const std::uint8_t* pixel = to > from ? line + (x0 + from * stride) * channels : nullptr;
+      for (std::int64_t ox = from; ox < to; ++ox, at += even, pixel += stride * channels) *at = pixel;
+      for (std::int64_t ox = to; ox < width; ++ox, at += even) *at = d.zeros;
     }
     r.y = d.y + row * width * channels * bytes_per_output(d.epilogue->output);
     kernels.depthwise(r);
@@ -304,7 +349,7 @@ std::size_t qnhwc_packed_bytes(const ConvShape& s, bool wide) {
     const std::int64_t blocks = round_up(s.groups, nr);
     return to_size(round_up(blocks, 16) * 4 + blocks * round_up(volume(s.kernel), 2) * 2);
   }
-  return panel_bytes(s, nr, wide) + sizeof(std::int64_t);
+  return panel_bytes(s, nr, wide) + sizeof(std::int64_t) + to_size(padded_columns(s, nr)) * sizeof(std::int32_t);
 }
 
 void qnhwc_pack(const ConvShape& s, const QWeights& w, bool wide, void* packed) {
@@ -319,6 +364,13 @@ void qnhwc_pack(const ConvShape& s, const QWeights& w, bool wide, void* packed) 
     } else {
       pack_columns(s, w, g, nr, static_cast<std::int8_t*>(packed) + g * step);
     }
+  }
+  auto* cross = reinterpret_cast<std::int32_t*>(static_cast<char*>(packed) + panel_bytes(s, nr, wide) + sizeof(largest));
+  const std::int64_t pairs = pairs_of(inner(s));
+  if (wide) {
+    cross_columns(static_cast<const std::int16_t*>(packed), padded_columns(s, nr), pairs, nr, cross);
+  } else {
+    cross_columns(static_cast<const std::int8_t*>(packed), padded_columns(s, nr), pairs, nr, cross);
   }
 }
 
@@ -352,6 +404,7 @@ void qnhwc_conv(const ConvShape& s, const void* x, bool x_signed, std::int32_t x
     g.n = columns;
     g.k = k;
     g.panels = static_cast<const char*>(packed) + to_size(group) * group_bytes;
+    g.cross = cross_of(s, kernels.nr, packed, wide) + group * round_up(columns, kernels.nr);
     g.wide = wide;
     g.epilogue = from_column(epilogue, group * columns);
     g.c = static_cast<char*>(y) + group * columns * bytes_per_output(epilogue.output);
@@ -382,6 +435,7 @@ void qnhwc_product(const QMatrix& a, std::int64_t n, const void* packed, bool wi
   g.n = n;
   g.k = a.k;
   g.panels = packed;
+  g.cross = cross_of(matrix_shape(a.k, n), qnhwc_kernels().nr, packed, wide);
   g.wide = wide;
   g.epilogue = epilogue;
   g.c = c;

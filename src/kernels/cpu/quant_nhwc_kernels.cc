@@ -115,6 +115,97 @@ void product_of(const QRows& t) {
 }
 #undef SDX_ROWS
 
+#if HWY_TARGET == HWY_AVX2
+
+constexpr int kCrossedMr = 4;  // with 4 of weights, 2 of rows and 2 sums on the way there are 16 registers
+
+template <int M>
+HWY_NOINLINE void crossed(const QRows& t) {
+  const DI d;
+  const D16 d16;
+  const std::int64_t s = t.stride;
+  const std::int16_t* HWY_RESTRICT a = t.a;
+  const std::int16_t* HWY_RESTRICT b = t.b;
+  std::int32_t* HWY_RESTRICT out = t.sums;
+  VI c0 = hn::Zero(d), c1 = c0, c2 = c0, c3 = c0, e0 = c0, e1 = c0, e2 = c0, e3 = c0;
+#define SDX_CROSSED(X) X(0) X(1) X(2) X(3)
+#define SDX_START(I)                                                               \
+  if constexpr (M > I) {                                                           \
+    if (t.add) {                                                                   \
+      c##I = hn::Load(d, out + 16 * I);                                            \
+      e##I = hn::Load(d, out + 16 * I + 8);                                        \
+    } else {                                                                       \
+      const VI row = hn::Set(d, t.row_cross[I]);                                   \
+      c##I = hn::Sub(hn::Sub(hn::Zero(d), row), hn::LoadU(d, t.column_cross));     \
+      e##I = hn::Sub(hn::Sub(hn::Zero(d), row), hn::LoadU(d, t.column_cross + 8)); \
+    }                                                                              \
+  }
+  SDX_CROSSED(SDX_START)
+  const std::int64_t pairs = t.pairs;
+  for (std::int64_t p = 0; p < pairs; p += 2) {
+    const V16 b00 = hn::LoadU(d16, b);
+    const V16 b01 = hn::LoadU(d16, b + 16);
+    const V16 b10 = hn::LoadU(d16, b + 32);
+    const V16 b11 = hn::LoadU(d16, b + 48);
+#define SDX_STEP(I)                                                       \
+  if constexpr (M > I) {                                                  \
+    const V16 x = hn::BitCast(d16, hn::Set(d, read_pair(a + I * s)));     \
+    const V16 y = hn::BitCast(d16, hn::Set(d, read_pair(a + I * s + 2))); \
+    c##I = pair_add(c##I, hn::Add(x, b10), hn::Add(y, b00));              \
+    e##I = pair_add(e##I, hn::Add(x, b11), hn::Add(y, b01));              \
+  }
+    SDX_CROSSED(SDX_STEP)
+    a += 4;
+    b += 64;
+  }
+#define SDX_STORE(I)                      \
+  if constexpr (M > I) {                  \
+    hn::Store(c##I, d, out + 16 * I);     \
+    hn::Store(e##I, d, out + 16 * I + 8); \
+  }
+  SDX_CROSSED(SDX_STORE)
+#undef SDX_STORE
+#undef SDX_STEP
+#undef SDX_START
+#undef SDX_CROSSED
+}
+
+void crossed_of(const QRows& t) {
+  switch (t.m) {
+    case 1: return crossed<1>(t);
+    case 2: return crossed<2>(t);
+    case 3: return crossed<3>(t);
+    default: return crossed<4>(t);
+  }
+}
+
+void cross_rows(const std::int16_t* rows, std::int64_t count, std::int64_t stride, std::int64_t pairs, std::int32_t* out) {
+  const DI d;
+  const D16 d16;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int16_t* a = rows + i * stride;
+    VI sum = hn::Zero(d);
+    std::int64_t k = 0;
+    for (; k + 16 <= 2 * pairs; k += 16) {
+      const V16 v = hn::LoadU(d16, a + k);
+      // Both pairs of a quad give the product; the lower one is taken.
+      const V16 swapped = V16{_mm256_shuffle_epi32(v.raw, 0xB1)};
+      sum = pair_add(sum, V16{_mm256_blend_epi32(_mm256_setzero_si256(), v.raw, 0x55)}, swapped);
+    }
+    auto total = static_cast<std::uint32_t>(hn::GetLane(hn::SumOfLanes(d, sum)));
+    for (; k < 2 * pairs; k += 4) total += static_cast<std::uint32_t>(a[k] * a[k + 2] + a[k + 1] * a[k + 3]);
+    out[i] = static_cast<std::int32_t>(total);
+  }
+}
+
+#else
+
+constexpr int kCrossedMr = 0;
+constexpr void (*crossed_of)(const QRows&) = nullptr;
+void cross_rows(const std::int16_t*, std::int64_t, std::int64_t, std::int64_t, std::int32_t*) {}
+
+#endif
+
 void widen_panel(const std::int8_t* b, std::int64_t n, std::int16_t* out) {
 #if HWY_TARGET == HWY_SCALAR
   for (std::int64_t i = 0; i < n; ++i) out[i] = b[i];
@@ -201,7 +292,7 @@ void gather(const QSource& q, std::int64_t first, std::int64_t rows, std::int16_
   if (q.shape == nullptr) {
     for (std::int64_t i = 0; i < rows; ++i, out += stride) {
       widen(q.x + (first + i) * q.lda, q.end, q.is_signed, q.zeros != nullptr ? q.zeros[first + i] : q.zero, q.k, out);
-      out[q.k] = 0;
+      std::fill(out + q.k, out + q.k + 3, std::int16_t{0});
     }
     return;
   }
@@ -213,7 +304,7 @@ void gather(const QSource& q, std::int64_t first, std::int64_t rows, std::int16_
   at.batch = first / (s.out[2] * s.out[1] * s.out[0]);
   for (std::int64_t i = 0; i < rows; ++i, out += stride) {
     gather_pixel(q, at, out);
-    out[q.k] = 0;  // the last pair's second half where k is odd
+    std::fill(out + q.k, out + q.k + 3, std::int16_t{0});  // the rest of the last quad
     if (++at.x < s.out[2]) continue;
     at.x = 0;
     if (++at.y < s.out[1]) continue;
@@ -228,27 +319,48 @@ void gather(const QSource& q, std::int64_t first, std::int64_t rows, std::int16_
 
 #if HWY_TARGET == HWY_AVX2
 
-// The common case, 16 columns to bytes: scales and biases stay in registers for all rows.
+// The common case, 16 columns to bytes: what they need stays in registers for all rows.
+struct Columns {
+  VI bias0, bias1;
+  VF scale0, scale1, low, high;
+  __m256i zero;
+  bool is_signed;
+};
+
+HWY_INLINE Columns columns_of(const QEpilogue& e, std::int64_t column) {
+  const DI d;
+  const DF df;
+  Columns k;
+  k.bias0 = e.bias != nullptr ? hn::LoadU(d, e.bias + column) : hn::Zero(d);
+  k.bias1 = e.bias != nullptr ? hn::LoadU(d, e.bias + column + 8) : hn::Zero(d);
+  k.scale0 = e.scale_is_array ? hn::LoadU(df, e.scale + column) : hn::Set(df, *e.scale);
+  k.scale1 = e.scale_is_array ? hn::LoadU(df, e.scale + column + 8) : k.scale0;
+  k.low = hn::Set(df, static_cast<float>(e.low - e.zero_point));
+  k.high = hn::Set(df, static_cast<float>(e.high - e.zero_point));
+  k.zero = _mm256_set1_epi16(static_cast<std::int16_t>(e.zero_point));
+  k.is_signed = e.output == QEpilogue::Output::s8;
+  return k;
+}
+
+// Sums with their biases.
+HWY_INLINE void store_bytes(const Columns& k, VI v0, VI v1, std::uint8_t* y) {
+  const DF df;
+  const VF f0 = hn::Mul(hn::ConvertTo(df, v0), k.scale0);
+  const VF f1 = hn::Mul(hn::ConvertTo(df, v1), k.scale1);
+  const VI q0 = hn::NearestInt(hn::Min(hn::Max(f0, k.low), k.high));
+  const VI q1 = hn::NearestInt(hn::Min(hn::Max(f1, k.low), k.high));
+  const __m256i q = _mm256_add_epi16(_mm256_permute4x64_epi64(_mm256_packs_epi32(q0.raw, q1.raw), 0xD8), k.zero);
+  const __m128i lo = _mm256_castsi256_si128(q);
+  const __m128i hi = _mm256_extracti128_si256(q, 1);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(y), k.is_signed ? _mm_packs_epi16(lo, hi) : _mm_packus_epi16(lo, hi));
+}
+
 HWY_INLINE void finish_bytes(const QEpilogue& e, const std::int32_t* sums, std::int64_t step, std::int64_t m, std::int64_t column,
                              std::uint8_t* y, std::int64_t ldc) {
   const DI d;
-  const DF df;
-  const Narrow c = narrow_of(e, 0, 0);
-  const VI bias0 = e.bias != nullptr ? hn::LoadU(d, e.bias + column) : hn::Zero(d);
-  const VI bias1 = e.bias != nullptr ? hn::LoadU(d, e.bias + column + 8) : hn::Zero(d);
-  const VF scale0 = e.scale_is_array ? hn::LoadU(df, e.scale + column) : c.scale;
-  const VF scale1 = e.scale_is_array ? hn::LoadU(df, e.scale + column + 8) : c.scale;
-  const __m256i zero = _mm256_set1_epi16(static_cast<std::int16_t>(e.zero_point));
-  const bool is_signed = e.output == QEpilogue::Output::s8;
+  const Columns k = columns_of(e, column);
   for (std::int64_t i = 0; i < m; ++i, sums += step, y += ldc) {
-    const VF f0 = hn::Mul(hn::ConvertTo(df, hn::Add(hn::LoadU(d, sums), bias0)), scale0);
-    const VF f1 = hn::Mul(hn::ConvertTo(df, hn::Add(hn::LoadU(d, sums + 8), bias1)), scale1);
-    const VI q0 = hn::NearestInt(hn::Min(hn::Max(f0, c.low), c.high));
-    const VI q1 = hn::NearestInt(hn::Min(hn::Max(f1, c.low), c.high));
-    const __m256i q = _mm256_add_epi16(_mm256_permute4x64_epi64(_mm256_packs_epi32(q0.raw, q1.raw), 0xD8), zero);
-    const __m128i lo = _mm256_castsi256_si128(q);
-    const __m128i hi = _mm256_extracti128_si256(q, 1);
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(y), is_signed ? _mm_packs_epi16(lo, hi) : _mm_packus_epi16(lo, hi));
+    store_bytes(k, hn::Add(hn::LoadU(d, sums), k.bias0), hn::Add(hn::LoadU(d, sums + 8), k.bias1), y);
   }
 }
 
@@ -285,10 +397,10 @@ void finish(const QEpilogue& e, const std::int32_t* sums, std::int64_t m, std::i
 #if HWY_TARGET == HWY_SCALAR
 
 template <bool kSigned>
-void depthwise_pixel(const QDepthwiseRow& r, const std::uint8_t* const* taps) {
-  const std::int16_t* w = r.weights;  // blocks of 2 channels
-  std::fill(r.sums, r.sums + r.channels, 0);
-  for (std::int64_t c = 0; c < r.channels; c += 2) {
+void depthwise_pixel(const QDepthwiseRow& r, const std::uint8_t* const* taps, std::int64_t first) {
+  const std::int16_t* w = r.weights + first * r.taps_count;  // blocks of 2 channels
+  std::fill(r.sums + first, r.sums + r.channels, 0);
+  for (std::int64_t c = first; c < r.channels; c += 2) {
     const std::int64_t left = std::min<std::int64_t>(2, r.channels - c);
     for (std::int64_t t = 0; t < r.taps_count; t += 2, w += 4) {
       for (std::int64_t i = 0; i < 2 * left; ++i) {
@@ -340,11 +452,11 @@ HWY_INLINE void depthwise_block(const std::uint8_t* const* taps, std::int64_t co
 }
 
 template <bool kSigned>
-void depthwise_pixel(const QDepthwiseRow& r, const std::uint8_t* const* taps) {
+void depthwise_pixel(const QDepthwiseRow& r, const std::uint8_t* const* taps, std::int64_t first) {
   const std::int64_t block = 2 * lanes_f32();
   const std::int64_t step = block * r.taps_count;
-  const std::int16_t* w = r.weights;
-  std::int64_t c = 0;
+  const std::int16_t* w = r.weights + first * r.taps_count;
+  std::int64_t c = first;
   for (; c + block <= r.channels; c += block, w += step) depthwise_block<kSigned>(taps, r.taps_count, c, w, r.sums + c);
   if (c == r.channels) return;
   std::uint8_t tails[2][2 * kMaxF32Lanes] = {};
@@ -360,19 +472,89 @@ void depthwise_pixel(const QDepthwiseRow& r, const std::uint8_t* const* taps) {
 
 #endif
 
+#if HWY_TARGET == HWY_AVX2
+
+// 16 channels of a whole row to bytes: weights, scales and biases stay where they are while pixels pass. kTaps: their number when
+// it is known (unrolled, weights in registers), else 0.
+template <bool kSigned, std::int64_t kTaps>
+void depthwise_columns(const QDepthwiseRow& r, std::int64_t c) {
+  using T = typename ByteOf<kSigned>::type;
+  const D16 d16;
+  const hn::FixedTag<T, 16> d8;
+  const Columns k = columns_of(*r.epilogue, c);
+  const std::int64_t count = kTaps > 0 ? kTaps : r.taps_count;
+  const std::int16_t* HWY_RESTRICT w = r.weights + c * count;
+  const std::uint8_t* const* taps = r.taps;
+  auto* y = reinterpret_cast<std::uint8_t*>(r.y) + c;
+  VI c0;
+  VI c1;
+  const auto step = [&](std::int64_t t, V16 w0, V16 w1) HWY_ATTR {
+    const auto x0 = hn::LoadU(d8, reinterpret_cast<const T*>(taps[t] + c));
+    const auto x1 = hn::LoadU(d8, reinterpret_cast<const T*>(taps[t + 1] + c));
+    c0 = pair_add(c0, hn::PromoteTo(d16, hn::InterleaveLower(d8, x0, x1)), w0);
+    c1 = pair_add(c1, hn::PromoteTo(d16, hn::InterleaveUpper(d8, x0, x1)), w1);
+  };
+  if constexpr (kTaps == 10) {
+    const V16 w00 = hn::LoadU(d16, w), w01 = hn::LoadU(d16, w + 16), w10 = hn::LoadU(d16, w + 32), w11 = hn::LoadU(d16, w + 48);
+    const V16 w20 = hn::LoadU(d16, w + 64), w21 = hn::LoadU(d16, w + 80), w30 = hn::LoadU(d16, w + 96);
+    const V16 w31 = hn::LoadU(d16, w + 112), w40 = hn::LoadU(d16, w + 128), w41 = hn::LoadU(d16, w + 144);
+    for (std::int64_t i = 0; i < r.width; ++i, taps += 10, y += r.channels) {
+      c0 = k.bias0;
+      c1 = k.bias1;
+      step(0, w00, w01);
+      step(2, w10, w11);
+      step(4, w20, w21);
+      step(6, w30, w31);
+      step(8, w40, w41);
+      store_bytes(k, c0, c1, y);
+    }
+  } else {
+    for (std::int64_t i = 0; i < r.width; ++i, taps += count, y += r.channels) {
+      c0 = k.bias0;
+      c1 = k.bias1;
+      for (std::int64_t t = 0; t < count; t += 2) step(t, hn::LoadU(d16, w + 16 * t), hn::LoadU(d16, w + 16 * t + 16));
+      store_bytes(k, c0, c1, y);
+    }
+  }
+}
+
+template <bool kSigned>
+void depthwise_sixteen(const QDepthwiseRow& r, std::int64_t c) {
+  r.taps_count == 10 ? depthwise_columns<kSigned, 10>(r, c) : depthwise_columns<kSigned, 0>(r, c);
+}
+
+// How many channels that did.
+std::int64_t depthwise_fast(const QDepthwiseRow& r) {
+  const QEpilogue::Output to = r.epilogue->output;
+  if (to != QEpilogue::Output::u8 && to != QEpilogue::Output::s8) return 0;
+  std::int64_t c = 0;
+  for (; c + 16 <= r.channels; c += 16) r.is_signed ? depthwise_sixteen<true>(r, c) : depthwise_sixteen<false>(r, c);
+  return c;
+}
+
+#else
+
+std::int64_t depthwise_fast(const QDepthwiseRow&) { return 0; }
+
+#endif
+
 void depthwise(const QDepthwiseRow& r) {
   const std::int64_t bytes = r.epilogue->output == QEpilogue::Output::u8 || r.epilogue->output == QEpilogue::Output::s8 ? 1 : 4;
+  const std::int64_t done = depthwise_fast(r);
+  if (done == r.channels) return;
   for (std::int64_t i = 0; i < r.width; ++i) {
     const std::uint8_t* const* taps = r.taps + i * r.taps_count;
-    r.is_signed ? depthwise_pixel<true>(r, taps) : depthwise_pixel<false>(r, taps);
-    finish_rows(*r.epilogue, r.sums, 0, 1, r.channels, 0, r.y + i * r.channels * bytes, 0);
+    r.is_signed ? depthwise_pixel<true>(r, taps, done) : depthwise_pixel<false>(r, taps, done);
+    finish_rows(*r.epilogue, r.sums + done, 0, 1, r.channels - done, done, r.y + (i * r.channels + done) * bytes, 0);
   }
 }
 
 }  // namespace
 
 const QNhwcKernels* qnhwc_table() {
-  static const QNhwcKernels table{kMr, static_cast<int>(2 * lanes_f32()), product_of, widen_panel, gather, finish, depthwise};
+  static const QNhwcKernels table{
+      kMr,      static_cast<int>(2 * lanes_f32()), product_of, kCrossedMr, crossed_of, cross_rows, widen_panel, gather, finish,
+      depthwise};
   return &table;
 }
 
