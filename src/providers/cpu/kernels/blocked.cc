@@ -66,21 +66,23 @@ struct ConvState : KernelState {
   ConvShape shape;
 };
 
+std::string_view algorithm_name(BlockedConv algorithm) {
+  switch (algorithm) {
+    case BlockedConv::plain: return "conv-plain-to-blocked-f32";
+    case BlockedConv::depthwise: return "conv-blocked-depthwise-f32";
+    case BlockedConv::winograd2: return "conv-blocked-winograd2-f32";
+    case BlockedConv::winograd4: return "conv-blocked-winograd4-f32";
+    case BlockedConv::direct: break;
+  }
+  return "conv-blocked-f32";
+}
+
 class BlockedConvKernel : public Kernel {
  public:
   BlockedConvKernel(Attributes attrs, Shape weights, BlockedConv algorithm, Packed packed, UnarySpec act)
       : attrs_(std::move(attrs)), weights_(std::move(weights)), algorithm_(algorithm), packed_(std::move(packed)), act_(act) {}
 
-  std::string_view name() const override {
-    switch (algorithm_) {
-      case BlockedConv::plain: return "conv-plain-to-blocked-f32";
-      case BlockedConv::depthwise: return "conv-blocked-depthwise-f32";
-      case BlockedConv::winograd2: return "conv-blocked-winograd2-f32";
-      case BlockedConv::winograd4: return "conv-blocked-winograd4-f32";
-      case BlockedConv::direct: break;
-    }
-    return "conv-blocked-f32";
-  }
+  std::string_view name() const override { return algorithm_name(algorithm_); }
   bool uses_input(std::size_t i) const override { return i != 1 && i != 2; }
 
   std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
@@ -141,8 +143,16 @@ std::unique_ptr<Kernel> make_conv(LowerContext& c) {
   const std::int64_t group = c.attrs().get_int("group", 1);
   if (group < 1 || w->shape()[0] % group != 0) return c.refuse("ill-grouped weights");
   const ConvShape packing = packing_shape(c.attrs(), w->shape(), false);
-  const BlockedConv algorithm = choose(c, packing, w->shape());
-  if (!conv_blocked_supports(algorithm, packing)) return c.refuse("groups that do not fill blocks");
+  std::vector<BlockedConv> able{choose(c, packing, w->shape())};
+  if (!conv_blocked_supports(able[0], packing)) return c.refuse("groups that do not fill blocks");
+  if (able[0] != BlockedConv::plain) {
+    for (const auto a : {BlockedConv::direct, BlockedConv::depthwise, BlockedConv::winograd2, BlockedConv::winograd4}) {
+      if (a != able[0] && conv_blocked_supports(a, packing)) able.push_back(a);
+    }
+  }
+  std::vector<std::string_view> names;
+  for (const BlockedConv a : able) names.push_back(algorithm_name(a));
+  const BlockedConv algorithm = able[c.choose(std::move(names))];
   if (bias != nullptr && (bias->size() != w->shape()[0] || bias->dtype() != DataType::float32))
     return c.refuse("a bias of another size");
   Packed packed = c.pack(
