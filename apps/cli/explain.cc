@@ -38,10 +38,10 @@ std::string node_json(const NodeReport& n) {
 }
 
 std::string node_text(const NodeReport& n) {
-  std::string out = fmt::format("{:<24} {:<8} {:<22} {:<28} {}\n", n.op, n.provider, n.kernel, n.output, n.name);
+  std::string out = fmt::format("{:<24} {:<8} {:<30} {:<28} {}\n", n.op, n.provider, n.kernel, n.output, n.name);
   for (const std::string& r : n.refused) out += fmt::format("    not {}\n", r);
   for (const auto& [kernel, ms] : n.timed)
-    out += fmt::format("    {:<22} {:>10.4f} ms{}\n", kernel, ms, kernel == n.kernel ? ", taken" : "");
+    out += fmt::format("    {:<34} {:>10.4f} ms{}\n", kernel, ms, kernel == n.kernel ? ", taken" : "");
   return out;
 }
 
@@ -63,7 +63,7 @@ int ExplainCommand::run() {
     print(fmt::format("{{\"nodes\":[{}],\"report\":{}}}\n", nodes, report_json(r, -1)));
     return kOk;
   }
-  print(fmt::format("{:<24} {:<8} {:<22} {:<28} {}\n", "operator", "provider", "kernel", "output", "node"));
+  print(fmt::format("{:<24} {:<8} {:<30} {:<28} {}\n", "operator", "provider", "kernel", "output", "node"));
   print(lines);
   std::string summary = fmt::format("{} nodes", shown);
   for (const auto& [kernel, count] : kernels) summary += fmt::format("; {} on {}", count, kernel);
