@@ -137,6 +137,9 @@ TEST(FloatKernels, Movement) {
       {"transpose", "input x: uint8[3,7]\ny = Transpose(x)\noutput y\n"},
       {"transpose", "input x: int64[2,1,3]\ny = Transpose(x) {perm=[1,0,2]}\noutput y\n"},
       {"concat", "input x: float32[2,3,4]\ninput z: float32[2,1,4]\ny = Concat(x, z, x) {axis=1}\noutput y\n"},
+      {"gather", "input x: float32[4,3,5]\nconstant i: int64[2,2] 0 -1 2 1\ny = Gather(x, i) {axis=1}\noutput y\n"},
+      {"gather", "input x: uint8[4,3]\nconstant i: int32[] 3\ny = Gather(x, i)\noutput y\n"},
+      {"gather", "input x: int64[4,0]\nconstant i: int64[3] 3 0 -4\ny = Gather(x, i)\noutput y\n"},
       {"concat", "input x: int64[3,0]\ninput z: int64[3,2]\ny = Concat(x, z) {axis=-1}\noutput y\n"},
   };
   for (const Case& c : cases) compare(c);
