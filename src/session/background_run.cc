@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "base/error.h"
 
@@ -37,11 +38,13 @@ struct BackgroundRun::State {
     } catch (...) {
       error = std::current_exception();
     }
+    // The waiting side holds the engine as long as it needs it; this thread may go on for a moment after `done` is seen.
+    s->engine.reset();
     std::function<void()> over;
     {
       const std::lock_guard lock(s->mutex);
       s->results = std::move(results);
-      s->error = error;
+      s->error = std::move(error);
       s->done = true;
       over = std::move(s->over);
       // While the lock is held: the waiting side may be gone right after it.
@@ -91,7 +94,7 @@ BackgroundRun::Outcome BackgroundRun::wait(Clock::time_point limit, const std::f
 
 std::vector<Value> BackgroundRun::results() {
   const std::lock_guard lock(state_->mutex);
-  if (state_->error) std::rethrow_exception(state_->error);
+  if (state_->error) std::rethrow_exception(std::exchange(state_->error, nullptr));
   return std::move(state_->results);
 }
 

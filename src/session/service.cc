@@ -97,15 +97,15 @@ void Service::open(std::shared_ptr<const Engine> ready) {
 void Service::compile_rest() {
   const auto start = Clock::now();
   std::string problem;
-  std::exception_ptr broken;
+  std::optional<Error> broken;
   try {
     engine(all_);
   } catch (const Error& e) {
     problem = e.what();
-    broken = std::current_exception();
+    broken = e;
   } catch (const std::bad_alloc&) {
     problem = "the machine ran out of memory";
-    broken = std::current_exception();
+    broken = Error(ErrorCode::out_of_memory, problem);
   }
   std::unique_lock lock(mutex_);
   compiling_ = false;
@@ -189,7 +189,7 @@ std::shared_ptr<const Engine> Service::compile(Mask mask, Failure& failure) {
 
 Service::Pick Service::pick(Mask excluded, bool may_try) {
   const std::lock_guard lock(mutex_);
-  if (broken_) std::rethrow_exception(broken_);
+  if (broken_) throw Error(*broken_);
   Pick p;
   for (std::size_t i = 0; i < breakers_.size(); ++i) {
     const Mask bit = Mask{1} << i;

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -103,7 +104,7 @@ class Service : public std::enable_shared_from_this<Service> {
   std::vector<std::string> fallbacks_;  // of opening
   std::deque<std::string> events_;
   std::uint64_t forgotten_events_ = 0;
-  std::exception_ptr broken_;  // strict: what the background compilation threw
+  std::optional<Error> broken_;  // strict: what the background compilation threw; each run gets a copy of its own
   bool compiling_ = false;
   std::condition_variable compiled_;
   std::thread background_;

@@ -383,6 +383,32 @@ TEST_F(ServiceTest, StartingOnAProviderOutsideTheChainIsAnError) {
   EXPECT_THROW(open(o), Error);
 }
 
+// Each run gets an error of its own: none is read while another run adds its context.
+TEST_F(ServiceTest, WhereTheBackgroundFailsAStrictSessionSaysSoToEveryRun) {
+  SessionOptions o = options({{"fail_compile", "no such opcode"}});
+  o.start_on = "cpu";
+  o.strict = true;
+  const Session s = open(o);
+  const auto message = [&]() -> std::string {
+    try {
+      right(s, 1, 2);
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  for (int i = 0; i < 5000 && message().empty(); ++i) std::this_thread::sleep_for(milliseconds(1));
+  const std::string first = message();
+  EXPECT_NE(first.find("no such opcode"), std::string::npos) << first;
+  std::vector<std::thread> clients;
+  for (int c = 0; c < 4; ++c) {
+    clients.emplace_back([&] {
+      for (int i = 0; i < 20; ++i) EXPECT_EQ(message(), first);
+    });
+  }
+  for (std::thread& t : clients) t.join();
+}
+
 TEST_F(ServiceTest, ClosingWaitsForTheBackground) {
   SessionOptions o = options({{"compile_ms", "100"}});
   o.start_on = "cpu";
