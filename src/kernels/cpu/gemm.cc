@@ -99,7 +99,9 @@ void multiply(const GemmKernels& kernels, const GemmArgs& args, std::int64_t m0,
   t.k = kc;
   t.accumulate = k0 > 0;
   t.last = k0 + kc == args.k;
-  const bool streams = args.packed_b != nullptr;
+  // With few tiles to a panel it streams by as fast as memory gives it, and the tiles fetch for themselves: a vector times a
+  // matrix read 19 instead of 30 GB/s with whole panels fetched first.
+  const bool streams = args.packed_b != nullptr && m1 - m0 > 4 * kernels.mr;
   const Cuts blocks((m1 - m0 + kernels.mr - 1) / kernels.mr, kGemmMBlock / kernels.mr);
   std::int64_t block = 0;
   for (std::int64_t mb = m0; mb < m1;) {
