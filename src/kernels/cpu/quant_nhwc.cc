@@ -28,35 +28,56 @@ std::int64_t row_stride(std::int64_t k) {
   return (units | 1) * 16;
 }
 
-std::int32_t value(const QWeights& w, std::int64_t column, std::int64_t at) {
-  const std::uint8_t v = static_cast<const std::uint8_t*>(w.data)[at];
-  const std::int32_t zero = w.zero_points == nullptr ? 0 : w.zero_points[w.zero_point_count > 1 ? column : 0];
-  return (w.is_signed ? static_cast<std::int8_t>(v) : v) - zero;
-}
+// One output channel's weights, k of them, minus their zero point.
+class Column {
+ public:
+  Column(const ConvShape& s, const QWeights& w, std::int64_t column, std::int64_t k)
+      : data_(static_cast<const std::uint8_t*>(w.data) + (w.transposed ? column : column * k)),
+        step_(w.transposed ? s.out_channels : 1),
+        flip_(w.is_signed ? 0x80 : 0),
+        // (v ^ 128) - 128 is the signed value of a byte.
+        zero_(flip_ + (w.zero_points == nullptr ? 0 : w.zero_points[w.zero_point_count > 1 ? column : 0])) {}
+  std::int32_t operator[](std::int64_t i) const { return (data_[i * step_] ^ flip_) - zero_; }
+
+ private:
+  const std::uint8_t* data_;
+  std::int64_t step_;
+  std::int32_t flip_, zero_;
+};
 
 std::int64_t bytes_per_output(QEpilogue::Output output) {
   return output == QEpilogue::Output::i32 || output == QEpilogue::Output::f32 ? 4 : 1;
 }
 
-// The order of K in packed weights: kernel taps outside, channels inside.
+// The order of K in packed weights: kernel taps outside, channels inside. Returns what the absolute value of a sum cannot exceed,
+// whatever the image and its zero point: of values in [-zero, 255 - zero] all the positive weights may meet the largest and
+// all negative ones the smallest.
 template <class T>
-void pack_columns(const ConvShape& s, const QWeights& w, std::int64_t group, std::int64_t nr, T* out) {
+std::int64_t pack_columns(const ConvShape& s, const QWeights& w, std::int64_t group, std::int64_t nr, T* out) {
   const std::int64_t columns = s.out_channels / s.groups;
   const std::int64_t channels = s.in_channels / s.groups;
   const std::int64_t taps = volume(s.kernel);
   const std::int64_t k = channels * taps;
   const std::int64_t pairs = pairs_of(k);
+  const std::int64_t step = nr * 2;
+  std::int64_t largest = 0;
   std::fill(out, out + round_up(columns, nr) * pairs * 2, T{0});
   for (std::int64_t j = 0; j < columns; ++j) {
-    const std::int64_t column = group * columns + j;
+    const Column values(s, w, group * columns + j, k);
     T* panel = out + j / nr * pairs * nr * 2 + j % nr * 2;
+    std::int64_t above = 0, total = 0;
     for (std::int64_t tap = 0; tap < taps; ++tap) {
-      for (std::int64_t c = 0; c < channels; ++c) {
-        const std::int64_t at = tap * channels + c;
-        panel[at / 2 * nr * 2 + at % 2] = static_cast<T>(value(w, column, (column * channels + c) * taps + tap));
+      std::int64_t at = tap * channels;
+      for (std::int64_t c = 0; c < channels; ++c, ++at) {
+        const std::int32_t v = values[c * taps + tap];
+        above += std::max(v, 0);
+        total += v;
+        panel[(at >> 1) * step + (at & 1)] = static_cast<T>(v);
       }
     }
+    largest = std::max({largest, 255 * above, 255 * (above - total)});
   }
+  return largest;
 }
 
 void pack_depthwise(const ConvShape& s, const QWeights& w, std::int64_t nr, void* packed) {
@@ -68,8 +89,9 @@ void pack_depthwise(const ConvShape& s, const QWeights& w, std::int64_t nr, void
   std::fill(sums, sums + round_up(blocks, 16), 0);
   std::fill(out, out + blocks * even, std::int16_t{0});
   for (std::int64_t c = 0; c < s.groups; ++c) {
+    const Column values(s, w, c, taps);
     for (std::int64_t t = 0; t < taps; ++t) {
-      const std::int32_t v = value(w, c, c * taps + t);
+      const std::int32_t v = values[t];
       sums[c] += v;
       out[c / nr * nr * even + t / 2 * nr * 2 + c % nr * 2 + t % 2] = static_cast<std::int16_t>(v);
     }
@@ -94,9 +116,7 @@ void cross_columns(const T* panels, std::int64_t columns, std::int64_t pairs, st
   }
 }
 
-// Panels are followed by those numbers, behind another one: what the absolute value of a sum cannot exceed, whatever the image
-// and its zero point. Of values in [-zero, 255 - zero] all the positive weights may meet the largest and all negative ones the
-// smallest.
+// Panels are followed by what pack_columns() returns and by those numbers.
 std::size_t panel_bytes(const ConvShape& s, std::int64_t nr, bool wide) {
   const std::int64_t count = padded_columns(s, nr) * pairs_of(inner(s)) * 2;
   return to_size(round_up(count * (wide ? 2 : 1), 8));
@@ -105,20 +125,6 @@ std::size_t panel_bytes(const ConvShape& s, std::int64_t nr, bool wide) {
 const std::int32_t* cross_of(const ConvShape& s, std::int64_t nr, const void* packed, bool wide) {
   return reinterpret_cast<const std::int32_t*>(static_cast<const char*>(packed) + panel_bytes(s, nr, wide) +
                                                sizeof(std::int64_t));
-}
-
-std::int64_t largest_sum(const ConvShape& s, const QWeights& w) {
-  const std::int64_t k = inner(s);
-  std::int64_t largest = 0;
-  for (std::int64_t j = 0; j < s.out_channels; ++j) {
-    std::int64_t above = 0, below = 0;
-    for (std::int64_t i = 0; i < k; ++i) {
-      const std::int64_t v = value(w, j, j * k + i);
-      (v > 0 ? above : below) += v;
-    }
-    largest = std::max({largest, 255 * above, -255 * below});
-  }
-  return largest;
 }
 
 // One product: rows of a source, columns of packed panels.
@@ -332,12 +338,12 @@ bool qnhwc_is_wide(const ConvShape& s, const QWeights& w) {
   const std::int64_t zeros = w.zero_points == nullptr ? 0 : std::max<std::int64_t>(1, w.zero_point_count);
   bool narrow = zeros > 0 || w.is_signed;
   for (std::int64_t j = 0; j < zeros; ++j) narrow = narrow && w.zero_points[j] == usual;
-  if (narrow) return false;
+  if (narrow || w.data == nullptr) return !narrow;
   const std::int64_t k = inner(s);
   for (std::int64_t j = 0; j < s.out_channels; ++j) {
+    const Column values(s, w, j, k);
     for (std::int64_t i = 0; i < k; ++i) {
-      const std::int32_t v = value(w, j, j * k + i);
-      if (v < -128 || v > 127) return true;
+      if (values[i] < -128 || values[i] > 127) return true;
     }
   }
   return false;
@@ -355,16 +361,13 @@ std::size_t qnhwc_packed_bytes(const ConvShape& s, bool wide) {
 void qnhwc_pack(const ConvShape& s, const QWeights& w, bool wide, void* packed) {
   const std::int64_t nr = qnhwc_kernels().nr;
   if (qnhwc_is_depthwise(s)) return pack_depthwise(s, w, nr, packed);
-  const std::int64_t largest = largest_sum(s, w);
-  std::memcpy(static_cast<char*>(packed) + panel_bytes(s, nr, wide), &largest, sizeof(largest));
   const std::int64_t step = round_up(s.out_channels / s.groups, nr) * pairs_of(inner(s)) * 2;
+  std::int64_t largest = 0;
   for (std::int64_t g = 0; g < s.groups; ++g) {
-    if (wide) {
-      pack_columns(s, w, g, nr, static_cast<std::int16_t*>(packed) + g * step);
-    } else {
-      pack_columns(s, w, g, nr, static_cast<std::int8_t*>(packed) + g * step);
-    }
+    largest = std::max(largest, wide ? pack_columns(s, w, g, nr, static_cast<std::int16_t*>(packed) + g * step)
+                                     : pack_columns(s, w, g, nr, static_cast<std::int8_t*>(packed) + g * step));
   }
+  std::memcpy(static_cast<char*>(packed) + panel_bytes(s, nr, wide), &largest, sizeof(largest));
   auto* cross = reinterpret_cast<std::int32_t*>(static_cast<char*>(packed) + panel_bytes(s, nr, wide) + sizeof(largest));
   const std::int64_t pairs = pairs_of(inner(s));
   if (wide) {

@@ -182,11 +182,44 @@ bool fuse_concat(Graph& g, NodeId id, const Uses& uses) {
   return true;
 }
 
+bool fuse_gemm(Graph& g, NodeId id, const Uses& uses) {
+  const Node n = g.node(id);
+  const Attributes& attrs = n.attributes;
+  if (n.version < 7 || attrs.get_int("transA", 0) != 0 || attrs.get_float("alpha", 1) != 1 || attrs.get_float("beta", 1) != 1)
+    return false;
+  const NodeId da = byte_dequantizer(g, n, 0), db = dequantizer(g, n, 1);
+  const Quantizer q = clamping_quantizer(g, n.outputs[0], uses);
+  if (da == kNoNode || db == kNoNode || q.node == kNoNode) return false;
+  const Node weights_node = g.node(db);
+  const Tensor* w = constant_of(g, weights_node.inputs[0]);
+  if (w == nullptr || !is_byte(w->dtype()) || w->rank() != 2) return false;
+  const bool trans = attrs.get_int("transB", 0) != 0;
+  const std::int64_t columns = w->shape()[trans ? 0 : 1];
+  const Tensor* b_scale = scale_of(g, weights_node, columns);
+  if (b_scale == nullptr || !zero_fits(g, weights_node, columns)) return false;
+  const std::int64_t axis = weights_node.attributes.get_int("axis", 1);
+  if (b_scale->size() != 1 && axis != (trans ? 0 : 1) && axis != (trans ? -2 : -1)) return false;
+  const bool has_bias = input_of(n, 2) != kNoValue;
+  const NodeId dc = dequantizer(g, n, 2);
+  if (has_bias && (dc == kNoNode || !bias_fits(g, g.node(dc), *scale_of(g, g.node(da), 1), *b_scale, columns))) return false;
+  Node fused = microsoft(n, "QGemm");
+  fused.attributes.set("transB", std::int64_t{trans ? 1 : 0});
+  push_operand(g, da, fused.inputs);
+  fused.inputs.insert(fused.inputs.end(),
+                      {weights_node.inputs[0], weights_node.inputs[1], zero_point(g, weights_node, w->dtype())});
+  fused.inputs.push_back(has_bias ? g.node(dc).inputs[0] : kNoValue);
+  fused.inputs.push_back(g.node(q.node).inputs[1]);
+  fused.inputs.push_back(g.node(q.node).inputs[2]);
+  replace(g, id, q, std::move(fused));
+  return true;
+}
+
 bool fuse_other(Graph& g, NodeId id, const Uses& uses) {
   const Node& n = g.node(id);
   if (n.removed || !n.domain.empty() || n.outputs.empty() || n.outputs[0] == kNoValue) return false;
   const std::string& op = n.op_type;
   if (op == "Add" || op == "Sum") return fuse_add(g, id, uses);
+  if (op == "Gemm") return fuse_gemm(g, id, uses);
   if (op == "GlobalAveragePool") return fuse_unary(g, id, "QLinearGlobalAveragePool", uses);
   if (op == "Sigmoid") return fuse_unary(g, id, "QLinearSigmoid", uses);
   if (op == "LeakyRelu") return fuse_unary(g, id, "QLinearLeakyRelu", uses);

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/cpu/quant.h"
+#include "kernels/cpu/quant_nhwc.h"
 #include "ops/util/quant_codec.h"
 #include "providers/cpu/kernel_table.h"
 #include "providers/cpu/packed.h"
@@ -54,26 +54,17 @@ inline std::int32_t byte_value(const Tensor& t) {
 // A constant right operand [k, n] of a matrix product.
 struct ByteMatrix {
   std::int64_t k = 0, n = 0;
-  bool is_signed = false;
-  std::vector<std::int32_t> zeros;
+  bool wide = false;
   Packed packed;
 
-  void apply(QGemmArgs& g) const {
-    g.n = n;
-    g.k = k;
-    g.b_signed = is_signed;
-    g.packed_b = packed.data();
-    if (zeros.size() == 1) {
-      g.b_zero = zeros[0];
-    } else {
-      g.b_zeros = zeros.data();
-    }
-    g.ldc = n;
+  // c [m, n] = epilogue(a [m, k] minus a_zero, times this).
+  void multiply(const void* a, bool a_signed, std::int32_t a_zero, std::int64_t m, const QEpilogue& epilogue, void* c) const {
+    qnhwc_product({a, a_signed, k, m, k, a_zero, nullptr}, n, packed.data(), wide, epilogue, c, n);
   }
 };
 
-// Packs input i, with its zero points in input zero_input. None: refused, and why is said.
-inline std::optional<ByteMatrix> byte_matrix(LowerContext& c, std::size_t i, std::size_t zero_input) {
+// Packs input i ([k, n]; [n, k] when trans), with its zero points in input zero_input. None: refused, and why is said.
+inline std::optional<ByteMatrix> byte_matrix(LowerContext& c, std::size_t i, std::size_t zero_input, bool trans = false) {
   const auto refuse = [&](const char* why) {
     c.refuse(why);
     return std::nullopt;
@@ -82,14 +73,17 @@ inline std::optional<ByteMatrix> byte_matrix(LowerContext& c, std::size_t i, std
   if (w == nullptr) return refuse("the weights are not constant");
   if (!is_byte(w->dtype()) || w->rank() != 2 || w->size() == 0) return refuse("the weights are no matrix of 8-bit integers");
   ByteMatrix m;
-  m.k = w->shape()[0];
-  m.n = w->shape()[1];
-  m.is_signed = w->dtype() == DataType::int8;
-  auto zeros = constant_zeros(c, zero_input, w->dtype(), m.n);
+  m.k = w->shape()[trans ? 1 : 0];
+  m.n = w->shape()[trans ? 0 : 1];
+  const auto zeros = constant_zeros(c, zero_input, w->dtype(), m.n);
   if (!zeros) return refuse("the weights' zero points are not constant, or not one or one for each column");
-  m.zeros = std::move(*zeros);
-  m.packed = c.pack({w}, packed_qb_bytes(m.k, m.n), PackKey("qgemm-b", m.is_signed, m.k, m.n),
-                    [&](float* to) { pack_qb(w->data(), m.is_signed, m.n, false, m.k, m.n, to); });
+  const ConvShape shape = matrix_shape(m.k, m.n);
+  QWeights weights{nullptr, w->dtype() == DataType::int8, zeros->data(), static_cast<std::int64_t>(zeros->size()), !trans};
+  m.wide = qnhwc_is_wide(shape, weights);
+  weights.data = w->data();
+  const Tensor* zero = c.has_input(zero_input) ? c.constant(zero_input) : nullptr;
+  m.packed = c.pack({w, zero}, qnhwc_packed_bytes(shape, m.wide), PackKey("qmatrix", weights.is_signed, m.wide, trans, m.k, m.n),
+                    [&](float* to) { qnhwc_pack(shape, weights, m.wide, to); });
   return m;
 }
 

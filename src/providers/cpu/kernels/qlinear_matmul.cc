@@ -1,4 +1,4 @@
-// QLinearMatMul, MatMulInteger, and com.microsoft MatMulIntegerToFloat and DynamicQuantizeMatMul with constant weights.
+// QLinearMatMul, MatMulInteger, and com.microsoft QGemm, MatMulIntegerToFloat and DynamicQuantizeMatMul with constant weights.
 
 #include <algorithm>
 
@@ -14,18 +14,16 @@ bool takes_left(LowerContext& c) {
   return true;
 }
 
-// The rows of the left operand form a single product. Checks what inference may not have known.
-QGemmArgs product(const Tensor& a, const ByteMatrix& b) {
-  if (a.shape().back() != b.k) {
+// The rows of the left operand form a single product: how many there are. Checks what inference may not have known.
+std::int64_t rows_of(const Tensor& a, const ByteMatrix& b) {
+  if (a.shape().empty() || a.shape().back() != b.k) {
     fail(ErrorCode::runtime_failure, "a matrix product of {} and [{},{}]: inner extents differ", to_string(a.shape()), b.k, b.n);
   }
-  QGemmArgs g;
-  b.apply(g);
-  g.m = a.size() / b.k;
-  g.a = a.data();
-  g.a_signed = a.dtype() == DataType::int8;
-  g.lda = b.k;
-  return g;
+  return a.size() / b.k;
+}
+
+void multiply(const Tensor& a, std::int32_t a_zero, const ByteMatrix& b, const QEpilogue& epilogue, Tensor& c) {
+  b.multiply(a.data(), a.dtype() == DataType::int8, a_zero, rows_of(a, b), epilogue, c.mutable_data());
 }
 
 class QLinearMatMulKernel : public Kernel {
@@ -41,13 +39,7 @@ class QLinearMatMulKernel : public Kernel {
   }
   std::string_view name() const override { return "qlinear-matmul-8"; }
   bool uses_input(std::size_t i) const override { return i == 0; }
-  void run(const KernelContext& c) const override {
-    QGemmArgs g = product(c.input(0), b_);
-    g.a_zero = a_zero_;
-    g.epilogue = epilogue_;
-    g.c = c.output(0).mutable_data();
-    qgemm(g);
-  }
+  void run(const KernelContext& c) const override { multiply(c.input(0), a_zero_, b_, epilogue_, c.output(0)); }
 
  private:
   ByteMatrix b_;
@@ -82,10 +74,7 @@ class MatMulIntegerKernel : public Kernel {
   std::string_view name() const override { return "matmul-integer-8"; }
   bool uses_input(std::size_t i) const override { return i == 0 || i == 2; }
   void run(const KernelContext& c) const override {
-    QGemmArgs g = product(c.input(0), b_);
-    g.a_zero = c.has_input(2) ? byte_value(c.input(2)) : 0;
-    g.c = c.output(0).mutable_data();
-    qgemm(g);
+    multiply(c.input(0), c.has_input(2) ? byte_value(c.input(2)) : 0, b_, QEpilogue{}, c.output(0));
   }
 
  private:
@@ -101,16 +90,16 @@ std::unique_ptr<Kernel> make_matmul_integer(LowerContext& c) {
   return std::make_unique<MatMulIntegerKernel>(std::move(*b));
 }
 
-// Results in float: the product of both scales for each column, in workspace.
-void finish_in_float(const KernelContext& c, QGemmArgs& g, float a_scale, const std::vector<float>& b_scale, float* scales,
-                     std::size_t bias) {
-  for (std::int64_t j = 0; j < g.n; ++j) scales[j] = a_scale * b_scale[b_scale.size() == 1 ? 0 : static_cast<std::size_t>(j)];
-  g.epilogue.output = QEpilogue::Output::f32;
-  g.epilogue.scale = scales;
-  g.epilogue.scale_is_array = true;
-  if (c.has_input(bias)) g.epilogue.bias_f32 = c.in<float>(bias);
-  g.c = c.output(0).mutable_data();
-  qgemm(g);
+// For results in float: the product of both scales for each column, in workspace.
+QEpilogue to_float(const KernelContext& c, std::int64_t n, float a_scale, const std::vector<float>& b_scale, std::size_t bias) {
+  auto* scales = static_cast<float*>(c.workspace);
+  for (std::int64_t j = 0; j < n; ++j) scales[j] = a_scale * b_scale[b_scale.size() == 1 ? 0 : static_cast<std::size_t>(j)];
+  QEpilogue e;
+  e.output = QEpilogue::Output::f32;
+  e.scale = scales;
+  e.scale_is_array = true;
+  if (c.has_input(bias)) e.bias_f32 = c.in<float>(bias);
+  return e;
 }
 
 // True when input i is left out or a float32 vector of n elements.
@@ -132,9 +121,8 @@ class MatMulToFloatKernel : public Kernel {
     return nullptr;
   }
   void run(const KernelContext& c) const override {
-    QGemmArgs g = product(c.input(0), b_);
-    g.a_zero = c.has_input(4) ? byte_value(c.input(4)) : 0;
-    finish_in_float(c, g, *c.in<float>(2), b_scale_, static_cast<float*>(c.workspace), 6);
+    multiply(c.input(0), c.has_input(4) ? byte_value(c.input(4)) : 0, b_, to_float(c, b_.n, *c.in<float>(2), b_scale_, 6),
+             c.output(0));
   }
 
  private:
@@ -165,15 +153,12 @@ class DynamicMatMulKernel : public Kernel {
     return nullptr;
   }
   void run(const KernelContext& c) const override {
-    QGemmArgs g = product(c.input(0), b_);
+    const std::int64_t rows = rows_of(c.input(0), b_);
     const std::int64_t count = c.input(0).size();
     const ops::DynamicScale q = ops::dynamic_scale(c.in<float>(0), count, DataType::uint8);
     auto* bytes = static_cast<std::uint8_t*>(c.workspace) + scales_bytes(b_);
     quantize_u8(c.in<float>(0), bytes, count, q.scale, q.zero_point);
-    g.a = bytes;
-    g.a_signed = false;
-    g.a_zero = q.zero_point;
-    finish_in_float(c, g, q.scale, b_scale_, static_cast<float*>(c.workspace), 4);
+    b_.multiply(bytes, false, q.zero_point, rows, to_float(c, b_.n, q.scale, b_scale_, 4), c.output(0).mutable_data());
   }
 
  private:
@@ -193,10 +178,75 @@ std::unique_ptr<Kernel> make_dynamic_matmul(LowerContext& c) {
   return std::make_unique<DynamicMatMulKernel>(std::move(*b), std::move(*b_scale));
 }
 
+class QGemmKernel : public Kernel {
+ public:
+  QGemmKernel(ByteMatrix b, std::int32_t a_zero, std::vector<float> scales, std::vector<std::int32_t> bias)
+      : b_(std::move(b)), a_zero_(a_zero), scales_(std::move(scales)), bias_(std::move(bias)) {
+    epilogue_.output = QEpilogue::Output::f32;
+    epilogue_.scale = scales_.data();
+    epilogue_.scale_is_array = true;
+    epilogue_.bias = bias_.empty() ? nullptr : bias_.data();
+  }
+  void set_result(DataType to, std::int32_t zero) {
+    epilogue_.output = to == DataType::int8 ? QEpilogue::Output::s8 : QEpilogue::Output::u8;
+    epilogue_.zero_point = zero;
+    epilogue_.low = to == DataType::int8 ? -128 : 0;
+    epilogue_.high = to == DataType::int8 ? 127 : 255;
+  }
+  std::string_view name() const override { return "qgemm-8"; }
+  bool uses_input(std::size_t i) const override { return i == 0; }
+  void run(const KernelContext& c) const override { multiply(c.input(0), a_zero_, b_, epilogue_, c.output(0)); }
+
+ private:
+  ByteMatrix b_;
+  std::int32_t a_zero_;
+  std::vector<float> scales_;
+  std::vector<std::int32_t> bias_;
+  QEpilogue epilogue_;
+};
+
+std::unique_ptr<Kernel> make_qgemm(LowerContext& c) {
+  if (!is_byte(c.dtype(0))) return c.refuse("not 8 bits");
+  if (!takes_left(c)) return nullptr;
+  if (c.attrs().get_int("transA", 0) != 0) return c.refuse("A is transposed");
+  const bool quantised = c.has_input(7) && c.has_input(8);
+  const DataType to = c.output(0).elem;
+  if (quantised ? !is_byte(to) || c.dtype(8) != to : to != DataType::float32) return c.refuse("the result is no byte or float32");
+  const bool trans = c.attrs().get_int("transB", 0) != 0;
+  const Tensor* w = c.constant(3);
+  const std::int64_t n = w != nullptr && w->rank() == 2 ? w->shape()[trans ? 0 : 1] : 0;
+  const auto a_scale = constant_scales(c, 1), b_scale = constant_scales(c, 4, n);
+  const auto a_zero = constant_zeros(c, 2, c.dtype(0));
+  const auto y_scale = quantised ? constant_scales(c, 7) : std::vector<float>{1.0F};
+  const auto y_zero = quantised ? constant_zeros(c, 8, to) : std::vector<std::int32_t>{0};
+  if (!a_scale || !a_zero || !b_scale || !y_scale || !y_zero)
+    return c.refuse("scales or zero points are not constant, or too many");
+  std::vector<std::int32_t> bias;
+  if (c.has_input(6)) {
+    auto values = constant_values<std::int32_t>(c, 6, DataType::int32, n);
+    if (!values || static_cast<std::int64_t>(values->size()) != n)
+      return c.refuse("C is no constant vector, one for each column");
+    bias = std::move(*values);
+  }
+  auto b = byte_matrix(c, 3, 5, trans);
+  if (!b) return nullptr;
+  // In the reference's order of operations, so that both round alike.
+  const float alpha = c.attrs().get_float("alpha", 1.0F);
+  std::vector<float> scales(static_cast<std::size_t>(n));
+  for (std::size_t j = 0; j < scales.size(); ++j) {
+    const float scale = alpha * (*a_scale)[0] * (*b_scale)[b_scale->size() == 1 ? 0 : j];
+    scales[j] = quantised ? scale / (*y_scale)[0] : scale;
+  }
+  auto kernel = std::make_unique<QGemmKernel>(std::move(*b), (*a_zero)[0], std::move(scales), std::move(bias));
+  if (quantised) kernel->set_result(to, (*y_zero)[0]);
+  return kernel;
+}
+
 }  // namespace
 
 void register_kernels_qlinear_matmul(KernelTable& t) {
   t.add("", "QLinearMatMul", "qlinear-matmul-8", 10, make_qlinear_matmul);
+  t.add("com.microsoft", "QGemm", "qgemm-8", 10, make_qgemm);
   t.add("", "MatMulInteger", "matmul-integer-8", 10, make_matmul_integer);
   t.add("com.microsoft", "MatMulIntegerToFloat", "matmul-integer-to-f32", 10, make_matmul_to_float);
   t.add("com.microsoft", "DynamicQuantizeMatMul", "dynamic-quantize-matmul", 10, make_dynamic_matmul);
