@@ -66,6 +66,15 @@ void finish_rows(const GemmKernels& gemm, const NBitsArgs& a, std::int64_t row, 
   gemm.finish(t, product, ld);
 }
 
+// Divides by the powers of two with which the inner kernel finds a word's codes; exact above 2^-102.
+void place_codes(int bits, float* x, std::int64_t n) {
+  const std::int64_t codes = 32 / bits;
+  for (std::int64_t t = 1; t + 1 < codes; ++t) {
+    const float factor = 1.0F / static_cast<float>(1U << (bits * t));
+    for (std::int64_t i = t; i < n; i += codes) x[i] *= factor;
+  }
+}
+
 void few_rows(const NBitsArgs& a, const Weights& w) {
   const GemmKernels& gemm = gemm_kernels();
   const NBitsLayout& l = w.layout;
@@ -77,6 +86,7 @@ void few_rows(const NBitsArgs& a, const Weights& w) {
     std::memcpy(x + i * padded, a.a + i * a.lda, static_cast<std::size_t>(a.k) * sizeof(float));
     std::fill(x + i * padded + a.k, x + (i + 1) * padded, 0.0F);
     for (std::int64_t b = 0; b < l.blocks; ++b) sums[i * l.blocks + b] = w.kernels->sum(x + i * padded + b * l.block, l.block);
+    place_codes(l.bits, x + i * padded, padded);
   }
   const std::int64_t panels = (a.n + l.nr - 1) / l.nr;
   const std::int64_t grain = std::max<std::int64_t>(1, 100000 / std::max<std::int64_t>(1, padded * l.nr * a.m));

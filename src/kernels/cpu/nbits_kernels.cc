@@ -25,6 +25,16 @@ HWY_INLINE VF code(VU word) {
   return hn::ConvertTo(d, hn::BitCast(DI(), masked));
 }
 
+// Code t of each word where it lies: code << (kBits t), exact as a float; the last one, which would be negative, is shifted down.
+// The row holds x / 2^(kBits t) for all but the last (place_codes), which saves shifting every word for each code.
+template <int kBits>
+HWY_INLINE VF placed_code(VU word, int t) {
+  const DF d;
+  constexpr int kCodes = 32 / kBits;
+  if (t == kCodes - 1) return hn::ConvertTo(d, hn::BitCast(DI(), hn::ShiftRight<32 - kBits>(word)));
+  return hn::ConvertTo(d, hn::BitCast(DI(), hn::And(word, hn::Set(DU(), ((1U << kBits) - 1U) << (kBits * t)))));
+}
+
 // Codes are multiplied as they are; scale and zero point come in once per block: s (sum x q - z sum x).
 template <int kBits, int M>
 void gemv_rows(const NBitsLayout& layout, const std::uint32_t* panel, const float* x, std::int64_t ldx, const float* sums,
@@ -45,12 +55,13 @@ void gemv_rows(const NBitsLayout& layout, const std::uint32_t* panel, const floa
     for (std::int64_t w = 0; w < layout.words; ++w) {
       // Four kilobytes ahead: the stream is read once, and the hardware's own prefetch stops at page borders.
       __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(words) + 4096));
-      VU w0 = hn::LoadU(du, words);
-      VU w1 = hn::LoadU(du, words + lanes);
+      const VU w0 = hn::LoadU(du, words);
+      const VU w1 = hn::LoadU(du, words + lanes);
       words += nr;
+      HWY_UNROLL(8)
       for (int t = 0; t < kCodes; ++t) {
-        const VF q0 = code<kBits>(w0);
-        const VF q1 = code<kBits>(w1);
+        const VF q0 = placed_code<kBits>(w0, t);
+        const VF q1 = placed_code<kBits>(w1, t);
         const float* at = row + w * kCodes + t;
         const VF x0 = hn::Set(d, at[0]);
         // One row alone has two chains of dependent multiply-adds, which would take 4 cycles a step: its steps go round the
@@ -83,8 +94,6 @@ void gemv_rows(const NBitsLayout& layout, const std::uint32_t* panel, const floa
           d0 = hn::MulAdd(x3, q0, d0);
           d1 = hn::MulAdd(x3, q1, d1);
         }
-        w0 = hn::ShiftRight<kBits>(w0);
-        w1 = hn::ShiftRight<kBits>(w1);
       }
     }
     if constexpr (M == 1) {

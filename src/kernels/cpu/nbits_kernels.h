@@ -20,7 +20,8 @@ struct NBitsLayout {
 
 struct NBitsKernels {
   int nr;
-  // out[i * nr + j] for m <= 4 rows: x is [m][ldx], zero-padded to blocks * block; sums[i * blocks + b] is the sum of x's block.
+  // out[i * nr + j] for m <= 4 rows: x is [m][ldx], zero-padded to blocks * block, in each word's codes but the last divided by
+  // 2^(bits * place), so that codes need not be shifted down; sums[i * blocks + b] is the sum of x's block before that.
   void (*gemv)(const NBitsLayout& layout, const std::uint32_t* panel, const float* x, std::int64_t ldx, const float* sums,
                std::int64_t m, float* out);
   // Rows [k0, k0 + kc) of a panel as floats [kc][nr].
