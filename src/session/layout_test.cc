@@ -112,6 +112,20 @@ TEST(Layout, ResidualsAndPlainNeighbours) {
           {{1, 3, 10, 10}}, 3, 3);
 }
 
+TEST(Layout, NormalisationsBetween) {
+  const std::string vectors = weights("s", {32}) + weights("bb", {32}) + weights("m", {32}) + "constant v: float32[32] 0.7\n";
+  compare(kStem + weights("w1", {16, 16, 1, 1}) + weights("w2", {24, 32, 1, 1}) + weights("k", {32, 1, 1}) +
+              weights("t", {1, 32, 1, 1}) + vectors +
+              "b = Conv(a, w1)\n"
+              "c = Concat(a, b) {axis=1}\n"
+              "d = BatchNormalization(c, s, bb, m, v)\n"
+              "e = Mul(d, k)\nf = Add(t, e)\ng = Relu(f)\n"
+              "h1 = BatchNormalization(g, s, bb, m, v) {epsilon=0.1}\n"
+              "y = Conv(h1, w2)\n"
+              "output y\noutput h1\n",
+          {{1, 3, 9, 12}, {2, 3, 16, 7}}, 5, 2);
+}
+
 TEST(Layout, OneConvolutionAloneStaysPlain) {
   compare("input x: float32[1,16,9,9]\n" + weights("w", {16, 16, 3, 3}) + "a = Conv(x, w)\ny = Softmax(a) {axis=1}\noutput y\n",
           {{1, 16, 9, 9}}, 0, 0);

@@ -282,13 +282,6 @@ void run_windows(const Job& j, const float* x, bool plain) {
   });
 }
 
-bool pointwise(const ConvShape& s) {
-  for (int i = 1; i < 3; ++i) {
-    if (s.kernel[i] != 1 || s.stride[i] != 1 || s.pad[i] != 0 || s.in[i] != s.out[i]) return false;
-  }
-  return true;
-}
-
 int winograd_tile(BlockedConv algorithm) {
   return algorithm == BlockedConv::winograd2 ? 2 : (algorithm == BlockedConv::winograd4 ? 4 : 0);
 }

@@ -19,6 +19,7 @@ struct Job {
   float* y;
   Span columns;  // outputs whose windows lie inside the rows
   bool by_rows;  // these are done four at a time
+  bool one_tap;  // each output is its input's pixel times a factor
 };
 
 // Output columns [from, to) of row oy, one window at a time.
@@ -63,6 +64,7 @@ void run_band(const Job& j, std::int64_t plane, std::int64_t y0, std::int64_t y1
   for (std::int64_t oy = y0; oy < y1; ++oy) {
     const std::int64_t at = (plane * s.out[1] + oy) * s.out[2] * c;
     float* row = j.residual != nullptr ? sums : j.y + at;
+    if (j.one_tap) j.k->affine(x + oy * s.in[2] * c, w, bias, lo, hi, row, s.out[2]);
     const Span inner = j.by_rows ? j.columns : Span{0, 0};
     if (inner.size() > 0) {
       const float* in[5];
@@ -75,7 +77,7 @@ void run_band(const Job& j, std::int64_t plane, std::int64_t y0, std::int64_t y1
       j.k->depthwise_row(r);
       run_pixels(j, x, w, bias, lo, hi, oy, 0, inner.begin, row);
       run_pixels(j, x, w, bias, lo, hi, oy, inner.end, s.out[2], row);
-    } else {
+    } else if (!j.one_tap) {
       run_pixels(j, x, w, bias, lo, hi, oy, 0, s.out[2], row);
     }
     if (j.residual != nullptr) j.k->add_clip(row, j.residual + at, j.bounds.lo, j.bounds.hi, j.y + at, s.out[2] * c);
@@ -91,7 +93,7 @@ void run_band(const Job& j, std::int64_t plane, std::int64_t y0, std::int64_t y1
 void conv_blocked_depthwise(const ConvShape& s, const float* x, const float* packed, const float* residual, const UnarySpec& act,
                             float* y) {
   const BlockedKernels& k = blocked_kernels();
-  Job j{&k, &s, x, packed, residual, act, Bounds(act), y, whole_windows(s, 2), false};
+  Job j{&k, &s, x, packed, residual, act, Bounds(act), y, whole_windows(s, 2), false, pointwise(s)};
   j.by_rows = (s.kernel[1] == 3 || s.kernel[1] == 5) && s.kernel[2] == s.kernel[1] && s.stride[1] == s.stride[2] &&
               s.stride[1] <= 2 && s.dilation[1] == 1 && s.dilation[2] == 1;
   const std::int64_t planes = s.batch * up_div(s.in_channels, k.block);

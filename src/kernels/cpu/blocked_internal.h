@@ -29,6 +29,14 @@ struct Bounds {
   }
 };
 
+// Output pixels are input pixels.
+inline bool pointwise(const ConvShape& s) {
+  for (int i = 1; i < 3; ++i) {
+    if (s.kernel[i] != 1 || s.stride[i] != 1 || s.pad[i] != 0 || s.in[i] != s.out[i]) return false;
+  }
+  return true;
+}
+
 // Axis a of a window operation: which taps of output o lie inside the input, and which outputs have all their taps inside.
 struct Span {
   std::int64_t begin = 0, end = 0;

@@ -299,6 +299,18 @@ void shift(const float* x, const float* s, float* y, std::int64_t pixels) {
   }
 }
 
+void affine(const float* x, const float* s, const float* b, float lo, float hi, float* y, std::int64_t pixels) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  const VF l = hn::Set(d, lo), h = hn::Set(d, hi);
+  for (std::int64_t v = 0; v < kBlock; v += lanes) {
+    const VF f = hn::LoadU(d, s + v), t = hn::LoadU(d, b + v);
+    for (std::int64_t i = v; i < pixels * kBlock; i += kBlock) {
+      hn::StoreU(clip(hn::MulAdd(hn::LoadU(d, x + i), f, t), l, h), d, y + i);
+    }
+  }
+}
+
 void add_clip(const float* x, const float* residual, float lo, float hi, float* y, std::int64_t n) {
   const DF d;
   const std::int64_t lanes = lanes_f32();
@@ -406,6 +418,7 @@ const BlockedKernels* blocked_table() {
                                     window_sum,
                                     scale,
                                     shift,
+                                    affine,
                                     add_clip,
                                     winograd_input,
                                     winograd_output,

@@ -83,6 +83,8 @@ struct BlockedKernels {
                      std::int64_t tap_step, float factor, float* y, std::int64_t count);
   void (*scale)(const float* x, const float* s, float* y, std::int64_t pixels);
   void (*shift)(const float* x, const float* s, float* y, std::int64_t pixels);
+  // y = x * s + b within bounds, s and b per channel.
+  void (*affine)(const float* x, const float* s, const float* b, float lo, float hi, float* y, std::int64_t pixels);
   // y = x + residual within bounds, over n floats; y may be either.
   void (*add_clip)(const float* x, const float* residual, float lo, float hi, float* y, std::int64_t n);
   void (*winograd_input)(int t, const WinogradTile& tile);

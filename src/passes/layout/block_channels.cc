@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
+#include <optional>
 #include <string_view>
 
 #include "ops/util/conv_geometry.h"
@@ -157,7 +159,7 @@ class Blocker {
       if (is_conv(n)) return true;
       if (!n.domain.empty() || !has_one_result(n)) return false;
       return n.op_type == "MaxPool" || n.op_type == "AveragePool" || n.op_type == "GlobalAveragePool" || n.op_type == "Concat" ||
-             among(kUnary, n.op_type) || among(kBinary, n.op_type);
+             n.op_type == "BatchNormalization" || among(kUnary, n.op_type) || among(kBinary, n.op_type);
     });
   }
 
@@ -194,6 +196,100 @@ class Blocker {
     const ValueId from = blocked(n.inputs[0]);
     g_.node(id).inputs[0] = from;
     own(id, "Blocked" + g_.node(id).op_type);
+    convert(id);
+  }
+
+  // --- normalisations --------------------------------------------------------------------------------------------------------
+
+  // A factor and a term for each channel.
+  struct Affine {
+    std::vector<double> factor, term;
+  };
+
+  // `count` float32 values of a constant, whatever its shape.
+  std::optional<std::vector<float>> values(ValueId v, std::int64_t count) const {
+    const Tensor* t = constant(v);
+    if (t == nullptr || t->dtype() != DataType::float32 || t->size() != count) return std::nullopt;
+    std::vector<float> out(static_cast<std::size_t>(count));
+    std::memcpy(out.data(), t->data(), out.size() * sizeof(float));
+    return out;
+  }
+
+  std::optional<Affine> batch_norm(const Node& n, std::int64_t count) const {
+    if (n.inputs.size() != 5 || n.attributes.get_int("training_mode", 0) != 0 || n.version < 7) return std::nullopt;
+    const auto scale = values(n.inputs[1], count), bias = values(n.inputs[2], count);
+    const auto mean = values(n.inputs[3], count), variance = values(n.inputs[4], count);
+    if (!scale || !bias || !mean || !variance) return std::nullopt;
+    const double epsilon = static_cast<double>(n.attributes.get_float("epsilon", 1e-5F));
+    Affine a;
+    for (std::size_t i = 0; i < scale->size(); ++i) {
+      const double factor = static_cast<double>((*scale)[i]) / std::sqrt(static_cast<double>((*variance)[i]) + epsilon);
+      a.factor.push_back(factor);
+      a.term.push_back(static_cast<double>((*bias)[i]) - factor * static_cast<double>((*mean)[i]));
+    }
+    return a;
+  }
+
+  // The only node that reads v, if it comes after nothing else: kNoNode where the caller or a subgraph reads it too.
+  NodeId only_reader(ValueId v) const {
+    if (v >= uses_.size() || uses_[v].size() != 1) return kNoNode;
+    if (std::find(g_.outputs().begin(), g_.outputs().end(), v) != g_.outputs().end()) return kNoNode;
+    const NodeId reader = uses_[v][0];
+    return has_one_result(g_.node(reader)) && g_.node(reader).domain.empty() ? reader : kNoNode;
+  }
+
+  // Multiplications and additions per channel that follow, and Relu at last, are done in the same step. Returns the result.
+  ValueId absorb(ValueId v, std::int64_t count, Affine& a, bool& relu) {
+    for (NodeId next = only_reader(v); next != kNoNode && !relu; next = only_reader(v)) {
+      const Node& n = g_.node(next);
+      relu = n.op_type == "Relu";
+      if (!relu) {
+        if ((n.op_type != "Mul" && n.op_type != "Add") || n.version < 7 || n.inputs.size() != 2) break;
+        const ValueId other = n.inputs[n.inputs[0] == v ? 1 : 0];
+        if (operand(other, count) != Operand::constant) break;
+        const std::vector<float> more = *values(other, count);
+        for (std::size_t i = 0; i < more.size(); ++i) {
+          const auto value = static_cast<double>(more[i]);
+          if (n.op_type == "Mul") a.factor[i] *= value;
+          a.term[i] = n.op_type == "Mul" ? a.term[i] * value : a.term[i] + value;
+        }
+      }
+      v = n.outputs[0];
+      g_.remove_node(next);
+    }
+    return v;
+  }
+
+  ValueId add_constant(const std::string& name, const std::vector<double>& from, Shape extents) {
+    Tensor t(DataType::float32, std::move(extents));
+    std::transform(from.begin(), from.end(), static_cast<float*>(t.mutable_data()),
+                   [](double x) { return static_cast<float>(x); });
+    const ValueId made = g_.add_constant(name, std::move(t));
+    twin_.resize(g_.values().size(), kNoValue);
+    return made;
+  }
+
+  // A normalisation that no convolution before it could take in becomes a depthwise convolution of one tap.
+  void visit_batch_norm(NodeId id) {
+    const ValueId x = g_.node(id).inputs[0];
+    if (!has_twin(x)) return;
+    const std::int64_t count = channels(x);
+    std::optional<Affine> a = batch_norm(g_.node(id), count);
+    if (!a || count < 2) return;  // a group of one would be a plain convolution
+    bool relu = false;
+    const std::string name = g_.value(g_.node(id).outputs[0]).name;
+    const ValueId result = absorb(g_.node(id).outputs[0], count, *a, relu);
+    const ValueId w = add_constant(name + "_factor", a->factor, {count, 1, 1, 1});
+    const ValueId b = add_constant(name + "_term", a->term, {count});
+    Node& n = g_.node(id);
+    if (n.name.empty()) n.name = name;
+    n.inputs = {twin_[x], w, b};
+    n.outputs = {result};
+    n.attributes = {};
+    n.attributes.set("group", count);
+    n.attributes.set("block", block_);
+    if (relu) n.attributes.set("activation", std::string("Relu"));
+    own(id, "BlockedConv");
     convert(id);
   }
 
@@ -282,6 +378,7 @@ class Blocker {
     if (!n.domain.empty()) return;
     if (n.op_type == "MaxPool" || n.op_type == "AveragePool" || n.op_type == "GlobalAveragePool") return visit_pool(id);
     if (n.op_type == "Concat") return visit_concat(id);
+    if (n.op_type == "BatchNormalization") return visit_batch_norm(id);
     if (among(kUnary, n.op_type)) return visit_unary(id);
     if (among(kBinary, n.op_type)) return visit_binary(id);
   }
