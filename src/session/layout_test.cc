@@ -126,6 +126,18 @@ TEST(Layout, NormalisationsBetween) {
           {{1, 3, 9, 12}, {2, 3, 16, 7}}, 5, 2);
 }
 
+TEST(Layout, SplitsAtBlocks) {
+  compare(kStem + weights("w1", {48, 16, 1, 1}) + weights("w2", {32, 16, 3, 3}) +
+              "constant sizes: int64[3] 16 16 16\nconstant odd: int64[2] 12 4\n"
+              "b = Conv(a, w1)\n"
+              "c, d, e = Split(b, sizes) {axis=1}\n"
+              "f = Conv(d, w2) {pads=[1,1,1,1]}\n"
+              "g, h1 = Split(c, odd) {axis=1}\n"
+              "y = Concat(f, e) {axis=1}\n"
+              "output y\noutput g\noutput h1\n",
+          {{1, 3, 9, 12}, {2, 3, 16, 7}}, 3, 2);
+}
+
 TEST(Layout, OneConvolutionAloneStaysPlain) {
   compare("input x: float32[1,16,9,9]\n" + weights("w", {16, 16, 3, 3}) + "a = Conv(x, w)\ny = Softmax(a) {axis=1}\noutput y\n",
           {{1, 16, 9, 9}}, 0, 0);

@@ -101,13 +101,13 @@ class Blocker {
     return twin_[v];
   }
 
-  // From now on the node makes the blocked form of its result.
-  void convert(NodeId id) {
-    const ValueId v = g_.node(id).outputs[0];
+  // From now on the node makes the blocked form of this result.
+  void convert(NodeId id, std::size_t output = 0) {
+    const ValueId v = g_.node(id).outputs[output];
     const ValueId made = new_value(v);
     Node& n = g_.node(id);
     if (n.name.empty()) n.name = g_.value(v).name;
-    n.outputs[0] = made;
+    n.outputs[output] = made;
     g_.value(made).producer = id;
     g_.value(v).producer = kNoNode;
     twin_[v] = made;
@@ -157,6 +157,7 @@ class Blocker {
     return std::any_of(uses_[v].begin(), uses_[v].end(), [&](NodeId id) {
       const Node& n = g_.node(id);
       if (is_conv(n)) return true;
+      if (n.domain.empty() && n.op_type == "Split") return true;
       if (!n.domain.empty() || !has_one_result(n)) return false;
       return n.op_type == "MaxPool" || n.op_type == "AveragePool" || n.op_type == "GlobalAveragePool" || n.op_type == "Concat" ||
              n.op_type == "BatchNormalization" || among(kUnary, n.op_type) || among(kBinary, n.op_type);
@@ -370,8 +371,36 @@ class Blocker {
     convert(id);
   }
 
+  // Along channels at the borders of blocks.
+  void visit_split(NodeId id) {
+    const Node& n = g_.node(id);
+    const std::int64_t axis = n.attributes.get_int("axis", 0);
+    if ((axis != 1 && axis != -3) || !has_twin(n.inputs[0])) return;
+    std::vector<std::int64_t> sizes;
+    for (std::size_t i = 0; i < n.outputs.size(); ++i) {
+      if (!is_picture(n.outputs[i])) return;
+      const std::int64_t size = channels(n.outputs[i]);
+      if (size % block_ != 0 && i + 1 < n.outputs.size()) return;
+      sizes.push_back((size + block_ - 1) / block_);
+    }
+    const bool by_input = n.version >= 13;
+    const ValueId table = by_input ? g_.add_constant(g_.value(n.outputs[0]).name + "_sizes",
+                                                     Tensor::of<std::int64_t>({static_cast<std::int64_t>(sizes.size())},
+                                                                              std::span<const std::int64_t>(sizes)))
+                                   : kNoValue;
+    twin_.resize(g_.values().size(), kNoValue);
+    Node& changed = g_.node(id);
+    changed.inputs = {twin_[changed.inputs[0]]};
+    if (by_input) changed.inputs.push_back(table);
+    changed.attributes.erase("num_outputs");
+    changed.attributes.set("axis", std::int64_t{1});
+    if (!by_input) changed.attributes.set("split", sizes);
+    for (std::size_t i = 0; i < changed.outputs.size(); ++i) convert(id, i);
+  }
+
   void visit(NodeId id) {
     const Node& n = g_.node(id);
+    if (!n.removed && n.domain.empty() && n.op_type == "Split" && !n.inputs.empty()) return visit_split(id);
     if (is_conv(n)) return visit_conv(id);
     if (!has_one_result(n) || !is_picture(n.inputs[0])) return;
     if (n.domain == "com.microsoft" && (n.op_type == "QuickGelu" || n.op_type == "Gelu")) return visit_unary(id);
