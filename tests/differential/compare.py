@@ -38,7 +38,7 @@ def close(a, b, relative, absolute):
     finite = np.isfinite(b)
     largest = np.abs(b[finite]).max(initial=0)
     with np.errstate(invalid="ignore", over="ignore"):
-        near = np.abs(a - b) <= absolute * largest + relative * np.abs(b) + (1e-7 if absolute > 1e-6 else 1e-30)
+        near = np.abs(a - b) <= absolute * largest + relative * np.abs(b) + (5e-7 if absolute > 1e-6 else 1e-30)
     return np.where(finite & np.isfinite(a), near, (a == b) | (np.isnan(a) & np.isnan(b)))
 
 
