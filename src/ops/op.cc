@@ -144,11 +144,12 @@ const OpDef* OpTable::find(std::string_view domain, std::string_view name, int v
   return found.domain == canonical(domain) && found.name == name ? &found : nullptr;
 }
 
+// Never destroyed: a thread that was left behind with a vendor's compiler may still look things up when the process ends.
 const OpTable& table() {
-  static const OpTable instance = [] {
-    OpTable t;
-    register_all(t);
-    t.finish();
+  static const OpTable& instance = *[] {
+    auto* t = new OpTable;
+    register_all(*t);
+    t->finish();
     return t;
   }();
   return instance;

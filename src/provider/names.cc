@@ -10,8 +10,9 @@
 namespace sdx {
 namespace {
 
+// Tables are never destroyed: a compiler that was left behind may still be at work when the process ends.
 const std::vector<ProviderName>& names() {
-  static const std::vector<ProviderName> table{
+  static const auto& table = *new const std::vector<ProviderName>{
       {"cpu", "CPUExecutionProvider", "any CPU", {}, "all"},
       {"cuda", "CUDAExecutionProvider", "NVIDIA GPU", {}, "Linux, Windows"},
       {"tensorrt", "TensorrtExecutionProvider", "NVIDIA GPU", {"trt"}, "Linux, Windows"},
@@ -49,7 +50,7 @@ const std::vector<std::string> kGpu{"tensorrt", "cuda", "migraphx", "rocm", "ope
 #endif
 
 const std::vector<Intent>& intents() {
-  static const std::vector<Intent> table{
+  static const auto& table = *new const std::vector<Intent>{
       {"auto", kAuto},
       {"gpu", kGpu},
       {"npu", {"vitisai", "qnn", "directml", "openvino"}},

@@ -76,11 +76,12 @@ std::vector<const KernelEntry*> KernelTable::find(std::string_view domain, std::
   return found;
 }
 
+// Never destroyed, as the table of operators.
 const KernelTable& kernel_table() {
-  static const KernelTable instance = [] {
-    KernelTable t;
-    register_all_kernels(t);
-    t.finish();
+  static const KernelTable& instance = *[] {
+    auto* t = new KernelTable;
+    register_all_kernels(*t);
+    t->finish();
     return t;
   }();
   return instance;
