@@ -67,8 +67,8 @@ def benchmark_app_times(args, model, inputs):
     command = [sys.executable, "-c", code, "-m", model, "-d", "CPU", "-api", "sync", "-nireq", "1", "-nthreads", "1", "-niter",
                str(args.runs), "-hint", "none", "-nstreams", "1", "-shape", shapes]
     text = subprocess.run(command, capture_output=True, text=True).stdout
-    found = [re.search(name + r":\s+([0-9.]+) ms", text) for name in ("Min", "Median")]
-    return [float(m.group(1)) for m in found] if all(found) else None
+    found = [re.search(name + r":\s+([0-9.]+) (us|ms|s)\b", text) for name in ("Min", "Median")]
+    return [float(m.group(1)) * {"us": 1e-3, "ms": 1, "s": 1e3}[m.group(2)] for m in found] if all(found) else None
 
 
 def summary(processes):

@@ -33,8 +33,9 @@ def chain(layers, width):
 
 
 def measure(sdx, model, out, args):
-    command = [sdx, "bench", model, "-b", "cpu", "-t", "1", "-w", "3", "-n", str(args.runs), "--processes", str(args.processes),
-               "--json", out]
+    command = [sdx, "bench", model, "-b", "cpu", "-t", "1", "-n", str(args.runs), "--json", out]
+    if args.processes:
+        command += ["--processes", str(args.processes)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
@@ -52,8 +53,8 @@ def main():
     parser.add_argument("sdx")
     parser.add_argument("--pairs", type=int, default=100)
     parser.add_argument("--planted", type=int, default=25, help="pairs with a slowdown of 10 %%")
-    parser.add_argument("--runs", type=int, default=200)
-    parser.add_argument("--processes", type=int, default=5)
+    parser.add_argument("--runs", type=int, default=100)
+    parser.add_argument("--processes", type=int, default=0, help="0: what sdx bench does by itself")
     parser.add_argument("--width", type=int, default=192)
     parser.add_argument("--json", help="write what was found")
     args = parser.parse_args()

@@ -50,7 +50,8 @@ void BenchFlags::add_to(CLI::App& command, const char* batches) {
       ->check(CLI::Range(1, 100000))
       ->type_name("N");
   command
-      .add_option("--processes", processes, "Fresh processes for each combination, one after the other (5); what `diff` compares")
+      .add_option("--processes", processes,
+                  "Fresh processes for each combination, one after the other (up to 20); what `diff` compares")
       ->check(CLI::Range(1, 1000))
       ->type_name("N");
   command.add_flag("--no-interleave", no_interleave, "One combination after the other: only one is in memory at a time");
@@ -80,6 +81,7 @@ BenchOptions BenchFlags::options(const std::optional<ProjectConfig>& project) co
     }
   }
   o.session.providers.clear();
+  o.resolve = backend_names();
   o.allow_fallback = session.fallback == "warn";
   o.session.strict = !o.allow_fallback;
   o.threads = threads;

@@ -40,6 +40,7 @@ int CompareCommand::run() const {
     if (t && !(*t >= 0)) throw UsageError("--atol and --rtol must be numbers that are not negative");
   }
   o.session = session.options();
+  o.resolve = backend_names();
   o.allow_fallback = session.fallback == "warn";
   o.atol = atol;
   o.rtol = rtol;

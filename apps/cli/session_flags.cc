@@ -140,12 +140,12 @@ SessionOptions SessionFlags::options(const ProjectConfig& project) const {
   o.provider_options.insert(o.provider_options.end(), flags.provider_options.begin(), flags.provider_options.end());
   o.provider_priority = flags.provider_priority;
   o.platform_defaults = flags.platform_defaults;
-  o.select = flags.select;
   o.tune = flags.tune;
-  o.start_on = flags.start_on;
-  o.provider_timeout = flags.provider_timeout;
-  o.reject_nan = flags.reject_nan;
-  o.telemetry = flags.telemetry;
+  if (typed("--select")) o.select = flags.select;
+  if (typed("--start-on")) o.start_on = flags.start_on;
+  if (typed("--provider-timeout")) o.provider_timeout = flags.provider_timeout;
+  o.reject_nan = o.reject_nan || flags.reject_nan;
+  if (typed("--telemetry")) o.telemetry = flags.telemetry;
   o.optimize = flags.optimize;
   o.disabled_passes = flags.disabled_passes;
   if (typed("--threads")) o.threads = flags.threads;
@@ -270,6 +270,12 @@ void apply_entry(const RegistryEntry& entry, const std::vector<ValueSpec>& specs
                     "--dtype {}, converts it",
                     entry.place, name(entry.dtype), join(other), name(entry.dtype)));
   }
+}
+
+std::function<void(SessionOptions&)> backend_names() {
+  const std::optional<Backends> backends = find_backends();
+  if (!backends) return {};
+  return [backends = *backends](SessionOptions& o) { apply_backends(backends, o); };
 }
 
 fs::path find_model(const std::string& text) {

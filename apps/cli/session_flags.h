@@ -2,6 +2,7 @@
 // The options by which every command that opens a model says how.
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -78,6 +79,9 @@ std::shared_ptr<const RegistryEntry> find_entry(const std::string& text);
 // Its default shapes as values of --shape ("input=[1,3]") in front of `shapes`, which win, and a note where its element type is
 // not the model's. Throws Error(invalid_argument) where the entry names an input that the model does not have.
 void apply_entry(const RegistryEntry& entry, const std::vector<ValueSpec>& specs, std::vector<std::string>& shapes);
+
+// What puts names of backends.yaml into a session's options (BenchOptions::resolve); empty where there is no such file.
+std::function<void(SessionOptions&)> backend_names();
 
 // The model file that `text` names. Throws Error(io) listing files with similar names in the same folder.
 std::filesystem::path find_model(const std::string& text);

@@ -26,6 +26,7 @@ struct CompareOptions {
   std::vector<std::string> backends;
   SessionOptions session;  // of both; `providers` is replaced, `strict` is set unless allow_fallback
   bool allow_fallback = false;
+  std::function<void(SessionOptions&)> resolve;  // as in BenchOptions; may be empty
   // Values by input name; the rest is made up, as in BenchOptions.
   NamedValues inputs;
   std::vector<std::pair<std::string, Shape>> shapes;

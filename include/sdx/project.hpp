@@ -78,6 +78,10 @@ struct ProjectRuntime {
   std::string ort_library;
   std::uint64_t memory_limit = 0;  // bytes; 0: no limit
   std::vector<std::pair<std::string, std::int64_t>> dimensions;
+  // As in SessionOptions.
+  std::string select = "order", start_on, telemetry;
+  std::chrono::milliseconds provider_timeout{0};
+  bool reject_nan = false;
 };
 
 struct ProjectServing {

@@ -165,10 +165,11 @@ struct BenchOptions {
   int runs = 100;                         // iterations that count, of each combination and of all clients together
   double duration_s = 0;                  // > 0: measure for this long instead of `runs`
   int rounds = 0;                         // in which combinations take turns; 0: 20, or fewer for few runs
-  int processes = 0;                      // fresh ones for each combination, one after the other; 0: 5, or fewer for few rounds
-  int clients = 1;                        // concurrent callers of one session
-  double rate = 0;                        // > 0: so many runs start a second, whether or not those before are done
-  Arrival arrival = Arrival::poisson;     // of the runs with a rate: exponential or equal gaps
+  int processes =
+      0;  // fresh ones for each combination, one after the other; 0: up to 20, fewer where opening takes long or rounds are few
+  int clients = 1;                     // concurrent callers of one session
+  double rate = 0;                     // > 0: so many runs start a second, whether or not those before are done
+  Arrival arrival = Arrival::poisson;  // of the runs with a rate: exponential or equal gaps
   // Each combination has a process of its own, so that memory, loading and first run are its own. The processes are forked from
   // this one, which must therefore have no other threads; where it has, everything is measured in this process, with a note.
   bool isolate = true;
@@ -179,6 +180,9 @@ struct BenchOptions {
   std::filesystem::path trace;  // with `profile`: a Chrome trace of each combination; the first one's path, others get "-2", …
   // Passed on to each session. `providers` and `threads` are replaced; `strict` is set unless allow_fallback.
   SessionOptions session;
+  // Called with the options of each combination, whose `providers` are the chain that its backend names: names of other kinds may
+  // become providers with their options. May be empty.
+  std::function<void(SessionOptions&)> resolve;
   // A backend that cannot be used is an error in its result. true: what the session falls back to is measured, and said.
   bool allow_fallback = false;
   // Values by input name. The rest is made up from `seed`, in the extents of `shapes`, else those of the model, else of
@@ -229,12 +233,12 @@ struct DiffEntry {
   std::string backend;
   int threads = 0;
   std::int64_t batch = 1;
-  double base_ms = 0, current_ms = 0;        // medians
+  double base_ms = 0, current_ms = 0;        // of the fastest processes; with fewer than 8 on a side the medians of all runs
   double change_percent = 0;                 // (current / base - 1) * 100: positive is slower
   double low_percent = 0, high_percent = 0;  // 95 % confidence interval of the change
-  double p_value = 1;                        // Mann-Whitney U, two-sided, on the medians of processes (or of rounds)
-  int quiet_rounds = 0;                      // that were compared; 0: the whole benchmarks were
-  double machine_percent = 0;                // by how much the machine was slower (or faster), the model apart
+  double p_value = 1;          // Mann-Whitney U, two-sided, on the fastest processes (on all, or on rounds, where they are few)
+  int quiet_rounds = 0;        // that were compared; 0: the whole benchmarks were
+  double machine_percent = 0;  // by how much the machine was slower (or faster), the model apart
   Verdict verdict = Verdict::neutral;
   std::string why;
 };

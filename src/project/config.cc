@@ -234,6 +234,11 @@ ProjectRuntime parse_runtime(const YamlValue& section) {
   if (const YamlValue v = section.get("enable_profiling")) r.enable_profiling = v.boolean();
   if (const YamlValue v = section.get("ort_library")) r.ort_library = v.string();
   if (const YamlValue v = section.get("memory_limit")) r.memory_limit = parse_size(v);
+  if (const YamlValue v = section.get("select")) r.select = v.one_of({"order", "measured"});
+  if (const YamlValue v = section.get("start_on")) r.start_on = provider(v);
+  if (const YamlValue v = section.get("provider_timeout")) r.provider_timeout = parse_time(v);
+  if (const YamlValue v = section.get("reject_nan")) r.reject_nan = v.boolean();
+  if (const YamlValue v = section.get("telemetry")) r.telemetry = v.string();
   if (const YamlValue v = section.get("dimensions")) {
     for (const auto& [symbol, extent] : v.entries()) r.dimensions.emplace_back(symbol, extent.integer(0, std::int64_t{1} << 40));
   }
@@ -434,6 +439,11 @@ SessionOptions session_options_of(const ProjectConfig& config) {
   o.profile = r.enable_profiling;
   o.ort_library = r.ort_library;
   o.provider_options = r.provider_options;
+  o.select = r.select;
+  o.start_on = r.start_on;
+  o.provider_timeout = r.provider_timeout;
+  o.reject_nan = r.reject_nan;
+  o.telemetry = r.telemetry;
   if (r.gpu_memory == 0) return o;
   static constexpr std::array<std::pair<const char*, const char*>, 4> kLimits{{{"cuda", "gpu_mem_limit"},
                                                                                {"rocm", "gpu_mem_limit"},

@@ -29,7 +29,8 @@ TEST(ProjectConfig, ReadsEverySection) {
       "name: mood\nversion: 1.2\nmodel: {source: ./m.onnx, format: onnx, version: 3}\n"
       "inputs:\n  - {name: x, type: float, shape: [n, 3], max_length: 8, required: false}\n"
       "outputs:\n  y: {type: float32, labels: [no, yes], softmax: true, top_k: 1}\n"
-      "runtime: {gpu: {memory: 2GB, backend: cuda}, timeout: 500ms, threads: 2, fallback: strict, batch_size: 4}\n"
+      "runtime: {gpu: {memory: 2GB, backend: cuda}, timeout: 500ms, threads: 2, fallback: strict, batch_size: 4,\n"
+      "  select: measured, start_on: cpu, provider_timeout: 2s, reject_nan: true, telemetry: stderr}\n"
       "serving: {port: 90, max_workers: 2, batch_size: 8}\n"
       "preprocessing: {resize: [640, 480], normalize: imagenet, layout: nchw}\nmetadata: {a: {b: [1, x]}}\n");
   EXPECT_EQ(c.version, "1.2");
@@ -47,6 +48,11 @@ TEST(ProjectConfig, ReadsEverySection) {
   const SessionOptions o = session_options_of(c);
   EXPECT_EQ(o.providers, std::vector<std::string>{"cuda"});
   EXPECT_TRUE(o.strict);
+  EXPECT_EQ(o.select, "measured");
+  EXPECT_EQ(o.start_on, "cpu");
+  EXPECT_EQ(o.provider_timeout.count(), 2000);
+  EXPECT_TRUE(o.reject_nan);
+  EXPECT_EQ(o.telemetry, "stderr");
   EXPECT_EQ(o.provider_options[0].second[0], (std::pair<std::string, std::string>("gpu_mem_limit", "2000000000")));
 }
 
@@ -56,6 +62,8 @@ TEST(ProjectConfig, SaysWhereAndWhat) {
             std::string::npos);
   EXPECT_NE(complaint("runtime: {gpu: {memory: 2}}").find("with its unit"), std::string::npos);
   EXPECT_NE(complaint("runtime: {providers: [cdua]}").find("did you mean 'cuda'?"), std::string::npos);
+  EXPECT_NE(complaint("runtime: {select: mesured}").find("mesured"), std::string::npos);
+  EXPECT_NE(complaint("runtime: {start_on: cup}").find("did you mean 'cpu'?"), std::string::npos);
   EXPECT_NE(complaint("preprocessing: {resize: [0, 2]}").find("preprocessing.resize[0]"), std::string::npos);
   EXPECT_NE(complaint("preprocessing: {std: [1, 0, 1]}").find("dividing by 0"), std::string::npos);
   EXPECT_NE(complaint("inputs: {x: {type: flaot32}}").find("did you mean 'float32'?"), std::string::npos);

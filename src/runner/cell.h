@@ -25,6 +25,7 @@ struct CellOptions {
   LoadOptions load;
   bool profile = false;
   std::filesystem::path trace;
+  bool quiet = false;  // warnings were given already
 };
 
 struct Opened {

@@ -362,6 +362,7 @@ std::vector<ProbeSide> sides_of(const CompareOptions& o) {
   std::vector<ProbeSide> sides;
   for (const std::string& text : o.backends) {
     sides.push_back(parse_side(text, o.session));
+    if (o.resolve) o.resolve(sides.back().session);
     sides.back().session.strict = !o.allow_fallback;
     provider_chain(sides.back().session.providers, false);  // throws for unknown names
   }

@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "runner/cell.h"
 
 namespace sdx {
@@ -200,6 +201,7 @@ class IsolatedCell : public Cell {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       if (::getppid() != parent) ::_exit(1);  // it died before the line above
       ::dup2(STDERR_FILENO, STDOUT_FILENO);   // what a vendor's library prints is no result
+      if (options_.quiet) log::set_level(log::Level::error);
       serve(fds[1], std::move(options_));
       ::_exit(0);  // the parent's destructors and buffers are not ours
     }

@@ -45,6 +45,7 @@ struct Slot {
   ProcessRecord process;
   std::vector<double> process_latencies, compute_ms, memory_ms;
   bool first_run = false;
+  double warmup_ms = 0;
 
   bool alive() const { return cell != nullptr; }
 };
@@ -104,12 +105,19 @@ int Bench::rounds() const {
 
 int Bench::processes() const {
   if (o_.processes > 0) return std::min(o_.processes, rounds());
-  // Five a side are the fewest of which a rank test can say something with p below 0.01.
-  constexpr int kUsual = 5, kSlow = 3;
-  constexpr double kSlowMs = 2000;
+  // Many, so that each benchmark has some that nothing disturbs, as long as opening and warming them up takes a few seconds in
+  // all. Five a side are the fewest of which a rank test can say something with p below 0.01.
+  constexpr int kMost = 20, kUsual = 5, kSlow = 3;
+  constexpr double kSlowMs = 2000, kBudgetMs = 4000;
   double slowest = 0;
-  for (const Slot& s : slots_) slowest = std::max(slowest, s.process.load_ms + s.process.init_ms);
-  return isolate_ ? std::min(slowest > kSlowMs ? kSlow : kUsual, rounds()) : 1;
+  double all = 0;
+  for (const Slot& s : slots_) {
+    slowest = std::max(slowest, s.process.load_ms + s.process.init_ms);
+    all += s.process.load_ms + s.process.init_ms + s.warmup_ms;
+  }
+  if (!isolate_) return 1;
+  const int affordable = std::clamp(static_cast<int>(kBudgetMs / std::max(all, 1.0)), kUsual, kMost);
+  return std::min(slowest > kSlowMs ? kSlow : affordable, rounds());
 }
 
 void Bench::progress(const std::string& what) {
@@ -142,6 +150,7 @@ CellOptions Bench::cell_options(const Slot& slot, std::size_t index) const {
   c.model = o_.model;
   c.session = o_.session;
   if (!o_.backends.empty()) c.session.providers = split(slot.result.backend);
+  if (o_.resolve) o_.resolve(c.session);
   c.session.threads = slot.result.threads;
   c.session.strict = o_.session.strict || !o_.allow_fallback;
   c.allow_fallback = o_.allow_fallback;
@@ -151,6 +160,7 @@ CellOptions Bench::cell_options(const Slot& slot, std::size_t index) const {
   c.load = {o_.clients, o_.rate, o_.arrival};
   c.profile = o_.profile && process_ + 1 == processes_;
   c.trace = o_.trace;
+  c.quiet = process_ > 0 || slot.plan->overridden;  // there is a note of it
   if (!o_.trace.empty() && index > 0) {
     c.trace.replace_filename(fmt::format("{}-{}{}", o_.trace.stem().string(), index + 1, o_.trace.extension().string()));
   }
@@ -177,7 +187,11 @@ void Bench::begin(Slot& slot) {
     slot.process.load_ms = opened.load_ms;
     slot.process.init_ms = opened.init_ms;
     progress("warming up " + r.backend);
-    if (o_.warmup > 0) record(slot, slot.cell->run({o_.warmup, 0, 0, true}, {}), -1, true);
+    if (o_.warmup > 0) {
+      const Load warmup = slot.cell->run({o_.warmup, 0, 0, true}, {});
+      slot.warmup_ms = static_cast<double>(warmup.wall_ns) * 1e-6;
+      record(slot, warmup, -1, true);
+    }
   } catch (const CellError& e) {
     fail_slot(slot, e);
   }
@@ -424,9 +438,11 @@ void check(const BenchOptions& o) {
     if (b < 1 || b > 1'000'000) wrong(fmt::format("batch sizes must be 1 to 1000000, received {}", b));
   }
   for (const std::string& b : o.backends) {
-    const std::vector<std::string> chain = split(b);
-    if (chain.empty()) wrong("a backend's name is empty");
-    provider_chain(chain, false);  // throws for unknown names
+    SessionOptions session = o.session;
+    session.providers = split(b);
+    if (session.providers.empty()) wrong("a backend's name is empty");
+    if (o.resolve) o.resolve(session);
+    provider_chain(session.providers, false);  // throws for unknown names
   }
 }
 

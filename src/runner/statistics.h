@@ -31,6 +31,10 @@ std::vector<std::vector<double>> blocks(std::span<const double> latencies, std::
 struct Interval {
   double low = 0, high = 0;
 };
+// The second lowest: what a program takes where nothing disturbs it, as long as that is seen twice. `values` are at least two.
+double second_lowest(std::vector<double> values);
+// 95 % bootstrap interval of (second_lowest of b) / (that of a), values drawn with replacement.
+Interval fastest_interval(std::span<const double> a, std::span<const double> b);
 // Percentile bootstrap of the median at 95 %: blocks are drawn with replacement. The same for the same data on every machine.
 Interval median_interval(const std::vector<std::vector<double>>& blocks);
 // The same of (median of b's draw) / (median of a's draw).
@@ -52,5 +56,10 @@ struct MannWhitney {
 // Exact for up to 20 values a side without ties, else the normal approximation with corrections for ties and continuity (as
 // SciPy's mannwhitneyu). p is 1 where a sample is empty or all values are equal.
 MannWhitney mann_whitney(std::span<const double> a, std::span<const double> b);
+
+// The same of the six lowest values of each sample (of a third, where that is more): what a disturbed machine does to the others
+// does not count. `u` is that of these; `p` the share of 4,000 random divisions of all values into two samples whose lowest
+// differ as much. The same for the same data on every machine.
+MannWhitney mann_whitney_of_lowest(std::span<const double> a, std::span<const double> b);
 
 }  // namespace sdx

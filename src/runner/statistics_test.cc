@@ -194,6 +194,69 @@ TEST(Diff, SaysWhenTheMachineExplainsAChange) {
   EXPECT_EQ(diff(in_processes(1, 1, 0.005, 1), in_processes(1.2, 1.1, 0.005, 2)).entries[0].verdict, Verdict::regression);
 }
 
+// Twenty short processes on a machine that others use: a third of them undisturbed, the rest slower by up to 60 %.
+BenchRun in_many_processes(double factor, double machine, std::uint64_t seed) {
+  Random random(seed);
+  BenchRun run;
+  BenchResult& r = run.results.emplace_back();
+  r.backend = "cpu";
+  for (int process = 0; process < 20; ++process) {
+    const double disturbed = random.uniform() < 0.65 ? 1 + 0.6 * random.uniform() : 1;
+    ProcessRecord p;
+    p.fast_ms = 5 * factor * machine * disturbed * (1 + 0.004 * std::abs(random.normal()));
+    p.median_ms = 1.1 * p.fast_ms;
+    r.processes.push_back(p);
+    RoundRecord round;
+    round.process = process;
+    round.compute_ms = 0.5 * machine * (1 + 0.01 * std::abs(random.normal()));
+    round.memory_ms = 0.2 * machine * disturbed * (1 + 0.03 * std::abs(random.normal()));
+    r.rounds.push_back(round);
+    r.statistics.latencies_ms.push_back(p.median_ms);
+  }
+  return run;
+}
+
+TEST(Diff, ComparesTheFastestOfManyProcesses) {
+  int alarms = 0;
+  int found = 0;
+  int faster = 0;
+  int machine = 0;
+  constexpr int kPairs = 50;
+  for (std::uint64_t i = 0; i < kPairs; ++i) {
+    const BenchRun base = in_many_processes(1, 1, 4 * i);
+    const BenchRun slow = in_many_processes(1.1, 1, 4 * i + 1);
+    alarms += diff(base, in_many_processes(1, 1, 4 * i + 2)).entries[0].verdict != Verdict::neutral ? 1 : 0;
+    machine += diff(base, in_many_processes(1, 1.3, 4 * i + 3)).entries[0].verdict != Verdict::neutral ? 1 : 0;
+    found += diff(base, slow).entries[0].verdict == Verdict::regression ? 1 : 0;
+    faster += diff(slow, base).entries[0].verdict == Verdict::improvement ? 1 : 0;
+  }
+  EXPECT_LE(alarms, 1);
+  EXPECT_LE(machine, 1);
+  EXPECT_GT(found, kPairs * 90 / 100);
+  EXPECT_GT(faster, kPairs * 90 / 100);
+  const DiffEntry e = diff(in_many_processes(1, 1, 1), in_many_processes(1.1, 1, 2)).entries[0];
+  EXPECT_NEAR(e.change_percent, 10, 1.5);
+  EXPECT_NEAR(e.base_ms, 5, 0.05);
+  EXPECT_LT(e.low_percent, e.change_percent);
+  EXPECT_EQ(e.why, "fastest of 20 and 20 processes");
+}
+
+TEST(Statistics, TheLowestValuesAreTestedByPermutation) {
+  std::vector<double> a, b, c;
+  for (int i = 0; i < 20; ++i) {
+    a.push_back(1 + 0.01 * i);
+    b.push_back(i < 10 ? 1.2 + 0.01 * i : 1 + 0.01 * (i - 10));  // its fastest are those of `a`
+    c.push_back(1.5 + 0.01 * i);
+  }
+  EXPECT_GT(mann_whitney_of_lowest(a, b).p, 0.5);
+  EXPECT_LT(mann_whitney_of_lowest(a, c).p, 0.03);  // 2 C(34,14) / C(40,20) = 0.02
+  EXPECT_EQ(mann_whitney_of_lowest(a, c).u, 0);
+  EXPECT_EQ(mann_whitney_of_lowest(c, a).u, 36);
+  EXPECT_EQ(mann_whitney_of_lowest(a, a).p, 1);
+  EXPECT_EQ(mann_whitney_of_lowest({}, a).p, 1);
+  EXPECT_DOUBLE_EQ(second_lowest({3, 1, 2}), 2);
+}
+
 TEST(Statistics, KnowsStudentsQuantiles) {
   EXPECT_NEAR(student_95(1), 12.706, 0.001);
   EXPECT_NEAR(student_95(7), 2.3646, 0.003);
