@@ -19,8 +19,9 @@ bool widen_half(Graph& graph);
 
 // DequantizeLinear before Conv and QuantizeLinear after it: QLinearConv. Constant 8-bit weights and scales, one scale for the
 // input and one for the result, a bias in the steps of the sums. Likewise com.microsoft QLinearAdd (equal shapes), QGemm,
-// QLinearGlobalAveragePool, QLinearSigmoid, QLinearLeakyRelu, QLinearConcat; MaxPool, Reshape, Flatten, Transpose, Squeeze and
-// Unsqueeze work on bytes where both sides are quantised alike. Relu or Clip before QuantizeLinear goes where it changes nothing.
+// QLinearGlobalAveragePool, QLinearSigmoid, QLinearLeakyRelu (also for Relu and for quantising anew), QLinearConcat; MaxPool,
+// Reshape, Flatten, Transpose, Squeeze and Unsqueeze work on bytes where both sides are quantised alike. Relu or Clip before
+// QuantizeLinear goes where it changes nothing.
 bool qdq_to_integer(Graph& graph);
 
 // MatMul with constant weights, also behind a Transpose, becomes sdx Linear. float32 only.

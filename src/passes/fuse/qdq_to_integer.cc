@@ -136,7 +136,7 @@ bool fuse_add(Graph& g, NodeId id, const Uses& uses) {
   return true;
 }
 
-// One operand, one result: GlobalAveragePool, Sigmoid, LeakyRelu.
+// One operand, one result: GlobalAveragePool, Sigmoid, LeakyRelu, and Relu as LeakyRelu with alpha 0.
 bool fuse_unary(Graph& g, NodeId id, const char* op, const Uses& uses) {
   const Node n = g.node(id);
   const NodeId d = byte_dequantizer(g, n, 0);
@@ -144,10 +144,30 @@ bool fuse_unary(Graph& g, NodeId id, const char* op, const Uses& uses) {
   if (d == kNoNode || q.node == kNoNode || byte_type(g, q) != g.value(g.node(d).inputs[0]).type.elem) return false;
   Node fused = microsoft(n, op);
   if (n.op_type == "LeakyRelu") fused.attributes.set("alpha", n.attributes.get_float("alpha", 0.01F));
+  if (n.op_type == "Relu") fused.attributes.set("alpha", 0.0F);
   push_operand(g, d, fused.inputs);
   fused.inputs.push_back(g.node(q.node).inputs[1]);
   fused.inputs.push_back(g.node(q.node).inputs[2]);
   replace(g, id, q, std::move(fused));
+  return true;
+}
+
+// Bytes quantised anew, as between operators that were quantised apart: LeakyRelu with alpha 1, a table like the others.
+bool fuse_requantize(Graph& g, NodeId id) {
+  const Node q = g.node(id);
+  const Tensor* zero = constant_of(g, input_of(q, 2));
+  const NodeId d = byte_dequantizer(g, q, 0);
+  if (d == kNoNode || zero == nullptr || q.attributes.get_int("block_size", 0) != 0) return false;
+  const ValueId bytes = g.node(d).inputs[0];
+  if (g.value(bytes).constant || zero->dtype() != g.value(bytes).type.elem) return false;
+  if (scale_of(g, q, 1) == nullptr || !zero_fits(g, q, 1)) return false;
+  Node fused = microsoft(q, "QLinearLeakyRelu");
+  fused.attributes.set("alpha", 1.0F);
+  push_operand(g, d, fused.inputs);
+  fused.inputs.insert(fused.inputs.end(), {q.inputs[1], q.inputs[2]});
+  fused.outputs = q.outputs;
+  g.remove_node(id);
+  g.add_node(std::move(fused));
   return true;
 }
 
@@ -222,7 +242,8 @@ bool fuse_other(Graph& g, NodeId id, const Uses& uses) {
   if (op == "Gemm") return fuse_gemm(g, id, uses);
   if (op == "GlobalAveragePool") return fuse_unary(g, id, "QLinearGlobalAveragePool", uses);
   if (op == "Sigmoid") return fuse_unary(g, id, "QLinearSigmoid", uses);
-  if (op == "LeakyRelu") return fuse_unary(g, id, "QLinearLeakyRelu", uses);
+  if (op == "LeakyRelu" || op == "Relu") return fuse_unary(g, id, "QLinearLeakyRelu", uses);
+  if (op == "QuantizeLinear") return fuse_requantize(g, id);
   if (op == "Concat") return fuse_concat(g, id, uses);
   for (const char* moves : {"MaxPool", "Reshape", "Flatten", "Transpose", "Squeeze", "Unsqueeze"}) {
     if (op == moves) return move_to_bytes(g, id, uses);
