@@ -89,7 +89,7 @@ TEST(Layout, PoolsConcatenationsAndScales) {
               "constant two: float32[] 2\n"
               "b = MaxPool(a) {kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]}\n"
               "c = Conv(b, w1) {pads=[1,1,1,1]}\n"
-              "c1 = Mul(c, k)\nc2 = PRelu(c1, p)\nc3 = Div(c2, two)\n"
+              "c1 = Mul(c, k)\nc2 = PRelu(c1, p)\nc4 = Div(c2, two)\nc3 = Sub(two, c4)\n"
               "d = AveragePool(b) {kernel_shape=[3,3], pads=[1,1,1,1], count_include_pad=1}\n"
               "e = Conv(b, w2)\n"
               "f = Concat(c3, d, e) {axis=1}\n"

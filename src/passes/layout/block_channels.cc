@@ -402,14 +402,15 @@ class Blocker {
     const Node& n = g_.node(id);
     if (!n.removed && n.domain.empty() && n.op_type == "Split" && !n.inputs.empty()) return visit_split(id);
     if (is_conv(n)) return visit_conv(id);
-    if (!has_one_result(n) || !is_picture(n.inputs[0])) return;
+    if (!has_one_result(n)) return;
+    if (n.domain.empty() && among(kBinary, n.op_type)) return visit_binary(id);
+    if (!is_picture(n.inputs[0])) return;
     if (n.domain == "com.microsoft" && (n.op_type == "QuickGelu" || n.op_type == "Gelu")) return visit_unary(id);
     if (!n.domain.empty()) return;
     if (n.op_type == "MaxPool" || n.op_type == "AveragePool" || n.op_type == "GlobalAveragePool") return visit_pool(id);
     if (n.op_type == "Concat") return visit_concat(id);
     if (n.op_type == "BatchNormalization") return visit_batch_norm(id);
     if (among(kUnary, n.op_type)) return visit_unary(id);
-    if (among(kBinary, n.op_type)) return visit_binary(id);
   }
 
   Graph& g_;
