@@ -111,6 +111,17 @@ std::int64_t transposed_convolution(const Graph& g, const Node& n) {
   return product({2, count(*in), count(*weights, 1)});
 }
 
+// Two products; softmax between them is left out, as it is elsewhere in the literature.
+std::int64_t attention(const Graph& g, const Node& n) {
+  const auto q = shape_of(g, n, false, 0), k = shape_of(g, n, false, 1), past = shape_of(g, n, false, 4);
+  const auto out = shape_of(g, n, true, 0);
+  if (!q || !k || !out || (k->size() != 3 && k->size() != 4)) return kUnknown;
+  const std::int64_t keys = (*k)[k->size() - 2];
+  const auto total = checked_add(keys, past && past->size() == 4 ? (*past)[2] : 0);
+  const auto width = checked_add(count(*q), count(*out));
+  return total && width ? product({2, *total, *width}) : kUnknown;
+}
+
 std::int64_t matrix_product(const Graph& g, const Node& n) {
   const auto a = shape_of(g, n, false, 0);
   const auto out = shape_of(g, n, true, 0);
@@ -164,9 +175,10 @@ std::int64_t node_flops(const Graph& g, const Node& n) {
   if (is_convolution(op)) return convolution(g, n);
   if (op == "ConvTranspose") return transposed_convolution(g, n);
   if (op == "MatMul" || op == "Gemm" || op == "MatMulInteger" || op == "QLinearMatMul" || op == "FusedMatMul" ||
-      op == "FusedGemm" || op == "MatMulNBits" || op == "QGemm") {
+      op == "FusedGemm" || op == "MatMulNBits" || op == "QGemm" || op == "Linear") {
     return matrix_product(g, n);
   }
+  if (op == "Attention" && n.domain != "com.microsoft") return attention(g, n);
   if (op == "LSTM" || op == "GRU" || op == "RNN") return recurrent(g, n);
   if (moves_data_only(op)) return 0;
   const auto out = shape_of(g, n, true, 0);

@@ -137,6 +137,14 @@ TEST(Facts, CountsOperations) {
   conv.inputs = {x, w};
   conv.outputs = {y};
   EXPECT_EQ(node_flops(g, conv), 2LL * 16 * 6 * 6 * 27);
+  Node attention;
+  attention.op_type = "Attention";
+  attention.inputs = {g.add_input("q", Type::tensor(DataType::float32, {1, 5, 8})),
+                      g.add_input("k", Type::tensor(DataType::float32, {1, 2, 7, 4})),
+                      g.add_input("v", Type::tensor(DataType::float32, {1, 2, 7, 4})), kNoValue,
+                      g.add_input("past", Type::tensor(DataType::float32, {1, 2, 3, 4}))};
+  attention.outputs = {g.add_value("attended", Type::tensor(DataType::float32, {1, 5, 8}))};
+  EXPECT_EQ(node_flops(g, attention), 2 * 10 * (5 * 8 + 5 * 8));
   Node relu;
   relu.op_type = "Relu";
   relu.inputs = {y};
