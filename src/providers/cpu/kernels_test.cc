@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -203,6 +204,63 @@ TEST(CpuQuantised, Convolutions) {
                       attrs,
                       {x, scalar(0.02F), xz, w, ws, wz, scalar(0.35F), bytes(x_type, {}, 6), ints({k.w[0]}, 7)},
                       {false, true, true, true, true, true, true, true, true}});
+        attrs.set("channels_last", std::int64_t{1});
+        Shape last = k.x;
+        std::rotate(last.begin() + 1, last.begin() + 2, last.end());
+        expect_equal({"QLinearConv",
+                      1,
+                      "com.microsoft",
+                      attrs,
+                      {bytes(x_type, last, 1), scalar(0.02F), xz, w, ws, wz, scalar(0.35F), bytes(x_type, {}, 6), Tensor()},
+                      {false, true, true, true, true, true, true, true, false}});
+      }
+    }
+  }
+}
+
+TEST(CpuQuantised, BytesWithChannelsLast) {
+  for (const DataType type : kBytes) {
+    const Tensor x = bytes(type, {2, 7, 5, 19}, 1), zero = bytes(type, {}, 3), other = bytes(type, {}, 4);
+    const std::vector<bool> unary{false, true, true, true, true};
+    Attributes last;
+    last.set("channels_last", std::int64_t{1});
+    expect_equal({"QLinearGlobalAveragePool", 1, "com.microsoft", last, {x, scalar(0.02F), zero, scalar(0.01F), other}, unary});
+    for (const float alpha : {0.0F, 0.1F, 1.0F}) {
+      Attributes attrs;
+      attrs.set("alpha", alpha);
+      expect_equal({"QLinearLeakyRelu", 1, "com.microsoft", attrs, {x, scalar(0.02F), zero, scalar(0.03F), other}, unary});
+    }
+    expect_equal({"QLinearSigmoid", 1, "com.microsoft", {}, {x, scalar(0.02F), zero, scalar(0.004F), other}, unary});
+    expect_equal({"QLinearAdd",
+                  1,
+                  "com.microsoft",
+                  {},
+                  {x, scalar(0.02F), zero, bytes(type, {2, 7, 5, 19}, 5), scalar(0.03F), other, scalar(0.05F), zero},
+                  {false, true, true, false, true, true, true, true}});
+    Attributes pool;
+    pool.set("kernel_shape", std::vector<std::int64_t>{3, 2});
+    pool.set("strides", std::vector<std::int64_t>{2, 1});
+    pool.set("pads", std::vector<std::int64_t>{1, 1, 1, 0});
+    expect_equal({"NhwcMaxPool", 1, "com.microsoft", pool, {x}, {false}});
+  }
+}
+
+TEST(CpuQuantised, Gemm) {
+  for (const DataType type : kBytes) {
+    for (const bool trans : {false, true}) {
+      for (const bool quantised : {false, true}) {
+        Attributes attrs;
+        attrs.set("transB", std::int64_t{trans ? 1 : 0});
+        attrs.set("alpha", 0.5F);
+        const Tensor b = bytes(type, trans ? Shape{35, 21} : Shape{21, 35}, 2);
+        expect_equal(
+            {"QGemm",
+             1,
+             "com.microsoft",
+             attrs,
+             {bytes(type, {3, 21}, 1), scalar(0.02F), bytes(type, {}, 3), b, floats({35}, 5, 0.001F, 0.01F), bytes(type, {35}, 4),
+              ints({35}, 7), quantised ? scalar(0.3F) : Tensor(), quantised ? bytes(type, {}, 6) : Tensor()},
+             {false, true, true, true, true, true, true, quantised, quantised}});
       }
     }
   }
