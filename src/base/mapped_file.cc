@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <map>
+#include <mutex>
 
 #include "base/error.h"
 
@@ -36,13 +38,47 @@ struct stat open_regular(const std::filesystem::path& path, Descriptor& file) {
   return info;
 }
 
+FileStamp stamp_of(const struct stat& info) {
+  const auto ns = [](const timespec& t) { return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec; };
+  return {info.st_dev, info.st_ino, static_cast<std::uint64_t>(info.st_size), ns(info.st_mtim), ns(info.st_ctim)};
+}
+
+// All mapped files, by their first byte.
+struct OpenFiles {
+  std::mutex mutex;
+  std::map<const std::byte*, const MappedFile*> by_address;
+};
+
+OpenFiles& open_files() {
+  static OpenFiles* const files = new OpenFiles;  // never destroyed: sessions may outlive static objects
+  return *files;
+}
+
 }  // namespace
+
+std::optional<FileStamp> file_stamp(const std::filesystem::path& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
+  return stamp_of(info);
+}
+
+std::optional<MappedFile::Place> MappedFile::place_of(const void* data) {
+  const auto* at = static_cast<const std::byte*>(data);
+  OpenFiles& files = open_files();
+  const std::lock_guard lock(files.mutex);
+  auto it = files.by_address.upper_bound(at);
+  if (it == files.by_address.begin()) return std::nullopt;
+  const MappedFile& file = *(--it)->second;
+  if (at >= file.data_ + file.size_) return std::nullopt;
+  return Place{file.path_, static_cast<std::uint64_t>(at - file.data_)};
+}
 
 std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& path) {
   Descriptor file;
   const struct stat info = open_regular(path, file);
   std::shared_ptr<MappedFile> result(new MappedFile);
   result->path_ = path;
+  result->stamp_ = stamp_of(info);
   result->size_ = static_cast<std::size_t>(info.st_size);
   if (result->size_ == 0) return result;
   void* data = ::mmap(nullptr, result->size_, PROT_READ, MAP_PRIVATE, file.fd, 0);
@@ -51,11 +87,20 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& 
     fail_io("map", path);
   }
   result->data_ = static_cast<const std::byte*>(data);
+  OpenFiles& files = open_files();
+  const std::lock_guard lock(files.mutex);
+  files.by_address.emplace(result->data_, result.get());
   return result;
 }
 
 MappedFile::~MappedFile() {
-  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+  if (data_ == nullptr) return;
+  {
+    OpenFiles& files = open_files();
+    const std::lock_guard lock(files.mutex);
+    files.by_address.erase(data_);
+  }
+  ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
 void release_mapped_pages(const void* data, std::size_t size) noexcept {
@@ -63,6 +108,19 @@ void release_mapped_pages(const void* data, std::size_t size) noexcept {
   const auto begin = (reinterpret_cast<std::uintptr_t>(data) + page - 1) / page * page;
   const auto end = (reinterpret_cast<std::uintptr_t>(data) + size) / page * page;
   if (end > begin) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
+void release_if_mapped(const void* data, std::size_t size) noexcept {
+  const auto* at = static_cast<const std::byte*>(data);
+  OpenFiles& files = open_files();
+  {
+    const std::lock_guard lock(files.mutex);
+    auto it = files.by_address.upper_bound(at);
+    if (it == files.by_address.begin()) return;
+    const std::span<const std::byte> bytes = (--it)->second->bytes();
+    if (at + size > bytes.data() + bytes.size()) return;
+  }
+  release_mapped_pages(data, size);
 }
 
 void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> content) {

@@ -2,12 +2,24 @@
 // Read-only memory-mapped files.
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
 namespace sdx {
+
+// What changes when somebody writes to a file. No program can set the time of the last change (ctime) as it likes; it moves with
+// each write, rename, and change of the other times.
+struct FileStamp {
+  std::uint64_t device = 0, inode = 0, bytes = 0;
+  std::int64_t modified_ns = 0, changed_ns = 0;
+  bool operator==(const FileStamp&) const = default;
+};
+// nullopt where there is no regular file.
+std::optional<FileStamp> file_stamp(const std::filesystem::path& path);
 
 // The whole file, mapped privately and read-only. Immutable, so safe to share between threads. A file that is truncated
 // by somebody else while it is mapped makes later reads fault; model files are expected to be replaced by rename.
@@ -21,18 +33,29 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const noexcept { return {data_, size_}; }
   const std::filesystem::path& path() const noexcept { return path_; }
+  const FileStamp& stamp() const noexcept { return stamp_; }
+
+  // Of the mapped files that are open in this process, the one that holds this address: its path and the offset there.
+  struct Place {
+    std::filesystem::path path;
+    std::uint64_t offset = 0;
+  };
+  static std::optional<Place> place_of(const void* data);
 
  private:
   MappedFile() = default;
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;
   std::filesystem::path path_;
+  FileStamp stamp_;
 };
 
 // Tells the kernel that the whole pages inside [data, data+size), which must lie in a MappedFile or other file mapping,
 // are not needed for now: resident memory falls, and a later read fetches them from the file again. A no-op for less
 // than a page.
 void release_mapped_pages(const void* data, std::size_t size) noexcept;
+// The same where the memory lies in a MappedFile; anonymous memory, whose content would be lost, is left alone.
+void release_if_mapped(const void* data, std::size_t size) noexcept;
 
 // Writes `content` to a temporary file beside `path`, syncs it, and renames it into place: readers see the old file or
 // the whole new one. Throws Error(io).

@@ -143,17 +143,27 @@ std::size_t blocked_winograd_floats(int t, const ConvShape& s) {
 void blocked_winograd_pack(int t, const ConvShape& s, const void* weights, const float* bias, float* packed) {
   const Job j = make_job(t, s);
   const std::int64_t lanes = j.k->lanes;
+  const WinogradKernels& kernels = winograd_kernels();
+  // Filters in the order of the packed weights, a few at a time.
+  constexpr std::int64_t kFilters = 64;
   parallel_for(j.pairs, 1, [&](std::int64_t begin, std::int64_t end) {
+    float g[9 * kFilters + 32] = {};
     for (std::int64_t pair = begin; pair < end; ++pair) {
       const std::int64_t width = 2 * pair + 1 < j.vectors ? 2 * lanes : lanes;
       float* out = packed + pair * 2 * lanes * s.in_channels * j.elements;
-      for (std::int64_t c = 0; c < s.in_channels; ++c) {
-        for (std::int64_t i = 0; i < width; ++i) {
-          const std::int64_t m = pair * 2 * lanes + i;
-          double u[36] = {};
-          if (m < s.out_channels) winograd_weights(t, static_cast<const char*>(weights) + (m * s.in_channels + c) * 36, u);
-          for (std::int64_t e = 0; e < j.elements; ++e) out[(e * s.in_channels + c) * width + i] = static_cast<float>(u[e]);
+      const std::int64_t all = s.in_channels * width;
+      for (std::int64_t at = 0; at < all; at += kFilters) {
+        const std::int64_t count = std::min(kFilters, all - at);
+        for (std::int64_t n = 0; n < count; ++n) {
+          const std::int64_t m = pair * 2 * lanes + (at + n) % width;
+          const std::int64_t c = (at + n) / width;
+          float w[9] = {};
+          if (m < s.out_channels) {
+            std::memcpy(w, static_cast<const char*>(weights) + (m * s.in_channels + c) * 36, sizeof(w));
+          }
+          for (std::int64_t k = 0; k < 9; ++k) g[k * kFilters + n] = w[k];
         }
+        kernels.weights(t, g, kFilters, count, out + at, all);
       }
     }
   });

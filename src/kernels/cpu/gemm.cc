@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/mapped_file.h"
 #include "base/thread_pool.h"
 #include "kernels/cpu/gemm_kernels.h"
 
@@ -280,9 +281,37 @@ void pack_b_f32(const void* b, std::int64_t ldb, bool trans, std::int64_t k, std
   const Cuts ks = k_cuts(k);
   const Strides s = strides_of(ldb, trans);
   const std::int64_t padded = round_up(n, kernels.nr);
+  const auto* from = static_cast<const char*>(b);
+  // A few panels at a time on each thread. The source is walked so that whole stretches of it are done with early: of weights in
+  // a mapped file the pages behind go at once, or packing would hold large ones twice.
+  constexpr std::int64_t kColumns = 128, kStretch = std::int64_t{8} << 20;
+  const std::int64_t groups = (n + kColumns - 1) / kColumns;
+  const auto pack = [&](std::int64_t i, std::int64_t group) {
+    const std::int64_t n0 = group * kColumns;
+    kernels.pack_b_panels(from + (ks.begin(i) * s.row + n0 * s.column) * 4, s.row, s.column, ks.size(i),
+                          std::min(kColumns, n - n0), scale, packed + ks.begin(i) * padded + n0 * ks.size(i));
+  };
+  const std::int64_t line = (trans ? k : n) * 4;  // bytes
+  if (trans) {
+    const std::int64_t some = std::max<std::int64_t>(current_pool().threads(), kStretch / (line * kColumns));
+    for (std::int64_t g = 0; g < groups; g += some) {
+      const std::int64_t end = std::min(groups, g + some);
+      parallel_for(end - g, 1, [&](std::int64_t begin, std::int64_t stop) {
+        for (std::int64_t group = g + begin; group < g + stop; ++group) {
+          for (std::int64_t i = 0; i < ks.parts; ++i) pack(i, group);
+        }
+      });
+      if (some < groups)
+        release_if_mapped(from + g * kColumns * ldb * 4,
+                          to_size((std::min(n, end * kColumns) - g * kColumns - 1) * ldb * 4 + line));
+    }
+    return;
+  }
   for (std::int64_t i = 0; i < ks.parts; ++i) {
-    kernels.pack_b_panels(static_cast<const char*>(b) + ks.begin(i) * s.row * 4, s.row, s.column, ks.size(i), n, scale,
-                          packed + ks.begin(i) * padded);
+    parallel_for(groups, 1, [&](std::int64_t begin, std::int64_t stop) {
+      for (std::int64_t group = begin; group < stop; ++group) pack(i, group);
+    });
+    if (line * k > kStretch) release_if_mapped(from + ks.begin(i) * ldb * 4, to_size((ks.size(i) - 1) * ldb * 4 + line));
   }
 }
 
@@ -294,12 +323,15 @@ void pack_a_f32(const void* a, std::int64_t lda, bool trans, std::int64_t m, std
   const Cuts ks = k_cuts(k);
   const Cuts tiles(m, kernels.mr);
   const Strides s = strides_of(lda, trans);
-  for (std::int64_t kb = 0; kb < ks.parts; ++kb) {
-    for (std::int64_t i = 0; i < tiles.parts; ++i) {
+  const std::int64_t grain = std::max<std::int64_t>(1, 65536 / (k * kernels.mr));
+  parallel_for(ks.parts * tiles.parts, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t at = begin; at < end; ++at) {
+      const std::int64_t kb = at / tiles.parts;
+      const std::int64_t i = at % tiles.parts;
       kernels.pack_a_tile(static_cast<const char*>(a) + (tiles.begin(i) * s.row + ks.begin(kb) * s.column) * 4, s.row, s.column,
                           tiles.size(i), ks.size(kb), scale, packed + ks.begin(kb) * m + tiles.begin(i) * ks.size(kb));
     }
-  }
+  });
 }
 
 void gemm_f32(const GemmArgs& args) { gemm_batch_f32(args, 1, nullptr, nullptr, nullptr); }

@@ -25,7 +25,8 @@ HWY_INLINE void forward(const float* d, std::int64_t step, float* o, std::int64_
     to(3, hn::Sub(d1, d3));
   } else {
     const VF d0 = at(0), d1 = at(1), d2 = at(2), d3 = at(3), d4 = at(4), d5 = at(5);
-    // The points of kG4 in winograd.cc.
+    // Points 0, +-1/sqrt 2, +-sqrt 2 and infinity: their powers stay within [1/3, 3], so that the transforms cancel less than
+    // those of +-1, +-2 do. Measured over 32 to 256 channels: 2 to 2.5 times the error of plain summation, against 4.5 to 5.5.
     const VF a = hn::Set(f, 0.70710678118654752F), b = hn::Set(f, 1.41421356237309505F);
     const VF half = hn::Set(f, 0.5F), two = hn::Set(f, 2.0F), middle = hn::Set(f, 2.5F);
     const VF even = hn::NegMulAdd(two, d2, d4), odd = hn::NegMulAdd(two, d1, d3);

@@ -1,5 +1,7 @@
 #include "kernels/cpu/winograd_kernels.h"
 
+#include <algorithm>
+
 #include "kernels/cpu/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -87,10 +89,73 @@ void output(int t, const float* m, std::int64_t step, std::int64_t count, float*
   }
 }
 
+using DD = hn::ScalableTag<double>;
+using VD = hn::Vec<DD>;
+
+// o = G g for the points of forward(): rows come in pairs that differ in the sign of the odd part.
+template <int T>
+HWY_INLINE void expand(VD g0, VD g1, VD g2, VD* o) {
+  const DD d;
+  o[0] = g0;
+  o[T + 1] = g2;
+  if constexpr (T == 2) {
+    const VD half = hn::Set(d, 0.5);
+    const VD even = hn::Mul(half, hn::Add(g0, g2)), odd = hn::Mul(half, g1);
+    o[1] = hn::Add(even, odd);
+    o[2] = hn::Sub(even, odd);
+  } else {
+    const VD third = hn::Set(d, 1.0 / 3);
+    const VD even = hn::Neg(hn::MulAdd(hn::Set(d, 2.0 / 3), g0, hn::Mul(third, g2)));
+    const VD odd = hn::Mul(hn::Set(d, 0.47140452079103168), g1);
+    o[1] = hn::Sub(even, odd);
+    o[2] = hn::Add(even, odd);
+    const VD even2 = hn::MulAdd(hn::Set(d, 1.0 / 6), g0, hn::Mul(third, g2));
+    const VD odd2 = hn::Mul(hn::Set(d, 0.23570226039551584), g1);
+    o[3] = hn::Add(even2, odd2);
+    o[4] = hn::Sub(even2, odd2);
+  }
+}
+
+template <int T>
+void weight_tiles(const float* g, std::int64_t ld, std::int64_t count, float* out, std::int64_t step) {
+  const DD d;
+  const hn::Rebind<float, DD> f;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  for (std::int64_t i = 0; i < count; i += lanes) {
+    VD half[3][T + 2];  // columns of G g
+    for (int j = 0; j < 3; ++j) {
+      const auto at = [&](int k) HWY_ATTR { return hn::PromoteTo(d, hn::LoadU(f, g + (k * 3 + j) * ld + i)); };
+      expand<T>(at(0), at(1), at(2), half[j]);
+    }
+    for (int r = 0; r < T + 2; ++r) {
+      VD u[T + 2];
+      expand<T>(half[0][r], half[1][r], half[2][r], u);
+      for (int c = 0; c < T + 2; ++c) {
+        float* to = out + (r * (T + 2) + c) * step + i;
+        if (i + lanes <= count) {
+          hn::StoreU(hn::DemoteTo(f, u[c]), f, to);
+        } else {
+          HWY_ALIGN float last[kMaxF32Lanes];
+          hn::Store(hn::DemoteTo(f, u[c]), f, last);
+          std::copy_n(last, count - i, to);
+        }
+      }
+    }
+  }
+}
+
+void weights(int t, const float* g, std::int64_t ld, std::int64_t count, float* out, std::int64_t step) {
+  if (t == 2) {
+    weight_tiles<2>(g, ld, count, out, step);
+  } else {
+    weight_tiles<4>(g, ld, count, out, step);
+  }
+}
+
 }  // namespace
 
 const WinogradKernels* winograd_table() {
-  static const WinogradKernels table{static_cast<int>(lanes_f32()), input, spread, output};
+  static const WinogradKernels table{static_cast<int>(lanes_f32()), input, spread, output, weights};
   return &table;
 }
 

@@ -21,12 +21,12 @@ struct WinogradKernels {
   // A^T m A of `count` tiles with element e of tile i at m[e * step + i]; output row r of tile i goes to
   // out[r * ld + i * t, + t). count is rounded up to lanes, in m and out.
   void (*output)(int t, const float* m, std::int64_t step, std::int64_t count, float* out, std::int64_t ld);
+  // G g G^T of `count` filters, computed in double so that the result's rounding is the only one. Element k of filter i is
+  // g[k * ld + i], element e of its transform goes to out[e * step + i]. Reads up to lanes - 1 more of g.
+  void (*weights)(int t, const float* g, std::int64_t ld, std::int64_t count, float* out, std::int64_t step);
 };
 
 const WinogradKernels& winograd_kernels();
-
-// G g G^T of one filter of nine floats, in double: the weights' rounding is then the only one. u: (t + 2)^2 elements.
-void winograd_weights(int t, const char* g, double* u);
 
 bool winograd_supports(const ConvShape& shape);
 std::size_t winograd_packed_bytes(int t, const ConvShape& shape);

@@ -2,7 +2,9 @@
 // which a convolution before it absorbs: w' = w * s, b' = (b - mean) * s + bias with s = scale / sqrt(var + epsilon).
 
 #include <cmath>
+#include <cstring>
 
+#include "base/mapped_file.h"
 #include "passes/simplify/simplify.h"
 #include "tensor/element.h"
 
@@ -68,6 +70,18 @@ bool elementwise_affine(const Graph& g, const Node& n, ValueId conv_out, std::in
   return true;
 }
 
+// The file may hold w unaligned.
+template <class T>
+void scale_span(const Tensor& w, std::int64_t at, std::int64_t count, double factor, Tensor& out) {
+  const char* from = static_cast<const char*>(w.data()) + at * static_cast<std::int64_t>(sizeof(T));
+  T* to = static_cast<T*>(out.mutable_data()) + at;
+  for (std::int64_t k = 0; k < count; ++k) {
+    T v;
+    std::memcpy(&v, from + k * static_cast<std::int64_t>(sizeof(T)), sizeof(T));
+    to[k] = static_cast<T>(static_cast<double>(v) * factor);
+  }
+}
+
 Tensor scaled_weights(const Tensor& w, const Affine& a, bool transposed, std::int64_t group) {
   Tensor out(w.dtype(), w.shape());
   // Conv: [M, C/group, k…]; ConvTranspose: [C, M/group, k…], output channel m = g * (M/group) + second index.
@@ -79,11 +93,16 @@ Tensor scaled_weights(const Tensor& w, const Affine& a, bool transposed, std::in
     for (std::int64_t j = 0; j < second; ++j) {
       const std::int64_t m = transposed ? (i / per_group) * second + j : i;
       const double s = a.scale[static_cast<std::size_t>(m)];
-      for (std::int64_t k = (i * second + j) * inner; k < (i * second + j + 1) * inner; ++k) {
-        set_element(out, k, element_as_double(w, k) * s);
+      const std::int64_t at = (i * second + j) * inner;
+      if (w.dtype() == DataType::float32) {
+        scale_span<float>(w, at, inner, s, out);
+      } else {
+        scale_span<double>(w, at, inner, s, out);
       }
     }
   }
+  // Most likely nobody reads the original any more.
+  if (!w.writable() && w.owner() != nullptr) release_mapped_pages(w.data(), w.bytes());
   return out;
 }
 
