@@ -41,9 +41,7 @@ void check_nvidia(const MachineFacts& m, const RuntimeFacts& r, Findings& out) {
   }
   const bool driver = !m.nvidia_driver.empty();
   if (m.nvidia_gpus.empty() && !m.nvidia_nodes && !driver) {
-    out.add(fmt::format(
-                "no NVIDIA GPU: none on the PCI bus, no /dev/nvidia0, no driver in the kernel (/proc/driver/nvidia/version){}",
-                m.cuda_driver_library.empty() ? ", and the driver's library libcuda.so.1 is not found" : ""),
+    out.add("no NVIDIA GPU: none on the PCI bus, no /dev/nvidia0, no driver in the kernel (/proc/driver/nvidia/version)",
             fmt::format("use a machine with an NVIDIA GPU and its driver; {}", kContainer));
     return;
   }

@@ -22,7 +22,7 @@ struct MachineFacts {
 
   std::string nvidia_driver;        // "535.104.05"; empty: the kernel module is not loaded
   bool nvidia_nodes = false;        // /dev/nvidia0 and the like, or /dev/dxg under WSL
-  std::string cuda_driver_library;  // path of libcuda.so.1; empty: not found
+  std::string cuda_driver_library;  // path of libcuda.so.1; empty: not found, or nothing else speaks of NVIDIA
   bool amd_node = false;            // /dev/kfd
   bool render_nodes = false;        // /dev/dri/renderD*
 };
