@@ -131,7 +131,7 @@ int CacheCommand::clear() const {
 }  // namespace
 
 void add_cache(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("cache", "What vendors' compilers made of models, kept for the next start");
+  auto* command = app.add_subcommand("cache", "Compiled models, kept for the next start");
   command->require_subcommand(1);
   const auto c = std::make_shared<CacheCommand>();
   const auto common = [&](CLI::App& sub) {

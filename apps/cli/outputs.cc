@@ -76,6 +76,7 @@ std::string report_json(const Report& r, double run_ms) {
       "\"peak_bytes\":{}",
       json_text(r.model), json_text(r.runtime), json_list(r.providers), json_list(r.fallbacks), json_list(r.warnings), r.load_ms,
       r.init_ms, r.peak_bytes);
+  if (!r.compiled.empty()) out += fmt::format(",\"compiled\":{}", json_text(r.compiled));
   out += fmt::format(",\"why\":{},\"events\":{},\"chains\":[", json_text(r.why), json_list(r.events));
   for (std::size_t i = 0; i < r.chains.size(); ++i) {
     const ChainReport& c = r.chains[i];

@@ -110,7 +110,8 @@ void SessionFlags::add_to(CLI::App& command, bool positional_model) {
   command.add_option("--dim", dimensions, "Fix a symbolic dimension, for example batch=4")
       ->type_name("SYMBOL=N")
       ->allow_extra_args(false);
-  command.add_flag("--no-cache,!--cache", no_cache, "Keep nothing that vendors' compilers make, and use nothing kept");
+  command.add_flag("--no-cache,!--cache", no_cache, "Keep nothing that was compiled, and use nothing kept");
+  command.add_flag("--keep-compiled", keep_compiled, "Write what cpu made of the model into the cache, for later starts");
   command.add_option("--cache-dir", cache_dir, "Where that is kept, in place of SDX_CACHE_DIR or ~/.cache/sdx")->type_name("DIR");
   command.add_option("--custom-ops", custom_ops, "Library with operators of your own; may be repeated")
       ->type_name("LIB.so")
@@ -156,6 +157,7 @@ SessionOptions SessionFlags::options(const ProjectConfig& project) const {
   }
   o.profile = o.profile || profile;
   o.cache = flags.cache;
+  o.keep_compiled = flags.keep_compiled;
   o.cache_folder = flags.cache_folder;
   return o;
 }
@@ -194,6 +196,7 @@ SessionOptions SessionFlags::options() const {
   }
   o.profile = profile;
   o.cache = !no_cache;
+  o.keep_compiled = keep_compiled;
   o.cache_folder = cache_dir;
   o.custom_ops.assign(custom_ops.begin(), custom_ops.end());
   return o;

@@ -46,6 +46,7 @@ struct SessionFlags {
   bool no_cache = false;
   std::string dtype;
   bool keep_io = false;  // a converted model's inputs and outputs stay as they are; set by commands
+  bool keep_compiled = false;
   std::string cache_dir;
 
   // `model_help`: what the MODEL argument is.

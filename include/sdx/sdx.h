@@ -80,6 +80,8 @@ SDX_C_API sdx_status sdx_options_set_provider_timeout(sdx_options* options, int6
 SDX_C_API sdx_status sdx_options_set_provider_retry(sdx_options* options, int64_t milliseconds);
 /* Takes NaN that only a provider other than `cpu` makes for its failure. */
 SDX_C_API sdx_status sdx_options_set_reject_nan(sdx_options* options, int reject);
+/* Writes what `cpu` made of a model into the cache folder, for later starts. */
+SDX_C_API sdx_status sdx_options_set_keep_compiled(sdx_options* options, int keep);
 /* "stderr" or a file that gets one line of JSON for each run. */
 SDX_C_API sdx_status sdx_options_set_telemetry(sdx_options* options, const char* where);
 

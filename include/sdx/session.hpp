@@ -48,6 +48,10 @@ struct SessionOptions {
   // ONNX Runtime's shared library, and OpenVINO's C library; empty: searched for (docs/providers.md).
   std::string ort_library;
   std::string openvino_library;
+  // Write what our own engine makes of the model (optimised graph, packed weights) into the cache folder, for later starts that
+  // map it instead of making it again: docs/cache.md. Files that are there are used whether or not this is set, unless `cache` is
+  // off. For models in files, run by `cpu` alone.
+  bool keep_compiled = false;
   // Keep what vendors' compilers make (TensorRT engines, OpenVINO blobs, …) for the next start, in `cache_folder`; where that is
   // empty in SDX_CACHE_DIR, else in $XDG_CACHE_HOME/sdx, else in ~/.cache/sdx.
   bool cache = true;
@@ -190,6 +194,7 @@ struct SDX_API Report {
   std::vector<std::string> warnings;       // about the model, for example declarations that inference contradicts
   double load_ms = 0;                      // reading and checking the file
   double init_ms = 0;                      // optimising, choosing kernels, packing weights
+  std::string compiled;                    // the compiled model that this start mapped; empty: the model was compiled
   std::size_t peak_bytes = 0;              // most memory that tensors of this session took so far
 
   std::string text() const;

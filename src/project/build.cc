@@ -12,6 +12,7 @@
 #include <sdx/project.hpp>
 #include <sdx/provider.hpp>
 
+#include "base/cache_entry.h"
 #include "base/error.h"
 #include "base/mapped_file.h"
 #include "onnx/reader.h"
@@ -70,6 +71,12 @@ class Workshop {
     std::error_code error;
     fs::rename(staging_ / name, folder_ / name, error);
     if (error) fail(ErrorCode::io, "cannot put '{}' into place: {}", (folder_ / name).string(), error.message());
+  }
+
+  // A model that turned out to be of no use.
+  void drop(const std::string& compiled) const {
+    std::error_code error;
+    for (const char* ending : {"", ".data"}) fs::remove(folder_ / (compiled + ending), error);
   }
 
   // Compiled models that no model_info.json names any more.
@@ -200,9 +207,22 @@ BuildReport Project::build(const BuildOptions& build) const {
   SessionOptions open = options;
   if (report.optimized) open.dimensions.clear();
   if (open.cache_folder.empty()) open.cache_folder = workshop.folder() / "cache";
+  open.keep_compiled = true;
   open.profile = false;
+  // Into place first: compiled models are kept for a path. No model_info.json names it yet, so the old build stays whole.
+  std::error_code ignored;
+  const bool was_there = fs::exists(workshop.folder() / info.compiled, ignored);
+  if (fs::exists(workshop.at(data), ignored)) workshop.publish(data);
+  workshop.publish(info.compiled);
   const auto opening = Clock::now();
-  const Session session = Session::open(staged, open);
+  const Session session = [&] {
+    try {
+      return Session::open(workshop.folder() / info.compiled, open);
+    } catch (...) {
+      if (!was_there) workshop.drop(info.compiled);
+      throw;
+    }
+  }();
   report.open_ms = ms_since(opening);
   const Report ran = session.report();
   report.providers = info.providers = ran.providers;
@@ -216,12 +236,12 @@ BuildReport Project::build(const BuildOptions& build) const {
   write_file_atomically(workshop.at("provider_info.json"), provider_info_json(facts));
   write_file_atomically(workshop.at("model_info.json"), model_info_json(facts));
   // model_info.json is last: it names the others, so that up to here the old build is whole.
-  std::error_code ignored;
-  if (fs::exists(workshop.at(data), ignored)) workshop.publish(data);
-  workshop.publish(info.compiled);
   workshop.publish("provider_info.json");
   workshop.publish("model_info.json");
   workshop.drop_others(info.compiled);
+  for (const CacheItem& item : list_cache(workshop.folder() / "cache")) {
+    if (item.provider == "cpu" && item.label != info.compiled) remove_cache_item(item);
+  }
   report.build_ms = ms_since(start);
   return report;
 }

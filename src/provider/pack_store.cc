@@ -1,5 +1,7 @@
 #include "provider/pack_store.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/mapped_file.h"
@@ -32,7 +34,9 @@ void release_source(const Tensor& t) {
 std::shared_ptr<const void> PackStore::get(const PackKey& key, PackSources sources, std::size_t bytes,
                                            const std::function<void(float*)>& fill) {
   std::string full = full_key(key, sources, bytes);
-  if (const auto it = known_.find(full); it != known_.end()) return it->second;
+  if (const auto it = known_.find(full); it != known_.end()) {
+    if (auto held = it->second.lock()) return held;
+  }
   std::shared_ptr<const void> data = shelf_ != nullptr ? shelf_->find(key, sources, bytes) : nullptr;
   if (data == nullptr) {
     ++misses_;
@@ -48,7 +52,14 @@ std::shared_ptr<const void> PackStore::get(const PackKey& key, PackSources sourc
     for (const Tensor* t : sources) made.sources.push_back(t != nullptr ? *t : Tensor());
     made_.push_back(std::move(made));
   }
-  return known_.emplace(std::move(full), std::move(data)).first->second;
+  known_[std::move(full)] = data;
+  return data;
+}
+
+std::vector<PackStore::Made> PackStore::made() const {
+  std::vector<Made> held;
+  std::copy_if(made_.begin(), made_.end(), std::back_inserter(held), [](const Made& m) { return m.data.use_count() > 1; });
+  return held;
 }
 
 PackStore* current_pack_store() { return t_store; }

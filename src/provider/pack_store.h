@@ -67,7 +67,8 @@ class PackStore {
   std::shared_ptr<const void> get(const PackKey& key, PackSources sources, std::size_t bytes,
                                   const std::function<void(float*)>& fill);
 
-  const std::vector<Made>& made() const { return made_; }
+  // Those that a kernel still holds.
+  std::vector<Made> made() const;
   // Calls that the shelf could not answer.
   std::size_t misses() const { return misses_; }
 
@@ -75,7 +76,7 @@ class PackStore {
   const PackShelf* shelf_;
   bool record_;
   std::size_t misses_ = 0;
-  std::unordered_map<std::string, std::shared_ptr<const void>> known_;
+  std::unordered_map<std::string, std::weak_ptr<const void>> known_;  // gone with the last kernel that has it
   std::vector<Made> made_;
 };
 

@@ -45,8 +45,10 @@ TEST_F(PackStoreTest, TakesWhatTheShelfHas) {
   PackStore store(&shelf, true);
   EXPECT_EQ(pack(store, PackKey("shelved", 1), a, 1), shelf.kept);
   EXPECT_EQ(store.misses(), 0U);
-  EXPECT_NE(pack(store, PackKey("shelved", 2), a, 1), shelf.kept);
+  const auto other = pack(store, PackKey("shelved", 2), a, 1);
+  EXPECT_NE(other, shelf.kept);
   EXPECT_EQ(store.misses(), 1U);
+  EXPECT_NE(pack(store, PackKey("shelved", 3), a, 1), nullptr);  // measured and not chosen: nobody holds it
   ASSERT_EQ(store.made().size(), 2U);
   EXPECT_EQ(store.made()[1].key, PackKey("shelved", 2).text());
   EXPECT_EQ(store.made()[1].sources.at(0).data(), a.data());

@@ -160,6 +160,9 @@ sdx_status sdx_options_set_provider_retry(sdx_options* options, int64_t millisec
 sdx_status sdx_options_set_reject_nan(sdx_options* options, int reject) {
   return guarded([&] { require(options, "options").options.reject_nan = reject != 0; });
 }
+sdx_status sdx_options_set_keep_compiled(sdx_options* options, int keep) {
+  return guarded([&] { require(options, "options").options.keep_compiled = keep != 0; });
+}
 sdx_status sdx_options_set_telemetry(sdx_options* options, const char* where) {
   return guarded([&] { require(options, "options").options.telemetry = &require(where, "where"); });
 }

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "onnx/reader.h"
 #include "session/pipeline.h"
 
 namespace sdx {
@@ -31,9 +32,27 @@ Engine::Engine(std::shared_ptr<Core> core, Selection chain, const std::function<
   runtime_ = runtime_of(running, chain_);
 }
 
+const Model& Core::full_model() const {
+  if (compiled == nullptr) return model;
+  const std::lock_guard lock(reading_);
+  if (late_) return *late_;
+  if (!compiled->sources_unchanged()) {
+    fail(ErrorCode::io, "'{}' has changed since the session was opened; open it again", model.path);
+  }
+  auto late = std::make_unique<Model>(read_model(std::filesystem::path(model.path)));
+  prepare(*late, options, allow_unknown);
+  late_ = std::move(late);
+  return *late_;
+}
+
 std::unique_ptr<Program> Engine::make_variant(std::size_t which, const std::function<void(int)>& compiling,
                                               std::vector<std::string>& failures) const {
-  const Model& model = core_->model;
+  if (which == 0 && core_->compiled) {
+    auto program = load_compiled(*core_->compiled, chain_, core_->options);
+    from_compiled_ = program != nullptr;
+    if (program) return program;
+  }
+  const Model& model = core_->full_model();
   Graph graph = model.graph;
   if ((which & kOverrides) != 0) {
     for (const ValueId v : graph.inputs()) graph.value(v).constant.reset();
@@ -51,7 +70,7 @@ std::unique_ptr<Program> Engine::make_variant(std::size_t which, const std::func
   if (which != 0) check_and_infer(graph, core_->allow_unknown);
   const bool as_in_file = (which & kOtherExtents) == 0 && core_->options.dimensions.empty();
   const Origin origin{&model, as_in_file ? &core_->source : nullptr, core_->reject_nan, compiling};
-  return compile(std::move(graph), chain_, core_->options, origin, failures);
+  return compile(std::move(graph), chain_, core_->options, origin, failures, which == 0 ? core_->recording.get() : nullptr);
 }
 
 // A compiler may hang as a kernel may: env.provider tells whose it is, also to runs that wait for it.

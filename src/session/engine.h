@@ -15,6 +15,7 @@
 #include "base/thread_pool.h"
 #include "graph/graph.h"
 #include "plan/program.h"
+#include "session/compiled_model.h"
 #include "session/selection.h"
 
 namespace sdx {
@@ -23,10 +24,13 @@ namespace sdx {
 // open, apart from the counters.
 struct Core {
   SessionOptions options;
-  Model model;         // prepared; its graph is what programs are compiled from
+  Model model;         // prepared; its graph is what programs are compiled from. With `compiled` only its path: see full_model()
   ModelSource source;  // of the model, as providers with a reader of their own take it
   std::vector<ValueSpec> inputs, outputs;
-  std::vector<std::size_t> plain_inputs;  // index into `inputs` of those without a default
+  std::vector<bool> may_be_absent;                // parallel to `inputs`: of an optional type
+  std::vector<std::size_t> plain_inputs;          // index into `inputs` of those without a default
+  std::shared_ptr<const CompiledModel> compiled;  // null: programs come from the model
+  std::unique_ptr<Recording> recording;           // while the session is being opened: what is to be kept of variant 0
   std::shared_ptr<MemoryBudget> budget;
   std::shared_ptr<ThreadPool> pool;  // null: the process's own
   std::unique_ptr<Profiler> profiler;
@@ -34,6 +38,14 @@ struct Core {
   std::shared_ptr<std::atomic<bool>> reject_nan;  // null: NaN is never a failure
   std::atomic<std::uint64_t> runs{0};
   std::atomic<std::uint64_t> seed{0x5DEECE66DULL};
+
+  // The prepared model; read now where a compiled one has answered so far. Throws Error, also when its file has changed since the
+  // session was opened.
+  const Model& full_model() const;
+
+ private:
+  mutable std::mutex reading_;
+  mutable std::unique_ptr<const Model> late_;  // guarded by reading_
 };
 
 // Programs differ in what they take for granted. Variant 0 treats inputs with defaults as constants and fixed extents as fixed. A
@@ -67,6 +79,8 @@ class Engine {
   // Those that run nodes, in order of execution, and the runtime behind them ("native", "ort").
   const std::string& providers() const { return providers_; }
   const std::string& runtime() const { return runtime_; }
+  // Variant 0 comes from Core::compiled.
+  bool from_compiled() const { return from_compiled_; }
   // "ort:cuda cannot compile 12 nodes: …"
   std::vector<std::string> failures() const;
 
@@ -78,6 +92,7 @@ class Engine {
   std::shared_ptr<Core> core_;
   Selection chain_;
   std::string providers_, runtime_;
+  mutable bool from_compiled_ = false;                      // set by the constructor
   std::vector<std::string> names_;                          // of the chain
   mutable std::mutex compiling_;                            // held while variants 1 to 3 are made
   mutable std::atomic<const std::string*> busy_ = nullptr;  // whose turn it is then: one of names_

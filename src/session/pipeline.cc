@@ -4,6 +4,7 @@
 
 #include "base/cache_folder.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/suggest.h"
 #include "onnx/functions.h"
 #include "ops/infer.h"
@@ -88,8 +89,31 @@ bool compiles_regions(const Selection& selection) {
   return std::any_of(selection.chain.begin(), selection.chain.end(), [](const Provider* p) { return p->compiles_regions(); });
 }
 
+namespace {
+
+std::unique_ptr<Program> lower(Graph graph, const Selection& selection, const SessionOptions& options, Regions regions) {
+  TunedChoices tuned(options.tune && options.cache ? cache_folder(options.cache_folder) / "tuned.json" : std::filesystem::path());
+  return std::make_unique<Program>(std::move(graph), selection.chain, options.plan_cache_size, std::move(regions),
+                                   LowerOptions{options.tune, &tuned});
+}
+
+}  // namespace
+
+std::unique_ptr<Program> load_compiled(const CompiledModel& compiled, const Selection& selection, const SessionOptions& options) {
+  try {
+    PackStore store(&compiled);
+    const PackScope packing(store);
+    auto program = lower(compiled.graph(), selection, options, {});
+    log::debug("'{}': {} packed weights were not in it", compiled.path().string(), store.misses());
+    return program;
+  } catch (const Error& e) {
+    log::info("'{}' is not used: {}", compiled.path().string(), e.what());
+    return nullptr;
+  }
+}
+
 std::unique_ptr<Program> compile(Graph graph, const Selection& selection, const SessionOptions& options, const Origin& origin,
-                                 std::vector<std::string>& fallbacks) {
+                                 std::vector<std::string>& fallbacks, Recording* recording) {
   Regions regions;
   if (compiles_regions(selection)) {
     std::vector<ChosenProvider> chosen = chosen_providers(selection, options);
@@ -106,11 +130,12 @@ std::unique_ptr<Program> compile(Graph graph, const Selection& selection, const 
                                       [](const Provider* p) { return p->compiles_regions() || p->name() == "cpu"; });
     run_passes(graph, pass_options);
   }
-  PackStore store;
+  if (recording != nullptr) recording->graph = graph;
+  PackStore store(nullptr, recording != nullptr);
   const PackScope packing(store);
-  TunedChoices tuned(options.tune && options.cache ? cache_folder(options.cache_folder) / "tuned.json" : std::filesystem::path());
-  return std::make_unique<Program>(std::move(graph), selection.chain, options.plan_cache_size, std::move(regions),
-                                   LowerOptions{options.tune, &tuned});
+  auto program = lower(std::move(graph), selection, options, std::move(regions));
+  if (recording != nullptr) recording->packs = store.made();
+  return program;
 }
 
 std::string dump_claims(const Graph& graph, const Selection& selection) {

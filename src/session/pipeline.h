@@ -10,6 +10,7 @@
 
 #include "graph/graph.h"
 #include "plan/program.h"
+#include "session/compiled_model.h"
 #include "session/selection.h"
 
 namespace sdx {
@@ -34,9 +35,13 @@ struct Origin {
   std::function<void(int)> compiling;                   // see form_regions(); may be empty
 };
 
-// Optimises a prepared graph and compiles it. Appends to `fallbacks` what a provider of the chain could not do.
+// Optimises a prepared graph and compiles it. Appends to `fallbacks` what a provider of the chain could not do. `recording`,
+// where not null, receives the graph as it was lowered, and all packed weights.
 std::unique_ptr<Program> compile(Graph graph, const Selection& selection, const SessionOptions& options, const Origin& origin,
-                                 std::vector<std::string>& fallbacks);
+                                 std::vector<std::string>& fallbacks, Recording* recording = nullptr);
+
+// From a file that an earlier compilation wrote. Null where it does not hold what this build needs after all.
+std::unique_ptr<Program> load_compiled(const CompiledModel& compiled, const Selection& selection, const SessionOptions& options);
 
 // True when a provider of the chain compiles regions.
 bool compiles_regions(const Selection& selection);

@@ -108,11 +108,15 @@ struct Session::Impl {
     if (service) service->close();
   }
 
+  bool open_compiled();
+  void choose();
   void open();
+  void keep() const;
   void describe_interface();
   void warn_of_other_extents(const std::vector<Value>& values);
   NamedValues run(const NamedValues& given, const RunOptions& run_options);
   std::vector<Value> answer(const Request& request);
+  void start();
   void open_measured();
   void decide(const Request& request);
   void serve(std::size_t first, std::shared_ptr<const Engine> ready, Measurement found, const std::string& how);
@@ -125,6 +129,7 @@ void Session::Impl::describe_interface() {
   const Model& model = core->model;
   const Graph& g = model.graph;
   core->inputs = input_specs(g);
+  for (const ValueId v : g.inputs()) core->may_be_absent.push_back(g.value(v).declared.kind == Type::Kind::optional);
   for (std::size_t i = 0; i < g.outputs().size(); ++i) {
     const ValueInfo& info = g.value(g.outputs()[i]);
     core->outputs.push_back(spec_of(g.output_names()[i], info.type.known() ? info.type : info.declared));
@@ -140,12 +145,55 @@ void Session::Impl::describe_interface() {
   metadata.insert(metadata.end(), model.metadata.begin(), model.metadata.end());
 }
 
-void Session::Impl::open() {
-  const BudgetScope charge(core->budget);
+void Session::Impl::choose() {
+  if (!selection.chain.empty()) return;
   check_provider_options(core->options);
   if (!core->options.start_on.empty()) canonical_provider(core->options.start_on);  // a misspelt one is an error on any chain
   selection = select_providers(core->options);
   why = selection.why;
+}
+
+// Our own engine and nobody else.
+static bool cpu_alone(const Selection& selection) { return selection.chain.size() == 1 && selection.chain[0]->name() == "cpu"; }
+
+// From the cache, where it has the model. Otherwise notes that it is to have it, if that is asked for.
+bool Session::Impl::open_compiled() {
+  const auto place = compiled_place(core->source.path, core->options);
+  if (!place) return false;
+  core->compiled = CompiledModel::open(*place);
+  if (core->compiled != nullptr) {
+    choose();
+    if (!cpu_alone(selection)) core->compiled = nullptr;
+  } else if (core->options.keep_compiled || has_compiled(*place)) {  // a stale or damaged one is replaced
+    core->recording = start_recording(*place);
+  }
+  if (core->compiled == nullptr) return false;
+  const BudgetScope charge(core->budget);
+  core->model.path = core->source.path.string();
+  const ModelInterface& interface = core->compiled->interface();
+  core->inputs = interface.inputs;
+  core->outputs = interface.outputs;
+  core->may_be_absent = interface.may_be_absent;
+  metadata = interface.metadata;
+  warnings = interface.warnings;
+  start();
+  return true;
+}
+
+// For the next start.
+void Session::Impl::keep() const {
+  if (core->recording == nullptr) return;
+  if (cpu_alone(selection)) {
+    write_compiled(*core->recording, {core->inputs, core->outputs, core->may_be_absent, metadata, core->model.warnings});
+  } else {
+    log::info("nothing of '{}' is kept: cpu is not its only provider", shown);
+  }
+  core->recording.reset();
+}
+
+void Session::Impl::open() {
+  const BudgetScope charge(core->budget);
+  choose();
   measures = core->options.select == "measured";
   if (!measures && core->options.select != "order") {
     fail(ErrorCode::invalid_argument, "unknown way to select '{}'; known: order, measured", core->options.select);
@@ -158,6 +206,12 @@ void Session::Impl::open() {
   if (!prepare(core->model, core->options, core->allow_unknown)) core->source = {};
   describe_interface();
   warnings = core->model.warnings;
+  start();
+  keep();
+}
+
+// With interface and selection known.
+void Session::Impl::start() {
   for (std::size_t i = 0; i < core->inputs.size(); ++i) {
     if (!core->inputs[i].has_default) core->plain_inputs.push_back(i);
   }
@@ -246,7 +300,6 @@ void Session::Impl::warn_of_other_extents(const std::vector<Value>& values) {
 
 // The given values in the order of `inputs`, checked; defaults where nothing is given.
 std::vector<Value> Session::Impl::arrange(const NamedValues& given, std::size_t& which) const {
-  const Model& model = core->model;
   const std::vector<ValueSpec>& inputs = core->inputs;
   std::vector<Value> values(inputs.size());
   std::vector<bool> present(inputs.size(), false);
@@ -266,12 +319,13 @@ std::vector<Value> Session::Impl::arrange(const NamedValues& given, std::size_t&
   }
   std::vector<std::string> missing;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const ValueInfo& info = model.graph.value(model.graph.inputs()[i]);
     if (present[i]) {
       if (check_input(inputs[i], values[i])) which |= kOtherExtents;
     } else if (inputs[i].has_default) {
-      values[i] = *info.constant;
-    } else if (info.declared.kind != Type::Kind::optional) {
+      if ((which & kOverrides) == 0) continue;  // then all defaults are constants
+      const Graph& graph = core->full_model().graph;
+      values[i] = *graph.value(graph.inputs()[i]).constant;
+    } else if (!core->may_be_absent[i]) {
       missing.push_back("'" + inputs[i].name + "'");
     }
   }
@@ -381,6 +435,10 @@ void load(Impl& impl, const SessionOptions& options, const std::string& shown, R
   if (options.threads > 0) core.pool = std::make_shared<ThreadPool>(options.threads);
   if (options.profile) core.profiler = std::make_unique<Profiler>();
   try {
+    if (impl.open_compiled()) {
+      impl.init_ms = ms_since(start);
+      return;
+    }
     {
       const BudgetScope charge(core.budget);
       core.model = read();
@@ -442,6 +500,7 @@ Report Session::Impl::report() const {
   const std::shared_ptr<Service> now = serving();
   const std::shared_ptr<const Engine> engine = now->current();
   append_steps(engine->program(), "", r);
+  if (engine->from_compiled()) r.compiled = core->compiled->path().string();
   r.runtime = engine->runtime();
   now->describe(r);
   return r;
@@ -457,7 +516,7 @@ std::vector<ProfileEvent> Session::profile() const {
 void Session::write_trace(const std::filesystem::path& path) const { write_chrome_trace(path, profile()); }
 
 std::string Session::dump(std::string_view stage) const {
-  if (stage == "loaded") return impl_->core->model.graph.dump();
+  if (stage == "loaded") return impl_->core->full_model().graph.dump();
   const std::shared_ptr<const Engine> engine = impl_->serving()->current();
   if (stage == "simplified") return engine->program().graph().dump();
   if (stage == "claimed") return dump_claims(engine->program().graph(), engine->selection());

@@ -55,6 +55,7 @@ std::string Report::text() const {
   std::string out =
       fmt::format("model {}\nruntime {}; loaded in {:.2f} ms, ready after {:.2f} ms more; tensors took at most {} bytes\n",
                   model.empty() ? "(memory)" : model, runtime, load_ms, init_ms, peak_bytes);
+  if (!compiled.empty()) out += "compiled before: " + compiled + "\n";
   std::map<std::string, std::map<std::string, int>> counts;
   for (const NodeReport& n : nodes) ++counts[n.provider][n.kernel];
   for (const auto& [provider, kernels] : counts) {

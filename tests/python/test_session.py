@@ -392,3 +392,18 @@ def test_two_hundred_sessions_leave_no_memory_behind(add):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     use()
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20_000  # KiB; one run's output is 1 MiB
+
+
+def test_compiled_models_are_kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("SDX_CACHE_DIR", str(tmp_path / "cache"))
+    weights = np.linspace(-1, 1, 64 * 96, dtype=np.float32).reshape(64, 96)
+    path = tmp_path / "net.onnx"
+    path.write_bytes(model([helper.make_node("MatMul", ["x", "w"], ["y"])], [("x", 1, ["n", 64])], [("y", 1, ["n", 96])],
+                           [helper.make_tensor("w", TensorProto.FLOAT, [64, 96], weights.tobytes(), raw=True)]))
+    x = np.linspace(0, 1, 128, dtype=np.float32).reshape(2, 64)
+    options = ort.SessionOptions()
+    options.keep_compiled = True
+    first = ort.InferenceSession(str(path), options, providers=["cpu"])
+    second = ort.InferenceSession(str(path), providers=["cpu"])
+    assert first.report()["compiled"] == "" and second.report()["compiled"].startswith(str(tmp_path))
+    np.testing.assert_array_equal(first.run(None, {"x": x})[0], second.run(None, {"x": x})[0])

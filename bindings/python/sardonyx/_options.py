@@ -59,7 +59,9 @@ class SessionOptions(_Options):
 
     Of this engine: strict (an error in place of a fallback to another provider), disabled_passes, memory_limit (bytes; 0: none),
     plan_cache_size, runtime ("auto", "native", "ort"), provider_priority, platform_defaults (a mapping), select ("order", "measured"),
-    tune (measure the kernels for each node, and remember the fastest), start_on (a provider that answers while others compile), provider_timeout and provider_retry (seconds), reject_nan, telemetry:
+    tune (measure the kernels for each node, and remember the fastest), start_on (a provider that answers while others compile),
+    provider_timeout and provider_retry (seconds), reject_nan, telemetry,
+    keep_compiled (writes what cpu made of a model into the cache, for later starts: docs/cache.md):
     docs/providers.md says what they do.
     """
 
@@ -91,6 +93,7 @@ class SessionOptions(_Options):
         "provider_timeout": 0.0,
         "provider_retry": 30.0,
         "reject_nan": False,
+        "keep_compiled": False,
         "telemetry": "",
     }
 
@@ -172,6 +175,7 @@ class SessionOptions(_Options):
         out.provider_timeout_ms = round(self.provider_timeout * 1000)
         out.provider_retry_ms = round(self.provider_retry * 1000)
         out.reject_nan = bool(self.reject_nan)
+        out.keep_compiled = bool(self.keep_compiled)
         out.telemetry = self.telemetry
         if self._custom_ops:
             out.custom_ops = self._custom_ops

@@ -138,6 +138,7 @@ nb::dict report_to_python(const Session& session) {
   d["measured"] = measured;
   d["load_ms"] = r.load_ms;
   d["init_ms"] = r.init_ms;
+  d["compiled"] = r.compiled;
   d["peak_bytes"] = r.peak_bytes;
   d["text"] = r.text();
   return d;
@@ -251,6 +252,7 @@ void bind_options(nb::module_& m) {
           "provider_retry_ms", [](const SessionOptions& o) { return o.provider_retry.count(); },
           [](SessionOptions& o, std::int64_t ms) { o.provider_retry = std::chrono::milliseconds(ms); })
       .def_rw("reject_nan", &SessionOptions::reject_nan)
+      .def_rw("keep_compiled", &SessionOptions::keep_compiled)
       .def_rw("telemetry", &SessionOptions::telemetry);
   nb::class_<CancelToken>(m, "CancelToken")
       .def(nb::init<>())

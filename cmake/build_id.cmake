@@ -1,0 +1,10 @@
+# Writes OUTPUT, which defines sdx::build_id(): a hash of the files in LIST and of COMPILER.
+file(READ ${LIST} sources)
+set(all "${COMPILER}")
+foreach(source IN LISTS sources)
+  file(SHA256 ${source} hash)
+  string(APPEND all "${hash}")
+endforeach()
+string(SHA256 id "${all}")
+string(SUBSTRING ${id} 0 32 id)
+file(WRITE ${OUTPUT} "// Generated; do not edit.\n#include \"base/build_id.h\"\n\nnamespace sdx {\n\nstd::string_view build_id() noexcept { return \"${id}\"; }\n\n}  // namespace sdx\n")
