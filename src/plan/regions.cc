@@ -13,7 +13,6 @@ namespace {
 
 // A provider that keeps refusing single nodes is asked this often before it gets none.
 constexpr int kMaxAttempts = 64;
-constexpr int kNoGroup = -1;
 
 Type without_shape(Type type) {
   type.shape.reset();
