@@ -6,6 +6,8 @@ if(SDX_WARNINGS_AS_ERRORS)
   target_compile_options(sdx_flags INTERFACE -Werror)
 endif()
 if(SDX_SANITIZE)
+  # With sanitizers the widest register tiles alone take minutes to compile, and few machines that build so could run them.
+  target_compile_definitions(sdx_flags INTERFACE SDX_NO_AVX512)
   # Views into a mapped file may be unaligned and are copied before typed access, so the alignment check stays on.
   target_compile_options(sdx_flags INTERFACE -fsanitize=${SDX_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(sdx_flags INTERFACE -fsanitize=${SDX_SANITIZE})

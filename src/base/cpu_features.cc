@@ -50,7 +50,12 @@ CpuFeatures detect() {
   const bool zmm = (saved & 0xE6) == 0xE6;
   f.avx2 = f.sse4 && ymm && bit(l1.c, 28) && bit(l1.c, 12) && bit(l1.c, 29) && bit(l7.b, 5) && bit(l7.b, 3) && bit(l7.b, 8) &&
            bit(e1.c, 5);
-  f.avx512 = f.avx2 && zmm && bit(l7.b, 16) && bit(l7.b, 17) && bit(l7.b, 30) && bit(l7.b, 31);
+#ifdef SDX_NO_AVX512
+  constexpr bool wide = false;
+#else
+  constexpr bool wide = true;
+#endif
+  f.avx512 = wide && f.avx2 && zmm && bit(l7.b, 16) && bit(l7.b, 17) && bit(l7.b, 30) && bit(l7.b, 31);
   f.avx512_vnni = f.avx512 && bit(l7.c, 11);
   f.avx512_bf16 = f.avx512 && bit(l7_1.a, 5);
   f.avx_vnni = f.avx2 && bit(l7_1.a, 4);
