@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
+#include <fstream>
 #include <string>
 
 #include "base/error.h"
@@ -162,6 +163,16 @@ bool use_vnni(Isa isa) {
   }();
   if (off) return false;
   return (isa == Isa::avx512 && cpu_features().avx512_vnni) || (isa == Isa::avx2 && cpu_features().avx_vnni);
+}
+
+std::string processor_name() {
+  std::ifstream in("/proc/cpuinfo");
+  for (std::string line; std::getline(in, line);) {
+    const auto colon = line.find(": ");
+    if (colon != std::string::npos && (line.starts_with("model name") || line.starts_with("Model")))
+      return line.substr(colon + 2);
+  }
+  return "";
 }
 
 void force_cpu_isa(Isa isa) { g_isa.store(static_cast<int>(isa), std::memory_order_relaxed); }

@@ -1,6 +1,7 @@
 #pragma once
 // What the CPU can do, and which instruction set the kernels use.
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -38,6 +39,10 @@ Isa cpu_isa();
 
 // Whether the dot-product extension of `isa` (VNNI) may be used: the machine has it, and SDX_CPU_VNNI is not "0".
 bool use_vnni(Isa isa);
+
+// What the system calls the processor ("AMD EPYC"), or the board where it does not name processors; empty: it does not say.
+// Read anew by each call.
+std::string processor_name();
 
 // Overrides cpu_isa() in tests and benchmarks for the whole process; must be one of supported_isas(). Not while kernels run.
 void force_cpu_isa(Isa isa);

@@ -36,16 +36,6 @@ double number_of(const fs::path& path) {
   return in >> v ? v : 0;
 }
 
-std::string cpu_model() {
-  std::ifstream in("/proc/cpuinfo");
-  for (std::string line; std::getline(in, line);) {
-    const auto colon = line.find(": ");
-    if (colon != std::string::npos && (line.starts_with("model name") || line.starts_with("Model")))
-      return line.substr(colon + 2);
-  }
-  return "";
-}
-
 int usable_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -79,7 +69,7 @@ std::int64_t throttle_events() {
 
 MachineInfo machine_info() {
   MachineInfo m;
-  m.cpu = cpu_model();
+  m.cpu = processor_name();
   m.isa = std::string(name(cpu_isa()));
   utsname names{};
   if (::uname(&names) == 0) m.kernel = fmt::format("{} {}", names.sysname, names.release);

@@ -70,6 +70,15 @@ double exact_cumulative(std::size_t n, std::size_t m, double u) {
   return below / all;
 }
 
+// Values of both, ascending, and whether each is of `a`.
+std::vector<std::pair<double, bool>> in_order(std::span<const double> a, std::span<const double> b) {
+  std::vector<std::pair<double, bool>> all;
+  for (const double v : a) all.emplace_back(v, true);
+  for (const double v : b) all.emplace_back(v, false);
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
 }  // namespace
 
 double percentile(std::span<const double> sorted, double p) {
@@ -132,10 +141,7 @@ Interval ratio_interval(const std::vector<std::vector<double>>& a, const std::ve
 MannWhitney mann_whitney(std::span<const double> a, std::span<const double> b) {
   MannWhitney result;
   if (a.empty() || b.empty()) return result;
-  std::vector<std::pair<double, bool>> all;  // value, whether it is of `a`
-  for (const double v : a) all.emplace_back(v, true);
-  for (const double v : b) all.emplace_back(v, false);
-  std::sort(all.begin(), all.end());
+  const std::vector<std::pair<double, bool>> all = in_order(a, b);
   double rank_sum = 0;
   double ties = 0;  // sum of t^3 - t over groups of equal values
   for (std::size_t i = 0; i < all.size();) {
@@ -196,10 +202,7 @@ class LowestU {
 MannWhitney mann_whitney_of_lowest(std::span<const double> a, std::span<const double> b) {
   MannWhitney result;
   if (a.empty() || b.empty()) return result;
-  std::vector<std::pair<double, bool>> all;  // value, whether it is of `a`
-  for (const double v : a) all.emplace_back(v, true);
-  for (const double v : b) all.emplace_back(v, false);
-  std::sort(all.begin(), all.end());
+  const std::vector<std::pair<double, bool>> all = in_order(a, b);
   std::vector<double> ascending;
   std::vector<char> in_a;
   for (const auto& [value, first] : all) {

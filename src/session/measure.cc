@@ -7,10 +7,10 @@
 #include <cmath>
 #include <cstring>
 #include <ctime>
-#include <fstream>
 #include <sstream>
 
 #include "base/cache_folder.h"
+#include "base/cpu_features.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mapped_file.h"
@@ -66,19 +66,11 @@ std::uint64_t hash_model(const ModelSource& source) {
   return hash;
 }
 
-std::string cpu_name() {
-  std::ifstream in("/proc/cpuinfo");
-  for (std::string line; std::getline(in, line);) {
-    const std::size_t colon = line.find(": ");
-    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2, 200);
-  }
-  return "unknown processor";
-}
-
 std::string machine_text() {
   const MachineFacts& m = this_machine();
-  return fmt::format("{} {} threads; {}; {}; {}; driver {}", cpu_name(), ThreadPool::shared()->threads(), join(m.nvidia_gpus),
-                     join(m.amd_gpus), join(m.intel_gpus), m.nvidia_driver);
+  const std::string processor = processor_name().substr(0, 200);
+  return fmt::format("{} {} threads; {}; {}; {}; driver {}", processor.empty() ? "unknown processor" : processor,
+                     ThreadPool::shared()->threads(), join(m.nvidia_gpus), join(m.amd_gpus), join(m.intel_gpus), m.nvidia_driver);
 }
 
 double number_at(const Tensor& t, std::int64_t i) {

@@ -87,14 +87,7 @@ HWY_INLINE VF exp_of_difference(VF x, VF base) {
   const VF xc = hn::Max(difference, low);
   const VF t = hn::MulAdd(xc, hn::Set(d, 1.44269504088896341F), magic);
   const VF n = hn::Sub(t, magic);
-  VF r = hn::NegMulAdd(n, hn::Set(d, 0.693359375F), xc);
-  r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4F), r);
-  VF p = hn::MulAdd(hn::Set(d, 1.9875691500E-4F), r, hn::Set(d, 1.3981999507E-3F));
-  p = hn::MulAdd(p, r, hn::Set(d, 8.3334519073E-3F));
-  p = hn::MulAdd(p, r, hn::Set(d, 4.1665795894E-2F));
-  p = hn::MulAdd(p, r, hn::Set(d, 1.6666665459E-1F));
-  p = hn::MulAdd(p, r, hn::Set(d, 5.0000001201E-1F));
-  p = hn::Add(hn::MulAdd(p, hn::Mul(r, r), r), hn::Set(d, 1.0F));
+  const VF p = exp_of_rest(xc, n);
   const VF scale = hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(di, t)));
   return hn::IfThenElseZero(hn::Ge(difference, low), hn::Mul(p, scale));
 }

@@ -88,21 +88,27 @@ HWY_INLINE VF pow2(hn::Vec<hn::RebindToSigned<DF>> e) {
   return hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(e, hn::Set(di, 127))));
 }
 
-// Range reduction by ln 2 in two parts, the first with 9 significant bits so that n * hi is exact without FMA (Cody & Waite);
-// polynomial from Cephes expf; at most 1.5 ulp. Scaling in two steps reaches subnormals and overflows to infinity by itself.
-HWY_INLINE VF exp_f32(VF x) {
+// exp(x - n ln 2) where n is x / ln 2 rounded. Range reduction by ln 2 in two parts, the first with 9 significant bits so that n
+// * hi is exact without FMA (Cody & Waite); polynomial from Cephes expf.
+HWY_INLINE VF exp_of_rest(VF x, VF n) {
   const DF d;
-  const hn::RebindToSigned<DF> di;
-  const VF xc = hn::Min(hn::Max(x, hn::Set(d, -104.0F)), hn::Set(d, 89.0F));
-  const VF n = hn::Round(hn::Mul(xc, hn::Set(d, 1.44269504088896341F)));
-  VF r = hn::NegMulAdd(n, hn::Set(d, 0.693359375F), xc);
+  VF r = hn::NegMulAdd(n, hn::Set(d, 0.693359375F), x);
   r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4F), r);
   VF p = hn::MulAdd(hn::Set(d, 1.9875691500E-4F), r, hn::Set(d, 1.3981999507E-3F));
   p = hn::MulAdd(p, r, hn::Set(d, 8.3334519073E-3F));
   p = hn::MulAdd(p, r, hn::Set(d, 4.1665795894E-2F));
   p = hn::MulAdd(p, r, hn::Set(d, 1.6666665459E-1F));
   p = hn::MulAdd(p, r, hn::Set(d, 5.0000001201E-1F));
-  p = hn::Add(hn::MulAdd(p, hn::Mul(r, r), r), hn::Set(d, 1.0F));
+  return hn::Add(hn::MulAdd(p, hn::Mul(r, r), r), hn::Set(d, 1.0F));
+}
+
+// At most 1.5 ulp. Scaling in two steps reaches subnormals and overflows to infinity by itself.
+HWY_INLINE VF exp_f32(VF x) {
+  const DF d;
+  const hn::RebindToSigned<DF> di;
+  const VF xc = hn::Min(hn::Max(x, hn::Set(d, -104.0F)), hn::Set(d, 89.0F));
+  const VF n = hn::Round(hn::Mul(xc, hn::Set(d, 1.44269504088896341F)));
+  const VF p = exp_of_rest(xc, n);
   const auto e = hn::ConvertTo(di, n);
   const auto half = hn::ShiftRight<1>(e);
   const VF y = hn::Mul(hn::Mul(p, pow2(half)), pow2(hn::Sub(e, half)));
@@ -116,14 +122,7 @@ HWY_INLINE VF exp_nonpositive_f32(VF x) {
   const VF low = hn::Set(d, -87.3F);
   const VF xc = hn::Max(x, low);
   const VF n = hn::Round(hn::Mul(xc, hn::Set(d, 1.44269504088896341F)));
-  VF r = hn::NegMulAdd(n, hn::Set(d, 0.693359375F), xc);
-  r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4F), r);
-  VF p = hn::MulAdd(hn::Set(d, 1.9875691500E-4F), r, hn::Set(d, 1.3981999507E-3F));
-  p = hn::MulAdd(p, r, hn::Set(d, 8.3334519073E-3F));
-  p = hn::MulAdd(p, r, hn::Set(d, 4.1665795894E-2F));
-  p = hn::MulAdd(p, r, hn::Set(d, 1.6666665459E-1F));
-  p = hn::MulAdd(p, r, hn::Set(d, 5.0000001201E-1F));
-  p = hn::Add(hn::MulAdd(p, hn::Mul(r, r), r), hn::Set(d, 1.0F));
+  const VF p = exp_of_rest(xc, n);
   return hn::IfThenElseZero(hn::Ge(x, low), hn::Mul(p, pow2(hn::ConvertTo(di, n))));
 }
 

@@ -16,6 +16,14 @@ namespace sdx::cpu {
 
 inline bool is_byte(DataType type) { return type == DataType::int8 || type == DataType::uint8; }
 
+// Results of an 8-bit type, with its whole range.
+inline void give_bytes(QEpilogue& epilogue, DataType to, std::int32_t zero_point) {
+  epilogue.output = to == DataType::int8 ? QEpilogue::Output::s8 : QEpilogue::Output::u8;
+  epilogue.zero_point = zero_point;
+  epilogue.low = to == DataType::int8 ? -128 : 0;
+  epilogue.high = to == DataType::int8 ? 127 : 255;
+}
+
 // The values of a constant float32 or int32 input of one or `count` elements; none when it is not like that. The tensor may lie
 // unaligned in the model file.
 template <class T>

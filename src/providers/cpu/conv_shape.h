@@ -9,15 +9,10 @@
 namespace sdx::cpu {
 
 // At most three spatial axes, counted from the innermost.
-inline ConvShape conv_shape(const ops::ConvGeometry& g) {
-  ConvShape s;
-  s.batch = g.batch;
-  s.in_channels = g.in_channels;
-  s.out_channels = g.out_channels;
-  s.groups = g.groups;
-  const std::size_t shift = 3 - g.axes.size();
-  for (std::size_t i = 0; i < g.axes.size(); ++i) {
-    const ops::WindowAxis& a = g.axes[i];
+inline void set_axes(ConvShape& s, const std::vector<ops::WindowAxis>& axes) {
+  const std::size_t shift = 3 - axes.size();
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const ops::WindowAxis& a = axes[i];
     s.in[shift + i] = a.in;
     s.out[shift + i] = a.out;
     s.kernel[shift + i] = a.kernel;
@@ -25,6 +20,15 @@ inline ConvShape conv_shape(const ops::ConvGeometry& g) {
     s.dilation[shift + i] = a.dilation;
     s.pad[shift + i] = a.pad_begin;
   }
+}
+
+inline ConvShape conv_shape(const ops::ConvGeometry& g) {
+  ConvShape s;
+  s.batch = g.batch;
+  s.in_channels = g.in_channels;
+  s.out_channels = g.out_channels;
+  s.groups = g.groups;
+  set_axes(s, g.axes);
   return s;
 }
 

@@ -1,9 +1,9 @@
 #include "providers/cpu/cpu_provider.h"
 
 #include <cstdlib>
-#include <fstream>
 #include <thread>
 
+#include "base/cpu_features.h"
 #include "base/error.h"
 #include "ops/op.h"
 #include "providers/cpu/kernel_table.h"
@@ -11,18 +11,6 @@
 
 namespace sdx::cpu {
 namespace {
-
-std::string cpu_model() {
-  std::ifstream file("/proc/cpuinfo");
-  std::string line;
-  while (std::getline(file, line)) {
-    if (line.starts_with("model name")) {
-      const auto colon = line.find(": ");
-      if (colon != std::string::npos) return line.substr(colon + 2);
-    }
-  }
-  return "CPU";
-}
 
 class CpuProvider : public Provider {
  public:
@@ -32,7 +20,8 @@ class CpuProvider : public Provider {
     ProviderInfo info;
     info.name = "cpu";
     info.available = true;
-    info.devices = {fmt::format("{} ({} threads)", cpu_model(), std::thread::hardware_concurrency())};
+    const std::string processor = processor_name();
+    info.devices = {fmt::format("{} ({} threads)", processor.empty() ? "CPU" : processor, std::thread::hardware_concurrency())};
     return info;
   }
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <limits>
 
 #include "base/cpu_features.h"
@@ -20,16 +19,6 @@ using Clock = std::chrono::steady_clock;
 constexpr double kNoise = 0.03;
 constexpr double kEnoughMs = 20;
 constexpr int kFewestRounds = 5, kMostRounds = 200;
-
-std::string processor() {
-  std::ifstream file("/proc/cpuinfo");
-  std::string line;
-  while (std::getline(file, line)) {
-    if (const auto colon = line.find(": "); line.starts_with("model name") && colon != std::string::npos)
-      return line.substr(colon + 2);
-  }
-  return "";
-}
 
 std::string attribute_text(const AttributeValue& value) {
   return std::visit(
@@ -153,7 +142,7 @@ std::string untimeable(const Graph& graph, const Node& node) {
 }
 
 std::string tuning_key(const Graph& graph, const Node& node) {
-  static const std::string machine = fmt::format("{} {}", SDX_VERSION, processor());
+  static const std::string machine = fmt::format("{} {}", SDX_VERSION, processor_name());
   std::string key = fmt::format("{} {} {} threads: {}", machine, name(cpu_isa()), current_pool().threads(), node.op_type);
   for (const ValueId v : node.inputs) key += v == kNoValue ? " -" : " " + graph.value(v).type.str();
   for (const auto& [name, value] : node.attributes.items()) key += fmt::format(" {}={}", name, attribute_text(value));

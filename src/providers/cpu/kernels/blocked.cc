@@ -183,16 +183,8 @@ class BlockedPoolKernel : public Kernel {
     ConvShape& s = state->shape;
     s.batch = x[0];
     s.in_channels = x[1];
-    for (std::size_t i = 0; i < 2; ++i) {
-      const ops::WindowAxis& a = axes[i];
-      s.in[i + 1] = a.in;
-      s.out[i + 1] = a.out;
-      s.kernel[i + 1] = a.kernel;
-      s.stride[i + 1] = a.stride;
-      s.dilation[i + 1] = a.dilation;
-      s.pad[i + 1] = a.pad_begin;
-      state->pad_end[i + 1] = a.pad_end;
-    }
+    set_axes(s, axes);
+    for (std::size_t i = 0; i < axes.size(); ++i) state->pad_end[3 - axes.size() + i] = axes[i].pad_end;
     return state;
   }
 

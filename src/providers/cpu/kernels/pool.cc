@@ -8,6 +8,7 @@
 #include "kernels/cpu/reduce.h"
 #include "ops/util/axes.h"
 #include "ops/util/conv_geometry.h"
+#include "providers/cpu/conv_shape.h"
 #include "providers/cpu/kernel_table.h"
 
 namespace sdx::cpu {
@@ -32,17 +33,8 @@ class PoolKernel : public Kernel {
     const std::vector<ops::WindowAxis> axes = ops::pool_axes(attrs_, x);
     state->shape.batch = x[0];
     state->shape.in_channels = x[1];
-    const std::size_t shift = 3 - axes.size();
-    for (std::size_t i = 0; i < axes.size(); ++i) {
-      const ops::WindowAxis& a = axes[i];
-      state->shape.in[shift + i] = a.in;
-      state->shape.out[shift + i] = a.out;
-      state->shape.kernel[shift + i] = a.kernel;
-      state->shape.stride[shift + i] = a.stride;
-      state->shape.dilation[shift + i] = a.dilation;
-      state->shape.pad[shift + i] = a.pad_begin;
-      state->pad_end[shift + i] = a.pad_end;
-    }
+    set_axes(state->shape, axes);
+    for (std::size_t i = 0; i < axes.size(); ++i) state->pad_end[3 - axes.size() + i] = axes[i].pad_end;
     return state;
   }
 

@@ -7,6 +7,7 @@
 #include "ops/util/axes.h"
 #include "ops/util/conv_geometry.h"
 #include "providers/cpu/byte_operands.h"
+#include "providers/cpu/conv_shape.h"
 
 namespace sdx::cpu {
 namespace {
@@ -70,16 +71,7 @@ class NhwcMaxPoolKernel : public Kernel {
     const std::vector<ops::WindowAxis> axes = ops::pool_axes(attrs_, x);
     state->shape.batch = x[0];
     state->shape.in_channels = state->shape.out_channels = x[1];
-    const std::size_t shift = 3 - axes.size();
-    for (std::size_t i = 0; i < axes.size(); ++i) {
-      const ops::WindowAxis& a = axes[i];
-      state->shape.in[shift + i] = a.in;
-      state->shape.out[shift + i] = a.out;
-      state->shape.kernel[shift + i] = a.kernel;
-      state->shape.stride[shift + i] = a.stride;
-      state->shape.dilation[shift + i] = a.dilation;
-      state->shape.pad[shift + i] = a.pad_begin;
-    }
+    set_axes(state->shape, axes);
     return state;
   }
   void run(const KernelContext& c) const override {

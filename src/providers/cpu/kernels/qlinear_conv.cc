@@ -48,14 +48,11 @@ class QLinearConvKernel : public Kernel {
   QLinearConvKernel(ByteFilters filters, bool x_signed, std::int32_t x_zero, std::vector<float> scales,
                     std::vector<std::int32_t> bias, DataType to, std::int32_t y_zero)
       : filters_(std::move(filters)), x_signed_(x_signed), x_zero_(x_zero), scales_(std::move(scales)), bias_(std::move(bias)) {
-    epilogue_.output = to == DataType::int8 ? QEpilogue::Output::s8 : QEpilogue::Output::u8;
+    give_bytes(epilogue_, to, y_zero);
     epilogue_.per_row = true;
     epilogue_.bias = bias_.empty() ? nullptr : bias_.data();
     epilogue_.scale = scales_.data();
     epilogue_.scale_is_array = true;
-    epilogue_.zero_point = y_zero;
-    epilogue_.low = to == DataType::int8 ? -128 : 0;
-    epilogue_.high = to == DataType::int8 ? 127 : 255;
   }
   std::string_view name() const override { return "qlinear-conv-8"; }
   bool uses_input(std::size_t i) const override { return i == 0; }

@@ -36,10 +36,7 @@ class NhwcConvKernel : public Kernel {
   void set_types(bool x_signed, std::int32_t x_zero, DataType to, std::int32_t y_zero) {
     x_signed_ = x_signed;
     x_zero_ = x_zero;
-    epilogue_.output = to == DataType::int8 ? QEpilogue::Output::s8 : QEpilogue::Output::u8;
-    epilogue_.zero_point = y_zero;
-    epilogue_.low = to == DataType::int8 ? -128 : 0;
-    epilogue_.high = to == DataType::int8 ? 127 : 255;
+    give_bytes(epilogue_, to, y_zero);
   }
   std::string_view name() const override { return "qlinear-conv-nhwc"; }
   bool uses_input(std::size_t i) const override { return i == 0; }

@@ -30,12 +30,9 @@ class QLinearMatMulKernel : public Kernel {
  public:
   QLinearMatMulKernel(ByteMatrix b, std::int32_t a_zero, std::vector<float> scales, DataType to, std::int32_t y_zero)
       : b_(std::move(b)), a_zero_(a_zero), scales_(std::move(scales)) {
-    epilogue_.output = to == DataType::int8 ? QEpilogue::Output::s8 : QEpilogue::Output::u8;
+    give_bytes(epilogue_, to, y_zero);
     epilogue_.scale = scales_.data();
     epilogue_.scale_is_array = true;
-    epilogue_.zero_point = y_zero;
-    epilogue_.low = to == DataType::int8 ? -128 : 0;
-    epilogue_.high = to == DataType::int8 ? 127 : 255;
   }
   std::string_view name() const override { return "qlinear-matmul-8"; }
   bool uses_input(std::size_t i) const override { return i == 0; }
@@ -187,12 +184,7 @@ class QGemmKernel : public Kernel {
     epilogue_.scale_is_array = true;
     epilogue_.bias = bias_.empty() ? nullptr : bias_.data();
   }
-  void set_result(DataType to, std::int32_t zero) {
-    epilogue_.output = to == DataType::int8 ? QEpilogue::Output::s8 : QEpilogue::Output::u8;
-    epilogue_.zero_point = zero;
-    epilogue_.low = to == DataType::int8 ? -128 : 0;
-    epilogue_.high = to == DataType::int8 ? 127 : 255;
-  }
+  void set_result(DataType to, std::int32_t zero) { give_bytes(epilogue_, to, zero); }
   std::string_view name() const override { return "qgemm-8"; }
   bool uses_input(std::size_t i) const override { return i == 0; }
   void run(const KernelContext& c) const override { multiply(c.input(0), a_zero_, b_, epilogue_, c.output(0)); }
