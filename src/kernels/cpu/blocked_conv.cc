@@ -85,6 +85,16 @@ struct Lines {
   std::int64_t lines, width, first;
 };
 
+// An activation that is no bound follows while the results lie in the first-level cache: after so many floats of each vector.
+constexpr std::int64_t kActivated = 1024;
+
+// `count` pixels of the blocks of channels that end with a tile's one or two vectors, at y0 and y1.
+void activate(const Job& j, float* y0, float* y1, std::int64_t count) {
+  const std::int64_t c = j.kernels->block;
+  elementwise_kernels().unary(j.act, y0, y0, count * c);
+  if (y1 != nullptr) elementwise_kernels().unary(j.act, y1, y1, count * c);
+}
+
 // Pairs [pair0, pair1) of output vectors of one image and group.
 void run_pairs(const Job& j, BlockedTile t, std::int64_t image, std::int64_t group, std::int64_t pair0, std::int64_t pair1,
                const Lines& at) {
@@ -92,8 +102,6 @@ void run_pairs(const Job& j, BlockedTile t, std::int64_t image, std::int64_t gro
   const BlockedKernels& k = *j.kernels;
   const std::int64_t plane = j.s->out[1] * j.s->out[2];
   const std::int64_t planes = image * j.s->groups * l.out_blocks + group * l.out_blocks;
-  const std::int64_t n = at.lines * at.width * k.block;
-  std::int64_t done = pair0 * 2 * l.lanes / k.block;  // blocks
   for (std::int64_t pair = pair0; pair < pair1; ++pair) {
     t.wide = 2 * pair + 1 < l.vectors;
     t.w = j.packed + group * l.group_floats() + pair * 2 * l.lanes * l.k;
@@ -105,27 +113,29 @@ void run_pairs(const Job& j, BlockedTile t, std::int64_t image, std::int64_t gro
     }
     const Cuts cuts(at.width, t.wide ? k.wide_pixels : k.narrow_pixels);
     const Ahead ahead(t.w, (t.wide ? 2 : 1) * l.lanes * l.k, l.blocks + (l.tail > 0 ? 1 : 0), at.lines * cuts.parts);
+    // Fewer lanes than half a block (without vectors): its last pair activates all of it.
+    const bool soon = j.bounds.after && 2 * l.lanes >= k.block;
+    float* const start = j.y + to[0] / k.block * k.block;
+    const std::int64_t most = soon ? up_div(kActivated, k.block * cuts.size(0)) : cuts.parts;
     for (std::int64_t line = 0; line < at.lines; ++line) {
-      equal_tiles(cuts, [&](std::int64_t i, std::int64_t tiles) {
-        const std::int64_t p = cuts.begin(i);
-        const std::int64_t off = (line * at.width + p) * k.block;
-        t.x = at.x + line * at.line_step + p * t.pixel_step;
-        t.pixels = cuts.size(i);
-        t.tiles = tiles;
-        ahead.set(t, line * cuts.parts + i);
-        for (int v = 0; v < (t.wide ? 2 : 1); ++v) {
-          t.y[v] = j.y + to[v] + off;
-          t.residual[v] = j.residual != nullptr ? j.residual + to[v] + off : nullptr;
+      equal_tiles(cuts, [&](std::int64_t first, std::int64_t count) {
+        t.pixels = cuts.size(first);
+        for (std::int64_t i = first; i < first + count; i += most) {
+          const std::int64_t p = cuts.begin(i);
+          const std::int64_t off = (line * at.width + p) * k.block;
+          t.x = at.x + line * at.line_step + p * t.pixel_step;
+          t.tiles = std::min(most, first + count - i);
+          ahead.set(t, line * cuts.parts + i);
+          for (int v = 0; v < (t.wide ? 2 : 1); ++v) {
+            t.y[v] = j.y + to[v] + off;
+            t.residual[v] = j.residual != nullptr ? j.residual + to[v] + off : nullptr;
+          }
+          k.tile(t);
+          if (soon) activate(j, t.y[0], t.wide && l.lanes == k.block ? t.y[1] : nullptr, t.tiles * t.pixels);
         }
-        k.tile(t);
       });
     }
-    if (!j.bounds.after) continue;
-    const std::int64_t ready = t.wide ? (pair + 1) * 2 * l.lanes / k.block : l.out_blocks;
-    for (; done < ready; ++done) {
-      float* row = j.y + ((planes + done) * plane + at.first) * k.block;
-      elementwise_kernels().unary(j.act, row, row, n);
-    }
+    if (j.bounds.after && !soon && (pair + 1) * 2 * l.lanes % k.block == 0) activate(j, start, nullptr, at.lines * at.width);
   }
 }
 

@@ -18,7 +18,7 @@ struct Job {
   Bounds bounds;
   float* y;
   Span columns;  // outputs whose windows lie inside the rows
-  bool by_rows;  // these are done four at a time
+  bool by_rows;  // these are done some at a time
   bool one_tap;  // each output is its input's pixel times a factor
 };
 
@@ -48,8 +48,11 @@ void run_pixels(const Job& j, const float* x, const float* w, const float* bias,
   }
 }
 
-// Rows [y0, y1) of one block of channels of one image. `zeros`: a row of them; `sums`: room for a row of results.
-void run_band(const Job& j, std::int64_t plane, std::int64_t y0, std::int64_t y1, const float* zeros, float* sums) {
+// Floats of results after which what cannot be done in registers follows, in the first-level cache.
+constexpr std::int64_t kNear = 2048;
+
+// Rows [y0, y1) of one block of channels of one image. `sums`: room for a row of results.
+void run_band(const Job& j, std::int64_t plane, std::int64_t y0, std::int64_t y1, float* sums) {
   const ConvShape& s = *j.s;
   const std::int64_t c = j.k->block;
   const std::int64_t blocks = up_div(s.in_channels, c);
@@ -61,30 +64,29 @@ void run_band(const Job& j, std::int64_t plane, std::int64_t y0, std::int64_t y1
   // What is bounded waits for the residual, which may lie where the results go.
   const float lo = j.residual != nullptr ? -inf : j.bounds.lo;
   const float hi = j.residual != nullptr ? inf : j.bounds.hi;
-  for (std::int64_t oy = y0; oy < y1; ++oy) {
-    const std::int64_t at = (plane * s.out[1] + oy) * s.out[2] * c;
-    float* row = j.residual != nullptr ? sums : j.y + at;
-    if (j.one_tap) j.k->affine(x + oy * s.in[2] * c, w, bias, lo, hi, row, s.out[2]);
-    const Span inner = j.by_rows ? j.columns : Span{0, 0};
-    if (inner.size() > 0) {
-      const float* in[5];
-      const std::int64_t ix = inner.begin * s.stride[2] - s.pad[2];
-      for (std::int64_t ky = 0; ky < s.kernel[1]; ++ky) {
-        const std::int64_t iy = oy * s.stride[1] - s.pad[1] + ky;
-        in[ky] = iy < 0 || iy >= s.in[1] ? zeros : x + (iy * s.in[2] + ix) * c;
-      }
-      DepthwiseRow r{in, s.kernel[1], s.stride[1], w, bias, lo, hi, row + inner.begin * c, inner.size()};
-      j.k->depthwise_row(r);
-      run_pixels(j, x, w, bias, lo, hi, oy, 0, inner.begin, row);
-      run_pixels(j, x, w, bias, lo, hi, oy, inner.end, s.out[2], row);
-    } else if (!j.one_tap) {
-      run_pixels(j, x, w, bias, lo, hi, oy, 0, s.out[2], row);
+  const std::int64_t row_floats = s.out[2] * c;
+  const std::int64_t most =
+      j.residual != nullptr ? 1 : (j.bounds.after ? std::max<std::int64_t>(1, kNear / row_floats) : y1 - y0);
+  for (std::int64_t oy = y0; oy < y1; oy += most) {
+    const std::int64_t end = std::min(y1, oy + most), n = (end - oy) * row_floats;
+    float* const at = j.y + (plane * s.out[1] + oy) * row_floats;
+    float* const rows = j.residual != nullptr ? sums : at;
+    if (j.one_tap) {
+      j.k->affine(x + oy * row_floats, w, bias, lo, hi, rows, (end - oy) * s.out[2]);
+    } else if (j.by_rows) {
+      DepthwiseBand b;
+      b.x = x, b.in_rows = s.in[1], b.in_columns = s.in[2];
+      b.kernel = s.kernel[1], b.stride = s.stride[1];
+      b.pad_row = s.pad[1], b.pad_column = s.pad[2];
+      b.first = oy, b.last = end, b.columns = s.out[2];
+      b.inner_begin = j.columns.begin, b.inner_end = j.columns.end;
+      b.w = w, b.bias = bias, b.lo = lo, b.hi = hi, b.y = rows;
+      j.k->depthwise_band(b);
+    } else {
+      for (std::int64_t r = oy; r < end; ++r) run_pixels(j, x, w, bias, lo, hi, r, 0, s.out[2], rows + (r - oy) * row_floats);
     }
-    if (j.residual != nullptr) j.k->add_clip(row, j.residual + at, j.bounds.lo, j.bounds.hi, j.y + at, s.out[2] * c);
-  }
-  if (j.bounds.after) {
-    float* first = j.y + (plane * s.out[1] + y0) * s.out[2] * c;
-    elementwise_kernels().unary(j.act, first, first, (y1 - y0) * s.out[2] * c);
+    if (j.residual != nullptr) j.k->add_clip(rows, j.residual + (at - j.y), j.bounds.lo, j.bounds.hi, at, n);
+    if (j.bounds.after) elementwise_kernels().unary(j.act, at, at, n);
   }
 }
 
@@ -100,14 +102,12 @@ void conv_blocked_depthwise(const ConvShape& s, const float* x, const float* pac
   const std::int64_t row_work = std::max<std::int64_t>(1, s.out[2] * k.block * s.kernel[1] * s.kernel[2]);
   const std::int64_t fit = std::max<std::int64_t>(1, 200000 / row_work);
   const Cuts bands(s.out[1], std::min(fit, s.out[1]));
-  const std::int64_t zero_floats = (std::max<std::int64_t>(s.in[2], 1) + s.kernel[2]) * k.block;
   const std::int64_t work = row_work * up_div(s.out[1], bands.parts);
   parallel_for(planes * bands.parts, std::max<std::int64_t>(1, 100000 / work), [&](std::int64_t begin, std::int64_t end) {
-    float* zeros = thread_scratch(2, static_cast<std::size_t>(zero_floats + s.out[2] * k.block));
-    std::fill(zeros, zeros + zero_floats, 0.0F);
+    float* sums = residual != nullptr ? thread_scratch(2, static_cast<std::size_t>(s.out[2] * k.block)) : nullptr;
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t band = i % bands.parts;
-      run_band(j, i / bands.parts, bands.begin(band), bands.begin(band + 1), zeros, zeros + zero_floats);
+      run_band(j, i / bands.parts, bands.begin(band), bands.begin(band + 1), sums);
     }
   });
 }

@@ -178,55 +178,77 @@ void tile(const BlockedTile& t) {
 }
 #undef SDX_PIXELS
 
-// Outputs [0, count) of a row, four at a time; the compiler keeps what neighbours share in registers.
+// P <= 4 neighbouring outputs of one vector of channels. x and w: the first of `rows` rows of taps. The chains of 9 or 25
+// multiplications overlap with those of the outputs that follow; what neighbours share the compiler keeps in registers.
+template <int K, int S, int P>
+HWY_INLINE void depthwise_outputs(const float* x, std::int64_t row_step, const float* w, std::int64_t rows, VF bias, VF lo, VF hi,
+                                  float* y) {
+  const DF d;
+  VF a0 = hn::Zero(d), a1 = a0, a2 = a0, a3 = a0;
+  for (std::int64_t ky = 0; ky < rows; ++ky, x += row_step, w += K * kBlock) {
+#pragma GCC unroll 5
+    for (int kx = 0; kx < K; ++kx) {
+      const VF wv = hn::LoadU(d, w + kx * kBlock);
+      a0 = hn::MulAdd(wv, hn::LoadU(d, x + kx * kBlock), a0);
+      if constexpr (P > 1) a1 = hn::MulAdd(wv, hn::LoadU(d, x + (kx + S) * kBlock), a1);
+      if constexpr (P > 2) a2 = hn::MulAdd(wv, hn::LoadU(d, x + (kx + 2 * S) * kBlock), a2);
+      if constexpr (P > 3) a3 = hn::MulAdd(wv, hn::LoadU(d, x + (kx + 3 * S) * kBlock), a3);
+    }
+  }
+  hn::StoreU(clip(hn::Add(a0, bias), lo, hi), d, y);
+  if constexpr (P > 1) hn::StoreU(clip(hn::Add(a1, bias), lo, hi), d, y + kBlock);
+  if constexpr (P > 2) hn::StoreU(clip(hn::Add(a2, bias), lo, hi), d, y + 2 * kBlock);
+  if constexpr (P > 3) hn::StoreU(clip(hn::Add(a3, bias), lo, hi), d, y + 3 * kBlock);
+}
+
 template <int K, int S>
-void depthwise_taps(const DepthwiseRow& r) {
+void depthwise_rows(const DepthwiseBand& b) {
   const DF d;
   const std::int64_t lanes = lanes_f32();
-  const VF lo = hn::Set(d, r.lo), hi = hn::Set(d, r.hi);
+  const VF lo = hn::Set(d, b.lo), hi = hn::Set(d, b.hi);
+  const std::int64_t row_step = b.in_columns * kBlock;
   for (std::int64_t v = 0; v < kBlock; v += lanes) {
-    const VF bias = hn::LoadU(d, r.bias + v);
-    const float* w = r.w + v;
-    std::int64_t i = 0;
-    for (; i + 4 <= r.count; i += 4) {
-      VF a0 = hn::Zero(d), a1 = a0, a2 = a0, a3 = a0;
-      for (int ky = 0; ky < K; ++ky) {
-        const float* x = r.in[ky] + i * S * kBlock + v;
-        const float* wr = w + ky * K * kBlock;
-#pragma GCC unroll 5
-        for (int kx = 0; kx < K; ++kx) {
-          const VF wv = hn::LoadU(d, wr + kx * kBlock);
-          a0 = hn::MulAdd(wv, hn::LoadU(d, x + kx * kBlock), a0);
-          a1 = hn::MulAdd(wv, hn::LoadU(d, x + (kx + S) * kBlock), a1);
-          a2 = hn::MulAdd(wv, hn::LoadU(d, x + (kx + 2 * S) * kBlock), a2);
-          a3 = hn::MulAdd(wv, hn::LoadU(d, x + (kx + 3 * S) * kBlock), a3);
+    const VF bias = hn::LoadU(d, b.bias + v);
+    float* y = b.y + v;
+    for (std::int64_t oy = b.first; oy < b.last; ++oy, y += b.columns * kBlock) {
+      const std::int64_t iy = oy * S - b.pad_row;
+      const std::int64_t top = std::max<std::int64_t>(0, -iy);
+      const std::int64_t rows = std::max<std::int64_t>(0, std::min<std::int64_t>(K, b.in_rows - iy) - top);
+      const float* const row = rows > 0 ? b.x + (iy + top) * row_step + v : b.x;
+      const float* const w = b.w + (rows > 0 ? top : 0) * K * kBlock + v;
+      // Outputs whose windows reach over an end of the rows.
+      const auto edge = [&](std::int64_t from, std::int64_t to) HWY_ATTR {
+        for (std::int64_t ox = from; ox < to; ++ox) {
+          const std::int64_t ix = ox * S - b.pad_column;
+          const std::int64_t left = std::max<std::int64_t>(0, -ix), right = std::min<std::int64_t>(K, b.in_columns - ix);
+          VF sum = hn::Zero(d);
+          for (std::int64_t ky = 0; ky < rows; ++ky) {
+            const float* const x = row + ky * row_step;
+            for (std::int64_t kx = left; kx < right; ++kx) {
+              sum = hn::MulAdd(hn::LoadU(d, w + (ky * K + kx) * kBlock), hn::LoadU(d, x + (ix + kx) * kBlock), sum);
+            }
+          }
+          hn::StoreU(clip(hn::Add(sum, bias), lo, hi), d, y + ox * kBlock);
         }
+      };
+      edge(0, b.inner_begin);
+      std::int64_t i = b.inner_begin;
+      const auto x_of = [&](std::int64_t ox) { return row + (ox * S - b.pad_column) * kBlock; };
+      for (; i + 4 <= b.inner_end; i += 4) depthwise_outputs<K, S, 4>(x_of(i), row_step, w, rows, bias, lo, hi, y + i * kBlock);
+      switch (b.inner_end - i) {
+        case 3: depthwise_outputs<K, S, 3>(x_of(i), row_step, w, rows, bias, lo, hi, y + i * kBlock); break;
+        case 2: depthwise_outputs<K, S, 2>(x_of(i), row_step, w, rows, bias, lo, hi, y + i * kBlock); break;
+        case 1: depthwise_outputs<K, S, 1>(x_of(i), row_step, w, rows, bias, lo, hi, y + i * kBlock); break;
+        default: break;
       }
-      float* y = r.y + i * kBlock + v;
-      hn::StoreU(clip(hn::Add(a0, bias), lo, hi), d, y);
-      hn::StoreU(clip(hn::Add(a1, bias), lo, hi), d, y + kBlock);
-      hn::StoreU(clip(hn::Add(a2, bias), lo, hi), d, y + 2 * kBlock);
-      hn::StoreU(clip(hn::Add(a3, bias), lo, hi), d, y + 3 * kBlock);
-    }
-    for (; i < r.count; ++i) {
-      VF a = hn::Zero(d), b = a;
-      for (int ky = 0; ky < K; ++ky) {
-        const float* x = r.in[ky] + i * S * kBlock + v;
-        const float* wr = w + ky * K * kBlock;
-        for (int kx = 0; kx + 2 <= K; kx += 2) {
-          a = hn::MulAdd(hn::LoadU(d, wr + kx * kBlock), hn::LoadU(d, x + kx * kBlock), a);
-          b = hn::MulAdd(hn::LoadU(d, wr + (kx + 1) * kBlock), hn::LoadU(d, x + (kx + 1) * kBlock), b);
-        }
-        a = hn::MulAdd(hn::LoadU(d, wr + (K - 1) * kBlock), hn::LoadU(d, x + (K - 1) * kBlock), a);
-      }
-      hn::StoreU(clip(hn::Add(hn::Add(a, b), bias), lo, hi), d, r.y + i * kBlock + v);
+      edge(b.inner_end, b.columns);
     }
   }
 }
 
-void depthwise_row(const DepthwiseRow& r) {
-  if (r.kernel == 3) return r.stride == 1 ? depthwise_taps<3, 1>(r) : depthwise_taps<3, 2>(r);
-  return r.stride == 1 ? depthwise_taps<5, 1>(r) : depthwise_taps<5, 2>(r);
+void depthwise_band(const DepthwiseBand& b) {
+  if (b.kernel == 3) return b.stride == 1 ? depthwise_rows<3, 1>(b) : depthwise_rows<3, 2>(b);
+  return b.stride == 1 ? depthwise_rows<5, 1>(b) : depthwise_rows<5, 2>(b);
 }
 
 void depthwise_pixel(const DepthwisePixel& p) {
@@ -412,7 +434,7 @@ const BlockedKernels* blocked_table() {
                                     kWide,
                                     kNarrow,
                                     tile,
-                                    depthwise_row,
+                                    depthwise_band,
                                     depthwise_pixel,
                                     window_max,
                                     window_sum,

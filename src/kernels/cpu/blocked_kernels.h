@@ -29,16 +29,20 @@ struct BlockedTile {
   std::int64_t ahead_lines = 0;
 };
 
-// A row of `count` outputs of a depthwise convolution. in[k]: the input row of tap row k, at output 0's tap 0.
-struct DepthwiseRow {
-  const float* const* in = nullptr;
-  std::int64_t kernel = 3;   // rows and columns of taps: 3 or 5
-  std::int64_t stride = 1;   // 1 or 2
-  const float* w = nullptr;  // [kernel][kernel][c]
+// Rows of outputs of a depthwise convolution with a square window, in one block of channels.
+struct DepthwiseBand {
+  const float* x = nullptr;  // the plane [in_rows][in_columns][c]
+  std::int64_t in_rows = 0, in_columns = 0;
+  std::int64_t kernel = 3;  // 3 or 5
+  std::int64_t stride = 1;  // 1 or 2
+  std::int64_t pad_row = 0, pad_column = 0;
+  std::int64_t first = 0, last = 0;  // rows of outputs
+  std::int64_t columns = 0;
+  std::int64_t inner_begin = 0, inner_end = 0;  // columns whose windows lie inside the rows
+  const float* w = nullptr;                     // [kernel][kernel][c]
   const float* bias = nullptr;
   float lo = 0, hi = 0;
-  float* y = nullptr;
-  std::int64_t count = 0;
+  float* y = nullptr;  // of row `first`
 };
 
 // One output from any window: taps [rows][columns] at x + i * row_step + j * tap_step, weights at w + i * w_row + j * c.
@@ -74,7 +78,7 @@ struct BlockedKernels {
   int wide_pixels;
   int narrow_pixels;
   void (*tile)(const BlockedTile& t);
-  void (*depthwise_row)(const DepthwiseRow& r);
+  void (*depthwise_band)(const DepthwiseBand& b);
   void (*depthwise_pixel)(const DepthwisePixel& p);
   // `count` windows of one size, `step` floats apart: the largest element (NaN wins), or the sum times `factor`.
   void (*window_max)(const float* x, std::int64_t step, std::int64_t rows, std::int64_t columns, std::int64_t row_step,

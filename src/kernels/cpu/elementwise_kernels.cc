@@ -37,7 +37,7 @@ HWY_INLINE VF apply(VF x, VF a, VF b) {
   } else if constexpr (kOp == Unary::tanh) {
     return tanh_f32(x);
   } else if constexpr (kOp == Unary::silu) {
-    return hn::Mul(x, sigmoid_f32(hn::Mul(a, x)));
+    return silu_f32(x, a);
   } else if constexpr (kOp == Unary::gelu) {
     const VF e = erf_f32(hn::Mul(x, hn::Set(d, 0.70710678118654752F)));
     return hn::Mul(hn::Mul(half, x), hn::Add(one, e));

@@ -35,7 +35,7 @@ const std::vector<Case>& cases() {
       {{Unary::tanh}, [](double x) { return std::tanh(x); }, -12, 12, 4},
       {{Unary::tanh}, [](double x) { return std::tanh(x); }, -0.7F, 0.7F, 4},
       {{Unary::silu, 1.0F}, [](double x) { return x * sig(x); }, -80, 80, 4},
-      {{Unary::silu, 1.5F}, [](double x) { return x * sig(1.5 * x); }, -4, 4, 5},
+      {{Unary::silu, 1.5F}, [](double x) { return x * sig(1.5 * x); }, -4, 4, 6},
       {{Unary::gelu}, [](double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); }, -6, 6, 4, 1e-6},
       {{Unary::gelu_tanh},
        [](double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); },
