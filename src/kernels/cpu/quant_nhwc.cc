@@ -5,6 +5,7 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/gemm_kernels.h"
+#include "kernels/cpu/quant_depthwise.h"
 #include "kernels/cpu/quant_nhwc_kernels.h"
 #include "kernels/cpu/quant_winograd.h"
 
@@ -86,14 +87,19 @@ void pack_depthwise(const ConvShape& s, const QWeights& w, std::int64_t nr, void
   const std::int64_t blocks = round_up(s.groups, nr);
   auto* sums = static_cast<std::int32_t*>(packed);
   auto* out = reinterpret_cast<std::int16_t*>(sums + round_up(blocks, 16));
+  // A second copy, tap by tap, for the kernel of 3x3.
+  std::int16_t* by_tap = qdepthwise3_takes(s) ? out + blocks * even : nullptr;
+  const std::int64_t tap_step = round_up(s.groups, 16);
   std::fill(sums, sums + round_up(blocks, 16), 0);
   std::fill(out, out + blocks * even, std::int16_t{0});
+  if (by_tap != nullptr) std::fill(by_tap, by_tap + taps * tap_step, std::int16_t{0});
   for (std::int64_t c = 0; c < s.groups; ++c) {
     const Column values(s, w, c, taps);
     for (std::int64_t t = 0; t < taps; ++t) {
       const std::int32_t v = values[t];
       sums[c] += v;
       out[c / nr * nr * even + t / 2 * nr * 2 + c % nr * 2 + t % 2] = static_cast<std::int16_t>(v);
+      if (by_tap != nullptr) by_tap[t * tap_step + c] = static_cast<std::int16_t>(v);
     }
   }
 }
@@ -321,6 +327,10 @@ void depthwise_conv(const QNhwcKernels& kernels, const ConvShape& s, const void*
   QEpilogue e = epilogue;
   e.bias = bias;
   const auto* weights = reinterpret_cast<const std::int16_t*>(sums + round_up(round_up(channels, kernels.nr), 16));
+  if (qdepthwise3_runs(s, e)) {
+    const std::int16_t* by_tap = weights + round_up(channels, kernels.nr) * round_up(volume(s.kernel), 2);
+    return qdepthwise3_conv(s, static_cast<const std::uint8_t*>(x), x_signed, x_zero, by_tap, e, static_cast<std::uint8_t*>(y));
+  }
   const Depthwise d{&s, static_cast<const std::uint8_t*>(x), zeros, x_signed, weights, &e, static_cast<char*>(y)};
   const std::int64_t row_work = s.out[2] * channels * volume(s.kernel);
   parallel_for(s.batch * s.out[0] * s.out[1], std::max<std::int64_t>(1, 200000 / std::max<std::int64_t>(1, row_work)),
@@ -353,7 +363,8 @@ std::size_t qnhwc_packed_bytes(const ConvShape& s, bool wide) {
   const std::int64_t nr = qnhwc_kernels().nr;
   if (qnhwc_is_depthwise(s)) {
     const std::int64_t blocks = round_up(s.groups, nr);
-    return to_size(round_up(blocks, 16) * 4 + blocks * round_up(volume(s.kernel), 2) * 2);
+    const std::int64_t by_tap = qdepthwise3_takes(s) ? round_up(s.groups, 16) * 9 : 0;
+    return to_size(round_up(blocks, 16) * 4 + (blocks * round_up(volume(s.kernel), 2) + by_tap) * 2);
   }
   return panel_bytes(s, nr, wide) + sizeof(std::int64_t) + to_size(padded_columns(s, nr)) * sizeof(std::int32_t);
 }

@@ -12,6 +12,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/cpu/quant_epilogue-inl.h"
+#include "kernels/cpu/quant_store-inl.h"
 #include "kernels/cpu/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -288,24 +289,18 @@ void gather_pixel(const QSource& q, const Position& at, std::int16_t* out) {
   }
 }
 
-void gather(const QSource& q, std::int64_t first, std::int64_t rows, std::int16_t* out, std::int64_t stride) {
-  if (q.shape == nullptr) {
-    for (std::int64_t i = 0; i < rows; ++i, out += stride) {
-      widen(q.x + (first + i) * q.lda, q.end, q.is_signed, q.zeros != nullptr ? q.zeros[first + i] : q.zero, q.k, out);
-      std::fill(out + q.k, out + q.k + 3, std::int16_t{0});
-    }
-    return;
-  }
-  const ConvShape& s = *q.shape;
+// Positions from `first` on, one row of outputs at a time: fn(position of the first, offset from `first`, count).
+template <class F>
+void over_lines(const ConvShape& s, std::int64_t first, std::int64_t rows, F&& fn) {
   Position at{};
   at.x = first % s.out[2];
   at.y = first / s.out[2] % s.out[1];
   at.z = first / (s.out[2] * s.out[1]) % s.out[0];
   at.batch = first / (s.out[2] * s.out[1] * s.out[0]);
-  for (std::int64_t i = 0; i < rows; ++i, out += stride) {
-    gather_pixel(q, at, out);
-    std::fill(out + q.k, out + q.k + 3, std::int16_t{0});  // the rest of the last quad
-    if (++at.x < s.out[2]) continue;
+  for (std::int64_t i = 0; i < rows;) {
+    const std::int64_t count = std::min(rows - i, s.out[2] - at.x);
+    fn(at, i, count);
+    i += count;
     at.x = 0;
     if (++at.y < s.out[1]) continue;
     at.y = 0;
@@ -315,53 +310,99 @@ void gather(const QSource& q, std::int64_t first, std::int64_t rows, std::int16_
   }
 }
 
+constexpr std::int64_t kLine = 4096;  // int16 of widened image: 8 KB
+constexpr std::int64_t kFewChannels = 16;
+
+// Whether windows are runs so short that a line of the image is widened as a whole and windows are copied from there: the first
+// convolution of three channels has runs of 9 or 21.
+bool copies_windows(const ConvShape& s) {
+  const std::int64_t window = s.kernel[2] * s.in_channels;
+  return s.groups == 1 && s.dilation[2] == 1 && s.in_channels < kFewChannels && s.kernel[2] > 1 && window <= kLine / 4 &&
+         s.stride[2] * s.in_channels <= kLine / 4;
+}
+
+// n values from the beginning of each window. Up to 15 behind them are written too: by then nothing lies there yet.
+void copy_windows(const std::int16_t* HWY_RESTRICT line, std::int64_t step, std::int64_t count, std::int64_t n,
+                  std::int16_t* HWY_RESTRICT out, std::int64_t stride) {
+#if HWY_TARGET == HWY_SCALAR
+  for (std::int64_t i = 0; i < count; ++i, line += step, out += stride) std::copy(line, line + n, out);
+#else
+  const hn::CappedTag<std::int16_t, 16> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  for (std::int64_t i = 0; i < count; ++i, line += step, out += stride) {
+    for (std::int64_t j = 0; j < n; j += lanes) hn::StoreU(hn::LoadU(d, line + j), d, out + j);
+  }
+#endif
+}
+
+// `count` neighbouring outputs from `at` on.
+void gather_windows(const QSource& q, const Position& at, std::int64_t count, std::int16_t* out, std::int64_t stride) {
+  const ConvShape& s = *q.shape;
+  const std::int64_t channels = s.in_channels;
+  const std::int64_t window = s.kernel[2] * channels;
+  const std::int64_t step = s.stride[2] * channels;
+  HWY_ALIGN std::int16_t line[kLine + 32];
+  const std::int64_t most = (kLine - window) / step + 1;
+  for (std::int64_t done = 0; done < count; done += most, out += most * stride) {
+    const std::int64_t outputs = std::min(most, count - done);
+    const std::int64_t ix = (at.x + done) * s.stride[2] - s.pad[2];
+    const std::int64_t pixels = (outputs - 1) * s.stride[2] + s.kernel[2];
+    const std::int64_t begin = std::clamp<std::int64_t>(-ix, 0, pixels);
+    const std::int64_t stop = std::clamp<std::int64_t>(s.in[2] - ix, begin, pixels);
+    std::int16_t* to = out;
+    for (std::int64_t kz = 0; kz < s.kernel[0]; ++kz) {
+      const std::int64_t iz = at.z * s.stride[0] - s.pad[0] + kz * s.dilation[0];
+      for (std::int64_t ky = 0; ky < s.kernel[1]; ++ky, to += window) {
+        const std::int64_t iy = at.y * s.stride[1] - s.pad[1] + ky * s.dilation[1];
+        const bool inside = iz >= 0 && iz < s.in[0] && iy >= 0 && iy < s.in[1];
+        std::fill(line, line + (inside ? begin : pixels) * channels, std::int16_t{0});
+        if (inside) {
+          const std::uint8_t* x = q.x + (((at.batch * s.in[0] + iz) * s.in[1] + iy) * s.in[2] + ix + begin) * channels;
+          if (stop > begin) widen(x, q.end, q.is_signed, q.zero, (stop - begin) * channels, line + begin * channels);
+          std::fill(line + stop * channels, line + pixels * channels, std::int16_t{0});
+        }
+        copy_windows(line, step, outputs, window, to, stride);
+      }
+    }
+  }
+}
+
+void gather(const QSource& q, std::int64_t first, std::int64_t rows, std::int16_t* out, std::int64_t stride) {
+  // The rest of the last quad.
+  const auto fill_up = [&](std::int16_t* row) { std::fill(row + q.k, row + (q.k + 3) / 4 * 4, std::int16_t{0}); };
+  if (q.shape == nullptr) {
+    for (std::int64_t i = 0; i < rows; ++i, out += stride) {
+      widen(q.x + (first + i) * q.lda, q.end, q.is_signed, q.zeros != nullptr ? q.zeros[first + i] : q.zero, q.k, out);
+      fill_up(out);
+    }
+    return;
+  }
+  const ConvShape& s = *q.shape;
+  const bool windows = copies_windows(s);
+  over_lines(s, first, rows, [&](Position at, std::int64_t i, std::int64_t count) {
+    std::int16_t* to = out + i * stride;
+    if (windows) gather_windows(q, at, count, to, stride);
+    for (std::int64_t j = 0; j < count; ++j, ++at.x, to += stride) {
+      if (!windows) gather_pixel(q, at, to);
+      fill_up(to);
+    }
+  });
+}
+
 // --- epilogue ---
 
 #if HWY_TARGET == HWY_AVX2
 
-// The common case, 16 columns to bytes: what they need stays in registers for all rows.
-struct Columns {
-  VI bias0, bias1;
-  VF scale0, scale1, low, high;
-  __m256i zero;
-  bool is_signed;
-};
-
-HWY_INLINE Columns columns_of(const QEpilogue& e, std::int64_t column) {
-  const DI d;
-  const DF df;
-  Columns k;
-  k.bias0 = e.bias != nullptr ? hn::LoadU(d, e.bias + column) : hn::Zero(d);
-  k.bias1 = e.bias != nullptr ? hn::LoadU(d, e.bias + column + 8) : hn::Zero(d);
-  k.scale0 = e.scale_is_array ? hn::LoadU(df, e.scale + column) : hn::Set(df, *e.scale);
-  k.scale1 = e.scale_is_array ? hn::LoadU(df, e.scale + column + 8) : k.scale0;
-  k.low = hn::Set(df, static_cast<float>(e.low - e.zero_point));
-  k.high = hn::Set(df, static_cast<float>(e.high - e.zero_point));
-  k.zero = _mm256_set1_epi16(static_cast<std::int16_t>(e.zero_point));
-  k.is_signed = e.output == QEpilogue::Output::s8;
-  return k;
-}
-
-// Sums with their biases.
-HWY_INLINE void store_bytes(const Columns& k, VI v0, VI v1, std::uint8_t* y) {
-  const DF df;
-  const VF f0 = hn::Mul(hn::ConvertTo(df, v0), k.scale0);
-  const VF f1 = hn::Mul(hn::ConvertTo(df, v1), k.scale1);
-  const VI q0 = hn::NearestInt(hn::Min(hn::Max(f0, k.low), k.high));
-  const VI q1 = hn::NearestInt(hn::Min(hn::Max(f1, k.low), k.high));
-  const __m256i q = _mm256_add_epi16(_mm256_permute4x64_epi64(_mm256_packs_epi32(q0.raw, q1.raw), 0xD8), k.zero);
-  const __m128i lo = _mm256_castsi256_si128(q);
-  const __m128i hi = _mm256_extracti128_si256(q, 1);
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(y), k.is_signed ? _mm_packs_epi16(lo, hi) : _mm_packus_epi16(lo, hi));
-}
-
-HWY_INLINE void finish_bytes(const QEpilogue& e, const std::int32_t* sums, std::int64_t step, std::int64_t m, std::int64_t column,
-                             std::uint8_t* y, std::int64_t ldc) {
-  const DI d;
-  const Columns k = columns_of(e, column);
-  for (std::int64_t i = 0; i < m; ++i, sums += step, y += ldc) {
-    store_bytes(k, hn::Add(hn::LoadU(d, sums), k.bias0), hn::Add(hn::LoadU(d, sums + 8), k.bias1), y);
-  }
+template <bool kPlain, bool kSigned>
+void finish_bytes(const Columns& k, const std::int32_t* sums, std::int64_t step, std::int64_t m, std::uint8_t* y,
+                  std::int64_t ldc) {
+  const auto words = [&](const std::int32_t* p) HWY_ATTR {
+    const auto at = [&](int i) HWY_ATTR { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + i)); };
+    return words_of<kPlain>(k, _mm256_add_epi32(at(0), k.bias0), _mm256_add_epi32(at(8), k.bias1));
+  };
+  std::int64_t i = 0;
+  for (; i + 2 <= m; i += 2, sums += 2 * step, y += 2 * ldc) store_two<kSigned>(words(sums), words(sums + step), y, y + ldc);
+  if (i < m) store_one<kSigned>(words(sums), y);
 }
 
 #endif
@@ -373,7 +414,10 @@ void finish_rows(const QEpilogue& e, const std::int32_t* sums, std::int64_t step
 #if HWY_TARGET == HWY_AVX2
   if (bytes) {
     for (; n - done >= 16; done += 16) {
-      finish_bytes(e, sums + done, step, m, column + done, static_cast<std::uint8_t*>(c) + done, ldc);
+      const Columns k = columns_of(e, column + done);
+      by_kind(k, [&](auto plain, auto is_signed) HWY_ATTR {
+        finish_bytes<plain, is_signed>(k, sums + done, step, m, static_cast<std::uint8_t*>(c) + done, ldc);
+      });
     }
   }
 #endif
@@ -476,12 +520,11 @@ void depthwise_pixel(const QDepthwiseRow& r, const std::uint8_t* const* taps, st
 
 // 16 channels of a whole row to bytes: weights, scales and biases stay where they are while pixels pass. kTaps: their number when
 // it is known (unrolled, weights in registers), else 0.
-template <bool kSigned, std::int64_t kTaps>
-void depthwise_columns(const QDepthwiseRow& r, std::int64_t c) {
+template <bool kSigned, std::int64_t kTaps, bool kPlain, bool kSignedOut>
+void depthwise_columns(const QDepthwiseRow& r, const Columns& k, std::int64_t c) {
   using T = typename ByteOf<kSigned>::type;
   const D16 d16;
   const hn::FixedTag<T, 16> d8;
-  const Columns k = columns_of(*r.epilogue, c);
   const std::int64_t count = kTaps > 0 ? kTaps : r.taps_count;
   const std::int16_t* HWY_RESTRICT w = r.weights + c * count;
   const std::uint8_t* const* taps = r.taps;
@@ -499,34 +542,37 @@ void depthwise_columns(const QDepthwiseRow& r, std::int64_t c) {
     const V16 w20 = hn::LoadU(d16, w + 64), w21 = hn::LoadU(d16, w + 80), w30 = hn::LoadU(d16, w + 96);
     const V16 w31 = hn::LoadU(d16, w + 112), w40 = hn::LoadU(d16, w + 128), w41 = hn::LoadU(d16, w + 144);
     for (std::int64_t i = 0; i < r.width; ++i, taps += 10, y += r.channels) {
-      c0 = k.bias0;
-      c1 = k.bias1;
+      c0 = VI{k.bias0};
+      c1 = VI{k.bias1};
       step(0, w00, w01);
       step(2, w10, w11);
       step(4, w20, w21);
       step(6, w30, w31);
       step(8, w40, w41);
-      store_bytes(k, c0, c1, y);
+      store_one<kSignedOut>(words_of<kPlain>(k, c0.raw, c1.raw), y);
     }
   } else {
     for (std::int64_t i = 0; i < r.width; ++i, taps += count, y += r.channels) {
-      c0 = k.bias0;
-      c1 = k.bias1;
+      c0 = VI{k.bias0};
+      c1 = VI{k.bias1};
       for (std::int64_t t = 0; t < count; t += 2) step(t, hn::LoadU(d16, w + 16 * t), hn::LoadU(d16, w + 16 * t + 16));
-      store_bytes(k, c0, c1, y);
+      store_one<kSignedOut>(words_of<kPlain>(k, c0.raw, c1.raw), y);
     }
   }
 }
 
 template <bool kSigned>
 void depthwise_sixteen(const QDepthwiseRow& r, std::int64_t c) {
-  r.taps_count == 10 ? depthwise_columns<kSigned, 10>(r, c) : depthwise_columns<kSigned, 0>(r, c);
+  const Columns k = columns_of(*r.epilogue, c);
+  by_kind(k, [&](auto plain, auto is_signed) HWY_ATTR {
+    r.taps_count == 10 ? depthwise_columns<kSigned, 10, plain, is_signed>(r, k, c)
+                       : depthwise_columns<kSigned, 0, plain, is_signed>(r, k, c);
+  });
 }
 
 // How many channels that did.
 std::int64_t depthwise_fast(const QDepthwiseRow& r) {
-  const QEpilogue::Output to = r.epilogue->output;
-  if (to != QEpilogue::Output::u8 && to != QEpilogue::Output::s8) return 0;
+  if (!gives_bytes(*r.epilogue)) return 0;
   std::int64_t c = 0;
   for (; c + 16 <= r.channels; c += 16) r.is_signed ? depthwise_sixteen<true>(r, c) : depthwise_sixteen<false>(r, c);
   return c;

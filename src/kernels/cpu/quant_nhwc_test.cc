@@ -63,6 +63,7 @@ void check(const Conv& v, bool xs, bool ws, std::int32_t xz, bool plain_zero) {
   Guarded<std::int32_t> i32(out, 1);
   Guarded<float> f32(out, 3);
   Guarded<std::uint8_t> u8(out, 5);
+  Guarded<std::uint8_t> whole(out, 5);
   Guarded<std::int8_t> s8(out, 7);
   QEpilogue e;
   e.bias = bias.data();
@@ -72,6 +73,8 @@ void check(const Conv& v, bool xs, bool ws, std::int32_t xz, bool plain_zero) {
   qnhwc_conv(s, x.data(), xs, xz, packed.data(), wide, e, f32.data());
   e.output = QEpilogue::Output::u8, e.zero_point = 120, e.low = 120, e.high = 200;
   qnhwc_conv(s, x.data(), xs, xz, packed.data(), wide, e, u8.data());
+  e.low = 0, e.high = 255;
+  qnhwc_conv(s, x.data(), xs, xz, packed.data(), wide, e, whole.data());
   e.output = QEpilogue::Output::s8, e.zero_point = -3, e.low = -128, e.high = 127, e.scale_is_array = false;
   qnhwc_conv(s, x.data(), xs, xz, packed.data(), wide, e, s8.data());
   for (std::int64_t i = 0; i < out; ++i) {
@@ -93,18 +96,41 @@ void check(const Conv& v, bool xs, bool ws, std::int32_t xz, bool plain_zero) {
     const float real = static_cast<float>(sum) * scale[static_cast<std::size_t>(m)];
     ASSERT_NEAR(f32[i], real + bias_f[static_cast<std::size_t>(m)], 1e-6F * std::fabs(real) + 1e-6F);
     ASSERT_EQ(u8[i], std::clamp(std::nearbyint(real) + 120, 120.0F, 200.0F)) << i;
+    ASSERT_EQ(whole[i], std::clamp(std::nearbyint(real) + 120, 0.0F, 255.0F)) << i;
     ASSERT_EQ(s8[i], std::clamp(std::nearbyint(static_cast<float>(sum) * scale[0]) - 3, -128.0F, 127.0F)) << i;
   }
 }
 
 const Conv kConvs[] = {
-    {1, 3, 8, 1, 9, 11, 3, 1, 1, 1},   {2, 4, 6, 2, 12, 13, 3, 2, 1, 1},   {1, 16, 20, 1, 14, 14, 1, 1, 1, 0},
-    {2, 5, 5, 5, 8, 9, 3, 1, 2, 2},    {1, 24, 24, 24, 10, 9, 3, 2, 1, 1}, {1, 19, 19, 19, 6, 7, 5, 1, 1, 2},
-    {1, 3, 17, 1, 20, 31, 7, 2, 1, 3}, {1, 67, 33, 1, 6, 6, 5, 1, 1, 2},   {2, 8, 7, 1, 11, 6, 1, 2, 1, 0},
-    {1, 1, 1, 1, 1, 1, 1, 1, 1, 0},    {1, 6, 12, 6, 7, 7, 3, 1, 1, 1},    {1, 33, 40, 1, 5, 4, 3, 1, 2, 2},
-    {1, 600, 18, 1, 3, 5, 1, 1, 1, 0}, {1, 32, 20, 1, 13, 9, 3, 1, 1, 1},  {2, 48, 16, 1, 8, 11, 3, 1, 1, 0},
-    {1, 144, 33, 1, 7, 6, 3, 1, 1, 1}, {1, 32, 16, 1, 30, 41, 3, 1, 1, 2}, {1, 2, 2, 2, 2, 3, 3, 3, 1, 2},
+    {1, 3, 8, 1, 9, 11, 3, 1, 1, 1},
+    {2, 4, 6, 2, 12, 13, 3, 2, 1, 1},
+    {1, 16, 20, 1, 14, 14, 1, 1, 1, 0},
+    {2, 5, 5, 5, 8, 9, 3, 1, 2, 2},
+    {1, 24, 24, 24, 10, 9, 3, 2, 1, 1},
+    {1, 19, 19, 19, 6, 7, 5, 1, 1, 2},
+    {1, 3, 17, 1, 20, 31, 7, 2, 1, 3},
+    {1, 67, 33, 1, 6, 6, 5, 1, 1, 2},
+    {2, 8, 7, 1, 11, 6, 1, 2, 1, 0},
+    {1, 1, 1, 1, 1, 1, 1, 1, 1, 0},
+    {1, 6, 12, 6, 7, 7, 3, 1, 1, 1},
+    {1, 33, 40, 1, 5, 4, 3, 1, 2, 2},
+    {1, 600, 18, 1, 3, 5, 1, 1, 1, 0},
+    {1, 32, 20, 1, 13, 9, 3, 1, 1, 1},
+    {2, 48, 16, 1, 8, 11, 3, 1, 1, 0},
+    {1, 144, 33, 1, 7, 6, 3, 1, 1, 1},
+    {1, 32, 16, 1, 30, 41, 3, 1, 1, 2},
+    {1, 2, 2, 2, 2, 3, 3, 3, 1, 2},
     {3, 32, 48, 1, 1, 1, 1, 1, 1, 0},
+    // Depthwise 3x3: odd and even extents, blocks of channels that overlap, two columns, one, padding wider than the image.
+    {2, 16, 16, 16, 7, 7, 3, 1, 1, 1},
+    {1, 40, 40, 40, 21, 13, 3, 1, 1, 1},
+    {1, 33, 33, 33, 11, 12, 3, 2, 1, 1},
+    {1, 17, 17, 17, 3, 2, 3, 1, 1, 1},
+    {1, 32, 32, 32, 5, 4, 3, 1, 1, 0},
+    {1, 16, 16, 16, 2, 3, 3, 1, 1, 3},
+    {1, 16, 16, 16, 4, 3, 3, 1, 1, 0},
+    {2, 48, 48, 48, 12, 11, 3, 2, 1, 0},
+    {1, 32, 32, 32, 6, 9, 3, 3, 1, 1},
 };
 
 TEST(KernelsQuantNhwc, ConvolutionIsExact) {
@@ -127,6 +153,8 @@ TEST(KernelsQuantNhwc, ThreadCountsAgree) {
     const PoolScope scope(pool);
     check({1, 64, 96, 1, 30, 31, 3, 1, 1, 1}, false, true, 128, true);
     check({1, 64, 64, 64, 40, 41, 3, 1, 1, 1}, false, true, 100, true);
+    check({2, 272, 272, 272, 9, 10, 3, 1, 1, 1}, true, true, 5, true);
+    check({1, 48, 48, 48, 50, 61, 3, 2, 1, 1}, false, false, 100, false);
     check({1, 512, 300, 1, 3, 3, 3, 1, 1, 1}, false, true, 3, true);
     check({1, 160, 24, 1, 40, 41, 3, 1, 1, 1}, false, true, 77, true);
   }
