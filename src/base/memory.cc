@@ -3,6 +3,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <bit>
 #include <cstdlib>
 
 #include "base/error.h"
@@ -11,6 +13,7 @@ namespace sdx {
 namespace {
 
 thread_local std::shared_ptr<MemoryBudget> t_budget;
+thread_local std::shared_ptr<BlockKeep> t_keep;
 
 std::size_t physical_memory() {
   static const std::size_t bytes = [] {
@@ -35,7 +38,49 @@ void* allocate_block(std::size_t bytes) {
   return data;
 }
 
+// Up to the next eighth of a power of two: caches that grow by one position a run find the block of the run before large enough.
+std::size_t with_slack(std::size_t bytes) {
+  const std::size_t step = std::bit_floor(bytes) / 8;
+  return (bytes + step - 1) / step * step;
+}
+
 }  // namespace
+
+BlockKeep::BlockKeep() { blocks_.reserve(kBlocks); }
+BlockKeep::~BlockKeep() {
+  for (const Block& b : blocks_) std::free(b.data);
+}
+
+std::pair<void*, std::size_t> BlockKeep::take(std::size_t bytes) noexcept {
+  const std::lock_guard lock(mutex_);
+  auto best = blocks_.end();
+  for (auto it = blocks_.begin(); it != blocks_.end(); ++it) {
+    if (it->bytes < bytes || it->bytes > bytes + bytes / 8) continue;
+    if (best == blocks_.end() || it->bytes <= best->bytes) best = it;  // of equals the one used last: it may be in the cache
+  }
+  if (best == blocks_.end()) return {nullptr, 0};
+  const Block found = *best;
+  blocks_.erase(best);
+  bytes_ -= found.bytes;
+  return {found.data, found.bytes};
+}
+
+void BlockKeep::give(void* block, std::size_t bytes) noexcept {
+  const std::lock_guard lock(mutex_);
+  while (!blocks_.empty() && (blocks_.size() >= kBlocks || bytes_ + bytes > kMost)) {
+    bytes_ -= blocks_.front().bytes;
+    std::free(blocks_.front().data);
+    blocks_.erase(blocks_.begin());
+  }
+  if (bytes > kMost) return std::free(block);
+  blocks_.push_back({block, bytes});
+  bytes_ += bytes;
+}
+
+std::size_t BlockKeep::kept_bytes() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return bytes_;
+}
 
 void MemoryBudget::take(std::size_t bytes) {
   const std::size_t now = used_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
@@ -59,11 +104,24 @@ std::shared_ptr<void> allocate(std::size_t bytes) {
   const std::size_t rounded = (bytes == 0 ? 64 : (bytes + 63) / 64 * 64);
   std::shared_ptr<MemoryBudget> budget = t_budget;
   if (budget) budget->take(rounded);
-  void* data = allocate_block(rounded);
-  if (data == nullptr) {
+  const auto failed = [&] {
     if (budget) budget->give_back(rounded);
     fail(ErrorCode::out_of_memory, "allocating {} bytes failed", bytes);
+  };
+  if (t_keep != nullptr && rounded >= BlockKeep::kLeast && rounded <= BlockKeep::kMost) {
+    auto [block, size] = t_keep->take(rounded);
+    if (block == nullptr) {
+      size = with_slack(rounded);
+      block = allocate_block(size);
+    }
+    if (block == nullptr) failed();
+    return {block, [keep = t_keep, budget = std::move(budget), size = size, rounded](void* p) {
+              keep->give(p, size);
+              if (budget) budget->give_back(rounded);
+            }};
   }
+  void* data = allocate_block(rounded);
+  if (data == nullptr) failed();
   return {data, [budget = std::move(budget), rounded](void* p) {
             std::free(p);
             if (budget) budget->give_back(rounded);
@@ -72,5 +130,8 @@ std::shared_ptr<void> allocate(std::size_t bytes) {
 
 BudgetScope::BudgetScope(std::shared_ptr<MemoryBudget> budget) : previous_(std::exchange(t_budget, std::move(budget))) {}
 BudgetScope::~BudgetScope() { t_budget = std::move(previous_); }
+
+KeepScope::KeepScope(std::shared_ptr<BlockKeep> keep) : previous_(std::exchange(t_keep, std::move(keep))) {}
+KeepScope::~KeepScope() { t_keep = std::move(previous_); }
 
 }  // namespace sdx

@@ -110,6 +110,7 @@ const Program& Engine::variant(std::size_t which, RunEnv& env) const {
 
 std::vector<Value> Engine::run(const Request& request, RunEnv& env) const {
   const BudgetScope charge(core_->budget);
+  const KeepScope reuse(core_->keep);
   const PoolScope threads(core_->pool ? *core_->pool : *ThreadPool::shared());
   env.profiler = core_->profiler.get();
   env.run = request.number;

@@ -32,6 +32,7 @@ struct Core {
   std::shared_ptr<const CompiledModel> compiled;  // null: programs come from the model
   std::unique_ptr<Recording> recording;           // while the session is being opened: what is to be kept of variant 0
   std::shared_ptr<MemoryBudget> budget;
+  std::shared_ptr<BlockKeep> keep;   // null under a memory limit, which kept blocks would not be charged to
   std::shared_ptr<ThreadPool> pool;  // null: the process's own
   std::unique_ptr<Profiler> profiler;
   bool allow_unknown = false;                     // operators that only some provider of the chain may know
