@@ -35,13 +35,18 @@ bool all_equal(const Tensor* t, double value) {
 
 bool all_zero_ints(const Tensor* t) { return t != nullptr && is_integer(t->dtype()) && all_equal(t, 0); }
 
+bool unused(const Graph& g, ValueId value) {
+  const auto& outputs = g.outputs();
+  return g.uses()[value].empty() && std::find(outputs.begin(), outputs.end(), value) == outputs.end();
+}
+
 // The input that the node merely passes on, or -1. `out` is the type of its first output.
 int passed_input(const Graph& g, const Node& n, const Type& out) {
   const std::string& op = n.op_type;
   if (!n.domain.empty()) return -1;
   if (op == "Identity") return 0;
   if (op == "Dropout") {
-    const bool plain = n.outputs.size() < 2 || n.outputs[1] == kNoValue;
+    const bool plain = n.outputs.size() < 2 || n.outputs[1] == kNoValue || unused(g, n.outputs[1]);
     const bool trains = (n.inputs.size() > 2 && n.inputs[2] != kNoValue) || n.attributes.get_int("is_test", 1) == 0;
     return plain && !trains ? 0 : -1;
   }
