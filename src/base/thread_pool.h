@@ -34,14 +34,16 @@ class ThreadPool {
 
   // Calls fn over disjoint ranges that cover [0, count), each at least `grain` long (but the last), on the caller and on
   // the workers; returns when all are done. The split depends on count, grain and threads() alone, so results that
-  // depend on it are repeatable. The first exception thrown by fn is rethrown here. Nested and concurrent calls are
-  // allowed: a call that finds the workers busy runs on its caller.
+  // depend on it are repeatable; the same part of [0, count) tends to run on the same thread from call to call. The first
+  // exception thrown by fn is rethrown here. Nested and concurrent calls are allowed: a call that finds the workers busy runs on
+  // its caller.
   void parallel_for(std::int64_t count, std::int64_t grain, RangeFn fn);
 
   // One pool for the process, with one thread per usable core (SDX_THREADS overrides), made at first use.
   static const std::shared_ptr<ThreadPool>& shared();
 
  private:
+  friend class PoolScope;
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
@@ -49,7 +51,8 @@ class ThreadPool {
 // The pool that code on this thread should use: set by a session's run; ThreadPool::shared() otherwise.
 ThreadPool& current_pool();
 
-// Sets current_pool() for this scope. `pool` must outlive it.
+// Sets current_pool() for this scope, in which its workers wait for the next region longer before they sleep. `pool` must
+// outlive it.
 class PoolScope {
  public:
   explicit PoolScope(ThreadPool& pool);

@@ -78,13 +78,13 @@ struct BPacker {
 void gemm_block(const GemmKernels& kernels, const GemmArgs& args, const BPacker* packer, std::int64_t m0, std::int64_t m1,
                 std::int64_t n0, std::int64_t n1);
 
-// Cuts [m, n] into tasks for the current pool: `rows` and `columns` are the counts of cuts.
+// Cuts [m, n] into tasks for the current pool: `rows` and `columns` are the counts of cuts. `packed`: the right operand is in
+// panels already, and a cut of the rows costs no more than reading it again.
 struct TaskGrid {
   std::int64_t rows = 1;
   std::int64_t columns = 1;
 };
-TaskGrid choose_grid(const GemmKernels& kernels, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch,
-                     bool prefer_rows);
+TaskGrid choose_grid(const GemmKernels& kernels, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch, bool packed);
 
 // Per-thread scratch, 64-byte aligned, kept between calls. slot 0: A tiles, 1: B panels, 2 and 3: the caller's own.
 float* thread_scratch(int slot, std::size_t floats);
