@@ -6,16 +6,23 @@ import subprocess
 
 
 class Sardonyx:
+    keeps = False  # whether it writes what it compiled into the cache
+
     def __init__(self, path, threads):
         import sardonyx
 
         options = sardonyx.SessionOptions()
         options.intra_op_num_threads = threads
+        options.keep_compiled = self.keeps
         self.session = sardonyx.InferenceSession(path, options, providers=["cpu"])
         self.version = sardonyx.__version__
 
     def run(self, inputs):
         return self.session.run(None, inputs)
+
+
+class KeepingSardonyx(Sardonyx):
+    keeps = True
 
 
 class OnnxRuntime:
@@ -146,4 +153,4 @@ class Ncnn:
         return numpy.array(mat)[None]
 
 
-ENGINES = {"sdx": Sardonyx, "onnxruntime": OnnxRuntime, "openvino": OpenVino, "tract": Tract, "mnn": Mnn, "ncnn": Ncnn}
+ENGINES = {"sdx": Sardonyx, "sdx-keeping": KeepingSardonyx, "onnxruntime": OnnxRuntime, "openvino": OpenVino, "tract": Tract, "mnn": Mnn, "ncnn": Ncnn}

@@ -33,7 +33,7 @@ def main():
 
     with np.load(inputs_file) as file:
         inputs = {name: file[name] for name in file.files}
-    before = memory_mb("VmRSS")
+    before, private = memory_mb("VmRSS"), memory_mb("RssAnon")
     try:
         start = time.perf_counter()
         session = ENGINES[engine](model, int(threads))
@@ -44,7 +44,8 @@ def main():
         say(error=" ".join(str(error).split())[:300] or type(error).__name__)
         return
     np.savez(outputs_file, **{str(i): o for i, o in enumerate(outputs)})
-    say(version=session.version, load_ms=(loaded - start) * 1e3, first_ms=(first - loaded) * 1e3)
+    say(version=session.version, load_ms=(loaded - start) * 1e3, first_ms=(first - loaded) * 1e3, start_memory_mb=memory_mb("VmHWM") - before,
+        private_mb=memory_mb("RssAnon") - private)
     for line in sys.stdin:
         if line.strip() == "memory":
             say(memory_mb=memory_mb("VmHWM") - before)

@@ -128,6 +128,14 @@ std::shared_ptr<void> allocate(std::size_t bytes) {
           }};
 }
 
+std::shared_ptr<void> charged(std::shared_ptr<void> memory, std::size_t bytes) {
+  std::shared_ptr<MemoryBudget> budget = t_budget;
+  if (budget == nullptr) return memory;
+  budget->take(bytes);
+  void* data = memory.get();
+  return {data, [memory = std::move(memory), budget = std::move(budget), bytes](void*) { budget->give_back(bytes); }};
+}
+
 BudgetScope::BudgetScope(std::shared_ptr<MemoryBudget> budget) : previous_(std::exchange(t_budget, std::move(budget))) {}
 BudgetScope::~BudgetScope() { t_budget = std::move(previous_); }
 

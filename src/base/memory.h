@@ -64,6 +64,9 @@ class BlockKeep {
 // instead of being left to the kernel's out-of-memory killer.
 std::shared_ptr<void> allocate(std::size_t bytes);
 
+// The same memory, charged to the current budget until released: for what others have allocated. Throws Error(out_of_memory).
+std::shared_ptr<void> charged(std::shared_ptr<void> memory, std::size_t bytes);
+
 // Charges allocate() on this thread to `budget` (null: to nobody) for this scope.
 class BudgetScope {
  public:

@@ -11,7 +11,7 @@
 namespace sdx::ops {
 namespace {
 
-constexpr std::int64_t kMaxSymElements = 1024;
+constexpr std::int64_t kMaxSymElements = 1024, kMaxNarrow = 16;
 
 Type without_shape(Type type) {
   type.shape.reset();
@@ -89,7 +89,8 @@ const Tensor* Engine::known(ValueId v) {
   const auto& constant = graph_.value(v).constant;
   if (!constant) return nullptr;
   if (constant->is_aligned()) return &*constant;
-  if (constant->size() > (1 << 16)) return nullptr;  // weights: no inference function reads them
+  // Weights, of which no inference function reads as many: copies of them all took a tenth of a convolution network's loading.
+  if (constant->size() > (is_integer(constant->dtype()) ? 1 << 16 : 1 << 10)) return nullptr;
   return &aligned_.try_emplace(v, constant->aligned()).first->second;
 }
 
@@ -98,6 +99,8 @@ const std::vector<Dim>* Engine::sym(ValueId v) {
   if (it != syms_.end()) return &it->second;
   const Tensor* t = known(v);
   if (t == nullptr || t->rank() > 1 || t->size() > kMaxSymElements || !is_integer(t->dtype())) return nullptr;
+  // Extents, which are int64 but for those of old TensorFlow models: not zero points, biases, or bytes.
+  if (t->dtype() != DataType::int64 && t->size() > kMaxNarrow) return nullptr;
   const std::vector<std::int64_t> ints = to_ints(*t);
   return &syms_.emplace(v, std::vector<Dim>(ints.begin(), ints.end())).first->second;
 }

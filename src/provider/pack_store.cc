@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/mapped_file.h"
-#include "base/memory.h"
 
 namespace sdx {
 namespace {
@@ -40,7 +39,7 @@ std::shared_ptr<const void> PackStore::get(const PackKey& key, PackSources sourc
   std::shared_ptr<const void> data = shelf_ != nullptr ? shelf_->find(key, sources, bytes) : nullptr;
   if (data == nullptr) {
     ++misses_;
-    const std::shared_ptr<void> memory = allocate(bytes);
+    const std::shared_ptr<void> memory = pool_.allocate(bytes);
     fill(static_cast<float*>(memory.get()));
     for (const Tensor* t : sources) {
       if (t != nullptr) release_source(*t);

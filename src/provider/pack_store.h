@@ -15,6 +15,8 @@
 
 #include <sdx/tensor.hpp>
 
+#include "base/block_pool.h"
+
 namespace sdx {
 
 // Names an order: everything besides its sources and the instruction set that packed weights depend on. Equal keys, equal
@@ -76,6 +78,7 @@ class PackStore {
   const PackShelf* shelf_;
   bool record_;
   std::size_t misses_ = 0;
+  BlockPool pool_;
   std::unordered_map<std::string, std::weak_ptr<const void>> known_;  // gone with the last kernel that has it
   std::vector<Made> made_;
 };

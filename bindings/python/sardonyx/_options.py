@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import enum
 import os
 from typing import Any
@@ -43,6 +42,8 @@ class _Options:
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not name.startswith("_") and name not in self._defaults and not isinstance(getattr(type(self), name, None), property):
+            import difflib  # 1 ms of every start, for an error
+
             near = difflib.get_close_matches(name, self._defaults, 1)
             hint = f"; did you mean '{near[0]}'?" if near else ""
             raise AttributeError(f"{type(self).__name__} has no option '{name}'{hint}")

@@ -1,10 +1,13 @@
 // Source: BatchNormalization (ai.onnx 1 to 15) at inference is y = (x - mean) / sqrt(var + epsilon) * scale + bias per channel,
 // which a convolution before it absorbs: w' = w * s, b' = (b - mean) * s + bias with s = scale / sqrt(var + epsilon).
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
+#include "base/block_pool.h"
 #include "base/mapped_file.h"
+#include "base/thread_pool.h"
 #include "passes/simplify/simplify.h"
 #include "tensor/element.h"
 
@@ -72,9 +75,7 @@ bool elementwise_affine(const Graph& g, const Node& n, ValueId conv_out, std::in
 
 // The file may hold w unaligned.
 template <class T>
-void scale_span(const Tensor& w, std::int64_t at, std::int64_t count, double factor, Tensor& out) {
-  const char* from = static_cast<const char*>(w.data()) + at * static_cast<std::int64_t>(sizeof(T));
-  T* to = static_cast<T*>(out.mutable_data()) + at;
+void scale_span(const char* from, std::int64_t count, double factor, T* to) {
   for (std::int64_t k = 0; k < count; ++k) {
     T v;
     std::memcpy(&v, from + k * static_cast<std::int64_t>(sizeof(T)), sizeof(T));
@@ -82,24 +83,39 @@ void scale_span(const Tensor& w, std::int64_t at, std::int64_t count, double fac
   }
 }
 
-Tensor scaled_weights(const Tensor& w, const Affine& a, bool transposed, std::int64_t group) {
-  Tensor out(w.dtype(), w.shape());
-  // Conv: [M, C/group, k…]; ConvTranspose: [C, M/group, k…], output channel m = g * (M/group) + second index.
-  const std::int64_t second = w.shape()[1];
-  std::int64_t inner = 1;
-  for (std::size_t i = 2; i < w.rank(); ++i) inner *= w.shape()[i];
-  const std::int64_t per_group = w.shape()[0] / group;
-  for (std::int64_t i = 0; i < w.shape()[0]; ++i) {
-    for (std::int64_t j = 0; j < second; ++j) {
-      const std::int64_t m = transposed ? (i / per_group) * second + j : i;
-      const double s = a.scale[static_cast<std::size_t>(m)];
-      const std::int64_t at = (i * second + j) * inner;
-      if (w.dtype() == DataType::float32) {
-        scale_span<float>(w, at, inner, s, out);
-      } else {
-        scale_span<double>(w, at, inner, s, out);
-      }
-    }
+// Conv: [M, C/group, k…]; ConvTranspose: [C, M/group, k…], output channel m = g * (M/group) + second index.
+template <class T>
+void scale_channels(const Tensor& w, const Affine& a, bool transposed, std::int64_t group, T* to) {
+  const auto* from = static_cast<const char*>(w.data());
+  const std::int64_t first = w.shape()[0], second = w.shape()[1], per_group = first / group;
+  const std::int64_t row = first == 0 ? 0 : w.size() / first;
+  const std::int64_t inner = second == 0 ? 0 : row / second;
+  // This reads and writes all weights of a network: on one thread it took as long as the rest of loading ResNet-50.
+  constexpr std::int64_t kGrain = 1 << 16;  // elements
+  parallel_for(first, std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, row)),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t i = begin; i < end; ++i) {
+                   const auto size = static_cast<std::int64_t>(sizeof(T));
+                   if (!transposed) {
+                     scale_span(from + i * row * size, row, a.scale[static_cast<std::size_t>(i)], to + i * row);
+                     continue;
+                   }
+                   for (std::int64_t j = 0; j < second; ++j) {
+                     const std::int64_t at = i * row + j * inner;
+                     scale_span(from + at * size, inner, a.scale[static_cast<std::size_t>(i / per_group * second + j)], to + at);
+                   }
+                 }
+               });
+}
+
+Tensor scaled_weights(const Tensor& w, const Affine& a, bool transposed, std::int64_t group, BlockPool& pool) {
+  std::shared_ptr<void> memory = pool.allocate(w.bytes());
+  void* const data = memory.get();
+  Tensor out = Tensor::view_mutable(data, w.dtype(), w.shape(), std::move(memory));
+  if (w.dtype() == DataType::float32) {
+    scale_channels(w, a, transposed, group, static_cast<float*>(out.mutable_data()));
+  } else {
+    scale_channels(w, a, transposed, group, static_cast<double*>(out.mutable_data()));
   }
   // Most likely nobody reads the original any more.
   if (!w.writable() && w.owner() != nullptr) release_mapped_pages(w.data(), w.bytes());
@@ -107,7 +123,7 @@ Tensor scaled_weights(const Tensor& w, const Affine& a, bool transposed, std::in
 }
 
 // Folds the only reader of the convolution's output into it. Returns whether it did.
-bool fold_reader(Graph& g, NodeId id, std::vector<std::vector<NodeId>>& uses) {
+bool fold_reader(Graph& g, NodeId id, std::vector<std::vector<NodeId>>& uses, BlockPool& pool) {
   const Node& conv = g.node(id);
   const bool transposed = conv.op_type == "ConvTranspose";
   if (conv.removed || !conv.domain.empty() || (conv.op_type != "Conv" && !transposed)) return false;
@@ -140,7 +156,8 @@ bool fold_reader(Graph& g, NodeId id, std::vector<std::vector<NodeId>>& uses) {
   bool scales = false;
   for (const double s : a.scale) scales = scales || s != 1.0;
   const std::string base = g.value(out).name;
-  const ValueId new_w = scales ? g.add_constant(base + "_weight", scaled_weights(*w, a, transposed, group)) : conv.inputs[1];
+  const ValueId new_w =
+      scales ? g.add_constant(base + "_weight", scaled_weights(*w, a, transposed, group, pool)) : conv.inputs[1];
   const ValueId new_b = g.add_constant(base + "_bias", std::move(bias));
   const ValueId result = reader.outputs[0];
   g.remove_node(reader_id);
@@ -157,12 +174,13 @@ bool fold_reader(Graph& g, NodeId id, std::vector<std::vector<NodeId>>& uses) {
 
 bool fold_batch_norm(Graph& graph) {
   bool changed = false;
+  BlockPool pool;
   std::vector<std::vector<NodeId>> uses = graph.uses();
   for (NodeId id = 0; id < graph.nodes().size(); ++id) {
     const std::string& op = graph.node(id).op_type;
     if (op != "Conv" && op != "ConvTranspose") continue;
     // A chain Conv -> Mul -> Add -> BatchNormalization folds link by link.
-    while (fold_reader(graph, id, uses)) changed = true;
+    while (fold_reader(graph, id, uses, pool)) changed = true;
   }
   return changed;
 }
