@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "base/thread_pool.h"
-#include "kernels/cpu/nbits.h"
 #include "kernels/cpu/recurrent.h"
 #include "kernels/cpu/test_util.h"
 
@@ -154,59 +153,6 @@ TEST(KernelsRecurrent, LstmAndGruCells) {
         }
         gru_combine_f32(g.data(), g.data() + n, c.data(), h.data(), n);
         for (std::int64_t i = 0; i < n; ++i) ASSERT_NEAR(h[i], (1 - sig(g[i])) * std::tanh(g[n + i]) + sig(g[i]) * c[i], 1e-6);
-      }
-    }
-  });
-}
-
-TEST(KernelsNBits, MatchesDequantisedProduct) {
-  struct Shape {
-    std::int64_t m, n, k, block;
-  };
-  for_each_isa([] {
-    for (const Shape& s : {Shape{1, 5, 32, 32}, Shape{1, 33, 100, 16}, Shape{3, 40, 256, 64}, Shape{7, 70, 130, 32},
-                           Shape{20, 50, 500, 128}, Shape{9, 16, 33, 32}}) {
-      for (const int bits : {4, 8}) {
-        for (int zeros = 0; zeros < 3; ++zeros) {
-          const std::int64_t blocks = (s.k + s.block - 1) / s.block, column = blocks * s.block * bits / 8;
-          const std::int64_t zero_row = (blocks * bits + 7) / 8;
-          std::vector<std::uint8_t> b = test::random_ints<std::uint8_t>(s.n * column + 1, 1),
-                                    z = test::random_ints<std::uint8_t>(s.n * zero_row, 2);
-          const std::vector<float> scales = random_floats(s.n * blocks, 3, 0.01F, 0.1F),
-                                   zf = random_floats(s.n * blocks, 4, 0, 15);
-          NBitsSource src;
-          src.k = s.k, src.n = s.n, src.bits = bits, src.block = s.block, src.b = b.data() + 1, src.scales = scales.data();
-          if (zeros == 1) src.zero_points = z.data();
-          if (zeros == 2) src.zero_points_f32 = zf.data();
-          Guarded<std::uint8_t> packed(static_cast<std::int64_t>(nbits_packed_bytes(src)));
-          nbits_pack(src, packed.data());
-          Guarded<float> a(s.m * s.k, 1, random_floats(s.m * s.k, 5)), bias(s.n, 1, random_floats(s.n, 6)), c(s.m * s.n, 3);
-          NBitsArgs args;
-          args.m = s.m, args.n = s.n, args.k = s.k, args.bits = bits, args.block = s.block, args.a = a.data(), args.lda = s.k;
-          args.packed = packed.data(), args.bias = bias.data(), args.c = c.data(), args.ldc = s.n, args.act = {Unary::relu};
-          nbits_gemm(args);
-          for (std::int64_t i = 0; i < s.m; ++i) {
-            for (std::int64_t j = 0; j < s.n; ++j) {
-              double sum = bias[j], size = 0;
-              for (std::int64_t k = 0; k < s.k; ++k) {
-                const std::uint8_t byte = b[static_cast<std::size_t>(1 + j * column + k * bits / 8)];
-                const int q = bits == 8 ? byte : (k % 2 == 0 ? byte & 15 : byte >> 4);
-                const std::int64_t kb = k / s.block;
-                double zero = bits == 4 ? 8 : 128;
-                if (zeros == 1) {
-                  const std::uint8_t pair = z[static_cast<std::size_t>(j * zero_row + kb * bits / 8)];
-                  zero = bits == 8 ? pair : (kb % 2 == 0 ? pair & 15 : pair >> 4);
-                }
-                if (zeros == 2) zero = zf[static_cast<std::size_t>(j * blocks + kb)];
-                const double term =
-                    static_cast<double>(a[i * s.k + k]) * (q - zero) * scales[static_cast<std::size_t>(j * blocks + kb)];
-                sum += term, size += std::fabs(term);
-              }
-              ASSERT_NEAR(c[i * s.n + j], std::max(0.0, sum), 2e-6 * (size + 1))
-                  << "bits " << bits << " zeros " << zeros << " m " << s.m;
-            }
-          }
-        }
       }
     }
   });

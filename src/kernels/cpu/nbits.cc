@@ -1,30 +1,35 @@
 #include "kernels/cpu/nbits.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cmath>
 #include <cstring>
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/gemm_kernels.h"
+#include "kernels/cpu/nbits_digits.h"
 #include "kernels/cpu/nbits_kernels.h"
 
 namespace sdx::cpu {
 namespace {
 
-constexpr std::int64_t kHeaderUnits = 16;  // one cache line; unit 0 tells whether zero points are stored
+constexpr std::int64_t kHeaderUnits = 16;  // one cache line; unit 0 tells which zero points are stored (NBitsZeros)
 constexpr std::int64_t kDirectRows = 8;
+// More rows than this are multiplied faster in float32 than in two or three digits.
+constexpr std::int64_t kDigitRows = 16;
+// Parts of a row that are cut into digits at once; 2048 activations take about 2 microseconds.
+constexpr std::int64_t kPieceParts = 64;
 
-NBitsLayout layout_of(std::int64_t k, int bits, std::int64_t block, bool has_zero, int nr) {
+NBitsLayout layout_of(std::int64_t k, int bits, std::int64_t block, NBitsZeros zeros, int nr) {
   NBitsLayout l{};
   l.block = block;
   l.blocks = (k + block - 1) / block;
   l.words = block * bits / 32;
   l.bits = bits;
-  l.has_zero = has_zero;
+  l.zeros = zeros;
   l.nr = nr;
   return l;
 }
-
-bool has_zero(const NBitsSource& s) { return s.zero_points != nullptr || s.zero_points_f32 != nullptr; }
 
 float read_f32(const void* p, std::int64_t i) {
   float v;
@@ -38,6 +43,28 @@ float zero_of(const NBitsSource& s, const NBitsLayout& l, std::int64_t column, s
   if (s.bits == 8) return z[column * l.blocks + b];
   const std::uint8_t pair = z[column * ((l.blocks + 1) / 2) + b / 2];
   return static_cast<float>(b % 2 == 0 ? pair & 15 : pair >> 4);
+}
+
+// Floats that are all integers are kept as such, and what is the middle everywhere not at all.
+NBitsZeros zeros_of(const NBitsSource& s, const NBitsLayout& l) {
+  if (s.zero_points == nullptr && s.zero_points_f32 == nullptr) return NBitsZeros::none;
+  const float middle = static_cast<float>(1 << (s.bits - 1)), most = 2 * middle - 1;
+  bool all_middle = true, all_integers = true;
+  for (std::int64_t j = 0; j < s.n; ++j) {
+    for (std::int64_t b = 0; b < l.blocks; ++b) {
+      const float z = zero_of(s, l, j, b);
+      all_middle = all_middle && z == middle;
+      all_integers = all_integers && z >= 0.0F && z <= most && z == std::floor(z);
+    }
+    if (!all_integers) return NBitsZeros::floats;
+  }
+  return all_middle ? NBitsZeros::none : NBitsZeros::integers;
+}
+
+NBitsLayout layout_of(const NBitsSource& s) {
+  NBitsLayout l = layout_of(s.k, s.bits, s.block, NBitsZeros::none, nbits_kernels().nr);
+  l.zeros = zeros_of(s, l);
+  return l;
 }
 
 struct Weights {
@@ -102,6 +129,43 @@ void few_rows(const NBitsArgs& a, const Weights& w) {
   });
 }
 
+// Panels of packed weights times rows of digits. False, with nothing written, where the activations cannot be cut into digits.
+bool in_digits(const NBitsArgs& a, const Weights& w) {
+  const NBitsDigitKernels* kernels = nbits_digit_kernels();
+  if (kernels == nullptr) return false;
+  const NBitsLayout& l = w.layout;
+  const NBitsDigits digits = a.accuracy == NBitsAccuracy::float32   ? NBitsDigits::exact
+                             : a.accuracy == NBitsAccuracy::float16 ? NBitsDigits::half
+                                                                    : NBitsDigits::coarse;
+  const NBitsRowFormat f = nbits_row_format(l, digits);
+  if (a.m > kDigitRows && f.digits > 1) return false;
+  auto* rows = reinterpret_cast<std::byte*>(thread_scratch(3, static_cast<std::size_t>(a.m * f.row_bytes / 4)));
+  std::atomic<bool> ok{true};
+  const std::int64_t parts = l.blocks * f.parts, pieces = (parts + kPieceParts - 1) / kPieceParts;
+  parallel_for(a.m * pieces, 4, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t t = begin; t < end; ++t) {
+      const std::int64_t i = t / pieces, first = t % pieces * kPieceParts;
+      const std::int64_t count = std::min(kPieceParts, parts - first);
+      if (!kernels->digitise(l, f, a.a + i * a.lda, a.k, first, count, rows + i * f.row_bytes)) ok = false;
+    }
+  });
+  if (!ok) return false;
+  const GemmKernels& gemm = gemm_kernels();
+  const std::int64_t panels = (a.n + l.nr - 1) / l.nr;
+  const std::int64_t grain = std::max<std::int64_t>(1, 400000 / std::max<std::int64_t>(1, parts * f.part * l.nr * a.m));
+  parallel_for(panels, grain, [&](std::int64_t begin, std::int64_t end) {
+    float out[4 * 64];
+    for (std::int64_t p = begin; p < end; ++p) {
+      for (std::int64_t i = 0; i < a.m; i += 4) {
+        const std::int64_t m = std::min<std::int64_t>(4, a.m - i);
+        kernels->panel(l, f, w.panels + p * l.panel_units(), rows + i * f.row_bytes, m, out);
+        finish_rows(gemm, a, i, m, p * l.nr, std::min<std::int64_t>(l.nr, a.n - p * l.nr), out, l.nr);
+      }
+    }
+  });
+  return true;
+}
+
 void many_rows(const NBitsArgs& a, const Weights& w) {
   const GemmKernels& gemm = gemm_kernels();
   GemmArgs g;
@@ -128,17 +192,16 @@ void many_rows(const NBitsArgs& a, const Weights& w) {
 }  // namespace
 
 std::size_t nbits_packed_bytes(const NBitsSource& s) {
-  const int nr = nbits_kernels().nr;
-  const NBitsLayout l = layout_of(s.k, s.bits, s.block, has_zero(s), nr);
-  return static_cast<std::size_t>(kHeaderUnits + (s.n + nr - 1) / nr * l.panel_units()) * 4;
+  const NBitsLayout l = layout_of(s);
+  return static_cast<std::size_t>(kHeaderUnits + (s.n + l.nr - 1) / l.nr * l.panel_units()) * 4;
 }
 
 void nbits_pack(const NBitsSource& s, void* packed) {
-  const int nr = nbits_kernels().nr;
-  const NBitsLayout l = layout_of(s.k, s.bits, s.block, has_zero(s), nr);
+  const NBitsLayout l = layout_of(s);
+  const std::int64_t nr = l.nr;
   auto* units = static_cast<std::uint32_t*>(packed);
   std::memset(units, 0, kHeaderUnits * 4);
-  units[0] = l.has_zero ? 1 : 0;
+  units[0] = static_cast<std::uint32_t>(l.zeros);
   const std::int64_t panels = (s.n + nr - 1) / nr;
   const std::int64_t column_bytes = l.blocks * l.words * 4;
   parallel_for(panels, 1, [&](std::int64_t begin, std::int64_t end) {
@@ -150,12 +213,10 @@ void nbits_pack(const NBitsSource& s, void* packed) {
           const bool real = column < s.n;
           const float scale = real ? read_f32(s.scales, column * l.blocks + b) : 0.0F;
           std::memcpy(out + j, &scale, 4);
-          std::uint32_t* words = out + nr + j;
-          if (l.has_zero) {
-            const float zero = real ? zero_of(s, l, column, b) : 0.0F;
-            std::memcpy(out + nr + j, &zero, 4);
-            words += nr;
-          }
+          const float zero = real && l.zeros != NBitsZeros::none ? zero_of(s, l, column, b) : 0.0F;
+          if (l.zeros == NBitsZeros::floats) std::memcpy(out + nr + j, &zero, 4);
+          if (l.zeros == NBitsZeros::integers) reinterpret_cast<std::uint8_t*>(out + nr)[j] = static_cast<std::uint8_t>(zero);
+          std::uint32_t* words = out + nr + l.zero_units() + j;
           // The low code of a byte is the earlier one, as in the source, so little-endian words can be taken as they are.
           const char* src = static_cast<const char*>(s.b) + column * column_bytes + b * l.words * 4;
           for (std::int64_t w = 0; w < l.words; ++w) {
@@ -174,8 +235,9 @@ void nbits_gemm(const NBitsArgs& a) {
   const auto* units = static_cast<const std::uint32_t*>(a.packed);
   Weights w{};
   w.kernels = &nbits_kernels();
-  w.layout = layout_of(a.k, a.bits, a.block, units[0] != 0, w.kernels->nr);
+  w.layout = layout_of(a.k, a.bits, a.block, static_cast<NBitsZeros>(units[0]), w.kernels->nr);
   w.panels = units + kHeaderUnits;
+  if (in_digits(a, w)) return;
   if (a.m <= kDirectRows) {
     few_rows(a, w);
   } else {

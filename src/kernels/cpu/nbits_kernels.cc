@@ -35,6 +35,16 @@ HWY_INLINE VF placed_code(VU word, int t) {
   return hn::ConvertTo(d, hn::BitCast(DI(), hn::And(word, hn::Set(DU(), ((1U << kBits) - 1U) << (kBits * t)))));
 }
 
+// Zero points of one vector of columns, of a block.
+HWY_INLINE VF zero_points(const NBitsLayout& l, const std::uint32_t* block, std::int64_t column) {
+  const DF d;
+  if (l.zeros == NBitsZeros::none) return hn::Set(d, static_cast<float>(1 << (l.bits - 1)));
+  const std::uint32_t* at = block + l.nr;
+  if (l.zeros == NBitsZeros::floats) return hn::LoadU(d, reinterpret_cast<const float*>(at) + column);
+  const hn::Rebind<std::uint8_t, DF> bytes;
+  return hn::ConvertTo(d, hn::PromoteTo(DI(), hn::LoadU(bytes, reinterpret_cast<const std::uint8_t*>(at) + column)));
+}
+
 // Codes are multiplied as they are; scale and zero point come in once per block: s (sum x q - z sum x).
 template <int kBits, int M>
 void gemv_rows(const NBitsLayout& layout, const std::uint32_t* panel, const float* x, std::int64_t ldx, const float* sums,
@@ -48,8 +58,9 @@ void gemv_rows(const NBitsLayout& layout, const std::uint32_t* panel, const floa
   for (std::int64_t b = 0; b < layout.blocks; ++b) {
     const std::uint32_t* p = panel + b * layout.block_units();
     const auto* scales = reinterpret_cast<const float*>(p);
-    const float* zeros = layout.has_zero ? scales + nr : nullptr;
-    const std::uint32_t* words = p + nr * (layout.has_zero ? 2 : 1);
+    const std::uint32_t* words = p + nr + layout.zero_units();
+    const VF z0 = zero_points(layout, p, 0);
+    const VF z1 = zero_points(layout, p, lanes);
     const float* row = x + b * layout.block;
     VF a0 = hn::Zero(d), a1 = a0, b0 = a0, b1 = a0, c0 = a0, c1 = a0, d0 = a0, d1 = a0;
     for (std::int64_t w = 0; w < layout.words; ++w) {
@@ -102,10 +113,6 @@ void gemv_rows(const NBitsLayout& layout, const std::uint32_t* panel, const floa
     }
     const auto add = [&](int i, VF v0, VF v1) HWY_ATTR {
       const VF s = hn::Set(d, sums[i * layout.blocks + b]);
-      // Without zero points of its own a block has the middle one, 2^(bits-1).
-      const VF middle = hn::Set(d, static_cast<float>(1 << (kBits - 1)));
-      const VF z0 = zeros != nullptr ? hn::LoadU(d, zeros) : middle;
-      const VF z1 = zeros != nullptr ? hn::LoadU(d, zeros + lanes) : middle;
       float* t = total + i * nr;
       hn::StoreU(hn::MulAdd(hn::LoadU(d, scales), hn::NegMulAdd(z0, s, v0), hn::LoadU(d, t)), d, t);
       hn::StoreU(hn::MulAdd(hn::LoadU(d, scales + lanes), hn::NegMulAdd(z1, s, v1), hn::LoadU(d, t + lanes)), d, t + lanes);
@@ -145,18 +152,16 @@ void expand_bits(const NBitsLayout& layout, const std::uint32_t* panel, std::int
   const std::int64_t lanes = lanes_f32();
   const std::int64_t nr = 2 * lanes;
   constexpr int kCodes = 32 / kBits;
-  const VF middle = hn::Set(d, static_cast<float>(1 << (kBits - 1)));
   for (std::int64_t k = k0; k < k0 + kc;) {
     const std::int64_t b = k / layout.block;
     const std::int64_t within = k % layout.block;
     const std::uint32_t* p = panel + b * layout.block_units();
     const auto* scales = reinterpret_cast<const float*>(p);
-    const float* zeros = layout.has_zero ? scales + nr : nullptr;
-    const std::uint32_t* word = p + nr * (layout.has_zero ? 2 : 1) + within / kCodes * nr;
+    const std::uint32_t* word = p + nr + layout.zero_units() + within / kCodes * nr;
     const VF s0 = hn::LoadU(d, scales);
     const VF s1 = hn::LoadU(d, scales + lanes);
-    const VF z0 = zeros != nullptr ? hn::LoadU(d, zeros) : middle;
-    const VF z1 = zeros != nullptr ? hn::LoadU(d, zeros + lanes) : middle;
+    const VF z0 = zero_points(layout, p, 0);
+    const VF z1 = zero_points(layout, p, lanes);
     VU w0 = hn::LoadU(du, word);
     VU w1 = hn::LoadU(du, word + lanes);
     int t = 0;

@@ -5,16 +5,22 @@
 
 namespace sdx::cpu {
 
-// A panel of nr = 2 lanes columns: per block of K, nr scales, nr zero points (floats) if has_zero, then words of 32 / bits codes
-// of one column, [word][nr]. All in 4-byte units.
+enum class NBitsZeros : std::uint32_t { none, integers, floats };
+
+// A panel of nr = 2 lanes columns: per block of K, nr scales, nr zero points (bytes, or floats), then words of 32 / bits codes
+// of one column, [word][nr]. Without zero points they are 2^(bits-1). All in 4-byte units.
 struct NBitsLayout {
   std::int64_t blocks;
   std::int64_t block;
   std::int64_t words;  // per block and column
   int bits;
-  bool has_zero;
+  NBitsZeros zeros;
   int nr;
-  std::int64_t block_units() const { return nr * (words + (has_zero ? 2 : 1)); }
+  std::int64_t zero_units() const {
+    if (zeros == NBitsZeros::none) return 0;
+    return zeros == NBitsZeros::integers ? (nr + 3) / 4 : nr;
+  }
+  std::int64_t block_units() const { return nr * (words + 1) + zero_units(); }
   std::int64_t panel_units() const { return blocks * block_units(); }
 };
 

@@ -323,6 +323,16 @@ TEST(CpuQuantised, WeightsInBlocks) {
                     {a, b, scales, zero, Tensor(), floats({n}, 5, 0, 1)},
                     {false, true, true, true, true, true}},
                    1e-5F);
+      Tensor groups(DataType::int32, {k});  // every third row is in the same block: 24, 23 and 23 of 32 places
+      for (std::int64_t i = 0; i < k; ++i)
+        static_cast<std::int32_t*>(groups.mutable_data())[i] = static_cast<std::int32_t>(i % blocks);
+      expect_equal({"MatMulNBits",
+                    1,
+                    "com.microsoft",
+                    attrs,
+                    {a, b, scales, zero, groups, floats({n}, 5, 0, 1)},
+                    {false, true, true, true, true, true}},
+                   1e-5F);
     }
   }
 }
