@@ -2,7 +2,7 @@
 PRESET ?= release
 BUILD := build/$(PRESET)
 
-.PHONY: help setup python-env runtimes build test demo install docs format format-check check-includes asan bench bench-kernels bench-bridge clean
+.PHONY: help setup python-env runtimes build test demo install docs format format-check check-includes asan neon bench bench-kernels bench-bridge clean
 
 help:
 	@echo "make demo    install what is missing, build, detect a face in a real photograph"
@@ -11,7 +11,7 @@ help:
 	@echo "make install PREFIX=/usr/local"
 	@echo "make docs    write docs/operators.md anew from the operators in the code"
 	@echo "make bench   compare with ONNX Runtime, OpenVINO, tract, MNN and ncnn; bench-kernels: single kernels"
-	@echo "make format | format-check | check-includes | asan | clean"
+	@echo "make format | format-check | check-includes | asan | neon | clean"
 
 setup:
 	@tools/setup.sh
@@ -51,6 +51,9 @@ docs: $(BUILD)/build.ninja
 
 asan:
 	$(MAKE) PRESET=asan test
+
+neon:
+	@tools/neon.sh
 
 # Sardonyx beside its peers, which come from the package index; BENCH="--models resnet50 --threads 1" takes a part.
 BENCH ?=

@@ -15,6 +15,11 @@ endif()
 if(SDX_FUZZ)
   target_compile_options(sdx_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
+if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+  # The baseline of other processors has fused multiply-add, and GCC fuses where it likes: a reference kernel would round otherwise than
+  # the operator's definition says. (x86-64's baseline has none; the kernels' own targets set this everywhere.)
+  target_compile_options(sdx_flags INTERFACE -ffp-contract=off)
+endif()
 target_include_directories(sdx_flags INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12's warnings below report impossible paths inside libstdc++ at -O2.

@@ -44,7 +44,7 @@ CpuFeatures detect() {
   const Leaf l7_1 = l7.a >= 1 ? cpuid(7, 1) : Leaf{};
   const Leaf e1 = cpuid(0x80000001U);
   // SSSE3, SSE4.1, SSE4.2, POPCNT, PCLMULQDQ and AES: what Highway's SSE4 target is compiled with.
-  f.sse4 = bit(l1.c, 9) && bit(l1.c, 19) && bit(l1.c, 20) && bit(l1.c, 1) && bit(l1.c, 25);
+  f.sse4 = bit(l1.c, 9) && bit(l1.c, 19) && bit(l1.c, 20) && bit(l1.c, 23) && bit(l1.c, 1) && bit(l1.c, 25);
   const bool os_save = bit(l1.c, 27);
   const std::uint64_t saved = os_save ? xcr0() : 0;
   const bool ymm = (saved & 0x6) == 0x6;
@@ -56,7 +56,8 @@ CpuFeatures detect() {
 #else
   constexpr bool wide = true;
 #endif
-  f.avx512 = wide && f.avx2 && zmm && bit(l7.b, 16) && bit(l7.b, 17) && bit(l7.b, 30) && bit(l7.b, 31);
+  // F, DQ, CD, BW, VL: newer releases of Highway compile for CD too.
+  f.avx512 = wide && f.avx2 && zmm && bit(l7.b, 16) && bit(l7.b, 17) && bit(l7.b, 28) && bit(l7.b, 30) && bit(l7.b, 31);
   f.avx512_vnni = f.avx512 && bit(l7.c, 11);
   f.avx512_bf16 = f.avx512 && bit(l7_1.a, 5);
   f.avx_vnni = f.avx2 && bit(l7_1.a, 4);

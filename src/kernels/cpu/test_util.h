@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <random>
@@ -66,11 +67,13 @@ std::vector<T> random_ints(std::int64_t n, unsigned seed, int lo = std::numeric_
   return v;
 }
 
-// Runs fn under every instruction set of this machine and restores the choice.
+// Runs fn under every instruction set of this machine and restores the choice. SDX_TEST_ISA names the only one to run, which
+// saves an emulated machine three quarters of its time.
 template <class F>
 void for_each_isa(F&& fn) {
   const Isa before = cpu_isa();
-  for (const Isa isa : supported_isas()) {
+  const char* only = std::getenv("SDX_TEST_ISA");
+  for (const Isa isa : only != nullptr ? std::vector<Isa>{isa_from_name(only)} : supported_isas()) {
     SCOPED_TRACE("isa " + std::string(name(isa)));
     force_cpu_isa(isa);
     fn();

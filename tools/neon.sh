@@ -1,0 +1,50 @@
+#!/bin/sh
+# The kernels' tests on NEON: built for 64-bit Arm and run under QEMU. With arguments: builds and runs these targets instead, as in
+# `tools/neon.sh sdx_unit_tests`.
+# Installs the compiler and QEMU (needs root or sudo, only where they are missing); Arm's libraries are unpacked into build/, the
+# system's own packages stay as they are. Debian and what descends from it.
+set -eu
+cd "$(dirname "$0")/.."
+
+missing=""
+for package in g++-12-aarch64-linux-gnu qemu-user cmake ninja-build ccache; do
+  dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing="$missing $package"
+done
+root=""
+[ "$(id -u)" -eq 0 ] || root="sudo"
+if [ -n "$missing" ]; then
+  echo "neon: installing$missing" >&2
+  $root apt-get update -qq
+  # shellcheck disable=SC2086
+  DEBIAN_FRONTEND=noninteractive $root apt-get install -y -qq --no-install-recommends $missing >/dev/null
+fi
+
+# apt resolves what these need for an Arm machine that has nothing yet, and only downloads.
+libraries="libc6-dev libstdc++6 libhwy-dev libfmt-dev libgtest-dev libgmock-dev libprotozero-dev libcli11-dev nlohmann-json3-dev libjpeg-dev
+  libpng-dev libwebp-dev zlib1g-dev libutf8proc-dev libpcre2-dev libxxhash-dev libyaml-cpp-dev libopenjp2-7-dev libcpp-httplib-dev libssl-dev"
+sysroot="build/neon-sysroot"
+if [ "$(cat "$sysroot/packages.txt" 2>/dev/null)" != "$libraries" ]; then
+  echo "neon: unpacking libraries for Arm into $sysroot" >&2
+  apt="$PWD/build/neon-apt"
+  rm -rf "$apt" "$sysroot.new"
+  mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" "$sysroot.new"
+  : >"$apt/status"
+  apt_for_arm() {
+    apt-get -qq -o APT::Architecture=arm64 -o APT::Architectures=arm64 -o Dir::State::Lists="$apt/lists" -o Dir::State::status="$apt/status" \
+      -o Dir::Cache="$apt/cache" -o Debug::NoLocking=1 -o APT::Sandbox::User=root "$@"
+  }
+  apt_for_arm update
+  # shellcheck disable=SC2086
+  apt_for_arm install -y --download-only --no-install-recommends $libraries >/dev/null
+  for package in "$apt"/cache/archives/*.deb; do dpkg-deb -x "$package" "$sysroot.new"; done
+  echo "$libraries" >"$sysroot.new/packages.txt"
+  rm -rf "$sysroot" "$apt"
+  mv "$sysroot.new" "$sysroot"
+fi
+
+[ $# -gt 0 ] || set -- sdx_kernel_tests
+cmake --preset neon >/dev/null
+cmake --build --preset neon --target "$@"
+for target in "$@"; do
+  case "$target" in *_tests) qemu-aarch64 -L "$sysroot" "build/neon/bin/$target" --gtest_brief=1 ;; esac
+done
