@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/gemm_kernels.h"
@@ -39,6 +40,10 @@ class Column {
         // (v ^ 128) - 128 is the signed value of a byte.
         zero_(flip_ + (w.zero_points == nullptr ? 0 : w.zero_points[w.zero_point_count > 1 ? column : 0])) {}
   std::int32_t operator[](std::int64_t i) const { return (data_[i * step_] ^ flip_) - zero_; }
+  const std::uint8_t* data() const { return data_; }
+  std::int64_t step() const { return step_; }
+  std::int32_t flip() const { return flip_; }
+  std::int32_t zero() const { return zero_; }
 
  private:
   const std::uint8_t* data_;
@@ -50,35 +55,80 @@ std::int64_t bytes_per_output(QEpilogue::Output output) {
   return output == QEpilogue::Output::i32 || output == QEpilogue::Output::f32 ? 4 : 1;
 }
 
-// The order of K in packed weights: kernel taps outside, channels inside. Returns what the absolute value of a sum cannot exceed,
-// whatever the image and its zero point: of values in [-zero, 255 - zero] all the positive weights may meet the largest and
-// all negative ones the smallest.
+// One panel: output channels [first, first + nr) of a group, `columns` of which exist. The order of K in packed weights: kernel
+// taps outside, channels inside. cross[nr]: what crossed products have too much for each of them, the sum over quads of
+// b0 b2 + b1 b3. Returns what the absolute value of a sum cannot exceed, whatever the image and its zero point: of values in
+// [-zero, 255 - zero] all the positive weights may meet the largest and all negative ones the smallest.
 template <class T>
-std::int64_t pack_columns(const ConvShape& s, const QWeights& w, std::int64_t group, std::int64_t nr, T* out) {
-  const std::int64_t columns = s.out_channels / s.groups;
+std::int64_t pack_panel(const ConvShape& s, const QWeights& w, std::int64_t first, std::int64_t columns, std::int64_t nr, T* out,
+                        std::int32_t* cross) {
   const std::int64_t channels = s.in_channels / s.groups;
   const std::int64_t taps = volume(s.kernel);
   const std::int64_t k = channels * taps;
   const std::int64_t pairs = pairs_of(k);
-  const std::int64_t step = nr * 2;
-  std::int64_t largest = 0;
-  std::fill(out, out + round_up(columns, nr) * pairs * 2, T{0});
+  // Arrays of this function's own: what is behind pointers would be read again after every byte stored.
+  constexpr std::int64_t kMost = 64;  // above any nr: two vectors
+  const std::uint8_t* at[kMost] = {};
+  std::int32_t zero[kMost] = {};
+  std::int64_t above[kMost] = {}, total[kMost] = {};
+  std::uint32_t sums[kMost] = {};
+  std::int32_t before[2 * kMost] = {};
+  const Column any(s, w, first, k);
+  const std::int64_t step = any.step();
+  const std::int32_t flip = any.flip();
   for (std::int64_t j = 0; j < columns; ++j) {
-    const Column values(s, w, group * columns + j, k);
-    T* panel = out + j / nr * pairs * nr * 2 + j % nr * 2;
-    std::int64_t above = 0, total = 0;
-    for (std::int64_t tap = 0; tap < taps; ++tap) {
-      std::int64_t at = tap * channels;
-      for (std::int64_t c = 0; c < channels; ++c, ++at) {
-        const std::int32_t v = values[c * taps + tap];
-        above += std::max(v, 0);
-        total += v;
-        panel[(at >> 1) * step + (at & 1)] = static_cast<T>(v);
-      }
+    const Column c(s, w, first + j, k);
+    at[j] = c.data();
+    zero[j] = c.zero();
+  }
+  std::int64_t tap = 0, channel = 0;
+  const auto next = [&] {
+    if (tap == taps) return std::int64_t{-1};
+    const std::int64_t i = channel * taps + tap;
+    if (++channel == channels) {
+      channel = 0;
+      ++tap;
     }
-    largest = std::max({largest, 255 * above, 255 * (above - total)});
+    return i;
+  };
+  for (std::int64_t p = 0; p < pairs; ++p, out += nr * 2) {
+    const std::int64_t i0 = next() * step, i1 = next() * step;
+    for (std::int64_t j = 0; j < columns; ++j) {
+      const std::int32_t v0 = i0 >= 0 ? (at[j][i0] ^ flip) - zero[j] : 0;
+      const std::int32_t v1 = i1 >= 0 ? (at[j][i1] ^ flip) - zero[j] : 0;
+      out[j * 2] = static_cast<T>(v0);
+      out[j * 2 + 1] = static_cast<T>(v1);
+      above[j] += std::max(v0, 0) + std::max(v1, 0);
+      total[j] += v0 + v1;
+      if (p % 2 != 0) sums[j] += static_cast<std::uint32_t>(before[j * 2] * v0 + before[j * 2 + 1] * v1);
+      before[j * 2] = v0;
+      before[j * 2 + 1] = v1;
+    }
+    std::fill(out + columns * 2, out + nr * 2, T{0});
+  }
+  std::int64_t largest = 0;
+  std::fill(cross, cross + nr, 0);
+  for (std::int64_t j = 0; j < columns; ++j) {
+    largest = std::max({largest, 255 * above[j], 255 * (above[j] - total[j])});
+    cross[j] = static_cast<std::int32_t>(sums[j]);
   }
   return largest;
+}
+
+// All panels, on all threads: half of a network's loading otherwise. cross: of all panels' columns.
+template <class T>
+std::int64_t pack_panels(const ConvShape& s, const QWeights& w, std::int64_t nr, T* out, std::int32_t* cross) {
+  const std::int64_t columns = s.out_channels / s.groups;
+  const std::int64_t panels = (columns + nr - 1) / nr, size = pairs_of(inner(s)) * 2 * nr;
+  std::vector<std::int64_t> largest(to_size(s.groups * panels));
+  parallel_for(s.groups * panels, std::max<std::int64_t>(1, (1 << 14) / size), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t column = i % panels * nr;
+      largest[to_size(i)] =
+          pack_panel(s, w, i / panels * columns + column, std::min(nr, columns - column), nr, out + i * size, cross + i * nr);
+    }
+  });
+  return *std::max_element(largest.begin(), largest.end());
 }
 
 void pack_depthwise(const ConvShape& s, const QWeights& w, std::int64_t nr, void* packed) {
@@ -107,22 +157,7 @@ void pack_depthwise(const ConvShape& s, const QWeights& w, std::int64_t nr, void
 // Columns with those that fill up each group's last panel.
 std::int64_t padded_columns(const ConvShape& s, std::int64_t nr) { return s.groups * round_up(s.out_channels / s.groups, nr); }
 
-// For each of them what crossed products have too much: the sum over quads of b0 b2 + b1 b3.
-template <class T>
-void cross_columns(const T* panels, std::int64_t columns, std::int64_t pairs, std::int64_t nr, std::int32_t* out) {
-  for (std::int64_t j = 0; j < columns; ++j) {
-    const T* b = panels + j / nr * pairs * nr * 2 + j % nr * 2;
-    std::uint32_t sum = 0;
-    for (std::int64_t p = 0; p < pairs; p += 2) {
-      const T* low = b + p * nr * 2;
-      const T* high = low + nr * 2;
-      sum += static_cast<std::uint32_t>(low[0] * high[0] + low[1] * high[1]);
-    }
-    out[j] = static_cast<std::int32_t>(sum);
-  }
-}
-
-// Panels are followed by what pack_columns() returns and by those numbers.
+// Panels are followed by what pack_panels() returns and by `cross`.
 std::size_t panel_bytes(const ConvShape& s, std::int64_t nr, bool wide) {
   const std::int64_t count = padded_columns(s, nr) * pairs_of(inner(s)) * 2;
   return to_size(round_up(count * (wide ? 2 : 1), 8));
@@ -372,20 +407,11 @@ std::size_t qnhwc_packed_bytes(const ConvShape& s, bool wide) {
 void qnhwc_pack(const ConvShape& s, const QWeights& w, bool wide, void* packed) {
   const std::int64_t nr = qnhwc_kernels().nr;
   if (qnhwc_is_depthwise(s)) return pack_depthwise(s, w, nr, packed);
-  const std::int64_t step = round_up(s.out_channels / s.groups, nr) * pairs_of(inner(s)) * 2;
-  std::int64_t largest = 0;
-  for (std::int64_t g = 0; g < s.groups; ++g) {
-    largest = std::max(largest, wide ? pack_columns(s, w, g, nr, static_cast<std::int16_t*>(packed) + g * step)
-                                     : pack_columns(s, w, g, nr, static_cast<std::int8_t*>(packed) + g * step));
-  }
-  std::memcpy(static_cast<char*>(packed) + panel_bytes(s, nr, wide), &largest, sizeof(largest));
-  auto* cross = reinterpret_cast<std::int32_t*>(static_cast<char*>(packed) + panel_bytes(s, nr, wide) + sizeof(largest));
-  const std::int64_t pairs = pairs_of(inner(s));
-  if (wide) {
-    cross_columns(static_cast<const std::int16_t*>(packed), padded_columns(s, nr), pairs, nr, cross);
-  } else {
-    cross_columns(static_cast<const std::int8_t*>(packed), padded_columns(s, nr), pairs, nr, cross);
-  }
+  char* const behind = static_cast<char*>(packed) + panel_bytes(s, nr, wide);
+  auto* cross = reinterpret_cast<std::int32_t*>(behind + sizeof(std::int64_t));
+  const std::int64_t largest = wide ? pack_panels(s, w, nr, static_cast<std::int16_t*>(packed), cross)
+                                    : pack_panels(s, w, nr, static_cast<std::int8_t*>(packed), cross);
+  std::memcpy(behind, &largest, sizeof(largest));
 }
 
 void qnhwc_conv(const ConvShape& s, const void* x, bool x_signed, std::int32_t x_zero, const void* packed, bool wide,
