@@ -18,7 +18,15 @@ void print(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) fail(ErrorCode::io, "cannot write to standard output");
 }
 
-void note(std::string_view text) { fmt::print(stderr, "{}\n", text); }
+namespace {
+
+// What cannot be said on standard error is lost: throwing would end the program where it reports an error, as in `sdx … 2>&1 |
+// head`.
+void tell(std::string_view text) { static_cast<void>(std::fwrite(text.data(), 1, text.size(), stderr)); }
+
+}  // namespace
+
+void note(std::string_view text) { tell(fmt::format("{}\n", text)); }
 
 bool stderr_is_terminal() { return ::isatty(STDERR_FILENO) != 0; }
 
@@ -29,13 +37,13 @@ void Progress::show(int done, int total) {
   last_percent_ = percent;
   drawn_ = true;
   const int filled = percent * 30 / 100;
-  fmt::print(stderr, "\r{} [{}{}] {:3d}%", label_, std::string(static_cast<std::size_t>(filled), '#'),
-             std::string(static_cast<std::size_t>(30 - filled), ' '), percent);
+  tell(fmt::format("\r{} [{}{}] {:3d}%", label_, std::string(static_cast<std::size_t>(filled), '#'),
+                   std::string(static_cast<std::size_t>(30 - filled), ' '), percent));
   std::fflush(stderr);
 }
 
 Progress::~Progress() {
-  if (drawn_) fmt::print(stderr, "\r\033[K");
+  if (drawn_) tell("\r\033[K");
 }
 
 namespace {
@@ -124,7 +132,7 @@ int run_program(int argc, char** argv) {
     return app.exit(e);  // --help, --version
   } catch (const CLI::ParseError& e) {
     if (argc == 1) {
-      fmt::print(stderr, "{}", app.help());
+      tell(app.help());
       return kUsage;
     }
     return usage_error(app, e, argc, argv);

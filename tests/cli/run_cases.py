@@ -3,6 +3,7 @@
 A case file is a list of commands, each followed by what is expected of it:
 
     $ NAME=VALUE sdx run add.onnx -i A=[1,2] -i B=[3,4]      with variables in the environment
+    $ UNREAD sdx providers                                   both outputs are a pipe whose reader has left
     exit 0
     stdout: C: float32[2]          a fragment of standard output
     stdout = {"a":1}               standard output as JSON equals this
@@ -60,6 +61,19 @@ def check(expectation, result, folder):
     return "no such kind of expectation"
 
 
+def run(words, folder, environment, unread):
+    common = {"cwd": folder, "timeout": 60, "env": environment}
+    if not unread:
+        return subprocess.run(words, capture_output=True, text=True, errors="replace", **common)
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        code = subprocess.run(words, stdout=writer, stderr=writer, **common).returncode
+    finally:
+        os.close(writer)
+    return subprocess.CompletedProcess(words, code, "", "")
+
+
 def run_case(sdx, path):
     failures = 0
     with tempfile.TemporaryDirectory() as name:
@@ -71,8 +85,10 @@ def run_case(sdx, path):
             while "=" in words[0]:
                 variable, _, value = words.pop(0).partition("=")
                 environment[variable] = value
+            unread = words[0] == "UNREAD"
+            words = words[1:] if unread else words
             words[0] = sdx if words[0] == "sdx" else words[0]
-            result = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=60, errors="replace", env=environment)
+            result = run(words, folder, environment, unread)
             if not any(e.startswith("exit ") for e in expectations):
                 expectations = ["exit 0", *expectations]
             wrong = [f"  expected {e}: {why}" for e in expectations if (why := check(e, result, folder))]
