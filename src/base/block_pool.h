@@ -6,10 +6,10 @@
 
 namespace sdx {
 
-// Hands out parts of a few large chunks, which lie in huge pages where the system has them. A small page costs 2 to 3 us when it
-// is touched first (Zen 4, virtual machine), as part of a huge one 0.4: the packed weights of Inception-v2 in blocks of their own
-// took 80 of 140 ms of its loading. Not thread-safe; the blocks may go on any thread, and outlive the pool. A chunk's memory is
-// given back when the last of its blocks has gone.
+// Hands out parts of large ranges, side by side, which lie in huge pages where the system has them. A small page costs 2 to 3 us
+// when it is touched first (Zen 4, virtual machine), as part of a huge one 0.4: the packed weights of Inception-v2 in blocks of
+// their own took 80 of 140 ms of its loading. Not thread-safe; the blocks may go on any thread, and outlive the pool. A block's
+// pages are given back with it.
 class BlockPool {
  public:
   // As sdx::allocate(): 64-byte aligned, uninitialised, charged to the current budget while it is held, never null.
@@ -18,7 +18,6 @@ class BlockPool {
  private:
   std::shared_ptr<void> chunk_;
   std::size_t size_ = 0, used_ = 0;
-  std::size_t total_ = 0;  // of all blocks so far
 };
 
 }  // namespace sdx

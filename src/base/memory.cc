@@ -26,11 +26,13 @@ std::size_t physical_memory() {
 
 // Weights that stream by in 4 KB pages spend a quarter of the read bandwidth on page tables (21 instead of 30 GB/s for a vector
 // times 154 MB of packed weights on a Zen 4 core). Most distributions give huge pages to those who ask. Blocks begin with one;
-// what does not fill one at the end stays in small pages, so this takes no memory.
+// what fills a small part of one at the end stays in small pages, so this takes little memory; a large part gets a whole one,
+// which costs less than its small pages would (0.4 against 2 to 3 us for 4 KB when they are touched first).
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
 void* allocate_block(std::size_t bytes) {
   void* data = nullptr;
+  if (bytes >= 2 * kHugePage && bytes % kHugePage > kHugePage / 2) bytes = (bytes / kHugePage + 1) * kHugePage;
   if (::posix_memalign(&data, bytes < kHugePage ? 64 : kHugePage, bytes) != 0) return nullptr;
 #ifdef MADV_HUGEPAGE
   if (bytes >= kHugePage) ::madvise(data, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);  // advice: a refusal changes nothing
