@@ -1,6 +1,7 @@
 #include "kernels/cpu/attention.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 #include "base/thread_pool.h"
@@ -59,7 +60,8 @@ void query_block(const Kernels& k, const AttentionArgs& a, std::int64_t b, std::
   float max[kFewRows];
   float total[kFewRows];
   std::fill_n(max, rows, -std::numeric_limits<float>::infinity());
-  std::fill_n(total, rows, 0.0F);
+  std::fill_n(total, rows, a.sink != nullptr ? 1.0F : 0.0F);
+  for (std::int64_t i = 0; a.sink != nullptr && i < rows; ++i) max[i] = a.sink[h * a.sink_head + (q0 + i) * a.sink_row];
   std::fill_n(sums, rows * a.v_head_size, 0.0F);
   const std::int64_t begin = visible_keys(a, q0, valid).first;
   const std::int64_t end = visible_keys(a, q0 + rows - 1, valid).last;
@@ -98,10 +100,54 @@ VisibleKeys visible_keys(const AttentionArgs& a, std::int64_t i, std::int64_t va
   return v;
 }
 
+void rotate_f32(const float* x, std::int64_t size, std::int64_t dim, const float* cos, const float* sin, bool interleaved,
+                float* y) {
+  const std::int64_t half = dim / 2;
+  if (!interleaved) {
+    attention_kernels().rotate(x, cos, sin, y, half);
+  } else {
+    for (std::int64_t i = 0; i < half; ++i) {
+      const float a = x[2 * i], b = x[2 * i + 1];
+      y[2 * i] = a * cos[i] - b * sin[i];
+      y[2 * i + 1] = a * sin[i] + b * cos[i];
+    }
+  }
+  if (x != y && size > dim) std::memcpy(y + dim, x + dim, static_cast<std::size_t>(size - dim) * sizeof(float));
+}
+
+namespace {
+
+// One query of each head: the heads that share keys become the queries of one head, so that keys are read once for all of them.
+AttentionArgs heads_as_queries(const AttentionArgs& a) {
+  const std::int64_t group = a.heads / a.kv_heads;
+  AttentionArgs g = a;
+  g.heads = a.kv_heads, g.queries = group;
+  g.q_row = a.q_head, g.q_head = group * a.q_head;
+  g.out_row = a.out_head, g.out_head = group * a.out_head;
+  g.mask_row = a.mask_head, g.mask_head = group * a.mask_head;
+  g.sink_row = a.sink_head, g.sink_head = group * a.sink_head;
+  if (!a.causal && a.window <= 0) return g;
+  // All see what the one query saw.
+  const VisibleKeys seen = visible_keys(a, 0, a.keys);
+  g.causal = false, g.window = 0;
+  g.keys = seen.last - seen.first;
+  g.k += seen.first * a.k_row;
+  g.v += seen.first * a.v_row;
+  if (g.mask != nullptr) g.mask += seen.first;
+  return g;
+}
+
+}  // namespace
+
 void attention_f32(const AttentionArgs& a) {
   if (a.batch <= 0 || a.heads <= 0 || a.queries <= 0 || a.v_head_size <= 0) return;
   const Kernels k{gemm_kernels(), attention_kernels(), elementwise_kernels()};
   const std::int64_t work = std::max<std::int64_t>(1, a.queries * a.keys * (a.head_size + a.v_head_size));
+  const std::int64_t group = a.heads / a.kv_heads;
+  if (a.queries == 1 && group > 1 && group <= kFewRows && (a.key_lengths == nullptr || (!a.causal && a.window <= 0)) &&
+      (a.share_keys || a.batch * a.kv_heads >= current_pool().threads())) {
+    return attention_f32(heads_as_queries(a));
+  }
   if (a.queries <= kFewRows) {
     parallel_for(a.batch * a.heads, std::max<std::int64_t>(1, 100000 / work), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t t = begin; t < end; ++t) query_block(k, a, t / a.heads, t % a.heads, 0, a.queries);

@@ -36,7 +36,17 @@ struct AttentionArgs {
   std::int64_t window = 0;
   // Valid keys per batch entry (may be null: all).
   const std::int32_t* key_lengths = nullptr;
+  // Per head (may be null): a score that takes part in the sum under the softmax, but has no value.
+  const float* sink = nullptr;
+  std::int64_t sink_head = 1, sink_row = 0;
+  // One query: heads that share keys are computed together, so that keys are read once for them, even if threads are left idle.
+  bool share_keys = false;
 };
+
+// x[size] with its first `dim` elements turned by the angles whose cosines and sines are given (dim / 2 each), into y, which may
+// be x. Pairs are (i, i + dim / 2), or neighbours where interleaved. Source: RoFormer, arXiv:2104.09864.
+void rotate_f32(const float* x, std::int64_t size, std::int64_t dim, const float* cos, const float* sin, bool interleaved,
+                float* y);
 
 // A query that sees no key gives zeros. Float alignment; out must not overlap the inputs. Thread-safe, split over
 // current_pool(); each computing thread keeps under 1 MB of scratch for head sizes up to 256.

@@ -155,6 +155,22 @@ void store_columns(const float* x, std::int64_t width, const float* factors, flo
   }
 }
 
+void rotate(const float* x, const float* cos, const float* sin, float* y, std::int64_t half) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  std::int64_t i = 0;
+  for (; i + lanes <= half; i += lanes) {
+    const VF a = hn::LoadU(d, x + i), b = hn::LoadU(d, x + half + i), c = hn::LoadU(d, cos + i), s = hn::LoadU(d, sin + i);
+    hn::StoreU(hn::NegMulAdd(b, s, hn::Mul(a, c)), d, y + i);
+    hn::StoreU(hn::MulAdd(a, s, hn::Mul(b, c)), d, y + half + i);
+  }
+  for (; i < half; ++i) {
+    const float a = x[i], b = x[half + i];
+    y[i] = a * cos[i] - b * sin[i];
+    y[half + i] = a * sin[i] + b * cos[i];
+  }
+}
+
 void lstm(const float* gates, const float* peephole, float limit, const float* c_prev, float* c, float* h, std::int64_t hidden) {
   const DF d;
   const VF hi = hn::Set(d, limit);
@@ -191,7 +207,7 @@ void gru(const float* z_sum, const float* n_sum, const float* h_prev, float* h, 
 }  // namespace
 
 const AttentionKernels* attention_table() {
-  static constexpr AttentionKernels kTable{online_softmax, scale, panel_softmax, add_rows, store_columns, lstm, gru};
+  static constexpr AttentionKernels kTable{online_softmax, scale, panel_softmax, add_rows, store_columns, rotate, lstm, gru};
   return &kTable;
 }
 

@@ -17,6 +17,8 @@ struct AttentionKernels {
   // y[j, i] = x[i, j] factors[j] for i < n, j < count; x has rows of `width`, y of `ldy` elements.
   void (*store_columns)(const float* x, std::int64_t width, const float* factors, float* y, std::int64_t ldy, std::int64_t n,
                         std::int64_t count);
+  // rotate_f32 of the pairs (i, i + half).
+  void (*rotate)(const float* x, const float* cos, const float* sin, float* y, std::int64_t half);
   void (*lstm)(const float* gates, const float* peephole, float clip, const float* c_prev, float* c, float* h,
                std::int64_t hidden);
   void (*gru)(const float* z_sum, const float* n_sum, const float* h_prev, float* h, std::int64_t hidden);

@@ -147,8 +147,9 @@ void attend_panels(const AttentionArgs& a, std::int64_t b, std::int64_t kv, std:
       const Panel p = panel(g, i);
       block.gemm.pack_b_panels(reinterpret_cast<const char*>(q + i * nr * a.q_row), 1, a.q_row, a.head_size,
                                std::min(nr, rows - i * nr), a.scale, const_cast<float*>(p.q));
-      std::fill_n(p.sums, (a.v_head_size + 2) * nr, 0.0F);
-      std::fill_n(p.max, nr, kNever);
+      std::fill_n(p.sums, a.v_head_size * nr, 0.0F);
+      std::fill_n(p.max, nr, a.sink != nullptr ? a.sink[(kv * group + g) * a.sink_head] : kNever);
+      std::fill_n(p.total, nr, a.sink != nullptr ? 1.0F : 0.0F);
     }
   }
   const float* k = a.k + b * a.k_batch + kv * a.k_head;

@@ -42,6 +42,17 @@ void refuse_unknown_modes(const Attributes& attrs) {
   }
 }
 
+// total_sequence_length, as far as it is known: as an extent, or (while a run settles its shapes) as the number itself.
+Dim known_total(const InferContext& c) {
+  const std::vector<Dim>* total = c.sym(kTotal);
+  if (total != nullptr && total->size() == 1) return (*total)[0];
+  const Tensor* value = c.has_input(kTotal) ? c.value(kTotal) : nullptr;
+  if (value != nullptr && value->dtype() == DataType::int32 && value->size() == 1) {
+    return std::max<std::int64_t>(0, value->values<std::int32_t>()[0]);
+  }
+  return {};
+}
+
 void infer_gqa(InferContext& c) {
   refuse_unknown_modes(c.attrs());
   const HeadCounts h = head_counts(c.attrs());
@@ -55,19 +66,16 @@ void infer_gqa(InferContext& c) {
   }
   c.output(0, elem, {batch, length, size * Dim(h.q)});
   Dim present;
-  const std::vector<Dim>* total = c.sym(kTotal);
+  const Dim total = known_total(c);
   const SymShape* past = c.shape(kPastKey);
-  if (total != nullptr && total->size() == 1) {
-    if (!c.has_input(kPastKey)) {
-      present = (*total)[0];
-    } else if (past != nullptr && past->size() == 4) {
-      present = max((*total)[0], (*past)[2]);
-    }
+  if (!c.has_input(kPastKey)) {
+    present = total;
+  } else if (past != nullptr && past->size() == 4) {
+    present = max(total, (*past)[2]);
   }
   const DataType cache = c.has_input(kPastKey) && c.dtype(kPastKey) != DataType::undefined ? c.dtype(kPastKey) : elem;
   for (std::size_t i = 1; i < 3; ++i) c.output(i, cache, {batch, Dim(h.kv), present, size});
-  const Dim width = total != nullptr && total->size() == 1 ? (*total)[0] : Dim();
-  c.output(3, elem, {batch, Dim(h.q), length, width});
+  c.output(3, elem, {batch, Dim(h.q), length, total});
 }
 
 struct Problem {

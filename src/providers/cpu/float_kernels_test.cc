@@ -186,6 +186,52 @@ TEST(FloatKernels, Attention) {
   for (const std::string& c : cases) compare({"attention-f32", ("opset 25\n" + c).c_str()});
 }
 
+TEST(FloatKernels, GroupQueryAttention) {
+  const std::string head = "opset 21\nopset com.microsoft 1\n", out = "output y\noutput pk\noutput pv\n";
+  const std::string split = "input q: float32[2,3,32]\ninput k: float32[2,3,16]\ninput v: float32[2,3,16]\n";
+  const std::string prompt = "constant s: int32[2] 2 1\nconstant t: int32[1] 3\n";
+  const std::string past =
+      "input a: float32[2,2,6,8]\ninput b: float32[2,2,6,8]\nconstant s: int32[2] 6 4\nconstant t: int32[1] 7\n";
+  const std::string angles = "input c: float32[20,3]\ninput d: float32[20,3]\n";
+  const std::string call = "y, pk, pv = com.microsoft.GroupQueryAttention(", counts = " {num_heads=4, kv_num_heads=2";
+  const std::string one =
+      "input q: float32[1,1,64]\ninput a: float32[1,2,9,8]\ninput b: float32[1,2,9,8]\nconstant s: int32[1] 7\n"
+      "constant t: int32[1] 8\n";
+  const std::string many = "input q: float32[1,20,64]\nconstant s: int32[1] 19\nconstant t: int32[1] 20\n";
+  const std::string cases[] = {
+      split + prompt + call + "q, k, v, _, _, s, t)" + counts + "}\n",
+      split + past + call + "q, k, v, a, b, s, t)" + counts + ", scale=0.3}\n",
+      split + past + angles + call + "q, k, v, a, b, s, t, c, d)" + counts + ", do_rotary=1, local_window_size=3}\n",
+      split + past + angles + "input h: float32[4]\n" + call + "q, k, v, a, b, s, t, c, d, _, _, h)" + counts +
+          ", do_rotary=1, rotary_interleaved=1, softcap=2.0}\n",
+      split + past + "input m: float32[1,4,3,9]\n" + call + "q, k, v, a, b, s, t, _, _, _, m)" + counts + ", smooth_softmax=1}\n",
+      split + past + "input n: float32[8]\n" + call + "q, k, v, a, b, s, t, _, _, _, _, _, _, _, n, n)" + counts + "}\n",
+      one + call + "q, _, _, a, b, s, t)" + counts + "}\n",
+      one + angles + "input h: float32[4]\n" + call + "q, _, _, a, b, s, t, c, d, _, _, h)" + counts +
+          ", do_rotary=1, local_window_size=4}\n",
+      one + "input m: float32[1,4,1,8]\n" + call + "q, _, _, a, b, s, t, _, _, _, m)" + counts + ", causal=0}\n",
+      many + angles + call + "q, _, _, _, _, s, t, c, d)" + counts + ", do_rotary=1, smooth_softmax=1}\n",
+  };
+  for (const std::string& c : cases) compare({"group-query-attention-f32", (head + c + out).c_str()});
+}
+
+TEST(FloatKernels, RotaryEmbedding) {
+  const std::string flat = "input x: float32[2,3,48]\n", stacked = "input x: float32[2,4,3,40]\n", out = "output y\n";
+  const std::string caches = "input c: float32[9,8]\ninput s: float32[9,8]\n",
+                    wide = "input c: float32[9,20]\ninput s: float32[9,20]\n";
+  const std::string ids = "constant p: int64[2,3] 0 4 8 1 2 3\n", call = "y = com.microsoft.RotaryEmbedding(x, p, c, s)";
+  const std::string cases[] = {
+      flat + ids + caches + call + "\n",
+      flat + "constant p: int64[1] 5\n" + caches + call + " {interleaved=1}\n",
+      flat + ids + caches + call + " {num_heads=2, rotary_embedding_dim=16}\n",
+      stacked + ids + wide + call + "\n",
+      stacked + ids + wide + "y = RotaryEmbedding(x, c, s, p)\n",
+      stacked + "constant p: int64[2,3] 0 -1 8 1 2 -9\n" + caches + "y = RotaryEmbedding(x, c, s, p) {rotary_embedding_dim=16}\n",
+      flat + "input c: float32[2,3,8]\ninput s: float32[2,3,8]\ny = RotaryEmbedding(x, c, s) {num_heads=3, interleaved=1}\n",
+  };
+  for (const std::string& c : cases) compare({"rotary-f32", ("opset 23\nopset com.microsoft 1\n" + c + out).c_str()});
+}
+
 TEST(FloatKernels, SoftmaxAndReductions) {
   const Case cases[] = {
       {"softmax-f32", "input x: float32[2,3,7]\ny = Softmax(x)\noutput y\n"},

@@ -6,23 +6,14 @@
 #include <cstring>
 #include <limits>
 
-#include "base/thread_pool.h"
 #include "ops/util/axes.h"
+#include "providers/cpu/attention_cache.h"
 #include "providers/cpu/kernel_table.h"
 
 namespace sdx::cpu {
 namespace {
 
 enum In : std::size_t { kQ, kK, kV, kMask, kPastKey, kPastValue, kNonpad };
-
-// Q, K or V: [batch, heads, rows, size], or [batch, rows, heads * size].
-struct Heads {
-  std::int64_t batch = 0, heads = 0, rows = 0, size = 0;
-  bool flat = false;
-  std::int64_t batch_step() const { return heads * rows * size; }
-  std::int64_t head_step() const { return flat ? size : rows * size; }
-  std::int64_t row_step() const { return flat ? heads * size : size; }
-};
 
 Heads heads_of(const Shape& s, std::int64_t count) {
   if (s.size() == 4) return {s[0], s[1], s[2], s[3], false};
@@ -114,32 +105,16 @@ class AttentionKernel : public Kernel {
       a.mask_head = m[1] == 1 ? 0 : m[2] * width;
       a.mask_batch = m[0] == 1 ? 0 : m[1] * m[2] * width;
     }
-    const std::int64_t groups = a.batch * a.kv_heads;
-    if ((k.joins() || v.joins()) && a.queries <= kFewQueries) {
-      // A token or a few: each head's cache is copied and then read while it is in the second-level cache.
-      const std::int64_t work = std::max<std::int64_t>(1, s.total * (a.head_size + a.v_head_size));
-      parallel_for(groups, std::max<std::int64_t>(1, 32768 / work), [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i) {
-          k.join(i);
-          v.join(i);
-          attention_f32(one_group(a, i));
-        }
-      });
-      return;
-    }
-    for (const Cached* x : {&k, &v}) {
-      if (!x->joins()) continue;
-      parallel_for(groups, std::max<std::int64_t>(1, 32768 / std::max<std::int64_t>(1, x->head)),
-                   [&](std::int64_t begin, std::int64_t end) {
-                     for (std::int64_t i = begin; i < end; ++i) x->join(i);
-                   });
-    }
-    if (c.output(0).size() > 0) attention_f32(a);
+    if (c.output(0).size() == 0) a.queries = 0;
+    if (!k.joins() && !v.joins()) return attention_f32(a);
+    const auto join = [&](std::int64_t i) {
+      k.join(i);
+      v.join(i);
+    };
+    attend_joined(a, join, [&](std::int64_t) { return a.causal_offset; });
   }
 
  private:
-  static constexpr std::int64_t kFewQueries = 8;
-
   // Keys or values as attention reads them: the input itself, or `all`, which join() makes of cache and input.
   struct Cached {
     const float* fresh = nullptr;
@@ -161,20 +136,6 @@ class AttentionKernel : public Kernel {
       for (std::int64_t r = 0; r < from.rows; ++r) to = std::copy_n(at + r * from.row_step(), from.size, to);
     }
   };
-
-  // The heads that share key head number i of all batch entries' ones.
-  static AttentionArgs one_group(const AttentionArgs& a, std::int64_t i) {
-    const std::int64_t b = i / a.kv_heads, kv = i % a.kv_heads, group = a.heads / a.kv_heads, h = kv * group;
-    AttentionArgs one = a;
-    one.batch = one.kv_heads = 1;
-    one.heads = group;
-    one.q += b * a.q_batch + h * a.q_head;
-    one.k += b * a.k_batch + kv * a.k_head;
-    one.v += b * a.v_batch + kv * a.v_head;
-    one.out += b * a.out_batch + h * a.out_head;
-    if (a.mask != nullptr) one.mask += b * a.mask_batch + h * a.mask_head;
-    return one;
-  }
 
   std::size_t resolve_mask(ResolveContext& c, AttentionState& s) const {
     Shape m = c.input_shape(kMask);
