@@ -38,6 +38,10 @@ bool fuse_attention(Graph& graph);
 // of com.microsoft. float32 only.
 bool fuse_gelu(Graph& graph);
 
+// Normalisation over the last axis from single operations, with a scale of one axis: com.microsoft LayerNormalization (PyTorch's
+// and TensorFlow's forms) or SimplifiedLayerNormalization. float32 only.
+bool fuse_layer_norm(Graph& graph);
+
 // QLinearConv over images of bytes takes and gives them with the channels last, between Transposes; QLinear operators and MaxPool
 // whose operands come from such Transposes follow. Constant 2-D weights; one group, one channel or at least eight per group.
 bool bytes_channels_last(Graph& graph);
