@@ -106,6 +106,8 @@ void SessionFlags::add_to(CLI::App& command, bool positional_model) {
       ->allow_extra_args(false)
       ->type_name("PASS");
   command.add_option("-t,--threads", threads, "Threads; 0: one per core")->check(CLI::Range(0, 4096))->type_name("N");
+  command.add_option("--thread-affinity", thread_affinity, "Cores that worker threads stay on: auto, or a list such as 0,2-3")
+      ->type_name("CORES");
   command.add_option("--memory-limit", memory_limit, "Most memory for tensors, for example 512MB")->type_name("SIZE");
   command.add_option("--dim", dimensions, "Fix a symbolic dimension, for example batch=4")
       ->type_name("SYMBOL=N")
@@ -150,6 +152,7 @@ SessionOptions SessionFlags::options(const ProjectConfig& project) const {
   o.optimize = flags.optimize;
   o.disabled_passes = flags.disabled_passes;
   if (typed("--threads")) o.threads = flags.threads;
+  if (typed("--thread-affinity")) o.thread_affinity = flags.thread_affinity;
   if (typed("--memory-limit")) o.memory_limit = flags.memory_limit;
   for (const auto& [symbol, extent] : flags.dimensions) {
     std::erase_if(o.dimensions, [&symbol = symbol](const auto& d) { return d.first == symbol; });
@@ -187,6 +190,7 @@ SessionOptions SessionFlags::options() const {
   }
   o.disabled_passes = disabled_passes;
   o.threads = threads;
+  o.thread_affinity = thread_affinity;
   if (!memory_limit.empty()) o.memory_limit = parse_bytes(memory_limit);
   for (const std::string& d : dimensions) {
     const auto [symbol, extent] = split_pair(d, "--dim");

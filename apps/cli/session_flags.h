@@ -32,6 +32,7 @@ struct SessionFlags {
   bool no_optimize = false;
   std::vector<std::string> disabled_passes;
   int threads = 0;
+  std::string thread_affinity;
   std::string memory_limit;
   std::vector<std::string> dimensions;
   std::vector<std::string> custom_ops;

@@ -72,6 +72,7 @@ struct ProjectRuntime {
   std::vector<std::pair<std::string, std::vector<std::pair<std::string, std::string>>>> provider_options;
   bool strict = false;  // fallback: strict
   int threads = 0;
+  std::string thread_affinity;
   std::optional<std::chrono::milliseconds> timeout;  // of one run
   std::int64_t batch_size = 1;                       // samples that one run takes, where the model lets it vary
   bool enable_profiling = false;

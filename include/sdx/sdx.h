@@ -58,6 +58,8 @@ SDX_C_API sdx_status sdx_options_add_provider(sdx_options* options, const char* 
 SDX_C_API sdx_status sdx_options_set_strict(sdx_options* options, int strict);
 SDX_C_API sdx_status sdx_options_set_optimize(sdx_options* options, int optimize);
 SDX_C_API sdx_status sdx_options_set_threads(sdx_options* options, int threads);
+/* Cores that worker threads stay on: "auto", or a list such as "0,2-3", the caller's first. */
+SDX_C_API sdx_status sdx_options_set_thread_affinity(sdx_options* options, const char* cores);
 SDX_C_API sdx_status sdx_options_set_memory_limit(sdx_options* options, size_t bytes);
 
 /* Adds a shared library with operators of your own (sdx/custom_op.h). It is loaded when a session is opened. */

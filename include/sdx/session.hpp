@@ -33,6 +33,10 @@ struct SessionOptions {
   std::vector<std::string> disabled_passes;
   // Threads of this session, the caller included. 0: the pool shared by all sessions of the process.
   int threads = 0;
+  // Cores that this session's worker threads stay on, one each: "auto" (those that the process may use), or a list as taskset
+  // takes it ("0,2-3"); the first is the caller's, which is left where it is. Empty: the system moves them. A session with a
+  // list has threads of its own, as many as cores unless `threads` says otherwise.
+  std::string thread_affinity;
   // Most bytes that tensors of this session may take at a time (weights mapped from the file apart). 0: no limit.
   std::size_t memory_limit = 0;
   // How many input-shape signatures keep their memory plan; the least recently used is dropped.

@@ -1,14 +1,18 @@
 #include "base/thread_pool.h"
 
+#include <fmt/ranges.h>
+#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -16,13 +20,42 @@
 #include <immintrin.h>
 #endif
 
+#include "base/error.h"
+
 namespace sdx {
 namespace {
 
-int usable_cores() {
+// By number; empty where the system does not say.
+std::vector<int> usable_cores() {
   cpu_set_t set;
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) return std::max(1, CPU_COUNT(&set));
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  std::vector<int> cores;
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) return cores;
+  for (int i = 0; i < CPU_SETSIZE; ++i) {
+    if (CPU_ISSET(i, &set)) cores.push_back(i);
+  }
+  return cores;
+}
+
+int count_of(int threads, const std::vector<int>& cores) {
+  if (threads > 0) return threads;
+  if (!cores.empty()) return static_cast<int>(cores.size());
+  const std::size_t usable = usable_cores().size();
+  return std::max(1, usable != 0 ? static_cast<int>(usable) : static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+// A refusal (the core went offline) leaves the thread to the system.
+void stay_on(std::thread& thread, int core) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(core, &set);
+  pthread_setaffinity_np(thread.native_handle(), sizeof(set), &set);
+}
+
+std::optional<int> core_number(std::string_view text) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number < 0 || number >= CPU_SETSIZE) return std::nullopt;
+  return number;
 }
 
 inline void cpu_relax() {
@@ -173,8 +206,11 @@ struct ThreadPool::Impl {
   }
 };
 
-ThreadPool::ThreadPool(int threads) : impl_(std::make_unique<Impl>(threads > 0 ? threads : usable_cores())) {
-  for (std::size_t i = 1; i < impl_->shares.size(); ++i) impl_->workers.emplace_back([this, i] { impl_->worker(i); });
+ThreadPool::ThreadPool(int threads, const std::vector<int>& cores) : impl_(std::make_unique<Impl>(count_of(threads, cores))) {
+  for (std::size_t i = 1; i < impl_->shares.size(); ++i) {
+    impl_->workers.emplace_back([this, i] { impl_->worker(i); });
+    if (!cores.empty()) stay_on(impl_->workers.back(), cores[i % cores.size()]);
+  }
 }
 
 ThreadPool::~ThreadPool() {
@@ -213,6 +249,30 @@ const std::shared_ptr<ThreadPool>& ThreadPool::shared() {
     return std::make_shared<ThreadPool>(text ? std::clamp(std::atoi(text), 0, 1024) : 0);
   }();
   return pool;
+}
+
+std::vector<int> parse_cores(std::string_view text) {
+  const std::vector<int> usable = usable_cores();
+  if (text == "auto") return usable;
+  std::vector<int> cores;
+  for (std::string_view rest = text; !rest.empty() || cores.empty();) {
+    const std::string_view item = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(rest.size(), item.size() + 1));
+    const std::size_t dash = item.find('-');
+    const auto first = core_number(item.substr(0, dash));
+    const auto last = dash == std::string_view::npos ? first : core_number(item.substr(dash + 1));
+    if (!first || !last || *last < *first) {
+      fail(ErrorCode::invalid_argument, "'{}' is no list of cores; expected auto, or numbers and ranges such as 0,2-3", text);
+    }
+    for (int core = *first; core <= *last; ++core) cores.push_back(core);
+  }
+  for (const int core : cores) {
+    if (!usable.empty() && std::find(usable.begin(), usable.end(), core) == usable.end()) {
+      fail(ErrorCode::invalid_argument, "core {} of the list '{}' cannot be used; this process may use {}", core, text,
+           fmt::join(usable, ", "));
+    }
+  }
+  return cores;
 }
 
 ThreadPool& current_pool() { return t_pool ? *t_pool : *ThreadPool::shared(); }

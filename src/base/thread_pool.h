@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string_view>
 #include <type_traits>
+#include <vector>
 
 namespace sdx {
 
@@ -25,7 +27,8 @@ class RangeFn {
 class ThreadPool {
  public:
   // `threads` counts the caller: 1 starts no worker. 0 means one per usable core.
-  explicit ThreadPool(int threads = 0);
+  // Worker i stays on cores[i % size]; empty: wherever the system puts it. Cores are as parse_cores() returns them.
+  explicit ThreadPool(int threads = 0, const std::vector<int>& cores = {});
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -47,6 +50,10 @@ class ThreadPool {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+// Cores by number, from "auto" (those that the process may use) or a list such as "0,2-3". Throws Error(invalid_argument) for
+// what is no list, and for cores that the process may not use.
+std::vector<int> parse_cores(std::string_view text);
 
 // The pool that code on this thread should use: set by a session's run; ThreadPool::shared() otherwise.
 ThreadPool& current_pool();

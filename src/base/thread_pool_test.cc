@@ -2,10 +2,17 @@
 
 #include <gtest/gtest.h>
 
+#include <sched.h>
+
 #include <atomic>
+#include <chrono>
+#include <mutex>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
+
+#include "base/error.h"
 
 namespace sdx {
 namespace {
@@ -81,6 +88,46 @@ TEST(ThreadPool, ScopesNest) {
     EXPECT_EQ(&current_pool(), &a);
   }
   EXPECT_EQ(&current_pool(), before);
+}
+
+std::vector<int> cores_of_this_thread() {
+  cpu_set_t set;
+  std::vector<int> cores;
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) return cores;
+  for (int i = 0; i < CPU_SETSIZE; ++i) {
+    if (CPU_ISSET(i, &set)) cores.push_back(i);
+  }
+  return cores;
+}
+
+TEST(ThreadPool, WorkersStayOnTheirCore) {
+  const std::vector<int> usable = parse_cores("auto");
+  ASSERT_FALSE(usable.empty());
+  const std::vector<int> cores = {usable.front(), usable.back()};
+  ThreadPool pool(0, cores);
+  ASSERT_EQ(pool.threads(), 2);
+  const std::thread::id caller = std::this_thread::get_id();
+  std::mutex mutex;
+  std::vector<std::vector<int>> seen;
+  for (int round = 0; round < 2000 && seen.empty(); ++round) {
+    pool.parallel_for(2, 1, [&](std::int64_t, std::int64_t) {
+      if (std::this_thread::get_id() == caller) return std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      const std::lock_guard lock(mutex);
+      seen.push_back(cores_of_this_thread());
+    });
+  }
+  ASSERT_FALSE(seen.empty());
+  EXPECT_EQ(seen.front(), std::vector<int>{usable.back()});
+  EXPECT_EQ(cores_of_this_thread(), usable);  // the caller is left alone
+}
+
+TEST(ThreadPool, ListsOfCores) {
+  const int core = parse_cores("auto").front();
+  const std::string one = std::to_string(core);
+  EXPECT_EQ(parse_cores(one), std::vector<int>{core});
+  EXPECT_EQ(parse_cores(one + "," + one + "-" + one), (std::vector<int>{core, core}));
+  for (const char* bad : {"", ",", "x", "1-", "-1", "3-2", "0,,1", "99999999999", "1023", "0 1"})
+    EXPECT_THROW(parse_cores(bad), Error) << bad;
 }
 
 }  // namespace

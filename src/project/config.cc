@@ -229,6 +229,7 @@ ProjectRuntime parse_runtime(const YamlValue& section) {
   }
   if (const YamlValue v = section.get("fallback")) r.strict = v.one_of({"warn", "strict"}) == "strict";
   if (const YamlValue v = section.get("threads")) r.threads = static_cast<int>(v.integer(0, 4096));
+  if (const YamlValue v = section.get("thread_affinity")) r.thread_affinity = v.string();
   if (const YamlValue v = section.get("timeout")) r.timeout = parse_time(v);
   if (const YamlValue v = section.get("batch_size")) r.batch_size = v.integer(1, 1 << 20);
   if (const YamlValue v = section.get("enable_profiling")) r.enable_profiling = v.boolean();
@@ -434,6 +435,7 @@ SessionOptions session_options_of(const ProjectConfig& config) {
   o.runtime = r.runtime;
   o.strict = r.strict;
   o.threads = r.threads;
+  o.thread_affinity = r.thread_affinity;
   o.memory_limit = r.memory_limit;
   o.dimensions = r.dimensions;
   o.profile = r.enable_profiling;

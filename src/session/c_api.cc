@@ -126,6 +126,12 @@ sdx_status sdx_options_set_threads(sdx_options* options, int threads) {
     require(options, "options").options.threads = threads;
   });
 }
+sdx_status sdx_options_set_thread_affinity(sdx_options* options, const char* cores) {
+  return guarded([&] {
+    require(cores, "cores");
+    require(options, "options").options.thread_affinity = cores;
+  });
+}
 sdx_status sdx_options_set_memory_limit(sdx_options* options, size_t bytes) {
   return guarded([&] { require(options, "options").options.memory_limit = bytes; });
 }

@@ -433,7 +433,11 @@ void load(Impl& impl, const SessionOptions& options, const std::string& shown, R
   impl.shown = shown;
   core.budget = std::make_shared<MemoryBudget>(options.memory_limit);
   if (options.memory_limit == 0) core.keep = std::make_shared<BlockKeep>();
-  if (options.threads > 0) core.pool = std::make_shared<ThreadPool>(options.threads);
+  if (!options.thread_affinity.empty()) {
+    core.pool = std::make_shared<ThreadPool>(options.threads, parse_cores(options.thread_affinity));
+  } else if (options.threads > 0) {
+    core.pool = std::make_shared<ThreadPool>(options.threads);
+  }
   if (options.profile) core.profiler = std::make_unique<Profiler>();
   try {
     if (impl.open_compiled()) {

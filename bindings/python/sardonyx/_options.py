@@ -59,7 +59,7 @@ class SessionOptions(_Options):
     The others are accepted and change nothing here.
 
     Of this engine: strict (an error in place of a fallback to another provider), disabled_passes, memory_limit (bytes; 0: none),
-    plan_cache_size, runtime ("auto", "native", "ort"), provider_priority, platform_defaults (a mapping), select ("order", "measured"),
+    thread_affinity ("auto", or cores such as "0,2-3" that worker threads stay on, the caller's first), plan_cache_size, runtime ("auto", "native", "ort"), provider_priority, platform_defaults (a mapping), select ("order", "measured"),
     tune (measure the kernels for each node, and remember the fastest), start_on (a provider that answers while others compile),
     provider_timeout and provider_retry (seconds), reject_nan, telemetry,
     keep_compiled (writes what cpu made of a model into the cache, for later starts: docs/cache.md):
@@ -82,6 +82,7 @@ class SessionOptions(_Options):
         "profile_file_prefix": "sardonyx_profile",
         "use_deterministic_compute": False,
         "use_per_session_threads": True,
+        "thread_affinity": "",
         "strict": False,
         "memory_limit": 0,
         "plan_cache_size": 8,
@@ -160,6 +161,7 @@ class SessionOptions(_Options):
         if self.intra_op_num_threads < 0:
             raise InvalidArgument(f"intra_op_num_threads must not be negative, received {self.intra_op_num_threads}")
         out.threads = int(self.intra_op_num_threads)
+        out.thread_affinity = str(self.thread_affinity)
         out.memory_limit = int(self.memory_limit)
         out.plan_cache_size = int(self.plan_cache_size)
         out.dimensions = self._dimensions

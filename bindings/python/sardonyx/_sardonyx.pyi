@@ -8,6 +8,7 @@ class SessionOptions:
     optimize: bool
     disabled_passes: Sequence[str]
     threads: int
+    thread_affinity: str
     memory_limit: int
     plan_cache_size: int
     dimensions: Sequence[tuple[str, int]]

@@ -234,6 +234,7 @@ void bind_options(nb::module_& m) {
       .def_rw("optimize", &SessionOptions::optimize)
       .def_rw("disabled_passes", &SessionOptions::disabled_passes)
       .def_rw("threads", &SessionOptions::threads)
+      .def_rw("thread_affinity", &SessionOptions::thread_affinity)
       .def_rw("memory_limit", &SessionOptions::memory_limit)
       .def_rw("plan_cache_size", &SessionOptions::plan_cache_size)
       .def_rw("dimensions", &SessionOptions::dimensions)
