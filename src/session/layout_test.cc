@@ -126,6 +126,36 @@ TEST(Layout, NormalisationsBetween) {
           {{1, 3, 9, 12}, {2, 3, 16, 7}}, 5, 2);
 }
 
+// ShuffleNet's unit, whose groups of channels fill no blocks.
+TEST(Layout, ShuffledChannels) {
+  const std::string shapes = "constant five: int64[5] 0 4 10 HH WW\nconstant four: int64[4] 0 40 HH WW\n";
+  const auto unit = [&](int h, int w, const std::string& after) {
+    std::string text = shapes + weights("w1", {40, 4, 1, 1}) + weights("wd", {40, 1, 3, 3}) + weights("bd", {40}) +
+                       weights("w2", {36, 10, 1, 1}) + weights("b2", {36}) +
+                       "b = Conv(a, w1) {group=4}\nc = Relu(b)\n"
+                       "d = Reshape(c, five)\ne = Transpose(d) {perm=[0,2,1,3,4]}\nf = Reshape(e, four)\n"
+                       "g = Conv(f, wd, bd) {pads=[1,1,1,1], strides=[2,2], group=40}\n"
+                       "k = Conv(g, w2, b2) {group=4}\n" +
+                       after;
+    for (const auto& [word, value] : {std::pair<std::string, int>{"HH", h}, {"WW", w}}) {
+      for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word)) {
+        text.replace(at, 2, std::to_string(value));
+      }
+    }
+    return kStem + text;
+  };
+  const auto fixed = [](std::string text) { return text.replace(text.find("[n,3,h,w]"), 9, "[n,3,18,14]"); };
+  compare(fixed(unit(9, 7, "y = Relu(k)\noutput y\n")), {{1, 3, 18, 14}, {2, 3, 18, 14}}, 4, 1);
+  // Somebody else reads the shuffled channels.
+  compare(fixed(unit(9, 7, "y = Relu(k)\noutput y\noutput f\n")), {{1, 3, 18, 14}}, 4, 3);
+  // No convolution between.
+  compare(fixed(kStem + weights("w1", {24, 4, 1, 1}) +
+                "constant five: int64[5] 0 8 2 9 7\nconstant four: int64[4] 0 16 9 7\n"
+                "d = Reshape(a, five)\ne = Transpose(d) {perm=[0,2,1,3,4]}\nf = Reshape(e, four)\n"
+                "y = Conv(f, w1) {group=4}\noutput y\n"),
+          {{2, 3, 18, 14}}, 2, 1);
+}
+
 TEST(Layout, SplitsAtBlocks) {
   compare(kStem + weights("w1", {48, 16, 1, 1}) + weights("w2", {32, 16, 3, 3}) +
               "constant sizes: int64[3] 16 16 16\nconstant odd: int64[2] 12 4\n"

@@ -23,13 +23,14 @@ enum class BlockedConv : std::uint8_t {
   depthwise,  // one channel per group, as many outputs
   winograd2,  // as in conv.h
   winograd4,
+  listed,  // 1x1, stride 1, any groups: each vector of outputs has a list of the input channels that it needs
 };
 
 // The fastest algorithm for a convolution of a blocked tensor, by its cost. Extents and batch decide only between those that
 // suit any.
 BlockedConv conv_blocked_choose(const ConvShape& shape);
 
-// `shape` has extent 1 along depth.
+// `shape` has extent 1 along depth. Only `listed` knows ConvShape::shuffle.
 bool conv_blocked_supports(BlockedConv algorithm, const ConvShape& shape);
 // Weights [out_channels, in_channels / groups, kh, kw] with the bias (null: none) behind them. The packed form depends on neither
 // batch, extents, stride, padding nor dilation, but on the instruction set.

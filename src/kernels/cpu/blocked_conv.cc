@@ -308,6 +308,7 @@ bool conv_blocked_supports(BlockedConv algorithm, const ConvShape& s) {
     case BlockedConv::depthwise: return s.in_channels == s.groups && s.out_channels == s.groups;
     case BlockedConv::winograd2:
     case BlockedConv::winograd4: return winograd_supports(s);
+    case BlockedConv::listed: return pointwise_window(s) && s.shuffle > 0 && s.in_channels % s.shuffle == 0;
     case BlockedConv::direct:
       return s.groups == 1 || (s.in_channels / s.groups % block == 0 && s.out_channels / s.groups % block == 0);
   }
@@ -315,7 +316,9 @@ bool conv_blocked_supports(BlockedConv algorithm, const ConvShape& s) {
 }
 
 BlockedConv conv_blocked_choose(const ConvShape& s) {
+  if (s.shuffle != 1) return BlockedConv::listed;
   if (s.groups > 1 && conv_blocked_supports(BlockedConv::depthwise, s)) return BlockedConv::depthwise;
+  if (!conv_blocked_supports(BlockedConv::direct, s)) return BlockedConv::listed;
   if (!winograd_supports(s) || s.in_channels < 16 || s.out_channels < 16) return BlockedConv::direct;
   // Products per pair of channels, in whole register tiles. The transforms cost as much as some more channels on the other side.
   // Weights that do not stay in the caches cost at least their reading: 12 GB/s a core are 15 products for each of them.
@@ -340,6 +343,7 @@ std::size_t conv_blocked_packed_bytes(BlockedConv algorithm, const ConvShape& s)
     return static_cast<std::size_t>(up_div(s.out_channels, k.block) * k.block * (s.kernel[1] * s.kernel[2] + 1)) * sizeof(float);
   }
   if (const int t = winograd_tile(algorithm); t != 0) return blocked_winograd_floats(t, s) * sizeof(float);
+  if (algorithm == BlockedConv::listed) return blocked_listed_floats(s) * sizeof(float);
   const Layout l(s, algorithm == BlockedConv::plain, k);
   return static_cast<std::size_t>(s.groups * (l.group_floats() + l.vectors * l.lanes)) * sizeof(float);
 }
@@ -356,6 +360,7 @@ void conv_blocked_pack(BlockedConv algorithm, const ConvShape& s, const void* we
     return pack_bias(bias, s.out_channels, padded, packed + padded * taps);
   }
   if (const int t = winograd_tile(algorithm); t != 0) return blocked_winograd_pack(t, s, weights, bias, packed);
+  if (algorithm == BlockedConv::listed) return blocked_listed_pack(s, weights, bias, packed);
   const Layout l(s, algorithm == BlockedConv::plain, k);
   pack_direct(s, l, weights, packed);
   pack_bias(bias, s.out_channels, s.groups * l.vectors * l.lanes, packed + s.groups * l.group_floats());
@@ -366,6 +371,7 @@ void conv_blocked_f32(BlockedConv algorithm, const ConvShape& s, const float* x,
   if (s.out[1] <= 0 || s.out[2] <= 0 || s.batch <= 0) return;
   if (algorithm == BlockedConv::depthwise) return conv_blocked_depthwise(s, x, packed, residual, act, y);
   if (const int t = winograd_tile(algorithm); t != 0) return conv_blocked_winograd(t, s, x, packed, residual, act, y);
+  if (algorithm == BlockedConv::listed) return conv_blocked_listed(s, x, packed, residual, act, y);
   const BlockedKernels& k = blocked_kernels();
   const bool plain = algorithm == BlockedConv::plain;
   const Layout l(s, plain, k);

@@ -29,6 +29,14 @@ struct Bounds {
   }
 };
 
+// One tap that moves by one pixel.
+inline bool pointwise_window(const ConvShape& s) {
+  for (int i = 1; i < 3; ++i) {
+    if (s.kernel[i] != 1 || s.stride[i] != 1 || s.pad[i] != 0) return false;
+  }
+  return true;
+}
+
 // Output pixels are input pixels.
 inline bool pointwise(const ConvShape& s) {
   for (int i = 1; i < 3; ++i) {
@@ -101,6 +109,11 @@ std::size_t blocked_winograd_floats(int t, const ConvShape& shape);
 void blocked_winograd_pack(int t, const ConvShape& shape, const void* weights, const float* bias, float* packed);
 void conv_blocked_winograd(int t, const ConvShape& shape, const float* x, const float* packed, const float* residual,
                            const UnarySpec& act, float* y);
+
+std::size_t blocked_listed_floats(const ConvShape& shape);
+void blocked_listed_pack(const ConvShape& shape, const void* weights, const float* bias, float* packed);
+void conv_blocked_listed(const ConvShape& shape, const float* x, const float* packed, const float* residual, const UnarySpec& act,
+                         float* y);
 
 void conv_blocked_depthwise(const ConvShape& shape, const float* x, const float* packed, const float* residual,
                             const UnarySpec& act, float* y);

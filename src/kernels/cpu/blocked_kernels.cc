@@ -41,11 +41,11 @@ HWY_INLINE VF finished(VF v, const float* residual, VF lo, VF hi) {
 }
 
 // How far apart the pixels are, where the compiler is to know.
-enum class Step : std::uint8_t { point, block, two_blocks, two, any };
+enum class Step : std::uint8_t { point, block, two_blocks, two, any, list };
 
 template <Step kStep>
 HWY_INLINE std::int64_t step_of(const BlockedTile& t) {
-  if constexpr (kStep == Step::point || kStep == Step::block) return kBlock;
+  if constexpr (kStep == Step::point || kStep == Step::block || kStep == Step::list) return kBlock;
   if constexpr (kStep == Step::two_blocks) return 2 * kBlock;
   if constexpr (kStep == Step::two) return 2;
   return t.pixel_step;
@@ -82,8 +82,14 @@ HWY_NOINLINE void product(const BlockedTile& t) {
     [[maybe_unused]] const VF w1 = kTwo ? hn::LoadU(d, (W) + lanes) : w0; \
     SDX_PIXELS(SDX_STEP)                                                  \
   }
-    const std::int64_t whole = t.blocks;
-    const std::int64_t blocks = whole + (t.tail_run > 0 ? 1 : 0);
+    if constexpr (kStep == Step::list) {
+      for (std::int64_t i = 0; i < t.run; ++i, w += width) {
+        const float* HWY_RESTRICT x = first + t.list[i];
+        SDX_ELEMENT(w)
+      }
+    }
+    const std::int64_t whole = kStep == Step::list ? 0 : t.blocks;
+    const std::int64_t blocks = kStep == Step::list ? 0 : whole + (t.tail_run > 0 ? 1 : 0);
     for (std::int64_t b = 0; b < blocks; ++b) {
       if (ahead < t.ahead_end) {
         for (std::int64_t i = 0; i < t.ahead_lines; ++i, ahead += 16) __builtin_prefetch(ahead, 0, 2);
@@ -156,12 +162,14 @@ HWY_INLINE void product_of(const BlockedTile& t) {
   const bool point = t.rows == 1 && t.taps == 1 && t.run == kBlock && t.tail_taps <= 1;
   if (t.wide) {
     if constexpr (P <= kWide) {
+      if (t.list != nullptr) return product<P, true, Step::list>(t);
       if (t.pixel_step == kBlock) return point ? product<P, true, Step::point>(t) : product<P, true, Step::block>(t);
       if (t.pixel_step == 2 * kBlock) return product<P, true, Step::two_blocks>(t);
       if (t.pixel_step == 2) return product<P, true, Step::two>(t);
       product<P, true, Step::any>(t);
     }
   } else if constexpr (P <= kNarrow) {
+    if (t.list != nullptr) return product<P, false, Step::list>(t);
     if (t.pixel_step == kBlock && point) return product<P, false, Step::point>(t);
     product<P, false, Step::any>(t);
   }

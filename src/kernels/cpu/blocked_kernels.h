@@ -22,7 +22,9 @@ struct BlockedTile {
   float lo = 0, hi = 0;           // bounds of the result
   std::int64_t pixels = 0;        // 1 .. wide_pixels or narrow_pixels
   bool wide = true;               // two vectors
-  std::int64_t tiles = 1;         // such tiles, side by side
+  // Not null: `run` single elements of one tap instead, this far behind x each.
+  const std::int64_t* list = nullptr;
+  std::int64_t tiles = 1;  // such tiles, side by side
   // Weights that later tiles read, so many cache lines for each block of channels: see Ahead in blocked_internal.h.
   const float* ahead = nullptr;
   const float* ahead_end = nullptr;

@@ -87,6 +87,16 @@ std::vector<double> naive(const ConvShape& s, const std::vector<float>& x, const
   return y;
 }
 
+std::vector<float> shuffled(const ConvShape& s, const std::vector<float>& x) {
+  std::vector<float> out;
+  for (std::int64_t i = 0; i < s.batch * s.in_channels; ++i) {
+    const std::int64_t k = i % s.in_channels, from = i - k + k % s.shuffle * (s.in_channels / s.shuffle) + k / s.shuffle;
+    const auto at = x.begin() + from * area(s.in);
+    out.insert(out.end(), at, at + area(s.in));
+  }
+  return out;
+}
+
 void check(const ConvShape& s, BlockedConv algorithm, const UnarySpec& act, bool with_residual, double tolerance) {
   SCOPED_TRACE(static_cast<int>(algorithm));
   ASSERT_TRUE(conv_blocked_supports(algorithm, s));
@@ -103,7 +113,7 @@ void check(const ConvShape& s, BlockedConv algorithm, const UnarySpec& act, bool
   Guarded<float> y(s.batch * padded(s.out_channels) * area(s.out), 5, blocked(rv, s.batch, s.out_channels, area(s.out)));
   conv_blocked_f32(algorithm, s, x.data(), packed.data(), with_residual ? y.data() : nullptr, act, y.data());
   const std::vector<float> got = plain(y.data(), s.batch, s.out_channels, area(s.out));
-  const std::vector<double> want = naive(s, xv, wv);
+  const std::vector<double> want = naive(s, s.shuffle != 1 ? shuffled(s, xv) : xv, wv);
   double scale = 1;
   for (const double v : want) scale = std::max(scale, std::fabs(v));
   for (std::size_t i = 0; i < got.size(); ++i) {
@@ -153,6 +163,26 @@ TEST(BlockedConv, GroupsOfWholeBlocks) {
     check_all(shape_of(2, 32, 64, 2, {6, 3, 1, 1, 1, 1}, {10, 3, 1, 1, 1, 1}), BlockedConv::direct, kSum);
     check_all(shape_of(1, 48, 48, 3, {5, 1, 1, 1, 0, 0}, {7, 1, 1, 1, 0, 0}), BlockedConv::direct, kSum);
     EXPECT_FALSE(conv_blocked_supports(BlockedConv::direct, shape_of(1, 12, 12, 3, {5, 1, 1, 1, 0, 0}, {7, 1, 1, 1, 0, 0})));
+  });
+}
+
+TEST(BlockedConv, GroupsOfAnySizeAndShuffledChannels) {
+  for_each_isa([] {
+    for (ConvShape s : {
+             shape_of(1, 24, 112, 4, {9, 1, 1, 1, 0, 0}, {7, 1, 1, 1, 0, 0}),
+             shape_of(2, 136, 136, 4, {7, 1, 1, 1, 0, 0}, {7, 1, 1, 1, 0, 0}),
+             shape_of(1, 12, 21, 3, {5, 1, 1, 1, 0, 0}, {5, 1, 1, 1, 0, 0}),
+             shape_of(3, 66, 6, 6, {1, 1, 1, 1, 0, 0}, {14, 1, 1, 1, 0, 0}),
+             shape_of(1, 96, 10, 1, {33, 1, 1, 1, 0, 0}, {32, 1, 1, 1, 0, 0}),  // more than one piece
+         }) {
+      for (const std::int64_t groups : {1, 2, 3}) {
+        if (s.in_channels % groups != 0) continue;
+        s.shuffle = groups;
+        check_all(s, BlockedConv::listed, kSum);
+      }
+    }
+    EXPECT_EQ(conv_blocked_choose(shape_of(1, 12, 12, 3, {5, 1, 1, 1, 0, 0}, {7, 1, 1, 1, 0, 0})), BlockedConv::listed);
+    EXPECT_FALSE(conv_blocked_supports(BlockedConv::listed, shape_of(1, 12, 12, 3, {5, 1, 2, 1, 0, 0}, {7, 1, 1, 1, 0, 0})));
   });
 }
 

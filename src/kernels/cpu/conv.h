@@ -26,6 +26,9 @@ struct ConvShape {
   std::int64_t dilation[3] = {1, 1, 1};
   std::int64_t pad[3] = {0, 0, 0};  // at the beginning; may be negative (cropping)
   std::int64_t out[3] = {1, 1, 1};
+  // Channel i of what is convolved is x's channel i % shuffle * (in_channels / shuffle) + i / shuffle: ShuffleNet's shuffle of so
+  // many groups, which divide in_channels. For BlockedConv::listed alone.
+  std::int64_t shuffle = 1;
 };
 
 enum class ConvAlgorithm : std::uint8_t {

@@ -1,7 +1,10 @@
 // The engine's own operators over blocked channels, which the pass block-channels writes into graphs: tensors
 // [N, ceil(C / c), H, W, c] in place of [N, C, H, W], where element (n, k, y, x) is at [n, k / c, y, x, k % c]. What lies beyond
 // C in the last block is 0 here and anything elsewhere. sdx 1: BlockChannels and UnblockChannels (the way in and back),
-// BlockedConv (FusedConv; of a plain X as well), BlockedMaxPool, BlockedAveragePool, BlockedGlobalAveragePool.
+// BlockedConv (FusedConv; of a plain X as well; of X's channels shuffled as ShuffleNet does in `shuffle` groups), BlockedMaxPool,
+// BlockedAveragePool, BlockedGlobalAveragePool.
+
+#include <algorithm>
 
 #include "ops/op.h"
 #include "ops/util/delegate.h"
@@ -97,10 +100,28 @@ void run_unblock(OpContext& c) { c.set_output(0, to_plain(c.input(0), c.attrs().
 Attributes without_block(const Attributes& attrs) {
   Attributes inner = attrs;
   inner.erase("block");
+  inner.erase("shuffle");
   return inner;
 }
 
 Delegate fused_conv(const Attributes& attrs) { return Delegate("com.microsoft", "FusedConv", 1, without_block(attrs)); }
+
+// Channel i of the result is channel i % groups * (C / groups) + i / groups.
+Tensor shuffled(const Tensor& x, std::int64_t groups) {
+  const std::int64_t channels = x.dim(1), area = x.dim(2) * x.dim(3);
+  if (groups < 1 || channels % groups != 0) {
+    fail(ErrorCode::invalid_model, "{} channels cannot be shuffled in {} groups", channels, groups);
+  }
+  Tensor out(DataType::float32, x.shape());
+  const float* from = x.values<float>().data();
+  float* to = out.mutable_values<float>().data();
+  for (std::int64_t i = 0; i < x.dim(0) * channels; ++i) {
+    const std::int64_t k = i % channels;
+    const std::int64_t source = i - k + k % groups * (channels / groups) + k / groups;
+    std::copy_n(from + source * area, area, to + i * area);
+  }
+  return out;
+}
 
 void infer_conv(InferContext& c) {
   const std::int64_t block = block_of(c.attrs());
@@ -118,9 +139,11 @@ void run_conv_blocked(OpContext& c) {
   const Tensor &x = c.input(0), &w = c.input(1);
   check_rank(w.rank(), 4, "W");
   const std::int64_t group = c.attrs().get_int("group", 1);
+  const Tensor plain = x.rank() == 4 ? x : to_plain(x, w.dim(1) * group);
+  const std::int64_t shuffle = c.attrs().get_int("shuffle", 1);
   const Tensor *bias = c.optional_input(2), *sum = c.optional_input(3);
   const Tensor y =
-      fused_conv(c.attrs()).run(c, {x.rank() == 4 ? x : to_plain(x, w.dim(1) * group), w, bias != nullptr ? *bias : Tensor(),
+      fused_conv(c.attrs()).run(c, {shuffle != 1 ? shuffled(plain, shuffle) : plain, w, bias != nullptr ? *bias : Tensor(),
                                     sum != nullptr ? to_plain(*sum, w.dim(0)) : Tensor()});
   block_output(c, y, block);
 }
@@ -183,6 +206,7 @@ void register_blocked(OpTable& t) {
   conv.out("Y", "T", kFloat).attr("block", AttrKind::i, true);
   conv.attr("activation", AttrKind::s).attr("activation_params", AttrKind::floats);
   conv.attr("auto_pad", AttrKind::s).attr("group", AttrKind::i);
+  conv.attr("shuffle", AttrKind::i);
   for (const char* name : {"dilations", "kernel_shape", "pads", "strides"}) conv.attr(name, AttrKind::ints);
   t.add(std::move(conv).infer_with(infer_conv).run_with(run_conv_blocked));
   t.add(window_pool_def("BlockedMaxPool"));

@@ -148,8 +148,20 @@ class Blocker {
       return false;
     // One pixel: a product of matrices, which has kernels of its own.
     if (one_pixel(n.inputs[0]) && one_pixel(n.outputs[0])) return false;
-    const bool depthwise = group == in && group == out;
-    return group == 1 || depthwise || (in / group % block_ == 0 && out / group % block_ == 0);
+    const bool whole_blocks = in / group % block_ == 0 && out / group % block_ == 0;
+    return group == 1 || whole_blocks || is_depthwise(n) || is_pointwise(n);
+  }
+
+  bool is_depthwise(const Node& n) const {
+    const Shape& w = constant(n.inputs[1])->shape();
+    return w[1] == 1 && n.attributes.get_int("group", 1) == w[0];
+  }
+  // Output pixels are input pixels.
+  bool is_pointwise(const Node& n) const {
+    const Shape& w = constant(n.inputs[1])->shape();
+    const std::vector<std::int64_t> pads = n.attributes.get_ints("pads");
+    return w[2] == 1 && w[3] == 1 && !is_strided(n) &&
+           std::all_of(pads.begin(), pads.end(), [](std::int64_t p) { return p == 0; });
   }
 
   // Somebody who can take the blocked form.
@@ -158,6 +170,7 @@ class Blocker {
       const Node& n = g_.node(id);
       if (is_conv(n)) return true;
       if (n.domain.empty() && n.op_type == "Split") return true;
+      if (match_shuffle(id)) return true;
       if (!n.domain.empty() || !has_one_result(n)) return false;
       return n.op_type == "MaxPool" || n.op_type == "AveragePool" || n.op_type == "GlobalAveragePool" || n.op_type == "Concat" ||
              n.op_type == "BatchNormalization" || among(kUnary, n.op_type) || among(kBinary, n.op_type);
@@ -179,6 +192,95 @@ class Blocker {
     changed.attributes.set("block", block_);
     own(id, "BlockedConv");
     convert(id);
+  }
+
+  // --- shuffled channels -----------------------------------------------------------------------------------------------------
+
+  // ShuffleNet's: Reshape to [N, groups, C / groups, H, W], Transpose of axes 1 and 2, Reshape back, a depthwise convolution (or
+  // none), a pointwise one, and nobody else reads anything between.
+  struct Shuffle {
+    NodeId moves[3];
+    NodeId depthwise;  // kNoNode: none
+    NodeId pointwise;
+    std::int64_t groups;
+  };
+
+  NodeId sole_reader(ValueId v) const {
+    if (v >= uses_.size() || uses_[v].size() != 1 || g_.node(uses_[v][0]).removed) return kNoNode;
+    const bool output = std::find(g_.outputs().begin(), g_.outputs().end(), v) != g_.outputs().end();
+    return output || !g_.node(uses_[v][0]).subgraphs.empty() ? kNoNode : uses_[v][0];
+  }
+  bool reads_first(NodeId id, ValueId v) const { return id != kNoNode && g_.node(id).inputs[0] == v; }
+  bool is_op(NodeId id, std::string_view op) const {
+    const Node& n = g_.node(id);
+    return !n.removed && n.domain.empty() && n.op_type == op && n.outputs.size() == 1 && !n.inputs.empty();
+  }
+
+  std::optional<Shuffle> match_shuffle(NodeId id) const {
+    if (!is_op(id, "Reshape") || !is_picture(g_.node(id).inputs[0])) return std::nullopt;
+    const SymShape& x = *shape(g_.node(id).inputs[0]);
+    const ValueId parts = g_.node(id).outputs[0];
+    const SymShape* split = shape(parts);
+    if (split == nullptr || split->size() != 5 || !(*split)[1].is_const() || !(*split)[2].is_const()) return std::nullopt;
+    Shuffle s{{id, kNoNode, kNoNode}, kNoNode, kNoNode, (*split)[1].value()};
+    const bool same = (*split)[0] == x[0] && (*split)[3] == x[2] && (*split)[4] == x[3];
+    if (!same || s.groups < 1 || s.groups * (*split)[2].value() != x[1].value()) return std::nullopt;
+    s.moves[1] = sole_reader(parts);
+    if (!reads_first(s.moves[1], parts) || !is_op(s.moves[1], "Transpose")) return std::nullopt;
+    if (g_.node(s.moves[1]).attributes.get_ints("perm") != std::vector<std::int64_t>{0, 2, 1, 3, 4}) return std::nullopt;
+    const ValueId turned = g_.node(s.moves[1]).outputs[0];
+    s.moves[2] = sole_reader(turned);
+    if (!reads_first(s.moves[2], turned) || !is_op(s.moves[2], "Reshape")) return std::nullopt;
+    ValueId v = g_.node(s.moves[2]).outputs[0];
+    if (!is_picture(v) || *shape(v) != x) return std::nullopt;
+    s.pointwise = sole_reader(v);
+    if (reads_first(s.pointwise, v) && is_conv(g_.node(s.pointwise)) && is_depthwise(g_.node(s.pointwise))) {
+      s.depthwise = s.pointwise;
+      if (g_.node(s.depthwise).inputs.size() > 3) return std::nullopt;
+      v = g_.node(s.depthwise).outputs[0];
+      s.pointwise = sole_reader(v);
+    }
+    if (!reads_first(s.pointwise, v)) return std::nullopt;
+    const Node& last = g_.node(s.pointwise);
+    if (!is_conv(last) || !is_pointwise(last) || is_depthwise(last)) return std::nullopt;
+    const ValueId z = last.inputs.size() > 3 ? last.inputs[3] : kNoValue;
+    if (z != kNoValue && (!is_picture(z) || channels(z) != channels(last.outputs[0]))) return std::nullopt;
+    return s;
+  }
+
+  // Rows of a constant as they were before the shuffle.
+  ValueId unshuffled(ValueId v, std::int64_t groups) {
+    const Tensor& t = *constant(v);
+    const std::int64_t rows = t.dim(0), each = rows / groups;
+    const auto bytes = static_cast<std::size_t>(t.size() / rows) * sizeof(float);
+    Tensor out(DataType::float32, t.shape());
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const auto to = static_cast<std::size_t>(i % groups * each + i / groups);
+      std::memcpy(static_cast<char*>(out.mutable_data()) + to * bytes,
+                  static_cast<const char*>(t.data()) + static_cast<std::size_t>(i) * bytes, bytes);
+    }
+    const ValueId made = g_.add_constant(g_.value(v).name + "_unshuffled", std::move(out));
+    twin_.resize(g_.values().size(), kNoValue);
+    return made;
+  }
+
+  // The depthwise convolution works on the channels as they are, and the pointwise one fetches them in the new order.
+  void visit_shuffle(NodeId id) {
+    const ValueId x = g_.node(id).inputs[0];
+    if (x == kNoValue || !has_twin(x)) return;
+    const std::optional<Shuffle> s = match_shuffle(id);
+    if (!s) return;
+    const NodeId first = s->depthwise != kNoNode ? s->depthwise : s->pointwise;
+    g_.node(first).inputs[0] = x;
+    if (s->depthwise != kNoNode) {
+      for (std::size_t i = 1; i < g_.node(first).inputs.size(); ++i) {
+        const ValueId v = g_.node(first).inputs[i];
+        const ValueId made = v == kNoValue ? v : unshuffled(v, s->groups);
+        g_.node(first).inputs[i] = made;
+      }
+    }
+    g_.node(s->pointwise).attributes.set("shuffle", s->groups);
+    for (const NodeId move : s->moves) g_.remove_node(move);
   }
 
   // --- what follows ----------------------------------------------------------------------------------------------------------
@@ -401,6 +503,7 @@ class Blocker {
   void visit(NodeId id) {
     const Node& n = g_.node(id);
     if (!n.removed && n.domain.empty() && n.op_type == "Split" && !n.inputs.empty()) return visit_split(id);
+    if (!n.removed && n.domain.empty() && n.op_type == "Reshape" && !n.inputs.empty()) return visit_shuffle(id);
     if (is_conv(n)) return visit_conv(id);
     if (!has_one_result(n)) return;
     if (n.domain.empty() && among(kBinary, n.op_type)) return visit_binary(id);

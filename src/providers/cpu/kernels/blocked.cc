@@ -72,6 +72,7 @@ std::string_view algorithm_name(BlockedConv algorithm) {
     case BlockedConv::depthwise: return "conv-blocked-depthwise-f32";
     case BlockedConv::winograd2: return "conv-blocked-winograd2-f32";
     case BlockedConv::winograd4: return "conv-blocked-winograd4-f32";
+    case BlockedConv::listed: return "conv-blocked-listed-f32";
     case BlockedConv::direct: break;
   }
   return "conv-blocked-f32";
@@ -93,6 +94,7 @@ class BlockedConvKernel : public Kernel {
     }
     auto state = std::make_unique<ConvState>();
     state->shape = conv_shape(ops::conv_geometry(attrs_, x, weights_));
+    state->shape.shuffle = attrs_.get_int("shuffle", 1);
     return state;
   }
 
@@ -118,7 +120,11 @@ class BlockedConvKernel : public Kernel {
 BlockedConv choose(const LowerContext& c, const ConvShape& packing, const Shape& w) {
   constexpr std::int64_t kUsual = 28;
   if (is_rank(c, 0, 4)) return BlockedConv::plain;
-  if (!conv_blocked_supports(BlockedConv::direct, packing)) return BlockedConv::depthwise;
+  if (packing.shuffle != 1) return BlockedConv::listed;
+  if (!conv_blocked_supports(BlockedConv::direct, packing)) {
+    const bool depthwise = conv_blocked_supports(BlockedConv::depthwise, packing);
+    return depthwise ? BlockedConv::depthwise : BlockedConv::listed;
+  }
   const SymShape& x = *c.shape(0);
   const auto extent = [](const Dim& d, std::int64_t otherwise) { return d.is_const() ? d.value() : otherwise; };
   const bool known = x[2].is_const() && x[3].is_const();
@@ -129,6 +135,11 @@ BlockedConv choose(const LowerContext& c, const ConvShape& packing, const Shape&
   } catch (const Error&) {  // a window larger than the picture taken for it
     return BlockedConv::direct;
   }
+}
+
+bool is_padded(const Attributes& attrs) {
+  const std::vector<std::int64_t> pads = attrs.get_ints("pads");
+  return std::any_of(pads.begin(), pads.end(), [](std::int64_t p) { return p != 0; });
 }
 
 std::unique_ptr<Kernel> make_conv(LowerContext& c) {
@@ -142,10 +153,13 @@ std::unique_ptr<Kernel> make_conv(LowerContext& c) {
   if (!act) return c.refuse("no such fused activation");
   const std::int64_t group = c.attrs().get_int("group", 1);
   if (group < 1 || w->shape()[0] % group != 0) return c.refuse("ill-grouped weights");
-  const ConvShape packing = packing_shape(c.attrs(), w->shape(), false);
+  ConvShape packing = packing_shape(c.attrs(), w->shape(), false);
+  packing.shuffle = c.attrs().get_int("shuffle", 1);
   std::vector<BlockedConv> able{choose(c, packing, w->shape())};
   if (!conv_blocked_supports(able[0], packing)) return c.refuse("groups that do not fill blocks");
-  if (able[0] != BlockedConv::plain) {
+  if (able[0] == BlockedConv::plain && packing.shuffle != 1) return c.refuse("plain channels to be shuffled");
+  if (able[0] == BlockedConv::listed && is_padded(c.attrs())) return c.refuse("padding around single pixels");
+  if (able[0] != BlockedConv::plain && able[0] != BlockedConv::listed) {
     for (const auto a : {BlockedConv::direct, BlockedConv::depthwise, BlockedConv::winograd2, BlockedConv::winograd4}) {
       if (a != able[0] && conv_blocked_supports(a, packing)) able.push_back(a);
     }
