@@ -90,10 +90,82 @@ void transpose32(const std::uint32_t* x, std::int64_t ldx, std::uint32_t* y, std
   }
 }
 
+#if HWY_TARGET != HWY_SCALAR
+
+// 16 rows and columns. Interleaving rows i and i + 8 turns the address of a byte (4 bits of row, 4 of column) left by a bit: four
+// times exchange row and column.
+HWY_INLINE void transpose_sixteen(const std::uint8_t* x, std::int64_t ldx, std::uint8_t* y, std::int64_t ldy) {
+  const hn::FixedTag<std::uint8_t, 16> d;
+  hn::Vec<decltype(d)> v[16];
+  hn::Vec<decltype(d)> w[16];
+  for (int i = 0; i < 16; ++i) v[i] = hn::LoadU(d, x + i * ldx);
+  for (int turn = 0; turn < 2; ++turn) {
+    for (int i = 0; i < 8; ++i) {
+      w[2 * i] = hn::InterleaveLower(d, v[i], v[i + 8]);
+      w[2 * i + 1] = hn::InterleaveUpper(d, v[i], v[i + 8]);
+    }
+    for (int i = 0; i < 8; ++i) {
+      v[2 * i] = hn::InterleaveLower(d, w[i], w[i + 8]);
+      v[2 * i + 1] = hn::InterleaveUpper(d, w[i], w[i + 8]);
+    }
+  }
+  for (int i = 0; i < 16; ++i) hn::StoreU(v[i], d, y + i * ldy);
+}
+
+// Three channels, from planes to pixels or back. How many pixels that did.
+std::int64_t three_planes(const std::uint8_t* x, std::int64_t ldx, std::uint8_t* y, std::int64_t count) {
+  const hn::FixedTag<std::uint8_t, 16> d;
+  std::int64_t j = 0;
+  for (; j + 16 <= count; j += 16) {
+    hn::StoreInterleaved3(hn::LoadU(d, x + j), hn::LoadU(d, x + ldx + j), hn::LoadU(d, x + 2 * ldx + j), d, y + 3 * j);
+  }
+  return j;
+}
+std::int64_t three_pixels(const std::uint8_t* x, std::uint8_t* y, std::int64_t ldy, std::int64_t count) {
+  const hn::FixedTag<std::uint8_t, 16> d;
+  std::int64_t i = 0;
+  for (; i + 16 <= count; i += 16) {
+    hn::Vec<decltype(d)> v0;
+    hn::Vec<decltype(d)> v1;
+    hn::Vec<decltype(d)> v2;
+    hn::LoadInterleaved3(d, x + 3 * i, v0, v1, v2);
+    hn::StoreU(v0, d, y + i);
+    hn::StoreU(v1, d, y + ldy + i);
+    hn::StoreU(v2, d, y + 2 * ldy + i);
+  }
+  return i;
+}
+
+#endif
+
+void transpose8(const std::uint8_t* x, std::int64_t ldx, std::uint8_t* y, std::int64_t ldy, std::int64_t rows,
+                std::int64_t columns) {
+  std::int64_t i = 0;
+  std::int64_t j0 = 0;
+#if HWY_TARGET != HWY_SCALAR
+  if (rows == 3 && ldy == 3) {
+    j0 = three_planes(x, ldx, y, columns);
+  } else if (columns == 3 && ldx == 3) {
+    i = three_pixels(x, y, ldy, rows);
+  } else {
+    for (; i + 16 <= rows; i += 16) {
+      std::int64_t j = 0;
+      for (; j + 16 <= columns; j += 16) transpose_sixteen(x + i * ldx + j, ldx, y + j * ldy + i, ldy);
+      for (; j < columns; ++j) {
+        for (std::int64_t r = i; r < i + 16; ++r) y[j * ldy + r] = x[r * ldx + j];
+      }
+    }
+  }
+#endif
+  for (std::int64_t j = j0; j < columns; ++j) {
+    for (std::int64_t r = i; r < rows; ++r) y[j * ldy + r] = x[r * ldx + j];
+  }
+}
+
 }  // namespace
 
 const ImageKernels* image_table() {
-  static const ImageKernels table{static_cast<int>(lanes_f32()), max_rows, sum_rows, lerp, transpose32};
+  static const ImageKernels table{static_cast<int>(lanes_f32()), max_rows, sum_rows, lerp, transpose32, transpose8};
   return &table;
 }
 

@@ -17,6 +17,9 @@ struct ImageKernels {
   // y[j * ldy + i] = x[i * ldx + j] for i < rows, j < columns; 4-byte elements.
   void (*transpose32)(const std::uint32_t* x, std::int64_t ldx, std::uint32_t* y, std::int64_t ldy, std::int64_t rows,
                       std::int64_t columns);
+  // The same of bytes.
+  void (*transpose8)(const std::uint8_t* x, std::int64_t ldx, std::uint8_t* y, std::int64_t ldy, std::int64_t rows,
+                     std::int64_t columns);
 };
 
 const ImageKernels& image_kernels();

@@ -136,8 +136,8 @@ TEST(KernelsResize, NearestAndLinearFollowTheTables) {
 }
 
 TEST(KernelsTranspose, EveryPermutationAndElementSize) {
-  const std::vector<std::vector<std::int64_t>> shapes = {{7},           {5, 9},          {33, 70}, {2, 5, 3},
-                                                         {3, 1, 40, 2}, {4, 3, 5, 2, 3}, {1, 1},   {0, 3}};
+  const std::vector<std::vector<std::int64_t>> shapes = {{7},    {5, 9}, {33, 70}, {2, 5, 3}, {3, 1, 40, 2}, {4, 3, 5, 2, 3},
+                                                         {1, 1}, {0, 3}, {3, 83},  {50, 3},   {2, 3, 16}};
   for_each_isa([&] {
     for (const auto& dims : shapes) {
       const int rank = static_cast<int>(dims.size());

@@ -45,10 +45,9 @@ void qadd(const QAdd& add, const void* a, const void* b, void* y, std::int64_t n
 }
 
 void map_bytes(const std::uint8_t* table, const void* x, void* y, std::int64_t n) {
-  parallel_for(n, 32768, [&](std::int64_t begin, std::int64_t end) {
-    const auto* from = static_cast<const std::uint8_t*>(x);
-    auto* to = static_cast<std::uint8_t*>(y);
-    for (std::int64_t i = begin; i < end; ++i) to[i] = table[from[i]];
+  const QuantBytesKernels& k = quant_bytes_kernels();
+  parallel_for(n, 65536, [&](std::int64_t begin, std::int64_t end) {
+    k.map(table, static_cast<const std::uint8_t*>(x) + begin, static_cast<std::uint8_t*>(y) + begin, end - begin);
   });
 }
 

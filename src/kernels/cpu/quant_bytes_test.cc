@@ -23,7 +23,8 @@ TEST(KernelsQuantBytes, Adds) {
         QAdd add;
         add.is_signed = is_signed;
         add.a_zero = is_signed ? -4 : 128, add.b_zero = is_signed ? 9 : 3, add.y_zero = is_signed ? -128 : 100;
-        add.a_scale = 0.7F, add.b_scale = 1.3F;
+        // Once beyond what int32 holds.
+        add.a_scale = n == 1000 ? 3e8F : 0.7F, add.b_scale = 1.3F;
         qadd(add, a.data(), b.data(), y.data(), n);
         const float low = is_signed ? -128.0F : 0.0F;
         for (std::int64_t i = 0; i < n; ++i) {
@@ -93,11 +94,16 @@ TEST(KernelsQuantBytes, WindowsOfNothingGiveTheLowest) {
 }
 
 TEST(KernelsQuantBytes, Maps) {
-  std::uint8_t table[256];
-  for (int i = 0; i < 256; ++i) table[i] = static_cast<std::uint8_t>(255 - i);
-  Guarded<std::uint8_t> x(300, 1, random_ints<std::uint8_t>(300, 1)), y(300, 3);
-  map_bytes(table, x.data(), y.data(), 300);
-  for (std::int64_t i = 0; i < 300; ++i) ASSERT_EQ(y[i], 255 - x[i]);
+  for_each_isa([] {
+    const auto table = random_ints<std::uint8_t>(256, 9);
+    for (const std::int64_t n : {0, 1, 31, 64, 127, 128, 300, 1000}) {
+      std::vector<std::uint8_t> values = random_ints<std::uint8_t>(n, 1);
+      for (std::int64_t i = 0; i < std::min<std::int64_t>(n, 256); ++i) values[static_cast<std::size_t>(i)] = i & 0xFF;
+      Guarded<std::uint8_t> x(n, 1, values), y(n, 3);
+      map_bytes(table.data(), x.data(), y.data(), n);
+      for (std::int64_t i = 0; i < n; ++i) ASSERT_EQ(y[i], table[x[i]]) << i << " of " << n;
+    }
+  });
 }
 
 }  // namespace

@@ -200,7 +200,25 @@ void quantize(const float* x, void* y, bool is_signed, std::int64_t n, float sca
   const VI vzero = hn::Set(di, zero_point);
   auto* out = static_cast<std::uint8_t*>(y);
   HWY_ALIGN std::int32_t buffer[kMaxF32Lanes];
-  for (std::int64_t i = 0; i < n; i += lanes) {
+  std::int64_t i = 0;
+#if HWY_TARGET == HWY_AVX2
+  // Packing saturates: only what int32 cannot hold is clamped. NaN becomes the lowest int32, as _mm256_min_ps gives its second
+  // operand then.
+  const __m256i zero16 = _mm256_set1_epi16(static_cast<std::int16_t>(zero_point));
+  const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+  const auto words = [&](const float* p) HWY_ATTR {
+    const auto eight = [&](const float* q) HWY_ATTR {
+      return _mm256_cvtps_epi32(_mm256_min_ps(_mm256_set1_ps(1e6F), _mm256_div_ps(_mm256_loadu_ps(q), vs.raw)));
+    };
+    return _mm256_adds_epi16(_mm256_packs_epi32(eight(p), eight(p + 8)), zero16);
+  };
+  for (; i + 32 <= n; i += 32) {
+    const __m256i w0 = words(x + i), w1 = words(x + i + 16);
+    const __m256i bytes = is_signed ? _mm256_packs_epi16(w0, w1) : _mm256_packus_epi16(w0, w1);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i), _mm256_permutevar8x32_epi32(bytes, order));
+  }
+#endif
+  for (; i < n; i += lanes) {
     const std::int64_t count = n - i < lanes ? n - i : lanes;
     VF v = hn::Div(count == lanes ? hn::LoadU(d, x + i) : load_tail(d, x + i, count), vs);
     v = hn::IfThenElse(hn::Eq(v, v), v, hn::Set(d, -1e6F));

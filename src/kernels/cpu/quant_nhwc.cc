@@ -8,6 +8,7 @@
 #include "kernels/cpu/gemm_kernels.h"
 #include "kernels/cpu/quant_depthwise.h"
 #include "kernels/cpu/quant_nhwc_kernels.h"
+#include "kernels/cpu/quant_tiles.h"
 #include "kernels/cpu/quant_winograd.h"
 
 namespace sdx::cpu {
@@ -196,6 +197,35 @@ struct Fetch {
   }
 };
 
+// The last panel of columns, where there are less than 16: what their results need, filled up.
+struct PartialPanel {
+  QEpilogue epilogue;
+  std::int32_t bias[16] = {};
+  float scale[16] = {};
+  PartialPanel(const QEpilogue& e, std::int64_t column, std::int64_t n) : epilogue(e) {
+    for (std::int64_t i = 0; i < n; ++i) {
+      bias[i] = e.bias != nullptr ? e.bias[column + i] : 0;
+      scale[i] = e.scale[e.scale_is_array ? column + i : 0];
+    }
+    epilogue.bias = bias;
+    epilogue.scale = scale;
+    epilogue.scale_is_array = true;
+  }
+  PartialPanel(const PartialPanel&) = delete;
+  PartialPanel& operator=(const PartialPanel&) = delete;
+};
+
+void copy_columns(const std::uint8_t* from, std::int64_t step, std::int64_t rows, std::int64_t n, std::uint8_t* to,
+                  std::int64_t ldc) {
+  if (n == 8) {  // of a fixed size it is no call
+    for (std::int64_t i = 0; i < rows; ++i) std::memcpy(to + i * ldc, from + i * step, 8);
+    return;
+  }
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t j = 0; j < n; ++j) to[i * ldc + j] = from[i * step + j];
+  }
+}
+
 // Rows [m0, m1), panels [p0, p1), on this thread.
 void block(const QNhwcKernels& kernels, const Product& g, std::int64_t m0, std::int64_t m1, std::int64_t p0, std::int64_t p1) {
   const std::int64_t nr = kernels.nr;
@@ -210,12 +240,15 @@ void block(const QNhwcKernels& kernels, const Product& g, std::int64_t m0, std::
   const std::int64_t sums_kept = pair_blocks > 1 ? most : kFinishRows + g.mr;
   const std::int64_t widened = g.wide ? 0 : std::min(pairs, kPairBlock) * nr;  // in units of 4 bytes
   const std::int64_t row_space = round_up(most, 16);
-  auto* scratch = thread_scratch(1, to_size(round_up(sums_kept * nr, 16) + widened + row_space));
+  const std::int64_t byte_space = round_up(most * nr, 16) / 4;
+  auto* scratch = thread_scratch(1, to_size(round_up(sums_kept * nr, 16) + widened + row_space + byte_space));
   auto* sums = reinterpret_cast<std::int32_t*>(scratch);
   std::int32_t* row_cross = sums + round_up(sums_kept * nr, 16) + widened;
+  auto* whole_rows = reinterpret_cast<std::uint8_t*>(row_cross + row_space);
   auto* panel16 = reinterpret_cast<std::int16_t*>(scratch + round_up(sums_kept * nr, 16));
   const std::int64_t unit = g.wide ? 2 : 1;
   const auto product = g.crossed ? kernels.crossed : kernels.product;
+  const QTilesKernel to_bytes = bytes == 1 ? qtiles_kernel() : nullptr;
   QRows t;
   t.stride = stride;
   for (std::int64_t i = 0; i < blocks.parts; ++i) {
@@ -239,7 +272,23 @@ void block(const QNhwcKernels& kernels, const Product& g, std::int64_t m0, std::
         }
         // The next K block of this panel, or the first of the next: they lie one behind the other.
         const std::int64_t ahead = p + 1 < p1 || kb + 1 < pair_blocks ? std::min(kPairBlock, pairs) * nr * 2 * unit : 0;
-        Fetch fetch(static_cast<const char*>(g.panels) + (at + t.pairs * nr * 2) * unit, ahead, tiles.parts);
+        const char* next = static_cast<const char*>(g.panels) + (at + t.pairs * nr * 2) * unit;
+        if (to_bytes != nullptr && kb + 1 == pair_blocks) {
+          t.m = count;
+          t.row_cross = row_cross;
+          t.a = rows + kb * kPairBlock * 2;
+          t.sums = sums;
+          auto* y = static_cast<std::uint8_t*>(g.c) + first * g.ldc + column;
+          if (g.n - column >= nr) {
+            to_bytes({t, g.crossed, &g.epilogue, column, y, g.ldc, next, ahead});
+          } else {
+            const PartialPanel part(g.epilogue, column, g.n - column);
+            to_bytes({t, g.crossed, &part.epilogue, 0, whole_rows, nr, next, ahead});
+            copy_columns(whole_rows, nr, count, g.n - column, y, g.ldc);
+          }
+          continue;
+        }
+        Fetch fetch(next, ahead, tiles.parts);
         std::int64_t from = 0;  // the first row that is not finished
         for (std::int64_t j = 0; j < tiles.parts; ++j) {
           fetch.part();

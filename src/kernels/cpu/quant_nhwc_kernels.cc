@@ -1,6 +1,7 @@
 #include "kernels/cpu/quant_nhwc_kernels.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/cpu_features.h"
 #include "kernels/cpu/targets.h"
@@ -368,8 +369,11 @@ void gather_windows(const QSource& q, const Position& at, std::int64_t count, st
 }
 
 void gather(const QSource& q, std::int64_t first, std::int64_t rows, std::int16_t* out, std::int64_t stride) {
-  // The rest of the last quad.
-  const auto fill_up = [&](std::int16_t* row) { std::fill(row + q.k, row + (q.k + 3) / 4 * 4, std::int16_t{0}); };
+  // The rest of the last quad; four values more do not matter, and a fixed size is no call.
+  const bool whole = q.k % 4 == 0;
+  const auto fill_up = [&](std::int16_t* row) {
+    if (!whole) std::memset(row + q.k, 0, 4 * sizeof(std::int16_t));
+  };
   if (q.shape == nullptr) {
     for (std::int64_t i = 0; i < rows; ++i, out += stride) {
       widen(q.x + (first + i) * q.lda, q.end, q.is_signed, q.zeros != nullptr ? q.zeros[first + i] : q.zero, q.k, out);
@@ -382,6 +386,7 @@ void gather(const QSource& q, std::int64_t first, std::int64_t rows, std::int16_
   over_lines(s, first, rows, [&](Position at, std::int64_t i, std::int64_t count) {
     std::int16_t* to = out + i * stride;
     if (windows) gather_windows(q, at, count, to, stride);
+    if (windows && whole) return;
     for (std::int64_t j = 0; j < count; ++j, ++at.x, to += stride) {
       if (!windows) gather_pixel(q, at, to);
       fill_up(to);

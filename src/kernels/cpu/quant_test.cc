@@ -51,6 +51,15 @@ TEST(KernelsQuant, QuantizeAndBack) {
     EXPECT_EQ(s[1], 2);
     EXPECT_EQ(s[2], 0);
     EXPECT_EQ(s[3], -128);
+    // The same in whole vectors, with what int32 does not hold.
+    const float inf = std::numeric_limits<float>::infinity();
+    const float wide[8] = {odd[3], inf, -inf, 3e38F, -3e38F, 5e9F, 0.5F, -0.5F};
+    const int want[8] = {0, 255, 0, 255, 0, 255, 100, 100};
+    float many[64];
+    std::uint8_t u[64];
+    for (int i = 0; i < 64; ++i) many[i] = wide[i % 8];
+    quantize_u8(many, u, 64, 1.0F, 100);
+    for (int i = 0; i < 64; ++i) EXPECT_EQ(u[i], want[i % 8]) << i;
   });
 }
 

@@ -147,7 +147,9 @@ void transpose_2d(const char* x, std::int64_t ldx, char* y, std::int64_t ldy, st
     return;
   }
   switch (size) {
-    case 1: return transpose_block<1>(x, ldx, y, ldy, rows, columns);
+    case 1:
+      return image_kernels().transpose8(reinterpret_cast<const std::uint8_t*>(x), ldx, reinterpret_cast<std::uint8_t*>(y), ldy,
+                                        rows, columns);
     case 2: return transpose_block<2>(x, ldx, y, ldy, rows, columns);
     case 4: return transpose_block<4>(x, ldx, y, ldy, rows, columns);
     case 8: return transpose_block<8>(x, ldx, y, ldy, rows, columns);

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "passes/fuse/fuse.h"
+#include "passes/fuse/match.h"
 #include "passes/fuse/qdq_parts.h"
 #include "tensor/element.h"
 
@@ -186,6 +187,45 @@ bool move_to_bytes(Graph& g, NodeId id, const Uses& uses) {
   return true;
 }
 
+// A pool of dequantised bytes, of other steps than its result has or of a result that stays float: the largest byte first, and
+// then what stood before it (DequantizeLinear, with or without Relu), which is monotonic. A quarter of the bytes to convert, and
+// a quantizer that follows becomes a table.
+bool pool_first(Graph& g, NodeId id, const Uses& uses) {
+  const Node pool = g.node(id);
+  if (pool.op_type != "MaxPool" || pool.version < 12 || pool.outputs.size() != 1) return false;
+  const auto alone = [&](ValueId v) { return uses[v].size() == 1 && !is_output(g, v); };
+  const NodeId before = g.value(pool.inputs[0]).producer;
+  const bool relu = before != kNoNode && g.node(before).op_type == "Relu" && g.node(before).domain.empty();
+  if (relu && !alone(pool.inputs[0])) return false;
+  const NodeId d = byte_dequantizer(g, relu ? g.node(before) : pool, 0);
+  if (d == kNoNode || g.value(g.node(d).inputs[0]).constant || scale_of(g, g.node(d), 1) == nullptr) return false;
+  const auto value = [&](const char* end, DataType type) {
+    const ValueId v = g.add_value(pool.name + end);
+    g.value(v).type.kind = Type::Kind::tensor;
+    g.value(v).type.elem = type;
+    return v;
+  };
+  Node moved = pool;
+  moved.inputs[0] = g.node(d).inputs[0];
+  moved.outputs[0] = value("_bytes", g.value(moved.inputs[0]).type.elem);
+  Node floats = g.node(d);
+  floats.name = pool.name + "_dequantized";
+  floats.inputs[0] = moved.outputs[0];
+  floats.outputs = relu ? std::vector<ValueId>{value("_floats", DataType::float32)} : pool.outputs;
+  Node bounded;
+  if (relu) {
+    bounded = g.node(before);
+    bounded.inputs[0] = floats.outputs[0];
+    bounded.outputs = pool.outputs;
+    g.remove_node(before);
+  }
+  g.remove_node(id);
+  g.add_node(std::move(moved));
+  g.add_node(std::move(floats));
+  if (relu) g.add_node(std::move(bounded));
+  return true;
+}
+
 bool fuse_concat(Graph& g, NodeId id, const Uses& uses) {
   const Node n = g.node(id);
   const Quantizer q = clamping_quantizer(g, n.outputs[0], uses);
@@ -246,7 +286,7 @@ bool fuse_other(Graph& g, NodeId id, const Uses& uses) {
   if (op == "QuantizeLinear") return fuse_requantize(g, id);
   if (op == "Concat") return fuse_concat(g, id, uses);
   for (const char* moves : {"MaxPool", "Reshape", "Flatten", "Transpose", "Squeeze", "Unsqueeze"}) {
-    if (op == moves) return move_to_bytes(g, id, uses);
+    if (op == moves) return move_to_bytes(g, id, uses) || pool_first(g, id, uses);
   }
   return false;
 }

@@ -96,7 +96,7 @@ std::unique_ptr<Kernel> make_nhwc_conv(LowerContext& c) {
   const QWeights weights{w->data(), w->dtype() == DataType::int8, w_zero->data(), static_cast<std::int64_t>(w_zero->size())};
   const bool wide = qnhwc_is_wide(shape, weights);
   const Tensor* zero = c.has_input(5) ? c.constant(5) : nullptr;
-  Packed packed = c.pack({w, zero}, qnhwc_packed_bytes(shape, wide), PackKey("qnhwc-3", shape, weights.is_signed, wide),
+  Packed packed = c.pack({w, zero}, qnhwc_packed_bytes(shape, wide), PackKey("qnhwc-4", shape, weights.is_signed, wide),
                          [&](float* to) { qnhwc_pack(shape, weights, wide, to); });
   auto kernel =
       std::make_unique<NhwcConvKernel>(c.attrs(), w->shape(), std::move(packed), wide, std::move(scales), std::move(bias));
