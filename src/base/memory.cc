@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <tuple>
 
 #include "base/error.h"
 
@@ -106,26 +107,24 @@ std::shared_ptr<void> allocate(std::size_t bytes) {
   const std::size_t rounded = (bytes == 0 ? 64 : (bytes + 63) / 64 * 64);
   std::shared_ptr<MemoryBudget> budget = t_budget;
   if (budget) budget->take(rounded);
-  const auto failed = [&] {
+  std::shared_ptr<BlockKeep> keep = rounded >= BlockKeep::kLeast && rounded <= BlockKeep::kMost ? t_keep : nullptr;
+  void* data = nullptr;
+  std::size_t size = rounded;
+  if (keep) std::tie(data, size) = keep->take(rounded);
+  if (data == nullptr) {
+    size = keep ? with_slack(rounded) : rounded;
+    data = allocate_block(size);
+  }
+  if (data == nullptr) {
     if (budget) budget->give_back(rounded);
     fail(ErrorCode::out_of_memory, "allocating {} bytes failed", bytes);
-  };
-  if (t_keep != nullptr && rounded >= BlockKeep::kLeast && rounded <= BlockKeep::kMost) {
-    auto [block, size] = t_keep->take(rounded);
-    if (block == nullptr) {
-      size = with_slack(rounded);
-      block = allocate_block(size);
-    }
-    if (block == nullptr) failed();
-    return {block, [keep = t_keep, budget = std::move(budget), size = size, rounded](void* p) {
-              keep->give(p, size);
-              if (budget) budget->give_back(rounded);
-            }};
   }
-  void* data = allocate_block(rounded);
-  if (data == nullptr) failed();
-  return {data, [budget = std::move(budget), rounded](void* p) {
-            std::free(p);
+  return {data, [keep = std::move(keep), budget = std::move(budget), size, rounded](void* p) {
+            if (keep) {
+              keep->give(p, size);
+            } else {
+              std::free(p);
+            }
             if (budget) budget->give_back(rounded);
           }};
 }

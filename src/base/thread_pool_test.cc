@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <sched.h>
-
 #include <atomic>
 #include <chrono>
 #include <mutex>
@@ -90,16 +88,6 @@ TEST(ThreadPool, ScopesNest) {
   EXPECT_EQ(&current_pool(), before);
 }
 
-std::vector<int> cores_of_this_thread() {
-  cpu_set_t set;
-  std::vector<int> cores;
-  if (sched_getaffinity(0, sizeof(set), &set) != 0) return cores;
-  for (int i = 0; i < CPU_SETSIZE; ++i) {
-    if (CPU_ISSET(i, &set)) cores.push_back(i);
-  }
-  return cores;
-}
-
 TEST(ThreadPool, WorkersStayOnTheirCore) {
   const std::vector<int> usable = parse_cores("auto");
   ASSERT_FALSE(usable.empty());
@@ -113,12 +101,12 @@ TEST(ThreadPool, WorkersStayOnTheirCore) {
     pool.parallel_for(2, 1, [&](std::int64_t, std::int64_t) {
       if (std::this_thread::get_id() == caller) return std::this_thread::sleep_for(std::chrono::milliseconds(1));
       const std::lock_guard lock(mutex);
-      seen.push_back(cores_of_this_thread());
+      seen.push_back(parse_cores("auto"));
     });
   }
   ASSERT_FALSE(seen.empty());
   EXPECT_EQ(seen.front(), std::vector<int>{usable.back()});
-  EXPECT_EQ(cores_of_this_thread(), usable);  // the caller is left alone
+  EXPECT_EQ(parse_cores("auto"), usable);  // the caller is left alone
 }
 
 TEST(ThreadPool, ListsOfCores) {

@@ -14,24 +14,7 @@
 namespace sdx::ops {
 namespace {
 
-enum In : std::size_t {
-  kQuery,
-  kKey,
-  kValue,
-  kPastKey,
-  kPastValue,
-  kSeqlens,
-  kTotal,
-  kCos,
-  kSin,
-  kPositions,
-  kBias,
-  kSink,
-  kKScale,
-  kVScale,
-  kQNorm,
-  kKNorm
-};
+using enum GqaInput;
 
 void refuse_unknown_modes(const Attributes& attrs) {
   if (attrs.get_string("k_quant_type", "NONE") != "NONE" || attrs.get_string("v_quant_type", "NONE") != "NONE") {

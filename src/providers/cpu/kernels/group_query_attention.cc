@@ -11,24 +11,7 @@
 namespace sdx::cpu {
 namespace {
 
-enum In : std::size_t {
-  kQuery,
-  kKey,
-  kValue,
-  kPastKey,
-  kPastValue,
-  kSeqlens,
-  kTotal,
-  kCos,
-  kSin,
-  kPositions,
-  kBias,
-  kSink,
-  kKScale,
-  kVScale,
-  kQNorm,
-  kKNorm
-};
+using enum ops::GqaInput;
 
 struct GqaState : KernelState {
   std::int64_t batch = 0, length = 0, size = 0, past_capacity = 0, capacity = 0;
