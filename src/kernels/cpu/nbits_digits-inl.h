@@ -8,16 +8,18 @@ struct NBitsPart {
   typename O::Int sum[M][D][V];
 };
 
+// Four kilobytes ahead: the stream is read once, and the hardware's own prefetch stops at page borders.
+SDX_NBITS_INLINE void nbits_prefetch(const std::uint32_t* at) {
+  __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(at) + 4096));
+}
+
 // The next word of V vectors of columns times M rows of digits.
 template <class O, int kBits, int D, int M, int V>
 SDX_NBITS_INLINE void nbits_word(const std::uint32_t* words, const std::byte* digits, std::int64_t row_bytes,
                                  NBitsPart<O, D, M, V>& p) {
   using Int = typename O::Int;
-  // Four kilobytes ahead: the stream is read once, and the hardware's own prefetch stops at page borders.
-  __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(words) + 4096));
-  if constexpr (O::kLanes > 8) {
-    __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(words) + 4096 + 64));
-  }
+  nbits_prefetch(words);
+  if constexpr (O::kLanes > 8) nbits_prefetch(words + 16);
   Int even[V], odd[V];
 #pragma GCC unroll 2
   for (int v = 0; v < V; ++v) {
@@ -95,6 +97,8 @@ void nbits_columns(const NBitsLayout& l, const NBitsRowFormat& f, const std::uin
   for (std::int64_t b = 0; b < l.blocks; ++b) {
     const std::uint32_t* block = panel + b * l.block_units();
     const std::uint32_t* words = block + skip + first;
+    nbits_prefetch(block);
+    if constexpr (O::kLanes > 8) nbits_prefetch(block + 16);
     Int zero[V];
     if constexpr (kZeros == NBitsZeros::integers) {
       for (int v = 0; v < V; ++v) {

@@ -186,6 +186,57 @@ TEST(FloatKernels, Attention) {
   for (const std::string& c : cases) compare({"attention-f32", ("opset 25\n" + c).c_str()});
 }
 
+TEST(FloatKernels, MultiHeadAttention) {
+  const std::string head = "opset 21\nopset com.microsoft 1\n", out = "output y\n", all = "output y\noutput pk\noutput pv\n";
+  const std::string call = "y = com.microsoft.MultiHeadAttention(", counts = " {num_heads=3";
+  const std::string cached = "y, pk, pv = com.microsoft.MultiHeadAttention(";
+  const std::string split = "input q: float32[2,5,24]\ninput k: float32[2,7,24]\ninput v: float32[2,7,15]\n";
+  const std::string self = "input q: float32[2,5,24]\ninput k: float32[2,5,24]\ninput v: float32[2,5,24]\n";
+  const std::string long_self = "input q: float32[1,21,24]\ninput k: float32[1,21,24]\ninput v: float32[1,21,24]\n";
+  const std::string bias = "input b: float32[63]\n", wide_bias = "input b: float32[72]\n";
+  const std::string past = "input a: float32[2,3,4,8]\ninput d: float32[2,3,4,8]\n";
+  const std::string cases[] = {
+      split + call + "q, k, v)" + counts + "}\n" + out,
+      split + bias + call + "q, k, v, b)" + counts + ", scale=0.3, unidirectional=1}\n" + out,
+      split + bias + "input m: int32[2,7]\n" + call + "q, k, v, b, m)" + counts + "}\n" + out,
+      split + "constant m: int32[2] 7 3\n" + call + "q, k, v, _, m)" + counts + "}\n" + out,
+      split + "constant m: int32[4] 7 5 2 0\n" + call + "q, k, v, _, m)" + counts + ", mask_filter_value=-3.0}\n" + out,
+      split + "constant m: int32[8] 7 0 1 2 3 4 5 6\n" + call + "q, k, v, _, m)" + counts + "}\n" + out,
+      split + "input m: int32[2,5,7]\n" + call + "q, k, v, _, m)" + counts + "}\n" + out,
+      split + "input m: int32[2,1,9,9]\n" + call + "q, k, v, _, m)" + counts + "}\n" + out,
+      split + "input m: int32[2,1]\n" + call + "q, k, v, _, m)" + counts + "}\n" + out,
+      split + "input m: int32[2,7]\ninput e: float32[1,3,5,9]\n" + call + "q, k, v, _, m, e)" + counts + "}\n" + out,
+      split + "input e: float32[2,1,5,7]\n" + call + "q, k, v, _, _, e)" + counts + "}\n" + out,
+      split + bias + cached + "q, k, v, b)" + counts + "}\n" + all,
+      self + past + cached + "q, k, v, _, _, _, a, d)" + counts + ", unidirectional=1}\n" + all,
+      self + past + wide_bias + "input m: int32[2,9]\ninput e: float32[2,3,5,9]\n" + cached + "q, k, v, b, m, e, a, d)" + counts +
+          "}\n" + all,
+      self + past + call + "q, k, v, _, _, _, a, d)" + counts + "}\n" + out,
+      self + "input a: float32[2,3,11,8]\ninput d: float32[2,3,11,8]\nconstant n: int32[1] 4\n" + wide_bias + cached +
+          "q, k, v, b, _, _, a, d, n)" + counts + ", unidirectional=1}\n" + all,
+      "input q: float32[2,5,72]\n" + wide_bias + call + "q, _, _, b)" + counts + ", unidirectional=1}\n" + out,
+      "input q: float32[2,5,3,3,8]\n" + wide_bias + call + "q, _, _, b)" + counts + "}\n" + out,
+      "input q: float32[1,21,3,3,8]\n" + call + "q)" + counts + ", unidirectional=1}\n" + out,
+      "input q: float32[2,5,24]\ninput k: float32[2,7,3,2,8]\n" + call + "q, k)" + counts + "}\n" + out,
+      "input q: float32[2,5,24]\ninput k: float32[2,3,7,8]\ninput v: float32[2,3,7,5]\n" + bias + call + "q, k, v, b)" + counts +
+          "}\n" + out,
+      "input q: float32[2,1,24]\ninput k: float32[2,3,7,8]\ninput v: float32[2,3,7,5]\n" + cached + "q, k, v)" + counts + "}\n" +
+          all,
+      long_self + wide_bias + call + "q, k, v, b)" + counts + ", unidirectional=1}\n" + out,
+      long_self + "input m: int32[1,21]\n" + call + "q, k, v, _, m)" + counts + "}\n" + out,
+      long_self + "input e: float32[1,3,21,21]\n" + call + "q, k, v, _, _, e)" + counts + "}\n" + out,
+      "input q: float32[0,5,24]\ninput k: float32[0,7,24]\ninput v: float32[0,7,15]\n" + call + "q, k, v)" + counts + "}\n" + out,
+      "input q: float32[1,2,24]\ninput k: float32[1,0,24]\ninput v: float32[1,0,24]\n" + call + "q, k, v)" + counts + "}\n" + out,
+  };
+  for (const std::string& c : cases) compare({"multi-head-attention-f32", (head + c).c_str()});
+  const std::string one = "input q: float32[2,1,24]\ninput k: float32[2,1,24]\ninput v: float32[2,1,24]\n";
+  const std::string cache =
+      "input a: float32[2,3,9,8]\ninput d: float32[2,3,9,8]\nconstant n: int32[1] 6\ninput b: float32[72]\n";
+  const std::string decoder =
+      "y, pk, pv = com.microsoft.DecoderMaskedMultiHeadAttention(q, k, v, m, _, a, d, n, _, _, b) {num_heads=3}\n";
+  compare({"multi-head-attention-f32", (head + one + cache + "input m: int32[2,7]\n" + decoder + all).c_str()});
+}
+
 TEST(FloatKernels, GroupQueryAttention) {
   const std::string head = "opset 21\nopset com.microsoft 1\n", out = "output y\noutput pk\noutput pv\n";
   const std::string split = "input q: float32[2,3,32]\ninput k: float32[2,3,16]\ninput v: float32[2,3,16]\n";
