@@ -16,7 +16,8 @@ namespace sdx::cpu {
 namespace {
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();
-constexpr std::int64_t kMaxPanel = 64;  // columns of the widest panel
+constexpr std::int64_t kMaxPanel = 64;   // columns of the widest panel
+constexpr std::int64_t kKeyBlock = 384;  // scores of 16 queries take 24 KB
 
 struct Block {
   const AttentionArgs& a;
@@ -129,7 +130,7 @@ void attend_panels(const AttentionArgs& a, std::int64_t b, std::int64_t kv, std:
   const std::int64_t panels = (rows + nr - 1) / nr;
   const std::int64_t begin = visible_keys(a, q0, valid).first;
   const std::int64_t end = std::max(begin, visible_keys(a, q0 + rows - 1, valid).last);
-  const Cuts cuts(std::max<std::int64_t>(1, end - begin), kGemmKBlock);
+  const Cuts cuts(std::max<std::int64_t>(1, end - begin), kKeyBlock);
   const std::int64_t most = cuts.size(0);
   const std::int64_t state = (a.head_size + a.v_head_size + 2) * nr;
   const std::int64_t packed_floats = (most * (a.head_size + a.v_head_size) + 15) / 16 * 16;  // what follows stays aligned

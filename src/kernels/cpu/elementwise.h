@@ -10,8 +10,8 @@
 namespace sdx::cpu {
 
 // Functions of one variable. `a` and `b` are the operator's attributes.
-// Accuracy against the exact result: exp, log, tanh, sigmoid, erf, silu (a = 1), softplus within 4 ulp; gelu within 1e-6
-// of |x|. sigmoid and silu return 0 where the result would be below 1e-38.
+// Accuracy against the exact result: exp, log, tanh, sigmoid, erf, silu (a = 1), softplus within 4 ulp; gelu within 4 ulp
+// or 3e-7, gelu_tanh 4 ulp or 1e-6. sigmoid and silu return 0 where the result would be below 1e-38.
 enum class Unary : std::uint8_t {
   none,
   relu,

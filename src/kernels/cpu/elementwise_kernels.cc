@@ -39,12 +39,12 @@ HWY_INLINE VF apply(VF x, VF a, VF b) {
   } else if constexpr (kOp == Unary::silu) {
     return silu_f32(x, a);
   } else if constexpr (kOp == Unary::gelu) {
-    const VF e = erf_f32(hn::Mul(x, hn::Set(d, 0.70710678118654752F)));
-    return hn::Mul(hn::Mul(half, x), hn::Add(one, e));
+    return gelu_f32(x);
   } else if constexpr (kOp == Unary::gelu_tanh) {
+    // (1 + tanh(y)) / 2 is sigmoid(2 y).
     const VF cube = hn::Mul(hn::Mul(x, x), x);
-    const VF inner = hn::Mul(hn::Set(d, 0.79788456080286536F), hn::MulAdd(hn::Set(d, 0.044715F), cube, x));
-    return hn::Mul(hn::Mul(half, x), hn::Add(one, tanh_f32(inner)));
+    const VF twice = hn::Mul(hn::Set(d, 1.59576912160573072F), hn::MulAdd(hn::Set(d, 0.044715F), cube, x));
+    return hn::Div(x, one_plus_exp_neg_f32(twice));
   } else if constexpr (kOp == Unary::elu) {
     return hn::IfThenElse(hn::Lt(x, zero), hn::Mul(a, expm1_nonpositive_f32(x)), x);
   } else if constexpr (kOp == Unary::selu) {

@@ -36,7 +36,7 @@ const std::vector<Case>& cases() {
       {{Unary::tanh}, [](double x) { return std::tanh(x); }, -0.7F, 0.7F, 4},
       {{Unary::silu, 1.0F}, [](double x) { return x * sig(x); }, -80, 80, 4},
       {{Unary::silu, 1.5F}, [](double x) { return x * sig(1.5 * x); }, -4, 4, 6},
-      {{Unary::gelu}, [](double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); }, -6, 6, 4, 1e-6},
+      {{Unary::gelu}, [](double x) { return 0.5 * x * std::erfc(-x / std::sqrt(2.0)); }, -12, 12, 4, 3e-7},
       {{Unary::gelu_tanh},
        [](double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); },
        -6,
@@ -142,6 +142,12 @@ TEST(KernelsElementwise, SpecialValues) {
     EXPECT_EQ(f(Unary::erf, -kInf), -1.0F);
     EXPECT_EQ(f(Unary::sigmoid, kInf), 1.0F);
     EXPECT_EQ(f(Unary::sigmoid, -kInf), 0.0F);
+    for (const Unary op : {Unary::gelu, Unary::gelu_tanh}) {
+      EXPECT_EQ(f(op, kInf), kInf);
+      EXPECT_EQ(f(op, 1e30F), 1e30F);
+      EXPECT_EQ(f(op, -1e30F), 0.0F);
+      EXPECT_EQ(f(op, 0.0F), 0.0F);
+    }
     EXPECT_EQ(f(Unary::softplus, 1000.0F), 1000.0F);
     EXPECT_EQ(f(Unary::mish, 1000.0F), 1000.0F);
     EXPECT_EQ(f(Unary::round, 2.5F), 2.0F);

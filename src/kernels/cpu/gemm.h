@@ -3,8 +3,8 @@
 //
 // Common contract: row-major matrices with leading dimensions counted in elements (at least the row length); pointers need
 // only float alignment, the sources of pack functions none at all. Outputs must not overlap inputs, except that a residual
-// may be the output itself. Thread-safe; the work is split over current_pool(). Each thread that computes keeps up to 1.2 MB of
-// scratch for panels packed on the fly. Sums run in float, in blocks of 384 along K; results are the same for the same
+// may be the output itself. Thread-safe; the work is split over current_pool(). Each thread that computes keeps up to 0.8 MB of
+// scratch for panels packed on the fly. Sums run in float, in blocks of 256 along K; results are the same for the same
 // instruction set and thread count.
 
 #include <cstddef>

@@ -297,8 +297,11 @@ HWY_INLINE void pack_columns(const char* src, std::int64_t sj, std::int64_t sk, 
                              float* HWY_RESTRICT out, std::int64_t width) {
   std::int64_t j = 0;
 #if HWY_TARGET != HWY_SCALAR
-  if (sk == 1) {
+  if (sk == 1 && n >= 4) {
     for (; j + 4 <= n; j += 4) transpose_four(src + j * sj * 4, sj, depth, scale, out + j, width);
+    // The last group overlaps the one before: a tile of 6 rows took three times as long with two of them one by one.
+    if (j < n) transpose_four(src + (n - 4) * sj * 4, sj, depth, scale, out + n - 4, width);
+    return;
   }
 #endif
   for (; j < n; ++j) {
@@ -309,7 +312,19 @@ HWY_INLINE void pack_columns(const char* src, std::int64_t sj, std::int64_t sk, 
 
 void pack_a_tile(const char* a, std::int64_t rs, std::int64_t cs, std::int64_t m, std::int64_t k, float scale, float* out) {
   if (rs == 1) {
-    for (std::int64_t kk = 0; kk < k; ++kk) {
+    const DF d;
+    const std::int64_t lanes = lanes_f32();
+    const VF factor = hn::Set(d, scale);
+    // Whole vectors, of which the next row overwrites what is too much; the last rows have none to spare.
+    const std::int64_t spare = k - (lanes + m - 1) / m;
+    std::int64_t kk = 0;
+    for (; kk < spare; ++kk) {
+      for (std::int64_t i = 0; i < m; i += lanes) {
+        const float* from = at(a, kk * cs + i);
+        hn::StoreU(hn::Mul(factor, m - i >= lanes ? hn::LoadU(d, from) : load_tail(d, from, m - i)), d, out + kk * m + i);
+      }
+    }
+    for (; kk < k; ++kk) {
       for (std::int64_t i = 0; i < m; ++i) out[kk * m + i] = scale * read_f32(a + (kk * cs + i) * 4);
     }
     return;

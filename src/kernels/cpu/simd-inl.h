@@ -231,6 +231,34 @@ HWY_INLINE VF erf_f32(VF x) {
   return hn::IfThenElse(hn::Eq(x, x), y, x);
 }
 
+// x (1 + erf(x / sqrt 2)) / 2 as max(x, 0) - |x| / 2 erfc(|x| / sqrt 2), which does not cancel on the left: at most 2.5e-7 off,
+// and half the operations of erf_f32. erfc(u / sqrt 2) = 2^(u Q(u)); Q and the polynomial of 2^r are minimax fits made for this
+// file (errors 2.7e-8 of the result, weighted, and 7.5e-8).
+HWY_INLINE VF gelu_f32(VF x) {
+  const DF d;
+  const hn::RebindToSigned<DF> di;
+  const VF u = hn::Min(hn::Abs(x), hn::Set(d, 1000.0F));
+  VF q = hn::MulAdd(hn::Set(d, -8.760459877521498e-07F), u, hn::Set(d, 1.4695701793243643e-05F));
+  q = hn::MulAdd(q, u, hn::Set(d, -6.250931619433686e-05F));
+  q = hn::MulAdd(q, u, hn::Set(d, -4.53497952548787e-04F));
+  q = hn::MulAdd(q, u, hn::Set(d, 7.505275774747133e-03F));
+  q = hn::MulAdd(q, u, hn::Set(d, -5.2827246487140656e-02F));
+  q = hn::MulAdd(q, u, hn::Set(d, -0.45908755064F));
+  q = hn::MulAdd(q, u, hn::Set(d, -1.15112113953F));
+  const VF z = hn::Max(hn::Mul(q, u), hn::Set(d, -127.0F));
+  // The integer part from a sum with 1.5 * 2^23 + 127, whose low bits are the exponent; -127 gives 0.
+  const VF magic = hn::Set(d, 12582912.0F + 127.0F);
+  const VF t = hn::Add(z, magic);
+  const VF r = hn::Sub(z, hn::Sub(t, magic));
+  VF p = hn::MulAdd(hn::Set(d, 1.327647129e-03F), r, hn::Set(d, 9.675541893e-03F));
+  p = hn::MulAdd(p, r, hn::Set(d, 5.550713092e-02F));
+  p = hn::MulAdd(p, r, hn::Set(d, 0.24022120237F));
+  p = hn::MulAdd(p, r, hn::Set(d, 0.69314694405F));
+  p = hn::MulAdd(p, r, hn::Set(d, 1.0000001192F));
+  const VF scale = hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(di, t)));
+  return hn::NegMulAdd(hn::Mul(hn::Mul(hn::Set(d, 0.5F), u), scale), p, relu(x));
+}
+
 // exp(x) - 1 for x <= 0: a polynomial near 0, where the subtraction would cancel.
 HWY_INLINE VF expm1_nonpositive_f32(VF x) {
   const DF d;
