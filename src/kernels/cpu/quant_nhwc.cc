@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <vector>
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/gemm_kernels.h"
 #include "kernels/cpu/quant_depthwise.h"
 #include "kernels/cpu/quant_nhwc_kernels.h"
+#include "kernels/cpu/quant_octets.h"
 #include "kernels/cpu/quant_tiles.h"
 #include "kernels/cpu/quant_winograd.h"
 
@@ -17,7 +19,10 @@ namespace {
 constexpr std::int64_t kPairBlock = 256;        // a panel of 16 columns takes 16 KB as int16: half of a usual first-level cache
 constexpr std::int64_t kLeastCrossed = 24;      // pairs; below, tiles of fewer rows cost more than crossed products gain
 constexpr std::int64_t kRowBytes = 128 * 1024;  // rows widened at a time: they meet all panels from the second-level cache
-constexpr std::int64_t kFinishRows = 48;  // rows whose sums are finished at once: what is set up for that costs as much as two
+constexpr std::int64_t kFinishRows = 48;   // rows whose sums are finished at once: what is set up for that costs as much as two
+constexpr std::int64_t kLeastOctets = 48;  // K; below, a tile's other costs are as much as its products
+constexpr std::int64_t kMostSingles = 45;  // of a hundred quads: single ones are no faster than pairs in int16
+constexpr std::int64_t kEntriesPer = 10;   // quads: with an eighth bit in each of so many, octets are no faster
 constexpr std::int64_t kTaskProducts = 1 << 19;  // about 10 microseconds
 
 std::size_t to_size(std::int64_t v) { return static_cast<std::size_t>(v); }
@@ -158,15 +163,69 @@ void pack_depthwise(const ConvShape& s, const QWeights& w, std::int64_t nr, void
 // Columns with those that fill up each group's last panel.
 std::int64_t padded_columns(const ConvShape& s, std::int64_t nr) { return s.groups * round_up(s.out_channels / s.groups, nr); }
 
-// Panels are followed by what pack_panels() returns and by `cross`.
+// Behind the panels.
+struct Trailer {
+  std::int64_t largest = 0;  // what pack_panels() returns
+  std::int64_t octets = 0;   // 1: panels are in the order of octets
+};
+
+// Whether packing may try octets. 3x3 without strides is Winograd's, which reads pairs.
+bool may_use_octets(const ConvShape& s, const QWeights& w, bool wide) {
+  if (!w.low_activations || wide || s.groups != 1 || qoctet_kernels() == nullptr) return false;
+  const std::int64_t k = inner(s);
+  if (k < kLeastOctets || k > 4 * kMostOctetQuads) return false;
+  return volume(s.kernel) == 1 || s.stride[1] > 1 || s.stride[2] > 1;
+}
+
+// Panels are followed by a trailer, by `cross`, and where octets are tried by the sum of each column's weights and a table for
+// each panel.
 std::size_t panel_bytes(const ConvShape& s, std::int64_t nr, bool wide) {
   const std::int64_t count = padded_columns(s, nr) * pairs_of(inner(s)) * 2;
   return to_size(round_up(count * (wide ? 2 : 1), 8));
 }
 
 const std::int32_t* cross_of(const ConvShape& s, std::int64_t nr, const void* packed, bool wide) {
-  return reinterpret_cast<const std::int32_t*>(static_cast<const char*>(packed) + panel_bytes(s, nr, wide) +
-                                               sizeof(std::int64_t));
+  return reinterpret_cast<const std::int32_t*>(static_cast<const char*>(packed) + panel_bytes(s, nr, wide) + sizeof(Trailer));
+}
+
+const std::int32_t* column_sums_of(const ConvShape& s, std::int64_t nr, const void* packed) {
+  return cross_of(s, nr, packed, false) + padded_columns(s, nr);
+}
+
+QOctetTable octet_table_of(const ConvShape& s, std::int64_t nr, const void* packed, std::int64_t panel) {
+  const std::int32_t* sums = column_sums_of(s, nr, packed);
+  const std::int64_t quads = pairs_of(inner(s)) / 2;
+  auto* tables = reinterpret_cast<std::uint16_t*>(const_cast<std::int32_t*>(sums + padded_columns(s, nr)));
+  return {tables + panel * qoctet_table_units(quads), quads};
+}
+
+// Panels from pairs into octets, unless too many quads find no partner.
+bool pack_octets(const ConvShape& s, std::int64_t nr, std::int8_t* packed) {
+  const std::int64_t panels = padded_columns(s, nr) / nr, size = pairs_of(inner(s)) * 2 * nr;
+  auto* sums = const_cast<std::int32_t*>(column_sums_of(s, nr, packed));
+  const std::int64_t grain = std::max<std::int64_t>(1, (1 << 14) / size);
+  std::vector<std::int64_t> singles(to_size(panels));
+  parallel_for(panels, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t p = begin; p < end; ++p) {
+      const QOctetTable table = octet_table_of(s, nr, packed, p);
+      qoctet_choose(packed + p * size, table);
+      singles[to_size(p)] = table.singles();
+      std::int32_t* own = sums + p * nr;
+      std::fill(own, own + nr, 0);
+      for (std::int64_t i = 0; i < size; i += 2 * nr) {
+        for (std::int64_t j = 0; j < nr; ++j) own[j] += packed[p * size + i + 2 * j] + packed[p * size + i + 2 * j + 1];
+      }
+    }
+  });
+  const std::int64_t all = std::accumulate(singles.begin(), singles.end(), std::int64_t{0});
+  if (all * 100 > panels * size / (4 * nr) * kMostSingles) return false;
+  parallel_for(panels, grain, [&](std::int64_t begin, std::int64_t end) {
+    std::vector<std::int8_t> scratch(to_size(size));
+    for (std::int64_t p = begin; p < end; ++p) {
+      qoctet_arrange(packed + p * size, octet_table_of(s, nr, packed, p), scratch.data());
+    }
+  });
+  return true;
 }
 
 // One product: rows of a source, columns of packed panels.
@@ -181,7 +240,15 @@ struct Product {
   QEpilogue epilogue;
   void* c = nullptr;
   std::int64_t ldc = 0;
+  const std::uint16_t* octets = nullptr;     // tables, where the panels are in that order
+  const std::int32_t* octet_bias = nullptr;  // the epilogue's with the zero point's share
 };
+
+// Of panel p of a product in the order of octets.
+QOctetTable octet_table(const Product& g, std::int64_t p) {
+  const std::int64_t quads = pairs_of(g.k) / 2;
+  return {const_cast<std::uint16_t*>(g.octets) + p * qoctet_table_units(quads), quads};
+}
 
 // Weights come from memory, and are wanted one panel after the other: while a panel is multiplied, the next one is fetched, a
 // part with each tile.
@@ -264,7 +331,11 @@ void block(const QNhwcKernels& kernels, const Product& g, std::int64_t m0, std::
         t.pairs = std::min(kPairBlock, pairs - kb * kPairBlock);
         t.add = kb > 0;
         const std::int64_t at = (p * pairs + kb * kPairBlock) * nr * 2;
-        if (g.wide) {
+        if (g.octets != nullptr) {
+          const auto* panel = static_cast<const std::int8_t*>(g.panels) + p * pairs * nr * 2;
+          qoctet_kernels()->widen(panel, octet_table(g, p).place() + kb * kPairBlock / 2, t.pairs / 2, panel16);
+          t.b = panel16;
+        } else if (g.wide) {
           t.b = static_cast<const std::int16_t*>(g.panels) + at;
         } else {
           kernels.widen_panel(static_cast<const std::int8_t*>(g.panels) + at, t.pairs * nr * 2, panel16);
@@ -309,6 +380,71 @@ void block(const QNhwcKernels& kernels, const Product& g, std::int64_t m0, std::
   }
 }
 
+// Like block(), by octets where the activations allow it.
+void octet_block(const QNhwcKernels& kernels, const Product& g, std::int64_t m0, std::int64_t m1, std::int64_t p0,
+                 std::int64_t p1) {
+  const QOctetKernels& octets = *qoctet_kernels();
+  const std::int64_t nr = kernels.nr;
+  QOctetRows r;
+  r.quads = pairs_of(g.k) / 2;
+  r.stride = (round_up(r.quads * 4, 32) / 32 | 1) * 32;
+  r.flip = g.source.is_signed;
+  const Cuts blocks(m1 - m0, std::max(kOctetRows, kRowBytes / r.stride / kOctetRows * kOctetRows));
+  const std::int64_t most = (m1 - m0 + blocks.parts - 1) / blocks.parts;
+  const std::int64_t entries = most * r.quads / kEntriesPer + 1;
+  QEpilogue epilogue = g.epilogue;
+  epilogue.bias = g.octet_bias;
+  for (std::int64_t i = 0; i < blocks.parts; ++i) {
+    const std::int64_t first = m0 + blocks.begin(i);
+    r.count = blocks.size(i);
+    // Rows, entries of 8 bytes, starts, and the last panel's results; every time anew, for block() uses the same memory.
+    const std::int64_t row_floats = most * r.stride / 4, result_floats = round_up(most * nr, 16) / 4;
+    float* scratch = thread_scratch(0, to_size(row_floats + 2 * entries + most / kOctetRows + 2 + result_floats + 8));
+    r.rows = reinterpret_cast<std::uint8_t*>(scratch);
+    r.entries = reinterpret_cast<QOctetEntry*>(scratch + row_floats);
+    r.most_entries = entries;
+    r.starts = reinterpret_cast<std::int32_t*>(r.entries + entries);
+    auto* whole_rows = reinterpret_cast<std::uint8_t*>(r.starts + most / kOctetRows + 2);
+    if (g.source.shape == nullptr) {
+      r.from = g.source.x + first * g.source.lda;
+      r.from_stride = g.source.lda;
+      r.end = g.source.end;
+    } else {
+      qoctet_gather(g.source, first, r);
+      r.from = r.rows;
+      r.from_stride = r.stride;
+      r.end = r.rows + r.count * r.stride;
+    }
+    if (!octets.split(r)) {
+      return block(kernels, g, first, m1, p0, p1);  // what follows will hardly differ
+    }
+    for (std::int64_t p = p0; p < p1; ++p) {
+      const std::int64_t column = p * nr;
+      QOctetPanel q;
+      q.rows = &r;
+      q.table = octet_table(g, p);
+      q.weights = static_cast<const std::int8_t*>(g.panels) + p * r.quads * 4 * nr;
+      q.ahead = reinterpret_cast<const char*>(q.weights + r.quads * 4 * nr);
+      q.ahead_bytes = p + 1 < p1 ? r.quads * 4 * nr : 0;
+      auto* y = static_cast<std::uint8_t*>(g.c) + first * g.ldc + column;
+      if (g.n - column >= nr) {
+        q.epilogue = &epilogue;
+        q.column = column;
+        q.y = y;
+        q.ldc = g.ldc;
+        octets.panel(q);
+        continue;
+      }
+      const PartialPanel part(epilogue, column, g.n - column);
+      q.epilogue = &part.epilogue;
+      q.y = whole_rows;
+      q.ldc = nr;
+      octets.panel(q);
+      copy_columns(whole_rows, nr, r.count, g.n - column, y, g.ldc);
+    }
+  }
+}
+
 void multiply(const QNhwcKernels& kernels, Product g) {
   g.crossed = kernels.crossed != nullptr && pairs_of(g.k) >= kLeastCrossed;
   g.mr = g.crossed ? kernels.crossed_mr : kernels.mr;
@@ -327,7 +463,9 @@ void multiply(const QNhwcKernels& kernels, Product g) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t r = i / columns.parts;
       const std::int64_t c = i % columns.parts;
-      block(kernels, g, rows.begin(r) * g.mr, std::min(g.m, rows.begin(r + 1) * g.mr), columns.begin(c), columns.begin(c + 1));
+      const bool by_octets = g.octets != nullptr && bytes_per_output(g.epilogue.output) == 1;
+      (by_octets ? octet_block : block)(kernels, g, rows.begin(r) * g.mr, std::min(g.m, rows.begin(r + 1) * g.mr),
+                                        columns.begin(c), columns.begin(c + 1));
     }
   });
 }
@@ -337,6 +475,18 @@ QEpilogue from_column(QEpilogue e, std::int64_t column) {
   if (e.bias_f32 != nullptr) e.bias_f32 += column;
   if (e.scale_is_array) e.scale += column;
   return e;
+}
+
+// Biases less the zero point's share of the sums, read by all threads; valid until this thread's next call.
+const std::int32_t* octet_bias(const ConvShape& s, std::int64_t nr, const void* packed, std::int32_t zero, const QEpilogue& e) {
+  if (zero == 0) return e.bias;
+  const std::int32_t* sums = column_sums_of(s, nr, packed);
+  auto* bias = reinterpret_cast<std::int32_t*>(thread_scratch(2, to_size(s.out_channels)));
+  for (std::int64_t c = 0; c < s.out_channels; ++c) {
+    const auto own = static_cast<std::uint32_t>(e.bias != nullptr ? e.bias[c] : 0);
+    bias[c] = static_cast<std::int32_t>(own - static_cast<std::uint32_t>(sums[c]) * static_cast<std::uint32_t>(zero));
+  }
+  return bias;
 }
 
 struct Depthwise {
@@ -443,24 +593,30 @@ bool qnhwc_is_wide(const ConvShape& s, const QWeights& w) {
   return false;
 }
 
-std::size_t qnhwc_packed_bytes(const ConvShape& s, bool wide) {
+std::size_t qnhwc_packed_bytes(const ConvShape& s, const QWeights& w, bool wide) {
   const std::int64_t nr = qnhwc_kernels().nr;
   if (qnhwc_is_depthwise(s)) {
     const std::int64_t blocks = round_up(s.groups, nr);
     const std::int64_t by_tap = qdepthwise3_takes(s) ? round_up(s.groups, 16) * 9 : 0;
     return to_size(round_up(blocks, 16) * 4 + (blocks * round_up(volume(s.kernel), 2) + by_tap) * 2);
   }
-  return panel_bytes(s, nr, wide) + sizeof(std::int64_t) + to_size(padded_columns(s, nr)) * sizeof(std::int32_t);
+  const std::int64_t columns = padded_columns(s, nr);
+  const std::size_t usual = panel_bytes(s, nr, wide) + sizeof(Trailer) + to_size(columns) * sizeof(std::int32_t);
+  if (!may_use_octets(s, w, wide)) return usual;
+  return usual + to_size(columns) * sizeof(std::int32_t) +
+         to_size(columns / nr * qoctet_table_units(pairs_of(inner(s)) / 2)) * sizeof(std::uint16_t);
 }
 
 void qnhwc_pack(const ConvShape& s, const QWeights& w, bool wide, void* packed) {
   const std::int64_t nr = qnhwc_kernels().nr;
   if (qnhwc_is_depthwise(s)) return pack_depthwise(s, w, nr, packed);
   char* const behind = static_cast<char*>(packed) + panel_bytes(s, nr, wide);
-  auto* cross = reinterpret_cast<std::int32_t*>(behind + sizeof(std::int64_t));
-  const std::int64_t largest = wide ? pack_panels(s, w, nr, static_cast<std::int16_t*>(packed), cross)
-                                    : pack_panels(s, w, nr, static_cast<std::int8_t*>(packed), cross);
-  std::memcpy(behind, &largest, sizeof(largest));
+  auto* cross = reinterpret_cast<std::int32_t*>(behind + sizeof(Trailer));
+  Trailer trailer;
+  trailer.largest = wide ? pack_panels(s, w, nr, static_cast<std::int16_t*>(packed), cross)
+                         : pack_panels(s, w, nr, static_cast<std::int8_t*>(packed), cross);
+  trailer.octets = may_use_octets(s, w, wide) && pack_octets(s, nr, static_cast<std::int8_t*>(packed)) ? 1 : 0;
+  std::memcpy(behind, &trailer, sizeof(trailer));
 }
 
 void qnhwc_conv(const ConvShape& s, const void* x, bool x_signed, std::int32_t x_zero, const void* packed, bool wide,
@@ -468,9 +624,9 @@ void qnhwc_conv(const ConvShape& s, const void* x, bool x_signed, std::int32_t x
   if (s.batch * volume(s.out) * s.out_channels == 0) return;
   const QNhwcKernels& kernels = qnhwc_kernels();
   if (qnhwc_is_depthwise(s)) return depthwise_conv(kernels, s, x, x_signed, x_zero, packed, epilogue, y);
-  std::int64_t largest = 0;
-  std::memcpy(&largest, static_cast<const char*>(packed) + panel_bytes(s, kernels.nr, wide), sizeof(largest));
-  if (!wide && qwinograd_pays(s, largest)) {
+  Trailer trailer;
+  std::memcpy(&trailer, static_cast<const char*>(packed) + panel_bytes(s, kernels.nr, wide), sizeof(trailer));
+  if (!wide && trailer.octets == 0 && qwinograd_pays(s, trailer.largest)) {
     return qwinograd_conv(s, static_cast<const std::uint8_t*>(x), x_signed, x_zero, static_cast<const std::int8_t*>(packed),
                           epilogue, static_cast<char*>(y));
   }
@@ -498,6 +654,10 @@ void qnhwc_conv(const ConvShape& s, const void* x, bool x_signed, std::int32_t x
     g.epilogue = from_column(epilogue, group * columns);
     g.c = static_cast<char*>(y) + group * columns * bytes_per_output(epilogue.output);
     g.ldc = s.out_channels;
+    if (trailer.octets != 0) {
+      g.octets = octet_table_of(s, kernels.nr, packed, 0).data;
+      g.octet_bias = octet_bias(s, kernels.nr, packed, x_zero + (x_signed ? 128 : 0), epilogue);
+    }
     multiply(kernels, g);
   }
 }

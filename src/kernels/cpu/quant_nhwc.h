@@ -19,12 +19,14 @@ struct QWeights {
   const std::int32_t* zero_points = nullptr;  // one, or one per output channel; null: 0
   std::int64_t zero_point_count = 0;
   bool transposed = false;  // a matrix given as [k, columns]
+  // Most of the activations they meet lie less than 128 above the least value of their type, as behind a Relu: a hint.
+  bool low_activations = false;
 };
 
 // The weights minus their zero points take 8 bits each where all of them fit, else 16. Without data: whether 16 may be needed.
 bool qnhwc_is_wide(const ConvShape& shape, const QWeights& weights);
 // Extents, strides, padding and batch do not matter to packing. Valid only under the instruction set it was made for.
-std::size_t qnhwc_packed_bytes(const ConvShape& shape, bool wide);
+std::size_t qnhwc_packed_bytes(const ConvShape& shape, const QWeights& weights, bool wide);
 void qnhwc_pack(const ConvShape& shape, const QWeights& weights, bool wide, void* packed);
 
 // Padding counts as the zero point. y: [N, spatial..., out_channels] of the epilogue's type.

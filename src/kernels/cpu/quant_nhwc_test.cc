@@ -25,6 +25,16 @@ Bytes bytes(std::int64_t n, unsigned seed, bool is_signed) {
   return v;
 }
 
+// One value in 50 lies 128 or more above the least of its type.
+Bytes low_bytes(std::int64_t n, unsigned seed, bool is_signed) {
+  Bytes v = random_ints<std::uint8_t>(n, seed);
+  for (std::size_t i = 0; i < v.size(); ++i) {
+    if (i % 50 != 7) v[i] &= 0x7F;
+    if (is_signed) v[i] ^= 0x80;
+  }
+  return v;
+}
+
 struct Conv {
   std::int64_t batch, c, m, groups, h, w, kernel, stride, dilation, pad;
 };
@@ -41,24 +51,26 @@ ConvShape shape_of(const Conv& v) {
 }
 
 // Zero points of weights: 0 keeps s8 narrow; 128 does so for u8; others make 16-bit panels.
-void check(const Conv& v, bool xs, bool ws, std::int32_t xz, bool plain_zero) {
+// heavy: weights are below 64, of any size, or a third of them extremes. low: activations are said to be so; 2: and are.
+void check(const Conv& v, bool xs, bool ws, std::int32_t xz, bool plain_zero, int low = 0, int heavy = 2) {
   SCOPED_TRACE("c " + std::to_string(v.c) + " m " + std::to_string(v.m) + " groups " + std::to_string(v.groups) + " kernel " +
                std::to_string(v.kernel) + " flags " + std::to_string(xs) + std::to_string(ws) + std::to_string(plain_zero));
   const ConvShape s = shape_of(v);
   const std::int64_t cg = v.c / v.groups, mg = v.m / v.groups, taps = v.kernel * v.kernel;
   const std::int64_t count = v.batch * v.c * v.h * v.w, out = v.batch * s.out[1] * s.out[2] * v.m;
-  Guarded<std::uint8_t> x(count, 1, bytes(count, 1, xs));
-  const Bytes w = bytes(v.m * cg * taps, 2, ws);
+  Guarded<std::uint8_t> x(count, 1, low == 2 ? low_bytes(count, 1, xs) : bytes(count, 1, xs));
+  Bytes w = heavy == 2 ? bytes(v.m * cg * taps, 2, ws) : random_ints<std::uint8_t>(v.m * cg * taps, 2);
+  for (std::size_t i = 0; heavy == 0 && i < w.size(); ++i) w[i] = static_cast<std::uint8_t>(static_cast<std::int8_t>(w[i]) / 2);
   std::vector<std::int32_t> wz = random_ints<std::int32_t>(v.m, 3, ws ? -128 : 0, ws ? 127 : 255);
   if (plain_zero) wz = {ws ? 0 : 128};
   const std::vector<std::int32_t> bias = random_ints<std::int32_t>(v.m, 4, -500, 500);
   const std::vector<float> scale = random_floats(v.m, 5, 1e-4F, 2e-3F), bias_f = random_floats(v.m, 6);
-  const QWeights weights{w.data(), ws, wz.data(), static_cast<std::int64_t>(wz.size())};
+  const QWeights weights{w.data(), ws, wz.data(), static_cast<std::int64_t>(wz.size()), false, low > 0};
   const bool wide = qnhwc_is_wide(s, weights);
   if (plain_zero) {
     EXPECT_EQ(wide, qnhwc_is_depthwise(s));
   }
-  Guarded<std::uint8_t> packed(static_cast<std::int64_t>(qnhwc_packed_bytes(s, wide)));
+  Guarded<std::uint8_t> packed(static_cast<std::int64_t>(qnhwc_packed_bytes(s, weights, wide)));
   qnhwc_pack(s, weights, wide, packed.data());
   Guarded<std::int32_t> i32(out, 1);
   Guarded<float> f32(out, 3);
@@ -150,6 +162,33 @@ TEST(KernelsQuantNhwc, ConvolutionIsExact) {
   });
 }
 
+// Weights of all sizes, with some quads that fit to no other and some columns of extremes only.
+TEST(KernelsQuantNhwc, LowActivationsAreExact) {
+  const Conv convs[] = {
+      {1, 64, 16, 1, 5, 6, 1, 1, 1, 0},  {2, 52, 37, 1, 7, 5, 1, 1, 1, 0},   {1, 256, 48, 1, 9, 7, 1, 2, 1, 0},
+      {1, 33, 20, 1, 9, 11, 3, 2, 1, 1}, {1, 49, 5, 1, 1, 1, 1, 1, 1, 0},    {1, 40, 24, 1, 8, 9, 5, 2, 2, 4},
+      {1, 301, 33, 1, 4, 3, 1, 1, 1, 0}, {1, 1100, 17, 1, 3, 2, 1, 1, 1, 0}, {1, 64, 40, 1, 40, 30, 1, 1, 1, 0},
+  };
+  for_each_isa([&] {
+    for (const Conv& v : convs) {
+      for (const int low : {1, 2}) {
+        for (const bool xs : {false, true}) {
+          for (const std::int32_t zero : {0, 3}) {
+            for (const int heavy : {0, 1, 2}) check(v, xs, true, zero - (xs ? 128 : 0), true, low, heavy);
+            if (::testing::Test::HasFatalFailure()) return;
+          }
+        }
+        check(v, false, false, 0, true, low);
+      }
+    }
+  });
+  for (const int threads : {2, 3}) {
+    ThreadPool pool(threads);
+    const PoolScope scope(pool);
+    check({1, 128, 96, 1, 30, 31, 1, 1, 1, 0}, false, true, 2, true, 2, 0);
+  }
+}
+
 TEST(KernelsQuantNhwc, ThreadCountsAgree) {
   for (const int threads : {2, 3}) {
     ThreadPool pool(threads);
@@ -175,7 +214,7 @@ TEST(KernelsQuantNhwc, ProductsAreExact) {
             const std::vector<std::int32_t> zeros = random_ints<std::int32_t>(m, 3, 0, 255);
             const QWeights weights{b.data(), true, nullptr, 0};
             const ConvShape s = matrix_shape(k, n);
-            Guarded<std::uint8_t> packed(static_cast<std::int64_t>(qnhwc_packed_bytes(s, false)));
+            Guarded<std::uint8_t> packed(static_cast<std::int64_t>(qnhwc_packed_bytes(s, weights, false)));
             qnhwc_pack(s, weights, false, packed.data());
             QMatrix matrix{a.data(), false, lda, m, k, zeros[0], arrays ? zeros.data() : nullptr};
             Guarded<std::int32_t> c((m - 1) * ldc + n, 1);
