@@ -237,6 +237,32 @@ TEST(FloatKernels, MultiHeadAttention) {
   compare({"multi-head-attention-f32", (head + one + cache + "input m: int32[2,7]\n" + decoder + all).c_str()});
 }
 
+TEST(FloatKernels, ProjectedAttention) {
+  const std::string head = "opset 21\nopset com.microsoft 1\n", out = "output y\n", both = "output y\noutput p\n";
+  const std::string call = "y = com.microsoft.Attention(", cached = "y, p = com.microsoft.Attention(", counts = " {num_heads=2";
+  std::string w = "constant w: float32[6,36]", u = "constant w: float32[6,28]";
+  for (int i = 0; i < 216; ++i) w += " " + std::to_string((i * 37 % 41 - 20) * 0.0625);
+  for (int i = 0; i < 168; ++i) u += " " + std::to_string((i * 29 % 43 - 21) * 0.0625);
+  const std::string x = w + "\ninput x: float32[2,5,6]\n", b = "input b: float32[36]\n";
+  const std::string past = "input a: float32[2,2,2,3,6]\n", wide = "input a: float32[2,2,2,12,6]\nconstant n: int32[1] 4\n";
+  const std::string cases[] = {
+      x + call + "x, w)" + counts + "}\n" + out,
+      x + b + call + "x, w, b)" + counts + ", unidirectional=1, scale=0.4}\n" + out,
+      x + b + "constant m: int32[2] 5 3\n" + call + "x, w, b, m)" + counts + "}\n" + out,
+      x + b + "input m: int32[2,5]\ninput e: float32[1,2,5,5]\n" + call + "x, w, b, m, _, e)" + counts + "}\n" + out,
+      x + b + cached + "x, w, b)" + counts + "}\n" + both,
+      x + b + past + cached + "x, w, b, _, a)" + counts + ", unidirectional=1}\n" + both,
+      x + b + past + "input m: int32[2,8]\n" + call + "x, w, b, m, a)" + counts + "}\n" + out,
+      x + b + wide + cached + "x, w, b, _, a, _, n)" + counts + ", past_present_share_buffer=1, unidirectional=1}\n" + both,
+      u + "\ninput x: float32[1,19,6]\ninput b: float32[28]\n" + call + "x, w, b)" + counts + ", qkv_hidden_sizes=[10,10,8]}\n" +
+          out,
+      x + wide + "input m: int32[2,9]\n" +
+          "y, p = com.microsoft.DecoderMaskedSelfAttention(x, w, _, m, a, _, n) {num_heads=2, past_present_share_buffer=1}\n" +
+          both,
+  };
+  for (const std::string& c : cases) compare({"projected-attention-f32", (head + c).c_str()});
+}
+
 TEST(FloatKernels, GroupQueryAttention) {
   const std::string head = "opset 21\nopset com.microsoft 1\n", out = "output y\noutput pk\noutput pv\n";
   const std::string split = "input q: float32[2,3,32]\ninput k: float32[2,3,16]\ninput v: float32[2,3,16]\n";

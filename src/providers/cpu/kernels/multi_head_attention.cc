@@ -1,9 +1,13 @@
-// com.microsoft MultiHeadAttention and DecoderMaskedMultiHeadAttention in float32: biases, the cache, masks, attention.
+// com.microsoft MultiHeadAttention, Attention and their Decoder variants in float32: projection, biases, the cache, masks,
+// attention.
 
 #include <cmath>
 #include <cstring>
+#include <optional>
+#include <vector>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/gemm.h"
 #include "providers/cpu/attention_cache.h"
 #include "providers/cpu/kernel_table.h"
 
@@ -12,12 +16,29 @@ namespace {
 
 constexpr std::size_t kQuery = 0, kKey = 1, kValue = 2;
 
-// Where the two operators keep their inputs.
+// Where the operators keep their inputs. kNone: there is no such input. `bias` is added to queries, keys and values; Attention's
+// is the projection's.
+constexpr std::size_t kNone = 1000;
 struct Slots {
   std::size_t bias, mask, attention_bias, past_key, past_value, past_length, indirection;
 };
 constexpr Slots kMulti{3, 4, 5, 6, 7, 8, 9};
 constexpr Slots kDecoder{10, 3, 4, 5, 6, 7, 9};
+constexpr Slots kProjected{kNone, 3, 5, 4, 4, 6, 8};
+
+bool is_projected(const Node& node) { return node.op_type == "Attention" || node.op_type == "DecoderMaskedSelfAttention"; }
+
+const Slots& slots_of(const Node& node) {
+  if (is_projected(node)) return kProjected;
+  return node.op_type == "MultiHeadAttention" ? kMulti : kDecoder;
+}
+
+// Attention's weights [features, q + q + v].
+struct Projection {
+  Packed weights;
+  std::int64_t features = 0, q = 0, v = 0;
+  std::int64_t columns() const { return 2 * q + v; }
+};
 
 // Rows of `size` elements somewhere in an input: element [b][h][r] begins at offset + b * batch + h * head + r * row.
 struct Rows {
@@ -46,7 +67,7 @@ struct MhaState : KernelState {
   std::size_t key_input = kQuery, value_input = kQuery;
   Rows q, k, v;
   Shape mask, attention_bias;
-  std::size_t query_at = 0, keys_at = 0, values_at = 0;  // bytes in the workspace; the mask comes first
+  std::size_t query_at = 0, keys_at = 0, values_at = 0, projected_at = 0;  // bytes in the workspace; the mask comes first
 };
 
 // Bytes of the workspace.
@@ -54,20 +75,35 @@ std::size_t floats(const Shape& shape) { return (byte_size(DataType::float32, el
 
 class MhaKernel : public Kernel {
  public:
-  explicit MhaKernel(const LowerContext& c)
-      : slots_(c.node().op_type == "MultiHeadAttention" ? kMulti : kDecoder),
+  MhaKernel(const LowerContext& c, std::optional<Projection> projection)
+      : slots_(slots_of(c.node())),
+        projection_(std::move(projection)),
         heads_(c.attrs().get_int("num_heads")),
         causal_(c.attrs().get_int("unidirectional", 0) != 0),
+        shared_(projection_ ? c.attrs().get_int("past_present_share_buffer", 0) != 0 : c.has_input(slots_.past_length)),
         scale_(c.attrs().get_float("scale", 0.0F)),
         filter_(c.attrs().get_float("mask_filter_value", -10000.0F)) {}
-  std::string_view name() const override { return "multi-head-attention-f32"; }
+  std::string_view name() const override { return projection_ ? "projected-attention-f32" : "multi-head-attention-f32"; }
+  bool uses_input(std::size_t i) const override { return !projection_ || i != 1; }
 
   std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
     auto s = std::make_unique<MhaState>();
-    resolve_query(c, *s);
-    if (c.has_input(kKey)) resolve_keys(c, *s);
+    if (projection_) {
+      resolve_projected(c, *s);
+    } else {
+      resolve_query(c, *s);
+      if (c.has_input(kKey)) resolve_keys(c, *s);
+    }
     s->capacity = s->fresh;
-    if (c.has_input(slots_.past_key) && !s->cross) {
+    if (projection_ && c.has_input(slots_.past_key)) {
+      const Shape past = c.input_shape(slots_.past_key);
+      s->past_rows = past.size() == 5 ? past[3] : 0;
+      if (past != Shape{2, s->batch, heads_, s->past_rows, s->size} || s->size != s->v_size) {
+        fail(ErrorCode::runtime_failure, "past must be [2,{},{},past,{}] with keys and values of one width, received {}",
+             s->batch, heads_, s->size, to_string(past));
+      }
+      s->capacity = shared_ ? s->past_rows : s->past_rows + s->fresh;
+    } else if (c.has_input(slots_.past_key) && !s->cross) {
       const Shape k = c.input_shape(slots_.past_key), v = c.input_shape(slots_.past_value);
       s->past_rows = k.size() == 4 ? k[2] : 0;
       if (k != Shape{s->batch, heads_, s->past_rows, s->size} || v != Shape{s->batch, heads_, s->past_rows, s->v_size}) {
@@ -75,7 +111,7 @@ class MhaKernel : public Kernel {
              "past_key and past_value must be [{0},{1},past,{2}] and [{0},{1},past,{3}], received {4} and {5}", s->batch, heads_,
              s->size, s->v_size, to_string(k), to_string(v));
       }
-      s->capacity = c.has_input(slots_.past_length) ? s->past_rows : s->past_rows + s->fresh;
+      s->capacity = shared_ ? s->past_rows : s->past_rows + s->fresh;
     }
     if (c.has_input(slots_.bias) && element_count(c.input_shape(slots_.bias)) != heads_ * (2 * s->size + s->v_size)) {
       fail(ErrorCode::runtime_failure, "bias must have {} elements, received {}", heads_ * (2 * s->size + s->v_size),
@@ -93,13 +129,17 @@ class MhaKernel : public Kernel {
     if (c.has_input(slots_.bias)) bytes += floats({s->batch, s->queries, heads_, s->size});
     const auto room = [&](std::size_t output, std::int64_t size) {
       const std::size_t at = bytes;
-      const bool wanted = output < c.outputs.size() && c.outputs[output] != nullptr;
+      // Attention has one output for both.
+      const std::size_t given = projection_ ? 1 : output;
+      const bool wanted = given < c.outputs.size() && c.outputs[given] != nullptr;
       const bool joins = c.has_input(slots_.past_key) || c.has_input(slots_.bias);
       if (joins && !s->cross && !wanted) bytes += floats({s->batch, heads_, s->capacity, size});
       return at;
     };
     s->keys_at = room(1, s->size);
     s->values_at = room(2, s->v_size);
+    s->projected_at = bytes;
+    if (projection_) bytes += floats({s->batch, s->queries, projection_->columns()});
     c.workspace_bytes = bytes;
     return s;
   }
@@ -111,7 +151,9 @@ class MhaKernel : public Kernel {
     AttentionArgs a;
     a.batch = s.batch, a.heads = a.kv_heads = heads_, a.queries = s.queries, a.keys = keys;
     a.head_size = s.size, a.v_head_size = s.v_size;
-    a.q = c.in<float>(kQuery) + s.q.offset;
+    const float* projected = nullptr;
+    if (projection_) projected = project(c, s, reinterpret_cast<float*>(workspace + s.projected_at));
+    a.q = (projected != nullptr ? projected : c.in<float>(kQuery)) + s.q.offset;
     a.q_batch = s.q.batch, a.q_head = s.q.head, a.q_row = s.q.row;
     const float* bias = c.has_input(slots_.bias) ? c.in<float>(slots_.bias) : nullptr;
     if (bias != nullptr) {
@@ -122,8 +164,13 @@ class MhaKernel : public Kernel {
     }
     const float* keys_bias = bias == nullptr || s.cross ? nullptr : bias + heads_ * s.size;
     const float* values_bias = keys_bias == nullptr ? nullptr : keys_bias + heads_ * s.size;
-    const Cache k = cache(c, s, 1, s.key_input, s.k, s.size, slots_.past_key, past, keys_bias, workspace + s.keys_at);
-    const Cache v = cache(c, s, 2, s.value_input, s.v, s.v_size, slots_.past_value, past, values_bias, workspace + s.values_at);
+    Cache k, v;
+    k.from = s.k, k.size = s.size, k.bias = keys_bias;
+    v.from = s.v, v.size = s.v_size, v.bias = values_bias;
+    k.fresh = projected != nullptr ? projected : c.in<float>(s.key_input);
+    v.fresh = projected != nullptr ? projected : c.in<float>(s.value_input);
+    k.past_length = v.past_length = past;
+    place_caches(c, s, workspace, k, v);
     const Rows in_cache_k = k.all != nullptr ? stacked_rows(s.capacity, heads_, s.size) : s.k;
     const Rows in_cache_v = v.all != nullptr ? stacked_rows(s.capacity, heads_, s.v_size) : s.v;
     a.k = k.all != nullptr ? k.all : k.fresh + s.k.offset;
@@ -235,7 +282,7 @@ class MhaKernel : public Kernel {
   }
 
   std::int64_t past_length(const KernelContext& c, const MhaState& s) const {
-    if (s.past_rows == 0 || s.cross || !c.has_input(slots_.past_length)) return s.past_rows;
+    if (s.past_rows == 0 || s.cross || !shared_) return s.past_rows;
     if (c.input(slots_.past_length).size() != 1) {
       fail(ErrorCode::runtime_failure, "past_sequence_length must be one number, received {}",
            c.input(slots_.past_length).type_string());
@@ -248,19 +295,47 @@ class MhaKernel : public Kernel {
     return past;
   }
 
-  Cache cache(const KernelContext& c, const MhaState& s, std::size_t output, std::size_t input, const Rows& from,
-              std::int64_t size, std::size_t past_input, std::int64_t past, const float* bias, std::byte* spare) const {
-    Cache out;
-    out.fresh = c.in<float>(input);
-    out.from = from, out.size = size, out.past_length = past, out.bias = bias;
-    const bool cached = c.has_input(past_input) && !s.cross;
-    if (cached) out.past = c.in<float>(past_input);
-    if (c.has_output(output)) {
-      out.all = c.out<float>(output);
-    } else if (cached || bias != nullptr) {
-      out.all = reinterpret_cast<float*>(spare);
+  // Where cached rows come from and where all rows go.
+  void place_caches(const KernelContext& c, const MhaState& s, std::byte* workspace, Cache& k, Cache& v) const {
+    if (c.has_input(slots_.past_key) && !s.cross) {
+      k.past = c.in<float>(slots_.past_key);
+      v.past = projection_ ? k.past + s.batch * heads_ * s.past_rows * s.size : c.in<float>(slots_.past_value);
     }
-    return out;
+    if (projection_ && c.has_output(1)) {
+      k.all = c.out<float>(1);
+      v.all = k.all + s.batch * heads_ * s.capacity * s.size;
+      return;
+    }
+    if (c.has_output(1)) k.all = c.out<float>(1);
+    if (c.has_output(2)) v.all = c.out<float>(2);
+    if (k.all == nullptr && (k.past != nullptr || k.bias != nullptr)) k.all = reinterpret_cast<float*>(workspace + s.keys_at);
+    if (v.all == nullptr && (v.past != nullptr || v.bias != nullptr)) v.all = reinterpret_cast<float*>(workspace + s.values_at);
+  }
+
+  void resolve_projected(ResolveContext& c, MhaState& s) const {
+    const Shape x = c.input_shape(kQuery);
+    if (x.size() != 3 || x[2] != projection_->features) {
+      fail(ErrorCode::runtime_failure, "input must be [batch,tokens,{}], received {}", projection_->features, to_string(x));
+    }
+    s.batch = x[0], s.queries = s.fresh = x[1];
+    s.size = projection_->q / heads_, s.v_size = projection_->v / heads_;
+    const std::int64_t columns = projection_->columns();
+    s.q = s.k = s.v = {0, element_count(Shape{s.queries, columns}), s.size, columns};
+    s.k.offset = projection_->q, s.v.offset = 2 * projection_->q;
+    s.v.head = s.v_size;
+  }
+
+  const float* project(const KernelContext& c, const MhaState& s, float* to) const {
+    GemmArgs g;
+    g.m = s.batch * s.queries;
+    g.n = g.ldc = projection_->columns();
+    g.k = g.lda = projection_->features;
+    g.a = c.in<float>(kQuery);
+    g.packed_b = projection_->weights.data();
+    g.c = to;
+    if (c.has_input(2)) g.epilogue.bias = c.in<float>(2);
+    gemm_f32(g);
+    return to;
   }
 
   void add_to_queries(const KernelContext& c, const MhaState& s, const float* bias, float* to) const {
@@ -345,13 +420,16 @@ class MhaKernel : public Kernel {
   }
 
   Slots slots_;
+  std::optional<Projection> projection_;
   std::int64_t heads_;
   bool causal_;
+  bool shared_;  // the cache has room for more rows than past_length says
   float scale_, filter_;
 };
 
 std::unique_ptr<Kernel> make_mha(LowerContext& c) {
-  const Slots& slots = c.node().op_type == "MultiHeadAttention" ? kMulti : kDecoder;
+  const Slots& slots = slots_of(c.node());
+  const bool projected = is_projected(c.node());
   for (const std::size_t i : {kQuery, kKey, kValue, slots.bias, slots.attention_bias, slots.past_key, slots.past_value}) {
     if (c.has_input(i) && c.dtype(i) != DataType::float32) return c.refuse("not float32");
   }
@@ -360,10 +438,33 @@ std::unique_ptr<Kernel> make_mha(LowerContext& c) {
   }
   if (c.has_input(slots.past_key) != c.has_input(slots.past_value)) return c.refuse("only one of the caches is given");
   if (c.has_input(slots.indirection)) return c.refuse("beams share rows of the cache");
-  if (c.has_output(3)) return c.refuse("the scores are asked for");
+  if (!projected && c.has_output(3)) return c.refuse("the scores are asked for");
   const std::int64_t heads = c.attrs().get_int("num_heads");
   if (heads < 1 || heads > (1 << 20)) return c.refuse("no usable number of heads");
-  return std::make_unique<MhaKernel>(c);
+  if (!projected) return std::make_unique<MhaKernel>(c, std::nullopt);
+
+  const Attributes& attrs = c.attrs();
+  if (attrs.get_int("do_rotary", 0) != 0) return c.refuse("queries and keys are rotated");
+  if (attrs.get_int("past_present_share_buffer", 0) != 0 && !c.has_input(slots.past_length))
+    return c.refuse("the past's length is missing");
+  const Tensor* w = c.constant(1);
+  if (w == nullptr || w->rank() != 2 || w->size() == 0) return c.refuse("the weights are no constant matrix");
+  Projection p;
+  p.features = w->dim(0);
+  const std::vector<std::int64_t> widths = attrs.get_ints("qkv_hidden_sizes");
+  p.q = widths.size() == 3 ? widths[0] : w->dim(1) / 3;
+  p.v = widths.size() == 3 ? widths[2] : w->dim(1) / 3;
+  const bool usable = p.q > 0 && p.v > 0 && p.q <= w->dim(1) && p.v <= w->dim(1) && p.columns() == w->dim(1) &&
+                      p.q % heads == 0 && p.v % heads == 0 && (widths.empty() || (widths.size() == 3 && widths[0] == widths[1]));
+  if (!usable) return c.refuse("the weights' columns do not split into queries, keys and values of whole heads");
+  if (p.q != p.v && (c.has_output(1) || c.has_input(slots.past_key))) return c.refuse("a cache of two widths");
+  const SymShape* bias = c.shape(2);
+  if (c.has_input(2) && (bias == nullptr || !all_const(*bias) || element_count(to_shape(*bias)) != p.columns())) {
+    return c.refuse("the bias is not known to have as many elements as the weights have columns");
+  }
+  p.weights = c.pack({w}, packed_b_bytes(p.features, p.columns()), PackKey("gemm-b", false, p.features, p.columns(), 1.0F),
+                     [&](float* to) { pack_b_f32(w->data(), w->dim(1), false, p.features, p.columns(), 1.0F, to); });
+  return std::make_unique<MhaKernel>(c, std::move(p));
 }
 
 }  // namespace
@@ -371,6 +472,9 @@ std::unique_ptr<Kernel> make_mha(LowerContext& c) {
 void register_kernels_multi_head_attention(KernelTable& t) {
   for (const char* op : {"MultiHeadAttention", "DecoderMaskedMultiHeadAttention"}) {
     t.add("com.microsoft", op, "multi-head-attention-f32", 10, make_mha);
+  }
+  for (const char* op : {"Attention", "DecoderMaskedSelfAttention"}) {
+    t.add("com.microsoft", op, "projected-attention-f32", 10, make_mha);
   }
 }
 
