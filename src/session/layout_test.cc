@@ -112,6 +112,20 @@ TEST(Layout, ResidualsAndPlainNeighbours) {
           {{1, 3, 10, 10}}, 3, 3);
 }
 
+// As in AlexNet: normalised across channels, of which some lie beyond a block; groups.
+TEST(Layout, ResponsesNormalisedBetween) {
+  compare("input x: float32[n,3,h,w]\n" + weights("w0", {20, 3, 3, 3}) + weights("w1", {64, 20, 5, 5}) +
+              weights("w2", {32, 32, 3, 3}) +
+              "a = Conv(x, w0) {strides=[2,2]}\nr = Relu(a)\n"
+              "b = LRN(r) {size=5, alpha=0.3, beta=0.75, bias=1.5}\n"
+              "c = MaxPool(b) {kernel_shape=[3,3], strides=[2,2]}\n"
+              "d = Conv(c, w1) {pads=[2,2,2,2]}\n"
+              "e = LRN(d) {size=4, alpha=0.2, beta=0.5}\n"
+              "y = Conv(e, w2) {pads=[1,1,1,1], group=2}\n"
+              "output y\n",
+          {{1, 3, 33, 27}, {2, 3, 11, 18}}, 3, 1);
+}
+
 TEST(Layout, NormalisationsBetween) {
   const std::string vectors = weights("s", {32}) + weights("bb", {32}) + weights("m", {32}) + "constant v: float32[32] 0.7\n";
   compare(kStem + weights("w1", {16, 16, 1, 1}) + weights("w2", {24, 32, 1, 1}) + weights("k", {32, 1, 1}) +

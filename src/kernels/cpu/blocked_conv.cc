@@ -307,7 +307,7 @@ bool conv_blocked_supports(BlockedConv algorithm, const ConvShape& s) {
     case BlockedConv::plain: return s.groups == 1;
     case BlockedConv::depthwise: return s.in_channels == s.groups && s.out_channels == s.groups;
     case BlockedConv::winograd2:
-    case BlockedConv::winograd4: return winograd_supports(s);
+    case BlockedConv::winograd4: return blocked_winograd_supports(s);
     case BlockedConv::listed: return pointwise_window(s) && s.shuffle > 0 && s.in_channels % s.shuffle == 0;
     case BlockedConv::direct:
       return s.groups == 1 || (s.in_channels / s.groups % block == 0 && s.out_channels / s.groups % block == 0);
@@ -319,15 +319,16 @@ BlockedConv conv_blocked_choose(const ConvShape& s) {
   if (s.shuffle != 1) return BlockedConv::listed;
   if (s.groups > 1 && conv_blocked_supports(BlockedConv::depthwise, s)) return BlockedConv::depthwise;
   if (!conv_blocked_supports(BlockedConv::direct, s)) return BlockedConv::listed;
-  if (!winograd_supports(s) || s.in_channels < 16 || s.out_channels < 16) return BlockedConv::direct;
+  const std::int64_t in = s.in_channels / s.groups, out = s.out_channels / s.groups;
+  if (!blocked_winograd_supports(s) || in < 16 || out < 16) return BlockedConv::direct;
   // Products per pair of channels, in whole register tiles. The transforms cost as much as some more channels on the other side.
   // Weights that do not stay in the caches cost at least their reading: 12 GB/s a core are 15 products for each of them.
   const auto pixels = static_cast<double>(blocked_kernels().wide_pixels);
   const auto whole = [&](std::int64_t n) { return std::ceil(static_cast<double>(n) / pixels) * pixels; };
   const auto tiles = [&](std::int64_t t) { return whole(s.batch * up_div(s.out[1], t) * up_div(s.out[2], t)); };
-  const double extra = 1.0 + 14.0 / static_cast<double>(s.out_channels) + 14.0 / static_cast<double>(s.in_channels);
+  const double extra = 1.0 + 14.0 / static_cast<double>(out) + 14.0 / static_cast<double>(in);
   const auto cost = [&](double weights, double products) {
-    const double bytes = weights * 4.0 * static_cast<double>(s.in_channels * s.out_channels);
+    const double bytes = weights * 4.0 * static_cast<double>(s.groups * in * out);
     return bytes > 2e6 ? std::max(products, 15.0 * weights) : products;
   };
   const double plain = cost(9.0, 9.0 * static_cast<double>(s.batch * s.out[1]) * static_cast<double>(s.out[2]));

@@ -105,6 +105,7 @@ inline void pack_bias(const float* bias, std::int64_t channels, std::int64_t pad
   if (bias != nullptr) std::copy(bias, bias + channels, out);
 }
 
+bool blocked_winograd_supports(const ConvShape& shape);
 std::size_t blocked_winograd_floats(int t, const ConvShape& shape);
 void blocked_winograd_pack(int t, const ConvShape& shape, const void* weights, const float* bias, float* packed);
 void conv_blocked_winograd(int t, const ConvShape& shape, const float* x, const float* packed, const float* residual,

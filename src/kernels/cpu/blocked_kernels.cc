@@ -278,10 +278,48 @@ void depthwise_pixel(const DepthwisePixel& p) {
   }
 }
 
+// What x86's max returns where an operand is NaN depends on their order: the sum of all elements tells whether one is (or
+// infinities of both signs, at no harm), and additions have pipes of their own.
+HWY_INLINE void max_and_sum(VF v, VF& best, VF& sum) {
+  best = hn::Max(best, v);
+  sum = hn::Add(sum, v);
+}
+
+// Windows of kRows x kColumns neighbours without a NaN; false: there may be one.
+template <int kRows, int kColumns>
+bool window_max_of(const float* x, std::int64_t step, std::int64_t row_step, float* y, std::int64_t count) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  VF all = hn::Zero(d);  // NaN once a sum was
+  for (std::int64_t v = 0; v < kBlock; v += lanes) {
+    const float* p = x + v;
+    for (std::int64_t i = 0; i < count; ++i, p += step) {
+      VF best = hn::LoadU(d, p), sum = best;
+      // In chains of a row each, which overlap.
+#pragma GCC unroll 3
+      for (int c = 1; c < kColumns; ++c) max_and_sum(hn::LoadU(d, p + c * kBlock), best, sum);
+#pragma GCC unroll 3
+      for (int r = 1; r < kRows; ++r) {
+        VF row_best = hn::LoadU(d, p + r * row_step), row_sum = row_best;
+#pragma GCC unroll 3
+        for (int c = 1; c < kColumns; ++c) max_and_sum(hn::LoadU(d, p + r * row_step + c * kBlock), row_best, row_sum);
+        best = hn::Max(best, row_best);
+        sum = hn::Add(sum, row_sum);
+      }
+      all = hn::Add(all, hn::Sub(sum, sum));
+      hn::StoreU(best, d, y + i * kBlock + v);
+    }
+  }
+  return hn::AllTrue(d, hn::Eq(all, all));
+}
+
 void window_max(const float* x, std::int64_t step, std::int64_t rows, std::int64_t columns, std::int64_t row_step,
                 std::int64_t tap_step, float* y, std::int64_t count) {
   const DF d;
   const std::int64_t lanes = lanes_f32();
+  if (tap_step == kBlock && rows == 3 && columns == 3 && window_max_of<3, 3>(x, step, row_step, y, count)) return;
+  if (tap_step == kBlock && rows == 2 && columns == 3 && window_max_of<2, 3>(x, step, row_step, y, count)) return;
+  if (tap_step == kBlock && rows == 2 && columns == 2 && window_max_of<2, 2>(x, step, row_step, y, count)) return;
   for (std::int64_t i = 0; i < count; ++i) {
     for (std::int64_t v = 0; v < kBlock; v += lanes) {
       VF best = hn::Neg(hn::Inf(d));
@@ -413,6 +451,41 @@ void output_tile(const WinogradTile& w) {
 
 void winograd_output(int t, const WinogradTile& tile) { t == 2 ? output_tile<2>(tile) : output_tile<4>(tile); }
 
+template <int kQuarters>
+void lrn_loop(const BlockedLrn& n, float* squares) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  const std::int64_t blocks = (n.channels + kBlock - 1) / kBlock;
+  const std::int64_t down = (n.size - 1) / 2, stride = blocks * kBlock + n.size;
+  for (std::int64_t b = 0; b < blocks; ++b) {
+    for (std::int64_t i = 0; i < n.pixels * kBlock; i += lanes) {
+      const VF v = hn::LoadU(d, n.x + b * n.plane + i);
+      hn::StoreU(hn::Mul(v, v), d, squares + i / kBlock * stride + down + b * kBlock + i % kBlock);
+    }
+  }
+  for (std::int64_t p = 0; p < n.pixels; ++p) {
+    std::fill_n(squares + p * stride, down, 0.0F);
+    std::fill(squares + p * stride + down + n.channels, squares + (p + 1) * stride, 0.0F);
+  }
+  const VF alpha = hn::Set(d, n.alpha), bias = hn::Set(d, n.bias), beta = hn::Set(d, n.beta);
+  for (std::int64_t b = 0; b < blocks; ++b) {
+    for (std::int64_t i = 0; i < n.pixels * kBlock; i += lanes) {
+      const float* const window = squares + i / kBlock * stride + b * kBlock + i % kBlock;
+      VF sum = hn::LoadU(d, window);
+      for (std::int64_t k = 1; k < n.size; ++k) sum = hn::Add(sum, hn::LoadU(d, window + k));
+      const VF factor = inverse_power<kQuarters>(hn::MulAdd(alpha, sum, bias), beta);
+      hn::StoreU(hn::Mul(hn::LoadU(d, n.x + b * n.plane + i), factor), d, n.y + b * n.plane + i);
+    }
+  }
+}
+
+void lrn(const BlockedLrn& n, float* squares) {
+  if (n.beta == 0.75F) return lrn_loop<3>(n, squares);
+  if (n.beta == 0.5F) return lrn_loop<2>(n, squares);
+  if (n.beta == 1.0F) return lrn_loop<4>(n, squares);
+  lrn_loop<0>(n, squares);
+}
+
 // Pieces of 64 pixels in two chains each: the error grows with the pieces' number, not the pixels'.
 void mean(const float* x, float factor, float* y, std::int64_t pixels) {
   const DF d;
@@ -452,6 +525,7 @@ const BlockedKernels* blocked_table() {
                                     add_clip,
                                     winograd_input,
                                     winograd_output,
+                                    lrn,
                                     mean};
   return &table;
 }

@@ -74,6 +74,21 @@ struct WinogradTile {
   std::int64_t y_step = 0, rows = 0, columns = 0;
 };
 
+// Local response normalisation across channels.
+struct BlockedLrn {
+  const float* x = nullptr;
+  float* y = nullptr;
+  std::int64_t channels = 0, plane = 0, pixels = 0;
+  std::int64_t size = 0;
+  float alpha = 0, beta = 0, bias = 0;  // alpha: of one square
+};
+
+constexpr std::int64_t kLrnPixels = 16;  // their squares stay in the first-level cache
+// Floats for the squares of kLrnPixels pixels with the window's zeros around them.
+constexpr std::int64_t lrn_scratch(std::int64_t padded_channels, std::int64_t size) {
+  return kLrnPixels * (padded_channels + size) + 64;
+}
+
 struct BlockedKernels {
   int lanes;
   int block;
@@ -95,6 +110,9 @@ struct BlockedKernels {
   void (*add_clip)(const float* x, const float* residual, float lo, float hi, float* y, std::int64_t n);
   void (*winograd_input)(int t, const WinogradTile& tile);
   void (*winograd_output)(int t, const WinogradTile& tile);
+  // Normalises `pixels` (at most kLrnPixels) of all blocks of channels, which are `plane` floats apart. `squares`: see
+  // lrn_scratch().
+  void (*lrn)(const BlockedLrn& n, float* squares);
   // y[c] = factor * the sum over `pixels`, in pieces whose sums are then added.
   void (*mean)(const float* x, float factor, float* y, std::int64_t pixels);
 };

@@ -140,6 +140,25 @@ void mean_blocked_f32(std::int64_t rows, std::int64_t plane, const float* x, flo
   });
 }
 
+void lrn_blocked_f32(const float* x, float* y, std::int64_t batch, std::int64_t channels, std::int64_t plane, std::int64_t size,
+                     float alpha, float beta, float bias) {
+  const BlockedKernels& k = blocked_kernels();
+  const std::int64_t padded = up_div(channels, k.block) * k.block, pieces = up_div(plane, kLrnPixels);
+  parallel_for(batch * pieces, up_div(32768, padded * kLrnPixels), [&](std::int64_t begin, std::int64_t end) {
+    float* const squares = thread_scratch(2, static_cast<std::size_t>(lrn_scratch(padded, size)));
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t first = i % pieces * kLrnPixels;
+      const std::int64_t at = i / pieces * padded * plane + first * k.block;
+      BlockedLrn n;
+      n.x = x + at, n.y = y + at;
+      n.channels = channels, n.plane = plane * k.block, n.pixels = std::min(kLrnPixels, plane - first);
+      n.size = size;
+      n.alpha = alpha / static_cast<float>(size), n.beta = beta, n.bias = bias;
+      k.lrn(n, squares);
+    }
+  });
+}
+
 void scale_channels_f32(std::int64_t rows, std::int64_t plane, const float* x, const float* s, float* y) {
   const BlockedKernels& k = blocked_kernels();
   for_pieces(rows, plane, k.block, [&](std::int64_t r, std::int64_t p, std::int64_t n) {

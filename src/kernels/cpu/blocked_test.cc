@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/norm.h"
 #include "kernels/cpu/pool.h"
 #include "kernels/cpu/test_util.h"
 
@@ -227,11 +228,14 @@ TEST(BlockedConv, Winograd) {
              shape_of(1, 20, 24, 1, {11, 3, 1, 1, 0, 0}, {6, 3, 1, 1, 2, 2}),
              shape_of(1, 8, 8, 1, {3, 3, 1, 1, 0, 0}, {3, 3, 1, 1, 0, 0}),
              shape_of(3, 17, 8, 1, {40, 3, 1, 1, 1, 1}, {3, 3, 1, 1, 1, 1}),
+             shape_of(2, 48, 96, 3, {9, 3, 1, 1, 1, 1}, {7, 3, 1, 1, 1, 1}),
+             shape_of(1, 96, 32, 2, {13, 3, 1, 1, 1, 1}, {13, 3, 1, 1, 1, 1}),
          }) {
       check_all(s, BlockedConv::winograd2, 2e-6);
       check_all(s, BlockedConv::winograd4, 8e-6);
     }
     EXPECT_FALSE(conv_blocked_supports(BlockedConv::winograd4, shape_of(1, 8, 8, 1, {9, 3, 2, 1, 0, 0}, {9, 3, 2, 1, 0, 0})));
+    EXPECT_FALSE(conv_blocked_supports(BlockedConv::winograd4, shape_of(1, 24, 24, 2, {9, 3, 1, 1, 1, 1}, {9, 3, 1, 1, 1, 1})));
   });
 }
 
@@ -280,10 +284,13 @@ TEST(BlockedPool, LikePlainOnes) {
              shape_of(2, 11, 1, 1, {9, 3, 2, 1, 1, 1}, {14, 3, 2, 1, 1, 1}),
              shape_of(1, 16, 1, 1, {8, 2, 2, 1, 0, 0}, {7, 3, 1, 1, 1, 1}),
              shape_of(1, 8, 1, 1, {9, 3, 1, 2, 0, 0}, {9, 5, 3, 1, 2, 2}),
+             shape_of(1, 24, 1, 1, {30, 3, 1, 1, 1, 1}, {12, 3, 1, 1, 1, 1}),
+             shape_of(1, 8, 1, 1, {8, 2, 2, 1, 0, 0}, {31, 2, 2, 1, 0, 0}),
          }) {
       std::vector<float> xv = random_floats(s.batch * s.in_channels * area(s.in), 5);
       xv[3] = std::numeric_limits<float>::quiet_NaN();
       xv[17] = std::numeric_limits<float>::infinity();
+      xv[18] = -std::numeric_limits<float>::infinity();
       const std::vector<float> xb = blocked(xv, s.batch, s.in_channels, area(s.in));
       Guarded<float> x(static_cast<std::int64_t>(xb.size()), 1, xb), y(s.batch * padded(s.in_channels) * area(s.out), 3);
       std::vector<float> want(static_cast<std::size_t>(s.batch * s.in_channels * area(s.out)));
@@ -310,6 +317,26 @@ TEST(BlockedPool, LikePlainOnes) {
         average_pool_f32(s, pad_end, count_pad, xv.data(), want.data());
         average_pool_blocked_f32(blocks, pad_end, count_pad, x.data(), y.data());
         compare(1e-6);  // up to 15 terms in another order
+      }
+    }
+  });
+}
+
+TEST(BlockedLrn, LikeThePlainOne) {
+  for_each_isa([] {
+    for (const std::int64_t channels : {1, 5, 8, 21, 48}) {
+      for (const std::int64_t plane : {1, 16, 37}) {
+        const std::vector<float> xv = random_floats(2 * channels * plane, 5), xb = blocked(xv, 2, channels, plane);
+        Guarded<float> x(static_cast<std::int64_t>(xb.size()), 1, xb), y(static_cast<std::int64_t>(xb.size()), 3);
+        std::vector<float> want(xv.size());
+        for (const std::int64_t size : {1, 4, 5, 60}) {
+          for (const float beta : {0.75F, 0.5F, 1.0F, 0.6F}) {
+            lrn_f32(xv.data(), want.data(), 2, channels, plane, size, 0.3F, beta, 1.5F);
+            lrn_blocked_f32(x.data(), y.data(), 2, channels, plane, size, 0.3F, beta, 1.5F);
+            const std::vector<float> got = plain(y.data(), 2, channels, plane);
+            for (std::size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(got[i], want[i], 1e-6) << i;  // squares in another order
+          }
+        }
       }
     }
   });

@@ -18,6 +18,8 @@ struct Job {
   int t;
   const ConvShape* s;
   const BlockedKernels* k;
+  // Of one group.
+  std::int64_t in_channels, out_channels;
   std::int64_t elements, in_blocks, out_blocks, vectors, pairs, tiles_x, tiles_y;
   std::int64_t unit_pairs, unit_blocks, units;  // pairs of output vectors that fill blocks
   const float* weights;
@@ -28,15 +30,19 @@ struct Job {
   float* y;
 };
 
+// Weights of a group.
+std::int64_t group_floats(const Job& j) { return j.out_blocks * j.k->block * j.elements * j.in_channels; }
+
 // Where tile `i` of the batch lies.
 struct Place {
-  std::int64_t image, y, x;  // y, x: its first output
+  std::int64_t image;
+  std::int64_t y, x;  // its first output
   Place(const Job& j, std::int64_t i)
       : image(i / (j.tiles_x * j.tiles_y)), y(i / j.tiles_x % j.tiles_y * j.t), x(i % j.tiles_x * j.t) {}
 };
 
 // v: [element][block of channels][tile][c]
-void transform_input(const Job& j, const float* x, std::int64_t first, std::int64_t count, float* v) {
+void transform_input(const Job& j, const float* x, std::int64_t group, std::int64_t first, std::int64_t count, float* v) {
   const ConvShape& s = *j.s;
   const std::int64_t c = j.k->block, n = j.t + 2;
   WinogradTile w;
@@ -50,7 +56,7 @@ void transform_input(const Job& j, const float* x, std::int64_t first, std::int6
       w.row1 = std::clamp<std::int64_t>(s.in[1] - iy, 0, n);
       w.column0 = std::clamp<std::int64_t>(-ix, 0, n);
       w.column1 = std::clamp<std::int64_t>(s.in[2] - ix, 0, n);
-      w.x = x + (((at.image * j.in_blocks + b) * s.in[1] + iy) * s.in[2] + ix) * c;
+      w.x = x + ((((at.image * s.groups + group) * j.in_blocks + b) * s.in[1] + iy) * s.in[2] + ix) * c;
       w.v = v + (b * count + i) * c;
       j.k->winograd_input(j.t, w);
     }
@@ -58,26 +64,26 @@ void transform_input(const Job& j, const float* x, std::int64_t first, std::int6
 }
 
 // One pair of output vectors of a unit whose first block is `block`. m: [element][block of the unit][tile][c].
-void multiply(const Job& j, std::int64_t pair, std::int64_t block, std::int64_t count, const float* v, float* m) {
+void multiply(const Job& j, std::int64_t group, std::int64_t pair, std::int64_t block, std::int64_t count, const float* v,
+              float* m) {
   static constexpr float kNone[32] = {};
-  const ConvShape& s = *j.s;
   const std::int64_t c = j.k->block, lanes = j.k->lanes;
   const std::int64_t width = 2 * pair + 1 < j.vectors ? 2 * lanes : lanes;
   BlockedTile t;
   t.pixel_step = c;
   t.block_step = count * c;
-  t.blocks = s.in_channels / c;
+  t.blocks = j.in_channels / c;
   t.run = c;
   t.tail_taps = 1;
-  t.tail_run = s.in_channels % c;
+  t.tail_run = j.in_channels % c;
   t.wide = width == 2 * lanes;
   t.bias = kNone;
   t.lo = -std::numeric_limits<float>::infinity();
   t.hi = std::numeric_limits<float>::infinity();
   const Cuts cuts(count, t.wide ? j.k->wide_pixels : j.k->narrow_pixels);
   for (std::int64_t e = 0; e < j.elements; ++e) {
-    t.w = j.weights + pair * 2 * lanes * s.in_channels * j.elements + e * width * s.in_channels;
-    const Ahead ahead(t.w, width * s.in_channels, j.in_blocks, cuts.parts);
+    t.w = j.weights + group * group_floats(j) + pair * 2 * lanes * j.in_channels * j.elements + e * width * j.in_channels;
+    const Ahead ahead(t.w, width * j.in_channels, j.in_blocks, cuts.parts);
     equal_tiles(cuts, [&](std::int64_t i, std::int64_t tiles) {
       const std::int64_t p = cuts.begin(i) * c;
       ahead.set(t, i);
@@ -93,18 +99,19 @@ void multiply(const Job& j, std::int64_t pair, std::int64_t block, std::int64_t 
   }
 }
 
-void transform_output(const Job& j, std::int64_t block, std::int64_t first, std::int64_t count, float* m) {
+void transform_output(const Job& j, std::int64_t group, std::int64_t block, std::int64_t first, std::int64_t count, float* m) {
   const ConvShape& s = *j.s;
   const std::int64_t c = j.k->block;
   WinogradTile w;
   w.e_step = j.unit_blocks * count * c;
-  w.bias = j.bias + block * c;
+  const std::int64_t plane = group * j.out_blocks + block;
+  w.bias = j.bias + plane * c;
   w.lo = j.bounds.lo;
   w.hi = j.bounds.hi;
   w.y_step = s.out[2] * c;
   for (std::int64_t i = 0; i < count; ++i) {
     const Place at(j, first + i);
-    const std::int64_t to = (((at.image * j.out_blocks + block) * s.out[1] + at.y) * s.out[2] + at.x) * c;
+    const std::int64_t to = (((at.image * s.groups * j.out_blocks + plane) * s.out[1] + at.y) * s.out[2] + at.x) * c;
     w.v = m + i * c;
     w.y = j.y + to;
     w.residual = j.residual != nullptr ? j.residual + to : nullptr;
@@ -117,11 +124,31 @@ void transform_output(const Job& j, std::int64_t block, std::int64_t first, std:
 }
 
 Job make_job(int t, const ConvShape& s) {
-  Job j{t, &s, &blocked_kernels(), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, nullptr, nullptr, nullptr, {}, Bounds({}), nullptr};
+  Job j{t,
+        &s,
+        &blocked_kernels(),
+        s.in_channels / s.groups,
+        s.out_channels / s.groups,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        nullptr,
+        nullptr,
+        nullptr,
+        {},
+        Bounds({}),
+        nullptr};
   const std::int64_t c = j.k->block, lanes = j.k->lanes;
   j.elements = (t + 2) * (t + 2);
-  j.in_blocks = up_div(s.in_channels, c);
-  j.out_blocks = up_div(s.out_channels, c);
+  j.in_blocks = up_div(j.in_channels, c);
+  j.out_blocks = up_div(j.out_channels, c);
   j.vectors = j.out_blocks * c / lanes;
   j.pairs = up_div(j.vectors, 2);
   j.tiles_x = up_div(s.out[2], t);
@@ -136,30 +163,40 @@ Job make_job(int t, const ConvShape& s) {
 
 std::size_t blocked_winograd_floats(int t, const ConvShape& s) {
   const Job j = make_job(t, s);
-  return static_cast<std::size_t>(j.out_blocks * j.k->block * (j.elements * s.in_channels + 1));
+  return static_cast<std::size_t>(s.groups * (group_floats(j) + j.out_blocks * j.k->block));
 }
 
-// [pair][element][channel][vector or two]
+bool blocked_winograd_supports(const ConvShape& s) {
+  const std::int64_t block = blocked_kernels().block;
+  ConvShape one = s;
+  one.groups = 1;
+  return winograd_supports(one) &&
+         (s.groups == 1 || (s.in_channels / s.groups % block == 0 && s.out_channels / s.groups % block == 0));
+}
+
+// [group][pair][element][channel][vector or two]
 void blocked_winograd_pack(int t, const ConvShape& s, const void* weights, const float* bias, float* packed) {
   const Job j = make_job(t, s);
   const std::int64_t lanes = j.k->lanes;
   const WinogradKernels& kernels = winograd_kernels();
   // Filters in the order of the packed weights, a few at a time.
   constexpr std::int64_t kFilters = 64;
-  parallel_for(j.pairs, 1, [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(s.groups * j.pairs, 1, [&](std::int64_t begin, std::int64_t end) {
     float g[9 * kFilters + 32] = {};
-    for (std::int64_t pair = begin; pair < end; ++pair) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t group = i / j.pairs, pair = i % j.pairs;
       const std::int64_t width = 2 * pair + 1 < j.vectors ? 2 * lanes : lanes;
-      float* out = packed + pair * 2 * lanes * s.in_channels * j.elements;
-      const std::int64_t all = s.in_channels * width;
+      float* out = packed + group * group_floats(j) + pair * 2 * lanes * j.in_channels * j.elements;
+      const std::int64_t all = j.in_channels * width;
       for (std::int64_t at = 0; at < all; at += kFilters) {
         const std::int64_t count = std::min(kFilters, all - at);
         for (std::int64_t n = 0; n < count; ++n) {
           const std::int64_t m = pair * 2 * lanes + (at + n) % width;
           const std::int64_t c = (at + n) / width;
           float w[9] = {};
-          if (m < s.out_channels) {
-            std::memcpy(w, static_cast<const char*>(weights) + (m * s.in_channels + c) * 36, sizeof(w));
+          if (m < j.out_channels) {
+            const std::int64_t filter = (group * j.out_channels + m) * j.in_channels + c;
+            std::memcpy(w, static_cast<const char*>(weights) + filter * 36, sizeof(w));
           }
           for (std::int64_t k = 0; k < 9; ++k) g[k * kFilters + n] = w[k];
         }
@@ -167,8 +204,7 @@ void blocked_winograd_pack(int t, const ConvShape& s, const void* weights, const
       }
     }
   });
-  const std::int64_t padded = j.out_blocks * j.k->block;
-  pack_bias(bias, s.out_channels, padded, packed + padded * j.elements * s.in_channels);
+  pack_bias(bias, s.out_channels, s.groups * j.out_blocks * j.k->block, packed + s.groups * group_floats(j));
 }
 
 void conv_blocked_winograd(int t, const ConvShape& s, const float* x, const float* packed, const float* residual,
@@ -176,7 +212,7 @@ void conv_blocked_winograd(int t, const ConvShape& s, const float* x, const floa
   Job j = make_job(t, s);
   const std::int64_t c = j.k->block;
   j.weights = packed;
-  j.bias = packed + j.out_blocks * c * j.elements * s.in_channels;
+  j.bias = packed + s.groups * group_floats(j);
   j.residual = residual;
   j.act = act;
   j.bounds = Bounds(act);
@@ -185,28 +221,30 @@ void conv_blocked_winograd(int t, const ConvShape& s, const float* x, const floa
   const std::int64_t threads = current_pool().threads();
   const std::int64_t step = j.k->wide_pixels;
   std::int64_t most = std::clamp(kInputFloats / (j.elements * j.in_blocks * c), step, kMostTiles);
-  most = std::clamp(up_div(total, threads), step, most);
+  most = std::clamp(up_div(total * s.groups, threads), step, most);
   const Cuts blocks(total, most);
   // Fewer blocks of tiles than threads: the outputs are cut too, and each part transforms the input for itself.
-  const std::int64_t parts = std::clamp<std::int64_t>(threads / blocks.parts, 1, std::max<std::int64_t>(1, j.units / 4));
+  const std::int64_t parts =
+      std::clamp<std::int64_t>(threads / (s.groups * blocks.parts), 1, std::max<std::int64_t>(1, j.units / 4));
   const Cuts shares(j.units, up_div(j.units, parts));
   const std::int64_t v_floats = j.elements * j.in_blocks * most * c;
   const std::int64_t m_floats = j.elements * j.unit_blocks * most * c;
-  parallel_for(blocks.parts * shares.parts, 1, [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(s.groups * blocks.parts * shares.parts, 1, [&](std::int64_t begin, std::int64_t end) {
     float* v = thread_scratch(2, static_cast<std::size_t>(v_floats));
     float* m = thread_scratch(3, static_cast<std::size_t>(m_floats));
     std::int64_t transformed = -1;
     for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t b = i / shares.parts, share = i % shares.parts;
+      const std::int64_t place = i / shares.parts, share = i % shares.parts;
+      const std::int64_t group = place / blocks.parts, b = place % blocks.parts;
       const std::int64_t first = blocks.begin(b), count = blocks.size(b);
-      if (transformed != b) transform_input(j, x, first, count, v);
-      transformed = b;
+      if (transformed != place) transform_input(j, x, group, first, count, v);
+      transformed = place;
       for (std::int64_t u = shares.begin(share); u < shares.begin(share + 1); ++u) {
         const std::int64_t block = u * j.unit_blocks;
         for (std::int64_t p = u * j.unit_pairs; p < std::min(j.pairs, (u + 1) * j.unit_pairs); ++p)
-          multiply(j, p, block, count, v, m);
+          multiply(j, group, p, block, count, v, m);
         for (std::int64_t o = 0; o < j.unit_blocks && block + o < j.out_blocks; ++o) {
-          transform_output(j, block + o, first, count, m + o * count * c);
+          transform_output(j, group, block + o, first, count, m + o * count * c);
         }
       }
     }

@@ -269,20 +269,6 @@ void reduce_columns(Reduce op, const float* x, float* y, std::int64_t axis, std:
   }
 }
 
-// base^-beta for base > 0: 0.75 and 0.5, which nearly every model uses, need square roots only.
-template <int kQuarters>
-HWY_INLINE VF inverse_power(VF base, VF beta) {
-  const DF d;
-  const VF one = hn::Set(d, 1.0F);
-  if constexpr (kQuarters == 2) return hn::Div(one, hn::Sqrt(base));
-  if constexpr (kQuarters == 3) {
-    const VF root = hn::Sqrt(base);
-    return hn::Div(one, hn::Mul(root, hn::Sqrt(root)));
-  }
-  if constexpr (kQuarters == 4) return hn::Div(one, base);
-  return exp_f32(hn::Neg(hn::Mul(beta, log_f32(base))));
-}
-
 // Squares of the window are summed anew for each channel: size is small (5), and a running sum would lose precision.
 template <int kQuarters>
 void lrn_loop(const float* x, float* y, std::int64_t channels, std::int64_t inner, std::int64_t begin, std::int64_t end,

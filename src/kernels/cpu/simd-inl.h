@@ -272,6 +272,20 @@ HWY_INLINE VF expm1_nonpositive_f32(VF x) {
   return hn::IfThenElse(hn::Gt(x, hn::Set(d, -0.35F)), small, large);
 }
 
+// base^-beta for base > 0: 0.75 and 0.5, which nearly every model uses, need square roots only.
+template <int kQuarters>
+HWY_INLINE VF inverse_power(VF base, VF beta) {
+  const DF d;
+  const VF one = hn::Set(d, 1.0F);
+  if constexpr (kQuarters == 2) return hn::Div(one, hn::Sqrt(base));
+  if constexpr (kQuarters == 3) {
+    const VF root = hn::Sqrt(base);
+    return hn::Div(one, hn::Mul(root, hn::Sqrt(root)));
+  }
+  if constexpr (kQuarters == 4) return hn::Div(one, base);
+  return exp_f32(hn::Neg(hn::Mul(beta, log_f32(base))));
+}
+
 }  // namespace sdx::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

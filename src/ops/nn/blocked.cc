@@ -2,7 +2,7 @@
 // [N, ceil(C / c), H, W, c] in place of [N, C, H, W], where element (n, k, y, x) is at [n, k / c, y, x, k % c]. What lies beyond
 // C in the last block is 0 here and anything elsewhere. sdx 1: BlockChannels and UnblockChannels (the way in and back),
 // BlockedConv (FusedConv; of a plain X as well; of X's channels shuffled as ShuffleNet does in `shuffle` groups), BlockedMaxPool,
-// BlockedAveragePool, BlockedGlobalAveragePool.
+// BlockedAveragePool, BlockedGlobalAveragePool, BlockedLRN.
 
 #include <algorithm>
 
@@ -167,6 +167,22 @@ void run_pool_blocked(OpContext& c) {
   block_output(c, pool_of(c.node()).run(c, {plain}), block);
 }
 
+void infer_lrn_blocked(InferContext& c) {
+  const SymShape* x = c.shape(0);
+  if (x == nullptr) return c.output(0, DataType::float32);
+  plain_shape(*x, Dim(c.attrs().get_int("channels")));
+  c.output(0, DataType::float32, *x);
+}
+
+void run_lrn_blocked(OpContext& c) {
+  Attributes inner = c.attrs();
+  inner.erase("channels");
+  const Tensor plain = to_plain(c.input(0), c.attrs().get_int("channels"));
+  const std::int64_t block = c.input(0).dim(4);
+  if (block < 1) c.fail("X has blocks of {} channels", block);
+  block_output(c, Delegate("", "LRN", 13, std::move(inner)).run(c, {plain}), block);
+}
+
 OpDef pool_def(const char* name) {
   return OpDef("sdx", name, 1)
       .in("X", "T", set_of(DataType::float32))
@@ -212,6 +228,10 @@ void register_blocked(OpTable& t) {
   t.add(window_pool_def("BlockedMaxPool"));
   t.add(window_pool_def("BlockedAveragePool").attr("count_include_pad", AttrKind::i));
   t.add(pool_def("BlockedGlobalAveragePool"));
+  OpDef lrn("sdx", "BlockedLRN", 1);
+  lrn.in("X", "T", kFloat).out("Y", "T", kFloat).attr("channels", AttrKind::i, true).attr("size", AttrKind::i, true);
+  for (const char* name : {"alpha", "beta", "bias"}) lrn.attr(name, AttrKind::f);
+  t.add(std::move(lrn).infer_with(infer_lrn_blocked).run_with(run_lrn_blocked));
 }
 
 }  // namespace sdx::ops

@@ -173,7 +173,7 @@ class Blocker {
       if (match_shuffle(id)) return true;
       if (!n.domain.empty() || !has_one_result(n)) return false;
       return n.op_type == "MaxPool" || n.op_type == "AveragePool" || n.op_type == "GlobalAveragePool" || n.op_type == "Concat" ||
-             n.op_type == "BatchNormalization" || among(kUnary, n.op_type) || among(kBinary, n.op_type);
+             n.op_type == "BatchNormalization" || n.op_type == "LRN" || among(kUnary, n.op_type) || among(kBinary, n.op_type);
     });
   }
 
@@ -303,6 +303,16 @@ class Blocker {
   }
 
   // --- normalisations --------------------------------------------------------------------------------------------------------
+
+  void visit_lrn(NodeId id) {
+    const ValueId x = g_.node(id).inputs[0];
+    if (!has_twin(x)) return;
+    Node& n = g_.node(id);
+    n.attributes.set("channels", channels(x));
+    n.inputs[0] = twin_[x];
+    own(id, "BlockedLRN");
+    convert(id);
+  }
 
   // A factor and a term for each channel.
   struct Affine {
@@ -513,6 +523,7 @@ class Blocker {
     if (n.op_type == "MaxPool" || n.op_type == "AveragePool" || n.op_type == "GlobalAveragePool") return visit_pool(id);
     if (n.op_type == "Concat") return visit_concat(id);
     if (n.op_type == "BatchNormalization") return visit_batch_norm(id);
+    if (n.op_type == "LRN") return visit_lrn(id);
     if (among(kUnary, n.op_type)) return visit_unary(id);
   }
 

@@ -112,6 +112,7 @@ TEST(FloatKernels, Pooling) {
 // The engine's own operators, in this machine's blocks of channels, of which the last is not full.
 TEST(FloatKernels, BlockedChannels) {
   const std::string block = std::to_string(channel_block()), most = std::to_string(3 * channel_block() - 3);
+  const std::string all = std::to_string(3 * channel_block());
   const std::string x = "opset sdx 1\nopset com.microsoft 1\ninput x: float32[2,3,7,9," + block + "]\n";
   const std::string weights = "constant w: float32[9," + most + ",3,3] 0.01\nconstant b: float32[9] 1 2 3 4 5 6 7 8 9\n";
   const std::string attributes = "block=" + block + ", pads=[1,1,1,1], activation=\"Relu\"}\noutput y\n";
@@ -124,6 +125,7 @@ TEST(FloatKernels, BlockedChannels) {
       {"max-pool-blocked-f32", x + "y = sdx.BlockedMaxPool(x) {kernel_shape=[3,3], strides=[2,2], ceil_mode=1}\noutput y\n"},
       {"average-pool-blocked-f32", x + "y = sdx.BlockedAveragePool(x) {kernel_shape=[3,2], pads=[1,0,1,1]}\noutput y\n"},
       {"global-pool-blocked-f32", x + "y = sdx.BlockedGlobalAveragePool(x)\noutput y\n"},
+      {"lrn-blocked-f32", x + "y = sdx.BlockedLRN(x) {size=4, alpha=0.1, channels=" + all + "}\noutput y\n"},
       {"unblock-channels-f32", x + "y = sdx.UnblockChannels(x) {channels=" + most + "}\noutput y\n"},
       {"block-channels-f32",
        "opset sdx 1\ninput x: float32[2," + most + ",3,5]\ny = sdx.BlockChannels(x) {block=" + block + "}\noutput y\n"},

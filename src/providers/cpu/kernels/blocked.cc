@@ -238,6 +238,37 @@ std::unique_ptr<Kernel> make_mean(LowerContext& c) {
   return std::make_unique<BlockedMeanKernel>();
 }
 
+class BlockedLrnKernel : public Kernel {
+ public:
+  explicit BlockedLrnKernel(const Attributes& a)
+      : channels_(a.get_int("channels")),
+        size_(a.get_int("size")),
+        alpha_(a.get_float("alpha", 1e-4F)),
+        beta_(a.get_float("beta", 0.75F)),
+        bias_(a.get_float("bias", 1.0F)) {}
+  std::string_view name() const override { return "lrn-blocked-f32"; }
+  void run(const KernelContext& c) const override {
+    const Shape& x = c.input(0).shape();
+    if (c.input(0).size() == 0) return;
+    lrn_blocked_f32(c.in<float>(0), c.out<float>(0), x[0], channels_, area(x), size_, alpha_, beta_, bias_);
+  }
+
+ private:
+  std::int64_t channels_, size_;
+  float alpha_, beta_, bias_;
+};
+
+std::unique_ptr<Kernel> make_lrn(LowerContext& c) {
+  if (c.dtype(0) != DataType::float32 || !has_block(c, 0)) return c.refuse("not float32 in blocks of this machine's size");
+  const Dim& blocks = (*c.shape(0))[1];
+  if (!blocks.is_const()) return c.refuse("channels are not known");
+  const std::int64_t size = c.attrs().get_int("size"), channels = c.attrs().get_int("channels");
+  if (size < 1 || size > 4096) return c.refuse("window is empty or above 4096 channels");
+  if (channels < 1 || (channels + channel_block() - 1) / channel_block() != blocks.value())
+    return c.refuse("channels that do not fill the blocks");
+  return std::make_unique<BlockedLrnKernel>(c.attrs());
+}
+
 }  // namespace
 
 void register_kernels_blocked(KernelTable& t) {
@@ -246,6 +277,7 @@ void register_kernels_blocked(KernelTable& t) {
   t.add("sdx", "BlockedConv", "conv-blocked-f32", 10, make_conv);
   t.add("sdx", "BlockedMaxPool", "max-pool-blocked-f32", 10, make_pool<false>);
   t.add("sdx", "BlockedAveragePool", "average-pool-blocked-f32", 10, make_pool<true>);
+  t.add("sdx", "BlockedLRN", "lrn-blocked-f32", 10, make_lrn);
   t.add("sdx", "BlockedGlobalAveragePool", "global-pool-blocked-f32", 10, make_mean);
 }
 
