@@ -27,6 +27,16 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
                                              -Wno-maybe-uninitialized)
 endif()
 
+# The standard library read once instead of 500 times, in builds with sanitizers only: others are kept by ccache file by file, and a
+# file has to name what it uses.
+set(SDX_PRECOMPILED <algorithm> <atomic> <cmath> <cstring> <filesystem> <functional> <limits> <map> <memory> <mutex> <optional> <set>
+                    <span> <string> <unordered_map> <vector> <fmt/format.h>)
+function(sdx_precompile target)
+  if(SDX_SANITIZE AND NOT SDX_FUZZ)
+    target_precompile_headers(${target} PRIVATE ${SDX_PRECOMPILED} ${ARGN})
+  endif()
+endfunction()
+
 # sdx_folder(NAME [DEPENDS ...] [EXCLUDE REGEX]): one static library sdx_<name> from every .cc of the current folder and its
 # sub-folders, unit tests (*_test.cc) apart: those join the unit-test program.
 function(sdx_folder name)
@@ -44,6 +54,7 @@ function(sdx_folder name)
     target_link_libraries(sdx_${name} PUBLIC sdx_${dependency})
   endforeach()
   set_property(GLOBAL APPEND PROPERTY SDX_FOLDERS sdx_${name})
+  sdx_precompile(sdx_${name})
   if(tests)
     set_property(GLOBAL APPEND PROPERTY SDX_UNIT_TESTS ${tests})
   endif()
