@@ -19,17 +19,27 @@ void over_taps(const ConvShape& s, const std::uint8_t* image, std::int64_t posit
   const std::uint8_t* taps[kTaps + 1];  // one place for what earlier groups gave
   std::int64_t count = 0;
   bool first = true;
-  const std::int64_t ox = position % s.out[2], oy = position / s.out[2] % s.out[1], oz = position / (s.out[2] * s.out[1]);
-  for (std::int64_t t = 0; t < volume(s.kernel); ++t) {
-    const std::int64_t ix = ox * s.stride[2] - s.pad[2] + t % s.kernel[2] * s.dilation[2];
-    const std::int64_t iy = oy * s.stride[1] - s.pad[1] + t / s.kernel[2] % s.kernel[1] * s.dilation[1];
-    const std::int64_t iz = oz * s.stride[0] - s.pad[0] + t / (s.kernel[2] * s.kernel[1]) * s.dilation[0];
-    if (ix < 0 || ix >= s.in[2] || iy < 0 || iy >= s.in[1] || iz < 0 || iz >= s.in[0]) continue;
-    taps[count++] = image + ((iz * s.in[1] + iy) * s.in[2] + ix) * s.in_channels;
-    if (count < kTaps) continue;
-    fn(taps, count, first);
-    first = false;
-    count = 0;
+  const std::int64_t x0 = position % s.out[2] * s.stride[2] - s.pad[2];
+  const std::int64_t y0 = position / s.out[2] % s.out[1] * s.stride[1] - s.pad[1];
+  const std::int64_t z0 = position / (s.out[2] * s.out[1]) * s.stride[0] - s.pad[0];
+  const auto inside = [](std::int64_t v, std::int64_t extent) { return v >= 0 && v < extent; };
+  for (std::int64_t kz = 0; kz < s.kernel[0]; ++kz) {
+    const std::int64_t z = z0 + kz * s.dilation[0];
+    if (!inside(z, s.in[0])) continue;
+    for (std::int64_t ky = 0; ky < s.kernel[1]; ++ky) {
+      const std::int64_t y = y0 + ky * s.dilation[1];
+      if (!inside(y, s.in[1])) continue;
+      const std::uint8_t* line = image + (z * s.in[1] + y) * s.in[2] * s.in_channels;
+      for (std::int64_t kx = 0; kx < s.kernel[2]; ++kx) {
+        const std::int64_t x = x0 + kx * s.dilation[2];
+        if (!inside(x, s.in[2])) continue;
+        taps[count++] = line + x * s.in_channels;
+        if (count < kTaps) continue;
+        fn(taps, count, first);
+        first = false;
+        count = 0;
+      }
+    }
   }
   if (count > 0 || first) fn(taps, count, first);
 }

@@ -95,13 +95,16 @@ template <class T>
 void largest_of(const std::uint8_t* const* taps, std::int64_t count, std::int64_t n, T* y) {
   std::int64_t c = 0;
 #if HWY_TARGET != HWY_SCALAR
-  const hn::ScalableTag<T> d;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  for (; c + lanes <= n; c += lanes) {
-    auto best = hn::LoadU(d, reinterpret_cast<const T*>(taps[0]) + c);
-    for (std::int64_t t = 1; t < count; ++t) best = hn::Max(best, hn::LoadU(d, reinterpret_cast<const T*>(taps[t]) + c));
-    hn::StoreU(best, d, y + c);
-  }
+  const auto vectors = [&](auto d) HWY_ATTR {
+    const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+    for (; c + lanes <= n; c += lanes) {
+      auto best = hn::LoadU(d, reinterpret_cast<const T*>(taps[0]) + c);
+      for (std::int64_t t = 1; t < count; ++t) best = hn::Max(best, hn::LoadU(d, reinterpret_cast<const T*>(taps[t]) + c));
+      hn::StoreU(best, d, y + c);
+    }
+  };
+  vectors(hn::ScalableTag<T>());
+  vectors(hn::FixedTag<T, 16>());
 #endif
   for (; c < n; ++c) {
     T best = reinterpret_cast<const T*>(taps[0])[c];

@@ -20,9 +20,10 @@ constexpr std::int64_t kPairBlock = 256;        // a panel of 16 columns takes 1
 constexpr std::int64_t kLeastCrossed = 24;      // pairs; below, tiles of fewer rows cost more than crossed products gain
 constexpr std::int64_t kRowBytes = 128 * 1024;  // rows widened at a time: they meet all panels from the second-level cache
 constexpr std::int64_t kFinishRows = 48;   // rows whose sums are finished at once: what is set up for that costs as much as two
-constexpr std::int64_t kLeastOctets = 48;  // K; below, a tile's other costs are as much as its products
-constexpr std::int64_t kMostSingles = 45;  // of a hundred quads: single ones are no faster than pairs in int16
-constexpr std::int64_t kEntriesPer = 10;   // quads: with an eighth bit in each of so many, octets are no faster
+constexpr std::int64_t kLeastOctets = 96;  // K; below, a tile's other costs are as much as what octets gain
+constexpr std::int64_t kLeastOctetColumns = 48;  // fewer do not pay for taking rows apart
+constexpr std::int64_t kMostSingles = 45;        // of a hundred quads: single ones are no faster than pairs in int16
+constexpr std::int64_t kEntriesPer = 10;         // quads: with an eighth bit in each of so many, octets are no faster
 constexpr std::int64_t kTaskProducts = 1 << 19;  // about 10 microseconds
 
 std::size_t to_size(std::int64_t v) { return static_cast<std::size_t>(v); }
@@ -173,7 +174,7 @@ struct Trailer {
 bool may_use_octets(const ConvShape& s, const QWeights& w, bool wide) {
   if (!w.low_activations || wide || s.groups != 1 || qoctet_kernels() == nullptr) return false;
   const std::int64_t k = inner(s);
-  if (k < kLeastOctets || k > 4 * kMostOctetQuads) return false;
+  if (k < kLeastOctets || s.out_channels < kLeastOctetColumns || k > 4 * kMostOctetQuads) return false;
   return volume(s.kernel) == 1 || s.stride[1] > 1 || s.stride[2] > 1;
 }
 
@@ -318,6 +319,33 @@ void block(const QNhwcKernels& kernels, const Product& g, std::int64_t m0, std::
   const QTilesKernel to_bytes = bytes == 1 ? qtiles_kernel() : nullptr;
   QRows t;
   t.stride = stride;
+  // One panel's results of rows from `first` on.
+  const auto give = [&](QTiles q, std::int64_t first, std::int64_t column) {
+    auto* y = static_cast<std::uint8_t*>(g.c) + first * g.ldc + column;
+    q.epilogue = &g.epilogue;
+    q.column = column;
+    q.y = y;
+    q.ldc = g.ldc;
+    if (g.n - column >= nr) return to_bytes(q);
+    const PartialPanel part(g.epilogue, column, g.n - column);
+    q.epilogue = &part.epilogue;
+    q.column = 0;
+    q.y = whole_rows;
+    q.ldc = nr;
+    to_bytes(q);
+    copy_columns(whole_rows, nr, q.rows.m, g.n - column, y, g.ldc);
+  };
+  if (m1 - m0 == 1 && to_bytes != nullptr && !g.wide && g.octets == nullptr) {
+    kernels.gather(g.source, m0, 1, rows, stride);
+    t.a = rows;
+    t.m = 1;
+    t.pairs = pairs;
+    for (std::int64_t p = p0; p < p1; ++p) {
+      const auto* panel = static_cast<const std::int8_t*>(g.panels) + p * pairs * nr * 2;
+      give({t, false, panel, nullptr, 0, nullptr, 0, nullptr, 0}, m0, p * nr);
+    }
+    return;
+  }
   for (std::int64_t i = 0; i < blocks.parts; ++i) {
     const std::int64_t first = m0 + blocks.begin(i);
     const std::int64_t count = blocks.size(i);
@@ -349,14 +377,7 @@ void block(const QNhwcKernels& kernels, const Product& g, std::int64_t m0, std::
           t.row_cross = row_cross;
           t.a = rows + kb * kPairBlock * 2;
           t.sums = sums;
-          auto* y = static_cast<std::uint8_t*>(g.c) + first * g.ldc + column;
-          if (g.n - column >= nr) {
-            to_bytes({t, g.crossed, &g.epilogue, column, y, g.ldc, next, ahead});
-          } else {
-            const PartialPanel part(g.epilogue, column, g.n - column);
-            to_bytes({t, g.crossed, &part.epilogue, 0, whole_rows, nr, next, ahead});
-            copy_columns(whole_rows, nr, count, g.n - column, y, g.ldc);
-          }
+          give({t, g.crossed, nullptr, nullptr, 0, nullptr, 0, next, ahead}, first, column);
           continue;
         }
         Fetch fetch(next, ahead, tiles.parts);
@@ -397,13 +418,14 @@ void octet_block(const QNhwcKernels& kernels, const Product& g, std::int64_t m0,
   for (std::int64_t i = 0; i < blocks.parts; ++i) {
     const std::int64_t first = m0 + blocks.begin(i);
     r.count = blocks.size(i);
-    // Rows, entries of 8 bytes, starts, and the last panel's results; every time anew, for block() uses the same memory.
+    // Rows, entries, starts, and the last panel's results; every time anew, for block() uses the same memory.
     const std::int64_t row_floats = most * r.stride / 4, result_floats = round_up(most * nr, 16) / 4;
-    float* scratch = thread_scratch(0, to_size(row_floats + 2 * entries + most / kOctetRows + 2 + result_floats + 8));
+    float* scratch = thread_scratch(0, to_size(row_floats + 2 * (entries + 8) + most / kOctetRows + 2 + result_floats + 8));
     r.rows = reinterpret_cast<std::uint8_t*>(scratch);
-    r.entries = reinterpret_cast<QOctetEntry*>(scratch + row_floats);
+    r.high = reinterpret_cast<std::uint32_t*>(scratch + row_floats);
+    r.where = r.high + entries + 8;
     r.most_entries = entries;
-    r.starts = reinterpret_cast<std::int32_t*>(r.entries + entries);
+    r.starts = reinterpret_cast<std::int32_t*>(r.where + entries + 8);
     auto* whole_rows = reinterpret_cast<std::uint8_t*>(r.starts + most / kOctetRows + 2);
     if (g.source.shape == nullptr) {
       r.from = g.source.x + first * g.source.lda;

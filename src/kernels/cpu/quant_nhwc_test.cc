@@ -165,9 +165,10 @@ TEST(KernelsQuantNhwc, ConvolutionIsExact) {
 // Weights of all sizes, with some quads that fit to no other and some columns of extremes only.
 TEST(KernelsQuantNhwc, LowActivationsAreExact) {
   const Conv convs[] = {
-      {1, 64, 16, 1, 5, 6, 1, 1, 1, 0},  {2, 52, 37, 1, 7, 5, 1, 1, 1, 0},   {1, 256, 48, 1, 9, 7, 1, 2, 1, 0},
-      {1, 33, 20, 1, 9, 11, 3, 2, 1, 1}, {1, 49, 5, 1, 1, 1, 1, 1, 1, 0},    {1, 40, 24, 1, 8, 9, 5, 2, 2, 4},
-      {1, 301, 33, 1, 4, 3, 1, 1, 1, 0}, {1, 1100, 17, 1, 3, 2, 1, 1, 1, 0}, {1, 64, 40, 1, 40, 30, 1, 1, 1, 0},
+      {1, 96, 48, 1, 5, 6, 1, 1, 1, 0},  {2, 101, 53, 1, 7, 5, 1, 1, 1, 0},  {1, 256, 48, 1, 9, 7, 1, 2, 1, 0},
+      {1, 33, 52, 1, 9, 11, 3, 2, 1, 1}, {1, 99, 50, 1, 1, 1, 1, 1, 1, 0},   {1, 40, 56, 1, 8, 9, 5, 2, 2, 4},
+      {1, 301, 65, 1, 4, 3, 1, 1, 1, 0}, {1, 1100, 49, 1, 3, 2, 1, 1, 1, 0}, {1, 128, 64, 1, 40, 30, 1, 1, 1, 0},
+      {1, 95, 48, 1, 4, 4, 1, 1, 1, 0},  {1, 96, 47, 1, 4, 4, 1, 1, 1, 0},
   };
   for_each_isa([&] {
     for (const Conv& v : convs) {
@@ -219,6 +220,12 @@ TEST(KernelsQuantNhwc, ProductsAreExact) {
             QMatrix matrix{a.data(), false, lda, m, k, zeros[0], arrays ? zeros.data() : nullptr};
             Guarded<std::int32_t> c((m - 1) * ldc + n, 1);
             qnhwc_product(matrix, n, packed.data(), false, QEpilogue{}, c.data(), ldc);
+            const std::vector<float> scale = random_floats(n, 5, 1e-4F, 2e-3F);
+            Guarded<std::uint8_t> u8((m - 1) * ldc + n, 1);
+            QEpilogue e;
+            e.scale = scale.data(), e.scale_is_array = true;
+            e.output = QEpilogue::Output::u8, e.zero_point = 90, e.low = 0, e.high = 255;
+            qnhwc_product(matrix, n, packed.data(), false, e, u8.data(), ldc);
             for (std::int64_t i = 0; i < m; ++i) {
               for (std::int64_t j = 0; j < n; ++j) {
                 std::int32_t sum = 0;
@@ -227,9 +234,12 @@ TEST(KernelsQuantNhwc, ProductsAreExact) {
                          static_cast<std::int8_t>(b[static_cast<std::size_t>(j * k + p)]);
                 }
                 ASSERT_EQ(c[i * ldc + j], sum) << m << " " << n << " " << k;
+                const float real = static_cast<float>(sum) * scale[static_cast<std::size_t>(j)];
+                ASSERT_EQ(u8[i * ldc + j], std::clamp(std::nearbyint(real) + 90, 0.0F, 255.0F)) << m << " " << n << " " << k;
               }
               if (i + 1 < m) {
                 ASSERT_EQ(c[i * ldc + n], 0) << "wrote between rows";
+                ASSERT_EQ(u8[i * ldc + n], 0) << "wrote between rows";
               }
             }
           }

@@ -33,9 +33,27 @@ HWY_INLINE __m256i widened_sum(__m256i acc, __m256i words, __m256i ones) {
 // Weights stay in registers: as operands in memory they would be loaded for each row.
 #define SDX_KEEP(V) __asm__("" : "+x"(V))
 
+// For each set of eight lanes, the numbers of those that are in it, a byte each.
+struct LaneLists {
+  std::uint64_t lanes[256];
+};
+constexpr LaneLists lane_lists() {
+  LaneLists t{};
+  for (unsigned set = 0; set < 256; ++set) {
+    int count = 0;
+    for (unsigned lane = 0; lane < 8; ++lane) {
+      if ((set >> lane & 1) != 0) t.lanes[set] |= std::uint64_t{lane} << 8 * count++;
+    }
+  }
+  return t;
+}
+constexpr LaneLists kLaneLists = lane_lists();
+
+// Without branches on what the bytes are: behind a Relu no branch would be foreseen.
 bool split(const QOctetRows& r) {
-  const __m256i low = _mm256_set1_epi8(0x7F);
-  const __m256i flip = _mm256_set1_epi8(r.flip ? static_cast<char>(0x80) : 0);
+  const __m256i eighth = _mm256_set1_epi8(static_cast<char>(0x80));
+  const __m256i flip = r.flip ? eighth : _mm256_setzero_si256();
+  const __m256i numbers = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
   const std::int64_t bytes = r.quads * 4;
   std::int64_t found = 0;
   for (std::int64_t i = 0; i < r.count; ++i) {
@@ -44,25 +62,26 @@ bool split(const QOctetRows& r) {
     const std::int64_t most = std::min(r.most_entries, r.most_entries * (i + 8) / r.count);
     std::uint8_t* row = r.rows + i * r.stride;
     const std::uint8_t* from = r.from + i * r.from_stride;
+    __m256i where = _mm256_add_epi32(numbers, _mm256_set1_epi32(static_cast<std::int32_t>(i % kOctetRows) << 16));
     for (std::int64_t k = 0; k < bytes; k += 32) {
-      alignas(32) std::uint8_t last[32] = {};
+      alignas(32) std::uint8_t last[32];
       const std::uint8_t* at = from + k;
-      if (r.end - at < 32) {
-        std::copy(at, r.end, last);
+      if (r.end - at < 32 || bytes - k < 32) {
+        _mm256_store_si256(reinterpret_cast<__m256i*>(last), flip);
+        std::copy(at, at + std::min<std::int64_t>(bytes - k, r.end - at), last);
         at = last;
       }
       const __m256i v = _mm256_xor_si256(load(at), flip);
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(row + k), _mm256_and_si256(v, low));
-      auto bits = static_cast<std::uint32_t>(_mm256_movemask_epi8(v));
-      if (bits == 0) continue;
-      for (std::int64_t quad = k / 4; bits != 0 && quad < r.quads; ++quad, bits >>= 4) {
-        if ((bits & 15) == 0) continue;
-        const std::uint32_t four = bits & 15;
-        // Bits 0 to 3 to the top bits of four bytes.
-        const std::uint32_t high = (four & 1) << 7 | (four & 2) << 14 | (four & 4) << 21 | (four & 8) << 28;
-        if (found == most) return false;
-        r.entries[found++] = {high, static_cast<std::uint16_t>(quad), static_cast<std::uint16_t>(i % kOctetRows)};
-      }
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(row + k), _mm256_andnot_si256(eighth, v));
+      const __m256i high = _mm256_and_si256(v, eighth);
+      const __m256i none = _mm256_cmpeq_epi32(high, _mm256_setzero_si256());
+      const auto set = static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(none))) ^ 0xFF;
+      const __m256i lanes = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(kLaneLists.lanes + set)));
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(r.high + found), _mm256_permutevar8x32_epi32(high, lanes));
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(r.where + found), _mm256_permutevar8x32_epi32(where, lanes));
+      found += __builtin_popcount(set);
+      if (found > most) return false;
+      where = _mm256_add_epi32(where, _mm256_set1_epi32(8));
     }
   }
   r.starts[(r.count + kOctetRows - 1) / kOctetRows] = static_cast<std::int32_t>(found);
@@ -75,8 +94,8 @@ bool split(const QOctetRows& r) {
 template <int M, bool kPlain, bool kSigned>
 HWY_INLINE void tile(const QOctetPanel& g, const Columns& k, std::int64_t t, const __m256i* ones) {
   const QOctetRows& r = *g.rows;
-  const QOctetEntry* entry = r.entries + r.starts[t];
-  const QOctetEntry* const last = r.entries + r.starts[t + 1];
+  std::int64_t entry = r.starts[t];
+  const std::int64_t last = r.starts[t + 1];
 #define SDX_OCTET_DECLARE(I) \
   __m256i c##I = k.bias0;    \
   __m256i e##I = k.bias1;    \
@@ -91,9 +110,9 @@ HWY_INLINE void tile(const QOctetPanel& g, const Columns& k, std::int64_t t, con
     const std::uint16_t* place = g.table.place();
     for (int i = 0; i < 2 * M; ++i) _mm256_store_si256(reinterpret_cast<__m256i*>(high + i * 8), _mm256_setzero_si256());
     for (; entry != last; ++entry) {
-      auto* own = reinterpret_cast<__m256i*>(high + entry->row * 16);
-      const std::int8_t* b = g.weights + place[entry->quad] * std::int64_t{64};
-      const __m256i x = _mm256_set1_epi32(static_cast<std::int32_t>(entry->high));
+      auto* own = reinterpret_cast<__m256i*>(high + (r.where[entry] >> 16) * 16);
+      const std::int8_t* b = g.weights + place[r.where[entry] & 0xFFFF] * std::int64_t{64};
+      const __m256i x = _mm256_set1_epi32(static_cast<std::int32_t>(r.high[entry]));
       _mm256_store_si256(own, widened_sum(_mm256_load_si256(own), _mm256_maddubs_epi16(x, load(b)), *ones));
       _mm256_store_si256(own + 1, widened_sum(_mm256_load_si256(own + 1), _mm256_maddubs_epi16(x, load(b + 32)), *ones));
     }

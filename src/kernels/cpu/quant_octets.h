@@ -32,12 +32,6 @@ constexpr std::int64_t kMostOctetQuads = 8192;  // their offsets fit 16 bits
 void qoctet_choose(const std::int8_t* panel, const QOctetTable& table);
 void qoctet_arrange(std::int8_t* panel, const QOctetTable& table, std::int8_t* scratch);
 
-struct QOctetEntry {
-  std::uint32_t high;  // 128 where one of a quad's four bytes has its eighth bit
-  std::uint16_t quad;
-  std::uint16_t row;  // of the tile
-};
-
 constexpr std::int64_t kOctetRows = 4;  // of a tile
 
 struct QOctetRows {
@@ -50,7 +44,10 @@ struct QOctetRows {
   std::int64_t from_stride = 0;
   const std::uint8_t* end = nullptr;
   bool flip = false;  // bytes are signed: their sign bit is turned, and 128 added to the zero point
-  QOctetEntry* entries = nullptr;
+  // Quads with eighth bits: 128 where one of the four bytes has it, and (row of the tile << 16) + quad. Both have room for 8
+  // more.
+  std::uint32_t* high = nullptr;
+  std::uint32_t* where = nullptr;
   std::int64_t most_entries = 0;
   std::int32_t* starts = nullptr;  // [tiles + 1]: a tile's first entry
 };

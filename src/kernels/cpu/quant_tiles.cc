@@ -143,8 +143,31 @@ void tiles(const QTiles& g, const Columns& k, const Start& s) {
   }
 }
 
+// A row that is alone meets each weight once: two accumulators for each half hide the latency of additions.
+template <bool kPlain, bool kSigned>
+void one_row(const QTiles& g, const Columns& k) {
+  const auto widened = [](const std::int8_t* p)
+                           HWY_ATTR { return _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); };
+  __m256i c0 = k.bias0, c1 = k.bias1;
+  __m256i e0 = _mm256_setzero_si256(), e1 = e0;
+  const std::int16_t* HWY_RESTRICT a = g.rows.a;
+  const std::int8_t* HWY_RESTRICT b = g.narrow;
+  for (std::int64_t p = 0; p < g.rows.pairs; p += 2, a += 4, b += 64) {  // their count is even
+    __builtin_prefetch(b + 1024, 0, 2);
+    const __m256i x = pair_of(a), y = pair_of(a + 2);
+    c0 = multiply_add(c0, x, widened(b));
+    c1 = multiply_add(c1, x, widened(b + 16));
+    e0 = multiply_add(e0, y, widened(b + 32));
+    e1 = multiply_add(e1, y, widened(b + 48));
+  }
+  store_one<kSigned>(words_of<kPlain>(k, _mm256_add_epi32(c0, e0), _mm256_add_epi32(c1, e1)), g.y);
+}
+
 void to_bytes(const QTiles& g) {
   const Columns k = columns_of(*g.epilogue, g.column);
+  if (g.narrow != nullptr) {
+    return by_kind(k, [&](auto plain, auto is_signed) HWY_ATTR { one_row<plain, is_signed>(g, k); });
+  }
   Start s{k.bias0, k.bias1};
   if (g.crossed && !g.rows.add) {
     s.first = _mm256_sub_epi32(s.first, load(g.rows.column_cross));

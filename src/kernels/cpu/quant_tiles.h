@@ -11,6 +11,8 @@ namespace sdx::cpu {
 struct QTiles {
   QRows rows;  // any m; where `add` is set its sums are read, never written
   bool crossed = false;
+  // One row alone, not crossed, no `add`: the panel as bytes, which are widened on the way, in place of rows.b.
+  const std::int8_t* narrow = nullptr;
   const QEpilogue* epilogue = nullptr;  // gives bytes
   std::int64_t column = 0;              // the panel's first; all 16 exist
   std::uint8_t* y = nullptr;            // [m][16], ldc apart
