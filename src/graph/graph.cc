@@ -143,9 +143,18 @@ std::vector<std::vector<NodeId>> Graph::uses() const {
 
 std::vector<NodeId> Graph::compact() {
   const auto users = uses();
+  // A cast of a graph's input waits for its first reader: else a language model's whole cache would be widened before the first
+  // layer.
+  const auto is_lazy = [&](const Node& n) {
+    return n.op_type == "Cast" && n.domain.empty() && n.inputs.size() == 1 && n.inputs[0] != kNoValue &&
+           value(n.inputs[0]).producer == kNoNode;
+  };
+  std::vector<bool> lazy(nodes_.size(), false);
+  for (NodeId id = 0; id < nodes_.size(); ++id) lazy[id] = !nodes_[id].removed && is_lazy(nodes_[id]);
   std::vector<std::uint32_t> waiting(nodes_.size(), 0);
   std::priority_queue<NodeId, std::vector<NodeId>, std::greater<>> ready;
   for (NodeId id = 0; id < nodes_.size(); ++id) {
+    if (lazy[id]) continue;
     for (const ValueId v : nodes_[id].outputs) {
       if (v == kNoValue) continue;
       for (const NodeId user : users[v]) ++waiting[user];
@@ -155,12 +164,22 @@ std::vector<NodeId> Graph::compact() {
   for (NodeId id = 0; id < nodes_.size(); ++id) {
     if (nodes_[id].removed) continue;
     ++alive;
-    if (waiting[id] == 0) ready.push(id);
+    if (waiting[id] == 0 && !lazy[id]) ready.push(id);
   }
   std::vector<NodeId> order;
+  const auto place_cast = [&](ValueId v) {
+    const NodeId from = v != kNoValue ? value(v).producer : kNoNode;
+    if (from == kNoNode || !lazy[from]) return;
+    lazy[from] = false;
+    order.push_back(from);
+  };
   while (!ready.empty()) {
     const NodeId id = ready.top();
     ready.pop();
+    for (const ValueId v : nodes_[id].inputs) place_cast(v);
+    for (const Subgraph& s : nodes_[id].subgraphs) {
+      for (const ValueId v : s.captures) place_cast(v);
+    }
     order.push_back(id);
     for (const ValueId v : nodes_[id].outputs) {
       if (v == kNoValue) continue;
@@ -168,6 +187,9 @@ std::vector<NodeId> Graph::compact() {
         if (--waiting[user] == 0) ready.push(user);
       }
     }
+  }
+  for (NodeId id = 0; id < nodes_.size(); ++id) {
+    if (lazy[id]) order.push_back(id);
   }
   if (order.size() != alive) {
     std::vector<bool> placed(nodes_.size(), false);

@@ -20,7 +20,7 @@ constexpr Pass kPasses[] = {
     {"qdq-to-integer", fuse::qdq_to_integer, "runs operators between DequantizeLinear and QuantizeLinear in integers"},
     {"bytes-channels-last", fuse::bytes_channels_last, "lets convolutions of bytes have the channels last"},
     // Before fusions, which are for float32.
-    {"widen-half", fuse::widen_half, "computes float16 networks in float32, with casts at their edges"},
+    {"widen-half", fuse::widen_half, "computes networks of 16-bit floats in float32, with casts at their edges"},
     // Before fold-constants, which would store transposed weights a second time.
     {"fuse-weights", fuse::weights_in_place, "multiplies with weights in the order in which they are stored"},
     {"fold-constants", simplify::fold_constants, "computes what depends on constants alone"},

@@ -48,7 +48,7 @@ void run_linear(OpContext& c) {
 void register_linear(OpTable& t) {
   t.add(OpDef("sdx", "Linear", 1)
             .in("X", "T", types::floats)
-            .in("W", "T", types::floats)
+            .in("W", "W", types::floats)  // perhaps narrower than X: widened as it is read
             .in("B", "T", types::floats, Arity::optional)
             .in("Z", "T", types::floats, Arity::optional)
             .out("Y", "T", types::floats)

@@ -1,10 +1,11 @@
-// float16 networks in float32: x86 has no float16 arithmetic before AVX512-FP16, so computing in float16 means widening and
-// rounding at every step. Here that happens where values enter and leave a chain of such steps; what lies between keeps the
-// float32 values, which are closer to the exact ones.
+// float16 and bfloat16 networks in float32: x86 has no float16 arithmetic before AVX512-FP16, so computing in float16 means
+// widening and rounding at every step. Here that happens where values enter and leave a chain of such steps; what lies between
+// keeps the float32 values, which are closer to the exact ones.
 
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <initializer_list>
 #include <map>
 #include <string_view>
 
@@ -14,13 +15,18 @@
 namespace sdx::fuse {
 namespace {
 
+// Weights of products by few rows stay as they are from here on: 128 KB, more than a first-level cache holds. Many rows are
+// multiplied a tenth slower by weights of 16 bits; there only large ones stay.
+constexpr std::int64_t kMinWeights = std::int64_t{1} << 16;
+constexpr std::int64_t kFewRows = 8;
 // Larger constants stay as they are, and with them their nodes: kernels that pack widen them piece by piece, while a widened
 // copy of all weights of a language model would double the memory that loading takes.
 constexpr std::int64_t kMaxConstant = std::int64_t{1} << 20;
 
 // Operators with one floating type for what they read and write.
-constexpr std::array<std::string_view, 55> kComputes = {"Abs",
+constexpr std::array<std::string_view, 60> kComputes = {"Abs",
                                                         "Add",
+                                                        "Attention",
                                                         "AveragePool",
                                                         "BatchNormalization",
                                                         "Ceil",
@@ -37,6 +43,7 @@ constexpr std::array<std::string_view, 55> kComputes = {"Abs",
                                                         "Gemm",
                                                         "GlobalAveragePool",
                                                         "GlobalMaxPool",
+                                                        "GroupNormalization",
                                                         "HardSigmoid",
                                                         "HardSwish",
                                                         "InstanceNormalization",
@@ -54,6 +61,7 @@ constexpr std::array<std::string_view, 55> kComputes = {"Abs",
                                                         "Neg",
                                                         "PRelu",
                                                         "Pow",
+                                                        "RMSNormalization",
                                                         "Reciprocal",
                                                         "ReduceMax",
                                                         "ReduceMean",
@@ -61,10 +69,12 @@ constexpr std::array<std::string_view, 55> kComputes = {"Abs",
                                                         "ReduceSum",
                                                         "Relu",
                                                         "Resize",
+                                                        "RotaryEmbedding",
                                                         "Round",
                                                         "Selu",
                                                         "Sigmoid",
                                                         "Sign",
+                                                        "SimplifiedLayerNormalization",
                                                         "Softmax",
                                                         "Softplus",
                                                         "Softsign",
@@ -80,15 +90,39 @@ constexpr std::array<std::string_view, 14> kMoves = {"Concat",  "DepthToSpace", 
                                                      "Pad",     "Reshape",      "Slice",     "SpaceToDepth", "Split",
                                                      "Squeeze", "Tile",         "Transpose", "Unsqueeze"};
 
-bool is_half(const Graph& g, ValueId v) {
-  return v != kNoValue && g.value(v).type.is_tensor() && g.value(v).type.elem == DataType::float16;
+// Of com.microsoft.
+constexpr std::array<std::string_view, 14> kMicrosoft = {"Attention",
+                                                         "BiasAdd",
+                                                         "BiasGelu",
+                                                         "BiasSplitGelu",
+                                                         "FastGelu",
+                                                         "FusedMatMul",
+                                                         "Gelu",
+                                                         "GroupQueryAttention",
+                                                         "MatMulNBits",
+                                                         "MultiHeadAttention",
+                                                         "QuickGelu",
+                                                         "RotaryEmbedding",
+                                                         "SkipLayerNormalization",
+                                                         "SkipSimplifiedLayerNormalization"};
+
+bool is_half(DataType t) { return t == DataType::float16 || t == DataType::bfloat16; }
+
+bool is_half(const Graph& g, ValueId v) { return v != kNoValue && g.value(v).type.is_tensor() && is_half(g.value(v).type.elem); }
+
+float widened(DataType type, std::uint16_t bits) {
+  if (type == DataType::float16) return half_to_float(bits);
+  BFloat16 b;
+  b.bits = bits;
+  return static_cast<float>(b);
 }
 
 bool is_other_float(const Graph& g, ValueId v) {
   if (v == kNoValue) return false;
   const Type& t = g.value(v).type;
   return !t.is_tensor() || t.elem == DataType::undefined ||
-         (t.elem != DataType::float16 && t.elem != DataType::int32 && t.elem != DataType::int64 && t.elem != DataType::boolean);
+         (!is_half(t.elem) && t.elem != DataType::int32 && t.elem != DataType::int64 && t.elem != DataType::uint8 &&
+          t.elem != DataType::boolean);
 }
 
 class Widener {
@@ -110,36 +144,96 @@ class Widener {
 
   bool visit(NodeId id) {
     const Node& n = g_.node(id);
-    if (n.removed || !n.domain.empty() || !n.subgraphs.empty() || n.inputs.empty()) return false;
-    if (n.op_type == "Cast") return skip_cast(n);
-    const bool computes = std::find(kComputes.begin(), kComputes.end(), n.op_type) != kComputes.end();
-    const bool moves = std::find(kMoves.begin(), kMoves.end(), n.op_type) != kMoves.end();
-    if ((!computes && !moves) || !is_half(g_, n.inputs[0]) || !fits(n, moves)) return false;
-    rewrite(id);
+    if (n.removed || (!n.domain.empty() && n.domain != "com.microsoft") || !n.subgraphs.empty() || n.inputs.empty()) return false;
+    const auto listed = [&](const auto& names) { return std::find(names.begin(), names.end(), n.op_type) != names.end(); };
+    const bool microsoft = !n.domain.empty();
+    if (!microsoft && n.op_type == "Cast") return skip_cast(n);
+    const bool computes = microsoft ? listed(kMicrosoft) : listed(kComputes);
+    const bool moves = !microsoft && listed(kMoves);
+    if ((!computes && !moves) || !is_half(g_, n.inputs[0])) return false;
+    if (has_large_weights(n)) {
+      Node linear = as_linear(n);
+      rewrite(id, std::move(linear), {1});
+      return true;
+    }
+    if (!fits(n, moves)) return false;
+    rewrite(id, n, {});
     return true;
   }
 
-  // A cast of the user's to float32 of what is there in float32.
+  const Tensor* constant(ValueId v) const {
+    return v != kNoValue && g_.value(v).constant && !g_.value(v).is_input ? &*g_.value(v).constant : nullptr;
+  }
+
+  // MatMul and Gemm that are X W + B with a W that should keep its 16 bits.
+  bool has_large_weights(const Node& n) const {
+    const bool gemm = n.op_type == "Gemm";
+    if (!n.domain.empty() || (n.op_type != "MatMul" && !gemm) || n.inputs.size() < 2) return false;
+    const Tensor* w = constant(n.inputs[1]);
+    const Type& x = g_.value(n.inputs[0]).type;
+    if (w == nullptr || !is_half(w->dtype()) || w->rank() != 2 || w->size() < kMinWeights || constant(n.inputs[0]) != nullptr ||
+        !x.shape || x.shape->empty()) {
+      return false;
+    }
+    if (w->size() <= kMaxConstant) {
+      std::int64_t rows = 1;
+      for (std::size_t i = 0; i + 1 < x.shape->size(); ++i) {
+        const Dim& d = (*x.shape)[i];
+        if (!d.is_const() || d.value() > kFewRows) return false;
+        rows *= d.value();
+      }
+      if (rows > kFewRows) return false;
+    }
+    if (!gemm) return true;
+    const Attributes& a = n.attributes;
+    if (n.version < 7 || a.get_int("transA", 0) != 0 || a.get_float("alpha", 1.0F) != 1.0F) return false;
+    if (n.inputs.size() < 3 || n.inputs[2] == kNoValue) return true;
+    const Tensor* bias = constant(n.inputs[2]);
+    return bias != nullptr && a.get_float("beta", 1.0F) == 1.0F &&
+           bias->shape() == Shape{w->dim(a.get_int("transB", 0) != 0 ? 0 : 1)};
+  }
+
+  static Node as_linear(Node n) {
+    const std::int64_t trans = n.attributes.get_int("transB", 0);
+    n.domain = "sdx";
+    n.op_type = "Linear";
+    n.version = 1;
+    n.attributes = {};
+    if (trans != 0) n.attributes.set("transB", std::int64_t{1});
+    return n;
+  }
+
+  // A cast of the user's to float32 of what is there in float32. One from float32 stays, but computations read what it read.
   bool skip_cast(const Node& n) {
     const auto twin = twins_.find(n.inputs[0]);
     const ValueId out = n.outputs[0];
+    if (is_half(g_, out) && g_.value(n.inputs[0]).type.is_tensor() && g_.value(n.inputs[0]).type.elem == DataType::float32) {
+      narrowed_.emplace(out, n.inputs[0]);
+      return false;
+    }
     if (twin == twins_.end() || out == kNoValue || g_.value(out).type.elem != DataType::float32) return false;
     g_.replace_uses(out, twin->second);
     return true;
   }
 
+  // A cache of 16 bits is widened with the new rows that are joined to it: attention is fused only with both.
   bool fits(const Node& n, bool moves) const {
+    bool any = false;  // is there in float32
     for (std::size_t i = 0; i < typed_inputs(n); ++i) {
       const ValueId v = n.inputs[i];
       if (is_other_float(g_, v)) return false;
       if (!is_half(g_, v)) continue;
       const ValueInfo& info = g_.value(v);
       if (info.constant && !info.is_input) {
-        if (info.constant->size() > kMaxConstant) return false;
-      } else if (moves && twins_.find(v) == twins_.end()) {
-        return false;
+        // Operators of com.microsoft have no form with weights of 16 bits.
+        if (info.constant->size() > (n.domain.empty() ? kMaxConstant : 16 * kMaxConstant)) return false;
+      } else if (moves && !twins_.contains(v) && !narrowed_.contains(v)) {
+        if (n.op_type != "Concat") return false;
+      } else {
+        any = true;
       }
     }
+    if (moves && !any) return false;
     return std::none_of(n.outputs.begin(), n.outputs.end(), [&](ValueId v) { return is_other_float(g_, v); });
   }
 
@@ -161,6 +255,7 @@ class Widener {
 
   ValueId twin_of(ValueId v) {
     if (const auto found = twins_.find(v); found != twins_.end()) return found->second;
+    if (const auto found = narrowed_.find(v); found != narrowed_.end()) return found->second;
     const ValueInfo& info = g_.value(v);
     ValueId twin = kNoValue;
     if (info.constant && !info.is_input) {
@@ -170,7 +265,7 @@ class Widener {
       for (std::int64_t i = 0; i < half.size(); ++i) {
         std::uint16_t bits = 0;
         std::memcpy(&bits, static_cast<const char*>(half.data()) + i * 2, sizeof(bits));
-        to[i] = half_to_float(bits);
+        to[i] = widened(half.dtype(), bits);
       }
       twin = g_.add_constant(info.name + "_f32", std::move(wide));
     } else {
@@ -181,9 +276,10 @@ class Widener {
     return twin;
   }
 
-  void rewrite(NodeId id) {
-    Node wide = g_.node(id);
+  // Puts `wide`, but for inputs `kept`, into float32 in place of node `id`.
+  void rewrite(NodeId id, Node wide, std::initializer_list<std::size_t> kept) {
     for (std::size_t i = 0; i < typed_inputs(wide); ++i) {
+      if (std::find(kept.begin(), kept.end(), i) != kept.end()) continue;
       if (is_half(g_, wide.inputs[i])) wide.inputs[i] = twin_of(wide.inputs[i]);
     }
     const std::vector<ValueId> outputs = wide.outputs;
@@ -196,13 +292,14 @@ class Widener {
     // For whoever still reads the float16 form; dropped as dead where nobody does.
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       if (made[i] == outputs[i]) continue;
-      add_cast(made[i], outputs[i], DataType::float16);
+      add_cast(made[i], outputs[i], g_.value(outputs[i]).type.elem);
       twins_.emplace(outputs[i], made[i]);
     }
   }
 
   Graph& g_;
-  std::map<ValueId, ValueId> twins_;  // float16 value -> the same in float32
+  std::map<ValueId, ValueId> twins_;     // value of 16 bits -> the same in float32
+  std::map<ValueId, ValueId> narrowed_;  // result of a cast -> what was cast
 };
 
 }  // namespace
