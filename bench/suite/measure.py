@@ -161,10 +161,13 @@ def measure(path, engines, threads, rounds, seconds, limit, reference="onnxrunti
                 results[engine]["cpus_ms"].append(answer["cpu_ms"])
         for engine, worker in workers.items():
             result = results[engine]
+            if rounds == 0:
+                worker.ask("0 1")  # the second run may need more than the first
             result.update(worker.ask("memory"))
             worker.close()
             times = result.pop("times_ms")
-            result.update(p50_ms=median(times), runs=len(times), cpu_ms=median(result["cpus_ms"]))
+            if times:
+                result.update(p50_ms=median(times), runs=len(times), cpu_ms=median(result["cpus_ms"]))
         return results
 
 

@@ -130,7 +130,7 @@ def main():
     parser.add_argument("--models", default=",".join(models.SUITE), help="of the suite, or paths of ONNX files")
     parser.add_argument("--engines", default="sdx,onnxruntime,openvino,tract,mnn,ncnn")
     parser.add_argument("--threads", default="1,2")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=7, help="0: only starts and memory")
     parser.add_argument("--seconds", type=float, default=0.3, help="per engine and round")
     parser.add_argument("--by", choices=["time", "cpu"], default="time", help="cpu: ratios of CPU time, for a machine that is busy with other things")
     parser.add_argument("--folder", default="build/bench-models", help="where the models are made")

@@ -23,6 +23,8 @@ enum class BlockedConv : std::uint8_t {
   depthwise,  // one channel per group, as many outputs
   winograd2,  // as in conv.h
   winograd4,
+  winograd2_lean,  // with weights in their own size, transformed in each run
+  winograd4_lean,
   listed,  // 1x1, stride 1, any groups: each vector of outputs has a list of the input channels that it needs
 };
 

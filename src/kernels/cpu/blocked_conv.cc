@@ -293,7 +293,12 @@ void run_windows(const Job& j, const float* x, bool plain) {
 }
 
 int winograd_tile(BlockedConv algorithm) {
-  return algorithm == BlockedConv::winograd2 ? 2 : (algorithm == BlockedConv::winograd4 ? 4 : 0);
+  if (algorithm == BlockedConv::winograd2 || algorithm == BlockedConv::winograd2_lean) return 2;
+  return algorithm == BlockedConv::winograd4 || algorithm == BlockedConv::winograd4_lean ? 4 : 0;
+}
+
+bool is_lean(BlockedConv algorithm) {
+  return algorithm == BlockedConv::winograd2_lean || algorithm == BlockedConv::winograd4_lean;
 }
 
 }  // namespace
@@ -307,7 +312,9 @@ bool conv_blocked_supports(BlockedConv algorithm, const ConvShape& s) {
     case BlockedConv::plain: return s.groups == 1;
     case BlockedConv::depthwise: return s.in_channels == s.groups && s.out_channels == s.groups;
     case BlockedConv::winograd2:
-    case BlockedConv::winograd4: return blocked_winograd_supports(s);
+    case BlockedConv::winograd4:
+    case BlockedConv::winograd2_lean:
+    case BlockedConv::winograd4_lean: return blocked_winograd_supports(s);
     case BlockedConv::listed: return pointwise_window(s) && s.shuffle > 0 && s.in_channels % s.shuffle == 0;
     case BlockedConv::direct:
       return s.groups == 1 || (s.in_channels / s.groups % block == 0 && s.out_channels / s.groups % block == 0);
@@ -325,7 +332,8 @@ BlockedConv conv_blocked_choose(const ConvShape& s) {
   // Weights that do not stay in the caches cost at least their reading: 12 GB/s a core are 15 products for each of them.
   const auto pixels = static_cast<double>(blocked_kernels().wide_pixels);
   const auto whole = [&](std::int64_t n) { return std::ceil(static_cast<double>(n) / pixels) * pixels; };
-  const auto tiles = [&](std::int64_t t) { return whole(s.batch * up_div(s.out[1], t) * up_div(s.out[2], t)); };
+  const auto count = [&](std::int64_t t) { return s.batch * up_div(s.out[1], t) * up_div(s.out[2], t); };
+  const auto tiles = [&](std::int64_t t) { return whole(count(t)); };
   const double extra = 1.0 + 14.0 / static_cast<double>(out) + 14.0 / static_cast<double>(in);
   const auto cost = [&](double weights, double products) {
     const double bytes = weights * 4.0 * static_cast<double>(s.groups * in * out);
@@ -335,7 +343,14 @@ BlockedConv conv_blocked_choose(const ConvShape& s) {
   const double two = cost(16.0, 16.0 * tiles(2) * extra);
   const double four = cost(36.0, 36.0 * tiles(4) * extra);
   if (std::min(two, four) > 0.9 * plain) return BlockedConv::direct;
-  return two < four ? BlockedConv::winograd2 : BlockedConv::winograd4;
+  if (two < four) return BlockedConv::winograd2;
+  // In this form weights take four times their size. Where the tiles of the whole image share a transform, that memory is bought
+  // back for 2 to 20 % of the convolution's time, more with fewer tiles (of networks: ResNet-50 35 MB for 1 %, VGG-19 210 MB for
+  // 3 % with one thread): if it is much.
+  constexpr double kMuch = 9e6 * 16;
+  const double bytes = 36.0 * 4.0 * static_cast<double>(s.groups * in * out);
+  return bytes * static_cast<double>(count(4)) > kMuch && blocked_winograd_once(4, s) ? BlockedConv::winograd4_lean
+                                                                                      : BlockedConv::winograd4;
 }
 
 std::size_t conv_blocked_packed_bytes(BlockedConv algorithm, const ConvShape& s) {
@@ -343,7 +358,7 @@ std::size_t conv_blocked_packed_bytes(BlockedConv algorithm, const ConvShape& s)
   if (algorithm == BlockedConv::depthwise) {
     return static_cast<std::size_t>(up_div(s.out_channels, k.block) * k.block * (s.kernel[1] * s.kernel[2] + 1)) * sizeof(float);
   }
-  if (const int t = winograd_tile(algorithm); t != 0) return blocked_winograd_floats(t, s) * sizeof(float);
+  if (const int t = winograd_tile(algorithm); t != 0) return blocked_winograd_floats(t, is_lean(algorithm), s) * sizeof(float);
   if (algorithm == BlockedConv::listed) return blocked_listed_floats(s) * sizeof(float);
   const Layout l(s, algorithm == BlockedConv::plain, k);
   return static_cast<std::size_t>(s.groups * (l.group_floats() + l.vectors * l.lanes)) * sizeof(float);
@@ -360,7 +375,8 @@ void conv_blocked_pack(BlockedConv algorithm, const ConvShape& s, const void* we
     }
     return pack_bias(bias, s.out_channels, padded, packed + padded * taps);
   }
-  if (const int t = winograd_tile(algorithm); t != 0) return blocked_winograd_pack(t, s, weights, bias, packed);
+  if (const int t = winograd_tile(algorithm); t != 0)
+    return blocked_winograd_pack(t, is_lean(algorithm), s, weights, bias, packed);
   if (algorithm == BlockedConv::listed) return blocked_listed_pack(s, weights, bias, packed);
   const Layout l(s, algorithm == BlockedConv::plain, k);
   pack_direct(s, l, weights, packed);
@@ -371,7 +387,9 @@ void conv_blocked_f32(BlockedConv algorithm, const ConvShape& s, const float* x,
                       const UnarySpec& act, float* y) {
   if (s.out[1] <= 0 || s.out[2] <= 0 || s.batch <= 0) return;
   if (algorithm == BlockedConv::depthwise) return conv_blocked_depthwise(s, x, packed, residual, act, y);
-  if (const int t = winograd_tile(algorithm); t != 0) return conv_blocked_winograd(t, s, x, packed, residual, act, y);
+  if (const int t = winograd_tile(algorithm); t != 0) {
+    return conv_blocked_winograd(t, is_lean(algorithm), s, x, packed, residual, act, y);
+  }
   if (algorithm == BlockedConv::listed) return conv_blocked_listed(s, x, packed, residual, act, y);
   const BlockedKernels& k = blocked_kernels();
   const bool plain = algorithm == BlockedConv::plain;

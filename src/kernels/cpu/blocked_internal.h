@@ -106,9 +106,12 @@ inline void pack_bias(const float* bias, std::int64_t channels, std::int64_t pad
 }
 
 bool blocked_winograd_supports(const ConvShape& shape);
-std::size_t blocked_winograd_floats(int t, const ConvShape& shape);
-void blocked_winograd_pack(int t, const ConvShape& shape, const void* weights, const float* bias, float* packed);
-void conv_blocked_winograd(int t, const ConvShape& shape, const float* x, const float* packed, const float* residual,
+// Whether a run transforms `lean` weights once for each thread's outputs.
+bool blocked_winograd_once(int t, const ConvShape& shape);
+// `lean`: weights are packed as they are and transformed in each run.
+std::size_t blocked_winograd_floats(int t, bool lean, const ConvShape& shape);
+void blocked_winograd_pack(int t, bool lean, const ConvShape& shape, const void* weights, const float* bias, float* packed);
+void conv_blocked_winograd(int t, bool lean, const ConvShape& shape, const float* x, const float* packed, const float* residual,
                            const UnarySpec& act, float* y);
 
 std::size_t blocked_listed_floats(const ConvShape& shape);

@@ -486,6 +486,38 @@ void lrn(const BlockedLrn& n, float* squares) {
   lrn_loop<0>(n, squares);
 }
 
+// Rows 2 I + 1 and 2 I + 2 of the transformed filter at `g`, whose taps lie `width` apart.
+template <int T, int I>
+HWY_INLINE void weight_rows(const float* g, std::int64_t width, float* out) {
+  const DF d;
+  const auto column = [&](int i) HWY_ATTR {
+    return expand<T, I>(hn::LoadU(d, g + i * width), hn::LoadU(d, g + (3 + i) * width), hn::LoadU(d, g + (6 + i) * width));
+  };
+  const Twins a = column(0), b = column(1), c = column(2);
+  float* const row = out + (2 * I + 1) * (T + 2) * kWinogradStep;
+  expand_row<T>(a.plus, b.plus, c.plus, row, kWinogradStep);
+  expand_row<T>(a.minus, b.minus, c.minus, row + (T + 2) * kWinogradStep, kWinogradStep);
+}
+
+template <int T>
+void weight_tiles(const float* g, std::int64_t channels, std::int64_t width, float* out) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  for (std::int64_t c = 0; c < channels; ++c, g += 9 * width, out += width) {
+    for (std::int64_t v = 0; v < width; v += lanes) {
+      const auto at = [&](int k) HWY_ATTR { return hn::LoadU(d, g + k * width + v); };
+      expand_row<T>(at(0), at(1), at(2), out + v, kWinogradStep);
+      weight_rows<T, 0>(g + v, width, out + v);
+      if constexpr (T == 4) weight_rows<T, 1>(g + v, width, out + v);
+      expand_row<T>(at(6), at(7), at(8), out + v + (T + 1) * (T + 2) * kWinogradStep, kWinogradStep);
+    }
+  }
+}
+
+void winograd_weights(int t, const float* g, std::int64_t channels, std::int64_t width, float* out) {
+  t == 2 ? weight_tiles<2>(g, channels, width, out) : weight_tiles<4>(g, channels, width, out);
+}
+
 // Pieces of 64 pixels in two chains each: the error grows with the pieces' number, not the pixels'.
 void mean(const float* x, float factor, float* y, std::int64_t pixels) {
   const DF d;
@@ -526,6 +558,7 @@ const BlockedKernels* blocked_table() {
                                     winograd_input,
                                     winograd_output,
                                     lrn,
+                                    winograd_weights,
                                     mean};
   return &table;
 }

@@ -89,6 +89,11 @@ constexpr std::int64_t lrn_scratch(std::int64_t padded_channels, std::int64_t si
   return kLrnPixels * (padded_channels + size) + 64;
 }
 
+// Filters whose weights are transformed together: in all their elements they fill a third of a second-level cache. The gap behind
+// keeps elements from falling into the same few sets of the first-level cache.
+constexpr std::int64_t kWinogradFilters = 2048;
+constexpr std::int64_t kWinogradStep = kWinogradFilters + 16;
+
 struct BlockedKernels {
   int lanes;
   int block;
@@ -113,6 +118,9 @@ struct BlockedKernels {
   // Normalises `pixels` (at most kLrnPixels) of all blocks of channels, which are `plane` floats apart. `squares`: see
   // lrn_scratch().
   void (*lrn)(const BlockedLrn& n, float* squares);
+  // G g G^T of filters whose nine taps lie in g as [channel][tap][width], width being one or two vectors; element e goes to
+  // out[e * kWinogradStep + channel * width]. channels * width <= kWinogradFilters.
+  void (*winograd_weights)(int t, const float* g, std::int64_t channels, std::int64_t width, float* out);
   // y[c] = factor * the sum over `pixels`, in pieces whose sums are then added.
   void (*mean)(const float* x, float factor, float* y, std::int64_t pixels);
 };

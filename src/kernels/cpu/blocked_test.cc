@@ -230,12 +230,29 @@ TEST(BlockedConv, Winograd) {
              shape_of(3, 17, 8, 1, {40, 3, 1, 1, 1, 1}, {3, 3, 1, 1, 1, 1}),
              shape_of(2, 48, 96, 3, {9, 3, 1, 1, 1, 1}, {7, 3, 1, 1, 1, 1}),
              shape_of(1, 96, 32, 2, {13, 3, 1, 1, 1, 1}, {13, 3, 1, 1, 1, 1}),
+             shape_of(1, 301, 33, 1, {6, 3, 1, 1, 1, 1}, {5, 3, 1, 1, 1, 1}),  // weights transformed in several pieces
          }) {
       check_all(s, BlockedConv::winograd2, 2e-6);
       check_all(s, BlockedConv::winograd4, 8e-6);
+      check_all(s, BlockedConv::winograd2_lean, 2e-6);
+      check_all(s, BlockedConv::winograd4_lean, 8e-6);
     }
     EXPECT_FALSE(conv_blocked_supports(BlockedConv::winograd4, shape_of(1, 8, 8, 1, {9, 3, 2, 1, 0, 0}, {9, 3, 2, 1, 0, 0})));
     EXPECT_FALSE(conv_blocked_supports(BlockedConv::winograd4, shape_of(1, 24, 24, 2, {9, 3, 1, 1, 1, 1}, {9, 3, 1, 1, 1, 1})));
+  });
+}
+
+TEST(BlockedConv, LargeWeightsStaySmall) {
+  for_each_isa([] {
+    const auto image = [](std::int64_t channels, std::int64_t side) {
+      return shape_of(1, channels, channels, 1, {side, 3, 1, 1, 1, 1}, {side, 3, 1, 1, 1, 1});
+    };
+    EXPECT_EQ(conv_blocked_choose(image(256, 14)), BlockedConv::winograd4_lean);
+    EXPECT_EQ(conv_blocked_choose(image(512, 28)), BlockedConv::winograd4_lean);
+    EXPECT_EQ(conv_blocked_choose(image(64, 56)), BlockedConv::winograd4);
+    EXPECT_EQ(conv_blocked_choose(image(256, 56)), BlockedConv::winograd4);  // weights would be transformed several times
+    const std::size_t plain = 256 * 256 * 9 * sizeof(float);
+    EXPECT_LT(conv_blocked_packed_bytes(BlockedConv::winograd4_lean, image(256, 14)), plain + plain / 100);
   });
 }
 
@@ -243,7 +260,8 @@ TEST(BlockedConv, TheSameForAnyNumberOfThreads) {
   const ConvShape s = shape_of(1, 40, 72, 1, {19, 3, 1, 1, 1, 1}, {23, 3, 1, 1, 1, 1});
   const std::vector<float> xb = blocked(random_floats(40 * area(s.in), 1), 1, 40, area(s.in));
   const std::vector<float> w = random_floats(40 * 72 * 9, 2);
-  for (const BlockedConv algorithm : {BlockedConv::direct, BlockedConv::winograd2, BlockedConv::winograd4}) {
+  for (const BlockedConv algorithm : {BlockedConv::direct, BlockedConv::winograd2, BlockedConv::winograd4,
+                                      BlockedConv::winograd2_lean, BlockedConv::winograd4_lean}) {
     std::vector<float> packed(conv_blocked_packed_bytes(algorithm, s) / 4);
     conv_blocked_pack(algorithm, s, w.data(), nullptr, packed.data());
     std::vector<std::vector<float>> results;

@@ -11,11 +11,16 @@
 namespace sdx::cpu {
 namespace {
 
-constexpr std::int64_t kMostTiles = 48;            // of one block of tiles
-constexpr std::int64_t kInputFloats = 384 * 1024;  // transformed input of one block
+constexpr std::int64_t kMostTiles = 48;             // of one block of tiles
+constexpr std::int64_t kInputFloats = 384 * 1024;   // transformed input of one block
+constexpr std::int64_t kLightWeights = 512 * 1024;  // floats
+// With weights that are transformed in each run: more tiles share a transform.
+constexpr std::int64_t kLeanTiles = 64;
+constexpr std::int64_t kLeanInputFloats = 1024 * 1024;
 
 struct Job {
   int t;
+  bool lean;  // weights lie as they are and are transformed in each run
   const ConvShape* s;
   const BlockedKernels* k;
   // Of one group.
@@ -28,10 +33,18 @@ struct Job {
   UnarySpec act;
   Bounds bounds;
   float* y;
+
+  std::int64_t width(std::int64_t pair) const { return 2 * pair + 1 < vectors ? 2 * k->lanes : k->lanes; }
 };
 
-// Weights of a group.
-std::int64_t group_floats(const Job& j) { return j.out_blocks * j.k->block * j.elements * j.in_channels; }
+// Of a filter of one channel.
+std::int64_t filter_floats(const Job& j) { return j.lean ? 9 : j.elements; }
+
+// Weights of a group, and where those of a pair of output vectors begin.
+std::int64_t group_floats(const Job& j) { return j.out_blocks * j.k->block * filter_floats(j) * j.in_channels; }
+std::int64_t weights_at(const Job& j, std::int64_t group, std::int64_t pair) {
+  return group * group_floats(j) + pair * 2 * j.k->lanes * j.in_channels * filter_floats(j);
+}
 
 // Where tile `i` of the batch lies.
 struct Place {
@@ -63,39 +76,80 @@ void transform_input(const Job& j, const float* x, std::int64_t group, std::int6
   }
 }
 
-// One pair of output vectors of a unit whose first block is `block`. m: [element][block of the unit][tile][c].
-void multiply(const Job& j, std::int64_t group, std::int64_t pair, std::int64_t block, std::int64_t count, const float* v,
+// Transformed weights of one pair of output vectors and input channels [begin, end), begin at a block's edge.
+struct Slab {
+  std::int64_t begin, end;
+  const float* w;  // [element][channel][vector or two]
+  std::int64_t e_step;
+  const float* then;  // what is read from memory next, then_step of it during each element
+  std::int64_t then_step;
+};
+
+// One pair of output vectors of a unit whose first block is `block`. m: [element][block of the unit][tile][c]; products of
+// channels after the first ones are added to what is there.
+void multiply(const Job& j, std::int64_t pair, std::int64_t block, std::int64_t count, const Slab& slab, const float* v,
               float* m) {
   static constexpr float kNone[32] = {};
   const std::int64_t c = j.k->block, lanes = j.k->lanes;
-  const std::int64_t width = 2 * pair + 1 < j.vectors ? 2 * lanes : lanes;
   BlockedTile t;
   t.pixel_step = c;
   t.block_step = count * c;
-  t.blocks = j.in_channels / c;
+  t.blocks = (slab.end - slab.begin) / c;
   t.run = c;
   t.tail_taps = 1;
-  t.tail_run = j.in_channels % c;
-  t.wide = width == 2 * lanes;
+  t.tail_run = (slab.end - slab.begin) % c;
+  t.wide = j.width(pair) == 2 * lanes;
   t.bias = kNone;
   t.lo = -std::numeric_limits<float>::infinity();
   t.hi = std::numeric_limits<float>::infinity();
   const Cuts cuts(count, t.wide ? j.k->wide_pixels : j.k->narrow_pixels);
   for (std::int64_t e = 0; e < j.elements; ++e) {
-    t.w = j.weights + group * group_floats(j) + pair * 2 * lanes * j.in_channels * j.elements + e * width * j.in_channels;
-    const Ahead ahead(t.w, width * j.in_channels, j.in_blocks, cuts.parts);
+    t.w = slab.w + e * slab.e_step;
+    const Ahead ahead(slab.then + (e - 1) * slab.then_step, slab.then_step, up_div(slab.end - slab.begin, c), cuts.parts);
     equal_tiles(cuts, [&](std::int64_t i, std::int64_t tiles) {
       const std::int64_t p = cuts.begin(i) * c;
       ahead.set(t, i);
-      t.x = v + e * j.in_blocks * count * c + p;
+      t.x = v + (e * j.in_blocks * count + slab.begin / c * count) * c + p;
       t.pixels = cuts.size(i);
       t.tiles = tiles;
       for (std::int64_t u = 0; u < (t.wide ? 2 : 1); ++u) {
         const std::int64_t channel = (2 * pair + u) * lanes;
         t.y[u] = m + (e * j.unit_blocks + channel / c - block) * count * c + p + channel % c;
+        t.residual[u] = slab.begin > 0 ? t.y[u] : nullptr;
       }
       j.k->tile(t);
     });
+  }
+}
+
+// With weights that were transformed when they were packed.
+void multiply_packed(const Job& j, std::int64_t group, std::int64_t pair, std::int64_t block, std::int64_t count, const float* v,
+                     float* m) {
+  const std::int64_t floats = j.width(pair) * j.in_channels;
+  const float* const w = j.weights + weights_at(j, group, pair);
+  multiply(j, pair, block, count, {0, j.in_channels, w, floats, w + floats, floats}, v, m);
+}
+
+// Input channels whose weights are transformed together.
+std::int64_t lean_channels(const Job& j) {
+  const std::int64_t c = j.k->block;
+  const std::int64_t most = kWinogradFilters / (2 * j.k->lanes) / c * c;
+  const std::int64_t parts = up_div(j.in_channels, most);
+  return up_div(up_div(j.in_channels, parts), c) * c;
+}
+
+// With weights as pack_lean() orders them; u has room for transformed ones.
+void multiply_lean(const Job& j, std::int64_t group, std::int64_t pair, std::int64_t block, std::int64_t count, const float* v,
+                   float* u, float* m) {
+  const std::int64_t all = j.in_channels, width = j.width(pair), step = lean_channels(j);
+  const float* const w = j.weights + weights_at(j, group, pair);
+  for (std::int64_t begin = 0; begin < all; begin += step) {
+    const std::int64_t end = std::min(all, begin + step);
+    j.k->winograd_weights(j.t, w + begin * 9 * width, end - begin, width, u);
+    const bool last = end == all && pair + 1 == j.pairs;
+    const std::int64_t next = last ? 0 : std::min(step, end < all ? all - end : all) * 9 * width;
+    const std::int64_t each = up_div(up_div(next, j.elements), 16) * 16;
+    multiply(j, pair, block, count, {begin, end, u, kWinogradStep, w + end * 9 * width, each}, v, m);
   }
 }
 
@@ -123,8 +177,9 @@ void transform_output(const Job& j, std::int64_t group, std::int64_t block, std:
   }
 }
 
-Job make_job(int t, const ConvShape& s) {
+Job make_job(int t, bool lean, const ConvShape& s) {
   Job j{t,
+        lean,
         &s,
         &blocked_kernels(),
         s.in_channels / s.groups,
@@ -159,10 +214,38 @@ Job make_job(int t, const ConvShape& s) {
   return j;
 }
 
+// Of one block.
+std::int64_t most_tiles(const Job& j) {
+  const std::int64_t fit = (j.lean ? kLeanInputFloats : kInputFloats) / (j.elements * j.in_blocks * j.k->block);
+  return std::clamp<std::int64_t>(fit, j.k->wide_pixels, j.lean ? kLeanTiles : kMostTiles);
+}
+
+// [group][pair][channel][tap][vector or two]
+void pack_lean(const Job& j, const void* weights, float* packed) {
+  const std::int64_t floats = j.in_channels * 9;
+  parallel_for(j.s->groups * j.pairs, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t group = i / j.pairs, pair = i % j.pairs, first = pair * 2 * j.k->lanes;
+      const std::int64_t width = j.width(pair), there = std::min(width, j.out_channels - first);
+      float* out = packed + weights_at(j, group, pair);
+      const char* rows = static_cast<const char*>(weights) + (group * j.out_channels + first) * floats * 4;
+      for (std::int64_t k = 0; k < floats; ++k, out += width) {
+        for (std::int64_t n = 0; n < there; ++n) std::memcpy(out + n, rows + (n * floats + k) * 4, 4);
+        std::fill(out + there, out + width, 0.0F);
+      }
+    }
+  });
+}
+
 }  // namespace
 
-std::size_t blocked_winograd_floats(int t, const ConvShape& s) {
-  const Job j = make_job(t, s);
+bool blocked_winograd_once(int t, const ConvShape& s) {
+  const Job j = make_job(t, true, s);
+  return s.batch * j.tiles_y * j.tiles_x <= most_tiles(j);
+}
+
+std::size_t blocked_winograd_floats(int t, bool lean, const ConvShape& s) {
+  const Job j = make_job(t, lean, s);
   return static_cast<std::size_t>(s.groups * (group_floats(j) + j.out_blocks * j.k->block));
 }
 
@@ -175,9 +258,11 @@ bool blocked_winograd_supports(const ConvShape& s) {
 }
 
 // [group][pair][element][channel][vector or two]
-void blocked_winograd_pack(int t, const ConvShape& s, const void* weights, const float* bias, float* packed) {
-  const Job j = make_job(t, s);
+void blocked_winograd_pack(int t, bool lean, const ConvShape& s, const void* weights, const float* bias, float* packed) {
+  const Job j = make_job(t, lean, s);
   const std::int64_t lanes = j.k->lanes;
+  pack_bias(bias, s.out_channels, s.groups * j.out_blocks * j.k->block, packed + s.groups * group_floats(j));
+  if (lean) return pack_lean(j, weights, packed);
   const WinogradKernels& kernels = winograd_kernels();
   // Filters in the order of the packed weights, a few at a time.
   constexpr std::int64_t kFilters = 64;
@@ -185,8 +270,8 @@ void blocked_winograd_pack(int t, const ConvShape& s, const void* weights, const
     float g[9 * kFilters + 32] = {};
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t group = i / j.pairs, pair = i % j.pairs;
-      const std::int64_t width = 2 * pair + 1 < j.vectors ? 2 * lanes : lanes;
-      float* out = packed + group * group_floats(j) + pair * 2 * lanes * j.in_channels * j.elements;
+      const std::int64_t width = j.width(pair);
+      float* out = packed + weights_at(j, group, pair);
       const std::int64_t all = j.in_channels * width;
       for (std::int64_t at = 0; at < all; at += kFilters) {
         const std::int64_t count = std::min(kFilters, all - at);
@@ -204,12 +289,11 @@ void blocked_winograd_pack(int t, const ConvShape& s, const void* weights, const
       }
     }
   });
-  pack_bias(bias, s.out_channels, s.groups * j.out_blocks * j.k->block, packed + s.groups * group_floats(j));
 }
 
-void conv_blocked_winograd(int t, const ConvShape& s, const float* x, const float* packed, const float* residual,
+void conv_blocked_winograd(int t, bool lean, const ConvShape& s, const float* x, const float* packed, const float* residual,
                            const UnarySpec& act, float* y) {
-  Job j = make_job(t, s);
+  Job j = make_job(t, lean, s);
   const std::int64_t c = j.k->block;
   j.weights = packed;
   j.bias = packed + s.groups * group_floats(j);
@@ -220,8 +304,14 @@ void conv_blocked_winograd(int t, const ConvShape& s, const float* x, const floa
   const std::int64_t total = s.batch * j.tiles_y * j.tiles_x;
   const std::int64_t threads = current_pool().threads();
   const std::int64_t step = j.k->wide_pixels;
-  std::int64_t most = std::clamp(kInputFloats / (j.elements * j.in_blocks * c), step, kMostTiles);
-  most = std::clamp(up_div(total * s.groups, threads), step, most);
+  std::int64_t most = most_tiles(j);
+  // Threads share the tiles where every one of them can have all weights at hand, else the outputs.
+  if (!lean && j.elements * j.in_channels * j.out_channels <= kLightWeights) {
+    most = std::clamp(up_div(total * s.groups, threads), step, most);
+  }
+  // As many blocks for each thread: one more would keep the others waiting.
+  const std::int64_t even = up_div(up_div(total, most), threads) * threads;
+  if (total > most && s.groups % threads != 0) most = std::max(step, up_div(total, even));
   const Cuts blocks(total, most);
   // Fewer blocks of tiles than threads: the outputs are cut too, and each part transforms the input for itself.
   const std::int64_t parts =
@@ -232,6 +322,7 @@ void conv_blocked_winograd(int t, const ConvShape& s, const float* x, const floa
   parallel_for(s.groups * blocks.parts * shares.parts, 1, [&](std::int64_t begin, std::int64_t end) {
     float* v = thread_scratch(2, static_cast<std::size_t>(v_floats));
     float* m = thread_scratch(3, static_cast<std::size_t>(m_floats));
+    float* of_weights = lean ? thread_scratch(1, static_cast<std::size_t>(j.elements * kWinogradStep)) : nullptr;
     std::int64_t transformed = -1;
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t place = i / shares.parts, share = i % shares.parts;
@@ -241,8 +332,13 @@ void conv_blocked_winograd(int t, const ConvShape& s, const float* x, const floa
       transformed = place;
       for (std::int64_t u = shares.begin(share); u < shares.begin(share + 1); ++u) {
         const std::int64_t block = u * j.unit_blocks;
-        for (std::int64_t p = u * j.unit_pairs; p < std::min(j.pairs, (u + 1) * j.unit_pairs); ++p)
-          multiply(j, group, p, block, count, v, m);
+        for (std::int64_t p = u * j.unit_pairs; p < std::min(j.pairs, (u + 1) * j.unit_pairs); ++p) {
+          if (lean) {
+            multiply_lean(j, group, p, block, count, v, of_weights, m);
+          } else {
+            multiply_packed(j, group, p, block, count, v, m);
+          }
+        }
         for (std::int64_t o = 0; o < j.unit_blocks && block + o < j.out_blocks; ++o) {
           transform_output(j, group, block + o, first, count, m + o * count * c);
         }

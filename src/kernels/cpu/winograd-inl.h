@@ -57,6 +57,43 @@ HWY_INLINE void backward(const VF (&m)[T + 2], VF (&o)[T]) {
   }
 }
 
+// Two elements of G g for the points of forward(): those of points that differ in their sign. I: which of T / 2 such pairs.
+struct Twins {
+  VF plus, minus;
+};
+template <int T, int I>
+HWY_INLINE Twins expand(VF g0, VF g1, VF g2) {
+  const DF f;
+  // A sum and a difference beside products: they have execution units of their own.
+  if constexpr (T == 2) {
+    const VF even = hn::Mul(hn::Set(f, 0.5F), hn::Add(g0, g2)), odd = hn::Mul(hn::Set(f, 0.5F), g1);
+    return {hn::Add(even, odd), hn::Sub(even, odd)};
+  }
+  const VF last = hn::Mul(hn::Set(f, 1.0F / 3), g2);
+  if constexpr (I == 0) {
+    const VF even = hn::NegMulSub(hn::Set(f, 2.0F / 3), g0, last), odd = hn::Mul(hn::Set(f, 0.47140452079103168F), g1);
+    return {hn::Sub(even, odd), hn::Add(even, odd)};
+  }
+  const VF even = hn::MulAdd(hn::Set(f, 1.0F / 6), g0, last), odd = hn::Mul(hn::Set(f, 0.23570226039551584F), g1);
+  return {hn::Add(even, odd), hn::Sub(even, odd)};
+}
+
+// All T + 2 elements, to out[i * step].
+template <int T>
+HWY_INLINE void expand_row(VF g0, VF g1, VF g2, float* out, std::int64_t step) {
+  const DF f;
+  hn::StoreU(g0, f, out);
+  const Twins first = expand<T, 0>(g0, g1, g2);
+  hn::StoreU(first.plus, f, out + step);
+  hn::StoreU(first.minus, f, out + 2 * step);
+  if constexpr (T == 4) {
+    const Twins second = expand<T, 1>(g0, g1, g2);
+    hn::StoreU(second.plus, f, out + 3 * step);
+    hn::StoreU(second.minus, f, out + 4 * step);
+  }
+  hn::StoreU(g2, f, out + (T + 1) * step);
+}
+
 }  // namespace sdx::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
