@@ -13,9 +13,9 @@ bool fuse_silu(Graph& graph);
 // tensor of the same shape before it, as input Z. float32 only.
 bool fuse_epilogues(Graph& graph);
 
-// float16 and bfloat16 operators with one floating type become float32 ones, with Cast where values of 16 bits come in or are still
-// read; between them values are not rounded. Products with constant matrices become Linear of the domain sdx, whose weights keep their
-// 16 bits; other nodes with a constant above a million elements stay.
+// float16 and bfloat16 operators with one floating type become float32 ones, with Cast where values of 16 bits come in or are
+// still read; between them values are not rounded. Products with constant matrices become Linear of the domain sdx, whose weights
+// keep their 16 bits; other nodes with a constant above a million elements stay.
 bool widen_half(Graph& graph);
 
 // DequantizeLinear before Conv and QuantizeLinear after it: QLinearConv. Constant 8-bit weights and scales, one scale for the
