@@ -1,5 +1,6 @@
 #pragma once
-// Depthwise 3x3 convolutions of bytes with the channels last, under AVX2; internal to this folder. Contract as in quant_nhwc.h.
+// Depthwise 3x3 convolutions of bytes with the channels last, under AVX2 and AVX-512; internal to this folder. Contract as in
+// quant_nhwc.h.
 //
 // Two image rows at a time are widened to pairs of int16, (upper, lower) for each channel, 16 channels in a buffer that stays in
 // the first cache. A multiply-add takes two taps, one above the other, from there; each pair serves the three taps of a row and,

@@ -16,7 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 namespace {
 
-#if HWY_TARGET == HWY_AVX2
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2  // AVX-512 too: better targets have lower numbers
 
 HWY_INLINE __m256i load16(const void* p) { return _mm256_load_si256(static_cast<const __m256i*>(p)); }
 

@@ -1,4 +1,4 @@
-// From sums to bytes under AVX2, 16 columns at a time. Included once per instruction set; empty for others.
+// From sums to bytes under AVX2 and above, 16 columns at a time. Included once per instruction set; empty for others.
 #if defined(SDX_KERNELS_CPU_QUANT_STORE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SDX_KERNELS_CPU_QUANT_STORE_INL_H_
 #undef SDX_KERNELS_CPU_QUANT_STORE_INL_H_
@@ -11,7 +11,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 
-#if HWY_TARGET == HWY_AVX2
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2  // better targets have lower numbers
 
 // What 16 columns need on their way to bytes, in registers for all rows.
 struct Columns {
