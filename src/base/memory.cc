@@ -33,7 +33,7 @@ constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
 void* allocate_block(std::size_t bytes) {
   void* data = nullptr;
-  if (bytes >= 2 * kHugePage && bytes % kHugePage > kHugePage / 2) bytes = (bytes / kHugePage + 1) * kHugePage;
+  if (bytes > kHugePage && bytes % kHugePage > kHugePage / 2) bytes = (bytes / kHugePage + 1) * kHugePage;
   if (::posix_memalign(&data, bytes < kHugePage ? 64 : kHugePage, bytes) != 0) return nullptr;
 #ifdef MADV_HUGEPAGE
   if (bytes >= kHugePage) ::madvise(data, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);  // advice: a refusal changes nothing

@@ -51,6 +51,11 @@ void pack_direct(const ConvShape& s, const Layout& l, const void* weights, float
       const std::int64_t group = i / l.pairs, pair = i % l.pairs;
       const std::int64_t width = 2 * pair + 1 < l.vectors ? 2 * l.lanes : l.lanes;
       float* out = packed + group * l.group_floats() + pair * 2 * l.lanes * l.k;
+      if (area == 1 && width == 2 * l.lanes) {
+        const std::int64_t first = pair * 2 * l.lanes;
+        pack_filter_panel(weights, group * outputs + first, std::min(width, outputs - first), l.channels, out);
+        continue;
+      }
       for (std::int64_t c0 = 0; c0 < l.channels; c0 += l.in_block) {
         const std::int64_t ce = std::min(l.channels, c0 + l.in_block);
         for (std::int64_t tap = 0; tap < area; ++tap) {

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "kernels/cpu/conv.h"
+#include "kernels/cpu/gemm_kernels.h"
 
 namespace sdx::cpu {
 
@@ -106,6 +107,11 @@ inline void pack_bias(const float* bias, std::int64_t channels, std::int64_t pad
 }
 
 bool blocked_winograd_supports(const ConvShape& shape);
+// `count` filters of `floats` weights each, from filter `first` on, as [weight][two vectors of filters]; the rest is 0.
+inline void pack_filter_panel(const void* weights, std::int64_t first, std::int64_t count, std::int64_t floats, float* out) {
+  gemm_kernels().pack_b_panels(static_cast<const char*>(weights) + first * floats * 4, 1, floats, floats, count, 1.0F, out);
+}
+
 // Whether a run transforms `lean` weights once for each thread's outputs.
 bool blocked_winograd_once(int t, const ConvShape& shape);
 // `lean`: weights are packed as they are and transformed in each run.

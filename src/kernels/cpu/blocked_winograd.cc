@@ -228,6 +228,10 @@ void pack_lean(const Job& j, const void* weights, float* packed) {
       const std::int64_t group = i / j.pairs, pair = i % j.pairs, first = pair * 2 * j.k->lanes;
       const std::int64_t width = j.width(pair), there = std::min(width, j.out_channels - first);
       float* out = packed + weights_at(j, group, pair);
+      if (width == 2 * j.k->lanes) {
+        pack_filter_panel(weights, group * j.out_channels + first, there, floats, out);
+        continue;
+      }
       const char* rows = static_cast<const char*>(weights) + (group * j.out_channels + first) * floats * 4;
       for (std::int64_t k = 0; k < floats; ++k, out += width) {
         for (std::int64_t n = 0; n < there; ++n) std::memcpy(out + n, rows + (n * floats + k) * 4, 4);
