@@ -165,11 +165,23 @@ class Widener {
     return v != kNoValue && g_.value(v).constant && !g_.value(v).is_input ? &*g_.value(v).constant : nullptr;
   }
 
+  // The matrix behind a Transpose: the embedding's table as last layer; else v.
+  ValueId unturned(ValueId v) const {
+    const NodeId id = v == kNoValue ? kNoNode : g_.value(v).producer;
+    if (id == kNoNode) return v;
+    const Node& t = g_.node(id);
+    if (t.op_type != "Transpose" || !t.domain.empty() || t.inputs.size() != 1) return v;
+    const Tensor* w = constant(t.inputs[0]);
+    const bool turns = w != nullptr && w->rank() == 2 &&
+                       (!t.attributes.has("perm") || t.attributes.get_ints("perm") == std::vector<std::int64_t>{1, 0});
+    return turns ? t.inputs[0] : v;
+  }
+
   // MatMul and Gemm that are X W + B with a W that should keep its 16 bits.
   bool has_large_weights(const Node& n) const {
     const bool gemm = n.op_type == "Gemm";
     if (!n.domain.empty() || (n.op_type != "MatMul" && !gemm) || n.inputs.size() < 2) return false;
-    const Tensor* w = constant(n.inputs[1]);
+    const Tensor* w = constant(gemm ? n.inputs[1] : unturned(n.inputs[1]));
     const Type& x = g_.value(n.inputs[0]).type;
     if (w == nullptr || !is_half(w->dtype()) || w->rank() != 2 || w->size() < kMinWeights || constant(n.inputs[0]) != nullptr ||
         !x.shape || x.shape->empty()) {
@@ -193,13 +205,15 @@ class Widener {
            bias->shape() == Shape{w->dim(a.get_int("transB", 0) != 0 ? 0 : 1)};
   }
 
-  static Node as_linear(Node n) {
-    const std::int64_t trans = n.attributes.get_int("transB", 0);
+  Node as_linear(Node n) const {
+    const ValueId w = n.op_type == "Gemm" ? n.inputs[1] : unturned(n.inputs[1]);
+    const bool trans = w != n.inputs[1] || n.attributes.get_int("transB", 0) != 0;
+    n.inputs[1] = w;
     n.domain = "sdx";
     n.op_type = "Linear";
     n.version = 1;
     n.attributes = {};
-    if (trans != 0) n.attributes.set("transB", std::int64_t{1});
+    if (trans) n.attributes.set("transB", std::int64_t{1});
     return n;
   }
 
