@@ -31,6 +31,7 @@ constexpr Pass kPasses[] = {
     {"fold-batch-norm", simplify::fold_batch_norm, "folds BatchNormalization into the convolution before it"},
     {"fuse-silu", fuse::fuse_silu, "computes x * Sigmoid(x) in one step"},
     {"fuse-layer-norm", fuse::fuse_layer_norm, "normalises rows in one step"},
+    {"fuse-rotary", fuse::fuse_rotary, "turns queries and keys by their positions in one step"},
     {"fuse-attention", fuse::fuse_attention, "computes attention without its matrix of scores"},
     {"fuse-gelu", fuse::fuse_gelu, "computes Gelu in one step"},
     {"fuse-linear", fuse::fuse_linear, "lets products with weights add biases and residuals and apply activations"},

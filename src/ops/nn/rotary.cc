@@ -96,17 +96,14 @@ void run_rotary(OpContext& c) {
 }  // namespace
 
 void register_rotary(OpTable& t) {
-  t.add(OpDef("RotaryEmbedding", 23)
-            .in("X", "T", types::floats)
-            .in("cos_cache", "T", types::floats)
-            .in("sin_cache", "T", types::floats)
-            .in("position_ids", "M", types::int64, Arity::optional)
-            .out("Y", "T", types::floats)
-            .attr("interleaved", AttrKind::i)
-            .attr("num_heads", AttrKind::i)
-            .attr("rotary_embedding_dim", AttrKind::i)
-            .infer_with(infer_rotary)
-            .run_with(run_rotary));
+  // That of sdx is what passes/fuse/rotary.cc makes in models of any opset.
+  for (const bool ours : {false, true}) {
+    OpDef def = ours ? OpDef("sdx", "RotaryEmbedding", 1) : OpDef("RotaryEmbedding", 23);
+    def.in("X", "T", types::floats).in("cos_cache", "T", types::floats).in("sin_cache", "T", types::floats);
+    def.in("position_ids", "M", types::int64, Arity::optional).out("Y", "T", types::floats);
+    for (const char* name : {"interleaved", "num_heads", "rotary_embedding_dim"}) def.attr(name, AttrKind::i);
+    t.add(std::move(def).infer_with(infer_rotary).run_with(run_rotary));
+  }
 }
 
 }  // namespace sdx::ops

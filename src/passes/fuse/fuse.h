@@ -31,6 +31,10 @@ bool weights_in_place(Graph& graph);
 // Linear takes in the bias, the residual and the activation that follow it.
 bool fuse_linear(Graph& graph);
 
+// x cos + concat(-x2, x1) sin becomes sdx RotaryEmbedding, also where it turns only the first elements of each head, before the
+// heads are transposed. The tables' halves must be seen to be equal. float32 only.
+bool fuse_rotary(Graph& graph);
+
 // Softmax(scale Q K' + mask) V becomes sdx Attention, with the splitting and joining of heads, grouped queries and caches. A row
 // that sees no key gives zeros, where the single operations give NaN. float32 only.
 bool fuse_attention(Graph& graph);

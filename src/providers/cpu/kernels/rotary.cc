@@ -127,6 +127,7 @@ std::unique_ptr<Kernel> make_rotary(LowerContext& c) {
 
 void register_kernels_rotary(KernelTable& t) {
   t.add("", "RotaryEmbedding", "rotary-f32", 10, make_rotary);
+  t.add("sdx", "RotaryEmbedding", "rotary-f32", 10, make_rotary);
   t.add("com.microsoft", "RotaryEmbedding", "rotary-f32", 10, make_rotary);
 }
 
