@@ -25,8 +25,9 @@ Tensor values_for(const Type& type, int seed) {
 }
 
 struct Case {
-  const char* kernel;  // that must take the node
-  const char* graph;   // one node
+  const char* kernel;        // that must take the node
+  const char* graph;         // one node
+  std::size_t cache_at = 0;  // > 0: outputs 1 and 2 lie in the memory of this input and the next
 };
 
 // Runs the graph's only node through the best kernel and through the reference.
@@ -61,7 +62,7 @@ void compare(const Case& test) {
     if (node.outputs[i] == kNoValue) continue;
     const Type& type = graph.value(node.outputs[i]).type;
     ASSERT_TRUE(type.has_static_shape());
-    fast[i] = Tensor(type.elem, to_shape(*type.shape));
+    fast[i] = test.cache_at > 0 && i > 0 ? inputs[test.cache_at + i - 1].tensor() : Tensor(type.elem, to_shape(*type.shape));
     fast_out[i] = &fast[i];
     slow_out[i] = &slow[i];
     out_types[i] = &type;
@@ -69,8 +70,10 @@ void compare(const Case& test) {
   ops::testing::FakeServices services;
   KernelContext context;
   context.inputs = in;
-  context.outputs = fast_out;
+  context.outputs = slow_out;
   context.services = &services;
+  make_reference(node)->run(context);
+  context.outputs = fast_out;
   ResolveContext resolve;
   resolve.inputs = in_types;
   resolve.outputs = out_types;
@@ -80,8 +83,6 @@ void compare(const Case& test) {
   context.state = state.get();
   context.workspace = workspace.data();
   kernel->run(context);
-  context.outputs = slow_out;
-  make_reference(node)->run(context);
 
   for (std::size_t i = 0; i < fast.size(); ++i) {
     if (fast_out[i] == nullptr) continue;
@@ -292,6 +293,27 @@ TEST(FloatKernels, GroupQueryAttention) {
       many + angles + call + "q, _, _, _, _, s, t, c, d)" + counts + ", do_rotary=1, smooth_softmax=1}\n",
   };
   for (const std::string& c : cases) compare({"group-query-attention-f32", (head + c + out).c_str()});
+}
+
+// A cache with room for more tokens that goes in and comes out in the same memory.
+TEST(FloatKernels, CachesInPlace) {
+  const std::string head = "opset 21\nopset com.microsoft 1\n", out = "output y\noutput pk\noutput pv\n";
+  const std::string angles = "input c: float32[20,4]\ninput d: float32[20,4]\n";
+  for (const int length : {1, 3, 12}) {
+    const std::string rows = "[2," + std::to_string(length) + ",", total = std::to_string(length + 5);
+    const std::string grouped = "input q: float32" + rows + "32]\ninput k: float32" + rows + "16]\ninput v: float32" + rows +
+                                "16]\ninput a: float32[2,2,19,8]\ninput b: float32[2,2,19,8]\nconstant s: int32[2] " +
+                                std::to_string(length + 4) + " " + std::to_string(length + 1) + "\nconstant t: int32[1] " +
+                                total + "\n" + angles +
+                                "y, pk, pv = com.microsoft.GroupQueryAttention(q, k, v, a, b, s, t, c, d) {num_heads=4, "
+                                "kv_num_heads=2, do_rotary=1}\n";
+    compare({"group-query-attention-f32", (head + grouped + out).c_str(), 3});
+    const std::string multi = "input q: float32" + rows + "24]\ninput k: float32" + rows + "24]\ninput v: float32" + rows +
+                              "24]\ninput b: float32[72]\ninput a: float32[2,3,19,8]\ninput d: float32[2,3,19,8]\n"
+                              "constant n: int32[1] 5\ny, pk, pv = com.microsoft.MultiHeadAttention(q, k, v, b, _, _, a, d, n) "
+                              "{num_heads=3, unidirectional=1}\n";
+    compare({"multi-head-attention-f32", (head + multi + out).c_str(), 6});
+  }
 }
 
 TEST(FloatKernels, RotaryEmbedding) {
