@@ -350,7 +350,7 @@ BlockedConv conv_blocked_choose(const ConvShape& s) {
   if (std::min(two, four) > 0.9 * plain) return BlockedConv::direct;
   if (two < four) return BlockedConv::winograd2;
   // In this form weights take four times their size. Where the tiles of the whole image share a transform, that memory is bought
-  // back for 2 to 20 % of the convolution's time, more with fewer tiles (of networks: ResNet-50 35 MB for 1 %, VGG-19 210 MB for
+  // back for 3 to 23 % of the convolution's time, more with fewer tiles (of networks: ResNet-50 33 MB for 1 %, VGG-19 197 MB for
   // 3 % with one thread): if it is much.
   constexpr double kMuch = 9e6 * 16;
   const double bytes = 36.0 * 4.0 * static_cast<double>(s.groups * in * out);
