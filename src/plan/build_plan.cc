@@ -31,6 +31,7 @@ class PlanBuilder {
   void place_results();
   void find_last_uses();
   bool merge_in_place(std::uint32_t index);
+  void join_inputs(std::uint32_t index);
   void resolve_kernels();
   void lay_out();
   void find_releases();
@@ -61,6 +62,13 @@ class PlanBuilder {
   std::vector<ValueId> root_;                // towards the value whose buffer this one uses: see root()
   std::vector<std::uint32_t> first_, last_;  // by root: index into plan_->steps
   std::vector<BufferRequest> workspaces_;    // parallel to plan_->steps
+
+  // By root: the value in whose buffer this one lies, so far from its beginning.
+  struct Part {
+    ValueId whole = kNoValue;
+    std::size_t offset = 0;
+  };
+  std::vector<Part> parts_;
 };
 
 void PlanBuilder::place_given(const ops::InferResult& inferred) {
@@ -166,6 +174,31 @@ bool PlanBuilder::merge_in_place(std::uint32_t index) {
   return true;
 }
 
+// Lets inputs that die where they are joined lie in the result from the beginning, so that nothing is copied.
+void PlanBuilder::join_inputs(std::uint32_t index) {
+  constexpr std::size_t kVector = 32;  // parts begin where vectors do
+  const StepPlan& s = plan_->steps[index];
+  const int axis = kernel_of(s).joins_along();
+  if (s.dynamic || axis < 0) return;
+  const Node& node = node_of(s);
+  const ValueId out = node.outputs[0];
+  if (out == kNoValue || root_[out] != out || plan_->values[out].place != Place::arena || last_[out] == kForever) return;
+  const Shape shape = to_shape(*plan_->values[out].type.shape);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(axis); ++i) {
+    if (shape[i] != 1) return;
+  }
+  std::size_t at = 0;
+  for (const ValueId in : node.inputs) {
+    const ValueId owner = root(in);
+    const bool own = plan_->values[owner].place == Place::arena && parts_[owner].whole == kNoValue && last_[owner] == index;
+    if (own && owner != out && at % kVector == 0 && bytes_of(owner) == bytes_of(in)) {
+      parts_[owner] = {out, at};
+      first_[out] = std::min(first_[out], first_[owner]);
+    }
+    at += bytes_of(in);
+  }
+}
+
 void PlanBuilder::resolve_kernels() {
   workspaces_.resize(plan_->steps.size());
   for (std::uint32_t i = 0; i < plan_->steps.size(); ++i) {
@@ -200,7 +233,7 @@ void PlanBuilder::lay_out() {
       plan_->fresh.push_back(v);
       continue;
     }
-    if (first_[v] == kNever) continue;
+    if (first_[v] == kNever || parts_[v].whole != kNoValue) continue;
     requests.push_back({bytes_of(v), first_[v], last_[v], 0});
     owners.push_back(v);
   }
@@ -213,6 +246,13 @@ void PlanBuilder::lay_out() {
   }
   plan_->arena_bytes = assign_offsets(requests);
   for (std::size_t i = 0; i < buffers; ++i) plan_->values[owners[i]].offset = requests[i].offset;
+  for (ValueId v = 0; v < plan_->values.size(); ++v) {
+    if (parts_[v].whole == kNoValue) continue;
+    ValueId whole = v;
+    std::size_t offset = 0;
+    for (; parts_[whole].whole != kNoValue; whole = parts_[whole].whole) offset += parts_[whole].offset;
+    plan_->values[v].offset = plan_->values[whole].offset + offset;
+  }
   for (std::size_t i = 0; i < workspace_steps.size(); ++i) {
     plan_->steps[workspace_steps[i]].workspace_offset = requests[buffers + i].offset;
   }
@@ -247,6 +287,8 @@ std::shared_ptr<const Plan> PlanBuilder::build(const std::vector<Type>& inputs) 
   place_results();
   find_last_uses();
   for (std::uint32_t i = 0; i < plan_->steps.size(); ++i) merge_in_place(i);
+  parts_.resize(plan_->values.size());
+  for (std::uint32_t i = 0; i < plan_->steps.size(); ++i) join_inputs(i);
   resolve_kernels();
   lay_out();
   find_releases();

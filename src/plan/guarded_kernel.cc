@@ -43,6 +43,7 @@ class GuardedKernel : public Kernel {
   std::string_view name() const override { return kernel_->name(); }
   int view_of() const override { return kernel_->view_of(); }
   int in_place() const override { return kernel_->in_place(); }
+  int joins_along() const override { return kernel_->joins_along(); }
   bool uses_input(std::size_t i) const override { return kernel_->uses_input(i); }
   bool accepts_unaligned(std::size_t i) const override { return kernel_->accepts_unaligned(i); }
   bool allocates_outputs() const override { return kernel_->allocates_outputs(); }

@@ -67,6 +67,9 @@ class Kernel {
   // Input that output 0 may overwrite because element i of the output depends on nothing but element i of it, or -1. The planner
   // uses it when nobody else needs the input and both have equally many bytes.
   virtual int in_place() const { return -1; }
+  // Axis along which output 0 is all inputs one after the other, or -1. Where everything before that axis has extent 1 the
+  // planner may let inputs lie in the output's memory, at their place: run() need not copy what is there already.
+  virtual int joins_along() const { return -1; }
   // False for constants that were packed at compile time: their memory may be released.
   virtual bool uses_input(std::size_t) const { return true; }
   // True if input i, when constant, may be an unaligned view of the model file.

@@ -203,6 +203,36 @@ TEST(Session, MoreShapesThanPlansAreKept) {
   }
 }
 
+// Inputs of a Concat may be parts of its result: of one within another, an input that comes twice, one that is needed later, and
+// results that overwrite what they read.
+TEST(Session, JoinedInputsLieInTheResult) {
+  std::vector<float> values(16);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i) - 7.0F;
+  const Tensor x = Tensor::of<float>({1, 16}, std::span<const float>(values));
+  for (const char* text : {
+           "a = Neg(x)\nb = Exp(x)\nc = Concat(a, b) {axis=1}\nd = Abs(x)\ne = Concat(c, d) {axis=1}\ny = Tanh(e)\n",
+           "a = Neg(x)\nb = Concat(a, a, x) {axis=1}\ny = Abs(b)\n",
+           "a = Neg(x)\nb = Exp(x)\nc = Concat(a, b) {axis=1}\nd = Abs(c)\ne = Concat(d, a) {axis=1}\ny = Neg(e)\n",
+           "a = Neg(x)\nb = Abs(x)\nc = Concat(b, a) {axis=1}\nd = Exp(b)\ne = Concat(c, d, b) {axis=1}\ny = Neg(e)\n",
+           "a = Neg(x)\nb = Exp(x)\nc = Concat(a, b) {axis=0}\nd = Concat(c, c) {axis=1}\ny = Abs(d)\n",
+           "a = Neg(x)\nb = Tanh(a)\nc = Exp(x)\nd = Concat(c, b) {axis=-1}\ne = Abs(d)\nf = Concat(e, d) {axis=1}\ny = Neg(f)\n",
+       }) {
+    SCOPED_TRACE(text);
+    const std::string model = "input x: float32[n,16]\n" + std::string(text) + "output y\n";
+    std::string apart = model;  // what leaves with the caller has memory of its own
+    for (const char name : std::string("abcdef")) {
+      if (model.find(std::string(1, name) + " = ") != std::string::npos) apart += "output " + std::string(1, name) + "\n";
+    }
+    const Session fast = open(model), reference = open(apart);
+    for (int run = 0; run < 2; ++run) {
+      const NamedValues got = fast.run({{"x", x}}), want = reference.run({{"x", x}});
+      const auto g = got.tensor("y").values<float>(), w = want.tensor("y").values<float>();
+      ASSERT_EQ(g.size(), w.size());
+      for (std::size_t i = 0; i < g.size(); ++i) ASSERT_NEAR(g[i], w[i], 1e-6F * std::fabs(w[i])) << i;
+    }
+  }
+}
+
 TEST(Session, CancelFromAnotherThread) {
   const Session s = open(kEndless);
   RunOptions options;

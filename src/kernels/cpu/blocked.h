@@ -51,14 +51,14 @@ void from_blocked_f32(std::int64_t batch, std::int64_t channels, std::int64_t pl
 // Poolings as in pool.h; `in_channels` of the shape counts blocks.
 void max_pool_blocked_f32(const ConvShape& shape, const float* x, float* y);
 void average_pool_blocked_f32(const ConvShape& shape, const std::int64_t (&pad_end)[3], bool count_pad, const float* x, float* y);
-// The mean over `plane` > 0 elements: x [rows, plane, c], y [rows, c].
-void mean_blocked_f32(std::int64_t rows, std::int64_t plane, const float* x, float* y);
+// The mean over `plane` > 0 elements: x [images, rows, plane, c], y [images, rows, c].
+void mean_blocked_f32(std::int64_t images, std::int64_t rows, std::int64_t plane, const float* x, float* y);
 // As lrn_f32 of norm.h: x and y [batch, ceil(channels / c), plane, c]; y must not be x.
 void lrn_blocked_f32(const float* x, float* y, std::int64_t batch, std::int64_t channels, std::int64_t plane, std::int64_t size,
                      float alpha, float beta, float bias);
 
-// y[r, p, c] = x[r, p, c] * s[r, c], or + s[r, c]: a factor or a term per channel. In place allowed.
-void scale_channels_f32(std::int64_t rows, std::int64_t plane, const float* x, const float* s, float* y);
-void shift_channels_f32(std::int64_t rows, std::int64_t plane, const float* x, const float* s, float* y);
+// y[i, r, p, c] = x[i, r, p, c] * s[i, r, c], or + s[r, c]: a factor or a term per channel. In place allowed.
+void scale_channels_f32(std::int64_t images, std::int64_t rows, std::int64_t plane, const float* x, const float* s, float* y);
+void shift_channels_f32(std::int64_t images, std::int64_t rows, std::int64_t plane, const float* x, const float* s, float* y);
 
 }  // namespace sdx::cpu

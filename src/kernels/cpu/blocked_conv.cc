@@ -159,7 +159,10 @@ void run_pointwise(const Job& j, const float* x, bool plain) {
   const std::int64_t pixels = s.out[1] * s.out[2];
   // Few weights are read again for each chunk at no cost, which may then be smaller.
   const std::int64_t input = l.group_floats() <= 64 * 1024 ? 48 * 1024 : kInputFloats;
-  const std::int64_t most = std::min(pixels, std::max<std::int64_t>(input / l.channels, 4 * j.kernels->wide_pixels));
+  std::int64_t most = std::min(pixels, std::max<std::int64_t>(input / l.channels, 4 * j.kernels->wide_pixels));
+  if (const std::int64_t threads = current_pool().threads(); s.batch < threads && shares_pixels(pixels)) {
+    most = up_div(pixels, up_div(up_div(pixels, most), threads) * threads);
+  }
   const Cuts chunks(pixels, most);
   const std::int64_t outer = s.batch * s.groups * chunks.parts;
   const Cuts shares = share_pairs(j, outer);

@@ -98,17 +98,13 @@ void conv_blocked_depthwise(const ConvShape& s, const float* x, const float* pac
   Job j{&k, &s, x, packed, residual, act, Bounds(act), y, whole_windows(s, 2), false, pointwise(s)};
   j.by_rows = (s.kernel[1] == 3 || s.kernel[1] == 5) && s.kernel[2] == s.kernel[1] && s.stride[1] == s.stride[2] &&
               s.stride[1] <= 2 && s.dilation[1] == 1 && s.dilation[2] == 1;
-  const std::int64_t planes = s.batch * up_div(s.in_channels, k.block);
   const std::int64_t row_work = std::max<std::int64_t>(1, s.out[2] * k.block * s.kernel[1] * s.kernel[2]);
   const std::int64_t fit = std::max<std::int64_t>(1, 200000 / row_work);
-  const Cuts bands(s.out[1], std::min(fit, s.out[1]));
-  const std::int64_t work = row_work * up_div(s.out[1], bands.parts);
-  parallel_for(planes * bands.parts, std::max<std::int64_t>(1, 100000 / work), [&](std::int64_t begin, std::int64_t end) {
+  const RowTasks tasks(s.batch, up_div(s.in_channels, k.block), s.out[1], s.out[2], std::min(fit, s.out[1]));
+  const std::int64_t work = row_work * up_div(s.out[1], tasks.bands);
+  parallel_for(tasks.size(), std::max<std::int64_t>(1, 100000 / work), [&](std::int64_t begin, std::int64_t end) {
     float* sums = residual != nullptr ? thread_scratch(2, static_cast<std::size_t>(s.out[2] * k.block)) : nullptr;
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t band = i % bands.parts;
-      run_band(j, i / bands.parts, bands.begin(band), bands.begin(band + 1), sums);
-    }
+    for (std::int64_t i = begin; i < end; ++i) run_band(j, tasks.plane(i), tasks.begin(i), tasks.end(i), sums);
   });
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "base/thread_pool.h"
 #include "kernels/cpu/conv.h"
 #include "kernels/cpu/gemm_kernels.h"
 
@@ -68,6 +69,31 @@ inline Span whole_windows(const ConvShape& s, int a) {
   o.end = reach < 0 ? o.begin : std::clamp(reach / s.stride[a] + 1, o.begin, s.out[a]);
   return o;
 }
+
+// Whether threads share the pixels of a plane rather than its channels. Neighbouring layers must do the same: then a thread finds
+// in its core's cache what it wrote there, but for the rows at the border. From 14 x 14 on; below, register tiles would not fill.
+inline bool shares_pixels(std::int64_t plane) { return plane >= 196 && current_pool().threads() > 1; }
+
+// Rows of the `each` planes of `images` images, in tasks of at most `most` rows: by planes, or by rows where these are shared.
+struct RowTasks {
+  std::int64_t planes, bands, rows;
+  bool rows_first;
+
+  RowTasks(std::int64_t images, std::int64_t each, std::int64_t rows_in, std::int64_t columns, std::int64_t most)
+      : planes(images * each), bands(up_div(rows_in, most)), rows(rows_in) {
+    const std::int64_t threads = current_pool().threads();
+    rows_first = images < threads && shares_pixels(rows_in * columns);
+    if (rows_first) bands = std::min(rows, up_div(bands, threads) * threads);
+  }
+  std::int64_t size() const { return planes * bands; }
+  std::int64_t plane(std::int64_t task) const { return rows_first ? task % planes : task / bands; }
+  // First row of the task; that of the next band is its end.
+  std::int64_t begin(std::int64_t task) const { return rows * band(task) / bands; }
+  std::int64_t end(std::int64_t task) const { return rows * (band(task) + 1) / bands; }
+
+ private:
+  std::int64_t band(std::int64_t task) const { return rows_first ? task / planes : task % bands; }
+};
 
 // The tiles that use the same weights fetch the next ones, which follow in memory, together: were they left to the first of
 // the next tiles, it would wait for memory while the others keep it idle.

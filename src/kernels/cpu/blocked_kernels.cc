@@ -187,8 +187,9 @@ void tile(const BlockedTile& t) {
 #undef SDX_PIXELS
 
 // P <= 4 neighbouring outputs of one vector of channels. x and w: the first of `rows` rows of taps. The chains of 9 or 25
-// multiplications overlap with those of the outputs that follow; what neighbours share the compiler keeps in registers.
-template <int K, int S, int P>
+// multiplications overlap with those of the outputs that follow; what neighbours share the compiler keeps in registers. The first
+// output's window begins kLeft taps before the row, the last one's ends kRight behind it.
+template <int K, int S, int P, int kLeft = 0, int kRight = 0>
 HWY_INLINE void depthwise_outputs(const float* x, std::int64_t row_step, const float* w, std::int64_t rows, VF bias, VF lo, VF hi,
                                   float* y) {
   const DF d;
@@ -197,10 +198,14 @@ HWY_INLINE void depthwise_outputs(const float* x, std::int64_t row_step, const f
 #pragma GCC unroll 5
     for (int kx = 0; kx < K; ++kx) {
       const VF wv = hn::LoadU(d, w + kx * kBlock);
-      a0 = hn::MulAdd(wv, hn::LoadU(d, x + kx * kBlock), a0);
-      if constexpr (P > 1) a1 = hn::MulAdd(wv, hn::LoadU(d, x + (kx + S) * kBlock), a1);
-      if constexpr (P > 2) a2 = hn::MulAdd(wv, hn::LoadU(d, x + (kx + 2 * S) * kBlock), a2);
-      if constexpr (P > 3) a3 = hn::MulAdd(wv, hn::LoadU(d, x + (kx + 3 * S) * kBlock), a3);
+      const auto add = [&](int i, VF& sum) HWY_ATTR {
+        if (kx < kLeft - i * S || kx >= K - std::max(0, kRight - (P - 1 - i) * S)) return;
+        sum = hn::MulAdd(wv, hn::LoadU(d, x + (kx + i * S) * kBlock), sum);
+      };
+      add(0, a0);
+      if constexpr (P > 1) add(1, a1);
+      if constexpr (P > 2) add(2, a2);
+      if constexpr (P > 3) add(3, a3);
     }
   }
   hn::StoreU(clip(hn::Add(a0, bias), lo, hi), d, y);
@@ -209,47 +214,88 @@ HWY_INLINE void depthwise_outputs(const float* x, std::int64_t row_step, const f
   if constexpr (P > 3) hn::StoreU(clip(hn::Add(a3, bias), lo, hi), d, y + 3 * kBlock);
 }
 
+// One vector of channels in one row of outputs.
+struct DepthwiseRow {
+  const float* x;  // the first tap of output 0, which may lie before the row
+  std::int64_t row_step;
+  const float* w;
+  std::int64_t rows;
+  VF bias, lo, hi;
+  float* y;
+};
+
+template <int K, int S, int P, int kLeft = 0, int kRight = 0>
+HWY_INLINE void depthwise_at(const DepthwiseRow& r, std::int64_t i) {
+  depthwise_outputs<K, S, P, kLeft, kRight>(r.x + i * S * kBlock, r.row_step, r.w, r.rows, r.bias, r.lo, r.hi, r.y + i * kBlock);
+}
+
+// The last outputs [i, i + count), count <= 4.
+template <int K, int S, int kRight = 0>
+HWY_INLINE void depthwise_last(const DepthwiseRow& r, std::int64_t i, std::int64_t count) {
+  switch (count) {
+    case 4: return depthwise_at<K, S, 4, 0, kRight>(r, i);
+    case 3: return depthwise_at<K, S, 3, 0, kRight>(r, i);
+    case 2: return depthwise_at<K, S, 2, 0, kRight>(r, i);
+    case 1: return depthwise_at<K, S, 1, 0, kRight>(r, i);
+    default: return;
+  }
+}
+
 template <int K, int S>
 void depthwise_rows(const DepthwiseBand& b) {
   const DF d;
   const std::int64_t lanes = lanes_f32();
-  const VF lo = hn::Set(d, b.lo), hi = hn::Set(d, b.hi);
   const std::int64_t row_step = b.in_columns * kBlock;
+  // Taps that the first and the last output lack; up to half a window is what padding usually makes them.
+  const std::int64_t left = b.pad_column, right = (b.columns - 1) * S - b.pad_column + K - b.in_columns;
+  const bool quick_left = left >= 1 && left <= K / 2 && b.inner_begin <= 4 && b.inner_end >= 4;
   for (std::int64_t v = 0; v < kBlock; v += lanes) {
-    const VF bias = hn::LoadU(d, b.bias + v);
-    float* y = b.y + v;
-    for (std::int64_t oy = b.first; oy < b.last; ++oy, y += b.columns * kBlock) {
+    DepthwiseRow r;
+    r.row_step = row_step;
+    r.bias = hn::LoadU(d, b.bias + v);
+    r.lo = hn::Set(d, b.lo), r.hi = hn::Set(d, b.hi);
+    r.y = b.y + v;
+    for (std::int64_t oy = b.first; oy < b.last; ++oy, r.y += b.columns * kBlock) {
       const std::int64_t iy = oy * S - b.pad_row;
       const std::int64_t top = std::max<std::int64_t>(0, -iy);
-      const std::int64_t rows = std::max<std::int64_t>(0, std::min<std::int64_t>(K, b.in_rows - iy) - top);
-      const float* const row = rows > 0 ? b.x + (iy + top) * row_step + v : b.x;
-      const float* const w = b.w + (rows > 0 ? top : 0) * K * kBlock + v;
+      r.rows = std::max<std::int64_t>(0, std::min<std::int64_t>(K, b.in_rows - iy) - top);
+      const float* const row = r.rows > 0 ? b.x + (iy + top) * row_step + v : b.x;
+      r.x = row - b.pad_column * kBlock;
+      r.w = b.w + (r.rows > 0 ? top : 0) * K * kBlock + v;
       // Outputs whose windows reach over an end of the rows.
       const auto edge = [&](std::int64_t from, std::int64_t to) HWY_ATTR {
         for (std::int64_t ox = from; ox < to; ++ox) {
           const std::int64_t ix = ox * S - b.pad_column;
-          const std::int64_t left = std::max<std::int64_t>(0, -ix), right = std::min<std::int64_t>(K, b.in_columns - ix);
+          const std::int64_t begin = std::max<std::int64_t>(0, -ix), end = std::min<std::int64_t>(K, b.in_columns - ix);
           VF sum = hn::Zero(d);
-          for (std::int64_t ky = 0; ky < rows; ++ky) {
+          for (std::int64_t ky = 0; ky < r.rows; ++ky) {
             const float* const x = row + ky * row_step;
-            for (std::int64_t kx = left; kx < right; ++kx) {
-              sum = hn::MulAdd(hn::LoadU(d, w + (ky * K + kx) * kBlock), hn::LoadU(d, x + (ix + kx) * kBlock), sum);
+            for (std::int64_t kx = begin; kx < end; ++kx) {
+              sum = hn::MulAdd(hn::LoadU(d, r.w + (ky * K + kx) * kBlock), hn::LoadU(d, x + (ix + kx) * kBlock), sum);
             }
           }
-          hn::StoreU(clip(hn::Add(sum, bias), lo, hi), d, y + ox * kBlock);
+          hn::StoreU(clip(hn::Add(sum, r.bias), r.lo, r.hi), d, r.y + ox * kBlock);
         }
       };
-      edge(0, b.inner_begin);
       std::int64_t i = b.inner_begin;
-      const auto x_of = [&](std::int64_t ox) { return row + (ox * S - b.pad_column) * kBlock; };
-      for (; i + 4 <= b.inner_end; i += 4) depthwise_outputs<K, S, 4>(x_of(i), row_step, w, rows, bias, lo, hi, y + i * kBlock);
-      switch (b.inner_end - i) {
-        case 3: depthwise_outputs<K, S, 3>(x_of(i), row_step, w, rows, bias, lo, hi, y + i * kBlock); break;
-        case 2: depthwise_outputs<K, S, 2>(x_of(i), row_step, w, rows, bias, lo, hi, y + i * kBlock); break;
-        case 1: depthwise_outputs<K, S, 1>(x_of(i), row_step, w, rows, bias, lo, hi, y + i * kBlock); break;
-        default: break;
+      if (quick_left) {
+        left == 1 ? depthwise_at<K, S, 4, 1>(r, 0) : depthwise_at<K, S, 4, K / 2>(r, 0);
+        i = 4;
+      } else {
+        edge(0, b.inner_begin);
       }
-      edge(b.inner_end, b.columns);
+      for (; i + 4 <= b.inner_end; i += 4) depthwise_at<K, S, 4>(r, i);
+      const std::int64_t over = b.columns - b.inner_end;
+      const bool quick_right = right >= 1 && right <= K / 2 && over <= 4;
+      if (!quick_right || b.columns - i > 4) {
+        depthwise_last<K, S>(r, i, b.inner_end - i);
+        i = std::max(i, b.inner_end);
+      }
+      if (quick_right) {
+        right == 1 ? depthwise_last<K, S, 1>(r, i, b.columns - i) : depthwise_last<K, S, K / 2>(r, i, b.columns - i);
+      } else {
+        edge(i, b.columns);
+      }
     }
   }
 }
@@ -518,14 +564,14 @@ void winograd_weights(int t, const float* g, std::int64_t channels, std::int64_t
   t == 2 ? weight_tiles<2>(g, channels, width, out) : weight_tiles<4>(g, channels, width, out);
 }
 
-// Pieces of 64 pixels in two chains each: the error grows with the pieces' number, not the pixels'.
+// Pieces of kMeanPixels in two chains each: the error grows with the pieces' number, not the pixels'.
 void mean(const float* x, float factor, float* y, std::int64_t pixels) {
   const DF d;
   const std::int64_t lanes = lanes_f32();
   for (std::int64_t v = 0; v < kBlock; v += lanes) {
     VF total = hn::Zero(d);
-    for (std::int64_t p0 = 0; p0 < pixels; p0 += 64) {
-      const std::int64_t end = std::min(pixels, p0 + 64);
+    for (std::int64_t p0 = 0; p0 < pixels; p0 += kMeanPixels) {
+      const std::int64_t end = std::min(pixels, p0 + kMeanPixels);
       VF a = hn::Zero(d), b = hn::Zero(d);
       std::int64_t p = p0;
       for (; p + 2 <= end; p += 2) {

@@ -83,6 +83,8 @@ struct BlockedLrn {
   float alpha = 0, beta = 0, bias = 0;  // alpha: of one square
 };
 
+constexpr std::int64_t kMeanPixels = 64;
+
 constexpr std::int64_t kLrnPixels = 16;  // their squares stay in the first-level cache
 // Floats for the squares of kLrnPixels pixels with the window's zeros around them.
 constexpr std::int64_t lrn_scratch(std::int64_t padded_channels, std::int64_t size) {
@@ -121,7 +123,7 @@ struct BlockedKernels {
   // G g G^T of filters whose nine taps lie in g as [channel][tap][width], width being one or two vectors; element e goes to
   // out[e * kWinogradStep + channel * width]. channels * width <= kWinogradFilters.
   void (*winograd_weights)(int t, const float* g, std::int64_t channels, std::int64_t width, float* out);
-  // y[c] = factor * the sum over `pixels`, in pieces whose sums are then added.
+  // y[c] = factor * the sum over `pixels`, in pieces of kMeanPixels whose sums are then added.
   void (*mean)(const float* x, float factor, float* y, std::int64_t pixels);
 };
 

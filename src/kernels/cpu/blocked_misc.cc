@@ -65,30 +65,30 @@ void run_pool(const Pool& p) {
   const std::int64_t c = p.k->block;
   const Span inner = whole_windows(s, 2);
   const std::int64_t work = std::max<std::int64_t>(1, s.out[2] * c * s.kernel[1] * s.kernel[2]);
-  parallel_for(s.batch * s.in_channels * s.out[1], std::max<std::int64_t>(1, 100000 / work),
+  const std::int64_t grain = std::max<std::int64_t>(1, 100000 / work);
+  const RowTasks tasks(s.batch, s.in_channels, s.out[1], s.out[2], std::min(grain, s.out[1]));
+  parallel_for(tasks.size(), std::max<std::int64_t>(1, grain * tasks.bands / s.out[1]),
                [&](std::int64_t begin, std::int64_t end) {
                  for (std::int64_t i = begin; i < end; ++i) {
-                   const std::int64_t oy = i % s.out[1];
-                   const float* plane = p.x + i / s.out[1] * s.in[1] * s.in[2] * c;
-                   float* row = p.y + i * s.out[2] * c;
-                   for (std::int64_t ox = 0; ox < inner.begin; ++ox) pool_run(p, plane, oy, ox, ox + 1, row);
-                   pool_run(p, plane, oy, inner.begin, inner.end, row);
-                   for (std::int64_t ox = inner.end; ox < s.out[2]; ++ox) pool_run(p, plane, oy, ox, ox + 1, row);
+                   const float* plane = p.x + tasks.plane(i) * s.in[1] * s.in[2] * c;
+                   for (std::int64_t oy = tasks.begin(i); oy < tasks.end(i); ++oy) {
+                     float* row = p.y + (tasks.plane(i) * s.out[1] + oy) * s.out[2] * c;
+                     for (std::int64_t ox = 0; ox < inner.begin; ++ox) pool_run(p, plane, oy, ox, ox + 1, row);
+                     pool_run(p, plane, oy, inner.begin, inner.end, row);
+                     for (std::int64_t ox = inner.end; ox < s.out[2]; ++ox) pool_run(p, plane, oy, ox, ox + 1, row);
+                   }
                  }
                });
 }
 
 // A function of rows of `plane` pixels, cut into pieces of about 32,768 elements.
 template <class F>
-void for_pieces(std::int64_t rows, std::int64_t plane, std::int64_t block, F&& piece) {
-  if (rows <= 0 || plane <= 0) return;
-  const Cuts cuts(plane, std::max<std::int64_t>(1, 32768 / block));
-  const std::int64_t each = up_div(plane, cuts.parts) * block;
-  parallel_for(rows * cuts.parts, std::max<std::int64_t>(1, 32768 / each), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t row = i / cuts.parts, part = i % cuts.parts;
-      piece(row, cuts.begin(part), cuts.size(part));
-    }
+void for_pieces(std::int64_t images, std::int64_t rows, std::int64_t plane, std::int64_t block, F&& piece) {
+  if (images <= 0 || rows <= 0 || plane <= 0) return;
+  const RowTasks tasks(images, rows, plane, 1, std::max<std::int64_t>(1, 32768 / block));
+  const std::int64_t each = up_div(plane, tasks.bands) * block;
+  parallel_for(tasks.size(), std::max<std::int64_t>(1, 32768 / each), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) piece(tasks.plane(i), tasks.begin(i), tasks.end(i) - tasks.begin(i));
   });
 }
 
@@ -131,13 +131,30 @@ void average_pool_blocked_f32(const ConvShape& shape, const std::int64_t (&pad_e
   run_pool({&blocked_kernels(), &shape, x, y, true, count_pad, {pad_end[0], pad_end[1], pad_end[2]}});
 }
 
-void mean_blocked_f32(std::int64_t rows, std::int64_t plane, const float* x, float* y) {
+void mean_blocked_f32(std::int64_t images, std::int64_t rows, std::int64_t plane, const float* x, float* y) {
   const BlockedKernels& k = blocked_kernels();
-  parallel_for(rows, std::max<std::int64_t>(1, 32768 / (plane * k.block)), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t r = begin; r < end; ++r) {
-      k.mean(x + r * plane * k.block, 1.0F / static_cast<float>(plane), y + r * k.block, plane);
+  const float factor = 1.0F / static_cast<float>(plane);
+  const std::int64_t all = images * rows, threads = current_pool().threads();
+  if (images >= threads || !shares_pixels(plane)) {
+    return parallel_for(all, std::max<std::int64_t>(1, 32768 / (plane * k.block)), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t r = begin; r < end; ++r) k.mean(x + r * plane * k.block, factor, y + r * k.block, plane);
+    });
+  }
+  // Whoever reads a pixel on another core than the one that wrote it makes it wait when it is written next. The sums of the
+  // kernel's own pieces, added in its order.
+  const std::int64_t pieces = up_div(plane, kMeanPixels);
+  float* const sums = thread_scratch(2, static_cast<std::size_t>(pieces * all * k.block));
+  parallel_for(pieces * all, up_div(32768, kMeanPixels * k.block), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t first = i / all * kMeanPixels, r = i % all;
+      k.mean(x + (r * plane + first) * k.block, 1.0F, sums + i * k.block, std::min(kMeanPixels, plane - first));
     }
   });
+  for (std::int64_t i = 0; i < all * k.block; ++i) {
+    float total = 0.0F;
+    for (std::int64_t p = 0; p < pieces; ++p) total += sums[p * all * k.block + i];
+    y[i] = total * factor;
+  }
 }
 
 void lrn_blocked_f32(const float* x, float* y, std::int64_t batch, std::int64_t channels, std::int64_t plane, std::int64_t size,
@@ -159,17 +176,17 @@ void lrn_blocked_f32(const float* x, float* y, std::int64_t batch, std::int64_t 
   });
 }
 
-void scale_channels_f32(std::int64_t rows, std::int64_t plane, const float* x, const float* s, float* y) {
+void scale_channels_f32(std::int64_t images, std::int64_t rows, std::int64_t plane, const float* x, const float* s, float* y) {
   const BlockedKernels& k = blocked_kernels();
-  for_pieces(rows, plane, k.block, [&](std::int64_t r, std::int64_t p, std::int64_t n) {
+  for_pieces(images, rows, plane, k.block, [&](std::int64_t r, std::int64_t p, std::int64_t n) {
     const std::int64_t at = (r * plane + p) * k.block;
     k.scale(x + at, s + r * k.block, y + at, n);
   });
 }
 
-void shift_channels_f32(std::int64_t rows, std::int64_t plane, const float* x, const float* s, float* y) {
+void shift_channels_f32(std::int64_t images, std::int64_t rows, std::int64_t plane, const float* x, const float* s, float* y) {
   const BlockedKernels& k = blocked_kernels();
-  for_pieces(rows, plane, k.block, [&](std::int64_t r, std::int64_t p, std::int64_t n) {
+  for_pieces(images, rows, plane, k.block, [&](std::int64_t r, std::int64_t p, std::int64_t n) {
     const std::int64_t at = (r * plane + p) * k.block;
     k.shift(x + at, s + r * k.block, y + at, n);
   });

@@ -207,6 +207,13 @@ TEST(BlockedConv, Depthwise) {
              shape_of(1, 8, 8, 8, {9, 3, 2, 1, 1, 1}, {15, 3, 2, 1, 1, 1}),
              shape_of(1, 32, 32, 32, {7, 5, 1, 1, 2, 2}, {7, 5, 1, 1, 2, 2}),
              shape_of(1, 17, 17, 17, {14, 5, 2, 1, 1, 2}, {21, 5, 2, 1, 1, 2}),
+             shape_of(1, 8, 8, 8, {5, 3, 1, 1, 1, 1}, {5, 3, 1, 1, 1, 1}),
+             shape_of(1, 8, 8, 8, {6, 5, 1, 1, 2, 2}, {9, 5, 1, 1, 2, 2}),
+             shape_of(1, 8, 8, 8, {6, 5, 1, 1, 2, 2}, {13, 5, 1, 1, 1, 2}),
+             shape_of(1, 8, 8, 8, {6, 5, 2, 1, 2, 2}, {12, 5, 2, 1, 2, 1}),
+             shape_of(1, 8, 8, 8, {6, 5, 1, 1, 2, 2}, {11, 5, 1, 1, 0, 2}),
+             shape_of(1, 8, 8, 8, {6, 3, 1, 1, 1, 1}, {10, 3, 1, 1, 0, 1}),
+             shape_of(1, 8, 8, 8, {6, 3, 1, 1, 1, 1}, {4, 3, 1, 1, 1, 1}),
              shape_of(1, 8, 8, 8, {9, 3, 1, 2, 2, 2}, {9, 3, 1, 2, 2, 2}),
              shape_of(1, 8, 8, 8, {9, 7, 1, 1, 3, 3}, {8, 2, 3, 1, 0, 1}),
              shape_of(1, 8, 8, 8, {3, 3, 1, 1, 4, 4}, {2, 3, 1, 1, 4, 5}),
@@ -274,6 +281,38 @@ TEST(BlockedConv, TheSameForAnyNumberOfThreads) {
     }
     EXPECT_EQ(results[0], results[1]);
     EXPECT_EQ(results[0], results[2]);
+  }
+}
+
+// The threads share pixels from 14 x 14 on, and nothing is rounded otherwise for it.
+TEST(BlockedChannels, TheSameForAnyNumberOfThreads) {
+  for (const std::int64_t images : {1, 2}) {
+    const std::int64_t c = channel_block(), in = 29 * 31, n = images * 5 * in * c;
+    const std::vector<float> xv = random_floats(n, 5), sv = random_floats(images * 5 * c, 6), w = random_floats(5 * c * 9, 7);
+    ConvShape depthwise = shape_of(images, 5 * c, 5 * c, 5 * c, {29, 3, 1, 1, 1, 1}, {31, 3, 1, 1, 1, 1});
+    ConvShape pool = shape_of(images, 5, 1, 1, {29, 3, 2, 1, 1, 1}, {31, 3, 2, 1, 1, 1});
+    ConvShape point = shape_of(images, 5 * c, 3 * c, 1, {29, 1, 1, 1, 0, 0}, {31, 1, 1, 1, 0, 0});
+    std::vector<float> packed(conv_blocked_packed_bytes(BlockedConv::depthwise, depthwise) / 4);
+    conv_blocked_pack(BlockedConv::depthwise, depthwise, w.data(), nullptr, packed.data());
+    std::vector<float> packed_point(conv_blocked_packed_bytes(BlockedConv::direct, point) / 4);
+    const std::vector<float> wp = random_floats(15 * c * c, 8);
+    conv_blocked_pack(BlockedConv::direct, point, wp.data(), nullptr, packed_point.data());
+    std::vector<std::vector<float>> results;
+    for (const int threads : {1, 2, 3, 5}) {
+      ThreadPool pools(threads);
+      const PoolScope scope(pools);
+      const auto size = [](std::int64_t count) { return static_cast<std::size_t>(count); };
+      std::vector<float> a(size(n)), b(size(images * 5 * c)), d(size(n)), e(size(images * 5 * area(pool.out) * c));
+      std::vector<float> f(size(images * 3 * in * c));
+      conv_blocked_f32(BlockedConv::depthwise, depthwise, xv.data(), packed.data(), nullptr, {}, a.data());
+      mean_blocked_f32(images, 5, in, xv.data(), b.data());
+      scale_channels_f32(images, 5, in, xv.data(), sv.data(), d.data());
+      max_pool_blocked_f32(pool, xv.data(), e.data());
+      conv_blocked_f32(BlockedConv::direct, point, xv.data(), packed_point.data(), nullptr, {}, f.data());
+      for (const std::vector<float>& more : {b, d, e, f}) a.insert(a.end(), more.begin(), more.end());
+      results.push_back(a);
+    }
+    for (std::size_t i = 1; i < results.size(); ++i) EXPECT_EQ(results[0], results[i]);
   }
 }
 
@@ -366,15 +405,15 @@ TEST(BlockedChannels, MeansFactorsAndTerms) {
     for (const std::int64_t plane : {1, 2, 63, 64, 65, 500, 9000}) {
       const std::vector<float> xv = random_floats(3 * plane * c, 5), sv = random_floats(3 * c, 6);
       Guarded<float> x(3 * plane * c, 1, xv), s(3 * c, 5, sv), y(3 * plane * c, 3), m(3 * c, 7);
-      mean_blocked_f32(3, plane, x.data(), m.data());
+      mean_blocked_f32(1, 3, plane, x.data(), m.data());
       for (std::int64_t i = 0; i < 3 * c; ++i) {
         double sum = 0;
         for (std::int64_t p = 0; p < plane; ++p) sum += xv[static_cast<std::size_t>((i / c * plane + p) * c + i % c)];
         ASSERT_NEAR(m[i], sum / static_cast<double>(plane), 1e-6);
       }
-      scale_channels_f32(3, plane, x.data(), s.data(), y.data());
+      scale_channels_f32(1, 3, plane, x.data(), s.data(), y.data());
       for (std::int64_t i = 0; i < y.size(); ++i) ASSERT_EQ(y[i], x[i] * s[i / (plane * c) * c + i % c]);
-      shift_channels_f32(3, plane, x.data(), s.data(), x.data());
+      shift_channels_f32(1, 3, plane, x.data(), s.data(), x.data());
       for (std::int64_t i = 0; i < y.size(); ++i)
         ASSERT_EQ(x[i], xv[static_cast<std::size_t>(i)] + s[i / (plane * c) * c + i % c]);
     }

@@ -232,7 +232,7 @@ class BlockedMeanKernel : public Kernel {
   void run(const KernelContext& c) const override {
     const Shape& x = c.input(0).shape();
     if (c.output(0).size() == 0) return;
-    mean_blocked_f32(x[0] * x[1], area(x), c.in<float>(0), c.out<float>(0));
+    mean_blocked_f32(x[0], x[1], area(x), c.in<float>(0), c.out<float>(0));
   }
 };
 

@@ -11,6 +11,7 @@ class ConcatKernel : public Kernel {
  public:
   ConcatKernel(std::size_t axis, std::size_t element_size) : axis_(axis), element_size_(element_size) {}
   std::string_view name() const override { return "concat"; }
+  int joins_along() const override { return static_cast<int>(axis_); }
   void run(const KernelContext& c) const override {
     const Shape& y = c.output(0).shape();
     if (c.output(0).size() == 0) return;
@@ -23,9 +24,8 @@ class ConcatKernel : public Kernel {
       const Tensor& x = c.input(i);
       const std::int64_t dims[] = {outer, x.shape()[axis_] * inner};
       const std::int64_t strides[] = {row, 1};
-      if (x.size() > 0) {
-        copy_strided_to(x.data(), to + static_cast<std::size_t>(at) * element_size_, element_size_, 2, dims, strides);
-      }
+      std::byte* const place = to + static_cast<std::size_t>(at) * element_size_;
+      if (x.size() > 0 && x.data() != place) copy_strided_to(x.data(), place, element_size_, 2, dims, strides);
       at += dims[1];
     }
   }

@@ -98,7 +98,10 @@ class BinaryKernel : public Kernel {
       case BroadcastState::Form::left_scalar: return binary_scalar_left_f32(op_, *a, b, y, n);
       case BroadcastState::Form::channels: {
         const float *x = s.channels_left ? b : a, *per = s.channels_left ? a : b;
-        return (op_ == Binary::mul ? scale_channels_f32 : shift_channels_f32)(s.dims[0], s.dims[1], x, per, y);
+        const std::int64_t images = std::max<std::int64_t>(1, c.output(0).shape()[0]);
+        const bool whole = s.dims[0] % images == 0;
+        return (op_ == Binary::mul ? scale_channels_f32 : shift_channels_f32)(
+            whole ? images : 1, whole ? s.dims[0] / images : s.dims[0], s.dims[1], x, per, y);
       }
       case BroadcastState::Form::general: return binary_broadcast_f32(op_, a, b, y, s.rank, s.dims, s.a, s.b);
     }
