@@ -21,7 +21,10 @@ struct QWeights {
   bool transposed = false;  // a matrix given as [k, columns]
   // Most of the activations they meet lie less than 128 above the least value of their type, as behind a Relu: a hint.
   bool low_activations = false;
+  bool for_convolution = false;  // packed for qnhwc_conv() alone
 };
+// The order in which panels of such weights lie, or are tried to: packed weights of another order are of no use.
+int qnhwc_order(const ConvShape& shape, const QWeights& weights, bool wide);
 
 // The weights minus their zero points take 8 bits each where all of them fit, else 16. Without data: whether 16 may be needed.
 bool qnhwc_is_wide(const ConvShape& shape, const QWeights& weights);

@@ -600,12 +600,20 @@ void depthwise(const QDepthwiseRow& r) {
   }
 }
 
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
+bool has_quads() { return use_vnni(Isa::avx512) && vnni_quads_product(1) != nullptr; }
+#else
+bool has_quads() { return false; }
+#endif
+
+void quads_of(const QRows& t) { vnni_quads_product(t.m)(t); }
+
 }  // namespace
 
 const QNhwcKernels* qnhwc_table() {
   static const QNhwcKernels table{
-      kMr,      static_cast<int>(2 * lanes_f32()), product_of, kCrossedMr, crossed_of, cross_rows, widen_panel, gather, finish,
-      depthwise};
+      kMr,       static_cast<int>(2 * lanes_f32()), product_of, kCrossedMr, crossed_of, cross_rows, widen_panel, gather, finish,
+      depthwise, has_quads() ? quads_of : nullptr};
   return &table;
 }
 

@@ -73,6 +73,8 @@ struct QNhwcKernels {
   void (*finish)(const QEpilogue& e, const std::int32_t* sums, std::int64_t m, std::int64_t n, std::int64_t column, void* c,
                  std::int64_t ldc);
   void (*depthwise)(const QDepthwiseRow& r);
+  // vnni_quads_product() where the machine has it; else null.
+  void (*quads)(const QRows& t);
 };
 
 const QNhwcKernels& qnhwc_kernels();
@@ -80,5 +82,8 @@ const QNhwcKernels& qnhwc_kernels();
 // product() under AVX512-VNNI, m in [1, 12]; null where the compiler has no such target.
 using QRowsProduct = void (*)(const QRows& t);
 QRowsProduct vnni_rows_product(std::int64_t m);
+// The same of unsigned bytes with signed ones: rows [m][quads][4], `stride` in units of two bytes, panel [quads][nr][4]; t.pairs
+// counts the quads.
+QRowsProduct vnni_quads_product(std::int64_t m);
 
 }  // namespace sdx::cpu

@@ -65,7 +65,7 @@ void check(const Conv& v, bool xs, bool ws, std::int32_t xz, bool plain_zero, in
   if (plain_zero) wz = {ws ? 0 : 128};
   const std::vector<std::int32_t> bias = random_ints<std::int32_t>(v.m, 4, -500, 500);
   const std::vector<float> scale = random_floats(v.m, 5, 1e-4F, 2e-3F), bias_f = random_floats(v.m, 6);
-  const QWeights weights{w.data(), ws, wz.data(), static_cast<std::int64_t>(wz.size()), false, low > 0};
+  const QWeights weights{w.data(), ws, wz.data(), static_cast<std::int64_t>(wz.size()), false, low > 0, true};
   const bool wide = qnhwc_is_wide(s, weights);
   if (plain_zero) {
     EXPECT_EQ(wide, qnhwc_is_depthwise(s));

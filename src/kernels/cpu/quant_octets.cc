@@ -316,6 +316,13 @@ void qoctet_arrange(std::int8_t* panel, const QOctetTable& table, std::int8_t* s
 void qoctet_gather(const QSource& q, std::int64_t first, const QOctetRows& r) {
   const std::int64_t bytes = q.k;
   const auto tail = [&](std::uint8_t* row) { std::memset(row + bytes, 0, to_size(r.stride - bytes)); };
+  if (q.shape == nullptr) {
+    for (std::int64_t i = 0; i < r.count; ++i) {
+      std::memcpy(r.rows + i * r.stride, q.x + (first + i) * q.lda, to_size(bytes));
+      tail(r.rows + i * r.stride);
+    }
+    return;
+  }
   const ConvShape& s = *q.shape;
   const std::int64_t channels = s.in_channels;
   // Whole runs of neighbouring taps, or one tap at a time.

@@ -27,8 +27,8 @@ struct QOctetTable {
 inline std::int64_t qoctet_table_units(std::int64_t quads) { return 2 + 2 * quads; }
 constexpr std::int64_t kMostOctetQuads = 8192;  // their offsets fit 16 bits
 
-// `panel`: [quads][2][16][2], as quant_nhwc.cc packs pairs. qoctet_choose() fills the table; qoctet_arrange() turns the panel
-// into [quads][16][4] in the table's order, by way of `scratch` of the same size.
+// `panel`: [quads][2][16][2], as quant_nhwc_pack.cc packs pairs. qoctet_choose() fills the table; qoctet_arrange() turns the
+// panel into [quads][16][4] in the table's order, by way of `scratch` of the same size.
 void qoctet_choose(const std::int8_t* panel, const QOctetTable& table);
 void qoctet_arrange(std::int8_t* panel, const QOctetTable& table, std::int8_t* scratch);
 
@@ -52,7 +52,7 @@ struct QOctetRows {
   std::int32_t* starts = nullptr;  // [tiles + 1]: a tile's first entry
 };
 
-// r.count rows of a convolution of one group, from position `first` on, to r.rows: padding as the zero point, zeros behind.
+// r.count rows of a matrix or of a convolution of one group, from `first` on, to r.rows: padding as the zero point, zeros behind.
 void qoctet_gather(const QSource& source, std::int64_t first, const QOctetRows& r);
 
 struct QOctetPanel {
@@ -71,7 +71,7 @@ struct QOctetKernels {
   // Rows without their eighth bits, and these as entries; false: there are more than most_entries.
   bool (*split)(const QOctetRows& r);
   void (*panel)(const QOctetPanel& g);
-  // Quads of a panel as quant_nhwc.cc has them, [quads][2][16][2], in int16; `place`: of the first, in a table.
+  // Quads of a panel as quant_nhwc_pack.cc has them, [quads][2][16][2], in int16; `place`: of the first, in a table.
   void (*widen)(const std::int8_t* panel, const std::uint16_t* place, std::int64_t quads, std::int16_t* out);
 };
 const QOctetKernels* qoctet_kernels();  // null where it has no build

@@ -1,6 +1,6 @@
 // The inner product of 8-bit kernels with AVX512-VNNI: vpdpwssd adds a pair of int16 products to an int32 in one instruction,
-// where AVX-512BW needs two (Intel SDM, VPDPWSSD; it wraps, and does not saturate). Same operand layouts as quant_kernels.cc and
-// quant_nhwc_kernels.cc.
+// where AVX-512BW needs two, vpdpbusd four products of bytes (Intel SDM, VPDPWSSD and VPDPBUSD; they wrap, and do not saturate).
+// Same operand layouts as quant_kernels.cc and quant_nhwc_kernels.cc.
 
 #include <utility>
 
@@ -64,8 +64,12 @@ void product(const QTile& t, std::int32_t* out) {
 #undef SDX_DECLARE
 }
 
-template <int M>
+// kBytes: rows are unsigned and panels signed bytes, four where two int16 would be.
+template <int M, bool kBytes>
 void rows_product(const QRows& t) {
+#define SDX_MULTIPLY_ADD(ACC, A, B)                                                         \
+  reinterpret_cast<Ints>(kBytes ? _mm512_dpbusd_epi32(reinterpret_cast<__m512i>(ACC), A, B) \
+                                : _mm512_dpwssd_epi32(reinterpret_cast<__m512i>(ACC), A, B))
   const std::int64_t s = t.stride;
   const std::int16_t* a[4] = {t.a, t.a + 3 * s, t.a + 6 * s, t.a + 9 * s};
   const std::int16_t* b = t.b;
@@ -84,13 +88,13 @@ void rows_product(const QRows& t) {
   for (std::int64_t p = 0; p < t.pairs; ++p) {
     const __m512i b0 = _mm512_loadu_si512(b);
     const __m512i b1 = _mm512_loadu_si512(b + 32);
-#define SDX_STEP(I)                                                                             \
-  if constexpr (M > I) {                                                                        \
-    int pair;                                                                                   \
-    std::memcpy(&pair, a[I / 3] + (I % 3) * s, sizeof(pair));                                   \
-    const __m512i v = _mm512_set1_epi32(pair);                                                  \
-    c##I = reinterpret_cast<Ints>(_mm512_dpwssd_epi32(reinterpret_cast<__m512i>(c##I), v, b0)); \
-    e##I = reinterpret_cast<Ints>(_mm512_dpwssd_epi32(reinterpret_cast<__m512i>(e##I), v, b1)); \
+#define SDX_STEP(I)                                           \
+  if constexpr (M > I) {                                      \
+    int pair;                                                 \
+    std::memcpy(&pair, a[I / 3] + (I % 3) * s, sizeof(pair)); \
+    const __m512i v = _mm512_set1_epi32(pair);                \
+    c##I = SDX_MULTIPLY_ADD(c##I, v, b0);                     \
+    e##I = SDX_MULTIPLY_ADD(e##I, v, b1);                     \
   }
     SDX_ROWS(SDX_STEP)
     for (int i = 0; i < (M + 2) / 3; ++i) a[i] += 2;
@@ -106,6 +110,7 @@ void rows_product(const QRows& t) {
 #undef SDX_STEP
 #undef SDX_DECLARE
 }
+#undef SDX_MULTIPLY_ADD
 #undef SDX_ROWS
 
 }  // namespace
@@ -126,16 +131,17 @@ QProduct choose(std::int64_t m, std::index_sequence<kIndex...>) {
   return kTable[m - 1];
 }
 
-template <std::size_t... kIndex>
+template <bool kBytes, std::size_t... kIndex>
 QRowsProduct choose_rows(std::int64_t m, std::index_sequence<kIndex...>) {
-  constexpr QRowsProduct kTable[] = {rows_product<static_cast<int>(kIndex) + 1>...};
+  constexpr QRowsProduct kTable[] = {rows_product<static_cast<int>(kIndex) + 1, kBytes>...};
   return kTable[m - 1];
 }
 
 }  // namespace
 
 QProduct vnni_product(std::int64_t m) { return choose(m, std::make_index_sequence<12>()); }
-QRowsProduct vnni_rows_product(std::int64_t m) { return choose_rows(m, std::make_index_sequence<12>()); }
+QRowsProduct vnni_rows_product(std::int64_t m) { return choose_rows<false>(m, std::make_index_sequence<12>()); }
+QRowsProduct vnni_quads_product(std::int64_t m) { return choose_rows<true>(m, std::make_index_sequence<12>()); }
 
 }  // namespace sdx::cpu
 
@@ -145,6 +151,7 @@ namespace sdx::cpu {
 
 QProduct vnni_product(std::int64_t) { return nullptr; }
 QRowsProduct vnni_rows_product(std::int64_t) { return nullptr; }
+QRowsProduct vnni_quads_product(std::int64_t) { return nullptr; }
 
 }  // namespace sdx::cpu
 

@@ -96,10 +96,11 @@ std::unique_ptr<Kernel> make_nhwc_conv(LowerContext& c) {
   QWeights weights{w->data(), w->dtype() == DataType::int8, w_zero->data(), static_cast<std::int64_t>(w_zero->size())};
   // A zero point near the least value says that hardly anything is negative: large values are rare then.
   weights.low_activations = (*x_zero)[0] - (c.dtype(0) == DataType::int8 ? -128 : 0) <= 32;
+  weights.for_convolution = true;
   const bool wide = qnhwc_is_wide(shape, weights);
   const Tensor* zero = c.has_input(5) ? c.constant(5) : nullptr;
   Packed packed = c.pack({w, zero}, qnhwc_packed_bytes(shape, weights, wide),
-                         PackKey("qnhwc-7", shape, weights.is_signed, wide, weights.low_activations),
+                         PackKey("qnhwc-8", shape, weights.is_signed, wide, qnhwc_order(shape, weights, wide)),
                          [&](float* to) { qnhwc_pack(shape, weights, wide, to); });
   auto kernel =
       std::make_unique<NhwcConvKernel>(c.attrs(), w->shape(), std::move(packed), wide, std::move(scales), std::move(bias));
