@@ -137,6 +137,19 @@ void sum(const std::uint8_t* x, bool is_signed, std::int64_t pixels, std::int64_
   is_signed ? sum_of(reinterpret_cast<const std::int8_t*>(x), pixels, step, n, sums) : sum_of(x, pixels, step, n, sums);
 }
 
+#if HWY_TARGET != HWY_SCALAR
+// By the low four bits of indices below 128, 0 for others. x86's shuffle leaves out the bits between by itself; NEON's gives 0
+// there.
+template <class V>
+HWY_INLINE V look_up_low_bits(V values, V indices) {
+#if HWY_ARCH_X86
+  return hn::TableLookupBytesOr0(values, indices);
+#else
+  return hn::TableLookupBytesOr0(values, hn::And(indices, hn::Set(hn::DFromV<V>(), 0x8F)));
+#endif
+}
+#endif
+
 // A table of 256 is 16 of 16, which is what a shuffle looks up. Indices with the highest bit set give 0, so eight rows of one
 // half are looked up in turn, 16 subtracted each time: a byte meets all rows up to its own, and those hold differences (exclusive
 // or) to the row before. 50 instructions for a vector; a byte at a time takes four times as long.
@@ -161,8 +174,8 @@ void map(const std::uint8_t* table, const std::uint8_t* x, std::uint8_t* y, std:
       auto b = hn::BitCast(ds, v1);
       for (int row = 0; row < 8; ++row) {
         const auto values = hn::LoadDup128(d, rows + row * 16);
-        y0 = hn::Xor(y0, hn::TableLookupBytesOr0(values, hn::BitCast(d, a)));
-        y1 = hn::Xor(y1, hn::TableLookupBytesOr0(values, hn::BitCast(d, b)));
+        y0 = hn::Xor(y0, look_up_low_bits(values, hn::BitCast(d, a)));
+        y1 = hn::Xor(y1, look_up_low_bits(values, hn::BitCast(d, b)));
         a = hn::SaturatedSub(a, sixteen);
         b = hn::SaturatedSub(b, sixteen);
       }
