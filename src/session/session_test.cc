@@ -233,6 +233,20 @@ TEST(Session, JoinedInputsLieInTheResult) {
   }
 }
 
+// Plans of many shapes share what the largest one needs.
+TEST(Session, MoreShapesTakeNoMoreMemory) {
+  SessionOptions options;
+  options.threads = 1;
+  const Session s =
+      open("input x: float32[n, 64]\n a = Exp(x)\n b = Transpose(a)\n c = MatMul(x, b)\n y = ReduceSum(c)\n output y\n", options);
+  const auto run = [&](std::int64_t n) { s.run({{"x", floats({n, 64}, Floats(static_cast<std::size_t>(n * 64), 0.5F))}}); };
+  run(300);
+  const std::uint64_t largest = s.report().peak_bytes;
+  EXPECT_GT(largest, 300U * 300U * sizeof(float));
+  for (std::int64_t n = 100; n <= 300; n += 5) run(n);
+  EXPECT_LE(s.report().peak_bytes, largest);
+}
+
 TEST(Session, CancelFromAnotherThread) {
   const Session s = open(kEndless);
   RunOptions options;
