@@ -345,6 +345,19 @@ void pack_a_f32(const void* a, std::int64_t lda, bool trans, std::int64_t m, std
   });
 }
 
+void gemm_unpacking(const GemmArgs& args, const BPacker& packer) {
+  const GemmKernels& kernels = gemm_kernels();
+  const TaskGrid grid = choose_grid(kernels, args.m, args.n, args.k, 1, false);
+  const std::int64_t panels = (args.n + kernels.nr - 1) / kernels.nr;
+  const Cuts columns(panels, (panels + grid.columns - 1) / grid.columns);
+  parallel_for(columns.parts, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t c = begin; c < end; ++c) {
+      gemm_block(kernels, args, &packer, 0, args.m, columns.begin(c) * kernels.nr,
+                 std::min(args.n, columns.begin(c + 1) * kernels.nr));
+    }
+  });
+}
+
 void gemm_f32(const GemmArgs& args) { gemm_batch_f32(args, 1, nullptr, nullptr, nullptr); }
 
 void gemm_batch_f32(const GemmArgs& args, std::int64_t batch, const std::int64_t* a_offsets, const std::int64_t* b_offsets,

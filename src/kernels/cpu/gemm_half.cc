@@ -207,7 +207,6 @@ void widen_panels(const void* context, std::int64_t k0, std::int64_t kc, std::in
 }
 
 void many_rows(const HalfGemmArgs& a, const Weights& w) {
-  const GemmKernels& gemm = gemm_kernels();
   GemmArgs g;
   g.m = a.m, g.n = a.n, g.k = a.k;
   g.a = a.a, g.lda = a.lda;
@@ -216,15 +215,7 @@ void many_rows(const HalfGemmArgs& a, const Weights& w) {
   g.epilogue.residual = a.residual;
   g.epilogue.ld_residual = a.ld_residual;
   g.epilogue.act = a.act;
-  const TaskGrid grid = choose_grid(gemm, a.m, a.n, a.k, 1, false);
-  const std::int64_t panels = (a.n + gemm.nr - 1) / gemm.nr;
-  const Cuts columns(panels, (panels + grid.columns - 1) / grid.columns);
-  const BPacker packer{&w, widen_panels};
-  parallel_for(columns.parts, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t c = begin; c < end; ++c) {
-      gemm_block(gemm, g, &packer, 0, a.m, columns.begin(c) * gemm.nr, std::min(a.n, columns.begin(c + 1) * gemm.nr));
-    }
-  });
+  gemm_unpacking(g, {&w, widen_panels});
 }
 
 }  // namespace

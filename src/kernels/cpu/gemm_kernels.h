@@ -80,6 +80,9 @@ struct BPacker {
 void gemm_block(const GemmKernels& kernels, const GemmArgs& args, const BPacker* packer, std::int64_t m0, std::int64_t m1,
                 std::int64_t n0, std::int64_t n1);
 
+// A product of all rows with what `packer` makes, cut by columns over the current pool: each thread unpacks its part once.
+void gemm_unpacking(const GemmArgs& args, const BPacker& packer);
+
 // Cuts [m, n] into tasks for the current pool: `rows` and `columns` are the counts of cuts. `packed`: the right operand is in
 // panels already, and a cut of the rows costs no more than reading it again.
 struct TaskGrid {

@@ -167,7 +167,6 @@ bool in_digits(const NBitsArgs& a, const Weights& w) {
 }
 
 void many_rows(const NBitsArgs& a, const Weights& w) {
-  const GemmKernels& gemm = gemm_kernels();
   GemmArgs g;
   g.m = a.m;
   g.n = a.n;
@@ -178,15 +177,7 @@ void many_rows(const NBitsArgs& a, const Weights& w) {
   g.ldc = a.ldc;
   g.epilogue.bias = a.bias;
   g.epilogue.act = a.act;
-  const TaskGrid grid = choose_grid(gemm, a.m, a.n, a.k, 1, false);
-  const std::int64_t panels = (a.n + gemm.nr - 1) / gemm.nr;
-  const Cuts columns(panels, (panels + grid.columns - 1) / grid.columns);
-  const BPacker packer{&w, expand_panels};
-  parallel_for(columns.parts, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t c = begin; c < end; ++c) {
-      gemm_block(gemm, g, &packer, 0, a.m, columns.begin(c) * gemm.nr, std::min(a.n, columns.begin(c + 1) * gemm.nr));
-    }
-  });
+  gemm_unpacking(g, {&w, expand_panels});
 }
 
 }  // namespace
