@@ -84,8 +84,10 @@ ConvAlgorithm choose(LowerContext& c, const ConvShape& packing, const Shape& w) 
     for (const ConvAlgorithm a : able) names.push_back(algorithm_name(a));
     return able[c.choose(std::move(names))];
   }
-  // Extents are not known yet: only what does not depend on them.
-  return conv_supports(ConvAlgorithm::depthwise, packing) ? ConvAlgorithm::depthwise : ConvAlgorithm::gemm;
+  // Extents are not known yet: only what does not depend on them. One input channel under many filters (a Fourier transform of
+  // sound) is a product of matrices.
+  const bool own_channels = packing.groups > 1 || packing.out_channels <= 16;
+  return own_channels && conv_supports(ConvAlgorithm::depthwise, packing) ? ConvAlgorithm::depthwise : ConvAlgorithm::gemm;
 }
 
 std::unique_ptr<Kernel> make_conv(LowerContext& c) {
