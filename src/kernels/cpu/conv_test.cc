@@ -109,6 +109,9 @@ const std::vector<ConvShape>& general_shapes() {
       shape_of(1, 60, 5, 1, kNone, {5, 3, 1, 1, 1, 1}, {60, 3, 1, 1, 1, 1}),
       shape_of(1, 3, 2, 1, kNone, {4, 3, 1, 1, 5, 5}, {4, 3, 1, 1, 6, 7}),     // padding wider than the image
       shape_of(1, 2, 3, 1, kNone, {6, 3, 1, 1, -1, 1}, {9, 3, 1, 1, -2, -1}),  // negative padding crops
+      shape_of(2, 4, 6, 2, kNone, {40, 5, 2, 2, 3, 1}, kNone),                 // one column
+      shape_of(1, 4, 6, 1, {3, 2, 1, 1, 0, 1}, {40, 5, 1, 1, 2, 2}, kNone),
+      shape_of(1, 4, 6, 1, kNone, {20, 5, 1, 1, 2, 2}, {1, 2, 1, 1, 1, 0}),  // one column of results from two taps
   };
   return all;
 }
