@@ -1,7 +1,8 @@
 """ONNX's own backend tests (onnx.backend.test.BackendTest), unchanged: onnx_backend.py [--ignore FILE]... [-k PATTERN] [options]
 
 Every test of the installed onnx package runs, hardware variants (_cuda) apart. Prints what failed, then passed, failed and skipped.
-Exit code 1 when a test fails or is skipped that no ignore file lists ("name reason", one a line), or one passes that is listed.
+Exit code 1 when a test fails or is skipped that no ignore file lists ("name reason", one a line), or one passes that is listed,
+unless its reason is "rounding: ...": which way one unit falls depends on the instruction set.
 
 --backend onnxruntime runs the same tests on ONNX Runtime, for comparison; nothing is ignored there.
 """
@@ -109,7 +110,7 @@ def main():
     unexpected = sorted(set(tally.problems) - set(ignored))
     # The runner skips what is_compatible refuses: a model that no longer loads would otherwise go unnoticed.
     lost = sorted({short_name(t) for t in skipped} - set(ignored))
-    recovered = sorted(set(tally.passed) & set(ignored))
+    recovered = sorted(n for n in set(tally.passed) & set(ignored) if not ignored[n].startswith("rounding:"))
     for name in unexpected:
         text = str(tally.problems[name]).strip() or type(tally.problems[name]).__name__
         lines = text.splitlines()
