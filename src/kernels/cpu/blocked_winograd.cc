@@ -19,20 +19,20 @@ constexpr std::int64_t kLeanTiles = 64;
 constexpr std::int64_t kLeanInputFloats = 1024 * 1024;
 
 struct Job {
-  int t;
-  bool lean;  // weights lie as they are and are transformed in each run
-  const ConvShape* s;
-  const BlockedKernels* k;
+  int t = 0;
+  bool lean = false;  // weights lie as they are and are transformed in each run
+  const ConvShape* s = nullptr;
+  const BlockedKernels* k = nullptr;
   // Of one group.
-  std::int64_t in_channels, out_channels;
-  std::int64_t elements, in_blocks, out_blocks, vectors, pairs, tiles_x, tiles_y;
-  std::int64_t unit_pairs, unit_blocks, units;  // pairs of output vectors that fill blocks
-  const float* weights;
-  const float* bias;
-  const float* residual;
+  std::int64_t in_channels = 0, out_channels = 0;
+  std::int64_t elements = 0, in_blocks = 0, out_blocks = 0, vectors = 0, pairs = 0, tiles_x = 0, tiles_y = 0;
+  std::int64_t unit_pairs = 0, unit_blocks = 0, units = 0;  // pairs of output vectors that fill blocks
+  const float* weights = nullptr;
+  const float* bias = nullptr;
+  const float* residual = nullptr;
   UnarySpec act;
-  Bounds bounds;
-  float* y;
+  Bounds bounds{UnarySpec{}};
+  float* y = nullptr;
 
   std::int64_t width(std::int64_t pair) const { return 2 * pair + 1 < vectors ? 2 * k->lanes : k->lanes; }
 };
@@ -178,28 +178,13 @@ void transform_output(const Job& j, std::int64_t group, std::int64_t block, std:
 }
 
 Job make_job(int t, bool lean, const ConvShape& s) {
-  Job j{t,
-        lean,
-        &s,
-        &blocked_kernels(),
-        s.in_channels / s.groups,
-        s.out_channels / s.groups,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        nullptr,
-        nullptr,
-        nullptr,
-        {},
-        Bounds({}),
-        nullptr};
+  Job j;
+  j.t = t;
+  j.lean = lean;
+  j.s = &s;
+  j.k = &blocked_kernels();
+  j.in_channels = s.in_channels / s.groups;
+  j.out_channels = s.out_channels / s.groups;
   const std::int64_t c = j.k->block, lanes = j.k->lanes;
   j.elements = (t + 2) * (t + 2);
   j.in_blocks = up_div(j.in_channels, c);

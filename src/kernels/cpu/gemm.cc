@@ -148,12 +148,7 @@ void epilogue_only(const GemmKernels& kernels, const GemmArgs& args, std::int64_
   const float zeros[64] = {};
   for (std::int64_t i = m0; i < m1; ++i) {
     for (std::int64_t n = n0; n < n1; n += 64) {
-      GemmTile t = tile_template(args);
-      t.m = 1;
-      t.n = std::min<std::int64_t>(64, n1 - n);
-      t.c = args.c + i * args.ldc + n;
-      fill_epilogue(t, args, i, n);
-      kernels.finish(t, zeros, 64);
+      gemm_finish(kernels, args, i, 1, n, std::min<std::int64_t>(64, n1 - n), zeros, 64);
     }
   }
 }
@@ -178,12 +173,7 @@ bool gemv(const GemmKernels& kernels, const GemmArgs& args) {
                      } else {
                        kernels.gemv_dots(args.a, args.b + n0 * sb.column, args.ldb, args.k, nb, y, 1);
                      }
-                     GemmTile t = tile_template(args);
-                     t.m = 1;
-                     t.n = nb;
-                     t.c = args.c + n0;
-                     fill_epilogue(t, args, 0, n0);
-                     kernels.finish(t, y, kPiece);
+                     gemm_finish(kernels, args, 0, 1, n0, nb, y, kPiece);
                    }
                  });
     return true;
@@ -193,12 +183,7 @@ bool gemv(const GemmKernels& kernels, const GemmArgs& args) {
       for (std::int64_t i = begin; i < end; ++i) {
         float y = 0.0F;
         kernels.gemv_dots(args.b, args.a + i * args.lda, args.lda, args.k, 1, &y, 1);
-        GemmTile t = tile_template(args);
-        t.m = 1;
-        t.n = 1;
-        t.c = args.c + i * args.ldc;
-        fill_epilogue(t, args, i, 0);
-        kernels.finish(t, &y, 1);
+        gemm_finish(kernels, args, i, 1, 0, 1, &y, 1);
       }
     });
     return true;
@@ -343,6 +328,16 @@ void pack_a_f32(const void* a, std::int64_t lda, bool trans, std::int64_t m, std
                           tiles.size(i), ks.size(kb), scale, packed + ks.begin(kb) * m + tiles.begin(i) * ks.size(kb));
     }
   });
+}
+
+void gemm_finish(const GemmKernels& kernels, const GemmArgs& args, std::int64_t row, std::int64_t rows, std::int64_t column,
+                 std::int64_t columns, const float* product, std::int64_t ld) {
+  GemmTile t = tile_template(args);
+  t.m = rows;
+  t.n = columns;
+  t.c = args.c + row * args.ldc + column;
+  fill_epilogue(t, args, row, column);
+  kernels.finish(t, product, ld);
 }
 
 void gemm_unpacking(const GemmArgs& args, const BPacker& packer) {

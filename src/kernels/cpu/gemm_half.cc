@@ -36,26 +36,14 @@ namespace {
 
 template <HalfType kType>
 HWY_INLINE VF widened(const std::uint16_t* p) {
-  const DF d;
-  const hn::RebindToUnsigned<DF> du;
-  const hn::Rebind<std::uint16_t, DF> d16;
-  if constexpr (kType == HalfType::bfloat16) {
-    return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(du, hn::LoadU(d16, p))));
-  } else {
+  if constexpr (kType == HalfType::bfloat16) return widened_bfloat(p);
 #if HWY_TARGET <= HWY_AVX2
-    const hn::Rebind<hwy::float16_t, DF> dh;
-    return hn::PromoteTo(d, hn::BitCast(dh, hn::LoadU(d16, p)));
+  const hn::Rebind<std::uint16_t, DF> d16;
+  const hn::Rebind<hwy::float16_t, DF> dh;
+  return hn::PromoteTo(DF(), hn::BitCast(dh, hn::LoadU(d16, p)));
 #else
-    // As in convert.cc: Highway's own conversions treat subnormals and NaN differently per target.
-    const auto h = hn::PromoteTo(du, hn::LoadU(d16, p));
-    const auto sign = hn::ShiftLeft<16>(hn::And(h, hn::Set(du, 0x8000U)));
-    const auto magnitude = hn::And(h, hn::Set(du, 0x7FFFU));
-    const auto scaled = hn::Mul(hn::BitCast(d, hn::ShiftLeft<13>(magnitude)), hn::BitCast(d, hn::Set(du, 0x77800000U)));
-    const auto special = hn::Or(hn::ShiftLeft<13>(magnitude), hn::Set(du, 0x7F800000U));
-    const auto bits = hn::IfThenElse(hn::Gt(magnitude, hn::Set(du, 0x7BFFU)), special, hn::BitCast(du, scaled));
-    return hn::BitCast(d, hn::Or(bits, sign));
+  return widened_half(p);
 #endif
-  }
 }
 
 // M rows; one row has four sets of sums, for the latency of multiply-adds. The stream is read once, and the hardware's own
@@ -170,7 +158,19 @@ struct Weights {
   std::int64_t k, nr;
 };
 
-void few_rows(const HalfGemmArgs& a, const Weights& w) {
+GemmArgs args_of(const HalfGemmArgs& a) {
+  GemmArgs g;
+  g.m = a.m, g.n = a.n, g.k = a.k;
+  g.a = a.a, g.lda = a.lda;
+  g.c = a.c, g.ldc = a.ldc;
+  g.epilogue.bias = a.bias;
+  g.epilogue.residual = a.residual;
+  g.epilogue.ld_residual = a.ld_residual;
+  g.epilogue.act = a.act;
+  return g;
+}
+
+void few_rows(const GemmArgs& a, const Weights& w) {
   const GemmKernels& gemm = gemm_kernels();
   const std::int64_t panels = (a.n + w.nr - 1) / w.nr;
   const std::int64_t grain = std::max<std::int64_t>(1, 100000 / std::max<std::int64_t>(1, a.k * w.nr * a.m));
@@ -180,16 +180,7 @@ void few_rows(const HalfGemmArgs& a, const Weights& w) {
       for (std::int64_t i = 0; i < a.m; i += 4) {
         const std::int64_t rows = std::min<std::int64_t>(4, a.m - i);
         w.kernels->panel(w.type, w.panels + p * w.k * w.nr, w.k, a.a + i * a.lda, a.lda, rows, out);
-        GemmTile t;
-        t.m = rows;
-        t.n = std::min(w.nr, a.n - p * w.nr);
-        t.c = a.c + i * a.ldc + p * w.nr;
-        t.ldc = a.ldc;
-        if (a.bias != nullptr) t.bias_col = a.bias + p * w.nr;
-        if (a.residual != nullptr) t.residual = a.residual + i * a.ld_residual + p * w.nr;
-        t.ld_residual = a.ld_residual;
-        t.act = a.act;
-        gemm.finish(t, out, w.nr);
+        gemm_finish(gemm, a, i, rows, p * w.nr, std::min(w.nr, a.n - p * w.nr), out, w.nr);
       }
     }
   });
@@ -204,18 +195,6 @@ void widen_panels(const void* context, std::int64_t k0, std::int64_t kc, std::in
     for (std::uintptr_t b = 0; b < 1024; b += 64) __builtin_prefetch(reinterpret_cast<const void*>(next + b));
     w.kernels->widen(w.type, w.panels + (n0 + j) * w.k + k0 * w.nr, kc * w.nr, out + j * kc);
   }
-}
-
-void many_rows(const HalfGemmArgs& a, const Weights& w) {
-  GemmArgs g;
-  g.m = a.m, g.n = a.n, g.k = a.k;
-  g.a = a.a, g.lda = a.lda;
-  g.c = a.c, g.ldc = a.ldc;
-  g.epilogue.bias = a.bias;
-  g.epilogue.residual = a.residual;
-  g.epilogue.ld_residual = a.ld_residual;
-  g.epilogue.act = a.act;
-  gemm_unpacking(g, {&w, widen_panels});
 }
 
 }  // namespace
@@ -256,9 +235,9 @@ void half_gemm(const HalfGemmArgs& a) {
   if (a.m <= 0 || a.n <= 0) return;
   const Weights w{SDX_CPU_PICK(half_table)(), a.type, static_cast<const std::uint16_t*>(a.packed), a.k, gemm_kernels().nr};
   if (a.m <= kDirectRows) {
-    few_rows(a, w);
+    few_rows(args_of(a), w);
   } else {
-    many_rows(a, w);
+    gemm_unpacking(args_of(a), {&w, widen_panels});
   }
 }
 

@@ -80,6 +80,11 @@ struct BPacker {
 void gemm_block(const GemmKernels& kernels, const GemmArgs& args, const BPacker* packer, std::int64_t m0, std::int64_t m1,
                 std::int64_t n0, std::int64_t n1);
 
+// Rows [row, row + rows) and columns [column, column + columns) of C from their products, whose rows lie `ld` apart: alpha and
+// the epilogue.
+void gemm_finish(const GemmKernels& kernels, const GemmArgs& args, std::int64_t row, std::int64_t rows, std::int64_t column,
+                 std::int64_t columns, const float* product, std::int64_t ld);
+
 // A product of all rows with what `packer` makes, cut by columns over the current pool: each thread unpacks its part once.
 void gemm_unpacking(const GemmArgs& args, const BPacker& packer);
 

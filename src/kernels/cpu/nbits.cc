@@ -81,16 +81,14 @@ void expand_panels(const void* context, std::int64_t k0, std::int64_t kc, std::i
   }
 }
 
-void finish_rows(const GemmKernels& gemm, const NBitsArgs& a, std::int64_t row, std::int64_t rows, std::int64_t n0,
-                 std::int64_t nb, const float* product, std::int64_t ld) {
-  GemmTile t;
-  t.m = rows;
-  t.n = nb;
-  t.c = a.c + row * a.ldc + n0;
-  t.ldc = a.ldc;
-  t.bias_col = a.bias != nullptr ? a.bias + n0 : nullptr;
-  t.act = a.act;
-  gemm.finish(t, product, ld);
+GemmArgs args_of(const NBitsArgs& a) {
+  GemmArgs g;
+  g.m = a.m, g.n = a.n, g.k = a.k;
+  g.a = a.a, g.lda = a.lda;
+  g.c = a.c, g.ldc = a.ldc;
+  g.epilogue.bias = a.bias;
+  g.epilogue.act = a.act;
+  return g;
 }
 
 // Divides by the powers of two with which the inner kernel finds a word's codes; exact above 2^-102.
@@ -104,6 +102,7 @@ void place_codes(int bits, float* x, std::int64_t n) {
 
 void few_rows(const NBitsArgs& a, const Weights& w) {
   const GemmKernels& gemm = gemm_kernels();
+  const GemmArgs g = args_of(a);
   const NBitsLayout& l = w.layout;
   const std::int64_t padded = l.blocks * l.block;
   // Rows padded to whole blocks, and the sums of their blocks; shared by all threads of this call.
@@ -123,7 +122,7 @@ void few_rows(const NBitsArgs& a, const Weights& w) {
       for (std::int64_t i = 0; i < a.m; i += 4) {
         const std::int64_t rows = std::min<std::int64_t>(4, a.m - i);
         w.kernels->gemv(l, w.panels + p * l.panel_units(), x + i * padded, padded, sums + i * l.blocks, rows, out);
-        finish_rows(gemm, a, i, rows, p * l.nr, std::min<std::int64_t>(l.nr, a.n - p * l.nr), out, l.nr);
+        gemm_finish(gemm, g, i, rows, p * l.nr, std::min<std::int64_t>(l.nr, a.n - p * l.nr), out, l.nr);
       }
     }
   });
@@ -151,6 +150,7 @@ bool in_digits(const NBitsArgs& a, const Weights& w) {
   });
   if (!ok) return false;
   const GemmKernels& gemm = gemm_kernels();
+  const GemmArgs g = args_of(a);
   const std::int64_t panels = (a.n + l.nr - 1) / l.nr;
   const std::int64_t grain = std::max<std::int64_t>(1, 400000 / std::max<std::int64_t>(1, parts * f.part * l.nr * a.m));
   parallel_for(panels, grain, [&](std::int64_t begin, std::int64_t end) {
@@ -159,25 +159,11 @@ bool in_digits(const NBitsArgs& a, const Weights& w) {
       for (std::int64_t i = 0; i < a.m; i += 4) {
         const std::int64_t m = std::min<std::int64_t>(4, a.m - i);
         kernels->panel(l, f, w.panels + p * l.panel_units(), rows + i * f.row_bytes, m, out);
-        finish_rows(gemm, a, i, m, p * l.nr, std::min<std::int64_t>(l.nr, a.n - p * l.nr), out, l.nr);
+        gemm_finish(gemm, g, i, m, p * l.nr, std::min<std::int64_t>(l.nr, a.n - p * l.nr), out, l.nr);
       }
     }
   });
   return true;
-}
-
-void many_rows(const NBitsArgs& a, const Weights& w) {
-  GemmArgs g;
-  g.m = a.m;
-  g.n = a.n;
-  g.k = a.k;
-  g.a = a.a;
-  g.lda = a.lda;
-  g.c = a.c;
-  g.ldc = a.ldc;
-  g.epilogue.bias = a.bias;
-  g.epilogue.act = a.act;
-  gemm_unpacking(g, {&w, expand_panels});
 }
 
 }  // namespace
@@ -232,7 +218,7 @@ void nbits_gemm(const NBitsArgs& a) {
   if (a.m <= kDirectRows) {
     few_rows(a, w);
   } else {
-    many_rows(a, w);
+    gemm_unpacking(args_of(a), {&w, expand_panels});
   }
 }
 

@@ -336,15 +336,14 @@ void multiply(const QNhwcKernels& kernels, Product g) {
   const std::int64_t column_parts = std::clamp<std::int64_t>((wanted + row_parts - 1) / row_parts, 1, panels);
   const Cuts rows(tiles, (tiles + row_parts - 1) / row_parts);
   const Cuts columns(panels, (panels + column_parts - 1) / column_parts);
+  auto* run = block;
+  if (g.octets != nullptr && bytes_per_output(g.epilogue.output) == 1) run = octet_block;
+  if (g.quads) run = quad_block;
   parallel_for(rows.parts * columns.parts, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t r = i / columns.parts;
       const std::int64_t c = i % columns.parts;
-      const bool by_octets = g.octets != nullptr && bytes_per_output(g.epilogue.output) == 1;
-      (g.quads     ? quad_block
-       : by_octets ? octet_block
-                   : block)(kernels, g, rows.begin(r) * g.mr, std::min(g.m, rows.begin(r + 1) * g.mr), columns.begin(c),
-                            columns.begin(c + 1));
+      run(kernels, g, rows.begin(r) * g.mr, std::min(g.m, rows.begin(r + 1) * g.mr), columns.begin(c), columns.begin(c + 1));
     }
   });
 }

@@ -81,6 +81,28 @@ HWY_INLINE VF clip(VF x, VF lo, VF hi) { return at_most(hi, at_least(lo, x)); }
 HWY_INLINE VF max_nan(VF a, VF b) { return hn::IfThenElse(hn::Eq(a, a), hn::IfThenElse(hn::Gt(a, b), a, b), a); }
 HWY_INLINE VF min_nan(VF a, VF b) { return hn::IfThenElse(hn::Eq(a, a), hn::IfThenElse(hn::Lt(a, b), a, b), a); }
 
+// A vector of floats from as many numbers of 16 bits. Highway's own half conversions treat subnormals and NaN differently per
+// target; this integer form does not.
+HWY_INLINE VF widened_half(const std::uint16_t* p) {
+  const DF d;
+  const hn::RebindToUnsigned<DF> du;
+  const hn::Rebind<std::uint16_t, DF> d16;
+  const auto h = hn::PromoteTo(du, hn::LoadU(d16, p));
+  const auto sign = hn::ShiftLeft<16>(hn::And(h, hn::Set(du, 0x8000U)));
+  const auto magnitude = hn::And(h, hn::Set(du, 0x7FFFU));
+  // Exponent and fraction in place, then scaled by 2^112: exact for normal and subnormal halves alike.
+  const auto scaled = hn::Mul(hn::BitCast(d, hn::ShiftLeft<13>(magnitude)), hn::BitCast(d, hn::Set(du, 0x77800000U)));
+  // Infinity and NaN need the float's top exponent.
+  const auto special = hn::Or(hn::ShiftLeft<13>(magnitude), hn::Set(du, 0x7F800000U));
+  const auto bits = hn::IfThenElse(hn::Gt(magnitude, hn::Set(du, 0x7BFFU)), special, hn::BitCast(du, scaled));
+  return hn::BitCast(d, hn::Or(bits, sign));
+}
+HWY_INLINE VF widened_bfloat(const std::uint16_t* p) {
+  const hn::RebindToUnsigned<DF> du;
+  const hn::Rebind<std::uint16_t, DF> d16;
+  return hn::BitCast(DF(), hn::ShiftLeft<16>(hn::PromoteTo(du, hn::LoadU(d16, p))));
+}
+
 // 2^e for integers e in [-126, 127].
 HWY_INLINE VF pow2(hn::Vec<hn::RebindToSigned<DF>> e) {
   const DF d;
