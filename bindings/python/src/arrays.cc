@@ -36,23 +36,30 @@ constexpr std::array kExtensionTypes = {
 };
 
 // Imported once and never released: the module may outlive the interpreter's tidying up.
-struct Modules {
-  nb::object numpy, ndarray, ml_dtypes;
+struct NumPy {
+  nb::object module, ndarray;
 };
 
-const Modules& modules() {
-  static const Modules* const kModules = [] {
-    auto* m = new Modules;
-    m->numpy = nb::module_::import_("numpy");
-    m->ndarray = m->numpy.attr("ndarray");
-    try {
-      m->ml_dtypes = nb::module_::import_("ml_dtypes");
-    } catch (nb::python_error&) {  // an optional package
-      m->ml_dtypes = nb::none();
-    }
-    return m;
+const NumPy& numpy() {
+  static const NumPy* const kNumPy = [] {
+    auto* n = new NumPy;
+    n->module = nb::module_::import_("numpy");
+    n->ndarray = n->module.attr("ndarray");
+    return n;
   }();
-  return *kModules;
+  return *kNumPy;
+}
+
+// Only for types that it alone has: importing it takes 7 to 10 ms, as much as a small model's start.
+const nb::object& ml_dtypes() {
+  static const nb::object* const kModule = [] {
+    try {
+      return new nb::object(nb::module_::import_("ml_dtypes"));
+    } catch (nb::python_error&) {  // an optional package
+      return new nb::object(nb::none());
+    }
+  }();
+  return *kModule;
 }
 
 DataType extension_type(std::string_view name) {
@@ -65,8 +72,8 @@ DataType extension_type(std::string_view name) {
 // The dtype object of ml_dtypes, or none.
 nb::object extension_dtype(DataType dtype) {
   for (const ExtensionType& t : kExtensionTypes) {
-    if (t.dtype != dtype || modules().ml_dtypes.is_none()) continue;
-    return nb::getattr(modules().ml_dtypes, t.name, nb::none());
+    if (t.dtype != dtype) continue;
+    return ml_dtypes().is_none() ? nb::object(nb::none()) : nb::getattr(ml_dtypes(), t.name, nb::none());
   }
   return nb::none();
 }
@@ -175,10 +182,10 @@ Tensor array_to_tensor(nb::handle array, const Expected& expected, Buffers& buff
   const DataType extension = extension_type(name);
   nb::object plain;
   if (extension != DataType::undefined) {
-    plain = modules().numpy.attr("asarray")(array, nb::arg("order") = "C");
+    plain = numpy().module.attr("asarray")(array, nb::arg("order") = "C");
     plain = plain.attr("view")(carrier_name(extension));
   } else {
-    plain = modules().numpy.attr("asarray")(array, nb::arg("dtype") = dtype.attr("newbyteorder")("="), nb::arg("order") = "C");
+    plain = numpy().module.attr("asarray")(array, nb::arg("dtype") = dtype.attr("newbyteorder")("="), nb::arg("order") = "C");
   }
   const Py_buffer* view = buffers.get(plain);  // keeps `plain` alive
   const DataType found = view == nullptr                    ? DataType::undefined
@@ -191,7 +198,7 @@ Tensor array_to_tensor(nb::handle array, const Expected& expected, Buffers& buff
 }
 
 Tensor object_to_tensor(nb::handle object, const Expected& expected, Buffers& buffers) {
-  if (nb::isinstance(object, modules().ndarray)) return array_to_tensor(object, expected, buffers);
+  if (nb::isinstance(object, numpy().ndarray)) return array_to_tensor(object, expected, buffers);
   nb::object dtype = nb::none();
   if (expected.dtype == DataType::string) {
     dtype = nb::str("object");
@@ -202,7 +209,7 @@ Tensor object_to_tensor(nb::handle object, const Expected& expected, Buffers& bu
   nb::object array;
   try {
     const bool has_type = nb::hasattr(object, "dtype");  // an array of another library: its own type is what counts
-    array = modules().numpy.attr("asarray")(object, nb::arg("dtype") = has_type ? nb::object(nb::none()) : dtype);
+    array = numpy().module.attr("asarray")(object, nb::arg("dtype") = has_type ? nb::object(nb::none()) : dtype);
   } catch (nb::python_error& e) {
     fail(ErrorCode::invalid_argument, "input '{}': no array of {} can be made from {}: {}", expected.name,
          expected.dtype == DataType::undefined ? "numbers" : name(expected.dtype), class_of(object), e.what());
@@ -224,7 +231,7 @@ Value to_map(nb::dict dict, const Expected& expected, Buffers& buffers) {
     }
   }
   // Python's numbers are wide, maps of models narrow.
-  nb::object values = modules().numpy.attr("array")(nb::list(dict.attr("values")()));
+  nb::object values = numpy().module.attr("array")(nb::list(dict.attr("values")()));
   const auto kind = nb::cast<std::string>(values.attr("dtype").attr("kind"));
   if (kind == "f") values = values.attr("astype")("float32");
   map.values = array_to_tensor(values, {expected.name}, buffers);
@@ -249,7 +256,7 @@ nb::object strings_to_python(const Tensor& t) {
   }
   nb::list shape;
   for (const std::int64_t d : t.shape()) shape.append(d);
-  nb::object array = modules().numpy.attr("empty")(nb::len(items), nb::arg("dtype") = "object");
+  nb::object array = numpy().module.attr("empty")(nb::len(items), nb::arg("dtype") = "object");
   array[nb::slice(nb::none(), nb::none(), nb::none())] = items;
   return array.attr("reshape")(nb::tuple(shape));
 }
