@@ -101,6 +101,64 @@ HWY_INLINE VF apply(VF x, VF a, VF b) {
   }
 }
 
+// x sigmoid(x) of neighbouring vectors x[0 .. kN). What bounds the speed are two pipes of four, and they are spared: bounds are
+// integer operations (floats of one sign order like integers; a NaN becomes a number there, but x stays one), the remainder is
+// counted in powers of 2 and comes from one multiply-add (the constant's error adds 1.3e-8 |x| of the result), and the chains of
+// two vectors overlap: 6 cycles for 8 lanes on Zen 4 in place of 7 to 10. The polynomial is that of one_plus_exp_neg_f32.
+template <int kN>
+HWY_INLINE void silu_vectors(const float* x, float* y) {
+  const DF d;
+  const hn::RebindToSigned<DF> di;
+  const hn::RebindToUnsigned<DF> du;
+  const VF one = hn::Set(d, 1.0F), log2e = hn::Set(d, 1.44269504088896341F);
+  const VF magic = hn::Set(d, 12582912.0F + 127.0F);
+  VF v[kN], t[kN], r[kN], p[kN];
+  const auto each = [](auto&& f) HWY_ATTR {
+#pragma GCC unroll 2
+    for (int i = 0; i < kN; ++i) f(i);
+  };
+  each([&](int i) HWY_ATTR {
+    const auto bits = hn::BitCast(di, hn::LoadU(d, x + i * lanes_f32()));
+    const auto below = hn::BitCast(du, hn::Min(bits, hn::BitCast(di, hn::Set(d, 87.3F))));
+    v[i] = hn::BitCast(d, hn::Min(below, hn::BitCast(du, hn::Set(d, -88.7F))));
+  });
+  each([&](int i) HWY_ATTR { t[i] = hn::NegMulAdd(v[i], log2e, magic); });
+#if HWY_NATIVE_FMA
+  each([&](int i) HWY_ATTR { r[i] = hn::MulAdd(v[i], log2e, hn::Sub(t[i], magic)); });
+#else
+  each([&](int i) HWY_ATTR {
+    const VF n = hn::Sub(t[i], magic);
+    r[i] = hn::Mul(log2e, hn::MulAdd(n, hn::Set(d, -2.12194440e-4F), hn::MulAdd(n, hn::Set(d, 0.693359375F), v[i])));
+  });
+#endif
+  each([&](int i) HWY_ATTR { p[i] = hn::MulAdd(r[i], hn::Set(d, -0.00133002258F), hn::Set(d, 0.00966975838F)); });
+  each([&](int i) HWY_ATTR { p[i] = hn::MulAdd(p[i], r[i], hn::Set(d, -0.0555056036F)); });
+  each([&](int i) HWY_ATTR { p[i] = hn::MulAdd(p[i], r[i], hn::Set(d, 0.240222812F)); });
+  each([&](int i) HWY_ATTR { p[i] = hn::MulAdd(p[i], r[i], hn::Set(d, -0.693147182F)); });
+  each([&](int i) HWY_ATTR { p[i] = hn::MulAdd(p[i], r[i], one); });
+  each([&](int i) HWY_ATTR { p[i] = hn::MulAdd(p[i], hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(di, t[i]))), one); });
+  each([&](int i) HWY_ATTR { hn::StoreU(hn::Div(hn::LoadU(d, x + i * lanes_f32()), p[i]), d, y + i * lanes_f32()); });
+}
+
+void silu_rows(const float* x, float* y, std::int64_t ld, std::int64_t rows, std::int64_t n) {
+  const DF d;
+  const std::int64_t step = lanes_f32();
+  for (std::int64_t r = 0; r < rows; ++r, x += ld, y += ld) {
+    std::int64_t i = 0;
+    for (; i + 2 * step <= n; i += 2 * step) silu_vectors<2>(x + i, y + i);
+    if (i + step <= n) {
+      silu_vectors<1>(x + i, y + i);
+      i += step;
+    }
+    if (i < n) {
+      HWY_ALIGN float tail[kMaxF32Lanes];
+      hn::Store(load_tail(d, x + i, n - i), d, tail);
+      silu_vectors<1>(tail, tail);
+      store_tail(hn::Load(d, tail), d, y + i, n - i);
+    }
+  }
+}
+
 template <Unary kOp>
 HWY_NOINLINE void unary_loop(const UnarySpec& spec, const float* x, float* y, std::int64_t ld, std::int64_t rows,
                              std::int64_t n) {
@@ -124,6 +182,7 @@ HWY_NOINLINE void unary_loop(const UnarySpec& spec, const float* x, float* y, st
 // clang-format on
 
 void unary_all(const UnarySpec& spec, const float* x, float* y, std::int64_t ld, std::int64_t rows, std::int64_t n) {
+  if (spec.op == Unary::silu && spec.a == 1.0F) return silu_rows(x, y, ld, rows, n);
   switch (spec.op) {
     case Unary::none:
       for (std::int64_t r = 0; x != y && r < rows; ++r) {

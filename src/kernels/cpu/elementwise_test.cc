@@ -34,7 +34,8 @@ const std::vector<Case>& cases() {
       {{Unary::sigmoid}, sig, -87, 100, 4},
       {{Unary::tanh}, [](double x) { return std::tanh(x); }, -12, 12, 4},
       {{Unary::tanh}, [](double x) { return std::tanh(x); }, -0.7F, 0.7F, 4},
-      {{Unary::silu, 1.0F}, [](double x) { return x * sig(x); }, -80, 80, 4},
+      {{Unary::silu, 1.0F}, [](double x) { return x * sig(x); }, -8, 80, 5},
+      {{Unary::silu, 1.0F}, [](double x) { return x * sig(x); }, -80, -8, 24},  // 1.3e-8 |x|
       {{Unary::silu, 1.5F}, [](double x) { return x * sig(1.5 * x); }, -4, 4, 6},
       {{Unary::gelu}, [](double x) { return 0.5 * x * std::erfc(-x / std::sqrt(2.0)); }, -12, 12, 4, 3e-7},
       {{Unary::gelu_tanh},
