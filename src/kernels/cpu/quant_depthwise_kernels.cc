@@ -82,62 +82,42 @@ void arrange(const QDepthwise3& d, Weights& w) {
   }
 }
 
-HWY_INLINE __m256i multiply_add(__m256i acc, __m256i x, const std::int16_t* w) {
-  return _mm256_add_epi32(acc, _mm256_madd_epi16(x, load16(w)));
-}
+// What one output row multiplies, for both halves of the channels: three taps of the upper and three of the lower pair.
+using RowWeights = const std::int16_t (*)[16];
 
-// Two neighbouring pixels of one output row, of half the channels.
-template <int kStride>
-HWY_INLINE void two_pixels(const __m256i* upper, const __m256i* lower, const std::int16_t (*w)[16], __m256i bias,
-                           __m256i (&to)[2]) {
-  to[0] = to[1] = bias;
-#define SDX_TAP(X)                                       \
-  to[0] = multiply_add(to[0], upper[X], w[X]);           \
-  to[1] = multiply_add(to[1], upper[X + kStride], w[X]); \
-  to[0] = multiply_add(to[0], lower[X], w[3 + X]);       \
-  to[1] = multiply_add(to[1], lower[X + kStride], w[3 + X]);
-  SDX_TAP(0)
-  SDX_TAP(1)
-  SDX_TAP(2)
+// One output row. Twelve weights stay in registers, which leaves one for a product and two for sums: pixels, scales and biases
+// are operands in memory. (Two rows and two pixels at a time would load each pixel once, and each weight again and again.)
+template <int kStride, bool kPlain, bool kSigned>
+void compute(const Columns& columns, RowWeights first, RowWeights second, const std::int16_t* upper, const std::int16_t* lower,
+             std::int64_t width, std::int64_t channels, std::uint8_t* y) {
+  const Columns* k = &columns;
+  const __m256i u0 = load16(first[0]), u1 = load16(first[1]), u2 = load16(first[2]);
+  const __m256i l0 = load16(first[3]), l1 = load16(first[4]), l2 = load16(first[5]);
+  const __m256i v0 = load16(second[0]), v1 = load16(second[1]), v2 = load16(second[2]);
+  const __m256i m0 = load16(second[3]), m1 = load16(second[4]), m2 = load16(second[5]);
+  for (std::int64_t i = 0; i < width; ++i, upper += kStride * 32, lower += kStride * 32, y += channels) {
+    __asm__("" : "+r"(k));  // or scales and biases would take the weights' registers
+    __m256i c = k->bias0, e = k->bias1;
+    // In this order: sums of sums would need registers for what they wait for.
+#define SDX_TAP(SUM, W, AT)                                      \
+  SUM = _mm256_add_epi32(SUM, _mm256_madd_epi16(W, load16(AT))); \
+  __asm__("" : "+x"(SUM));
+    SDX_TAP(c, u0, upper)
+    SDX_TAP(e, v0, upper + 16)
+    SDX_TAP(c, u1, upper + 32)
+    SDX_TAP(e, v1, upper + 48)
+    SDX_TAP(c, u2, upper + 64)
+    SDX_TAP(e, v2, upper + 80)
+    SDX_TAP(c, l0, lower)
+    SDX_TAP(e, m0, lower + 16)
+    SDX_TAP(c, l1, lower + 32)
+    SDX_TAP(e, m1, lower + 48)
+    SDX_TAP(c, l2, lower + 64)
+    SDX_TAP(e, m2, lower + 80)
 #undef SDX_TAP
-}
-
-template <bool kSigned>
-HWY_INLINE void store_pixels(__m256i w0, __m256i w1, std::uint8_t* y, std::int64_t step) {
-  const __m256i bytes = _mm256_permute4x64_epi64(narrow_words<kSigned>(w0, w1), 0xD8);
-  store_half(y, _mm256_castsi256_si128(bytes));
-  store_half(y + step, _mm256_extracti128_si256(bytes, 1));
-}
-
-// kRows output rows from two pairs of image rows; y1: the second.
-template <int kStride, int kRows, bool kPlain, bool kSigned>
-void compute(const Columns& k, const Weights& w, const std::int16_t* upper, const std::int16_t* lower, std::int64_t width,
-             std::int64_t channels, std::uint8_t* y0, std::uint8_t* y1) {
-  constexpr int kPixels = kStride + 3;
-  for (std::int64_t i = 0; i < width; i += 2) {
-    const std::int64_t x = std::min(i, width - 2);  // the last pixel alone: the one before it once more
-    __m256i rounded_even[2][2];
-    __m256i rounded_odd[2][2];
-    for (int half = 0; half < 2; ++half) {
-      const __m256 scale = half == 0 ? k.scale0 : k.scale1;
-      const __m256i bias = half == 0 ? k.bias0 : k.bias1;
-      __m256i a[kPixels];
-      __m256i b[kPixels];
-      for (int p = 0; p < kPixels; ++p) {
-        a[p] = load16(upper + (x * kStride + p) * 32 + half * 16);
-        b[p] = load16(lower + (x * kStride + p) * 32 + half * 16);
-      }
-      __m256i sums[2];
-      two_pixels<kStride>(a, b, w.of[half], bias, sums);
-      for (int p = 0; p < 2; ++p) rounded_even[p][half] = rounded<kPlain>(k, sums[p], scale);
-      if constexpr (kRows == 2) {
-        two_pixels<kStride>(a, b, w.of[half] + 6, bias, sums);
-        for (int p = 0; p < 2; ++p) rounded_odd[p][half] = rounded<kPlain>(k, sums[p], scale);
-      }
-    }
-    const auto words = [&](const __m256i(&v)[2]) HWY_ATTR { return _mm256_adds_epi16(_mm256_packs_epi32(v[0], v[1]), k.zero); };
-    store_pixels<kSigned>(words(rounded_even[0]), words(rounded_even[1]), y0 + x * channels, channels);
-    if constexpr (kRows == 2) store_pixels<kSigned>(words(rounded_odd[0]), words(rounded_odd[1]), y1 + x * channels, channels);
+    const __m256i w = words_of<kPlain>(*k, c, e);
+    const __m128i low = _mm256_castsi256_si128(w), high = _mm256_extracti128_si256(w, 1);
+    store_half(y, kSigned ? _mm_packs_epi16(low, high) : _mm_packus_epi16(low, high));
   }
 }
 
@@ -170,10 +150,9 @@ void rows_of(const QDepthwise3& d, const Columns& k) {
   for (std::int64_t row = d.begin; row < d.end; row += kStep) {
     widen(d, row * kStride - s.pad[1] + 2, columns, lower);
     std::uint8_t* y = d.y + row * row_bytes;
+    compute<kStride, kPlain, kSigned>(k, w.of[0], w.of[1], upper, lower, width, s.groups, y);
     if (kStep == 2 && row + 1 < d.end) {
-      compute<kStride, kStep, kPlain, kSigned>(k, w, upper, lower, width, s.groups, y, y + row_bytes);
-    } else {
-      compute<kStride, 1, kPlain, kSigned>(k, w, upper, lower, width, s.groups, y, y);
+      compute<kStride, kPlain, kSigned>(k, w.of[0] + 6, w.of[1] + 6, upper, lower, width, s.groups, y + row_bytes);
     }
     std::swap(upper, lower);
   }

@@ -330,19 +330,21 @@ void multiply(const QNhwcKernels& kernels, Product g) {
   const std::int64_t threads = current_pool().threads();
   const std::int64_t work = g.m * round_up(g.n, kernels.nr) * std::max<std::int64_t>(1, g.k);
   const std::int64_t wanted = threads == 1 ? 1 : std::clamp<std::int64_t>(work / kTaskProducts, 1, 4 * threads);
-  // Rows first: a cut across columns gathers the same rows twice. At least four tiles in a row block, so that widening a panel
-  // is little beside multiplying by it.
-  const std::int64_t row_parts = std::clamp<std::int64_t>(tiles / 4, 1, wanted);
-  const std::int64_t column_parts = std::clamp<std::int64_t>((wanted + row_parts - 1) / row_parts, 1, panels);
-  const Cuts rows(tiles, (tiles + row_parts - 1) / row_parts);
-  const Cuts columns(panels, (panels + column_parts - 1) / column_parts);
+  // Each cut across columns gathers the rows once more, each across rows reads and widens the weights once more: whichever are
+  // fewer are not cut. At least four tiles in a row block, so that widening a panel is little beside multiplying by it.
+  const bool columns_first = g.n >= 2 * g.m && panels >= 2 * threads;
+  const std::int64_t most_row_parts = std::max<std::int64_t>(1, tiles / 4);
+  const std::int64_t first = std::clamp<std::int64_t>(columns_first ? panels : most_row_parts, 1, wanted);
+  const std::int64_t second = std::clamp<std::int64_t>((wanted + first - 1) / first, 1, columns_first ? most_row_parts : panels);
+  const Shares rows{tiles, columns_first ? second : first};
+  const Shares columns{panels, columns_first ? first : second};
   auto* run = block;
   if (g.octets != nullptr && bytes_per_output(g.epilogue.output) == 1) run = octet_block;
   if (g.quads) run = quad_block;
   parallel_for(rows.parts * columns.parts, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t r = i / columns.parts;
-      const std::int64_t c = i % columns.parts;
+      const std::int64_t r = columns_first ? i % rows.parts : i / columns.parts;
+      const std::int64_t c = columns_first ? i / rows.parts : i % columns.parts;
       run(kernels, g, rows.begin(r) * g.mr, std::min(g.m, rows.begin(r + 1) * g.mr), columns.begin(c), columns.begin(c + 1));
     }
   });

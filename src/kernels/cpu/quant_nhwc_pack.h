@@ -25,6 +25,12 @@ inline std::int64_t round_up(std::int64_t v, std::int64_t unit) { return (v + un
 inline std::int64_t volume(const std::int64_t (&v)[3]) { return v[0] * v[1] * v[2]; }
 inline std::int64_t inner(const ConvShape& s) { return s.in_channels / s.groups * volume(s.kernel); }
 
+// Parts that differ by one at most, the larger ones spread evenly: neighbouring parts go to the same thread.
+struct Shares {
+  std::int64_t total = 0, parts = 1;
+  std::int64_t begin(std::int64_t i) const { return total * i / parts; }
+};
+
 Trailer trailer_of(const ConvShape& s, std::int64_t nr, const void* packed, bool wide);
 const std::int32_t* cross_of(const ConvShape& s, std::int64_t nr, const void* packed, bool wide);
 const std::int32_t* column_sums_of(const ConvShape& s, std::int64_t nr, const void* packed);
