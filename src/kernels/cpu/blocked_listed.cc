@@ -1,6 +1,7 @@
 // Pointwise convolutions whose groups do not fill blocks of channels, or whose input channels are shuffled: ShuffleNet's. A
 // register tile does not care where the channels that it multiplies lie, as long as it is told.
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -100,12 +101,15 @@ void blocked_listed_pack(const ConvShape& s, const void* weights, const float* b
   const std::int64_t each = s.in_channels / s.groups, outputs = s.out_channels / s.groups;
   for (const Part& part : parts.all) {
     float* to = packed + part.weights;
-    for (std::int64_t k = part.group0 * each; k < part.group1 * each; ++k) {
-      for (std::int64_t i = 0; i < part.width * parts.lanes; ++i, ++to) {
-        const std::int64_t m = part.vector * parts.lanes + i;
-        *to = 0.0F;
-        if (m < s.out_channels && m / outputs == k / each)
-          std::memcpy(to, static_cast<const char*>(weights) + (m * each + k % each) * 4, sizeof(float));
+    const std::int64_t first = part.vector * parts.lanes, width = part.width * parts.lanes;
+    for (std::int64_t group = part.group0; group < part.group1; ++group) {
+      // Of this part the outputs [begin, end) are this group's.
+      const std::int64_t begin = std::max(first, group * outputs), end = std::min(first + width, (group + 1) * outputs);
+      for (std::int64_t k = 0; k < each; ++k, to += width) {
+        std::fill(to, to + width, 0.0F);
+        for (std::int64_t m = begin; m < end; ++m) {
+          std::memcpy(to + (m - first), static_cast<const char*>(weights) + (m * each + k) * 4, sizeof(float));
+        }
       }
     }
   }
