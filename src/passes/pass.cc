@@ -35,6 +35,7 @@ constexpr Pass kPasses[] = {
     {"fuse-attention", fuse::fuse_attention, "computes attention without its matrix of scores"},
     {"fuse-gelu", fuse::fuse_gelu, "computes Gelu in one step"},
     {"fuse-linear", fuse::fuse_linear, "lets products with weights add biases and residuals and apply activations"},
+    {"fuse-one-hot", fuse::fuse_one_hot, "takes rows of weights instead of multiplying with one-hot vectors"},
     {"fuse-epilogues", fuse::fuse_epilogues, "lets Conv and Gemm add residuals and apply activations"},
     {"remove-dead", simplify::remove_dead, "drops nodes whose results nobody uses"},
     {"block-channels", block_channels, "keeps convolution networks in blocks of channels that fill vectors", true},

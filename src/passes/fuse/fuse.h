@@ -31,6 +31,9 @@ bool weights_in_place(Graph& graph);
 // Linear takes in the bias, the residual and the activation that follow it.
 bool fuse_linear(Graph& graph);
 
+// Linear of one-hot vectors, Cast(Equal(i, 0 .. N - 1)), becomes Gather of the weights' rows, if finite. float32 only.
+bool fuse_one_hot(Graph& graph);
+
 // x cos + concat(-x2, x1) sin becomes sdx RotaryEmbedding, also where it turns only the first elements of each head, before the
 // heads are transposed. The tables' halves must be seen to be equal. float32 only.
 bool fuse_rotary(Graph& graph);

@@ -1,0 +1,126 @@
+// Rows of a table, chosen by a product with one-hot vectors (how JAX writes an embedding): Linear(Cast(Equal(i, 0 .. N - 1)), W).
+// Indices without a row give zeros there, so the table gets a row of them at either end and indices are clipped to these.
+
+#include <cmath>
+#include <cstring>
+
+#include "passes/fuse/fuse.h"
+#include "passes/fuse/match.h"
+#include "tensor/element.h"
+
+namespace sdx::fuse {
+namespace {
+
+constexpr std::int64_t kMostElements = std::int64_t{1} << 22;  // of the table that is created
+
+struct OneHot {
+  ValueId index = kNoValue;  // its last extent is 1
+  std::int64_t rows = 0;
+};
+
+// 0, 1, … along the last axis, the only one that is longer than 1. 0: something else.
+std::int64_t counts_to(const Tensor* t) {
+  if (t == nullptr || t->rank() == 0 || t->size() < 2 || t->shape().back() != t->size()) return 0;
+  for (std::int64_t i = 0; i < t->size(); ++i) {
+    if (element_as_int(*t, i) != i) return 0;
+  }
+  return t->size();
+}
+
+// What Cast and Equal turn into the vectors `v`, if nobody else reads them.
+OneHot one_hot(const Graph& g, ValueId v, const Uses& uses) {
+  const Node* cast = made_by(g, v, "Cast", 1);
+  if (cast == nullptr || !is_f32(g, v) || only_reader(g, v, uses) == kNoNode) return {};
+  const Node* equal = made_by(g, cast->inputs[0], "Equal", 2);
+  if (equal == nullptr || equal->version < 7 || only_reader(g, cast->inputs[0], uses) == kNoNode) return {};
+  for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
+    const ValueId index = equal->inputs[side];
+    const SymShape* shape = shape_of(g, index);
+    const DataType type = g.value(index).type.elem;
+    if (shape == nullptr || shape->empty() || (type != DataType::int32 && type != DataType::int64)) continue;
+    const Tensor* numbers = constant_input(g, *equal, 1 - side);
+    const Dim& last = shape->back();
+    const std::int64_t rows = counts_to(numbers);
+    if (rows > 0 && numbers->rank() <= shape->size() && last.is_const() && last.value() == 1) return {index, rows};
+  }
+  return {};
+}
+
+float float_at(const Tensor& t, std::int64_t i) {
+  float v = 0;
+  std::memcpy(&v, static_cast<const char*>(t.data()) + i * 4, sizeof(v));
+  return v;
+}
+
+// [rows + 2, n]: zeros, the rows of w, zeros; plus the bias. Undefined where a product with 0 would not be 0.
+Tensor padded_table(const Tensor& w, bool transposed, const Tensor* bias, std::int64_t rows, std::int64_t n) {
+  Tensor table(DataType::float32, {rows + 2, n});
+  auto* to = static_cast<float*>(table.mutable_data());
+  for (std::int64_t r = -1; r <= rows; ++r) {
+    for (std::int64_t j = 0; j < n; ++j, ++to) {
+      const bool inside = r >= 0 && r < rows;
+      const float v = inside ? float_at(w, transposed ? j * rows + r : r * n + j) : 0.0F;
+      if (!std::isfinite(v)) return {};
+      *to = bias != nullptr ? v + float_at(*bias, j) : v;
+    }
+  }
+  return table;
+}
+
+ValueId add_node(Graph& g, const std::string& name, const char* op, int version, std::vector<ValueId> inputs, ValueId out) {
+  Node n;
+  n.name = name;
+  n.op_type = op;
+  n.version = version;
+  n.inputs = std::move(inputs);
+  n.outputs = {out};
+  g.add_node(std::move(n));
+  return out;
+}
+
+template <class T>
+ValueId clipped_index(Graph& g, const std::string& name, ValueId index, std::int64_t rows) {
+  const ValueId axis = g.add_constant(name + "_axis", Tensor::of<std::int64_t>({1}, {-1}));
+  const ValueId low = g.add_constant(name + "_low", Tensor::scalar<T>(T{-1}));
+  const ValueId high = g.add_constant(name + "_high", Tensor::scalar<T>(static_cast<T>(rows)));
+  const ValueId one = g.add_constant(name + "_one", Tensor::scalar<T>(T{1}));
+  const ValueId flat = add_node(g, name + "_index", "Squeeze", 13, {index, axis}, g.add_value(name + "_index"));
+  const ValueId clipped = add_node(g, name + "_clipped", "Clip", 13, {flat, low, high}, g.add_value(name + "_clipped"));
+  return add_node(g, name + "_row", "Add", 14, {clipped, one}, g.add_value(name + "_row"));
+}
+
+bool fuse(Graph& g, NodeId id, const Uses& uses) {
+  const Node linear = g.node(id);
+  if (linear.removed || linear.domain != "sdx" || linear.op_type != "Linear" || linear.outputs.size() != 1) return false;
+  if (!linear.attributes.get_string("activation", "").empty()) return false;
+  if (linear.inputs.size() > 3 && linear.inputs[3] != kNoValue) return false;
+  const bool has_bias = linear.inputs.size() > 2 && linear.inputs[2] != kNoValue;
+  const Tensor *w = constant_input(g, linear, 1), *bias = constant_input(g, linear, 2);
+  if (w == nullptr || w->dtype() != DataType::float32 || w->rank() != 2 || has_bias != (bias != nullptr)) return false;
+  const OneHot hot = one_hot(g, linear.inputs[0], uses);
+  const bool transposed = linear.attributes.get_int("transB", 0) != 0;
+  const std::int64_t rows = w->shape()[transposed ? 1 : 0], n = w->shape()[transposed ? 0 : 1];
+  if (hot.index == kNoValue || hot.rows != rows || w->size() > kMostElements) return false;
+  Tensor table = padded_table(*w, transposed, bias, rows, n);
+  if (table.dtype() == DataType::undefined) return false;
+  const ValueId out = linear.outputs[0];
+  const std::string name = g.value(out).name;
+  g.remove_node(id);
+  const bool narrow = g.value(hot.index).type.elem == DataType::int32;
+  const ValueId row =
+      narrow ? clipped_index<std::int32_t>(g, name, hot.index, rows) : clipped_index<std::int64_t>(g, name, hot.index, rows);
+  add_node(g, linear.name, "Gather", 13, {g.add_constant(name + "_table", std::move(table)), row}, out);
+  return true;
+}
+
+}  // namespace
+
+bool fuse_one_hot(Graph& graph) {
+  bool changed = false;
+  const Uses uses = graph.uses();
+  const std::size_t count = graph.nodes().size();
+  for (NodeId id = 0; id < count; ++id) changed = fuse(graph, id, uses) || changed;
+  return changed;
+}
+
+}  // namespace sdx::fuse
