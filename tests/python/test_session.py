@@ -112,6 +112,11 @@ def test_starting_imports_no_more_than_numpy(tmp_path):
         session = sardonyx.InferenceSession({str(path)!r})
         assert session.run(None, {{"x": numpy.ones(2, numpy.float32)}})[0].tolist() == [-1, -1]
         assert "ml_dtypes" not in sys.modules, "7 to 10 ms of every start"
+        assert not {{"sardonyx._values", "sardonyx._enums"}} & sys.modules.keys(), "what few programs use"
+        names = {{}}
+        exec("from sardonyx import *", names)
+        assert set(sardonyx.__all__) <= names.keys() and set(sardonyx.__all__) <= set(dir(sardonyx))
+        assert names["SessionOptions"]().graph_optimization_level is names["GraphOptimizationLevel"].ORT_ENABLE_ALL
     """
     subprocess.run([sys.executable, "-c", program], check=True)
 

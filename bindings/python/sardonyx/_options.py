@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import os
 from typing import Any
 
@@ -10,25 +9,12 @@ from . import _sardonyx
 from ._errors import InvalidArgument, NotImplemented
 
 
-class GraphOptimizationLevel(enum.IntEnum):
-    """The engine has two levels: DISABLE_ALL, and everything."""
-
-    ORT_DISABLE_ALL = 0
-    ORT_ENABLE_BASIC = 1
-    ORT_ENABLE_EXTENDED = 2
-    ORT_ENABLE_LAYOUT = 3
-    ORT_ENABLE_ALL = 99
-
-
-class ExecutionMode(enum.IntEnum):
-    ORT_SEQUENTIAL = 0
-    ORT_PARALLEL = 1
-
-
-class ExecutionOrder(enum.IntEnum):
-    DEFAULT = 0
-    PRIORITY_BASED = 1
-    MEMORY_EFFICIENT = 2
+# Which enumeration's member an option is, as long as nobody has set it: fetched when somebody reads it.
+_MEMBERS = {
+    "execution_mode": ("ExecutionMode", "ORT_SEQUENTIAL"),
+    "execution_order": ("ExecutionOrder", "DEFAULT"),
+    "graph_optimization_level": ("GraphOptimizationLevel", "ORT_ENABLE_ALL"),
+}
 
 
 class _Options:
@@ -38,7 +24,18 @@ class _Options:
 
     def __init__(self) -> None:
         for name, value in self._defaults.items():
-            object.__setattr__(self, name, value)
+            if name not in _MEMBERS:
+                object.__setattr__(self, name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _MEMBERS or name not in self._defaults:
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        from . import _enums
+
+        enumeration, member = _MEMBERS[name]
+        value = getattr(getattr(_enums, enumeration), member)
+        object.__setattr__(self, name, value)
+        return value
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not name.startswith("_") and name not in self._defaults and not isinstance(getattr(type(self), name, None), property):
@@ -71,9 +68,9 @@ class SessionOptions(_Options):
         "enable_mem_pattern": True,
         "enable_mem_reuse": True,
         "enable_profiling": False,
-        "execution_mode": ExecutionMode.ORT_SEQUENTIAL,
-        "execution_order": ExecutionOrder.DEFAULT,
-        "graph_optimization_level": GraphOptimizationLevel.ORT_ENABLE_ALL,
+        "execution_mode": None,
+        "execution_order": None,
+        "graph_optimization_level": None,
         "inter_op_num_threads": 0,
         "intra_op_num_threads": 0,
         "log_severity_level": -1,
@@ -156,7 +153,7 @@ class SessionOptions(_Options):
         out = _sardonyx.SessionOptions()
         out.providers = providers
         out.strict = bool(self.strict) or self._config.get("session.disable_cpu_ep_fallback") == "1"
-        out.optimize = int(self.graph_optimization_level) != 0
+        out.optimize = int(self.__dict__.get("graph_optimization_level", 99)) != 0
         out.disabled_passes = self._disabled_passes
         if self.intra_op_num_threads < 0:
             raise InvalidArgument(f"intra_op_num_threads must not be negative, received {self.intra_op_num_threads}")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any, Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Sequence
 
 from . import _sardonyx, _types
 from ._errors import InvalidArgument, NoSuchFile
 from ._options import RunOptions, SessionOptions
-from ._values import IOBinding, OrtValue
+
+if TYPE_CHECKING:
+    from ._values import IOBinding, OrtValue
 
 
 class NodeArg:
@@ -128,6 +130,8 @@ class InferenceSession:
     def run_with_ort_values(
         self, output_names: Sequence[str] | None, input_dict_ort_values: Mapping[str, OrtValue], run_options: RunOptions | None = None
     ) -> list[OrtValue]:
+        from ._values import OrtValue
+
         feed = {name: value.numpy() for name, value in input_dict_ort_values.items()}
         return [OrtValue(v) for v in self.run(output_names, feed, run_options)]
 
@@ -154,6 +158,8 @@ class InferenceSession:
         threading.Thread(target=work, daemon=True).start()
 
     def io_binding(self) -> IOBinding:
+        from ._values import IOBinding
+
         return IOBinding(self)
 
     def run_with_iobinding(self, iobinding: IOBinding, run_options: RunOptions | None = None) -> None:
