@@ -346,6 +346,34 @@ TEST(FloatKernels, SoftmaxAndReductions) {
   for (const Case& c : cases) compare(c);
 }
 
+// Extents that are kept need not be known; those to reduce must be, since what a sum over nothing gives is left to the reference.
+TEST(FloatKernels, ReductionsOfUnknownExtents) {
+  const auto lower = [](const char* text) {
+    Graph graph = sdx::testing::parse_model(text).graph;
+    ops::infer_in_place(graph);
+    LowerContext context(graph, 0);
+    return kernel_table().find("", "ReduceSum").front()->make(context);
+  };
+  EXPECT_EQ(lower("input x: float32[n,3]\nconstant a: int64[1] 0\ny = ReduceSum(x, a)\noutput y\n"), nullptr);
+  const std::unique_ptr<Kernel> kernel =
+      lower("input x: float32[n,3]\nconstant a: int64[1] 1\ny = ReduceSum(x, a) {keepdims=0}\noutput y\n");
+  ASSERT_TRUE(kernel);
+  for (const std::int64_t n : {0, 1, 5}) {
+    Value x(Tensor(DataType::float32, {n, 3})), y(Tensor(DataType::float32, {n}));
+    for (std::int64_t i = 0; i < 3 * n; ++i) static_cast<float*>(x.tensor().mutable_data())[i] = static_cast<float>(i * i);
+    const Value* in[] = {&x, nullptr};
+    Value* out[] = {&y};
+    KernelContext context;
+    context.inputs = in;
+    context.outputs = out;
+    kernel->run(context);
+    for (std::int64_t i = 0; i < n; ++i) {
+      const std::int64_t k = 3 * i;
+      EXPECT_EQ(element_as_double(y.tensor(), i), static_cast<double>(k * k + (k + 1) * (k + 1) + (k + 2) * (k + 2)));
+    }
+  }
+}
+
 TEST(FloatKernels, Normalisations) {
   const std::string vectors = "input s: float32[4]\ninput b: float32[4]\n";
   const std::string layer = "input x: float32[3,5,4]\n" + vectors + "y = LayerNormalization(x, s, b)\noutput y\n";

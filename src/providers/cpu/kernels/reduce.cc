@@ -38,10 +38,6 @@ std::unique_ptr<Kernel> make_reduce(LowerContext& c) {
   if (c.dtype(0) != DataType::float32) return c.refuse("not float32");
   const SymShape* x = c.shape(0);
   if (x == nullptr || x->empty()) return c.refuse("rank unknown or 0");
-  for (const Dim& d : *x) {
-    // What a reduction over nothing gives is the reference's business.
-    if (!d.is_const() || d.value() == 0) return c.refuse("extents are not known, or one is 0");
-  }
   const bool as_input = c.node().version >= (c.node().op_type == "ReduceSum" ? 13 : 18);
   std::vector<std::int64_t> axes;
   if (!as_input) {
@@ -54,6 +50,11 @@ std::unique_ptr<Kernel> make_reduce(LowerContext& c) {
   if (axes.empty() && c.attrs().get_int("noop_with_empty_axes", 0) != 0) return c.refuse("reduces nothing");
   std::vector<bool> flags(x->size(), axes.empty());
   for (const std::int64_t axis : axes) flags[static_cast<std::size_t>(ops::normalize_axis(axis, x->size()))] = true;
+  for (std::size_t i = 0; i < x->size(); ++i) {
+    // What a reduction over nothing gives is the reference's business.
+    const Dim& d = (*x)[i];
+    if (flags[i] && (!d.is_const() || d.value() == 0)) return c.refuse("an extent to reduce is not known, or 0");
+  }
   std::size_t begin = 0, end = x->size();
   while (begin < end && (!flags[begin] || is_one((*x)[begin]))) ++begin;
   while (end > begin && (!flags[end - 1] || is_one((*x)[end - 1]))) --end;
