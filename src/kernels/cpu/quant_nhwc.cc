@@ -138,6 +138,7 @@ void block(const QNhwcKernels& kernels, const Product& g, std::int64_t m0, std::
     q.column = 0;
     q.y = whole_rows;
     q.ldc = nr;
+    q.half = g.n - column <= nr / 2;
     to_bytes(q);
     copy_columns(whole_rows, nr, q.rows.m, g.n - column, y, g.ldc);
   };
@@ -148,7 +149,7 @@ void block(const QNhwcKernels& kernels, const Product& g, std::int64_t m0, std::
     t.pairs = pairs;
     for (std::int64_t p = p0; p < p1; ++p) {
       const auto* panel = static_cast<const std::int8_t*>(g.panels) + p * pairs * nr * 2;
-      give({t, false, panel, nullptr, 0, nullptr, 0, nullptr, 0}, m0, p * nr);
+      give({t, false, panel, nullptr, 0, nullptr, 0, nullptr, 0, false}, m0, p * nr);
     }
     return;
   }
@@ -183,7 +184,7 @@ void block(const QNhwcKernels& kernels, const Product& g, std::int64_t m0, std::
           t.row_cross = row_cross;
           t.a = rows + kb * kPairBlock * 2;
           t.sums = sums;
-          give({t, g.crossed, nullptr, nullptr, 0, nullptr, 0, next, ahead}, first, column);
+          give({t, g.crossed, nullptr, nullptr, 0, nullptr, 0, next, ahead, false}, first, column);
           continue;
         }
         Fetch fetch(next, ahead, tiles.parts);

@@ -64,7 +64,7 @@ struct Start {
   (void)e##I;
 
 // M rows from `row` on.
-template <int M, bool kCrossed, bool kAdd, bool kPlain, bool kSigned>
+template <int M, bool kCrossed, bool kAdd, bool kPlain, bool kSigned, bool kHalf>
 HWY_INLINE void tile(const QTiles& g, const Columns& k, const Start& s, std::int64_t row) {
   const QRows& t = g.rows;
   const std::int64_t stride = t.stride;
@@ -74,12 +74,12 @@ HWY_INLINE void tile(const QTiles& g, const Columns& k, const Start& s, std::int
   if constexpr (kCrossed) {
     for (std::int64_t p = t.pairs; p > 0; p -= 2) {
       const __m256i b00 = load(b), b01 = load(b + 16), b10 = load(b + 32), b11 = load(b + 48);
-#define SDX_TILE_STEP(I)                                                           \
-  if constexpr (M > I) {                                                           \
-    const __m256i x = pair_of(a + I * stride);                                     \
-    const __m256i y = pair_of(a + I * stride + 2);                                 \
-    c##I = multiply_add(c##I, _mm256_add_epi16(x, b10), _mm256_add_epi16(y, b00)); \
-    e##I = multiply_add(e##I, _mm256_add_epi16(x, b11), _mm256_add_epi16(y, b01)); \
+#define SDX_TILE_STEP(I)                                                                                 \
+  if constexpr (M > I) {                                                                                 \
+    const __m256i x = pair_of(a + I * stride);                                                           \
+    const __m256i y = pair_of(a + I * stride + 2);                                                       \
+    c##I = multiply_add(c##I, _mm256_add_epi16(x, b10), _mm256_add_epi16(y, b00));                       \
+    if constexpr (!kHalf) e##I = multiply_add(e##I, _mm256_add_epi16(x, b11), _mm256_add_epi16(y, b01)); \
   }
       SDX_TILE_ROWS(SDX_TILE_STEP)
 #undef SDX_TILE_STEP
@@ -95,7 +95,7 @@ HWY_INLINE void tile(const QTiles& g, const Columns& k, const Start& s, std::int
   if constexpr (M > I) {                                                        \
     const __m256i x = pair_of(I < 3 ? a + I * stride : far + (I - 3) * stride); \
     c##I = multiply_add(c##I, x, b0);                                           \
-    e##I = multiply_add(e##I, x, b1);                                           \
+    if constexpr (!kHalf) e##I = multiply_add(e##I, x, b1);                     \
   }
       SDX_TILE_ROWS(SDX_TILE_STEP)
 #undef SDX_TILE_STEP
@@ -110,7 +110,7 @@ HWY_INLINE void tile(const QTiles& g, const Columns& k, const Start& s, std::int
   SDX_TILE_STORE(4)
 }
 
-template <int M, bool kCrossed, bool kAdd, bool kPlain, bool kSigned>
+template <int M, bool kCrossed, bool kAdd, bool kPlain, bool kSigned, bool kHalf>
 void whole_tiles(const QTiles& g, const Columns& k, const Start& s, std::int64_t stop) {
   const std::int64_t tiles = std::max<std::int64_t>(1, stop / M);
   const std::int64_t step = (g.ahead_bytes / tiles + 64) / 64 * 64;
@@ -119,25 +119,25 @@ void whole_tiles(const QTiles& g, const Columns& k, const Start& s, std::int64_t
     for (const std::int64_t to = std::min(g.ahead_bytes, fetched + step); fetched < to; fetched += 64) {
       __builtin_prefetch(g.ahead + fetched, 0, 2);
     }
-    tile<M, kCrossed, kAdd, kPlain, kSigned>(g, k, s, row);
+    tile<M, kCrossed, kAdd, kPlain, kSigned, kHalf>(g, k, s, row);
   }
 }
 
 // Tiles of 4 rows when crossed, else of 6, and one of what is left.
-template <bool kCrossed, bool kAdd, bool kPlain, bool kSigned>
+template <bool kCrossed, bool kAdd, bool kPlain, bool kSigned, bool kHalf>
 void tiles(const QTiles& g, const Columns& k, const Start& s) {
   constexpr int kRows = kCrossed ? 4 : 6;
   const std::int64_t whole = g.rows.m / kRows * kRows;
-  whole_tiles<kRows, kCrossed, kAdd, kPlain, kSigned>(g, k, s, whole);
+  whole_tiles<kRows, kCrossed, kAdd, kPlain, kSigned, kHalf>(g, k, s, whole);
   switch (g.rows.m - whole) {
-    case 1: return tile<1, kCrossed, kAdd, kPlain, kSigned>(g, k, s, whole);
-    case 2: return tile<2, kCrossed, kAdd, kPlain, kSigned>(g, k, s, whole);
-    case 3: return tile<3, kCrossed, kAdd, kPlain, kSigned>(g, k, s, whole);
+    case 1: return tile<1, kCrossed, kAdd, kPlain, kSigned, kHalf>(g, k, s, whole);
+    case 2: return tile<2, kCrossed, kAdd, kPlain, kSigned, kHalf>(g, k, s, whole);
+    case 3: return tile<3, kCrossed, kAdd, kPlain, kSigned, kHalf>(g, k, s, whole);
     case 4:
-      if constexpr (!kCrossed) tile<4, kCrossed, kAdd, kPlain, kSigned>(g, k, s, whole);
+      if constexpr (!kCrossed) tile<4, kCrossed, kAdd, kPlain, kSigned, kHalf>(g, k, s, whole);
       return;
     case 5:
-      if constexpr (!kCrossed) tile<5, kCrossed, kAdd, kPlain, kSigned>(g, k, s, whole);
+      if constexpr (!kCrossed) tile<5, kCrossed, kAdd, kPlain, kSigned, kHalf>(g, k, s, whole);
       return;
     default: return;
   }
@@ -174,11 +174,14 @@ void to_bytes(const QTiles& g) {
     s.second = _mm256_sub_epi32(s.second, load(g.rows.column_cross + 8));
   }
   by_kind(k, [&](auto plain, auto is_signed) HWY_ATTR {
-    if (g.crossed) {
-      g.rows.add ? tiles<true, true, plain, is_signed>(g, k, s) : tiles<true, false, plain, is_signed>(g, k, s);
-    } else {
-      g.rows.add ? tiles<false, true, plain, is_signed>(g, k, s) : tiles<false, false, plain, is_signed>(g, k, s);
-    }
+    const auto run = [&](auto half) HWY_ATTR {
+      if (g.crossed) {
+        g.rows.add ? tiles<true, true, plain, is_signed, half>(g, k, s) : tiles<true, false, plain, is_signed, half>(g, k, s);
+      } else {
+        g.rows.add ? tiles<false, true, plain, is_signed, half>(g, k, s) : tiles<false, false, plain, is_signed, half>(g, k, s);
+      }
+    };
+    g.half ? run(std::true_type()) : run(std::false_type());
   });
 }
 

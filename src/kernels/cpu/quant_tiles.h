@@ -20,6 +20,7 @@ struct QTiles {
   // Memory that is wanted next: fetched piece by piece.
   const char* ahead = nullptr;
   std::int64_t ahead_bytes = 0;
+  bool half = false;  // only the first 8 of the columns count
 };
 
 using QTilesKernel = void (*)(const QTiles&);
