@@ -1,8 +1,10 @@
 #include "kernels/cpu/attention_kernels.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "kernels/cpu/gemm_kernels.h"
 #include "kernels/cpu/recurrent.h"
 #include "kernels/cpu/targets.h"
 
@@ -76,20 +78,24 @@ void scale(const float* x, float factor, float* y, std::int64_t n) {
   for (std::int64_t i = 0; i < n; i += lanes_f32()) put(hn::Mul(get(x + i, n - i), f), y + i, n - i);
 }
 
-// exp_nonpositive_f32 with the integer part taken from a sum with 1.5 * 2^23 + 127, whose low bits are the exponent: three
-// operations fewer. NaN gives 0, as there.
+// exp(x - base) of x <= base: the integer part is taken from a sum with 1.5 * 2^23 + 127, whose low bits are the exponent, and is
+// -127 for what is below -87.7, so that the result is 0 without a comparison. NaN stays NaN: x86 returns the second operand of a
+// maximum if one is NaN.
 HWY_INLINE VF exp_of_difference(VF x, VF base) {
   const DF d;
   const hn::RebindToSigned<DF> di;
-  const VF low = hn::Set(d, -87.3F);
   const VF magic = hn::Set(d, 12582912.0F + 127.0F);
-  const VF difference = hn::Sub(x, base);
-  const VF xc = hn::Max(difference, low);
+  const VF low = hn::Set(d, -88.0F), difference = hn::Sub(x, base);
+#if HWY_TARGET <= HWY_SSE4
+  const VF xc = hn::Max(low, difference);
+#else
+  const VF xc = hn::IfThenElse(hn::Ge(low, difference), low, difference);
+#endif
   const VF t = hn::MulAdd(xc, hn::Set(d, 1.44269504088896341F), magic);
   const VF n = hn::Sub(t, magic);
   const VF p = exp_of_rest(xc, n);
   const VF scale = hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(di, t)));
-  return hn::IfThenElseZero(hn::Ge(difference, low), hn::Mul(p, scale));
+  return hn::Mul(p, scale);
 }
 
 // One vector of columns. A column that has seen nothing yet has the maximum -inf: its exponents are taken from 0 instead, and
@@ -98,22 +104,18 @@ void panel_softmax_lanes(float* s, std::int64_t n, std::int64_t width, float* ma
   const DF d;
   const VF never = hn::Set(d, -std::numeric_limits<float>::infinity());
   const VF before = hn::LoadU(d, max);
-  // Four chains: a comparison and two selections take 6 cycles and more.
-  VF m0 = before, m1 = before, m2 = before, m3 = before;
+  // A NaN may be passed over here: the sums meet it.
+  VF m0 = before, m1 = before;
   std::int64_t i = 0;
-  for (; i + 4 <= n; i += 4) {
-    m0 = max_nan(m0, hn::LoadU(d, s + i * width));
-    m1 = max_nan(m1, hn::LoadU(d, s + (i + 1) * width));
-    m2 = max_nan(m2, hn::LoadU(d, s + (i + 2) * width));
-    m3 = max_nan(m3, hn::LoadU(d, s + (i + 3) * width));
+  for (; i + 2 <= n; i += 2) {
+    m0 = hn::Max(hn::LoadU(d, s + i * width), m0);
+    m1 = hn::Max(hn::LoadU(d, s + (i + 1) * width), m1);
   }
-  for (; i < n; ++i) m0 = max_nan(m0, hn::LoadU(d, s + i * width));
-  // The operands' order matters: max_nan keeps the NaN of its first, and a NaN that is its second.
-  const VF best = max_nan(max_nan(m0, m1), max_nan(m2, m3));
+  if (i < n) m0 = hn::Max(hn::LoadU(d, s + i * width), m0);
+  const VF best = hn::Max(m0, m1);
   hn::StoreU(best, d, max);
   const VF base = hn::IfThenElse(hn::Eq(best, never), hn::Zero(d), best);
   VF total = hn::Zero(d), total2 = total;
-  const VF poison = hn::Sub(hn::Mul(base, hn::Zero(d)), hn::Mul(base, hn::Zero(d)));  // NaN where base is no number
   for (i = 0; i + 2 <= n; i += 2) {
     const VF e = exp_of_difference(hn::LoadU(d, s + i * width), base);
     const VF f = exp_of_difference(hn::LoadU(d, s + (i + 1) * width), base);
@@ -128,7 +130,7 @@ void panel_softmax_lanes(float* s, std::int64_t n, std::int64_t width, float* ma
     total = hn::Add(total, e);
   }
   const VF factor = exp_of_difference(before, base);
-  total = hn::Add(hn::Add(total, total2), poison);
+  total = hn::Add(total, total2);
   hn::StoreU(hn::MulAdd(hn::LoadU(d, sum), factor, total), d, sum);
   const bool fresh = hn::AllTrue(d, hn::Eq(before, never));
   if (fresh || hn::AllTrue(d, hn::Eq(factor, hn::Set(d, 1.0F)))) return;
@@ -152,6 +154,34 @@ void store_columns(const float* x, std::int64_t width, const float* factors, flo
                    std::int64_t count) {
   for (std::int64_t j = 0; j < count; ++j) {
     for (std::int64_t i = 0; i < n; ++i) y[j * ldy + i] = x[i * width + j] * factors[j];
+  }
+}
+
+// A row at a time, of all tiles: they are a few write streams, and a row of a matrix of heads is a few lines of its own page.
+void column_tiles(const float* x, std::int64_t ldx, std::int64_t n, std::int64_t size, std::int64_t most, float* out) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  const Cuts tiles(size, most);
+  for (std::int64_t i = 0; i < n; ++i) {
+    const float* row = x + i * ldx;
+    if (i + 8 < n) {
+      for (std::int64_t c = 0; c < size; c += 16) __builtin_prefetch(row + 8 * ldx + c);
+    }
+    for (std::int64_t t = 0; t < tiles.parts; ++t) {
+      const std::int64_t begin = tiles.begin(t), width = tiles.size(t);
+      float* to = out + begin * n + i * width;
+      // Whole vectors, of which the tile's next row overwrites what is too much; the last rows have none.
+      const std::int64_t room = (n - i) * width;
+      for (std::int64_t c = 0; c < width; c += lanes) {
+        const float* from = row + begin + c;
+        const VF v = get(from, size - begin - c);
+        if (c + lanes <= room) {
+          hn::StoreU(v, d, to + c);
+        } else {
+          std::copy_n(from, std::min(lanes, width - c), to + c);
+        }
+      }
+    }
   }
 }
 
@@ -207,7 +237,8 @@ void gru(const float* z_sum, const float* n_sum, const float* h_prev, float* h, 
 }  // namespace
 
 const AttentionKernels* attention_table() {
-  static constexpr AttentionKernels kTable{online_softmax, scale, panel_softmax, add_rows, store_columns, rotate, lstm, gru};
+  static constexpr AttentionKernels kTable{online_softmax, scale,  panel_softmax, add_rows, store_columns,
+                                           column_tiles,   rotate, lstm,          gru};
   return &kTable;
 }
 

@@ -41,14 +41,14 @@ struct Panel {
 void pack_block(const Block& b, const float* k, const float* v, float* keys, float* values) {
   const Cuts tiles(b.nk, b.gemm.mr);
   for (std::int64_t t = 0; t < tiles.parts; ++t) {
+    // Rows of a head lie on pages of their own, where the hardware does not fetch ahead.
+    for (std::int64_t j = tiles.begin(t) + 2 * b.gemm.mr, end = std::min(b.nk, j + b.gemm.mr); j < end; ++j) {
+      for (std::int64_t i = 0; i < b.a.head_size; i += 16) __builtin_prefetch(k + (b.j0 + j) * b.a.k_row + i);
+    }
     b.gemm.pack_a_tile(reinterpret_cast<const char*>(k + (b.j0 + tiles.begin(t)) * b.a.k_row), b.a.k_row, 1, tiles.size(t),
                        b.a.head_size, 1.0F, keys + tiles.begin(t) * b.a.head_size);
   }
-  const Cuts columns(b.a.v_head_size, b.gemm.mr);
-  for (std::int64_t t = 0; t < columns.parts; ++t) {
-    b.gemm.pack_a_tile(reinterpret_cast<const char*>(v + b.j0 * b.a.v_row + columns.begin(t)), 1, b.a.v_row, columns.size(t),
-                       b.nk, 1.0F, values + columns.begin(t) * b.nk);
-  }
+  b.rows.column_tiles(v + b.j0 * b.a.v_row, b.a.v_row, b.nk, b.a.v_head_size, b.gemm.mr, values);
 }
 
 // scores[nk, nr] = K q

@@ -129,6 +129,45 @@ TEST(KernelsAttention, MaskedRowsGiveZerosAndNanStaysVisible) {
   masked_rows(21);
 }
 
+TEST(KernelsAttention, WhoSeesAKeyWithoutANumberGetsNoNumber) {
+  for_each_isa([] {
+    for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+      for (const std::int64_t from : {3, 18, 20}) {
+        const std::int64_t n = 21, size = 4;
+        std::vector<float> q(static_cast<std::size_t>(n * size), 1.0F), k = random_floats(n * size, 2),
+                                                                        v = random_floats(n * size, 3), out(q.size(), 7.0F);
+        k[static_cast<std::size_t>(from * size)] = bad;
+        AttentionArgs a;
+        a.queries = a.keys = n, a.head_size = a.v_head_size = size, a.causal = true;
+        a.q = q.data(), a.k = k.data(), a.v = v.data(), a.out = out.data();
+        a.q_row = a.k_row = a.v_row = a.out_row = size;
+        attention_f32(a);
+        for (std::int64_t i = 0; i < n; ++i) EXPECT_EQ(std::isnan(out[static_cast<std::size_t>(i * size)]), i >= from) << i;
+      }
+    }
+  });
+}
+
+// Scores far below the largest one have no weight at all, those down to e^-87 of it have theirs.
+TEST(KernelsAttention, DistantScores) {
+  for_each_isa([] {
+    const std::int64_t n = 40;
+    std::vector<float> q(static_cast<std::size_t>(n), 1.0F), k(q.size()), v(q.size(), 0.0F), out(q.size());
+    for (std::size_t j = 1; j < k.size(); ++j) k[j] = -80.0F - static_cast<float>(j) * 0.25F;
+    for (const std::size_t j : {std::size_t{20}, std::size_t{28}, std::size_t{39}}) {
+      std::fill(v.begin(), v.end(), 0.0F);
+      v[j] = 1e37F;
+      AttentionArgs a;
+      a.queries = a.keys = n, a.head_size = a.v_head_size = 1;
+      a.q = q.data(), a.k = k.data(), a.v = v.data(), a.out = out.data();
+      a.q_row = a.k_row = a.v_row = a.out_row = 1;
+      attention_f32(a);
+      const double want = j < 30 ? 1e37 * std::exp(static_cast<double>(k[j])) : 0.0;
+      for (const float y : out) EXPECT_NEAR(y, want, want * 1e-5) << j;
+    }
+  });
+}
+
 TEST(KernelsRecurrent, LstmAndGruCells) {
   const auto sig = [](double x) { return 1 / (1 + std::exp(-x)); };
   for_each_isa([&] {

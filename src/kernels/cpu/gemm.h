@@ -51,6 +51,9 @@ struct GemmArgs {
   std::int64_t ldc = 0;
   float alpha = 1.0F;
   Epilogue epilogue;
+  // Where products of a few rows by one packed_b follow each other: 1 and -1 by turns take its columns up and down, so that each
+  // begins with what the one before left in the second-level cache. Sums are the same.
+  int sweep = 0;
 };
 
 // One product. Any of m, n, k may be 0 (k = 0: C is the epilogue of zeros).

@@ -8,9 +8,11 @@
 
 namespace sdx::cpu {
 
-// A register tile: C[m, n] from an A tile stored [k][m] and a B panel stored [k][ldb], of which nr columns are readable.
+// A register tile: C[m, n] from an A tile stored [k][m], or as rows `lda` apart where that is not 0, and a B panel stored
+// [k][ldb], of which nr columns are readable.
 struct GemmTile {
   const float* a = nullptr;
+  std::int64_t lda = 0;
   const float* b = nullptr;
   std::int64_t ldb = 0;
   std::int64_t k = 0;

@@ -16,10 +16,30 @@ struct Case {
   std::int64_t m, n, k;
 };
 
-const std::vector<Case> kCases = {{1, 1, 1},      {1, 5, 3},      {2, 16, 7},    {3, 17, 2},   {4, 33, 9},
-                                  {5, 15, 31},    {6, 16, 64},    {7, 8, 40},    {13, 47, 65}, {14, 32, 100},
-                                  {15, 31, 5},    {1, 700, 33},   {29, 1, 77},   {64, 64, 64}, {61, 67, 385},
-                                  {33, 130, 800}, {190, 300, 50}, {1, 130, 800}, {2, 40, 770}, {400, 35, 24}};
+const std::vector<Case> kCases = {{1, 1, 1},
+                                  {1, 5, 3},
+                                  {2, 16, 7},
+                                  {3, 17, 2},
+                                  {4, 33, 9},
+                                  {5, 15, 31},
+                                  {6, 16, 64},
+                                  {7, 8, 40},
+                                  {13, 47, 65},
+                                  {14, 32, 100},
+                                  {15, 31, 5},
+                                  {1, 700, 33},
+                                  {29, 1, 77},
+                                  {64, 64, 64},
+                                  {61, 67, 385},
+                                  {33, 130, 800},
+                                  {190, 300, 50},
+                                  {1, 130, 800},
+                                  {2, 40, 770},
+                                  {400, 35, 24},
+                                  // Rows 4 KB apart; many columns.
+                                  {33, 130, 1021},
+                                  {30, 1030, 40},
+                                  {29, 1030, 1021}};
 
 double act(const UnarySpec& s, double x) {
   switch (s.op) {
@@ -156,6 +176,33 @@ TEST(KernelsGemm, BatchUsesOffsets) {
           }
           ASSERT_NEAR(c[co[p] + i * n + j], sum, 1e-5);
         }
+      }
+    }
+  });
+}
+
+TEST(KernelsGemm, SweepsInBothDirectionsGiveTheSameBits) {
+  for_each_isa([] {
+    for (const Case& s : {Case{1, 2048, 512}, Case{1, 77, 600}, Case{3, 333, 130}, Case{40, 100, 300}}) {
+      const std::vector<float> a = random_floats(s.m * s.k, 1), b = random_floats(s.k * s.n, 2),
+                               sums = random_floats(s.m * s.n, 3);
+      Guarded<float> packed(static_cast<std::int64_t>(packed_b_bytes(s.k, s.n) / 4));
+      pack_b_f32(b.data(), s.n, false, s.k, s.n, 1.0F, packed.data());
+      for (const int threads : {1, 2, 3}) {
+        ThreadPool pool(threads);
+        const PoolScope scope(pool);
+        std::vector<std::vector<float>> results;
+        for (const int sweep : {0, 1, -1}) {
+          Guarded<float> c(s.m * s.n, 1, sums);
+          GemmArgs g;
+          g.m = s.m, g.n = s.n, g.k = s.k, g.a = a.data(), g.lda = s.k, g.packed_b = packed.data(), g.c = c.data(), g.ldc = s.n;
+          g.epilogue.residual = c.data(), g.epilogue.ld_residual = s.n;
+          g.sweep = sweep;
+          gemm_f32(g);
+          results.emplace_back(c.data(), c.data() + c.size());
+        }
+        ASSERT_EQ(results[0], results[1]) << threads;
+        ASSERT_EQ(results[0], results[2]) << threads;
       }
     }
   });

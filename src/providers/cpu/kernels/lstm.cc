@@ -20,6 +20,8 @@ struct Direction {
   bool reverse = false;
 };
 
+constexpr std::int64_t kFewRows = 6;  // more read the weights from caches rather than for one product each
+
 struct LstmState : KernelState {
   std::int64_t seq = 0, batch = 0;
 };
@@ -92,6 +94,7 @@ class LstmKernel : public Kernel {
       r.ldc = r.n;
       r.epilogue.residual = now;
       r.epilogue.ld_residual = r.n;
+      if (s.batch <= kFewRows) r.sweep = step % 2 == 0 ? 1 : -1;
       gemm_f32(r);
       for (std::int64_t row = 0; row < s.batch; ++row) {
         lstm_cell_f32(now + row * 4 * hidden_, d.peephole.empty() ? nullptr : d.peephole.data(), clip_, cell + row * hidden_,
