@@ -25,7 +25,8 @@ enum class BlockedConv : std::uint8_t {
   winograd4,
   winograd2_lean,  // with weights in their own size, transformed in each run
   winograd4_lean,
-  listed,  // 1x1, stride 1, any groups: each vector of outputs has a list of the input channels that it needs
+  listed,   // 1x1, stride 1, any groups: each vector of outputs has a list of the input channels that it needs
+  strided,  // 3x3 with stride 2: F(4, 2) on even rows and columns, sums on odd ones; weights as winograd4_lean's
 };
 
 // The fastest algorithm for a convolution of a blocked tensor, by its cost. Extents and batch decide only between those that

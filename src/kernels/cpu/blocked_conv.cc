@@ -1,5 +1,6 @@
 #include <cmath>
 #include <cstring>
+#include <vector>
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/blocked.h"
@@ -88,6 +89,7 @@ struct Lines {
   const float* x;
   std::int64_t line_step;
   std::int64_t lines, width, first;
+  const std::int64_t* places = nullptr;  // of one line's pixels behind x, if they are no equal steps apart
 };
 
 // An activation that is no bound follows while the results lie in the first-level cache: after so many floats of each vector.
@@ -116,7 +118,7 @@ void run_pairs(const Job& j, BlockedTile t, std::int64_t image, std::int64_t gro
       const std::int64_t channel = (2 * pair + v) * l.lanes;
       to[v] = ((planes + channel / k.block) * plane + at.first) * k.block + channel % k.block;
     }
-    const Cuts cuts(at.width, t.wide ? k.wide_pixels : k.narrow_pixels);
+    const Cuts cuts(at.width, at.places != nullptr ? k.spread_pixels : (t.wide ? k.wide_pixels : k.narrow_pixels));
     const Ahead ahead(t.w, (t.wide ? 2 : 1) * l.lanes * l.k, l.blocks + (l.tail > 0 ? 1 : 0), at.lines * cuts.parts);
     // Fewer lanes than half a block (without vectors): its last pair activates all of it.
     const bool soon = j.bounds.after && 2 * l.lanes >= k.block;
@@ -128,7 +130,8 @@ void run_pairs(const Job& j, BlockedTile t, std::int64_t image, std::int64_t gro
         for (std::int64_t i = first; i < first + count; i += most) {
           const std::int64_t p = cuts.begin(i);
           const std::int64_t off = (line * at.width + p) * k.block;
-          t.x = at.x + line * at.line_step + p * t.pixel_step;
+          t.x = at.x + line * at.line_step + (at.places != nullptr ? 0 : p * t.pixel_step);
+          t.places = at.places != nullptr ? at.places + p : nullptr;
           t.tiles = std::min(most, first + count - i);
           ahead.set(t, line * cuts.parts + i);
           for (int v = 0; v < (t.wide ? 2 : 1); ++v) {
@@ -231,6 +234,15 @@ void copy_strided_pixels(const ConvShape& s, std::int64_t in_block, std::int64_t
   }
 }
 
+// Whether register tiles should reach over the ends of rows of so many outputs. Rows of 7 are tiles of three and four pixels,
+// which neither hide the latency of multiply-adds nor get weights as fast from the second-level cache as they use them: a seventh
+// of the time on Zen 4. (Rows of 14, in tiles of four and five, gain nothing.) Only where all tiles are wide.
+bool spreads(const Job& j, std::int64_t lines, std::int64_t width) {
+  const BlockedKernels& k = *j.kernels;
+  const Cuts rows(width, k.wide_pixels);
+  return lines > 1 && j.layout.vectors % 2 == 0 && rows.parts * k.spread_pixels > width && 2 * width < 9 * rows.parts;
+}
+
 void run_windows(const Job& j, const float* x, bool plain) {
   const ConvShape& s = *j.s;
   const Layout& l = j.layout;
@@ -251,6 +263,7 @@ void run_windows(const Job& j, const float* x, bool plain) {
   parallel_for(outer * shares.parts, 1, [&](std::int64_t begin, std::int64_t end) {
     float* scratch = copies || gathers ? thread_scratch(2, static_cast<std::size_t>(most_rows * row_floats)) : nullptr;
     std::int64_t copied = -1;
+    std::vector<std::int64_t> places;
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t share = i % shares.parts;
       const std::int64_t place = i / shares.parts;
@@ -295,7 +308,16 @@ void run_windows(const Job& j, const float* x, bool plain) {
       t.taps = dense ? 1 : s.kernel[2];
       t.run = dense ? s.kernel[2] * l.in_block : l.in_block;
       t.tail_taps = s.kernel[2];
-      run_pairs(j, t, image, group, pair0, pair1, {from, s.stride[1] * from_width * l.in_block, lines, s.out[2], y0 * s.out[2]});
+      const std::int64_t line_step = s.stride[1] * from_width * l.in_block;
+      if (!spreads(j, lines, s.out[2])) {
+        run_pairs(j, t, image, group, pair0, pair1, {from, line_step, lines, s.out[2], y0 * s.out[2]});
+        continue;
+      }
+      places.clear();
+      for (std::int64_t r = 0; r < lines; ++r) {
+        for (std::int64_t o = 0; o < s.out[2]; ++o) places.push_back(r * line_step + o * t.pixel_step);
+      }
+      run_pairs(j, t, image, group, pair0, pair1, {from, 0, 1, lines * s.out[2], y0 * s.out[2], places.data()});
     }
   });
 }
@@ -323,6 +345,7 @@ bool conv_blocked_supports(BlockedConv algorithm, const ConvShape& s) {
     case BlockedConv::winograd4:
     case BlockedConv::winograd2_lean:
     case BlockedConv::winograd4_lean: return blocked_winograd_supports(s);
+    case BlockedConv::strided: return blocked_strided_supports(s);
     case BlockedConv::listed: return pointwise_window(s) && s.shuffle > 0 && s.in_channels % s.shuffle == 0;
     case BlockedConv::direct:
       return s.groups == 1 || (s.in_channels / s.groups % block == 0 && s.out_channels / s.groups % block == 0);
@@ -335,21 +358,40 @@ BlockedConv conv_blocked_choose(const ConvShape& s) {
   if (s.groups > 1 && conv_blocked_supports(BlockedConv::depthwise, s)) return BlockedConv::depthwise;
   if (!conv_blocked_supports(BlockedConv::direct, s)) return BlockedConv::listed;
   const std::int64_t in = s.in_channels / s.groups, out = s.out_channels / s.groups;
+  if (blocked_strided_supports(s)) {
+    const double plain = 9.0 * static_cast<double>(s.batch * s.out[1] * s.out[2]);
+    return blocked_strided_cost(s) < 0.9 * plain ? BlockedConv::strided : BlockedConv::direct;
+  }
   if (!blocked_winograd_supports(s) || in < 16 || out < 16) return BlockedConv::direct;
   // Products per pair of channels, in whole register tiles. The transforms cost as much as some more channels on the other side.
   // Weights that do not stay in the caches cost at least their reading: 12 GB/s a core are 15 products for each of them.
   const auto pixels = static_cast<double>(blocked_kernels().wide_pixels);
   const auto whole = [&](std::int64_t n) { return std::ceil(static_cast<double>(n) / pixels) * pixels; };
   const auto count = [&](std::int64_t t) { return s.batch * up_div(s.out[1], t) * up_div(s.out[2], t); };
-  const auto tiles = [&](std::int64_t t) { return whole(count(t)); };
+  // Tiles that reach over an end of the image do without some points.
+  const auto tiles = [&](std::int64_t t) {
+    double sum = 0.0;
+    for (const bool row : {true, false}) {
+      for (const bool column : {true, false}) {
+        const auto points = [&](bool of_all, std::int64_t out) {
+          const std::int64_t cut = (out - 1) % t + 1;
+          return of_all ? cut + 2 : t - cut;
+        };
+        const auto there = [&](bool of_all, std::int64_t out) { return of_all ? up_div(out, t) : out / t; };
+        sum += static_cast<double>(points(row, s.out[1]) * points(column, s.out[2])) *
+               whole(s.batch * there(row, s.out[1]) * there(column, s.out[2]));
+      }
+    }
+    return sum;
+  };
   const double extra = 1.0 + 14.0 / static_cast<double>(out) + 14.0 / static_cast<double>(in);
   const auto cost = [&](double weights, double products) {
     const double bytes = weights * 4.0 * static_cast<double>(s.groups * in * out);
     return bytes > 2e6 ? std::max(products, 15.0 * weights) : products;
   };
   const double plain = cost(9.0, 9.0 * static_cast<double>(s.batch * s.out[1]) * static_cast<double>(s.out[2]));
-  const double two = cost(16.0, 16.0 * tiles(2) * extra);
-  const double four = cost(36.0, 36.0 * tiles(4) * extra);
+  const double two = cost(16.0, tiles(2) * extra);
+  const double four = cost(36.0, tiles(4) * extra);
   if (std::min(two, four) > 0.9 * plain) return BlockedConv::direct;
   if (two < four) return BlockedConv::winograd2;
   // In this form weights take four times their size. Where the tiles of the whole image share a transform, that memory is bought
@@ -367,6 +409,7 @@ std::size_t conv_blocked_packed_bytes(BlockedConv algorithm, const ConvShape& s)
     return static_cast<std::size_t>(up_div(s.out_channels, k.block) * k.block * (s.kernel[1] * s.kernel[2] + 1)) * sizeof(float);
   }
   if (const int t = winograd_tile(algorithm); t != 0) return blocked_winograd_floats(t, is_lean(algorithm), s) * sizeof(float);
+  if (algorithm == BlockedConv::strided) return blocked_strided_floats(s) * sizeof(float);
   if (algorithm == BlockedConv::listed) return blocked_listed_floats(s) * sizeof(float);
   const Layout l(s, algorithm == BlockedConv::plain, k);
   return static_cast<std::size_t>(s.groups * (l.group_floats() + l.vectors * l.lanes)) * sizeof(float);
@@ -385,6 +428,7 @@ void conv_blocked_pack(BlockedConv algorithm, const ConvShape& s, const void* we
   }
   if (const int t = winograd_tile(algorithm); t != 0)
     return blocked_winograd_pack(t, is_lean(algorithm), s, weights, bias, packed);
+  if (algorithm == BlockedConv::strided) return blocked_strided_pack(s, weights, bias, packed);
   if (algorithm == BlockedConv::listed) return blocked_listed_pack(s, weights, bias, packed);
   const Layout l(s, algorithm == BlockedConv::plain, k);
   pack_direct(s, l, weights, packed);
@@ -398,6 +442,7 @@ void conv_blocked_f32(BlockedConv algorithm, const ConvShape& s, const float* x,
   if (const int t = winograd_tile(algorithm); t != 0) {
     return conv_blocked_winograd(t, is_lean(algorithm), s, x, packed, residual, act, y);
   }
+  if (algorithm == BlockedConv::strided) return conv_blocked_strided(s, x, packed, residual, act, y);
   if (algorithm == BlockedConv::listed) return conv_blocked_listed(s, x, packed, residual, act, y);
   const BlockedKernels& k = blocked_kernels();
   const bool plain = algorithm == BlockedConv::plain;

@@ -146,6 +146,17 @@ void blocked_winograd_pack(int t, bool lean, const ConvShape& shape, const void*
 void conv_blocked_winograd(int t, bool lean, const ConvShape& shape, const float* x, const float* packed, const float* residual,
                            const UnarySpec& act, float* y);
 
+// 3x3 weights as [group][pair of output vectors][channel][tap][vector or two].
+void pack_winograd_taps(const ConvShape& shape, const void* weights, float* packed);
+
+bool blocked_strided_supports(const ConvShape& shape);
+// In products per pair of channels, as conv_blocked_choose() counts.
+double blocked_strided_cost(const ConvShape& shape);
+std::size_t blocked_strided_floats(const ConvShape& shape);
+void blocked_strided_pack(const ConvShape& shape, const void* weights, const float* bias, float* packed);
+void conv_blocked_strided(const ConvShape& shape, const float* x, const float* packed, const float* residual,
+                          const UnarySpec& act, float* y);
+
 std::size_t blocked_listed_floats(const ConvShape& shape);
 void blocked_listed_pack(const ConvShape& shape, const void* weights, const float* bias, float* packed);
 void conv_blocked_listed(const ConvShape& shape, const float* x, const float* packed, const float* residual, const UnarySpec& act,

@@ -1,6 +1,7 @@
 #include "kernels/cpu/blocked_kernels.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "kernels/cpu/targets.h"
 
@@ -41,7 +42,7 @@ HWY_INLINE VF finished(VF v, const float* residual, VF lo, VF hi) {
 }
 
 // How far apart the pixels are, where the compiler is to know.
-enum class Step : std::uint8_t { point, block, two_blocks, two, any, list };
+enum class Step : std::uint8_t { point, block, two_blocks, two, any, list, spread };
 
 template <Step kStep>
 HWY_INLINE std::int64_t step_of(const BlockedTile& t) {
@@ -50,6 +51,8 @@ HWY_INLINE std::int64_t step_of(const BlockedTile& t) {
   if constexpr (kStep == Step::two) return 2;
   return t.pixel_step;
 }
+
+constexpr int kSpread = std::min(kWide, 6);
 
 // Named accumulators rather than arrays: GCC 12 spills arrays of vectors. Step::point: whole blocks of a pointwise convolution,
 // whose runs are as long as the compiler knows.
@@ -61,7 +64,7 @@ HWY_NOINLINE void product(const BlockedTile& t) {
   const std::int64_t width = kTwo ? 2 * lanes : lanes;
   const float* ahead = t.ahead;
   for (std::int64_t tile = 0; tile < t.tiles; ++tile) {
-    const float* const first = t.x + tile * P * step;
+    const float* const first = kStep == Step::spread ? t.x : t.x + tile * P * step;
     const float* HWY_RESTRICT w = t.w;
 #define SDX_DECLARE(I)   \
   VF c##I = hn::Zero(d); \
@@ -70,9 +73,14 @@ HWY_NOINLINE void product(const BlockedTile& t) {
   (void)e##I;
     SDX_PIXELS(SDX_DECLARE)
 #undef SDX_DECLARE
+#define SDX_PLACE(I)                         \
+  [[maybe_unused]] const std::int64_t p##I = \
+      P <= I ? 0 : (kStep == Step::spread ? t.places[tile * P + (P > I ? I : 0)] : I * step);
+    SDX_PIXELS(SDX_PLACE)
+#undef SDX_PLACE
 #define SDX_STEP(I)                                     \
   if constexpr (P > I) {                                \
-    const VF v = hn::Set(d, x[I * step]);               \
+    const VF v = hn::Set(d, x[p##I]);                   \
     c##I = hn::MulAdd(v, w0, c##I);                     \
     if constexpr (kTwo) e##I = hn::MulAdd(v, w1, e##I); \
   }
@@ -119,8 +127,8 @@ HWY_NOINLINE void product(const BlockedTile& t) {
             const float* HWY_RESTRICT x = first + b * t.block_step + r * t.row_step + q * t.tap_step;
             const float* const end = x + run;
             __builtin_prefetch(x + t.block_step);
-            if constexpr (P > 2 && kStep != Step::any) __builtin_prefetch(x + t.block_step + 2 * step);
-            if constexpr (P > 4 && kStep != Step::any) __builtin_prefetch(x + t.block_step + 4 * step);
+            if constexpr (P > 2 && kStep < Step::any) __builtin_prefetch(x + t.block_step + 2 * step);
+            if constexpr (P > 4 && kStep < Step::any) __builtin_prefetch(x + t.block_step + 4 * step);
             for (; x + 2 <= end; ++x) {
               SDX_ELEMENT(w)
               ++x;
@@ -163,6 +171,9 @@ HWY_INLINE void product_of(const BlockedTile& t) {
   if (t.wide) {
     if constexpr (P <= kWide) {
       if (t.list != nullptr) return product<P, true, Step::list>(t);
+      if constexpr (P <= kSpread) {
+        if (t.places != nullptr) return product<P, true, Step::spread>(t);
+      }
       if (t.pixel_step == kBlock) return point ? product<P, true, Step::point>(t) : product<P, true, Step::block>(t);
       if (t.pixel_step == 2 * kBlock) return product<P, true, Step::two_blocks>(t);
       if (t.pixel_step == 2) return product<P, true, Step::two>(t);
@@ -434,18 +445,34 @@ void add_clip(const float* x, const float* residual, float lo, float hi, float* 
   }
 }
 
-template <int T>
+// f(V) for the number of outputs along an axis, 1 to T. kWhole: it is T, as in most tiles, whose loops are then of known length.
+template <int T, bool kWhole, class F>
+HWY_INLINE void with_outputs(std::int64_t outputs, const F& f) {
+  if constexpr (kWhole) {
+    f(std::integral_constant<int, T>());
+  } else {
+    if constexpr (T == 4) {
+      if (outputs == 4) return f(std::integral_constant<int, 4>());
+      if (outputs == 3) return f(std::integral_constant<int, 3>());
+    }
+    if (outputs == 2) return f(std::integral_constant<int, 2>());
+    f(std::integral_constant<int, 1>());
+  }
+}
+
+template <int T, bool kWhole>
 void input_tile(const WinogradTile& w) {
   constexpr int kIn = T + 2;
   const DF d;
   const std::int64_t lanes = lanes_f32();
+  const int rows = kWhole ? kIn : static_cast<int>(w.rows) + 2, columns = kWhole ? kIn : static_cast<int>(w.columns) + 2;
   HWY_ALIGN float half[kIn * kIn * kMaxF32Lanes];  // B^T d, [row][column]
   HWY_ALIGN float edge[kIn * kIn * kBlock];
   const float* x = w.x;
   std::int64_t step = w.row_step;
-  if (w.row0 > 0 || w.row1 < kIn || w.column0 > 0 || w.column1 < kIn) {
-    for (int r = 0; r < kIn; ++r) {
-      for (int c = 0; c < kIn; ++c) {
+  if (w.row0 > 0 || w.row1 < rows || w.column0 > 0 || w.column1 < columns) {
+    for (int r = 0; r < rows; ++r) {
+      for (int c = 0; c < columns; ++c) {
         const bool inside = r >= w.row0 && r < w.row1 && c >= w.column0 && c < w.column1;
         for (std::int64_t v = 0; v < kBlock; v += lanes) {
           const VF value = inside ? hn::LoadU(d, w.x + r * w.row_step + c * kBlock + v) : hn::Zero(d);
@@ -457,14 +484,25 @@ void input_tile(const WinogradTile& w) {
     step = kIn * kBlock;
   }
   for (std::int64_t v = 0; v < kBlock; v += lanes) {
-    for (int c = 0; c < kIn; ++c) forward<T>(x + c * kBlock + v, step, half + c * lanes, kIn * lanes);
-    for (int r = 0; r < kIn; ++r) forward<T>(half + r * kIn * lanes, lanes, w.v + r * kIn * w.e_step + v, w.e_step);
+    with_outputs<T, kWhole>(w.rows, [&](auto n) HWY_ATTR {
+      for (int c = 0; c < columns; ++c) forward<T, n>(x + c * kBlock + v, step, half + c * lanes, kIn * lanes);
+    });
+    with_outputs<T, kWhole>(w.columns, [&](auto n) HWY_ATTR {
+      for (int r = 0; r < kIn; ++r) {
+        if (r >= rows - 1 && r < kIn - 1) continue;  // a point that the tile does without
+        forward<T, n>(half + r * kIn * lanes, lanes, w.v + r * kIn * w.e_step + v, w.e_step);
+      }
+    });
   }
 }
 
-void winograd_input(int t, const WinogradTile& tile) { t == 2 ? input_tile<2>(tile) : input_tile<4>(tile); }
+void winograd_input(int t, const WinogradTile& w) {
+  const bool whole = w.rows == t && w.columns == t;
+  if (t == 2) return whole ? input_tile<2, true>(w) : input_tile<2, false>(w);
+  whole ? input_tile<4, true>(w) : input_tile<4, false>(w);
+}
 
-template <int T>
+template <int T, bool kWhole>
 void output_tile(const WinogradTile& w) {
   constexpr int kIn = T + 2;
   const DF d;
@@ -472,30 +510,40 @@ void output_tile(const WinogradTile& w) {
   const VF lo = hn::Set(d, w.lo), hi = hn::Set(d, w.hi);
   HWY_ALIGN float half[T * kIn * kMaxF32Lanes];  // A^T m, [row][column]
   for (std::int64_t v = 0; v < kBlock; v += lanes) {
-    for (int c = 0; c < kIn; ++c) {
-      VF column[kIn];
-      VF result[T];
-      for (int r = 0; r < kIn; ++r) column[r] = hn::LoadU(d, w.v + (r * kIn + c) * w.e_step + v);
-      backward<T>(column, result);
-      for (int r = 0; r < T; ++r) hn::Store(result[r], d, half + (r * kIn + c) * lanes);
-    }
-    const VF bias = hn::LoadU(d, w.bias + v);
-    for (int r = 0; r < w.rows; ++r) {
-      VF row[kIn];
-      VF y[T];
-      for (int c = 0; c < kIn; ++c) row[c] = hn::Load(d, half + (r * kIn + c) * lanes);
-      backward<T>(row, y);
-      const std::int64_t at = r * w.y_step + v;
-      for (int c = 0; c < T; ++c) {
-        if (c >= w.columns) break;
-        const float* z = w.residual != nullptr ? w.residual + at + c * kBlock : nullptr;
-        hn::StoreU(finished(hn::Add(y[c], bias), z, lo, hi), d, w.y + at + c * kBlock);
+    with_outputs<T, kWhole>(w.rows, [&](auto n) HWY_ATTR {
+      for (int c = 0; c < kIn; ++c) {
+        if (!kWhole && c > w.columns && c < kIn - 1) continue;
+        VF column[n + 2];
+        VF result[n];
+        for (int r = 0; r < n + 2; ++r) {
+          column[r] = hn::LoadU(d, w.v + (winograd_element<T, n>(r) * kIn + c) * w.e_step + v);
+        }
+        backward<T, n>(column, result);
+        for (int r = 0; r < n; ++r) hn::Store(result[r], d, half + (r * kIn + c) * lanes);
       }
-    }
+    });
+    const VF bias = hn::LoadU(d, w.bias + v);
+    with_outputs<T, kWhole>(w.columns, [&](auto n) HWY_ATTR {
+      for (int r = 0; r < (kWhole ? T : w.rows); ++r) {
+        VF row[n + 2];
+        VF y[n];
+        for (int c = 0; c < n + 2; ++c) row[c] = hn::Load(d, half + (r * kIn + winograd_element<T, n>(c)) * lanes);
+        backward<T, n>(row, y);
+        const std::int64_t at = r * w.y_step + v;
+        for (int c = 0; c < n; ++c) {
+          const float* z = w.residual != nullptr ? w.residual + at + c * kBlock : nullptr;
+          hn::StoreU(finished(hn::Add(y[c], bias), z, lo, hi), d, w.y + at + c * kBlock);
+        }
+      }
+    });
   }
 }
 
-void winograd_output(int t, const WinogradTile& tile) { t == 2 ? output_tile<2>(tile) : output_tile<4>(tile); }
+void winograd_output(int t, const WinogradTile& w) {
+  const bool whole = w.rows == t && w.columns == t;
+  if (t == 2) return whole ? output_tile<2, true>(w) : output_tile<2, false>(w);
+  whole ? output_tile<4, true>(w) : output_tile<4, false>(w);
+}
 
 template <int kQuarters>
 void lrn_loop(const BlockedLrn& n, float* squares) {
@@ -592,6 +640,7 @@ const BlockedKernels* blocked_table() {
                                     kBlock,
                                     kWide,
                                     kNarrow,
+                                    kSpread,
                                     tile,
                                     depthwise_band,
                                     depthwise_pixel,

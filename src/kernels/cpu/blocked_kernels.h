@@ -24,6 +24,9 @@ struct BlockedTile {
   bool wide = true;               // two vectors
   // Not null: `run` single elements of one tap instead, this far behind x each.
   const std::int64_t* list = nullptr;
+  // Not null: pixel p lies so far behind x instead, where the next tile's pixels follow. Not with `list`, and for wide tiles of
+  // at most spread_pixels alone.
+  const std::int64_t* places = nullptr;
   std::int64_t tiles = 1;  // such tiles, side by side
   // Weights that later tiles read, so many cache lines for each block of channels: see Ahead in blocked_internal.h.
   const float* ahead = nullptr;
@@ -58,20 +61,23 @@ struct DepthwisePixel {
   float* y = nullptr;
 };
 
-// A tile of Winograd's F(t x t, 3 x 3) in one block of channels.
+// A tile of Winograd's F(t x t, 3 x 3) in one block of channels. Of its outputs rows x columns are wanted, which takes the rows 0
+// .. rows and t + 1 of the transformed elements, and columns likewise; the others are neither set nor read.
 struct WinogradTile {
-  // x: (t + 2)^2 inputs, rows row_step apart. Of these, rows [row0, row1) and columns [column0, column1) exist; the rest is 0.
+  std::int64_t rows = 0, columns = 0;  // 1 .. t
+  // x: (rows + 2) x (columns + 2) inputs, rows row_step apart. Of these, rows [row0, row1) and columns [column0, column1) exist;
+  // the rest is 0.
   const float* x = nullptr;
   std::int64_t row_step = 0, row0 = 0, row1 = 0, column0 = 0, column1 = 0;
   // The transformed elements, e_step apart: result of input(), what output() takes.
   float* v = nullptr;
   std::int64_t e_step = 0;
-  // y: t x t outputs, rows y_step apart, of which rows x columns are stored.
+  // y: rows y_step apart.
   const float* bias = nullptr;
   const float* residual = nullptr;  // like y; null: none
   float lo = 0, hi = 0;
   float* y = nullptr;
-  std::int64_t y_step = 0, rows = 0, columns = 0;
+  std::int64_t y_step = 0;
 };
 
 // Local response normalisation across channels.
@@ -101,6 +107,7 @@ struct BlockedKernels {
   int block;
   int wide_pixels;
   int narrow_pixels;
+  int spread_pixels;  // of tiles with places; as many as there are registers for
   void (*tile)(const BlockedTile& t);
   void (*depthwise_band)(const DepthwiseBand& b);
   void (*depthwise_pixel)(const DepthwisePixel& p);

@@ -153,6 +153,11 @@ TEST(BlockedConv, DirectOfAnyWindow) {
              shape_of(1, 8, 8, 1, {4, 3, 1, 1, 5, 5}, {4, 3, 1, 1, 6, 7}),     // padding wider than the image
              shape_of(1, 8, 8, 1, {9, 3, 1, 1, -2, -1}, {9, 2, 1, 1, -1, 0}),  // cropping
              shape_of(1, 8, 8, 1, {1, 1, 1, 1, 0, 0}, {1, 1, 1, 1, 0, 0}),
+             // Tiles that reach over the ends of rows, of full and partly filled blocks, and in more than one band.
+             shape_of(2, 20, 48, 1, {14, 3, 2, 1, 1, 1}, {14, 3, 2, 1, 1, 1}),
+             shape_of(1, 16, 32, 1, {9, 3, 1, 1, 1, 1}, {3, 3, 1, 1, 1, 1}),
+             shape_of(1, 17, 32, 1, {5, 3, 2, 2, 2, 2}, {1, 3, 2, 1, 1, 1}),
+             shape_of(1, 64, 16, 1, {250, 3, 1, 1, 1, 1}, {7, 3, 1, 1, 1, 1}),
          }) {
       check_all(s, BlockedConv::direct, kSum);
     }
@@ -249,6 +254,45 @@ TEST(BlockedConv, Winograd) {
   });
 }
 
+// Tiles at the ends of both axes with any number of outputs, alone and beside full ones, in more than one block of tiles.
+TEST(BlockedConv, WinogradOfAnyExtents) {
+  for_each_isa([] {
+    const auto axis = [](std::int64_t out) { return Axis{out + 1, 3, 1, 1, 1, 0}; };
+    for (std::int64_t h = 1; h <= 9; ++h) {
+      for (std::int64_t w = 1; w <= 9; ++w) {
+        const ConvShape s = shape_of(h == w ? 9 : 1, 9, 17, 1, axis(h), axis(w));
+        check(s, BlockedConv::winograd2, {Unary::relu}, true, 2e-6);
+        check(s, BlockedConv::winograd4, {Unary::tanh}, true, 8e-6);
+      }
+    }
+  });
+}
+
+TEST(BlockedConv, StridedTiles) {
+  for_each_isa([] {
+    // Any number of outputs along both axes, padding or none at the beginning and the end.
+    for (std::int64_t h = 1; h <= 9; ++h) {
+      for (std::int64_t w = 1; w <= 9; ++w) {
+        const Axis rows{2 * h, 3, 2, 1, 1, 0}, columns{2 * w + 1, 3, 2, 1, w % 2, w % 2};
+        check(shape_of(h == 5 ? 8 : 1, 9, 17, 1, rows, columns), BlockedConv::strided, {Unary::relu}, true, 4e-6);
+      }
+    }
+    for (const ConvShape& s : {
+             shape_of(1, 301, 33, 1, {14, 3, 2, 1, 1, 1}, {9, 3, 2, 1, 1, 1}),  // weights transformed in several pieces
+             shape_of(3, 48, 96, 3, {28, 3, 2, 1, 1, 1}, {30, 3, 2, 1, 0, 1}),
+             shape_of(1, 16, 16, 1, {40, 3, 2, 1, 1, 1}, {47, 3, 2, 1, 1, 1}),   // several blocks of tiles
+             shape_of(1, 8, 8, 1, {4, 3, 2, 1, 5, 5}, {4, 3, 2, 1, 6, 7}),       // padding wider than the image
+             shape_of(1, 8, 8, 1, {19, 3, 2, 1, -2, -1}, {12, 3, 2, 1, -1, 0}),  // cropping
+         }) {
+      check_all(s, BlockedConv::strided, 4e-6);
+    }
+    EXPECT_FALSE(conv_blocked_supports(BlockedConv::strided, shape_of(1, 8, 8, 1, {9, 3, 1, 1, 0, 0}, {9, 3, 2, 1, 0, 0})));
+    EXPECT_FALSE(conv_blocked_supports(BlockedConv::strided, shape_of(1, 24, 24, 2, {9, 3, 2, 1, 1, 1}, {9, 3, 2, 1, 1, 1})));
+    EXPECT_EQ(conv_blocked_choose(shape_of(1, 128, 128, 1, {56, 3, 2, 1, 1, 1}, {56, 3, 2, 1, 1, 1})), BlockedConv::strided);
+    EXPECT_EQ(conv_blocked_choose(shape_of(1, 8, 8, 1, {56, 3, 2, 1, 1, 1}, {56, 3, 2, 1, 1, 1})), BlockedConv::direct);
+  });
+}
+
 TEST(BlockedConv, LargeWeightsStaySmall) {
   for_each_isa([] {
     const auto image = [](std::int64_t channels, std::int64_t side) {
@@ -264,11 +308,12 @@ TEST(BlockedConv, LargeWeightsStaySmall) {
 }
 
 TEST(BlockedConv, TheSameForAnyNumberOfThreads) {
-  const ConvShape s = shape_of(1, 40, 72, 1, {19, 3, 1, 1, 1, 1}, {23, 3, 1, 1, 1, 1});
+  ConvShape s = shape_of(1, 40, 72, 1, {19, 3, 1, 1, 1, 1}, {23, 3, 1, 1, 1, 1});
   const std::vector<float> xb = blocked(random_floats(40 * area(s.in), 1), 1, 40, area(s.in));
   const std::vector<float> w = random_floats(40 * 72 * 9, 2);
   for (const BlockedConv algorithm : {BlockedConv::direct, BlockedConv::winograd2, BlockedConv::winograd4,
-                                      BlockedConv::winograd2_lean, BlockedConv::winograd4_lean}) {
+                                      BlockedConv::winograd2_lean, BlockedConv::winograd4_lean, BlockedConv::strided}) {
+    if (algorithm == BlockedConv::strided) s = shape_of(1, 40, 72, 1, {19, 3, 2, 1, 1, 1}, {23, 3, 2, 1, 1, 1});
     std::vector<float> packed(conv_blocked_packed_bytes(algorithm, s) / 4);
     conv_blocked_pack(algorithm, s, w.data(), nullptr, packed.data());
     std::vector<std::vector<float>> results;

@@ -4,6 +4,7 @@
 #include "kernels/cpu/blocked.h"
 #include "kernels/cpu/blocked_internal.h"
 #include "kernels/cpu/blocked_kernels.h"
+#include "kernels/cpu/blocked_tiles.h"
 #include "kernels/cpu/elementwise_kernels.h"
 #include "kernels/cpu/gemm_kernels.h"
 #include "kernels/cpu/winograd_kernels.h"
@@ -15,7 +16,7 @@ constexpr std::int64_t kMostTiles = 48;             // of one block of tiles
 constexpr std::int64_t kInputFloats = 384 * 1024;   // transformed input of one block
 constexpr std::int64_t kLightWeights = 512 * 1024;  // floats
 // With weights that are transformed in each run: more tiles share a transform.
-constexpr std::int64_t kLeanTiles = 64;
+constexpr std::int64_t kLeanTiles = kMostPlaces;
 constexpr std::int64_t kLeanInputFloats = 1024 * 1024;
 
 struct Job {
@@ -46,29 +47,23 @@ std::int64_t weights_at(const Job& j, std::int64_t group, std::int64_t pair) {
   return group * group_floats(j) + pair * 2 * j.k->lanes * j.in_channels * filter_floats(j);
 }
 
-// Where tile `i` of the batch lies.
-struct Place {
-  std::int64_t image;
-  std::int64_t y, x;  // its first output
-  Place(const Job& j, std::int64_t i)
-      : image(i / (j.tiles_x * j.tiles_y)), y(i / j.tiles_x % j.tiles_y * j.t), x(i % j.tiles_x * j.t) {}
-};
-
 // v: [element][block of channels][tile][c]
-void transform_input(const Job& j, const float* x, std::int64_t group, std::int64_t first, std::int64_t count, float* v) {
+void transform_input(const Job& j, const float* x, std::int64_t group, const TileBlock& tiles, float* v) {
   const ConvShape& s = *j.s;
-  const std::int64_t c = j.k->block, n = j.t + 2;
+  const std::int64_t c = j.k->block, count = tiles.count;
   WinogradTile w;
   w.row_step = s.in[2] * c;
   w.e_step = j.in_blocks * count * c;
   for (std::int64_t b = 0; b < j.in_blocks; ++b) {
     for (std::int64_t i = 0; i < count; ++i) {
-      const Place at(j, first + i);
+      const Place& at = tiles.places[i];
       const std::int64_t iy = at.y - s.pad[1], ix = at.x - s.pad[2];
-      w.row0 = std::clamp<std::int64_t>(-iy, 0, n);
-      w.row1 = std::clamp<std::int64_t>(s.in[1] - iy, 0, n);
-      w.column0 = std::clamp<std::int64_t>(-ix, 0, n);
-      w.column1 = std::clamp<std::int64_t>(s.in[2] - ix, 0, n);
+      w.rows = at.rows;
+      w.columns = at.columns;
+      w.row0 = std::clamp<std::int64_t>(-iy, 0, at.rows + 2);
+      w.row1 = std::clamp<std::int64_t>(s.in[1] - iy, 0, at.rows + 2);
+      w.column0 = std::clamp<std::int64_t>(-ix, 0, at.columns + 2);
+      w.column1 = std::clamp<std::int64_t>(s.in[2] - ix, 0, at.columns + 2);
       w.x = x + ((((at.image * s.groups + group) * j.in_blocks + b) * s.in[1] + iy) * s.in[2] + ix) * c;
       w.v = v + (b * count + i) * c;
       j.k->winograd_input(j.t, w);
@@ -87,10 +82,10 @@ struct Slab {
 
 // One pair of output vectors of a unit whose first block is `block`. m: [element][block of the unit][tile][c]; products of
 // channels after the first ones are added to what is there.
-void multiply(const Job& j, std::int64_t pair, std::int64_t block, std::int64_t count, const Slab& slab, const float* v,
+void multiply(const Job& j, std::int64_t pair, std::int64_t block, const TileBlock& of, const Slab& slab, const float* v,
               float* m) {
   static constexpr float kNone[32] = {};
-  const std::int64_t c = j.k->block, lanes = j.k->lanes;
+  const std::int64_t c = j.k->block, lanes = j.k->lanes, count = of.count;
   BlockedTile t;
   t.pixel_step = c;
   t.block_step = count * c;
@@ -102,12 +97,14 @@ void multiply(const Job& j, std::int64_t pair, std::int64_t block, std::int64_t 
   t.bias = kNone;
   t.lo = -std::numeric_limits<float>::infinity();
   t.hi = std::numeric_limits<float>::infinity();
-  const Cuts cuts(count, t.wide ? j.k->wide_pixels : j.k->narrow_pixels);
   for (std::int64_t e = 0; e < j.elements; ++e) {
+    const std::int64_t last = j.t + 1, row = e / (j.t + 2), column = e % (j.t + 2);
+    const TileBlock::Range range = of.with(row <= of.cut_rows || row == last, column <= of.cut_columns || column == last);
+    const Cuts cuts(range.end - range.begin, t.wide ? j.k->wide_pixels : j.k->narrow_pixels);
     t.w = slab.w + e * slab.e_step;
     const Ahead ahead(slab.then + (e - 1) * slab.then_step, slab.then_step, up_div(slab.end - slab.begin, c), cuts.parts);
     equal_tiles(cuts, [&](std::int64_t i, std::int64_t tiles) {
-      const std::int64_t p = cuts.begin(i) * c;
+      const std::int64_t p = (range.begin + cuts.begin(i)) * c;
       ahead.set(t, i);
       t.x = v + (e * j.in_blocks * count + slab.begin / c * count) * c + p;
       t.pixels = cuts.size(i);
@@ -123,11 +120,11 @@ void multiply(const Job& j, std::int64_t pair, std::int64_t block, std::int64_t 
 }
 
 // With weights that were transformed when they were packed.
-void multiply_packed(const Job& j, std::int64_t group, std::int64_t pair, std::int64_t block, std::int64_t count, const float* v,
-                     float* m) {
+void multiply_packed(const Job& j, std::int64_t group, std::int64_t pair, std::int64_t block, const TileBlock& tiles,
+                     const float* v, float* m) {
   const std::int64_t floats = j.width(pair) * j.in_channels;
   const float* const w = j.weights + weights_at(j, group, pair);
-  multiply(j, pair, block, count, {0, j.in_channels, w, floats, w + floats, floats}, v, m);
+  multiply(j, pair, block, tiles, {0, j.in_channels, w, floats, w + floats, floats}, v, m);
 }
 
 // Input channels whose weights are transformed together.
@@ -138,9 +135,9 @@ std::int64_t lean_channels(const Job& j) {
   return up_div(up_div(j.in_channels, parts), c) * c;
 }
 
-// With weights as pack_lean() orders them; u has room for transformed ones.
-void multiply_lean(const Job& j, std::int64_t group, std::int64_t pair, std::int64_t block, std::int64_t count, const float* v,
-                   float* u, float* m) {
+// With weights as pack_winograd_taps() orders them; u has room for transformed ones.
+void multiply_lean(const Job& j, std::int64_t group, std::int64_t pair, std::int64_t block, const TileBlock& tiles,
+                   const float* v, float* u, float* m) {
   const std::int64_t all = j.in_channels, width = j.width(pair), step = lean_channels(j);
   const float* const w = j.weights + weights_at(j, group, pair);
   for (std::int64_t begin = 0; begin < all; begin += step) {
@@ -149,13 +146,13 @@ void multiply_lean(const Job& j, std::int64_t group, std::int64_t pair, std::int
     const bool last = end == all && pair + 1 == j.pairs;
     const std::int64_t next = last ? 0 : std::min(step, end < all ? all - end : all) * 9 * width;
     const std::int64_t each = up_div(up_div(next, j.elements), 16) * 16;
-    multiply(j, pair, block, count, {begin, end, u, kWinogradStep, w + end * 9 * width, each}, v, m);
+    multiply(j, pair, block, tiles, {begin, end, u, kWinogradStep, w + end * 9 * width, each}, v, m);
   }
 }
 
-void transform_output(const Job& j, std::int64_t group, std::int64_t block, std::int64_t first, std::int64_t count, float* m) {
+void transform_output(const Job& j, std::int64_t group, std::int64_t block, const TileBlock& tiles, float* m) {
   const ConvShape& s = *j.s;
-  const std::int64_t c = j.k->block;
+  const std::int64_t c = j.k->block, count = tiles.count;
   WinogradTile w;
   w.e_step = j.unit_blocks * count * c;
   const std::int64_t plane = group * j.out_blocks + block;
@@ -164,13 +161,13 @@ void transform_output(const Job& j, std::int64_t group, std::int64_t block, std:
   w.hi = j.bounds.hi;
   w.y_step = s.out[2] * c;
   for (std::int64_t i = 0; i < count; ++i) {
-    const Place at(j, first + i);
+    const Place& at = tiles.places[i];
     const std::int64_t to = (((at.image * s.groups * j.out_blocks + plane) * s.out[1] + at.y) * s.out[2] + at.x) * c;
     w.v = m + i * c;
     w.y = j.y + to;
     w.residual = j.residual != nullptr ? j.residual + to : nullptr;
-    w.rows = std::min<std::int64_t>(j.t, s.out[1] - at.y);
-    w.columns = std::min<std::int64_t>(j.t, s.out[2] - at.x);
+    w.rows = at.rows;
+    w.columns = at.columns;
     j.k->winograd_output(j.t, w);
     if (!j.bounds.after) continue;
     elementwise_kernels().unary_rows(j.act, w.y, w.y_step, w.rows, w.columns * c);
@@ -205,8 +202,11 @@ std::int64_t most_tiles(const Job& j) {
   return std::clamp<std::int64_t>(fit, j.k->wide_pixels, j.lean ? kLeanTiles : kMostTiles);
 }
 
+}  // namespace
+
 // [group][pair][channel][tap][vector or two]
-void pack_lean(const Job& j, const void* weights, float* packed) {
+void pack_winograd_taps(const ConvShape& shape, const void* weights, float* packed) {
+  const Job j = make_job(4, true, shape);
   const std::int64_t floats = j.in_channels * 9;
   parallel_for(j.s->groups * j.pairs, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
@@ -225,8 +225,6 @@ void pack_lean(const Job& j, const void* weights, float* packed) {
     }
   });
 }
-
-}  // namespace
 
 bool blocked_winograd_once(int t, const ConvShape& s) {
   const Job j = make_job(t, true, s);
@@ -251,7 +249,7 @@ void blocked_winograd_pack(int t, bool lean, const ConvShape& s, const void* wei
   const Job j = make_job(t, lean, s);
   const std::int64_t lanes = j.k->lanes;
   pack_bias(bias, s.out_channels, s.groups * j.out_blocks * j.k->block, packed + s.groups * group_floats(j));
-  if (lean) return pack_lean(j, weights, packed);
+  if (lean) return pack_winograd_taps(s, weights, packed);
   const WinogradKernels& kernels = winograd_kernels();
   // Filters in the order of the packed weights, a few at a time.
   constexpr std::int64_t kFilters = 64;
@@ -316,20 +314,20 @@ void conv_blocked_winograd(int t, bool lean, const ConvShape& s, const float* x,
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t place = i / shares.parts, share = i % shares.parts;
       const std::int64_t group = place / blocks.parts, b = place % blocks.parts;
-      const std::int64_t first = blocks.begin(b), count = blocks.size(b);
-      if (transformed != place) transform_input(j, x, group, first, count, v);
+      const TileBlock tiles(j.t, s, blocks.begin(b), blocks.size(b));
+      if (transformed != place) transform_input(j, x, group, tiles, v);
       transformed = place;
       for (std::int64_t u = shares.begin(share); u < shares.begin(share + 1); ++u) {
         const std::int64_t block = u * j.unit_blocks;
         for (std::int64_t p = u * j.unit_pairs; p < std::min(j.pairs, (u + 1) * j.unit_pairs); ++p) {
           if (lean) {
-            multiply_lean(j, group, p, block, count, v, of_weights, m);
+            multiply_lean(j, group, p, block, tiles, v, of_weights, m);
           } else {
-            multiply_packed(j, group, p, block, count, v, m);
+            multiply_packed(j, group, p, block, tiles, v, m);
           }
         }
         for (std::int64_t o = 0; o < j.unit_blocks && block + o < j.out_blocks; ++o) {
-          transform_output(j, group, block + o, first, count, m + o * count * c);
+          transform_output(j, group, block + o, tiles, m + o * tiles.count * c);
         }
       }
     }

@@ -11,46 +11,94 @@
 HWY_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 
-// o = B^T d over elements `step` vectors apart.
-template <int T>
+// The element of a point: 0 .. V are 0 and the first V of +-1 or +-1/sqrt 2, +-sqrt 2; V + 1 is infinity, which is always the
+// last.
+//
+// Tiles at the end of an axis may have V < T outputs to give: then V + 2 points suffice, and any will do. The first ones and
+// infinity are taken, with the weights of all T + 2: what Toom and Cook's weights for V + 2 points differ by is in forward().
+template <int T, int V>
+HWY_INLINE constexpr int winograd_element(int i) {
+  return i <= V ? i : T + 1;
+}
+
+// o = B^T d over elements `step` vectors apart; d has V + 2 of them.
+template <int T, int V = T>
 HWY_INLINE void forward(const float* d, std::int64_t step, float* o, std::int64_t out_step) {
   const DF f;
   const auto at = [&](int i) HWY_ATTR { return hn::LoadU(f, d + i * step); };
   const auto to = [&](int i, VF v) HWY_ATTR { hn::StoreU(v, f, o + i * out_step); };
-  if constexpr (T == 2) {
+  if constexpr (T == 2 && V == 2) {
     const VF d0 = at(0), d1 = at(1), d2 = at(2), d3 = at(3);
     to(0, hn::Sub(d0, d2));
     to(1, hn::Add(d1, d2));
     to(2, hn::Sub(d2, d1));
     to(3, hn::Sub(d1, d3));
+  } else if constexpr (T == 2) {
+    const VF d0 = at(0), d1 = at(1), d2 = at(2);
+    to(0, hn::Sub(d0, d1));
+    to(1, hn::Add(d1, d1));
+    to(3, hn::Sub(d1, d2));
   } else {
-    const VF d0 = at(0), d1 = at(1), d2 = at(2), d3 = at(3), d4 = at(4), d5 = at(5);
     // Points 0, +-1/sqrt 2, +-sqrt 2 and infinity: their powers stay within [1/3, 3], so that the transforms cancel less than
     // those of +-1, +-2 do. Measured over 32 to 256 channels: 2 to 2.5 times the error of plain summation, against 4.5 to 5.5.
     const VF a = hn::Set(f, 0.70710678118654752F), b = hn::Set(f, 1.41421356237309505F);
     const VF half = hn::Set(f, 0.5F), two = hn::Set(f, 2.0F), middle = hn::Set(f, 2.5F);
-    const VF even = hn::NegMulAdd(two, d2, d4), odd = hn::NegMulAdd(two, d1, d3);
-    const VF even2 = hn::NegMulAdd(half, d2, d4), odd2 = hn::NegMulAdd(half, d1, d3);
-    to(0, hn::NegMulAdd(middle, d2, hn::Add(d0, d4)));
-    to(1, hn::MulAdd(a, odd, even));
-    to(2, hn::NegMulAdd(a, odd, even));
-    to(3, hn::MulAdd(b, odd2, even2));
-    to(4, hn::NegMulAdd(b, odd2, even2));
-    to(5, hn::NegMulAdd(middle, d3, hn::Add(d1, d5)));
+    const VF d0 = at(0), d1 = at(1), d2 = at(2);
+    if constexpr (V == 1) {  // 0, a
+      to(0, hn::NegMulAdd(b, d1, d0));
+      to(1, hn::Mul(hn::Set(f, -2.12132034355964257F), d1));
+      to(5, hn::NegMulAdd(a, d1, d2));
+    } else if constexpr (V == 2) {  // 0, +-a
+      const VF even = hn::Mul(hn::Set(f, -1.5F), d2), odd = hn::Mul(hn::Set(f, -1.06066017177982129F), d1);
+      to(0, hn::NegMulAdd(two, d2, d0));
+      to(1, hn::Add(even, odd));
+      to(2, hn::Sub(even, odd));
+      to(5, hn::NegMulAdd(half, d1, at(3)));
+    } else if constexpr (V == 3) {  // 0, +-a, b
+      const VF d3 = at(3);
+      const VF odd = hn::NegMulAdd(half, d1, d3), even = hn::Mul(hn::Set(f, -1.5F), d2);
+      to(0, hn::MulAdd(b, odd, hn::NegMulAdd(two, d2, d0)));
+      to(1, hn::MulAdd(hn::Set(f, 2.12132034355964257F), hn::Sub(d3, d1), even));
+      to(2, hn::MulAdd(a, hn::Add(d1, d3), even));
+      to(3, hn::Mul(hn::Set(f, 2.82842712474619010F), odd));
+      to(5, hn::NegMulAdd(b, odd, hn::NegMulAdd(half, d2, at(4))));
+    } else {
+      const VF d3 = at(3), d4 = at(4), d5 = at(5);
+      const VF even = hn::NegMulAdd(two, d2, d4), odd = hn::NegMulAdd(two, d1, d3);
+      const VF even2 = hn::NegMulAdd(half, d2, d4), odd2 = hn::NegMulAdd(half, d1, d3);
+      to(0, hn::NegMulAdd(middle, d2, hn::Add(d0, d4)));
+      to(1, hn::MulAdd(a, odd, even));
+      to(2, hn::NegMulAdd(a, odd, even));
+      to(3, hn::MulAdd(b, odd2, even2));
+      to(4, hn::NegMulAdd(b, odd2, even2));
+      to(5, hn::NegMulAdd(middle, d3, hn::Add(d1, d5)));
+    }
   }
 }
 
-template <int T>
-HWY_INLINE void backward(const VF (&m)[T + 2], VF (&o)[T]) {
+// Elements as forward() sets them, the last one at V + 1.
+template <int T, int V = T>
+HWY_INLINE void backward(const VF (&m)[V + 2], VF (&o)[V]) {
   const DF f;
-  if constexpr (T == 2) {
+  const VF a = hn::Set(f, 0.70710678118654752F), half = hn::Set(f, 0.5F), two = hn::Set(f, 2.0F);
+  if constexpr (V == 1) {
+    const VF sum = hn::Add(m[0], m[1]);
+    o[0] = T == 2 ? hn::Sub(sum, m[2]) : hn::Add(sum, m[2]);
+  } else if constexpr (T == 2) {
     o[0] = hn::Add(hn::Add(m[0], m[1]), m[2]);
     o[1] = hn::Sub(hn::Sub(m[1], m[2]), m[3]);
+  } else if constexpr (V == 2) {
+    o[0] = hn::Add(m[0], hn::Add(m[1], m[2]));
+    o[1] = hn::MulAdd(a, hn::Sub(m[1], m[2]), m[3]);
+  } else if constexpr (V == 3) {
+    const VF sum = hn::Add(m[1], m[2]);
+    o[0] = hn::Add(m[0], hn::Add(sum, m[3]));
+    o[1] = hn::Mul(a, hn::MulAdd(two, m[3], hn::Sub(m[1], m[2])));
+    o[2] = hn::MulAdd(two, m[3], hn::MulAdd(half, sum, m[4]));
   } else {
     const VF sum1 = hn::Add(m[1], m[2]), difference1 = hn::Sub(m[1], m[2]);
     const VF sum2 = hn::Add(m[3], m[4]), difference2 = hn::Sub(m[3], m[4]);
     o[0] = hn::Add(m[0], hn::Add(sum1, sum2));
-    const VF a = hn::Set(f, 0.70710678118654752F), half = hn::Set(f, 0.5F), two = hn::Set(f, 2.0F);
     o[1] = hn::Mul(a, hn::MulAdd(two, difference2, difference1));
     o[2] = hn::MulAdd(two, sum2, hn::Mul(half, sum1));
     o[3] = hn::MulAdd(a, hn::MulAdd(hn::Set(f, 4.0F), difference2, hn::Mul(half, difference1)), m[5]);

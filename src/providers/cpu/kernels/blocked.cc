@@ -74,6 +74,7 @@ std::string_view algorithm_name(BlockedConv algorithm) {
     case BlockedConv::winograd4: return "conv-blocked-winograd4-f32";
     case BlockedConv::winograd2_lean: return "conv-blocked-winograd2-lean-f32";
     case BlockedConv::winograd4_lean: return "conv-blocked-winograd4-lean-f32";
+    case BlockedConv::strided: return "conv-blocked-strided-f32";
     case BlockedConv::listed: return "conv-blocked-listed-f32";
     case BlockedConv::direct: break;
   }
@@ -163,7 +164,7 @@ std::unique_ptr<Kernel> make_conv(LowerContext& c) {
   if (able[0] == BlockedConv::listed && is_padded(c.attrs())) return c.refuse("padding around single pixels");
   if (able[0] != BlockedConv::plain && able[0] != BlockedConv::listed) {
     for (const auto a : {BlockedConv::direct, BlockedConv::depthwise, BlockedConv::winograd2, BlockedConv::winograd4,
-                         BlockedConv::winograd2_lean, BlockedConv::winograd4_lean}) {
+                         BlockedConv::winograd2_lean, BlockedConv::winograd4_lean, BlockedConv::strided}) {
       if (a != able[0] && conv_blocked_supports(a, packing)) able.push_back(a);
     }
   }
