@@ -4,7 +4,7 @@ set -eu
 
 packages="
   cmake ninja-build g++ ccache git python3 python3-venv python3-dev pkg-config
-  clang-16 clang-format-16 clang-tidy-16 libclang-rt-16-dev
+  clang-16 clang-format-16 clang-tidy-16 libclang-rt-16-dev llvm-16
   libhwy-dev libprotozero-dev libfmt-dev libcli11-dev nlohmann-json3-dev
   libjpeg-dev libpng-dev libwebp-dev zlib1g-dev libutf8proc-dev libpcre2-dev libxxhash-dev
   libyaml-cpp-dev

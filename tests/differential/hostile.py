@@ -2,7 +2,7 @@
 
 Whatever comes out is fine but a crash, a hang, or an error that does not say where. Exit code 1 on one of these; 77: a package is missing.
 
-With sanitizers: cmake --preset asan -DSDX_PYTHON_SANITIZED=ON && ninja -C build/asan sdx_python, then hostile.py --sanitized build/asan.
+With sanitizers (GCC's run-time library can be loaded before Python): see docs/conformance.md.
 """
 
 import argparse
