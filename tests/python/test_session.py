@@ -121,6 +121,31 @@ def test_starting_imports_no_more_than_numpy(tmp_path):
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
+def test_threads_that_meet_a_type_of_ml_dtypes_for_the_first_time_together(tmp_path):
+    path = tmp_path / "cast.onnx"
+    path.write_bytes(model([helper.make_node("Cast", ["x"], ["y"], to=TensorProto.BFLOAT16)], [("x", 1, [2])], [("y", 16, [2])]))
+    program = f"""if True:
+        import sys, threading, time, numpy, sardonyx
+
+        class Slow:  # lets the other thread run while this one imports
+            def find_spec(self, name, path=None, target=None):
+                if name == "ml_dtypes":
+                    time.sleep(0.3)
+
+        session = sardonyx.InferenceSession({str(path)!r})
+        sys.meta_path.insert(0, Slow())
+        kinds = []
+        run = lambda: kinds.append(session.run(None, {{"x": numpy.ones(2, numpy.float32)}})[0].dtype.name)
+        threads = [threading.Thread(target=run, daemon=True) for _ in range(3)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        assert kinds == ["bfloat16"] * 3, kinds
+    """
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
 def test_bits_in_place_of_types_that_numpy_lacks():
     session = ort.InferenceSession(
         model([helper.make_node("Cast", ["x"], ["y"], to=1)], [("x", TensorProto.BFLOAT16, None)], [("y", 1, None)])

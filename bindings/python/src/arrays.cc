@@ -4,6 +4,8 @@
 #include <nanobind/stl/string.h>
 
 #include <array>
+#include <atomic>
+#include <memory>
 #include <string>
 
 #include "base/error.h"
@@ -35,31 +37,42 @@ constexpr std::array kExtensionTypes = {
     ExtensionType{DataType::uint2, "uint2"},
 };
 
-// Imported once and never released: the module may outlive the interpreter's tidying up.
+// What make() imports, kept from the first time on and never released: the module may outlive the interpreter's tidying up. Not a
+// local static: importing may hand the interpreter to another thread, which would wait for the static while it holds the
+// interpreter. So two threads may both import, and the first one's is kept.
+template <class T, class Make>
+const T& imported(std::atomic<const T*>& kept, const Make& make) {
+  if (const T* got = kept.load()) return *got;
+  std::unique_ptr<const T> made = make();
+  const T* got = nullptr;
+  return kept.compare_exchange_strong(got, made.get()) ? *made.release() : *got;
+}
+
 struct NumPy {
   nb::object module, ndarray;
 };
 
 const NumPy& numpy() {
-  static const NumPy* const kNumPy = [] {
-    auto* n = new NumPy;
+  static std::atomic<const NumPy*> kept;
+  return imported(kept, [] {
+    auto n = std::make_unique<NumPy>();
     n->module = nb::module_::import_("numpy");
     n->ndarray = n->module.attr("ndarray");
     return n;
-  }();
-  return *kNumPy;
+  });
 }
 
-// Only for types that it alone has: importing it takes 7 to 10 ms, as much as a small model's start.
+// Only for types that it alone has: importing it takes 7 to 10 ms, as much as a small model's start. None where it is not
+// installed.
 const nb::object& ml_dtypes() {
-  static const nb::object* const kModule = [] {
+  static std::atomic<const nb::object*> kept;
+  return imported(kept, [] {
     try {
-      return new nb::object(nb::module_::import_("ml_dtypes"));
+      return std::make_unique<nb::object>(nb::module_::import_("ml_dtypes"));
     } catch (nb::python_error&) {  // an optional package
-      return new nb::object(nb::none());
+      return std::make_unique<nb::object>(nb::none());
     }
-  }();
-  return *kModule;
+  });
 }
 
 DataType extension_type(std::string_view name) {
