@@ -100,6 +100,8 @@ bool fuse(Graph& g, NodeId id, const Uses& uses) {
   const OneHot hot = one_hot(g, linear.inputs[0], uses);
   const bool transposed = linear.attributes.get_int("transB", 0) != 0;
   const std::int64_t rows = w->shape()[transposed ? 1 : 0], n = w->shape()[transposed ? 0 : 1];
+  // A file may hold Linear itself, whose bias inference does not check.
+  if (has_bias && (bias->dtype() != DataType::float32 || bias->shape() != Shape{n})) return false;
   if (hot.index == kNoValue || hot.rows != rows || w->size() > kMostElements) return false;
   Tensor table = padded_table(*w, transposed, bias, rows, n);
   if (table.dtype() == DataType::undefined) return false;
