@@ -74,8 +74,9 @@ bool add_operand(Graph& g, NodeId id, NodeId reader, Uses& uses) {
   if (!is_binary(add, "Add") || add.inputs[0] == add.inputs[1]) return false;
   const ValueId other = add.inputs[add.inputs[0] == out ? 1 : 0];
   if (!is_f32(g, other) || !same_shape(g, out, add.outputs[0])) return false;
-  const Tensor& w = *constant_input(g, g.node(id), 1);
-  const std::int64_t n = w.shape()[g.node(id).attributes.get_int("transB", 0) != 0 ? 0 : 1];
+  const Tensor* w = constant_input(g, g.node(id), 1);
+  if (w == nullptr || w->rank() != 2) return false;  // of a file's own Linear
+  const std::int64_t n = w->shape()[g.node(id).attributes.get_int("transB", 0) != 0 ? 0 : 1];
   std::size_t slot = 2;
   ValueId operand = has(g.node(id), 2) ? kNoValue : bias_vector(g, other, n);
   if (operand == kNoValue && !has(g.node(id), 3) && same_shape(g, out, other)) {

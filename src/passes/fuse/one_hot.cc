@@ -91,7 +91,8 @@ ValueId clipped_index(Graph& g, const std::string& name, ValueId index, std::int
 
 bool fuse(Graph& g, NodeId id, const Uses& uses) {
   const Node linear = g.node(id);
-  if (linear.removed || linear.domain != "sdx" || linear.op_type != "Linear" || linear.outputs.size() != 1) return false;
+  if (linear.removed || linear.domain != "sdx" || linear.op_type != "Linear") return false;
+  if (linear.outputs.size() != 1 || linear.outputs[0] == kNoValue) return false;
   if (!linear.attributes.get_string("activation", "").empty()) return false;
   if (linear.inputs.size() > 3 && linear.inputs[3] != kNoValue) return false;
   const bool has_bias = linear.inputs.size() > 2 && linear.inputs[2] != kNoValue;
