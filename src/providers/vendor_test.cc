@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <random>
 #include <thread>
 
 #include <sdx/session.hpp>
@@ -95,6 +96,30 @@ TEST_F(VendorLibraries, ADeadlineEndsARunAndTheSessionStaysUsable) {
     EXPECT_EQ(e.code(), ErrorCode::deadline_exceeded) << e.what();
   }
   EXPECT_NEAR(first_element(s, 2, 1.0F), 0.64F, 1e-5F);
+}
+
+// Runs that end early leave their requests behind, so that new ones are made beside runs of other shapes.
+TEST_F(VendorLibraries, DeadlinesOfManyThreadsAtOnce) {
+  for (int round = 0; round < 3; ++round) {
+    const Session s = open(kModel);
+    std::vector<std::thread> threads;
+    for (unsigned t = 0; t < 5; ++t) {
+      threads.emplace_back([&, t] {
+        std::mt19937 random(5U * static_cast<unsigned>(round) + t);
+        for (int i = 0; i < 40; ++i) {
+          RunOptions hurry;
+          hurry.timeout = std::chrono::milliseconds(1 + random() % 4);
+          try {
+            s.run({{"x", Tensor(DataType::float32, {static_cast<std::int64_t>(1 + random() % 30000), 64})}}, hurry);
+          } catch (const Error& e) {
+            EXPECT_EQ(e.code(), ErrorCode::deadline_exceeded) << e.what();
+          }
+        }
+      });
+    }
+    for (std::thread& t : threads) t.join();
+    EXPECT_NEAR(first_element(s, 2, 1.0F), 0.64F, 1e-5F);
+  }
 }
 
 }  // namespace

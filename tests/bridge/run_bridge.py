@@ -168,7 +168,7 @@ def sessions(sdx):
     tests = Path(sdx.program).parent / "sdx_unit_tests"
     done = subprocess.run([tests, "--gtest_filter=VendorLibraries.*", "--gtest_brief=1"], capture_output=True, text=True, timeout=LIMIT_S,
                           env={**sdx.environment, "SDX_VENDOR_PROVIDER": sdx.provider})
-    want(r"PASSED +. 3 tests", done.stdout, "sessions")
+    want(r"PASSED +. 4 tests", done.stdout, f"exit code {done.returncode}\n{done.stdout}{done.stderr}")
 
 
 def binding(sdx):
@@ -176,7 +176,7 @@ def binding(sdx):
     tests = Path(sdx.program).parent / "sdx_unit_tests"
     done = subprocess.run([tests, "--gtest_filter=VendorBinding.*", "--gtest_brief=1"], capture_output=True, text=True, timeout=LIMIT_S,
                           env={**sdx.environment, "SDX_VENDOR_PROVIDER": sdx.provider})
-    want(r"PASSED +. 2 tests", done.stdout, done.stdout + done.stderr)
+    want(r"PASSED +. 2 tests", done.stdout, f"exit code {done.returncode}\n{done.stdout}{done.stderr}")
     answers(sdx, "--provider-option", f"{sdx.provider}.io_binding=1")
     out, _ = sdx.run("explain", sdx.folder / "tiny" / "add.onnx", "-p", sdx.provider, "--provider-option", f"{sdx.provider}.io_binding=1")
     want("inputs and outputs bound to Cpu memory", out, "what explain says")

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 #include <mutex>
+#include <shared_mutex>
 
 #include "base/cancel.h"
 #include "base/log.h"
@@ -29,6 +30,14 @@ struct Output {
   PortHandle port;
   DataType type = DataType::undefined;
 };
+
+// A lock that deadline and cancellation end the wait for.
+template <template <class> class Lock, class Mutex>
+Lock<Mutex> locked(Mutex& mutex, const StopCondition& stop) {
+  Lock<Mutex> lock(mutex, std::defer_lock);
+  while (!lock.try_lock_for(std::chrono::milliseconds(kLookEveryMs))) stop.check();
+  return lock;
+}
 
 // Views the tensor's memory.
 TensorHandle wrap(const Library& library, const Tensor& t) {
@@ -85,7 +94,8 @@ class RegionKernel : public Kernel {
 
   void run(const KernelContext& context) const override {
     const Functions& f = library_->f();
-    RequestHandle request = take_request();
+    const StopCondition& stop = context.services->stop();
+    RequestHandle request = take_request(stop);
     std::vector<TensorHandle> held;
     held.reserve(inputs_.size());
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
@@ -94,7 +104,7 @@ class RegionKernel : public Kernel {
       library_->check(f.infer_request_set_tensor_by_const_port(request.get(), inputs_[i].get(), held.back().get()),
                       ErrorCode::runtime_failure);
     }
-    infer(request.get(), context.services->stop());
+    infer(request.get(), stop);
     // Copied: the request's own tensors are overwritten by its next run, and memory of ours that is set for them stays unwritten
     // for results that are inputs handed on, or that the plugin computes in another type (float64), as 2026.4 does it.
     for (std::size_t i = 0; i < outputs_.size(); ++i) {
@@ -115,7 +125,7 @@ class RegionKernel : public Kernel {
     return {made, library_->f().infer_request_free};
   }
 
-  RequestHandle take_request() const {
+  RequestHandle take_request(const StopCondition& stop) const {
     {
       const std::lock_guard lock(mutex_);
       if (!idle_.empty()) {
@@ -124,11 +134,18 @@ class RegionKernel : public Kernel {
         return r;
       }
     }
+    // 2026.4's CPU plugin reads the graph when it makes a request, without a lock: while another request changes the graph's
+    // shapes that ends the process. So it waits for the runs under way, and `turn_` keeps new ones from going before it.
+    const auto turn = locked<std::unique_lock>(turn_, stop);
+    const auto alone = locked<std::unique_lock>(running_, stop);
     return make_request();
   }
 
   void infer(c::Request* request, const StopCondition& stop) const {
     const Functions& f = library_->f();
+    auto turn = locked<std::unique_lock>(turn_, stop);
+    const auto running = locked<std::shared_lock>(running_, stop);
+    turn.unlock();
     if (!stop.cancelled && !stop.deadline) {
       library_->check(f.infer_request_infer(request), ErrorCode::runtime_failure);
       return;
@@ -153,7 +170,9 @@ class RegionKernel : public Kernel {
   std::string name_;
   std::vector<PortHandle> inputs_;  // null: the library found that the model does not need it
   std::vector<Output> outputs_;
-  mutable std::mutex mutex_;  // guards idle_
+  mutable std::timed_mutex turn_;
+  mutable std::shared_timed_mutex running_;  // shared by runs
+  mutable std::mutex mutex_;                 // guards idle_
   mutable std::vector<RequestHandle> idle_;
 };
 
