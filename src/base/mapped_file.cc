@@ -104,23 +104,19 @@ MappedFile::~MappedFile() {
 }
 
 void release_mapped_pages(const void* data, std::size_t size) noexcept {
-  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto begin = (reinterpret_cast<std::uintptr_t>(data) + page - 1) / page * page;
-  const auto end = (reinterpret_cast<std::uintptr_t>(data) + size) / page * page;
-  if (end > begin) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
-}
-
-void release_if_mapped(const void* data, std::size_t size) noexcept {
   const auto* at = static_cast<const std::byte*>(data);
-  OpenFiles& files = open_files();
   {
+    OpenFiles& files = open_files();
     const std::lock_guard lock(files.mutex);
     auto it = files.by_address.upper_bound(at);
     if (it == files.by_address.begin()) return;
     const std::span<const std::byte> bytes = (--it)->second->bytes();
     if (at + size > bytes.data() + bytes.size()) return;
   }
-  release_mapped_pages(data, size);
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = (reinterpret_cast<std::uintptr_t>(at) + page - 1) / page * page;
+  const auto end = (reinterpret_cast<std::uintptr_t>(at) + size) / page * page;
+  if (end > begin) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
 void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> content) {

@@ -50,12 +50,10 @@ class MappedFile {
   FileStamp stamp_;
 };
 
-// Tells the kernel that the whole pages inside [data, data+size), which must lie in a MappedFile or other file mapping,
-// are not needed for now: resident memory falls, and a later read fetches them from the file again. A no-op for less
-// than a page.
+// Tells the kernel that the whole pages inside [data, data+size) are not needed for now, where they lie in a MappedFile: resident
+// memory falls, and a later read fetches them from the file again. Other memory, whose content would be lost, is left alone. A
+// no-op for less than a page.
 void release_mapped_pages(const void* data, std::size_t size) noexcept;
-// The same where the memory lies in a MappedFile; anonymous memory, whose content would be lost, is left alone.
-void release_if_mapped(const void* data, std::size_t size) noexcept;
 
 // Writes `content` to a temporary file beside `path`, syncs it, and renames it into place: readers see the old file or
 // the whole new one. Throws Error(io).

@@ -114,9 +114,7 @@ void Program::compile_children(std::span<const Provider* const> chain, const Low
 void Program::drop_constant(ValueId value) {
   constexpr std::size_t kSmall = 4096;  // bytes; inference may want to look at small ones
   auto& constant = graph_.value(value).constant;
-  if (!constant->writable() && constant->dtype() != DataType::string) {
-    release_mapped_pages(constant->data(), constant->bytes());
-  }
+  release_mapped_pages(constant->data(), constant->bytes());
   if (constant->bytes() <= kSmall) return;
   graph_.value(value).declared = Type::tensor(constant->dtype(), to_sym(constant->shape()));
   constant.reset();

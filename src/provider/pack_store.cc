@@ -23,11 +23,6 @@ std::string full_key(const PackKey& key, PackSources sources, std::size_t bytes)
   return text;
 }
 
-// Anonymous memory is left alone: its content would be lost.
-void release_source(const Tensor& t) {
-  if (!t.writable() && t.owner() != nullptr) release_mapped_pages(t.data(), t.bytes());
-}
-
 }  // namespace
 
 std::shared_ptr<const void> PackStore::get(const PackKey& key, PackSources sources, std::size_t bytes,
@@ -42,7 +37,7 @@ std::shared_ptr<const void> PackStore::get(const PackKey& key, PackSources sourc
     const std::shared_ptr<void> memory = pool_.allocate(bytes);
     fill(static_cast<float*>(memory.get()));
     for (const Tensor* t : sources) {
-      if (t != nullptr) release_source(*t);
+      if (t != nullptr) release_mapped_pages(t->data(), t->bytes());
     }
     data = memory;
   }

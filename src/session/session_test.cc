@@ -569,6 +569,20 @@ TEST(Session, BytesThatAreNoModel) {
   expect_parts(error_of(ErrorCode::io, [] { Session::open("/nonexistent/model.onnx"); }), {"/nonexistent/model.onnx"});
 }
 
+// What is packed for one node and read by another: in memory of ours or the caller's it cannot be fetched from a file again.
+TEST(Session, WeightsOfAModelInMemoryStay) {
+  const Session s = open(
+      "input x: float32[1,64]\n input i: int64[2]\n constant w: float32[64,64] 0.5\n constant r: float32[2,192,64] 0.01\n"
+      "constant u: float32[2,192,64] 0.02\n constant a: int64[1] 0\n"
+      "y = MatMul(x, w)\n z = Gather(w, i)\n t = Unsqueeze(x, a)\n"
+      "h = GRU(t, r, u) {hidden_size=64, direction=\"bidirectional\"}\n output y\n output z\n output h\n");
+  const NamedValues out = s.run({{"x", floats({1, 64}, Floats(64, 1.0F))}, {"i", Tensor::of<std::int64_t>({2}, {3, 60})}});
+  EXPECT_EQ(elements(out.tensor("y")), Floats(64, 32.0F));
+  EXPECT_EQ(elements(out.tensor("z")), Floats(128, 0.5F));
+  // All gates' sums are 0.64 and h was 0: (1 - sigmoid(0.64)) tanh(0.64), in both directions.
+  for (const float v : elements(out.tensor("h"))) EXPECT_NEAR(v, 0.1950296F, 1e-5F);
+}
+
 TEST(Session, Movable) {
   Session a = open(kScale);
   Session b = std::move(a);

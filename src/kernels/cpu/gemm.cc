@@ -342,8 +342,8 @@ void pack_b_f32(const void* b, std::int64_t ldb, bool trans, std::int64_t k, std
         }
       });
       if (some < groups)
-        release_if_mapped(from + g * kColumns * ldb * 4,
-                          to_size((std::min(n, end * kColumns) - g * kColumns - 1) * ldb * 4 + line));
+        release_mapped_pages(from + g * kColumns * ldb * 4,
+                             to_size((std::min(n, end * kColumns) - g * kColumns - 1) * ldb * 4 + line));
     }
     return;
   }
@@ -351,7 +351,7 @@ void pack_b_f32(const void* b, std::int64_t ldb, bool trans, std::int64_t k, std
     parallel_for(groups, 1, [&](std::int64_t begin, std::int64_t stop) {
       for (std::int64_t group = begin; group < stop; ++group) pack(i, group);
     });
-    if (line * k > kStretch) release_if_mapped(from + ks.begin(i) * ldb * 4, to_size((ks.size(i) - 1) * ldb * 4 + line));
+    if (line * k > kStretch) release_mapped_pages(from + ks.begin(i) * ldb * 4, to_size((ks.size(i) - 1) * ldb * 4 + line));
   }
 }
 

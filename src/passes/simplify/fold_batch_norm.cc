@@ -118,7 +118,7 @@ Tensor scaled_weights(const Tensor& w, const Affine& a, bool transposed, std::in
     scale_channels(w, a, transposed, group, static_cast<double*>(out.mutable_data()));
   }
   // Most likely nobody reads the original any more.
-  if (!w.writable() && w.owner() != nullptr) release_mapped_pages(w.data(), w.bytes());
+  release_mapped_pages(w.data(), w.bytes());
   return out;
 }
 
