@@ -4,8 +4,10 @@
 #include <fmt/core.h>
 
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
+#include <typeinfo>
 #include <vector>
 
 #include <sdx/tensor.hpp>
@@ -93,12 +95,34 @@ class RunServices {
   virtual std::uint64_t next_seed() = 0;
 };
 
+// What a reference kernel has made of its node's attributes alone (decision trees, tables of words), kept for the node's next
+// runs. Thread-safe.
+class NodeMemo {
+ public:
+  template <class T, class Make>
+  std::shared_ptr<const T> get(Make&& make) {
+    const std::lock_guard lock(mutex_);
+    if (type_ == nullptr || *type_ != typeid(T)) {
+      made_ = std::make_shared<const T>(make());
+      type_ = &typeid(T);
+    }
+    return std::static_pointer_cast<const T>(made_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::shared_ptr<const void> made_;
+  const std::type_info* type_ = nullptr;
+};
+
 // Everything a reference kernel needs for one call. Inputs are aligned, except sub-byte types, which are packed. Outputs
 // never share memory with inputs.
 class OpContext {
  public:
-  OpContext(const Node& node, std::span<const Value* const> inputs, std::span<Value* const> outputs, RunServices& services)
-      : node_(node), inputs_(inputs), outputs_(outputs), services_(services) {}
+  // `memo`: of the node, or null where it runs once.
+  OpContext(const Node& node, std::span<const Value* const> inputs, std::span<Value* const> outputs, RunServices& services,
+            NodeMemo* memo = nullptr)
+      : node_(node), inputs_(inputs), outputs_(outputs), services_(services), memo_(memo) {}
 
   const Node& node() const { return node_; }
   const Attributes& attrs() const { return node_.attributes; }
@@ -130,6 +154,12 @@ class OpContext {
   // `seed` attribute if given, else fresh.
   std::uint64_t seed() const;
 
+  // make(), or what it returned in an earlier run of this node: it must depend on attributes and on the type T alone.
+  template <class T, class Make>
+  std::shared_ptr<const T> once(Make&& make) const {
+    return memo_ != nullptr ? memo_->get<T>(make) : std::make_shared<const T>(make());
+  }
+
   template <class... Args>
   [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {
     throw Error(ErrorCode::runtime_failure, fmt::vformat(format, fmt::make_format_args(args...)));
@@ -140,6 +170,7 @@ class OpContext {
   std::span<const Value* const> inputs_;
   std::span<Value* const> outputs_;
   RunServices& services_;
+  NodeMemo* memo_;
   std::vector<std::unique_ptr<Value>> scratch_;
 };
 

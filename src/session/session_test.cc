@@ -583,6 +583,18 @@ TEST(Session, WeightsOfAModelInMemoryStay) {
   for (const float v : elements(out.tensor("h"))) EXPECT_NEAR(v, 0.1950296F, 1e-5F);
 }
 
+// What a node makes of its attributes in the first run serves the next.
+TEST(Session, TablesOfANodeServeEveryRun) {
+  const Session s = open(
+      "opset ai.onnx.ml 2\n input x: int64[n]\n"
+      "y = ai.onnx.ml.LabelEncoder(x) {keys_int64s=[1, 2], values_floats=[0.5, 1.5], default_float=9.0}\n output y\n");
+  const auto run = [&](std::vector<std::int64_t> x) {
+    return elements(s.run({{"x", Tensor::of<std::int64_t>({static_cast<std::int64_t>(x.size())}, x)}}).tensor("y"));
+  };
+  EXPECT_EQ(run({1, 2, 3}), (Floats{0.5F, 1.5F, 9}));
+  EXPECT_EQ(run({2, 0}), (Floats{1.5F, 9}));
+}
+
 TEST(Session, Movable) {
   Session a = open(kScale);
   Session b = std::move(a);

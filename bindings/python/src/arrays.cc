@@ -262,11 +262,16 @@ Value to_sequence(nb::handle items, const Expected& expected, Buffers& buffers) 
   return sequence;
 }
 
-nb::object strings_to_python(const Tensor& t) {
+nb::list texts_to_python(const Tensor& t) {
   nb::list items;
   for (const std::string& s : t.values<std::string>()) {
     items.append(nb::steal(PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "surrogateescape")));
   }
+  return items;
+}
+
+nb::object strings_to_python(const Tensor& t) {
+  const nb::list items = texts_to_python(t);
   nb::list shape;
   for (const std::int64_t d : t.shape()) shape.append(d);
   nb::object array = numpy().module.attr("empty")(nb::len(items), nb::arg("dtype") = "object");
@@ -311,10 +316,23 @@ nb::object tensor_to_python(Tensor t) {
   return extension.is_none() ? array : array.attr("view")(extension);
 }
 
+// Without an array in between, which takes 2 us more, for the types that classifiers have.
+nb::list list_to_python(const Tensor& t) {
+  if (t.dtype() == DataType::string) return texts_to_python(t);
+  nb::list out;
+  if (t.dtype() == DataType::int64) {
+    for (const std::int64_t v : t.values<std::int64_t>()) out.append(nb::int_(v));
+  } else if (t.dtype() == DataType::float32) {
+    for (const float v : t.values<float>()) out.append(nb::float_(static_cast<double>(v)));
+  } else {
+    out = nb::list(tensor_to_python(t.clone()).attr("tolist")());
+  }
+  return out;
+}
+
 // Keys and values of maps are plain Python numbers and text, as users of classifiers expect.
 nb::object map_to_python(const Map& map) {
-  const nb::object keys = tensor_to_python(map.keys.clone()).attr("tolist")();
-  const nb::object values = tensor_to_python(map.values.clone()).attr("tolist")();
+  const nb::list keys = list_to_python(map.keys), values = list_to_python(map.values);
   nb::dict out;
   for (std::size_t i = 0; i < nb::len(keys); ++i) out[keys[i]] = values[i];
   return out;

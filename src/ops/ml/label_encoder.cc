@@ -2,7 +2,8 @@
 // Of keys that are listed twice the first counts; NaN finds NaN.
 
 #include <cmath>
-#include <limits>
+#include <numeric>
+#include <optional>
 #include <unordered_map>
 
 #include "base/error.h"
@@ -74,34 +75,45 @@ void set_output_type(InferContext& c, DataType type) {
 void infer_encoder(InferContext& c) { set_output_type(c, value_type(c.attrs())); }
 
 template <class K, class V>
-void encode(const OpContext& c, Tensor& y) {
+struct Table {
+  std::unordered_map<K, V> values;
+  std::optional<V> nan;  // of the key NaN, which equals nothing
+  V otherwise;
+
+  const V& find(const K& key) const {
+    if constexpr (std::is_floating_point_v<K>) {
+      if (std::isnan(key)) return nan ? *nan : otherwise;
+    }
+    const auto it = values.find(key);
+    return it != values.end() ? it->second : otherwise;
+  }
+};
+
+template <class K, class V>
+Table<K, V> table_of(const OpContext& c) {
   const std::vector<K> keys = list_of<K>(c.attrs(), "keys");
   const std::vector<V> values = list_of<V>(c.attrs(), "values");
   if (keys.size() != values.size()) {
     c.fail("{} keys of type {} meet {} values; they must be as many", keys.size(), name(DataTypeOf<K>::value), values.size());
   }
-  const V otherwise = default_of<V>(c.attrs());
-  std::unordered_map<K, std::size_t> index;
-  std::size_t nan = keys.size();
+  Table<K, V> table{{}, {}, default_of<V>(c.attrs())};
   for (std::size_t i = 0; i < keys.size(); ++i) {
     if constexpr (std::is_floating_point_v<K>) {
       if (std::isnan(keys[i])) {
-        if (nan == keys.size()) nan = i;
+        if (!table.nan) table.nan = values[i];
         continue;
       }
     }
-    index.emplace(keys[i], i);
+    table.values.emplace(keys[i], values[i]);
   }
-  const K* in = c.data<K>(0);
-  V* out = static_cast<V*>(y.mutable_data());
-  for (std::int64_t i = 0; i < y.size(); ++i) {
-    std::size_t at = keys.size();
-    if (const auto it = index.find(in[i]); it != index.end()) at = it->second;
-    if constexpr (std::is_floating_point_v<K>) {
-      if (std::isnan(in[i])) at = nan;
-    }
-    out[i] = at < keys.size() ? values[at] : otherwise;
-  }
+  return table;
+}
+
+template <class K, class V>
+void find_all(const Table<K, V>& table, const Tensor& x, Tensor& y) {
+  const auto in = x.values<K>();
+  const auto out = y.mutable_values<V>();
+  for (std::size_t i = 0; i < in.size(); ++i) out[i] = table.find(in[i]);
 }
 
 void run_encoder(OpContext& c) {
@@ -109,8 +121,11 @@ void run_encoder(OpContext& c) {
   const DataType to = value_type(c.attrs());
   Tensor& y = c.output(0, to, x.shape());
   dispatch(x.dtype(), LabelTypes{}, "LabelEncoder", [&](auto key) {
-    dispatch(to, LabelTypes{}, "LabelEncoder",
-             [&](auto value) { encode<typename decltype(key)::type, typename decltype(value)::type>(c, y); });
+    using K = typename decltype(key)::type;
+    dispatch(to, LabelTypes{}, "LabelEncoder", [&](auto value) {
+      using V = typename decltype(value)::type;
+      find_all(*c.once<Table<K, V>>([&] { return table_of<K, V>(c); }), x, y);
+    });
   });
 }
 
@@ -122,42 +137,42 @@ void infer_swap(InferContext& c) {
                                                      : DataType::undefined);
 }
 
-void swap_labels(OpContext& c, const std::vector<std::string>& strings, const std::vector<std::int64_t>& ints) {
+struct Swap {
+  Table<std::string, std::int64_t> to_int;
+  Table<std::int64_t, std::string> to_string;
+};
+
+Swap swap_of(const OpContext& c, const std::vector<std::string>& strings, const std::vector<std::int64_t>& ints) {
   if (strings.size() != ints.size()) c.fail("{} strings meet {} integers; they must be as many", strings.size(), ints.size());
+  Swap swap{{{}, {}, c.attrs().get_int("default_int64", -1)}, {{}, {}, c.attrs().get_string("default_string", "_Unused")}};
+  for (std::size_t i = 0; i < strings.size(); ++i) {
+    swap.to_int.values.emplace(strings[i], ints[i]);
+    swap.to_string.values.emplace(ints[i], strings[i]);
+  }
+  return swap;
+}
+
+void swap_labels(OpContext& c, const Swap& swap) {
   const Tensor& x = c.input(0);
   if (x.dtype() == DataType::string) {
-    std::unordered_map<std::string, std::int64_t> index;
-    for (std::size_t i = 0; i < strings.size(); ++i) index.emplace(strings[i], ints[i]);
-    const std::int64_t otherwise = c.attrs().get_int("default_int64", -1);
-    Tensor& y = c.output(0, DataType::int64, x.shape());
-    const auto out = y.mutable_values<std::int64_t>();
-    const auto in = x.values<std::string>();
-    for (std::size_t i = 0; i < in.size(); ++i) {
-      const auto it = index.find(in[i]);
-      out[i] = it != index.end() ? it->second : otherwise;
-    }
-    return;
+    return find_all(swap.to_int, x, c.output(0, DataType::int64, x.shape()));
   }
-  std::unordered_map<std::int64_t, std::size_t> index;
-  for (std::size_t i = 0; i < ints.size(); ++i) index.emplace(ints[i], i);
-  const std::string otherwise = c.attrs().get_string("default_string", "_Unused");
-  Tensor& y = c.output(0, DataType::string, x.shape());
-  const auto out = y.mutable_values<std::string>();
-  const auto in = x.values<std::int64_t>();
-  for (std::size_t i = 0; i < in.size(); ++i) {
-    const auto it = index.find(in[i]);
-    out[i] = it != index.end() ? strings[it->second] : otherwise;
-  }
+  find_all(swap.to_string, x, c.output(0, DataType::string, x.shape()));
 }
 
 void run_encoder1(OpContext& c) {
-  const std::vector<std::string> classes = c.attrs().get_strings("classes_strings");
-  std::vector<std::int64_t> numbers(classes.size());
-  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<std::int64_t>(i);
-  swap_labels(c, classes, numbers);
+  swap_labels(c, *c.once<Swap>([&] {
+    const std::vector<std::string> classes = c.attrs().get_strings("classes_strings");
+    std::vector<std::int64_t> numbers(classes.size());
+    std::iota(numbers.begin(), numbers.end(), std::int64_t{0});
+    return swap_of(c, classes, numbers);
+  }));
 }
 
-void run_mapper(OpContext& c) { swap_labels(c, c.attrs().get_strings("cats_strings"), c.attrs().get_ints("cats_int64s")); }
+void run_mapper(OpContext& c) {
+  swap_labels(
+      c, *c.once<Swap>([&] { return swap_of(c, c.attrs().get_strings("cats_strings"), c.attrs().get_ints("cats_int64s")); }));
+}
 
 OpDef encoder(int since) {
   OpDef def(kMlDomain, "LabelEncoder", since);

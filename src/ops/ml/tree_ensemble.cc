@@ -44,7 +44,7 @@ void check_width(const OpContext& c, const TreeForest<T>& forest, const Rows& ro
   if (forest.max_feature >= rows.width) c.fail("a node tests feature {}, X has {}", forest.max_feature, rows.width);
 }
 
-// Calls fn(row number, scores) for each row, on all threads.
+// Calls fn(row number, scores, room for as many results) for each row, on all threads.
 template <class T, class F>
 void for_each_row(const OpContext& c, const TreeForest<T>& forest, TreeAggregate how, const Rows& rows, std::size_t targets,
                   F&& fn) {
@@ -52,10 +52,11 @@ void for_each_row(const OpContext& c, const TreeForest<T>& forest, TreeAggregate
   const std::vector<T> x = features_of<T>(c.input(0));
   parallel_for(rows.count, 16, [&](std::int64_t begin, std::int64_t end) {
     std::vector<TreeScore<T>> scores(targets);
+    std::vector<T> room(targets);
     for (std::int64_t r = begin; r < end; ++r) {
       if ((r & 63) == 0) c.stop().check();
       score_row(forest, how, x.data() + r * rows.width, scores);
-      fn(r, scores);
+      fn(r, scores, room);
     }
   });
 }
@@ -80,7 +81,6 @@ TreeAggregate aggregate_of(const Attributes& attrs) {
 // One target knows PROBIT only (ONNX Runtime).
 template <class T>
 void finish_row(PostTransform post, const std::vector<TreeScore<T>>& scores, const std::vector<T>& base, std::vector<T>& out) {
-  out.resize(scores.size());
   for (std::size_t i = 0; i < out.size(); ++i) out[i] = scores[i].value + (base.empty() ? T(0) : base[i]);
   if (out.size() > 1) {
     transform_scores(post, out.data(), out.size());
@@ -92,21 +92,35 @@ void finish_row(PostTransform post, const std::vector<TreeScore<T>>& scores, con
 void infer_regressor(InferContext& c) { c.output(0, DataType::float32, SymShape{rows_of(c), targets_of(c.attrs())}); }
 
 template <class T>
+struct Regressor {
+  std::int64_t targets;
+  PostTransform post;
+  TreeAggregate how;
+  TreeForest<T> forest;
+  std::vector<T> base;
+};
+
+template <class T>
+Regressor<T> regressor_of(const OpContext& c) {
+  const std::int64_t targets = targets_of(c.attrs());
+  Regressor<T> k{targets, post_transform_of(c.attrs()), aggregate_of(c.attrs()), build_forest<T>(c.attrs(), "target", targets),
+                 numbers_of<T>(c.attrs(), "base_values")};
+  if (!k.base.empty() && static_cast<std::int64_t>(k.base.size()) != targets) {
+    c.fail("base_values has {} elements; expected one for each of the {} targets", k.base.size(), targets);
+  }
+  return k;
+}
+
+template <class T>
 void regress(OpContext& c) {
   const Rows rows = rows_of(c, c.input(0));
-  const std::int64_t targets = targets_of(c.attrs());
-  const PostTransform post = post_transform_of(c.attrs());
-  const TreeForest<T> forest = build_forest<T>(c.attrs(), "target", targets);
-  const std::vector<T> base = numbers_of<T>(c.attrs(), "base_values");
-  if (!base.empty() && static_cast<std::int64_t>(base.size()) != targets) {
-    c.fail("base_values has {} elements; expected one for each of the {} targets", base.size(), targets);
-  }
+  const auto k = c.once<Regressor<T>>([&] { return regressor_of<T>(c); });
+  const std::int64_t targets = k->targets;
   Tensor& y = c.output(0, DataType::float32, {rows.count, targets});
   auto* out = static_cast<float*>(y.mutable_data());
-  for_each_row<T>(c, forest, aggregate_of(c.attrs()), rows, static_cast<std::size_t>(targets),
-                  [&](std::int64_t r, const std::vector<TreeScore<T>>& scores) {
-                    std::vector<T> done;
-                    finish_row(post, scores, base, done);
+  for_each_row<T>(c, k->forest, k->how, rows, static_cast<std::size_t>(targets),
+                  [&](std::int64_t r, const std::vector<TreeScore<T>>& scores, std::vector<T>& done) {
+                    finish_row(k->post, scores, k->base, done);
                     for (std::size_t i = 0; i < done.size(); ++i)
                       out[r * targets + static_cast<std::int64_t>(i)] = static_cast<float>(done[i]);
                   });
@@ -129,12 +143,11 @@ void ensemble(OpContext& c) {
   const std::int64_t post = c.attrs().get_int("post_transform", 0);
   if (how < 0 || how > 3) c.fail("aggregate_function must be 0 (average), 1 (sum), 2 (min) or 3 (max), received {}", how);
   if (post < 0 || post > 4) c.fail("post_transform must be 0 to 4, received {}", post);
-  const TreeForest<T> forest = build_forest_v5<T>(c.attrs(), targets);
+  const auto forest = c.once<TreeForest<T>>([&] { return build_forest_v5<T>(c.attrs(), targets); });
   const DataType elem = c.input(0).dtype();
   Tensor& y = c.output(0, elem, {rows.count, targets});
-  for_each_row<T>(c, forest, static_cast<TreeAggregate>(how), rows, static_cast<std::size_t>(targets),
-                  [&](std::int64_t r, const std::vector<TreeScore<T>>& scores) {
-                    std::vector<T> done;
+  for_each_row<T>(c, *forest, static_cast<TreeAggregate>(how), rows, static_cast<std::size_t>(targets),
+                  [&](std::int64_t r, const std::vector<TreeScore<T>>& scores, std::vector<T>& done) {
                     // The numbers of PostTransform are TreeEnsemble-5's.
                     finish_row<T>(static_cast<PostTransform>(post), scores, {}, done);
                     if constexpr (std::is_same_v<T, double>) {
@@ -161,11 +174,12 @@ void infer_classifier(InferContext& c) {
 
 template <class T>
 struct Classifier {
-  std::size_t classes;
+  ClassLabels labels;
   bool one_sided;  // two classes, and all weights are for the same one of them
   bool positive;   // no weight is negative
   std::vector<T> base;
   PostTransform post;
+  TreeForest<T> forest;
 
   // Of two scores, or of one that stands for both: which class, 0 or 1.
   std::int64_t pick(T score) const { return one_sided && positive ? score > T(0.5f) : score > 0; }
@@ -204,13 +218,20 @@ struct Classifier {
 };
 
 template <class T>
-Classifier<T> classifier_of(const OpContext& c, std::size_t classes) {
-  Classifier<T> k{classes, false, true, numbers_of<T>(c.attrs(), "base_values"), post_transform_of(c.attrs())};
+Classifier<T> classifier_of(const OpContext& c) {
+  Classifier<T> k{.labels = class_labels(c.attrs(), "classlabels_int64s"),
+                  .one_sided = false,
+                  .positive = true,
+                  .base = numbers_of<T>(c.attrs(), "base_values"),
+                  .post = post_transform_of(c.attrs()),
+                  .forest = {}};
+  const std::size_t classes = k.labels.size(), n = k.base.size();
+  if (classes == 0) c.fail("no class labels: expected classlabels_int64s or classlabels_strings");
+  k.forest = build_forest<T>(c.attrs(), "class", static_cast<std::int64_t>(classes));
   const std::vector<std::int64_t> ids = c.attrs().get_ints("class_ids");
   const std::set<std::int64_t> used(ids.begin(), ids.end());
   k.one_sided = classes == 2 && used.size() == 1;
   for (const T w : numbers_of<T>(c.attrs(), "class_weights")) k.positive = k.positive && !(w < 0);
-  const std::size_t n = k.base.size();
   if (n != 0 && n != classes && !(classes == 2 && n == 1)) {
     c.fail("base_values has {} elements; expected one for each of the {} classes", n, classes);
   }
@@ -218,37 +239,36 @@ Classifier<T> classifier_of(const OpContext& c, std::size_t classes) {
 }
 
 template <class T>
-void classify(OpContext& c, const ClassLabels& labels) {
+void classify(OpContext& c) {
   const Rows rows = rows_of(c, c.input(0));
+  const auto k = c.once<Classifier<T>>([&] { return classifier_of<T>(c); });
+  const ClassLabels& labels = k->labels;
   const auto classes = static_cast<std::int64_t>(labels.size());
-  const TreeForest<T> forest = build_forest<T>(c.attrs(), "class", classes);
-  const Classifier<T> k = classifier_of<T>(c, labels.size());
   Tensor& y = c.output(0, labels.type(), {rows.count});
   Tensor& z = c.output(1, DataType::float32, {rows.count, classes});
   auto* out = static_cast<float*>(z.mutable_data());
-  for_each_row<T>(c, forest, TreeAggregate::sum, rows, labels.size(), [&](std::int64_t r, std::vector<TreeScore<T>>& scores) {
-    std::vector<T> done(labels.size());
-    if (classes == 1) {
-      finish_row(k.post, scores, k.base, done);
-      const bool chosen = done[0] > 0;
-      // With one class ONNX Runtime answers 1 or 0: a member of it or not.
-      if (labels.strings.empty()) {
-        static_cast<std::int64_t*>(y.mutable_data())[r] = chosen ? 1 : 0;
-      } else {
-        labels.store(y, r, 0);
-      }
-    } else {
-      labels.store(y, r, classes == 2 ? k.two(scores, done.data()) : k.many(scores, done.data()));
-    }
-    for (std::size_t i = 0; i < done.size(); ++i) out[r * classes + static_cast<std::int64_t>(i)] = static_cast<float>(done[i]);
-  });
+  for_each_row<T>(c, k->forest, TreeAggregate::sum, rows, labels.size(),
+                  [&](std::int64_t r, std::vector<TreeScore<T>>& scores, std::vector<T>& done) {
+                    if (classes == 1) {
+                      finish_row(k->post, scores, k->base, done);
+                      const bool chosen = done[0] > 0;
+                      // With one class ONNX Runtime answers 1 or 0: a member of it or not.
+                      if (labels.strings.empty()) {
+                        static_cast<std::int64_t*>(y.mutable_data())[r] = chosen ? 1 : 0;
+                      } else {
+                        labels.store(y, r, 0);
+                      }
+                    } else {
+                      labels.store(y, r, classes == 2 ? k->two(scores, done.data()) : k->many(scores, done.data()));
+                    }
+                    for (std::size_t i = 0; i < done.size(); ++i)
+                      out[r * classes + static_cast<std::int64_t>(i)] = static_cast<float>(done[i]);
+                  });
 }
 
 void run_classifier(OpContext& c) {
-  const ClassLabels labels = class_labels(c.attrs(), "classlabels_int64s");
-  if (labels.size() == 0) c.fail("no class labels: expected classlabels_int64s or classlabels_strings");
-  if (c.input(0).dtype() == DataType::float64) return classify<double>(c, labels);
-  classify<float>(c, labels);
+  if (c.input(0).dtype() == DataType::float64) return classify<double>(c);
+  classify<float>(c);
 }
 
 void add_tree_attributes(OpDef& def, const char* prefix) {

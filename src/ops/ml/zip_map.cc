@@ -13,7 +13,8 @@ void infer_zip_map(InferContext& c) {
 }
 
 void run_zip_map(OpContext& c) {
-  const ClassLabels labels = class_labels(c.attrs(), "classlabels_int64s");
+  const auto kept = c.once<ClassLabels>([&] { return class_labels(c.attrs(), "classlabels_int64s"); });
+  const ClassLabels& labels = *kept;
   const Rows rows = rows_of(c, c.input(0));
   const auto classes = static_cast<std::int64_t>(labels.size());
   if (classes == 0) c.fail("no class labels: expected classlabels_int64s or classlabels_strings");

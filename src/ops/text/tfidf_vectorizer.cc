@@ -136,7 +136,8 @@ void run_tfidf(OpContext& c) {
   if (in.rank() != 1 && in.rank() != 2) c.fail("the input must be of rank 1 or 2, received {}", in.type_string());
   const std::string mode = c.attrs().get_string("mode");
   if (mode != "TF" && mode != "IDF" && mode != "TFIDF") c.fail("'mode' must be TF, IDF or TFIDF, received {}", mode);
-  const Vocabulary v = vocabulary(c.attrs());
+  const auto kept = c.once<Vocabulary>([&] { return vocabulary(c.attrs()); });
+  const Vocabulary& v = *kept;
   const Scan scan = scan_of(c.attrs());
   const Ints tokens = input_tokens(c, v);
   const std::int64_t rows = in.rank() == 1 ? 1 : in.dim(0);

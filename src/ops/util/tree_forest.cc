@@ -258,6 +258,13 @@ void read_members(const Attributes& attrs, std::size_t nodes, TreeForest<T>& f) 
 }
 
 template <class T>
+bool is_plain(const TreeForest<T>& f) {
+  return std::all_of(f.nodes.begin(), f.nodes.end(), [](const auto& node) {
+    return node.mode == NodeMode::leaf || (node.mode == NodeMode::leq && !node.missing_is_yes);
+  });
+}
+
+template <class T>
 bool decide(const typename TreeForest<T>::Node& node, const std::vector<T>& members, T x) {
   switch (node.mode) {
     case NodeMode::leq: return x <= node.value;
@@ -280,6 +287,12 @@ bool decide(const typename TreeForest<T>::Node& node, const std::vector<T>& memb
 template <class T>
 const typename TreeForest<T>::Node& TreeForest<T>::leaf(std::int32_t root, const T* row) const {
   const Node* node = &nodes[static_cast<std::size_t>(root)];
+  if (plain) {
+    while (node->mode != NodeMode::leaf) {
+      node = &nodes[static_cast<std::size_t>(row[node->feature] <= node->value ? node->yes : node->no)];
+    }
+    return *node;
+  }
   while (node->mode != NodeMode::leaf) {
     const T x = row[node->feature];
     const bool yes = decide<T>(*node, members, x) || (node->missing_is_yes && std::isnan(x));
@@ -309,6 +322,7 @@ TreeForest<T> build_forest(const Attributes& attrs, const std::string& prefix, s
   find_roots(trees, f);
   read_weights(attrs, prefix, targets, index, f);
   refuse_cycles(f);
+  f.plain = is_plain(f);
   return f;
 }
 
@@ -359,6 +373,7 @@ TreeForest<T> build_forest_v5(const Attributes& attrs, std::int64_t targets) {
   for (const std::int64_t root : ints_of(attrs, "tree_roots")) f.roots.push_back(child_v5(root, false, n, leaves));
   read_members(attrs, n, f);
   refuse_cycles(f);
+  f.plain = is_plain(f);
   return f;
 }
 

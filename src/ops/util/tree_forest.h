@@ -35,6 +35,7 @@ struct TreeForest {
   std::vector<Weight> weights;
   std::vector<T> members;
   std::int32_t max_feature = -1;
+  bool plain = false;  // all branches are `feature <= value`, and what is missing goes to `no`: what nearly all tools write
 
   // The leaf that a row of features reaches. max_feature < width of the row.
   const Node& leaf(std::int32_t root, const T* row) const;

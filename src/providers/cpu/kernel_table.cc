@@ -21,13 +21,14 @@ class ReferenceKernel : public Kernel {
   std::string_view name() const override { return "reference"; }
   bool allocates_outputs() const override { return true; }
   void run(const KernelContext& c) const override {
-    ops::OpContext context(node_, c.inputs, c.outputs, *c.services);
+    ops::OpContext context(node_, c.inputs, c.outputs, *c.services, &memo_);
     def_->run(context);
   }
 
  private:
   const Node& node_;  // of the program's graph, which outlives its kernels
   const ops::OpDef* def_;
+  mutable ops::NodeMemo memo_;
 };
 
 }  // namespace
