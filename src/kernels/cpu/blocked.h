@@ -39,8 +39,8 @@ bool conv_blocked_supports(BlockedConv algorithm, const ConvShape& shape);
 // batch, extents, stride, padding nor dilation, but on the instruction set.
 std::size_t conv_blocked_packed_bytes(BlockedConv algorithm, const ConvShape& shape);
 void conv_blocked_pack(BlockedConv algorithm, const ConvShape& shape, const void* weights, const float* bias, float* packed);
-// y = act(conv(x) + bias + residual); residual may be null. Scratch per computing thread: up to 2 MB, or what the input of one
-// row of outputs takes.
+// y = act(conv(x) + bias + residual); residual may be null. Scratch per computing thread: up to 5 MB, or what the input takes
+// of one row of outputs or of as many tiles as a register tile has pixels.
 void conv_blocked_f32(BlockedConv algorithm, const ConvShape& shape, const float* x, const float* packed, const float* residual,
                       const UnarySpec& act, float* y);
 

@@ -243,92 +243,121 @@ bool spreads(const Job& j, std::int64_t lines, std::int64_t width) {
   return lines > 1 && j.layout.vectors % 2 == 0 && rows.parts * k.spread_pixels > width && 2 * width < 9 * rows.parts;
 }
 
+// How a convolution reads what its windows see: in place, from a copy with the padding around it, or from a copy of single
+// pixels.
+struct Windows {
+  const ConvShape* s;
+  std::int64_t in_block, blocks;  // of channels
+  std::int64_t width, reach;      // columns that a row of outputs sees, rows that one output sees
+  bool copies, gathers;
+  std::int64_t row_floats;  // of what is read for a row of pixels
+
+  Windows(const ConvShape& shape, const Layout& l) : s(&shape), in_block(l.in_block), blocks(l.blocks + (l.tail > 0 ? 1 : 0)) {
+    width = (s->out[2] - 1) * s->stride[2] + (s->kernel[2] - 1) * s->dilation[2] + 1;
+    reach = (s->kernel[1] - 1) * s->dilation[1] + 1;
+    copies = s->pad[1] != 0 || s->pad[2] != 0 || rows(s->out[1]) > s->in[1] || width > s->in[2];
+    gathers = !copies && s->kernel[1] == 1 && s->kernel[2] == 1;  // so strided
+    row_floats = blocks * in_block * (gathers ? s->out[2] : (copies ? width : s->in[2]));
+  }
+  std::int64_t rows(std::int64_t outputs) const { return (outputs - 1) * s->stride[1] + reach; }
+  // Rows of outputs in bands whose input stays in the cache.
+  Cuts bands() const {
+    const std::int64_t fit = gathers ? kInputFloats / row_floats : (kInputFloats / row_floats - reach) / s->stride[1] + 1;
+    return {s->out[1], std::clamp<std::int64_t>(fit, std::min<std::int64_t>(s->out[1], 4), s->out[1])};
+  }
+  std::int64_t scratch_floats(std::int64_t outputs) const {
+    if (gathers) return outputs * row_floats;
+    return copies ? rows(outputs) * row_floats : 0;
+  }
+  void copy(const float* plane, std::int64_t y0, std::int64_t outputs, float* out) const {
+    if (gathers) return copy_strided_pixels(*s, in_block, blocks, plane, y0, outputs, out);
+    if (copies) copy_padded(*s, in_block, blocks, plane, y0 * s->stride[1] - s->pad[1], rows(outputs), width, out);
+  }
+};
+
+// A band of `lines` rows of outputs from y0 on, in pairs [pair0, pair1) of output vectors. plane: the group's input; copied: what
+// Windows::copy() made of it. `places` is scratch.
+void run_band(const Job& j, const Windows& w, const float* plane, const float* copied, std::int64_t image, std::int64_t group,
+              std::int64_t y0, std::int64_t lines, std::int64_t pair0, std::int64_t pair1, std::vector<std::int64_t>& places) {
+  const ConvShape& s = *j.s;
+  const Layout& l = j.layout;
+  BlockedTile t;
+  t.lo = j.bounds.lo;
+  t.hi = j.bounds.hi;
+  t.blocks = l.blocks;
+  t.tail_run = l.tail;
+  if (w.gathers) {
+    const std::int64_t pixels = lines * s.out[2];
+    t.pixel_step = t.run = l.in_block;
+    t.block_step = pixels * l.in_block;
+    t.tail_taps = 1;
+    return run_pairs(j, t, image, group, pair0, pair1, {copied, 0, 1, pixels, y0 * s.out[2]});
+  }
+  const std::int64_t from_width = w.copies ? w.width : s.in[2], from_rows = w.copies ? w.rows(lines) : s.in[1];
+  const float* const from = w.copies ? copied : plane + y0 * s.stride[1] * s.in[2] * l.in_block;
+  t.pixel_step = s.stride[2] * l.in_block;
+  t.block_step = from_rows * from_width * l.in_block;
+  t.row_step = s.dilation[1] * from_width * l.in_block;
+  t.tap_step = s.dilation[2] * l.in_block;
+  t.rows = s.kernel[1];
+  const bool dense = s.dilation[2] == 1;
+  t.taps = dense ? 1 : s.kernel[2];
+  t.run = dense ? s.kernel[2] * l.in_block : l.in_block;
+  t.tail_taps = s.kernel[2];
+  const std::int64_t line_step = s.stride[1] * from_width * l.in_block;
+  if (!spreads(j, lines, s.out[2])) {
+    return run_pairs(j, t, image, group, pair0, pair1, {from, line_step, lines, s.out[2], y0 * s.out[2]});
+  }
+  places.clear();
+  for (std::int64_t r = 0; r < lines; ++r) {
+    for (std::int64_t o = 0; o < s.out[2]; ++o) places.push_back(r * line_step + o * t.pixel_step);
+  }
+  run_pairs(j, t, image, group, pair0, pair1, {from, 0, 1, lines * s.out[2], y0 * s.out[2], places.data()});
+}
+
 void run_windows(const Job& j, const float* x, bool plain) {
   const ConvShape& s = *j.s;
   const Layout& l = j.layout;
-  const std::int64_t blocks = l.blocks + (l.tail > 0 ? 1 : 0);
-  const std::int64_t width = (s.out[2] - 1) * s.stride[2] + (s.kernel[2] - 1) * s.dilation[2] + 1;
-  const std::int64_t reach = (s.kernel[1] - 1) * s.dilation[1] + 1;
-  const auto rows_of = [&](std::int64_t outputs) { return (outputs - 1) * s.stride[1] + reach; };
-  const bool copies = s.pad[1] != 0 || s.pad[2] != 0 || rows_of(s.out[1]) > s.in[1] || width > s.in[2];
-  const bool gathers = !copies && s.kernel[1] == 1 && s.kernel[2] == 1;  // so strided
-  const std::int64_t row_floats = blocks * l.in_block * (gathers ? s.out[2] : (copies ? width : s.in[2]));
-  const std::int64_t fit = gathers ? kInputFloats / row_floats : (kInputFloats / row_floats - reach) / s.stride[1] + 1;
-  const Cuts bands(s.out[1], std::clamp<std::int64_t>(fit, std::min<std::int64_t>(s.out[1], 4), s.out[1]));
+  const Windows w(s, l);
+  const Cuts bands = w.bands();
   const std::int64_t outer = s.batch * s.groups * bands.parts;
   const Cuts shares = share_pairs(j, outer);
   const std::int64_t unit = std::max<std::int64_t>(1, j.kernels->block / (2 * l.lanes));
-  const std::int64_t most_rows = gathers ? bands.size(0) : rows_of(bands.size(0));
   const std::int64_t image_blocks = plain ? s.in_channels : up_div(s.in_channels, l.in_block);
   parallel_for(outer * shares.parts, 1, [&](std::int64_t begin, std::int64_t end) {
-    float* scratch = copies || gathers ? thread_scratch(2, static_cast<std::size_t>(most_rows * row_floats)) : nullptr;
+    float* const scratch = thread_scratch(2, static_cast<std::size_t>(w.scratch_floats(bands.size(0))));
     std::int64_t copied = -1;
     std::vector<std::int64_t> places;
     for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t share = i % shares.parts;
-      const std::int64_t place = i / shares.parts;
+      const std::int64_t share = i % shares.parts, place = i / shares.parts;
       const std::int64_t band = place % bands.parts;
       const std::int64_t group = place / bands.parts % s.groups;
       const std::int64_t image = place / bands.parts / s.groups;
       const std::int64_t y0 = bands.begin(band), lines = bands.size(band);
-      const std::int64_t rows = rows_of(lines), first_row = y0 * s.stride[1] - s.pad[1];
       const float* const plane = x + (image * image_blocks + group * l.channels / l.in_block) * s.in[1] * s.in[2] * l.in_block;
-      const float* from = plane;
-      const std::int64_t from_width = copies ? width : s.in[2];
-      const std::int64_t from_rows = copies ? rows : s.in[1];
-      if (copies) {
-        if (copied != place) copy_padded(s, l.in_block, blocks, from, first_row, rows, width, scratch);
-        copied = place;
-        from = scratch;
-      } else {
-        from += first_row * s.in[2] * l.in_block;
-      }
-      BlockedTile t;
-      t.lo = j.bounds.lo;
-      t.hi = j.bounds.hi;
-      t.blocks = l.blocks;
-      t.tail_run = l.tail;
-      const std::int64_t pair0 = shares.begin(share) * unit, pair1 = std::min(l.pairs, shares.begin(share + 1) * unit);
-      if (gathers) {
-        const std::int64_t pixels = lines * s.out[2];
-        if (copied != place) copy_strided_pixels(s, l.in_block, blocks, plane, y0, lines, scratch);
-        copied = place;
-        t.pixel_step = t.run = l.in_block;
-        t.block_step = pixels * l.in_block;
-        t.tail_taps = 1;
-        run_pairs(j, t, image, group, pair0, pair1, {scratch, 0, 1, pixels, y0 * s.out[2]});
-        continue;
-      }
-      t.pixel_step = s.stride[2] * l.in_block;
-      t.block_step = from_rows * from_width * l.in_block;
-      t.row_step = s.dilation[1] * from_width * l.in_block;
-      t.tap_step = s.dilation[2] * l.in_block;
-      t.rows = s.kernel[1];
-      const bool dense = s.dilation[2] == 1;
-      t.taps = dense ? 1 : s.kernel[2];
-      t.run = dense ? s.kernel[2] * l.in_block : l.in_block;
-      t.tail_taps = s.kernel[2];
-      const std::int64_t line_step = s.stride[1] * from_width * l.in_block;
-      if (!spreads(j, lines, s.out[2])) {
-        run_pairs(j, t, image, group, pair0, pair1, {from, line_step, lines, s.out[2], y0 * s.out[2]});
-        continue;
-      }
-      places.clear();
-      for (std::int64_t r = 0; r < lines; ++r) {
-        for (std::int64_t o = 0; o < s.out[2]; ++o) places.push_back(r * line_step + o * t.pixel_step);
-      }
-      run_pairs(j, t, image, group, pair0, pair1, {from, 0, 1, lines * s.out[2], y0 * s.out[2], places.data()});
+      if (copied != place) w.copy(plane, y0, lines, scratch);
+      copied = place;
+      run_band(j, w, plane, scratch, image, group, y0, lines, shares.begin(share) * unit,
+               std::min(l.pairs, shares.begin(share + 1) * unit), places);
     }
   });
 }
 
-int winograd_tile(BlockedConv algorithm) {
-  if (algorithm == BlockedConv::winograd2 || algorithm == BlockedConv::winograd2_lean) return 2;
-  return algorithm == BlockedConv::winograd4 || algorithm == BlockedConv::winograd4_lean ? 4 : 0;
-}
+// How weights are packed for tiles of t x t outputs; t = 0: not for tiles.
+struct WinogradForm {
+  int t;
+  bool lean;
+};
 
-bool is_lean(BlockedConv algorithm) {
-  return algorithm == BlockedConv::winograd2_lean || algorithm == BlockedConv::winograd4_lean;
+WinogradForm winograd_form(BlockedConv algorithm) {
+  switch (algorithm) {
+    case BlockedConv::winograd2: return {2, false};
+    case BlockedConv::winograd2_lean: return {2, true};
+    case BlockedConv::winograd4: return {4, false};
+    case BlockedConv::winograd4_lean:
+    case BlockedConv::strided: return {4, true};
+    default: return {0, false};
+  }
 }
 
 }  // namespace
@@ -337,7 +366,6 @@ std::int64_t channel_block() { return blocked_kernels().block; }
 
 bool conv_blocked_supports(BlockedConv algorithm, const ConvShape& s) {
   if (s.in[0] != 1 || s.out[0] != 1 || s.kernel[0] != 1 || s.pad[0] != 0) return false;
-  const std::int64_t block = channel_block();
   switch (algorithm) {
     case BlockedConv::plain: return s.groups == 1;
     case BlockedConv::depthwise: return s.in_channels == s.groups && s.out_channels == s.groups;
@@ -347,8 +375,7 @@ bool conv_blocked_supports(BlockedConv algorithm, const ConvShape& s) {
     case BlockedConv::winograd4_lean: return blocked_winograd_supports(s);
     case BlockedConv::strided: return blocked_strided_supports(s);
     case BlockedConv::listed: return pointwise_window(s) && s.shuffle > 0 && s.in_channels % s.shuffle == 0;
-    case BlockedConv::direct:
-      return s.groups == 1 || (s.in_channels / s.groups % block == 0 && s.out_channels / s.groups % block == 0);
+    case BlockedConv::direct: return whole_groups(s);
   }
   return false;
 }
@@ -357,41 +384,20 @@ BlockedConv conv_blocked_choose(const ConvShape& s) {
   if (s.shuffle != 1) return BlockedConv::listed;
   if (s.groups > 1 && conv_blocked_supports(BlockedConv::depthwise, s)) return BlockedConv::depthwise;
   if (!conv_blocked_supports(BlockedConv::direct, s)) return BlockedConv::listed;
-  const std::int64_t in = s.in_channels / s.groups, out = s.out_channels / s.groups;
+  // Products per pair of channels, in whole register tiles.
+  const double products = 9.0 * static_cast<double>(s.batch * s.out[1] * s.out[2]);
   if (blocked_strided_supports(s)) {
-    const double plain = 9.0 * static_cast<double>(s.batch * s.out[1] * s.out[2]);
-    return blocked_strided_cost(s) < 0.9 * plain ? BlockedConv::strided : BlockedConv::direct;
+    return blocked_strided_cost(s) < 0.9 * products ? BlockedConv::strided : BlockedConv::direct;
   }
+  const std::int64_t in = s.in_channels / s.groups, out = s.out_channels / s.groups;
   if (!blocked_winograd_supports(s) || in < 16 || out < 16) return BlockedConv::direct;
-  // Products per pair of channels, in whole register tiles. The transforms cost as much as some more channels on the other side.
   // Weights that do not stay in the caches cost at least their reading: 12 GB/s a core are 15 products for each of them.
-  const auto pixels = static_cast<double>(blocked_kernels().wide_pixels);
-  const auto whole = [&](std::int64_t n) { return std::ceil(static_cast<double>(n) / pixels) * pixels; };
-  const auto count = [&](std::int64_t t) { return s.batch * up_div(s.out[1], t) * up_div(s.out[2], t); };
-  // Tiles that reach over an end of the image do without some points.
-  const auto tiles = [&](std::int64_t t) {
-    double sum = 0.0;
-    for (const bool row : {true, false}) {
-      for (const bool column : {true, false}) {
-        const auto points = [&](bool of_all, std::int64_t out) {
-          const std::int64_t cut = (out - 1) % t + 1;
-          return of_all ? cut + 2 : t - cut;
-        };
-        const auto there = [&](bool of_all, std::int64_t out) { return of_all ? up_div(out, t) : out / t; };
-        sum += static_cast<double>(points(row, s.out[1]) * points(column, s.out[2])) *
-               whole(s.batch * there(row, s.out[1]) * there(column, s.out[2]));
-      }
-    }
-    return sum;
-  };
-  const double extra = 1.0 + 14.0 / static_cast<double>(out) + 14.0 / static_cast<double>(in);
-  const auto cost = [&](double weights, double products) {
+  const auto with_weights = [&](double weights, double cost) {
     const double bytes = weights * 4.0 * static_cast<double>(s.groups * in * out);
-    return bytes > 2e6 ? std::max(products, 15.0 * weights) : products;
+    return bytes > 2e6 ? std::max(cost, 15.0 * weights) : cost;
   };
-  const double plain = cost(9.0, 9.0 * static_cast<double>(s.batch * s.out[1]) * static_cast<double>(s.out[2]));
-  const double two = cost(16.0, tiles(2) * extra);
-  const double four = cost(36.0, tiles(4) * extra);
+  const double plain = with_weights(9.0, products);
+  const double two = with_weights(16.0, blocked_winograd_cost(2, s)), four = with_weights(36.0, blocked_winograd_cost(4, s));
   if (std::min(two, four) > 0.9 * plain) return BlockedConv::direct;
   if (two < four) return BlockedConv::winograd2;
   // In this form weights take four times their size. Where the tiles of the whole image share a transform, that memory is bought
@@ -399,8 +405,9 @@ BlockedConv conv_blocked_choose(const ConvShape& s) {
   // 3 % with one thread): if it is much.
   constexpr double kMuch = 9e6 * 16;
   const double bytes = 36.0 * 4.0 * static_cast<double>(s.groups * in * out);
-  return bytes * static_cast<double>(count(4)) > kMuch && blocked_winograd_once(4, s) ? BlockedConv::winograd4_lean
-                                                                                      : BlockedConv::winograd4;
+  const std::int64_t tiles = s.batch * up_div(s.out[1], 4) * up_div(s.out[2], 4);
+  return bytes * static_cast<double>(tiles) > kMuch && blocked_winograd_once(4, s) ? BlockedConv::winograd4_lean
+                                                                                   : BlockedConv::winograd4;
 }
 
 std::size_t conv_blocked_packed_bytes(BlockedConv algorithm, const ConvShape& s) {
@@ -408,8 +415,7 @@ std::size_t conv_blocked_packed_bytes(BlockedConv algorithm, const ConvShape& s)
   if (algorithm == BlockedConv::depthwise) {
     return static_cast<std::size_t>(up_div(s.out_channels, k.block) * k.block * (s.kernel[1] * s.kernel[2] + 1)) * sizeof(float);
   }
-  if (const int t = winograd_tile(algorithm); t != 0) return blocked_winograd_floats(t, is_lean(algorithm), s) * sizeof(float);
-  if (algorithm == BlockedConv::strided) return blocked_strided_floats(s) * sizeof(float);
+  if (const auto [t, lean] = winograd_form(algorithm); t != 0) return blocked_winograd_floats(t, lean, s) * sizeof(float);
   if (algorithm == BlockedConv::listed) return blocked_listed_floats(s) * sizeof(float);
   const Layout l(s, algorithm == BlockedConv::plain, k);
   return static_cast<std::size_t>(s.groups * (l.group_floats() + l.vectors * l.lanes)) * sizeof(float);
@@ -426,9 +432,7 @@ void conv_blocked_pack(BlockedConv algorithm, const ConvShape& s, const void* we
     }
     return pack_bias(bias, s.out_channels, padded, packed + padded * taps);
   }
-  if (const int t = winograd_tile(algorithm); t != 0)
-    return blocked_winograd_pack(t, is_lean(algorithm), s, weights, bias, packed);
-  if (algorithm == BlockedConv::strided) return blocked_strided_pack(s, weights, bias, packed);
+  if (const auto [t, lean] = winograd_form(algorithm); t != 0) return blocked_winograd_pack(t, lean, s, weights, bias, packed);
   if (algorithm == BlockedConv::listed) return blocked_listed_pack(s, weights, bias, packed);
   const Layout l(s, algorithm == BlockedConv::plain, k);
   pack_direct(s, l, weights, packed);
@@ -439,10 +443,10 @@ void conv_blocked_f32(BlockedConv algorithm, const ConvShape& s, const float* x,
                       const UnarySpec& act, float* y) {
   if (s.out[1] <= 0 || s.out[2] <= 0 || s.batch <= 0) return;
   if (algorithm == BlockedConv::depthwise) return conv_blocked_depthwise(s, x, packed, residual, act, y);
-  if (const int t = winograd_tile(algorithm); t != 0) {
-    return conv_blocked_winograd(t, is_lean(algorithm), s, x, packed, residual, act, y);
-  }
   if (algorithm == BlockedConv::strided) return conv_blocked_strided(s, x, packed, residual, act, y);
+  if (const auto [t, lean] = winograd_form(algorithm); t != 0) {
+    return conv_blocked_winograd(t, lean, s, x, packed, residual, act, y);
+  }
   if (algorithm == BlockedConv::listed) return conv_blocked_listed(s, x, packed, residual, act, y);
   const BlockedKernels& k = blocked_kernels();
   const bool plain = algorithm == BlockedConv::plain;

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/blocked_kernels.h"
 #include "kernels/cpu/conv.h"
 #include "kernels/cpu/gemm_kernels.h"
 
@@ -45,6 +46,12 @@ inline bool pointwise(const ConvShape& s) {
     if (s.kernel[i] != 1 || s.stride[i] != 1 || s.pad[i] != 0 || s.in[i] != s.out[i]) return false;
   }
   return true;
+}
+
+// Groups begin and end with blocks of channels.
+inline bool whole_groups(const ConvShape& s) {
+  const std::int64_t block = blocked_kernels().block;
+  return s.groups == 1 || (s.in_channels / s.groups % block == 0 && s.out_channels / s.groups % block == 0);
 }
 
 // Axis a of a window operation: which taps of output o lie inside the input, and which outputs have all their taps inside.
@@ -132,28 +139,25 @@ inline void pack_bias(const float* bias, std::int64_t channels, std::int64_t pad
   if (bias != nullptr) std::copy(bias, bias + channels, out);
 }
 
-bool blocked_winograd_supports(const ConvShape& shape);
 // `count` filters of `floats` weights each, from filter `first` on, as [weight][two vectors of filters]; the rest is 0.
 inline void pack_filter_panel(const void* weights, std::int64_t first, std::int64_t count, std::int64_t floats, float* out) {
   gemm_kernels().pack_b_panels(static_cast<const char*>(weights) + first * floats * 4, 1, floats, floats, count, 1.0F, out);
 }
 
+bool blocked_winograd_supports(const ConvShape& shape);
+// In products per pair of channels, as conv_blocked_choose() counts.
+double blocked_winograd_cost(int t, const ConvShape& shape);
 // Whether a run transforms `lean` weights once for each thread's outputs.
 bool blocked_winograd_once(int t, const ConvShape& shape);
-// `lean`: weights are packed as they are and transformed in each run.
+// `lean`: weights are packed as they are, whatever t, and transformed in each run.
 std::size_t blocked_winograd_floats(int t, bool lean, const ConvShape& shape);
 void blocked_winograd_pack(int t, bool lean, const ConvShape& shape, const void* weights, const float* bias, float* packed);
 void conv_blocked_winograd(int t, bool lean, const ConvShape& shape, const float* x, const float* packed, const float* residual,
                            const UnarySpec& act, float* y);
 
-// 3x3 weights as [group][pair of output vectors][channel][tap][vector or two].
-void pack_winograd_taps(const ConvShape& shape, const void* weights, float* packed);
-
+// With weights as Winograd's lean ones.
 bool blocked_strided_supports(const ConvShape& shape);
-// In products per pair of channels, as conv_blocked_choose() counts.
 double blocked_strided_cost(const ConvShape& shape);
-std::size_t blocked_strided_floats(const ConvShape& shape);
-void blocked_strided_pack(const ConvShape& shape, const void* weights, const float* bias, float* packed);
 void conv_blocked_strided(const ConvShape& shape, const float* x, const float* packed, const float* residual,
                           const UnarySpec& act, float* y);
 

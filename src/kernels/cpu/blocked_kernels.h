@@ -61,23 +61,26 @@ struct DepthwisePixel {
   float* y = nullptr;
 };
 
-// A tile of Winograd's F(t x t, 3 x 3) in one block of channels. Of its outputs rows x columns are wanted, which takes the rows 0
-// .. rows and t + 1 of the transformed elements, and columns likewise; the others are neither set nor read.
-struct WinogradTile {
-  std::int64_t rows = 0, columns = 0;  // 1 .. t
-  // x: (rows + 2) x (columns + 2) inputs, rows row_step apart. Of these, rows [row0, row1) and columns [column0, column1) exist;
-  // the rest is 0.
+// A tile of a 3x3 convolution in one block of channels.
+struct ImageTile {
+  std::int64_t rows = 0, columns = 0;  // of outputs that are wanted, each 1 .. t
+  // What these see of the input, rows row_step apart: rows [row0, row1) and columns [column0, column1) exist, the rest is 0.
   const float* x = nullptr;
   std::int64_t row_step = 0, row0 = 0, row1 = 0, column0 = 0, column1 = 0;
-  // The transformed elements, e_step apart: result of input(), what output() takes.
-  float* v = nullptr;
-  std::int64_t e_step = 0;
   // y: rows y_step apart.
   const float* bias = nullptr;
   const float* residual = nullptr;  // like y; null: none
   float lo = 0, hi = 0;
   float* y = nullptr;
   std::int64_t y_step = 0;
+};
+
+// Of Winograd's F(t x t, 3 x 3), with (rows + 2) x (columns + 2) inputs. Fewer outputs take the rows 0 .. rows and t + 1 of the
+// transformed elements, and columns likewise; the others are neither set nor read.
+struct WinogradTile : ImageTile {
+  // The transformed elements, e_step apart: result of input(), what output() takes.
+  float* v = nullptr;
+  std::int64_t e_step = 0;
 };
 
 // Local response normalisation across channels.

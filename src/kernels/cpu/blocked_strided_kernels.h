@@ -12,27 +12,17 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/blocked_kernels.h"
+
 namespace sdx::cpu {
 
 constexpr std::int64_t kStridedElements = 36;
 
-// A tile in one block of channels; of its outputs rows x columns are wanted, each 1 .. 4. A tile of V < 4 outputs along an axis
-// has the points 0 .. V - 1 and 4 alone.
-struct StridedTile {
-  std::int64_t rows = 0, columns = 0;
-  // (2 rows + 1) x (2 columns + 1) inputs, rows row_step apart. Of these, rows [row0, row1) and columns [column0, column1) exist;
-  // the rest is 0.
-  const float* x = nullptr;
-  std::int64_t row_step = 0, row0 = 0, row1 = 0, column0 = 0, column1 = 0;
+// With (2 rows + 1) x (2 columns + 1) inputs. A tile of V < 4 outputs along an axis has the points 0 .. V - 1 and 4 alone.
+struct StridedTile : ImageTile {
   // The first value of each part, and how far apart the part's elements are. Values of an element follow each other.
   float* part[4] = {};
   std::int64_t step[3] = {};
-  // y: rows y_step apart.
-  const float* bias = nullptr;
-  const float* residual = nullptr;  // like y; null: none
-  float lo = 0, hi = 0;
-  float* y = nullptr;
-  std::int64_t y_step = 0;
 };
 
 struct StridedKernels {

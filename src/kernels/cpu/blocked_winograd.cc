@@ -5,7 +5,6 @@
 #include "kernels/cpu/blocked_internal.h"
 #include "kernels/cpu/blocked_kernels.h"
 #include "kernels/cpu/blocked_tiles.h"
-#include "kernels/cpu/elementwise_kernels.h"
 #include "kernels/cpu/gemm_kernels.h"
 #include "kernels/cpu/winograd_kernels.h"
 
@@ -19,200 +18,96 @@ constexpr std::int64_t kLightWeights = 512 * 1024;  // floats
 constexpr std::int64_t kLeanTiles = kMostPlaces;
 constexpr std::int64_t kLeanInputFloats = 1024 * 1024;
 
-struct Job {
-  int t = 0;
-  bool lean = false;  // weights lie as they are and are transformed in each run
-  const ConvShape* s = nullptr;
-  const BlockedKernels* k = nullptr;
-  // Of one group.
-  std::int64_t in_channels = 0, out_channels = 0;
-  std::int64_t elements = 0, in_blocks = 0, out_blocks = 0, vectors = 0, pairs = 0, tiles_x = 0, tiles_y = 0;
-  std::int64_t unit_pairs = 0, unit_blocks = 0, units = 0;  // pairs of output vectors that fill blocks
-  const float* weights = nullptr;
-  const float* bias = nullptr;
-  const float* residual = nullptr;
-  UnarySpec act;
-  Bounds bounds{UnarySpec{}};
-  float* y = nullptr;
+struct Job : TiledConv {
+  int t;
+  bool lean;  // weights lie as they are and are transformed in each run
+  std::int64_t elements;
 
-  std::int64_t width(std::int64_t pair) const { return 2 * pair + 1 < vectors ? 2 * k->lanes : k->lanes; }
+  Job(int tile, bool is_lean, const ConvShape& shape)
+      : TiledConv(shape), t(tile), lean(is_lean), elements((tile + 2) * (tile + 2)) {}
+  std::int64_t filter_floats() const { return lean ? 9 : elements; }  // of one channel
+  // Of a block of tiles.
+  std::int64_t most_tiles() const {
+    const std::int64_t fit = (lean ? kLeanInputFloats : kInputFloats) / (elements * in_blocks * k->block);
+    return std::clamp<std::int64_t>(fit, k->wide_pixels, lean ? kLeanTiles : kMostTiles);
+  }
 };
 
-// Of a filter of one channel.
-std::int64_t filter_floats(const Job& j) { return j.lean ? 9 : j.elements; }
+// One block of tiles.
+struct Work {
+  const Job* j;
+  const float* x;
+  std::int64_t group;
+  TileBlock tiles;
+  float* v;  // transformed input: [element][block of channels][tile][c]
+  float* m;  // products: [element][block of the unit][tile][c]
+  float* u;  // where lean weights are transformed
 
-// Weights of a group, and where those of a pair of output vectors begin.
-std::int64_t group_floats(const Job& j) { return j.out_blocks * j.k->block * filter_floats(j) * j.in_channels; }
-std::int64_t weights_at(const Job& j, std::int64_t group, std::int64_t pair) {
-  return group * group_floats(j) + pair * 2 * j.k->lanes * j.in_channels * filter_floats(j);
-}
+  Work(const Job& job, const float* input, std::int64_t of_group, std::int64_t first, std::int64_t count, std::int64_t most)
+      : j(&job), x(input), group(of_group), tiles(job.t, *job.s, first, count) {
+    const std::int64_t each = j->elements * most * j->k->block;
+    v = thread_scratch(2, static_cast<std::size_t>(j->in_blocks * each));
+    m = thread_scratch(3, static_cast<std::size_t>(j->unit_blocks * each));
+    u = j->lean ? thread_scratch(1, static_cast<std::size_t>(j->elements * kWinogradStep)) : nullptr;
+  }
 
-// v: [element][block of channels][tile][c]
-void transform_input(const Job& j, const float* x, std::int64_t group, const TileBlock& tiles, float* v) {
-  const ConvShape& s = *j.s;
-  const std::int64_t c = j.k->block, count = tiles.count;
-  WinogradTile w;
-  w.row_step = s.in[2] * c;
-  w.e_step = j.in_blocks * count * c;
-  for (std::int64_t b = 0; b < j.in_blocks; ++b) {
-    for (std::int64_t i = 0; i < count; ++i) {
-      const Place& at = tiles.places[i];
-      const std::int64_t iy = at.y - s.pad[1], ix = at.x - s.pad[2];
-      w.rows = at.rows;
-      w.columns = at.columns;
-      w.row0 = std::clamp<std::int64_t>(-iy, 0, at.rows + 2);
-      w.row1 = std::clamp<std::int64_t>(s.in[1] - iy, 0, at.rows + 2);
-      w.column0 = std::clamp<std::int64_t>(-ix, 0, at.columns + 2);
-      w.column1 = std::clamp<std::int64_t>(s.in[2] - ix, 0, at.columns + 2);
-      w.x = x + ((((at.image * s.groups + group) * j.in_blocks + b) * s.in[1] + iy) * s.in[2] + ix) * c;
-      w.v = v + (b * count + i) * c;
-      j.k->winograd_input(j.t, w);
+  void transform() const {
+    const std::int64_t c = j->k->block;
+    WinogradTile w;
+    w.e_step = j->in_blocks * tiles.count * c;
+    for (std::int64_t b = 0; b < j->in_blocks; ++b) {
+      for (std::int64_t i = 0; i < tiles.count; ++i) {
+        place_input(*j, x, group, b, tiles.places[i], w);
+        w.v = v + (b * tiles.count + i) * c;
+        j->k->winograd_input(j->t, w);
+      }
     }
   }
-}
 
-// Transformed weights of one pair of output vectors and input channels [begin, end), begin at a block's edge.
-struct Slab {
-  std::int64_t begin, end;
-  const float* w;  // [element][channel][vector or two]
-  std::int64_t e_step;
-  const float* then;  // what is read from memory next, then_step of it during each element
-  std::int64_t then_step;
+  void multiply(std::int64_t pair, std::int64_t block) const {
+    if (!j->lean) {
+      const std::int64_t floats = j->width(pair) * j->in_channels;
+      const float* const w = j->weights + j->weights_at(group, pair, j->elements);
+      return multiply_slab(pair, block, {0, j->in_channels, w, floats, w + floats, floats});
+    }
+    const auto transform = [&](const float* w, std::int64_t channels, std::int64_t width) {
+      j->k->winograd_weights(j->t, w, channels, width, u);
+    };
+    multiply_lean(*j, group, pair, j->elements, u, transform, [&](const Slab& slab) { multiply_slab(pair, block, slab); });
+  }
+
+  void multiply_slab(std::int64_t pair, std::int64_t block, const Slab& slab) const {
+    const std::int64_t last = j->t + 1, each = tiles.count * j->k->block;
+    for (std::int64_t e = 0; e < j->elements; ++e) {
+      const std::int64_t row = e / (j->t + 2), column = e % (j->t + 2);
+      const auto range = tiles.with(row <= tiles.cut_rows || row == last, column <= tiles.cut_columns || column == last);
+      multiply_element(*j, pair, block, slab, e,
+                       {range, tiles.count, v + e * j->in_blocks * each, m + e * j->unit_blocks * each});
+    }
+  }
+
+  void output(std::int64_t block, std::int64_t of_unit) const {
+    const std::int64_t c = j->k->block;
+    WinogradTile w;
+    w.e_step = j->unit_blocks * tiles.count * c;
+    for (std::int64_t i = 0; i < tiles.count; ++i) {
+      place_output(*j, group, block, tiles.places[i], w);
+      w.v = m + (of_unit * tiles.count + i) * c;
+      j->k->winograd_output(j->t, w);
+      finish_tile(*j, w);
+    }
+  }
 };
 
-// One pair of output vectors of a unit whose first block is `block`. m: [element][block of the unit][tile][c]; products of
-// channels after the first ones are added to what is there.
-void multiply(const Job& j, std::int64_t pair, std::int64_t block, const TileBlock& of, const Slab& slab, const float* v,
-              float* m) {
-  static constexpr float kNone[32] = {};
-  const std::int64_t c = j.k->block, lanes = j.k->lanes, count = of.count;
-  BlockedTile t;
-  t.pixel_step = c;
-  t.block_step = count * c;
-  t.blocks = (slab.end - slab.begin) / c;
-  t.run = c;
-  t.tail_taps = 1;
-  t.tail_run = (slab.end - slab.begin) % c;
-  t.wide = j.width(pair) == 2 * lanes;
-  t.bias = kNone;
-  t.lo = -std::numeric_limits<float>::infinity();
-  t.hi = std::numeric_limits<float>::infinity();
-  for (std::int64_t e = 0; e < j.elements; ++e) {
-    const std::int64_t last = j.t + 1, row = e / (j.t + 2), column = e % (j.t + 2);
-    const TileBlock::Range range = of.with(row <= of.cut_rows || row == last, column <= of.cut_columns || column == last);
-    const Cuts cuts(range.end - range.begin, t.wide ? j.k->wide_pixels : j.k->narrow_pixels);
-    t.w = slab.w + e * slab.e_step;
-    const Ahead ahead(slab.then + (e - 1) * slab.then_step, slab.then_step, up_div(slab.end - slab.begin, c), cuts.parts);
-    equal_tiles(cuts, [&](std::int64_t i, std::int64_t tiles) {
-      const std::int64_t p = (range.begin + cuts.begin(i)) * c;
-      ahead.set(t, i);
-      t.x = v + (e * j.in_blocks * count + slab.begin / c * count) * c + p;
-      t.pixels = cuts.size(i);
-      t.tiles = tiles;
-      for (std::int64_t u = 0; u < (t.wide ? 2 : 1); ++u) {
-        const std::int64_t channel = (2 * pair + u) * lanes;
-        t.y[u] = m + (e * j.unit_blocks + channel / c - block) * count * c + p + channel % c;
-        t.residual[u] = slab.begin > 0 ? t.y[u] : nullptr;
-      }
-      j.k->tile(t);
-    });
-  }
-}
-
-// With weights that were transformed when they were packed.
-void multiply_packed(const Job& j, std::int64_t group, std::int64_t pair, std::int64_t block, const TileBlock& tiles,
-                     const float* v, float* m) {
-  const std::int64_t floats = j.width(pair) * j.in_channels;
-  const float* const w = j.weights + weights_at(j, group, pair);
-  multiply(j, pair, block, tiles, {0, j.in_channels, w, floats, w + floats, floats}, v, m);
-}
-
-// Input channels whose weights are transformed together.
-std::int64_t lean_channels(const Job& j) {
-  const std::int64_t c = j.k->block;
-  const std::int64_t most = kWinogradFilters / (2 * j.k->lanes) / c * c;
-  const std::int64_t parts = up_div(j.in_channels, most);
-  return up_div(up_div(j.in_channels, parts), c) * c;
-}
-
-// With weights as pack_winograd_taps() orders them; u has room for transformed ones.
-void multiply_lean(const Job& j, std::int64_t group, std::int64_t pair, std::int64_t block, const TileBlock& tiles,
-                   const float* v, float* u, float* m) {
-  const std::int64_t all = j.in_channels, width = j.width(pair), step = lean_channels(j);
-  const float* const w = j.weights + weights_at(j, group, pair);
-  for (std::int64_t begin = 0; begin < all; begin += step) {
-    const std::int64_t end = std::min(all, begin + step);
-    j.k->winograd_weights(j.t, w + begin * 9 * width, end - begin, width, u);
-    const bool last = end == all && pair + 1 == j.pairs;
-    const std::int64_t next = last ? 0 : std::min(step, end < all ? all - end : all) * 9 * width;
-    const std::int64_t each = up_div(up_div(next, j.elements), 16) * 16;
-    multiply(j, pair, block, tiles, {begin, end, u, kWinogradStep, w + end * 9 * width, each}, v, m);
-  }
-}
-
-void transform_output(const Job& j, std::int64_t group, std::int64_t block, const TileBlock& tiles, float* m) {
-  const ConvShape& s = *j.s;
-  const std::int64_t c = j.k->block, count = tiles.count;
-  WinogradTile w;
-  w.e_step = j.unit_blocks * count * c;
-  const std::int64_t plane = group * j.out_blocks + block;
-  w.bias = j.bias + plane * c;
-  w.lo = j.bounds.lo;
-  w.hi = j.bounds.hi;
-  w.y_step = s.out[2] * c;
-  for (std::int64_t i = 0; i < count; ++i) {
-    const Place& at = tiles.places[i];
-    const std::int64_t to = (((at.image * s.groups * j.out_blocks + plane) * s.out[1] + at.y) * s.out[2] + at.x) * c;
-    w.v = m + i * c;
-    w.y = j.y + to;
-    w.residual = j.residual != nullptr ? j.residual + to : nullptr;
-    w.rows = at.rows;
-    w.columns = at.columns;
-    j.k->winograd_output(j.t, w);
-    if (!j.bounds.after) continue;
-    elementwise_kernels().unary_rows(j.act, w.y, w.y_step, w.rows, w.columns * c);
-  }
-}
-
-Job make_job(int t, bool lean, const ConvShape& s) {
-  Job j;
-  j.t = t;
-  j.lean = lean;
-  j.s = &s;
-  j.k = &blocked_kernels();
-  j.in_channels = s.in_channels / s.groups;
-  j.out_channels = s.out_channels / s.groups;
-  const std::int64_t c = j.k->block, lanes = j.k->lanes;
-  j.elements = (t + 2) * (t + 2);
-  j.in_blocks = up_div(j.in_channels, c);
-  j.out_blocks = up_div(j.out_channels, c);
-  j.vectors = j.out_blocks * c / lanes;
-  j.pairs = up_div(j.vectors, 2);
-  j.tiles_x = up_div(s.out[2], t);
-  j.tiles_y = up_div(s.out[1], t);
-  j.unit_pairs = std::max<std::int64_t>(1, c / (2 * lanes));
-  j.unit_blocks = std::max<std::int64_t>(1, 2 * lanes / c);
-  j.units = up_div(j.pairs, j.unit_pairs);
-  return j;
-}
-
-// Of one block.
-std::int64_t most_tiles(const Job& j) {
-  const std::int64_t fit = (j.lean ? kLeanInputFloats : kInputFloats) / (j.elements * j.in_blocks * j.k->block);
-  return std::clamp<std::int64_t>(fit, j.k->wide_pixels, j.lean ? kLeanTiles : kMostTiles);
-}
-
-}  // namespace
-
 // [group][pair][channel][tap][vector or two]
-void pack_winograd_taps(const ConvShape& shape, const void* weights, float* packed) {
-  const Job j = make_job(4, true, shape);
+void pack_lean(const ConvShape& shape, const void* weights, float* packed) {
+  const TiledConv j(shape);
   const std::int64_t floats = j.in_channels * 9;
   parallel_for(j.s->groups * j.pairs, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t group = i / j.pairs, pair = i % j.pairs, first = pair * 2 * j.k->lanes;
       const std::int64_t width = j.width(pair), there = std::min(width, j.out_channels - first);
-      float* out = packed + weights_at(j, group, pair);
+      float* out = packed + j.weights_at(group, pair, 9);
       if (width == 2 * j.k->lanes) {
         pack_filter_panel(weights, group * j.out_channels + first, there, floats, out);
         continue;
@@ -226,30 +121,44 @@ void pack_winograd_taps(const ConvShape& shape, const void* weights, float* pack
   });
 }
 
+}  // namespace
+
 bool blocked_winograd_once(int t, const ConvShape& s) {
-  const Job j = make_job(t, true, s);
-  return s.batch * j.tiles_y * j.tiles_x <= most_tiles(j);
+  const Job j(t, true, s);
+  return j.tiles(t) <= j.most_tiles();
+}
+
+double blocked_winograd_cost(int t, const ConvShape& s) {
+  const TiledConv j(s);
+  const std::int64_t pixels = j.k->wide_pixels;
+  double sum = 0.0;
+  for (const bool all_rows : {true, false}) {
+    for (const bool all_columns : {true, false}) {
+      const AxisPoints rows = axis_points(s.out[1], t, 2, all_rows), columns = axis_points(s.out[2], t, 2, all_columns);
+      const std::int64_t whole = up_div(s.batch * rows.tiles * columns.tiles, pixels) * pixels;
+      sum += static_cast<double>(rows.points * columns.points) * static_cast<double>(whole);
+    }
+  }
+  return j.with_transforms(sum);
 }
 
 std::size_t blocked_winograd_floats(int t, bool lean, const ConvShape& s) {
-  const Job j = make_job(t, lean, s);
-  return static_cast<std::size_t>(s.groups * (group_floats(j) + j.out_blocks * j.k->block));
+  const Job j(t, lean, s);
+  return static_cast<std::size_t>(s.groups * (j.group_floats(j.filter_floats()) + j.out_blocks * j.k->block));
 }
 
 bool blocked_winograd_supports(const ConvShape& s) {
-  const std::int64_t block = blocked_kernels().block;
   ConvShape one = s;
   one.groups = 1;
-  return winograd_supports(one) &&
-         (s.groups == 1 || (s.in_channels / s.groups % block == 0 && s.out_channels / s.groups % block == 0));
+  return winograd_supports(one) && whole_groups(s);
 }
 
 // [group][pair][element][channel][vector or two]
 void blocked_winograd_pack(int t, bool lean, const ConvShape& s, const void* weights, const float* bias, float* packed) {
-  const Job j = make_job(t, lean, s);
+  const Job j(t, lean, s);
   const std::int64_t lanes = j.k->lanes;
-  pack_bias(bias, s.out_channels, s.groups * j.out_blocks * j.k->block, packed + s.groups * group_floats(j));
-  if (lean) return pack_winograd_taps(s, weights, packed);
+  pack_bias(bias, s.out_channels, s.groups * j.out_blocks * j.k->block, packed + s.groups * j.group_floats(j.filter_floats()));
+  if (lean) return pack_lean(s, weights, packed);
   const WinogradKernels& kernels = winograd_kernels();
   // Filters in the order of the packed weights, a few at a time.
   constexpr std::int64_t kFilters = 64;
@@ -258,7 +167,7 @@ void blocked_winograd_pack(int t, bool lean, const ConvShape& s, const void* wei
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t group = i / j.pairs, pair = i % j.pairs;
       const std::int64_t width = j.width(pair);
-      float* out = packed + weights_at(j, group, pair);
+      float* out = packed + j.weights_at(group, pair, j.elements);
       const std::int64_t all = j.in_channels * width;
       for (std::int64_t at = 0; at < all; at += kFilters) {
         const std::int64_t count = std::min(kFilters, all - at);
@@ -280,58 +189,15 @@ void blocked_winograd_pack(int t, bool lean, const ConvShape& s, const void* wei
 
 void conv_blocked_winograd(int t, bool lean, const ConvShape& s, const float* x, const float* packed, const float* residual,
                            const UnarySpec& act, float* y) {
-  Job j = make_job(t, lean, s);
-  const std::int64_t c = j.k->block;
-  j.weights = packed;
-  j.bias = packed + s.groups * group_floats(j);
-  j.residual = residual;
-  j.act = act;
-  j.bounds = Bounds(act);
-  j.y = y;
-  const std::int64_t total = s.batch * j.tiles_y * j.tiles_x;
-  const std::int64_t threads = current_pool().threads();
-  const std::int64_t step = j.k->wide_pixels;
-  std::int64_t most = most_tiles(j);
+  Job j(t, lean, s);
+  j.set_run(packed, packed + s.groups * j.group_floats(j.filter_floats()), residual, act, y);
+  const std::int64_t tiles = j.tiles(t);
+  std::int64_t most = j.most_tiles();
   // Threads share the tiles where every one of them can have all weights at hand, else the outputs.
   if (!lean && j.elements * j.in_channels * j.out_channels <= kLightWeights) {
-    most = std::clamp(up_div(total * s.groups, threads), step, most);
+    most = std::clamp<std::int64_t>(up_div(tiles * s.groups, current_pool().threads()), j.k->wide_pixels, most);
   }
-  // As many blocks for each thread: one more would keep the others waiting.
-  const std::int64_t even = up_div(up_div(total, most), threads) * threads;
-  if (total > most && s.groups % threads != 0) most = std::max(step, up_div(total, even));
-  const Cuts blocks(total, most);
-  // Fewer blocks of tiles than threads: the outputs are cut too, and each part transforms the input for itself.
-  const std::int64_t parts =
-      std::clamp<std::int64_t>(threads / (s.groups * blocks.parts), 1, std::max<std::int64_t>(1, j.units / 4));
-  const Cuts shares(j.units, up_div(j.units, parts));
-  const std::int64_t v_floats = j.elements * j.in_blocks * most * c;
-  const std::int64_t m_floats = j.elements * j.unit_blocks * most * c;
-  parallel_for(s.groups * blocks.parts * shares.parts, 1, [&](std::int64_t begin, std::int64_t end) {
-    float* v = thread_scratch(2, static_cast<std::size_t>(v_floats));
-    float* m = thread_scratch(3, static_cast<std::size_t>(m_floats));
-    float* of_weights = lean ? thread_scratch(1, static_cast<std::size_t>(j.elements * kWinogradStep)) : nullptr;
-    std::int64_t transformed = -1;
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t place = i / shares.parts, share = i % shares.parts;
-      const std::int64_t group = place / blocks.parts, b = place % blocks.parts;
-      const TileBlock tiles(j.t, s, blocks.begin(b), blocks.size(b));
-      if (transformed != place) transform_input(j, x, group, tiles, v);
-      transformed = place;
-      for (std::int64_t u = shares.begin(share); u < shares.begin(share + 1); ++u) {
-        const std::int64_t block = u * j.unit_blocks;
-        for (std::int64_t p = u * j.unit_pairs; p < std::min(j.pairs, (u + 1) * j.unit_pairs); ++p) {
-          if (lean) {
-            multiply_lean(j, group, p, block, tiles, v, of_weights, m);
-          } else {
-            multiply_packed(j, group, p, block, tiles, v, m);
-          }
-        }
-        for (std::int64_t o = 0; o < j.unit_blocks && block + o < j.out_blocks; ++o) {
-          transform_output(j, group, block + o, tiles, m + o * tiles.count * c);
-        }
-      }
-    }
-  });
+  run_tiles<Work>(j, x, tiles, most);
 }
 
 }  // namespace sdx::cpu
