@@ -79,18 +79,13 @@ void scale(const float* x, float factor, float* y, std::int64_t n) {
 }
 
 // exp(x - base) of x <= base: the integer part is taken from a sum with 1.5 * 2^23 + 127, whose low bits are the exponent, and is
-// -127 for what is below -87.7, so that the result is 0 without a comparison. NaN stays NaN: x86 returns the second operand of a
-// maximum if one is NaN.
+// -127 for what is below -87.7, so that the result is 0 without a comparison. NaN stays NaN.
 HWY_INLINE VF exp_of_difference(VF x, VF base) {
   const DF d;
   const hn::RebindToSigned<DF> di;
   const VF magic = hn::Set(d, 12582912.0F + 127.0F);
   const VF low = hn::Set(d, -88.0F), difference = hn::Sub(x, base);
-#if HWY_TARGET <= HWY_SSE4
-  const VF xc = hn::Max(low, difference);
-#else
-  const VF xc = hn::IfThenElse(hn::Ge(low, difference), low, difference);
-#endif
+  const VF xc = at_least(low, difference);
   const VF t = hn::MulAdd(xc, hn::Set(d, 1.44269504088896341F), magic);
   const VF n = hn::Sub(t, magic);
   const VF p = exp_of_rest(xc, n);

@@ -148,8 +148,10 @@ void block(const QNhwcKernels& kernels, const Product& g, std::int64_t m0, std::
     t.m = 1;
     t.pairs = pairs;
     for (std::int64_t p = p0; p < p1; ++p) {
-      const auto* panel = static_cast<const std::int8_t*>(g.panels) + p * pairs * nr * 2;
-      give({t, false, panel, nullptr, 0, nullptr, 0, nullptr, 0, false}, m0, p * nr);
+      QTiles q;
+      q.rows = t;
+      q.narrow = static_cast<const std::int8_t*>(g.panels) + p * pairs * nr * 2;
+      give(q, m0, p * nr);
     }
     return;
   }
@@ -184,7 +186,12 @@ void block(const QNhwcKernels& kernels, const Product& g, std::int64_t m0, std::
           t.row_cross = row_cross;
           t.a = rows + kb * kPairBlock * 2;
           t.sums = sums;
-          give({t, g.crossed, nullptr, nullptr, 0, nullptr, 0, next, ahead, false}, first, column);
+          QTiles q;
+          q.rows = t;
+          q.crossed = g.crossed;
+          q.ahead = next;
+          q.ahead_bytes = ahead;
+          give(q, first, column);
           continue;
         }
         Fetch fetch(next, ahead, tiles.parts);

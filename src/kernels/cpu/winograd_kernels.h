@@ -1,6 +1,6 @@
 #pragma once
 // Winograd's minimal filtering F(t x t, 3 x 3) for t = 2 and 4 (Lavin & Gray, "Fast Algorithms for Convolutional Neural
-// Networks", 2016; points 0, 1, -1 and for t = 4 also 2, -2). Internal to this folder.
+// Networks", 2016; points: see winograd-inl.h). Internal to this folder.
 
 #include <cstdint>
 
