@@ -95,6 +95,77 @@ void compare(const Case& test) {
   }
 }
 
+TEST(FloatKernels, Einsum) {
+  // equation, a, b
+  const char* products[][3] = {
+      {"bhid,bhjd->bhij", "2,3,5,7", "2,3,9,7"},
+      {"bhij,bhjd->bhid", "2,3,5,7", "2,3,7,9"},
+      {"bthd,bshd->bhts", "2,5,3,7", "2,9,3,7"},
+      {"bhts,bshd->bthd", "2,3,5,9", "2,9,3,7"},
+      {"btc,chd->bthd", "2,5,6", "6,3,7"},
+      {"bij,bjk->bik", "2,3,5", "2,5,9"},
+      {"bij,bjk->bki", "2,3,5", "2,5,9"},
+      {"bji,bkj->bik", "2,5,3", "2,9,5"},
+      {"ij,jk", "17,33", "33,19"},
+      {"ij,kj->ik", "17,33", "19,33"},
+      {"ji,jk->ik", "33,17", "33,19"},
+      {"nc,nd->ncd", "5,3", "5,4"},
+      {"i,j->ij", "5", "4"},
+      {"bi,bi->b", "4,9", "4,9"},
+      {"bi,bi->bi", "4,9", "4,9"},
+      {"i,i->", "19", "19"},
+      {"bi,i->b", "4,19", "19"},
+      {"bij,bj->bi", "3,4,19", "3,19"},
+      {"bij,bi->bj", "3,4,19", "3,4"},
+      {"ncw,nvw->ncvw", "2,3,5", "2,4,5"},
+      {"ncvw,vu->ncuw", "2,3,4,5", "4,6"},
+      {"bhwc,hkc->bhwk", "2,3,4,5", "3,6,5"},
+      {"nkctv,kvw->nctw", "2,3,4,5,6", "3,6,7"},
+      {"...ij,...jk->...ik", "2,1,3,4", "5,4,6"},
+      {"b...d,d...->b...", "2,3,4,5", "5,3,4"},
+      {"bij,bjk->bik", "1,3,5", "2,5,9"},
+      {"ij,jk->ik", "3,1", "1,4"},
+      {"abc,cad->bd", "2,3,4", "4,2,5"},
+      {"ibnd,jbnd->bnij", "5,2,3,4", "6,2,3,4"},
+      {"ijbn,jbnd->ibnd", "5,6,2,3", "6,2,3,4"},
+      {"bqhc,hcd->bqd", "2,5,3,4", "3,4,6"},
+      {"bhqk,bhkc->bqhc", "2,3,1,6", "2,3,6,4"},
+      {"ij,jk->ik", "3,0", "0,4"},
+      {"bij,bjk->bik", "2,3,4", "2,4,0"},
+      {"wab,xbay->wxy", "2,3,4", "5,4,3,6"},
+      {"abcd,badc->cbd", "2,3,4,5", "3,2,5,4"},
+      {",ij->ij", "", "2,3"},
+      {"ij,ik->kj", "7,5", "7,6"},
+  };
+  for (const auto& [equation, a, b] : products) {
+    const std::string line = "y = Einsum(a, b) {equation=\"" + std::string(equation) + "\"}\noutput y\n";
+    compare({"einsum-f32", ("input a: float32[" + std::string(a) + "]\ninput b: float32[" + b + "]\n" + line).c_str()});
+  }
+  for (const char* equation :
+       {"ijk->kij", "ijk->ik", "ijk->ki", "ijk->", "ijk->k", "...k->k...", "...ij->...ji", "i...->...", "ijk"}) {
+    for (const char* x : {"3,4,5", "3,1,5", "1,1,1", "3,0,5"}) {
+      compare({"einsum-f32",
+               ("input x: float32[" + std::string(x) + "]\ny = Einsum(x) {equation=\"" + equation + "\"}\noutput y\n").c_str()});
+    }
+  }
+  // Weights: packed, as rows or as columns; with an order that cannot be packed, used where they lie.
+  const char* packed[][4] = {
+      {"einsum-packed-f32", "bc,cd->bd", "3,2", "2,3"},
+      {"einsum-packed-f32", "bc,dc->bd", "3,2", "3,2"},
+      {"einsum-packed-f32", "tbc,chd->tbhd", "3,2,2", "2,1,3"},
+      {"einsum-packed-f32", "bhc,hcd->bd", "3,2,1", "2,1,3"},
+      {"einsum-packed-f32", "bch,hcd->bd", "3,1,2", "2,1,3"},
+      {"einsum-packed-f32", "cb,cd->bd", "2,3", "2,3"},
+      {"einsum-f32", "bc,cd->db", "3,2", "2,3"},
+      {"einsum-f32", "bc,bcd->bd", "2,1", "2,1,3"},
+  };
+  for (const auto& [kernel, equation, a, b] : packed) {
+    compare({kernel, ("input a: float32[" + std::string(a) + "]\nconstant b: float32[" + b + "] 1 -2 3 4 0.5 -6\n" +
+                      "y = Einsum(a, b) {equation=\"" + equation + "\"}\noutput y\n")
+                         .c_str()});
+  }
+}
+
 TEST(FloatKernels, Pooling) {
   const Case cases[] = {
       {"max-pool-f32",
