@@ -2,7 +2,7 @@
 PRESET ?= release
 BUILD := build/$(PRESET)
 
-.PHONY: help setup python-env runtimes build test demo install docs format format-check check-includes asan neon bench bench-accuracy bench-kernels bench-bridge clean
+.PHONY: help setup python-env runtimes build test demo install docs format format-check check-includes asan neon bench bench-accuracy bench-operators bench-kernels bench-bridge clean
 
 help:
 	@echo "make demo    install what is missing, build, detect a face in a real photograph"
@@ -10,7 +10,7 @@ help:
 	@echo "make build   build/$(PRESET)/bin/sdx     (PRESET=release|debug|asan|tsan|clang|fuzz)"
 	@echo "make install PREFIX=/usr/local"
 	@echo "make docs    write docs/operators.md anew from the operators in the code"
-	@echo "make bench   compare with ONNX Runtime, OpenVINO, tract, MNN and ncnn; bench-accuracy: errors; bench-kernels: single kernels"
+	@echo "make bench   compare with ONNX Runtime, OpenVINO, tract, MNN and ncnn; bench-accuracy: errors; bench-operators: single operators; bench-kernels: single kernels"
 	@echo "make format | format-check | check-includes | asan | neon | clean"
 
 setup:
@@ -69,6 +69,12 @@ bench-accuracy: python-env build
 	cmake --preset $(PRESET)
 	cmake --build --preset $(PRESET)
 	PYTHONPATH=$(BUILD)/python build/bench-venv/bin/python -B bench/suite/accuracy.py $(BENCH)
+
+bench-operators: python-env build
+	@tools/bench_env.sh
+	cmake --preset $(PRESET)
+	cmake --build --preset $(PRESET)
+	PYTHONPATH=$(BUILD)/python build/bench-venv/bin/python -B bench/suite/operators.py $(BENCH)
 
 bench-kernels: build
 	cmake --preset $(PRESET) -DSDX_BUILD_BENCH=ON
