@@ -100,6 +100,40 @@ void copy_columns(const std::uint8_t* from, std::int64_t step, std::int64_t rows
   }
 }
 
+// One panel's results of rows from `first` on, straight to bytes. whole_rows: room for nr bytes of each.
+void panel_to_bytes(const Product& g, QTiles q, std::int64_t nr, std::int64_t first, std::int64_t column,
+                    std::uint8_t* whole_rows) {
+  const QTilesKernel to_bytes = qtiles_kernel();
+  auto* y = static_cast<std::uint8_t*>(g.c) + first * g.ldc + column;
+  q.epilogue = &g.epilogue;
+  q.column = column;
+  q.y = y;
+  q.ldc = g.ldc;
+  if (g.n - column >= nr) return to_bytes(q);
+  const PartialPanel part(g.epilogue, column, g.n - column);
+  q.epilogue = &part.epilogue;
+  q.column = 0;
+  q.y = whole_rows;
+  q.ldc = nr;
+  q.half = g.n - column <= nr / 2;
+  to_bytes(q);
+  copy_columns(whole_rows, nr, q.rows.m, g.n - column, y, g.ldc);
+}
+
+// Pairs [begin, begin + pairs) of panel p as int16; `room` for those that are stored as bytes.
+const std::int16_t* panel_of(const QNhwcKernels& kernels, const Product& g, std::int64_t p, std::int64_t begin,
+                             std::int64_t pairs, std::int16_t* room) {
+  const std::int64_t nr = kernels.nr, first = p * pairs_of(g.k) * nr * 2, at = first + begin * nr * 2;
+  if (g.wide) return static_cast<const std::int16_t*>(g.panels) + at;
+  const auto* bytes = static_cast<const std::int8_t*>(g.panels);
+  if (g.octets != nullptr) {
+    qoctet_kernels()->widen(bytes + first, octet_table(g, p).place() + begin / 2, pairs / 2, room);
+  } else {
+    kernels.widen_panel(bytes + at, pairs * nr * 2, room);
+  }
+  return room;
+}
+
 // Rows [m0, m1), panels [p0, p1), on this thread.
 void block(const QNhwcKernels& kernels, const Product& g, std::int64_t m0, std::int64_t m1, std::int64_t p0, std::int64_t p1) {
   const std::int64_t nr = kernels.nr;
@@ -122,27 +156,10 @@ void block(const QNhwcKernels& kernels, const Product& g, std::int64_t m0, std::
   auto* panel16 = reinterpret_cast<std::int16_t*>(scratch + round_up(sums_kept * nr, 16));
   const std::int64_t unit = g.wide ? 2 : 1;
   const auto product = g.crossed ? kernels.crossed : kernels.product;
-  const QTilesKernel to_bytes = bytes == 1 ? qtiles_kernel() : nullptr;
+  const bool to_bytes = bytes == 1 && qtiles_kernel() != nullptr;
   QRows t;
   t.stride = stride;
-  // One panel's results of rows from `first` on.
-  const auto give = [&](QTiles q, std::int64_t first, std::int64_t column) {
-    auto* y = static_cast<std::uint8_t*>(g.c) + first * g.ldc + column;
-    q.epilogue = &g.epilogue;
-    q.column = column;
-    q.y = y;
-    q.ldc = g.ldc;
-    if (g.n - column >= nr) return to_bytes(q);
-    const PartialPanel part(g.epilogue, column, g.n - column);
-    q.epilogue = &part.epilogue;
-    q.column = 0;
-    q.y = whole_rows;
-    q.ldc = nr;
-    q.half = g.n - column <= nr / 2;
-    to_bytes(q);
-    copy_columns(whole_rows, nr, q.rows.m, g.n - column, y, g.ldc);
-  };
-  if (m1 - m0 == 1 && to_bytes != nullptr && !g.wide && g.octets == nullptr) {
+  if (m1 - m0 == 1 && to_bytes && !g.wide && g.octets == nullptr) {
     kernels.gather(g.source, m0, 1, rows, stride);
     t.a = rows;
     t.m = 1;
@@ -151,7 +168,7 @@ void block(const QNhwcKernels& kernels, const Product& g, std::int64_t m0, std::
       QTiles q;
       q.rows = t;
       q.narrow = static_cast<const std::int8_t*>(g.panels) + p * pairs * nr * 2;
-      give(q, m0, p * nr);
+      panel_to_bytes(g, q, nr, m0, p * nr, whole_rows);
     }
     return;
   }
@@ -167,21 +184,11 @@ void block(const QNhwcKernels& kernels, const Product& g, std::int64_t m0, std::
       for (std::int64_t kb = 0; kb < pair_blocks; ++kb) {
         t.pairs = std::min(kPairBlock, pairs - kb * kPairBlock);
         t.add = kb > 0;
-        const std::int64_t at = (p * pairs + kb * kPairBlock) * nr * 2;
-        if (g.octets != nullptr) {
-          const auto* panel = static_cast<const std::int8_t*>(g.panels) + p * pairs * nr * 2;
-          qoctet_kernels()->widen(panel, octet_table(g, p).place() + kb * kPairBlock / 2, t.pairs / 2, panel16);
-          t.b = panel16;
-        } else if (g.wide) {
-          t.b = static_cast<const std::int16_t*>(g.panels) + at;
-        } else {
-          kernels.widen_panel(static_cast<const std::int8_t*>(g.panels) + at, t.pairs * nr * 2, panel16);
-          t.b = panel16;
-        }
+        t.b = panel_of(kernels, g, p, kb * kPairBlock, t.pairs, panel16);
         // The next K block of this panel, or the first of the next: they lie one behind the other.
         const std::int64_t ahead = p + 1 < p1 || kb + 1 < pair_blocks ? std::min(kPairBlock, pairs) * nr * 2 * unit : 0;
-        const char* next = static_cast<const char*>(g.panels) + (at + t.pairs * nr * 2) * unit;
-        if (to_bytes != nullptr && kb + 1 == pair_blocks) {
+        const char* next = static_cast<const char*>(g.panels) + (p * pairs + kb * kPairBlock + t.pairs) * nr * 2 * unit;
+        if (to_bytes && kb + 1 == pair_blocks) {
           t.m = count;
           t.row_cross = row_cross;
           t.a = rows + kb * kPairBlock * 2;
@@ -191,7 +198,7 @@ void block(const QNhwcKernels& kernels, const Product& g, std::int64_t m0, std::
           q.crossed = g.crossed;
           q.ahead = next;
           q.ahead_bytes = ahead;
-          give(q, first, column);
+          panel_to_bytes(g, q, nr, first, column, whole_rows);
           continue;
         }
         Fetch fetch(next, ahead, tiles.parts);
