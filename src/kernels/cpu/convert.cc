@@ -27,10 +27,20 @@ HWY_INLINE const std::uint16_t* at16(const void* p, std::int64_t i) {
 #endif
 HWY_INLINE void write16(void* p, std::int64_t i, std::uint16_t v) { std::memcpy(static_cast<char*>(p) + 2 * i, &v, sizeof(v)); }
 
-// In integers, as is float_to_half: as fast as Highway's own conversions, since memory bounds both.
+// F16C where there is AVX2 (base/cpu_features.h); elsewhere in integers, as is float_to_half.
+#if HWY_TARGET <= HWY_AVX2 && !defined(HWY_DISABLE_F16C)
+#define SDX_F16C 1
+#else
+#define SDX_F16C 0
+#endif
+
 void half_to_float(const void* x, float* y, std::int64_t n) {
   std::int64_t i = 0;
-#if HWY_TARGET != HWY_SCALAR
+#if SDX_F16C
+  for (; i + 8 <= n; i += 8) {
+    _mm256_storeu_ps(y + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at16(x, i)))));
+  }
+#elif HWY_TARGET != HWY_SCALAR
   const std::int64_t lanes = lanes_f32();
   for (; i + lanes <= n; i += lanes) hn::StoreU(widened_half(at16(x, i)), DF(), y + i);
 #endif
@@ -39,7 +49,12 @@ void half_to_float(const void* x, float* y, std::int64_t n) {
 
 void float_to_half(const float* x, void* y, std::int64_t n) {
   std::int64_t i = 0;
-#if HWY_TARGET != HWY_SCALAR
+#if SDX_F16C
+  for (; i + 8 <= n; i += 8) {
+    const __m128i h = _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(static_cast<char*>(y) + 2 * i), h);
+  }
+#elif HWY_TARGET != HWY_SCALAR
   const DF d;
   const hn::RebindToUnsigned<DF> du;
   const hn::Rebind<std::uint16_t, DF> d16;
@@ -64,6 +79,8 @@ void float_to_half(const float* x, void* y, std::int64_t n) {
 #endif
   for (; i < n; ++i) write16(y, i, sdx::float_to_half(x[i]));
 }
+
+#undef SDX_F16C
 
 void bfloat_to_float(const void* x, float* y, std::int64_t n) {
   std::int64_t i = 0;

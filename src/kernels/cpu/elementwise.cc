@@ -3,12 +3,11 @@
 #include <algorithm>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/broadcast_rows.h"
 #include "kernels/cpu/elementwise_kernels.h"
 
 namespace sdx::cpu {
 namespace {
-
-constexpr int kMaxRank = 8;
 
 // Elements a thread should have at least: about 10 microseconds of work, a few times the cost of a fork and join.
 std::int64_t grain_of(Unary op) {
@@ -31,38 +30,6 @@ std::int64_t grain_of(Unary op) {
 }
 
 std::int64_t grain_of(Binary op) { return op == Binary::pow ? 1024 : 32768; }
-
-// Dimensions left after merging neighbours that both operands step through evenly; outermost first.
-struct Merged {
-  int rank = 0;
-  std::int64_t dims[kMaxRank];
-  std::int64_t a[kMaxRank];
-  std::int64_t b[kMaxRank];
-};
-
-Merged merge(int rank, const std::int64_t* dims, const std::int64_t* a, const std::int64_t* b) {
-  Merged m;
-  for (int i = 0; i < rank; ++i) {
-    if (dims[i] == 1) continue;
-    const int last = m.rank - 1;
-    if (last >= 0 && m.a[last] == a[i] * dims[i] && m.b[last] == b[i] * dims[i]) {
-      m.dims[last] *= dims[i];
-      m.a[last] = a[i];
-      m.b[last] = b[i];
-      continue;
-    }
-    m.dims[m.rank] = dims[i];
-    m.a[m.rank] = a[i];
-    m.b[m.rank] = b[i];
-    ++m.rank;
-  }
-  if (m.rank == 0) {
-    m.rank = 1;
-    m.dims[0] = 1;
-    m.a[0] = m.b[0] = 1;
-  }
-  return m;
-}
 
 // A row along the innermost dimension, in segments [from, to).
 void row(const ElementwiseKernels& k, Binary op, const float* a, std::int64_t sa, const float* b, std::int64_t sb, float* y,
@@ -107,44 +74,10 @@ void binary_scalar_left_f32(Binary op, float a, const float* b, float* y, std::i
 
 void binary_broadcast_f32(Binary op, const float* a, const float* b, float* y, int rank, const std::int64_t* dims,
                           const std::int64_t* a_strides, const std::int64_t* b_strides) {
-  for (int i = 0; i < rank; ++i) {
-    if (dims[i] <= 0) return;
-  }
   const ElementwiseKernels& k = elementwise_kernels();
-  const Merged m = merge(rank, dims, a_strides, b_strides);
-  const int inner_dim = m.rank - 1;
-  const std::int64_t inner = m.dims[inner_dim];
-  std::int64_t rows = 1;
-  for (int i = 0; i < inner_dim; ++i) rows *= m.dims[i];
-  const std::int64_t sa = m.a[inner_dim];
-  const std::int64_t sb = m.b[inner_dim];
-  if (rows == 1) {
-    parallel_for(inner, grain_of(op),
-                 [&](std::int64_t f, std::int64_t e) { row(k, op, a + f * sa, sa, b + f * sb, sb, y + f, e - f); });
-    return;
-  }
-  parallel_for(rows, std::max<std::int64_t>(1, grain_of(op) / inner), [&](std::int64_t begin, std::int64_t end) {
-    std::int64_t index[kMaxRank] = {};
-    std::int64_t rest = begin;
-    const float* pa = a;
-    const float* pb = b;
-    for (int i = inner_dim - 1; i >= 0; --i) {
-      index[i] = rest % m.dims[i];
-      rest /= m.dims[i];
-      pa += index[i] * m.a[i];
-      pb += index[i] * m.b[i];
-    }
-    for (std::int64_t r = begin; r < end; ++r) {
-      row(k, op, pa, sa, pb, sb, y + r * inner, inner);
-      for (int i = inner_dim - 1; i >= 0; --i) {
-        pa += m.a[i];
-        pb += m.b[i];
-        if (++index[i] < m.dims[i]) break;
-        index[i] = 0;
-        pa -= m.a[i] * m.dims[i];
-        pb -= m.b[i] * m.dims[i];
-      }
-    }
+  const RowPlan<2> p = plan_rows<2>(rank, dims, {a_strides, b_strides});
+  parallel_rows(p, grain_of(op), [&](const std::int64_t(&at)[2], std::int64_t out, std::int64_t n) {
+    row(k, op, a + at[0], p.inner_step[0], b + at[1], p.inner_step[1], y + out, n);
   });
 }
 

@@ -1,4 +1,4 @@
-// Cast between float32 and the 16-bit floating types.
+// Cast between float32 and the 16-bit floating types, and between the common types of numbers.
 
 #include "kernels/cpu/convert.h"
 #include "providers/cpu/kernel_table.h"
@@ -35,8 +35,30 @@ std::unique_ptr<Kernel> make_cast(LowerContext& c) {
   return std::make_unique<CastKernel>(from, to);
 }
 
+class CastNumbersKernel : public Kernel {
+ public:
+  CastNumbersKernel(DataType from, DataType to) : from_(from), to_(to) {}
+  std::string_view name() const override { return "cast-numbers"; }
+  void run(const KernelContext& c) const override {
+    const std::int64_t n = c.output(0).size();
+    if (n != 0) cast_elements(from_, to_, c.input(0).data(), c.output(0).mutable_data(), n);
+  }
+
+ private:
+  DataType from_, to_;
+};
+
+std::unique_ptr<Kernel> make_cast_numbers(LowerContext& c) {
+  const DataType from = c.dtype(0), to = c.output(0).elem;
+  if (!can_cast(from, to)) return c.refuse("not between two of float32, float64, float16, int32, int64, int8, uint8 and bool");
+  return std::make_unique<CastNumbersKernel>(from, to);
+}
+
 }  // namespace
 
-void register_kernels_cast(KernelTable& t) { t.add("", "Cast", "cast-16", 10, make_cast); }
+void register_kernels_cast(KernelTable& t) {
+  t.add("", "Cast", "cast-16", 10, make_cast);
+  t.add("", "Cast", "cast-numbers", 20, make_cast_numbers);
+}
 
 }  // namespace sdx::cpu

@@ -6,6 +6,7 @@
 
 #include "kernels/cpu/blocked.h"
 #include "providers/cpu/activation.h"
+#include "providers/cpu/broadcast.h"
 #include "providers/cpu/kernel_table.h"
 
 namespace sdx::cpu {
@@ -62,18 +63,9 @@ std::unique_ptr<BroadcastState> plan_broadcast(Binary op, const Shape& a, const 
     state->dims[1] = out[2] * out[3];
   } else {
     state->rank = static_cast<int>(out.size());
-    const auto strides = [&](const Shape& s, std::int64_t* to) {
-      std::int64_t run = 1;
-      const std::size_t pad = out.size() - s.size();
-      for (std::size_t i = out.size(); i-- > 0;) {
-        const std::int64_t d = i < pad ? 1 : s[i - pad];
-        to[i] = d == 1 ? 0 : run;
-        run *= d;
-      }
-    };
     std::copy(out.begin(), out.end(), state->dims);
-    strides(a, state->a);
-    strides(b, state->b);
+    broadcast_steps(a, out, state->a);
+    broadcast_steps(b, out, state->b);
   }
   return state;
 }

@@ -1,0 +1,36 @@
+#pragma once
+// Shapes that broadcast against each other, as the kernels want them.
+
+#include <array>
+#include <cstdint>
+
+#include <sdx/tensor.hpp>
+
+#include "kernels/cpu/broadcast_rows.h"
+
+namespace sdx::cpu {
+
+// How many elements a dense operand of shape `s` advances along each dimension of the output: 0 where it is broadcast.
+inline void broadcast_steps(const Shape& s, const Shape& out, std::int64_t* to) {
+  std::int64_t run = 1;
+  const std::size_t pad = out.size() - s.size();
+  for (std::size_t i = out.size(); i-- > 0;) {
+    const std::int64_t d = i < pad ? 1 : s[i - pad];
+    to[i] = d == 1 ? 0 : run;
+    run *= d;
+  }
+}
+
+// out.size() <= kMaxBroadcastRank.
+template <std::size_t N>
+RowPlan<static_cast<int>(N)> plan_rows(const std::array<Shape, N>& shapes, const Shape& out) {
+  std::int64_t steps[N][kMaxBroadcastRank];
+  std::array<const std::int64_t*, N> each;
+  for (std::size_t k = 0; k < N; ++k) {
+    broadcast_steps(shapes[k], out, steps[k]);
+    each[k] = steps[k];
+  }
+  return plan_rows<static_cast<int>(N)>(static_cast<int>(out.size()), out.data(), each);
+}
+
+}  // namespace sdx::cpu
