@@ -37,6 +37,7 @@ constexpr Pass kPasses[] = {
     {"fuse-linear", fuse::fuse_linear, "lets products with weights add biases and residuals and apply activations"},
     {"fuse-one-hot", fuse::fuse_one_hot, "takes rows of weights instead of multiplying with one-hot vectors"},
     {"fuse-epilogues", fuse::fuse_epilogues, "lets Conv and Gemm add residuals and apply activations"},
+    {"fold-dequantized", simplify::fold_dequantized, "dequantises the weights that stayed floats", false, true},
     {"remove-dead", simplify::remove_dead, "drops nodes whose results nobody uses"},
     {"block-channels", block_channels, "keeps convolution networks in blocks of channels that fill vectors", true},
 };
@@ -81,13 +82,21 @@ void run_passes(Graph& graph, const PassOptions& options) {
   const auto enabled = [&](const Pass& pass) {
     return std::find(options.disabled.begin(), options.disabled.end(), pass.name) == options.disabled.end();
   };
-  for (int round = 0; round < options.max_rounds; ++round) {
-    bool changed = false;
-    for (const Pass& pass : kPasses) {
-      if (!pass.layout && enabled(pass)) changed = apply(graph, pass) || changed;
+  const auto settle = [&] {
+    for (int round = 0; round < options.max_rounds; ++round) {
+      bool changed = false;
+      for (const Pass& pass : kPasses) {
+        if (!pass.layout && !pass.late && enabled(pass)) changed = apply(graph, pass) || changed;
+      }
+      if (!changed) break;
     }
-    if (!changed) break;
+  };
+  settle();
+  bool changed = false;
+  for (const Pass& pass : kPasses) {
+    if (pass.late && enabled(pass)) changed = apply(graph, pass) || changed;
   }
+  if (changed) settle();
   for (const Pass& pass : kPasses) {
     if (options.layout && pass.layout && enabled(pass)) apply(graph, pass);
   }

@@ -18,6 +18,7 @@ struct Pass {
   bool (*run)(Graph& graph);
   std::string_view what;  // one line for people
   bool layout = false;    // for the `cpu` provider's kernels alone; once, after all others
+  bool late = false;      // once nothing else changes; the others then run again
 };
 
 // All passes, in the order in which they run.

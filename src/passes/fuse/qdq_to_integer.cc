@@ -1,7 +1,7 @@
 // DequantizeLinear -> Conv -> QuantizeLinear, the way quantisers write a model down, becomes QLinearConv (ai.onnx 10): the sums
 // are exact integers, one rounding happens instead of several, and 8-bit kernels serve it. ONNX Runtime does the same, so
-// recordings made there agree more closely. Additions, pools, concatenations and tables likewise become com.microsoft QLinear
-// operators; what only moves elements moves bytes.
+// recordings made there agree more closely. Products of matrices, additions, pools, concatenations and tables likewise become
+// com.microsoft QLinear operators; what only moves elements moves bytes.
 
 #include <algorithm>
 #include <cmath>
@@ -44,6 +44,13 @@ void replace(Graph& g, NodeId id, const Quantizer& quantizer, Node fused) {
   fused.outputs = g.node(quantizer.node).outputs;
   g.remove_node(quantizer.node);
   if (quantizer.between != kNoNode) g.remove_node(quantizer.between);
+  g.remove_node(id);
+  g.add_node(std::move(fused));
+}
+
+// `fused` takes the place of the node alone.
+void replace(Graph& g, NodeId id, Node fused) {
+  fused.outputs = g.node(id).outputs;
   g.remove_node(id);
   g.add_node(std::move(fused));
 }
@@ -242,35 +249,97 @@ bool fuse_concat(Graph& g, NodeId id, const Uses& uses) {
   return true;
 }
 
+// The DequantizeLinear of a constant matrix of bytes that is operand 1, with one scale or one for each column; else kNoNode.
+NodeId weights_dequantizer(const Graph& g, const Node& n, bool trans) {
+  const NodeId id = dequantizer(g, n, 1);
+  if (id == kNoNode) return kNoNode;
+  const Node& d = g.node(id);
+  const Tensor* w = constant_of(g, d.inputs[0]);
+  if (w == nullptr || !is_byte(w->dtype()) || w->rank() != 2) return kNoNode;
+  const std::int64_t columns = w->shape()[trans ? 0 : 1];
+  const Tensor* scale = scale_of(g, d, columns);
+  if (scale == nullptr || !zero_fits(g, d, columns)) return kNoNode;
+  const std::int64_t axis = d.attributes.get_int("axis", 1);
+  const bool by_column = axis == (trans ? 0 : 1) || axis == (trans ? -2 : -1);
+  return scale->size() == 1 || by_column ? id : kNoNode;
+}
+
 bool fuse_gemm(Graph& g, NodeId id, const Uses& uses) {
   const Node n = g.node(id);
   const Attributes& attrs = n.attributes;
   if (n.version < 7 || attrs.get_int("transA", 0) != 0 || attrs.get_float("alpha", 1) != 1 || attrs.get_float("beta", 1) != 1)
     return false;
-  const NodeId da = byte_dequantizer(g, n, 0), db = dequantizer(g, n, 1);
-  const Quantizer q = clamping_quantizer(g, n.outputs[0], uses);
-  if (da == kNoNode || db == kNoNode || q.node == kNoNode) return false;
-  const Node weights_node = g.node(db);
-  const Tensor* w = constant_of(g, weights_node.inputs[0]);
-  if (w == nullptr || !is_byte(w->dtype()) || w->rank() != 2) return false;
   const bool trans = attrs.get_int("transB", 0) != 0;
+  const NodeId da = byte_dequantizer(g, n, 0), db = weights_dequantizer(g, n, trans);
+  if (da == kNoNode || db == kNoNode || g.value(g.node(da).inputs[0]).constant) return false;
+  const Node weights = g.node(db);
+  const Tensor* w = constant_of(g, weights.inputs[0]);
   const std::int64_t columns = w->shape()[trans ? 0 : 1];
-  const Tensor* b_scale = scale_of(g, weights_node, columns);
-  if (b_scale == nullptr || !zero_fits(g, weights_node, columns)) return false;
-  const std::int64_t axis = weights_node.attributes.get_int("axis", 1);
-  if (b_scale->size() != 1 && axis != (trans ? 0 : 1) && axis != (trans ? -2 : -1)) return false;
   const bool has_bias = input_of(n, 2) != kNoValue;
   const NodeId dc = dequantizer(g, n, 2);
-  if (has_bias && (dc == kNoNode || !bias_fits(g, g.node(dc), *scale_of(g, g.node(da), 1), *b_scale, columns))) return false;
+  if (has_bias &&
+      (dc == kNoNode || !bias_fits(g, g.node(dc), *scale_of(g, g.node(da), 1), *scale_of(g, weights, columns), columns)))
+    return false;
   Node fused = microsoft(n, "QGemm");
   fused.attributes.set("transB", std::int64_t{trans ? 1 : 0});
   push_operand(g, da, fused.inputs);
-  fused.inputs.insert(fused.inputs.end(),
-                      {weights_node.inputs[0], weights_node.inputs[1], zero_point(g, weights_node, w->dtype())});
-  fused.inputs.push_back(has_bias ? g.node(dc).inputs[0] : kNoValue);
+  fused.inputs.insert(fused.inputs.end(), {weights.inputs[0], weights.inputs[1], zero_point(g, weights, w->dtype())});
+  if (has_bias) fused.inputs.push_back(g.node(dc).inputs[0]);
+  const Quantizer q = clamping_quantizer(g, n.outputs[0], uses);
+  if (q.node == kNoNode) {
+    replace(g, id, std::move(fused));
+    return true;
+  }
+  if (!has_bias) fused.inputs.push_back(kNoValue);
   fused.inputs.push_back(g.node(q.node).inputs[1]);
   fused.inputs.push_back(g.node(q.node).inputs[2]);
   replace(g, id, q, std::move(fused));
+  return true;
+}
+
+// With constant weights: QLinearMatMul, or, where the result stays float, MatMulIntegerToFloat.
+bool fuse_matmul(Graph& g, NodeId id, const Uses& uses) {
+  const Node n = g.node(id);
+  const NodeId da = byte_dequantizer(g, n, 0), db = weights_dequantizer(g, n, false);
+  if (da == kNoNode || db == kNoNode || n.version < 10) return false;
+  const Node left = g.node(da), weights = g.node(db);
+  const Type& a = g.value(left.inputs[0]).type;
+  if (g.value(left.inputs[0]).constant || !a.shape || a.shape->size() < 2) return false;
+  const ValueId b = weights.inputs[0], a_zero = zero_point(g, left, a.elem),
+                b_zero = zero_point(g, weights, g.value(b).type.elem);
+  const Quantizer q = clamping_quantizer(g, n.outputs[0], uses);
+  if (q.node == kNoNode) {
+    Node fused = microsoft(n, "MatMulIntegerToFloat");
+    fused.inputs = {left.inputs[0], b, left.inputs[1], weights.inputs[1], a_zero, b_zero};
+    replace(g, id, std::move(fused));
+    return true;
+  }
+  Node fused;
+  fused.name = n.name;
+  fused.op_type = "QLinearMatMul";
+  fused.version = n.version;
+  fused.inputs = {left.inputs[0],           left.inputs[1],          a_zero, b, weights.inputs[1], b_zero,
+                  g.node(q.node).inputs[1], g.node(q.node).inputs[2]};
+  replace(g, id, q, std::move(fused));
+  return true;
+}
+
+// Rows of a table of bytes are picked before they become floats.
+bool gather_bytes(Graph& g, NodeId id) {
+  const Node n = g.node(id);
+  const NodeId d = byte_dequantizer(g, n, 0);
+  if (d == kNoNode || !g.value(g.node(d).inputs[0]).constant) return false;
+  Node picked = n, floats = g.node(d);
+  picked.inputs[0] = floats.inputs[0];
+  picked.outputs[0] = g.add_value(n.name + "_bytes");
+  g.value(picked.outputs[0]).type.kind = Type::Kind::tensor;
+  g.value(picked.outputs[0]).type.elem = g.value(picked.inputs[0]).type.elem;
+  floats.name = n.name + "_dequantized";
+  floats.inputs[0] = picked.outputs[0];
+  floats.outputs = n.outputs;
+  g.remove_node(id);
+  g.add_node(std::move(picked));
+  g.add_node(std::move(floats));
   return true;
 }
 
@@ -280,6 +349,8 @@ bool fuse_other(Graph& g, NodeId id, const Uses& uses) {
   const std::string& op = n.op_type;
   if (op == "Add" || op == "Sum") return fuse_add(g, id, uses);
   if (op == "Gemm") return fuse_gemm(g, id, uses);
+  if (op == "MatMul") return fuse_matmul(g, id, uses);
+  if (op == "Gather") return gather_bytes(g, id);
   if (op == "GlobalAveragePool") return fuse_unary(g, id, "QLinearGlobalAveragePool", uses);
   if (op == "Sigmoid") return fuse_unary(g, id, "QLinearSigmoid", uses);
   if (op == "LeakyRelu" || op == "Relu") return fuse_unary(g, id, "QLinearLeakyRelu", uses);

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/log.h"
 #include "ops/evaluate.h"
@@ -28,7 +30,7 @@ bool may_fold(const Graph& graph, const Node& node) {
     if (!type.has_static_shape() || type.elem == DataType::undefined) return false;
     out_bytes += byte_size(type.elem, element_count(to_shape(*type.shape)));
   }
-  // Dequantised weights stay as they are: integer kernels want the integers, and the file is four times smaller.
+  // Dequantised weights stay for fold-dequantized: integer kernels want the integers.
   if (node.op_type == "DequantizeLinear" && in_bytes > 1024) return false;
   return out_bytes <= kAlwaysFold || out_bytes <= in_bytes;
 }
@@ -72,6 +74,22 @@ bool fold_constants(Graph& graph) {
   bool changed = false;
   for (NodeId id = 0; id < graph.nodes().size(); ++id) {
     if (may_fold(graph, graph.node(id))) changed = fold(graph, id) || changed;
+  }
+  if (changed) sink_constants(graph);
+  return changed;
+}
+
+bool fold_dequantized(Graph& graph) {
+  bool changed = false;
+  for (NodeId id = 0; id < graph.nodes().size(); ++id) {
+    const Node& node = graph.node(id);
+    if (node.removed || node.op_type != "DequantizeLinear" || !node.domain.empty()) continue;
+    const bool constant = std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) {
+      return v == kNoValue || (graph.value(v).constant && !graph.value(v).is_input);
+    });
+    // Weights of less than a byte are those of models that would not fit memory as floats.
+    if (!constant || is_sub_byte(graph.value(node.inputs[0]).type.elem)) continue;
+    changed = fold(graph, id) || changed;
   }
   if (changed) sink_constants(graph);
   return changed;

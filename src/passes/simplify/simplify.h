@@ -9,6 +9,9 @@ namespace sdx::simplify {
 // would be larger than 16 MiB and also larger than its inputs: a file of a few bytes must not turn into gigabytes at load.
 bool fold_constants(Graph& graph);
 
+// Dequantised weights that no integer operator took become floats once instead of in every run. 4-bit ones stay.
+bool fold_dequantized(Graph& graph);
+
 // Replaces integer results that inference knows from shapes alone (Shape, Gather of a Shape, …) by constants.
 bool fold_shapes(Graph& graph);
 
