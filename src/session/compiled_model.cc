@@ -12,7 +12,7 @@
 #include "base/build_id.h"
 #include "base/cache_folder.h"
 #include "base/checked.h"
-#include "base/cpu_features.h"
+#include "base/cpu_bf16.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "graph/serial.h"
@@ -38,7 +38,9 @@ std::string options_text(const SessionOptions& o) {
 
 std::string machine_text() {
   const char* only = std::getenv("SDX_CPU_KERNEL");
-  return fmt::format("{}{}\n{}\n", name(cpu_isa()), use_vnni(cpu_isa()) ? " vnni" : "", only != nullptr ? only : "");
+  const Isa isa = cpu_isa();
+  return fmt::format("{}{}{}\n{}\n", name(isa), use_vnni(isa) ? " vnni" : "", use_bf16(isa) ? " bf16" : "",
+                     only != nullptr ? only : "");
 }
 
 // In use, for `sdx cache`; and used now. A folder that cannot be written has no lock, and needs none: files are only ever renamed

@@ -158,18 +158,6 @@ struct Weights {
   std::int64_t k, nr;
 };
 
-GemmArgs args_of(const HalfGemmArgs& a) {
-  GemmArgs g;
-  g.m = a.m, g.n = a.n, g.k = a.k;
-  g.a = a.a, g.lda = a.lda;
-  g.c = a.c, g.ldc = a.ldc;
-  g.epilogue.bias = a.bias;
-  g.epilogue.residual = a.residual;
-  g.epilogue.ld_residual = a.ld_residual;
-  g.epilogue.act = a.act;
-  return g;
-}
-
 void few_rows(const GemmArgs& a, const Weights& w) {
   const GemmKernels& gemm = gemm_kernels();
   const std::int64_t panels = (a.n + w.nr - 1) / w.nr;
@@ -198,6 +186,18 @@ void widen_panels(const void* context, std::int64_t k0, std::int64_t kc, std::in
 }
 
 }  // namespace
+
+GemmArgs float_args(const HalfGemmArgs& a) {
+  GemmArgs g;
+  g.m = a.m, g.n = a.n, g.k = a.k;
+  g.a = a.a, g.lda = a.lda;
+  g.c = a.c, g.ldc = a.ldc;
+  g.epilogue.bias = a.bias;
+  g.epilogue.residual = a.residual;
+  g.epilogue.ld_residual = a.ld_residual;
+  g.epilogue.act = a.act;
+  return g;
+}
 
 std::size_t half_packed_bytes(std::int64_t k, std::int64_t n) {
   const std::int64_t nr = gemm_kernels().nr;
@@ -235,9 +235,9 @@ void half_gemm(const HalfGemmArgs& a) {
   if (a.m <= 0 || a.n <= 0) return;
   const Weights w{SDX_CPU_PICK(half_table)(), a.type, static_cast<const std::uint16_t*>(a.packed), a.k, gemm_kernels().nr};
   if (a.m <= kDirectRows) {
-    few_rows(args_of(a), w);
+    few_rows(float_args(a), w);
   } else {
-    gemm_unpacking(args_of(a), {&w, widen_panels});
+    gemm_unpacking(float_args(a), {&w, widen_panels});
   }
 }
 

@@ -35,4 +35,7 @@ struct HalfGemmArgs {
 };
 void half_gemm(const HalfGemmArgs& args);
 
+// All but the weights.
+GemmArgs float_args(const HalfGemmArgs& args);
+
 }  // namespace sdx::cpu

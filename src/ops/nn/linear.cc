@@ -53,6 +53,7 @@ void register_linear(OpTable& t) {
             .in("Z", "T", types::floats, Arity::optional)
             .out("Y", "T", types::floats)
             .attr("transB", AttrKind::i)
+            .attr("bfloat16", AttrKind::i)  // 1: X and W stand for bfloat16 tensors, and kernels may round them
             .attr("activation", AttrKind::s)
             .attr("activation_alpha", AttrKind::f)
             .attr("activation_beta", AttrKind::f)

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/cpu_bf16.h"
 #include "ops/infer.h"
 #include "passes/pass.h"
 #include "support/graph_text.h"
@@ -95,6 +96,27 @@ TEST(FuseSilu, JoinsTheConvolution) {
   const Graph graph = after(kConv + "s = Sigmoid(a)\ny = Mul(a, s)\noutput y\n", {"fuse-silu", "fuse-epilogues"});
   ASSERT_EQ(ops_of(graph), "com.microsoft.FusedConv");
   EXPECT_EQ(graph.node(0).attributes.get_string("activation"), "Silu");
+}
+
+// Where the processor multiplies pairs of bfloat16, products of few weights and of two inputs are for it too.
+TEST(WidenHalf, ProductsOfBfloat16) {
+  const auto widened = [](const std::string& text) {
+    const Graph graph = after(text, {"widen-half"});
+    for (const Node& n : graph.nodes()) {
+      if (!n.removed && n.op_type != "Cast") return n.domain + "." + n.op_type;
+    }
+    return std::string();
+  };
+  const auto inputs = [](const std::string& t, const std::string& w) {
+    return "input x: " + t + "[40,6]\n" + w + " w: " + t + "[6,4]" + (w == "input" ? "" : " 1") +
+           "\ny = MatMul(x, w)\noutput y\n";
+  };
+  const std::string product = use_bf16(cpu_isa()) ? "sdx.Linear" : ".MatMul";
+  for (const char* w : {"input", "constant"}) {
+    EXPECT_EQ(widened(inputs("bfloat16", w)), product) << w;
+    EXPECT_EQ(widened(inputs("float16", w)), ".MatMul") << w;
+  }
+  EXPECT_EQ(widened("input x: bfloat16[2,3,4]\ninput w: bfloat16[2,4,5]\ny = MatMul(x, w)\noutput y\n"), ".MatMul");
 }
 
 }  // namespace

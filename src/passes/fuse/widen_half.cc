@@ -9,6 +9,7 @@
 #include <map>
 #include <string_view>
 
+#include "base/cpu_bf16.h"
 #include "passes/fuse/fuse.h"
 #include "tensor/types.h"
 
@@ -16,7 +17,8 @@ namespace sdx::fuse {
 namespace {
 
 // Weights of products by few rows stay as they are from here on: 128 KB, more than a first-level cache holds. Many rows are
-// multiplied a tenth slower by weights of 16 bits; there only large ones stay.
+// multiplied a tenth slower by weights of 16 bits; there only large ones stay. All bfloat16 ones do where the processor
+// multiplies pairs of them.
 constexpr std::int64_t kMinWeights = std::int64_t{1} << 16;
 constexpr std::int64_t kFewRows = 8;
 // Larger constants stay as they are, and with them their nodes: kernels that pack widen them piece by piece, while a widened
@@ -157,7 +159,7 @@ class Widener {
       return true;
     }
     if (!fits(n, moves)) return false;
-    rewrite(id, n, {});
+    rewrite(id, is_bfloat_product(n) ? as_linear(n) : n, {});
     return true;
   }
 
@@ -177,27 +179,34 @@ class Widener {
     return turns ? t.inputs[0] : v;
   }
 
+  // Whether W of X W should keep its 16 bits.
+  bool stays(const Tensor& w, const SymShape& x) const {
+    if (w.dtype() == DataType::bfloat16 && use_bf16(cpu_isa())) return w.size() > 0;
+    if (w.size() < kMinWeights || w.size() > kMaxConstant) return w.size() > kMaxConstant;
+    std::int64_t rows = 1;
+    for (std::size_t i = 0; i + 1 < x.size(); ++i) {
+      if (!x[i].is_const() || x[i].value() > kFewRows) return false;
+      rows *= x[i].value();
+    }
+    return rows <= kFewRows;
+  }
+
   // MatMul and Gemm that are X W + B with a W that should keep its 16 bits.
   bool has_large_weights(const Node& n) const {
-    const bool gemm = n.op_type == "Gemm";
-    if (!n.domain.empty() || (n.op_type != "MatMul" && !gemm) || n.inputs.size() < 2) return false;
-    const Tensor* w = constant(gemm ? n.inputs[1] : unturned(n.inputs[1]));
+    const bool gemm = n.op_type == "Gemm", fused = n.domain == "com.microsoft" && n.op_type == "FusedMatMul";
+    if (n.inputs.size() < 2 || !(fused || (n.domain.empty() && (gemm || n.op_type == "MatMul")))) return false;
+    const Tensor* w = constant(gemm || fused ? n.inputs[1] : unturned(n.inputs[1]));
     const Type& x = g_.value(n.inputs[0]).type;
-    if (w == nullptr || !is_half(w->dtype()) || w->rank() != 2 || w->size() < kMinWeights || constant(n.inputs[0]) != nullptr ||
-        !x.shape || x.shape->empty()) {
+    if (w == nullptr || !is_half(w->dtype()) || w->rank() != 2 || constant(n.inputs[0]) != nullptr || !x.shape ||
+        x.shape->empty() || !stays(*w, *x.shape)) {
       return false;
     }
-    if (w->size() <= kMaxConstant) {
-      std::int64_t rows = 1;
-      for (std::size_t i = 0; i + 1 < x.shape->size(); ++i) {
-        const Dim& d = (*x.shape)[i];
-        if (!d.is_const() || d.value() > kFewRows) return false;
-        rows *= d.value();
-      }
-      if (rows > kFewRows) return false;
+    const Attributes& a = n.attributes;
+    if (fused) {
+      return a.get_float("alpha", 1.0F) == 1.0F && a.get_int("transA", 0) == 0 && a.get_int("transBatchA", 0) == 0 &&
+             a.get_int("transBatchB", 0) == 0;
     }
     if (!gemm) return true;
-    const Attributes& a = n.attributes;
     if (n.version < 7 || a.get_int("transA", 0) != 0 || a.get_float("alpha", 1.0F) != 1.0F) return false;
     if (n.inputs.size() < 3 || n.inputs[2] == kNoValue) return true;
     const Tensor* bias = constant(n.inputs[2]);
@@ -205,8 +214,19 @@ class Widener {
            bias->shape() == Shape{w->dim(a.get_int("transB", 0) != 0 ? 0 : 1)};
   }
 
+  // MatMul of two tensors where the processor has an instruction for it. Batches stay: those of attention are fused.
+  bool is_bfloat_product(const Node& n) const {
+    if (!n.domain.empty() || n.op_type != "MatMul" || n.inputs.size() != 2 || !use_bf16(cpu_isa())) return false;
+    const auto rank = [&](std::size_t i) {
+      return g_.value(n.inputs[i]).type.shape ? g_.value(n.inputs[i]).type.shape->size() : 0;
+    };
+    return constant(n.inputs[0]) == nullptr && constant(n.inputs[1]) == nullptr && rank(0) > 0 && rank(1) == 2 &&
+           unturned(n.inputs[1]) == n.inputs[1] && g_.value(n.inputs[0]).type.elem == DataType::bfloat16;
+  }
+
   Node as_linear(Node n) const {
-    const ValueId w = n.op_type == "Gemm" ? n.inputs[1] : unturned(n.inputs[1]);
+    const ValueId w = n.op_type == "MatMul" ? unturned(n.inputs[1]) : n.inputs[1];
+    const bool bfloat = g_.value(n.inputs[0]).type.elem == DataType::bfloat16;
     const bool trans = w != n.inputs[1] || n.attributes.get_int("transB", 0) != 0;
     n.inputs[1] = w;
     n.domain = "sdx";
@@ -214,6 +234,7 @@ class Widener {
     n.version = 1;
     n.attributes = {};
     if (trans) n.attributes.set("transB", std::int64_t{1});
+    if (bfloat) n.attributes.set("bfloat16", std::int64_t{1});
     return n;
   }
 

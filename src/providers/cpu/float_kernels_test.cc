@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "kernels/cpu/blocked.h"
+#include "kernels/cpu/gemm_bf16.h"
 #include "ops/infer.h"
 #include "ops/util/run_op_for_tests.h"
 #include "providers/cpu/kernel_table.h"
@@ -14,12 +15,12 @@
 namespace sdx::cpu {
 namespace {
 
-// Deterministic values between -2 and 2, no two neighbours alike.
-Tensor values_for(const Type& type, int seed) {
+// Deterministic values between -2 and 2, or -2 and 4 in sixteenths, no two neighbours alike.
+Tensor values_for(const Type& type, int seed, bool sixteenths) {
   Tensor t(type.elem, to_shape(*type.shape));
   for (std::int64_t i = 0; i < t.size(); ++i) {
     const auto raw = static_cast<double>((i * 37 + seed * 101 + i * i % 11) % 97);
-    set_element(t, i, is_floating(type.elem) ? raw / 24.0 - 2.0 : std::floor(raw));
+    set_element(t, i, is_floating(type.elem) ? raw / (sixteenths ? 16.0 : 24.0) - 2.0 : std::floor(raw));
   }
   return t;
 }
@@ -28,6 +29,7 @@ struct Case {
   const char* kernel;        // that must take the node
   const char* graph;         // one node
   std::size_t cache_at = 0;  // > 0: outputs 1 and 2 lie in the memory of this input and the next
+  bool sixteenths = false;   // inputs that bfloat16 holds exactly
 };
 
 // Runs the graph's only node through the best kernel and through the reference.
@@ -54,7 +56,7 @@ void compare(const Case& test) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (node.inputs[i] == kNoValue) continue;
     const ValueInfo& v = graph.value(node.inputs[i]);
-    inputs[i] = v.constant ? *v.constant : values_for(v.type, static_cast<int>(i));
+    inputs[i] = v.constant ? *v.constant : values_for(v.type, static_cast<int>(i), test.sixteenths);
     in[i] = &inputs[i];
     in_types[i] = &v.type;
   }
@@ -235,6 +237,23 @@ TEST(FloatKernels, ProductsWithWeights) {
       {"unary-f32", "input x: float32[9]\ny = com.microsoft.FastGelu(x)\noutput y\n"},
   };
   for (const Case& c : cases) compare(c);
+}
+
+TEST(FloatKernels, ProductsWithWeightsOf16Bits) {
+  const std::string product =
+      "input x: float32[9,5]\nconstant w: bfloat16[17,5] 0.25\ninput b: float32[17]\ninput z: float32[9,17]\n"
+      "y = sdx.Linear(x, w, b, z) {transB=1, activation=\"Relu\"";
+  const std::string as_bfloat = product + ", bfloat16=1}\noutput y\n", as_float = product + "}\noutput y\n";
+  compare({has_bf16_dots() ? "gemm-bf16-dots" : "gemm-bf16-weights", as_bfloat.c_str(), 0, true});
+  compare({"gemm-bf16-weights", as_float.c_str()});
+  if (has_bf16_dots()) {
+    compare(
+        {"gemm-bf16-dots",
+         "input x: float32[2,3,5]\ninput w: float32[5,33]\ny = sdx.Linear(x, w) {bfloat16=1, activation=\"Relu\"}\noutput y\n", 0,
+         true});
+  }
+  compare(
+      {"gemm-f16-weights", "input x: float32[1,2,3]\nconstant w: float16[3,2] 1 -2 3 4 -5 6\ny = sdx.Linear(x, w)\noutput y\n"});
 }
 
 TEST(FloatKernels, Attention) {

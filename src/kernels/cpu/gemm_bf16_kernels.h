@@ -1,0 +1,31 @@
+#pragma once
+// The inner kernels of gemm_bf16.cc; internal to this folder.
+
+#include <cstdint>
+
+namespace sdx::cpu {
+
+// sums[i * nr + j] of m rows of bfloat16, `stride` elements apart, by one panel of nr columns, [pairs][nr][2].
+struct Bf16Tile {
+  const std::uint16_t* a = nullptr;
+  std::int64_t stride = 0;
+  const std::uint16_t* b = nullptr;
+  std::int64_t pairs = 0;
+  float* sums = nullptr;
+  bool add = false;  // to what `sums` holds: a later block of K
+};
+
+struct Bf16Kernels {
+  int mr;
+  int nr;
+  void (*tile)(const Bf16Tile& t, std::int64_t m);  // m: 1 .. mr
+  // x to the nearest bfloat16, and a zero behind an odd number of them.
+  void (*round)(const float* x, std::int64_t n, std::uint16_t* y);
+  // y[j][0] and y[j][1] are x0[j] and x1[j], rounded likewise; x1 may be null, which stands for zeros.
+  void (*interleave)(const float* x0, const float* x1, std::int64_t n, std::uint16_t* y);
+};
+
+// Null where the compiler has no such instructions. Whether the machine has them is for the caller to know.
+const Bf16Kernels* bf16_kernels();
+
+}  // namespace sdx::cpu
