@@ -30,6 +30,10 @@ bool fold_batch_norm(Graph& graph);
 // the operator's reference does.
 bool sum_to_add(Graph& graph);
 
+// com.microsoft BiasGelu, FastGelu with a bias, FusedMatMul (batches in front) and GemmFastGelu in float32 become Add, Transpose,
+// MatMul, Mul and Gelu, which fuse with what comes before and after.
+bool split_fused(Graph& graph);
+
 // Nodes whose outputs nobody reads.
 bool remove_dead(Graph& graph);
 
