@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "kernels/cpu/target_width.h"
 #include "kernels/cpu/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -20,7 +21,7 @@ namespace {
 
 // Two vectors of weights and a broadcast leave room for so many pixels of two vectors in 16 or 32 registers; with one vector of
 // output channels twice as many are more than the chains that hide an FMA's latency need.
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
+#if SDX_512_BITS
 constexpr int kBlock = 16;
 constexpr int kWide = 14;
 constexpr int kNarrow = 14;

@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "kernels/cpu/blocked_kernels.h"
+#include "kernels/cpu/target_width.h"
 #include "kernels/cpu/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -20,7 +21,7 @@ namespace {
 constexpr int kPoints = 5;
 
 // As in blocked_kernels.cc.
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
+#if SDX_512_BITS
 constexpr int kBlock = 16;
 #else
 constexpr int kBlock = 8;

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "kernels/cpu/elementwise_kernels.h"
+#include "kernels/cpu/target_width.h"
 #include "kernels/cpu/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -19,7 +20,7 @@ namespace {
 
 // Rows of the register tile: 2 vectors of columns each, plus 2 vectors of B and a broadcast of A must fit the register file:
 // 16 registers -> 6 rows, 32 registers -> 14 (28 + 3 = 31).
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
+#if SDX_512_BITS
 constexpr int kMr = 14;
 #elif HWY_TARGET == HWY_NEON
 constexpr int kMr = 12;

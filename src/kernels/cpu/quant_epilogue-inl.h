@@ -9,6 +9,7 @@
 
 #include "kernels/cpu/quant.h"
 #include "kernels/cpu/simd-inl.h"
+#include "kernels/cpu/target_width.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
@@ -26,7 +27,7 @@ HWY_INLINE VI pair_add(VI acc, V16 a, V16 b) {
   return hn::Add(acc, VI{_mm_madd_epi16(a.raw, b.raw)});
 #elif HWY_TARGET == HWY_AVX2
   return hn::Add(acc, VI{_mm256_madd_epi16(a.raw, b.raw)});
-#elif HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
+#elif SDX_512_BITS
   return hn::Add(acc, VI{_mm512_madd_epi16(a.raw, b.raw)});
 #else
   const DI d;

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/cpu_features.h"
+#include "kernels/cpu/target_width.h"
 #include "kernels/cpu/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -19,7 +20,7 @@ HWY_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 namespace {
 
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
+#if SDX_512_BITS
 constexpr int kMr = 12;
 #elif HWY_TARGET == HWY_NEON
 constexpr int kMr = 8;
@@ -131,7 +132,7 @@ void narrow(const float* sums, std::int64_t n, const QEpilogue& e, std::int64_t 
 
 void tile(const QTile& t) {
   HWY_ALIGN std::int32_t out[kMr * 2 * kMaxF32Lanes];
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
+#if SDX_512_BITS
   static const bool vnni = use_vnni(Isa::avx512) && vnni_product(1) != nullptr;
   if (vnni) {
     vnni_product(t.m)(t, out);

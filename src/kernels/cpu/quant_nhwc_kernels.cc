@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/cpu_features.h"
+#include "kernels/cpu/target_width.h"
 #include "kernels/cpu/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -20,7 +21,7 @@ HWY_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 namespace {
 
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
+#if SDX_512_BITS
 constexpr int kMr = 12;
 #elif HWY_TARGET == HWY_NEON
 constexpr int kMr = 8;
@@ -101,7 +102,7 @@ HWY_NOINLINE void product(const QRows& t) {
 #endif
 
 void product_of(const QRows& t) {
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
+#if SDX_512_BITS
   static const bool vnni = use_vnni(Isa::avx512) && vnni_rows_product(1) != nullptr;
   if (vnni) return vnni_rows_product(t.m)(t);
 #endif
@@ -603,7 +604,7 @@ void depthwise(const QDepthwiseRow& r) {
   }
 }
 
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
+#if SDX_512_BITS
 bool has_quads() { return use_vnni(Isa::avx512) && vnni_quads_product(1) != nullptr; }
 #else
 bool has_quads() { return false; }
