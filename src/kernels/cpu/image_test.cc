@@ -139,23 +139,23 @@ TEST(KernelsResize, NearestAndLinearFollowTheTables) {
 }
 
 TEST(KernelsTranspose, EveryPermutationAndElementSize) {
-  const std::vector<std::vector<std::int64_t>> shapes = {{7},    {5, 9}, {33, 70}, {2, 5, 3}, {3, 1, 40, 2}, {4, 3, 5, 2, 3},
-                                                         {1, 1}, {0, 3}, {3, 83},  {50, 3},   {2, 3, 16}};
+  const std::vector<std::vector<std::int64_t>> shapes = {{7},     {5, 9},  {33, 70}, {2, 5, 3}, {3, 1, 40, 2}, {4, 3, 5, 2, 3},
+                                                         {1, 1},  {0, 3},  {3, 83},  {50, 3},   {2, 3, 16},    {2, 41},
+                                                         {41, 2}, {4, 37}, {37, 4},  {70, 130}};
   for_each_isa([&] {
     for (const auto& dims : shapes) {
       const int rank = static_cast<int>(dims.size());
       const std::int64_t n = std::accumulate(dims.begin(), dims.end(), std::int64_t{1}, std::multiplies<>());
       for (const std::size_t size : {1U, 2U, 4U, 8U, 16U}) {
         const auto bytes = n * static_cast<std::int64_t>(size);
-        Guarded<unsigned char> x(bytes, 3, test::random_ints<unsigned char>(bytes, 1)),
-            y(bytes, static_cast<int>(size == 4 ? 0 : 5));
+        Guarded<unsigned char> x(bytes, 3, test::random_ints<unsigned char>(bytes, 1)), y_odd(bytes, 5), y_aligned(bytes, 0);
         Guarded<unsigned char> aligned(bytes, 0, test::random_ints<unsigned char>(bytes, 1));
         std::vector<int> perm(dims.size());
         std::iota(perm.begin(), perm.end(), 0);
-        bool use_aligned = false;
-        do {
-          use_aligned = !use_aligned;
+        bool use_aligned = true;
+        for (bool more = true; more;) {
           const unsigned char* src = use_aligned ? aligned.data() : x.data();
+          auto& y = use_aligned ? y_aligned : y_odd;
           transpose(src, y.data(), size, rank, dims.data(), perm.data());
           for (std::int64_t i = 0; i < n; ++i) {
             std::int64_t rest = i, from = 0;
@@ -171,7 +171,9 @@ TEST(KernelsTranspose, EveryPermutationAndElementSize) {
                 0)
                 << "size " << size << " element " << i;
           }
-        } while (std::next_permutation(perm.begin(), perm.end()));
+          use_aligned = !use_aligned;  // each permutation both ways
+          if (use_aligned) more = std::next_permutation(perm.begin(), perm.end());
+        }
       }
     }
   });

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/copy_bytes.h"
 #include "base/thread_pool.h"
-#include "kernels/cpu/image_kernels.h"
+#include "kernels/cpu/transpose_kernels.h"
 
 namespace sdx::cpu {
 namespace {
@@ -131,28 +132,30 @@ void transpose_block(const char* x, std::int64_t ldx, char* y, std::int64_t ldy,
   }
 }
 
+// False where the elements are not aligned to their size.
+template <class T>
+bool transpose_aligned(TransposeFn<T> fn, const char* x, std::int64_t ldx, char* y, std::int64_t ldy, std::int64_t rows,
+                       std::int64_t columns) {
+  const auto aligned = [](const void* p) { return reinterpret_cast<std::uintptr_t>(p) % sizeof(T) == 0; };
+  if (!aligned(x) || !aligned(y)) return false;
+  fn(reinterpret_cast<const T*>(x), ldx, reinterpret_cast<T*>(y), ldy, rows, columns);
+  return true;
+}
+
 void transpose_2d(const char* x, std::int64_t ldx, char* y, std::int64_t ldy, std::int64_t rows, std::int64_t columns,
                   std::size_t size) {
-  const auto aligned = [](const void* p) { return reinterpret_cast<std::uintptr_t>(p) % 4 == 0; };
-  if (size == 4 && aligned(x) && aligned(y)) {
-    const ImageKernels& k = image_kernels();
-    const auto* px = reinterpret_cast<const std::uint32_t*>(x);
-    auto* py = reinterpret_cast<std::uint32_t*>(y);
-    constexpr std::int64_t kBlock = 32;
-    for (std::int64_t i = 0; i < rows; i += kBlock) {
-      for (std::int64_t j = 0; j < columns; j += kBlock) {
-        k.transpose32(px + i * ldx + j, ldx, py + j * ldy + i, ldy, std::min(kBlock, rows - i), std::min(kBlock, columns - j));
-      }
-    }
-    return;
-  }
+  const TransposeKernels& k = transpose_kernels();
   switch (size) {
-    case 1:
-      return image_kernels().transpose8(reinterpret_cast<const std::uint8_t*>(x), ldx, reinterpret_cast<std::uint8_t*>(y), ldy,
-                                        rows, columns);
-    case 2: return transpose_block<2>(x, ldx, y, ldy, rows, columns);
-    case 4: return transpose_block<4>(x, ldx, y, ldy, rows, columns);
-    case 8: return transpose_block<8>(x, ldx, y, ldy, rows, columns);
+    case 1: transpose_aligned(k.bytes1, x, ldx, y, ldy, rows, columns); return;
+    case 2:
+      if (!transpose_aligned(k.bytes2, x, ldx, y, ldy, rows, columns)) transpose_block<2>(x, ldx, y, ldy, rows, columns);
+      return;
+    case 4:
+      if (!transpose_aligned(k.bytes4, x, ldx, y, ldy, rows, columns)) transpose_block<4>(x, ldx, y, ldy, rows, columns);
+      return;
+    case 8:
+      if (!transpose_aligned(k.bytes8, x, ldx, y, ldy, rows, columns)) transpose_block<8>(x, ldx, y, ldy, rows, columns);
+      return;
     default: return transpose_block<16>(x, ldx, y, ldy, rows, columns);
   }
 }
@@ -182,7 +185,7 @@ void copy_strided(const void* x, void* y, std::size_t element_size, int rank, co
   }
   for_rows(w, element_size, [&](std::int64_t dense, std::int64_t at) {
     if (stride == 1) {
-      std::memcpy(dst + dense * size, src + at * size, static_cast<std::size_t>(inner * size));
+      copy_bytes(dst + dense * size, src + at * size, static_cast<std::size_t>(inner * size));
     } else {
       gather(src + at * size, stride, dst + dense * size, inner);
     }
@@ -201,7 +204,7 @@ void copy_strided_to(const void* x, void* y, std::size_t element_size, int rank,
   const ScatterFn scatter = scatter_of(element_size);
   for_rows(w, element_size, [&](std::int64_t dense, std::int64_t at) {
     if (stride == 1) {
-      std::memcpy(dst + at * size, src + dense * size, static_cast<std::size_t>(inner * size));
+      copy_bytes(dst + at * size, src + dense * size, static_cast<std::size_t>(inner * size));
     } else {
       scatter(src + dense * size, dst + at * size, stride, inner);
     }

@@ -1,17 +1,19 @@
 // Where: ai.onnx 9, 16. Elements are moved by size: no arithmetic is done on them.
 
 #include <algorithm>
+#include <array>
 #include <string>
 
+#include "base/thread_pool.h"
 #include "ops/op.h"
 #include "ops/util/broadcast.h"
+#include "ops/util/movement.h"
 
 namespace sdx::ops {
 namespace {
 
-struct Bytes16 {
-  std::uint64_t low, high;
-};
+// Runs of fewer elements stay on one thread.
+constexpr std::int64_t kParallelRun = 1 << 15;
 
 const Dim* pick(const std::vector<Dim>& v, std::size_t i, std::size_t n) {
   if (v.size() == n) return &v[i];
@@ -48,6 +50,40 @@ void infer_where(InferContext& c) {
   c.output_sym(0, std::move(out));
 }
 
+// Both sides are read whatever the condition says, a mask picks, and steps are constants: so the compiler vectorises it. A branch
+// on a random condition costs 5 ns an element.
+template <int kStepX, int kStepY, class T>
+void select_run(const bool* __restrict c, const T* __restrict x, const T* __restrict y, T* __restrict out, std::int64_t n) {
+  const auto* flags = reinterpret_cast<const std::uint8_t*>(c);
+  for (std::int64_t i = 0; i < n; ++i) {
+    const auto mask = static_cast<T>(T{0} - static_cast<T>(flags[i] != 0));
+    const T b = y[i * kStepY];
+    out[i] = static_cast<T>(b ^ ((x[i * kStepX] ^ b) & mask));
+  }
+}
+
+template <class T>
+void select_run(const bool* c, const std::array<std::int64_t, 3>& step, const T* x, const T* y, T* out, std::int64_t n) {
+  if (step[0] == 0) {  // all from one side
+    const T* from = *c ? x : y;
+    if (step[*c ? 1 : 2] == 0) {
+      std::fill_n(out, n, *from);
+    } else {
+      copy_units(from, out, n);
+    }
+  } else if constexpr (!std::is_integral_v<T>) {
+    for (std::int64_t i = 0; i < n; ++i) out[i] = c[i] ? x[i * step[1]] : y[i * step[2]];
+  } else if (step[1] == 1 && step[2] == 1) {
+    select_run<1, 1>(c, x, y, out, n);
+  } else if (step[1] == 1) {
+    select_run<1, 0>(c, x, y, out, n);
+  } else if (step[2] == 1) {
+    select_run<0, 1>(c, x, y, out, n);
+  } else {
+    select_run<0, 0>(c, x, y, out, n);
+  }
+}
+
 template <class T>
 void select(const Tensor& condition, const Tensor& x, const Tensor& y, Tensor& out) {
   const auto* pc = static_cast<const bool*>(condition.data());
@@ -56,9 +92,12 @@ void select(const Tensor& condition, const Tensor& x, const Tensor& y, Tensor& o
   auto* po = static_cast<T*>(out.mutable_data());
   for_each_broadcast<3>({condition.shape(), x.shape(), y.shape()}, out.shape(),
                         [&](const auto& at, const auto& step, std::int64_t o, std::int64_t n) {
-                          for (std::int64_t i = 0; i < n; ++i) {
-                            po[o + i] = pc[at[0] + i * step[0]] ? px[at[1] + i * step[1]] : py[at[2] + i * step[2]];
-                          }
+                          const auto part = [&](std::int64_t b, std::int64_t e) {
+                            select_run(pc + at[0] + b * step[0], step, px + at[1] + b * step[1], py + at[2] + b * step[2],
+                                       po + o + b, e - b);
+                          };
+                          if (n < kParallelRun) return part(0, n);
+                          parallel_for(n, kParallelRun, part);
                         });
 }
 
@@ -77,7 +116,7 @@ void run_where(OpContext& c) {
     case 16: return select<std::uint16_t>(condition, x, y, out);
     case 32: return select<std::uint32_t>(condition, x, y, out);
     case 64: return select<std::uint64_t>(condition, x, y, out);
-    case 128: return select<Bytes16>(condition, x, y, out);
+    case 128: return select<Unit16>(condition, x, y, out);
     default: fail(ErrorCode::not_implemented, "Where has no kernel for element type {}", name(x.dtype()));
   }
 }

@@ -87,14 +87,19 @@ void run_gather_elements(OpContext& c) {
   const Tensor& indices = c.input(1);
   const auto axis = static_cast<std::size_t>(normalize_axis(c.attrs().get_int("axis", 0), data.rank()));
   check_element_indices(data.shape(), indices.shape(), axis);
-  const Ints at = checked_indices(indices, data.dim(axis));
+  check_index_type(indices);
   produce(c, 0, c.input(0).dtype(), indices.shape(), [&](Tensor& out) {
+    if (out.size() == 0) return;
+    const ElementRows rows(data.shape(), indices.shape(), axis);
     dispatch_unit(out.dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
       const auto* from = static_cast<const T*>(data.data());
       auto* to = static_cast<T*>(out.mutable_data());
-      for_each_element_index(data.shape(), indices.shape(), axis, at,
-                             [&](std::int64_t i, std::int64_t offset) { to[i] = from[offset]; });
+      dispatch_index(indices, [&](const auto* at) {
+        parallel_for(rows.rows(), grain_for(rows.run() * 8), [&](std::int64_t begin, std::int64_t end) {
+          for_each_element_index(rows, at, begin, end, [=](std::int64_t i, std::int64_t offset) { to[i] = from[offset]; });
+        });
+      });
     });
   });
 }
@@ -141,7 +146,11 @@ void run_gather_nd(OpContext& c) {
       auto* to = static_cast<T*>(out.mutable_data());
       const std::int64_t run = offsets.run();
       parallel_for(offsets.count(), grain_for(run * static_cast<std::int64_t>(sizeof(T))), [&](std::int64_t b, std::int64_t e) {
-        for (std::int64_t i = b; i < e; ++i) std::copy_n(from + offsets.at(i), run, to + i * run);
+        if (run == 1) {
+          for (std::int64_t i = b; i < e; ++i) to[i] = from[offsets.at(i)];
+        } else {
+          for (std::int64_t i = b; i < e; ++i) copy_units(from + offsets.at(i), to + i * run, run);
+        }
       });
     });
   });

@@ -1,4 +1,4 @@
-// GridSample: ai.onnx 16 (two spatial axes), 20 (any number), 22; com.microsoft 1. AffineGrid: ai.onnx 20.
+// GridSample: ai.onnx 16 (two spatial axes), 20 (any number), 22; com.microsoft 1.
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,6 @@
 #include "ops/op.h"
 #include "ops/util/axes.h"
 #include "ops/util/movement.h"
-#include "ops/util/shape_values.h"
 #include "tensor/dispatch.h"
 #include "tensor/element.h"
 
@@ -99,7 +98,8 @@ std::int64_t tap_index(std::int64_t i, std::int64_t extent, const Options& o) {
   return std::clamp<std::int64_t>(static_cast<std::int64_t>(std::lround(r)), 0, extent - 1);
 }
 
-AxisTaps axis_taps(double normalized, std::int64_t extent, const Options& o) {
+// Where a normalised coordinate lies among the pixels: finite, and at most four outside.
+double pixel_position(double normalized, std::int64_t extent, const Options& o) {
   const auto n = static_cast<double>(extent);
   double v = o.align ? (normalized + 1) / 2 * (n - 1) : ((normalized + 1) * n - 1) / 2;
   if (!std::isfinite(v)) v = -2;
@@ -111,7 +111,17 @@ AxisTaps axis_taps(double normalized, std::int64_t extent, const Options& o) {
     if (o.padding == Padding::border && o.mode != Mode::cubic) v = std::clamp(v, 0.0, n - 1);
     if (o.padding == Padding::reflection) v = reflected(v, low, high);
   }
-  v = std::clamp(v, -4.0, n + 4);  // further outside nothing changes, and the conversion below stays in range
+  return std::clamp(v, -4.0, n + 4);  // further outside nothing changes, and conversions to integers stay in range
+}
+
+// floor() without a call; |v| is small.
+std::int64_t floor_of(double v) {
+  const auto towards_zero = static_cast<std::int64_t>(v);
+  return towards_zero - (static_cast<double>(towards_zero) > v ? 1 : 0);
+}
+
+AxisTaps axis_taps(double normalized, std::int64_t extent, const Options& o) {
+  const double v = pixel_position(normalized, extent, o);
   AxisTaps t;
   if (o.mode == Mode::nearest) {
     t.count = 1;
@@ -119,9 +129,8 @@ AxisTaps axis_taps(double normalized, std::int64_t extent, const Options& o) {
     t.weight[0] = 1;
     return t;
   }
-  const double floored = std::floor(v);
-  const double f = v - floored;
-  const auto base = static_cast<std::int64_t>(floored);
+  const std::int64_t base = floor_of(v);
+  const double f = v - static_cast<double>(base);
   if (o.mode == Mode::linear) {
     t.count = 2;
     t.weight = {1 - f, f};
@@ -143,20 +152,21 @@ struct Taps {
   std::vector<double> weight;
 };
 
-void combine(const std::vector<AxisTaps>& axes, const Ints& strides, Taps& out) {
+void combine(const std::vector<AxisTaps>& axes, const Ints& strides, Taps& out, Taps& scratch) {
   out.at.assign(1, 0);
   out.weight.assign(1, 1.0);
   for (std::size_t d = 0; d < axes.size(); ++d) {
-    Taps next;
+    scratch.at.clear();
+    scratch.weight.clear();
     for (std::size_t i = 0; i < out.at.size(); ++i) {
       for (int k = 0; k < axes[d].count; ++k) {
         const auto j = static_cast<std::size_t>(k);
         if (axes[d].at[j] < 0) continue;
-        next.at.push_back(out.at[i] + axes[d].at[j] * strides[d]);
-        next.weight.push_back(out.weight[i] * axes[d].weight[j]);
+        scratch.at.push_back(out.at[i] + axes[d].at[j] * strides[d]);
+        scratch.weight.push_back(out.weight[i] * axes[d].weight[j]);
       }
     }
-    out = std::move(next);
+    std::swap(out, scratch);
   }
 }
 
@@ -187,17 +197,158 @@ void for_each_position(const OpContext& c, const Options& o, F&& fn) {
   const Tensor* positions = &grid;
   parallel_for(x.dim(0) * per_item, 64, [&](std::int64_t begin, std::int64_t end) {
     std::vector<AxisTaps> axes(spatial);
-    Taps taps;
+    Taps taps, scratch;
     for (std::int64_t p = begin; p < end; ++p) {
       for (std::size_t d = 0; d < spatial; ++d) {
         // The last coordinate of the grid belongs to the first spatial axis.
         const auto at = p * static_cast<std::int64_t>(spatial) + static_cast<std::int64_t>(spatial - 1 - d);
         axes[d] = axis_taps(element_as_double(*positions, at), extents[d], o);
       }
-      combine(axes, strides, taps);
+      combine(axes, strides, taps, scratch);
       fn(taps, p % per_item, p / per_item);
     }
   });
+}
+
+// Positions of a plane that are prepared together and then serve each channel: 256 * 4 * 8 bytes stay in the first-level cache.
+constexpr std::int64_t kBlock = 256;
+
+// One or four taps a position, in float where the elements are float or narrower. A tap outside weighs nothing, and is taken
+// from element 0.
+template <class W>
+struct PlaneTaps {
+  bool inside = true;  // all of them
+  std::array<std::array<std::int32_t, 4>, kBlock> at;
+  std::array<std::array<W, 4>, kBlock> weight;
+  std::array<std::array<bool, 4>, kBlock> valid;
+};
+
+template <class W>
+void prepare_linear(const std::array<double, 2 * kBlock>& grid, std::size_t count, const Shape& x, const Options& o,
+                    PlaneTaps<W>& taps) {
+  for (std::size_t p = 0; p < count; ++p) {
+    const double v[2] = {pixel_position(grid[2 * p + 1], x[2], o), pixel_position(grid[2 * p], x[3], o)};  // down, across
+    std::int64_t at[2][2];
+    double weight[2][2];
+    for (std::size_t a = 0; a < 2; ++a) {
+      const std::int64_t base = floor_of(v[a]), extent = x[2 + a];
+      weight[a][1] = v[a] - static_cast<double>(base);
+      weight[a][0] = 1 - weight[a][1];
+      at[a][0] = tap_index(base, extent, o);
+      at[a][1] = tap_index(base + 1, extent, o);
+    }
+    for (std::size_t j = 0; j < 4; ++j) {
+      const std::int64_t row = at[0][j / 2], column = at[1][j % 2];
+      const bool valid = row >= 0 && column >= 0;
+      taps.inside = taps.inside && valid;
+      taps.valid[p][j] = valid;
+      taps.at[p][j] = valid ? static_cast<std::int32_t>(row * x[3] + column) : 0;
+      taps.weight[p][j] = valid ? static_cast<W>(weight[0][j / 2] * weight[1][j % 2]) : W(0);
+    }
+  }
+}
+
+template <class W>
+void prepare_nearest(const std::array<double, 2 * kBlock>& grid, std::size_t count, const Shape& x, const Options& o,
+                     PlaneTaps<W>& taps) {
+  for (std::size_t p = 0; p < count; ++p) {
+    const std::int64_t row = axis_taps(grid[2 * p + 1], x[2], o).at[0], column = axis_taps(grid[2 * p], x[3], o).at[0];
+    taps.valid[p][0] = row >= 0 && column >= 0;
+    taps.at[p][0] = taps.valid[p][0] ? static_cast<std::int32_t>(row * x[3] + column) : 0;
+  }
+}
+
+template <class W>
+void prepare(const Tensor& grid, std::int64_t first, std::int64_t count, const Shape& x, const Options& o, PlaneTaps<W>& taps) {
+  std::array<double, 2 * kBlock> positions;
+  if (grid.dtype() == DataType::float32) {
+    const auto* from = static_cast<const float*>(grid.data()) + first * 2;
+    std::copy_n(from, count * 2, positions.begin());
+  } else {
+    for (std::int64_t i = 0; i < count * 2; ++i) positions[static_cast<std::size_t>(i)] = element_as_double(grid, first * 2 + i);
+  }
+  taps.inside = true;
+  if (o.mode == Mode::nearest) {
+    prepare_nearest(positions, static_cast<std::size_t>(count), x, o, taps);
+  } else {
+    prepare_linear(positions, static_cast<std::size_t>(count), x, o, taps);
+  }
+}
+
+// Tap j of position p. kFinite: all are inside, or element 0 times 0 is 0.
+template <bool kFinite, class W, class T>
+W tap(const T* plane, const PlaneTaps<W>& taps, std::size_t p, std::size_t j) {
+  const auto v = static_cast<W>(static_cast<ComputeType<T>>(plane[taps.at[p][j]]));
+  return taps.weight[p][j] * (kFinite || taps.valid[p][j] ? v : W(0));
+}
+
+template <bool kFinite, class W, class T>
+void sample_linear(const T* plane, const PlaneTaps<W>& taps, std::int64_t count, T* to) {
+  for (std::size_t p = 0; p < static_cast<std::size_t>(count); ++p) {
+    const W top = tap<kFinite>(plane, taps, p, 0) + tap<kFinite>(plane, taps, p, 1);
+    const W bottom = tap<kFinite>(plane, taps, p, 2) + tap<kFinite>(plane, taps, p, 3);
+    to[p] = T(static_cast<ComputeType<T>>(top + bottom));
+  }
+}
+
+template <class W, class T>
+void sample_nearest(const T* plane, const PlaneTaps<W>& taps, std::int64_t count, T* to) {
+  for (std::size_t p = 0; p < static_cast<std::size_t>(count); ++p) to[p] = taps.valid[p][0] ? plane[taps.at[p][0]] : T{};
+}
+
+// Two spatial axes: blocks of positions, each prepared once for all channels.
+// sample(plane, taps, count, destination)
+template <class T, class W, class F>
+void sample_planes(const OpContext& c, const Options& o, Tensor& out, F&& sample) {
+  const Tensor& x = c.input(0);
+  const Tensor& grid = c.input(1);
+  const std::int64_t plane = x.dim(2) * x.dim(3), positions = grid.dim(1) * grid.dim(2), channels = x.dim(1);
+  const auto* from = static_cast<const T*>(x.data());
+  auto* to = static_cast<T*>(out.mutable_data());
+  const std::int64_t blocks = (positions + kBlock - 1) / kBlock;
+  parallel_for(x.dim(0) * blocks, 1, [&](std::int64_t begin, std::int64_t end) {
+    PlaneTaps<W> taps;
+    for (std::int64_t b = begin; b < end; ++b) {
+      const std::int64_t n = b / blocks, first = b % blocks * kBlock;
+      const std::int64_t count = std::min(kBlock, positions - first);
+      prepare(grid, n * positions + first, count, x.shape(), o, taps);
+      for (std::int64_t k = n * channels; k < (n + 1) * channels; ++k) {
+        sample(from + k * plane, taps, count, to + k * positions + first);
+      }
+    }
+  });
+}
+
+template <class T, class W>
+void sample_planes_linear(const OpContext& c, const Options& o, Tensor& out) {
+  sample_planes<T, W>(c, o, out, [](const T* plane, const PlaneTaps<W>& taps, std::int64_t count, T* to) {
+    if (taps.inside || std::isfinite(static_cast<ComputeType<T>>(plane[0]))) {
+      sample_linear<true>(plane, taps, count, to);
+    } else {
+      sample_linear<false>(plane, taps, count, to);
+    }
+  });
+}
+
+// False where sample_planes does not serve.
+bool sample_quickly(const OpContext& c, const Options& o, Tensor& out) {
+  const Tensor& x = c.input(0);
+  if (x.rank() != 4 || o.mode == Mode::cubic || x.dim(2) * x.dim(3) > INT32_MAX) return false;
+  if (o.mode == Mode::nearest) {
+    dispatch_unit(x.dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      sample_planes<T, float>(
+          c, o, out, [](const T* plane, const auto& taps, std::int64_t count, T* to) { sample_nearest(plane, taps, count, to); });
+    });
+    return true;
+  }
+  switch (x.dtype()) {  // integers round and saturate otherwise: weighed()
+    case DataType::float32: sample_planes_linear<float, float>(c, o, out); return true;
+    case DataType::float64: sample_planes_linear<double, double>(c, o, out); return true;
+    case DataType::float16: sample_planes_linear<Float16, float>(c, o, out); return true;
+    case DataType::bfloat16: sample_planes_linear<BFloat16, float>(c, o, out); return true;
+    default: return false;
+  }
 }
 
 void run_grid_sample(OpContext& c) {
@@ -213,6 +364,7 @@ void run_grid_sample(OpContext& c) {
   Tensor& out = c.output(0, x.dtype(), shape);
   if (out.size() == 0) return;
   if (x.size() == 0) c.fail("the input {} has no pixels", x.type_string());
+  if (sample_quickly(c, o, out)) return;
   const std::int64_t plane = product(x.shape(), 2, x.rank());
   const std::int64_t positions = product(shape, 2, shape.size());
   const std::int64_t channels = x.dim(1);
@@ -237,76 +389,6 @@ void run_grid_sample(OpContext& c) {
   }
 }
 
-// size: N, C, [D,] H, W
-void check_size(const Ints& size) {
-  if (size.size() != 4 && size.size() != 5) {
-    fail(ErrorCode::invalid_model, "'size' must hold 4 or 5 numbers, received {}", to_string(size));
-  }
-  element_count(size);
-}
-
-void infer_affine_grid(InferContext& c) {
-  const auto* size = c.sym(1);
-  if (size == nullptr) {
-    const auto rank = known_length(c, 1);
-    if (!rank || *rank < 4 || *rank > 5) return c.output(0, c.dtype(0));
-    SymShape out(static_cast<std::size_t>(*rank));
-    out.back() = Dim(*rank - 2);
-    return c.output(0, c.dtype(0), std::move(out));
-  }
-  if (size->size() != 4 && size->size() != 5) c.fail("'size' must hold 4 or 5 numbers, received {}", size->size());
-  SymShape out{(*size)[0]};
-  out.insert(out.end(), size->begin() + 2, size->end());
-  out.emplace_back(static_cast<std::int64_t>(size->size()) - 2);
-  c.output(0, c.dtype(0), std::move(out));
-}
-
-double grid_position(std::int64_t i, std::int64_t extent, bool align) {
-  if (align) return extent > 1 ? -1 + 2 * static_cast<double>(i) / static_cast<double>(extent - 1) : 0;
-  return (2 * static_cast<double>(i) + 1) / static_cast<double>(extent) - 1;
-}
-
-void run_affine_grid(OpContext& c) {
-  const Tensor& theta = c.input(0);
-  const Ints size = to_ints(c.input(1));
-  check_size(size);
-  const std::size_t spatial = size.size() - 2;
-  const auto r = static_cast<std::int64_t>(spatial);
-  if (theta.shape() != Shape{size[0], r, r + 1}) {
-    c.fail("'theta' must be of shape {}, received {}", to_string(Shape{size[0], r, r + 1}), theta.type_string());
-  }
-  const bool align = c.attrs().get_int("align_corners", 0) != 0;
-  Shape shape{size[0]};
-  shape.insert(shape.end(), size.begin() + 2, size.end());
-  shape.push_back(r);
-  Tensor& out = c.output(0, theta.dtype(), shape);
-  const std::int64_t per_item = product(shape, 1, spatial + 1);
-  dispatch(theta.dtype(), FloatTypes{}, "AffineGrid", [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    const auto* m = static_cast<const T*>(theta.data());
-    auto* to = static_cast<T*>(out.mutable_data());
-    parallel_for(size[0] * per_item, 256, [&](std::int64_t begin, std::int64_t end) {
-      std::array<double, 4> at{};
-      for (std::int64_t p = begin; p < end; ++p) {
-        std::int64_t rest = p % per_item;
-        for (std::size_t d = spatial; d-- > 0;) {
-          at[spatial - 1 - d] = grid_position(rest % size[d + 2], size[d + 2], align);  // x first
-          rest /= size[d + 2];
-        }
-        at[spatial] = 1;
-        for (std::int64_t row = 0; row < r; ++row) {
-          const T* coefficients = m + ((p / per_item) * r + row) * (r + 1);
-          double sum = 0;
-          for (std::size_t k = 0; k <= spatial; ++k) {
-            sum += static_cast<double>(static_cast<ComputeType<T>>(coefficients[k])) * at[k];
-          }
-          to[p * r + row] = T(static_cast<ComputeType<T>>(sum));
-        }
-      }
-    });
-  });
-}
-
 }  // namespace
 
 void register_grid_sample(OpTable& t) {
@@ -321,13 +403,6 @@ void register_grid_sample(OpTable& t) {
               .infer_with(infer_grid_sample)
               .run_with(run_grid_sample));
   }
-  t.add(OpDef("AffineGrid", 20)
-            .in("theta", "T1", types::floats)
-            .in("size", "T2", types::int64)
-            .out("grid", "T1", types::floats)
-            .attr("align_corners", AttrKind::i)
-            .infer_with(infer_affine_grid)
-            .run_with(run_affine_grid));
 }
 
 }  // namespace sdx::ops

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "base/thread_pool.h"
 #include "ops/context.h"
@@ -47,14 +48,18 @@ Ints region_batches(const OpContext& c, std::size_t input) {
   return checked_indices(batches, c.input(0).dim(0));
 }
 
+constexpr std::int64_t kSamplesAtOnce = 4096;
+
 // Four neighbours and their weights.
+template <class C>
 struct Sample {
   std::array<std::int64_t, 4> at;
-  std::array<double, 4> weight;
+  std::array<C, 4> weight;
 };
 
 // Source: ONNX RoiAlign-16: positions up to one pixel outside count as the edge, beyond that they weigh nothing.
-Sample sample_at(double y, double x, std::int64_t height, std::int64_t width) {
+template <class C>
+Sample<C> sample_at(double y, double x, std::int64_t height, std::int64_t width) {
   if (!(y >= -1 && y <= static_cast<double>(height) && x >= -1 && x <= static_cast<double>(width))) return {{}, {}};
   const auto along = [](double v, std::int64_t extent, std::int64_t& low, std::int64_t& high) {
     v = std::max(v, 0.0);
@@ -70,7 +75,8 @@ Sample sample_at(double y, double x, std::int64_t height, std::int64_t width) {
   const double ly = along(y, height, y0, y1);
   const double lx = along(x, width, x0, x1);
   return {{y0 * width + x0, y0 * width + x1, y1 * width + x0, y1 * width + x1},
-          {(1 - ly) * (1 - lx), (1 - ly) * lx, ly * (1 - lx), ly * lx}};
+          {static_cast<C>((1 - ly) * (1 - lx)), static_cast<C>((1 - ly) * lx), static_cast<C>(ly * (1 - lx)),
+           static_cast<C>(ly * lx)}};
 }
 
 struct AlignOptions {
@@ -83,6 +89,28 @@ std::int64_t samples_along(const OpContext& c, double bin, std::int64_t ratio) {
   const double n = ratio > 0 ? static_cast<double>(ratio) : std::ceil(bin);
   if (!(n <= static_cast<double>(kMaxSamples))) c.fail("a region asks for {} samples along one axis of a bin", n);
   return std::max<std::int64_t>(0, static_cast<std::int64_t>(n));
+}
+
+// Of a bin without samples: 0.
+template <class C, class T>
+C average(const Sample<C>* samples, std::int64_t count, const T* plane) {
+  if (count == 0) return C(0);
+  C sum = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const Sample<C>& s = samples[i];
+    const auto at = [&](std::size_t j) { return s.weight[j] * static_cast<C>(plane[s.at[j]]); };
+    sum += (at(0) + at(1)) + (at(2) + at(3));
+  }
+  return sum / static_cast<C>(count);
+}
+template <class C, class T>
+C strongest(const Sample<C>* samples, std::int64_t count, const T* plane) {
+  if (count == 0) return C(0);
+  C most = -std::numeric_limits<C>::infinity();
+  for (std::int64_t i = 0; i < count; ++i) {
+    for (std::size_t j = 0; j < 4; ++j) most = std::max(most, samples[i].weight[j] * static_cast<C>(plane[samples[i].at[j]]));
+  }
+  return most;
 }
 
 template <class T>
@@ -104,28 +132,31 @@ void align_region(OpContext& c, const AlignOptions& o, const T* roi, const T* im
   const auto bin_w = static_cast<double>(region_w / static_cast<C>(o.out_w));
   const std::int64_t ny = samples_along(c, bin_h, o.ratio), nx = samples_along(c, bin_w, o.ratio);
   if (ny * nx > kMaxSamples) c.fail("a region asks for {} x {} samples per bin", ny, nx);
-  std::vector<Sample> samples(static_cast<std::size_t>(ny * nx));
-  for (std::int64_t p = 0; p < o.out_h * o.out_w; ++p) {
-    c.stop().check();
-    const double top = y1 + static_cast<double>(p / o.out_w) * bin_h, left = x1 + static_cast<double>(p % o.out_w) * bin_w;
-    for (std::int64_t i = 0; i < ny * nx; ++i) {
-      const double y = top + (static_cast<double>(i / nx) + 0.5) * bin_h / static_cast<double>(ny);
-      const double x = left + (static_cast<double>(i % nx) + 0.5) * bin_w / static_cast<double>(nx);
-      samples[static_cast<std::size_t>(i)] = sample_at(y, x, height, width);
+  // Bins are prepared in groups, so that each channel's plane is read once for many of them.
+  const std::int64_t bins = o.out_h * o.out_w, per_bin = ny * nx;
+  const std::int64_t group = std::clamp<std::int64_t>(kSamplesAtOnce / std::max<std::int64_t>(1, per_bin), 1, bins);
+  std::vector<Sample<C>> samples(static_cast<std::size_t>(group * per_bin));
+  for (std::int64_t first = 0; first < bins; first += group) {
+    const std::int64_t end = std::min(bins, first + group);
+    auto* next = samples.data();
+    for (std::int64_t p = first; p < end; ++p) {
+      c.stop().check();
+      const double top = y1 + static_cast<double>(p / o.out_w) * bin_h, left = x1 + static_cast<double>(p % o.out_w) * bin_w;
+      for (std::int64_t i = 0; i < ny; ++i) {
+        const double y = top + (static_cast<double>(i) + 0.5) * bin_h / static_cast<double>(ny);
+        for (std::int64_t j = 0; j < nx; ++j) {
+          const double x = left + (static_cast<double>(j) + 0.5) * bin_w / static_cast<double>(nx);
+          *next++ = sample_at<C>(y, x, height, width);
+        }
+      }
     }
     for (std::int64_t k = 0; k < channels; ++k) {
       const T* plane = image + k * height * width;
-      double sum = 0, most = -HUGE_VAL;
-      for (const Sample& s : samples) {
-        for (std::size_t j = 0; j < 4; ++j) {
-          const double v = s.weight[j] * static_cast<double>(static_cast<ComputeType<T>>(plane[s.at[j]]));
-          sum += v;
-          most = std::max(most, v);
-        }
+      T* to = out + k * bins;
+      for (std::int64_t p = first; p < end; ++p) {
+        const auto* bin = samples.data() + (p - first) * per_bin;
+        to[p] = T(o.max ? strongest(bin, per_bin, plane) : average(bin, per_bin, plane));
       }
-      const double average = samples.empty() ? 0 : sum / static_cast<double>(samples.size());
-      const double value = o.max ? (samples.empty() ? 0 : most) : average;
-      out[k * o.out_h * o.out_w + p] = T(static_cast<ComputeType<T>>(value));
     }
   }
 }
@@ -196,21 +227,25 @@ template <class T>
 void pool_region(const OpContext& c, const T* roi, const T* image, const Ints& pooled, double scale, T* out) {
   const Tensor& x = c.input(0);
   const auto edge = [&](int i) { return edge_pixel(static_cast<double>(static_cast<ComputeType<T>>(roi[i])) * scale); };
+  std::vector<std::pair<std::int64_t, std::int64_t>> rows, columns;  // of each bin
+  for (std::int64_t p = 0; p < pooled[0]; ++p) rows.push_back(bin_range(edge(2), edge(4), p, pooled[0], x.dim(2)));
+  for (std::int64_t p = 0; p < pooled[1]; ++p) columns.push_back(bin_range(edge(1), edge(3), p, pooled[1], x.dim(3)));
   for (std::int64_t k = 0; k < x.dim(1); ++k) {
     const T* plane = image + k * x.dim(2) * x.dim(3);
-    for (std::int64_t p = 0; p < pooled[0] * pooled[1]; ++p) {
-      const auto [y0, y1] = bin_range(edge(2), edge(4), p / pooled[1], pooled[0], x.dim(2));
-      const auto [x0, x1] = bin_range(edge(1), edge(3), p % pooled[1], pooled[1], x.dim(3));
-      bool any = false;
-      ComputeType<T> most = 0;  // an empty bin is 0
-      for (std::int64_t yy = y0; yy < y1; ++yy) {
-        for (std::int64_t xx = x0; xx < x1; ++xx) {
-          const auto v = static_cast<ComputeType<T>>(plane[yy * x.dim(3) + xx]);
-          if (!any || v > most) most = v;
-          any = true;
+    for (const auto& [y0, y1] : rows) {
+      for (const auto& [x0, x1] : columns) {
+        bool any = false;
+        ComputeType<T> most = 0;  // an empty bin is 0
+        for (std::int64_t yy = y0; yy < y1; ++yy) {
+          const T* row = plane + yy * x.dim(3);
+          for (std::int64_t xx = x0; xx < x1; ++xx) {
+            const auto v = static_cast<ComputeType<T>>(row[xx]);
+            if (!any || v > most) most = v;
+            any = true;
+          }
         }
+        *out++ = T(most);
       }
-      out[k * pooled[0] * pooled[1] + p] = T(most);
     }
   }
 }
@@ -276,7 +311,7 @@ void run_crop(OpContext& c) {
           y = std::round(y);
           xx = std::round(xx);
         }
-        const Sample s = inside ? sample_at(y, xx, h, w) : Sample{};
+        const Sample<double> s = inside ? sample_at<double>(y, xx, h, w) : Sample<double>{};
         for (std::int64_t k = 0; k < x.dim(1); ++k) {
           double v = inside ? 0 : outside;
           for (std::size_t j = 0; inside && j < 4; ++j) {

@@ -83,7 +83,22 @@ void store(T& at, const T& update, Reduction reduction) {
   if constexpr (std::is_same_v<T, std::string> || std::is_same_v<T, Unit16>) {
     at = update;
   } else {
-    at = reduction == Reduction::none ? update : reduce(at, update, reduction);
+    at = reduce(at, update, reduction);
+  }
+}
+
+// A run of updates: the reduction is a constant in each loop, so that the compiler vectorises.
+template <class T>
+void store_run(T* to, const T* from, std::int64_t count, Reduction reduction) {
+  const auto run = [&](auto constant) {
+    for (std::int64_t i = 0; i < count; ++i) store(to[i], from[i], decltype(constant)::value);
+  };
+  switch (reduction) {
+    case Reduction::none: return copy_units(from, to, count);
+    case Reduction::add: return run(std::integral_constant<Reduction, Reduction::add>{});
+    case Reduction::mul: return run(std::integral_constant<Reduction, Reduction::mul>{});
+    case Reduction::min: return run(std::integral_constant<Reduction, Reduction::min>{});
+    case Reduction::max: return run(std::integral_constant<Reduction, Reduction::max>{});
   }
 }
 
@@ -99,12 +114,20 @@ void run_scatter_elements(OpContext& c) {
   if (reduction != Reduction::none && is_sub_byte(c.input(0).dtype())) c.fail("no reduction on {}", name(c.input(0).dtype()));
   const auto axis = static_cast<std::size_t>(normalize_axis(c.attrs().get_int("axis", 0), data.rank()));
   check_element_indices(data.shape(), indices.shape(), axis);
-  const Ints at = checked_indices(indices, data.dim(axis));
+  check_index_type(indices);
   produce(c, 0, c.input(0).dtype(), data.shape(), [&](Tensor& out) {
     copy_all(data, out);
+    if (indices.size() == 0) return;
+    const ElementRows rows(data.shape(), indices.shape(), axis);
     with_typed(c, reduction, out, updates, [&](auto* to, const auto* from) {
-      for_each_element_index(data.shape(), indices.shape(), axis, at,
-                             [&](std::int64_t i, std::int64_t offset) { store(to[offset], from[i], reduction); });
+      dispatch_index(indices, [&](const auto* at) {
+        if (reduction == Reduction::none) {
+          for_each_element_index(rows, at, 0, rows.rows(), [=](std::int64_t i, std::int64_t offset) { to[offset] = from[i]; });
+        } else {
+          for_each_element_index(rows, at, 0, rows.rows(),
+                                 [=](std::int64_t i, std::int64_t offset) { store(to[offset], from[i], reduction); });
+        }
+      });
     });
   });
 }
@@ -130,7 +153,7 @@ void run_scatter_nd(OpContext& c) {
     with_typed(c, reduction, out, updates, [&](auto* to, const auto* from) {
       const std::int64_t run = offsets.run();
       for (std::int64_t i = 0; i < offsets.count(); ++i) {
-        for (std::int64_t k = 0; k < run; ++k) store(to[offsets.at(i) + k], from[i * run + k], reduction);
+        store_run(to + offsets.at(i), from + i * run, run, reduction);
       }
     });
   });

@@ -6,21 +6,58 @@
 #include "ops/op.h"
 #include "ops/util/axes.h"
 #include "ops/util/movement.h"
-#include "tensor/dispatch.h"
+#include "tensor/types.h"
 
 namespace sdx::ops {
 namespace {
 
-using Testable = TypeList<float, double, Float16, BFloat16, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
-                          std::uint16_t, std::uint32_t, std::uint64_t, bool, std::string>;
+// Element types of which 0 is told by the bits: all but the sign are clear in floats, all are in the others.
+constexpr TypeSet kFloats = types::floats;
 
-template <class T>
-bool is_set(const T& v) {
-  if constexpr (std::is_same_v<T, std::string>) {
-    return !v.empty();
-  } else {
-    return static_cast<ComputeType<T>>(v) != ComputeType<T>(0);
+// Calls fn(const T* elements, mask): an element is not zero if any bit of the mask is set in it.
+template <class F>
+void dispatch_bits(const Tensor& t, F&& fn) {
+  const bool is_float = (bit(t.dtype()) & kFloats) != 0;
+  const auto call = [&](auto zero) {
+    using T = decltype(zero);
+    const auto all = static_cast<T>(~T{0});
+    fn(static_cast<const T*>(t.data()), is_float ? static_cast<T>(all >> 1) : all);
+  };
+  switch (bit_width(t.dtype())) {
+    case 8: return call(std::uint8_t{});
+    case 16: return call(std::uint16_t{});
+    case 32: return call(std::uint32_t{});
+    default: return call(std::uint64_t{});
   }
+}
+
+// Positions i < n for which set(i), in order. Counting first, the second loop needs no branch on the data.
+template <class F>
+Ints positions_of(std::int64_t n, F&& set) {
+  std::int64_t count = 0;
+  for (std::int64_t i = 0; i < n; ++i) count += set(i) ? 1 : 0;
+  Ints found(static_cast<std::size_t>(count));
+  std::int64_t* to = found.data();
+  std::int64_t* const end = to + count;
+  for (std::int64_t i = 0; to != end; ++i) {
+    *to = i;
+    to += set(i) ? 1 : 0;
+  }
+  return found;
+}
+
+Ints non_zero_positions(const Tensor& t) {
+  if (t.dtype() == DataType::string) {
+    const auto* p = static_cast<const std::string*>(t.data());
+    return positions_of(t.size(), [&](std::int64_t i) { return !p[i].empty(); });
+  }
+  constexpr TypeSet testable = types::numeric | types::boolean;
+  if ((bit(t.dtype()) & testable) == 0)
+    fail(ErrorCode::not_implemented, "NonZero has no kernel for element type {}", name(t.dtype()));
+  Ints found;
+  dispatch_bits(
+      t, [&](const auto* p, auto mask) { found = positions_of(t.size(), [=](std::int64_t i) { return (p[i] & mask) != 0; }); });
+  return found;
 }
 
 void infer_non_zero(InferContext& c) {
@@ -28,26 +65,33 @@ void infer_non_zero(InferContext& c) {
   c.output(0, DataType::int64, SymShape{in != nullptr ? Dim(static_cast<std::int64_t>(in->size())) : Dim(), Dim()});
 }
 
+// The last coordinate of each position, along an axis of this extent; what is left are positions without that axis. Positions
+// ascend: most lie in the row of the one before, which saves the division.
+void split_off(Ints& positions, std::int64_t extent, std::int64_t* last) {
+  std::int64_t row = 0, begin = 0;
+  for (std::int64_t& p : positions) {
+    if (p - begin >= extent) {
+      row = p / extent;
+      begin = row * extent;
+    }
+    *last++ = p - begin;
+    p = row;
+  }
+}
+
 // Source: ONNX NonZero-13: one column per element found, in row-major order; a scalar gives shape (0, N).
 void run_non_zero(OpContext& c) {
   const Tensor& in = c.input(0);
-  Ints found;
-  dispatch(in.dtype(), Testable{}, "NonZero", [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    const auto* p = static_cast<const T*>(in.data());
-    for (std::int64_t i = 0; i < in.size(); ++i) {
-      if (is_set(p[i])) found.push_back(i);
-    }
-  });
+  Ints found = non_zero_positions(in);
   const auto n = static_cast<std::int64_t>(found.size());
   Tensor& out = c.output(0, DataType::int64, {static_cast<std::int64_t>(in.rank()), n});
   auto* to = static_cast<std::int64_t*>(out.mutable_data());
   for (std::size_t d = in.rank(); d-- > 0;) {
     std::int64_t* row = to + static_cast<std::int64_t>(d) * n;
-    for (std::int64_t i = 0; i < n; ++i) {
-      std::int64_t& rest = found[static_cast<std::size_t>(i)];
-      row[i] = rest % in.dim(d);
-      rest /= in.dim(d);
+    if (d == 0) {
+      std::copy(found.begin(), found.end(), row);
+    } else {
+      split_off(found, in.dim(d), row);
     }
   }
 }
@@ -69,11 +113,8 @@ void run_compress(OpContext& c) {
   const bool flat = !c.attrs().has("axis");
   if (flat) in = in.reshaped({in.size()});
   const auto axis = flat ? std::size_t{0} : static_cast<std::size_t>(normalize_axis(c.attrs().get_int("axis"), in.rank()));
-  Ints picked;
-  const auto keep = condition.values<bool>();
-  for (std::int64_t i = 0; i < std::min(condition.size(), in.dim(axis)); ++i) {
-    if (keep[static_cast<std::size_t>(i)]) picked.push_back(i);
-  }
+  const auto* keep = condition.values<bool>().data();
+  const Ints picked = positions_of(std::min(condition.size(), in.dim(axis)), [=](std::int64_t i) { return keep[i]; });
   Shape shape = in.shape();
   shape[axis] = static_cast<std::int64_t>(picked.size());
   produce(c, 0, c.input(0).dtype(), shape, [&](Tensor& out) {
@@ -86,9 +127,15 @@ void run_compress(OpContext& c) {
       using T = typename decltype(tag)::type;
       const auto* from = static_cast<const T*>(in.data());
       auto* to = static_cast<T*>(out.mutable_data());
-      for (std::int64_t o = 0; o < outer; ++o) {
-        for (std::size_t i = 0; i < picked.size(); ++i) {
-          std::copy_n(from + o * from_block + picked[i] * inner, inner, to + o * to_block + static_cast<std::int64_t>(i) * inner);
+      for (std::int64_t o = 0; o < outer; ++o, from += from_block, to += to_block) {
+        T* next = to;
+        if (inner == 1) {
+          for (const std::int64_t i : picked) *next++ = from[i];
+        } else {
+          for (const std::int64_t i : picked) {
+            copy_units(from + i * inner, next, inner);
+            next += inner;
+          }
         }
       }
     });

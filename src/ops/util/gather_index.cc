@@ -3,35 +3,22 @@
 #include "base/error.h"
 
 namespace sdx::ops {
-namespace {
-
-std::int64_t index_at(const Tensor& indices, std::int64_t i) {
-  return indices.dtype() == DataType::int32 ? static_cast<const std::int32_t*>(indices.data())[i]
-                                            : static_cast<const std::int64_t*>(indices.data())[i];
-}
-
-std::int64_t checked_index(std::int64_t index, std::int64_t extent) {
-  if (index < -extent || index >= extent) {
-    fail(ErrorCode::runtime_failure, "index {} is out of range for extent {}; permitted: {} to {}", index, extent, -extent,
-         extent - 1);
-  }
-  return index < 0 ? index + extent : index;
-}
-
 void check_index_type(const Tensor& indices) {
   if (indices.dtype() != DataType::int32 && indices.dtype() != DataType::int64) {
     fail(ErrorCode::invalid_model, "indices must be int32 or int64, received {}", indices.type_string());
   }
 }
 
-}  // namespace
+void fail_index(std::int64_t index, std::int64_t extent) {
+  fail(ErrorCode::runtime_failure, "index {} is out of range for extent {}; permitted: {} to {}", index, extent, -extent,
+       extent - 1);
+}
 
 Ints checked_indices(const Tensor& indices, std::int64_t extent) {
-  check_index_type(indices);
   Ints out(static_cast<std::size_t>(indices.size()));
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    out[i] = checked_index(index_at(indices, static_cast<std::int64_t>(i)), extent);
-  }
+  dispatch_index(indices, [&](const auto* at) {
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = checked_index(at[i], extent);
+  });
   return out;
 }
 
@@ -42,6 +29,27 @@ void check_element_indices(const Shape& data, const Shape& indices, std::size_t 
     fail(ErrorCode::runtime_failure, "indices {} must have the rank of the data {} and fit into it outside axis {}",
          to_string(indices), to_string(data), axis);
   }
+}
+
+ElementRows::ElementRows(const Shape& data, const Shape& indices, std::size_t axis) : strides_(strides_of(data)) {
+  axis_step_ = strides_[axis];
+  extent_ = data[axis];
+  strides_[axis] = 0;
+  step_ = strides_.back();
+  strides_.pop_back();
+  run_ = indices.back();
+  extents_.assign(indices.begin(), indices.end() - 1);
+  for (const std::int64_t e : extents_) rows_ *= e;
+}
+
+std::int64_t ElementRows::base(std::int64_t row) const {
+  std::int64_t offset = 0;
+  for (std::size_t d = extents_.size(); d-- > 0;) {
+    if (d == 0) return offset + row * strides_[0];
+    offset += row % extents_[d] * strides_[d];
+    row /= extents_[d];
+  }
+  return offset;
 }
 
 void check_nd_ranks(std::size_t data_rank, std::size_t indices_rank, std::int64_t batch_dims) {
@@ -60,7 +68,6 @@ void check_nd_depth(std::int64_t depth, std::size_t data_rank, std::int64_t batc
 }
 
 NdOffsets::NdOffsets(const Shape& data, const Tensor& indices, std::int64_t batch_dims) {
-  check_index_type(indices);
   const auto batch = static_cast<std::size_t>(batch_dims);
   const std::int64_t depth = indices.shape().back();
   const Ints strides = strides_of(data);
@@ -70,14 +77,18 @@ NdOffsets::NdOffsets(const Shape& data, const Tensor& indices, std::int64_t batc
   const std::int64_t count = product(indices.shape(), 0, indices.rank() - 1);
   const std::int64_t per_batch = batches == 0 ? 0 : count / batches;
   offsets_.resize(static_cast<std::size_t>(count));
-  for (std::int64_t i = 0; i < count; ++i) {
-    std::int64_t offset = (i / per_batch) * batch_stride;
-    for (std::int64_t k = 0; k < depth; ++k) {
-      const std::size_t axis = batch + static_cast<std::size_t>(k);
-      offset += checked_index(index_at(indices, i * depth + k), data[axis]) * strides[axis];
+  dispatch_index(indices, [&](const auto* at) {
+    for (std::int64_t b = 0, i = 0; b < batches; ++b) {
+      for (std::int64_t k = 0; k < per_batch; ++k, ++i) {
+        std::int64_t offset = b * batch_stride;
+        for (std::int64_t d = 0; d < depth; ++d) {
+          const std::size_t axis = batch + static_cast<std::size_t>(d);
+          offset += checked_index(*at++, data[axis]) * strides[axis];
+        }
+        offsets_[static_cast<std::size_t>(i)] = offset;
+      }
     }
-    offsets_[static_cast<std::size_t>(i)] = offset;
-  }
+  });
 }
 
 }  // namespace sdx::ops

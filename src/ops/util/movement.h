@@ -1,12 +1,15 @@
 #pragma once
 // Moving elements without looking at their type: by size, in runs, on all threads.
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <sdx/tensor.hpp>
 
+#include "base/copy_bytes.h"
 #include "base/error.h"
 #include "ops/context.h"
 
@@ -72,6 +75,16 @@ void dispatch_unit(DataType dtype, F&& fn) {
     case 64: return fn(UnitTag<std::uint64_t>{});
     case 128: return fn(UnitTag<Unit16>{});
     default: fail(ErrorCode::internal, "elements of type {} cannot be moved singly", name(dtype));
+  }
+}
+
+// `count` elements that do not overlap.
+template <class T>
+void copy_units(const T* from, T* to, std::int64_t count) {
+  if constexpr (std::is_trivially_copyable_v<T>) {
+    copy_bytes(to, from, static_cast<std::size_t>(count) * sizeof(T));
+  } else {
+    std::copy_n(from, count, to);
   }
 }
 
