@@ -18,6 +18,7 @@ bool block_channels(Graph& graph) { return layout::block_channels(graph, cpu::ch
 constexpr Pass kPasses[] = {
     // First: fold-constants would turn quantised weights into floats.
     {"qdq-to-integer", fuse::qdq_to_integer, "runs operators between DequantizeLinear and QuantizeLinear in integers"},
+    {"fuse-block-weights", fuse::fuse_block_weights, "multiplies with weights quantised in blocks as they are"},
     {"bytes-channels-last", fuse::bytes_channels_last, "lets convolutions of bytes have the channels last"},
     // Before fusions, which are for float32.
     {"widen-half", fuse::widen_half, "computes networks of 16-bit floats in float32, with casts at their edges"},

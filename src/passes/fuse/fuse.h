@@ -20,10 +20,15 @@ bool widen_half(Graph& graph);
 
 // DequantizeLinear before Conv and QuantizeLinear after it: QLinearConv. Constant 8-bit weights and scales, one scale for the
 // input and one for the result, a bias in the steps of the sums. Likewise com.microsoft QLinearAdd (equal shapes), QGemm,
-// QLinearGlobalAveragePool, QLinearSigmoid, QLinearLeakyRelu (also for Relu and for quantising anew), QLinearConcat; MaxPool,
+// QLinearMatMul and MatMulIntegerToFloat (constant weights), QLinearGlobalAveragePool, QLinearSigmoid, QLinearLeakyRelu (also for
+// Relu and for quantising anew), QLinearConcat; Gather works on tables of bytes; MaxPool,
 // Reshape, Flatten, Transpose, Squeeze and Unsqueeze work on bytes where both sides are quantised alike. Relu or Clip before
 // QuantizeLinear goes where it changes nothing.
 bool qdq_to_integer(Graph& graph);
+
+// MatMul and Gemm (alpha and beta 1, bias a vector) with a constant matrix of 4 or 8 bits that a DequantizeLinear with blocks
+// along the inner axis makes float32, block_size a power of two from 16 to 4096: com.microsoft MatMulNBits.
+bool fuse_block_weights(Graph& graph);
 
 // MatMul with constant weights, also behind a Transpose, becomes sdx Linear. float32 only.
 bool weights_in_place(Graph& graph);
