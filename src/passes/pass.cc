@@ -29,6 +29,7 @@ constexpr Pass kPasses[] = {
     {"fold-shapes", simplify::fold_shapes, "replaces shape computations that inference can settle"},
     {"remove-identities", simplify::remove_identities, "drops nodes that change nothing"},
     {"sum-to-add", simplify::sum_to_add, "writes Sum as Add"},
+    {"transposed-conv", simplify::transposed_conv, "writes ConvTranspose with stride 1 as Conv"},
     {"share-common", simplify::share_common, "computes equal expressions once"},
     {"fold-batch-norm", simplify::fold_batch_norm, "folds BatchNormalization into the convolution before it"},
     {"fuse-silu", fuse::fuse_silu, "computes x * Sigmoid(x) in one step"},

@@ -182,9 +182,33 @@ TEST(Layout, SplitsAtBlocks) {
           {{1, 3, 9, 12}, {2, 3, 16, 7}}, 3, 2);
 }
 
-TEST(Layout, OneConvolutionAloneStaysPlain) {
-  compare("input x: float32[1,16,9,9]\n" + weights("w", {16, 16, 3, 3}) + "a = Conv(x, w)\ny = Softmax(a) {axis=1}\noutput y\n",
-          {{1, 16, 9, 9}}, 0, 0);
+TEST(Layout, OneConvolutionAlonePaysForTheWay) {
+  const auto alone = [](const std::vector<int>& w, const std::string& attributes) {
+    return "input x: float32[n,32,h,w]\n" + weights("w", w) + weights("b", {w[0]}) + "a = Conv(x, w, b) {" + attributes +
+           "}\ny = Softmax(a) {axis=1}\noutput y\n";
+  };
+  compare(alone({32, 32, 5, 5}, "pads=[2,2,2,2]"), {{1, 32, 9, 9}, {2, 32, 12, 7}}, 1, 2);
+  compare(alone({32, 32, 3, 3}, "pads=[2,2,2,2], dilations=[2,2]"), {{1, 32, 9, 9}, {2, 32, 13, 7}}, 1, 2);
+  // Few products for each element that would be moved.
+  compare(alone({32, 32, 1, 1}, "pads=[0,0,0,0]"), {{1, 32, 9, 9}}, 0, 0);
+  compare(alone({16, 32, 1, 3}, "pads=[0,0,0,0]"), {{1, 32, 9, 9}}, 0, 0);
+  compare(alone({32, 1, 3, 3}, "group=32, pads=[1,1,1,1]"), {{1, 32, 9, 9}}, 0, 0);
+}
+
+// As in ResNeXt: groups that several together fill a block, with zeros between their weights.
+TEST(Layout, SmallGroupsTogether) {
+  const auto between = [](int channels, int groups, const std::string& attributes) {
+    const std::string c = std::to_string(channels);
+    return kStem + weights("w1", {channels, 16, 1, 1}) + weights("w2", {channels, channels / groups, 3, 3}) +
+           weights("b2", {channels}) + weights("w3", {16, channels, 1, 1}) +
+           "b = Conv(a, w1)\nc = Relu(b)\n"
+           "d = Conv(c, w2, b2) {pads=[1,1,1,1], group=" +
+           std::to_string(groups) + attributes + "}\ne = Relu(d)\ny = Conv(e, w3)\noutput y\n";
+  };
+  compare(between(64, 16, ""), {{1, 3, 17, 23}, {2, 3, 9, 12}}, 4, 1);
+  compare(between(64, 8, ", strides=[2,2]"), {{1, 3, 17, 23}, {2, 3, 9, 12}}, 4, 1);
+  // Two and four groups of three fill no block.
+  compare(between(48, 16, ""), {{1, 3, 17, 23}}, 2, 1);
 }
 
 TEST(Layout, NodesKeepTheirNames) {

@@ -21,7 +21,7 @@ enum class BlockedConv : std::uint8_t {
   direct,     // pixels times output channels in registers; groups need whole blocks of channels on both sides
   plain,      // the same, but x is NC[H]W: for the few channels of a picture. One group
   depthwise,  // one channel per group, as many outputs
-  winograd2,  // as in conv.h
+  winograd2,  // as in conv.h, and with dilation
   winograd4,
   winograd2_lean,  // with weights in their own size, transformed in each run
   winograd4_lean,
@@ -42,7 +42,9 @@ void conv_blocked_pack(BlockedConv algorithm, const ConvShape& shape, const void
 // y = act(conv(x) + bias + residual); residual may be null. Scratch per computing thread: up to 5 MB, or what the input takes
 // of one row of outputs or of as many tiles as a register tile has pixels.
 void conv_blocked_f32(BlockedConv algorithm, const ConvShape& shape, const float* x, const float* packed, const float* residual,
-                      const UnarySpec& act, float* y);
+                      const UnarySpec& act, float* y, void* workspace = nullptr);
+// What `workspace` must hold, 64-byte aligned and not shared between concurrent calls; 0 unless windows are dilated.
+std::size_t conv_blocked_workspace_bytes(BlockedConv algorithm, const ConvShape& shape);
 
 // Between plain and blocked: x is [batch, channels, plane], y [batch, ceil(channels / c), plane, c], and back. Lanes beyond the
 // channels become 0.

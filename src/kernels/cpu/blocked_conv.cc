@@ -380,7 +380,9 @@ bool conv_blocked_supports(BlockedConv algorithm, const ConvShape& s) {
   return false;
 }
 
-BlockedConv conv_blocked_choose(const ConvShape& s) {
+BlockedConv conv_blocked_choose(const ConvShape& of) {
+  const bool dilated = is_dilated(of) && blocked_winograd_supports(of);
+  const ConvShape s = dilated ? phases_of(of) : of;
   if (s.shuffle != 1) return BlockedConv::listed;
   if (s.groups > 1 && conv_blocked_supports(BlockedConv::depthwise, s)) return BlockedConv::depthwise;
   if (!conv_blocked_supports(BlockedConv::direct, s)) return BlockedConv::listed;
@@ -396,7 +398,7 @@ BlockedConv conv_blocked_choose(const ConvShape& s) {
     const double bytes = weights * 4.0 * static_cast<double>(s.groups * in * out);
     return bytes > 2e6 ? std::max(cost, 15.0 * weights) : cost;
   };
-  const double plain = with_weights(9.0, products);
+  const double plain = with_weights(9.0, 9.0 * static_cast<double>(of.batch * of.out[1] * of.out[2]));
   const double two = with_weights(16.0, blocked_winograd_cost(2, s)), four = with_weights(36.0, blocked_winograd_cost(4, s));
   if (std::min(two, four) > 0.9 * plain) return BlockedConv::direct;
   if (two < four) return BlockedConv::winograd2;
@@ -439,12 +441,20 @@ void conv_blocked_pack(BlockedConv algorithm, const ConvShape& s, const void* we
   pack_bias(bias, s.out_channels, s.groups * l.vectors * l.lanes, packed + s.groups * l.group_floats());
 }
 
+std::size_t conv_blocked_workspace_bytes(BlockedConv algorithm, const ConvShape& s) {
+  if (winograd_form(algorithm).t == 0 || !is_dilated(s)) return 0;
+  return phases_workspace_floats(s) * sizeof(float);
+}
+
 void conv_blocked_f32(BlockedConv algorithm, const ConvShape& s, const float* x, const float* packed, const float* residual,
-                      const UnarySpec& act, float* y) {
+                      const UnarySpec& act, float* y, void* workspace) {
   if (s.out[1] <= 0 || s.out[2] <= 0 || s.batch <= 0) return;
   if (algorithm == BlockedConv::depthwise) return conv_blocked_depthwise(s, x, packed, residual, act, y);
   if (algorithm == BlockedConv::strided) return conv_blocked_strided(s, x, packed, residual, act, y);
   if (const auto [t, lean] = winograd_form(algorithm); t != 0) {
+    if (is_dilated(s)) {
+      return conv_blocked_winograd_phases(t, lean, s, x, packed, residual, act, y, static_cast<float*>(workspace));
+    }
     return conv_blocked_winograd(t, lean, s, x, packed, residual, act, y);
   }
   if (algorithm == BlockedConv::listed) return conv_blocked_listed(s, x, packed, residual, act, y);

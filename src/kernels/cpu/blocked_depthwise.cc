@@ -96,8 +96,8 @@ void conv_blocked_depthwise(const ConvShape& s, const float* x, const float* pac
                             float* y) {
   const BlockedKernels& k = blocked_kernels();
   Job j{&k, &s, x, packed, residual, act, Bounds(act), y, whole_windows(s, 2), false, pointwise(s)};
-  j.by_rows = (s.kernel[1] == 3 || s.kernel[1] == 5) && s.kernel[2] == s.kernel[1] && s.stride[1] == s.stride[2] &&
-              s.stride[1] <= 2 && s.dilation[1] == 1 && s.dilation[2] == 1;
+  j.by_rows = (s.kernel[1] == 3 || s.kernel[1] == 5 || s.kernel[1] == 7) && s.kernel[2] == s.kernel[1] &&
+              s.stride[1] == s.stride[2] && s.stride[1] <= 2 && s.dilation[1] == 1 && s.dilation[2] == 1;
   const std::int64_t row_work = std::max<std::int64_t>(1, s.out[2] * k.block * s.kernel[1] * s.kernel[2]);
   const std::int64_t fit = std::max<std::int64_t>(1, 200000 / row_work);
   const RowTasks tasks(s.batch, up_div(s.in_channels, k.block), s.out[1], s.out[2], std::min(fit, s.out[1]));

@@ -155,6 +155,13 @@ void blocked_winograd_pack(int t, bool lean, const ConvShape& shape, const void*
 void conv_blocked_winograd(int t, bool lean, const ConvShape& shape, const float* x, const float* packed, const float* residual,
                            const UnarySpec& act, float* y);
 
+// A dilated convolution's phases as so many images without dilation or padding.
+bool is_dilated(const ConvShape& shape);
+ConvShape phases_of(const ConvShape& shape);
+std::size_t phases_workspace_floats(const ConvShape& shape);
+void conv_blocked_winograd_phases(int t, bool lean, const ConvShape& shape, const float* x, const float* packed,
+                                  const float* residual, const UnarySpec& act, float* y, float* workspace);
+
 // With weights as Winograd's lean ones.
 bool blocked_strided_supports(const ConvShape& shape);
 double blocked_strided_cost(const ConvShape& shape);

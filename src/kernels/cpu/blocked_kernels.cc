@@ -198,7 +198,7 @@ void tile(const BlockedTile& t) {
 }
 #undef SDX_PIXELS
 
-// P <= 4 neighbouring outputs of one vector of channels. x and w: the first of `rows` rows of taps. The chains of 9 or 25
+// P <= 4 neighbouring outputs of one vector of channels. x and w: the first of `rows` rows of taps. The chains of 9 to 49
 // multiplications overlap with those of the outputs that follow; what neighbours share the compiler keeps in registers. The first
 // output's window begins kLeft taps before the row, the last one's ends kRight behind it.
 template <int K, int S, int P, int kLeft = 0, int kRight = 0>
@@ -207,7 +207,7 @@ HWY_INLINE void depthwise_outputs(const float* x, std::int64_t row_step, const f
   const DF d;
   VF a0 = hn::Zero(d), a1 = a0, a2 = a0, a3 = a0;
   for (std::int64_t ky = 0; ky < rows; ++ky, x += row_step, w += K * kBlock) {
-#pragma GCC unroll 5
+#pragma GCC unroll 7
     for (int kx = 0; kx < K; ++kx) {
       const VF wv = hn::LoadU(d, w + kx * kBlock);
       const auto add = [&](int i, VF& sum) HWY_ATTR {
@@ -291,7 +291,8 @@ void depthwise_rows(const DepthwiseBand& b) {
       };
       std::int64_t i = b.inner_begin;
       if (quick_left) {
-        left == 1 ? depthwise_at<K, S, 4, 1>(r, 0) : depthwise_at<K, S, 4, K / 2>(r, 0);
+        left == 1 ? depthwise_at<K, S, 4, 1>(r, 0)
+                  : (left == 2 ? depthwise_at<K, S, 4, std::min(2, K / 2)>(r, 0) : depthwise_at<K, S, 4, K / 2>(r, 0));
         i = 4;
       } else {
         edge(0, b.inner_begin);
@@ -304,7 +305,9 @@ void depthwise_rows(const DepthwiseBand& b) {
         i = std::max(i, b.inner_end);
       }
       if (quick_right) {
-        right == 1 ? depthwise_last<K, S, 1>(r, i, b.columns - i) : depthwise_last<K, S, K / 2>(r, i, b.columns - i);
+        right == 1 ? depthwise_last<K, S, 1>(r, i, b.columns - i)
+                   : (right == 2 ? depthwise_last<K, S, std::min(2, K / 2)>(r, i, b.columns - i)
+                                 : depthwise_last<K, S, K / 2>(r, i, b.columns - i));
       } else {
         edge(i, b.columns);
       }
@@ -314,7 +317,8 @@ void depthwise_rows(const DepthwiseBand& b) {
 
 void depthwise_band(const DepthwiseBand& b) {
   if (b.kernel == 3) return b.stride == 1 ? depthwise_rows<3, 1>(b) : depthwise_rows<3, 2>(b);
-  return b.stride == 1 ? depthwise_rows<5, 1>(b) : depthwise_rows<5, 2>(b);
+  if (b.kernel == 5) return b.stride == 1 ? depthwise_rows<5, 1>(b) : depthwise_rows<5, 2>(b);
+  return b.stride == 1 ? depthwise_rows<7, 1>(b) : depthwise_rows<7, 2>(b);
 }
 
 void depthwise_pixel(const DepthwisePixel& p) {

@@ -38,7 +38,7 @@ struct BlockedTile {
 struct DepthwiseBand {
   const float* x = nullptr;  // the plane [in_rows][in_columns][c]
   std::int64_t in_rows = 0, in_columns = 0;
-  std::int64_t kernel = 3;  // 3 or 5
+  std::int64_t kernel = 3;  // 3, 5 or 7
   std::int64_t stride = 1;  // 1 or 2
   std::int64_t pad_row = 0, pad_column = 0;
   std::int64_t first = 0, last = 0;  // rows of outputs

@@ -112,7 +112,8 @@ void check(const ConvShape& s, BlockedConv algorithm, const UnarySpec& act, bool
   Guarded<float> packed(static_cast<std::int64_t>(conv_blocked_packed_bytes(algorithm, s) / 4), 3);
   conv_blocked_pack(algorithm, s, raw.data() + 1, bias.data(), packed.data());
   Guarded<float> y(s.batch * padded(s.out_channels) * area(s.out), 5, blocked(rv, s.batch, s.out_channels, area(s.out)));
-  conv_blocked_f32(algorithm, s, x.data(), packed.data(), with_residual ? y.data() : nullptr, act, y.data());
+  Guarded<float> workspace(static_cast<std::int64_t>(conv_blocked_workspace_bytes(algorithm, s) / 4), 0);
+  conv_blocked_f32(algorithm, s, x.data(), packed.data(), with_residual ? y.data() : nullptr, act, y.data(), workspace.data());
   const std::vector<float> got = plain(y.data(), s.batch, s.out_channels, area(s.out));
   const std::vector<double> want = naive(s, s.shuffle != 1 ? shuffled(s, xv) : xv, wv);
   double scale = 1;
@@ -221,6 +222,13 @@ TEST(BlockedConv, Depthwise) {
              shape_of(1, 8, 8, 8, {6, 3, 1, 1, 1, 1}, {4, 3, 1, 1, 1, 1}),
              shape_of(1, 8, 8, 8, {9, 3, 1, 2, 2, 2}, {9, 3, 1, 2, 2, 2}),
              shape_of(1, 8, 8, 8, {9, 7, 1, 1, 3, 3}, {8, 2, 3, 1, 0, 1}),
+             shape_of(2, 19, 19, 19, {9, 7, 1, 1, 3, 3}, {14, 7, 1, 1, 3, 3}),
+             shape_of(1, 8, 8, 8, {15, 7, 2, 1, 3, 3}, {15, 7, 2, 1, 3, 2}),
+             shape_of(1, 8, 8, 8, {6, 7, 1, 1, 3, 3}, {11, 7, 1, 1, 2, 2}),
+             shape_of(1, 8, 8, 8, {6, 7, 2, 1, 2, 3}, {17, 7, 2, 1, 2, 1}),
+             shape_of(1, 8, 8, 8, {6, 7, 1, 1, 3, 3}, {12, 7, 1, 1, 1, 1}),
+             shape_of(1, 8, 8, 8, {3, 7, 1, 1, 3, 3}, {3, 7, 1, 1, 3, 3}),
+             shape_of(1, 8, 8, 8, {7, 7, 1, 1, 3, 3}, {7, 7, 1, 1, 4, 3}),
              shape_of(1, 8, 8, 8, {3, 3, 1, 1, 4, 4}, {2, 3, 1, 1, 4, 5}),
              shape_of(1, 8, 8, 8, {1, 1, 1, 1, 0, 0}, {5, 1, 1, 1, 0, 0}),
              shape_of(2, 19, 19, 19, {3, 1, 1, 1, 0, 0}, {5, 1, 1, 1, 0, 0}),
@@ -243,6 +251,12 @@ TEST(BlockedConv, Winograd) {
              shape_of(2, 48, 96, 3, {9, 3, 1, 1, 1, 1}, {7, 3, 1, 1, 1, 1}),
              shape_of(1, 96, 32, 2, {13, 3, 1, 1, 1, 1}, {13, 3, 1, 1, 1, 1}),
              shape_of(1, 301, 33, 1, {6, 3, 1, 1, 1, 1}, {5, 3, 1, 1, 1, 1}),  // weights transformed in several pieces
+             // By phases of different sizes, with fewer outputs than phases, cropped, in groups.
+             shape_of(1, 19, 24, 1, {14, 3, 1, 2, 2, 2}, {15, 3, 1, 2, 2, 2}),
+             shape_of(2, 16, 17, 1, {11, 3, 1, 3, 1, 4}, {9, 3, 1, 1, 1, 1}),
+             shape_of(1, 32, 64, 2, {13, 3, 1, 2, 0, 0}, {23, 3, 1, 5, 3, 7}),
+             shape_of(1, 8, 8, 1, {17, 3, 1, 6, -1, -2}, {15, 3, 1, 12, 12, 12}),
+             shape_of(1, 8, 8, 1, {2, 3, 1, 4, 4, 4}, {3, 3, 1, 4, 4, 4}),
          }) {
       check_all(s, BlockedConv::winograd2, 2e-6);
       check_all(s, BlockedConv::winograd4, 8e-6);
@@ -250,6 +264,7 @@ TEST(BlockedConv, Winograd) {
       check_all(s, BlockedConv::winograd4_lean, 8e-6);
     }
     EXPECT_FALSE(conv_blocked_supports(BlockedConv::winograd4, shape_of(1, 8, 8, 1, {9, 3, 2, 1, 0, 0}, {9, 3, 2, 1, 0, 0})));
+    EXPECT_FALSE(conv_blocked_supports(BlockedConv::winograd4, shape_of(1, 8, 8, 1, {9, 3, 1, 37, 37, 37}, {9, 3, 1, 1, 0, 0})));
     EXPECT_FALSE(conv_blocked_supports(BlockedConv::winograd4, shape_of(1, 24, 24, 2, {9, 3, 1, 1, 1, 1}, {9, 3, 1, 1, 1, 1})));
   });
 }
@@ -301,6 +316,7 @@ TEST(BlockedConv, LargeWeightsStaySmall) {
     EXPECT_EQ(conv_blocked_choose(image(256, 14)), BlockedConv::winograd4_lean);
     EXPECT_EQ(conv_blocked_choose(image(512, 28)), BlockedConv::winograd4_lean);
     EXPECT_EQ(conv_blocked_choose(image(64, 56)), BlockedConv::winograd4);
+    EXPECT_EQ(conv_blocked_choose(shape_of(1, 64, 64, 1, {56, 3, 1, 2, 2, 2}, {56, 3, 1, 2, 2, 2})), BlockedConv::winograd4);
     EXPECT_EQ(conv_blocked_choose(image(256, 56)), BlockedConv::winograd4);  // weights would be transformed several times
     const std::size_t plain = 256 * 256 * 9 * sizeof(float);
     EXPECT_LT(conv_blocked_packed_bytes(BlockedConv::winograd4_lean, image(256, 14)), plain + plain / 100);

@@ -150,6 +150,10 @@ std::size_t blocked_winograd_floats(int t, bool lean, const ConvShape& s) {
 bool blocked_winograd_supports(const ConvShape& s) {
   ConvShape one = s;
   one.groups = 1;
+  // See phases_of(). Each phase has a border of its own: the workspace of thousands would be many times the image.
+  constexpr std::int64_t kPhases = 36;
+  if (s.dilation[1] > kPhases || s.dilation[2] > kPhases) return false;
+  one.dilation[1] = one.dilation[2] = 1;
   return winograd_supports(one) && whole_groups(s);
 }
 

@@ -125,34 +125,6 @@ void conv_pixel(const ConvShape& s, const float* x, const float* packed, const f
   }
 }
 
-// Adds the products of one output channel, [kernel..., in...], into its plane.
-void add_columns(const ConvKernels& k, const ConvShape& s, const float* columns, float* y) {
-  for (std::int64_t kz = 0; kz < s.kernel[0]; ++kz) {
-    for (std::int64_t ky = 0; ky < s.kernel[1]; ++ky) {
-      for (std::int64_t kx = 0; kx < s.kernel[2]; ++kx) {
-        const std::int64_t first = kx * s.dilation[2] - s.pad[2];
-        const std::int64_t stride = s.stride[2];
-        // ix with 0 <= first + ix * stride < out
-        const std::int64_t b = first >= 0 ? 0 : (-first + stride - 1) / stride;
-        const std::int64_t e = first >= s.out[2] ? 0 : std::min(s.in[2], (s.out[2] - first + stride - 1) / stride);
-        for (std::int64_t iz = 0; iz < s.in[0]; ++iz) {
-          const std::int64_t oz = iz * s.stride[0] + kz * s.dilation[0] - s.pad[0];
-          for (std::int64_t iy = 0; iy < s.in[1]; ++iy, columns += s.in[2]) {
-            const std::int64_t oy = iy * s.stride[1] + ky * s.dilation[1] - s.pad[1];
-            if (oz < 0 || oz >= s.out[0] || oy < 0 || oy >= s.out[1] || e <= b) continue;
-            float* row = y + (oz * s.out[1] + oy) * s.out[2] + first;
-            if (stride == 1) {
-              k.add_to(columns + b, row + b, e - b);
-            } else {
-              for (std::int64_t ix = b; ix < e; ++ix) row[ix * stride] += columns[ix];
-            }
-          }
-        }
-      }
-    }
-  }
-}
-
 // An image of one column is a row: the same memory, and patches of rows are copied in runs where columns are gathered one by one
 // (a quarter of the time of a text model whose exporter put its one axis first).
 ConvShape columns_as_rows(ConvShape s) {
@@ -228,57 +200,6 @@ void conv_f32(ConvAlgorithm algorithm, const ConvShape& shape, const float* x, c
     case ConvAlgorithm::winograd2: return conv_winograd(2, shape, x, packed, bias, residual, act, y);
     case ConvAlgorithm::winograd4: return conv_winograd(4, shape, x, packed, bias, residual, act, y);
     case ConvAlgorithm::gemm: return conv_gemm(columns_as_rows(shape), x, packed, bias, residual, act, y);
-  }
-}
-
-std::size_t conv_transpose_packed_bytes(const ConvShape& s) {
-  return static_cast<std::size_t>(s.in_channels * (s.out_channels / s.groups) * volume(s.kernel)) * sizeof(float);
-}
-
-void conv_transpose_pack_f32(const ConvShape& s, const void* weights, float* packed) {
-  const std::int64_t k = s.in_channels / s.groups;
-  const std::int64_t m = s.out_channels / s.groups * volume(s.kernel);
-  for (std::int64_t g = 0; g < s.groups; ++g) {
-    pack_a_f32(static_cast<const char*>(weights) + g * k * m * 4, m, true, m, k, 1.0F, packed + g * k * m);
-  }
-}
-
-std::size_t conv_transpose_workspace_bytes(const ConvShape& s) {
-  return static_cast<std::size_t>(s.out_channels / s.groups * volume(s.kernel) * volume(s.in)) * sizeof(float);
-}
-
-void conv_transpose_f32(const ConvShape& s, const float* x, const float* packed, const float* bias, const UnarySpec& act,
-                        float* y, void* workspace) {
-  const ConvKernels& kernels = conv_kernels();
-  const ElementwiseKernels& elementwise = elementwise_kernels();
-  const std::int64_t k = s.in_channels / s.groups;
-  const std::int64_t channels = s.out_channels / s.groups;
-  const std::int64_t m = channels * volume(s.kernel);
-  const std::int64_t n = volume(s.in);
-  const std::int64_t plane = volume(s.out);
-  auto* columns = static_cast<float*>(workspace);
-  for (std::int64_t product = 0; product < s.batch * s.groups; ++product) {
-    const std::int64_t group = product % s.groups;
-    GemmArgs g;
-    g.m = m;
-    g.n = n;
-    g.k = k;
-    g.packed_a = packed + group * m * k;
-    g.b = x + product * k * n;
-    g.ldb = n;
-    g.c = columns;
-    g.ldc = n;
-    gemm_f32(g);
-    const std::int64_t per_channel = volume(s.kernel) * n;
-    parallel_for(channels, std::max<std::int64_t>(1, 32768 / std::max<std::int64_t>(1, per_channel)),
-                 [&](std::int64_t begin, std::int64_t end) {
-                   for (std::int64_t c = begin; c < end; ++c) {
-                     float* out = y + (product * channels + c) * plane;
-                     std::fill_n(out, plane, bias != nullptr ? bias[group * channels + c] : 0.0F);
-                     add_columns(kernels, s, columns + c * per_channel, out);
-                     if (act.op != Unary::none) elementwise.unary(act, out, out, plane);
-                   }
-                 });
   }
 }
 

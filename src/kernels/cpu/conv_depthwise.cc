@@ -109,11 +109,12 @@ void tap_row(const Job& job, const Band& b, std::int64_t oy, const float* w, flo
   flush(true);
 }
 
-// 3x3 and 5x5 images without vertical dilation have kernels that share what they read between output rows.
+// 3x3, 5x5 and 7x7 images without vertical dilation have kernels that share what they read between output rows.
 bool has_row_kernel(const Job& job) {
   const ConvShape& s = *job.s;
   return job.residual == nullptr && s.in[0] == 1 && s.kernel[0] == 1 && s.pad[0] == 0 && s.out[0] == 1 &&
-         (s.kernel[1] == 3 || s.kernel[1] == 5) && s.kernel[2] == s.kernel[1] && s.dilation[1] == 1 && s.stride[1] <= 2;
+         (s.kernel[1] == 3 || s.kernel[1] == 5 || s.kernel[1] == 7) && s.kernel[2] == s.kernel[1] && s.dilation[1] == 1 &&
+         s.stride[1] <= 2;
 }
 
 // Room for the input rows of a band before they are split.
@@ -129,8 +130,8 @@ void run_band(const Job& job, const Band& b, bool by_rows, float* scratch) {
   float* line = scratch + r.row_floats * r.band_rows * s.kernel[0] + job.k->lanes;
   float* sums = line + job_line(job);
   load_band(job, b, by_rows, line, scratch);
-  std::int64_t offset[5];
-  for (std::int64_t i = 0; i < std::min<std::int64_t>(5, s.kernel[2]); ++i) {
+  std::int64_t offset[7];
+  for (std::int64_t i = 0; i < std::min<std::int64_t>(7, s.kernel[2]); ++i) {
     const std::int64_t o = i * s.dilation[2];
     offset[i] = o % s.stride[2] * r.phase_width + o / s.stride[2];
   }

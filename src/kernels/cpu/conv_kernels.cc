@@ -166,12 +166,14 @@ void taps(const ConvTap* list, std::int64_t count, float bias, const float* resi
 }
 
 template <int I>
-HWY_INLINE VF select(VF v0, VF v1, VF v2, VF v3, VF v4) {
+HWY_INLINE VF select(VF v0, VF v1, VF v2, VF v3, VF v4, VF v5, VF v6) {
   if constexpr (I == 0) return v0;
   if constexpr (I == 1) return v1;
   if constexpr (I == 2) return v2;
   if constexpr (I == 3) return v3;
-  return v4;
+  if constexpr (I == 4) return v4;
+  if constexpr (I == 5) return v5;
+  return v6;
 }
 
 // What a block of depthwise rows needs besides its place.
@@ -184,7 +186,7 @@ struct Depthwise {
 };
 
 // R output rows at once: an input row is read once for all outputs that it reaches, and a weight once for all rows. 4 rows of 5x5
-// at stride 2 need 4 + 5 + 1 registers. Named accumulators: GCC 12 spills arrays of vectors.
+// need 4 + 5 + 1 registers, of 7x7 4 + 7 + 1. Named accumulators: GCC 12 spills arrays of vectors.
 template <int K, int S, int R>
 HWY_NOINLINE void depthwise_block(const Depthwise& c, const float* in, float* y) {
   const DF d;
@@ -206,8 +208,11 @@ HWY_NOINLINE void depthwise_block(const Depthwise& c, const float* in, float* y)
       const VF w0 = hn::Load(d, w), w1 = hn::Load(d, w + lanes), w2 = hn::Load(d, w + 2 * lanes);
       const VF w3 = K > 3 ? hn::Load(d, w + (K > 3 ? 3 : 0) * lanes) : w2;
       const VF w4 = K > 4 ? hn::Load(d, w + (K > 4 ? 4 : 0) * lanes) : w2;
-#define SDX_TO(ACC, ROW, O) \
-  if constexpr (R > O && ROW - O * S >= 0 && ROW - O * S < K) ACC = hn::MulAdd(select<ROW - O * S>(w0, w1, w2, w3, w4), v, ACC);
+      const VF w5 = K > 5 ? hn::Load(d, w + (K > 5 ? 5 : 0) * lanes) : w2;
+      const VF w6 = K > 6 ? hn::Load(d, w + (K > 6 ? 6 : 0) * lanes) : w2;
+#define SDX_TO(ACC, ROW, O)                                   \
+  if constexpr (R > O && ROW - O * S >= 0 && ROW - O * S < K) \
+    ACC = hn::MulAdd(select<ROW - O * S>(w0, w1, w2, w3, w4, w5, w6), v, ACC);
 #define SDX_ROW(ROW)                                 \
   if constexpr (ROW < (R - 1) * S + K) {             \
     const VF v = hn::LoadU(d, p + ROW * c.row_step); \
@@ -227,6 +232,8 @@ HWY_NOINLINE void depthwise_block(const Depthwise& c, const float* in, float* y)
       SDX_ROW(8)
       SDX_ROW(9)
       SDX_ROW(10)
+      SDX_ROW(11)
+      SDX_ROW(12)
 #undef SDX_ROW
 #undef SDX_TO
     }
@@ -252,7 +259,7 @@ void depthwise_rows(int k, int stride, const float* in, std::int64_t row_step, c
   const DF d;
   const std::int64_t lanes = lanes_f32();
   const float inf = std::numeric_limits<float>::infinity();
-  HWY_ALIGN float w[25 * kMaxF32Lanes];
+  HWY_ALIGN float w[49 * kMaxF32Lanes];
   for (int kx = 0; kx < k; ++kx) {
     for (int ky = 0; ky < k; ++ky) hn::Store(hn::Set(d, weights[ky * k + kx]), d, w + (kx * k + ky) * lanes);
   }
@@ -265,7 +272,8 @@ void depthwise_rows(int k, int stride, const float* in, std::int64_t row_step, c
                     hn::Set(d, is_clip ? act.b : inf),
                     width};
   if (k == 3) return stride == 1 ? depthwise_all<3, 1>(c, in, y, rows) : depthwise_all<3, 2>(c, in, y, rows);
-  return stride == 1 ? depthwise_all<5, 1>(c, in, y, rows) : depthwise_all<5, 2>(c, in, y, rows);
+  if (k == 5) return stride == 1 ? depthwise_all<5, 1>(c, in, y, rows) : depthwise_all<5, 2>(c, in, y, rows);
+  return stride == 1 ? depthwise_all<7, 1>(c, in, y, rows) : depthwise_all<7, 2>(c, in, y, rows);
 }
 
 // All phases of indices from `from` on, as long as whole vectors lie within the row; returns the first index not done. Stride
@@ -354,10 +362,35 @@ void add_to(const float* x, float* y, std::int64_t n) {
   for (; i < n; ++i) y[i] += x[i];
 }
 
+void weave(const float* const* phases, std::int64_t stride, float bias, float* y, std::int64_t n) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  const VF b = hn::Set(d, bias);
+  const auto at = [&](int phase, std::int64_t q) HWY_ATTR { return hn::Add(hn::LoadU(d, phases[phase] + q), b); };
+  std::int64_t i = 0, q = 0;
+  if (stride == 1) {
+    for (; i + lanes <= n; i += lanes) hn::StoreU(at(0, i), d, y + i);
+    for (; i < n; ++i) y[i] = phases[0][i] + bias;
+    return;
+  }
+  if (stride == 2) {
+    for (; i + 2 * lanes <= n; i += 2 * lanes, q += lanes) hn::StoreInterleaved2(at(0, q), at(1, q), d, y + i);
+  }
+  if (stride == 4) {
+    for (; i + 4 * lanes <= n; i += 4 * lanes, q += lanes) {
+      hn::StoreInterleaved4(at(0, q), at(1, q), at(2, q), at(3, q), d, y + i);
+    }
+  }
+  for (std::int64_t f = 0; f < stride && f < n; ++f) {
+    const float* const from = phases[f] + q;
+    for (std::int64_t j = i + f, k = 0; j < n; j += stride, ++k) y[j] = from[k] + bias;
+  }
+}
+
 }  // namespace
 
 const ConvKernels* conv_table() {
-  static const ConvKernels table{static_cast<int>(lanes_f32()), patches, taps, depthwise_rows, split_rows, add_to};
+  static const ConvKernels table{static_cast<int>(lanes_f32()), patches, taps, depthwise_rows, split_rows, add_to, weave};
   return &table;
 }
 

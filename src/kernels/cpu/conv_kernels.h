@@ -22,8 +22,8 @@ struct ConvKernels {
   // y[i] = act(bias + sum of taps + residual[i]), i < n. Rows must be readable up to n rounded up to lanes.
   void (*taps)(const ConvTap* taps, std::int64_t count, float bias, const float* residual, const UnarySpec& act, float* y,
                std::int64_t n);
-  // Depthwise k x k (3 or 5) over `rows` output rows of `width`, `stride` (1 or 2) input rows apart: y[oy, ox] = act(bias + sum
-  // of w[ky, kx] * in[(oy * stride + ky) * row_step + offset[kx] + ox]), act none, relu or clip. `in` readable up to width
+  // Depthwise k x k (3, 5 or 7) over `rows` output rows of `width`, `stride` (1 or 2) input rows apart: y[oy, ox] = act(bias +
+  // sum of w[ky, kx] * in[(oy * stride + ky) * row_step + offset[kx] + ox]), act none, relu or clip. `in` readable up to width
   // rounded up to lanes in each row.
   void (*depthwise_rows)(int k, int stride, const float* in, std::int64_t row_step, const std::int64_t* offset, const float* w,
                          float bias, const UnarySpec& act, float* y, std::int64_t width, std::int64_t rows);
@@ -34,6 +34,8 @@ struct ConvKernels {
                      std::int64_t phase_width, float* out);
   // y[i] += x[i].
   void (*add_to)(const float* x, float* y, std::int64_t n);
+  // y[i] = phases[i % stride][i / stride] + bias, i < n.
+  void (*weave)(const float* const* phases, std::int64_t stride, float bias, float* y, std::int64_t n);
 };
 
 const ConvKernels& conv_kernels();

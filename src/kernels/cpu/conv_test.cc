@@ -148,6 +148,9 @@ TEST(KernelsConv, DepthwiseMatchesTheDefinition) {
       shape_of(1, 2, 2, 2, kNone, {10, 3, 2, 1, 1, 1}, {6, 3, 2, 1, 0, 1}),
       shape_of(1, 1, 1, 1, kNone, {2, 5, 1, 1, 2, 2}, {1, 5, 1, 1, 2, 2}),
       shape_of(1, 2, 2, 2, kNone, {90, 3, 2, 1, 0, 1}, {400, 3, 2, 1, 1, 1}),  // several bands
+      shape_of(1, 3, 3, 3, kNone, {11, 7, 1, 1, 3, 3}, {19, 7, 1, 1, 3, 3}),
+      shape_of(2, 2, 4, 2, kNone, {15, 7, 2, 1, 3, 2}, {18, 7, 2, 1, 2, 3}),
+      shape_of(1, 2, 2, 2, kNone, {90, 7, 2, 1, 0, 1}, {80, 7, 1, 2, 6, 1}),  // several bands
   };
   for_each_isa([&] {
     for (std::size_t i = 0; i < shapes.size(); ++i) {
@@ -238,6 +241,15 @@ TEST(KernelsConv, TransposeMatchesTheDefinition) {
       make(2, 4, 6, 2, {5, 3, 2, 1, 1, 1}, {7, 3, 2, 1, 1, 1}, 1),
       make(1, 8, 3, 1, {6, 2, 2, 1, 0, 0}, {9, 2, 2, 1, 0, 0}, 0),
       make(1, 2, 3, 1, {4, 3, 3, 2, 2, 1}, {5, 4, 1, 2, 1, 2}, 0),
+      make(1, 5, 3, 1, {4, 4, 2, 1, 1, 1}, {19, 4, 2, 1, 1, 1}, 0),
+      make(1, 3, 2, 1, {3, 2, 2, 1, 0, 0}, {37, 2, 2, 1, 0, 0}, 1),  // rows and a column that no window covers
+      make(1, 3, 2, 1, {3, 3, 3, 1, 0, 0}, {14, 4, 4, 1, 0, 3}, 0),
+      make(1, 3, 2, 1, {2, 2, 1, 1, 0, 0}, {13, 7, 5, 1, 2, 1}, 0),
+      make(1, 3, 2, 1, {2, 1, 1, 1, 0, 0}, {1, 2, 9, 1, 0, 0}, 0),   // a stride wider than the result
+      make(2, 3, 3, 3, {6, 4, 2, 1, 1, 1}, {19, 4, 2, 1, 1, 1}, 0),  // one input channel per group
+      make(1, 2, 6, 2, {5, 3, 1, 2, 1, 2}, {9, 5, 3, 2, 4, 1}, 1),
+      make(1, 2, 2, 2, {4, 2, 3, 1, 0, 0}, {17, 2, 2, 1, 1, 1}, 0),
+      make(1, 2, 4, 2, {3, 3, 1, 1, 2, 2}, {3, 9, 4, 1, 3, 5}, 2),
   };
   for_each_isa([&] {
     for (const ConvShape& s : shapes) {

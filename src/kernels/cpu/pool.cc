@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <vector>
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/conv_kernels.h"
 #include "kernels/cpu/gemm_kernels.h"
 #include "kernels/cpu/image_kernels.h"
+#include "kernels/cpu/pool_kernels.h"
 
 namespace sdx::cpu {
 namespace {
@@ -83,99 +85,185 @@ std::int64_t combine(const ImageKernels& k, bool max, Next&& next, const float* 
   return total;
 }
 
+// Room that one channel's pooling row by row takes.
+std::int64_t channel_floats(const ConvShape& s) {
+  const std::int64_t lanes = image_kernels().lanes;
+  return 2 * (s.in[2] + lanes) + plan_of(s, lanes).width + lanes + 2 * (s.out[2] + s.in[2] + lanes);
+}
+
+// Any window and any values, row by row. scratch: channel_floats().
 template <class Scale>
-void pool(const ConvShape& s, const float* x, float* y, bool max, Scale&& scale_of_row) {
+void pool_channel(const ConvShape& s, const float* plane, float* y, bool max, Scale&& scale_of_row, float* scratch) {
   const ImageKernels& k = image_kernels();
   const ConvKernels& conv = conv_kernels();
   const Plan p = plan_of(s, k.lanes);
-  const std::int64_t in_plane = volume(s.in);
-  const std::int64_t out_plane = volume(s.out);
-  if (out_plane <= 0) return;
   const float fill = max ? -std::numeric_limits<float>::infinity() : 0.0F;
   const std::int64_t padded_in = s.in[2] + k.lanes;
-  const std::int64_t work = std::max<std::int64_t>(1, out_plane * volume(s.kernel) / 2);
-  parallel_for(s.batch * s.in_channels, std::max<std::int64_t>(1, 65536 / work), [&](std::int64_t begin, std::int64_t end) {
-    // The combined rows, its phases, ones and the scales of a row of outputs. Rows of the input are copied when reading whole
-    // vectors could run past the tensor's end.
-    float* scratch = thread_scratch(2, static_cast<std::size_t>(2 * padded_in + p.width + k.lanes + 2 * (s.out[2] + padded_in)));
-    float* combined = scratch;
-    float* phases = combined + 2 * padded_in;
-    float* ones = phases + p.width + k.lanes;
-    float* scales = ones + s.out[2] + padded_in;
-    std::fill_n(ones, s.out[2] + padded_in, 1.0F);
-    std::int64_t area = -1;  // that `scales` are for
-    for (std::int64_t c = begin; c < end; ++c) {
-      const float* plane = x + c * in_plane;
-      for (std::int64_t oz = 0; oz < s.out[0]; ++oz) {
-        for (std::int64_t oy = 0; oy < s.out[1]; ++oy) {
-          std::int64_t kz = 0;
-          std::int64_t ky = 0;
-          const auto next = [&]() -> const float* {
-            for (; kz < s.kernel[0]; ++kz, ky = 0) {
-              const std::int64_t iz = oz * s.stride[0] - s.pad[0] + kz * s.dilation[0];
-              if (iz < 0 || iz >= s.in[0]) continue;
-              for (; ky < s.kernel[1];) {
-                const std::int64_t iy = oy * s.stride[1] - s.pad[1] + ky++ * s.dilation[1];
-                if (iy >= 0 && iy < s.in[1]) return plane + (iz * s.in[1] + iy) * s.in[2];
-              }
-            }
-            return nullptr;
-          };
-          // Whole vectors of the input's row; the last, partial one goes through a copy.
-          const std::int64_t whole = s.in[2] / k.lanes * k.lanes;
-          std::int64_t rows = 0;
-          if (whole > 0) rows = combine(k, max, next, ones, combined, whole);
-          if (whole < s.in[2]) {
-            kz = ky = 0;
-            std::fill(combined + whole, combined + s.in[2], fill);
-            rows = 0;
-            while (const float* row = next()) {
-              ++rows;
-              for (std::int64_t i = whole; i < s.in[2]; ++i) {
-                if (max) {
-                  combined[i] = row[i] > combined[i] || row[i] != row[i] ? row[i] : combined[i];
-                } else {
-                  combined[i] += row[i];
-                }
-              }
-            }
+  // The combined rows, its phases, ones and the scales of a row of outputs. Rows of the input are copied when reading whole
+  // vectors could run past the tensor's end.
+  float* combined = scratch;
+  float* phases = combined + 2 * padded_in;
+  float* ones = phases + p.width + k.lanes;
+  float* scales = ones + s.out[2] + padded_in;
+  std::fill_n(ones, s.out[2] + padded_in, 1.0F);
+  std::int64_t area = -1;  // that `scales` are for
+  for (std::int64_t oz = 0; oz < s.out[0]; ++oz) {
+    for (std::int64_t oy = 0; oy < s.out[1]; ++oy) {
+      std::int64_t kz = 0;
+      std::int64_t ky = 0;
+      const auto next = [&]() -> const float* {
+        for (; kz < s.kernel[0]; ++kz, ky = 0) {
+          const std::int64_t iz = oz * s.stride[0] - s.pad[0] + kz * s.dilation[0];
+          if (iz < 0 || iz >= s.in[0]) continue;
+          for (; ky < s.kernel[1];) {
+            const std::int64_t iy = oy * s.stride[1] - s.pad[1] + ky++ * s.dilation[1];
+            if (iy >= 0 && iy < s.in[1]) return plane + (iz * s.in[1] + iy) * s.in[2];
           }
-          if (rows == 0) std::fill_n(combined, s.in[2], fill);
-          split(conv, combined, s, p, fill, phases);
-          if (!max) scale_of_row(oz, oy, area, scales);
-          std::int64_t kx = 0;
-          float* out = y + c * out_plane + (oz * s.out[1] + oy) * s.out[2];
-          const auto next_column = [&]() -> const float* {
-            if (kx == s.kernel[2]) return nullptr;
-            const std::int64_t o = kx++ * s.dilation[2];
-            return phases + o % s.stride[2] * p.phase_width + o / s.stride[2];
-          };
-          // Kernels wider than 32 need several passes over `out`, whose rows have no slack; they go through `combined`.
-          if (s.kernel[2] <= kRowsAtOnce) {
-            const float* list[kRowsAtOnce];
-            std::int64_t n = 0;
-            while (const float* r = next_column()) list[n++] = r;
+        }
+        return nullptr;
+      };
+      // Whole vectors of the input's row; the last, partial one goes through a copy.
+      const std::int64_t whole = s.in[2] / k.lanes * k.lanes;
+      std::int64_t rows = 0;
+      if (whole > 0) rows = combine(k, max, next, ones, combined, whole);
+      if (whole < s.in[2]) {
+        kz = ky = 0;
+        std::fill(combined + whole, combined + s.in[2], fill);
+        rows = 0;
+        while (const float* row = next()) {
+          ++rows;
+          for (std::int64_t i = whole; i < s.in[2]; ++i) {
             if (max) {
-              k.max_rows(list, n, out, s.out[2]);
+              combined[i] = row[i] > combined[i] || row[i] != row[i] ? row[i] : combined[i];
             } else {
-              k.sum_rows(list, n, scales, out, s.out[2]);
-            }
-          } else {
-            for (std::int64_t i = 0; i < s.out[2]; ++i) {
-              float v = fill;
-              for (std::int64_t j = 0; j < s.kernel[2]; ++j) {
-                const std::int64_t o = j * s.dilation[2];
-                const float e = phases[o % s.stride[2] * p.phase_width + o / s.stride[2] + i];
-                if (max) {
-                  v = e > v || e != e ? e : v;
-                } else {
-                  v += e;
-                }
-              }
-              out[i] = max ? v : v * scales[i];
+              combined[i] += row[i];
             }
           }
         }
+      }
+      if (rows == 0) std::fill_n(combined, s.in[2], fill);
+      split(conv, combined, s, p, fill, phases);
+      if (!max) scale_of_row(oz, oy, area, scales);
+      std::int64_t kx = 0;
+      float* out = y + (oz * s.out[1] + oy) * s.out[2];
+      const auto next_column = [&]() -> const float* {
+        if (kx == s.kernel[2]) return nullptr;
+        const std::int64_t o = kx++ * s.dilation[2];
+        return phases + o % s.stride[2] * p.phase_width + o / s.stride[2];
+      };
+      // Kernels wider than 32 need several passes over `out`, whose rows have no slack; they go through `combined`.
+      if (s.kernel[2] <= kRowsAtOnce) {
+        const float* list[kRowsAtOnce];
+        std::int64_t n = 0;
+        while (const float* r = next_column()) list[n++] = r;
+        if (max) {
+          k.max_rows(list, n, out, s.out[2]);
+        } else {
+          k.sum_rows(list, n, scales, out, s.out[2]);
+        }
+      } else {
+        for (std::int64_t i = 0; i < s.out[2]; ++i) {
+          float v = fill;
+          for (std::int64_t j = 0; j < s.kernel[2]; ++j) {
+            const std::int64_t o = j * s.dilation[2];
+            const float e = phases[o % s.stride[2] * p.phase_width + o / s.stride[2] + i];
+            if (max) {
+              v = e > v || e != e ? e : v;
+            } else {
+              v += e;
+            }
+          }
+          out[i] = max ? v : v * scales[i];
+        }
+      }
+    }
+  }
+}
+
+// The same by many rows at a time, for usual windows.
+struct WindowRows {
+  std::vector<std::int64_t> first, offsets;  // of input rows, for each row of results
+  std::vector<std::vector<float>> scales;
+  std::vector<const float*> scale_of;  // each row of results
+};
+
+constexpr std::int64_t kManyTaps = 64;
+constexpr std::int64_t kRowFloats = 32 * 1024;
+constexpr std::int64_t kBandFloats = 4096;  // of combined rows, in the first-level cache
+
+bool usual_windows(const ConvShape& s) {
+  if (s.stride[2] > 2 || (s.stride[2] == 2 && s.dilation[2] != 1)) return false;
+  for (int i = 0; i < 3; ++i) {
+    if (s.kernel[i] > kManyTaps || s.dilation[i] > kManyTaps || s.pad[i] < 0 || s.pad[i] > kManyTaps * kManyTaps) return false;
+  }
+  return s.kernel[0] * s.kernel[1] <= kManyTaps && s.in[2] <= kRowFloats / 2 && s.out[2] <= kRowFloats / 2;
+}
+
+template <class Scale>
+WindowRows window_rows(const ConvShape& s, bool max, Scale&& scale_of_row) {
+  WindowRows w;
+  std::int64_t area = -1;
+  std::vector<float> scales(max ? 0 : static_cast<std::size_t>(s.out[2]));
+  for (std::int64_t oz = 0; oz < s.out[0]; ++oz) {
+    for (std::int64_t oy = 0; oy < s.out[1]; ++oy) {
+      w.first.push_back(static_cast<std::int64_t>(w.offsets.size()));
+      for (std::int64_t kz = 0; kz < s.kernel[0]; ++kz) {
+        const std::int64_t iz = oz * s.stride[0] - s.pad[0] + kz * s.dilation[0];
+        if (iz < 0 || iz >= s.in[0]) continue;
+        for (std::int64_t ky = 0; ky < s.kernel[1]; ++ky) {
+          const std::int64_t iy = oy * s.stride[1] - s.pad[1] + ky * s.dilation[1];
+          if (iy >= 0 && iy < s.in[1]) w.offsets.push_back((iz * s.in[1] + iy) * s.in[2]);
+        }
+      }
+      if (max) continue;
+      const std::int64_t before = area;
+      scale_of_row(oz, oy, area, scales.data());
+      if (area != before) w.scales.push_back(scales);
+      w.scale_of.push_back(w.scales.back().data());
+    }
+  }
+  w.first.push_back(static_cast<std::int64_t>(w.offsets.size()));
+  return w;
+}
+
+template <class Scale>
+void pool(const ConvShape& s, const float* x, float* y, bool max, Scale&& scale_of_row) {
+  const PoolKernels& k = pool_kernels();
+  const std::int64_t in_plane = volume(s.in), out_plane = volume(s.out);
+  if (out_plane <= 0) return;
+  const bool usual = usual_windows(s);
+  const WindowRows windows = usual ? window_rows(s, max, scale_of_row) : WindowRows{};
+  const float fill = max ? -std::numeric_limits<float>::infinity() : 0.0F;
+  PoolRows rows;
+  rows.width = s.in[2];
+  rows.left = s.pad[2];
+  rows.kernel = s.kernel[2], rows.stride = s.stride[2], rows.dilation = s.dilation[2];
+  rows.columns = s.out[2];
+  rows.offsets = windows.offsets.data();
+  rows.fill = fill;
+  rows.buffer_step = pool_buffer_step(rows, k.lanes);
+  const std::int64_t total = s.out[0] * s.out[1];
+  const std::int64_t band = std::clamp<std::int64_t>(kBandFloats / rows.buffer_step, 1, total);
+  const std::int64_t work = std::max<std::int64_t>(1, out_plane * volume(s.kernel) / 2);
+  parallel_for(s.batch * s.in_channels, std::max<std::int64_t>(1, 65536 / work), [&](std::int64_t begin, std::int64_t end) {
+    PoolRows r = rows;
+    if (usual) {
+      r.buffer = thread_scratch(2, static_cast<std::size_t>(band * r.buffer_step));
+      std::fill_n(r.buffer, band * r.buffer_step, fill);
+    }
+    for (std::int64_t c = begin; c < end; ++c) {
+      r.x = x + c * in_plane;
+      if (!usual || (max && !k.finite(r.x, in_plane))) {
+        pool_channel(s, r.x, y + c * out_plane, max, scale_of_row,
+                     thread_scratch(3, static_cast<std::size_t>(channel_floats(s))));
+        continue;
+      }
+      for (std::int64_t row = 0; row < total; row += band) {
+        r.rows = std::min(band, total - row);
+        r.first = windows.first.data() + row;
+        r.scales = max ? nullptr : windows.scale_of.data() + row;
+        r.y = y + c * out_plane + row * s.out[2];
+        max ? k.max_rows(r) : k.sum_rows(r);
       }
     }
   });

@@ -34,6 +34,9 @@ bool sum_to_add(Graph& graph);
 // MatMul, Mul and Gelu, which fuse with what comes before and after.
 bool split_fused(Graph& graph);
 
+// ConvTranspose with stride 1 and constant weights becomes a Conv with turned weights. float32.
+bool transposed_conv(Graph& graph);
+
 // Nodes whose outputs nobody reads.
 bool remove_dead(Graph& graph);
 

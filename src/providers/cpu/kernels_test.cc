@@ -370,5 +370,22 @@ TEST(CpuRecurrent, Gru) {
   }
 }
 
+TEST(CpuRecurrent, Rnn) {
+  for (const char* direction : {"forward", "reverse", "bidirectional"}) {
+    for (const char* activation : {"Tanh", "Relu"}) {
+      const std::int64_t d = direction[0] == 'b' ? 2 : 1, hidden = 9, input = 5, seq = 4, batch = 3;
+      Attributes attrs;
+      attrs.set("hidden_size", hidden);
+      attrs.set("direction", std::string(direction));
+      attrs.set("activations", std::vector<std::string>(static_cast<std::size_t>(d), activation));
+      const Tensor x = floats({seq, batch, input}, 1, 0.1F, 1), w = floats({d, hidden, input}, 2, 0, 0.3F);
+      const Tensor r = floats({d, hidden, hidden}, 3, 0, 0.3F), b = floats({d, 2 * hidden}, 4, 0, 0.2F);
+      const Tensor h = floats({d, batch, hidden}, 5, 0, 1);
+      expect_equal({"RNN", 14, "", attrs, {x, w, r, b, Tensor(), h}, {false, true, true, true, true, false}, 2}, 2e-5F);
+      expect_equal({"RNN", 14, "", attrs, {x, w, r}, {false, true, true}, 2}, 2e-5F);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace sdx::cpu

@@ -98,6 +98,7 @@ class BlockedConvKernel : public Kernel {
     auto state = std::make_unique<ConvState>();
     state->shape = conv_shape(ops::conv_geometry(attrs_, x, weights_));
     state->shape.shuffle = attrs_.get_int("shuffle", 1);
+    c.workspace_bytes = conv_blocked_workspace_bytes(algorithm_, state->shape);
     return state;
   }
 
@@ -108,7 +109,7 @@ class BlockedConvKernel : public Kernel {
            to_string(c.input(3).shape()));
     }
     conv_blocked_f32(algorithm_, static_cast<const ConvState*>(c.state)->shape, c.in<float>(0), packed_.data(),
-                     c.has_input(3) ? c.in<float>(3) : nullptr, act_, c.out<float>(0));
+                     c.has_input(3) ? c.in<float>(3) : nullptr, act_, c.out<float>(0), c.workspace);
   }
 
  private:
