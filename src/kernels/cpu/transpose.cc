@@ -80,6 +80,10 @@ ScatterFn scatter_of(std::size_t size) {
 // Calls row(dense offset, strided offset), both in elements, for every innermost row of [begin, end).
 template <class Row>
 void walk_rows(const Walk& w, std::int64_t begin, std::int64_t end, Row&& row) {
+  if (w.rank == 2) {
+    for (std::int64_t r = begin; r < end; ++r) row(r * w.dims[1], r * w.strides[0]);
+    return;
+  }
   std::int64_t index[kMaxRank] = {};
   std::int64_t rest = begin;
   std::int64_t at = 0;

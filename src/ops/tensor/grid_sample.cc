@@ -213,38 +213,42 @@ void for_each_position(const OpContext& c, const Options& o, F&& fn) {
 // Positions of a plane that are prepared together and then serve each channel: 256 * 4 * 8 bytes stay in the first-level cache.
 constexpr std::int64_t kBlock = 256;
 
-// One or four taps a position, in float where the elements are float or narrower. A tap outside weighs nothing, and is taken
-// from element 0.
+// Taps of a block of positions, in float where the elements are float or narrower. Linear: two neighbours in each of two rows,
+// at[0] and at[1] the left ones. Nearest: at[0], or -1 outside.
 template <class W>
 struct PlaneTaps {
-  bool inside = true;  // all of them
-  std::array<std::array<std::int32_t, 4>, kBlock> at;
-  std::array<std::array<W, 4>, kBlock> weight;
-  std::array<std::array<bool, 4>, kBlock> valid;
+  std::array<std::array<std::int64_t, 2>, kBlock> at;
+  std::array<std::array<W, 4>, kBlock> weight;  // upper left, upper right, lower left, lower right
 };
+
+// Two taps of an axis as neighbours [first, first + 1] inside it; what lies outside weighs nothing. extent > 1.
+struct Pair {
+  std::int64_t first;
+  double weight[2];
+};
+
+Pair linear_pair(double normalized, std::int64_t extent, const Options& o) {
+  const double v = pixel_position(normalized, extent, o);
+  const std::int64_t base = floor_of(v);
+  const double f = v - static_cast<double>(base);
+  if (base >= 0 && base + 1 < extent) return {base, {1 - f, f}};
+  const std::int64_t at[2] = {tap_index(base, extent, o), tap_index(base + 1, extent, o)};
+  const double weight[2] = {1 - f, f};
+  const std::int64_t least = at[0] < 0 ? at[1] : (at[1] < 0 ? at[0] : std::min(at[0], at[1]));
+  Pair pair{std::clamp<std::int64_t>(least, 0, extent - 2), {0, 0}};
+  for (std::size_t k = 0; k < 2; ++k) {
+    if (at[k] >= 0) pair.weight[at[k] > pair.first ? 1 : 0] += weight[k];
+  }
+  return pair;
+}
 
 template <class W>
 void prepare_linear(const std::array<double, 2 * kBlock>& grid, std::size_t count, const Shape& x, const Options& o,
                     PlaneTaps<W>& taps) {
   for (std::size_t p = 0; p < count; ++p) {
-    const double v[2] = {pixel_position(grid[2 * p + 1], x[2], o), pixel_position(grid[2 * p], x[3], o)};  // down, across
-    std::int64_t at[2][2];
-    double weight[2][2];
-    for (std::size_t a = 0; a < 2; ++a) {
-      const std::int64_t base = floor_of(v[a]), extent = x[2 + a];
-      weight[a][1] = v[a] - static_cast<double>(base);
-      weight[a][0] = 1 - weight[a][1];
-      at[a][0] = tap_index(base, extent, o);
-      at[a][1] = tap_index(base + 1, extent, o);
-    }
-    for (std::size_t j = 0; j < 4; ++j) {
-      const std::int64_t row = at[0][j / 2], column = at[1][j % 2];
-      const bool valid = row >= 0 && column >= 0;
-      taps.inside = taps.inside && valid;
-      taps.valid[p][j] = valid;
-      taps.at[p][j] = valid ? static_cast<std::int32_t>(row * x[3] + column) : 0;
-      taps.weight[p][j] = valid ? static_cast<W>(weight[0][j / 2] * weight[1][j % 2]) : W(0);
-    }
+    const Pair down = linear_pair(grid[2 * p + 1], x[2], o), across = linear_pair(grid[2 * p], x[3], o);
+    taps.at[p] = {down.first * x[3] + across.first, (down.first + 1) * x[3] + across.first};
+    for (std::size_t j = 0; j < 4; ++j) taps.weight[p][j] = static_cast<W>(down.weight[j / 2] * across.weight[j % 2]);
   }
 }
 
@@ -253,8 +257,7 @@ void prepare_nearest(const std::array<double, 2 * kBlock>& grid, std::size_t cou
                      PlaneTaps<W>& taps) {
   for (std::size_t p = 0; p < count; ++p) {
     const std::int64_t row = axis_taps(grid[2 * p + 1], x[2], o).at[0], column = axis_taps(grid[2 * p], x[3], o).at[0];
-    taps.valid[p][0] = row >= 0 && column >= 0;
-    taps.at[p][0] = taps.valid[p][0] ? static_cast<std::int32_t>(row * x[3] + column) : 0;
+    taps.at[p][0] = row >= 0 && column >= 0 ? row * x[3] + column : -1;
   }
 }
 
@@ -267,7 +270,6 @@ void prepare(const Tensor& grid, std::int64_t first, std::int64_t count, const S
   } else {
     for (std::int64_t i = 0; i < count * 2; ++i) positions[static_cast<std::size_t>(i)] = element_as_double(grid, first * 2 + i);
   }
-  taps.inside = true;
   if (o.mode == Mode::nearest) {
     prepare_nearest(positions, static_cast<std::size_t>(count), x, o, taps);
   } else {
@@ -275,29 +277,33 @@ void prepare(const Tensor& grid, std::int64_t first, std::int64_t count, const S
   }
 }
 
-// Tap j of position p. kFinite: all are inside, or element 0 times 0 is 0.
-template <bool kFinite, class W, class T>
-W tap(const T* plane, const PlaneTaps<W>& taps, std::size_t p, std::size_t j) {
-  const auto v = static_cast<W>(static_cast<ComputeType<T>>(plane[taps.at[p][j]]));
-  return taps.weight[p][j] * (kFinite || taps.valid[p][j] ? v : W(0));
-}
-
-template <bool kFinite, class W, class T>
-void sample_linear(const T* plane, const PlaneTaps<W>& taps, std::int64_t count, T* to) {
+// Whether all sums are numbers. A sum may be none because a tap that weighs nothing, beside one that lies outside, is none.
+template <class W, class T>
+bool sample_linear(const T* plane, const PlaneTaps<W>& taps, std::int64_t count, T* to) {
+  const auto value = [](T v) { return static_cast<W>(static_cast<ComputeType<T>>(v)); };
+  bool numbers = true;
   for (std::size_t p = 0; p < static_cast<std::size_t>(count); ++p) {
-    const W top = tap<kFinite>(plane, taps, p, 0) + tap<kFinite>(plane, taps, p, 1);
-    const W bottom = tap<kFinite>(plane, taps, p, 2) + tap<kFinite>(plane, taps, p, 3);
-    to[p] = T(static_cast<ComputeType<T>>(top + bottom));
+    const T* const upper = plane + taps.at[p][0];
+    const T* const lower = plane + taps.at[p][1];
+    const std::array<W, 4>& w = taps.weight[p];
+    const W left = w[0] * value(upper[0]) + w[2] * value(lower[0]);
+    const W right = w[1] * value(upper[1]) + w[3] * value(lower[1]);
+    const W sum = left + right;
+    numbers &= sum == sum;
+    to[p] = T(static_cast<ComputeType<T>>(sum));
   }
+  return numbers;
 }
 
 template <class W, class T>
 void sample_nearest(const T* plane, const PlaneTaps<W>& taps, std::int64_t count, T* to) {
-  for (std::size_t p = 0; p < static_cast<std::size_t>(count); ++p) to[p] = taps.valid[p][0] ? plane[taps.at[p][0]] : T{};
+  for (std::size_t p = 0; p < static_cast<std::size_t>(count); ++p) {
+    to[p] = taps.at[p][0] >= 0 ? plane[taps.at[p][0]] : T{};
+  }
 }
 
 // Two spatial axes: blocks of positions, each prepared once for all channels.
-// sample(plane, taps, count, destination)
+// sample(plane, taps, first of the grid's positions, count, destination)
 template <class T, class W, class F>
 void sample_planes(const OpContext& c, const Options& o, Tensor& out, F&& sample) {
   const Tensor& x = c.input(0);
@@ -313,35 +319,48 @@ void sample_planes(const OpContext& c, const Options& o, Tensor& out, F&& sample
       const std::int64_t count = std::min(kBlock, positions - first);
       prepare(grid, n * positions + first, count, x.shape(), o, taps);
       for (std::int64_t k = n * channels; k < (n + 1) * channels; ++k) {
-        sample(from + k * plane, taps, count, to + k * positions + first);
+        sample(from + k * plane, taps, n * positions + first, count, to + k * positions + first);
       }
     }
   });
 }
 
+// Again what is no number, without the taps that lie outside.
+template <class T>
+void sample_again(const OpContext& c, const Options& o, const T* plane, std::int64_t first, std::int64_t count, T* to) {
+  const Shape& x = c.input(0).shape();
+  Taps taps, scratch;
+  for (std::int64_t p = 0; p < count; ++p) {
+    if (!std::isnan(static_cast<ComputeType<T>>(to[p]))) continue;
+    const auto along = [&](std::size_t axis, std::int64_t k) {
+      return axis_taps(element_as_double(c.input(1), (first + p) * 2 + k), x[axis], o);
+    };
+    combine({along(2, 1), along(3, 0)}, {x[3], 1}, taps, scratch);
+    to[p] = weighed(plane, taps);
+  }
+}
+
 template <class T, class W>
 void sample_planes_linear(const OpContext& c, const Options& o, Tensor& out) {
-  sample_planes<T, W>(c, o, out, [](const T* plane, const PlaneTaps<W>& taps, std::int64_t count, T* to) {
-    if (taps.inside || std::isfinite(static_cast<ComputeType<T>>(plane[0]))) {
-      sample_linear<true>(plane, taps, count, to);
-    } else {
-      sample_linear<false>(plane, taps, count, to);
-    }
+  sample_planes<T, W>(c, o, out, [&](const T* plane, const PlaneTaps<W>& taps, std::int64_t first, std::int64_t count, T* to) {
+    if (!sample_linear(plane, taps, count, to)) sample_again(c, o, plane, first, count, to);
   });
 }
 
 // False where sample_planes does not serve.
 bool sample_quickly(const OpContext& c, const Options& o, Tensor& out) {
   const Tensor& x = c.input(0);
-  if (x.rank() != 4 || o.mode == Mode::cubic || x.dim(2) * x.dim(3) > INT32_MAX) return false;
+  if (x.rank() != 4 || o.mode == Mode::cubic) return false;
   if (o.mode == Mode::nearest) {
     dispatch_unit(x.dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
-      sample_planes<T, float>(
-          c, o, out, [](const T* plane, const auto& taps, std::int64_t count, T* to) { sample_nearest(plane, taps, count, to); });
+      sample_planes<T, float>(c, o, out, [](const T* plane, const auto& taps, std::int64_t, std::int64_t count, T* to) {
+        sample_nearest(plane, taps, count, to);
+      });
     });
     return true;
   }
+  if (x.dim(2) < 2 || x.dim(3) < 2) return false;
   switch (x.dtype()) {  // integers round and saturate otherwise: weighed()
     case DataType::float32: sample_planes_linear<float, float>(c, o, out); return true;
     case DataType::float64: sample_planes_linear<double, double>(c, o, out); return true;

@@ -126,6 +126,23 @@ std::int64_t source(const PadAxis& a, Mode mode, std::int64_t o) {
   return a.first + (r < a.inside ? r : period - r);
 }
 
+// Up to so many elements filling everything and copying what is inside costs less than making maps.
+constexpr std::int64_t kSmall = 1024;
+
+void fill_and_copy(const Tensor& in, const std::vector<PadAxis>& axes, const Tensor& value, Tensor& out) {
+  fill_with(out, value);
+  const Ints from = strides_of(in.shape()), to = strides_of(out.shape());
+  std::vector<CopyAxis> loops;
+  std::int64_t source = 0, target = 0;
+  for (std::size_t d = 0; d < axes.size(); ++d) {
+    if (axes[d].inside == 0) return;
+    loops.push_back({axes[d].inside, from[d], to[d]});
+    source += axes[d].first * from[d];
+    target += axes[d].before * to[d];
+  }
+  copy_strided(in, source, out, target, std::move(loops));
+}
+
 // `value` holds one element of the data's type (codes for sub-byte types).
 void pad(OpContext& c, Mode mode, const Ints& begin, const Ints& end, const Tensor& value) {
   const Tensor in = widened(c.input(0));
@@ -140,6 +157,7 @@ void pad(OpContext& c, Mode mode, const Ints& begin, const Ints& end, const Tens
   }
   produce(c, 0, c.input(0).dtype(), shape, [&](Tensor& out) {
     if (out.size() == 0) return;
+    if (mode == Mode::constant && out.size() <= kSmall) return fill_and_copy(in, axes, value, out);
     std::vector<Ints> maps;
     for (const PadAxis& a : axes) {
       Ints& map = maps.emplace_back(static_cast<std::size_t>(a.extent));

@@ -69,6 +69,9 @@ TEST(SampledPositions, WhatLiesOutsideWeighsNothingWhateverThePictureHolds) {
       Tensor::of<float>({1, 1, 2, 2}, {std::numeric_limits<float>::infinity(), 1, 2, std::numeric_limits<float>::quiet_NaN()});
   const Tensor grid = Tensor::of<float>({1, 1, 3, 2}, {9, 9, -9, 0, 0.5F, -1.5F});
   for (const char* mode : {"nearest", "linear"}) {
+    const Tensor inside =
+        run_op(grid_sample(mode, "zeros", true), {x, Tensor::of<float>({1, 1, 1, 2}, {-1.5F, 1.5F})})[0].tensor();
+    EXPECT_EQ(inside.values<float>()[0], mode[0] == 'n' ? 2 : 2 * 0.75F * 0.75F) << "beside a NaN and an infinity";
     const Tensor y = run_op(grid_sample(mode, "zeros", false), {x, grid})[0].tensor();
     EXPECT_EQ(y.values<float>()[0], 0) << mode;
     EXPECT_EQ(y.values<float>()[1], 0) << mode;

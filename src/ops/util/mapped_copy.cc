@@ -127,7 +127,11 @@ class RowSource {
   }
   std::int64_t offset() const { return offset_; }
   void next() {
-    for (std::size_t d = axes_; d-- > 0;) {
+    if (axes_ == 0) return;
+    const std::size_t last = axes_ - 1;
+    if (++at_[last] < static_cast<std::int64_t>(maps_[last].size())) return settle_last();
+    at_[last] = 0;
+    for (std::size_t d = last; d-- > 0;) {
       if (++at_[d] < static_cast<std::int64_t>(maps_[d].size())) break;
       at_[d] = 0;
     }
@@ -136,21 +140,23 @@ class RowSource {
 
  private:
   void settle() {
-    offset_ = 0;
-    for (std::size_t d = 0; d < axes_; ++d) {
+    before_ = 0;
+    for (std::size_t d = 0; d + 1 < axes_ && before_ >= 0; ++d) {
       const std::int64_t s = maps_[d][static_cast<std::size_t>(at_[d])];
-      if (s < 0) {
-        offset_ = -1;
-        return;
-      }
-      offset_ += s * strides_[d];
+      before_ = s < 0 ? -1 : before_ + s * strides_[d];
     }
+    settle_last();
+  }
+  void settle_last() {
+    const std::int64_t s = axes_ == 0 ? 0 : maps_[axes_ - 1][static_cast<std::size_t>(at_[axes_ - 1])];
+    offset_ = before_ < 0 || s < 0 ? -1 : (axes_ == 0 ? 0 : before_ + s * strides_[axes_ - 1]);
   }
 
   const std::vector<Ints>& maps_;
   const Ints& strides_;
   Ints at_;
   std::size_t axes_;
+  std::int64_t before_ = 0;  // offset of all axes but the last
   std::int64_t offset_ = 0;
 };
 

@@ -201,6 +201,10 @@ void copy_runs(const T* from, T* to, std::vector<CopyAxis> axes, const CopyAxis&
       copy_rows(from + begin * run.from, to + begin * run.to, CopyAxis{1, 0, 0}, 1, part);
     });
   }
+  // Few rows at a time would cost a step of the odometer each: the longer of the two innermost axes is the loop.
+  if (axes.size() > 1 && axes.back().extent < 8 && axes[axes.size() - 2].extent > axes.back().extent) {
+    std::swap(axes.back(), axes[axes.size() - 2]);
+  }
   const CopyAxis rows = axes.back();
   axes.pop_back();
   const std::int64_t grain = grain_for(run.extent * static_cast<std::int64_t>(sizeof(T)));
