@@ -36,6 +36,13 @@ void channel_affine_f32(const float* x, const float* scale, const float* shift, 
 void group_norm_f32(const float* x, const float* scale, const float* bias, float epsilon, float* y, std::int64_t batch,
                     std::int64_t channels, std::int64_t groups, std::int64_t inner);
 
+// y = x / (root of the sum of squares, or sum of magnitudes, along the axis) over [outer, axis, inner]; 0 where that is 0.
+void lp_norm_f32(const float* x, float* y, std::int64_t outer, std::int64_t axis, std::int64_t inner, bool squares);
+
+// y = (x - mean) / (standard deviation + 1e-9) over [outer, groups, inner], statistics of each group over outer and inner. A
+// group whose deviation is below a tenth of its mean is computed in double.
+void mean_variance_norm_f32(const float* x, float* y, std::int64_t outer, std::int64_t groups, std::int64_t inner);
+
 // Local response normalisation across channels: y = x / (bias + alpha / size * sum of squares over a window)^beta, the window
 // reaching (size - 1) / 2 channels down and size / 2 up (ONNX LRN). y must not be x.
 void lrn_f32(const float* x, float* y, std::int64_t batch, std::int64_t channels, std::int64_t inner, std::int64_t size,

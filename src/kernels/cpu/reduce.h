@@ -1,14 +1,30 @@
 #pragma once
-// Reductions in float over tensors seen as [outer, axis, inner]; y is [outer, inner]. Dense, float alignment, no overlap.
-// Thread-safe, split over current_pool(). Sums run in several float lanes, restarted every 4096 elements, so the error stays
-// near that of pairwise summation. max and min return NaN if an element is NaN. axis >= 1.
+// Reductions over tensors seen as [outer, axis, inner]; y is [outer, inner]. Dense, aligned to their elements, no overlap.
+// Thread-safe, split over current_pool(). axis >= 1.
 
 #include <cstdint>
 
 namespace sdx::cpu {
 
-enum class Reduce : std::uint8_t { sum, mean, max, min, sum_square, sum_abs };
+// norm: the root of the sum of squares.
+enum class Reduce : std::uint8_t { sum, mean, max, min, sum_square, sum_abs, norm, product, log_sum, log_sum_exp };
 
+// Sums run in several float lanes, restarted every 4096 elements (columns: 512), so the error stays near that of pairwise
+// summation; products in double. max and min return NaN if an element is NaN. norm neither overflows nor vanishes between.
 void reduce_f32(Reduce op, const float* x, float* y, std::int64_t outer, std::int64_t axis, std::int64_t inner);
+
+// Only sum, which wraps, max and min.
+void reduce_i32(Reduce op, const std::int32_t* x, std::int32_t* y, std::int64_t outer, std::int64_t axis, std::int64_t inner);
+void reduce_i64(Reduce op, const std::int64_t* x, std::int64_t* y, std::int64_t outer, std::int64_t axis, std::int64_t inner);
+
+// Positions along the axis of the largest (max) or smallest elements: of equal ones the first, or the last; the first (last) NaN
+// before all. axis below 2^31.
+void arg_extreme_f32(const float* x, std::int64_t* y, std::int64_t outer, std::int64_t axis, std::int64_t inner, bool max,
+                     bool last);
+
+// The k first of a row of n in order, largest or smallest before: NaN counts as larger than everything, of equal elements the
+// first comes first. 1 <= k <= n < 2^32. `scratch` holds n elements. On this thread alone.
+void top_k_f32(const float* x, std::int64_t n, std::int64_t k, bool largest, float* values, std::int64_t* indices,
+               std::uint64_t* scratch);
 
 }  // namespace sdx::cpu

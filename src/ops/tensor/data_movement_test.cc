@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <functional>
+#include <limits>
 #include <numeric>
 
 #include "ops/context.h"
@@ -188,6 +191,66 @@ TEST(DataMovement, ShapesStaySymbolicThroughShapeArithmetic) {
   const ValueId y = add("Reshape", {x, target}, "y");
   const InferResult r = infer(g, {g.value(x).declared});
   EXPECT_EQ(r.types[y].str(), "float32[batch,2*seq,4]");
+}
+
+Tensor number(float v) {
+  Tensor t(DataType::float32, {1});
+  t.mutable_values<float>()[0] = v;
+  return t;
+}
+
+// Many boxes, equal scores, NaN, -0: against picking one after the other from a stably sorted list.
+TEST(NonMaxSuppression, ManyBoxes) {
+  for (const std::int64_t n : {1, 40, 3000}) {
+    for (const bool limited : {false, true}) {
+      Tensor boxes(DataType::float32, {1, n, 4}), scores(DataType::float32, {1, 2, n});
+      auto b = boxes.mutable_values<float>();
+      auto s = scores.mutable_values<float>();
+      const auto noise = [](std::int64_t i) { return static_cast<float>(i * 7919 % 1009) / 1009.0F; };
+      for (std::int64_t i = 0; i < n * 4; ++i) b[static_cast<std::size_t>(i)] = noise(i * 31 + i % 3) * 4;
+      for (std::int64_t i = 0; i < 2 * n; ++i) {
+        float& v = s[static_cast<std::size_t>(i)];
+        v = i < n ? std::round(noise(i) * 20 - 5) / 8 : noise(i);
+        if (i % 50 == 7) v = std::numeric_limits<float>::quiet_NaN();
+        if (i % 50 == 9) v = -0.0F;
+      }
+      const std::int64_t most = limited ? 20 : n;
+      const float threshold = -0.25F;
+      std::vector<Value> in = {boxes, scores, ints({most}), number(0.4F)};
+      if (limited) in.emplace_back(number(threshold));
+      std::vector<std::int64_t> want;
+      for (std::int64_t k = 0; k < 2; ++k) {
+        std::vector<std::int64_t> order, kept;
+        const float* score = s.data() + k * n;
+        for (std::int64_t i = 0; i < n; ++i) {
+          if (!limited || score[i] > threshold) order.push_back(i);
+        }
+        std::stable_sort(order.begin(), order.end(), [&](std::int64_t x, std::int64_t y) {
+          return score[x] > score[y] || (score[x] == score[x] && score[y] != score[y]);
+        });
+        const auto edge = [&](std::int64_t i, int axis, bool high) {
+          const float x = b[static_cast<std::size_t>(i * 4 + axis)], y = b[static_cast<std::size_t>(i * 4 + axis + 2)];
+          return high ? std::max(x, y) : std::min(x, y);
+        };
+        const auto side = [&](std::int64_t i, std::int64_t j, int axis) {
+          return std::min(edge(i, axis, true), edge(j, axis, true)) - std::max(edge(i, axis, false), edge(j, axis, false));
+        };
+        for (const std::int64_t i : order) {
+          if (static_cast<std::int64_t>(kept.size()) >= most) break;
+          const bool hit = std::any_of(kept.begin(), kept.end(), [&](std::int64_t j) {
+            const float common = side(i, j, 0) * side(i, j, 1);
+            return side(i, j, 0) > 0 && side(i, j, 1) > 0 &&
+                   common / (side(i, i, 0) * side(i, i, 1) + side(j, j, 0) * side(j, j, 1) - common) > 0.4F;
+          });
+          if (!hit) kept.push_back(i);
+        }
+        for (const std::int64_t i : kept) want.insert(want.end(), {0, k, i});
+      }
+      const Tensor got = Call("NonMaxSuppression", 11, in).run();
+      const auto rows = got.values<std::int64_t>();
+      EXPECT_EQ(std::vector<std::int64_t>(rows.begin(), rows.end()), want) << n << " boxes";
+    }
+  }
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Normalisations in float32: layer, RMS, batch (inference), instance, group and local response normalisation, and com.microsoft's
-// forms with a skip connection.
+// Normalisations in float32: layer, RMS, batch (inference), instance, group, local response, Lp and mean-variance normalisation,
+// and com.microsoft's forms with a skip connection.
 
 #include "kernels/cpu/norm.h"
 
@@ -231,6 +231,78 @@ std::unique_ptr<Kernel> make_lrn(LowerContext& c) {
   return std::make_unique<LrnKernel>(c.attrs());
 }
 
+class LpNormKernel : public Kernel {
+ public:
+  LpNormKernel(std::size_t axis, bool squares) : axis_(axis), squares_(squares) {}
+  std::string_view name() const override { return "lp-norm-f32"; }
+  void run(const KernelContext& c) const override {
+    const Shape& x = c.input(0).shape();
+    if (c.input(0).size() == 0) return;
+    lp_norm_f32(c.in<float>(0), c.out<float>(0), ops::product(x, 0, axis_), x[axis_], ops::product(x, axis_ + 1, x.size()),
+                squares_);
+  }
+
+ private:
+  std::size_t axis_;
+  bool squares_;
+};
+
+std::unique_ptr<Kernel> make_lp_norm(LowerContext& c) {
+  if (c.dtype(0) != DataType::float32) return c.refuse("not float32");
+  if (c.shape(0) == nullptr || c.shape(0)->empty()) return c.refuse("rank unknown or 0");
+  const std::int64_t p = c.attrs().get_int("p", 2);
+  if (p != 1 && p != 2) return c.refuse("p is neither 1 nor 2");
+  const std::int64_t axis = ops::normalize_axis(c.attrs().get_int("axis", -1), c.shape(0)->size());
+  return std::make_unique<LpNormKernel>(static_cast<std::size_t>(axis), p == 2);
+}
+
+// A tensor seen as [outer, groups, inner], statistics over outer and inner. groups 0: it is no such tensor.
+struct Grouped : KernelState {
+  std::int64_t outer = 1, groups = 1, inner = 1;
+};
+
+class MeanVarianceKernel : public Kernel {
+ public:
+  MeanVarianceKernel(const Node& node, std::vector<bool> reduced)
+      : reference_(make_reference(node)), reduced_(std::move(reduced)) {}
+  std::string_view name() const override { return "mean-variance-norm-f32"; }
+  std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
+    auto state = std::make_unique<Grouped>();
+    const Shape x = c.input_shape(0);
+    std::size_t begin = 0, end = x.size();
+    while (end > 0 && (reduced_[end - 1] || x[end - 1] == 1)) --end;
+    while (begin < end && (reduced_[begin] || x[begin] == 1)) ++begin;
+    bool between = false;
+    for (std::size_t i = begin; i < end; ++i) between = between || (reduced_[i] && x[i] != 1);
+    state->outer = ops::product(x, 0, begin);
+    state->groups = ops::product(x, begin, end);
+    state->inner = ops::product(x, end, x.size());
+    // Rows of a few elements that lie far apart are the reference's.
+    if (between || (state->outer > 1 && state->inner < 16)) state->groups = 0;
+    return state;
+  }
+  void run(const KernelContext& c) const override {
+    const auto& s = *static_cast<const Grouped*>(c.state);
+    if (s.groups == 0) return reference_->run(c);
+    mean_variance_norm_f32(c.in<float>(0), c.out<float>(0), s.outer, s.groups, s.inner);
+  }
+
+ private:
+  std::unique_ptr<Kernel> reference_;
+  std::vector<bool> reduced_;
+};
+
+std::unique_ptr<Kernel> make_mean_variance(LowerContext& c) {
+  if (c.dtype(0) != DataType::float32) return c.refuse("not float32");
+  if (c.shape(0) == nullptr || c.shape(0)->empty()) return c.refuse("rank unknown or 0");
+  std::vector<bool> reduced(c.shape(0)->size(), false);
+  const std::vector<std::int64_t> all{0, 2, 3};
+  for (const std::int64_t axis : ops::normalize_axes(c.attrs().has("axes") ? c.attrs().get_ints("axes") : all, reduced.size())) {
+    reduced[static_cast<std::size_t>(axis)] = true;
+  }
+  return std::make_unique<MeanVarianceKernel>(c.node(), std::move(reduced));
+}
+
 }  // namespace
 
 void register_kernels_norm(KernelTable& t) {
@@ -245,6 +317,8 @@ void register_kernels_norm(KernelTable& t) {
   t.add("", "InstanceNormalization", "instance-norm-f32", 10, make_group_norm<false>);
   t.add("", "GroupNormalization", "group-norm-f32", 10, make_group_norm<true>);
   t.add("", "LRN", "lrn-f32", 10, make_lrn);
+  t.add("", "LpNormalization", "lp-norm-f32", 10, make_lp_norm);
+  t.add("", "MeanVarianceNormalization", "mean-variance-norm-f32", 10, make_mean_variance);
 }
 
 }  // namespace sdx::cpu
