@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "kernels/cpu/math_kernels.h"
 #include "kernels/cpu/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -34,8 +35,6 @@ HWY_INLINE VF apply(VF x, VF a, VF b) {
     return hn::Mul(x, clip(hn::MulAdd(x, hn::Set(d, 1.0F / 6.0F), half), zero, one));
   } else if constexpr (kOp == Unary::sigmoid) {
     return sigmoid_f32(x);
-  } else if constexpr (kOp == Unary::tanh) {
-    return tanh_f32(x);
   } else if constexpr (kOp == Unary::silu) {
     return silu_f32(x, a);
   } else if constexpr (kOp == Unary::gelu) {
@@ -71,8 +70,6 @@ HWY_INLINE VF apply(VF x, VF a, VF b) {
     return hn::Abs(x);
   } else if constexpr (kOp == Unary::neg) {
     return hn::Neg(x);
-  } else if constexpr (kOp == Unary::exp) {
-    return exp_f32(x);
   } else if constexpr (kOp == Unary::log) {
     return log_f32(x);
   } else if constexpr (kOp == Unary::sqrt) {
@@ -81,8 +78,6 @@ HWY_INLINE VF apply(VF x, VF a, VF b) {
     return hn::Div(one, x);
   } else if constexpr (kOp == Unary::rsqrt) {
     return hn::Div(one, hn::Sqrt(x));
-  } else if constexpr (kOp == Unary::erf) {
-    return erf_f32(x);
   } else if constexpr (kOp == Unary::floor) {
     return hn::Floor(x);
   } else if constexpr (kOp == Unary::ceil) {
@@ -176,9 +171,9 @@ HWY_NOINLINE void unary_loop(const UnarySpec& spec, const float* x, float* y, st
 // The formatter cannot settle on one form of this list.
 // clang-format off
 #define SDX_UNARY_OPS(X)                                                                                   \
-  X(relu) X(clip) X(leaky_relu) X(hard_sigmoid) X(hard_swish) X(sigmoid) X(tanh) X(silu) X(gelu)           \
+  X(relu) X(clip) X(leaky_relu) X(hard_sigmoid) X(hard_swish) X(sigmoid) X(silu) X(gelu)                   \
   X(gelu_tanh) X(elu) X(selu) X(celu) X(softplus) X(softsign) X(mish) X(thresholded_relu) X(abs) X(neg)    \
-  X(exp) X(log) X(sqrt) X(reciprocal) X(rsqrt) X(erf) X(floor) X(ceil) X(round) X(sign) X(square) X(affine)
+  X(log) X(sqrt) X(reciprocal) X(rsqrt) X(floor) X(ceil) X(round) X(sign) X(square) X(affine)
 // clang-format on
 
 void unary_all(const UnarySpec& spec, const float* x, float* y, std::int64_t ld, std::int64_t rows, std::int64_t n) {
@@ -193,6 +188,9 @@ void unary_all(const UnarySpec& spec, const float* x, float* y, std::int64_t ld,
   case Unary::OP: unary_loop<Unary::OP>(spec, x, y, ld, rows, n); return;
       SDX_UNARY_OPS(SDX_CASE)
 #undef SDX_CASE
+    case Unary::exp: return math_kernels().unary(Math::exp, x, y, ld, rows, n);
+    case Unary::tanh: return math_kernels().unary(Math::tanh, x, y, ld, rows, n);
+    case Unary::erf: return math_kernels().unary(Math::erf, x, y, ld, rows, n);
   }
 }
 #undef SDX_UNARY_OPS

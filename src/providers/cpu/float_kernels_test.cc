@@ -575,6 +575,20 @@ TEST(TypedKernels, ComparisonsLogicAndIntegers) {
   for (const Case& c : cases) compare(c);
 }
 
+TEST(FloatKernels, TrigonometryAndRemainders) {
+  for (const char* op : {"Sin", "Cos", "Atan"}) {
+    compare({"math-f32", ("input x: float32[3,1,35]\ny = " + std::string(op) + "(x)\noutput y\n").c_str()});
+  }
+  for (const char* op : {"Asin", "Acos"}) {
+    const std::string text = "constant x: float32[3] 0.25 -0.75 1\ny = " + std::string(op) + "(x)\noutput y\n";
+    compare({"math-f32", text.c_str()});
+  }
+  for (const char* attribute : {"fmod=0", "fmod=1"}) {
+    const std::string operands = "input a: float32[2,3,17]\nconstant b: float32[3,1] 0.3 -0.7 5\n";
+    compare({"mod-f32", (operands + "y = Mod(a, b) {" + attribute + "}\noutput y\n").c_str()});
+  }
+}
+
 TEST(TypedKernels, Casts) {
   const char* types[] = {"float32", "float64", "float16", "int32", "int64", "int8", "uint8", "bool"};
   const int numbers[] = {1, 11, 10, 6, 7, 3, 2, 9};
