@@ -230,32 +230,9 @@ HWY_INLINE VF sigmoid_f32(VF x) { return hn::Div(hn::Set(DF(), 1.0F), one_plus_e
 // x sigmoid(a x)
 HWY_INLINE VF silu_f32(VF x, VF a) { return hn::Div(x, one_plus_exp_neg_f32(hn::Mul(a, x))); }
 
-// erf(x) = x (1 + P(x^2)) below 0.928, else 1 - exp(t Q(t)) with t = |x|; P and Q are minimax fits made for this file
-// (relative error of P 1.7e-8, of the second branch 6.5e-10 before rounding).
-HWY_INLINE VF erf_f32(VF x) {
-  const DF d;
-  const VF t = hn::Min(hn::Abs(x), hn::Set(d, 4.0F));
-  const VF s = hn::Mul(x, x);
-  VF p = hn::MulAdd(hn::Set(d, -0.0005964129F), s, hn::Set(d, 0.004987981F));
-  p = hn::MulAdd(p, s, hn::Set(d, -0.02676311F));
-  p = hn::MulAdd(p, s, hn::Set(d, 0.112817205F));
-  p = hn::MulAdd(p, s, hn::Set(d, -0.37612486F));
-  p = hn::MulAdd(p, s, hn::Set(d, 0.12837915F));
-  const VF small = hn::MulAdd(p, x, x);
-  VF q = hn::MulAdd(hn::Set(d, -1.1804029e-05F), t, hn::Set(d, 0.00032848804F));
-  q = hn::MulAdd(q, t, hn::Set(d, -0.0036653585F));
-  q = hn::MulAdd(q, t, hn::Set(d, 0.023810016F));
-  q = hn::MulAdd(q, t, hn::Set(d, -0.106291965F));
-  q = hn::MulAdd(q, t, hn::Set(d, -0.63511837F));
-  q = hn::MulAdd(q, t, hn::Set(d, -1.1286565F));
-  const VF large = hn::CopySign(hn::Sub(hn::Set(d, 1.0F), exp_nonpositive_f32(hn::Mul(q, t))), x);
-  const VF y = hn::IfThenElse(hn::Lt(t, hn::Set(d, 0.927734375F)), small, large);
-  return hn::IfThenElse(hn::Eq(x, x), y, x);
-}
-
 // x (1 + erf(x / sqrt 2)) / 2 as max(x, 0) - |x| / 2 erfc(|x| / sqrt 2), which does not cancel on the left: at most 2.5e-7 off,
-// and half the operations of erf_f32. erfc(u / sqrt 2) = 2^(u Q(u)); Q and the polynomial of 2^r are minimax fits made for this
-// file (errors 2.7e-8 of the result, weighted, and 7.5e-8).
+// and half the operations of a way through erf. erfc(u / sqrt 2) = 2^(u Q(u)); Q and the polynomial of 2^r are minimax fits made
+// for this file (errors 2.7e-8 of the result, weighted, and 7.5e-8).
 HWY_INLINE VF gelu_f32(VF x) {
   const DF d;
   const hn::RebindToSigned<DF> di;
