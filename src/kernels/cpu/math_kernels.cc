@@ -87,42 +87,41 @@ HWY_INLINE VF arctangent(VF x) {
   return hn::CopySign(y, x);
 }
 
-// asin(s) for s in [0, 1/2] and z = s s: polynomial of Cephes' asinf.
-HWY_INLINE VF arcsine_below_half(VF s, VF z) {
-  const DF d;
-  VF p = hn::MulAdd(hn::Set(d, 4.2163199048E-2F), z, hn::Set(d, 2.4181311049E-2F));
-  p = hn::MulAdd(p, z, hn::Set(d, 4.5470025998E-2F));
-  p = hn::MulAdd(p, z, hn::Set(d, 7.4953002686E-2F));
-  p = hn::MulAdd(p, z, hn::Set(d, 1.6666752422E-1F));
-  return hn::MulAdd(hn::Mul(p, z), s, s);
-}
-
-// At most 3 ulp; beyond 1 the root gives NaN. Above 1/2: asin x = pi/2 - 2 asin(sqrt((1 - x) / 2)).
-HWY_INLINE VF arcsine(VF x) {
+// asin(s) for s in [0, 1/2]: polynomial of Cephes' asinf. s is |x|, or `above` 1/2 the root of (1 - |x|) / 2, NaN beyond 1.
+struct FoldedArcsine {
+  hn::Mask<DF> above;
+  VF value;
+};
+HWY_INLINE FoldedArcsine folded_arcsine(VF x) {
   const DF d;
   const VF a = hn::Abs(x);
   const VF half = hn::Set(d, 0.5F);
   const auto above = hn::Gt(a, half);
   const VF z = hn::IfThenElse(above, hn::Mul(half, hn::Sub(hn::Set(d, 1.0F), a)), hn::Mul(a, a));
   const VF s = hn::IfThenElse(above, hn::Sqrt(z), a);
-  const VF p = arcsine_below_half(s, z);
-  const VF folded = hn::NegMulAdd(hn::Set(d, 2.0F), p, hn::Set(d, 1.57079632679489662F));
-  return hn::CopySign(hn::IfThenElse(above, folded, p), x);
+  VF p = hn::MulAdd(hn::Set(d, 4.2163199048E-2F), z, hn::Set(d, 2.4181311049E-2F));
+  p = hn::MulAdd(p, z, hn::Set(d, 4.5470025998E-2F));
+  p = hn::MulAdd(p, z, hn::Set(d, 7.4953002686E-2F));
+  p = hn::MulAdd(p, z, hn::Set(d, 1.6666752422E-1F));
+  return {above, hn::MulAdd(hn::Mul(p, z), s, s)};
+}
+
+// At most 3 ulp. Above 1/2: asin x = pi/2 - 2 asin(sqrt((1 - x) / 2)).
+HWY_INLINE VF arcsine(VF x) {
+  const DF d;
+  const FoldedArcsine f = folded_arcsine(x);
+  const VF unfolded = hn::NegMulAdd(hn::Set(d, 2.0F), f.value, hn::Set(d, 1.57079632679489662F));
+  return hn::CopySign(hn::IfThenElse(f.above, unfolded, f.value), x);
 }
 
 // At most 3 ulp: 2 asin(sqrt((1 - |x|) / 2)) above 1/2, pi less that below -1/2, pi/2 - asin x between.
 HWY_INLINE VF arccosine(VF x) {
   const DF d;
-  const VF a = hn::Abs(x);
-  const VF half = hn::Set(d, 0.5F);
-  const auto above = hn::Gt(a, half);
-  const VF z = hn::IfThenElse(above, hn::Mul(half, hn::Sub(hn::Set(d, 1.0F), a)), hn::Mul(a, a));
-  const VF s = hn::IfThenElse(above, hn::Sqrt(z), a);
-  const VF p = arcsine_below_half(s, z);
-  const VF twice = hn::Add(p, p);
+  const FoldedArcsine f = folded_arcsine(x);
+  const VF twice = hn::Add(f.value, f.value);
   const VF far = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Sub(hn::Set(d, 3.14159265358979323846F), twice), twice);
-  const VF near = hn::Sub(hn::Set(d, 1.57079632679489662F), hn::CopySign(p, x));
-  return hn::IfThenElse(above, far, near);
+  const VF near = hn::Sub(hn::Set(d, 1.57079632679489662F), hn::CopySign(f.value, x));
+  return hn::IfThenElse(f.above, far, near);
 }
 
 // exp where neither the result nor its scale leaves the normal numbers: at most 1.2 ulp. The polynomial is that of exp_of_rest,

@@ -22,10 +22,6 @@ struct Direction {
   bool reverse = false;
 };
 
-struct GruState : KernelState {
-  std::int64_t seq = 0, batch = 0;
-};
-
 class GruKernel : public Kernel {
  public:
   GruKernel(std::vector<Direction> directions, std::int64_t input, std::int64_t hidden, bool linear_before_reset)
@@ -34,28 +30,17 @@ class GruKernel : public Kernel {
   bool uses_input(std::size_t i) const override { return i == kX || i == kH0; }
 
   std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
-    const Shape x = c.input_shape(kX);
-    auto state = std::make_unique<GruState>();
-    state->seq = x[0];
-    state->batch = x[1];
-    const Shape states{static_cast<std::int64_t>(directions_.size()), x[1], hidden_};
-    if (c.has_input(kH0) && c.input_shape(kH0) != states) {
-      fail(ErrorCode::runtime_failure, "the initial state of GRU must be {}, received {}", to_string(states),
-           to_string(c.input_shape(kH0)));
-    }
-    if (x[2] != input_) fail(ErrorCode::runtime_failure, "GRU's X is {}; W expects {} features", to_string(x), input_);
-    // X's sums of all steps; of one step: h, its update and reset gates, its candidate in two forms.
-    const std::int64_t floats = element_count(Shape{x[0], x[1], 3 * hidden_}) + element_count(Shape{5, x[1], hidden_});
-    c.workspace_bytes = static_cast<std::size_t>(floats) * sizeof(float);
-    return state;
+    return resolve_recurrent(c, "GRU", extents(), {kH0}, 5);  // h, its update and reset gates, its candidate in two forms
   }
 
   void run(const KernelContext& c) const override {
-    const auto& s = *static_cast<const GruState*>(c.state);
+    const auto& s = *static_cast<const RecurrentState*>(c.state);
     for (std::size_t d = 0; d < directions_.size(); ++d) run_direction(c, s, d);
   }
 
  private:
+  RecurrentExtents extents() const { return {static_cast<std::int64_t>(directions_.size()), input_, hidden_, 3}; }
+
   // to = a B + residual (row stride 3 hidden) + bias
   void product(const float* a, const Packed& b, std::int64_t rows, std::int64_t n, const float* residual, const float* bias,
                float* to) const {
@@ -100,7 +85,7 @@ class GruKernel : public Kernel {
     }
   }
 
-  void run_direction(const KernelContext& c, const GruState& s, std::size_t number) const {
+  void run_direction(const KernelContext& c, const RecurrentState& s, std::size_t number) const {
     const Direction& d = directions_[number];
     const std::int64_t state_size = s.batch * hidden_;
     const auto at = static_cast<std::int64_t>(number) * state_size;
@@ -109,17 +94,7 @@ class GruKernel : public Kernel {
     float* gates = h + state_size;
     float* candidate = gates + 2 * state_size;
     initial_state(c, kH0, at, h, state_size);
-    GemmArgs g;
-    g.m = s.seq * s.batch;
-    g.n = 3 * hidden_;
-    g.k = input_;
-    g.a = c.in<float>(kX);
-    g.lda = input_;
-    g.packed_b = d.w.data();
-    g.c = sums;
-    g.ldc = g.n;
-    if (!d.bias.empty()) g.epilogue.bias = d.bias.data();
-    gemm_f32(g);
+    input_sums(c, s, extents(), d.w, d.bias, sums);
     float* y = c.has_output(0) ? c.out<float>(0) : nullptr;
     for (std::int64_t i = 0; i < s.seq; ++i) {
       c.services->stop().check();

@@ -20,12 +20,6 @@ struct Direction {
   bool reverse = false;
 };
 
-constexpr std::int64_t kFewRows = 6;  // a register tile; with more rows reading the weights is not what takes the time
-
-struct LstmState : KernelState {
-  std::int64_t seq = 0, batch = 0;
-};
-
 class LstmKernel : public Kernel {
  public:
   LstmKernel(std::vector<Direction> directions, std::int64_t input, std::int64_t hidden, float clip)
@@ -34,31 +28,18 @@ class LstmKernel : public Kernel {
   bool uses_input(std::size_t i) const override { return i == kX || i == kH0 || i == kC0; }
 
   std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
-    const Shape x = c.input_shape(kX);
-    auto state = std::make_unique<LstmState>();
-    state->seq = x[0];
-    state->batch = x[1];
-    const Shape states{static_cast<std::int64_t>(directions_.size()), x[1], hidden_};
-    for (const std::size_t i : {kH0, kC0}) {
-      if (c.has_input(i) && c.input_shape(i) != states) {
-        fail(ErrorCode::runtime_failure, "an initial state of LSTM must be {}, received {}", to_string(states),
-             to_string(c.input_shape(i)));
-      }
-    }
-    if (x[2] != input_) fail(ErrorCode::runtime_failure, "LSTM's X is {}; W expects {} features", to_string(x), input_);
-    // The gates of all steps, and one step's h and c.
-    const std::int64_t floats = element_count(Shape{x[0], x[1], 4 * hidden_}) + element_count(Shape{2, x[1], hidden_});
-    c.workspace_bytes = static_cast<std::size_t>(floats) * sizeof(float);
-    return state;
+    return resolve_recurrent(c, "LSTM", extents(), {kH0, kC0}, 2);  // h and c
   }
 
   void run(const KernelContext& c) const override {
-    const auto& s = *static_cast<const LstmState*>(c.state);
+    const auto& s = *static_cast<const RecurrentState*>(c.state);
     for (std::size_t d = 0; d < directions_.size(); ++d) run_direction(c, s, d);
   }
 
  private:
-  void run_direction(const KernelContext& c, const LstmState& s, std::size_t number) const {
+  RecurrentExtents extents() const { return {static_cast<std::int64_t>(directions_.size()), input_, hidden_, 4}; }
+
+  void run_direction(const KernelContext& c, const RecurrentState& s, std::size_t number) const {
     const Direction& d = directions_[number];
     const std::int64_t state_size = s.batch * hidden_;
     const auto at = static_cast<std::int64_t>(number) * state_size;
@@ -67,35 +48,13 @@ class LstmKernel : public Kernel {
     float* cell = h + state_size;
     initial_state(c, kH0, at, h, state_size);
     initial_state(c, kC0, at, cell, state_size);
-    GemmArgs g;
-    g.m = s.seq * s.batch;
-    g.n = 4 * hidden_;
-    g.k = input_;
-    g.a = c.in<float>(kX);
-    g.lda = input_;
-    g.packed_b = d.w.data();
-    g.c = gates;
-    g.ldc = g.n;
-    if (!d.bias.empty()) g.epilogue.bias = d.bias.data();
-    gemm_f32(g);
+    input_sums(c, s, extents(), d.w, d.bias, gates);
     float* y = c.has_output(0) ? c.out<float>(0) : nullptr;
     for (std::int64_t step = 0; step < s.seq; ++step) {
       c.services->stop().check();
       const std::int64_t t = d.reverse ? s.seq - 1 - step : step;
       float* now = gates + t * s.batch * 4 * hidden_;
-      GemmArgs r;
-      r.m = s.batch;
-      r.n = 4 * hidden_;
-      r.k = hidden_;
-      r.a = h;
-      r.lda = hidden_;
-      r.packed_b = d.r.data();
-      r.c = now;
-      r.ldc = r.n;
-      r.epilogue.residual = now;
-      r.epilogue.ld_residual = r.n;
-      if (s.batch <= kFewRows) r.sweep = step % 2 == 0 ? 1 : -1;
-      gemm_f32(r);
+      add_recurrent(s, extents(), step, h, d.r, {}, now);
       for (std::int64_t row = 0; row < s.batch; ++row) {
         lstm_cell_f32(now + row * 4 * hidden_, d.peephole.empty() ? nullptr : d.peephole.data(), clip_, cell + row * hidden_,
                       cell + row * hidden_, h + row * hidden_, hidden_);
@@ -138,11 +97,7 @@ std::unique_ptr<Kernel> make_lstm(LowerContext& c) {
     d.reverse = a.backward && (i == 1 || !a.forward);
     d.w = packed_gates(c, *w, i * gates, gates, input);
     d.r = packed_gates(c, *r, i * gates, gates, hidden);
-    if (b != nullptr) {
-      d.bias = constant_piece(*b, i * 2 * gates, gates);
-      const std::vector<float> more = constant_piece(*b, i * 2 * gates + gates, gates);
-      for (std::size_t j = 0; j < more.size(); ++j) d.bias[j] += more[j];
-    }
+    if (b != nullptr) d.bias = both_biases(*b, i * 2 * gates, gates);
     if (p != nullptr) d.peephole = constant_piece(*p, i * 3 * hidden, 3 * hidden);
     directions.push_back(std::move(d));
   }

@@ -20,12 +20,6 @@ struct Direction {
   bool reverse = false;
 };
 
-constexpr std::int64_t kFewRows = 6;  // as for LSTM
-
-struct RnnState : KernelState {
-  std::int64_t seq = 0, batch = 0;
-};
-
 class RnnKernel : public Kernel {
  public:
   RnnKernel(std::vector<Direction> directions, std::int64_t input, std::int64_t hidden)
@@ -34,66 +28,32 @@ class RnnKernel : public Kernel {
   bool uses_input(std::size_t i) const override { return i == kX || i == kH0; }
 
   std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
-    const Shape x = c.input_shape(kX);
-    auto state = std::make_unique<RnnState>();
-    state->seq = x[0];
-    state->batch = x[1];
-    const Shape states{static_cast<std::int64_t>(directions_.size()), x[1], hidden_};
-    if (c.has_input(kH0) && c.input_shape(kH0) != states) {
-      fail(ErrorCode::runtime_failure, "the initial state of RNN must be {}, received {}", to_string(states),
-           to_string(c.input_shape(kH0)));
-    }
-    if (x[2] != input_) fail(ErrorCode::runtime_failure, "RNN's X is {}; W expects {} features", to_string(x), input_);
-    // The sums of all steps, which become their states, and the state before the first one.
-    const std::int64_t floats = element_count(Shape{x[0], x[1], hidden_}) + element_count(Shape{x[1], hidden_});
-    c.workspace_bytes = static_cast<std::size_t>(floats) * sizeof(float);
-    return state;
+    return resolve_recurrent(c, "RNN", extents(), {kH0}, 1);  // the state before the first step: the others are the steps' sums
   }
 
   void run(const KernelContext& c) const override {
-    const auto& s = *static_cast<const RnnState*>(c.state);
+    const auto& s = *static_cast<const RecurrentState*>(c.state);
     for (std::size_t d = 0; d < directions_.size(); ++d) run_direction(c, s, d);
   }
 
  private:
-  void run_direction(const KernelContext& c, const RnnState& s, std::size_t number) const {
+  RecurrentExtents extents() const { return {static_cast<std::int64_t>(directions_.size()), input_, hidden_, 1}; }
+
+  void run_direction(const KernelContext& c, const RecurrentState& s, std::size_t number) const {
     const Direction& d = directions_[number];
     const std::int64_t state_size = s.batch * hidden_;
     const auto at = static_cast<std::int64_t>(number) * state_size;
     auto* sums = static_cast<float*>(c.workspace);
     float* first = sums + s.seq * state_size;
     initial_state(c, kH0, at, first, state_size);
-    GemmArgs g;
-    g.m = s.seq * s.batch;
-    g.n = hidden_;
-    g.k = input_;
-    g.a = c.in<float>(kX);
-    g.lda = input_;
-    g.packed_b = d.w.data();
-    g.c = sums;
-    g.ldc = g.n;
-    if (!d.bias.empty()) g.epilogue.bias = d.bias.data();
-    gemm_f32(g);
+    input_sums(c, s, extents(), d.w, d.bias, sums);
     float* y = c.has_output(0) ? c.out<float>(0) : nullptr;
     const float* h = first;
     for (std::int64_t step = 0; step < s.seq; ++step) {
       c.services->stop().check();
       const std::int64_t t = d.reverse ? s.seq - 1 - step : step;
       float* now = sums + t * state_size;
-      GemmArgs r;
-      r.m = s.batch;
-      r.n = hidden_;
-      r.k = hidden_;
-      r.a = h;
-      r.lda = hidden_;
-      r.packed_b = d.r.data();
-      r.c = now;
-      r.ldc = r.n;
-      r.epilogue.residual = now;
-      r.epilogue.ld_residual = r.n;
-      r.epilogue.act = d.act;
-      if (s.batch <= kFewRows) r.sweep = step % 2 == 0 ? 1 : -1;
-      gemm_f32(r);
+      add_recurrent(s, extents(), step, h, d.r, d.act, now);
       h = now;
       if (y != nullptr) std::copy_n(h, state_size, y + t * static_cast<std::int64_t>(directions_.size()) * state_size + at);
     }
@@ -134,11 +94,7 @@ std::unique_ptr<Kernel> make_rnn(LowerContext& c) {
     d.act = {relu ? Unary::relu : Unary::tanh};
     d.w = packed_gates(c, *w, i * hidden, hidden, input);
     d.r = packed_gates(c, *r, i * hidden, hidden, hidden);
-    if (b != nullptr) {
-      d.bias = constant_piece(*b, i * 2 * hidden, hidden);
-      const std::vector<float> more = constant_piece(*b, i * 2 * hidden + hidden, hidden);
-      for (std::size_t j = 0; j < more.size(); ++j) d.bias[j] += more[j];
-    }
+    if (b != nullptr) d.bias = both_biases(*b, i * 2 * hidden, hidden);
     directions.push_back(std::move(d));
   }
   return std::make_unique<RnnKernel>(std::move(directions), input, hidden);
