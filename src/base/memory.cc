@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "base/poison.h"
 
 namespace sdx {
 namespace {
@@ -119,6 +120,7 @@ std::shared_ptr<void> allocate(std::size_t bytes) {
     if (budget) budget->give_back(rounded);
     fail(ErrorCode::out_of_memory, "allocating {} bytes failed", bytes);
   }
+  if (poisoning()) poison(data, rounded);
   return {data, [keep = std::move(keep), budget = std::move(budget), size, rounded](void* p) {
             if (keep) {
               keep->give(p, size);

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/poison.h"
 #include "ops/infer.h"
 #include "plan/arena.h"
 #include "plan/plan.h"
@@ -61,6 +62,7 @@ class PlanBuilder {
 
   std::vector<ValueId> root_;                // towards the value whose buffer this one uses: see root()
   std::vector<std::uint32_t> first_, last_;  // by root: index into plan_->steps
+  std::vector<std::uint32_t> lent_;          // by root: the first step whose results may share this memory
   std::vector<BufferRequest> workspaces_;    // parallel to plan_->steps
 
   // By root: the value in whose buffer this one lies, so far from its beginning.
@@ -141,9 +143,16 @@ void PlanBuilder::place_results() {
 void PlanBuilder::find_last_uses() {
   first_.assign(graph_.values().size(), kNever);
   last_.assign(graph_.values().size(), 0);
+  lent_.assign(graph_.values().size(), kNever);
   for (std::uint32_t i = 0; i < plan_->steps.size(); ++i) {
-    const Node& node = node_of(plan_->steps[i]);
-    for_each_use(node, [&](ValueId v) { last_[root(v)] = std::max(last_[root(v)], i); });
+    const StepPlan& s = plan_->steps[i];
+    const Node& node = node_of(s);
+    // Whoever makes results of his own may hand an input on as one of them: subgraphs do.
+    const bool lends = s.dynamic || kernel_of(s).allocates_outputs();
+    for_each_use(node, [&](ValueId v) {
+      last_[root(v)] = std::max(last_[root(v)], i);
+      if (lends) lent_[root(v)] = std::min(lent_[root(v)], i);
+    });
     for (const ValueId v : node.outputs) {
       if (v == kNoValue) continue;
       first_[root(v)] = std::min(first_[root(v)], i);
@@ -168,9 +177,13 @@ bool PlanBuilder::merge_in_place(std::uint32_t index) {
     const ValueId other = node.inputs[i];
     if (other != kNoValue && other != in && root(other) == owner) return false;
   }
+  // Memory that leaves with the caller has an owner, so that a result sharing it stays as it is, and would be overwritten here.
+  // What shares the arena was copied when it was made (Execution::run_dynamic).
+  if (lent_[owner] < index && last_[out] == kForever) return false;
   root_[out] = owner;
   plan_->values[out].place = Place::view;
   last_[owner] = std::max(last_[owner], last_[out]);
+  lent_[owner] = std::min(lent_[owner], lent_[out]);
   return true;
 }
 
@@ -254,7 +267,9 @@ void PlanBuilder::lay_out() {
     plan_->values[v].offset = plan_->values[whole].offset + offset;
   }
   for (std::size_t i = 0; i < workspace_steps.size(); ++i) {
-    plan_->steps[workspace_steps[i]].workspace_offset = requests[buffers + i].offset;
+    StepPlan& s = plan_->steps[workspace_steps[i]];
+    s.workspace_offset = requests[buffers + i].offset;
+    s.workspace_bytes = requests[buffers + i].bytes;
   }
   // Views of arena memory have a fixed address too; the others are bound for each run.
   for (const Node& node : graph_.nodes()) {
@@ -267,6 +282,7 @@ void PlanBuilder::lay_out() {
         p.place = Place::arena;
         p.offset = root.offset;
       } else {
+        plan_->values[p.root].shared = true;
         plan_->views.push_back(v);
       }
     }
@@ -277,6 +293,11 @@ void PlanBuilder::find_releases() {
   for (ValueId v = 0; v < plan_->values.size(); ++v) {
     if (plan_->values[v].place != Place::dynamic || last_[v] >= plan_->steps.size()) continue;
     plan_->steps[last_[v]].release.push_back(v);
+  }
+  if (!poisoning()) return;
+  for (ValueId v = 0; v < plan_->values.size(); ++v) {
+    const bool own = plan_->values[v].place == Place::arena && root_[v] == v && parts_[v].whole == kNoValue;
+    if (own && first_[v] != kNever && last_[v] < plan_->steps.size()) plan_->steps[last_[v]].dead.push_back(v);
   }
 }
 

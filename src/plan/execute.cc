@@ -1,11 +1,14 @@
 #include <algorithm>
+#include <cstring>
 #include <thread>
 
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/poison.h"
 #include "ops/op.h"
 #include "plan/program.h"
+#include "tensor/ownership.h"
 
 namespace sdx {
 namespace {
@@ -43,6 +46,9 @@ class Execution : public ops::RunServices {
   void run_step(std::size_t index);
   void run_static(const StepPlan& s, const Kernel& kernel, std::span<const Value* const> in, std::span<Value* const> out);
   void run_dynamic(const StepPlan& s, const Kernel& kernel, std::span<const Value* const> in, std::span<Value* const> out);
+  void run_allocating(const Kernel& kernel, const KernelContext& context, const Node& node);
+  void keep_place(ValueId v, const void* planned, std::shared_ptr<const void> owner);
+  void poison_before(const StepPlan& s, std::span<const Value* const> in, std::span<Value* const> out) const;
   bool settle_outputs(const Node& node, std::span<const Value* const> in, std::span<Value* const> out,
                       std::vector<Type>& in_types, std::vector<Type>& out_types);
   void check_shapes(const Node& node) const;
@@ -52,6 +58,7 @@ class Execution : public ops::RunServices {
   Frame& frame_;
   RunEnv& env_;
   const StepPlan* current_ = nullptr;
+  std::vector<std::pair<const void*, std::shared_ptr<const void>>> planned_;  // of the current step's outputs, and who keeps it
 };
 
 void Execution::run_steps() {
@@ -88,6 +95,7 @@ void Execution::run_steps() {
       env_.profiler->record(std::move(event));
     }
     for (const ValueId v : s.release) frame_.values[v] = Value();
+    for (const ValueId v : s.dead) poison(frame_.values[v].tensor());
   }
 }
 
@@ -98,10 +106,11 @@ void Execution::run_step(std::size_t index) {
   const std::size_t out_end = index + 1 < plan_.steps.size() ? frame_.output_at[index + 1] : frame_.outputs.size();
   const std::span<const Value* const> in(frame_.inputs.data() + frame_.input_at[index], in_end - frame_.input_at[index]);
   const std::span<Value* const> out(frame_.outputs.data() + frame_.output_at[index], out_end - frame_.output_at[index]);
-  if (s.dynamic) {
-    run_dynamic(s, kernel, in, out);
-  } else {
-    run_static(s, kernel, in, out);
+  if (!s.dynamic) return run_static(s, kernel, in, out);
+  run_dynamic(s, kernel, in, out);
+  // A result may lie in memory that later steps reuse: a subgraph or a kernel handed on what it was given.
+  for (Value* v : out) {
+    if (v != nullptr && !owns_memory(*v)) *v = owned(std::move(*v));
   }
 }
 
@@ -113,8 +122,53 @@ void Execution::run_static(const StepPlan& s, const Kernel& kernel, std::span<co
   context.state = s.state.get();
   context.services = this;
   if (s.workspace_offset != SIZE_MAX) context.workspace = static_cast<std::byte*>(frame_.arena.memory.get()) + s.workspace_offset;
+  if (poisoning()) poison_before(s, in, out);
+  if (!kernel.allocates_outputs()) return kernel.run(context);
+  run_allocating(kernel, context, program_.graph().node(program_.steps()[s.step].node));
+}
+
+// Such a kernel may write where the plan says, or put tensors of its own in place of those that it was given.
+void Execution::run_allocating(const Kernel& kernel, const KernelContext& context, const Node& node) {
+  planned_.clear();
+  for (const Value* v : context.outputs) {
+    const Tensor* t = v != nullptr && v->is_tensor() ? &v->tensor() : nullptr;
+    planned_.emplace_back(t != nullptr ? t->data() : nullptr, t != nullptr ? t->owner() : nullptr);
+  }
   kernel.run(context);
-  if (kernel.allocates_outputs()) check_shapes(program_.graph().node(program_.steps()[s.step].node));
+  check_shapes(node);
+  for (std::size_t i = 0; i < planned_.size(); ++i) {
+    if (node.outputs[i] != kNoValue) keep_place(node.outputs[i], planned_[i].first, std::move(planned_[i].second));
+  }
+  planned_.clear();
+}
+
+// Views of a value, and values that lie in its memory, were bound before the run: a result that was made elsewhere goes where the
+// plan says. One that leaves with the caller and shares its memory with none may stay where it is.
+void Execution::keep_place(ValueId v, const void* planned, std::shared_ptr<const void> owner) {
+  Tensor& made = frame_.values[v].tensor();
+  const ValuePlan& p = plan_.values[v];
+  if (made.data() == planned) return;
+  if (p.place == Place::output && !p.shared && made.owner() != nullptr) return;
+  void* to = const_cast<void*>(planned);
+  if (made.bytes() != 0) std::memcpy(to, made.data(), made.bytes());
+  made = Tensor::view_mutable(to, made.dtype(), made.shape(), std::const_pointer_cast<void>(std::move(owner)));
+}
+
+// Results that overlay an input, in whole or in part, hold what the kernel is to read.
+void Execution::poison_before(const StepPlan& s, std::span<const Value* const> in, std::span<Value* const> out) const {
+  const auto overlap = [](const Tensor& a, const Tensor& b) {
+    const auto* from = static_cast<const std::byte*>(a.data());
+    const auto* at = static_cast<const std::byte*>(b.data());
+    return at < from + a.bytes() && from < at + b.bytes();
+  };
+  for (Value* v : out) {
+    if (v == nullptr || !v->is_tensor() || !v->tensor().writable()) continue;
+    const bool overlays = std::any_of(in.begin(), in.end(), [&](const Value* i) {
+      return i != nullptr && i->is_tensor() && overlap(i->tensor(), v->tensor());
+    });
+    if (!overlays) poison(v->tensor());
+  }
+  if (s.workspace_bytes != 0) poison(static_cast<std::byte*>(frame_.arena.memory.get()) + s.workspace_offset, s.workspace_bytes);
 }
 
 // Later steps rely on the shapes that inference predicted.
@@ -256,12 +310,6 @@ void add_producer(Error& e, const Graph& graph, ValueId value) {
   if (producer != kNoNode) e.add_context("for the result of " + graph.describe(producer));
 }
 
-// A value that outlives the run: anything without an owner is copied.
-Value owned(const Value& v) {
-  if (v.is_tensor() && v.tensor().owner() == nullptr) return v.tensor().clone();
-  return v;
-}
-
 }  // namespace
 
 std::unique_ptr<Frame> Program::take_frame(const Plan& plan) const {
@@ -306,6 +354,7 @@ std::unique_ptr<Frame> Program::take_frame(const Plan& plan) const {
     }
   }
   bind_arena(plan, *frame);
+  if (poisoning() && plan.arena_bytes != 0) poison(frame->arena.memory.get(), plan.arena_bytes);
   return frame;
 }
 

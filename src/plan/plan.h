@@ -37,6 +37,7 @@ struct ValuePlan {
   Place place = Place::absent;
   ValueId root = kNoValue;  // of a view: whose memory (arena, output or input)
   std::size_t offset = 0;   // arena, and views of arena
+  bool shared = false;      // output: other values lie in the same memory
   Type type;
 };
 
@@ -45,7 +46,9 @@ struct StepPlan {
   bool dynamic = false;    // shapes are settled when it runs
   std::unique_ptr<KernelState> state;
   std::size_t workspace_offset = SIZE_MAX;
+  std::size_t workspace_bytes = 0;
   std::vector<ValueId> release;  // dynamic values that nobody needs after this step
+  std::vector<ValueId> dead;     // when poisoning: arena values whose memory nobody needs after this step
 };
 
 // Memory of one run in progress; reused by later runs.

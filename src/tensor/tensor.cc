@@ -7,6 +7,8 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/poison.h"
+#include "tensor/ownership.h"
 
 namespace sdx {
 namespace {
@@ -65,6 +67,7 @@ Tensor::Tensor(DataType dtype, Shape shape) : shape_(std::move(shape)), dtype_(d
   std::shared_ptr<void> memory = dtype == DataType::string ? allocate_strings(count_) : allocate(byte_size(dtype, count_));
   data_ = memory.get();
   owner_ = std::move(memory);
+  if (poisoning() && dtype != DataType::string) poison(*this);
 }
 
 Tensor Tensor::view(const void* data, DataType dtype, Shape shape, std::shared_ptr<const void> owner) {

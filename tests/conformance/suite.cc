@@ -13,6 +13,7 @@
 #include "base/cpu_features.h"
 #include "base/error.h"
 #include "conformance/interpreter.h"
+#include "onnx/writer.h"
 
 namespace sdx::testing {
 namespace {
@@ -21,11 +22,15 @@ namespace fs = std::filesystem;
 
 bool is_case(const fs::path& path) { return fs::exists(path / "model.onnx") || path.extension() == ".onnx"; }
 
-std::vector<Value> run_session(const Model& model, const std::vector<Value>& inputs, const Way& way) {
+SessionOptions options_of(const Way& way) {
   SessionOptions options;
   options.optimize = way.optimize;
   options.threads = way.threads;
-  const Session session = Session::open(model.path, options);
+  return options;
+}
+
+std::vector<Value> run_session(const Model& model, const std::vector<Value>& inputs, const Way& way) {
+  const Session session = Session::open(model.path, options_of(way));
   NamedValues named;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].empty()) named.add(model.graph.value(model.graph.inputs()[i]).name, inputs[i]);
@@ -34,6 +39,14 @@ std::vector<Value> run_session(const Model& model, const std::vector<Value>& inp
   std::vector<Value> out;
   for (const std::string& name : model.graph.output_names()) out.push_back(outputs.at(name));
   return out;
+}
+
+// Twice, because a second run finds what the first one left.
+NamedValues run_bytes(const Model& model, const NamedValues& inputs, const Way& way) {
+  const std::string bytes = write_model(model);
+  const Session session = Session::from_bytes(std::as_bytes(std::span<const char>(bytes.data(), bytes.size())), options_of(way));
+  session.run(inputs);
+  return session.run(inputs);
 }
 
 void send(int end, const std::string& text) {
@@ -100,7 +113,8 @@ Outcome judge(const Ignored& ignored, const std::string& name, Outcome outcome) 
 }
 
 std::vector<std::string> way_names() {
-  return {"default", "no-passes", "reference", "two-threads", "interpreter", "scalar", "sse4", "avx2", "avx512", "neon"};
+  return {"default",       "no-passes", "reference", "two-threads", "interpreter", "readers-kept",
+          "readers-alone", "scalar",    "sse4",      "avx2",        "avx512",      "neon"};
 }
 
 Way way(std::string_view name) {
@@ -116,7 +130,9 @@ Way way(std::string_view name) {
   w.reference = name == "reference";
   w.interpreter = name == "interpreter";
   w.threads = name == "two-threads" ? 2 : 0;
-  const bool plain = name == "default" || !w.optimize || w.reference || w.interpreter || w.threads != 0;
+  w.readers = name == "readers-kept" ? Readers::kept : name == "readers-alone" ? Readers::alone : Readers::none;
+  const bool plain =
+      name == "default" || !w.optimize || w.reference || w.interpreter || w.threads != 0 || w.readers != Readers::none;
   if (!plain) w.isa = name;
   return w;
 }
@@ -131,7 +147,10 @@ Outcome run_here(const fs::path& path, const Way& way) {
   if (!way.isa.empty()) ::setenv("SDX_CPU_ISA", way.isa.c_str(), 1);
   if (way.reference) ::setenv("SDX_CPU_KERNEL", "reference", 1);
   return run_case(path, [&](const Model& model, std::vector<Value> inputs) {
-    return way.interpreter ? interpret(model.graph, std::move(inputs)) : run_session(model, inputs, way);
+    if (way.interpreter) return interpret(model.graph, std::move(inputs));
+    if (way.readers == Readers::none) return run_session(model, inputs, way);
+    const auto run = [&](const Model& m, const NamedValues& named) { return run_bytes(m, named, way); };
+    return run_with_readers(model, std::move(inputs), way.readers, run);
   });
 }
 

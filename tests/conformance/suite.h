@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "conformance/case.h"
+#include "conformance/readers.h"
 
 namespace sdx::testing {
 
@@ -31,9 +32,10 @@ struct Way {
   bool reference = false;    // SDX_CPU_KERNEL=reference
   bool interpreter = false;  // node by node, without a session
   int threads = 0;
+  Readers readers = Readers::none;
 };
-// "default", "no-passes", "reference", "two-threads", "interpreter", or an instruction set: "avx2". Throws
-// Error(invalid_argument) for another name.
+// "default", "no-passes", "reference", "two-threads", "interpreter", "readers-kept", "readers-alone", or an instruction set:
+// "avx2". Throws Error(invalid_argument) for another name.
 Way way(std::string_view name);
 // Whether this machine can: false for instruction sets that it lacks.
 bool possible(const Way& way);

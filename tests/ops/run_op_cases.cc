@@ -11,8 +11,9 @@
 //   within 1e-4 1e-5                      relative and absolute tolerance; ONNX's own where left out
 //   constant y: float32[2] 0.8413447 2.9959502
 //
-// or "fails TEXT": part of the message of the error that opening or running the model must give. Each model runs three times: on
-// the reference kernels with inputs of declared and then of unknown extents, and in a session.
+// or "fails TEXT": part of the message of the error that opening or running the model must give. Each model runs on the reference
+// kernels with inputs of declared and then of unknown extents, in a session, and in sessions with further readers of its outputs
+// (conformance/readers.h).
 
 #include <fmt/format.h>
 
@@ -25,6 +26,7 @@
 #include "base/error.h"
 #include "conformance/compare.h"
 #include "conformance/interpreter.h"
+#include "conformance/readers.h"
 #include "onnx/writer.h"
 #include "ops/infer.h"
 #include "support/graph_text.h"
@@ -91,15 +93,26 @@ std::vector<Value> run_interpreter(Graph graph, const std::vector<Value>& inputs
   return sdx::testing::interpret(graph, inputs);
 }
 
-std::vector<Value> run_session(const Model& model, const std::vector<Value>& inputs) {
+// Twice, because a second run finds what the first one left.
+sdx::NamedValues run_twice(const Model& model, const sdx::NamedValues& inputs) {
   const std::string bytes = sdx::write_model(model);
   const sdx::Session session = sdx::Session::from_bytes(std::as_bytes(std::span(bytes)));
+  session.run(inputs);
+  return session.run(inputs);
+}
+
+std::vector<Value> run_session(const Model& model, const std::vector<Value>& inputs) {
   sdx::NamedValues named;
   for (std::size_t i = 0; i < inputs.size(); ++i) named.add(model.graph.value(model.graph.inputs()[i]).name, inputs[i]);
-  const sdx::NamedValues outputs = session.run(named);
+  const sdx::NamedValues outputs = run_twice(model, named);
   std::vector<Value> out;
   for (const std::string& name : model.graph.output_names()) out.push_back(outputs.at(name));
   return out;
+}
+
+std::vector<Value> run_readers(Model model, const std::vector<Value>& inputs, sdx::testing::Readers readers) {
+  sdx::ops::infer_in_place(model.graph);
+  return sdx::testing::run_with_readers(std::move(model), inputs, readers, run_twice);
 }
 
 std::string compare(const Case& c, const Graph& graph, const std::vector<Value>& outputs) {
@@ -137,6 +150,9 @@ std::string run_case(const Case& c) try {
   add("reference", outcome(c, graph, [&] { return run_interpreter(graph, inputs, false); }));
   add("reference, unknown extents", outcome(c, graph, [&] { return run_interpreter(graph, inputs, true); }));
   add("session", outcome(c, graph, [&] { return run_session(model, inputs); }));
+  using sdx::testing::Readers;
+  add("readers", outcome(c, graph, [&] { return run_readers(model, inputs, Readers::kept); }));
+  add("readers alone", outcome(c, graph, [&] { return run_readers(model, inputs, Readers::alone); }));
   return all;
 } catch (const std::exception& e) {
   return fmt::format("  {}\n", e.what());

@@ -1,0 +1,20 @@
+#pragma once
+// Memory that nobody has written must not look as if somebody had. With SDX_POISON=1 in the environment everything that a run may
+// write to (arenas, outputs, workspaces, new tensors) is filled before it is written, and what nobody needs any more is filled
+// again, so that a read of it shows in the results, and shows the same way each time.
+
+#include <cstddef>
+#include <cstdint>
+
+namespace sdx {
+
+// Whether SDX_POISON is 1. Read once.
+bool poisoning() noexcept;
+
+// Fills with the words A5 A5 A5 7F: a signalling NaN as float32, 7.6e306 as float64, large or negative as integers.
+void poison(void* data, std::size_t bytes) noexcept;
+
+// Fills with `pattern` over and over, whose lowest `width` bytes (at most 8) come first in memory.
+void poison(void* data, std::size_t bytes, std::uint64_t pattern, std::size_t width) noexcept;
+
+}  // namespace sdx
