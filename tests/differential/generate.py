@@ -3,6 +3,7 @@
 import os
 
 import numpy as np
+import ops_control
 import ops_elementwise
 import ops_microsoft
 import ops_movement
@@ -13,7 +14,7 @@ import patterns
 from draw import Draw, Skip
 from recipes import RECIPES
 
-MODULES = (ops_elementwise, ops_microsoft, ops_movement, ops_nn, ops_other, ops_quant, patterns)
+MODULES = (ops_control, ops_elementwise, ops_microsoft, ops_movement, ops_nn, ops_other, ops_quant, patterns)
 STRICT = os.environ.get("SDX_DIFFERENTIAL_STRICT")  # a recipe that fails is a mistake; else it is drawn again
 
 

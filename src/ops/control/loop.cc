@@ -66,12 +66,6 @@ constexpr std::int64_t kMostUnboundedIterations = std::int64_t{1} << 22;
       kMostUnboundedIterations);
 }
 
-// Loop's outputs own their memory even where the body hands an input through unchanged.
-Value unshared(Value value, const Value& input) {
-  if (value.is_tensor() && input.is_tensor() && value.tensor().data() == input.tensor().data()) return value.tensor().clone();
-  return value;
-}
-
 void run_loop(OpContext& c) {
   const Sizes s = sizes_of(c.node());
   std::int64_t limit = std::numeric_limits<std::int64_t>::max();
@@ -97,7 +91,7 @@ void run_loop(OpContext& c) {
     for (std::size_t k = 0; k < s.states; ++k) states[k] = std::move(results[1 + k]);
     for (std::size_t k = 0; k < s.scans; ++k) scans[k].append(results[1 + s.states + k].tensor());
   }
-  for (std::size_t k = 0; k < s.states; ++k) c.set_output(k, unshared(std::move(states[k]), c.input_value(2 + k)));
+  for (std::size_t k = 0; k < s.states; ++k) c.set_output(k, std::move(states[k]));
   for (std::size_t k = 0; k < s.scans; ++k) {
     c.set_output(s.states + k, scans[k].count() > 0 ? scans[k].finish()
                                                     : empty_stack(subgraph_output_type(c.node(), s.body, 1 + s.states + k)));

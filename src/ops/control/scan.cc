@@ -185,11 +185,6 @@ std::vector<Target> scan_once(OpContext& c, const Plan& p, std::vector<Value>& s
   return targets;
 }
 
-Value unshared(Value value, const Tensor& input) {
-  if (value.is_tensor() && value.tensor().data() == input.data()) return value.tensor().clone();
-  return value;
-}
-
 void run_scan_9(OpContext& c) {
   const Plan p = plan_of(c.node());
   std::vector<Value> states;
@@ -203,13 +198,7 @@ void run_scan_9(OpContext& c) {
     length = n;
   }
   std::vector<Target> targets = scan_once(c, p, states, inputs, length, length);
-  for (std::size_t k = 0; k < p.states; ++k) {
-    if (!states[k].is_tensor() || !c.input_value(k).is_tensor()) {
-      c.set_output(k, std::move(states[k]));
-    } else {
-      c.set_output(k, unshared(std::move(states[k]), c.input(k)));
-    }
-  }
+  for (std::size_t k = 0; k < p.states; ++k) c.set_output(k, std::move(states[k]));
   for (std::size_t k = 0; k < p.outputs; ++k) c.set_output(p.states + k, std::move(targets[k].tensor));
 }
 

@@ -1,0 +1,262 @@
+// Values that lie in one memory: what one step hands on, a later one must not overwrite, nor read before it is written.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <sdx/sdx.hpp>
+
+#include "support/graph_text.h"
+
+namespace sdx {
+namespace {
+
+NamedValues run(const std::string& text, const NamedValues& inputs, bool optimize) {
+  SessionOptions options;
+  options.providers = {"cpu"};
+  options.optimize = optimize;
+  const std::string bytes = testing::model_bytes(text);
+  const Session session = Session::from_bytes(std::as_bytes(std::span<const char>(bytes.data(), bytes.size())), options);
+  session.run(inputs);  // a second run finds what the first one left
+  return session.run(inputs);
+}
+
+void expect(const std::string& text, const NamedValues& inputs,
+            const std::vector<std::pair<std::string, std::vector<float>>>& want) {
+  for (const bool optimize : {true, false}) {
+    SCOPED_TRACE(optimize ? "optimised" : "as it is");
+    const NamedValues got = run(text, inputs, optimize);
+    for (const auto& [name, values] : want) {
+      const auto seen = got.tensor(name).values<float>();
+      ASSERT_EQ(seen.size(), values.size()) << name;
+      for (std::size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(seen[i], values[i], 1e-5F) << name << " " << i;
+    }
+  }
+}
+
+Tensor floats(std::vector<float> v) { return Tensor::of<float>({static_cast<std::int64_t>(v.size())}, v); }
+const Tensor kTrue = Tensor::scalar<bool>(true);
+const float kHalf = 0.5F, kOne = 1.0F / (1.0F + std::exp(-1.0F));  // Sigmoid of 0 and of 1
+
+TEST(Aliasing, AViewSeesWhatAKernelMadeElsewhere) {
+  const std::string model = R"(
+opset com.microsoft 1
+input x: float32[2,2]
+constant flat: int64[1] -1
+y = com.microsoft.ScaledSiLU(x) {alpha=1.0}
+)";
+  const NamedValues x{{"x", Tensor::of<float>({2, 2}, {0, 1, 0, 1})}};
+  expect(model + "v = Reshape(y, flat)\noutput v", x, {{"v", {0, kOne, 0, kOne}}});
+  expect(model + "v = Reshape(y, flat)\noutput y\noutput v", x, {{"v", {0, kOne, 0, kOne}}, {"y", {0, kOne, 0, kOne}}});
+  expect(model + "v = Reshape(y, flat)\nz = Neg(v)\noutput z", x, {{"z", {0, -kOne, 0, -kOne}}});
+  expect(model + "z = Neg(y)\nv = Reshape(z, flat)\noutput z\noutput v", x,
+         {{"v", {0, -kOne, 0, -kOne}}, {"z", {0, -kOne, 0, -kOne}}});
+}
+
+TEST(Aliasing, WhatABranchHandsOnIsNotOverwritten) {
+  expect(R"(
+input x: float32[2]
+input c: bool[]
+a = Exp(x)
+b = If(c)
+  then_branch {
+    t = Identity(a)
+    output t
+  }
+  else_branch {
+    e = Neg(a)
+    output e
+  }
+y = Sigmoid(a)
+output y
+output b
+)",
+         {{"x", floats({0, 0})}, {"c", kTrue}}, {{"y", {kOne, kOne}}, {"b", {1, 1}}});
+}
+
+TEST(Aliasing, ViewsOfWhatABranchHandsOn) {
+  expect(R"(
+input x: float32[2]
+input c: bool[]
+constant shape: int64[2] 2 1
+a = Exp(x)
+v = Reshape(a, shape)
+b = If(c)
+  then_branch {
+    t = Identity(v)
+    output t
+  }
+  else_branch {
+    e = Neg(v)
+    output e
+  }
+y = Sigmoid(a)
+z = Relu(y)
+output z
+output b
+)",
+         {{"x", floats({0, 0})}, {"c", kTrue}}, {{"z", {kOne, kOne}}, {"b", {1, 1}}});
+}
+
+TEST(Aliasing, LoopsThatCaptureAndSwap) {
+  const NamedValues inputs{{"x", floats({0, 0})}, {"n", Tensor::scalar<std::int64_t>(3)}, {"c", kTrue}};
+  const std::string model = R"(
+input x: float32[2]
+input n: int64[]
+input c: bool[]
+a = Exp(x)
+b = Neg(a)
+)";
+  const std::string body = R"(
+  body {
+    input i: int64[]
+    input go: bool[]
+    input s: float32[2]
+    input t: float32[2]
+    on = Identity(go)
+    s2 = Identity(t)
+    t2 = Identity(s)
+    k = Identity(a)
+    output on
+    output s2
+    output t2
+    output k
+  }
+y = Sigmoid(a)
+z = Abs(b)
+output y
+output z
+output p
+output q
+output all
+)";
+  expect(model + "p, q, all = Loop(n, c, a, b)" + body, inputs,
+         {{"y", {kOne, kOne}}, {"z", {1, 1}}, {"p", {-1, -1}}, {"q", {1, 1}}, {"all", {1, 1, 1, 1, 1, 1}}});
+  NamedValues none{{"x", floats({0, 0})}, {"n", Tensor::scalar<std::int64_t>(0)}, {"c", kTrue}};
+  expect(model + "p, q, all = Loop(n, c, a, b)" + body, none,
+         {{"y", {kOne, kOne}}, {"z", {1, 1}}, {"p", {1, 1}}, {"q", {-1, -1}}, {"all", {}}});
+}
+
+TEST(Aliasing, ScansThatSwapAndKeepSlices) {
+  expect(R"(
+opset 13
+input x: float32[3,2]
+a = Exp(x)
+b = Neg(a)
+first = Abs(a)
+zero = Relu(first)
+row = ReduceMax(zero) {axes=[0], keepdims=0}
+other = Neg(row)
+p, q, out = Scan(row, other, a) {num_scan_inputs=1}
+  body {
+    input s: float32[2]
+    input t: float32[2]
+    input r: float32[2]
+    s2 = Identity(t)
+    t2 = Identity(r)
+    o = Identity(s)
+    output s2
+    output t2
+    output o
+  }
+y = Sigmoid(a)
+z = Neg(other)
+w = Sigmoid(row)
+output y
+output z
+output w
+output p
+output q
+output out
+)",
+         {{"x", Tensor::of<float>({3, 2}, {0, 0, 0, 0, 0, 0})}},
+         {{"y", {kOne, kOne, kOne, kOne, kOne, kOne}},
+          {"z", {1, 1}},
+          {"w", {kOne, kOne}},
+          {"p", {1, 1}},
+          {"q", {1, 1}},
+          {"out", {1, 1, -1, -1, 1, 1}}});
+}
+
+TEST(Aliasing, SequenceMapAndSequencesOfWhatIsOverwritten) {
+  expect(R"(
+input x: float32[2]
+constant zero: int64[] 0
+a = Exp(x)
+s = SequenceConstruct(a, a)
+m = SequenceMap(s, a)
+  body {
+    input item: float32[2]
+    input more: float32[2]
+    r = Identity(more)
+    output r
+  }
+y = Sigmoid(a)
+b = SequenceAt(m, zero)
+d = SequenceAt(s, zero)
+output y
+output b
+output d
+)",
+         {{"x", floats({0, 0})}}, {{"y", {kOne, kOne}}, {"b", {1, 1}}, {"d", {1, 1}}});
+}
+
+TEST(Aliasing, ABranchWithinALoop) {
+  expect(R"(
+input x: float32[2]
+input n: int64[]
+input c: bool[]
+a = Exp(x)
+p = Loop(n, c, a)
+  body {
+    input i: int64[]
+    input go: bool[]
+    input s: float32[2]
+    on = Identity(go)
+    e = Exp(x)
+    r = If(go)
+      then_branch {
+        t = Identity(e)
+        output t
+      }
+      else_branch {
+        u = Neg(s)
+        output u
+      }
+    w = Neg(e)
+    output on
+    output r
+  }
+y = Sigmoid(a)
+output y
+output p
+)",
+         {{"x", floats({0, 0})}, {"n", Tensor::scalar<std::int64_t>(2)}, {"c", kTrue}}, {{"y", {kOne, kOne}}, {"p", {1, 1}}});
+}
+
+TEST(Aliasing, ConcatenatedBesideABranch) {
+  expect(R"(
+input x: float32[1,32]
+input c: bool[]
+a = Exp(x)
+n = Neg(a)
+b = If(c)
+  then_branch {
+    t = Identity(a)
+    output t
+  }
+  else_branch {
+    e = Neg(a)
+    output e
+  }
+j = Concat(a, n) {axis=1}
+y = Neg(j)
+s = ReduceSum(y) {keepdims=0}
+m = ReduceMin(b) {keepdims=0}
+output s
+output m
+)",
+         {{"x", Tensor::of<float>({1, 32}, std::vector<float>(32))}, {"c", kTrue}}, {{"s", {0}}, {"m", {1}}});
+}
+
+}  // namespace
+}  // namespace sdx
