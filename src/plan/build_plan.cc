@@ -119,14 +119,15 @@ void PlanBuilder::place_results() {
     }
     // Results of subgraph calls are made by the subgraph.
     s.dynamic = s.dynamic || !node.subgraphs.empty();
-    for (const ValueId v : node.outputs) {
-      if (v == kNoValue) continue;
-      plan_->values[v].place = s.dynamic ? Place::dynamic : Place::arena;
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      if (node.outputs[i] == kNoValue) continue;
+      plan_->values[node.outputs[i]].place = s.dynamic ? Place::dynamic : kernel.keeps_output(i) ? Place::kept : Place::arena;
     }
     const int source = kernel.view_of();
     if (s.dynamic || source < 0 || node.outputs.empty() || node.outputs[0] == kNoValue) continue;
     const ValueId from = node.inputs[static_cast<std::size_t>(source)];
-    if (plan_->values[from].place == Place::known || plan_->values[from].place == Place::constant) continue;
+    const Place place = plan_->values[from].place;
+    if (place == Place::known || place == Place::constant || place == Place::kept) continue;
     const ValueId out = node.outputs[0];
     if (bytes_of(out) != bytes_of(from)) continue;
     root_[out] = root(from);
@@ -291,7 +292,8 @@ void PlanBuilder::lay_out() {
 
 void PlanBuilder::find_releases() {
   for (ValueId v = 0; v < plan_->values.size(); ++v) {
-    if (plan_->values[v].place != Place::dynamic || last_[v] >= plan_->steps.size()) continue;
+    const Place place = plan_->values[v].place;
+    if ((place != Place::dynamic && place != Place::kept) || last_[v] >= plan_->steps.size()) continue;
     plan_->steps[last_[v]].release.push_back(v);
   }
   if (!poisoning()) return;

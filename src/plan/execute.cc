@@ -147,7 +147,7 @@ void Execution::run_allocating(const Kernel& kernel, const KernelContext& contex
 void Execution::keep_place(ValueId v, const void* planned, std::shared_ptr<const void> owner) {
   Tensor& made = frame_.values[v].tensor();
   const ValuePlan& p = plan_.values[v];
-  if (made.data() == planned) return;
+  if (made.data() == planned || p.place == Place::kept) return;
   if (p.place == Place::output && !p.shared && made.owner() != nullptr) return;
   void* to = const_cast<void*>(planned);
   if (made.bytes() != 0) std::memcpy(to, made.data(), made.bytes());
@@ -361,7 +361,7 @@ std::unique_ptr<Frame> Program::take_frame(const Plan& plan) const {
 void Program::give_back(const Plan& plan, std::unique_ptr<Frame> frame, bool intact) const {
   for (ValueId v = 0; v < plan.values.size(); ++v) {
     const Place p = plan.values[v].place;
-    if (p == Place::dynamic || p == Place::input || p == Place::output || p == Place::view) frame->values[v] = Value();
+    if (p != Place::constant && p != Place::known && p != Place::arena) frame->values[v] = Value();
   }
   if (frame->arena.memory) {
     const std::lock_guard lock(mutex_);

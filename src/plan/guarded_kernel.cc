@@ -47,6 +47,7 @@ class GuardedKernel : public Kernel {
   bool uses_input(std::size_t i) const override { return kernel_->uses_input(i); }
   bool accepts_unaligned(std::size_t i) const override { return kernel_->accepts_unaligned(i); }
   bool allocates_outputs() const override { return kernel_->allocates_outputs(); }
+  bool keeps_output(std::size_t i) const override { return kernel_->keeps_output(i); }
   std::unique_ptr<KernelState> resolve(ResolveContext& context) const override { return kernel_->resolve(context); }
 
   void run(const KernelContext& context) const override {

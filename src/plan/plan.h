@@ -29,6 +29,7 @@ enum class Place : std::uint8_t {
   input,     // handed in
   arena,     // fixed offset in the block
   output,    // allocated afresh for each run, because it leaves with the caller
+  kept,      // made by its kernel on each run, in memory that only kernels of its family read
   view,      // other shape over another value's memory, bound at the start of each run
   dynamic,   // shape not known before it is computed
 };

@@ -112,6 +112,7 @@ class RegionKernel : public Kernel {
 
   std::string_view name() const override { return name_; }
   bool allocates_outputs() const override { return true; }
+  bool keeps_output(std::size_t i) const override { return bound_ && bound_->stays(i); }
 
   void run(const KernelContext& context) const override {
     std::vector<c::Value*> results(outputs_.size(), nullptr);
