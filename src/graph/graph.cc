@@ -201,8 +201,7 @@ std::vector<NodeId> Graph::compact() {
     }
   }
   std::vector<NodeId> moved(nodes_.size(), kNoNode);
-  std::vector<Node> sorted;
-  sorted.reserve(order.size());
+  StableVector<Node> sorted;
   for (const NodeId id : order) {
     moved[id] = static_cast<NodeId>(sorted.size());
     sorted.push_back(std::move(nodes_[id]));
@@ -229,7 +228,7 @@ void Graph::drop_unused_values() {
   for (const ValueId v : inputs_) mark(v);
   for (const ValueId v : outputs_) mark(v);
   std::vector<ValueId> moved(values_.size(), kNoValue);
-  std::vector<ValueInfo> kept;
+  StableVector<ValueInfo> kept;
   by_name_.clear();
   for (ValueId v = 0; v < values_.size(); ++v) {
     if (!used[v]) continue;

@@ -1,5 +1,5 @@
 #pragma once
-// The intermediate representation: values and nodes are indices into vectors.
+// The intermediate representation: values and nodes are indices into sequences that grow.
 
 #include <cstdint>
 #include <map>
@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/stable_vector.h"
 #include "graph/attribute.h"
 #include "graph/type.h"
 
@@ -64,13 +65,14 @@ struct ValueInfo {
   bool is_input = false;
 };
 
-// One graph. Copyable (tensors are shared). Not thread-safe while being changed.
+// One graph. Copyable (tensors are shared). Not thread-safe while being changed. References to nodes and values stay valid while
+// nodes and values are added, and end with compact() and drop_unused_values().
 class Graph {
  public:
   std::string name;
 
-  const std::vector<ValueInfo>& values() const { return values_; }
-  const std::vector<Node>& nodes() const { return nodes_; }
+  const StableVector<ValueInfo>& values() const { return values_; }
+  const StableVector<Node>& nodes() const { return nodes_; }
   const std::vector<ValueId>& inputs() const { return inputs_; }
   const std::vector<ValueId>& outputs() const { return outputs_; }
   const std::vector<std::string>& output_names() const { return output_names_; }
@@ -122,8 +124,8 @@ class Graph {
  private:
   std::string unique_name(std::string name);
 
-  std::vector<ValueInfo> values_;
-  std::vector<Node> nodes_;
+  StableVector<ValueInfo> values_;
+  StableVector<Node> nodes_;
   std::vector<ValueId> inputs_;
   std::vector<ValueId> outputs_;
   std::vector<std::string> output_names_;

@@ -52,6 +52,22 @@ TEST(Graph, CompactSortsAndDropsTombstones) {
   EXPECT_EQ(g.output_names()[0], "b");
 }
 
+TEST(Graph, ReferencesStayValidWhileItGrows) {
+  Graph g;
+  const ValueId x = g.add_input("x", Type::tensor(DataType::float32, {2}));
+  const ValueId c = g.add_constant("c", Tensor::scalar<float>(1.0F));
+  const NodeId first = g.add_node(node("Relu", {x}, {g.add_value("a")}));
+  const Node& held = g.node(first);
+  const ValueInfo& value = g.value(x);
+  const Tensor& constant = *g.value(c).constant;
+  for (int i = 0; i < 3000; ++i) g.add_node(node("Neg", {x}, {g.add_value("")}));
+  EXPECT_EQ(&held, &g.node(first));
+  EXPECT_EQ(&value, &g.value(x));
+  EXPECT_EQ(&constant, &*g.value(c).constant);
+  const Graph moved = std::move(g);
+  EXPECT_EQ(&held, &moved.node(first));
+}
+
 TEST(Graph, CyclesAreNamed) {
   Graph g;
   const ValueId a = g.add_value("a");

@@ -119,5 +119,33 @@ TEST(WidenHalf, ProductsOfBfloat16) {
   EXPECT_EQ(widened("input x: bfloat16[2,3,4]\ninput w: bfloat16[2,4,5]\ny = MatMul(x, w)\noutput y\n"), ".MatMul");
 }
 
+// Graphs of more than the 128 KiB from which on memory goes back to the system at once, so that looking at what a pass held
+// before the graph grew ends the process in every build, and not under sanitizers alone.
+TEST(GrowingGraph, NodesAreReadWhileOthersAreAdded) {
+  constexpr int kNodes = 700;
+  std::string text = "input x: float32[1,2]\nconstant b: float32[2] 1 2\n";
+  std::string last = "x";
+  for (int i = 0; i < kNodes; ++i) {
+    const std::string next = "v" + std::to_string(i);
+    text += next + " = com.microsoft.BiasGelu(" + last + ", b)\n";
+    last = next;
+  }
+  EXPECT_EQ(after(text + "output " + last + "\n", {"split-fused"}).nodes().size(), std::size_t{2 * kNodes});
+}
+
+TEST(GrowingGraph, ConstantsAreReadWhileOthersAreAdded) {
+  for (int others = 1015; others < 1025; ++others) {  // one of them is where a vector that doubles moves
+    std::string text = "input x: uint8[1,2]\nconstant xs: float32[] 0.5\nconstant w: int8[2,2] 1\nconstant ws: float32[] 0.25\n";
+    for (int i = 0; i < others; ++i) text += "constant c" + std::to_string(i) + ": float32[] 0\n";
+    const Graph graph = after(text +
+                                  "a = DequantizeLinear(x, xs)\nc = DequantizeLinear(w, ws)\n"
+                                  "y = Gemm(a, c) {transB=1}\noutput y\n",
+                              {"qdq-to-integer", "remove-dead"});
+    ASSERT_EQ(ops_of(graph), "com.microsoft.QGemm");
+    EXPECT_EQ(graph.value(graph.node(0).inputs.at(2)).type.elem, DataType::uint8);
+    EXPECT_EQ(graph.value(graph.node(0).inputs.at(5)).type.elem, DataType::int8);
+  }
+}
+
 }  // namespace
 }  // namespace sdx

@@ -44,7 +44,8 @@ bool start(Graph& g, NodeId id, const Uses& uses) {
   const ValueId turned = n.inputs[1];
   const NodeId transpose = g.value(turned).producer;
   make_linear(n, t->inputs[0], true);
-  if (uses[turned].size() == 1 && !is_output(g, turned)) g.remove_node(transpose);
+  // The product itself may read it as its left operand, too.
+  if (uses[turned].size() == 1 && n.inputs[0] != turned && !is_output(g, turned)) g.remove_node(transpose);
   return true;
 }
 
