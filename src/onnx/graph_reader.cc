@@ -292,6 +292,17 @@ void read_attributes(State& state, Scope& scope, const NodeMessage& m, Node& nod
   }
 }
 
+// An output that the operator always makes may be left out in the file. It gets a value that nobody reads: kernels and passes
+// rely on it.
+void name_left_out(Scope& scope, Node& node) {
+  const ops::OpDef* const def = ops::find(node);
+  if (def == nullptr) return;
+  for (std::size_t i = 0; i < std::min(node.outputs.size(), def->outputs.size()); ++i) {
+    if (node.outputs[i] != kNoValue || def->outputs[i].arity != ops::Arity::required) continue;
+    node.outputs[i] = scope.graph.add_value((node.name.empty() ? node.op_type : node.name) + "_unread");
+  }
+}
+
 void link_node(State& state, Scope& scope, const NodeMessage& m) {
   if (m.op_type.empty()) fail(ErrorCode::invalid_model, "the node names no operator (op_type is empty)");
   Node node;
@@ -310,6 +321,7 @@ void link_node(State& state, Scope& scope, const NodeMessage& m) {
   for (const std::string_view name : m.outputs) node.outputs.push_back(name.empty() ? kNoValue : scope.names.at(name));
   read_attributes(state, scope, m, node);
   if (state.expander != nullptr && state.expander->expand(scope, node)) return;
+  name_left_out(scope, node);
   scope.graph.add_node(std::move(node));
 }
 

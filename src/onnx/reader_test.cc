@@ -48,6 +48,18 @@ TEST(Reader, ReadsASmallModel) {
             "  output %y: float32[2,3]\n");
 }
 
+TEST(Reader, OutputsThatAnOperatorAlwaysMakesAreNeverLeftOut) {
+  GraphParts p = relu_parts();
+  p.nodes = {node("Relu", {"x"}, {""}), node("Dropout", {"x"}, {"", "m"}), node("Dropout", {"x"}, {"y", ""})};
+  EXPECT_EQ(read(model(graph(p))).graph.dump(),
+            "graph g\n"
+            "  input %x: float32[2,3]\n"
+            "  [%Relu_unread: unknown] = Relu[%x]\n"
+            "  [%Dropout_unread: unknown, %m: unknown] = Dropout[%x]\n"
+            "  [%y: float32[2,3], _] = Dropout[%x]\n"
+            "  output %y: float32[2,3]\n");
+}
+
 TEST(Reader, LargeConstantsAreViewsOfTheFileEvenIfUnaligned) {
   for (const std::string& pad : {std::string(), std::string("a"), std::string("ab"), std::string("abc")}) {
     GraphParts p = relu_parts();

@@ -67,6 +67,35 @@ const char* const kEndless = R"(
   output y
 )";
 
+// Operators whose first result, or only one, the file leaves out. Before, kernels wrote to what was not there.
+TEST(Session, ResultsThatAreLeftOutAreComputedForNobody) {
+  const std::string text =
+      "input x: float32[1,2,4,4]\n"
+      "constant w: float32[2,2,1,1] 1\n"
+      "constant s: float32[2] 1\n"
+      "constant r: float32[4] 1\n"
+      "_ = Sum(x, x, x)\n"
+      "_ = Conv(x, w)\n"
+      "_ = Relu(x)\n"
+      "_ = BatchNormalization(x, s, s, s, s)\n"
+      "_ = MatMul(x, x)\n"
+      "_ = com.microsoft.Gelu(x)\n"
+      "_, mean = LayerNormalization(x, r)\n"
+      "_, indices = MaxPool(x) {kernel_shape=[4, 4]}\n"
+      "y = Neg(x)\n"
+      "output y\noutput mean\noutput indices\n";
+  for (const bool optimize : {true, false}) {
+    SessionOptions options;
+    options.optimize = optimize;
+    Tensor x(DataType::float32, {1, 2, 4, 4});
+    std::fill(x.mutable_values<float>().begin(), x.mutable_values<float>().end(), 3.0F);
+    const NamedValues out = open(text, options).run({{"x", x}});
+    EXPECT_EQ(out.tensor("y").values<float>()[31], -3.0F);
+    EXPECT_EQ(out.tensor("mean").values<float>()[7], 3.0F);
+    EXPECT_EQ(out.tensor("indices").values<std::int64_t>()[1], 16);
+  }
+}
+
 TEST(Session, InputsAndOutputs) {
   const Session s = open(kScale);
   ASSERT_EQ(s.inputs().size(), 2U);
