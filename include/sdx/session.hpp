@@ -195,7 +195,7 @@ struct SDX_API Report {
   std::vector<MeasuredProvider> measured;  // with select "measured"
   std::vector<ChainReport> chains;         // one in ordinary service
   std::vector<std::string> events;         // of the service, in order: "run 500: ort:cuda failed (…), answered by cpu"
-  std::vector<std::string> warnings;       // about the model, for example declarations that inference contradicts
+  std::vector<std::string> warnings;       // of the model (declarations that inference contradicts), of options
   double load_ms = 0;                      // reading and checking the file
   double init_ms = 0;                      // optimising, choosing kernels, packing weights
   std::string compiled;                    // the compiled model that this start mapped; empty: the model was compiled

@@ -4,6 +4,7 @@
 
 #include "base/cache_folder.h"
 #include "base/error.h"
+#include "base/suggest.h"
 #include "providers/table.h"
 
 namespace sdx {
@@ -42,11 +43,18 @@ std::vector<ChosenProvider> chosen_providers(const Selection& selection, const S
   return chosen;
 }
 
-void check_provider_options(const SessionOptions& options) {
+std::vector<std::string> check_provider_options(const SessionOptions& options) {
+  std::vector<std::string> ignored;
   for (const auto& [name, list] : options.provider_options) {
     const std::string canonical = canonical_provider(name);
     if (const Provider* p = find_provider(canonical)) p->check_options(provider_settings(options, canonical));
+    if (canonical != "cpu") continue;
+    for (const auto& [key, value] : list) {
+      if (std::find(ignored.begin(), ignored.end(), key) == ignored.end()) ignored.push_back(key);
+    }
   }
+  if (ignored.empty()) return {};
+  return {"options of provider 'cpu' that have no effect, because it has no allocator of ONNX Runtime's kind: " + join(ignored)};
 }
 
 }  // namespace sdx

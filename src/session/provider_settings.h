@@ -1,6 +1,7 @@
 #pragma once
 // From a session's options to what each provider is told.
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -19,7 +20,7 @@ ProviderSettings provider_settings(const SessionOptions& options, std::string_vi
 std::vector<ChosenProvider> chosen_providers(const Selection& selection, const SessionOptions& options);
 
 // Throws Error(invalid_argument): options for a provider that does not exist, or that this provider does not know, with the
-// closest match.
-void check_provider_options(const SessionOptions& options);
+// closest match. Returns what the report should say about those that are accepted without any effect.
+std::vector<std::string> check_provider_options(const SessionOptions& options);
 
 }  // namespace sdx

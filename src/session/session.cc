@@ -102,6 +102,7 @@ struct Session::Impl {
   Measurement measurement;
   std::string why;
   std::vector<std::string> warnings;
+  std::vector<std::string> option_notes;  // join the warnings once the model's own are known
   bool warned_of_extents = false;
 
   ~Impl() {
@@ -147,7 +148,7 @@ void Session::Impl::describe_interface() {
 
 void Session::Impl::choose() {
   if (!selection.chain.empty()) return;
-  check_provider_options(core->options);
+  option_notes = check_provider_options(core->options);
   if (!core->options.start_on.empty()) canonical_provider(core->options.start_on);  // a misspelt one is an error on any chain
   selection = select_providers(core->options);
   why = selection.why;
@@ -215,6 +216,7 @@ void Session::Impl::start() {
   for (std::size_t i = 0; i < core->inputs.size(); ++i) {
     if (!core->inputs[i].has_default) core->plain_inputs.push_back(i);
   }
+  warnings.insert(warnings.end(), option_notes.begin(), option_notes.end());
   telemetry = Telemetry::open(core->options.telemetry);
   if (measures) return open_measured();
   service = std::make_shared<Service>(core, selection);

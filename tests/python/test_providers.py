@@ -74,11 +74,90 @@ def test_a_fallback_is_in_the_report(data, without):
     ({"providers": [("cuda", 3)]}, "name and options"),
     ({"providers": [7]}, "name and options"),
     ({"provider_options": [{}]}, "need providers"),
-    ({"providers": [("cpu", {"x": 1})]}, "no options"),
 ])
 def test_what_cannot_be_says_why(data, without, arguments, message):
     with pytest.raises(ort.InvalidArgument, match=message):
         ort.InferenceSession(data, **arguments)
+
+
+ARENA = {"arena_extend_strategy": "kSameAsRequested"}
+
+
+@pytest.mark.parametrize("arguments", [
+    {"providers": [("CPUExecutionProvider", ARENA)]},
+    {"providers": ["CPUExecutionProvider"], "provider_options": [ARENA]},
+    {"providers": [("cpu", {**ARENA, "use_arena": 0, "max_mem": 1})]},
+])
+def test_options_of_the_cpu_provider_are_noted_and_ignored(data, without, arguments, recwarn):
+    session = ort.InferenceSession(data, **arguments)
+    assert session.run(None, {"x": [1, 2]})[0].tolist() == [2, 4]
+    (note,) = session.report()["warnings"]
+    assert "no effect" in note and "arena_extend_strategy" in note
+    assert note in session.report()["text"]
+    assert session.get_provider_options() == {"CPUExecutionProvider": {}}
+    assert not recwarn
+
+
+def test_options_that_no_cpu_provider_has_are_left_out_with_a_warning(data, without):
+    with pytest.warns(UserWarning, match="has no option 'fast'") as said:
+        session = ort.InferenceSession(data, providers=[("CPUExecutionProvider", {"fast": True, **ARENA})])
+    assert [w.filename for w in said] == [__file__]
+    (note,) = session.report()["warnings"]
+    assert "fast" not in note
+
+
+UNKNOWN = ["CANNExecutionProvider", "ACLExecutionProvider", "NvTensorRTRTXExecutionProvider", "NextYearsExecutionProvider"]
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_execution_providers_that_nobody_knows_are_left_out_with_a_warning(data, without, name):
+    for providers in ([name], [name, "CPUExecutionProvider"], [(name, {"device_id": 0}), ("CPUExecutionProvider", {})]):
+        with pytest.warns(UserWarning, match=f"Specified provider '{name}' is not in available provider names") as said:
+            session = ort.InferenceSession(data, providers=providers)
+        assert [w.filename for w in said] == [__file__]
+        assert session.get_providers() == ["CPUExecutionProvider"]
+        assert session.get_provider_options() == {"CPUExecutionProvider": {}}
+        assert session.run(None, {"x": [1, 2]})[0].tolist() == [2, 4]
+        (fallback,) = session.report()["fallbacks"]
+        assert fallback == f"wanted {name}, took cpu: there is no provider of that name"
+        assert fallback in session.report()["text"]
+
+
+def test_execution_providers_that_nobody_knows_are_an_error_when_strict(data, without):
+    options = ort.SessionOptions()
+    options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
+    with pytest.raises(ort.InvalidArgument, match="unknown provider 'CANNExecutionProvider'"):
+        ort.InferenceSession(data, options, providers=["CANNExecutionProvider", "CPUExecutionProvider"])
+
+
+def test_known_providers_that_are_not_there_fall_back(data, without):
+    session = ort.InferenceSession(data, providers=["AzureExecutionProvider", "CPUExecutionProvider"])
+    assert session.get_providers() == ["CPUExecutionProvider"]
+    (fallback,) = session.report()["fallbacks"]
+    assert fallback.startswith("wanted azure, took cpu: ")
+
+
+def test_the_first_of_two_counts(data, without):
+    with pytest.warns(UserWarning, match="Duplicate provider 'cpu' encountered, ignoring"):
+        session = ort.InferenceSession(data, providers=[("CPUExecutionProvider", ARENA), ("cpu", {"max_mem": 1})])
+    (note,) = session.report()["warnings"]
+    assert "arena_extend_strategy" in note and "max_mem" not in note
+
+
+def test_set_providers_opens_the_file_again(data, without, tmp_path):
+    path = tmp_path / "add.onnx"
+    path.write_bytes(data)
+    session = ort.InferenceSession(path, providers=["cpu"])
+    session.set_providers(["CUDAExecutionProvider", "CPUExecutionProvider"], [{"device_id": 0}, {}])
+    assert session.report()["fallbacks"][0].startswith("wanted cuda, took cpu")
+    with pytest.raises(ort.InvalidArgument, match="did you mean 'cuda'"):
+        session.set_providers(["cdua"])
+    assert session.report()["fallbacks"][0].startswith("wanted cuda, took cpu")
+    session.set_providers(["CPUExecutionProvider"])
+    assert session.report()["fallbacks"] == []
+    assert session.run(None, {"x": [1, 2]})[0].tolist() == [2, 4]
+    with pytest.raises(ort.NotImplemented, match="make another one"):
+        ort.InferenceSession(data, providers=["cpu"]).set_providers(["cpu"])
 
 
 def test_session_options_of_ours(data, without, tmp_path):

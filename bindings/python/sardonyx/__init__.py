@@ -25,15 +25,8 @@ from ._errors import (
     RuntimeException,
 )
 from ._options import RunOptions, SessionOptions
-from ._session import (
-    InferenceSession,
-    ModelMetadata,
-    NodeArg,
-    get_all_providers,
-    get_available_providers,
-    get_device,
-    set_default_logger_severity,
-)
+from ._providers import get_all_providers, get_available_providers, get_device
+from ._session import InferenceSession, ModelMetadata, NodeArg, set_default_logger_severity
 
 if TYPE_CHECKING:
     from ._enums import ExecutionMode, ExecutionOrder, GraphOptimizationLevel

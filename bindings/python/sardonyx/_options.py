@@ -149,10 +149,13 @@ class SessionOptions(_Options):
             raise NotImplemented("this build cannot load libraries of custom operators")
         self._custom_ops.append(os.fspath(path))
 
+    def _is_strict(self) -> bool:
+        return bool(self.strict) or self._config.get("session.disable_cpu_ep_fallback") == "1"
+
     def _to_engine(self, providers: list[str]) -> _sardonyx.SessionOptions:
         out = _sardonyx.SessionOptions()
         out.providers = providers
-        out.strict = bool(self.strict) or self._config.get("session.disable_cpu_ep_fallback") == "1"
+        out.strict = self._is_strict()
         out.optimize = int(self.__dict__.get("graph_optimization_level", 99)) != 0
         out.disabled_passes = self._disabled_passes
         if self.intra_op_num_threads < 0:

@@ -7,8 +7,9 @@ import time
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Sequence
 
 from . import _sardonyx, _types
-from ._errors import InvalidArgument, NoSuchFile
+from ._errors import InvalidArgument, NoSuchFile, NotImplemented
 from ._options import RunOptions, SessionOptions
+from ._providers import Providers, normalize
 
 if TYPE_CHECKING:
     from ._values import IOBinding, OrtValue
@@ -41,9 +42,6 @@ class ModelMetadata:
         self.custom_metadata_map = own
 
 
-Providers = Sequence["str | tuple[str, Mapping[str, Any]]"]
-
-
 class InferenceSession:
     """Loads a model and runs it. Thread-safe: any number of threads may call run at once; run releases the GIL.
 
@@ -64,17 +62,21 @@ class InferenceSession:
         if unknown:
             raise TypeError(f"InferenceSession takes no argument '{sorted(unknown)[0]}'")
         self._options = sess_options if sess_options is not None else SessionOptions()
-        names, self._provider_options = _normalize_providers(providers, provider_options)
         if self._options.log_severity_level >= 0:
             set_default_logger_severity(self._options.log_severity_level)
-        engine_options = self._options._to_engine(names)
-        engine_options.provider_options = [(n, list(own.items())) for n, own in self._provider_options.items() if own]
-        self._session = _load(path_or_bytes, self._options, engine_options)
+        self._wanted = normalize(providers, provider_options, self._options._is_strict())
+        self._path = os.fspath(path_or_bytes) if isinstance(path_or_bytes, (str, os.PathLike)) else None
+        self._open(path_or_bytes)
         specs = self._session.inputs()
         self._inputs = [NodeArg(n, _types.ort_type(t), s) for n, t, s, default in specs if not default]
         self._overridable = [NodeArg(n, _types.ort_type(t), s) for n, t, s, default in specs if default]
         self._outputs = [NodeArg(n, _types.ort_type(t), s) for n, t, s, _ in self._session.outputs()]
         self._opened_ns = time.monotonic_ns()
+
+    def _open(self, model: Any) -> None:
+        engine_options = self._options._to_engine(self._wanted.names)
+        engine_options.provider_options = [(n, list(own.items())) for n, own in self._wanted.options.items() if own]
+        self._session = _load(model, self._options, engine_options)
 
     def get_inputs(self) -> list[NodeArg]:
         return list(self._inputs)
@@ -98,11 +100,24 @@ class InferenceSession:
         return used if "CPUExecutionProvider" in used else [*used, "CPUExecutionProvider"]
 
     def get_provider_options(self) -> dict[str, dict[str, str]]:
-        """What was given for them, by the same names."""
+        """What was given for them and heeded, by the same names."""
         given: dict[str, dict[str, str]] = {}
-        for name, own in self._provider_options.items():
-            given.setdefault(_sardonyx.ort_name(name), {}).update(own)
+        for name, own in self._wanted.options.items():
+            ignored = _sardonyx.ort_name(name) == "CPUExecutionProvider" and not name.lower().startswith("ort:")
+            given.setdefault(_sardonyx.ort_name(name), {}).update({} if ignored else own)
         return {name: given.get(name, {}) for name in self.get_providers()}
+
+    def set_providers(self, providers: Providers | None = None, provider_options: Sequence[Mapping[str, Any]] | None = None) -> None:
+        """Opens the model's file again for other providers. If that fails the session stays as it was."""
+        if self._path is None:
+            raise NotImplemented("a session of bytes keeps none of them: make another one with these providers")
+        before = self._wanted
+        self._wanted = normalize(providers, provider_options, self._options._is_strict())
+        try:
+            self._open(self._path)
+        except BaseException:
+            self._wanted = before
+            raise
 
     def enable_fallback(self) -> None:
         """For programs written for ONNX Runtime; SessionOptions.strict decides."""
@@ -180,7 +195,12 @@ class InferenceSession:
     def report(self) -> dict[str, Any]:
         """What ran where, and why: providers, per node the kernel and the refusals of better ones, fallbacks, warnings, times.
         `report()["text"]` is the same for people. Not in ONNX Runtime."""
-        return self._session.report()
+        report = self._session.report()
+        for name in self._wanted.unknown:
+            line = f"wanted {name}, took {', '.join(report['providers']) or 'cpu'}: there is no provider of that name"
+            report["fallbacks"].append(line)
+            report["text"] += f"fallback: {line}\n"
+        return report
 
     def dump(self, stage: str = "simplified") -> str:
         """The graph as text at a stage: "loaded", "simplified", "claimed" or "planned". Not in ONNX Runtime."""
@@ -201,53 +221,8 @@ def _load(model: Any, options: SessionOptions, engine_options: Any) -> Any:
     return _sardonyx.Session.from_bytes(bytes(model), engine_options, folder)
 
 
-def _normalize_providers(
-    providers: Providers | None, provider_options: Sequence[Mapping[str, Any]] | None
-) -> tuple[list[str], dict[str, dict[str, str]]]:
-    if providers is None:
-        if provider_options:
-            raise InvalidArgument("provider_options need providers, one each")
-        return [], {}
-    if isinstance(providers, str):
-        providers = [providers]
-    if provider_options is not None and len(provider_options) != len(providers):
-        raise InvalidArgument(f"provider_options must be as many as providers ({len(providers)}), received {len(provider_options)}")
-    names: list[str] = []
-    options: dict[str, dict[str, str]] = {}
-    for i, item in enumerate(providers):
-        if isinstance(item, str):
-            name, own = item, {}
-        elif isinstance(item, (tuple, list)) and len(item) == 2 and isinstance(item[0], str) and isinstance(item[1], Mapping):
-            name, own = item
-        else:
-            raise InvalidArgument(f"a provider is its name, or a pair of name and options, received {item!r}")
-        if provider_options is not None:
-            if own:
-                raise InvalidArgument(f"the options of '{name}' are given twice: with it, and in provider_options")
-            own = provider_options[i]
-        names.append(name)
-        options[name] = {str(k): str(v) for k, v in own.items()}
-    return names, options
-
-
 def set_default_logger_severity(severity: int) -> None:
     """0 verbose, 1 info, 2 warning, 3 error, 4 fatal: how much goes to standard error, for the whole process."""
     if not 0 <= severity <= 4:
         raise InvalidArgument(f"severities are 0 (verbose) to 4 (fatal), received {severity}")
     _sardonyx.set_log_level(severity)
-
-
-def get_available_providers() -> list[str]:
-    """ONNX Runtime's names of the providers that work on this machine, in the order of automatic selection."""
-    return [p["ort_name"] for p in _sardonyx.providers() if p["available"]]
-
-
-def get_all_providers() -> list[str]:
-    return [p["ort_name"] for p in _sardonyx.providers()]
-
-
-def get_device() -> str:
-    """"CPU", or "GPU" where a provider for one works."""
-    available = get_available_providers()
-    gpus = {"CUDAExecutionProvider", "TensorrtExecutionProvider", "ROCMExecutionProvider", "MIGraphXExecutionProvider", "DmlExecutionProvider"}
-    return "GPU" if gpus.intersection(available) else "CPU"

@@ -16,7 +16,8 @@ from onnx.backend.base import Backend, BackendRep, namedtupledict
 
 from . import _types
 from ._options import RunOptions, SessionOptions
-from ._session import InferenceSession, get_device
+from ._providers import get_device
+from ._session import InferenceSession
 
 
 class SardonyxBackendRep(BackendRep):

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "ops/op.h"
 #include "provider/provider.h"
+#include "providers/cpu/cpu_provider.h"
 
 namespace nb = nanobind;
 
@@ -299,6 +300,11 @@ NB_MODULE(_sardonyx, m) {
       if (p.name == plain) return p.ort_name;
     }
     return plain;
+  });
+  m.def("ignored_cpu_options", [] {
+    nb::list out;
+    for (const std::string_view name : sdx::cpu::ignored_options()) out.append(nb::str(name.data(), name.size()));
+    return out;
   });
   m.def("pass_names", &sdx::pass_names);
   m.def("operators", &operators_to_python);

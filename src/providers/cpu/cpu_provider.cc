@@ -1,10 +1,13 @@
 #include "providers/cpu/cpu_provider.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <thread>
 
 #include "base/cpu_features.h"
 #include "base/error.h"
+#include "base/suggest.h"
 #include "ops/op.h"
 #include "providers/cpu/kernel_table.h"
 #include "providers/cpu/tune.h"
@@ -23,6 +26,16 @@ class CpuProvider : public Provider {
     const std::string processor = processor_name();
     info.devices = {fmt::format("{} ({} threads)", processor.empty() ? "CPU" : processor, std::thread::hardware_concurrency())};
     return info;
+  }
+
+  void check_options(const ProviderSettings& settings) const override {
+    const std::vector<std::string> known(ignored_options().begin(), ignored_options().end());
+    for (const auto& [key, value] : settings.options) {
+      if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+      const std::string near = closest(key, known);
+      fail(ErrorCode::invalid_argument, "provider 'cpu' has no option '{}'{} Accepted, without effect: {}", key,
+           near.empty() ? "." : "; did you mean '" + near + "'?", join(known));
+    }
   }
 
   std::vector<Claim> claim(const Graph& graph, const ProviderSettings&) const override {
@@ -58,6 +71,18 @@ class CpuProvider : public Provider {
 const Provider& provider() {
   static const CpuProvider instance;
   return instance;
+}
+
+std::span<const std::string_view> ignored_options() {
+  static constexpr std::array<std::string_view, 8> kNames{"arena_extend_strategy",
+                                                          "enable_cpu_mem_arena",
+                                                          "initial_chunk_size_bytes",
+                                                          "initial_growth_chunk_size_bytes",
+                                                          "max_dead_bytes_per_chunk",
+                                                          "max_power_of_two_extend_bytes",
+                                                          "max_mem",
+                                                          "use_arena"};
+  return kNames;
 }
 
 }  // namespace sdx::cpu

@@ -1,6 +1,9 @@
 #pragma once
 // Our own engine.
 
+#include <span>
+#include <string_view>
+
 #include "provider/provider.h"
 
 namespace sdx::cpu {
@@ -9,5 +12,8 @@ namespace sdx::cpu {
 // runs what no fast kernel accepts. SDX_CPU_KERNEL=reference (or another kernel's name) leaves out all others, for tests and
 // comparisons.
 const Provider& provider();
+
+// Options of ONNX Runtime's CPU provider, all about its allocator: accepted for programs written for it, without any effect here.
+std::span<const std::string_view> ignored_options();
 
 }  // namespace sdx::cpu

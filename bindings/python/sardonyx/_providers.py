@@ -1,0 +1,106 @@
+"""Providers as programs name them, and what this machine has."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Mapping, NamedTuple, Sequence
+
+from . import _sardonyx
+from ._errors import InvalidArgument
+
+Providers = Sequence["str | tuple[str, Mapping[str, Any]]"]
+
+
+class Wanted(NamedTuple):
+    names: list[str]
+    options: dict[str, dict[str, str]]  # by the same names
+    unknown: list[str]  # names left out
+
+
+def normalize(providers: Providers | None, provider_options: Sequence[Mapping[str, Any]] | None, strict: bool) -> Wanted:
+    """What the caller asks for, checked. As ONNX Runtime does, it leaves out execution providers that nobody here has heard of, names
+    given twice, and options of the CPU provider, each with a UserWarning. Strict: unknown providers are an error."""
+    wanted = Wanted([], {}, [])
+    if providers is None:
+        if provider_options:
+            raise InvalidArgument("provider_options need providers, one each")
+        return wanted
+    seen: set[tuple[str, bool]] = set()
+    for name, own in _pairs(providers, provider_options):
+        if not strict and _unheard_of(name):
+            _warn(
+                f"Specified provider '{name}' is not in available provider names: Sardonyx has none of that name and goes on without it; "
+                "sardonyx.get_available_providers() lists what works here"
+            )
+            wanted.unknown.append(name)
+            continue
+        identity = (_sardonyx.ort_name(name), name.lower().startswith("ort:"))
+        if identity in seen:
+            _warn(f"Duplicate provider '{name}' encountered, ignoring.")
+            continue
+        seen.add(identity)
+        options = {str(k): str(v) for k, v in own.items()}
+        wanted.names.append(name)
+        if identity == ("CPUExecutionProvider", False):
+            # There ONNX Runtime takes any option and heeds none. Those that it has a use for elsewhere go on to the engine, whose report
+            # notes them; the rest are misspelt or for another provider.
+            known = _sardonyx.ignored_cpu_options()
+            for key in [k for k in options if k not in known]:
+                _warn(f"Provider '{name}' has no option '{key}': it is ignored")
+                del options[key]
+        wanted.options[name] = options
+    if wanted.unknown and not wanted.names:
+        wanted.names.append("cpu")
+    return wanted
+
+
+def _pairs(providers: Providers, provider_options: Sequence[Mapping[str, Any]] | None) -> list[tuple[str, Mapping[str, Any]]]:
+    if isinstance(providers, str):
+        providers = [providers]
+    if provider_options is not None and len(provider_options) != len(providers):
+        raise InvalidArgument(f"provider_options must be as many as providers ({len(providers)}), received {len(provider_options)}")
+    pairs: list[tuple[str, Mapping[str, Any]]] = []
+    for i, item in enumerate(providers):
+        if isinstance(item, str):
+            name, own = item, {}
+        elif isinstance(item, (tuple, list)) and len(item) == 2 and isinstance(item[0], str) and isinstance(item[1], Mapping):
+            name, own = item
+        else:
+            raise InvalidArgument(f"a provider is its name, or a pair of name and options, received {item!r}")
+        if provider_options is not None:
+            if own:
+                raise InvalidArgument(f"the options of '{name}' are given twice: with it, and in provider_options")
+            own = provider_options[i]
+        pairs.append((name, own))
+    return pairs
+
+
+def _unheard_of(name: str) -> bool:
+    """Of another runtime's providers there may always be one more. Short names are ours: an unknown one is misspelt."""
+    if not name.endswith("ExecutionProvider"):
+        return False
+    try:
+        _sardonyx.ort_name(name)
+    except InvalidArgument:
+        return True
+    return False
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, UserWarning, stacklevel=4)  # the line that makes the session
+
+
+def get_available_providers() -> list[str]:
+    """ONNX Runtime's names of the providers that work on this machine, in the order of automatic selection."""
+    return [p["ort_name"] for p in _sardonyx.providers() if p["available"]]
+
+
+def get_all_providers() -> list[str]:
+    return [p["ort_name"] for p in _sardonyx.providers()]
+
+
+def get_device() -> str:
+    """"CPU", or "GPU" where a provider for one works."""
+    available = get_available_providers()
+    gpus = {"CUDAExecutionProvider", "TensorrtExecutionProvider", "ROCMExecutionProvider", "MIGraphXExecutionProvider", "DmlExecutionProvider"}
+    return "GPU" if gpus.intersection(available) else "CPU"
