@@ -2,7 +2,7 @@
 PRESET ?= release
 BUILD := build/$(PRESET)
 
-.PHONY: help setup python-env runtimes build test demo install docs format format-check check-includes asan neon bench bench-accuracy bench-operators bench-kernels bench-bridge clean
+.PHONY: help setup python-env runtimes clients build test demo install docs format format-check check-includes asan neon bench bench-accuracy bench-operators bench-kernels bench-bridge clean
 
 help:
 	@echo "make demo    install what is missing, build, detect a face in a real photograph"
@@ -24,13 +24,17 @@ python-env: | setup
 runtimes: | setup
 	@tools/runtimes.sh
 
+# Published programs that call ONNX Runtime, for tests/clients; left out likewise.
+clients: | setup
+	@tools/clients_env.sh
+
 $(BUILD)/build.ninja: | setup
 	cmake --preset $(PRESET)
 
 build: $(BUILD)/build.ninja
 	cmake --build --preset $(PRESET)
 
-test: python-env runtimes build
+test: python-env runtimes clients build
 	cmake --preset $(PRESET)
 	cmake --build --preset $(PRESET)
 	ctest --test-dir $(BUILD) --output-on-failure -j 2
