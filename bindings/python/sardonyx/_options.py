@@ -145,44 +145,41 @@ class SessionOptions(_Options):
 
     def register_custom_ops_library(self, path: str | os.PathLike[str]) -> None:
         """A shared library with operators, see docs/custom-ops.md."""
-        if not hasattr(_sardonyx.SessionOptions, "custom_ops"):
-            raise NotImplemented("this build cannot load libraries of custom operators")
         self._custom_ops.append(os.fspath(path))
 
     def _is_strict(self) -> bool:
         return bool(self.strict) or self._config.get("session.disable_cpu_ep_fallback") == "1"
 
-    def _to_engine(self, providers: list[str]) -> _sardonyx.SessionOptions:
-        out = _sardonyx.SessionOptions()
-        out.providers = providers
-        out.strict = self._is_strict()
-        out.optimize = int(self.__dict__.get("graph_optimization_level", 99)) != 0
-        out.disabled_passes = self._disabled_passes
+    def _to_engine(self) -> dict[str, Any]:
+        """By the engine's names; providers apart."""
         if self.intra_op_num_threads < 0:
             raise InvalidArgument(f"intra_op_num_threads must not be negative, received {self.intra_op_num_threads}")
-        out.threads = int(self.intra_op_num_threads)
-        out.thread_affinity = str(self.thread_affinity)
-        out.memory_limit = int(self.memory_limit)
-        out.plan_cache_size = int(self.plan_cache_size)
-        out.dimensions = self._dimensions
-        out.profile = bool(self.enable_profiling)
-        out.runtime = self.runtime
-        out.provider_priority = list(self.provider_priority)
-        out.platform_defaults = [(str(k), str(v)) for k, v in dict(self.platform_defaults).items()]
-        out.select = self.select
-        out.tune = bool(self.tune)
-        out.start_on = self.start_on
         for name in ("provider_timeout", "provider_retry"):
             if getattr(self, name) < 0:
                 raise InvalidArgument(f"{name} must not be negative, received {getattr(self, name)}")
-        out.provider_timeout_ms = round(self.provider_timeout * 1000)
-        out.provider_retry_ms = round(self.provider_retry * 1000)
-        out.reject_nan = bool(self.reject_nan)
-        out.keep_compiled = bool(self.keep_compiled)
-        out.telemetry = self.telemetry
-        if self._custom_ops:
-            out.custom_ops = self._custom_ops
-        return out
+        return {
+            "strict": self._is_strict(),
+            "optimize": int(self.__dict__.get("graph_optimization_level", 99)) != 0,
+            "disabled_passes": self._disabled_passes,
+            "threads": int(self.intra_op_num_threads),
+            "thread_affinity": str(self.thread_affinity),
+            "memory_limit": int(self.memory_limit),
+            "plan_cache_size": int(self.plan_cache_size),
+            "dimensions": self._dimensions,
+            "profile": bool(self.enable_profiling),
+            "runtime": self.runtime,
+            "provider_priority": list(self.provider_priority),
+            "platform_defaults": [(str(k), str(v)) for k, v in dict(self.platform_defaults).items()],
+            "select": self.select,
+            "tune": bool(self.tune),
+            "start_on": self.start_on,
+            "provider_timeout": round(self.provider_timeout * 1000),
+            "provider_retry": round(self.provider_retry * 1000),
+            "reject_nan": bool(self.reject_nan),
+            "keep_compiled": bool(self.keep_compiled),
+            "telemetry": self.telemetry,
+            "custom_ops": self._custom_ops,
+        }
 
 
 class RunOptions(_Options):
@@ -199,7 +196,7 @@ class RunOptions(_Options):
 
     def __init__(self) -> None:
         super().__init__()
-        self._cancel = _sardonyx.CancelToken()
+        self._cancel = _sardonyx.cancel_token()
         self._config: dict[str, str] = {}
 
     @property
@@ -211,7 +208,7 @@ class RunOptions(_Options):
         if value:
             self._cancel.cancel()
         elif self._cancel.cancelled():
-            self._cancel = _sardonyx.CancelToken()
+            self._cancel = _sardonyx.cancel_token()
 
     def add_run_config_entry(self, key: str, value: str) -> None:
         self._config[key] = value

@@ -1,12 +1,12 @@
 #pragma once
 // Between Python objects and the engine's values. Everything here needs the GIL.
 
-#include <Python.h>
-#include <nanobind/nanobind.h>
-
 #include <deque>
 
 #include <sdx/session.hpp>
+
+#include "buffer.h"
+#include "object.h"
 
 namespace sdx::python {
 
@@ -20,7 +20,7 @@ class Buffers {
     for (Py_buffer& view : views_) PyBuffer_Release(&view);
   }
   // A contiguous view of `object`'s memory, or null (with no Python error set) where it has none to offer.
-  const Py_buffer* get(nanobind::handle object);
+  const Py_buffer* get(PyObject* object);
 
  private:
   std::deque<Py_buffer> views_;  // addresses must not change: they go to the exporter
@@ -35,12 +35,15 @@ struct Expected {
 
 // Arrays become views that are valid as long as `buffers`, copies only where memory is not contiguous, in foreign byte order,
 // text, or one element per byte where the engine packs 4 and 2 bits. Numbers and nested lists become arrays of the expected type.
-// None: nothing; dict: a map; list or tuple where no tensor is expected: a sequence. Throws Error(invalid_argument).
-Value to_value(nanobind::handle object, const Expected& expected, Buffers& buffers);
+// None: nothing; dict: a map; list or tuple where no tensor is expected: a sequence. Throws Error(invalid_argument), or Raised.
+Value to_value(PyObject* object, const Expected& expected, Buffers& buffers);
 
 // Arrays own the engine's memory: nothing is copied, except text and types of less than a byte. Types that NumPy lacks come as
 // those of ml_dtypes; where that package is missing as their bits (uint16, uint8), 4- and 2-bit integers as int8 and uint8.
 // Tensors that somebody else can still see are copied first.
-nanobind::object to_python(const Value& value);
+Object to_python(const Value& value);
+
+// Makes the type of the objects that hold arrays' memory. Throws Raised.
+void prepare_memory_type();
 
 }  // namespace sdx::python

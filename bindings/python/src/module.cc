@@ -1,48 +1,123 @@
 // The compiled half of the Python package; sardonyx/*.py is the half that users see.
 
-#include <nanobind/nanobind.h>
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
-
 #include <array>
+#include <optional>
 #include <sdx/sdx.hpp>
 
 #include "arrays.h"
+#include "base/error.h"
 #include "base/log.h"
+#include "object.h"
 #include "ops/op.h"
+#include "options.h"
 #include "provider/provider.h"
 #include "providers/cpu/cpu_provider.h"
-
-namespace nb = nanobind;
 
 namespace sdx::python {
 namespace {
 
-nb::object spec_to_python(const ValueSpec& spec) {
-  nb::object shape = nb::none();
-  if (spec.has_shape) {
-    nb::list extents;
-    for (std::size_t i = 0; i < spec.shape.size(); ++i) {
-      if (spec.shape[i] >= 0) {
-        extents.append(spec.shape[i]);
-      } else if (!spec.symbols[i].empty()) {
-        extents.append(spec.symbols[i]);
-      } else {
-        extents.append(nb::none());
-      }
-    }
-    shape = extents;
+// Instances of the two classes, CancelToken and Session. Without a value when Python code makes one by itself.
+template <class T>
+struct Instance {
+  PyObject_HEAD T* value;
+};
+
+template <class T>
+PyTypeObject* class_of = nullptr;
+
+template <class T>
+T& value_of(PyObject* self) {
+  if (PyObject_TypeCheck(self, class_of<T>) == 0 || reinterpret_cast<Instance<T>*>(self)->value == nullptr) {
+    PyErr_SetString(PyExc_TypeError, "not an object that this module made");
+    throw Raised();
   }
-  return nb::make_tuple(spec.name, spec.type, shape, spec.has_default);
+  return *reinterpret_cast<Instance<T>*>(self)->value;
 }
 
-nb::list specs_to_python(const std::vector<ValueSpec>& specs) {
-  nb::list out;
-  for (const ValueSpec& s : specs) out.append(spec_to_python(s));
-  return out;
+template <class T>
+Object instance_of(T value) {
+  auto held = std::make_unique<T>(std::move(value));
+  auto* instance = PyObject_New(Instance<T>, class_of<T>);
+  if (instance == nullptr) throw Raised();
+  instance->value = held.release();
+  return Object::taken(reinterpret_cast<PyObject*>(instance));
 }
+
+template <class T>
+void free_instance(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  {
+    const Unlocked others;  // the last of a session waits for its providers
+    delete reinterpret_cast<Instance<T>*>(self)->value;
+  }
+  reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(self);
+  Py_DECREF(reinterpret_cast<PyObject*>(type));
+}
+
+template <class T>
+void add_class(const Object& module, const char* name, const char* full_name, PyMethodDef* methods) {
+  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&free_instance<T>)}, {Py_tp_methods, methods}, {0, nullptr}};
+  PyType_Spec spec{full_name, sizeof(Instance<T>), 0, Py_TPFLAGS_DEFAULT, slots};
+  Object type = Object::taken(PyType_FromSpec(&spec));
+  check(PyObject_SetAttrString(module.get(), name, type.get()));
+  class_of<T> = reinterpret_cast<PyTypeObject*>(type.release());
+}
+
+// An engine's error becomes one of the exception classes of sardonyx/_errors.py, which chooses by the code's name. Messages quote
+// the model, whose names and attributes may be no text at all.
+void raise(const Error& e) {
+  const std::string_view said = e.what();
+  const Object message =
+      Object::taken(PyUnicode_DecodeUTF8(said.data(), static_cast<Py_ssize_t>(said.size()), "backslashreplace"));
+  const Object make = Object::taken(PyImport_ImportModule("sardonyx._errors")).attribute("make");
+  const Object made = make.call(text(name(e.code())), message);
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.get())), made.get());
+}
+
+// A C++ function as Python calls it: with itself (or the module) and a tuple.
+template <auto Function>
+PyObject* entry(PyObject* self, PyObject* arguments) noexcept {
+  try {
+    try {
+      return Function(self, arguments).release();
+    } catch (const Error& e) {
+      raise(e);
+    }
+  } catch (const Raised&) {  // by Python
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  } catch (const std::exception& e) {
+    PyErr_SetString(PyExc_RuntimeError, e.what());
+  }
+  return nullptr;
+}
+
+// How many arguments there are, and each of them. Borrowed.
+void expect_arguments(PyObject* arguments, Py_ssize_t count) {
+  if (PyTuple_Size(arguments) == count) return;
+  PyErr_Format(PyExc_TypeError, "expected %zd arguments, received %zd", count, PyTuple_Size(arguments));
+  throw Raised();
+}
+PyObject* argument(PyObject* arguments, Py_ssize_t i) { return PyTuple_GetItem(arguments, i); }
+
+Object spec_to_python(const ValueSpec& spec) {
+  Object shape = Object::none();
+  if (spec.has_shape) {
+    shape = new_list();
+    for (std::size_t i = 0; i < spec.shape.size(); ++i) {
+      if (spec.shape[i] >= 0) {
+        append(shape, number(spec.shape[i]));
+      } else if (!spec.symbols[i].empty()) {
+        append(shape, text(spec.symbols[i]));
+      } else {
+        append(shape, Object::none());
+      }
+    }
+  }
+  return tuple(text(spec.name), text(spec.type), shape, truth(spec.has_default));
+}
+
+Object specs_to_python(const std::vector<ValueSpec>& specs) { return list_of(specs, spec_to_python); }
 
 // "sequence(float32[n])" holds float32: what an empty list is made of.
 DataType innermost_type(const std::string& type) {
@@ -55,10 +130,13 @@ bool is_container(const std::string& type) {
   return type.find("sequence(") != std::string::npos || type.find("map(") != std::string::npos;
 }
 
-NamedValues feed_to_values(const Session& session, nb::dict feed, Buffers& buffers) {
+NamedValues feed_to_values(const Session& session, PyObject* feed, Buffers& buffers) {
   NamedValues values;
-  for (auto [key, object] : feed) {
-    const auto name = nb::cast<std::string>(nb::str(key));
+  PyObject *key = nullptr, *borrowed = nullptr;
+  Py_ssize_t at = 0;
+  while (PyDict_Next(feed, &at, &key, &borrowed) != 0) {
+    const Object object = Object::of(borrowed);  // converting it may run Python code, which may change the dict
+    const std::string name = to_text(Object::taken(PyObject_Str(key)).get());
     Expected expected{name.c_str()};
     for (const ValueSpec& s : session.inputs()) {
       if (s.name != name) continue;
@@ -66,248 +144,260 @@ NamedValues feed_to_values(const Session& session, nb::dict feed, Buffers& buffe
       expected.is_tensor = s.is_tensor || !is_container(s.type);
     }
     if (object.is_none() && expected.is_tensor && expected.dtype == DataType::undefined) continue;
-    values.add(name, to_value(object, expected, buffers));
+    values.add(name, to_value(object.get(), expected, buffers));
   }
   return values;
 }
 
-nb::list run(const Session& session, nb::dict feed, std::vector<std::string> outputs, std::optional<std::int64_t> timeout_ms,
-             const CancelToken* cancel) {
+// run(feed, outputs, timeout in milliseconds or None, CancelToken or None)
+Object run(PyObject* self, PyObject* arguments) {
+  const Session& session = value_of<Session>(self);
+  expect_arguments(arguments, 4);
+  PyObject* feed = argument(arguments, 0);
+  if (PyDict_Check(feed) == 0) {
+    PyErr_Format(PyExc_TypeError, "the feed must be a dict, received %R", feed);
+    throw Raised();
+  }
   Buffers buffers;
   const NamedValues inputs = feed_to_values(session, feed, buffers);
   RunOptions options;
-  options.outputs = std::move(outputs);
-  if (timeout_ms) options.timeout = std::chrono::milliseconds(*timeout_ms);
-  if (cancel != nullptr) options.cancel = *cancel;
+  options.outputs = to_list(argument(arguments, 1), to_text);
+  if (argument(arguments, 2) != Py_None) options.timeout = std::chrono::milliseconds(to_integer(argument(arguments, 2)));
+  if (argument(arguments, 3) != Py_None) options.cancel = value_of<CancelToken>(argument(arguments, 3));
   NamedValues results;
   {
-    const nb::gil_scoped_release unlocked;
+    const Unlocked others;
     results = session.run(inputs, options);
   }
-  nb::list out;
-  for (const NamedValue& v : results) out.append(to_python(v.value));
-  return out;
+  return list_of(results, [](const NamedValue& v) { return to_python(v.value); });
 }
 
-nb::dict report_to_python(const Session& session) {
-  Report r;
-  {
-    const nb::gil_scoped_release unlocked;
-    r = session.report();
-  }
-  nb::list nodes;
-  for (const NodeReport& n : r.nodes) {
-    nb::dict d;
-    d["name"] = n.name;
-    d["op"] = n.op;
-    d["provider"] = n.provider;
-    d["kernel"] = n.kernel;
-    d["refused"] = n.refused;
-    d["timed_ms"] = n.timed;
-    d["output"] = n.output;
-    nodes.append(d);
-  }
-  nb::dict d;
-  d["model"] = r.model;
-  d["runtime"] = r.runtime;
-  d["providers"] = r.providers;
-  d["nodes"] = nodes;
-  d["fallbacks"] = r.fallbacks;
-  d["warnings"] = r.warnings;
-  d["why"] = r.why;
-  d["events"] = r.events;
-  nb::list chains;
-  for (const ChainReport& c : r.chains) {
-    nb::dict chain;
-    chain["providers"] = c.providers;
-    chain["state"] = c.state;
-    chain["runs"] = c.runs;
-    chain["failures"] = c.failures;
-    chains.append(chain);
-  }
-  d["chains"] = chains;
-  nb::list measured;
-  for (const MeasuredProvider& m : r.measured) {
-    nb::dict entry;
-    entry["provider"] = m.provider;
-    entry["median_ms"] = m.median_ms;
-    entry["compile_ms"] = m.compile_ms;
-    entry["chosen"] = m.chosen;
-    entry["note"] = m.note;
-    measured.append(entry);
-  }
-  d["measured"] = measured;
-  d["load_ms"] = r.load_ms;
-  d["init_ms"] = r.init_ms;
-  d["compiled"] = r.compiled;
-  d["peak_bytes"] = r.peak_bytes;
-  d["text"] = r.text();
+Object node_to_python(const NodeReport& n) {
+  const Object d = new_dict();
+  set(d, "name", text(n.name));
+  set(d, "op", text(n.op));
+  set(d, "provider", text(n.provider));
+  set(d, "kernel", text(n.kernel));
+  set(d, "refused", texts(n.refused));
+  set(d, "timed_ms", list_of(n.timed, [](const auto& t) { return tuple(text(t.first), number(t.second)); }));
+  set(d, "output", text(n.output));
   return d;
 }
 
-nb::list providers_to_python() {
-  nb::list out;
-  for (const ProviderInfo& p : sdx::providers()) {
-    nb::dict d;
-    d["name"] = p.name;
-    d["ort_name"] = p.ort_name;
-    d["hardware"] = p.hardware;
-    d["available"] = p.available;
-    d["reason"] = p.reason;
-    d["hint"] = p.hint;
-    d["version"] = p.version;
-    d["devices"] = p.devices;
-    out.append(d);
-  }
-  return out;
+Object chain_to_python(const ChainReport& c) {
+  const Object d = new_dict();
+  set(d, "providers", texts(c.providers));
+  set(d, "state", text(c.state));
+  set(d, "runs", number(c.runs));
+  set(d, "failures", number(c.failures));
+  return d;
 }
 
-nb::list types_to_python(ops::TypeSet set) {
-  nb::list out;
+Object measured_to_python(const MeasuredProvider& m) {
+  const Object d = new_dict();
+  set(d, "provider", text(m.provider));
+  set(d, "median_ms", number(m.median_ms));
+  set(d, "compile_ms", number(m.compile_ms));
+  set(d, "chosen", truth(m.chosen));
+  set(d, "note", text(m.note));
+  return d;
+}
+
+Object report(PyObject* self, PyObject*) {
+  const Session& session = value_of<Session>(self);
+  Report r;
+  {
+    const Unlocked others;
+    r = session.report();
+  }
+  const Object d = new_dict();
+  set(d, "model", text(r.model));
+  set(d, "runtime", text(r.runtime));
+  set(d, "providers", texts(r.providers));
+  set(d, "nodes", list_of(r.nodes, node_to_python));
+  set(d, "fallbacks", texts(r.fallbacks));
+  set(d, "warnings", texts(r.warnings));
+  set(d, "why", text(r.why));
+  set(d, "events", texts(r.events));
+  set(d, "chains", list_of(r.chains, chain_to_python));
+  set(d, "measured", list_of(r.measured, measured_to_python));
+  set(d, "load_ms", number(r.load_ms));
+  set(d, "init_ms", number(r.init_ms));
+  set(d, "compiled", text(r.compiled));
+  set(d, "peak_bytes", number(static_cast<std::uint64_t>(r.peak_bytes)));
+  set(d, "text", text(r.text()));
+  return d;
+}
+
+Object providers_to_python(PyObject*, PyObject*) {
+  std::vector<ProviderInfo> all;
+  {
+    const Unlocked others;
+    all = sdx::providers();
+  }
+  return list_of(all, [](const ProviderInfo& p) {
+    const Object d = new_dict();
+    set(d, "name", text(p.name));
+    set(d, "ort_name", text(p.ort_name));
+    set(d, "hardware", text(p.hardware));
+    set(d, "available", truth(p.available));
+    set(d, "reason", text(p.reason));
+    set(d, "hint", text(p.hint));
+    set(d, "version", text(p.version));
+    set(d, "devices", texts(p.devices));
+    return d;
+  });
+}
+
+Object types_to_python(ops::TypeSet types) {
+  const Object out = new_list();
   for (int i = 1; i < kDataTypeCount; ++i) {
     const auto type = static_cast<DataType>(i);
-    if ((set & ops::bit(type)) != 0) out.append(std::string(name(type)));
+    if ((types & ops::bit(type)) != 0) append(out, text(name(type)));
   }
-  if ((set & ops::types::sequence) != 0) out.append("sequence");
-  if ((set & ops::types::optional) != 0) out.append("optional");
-  if ((set & ops::types::map) != 0) out.append("map");
+  if ((types & ops::types::sequence) != 0) append(out, text("sequence"));
+  if ((types & ops::types::optional) != 0) append(out, text("optional"));
+  if ((types & ops::types::map) != 0) append(out, text("map"));
   return out;
 }
 
-nb::list formals_to_python(const std::vector<ops::Formal>& formals) {
+Object formal_to_python(const ops::Formal& f) {
   constexpr std::array kArities = {"required", "optional", "variadic"};
-  nb::list out;
-  for (const ops::Formal& f : formals) {
-    out.append(nb::make_tuple(f.name, f.type_var, kArities[static_cast<std::size_t>(f.arity)], types_to_python(f.types)));
-  }
-  return out;
+  return tuple(text(f.name), text(f.type_var), text(kArities.at(static_cast<std::size_t>(f.arity))), types_to_python(f.types));
 }
 
 // The table of operators, for the tests that compare it with ONNX's own: a dict a definition.
-nb::list operators_to_python() {
-  nb::list out;
-  for (const ops::OpDef& def : ops::table().all()) {
-    nb::dict d;
-    d["domain"] = def.domain;
-    d["name"] = def.name;
-    d["since"] = def.since;
-    d["deprecated_at"] = def.deprecated_at;
-    d["inputs"] = formals_to_python(def.inputs);
-    d["outputs"] = formals_to_python(def.outputs);
-    nb::list attributes;
-    for (const ops::AttrDef& a : def.attributes) attributes.append(nb::make_tuple(a.name, a.required));
-    d["attributes"] = attributes;
-    out.append(d);
+Object operators(PyObject*, PyObject*) {
+  return list_of(ops::table().all(), [](const ops::OpDef& def) {
+    const Object d = new_dict();
+    set(d, "domain", text(def.domain));
+    set(d, "name", text(def.name));
+    set(d, "since", number(std::int64_t{def.since}));
+    set(d, "deprecated_at", number(std::int64_t{def.deprecated_at}));
+    set(d, "inputs", list_of(def.inputs, formal_to_python));
+    set(d, "outputs", list_of(def.outputs, formal_to_python));
+    set(d, "attributes", list_of(def.attributes, [](const ops::AttrDef& a) { return tuple(text(a.name), truth(a.required)); }));
+    return d;
+  });
+}
+
+// open(path, options)
+Object open(PyObject*, PyObject* arguments) {
+  expect_arguments(arguments, 2);
+  const std::string path = to_text(argument(arguments, 0));
+  const SessionOptions options = to_options(argument(arguments, 1));
+  std::optional<Session> session;
+  {
+    const Unlocked others;
+    session.emplace(Session::open(path, options));
   }
-  return out;
+  return instance_of(std::move(*session));
 }
 
-// Errors become the exception classes of sardonyx/_errors.py, which choose by the code's name.
-void translate(const std::exception_ptr& raised, void*) {
-  try {
-    std::rethrow_exception(raised);
-  } catch (const Error& e) {
-    // Messages quote the model, whose names and attributes may be no text at all.
-    const std::string_view text = e.what();
-    const nb::object message =
-        nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
-    const nb::object made = nb::module_::import_("sardonyx._errors").attr("make")(std::string(name(e.code())), message);
-    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
+// from_bytes(model, options, folder of external data)
+Object from_bytes(PyObject*, PyObject* arguments) {
+  expect_arguments(arguments, 3);
+  char* data = nullptr;
+  Py_ssize_t size = 0;
+  check(PyBytes_AsStringAndSize(argument(arguments, 0), &data, &size));
+  const std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(data), static_cast<std::size_t>(size));
+  const SessionOptions options = to_options(argument(arguments, 1));
+  const std::string folder = to_text(argument(arguments, 2));
+  std::optional<Session> session;
+  {
+    const Unlocked others;
+    session.emplace(Session::from_bytes(bytes, options, folder));
   }
+  return instance_of(std::move(*session));
 }
 
-Session open(const std::string& path, const SessionOptions& options) {
-  const nb::gil_scoped_release unlocked;
-  return Session::open(path, options);
+Object inputs(PyObject* self, PyObject*) { return specs_to_python(value_of<Session>(self).inputs()); }
+Object outputs(PyObject* self, PyObject*) { return specs_to_python(value_of<Session>(self).outputs()); }
+Object metadata(PyObject* self, PyObject*) {
+  return list_of(value_of<Session>(self).metadata(), [](const auto& m) { return tuple(text(m.first), text(m.second)); });
 }
 
-Session from_bytes(const nb::bytes& bytes, const SessionOptions& options, const std::string& folder) {
-  const std::span<const std::byte> span(static_cast<const std::byte*>(bytes.data()), bytes.size());
-  const nb::gil_scoped_release unlocked;
-  return Session::from_bytes(span, options, folder);
+Object write_trace(PyObject* self, PyObject* arguments) {
+  expect_arguments(arguments, 1);
+  const std::string path = to_text(argument(arguments, 0));
+  const Session& session = value_of<Session>(self);
+  const Unlocked others;
+  session.write_trace(path);
+  return Object::none();
 }
 
-void bind_options(nb::module_& m) {
-  nb::class_<SessionOptions>(m, "SessionOptions")
-      .def(nb::init<>())
-      .def_rw("providers", &SessionOptions::providers)
-      .def_rw("strict", &SessionOptions::strict)
-      .def_rw("optimize", &SessionOptions::optimize)
-      .def_rw("disabled_passes", &SessionOptions::disabled_passes)
-      .def_rw("threads", &SessionOptions::threads)
-      .def_rw("thread_affinity", &SessionOptions::thread_affinity)
-      .def_rw("memory_limit", &SessionOptions::memory_limit)
-      .def_rw("plan_cache_size", &SessionOptions::plan_cache_size)
-      .def_rw("dimensions", &SessionOptions::dimensions)
-      .def_rw("profile", &SessionOptions::profile)
-      .def_rw("provider_options", &SessionOptions::provider_options)
-      .def_rw("runtime", &SessionOptions::runtime)
-      .def_rw("provider_priority", &SessionOptions::provider_priority)
-      .def_rw("platform_defaults", &SessionOptions::platform_defaults)
-      .def_rw("select", &SessionOptions::select)
-      .def_rw("tune", &SessionOptions::tune)
-      .def_rw("start_on", &SessionOptions::start_on)
-      .def_prop_rw(
-          "provider_timeout_ms", [](const SessionOptions& o) { return o.provider_timeout.count(); },
-          [](SessionOptions& o, std::int64_t ms) { o.provider_timeout = std::chrono::milliseconds(ms); })
-      .def_prop_rw(
-          "provider_retry_ms", [](const SessionOptions& o) { return o.provider_retry.count(); },
-          [](SessionOptions& o, std::int64_t ms) { o.provider_retry = std::chrono::milliseconds(ms); })
-      .def_rw("reject_nan", &SessionOptions::reject_nan)
-      .def_rw("keep_compiled", &SessionOptions::keep_compiled)
-      .def_rw("telemetry", &SessionOptions::telemetry);
-  nb::class_<CancelToken>(m, "CancelToken")
-      .def(nb::init<>())
-      .def("cancel", &CancelToken::cancel)
-      .def("cancelled", &CancelToken::cancelled);
+Object dump(PyObject* self, PyObject* arguments) {
+  expect_arguments(arguments, 1);
+  const std::string stage = to_text(argument(arguments, 0));
+  const Session& session = value_of<Session>(self);
+  std::string graph;
+  {
+    const Unlocked others;
+    graph = session.dump(stage);
+  }
+  return text(graph);
 }
 
-void bind_session(nb::module_& m) {
-  nb::class_<Session>(m, "Session")
-      .def_static("open", &open)
-      .def_static("from_bytes", &from_bytes)
-      .def("inputs", [](const Session& s) { return specs_to_python(s.inputs()); })
-      .def("outputs", [](const Session& s) { return specs_to_python(s.outputs()); })
-      .def("metadata", [](const Session& s) { return s.metadata(); })
-      .def("run", &run, nb::arg("feed"), nb::arg("outputs"), nb::arg("timeout_ms").none(), nb::arg("cancel").none())
-      .def("report", &report_to_python)
-      .def("write_trace",
-           [](const Session& s, const std::string& path) {
-             const nb::gil_scoped_release unlocked;
-             s.write_trace(path);
-           })
-      .def("dump", [](const Session& s, const std::string& stage) {
-        const nb::gil_scoped_release unlocked;
-        return s.dump(stage);
-      });
+Object cancel_token(PyObject*, PyObject*) { return instance_of(CancelToken()); }
+Object cancel(PyObject* self, PyObject*) {
+  value_of<CancelToken>(self).cancel();
+  return Object::none();
+}
+Object cancelled(PyObject* self, PyObject*) { return truth(value_of<CancelToken>(self).cancelled()); }
+
+// ONNX Runtime's name of a provider by any of its names; an intent ("gpu") as it is. Looks at nothing.
+Object ort_name(PyObject*, PyObject* arguments) {
+  expect_arguments(arguments, 1);
+  const std::string canonical = canonical_provider(to_text(argument(arguments, 0)));
+  const std::string plain = canonical.starts_with("ort:") ? canonical.substr(4) : canonical;
+  for (const ProviderName& p : provider_names()) {
+    if (p.name == plain) return text(p.ort_name);
+  }
+  return text(plain);
+}
+
+Object ignored_cpu_options(PyObject*, PyObject*) { return list_of(cpu::ignored_options(), text); }
+Object pass_names_to_python(PyObject*, PyObject*) { return texts(pass_names()); }
+Object version_to_python(PyObject*, PyObject*) { return text(version()); }
+
+Object set_log_level(PyObject*, PyObject* arguments) {
+  expect_arguments(arguments, 1);
+  log::set_level(static_cast<log::Level>(to_integer(argument(arguments, 0))));
+  return Object::none();
+}
+
+PyMethodDef session_methods[] = {
+    {"inputs", &entry<inputs>, METH_NOARGS, nullptr},     {"outputs", &entry<outputs>, METH_NOARGS, nullptr},
+    {"metadata", &entry<metadata>, METH_NOARGS, nullptr}, {"run", &entry<run>, METH_VARARGS, nullptr},
+    {"report", &entry<report>, METH_NOARGS, nullptr},     {"write_trace", &entry<write_trace>, METH_VARARGS, nullptr},
+    {"dump", &entry<dump>, METH_VARARGS, nullptr},        {nullptr, nullptr, 0, nullptr}};
+
+PyMethodDef cancel_methods[] = {{"cancel", &entry<cancel>, METH_NOARGS, nullptr},
+                                {"cancelled", &entry<cancelled>, METH_NOARGS, nullptr},
+                                {nullptr, nullptr, 0, nullptr}};
+
+PyMethodDef functions[] = {{"open", &entry<open>, METH_VARARGS, nullptr},
+                           {"from_bytes", &entry<from_bytes>, METH_VARARGS, nullptr},
+                           {"cancel_token", &entry<cancel_token>, METH_NOARGS, nullptr},
+                           {"providers", &entry<providers_to_python>, METH_NOARGS, nullptr},
+                           {"ort_name", &entry<ort_name>, METH_VARARGS, nullptr},
+                           {"ignored_cpu_options", &entry<ignored_cpu_options>, METH_NOARGS, nullptr},
+                           {"pass_names", &entry<pass_names_to_python>, METH_NOARGS, nullptr},
+                           {"operators", &entry<operators>, METH_NOARGS, nullptr},
+                           {"version", &entry<version_to_python>, METH_NOARGS, nullptr},
+                           {"set_log_level", &entry<set_log_level>, METH_VARARGS, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
+
+Object make_module(PyObject*, PyObject*) {
+  static PyModuleDef definition{PyModuleDef_HEAD_INIT, "_sardonyx", nullptr, -1, functions, nullptr, nullptr, nullptr, nullptr};
+  Object module = Object::taken(PyModule_Create(&definition));
+  add_class<Session>(module, "Session", "sardonyx._sardonyx.Session", session_methods);
+  add_class<CancelToken>(module, "CancelToken", "sardonyx._sardonyx.CancelToken", cancel_methods);
+  prepare_memory_type();
+  return module;
 }
 
 }  // namespace
 }  // namespace sdx::python
 
-NB_MODULE(_sardonyx, m) {
-  using namespace sdx::python;
-  nb::set_leak_warnings(false);  // sessions may live as long as the interpreter
-  nb::register_exception_translator(&translate);
-  bind_options(m);
-  bind_session(m);
-  m.def("providers", &providers_to_python);
-  // ONNX Runtime's name of a provider by any of its names; an intent ("gpu") as it is. Looks at nothing.
-  m.def("ort_name", [](const std::string& name) {
-    const std::string canonical = sdx::canonical_provider(name);
-    const std::string plain = canonical.starts_with("ort:") ? canonical.substr(4) : canonical;
-    for (const sdx::ProviderName& p : sdx::provider_names()) {
-      if (p.name == plain) return p.ort_name;
-    }
-    return plain;
-  });
-  m.def("ignored_cpu_options", [] {
-    nb::list out;
-    for (const std::string_view name : sdx::cpu::ignored_options()) out.append(nb::str(name.data(), name.size()));
-    return out;
-  });
-  m.def("pass_names", &sdx::pass_names);
-  m.def("operators", &operators_to_python);
-  m.def("version", [] { return std::string(sdx::version()); });
-  m.def("set_log_level", [](int level) { sdx::log::set_level(static_cast<sdx::log::Level>(level)); });
-}
+PyMODINIT_FUNC PyInit__sardonyx() { return sdx::python::entry<sdx::python::make_module>(nullptr, nullptr); }

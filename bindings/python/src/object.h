@@ -1,0 +1,118 @@
+#pragma once
+// Python's objects, through the limited part of its C interface alone (Py_LIMITED_API): one build then serves every Python
+// from 3.9 on. Everything here needs the GIL.
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace sdx::python {
+
+// Thrown where Python's error indicator is set.
+struct Raised {};
+
+// A reference that is held.
+class Object {
+ public:
+  Object() = default;
+  // Takes over a new reference. Null, which Python's functions return for an error: throws Raised.
+  static Object taken(PyObject* reference) {
+    if (reference == nullptr) throw Raised();
+    return Object(reference);
+  }
+  static Object of(PyObject* borrowed) {
+    Py_XINCREF(borrowed);
+    return Object(borrowed);
+  }
+  static Object none() { return of(Py_None); }
+  Object(const Object& other) : held_(other.held_) { Py_XINCREF(held_); }
+  Object(Object&& other) noexcept : held_(std::exchange(other.held_, nullptr)) {}
+  Object& operator=(Object other) noexcept {
+    std::swap(held_, other.held_);
+    return *this;
+  }
+  ~Object() { Py_XDECREF(held_); }
+
+  PyObject* get() const { return held_; }
+  PyObject* release() { return std::exchange(held_, nullptr); }
+  bool is_none() const { return held_ == Py_None; }
+  explicit operator bool() const { return held_ != nullptr; }
+
+  Object attribute(const char* name) const { return taken(PyObject_GetAttrString(held_, name)); }
+  template <class... Arguments>
+  Object call(const Arguments&... arguments) const {
+    return taken(PyObject_CallFunctionObjArgs(held_, arguments.get()..., nullptr));
+  }
+
+ private:
+  explicit Object(PyObject* owned) : held_(owned) {}
+  PyObject* held_ = nullptr;
+};
+
+// Throws Raised where a function that answers -1 for an error did.
+inline void check(int answer) {
+  if (answer == -1) throw Raised();
+}
+
+// From here to there. Text that is no UTF-8 goes both ways as Python's file names do (surrogateescape).
+Object text(std::string_view s);
+inline Object number(std::int64_t v) { return Object::taken(PyLong_FromLongLong(v)); }
+inline Object number(std::uint64_t v) { return Object::taken(PyLong_FromUnsignedLongLong(v)); }
+inline Object number(double v) { return Object::taken(PyFloat_FromDouble(v)); }
+inline Object truth(bool v) { return Object::of(v ? Py_True : Py_False); }
+inline Object new_list() { return Object::taken(PyList_New(0)); }
+inline Object new_dict() { return Object::taken(PyDict_New()); }
+inline void append(const Object& list, const Object& item) { check(PyList_Append(list.get(), item.get())); }
+inline void set(const Object& dict, const char* key, const Object& value) {
+  check(PyDict_SetItemString(dict.get(), key, value.get()));
+}
+template <class... Items>
+Object tuple(const Items&... items) {
+  return Object::taken(PyTuple_Pack(sizeof...(items), items.get()...));
+}
+template <class Range, class Make>
+Object list_of(const Range& range, const Make& make) {
+  Object list = new_list();
+  for (const auto& item : range) append(list, make(item));
+  return list;
+}
+inline Object texts(const std::vector<std::string>& items) {
+  return list_of(items, [](const std::string& s) { return text(s); });
+}
+
+// From there to here. Throw Raised, with a TypeError, for anything else.
+std::string to_text(PyObject* object);
+std::int64_t to_integer(PyObject* object);
+bool to_truth(PyObject* object);
+template <class Make>
+auto to_list(PyObject* sequence, const Make& make) {
+  std::vector<decltype(make(sequence))> items;
+  const Py_ssize_t count = PySequence_Size(sequence);
+  check(static_cast<int>(count < 0 ? -1 : 0));
+  for (Py_ssize_t i = 0; i < count; ++i) items.push_back(make(Object::taken(PySequence_GetItem(sequence, i)).get()));
+  return items;
+}
+template <class First, class Second>
+auto to_pair(PyObject* sequence, const First& first, const Second& second) {
+  const Object a = Object::taken(PySequence_GetItem(sequence, 0)), b = Object::taken(PySequence_GetItem(sequence, 1));
+  return std::pair(first(a.get()), second(b.get()));
+}
+
+// Lets other threads of Python go on while this one computes.
+class Unlocked {
+ public:
+  Unlocked() : state_(PyEval_SaveThread()) {}
+  ~Unlocked() { PyEval_RestoreThread(state_); }
+  Unlocked(const Unlocked&) = delete;
+  Unlocked& operator=(const Unlocked&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
+}  // namespace sdx::python
