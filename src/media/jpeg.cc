@@ -14,6 +14,12 @@
 #include "base/error.h"
 #include "media/codecs.h"
 
+// What the static library reads in place of stderr: see cmake/archives.cmake.
+extern "C" {
+extern std::FILE* sdx_jpeg_stderr;
+std::FILE* sdx_jpeg_stderr = stderr;
+}
+
 namespace sdx::media {
 namespace {
 

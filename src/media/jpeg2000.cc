@@ -3,11 +3,20 @@
 #include <openjpeg.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <memory>
 
 #include "base/error.h"
 #include "media/codecs.h"
+
+// What the static library reads in place of stdout and stderr: see cmake/archives.cmake.
+extern "C" {
+extern std::FILE* sdx_openjp2_stdout;
+extern std::FILE* sdx_openjp2_stderr;
+std::FILE* sdx_openjp2_stdout = stdout;
+std::FILE* sdx_openjp2_stderr = stderr;
+}
 
 namespace sdx::media {
 namespace {

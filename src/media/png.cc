@@ -8,6 +8,12 @@
 #include "base/error.h"
 #include "media/codecs.h"
 
+// What the static library reads in place of stderr: see cmake/archives.cmake.
+extern "C" {
+extern std::FILE* sdx_png16_stderr;
+std::FILE* sdx_png16_stderr = stderr;
+}
+
 namespace sdx::media {
 namespace {
 
