@@ -19,10 +19,10 @@ def window(d, dims, kernel=None, dilate=True):
     return out
 
 
-def spatial(d, w, dims):
+def spatial(d, w, dims, more=7):
     """Extents that are at least as large as the window."""
     reach = [(k - 1) * ((w.get("dilations") or [1] * dims)[i]) + 1 for i, k in enumerate(w["kernel_shape"])]
-    return [r + d.int(0, 7 if not d.chance(0.1) else 30) for r in reach]
+    return [r + (d.int(0, more if not d.chance(0.1) else 30) if more else 0) for r in reach]
 
 
 @recipe("Conv", "ConvTranspose", weight=4)
@@ -54,9 +54,13 @@ def pool(d, op):
     version = d.since(op)
     dims = d.choice([1, 2, 2, 3])
     w = window(d, dims, dilate=(op == "MaxPool" and version >= 10) or (op == "AveragePool" and version >= 19) or (op == "LpPool" and version >= 18))
-    x = d.pick(dtype, shape=(d.int(1, 2), d.int(1, 4), *spatial(d, w, dims)))
+    extents = spatial(d, w, dims)
     if version >= (18 if op == "LpPool" else 10):
         w["ceil_mode"] = d.choice([None, 0, 1])
+    if w.get("ceil_mode") and d.chance(0.3):  # a first window that is partial already
+        reach = [e - d.int(0, s - 1) for e, s in zip(spatial(d, w, dims, 0), w["strides"] or [1] * dims)]
+        extents = [max(1, r) if d.chance(0.5) else e for r, e in zip(reach, extents)]
+    x = d.pick(dtype, shape=(d.int(1, 2), d.int(1, 4), *extents))
     if op == "AveragePool":
         w["count_include_pad"] = d.choice([None, 0, 1])
     outputs = 1

@@ -185,16 +185,18 @@ WindowAxis window_axis(const WindowAttrs& w, std::size_t axis, std::int64_t in) 
     a.pad_end = total - a.pad_begin;
     return a;
   }
-  const std::int64_t room = in + a.pad_begin + a.pad_end - effective;
-  if (room < 0 && in > 0) {
-    fail(ErrorCode::invalid_model,
-         "the window of spatial axis {} (kernel {}, dilation {}: {} wide) is larger than the padded input ({} + {} + {})", axis,
-         a.kernel, a.dilation, effective, in, a.pad_begin, a.pad_end);
-  }
-  if (room < 0) return a;  // nothing in, nothing out
+  if (in == 0 && in + a.pad_begin + a.pad_end < effective) return a;  // nothing in, nothing out
   // With VALID and ceil_mode the specification's formula drops the partial window and its shape inference keeps it; declared
   // shapes of models come from the latter.
   const bool up = w.ceil_mode;
+  const std::int64_t room = in + a.pad_begin + a.pad_end - effective;
+  // With ceil_mode the first window may be partial too, by less than a stride: the formula gives 1 there.
+  if (room < 0 && (!up || room <= -a.stride)) {
+    fail(ErrorCode::invalid_model,
+         "the window of spatial axis {} (kernel {}, dilation {}: {} wide) is larger than the padded input ({} + {} + {}){}", axis,
+         a.kernel, a.dilation, effective, in, a.pad_begin, a.pad_end,
+         up ? fmt::format(" by the stride ({}) or more", a.stride) : std::string());
+  }
   a.out = (up ? ceil_div(room, a.stride) : room / a.stride) + 1;
   if (up && (a.out - 1) * a.stride >= in + a.pad_begin) --a.out;
   return a;

@@ -66,7 +66,8 @@ AutoPad read_auto_pad(const Attributes& attrs);
 WindowAttrs read_window_attrs(const Attributes& attrs, std::size_t spatial, const std::vector<std::int64_t>& kernel = {});
 
 // Geometry of spatial axis `axis` for an input extent: explicit pads and output extent. With ceil_mode, windows that would
-// start in the right padding are dropped. Throws Error(invalid_model) when the window is larger than the padded input.
+// start in the right padding are dropped. Throws Error(invalid_model) when the window is larger than the padded input, with
+// ceil_mode when it is so by a stride or more.
 WindowAxis window_axis(const WindowAttrs& w, std::size_t axis, std::int64_t in);
 // The output extent alone, for an extent that may be symbolic.
 Dim window_extent(const WindowAttrs& w, std::size_t axis, const Dim& in);

@@ -60,6 +60,40 @@ TEST(ConvGeometry, CeilModeDropsWindowsThatStartInThePadding) {
   EXPECT_EQ(pool_axes(b, {1, 1, 6})[0].out, 3);
 }
 
+// Extents as ONNX's formula has them; refused where it has none above 0.
+TEST(ConvGeometry, CeilModeAdmitsAWindowThatReachesBeyondTheInput) {
+  for (const char* pad : {"NOTSET", "VALID"}) {
+    for (std::int64_t in = 1; in < 5; ++in) {
+      for (std::int64_t kernel = 1; kernel < 8; ++kernel) {
+        for (std::int64_t stride = 1; stride < 5; ++stride) {
+          for (std::int64_t dilation = 1; dilation < 3; ++dilation) {
+            const auto attrs = [&](std::int64_t ceil) {
+              return with({{"kernel_shape", Ints{kernel}},
+                           {"strides", Ints{stride}},
+                           {"dilations", Ints{dilation}},
+                           {"auto_pad", std::string(pad)},
+                           {"ceil_mode", ceil}});
+            };
+            const std::int64_t room = in - (kernel - 1) * dilation - 1;
+            if (room <= -stride) {
+              EXPECT_THROW(pool_axes(attrs(1), {1, 1, in}), Error);
+            } else if (room < 0) {
+              EXPECT_EQ(pool_axes(attrs(1), {1, 1, in})[0].out, 1);
+            }
+            if (room < 0) {
+              EXPECT_THROW(pool_axes(attrs(0), {1, 1, in}), Error);
+            }
+          }
+        }
+      }
+    }
+  }
+  const Attributes padded =
+      with({{"kernel_shape", Ints{7}}, {"strides", Ints{4}}, {"pads", Ints{1, 1}}, {"ceil_mode", std::int64_t{1}}});
+  EXPECT_EQ(pool_axes(padded, {1, 1, 2})[0].out, 1);
+  EXPECT_EQ(pool_axes(padded, {1, 1, 0})[0].out, 0);
+}
+
 TEST(ConvGeometry, SymbolicExtents) {
   const Attributes a = with({{"pads", Ints{1, 1, 1, 1}}});
   const SymShape out = conv_output_shape(a, {Dim::symbol("n"), 3, Dim::symbol("h"), Dim::unknown()}, {8, 3, 3, 3});

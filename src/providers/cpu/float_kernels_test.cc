@@ -234,6 +234,14 @@ TEST(FloatKernels, Pooling) {
       {"average-pool-f32",
        "input x: float32[1,2,7,6]\ny = AveragePool(x) {kernel_shape=[3,2], strides=[2,3], pads=[1,0,1,1], "
        "ceil_mode=1, count_include_pad=1}\noutput y\n"},
+      {"max-pool-f32", "input x: float32[1,2,2,5]\ny = MaxPool(x) {kernel_shape=[3,3], strides=[2,2], ceil_mode=1}\noutput y\n"},
+      {"max-pool-f32",
+       "input x: float32[1,2,2,5]\ny = MaxPool(x) {kernel_shape=[2,9], strides=[3,5], dilations=[3,1], ceil_mode=1}\noutput y\n"},
+      {"average-pool-f32",
+       "input x: float32[1,2,2,5]\ny = AveragePool(x) {kernel_shape=[3,7], strides=[2,3], ceil_mode=1}\noutput y\n"},
+      {"average-pool-f32",
+       "input x: float32[1,2,2,1,5]\ny = AveragePool(x) {kernel_shape=[5,3,8], strides=[2,2,2], pads=[1,1,0,1,0,2], ceil_mode=1, "
+       "count_include_pad=1}\noutput y\n"},
       {"global-pool-f32", "input x: float32[2,3,5,4]\ny = GlobalAveragePool(x)\noutput y\n"},
       {"global-pool-f32", "input x: float32[2,3,5]\ny = GlobalMaxPool(x)\noutput y\n"},
   };
@@ -255,6 +263,10 @@ TEST(FloatKernels, BlockedChannels) {
        x + "constant w: float32[" + most + ",1,3,3] 0.1\ny = sdx.BlockedConv(x, w) {group=" + most + ", " + attributes},
       {"max-pool-blocked-f32", x + "y = sdx.BlockedMaxPool(x) {kernel_shape=[3,3], strides=[2,2], ceil_mode=1}\noutput y\n"},
       {"average-pool-blocked-f32", x + "y = sdx.BlockedAveragePool(x) {kernel_shape=[3,2], pads=[1,0,1,1]}\noutput y\n"},
+      {"max-pool-blocked-f32", x + "y = sdx.BlockedMaxPool(x) {kernel_shape=[8,13], strides=[2,5], ceil_mode=1}\noutput y\n"},
+      {"average-pool-blocked-f32",
+       x + "y = sdx.BlockedAveragePool(x) {kernel_shape=[9,11], strides=[2,4], pads=[1,0,0,1], ceil_mode=1, "
+           "count_include_pad=1}\noutput y\n"},
       {"global-pool-blocked-f32", x + "y = sdx.BlockedGlobalAveragePool(x)\noutput y\n"},
       {"lrn-blocked-f32", x + "y = sdx.BlockedLRN(x) {size=4, alpha=0.1, channels=" + all + "}\noutput y\n"},
       {"unblock-channels-f32", x + "y = sdx.UnblockChannels(x) {channels=" + most + "}\noutput y\n"},

@@ -242,6 +242,9 @@ TEST(CpuQuantised, BytesWithChannelsLast) {
     pool.set("strides", std::vector<std::int64_t>{2, 1});
     pool.set("pads", std::vector<std::int64_t>{1, 1, 1, 0});
     expect_equal({"NhwcMaxPool", 1, "com.microsoft", pool, {x}, {false}});
+    pool.set("kernel_shape", std::vector<std::int64_t>{10, 3});  // beyond the padded image's end
+    pool.set("ceil_mode", std::int64_t{1});
+    expect_equal({"NhwcMaxPool", 1, "com.microsoft", pool, {x}, {false}});
   }
 }
 

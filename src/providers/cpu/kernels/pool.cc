@@ -54,6 +54,15 @@ class PoolKernel : public Kernel {
   bool count_pad_ = false;
 };
 
+// Rows of windows go through buffers as wide as a window or a stride.
+bool is_huge(const ops::WindowAttrs& w) {
+  constexpr std::int64_t kMost = 65536;
+  for (std::size_t i = 0; i < w.kernel.size(); ++i) {
+    if ((w.kernel[i] - 1) * w.dilations[i] >= kMost || w.strides[i] > kMost) return true;
+  }
+  return false;
+}
+
 template <bool Average>
 std::unique_ptr<Kernel> make_pool(LowerContext& c) {
   if (c.dtype(0) != DataType::float32) return c.refuse("not float32");
@@ -62,6 +71,7 @@ std::unique_ptr<Kernel> make_pool(LowerContext& c) {
   if (x == nullptr || x->size() < 3 || x->size() > 5) return c.refuse("not known to have one to three spatial axes");
   const ops::WindowAttrs w = ops::read_window_attrs(c.attrs(), x->size() - 2);
   if (Average && ops::may_average_nothing(w)) return c.refuse("windows may hold nothing but padding");
+  if (is_huge(w)) return c.refuse("windows or strides above 65536");
   return std::make_unique<PoolKernel>(c.attrs(), Average);
 }
 
