@@ -5,6 +5,7 @@
 #include "base/thread_pool.h"
 #include "kernels/cpu/blocked.h"
 #include "kernels/cpu/blocked_internal.h"
+#include "kernels/cpu/blocked_joined.h"
 #include "kernels/cpu/blocked_kernels.h"
 #include "kernels/cpu/elementwise_kernels.h"
 #include "kernels/cpu/gemm_kernels.h"
@@ -82,6 +83,7 @@ struct Job {
   UnarySpec act;
   Bounds bounds;
   float* y;
+  LeftOut* left_out = nullptr;  // null: one group fills its blocks
 };
 
 // Rows of pixels to compute: `lines` of `width` outputs, whose first is output pixel `first` of the plane.
@@ -269,6 +271,16 @@ struct Windows {
     if (gathers) return outputs * row_floats;
     return copies ? rows(outputs) * row_floats : 0;
   }
+  // Whether products of 0 with what `outputs` rows from y0 on read are 0. copied: what copy() made.
+  bool tame(const float* plane, const float* copied, std::int64_t y0, std::int64_t outputs) const {
+    const auto& is_tame = *blocked_kernels().tame;
+    if (const std::int64_t floats = scratch_floats(outputs); floats > 0) return is_tame(copied, floats);
+    const std::int64_t row = s->in[2] * in_block;
+    for (std::int64_t b = 0; b < blocks; ++b) {
+      if (!is_tame(plane + (b * s->in[1] + y0 * s->stride[1]) * row, rows(outputs) * row)) return false;
+    }
+    return true;
+  }
   void copy(const float* plane, std::int64_t y0, std::int64_t outputs, float* out) const {
     if (gathers) return copy_strided_pixels(*s, in_block, blocks, plane, y0, outputs, out);
     if (copies) copy_padded(*s, in_block, blocks, plane, y0 * s->stride[1] - s->pad[1], rows(outputs), width, out);
@@ -327,6 +339,7 @@ void run_windows(const Job& j, const float* x, bool plain) {
   parallel_for(outer * shares.parts, 1, [&](std::int64_t begin, std::int64_t end) {
     float* const scratch = thread_scratch(2, static_cast<std::size_t>(w.scratch_floats(bands.size(0))));
     std::int64_t copied = -1;
+    bool skips = false;
     std::vector<std::int64_t> places;
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t share = i % shares.parts, place = i / shares.parts;
@@ -335,8 +348,13 @@ void run_windows(const Job& j, const float* x, bool plain) {
       const std::int64_t image = place / bands.parts / s.groups;
       const std::int64_t y0 = bands.begin(band), lines = bands.size(band);
       const float* const plane = x + (image * image_blocks + group * l.channels / l.in_block) * s.in[1] * s.in[2] * l.in_block;
-      if (copied != place) w.copy(plane, y0, lines, scratch);
+      if (copied != place) {
+        w.copy(plane, y0, lines, scratch);
+        skips = j.left_out != nullptr && !w.tame(plane, scratch, y0, lines);
+        if (skips) j.left_out->add({image, group, y0, y0 + lines, 0, s.out[2]});
+      }
       copied = place;
+      if (skips) continue;
       run_band(j, w, plane, scratch, image, group, y0, lines, shares.begin(share) * unit,
                std::min(l.pairs, shares.begin(share + 1) * unit), places);
     }
@@ -461,9 +479,16 @@ void conv_blocked_f32(BlockedConv algorithm, const ConvShape& s, const float* x,
   const BlockedKernels& k = blocked_kernels();
   const bool plain = algorithm == BlockedConv::plain;
   const Layout l(s, plain, k);
-  const Job job{&k, &s, l, packed, packed + s.groups * l.group_floats(), residual, act, Bounds(act), y};
-  if (pointwise(s)) return run_pointwise(job, x, plain);
+  LeftOut left;
+  const bool joined = s.joined > 1;
+  const Job job{&k, &s, l, packed, packed + s.groups * l.group_floats(), residual, act, Bounds(act), y, joined ? &left : nullptr};
+  if (pointwise(s) && !joined) return run_pointwise(job, x, plain);
   run_windows(job, x, plain);
+  if (left.parts().empty()) return;
+  compute_left_out(s, left, {x, packed, l.group_floats(), residual, y},
+                   [&](const ConvShape& one, const float* from, const float* weights, const float* to_add, float* to) {
+                     conv_blocked_f32(algorithm, one, from, weights, to_add, act, to);
+                   });
 }
 
 }  // namespace sdx::cpu

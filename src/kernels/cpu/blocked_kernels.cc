@@ -161,6 +161,20 @@ HWY_NOINLINE void product(const BlockedTile& t) {
     if constexpr (kTwo)                                                                                                  \
       hn::StoreU(finished(hn::Add(e##I, bias1), r1 != nullptr ? r1 + I * kBlock : nullptr, lo, hi), d, y1 + I * kBlock); \
   }
+    if constexpr (kStep == Step::list && !kTwo) {
+      if (t.lane1 > 0) {
+        const auto before = [&](std::int64_t lane) HWY_ATTR { return hn::FirstN(d, static_cast<std::size_t>(lane)); };
+        const auto set = hn::AndNot(before(t.lane0), before(t.lane1));
+#define SDX_STORE_SOME(I)                                                                           \
+  if constexpr (P > I) {                                                                            \
+    const VF v = finished(hn::Add(c##I, bias0), r0 != nullptr ? r0 + I * kBlock : nullptr, lo, hi); \
+    hn::StoreU(hn::IfThenElse(set, v, hn::LoadU(d, y0 + I * kBlock)), d, y0 + I * kBlock);          \
+  }
+        SDX_PIXELS(SDX_STORE_SOME)
+#undef SDX_STORE_SOME
+        continue;
+      }
+    }
     SDX_PIXELS(SDX_STORE)
 #undef SDX_STORE
   }
@@ -638,6 +652,22 @@ void mean(const float* x, float factor, float* y, std::int64_t pixels) {
   }
 }
 
+bool tame(const float* x, std::int64_t n) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  // 0, or not a number once an element's product with 2^28 was none.
+  const VF zero = hn::Zero(d), large = hn::Set(d, 0x1p28F);
+  VF a = zero, b = zero;
+  std::int64_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    a = hn::MulAdd(hn::Mul(hn::LoadU(d, x + i), large), zero, a);
+    b = hn::MulAdd(hn::Mul(hn::LoadU(d, x + i + lanes), large), zero, b);
+  }
+  if (i < n) a = hn::MulAdd(hn::Mul(hn::LoadU(d, x + i), large), zero, a);
+  const VF all = hn::Add(a, b);
+  return hn::AllTrue(d, hn::Eq(all, all));
+}
+
 }  // namespace
 
 const BlockedKernels* blocked_table() {
@@ -659,7 +689,8 @@ const BlockedKernels* blocked_table() {
                                     winograd_output,
                                     lrn,
                                     winograd_weights,
-                                    mean};
+                                    mean,
+                                    tame};
   return &table;
 }
 

@@ -24,6 +24,8 @@ struct BlockedTile {
   bool wide = true;               // two vectors
   // Not null: `run` single elements of one tap instead, this far behind x each.
   const std::int64_t* list = nullptr;
+  // Of a tile with `list` that is not wide: which lanes are set; what y holds in the others stays. 0: all.
+  std::int64_t lane0 = 0, lane1 = 0;
   // Not null: pixel p lies so far behind x instead, where the next tile's pixels follow. Not with `list`, and for wide tiles of
   // at most spread_pixels alone.
   const std::int64_t* places = nullptr;
@@ -135,6 +137,8 @@ struct BlockedKernels {
   void (*winograd_weights)(int t, const float* g, std::int64_t channels, std::int64_t width, float* out);
   // y[c] = factor * the sum over `pixels`, in pieces of kMeanPixels whose sums are then added.
   void (*mean)(const float* x, float factor, float* y, std::int64_t pixels);
+  // Whether all of x[0, n) is below 2^100: sums of such, and their products with 0, are numbers. n: whole blocks.
+  bool (*tame)(const float* x, std::int64_t n);
 };
 
 const BlockedKernels& blocked_kernels();

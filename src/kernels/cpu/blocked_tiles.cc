@@ -93,6 +93,13 @@ void finish_tile(const TiledConv& j, const ImageTile& t) {
   if (j.bounds.after) elementwise_kernels().unary_rows(j.act, t.y, t.y_step, t.rows, t.columns * j.k->block);
 }
 
+void leave_out(const TiledConv& j, std::int64_t group, const TileBlock& tiles) {
+  for (std::int64_t i = 0; i < tiles.count; ++i) {
+    const Place& p = tiles.places[i];
+    j.left_out->add({p.image, group, p.y, p.y + p.rows, p.x, p.x + p.columns});
+  }
+}
+
 void multiply_element(const TiledConv& j, std::int64_t pair, std::int64_t block, const Slab& slab, std::int64_t e,
                       const TileElement& at) {
   static constexpr float kNone[32] = {};

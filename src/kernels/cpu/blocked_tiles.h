@@ -7,6 +7,7 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/blocked_internal.h"
+#include "kernels/cpu/blocked_joined.h"
 #include "kernels/cpu/blocked_kernels.h"
 #include "kernels/cpu/conv.h"
 
@@ -56,6 +57,7 @@ struct TiledConv {
   std::int64_t in_channels = 0, out_channels = 0, in_blocks = 0, out_blocks = 0, vectors = 0, pairs = 0;
   std::int64_t unit_pairs = 0, unit_blocks = 0, units = 0;  // pairs of output vectors that fill blocks
   // Of a run.
+  LeftOut* left_out = nullptr;  // null: one group fills its blocks
   const float* weights = nullptr;
   const float* bias = nullptr;
   const float* residual = nullptr;
@@ -127,10 +129,13 @@ void multiply_lean(const TiledConv& j, std::int64_t group, std::int64_t pair, st
   }
 }
 
+// Leaves a block of tiles out.
+void leave_out(const TiledConv& j, std::int64_t group, const TileBlock& tiles);
+
 // All of a convolution, `tiles` in blocks of at most `most`, shared out to the current pool. Work(j, x, group, first, count,
 // most) is what a thread does with `count` tiles, transform() the input, multiply(pair, block) for a pair of output vectors of
-// the unit that begins with that block, output(block, i) of the unit's block i to y. Its scratch is sized for `most`, whatever
-// the count: what one Work transformed the next one finds.
+// the unit that begins with that block, output(block, i) of the unit's block i to y; tame() says whether products of what was
+// transformed with 0 are 0. Its scratch is sized for `most`, whatever the count: what one Work transformed the next one finds.
 template <class Work, class Job>
 void run_tiles(const Job& j, const float* x, std::int64_t tiles, std::int64_t most) {
   const std::int64_t threads = current_pool().threads(), groups = j.s->groups;
@@ -144,11 +149,17 @@ void run_tiles(const Job& j, const float* x, std::int64_t tiles, std::int64_t mo
   const Cuts shares(j.units, up_div(j.units, parts));
   parallel_for(groups * blocks.parts * shares.parts, 1, [&](std::int64_t begin, std::int64_t end) {
     std::int64_t transformed = -1;
+    bool skips = false;
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t place = i / shares.parts, share = i % shares.parts, b = place % blocks.parts;
       const Work of_block(j, x, place / blocks.parts, blocks.begin(b), blocks.size(b), most);
-      if (transformed != place) of_block.transform();
+      if (transformed != place) {
+        of_block.transform();
+        skips = j.left_out != nullptr && !of_block.tame();
+        if (skips) leave_out(j, of_block.group, of_block.tiles);
+      }
       transformed = place;
+      if (skips) continue;
       for (std::int64_t unit = shares.begin(share); unit < shares.begin(share + 1); ++unit) {
         const std::int64_t block = unit * j.unit_blocks;
         for (std::int64_t pair = unit * j.unit_pairs; pair < std::min(j.pairs, (unit + 1) * j.unit_pairs); ++pair) {

@@ -64,6 +64,15 @@ struct Work {
     }
   }
 
+  // Each element of a tile has a share in one of the corners, those of the points 0 and infinity, which all tiles have.
+  bool tame() const {
+    const std::int64_t each = j->in_blocks * tiles.count * j->k->block, side = j->t + 2;
+    for (const std::int64_t e : {std::int64_t{0}, side - 1, side * (side - 1), side * side - 1}) {
+      if (!j->k->tame(v + e * each, each)) return false;
+    }
+    return true;
+  }
+
   void multiply(std::int64_t pair, std::int64_t block) const {
     if (!j->lean) {
       const std::int64_t floats = j->width(pair) * j->in_channels;
@@ -201,7 +210,14 @@ void conv_blocked_winograd(int t, bool lean, const ConvShape& s, const float* x,
   if (!lean && j.elements * j.in_channels * j.out_channels <= kLightWeights) {
     most = std::clamp<std::int64_t>(up_div(tiles * s.groups, current_pool().threads()), j.k->wide_pixels, most);
   }
+  LeftOut left;
+  if (s.joined > 1) j.left_out = &left;
   run_tiles<Work>(j, x, tiles, most);
+  if (left.parts().empty()) return;
+  compute_left_out(s, left, {x, packed, j.group_floats(j.filter_floats()), residual, y},
+                   [&](const ConvShape& one, const float* from, const float* weights, const float* to_add, float* to) {
+                     conv_blocked_winograd(t, lean, one, from, weights, to_add, act, to);
+                   });
 }
 
 }  // namespace sdx::cpu

@@ -29,6 +29,9 @@ struct ConvShape {
   // Channel i of what is convolved is x's channel i % shuffle * (in_channels / shuffle) + i / shuffle: ShuffleNet's shuffle of so
   // many groups, which divide in_channels. For BlockedConv::listed alone.
   std::int64_t shuffle = 1;
+  // So many groups are one of `groups`, with weights of 0 between them, and shall not notice each other's infinities and NaN. For
+  // BlockedConv::direct, winograd and strided.
+  std::int64_t joined = 1;
 };
 
 enum class ConvAlgorithm : std::uint8_t {

@@ -1,7 +1,8 @@
 // The engine's own operators over blocked channels, which the pass block-channels writes into graphs: tensors
 // [N, ceil(C / c), H, W, c] in place of [N, C, H, W], where element (n, k, y, x) is at [n, k / c, y, x, k % c]. What lies beyond
 // C in the last block is 0 here and anything elsewhere. sdx 1: BlockChannels and UnblockChannels (the way in and back),
-// BlockedConv (FusedConv; of a plain X as well; of X's channels shuffled as ShuffleNet does in `shuffle` groups), BlockedMaxPool,
+// BlockedConv (FusedConv; of a plain X as well; of X's channels shuffled as ShuffleNet does in `shuffle` groups; each of `group`
+// made of `joined` ones, whose weights for each other's channels count as absent rather than 0), BlockedMaxPool,
 // BlockedAveragePool, BlockedGlobalAveragePool, BlockedLRN.
 
 #include <algorithm>
@@ -101,6 +102,7 @@ Attributes without_block(const Attributes& attrs) {
   Attributes inner = attrs;
   inner.erase("block");
   inner.erase("shuffle");
+  inner.erase("joined");
   return inner;
 }
 
@@ -134,17 +136,37 @@ void infer_conv(InferContext& c) {
   c.output(0, DataType::float32, blocked_shape(*y.shape, block));
 }
 
+// Weights of `group` groups, each of which are `joined` with zeros between them, without these.
+Tensor parted(const Tensor& w, std::int64_t group, std::int64_t joined) {
+  if (joined < 1 || group < 1 || w.dim(1) % joined != 0 || w.dim(0) % (group * joined) != 0) {
+    fail(ErrorCode::invalid_model, "{} joined groups in each of {} do not fit weights of shape {}", joined, group,
+         to_string(w.shape()));
+  }
+  Tensor out(DataType::float32, {w.dim(0), w.dim(1) / joined, w.dim(2), w.dim(3)});
+  const std::int64_t run = out.dim(1) * w.dim(2) * w.dim(3), each = w.dim(0) / (group * joined);
+  const float* from = w.values<float>().data();
+  float* to = out.mutable_values<float>().data();
+  for (std::int64_t row = 0; row < w.dim(0); ++row) {
+    std::copy_n(from + (row * joined + row / each % joined) * run, run, to + row * run);
+  }
+  return out;
+}
+
 void run_conv_blocked(OpContext& c) {
   const std::int64_t block = block_of(c.attrs());
-  const Tensor &x = c.input(0), &w = c.input(1);
-  check_rank(w.rank(), 4, "W");
-  const std::int64_t group = c.attrs().get_int("group", 1);
+  check_rank(c.input(1).rank(), 4, "W");
+  const std::int64_t joined = c.attrs().get_int("joined", 1);
+  const std::int64_t group = c.attrs().get_int("group", 1) * joined;
+  const Tensor& x = c.input(0);
+  const Tensor w = joined == 1 ? c.input(1) : parted(c.input(1), group / joined, joined);
+  Attributes attrs = c.attrs();
+  attrs.set("group", group);
   const Tensor plain = x.rank() == 4 ? x : to_plain(x, w.dim(1) * group);
   const std::int64_t shuffle = c.attrs().get_int("shuffle", 1);
   const Tensor *bias = c.optional_input(2), *sum = c.optional_input(3);
   const Tensor y =
-      fused_conv(c.attrs()).run(c, {shuffle != 1 ? shuffled(plain, shuffle) : plain, w, bias != nullptr ? *bias : Tensor(),
-                                    sum != nullptr ? to_plain(*sum, w.dim(0)) : Tensor()});
+      fused_conv(attrs).run(c, {shuffle != 1 ? shuffled(plain, shuffle) : plain, w, bias != nullptr ? *bias : Tensor(),
+                                sum != nullptr ? to_plain(*sum, w.dim(0)) : Tensor()});
   block_output(c, y, block);
 }
 
@@ -222,7 +244,7 @@ void register_blocked(OpTable& t) {
   conv.out("Y", "T", kFloat).attr("block", AttrKind::i, true);
   conv.attr("activation", AttrKind::s).attr("activation_params", AttrKind::floats);
   conv.attr("auto_pad", AttrKind::s).attr("group", AttrKind::i);
-  conv.attr("shuffle", AttrKind::i);
+  conv.attr("shuffle", AttrKind::i).attr("joined", AttrKind::i);
   for (const char* name : {"dilations", "kernel_shape", "pads", "strides"}) conv.attr(name, AttrKind::ints);
   t.add(std::move(conv).infer_with(infer_conv).run_with(run_conv_blocked));
   t.add(window_pool_def("BlockedMaxPool"));

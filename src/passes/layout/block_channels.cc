@@ -232,7 +232,10 @@ class Blocker {
     Node& changed = g_.node(id);
     changed.inputs[0] = from;
     changed.inputs[1] = weights;
-    if (m > 1) changed.attributes.set("group", group / m);
+    if (m > 1) {
+      changed.attributes.set("group", group / m);
+      changed.attributes.set("joined", m);
+    }
     if (sum != kNoValue) changed.inputs[3] = sum;
     changed.attributes.set("block", block_);
     own(id, "BlockedConv");

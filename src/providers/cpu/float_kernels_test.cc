@@ -255,8 +255,17 @@ TEST(FloatKernels, BlockedChannels) {
   const std::string x = "opset sdx 1\nopset com.microsoft 1\ninput x: float32[2,3,7,9," + block + "]\n";
   const std::string weights = "constant w: float32[9," + most + ",3,3] 0.01\nconstant b: float32[9] 1 2 3 4 5 6 7 8 9\n";
   const std::string attributes = "block=" + block + ", pads=[1,1,1,1], activation=\"Relu\"}\noutput y\n";
+  std::string joined;  // two groups with zeros between them
+  for (std::int64_t row = 0; row < channel_block(); ++row) {
+    for (std::int64_t i = 0; i < channel_block() * 9; ++i) {
+      const bool own = row / (channel_block() / 2) == i / 9 / (channel_block() / 2);
+      joined += own ? " " + std::to_string(static_cast<double>(row + i % 7) / 16) : " 0";
+    }
+  }
   const std::string cases[][2] = {
       {"conv-blocked-f32", x + weights + "y = sdx.BlockedConv(x, w, b) {strides=[2,1], " + attributes},
+      {"conv-blocked-f32", "opset sdx 1\ninput x: float32[2,1,7,9," + block + "]\nconstant w: float32[" + block + "," + block +
+                               ",3,3]" + joined + "\ny = sdx.BlockedConv(x, w) {joined=2, " + attributes},
       {"conv-plain-to-blocked-f32",
        "opset sdx 1\ninput x: float32[2," + most + ",7,9]\n" + weights + "y = sdx.BlockedConv(x, w, b) {" + attributes},
       {"conv-blocked-depthwise-f32",

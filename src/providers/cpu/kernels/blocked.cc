@@ -98,6 +98,7 @@ class BlockedConvKernel : public Kernel {
     auto state = std::make_unique<ConvState>();
     state->shape = conv_shape(ops::conv_geometry(attrs_, x, weights_));
     state->shape.shuffle = attrs_.get_int("shuffle", 1);
+    state->shape.joined = attrs_.get_int("joined", 1);
     c.workspace_bytes = conv_blocked_workspace_bytes(algorithm_, state->shape);
     return state;
   }
@@ -159,9 +160,13 @@ std::unique_ptr<Kernel> make_conv(LowerContext& c) {
   if (group < 1 || w->shape()[0] % group != 0) return c.refuse("ill-grouped weights");
   ConvShape packing = packing_shape(c.attrs(), w->shape(), false);
   packing.shuffle = c.attrs().get_int("shuffle", 1);
+  const std::int64_t joined = c.attrs().get_int("joined", 1), filters = w->shape()[0] / group;
+  if (joined < 1 || w->shape()[1] % joined != 0 || filters % joined != 0) return c.refuse("ill-joined groups");
   std::vector<BlockedConv> able{choose(c, packing, w->shape())};
   if (!conv_blocked_supports(able[0], packing)) return c.refuse("groups that do not fill blocks");
   if (able[0] == BlockedConv::plain && packing.shuffle != 1) return c.refuse("plain channels to be shuffled");
+  if (joined > 1 && (able[0] == BlockedConv::plain || able[0] == BlockedConv::listed || able[0] == BlockedConv::depthwise))
+    return c.refuse("joined groups that do not fill blocks");
   if (able[0] == BlockedConv::listed && is_padded(c.attrs())) return c.refuse("padding around single pixels");
   if (able[0] != BlockedConv::plain && able[0] != BlockedConv::listed) {
     for (const auto a : {BlockedConv::direct, BlockedConv::depthwise, BlockedConv::winograd2, BlockedConv::winograd4,
