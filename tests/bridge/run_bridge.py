@@ -55,10 +55,10 @@ class Sdx:
                 self.environment[variable] = str(self.library)
 
     def run(self, *arguments, expect=0, limit=LIMIT_S, **environment):
-        """Standard output and error of a call that must end with exit code `expect`."""
+        """Standard output and error of a call that must end with exit code `expect`, or one of several."""
         done = subprocess.run([self.program, *map(str, arguments)], capture_output=True, text=True, errors="replace", timeout=limit,
                               env={**self.environment, **environment}, cwd=self.folder)
-        if done.returncode != expect:
+        if done.returncode not in (expect if isinstance(expect, tuple) else (expect,)):
             raise Failure(f"sdx {' '.join(map(str, arguments))}: exit code {done.returncode} instead of {expect}\n"
                           f"{done.stdout[-2000:]}{done.stderr[-2000:]}")
         return done.stdout, done.stderr
@@ -97,14 +97,14 @@ def answers(sdx, *more):
     cases = [(sdx.folder / "tiny" / "good.case.json", "good.case.json")]
     if models is not None:
         cases += [(c, str(c.relative_to(models))) for c in sorted(models.rglob("*.case.json"))]
-    skip = ignored(sdx.source, sdx.runtime)
+    may_differ = ignored(sdx.source, sdx.runtime)
     failures = []
     for case, name in cases:
         try:
             # What the library turns down runs on cpu; that the library itself runs something is looked at below.
-            out, err = sdx.run("verify", "-q", case, "-p", sdx.provider, *more, expect=1 if name in skip else 0)
-            if name in skip:
-                want("^FAIL .* max abs", out, "expected to be off, not to break")
+            out, _ = sdx.run("verify", "-q", case, "-p", sdx.provider, *more, expect=(0, 1) if name in may_differ else 0)
+            if "FAIL" in out:
+                want("^FAIL .* max abs", out, "may be off, but not break")
         except (Failure, subprocess.TimeoutExpired) as e:
             failures.append(f"{name}: {e}")
     out, _ = sdx.run("run", sdx.folder / "tiny" / "add.onnx", "-i", "A=[1,2]", "-i", "B=[3,4]", "-p", sdx.provider, "--fallback", "strict",
