@@ -85,9 +85,19 @@ def encoder(r, shared, mask, speech=False):
     return helper.make_graph(n, "encoder", ins, outs, w)
 
 
-def decoder(shared, mask):
+def decoder(shared, mask, points=False):
+    """`points`: as pointer generators do, it prefers tokens of the encoder's input, which it gets too."""
     n = [helper.make_node("Identity", ["input_ids"], ["tokens"]), *layer("encoder_attention_mask" if mask else "", cross_names("past"))]
     ins = [INFO("input_ids", T.INT32, ["batch", 1])]
+    if points:
+        n[-1].output[0] = "plain"
+        where = numpy_helper.from_array(np.arange(VOCAB, dtype=i32).reshape(1, 1, VOCAB), "every_token")
+        shared = [*shared, where, numpy_helper.from_array(np.array([2]), "last"), numpy_helper.from_array(np.array([1]), "middle"),
+                  numpy_helper.from_array(np.array(1.5, f32), "much")]
+        n += [helper.make_node("Unsqueeze", ["encoder_input_ids", "last"], ["columns"]), helper.make_node("Equal", ["columns", "every_token"], ["same"]),
+              helper.make_node("Cast", ["same"], ["ones"], to=T.FLOAT), helper.make_node("ReduceMax", ["ones", "middle"], ["there"], keepdims=1),
+              helper.make_node("Mul", ["there", "much"], ["more"]), helper.make_node("Add", ["plain", "more"], ["logits"])]
+        ins += [INFO("encoder_input_ids", T.INT32, ["batch", "length"])]
     ins += [INFO("encoder_attention_mask", T.INT32, ["batch", "length"])] if mask else []
     ins += [*caches("past", self_names("past"), "past"), *caches("past", cross_names("past"), "length")]
     outs = [INFO("logits", T.FLOAT, ["batch", 1, VOCAB]), *caches("present", self_names("present"), "total")]
@@ -181,6 +191,15 @@ def t5_search(r):
                    (1, 1, 0, 0, 1), no_speech_token_id=7, **tokens)
 
 
+def pointer_search(r):
+    ids = np.array([[3, 5, 7, 1], [0, 2, 9, 4]], i32)
+    tokens = dict(eos_token_id=1, pad_token_id=0, decoder_start_token_id=0, model_type=1)
+    for name, prompt, count, returned in (("T5 that points", ids[:1], 3, 2), ("T5 that points, two inputs", ids, 3, 3)):
+        shared = decoder_weights(r)
+        search(r, "BeamSearch", name, {"decoder": decoder(shared, True, True), "encoder": encoder(r, shared, True)},
+               [prompt, number(8), None, number(count), number(returned), number(1.0, f32), number(1.0, f32)], (1, 1), **tokens)
+
+
 def refusals(r):
     def text(op="GreedySearch", inputs="i, m", values=(("i: int32[1,2]", "1 2"), ("m: int32[1]", "5")), attrs="", outputs="x, c", cache="2,n,1,p,1"):
         return "\n".join([*(f"input {n} = {v}" for n, v in values), f"y = com.microsoft.{op}({inputs}) {{eos_token_id=1, pad_token_id=0{attrs}}}", "  decoder {",
@@ -202,4 +221,4 @@ def refusals(r):
     r.fails("BeamSearch", text("BeamSearch", "i, m, _, b, b", beams, ", model_type=1"), "encoder")
 
 
-CASES = [gpt_search, t5_search, refusals]
+CASES = [gpt_search, t5_search, pointer_search, refusals]
