@@ -1,29 +1,21 @@
 #include "session/engine.h"
 
 #include <algorithm>
-#include <chrono>
-#include <thread>
 
 #include "base/error.h"
+#include "base/stoppable_lock.h"
 #include "base/suggest.h"
 #include "onnx/reader.h"
 #include "session/pipeline.h"
 
 namespace sdx {
 
-namespace {
-
-// How often a run that needs a variant looks whether another run has made it.
-constexpr std::chrono::milliseconds kLook{2};
-
-}  // namespace
-
-Engine::Engine(std::shared_ptr<Core> core, Selection chain, const std::function<void(int)>& compiling)
+Engine::Engine(std::shared_ptr<Core> core, Selection chain, const std::function<void(int)>& compiling, Recording* recording)
     : core_(std::move(core)), chain_(std::move(chain)) {
   const BudgetScope charge(core_->budget);
   const PoolScope threads(core_->pool ? *core_->pool : *ThreadPool::shared());
   for (const Provider* p : chain_.chain) names_.emplace_back(p->name());
-  variants_[0] = make_variant(0, compiling, failures_);
+  variants_[0] = make_variant(0, compiling, failures_, recording);
   std::vector<std::string> running;
   for (const Step& step : variants_[0]->steps()) {
     if (std::find(running.begin(), running.end(), step.provider) == running.end()) running.push_back(step.provider);
@@ -46,7 +38,7 @@ const Model& Core::full_model() const {
 }
 
 std::unique_ptr<Program> Engine::make_variant(std::size_t which, const std::function<void(int)>& compiling,
-                                              std::vector<std::string>& failures) const {
+                                              std::vector<std::string>& failures, Recording* recording) const {
   if (which == 0 && core_->compiled) {
     auto program = load_compiled(*core_->compiled, chain_, core_->options);
     from_compiled_ = program != nullptr;
@@ -70,7 +62,7 @@ std::unique_ptr<Program> Engine::make_variant(std::size_t which, const std::func
   if (which != 0) check_and_infer(graph, core_->allow_unknown);
   const bool as_in_file = (which & kOtherExtents) == 0 && core_->options.dimensions.empty();
   const Origin origin{&model, as_in_file ? &core_->source : nullptr, core_->reject_nan, compiling};
-  return compile(std::move(graph), chain_, core_->options, origin, failures, which == 0 ? core_->recording.get() : nullptr);
+  return compile(std::move(graph), chain_, core_->options, origin, failures, recording);
 }
 
 // A compiler may hang as a kernel may: env.provider tells whose it is, also to runs that wait for it.
@@ -81,12 +73,8 @@ const Program& Engine::variant(std::size_t which, RunEnv& env) const {
     return variants_[which].get();
   };
   if (const Program* program = made()) return *program;
-  std::unique_lock turn(compiling_, std::try_to_lock);
-  while (!turn.owns_lock()) {
-    env.provider.store(busy_.load(std::memory_order_relaxed), std::memory_order_relaxed);
-    std::this_thread::sleep_for(kLook);
-    turn.try_lock();
-  }
+  const std::unique_lock turn = lock_unless_stopped(
+      compiling_, env.stop, [&] { env.provider.store(busy_.load(std::memory_order_relaxed), std::memory_order_relaxed); });
   const auto tell = [&](const std::string* provider) {
     busy_.store(provider, std::memory_order_relaxed);
     env.provider.store(provider, std::memory_order_relaxed);

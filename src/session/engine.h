@@ -30,7 +30,6 @@ struct Core {
   std::vector<bool> may_be_absent;                // parallel to `inputs`: of an optional type
   std::vector<std::size_t> plain_inputs;          // index into `inputs` of those without a default
   std::shared_ptr<const CompiledModel> compiled;  // null: programs come from the model
-  std::unique_ptr<Recording> recording;           // while the session is being opened: what is to be kept of variant 0
   std::shared_ptr<MemoryBudget> budget;
   std::shared_ptr<BlockKeep> keep;   // null under a memory limit, which kept blocks would not be charged to
   std::shared_ptr<ThreadPool> pool;  // null: the process's own
@@ -67,8 +66,9 @@ struct Request {
 class Engine {
  public:
   // Compiles variant 0. Throws Error: what no provider can run, or with `strict` what one of the chain cannot do. `compiling` is
-  // told whose turn it is, by its place in the chain.
-  Engine(std::shared_ptr<Core> core, Selection chain, const std::function<void(int)>& compiling = nullptr);
+  // told whose turn it is, by its place in the chain. `recording`, where not null, receives what is to be kept of variant 0.
+  Engine(std::shared_ptr<Core> core, Selection chain, const std::function<void(int)>& compiling = nullptr,
+         Recording* recording = nullptr);
 
   // Outputs in the model's order, each owned by the caller or shared with other holders of the same tensor.
   std::vector<Value> run(const Request& request, RunEnv& env) const;
@@ -87,7 +87,7 @@ class Engine {
 
  private:
   std::unique_ptr<Program> make_variant(std::size_t which, const std::function<void(int)>& compiling,
-                                        std::vector<std::string>& failures) const;
+                                        std::vector<std::string>& failures, Recording* recording = nullptr) const;
   const Program& variant(std::size_t which, RunEnv& env) const;
 
   std::shared_ptr<Core> core_;

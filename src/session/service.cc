@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/stoppable_lock.h"
 #include "base/suggest.h"
 #include "plan/guarded_kernel.h"
 #include "session/background_compile.h"
@@ -21,6 +22,21 @@ double seconds(std::chrono::steady_clock::duration d) { return std::chrono::dura
 
 // What ends a run without saying anything about the provider that it ran on.
 bool blameless(ErrorCode code) { return code == ErrorCode::cancelled || code == ErrorCode::deadline_exceeded; }
+
+// What is being handled, whatever it is: a vendor's library may throw anything.
+Error caught() {
+  try {
+    throw;
+  } catch (const Error& e) {
+    return e;
+  } catch (const std::bad_alloc&) {
+    return {ErrorCode::out_of_memory, "the machine ran out of memory"};
+  } catch (const std::exception& e) {
+    return {ErrorCode::internal, e.what()};
+  } catch (...) {
+    return {ErrorCode::internal, "something was thrown that is no exception of the C++ library"};
+  }
+}
 
 }  // namespace
 
@@ -96,21 +112,17 @@ void Service::open(std::shared_ptr<const Engine> ready) {
 
 void Service::compile_rest() {
   const auto start = Clock::now();
-  std::string problem;
   std::optional<Error> broken;
   try {
     engine(all_);
-  } catch (const Error& e) {
-    problem = e.what();
-    broken = e;
-  } catch (const std::bad_alloc&) {
-    problem = "the machine ran out of memory";
-    broken = Error(ErrorCode::out_of_memory, problem);
+  } catch (...) {
+    broken = caught();
   }
+  const std::string problem = broken ? broken->what() : "";
   std::unique_lock lock(mutex_);
   compiling_ = false;
   const std::uint64_t runs = slot(allowed_).runs;
-  if (problem.empty()) {
+  if (!broken) {
     allowed_ = all_;
     note(
         fmt::format("{} takes over after {:.3f} s and {} runs", slot(all_).engine->label(), seconds(Clock::now() - start), runs));
@@ -122,7 +134,7 @@ void Service::compile_rest() {
   const std::string said = events_.back();
   compiled_.notify_all();
   lock.unlock();  // whoever listens may ask for a report
-  log::emit(problem.empty() ? log::Level::info : log::Level::warning, "{}", said);
+  log::emit(broken ? log::Level::warning : log::Level::info, "{}", said);
 }
 
 Selection Service::subset(Mask mask) const {
@@ -144,14 +156,14 @@ Service::Slot& Service::slot(Mask mask) {
 
 // Whoever needs a chain first compiles it; others wait for that.
 // Without `failure` however long that takes; else within the time that a provider has, or `failure` says which one took longer.
-std::shared_ptr<const Engine> Service::engine(Mask mask, Failure* failure) {
+std::shared_ptr<const Engine> Service::engine(Mask mask, Failure* failure, const StopCondition& stop) {
   Slot* s = nullptr;
   {
     const std::lock_guard lock(mutex_);
     s = &slot(mask);
     if (s->engine) return s->engine;
   }
-  const std::lock_guard compiling(s->compiling);
+  const std::unique_lock compiling = lock_unless_stopped(s->compiling, stop);
   {
     const std::lock_guard lock(mutex_);
     if (s->engine) return s->engine;
@@ -269,7 +281,7 @@ std::vector<Value> Service::run(const Request& request, std::shared_ptr<const En
     Failure failure;
     bool compiled = false;
     try {
-      const std::shared_ptr<const Engine> e = engine(p.mask, &failure);
+      const std::shared_ptr<const Engine> e = engine(p.mask, &failure, request.stop);
       compiled = true;
       const Mask guarded = p.mask & ~(Mask{1} << (breakers_.size() - 1));
       const bool timed = core_->options.provider_timeout.count() > 0 && guarded != 0;

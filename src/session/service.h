@@ -77,7 +77,7 @@ class Service : public std::enable_shared_from_this<Service> {
 
   Pick pick(Mask excluded, bool may_try);
   Slot& slot(Mask mask);  // the caller holds mutex_
-  std::shared_ptr<const Engine> engine(Mask mask, Failure* failure = nullptr);
+  std::shared_ptr<const Engine> engine(Mask mask, Failure* failure = nullptr, const StopCondition& stop = {});
   std::shared_ptr<const Engine> compile(Mask mask, Failure& failure);
   Selection subset(Mask mask) const;
   std::vector<Value> attempt(const std::shared_ptr<const Engine>& engine, const Request& request, Failure& failure);

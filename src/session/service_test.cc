@@ -1,11 +1,13 @@
 #include "session/service.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <sdx/sdx.hpp>
 #include <thread>
 
@@ -407,6 +409,71 @@ TEST_F(ServiceTest, WhereTheBackgroundFailsAStrictSessionSaysSoToEveryRun) {
     });
   }
   for (std::thread& t : clients) t.join();
+}
+
+// A vendor's library may throw anything, also on a thread that nobody else would catch it on.
+TEST_F(ServiceTest, WhateverTheBackgroundThrowsIsReported) {
+  SessionOptions o = options({{"throw_compile", "vector::_M_range_check"}});
+  o.start_on = "cpu";
+  const Session s = open(o);
+  for (int i = 0; i < 5000 && s.report().events.size() < 2; ++i) std::this_thread::sleep_for(milliseconds(1));
+  EXPECT_NE(join(s.report().events).find("fault could not be compiled in the background: vector::_M_range_check"),
+            std::string::npos)
+      << join(s.report().events);
+  EXPECT_TRUE(right(s, 1, 2));
+}
+
+// With a model in a file, so that something could be kept: neither what compiles in the background nor what is left behind there
+// has anything to do with that.
+TEST_F(ServiceTest, WhatIsToBeKeptIsNoneOfTheBackgroundsBusiness) {
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() / ("sdx_service_" + std::to_string(::getpid()));
+  std::filesystem::create_directories(folder);
+  const std::filesystem::path model = folder / "model.onnx";
+  {
+    const std::string bytes = testing::model_bytes(kModel);
+    std::ofstream(model, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  }
+  for (const bool left_behind : {false, true}) {
+    SessionOptions o = options({{"compile_ms", "60"}});
+    o.keep_compiled = true;
+    o.cache_folder = folder / "cache";
+    if (left_behind) {
+      o.provider_timeout = milliseconds(20);
+      o.provider_retry = milliseconds(1);
+    } else {
+      o.start_on = "cpu";
+    }
+    const Session s = Session::open(model, o);
+    EXPECT_TRUE(right(s, 1, 2));
+    for (int i = 0; i < 5000 && s.report().providers != std::vector<std::string>{"fault"}; ++i) {
+      ASSERT_TRUE(right(s, 3, 4));
+      std::this_thread::sleep_for(milliseconds(1));
+    }
+    EXPECT_EQ(s.report().providers, std::vector<std::string>{"fault"});
+    EXPECT_FALSE(std::filesystem::exists(folder / "cache" / "cpu"));
+  }
+  std::filesystem::remove_all(folder);
+}
+
+TEST_F(ServiceTest, ADeadlineHoldsWhileAnotherRunCompiles) {
+  const Session s = open(options({{"recompile_ms", "1500"}}), "input x: float32[2]\ny = Neg(x)\noutput y\n");
+  const Tensor three = Tensor::of<float>({3}, {1, 2, 3});
+  std::atomic<bool> compiled{false};
+  std::thread other([&] {
+    EXPECT_EQ(s.run({{"x", three}}).tensor("y").values<float>()[2], -3);
+    compiled = true;
+  });
+  std::this_thread::sleep_for(milliseconds(200));
+  RunOptions soon;
+  soon.timeout = milliseconds(20);
+  try {
+    s.run({{"x", three}}, soon);
+    ADD_FAILURE() << "no error";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::deadline_exceeded) << e.what();
+  }
+  EXPECT_FALSE(compiled) << "it waited";
+  other.join();
 }
 
 TEST_F(ServiceTest, ClosingWaitsForTheBackground) {

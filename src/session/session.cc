@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/stoppable_lock.h"
 #include "base/suggest.h"
 #include "base/thread_pool.h"
 #include "onnx/reader.h"
@@ -19,6 +20,7 @@
 #include "session/specs.h"
 #include "session/telemetry.h"
 #include "session/trace.h"
+#include "tensor/own.h"
 
 namespace sdx {
 namespace {
@@ -98,6 +100,10 @@ struct Session::Impl {
   bool undecided = false;  // guarded by `deciding`
   std::filesystem::path decision;
 
+  // Of a model that is to be kept, until it is. Only the thread that opens the session touches it: what compiles in the
+  // background, or is left behind there, may outlive the session.
+  std::unique_ptr<Recording> recording;
+
   mutable std::mutex mutex;  // guards what follows, and `service` where the session measures
   Measurement measurement;
   std::string why;
@@ -112,7 +118,7 @@ struct Session::Impl {
   bool open_compiled();
   void choose();
   void open();
-  void keep() const;
+  void keep();
   void describe_interface();
   void warn_of_other_extents(const std::vector<Value>& values);
   NamedValues run(const NamedValues& given, const RunOptions& run_options);
@@ -166,7 +172,7 @@ bool Session::Impl::open_compiled() {
     choose();
     if (!cpu_alone(selection)) core->compiled = nullptr;
   } else if (core->options.keep_compiled || has_compiled(*place)) {  // a stale or damaged one is replaced
-    core->recording = start_recording(*place);
+    recording = start_recording(*place);
   }
   if (core->compiled == nullptr) return false;
   const BudgetScope charge(core->budget);
@@ -182,19 +188,19 @@ bool Session::Impl::open_compiled() {
 }
 
 // For the next start.
-void Session::Impl::keep() const {
-  if (core->recording == nullptr) return;
-  if (cpu_alone(selection)) {
-    write_compiled(*core->recording, {core->inputs, core->outputs, core->may_be_absent, metadata, core->model.warnings});
-  } else {
-    log::info("nothing of '{}' is kept: cpu is not its only provider", shown);
-  }
-  core->recording.reset();
+void Session::Impl::keep() {
+  if (recording == nullptr) return;
+  write_compiled(*recording, {core->inputs, core->outputs, core->may_be_absent, metadata, core->model.warnings});
+  recording.reset();
 }
 
 void Session::Impl::open() {
   const BudgetScope charge(core->budget);
   choose();
+  if (recording != nullptr && !cpu_alone(selection)) {
+    log::info("nothing of '{}' is kept: cpu is not its only provider", shown);
+    recording.reset();
+  }
   measures = core->options.select == "measured";
   if (!measures && core->options.select != "order") {
     fail(ErrorCode::invalid_argument, "unknown way to select '{}'; known: order, measured", core->options.select);
@@ -220,7 +226,7 @@ void Session::Impl::start() {
   telemetry = Telemetry::open(core->options.telemetry);
   if (measures) return open_measured();
   service = std::make_shared<Service>(core, selection);
-  service->open();
+  service->open(recording == nullptr ? nullptr : std::make_shared<const Engine>(core, selection, nullptr, recording.get()));
 }
 
 void Session::Impl::open_measured() {
@@ -259,7 +265,7 @@ void Session::Impl::serve(std::size_t first, std::shared_ptr<const Engine> ready
 
 // Runs that come while the first one measures wait for it.
 void Session::Impl::decide(const Request& request) {
-  const std::lock_guard only_one(deciding);
+  const std::unique_lock only_one = lock_unless_stopped(deciding, request.stop);
   if (!undecided) return;
   std::shared_ptr<const Engine> winner;
   Measurement m = measure(core, selection, request, winner);
@@ -390,10 +396,7 @@ NamedValues Session::Impl::run(const NamedValues& given, const RunOptions& run_o
     fail(ErrorCode::out_of_memory, "the machine ran out of memory during a run");
   }
   if ((which & kOtherExtents) != 0) warn_of_other_extents(request.values);
-  // Kernels may hand on an input, a constant, or one tensor as two outputs; what the caller gets, nobody else sees.
-  for (Value& v : results) {
-    if (v.is_tensor() && v.tensor().owner().use_count() != 1) v = v.tensor().clone();
-  }
+  unshare(results, request.values);
   NamedValues out;
   for (const std::size_t i : order) out.add(outputs[i].name, results[i]);
   return out;

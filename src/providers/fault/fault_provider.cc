@@ -5,6 +5,7 @@
 #include <charconv>
 #include <limits>
 #include <optional>
+#include <stdexcept>
 #include <thread>
 
 #include "base/error.h"
@@ -17,7 +18,7 @@ namespace {
 using Ms = std::chrono::milliseconds;
 
 struct Script {
-  std::optional<std::string> fail_probe, fail_compile;
+  std::optional<std::string> fail_probe, fail_compile, throw_compile;
   std::int64_t compile_ms = 0, recompile_ms = 0, run_ms = 0, hang_ms = 10'000;
   std::string fault;
   std::int64_t at = 0, count = 1;
@@ -36,8 +37,8 @@ std::int64_t number(const std::string& key, const std::string& text) {
 }
 
 Script script_of(const ProviderSettings& settings) {
-  static const std::vector<std::string> known{"fail_probe", "fail_compile", "compile_ms", "recompile_ms", "run_ms",
-                                              "fault",      "at",           "count",      "hang_ms"};
+  static const std::vector<std::string> known{
+      "fail_probe", "fail_compile", "throw_compile", "compile_ms", "recompile_ms", "run_ms", "fault", "at", "count", "hang_ms"};
   static const std::vector<std::string> kinds{"error", "hang", "shape", "type", "nan", "value"};
   Script s;
   for (const auto& [key, value] : settings.options) {
@@ -45,6 +46,8 @@ Script script_of(const ProviderSettings& settings) {
       s.fail_probe = value;
     else if (key == "fail_compile")
       s.fail_compile = value;
+    else if (key == "throw_compile")
+      s.throw_compile = value;
     else if (key == "compile_ms")
       s.compile_ms = number(key, value);
     else if (key == "recompile_ms")
@@ -178,6 +181,7 @@ class FaultProvider : public Provider {
     Script script = script_of(settings);
     const std::int64_t takes = script.compile_ms + (region.source == nullptr ? script.recompile_ms : 0);
     if (takes > 0) std::this_thread::sleep_for(Ms(takes));
+    if (script.throw_compile) throw std::logic_error(*script.throw_compile);
     if (script.fail_compile) fail(ErrorCode::provider_unavailable, "{}", *script.fail_compile);
     RegionResult result;
     result.kernel = std::make_unique<FaultKernel>(*region.graph, std::move(script));

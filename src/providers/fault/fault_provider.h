@@ -10,6 +10,7 @@ namespace sdx::fault {
 // for each compiled model:
 //   fail_probe=TEXT     is not available, for this reason
 //   fail_compile=TEXT   cannot compile anything
+//   throw_compile=TEXT  throws a std::logic_error instead of an Error
 //   compile_ms=N        compiling takes so long
 //   run_ms=N            each run takes so much longer
 //   fault=KIND          error (the default with `at`), hang, shape, type, nan, value (off by one)

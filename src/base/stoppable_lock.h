@@ -1,0 +1,31 @@
+#pragma once
+// Waiting for what another run does, no longer than one's own deadline allows.
+
+#include <chrono>
+#include <mutex>
+#include <thread>
+
+#include "base/cancel.h"
+
+namespace sdx {
+
+// Holds `mutex` when it returns. Throws what StopCondition::check() throws while somebody else holds it. `waiting` is called at
+// each look.
+template <class F>
+std::unique_lock<std::mutex> lock_unless_stopped(std::mutex& mutex, const StopCondition& stop, F&& waiting) {
+  constexpr std::chrono::milliseconds kLook{2};
+  std::unique_lock turn(mutex, std::try_to_lock);
+  while (!turn.owns_lock()) {
+    stop.check();
+    waiting();
+    std::this_thread::sleep_for(kLook);
+    turn.try_lock();
+  }
+  return turn;
+}
+
+inline std::unique_lock<std::mutex> lock_unless_stopped(std::mutex& mutex, const StopCondition& stop) {
+  return lock_unless_stopped(mutex, stop, [] {});
+}
+
+}  // namespace sdx
