@@ -14,8 +14,10 @@
 namespace sdx {
 namespace {
 
-thread_local std::shared_ptr<MemoryBudget> t_budget;
-thread_local std::shared_ptr<BlockKeep> t_keep;
+thread_local constinit AllocationContext t_context;
+
+std::shared_ptr<MemoryBudget> current_budget() { return t_context.budget != nullptr ? *t_context.budget : nullptr; }
+std::shared_ptr<BlockKeep> current_keep() { return t_context.keep != nullptr ? *t_context.keep : nullptr; }
 
 std::size_t physical_memory() {
   static const std::size_t bytes = [] {
@@ -106,9 +108,9 @@ std::shared_ptr<void> allocate(std::size_t bytes) {
          physical_memory());
   }
   const std::size_t rounded = (bytes == 0 ? 64 : (bytes + 63) / 64 * 64);
-  std::shared_ptr<MemoryBudget> budget = t_budget;
+  std::shared_ptr<MemoryBudget> budget = current_budget();
   if (budget) budget->take(rounded);
-  std::shared_ptr<BlockKeep> keep = rounded >= BlockKeep::kLeast && rounded <= BlockKeep::kMost ? t_keep : nullptr;
+  std::shared_ptr<BlockKeep> keep = rounded >= BlockKeep::kLeast && rounded <= BlockKeep::kMost ? current_keep() : nullptr;
   void* data = nullptr;
   std::size_t size = rounded;
   if (keep) std::tie(data, size) = keep->take(rounded);
@@ -132,17 +134,24 @@ std::shared_ptr<void> allocate(std::size_t bytes) {
 }
 
 std::shared_ptr<void> charged(std::shared_ptr<void> memory, std::size_t bytes) {
-  std::shared_ptr<MemoryBudget> budget = t_budget;
+  std::shared_ptr<MemoryBudget> budget = current_budget();
   if (budget == nullptr) return memory;
   budget->take(bytes);
   void* data = memory.get();
   return {data, [memory = std::move(memory), budget = std::move(budget), bytes](void*) { budget->give_back(bytes); }};
 }
 
-BudgetScope::BudgetScope(std::shared_ptr<MemoryBudget> budget) : previous_(std::exchange(t_budget, std::move(budget))) {}
-BudgetScope::~BudgetScope() { t_budget = std::move(previous_); }
+AllocationContext allocation_context() noexcept { return t_context; }
 
-KeepScope::KeepScope(std::shared_ptr<BlockKeep> keep) : previous_(std::exchange(t_keep, std::move(keep))) {}
-KeepScope::~KeepScope() { t_keep = std::move(previous_); }
+LentAllocation::LentAllocation(const AllocationContext& lent) noexcept : previous_(std::exchange(t_context, lent)) {}
+LentAllocation::~LentAllocation() { t_context = previous_; }
+
+BudgetScope::BudgetScope(std::shared_ptr<MemoryBudget> budget) : budget_(std::move(budget)), previous_(t_context) {
+  t_context.budget = &budget_;
+}
+BudgetScope::~BudgetScope() { t_context = previous_; }
+
+KeepScope::KeepScope(std::shared_ptr<BlockKeep> keep) : keep_(std::move(keep)), previous_(t_context) { t_context.keep = &keep_; }
+KeepScope::~KeepScope() { t_context = previous_; }
 
 }  // namespace sdx

@@ -67,6 +67,26 @@ std::shared_ptr<void> allocate(std::size_t bytes);
 // The same memory, charged to the current budget until released: for what others have allocated. Throws Error(out_of_memory).
 std::shared_ptr<void> charged(std::shared_ptr<void> memory, std::size_t bytes);
 
+// What allocate() on a thread charges, and takes blocks from; null: nothing. Belongs to the scopes below.
+struct AllocationContext {
+  const std::shared_ptr<MemoryBudget>* budget = nullptr;
+  const std::shared_ptr<BlockKeep>* keep = nullptr;
+};
+// This thread's, valid until the scope that it is in ends.
+AllocationContext allocation_context() noexcept;
+
+// allocate() on this thread does as on the thread that `lent` is from, which waits for this scope to end.
+class LentAllocation {
+ public:
+  explicit LentAllocation(const AllocationContext& lent) noexcept;
+  ~LentAllocation();
+  LentAllocation(const LentAllocation&) = delete;
+  LentAllocation& operator=(const LentAllocation&) = delete;
+
+ private:
+  AllocationContext previous_;
+};
+
 // Charges allocate() on this thread to `budget` (null: to nobody) for this scope.
 class BudgetScope {
  public:
@@ -76,7 +96,8 @@ class BudgetScope {
   BudgetScope& operator=(const BudgetScope&) = delete;
 
  private:
-  std::shared_ptr<MemoryBudget> previous_;
+  std::shared_ptr<MemoryBudget> budget_;
+  AllocationContext previous_;
 };
 
 // allocate() on this thread takes from `keep`, and what it hands out returns there, for this scope (null: not).
@@ -88,7 +109,8 @@ class KeepScope {
   KeepScope& operator=(const KeepScope&) = delete;
 
  private:
-  std::shared_ptr<BlockKeep> previous_;
+  std::shared_ptr<BlockKeep> keep_;
+  AllocationContext previous_;
 };
 
 }  // namespace sdx

@@ -21,6 +21,7 @@
 #endif
 
 #include "base/error.h"
+#include "base/memory.h"
 
 namespace sdx {
 namespace {
@@ -96,6 +97,7 @@ struct ThreadPool::Impl {
   static constexpr std::uint64_t kInside = 0xFFFF, kOpen = std::uint64_t{1} << 16, kNumber = ~(kInside | kOpen);
   alignas(64) std::atomic<std::uint64_t> state{0};
   const RangeFn* fn = nullptr;
+  AllocationContext memory;  // of the caller: what workers allocate is charged to its session
   std::int64_t count = 0;
   std::int64_t chunk = 1;
   std::int64_t chunks = 0;
@@ -175,7 +177,10 @@ struct ThreadPool::Impl {
       }
       if (!is_new(s, seen)) continue;  // closed again before this worker came
       seen = s & kNumber;
-      run_chunks(own, s);
+      {
+        const LentAllocation lent(memory);
+        run_chunks(own, s);
+      }
       state.fetch_sub(1, std::memory_order_acq_rel);
     }
   }
@@ -234,6 +239,7 @@ void ThreadPool::parallel_for(std::int64_t count, std::int64_t grain, RangeFn fn
   // Up to four chunks a thread, so that an unlucky thread does not hold up the rest; as many for each.
   const std::int64_t chunks = std::min((count + grain - 1) / grain, n * 4);
   p.fn = &fn;
+  p.memory = allocation_context();
   p.count = count;
   p.chunk = (count + chunks - 1) / chunks;
   p.chunks = (count + p.chunk - 1) / p.chunk;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/memory.h"
 
 namespace sdx {
 namespace {
@@ -86,6 +87,33 @@ TEST(ThreadPool, ScopesNest) {
     EXPECT_EQ(&current_pool(), &a);
   }
   EXPECT_EQ(&current_pool(), before);
+}
+
+TEST(ThreadPool, WorkersAllocateForTheirCaller) {
+  ThreadPool pool(2);
+  const auto budget = std::make_shared<MemoryBudget>(std::size_t{64} << 10);
+  const BudgetScope charge(budget);
+  const std::thread::id caller = std::this_thread::get_id();
+  std::mutex mutex;
+  std::vector<std::size_t> used;  // as seen on the worker
+  bool refused = false;
+  for (int round = 0; round < 2000 && used.empty(); ++round) {
+    pool.parallel_for(2, 1, [&](std::int64_t, std::int64_t) {
+      if (std::this_thread::get_id() == caller) return std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      const std::shared_ptr<void> block = allocate(1024);
+      const std::lock_guard lock(mutex);
+      used.push_back(budget->used());
+      try {
+        allocate(std::size_t{1} << 20);
+      } catch (const Error& e) {
+        refused = e.code() == ErrorCode::out_of_memory;
+      }
+    });
+  }
+  ASSERT_FALSE(used.empty());
+  EXPECT_EQ(used.front(), 1024U);
+  EXPECT_TRUE(refused);
+  EXPECT_EQ(budget->used(), 0U);
 }
 
 TEST(ThreadPool, WorkersStayOnTheirCore) {

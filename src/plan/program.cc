@@ -170,13 +170,14 @@ void Program::settle_constants() {
 
 namespace {
 
-// What distinguishes plans: kind, element type and extents of every input.
+// What distinguishes plans: kind, element type and extents of every input; see types_of().
 std::vector<std::int64_t> signature_of(const std::vector<Value>& inputs) {
   std::vector<std::int64_t> key;
   key.reserve(inputs.size() * 6);
   for (const Value& v : inputs) {
     if (!v.is_tensor()) {
       key.push_back(v.empty() ? -1 : (v.is_sequence() ? -2 : -3));
+      if (v.is_sequence()) key.push_back(static_cast<std::int64_t>(v.sequence().element_type));
       continue;
     }
     const Tensor& t = v.tensor();

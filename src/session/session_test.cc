@@ -408,6 +408,37 @@ TEST(Session, ABranchThatCannotRunMayStand) {
   expect_parts(error_of(ErrorCode::runtime_failure, [&] { s.run({{"c", Tensor::scalar(true)}, {"x", x}}); }), {"seven", "Cast"});
 }
 
+TEST(Session, SequencesOfAnotherTypeGetAPlanOfTheirOwn) {
+  const Session s = open(R"(
+    input s: sequence(float32)
+    constant zero: int64[] 0
+    constant two: int64[1] 2
+    x = SequenceAt(s, zero)
+    fixed = Reshape(x, two)
+    y = Add(fixed, fixed)
+    output y
+  )");
+  const auto run = [&](const Tensor& t) { return s.run({{"s", Value(Sequence{t.dtype(), {t}})}}).tensor("y"); };
+  EXPECT_EQ(run(Tensor::of<float>({1, 2}, {0, 1.5F})).values<float>()[1], 3);
+  EXPECT_EQ(run(Tensor::of<std::int64_t>({1, 2}, {0, 4})).values<std::int64_t>()[1], 8);
+}
+
+TEST(Session, TensorsOfSequencesThatAreHandedOnAreTheCallersAlone) {
+  const Session s = open(R"(
+    input s: sequence(float32)
+    a = Identity(s)
+    b = Identity(s)
+    output a
+    output b
+  )");
+  const Value given(Sequence{DataType::float32, {Tensor::of<float>({1}, {1})}});
+  const NamedValues out = s.run({{"s", given}});
+  Tensor a = out.at("a").sequence().items.at(0).tensor();
+  a.mutable_values<float>()[0] = 9;
+  EXPECT_EQ(out.at("b").sequence().items.at(0).tensor().values<float>()[0], 1);
+  EXPECT_EQ(given.sequence().items.at(0).tensor().values<float>()[0], 1);
+}
+
 TEST(Session, SequencesInALoop) {
   const Session s = open(R"(
     input n: int64[]
