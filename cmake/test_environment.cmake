@@ -1,5 +1,15 @@
-# Read by ctest before the first test: the environment of them all. glibc fills memory when it is given out and when it is taken back, so
-# that reading what is not there, or no longer, shows. Not for benchmarks, which ctest does not run.
+# Read by ctest before the first test: the environment of them all.
+
+# glibc fills memory when it is given out and when it is taken back, so that reading what is not there, or no longer, shows. Not for
+# benchmarks, which ctest does not run.
 if(NOT DEFINED ENV{MALLOC_PERTURB_})
   set(ENV{MALLOC_PERTURB_} 137)
+endif()
+
+# Of builds with sanitizers: a report is no ordinary error, which the command ends with exit code 1 for.
+if(NOT DEFINED ENV{ASAN_OPTIONS})
+  set(ENV{ASAN_OPTIONS} "exitcode=99:detect_stack_use_after_return=0:allocator_may_return_null=1:max_allocation_size_mb=4096")
+endif()
+if(NOT DEFINED ENV{UBSAN_OPTIONS})
+  set(ENV{UBSAN_OPTIONS} "exitcode=99:print_stacktrace=1")
 endif()

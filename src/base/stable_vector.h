@@ -13,6 +13,7 @@ namespace sdx {
 // Elements lie in pieces of 8, 16, 32, … , so that growing copies nothing and a few elements take little memory.
 template <class T>
 class StableVector {
+  // Walks what was there when it was made, also while the sequence grows.
   template <class Owner, class Element>
   class Cursor {
    public:
@@ -23,19 +24,37 @@ class StableVector {
     using reference = Element&;
 
     Cursor() = default;
-    Cursor(Owner* owner, std::size_t index) : owner_(owner), index_(index) {}
-    reference operator*() const { return (*owner_)[index_]; }
-    pointer operator->() const { return &(*owner_)[index_]; }
+    Cursor(Owner* owner, std::size_t piece) : owner_(owner), piece_(piece) { enter(); }
+    Cursor(Owner* owner, Element* end) : owner_(owner), at_(end), stop_(end) {}
+    reference operator*() const { return *at_; }
+    pointer operator->() const { return at_; }
     Cursor& operator++() {
-      ++index_;
+      if (++at_ == stop_ && piece_ + 1 < pieces_) {
+        ++piece_;
+        enter();
+      }
       return *this;
     }
-    Cursor operator++(int) { return std::exchange(*this, Cursor(owner_, index_ + 1)); }
-    bool operator==(const Cursor& other) const { return index_ == other.index_; }
+    Cursor operator++(int) {
+      const Cursor before = *this;
+      ++*this;
+      return before;
+    }
+    bool operator==(const Cursor& other) const { return at_ == other.at_; }
 
    private:
+    void enter() {
+      if (pieces_ == 0) pieces_ = owner_->pieces_.size();
+      if (piece_ >= pieces_) return;
+      auto& piece = owner_->pieces_[piece_];
+      at_ = piece.data();
+      stop_ = at_ + piece.size();
+    }
+
     Owner* owner_ = nullptr;
-    std::size_t index_ = 0;
+    Element* at_ = nullptr;
+    Element* stop_ = nullptr;
+    std::size_t piece_ = 0, pieces_ = 0;
   };
 
  public:
@@ -79,10 +98,10 @@ class StableVector {
   T& back() { return pieces_.back().back(); }
   const T& back() const { return pieces_.back().back(); }
 
-  iterator begin() { return {this, 0}; }
-  iterator end() { return {this, size()}; }
-  const_iterator begin() const { return {this, 0}; }
-  const_iterator end() const { return {this, size()}; }
+  iterator begin() { return {this, std::size_t{0}}; }
+  iterator end() { return {this, pieces_.empty() ? nullptr : pieces_.back().data() + pieces_.back().size()}; }
+  const_iterator begin() const { return {this, std::size_t{0}}; }
+  const_iterator end() const { return {this, pieces_.empty() ? nullptr : pieces_.back().data() + pieces_.back().size()}; }
 
  private:
   static constexpr std::size_t kFirst = 8;

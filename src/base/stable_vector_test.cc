@@ -46,6 +46,20 @@ TEST(StableVector, GrowingAndMovingKeepAddresses) {
   EXPECT_EQ(moved.size(), 5005U);
 }
 
+TEST(StableVector, GrowsWhileSomebodyWalksIt) {
+  for (const std::size_t n : {1U, 7U, 8U, 9U, 24U, 30U}) {
+    StableVector<std::string> v = counted(n);
+    std::size_t seen = 0;
+    for (const std::string& s : v) {
+      v.push_back(s);
+      v.push_back(s);
+      ++seen;
+    }
+    EXPECT_EQ(seen, n);
+    EXPECT_EQ(v.size(), 3 * n);
+  }
+}
+
 TEST(StableVector, CopiesStandAlone) {
   StableVector<std::string> v = counted(10);
   StableVector<std::string> copy = v;

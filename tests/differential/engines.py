@@ -92,7 +92,7 @@ def main():
     name, memory = sys.argv[1], int(sys.argv[2])
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever an engine prints
-    if memory:
+    if memory and os.environ.get("SDX_SANITIZED") != "1":  # shadow memory takes terabytes of addresses
         import resource
 
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
