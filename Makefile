@@ -5,13 +5,14 @@ BUILD := build/$(PRESET)
 # What counts to millions, a minute each without optimisation; `make test` runs all of it.
 SLOW_UNDER_SANITIZERS := -Loop.EndlessLoops*:Functions.ExponentialExpansion*:Reader.CapturesAreCounted:Gradient.NestedWithoutEnd*:Diff.IsQuiet*
 
-.PHONY: help setup python-env runtimes clients build test test-poisoned demo install docs format format-check check-includes asan asan-all neon bench bench-accuracy bench-operators bench-kernels bench-bridge clean
+.PHONY: help setup python-env runtimes clients bare-root build wheel test test-poisoned demo install docs format format-check check-includes asan asan-all neon bench bench-accuracy bench-operators bench-kernels bench-bridge clean
 
 help:
 	@echo "make demo    install what is missing, build, detect a face in a real photograph"
 	@echo "make test    install what is missing, build, run all tests"
 	@echo "make build   build/$(PRESET)/bin/sdx     (PRESET=release|debug|asan|tsan|clang|fuzz)"
 	@echo "make install PREFIX=/usr/local"
+	@echo "make wheel   build/wheel/*.whl: the Python package for every Python from 3.9 on"
 	@echo "make docs    write docs/operators.md anew from the operators in the code"
 	@echo "make bench   compare with ONNX Runtime, OpenVINO, tract, MNN and ncnn; bench-accuracy: errors; bench-operators: single operators; bench-kernels: single kernels"
 	@echo "make format | format-check | check-includes | asan | asan-all | neon | clean"
@@ -31,13 +32,17 @@ runtimes: | setup
 clients: | setup
 	@tools/clients_env.sh
 
+# A bare Debian for the tests of the wheel; left out likewise.
+bare-root: | setup
+	@tools/bare_root.sh
+
 $(BUILD)/build.ninja: | setup
 	cmake --preset $(PRESET)
 
 build: $(BUILD)/build.ninja
 	cmake --build --preset $(PRESET)
 
-test: python-env runtimes clients build
+test: python-env runtimes clients bare-root build
 	cmake --preset $(PRESET)
 	cmake --build --preset $(PRESET)
 	ctest --test-dir $(BUILD) --output-on-failure -j 2
@@ -55,6 +60,12 @@ PREFIX ?= /usr/local
 install: $(BUILD)/build.ninja
 	cmake --build --preset $(PRESET) --target sdx_cli sdx
 	cmake --install $(BUILD) --prefix $(PREFIX) --strip
+
+# build/wheel/sardonyx-….whl, for every Python from 3.9 on.
+wheel: python-env build
+	cmake --preset $(PRESET)
+	cmake --build --preset $(PRESET) --target sdx_python
+	tools/wheel.sh $(BUILD) build/wheel
 
 docs: $(BUILD)/build.ninja
 	cmake --build --preset $(PRESET) --target sdx_operators_doc

@@ -1,17 +1,19 @@
 #!/bin/sh
 # Installs the Debian packages that building and testing need, where they are missing. Needs root or sudo only then.
+# `setup.sh python`: those alone that `pip install .` needs.
 set -eu
 
 packages="
-  cmake ninja-build g++ ccache git python3 python3-venv python3-dev pkg-config
+  cmake ninja-build g++ python3 python3-venv python3-dev
+  libhwy-dev libprotozero-dev libfmt-dev nlohmann-json3-dev
+  libjpeg-dev libpng-dev libwebp-dev zlib1g-dev libutf8proc-dev libpcre2-dev libxxhash-dev libopenjp2-7-dev
+"
+[ "${1:-}" = python ] || packages="$packages
+  ccache git pkg-config
   clang-16 clang-format-16 clang-tidy-16 libclang-rt-16-dev llvm-16
-  libhwy-dev libprotozero-dev libfmt-dev libcli11-dev nlohmann-json3-dev
-  libjpeg-dev libpng-dev libwebp-dev zlib1g-dev libutf8proc-dev libpcre2-dev libxxhash-dev
-  libyaml-cpp-dev
-  libopenjp2-7-dev
-  libcpp-httplib-dev libssl-dev
+  libcli11-dev libyaml-cpp-dev libcpp-httplib-dev libssl-dev
   libgtest-dev libgmock-dev libbenchmark-dev
-  libonnx-testdata
+  libonnx-testdata debootstrap
 "
 missing=""
 for package in $packages; do

