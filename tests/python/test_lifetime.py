@@ -113,3 +113,44 @@ def test_inputs_of_an_asynchronous_run_are_kept():
     del session
     gc.collect()
     assert done.wait(20) and seen[0][1] == "" and (seen[0][0][0] == -3).all()
+
+
+def test_calls_leave_no_objects_behind(tmp_path):
+    """Blocks of Python's own allocator: a reference that is not given back shows after some calls."""
+    import sys
+
+    inputs = [helper.make_tensor_value_info("x", F, ["n"]), helper.make_tensor_value_info("t", TensorProto.STRING, [None]), SEQUENCE]
+    nodes = [helper.make_node("Neg", ["x"], ["y"]), helper.make_node("Identity", ["t"], ["u"]), helper.make_node("Identity", ["s"], ["r"])]
+    outputs = [helper.make_tensor_value_info("y", F, ["n"]), helper.make_tensor_value_info("u", TensorProto.STRING, [None])]
+    outputs.append(helper.make_tensor_sequence_value_info("r", F, None))
+    data = model(nodes, inputs, outputs, opset=17)
+    session = ort.InferenceSession(data, providers=["cpu"])
+    x = np.ones(300, np.float32)
+    feed = {"x": x, "t": np.array(["a", "bb"], object), "s": [x, x[::2]]}
+
+    def fails(call):
+        with pytest.raises(Exception):
+            call()
+
+    calls = {
+        "run": lambda: session.run(None, feed),
+        "lists": lambda: session.run(["y"], {"x": [1, 2, 3], "t": ["a"], "s": [[1.0]]}),
+        "report": session.report,
+        "errors": lambda: (fails(lambda: session.run(None, {"x": object(), "t": ["a"], "s": []})), fails(lambda: session.run(["q"], feed))),
+        "wrong arguments": lambda: (fails(lambda: session._session.run({}, [1], None, None)), fails(lambda: session._session.run({}))),
+        "open": lambda: ort.InferenceSession(data, providers=[("CPUExecutionProvider", {"use_arena": 1})]).get_inputs(),
+        "providers": lambda: ort.pass_names(),
+        "options": lambda: ort.RunOptions(),
+    }
+    def counts():
+        gc.collect()
+        return np.array([sys.getallocatedblocks(), sys.getrefcount(x), sys.getrefcount(None)])
+
+    for name, call in calls.items():
+        growths = []
+        for _ in range(4):  # NumPy's and Python's own stores fill up, some later than others; what is lost is lost in each round
+            before = counts()
+            for _ in range(200):
+                call()
+            growths.append(counts() - before)
+        assert (np.min(growths, axis=0) < 100).all(), (name, growths)
