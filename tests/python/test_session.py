@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -451,3 +452,20 @@ def test_compiled_models_are_kept(tmp_path, monkeypatch):
     second = ort.InferenceSession(str(path), providers=["cpu"])
     assert first.report()["compiled"] == "" and second.report()["compiled"].startswith(str(tmp_path))
     np.testing.assert_array_equal(first.run(None, {"x": x})[0], second.run(None, {"x": x})[0])
+
+
+def test_operators_of_a_library():
+    library = Path(ort.__file__).parents[2] / "tests" / "custom_ops" / "libexample_ops.so"
+    if not library.exists():
+        pytest.skip(f"{library} is not built")
+    nodes = [helper.make_node("ScaledSquare", ["x"], ["y"], domain="example", scale=3.0)]
+    data = model(nodes, [("x", TensorProto.FLOAT, ["n"])], [("y", TensorProto.FLOAT, ["n"])], domains=[("example", 1)])
+    options = ort.SessionOptions()
+    options.register_custom_ops_library(library)
+    session = ort.InferenceSession(data, options, providers=["cpu"])
+    assert session.run(None, {"x": [1, -2, 4]})[0].tolist() == [3, 12, 48]
+    with pytest.raises(ort.NotImplemented, match="ScaledSquare"):
+        ort.InferenceSession(data, providers=["cpu"])
+    options.register_custom_ops_library("nowhere.so")
+    with pytest.raises(ort.Error, match="nowhere.so"):
+        ort.InferenceSession(data, options, providers=["cpu"])

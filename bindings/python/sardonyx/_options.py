@@ -144,7 +144,7 @@ class SessionOptions(_Options):
         raise NotImplemented("initializers cannot be replaced; pass the value as an input, which overrides the default")
 
     def register_custom_ops_library(self, path: str | os.PathLike[str]) -> None:
-        """A shared library with operators, see docs/custom-ops.md."""
+        """A shared library with operators, see docs/custom-operators.md."""
         self._custom_ops.append(os.fspath(path))
 
     def _is_strict(self) -> bool:
