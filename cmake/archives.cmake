@@ -28,10 +28,12 @@ function(sdx_copy_archive archive copy name)
   file(WRITE ${copy}.cc "extern \"C\" { __attribute__((visibility(\"hidden\"))) void *${prefix}_stdout, *${prefix}_stderr; }\n")
   separate_arguments(flags UNIX_COMMAND "${CMAKE_CXX_FLAGS}")
   execute_process(COMMAND ${CMAKE_OBJCOPY} --redefine-sym stdout=${prefix}_stdout --redefine-sym stderr=${prefix}_stderr ${archive} ${copy}.new
-                  COMMAND_ERROR_IS_FATAL ANY)
-  execute_process(COMMAND ${CMAKE_CXX_COMPILER} ${flags} -fPIC -shared -o ${copy}.so -Wl,--exclude-libs,ALL -Wl,--unresolved-symbols=ignore-all
-                          ${copy}.cc -Wl,--whole-archive ${copy}.new -Wl,--no-whole-archive
                   RESULT_VARIABLE failed OUTPUT_QUIET ERROR_VARIABLE why)
+  if(NOT failed)
+    execute_process(COMMAND ${CMAKE_CXX_COMPILER} ${flags} -fPIC -shared -o ${copy}.so -Wl,--exclude-libs,ALL -Wl,--unresolved-symbols=ignore-all
+                            ${copy}.cc -Wl,--whole-archive ${copy}.new -Wl,--no-whole-archive
+                    RESULT_VARIABLE failed OUTPUT_QUIET ERROR_VARIABLE why)
+  endif()
   if(failed)
     message(STATUS "lib${name}.a cannot go into a shared library; the shared one is linked: ${why}")
   else()

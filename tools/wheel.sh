@@ -7,6 +7,10 @@ build=$(cd "$1" && pwd)
 mkdir -p "$2"
 into=$(cd "$2" && pwd)
 cd "$(dirname "$0")/.."
+if [ ! -e "$build/python/sardonyx/_sardonyx.abi3.so" ]; then
+  echo "wheel: $build has no Python package: it is built where build/python-venv is (tools/python_env.sh)" >&2
+  exit 1
+fi
 venv=build/wheel-venv
 if ! cmp -s tools/wheel_requirements.txt "$venv/installed.txt"; then
   rm -rf "$venv.new"
