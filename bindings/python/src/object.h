@@ -93,7 +93,7 @@ template <class Make>
 auto to_list(PyObject* sequence, const Make& make) {
   std::vector<decltype(make(sequence))> items;
   const Py_ssize_t count = PySequence_Size(sequence);
-  check(static_cast<int>(count < 0 ? -1 : 0));
+  if (count < 0) throw Raised();
   for (Py_ssize_t i = 0; i < count; ++i) items.push_back(make(Object::taken(PySequence_GetItem(sequence, i)).get()));
   return items;
 }
