@@ -199,9 +199,11 @@ void run_pointwise(const Job& j, const float* x, bool plain) {
                });
 }
 
-// Copies the input rows of a band of outputs with their padding: [blocks][rows][width][in_block], zeros outside.
-void copy_padded(const ConvShape& s, std::int64_t in_block, std::int64_t blocks, const float* x, std::int64_t first_row,
-                 std::int64_t rows, std::int64_t width, float* out) {
+// Copies the input rows of a band of outputs with their padding: [blocks][rows][width][in_block], zeros outside. `looks`: and
+// says whether they are tame.
+bool copy_padded(const ConvShape& s, std::int64_t in_block, std::int64_t blocks, const float* x, std::int64_t first_row,
+                 std::int64_t rows, std::int64_t width, bool looks, float* out) {
+  bool tame = true;
   const std::int64_t left = std::clamp<std::int64_t>(s.pad[2], 0, width);
   const std::int64_t skip = std::max<std::int64_t>(0, -s.pad[2]);
   const std::int64_t inside = std::clamp<std::int64_t>(s.in[2] - skip, 0, width - left);
@@ -214,12 +216,17 @@ void copy_padded(const ConvShape& s, std::int64_t in_block, std::int64_t blocks,
       }
       std::fill(out, out + left * in_block, 0.0F);
       if (inside > 0) {
-        std::memcpy(out + left * in_block, x + ((b * s.in[1] + iy) * s.in[2] + skip) * in_block,
-                    static_cast<std::size_t>(inside * in_block) * sizeof(float));
+        const float* const from = x + ((b * s.in[1] + iy) * s.in[2] + skip) * in_block;
+        if (looks) {
+          tame = blocked_kernels().copy_tame(from, inside * in_block, out + left * in_block) && tame;
+        } else {
+          std::memcpy(out + left * in_block, from, static_cast<std::size_t>(inside * in_block) * sizeof(float));
+        }
       }
       std::fill(out + (left + inside) * in_block, out + width * in_block, 0.0F);
     }
   }
+  return tame;
 }
 
 // The pixels that a strided pointwise convolution reads, side by side: [blocks][rows * columns][in_block]. Then a register tile
@@ -271,19 +278,19 @@ struct Windows {
     if (gathers) return outputs * row_floats;
     return copies ? rows(outputs) * row_floats : 0;
   }
-  // Whether products of 0 with what `outputs` rows from y0 on read are 0. copied: what copy() made.
-  bool tame(const float* plane, const float* copied, std::int64_t y0, std::int64_t outputs) const {
+  // Makes what `outputs` rows from y0 on read. `looks`: and says whether that is tame.
+  bool copy(const float* plane, std::int64_t y0, std::int64_t outputs, bool looks, float* out) const {
     const auto& is_tame = *blocked_kernels().tame;
-    if (const std::int64_t floats = scratch_floats(outputs); floats > 0) return is_tame(copied, floats);
+    if (gathers) {
+      copy_strided_pixels(*s, in_block, blocks, plane, y0, outputs, out);
+      return !looks || is_tame(out, scratch_floats(outputs));
+    }
+    if (copies) return copy_padded(*s, in_block, blocks, plane, y0 * s->stride[1] - s->pad[1], rows(outputs), width, looks, out);
     const std::int64_t row = s->in[2] * in_block;
-    for (std::int64_t b = 0; b < blocks; ++b) {
+    for (std::int64_t b = 0; looks && b < blocks; ++b) {
       if (!is_tame(plane + (b * s->in[1] + y0 * s->stride[1]) * row, rows(outputs) * row)) return false;
     }
     return true;
-  }
-  void copy(const float* plane, std::int64_t y0, std::int64_t outputs, float* out) const {
-    if (gathers) return copy_strided_pixels(*s, in_block, blocks, plane, y0, outputs, out);
-    if (copies) copy_padded(*s, in_block, blocks, plane, y0 * s->stride[1] - s->pad[1], rows(outputs), width, out);
   }
 };
 
@@ -349,8 +356,7 @@ void run_windows(const Job& j, const float* x, bool plain) {
       const std::int64_t y0 = bands.begin(band), lines = bands.size(band);
       const float* const plane = x + (image * image_blocks + group * l.channels / l.in_block) * s.in[1] * s.in[2] * l.in_block;
       if (copied != place) {
-        w.copy(plane, y0, lines, scratch);
-        skips = j.left_out != nullptr && !w.tame(plane, scratch, y0, lines);
+        skips = !w.copy(plane, y0, lines, j.left_out != nullptr, scratch);
         if (skips) j.left_out->add({image, group, y0, y0 + lines, 0, s.out[2]});
       }
       copied = place;

@@ -92,9 +92,36 @@ HWY_NOINLINE void product(const BlockedTile& t) {
     SDX_PIXELS(SDX_STEP)                                                  \
   }
     if constexpr (kStep == Step::list) {
-      for (std::int64_t i = 0; i < t.run; ++i, w += width) {
+      std::int64_t i = 0;
+      for (; i < t.run; ++i, w += width) {
         const float* HWY_RESTRICT x = first + t.list[i];
         SDX_ELEMENT(w)
+      }
+      // What the groups gave so far is in e.
+      if (!kTwo && t.parts > 1) {
+#define SDX_KEEP(I) \
+  if constexpr (P > I) e##I = c##I;
+        SDX_PIXELS(SDX_KEEP)
+#undef SDX_KEEP
+        for (std::int64_t part = 1; part < t.parts; ++part) {
+#define SDX_CLEAR(I) \
+  if constexpr (P > I) c##I = hn::Zero(d);
+          SDX_PIXELS(SDX_CLEAR)
+#undef SDX_CLEAR
+          for (const std::int64_t end = i + t.run; i < end; ++i, w += width) {
+            const float* HWY_RESTRICT x = first + t.list[i];
+            SDX_ELEMENT(w)
+          }
+          const auto before = hn::FirstN(d, static_cast<std::size_t>(t.lane + (part - 1) * t.lane_step));
+#define SDX_JOIN(I) \
+  if constexpr (P > I) e##I = hn::IfThenElse(before, e##I, c##I);
+          SDX_PIXELS(SDX_JOIN)
+#undef SDX_JOIN
+        }
+#define SDX_TAKE(I) \
+  if constexpr (P > I) c##I = e##I;
+        SDX_PIXELS(SDX_TAKE)
+#undef SDX_TAKE
       }
     }
     const std::int64_t whole = kStep == Step::list ? 0 : t.blocks;
@@ -161,20 +188,6 @@ HWY_NOINLINE void product(const BlockedTile& t) {
     if constexpr (kTwo)                                                                                                  \
       hn::StoreU(finished(hn::Add(e##I, bias1), r1 != nullptr ? r1 + I * kBlock : nullptr, lo, hi), d, y1 + I * kBlock); \
   }
-    if constexpr (kStep == Step::list && !kTwo) {
-      if (t.lane1 > 0) {
-        const auto before = [&](std::int64_t lane) HWY_ATTR { return hn::FirstN(d, static_cast<std::size_t>(lane)); };
-        const auto set = hn::AndNot(before(t.lane0), before(t.lane1));
-#define SDX_STORE_SOME(I)                                                                           \
-  if constexpr (P > I) {                                                                            \
-    const VF v = finished(hn::Add(c##I, bias0), r0 != nullptr ? r0 + I * kBlock : nullptr, lo, hi); \
-    hn::StoreU(hn::IfThenElse(set, v, hn::LoadU(d, y0 + I * kBlock)), d, y0 + I * kBlock);          \
-  }
-        SDX_PIXELS(SDX_STORE_SOME)
-#undef SDX_STORE_SOME
-        continue;
-      }
-    }
     SDX_PIXELS(SDX_STORE)
 #undef SDX_STORE
   }
@@ -652,21 +665,31 @@ void mean(const float* x, float factor, float* y, std::int64_t pixels) {
   }
 }
 
-bool tame(const float* x, std::int64_t n) {
+// to: null, or where the elements are copied.
+template <bool kCopy>
+HWY_INLINE bool is_tame(const float* x, std::int64_t n, float* to) {
   const DF d;
   const std::int64_t lanes = lanes_f32();
   // 0, or not a number once an element's product with 2^28 was none.
   const VF zero = hn::Zero(d), large = hn::Set(d, 0x1p28F);
   VF a = zero, b = zero;
+  const auto at = [&](std::int64_t i) HWY_ATTR {
+    const VF v = hn::LoadU(d, x + i);
+    if constexpr (kCopy) hn::StoreU(v, d, to + i);
+    return hn::Mul(v, large);
+  };
   std::int64_t i = 0;
   for (; i + 2 * lanes <= n; i += 2 * lanes) {
-    a = hn::MulAdd(hn::Mul(hn::LoadU(d, x + i), large), zero, a);
-    b = hn::MulAdd(hn::Mul(hn::LoadU(d, x + i + lanes), large), zero, b);
+    a = hn::MulAdd(at(i), zero, a);
+    b = hn::MulAdd(at(i + lanes), zero, b);
   }
-  if (i < n) a = hn::MulAdd(hn::Mul(hn::LoadU(d, x + i), large), zero, a);
+  if (i < n) a = hn::MulAdd(at(i), zero, a);
   const VF all = hn::Add(a, b);
   return hn::AllTrue(d, hn::Eq(all, all));
 }
+
+bool tame(const float* x, std::int64_t n) { return is_tame<false>(x, n, nullptr); }
+bool copy_tame(const float* x, std::int64_t n, float* to) { return is_tame<true>(x, n, to); }
 
 }  // namespace
 
@@ -690,7 +713,8 @@ const BlockedKernels* blocked_table() {
                                     lrn,
                                     winograd_weights,
                                     mean,
-                                    tame};
+                                    tame,
+                                    copy_tame};
   return &table;
 }
 

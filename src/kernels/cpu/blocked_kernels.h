@@ -24,8 +24,9 @@ struct BlockedTile {
   bool wide = true;               // two vectors
   // Not null: `run` single elements of one tap instead, this far behind x each.
   const std::int64_t* list = nullptr;
-  // Of a tile with `list` that is not wide: which lanes are set; what y holds in the others stays. 0: all.
-  std::int64_t lane0 = 0, lane1 = 0;
+  // Of a tile with `list` that is not wide: so many such lists follow each other, with weights of their own. Results of the first
+  // are in the lanes below `lane`, those of each further one in the next `lane_step`, of the last in all that follow.
+  std::int64_t parts = 1, lane = 0, lane_step = 0;
   // Not null: pixel p lies so far behind x instead, where the next tile's pixels follow. Not with `list`, and for wide tiles of
   // at most spread_pixels alone.
   const std::int64_t* places = nullptr;
@@ -139,6 +140,7 @@ struct BlockedKernels {
   void (*mean)(const float* x, float factor, float* y, std::int64_t pixels);
   // Whether all of x[0, n) is below 2^100: sums of such, and their products with 0, are numbers. n: whole blocks.
   bool (*tame)(const float* x, std::int64_t n);
+  bool (*copy_tame)(const float* x, std::int64_t n, float* to);  // and copies them
 };
 
 const BlockedKernels& blocked_kernels();

@@ -15,8 +15,8 @@
 namespace sdx::cpu {
 namespace {
 
-// One or two vectors of outputs and the groups [group0, group1) that they lie in. A vector with a border of groups inside is
-// computed once for each of them, and each sets its own lanes.
+// One or two vectors of outputs and the groups [group0, group1) that they lie in. A vector with a border of groups inside
+// takes each of its lanes from the sums of its group alone.
 struct Part {
   std::int64_t vector, width, group0, group1;
   std::int64_t weights;  // where they begin: [channels of the groups][width * lanes]
@@ -63,13 +63,18 @@ void run_part(const Job& j, const Part& part, const float* x, std::int64_t image
   const std::int64_t c = j.k->block, lanes = j.parts->lanes, plane = s.out[1] * s.out[2], each = s.in_channels / s.groups;
   BlockedTile t;
   t.pixel_step = c;
+  t.list = j.list + part.group0 * each;
   t.run = each;
+  t.parts = part.group1 - part.group0;
+  t.lane_step = s.out_channels / s.groups;
+  t.lane = (part.group0 + 1) * t.lane_step - part.vector * lanes;
   t.wide = part.width == 2;
+  t.w = j.packed + part.weights;
   t.bias = j.packed + j.parts->floats + part.vector * lanes;
   t.lo = j.bounds.lo;
   t.hi = j.bounds.hi;
   const Cuts cuts(count, t.wide ? j.k->wide_pixels : j.k->narrow_pixels);
-  const auto compute = [&](std::int64_t i, std::int64_t tiles) {
+  equal_tiles(cuts, [&](std::int64_t i, std::int64_t tiles) {
     const std::int64_t at = (first + cuts.begin(i)) * c;
     t.x = x + at;
     t.pixels = cuts.size(i);
@@ -81,17 +86,7 @@ void run_part(const Job& j, const Part& part, const float* x, std::int64_t image
       t.residual[v] = j.residual != nullptr ? j.residual + to : nullptr;
     }
     j.k->tile(t);
-  };
-  const std::int64_t outputs = s.out_channels / s.groups, begin = part.vector * lanes;
-  for (std::int64_t group = part.group0; group < part.group1; ++group) {
-    t.list = j.list + group * each;
-    t.w = j.packed + part.weights + (group - part.group0) * each * part.width * lanes;
-    if (part.group1 - part.group0 > 1) {
-      t.lane0 = std::max<std::int64_t>(0, group * outputs - begin);
-      t.lane1 = group + 1 < part.group1 ? (group + 1) * outputs - begin : lanes;
-    }
-    equal_tiles(cuts, compute);
-  }
+  });
 }
 
 // Pieces of the input that stay in the second-level cache while all outputs are computed from them.
