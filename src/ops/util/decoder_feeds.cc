@@ -232,7 +232,8 @@ void DecoderFeeds::encode(const Tensor& input, const Tensor* mask, const std::ve
   std::vector<Value> inputs(formal_inputs(node, encoder));
   if (inputs.empty()) c_.fail("graph 'encoder' takes no input");
   inputs[0] = input;
-  feed("encoder_input_ids", repeat(input, options_.beams));  // of decoders that may point at the input's tokens
+  // Of decoders that may point at the input's tokens.
+  if (slot(decoder_, "encoder_input_ids").present) feed("encoder_input_ids", repeat(input, options_.beams));
   Tensor held;
   if (const Slot s = slot(encoder, "encoder_attention_mask"); s.present) {
     if (mask != nullptr && mask->shape() != input.shape()) {
