@@ -111,6 +111,13 @@ def same_padding_of_dilations(node, inputs, text, opsets):
         return "Pooling: with auto_pad SAME, ONNX Runtime leaves dilations out of the padding"
 
 
+@rule("LpPool", "AveragePool")
+def same_padding_of_wide_pools(node, inputs, text, opsets):
+    kernel, strides = attribute(node, "kernel_shape"), attribute(node, "strides") or []
+    if attribute(node, "auto_pad", b"").startswith(b"SAME") and any(k < s for k, s in zip(kernel, strides)):
+        return "Pooling: with auto_pad SAME and a stride wider than the window, ONNX Runtime's first window begins inside; those of its Conv do not"
+
+
 @rule("HannWindow", "HammingWindow", "BlackmanWindow")
 def windows_in_float(node, inputs, text, opsets):
     got = numbers(text)
