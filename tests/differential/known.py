@@ -111,7 +111,7 @@ def same_padding_of_dilations(node, inputs, text, opsets):
         return "Pooling: with auto_pad SAME, ONNX Runtime leaves dilations out of the padding"
 
 
-@rule("LpPool", "AveragePool")
+@rule("LpPool", "MaxPool", "AveragePool")
 def same_padding_of_wide_pools(node, inputs, text, opsets):
     kernel, strides = attribute(node, "kernel_shape"), attribute(node, "strides") or []
     if attribute(node, "auto_pad", b"").startswith(b"SAME") and any(k < s for k, s in zip(kernel, strides)):
