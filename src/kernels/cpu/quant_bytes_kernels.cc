@@ -139,10 +139,10 @@ void sum(const std::uint8_t* x, bool is_signed, std::int64_t pixels, std::int64_
 
 #if HWY_TARGET != HWY_SCALAR
 // By the low four bits of indices below 128, 0 for others. x86's shuffle leaves out the bits between by itself; NEON's gives 0
-// there.
+// there, and so does what Clang's builds have for machines without vectors.
 template <class V>
 HWY_INLINE V look_up_low_bits(V values, V indices) {
-#if HWY_ARCH_X86
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_EMU128
   return hn::TableLookupBytesOr0(values, indices);
 #else
   return hn::TableLookupBytesOr0(values, hn::And(indices, hn::Set(hn::DFromV<V>(), 0x8F)));
