@@ -13,4 +13,8 @@ namespace sdx {
 ValueSpec spec_of(std::string name, const Type& type);
 std::vector<ValueSpec> input_specs(const Graph& graph);
 
+// What is wrong with a sequence or map, given for a declaration such as "sequence(float32)"; empty: nothing. Kernels are chosen
+// for the types that are declared, so that numbers of another type would be misread.
+std::string container_problem(const std::string& declared, const Value& value);
+
 }  // namespace sdx
