@@ -30,16 +30,10 @@ constexpr std::size_t kMostManifest = 1 << 24;
 
 bool is_ours(const fs::path& file) { return file.filename() == kLock || file.filename() == kManifest; }
 
-// Read, not mapped: somebody else's vendor library may cut the file short meanwhile, and reading a mapping beyond the end kills
-// the process.
+// Somebody else's vendor library may cut the file short meanwhile.
 std::string hash_file(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) fail(ErrorCode::io, "cannot read '{}'", path.string());
   ContentHash hash;
-  std::vector<char> piece(std::size_t{1} << 20);
-  while (file.read(piece.data(), static_cast<std::streamsize>(piece.size())) || file.gcount() > 0) {
-    hash.add({piece.data(), static_cast<std::size_t>(file.gcount())});
-  }
+  read_pieces(path, [&](std::span<const std::byte> piece) { hash.add(piece); });
   return hash.text();
 }
 

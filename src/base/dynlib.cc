@@ -258,7 +258,7 @@ LoaderView LoaderView::current() {
 #if defined(__linux__)
   view.library_path = split_path(std::getenv("LD_LIBRARY_PATH"));
   try {
-    view.cache = read_loader_cache(MappedFile::open("/etc/ld.so.cache")->bytes());
+    view.cache = read_loader_cache(MappedFile::open("/etc/ld.so.cache", 0)->bytes());
   } catch (const Error&) {  // none: the folders below are all there is
   }
 #if defined(__x86_64__)

@@ -210,7 +210,7 @@ ElfInfo Reader::read() {
 
 ElfInfo read_elf(std::span<const std::byte> file) { return Reader(file).read(); }
 
-ElfInfo read_elf(const std::filesystem::path& path) { return read_elf(MappedFile::open(path)->bytes()); }
+ElfInfo read_elf(const std::filesystem::path& path) { return read_elf(MappedFile::open(path, 0)->bytes()); }
 
 std::string elf_machine_name(std::uint16_t machine) {
   switch (machine) {

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <vector>
 
 #include "base/error.h"
 
@@ -38,12 +39,25 @@ struct stat open_regular(const std::filesystem::path& path, Descriptor& file) {
   return info;
 }
 
+// Up to `bytes`; returns how many there were.
+std::size_t read_up_to(int fd, const std::filesystem::path& path, void* to, std::size_t bytes) {
+  std::size_t got = 0;
+  while (got < bytes) {
+    const ssize_t n = ::read(fd, static_cast<char*>(to) + got, bytes - got);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail_io("read", path);
+    if (n == 0) break;
+    got += static_cast<std::size_t>(n);
+  }
+  return got;
+}
+
 FileStamp stamp_of(const struct stat& info) {
   const auto ns = [](const timespec& t) { return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec; };
   return {info.st_dev, info.st_ino, static_cast<std::uint64_t>(info.st_size), ns(info.st_mtim), ns(info.st_ctim)};
 }
 
-// All mapped files, by their first byte.
+// All open files, by their first byte.
 struct OpenFiles {
   std::mutex mutex;
   std::map<const std::byte*, const MappedFile*> by_address;
@@ -62,18 +76,52 @@ std::optional<FileStamp> file_stamp(const std::filesystem::path& path) {
   return stamp_of(info);
 }
 
-std::optional<MappedFile::Place> MappedFile::place_of(const void* data) {
+std::shared_ptr<const MappedFile> MappedFile::holding(const void* data) {
   const auto* at = static_cast<const std::byte*>(data);
   OpenFiles& files = open_files();
   const std::lock_guard lock(files.mutex);
   auto it = files.by_address.upper_bound(at);
-  if (it == files.by_address.begin()) return std::nullopt;
+  if (it == files.by_address.begin()) return nullptr;
   const MappedFile& file = *(--it)->second;
-  if (at >= file.data_ + file.size_) return std::nullopt;
-  return Place{file.path_, static_cast<std::uint64_t>(at - file.data_)};
+  return at < file.data_ + file.size_ ? file.weak_from_this().lock() : nullptr;
 }
 
-std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& path) {
+std::optional<MappedFile::Place> MappedFile::place_of(const void* data) {
+  const std::shared_ptr<const MappedFile> file = holding(data);
+  if (file == nullptr) return std::nullopt;
+  return Place{file->path_, static_cast<std::uint64_t>(static_cast<const std::byte*>(data) - file->data_)};
+}
+
+void MappedFile::check_unchanged() const {
+  if (!mapped_) return;
+  const std::optional<FileStamp> now = file_stamp(absolute_);
+  if (!now || now->device != stamp_.device || now->inode != stamp_.inode) return;
+  if (now->bytes == stamp_.bytes && now->modified_ns == stamp_.modified_ns) return;
+  fail(ErrorCode::io,
+       "'{}' was written to while it is in use: it had {} bytes when it was opened and has {} now. Open it again; to replace a "
+       "file "
+       "that is in use write the new one beside it and rename it",
+       path_.string(), stamp_.bytes, now->bytes);
+}
+
+void MappedFile::map(int fd) {
+  void* data = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd, 0);
+  if (data == MAP_FAILED) fail_io("map", path_);
+  data_ = static_cast<const std::byte*>(data);
+  absolute_ = std::filesystem::absolute(path_);
+  mapped_ = true;
+}
+
+// Begins on a page as a map does: weights are as aligned as they would be there.
+void MappedFile::copy(int fd) {
+  void* data = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (data == MAP_FAILED) fail_io("take memory for", path_);
+  data_ = static_cast<const std::byte*>(data);
+  if (read_up_to(fd, path_, data, size_) != size_) fail(ErrorCode::io, "'{}' was cut short while it was read", path_.string());
+  ::mprotect(data, size_, PROT_READ);
+}
+
+std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& path, std::size_t copied) {
   Descriptor file;
   const struct stat info = open_regular(path, file);
   std::shared_ptr<MappedFile> result(new MappedFile);
@@ -81,12 +129,11 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& 
   result->stamp_ = stamp_of(info);
   result->size_ = static_cast<std::size_t>(info.st_size);
   if (result->size_ == 0) return result;
-  void* data = ::mmap(nullptr, result->size_, PROT_READ, MAP_PRIVATE, file.fd, 0);
-  if (data == MAP_FAILED) {
-    result->size_ = 0;
-    fail_io("map", path);
+  if (result->size_ <= copied) {
+    result->copy(file.fd);
+  } else {
+    result->map(file.fd);
   }
-  result->data_ = static_cast<const std::byte*>(data);
   OpenFiles& files = open_files();
   const std::lock_guard lock(files.mutex);
   files.by_address.emplace(result->data_, result.get());
@@ -110,40 +157,13 @@ void release_mapped_pages(const void* data, std::size_t size) noexcept {
     const std::lock_guard lock(files.mutex);
     auto it = files.by_address.upper_bound(at);
     if (it == files.by_address.begin()) return;
-    const std::span<const std::byte> bytes = (--it)->second->bytes();
-    if (at + size > bytes.data() + bytes.size()) return;
+    const MappedFile& file = *(--it)->second;
+    if (!file.is_mapped() || at + size > file.bytes().data() + file.bytes().size()) return;
   }
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto begin = (reinterpret_cast<std::uintptr_t>(at) + page - 1) / page * page;
   const auto end = (reinterpret_cast<std::uintptr_t>(at) + size) / page * page;
   if (end > begin) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
-}
-
-void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> content) {
-  std::string temporary = path.string() + ".tmp.XXXXXX";
-  Descriptor file;
-  file.fd = ::mkostemp(temporary.data(), O_CLOEXEC);
-  if (file.fd < 0) fail_io("create a temporary file beside", path);
-  const auto abandon = [&](const char* what) {
-    const int error = errno;
-    ::unlink(temporary.c_str());
-    errno = error;
-    fail_io(what, path);
-  };
-  const std::byte* data = content.data();
-  std::size_t left = content.size();
-  while (left > 0) {
-    const ssize_t n = ::write(file.fd, data, left);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) abandon("write");
-    data += n;
-    left -= static_cast<std::size_t>(n);
-  }
-  const mode_t mask = ::umask(0);
-  ::umask(mask);
-  ::fchmod(file.fd, 0666 & ~mask);
-  if (::fsync(file.fd) != 0 && errno != EINVAL) abandon("sync");
-  if (::rename(temporary.c_str(), path.c_str()) != 0) abandon("rename a temporary file to");
 }
 
 std::string read_file(const std::filesystem::path& path, std::size_t limit) {
@@ -153,16 +173,16 @@ std::string read_file(const std::filesystem::path& path, std::size_t limit) {
     fail(ErrorCode::io, "'{}' has {} bytes; at most {} are read", path.string(), info.st_size, limit);
   }
   std::string content(static_cast<std::size_t>(info.st_size), '\0');
-  std::size_t got = 0;
-  while (got < content.size()) {
-    const ssize_t n = ::read(file.fd, content.data() + got, content.size() - got);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail_io("read", path);
-    if (n == 0) break;
-    got += static_cast<std::size_t>(n);
-  }
-  content.resize(got);
+  content.resize(read_up_to(file.fd, path, content.data(), content.size()));
   return content;
+}
+
+void read_pieces(const std::filesystem::path& path, const std::function<void(std::span<const std::byte>)>& take) {
+  constexpr std::size_t kPiece = std::size_t{1} << 20;
+  Descriptor file;
+  open_regular(path, file);
+  std::vector<std::byte> piece(kPiece);
+  while (const std::size_t n = read_up_to(file.fd, path, piece.data(), kPiece)) take(std::span(piece).first(n));
 }
 
 }  // namespace sdx

@@ -291,9 +291,8 @@ std::string get_text(const Url& url, const std::string& what, const NetworkOptio
 }
 
 std::string sha256_of(const fs::path& path) {
-  const auto file = MappedFile::open(path);
   Digest digest("sha256");
-  digest.update(file->bytes().data(), file->bytes().size());
+  read_pieces(path, [&](std::span<const std::byte> piece) { digest.update(piece.data(), piece.size()); });
   return digest.hex();
 }
 

@@ -58,7 +58,10 @@ const std::shared_ptr<const MappedFile>& ExternalFiles::open(const std::string& 
          location, file.string());
   }
   std::shared_ptr<const MappedFile>& mapped = resolved_[file.string()];
-  if (mapped == nullptr) mapped = MappedFile::open(file);
+  if (mapped == nullptr) {
+    mapped = MappedFile::open(file, std::min(MappedFile::kCopied, may_copy_));
+    if (!mapped->is_mapped()) may_copy_ -= mapped->bytes().size();
+  }
   return files_.emplace(location, mapped).first->second;
 }
 

@@ -11,7 +11,7 @@
 
 namespace sdx {
 
-// Maps each file once. A location must be relative, without "..", and, with all symbolic links resolved, lie inside one of
+// Opens each file once. A location must be relative, without "..", and, with all symbolic links resolved, lie inside one of
 // `roots` (again resolved). Locations are relative to the first root. Two roots are useful where model and data are both
 // links into one store, as download caches lay them out: then the folder of the resolved model file is allowed as well.
 class ExternalFiles : public ExternalData {
@@ -25,6 +25,7 @@ class ExternalFiles : public ExternalData {
   std::vector<std::filesystem::path> roots_;
   std::map<std::string, std::shared_ptr<const MappedFile>> files_;  // by location
   std::map<std::string, std::shared_ptr<const MappedFile>> resolved_;
+  std::size_t may_copy_ = std::size_t{64} << 20;  // bytes: a model may have a file for each of its weights
 };
 
 }  // namespace sdx

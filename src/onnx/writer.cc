@@ -1,15 +1,13 @@
 #include "onnx/writer.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <fstream>
 #include <protozero/pbf_writer.hpp>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "base/new_file.h"
 #include "onnx/attributes.h"
 #include "onnx/reader.h"
 #include "onnx/types.h"
@@ -44,26 +42,15 @@ class ExternalWriter {
     return at;
   }
 
-  // A temporary file renamed into place, one tensor in memory at a time.
+  // One tensor in memory at a time.
   void write(const std::filesystem::path& folder) const {
     if (items_.empty()) return;
-    const std::filesystem::path target = folder / name_;
-    const std::filesystem::path temporary = target.string() + ".tmp." + std::to_string(::getpid());
-    {
-      std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
-      for (const auto& [at, tensor] : items_) {
-        const OwnedBytes raw = raw_bytes(tensor);
-        file.seekp(static_cast<std::streamoff>(at));
-        file.write(reinterpret_cast<const char*>(raw.data.data()), static_cast<std::streamsize>(raw.data.size()));
-      }
-      file.close();
-      if (!file) {
-        std::error_code ignored;
-        std::filesystem::remove(temporary, ignored);
-        fail(ErrorCode::io, "cannot write '{}'", temporary.string());
-      }
+    NewFile file(folder / name_);
+    for (const auto& [at, tensor] : items_) {
+      const OwnedBytes raw = raw_bytes(tensor);
+      file.write(raw.data.data(), raw.data.size(), at);
     }
-    std::filesystem::rename(temporary, target);
+    file.publish();
   }
 
  private:

@@ -15,10 +15,28 @@ Program::Program(Graph graph, std::span<const Provider* const> chain, std::size_
   lower_nodes(chain, std::move(regions), lowering);
   compile_children(chain, lowering);
   settle_constants();
+  note_files();
   needed_ = {};
 }
 
 Program::~Program() = default;
+
+void Program::note_files() {
+  for (const Value& v : constants_) {
+    if (!v.is_tensor() || v.tensor().dtype() == DataType::string) continue;
+    auto file = MappedFile::holding(v.tensor().data());
+    if (file != nullptr && file->is_mapped()) files_.push_back(std::move(file));
+  }
+  for (const auto& programs : children_) {
+    for (const auto& child : programs) files_.insert(files_.end(), child->files_.begin(), child->files_.end());
+  }
+  std::sort(files_.begin(), files_.end());
+  files_.erase(std::unique(files_.begin(), files_.end()), files_.end());
+}
+
+void Program::check_files() const {
+  for (const auto& file : files_) file->check_unchanged();
+}
 
 namespace {
 

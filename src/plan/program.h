@@ -21,6 +21,8 @@
 
 namespace sdx {
 
+class MappedFile;
+
 // What one call of Session::run hands down to every step, also those in subgraphs.
 struct RunEnv {
   StopCondition stop;
@@ -50,6 +52,8 @@ class Program {
   const std::vector<Step>& steps() const { return steps_; }
   // Programs of the node's subgraphs, in the order of Node::subgraphs.
   const std::vector<std::unique_ptr<Program>>& children(std::size_t step) const { return children_[step]; }
+  // Throws Error(io) where somebody has written to a file whose weights are used where they lie in it.
+  void check_files() const;
   // The plan for the declared shapes where they are all fixed, as text; the step list without offsets otherwise.
   std::string dump() const;
 
@@ -63,14 +67,16 @@ class Program {
   void drop_packed(const Step& step, std::vector<std::uint32_t>& pending);
   void drop_constant(ValueId value);
   void settle_constants();
+  void note_files();
   std::unique_ptr<Frame> take_frame(const Plan& plan) const;
   void give_back(const Plan& plan, std::unique_ptr<Frame> frame, bool intact) const;
 
   Graph graph_;
   std::vector<Step> steps_;
   std::vector<std::vector<std::unique_ptr<Program>>> children_;
-  std::vector<Value> constants_;  // by ValueId; aligned where a kernel needs it
-  std::vector<bool> needed_;      // while compiling: constants that a step reads when it runs
+  std::vector<Value> constants_;                          // by ValueId; aligned where a kernel needs it
+  std::vector<std::shared_ptr<const MappedFile>> files_;  // that constants_ are views of, those of the children as well
+  std::vector<bool> needed_;                              // while compiling: constants that a step reads when it runs
   std::size_t cache_size_;
 
   mutable std::mutex mutex_;

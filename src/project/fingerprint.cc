@@ -17,18 +17,10 @@ namespace fs = std::filesystem;
 
 std::string hexadecimal(XXH128_hash_t hash) { return fmt::format("{:016x}{:016x}", hash.high64, hash.low64); }
 
-// In pieces whose pages are given back: a model may be larger than memory.
 std::string hash_file(const fs::path& path) {
-  constexpr std::size_t kPiece = std::size_t{16} << 20;
-  const auto file = MappedFile::open(path);
   XXH3_state_t state;
   XXH3_128bits_reset(&state);
-  for (std::span<const std::byte> left = file->bytes(); !left.empty();) {
-    const std::span<const std::byte> piece = left.first(std::min(kPiece, left.size()));
-    XXH3_128bits_update(&state, piece.data(), piece.size());
-    release_mapped_pages(piece.data(), piece.size());
-    left = left.subspan(piece.size());
-  }
+  read_pieces(path, [&](std::span<const std::byte> piece) { XXH3_128bits_update(&state, piece.data(), piece.size()); });
   return hexadecimal(XXH3_128bits_digest(&state));
 }
 

@@ -22,7 +22,7 @@ void add_constants(const Graph& graph, ContentHash& hash) {
 
 void add_model(const Region& region, ContentHash& hash) {
   if (region.source != nullptr && !region.source->path.empty()) {
-    hash.add(MappedFile::open(region.source->path)->bytes());
+    read_pieces(region.source->path, [&](std::span<const std::byte> piece) { hash.add(piece); });
     add_constants(*region.graph, hash);
   } else {
     const std::string bytes = region_bytes(region);

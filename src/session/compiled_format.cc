@@ -25,15 +25,8 @@ Hash128 hash_head(const void* head, const void* rest, std::size_t bytes) {
 std::uint64_t hash_block(const void* data, std::size_t bytes) { return XXH3_64bits(data, bytes); }
 
 std::string hash_file(const std::filesystem::path& path) {
-  constexpr std::size_t kPiece = std::size_t{16} << 20;
-  const auto file = MappedFile::open(path);
   ContentHash hash;
-  for (std::span<const std::byte> left = file->bytes(); !left.empty();) {
-    const std::span<const std::byte> piece = left.first(std::min(kPiece, left.size()));
-    hash.add(piece);
-    release_mapped_pages(piece.data(), piece.size());
-    left = left.subspan(piece.size());
-  }
+  read_pieces(path, [&](std::span<const std::byte> piece) { hash.add(piece); });
   return hash.text();
 }
 

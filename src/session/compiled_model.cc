@@ -124,7 +124,7 @@ CompiledModel::~CompiledModel() {
 }
 
 void CompiledModel::read(const CompiledPlace& place) {
-  file_ = MappedFile::open(place.folder / kFile);
+  file_ = MappedFile::open(place.folder / kFile, 0);  // nobody but this program writes there, and it renames files into place
   const std::span<const std::byte> bytes = file_->bytes();
   Head head{};
   if (bytes.size() < sizeof(head)) ByteReader::damaged();

@@ -11,7 +11,9 @@
 #include <set>
 #include <thread>
 
+#include "base/error.h"
 #include "base/log.h"
+#include "base/new_file.h"
 #include "graph/serial.h"
 #include "onnx/external_names.h"
 #include "session/compiled_format.h"
@@ -55,48 +57,6 @@ class Bench {
  private:
   int fd_ = -1;
   bool mine_ = false;
-};
-
-// Written under another name; publish() syncs it and gives it its own.
-class NewFile {
- public:
-  explicit NewFile(fs::path path) : path_(std::move(path)), temporary_(path_.string() + ".tmp.XXXXXX") {
-    fd_ = ::mkostemp(temporary_.data(), O_CLOEXEC);
-    if (fd_ < 0) fail_io("create a file beside", path_);
-  }
-  ~NewFile() {
-    if (fd_ < 0) return;
-    ::close(fd_);
-    ::unlink(temporary_.c_str());
-  }
-  NewFile(const NewFile&) = delete;
-  NewFile& operator=(const NewFile&) = delete;
-
-  void write(const void* data, std::uint64_t bytes, std::uint64_t offset) const {
-    const auto* at = static_cast<const char*>(data);
-    while (bytes > 0) {
-      const ssize_t n = ::pwrite(fd_, at, bytes, static_cast<off_t>(offset));
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) fail_io("write", path_);
-      at += n;
-      bytes -= static_cast<std::uint64_t>(n);
-      offset += static_cast<std::uint64_t>(n);
-    }
-  }
-  void publish(std::uint64_t bytes) {
-    if (::ftruncate(fd_, static_cast<off_t>(bytes)) != 0) fail_io("write", path_);
-    const mode_t mask = ::umask(0);
-    ::umask(mask);
-    ::fchmod(fd_, 0666 & ~mask);
-    if (::fsync(fd_) != 0 && errno != EINVAL) fail_io("sync", path_);
-    if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_io("rename a file to", path_);
-    ::close(std::exchange(fd_, -1));
-  }
-
- private:
-  fs::path path_;
-  std::string temporary_;
-  int fd_ = -1;
 };
 
 // The model's files, with hashes of their contents.
@@ -308,7 +268,8 @@ class Composer {
     for (const Piece& p : pieces_) {
       if (p.bytes >= kSmall) file.write(p.data, p.bytes, p.offset);
     }
-    file.publish(total_);
+    file.resize(total_);
+    file.publish();
   }
 
   const Recording& r_;

@@ -1,8 +1,10 @@
 #include "session/engine.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/error.h"
+#include "base/mapped_file.h"
 #include "base/stoppable_lock.h"
 #include "base/suggest.h"
 #include "onnx/reader.h"
@@ -37,6 +39,26 @@ const Model& Core::full_model() const {
   return *late_;
 }
 
+namespace {
+
+// Weights are read once more where they still lie in the model's files.
+void check_files(const Graph& graph) {
+  std::set<std::shared_ptr<const MappedFile>> files;
+  const auto add = [&](const Graph& g, const auto& self) -> void {
+    for (const ValueInfo& v : g.values()) {
+      if (!v.constant || v.constant->dtype() == DataType::string) continue;
+      if (auto file = MappedFile::holding(v.constant->data())) files.insert(std::move(file));
+    }
+    for (const Node& n : g.nodes()) {
+      for (const Subgraph& s : n.subgraphs) self(*s.graph, self);
+    }
+  };
+  add(graph, add);
+  for (const auto& file : files) file->check_unchanged();
+}
+
+}  // namespace
+
 std::unique_ptr<Program> Engine::make_variant(std::size_t which, const std::function<void(int)>& compiling,
                                               std::vector<std::string>& failures, Recording* recording) const {
   if (which == 0 && core_->compiled) {
@@ -45,6 +67,7 @@ std::unique_ptr<Program> Engine::make_variant(std::size_t which, const std::func
     if (program) return program;
   }
   const Model& model = core_->full_model();
+  check_files(model.graph);
   Graph graph = model.graph;
   if ((which & kOverrides) != 0) {
     for (const ValueId v : graph.inputs()) graph.value(v).constant.reset();
@@ -111,6 +134,7 @@ std::vector<Value> Engine::run(const Request& request, RunEnv& env) const {
     passed.reserve(core_->plain_inputs.size());
     for (const std::size_t i : core_->plain_inputs) passed.push_back(request.values[i]);
   }
+  program.check_files();
   return program.run(std::move(passed), env, request.wanted);
 }
 

@@ -51,7 +51,11 @@ std::vector<std::string> names_of(const std::vector<ValueSpec>& specs) {
 // Throws Error(invalid_argument) unless the value can be input `spec`. Returns whether an extent differs from a fixed one in the
 // declaration: such models may run all the same (see Variant).
 bool check_input(const ValueSpec& spec, const Value& value) {
-  if (!spec.is_tensor) return false;
+  if (!spec.is_tensor) {
+    const std::string problem = container_problem(spec.type, value);
+    if (problem.empty()) return false;
+    fail(ErrorCode::invalid_argument, "input '{}' must be {}, received {}", spec.name, spec.type, problem.substr(2));
+  }
   if (!value.is_tensor()) {
     fail(ErrorCode::invalid_argument, "input '{}' must be {}, received {}", spec.name, spec.type, value.type_string());
   }

@@ -1,0 +1,36 @@
+#pragma once
+// Files that are whole or not there.
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+
+namespace sdx {
+
+// Writes all of it; false, with errno, where that cannot be done.
+bool write_all(int fd, const void* data, std::size_t bytes) noexcept;
+
+// Written under another name beside `path`; publish() checks that all is on the disk, and gives it its own name. Without
+// publish() nothing is left. Everything throws Error(io) with the system's reason.
+class NewFile {
+ public:
+  explicit NewFile(std::filesystem::path path);
+  ~NewFile();
+  NewFile(const NewFile&) = delete;
+  NewFile& operator=(const NewFile&) = delete;
+
+  void append(std::span<const std::byte> content);
+  // What lies between two pieces, or behind the last one up to `bytes`, is zero.
+  void write(const void* data, std::uint64_t bytes, std::uint64_t offset) const;
+  void resize(std::uint64_t bytes) const;
+  void publish();
+
+ private:
+  [[noreturn]] void io(const char* what) const;
+  std::filesystem::path path_;
+  std::string temporary_;
+  int fd_ = -1;
+};
+
+}  // namespace sdx
