@@ -43,8 +43,18 @@ void add_init(CLI::App& app, Action& action);
 void add_build(CLI::App& app, Action& action);
 void add_completion(CLI::App& app, Action& action);
 
-// Writes to stdout; a closed pipe or full disk is an Error(io).
+// Results cannot be written where they belong: whatever else the command does is of no use. Not an Error, which loops over
+// samples take for the failure of one.
+struct OutputError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+// Whoever reads standard output has seen enough: the program ends quietly.
+struct ReaderGone : std::exception {};
+
+// Writes to standard output. Throws OutputError or ReaderGone, now or at the next print() or flush_output().
 void print(std::string_view text);
+// What was printed is where it belongs. For those who wait for an answer; at the end of a command the program itself sees to it.
+void flush_output();
 // A line on stderr.
 void note(std::string_view text);
 bool stderr_is_terminal();

@@ -3,10 +3,13 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <iterator>
 #include <sdx/sdx.hpp>
+#include <sstream>
 
 #include "base/error.h"
 #include "base/suggest.h"
@@ -14,8 +17,22 @@
 
 namespace sdx::cli {
 
+namespace {
+
+[[noreturn]] void output_failed() {
+  const int error = errno;
+  if (error == EPIPE) throw ReaderGone();
+  throw OutputError(fmt::format("cannot write to standard output: {}", std::strerror(error)));
+}
+
+}  // namespace
+
 void print(std::string_view text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) fail(ErrorCode::io, "cannot write to standard output");
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) output_failed();
+}
+
+void flush_output() {
+  if (std::fflush(stdout) != 0) output_failed();
 }
 
 namespace {
@@ -77,11 +94,27 @@ int usage_error(const CLI::App& app, const CLI::ParseError& e, int argc, char** 
   return kUsage;
 }
 
+// Some file systems say only when a file is closed that it is full.
+void finish_output() {
+  flush_output();
+  const int copy = ::dup(STDOUT_FILENO);
+  if (copy >= 0 && ::close(copy) != 0) output_failed();
+}
+
+// As the system ends a program that does not care about closed pipes: shells tell 141.
+int end_as_by_pipe() {
+  std::signal(SIGPIPE, SIG_DFL);
+  std::raise(SIGPIPE);
+  return 128 + SIGPIPE;  // where the signal is blocked
+}
+
 int guarded(const Action& action) {
   try {
     const int code = action();
-    if (std::fflush(stdout) != 0) fail(ErrorCode::io, "cannot write to standard output");
+    finish_output();
     return code;
+  } catch (const ReaderGone&) {
+    return end_as_by_pipe();
   } catch (const UsageError& e) {
     note(fmt::format("error: {}", e.what()));
     return kUsage;
@@ -129,7 +162,12 @@ int run_program(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {
-    return app.exit(e);  // --help, --version
+    return guarded([&] {
+      std::ostringstream text;
+      const int code = app.exit(e, text, text);  // --help, --version
+      print(text.str());
+      return code;
+    });
   } catch (const CLI::ParseError& e) {
     if (argc == 1) {
       tell(app.help());
@@ -144,6 +182,7 @@ int run_program(int argc, char** argv) {
 }  // namespace sdx::cli
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);  // a reader that left is an error message, not a silent death
+  std::signal(SIGPIPE,
+              SIG_IGN);  // print() finds out, so that what has begun is cleaned up; for standard error it does not matter
   return sdx::cli::run_program(argc, argv);
 }

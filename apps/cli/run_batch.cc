@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "base/new_file.h"
 #include "cli/command.h"
 #include "cli/outputs.h"
 #include "cli/stack.h"
@@ -64,10 +65,10 @@ class TextSink : public Sink {
   void put(const Result& r) override {
     if (json_) {
       print(line_json(r) + "\n");
-      std::fflush(stdout);  // whoever feeds samples in waits for the answer
     } else if (r.error.empty()) {
       print(fmt::format("{}:\n{}", r.name, r.shown.text.empty() ? outputs_text(r.shown.outputs) : r.shown.text));
     }
+    flush_output();  // whoever feeds samples in waits for the answer
   }
 
  private:
@@ -153,12 +154,7 @@ class LinesSink : public Sink {
   bool done(std::int64_t index) override { return index < lines_; }
   void put(const Result& r) override {
     const std::string line = line_json(r) + "\n";
-    for (std::size_t at = 0; at < line.size();) {
-      const ssize_t n = ::write(fd_, line.data() + at, line.size() - at);
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) io("write");
-      at += static_cast<std::size_t>(n);
-    }
+    if (!write_all(fd_, line.data(), line.size())) io("write");
   }
   void finish() override {
     if (::fsync(fd_) != 0 && errno != EINVAL) io("sync");
@@ -229,7 +225,7 @@ class Batch {
       if (static_cast<std::int64_t>(waiting_.size()) >= run_.batch_size) flush();
     }
     flush();
-    sink_->finish();
+    fatal([&] { sink_->finish(); });
     if (run_.samples.files && kept_ > 0)
       note(fmt::format("note: {} results were there already (--overwrite makes them again)", kept_));
     if (failed_ > 0) note(fmt::format("{} of {} samples failed", failed_, kept_ + run_count_));
@@ -264,7 +260,7 @@ class Batch {
     ++failed_;
     const std::string name = run_.samples.name(index);
     note(fmt::format("error: {}: {}", name, why));
-    sink_->put({index, name, why, {}});
+    deliver({index, name, why, {}});
   }
 
   void flush() {
@@ -280,7 +276,21 @@ class Batch {
   }
 
   void put(std::int64_t index, NamedValues outputs) {
-    sink_->put({index, run_.samples.name(index), "", run_.post(std::move(outputs))});
+    deliver({index, run_.samples.name(index), "", run_.post(std::move(outputs))});
+  }
+
+  // A place that takes no more takes none of the samples that follow either.
+  void deliver(const Result& result) {
+    fatal([&] { sink_->put(result); });
+  }
+  template <class F>
+  static void fatal(F&& write) {
+    try {
+      write();
+    } catch (const Error& e) {
+      if (e.code() != ErrorCode::io) throw;
+      throw OutputError(e.message());
+    }
   }
 
   // All waiting samples in one run; false where that does not work, and then they run one by one.

@@ -10,6 +10,8 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/log.h"
+#include "base/new_file.h"
 
 namespace sdx {
 namespace {
@@ -55,8 +57,9 @@ void Telemetry::run(const TelemetrySubject& subject, double latency_ms, std::str
         "{{\"event\":\"run\",\"time\":{:.3f},\"runtime\":{},\"provider\":{},\"model\":{},\"latency_ms\":{:.4f},\"status\":\"{}\"}"
         "}\n",
         now, quoted(subject.runtime), quoted(subject.provider), quoted(subject.model), latency_ms, status);
-    const ssize_t written = ::write(fd_, line.data(), line.size());
-    static_cast<void>(written);
+    if (!write_all(fd_, line.data(), line.size()) && !failed_.exchange(true)) {
+      log::warning("telemetry is lost: {}", std::strerror(errno));
+    }
   } catch (...) {  // out of memory: the run itself is worth more than its line
   }
 }

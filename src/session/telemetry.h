@@ -1,6 +1,7 @@
 #pragma once
 // One structured line for every run, for those who watch a service.
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -24,13 +25,15 @@ class Telemetry {
   Telemetry(const Telemetry&) = delete;
   Telemetry& operator=(const Telemetry&) = delete;
 
-  // `status`: "ok" or the name of an ErrorCode. A line that cannot be written is lost: telemetry never fails a run.
+  // `status`: "ok" or the name of an ErrorCode. A line that cannot be written is lost, and the first one is said in the log:
+  // telemetry never fails a run.
   void run(const TelemetrySubject& subject, double latency_ms, std::string_view status) const noexcept;
 
  private:
   explicit Telemetry(int fd, bool owned) : fd_(fd), owned_(owned) {}
   int fd_;
   bool owned_;
+  mutable std::atomic<bool> failed_{false};
 };
 
 }  // namespace sdx

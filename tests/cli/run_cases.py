@@ -4,7 +4,11 @@ A case file is a list of commands, each followed by what is expected of it:
 
     $ NAME=VALUE sdx run add.onnx -i A=[1,2] -i B=[3,4]      with variables in the environment
     $ UNREAD sdx providers                                   both outputs are a pipe whose reader has left
-    exit 0
+    $ FULL sdx providers                                     standard output is /dev/full
+    $ LIMIT 10 sdx run …                                     no file may have more than that many KiB: as on a full disk
+    $ HEAD 2 LINE sdx run …                                  standard input is LINE over and over (\\n within it: several); two lines of
+                                                             standard output are read
+    exit 0                         -13: ended by SIGPIPE
     stdout: C: float32[2]          a fragment of standard output
     stdout = {"a":1}               standard output as JSON equals this
     no stdout: warning             a fragment that must not be there
@@ -17,7 +21,9 @@ Every file runs in a fresh folder with the models of tiny_models.py. The default
 
 import json
 import os
+import resource
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -61,10 +67,7 @@ def check(expectation, result, folder):
     return "no such kind of expectation"
 
 
-def run(words, folder, environment, unread):
-    common = {"cwd": folder, "timeout": 60, "env": environment}
-    if not unread:
-        return subprocess.run(words, capture_output=True, text=True, errors="replace", **common)
+def run_unread(words, common):
     reader, writer = os.pipe()
     os.close(reader)
     try:
@@ -72,6 +75,52 @@ def run(words, folder, environment, unread):
     finally:
         os.close(writer)
     return subprocess.CompletedProcess(words, code, "", "")
+
+
+def run_full(words, common):
+    with open("/dev/full", "wb") as full:
+        result = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, errors="replace", **common)
+    return subprocess.CompletedProcess(words, result.returncode, "", result.stderr)
+
+
+def run_limited(words, common):
+    kib, words = int(words[0]) * 1024, words[1:]
+
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # then writing fails, as on a full disk
+        resource.setrlimit(resource.RLIMIT_FSIZE, (kib, kib))
+
+    return subprocess.run(words, capture_output=True, text=True, errors="replace", preexec_fn=limit, restore_signals=False, **common)
+
+
+def run_head(words, common):
+    lines, line, words = int(words[0]), words[1].replace("\\n", "\n"), words[2:]
+    feed = subprocess.Popen(["yes", line], stdout=subprocess.PIPE)
+    with subprocess.Popen(words, stdin=feed.stdout, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          cwd=common["cwd"], env=common["env"]) as process:
+        feed.stdout.close()
+        out = "".join(process.stdout.readline() for _ in range(lines))
+        process.stdout.close()
+        try:
+            err = process.stderr.read()
+            process.wait(common["timeout"])
+        finally:
+            process.kill()
+            feed.kill()
+            feed.wait()
+    return subprocess.CompletedProcess(words, process.returncode, out, err)
+
+
+WAYS = {"UNREAD": run_unread, "FULL": run_full, "LIMIT": run_limited, "HEAD": run_head}
+
+
+def run(words, folder, environment, sdx):
+    way = WAYS.get(words[0])
+    words = [sdx if word == "sdx" else word for word in (words[1:] if way else words)]
+    common = {"cwd": folder, "timeout": 60, "env": environment}
+    if way:
+        return way(words, common)
+    return subprocess.run(words, capture_output=True, text=True, errors="replace", **common)
 
 
 def run_case(sdx, path):
@@ -85,10 +134,7 @@ def run_case(sdx, path):
             while "=" in words[0]:
                 variable, _, value = words.pop(0).partition("=")
                 environment[variable] = value
-            unread = words[0] == "UNREAD"
-            words = words[1:] if unread else words
-            words[0] = sdx if words[0] == "sdx" else words[0]
-            result = run(words, folder, environment, unread)
+            result = run(words, folder, environment, sdx)
             if not any(e.startswith("exit ") for e in expectations):
                 expectations = ["exit 0", *expectations]
             wrong = [f"  expected {e}: {why}" for e in expectations if (why := check(e, result, folder))]
