@@ -88,7 +88,8 @@ int CacheCommand::list() const {
     out += fmt::format("{:<10} {:>9}  {:%Y-%m-%d %H:%M}  {:<8}  {}{}\n", i.provider, size_text(i.bytes), fmt::localtime(time),
                        i.key.substr(0, 8), i.label, i.in_use ? "  (in use)" : "");
   }
-  out += fmt::format("{} in {} below {}\n", size_text(total), count_text(items.size()), root.string());
+  out += root.empty() ? std::string("there is no cache: neither SDX_CACHE_DIR, XDG_CACHE_HOME nor HOME names a folder\n")
+                      : fmt::format("{} in {} below {}\n", size_text(total), count_text(items.size()), root.string());
   print(out);
   return kOk;
 }

@@ -13,6 +13,7 @@
 #include <sstream>
 #include <thread>
 
+#include "base/cache_folder.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -118,6 +119,7 @@ std::shared_ptr<CacheEntry> CacheEntry::open(const fs::path& folder, const std::
   made->folder_ = folder / key;
   made->label_ = escape_line(label);
   std::string why = "somebody else keeps removing it";
+  if (!cache_problem(folder.parent_path(), made->folder_).empty()) return nullptr;
   constexpr int kMostAttempts = 100;  // each time somebody else removed it in between
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
     try {
@@ -139,7 +141,7 @@ void CacheEntry::release() noexcept {
 
 // One attempt to lock the entry, alone and then shared. False, or an exception, where somebody removed it meanwhile.
 bool CacheEntry::take() {
-  fs::create_directories(folder_);
+  make_cache_folder(folder_);
   lock_ = lock_file(folder_, LOCK_EX | LOCK_NB, true);
   if (lock_ >= 0) {
     check();
@@ -197,7 +199,7 @@ void CacheEntry::seal() noexcept {
     std::error_code none;
     const fs::path path = folder_ / kManifest;
     if (fs::exists(path, none) && read_file(path, kMostManifest) == text) return;
-    write_file_atomically(path, text);
+    write_file_atomically(path, text, kCacheFileMode);
   } catch (const std::exception& e) {
     log::debug("'{}' is not sealed: {}", folder_.string(), e.what());
   }

@@ -17,8 +17,8 @@ namespace sdx {
 // entry.
 class CacheEntry {
  public:
-  // `folder`: ROOT/PROVIDER. `label`: for people, the model's file name. Null, with an info in the log, when the folder cannot be
-  // written: then nothing is kept.
+  // `folder`: ROOT/PROVIDER. `label`: for people, the model's file name. Null, with a line in the log, when the folder cannot be
+  // written, or must not be used (see cache_problem()): then nothing is kept.
   static std::shared_ptr<CacheEntry> open(const std::filesystem::path& folder, const std::string& key, const std::string& label);
   // Seals once more: some vendors write during runs, or when their session ends.
   ~CacheEntry();

@@ -75,9 +75,9 @@ void release_mapped_pages(const void* data, std::size_t size) noexcept;
 
 // Writes `content` to a temporary file beside `path`, syncs it, and renames it into place: readers see the old file or
 // the whole new one. Throws Error(io).
-void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> content);
-inline void write_file_atomically(const std::filesystem::path& path, const std::string& content) {
-  write_file_atomically(path, std::as_bytes(std::span<const char>(content.data(), content.size())));
+void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> content, unsigned mode = 0666);
+inline void write_file_atomically(const std::filesystem::path& path, const std::string& content, unsigned mode = 0666) {
+  write_file_atomically(path, std::as_bytes(std::span<const char>(content.data(), content.size())), mode);
 }
 
 // The whole file. Throws Error(io), also when it is larger than `limit` bytes.

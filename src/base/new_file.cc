@@ -31,7 +31,8 @@ void NewFile::io(const char* what) const {
   fail(ErrorCode::io, "cannot {} '{}': {}", what, path_.string(), std::strerror(error));
 }
 
-NewFile::NewFile(std::filesystem::path path) : path_(std::move(path)), temporary_(path_.string() + ".tmp.XXXXXX") {
+NewFile::NewFile(std::filesystem::path path, unsigned mode)
+    : path_(std::move(path)), temporary_(path_.string() + ".tmp.XXXXXX"), mode_(mode) {
   fd_ = ::mkostemp(temporary_.data(), O_CLOEXEC);
   if (fd_ < 0) io("create a temporary file beside");
 }
@@ -64,15 +65,15 @@ void NewFile::resize(std::uint64_t bytes) const {
 void NewFile::publish() {
   const mode_t mask = ::umask(0);
   ::umask(mask);
-  ::fchmod(fd_, 0666 & ~mask);
+  ::fchmod(fd_, mode_ & ~mask);
   if (::fsync(fd_) != 0 && errno != EINVAL) io("sync");
   if (::close(std::exchange(fd_, -1)) != 0) io("write");
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) io("rename a temporary file to");
   temporary_.clear();
 }
 
-void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> content) {
-  NewFile file(path);
+void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> content, unsigned mode) {
+  NewFile file(path, mode);
   file.append(content);
   file.publish();
 }

@@ -15,7 +15,8 @@ bool write_all(int fd, const void* data, std::size_t bytes) noexcept;
 // publish() nothing is left. Everything throws Error(io) with the system's reason.
 class NewFile {
  public:
-  explicit NewFile(std::filesystem::path path);
+  // `mode`: the permissions, of which the process's mask takes some.
+  explicit NewFile(std::filesystem::path path, unsigned mode = 0666);
   ~NewFile();
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
@@ -30,6 +31,7 @@ class NewFile {
   [[noreturn]] void io(const char* what) const;
   std::filesystem::path path_;
   std::string temporary_;
+  unsigned mode_;
   int fd_ = -1;
 };
 

@@ -94,10 +94,10 @@ ConvertedModel::ConvertedModel(const fs::path& model, DataType dtype, bool keep_
     path_ = output;
   };
   const std::string file = model.stem().string() + "." + std::string(name(dtype)) + ".onnx";
-  if (options.cache) {
+  if (const fs::path cache = cache_folder(options.cache_folder); options.cache && !cache.empty()) {
     std::string identity = fmt::format("{}\n{}\n{}\n", version(), name(dtype), keep_io);
     for (const Fingerprint& f : fingerprints(model)) identity += f.name + f.hash + "\n";
-    entry_ = CacheEntry::open(cache_folder(options.cache_folder) / "convert", hash_text(identity), model.filename().string());
+    entry_ = CacheEntry::open(cache / "convert", hash_text(identity), model.filename().string());
   }
   if (!entry_) {
     std::string folder = (fs::temp_directory_path() / "sdx-convert-XXXXXX").string();

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/cache_folder.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mapped_file.h"
@@ -43,8 +44,8 @@ TunedChoices::~TunedChoices() {
     for (auto& [key, times] : added_) all[key] = std::move(times);
     Json json = Json::object();
     for (const auto& [key, times] : all) json[key] = entry_json(times);
-    std::filesystem::create_directories(file_.parent_path());
-    write_file_atomically(file_, json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+    make_cache_folder(file_.parent_path());
+    write_file_atomically(file_, json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n", kCacheFileMode);
   } catch (const std::exception& e) {
     log::info("measured choices are not kept: {}", e.what());
   }

@@ -69,7 +69,7 @@ void seal(const fs::path& folder, const std::string& text) {
   if (::flock(fd, LOCK_EX | LOCK_NB) == 0) {
     remove_leftovers(folder);
     try {
-      write_file_atomically(folder / kSealed, text);
+      write_file_atomically(folder / kSealed, text, kCacheFileMode);
     } catch (const Error& e) {
       log::debug("{}", e.message());
     }
@@ -93,7 +93,8 @@ std::optional<CompiledPlace> compiled_place(const fs::path& model, const Session
     key.add(machine);
     key.add(own);
     key.add(SDX_VERSION);
-    place.folder = cache_folder(options.cache_folder) / "cpu" / key.text();
+    place.root = cache_folder(options.cache_folder);
+    place.folder = place.root / "cpu" / key.text();
     return place;
   } catch (const std::exception& e) {  // an instruction set that does not exist: whoever chooses kernels says so
     log::debug("no compiled model: {}", e.what());
@@ -101,7 +102,17 @@ std::optional<CompiledPlace> compiled_place(const fs::path& model, const Session
   }
 }
 
-bool has_compiled(const CompiledPlace& place) { return file_stamp(place.folder / kFile).has_value(); }
+bool has_compiled(const CompiledPlace& place) { return !place.root.empty() && file_stamp(place.folder / kFile).has_value(); }
+
+std::string compiled_problem(const CompiledPlace& place) {
+  if (!place.root.empty()) return cache_problem(place.root, place.folder / kFile);
+  static const std::string none = [] {
+    std::string why = "neither SDX_CACHE_DIR, XDG_CACHE_HOME nor HOME names a folder";
+    log::warning("the cache is not used: {}", why);
+    return why;
+  }();
+  return none;
+}
 
 std::shared_ptr<const CompiledModel> CompiledModel::open(const CompiledPlace& place) {
   if (!has_compiled(place)) return nullptr;  // the usual case, and a cheap one
@@ -230,7 +241,8 @@ void CompiledModel::read_tables(std::string_view meta, const CompiledPlace& plac
 
 // Whether the contents are what they were when they were written, and the model's too: see the top of compiled_model.h.
 bool CompiledModel::trusted(const CompiledPlace& place) {
-  const std::string sealed = read_small(place.folder / kSealed);
+  const bool may_read = cache_problem(place.root, place.folder / kSealed).empty();
+  const std::string sealed = may_read ? read_small(place.folder / kSealed) : "";
   const auto known = [&](const fs::path& path, const FileStamp& stamp) {
     return sealed.find("\n" + stamp_line(path, stamp)) != std::string::npos;
   };

@@ -27,6 +27,7 @@ namespace sdx {
 
 struct CompiledPlace {
   std::filesystem::path model;   // absolute
+  std::filesystem::path root;    // the cache folder; empty: there is none
   std::filesystem::path folder;  // ROOT/cpu/KEY
   std::string conditions;        // build, instruction set, options: a file made under others is of no use
 };
@@ -35,6 +36,8 @@ std::optional<CompiledPlace> compiled_place(const std::filesystem::path& model, 
 
 // Whether there is a file, of use or not.
 bool has_compiled(const CompiledPlace& place);
+// Why nothing that is there may be used, and nothing kept; empty: it may. The log warns of it once.
+std::string compiled_problem(const CompiledPlace& place);
 
 // What a session says of its model.
 struct ModelInterface {

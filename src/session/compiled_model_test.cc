@@ -93,6 +93,22 @@ TEST_F(CompiledModelTest, AnswersAsTheModelDoes) {
   EXPECT_EQ(mapped.metadata(), plain.metadata());
 }
 
+TEST_F(CompiledModelTest, OfAFolderThatOthersMayWriteToNothingIsUsedAndNothingKept) {
+  open(true);
+  ASSERT_NE(open().report().compiled, "");
+  for (const std::filesystem::path& p : {place().root, place().folder, place().folder / "compiled.sdx"}) {
+    namespace fs = std::filesystem;
+    const fs::perms mode = fs::status(p).permissions();
+    fs::permissions(p, fs::perms::others_write, fs::perm_options::add);
+    const Report r = open(true).report();
+    EXPECT_EQ(r.compiled, "");
+    ASSERT_EQ(r.warnings.size(), 1U) << p;
+    EXPECT_NE(r.warnings[0].find("the cache is not used: others than its owner may write to '" + p.string()), std::string::npos);
+    fs::permissions(p, mode);
+    EXPECT_NE(open().report().compiled, "");
+  }
+}
+
 TEST_F(CompiledModelTest, DoesNotMixStatesOfAModel) {
   open(true);
   const Session mapped = open();

@@ -11,6 +11,7 @@
 #include <set>
 #include <thread>
 
+#include "base/cache_folder.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/new_file.h"
@@ -43,7 +44,7 @@ struct Piece {
 class Bench {
  public:
   explicit Bench(const fs::path& folder) {
-    fs::create_directories(folder);
+    make_cache_folder(folder);
     fd_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd_ < 0) fail_io("open", folder);
     mine_ = ::flock(fd_, LOCK_EX | LOCK_NB) == 0;
@@ -309,7 +310,7 @@ void write_compiled(const Recording& recording, const ModelInterface& interface)
       if (!bench.mine()) return;
       const int lock = ::open((folder / kLock).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
       if (lock >= 0) ::close(lock);
-      NewFile file(folder / kFile);  // before the model is read: where nothing can be written this is soon over
+      NewFile file(folder / kFile, kCacheFileMode);  // before the model is read: where nothing can be written this is soon over
       const Sources sources(recording);
       Composer(recording, sources).write(interface, file);
     }

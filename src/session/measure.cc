@@ -223,7 +223,7 @@ std::filesystem::path decision_file(const Core& core, const Selection& selection
   }
   for (const auto& [symbol, extent] : o.dimensions) hash = mix(hash, fmt::format("{}={}", symbol, extent));
   hash = mix(hash, fmt::format("{} {} {}", o.threads, o.optimize, join(o.disabled_passes)));
-  return cache_folder(o.cache_folder) / "measured" / fmt::format("{:016x}.txt", hash);
+  return cache_file(o.cache_folder, fmt::format("measured/{:016x}.txt", hash));
 }
 
 std::optional<Measurement> read_decision(const std::filesystem::path& file, const Selection& selection) {
@@ -264,15 +264,14 @@ std::optional<Measurement> read_decision(const std::filesystem::path& file, cons
 }
 
 void write_decision(const std::filesystem::path& file, const Measurement& m) {
-  std::error_code none;  // where it cannot be made, writing says so
-  std::filesystem::create_directories(file.parent_path(), none);
+  make_cache_folder(file.parent_path());
   std::string text = fmt::format("sdx measured 1\nlabel {}\nchosen {}\ninputs {}\nwhen {}\nmachine {}\n",
                                  one_line(m.model.empty() ? m.chosen : m.model + ": " + m.chosen), m.chosen, one_line(m.inputs),
                                  m.when, one_line(machine_text()));
   for (const MeasuredProvider& c : m.candidates) {
     text += fmt::format("candidate {} {:.6f} {:.3f} {}\n", c.provider, c.median_ms, c.compile_ms, one_line(c.note));
   }
-  write_file_atomically(file, text);
+  write_file_atomically(file, text, kCacheFileMode);
 }
 
 Measurement measure(const std::shared_ptr<Core>& core, const Selection& selection, const Request& request,

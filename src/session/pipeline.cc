@@ -92,7 +92,7 @@ bool compiles_regions(const Selection& selection) {
 namespace {
 
 std::unique_ptr<Program> lower(Graph graph, const Selection& selection, const SessionOptions& options, Regions regions) {
-  TunedChoices tuned(options.tune && options.cache ? cache_folder(options.cache_folder) / "tuned.json" : std::filesystem::path());
+  TunedChoices tuned(options.tune && options.cache ? cache_file(options.cache_folder, "tuned.json") : std::filesystem::path());
   return std::make_unique<Program>(std::move(graph), selection.chain, options.plan_cache_size, std::move(regions),
                                    LowerOptions{options.tune, &tuned});
 }

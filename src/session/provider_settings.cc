@@ -21,7 +21,8 @@ ProviderSettings provider_settings(const SessionOptions& options, std::string_vi
   if (plain != provider) add(provider);
   s.ort_library = options.ort_library;
   s.openvino_library = options.openvino_library;
-  if (options.cache) s.cache = cache_folder(options.cache_folder) / std::string(plain);
+  const std::filesystem::path cache = cache_folder(options.cache_folder);
+  if (options.cache && !cache.empty()) s.cache = cache / std::string(plain);
   s.threads = options.threads;
   s.optimize = options.optimize;
   s.strict = options.strict;

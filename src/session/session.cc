@@ -107,6 +107,7 @@ struct Session::Impl {
   // Of a model that is to be kept, until it is. Only the thread that opens the session touches it: what compiles in the
   // background, or is left behind there, may outlive the session.
   std::unique_ptr<Recording> recording;
+  std::string unused_cache;  // why nothing is kept, or used of what was
 
   mutable std::mutex mutex;  // guards what follows, and `service` where the session measures
   Measurement measurement;
@@ -170,12 +171,14 @@ static bool cpu_alone(const Selection& selection) { return selection.chain.size(
 // From the cache, where it has the model. Otherwise notes that it is to have it, if that is asked for.
 bool Session::Impl::open_compiled() {
   const auto place = compiled_place(core->source.path, core->options);
-  if (!place) return false;
+  if (!place || (!core->options.keep_compiled && !has_compiled(*place))) return false;
+  unused_cache = compiled_problem(*place);
+  if (!unused_cache.empty()) return false;
   core->compiled = CompiledModel::open(*place);
   if (core->compiled != nullptr) {
     choose();
     if (!cpu_alone(selection)) core->compiled = nullptr;
-  } else if (core->options.keep_compiled || has_compiled(*place)) {  // a stale or damaged one is replaced
+  } else {  // a stale or damaged one is replaced
     recording = start_recording(*place);
   }
   if (core->compiled == nullptr) return false;
@@ -217,6 +220,7 @@ void Session::Impl::open() {
   if (!prepare(core->model, core->options, core->allow_unknown)) core->source = {};
   describe_interface();
   warnings = core->model.warnings;
+  if (!unused_cache.empty()) warnings.push_back("the cache is not used: " + unused_cache);
   start();
   keep();
 }
