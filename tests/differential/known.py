@@ -57,6 +57,13 @@ def slice_backwards_to_the_largest(node, inputs, text, opsets):
         return "Slice: ONNX Runtime reads an end of INT_MAX with a negative step as 'everything'"
 
 
+@rule("ArgMax", "ArgMin")
+def extremes_of_what_is_no_number(node, inputs, text, opsets):
+    """A NaN is the extreme here, as in NumPy; ONNX Runtime compares, and where a NaN comes to stand depends on the order."""
+    if inputs[0] is not None and inputs[0].dtype.kind in "fV" and np.isnan(inputs[0].astype(np.float32)).any():
+        return "ArgMax and ArgMin: ONNX Runtime's answer depends on where a NaN stands"
+
+
 @rule("MatMul")
 def product_of_no_terms(node, inputs, text, opsets):
     if inputs[0] is not None and inputs[0].size == 0:
