@@ -141,8 +141,7 @@ def tensor_of(node):
 def alone_model(model, node, values, constants):
     """The node alone: what it reads comes as inputs, constants stay constants."""
     infos, weights, feeds = [], [], {}
-    inner = {o for a in node.attribute if a.type == onnx.AttributeProto.GRAPH for n in a.g.node for o in n.output}
-    inner |= {i.name for a in node.attribute if a.type == onnx.AttributeProto.GRAPH for i in a.g.input}
+    inner = set(made_within(node))
     for name in dict.fromkeys(all_inputs(node)):
         if not name or name in inner:
             continue
@@ -155,6 +154,17 @@ def alone_model(model, node, values, constants):
             raise ValueError(name)
     graph = helper.make_graph([node], "alone", infos, [onnx.ValueInfoProto(name=o) for o in node.output if o], weights)
     return helper.make_model(graph, opset_imports=model.opset_import, ir_version=model.ir_version), feeds
+
+
+def made_within(node):
+    """Names that a node's subgraphs define, at any depth."""
+    for a in node.attribute:
+        if a.type != onnx.AttributeProto.GRAPH:
+            continue
+        yield from (i.name for i in a.g.input)
+        for inner in a.g.node:
+            yield from inner.output
+            yield from made_within(inner)
 
 
 def info_of(name, value):
