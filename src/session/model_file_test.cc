@@ -1,0 +1,86 @@
+// Model files that somebody writes to while sessions are open.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sdx/sdx.hpp>
+
+#include "support/graph_text.h"
+
+namespace sdx {
+namespace {
+
+Tensor filled(std::int64_t extent) {
+  Tensor t(DataType::float32, {extent});
+  const auto values = t.mutable_values<float>();
+  std::fill(values.begin(), values.end(), 1.0F);
+  return t;
+}
+
+// Runs `call`, which must throw an Error(io), and returns its text.
+template <class F>
+std::string io_error(F&& call) {
+  try {
+    call();
+  } catch (const Error& e) {
+    EXPECT_EQ(name(e.code()), name(ErrorCode::io)) << e.what();
+    return e.what();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return {};
+}
+
+// Weights that kernels use where they lie in the mapped file.
+class ModelFileTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    // Only aligned ones are: the name makes the file's head longer, until they are.
+    const std::string first_weights("\0\0\x40\x40\0\0\x40\x40", 8);
+    std::string bytes, name = "w";
+    do {
+      bytes = testing::model_bytes("input x: float32[1]\nconstant " + name + ": float32[2000000] 3\ny = Add(x, " + name +
+                                   ")\noutput y\n");
+      name += 'w';
+    } while (bytes.find(first_weights) % 4 != 0);
+    write(file_, bytes);
+  }
+  void TearDown() override { std::filesystem::remove(file_); }
+  static void write(const std::filesystem::path& path, const std::string& bytes) {
+    std::ofstream(path, std::ios::binary | std::ios::trunc).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  }
+  static float last(const Session& s, const Tensor& x) { return s.run({{"x", x}}).tensor("y").values<float>().back(); }
+
+  const std::filesystem::path file_ =
+      std::filesystem::temp_directory_path() / ("sdx_model_file_" + std::to_string(::getpid()) + ".onnx");
+  const Tensor one_ = Tensor::of<float>({1}, {1});
+};
+
+TEST_F(ModelFileTest, CutShortWhileASessionIsOpenIsAnErrorOfItsRuns) {
+  const Session s = Session::open(file_);
+  EXPECT_EQ(last(s, one_), 4);
+  std::filesystem::resize_file(file_, 100);
+  const std::string text = io_error([&] { last(s, one_); });
+  EXPECT_NE(text.find("was written to while it is in use"), std::string::npos) << text;
+  io_error([&] { last(s, filled(2000000)); });  // compiles once more
+}
+
+TEST_F(ModelFileTest, ReplacedByRenameItIsLeftAlone) {
+  const Session s = Session::open(file_);
+  const std::filesystem::path other = file_.string() + ".new";
+  write(other, "something else");
+  std::filesystem::rename(other, file_);
+  EXPECT_EQ(last(s, one_), 4);
+}
+
+TEST_F(ModelFileTest, ASmallOneMayBeCutShort) {
+  write(file_, testing::model_bytes("input x: float32[1]\nconstant w: float32[10000] 3\ny = Add(x, w)\noutput y\n"));
+  const Session s = Session::open(file_);
+  std::filesystem::resize_file(file_, 0);
+  EXPECT_EQ(last(s, one_), 4);
+  EXPECT_EQ(last(s, filled(10000)), 4);
+}
+
+}  // namespace
+}  // namespace sdx
