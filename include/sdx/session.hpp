@@ -57,7 +57,7 @@ struct SessionOptions {
   // off. For models in files, run by `cpu` alone.
   bool keep_compiled = false;
   // Keep what vendors' compilers make (TensorRT engines, OpenVINO blobs, …) for the next start, in `cache_folder`; where that is
-  // empty in SDX_CACHE_DIR, else in $XDG_CACHE_HOME/sdx, else in ~/.cache/sdx.
+  // empty in SDX_CACHE_DIR, else in $XDG_CACHE_HOME/sdx, else in ~/.cache/sdx, else nowhere.
   bool cache = true;
   std::filesystem::path cache_folder;
   // Shared libraries with operators of your own (sdx/custom_op.h), for this session alone. A model's own functions of the same

@@ -8,7 +8,8 @@
 #include "base/poison.h"
 #include "ops/op.h"
 #include "plan/program.h"
-#include "tensor/ownership.h"
+#include "tensor/own.h"
+#include "tensor/poison.h"
 
 namespace sdx {
 namespace {
@@ -110,7 +111,7 @@ void Execution::run_step(std::size_t index) {
   run_dynamic(s, kernel, in, out);
   // A result may lie in memory that later steps reuse: a subgraph or a kernel handed on what it was given.
   for (Value* v : out) {
-    if (v != nullptr && !owns_memory(*v)) *v = owned(std::move(*v));
+    if (v != nullptr && !owns_memory(*v)) *v = owned(*v);
   }
 }
 

@@ -58,7 +58,7 @@ struct BackgroundRun::State {
 BackgroundRun::BackgroundRun(std::shared_ptr<const Engine> engine, const Request& request) : state_(std::make_shared<State>()) {
   state_->engine = std::move(engine);
   state_->request = request;
-  for (Value& v : state_->request.values) v = with_owned_tensors(v);
+  for (Value& v : state_->request.values) v = owned(v);
   state_->env.stop.deadline = request.stop.deadline;
   state_->env.stop.cancelled = state_->stop;
   std::thread([s = state_] { State::run(s); }).detach();

@@ -1,5 +1,6 @@
 #include "tensor/own.h"
 
+#include <algorithm>
 #include <functional>
 #include <unordered_set>
 #include <utility>
@@ -52,7 +53,16 @@ void note_containers(const Value& v, Containers& seen) {
 
 }  // namespace
 
-Value with_owned_tensors(const Value& v) {
+bool owns_memory(const Value& v) {
+  const auto owns = [](const Tensor& t) { return !t.defined() || t.owner() != nullptr; };
+  if (v.is_tensor()) return owns(v.tensor());
+  if (v.is_map()) return owns(v.map().keys) && owns(v.map().values);
+  if (!v.is_sequence()) return true;
+  return std::all_of(v.sequence().items.begin(), v.sequence().items.end(), owns_memory);
+}
+
+Value owned(const Value& v) {
+  if (owns_memory(v)) return v;
   Copier copier;
   copier.wants_copy = [](const Tensor& t) { return t.owner() == nullptr; };
   return copier.copy(v);

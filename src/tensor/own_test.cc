@@ -14,8 +14,13 @@ TEST(Own, ViewsWithinSequencesAndMapsAreCopied) {
   const Tensor view = Tensor::view(memory.data(), DataType::float32, {2});
   const Tensor own = Tensor::of<float>({2}, {3, 4});
   const Map map{Tensor::of<std::int64_t>({2}, {0, 1}), view};
-  const Value copy = with_owned_tensors(Sequence{DataType::float32, {view, own}});
-  const Value maps = with_owned_tensors(Sequence{DataType::undefined, {Value(map)}});
+  const Value copy = owned(Sequence{DataType::float32, {view, own}});
+  const Value maps = owned(Sequence{DataType::undefined, {Value(map)}});
+  EXPECT_FALSE(owns_memory(Value(view)));
+  EXPECT_FALSE(owns_memory(Value(map)));
+  EXPECT_TRUE(owns_memory(Value(own)));
+  EXPECT_TRUE(owns_memory(copy));
+  EXPECT_TRUE(owns_memory(maps));
   memory.assign({7, 7});
   EXPECT_EQ(item(copy, 0).values<float>()[1], 2);
   EXPECT_EQ(item(copy, 1).data(), own.data());
@@ -26,9 +31,9 @@ TEST(Own, ViewsWithinSequencesAndMapsAreCopied) {
 
 TEST(Own, WhatHasAnOwnerStaysAsItIs) {
   const Value sequence(Sequence{DataType::float32, {Tensor::of<float>({1}, {3})}});
-  EXPECT_EQ(&with_owned_tensors(sequence).sequence(), &sequence.sequence());
-  EXPECT_TRUE(with_owned_tensors(Value()).empty());
-  EXPECT_FALSE(with_owned_tensors(Value(Tensor())).tensor().defined());
+  EXPECT_EQ(&owned(sequence).sequence(), &sequence.sequence());
+  EXPECT_TRUE(owned(Value()).empty());
+  EXPECT_FALSE(owned(Value(Tensor())).tensor().defined());
 }
 
 TEST(Own, ResultsShareNothingWithInputsOrEachOther) {

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/poison.h"
-#include "tensor/ownership.h"
+#include "tensor/poison.h"
 
 namespace sdx {
 namespace {

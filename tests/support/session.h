@@ -1,0 +1,48 @@
+#pragma once
+// Models as text in sessions, for tests.
+
+#include <gtest/gtest.h>
+
+#include <sdx/sdx.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "support/graph_text.h"
+
+namespace sdx::testing {
+
+using Floats = std::vector<float>;
+
+inline Session open(const std::string& text, const SessionOptions& options = {}) {
+  const std::string bytes = model_bytes(text);
+  return Session::from_bytes(std::as_bytes(std::span<const char>(bytes.data(), bytes.size())), options);
+}
+
+inline Tensor floats(Shape shape, const Floats& values) {
+  return Tensor::of<float>(std::move(shape), std::span<const float>(values));
+}
+
+inline Floats elements(const Tensor& t) {
+  const auto v = t.values<float>();
+  return {v.begin(), v.end()};
+}
+
+// Runs `call`, which must throw an Error with this code, and returns its text.
+template <class F>
+std::string error_of(ErrorCode code, F&& call) {
+  try {
+    call();
+  } catch (const Error& e) {
+    EXPECT_EQ(name(e.code()), name(code)) << e.what();
+    return e.what();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return {};
+}
+
+inline void expect_parts(const std::string& text, const std::vector<std::string>& parts) {
+  for (const std::string& part : parts) EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' in: " << text;
+}
+
+}  // namespace sdx::testing
