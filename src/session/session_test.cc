@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "support/session.h"
+#include "tensor/element.h"
 
 namespace sdx {
 namespace {
@@ -42,6 +43,26 @@ const char* const kEndless = R"(
     }
   output y
 )";
+
+// What types alone cannot tell before the run. Before, Equal read 64 numbers of 8 bytes from 64 of 4.
+TEST(Session, WhatReadsEitherOfTwoTypesChecksWhatComes) {
+  const std::string text =
+      "input c: bool[]\n"
+      "input i: int64[64]\n"
+      "input f: float32[64]\n"
+      "z = If(c)\n"
+      "  then_branch {\n    t = Identity(f)\n    output t\n  }\n"
+      "  else_branch {\n    e = Identity(i)\n    output e\n  }\n"
+      "y = Equal(i, z)\n"
+      "output y\n";
+  const Session session = open(text);
+  const Tensor i(from_ints(std::vector<std::int64_t>(64, 1)));
+  const auto run = [&](bool c) {
+    return session.run({{"c", Tensor::scalar<bool>(c)}, {"i", i}, {"f", floats({64}, Floats(64, 1.0F))}});
+  };
+  EXPECT_TRUE(run(false).tensor("y").values<bool>()[63]);
+  expect_parts(error_of(ErrorCode::runtime_failure, [&] { run(true); }), {"same element type", "Equal"});
+}
 
 // Operators whose first result, or only one, the file leaves out. Before, kernels wrote to what was not there.
 TEST(Session, ResultsThatAreLeftOutAreComputedForNobody) {

@@ -61,7 +61,12 @@ class CpuProvider : public Provider {
       if (step.kernel) return step;
       step.refused.push_back({entry->name, context.reason()});
     }
-    step.kernel = make_reference(node);
+    const bool unknown = std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) {
+      if (v == kNoValue) return false;
+      const Type& type = graph.value(v).type;
+      return !type.known() || (type.is_tensor() && type.elem == DataType::undefined);
+    });
+    step.kernel = make_reference(node, unknown);
     return step;
   }
 };
