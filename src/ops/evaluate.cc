@@ -1,6 +1,7 @@
 #include "ops/evaluate.h"
 
 #include "base/error.h"
+#include "ops/check_values.h"
 #include "ops/context.h"
 
 namespace sdx::ops {
@@ -21,6 +22,7 @@ class EvaluateServices : public RunServices {
 }  // namespace
 
 std::vector<Value> evaluate(const Node& node, const OpDef& def, std::span<const Value* const> inputs) {
+  check_values(def, inputs);  // inference comes before nodes are checked with types
   std::vector<Value> outputs(node.outputs.size());
   std::vector<Value*> slots(node.outputs.size(), nullptr);
   for (std::size_t i = 0; i < slots.size(); ++i) {

@@ -64,6 +64,20 @@ TEST(Session, WhatReadsEitherOfTwoTypesChecksWhatComes) {
   expect_parts(error_of(ErrorCode::runtime_failure, [&] { run(true); }), {"same element type", "Equal"});
 }
 
+// Inference computes with constants before it is known that their types go together; an address sanitizer sees it when it should
+// not.
+TEST(Session, ConstantsOfTypesThatDoNotGoTogetherAreNotComputedWith) {
+  const std::string text =
+      "input x: int64[64]\n"
+      "constant a: int64[64] 1\n"
+      "constant b: bool[64] true\n"
+      "t = Identity(b)\n"
+      "y = Less(a, t)\n"
+      "z = Neg(x)\n"
+      "output y\noutput z\n";
+  expect_parts(error_of(ErrorCode::invalid_model, [&] { open(text); }), {"Less"});
+}
+
 // Operators whose first result, or only one, the file leaves out. Before, kernels wrote to what was not there.
 TEST(Session, ResultsThatAreLeftOutAreComputedForNobody) {
   const std::string text =
