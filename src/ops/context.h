@@ -115,9 +115,9 @@ class NodeMemo {
   const std::type_info* type_ = nullptr;
 };
 
-// Everything a reference kernel needs for one call. Inputs are aligned, except sub-byte types, which are packed. Tensors that output()
-// hands out share no memory with inputs. One that set_output() takes may, as what a subgraph hands on does: whoever runs the node copies
-// it where that memory is written again.
+// Everything a reference kernel needs for one call. Inputs are aligned, except sub-byte types, which are packed. Tensors that
+// output() hands out share no memory with inputs. One that set_output() takes may, as what a subgraph hands on does: whoever runs
+// the node copies it where that memory is written again.
 class OpContext {
  public:
   // `memo`: of the node, or null where it runs once.

@@ -76,7 +76,8 @@ class Kernel {
   virtual bool accepts_unaligned(std::size_t) const { return false; }
   // True for kernels that make their own outputs (data-dependent shapes, sequences, …): resolve() may not be called for them.
   virtual bool allocates_outputs() const { return false; }
-  // True for outputs that such a kernel leaves in a device's memory, for kernels of its own family alone: they get no place in the plan.
+  // True for outputs that such a kernel leaves in a device's memory, for kernels of its own family alone: they get no place in
+  // the plan.
   virtual bool keeps_output(std::size_t) const { return false; }
 
   virtual std::unique_ptr<KernelState> resolve(ResolveContext&) const { return nullptr; }
