@@ -113,6 +113,8 @@ void PlanBuilder::place_results() {
       if (v == kNoValue) continue;
       const ValuePlan& p = plan_->values[v];
       s.dynamic = s.dynamic || p.place == Place::dynamic || (p.place == Place::input && !is_static(p.type));
+      // Of another type than the kernel was chosen for: what to do about it is settled in the run.
+      s.dynamic = s.dynamic || (p.type.is_tensor() && p.type.elem != graph_.value(v).type.elem);
     }
     for (const ValueId v : node.outputs) {
       if (v != kNoValue) s.dynamic = s.dynamic || !is_static(plan_->values[v].type);

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/poison.h"
+#include "ops/check_values.h"
 #include "ops/op.h"
 #include "plan/program.h"
 #include "tensor/own.h"
@@ -53,6 +54,7 @@ class Execution : public ops::RunServices {
   bool settle_outputs(const Node& node, std::span<const Value* const> in, std::span<Value* const> out,
                       std::vector<Type>& in_types, std::vector<Type>& out_types);
   void check_shapes(const Node& node) const;
+  bool types_are_expected(const Node& node, std::span<const Value* const> in) const;
 
   const Program& program_;
   const Plan& plan_;
@@ -220,6 +222,17 @@ bool Execution::settle_outputs(const Node& node, std::span<const Value* const> i
   return true;
 }
 
+// Kernels were chosen for the element types that the graph knows. Others may come where it knows none and believes the file's
+// declarations: from If with branches of two types, or from a body that changes the type of a state.
+bool Execution::types_are_expected(const Node& node, std::span<const Value* const> in) const {
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    if (in[i] == nullptr || !in[i]->is_tensor()) continue;
+    const Type& type = program_.graph().value(node.inputs[i]).type;
+    if (!type.is_tensor() || type.elem != in[i]->tensor().dtype()) return false;
+  }
+  return true;
+}
+
 void Execution::run_dynamic(const StepPlan& s, const Kernel& kernel, std::span<const Value* const> in,
                             std::span<Value* const> out) {
   for (Value* v : out) {
@@ -229,11 +242,13 @@ void Execution::run_dynamic(const StepPlan& s, const Kernel& kernel, std::span<c
   context.inputs = in;
   context.outputs = out;
   context.services = this;
-  if (kernel.allocates_outputs()) return kernel.run(context);
   const Node& node = program_.graph().node(program_.steps()[s.step].node);
+  const ops::OpDef* def = ops::find(node);
+  const bool expected = def == nullptr || types_are_expected(node, in);
+  if (!expected) ops::check_values(*def, in);
+  if (kernel.allocates_outputs()) return kernel.run(context);
   std::vector<Type> in_types, out_types;
-  if (!settle_outputs(node, in, out, in_types, out_types)) {
-    const ops::OpDef* def = ops::find(node);
+  if (!expected || !settle_outputs(node, in, out, in_types, out_types)) {
     if (def == nullptr) fail(ErrorCode::internal, "the shape of a result is not known when it is needed");
     ops::OpContext reference(node, in, out, *this);
     return def->run(reference);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "onnx/writer.h"
 #include "support/session.h"
 
 namespace sdx {
@@ -78,6 +79,43 @@ TEST(SessionValues, ABranchThatCannotRunMayStand) {
 }
 
 // Kernels are chosen for what is declared.
+// Inference finds no element type behind such an If and believes what the file says of `g`; kernels were chosen for that.
+TEST(SessionValues, TypesMayBeOthersThanDeclared) {
+  const auto opened = [](const std::string& last) {
+    Model model = testing::parse_model(R"(
+      input c: bool[]
+      input f: float32[24]
+      input d: float64[24]
+      constant k: float32[24] 1
+      z = If(c)
+        then_branch {
+          t = Identity(f)
+          output t
+        }
+        else_branch {
+          e = Identity(d)
+          output e
+        }
+      g = Neg(z)
+      y = )" + last + "\noutput y\n");
+    model.graph.value(*model.graph.find("g")).declared = Type::tensor(DataType::float32);
+    const std::string bytes = write_model(model);
+    return Session::from_bytes(std::as_bytes(std::span<const char>(bytes.data(), bytes.size())));
+  };
+  const auto run = [](const Session& session, bool c) {
+    return session
+        .run({{"c", Tensor::scalar<bool>(c)},
+              {"f", floats({24}, Floats(24, 3))},
+              {"d", Tensor::of<double>({24}, std::vector<double>(24, 5))}})
+        .tensor("y");
+  };
+  const Session product = opened("Mul(g, g)"), sum = opened("Add(g, k)");
+  EXPECT_EQ(run(product, true).values<float>()[23], 9);
+  EXPECT_EQ(run(product, false).values<double>()[23], 25);
+  EXPECT_EQ(run(sum, true).values<float>()[23], -2);
+  expect_parts(error_of(ErrorCode::runtime_failure, [&] { run(sum, false); }), {"same element type", "Add"});
+}
+
 TEST(SessionValues, SequencesOfAnotherTypeAreRefused) {
   const Session s = open(R"(
     input s: sequence(float32)

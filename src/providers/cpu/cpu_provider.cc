@@ -61,12 +61,7 @@ class CpuProvider : public Provider {
       if (step.kernel) return step;
       step.refused.push_back({entry->name, context.reason()});
     }
-    const bool unknown = std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) {
-      if (v == kNoValue) return false;
-      const Type& type = graph.value(v).type;
-      return !type.known() || (type.is_tensor() && type.elem == DataType::undefined);
-    });
-    step.kernel = make_reference(node, unknown);
+    step.kernel = make_reference(node);
     return step;
   }
 };

@@ -4,7 +4,6 @@
 #include <tuple>
 
 #include "base/error.h"
-#include "ops/check_values.h"
 #include "ops/op.h"
 #include "providers/cpu/custom_kernel.h"
 
@@ -18,13 +17,10 @@ const Type kUnknown{};
 
 class ReferenceKernel : public Kernel {
  public:
-  ReferenceKernel(const Node& node, bool checks) : node_(node), def_(ops::find(node)), checks_(checks) {
-    SDX_ASSERT(def_ != nullptr);
-  }
+  explicit ReferenceKernel(const Node& node) : node_(node), def_(ops::find(node)) { SDX_ASSERT(def_ != nullptr); }
   std::string_view name() const override { return "reference"; }
   bool allocates_outputs() const override { return true; }
   void run(const KernelContext& c) const override {
-    if (checks_) ops::check_values(*def_, c.inputs);
     ops::OpContext context(node_, c.inputs, c.outputs, *c.services, &memo_);
     def_->run(context);
   }
@@ -32,7 +28,6 @@ class ReferenceKernel : public Kernel {
  private:
   const Node& node_;  // of the program's graph, which outlives its kernels
   const ops::OpDef* def_;
-  bool checks_;
   mutable ops::NodeMemo memo_;
 };
 
@@ -93,8 +88,8 @@ const KernelTable& kernel_table() {
   return instance;
 }
 
-std::unique_ptr<Kernel> make_reference(const Node& node, bool check_types) {
-  return node.custom ? make_custom(node) : std::make_unique<ReferenceKernel>(node, check_types);
+std::unique_ptr<Kernel> make_reference(const Node& node) {
+  return node.custom ? make_custom(node) : std::make_unique<ReferenceKernel>(node);
 }
 
 }  // namespace sdx::cpu

@@ -87,8 +87,7 @@ class KernelTable {
 // Built at first use; immutable afterwards.
 const KernelTable& kernel_table();
 
-// Runs the operator's reference kernel. `check_types`: first compares the element types that come with the operator's, where the
-// graph does not know them.
-std::unique_ptr<Kernel> make_reference(const Node& node, bool check_types = false);
+// Runs the operator's reference kernel.
+std::unique_ptr<Kernel> make_reference(const Node& node);
 
 }  // namespace sdx::cpu
