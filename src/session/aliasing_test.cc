@@ -35,7 +35,13 @@ void expect(const std::string& text, const NamedValues& inputs,
 
 Tensor floats(std::vector<float> v) { return Tensor::of<float>({static_cast<std::int64_t>(v.size())}, v); }
 const Tensor kTrue = Tensor::scalar<bool>(true);
-const float kHalf = 0.5F, kOne = 1.0F / (1.0F + std::exp(-1.0F));  // Sigmoid of 0 and of 1
+const float kOne = 1.0F / (1.0F + std::exp(-1.0F));  // Sigmoid of 0 and of 1
+
+// b: the value itself from one branch, its negative from the other.
+std::string handed_on(const std::string& value) {
+  return "b = If(c)\n  then_branch {\n    t = Identity(" + value + ")\n    output t\n  }\n  else_branch {\n    e = Neg(" + value +
+         ")\n    output e\n  }\n";
+}
 
 TEST(Aliasing, AViewSeesWhatAKernelMadeElsewhere) {
   const std::string model = R"(
@@ -57,16 +63,8 @@ TEST(Aliasing, WhatABranchHandsOnIsNotOverwritten) {
 input x: float32[2]
 input c: bool[]
 a = Exp(x)
-b = If(c)
-  then_branch {
-    t = Identity(a)
-    output t
-  }
-  else_branch {
-    e = Neg(a)
-    output e
-  }
-y = Sigmoid(a)
+)" + handed_on("a") +
+             R"(y = Sigmoid(a)
 output y
 output b
 )",
@@ -80,16 +78,8 @@ input c: bool[]
 constant shape: int64[2] 2 1
 a = Exp(x)
 v = Reshape(a, shape)
-b = If(c)
-  then_branch {
-    t = Identity(v)
-    output t
-  }
-  else_branch {
-    e = Neg(v)
-    output e
-  }
-y = Sigmoid(a)
+)" + handed_on("v") +
+             R"(y = Sigmoid(a)
 z = Relu(y)
 output z
 output b
@@ -239,16 +229,8 @@ input x: float32[1,32]
 input c: bool[]
 a = Exp(x)
 n = Neg(a)
-b = If(c)
-  then_branch {
-    t = Identity(a)
-    output t
-  }
-  else_branch {
-    e = Neg(a)
-    output e
-  }
-j = Concat(a, n) {axis=1}
+)" + handed_on("a") +
+             R"(j = Concat(a, n) {axis=1}
 y = Neg(j)
 s = ReduceSum(y) {keepdims=0}
 m = ReduceMin(b) {keepdims=0}
