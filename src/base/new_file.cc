@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <random>
+#include <string_view>
 #include <utility>
 
 #include "base/error.h"
@@ -31,10 +33,21 @@ void NewFile::io(const char* what) const {
   fail(ErrorCode::io, "cannot {} '{}': {}", what, path_.string(), std::strerror(error));
 }
 
-NewFile::NewFile(std::filesystem::path path, unsigned mode)
-    : path_(std::move(path)), temporary_(path_.string() + ".tmp.XXXXXX"), mode_(mode) {
-  fd_ = ::mkostemp(temporary_.data(), O_CLOEXEC);
-  if (fd_ < 0) io("create a temporary file beside");
+// Not by mkostemp(), whose files only their owner may read: the process's mask, which open() applies, can be read by setting it
+// alone, and meanwhile other threads would make folders that everybody may write to.
+NewFile::NewFile(std::filesystem::path path, unsigned mode) : path_(std::move(path)) {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789";
+  constexpr int kTries = 100;
+  std::random_device random;
+  for (int i = 0; i < kTries && fd_ < 0; ++i) {
+    temporary_ = path_.string() + ".tmp.";
+    for (int k = 0; k < 6; ++k) temporary_ += kLetters[random() % kLetters.size()];
+    fd_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (fd_ < 0 && errno != EEXIST) break;
+  }
+  if (fd_ >= 0) return;
+  temporary_.clear();
+  io("create a temporary file beside");
 }
 
 NewFile::~NewFile() {
@@ -63,9 +76,6 @@ void NewFile::resize(std::uint64_t bytes) const {
 }
 
 void NewFile::publish() {
-  const mode_t mask = ::umask(0);
-  ::umask(mask);
-  ::fchmod(fd_, mode_ & ~mask);
   if (::fsync(fd_) != 0 && errno != EINVAL) io("sync");
   if (::close(std::exchange(fd_, -1)) != 0) io("write");
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) io("rename a temporary file to");

@@ -31,7 +31,6 @@ class NewFile {
   [[noreturn]] void io(const char* what) const;
   std::filesystem::path path_;
   std::string temporary_;
-  unsigned mode_;
   int fd_ = -1;
 };
 
