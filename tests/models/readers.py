@@ -161,7 +161,7 @@ def main():
     for text in refused:
         print(f"left out: {text}")
     print(f"{count} models, {len(refused)} left out, {failures} failures")
-    return 1 if failures or count < 100 else 0
+    return 1 if failures or not count else 0
 
 
 if __name__ == "__main__":
