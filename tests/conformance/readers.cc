@@ -24,7 +24,7 @@ struct Reader {
 
 class Appender {
  public:
-  Appender(Model& model, Readers readers) : model_(model), g_(model.graph), readers_(readers) {
+  Appender(Model& model, Readers readers) : g_(model.graph), readers_(readers) {
     version_ = model.opsets.try_emplace("", kNewestReaders).first->second;
   }
 
@@ -163,7 +163,6 @@ class Appender {
     note(result, change);
   }
 
-  Model& model_;
   Graph& g_;
   Readers readers_;
   int version_ = 0;
