@@ -102,7 +102,9 @@ TEST(Gradient, OtherFloatTypes) {
       "y = Tanh(x)\n"
       "g = ai.onnx.preview.training.Gradient(x) {xs=[\"x\"], y=\"y\"}\n"
       "output g\n");
-  const NamedValues out = s.run({{"x", Tensor(DataType::float16, {2})}});  // zeros
+  Tensor zeros(DataType::float16, {2});
+  std::fill_n(static_cast<std::uint16_t*>(zeros.mutable_data()), 2, std::uint16_t{0});
+  const NamedValues out = s.run({{"x", zeros}});
   EXPECT_EQ(out.tensor("g").dtype(), DataType::float16);
 }
 
