@@ -31,13 +31,6 @@ constexpr std::size_t kMostManifest = 1 << 24;
 
 bool is_ours(const fs::path& file) { return file.filename() == kLock || file.filename() == kManifest; }
 
-// Somebody else's vendor library may cut the file short meanwhile.
-std::string hash_file(const fs::path& path) {
-  ContentHash hash;
-  read_pieces(path, [&](std::span<const std::byte> piece) { hash.add(piece); });
-  return hash.text();
-}
-
 // Whoever removes an entry leaves those who waited for it the lock of a file without a name.
 bool still_there(int fd, const fs::path& path) {
   struct stat here {

@@ -7,6 +7,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "base/mapped_file.h"
+
 namespace sdx {
 
 ContentHash::ContentHash() : state_(XXH3_createState()) {
@@ -26,9 +28,19 @@ void ContentHash::add(std::string_view text) {
   add(std::as_bytes(std::span(text.data(), text.size())));
 }
 
+void ContentHash::add_file(const std::filesystem::path& path) {
+  read_pieces(path, [this](std::span<const std::byte> piece) { add(piece); });
+}
+
 std::string ContentHash::text() const {
   const XXH128_hash_t h = XXH3_128bits_digest(static_cast<const XXH3_state_t*>(state_));
   return fmt::format("{:016x}{:016x}", h.high64, h.low64);
+}
+
+std::string hash_file(const std::filesystem::path& path) {
+  ContentHash hash;
+  hash.add_file(path);
+  return hash.text();
 }
 
 }  // namespace sdx

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,11 +21,16 @@ class ContentHash {
   void add(std::span<const std::byte> bytes);
   // With its length, so that "ab", "c" and "a", "bc" differ.
   void add(std::string_view text);
+  // What a file holds, as add() of all its bytes. Read, not mapped: see read_pieces(). Throws Error(io).
+  void add_file(const std::filesystem::path& path);
   // 32 hexadecimal digits.
   std::string text() const;
 
  private:
   void* state_;
 };
+
+// Of what a file holds alone. Throws Error(io).
+std::string hash_file(const std::filesystem::path& path);
 
 }  // namespace sdx

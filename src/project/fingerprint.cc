@@ -1,28 +1,15 @@
 #include "project/fingerprint.h"
 
-#include <fmt/format.h>
 #include <sys/stat.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include "base/error.h"
-#include "base/mapped_file.h"
+#include "base/hash.h"
 #include "onnx/external_names.h"
 
 namespace sdx {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string hexadecimal(XXH128_hash_t hash) { return fmt::format("{:016x}{:016x}", hash.high64, hash.low64); }
-
-std::string hash_file(const fs::path& path) {
-  XXH3_state_t state;
-  XXH3_128bits_reset(&state);
-  read_pieces(path, [&](std::span<const std::byte> piece) { XXH3_128bits_update(&state, piece.data(), piece.size()); });
-  return hexadecimal(XXH3_128bits_digest(&state));
-}
 
 struct Stamp {
   bool there = false;
@@ -58,6 +45,10 @@ bool unchanged(const fs::path& folder, const Fingerprint& known) {
   return stamp.modified_ns == known.modified_ns || hash_file(path) == known.hash;
 }
 
-std::string hash_text(const std::string& text) { return hexadecimal(XXH3_128bits(text.data(), text.size())); }
+std::string hash_text(const std::string& text) {
+  ContentHash hash;
+  hash.add(std::as_bytes(std::span(text.data(), text.size())));
+  return hash.text();
+}
 
 }  // namespace sdx

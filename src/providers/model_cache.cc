@@ -2,7 +2,6 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "base/mapped_file.h"
 #include "providers/region_bytes.h"
 
 namespace sdx {
@@ -22,7 +21,7 @@ void add_constants(const Graph& graph, ContentHash& hash) {
 
 void add_model(const Region& region, ContentHash& hash) {
   if (region.source != nullptr && !region.source->path.empty()) {
-    read_pieces(region.source->path, [&](std::span<const std::byte> piece) { hash.add(piece); });
+    hash.add_file(region.source->path);
     add_constants(*region.graph, hash);
   } else {
     const std::string bytes = region_bytes(region);

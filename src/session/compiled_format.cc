@@ -8,7 +8,6 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "base/hash.h"
 #include "base/log.h"
 
 namespace sdx::compiled {
@@ -23,12 +22,6 @@ Hash128 hash_head(const void* head, const void* rest, std::size_t bytes) {
 }
 
 std::uint64_t hash_block(const void* data, std::size_t bytes) { return XXH3_64bits(data, bytes); }
-
-std::string hash_file(const std::filesystem::path& path) {
-  ContentHash hash;
-  read_pieces(path, [&](std::span<const std::byte> piece) { hash.add(piece); });
-  return hash.text();
-}
 
 std::int64_t clock_ns() {
   timespec now{};

@@ -41,8 +41,6 @@ struct Hash128 {
 };
 Hash128 hash_head(const void* head, const void* rest, std::size_t bytes);
 std::uint64_t hash_block(const void* data, std::size_t bytes);
-// Of a file's contents; its pages are released again. Throws Error(io).
-std::string hash_file(const std::filesystem::path& path);
 
 enum class Kind : std::uint8_t { block, source, text };
 

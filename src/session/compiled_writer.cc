@@ -13,6 +13,7 @@
 
 #include "base/cache_folder.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/new_file.h"
 #include "graph/serial.h"
