@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "ops/bound_types.h"
 #include "ops/custom.h"
 
 namespace sdx::ops {
@@ -100,9 +101,9 @@ std::string set_text(TypeSet set) {
 }
 
 void check_types(const Graph& graph, const Node& node, const OpDef& def) {
-  std::vector<std::pair<std::string_view, std::pair<DataType, std::string_view>>> bound;
+  BoundTypes bound;
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-    const Formal& formal = def.inputs[std::min(i, def.inputs.size() - 1)];
+    const Formal& formal = input_formal(def, i);
     if (node.inputs[i] == kNoValue) {
       if (formal.arity == Arity::required) {
         fail(ErrorCode::invalid_model, "required input {} ('{}') is left out", i, formal.name);
@@ -113,13 +114,10 @@ void check_types(const Graph& graph, const Node& node, const OpDef& def) {
     if (!permitted(type, formal.types)) {
       fail(ErrorCode::invalid_model, "input {} ('{}') is {}; permitted: {}", i, formal.name, type.str(), set_text(formal.types));
     }
-    if (formal.type_var.empty() || !type.is_tensor() || type.elem == DataType::undefined) continue;
-    const auto it = std::find_if(bound.begin(), bound.end(), [&](const auto& b) { return b.first == formal.type_var; });
-    if (it == bound.end()) {
-      bound.push_back({formal.type_var, {type.elem, formal.name}});
-    } else if (it->second.first != type.elem) {
-      fail(ErrorCode::invalid_model, "inputs '{}' ({}) and '{}' ({}) must have the same element type", it->second.second,
-           name(it->second.first), formal.name, name(type.elem));
+    if (!type.is_tensor() || type.elem == DataType::undefined) continue;
+    if (const auto* other = bound.conflict(formal, type.elem)) {
+      fail(ErrorCode::invalid_model, "inputs '{}' ({}) and '{}' ({}) must have the same element type", other->formal,
+           name(other->type), formal.name, name(type.elem));
     }
   }
 }

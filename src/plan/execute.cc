@@ -51,7 +51,7 @@ class Execution : public ops::RunServices {
   void run_allocating(const Kernel& kernel, const KernelContext& context, const Node& node);
   void keep_place(ValueId v, const void* planned, std::shared_ptr<const void> owner);
   void poison_before(const StepPlan& s, std::span<const Value* const> in, std::span<Value* const> out) const;
-  bool settle_outputs(const Node& node, std::span<const Value* const> in, std::span<Value* const> out,
+  bool settle_outputs(const Node& node, const ops::OpDef& def, std::span<const Value* const> in, std::span<Value* const> out,
                       std::vector<Type>& in_types, std::vector<Type>& out_types);
   void check_shapes(const Node& node) const;
   bool types_are_expected(const Node& node, std::span<const Value* const> in) const;
@@ -189,10 +189,9 @@ void Execution::check_shapes(const Node& node) const {
 }
 
 // Types from the actual inputs; allocates the outputs when they are all settled by them.
-bool Execution::settle_outputs(const Node& node, std::span<const Value* const> in, std::span<Value* const> out,
-                               std::vector<Type>& in_types, std::vector<Type>& out_types) {
-  const ops::OpDef* def = ops::find(node);
-  if (def == nullptr || !node.subgraphs.empty()) return false;
+bool Execution::settle_outputs(const Node& node, const ops::OpDef& def, std::span<const Value* const> in,
+                               std::span<Value* const> out, std::vector<Type>& in_types, std::vector<Type>& out_types) {
+  if (!node.subgraphs.empty()) return false;
   in_types.resize(in.size());
   ops::InferContext context(node, nullptr);
   for (std::size_t i = 0; i < in.size(); ++i) {
@@ -211,7 +210,7 @@ bool Execution::settle_outputs(const Node& node, std::span<const Value* const> i
   }
   context.outputs.resize(node.outputs.size());
   context.output_syms.resize(node.outputs.size());
-  def->infer(context);
+  def.infer(context);
   out_types = std::move(context.outputs);
   for (std::size_t i = 0; i < out.size(); ++i) {
     if (out[i] != nullptr && (!out_types[i].has_static_shape() || out_types[i].elem == DataType::undefined)) return false;
@@ -243,13 +242,13 @@ void Execution::run_dynamic(const StepPlan& s, const Kernel& kernel, std::span<c
   context.outputs = out;
   context.services = this;
   const Node& node = program_.graph().node(program_.steps()[s.step].node);
-  const ops::OpDef* def = ops::find(node);
-  const bool expected = def == nullptr || types_are_expected(node, in);
-  if (!expected) ops::check_values(*def, in);
+  const bool expected = types_are_expected(node, in);
+  const ops::OpDef* def = expected && kernel.allocates_outputs() ? nullptr : ops::find(node);
+  if (!expected && def != nullptr) ops::check_values(*def, in);
   if (kernel.allocates_outputs()) return kernel.run(context);
+  if (def == nullptr) fail(ErrorCode::internal, "the shape of a result is not known when it is needed");
   std::vector<Type> in_types, out_types;
-  if (!expected || !settle_outputs(node, in, out, in_types, out_types)) {
-    if (def == nullptr) fail(ErrorCode::internal, "the shape of a result is not known when it is needed");
+  if (!expected || !settle_outputs(node, *def, in, out, in_types, out_types)) {
     ops::OpContext reference(node, in, out, *this);
     return def->run(reference);
   }

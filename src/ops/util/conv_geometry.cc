@@ -185,11 +185,11 @@ WindowAxis window_axis(const WindowAttrs& w, std::size_t axis, std::int64_t in) 
     a.pad_end = total - a.pad_begin;
     return a;
   }
-  if (in == 0 && in + a.pad_begin + a.pad_end < effective) return a;  // nothing in, nothing out
+  const std::int64_t room = in + a.pad_begin + a.pad_end - effective;
+  if (room < 0 && in == 0) return a;  // nothing in, nothing out
   // With VALID and ceil_mode the specification's formula drops the partial window and its shape inference keeps it; declared
   // shapes of models come from the latter.
   const bool up = w.ceil_mode;
-  const std::int64_t room = in + a.pad_begin + a.pad_end - effective;
   // With ceil_mode the first window may be partial too, by less than a stride: the formula gives 1 there.
   if (room < 0 && (!up || room <= -a.stride)) {
     fail(ErrorCode::invalid_model,
