@@ -34,14 +34,14 @@ def normalize(providers: Providers | None, provider_options: Sequence[Mapping[st
             )
             wanted.unknown.append(name)
             continue
-        identity = (_sardonyx.ort_name(name), name.lower().startswith("ort:"))
+        identity = _identity(name)
         if identity in seen:
             _warn(f"Duplicate provider '{name}' encountered, ignoring.")
             continue
         seen.add(identity)
         options = {str(k): str(v) for k, v in own.items()}
         wanted.names.append(name)
-        if identity == ("CPUExecutionProvider", False):
+        if is_own_cpu(name):
             # There ONNX Runtime takes any option and heeds none. Those that it has a use for elsewhere go on to the engine, whose report
             # notes them; the rest are misspelt or for another provider.
             known = _sardonyx.ignored_cpu_options()
@@ -52,6 +52,16 @@ def normalize(providers: Providers | None, provider_options: Sequence[Mapping[st
     if wanted.unknown and not wanted.names:
         wanted.names.append("cpu")
     return wanted
+
+
+def _identity(name: str) -> tuple[str, bool]:
+    """What two spellings of one provider have in common."""
+    return _sardonyx.ort_name(name), name.lower().startswith("ort:")
+
+
+def is_own_cpu(name: str) -> bool:
+    """Whether this is our CPU provider, and not ONNX Runtime's by way of its library."""
+    return _identity(name) == ("CPUExecutionProvider", False)
 
 
 def _pairs(providers: Providers, provider_options: Sequence[Mapping[str, Any]] | None) -> list[tuple[str, Mapping[str, Any]]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Sequence
 from . import _sardonyx, _types
 from ._errors import InvalidArgument, NoSuchFile, NotImplemented
 from ._options import RunOptions, SessionOptions
-from ._providers import Providers, normalize
+from ._providers import Providers, is_own_cpu, normalize
 
 if TYPE_CHECKING:
     from ._values import IOBinding, OrtValue
@@ -104,8 +104,7 @@ class InferenceSession:
         """What was given for them and heeded, by the same names."""
         given: dict[str, dict[str, str]] = {}
         for name, own in self._wanted.options.items():
-            ignored = _sardonyx.ort_name(name) == "CPUExecutionProvider" and not name.lower().startswith("ort:")
-            given.setdefault(_sardonyx.ort_name(name), {}).update({} if ignored else own)
+            given.setdefault(_sardonyx.ort_name(name), {}).update({} if is_own_cpu(name) else own)
         return {name: given.get(name, {}) for name in self.get_providers()}
 
     def set_providers(self, providers: Providers | None = None, provider_options: Sequence[Mapping[str, Any]] | None = None) -> None:

@@ -1,7 +1,6 @@
 // The compiled half of the Python package; sardonyx/*.py is the half that users see.
 
 #include <array>
-#include <optional>
 #include <sdx/sdx.hpp>
 
 #include "arrays.h"
@@ -164,11 +163,7 @@ Object run(PyObject* self, PyObject* arguments) {
   options.outputs = to_list(argument(arguments, 1), to_text);
   if (argument(arguments, 2) != Py_None) options.timeout = std::chrono::milliseconds(to_integer(argument(arguments, 2)));
   if (argument(arguments, 3) != Py_None) options.cancel = value_of<CancelToken>(argument(arguments, 3));
-  NamedValues results;
-  {
-    const Unlocked others;
-    results = session.run(inputs, options);
-  }
+  const NamedValues results = unlocked([&] { return session.run(inputs, options); });
   return list_of(results, [](const NamedValue& v) { return to_python(v.value); });
 }
 
@@ -205,11 +200,7 @@ Object measured_to_python(const MeasuredProvider& m) {
 
 Object report(PyObject* self, PyObject*) {
   const Session& session = value_of<Session>(self);
-  Report r;
-  {
-    const Unlocked others;
-    r = session.report();
-  }
+  const Report r = unlocked([&] { return session.report(); });
   const Object d = new_dict();
   set(d, "model", text(r.model));
   set(d, "runtime", text(r.runtime));
@@ -230,12 +221,7 @@ Object report(PyObject* self, PyObject*) {
 }
 
 Object providers_to_python(PyObject*, PyObject*) {
-  std::vector<ProviderInfo> all;
-  {
-    const Unlocked others;
-    all = sdx::providers();
-  }
-  return list_of(all, [](const ProviderInfo& p) {
+  return list_of(unlocked([] { return sdx::providers(); }), [](const ProviderInfo& p) {
     const Object d = new_dict();
     set(d, "name", text(p.name));
     set(d, "ort_name", text(p.ort_name));
@@ -286,12 +272,7 @@ Object open(PyObject*, PyObject* arguments) {
   expect_arguments(arguments, 2);
   const std::string path = to_text(argument(arguments, 0));
   const SessionOptions options = to_options(argument(arguments, 1));
-  std::optional<Session> session;
-  {
-    const Unlocked others;
-    session.emplace(Session::open(path, options));
-  }
-  return instance_of(std::move(*session));
+  return instance_of(unlocked([&] { return Session::open(path, options); }));
 }
 
 // from_bytes(model, options, folder of external data)
@@ -303,12 +284,7 @@ Object from_bytes(PyObject*, PyObject* arguments) {
   const std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(data), static_cast<std::size_t>(size));
   const SessionOptions options = to_options(argument(arguments, 1));
   const std::string folder = to_text(argument(arguments, 2));
-  std::optional<Session> session;
-  {
-    const Unlocked others;
-    session.emplace(Session::from_bytes(bytes, options, folder));
-  }
-  return instance_of(std::move(*session));
+  return instance_of(unlocked([&] { return Session::from_bytes(bytes, options, folder); }));
 }
 
 Object inputs(PyObject* self, PyObject*) { return specs_to_python(value_of<Session>(self).inputs()); }
@@ -321,8 +297,7 @@ Object write_trace(PyObject* self, PyObject* arguments) {
   expect_arguments(arguments, 1);
   const std::string path = to_text(argument(arguments, 0));
   const Session& session = value_of<Session>(self);
-  const Unlocked others;
-  session.write_trace(path);
+  unlocked([&] { session.write_trace(path); });
   return Object::none();
 }
 
@@ -330,12 +305,7 @@ Object dump(PyObject* self, PyObject* arguments) {
   expect_arguments(arguments, 1);
   const std::string stage = to_text(argument(arguments, 0));
   const Session& session = value_of<Session>(self);
-  std::string graph;
-  {
-    const Unlocked others;
-    graph = session.dump(stage);
-  }
-  return text(graph);
+  return text(unlocked([&] { return session.dump(stage); }));
 }
 
 Object cancel_token(PyObject*, PyObject*) { return instance_of(CancelToken()); }

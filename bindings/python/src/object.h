@@ -115,4 +115,11 @@ class Unlocked {
   PyThreadState* state_;
 };
 
+// What compute() gives, while other threads of Python go on.
+template <class Compute>
+auto unlocked(const Compute& compute) {
+  const Unlocked others;
+  return compute();
+}
+
 }  // namespace sdx::python
