@@ -7,17 +7,17 @@
 #include <numeric>
 #include <vector>
 
-#include "base/cpu_features.h"
 #include "base/memory.h"
+#include "base/system/cpu_features.h"
 #include "base/thread_pool.h"
-#include "kernels/cpu/attention.h"
-#include "kernels/cpu/conv.h"
-#include "kernels/cpu/elementwise.h"
-#include "kernels/cpu/gemm.h"
-#include "kernels/cpu/nbits.h"
-#include "kernels/cpu/norm.h"
-#include "kernels/cpu/quant.h"
-#include "kernels/cpu/softmax.h"
+#include "kernels/cpu/attention/attention.h"
+#include "kernels/cpu/conv/plain/conv.h"
+#include "kernels/cpu/elementwise/elementwise.h"
+#include "kernels/cpu/gemm/gemm.h"
+#include "kernels/cpu/nbits/nbits.h"
+#include "kernels/cpu/quant/quant.h"
+#include "kernels/cpu/rows/norm.h"
+#include "kernels/cpu/rows/softmax.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

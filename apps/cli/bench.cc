@@ -9,7 +9,7 @@
 #include <sdx/runner.hpp>
 
 #include "base/error.h"
-#include "base/mapped_file.h"
+#include "base/system/mapped_file.h"
 #include "cli/bench_flags.h"
 #include "cli/command.h"
 

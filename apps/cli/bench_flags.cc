@@ -6,10 +6,10 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/mapped_file.h"
+#include "base/system/mapped_file.h"
 #include "cli/command.h"
 #include "project/find.h"
-#include "provider/provider.h"
+#include "providers/interface/provider.h"
 
 namespace sdx::cli {
 

@@ -7,13 +7,13 @@
 #include <sdx/project.hpp>
 
 #include "base/error.h"
-#include "base/mapped_file.h"
 #include "base/suggest.h"
+#include "base/system/mapped_file.h"
 #include "cli/command.h"
 #include "cli/outputs.h"
 #include "cli/session_flags.h"
 #include "project/find.h"
-#include "provider/provider.h"
+#include "providers/interface/provider.h"
 
 namespace sdx::cli {
 namespace {

@@ -8,13 +8,13 @@
 #include <ctime>
 #include <memory>
 
-#include "base/cache_entry.h"
-#include "base/cache_folder.h"
 #include "base/error.h"
 #include "base/suggest.h"
+#include "cache/entry.h"
+#include "cache/folder.h"
 #include "cli/command.h"
 #include "cli/outputs.h"
-#include "provider/provider.h"
+#include "providers/interface/provider.h"
 
 namespace sdx::cli {
 namespace {

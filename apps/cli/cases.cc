@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/mapped_file.h"
+#include "base/system/mapped_file.h"
 #include "tensor/json.h"
 #include "tensor/npz.h"
 

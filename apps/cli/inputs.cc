@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/mapped_file.h"
 #include "base/suggest.h"
+#include "base/system/mapped_file.h"
 #include "cli/command.h"
 #include "cli/media_input.h"
 #include "cli/session_flags.h"

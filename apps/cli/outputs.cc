@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/mapped_file.h"
+#include "base/system/mapped_file.h"
 #include "cli/command.h"
 #include "tensor/json.h"
 #include "tensor/npy.h"

@@ -11,8 +11,9 @@
 #include <sdx/sdx.hpp>
 
 #include "base/error.h"
-#include "base/mapped_file.h"
 #include "base/suggest.h"
+#include "base/system/mapped_file.h"
+#include "cache/fingerprint.h"
 #include "cli/command.h"
 #include "cli/inputs.h"
 #include "cli/outputs.h"
@@ -20,7 +21,6 @@
 #include "cli/run_batch.h"
 #include "cli/samples.h"
 #include "cli/session_flags.h"
-#include "project/fingerprint.h"
 #include "project/process.h"
 
 namespace sdx::cli {

@@ -12,12 +12,12 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/mapped_file.h"
-#include "base/new_file.h"
+#include "base/system/mapped_file.h"
+#include "base/system/new_file.h"
+#include "cache/fingerprint.h"
 #include "cli/command.h"
 #include "cli/outputs.h"
 #include "cli/stack.h"
-#include "project/fingerprint.h"
 #include "tensor/json.h"
 
 namespace sdx::cli {

@@ -16,7 +16,7 @@
 #include "project/config.h"
 #include "project/converted.h"
 #include "project/find.h"
-#include "provider/provider.h"
+#include "providers/interface/provider.h"
 
 namespace sdx::cli {
 namespace {

@@ -7,7 +7,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "base/mapped_file.h"
+#include "base/system/mapped_file.h"
 
 namespace sdx {
 

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "base/error.h"
-#include "base/mapped_file.h"
+#include "base/system/mapped_file.h"
 #include "hub/part_file.h"
 
 namespace sdx::hub {

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/safe_name.h"
 #include "base/suggest.h"
+#include "base/system/safe_name.h"
 
 namespace sdx::hub {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/mapped_file.h"
+#include "base/system/mapped_file.h"
 
 namespace sdx::hub {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdlib>
 
 #include "base/error.h"
-#include "base/safe_name.h"
+#include "base/system/safe_name.h"
 #include "hub/hub_api.h"
 #include "hub/source.h"
 #include "hub/staging.h"

@@ -11,8 +11,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/mapped_file.h"
-#include "base/safe_name.h"
+#include "base/system/mapped_file.h"
+#include "base/system/safe_name.h"
 
 namespace sdx::hub {
 namespace {

@@ -7,7 +7,7 @@
 #include <exception>
 
 #include "base/error.h"
-#include "base/own_library.h"
+#include "base/system/own_library.h"
 
 namespace sdx::hub {
 namespace {

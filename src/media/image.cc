@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "base/mapped_file.h"
+#include "base/system/mapped_file.h"
 #include "media/codecs.h"
 
 namespace sdx::media {

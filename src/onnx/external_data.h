@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "base/mapped_file.h"
+#include "base/system/mapped_file.h"
 #include "tensor/pb.h"
 
 namespace sdx {

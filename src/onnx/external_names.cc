@@ -4,8 +4,8 @@
 #include <protozero/pbf_reader.hpp>
 
 #include "base/error.h"
-#include "base/mapped_file.h"
-#include "base/safe_name.h"
+#include "base/system/mapped_file.h"
+#include "base/system/safe_name.h"
 
 namespace sdx {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "onnx/proto_for_tests.h"
+#include "support/proto.h"
 
 namespace sdx {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "base/mapped_file.h"
+#include "base/system/mapped_file.h"
 #include "onnx/external_data.h"
 #include "onnx/functions.h"
 #include "onnx/graph_reader.h"

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "onnx/functions.h"
-#include "onnx/proto_for_tests.h"
+#include "support/proto.h"
 
 namespace sdx {
 namespace {

@@ -6,8 +6,8 @@
 #include <unordered_set>
 
 #include "base/error.h"
-#include "base/mapped_file.h"
-#include "base/new_file.h"
+#include "base/system/mapped_file.h"
+#include "base/system/new_file.h"
 #include "onnx/attributes.h"
 #include "onnx/reader.h"
 #include "onnx/types.h"

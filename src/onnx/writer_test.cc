@@ -6,9 +6,9 @@
 #include <cstdlib>
 
 #include "base/error.h"
-#include "base/mapped_file.h"
+#include "base/system/mapped_file.h"
 #include "onnx/functions.h"
-#include "onnx/proto_for_tests.h"
+#include "support/proto.h"
 
 namespace sdx {
 namespace {

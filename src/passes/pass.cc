@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
-#include "kernels/cpu/blocked.h"
+#include "kernels/cpu/conv/blocked/blocked.h"
 #include "ops/infer.h"
 #include "passes/fuse/fuse.h"
 #include "passes/layout/block_channels.h"

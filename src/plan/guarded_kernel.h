@@ -6,7 +6,7 @@
 #include <string>
 
 #include "graph/graph.h"
-#include "provider/kernel.h"
+#include "providers/interface/kernel.h"
 
 namespace sdx {
 

@@ -10,7 +10,7 @@
 #include <sdx/tensor.hpp>
 
 #include "graph/graph.h"
-#include "provider/kernel.h"
+#include "providers/interface/kernel.h"
 
 namespace sdx {
 

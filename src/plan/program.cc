@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/mapped_file.h"
+#include "base/system/mapped_file.h"
 #include "ops/infer.h"
 #include "ops/op.h"
 

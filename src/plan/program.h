@@ -17,7 +17,7 @@
 #include "plan/plan.h"
 #include "plan/profiler.h"
 #include "plan/regions.h"
-#include "provider/provider.h"
+#include "providers/interface/provider.h"
 
 namespace sdx {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "graph/graph.h"
-#include "provider/provider.h"
+#include "providers/interface/provider.h"
 
 namespace sdx {
 

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
-#include "provider/provider.h"
+#include "providers/interface/provider.h"
 
 namespace sdx {
 namespace {

@@ -11,7 +11,7 @@
 #include <sdx/session.hpp>
 
 #include "project/find.h"
-#include "project/yaml.h"
+#include "project/yaml/yaml.h"
 
 namespace sdx {
 

@@ -12,9 +12,9 @@
 #include <sdx/project.hpp>
 #include <sdx/provider.hpp>
 
-#include "base/cache_entry.h"
 #include "base/error.h"
-#include "base/mapped_file.h"
+#include "base/system/mapped_file.h"
+#include "cache/entry.h"
 #include "onnx/reader.h"
 #include "onnx/writer.h"
 #include "passes/pass.h"

@@ -8,8 +8,8 @@
 #include <sdx/provider.hpp>
 
 #include "base/error.h"
-#include "base/mapped_file.h"
-#include "provider/provider.h"
+#include "base/system/mapped_file.h"
+#include "providers/interface/provider.h"
 #include "tensor/json.h"
 
 namespace sdx {

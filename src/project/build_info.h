@@ -9,7 +9,7 @@
 #include <sdx/project.hpp>
 #include <sdx/session.hpp>
 
-#include "project/fingerprint.h"
+#include "cache/fingerprint.h"
 
 namespace sdx {
 

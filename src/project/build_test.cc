@@ -6,7 +6,7 @@
 #include <sdx/project.hpp>
 
 #include "base/error.h"
-#include "base/mapped_file.h"
+#include "base/system/mapped_file.h"
 #include "support/graph_text.h"
 
 namespace sdx {

@@ -10,10 +10,10 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/mapped_file.h"
 #include "base/suggest.h"
+#include "base/system/mapped_file.h"
 #include "project/config_keys.h"
-#include "provider/provider.h"
+#include "providers/interface/provider.h"
 
 namespace sdx {
 namespace {

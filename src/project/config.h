@@ -8,7 +8,7 @@
 #include <sdx/session.hpp>
 
 #include <sdx/project.hpp>
-#include "project/yaml.h"
+#include "project/yaml/yaml.h"
 
 namespace sdx {
 

@@ -6,16 +6,16 @@
 #include <sdx/convert.hpp>
 #include <sdx/provider.hpp>
 
-#include "base/cache_entry.h"
-#include "base/cache_folder.h"
 #include "base/error.h"
+#include "cache/entry.h"
+#include "cache/fingerprint.h"
+#include "cache/folder.h"
 #include "onnx/external_names.h"
 #include "onnx/reader.h"
 #include "onnx/writer.h"
 #include "passes/narrow.h"
 #include "passes/pass.h"
 #include "project/converted.h"
-#include "project/fingerprint.h"
 #include "session/pipeline.h"
 
 namespace sdx {

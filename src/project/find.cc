@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/mapped_file.h"
 #include "base/suggest.h"
-#include "project/yaml.h"
+#include "base/system/mapped_file.h"
+#include "project/yaml/yaml.h"
 #include "tensor/json.h"
 
 namespace sdx {

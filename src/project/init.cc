@@ -9,7 +9,7 @@
 #include <sdx/project.hpp>
 
 #include "base/error.h"
-#include "base/mapped_file.h"
+#include "base/system/mapped_file.h"
 #include "onnx/reader.h"
 #include "project/config.h"
 #include "session/pipeline.h"

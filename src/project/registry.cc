@@ -12,11 +12,11 @@
 #include <thread>
 
 #include "base/error.h"
-#include "base/mapped_file.h"
 #include "base/suggest.h"
+#include "base/system/mapped_file.h"
 #include "project/find.h"
 #include "project/registry_text.h"
-#include "project/yaml.h"
+#include "project/yaml/yaml.h"
 
 namespace sdx {
 namespace {

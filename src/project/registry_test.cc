@@ -6,7 +6,7 @@
 #include <sdx/registry.hpp>
 
 #include "base/error.h"
-#include "base/mapped_file.h"
+#include "base/system/mapped_file.h"
 #include "project/find.h"
 
 namespace sdx {

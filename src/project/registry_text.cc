@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "project/yaml.h"
+#include "project/yaml/yaml.h"
 
 namespace sdx {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
-#include "provider/provider.h"
+#include "providers/interface/provider.h"
 #include "runner/calibrate.h"
 #include "runner/profile.h"
 #include "runner/random_input.h"

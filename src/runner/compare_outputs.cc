@@ -17,7 +17,7 @@
 #include "base/suggest.h"
 #include "onnx/reader.h"
 #include "onnx/writer.h"
-#include "provider/provider.h"
+#include "providers/interface/provider.h"
 #include "runner/compare.h"
 #include "runner/input_plan.h"
 #include "runner/probe.h"

@@ -13,8 +13,8 @@
 
 #include <sdx/provider.hpp>
 
-#include "base/cpu_features.h"
 #include "base/error.h"
+#include "base/system/cpu_features.h"
 #include "runner/load.h"
 
 namespace sdx {

@@ -8,12 +8,12 @@
 #include <thread>
 #include <vector>
 
-#include "base/cache_folder.h"
-#include "base/cpu_features.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "base/mapped_file.h"
-#include "kernels/cpu/limits.h"
+#include "base/system/cpu_features.h"
+#include "base/system/mapped_file.h"
+#include "cache/folder.h"
+#include "kernels/cpu/simd/limits.h"
 #include "runner/load.h"
 #include "runner/machine.h"
 

@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "base/mapped_file.h"
-#include "kernels/cpu/limits.h"
+#include "base/system/mapped_file.h"
+#include "kernels/cpu/simd/limits.h"
 
 namespace sdx {
 namespace {

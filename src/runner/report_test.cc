@@ -5,7 +5,7 @@
 
 #include <sdx/runner.hpp>
 
-#include "base/mapped_file.h"
+#include "base/system/mapped_file.h"
 #include "runner/statistics.h"
 
 namespace sdx {

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "onnx/reader.h"
-#include "provider/provider.h"
+#include "providers/interface/provider.h"
 #include "runner/cell.h"
 #include "runner/input_plan.h"
 #include "runner/machine.h"

@@ -4,9 +4,9 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/mapped_file.h"
 #include "base/stoppable_lock.h"
 #include "base/suggest.h"
+#include "base/system/mapped_file.h"
 #include "onnx/reader.h"
 #include "session/pipeline.h"
 

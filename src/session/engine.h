@@ -13,9 +13,9 @@
 
 #include "base/memory.h"
 #include "base/thread_pool.h"
+#include "cache/compiled_model.h"
 #include "graph/graph.h"
 #include "plan/program.h"
-#include "session/compiled_model.h"
 #include "session/selection.h"
 
 namespace sdx {

@@ -9,13 +9,13 @@
 #include <ctime>
 #include <sstream>
 
-#include "base/cache_folder.h"
-#include "base/cpu_features.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "base/mapped_file.h"
 #include "base/suggest.h"
-#include "provider/machine.h"
+#include "base/system/cpu_features.h"
+#include "base/system/mapped_file.h"
+#include "cache/folder.h"
+#include "providers/interface/machine.h"
 #include "providers/table.h"
 #include "session/background_compile.h"
 #include "session/background_run.h"

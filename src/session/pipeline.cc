@@ -2,17 +2,17 @@
 
 #include <algorithm>
 
-#include "base/cache_folder.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/suggest.h"
+#include "cache/folder.h"
+#include "cache/pack_store.h"
+#include "cache/tuned.h"
 #include "onnx/functions.h"
 #include "ops/infer.h"
 #include "ops/op.h"
 #include "passes/expand_gradients.h"
 #include "passes/pass.h"
-#include "provider/pack_store.h"
-#include "provider/tuned.h"
 #include "session/custom_ops.h"
 #include "session/provider_settings.h"
 

@@ -8,9 +8,9 @@
 
 #include <sdx/session.hpp>
 
+#include "cache/compiled_model.h"
 #include "graph/graph.h"
 #include "plan/program.h"
-#include "session/compiled_model.h"
 #include "session/selection.h"
 
 namespace sdx {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "base/cache_folder.h"
 #include "base/error.h"
 #include "base/suggest.h"
+#include "cache/folder.h"
 #include "providers/table.h"
 
 namespace sdx {

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/suggest.h"
-#include "provider/policy.h"
+#include "providers/interface/policy.h"
 #include "providers/table.h"
 #include "session/provider_settings.h"
 

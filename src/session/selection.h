@@ -6,7 +6,7 @@
 
 #include <sdx/session.hpp>
 
-#include "provider/provider.h"
+#include "providers/interface/provider.h"
 
 namespace sdx {
 

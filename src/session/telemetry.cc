@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "base/new_file.h"
+#include "base/system/new_file.h"
 
 namespace sdx {
 namespace {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <map>
 
-#include "base/mapped_file.h"
 #include "base/suggest.h"
+#include "base/system/mapped_file.h"
 
 namespace sdx {
 namespace {

@@ -7,8 +7,8 @@
 #include <fstream>
 #include <sdx/sdx.hpp>
 
-#include "base/mapped_file.h"
-#include "provider/tuned.h"
+#include "base/system/mapped_file.h"
+#include "cache/tuned.h"
 #include "support/graph_text.h"
 
 namespace sdx {

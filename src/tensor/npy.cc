@@ -10,7 +10,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "base/mapped_file.h"
+#include "base/system/mapped_file.h"
 #include "tensor/types.h"
 #include "tensor/utf8.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "base/mapped_file.h"
+#include "base/system/mapped_file.h"
 #include "tensor/npy.h"
 #include "tensor/types.h"
 #include "tensor/utf8.h"

@@ -9,8 +9,8 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/mapped_file.h"
 #include "base/memory.h"
+#include "base/system/mapped_file.h"
 #include "tensor/npy.h"
 
 namespace sdx {

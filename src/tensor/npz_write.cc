@@ -5,7 +5,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/mapped_file.h"
+#include "base/system/mapped_file.h"
 #include "tensor/npy.h"
 #include "tensor/npz.h"
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/mapped_file.h"
+#include "base/system/mapped_file.h"
 #include "tensor/pb.h"
 #include "tensor/types.h"
 #include "tensor/wire.h"

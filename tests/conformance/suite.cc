@@ -10,8 +10,8 @@
 #include <cstring>
 #include <sdx/session.hpp>
 
-#include "base/cpu_features.h"
 #include "base/error.h"
+#include "base/system/cpu_features.h"
 #include "conformance/interpreter.h"
 #include "onnx/writer.h"
 

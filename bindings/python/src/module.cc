@@ -9,8 +9,8 @@
 #include "object.h"
 #include "ops/op.h"
 #include "options.h"
-#include "provider/provider.h"
 #include "providers/cpu/cpu_provider.h"
+#include "providers/interface/provider.h"
 
 namespace sdx::python {
 namespace {

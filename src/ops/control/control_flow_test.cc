@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
+#include "ops/control/slices.h"
 #include "ops/infer.h"
-#include "ops/util/run_op_for_tests.h"
-#include "ops/util/slices.h"
+#include "support/run_op.h"
 #include "tensor/types.h"
 
 namespace sdx::ops {

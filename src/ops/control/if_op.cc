@@ -2,8 +2,8 @@
 
 #include <optional>
 
+#include "ops/control/subgraphs.h"
 #include "ops/op.h"
-#include "ops/util/subgraphs.h"
 
 namespace sdx::ops {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <limits>
 
+#include "ops/control/slices.h"
+#include "ops/control/subgraphs.h"
 #include "ops/op.h"
-#include "ops/util/slices.h"
-#include "ops/util/subgraphs.h"
 
 namespace sdx::ops {
 namespace {

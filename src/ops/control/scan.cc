@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "ops/control/slices.h"
+#include "ops/control/subgraphs.h"
 #include "ops/op.h"
-#include "ops/util/axes.h"
-#include "ops/util/slices.h"
-#include "ops/util/subgraphs.h"
+#include "ops/tensor/axes.h"
 #include "tensor/element.h"
 
 namespace sdx::ops {

@@ -1,7 +1,7 @@
 // SequenceMap: ai.onnx 17.
 
+#include "ops/control/subgraphs.h"
 #include "ops/op.h"
-#include "ops/util/subgraphs.h"
 
 namespace sdx::ops {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <string>
 
+#include "ops/math/broadcast.h"
+#include "ops/math/elementwise.h"
 #include "ops/op.h"
-#include "ops/util/broadcast.h"
-#include "ops/util/elementwise.h"
 
 namespace sdx::ops {
 namespace {

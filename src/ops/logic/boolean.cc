@@ -1,9 +1,9 @@
 // And, Or, Xor (1, 7) and Not (1).
 
+#include "ops/math/broadcast.h"
+#include "ops/math/elementwise.h"
+#include "ops/math/legacy_broadcast.h"
 #include "ops/op.h"
-#include "ops/util/broadcast.h"
-#include "ops/util/elementwise.h"
-#include "ops/util/legacy_broadcast.h"
 
 namespace sdx::ops {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
+#include "ops/math/elementwise.h"
 #include "ops/op.h"
-#include "ops/util/elementwise.h"
 
 namespace sdx::ops {
 namespace {

@@ -4,9 +4,9 @@
 #include <functional>
 #include <string>
 
+#include "ops/math/broadcast.h"
+#include "ops/math/legacy_broadcast.h"
 #include "ops/op.h"
-#include "ops/util/broadcast.h"
-#include "ops/util/legacy_broadcast.h"
 #include "tensor/dispatch.h"
 
 namespace sdx::ops {

@@ -5,9 +5,9 @@
 #include <string>
 
 #include "base/thread_pool.h"
+#include "ops/math/broadcast.h"
 #include "ops/op.h"
-#include "ops/util/broadcast.h"
-#include "ops/util/movement.h"
+#include "ops/tensor/movement.h"
 
 namespace sdx::ops {
 namespace {

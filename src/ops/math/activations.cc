@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string>
 
-#include "ops/util/elementwise.h"
+#include "ops/math/elementwise.h"
 
 namespace sdx::ops {
 namespace {

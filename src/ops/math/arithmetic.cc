@@ -3,9 +3,9 @@
 
 #include <type_traits>
 
+#include "ops/math/broadcast.h"
+#include "ops/math/legacy_broadcast.h"
 #include "ops/op.h"
-#include "ops/util/broadcast.h"
-#include "ops/util/legacy_broadcast.h"
 #include "tensor/dispatch.h"
 
 namespace sdx::ops {

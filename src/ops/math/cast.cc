@@ -4,8 +4,8 @@
 #include <string>
 
 #include "ops/context.h"
+#include "ops/math/convert.h"
 #include "ops/op.h"
-#include "ops/util/convert.h"
 
 namespace sdx::ops {
 namespace {

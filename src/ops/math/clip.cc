@@ -3,7 +3,7 @@
 #include <limits>
 #include <optional>
 
-#include "ops/util/elementwise.h"
+#include "ops/math/elementwise.h"
 
 namespace sdx::ops {
 namespace {

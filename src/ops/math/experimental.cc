@@ -6,9 +6,9 @@
 #include <cstring>
 #include <vector>
 
+#include "ops/math/elementwise.h"
 #include "ops/op.h"
-#include "ops/util/axes.h"
-#include "ops/util/elementwise.h"
+#include "ops/tensor/axes.h"
 
 namespace sdx::ops {
 namespace {

@@ -4,7 +4,7 @@
 #include <limits>
 #include <string>
 
-#include "ops/util/single_op.h"
+#include "support/single_op.h"
 #include "tensor/element.h"
 
 namespace sdx::ops {

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
+#include "ops/math/broadcast.h"
 #include "ops/op.h"
-#include "ops/util/broadcast.h"
 #include "tensor/dispatch.h"
 
 namespace sdx::ops {

@@ -2,11 +2,11 @@
 
 #include <cmath>
 
+#include "ops/math/broadcast.h"
+#include "ops/math/convert.h"
+#include "ops/math/elementwise.h"
+#include "ops/math/legacy_broadcast.h"
 #include "ops/op.h"
-#include "ops/util/broadcast.h"
-#include "ops/util/convert.h"
-#include "ops/util/elementwise.h"
-#include "ops/util/legacy_broadcast.h"
 
 namespace sdx::ops {
 namespace {

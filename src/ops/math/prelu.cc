@@ -1,8 +1,8 @@
 // PRelu: ai.onnx 1, 6 (one slope, or one per channel of axis 1), 7 (unidirectional broadcasting), 9 (integers), 16.
 
+#include "ops/math/broadcast.h"
+#include "ops/math/elementwise.h"
 #include "ops/op.h"
-#include "ops/util/broadcast.h"
-#include "ops/util/elementwise.h"
 
 namespace sdx::ops {
 namespace {

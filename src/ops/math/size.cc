@@ -2,7 +2,7 @@
 
 #include "ops/context.h"
 #include "ops/op.h"
-#include "ops/util/axes.h"
+#include "ops/tensor/axes.h"
 
 namespace sdx::ops {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "ops/util/elementwise.h"
+#include "ops/math/elementwise.h"
 
 namespace sdx::ops {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "ops/context.h"
+#include "ops/ml/ml_inputs.h"
 #include "ops/op.h"
-#include "ops/util/ml_inputs.h"
 
 namespace sdx::ops {
 namespace {

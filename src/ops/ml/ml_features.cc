@@ -6,9 +6,9 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "ops/context.h"
+#include "ops/ml/ml_inputs.h"
 #include "ops/op.h"
-#include "ops/util/axes.h"
-#include "ops/util/ml_inputs.h"
+#include "ops/tensor/axes.h"
 
 namespace sdx::ops {
 namespace {

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "ops/context.h"
+#include "ops/ml/ml_inputs.h"
 #include "ops/op.h"
-#include "ops/util/ml_inputs.h"
 
 namespace sdx::ops {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "base/checked.h"
 #include "base/thread_pool.h"
+#include "ops/ml/ml_inputs.h"
+#include "ops/ml/ml_scores.h"
 #include "ops/op.h"
-#include "ops/util/ml_inputs.h"
-#include "ops/util/ml_scores.h"
 
 namespace sdx::ops {
 namespace {

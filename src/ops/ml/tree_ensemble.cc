@@ -7,10 +7,10 @@
 #include <set>
 
 #include "base/thread_pool.h"
+#include "ops/ml/ml_scores.h"
+#include "ops/ml/tree_forest.h"
 #include "ops/op.h"
-#include "ops/util/ml_scores.h"
-#include "ops/util/quant_codec.h"
-#include "ops/util/tree_forest.h"
+#include "ops/quant/quant_codec.h"
 
 namespace sdx::ops {
 namespace {

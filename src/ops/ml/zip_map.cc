@@ -1,8 +1,8 @@
 // ZipMap: ai.onnx.ml 1. Each row becomes a map from class label to score.
 
+#include "ops/ml/ml_inputs.h"
+#include "ops/ml/ml_scores.h"
 #include "ops/op.h"
-#include "ops/util/ml_inputs.h"
-#include "ops/util/ml_scores.h"
 
 namespace sdx::ops {
 namespace {

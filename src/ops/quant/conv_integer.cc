@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "ops/op.h"
-#include "ops/util/integer_conv.h"
-#include "ops/util/quant_codec.h"
+#include "ops/quant/integer_conv.h"
+#include "ops/quant/quant_codec.h"
 
 namespace sdx::ops {
 namespace {

@@ -3,8 +3,8 @@
 #include "base/thread_pool.h"
 #include "ops/context.h"
 #include "ops/op.h"
-#include "ops/util/dynamic_quant.h"
-#include "ops/util/quant_codec.h"
+#include "ops/quant/dynamic_quant.h"
+#include "ops/quant/quant_codec.h"
 
 namespace sdx::ops {
 namespace {

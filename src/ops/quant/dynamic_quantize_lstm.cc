@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "ops/op.h"
-#include "ops/util/dynamic_quant.h"
-#include "ops/util/quant_codec.h"
-#include "ops/util/recurrent.h"
+#include "ops/quant/dynamic_quant.h"
+#include "ops/quant/quant_codec.h"
+#include "ops/recurrent/recurrent.h"
 
 namespace sdx::ops {
 namespace {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <limits>
 
+#include "ops/attention/ms_attention.h"
 #include "ops/op.h"
-#include "ops/util/integer_gemm.h"
-#include "ops/util/ms_attention.h"
-#include "ops/util/quant_codec.h"
+#include "ops/quant/integer_gemm.h"
+#include "ops/quant/quant_codec.h"
 
 namespace sdx::ops {
 namespace {

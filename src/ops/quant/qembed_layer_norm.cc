@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "ops/context.h"
+#include "ops/norm/norm_reference.h"
 #include "ops/op.h"
-#include "ops/util/norm_reference.h"
 #include "tensor/element.h"
 
 namespace sdx::ops {

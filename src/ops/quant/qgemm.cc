@@ -1,10 +1,10 @@
 // QGemm: com.microsoft 1.
 
+#include "ops/math/broadcast.h"
 #include "ops/op.h"
-#include "ops/util/broadcast.h"
-#include "ops/util/integer_gemm.h"
-#include "ops/util/quant_codec.h"
-#include "ops/util/quant_scalar.h"
+#include "ops/quant/integer_gemm.h"
+#include "ops/quant/quant_codec.h"
+#include "ops/quant/quant_scalar.h"
 
 namespace sdx::ops {
 namespace {

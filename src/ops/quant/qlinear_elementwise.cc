@@ -2,10 +2,10 @@
 
 #include <cmath>
 
+#include "ops/math/broadcast.h"
 #include "ops/op.h"
-#include "ops/util/broadcast.h"
-#include "ops/util/quant_codec.h"
-#include "ops/util/quant_scalar.h"
+#include "ops/quant/quant_codec.h"
+#include "ops/quant/quant_scalar.h"
 #include "tensor/dispatch.h"
 
 namespace sdx::ops {

@@ -2,8 +2,8 @@
 
 #include "ops/context.h"
 #include "ops/op.h"
-#include "ops/util/integer_gemm.h"
-#include "ops/util/quant_codec.h"
+#include "ops/quant/integer_gemm.h"
+#include "ops/quant/quant_codec.h"
 
 namespace sdx::ops {
 namespace {

@@ -4,12 +4,12 @@
 #include <algorithm>
 
 #include "base/thread_pool.h"
+#include "ops/conv/conv_geometry.h"
 #include "ops/op.h"
-#include "ops/util/axes.h"
-#include "ops/util/conv_geometry.h"
-#include "ops/util/integer_conv.h"
-#include "ops/util/quant_codec.h"
-#include "ops/util/quant_scalar.h"
+#include "ops/quant/integer_conv.h"
+#include "ops/quant/quant_codec.h"
+#include "ops/quant/quant_scalar.h"
+#include "ops/tensor/axes.h"
 
 namespace sdx::ops {
 namespace {

@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "ops/op.h"
-#include "ops/util/axes.h"
-#include "ops/util/quant_codec.h"
-#include "ops/util/quant_scalar.h"
+#include "ops/quant/quant_codec.h"
+#include "ops/quant/quant_scalar.h"
+#include "ops/tensor/axes.h"
 
 namespace sdx::ops {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <limits>
 
-#include "ops/util/quant_codec.h"
-#include "ops/util/single_op.h"
+#include "ops/quant/quant_codec.h"
+#include "support/single_op.h"
 
 namespace sdx::ops {
 namespace {

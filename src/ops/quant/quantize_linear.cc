@@ -8,8 +8,8 @@
 #include "base/thread_pool.h"
 #include "ops/context.h"
 #include "ops/op.h"
-#include "ops/util/quant_codec.h"
-#include "ops/util/quant_layout.h"
+#include "ops/quant/quant_codec.h"
+#include "ops/quant/quant_layout.h"
 #include "tensor/types.h"
 
 namespace sdx::ops {

@@ -4,9 +4,9 @@
 #include <cstring>
 #include <random>
 
+#include "ops/math/broadcast.h"
+#include "ops/math/elementwise.h"
 #include "ops/op.h"
-#include "ops/util/broadcast.h"
-#include "ops/util/elementwise.h"
 #include "tensor/element.h"
 
 namespace sdx::ops {

@@ -2,9 +2,9 @@
 
 #include <initializer_list>
 
+#include "ops/math/elementwise.h"
 #include "ops/op.h"
-#include "ops/util/elementwise.h"
-#include "ops/util/random_stream.h"
+#include "ops/random/random_stream.h"
 
 namespace sdx::ops {
 namespace {

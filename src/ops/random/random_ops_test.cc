@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "ops/util/single_op.h"
+#include "support/single_op.h"
 
 namespace sdx::ops {
 namespace {

@@ -4,10 +4,10 @@
 
 #include "base/thread_pool.h"
 #include "ops/context.h"
+#include "ops/math/float_view.h"
 #include "ops/op.h"
-#include "ops/util/axes.h"
-#include "ops/util/fft.h"
-#include "ops/util/float_view.h"
+#include "ops/signal/fft.h"
+#include "ops/tensor/axes.h"
 #include "tensor/element.h"
 
 namespace sdx::ops {

@@ -5,9 +5,9 @@
 
 #include "base/thread_pool.h"
 #include "ops/context.h"
+#include "ops/math/float_view.h"
 #include "ops/op.h"
-#include "ops/util/fft.h"
-#include "ops/util/float_view.h"
+#include "ops/signal/fft.h"
 
 namespace sdx::ops {
 namespace {

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <numbers>
 
-#include "ops/util/fft.h"
-#include "ops/util/nn_test_support.h"
+#include "ops/signal/fft.h"
+#include "support/checked_op.h"
 
 namespace sdx::ops {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "ops/context.h"
 #include "ops/op.h"
-#include "ops/util/movement.h"
-#include "ops/util/shape_values.h"
+#include "ops/tensor/movement.h"
+#include "ops/tensor/shape_values.h"
 #include "tensor/element.h"
 
 namespace sdx::ops {

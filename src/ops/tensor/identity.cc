@@ -2,7 +2,7 @@
 
 #include "ops/context.h"
 #include "ops/op.h"
-#include "ops/util/movement.h"
+#include "ops/tensor/movement.h"
 
 namespace sdx::ops {
 namespace {

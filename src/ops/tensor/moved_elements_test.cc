@@ -8,9 +8,9 @@
 #include <limits>
 #include <numeric>
 
-#include "ops/util/axes.h"
-#include "ops/util/movement.h"
-#include "ops/util/run_op_for_tests.h"
+#include "ops/tensor/axes.h"
+#include "ops/tensor/movement.h"
+#include "support/run_op.h"
 #include "tensor/element.h"
 #include "tensor/types.h"
 

@@ -4,8 +4,8 @@
 
 #include "ops/context.h"
 #include "ops/op.h"
-#include "ops/util/axes.h"
-#include "ops/util/movement.h"
+#include "ops/tensor/axes.h"
+#include "ops/tensor/movement.h"
 #include "tensor/types.h"
 
 namespace sdx::ops {

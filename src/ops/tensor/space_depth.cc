@@ -3,8 +3,8 @@
 #include "base/checked.h"
 #include "ops/context.h"
 #include "ops/op.h"
-#include "ops/util/axes.h"
-#include "ops/util/movement.h"
+#include "ops/tensor/axes.h"
+#include "ops/tensor/movement.h"
 
 namespace sdx::ops {
 namespace {

@@ -2,9 +2,9 @@
 
 #include "ops/context.h"
 #include "ops/op.h"
-#include "ops/util/axes.h"
-#include "ops/util/movement.h"
-#include "ops/util/shape_values.h"
+#include "ops/tensor/axes.h"
+#include "ops/tensor/movement.h"
+#include "ops/tensor/shape_values.h"
 
 namespace sdx::ops {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "ops/context.h"
 #include "ops/op.h"
-#include "ops/util/regex_pattern.h"
+#include "ops/text/regex_pattern.h"
 
 namespace sdx::ops {
 namespace {

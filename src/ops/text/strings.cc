@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "ops/context.h"
+#include "ops/math/broadcast.h"
 #include "ops/op.h"
-#include "ops/util/broadcast.h"
 #include "tensor/utf8.h"
 
 namespace sdx::ops {

@@ -5,7 +5,7 @@
 
 #include "ops/context.h"
 #include "ops/op.h"
-#include "ops/util/movement.h"
+#include "ops/tensor/movement.h"
 #include "tensor/element.h"
 
 namespace sdx::ops {

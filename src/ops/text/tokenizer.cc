@@ -6,7 +6,7 @@
 
 #include "ops/context.h"
 #include "ops/op.h"
-#include "ops/util/regex_pattern.h"
+#include "ops/text/regex_pattern.h"
 #include "tensor/utf8.h"
 
 namespace sdx::ops {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/cpu_bf16.h"
+#include "base/system/cpu_bf16.h"
 #include "ops/infer.h"
 #include "passes/pass.h"
 #include "support/graph_text.h"

@@ -9,7 +9,7 @@
 #include <map>
 #include <string_view>
 
-#include "base/cpu_bf16.h"
+#include "base/system/cpu_bf16.h"
 #include "passes/fuse/fuse.h"
 #include "tensor/types.h"
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string_view>
 
-#include "ops/util/conv_geometry.h"
+#include "ops/conv/conv_geometry.h"
 
 namespace sdx::layout {
 namespace {

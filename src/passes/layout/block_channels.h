@@ -1,5 +1,5 @@
 #pragma once
-// The layout pass: convolution networks in blocks of channels (ops/nn/blocked.cc).
+// The layout pass: convolution networks in blocks of channels (ops/conv/blocked.cc).
 
 #include <cstdint>
 

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "base/block_pool.h"
-#include "base/mapped_file.h"
+#include "base/system/mapped_file.h"
 #include "base/thread_pool.h"
 #include "passes/simplify/simplify.h"
 #include "tensor/element.h"

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/elementwise/elementwise.h"
 #include "providers/cpu/kernel_table.h"
 
 namespace sdx::cpu {

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "base/thread_pool.h"
-#include "kernels/cpu/attention.h"
+#include "kernels/cpu/attention/attention.h"
 
 namespace sdx::cpu {
 

@@ -6,7 +6,7 @@
 
 #include <sdx/tensor.hpp>
 
-#include "kernels/cpu/broadcast_rows.h"
+#include "kernels/cpu/elementwise/broadcast_rows.h"
 
 namespace sdx::cpu {
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/cpu/quant_nhwc.h"
-#include "ops/util/quant_codec.h"
+#include "kernels/cpu/conv/int8/quant_nhwc.h"
+#include "ops/quant/quant_codec.h"
 #include "providers/cpu/kernel_table.h"
 #include "providers/cpu/packed.h"
 

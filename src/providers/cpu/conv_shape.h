@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "kernels/cpu/conv.h"
-#include "ops/util/conv_geometry.h"
+#include "kernels/cpu/conv/plain/conv.h"
+#include "ops/conv/conv_geometry.h"
 
 namespace sdx::cpu {
 

@@ -5,9 +5,9 @@
 #include <cstdlib>
 #include <thread>
 
-#include "base/cpu_features.h"
 #include "base/error.h"
 #include "base/suggest.h"
+#include "base/system/cpu_features.h"
 #include "ops/op.h"
 #include "providers/cpu/kernel_table.h"
 #include "providers/cpu/tune.h"

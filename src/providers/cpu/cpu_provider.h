@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-#include "provider/provider.h"
+#include "providers/interface/provider.h"
 
 namespace sdx::cpu {
 

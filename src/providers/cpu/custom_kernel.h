@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "provider/kernel.h"
+#include "providers/interface/kernel.h"
 
 namespace sdx::cpu {
 

@@ -4,12 +4,12 @@
 
 #include <cmath>
 
-#include "kernels/cpu/blocked.h"
-#include "kernels/cpu/gemm_bf16.h"
+#include "kernels/cpu/conv/blocked/blocked.h"
+#include "kernels/cpu/gemm/gemm_bf16.h"
 #include "ops/infer.h"
-#include "ops/util/run_op_for_tests.h"
 #include "providers/cpu/kernel_table.h"
 #include "support/graph_text.h"
+#include "support/run_op.h"
 #include "tensor/element.h"
 
 namespace sdx::cpu {

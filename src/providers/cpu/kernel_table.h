@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "provider/kernel.h"
-#include "provider/pack_store.h"
+#include "cache/pack_store.h"
 #include "providers/cpu/packed.h"
+#include "providers/interface/kernel.h"
 
 namespace sdx::cpu {
 

@@ -8,8 +8,8 @@
 
 #include "base/memory.h"
 #include "ops/op.h"
-#include "ops/util/single_op.h"
 #include "providers/cpu/kernel_table.h"
+#include "support/single_op.h"
 
 namespace sdx::cpu {
 namespace {

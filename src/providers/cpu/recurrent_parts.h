@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/cpu/gemm.h"
-#include "ops/util/recurrent.h"
+#include "kernels/cpu/gemm/gemm.h"
+#include "ops/recurrent/recurrent.h"
 #include "providers/cpu/kernel_table.h"
 
 namespace sdx::cpu {

@@ -7,8 +7,8 @@
 #include <chrono>
 #include <limits>
 
-#include "base/cpu_features.h"
 #include "base/error.h"
+#include "base/system/cpu_features.h"
 #include "base/thread_pool.h"
 
 namespace sdx::cpu {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "provider/tuned.h"
+#include "cache/tuned.h"
 #include "providers/cpu/kernel_table.h"
 
 namespace sdx::cpu {

@@ -2,7 +2,7 @@
 // A provider that fails on demand, to see what a program does when an accelerator does. Exists only where the environment
 // variable SDX_TEST_PROVIDER is set (docs/environment.md).
 
-#include "provider/provider.h"
+#include "providers/interface/provider.h"
 
 namespace sdx::fault {
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "base/dynlib.h"
-#include "provider/diagnose.h"
-#include "provider/machine.h"
+#include "base/system/dynlib.h"
+#include "providers/interface/diagnose.h"
+#include "providers/interface/machine.h"
 #include "providers/openvino/library.h"
 
 namespace sdx::openvino {

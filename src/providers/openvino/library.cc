@@ -5,7 +5,7 @@
 #include <map>
 #include <mutex>
 
-#include "providers/search.h"
+#include "providers/vendor/search.h"
 
 namespace sdx::openvino {
 namespace {

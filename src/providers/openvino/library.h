@@ -9,9 +9,9 @@
 
 #include <sdx/dtype.hpp>
 
-#include "base/dynlib.h"
 #include "base/error.h"
-#include "provider/provider.h"
+#include "base/system/dynlib.h"
+#include "providers/interface/provider.h"
 #include "providers/openvino/functions.h"
 
 namespace sdx::openvino {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
-#include "provider/refused_operators.h"
+#include "providers/interface/refused_operators.h"
 #include "providers/openvino/devices.h"
 #include "providers/openvino/region_kernel.h"
 #include "providers/ort/ort_provider.h"

@@ -1,7 +1,7 @@
 #pragma once
 // OpenVINO as a provider of ours, without ONNX Runtime between.
 
-#include "provider/provider.h"
+#include "providers/interface/provider.h"
 
 namespace sdx::openvino {
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "provider/provider.h"
+#include "providers/interface/provider.h"
 
 namespace sdx::openvino {
 

@@ -9,8 +9,8 @@
 
 #include "base/cancel.h"
 #include "base/log.h"
-#include "providers/model_cache.h"
-#include "providers/region_bytes.h"
+#include "providers/vendor/model_cache.h"
+#include "providers/vendor/region_bytes.h"
 
 namespace sdx::openvino {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "provider/provider.h"
+#include "providers/interface/provider.h"
 #include "providers/openvino/library.h"
 #include "providers/openvino/options.h"
 

@@ -11,7 +11,7 @@
 
 #include <sdx/tensor.hpp>
 
-#include "provider/provider.h"
+#include "providers/interface/provider.h"
 #include "providers/ort/library.h"
 #include "providers/ort/values.h"
 

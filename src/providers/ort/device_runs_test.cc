@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "ops/context.h"
-#include "providers/ort/fake_device.h"
 #include "providers/ort/region_kernel.h"
+#include "support/fake_device.h"
 
 namespace sdx::ort {
 namespace {

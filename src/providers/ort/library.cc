@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/suggest.h"
-#include "providers/search.h"
+#include "providers/vendor/search.h"
 
 namespace sdx::ort {
 namespace {

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/dynlib.h"
-#include "provider/provider.h"
+#include "base/system/dynlib.h"
+#include "providers/interface/provider.h"
 #include "providers/ort/functions.h"
 
 namespace sdx::ort {

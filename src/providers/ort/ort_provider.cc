@@ -5,9 +5,9 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
-#include "provider/diagnose.h"
-#include "provider/machine.h"
-#include "provider/refused_operators.h"
+#include "providers/interface/diagnose.h"
+#include "providers/interface/machine.h"
+#include "providers/interface/refused_operators.h"
 #include "providers/ort/options.h"
 #include "providers/ort/plugins.h"
 #include "providers/ort/region_kernel.h"

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "provider/provider.h"
+#include "providers/interface/provider.h"
 
 namespace sdx::ort {
 

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/suggest.h"
 #include "providers/ort/options.h"
-#include "providers/search.h"
+#include "providers/vendor/search.h"
 
 namespace sdx::ort {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "provider/provider.h"
+#include "providers/interface/provider.h"
 #include "providers/ort/library.h"
 
 namespace sdx::ort {

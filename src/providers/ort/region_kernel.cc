@@ -9,11 +9,11 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/thread_pool.h"
-#include "providers/model_cache.h"
 #include "providers/ort/device_runs.h"
 #include "providers/ort/options.h"
 #include "providers/ort/values.h"
-#include "providers/region_bytes.h"
+#include "providers/vendor/model_cache.h"
+#include "providers/vendor/region_bytes.h"
 
 namespace sdx::ort {
 namespace {

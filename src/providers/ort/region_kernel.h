@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "provider/provider.h"
+#include "providers/interface/provider.h"
 #include "providers/ort/library.h"
 
 namespace sdx::ort {

@@ -1,0 +1,51 @@
+#include "base/system/cpu_features.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "base/error.h"
+
+namespace sdx {
+namespace {
+
+TEST(CpuFeatures, EverySupportedSetIsFoundByName) {
+  ASSERT_FALSE(supported_isas().empty());
+  for (const Isa isa : supported_isas()) EXPECT_EQ(isa_from_name(name(isa)), isa);
+}
+
+TEST(CpuFeatures, UnknownNamesAreRefusedWithTheChoices) {
+  for (const char* text : {"", "AVX2", "sse9", "avx2 "}) {
+    try {
+      isa_from_name(text);
+      FAIL() << text;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ErrorCode::invalid_argument);
+      EXPECT_NE(e.message().find(std::string(name(supported_isas().back()))), std::string::npos) << e.message();
+    }
+  }
+}
+
+TEST(CpuFeatures, SetsOfAnotherArchitectureAreRefused) {
+  EXPECT_THROW(isa_from_name(cpu_features().neon ? "avx2" : "neon"), Error);
+}
+
+TEST(CpuFeatures, WiderSetsImplyNarrowerOnes) {
+  const CpuFeatures& f = cpu_features();
+  EXPECT_TRUE(!f.avx512 || f.avx2);
+  EXPECT_TRUE(!f.avx2 || f.sse4);
+  EXPECT_TRUE(!f.avx512_vnni || f.avx512);
+  EXPECT_FALSE(f.neon && f.sse4);
+}
+
+TEST(CpuFeatures, ForcingASetHolds) {
+  const Isa before = cpu_isa();
+  for (const Isa isa : supported_isas()) {
+    force_cpu_isa(isa);
+    EXPECT_EQ(cpu_isa(), isa);
+  }
+  force_cpu_isa(before);
+}
+
+}  // namespace
+}  // namespace sdx

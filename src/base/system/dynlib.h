@@ -1,0 +1,78 @@
+#pragma once
+// Shared libraries loaded at run time, and why one cannot be loaded.
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/system/elf.h"
+
+namespace sdx {
+
+// Where the loader looks for a library that is named without a folder.
+struct LoaderView {
+  std::vector<std::string> library_path;  // LD_LIBRARY_PATH
+  std::vector<LoaderCacheEntry> cache;    // ld.so.cache
+  std::vector<std::string> system;        // built-in folders, last
+  std::vector<std::string> loaded;        // paths of the libraries that this process has already: these satisfy anybody
+
+  // As this process would see it now.
+  static LoaderView current();
+};
+
+// The file that the loader would take for `soname`, asked for by nobody in particular; empty when there is none.
+std::string find_library(std::string_view soname, const LoaderView& view = LoaderView::current());
+
+// A library that somebody needs and that cannot be had.
+struct MissingLibrary {
+  std::vector<std::string> chain;  // from the file that was asked for to the library that is missing
+  std::string why;                 // "not found", "/usr/lib/libfoo.so.1 is for AArch64", "/lib/libc.so.6 has no GLIBC_2.38"
+  std::string other_version;       // path of the same library with another version in its name, where the machine has one
+};
+
+struct LibraryFinding {
+  bool loadable = false;                // as far as files tell: symbols are looked at by versions only
+  std::vector<MissingLibrary> missing;  // each library once
+  std::string reason;                   // sentences for people; empty when loadable
+  std::string hint;                     // which packages to install; may be empty
+};
+
+// Follows the dependencies of a shared library (a path, or a name that the loader would search for) the way glibc's loader does:
+// DT_RPATH, LD_LIBRARY_PATH, DT_RUNPATH, ld.so.cache, system folders. Loads nothing, runs no code of it, never throws for what
+// the files contain. Elsewhere than on Linux: only whether the file exists.
+LibraryFinding explain_library(const std::filesystem::path& library, const LoaderView& view = LoaderView::current());
+
+// What brings a library: "libcudnn.so.9" -> "cuDNN 9: `pip install nvidia-cudnn-cu12` or the package libcudnn9-cuda-12". Empty
+// when it is not known.
+std::string package_of(std::string_view soname);
+
+// "libcudart.so.12" -> {"libcudart.so", 12}; -1 where there is no number.
+struct VersionedName {
+  std::string stem;
+  int major = -1;
+};
+VersionedName split_soname(std::string_view soname);
+
+// A library held open. Thread-safe.
+class DynamicLibrary {
+ public:
+  // Throws Error(provider_unavailable) with explain_library's findings, or with the loader's own words where those find nothing.
+  // `global`: its symbols are offered to libraries loaded later (RTLD_GLOBAL).
+  static std::shared_ptr<const DynamicLibrary> open(const std::filesystem::path& library, bool global = false);
+  ~DynamicLibrary();
+  DynamicLibrary(const DynamicLibrary&) = delete;
+  DynamicLibrary& operator=(const DynamicLibrary&) = delete;
+
+  // Null when it has no such symbol.
+  void* symbol(const char* name) const noexcept;
+  const std::filesystem::path& path() const noexcept { return path_; }
+
+ private:
+  DynamicLibrary() = default;
+  void* handle_ = nullptr;
+  std::filesystem::path path_;
+};
+
+}  // namespace sdx

@@ -1,0 +1,89 @@
+#include "base/system/new_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <random>
+#include <string_view>
+#include <utility>
+
+#include "base/error.h"
+#include "base/system/mapped_file.h"
+
+namespace sdx {
+
+bool write_all(int fd, const void* data, std::size_t bytes) noexcept {
+  const auto* at = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t n = ::write(fd, at, bytes);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return false;
+    at += n;
+    bytes -= static_cast<std::size_t>(n);
+  }
+  return true;
+}
+
+void NewFile::io(const char* what) const {
+  const int error = errno;
+  fail(ErrorCode::io, "cannot {} '{}': {}", what, path_.string(), std::strerror(error));
+}
+
+// Not by mkostemp(), whose files only their owner may read: the process's mask, which open() applies, can be read by setting it
+// alone, and meanwhile other threads would make folders that everybody may write to.
+NewFile::NewFile(std::filesystem::path path, unsigned mode) : path_(std::move(path)) {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789";
+  constexpr int kTries = 100;
+  std::random_device random;
+  for (int i = 0; i < kTries && fd_ < 0; ++i) {
+    temporary_ = path_.string() + ".tmp.";
+    for (int k = 0; k < 6; ++k) temporary_ += kLetters[random() % kLetters.size()];
+    fd_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (fd_ < 0 && errno != EEXIST) break;
+  }
+  if (fd_ >= 0) return;
+  temporary_.clear();
+  io("create a temporary file beside");
+}
+
+NewFile::~NewFile() {
+  if (fd_ >= 0) ::close(fd_);
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+void NewFile::append(std::span<const std::byte> content) {
+  if (!write_all(fd_, content.data(), content.size())) io("write");
+}
+
+void NewFile::write(const void* data, std::uint64_t bytes, std::uint64_t offset) const {
+  const auto* at = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t n = ::pwrite(fd_, at, bytes, static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) io("write");
+    at += n;
+    bytes -= static_cast<std::uint64_t>(n);
+    offset += static_cast<std::uint64_t>(n);
+  }
+}
+
+void NewFile::resize(std::uint64_t bytes) const {
+  if (::ftruncate(fd_, static_cast<off_t>(bytes)) != 0) io("write");
+}
+
+void NewFile::publish() {
+  if (::fsync(fd_) != 0 && errno != EINVAL) io("sync");
+  if (::close(std::exchange(fd_, -1)) != 0) io("write");
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) io("rename a temporary file to");
+  temporary_.clear();
+}
+
+void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> content, unsigned mode) {
+  NewFile file(path, mode);
+  file.append(content);
+  file.publish();
+}
+
+}  // namespace sdx

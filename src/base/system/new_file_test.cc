@@ -1,0 +1,64 @@
+#include "base/system/new_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <thread>
+
+#include "base/system/mapped_file.h"
+
+namespace sdx {
+namespace {
+
+namespace fs = std::filesystem;
+
+class NewFileTest : public ::testing::Test {
+ protected:
+  void SetUp() override { fs::create_directories(folder_); }
+  void TearDown() override { fs::remove_all(folder_); }
+  static unsigned mode(const fs::path& path) {
+    struct stat info {};
+    EXPECT_EQ(::stat(path.c_str(), &info), 0);
+    return info.st_mode & 0777;
+  }
+  const fs::path folder_ = fs::temp_directory_path() / ("sdx_new_file_test_" + std::to_string(::getpid()));
+};
+
+TEST_F(NewFileTest, HasThePermissionsThatTheMaskLeaves) {
+  const mode_t before = ::umask(027);
+  write_file_atomically(folder_ / "all", std::string("x"));
+  write_file_atomically(folder_ / "mine", std::string("x"), 0644);
+  ::umask(before);
+  EXPECT_EQ(mode(folder_ / "all"), 0640U);
+  EXPECT_EQ(mode(folder_ / "mine"), 0640U);
+}
+
+TEST_F(NewFileTest, LeavesNothingWithoutPublish) {
+  { NewFile(folder_ / "a").append(std::as_bytes(std::span<const char>("x", 1))); }
+  EXPECT_TRUE(fs::is_empty(folder_));
+}
+
+// Folders that another thread made meanwhile were open to everybody.
+TEST_F(NewFileTest, LeavesTheProcessesMaskAlone) {
+  const mode_t before = ::umask(022);
+  std::atomic<bool> done{false};
+  std::thread writer([&] {
+    for (int i = 0; i < 300; ++i) write_file_atomically(folder_ / "file", std::string("x"));
+    done = true;
+  });
+  unsigned open_to_others = 0;
+  while (!done) {
+    fs::create_directory(folder_ / "inner");
+    open_to_others += (mode(folder_ / "inner") & 022) != 0 ? 1 : 0;
+    fs::remove(folder_ / "inner");
+  }
+  writer.join();
+  ::umask(before);
+  EXPECT_EQ(open_to_others, 0U);
+}
+
+}  // namespace
+}  // namespace sdx

@@ -1,0 +1,175 @@
+#include "kernels/cpu/attention/attention.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu/attention/attention_panels.h"
+#include "kernels/cpu/attention/attention_simd.h"
+#include "kernels/cpu/elementwise/elementwise_simd.h"
+#include "kernels/cpu/gemm/gemm_simd.h"
+
+namespace sdx::cpu {
+namespace {
+
+constexpr std::int64_t kKeyBlock = 128;
+// Up to this many queries the products go row by row: packing keys for them would cost more than the arithmetic.
+constexpr std::int64_t kFewRows = 8;
+
+struct Kernels {
+  const GemmKernels& gemm;
+  const AttentionKernels& rows;
+  const ElementwiseKernels& elementwise;
+};
+
+// scores[rows, nk] = scale * q k^T
+void score_block(const Kernels& k, const AttentionArgs& a, const float* q, const float* keys, std::int64_t rows, std::int64_t nk,
+                 float* scores) {
+  for (std::int64_t i = 0; i < rows; ++i) {
+    k.gemm.gemv_dots(q + i * a.q_row, keys, a.k_row, a.head_size, nk, scores + i * kKeyBlock, 1);
+    k.rows.scale(scores + i * kKeyBlock, a.scale, scores + i * kKeyBlock, nk);
+  }
+}
+
+// sums[rows, v_head_size] += p v
+void value_block(const Kernels& k, const AttentionArgs& a, const float* p, const float* values, std::int64_t rows,
+                 std::int64_t nk, float* sums, float* scratch) {
+  for (std::int64_t i = 0; i < rows; ++i) {
+    float* row = sums + i * a.v_head_size;
+    k.gemm.gemv_rows(p + i * kKeyBlock, values, a.v_row, nk, a.v_head_size, scratch);
+    k.elementwise.binary(Binary::add, row, scratch, row, a.v_head_size);
+  }
+}
+
+std::int64_t valid_keys(const AttentionArgs& a, std::int64_t b) {
+  return a.key_lengths != nullptr ? std::clamp<std::int64_t>(a.key_lengths[b], 0, a.keys) : a.keys;
+}
+
+void query_block(const Kernels& k, const AttentionArgs& a, std::int64_t b, std::int64_t h, std::int64_t q0, std::int64_t rows) {
+  const std::int64_t kv = h / (a.heads / a.kv_heads);
+  const float* q = a.q + b * a.q_batch + h * a.q_head + q0 * a.q_row;
+  const float* keys = a.k + b * a.k_batch + kv * a.k_head;
+  const float* values = a.v + b * a.v_batch + kv * a.v_head;
+  const float* mask = a.mask != nullptr ? a.mask + b * a.mask_batch + h * a.mask_head + q0 * a.mask_row : nullptr;
+  float* out = a.out + b * a.out_batch + h * a.out_head + q0 * a.out_row;
+  const std::int64_t valid = valid_keys(a, b);
+  float* scores = thread_scratch(2, static_cast<std::size_t>(kFewRows * kKeyBlock + (kFewRows + 1) * a.v_head_size));
+  float* sums = scores + kFewRows * kKeyBlock;
+  float* spare = sums + kFewRows * a.v_head_size;
+  float max[kFewRows];
+  float total[kFewRows];
+  std::fill_n(max, rows, -std::numeric_limits<float>::infinity());
+  std::fill_n(total, rows, a.sink != nullptr ? 1.0F : 0.0F);
+  for (std::int64_t i = 0; a.sink != nullptr && i < rows; ++i) max[i] = a.sink[h * a.sink_head + (q0 + i) * a.sink_row];
+  std::fill_n(sums, rows * a.v_head_size, 0.0F);
+  const std::int64_t begin = visible_keys(a, q0, valid).first;
+  const std::int64_t end = visible_keys(a, q0 + rows - 1, valid).last;
+  for (std::int64_t j0 = begin; j0 < end; j0 += kKeyBlock) {
+    const std::int64_t nk = std::min(kKeyBlock, end - j0);
+    score_block(k, a, q, keys + j0 * a.k_row, rows, nk, scores);
+    for (std::int64_t i = 0; i < rows; ++i) {
+      float* s = scores + i * kKeyBlock;
+      if (a.softcap > 0.0F) {
+        k.rows.scale(s, 1.0F / a.softcap, s, nk);
+        k.elementwise.unary({Unary::tanh}, s, s, nk);
+        k.rows.scale(s, a.softcap, s, nk);
+      }
+      if (mask != nullptr) k.elementwise.binary(Binary::add, s, mask + i * a.mask_row + j0, s, nk);
+      const VisibleKeys v = visible_keys(a, q0 + i, valid);
+      const std::int64_t from = std::clamp<std::int64_t>(v.first - j0, 0, nk);
+      const std::int64_t to = std::clamp<std::int64_t>(v.last - j0, from, nk);
+      std::fill(s, s + from, -std::numeric_limits<float>::infinity());
+      std::fill(s + to, s + nk, -std::numeric_limits<float>::infinity());
+      const float factor = k.rows.online_softmax(s, nk, &max[i], &total[i]);
+      if (factor != 1.0F) k.rows.scale(sums + i * a.v_head_size, factor, sums + i * a.v_head_size, a.v_head_size);
+    }
+    value_block(k, a, scores, values + j0 * a.v_row, rows, nk, sums, spare);
+  }
+  for (std::int64_t i = 0; i < rows; ++i) {
+    k.rows.scale(sums + i * a.v_head_size, total[i] == 0.0F ? 0.0F : 1.0F / total[i], out + i * a.out_row, a.v_head_size);
+  }
+}
+
+}  // namespace
+
+VisibleKeys visible_keys(const AttentionArgs& a, std::int64_t i, std::int64_t valid) {
+  VisibleKeys v{0, valid};
+  if (a.causal) v.last = std::clamp<std::int64_t>(i + a.causal_offset + 1, 0, valid);
+  if (a.window > 0) v.first = std::clamp<std::int64_t>(i + a.causal_offset - a.window + 1, 0, v.last);
+  return v;
+}
+
+void rotate_f32(const float* x, std::int64_t size, std::int64_t dim, const float* cos, const float* sin, bool interleaved,
+                float* y) {
+  const std::int64_t half = dim / 2;
+  if (!interleaved) {
+    attention_kernels().rotate(x, cos, sin, y, half);
+  } else {
+    for (std::int64_t i = 0; i < half; ++i) {
+      const float a = x[2 * i], b = x[2 * i + 1];
+      y[2 * i] = a * cos[i] - b * sin[i];
+      y[2 * i + 1] = a * sin[i] + b * cos[i];
+    }
+  }
+  if (x != y && size > dim) std::memcpy(y + dim, x + dim, static_cast<std::size_t>(size - dim) * sizeof(float));
+}
+
+namespace {
+
+// One query of each head: the heads that share keys become the queries of one head, so that keys are read once for all of them.
+AttentionArgs heads_as_queries(const AttentionArgs& a) {
+  const std::int64_t group = a.heads / a.kv_heads;
+  AttentionArgs g = a;
+  g.heads = a.kv_heads, g.queries = group;
+  g.q_row = a.q_head, g.q_head = group * a.q_head;
+  g.out_row = a.out_head, g.out_head = group * a.out_head;
+  g.mask_row = a.mask_head, g.mask_head = group * a.mask_head;
+  g.sink_row = a.sink_head, g.sink_head = group * a.sink_head;
+  if (!a.causal && a.window <= 0) return g;
+  // All see what the one query saw.
+  const VisibleKeys seen = visible_keys(a, 0, a.keys);
+  g.causal = false, g.window = 0;
+  g.keys = seen.last - seen.first;
+  g.k += seen.first * a.k_row;
+  g.v += seen.first * a.v_row;
+  if (g.mask != nullptr) g.mask += seen.first;
+  return g;
+}
+
+}  // namespace
+
+void attention_f32(const AttentionArgs& a) {
+  if (a.batch <= 0 || a.heads <= 0 || a.queries <= 0 || a.v_head_size <= 0) return;
+  const Kernels k{gemm_kernels(), attention_kernels(), elementwise_kernels()};
+  const std::int64_t work = std::max<std::int64_t>(1, a.queries * a.keys * (a.head_size + a.v_head_size));
+  const std::int64_t group = a.heads / a.kv_heads;
+  if (a.queries == 1 && group > 1 && group <= kFewRows && (a.key_lengths == nullptr || (!a.causal && a.window <= 0)) &&
+      (a.share_keys || a.batch * a.kv_heads >= current_pool().threads())) {
+    return attention_f32(heads_as_queries(a));
+  }
+  if (a.queries <= kFewRows) {
+    parallel_for(a.batch * a.heads, std::max<std::int64_t>(1, 100000 / work), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t t = begin; t < end; ++t) query_block(k, a, t / a.heads, t % a.heads, 0, a.queries);
+    });
+    return;
+  }
+  // Few heads for the threads there are: more blocks of queries, down to two panels each.
+  const std::int64_t groups = a.batch * a.kv_heads;
+  const std::int64_t threads = current_pool().threads();
+  std::int64_t most = kPanelQueries;
+  if (threads > 1 && groups < 4 * threads) most = std::max<std::int64_t>(2 * k.gemm.nr, most * groups / (4 * threads));
+  most = (most + k.gemm.nr - 1) / k.gemm.nr * k.gemm.nr;
+  const Cuts blocks((a.queries + k.gemm.nr - 1) / k.gemm.nr, most / k.gemm.nr);  // in panels
+  parallel_for(groups * blocks.parts, std::max<std::int64_t>(1, 100000 * blocks.parts / work),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t t = begin; t < end; ++t) {
+                   const std::int64_t i = t % blocks.parts, b = t / blocks.parts / a.kv_heads;
+                   const std::int64_t q0 = blocks.begin(i) * k.gemm.nr;
+                   const std::int64_t rows = std::min(a.queries - q0, blocks.size(i) * k.gemm.nr);
+                   attend_panels(a, b, t / blocks.parts % a.kv_heads, q0, rows, valid_keys(a, b));
+                 }
+               });
+}
+
+}  // namespace sdx::cpu

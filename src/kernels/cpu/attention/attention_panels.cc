@@ -1,0 +1,185 @@
+// Scores are computed transposed: S' [keys, queries], with keys as the rows of register tiles and a vector panel of queries as
+// their columns. So softmax runs down the columns, without sums across lanes, and its result is the right operand of V' P' as it
+// stands: nothing between the two products is packed or moved.
+
+#include "kernels/cpu/attention/attention_panels.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/cpu/attention/attention_simd.h"
+#include "kernels/cpu/elementwise/elementwise_simd.h"
+#include "kernels/cpu/gemm/gemm_simd.h"
+
+namespace sdx::cpu {
+namespace {
+
+constexpr float kNever = -std::numeric_limits<float>::infinity();
+constexpr std::int64_t kMaxPanel = 64;   // columns of the widest panel
+constexpr std::int64_t kKeyBlock = 384;  // scores of 16 queries take 24 KB
+
+struct Block {
+  const AttentionArgs& a;
+  const GemmKernels& gemm;
+  const AttentionKernels& rows;
+  std::int64_t valid;
+  std::int64_t j0 = 0;  // first key
+  std::int64_t nk = 0;
+  const float* keys = nullptr;    // tiles [size][keys]
+  const float* values = nullptr;  // tiles [keys][v]
+};
+
+// Running state of one panel of queries.
+struct Panel {
+  const float* q;  // [size][nr], scaled
+  float* sums;     // [v][nr]
+  float* max;      // [nr]
+  float* total;    // [nr]
+};
+
+void pack_block(const Block& b, const float* k, const float* v, float* keys, float* values) {
+  const Cuts tiles(b.nk, b.gemm.mr);
+  for (std::int64_t t = 0; t < tiles.parts; ++t) {
+    // Rows of a head lie on pages of their own, where the hardware does not fetch ahead.
+    for (std::int64_t j = tiles.begin(t) + 2 * b.gemm.mr, end = std::min(b.nk, j + b.gemm.mr); j < end; ++j) {
+      for (std::int64_t i = 0; i < b.a.head_size; i += 16) __builtin_prefetch(k + (b.j0 + j) * b.a.k_row + i);
+    }
+    b.gemm.pack_a_tile(reinterpret_cast<const char*>(k + (b.j0 + tiles.begin(t)) * b.a.k_row), b.a.k_row, 1, tiles.size(t),
+                       b.a.head_size, 1.0F, keys + tiles.begin(t) * b.a.head_size);
+  }
+  b.rows.column_tiles(v + b.j0 * b.a.v_row, b.a.v_row, b.nk, b.a.v_head_size, b.gemm.mr, values);
+}
+
+// scores[nk, nr] = K q
+void score(const Block& b, const Panel& p, std::int64_t nk, float* scores) {
+  GemmTile t;
+  t.b = p.q;
+  t.ldb = t.ldc = t.n = b.gemm.nr;
+  t.k = b.a.head_size;
+  const Cuts tiles(b.nk, b.gemm.mr);
+  for (std::int64_t i = 0; i < tiles.parts && tiles.begin(i) < nk; ++i) {
+    t.a = b.keys + tiles.begin(i) * b.a.head_size;
+    t.c = scores + tiles.begin(i) * b.gemm.nr;
+    t.m = tiles.size(i);
+    b.gemm.tile(t);
+  }
+}
+
+// sums[v, nr] += V' p
+void add_values(const Block& b, const Panel& p, std::int64_t nk, const float* scores) {
+  GemmTile t;
+  t.b = scores;
+  t.ldb = t.ldc = t.n = b.gemm.nr;
+  t.k = nk;
+  t.accumulate = true;
+  const Cuts columns(b.a.v_head_size, b.gemm.mr);
+  for (std::int64_t i = 0; i < columns.parts; ++i) {
+    t.a = b.values + columns.begin(i) * b.nk;
+    t.c = p.sums + columns.begin(i) * b.gemm.nr;
+    t.m = columns.size(i);
+    b.gemm.tile(t);
+  }
+}
+
+// Masks the scores of `count` queries from q0 on; `spare` holds as many floats as the scores.
+void mask_scores(const Block& b, std::int64_t batch, std::int64_t head, std::int64_t q0, std::int64_t count, std::int64_t nk,
+                 float* scores, float* spare) {
+  const AttentionArgs& a = b.a;
+  const std::int64_t nr = b.gemm.nr;
+  if (a.softcap > 0.0F) {
+    b.rows.scale(scores, 1.0F / a.softcap, scores, nk * nr);
+    elementwise_kernels().unary({Unary::tanh}, scores, scores, nk * nr);
+    b.rows.scale(scores, a.softcap, scores, nk * nr);
+  }
+  if (a.mask != nullptr) {
+    const float* mask = a.mask + batch * a.mask_batch + head * a.mask_head + q0 * a.mask_row + b.j0;
+    if (a.mask_row == 0) {
+      b.rows.add_rows(scores, mask, nk, nr);
+    } else {
+      // Transposed as a panel of the right operand is; columns beyond `count` are zero.
+      b.gemm.pack_b_panels(reinterpret_cast<const char*>(mask), 1, a.mask_row, nk, count, 1.0F, spare);
+      elementwise_kernels().binary(Binary::add, scores, spare, scores, nk * nr);
+    }
+  }
+  if (!a.causal && a.window <= 0) return;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const VisibleKeys v = visible_keys(a, q0 + i, b.valid);
+    const std::int64_t from = std::clamp<std::int64_t>(v.first - b.j0, 0, nk);
+    const std::int64_t to = std::clamp<std::int64_t>(v.last - b.j0, from, nk);
+    for (std::int64_t j = 0; j < from; ++j) scores[j * nr + i] = kNever;
+    for (std::int64_t j = to; j < nk; ++j) scores[j * nr + i] = kNever;
+  }
+}
+
+void store(const Block& b, const Panel& p, std::int64_t batch, std::int64_t head, std::int64_t q0, std::int64_t count) {
+  const AttentionArgs& a = b.a;
+  float factors[kMaxPanel];
+  for (std::int64_t i = 0; i < count; ++i) factors[i] = p.total[i] == 0.0F ? 0.0F : 1.0F / p.total[i];
+  float* out = a.out + batch * a.out_batch + head * a.out_head + q0 * a.out_row;
+  b.rows.store_columns(p.sums, b.gemm.nr, factors, out, a.out_row, a.v_head_size, count);
+}
+
+}  // namespace
+
+void attend_panels(const AttentionArgs& a, std::int64_t b, std::int64_t kv, std::int64_t q0, std::int64_t rows,
+                   std::int64_t valid) {
+  Block block{a, gemm_kernels(), attention_kernels(), valid};
+  const std::int64_t nr = block.gemm.nr;
+  const std::int64_t group = a.heads / a.kv_heads;
+  const std::int64_t panels = (rows + nr - 1) / nr;
+  const std::int64_t begin = visible_keys(a, q0, valid).first;
+  const std::int64_t end = std::max(begin, visible_keys(a, q0 + rows - 1, valid).last);
+  const Cuts cuts(std::max<std::int64_t>(1, end - begin), kKeyBlock);
+  const std::int64_t most = cuts.size(0);
+  const std::int64_t state = (a.head_size + a.v_head_size + 2) * nr;
+  const std::int64_t packed_floats = (most * (a.head_size + a.v_head_size) + 15) / 16 * 16;  // what follows stays aligned
+  float* packed = thread_scratch(2, static_cast<std::size_t>(packed_floats + 2 * most * nr));
+  float* scores = packed + packed_floats;
+  float* states = thread_scratch(3, static_cast<std::size_t>(group * panels * state));
+  const auto panel = [&](std::int64_t g, std::int64_t i) {
+    float* at = states + (g * panels + i) * state;
+    float* sums = at + a.head_size * nr;
+    return Panel{at, sums, sums + a.v_head_size * nr, sums + (a.v_head_size + 1) * nr};
+  };
+  for (std::int64_t g = 0; g < group; ++g) {
+    const float* q = a.q + b * a.q_batch + (kv * group + g) * a.q_head + q0 * a.q_row;
+    for (std::int64_t i = 0; i < panels; ++i) {
+      const Panel p = panel(g, i);
+      block.gemm.pack_b_panels(reinterpret_cast<const char*>(q + i * nr * a.q_row), 1, a.q_row, a.head_size,
+                               std::min(nr, rows - i * nr), a.scale, const_cast<float*>(p.q));
+      std::fill_n(p.sums, a.v_head_size * nr, 0.0F);
+      std::fill_n(p.max, nr, a.sink != nullptr ? a.sink[(kv * group + g) * a.sink_head] : kNever);
+      std::fill_n(p.total, nr, a.sink != nullptr ? 1.0F : 0.0F);
+    }
+  }
+  const float* k = a.k + b * a.k_batch + kv * a.k_head;
+  const float* v = a.v + b * a.v_batch + kv * a.v_head;
+  for (std::int64_t c = 0; c < cuts.parts && end > begin; ++c) {
+    block.j0 = begin + cuts.begin(c);
+    block.nk = cuts.size(c);
+    block.keys = packed;
+    block.values = packed + block.nk * a.head_size;
+    pack_block(block, k, v, packed, packed + block.nk * a.head_size);
+    for (std::int64_t i = 0; i < panels; ++i) {
+      const std::int64_t count = std::min(nr, rows - i * nr), first = q0 + i * nr;
+      const std::int64_t last = visible_keys(a, first + count - 1, valid).last;
+      const std::int64_t nk = std::min(block.nk, last - block.j0);
+      if (nk <= 0 || visible_keys(a, first, valid).first >= block.j0 + block.nk) continue;
+      for (std::int64_t g = 0; g < group; ++g) {
+        const Panel p = panel(g, i);
+        score(block, p, nk, scores);
+        mask_scores(block, b, kv * group + g, first, count, nk, scores, scores + most * nr);
+        block.rows.panel_softmax(scores, nk, nr, p.max, p.total, p.sums, a.v_head_size);
+        add_values(block, p, nk, scores);
+      }
+    }
+  }
+  for (std::int64_t g = 0; g < group; ++g) {
+    for (std::int64_t i = 0; i < panels; ++i) {
+      store(block, panel(g, i), b, kv * group + g, q0 + i * nr, std::min(nr, rows - i * nr));
+    }
+  }
+}
+
+}  // namespace sdx::cpu

@@ -1,0 +1,260 @@
+#include "kernels/cpu/attention/attention_simd.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/cpu/gemm/gemm_simd.h"
+#include "kernels/cpu/rows/recurrent.h"
+#include "kernels/cpu/simd/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/attention/attention_simd.cc"
+#include <hwy/foreach_target.h>
+// after foreach_target.h
+#include <hwy/highway.h>
+
+#include "kernels/cpu/simd/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sdx::cpu::HWY_NAMESPACE {
+namespace {
+
+HWY_INLINE VF get(const float* x, std::int64_t left) {
+  const DF d;
+  return left >= lanes_f32() ? hn::LoadU(d, x) : load_tail(d, x, left);
+}
+HWY_INLINE void put(VF v, float* y, std::int64_t left) {
+  const DF d;
+  if (left >= lanes_f32()) {
+    hn::StoreU(v, d, y);
+  } else {
+    store_tail(v, d, y, left);
+  }
+}
+
+float online_softmax(float* s, std::int64_t n, float* max, float* sum) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  VF m = hn::Set(d, -kInf);
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) m = max_nan(m, hn::LoadU(d, s + i));
+  HWY_ALIGN float values[kMaxF32Lanes];
+  hn::Store(m, d, values);
+  float best = *max;
+  for (std::int64_t j = 0; j < lanes; ++j) best = values[j] > best || values[j] != values[j] ? values[j] : best;
+  for (; i < n; ++i) best = s[i] > best || s[i] != s[i] ? s[i] : best;
+  if (best == -kInf) {  // nothing visible so far
+    for (std::int64_t j = 0; j < n; ++j) s[j] = 0.0F;
+    return 1.0F;
+  }
+  if (!(best < kInf)) {  // NaN, or inf - inf
+    for (std::int64_t j = 0; j < n; ++j) s[j] = std::numeric_limits<float>::quiet_NaN();
+    *max = *sum = std::numeric_limits<float>::quiet_NaN();
+    return *max;
+  }
+  const VF vm = hn::Set(d, best);
+  VF total = hn::Zero(d);
+  for (i = 0; i + lanes <= n; i += lanes) {
+    const VF e = exp_nonpositive_f32(hn::Sub(hn::LoadU(d, s + i), vm));
+    hn::StoreU(e, d, s + i);
+    total = hn::Add(total, e);
+  }
+  float added = sum_lanes(d, total);
+  if (i < n) {
+    store_tail(exp_nonpositive_f32(hn::Sub(load_tail(d, s + i, n - i), vm)), d, s + i, n - i);
+    for (; i < n; ++i) added += s[i];
+  }
+  const float factor = std::exp(*max - best);
+  *max = best;
+  *sum = *sum * factor + added;
+  return factor;
+}
+
+void scale(const float* x, float factor, float* y, std::int64_t n) {
+  const DF d;
+  const VF f = hn::Set(d, factor);
+  for (std::int64_t i = 0; i < n; i += lanes_f32()) put(hn::Mul(get(x + i, n - i), f), y + i, n - i);
+}
+
+// exp(x - base) of x <= base: the integer part is taken from a sum with 1.5 * 2^23 + 127, whose low bits are the exponent, and is
+// -127 for what is below -87.7, so that the result is 0 without a comparison. NaN stays NaN.
+HWY_INLINE VF exp_of_difference(VF x, VF base) {
+  const DF d;
+  const hn::RebindToSigned<DF> di;
+  const VF magic = hn::Set(d, 12582912.0F + 127.0F);
+  const VF low = hn::Set(d, -88.0F), difference = hn::Sub(x, base);
+  const VF xc = at_least(low, difference);
+  const VF t = hn::MulAdd(xc, hn::Set(d, 1.44269504088896341F), magic);
+  const VF n = hn::Sub(t, magic);
+  const VF p = exp_of_rest(xc, n);
+  const VF scale = hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(di, t)));
+  return hn::Mul(p, scale);
+}
+
+// One vector of columns. A column that has seen nothing yet has the maximum -inf: its exponents are taken from 0 instead, and
+// come out as 0. NaN and +inf spread by themselves: inf - inf is NaN.
+void panel_softmax_lanes(float* s, std::int64_t n, std::int64_t width, float* max, float* sum, float* sums, std::int64_t m) {
+  const DF d;
+  const VF never = hn::Set(d, -std::numeric_limits<float>::infinity());
+  const VF before = hn::LoadU(d, max);
+  // A NaN may be passed over here: the sums meet it.
+  VF m0 = before, m1 = before;
+  std::int64_t i = 0;
+  for (; i + 2 <= n; i += 2) {
+    m0 = hn::Max(hn::LoadU(d, s + i * width), m0);
+    m1 = hn::Max(hn::LoadU(d, s + (i + 1) * width), m1);
+  }
+  if (i < n) m0 = hn::Max(hn::LoadU(d, s + i * width), m0);
+  const VF best = hn::Max(m0, m1);
+  hn::StoreU(best, d, max);
+  const VF base = hn::IfThenElse(hn::Eq(best, never), hn::Zero(d), best);
+  VF total = hn::Zero(d), total2 = total;
+  for (i = 0; i + 2 <= n; i += 2) {
+    const VF e = exp_of_difference(hn::LoadU(d, s + i * width), base);
+    const VF f = exp_of_difference(hn::LoadU(d, s + (i + 1) * width), base);
+    hn::StoreU(e, d, s + i * width);
+    hn::StoreU(f, d, s + (i + 1) * width);
+    total = hn::Add(total, e);
+    total2 = hn::Add(total2, f);
+  }
+  if (i < n) {
+    const VF e = exp_of_difference(hn::LoadU(d, s + i * width), base);
+    hn::StoreU(e, d, s + i * width);
+    total = hn::Add(total, e);
+  }
+  const VF factor = exp_of_difference(before, base);
+  total = hn::Add(total, total2);
+  hn::StoreU(hn::MulAdd(hn::LoadU(d, sum), factor, total), d, sum);
+  const bool fresh = hn::AllTrue(d, hn::Eq(before, never));
+  if (fresh || hn::AllTrue(d, hn::Eq(factor, hn::Set(d, 1.0F)))) return;
+  for (i = 0; i < m; ++i) hn::StoreU(hn::Mul(hn::LoadU(d, sums + i * width), factor), d, sums + i * width);
+}
+
+void panel_softmax(float* s, std::int64_t n, std::int64_t width, float* max, float* sum, float* sums, std::int64_t m) {
+  for (std::int64_t c = 0; c < width; c += lanes_f32()) panel_softmax_lanes(s + c, n, width, max + c, sum + c, sums + c, m);
+}
+
+void add_rows(float* x, const float* row, std::int64_t n, std::int64_t width) {
+  const DF d;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const VF v = hn::Set(d, row[i]);
+    for (std::int64_t c = 0; c < width; c += lanes_f32())
+      hn::StoreU(hn::Add(hn::LoadU(d, x + i * width + c), v), d, x + i * width + c);
+  }
+}
+
+void store_columns(const float* x, std::int64_t width, const float* factors, float* y, std::int64_t ldy, std::int64_t n,
+                   std::int64_t count) {
+  for (std::int64_t j = 0; j < count; ++j) {
+    for (std::int64_t i = 0; i < n; ++i) y[j * ldy + i] = x[i * width + j] * factors[j];
+  }
+}
+
+// A row at a time, of all tiles: they are a few write streams, and a row of a matrix of heads is a few lines of its own page.
+void column_tiles(const float* x, std::int64_t ldx, std::int64_t n, std::int64_t size, std::int64_t most, float* out) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  const Cuts tiles(size, most);
+  for (std::int64_t i = 0; i < n; ++i) {
+    const float* row = x + i * ldx;
+    if (i + 8 < n) {
+      for (std::int64_t c = 0; c < size; c += 16) __builtin_prefetch(row + 8 * ldx + c);
+    }
+    for (std::int64_t t = 0; t < tiles.parts; ++t) {
+      const std::int64_t begin = tiles.begin(t), width = tiles.size(t);
+      float* to = out + begin * n + i * width;
+      // Whole vectors, of which the tile's next row overwrites what is too much; the last rows have none.
+      const std::int64_t room = (n - i) * width;
+      for (std::int64_t c = 0; c < width; c += lanes) {
+        const float* from = row + begin + c;
+        const VF v = get(from, size - begin - c);
+        if (c + lanes <= room) {
+          hn::StoreU(v, d, to + c);
+        } else {
+          std::copy_n(from, std::min(lanes, width - c), to + c);
+        }
+      }
+    }
+  }
+}
+
+void rotate(const float* x, const float* cos, const float* sin, float* y, std::int64_t half) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  std::int64_t i = 0;
+  for (; i + lanes <= half; i += lanes) {
+    const VF a = hn::LoadU(d, x + i), b = hn::LoadU(d, x + half + i), c = hn::LoadU(d, cos + i), s = hn::LoadU(d, sin + i);
+    hn::StoreU(hn::NegMulAdd(b, s, hn::Mul(a, c)), d, y + i);
+    hn::StoreU(hn::MulAdd(a, s, hn::Mul(b, c)), d, y + half + i);
+  }
+  for (; i < half; ++i) {
+    const float a = x[i], b = x[half + i];
+    y[i] = a * cos[i] - b * sin[i];
+    y[half + i] = a * sin[i] + b * cos[i];
+  }
+}
+
+void lstm(const float* gates, const float* peephole, float limit, const float* c_prev, float* c, float* h, std::int64_t hidden) {
+  const DF d;
+  const VF hi = hn::Set(d, limit);
+  const VF lo = hn::Neg(hi);
+  const auto clamp = [&](VF v) HWY_ATTR { return limit > 0.0F ? clip(v, lo, hi) : v; };
+  for (std::int64_t j = 0; j < hidden; j += lanes_f32()) {
+    const std::int64_t left = hidden - j;
+    VF i = get(gates + j, left);
+    VF o = get(gates + hidden + j, left);
+    VF f = get(gates + 2 * hidden + j, left);
+    const VF g = tanh_f32(clamp(get(gates + 3 * hidden + j, left)));
+    const VF before = get(c_prev + j, left);
+    if (peephole != nullptr) {
+      i = hn::MulAdd(get(peephole + j, left), before, i);
+      f = hn::MulAdd(get(peephole + 2 * hidden + j, left), before, f);
+    }
+    const VF after = hn::MulAdd(sigmoid_f32(clamp(f)), before, hn::Mul(sigmoid_f32(clamp(i)), g));
+    if (peephole != nullptr) o = hn::MulAdd(get(peephole + hidden + j, left), after, o);
+    put(after, c + j, left);
+    put(hn::Mul(sigmoid_f32(clamp(o)), tanh_f32(after)), h + j, left);
+  }
+}
+
+void gru(const float* z_sum, const float* n_sum, const float* h_prev, float* h, std::int64_t hidden) {
+  const DF d;
+  for (std::int64_t j = 0; j < hidden; j += lanes_f32()) {
+    const std::int64_t left = hidden - j;
+    const VF z = sigmoid_f32(get(z_sum + j, left));
+    const VF n = tanh_f32(get(n_sum + j, left));
+    put(hn::MulAdd(z, get(h_prev + j, left), hn::Mul(hn::Sub(hn::Set(d, 1.0F), z), n)), h + j, left);
+  }
+}
+
+}  // namespace
+
+const AttentionKernels* attention_table() {
+  static constexpr AttentionKernels kTable{online_softmax, scale,  panel_softmax, add_rows, store_columns,
+                                           column_tiles,   rotate, lstm,          gru};
+  return &kTable;
+}
+
+}  // namespace sdx::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "kernels/cpu/simd/dispatch.h"
+
+namespace sdx::cpu {
+
+const AttentionKernels& attention_kernels() { return *SDX_CPU_PICK(attention_table)(); }
+
+void lstm_cell_f32(const float* gates, const float* peephole, float clip, const float* c_prev, float* c, float* h,
+                   std::int64_t hidden) {
+  attention_kernels().lstm(gates, peephole, clip, c_prev, c, h, hidden);
+}
+
+void gru_combine_f32(const float* z_sum, const float* n_sum, const float* h_prev, float* h, std::int64_t hidden) {
+  attention_kernels().gru(z_sum, n_sum, h_prev, h, hidden);
+}
+
+}  // namespace sdx::cpu
+#endif

@@ -1,0 +1,201 @@
+#include "kernels/cpu/attention/attention.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu/rows/recurrent.h"
+#include "support/kernel_problems.h"
+
+namespace sdx::cpu {
+namespace {
+
+using test::for_each_isa;
+using test::Guarded;
+using test::random_floats;
+
+struct Case {
+  std::int64_t batch, heads, kv_heads, queries, keys, size, v_size;
+  bool causal, masked;
+  std::int64_t window;
+  float softcap;
+  bool lengths;
+};
+
+void check(const Case& c) {
+  SCOPED_TRACE("queries " + std::to_string(c.queries) + " keys " + std::to_string(c.keys) + " size " + std::to_string(c.size));
+  Guarded<float> q(c.batch * c.queries * c.heads * c.size, 1, random_floats(c.batch * c.queries * c.heads * c.size, 1, -2, 2));
+  Guarded<float> k(c.batch * c.kv_heads * c.keys * c.size, 3, random_floats(c.batch * c.kv_heads * c.keys * c.size, 2, -2, 2));
+  Guarded<float> v(c.batch * c.kv_heads * c.keys * c.v_size, 1, random_floats(c.batch * c.kv_heads * c.keys * c.v_size, 3));
+  Guarded<float> mask(c.queries * c.keys, 1, random_floats(c.queries * c.keys, 4));
+  Guarded<float> out(c.batch * c.queries * c.heads * c.v_size, 5);
+  const std::vector<std::int32_t> lengths = {static_cast<std::int32_t>(c.keys), static_cast<std::int32_t>(c.keys / 2)};
+  AttentionArgs a;
+  a.batch = c.batch, a.heads = c.heads, a.kv_heads = c.kv_heads, a.queries = c.queries, a.keys = c.keys, a.head_size = c.size,
+  a.v_head_size = c.v_size;
+  // q and out as [batch, queries, heads, size]; k and v as [batch, kv_heads, keys, size].
+  a.q = q.data(), a.q_batch = c.queries * c.heads * c.size, a.q_head = c.size, a.q_row = c.heads * c.size;
+  a.k = k.data(), a.k_batch = c.kv_heads * c.keys * c.size, a.k_head = c.keys * c.size, a.k_row = c.size;
+  a.v = v.data(), a.v_batch = c.kv_heads * c.keys * c.v_size, a.v_head = c.keys * c.v_size, a.v_row = c.v_size;
+  a.out = out.data(), a.out_batch = c.queries * c.heads * c.v_size, a.out_head = c.v_size, a.out_row = c.heads * c.v_size;
+  a.scale = 0.35F, a.softcap = c.softcap, a.causal = c.causal, a.causal_offset = c.keys - c.queries, a.window = c.window;
+  if (c.masked) a.mask = mask.data(), a.mask_row = c.keys;
+  if (c.lengths) a.key_lengths = lengths.data();
+  attention_f32(a);
+  for (std::int64_t b = 0; b < c.batch; ++b) {
+    for (std::int64_t h = 0; h < c.heads; ++h) {
+      const std::int64_t kv = h / (c.heads / c.kv_heads);
+      for (std::int64_t i = 0; i < c.queries; ++i) {
+        std::vector<double> p(static_cast<std::size_t>(c.keys));
+        double max = -1e300, sum = 0;
+        for (std::int64_t j = 0; j < c.keys; ++j) {
+          double s = 0;
+          for (std::int64_t x = 0; x < c.size; ++x) {
+            s += static_cast<double>(q[b * a.q_batch + h * a.q_head + i * a.q_row + x]) *
+                 k[b * a.k_batch + kv * a.k_head + j * c.size + x];
+          }
+          s *= static_cast<double>(a.scale);
+          if (c.softcap > 0) s = c.softcap * std::tanh(s / c.softcap);
+          if (c.masked) s += mask[i * c.keys + j];
+          const std::int64_t last = i + a.causal_offset;
+          if ((c.causal && j > last) || (c.window > 0 && j <= last - c.window) ||
+              (c.lengths && j >= lengths[static_cast<std::size_t>(b)])) {
+            s = -1e300;
+          }
+          p[static_cast<std::size_t>(j)] = s;
+          max = std::max(max, s);
+        }
+        for (double& s : p) {
+          s = s <= -1e300 ? 0 : std::exp(s - max);
+          sum += s;
+        }
+        for (std::int64_t x = 0; x < c.v_size; ++x) {
+          double want = 0;
+          for (std::int64_t j = 0; j < c.keys; ++j)
+            want += p[static_cast<std::size_t>(j)] * v[b * a.v_batch + kv * a.v_head + j * c.v_size + x];
+          want = sum > 0 ? want / sum : 0;
+          ASSERT_NEAR(out[b * a.out_batch + h * a.out_head + i * a.out_row + x], want, 3e-6)
+              << b << " " << h << " " << i << " " << x;
+        }
+      }
+    }
+  }
+}
+
+TEST(KernelsAttention, MatchesTheDefinition) {
+  for_each_isa([] {
+    for (const Case& c :
+         {Case{1, 2, 2, 5, 7, 8, 8, false, false, 0, 0, false}, Case{2, 4, 2, 60, 300, 33, 20, true, false, 0, 0, false},
+          Case{1, 2, 1, 1, 500, 64, 64, true, true, 0, 0, false}, Case{2, 2, 2, 3, 130, 16, 40, false, true, 0, 5.0F, true},
+          Case{2, 1, 1, 50, 50, 17, 9, true, true, 13, 0, true}, Case{1, 1, 1, 100, 40, 8, 8, true, false, 0, 0, false},
+          Case{1, 4, 2, 33, 900, 20, 12, false, true, 0, 2.0F, false}, Case{2, 2, 1, 450, 70, 5, 3, true, true, 30, 0, true},
+          Case{2, 1, 1, 9, 17, 1, 1, false, true, 0, 0, true}}) {
+      check(c);
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+  });
+  for (const int threads : {1, 3}) {
+    ThreadPool pool(threads);
+    const PoolScope scope(pool);
+    check({2, 3, 3, 100, 100, 32, 32, true, false, 0, 0, false});
+  }
+}
+
+// Few queries and many take different ways.
+void masked_rows(std::int64_t n) {
+  for_each_isa([n] {
+    const std::int64_t size = 4;
+    std::vector<float> q = random_floats(n * size, 1), k = random_floats(n * size, 2), v = random_floats(n * size, 3),
+                       out(q.size(), 7.0F);
+    std::vector<float> mask(static_cast<std::size_t>(n * n), 0.0F);
+    for (std::int64_t j = 0; j < n; ++j) mask[static_cast<std::size_t>(2 * n + j)] = -std::numeric_limits<float>::infinity();
+    AttentionArgs a;
+    a.queries = a.keys = n, a.head_size = a.v_head_size = size;
+    a.q = q.data(), a.k = k.data(), a.v = v.data(), a.out = out.data(), a.mask = mask.data(), a.mask_row = n;
+    a.q_row = a.k_row = a.v_row = a.out_row = size;
+    q[0] = std::numeric_limits<float>::quiet_NaN();
+    attention_f32(a);
+    for (std::int64_t x = 0; x < size; ++x) {
+      EXPECT_TRUE(std::isnan(out[static_cast<std::size_t>(x)]));
+      EXPECT_EQ(out[static_cast<std::size_t>(2 * size + x)], 0.0F);
+      EXPECT_FALSE(std::isnan(out[static_cast<std::size_t>(size + x)]));
+    }
+  });
+}
+
+TEST(KernelsAttention, MaskedRowsGiveZerosAndNanStaysVisible) {
+  masked_rows(6);
+  masked_rows(21);
+}
+
+TEST(KernelsAttention, WhoSeesAKeyWithoutANumberGetsNoNumber) {
+  for_each_isa([] {
+    for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+      for (const std::int64_t from : {3, 18, 20}) {
+        const std::int64_t n = 21, size = 4;
+        std::vector<float> q(static_cast<std::size_t>(n * size), 1.0F), k = random_floats(n * size, 2),
+                                                                        v = random_floats(n * size, 3), out(q.size(), 7.0F);
+        k[static_cast<std::size_t>(from * size)] = bad;
+        AttentionArgs a;
+        a.queries = a.keys = n, a.head_size = a.v_head_size = size, a.causal = true;
+        a.q = q.data(), a.k = k.data(), a.v = v.data(), a.out = out.data();
+        a.q_row = a.k_row = a.v_row = a.out_row = size;
+        attention_f32(a);
+        for (std::int64_t i = 0; i < n; ++i) EXPECT_EQ(std::isnan(out[static_cast<std::size_t>(i * size)]), i >= from) << i;
+      }
+    }
+  });
+}
+
+// Scores far below the largest one have no weight at all, those down to e^-87 of it have theirs.
+TEST(KernelsAttention, DistantScores) {
+  for_each_isa([] {
+    const std::int64_t n = 40;
+    std::vector<float> q(static_cast<std::size_t>(n), 1.0F), k(q.size()), v(q.size(), 0.0F), out(q.size());
+    for (std::size_t j = 1; j < k.size(); ++j) k[j] = -80.0F - static_cast<float>(j) * 0.25F;
+    for (const std::size_t j : {std::size_t{20}, std::size_t{28}, std::size_t{39}}) {
+      std::fill(v.begin(), v.end(), 0.0F);
+      v[j] = 1e37F;
+      AttentionArgs a;
+      a.queries = a.keys = n, a.head_size = a.v_head_size = 1;
+      a.q = q.data(), a.k = k.data(), a.v = v.data(), a.out = out.data();
+      a.q_row = a.k_row = a.v_row = a.out_row = 1;
+      attention_f32(a);
+      const double want = j < 30 ? 1e37 * std::exp(static_cast<double>(k[j])) : 0.0;
+      for (const float y : out) EXPECT_NEAR(y, want, want * 1e-5) << j;
+    }
+  });
+}
+
+TEST(KernelsRecurrent, LstmAndGruCells) {
+  const auto sig = [](double x) { return 1 / (1 + std::exp(-x)); };
+  for_each_isa([&] {
+    for (const std::int64_t n : {1, 7, 16, 37}) {
+      for (const bool peep : {false, true}) {
+        const float limit = peep ? 0.8F : 0.0F;
+        Guarded<float> g(4 * n, 1, random_floats(4 * n, 1, -3, 3)), p(3 * n, 1, random_floats(3 * n, 2)),
+            c(n, 1, random_floats(n, 3)), h(n, 2);
+        const std::vector<float> before(c.data(), c.data() + n);
+        lstm_cell_f32(g.data(), peep ? p.data() : nullptr, limit, c.data(), c.data(), h.data(), n);
+        for (std::int64_t i = 0; i < n; ++i) {
+          const auto clamp = [&](double v) {
+            return peep ? std::clamp(v, -static_cast<double>(limit), static_cast<double>(limit)) : v;
+          };
+          const double c0 = before[static_cast<std::size_t>(i)];
+          const double in = sig(clamp(g[i] + (peep ? p[i] * c0 : 0)));
+          const double forget = sig(clamp(g[2 * n + i] + (peep ? p[2 * n + i] * c0 : 0)));
+          const double c1 = forget * c0 + in * std::tanh(clamp(g[3 * n + i]));
+          const double o = sig(clamp(g[n + i] + (peep ? p[n + i] * c1 : 0)));
+          ASSERT_NEAR(c[i], c1, 1e-6);
+          ASSERT_NEAR(h[i], o * std::tanh(c1), 1e-6);
+        }
+        gru_combine_f32(g.data(), g.data() + n, c.data(), h.data(), n);
+        for (std::int64_t i = 0; i < n; ++i) ASSERT_NEAR(h[i], (1 - sig(g[i])) * std::tanh(g[n + i]) + sig(g[i]) * c[i], 1e-6);
+      }
+    }
+  });
+}
+
+}  // namespace
+}  // namespace sdx::cpu

@@ -1,0 +1,500 @@
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu/conv/blocked/blocked.h"
+#include "kernels/cpu/conv/blocked/blocked_internal.h"
+#include "kernels/cpu/conv/blocked/blocked_joined.h"
+#include "kernels/cpu/conv/blocked/blocked_simd.h"
+#include "kernels/cpu/conv/winograd/winograd_simd.h"
+#include "kernels/cpu/elementwise/elementwise_simd.h"
+#include "kernels/cpu/gemm/gemm_simd.h"
+
+namespace sdx::cpu {
+namespace {
+
+// Input of one block of pixels, half of a usual second-level cache: it is read once for each pair of output vectors, at 4 bytes
+// a cycle, while the pair's weights, read at 10, stay nearer.
+constexpr std::int64_t kInputFloats = 128 * 1024;
+
+// The packed weights of direct convolutions: for each group, pairs of output vectors, a single one last.
+struct Layout {
+  std::int64_t in_block, channels, blocks, tail;  // input channels of a group
+  std::int64_t out_blocks, vectors, pairs;        // outputs of a group
+  std::int64_t k;                                 // elements of a window
+  std::int64_t lanes;
+
+  Layout(const ConvShape& s, bool plain, const BlockedKernels& kernels) {
+    in_block = plain ? 1 : kernels.block;
+    channels = s.in_channels / s.groups;
+    blocks = channels / in_block;
+    tail = channels % in_block;
+    out_blocks = up_div(s.out_channels / s.groups, kernels.block);
+    lanes = kernels.lanes;
+    vectors = out_blocks * kernels.block / lanes;
+    pairs = up_div(vectors, 2);
+    k = channels * s.kernel[1] * s.kernel[2];
+  }
+  std::int64_t group_floats() const { return vectors * lanes * k; }
+};
+
+float read_f32(const void* p, std::int64_t i) {
+  float v;
+  std::memcpy(&v, static_cast<const char*>(p) + i * 4, sizeof(v));
+  return v;
+}
+
+void pack_direct(const ConvShape& s, const Layout& l, const void* weights, float* packed) {
+  const std::int64_t outputs = s.out_channels / s.groups;
+  const std::int64_t area = s.kernel[1] * s.kernel[2];
+  parallel_for(s.groups * l.pairs, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t group = i / l.pairs, pair = i % l.pairs;
+      const std::int64_t width = 2 * pair + 1 < l.vectors ? 2 * l.lanes : l.lanes;
+      float* out = packed + group * l.group_floats() + pair * 2 * l.lanes * l.k;
+      if (area == 1 && width == 2 * l.lanes) {
+        const std::int64_t first = pair * 2 * l.lanes;
+        pack_filter_panel(weights, group * outputs + first, std::min(width, outputs - first), l.channels, out);
+        continue;
+      }
+      for (std::int64_t c0 = 0; c0 < l.channels; c0 += l.in_block) {
+        const std::int64_t ce = std::min(l.channels, c0 + l.in_block);
+        for (std::int64_t tap = 0; tap < area; ++tap) {
+          for (std::int64_t c = c0; c < ce; ++c, out += width) {
+            for (std::int64_t j = 0; j < width; ++j) {
+              const std::int64_t m = pair * 2 * l.lanes + j;
+              out[j] = m < outputs ? read_f32(weights, ((group * outputs + m) * l.channels + c) * area + tap) : 0.0F;
+            }
+          }
+        }
+      }
+    }
+  });
+}
+
+struct Job {
+  const BlockedKernels* kernels;
+  const ConvShape* s;
+  Layout layout;
+  const float* packed;
+  const float* bias;
+  const float* residual;
+  UnarySpec act;
+  Bounds bounds;
+  float* y;
+  LeftOut* left_out = nullptr;  // null: one group fills its blocks
+};
+
+// Rows of pixels to compute: `lines` of `width` outputs, whose first is output pixel `first` of the plane.
+struct Lines {
+  const float* x;
+  std::int64_t line_step;
+  std::int64_t lines, width, first;
+  const std::int64_t* places = nullptr;  // of one line's pixels behind x, if they are no equal steps apart
+};
+
+// An activation that is no bound follows while the results lie in the first-level cache: after so many floats of each vector.
+constexpr std::int64_t kActivated = 1024;
+
+// `count` pixels of the blocks of channels that end with a tile's one or two vectors, at y0 and y1.
+void activate(const Job& j, float* y0, float* y1, std::int64_t count) {
+  const std::int64_t c = j.kernels->block;
+  elementwise_kernels().unary(j.act, y0, y0, count * c);
+  if (y1 != nullptr) elementwise_kernels().unary(j.act, y1, y1, count * c);
+}
+
+// Pairs [pair0, pair1) of output vectors of one image and group.
+void run_pairs(const Job& j, BlockedTile t, std::int64_t image, std::int64_t group, std::int64_t pair0, std::int64_t pair1,
+               const Lines& at) {
+  const Layout& l = j.layout;
+  const BlockedKernels& k = *j.kernels;
+  const std::int64_t plane = j.s->out[1] * j.s->out[2];
+  const std::int64_t planes = image * j.s->groups * l.out_blocks + group * l.out_blocks;
+  for (std::int64_t pair = pair0; pair < pair1; ++pair) {
+    t.wide = 2 * pair + 1 < l.vectors;
+    t.w = j.packed + group * l.group_floats() + pair * 2 * l.lanes * l.k;
+    t.bias = j.bias + group * l.vectors * l.lanes + pair * 2 * l.lanes;
+    std::int64_t to[2];
+    for (int v = 0; v < 2; ++v) {
+      const std::int64_t channel = (2 * pair + v) * l.lanes;
+      to[v] = ((planes + channel / k.block) * plane + at.first) * k.block + channel % k.block;
+    }
+    const Cuts cuts(at.width, at.places != nullptr ? k.spread_pixels : (t.wide ? k.wide_pixels : k.narrow_pixels));
+    const Ahead ahead(t.w, (t.wide ? 2 : 1) * l.lanes * l.k, l.blocks + (l.tail > 0 ? 1 : 0), at.lines * cuts.parts);
+    // Fewer lanes than half a block (without vectors): its last pair activates all of it.
+    const bool soon = j.bounds.after && 2 * l.lanes >= k.block;
+    float* const start = j.y + to[0] / k.block * k.block;
+    const std::int64_t most = soon ? up_div(kActivated, k.block * cuts.size(0)) : cuts.parts;
+    for (std::int64_t line = 0; line < at.lines; ++line) {
+      equal_tiles(cuts, [&](std::int64_t first, std::int64_t count) {
+        t.pixels = cuts.size(first);
+        for (std::int64_t i = first; i < first + count; i += most) {
+          const std::int64_t p = cuts.begin(i);
+          const std::int64_t off = (line * at.width + p) * k.block;
+          t.x = at.x + line * at.line_step + (at.places != nullptr ? 0 : p * t.pixel_step);
+          t.places = at.places != nullptr ? at.places + p : nullptr;
+          t.tiles = std::min(most, first + count - i);
+          ahead.set(t, line * cuts.parts + i);
+          for (int v = 0; v < (t.wide ? 2 : 1); ++v) {
+            t.y[v] = j.y + to[v] + off;
+            t.residual[v] = j.residual != nullptr ? j.residual + to[v] + off : nullptr;
+          }
+          k.tile(t);
+          if (soon) activate(j, t.y[0], t.wide && l.lanes == k.block ? t.y[1] : nullptr, t.tiles * t.pixels);
+        }
+      });
+    }
+    if (j.bounds.after && !soon && (pair + 1) * 2 * l.lanes % k.block == 0) activate(j, start, nullptr, at.lines * at.width);
+  }
+}
+
+// How many parts the output vectors are cut into where the pixels alone give the threads too little to share.
+Cuts share_pairs(const Job& j, std::int64_t tasks) {
+  const std::int64_t threads = current_pool().threads();
+  const std::int64_t unit = std::max<std::int64_t>(1, j.kernels->block / (2 * j.layout.lanes));  // pairs that fill blocks
+  const std::int64_t units = up_div(j.layout.pairs, unit);
+  const std::int64_t parts = threads <= 1 || tasks >= 4 * threads ? 1 : std::min(units, up_div(4 * threads, tasks));
+  return Cuts(units, up_div(units, parts));
+}
+
+void run_pointwise(const Job& j, const float* x, bool plain) {
+  const ConvShape& s = *j.s;
+  const Layout& l = j.layout;
+  const std::int64_t pixels = s.out[1] * s.out[2];
+  // Few weights are read again for each chunk at no cost, which may then be smaller.
+  const std::int64_t input = l.group_floats() <= 64 * 1024 ? 48 * 1024 : kInputFloats;
+  std::int64_t most = std::min(pixels, std::max<std::int64_t>(input / l.channels, 4 * j.kernels->wide_pixels));
+  if (const std::int64_t threads = current_pool().threads(); s.batch < threads && shares_pixels(pixels)) {
+    most = up_div(pixels, up_div(up_div(pixels, most), threads) * threads);
+  }
+  const Cuts chunks(pixels, most);
+  const std::int64_t outer = s.batch * s.groups * chunks.parts;
+  const Cuts shares = share_pairs(j, outer);
+  const std::int64_t unit = std::max<std::int64_t>(1, j.kernels->block / (2 * l.lanes));
+  BlockedTile t;
+  t.pixel_step = l.in_block;
+  t.block_step = l.in_block * pixels;
+  t.blocks = l.blocks;
+  t.run = l.in_block;
+  t.tail_taps = 1;
+  t.tail_run = l.tail;
+  t.lo = j.bounds.lo;
+  t.hi = j.bounds.hi;
+  const std::int64_t image_blocks = plain ? s.in_channels : up_div(s.in_channels, l.in_block);
+  const std::int64_t work = l.k * s.out_channels * pixels / (chunks.parts * shares.parts * s.groups);
+  parallel_for(outer * shares.parts, std::max<std::int64_t>(1, 100000 / std::max<std::int64_t>(1, work)),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t i = begin; i < end; ++i) {
+                   const std::int64_t share = i % shares.parts;
+                   const std::int64_t chunk = i / shares.parts % chunks.parts;
+                   const std::int64_t group = i / shares.parts / chunks.parts % s.groups;
+                   const std::int64_t image = i / shares.parts / chunks.parts / s.groups;
+                   const std::int64_t first = chunks.begin(chunk);
+                   const float* from =
+                       x + ((image * image_blocks + group * l.channels / l.in_block) * pixels + first) * l.in_block;
+                   run_pairs(j, t, image, group, shares.begin(share) * unit, std::min(l.pairs, shares.begin(share + 1) * unit),
+                             {from, 0, 1, chunks.size(chunk), first});
+                 }
+               });
+}
+
+// Copies the input rows of a band of outputs with their padding: [blocks][rows][width][in_block], zeros outside. `looks`: and
+// says whether they are tame.
+bool copy_padded(const ConvShape& s, std::int64_t in_block, std::int64_t blocks, const float* x, std::int64_t first_row,
+                 std::int64_t rows, std::int64_t width, bool looks, float* out) {
+  bool tame = true;
+  const std::int64_t left = std::clamp<std::int64_t>(s.pad[2], 0, width);
+  const std::int64_t skip = std::max<std::int64_t>(0, -s.pad[2]);
+  const std::int64_t inside = std::clamp<std::int64_t>(s.in[2] - skip, 0, width - left);
+  for (std::int64_t b = 0; b < blocks; ++b) {
+    for (std::int64_t r = 0; r < rows; ++r, out += width * in_block) {
+      const std::int64_t iy = first_row + r;
+      if (iy < 0 || iy >= s.in[1]) {
+        std::fill(out, out + width * in_block, 0.0F);
+        continue;
+      }
+      std::fill(out, out + left * in_block, 0.0F);
+      if (inside > 0) {
+        const float* const from = x + ((b * s.in[1] + iy) * s.in[2] + skip) * in_block;
+        if (looks) {
+          tame = blocked_kernels().copy_tame(from, inside * in_block, out + left * in_block) && tame;
+        } else {
+          std::memcpy(out + left * in_block, from, static_cast<std::size_t>(inside * in_block) * sizeof(float));
+        }
+      }
+      std::fill(out + (left + inside) * in_block, out + width * in_block, 0.0F);
+    }
+  }
+  return tame;
+}
+
+// The pixels that a strided pointwise convolution reads, side by side: [blocks][rows * columns][in_block]. Then a register tile
+// may reach over the ends of rows, and whole cache lines are used.
+void copy_strided_pixels(const ConvShape& s, std::int64_t in_block, std::int64_t blocks, const float* x, std::int64_t y0,
+                         std::int64_t rows, float* out) {
+  for (std::int64_t b = 0; b < blocks; ++b) {
+    for (std::int64_t r = y0; r < y0 + rows; ++r) {
+      const float* from = x + (b * s.in[1] + r * s.stride[1]) * s.in[2] * in_block;
+      for (std::int64_t i = 0; i < s.out[2]; ++i, out += in_block) {
+        std::copy_n(from + i * s.stride[2] * in_block, in_block, out);
+      }
+    }
+  }
+}
+
+// Whether register tiles should reach over the ends of rows of so many outputs. Rows of 7 are tiles of three and four pixels,
+// which neither hide the latency of multiply-adds nor get weights as fast from the second-level cache as they use them: a seventh
+// of the time on Zen 4. (Rows of 14, in tiles of four and five, gain nothing.) Only where all tiles are wide.
+bool spreads(const Job& j, std::int64_t lines, std::int64_t width) {
+  const BlockedKernels& k = *j.kernels;
+  const Cuts rows(width, k.wide_pixels);
+  return lines > 1 && j.layout.vectors % 2 == 0 && rows.parts * k.spread_pixels > width && 2 * width < 9 * rows.parts;
+}
+
+// How a convolution reads what its windows see: in place, from a copy with the padding around it, or from a copy of single
+// pixels.
+struct Windows {
+  const ConvShape* s;
+  std::int64_t in_block, blocks;  // of channels
+  std::int64_t width, reach;      // columns that a row of outputs sees, rows that one output sees
+  bool copies, gathers;
+  std::int64_t row_floats;  // of what is read for a row of pixels
+
+  Windows(const ConvShape& shape, const Layout& l) : s(&shape), in_block(l.in_block), blocks(l.blocks + (l.tail > 0 ? 1 : 0)) {
+    width = (s->out[2] - 1) * s->stride[2] + (s->kernel[2] - 1) * s->dilation[2] + 1;
+    reach = (s->kernel[1] - 1) * s->dilation[1] + 1;
+    copies = s->pad[1] != 0 || s->pad[2] != 0 || rows(s->out[1]) > s->in[1] || width > s->in[2];
+    gathers = !copies && s->kernel[1] == 1 && s->kernel[2] == 1;  // so strided
+    row_floats = blocks * in_block * (gathers ? s->out[2] : (copies ? width : s->in[2]));
+  }
+  std::int64_t rows(std::int64_t outputs) const { return (outputs - 1) * s->stride[1] + reach; }
+  // Rows of outputs in bands whose input stays in the cache.
+  Cuts bands() const {
+    const std::int64_t fit = gathers ? kInputFloats / row_floats : (kInputFloats / row_floats - reach) / s->stride[1] + 1;
+    return {s->out[1], std::clamp<std::int64_t>(fit, std::min<std::int64_t>(s->out[1], 4), s->out[1])};
+  }
+  std::int64_t scratch_floats(std::int64_t outputs) const {
+    if (gathers) return outputs * row_floats;
+    return copies ? rows(outputs) * row_floats : 0;
+  }
+  // Makes what `outputs` rows from y0 on read. `looks`: and says whether that is tame.
+  bool copy(const float* plane, std::int64_t y0, std::int64_t outputs, bool looks, float* out) const {
+    const auto& is_tame = *blocked_kernels().tame;
+    if (gathers) {
+      copy_strided_pixels(*s, in_block, blocks, plane, y0, outputs, out);
+      return !looks || is_tame(out, scratch_floats(outputs));
+    }
+    if (copies) return copy_padded(*s, in_block, blocks, plane, y0 * s->stride[1] - s->pad[1], rows(outputs), width, looks, out);
+    const std::int64_t row = s->in[2] * in_block;
+    for (std::int64_t b = 0; looks && b < blocks; ++b) {
+      if (!is_tame(plane + (b * s->in[1] + y0 * s->stride[1]) * row, rows(outputs) * row)) return false;
+    }
+    return true;
+  }
+};
+
+// A band of `lines` rows of outputs from y0 on, in pairs [pair0, pair1) of output vectors. plane: the group's input; copied: what
+// Windows::copy() made of it. `places` is scratch.
+void run_band(const Job& j, const Windows& w, const float* plane, const float* copied, std::int64_t image, std::int64_t group,
+              std::int64_t y0, std::int64_t lines, std::int64_t pair0, std::int64_t pair1, std::vector<std::int64_t>& places) {
+  const ConvShape& s = *j.s;
+  const Layout& l = j.layout;
+  BlockedTile t;
+  t.lo = j.bounds.lo;
+  t.hi = j.bounds.hi;
+  t.blocks = l.blocks;
+  t.tail_run = l.tail;
+  if (w.gathers) {
+    const std::int64_t pixels = lines * s.out[2];
+    t.pixel_step = t.run = l.in_block;
+    t.block_step = pixels * l.in_block;
+    t.tail_taps = 1;
+    return run_pairs(j, t, image, group, pair0, pair1, {copied, 0, 1, pixels, y0 * s.out[2]});
+  }
+  const std::int64_t from_width = w.copies ? w.width : s.in[2], from_rows = w.copies ? w.rows(lines) : s.in[1];
+  const float* const from = w.copies ? copied : plane + y0 * s.stride[1] * s.in[2] * l.in_block;
+  t.pixel_step = s.stride[2] * l.in_block;
+  t.block_step = from_rows * from_width * l.in_block;
+  t.row_step = s.dilation[1] * from_width * l.in_block;
+  t.tap_step = s.dilation[2] * l.in_block;
+  t.rows = s.kernel[1];
+  const bool dense = s.dilation[2] == 1;
+  t.taps = dense ? 1 : s.kernel[2];
+  t.run = dense ? s.kernel[2] * l.in_block : l.in_block;
+  t.tail_taps = s.kernel[2];
+  const std::int64_t line_step = s.stride[1] * from_width * l.in_block;
+  if (!spreads(j, lines, s.out[2])) {
+    return run_pairs(j, t, image, group, pair0, pair1, {from, line_step, lines, s.out[2], y0 * s.out[2]});
+  }
+  places.clear();
+  for (std::int64_t r = 0; r < lines; ++r) {
+    for (std::int64_t o = 0; o < s.out[2]; ++o) places.push_back(r * line_step + o * t.pixel_step);
+  }
+  run_pairs(j, t, image, group, pair0, pair1, {from, 0, 1, lines * s.out[2], y0 * s.out[2], places.data()});
+}
+
+void run_windows(const Job& j, const float* x, bool plain) {
+  const ConvShape& s = *j.s;
+  const Layout& l = j.layout;
+  const Windows w(s, l);
+  const Cuts bands = w.bands();
+  const std::int64_t outer = s.batch * s.groups * bands.parts;
+  const Cuts shares = share_pairs(j, outer);
+  const std::int64_t unit = std::max<std::int64_t>(1, j.kernels->block / (2 * l.lanes));
+  const std::int64_t image_blocks = plain ? s.in_channels : up_div(s.in_channels, l.in_block);
+  parallel_for(outer * shares.parts, 1, [&](std::int64_t begin, std::int64_t end) {
+    float* const scratch = thread_scratch(2, static_cast<std::size_t>(w.scratch_floats(bands.size(0))));
+    std::int64_t copied = -1;
+    bool skips = false;
+    std::vector<std::int64_t> places;
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t share = i % shares.parts, place = i / shares.parts;
+      const std::int64_t band = place % bands.parts;
+      const std::int64_t group = place / bands.parts % s.groups;
+      const std::int64_t image = place / bands.parts / s.groups;
+      const std::int64_t y0 = bands.begin(band), lines = bands.size(band);
+      const float* const plane = x + (image * image_blocks + group * l.channels / l.in_block) * s.in[1] * s.in[2] * l.in_block;
+      if (copied != place) {
+        skips = !w.copy(plane, y0, lines, j.left_out != nullptr, scratch);
+        if (skips) j.left_out->add({image, group, y0, y0 + lines, 0, s.out[2]});
+      }
+      copied = place;
+      if (skips) continue;
+      run_band(j, w, plane, scratch, image, group, y0, lines, shares.begin(share) * unit,
+               std::min(l.pairs, shares.begin(share + 1) * unit), places);
+    }
+  });
+}
+
+// How weights are packed for tiles of t x t outputs; t = 0: not for tiles.
+struct WinogradForm {
+  int t;
+  bool lean;
+};
+
+WinogradForm winograd_form(BlockedConv algorithm) {
+  switch (algorithm) {
+    case BlockedConv::winograd2: return {2, false};
+    case BlockedConv::winograd2_lean: return {2, true};
+    case BlockedConv::winograd4: return {4, false};
+    case BlockedConv::winograd4_lean:
+    case BlockedConv::strided: return {4, true};
+    default: return {0, false};
+  }
+}
+
+}  // namespace
+
+std::int64_t channel_block() { return blocked_kernels().block; }
+
+bool conv_blocked_supports(BlockedConv algorithm, const ConvShape& s) {
+  if (s.in[0] != 1 || s.out[0] != 1 || s.kernel[0] != 1 || s.pad[0] != 0) return false;
+  switch (algorithm) {
+    case BlockedConv::plain: return s.groups == 1;
+    case BlockedConv::depthwise: return s.in_channels == s.groups && s.out_channels == s.groups;
+    case BlockedConv::winograd2:
+    case BlockedConv::winograd4:
+    case BlockedConv::winograd2_lean:
+    case BlockedConv::winograd4_lean: return blocked_winograd_supports(s);
+    case BlockedConv::strided: return blocked_strided_supports(s);
+    case BlockedConv::listed: return pointwise_window(s) && s.shuffle > 0 && s.in_channels % s.shuffle == 0;
+    case BlockedConv::direct: return whole_groups(s);
+  }
+  return false;
+}
+
+BlockedConv conv_blocked_choose(const ConvShape& of) {
+  const bool dilated = is_dilated(of) && blocked_winograd_supports(of);
+  const ConvShape s = dilated ? phases_of(of) : of;
+  if (s.shuffle != 1) return BlockedConv::listed;
+  if (s.groups > 1 && conv_blocked_supports(BlockedConv::depthwise, s)) return BlockedConv::depthwise;
+  if (!conv_blocked_supports(BlockedConv::direct, s)) return BlockedConv::listed;
+  // Products per pair of channels, in whole register tiles.
+  const double products = 9.0 * static_cast<double>(s.batch * s.out[1] * s.out[2]);
+  if (blocked_strided_supports(s)) {
+    return blocked_strided_cost(s) < 0.9 * products ? BlockedConv::strided : BlockedConv::direct;
+  }
+  const std::int64_t in = s.in_channels / s.groups, out = s.out_channels / s.groups;
+  if (!blocked_winograd_supports(s) || in < 16 || out < 16) return BlockedConv::direct;
+  // Weights that do not stay in the caches cost at least their reading: 12 GB/s a core are 15 products for each of them.
+  const auto with_weights = [&](double weights, double cost) {
+    const double bytes = weights * 4.0 * static_cast<double>(s.groups * in * out);
+    return bytes > 2e6 ? std::max(cost, 15.0 * weights) : cost;
+  };
+  const double plain = with_weights(9.0, 9.0 * static_cast<double>(of.batch * of.out[1] * of.out[2]));
+  const double two = with_weights(16.0, blocked_winograd_cost(2, s)), four = with_weights(36.0, blocked_winograd_cost(4, s));
+  if (std::min(two, four) > 0.9 * plain) return BlockedConv::direct;
+  if (two < four) return BlockedConv::winograd2;
+  // In this form weights take four times their size. Where the tiles of the whole image share a transform, that memory is bought
+  // back for 3 to 23 % of the convolution's time, more with fewer tiles (of networks: ResNet-50 33 MB for 1 %, VGG-19 197 MB for
+  // 3 % with one thread): if it is much.
+  constexpr double kMuch = 9e6 * 16;
+  const double bytes = 36.0 * 4.0 * static_cast<double>(s.groups * in * out);
+  const std::int64_t tiles = s.batch * up_div(s.out[1], 4) * up_div(s.out[2], 4);
+  return bytes * static_cast<double>(tiles) > kMuch && blocked_winograd_once(4, s) ? BlockedConv::winograd4_lean
+                                                                                   : BlockedConv::winograd4;
+}
+
+std::size_t conv_blocked_packed_bytes(BlockedConv algorithm, const ConvShape& s) {
+  const BlockedKernels& k = blocked_kernels();
+  if (algorithm == BlockedConv::depthwise) {
+    return static_cast<std::size_t>(up_div(s.out_channels, k.block) * k.block * (s.kernel[1] * s.kernel[2] + 1)) * sizeof(float);
+  }
+  if (const auto [t, lean] = winograd_form(algorithm); t != 0) return blocked_winograd_floats(t, lean, s) * sizeof(float);
+  if (algorithm == BlockedConv::listed) return blocked_listed_floats(s) * sizeof(float);
+  const Layout l(s, algorithm == BlockedConv::plain, k);
+  return static_cast<std::size_t>(s.groups * (l.group_floats() + l.vectors * l.lanes)) * sizeof(float);
+}
+
+void conv_blocked_pack(BlockedConv algorithm, const ConvShape& s, const void* weights, const float* bias, float* packed) {
+  const BlockedKernels& k = blocked_kernels();
+  if (algorithm == BlockedConv::depthwise) {
+    const std::int64_t taps = s.kernel[1] * s.kernel[2];
+    const std::int64_t padded = up_div(s.out_channels, k.block) * k.block;
+    for (std::int64_t c = 0; c < padded; ++c) {
+      float* to = packed + c / k.block * taps * k.block + c % k.block;
+      for (std::int64_t i = 0; i < taps; ++i) to[i * k.block] = c < s.out_channels ? read_f32(weights, c * taps + i) : 0.0F;
+    }
+    return pack_bias(bias, s.out_channels, padded, packed + padded * taps);
+  }
+  if (const auto [t, lean] = winograd_form(algorithm); t != 0) return blocked_winograd_pack(t, lean, s, weights, bias, packed);
+  if (algorithm == BlockedConv::listed) return blocked_listed_pack(s, weights, bias, packed);
+  const Layout l(s, algorithm == BlockedConv::plain, k);
+  pack_direct(s, l, weights, packed);
+  pack_bias(bias, s.out_channels, s.groups * l.vectors * l.lanes, packed + s.groups * l.group_floats());
+}
+
+std::size_t conv_blocked_workspace_bytes(BlockedConv algorithm, const ConvShape& s) {
+  if (winograd_form(algorithm).t == 0 || !is_dilated(s)) return 0;
+  return phases_workspace_floats(s) * sizeof(float);
+}
+
+void conv_blocked_f32(BlockedConv algorithm, const ConvShape& s, const float* x, const float* packed, const float* residual,
+                      const UnarySpec& act, float* y, void* workspace) {
+  if (s.out[1] <= 0 || s.out[2] <= 0 || s.batch <= 0) return;
+  if (algorithm == BlockedConv::depthwise) return conv_blocked_depthwise(s, x, packed, residual, act, y);
+  if (algorithm == BlockedConv::strided) return conv_blocked_strided(s, x, packed, residual, act, y);
+  if (const auto [t, lean] = winograd_form(algorithm); t != 0) {
+    if (is_dilated(s)) {
+      return conv_blocked_winograd_phases(t, lean, s, x, packed, residual, act, y, static_cast<float*>(workspace));
+    }
+    return conv_blocked_winograd(t, lean, s, x, packed, residual, act, y);
+  }
+  if (algorithm == BlockedConv::listed) return conv_blocked_listed(s, x, packed, residual, act, y);
+  const BlockedKernels& k = blocked_kernels();
+  const bool plain = algorithm == BlockedConv::plain;
+  const Layout l(s, plain, k);
+  LeftOut left;
+  const bool joined = s.joined > 1;
+  const Job job{&k, &s, l, packed, packed + s.groups * l.group_floats(), residual, act, Bounds(act), y, joined ? &left : nullptr};
+  if (pointwise(s) && !joined) return run_pointwise(job, x, plain);
+  run_windows(job, x, plain);
+  if (left.parts().empty()) return;
+  compute_left_out(s, left, {x, packed, l.group_floats(), residual, y},
+                   [&](const ConvShape& one, const float* from, const float* weights, const float* to_add, float* to) {
+                     conv_blocked_f32(algorithm, one, from, weights, to_add, act, to);
+                   });
+}
+
+}  // namespace sdx::cpu

@@ -1,0 +1,179 @@
+#pragma once
+// What the files behind blocked.h share; internal to this folder.
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu/conv/blocked/blocked_simd.h"
+#include "kernels/cpu/conv/plain/conv.h"
+#include "kernels/cpu/gemm/gemm_simd.h"
+
+namespace sdx::cpu {
+
+inline std::int64_t up_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+// An activation as bounds of the result; `after`: it is no bound and must be applied to what was stored.
+struct Bounds {
+  float lo = -std::numeric_limits<float>::infinity();
+  float hi = std::numeric_limits<float>::infinity();
+  bool after = false;
+
+  explicit Bounds(const UnarySpec& act) {
+    if (act.op == Unary::relu) {
+      lo = 0.0F;
+    } else if (act.op == Unary::clip) {
+      lo = act.a;
+      hi = act.b;
+    } else {
+      after = act.op != Unary::none;
+    }
+  }
+};
+
+// One tap that moves by one pixel.
+inline bool pointwise_window(const ConvShape& s) {
+  for (int i = 1; i < 3; ++i) {
+    if (s.kernel[i] != 1 || s.stride[i] != 1 || s.pad[i] != 0) return false;
+  }
+  return true;
+}
+
+// Output pixels are input pixels.
+inline bool pointwise(const ConvShape& s) {
+  for (int i = 1; i < 3; ++i) {
+    if (s.kernel[i] != 1 || s.stride[i] != 1 || s.pad[i] != 0 || s.in[i] != s.out[i]) return false;
+  }
+  return true;
+}
+
+// Groups begin and end with blocks of channels.
+inline bool whole_groups(const ConvShape& s) {
+  const std::int64_t block = blocked_kernels().block;
+  return s.groups == 1 || (s.in_channels / s.groups % block == 0 && s.out_channels / s.groups % block == 0);
+}
+
+// Axis a of a window operation: which taps of output o lie inside the input, and which outputs have all their taps inside.
+struct Span {
+  std::int64_t begin = 0, end = 0;
+  std::int64_t size() const { return std::max<std::int64_t>(0, end - begin); }
+};
+
+inline Span taps_inside(const ConvShape& s, int a, std::int64_t o) {
+  const std::int64_t start = o * s.stride[a] - s.pad[a];
+  Span t;
+  t.begin = start < 0 ? std::min(s.kernel[a], up_div(-start, s.dilation[a])) : 0;
+  t.end = s.in[a] > start ? std::min(s.kernel[a], up_div(s.in[a] - start, s.dilation[a])) : 0;
+  t.end = std::max(t.begin, t.end);
+  return t;
+}
+
+inline Span whole_windows(const ConvShape& s, int a) {
+  const std::int64_t reach = s.in[a] - 1 - (s.kernel[a] - 1) * s.dilation[a] + s.pad[a];
+  Span o;
+  o.begin = std::min(s.out[a], s.pad[a] > 0 ? up_div(s.pad[a], s.stride[a]) : 0);
+  o.end = reach < 0 ? o.begin : std::clamp(reach / s.stride[a] + 1, o.begin, s.out[a]);
+  return o;
+}
+
+// Whether threads share the pixels of a plane rather than its channels. Neighbouring layers must do the same: then a thread finds
+// in its core's cache what it wrote there, but for the rows at the border. From 14 x 14 on; below, register tiles would not fill.
+inline bool shares_pixels(std::int64_t plane) { return plane >= 196 && current_pool().threads() > 1; }
+
+// Rows of the `each` planes of `images` images, in tasks of at most `most` rows: by planes, or by rows where these are shared.
+struct RowTasks {
+  std::int64_t planes, bands, rows;
+  bool rows_first;
+
+  RowTasks(std::int64_t images, std::int64_t each, std::int64_t rows_in, std::int64_t columns, std::int64_t most)
+      : planes(images * each), bands(up_div(rows_in, most)), rows(rows_in) {
+    const std::int64_t threads = current_pool().threads();
+    rows_first = images < threads && shares_pixels(rows_in * columns);
+    if (rows_first) bands = std::min(rows, up_div(bands, threads) * threads);
+  }
+  std::int64_t size() const { return planes * bands; }
+  std::int64_t plane(std::int64_t task) const { return rows_first ? task % planes : task / bands; }
+  // First row of the task; that of the next band is its end.
+  std::int64_t begin(std::int64_t task) const { return rows * band(task) / bands; }
+  std::int64_t end(std::int64_t task) const { return rows * (band(task) + 1) / bands; }
+
+ private:
+  std::int64_t band(std::int64_t task) const { return rows_first ? task / planes : task % bands; }
+};
+
+// The tiles that use the same weights fetch the next ones, which follow in memory, together: were they left to the first of
+// the next tiles, it would wait for memory while the others keep it idle.
+struct Ahead {
+  const float* next;
+  std::int64_t lines;   // of 64 bytes
+  std::int64_t blocks;  // of channels in a tile
+  std::int64_t each;    // lines for each of them
+
+  Ahead(const float* weights, std::int64_t floats, std::int64_t tile_blocks, std::int64_t tiles)
+      : next(weights + floats),
+        lines(up_div(floats, 16)),
+        blocks(tile_blocks),
+        each(up_div(lines, std::max<std::int64_t>(1, blocks * tiles))) {}
+
+  // For tile number `tile` and those that follow it.
+  template <class Tile>
+  void set(Tile& t, std::int64_t tile) const {
+    t.ahead = next + std::min(lines, tile * each * blocks) * 16;
+    t.ahead_end = next + lines * 16;
+    t.ahead_lines = each;
+  }
+};
+
+// Runs of tiles of equal size: the first total % parts of a cut have one element more.
+template <class CutsType, class F>
+void equal_tiles(const CutsType& cuts, F&& run) {
+  const std::int64_t longer = cuts.parts > 0 ? cuts.total % cuts.parts : 0;
+  if (longer > 0) run(std::int64_t{0}, longer);
+  if (cuts.parts > longer) run(longer, cuts.parts - longer);
+}
+
+// The bias, padded with zeros.
+inline void pack_bias(const float* bias, std::int64_t channels, std::int64_t padded, float* out) {
+  std::fill(out, out + padded, 0.0F);
+  if (bias != nullptr) std::copy(bias, bias + channels, out);
+}
+
+// `count` filters of `floats` weights each, from filter `first` on, as [weight][two vectors of filters]; the rest is 0.
+inline void pack_filter_panel(const void* weights, std::int64_t first, std::int64_t count, std::int64_t floats, float* out) {
+  gemm_kernels().pack_b_panels(static_cast<const char*>(weights) + first * floats * 4, 1, floats, floats, count, 1.0F, out);
+}
+
+bool blocked_winograd_supports(const ConvShape& shape);
+// In products per pair of channels, as conv_blocked_choose() counts.
+double blocked_winograd_cost(int t, const ConvShape& shape);
+// Whether a run transforms `lean` weights once for each thread's outputs.
+bool blocked_winograd_once(int t, const ConvShape& shape);
+// `lean`: weights are packed as they are, whatever t, and transformed in each run.
+std::size_t blocked_winograd_floats(int t, bool lean, const ConvShape& shape);
+void blocked_winograd_pack(int t, bool lean, const ConvShape& shape, const void* weights, const float* bias, float* packed);
+void conv_blocked_winograd(int t, bool lean, const ConvShape& shape, const float* x, const float* packed, const float* residual,
+                           const UnarySpec& act, float* y);
+
+// A dilated convolution's phases as so many images without dilation or padding.
+bool is_dilated(const ConvShape& shape);
+ConvShape phases_of(const ConvShape& shape);
+std::size_t phases_workspace_floats(const ConvShape& shape);
+void conv_blocked_winograd_phases(int t, bool lean, const ConvShape& shape, const float* x, const float* packed,
+                                  const float* residual, const UnarySpec& act, float* y, float* workspace);
+
+// With weights as Winograd's lean ones.
+bool blocked_strided_supports(const ConvShape& shape);
+double blocked_strided_cost(const ConvShape& shape);
+void conv_blocked_strided(const ConvShape& shape, const float* x, const float* packed, const float* residual,
+                          const UnarySpec& act, float* y);
+
+std::size_t blocked_listed_floats(const ConvShape& shape);
+void blocked_listed_pack(const ConvShape& shape, const void* weights, const float* bias, float* packed);
+void conv_blocked_listed(const ConvShape& shape, const float* x, const float* packed, const float* residual, const UnarySpec& act,
+                         float* y);
+
+void conv_blocked_depthwise(const ConvShape& shape, const float* x, const float* packed, const float* residual,
+                            const UnarySpec& act, float* y);
+
+}  // namespace sdx::cpu

@@ -1,0 +1,542 @@
+#include "kernels/cpu/conv/int8/quant_nhwc.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu/conv/int8/quant_depthwise.h"
+#include "kernels/cpu/conv/int8/quant_nhwc_pack.h"
+#include "kernels/cpu/conv/int8/quant_nhwc_simd.h"
+#include "kernels/cpu/conv/int8/quant_tiles.h"
+#include "kernels/cpu/conv/int8/quant_winograd.h"
+#include "kernels/cpu/gemm/gemm_simd.h"
+
+namespace sdx::cpu {
+
+using namespace nhwc;
+
+namespace {
+
+constexpr std::int64_t kPairBlock = 256;        // a panel of 16 columns takes 16 KB as int16: half of a usual first-level cache
+constexpr std::int64_t kLeastCrossed = 24;      // pairs; below, tiles of fewer rows cost more than crossed products gain
+constexpr std::int64_t kRowBytes = 128 * 1024;  // rows widened at a time: they meet all panels from the second-level cache
+constexpr std::int64_t kFinishRows = 48;  // rows whose sums are finished at once: what is set up for that costs as much as two
+constexpr std::int64_t kEntriesPer = 10;  // quads: with an eighth bit in each of so many, octets are no faster
+constexpr std::int64_t kTaskProducts = 1 << 19;  // about 10 microseconds
+
+// An odd multiple of 32 bytes: rows a power of two apart would compete for the same lines of the cache.
+std::int64_t row_stride(std::int64_t k) {
+  const std::int64_t units = round_up(k, 16) / 16 + 1;
+  return (units | 1) * 16;
+}
+
+std::int64_t bytes_per_output(QEpilogue::Output output) {
+  return output == QEpilogue::Output::i32 || output == QEpilogue::Output::f32 ? 4 : 1;
+}
+
+// One product: rows of a source, columns of packed panels.
+struct Product {
+  QSource source;
+  std::int64_t m = 0, n = 0, k = 0;
+  const void* panels = nullptr;
+  const std::int32_t* cross = nullptr;  // of the first panel's columns
+  bool wide = false;
+  bool crossed = false;
+  std::int64_t mr = 0;
+  QEpilogue epilogue;
+  void* c = nullptr;
+  std::int64_t ldc = 0;
+  const std::uint16_t* octets = nullptr;  // tables, where the panels are in that order
+  bool quads = false;
+  const std::int32_t* byte_bias = nullptr;  // the epilogue's with the zero point's share
+};
+
+// Of panel p of a product in the order of octets.
+QOctetTable octet_table(const Product& g, std::int64_t p) {
+  const std::int64_t quads = pairs_of(g.k) / 2;
+  return {const_cast<std::uint16_t*>(g.octets) + p * qoctet_table_units(quads), quads};
+}
+
+// Weights come from memory, and are wanted one panel after the other: while a panel is multiplied, the next one is fetched, a
+// part with each tile.
+struct Fetch {
+  const char* at = nullptr;
+  std::int64_t left = 0, step = 0;
+  Fetch(const char* next, std::int64_t bytes, std::int64_t tiles)
+      : at(next), left(bytes), step(round_up(bytes / tiles + 1, 64)) {}
+  void part() {
+    for (const std::int64_t stop = std::max<std::int64_t>(0, left - step); left > stop; left -= 64, at += 64) {
+      __builtin_prefetch(at, 0, 2);
+    }
+  }
+};
+
+// The last panel of columns, where there are less than 16: what their results need, filled up.
+struct PartialPanel {
+  QEpilogue epilogue;
+  std::int32_t bias[16] = {};
+  float scale[16] = {};
+  PartialPanel(const QEpilogue& e, std::int64_t column, std::int64_t n) : epilogue(e) {
+    for (std::int64_t i = 0; i < n; ++i) {
+      bias[i] = e.bias != nullptr ? e.bias[column + i] : 0;
+      scale[i] = e.scale[e.scale_is_array ? column + i : 0];
+    }
+    epilogue.bias = bias;
+    epilogue.scale = scale;
+    epilogue.scale_is_array = true;
+  }
+  PartialPanel(const PartialPanel&) = delete;
+  PartialPanel& operator=(const PartialPanel&) = delete;
+};
+
+void copy_columns(const std::uint8_t* from, std::int64_t step, std::int64_t rows, std::int64_t n, std::uint8_t* to,
+                  std::int64_t ldc) {
+  if (n == 8) {  // of a fixed size it is no call
+    for (std::int64_t i = 0; i < rows; ++i) std::memcpy(to + i * ldc, from + i * step, 8);
+    return;
+  }
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t j = 0; j < n; ++j) to[i * ldc + j] = from[i * step + j];
+  }
+}
+
+// One panel's results of rows from `first` on, straight to bytes. whole_rows: room for nr bytes of each.
+void panel_to_bytes(const Product& g, QTiles q, std::int64_t nr, std::int64_t first, std::int64_t column,
+                    std::uint8_t* whole_rows) {
+  const QTilesKernel to_bytes = qtiles_kernel();
+  auto* y = static_cast<std::uint8_t*>(g.c) + first * g.ldc + column;
+  q.epilogue = &g.epilogue;
+  q.column = column;
+  q.y = y;
+  q.ldc = g.ldc;
+  if (g.n - column >= nr) return to_bytes(q);
+  const PartialPanel part(g.epilogue, column, g.n - column);
+  q.epilogue = &part.epilogue;
+  q.column = 0;
+  q.y = whole_rows;
+  q.ldc = nr;
+  q.half = g.n - column <= nr / 2;
+  to_bytes(q);
+  copy_columns(whole_rows, nr, q.rows.m, g.n - column, y, g.ldc);
+}
+
+// Pairs [begin, begin + pairs) of panel p as int16; `room` for those that are stored as bytes.
+const std::int16_t* panel_of(const QNhwcKernels& kernels, const Product& g, std::int64_t p, std::int64_t begin,
+                             std::int64_t pairs, std::int16_t* room) {
+  const std::int64_t nr = kernels.nr, first = p * pairs_of(g.k) * nr * 2, at = first + begin * nr * 2;
+  if (g.wide) return static_cast<const std::int16_t*>(g.panels) + at;
+  const auto* bytes = static_cast<const std::int8_t*>(g.panels);
+  if (g.octets != nullptr) {
+    qoctet_kernels()->widen(bytes + first, octet_table(g, p).place() + begin / 2, pairs / 2, room);
+  } else {
+    kernels.widen_panel(bytes + at, pairs * nr * 2, room);
+  }
+  return room;
+}
+
+// Rows [m0, m1), panels [p0, p1), on this thread.
+void block(const QNhwcKernels& kernels, const Product& g, std::int64_t m0, std::int64_t m1, std::int64_t p0, std::int64_t p1) {
+  const std::int64_t nr = kernels.nr;
+  const std::int64_t pairs = pairs_of(g.k);
+  const std::int64_t stride = row_stride(g.k);
+  const std::int64_t rows_at_once = std::max<std::int64_t>(g.mr, kRowBytes / (stride * 2) / g.mr * g.mr);
+  const Cuts blocks(m1 - m0, rows_at_once);
+  const std::int64_t bytes = bytes_per_output(g.epilogue.output);
+  const std::int64_t most = (m1 - m0 + blocks.parts - 1) / blocks.parts;
+  auto* rows = reinterpret_cast<std::int16_t*>(thread_scratch(0, to_size(most * stride + 32) / 2));
+  const std::int64_t pair_blocks = std::max<std::int64_t>(1, (pairs + kPairBlock - 1) / kPairBlock);
+  const std::int64_t sums_kept = pair_blocks > 1 ? most : kFinishRows + g.mr;
+  const std::int64_t widened = g.wide ? 0 : std::min(pairs, kPairBlock) * nr;  // in units of 4 bytes
+  const std::int64_t row_space = round_up(most, 16);
+  const std::int64_t byte_space = round_up(most * nr, 16) / 4;
+  auto* scratch = thread_scratch(1, to_size(round_up(sums_kept * nr, 16) + widened + row_space + byte_space));
+  auto* sums = reinterpret_cast<std::int32_t*>(scratch);
+  std::int32_t* row_cross = sums + round_up(sums_kept * nr, 16) + widened;
+  auto* whole_rows = reinterpret_cast<std::uint8_t*>(row_cross + row_space);
+  auto* panel16 = reinterpret_cast<std::int16_t*>(scratch + round_up(sums_kept * nr, 16));
+  const std::int64_t unit = g.wide ? 2 : 1;
+  const auto product = g.crossed ? kernels.crossed : kernels.product;
+  const bool to_bytes = bytes == 1 && qtiles_kernel() != nullptr;
+  QRows t;
+  t.stride = stride;
+  if (m1 - m0 == 1 && to_bytes && !g.wide && g.octets == nullptr) {
+    kernels.gather(g.source, m0, 1, rows, stride);
+    t.a = rows;
+    t.m = 1;
+    t.pairs = pairs;
+    for (std::int64_t p = p0; p < p1; ++p) {
+      QTiles q;
+      q.rows = t;
+      q.narrow = static_cast<const std::int8_t*>(g.panels) + p * pairs * nr * 2;
+      panel_to_bytes(g, q, nr, m0, p * nr, whole_rows);
+    }
+    return;
+  }
+  for (std::int64_t i = 0; i < blocks.parts; ++i) {
+    const std::int64_t first = m0 + blocks.begin(i);
+    const std::int64_t count = blocks.size(i);
+    kernels.gather(g.source, first, count, rows, stride);
+    if (g.crossed) kernels.cross_rows(rows, count, stride, pairs, row_cross);
+    const Cuts tiles(count, g.mr);
+    for (std::int64_t p = p0; p < p1; ++p) {
+      const std::int64_t column = p * nr;
+      t.column_cross = g.cross + column;
+      for (std::int64_t kb = 0; kb < pair_blocks; ++kb) {
+        t.pairs = std::min(kPairBlock, pairs - kb * kPairBlock);
+        t.add = kb > 0;
+        t.b = panel_of(kernels, g, p, kb * kPairBlock, t.pairs, panel16);
+        // The next K block of this panel, or the first of the next: they lie one behind the other.
+        const std::int64_t ahead = p + 1 < p1 || kb + 1 < pair_blocks ? std::min(kPairBlock, pairs) * nr * 2 * unit : 0;
+        const char* next = static_cast<const char*>(g.panels) + (p * pairs + kb * kPairBlock + t.pairs) * nr * 2 * unit;
+        if (to_bytes && kb + 1 == pair_blocks) {
+          t.m = count;
+          t.row_cross = row_cross;
+          t.a = rows + kb * kPairBlock * 2;
+          t.sums = sums;
+          QTiles q;
+          q.rows = t;
+          q.crossed = g.crossed;
+          q.ahead = next;
+          q.ahead_bytes = ahead;
+          panel_to_bytes(g, q, nr, first, column, whole_rows);
+          continue;
+        }
+        Fetch fetch(next, ahead, tiles.parts);
+        std::int64_t from = 0;  // the first row that is not finished
+        for (std::int64_t j = 0; j < tiles.parts; ++j) {
+          fetch.part();
+          const std::int64_t row = tiles.begin(j);
+          t.m = tiles.size(j);
+          t.row_cross = row_cross + row;
+          t.a = rows + row * stride + kb * kPairBlock * 2;
+          t.sums = sums + (pair_blocks > 1 ? row : row - from) * nr;
+          product(t);
+          const std::int64_t done = row + t.m;
+          if (kb + 1 < pair_blocks || (done - from < kFinishRows && j + 1 < tiles.parts)) continue;
+          kernels.finish(g.epilogue, sums + (pair_blocks > 1 ? from : 0) * nr, done - from, std::min(nr, g.n - column), column,
+                         static_cast<char*>(g.c) + ((first + from) * g.ldc + column) * bytes, g.ldc);
+          from = done;
+        }
+      }
+    }
+  }
+}
+
+// Like block(), by octets where the activations allow it.
+void octet_block(const QNhwcKernels& kernels, const Product& g, std::int64_t m0, std::int64_t m1, std::int64_t p0,
+                 std::int64_t p1) {
+  const QOctetKernels& octets = *qoctet_kernels();
+  const std::int64_t nr = kernels.nr;
+  QOctetRows r;
+  r.quads = pairs_of(g.k) / 2;
+  r.stride = (round_up(r.quads * 4, 32) / 32 | 1) * 32;
+  r.flip = g.source.is_signed;
+  const Cuts blocks(m1 - m0, std::max(kOctetRows, kRowBytes / r.stride / kOctetRows * kOctetRows));
+  const std::int64_t most = (m1 - m0 + blocks.parts - 1) / blocks.parts;
+  const std::int64_t entries = most * r.quads / kEntriesPer + 1;
+  QEpilogue epilogue = g.epilogue;
+  epilogue.bias = g.byte_bias;
+  for (std::int64_t i = 0; i < blocks.parts; ++i) {
+    const std::int64_t first = m0 + blocks.begin(i);
+    r.count = blocks.size(i);
+    // Rows, entries, starts, and the last panel's results; every time anew, for block() uses the same memory.
+    const std::int64_t row_floats = most * r.stride / 4, result_floats = round_up(most * nr, 16) / 4;
+    float* scratch = thread_scratch(0, to_size(row_floats + 2 * (entries + 8) + most / kOctetRows + 2 + result_floats + 8));
+    r.rows = reinterpret_cast<std::uint8_t*>(scratch);
+    r.high = reinterpret_cast<std::uint32_t*>(scratch + row_floats);
+    r.where = r.high + entries + 8;
+    r.most_entries = entries;
+    r.starts = reinterpret_cast<std::int32_t*>(r.where + entries + 8);
+    auto* whole_rows = reinterpret_cast<std::uint8_t*>(r.starts + most / kOctetRows + 2);
+    if (g.source.shape == nullptr) {
+      r.from = g.source.x + first * g.source.lda;
+      r.from_stride = g.source.lda;
+      r.end = g.source.end;
+    } else {
+      qoctet_gather(g.source, first, r);
+      r.from = r.rows;
+      r.from_stride = r.stride;
+      r.end = r.rows + r.count * r.stride;
+    }
+    if (!octets.split(r)) {
+      return block(kernels, g, first, m1, p0, p1);  // what follows will hardly differ
+    }
+    for (std::int64_t p = p0; p < p1; ++p) {
+      const std::int64_t column = p * nr;
+      QOctetPanel q;
+      q.rows = &r;
+      q.table = octet_table(g, p);
+      q.weights = static_cast<const std::int8_t*>(g.panels) + p * r.quads * 4 * nr;
+      q.ahead = reinterpret_cast<const char*>(q.weights + r.quads * 4 * nr);
+      q.ahead_bytes = p + 1 < p1 ? r.quads * 4 * nr : 0;
+      auto* y = static_cast<std::uint8_t*>(g.c) + first * g.ldc + column;
+      if (g.n - column >= nr) {
+        q.epilogue = &epilogue;
+        q.column = column;
+        q.y = y;
+        q.ldc = g.ldc;
+        octets.panel(q);
+        continue;
+      }
+      const PartialPanel part(epilogue, column, g.n - column);
+      q.epilogue = &part.epilogue;
+      q.y = whole_rows;
+      q.ldc = nr;
+      octets.panel(q);
+      copy_columns(whole_rows, nr, r.count, g.n - column, y, g.ldc);
+    }
+  }
+}
+
+// Like block(), of rows of bytes and panels of quads.
+void quad_block(const QNhwcKernels& kernels, const Product& g, std::int64_t m0, std::int64_t m1, std::int64_t p0,
+                std::int64_t p1) {
+  const std::int64_t nr = kernels.nr;
+  QOctetRows r;
+  r.quads = pairs_of(g.k) / 2;
+  r.stride = (round_up(r.quads * 4, 32) / 32 | 1) * 32;
+  const Cuts blocks(m1 - m0, std::max(g.mr, kRowBytes / r.stride / g.mr * g.mr));
+  const std::int64_t most = (m1 - m0 + blocks.parts - 1) / blocks.parts;
+  const std::int64_t bytes = bytes_per_output(g.epilogue.output);
+  r.rows = reinterpret_cast<std::uint8_t*>(thread_scratch(0, to_size(most * r.stride / 4)));
+  auto* sums = reinterpret_cast<std::int32_t*>(thread_scratch(1, to_size((kFinishRows + g.mr) * nr)));
+  QEpilogue epilogue = g.epilogue;
+  epilogue.bias = g.byte_bias;
+  QRows t;
+  t.stride = r.stride / 2;
+  t.pairs = r.quads;
+  t.sums = sums;
+  for (std::int64_t i = 0; i < blocks.parts; ++i) {
+    const std::int64_t first = m0 + blocks.begin(i);
+    r.count = blocks.size(i);
+    qoctet_gather(g.source, first, r);
+    if (g.source.is_signed) {
+      for (std::int64_t j = 0; j < r.count * r.stride; ++j) r.rows[j] ^= 0x80;
+    }
+    const Cuts tiles(r.count, g.mr);
+    for (std::int64_t p = p0; p < p1; ++p) {
+      const std::int64_t column = p * nr;
+      const auto* panel = static_cast<const std::int8_t*>(g.panels) + p * r.quads * 4 * nr;
+      t.b = reinterpret_cast<const std::int16_t*>(panel);
+      Fetch fetch(reinterpret_cast<const char*>(panel + r.quads * 4 * nr), p + 1 < p1 ? r.quads * 4 * nr : 0, tiles.parts);
+      std::int64_t from = 0;  // the first row that is not finished
+      for (std::int64_t j = 0; j < tiles.parts; ++j) {
+        fetch.part();
+        const std::int64_t row = tiles.begin(j);
+        t.m = tiles.size(j);
+        t.a = reinterpret_cast<const std::int16_t*>(r.rows + row * r.stride);
+        t.sums = sums + (row - from) * nr;
+        kernels.quads(t);
+        const std::int64_t done = row + t.m;
+        if (done - from < kFinishRows && j + 1 < tiles.parts) continue;
+        kernels.finish(epilogue, sums, done - from, std::min(nr, g.n - column), column,
+                       static_cast<char*>(g.c) + ((first + from) * g.ldc + column) * bytes, g.ldc);
+        from = done;
+      }
+    }
+  }
+}
+
+void multiply(const QNhwcKernels& kernels, Product g) {
+  g.crossed = kernels.crossed != nullptr && pairs_of(g.k) >= kLeastCrossed;
+  g.mr = g.crossed ? kernels.crossed_mr : kernels.mr;
+  const std::int64_t tiles = (g.m + g.mr - 1) / g.mr;
+  const std::int64_t panels = (g.n + kernels.nr - 1) / kernels.nr;
+  const std::int64_t threads = current_pool().threads();
+  const std::int64_t work = g.m * round_up(g.n, kernels.nr) * std::max<std::int64_t>(1, g.k);
+  const std::int64_t wanted = threads == 1 ? 1 : std::clamp<std::int64_t>(work / kTaskProducts, 1, 4 * threads);
+  // Each cut across columns gathers the rows once more, each across rows reads and widens the weights once more: whichever are
+  // fewer are not cut. At least four tiles in a row block, so that widening a panel is little beside multiplying by it.
+  const bool columns_first = g.n >= 2 * g.m && panels >= 2 * threads;
+  const std::int64_t most_row_parts = std::max<std::int64_t>(1, tiles / 4);
+  const std::int64_t first = std::clamp<std::int64_t>(columns_first ? panels : most_row_parts, 1, wanted);
+  const std::int64_t second = std::clamp<std::int64_t>((wanted + first - 1) / first, 1, columns_first ? most_row_parts : panels);
+  const Shares rows{tiles, columns_first ? second : first};
+  const Shares columns{panels, columns_first ? first : second};
+  auto* run = block;
+  if (g.octets != nullptr && bytes_per_output(g.epilogue.output) == 1) run = octet_block;
+  if (g.quads) run = quad_block;
+  parallel_for(rows.parts * columns.parts, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t r = columns_first ? i % rows.parts : i / columns.parts;
+      const std::int64_t c = columns_first ? i / rows.parts : i % columns.parts;
+      run(kernels, g, rows.begin(r) * g.mr, std::min(g.m, rows.begin(r + 1) * g.mr), columns.begin(c), columns.begin(c + 1));
+    }
+  });
+}
+
+QEpilogue from_column(QEpilogue e, std::int64_t column) {
+  if (e.bias != nullptr) e.bias += column;
+  if (e.bias_f32 != nullptr) e.bias_f32 += column;
+  if (e.scale_is_array) e.scale += column;
+  return e;
+}
+
+// Biases less the zero point's share of the sums, read by all threads; valid until this thread's next call.
+const std::int32_t* byte_bias(const ConvShape& s, std::int64_t nr, const void* packed, std::int32_t zero, const QEpilogue& e) {
+  if (zero == 0) return e.bias;
+  const std::int32_t* sums = column_sums_of(s, nr, packed);
+  auto* bias = reinterpret_cast<std::int32_t*>(thread_scratch(2, to_size(s.out_channels)));
+  for (std::int64_t c = 0; c < s.out_channels; ++c) {
+    const auto own = static_cast<std::uint32_t>(e.bias != nullptr ? e.bias[c] : 0);
+    bias[c] = static_cast<std::int32_t>(own - static_cast<std::uint32_t>(sums[c]) * static_cast<std::uint32_t>(zero));
+  }
+  return bias;
+}
+
+struct Depthwise {
+  const ConvShape* shape;
+  const std::uint8_t* x;
+  const std::uint8_t* zeros;  // a pixel of zero points
+  bool is_signed;
+  const std::int16_t* weights;
+  const QEpilogue* epilogue;
+  char* y;
+};
+
+// Output rows [begin, end), counted over batch, depth and height.
+void depthwise_rows(const QNhwcKernels& kernels, const Depthwise& d, std::int64_t begin, std::int64_t end) {
+  const ConvShape& s = *d.shape;
+  const std::int64_t taps = volume(s.kernel);
+  const std::int64_t even = round_up(taps, 2);
+  const std::int64_t width = s.out[2];
+  const std::int64_t channels = s.groups;
+  // In floats: pointers first, then sums.
+  const std::int64_t pointer_floats = round_up(width * even * 2, 16);
+  float* scratch = thread_scratch(0, to_size(pointer_floats + round_up(channels, 64)));
+  auto* pointers = reinterpret_cast<const std::uint8_t**>(scratch);
+  QDepthwiseRow r;
+  r.taps = pointers;
+  r.taps_count = even;
+  r.is_signed = d.is_signed;
+  r.channels = channels;
+  r.width = width;
+  r.weights = d.weights;
+  r.sums = reinterpret_cast<std::int32_t*>(scratch + pointer_floats);
+  r.epilogue = d.epilogue;
+  for (std::int64_t row = begin; row < end; ++row) {
+    const std::int64_t oy = row % s.out[1];
+    const std::int64_t oz = row / s.out[1] % s.out[0];
+    const std::int64_t batch = row / (s.out[1] * s.out[0]);
+    for (std::int64_t t = 0; t < even; ++t) {
+      const std::int64_t kx = t % s.kernel[2];
+      const std::int64_t iy = oy * s.stride[1] - s.pad[1] + t / s.kernel[2] % s.kernel[1] * s.dilation[1];
+      const std::int64_t iz = oz * s.stride[0] - s.pad[0] + t / (s.kernel[2] * s.kernel[1]) * s.dilation[0];
+      const bool inside = t < taps && iy >= 0 && iy < s.in[1] && iz >= 0 && iz < s.in[0];
+      const std::uint8_t* line = inside ? d.x + ((batch * s.in[0] + iz) * s.in[1] + iy) * s.in[2] * channels : nullptr;
+      // Outputs [from, to) meet a pixel of the line.
+      const std::int64_t x0 = kx * s.dilation[2] - s.pad[2];
+      const std::int64_t stride = s.stride[2];
+      const std::int64_t from = std::min(width, x0 >= 0 ? 0 : (-x0 + stride - 1) / stride);
+      const std::int64_t to = !inside || x0 >= s.in[2] ? from : std::clamp((s.in[2] - x0 + stride - 1) / stride, from, width);
+      const std::uint8_t** at = pointers + t;
+      for (std::int64_t ox = 0; ox < from; ++ox, at += even) *at = d.zeros;
+      const std::uint8_t* pixel = to > from ? line + (x0 + from * stride) * channels : nullptr;
+      for (std::int64_t ox = from; ox < to; ++ox, at += even, pixel += stride * channels) *at = pixel;
+      for (std::int64_t ox = to; ox < width; ++ox, at += even) *at = d.zeros;
+    }
+    r.y = d.y + row * width * channels * bytes_per_output(d.epilogue->output);
+    kernels.depthwise(r);
+  }
+}
+
+void depthwise_conv(const QNhwcKernels& kernels, const ConvShape& s, const void* x, bool x_signed, std::int32_t x_zero,
+                    const void* packed, const QEpilogue& epilogue, void* y) {
+  const std::int64_t channels = s.groups;
+  const auto* sums = static_cast<const std::int32_t*>(packed);
+  // The zero point's share of the sums goes into the bias; both arrays are read by all threads.
+  float* scratch = thread_scratch(2, to_size(round_up(channels, 16) * 2 + 16));
+  auto* bias = reinterpret_cast<std::int32_t*>(scratch);
+  auto* zeros = reinterpret_cast<std::uint8_t*>(bias + round_up(channels, 16));
+  for (std::int64_t c = 0; c < channels; ++c) {
+    const auto own = static_cast<std::uint32_t>(epilogue.bias != nullptr ? epilogue.bias[c] : 0);
+    bias[c] = static_cast<std::int32_t>(own - static_cast<std::uint32_t>(sums[c]) * static_cast<std::uint32_t>(x_zero));
+  }
+  std::memset(zeros, x_zero & 0xFF, to_size(channels));
+  QEpilogue e = epilogue;
+  e.bias = bias;
+  const auto* weights = reinterpret_cast<const std::int16_t*>(sums + round_up(round_up(channels, kernels.nr), 16));
+  if (qdepthwise3_runs(s, e)) {
+    const std::int16_t* by_tap = weights + round_up(channels, kernels.nr) * round_up(volume(s.kernel), 2);
+    return qdepthwise3_conv(s, static_cast<const std::uint8_t*>(x), x_signed, x_zero, by_tap, e, static_cast<std::uint8_t*>(y));
+  }
+  const Depthwise d{&s, static_cast<const std::uint8_t*>(x), zeros, x_signed, weights, &e, static_cast<char*>(y)};
+  const std::int64_t row_work = s.out[2] * channels * volume(s.kernel);
+  parallel_for(s.batch * s.out[0] * s.out[1], std::max<std::int64_t>(1, 200000 / std::max<std::int64_t>(1, row_work)),
+               [&](std::int64_t begin, std::int64_t end) { depthwise_rows(kernels, d, begin, end); });
+}
+
+}  // namespace
+
+void qnhwc_conv(const ConvShape& s, const void* x, bool x_signed, std::int32_t x_zero, const void* packed, bool wide,
+                const QEpilogue& epilogue, void* y) {
+  if (s.batch * volume(s.out) * s.out_channels == 0) return;
+  const QNhwcKernels& kernels = qnhwc_kernels();
+  if (qnhwc_is_depthwise(s)) return depthwise_conv(kernels, s, x, x_signed, x_zero, packed, epilogue, y);
+  const Trailer trailer = trailer_of(s, kernels.nr, packed, wide);
+  if (!wide && trailer.order == kPairs && qwinograd_pays(s, trailer.largest)) {
+    return qwinograd_conv(s, static_cast<const std::uint8_t*>(x), x_signed, x_zero, static_cast<const std::int8_t*>(packed),
+                          epilogue, static_cast<char*>(y));
+  }
+  const std::int64_t columns = s.out_channels / s.groups;
+  const std::int64_t k = inner(s);
+  const std::size_t group_bytes = to_size(round_up(columns, kernels.nr) * pairs_of(k) * 2) * (wide ? 2U : 1U);
+  bool pointwise = s.groups == 1 && volume(s.kernel) == 1;
+  for (int i = 0; i < 3; ++i) pointwise = pointwise && s.stride[i] == 1 && s.pad[i] == 0 && s.in[i] == s.out[i];
+  for (std::int64_t group = 0; group < s.groups; ++group) {
+    Product g;
+    g.source.shape = pointwise ? nullptr : &s;
+    g.source.x = static_cast<const std::uint8_t*>(x);
+    g.source.end = g.source.x + s.batch * volume(s.in) * s.in_channels;
+    g.source.is_signed = x_signed;
+    g.source.zero = x_zero;
+    g.source.k = k;
+    g.source.lda = k;
+    g.source.group = group;
+    g.m = s.batch * volume(s.out);
+    g.n = columns;
+    g.k = k;
+    g.panels = static_cast<const char*>(packed) + to_size(group) * group_bytes;
+    g.cross = cross_of(s, kernels.nr, packed, wide) + group * round_up(columns, kernels.nr);
+    g.wide = wide;
+    g.epilogue = from_column(epilogue, group * columns);
+    g.c = static_cast<char*>(y) + group * columns * bytes_per_output(epilogue.output);
+    g.ldc = s.out_channels;
+    if (trailer.order != kPairs) g.byte_bias = byte_bias(s, kernels.nr, packed, x_zero + (x_signed ? 128 : 0), epilogue);
+    if (trailer.order == kOctets) g.octets = octet_table_of(s, kernels.nr, packed, 0).data;
+    g.quads = trailer.order == kQuads;
+    multiply(kernels, g);
+  }
+}
+
+ConvShape matrix_shape(std::int64_t k, std::int64_t n) {
+  ConvShape s;
+  s.in_channels = k;
+  s.out_channels = n;
+  return s;
+}
+
+void qnhwc_product(const QMatrix& a, std::int64_t n, const void* packed, bool wide, const QEpilogue& epilogue, void* c,
+                   std::int64_t ldc) {
+  if (a.m <= 0 || n <= 0) return;
+  Product g;
+  g.source.x = static_cast<const std::uint8_t*>(a.a);
+  g.source.end = g.source.x + (a.m - 1) * a.lda + a.k;
+  g.source.is_signed = a.is_signed;
+  g.source.zero = a.zero;
+  g.source.zeros = a.zeros;
+  g.source.k = a.k;
+  g.source.lda = a.lda;
+  g.m = a.m;
+  g.n = n;
+  g.k = a.k;
+  g.panels = packed;
+  g.cross = cross_of(matrix_shape(a.k, n), qnhwc_kernels().nr, packed, wide);
+  g.wide = wide;
+  g.epilogue = epilogue;
+  g.c = c;
+  g.ldc = ldc;
+  multiply(qnhwc_kernels(), g);
+}
+
+}  // namespace sdx::cpu

@@ -1,0 +1,369 @@
+// Weights into panels, in the order that the machine's instructions want.
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+#include "base/error.h"
+#include "base/thread_pool.h"
+#include "kernels/cpu/conv/int8/quant_depthwise.h"
+#include "kernels/cpu/conv/int8/quant_nhwc_pack.h"
+#include "kernels/cpu/conv/int8/quant_nhwc_simd.h"
+
+namespace sdx::cpu {
+
+using namespace nhwc;
+
+namespace {
+
+constexpr std::int64_t kLeastOctets = 96;        // K; below, a tile's other costs are as much as what octets gain
+constexpr std::int64_t kLeastOctetColumns = 48;  // fewer do not pay for taking rows apart
+constexpr std::int64_t kMostSingles = 45;        // of a hundred quads: single ones are no faster than pairs in int16
+
+// One output channel's weights, k of them, minus their zero point.
+class Column {
+ public:
+  Column(const ConvShape& s, const QWeights& w, std::int64_t column, std::int64_t k)
+      : data_(static_cast<const std::uint8_t*>(w.data) + (w.transposed ? column : column * k)),
+        step_(w.transposed ? s.out_channels : 1),
+        flip_(w.is_signed ? 0x80 : 0),
+        // (v ^ 128) - 128 is the signed value of a byte.
+        zero_(flip_ + (w.zero_points == nullptr ? 0 : w.zero_points[w.zero_point_count > 1 ? column : 0])) {}
+  std::int32_t operator[](std::int64_t i) const { return (data_[i * step_] ^ flip_) - zero_; }
+  const std::uint8_t* data() const { return data_; }
+  std::int64_t step() const { return step_; }
+  std::int32_t flip() const { return flip_; }
+  std::int32_t zero() const { return zero_; }
+
+ private:
+  const std::uint8_t* data_;
+  std::int64_t step_;
+  std::int32_t flip_, zero_;
+};
+
+// The 8 bytes of each of 8 words change places with the words, in three steps of exchanging halves.
+inline void transpose_8x8(std::uint64_t* words) {
+  const auto exchange = [&](int i, int j, int bits, std::uint64_t mask) {
+    const std::uint64_t t = ((words[i] >> bits) ^ words[j]) & mask;
+    words[j] ^= t;
+    words[i] ^= t << bits;
+  };
+  for (const int i : {0, 1, 2, 3}) exchange(i, i + 4, 32, 0x00000000FFFFFFFF);
+  for (const int i : {0, 1, 4, 5}) exchange(i, i + 2, 16, 0x0000FFFF0000FFFF);
+  for (const int i : {0, 2, 4, 6}) exchange(i, i + 1, 8, 0x00FF00FF00FF00FF);
+}
+
+// Output channels [first, first + columns) as rows of kNr bytes in the order of K in packed weights: kernel taps outside,
+// channels inside. Bytes of channels that do not exist are anything. Words of 8 take a third of the time of single bytes.
+template <std::int64_t kNr>
+void gather_rows(const ConvShape& s, const QWeights& w, std::int64_t first, std::int64_t columns, std::uint8_t* rows) {
+  const std::int64_t channels = s.in_channels / s.groups, taps = volume(s.kernel), k = channels * taps;
+  const std::uint8_t* const data = Column(s, w, first, k).data();
+  std::int64_t tap = 0, channel = 0;
+  const auto next = [&] {
+    std::uint8_t* const row = rows + (tap * channels + channel) * kNr;
+    if (++tap == taps) {
+      tap = 0;
+      ++channel;
+    }
+    return row;
+  };
+  if (w.transposed) {
+    for (std::int64_t i = 0; i < k; ++i) std::memcpy(next(), data + i * s.out_channels, to_size(columns));
+    return;
+  }
+  constexpr std::int64_t kLine = 64;
+  std::int64_t i = 0;
+  for (; kNr % 8 == 0 && i + kLine <= k; i += kLine) {
+    std::uint8_t* to[kLine];
+    for (std::uint8_t*& row : to) row = next();
+    for (std::int64_t j = 0; j < columns; j += 8) {
+      const std::uint8_t* from[8];
+      for (std::int64_t c = 0; c < 8; ++c) from[c] = data + std::min(j + c, columns - 1) * k + i;
+      if (i + 2 * kLine <= k) {
+        for (const std::uint8_t* at : from) __builtin_prefetch(at + kLine);
+      }
+      for (std::int64_t r = 0; r < kLine; r += 8) {
+        std::uint64_t words[8];
+        for (std::int64_t c = 0; c < 8; ++c) std::memcpy(words + c, from[c] + r, 8);
+        transpose_8x8(words);
+        for (std::int64_t q = 0; q < 8; ++q) std::memcpy(to[r + q] + j, words + q, 8);
+      }
+    }
+  }
+  for (; i < k; ++i) {
+    std::uint8_t* const row = next();
+    for (std::int64_t j = 0; j < columns; ++j) row[j] = data[j * k + i];
+  }
+}
+
+// One panel: output channels [first, first + kNr) of a group, `columns` of which exist. cross[kNr]: what crossed products have
+// too much for each of them, the sum over quads of b0 b2 + b1 b3. Returns what the absolute value of a sum cannot exceed,
+// whatever the image and its zero point: of values in [-zero, 255 - zero] all the positive weights may meet the largest and all
+// negative ones the smallest. Row by row of a strip that int16 can sum up, so that compilers make vectors of it.
+template <class T, std::int64_t kNr>
+std::int64_t pack_panel(const ConvShape& s, const QWeights& w, std::int64_t first, std::int64_t columns, T* out,
+                        std::int32_t* cross) {
+  constexpr std::int64_t kStrip = 64;  // of values in [-255, 255]: their sum stays below 2^15
+  const std::int64_t k = inner(s), rows = pairs_of(k) * 2;
+  std::int16_t zero[kNr] = {};
+  for (std::int64_t j = 0; j < columns; ++j) zero[j] = static_cast<std::int16_t>(Column(s, w, first + j, k).zero());
+  const auto flip = static_cast<std::uint8_t>(Column(s, w, first, k).flip());
+  std::vector<std::uint8_t> bytes(to_size(k * kNr));
+  gather_rows<kNr>(s, w, first, columns, bytes.data());
+  std::int64_t above[kNr] = {}, total[kNr] = {};
+  std::uint32_t sums[kNr] = {};
+  std::int16_t strip[kStrip][kNr] = {};
+  for (std::int64_t row = 0; row < rows; row += kStrip) {
+    const std::int64_t count = std::min(kStrip, rows - row);  // a multiple of 4
+    for (std::int64_t r = 0; r < count; ++r) {
+      const bool exists = row + r < k;
+      const std::uint8_t* const from = bytes.data() + (row + r) * kNr;
+      for (std::int64_t j = 0; exists && j < kNr; ++j) strip[r][j] = static_cast<std::int16_t>((from[j] ^ flip) - zero[j]);
+      std::fill(strip[r] + (exists ? columns : 0), strip[r] + kNr, std::int16_t{0});
+    }
+    std::int16_t up[kNr] = {}, all[kNr] = {};
+    for (std::int64_t r = 0; r < count; r += 2, out += kNr * 2) {
+      for (std::int64_t j = 0; j < kNr; ++j) {
+        const std::int16_t v0 = strip[r][j], v1 = strip[r + 1][j];
+        out[j * 2] = static_cast<T>(v0);
+        out[j * 2 + 1] = static_cast<T>(v1);
+      }
+      for (std::int64_t j = 0; j < kNr; ++j) {
+        const std::int16_t v0 = strip[r][j], v1 = strip[r + 1][j];
+        up[j] = static_cast<std::int16_t>(up[j] + std::max<std::int16_t>(v0, 0) + std::max<std::int16_t>(v1, 0));
+        all[j] = static_cast<std::int16_t>(all[j] + v0 + v1);
+      }
+    }
+    for (std::int64_t r = 0; r < count; r += 4) {
+      for (std::int64_t j = 0; j < kNr; ++j) {
+        sums[j] += static_cast<std::uint32_t>(strip[r][j] * strip[r + 2][j] + strip[r + 1][j] * strip[r + 3][j]);
+      }
+    }
+    for (std::int64_t j = 0; j < kNr; ++j) {
+      above[j] += up[j];
+      total[j] += all[j];
+    }
+  }
+  std::int64_t largest = 0;
+  for (std::int64_t j = 0; j < kNr; ++j) {
+    largest = std::max({largest, 255 * above[j], 255 * (above[j] - total[j])});
+    cross[j] = static_cast<std::int32_t>(sums[j]);
+  }
+  return largest;
+}
+
+template <class T>
+auto panel_packer(std::int64_t nr) {
+  switch (nr) {
+    case 2: return pack_panel<T, 2>;
+    case 8: return pack_panel<T, 8>;
+    case 16: return pack_panel<T, 16>;
+    case 32: return pack_panel<T, 32>;
+    default: fail(ErrorCode::internal, "panels of {} columns", nr);
+  }
+}
+
+// All panels, on all threads: half of a network's loading otherwise. cross: of all panels' columns.
+template <class T>
+std::int64_t pack_panels(const ConvShape& s, const QWeights& w, std::int64_t nr, T* out, std::int32_t* cross) {
+  const std::int64_t columns = s.out_channels / s.groups;
+  const std::int64_t panels = (columns + nr - 1) / nr, size = pairs_of(inner(s)) * 2 * nr;
+  std::vector<std::int64_t> largest(to_size(s.groups * panels));
+  const auto pack = panel_packer<T>(nr);
+  parallel_for(s.groups * panels, std::max<std::int64_t>(1, (1 << 14) / size), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t column = i % panels * nr;
+      largest[to_size(i)] =
+          pack(s, w, i / panels * columns + column, std::min(nr, columns - column), out + i * size, cross + i * nr);
+    }
+  });
+  return *std::max_element(largest.begin(), largest.end());
+}
+
+void pack_depthwise(const ConvShape& s, const QWeights& w, std::int64_t nr, void* packed) {
+  const std::int64_t taps = volume(s.kernel);
+  const std::int64_t even = round_up(taps, 2);
+  const std::int64_t blocks = round_up(s.groups, nr);
+  auto* sums = static_cast<std::int32_t*>(packed);
+  auto* out = reinterpret_cast<std::int16_t*>(sums + round_up(blocks, 16));
+  // A second copy, tap by tap, for the kernel of 3x3.
+  std::int16_t* by_tap = qdepthwise3_takes(s) ? out + blocks * even : nullptr;
+  const std::int64_t tap_step = round_up(s.groups, 16);
+  std::fill(sums, sums + round_up(blocks, 16), 0);
+  std::fill(out, out + blocks * even, std::int16_t{0});
+  if (by_tap != nullptr) std::fill(by_tap, by_tap + taps * tap_step, std::int16_t{0});
+  for (std::int64_t c = 0; c < s.groups; ++c) {
+    const Column values(s, w, c, taps);
+    for (std::int64_t t = 0; t < taps; ++t) {
+      const std::int32_t v = values[t];
+      sums[c] += v;
+      out[c / nr * nr * even + t / 2 * nr * 2 + c % nr * 2 + t % 2] = static_cast<std::int16_t>(v);
+      if (by_tap != nullptr) by_tap[t * tap_step + c] = static_cast<std::int16_t>(v);
+    }
+  }
+}
+
+// Columns with those that fill up each group's last panel.
+std::int64_t padded_columns(const ConvShape& s, std::int64_t nr) { return s.groups * round_up(s.out_channels / s.groups, nr); }
+
+// F(4x4, 3x3) reads pairs.
+bool winograd_shape(const ConvShape& s) {
+  return s.kernel[0] == 1 && s.kernel[1] == 3 && s.kernel[2] == 3 && s.stride[1] == 1 && s.stride[2] == 1 && s.dilation[1] == 1 &&
+         s.dilation[2] == 1;
+}
+
+// Whether panels hold quads of bytes, for instructions that multiply these exactly.
+bool uses_quads(const ConvShape& s, const QWeights& w, bool wide) {
+  return w.for_convolution && !wide && s.groups == 1 && qnhwc_kernels().quads != nullptr && !winograd_shape(s);
+}
+
+// Whether packing may try octets.
+bool may_use_octets(const ConvShape& s, const QWeights& w, bool wide) {
+  if (!w.low_activations || wide || s.groups != 1 || qoctet_kernels() == nullptr) return false;
+  const std::int64_t k = inner(s);
+  if (k < kLeastOctets || s.out_channels < kLeastOctetColumns || k > 4 * kMostOctetQuads) return false;
+  return w.for_convolution && !winograd_shape(s);
+}
+
+std::size_t panel_bytes(const ConvShape& s, std::int64_t nr, bool wide) {
+  const std::int64_t count = padded_columns(s, nr) * pairs_of(inner(s)) * 2;
+  return to_size(round_up(count * (wide ? 2 : 1), 8));
+}
+
+void sum_columns(const std::int8_t* panel, std::int64_t size, std::int64_t nr, std::int32_t* sums) {
+  std::fill(sums, sums + nr, 0);
+  for (std::int64_t i = 0; i < size; i += 2 * nr) {
+    for (std::int64_t j = 0; j < nr; ++j) sums[j] += panel[i + 2 * j] + panel[i + 2 * j + 1];
+  }
+}
+
+// Panels from [quads][2][nr][2] to [quads][nr][4].
+void pack_quads(const ConvShape& s, std::int64_t nr, std::int8_t* packed) {
+  const std::int64_t panels = padded_columns(s, nr) / nr, size = pairs_of(inner(s)) * 2 * nr;
+  auto* sums = const_cast<std::int32_t*>(column_sums_of(s, nr, packed));
+  parallel_for(panels, std::max<std::int64_t>(1, (1 << 14) / size), [&](std::int64_t begin, std::int64_t end) {
+    std::vector<std::int8_t> pairs(to_size(size));
+    for (std::int64_t p = begin; p < end; ++p) {
+      std::int8_t* to = packed + p * size;
+      std::memcpy(pairs.data(), to, to_size(size));
+      sum_columns(to, size, nr, sums + p * nr);
+      for (const std::int8_t* from = pairs.data(); from < pairs.data() + size; from += 4 * nr) {
+        for (std::int64_t j = 0; j < nr; ++j, to += 4) {
+          std::memcpy(to, from + 2 * j, 2);
+          std::memcpy(to + 2, from + 2 * nr + 2 * j, 2);
+        }
+      }
+    }
+  });
+}
+
+// Panels from pairs into octets, unless too many quads find no partner.
+bool pack_octets(const ConvShape& s, std::int64_t nr, std::int8_t* packed) {
+  const std::int64_t panels = padded_columns(s, nr) / nr, size = pairs_of(inner(s)) * 2 * nr;
+  auto* sums = const_cast<std::int32_t*>(column_sums_of(s, nr, packed));
+  const std::int64_t grain = std::max<std::int64_t>(1, (1 << 14) / size);
+  std::vector<std::int64_t> singles(to_size(panels));
+  parallel_for(panels, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t p = begin; p < end; ++p) {
+      const QOctetTable table = octet_table_of(s, nr, packed, p);
+      qoctet_choose(packed + p * size, table);
+      singles[to_size(p)] = table.singles();
+      sum_columns(packed + p * size, size, nr, sums + p * nr);
+    }
+  });
+  const std::int64_t all = std::accumulate(singles.begin(), singles.end(), std::int64_t{0});
+  if (all * 100 > panels * size / (4 * nr) * kMostSingles) return false;
+  parallel_for(panels, grain, [&](std::int64_t begin, std::int64_t end) {
+    std::vector<std::int8_t> scratch(to_size(size));
+    for (std::int64_t p = begin; p < end; ++p) {
+      qoctet_arrange(packed + p * size, octet_table_of(s, nr, packed, p), scratch.data());
+    }
+  });
+  return true;
+}
+
+}  // namespace
+
+namespace nhwc {
+
+const std::int32_t* cross_of(const ConvShape& s, std::int64_t nr, const void* packed, bool wide) {
+  return reinterpret_cast<const std::int32_t*>(static_cast<const char*>(packed) + panel_bytes(s, nr, wide) + sizeof(Trailer));
+}
+
+const std::int32_t* column_sums_of(const ConvShape& s, std::int64_t nr, const void* packed) {
+  return cross_of(s, nr, packed, false) + padded_columns(s, nr);
+}
+
+QOctetTable octet_table_of(const ConvShape& s, std::int64_t nr, const void* packed, std::int64_t panel) {
+  const std::int32_t* sums = column_sums_of(s, nr, packed);
+  const std::int64_t quads = pairs_of(inner(s)) / 2;
+  auto* tables = reinterpret_cast<std::uint16_t*>(const_cast<std::int32_t*>(sums + padded_columns(s, nr)));
+  return {tables + panel * qoctet_table_units(quads), quads};
+}
+
+Trailer trailer_of(const ConvShape& s, std::int64_t nr, const void* packed, bool wide) {
+  Trailer trailer;
+  std::memcpy(&trailer, static_cast<const char*>(packed) + panel_bytes(s, nr, wide), sizeof(trailer));
+  return trailer;
+}
+
+}  // namespace nhwc
+
+bool qnhwc_is_depthwise(const ConvShape& s) { return s.groups > 1 && s.in_channels == s.groups && s.out_channels == s.groups; }
+
+bool qnhwc_is_wide(const ConvShape& s, const QWeights& w) {
+  if (qnhwc_is_depthwise(s)) return true;
+  // The usual zero points leave nothing to look for, so that weights are not read here.
+  const std::int32_t usual = w.is_signed ? 0 : 128;
+  const std::int64_t zeros = w.zero_points == nullptr ? 0 : std::max<std::int64_t>(1, w.zero_point_count);
+  bool narrow = zeros > 0 || w.is_signed;
+  for (std::int64_t j = 0; j < zeros; ++j) narrow = narrow && w.zero_points[j] == usual;
+  if (narrow || w.data == nullptr) return !narrow;
+  const std::int64_t k = inner(s);
+  for (std::int64_t j = 0; j < s.out_channels; ++j) {
+    const Column values(s, w, j, k);
+    for (std::int64_t i = 0; i < k; ++i) {
+      if (values[i] < -128 || values[i] > 127) return true;
+    }
+  }
+  return false;
+}
+
+int qnhwc_order(const ConvShape& s, const QWeights& w, bool wide) {
+  if (qnhwc_is_depthwise(s)) return kPairs;
+  return uses_quads(s, w, wide) ? kQuads : may_use_octets(s, w, wide) ? kOctets : kPairs;
+}
+
+std::size_t qnhwc_packed_bytes(const ConvShape& s, const QWeights& w, bool wide) {
+  const std::int64_t nr = qnhwc_kernels().nr;
+  if (qnhwc_is_depthwise(s)) {
+    const std::int64_t blocks = round_up(s.groups, nr);
+    const std::int64_t by_tap = qdepthwise3_takes(s) ? round_up(s.groups, 16) * 9 : 0;
+    return to_size(round_up(blocks, 16) * 4 + (blocks * round_up(volume(s.kernel), 2) + by_tap) * 2);
+  }
+  const std::int64_t columns = padded_columns(s, nr);
+  const std::size_t usual = panel_bytes(s, nr, wide) + sizeof(Trailer) + to_size(columns) * sizeof(std::int32_t);
+  const int order = qnhwc_order(s, w, wide);
+  if (order == kPairs) return usual;
+  if (order == kQuads) return usual + to_size(columns) * sizeof(std::int32_t);
+  return usual + to_size(columns) * sizeof(std::int32_t) +
+         to_size(columns / nr * qoctet_table_units(pairs_of(inner(s)) / 2)) * sizeof(std::uint16_t);
+}
+
+void qnhwc_pack(const ConvShape& s, const QWeights& w, bool wide, void* packed) {
+  const std::int64_t nr = qnhwc_kernels().nr;
+  if (qnhwc_is_depthwise(s)) return pack_depthwise(s, w, nr, packed);
+  char* const behind = static_cast<char*>(packed) + panel_bytes(s, nr, wide);
+  auto* cross = reinterpret_cast<std::int32_t*>(behind + sizeof(Trailer));
+  Trailer trailer;
+  trailer.largest = wide ? pack_panels(s, w, nr, static_cast<std::int16_t*>(packed), cross)
+                         : pack_panels(s, w, nr, static_cast<std::int8_t*>(packed), cross);
+  trailer.order = qnhwc_order(s, w, wide);
+  if (trailer.order == kQuads) pack_quads(s, nr, static_cast<std::int8_t*>(packed));
+  if (trailer.order == kOctets && !pack_octets(s, nr, static_cast<std::int8_t*>(packed))) trailer.order = kPairs;
+  std::memcpy(behind, &trailer, sizeof(trailer));
+}
+
+}  // namespace sdx::cpu

@@ -1,0 +1,39 @@
+#pragma once
+// Winograd's F(4x4, 3x3) for bytes with the channels last, exact; internal to this folder.
+//
+// All transforms are scaled to integers, which makes the result 576 times the sum. Input and weights stay within int16: at most
+// 100 * 255 and 144 * 128. Everything after them is additions and multiplications modulo 2^32, so that overflow on the way does
+// no harm: 576 s mod 2^32 times the inverse of 9 is 64 s mod 2^32, and an arithmetic shift gives s as long as |s| < 2^25. Weights
+// tell at packing time whether s may reach that. Weights are transformed for each call, as they are wanted: kept transformed
+// they would take eight times the memory, and reading that is slower than the transform.
+
+#include <cstdint>
+
+#include "kernels/cpu/conv/int8/quant_nhwc_simd.h"
+
+namespace sdx::cpu {
+
+inline constexpr std::int64_t kWinogradSums = std::int64_t{1} << 25;
+
+struct QWinogradKernels {
+  // V[36][channels] of one 6x6 patch: pixels[36] (row-major, `channels` bytes each), elements of V `step` apart. channels is a
+  // multiple of 16.
+  void (*input)(const std::uint8_t* const* pixels, bool is_signed, std::int32_t zero, std::int64_t channels, std::int16_t* v,
+                std::int64_t step);
+  // U[36][pairs][nr][2], elements `step` apart, from weights [9][tap_step], of which `pairs` pairs [nr][2] of each tap.
+  void (*weights)(const std::int8_t* w, std::int64_t tap_step, std::int64_t pairs, std::int16_t* u, std::int64_t step);
+  // 16 pixels [16][nr] of sums from M[36][nr], elements of M `step` apart.
+  void (*output)(const std::int32_t* m, std::int64_t step, std::int32_t* sums);
+};
+
+// Null where there is none: the scalar build.
+const QWinogradKernels* qwinograd_kernels();
+
+// Whether the shape is one and this is faster than direct summation. `largest`: of what sums may reach.
+bool qwinograd_pays(const ConvShape& s, std::int64_t largest);
+
+// `panels`: narrow, by qnhwc_pack.
+void qwinograd_conv(const ConvShape& s, const std::uint8_t* x, bool x_signed, std::int32_t x_zero, const std::int8_t* panels,
+                    const QEpilogue& epilogue, char* y);
+
+}  // namespace sdx::cpu

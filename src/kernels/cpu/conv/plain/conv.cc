@@ -1,0 +1,206 @@
+#include "kernels/cpu/conv/plain/conv.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu/conv/plain/conv_simd.h"
+#include "kernels/cpu/conv/winograd/winograd_simd.h"
+#include "kernels/cpu/elementwise/elementwise_simd.h"
+#include "kernels/cpu/gemm/gemm_simd.h"
+
+namespace sdx::cpu {
+namespace {
+
+std::int64_t volume(const std::int64_t (&v)[3]) { return v[0] * v[1] * v[2]; }
+
+bool pointwise(const ConvShape& s) {
+  for (int i = 0; i < 3; ++i) {
+    if (s.kernel[i] != 1 || s.stride[i] != 1 || s.pad[i] != 0 || s.in[i] != s.out[i]) return false;
+  }
+  return true;
+}
+
+struct Patches {
+  const ConvKernels* kernels;
+  const ConvShape* shape;
+  const float* x;
+};
+
+void pack_patches(const void* context, std::int64_t k0, std::int64_t kc, std::int64_t n0, std::int64_t nb, float* out) {
+  const Patches& p = *static_cast<const Patches*>(context);
+  p.kernels->patches(*p.shape, p.x, k0, kc, n0, nb, out);
+}
+
+void conv_gemm(const ConvShape& s, const float* x, const float* packed, const float* bias, const float* residual,
+               const UnarySpec& act, float* y) {
+  const GemmKernels& kernels = gemm_kernels();
+  const ConvKernels& conv = conv_kernels();
+  const std::int64_t m = s.out_channels / s.groups;
+  const std::int64_t channels = s.in_channels / s.groups;
+  const std::int64_t k = channels * volume(s.kernel);
+  const std::int64_t n = volume(s.out);
+  const std::int64_t products = s.batch * s.groups;
+  if (m <= 0 || n <= 0 || products <= 0) return;
+  const bool direct = pointwise(s);
+  const TaskGrid grid = choose_grid(kernels, m, n, k, products, false);
+  const Cuts tiles(m, kernels.mr);
+  const std::int64_t panels = (n + kernels.nr - 1) / kernels.nr;
+  const Cuts row_cuts(tiles.parts, (tiles.parts + grid.rows - 1) / grid.rows);
+  const Cuts column_cuts(panels, (panels + grid.columns - 1) / grid.columns);
+  const std::int64_t cells = row_cuts.parts * column_cuts.parts;
+  const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) / static_cast<double>(cells);
+  const auto grain = static_cast<std::int64_t>(std::clamp(100000.0 / std::max(work, 1.0), 1.0, 1e6));
+  parallel_for(products * cells, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t product = i / cells;
+      const std::int64_t group = product % s.groups;
+      const std::int64_t cell = i % cells;
+      const std::int64_t r = cell / column_cuts.parts;
+      const std::int64_t c = cell % column_cuts.parts;
+      const float* image = x + product * channels * volume(s.in);
+      GemmArgs g;
+      g.m = m;
+      g.n = n;
+      g.k = k;
+      g.packed_a = packed + group * m * k;
+      g.b = image;
+      g.ldb = n;
+      g.c = y + product * m * n;
+      g.ldc = n;
+      g.epilogue.bias = bias != nullptr ? bias + group * m : nullptr;
+      g.epilogue.bias_per_row = true;
+      g.epilogue.residual = residual != nullptr ? residual + product * m * n : nullptr;
+      g.epilogue.ld_residual = n;
+      g.epilogue.act = act;
+      const Patches patches{&conv, &s, image};
+      const BPacker packer{&patches, pack_patches};
+      gemm_block(kernels, g, direct ? nullptr : &packer, tiles.begin(row_cuts.begin(r)), tiles.begin(row_cuts.begin(r + 1)),
+                 column_cuts.begin(c) * kernels.nr, std::min(n, column_cuts.begin(c + 1) * kernels.nr));
+    }
+  });
+}
+
+// The one pixel of each image is a row of the left operand. A model that is run with larger images than it was compiled for
+// comes here too: pixels are then rows of a transposed operand, and the products are put back by columns.
+void conv_pixel(const ConvShape& s, const float* x, const float* packed, const float* bias, const float* residual,
+                const UnarySpec& act, float* y) {
+  const std::int64_t n = volume(s.out), k = s.in_channels, m = s.out_channels;
+  GemmArgs g;
+  g.n = m;
+  g.k = k;
+  g.packed_b = packed;
+  g.epilogue.bias = bias;
+  g.ldc = m;
+  if (n == 1) {
+    g.m = s.batch;
+    g.a = x;
+    g.lda = k;
+    g.c = y;
+    g.epilogue.residual = residual;
+    g.epilogue.ld_residual = m;
+    g.epilogue.act = act;
+    return gemm_f32(g);
+  }
+  constexpr std::int64_t kPixels = 64;
+  float* products = thread_scratch(3, static_cast<std::size_t>(kPixels * m));
+  const ElementwiseKernels& elementwise = elementwise_kernels();
+  for (std::int64_t image = 0; image < s.batch; ++image) {
+    for (std::int64_t p = 0; p < n; p += kPixels) {
+      g.m = std::min(kPixels, n - p);
+      g.a = x + image * k * n + p;
+      g.lda = n;
+      g.trans_a = true;
+      g.c = products;
+      gemm_f32(g);
+      for (std::int64_t c = 0; c < m; ++c) {
+        float column[kPixels];
+        for (std::int64_t i = 0; i < g.m; ++i) column[i] = products[i * m + c];
+        const std::int64_t at = (image * m + c) * n + p;
+        elementwise.bias_act(column, 0.0F, residual != nullptr ? residual + at : nullptr, act, y + at, g.m);
+      }
+    }
+  }
+}
+
+// An image of one column is a row: the same memory, and patches of rows are copied in runs where columns are gathered one by one
+// (a quarter of the time of a text model whose exporter put its one axis first).
+ConvShape columns_as_rows(ConvShape s) {
+  const bool one_column = s.in[2] == 1 && s.out[2] == 1 && s.kernel[2] == 1 && s.pad[2] == 0;
+  if (!one_column) return s;
+  for (std::int64_t(*axes)[3] : {&s.in, &s.out, &s.kernel, &s.stride, &s.dilation, &s.pad}) std::swap((*axes)[1], (*axes)[2]);
+  return s;
+}
+
+}  // namespace
+
+bool conv_supports(ConvAlgorithm algorithm, const ConvShape& s) {
+  switch (algorithm) {
+    case ConvAlgorithm::gemm: return true;
+    case ConvAlgorithm::depthwise: return s.in_channels == s.groups;
+    case ConvAlgorithm::pixel: return s.groups == 1 && pointwise(s);
+    case ConvAlgorithm::winograd2:
+    case ConvAlgorithm::winograd4: return winograd_supports(s);
+  }
+  return false;
+}
+
+ConvAlgorithm conv_choose(const ConvShape& s, bool exact) {
+  // One input channel and few filters are a depthwise convolution too: gathering patches would cost as much as their products.
+  const bool few = s.in_channels == 1 && s.out_channels <= 16 && volume(s.kernel) > 1;
+  if ((s.groups > 1 || few) && conv_supports(ConvAlgorithm::depthwise, s)) return ConvAlgorithm::depthwise;
+  if (volume(s.in) == 1 && conv_supports(ConvAlgorithm::pixel, s)) return ConvAlgorithm::pixel;
+  // Below 16 channels the transforms, which do not depend on the other side's channels, outweigh the products saved.
+  if (exact || !winograd_supports(s) || s.in_channels < 16 || s.out_channels < 16) return ConvAlgorithm::gemm;
+  // Multiplications per pair of channels, whole panels counted; the transforms cost about as much as 16 (or 64) channels more.
+  const auto nr = static_cast<double>(gemm_kernels().nr);
+  const auto panels = [&](std::int64_t n) { return std::ceil(static_cast<double>(n) / nr) * nr; };
+  const auto tiles = [&](std::int64_t t) { return ((s.out[1] + t - 1) / t) * ((s.out[2] + t - 1) / t); };
+  const auto overhead = [&](double channels) {
+    return 1.0 + channels / static_cast<double>(std::min(s.in_channels, s.out_channels));
+  };
+  const double plain = 9.0 * panels(volume(s.out));
+  const double two = 16.0 * panels(tiles(2)) * overhead(16);
+  const double four = 36.0 * panels(tiles(4)) * overhead(24);
+  if (std::min(two, four) > 0.9 * plain) return ConvAlgorithm::gemm;
+  return two < four ? ConvAlgorithm::winograd2 : ConvAlgorithm::winograd4;
+}
+
+std::size_t conv_packed_bytes(ConvAlgorithm algorithm, const ConvShape& s) {
+  if (algorithm == ConvAlgorithm::winograd2) return winograd_packed_bytes(2, s);
+  if (algorithm == ConvAlgorithm::winograd4) return winograd_packed_bytes(4, s);
+  if (algorithm == ConvAlgorithm::pixel) return packed_b_bytes(s.in_channels, s.out_channels);
+  return static_cast<std::size_t>(s.out_channels * (s.in_channels / s.groups) * volume(s.kernel)) * sizeof(float);
+}
+
+void conv_pack_f32(ConvAlgorithm algorithm, const ConvShape& s, const void* weights, float* packed) {
+  if (algorithm == ConvAlgorithm::depthwise) {
+    std::memcpy(packed, weights, conv_packed_bytes(algorithm, s));
+    return;
+  }
+  if (algorithm == ConvAlgorithm::winograd2) return winograd_pack(2, s, weights, packed);
+  if (algorithm == ConvAlgorithm::winograd4) return winograd_pack(4, s, weights, packed);
+  if (algorithm == ConvAlgorithm::pixel) {
+    return pack_b_f32(weights, s.in_channels, true, s.in_channels, s.out_channels, 1.0F, packed);
+  }
+  const std::int64_t m = s.out_channels / s.groups;
+  const std::int64_t k = s.in_channels / s.groups * volume(s.kernel);
+  for (std::int64_t g = 0; g < s.groups; ++g) {
+    pack_a_f32(static_cast<const char*>(weights) + g * m * k * 4, k, false, m, k, 1.0F, packed + g * m * k);
+  }
+}
+
+void conv_f32(ConvAlgorithm algorithm, const ConvShape& shape, const float* x, const float* packed, const float* bias,
+              const float* residual, const UnarySpec& act, float* y) {
+  switch (algorithm) {
+    case ConvAlgorithm::depthwise: return conv_depthwise(shape, x, packed, bias, residual, act, y);
+    case ConvAlgorithm::pixel: return conv_pixel(shape, x, packed, bias, residual, act, y);
+    case ConvAlgorithm::winograd2: return conv_winograd(2, shape, x, packed, bias, residual, act, y);
+    case ConvAlgorithm::winograd4: return conv_winograd(4, shape, x, packed, bias, residual, act, y);
+    case ConvAlgorithm::gemm: return conv_gemm(columns_as_rows(shape), x, packed, bias, residual, act, y);
+  }
+}
+
+}  // namespace sdx::cpu

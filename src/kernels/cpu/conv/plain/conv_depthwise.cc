@@ -1,0 +1,192 @@
+#include <algorithm>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu/conv/plain/conv_simd.h"
+#include "kernels/cpu/elementwise/elementwise_simd.h"
+#include "kernels/cpu/gemm/gemm_simd.h"
+
+namespace sdx::cpu {
+namespace {
+
+// Input rows are copied once into scratch, padded and split by the stride's phases, so that every tap of every output row is
+// a contiguous read without bounds. The copy is one pass over the input against kernel-size passes of arithmetic.
+struct Rows {
+  std::int64_t phase_width;
+  std::int64_t row_floats;
+  std::int64_t band;       // output rows per band
+  std::int64_t band_rows;  // input rows that a band needs, per depth slice
+};
+
+constexpr std::int64_t kBandFloats = 6144;  // 24 KB of input rows, in the first-level cache
+constexpr int kTapsAtOnce = 128;
+
+Rows plan_rows(const ConvShape& s, std::int64_t lanes) {
+  Rows r{};
+  const std::int64_t reach = (s.kernel[2] - 1) * s.dilation[2] / s.stride[2];
+  // taps() works in steps of lanes, hence the slack.
+  r.phase_width = (s.out[2] + lanes - 1) / lanes * lanes + reach + 1;
+  r.row_floats = r.phase_width * s.stride[2];
+  const std::int64_t extra = (s.kernel[1] - 1) * s.dilation[1] + 1;
+  const std::int64_t fit = kBandFloats / (r.row_floats * s.kernel[0]);
+  r.band = std::clamp<std::int64_t>((fit - extra) / s.stride[1] + 1, 1, s.out[1]);
+  r.band_rows = (r.band - 1) * s.stride[1] + extra;
+  return r;
+}
+
+struct Job {
+  const ConvKernels* k;
+  const ConvShape* s;
+  Rows rows;
+  const float* x;  // null: from `bytes`
+  const ByteConv* bytes;
+  const float* weights;
+  const float* bias;
+  const float* residual;
+  UnarySpec act;
+  float* y;
+};
+
+// A band of output rows [y0, y1) of depth slice oz of one channel of one image.
+struct Band {
+  std::int64_t channel;  // image * groups + group
+  std::int64_t oz, y0, y1;
+};
+
+// All input rows that a band needs. Rows outside the input become zeros, or stay unset where only the taps inside are used.
+// `line`: room for the rows of one depth slice as they are.
+void load_band(const Job& job, const Band& b, bool zeros, float* line, float* scratch) {
+  const ConvShape& s = *job.s;
+  const Rows& r = job.rows;
+  const std::int64_t first = b.y0 * s.stride[1] - s.pad[1];
+  const std::int64_t needed = (b.y1 - b.y0 - 1) * s.stride[1] + (s.kernel[1] - 1) * s.dilation[1] + 1;
+  const std::int64_t begin = std::clamp<std::int64_t>(-first, 0, needed);
+  const std::int64_t end = std::clamp<std::int64_t>(s.in[1] - first, begin, needed);
+  for (std::int64_t kz = 0; kz < s.kernel[0]; ++kz) {
+    const std::int64_t iz = b.oz * s.stride[0] - s.pad[0] + kz * s.dilation[0];
+    if (iz < 0 || iz >= s.in[0]) continue;
+    float* to = scratch + kz * r.band_rows * r.row_floats;
+    if (end > begin) {
+      const std::int64_t at = ((b.channel * s.in[0] + iz) * s.in[1] + first + begin) * s.in[2];
+      if (job.x == nullptr) job.bytes->widen(job.bytes->context, at, (end - begin) * s.in[2], line);
+      job.k->split_rows(job.x == nullptr ? line : job.x + at, end - begin, s.in[2], s.pad[2], s.stride[2], r.phase_width,
+                        to + begin * r.row_floats);
+    }
+    // After the rows before, which run over into these.
+    if (zeros) std::fill_n(to, begin * r.row_floats, 0.0F);
+    if (zeros) std::fill_n(to + end * r.row_floats, (needed - end) * r.row_floats, 0.0F);
+  }
+}
+
+// Any kernel: one output row of the band, tap by tap. `residual` (this row's, may be null) may be y.
+void tap_row(const Job& job, const Band& b, std::int64_t oy, const float* w, float bias, const float* residual, float* y,
+             const float* scratch) {
+  const ConvShape& s = *job.s;
+  const std::int64_t area = s.kernel[1] * s.kernel[2];
+  const std::int64_t first_row = b.y0 * s.stride[1] - s.pad[1];
+  ConvTap taps[kTapsAtOnce];
+  std::int64_t count = 0;
+  bool started = false;
+  // Kernels of more than 128 elements run in several passes; the first adds bias and residual, the later ones what is there.
+  const auto flush = [&](bool last) {
+    job.k->taps(taps, count, started ? 0.0F : bias, started ? y : residual, last ? job.act : UnarySpec{}, y, s.out[2]);
+    started = true;
+    count = 0;
+  };
+  for (std::int64_t kz = 0; kz < s.kernel[0]; ++kz) {
+    const std::int64_t iz = b.oz * s.stride[0] - s.pad[0] + kz * s.dilation[0];
+    if (iz < 0 || iz >= s.in[0]) continue;
+    for (std::int64_t ky = 0; ky < s.kernel[1]; ++ky) {
+      const std::int64_t row = (oy - b.y0) * s.stride[1] + ky * s.dilation[1];
+      if (first_row + row < 0 || first_row + row >= s.in[1]) continue;
+      const float* base = scratch + (kz * job.rows.band_rows + row) * job.rows.row_floats;
+      for (std::int64_t kx = 0; kx < s.kernel[2]; ++kx) {
+        if (count == kTapsAtOnce) flush(false);
+        const std::int64_t o = kx * s.dilation[2];
+        taps[count++] = {base + o % s.stride[2] * job.rows.phase_width + o / s.stride[2], w[kz * area + ky * s.kernel[2] + kx]};
+      }
+    }
+  }
+  flush(true);
+}
+
+// 3x3, 5x5 and 7x7 images without vertical dilation have kernels that share what they read between output rows.
+bool has_row_kernel(const Job& job) {
+  const ConvShape& s = *job.s;
+  return job.residual == nullptr && s.in[0] == 1 && s.kernel[0] == 1 && s.pad[0] == 0 && s.out[0] == 1 &&
+         (s.kernel[1] == 3 || s.kernel[1] == 5 || s.kernel[1] == 7) && s.kernel[2] == s.kernel[1] && s.dilation[1] == 1 &&
+         s.stride[1] <= 2;
+}
+
+// Room for the input rows of a band before they are split.
+std::int64_t job_line(const Job& job) { return job.x != nullptr ? 0 : job.rows.band_rows * job.s->in[2] + job.k->lanes; }
+
+void run_band(const Job& job, const Band& b, bool by_rows, float* scratch) {
+  const ConvShape& s = *job.s;
+  const Rows& r = job.rows;
+  const std::int64_t multiplier = s.out_channels / s.groups;
+  const std::int64_t plane = s.out[0] * s.out[1] * s.out[2];
+  const std::int64_t taps = s.kernel[0] * s.kernel[1] * s.kernel[2];
+  const std::int64_t n = (b.y1 - b.y0) * s.out[2];
+  float* line = scratch + r.row_floats * r.band_rows * s.kernel[0] + job.k->lanes;
+  float* sums = line + job_line(job);
+  load_band(job, b, by_rows, line, scratch);
+  std::int64_t offset[7];
+  for (std::int64_t i = 0; i < std::min<std::int64_t>(7, s.kernel[2]); ++i) {
+    const std::int64_t o = i * s.dilation[2];
+    offset[i] = o % s.stride[2] * r.phase_width + o / s.stride[2];
+  }
+  for (std::int64_t mul = 0; mul < multiplier; ++mul) {
+    const std::int64_t channel = b.channel % s.groups * multiplier + mul;
+    const std::int64_t at = (b.channel * multiplier + mul) * plane + (b.oz * s.out[1] + b.y0) * s.out[2];
+    float* out = job.y != nullptr ? job.y + at : sums;
+    const float* w = job.weights + channel * taps;
+    const float bias = job.bias != nullptr ? job.bias[channel] : 0.0F;
+    if (by_rows) {
+      job.k->depthwise_rows(static_cast<int>(s.kernel[1]), static_cast<int>(s.stride[1]), scratch, r.row_floats, offset, w, bias,
+                            job.act, out, s.out[2], b.y1 - b.y0);
+      if (job.act.op != Unary::none && job.act.op != Unary::relu && job.act.op != Unary::clip) {
+        elementwise_kernels().unary(job.act, out, out, n);
+      }
+    } else {
+      for (std::int64_t oy = b.y0; oy < b.y1; ++oy) {
+        const std::int64_t row = (oy - b.y0) * s.out[2];
+        tap_row(job, b, oy, w, bias, job.residual != nullptr ? job.residual + at + row : nullptr, out + row, scratch);
+      }
+    }
+    if (job.y == nullptr) job.bytes->narrow(job.bytes->context, sums, n, channel, at);
+  }
+}
+
+void run(Job job) {
+  const ConvShape& s = *job.s;
+  if (s.out[0] <= 0 || s.out[1] <= 0 || s.out[2] <= 0) return;
+  job.rows = plan_rows(s, job.k->lanes);
+  const Rows& r = job.rows;
+  const bool by_rows = has_row_kernel(job);
+  const std::int64_t taps = s.kernel[0] * s.kernel[1] * s.kernel[2];
+  const std::int64_t bands = (s.out[1] + r.band - 1) / r.band;
+  const std::int64_t per_channel = s.out[0] * bands;
+  const std::int64_t work = std::max<std::int64_t>(1, r.band * s.out[2] * taps * (s.out_channels / s.groups));
+  const std::int64_t floats = r.row_floats * r.band_rows * s.kernel[0] + job_line(job) + r.band * s.out[2] + 3 * job.k->lanes;
+  parallel_for(
+      s.batch * s.groups * per_channel, std::max<std::int64_t>(1, 60000 / work), [&](std::int64_t begin, std::int64_t end) {
+        float* scratch = thread_scratch(2, static_cast<std::size_t>(floats));
+        for (std::int64_t i = begin; i < end; ++i) {
+          const std::int64_t y0 = i % bands * r.band;
+          run_band(job, {i / per_channel, i % per_channel / bands, y0, std::min(s.out[1], y0 + r.band)}, by_rows, scratch);
+        }
+      });
+}
+
+}  // namespace
+
+void conv_depthwise(const ConvShape& s, const float* x, const float* weights, const float* bias, const float* residual,
+                    const UnarySpec& act, float* y) {
+  run({&conv_kernels(), &s, {}, x, nullptr, weights, bias, residual, act, y});
+}
+
+void conv_depthwise_bytes(const ConvShape& s, const ByteConv& bytes, const float* weights) {
+  run({&conv_kernels(), &s, {}, nullptr, &bytes, weights, nullptr, nullptr, {}, nullptr});
+}
+
+}  // namespace sdx::cpu

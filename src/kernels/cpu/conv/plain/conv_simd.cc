@@ -1,0 +1,408 @@
+#include "kernels/cpu/conv/plain/conv_simd.h"
+
+#include <limits>
+
+#include "kernels/cpu/elementwise/elementwise_simd.h"
+#include "kernels/cpu/simd/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/conv/plain/conv_simd.cc"
+#include <hwy/foreach_target.h>
+// after foreach_target.h
+#include <hwy/highway.h>
+
+#include "kernels/cpu/simd/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sdx::cpu::HWY_NAMESPACE {
+namespace {
+
+constexpr std::int64_t kMaxColumns = 256;
+
+// n floats; may write (and, short of `end`, read) up to a vector more.
+HWY_INLINE void copy_run(const float* src, const float* end, float* dst, std::int64_t n) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  std::int64_t i = 0;
+  for (; i < n && src + i + lanes <= end; i += lanes) hn::StoreU(hn::LoadU(d, src + i), d, dst + i);
+  for (; i < n; ++i) dst[i] = src[i];
+}
+
+// Indices i in [0, n) with 0 <= first + i * stride < limit.
+struct Range {
+  std::int64_t begin, end;
+};
+HWY_INLINE Range inside(std::int64_t first, std::int64_t stride, std::int64_t limit, std::int64_t n) {
+  std::int64_t b = first >= 0 ? 0 : (-first + stride - 1) / stride;
+  std::int64_t e = first >= limit ? 0 : (limit - first + stride - 1) / stride;
+  b = b > n ? n : b;
+  e = e > n ? n : e;
+  return {b, e < b ? b : e};
+}
+
+// One row of the patch matrix: kernel element (kz, ky, kx) of channel plane `x` over output positions [n0, n0 + nb).
+HWY_INLINE void patch_row(const ConvShape& s, const float* x, std::int64_t kz, std::int64_t ky, std::int64_t kx, std::int64_t n0,
+                          std::int64_t nb, float* HWY_RESTRICT row) {
+  const std::int64_t w = s.in[2];
+  const float* end = x + s.in[0] * s.in[1] * w;
+  const std::int64_t stride = s.stride[2];
+  // The divisions behind this are most of the work where rows are short.
+  const Range whole = inside(kx * s.dilation[2] - s.pad[2], stride, w, s.out[2]);
+  std::int64_t ox = n0 % s.out[2];
+  std::int64_t oy = n0 / s.out[2] % s.out[1];
+  std::int64_t oz = n0 / (s.out[2] * s.out[1]);
+  for (std::int64_t done = 0; done < nb;) {
+    const std::int64_t len = nb - done < s.out[2] - ox ? nb - done : s.out[2] - ox;
+    const std::int64_t iz = oz * s.stride[0] - s.pad[0] + kz * s.dilation[0];
+    const std::int64_t iy = oy * s.stride[1] - s.pad[1] + ky * s.dilation[1];
+    float* dst = row + done;
+    if (iz < 0 || iz >= s.in[0] || iy < 0 || iy >= s.in[1]) {
+      for (std::int64_t i = 0; i < len; ++i) dst[i] = 0.0F;
+    } else {
+      const float* src = x + (iz * s.in[1] + iy) * w;
+      const std::int64_t first = ox * stride - s.pad[2] + kx * s.dilation[2];
+      const Range r = len == s.out[2] ? whole : inside(first, stride, w, len);
+      for (std::int64_t i = 0; i < r.begin; ++i) dst[i] = 0.0F;
+      if (stride == 1) {
+        copy_run(src + first + r.begin, end, dst + r.begin, r.end - r.begin);
+      } else {
+        std::int64_t i = r.begin;
+        if (stride == 2) {
+          const DF d;
+          const std::int64_t lanes = lanes_f32();
+          for (; i + lanes <= r.end && src + first + 2 * (i + lanes) <= end; i += lanes) {
+            VF v0;
+            VF v1;
+            hn::LoadInterleaved2(d, src + first + 2 * i, v0, v1);
+            hn::StoreU(v0, d, dst + i);
+          }
+        }
+        for (; i < r.end; ++i) dst[i] = src[first + i * stride];
+      }
+      for (std::int64_t i = r.end; i < len; ++i) dst[i] = 0.0F;
+    }
+    done += len;
+    ox = 0;
+    if (++oy == s.out[1]) {
+      oy = 0;
+      ++oz;
+    }
+  }
+}
+
+void patches(const ConvShape& s, const float* x, std::int64_t k0, std::int64_t kc, std::int64_t n0, std::int64_t nb, float* out) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  const std::int64_t nr = 2 * lanes;
+  const std::int64_t plane = s.in[0] * s.in[1] * s.in[2];
+  HWY_ALIGN float row[kMaxColumns + 4 * kMaxF32Lanes];
+  std::int64_t kx = k0 % s.kernel[2];
+  std::int64_t ky = k0 / s.kernel[2] % s.kernel[1];
+  std::int64_t kz = k0 / (s.kernel[2] * s.kernel[1]) % s.kernel[0];
+  const float* channel = x + k0 / (s.kernel[2] * s.kernel[1] * s.kernel[0]) * plane;
+  for (std::int64_t k = 0; k < kc; ++k) {
+    patch_row(s, channel, kz, ky, kx, n0, nb, row);
+    for (std::int64_t i = 0; i < nr; i += lanes) hn::StoreU(hn::Zero(d), d, row + nb + i);
+    for (std::int64_t j = 0; j < nb; j += nr) {
+      float* panel = out + j * kc + k * nr;
+      hn::StoreU(hn::LoadU(d, row + j), d, panel);
+      hn::StoreU(hn::LoadU(d, row + j + lanes), d, panel + lanes);
+    }
+    if (++kx < s.kernel[2]) continue;
+    kx = 0;
+    if (++ky < s.kernel[1]) continue;
+    ky = 0;
+    if (++kz < s.kernel[0]) continue;
+    kz = 0;
+    channel += plane;
+  }
+}
+
+void taps(const ConvTap* list, std::int64_t count, float bias, const float* residual, const UnarySpec& act, float* y,
+          std::int64_t n) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  const VF vb = hn::Set(d, bias);
+  const bool do_relu = act.op == Unary::relu;
+  const bool do_clip = act.op == Unary::clip;
+  const VF lo = hn::Set(d, act.a);
+  const VF hi = hn::Set(d, act.b);
+  // The bias comes last: added first, it would cost every tap the rounding error of its own magnitude.
+  const auto finish = [&](VF v, std::int64_t at, std::int64_t left) HWY_ATTR {
+    v = hn::Add(v, vb);
+    if (residual != nullptr) v = hn::Add(v, left >= lanes ? hn::LoadU(d, residual + at) : load_tail(d, residual + at, left));
+    if (do_relu) v = relu(v);
+    if (do_clip) v = clip(v, lo, hi);
+    if (left >= lanes) {
+      hn::StoreU(v, d, y + at);
+    } else {
+      store_tail(v, d, y + at, left);
+    }
+  };
+  std::int64_t i = 0;
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    VF a0 = hn::Zero(d), a1 = hn::Zero(d), a2 = hn::Zero(d), a3 = hn::Zero(d);
+    for (std::int64_t t = 0; t < count; ++t) {
+      const VF w = hn::Set(d, list[t].weight);
+      const float* p = list[t].row + i;
+      a0 = hn::MulAdd(w, hn::LoadU(d, p), a0);
+      a1 = hn::MulAdd(w, hn::LoadU(d, p + lanes), a1);
+      a2 = hn::MulAdd(w, hn::LoadU(d, p + 2 * lanes), a2);
+      a3 = hn::MulAdd(w, hn::LoadU(d, p + 3 * lanes), a3);
+    }
+    finish(a0, i, lanes);
+    finish(a1, i + lanes, lanes);
+    finish(a2, i + 2 * lanes, lanes);
+    finish(a3, i + 3 * lanes, lanes);
+  }
+  for (; i < n; i += lanes) {
+    VF a = hn::Zero(d);
+    for (std::int64_t t = 0; t < count; ++t) {
+      a = hn::MulAdd(hn::Set(d, list[t].weight), hn::LoadU(d, list[t].row + i), a);
+    }
+    finish(a, i, n - i);
+  }
+  if (act.op != Unary::none && !do_relu && !do_clip) elementwise_kernels().unary(act, y, y, n);
+}
+
+template <int I>
+HWY_INLINE VF select(VF v0, VF v1, VF v2, VF v3, VF v4, VF v5, VF v6) {
+  if constexpr (I == 0) return v0;
+  if constexpr (I == 1) return v1;
+  if constexpr (I == 2) return v2;
+  if constexpr (I == 3) return v3;
+  if constexpr (I == 4) return v4;
+  if constexpr (I == 5) return v5;
+  return v6;
+}
+
+// What a block of depthwise rows needs besides its place.
+struct Depthwise {
+  std::int64_t row_step;
+  const std::int64_t* offset;
+  const float* w;  // [kx][ky], each filling a vector
+  VF bias, lo, hi;
+  std::int64_t width;
+};
+
+// R output rows at once: an input row is read once for all outputs that it reaches, and a weight once for all rows. 4 rows of 5x5
+// need 4 + 5 + 1 registers, of 7x7 4 + 7 + 1. Named accumulators: GCC 12 spills arrays of vectors.
+template <int K, int S, int R>
+HWY_NOINLINE void depthwise_block(const Depthwise& c, const float* in, float* y) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  const auto put = [&](VF v, float* to, std::int64_t left) HWY_ATTR {
+    v = clip(hn::Add(v, c.bias), c.lo, c.hi);
+    if (left >= lanes) {
+      hn::StoreU(v, d, to);
+    } else {
+      store_tail(v, d, to, left);
+    }
+  };
+  for (std::int64_t i = 0; i < c.width; i += lanes) {
+    VF a0 = hn::Zero(d);
+    [[maybe_unused]] VF a1 = a0, a2 = a0, a3 = a0;
+    for (int kx = 0; kx < K; ++kx) {
+      const float* p = in + c.offset[kx] + i;
+      const float* w = c.w + kx * K * lanes;
+      const VF w0 = hn::Load(d, w), w1 = hn::Load(d, w + lanes), w2 = hn::Load(d, w + 2 * lanes);
+      const VF w3 = K > 3 ? hn::Load(d, w + (K > 3 ? 3 : 0) * lanes) : w2;
+      const VF w4 = K > 4 ? hn::Load(d, w + (K > 4 ? 4 : 0) * lanes) : w2;
+      const VF w5 = K > 5 ? hn::Load(d, w + (K > 5 ? 5 : 0) * lanes) : w2;
+      const VF w6 = K > 6 ? hn::Load(d, w + (K > 6 ? 6 : 0) * lanes) : w2;
+#define SDX_TO(ACC, ROW, O)                                   \
+  if constexpr (R > O && ROW - O * S >= 0 && ROW - O * S < K) \
+    ACC = hn::MulAdd(select<ROW - O * S>(w0, w1, w2, w3, w4, w5, w6), v, ACC);
+#define SDX_ROW(ROW)                                 \
+  if constexpr (ROW < (R - 1) * S + K) {             \
+    const VF v = hn::LoadU(d, p + ROW * c.row_step); \
+    SDX_TO(a0, ROW, 0)                               \
+    SDX_TO(a1, ROW, 1)                               \
+    SDX_TO(a2, ROW, 2)                               \
+    SDX_TO(a3, ROW, 3)                               \
+  }
+      SDX_ROW(0)
+      SDX_ROW(1)
+      SDX_ROW(2)
+      SDX_ROW(3)
+      SDX_ROW(4)
+      SDX_ROW(5)
+      SDX_ROW(6)
+      SDX_ROW(7)
+      SDX_ROW(8)
+      SDX_ROW(9)
+      SDX_ROW(10)
+      SDX_ROW(11)
+      SDX_ROW(12)
+#undef SDX_ROW
+#undef SDX_TO
+    }
+    put(a0, y + i, c.width - i);
+    if constexpr (R > 1) put(a1, y + c.width + i, c.width - i);
+    if constexpr (R > 2) put(a2, y + 2 * c.width + i, c.width - i);
+    if constexpr (R > 3) put(a3, y + 3 * c.width + i, c.width - i);
+  }
+}
+
+template <int K, int S>
+void depthwise_all(const Depthwise& c, const float* in, float* y, std::int64_t rows) {
+  std::int64_t r = 0;
+  const auto step = S * c.row_step;
+  for (; r + 4 <= rows; r += 4) depthwise_block<K, S, 4>(c, in + r * step, y + r * c.width);
+  if (rows - r == 3) depthwise_block<K, S, 3>(c, in + r * step, y + r * c.width);
+  if (rows - r == 2) depthwise_block<K, S, 2>(c, in + r * step, y + r * c.width);
+  if (rows - r == 1) depthwise_block<K, S, 1>(c, in + r * step, y + r * c.width);
+}
+
+void depthwise_rows(int k, int stride, const float* in, std::int64_t row_step, const std::int64_t* offset, const float* weights,
+                    float bias, const UnarySpec& act, float* y, std::int64_t width, std::int64_t rows) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  const float inf = std::numeric_limits<float>::infinity();
+  HWY_ALIGN float w[49 * kMaxF32Lanes];
+  for (int kx = 0; kx < k; ++kx) {
+    for (int ky = 0; ky < k; ++ky) hn::Store(hn::Set(d, weights[ky * k + kx]), d, w + (kx * k + ky) * lanes);
+  }
+  const bool is_clip = act.op == Unary::clip;
+  const Depthwise c{row_step,
+                    offset,
+                    w,
+                    hn::Set(d, bias),
+                    hn::Set(d, act.op == Unary::relu ? 0.0F : (is_clip ? act.a : -inf)),
+                    hn::Set(d, is_clip ? act.b : inf),
+                    width};
+  if (k == 3) return stride == 1 ? depthwise_all<3, 1>(c, in, y, rows) : depthwise_all<3, 2>(c, in, y, rows);
+  if (k == 5) return stride == 1 ? depthwise_all<5, 1>(c, in, y, rows) : depthwise_all<5, 2>(c, in, y, rows);
+  return stride == 1 ? depthwise_all<7, 1>(c, in, y, rows) : depthwise_all<7, 2>(c, in, y, rows);
+}
+
+// All phases of indices from `from` on, as long as whole vectors lie within the row; returns the first index not done. Stride
+// 2 or 4.
+HWY_INLINE std::int64_t split_vectors(const float* row, std::int64_t width, std::int64_t pad, std::int64_t stride,
+                                      std::int64_t from, std::int64_t phase_width, float* out) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  std::int64_t q = from;
+  VF v0, v1, v2, v3;
+  for (; q + lanes <= phase_width && stride * (q + lanes) - pad <= width; q += lanes) {
+    const float* src = row + stride * q - pad;
+    float* to = out + q;
+    if (stride == 2) {
+      hn::LoadInterleaved2(d, src, v0, v1);
+    } else {
+      hn::LoadInterleaved4(d, src, v0, v1, v2, v3);
+      hn::StoreU(v2, d, to + 2 * phase_width);
+      hn::StoreU(v3, d, to + 3 * phase_width);
+    }
+    hn::StoreU(v0, d, to);
+    hn::StoreU(v1, d, to + phase_width);
+  }
+  return q;
+}
+
+// Stride 1, in whole vectors: what is written behind the row's end belongs to the next row, which is split later.
+void shift_row(const float* row, std::int64_t pad, const Range& r, std::int64_t phase_width, float* out) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  const VF zero = hn::Zero(d);
+  for (std::int64_t i = 0; i < r.begin; i += lanes) hn::StoreU(zero, d, out + i);
+  const float* src = row - pad;
+  std::int64_t i = r.begin;
+  for (; i + lanes <= r.end; i += lanes) hn::StoreU(hn::LoadU(d, src + i), d, out + i);
+  if (i < r.end && r.end - r.begin >= lanes) {
+    hn::StoreU(hn::LoadU(d, src + r.end - lanes), d, out + r.end - lanes);
+    i = r.end;
+  }
+  for (; i < r.end; ++i) out[i] = src[i];
+  for (i = r.end; i < phase_width; i += lanes) hn::StoreU(zero, d, out + i);
+}
+
+constexpr std::int64_t kMaxPhases = 8;  // whose ranges are computed once for all rows
+
+void split_row(const float* row, std::int64_t width, std::int64_t pad, std::int64_t stride, const Range* ranges,
+               std::int64_t first_all, std::int64_t phase_width, float* out) {
+  // Indices [first_all, end_all) lie inside in every phase and are done by vectors.
+  std::int64_t end_all = 0;
+  if (stride == 2 || stride == 4) end_all = split_vectors(row, width, pad, stride, first_all, phase_width, out);
+  for (std::int64_t p = 0; p < stride; ++p) {
+    float* dst = out + p * phase_width;
+    const std::int64_t first = p - pad;
+    const Range r = p < kMaxPhases ? ranges[p] : inside(first, stride, width, phase_width);
+    for (std::int64_t i = 0; i < r.begin; ++i) dst[i] = 0.0F;
+    std::int64_t i = r.begin;
+    if (end_all > first_all) {
+      for (; i < first_all; ++i) dst[i] = row[first + i * stride];
+      i = end_all;
+    }
+    for (; i < r.end; ++i) dst[i] = row[first + i * stride];
+    for (i = r.end; i < phase_width; ++i) dst[i] = 0.0F;
+  }
+}
+
+void split_rows(const float* x, std::int64_t rows, std::int64_t width, std::int64_t pad, std::int64_t stride,
+                std::int64_t phase_width, float* out) {
+  if (stride == 1) {
+    const Range r = inside(-pad, 1, width, phase_width);
+    for (std::int64_t i = 0; i < rows; ++i) shift_row(x + i * width, pad, r, phase_width, out + i * phase_width);
+    return;
+  }
+  Range ranges[kMaxPhases];
+  for (std::int64_t p = 0; p < stride && p < kMaxPhases; ++p) ranges[p] = inside(p - pad, stride, width, phase_width);
+  const std::int64_t first_all = pad > 0 ? (pad + stride - 1) / stride : 0;
+  for (std::int64_t i = 0; i < rows; ++i) {
+    split_row(x + i * width, width, pad, stride, ranges, first_all, phase_width, out + i * stride * phase_width);
+  }
+}
+
+void add_to(const float* x, float* y, std::int64_t n) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(hn::Add(hn::LoadU(d, x + i), hn::LoadU(d, y + i)), d, y + i);
+  for (; i < n; ++i) y[i] += x[i];
+}
+
+void weave(const float* const* phases, std::int64_t stride, float bias, float* y, std::int64_t n) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  const VF b = hn::Set(d, bias);
+  const auto at = [&](int phase, std::int64_t q) HWY_ATTR { return hn::Add(hn::LoadU(d, phases[phase] + q), b); };
+  std::int64_t i = 0, q = 0;
+  if (stride == 1) {
+    for (; i + lanes <= n; i += lanes) hn::StoreU(at(0, i), d, y + i);
+    for (; i < n; ++i) y[i] = phases[0][i] + bias;
+    return;
+  }
+  if (stride == 2) {
+    for (; i + 2 * lanes <= n; i += 2 * lanes, q += lanes) hn::StoreInterleaved2(at(0, q), at(1, q), d, y + i);
+  }
+  if (stride == 4) {
+    for (; i + 4 * lanes <= n; i += 4 * lanes, q += lanes) {
+      hn::StoreInterleaved4(at(0, q), at(1, q), at(2, q), at(3, q), d, y + i);
+    }
+  }
+  for (std::int64_t f = 0; f < stride && f < n; ++f) {
+    const float* const from = phases[f] + q;
+    for (std::int64_t j = i + f, k = 0; j < n; j += stride, ++k) y[j] = from[k] + bias;
+  }
+}
+
+}  // namespace
+
+const ConvKernels* conv_table() {
+  static const ConvKernels table{static_cast<int>(lanes_f32()), patches, taps, depthwise_rows, split_rows, add_to, weave};
+  return &table;
+}
+
+}  // namespace sdx::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "kernels/cpu/simd/dispatch.h"
+
+namespace sdx::cpu {
+
+const ConvKernels& conv_kernels() { return *SDX_CPU_PICK(conv_table)(); }
+
+}  // namespace sdx::cpu
+#endif

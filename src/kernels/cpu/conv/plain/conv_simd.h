@@ -1,0 +1,56 @@
+#pragma once
+// Per-target inner loops of the convolutions; internal to this folder.
+
+#include <cstdint>
+
+#include "kernels/cpu/conv/plain/conv.h"
+
+namespace sdx::cpu {
+
+// One input row of a tap: y[i] += w * row[i].
+struct ConvTap {
+  const float* row;
+  float weight;
+};
+
+struct ConvKernels {
+  int lanes;
+  // Columns [n0, n0 + nb) of rows [k0, k0 + kc) of the patch matrix of one image and group (x: its first channel), as panels of
+  // nr = 2 lanes columns. nb <= 256.
+  void (*patches)(const ConvShape& s, const float* x, std::int64_t k0, std::int64_t kc, std::int64_t n0, std::int64_t nb,
+                  float* out);
+  // y[i] = act(bias + sum of taps + residual[i]), i < n. Rows must be readable up to n rounded up to lanes.
+  void (*taps)(const ConvTap* taps, std::int64_t count, float bias, const float* residual, const UnarySpec& act, float* y,
+               std::int64_t n);
+  // Depthwise k x k (3, 5 or 7) over `rows` output rows of `width`, `stride` (1 or 2) input rows apart: y[oy, ox] = act(bias +
+  // sum of w[ky, kx] * in[(oy * stride + ky) * row_step + offset[kx] + ox]), act none, relu or clip. `in` readable up to width
+  // rounded up to lanes in each row.
+  void (*depthwise_rows)(int k, int stride, const float* in, std::int64_t row_step, const std::int64_t* offset, const float* w,
+                         float bias, const UnarySpec& act, float* y, std::int64_t width, std::int64_t rows);
+  // Copies `rows` contiguous input rows of `width`, each into `stride` phases of `phase_width` floats, shifted right by `pad`
+  // (left if negative), zeros around: phase p, index q holds the padded row's element q * stride + p. Rows are stride *
+  // phase_width apart in `out` and go in rising order: up to lanes - 1 floats behind the last phase are overwritten.
+  void (*split_rows)(const float* x, std::int64_t rows, std::int64_t width, std::int64_t pad, std::int64_t stride,
+                     std::int64_t phase_width, float* out);
+  // y[i] += x[i].
+  void (*add_to)(const float* x, float* y, std::int64_t n);
+  // y[i] = phases[i % stride][i / stride] + bias, i < n.
+  void (*weave)(const float* const* phases, std::int64_t stride, float bias, float* y, std::int64_t n);
+};
+
+const ConvKernels& conv_kernels();
+
+// Depthwise convolution; see conv.cc for the dispatch.
+void conv_depthwise(const ConvShape& s, const float* x, const float* weights, const float* bias, const float* residual,
+                    const UnarySpec& act, float* y);
+
+// The same over bytes: widen() gives n floats of input from element `at` on, narrow() takes n sums of output channel `channel`
+// for the outputs from element `at` on. Both are called from several threads.
+struct ByteConv {
+  const void* context;
+  void (*widen)(const void* context, std::int64_t at, std::int64_t n, float* out);
+  void (*narrow)(const void* context, const float* sums, std::int64_t n, std::int64_t channel, std::int64_t at);
+};
+void conv_depthwise_bytes(const ConvShape& s, const ByteConv& bytes, const float* weights);
+
+}  // namespace sdx::cpu

@@ -1,0 +1,306 @@
+#include "kernels/cpu/conv/plain/conv.h"
+
+#include <gtest/gtest.h>
+
+#include "base/thread_pool.h"
+#include "support/kernel_problems.h"
+
+namespace sdx::cpu {
+namespace {
+
+using test::for_each_isa;
+using test::Guarded;
+using test::random_floats;
+
+std::int64_t volume(const std::int64_t (&v)[3]) { return v[0] * v[1] * v[2]; }
+
+struct Geometry {
+  std::int64_t in, kernel, stride, dilation, pad, pad_end;
+};
+
+ConvShape shape_of(std::int64_t batch, std::int64_t c, std::int64_t m, std::int64_t groups, Geometry d, Geometry h, Geometry w) {
+  ConvShape s;
+  s.batch = batch, s.in_channels = c, s.out_channels = m, s.groups = groups;
+  const Geometry axes[3] = {d, h, w};
+  for (int i = 0; i < 3; ++i) {
+    s.in[i] = axes[i].in, s.kernel[i] = axes[i].kernel, s.stride[i] = axes[i].stride;
+    s.dilation[i] = axes[i].dilation, s.pad[i] = axes[i].pad;
+    s.out[i] = (axes[i].in + axes[i].pad + axes[i].pad_end - (axes[i].kernel - 1) * axes[i].dilation - 1) / axes[i].stride + 1;
+  }
+  return s;
+}
+constexpr Geometry kNone{1, 1, 1, 1, 0, 0};
+
+std::vector<double> naive(const ConvShape& s, const std::vector<float>& x, const std::vector<float>& w) {
+  const std::int64_t cg = s.in_channels / s.groups, mg = s.out_channels / s.groups;
+  std::vector<double> y(static_cast<std::size_t>(s.batch * s.out_channels * volume(s.out)));
+  std::size_t at = 0;
+  for (std::int64_t n = 0; n < s.batch; ++n) {
+    for (std::int64_t m = 0; m < s.out_channels; ++m) {
+      for (std::int64_t oz = 0; oz < s.out[0]; ++oz) {
+        for (std::int64_t oy = 0; oy < s.out[1]; ++oy) {
+          for (std::int64_t ox = 0; ox < s.out[2]; ++ox) {
+            double sum = 0;
+            std::int64_t k = m * cg * volume(s.kernel);
+            for (std::int64_t c = 0; c < cg; ++c) {
+              for (std::int64_t kz = 0; kz < s.kernel[0]; ++kz) {
+                for (std::int64_t ky = 0; ky < s.kernel[1]; ++ky) {
+                  for (std::int64_t kx = 0; kx < s.kernel[2]; ++kx, ++k) {
+                    const std::int64_t iz = oz * s.stride[0] - s.pad[0] + kz * s.dilation[0];
+                    const std::int64_t iy = oy * s.stride[1] - s.pad[1] + ky * s.dilation[1];
+                    const std::int64_t ix = ox * s.stride[2] - s.pad[2] + kx * s.dilation[2];
+                    if (iz < 0 || iz >= s.in[0] || iy < 0 || iy >= s.in[1] || ix < 0 || ix >= s.in[2]) continue;
+                    const std::int64_t channel = n * s.in_channels + m / mg * cg + c;
+                    sum += static_cast<double>(
+                               x[static_cast<std::size_t>(((channel * s.in[0] + iz) * s.in[1] + iy) * s.in[2] + ix)]) *
+                           w[static_cast<std::size_t>(k)];
+                  }
+                }
+              }
+            }
+            y[at++] = sum;
+          }
+        }
+      }
+    }
+  }
+  return y;
+}
+
+void check(const ConvShape& s, ConvAlgorithm algorithm, bool with_residual, double tolerance) {
+  const std::int64_t cg = s.in_channels / s.groups;
+  const std::int64_t nx = s.batch * s.in_channels * volume(s.in);
+  const std::int64_t nw = s.out_channels * cg * volume(s.kernel);
+  const std::int64_t ny = s.batch * s.out_channels * volume(s.out);
+  const std::vector<float> xv = random_floats(nx, 1);
+  const std::vector<float> wv = random_floats(nw, 2);
+  const std::vector<float> rv = random_floats(ny, 4);
+  Guarded<float> x(nx, 1, xv);
+  Guarded<float> bias(s.out_channels, 3, random_floats(s.out_channels, 3));
+  std::vector<char> raw(static_cast<std::size_t>(nw) * 4 + 1);
+  std::memcpy(raw.data() + 1, wv.data(), static_cast<std::size_t>(nw) * 4);
+  Guarded<float> packed(static_cast<std::int64_t>(conv_packed_bytes(algorithm, s) / 4));
+  conv_pack_f32(algorithm, s, raw.data() + 1, packed.data());
+  Guarded<float> y(ny, 5, rv);
+  const UnarySpec act = with_residual ? UnarySpec{Unary::relu} : UnarySpec{Unary::tanh};
+  conv_f32(algorithm, s, x.data(), packed.data(), bias.data(), with_residual ? y.data() : nullptr, act, y.data());
+  const std::vector<double> want = naive(s, xv, wv);
+  double scale = 1;
+  for (const double v : want) scale = std::max(scale, std::fabs(v));
+  for (std::int64_t i = 0; i < ny; ++i) {
+    double v = want[static_cast<std::size_t>(i)] + bias[i / volume(s.out) % s.out_channels];
+    v = with_residual ? std::max(0.0, v + rv[static_cast<std::size_t>(i)]) : std::tanh(v);
+    ASSERT_NEAR(y[i], v, tolerance * scale) << "element " << i;
+  }
+}
+
+const std::vector<ConvShape>& general_shapes() {
+  static const std::vector<ConvShape> all = {
+      shape_of(1, 3, 8, 1, kNone, {9, 3, 1, 1, 1, 1}, {11, 3, 1, 1, 1, 1}),
+      shape_of(2, 5, 7, 1, kNone, {8, 3, 2, 1, 1, 0}, {13, 3, 2, 1, 1, 1}),
+      shape_of(1, 3, 16, 1, kNone, {23, 7, 2, 1, 3, 3}, {29, 7, 2, 1, 3, 3}),
+      shape_of(1, 8, 20, 1, kNone, {7, 1, 1, 1, 0, 0}, {7, 1, 1, 1, 0, 0}),
+      shape_of(1, 70, 30, 1, kNone, {14, 1, 1, 1, 0, 0}, {14, 1, 1, 1, 0, 0}),
+      shape_of(1, 8, 20, 1, kNone, {7, 1, 2, 1, 0, 0}, {9, 1, 2, 1, 0, 0}),
+      shape_of(2, 8, 12, 4, kNone, {6, 3, 1, 1, 1, 1}, {10, 3, 1, 1, 1, 1}),
+      shape_of(1, 4, 6, 2, kNone, {12, 3, 1, 2, 2, 2}, {12, 3, 1, 3, 3, 3}),
+      shape_of(1, 6, 5, 1, kNone, kNone, {40, 5, 3, 2, 4, 1}),
+      shape_of(1, 2, 3, 1, {5, 3, 2, 1, 1, 1}, {6, 2, 1, 1, 0, 1}, {7, 3, 1, 1, 1, 1}),
+      shape_of(1, 60, 5, 1, kNone, {5, 3, 1, 1, 1, 1}, {60, 3, 1, 1, 1, 1}),
+      shape_of(1, 3, 2, 1, kNone, {4, 3, 1, 1, 5, 5}, {4, 3, 1, 1, 6, 7}),     // padding wider than the image
+      shape_of(1, 2, 3, 1, kNone, {6, 3, 1, 1, -1, 1}, {9, 3, 1, 1, -2, -1}),  // negative padding crops
+      shape_of(2, 4, 6, 2, kNone, {40, 5, 2, 2, 3, 1}, kNone),                 // one column
+      shape_of(1, 4, 6, 1, {3, 2, 1, 1, 0, 1}, {40, 5, 1, 1, 2, 2}, kNone),
+      shape_of(1, 4, 6, 1, kNone, {20, 5, 1, 1, 2, 2}, {1, 2, 1, 1, 1, 0}),  // one column of results from two taps
+  };
+  return all;
+}
+
+TEST(KernelsConv, ImplicitGemmMatchesTheDefinition) {
+  for_each_isa([] {
+    for (std::size_t i = 0; i < general_shapes().size(); ++i) {
+      SCOPED_TRACE(i);
+      check(general_shapes()[i], ConvAlgorithm::gemm, false, 1e-5);
+      check(general_shapes()[i], ConvAlgorithm::gemm, true, 1e-5);
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+  });
+}
+
+TEST(KernelsConv, DepthwiseMatchesTheDefinition) {
+  const std::vector<ConvShape> shapes = {
+      shape_of(1, 6, 6, 6, kNone, {9, 3, 1, 1, 1, 1}, {11, 3, 1, 1, 1, 1}),
+      shape_of(2, 5, 5, 5, kNone, {16, 3, 2, 1, 1, 1}, {33, 3, 2, 1, 1, 1}),
+      shape_of(1, 4, 8, 4, kNone, {15, 5, 1, 1, 2, 2}, {70, 5, 1, 1, 2, 2}),
+      shape_of(1, 3, 3, 3, kNone, {15, 5, 2, 1, 1, 2}, {17, 5, 3, 1, 2, 2}),
+      shape_of(1, 3, 9, 3, kNone, {14, 3, 1, 2, 2, 2}, {18, 3, 2, 3, 3, 3}),
+      shape_of(1, 3, 3, 3, kNone, {7, 1, 1, 1, 0, 0}, {7, 1, 1, 1, 0, 0}),
+      shape_of(1, 2, 2, 2, kNone, {14, 13, 1, 1, 6, 6}, {15, 11, 1, 1, 5, 5}),  // 143 taps: several passes
+      shape_of(1, 2, 2, 2, {6, 3, 1, 1, 1, 1}, {5, 3, 2, 1, 1, 1}, {8, 3, 1, 1, 1, 1}),
+      shape_of(1, 3, 3, 3, kNone, kNone, {31, 4, 1, 1, 3, 0}),
+      shape_of(1, 1, 2, 1, kNone, {300, 3, 1, 1, 1, 1}, {310, 3, 1, 1, 1, 1}),  // several bands
+      shape_of(1, 2, 2, 2, kNone, {4, 3, 1, 1, 5, 5}, {4, 3, 1, 1, 6, 7}),
+      shape_of(1, 2, 2, 2, kNone, {6, 3, 1, 1, -1, 1}, {9, 3, 2, 1, -2, -1}),
+      shape_of(1, 3, 3, 3, kNone, {7, 5, 1, 1, 2, 2}, {7, 5, 1, 1, 2, 2}),
+      shape_of(1, 2, 4, 2, kNone, {14, 5, 2, 1, 2, 2}, {14, 5, 2, 1, 2, 2}),
+      shape_of(1, 2, 2, 2, kNone, {29, 5, 2, 1, 1, 2}, {33, 5, 1, 1, 2, 1}),
+      shape_of(1, 2, 2, 2, kNone, {4, 3, 1, 1, 1, 0}, {5, 3, 1, 1, 1, 1}),
+      shape_of(1, 2, 2, 2, kNone, {10, 3, 2, 1, 1, 1}, {6, 3, 2, 1, 0, 1}),
+      shape_of(1, 1, 1, 1, kNone, {2, 5, 1, 1, 2, 2}, {1, 5, 1, 1, 2, 2}),
+      shape_of(1, 2, 2, 2, kNone, {90, 3, 2, 1, 0, 1}, {400, 3, 2, 1, 1, 1}),  // several bands
+      shape_of(1, 3, 3, 3, kNone, {11, 7, 1, 1, 3, 3}, {19, 7, 1, 1, 3, 3}),
+      shape_of(2, 2, 4, 2, kNone, {15, 7, 2, 1, 3, 2}, {18, 7, 2, 1, 2, 3}),
+      shape_of(1, 2, 2, 2, kNone, {90, 7, 2, 1, 0, 1}, {80, 7, 1, 2, 6, 1}),  // several bands
+  };
+  for_each_isa([&] {
+    for (std::size_t i = 0; i < shapes.size(); ++i) {
+      SCOPED_TRACE(i);
+      ASSERT_TRUE(conv_supports(ConvAlgorithm::depthwise, shapes[i]));
+      check(shapes[i], ConvAlgorithm::depthwise, false, 1e-5);
+      check(shapes[i], ConvAlgorithm::depthwise, true, 1e-5);
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+  });
+}
+
+TEST(KernelsConv, PixelsAndFewFilters) {
+  for_each_isa([] {
+    for (const ConvShape& s : {shape_of(3, 37, 21, 1, kNone, {1, 1, 1, 1, 0, 0}, {1, 1, 1, 1, 0, 0}),
+                               shape_of(1, 400, 9, 1, kNone, {1, 1, 1, 1, 0, 0}, {1, 1, 1, 1, 0, 0}),
+                               shape_of(2, 5, 18, 1, kNone, {9, 1, 1, 1, 0, 0}, {15, 1, 1, 1, 0, 0})}) {
+      check(s, ConvAlgorithm::pixel, false, 1e-5);
+      check(s, ConvAlgorithm::pixel, true, 1e-5);
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+  });
+  EXPECT_EQ(conv_choose(shape_of(1, 8, 8, 1, kNone, {1, 1, 1, 1, 0, 0}, {1, 1, 1, 1, 0, 0})), ConvAlgorithm::pixel);
+  EXPECT_EQ(conv_choose(shape_of(1, 1, 8, 1, kNone, {28, 5, 1, 1, 2, 2}, {28, 5, 1, 1, 2, 2})), ConvAlgorithm::depthwise);
+  EXPECT_EQ(conv_choose(shape_of(1, 1, 64, 1, kNone, {28, 5, 1, 1, 2, 2}, {28, 5, 1, 1, 2, 2})), ConvAlgorithm::gemm);
+  EXPECT_EQ(conv_choose(shape_of(1, 8, 8, 2, kNone, {1, 1, 1, 1, 0, 0}, {1, 1, 1, 1, 0, 0})), ConvAlgorithm::gemm);
+}
+
+TEST(KernelsConv, ThreadCountsAgree) {
+  for (const int threads : {1, 2, 3}) {
+    ThreadPool pool(threads);
+    const PoolScope scope(pool);
+    check(shape_of(2, 16, 32, 1, kNone, {20, 3, 1, 1, 1, 1}, {21, 3, 1, 1, 1, 1}), ConvAlgorithm::gemm, true, 1e-5);
+    check(shape_of(1, 64, 70, 1, kNone, {7, 3, 1, 1, 1, 1}, {7, 3, 1, 1, 1, 1}), ConvAlgorithm::gemm, true, 1e-5);
+    check(shape_of(2, 16, 16, 16, kNone, {20, 3, 1, 1, 1, 1}, {21, 3, 1, 1, 1, 1}), ConvAlgorithm::depthwise, true, 1e-5);
+  }
+}
+
+TEST(KernelsConv, WinogradMatchesTheDefinition) {
+  const std::vector<ConvShape> shapes = {
+      shape_of(1, 3, 5, 1, kNone, {9, 3, 1, 1, 1, 1}, {11, 3, 1, 1, 1, 1}),
+      shape_of(2, 17, 50, 1, kNone, {7, 3, 1, 1, 1, 1}, {7, 3, 1, 1, 1, 1}),
+      shape_of(1, 16, 16, 1, kNone, {40, 3, 1, 1, 1, 1}, {41, 3, 1, 1, 1, 1}),
+      shape_of(1, 20, 70, 1, kNone, {13, 3, 1, 1, 0, 0}, {14, 3, 1, 1, 0, 0}),
+      shape_of(1, 4, 3, 1, kNone, {3, 3, 1, 1, 0, 0}, {3, 3, 1, 1, 0, 0}),
+      shape_of(1, 400, 9, 1, kNone, {6, 3, 1, 1, 1, 1}, {5, 3, 1, 1, 1, 1}),
+      shape_of(1, 5, 6, 1, kNone, {8, 3, 1, 1, 2, 0}, {8, 3, 1, 1, 0, 2}),
+  };
+  for_each_isa([&] {
+    for (std::size_t i = 0; i < shapes.size(); ++i) {
+      SCOPED_TRACE(i);
+      ASSERT_TRUE(conv_supports(ConvAlgorithm::winograd4, shapes[i]));
+      check(shapes[i], ConvAlgorithm::winograd2, false, 2e-6);
+      check(shapes[i], ConvAlgorithm::winograd2, true, 2e-6);
+      check(shapes[i], ConvAlgorithm::winograd4, false, 8e-6);
+      check(shapes[i], ConvAlgorithm::winograd4, true, 8e-6);
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+  });
+  for (const int threads : {2, 3, 4}) {
+    ThreadPool pool(threads);
+    const PoolScope scope(pool);
+    check(shape_of(1, 32, 200, 1, kNone, {7, 3, 1, 1, 1, 1}, {7, 3, 1, 1, 1, 1}), ConvAlgorithm::winograd2, true, 2e-6);
+    check(shape_of(2, 16, 32, 1, kNone, {50, 3, 1, 1, 1, 1}, {50, 3, 1, 1, 1, 1}), ConvAlgorithm::winograd4, true, 1e-5);
+  }
+}
+
+TEST(KernelsConv, TransposeMatchesTheDefinition) {
+  struct Case {
+    ConvShape s;
+  };
+  // out = (in - 1) stride + (kernel - 1) dilation + 1 + output_padding - pad - pad_end
+  const auto make = [](std::int64_t batch, std::int64_t c, std::int64_t m, std::int64_t groups, Geometry h, Geometry w,
+                       std::int64_t extra) {
+    ConvShape s;
+    s.batch = batch, s.in_channels = c, s.out_channels = m, s.groups = groups;
+    const Geometry axes[3] = {kNone, h, w};
+    for (int i = 0; i < 3; ++i) {
+      s.in[i] = axes[i].in, s.kernel[i] = axes[i].kernel, s.stride[i] = axes[i].stride;
+      s.dilation[i] = axes[i].dilation, s.pad[i] = axes[i].pad;
+      s.out[i] = (axes[i].in - 1) * axes[i].stride + (axes[i].kernel - 1) * axes[i].dilation + 1 - axes[i].pad - axes[i].pad_end +
+                 (i == 2 ? extra : 0);
+    }
+    return s;
+  };
+  const std::vector<ConvShape> shapes = {
+      make(1, 3, 4, 1, {5, 3, 1, 1, 0, 0}, {6, 3, 1, 1, 0, 0}, 0),
+      make(2, 4, 6, 2, {5, 3, 2, 1, 1, 1}, {7, 3, 2, 1, 1, 1}, 1),
+      make(1, 8, 3, 1, {6, 2, 2, 1, 0, 0}, {9, 2, 2, 1, 0, 0}, 0),
+      make(1, 2, 3, 1, {4, 3, 3, 2, 2, 1}, {5, 4, 1, 2, 1, 2}, 0),
+      make(1, 5, 3, 1, {4, 4, 2, 1, 1, 1}, {19, 4, 2, 1, 1, 1}, 0),
+      make(1, 3, 2, 1, {3, 2, 2, 1, 0, 0}, {37, 2, 2, 1, 0, 0}, 1),  // rows and a column that no window covers
+      make(1, 3, 2, 1, {3, 3, 3, 1, 0, 0}, {14, 4, 4, 1, 0, 3}, 0),
+      make(1, 3, 2, 1, {2, 2, 1, 1, 0, 0}, {13, 7, 5, 1, 2, 1}, 0),
+      make(1, 3, 2, 1, {2, 1, 1, 1, 0, 0}, {1, 2, 9, 1, 0, 0}, 0),   // a stride wider than the result
+      make(2, 3, 3, 3, {6, 4, 2, 1, 1, 1}, {19, 4, 2, 1, 1, 1}, 0),  // one input channel per group
+      make(1, 2, 6, 2, {5, 3, 1, 2, 1, 2}, {9, 5, 3, 2, 4, 1}, 1),
+      make(1, 2, 2, 2, {4, 2, 3, 1, 0, 0}, {17, 2, 2, 1, 1, 1}, 0),
+      make(1, 2, 4, 2, {3, 3, 1, 1, 2, 2}, {3, 9, 4, 1, 3, 5}, 2),
+  };
+  for_each_isa([&] {
+    for (const ConvShape& s : shapes) {
+      const std::int64_t cg = s.in_channels / s.groups, mg = s.out_channels / s.groups;
+      const std::int64_t nx = s.batch * s.in_channels * volume(s.in), nw = s.in_channels * mg * volume(s.kernel);
+      const std::int64_t ny = s.batch * s.out_channels * volume(s.out);
+      const std::vector<float> xv = random_floats(nx, 1), wv = random_floats(nw, 2), bv = random_floats(s.out_channels, 3);
+      std::vector<double> want(static_cast<std::size_t>(ny));
+      for (std::int64_t n = 0; n < s.batch; ++n) {
+        for (std::int64_t c = 0; c < s.in_channels; ++c) {
+          for (std::int64_t m = 0; m < mg; ++m) {
+            const std::int64_t om = c / cg * mg + m;
+            for (std::int64_t iy = 0; iy < s.in[1]; ++iy) {
+              for (std::int64_t ix = 0; ix < s.in[2]; ++ix) {
+                for (std::int64_t ky = 0; ky < s.kernel[1]; ++ky) {
+                  for (std::int64_t kx = 0; kx < s.kernel[2]; ++kx) {
+                    const std::int64_t oy = iy * s.stride[1] + ky * s.dilation[1] - s.pad[1];
+                    const std::int64_t ox = ix * s.stride[2] + kx * s.dilation[2] - s.pad[2];
+                    if (oy < 0 || oy >= s.out[1] || ox < 0 || ox >= s.out[2]) continue;
+                    want[static_cast<std::size_t>(((n * s.out_channels + om) * s.out[1] + oy) * s.out[2] + ox)] +=
+                        static_cast<double>(
+                            xv[static_cast<std::size_t>(((n * s.in_channels + c) * s.in[1] + iy) * s.in[2] + ix)]) *
+                        wv[static_cast<std::size_t>(((c * mg + m) * s.kernel[1] + ky) * s.kernel[2] + kx)];
+                  }
+                }
+              }
+            }
+          }
+        }
+      }
+      Guarded<float> packed(static_cast<std::int64_t>(conv_transpose_packed_bytes(s) / 4));
+      conv_transpose_pack_f32(s, wv.data(), packed.data());
+      Guarded<float> workspace(static_cast<std::int64_t>(conv_transpose_workspace_bytes(s) / 4));
+      Guarded<float> x(nx, 1, xv), y(ny, 1), bias(s.out_channels, 1, bv);
+      conv_transpose_f32(s, x.data(), packed.data(), bias.data(), {Unary::relu}, y.data(), workspace.data());
+      for (std::int64_t i = 0; i < ny; ++i) {
+        const double v = want[static_cast<std::size_t>(i)] + bv[static_cast<std::size_t>(i / volume(s.out) % s.out_channels)];
+        ASSERT_NEAR(y[i], std::max(0.0, v), 1e-5);
+      }
+    }
+  });
+}
+
+TEST(KernelsConv, ChoosesDepthwiseForOneChannelPerGroup) {
+  EXPECT_EQ(conv_choose(shape_of(1, 6, 6, 6, kNone, {9, 3, 1, 1, 1, 1}, {9, 3, 1, 1, 1, 1})), ConvAlgorithm::depthwise);
+  EXPECT_EQ(conv_choose(shape_of(1, 6, 6, 1, kNone, {9, 1, 1, 1, 0, 0}, {9, 1, 1, 1, 0, 0})), ConvAlgorithm::gemm);
+  const ConvShape large = shape_of(1, 64, 64, 1, kNone, {56, 3, 1, 1, 1, 1}, {56, 3, 1, 1, 1, 1});
+  EXPECT_EQ(conv_choose(large), ConvAlgorithm::winograd4);
+  EXPECT_EQ(conv_choose(large, true), ConvAlgorithm::gemm);
+  EXPECT_FALSE(conv_supports(ConvAlgorithm::winograd2, shape_of(1, 64, 64, 1, kNone, {56, 3, 2, 1, 1, 1}, {56, 3, 1, 1, 1, 1})));
+}
+
+}  // namespace
+}  // namespace sdx::cpu

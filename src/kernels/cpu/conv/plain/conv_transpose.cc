@@ -1,0 +1,238 @@
+// Transposed convolutions: products with all weights at once, [kernel..., in...] for each output channel, which are then added up
+// row by row. Neighbours in a row of results come from different taps: each row is made as so many phases as the stride, which
+// are contiguous, and woven at last.
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu/conv/plain/conv.h"
+#include "kernels/cpu/conv/plain/conv_simd.h"
+#include "kernels/cpu/elementwise/elementwise_simd.h"
+#include "kernels/cpu/gemm/gemm_simd.h"
+
+namespace sdx::cpu {
+namespace {
+
+std::int64_t volume(const std::int64_t (&v)[3]) { return v[0] * v[1] * v[2]; }
+
+// Input positions i with 0 <= i < in and 0 <= first + i * stride < out.
+struct Range {
+  std::int64_t begin, end;
+};
+Range inside(std::int64_t first, std::int64_t stride, std::int64_t in, std::int64_t out) {
+  const std::int64_t b = first >= 0 ? 0 : std::min(in, (-first + stride - 1) / stride);
+  const std::int64_t e = first >= out ? 0 : std::min(in, (out - first + stride - 1) / stride);
+  return {b, std::max(b, e)};
+}
+
+std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
+
+// The input rows that a row of results gets something from.
+struct Source {
+  std::int64_t tap;  // kz, ky
+  std::int64_t row;  // iz, iy
+};
+
+void sources_of(const ConvShape& s, std::int64_t oz, std::int64_t oy, std::vector<Source>& out) {
+  out.clear();
+  const auto from = [&](int a, std::int64_t o, std::int64_t k) -> std::int64_t {
+    const std::int64_t at = o + s.pad[a] - k * s.dilation[a];
+    return at >= 0 && at % s.stride[a] == 0 && at / s.stride[a] < s.in[a] ? at / s.stride[a] : -1;
+  };
+  for (std::int64_t kz = 0; kz < s.kernel[0]; ++kz) {
+    const std::int64_t iz = from(0, oz, kz);
+    if (iz < 0) continue;
+    for (std::int64_t ky = 0; ky < s.kernel[1]; ++ky) {
+      const std::int64_t iy = from(1, oy, ky);
+      if (iy >= 0) out.push_back({kz * s.kernel[1] + ky, iz * s.in[1] + iy});
+    }
+  }
+}
+
+// Sums of one output channel's products. `lines`: room for all phases of a row; `phases`: a pointer to each.
+void put_channel(const ConvShape& s, const float* columns, float bias, const UnarySpec& act, float* y, float* lines,
+                 std::int64_t line, const float** phases, std::vector<Source>& sources) {
+  const ConvKernels& k = conv_kernels();
+  const std::int64_t stride = s.stride[2], plane = volume(s.in), count = std::min(stride, s.out[2]);
+  // A tap for each phase, all of them inside: the products are woven as they are.
+  const bool one_each =
+      s.kernel[2] == stride && s.dilation[2] == 1 && s.pad[2] == 0 && s.out[2] <= s.in[2] * stride && s.kernel[2] > 1;
+  for (std::int64_t oz = 0; oz < s.out[0]; ++oz) {
+    for (std::int64_t oy = 0; oy < s.out[1]; ++oy) {
+      float* const row = y + (oz * s.out[1] + oy) * s.out[2];
+      sources_of(s, oz, oy, sources);
+      const auto product = [&](const Source& of, std::int64_t kx) {
+        return columns + (of.tap * s.kernel[2] + kx) * plane + of.row * s.in[2];
+      };
+      if (sources.empty()) {
+        std::fill_n(row, s.out[2], bias);
+        continue;
+      }
+      if (one_each && sources.size() == 1) {
+        for (std::int64_t f = 0; f < count; ++f) phases[f] = product(sources[0], f);
+        k.weave(phases, stride, bias, row, s.out[2]);
+        continue;
+      }
+      std::fill_n(lines, count * line, 0.0F);
+      for (std::int64_t f = 0; f < count; ++f) phases[f] = lines + f * line;
+      for (const Source& of : sources) {
+        for (std::int64_t kx = 0; kx < s.kernel[2]; ++kx) {
+          const std::int64_t first = kx * s.dilation[2] - s.pad[2], q = floor_div(first, stride);
+          const Range r = inside(first, stride, s.in[2], s.out[2]);
+          if (r.end > r.begin)
+            k.add_to(product(of, kx) + r.begin, lines + (first - q * stride) * line + q + r.begin, r.end - r.begin);
+        }
+      }
+      k.weave(phases, stride, bias, row, s.out[2]);
+    }
+  }
+  if (act.op != Unary::none) elementwise_kernels().unary(act, y, y, volume(s.out));
+}
+
+void with_gemm(const ConvShape& s, const float* x, const float* packed, const float* bias, const UnarySpec& act, float* y,
+               float* columns) {
+  const std::int64_t k = s.in_channels / s.groups;
+  const std::int64_t channels = s.out_channels / s.groups;
+  const std::int64_t m = channels * volume(s.kernel);
+  const std::int64_t n = volume(s.in), plane = volume(s.out);
+  const std::int64_t line = (s.out[2] + s.stride[2] - 1) / s.stride[2];
+  for (std::int64_t product = 0; product < s.batch * s.groups; ++product) {
+    const std::int64_t group = product % s.groups;
+    GemmArgs g;
+    g.m = m;
+    g.n = n;
+    g.k = k;
+    g.packed_a = packed + group * m * k;
+    g.b = x + product * k * n;
+    g.ldb = n;
+    g.c = columns;
+    g.ldc = n;
+    gemm_f32(g);
+    const std::int64_t per_channel = volume(s.kernel) * n;
+    parallel_for(channels, std::max<std::int64_t>(1, 32768 / std::max<std::int64_t>(1, per_channel)),
+                 [&](std::int64_t begin, std::int64_t end) {
+                   float* lines = thread_scratch(2, static_cast<std::size_t>(std::min(s.stride[2], s.out[2]) * line));
+                   std::vector<const float*> phases(static_cast<std::size_t>(std::min(s.stride[2], s.out[2])));
+                   std::vector<Source> sources;
+                   for (std::int64_t c = begin; c < end; ++c) {
+                     put_channel(s, columns + c * per_channel, bias != nullptr ? bias[group * channels + c] : 0.0F, act,
+                                 y + (product * channels + c) * plane, lines, line, phases.data(), sources);
+                   }
+                 });
+  }
+}
+
+// --- one input channel per group -----------------------------------------------------------------------------------------------
+
+// Rows of the input with zeros around, so that each phase of a row of results is a sum of their shifted pieces.
+struct Padded {
+  std::int64_t left, width;
+  std::int64_t line;  // of a phase, whole vectors
+};
+
+// Where phase f takes its first element from for tap kx; only if it is a whole number of steps.
+bool shift_of(const ConvShape& s, std::int64_t f, std::int64_t kx, std::int64_t& shift) {
+  const std::int64_t at = f + s.pad[2] - kx * s.dilation[2];
+  shift = floor_div(at, s.stride[2]);
+  return at == shift * s.stride[2];
+}
+
+Padded padded_rows(const ConvShape& s) {
+  const std::int64_t lanes = conv_kernels().lanes;
+  Padded p{0, s.in[2], ((s.out[2] + s.stride[2] - 1) / s.stride[2] + lanes - 1) / lanes * lanes};
+  std::int64_t most = 0;
+  for (std::int64_t f : {std::int64_t{0}, s.stride[2] - 1}) {
+    for (std::int64_t kx : {std::int64_t{0}, s.kernel[2] - 1}) {
+      const std::int64_t shift = floor_div(f + s.pad[2] - kx * s.dilation[2], s.stride[2]);
+      p.left = std::max(p.left, -shift);
+      most = std::max(most, shift);
+    }
+  }
+  p.width = std::max(p.left + s.in[2], p.left + most + p.line) + lanes;
+  return p;
+}
+
+constexpr std::int64_t kMostTaps = 128;
+constexpr std::int64_t kMostFloats = 256 * 1024;  // of padded rows
+
+bool is_depthwise(const ConvShape& s) {
+  if (s.in_channels != s.groups || s.in[0] != 1 || s.kernel[0] != 1 || s.out[0] != 1 || s.pad[0] != 0) return false;
+  if (s.kernel[1] * s.kernel[2] > kMostTaps || s.stride[2] > kMostTaps || s.in[1] > kMostFloats) return false;
+  if (s.dilation[2] > kMostFloats || s.pad[2] > kMostFloats || s.pad[2] < -kMostFloats) return false;
+  const Padded p = padded_rows(s);
+  return p.width <= kMostFloats && s.in[1] * p.width <= kMostFloats && s.stride[2] * p.line <= kMostFloats;
+}
+
+void depthwise(const ConvShape& s, const float* x, const float* weights, const float* bias, const UnarySpec& act, float* y) {
+  const ConvKernels& k = conv_kernels();
+  const Padded p = padded_rows(s);
+  const std::int64_t multiplier = s.out_channels / s.groups, stride = s.stride[2], area = s.kernel[1] * s.kernel[2];
+  const std::int64_t in_plane = s.in[1] * s.in[2], out_plane = s.out[1] * s.out[2];
+  const std::int64_t rows_floats = s.in[1] * p.width + k.lanes;
+  const std::int64_t work = std::max<std::int64_t>(1, out_plane * multiplier * area / (s.stride[1] * stride));
+  parallel_for(s.batch * s.groups, std::max<std::int64_t>(1, 60000 / work), [&](std::int64_t begin, std::int64_t end) {
+    float* const rows = thread_scratch(2, static_cast<std::size_t>(rows_floats + stride * p.line));
+    float* const lines = rows + rows_floats;
+    std::vector<const float*> phases;
+    for (std::int64_t f = 0; f < stride; ++f) phases.push_back(lines + f * p.line);
+    std::vector<Source> sources;
+    ConvTap taps[kMostTaps];
+    for (std::int64_t i = begin; i < end; ++i) {
+      k.split_rows(x + i * in_plane, s.in[1], s.in[2], p.left, 1, p.width, rows);
+      for (std::int64_t mul = 0; mul < multiplier; ++mul) {
+        const std::int64_t channel = i % s.groups * multiplier + mul;
+        const float* const w = weights + channel * area;
+        float* const out = y + (i * multiplier + mul) * out_plane;
+        for (std::int64_t oy = 0; oy < s.out[1]; ++oy) {
+          sources_of(s, 0, oy, sources);
+          for (std::int64_t f = 0; f < stride; ++f) {
+            std::int64_t count = 0, shift = 0;
+            for (const Source& of : sources) {
+              for (std::int64_t kx = 0; kx < s.kernel[2]; ++kx) {
+                if (!shift_of(s, f, kx, shift)) continue;
+                taps[count++] = {rows + of.row * p.width + p.left + shift, w[of.tap * s.kernel[2] + kx]};
+              }
+            }
+            k.taps(taps, count, 0.0F, nullptr, {}, lines + f * p.line, p.line);
+          }
+          k.weave(phases.data(), stride, bias != nullptr ? bias[channel] : 0.0F, out + oy * s.out[2], s.out[2]);
+        }
+        if (act.op != Unary::none) elementwise_kernels().unary(act, out, out, out_plane);
+      }
+    }
+  });
+}
+
+}  // namespace
+
+std::size_t conv_transpose_packed_bytes(const ConvShape& s) {
+  return static_cast<std::size_t>(s.in_channels * (s.out_channels / s.groups) * volume(s.kernel)) * sizeof(float);
+}
+
+// One input channel per group: the same order either way.
+void conv_transpose_pack_f32(const ConvShape& s, const void* weights, float* packed) {
+  const std::int64_t k = s.in_channels / s.groups;
+  const std::int64_t m = s.out_channels / s.groups * volume(s.kernel);
+  if (k == 1) {
+    std::memcpy(packed, weights, conv_transpose_packed_bytes(s));
+    return;
+  }
+  for (std::int64_t g = 0; g < s.groups; ++g) {
+    pack_a_f32(static_cast<const char*>(weights) + g * k * m * 4, m, true, m, k, 1.0F, packed + g * k * m);
+  }
+}
+
+std::size_t conv_transpose_workspace_bytes(const ConvShape& s) {
+  if (is_depthwise(s)) return 0;
+  return static_cast<std::size_t>(s.out_channels / s.groups * volume(s.kernel) * volume(s.in)) * sizeof(float);
+}
+
+void conv_transpose_f32(const ConvShape& s, const float* x, const float* packed, const float* bias, const UnarySpec& act,
+                        float* y, void* workspace) {
+  if (is_depthwise(s)) return depthwise(s, x, packed, bias, act, y);
+  with_gemm(s, x, packed, bias, act, y, static_cast<float*>(workspace));
+}
+
+}  // namespace sdx::cpu

@@ -1,0 +1,37 @@
+#pragma once
+// Winograd's minimal filtering F(t x t, 3 x 3) for t = 2 and 4 (Lavin & Gray, "Fast Algorithms for Convolutional Neural
+// Networks", 2016; points: see winograd-inl.h). Internal to this folder.
+
+#include <cstdint>
+
+#include "kernels/cpu/conv/plain/conv.h"
+
+namespace sdx::cpu {
+
+struct WinogradKernels {
+  int lanes;
+  // B^T d B of `count` neighbouring tiles of one tile row. rows: t + 2 input rows, each as t phases of phase_width floats
+  // (phase p, index q: the padded row's element q * t + p). Element e of tile i goes to out[e * ld + i]; up to lanes - 1 more
+  // are written behind.
+  void (*input)(int t, const float* rows, std::int64_t phase_width, std::int64_t count, float* out, std::int64_t ld);
+  // Rows e (of `columns`, a multiple of nr = 2 lanes) of `tiles` into panels: [e][panel][nr] at v + e * e_step + panel *
+  // panel_step, for e < elements.
+  void (*spread)(const float* tiles, std::int64_t ld, std::int64_t elements, std::int64_t columns, float* v, std::int64_t e_step,
+                 std::int64_t panel_step);
+  // A^T m A of `count` tiles with element e of tile i at m[e * step + i]; output row r of tile i goes to
+  // out[r * ld + i * t, + t). count is rounded up to lanes, in m and out.
+  void (*output)(int t, const float* m, std::int64_t step, std::int64_t count, float* out, std::int64_t ld);
+  // G g G^T of `count` filters, computed in double so that the result's rounding is the only one. Element k of filter i is
+  // g[k * ld + i], element e of its transform goes to out[e * step + i]. Reads up to lanes - 1 more of g.
+  void (*weights)(int t, const float* g, std::int64_t ld, std::int64_t count, float* out, std::int64_t step);
+};
+
+const WinogradKernels& winograd_kernels();
+
+bool winograd_supports(const ConvShape& shape);
+std::size_t winograd_packed_bytes(int t, const ConvShape& shape);
+void winograd_pack(int t, const ConvShape& shape, const void* weights, float* packed);
+void conv_winograd(int t, const ConvShape& shape, const float* x, const float* packed, const float* bias, const float* residual,
+                   const UnarySpec& act, float* y);
+
+}  // namespace sdx::cpu

@@ -1,0 +1,159 @@
+// Plain loops, compiled once per instruction set: the compilers' vector code for them is bounded by memory. What they lack before
+// AVX-512, conversion of 64-bit integers, goes through 32 bits where a block's numbers fit.
+
+#include "kernels/cpu/elementwise/cast_simd.h"
+
+#include "kernels/cpu/simd/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/elementwise/cast_simd.cc"
+#include <hwy/foreach_target.h>
+// after foreach_target.h
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <limits>
+#include <type_traits>
+
+#include "kernels/cpu/simd/loops.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sdx::cpu::HWY_NAMESPACE {
+namespace {
+
+// Numbers that int32 holds once truncated. For float the lower bound is itself the first that does.
+HWY_INLINE bool fits_i32(float v) { return v >= -2147483648.0F && v < 2147483648.0F; }
+HWY_INLINE bool fits_i32(double v) { return v > -2147483649.0 && v < 2147483648.0; }
+HWY_INLINE bool fits_i32(std::int64_t v) { return v == static_cast<std::int32_t>(v); }
+template <class F>
+HWY_INLINE bool fits_i64(F v) {
+  return v >= F(-9223372036854775808.0) && v < F(9223372036854775808.0);
+}
+
+template <class T, class F>
+HWY_INLINE T cast_one(F v) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return v != 0;
+  } else if constexpr (std::is_same_v<T, std::int64_t> && std::is_floating_point_v<F>) {
+    return fits_i64(v) ? static_cast<std::int64_t>(v) : std::numeric_limits<std::int64_t>::min();
+  } else if constexpr (std::is_integral_v<T> && std::is_floating_point_v<F>) {
+    return static_cast<T>(fits_i32(v) ? static_cast<std::int32_t>(v) : std::numeric_limits<std::int32_t>::min());
+  } else {
+    return static_cast<T>(v);
+  }
+}
+
+template <class T, class F>
+HWY_INLINE void block(const F* x, T* y, std::int64_t n) {
+  SDX_INDEPENDENT
+  for (std::int64_t i = 0; i < n; ++i) y[i] = cast_one<T>(x[i]);
+}
+
+template <class F, class T>
+HWY_NOINLINE void cast_loop(const void* from, void* to, std::int64_t n) {
+  const auto* x = static_cast<const F*>(from);
+  auto* y = static_cast<T*>(to);
+  constexpr bool kWide = (std::is_same_v<F, std::int64_t> && std::is_floating_point_v<T>) ||
+                         (std::is_same_v<T, std::int64_t> && std::is_floating_point_v<F>);
+  if constexpr (kWide) {
+    constexpr std::int64_t kBlock = 64;
+    for (; n >= kBlock; n -= kBlock, x += kBlock, y += kBlock) {
+      int outside = 0;
+      for (std::int64_t i = 0; i < kBlock; ++i) outside |= static_cast<int>(!fits_i32(x[i]));
+      if (outside != 0) {
+        block(x, y, kBlock);
+        continue;
+      }
+      SDX_INDEPENDENT
+      for (std::int64_t i = 0; i < kBlock; ++i) y[i] = static_cast<T>(static_cast<std::int32_t>(x[i]));
+    }
+  }
+  block(x, y, n);
+}
+
+template <class F>
+CastRow row_from(DataType to) {
+  switch (to) {
+    case DataType::float32: return cast_loop<F, float>;
+    case DataType::float64: return cast_loop<F, double>;
+    case DataType::int32: return cast_loop<F, std::int32_t>;
+    case DataType::int64: return cast_loop<F, std::int64_t>;
+    case DataType::int8: return cast_loop<F, std::int8_t>;
+    case DataType::uint8: return cast_loop<F, std::uint8_t>;
+    case DataType::boolean: return cast_loop<F, bool>;
+    default: return nullptr;
+  }
+}
+
+}  // namespace
+
+CastRow cast_row_of(DataType from, DataType to) {
+  if (from == to) return nullptr;
+  switch (from) {
+    case DataType::float32: return row_from<float>(to);
+    case DataType::float64: return row_from<double>(to);
+    case DataType::int32: return row_from<std::int32_t>(to);
+    case DataType::int64: return row_from<std::int64_t>(to);
+    case DataType::int8: return row_from<std::int8_t>(to);
+    case DataType::uint8:
+    case DataType::boolean: return row_from<std::uint8_t>(to);
+    default: return nullptr;
+  }
+}
+
+}  // namespace sdx::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "base/thread_pool.h"
+#include "kernels/cpu/elementwise/convert.h"
+#include "kernels/cpu/simd/dispatch.h"
+
+namespace sdx::cpu {
+namespace {
+
+constexpr std::int64_t kGrain = 32768;
+constexpr std::int64_t kBlock = 1024;  // floats between float16 and another type: in the first-level cache
+
+bool is_half(DataType t) { return t == DataType::float16; }
+
+void cast_range(DataType from, DataType to, const char* x, char* y, std::int64_t n) {
+  if (!is_half(from) && !is_half(to)) return cast_row(from, to)(x, y, n);
+  if (is_half(from) && to == DataType::float32) return half_to_f32(x, reinterpret_cast<float*>(y), n);
+  if (from == DataType::float32) return f32_to_half(reinterpret_cast<const float*>(x), y, n);
+  const CastRow row = is_half(from) ? cast_row(DataType::float32, to) : cast_row(from, DataType::float32);
+  const std::int64_t in = bit_width(from) / 8, out = bit_width(to) / 8;
+  float floats[kBlock];
+  for (std::int64_t i = 0; i < n; i += kBlock) {
+    const std::int64_t len = std::min(kBlock, n - i);
+    if (is_half(from)) {
+      half_to_f32(x + i * in, floats, len);
+      row(floats, y + i * out, len);
+    } else {
+      row(x + i * in, floats, len);
+      f32_to_half(floats, y + i * out, len);
+    }
+  }
+}
+
+}  // namespace
+
+CastRow cast_row(DataType from, DataType to) { return SDX_CPU_PICK(cast_row_of)(from, to); }
+
+bool can_cast(DataType from, DataType to) {
+  // Integers that float32 rounds are beyond float16's range anyway: both roundings give infinity.
+  if (is_half(from)) return to == DataType::float32 || cast_row(DataType::float32, to) != nullptr;
+  if (is_half(to))
+    return from == DataType::float32 || (from != DataType::float64 && cast_row(from, DataType::float32) != nullptr);
+  return cast_row(from, to) != nullptr;
+}
+
+void cast_elements(DataType from, DataType to, const void* x, void* y, std::int64_t n) {
+  const std::int64_t in = bit_width(from) / 8, out = bit_width(to) / 8;
+  parallel_for(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    cast_range(from, to, static_cast<const char*>(x) + begin * in, static_cast<char*>(y) + begin * out, end - begin);
+  });
+}
+
+}  // namespace sdx::cpu
+#endif

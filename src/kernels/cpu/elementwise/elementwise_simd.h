@@ -1,0 +1,23 @@
+#pragma once
+// One table of elementwise kernels per instruction set; single-threaded ranges. Other kernels use it for their epilogues.
+
+#include <cstdint>
+
+#include "kernels/cpu/elementwise/elementwise.h"
+
+namespace sdx::cpu {
+
+struct ElementwiseKernels {
+  void (*unary)(const UnarySpec& spec, const float* x, float* y, std::int64_t n);
+  // The same in place over `rows` rows of n, ld apart: what the function needs is set up once for all of them.
+  void (*unary_rows)(const UnarySpec& spec, float* y, std::int64_t ld, std::int64_t rows, std::int64_t n);
+  void (*binary)(Binary op, const float* a, const float* b, float* y, std::int64_t n);
+  void (*scalar_right)(Binary op, const float* a, float b, float* y, std::int64_t n);
+  void (*scalar_left)(Binary op, float a, const float* b, float* y, std::int64_t n);
+  // One row: y = act(x + bias + residual); residual may be null.
+  void (*bias_act)(const float* x, float bias, const float* residual, const UnarySpec& act, float* y, std::int64_t n);
+};
+
+const ElementwiseKernels& elementwise_kernels();
+
+}  // namespace sdx::cpu

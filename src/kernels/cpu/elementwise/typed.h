@@ -1,0 +1,37 @@
+#pragma once
+// Elementwise kernels whose elements are not all float32: comparisons, logic, selection and integer arithmetic.
+//
+// Pointers are aligned to their elements. The output may be the very same array as an operand of equally wide elements that steps
+// through it evenly (in place) but must not overlap one otherwise. Thread-safe, split over current_pool(). No allocation.
+
+#include <cstdint>
+
+#include "kernels/cpu/elementwise/broadcast_rows.h"
+
+namespace sdx::cpu {
+
+// u8 are bytes: bool and uint8. A bool is true where its byte is not 0.
+enum class Elem : std::uint8_t { u8, i32, i64, f32 };
+
+// Comparisons (f32, i32, i64; equal also bytes) give bytes 0 and 1; comparisons with NaN are false.
+// Logic (u8, as bools) gives 0 and 1. Arithmetic (i32, i64) wraps around.
+enum class Pair : std::uint8_t { equal, less, less_equal, all, any, either, add, sub, mul, min, max };
+
+// The function for rows of a pair of operands, which step by 0 or 1 elements; null where there is none.
+using PairRow = void (*)(const void* a, std::int64_t a_step, const void* b, std::int64_t b_step, void* y, std::int64_t n);
+PairRow pair_row(Pair op, Elem elem);
+
+// y = op(a, b), operands as planned.
+void pair_broadcast(Pair op, Elem elem, const RowPlan<2>& plan, const void* a, const void* b, void* y);
+
+// negate, absolute (i32, i64) wrap around; logical_not (u8); is_nan and is_inf (f32) give bytes 0 and 1.
+enum class Map : std::uint8_t { negate, absolute, logical_not, is_nan, is_inf, is_positive_inf, is_negative_inf };
+
+using MapRow = void (*)(const void* x, void* y, std::int64_t n);
+MapRow map_row(Map op, Elem elem);
+void map_elements(Map op, Elem elem, const void* x, void* y, std::int64_t n);
+
+// y = condition ? a : b for elements of 1, 2, 4 or 8 bytes, operands as planned in that order.
+void select_broadcast(int bytes, const RowPlan<3>& plan, const std::uint8_t* condition, const void* a, const void* b, void* y);
+
+}  // namespace sdx::cpu

@@ -1,0 +1,67 @@
+#pragma once
+// Matrix products in float.
+//
+// Common contract: row-major matrices with leading dimensions counted in elements (at least the row length); pointers need
+// only float alignment, the sources of pack functions none at all. Outputs must not overlap inputs, except that a residual
+// may be the output itself. Thread-safe; the work is split over current_pool(). Each thread that computes keeps up to 0.8 MB of
+// scratch for panels packed on the fly. Sums run in float, in blocks of 256 along K; results are the same for the same
+// instruction set and thread count.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cpu/elementwise/elementwise.h"
+
+namespace sdx::cpu {
+
+// What happens to A * B on its way to memory: C = act(alpha A B + bias_scale bias + residual_scale residual).
+struct Epilogue {
+  const float* bias = nullptr;  // n values, or m values when bias_per_row
+  bool bias_per_row = false;
+  float bias_scale = 1.0F;          // ONNX Gemm's beta
+  const float* residual = nullptr;  // [m, n]; C itself gives C = A B + residual_scale C
+  std::int64_t ld_residual = 0;
+  float residual_scale = 1.0F;
+  UnarySpec act;
+};
+
+// Weights in the order the inner kernel reads them. Valid only under the instruction set they were packed for.
+// op(B) is [k, n]: `b` is [k, n], or [n, k] when trans. Every element is multiplied by `scale`.
+std::size_t packed_b_bytes(std::int64_t k, std::int64_t n);
+void pack_b_f32(const void* b, std::int64_t ldb, bool trans, std::int64_t k, std::int64_t n, float scale, float* packed);
+// The same for the left operand: op(A) is [m, k]: `a` is [m, k], or [k, m] when trans.
+std::size_t packed_a_bytes(std::int64_t m, std::int64_t k);
+void pack_a_f32(const void* a, std::int64_t lda, bool trans, std::int64_t m, std::int64_t k, float scale, float* packed);
+
+struct GemmArgs {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  // Left operand: packed_a, or else a.
+  const float* a = nullptr;
+  std::int64_t lda = 0;
+  bool trans_a = false;
+  const float* packed_a = nullptr;
+  // Right operand: packed_b, or else b.
+  const float* b = nullptr;
+  std::int64_t ldb = 0;
+  bool trans_b = false;
+  const float* packed_b = nullptr;
+  float* c = nullptr;
+  std::int64_t ldc = 0;
+  float alpha = 1.0F;
+  Epilogue epilogue;
+  // Where products of a few rows by one packed_b follow each other: 1 and -1 by turns take its columns up and down, so that each
+  // begins with what the one before left in the second-level cache. Sums are the same.
+  int sweep = 0;
+};
+
+// One product. Any of m, n, k may be 0 (k = 0: C is the epilogue of zeros).
+void gemm_f32(const GemmArgs& args);
+
+// `batch` products of one shape; product i uses a + a_offsets[i] (packed or not), b + b_offsets[i], c + c_offsets[i], counted
+// in elements (null: all zero). The epilogue's bias is shared; a residual moves as C does.
+void gemm_batch_f32(const GemmArgs& args, std::int64_t batch, const std::int64_t* a_offsets, const std::int64_t* b_offsets,
+                    const std::int64_t* c_offsets);
+
+}  // namespace sdx::cpu

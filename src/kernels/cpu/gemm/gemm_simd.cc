@@ -1,0 +1,505 @@
+#include "kernels/cpu/gemm/gemm_simd.h"
+
+#include <limits>
+
+#include "kernels/cpu/elementwise/elementwise_simd.h"
+#include "kernels/cpu/simd/target_width.h"
+#include "kernels/cpu/simd/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/gemm/gemm_simd.cc"
+#include <hwy/foreach_target.h>
+// after foreach_target.h
+#include <hwy/highway.h>
+
+#include "kernels/cpu/simd/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sdx::cpu::HWY_NAMESPACE {
+namespace {
+
+// Rows of the register tile: 2 vectors of columns each, plus 2 vectors of B and a broadcast of A must fit the register file:
+// 16 registers -> 6 rows, 32 registers -> 14 (28 + 3 = 31).
+#if SDX_512_BITS
+constexpr int kMr = 14;
+#elif HWY_TARGET == HWY_NEON
+constexpr int kMr = 12;
+#else
+constexpr int kMr = 6;
+#endif
+
+#define SDX_ROWS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13)
+
+HWY_INLINE float read_f32(const char* p) {
+  float v;
+  std::memcpy(&v, p, sizeof(v));
+  return v;
+}
+HWY_INLINE const float* at(const char* p, std::int64_t index) { return reinterpret_cast<const float*>(p + index * 4); }
+
+// What store() does to whole vectors on their way to C. Activations beyond bounds are left to the caller.
+struct Finish {
+  bool on;   // else plain products
+  bool all;  // else nothing but what C holds is added
+  VF col0, col1, lo, hi;
+  const float* row_bias;
+};
+
+HWY_INLINE VF finished(const GemmTile& t, const Finish& f, VF v, VF row, VF col, const float* c, const float* r) {
+  const DF d;
+  v = hn::Add(hn::Add(v, row), col);
+  if (t.accumulate) v = hn::Add(v, hn::LoadU(d, c));
+  if (r != nullptr) v = hn::Add(v, hn::LoadU(d, r));
+  return clip(v, f.lo, f.hi);
+}
+
+template <bool kWide>
+HWY_INLINE void store(const GemmTile& t, const Finish& f, int i, VF v0, VF v1, float* out, std::int64_t ldo) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  float* c = out + ldo * i;
+  if (f.on && !f.all) {
+    v0 = hn::Add(v0, hn::LoadU(d, c));
+    if constexpr (kWide) v1 = hn::Add(v1, hn::LoadU(d, c + lanes));
+  } else if (f.on) {
+    const VF row = hn::Set(d, f.row_bias[i]);
+    const float* r = t.residual != nullptr ? t.residual + t.ld_residual * i : nullptr;
+    v0 = finished(t, f, v0, row, f.col0, c, r);
+    if constexpr (kWide) v1 = finished(t, f, v1, row, f.col1, c + lanes, r != nullptr ? r + lanes : nullptr);
+  }
+  hn::StoreU(v0, d, c);
+  if (kWide || !f.on) hn::StoreU(v1, d, c + lanes);
+}
+
+HWY_INLINE Finish finish_of(const GemmTile& t, bool on, bool wide) {
+  static constexpr float kZeros[kMr] = {};
+  const DF d;
+  const float inf = std::numeric_limits<float>::infinity();
+  const bool col = t.last && t.bias_col != nullptr;
+  const bool is_relu = t.last && t.act.op == Unary::relu;
+  const bool is_clip = t.last && t.act.op == Unary::clip;
+  Finish f;
+  f.on = on;
+  f.all = !t.accumulate || t.residual != nullptr || col || (t.last && t.bias_row != nullptr) || is_relu || is_clip;
+  f.col0 = on && col ? hn::LoadU(d, t.bias_col) : hn::Zero(d);
+  f.col1 = on && col && wide ? hn::LoadU(d, t.bias_col + lanes_f32()) : hn::Zero(d);
+  f.lo = hn::Set(d, is_relu ? 0.0F : (is_clip ? t.act.a : -inf));
+  f.hi = hn::Set(d, is_clip ? t.act.b : inf);
+  f.row_bias = t.last && t.bias_row != nullptr ? t.bias_row : kZeros;
+  return f;
+}
+
+// The left operand of a register tile. Rows as they lie in a matrix need no packing, which takes 3 to 5 % of a product's time
+// however it is done, and more where several threads need the same rows. One pointer to three rows: x86 scales an index by 1
+// and 2.
+template <int M, bool kRows>
+struct Left {
+  HWY_INLINE explicit Left(const GemmTile& t)
+      : p0(t.a), p1(t.a + 3 * t.lda), p2(t.a + 6 * t.lda), p3(t.a + 9 * t.lda), p4(t.a + 12 * t.lda), lda(t.lda) {}
+  template <int I>
+  HWY_INLINE float at(std::int64_t k) const {
+    if constexpr (!kRows) {
+      return p0[k * M + I];
+    } else {
+      return row<I>()[k];
+    }
+  }
+  HWY_INLINE void advance(std::int64_t k) {
+    if constexpr (!kRows) {
+      p0 += k * M;
+    } else {
+      p0 += k;
+      if constexpr (M > 3) p1 += k;
+      if constexpr (M > 6) p2 += k;
+      if constexpr (M > 9) p3 += k;
+      if constexpr (M > 12) p4 += k;
+    }
+  }
+  // For whoever has `left` steps to go. Packed tiles follow each other in memory: weights that stream by are fetched 4 KB ahead,
+  // over the borders of pages, which the hardware's prefetchers do not cross. Of rows, those of the next tile are fetched, a line
+  // of each every 16 steps.
+  HWY_INLINE void fetch(std::int64_t left) const {
+    if constexpr (!kRows) {
+      __builtin_prefetch(p0 + 1024);
+    } else if ((left & 14) == 0) {
+#define SDX_FETCH(I) \
+  if constexpr (M > I) __builtin_prefetch(row<I>() + M * lda);
+      SDX_ROWS(SDX_FETCH)
+#undef SDX_FETCH
+    }
+  }
+
+ private:
+  template <int I>
+  HWY_INLINE const float* row() const {
+    const float* p = I < 3 ? p0 : (I < 6 ? p1 : (I < 9 ? p2 : (I < 12 ? p3 : p4)));
+    return p + (I % 3) * lda;
+  }
+  const float* HWY_RESTRICT p0;
+  const float* HWY_RESTRICT p1;
+  const float* HWY_RESTRICT p2;
+  const float* HWY_RESTRICT p3;
+  const float* HWY_RESTRICT p4;
+  std::int64_t lda;
+};
+
+// Named accumulators rather than arrays: GCC 12 spills arrays of vectors. The products go to rows of `out`, 2 lanes wide, or
+// through the epilogue to C (then `out` is C and has as many columns as the tile has vectors).
+template <int M, bool kWide, bool kRows>
+HWY_NOINLINE void product(const GemmTile& t, bool to_c, float* out, std::int64_t ldo) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  Left<M, kRows> a(t);
+  const float* HWY_RESTRICT b = t.b;
+  const std::int64_t ldb = t.ldb;
+#define SDX_DECLARE(I)   \
+  VF c##I = hn::Zero(d); \
+  VF e##I = hn::Zero(d); \
+  (void)c##I;            \
+  (void)e##I;
+  SDX_ROWS(SDX_DECLARE)
+#define SDX_STEP(I)                                      \
+  if constexpr (M > I) {                                 \
+    const VF v = hn::Set(d, a.template at<I>(0));        \
+    c##I = hn::MulAdd(v, b0, c##I);                      \
+    if constexpr (kWide) e##I = hn::MulAdd(v, b1, e##I); \
+  }
+  std::int64_t k = t.k;
+  if constexpr (M <= 3 || !kWide) {
+    // Few rows or one vector give too few independent chains to hide the latency of an FMA (4 cycles, 2 a cycle): a second
+    // set for odd k.
+#define SDX_DECLARE2(I)  \
+  VF f##I = hn::Zero(d); \
+  VF g##I = hn::Zero(d); \
+  (void)f##I;            \
+  (void)g##I;
+    SDX_ROWS(SDX_DECLARE2)
+#define SDX_STEP2(I)                                     \
+  if constexpr (M > I) {                                 \
+    const VF v = hn::Set(d, a.template at<I>(1));        \
+    f##I = hn::MulAdd(v, b2, f##I);                      \
+    if constexpr (kWide) g##I = hn::MulAdd(v, b3, g##I); \
+  }
+    for (; k >= 2; k -= 2) {
+      // With few rows the right operand is what streams by: 4 KB ahead where it is packed.
+      __builtin_prefetch(b + 64 * ldb);
+      __builtin_prefetch(b + 65 * ldb);
+      const VF b0 = hn::LoadU(d, b);
+      [[maybe_unused]] const VF b1 = kWide ? hn::LoadU(d, b + lanes) : hn::Zero(d);
+      const VF b2 = hn::LoadU(d, b + ldb);
+      [[maybe_unused]] const VF b3 = kWide ? hn::LoadU(d, b + ldb + lanes) : hn::Zero(d);
+      SDX_ROWS(SDX_STEP)
+      SDX_ROWS(SDX_STEP2)
+      a.advance(2);
+      b += 2 * ldb;
+    }
+#define SDX_JOIN(I)             \
+  if constexpr (M > I) {        \
+    c##I = hn::Add(c##I, f##I); \
+    e##I = hn::Add(e##I, g##I); \
+  }
+    SDX_ROWS(SDX_JOIN)
+#undef SDX_JOIN
+#undef SDX_STEP2
+#undef SDX_DECLARE2
+  } else {
+    for (; k >= 2; k -= 2) {
+      a.fetch(k);
+      {
+        const VF b0 = hn::LoadU(d, b);
+        [[maybe_unused]] const VF b1 = kWide ? hn::LoadU(d, b + lanes) : hn::Zero(d);
+        SDX_ROWS(SDX_STEP)
+      }
+      a.advance(1);
+      b += ldb;
+      {
+        const VF b0 = hn::LoadU(d, b);
+        [[maybe_unused]] const VF b1 = kWide ? hn::LoadU(d, b + lanes) : hn::Zero(d);
+        SDX_ROWS(SDX_STEP)
+      }
+      a.advance(1);
+      b += ldb;
+    }
+  }
+  for (; k > 0; --k) {
+    const VF b0 = hn::LoadU(d, b);
+    [[maybe_unused]] const VF b1 = kWide ? hn::LoadU(d, b + lanes) : hn::Zero(d);
+    SDX_ROWS(SDX_STEP)
+    a.advance(1);
+    b += ldb;
+  }
+  const Finish f = finish_of(t, to_c, kWide);
+#define SDX_STORE(I) \
+  if constexpr (M > I) store<kWide>(t, f, I, c##I, e##I, out, ldo);
+  SDX_ROWS(SDX_STORE)
+#undef SDX_STORE
+#undef SDX_STEP
+#undef SDX_DECLARE
+}
+
+// Activations that are no bounds, in place.
+void activate(const GemmTile& t) {
+  if (!t.last || t.act.op == Unary::none || t.act.op == Unary::relu || t.act.op == Unary::clip) return;
+  elementwise_kernels().unary_rows(t.act, t.c, t.ldc, t.m, t.n);
+}
+
+void finish(const GemmTile& t, const float* product, std::int64_t ld_product) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  const VF alpha = hn::Set(d, t.alpha);
+  const VF residual_scale = hn::Set(d, t.residual_scale);
+  const VF bias_scale = hn::Set(d, t.bias_scale);
+  const VF lo = hn::Set(d, t.act.a);
+  const VF hi = hn::Set(d, t.act.b);
+  const bool bias_col = t.last && t.bias_col != nullptr;
+  const bool do_relu = t.last && t.act.op == Unary::relu;
+  const bool do_clip = t.last && t.act.op == Unary::clip;
+  for (std::int64_t i = 0; i < t.m; ++i) {
+    const VF row_bias = hn::Set(d, t.last && t.bias_row != nullptr ? t.bias_row[i] * t.bias_scale : 0.0F);
+    const float* p = product + i * ld_product;
+    float* c = t.c + i * t.ldc;
+    const float* r = t.residual != nullptr ? t.residual + i * t.ld_residual : nullptr;
+    std::int64_t j = 0;
+    for (; j + lanes <= t.n; j += lanes) {
+      VF v = hn::MulAdd(alpha, hn::LoadU(d, p + j), row_bias);
+      if (t.accumulate) v = hn::Add(v, hn::LoadU(d, c + j));
+      if (r != nullptr) v = hn::MulAdd(residual_scale, hn::LoadU(d, r + j), v);
+      if (bias_col) v = hn::MulAdd(bias_scale, hn::LoadU(d, t.bias_col + j), v);
+      if (do_relu) v = relu(v);
+      if (do_clip) v = clip(v, lo, hi);
+      hn::StoreU(v, d, c + j);
+    }
+    if (j < t.n) {
+      const std::int64_t rest = t.n - j;
+      VF v = hn::MulAdd(alpha, load_tail(d, p + j, rest), row_bias);
+      if (t.accumulate) v = hn::Add(v, load_tail(d, c + j, rest));
+      if (r != nullptr) v = hn::MulAdd(residual_scale, load_tail(d, r + j, rest), v);
+      if (bias_col) v = hn::MulAdd(bias_scale, load_tail(d, t.bias_col + j, rest), v);
+      if (do_relu) v = relu(v);
+      if (do_clip) v = clip(v, lo, hi);
+      store_tail(v, d, c + j, rest);
+    }
+  }
+  activate(t);
+}
+
+void tile(const GemmTile& t) {
+  HWY_ALIGN float buffer[kMr * 2 * kMaxF32Lanes];
+  const std::int64_t nr = 2 * lanes_f32();
+  // A last panel of at most one vector of columns (49 = 3 x 16 + 1 in a 7x7 image) is done at half the cost.
+  const bool wide = t.n > lanes_f32();
+  // Whole vectors go from the registers through the epilogue to C: the detour over a buffer costs a fifth where K is small, as in
+  // the pointwise convolutions of mobile networks.
+  const bool to_c = t.n == (wide ? nr : nr / 2) && t.alpha == 1.0F && (t.residual == nullptr || t.residual_scale == 1.0F) &&
+                    (!t.last || (t.bias_col == nullptr && t.bias_row == nullptr) || t.bias_scale == 1.0F);
+  // Scores and first blocks of K are stored as they are: with K = 64 the end of a tile is a tenth of its time.
+  const bool plain = to_c && wide && !t.accumulate && t.residual == nullptr &&
+                     (!t.last || (t.bias_col == nullptr && t.bias_row == nullptr && t.act.op == Unary::none));
+  const bool finishes = to_c && !plain;
+  float* out = to_c ? t.c : buffer;
+  const std::int64_t ldo = to_c ? t.ldc : nr;
+  switch (t.m) {
+#define SDX_CASE(I)                                                                                                \
+  case I + 1:                                                                                                      \
+    if constexpr (I < kMr) {                                                                                       \
+      constexpr int kM = I < kMr ? I + 1 : 1;                                                                      \
+      if (t.lda != 0) {                                                                                            \
+        wide ? product<kM, true, true>(t, finishes, out, ldo) : product<kM, false, true>(t, finishes, out, ldo);   \
+      } else {                                                                                                     \
+        wide ? product<kM, true, false>(t, finishes, out, ldo) : product<kM, false, false>(t, finishes, out, ldo); \
+      }                                                                                                            \
+    }                                                                                                              \
+    break;
+    SDX_ROWS(SDX_CASE)
+#undef SDX_CASE
+    default: return;
+  }
+  if (!to_c) return finish(t, buffer, nr);
+  activate(t);
+}
+#undef SDX_ROWS
+
+#if HWY_TARGET != HWY_SCALAR
+// Four runs of `n` contiguous floats, `stride` elements apart, to out[i * step + 0..3]: 4x4 transposes in 128-bit registers.
+HWY_INLINE void transpose_four(const char* s0, std::int64_t stride, std::int64_t n, float scale, float* HWY_RESTRICT out,
+                               std::int64_t step) {
+  const hn::FixedTag<float, 4> d4;
+  const hn::RepartitionToWide<decltype(d4)> d2;
+  const char* s1 = s0 + stride * 4;
+  const char* s2 = s1 + stride * 4;
+  const char* s3 = s2 + stride * 4;
+  const auto factor = hn::Set(d4, scale);
+  std::int64_t i = 0;
+  for (; i + 4 <= n; i += 4) {
+    const auto r0 = hn::Mul(factor, hn::LoadU(d4, at(s0, i)));
+    const auto r1 = hn::Mul(factor, hn::LoadU(d4, at(s1, i)));
+    const auto r2 = hn::Mul(factor, hn::LoadU(d4, at(s2, i)));
+    const auto r3 = hn::Mul(factor, hn::LoadU(d4, at(s3, i)));
+    const auto t0 = hn::BitCast(d2, hn::InterleaveLower(d4, r0, r1));
+    const auto t1 = hn::BitCast(d2, hn::InterleaveLower(d4, r2, r3));
+    const auto t2 = hn::BitCast(d2, hn::InterleaveUpper(d4, r0, r1));
+    const auto t3 = hn::BitCast(d2, hn::InterleaveUpper(d4, r2, r3));
+    hn::StoreU(hn::BitCast(d4, hn::InterleaveLower(d2, t0, t1)), d4, out + i * step);
+    hn::StoreU(hn::BitCast(d4, hn::InterleaveUpper(d2, t0, t1)), d4, out + (i + 1) * step);
+    hn::StoreU(hn::BitCast(d4, hn::InterleaveLower(d2, t2, t3)), d4, out + (i + 2) * step);
+    hn::StoreU(hn::BitCast(d4, hn::InterleaveUpper(d2, t2, t3)), d4, out + (i + 3) * step);
+  }
+  for (; i < n; ++i) {
+    out[i * step] = scale * read_f32(s0 + i * 4);
+    out[i * step + 1] = scale * read_f32(s1 + i * 4);
+    out[i * step + 2] = scale * read_f32(s2 + i * 4);
+    out[i * step + 3] = scale * read_f32(s3 + i * 4);
+  }
+}
+
+#endif
+
+// out[k * width + j] = scale * src[j * sj + k * sk] for j < n, k < depth.
+HWY_INLINE void pack_columns(const char* src, std::int64_t sj, std::int64_t sk, std::int64_t n, std::int64_t depth, float scale,
+                             float* HWY_RESTRICT out, std::int64_t width) {
+  std::int64_t j = 0;
+#if HWY_TARGET != HWY_SCALAR
+  if (sk == 1 && n >= 4) {
+    for (; j + 4 <= n; j += 4) transpose_four(src + j * sj * 4, sj, depth, scale, out + j, width);
+    // The last group overlaps the one before: a tile of 6 rows took three times as long with two of them one by one.
+    if (j < n) transpose_four(src + (n - 4) * sj * 4, sj, depth, scale, out + n - 4, width);
+    return;
+  }
+#endif
+  for (; j < n; ++j) {
+    const char* s = src + j * sj * 4;
+    for (std::int64_t k = 0; k < depth; ++k) out[k * width + j] = scale * read_f32(s + k * sk * 4);
+  }
+}
+
+void pack_a_tile(const char* a, std::int64_t rs, std::int64_t cs, std::int64_t m, std::int64_t k, float scale, float* out) {
+  if (rs == 1) {
+    const DF d;
+    const std::int64_t lanes = lanes_f32();
+    const VF factor = hn::Set(d, scale);
+    // Whole vectors, of which the next row overwrites what is too much; the last rows have none to spare.
+    const std::int64_t spare = k - (lanes + m - 1) / m;
+    std::int64_t kk = 0;
+    for (; kk < spare; ++kk) {
+      for (std::int64_t i = 0; i < m; i += lanes) {
+        const float* from = at(a, kk * cs + i);
+        hn::StoreU(hn::Mul(factor, m - i >= lanes ? hn::LoadU(d, from) : load_tail(d, from, m - i)), d, out + kk * m + i);
+      }
+    }
+    for (; kk < k; ++kk) {
+      for (std::int64_t i = 0; i < m; ++i) out[kk * m + i] = scale * read_f32(a + (kk * cs + i) * 4);
+    }
+    return;
+  }
+  pack_columns(a, rs, cs, m, k, scale, out, m);
+}
+
+void pack_b_panels(const char* b, std::int64_t rs, std::int64_t cs, std::int64_t k, std::int64_t n, float scale, float* out) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  const std::int64_t nr = 2 * lanes;
+  const std::int64_t full = n / nr;
+  const std::int64_t rest = n - full * nr;
+  const VF factor = hn::Set(d, scale);
+  if (cs == 1) {
+    // Along rows, so that the source is read in order; the panels are a few write streams.
+    for (std::int64_t kk = 0; kk < k; ++kk) {
+      const char* src = b + kk * rs * 4;
+      float* dst = out + kk * nr;
+      for (std::int64_t p = 0; p < full; ++p) {
+        hn::Store(hn::Mul(factor, hn::LoadU(d, at(src, p * nr))), d, dst + p * k * nr);
+        hn::Store(hn::Mul(factor, hn::LoadU(d, at(src, p * nr + lanes))), d, dst + p * k * nr + lanes);
+      }
+      if (rest > 0) {
+        float* tail = dst + full * k * nr;
+        for (std::int64_t j = 0; j < nr; ++j) tail[j] = j < rest ? scale * read_f32(src + (full * nr + j) * 4) : 0.0F;
+      }
+    }
+    return;
+  }
+  for (std::int64_t p = 0; p < full; ++p) pack_columns(b + p * nr * cs * 4, cs, rs, nr, k, scale, out + p * k * nr, nr);
+  if (rest > 0) {
+    float* tail = out + full * k * nr;
+    std::memset(tail, 0, static_cast<std::size_t>(k * nr) * sizeof(float));
+    pack_columns(b + full * nr * cs * 4, cs, rs, rest, k, scale, tail, nr);
+  }
+}
+
+// Eight rows of B at a time over a piece of y that stays in the first-level cache: the rows are read in runs of up to 2 KB,
+// which the prefetchers follow; columns of 8 vectors with all of k inside reached half the read bandwidth.
+void gemv_rows(const float* x, const float* b, std::int64_t ldb, std::int64_t k, std::int64_t n, float* y) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  std::memset(y, 0, static_cast<std::size_t>(n) * sizeof(float));
+  const std::int64_t whole = n / lanes * lanes;
+  std::int64_t i = 0;
+  for (; i + 8 <= k; i += 8) {
+    const float* p = b + i * ldb;
+    const VF x0 = hn::Set(d, x[i]), x1 = hn::Set(d, x[i + 1]), x2 = hn::Set(d, x[i + 2]), x3 = hn::Set(d, x[i + 3]);
+    const VF x4 = hn::Set(d, x[i + 4]), x5 = hn::Set(d, x[i + 5]), x6 = hn::Set(d, x[i + 6]), x7 = hn::Set(d, x[i + 7]);
+    for (std::int64_t j = 0; j < whole; j += lanes) {
+      const float* q = p + j;
+      VF s = hn::MulAdd(x0, hn::LoadU(d, q), hn::LoadU(d, y + j));
+      VF t = hn::Mul(x1, hn::LoadU(d, q + ldb));
+      s = hn::MulAdd(x2, hn::LoadU(d, q + 2 * ldb), s);
+      t = hn::MulAdd(x3, hn::LoadU(d, q + 3 * ldb), t);
+      s = hn::MulAdd(x4, hn::LoadU(d, q + 4 * ldb), s);
+      t = hn::MulAdd(x5, hn::LoadU(d, q + 5 * ldb), t);
+      s = hn::MulAdd(x6, hn::LoadU(d, q + 6 * ldb), s);
+      t = hn::MulAdd(x7, hn::LoadU(d, q + 7 * ldb), t);
+      hn::StoreU(hn::Add(s, t), d, y + j);
+    }
+    for (std::int64_t j = whole; j < n; ++j) {
+      float s = y[j];
+      for (std::int64_t r = 0; r < 8; ++r) s += x[i + r] * p[r * ldb + j];
+      y[j] = s;
+    }
+  }
+  for (; i < k; ++i) {
+    const float* p = b + i * ldb;
+    const VF v = hn::Set(d, x[i]);
+    for (std::int64_t j = 0; j < whole; j += lanes) hn::StoreU(hn::MulAdd(v, hn::LoadU(d, p + j), hn::LoadU(d, y + j)), d, y + j);
+    for (std::int64_t j = whole; j < n; ++j) y[j] += x[i] * p[j];
+  }
+}
+
+float dot(const float* x, const float* b, std::int64_t k) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  VF s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
+  std::int64_t i = 0;
+  for (; i + 4 * lanes <= k; i += 4 * lanes) {
+    s0 = hn::MulAdd(hn::LoadU(d, x + i), hn::LoadU(d, b + i), s0);
+    s1 = hn::MulAdd(hn::LoadU(d, x + i + lanes), hn::LoadU(d, b + i + lanes), s1);
+    s2 = hn::MulAdd(hn::LoadU(d, x + i + 2 * lanes), hn::LoadU(d, b + i + 2 * lanes), s2);
+    s3 = hn::MulAdd(hn::LoadU(d, x + i + 3 * lanes), hn::LoadU(d, b + i + 3 * lanes), s3);
+  }
+  for (; i + lanes <= k; i += lanes) s0 = hn::MulAdd(hn::LoadU(d, x + i), hn::LoadU(d, b + i), s0);
+  if (i < k) s1 = hn::MulAdd(load_tail(d, x + i, k - i), load_tail(d, b + i, k - i), s1);
+  return sum_lanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3)));
+}
+
+void gemv_dots(const float* x, const float* b, std::int64_t ldb, std::int64_t k, std::int64_t n, float* y, std::int64_t sy) {
+  for (std::int64_t j = 0; j < n; ++j) y[j * sy] = dot(x, b + j * ldb, k);
+}
+
+}  // namespace
+
+const GemmKernels* gemm_table() {
+  static const GemmKernels table{kMr,   static_cast<int>(2 * lanes_f32()), tile, pack_a_tile, pack_b_panels, gemv_rows, gemv_dots,
+                                 finish};
+  return &table;
+}
+
+}  // namespace sdx::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "kernels/cpu/simd/dispatch.h"
+
+namespace sdx::cpu {
+
+const GemmKernels& gemm_kernels() { return *SDX_CPU_PICK(gemm_table)(); }
+
+}  // namespace sdx::cpu
+#endif

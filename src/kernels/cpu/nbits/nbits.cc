@@ -1,0 +1,225 @@
+#include "kernels/cpu/nbits/nbits.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu/gemm/gemm_simd.h"
+#include "kernels/cpu/nbits/nbits_digits.h"
+#include "kernels/cpu/nbits/nbits_simd.h"
+
+namespace sdx::cpu {
+namespace {
+
+constexpr std::int64_t kHeaderUnits = 16;  // one cache line; unit 0 tells which zero points are stored (NBitsZeros)
+constexpr std::int64_t kDirectRows = 8;
+// More rows than this are multiplied faster in float32 than in two or three digits.
+constexpr std::int64_t kDigitRows = 16;
+// Parts of a row that are cut into digits at once; 2048 activations take about 2 microseconds.
+constexpr std::int64_t kPieceParts = 64;
+
+NBitsLayout layout_of(std::int64_t k, int bits, std::int64_t block, NBitsZeros zeros, int nr) {
+  NBitsLayout l{};
+  l.block = block;
+  l.blocks = (k + block - 1) / block;
+  l.words = block * bits / 32;
+  l.bits = bits;
+  l.zeros = zeros;
+  l.nr = nr;
+  return l;
+}
+
+float read_f32(const void* p, std::int64_t i) {
+  float v;
+  std::memcpy(&v, static_cast<const char*>(p) + 4 * i, sizeof(v));
+  return v;
+}
+
+float zero_of(const NBitsSource& s, const NBitsLayout& l, std::int64_t column, std::int64_t b) {
+  if (s.zero_points_f32 != nullptr) return read_f32(s.zero_points_f32, column * l.blocks + b);
+  const auto* z = static_cast<const std::uint8_t*>(s.zero_points);
+  if (s.bits == 8) return z[column * l.blocks + b];
+  const std::uint8_t pair = z[column * ((l.blocks + 1) / 2) + b / 2];
+  return static_cast<float>(b % 2 == 0 ? pair & 15 : pair >> 4);
+}
+
+// Floats that are all integers are kept as such, and what is the middle everywhere not at all.
+NBitsZeros zeros_of(const NBitsSource& s, const NBitsLayout& l) {
+  if (s.zero_points == nullptr && s.zero_points_f32 == nullptr) return NBitsZeros::none;
+  const float middle = static_cast<float>(1 << (s.bits - 1)), most = 2 * middle - 1;
+  bool all_middle = true, all_integers = true;
+  for (std::int64_t j = 0; j < s.n; ++j) {
+    for (std::int64_t b = 0; b < l.blocks; ++b) {
+      const float z = zero_of(s, l, j, b);
+      all_middle = all_middle && z == middle;
+      all_integers = all_integers && z >= 0.0F && z <= most && z == std::floor(z);
+    }
+    if (!all_integers) return NBitsZeros::floats;
+  }
+  return all_middle ? NBitsZeros::none : NBitsZeros::integers;
+}
+
+NBitsLayout layout_of(const NBitsSource& s) {
+  NBitsLayout l = layout_of(s.k, s.bits, s.block, NBitsZeros::none, nbits_kernels().nr);
+  l.zeros = zeros_of(s, l);
+  return l;
+}
+
+struct Weights {
+  const NBitsKernels* kernels;
+  NBitsLayout layout;
+  const std::uint32_t* panels;
+};
+
+void expand_panels(const void* context, std::int64_t k0, std::int64_t kc, std::int64_t n0, std::int64_t nb, float* out) {
+  const auto& w = *static_cast<const Weights*>(context);
+  const std::int64_t nr = w.layout.nr;
+  for (std::int64_t j = 0; j < nb; j += nr) {
+    w.kernels->expand(w.layout, w.panels + (n0 + j) / nr * w.layout.panel_units(), k0, kc, out + j * kc);
+  }
+}
+
+GemmArgs args_of(const NBitsArgs& a) {
+  GemmArgs g;
+  g.m = a.m, g.n = a.n, g.k = a.k;
+  g.a = a.a, g.lda = a.lda;
+  g.c = a.c, g.ldc = a.ldc;
+  g.epilogue.bias = a.bias;
+  g.epilogue.act = a.act;
+  return g;
+}
+
+// Divides by the powers of two with which the inner kernel finds a word's codes; exact above 2^-102.
+void place_codes(int bits, float* x, std::int64_t n) {
+  const std::int64_t codes = 32 / bits;
+  for (std::int64_t t = 1; t + 1 < codes; ++t) {
+    const float factor = 1.0F / static_cast<float>(1U << (bits * t));
+    for (std::int64_t i = t; i < n; i += codes) x[i] *= factor;
+  }
+}
+
+void few_rows(const NBitsArgs& a, const Weights& w) {
+  const GemmKernels& gemm = gemm_kernels();
+  const GemmArgs g = args_of(a);
+  const NBitsLayout& l = w.layout;
+  const std::int64_t padded = l.blocks * l.block;
+  // Rows padded to whole blocks, and the sums of their blocks; shared by all threads of this call.
+  float* x = thread_scratch(3, static_cast<std::size_t>(a.m * (padded + l.blocks)));
+  float* sums = x + a.m * padded;
+  for (std::int64_t i = 0; i < a.m; ++i) {
+    std::memcpy(x + i * padded, a.a + i * a.lda, static_cast<std::size_t>(a.k) * sizeof(float));
+    std::fill(x + i * padded + a.k, x + (i + 1) * padded, 0.0F);
+    for (std::int64_t b = 0; b < l.blocks; ++b) sums[i * l.blocks + b] = w.kernels->sum(x + i * padded + b * l.block, l.block);
+    place_codes(l.bits, x + i * padded, padded);
+  }
+  const std::int64_t panels = (a.n + l.nr - 1) / l.nr;
+  const std::int64_t grain = std::max<std::int64_t>(1, 100000 / std::max<std::int64_t>(1, padded * l.nr * a.m));
+  parallel_for(panels, grain, [&](std::int64_t begin, std::int64_t end) {
+    float out[4 * 64];
+    for (std::int64_t p = begin; p < end; ++p) {
+      for (std::int64_t i = 0; i < a.m; i += 4) {
+        const std::int64_t rows = std::min<std::int64_t>(4, a.m - i);
+        w.kernels->gemv(l, w.panels + p * l.panel_units(), x + i * padded, padded, sums + i * l.blocks, rows, out);
+        gemm_finish(gemm, g, i, rows, p * l.nr, std::min<std::int64_t>(l.nr, a.n - p * l.nr), out, l.nr);
+      }
+    }
+  });
+}
+
+// Panels of packed weights times rows of digits. False, with nothing written, where the activations cannot be cut into digits.
+bool in_digits(const NBitsArgs& a, const Weights& w) {
+  const NBitsDigitKernels* kernels = nbits_digit_kernels();
+  if (kernels == nullptr) return false;
+  const NBitsLayout& l = w.layout;
+  const NBitsDigits digits = a.accuracy == NBitsAccuracy::float32   ? NBitsDigits::exact
+                             : a.accuracy == NBitsAccuracy::float16 ? NBitsDigits::half
+                                                                    : NBitsDigits::coarse;
+  const NBitsRowFormat f = nbits_row_format(l, digits);
+  if (a.m > kDigitRows && f.digits > 1) return false;
+  auto* rows = reinterpret_cast<std::byte*>(thread_scratch(3, static_cast<std::size_t>(a.m * f.row_bytes / 4)));
+  std::atomic<bool> ok{true};
+  const std::int64_t parts = l.blocks * f.parts, pieces = (parts + kPieceParts - 1) / kPieceParts;
+  parallel_for(a.m * pieces, 4, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t t = begin; t < end; ++t) {
+      const std::int64_t i = t / pieces, first = t % pieces * kPieceParts;
+      const std::int64_t count = std::min(kPieceParts, parts - first);
+      if (!kernels->digitise(l, f, a.a + i * a.lda, a.k, first, count, rows + i * f.row_bytes)) ok = false;
+    }
+  });
+  if (!ok) return false;
+  const GemmKernels& gemm = gemm_kernels();
+  const GemmArgs g = args_of(a);
+  const std::int64_t panels = (a.n + l.nr - 1) / l.nr;
+  const std::int64_t grain = std::max<std::int64_t>(1, 400000 / std::max<std::int64_t>(1, parts * f.part * l.nr * a.m));
+  parallel_for(panels, grain, [&](std::int64_t begin, std::int64_t end) {
+    float out[4 * 64];
+    for (std::int64_t p = begin; p < end; ++p) {
+      for (std::int64_t i = 0; i < a.m; i += 4) {
+        const std::int64_t m = std::min<std::int64_t>(4, a.m - i);
+        kernels->panel(l, f, w.panels + p * l.panel_units(), rows + i * f.row_bytes, m, out);
+        gemm_finish(gemm, g, i, m, p * l.nr, std::min<std::int64_t>(l.nr, a.n - p * l.nr), out, l.nr);
+      }
+    }
+  });
+  return true;
+}
+
+}  // namespace
+
+std::size_t nbits_packed_bytes(const NBitsSource& s) {
+  const NBitsLayout l = layout_of(s);
+  return static_cast<std::size_t>(kHeaderUnits + (s.n + l.nr - 1) / l.nr * l.panel_units()) * 4;
+}
+
+void nbits_pack(const NBitsSource& s, void* packed) {
+  const NBitsLayout l = layout_of(s);
+  const std::int64_t nr = l.nr;
+  auto* units = static_cast<std::uint32_t*>(packed);
+  std::memset(units, 0, kHeaderUnits * 4);
+  units[0] = static_cast<std::uint32_t>(l.zeros);
+  const std::int64_t panels = (s.n + nr - 1) / nr;
+  const std::int64_t column_bytes = l.blocks * l.words * 4;
+  parallel_for(panels, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t p = begin; p < end; ++p) {
+      for (std::int64_t b = 0; b < l.blocks; ++b) {
+        std::uint32_t* out = units + kHeaderUnits + p * l.panel_units() + b * l.block_units();
+        for (std::int64_t j = 0; j < nr; ++j) {
+          const std::int64_t column = p * nr + j;
+          const bool real = column < s.n;
+          const float scale = real ? read_f32(s.scales, column * l.blocks + b) : 0.0F;
+          std::memcpy(out + j, &scale, 4);
+          const float zero = real && l.zeros != NBitsZeros::none ? zero_of(s, l, column, b) : 0.0F;
+          if (l.zeros == NBitsZeros::floats) std::memcpy(out + nr + j, &zero, 4);
+          if (l.zeros == NBitsZeros::integers) reinterpret_cast<std::uint8_t*>(out + nr)[j] = static_cast<std::uint8_t>(zero);
+          std::uint32_t* words = out + nr + l.zero_units() + j;
+          // The low code of a byte is the earlier one, as in the source, so little-endian words can be taken as they are.
+          const char* src = static_cast<const char*>(s.b) + column * column_bytes + b * l.words * 4;
+          for (std::int64_t w = 0; w < l.words; ++w) {
+            std::uint32_t word = 0;
+            if (real) std::memcpy(&word, src + w * 4, 4);
+            words[w * nr] = word;
+          }
+        }
+      }
+    }
+  });
+}
+
+void nbits_gemm(const NBitsArgs& a) {
+  if (a.m <= 0 || a.n <= 0) return;
+  const auto* units = static_cast<const std::uint32_t*>(a.packed);
+  Weights w{};
+  w.kernels = &nbits_kernels();
+  w.layout = layout_of(a.k, a.bits, a.block, static_cast<NBitsZeros>(units[0]), w.kernels->nr);
+  w.panels = units + kHeaderUnits;
+  if (in_digits(a, w)) return;
+  if (a.m <= kDirectRows) {
+    few_rows(a, w);
+  } else {
+    gemm_unpacking(args_of(a), {&w, expand_panels});
+  }
+}
+
+}  // namespace sdx::cpu

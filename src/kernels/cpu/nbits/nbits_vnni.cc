@@ -1,0 +1,94 @@
+// The products of nbits_digits.h with dot products of bytes and of pairs of int16 that add into int32 (Intel SDM, VPDPBUSD and
+// VPDPWSSD: neither saturates): AVX512-VNNI, and AVX-VNNI on 256 bits.
+
+#include "kernels/cpu/nbits/nbits_digits.h"
+
+#if defined(__x86_64__) && defined(__GNUC__)
+
+#include <immintrin.h>
+
+#include <cstring>
+
+#define SDX_NBITS_INLINE [[gnu::always_inline]] inline
+
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")
+#endif
+
+namespace sdx::cpu {
+namespace nbits_512 {
+namespace {
+
+constexpr int kBytes = 64;
+using RawInts = __m512i;
+using RawFloats = __m512;
+#define SDX_OP(NAME) _mm512_##NAME
+#define SDX_INTS(NAME) _mm512_##NAME##_si512
+#define SDX_LOAD_BYTES _mm_loadu_si128
+#define SDX_DPBUSD _mm512_dpbusd_epi32
+#define SDX_DPWSSD _mm512_dpwssd_epi32
+#include "kernels/cpu/nbits/nbits_vnni-inl.h"
+
+}  // namespace
+
+NBitsPanel panel() { return nbits_panel<Ops>; }
+
+}  // namespace nbits_512
+}  // namespace sdx::cpu
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#pragma clang attribute push(__attribute__((target("avx2,fma,avxvnni"))), apply_to = function)
+#else
+#pragma GCC pop_options
+#pragma GCC push_options
+#pragma GCC target("avx2,fma,avxvnni")
+#endif
+
+namespace sdx::cpu {
+namespace nbits_256 {
+namespace {
+
+constexpr int kBytes = 32;
+using RawInts = __m256i;
+using RawFloats = __m256;
+#define SDX_OP(NAME) _mm256_##NAME
+#define SDX_INTS(NAME) _mm256_##NAME##_si256
+#define SDX_LOAD_BYTES _mm_loadl_epi64
+#define SDX_DPBUSD _mm256_dpbusd_avx_epi32
+#define SDX_DPWSSD _mm256_dpwssd_avx_epi32
+#include "kernels/cpu/nbits/nbits_vnni-inl.h"
+
+}  // namespace
+
+NBitsPanel panel() { return nbits_panel<Ops>; }
+
+}  // namespace nbits_256
+}  // namespace sdx::cpu
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+
+namespace sdx::cpu {
+
+NBitsPanel nbits_vnni_panel_512() { return nbits_512::panel(); }
+NBitsPanel nbits_vnni_panel_256() { return nbits_256::panel(); }
+
+}  // namespace sdx::cpu
+
+#else
+
+namespace sdx::cpu {
+
+NBitsPanel nbits_vnni_panel_512() { return nullptr; }
+NBitsPanel nbits_vnni_panel_256() { return nullptr; }
+
+}  // namespace sdx::cpu
+
+#endif

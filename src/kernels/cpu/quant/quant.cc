@@ -1,0 +1,417 @@
+#include "kernels/cpu/quant/quant.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu/conv/plain/conv_simd.h"
+#include "kernels/cpu/gemm/gemm_simd.h"
+#include "kernels/cpu/quant/quant_simd.h"
+
+namespace sdx::cpu {
+namespace {
+
+constexpr std::int64_t kScratchBytes = 256 * 1024;  // what a block of A or B packed on the fly should take
+
+std::size_t to_size(std::int64_t v) { return static_cast<std::size_t>(v); }
+std::int64_t pairs_of(std::int64_t k) { return (k + 1) / 2; }
+std::int64_t round_up(std::int64_t v, std::int64_t unit) { return (v + unit - 1) / unit * unit; }
+std::int64_t volume(const std::int64_t (&v)[3]) { return v[0] * v[1] * v[2]; }
+
+// u8 becomes s8 by subtracting 128, which flips the top bit.
+std::int8_t normal(std::uint8_t value, bool is_signed) {
+  return static_cast<std::int8_t>(is_signed ? value : static_cast<std::uint8_t>(value ^ 0x80));
+}
+
+// Packed A: m row sums, then the tiles as int16.
+std::int16_t* tiles_of(void* packed, std::int64_t m) {
+  return reinterpret_cast<std::int16_t*>(static_cast<std::int32_t*>(packed) + round_up(m, 16));
+}
+
+void pack_a_rows(const std::uint8_t* a, bool is_signed, std::int64_t lda, std::int64_t m, std::int64_t k,
+                 const std::int32_t* zeros, std::int64_t zero_step, std::int64_t mr, std::int32_t* sums, std::int16_t* out) {
+  const Cuts tiles(m, mr);
+  const std::int64_t pairs = pairs_of(k);
+  for (std::int64_t t = 0; t < tiles.parts; ++t) {
+    const std::int64_t first = tiles.begin(t);
+    const std::int64_t rows = tiles.size(t);
+    std::int16_t* tile = out + first * pairs * 2;
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const std::int32_t zero = zeros != nullptr ? zeros[(first + i) * zero_step] : 0;
+      const std::uint8_t* row = a + (first + i) * lda;
+      std::uint32_t sum = 0;
+      const auto value = [&](std::int64_t kk) {
+        const std::int32_t v = (is_signed ? static_cast<std::int8_t>(row[kk]) : row[kk]) - zero;
+        sum += static_cast<std::uint32_t>(v);
+        return static_cast<std::int16_t>(v);
+      };
+      for (std::int64_t p = 0; p < pairs; ++p) {
+        std::int16_t* dst = tile + (p * rows + i) * 2;
+        dst[0] = value(2 * p);
+        dst[1] = 2 * p + 1 < k ? value(2 * p + 1) : std::int16_t{0};
+      }
+      sums[first + i] = static_cast<std::int32_t>(sum);
+    }
+  }
+}
+
+// Columns [n0, n0 + nb) of op(B) as panels of [pairs][nr][2].
+void pack_b_columns(const QuantKernels& kernels, const std::uint8_t* b, bool is_signed, std::int64_t ldb, bool trans,
+                    std::int64_t k, std::int64_t n0, std::int64_t nb, std::int8_t* out) {
+  const std::int64_t nr = kernels.nr;
+  const std::int64_t pairs = pairs_of(k);
+  const std::int64_t step = pairs * nr * 2;
+  if (trans) {
+    for (std::int64_t j = 0; j < round_up(nb, nr); ++j) {
+      std::int8_t* column = out + j / nr * step + j % nr * 2;
+      const std::uint8_t* src = b + (n0 + j) * ldb;
+      for (std::int64_t p = 0; p < pairs; ++p) {
+        column[p * nr * 2] = j < nb ? normal(src[2 * p], is_signed) : std::int8_t{0};
+        column[p * nr * 2 + 1] = j < nb && 2 * p + 1 < k ? normal(src[2 * p + 1], is_signed) : std::int8_t{0};
+      }
+    }
+    return;
+  }
+  constexpr std::int64_t kPiece = 256;  // a multiple of every nr
+  const std::uint8_t flip = is_signed ? 0 : 0x80;
+  std::uint8_t rows[2][kPiece + 16] = {};
+  for (std::int64_t j0 = 0; j0 < nb; j0 += kPiece) {
+    const std::int64_t len = std::min(kPiece, nb - j0);
+    for (std::int64_t p = 0; p < pairs; ++p) {
+      std::memcpy(rows[0], b + 2 * p * ldb + n0 + j0, to_size(len));
+      if (2 * p + 1 < k) {
+        std::memcpy(rows[1], b + (2 * p + 1) * ldb + n0 + j0, to_size(len));
+      } else {
+        std::memset(rows[1], flip, to_size(len));  // 0 when flipped
+      }
+      kernels.interleave(rows[0], rows[1], flip, len, out + j0 / nr * step + p * nr * 2, step);
+    }
+  }
+}
+
+struct QPacker {
+  const void* context = nullptr;
+  void (*pack)(const void* context, std::int64_t n0, std::int64_t nb, std::int8_t* out) = nullptr;
+};
+
+std::size_t bytes_per_output(QEpilogue::Output output) {
+  return output == QEpilogue::Output::i32 || output == QEpilogue::Output::f32 ? 4 : 1;
+}
+
+// C[m0:m1, n0:n1] on this thread; n0 a multiple of nr, m0 and m1 tile borders when packed_a is used.
+void qblock(const QuantKernels& kernels, const QGemmArgs& args, const QPacker* packer, std::int64_t m0, std::int64_t m1,
+            std::int64_t n0, std::int64_t n1) {
+  const std::int64_t nr = kernels.nr;
+  const std::int64_t pairs = pairs_of(args.k);
+  const std::int64_t panel = pairs * nr * 2;
+  const std::int64_t columns_at_once =
+      args.packed_b != nullptr ? n1 - n0 : std::clamp<std::int64_t>(kScratchBytes / std::max<std::int64_t>(1, panel), 1, 16) * nr;
+  const std::int64_t tile_bytes = std::max<std::int64_t>(1, pairs * kernels.mr * 4);
+  const std::int64_t rows_at_once = std::clamp<std::int64_t>(kScratchBytes / tile_bytes, 1, 32) * kernels.mr;
+  QTile t;
+  t.pairs = pairs;
+  t.epilogue = &args.epilogue;
+  t.ldc = args.ldc;
+  t.b_shift = args.b_signed ? 0 : -128;
+  t.b_zero = args.b_zero + t.b_shift;
+  for (std::int64_t nb = n0; nb < n1; nb += columns_at_once) {
+    const std::int64_t ne = std::min(n1, nb + columns_at_once);
+    const std::int8_t* panels = static_cast<const std::int8_t*>(args.packed_b) + (args.packed_b != nullptr ? nb * pairs * 2 : 0);
+    if (args.packed_b == nullptr) {
+      auto* scratch = reinterpret_cast<std::int8_t*>(thread_scratch(1, to_size(round_up(ne - nb, nr) * pairs * 2 + 256) / 4));
+      if (packer != nullptr) {
+        packer->pack(packer->context, nb, ne - nb, scratch);
+      } else {
+        pack_b_columns(kernels, static_cast<const std::uint8_t*>(args.b), args.b_signed, args.ldb, args.trans_b, args.k, nb,
+                       ne - nb, scratch);
+      }
+      panels = scratch;
+    }
+    for (std::int64_t mb = m0; mb < m1;) {
+      std::int64_t me = std::min(m1, mb + rows_at_once);
+      const bool packed = args.packed_a != nullptr;
+      if (packed) me = m1;
+      const Cuts tiles(packed ? args.m : me - mb, kernels.mr);
+      const std::int32_t* sums = nullptr;
+      const std::int16_t* data = nullptr;
+      const std::int64_t origin = packed ? 0 : mb;
+      if (packed) {
+        void* p = const_cast<void*>(args.packed_a);
+        sums = static_cast<const std::int32_t*>(args.packed_a);
+        data = tiles_of(p, args.m);
+      } else {
+        const std::int64_t rows = me - mb;
+        float* scratch = thread_scratch(0, to_size(round_up(rows, 16) + rows * pairs));
+        auto* out_sums = reinterpret_cast<std::int32_t*>(scratch);
+        pack_a_rows(static_cast<const std::uint8_t*>(args.a) + mb * args.lda, args.a_signed, args.lda, rows, args.k,
+                    args.a_zeros != nullptr ? args.a_zeros + mb : &args.a_zero, args.a_zeros != nullptr ? 1 : 0, kernels.mr,
+                    out_sums, tiles_of(scratch, rows));
+        sums = out_sums;
+        data = tiles_of(scratch, rows);
+      }
+      // A tile of A stays in the first-level cache while it meets all panels, which are in the second: A may be larger than both.
+      for (std::int64_t i = 0; i < tiles.parts; ++i) {
+        const std::int64_t first = tiles.begin(i);
+        if (origin + first < mb || origin + first >= me) continue;
+        t.m = tiles.size(i);
+        t.a = data + first * pairs * 2;
+        t.row_sums = sums + first;
+        t.row = origin + first;
+        for (std::int64_t n = nb; n < ne; n += nr) {
+          t.b = panels + (n - nb) / nr * panel;
+          t.n = std::min(nr, n1 - n);
+          t.column = n;
+          t.b_zeros = args.b_zeros != nullptr ? args.b_zeros + n : nullptr;
+          t.c = static_cast<char*>(args.c) +
+                (t.row * args.ldc + n) * static_cast<std::int64_t>(bytes_per_output(args.epilogue.output));
+          kernels.tile(t);
+        }
+      }
+      mb = me;
+    }
+  }
+}
+
+// Tasks over rows and columns as the float product has them; fn(m0, m1, n0, n1, product).
+template <class F>
+void over_blocks(const QuantKernels& kernels, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t products,
+                 bool prefer_rows, F&& fn) {
+  GemmKernels shape{};
+  shape.mr = kernels.mr;
+  shape.nr = kernels.nr;
+  const TaskGrid grid = choose_grid(shape, m, n, k, products, prefer_rows);
+  const Cuts tiles(m, kernels.mr);
+  const std::int64_t panels = (n + kernels.nr - 1) / kernels.nr;
+  const Cuts rows(tiles.parts, (tiles.parts + grid.rows - 1) / grid.rows);
+  const Cuts columns(panels, (panels + grid.columns - 1) / grid.columns);
+  const std::int64_t cells = rows.parts * columns.parts;
+  const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(std::max<std::int64_t>(k, 1)) /
+                      static_cast<double>(cells);
+  const auto grain = static_cast<std::int64_t>(std::clamp(100000.0 / work, 1.0, 1e6));
+  parallel_for(products * cells, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t r = i % cells / columns.parts;
+      const std::int64_t c = i % cells % columns.parts;
+      fn(tiles.begin(rows.begin(r)), tiles.begin(rows.begin(r + 1)), columns.begin(c) * kernels.nr,
+         std::min(n, columns.begin(c + 1) * kernels.nr), i / cells);
+    }
+  });
+}
+
+struct QPatches {
+  const QuantKernels* kernels;
+  const ConvShape* shape;
+  const std::uint8_t* x;
+  bool is_signed;
+  std::int32_t zero;
+  bool pointwise;
+};
+
+bool is_pointwise(const ConvShape& s) {
+  for (int i = 0; i < 3; ++i) {
+    if (s.kernel[i] != 1 || s.stride[i] != 1 || s.pad[i] != 0 || s.in[i] != s.out[i]) return false;
+  }
+  return true;
+}
+
+// Depthwise convolutions are computed in float, whose sums are exact below 2^24: 255 * 255 * 256 < 2^24.
+bool is_depthwise(const ConvShape& s) { return s.groups > 1 && s.in_channels == s.groups && volume(s.kernel) <= 256; }
+
+struct DepthwiseBytes {
+  const QuantKernels* kernels;
+  const ConvShape* shape;
+  const std::uint8_t* x;
+  bool is_signed;
+  std::int32_t zero;
+  const QEpilogue* epilogue;
+  void* y;
+};
+
+void widen(const void* context, std::int64_t at, std::int64_t n, float* out) {
+  const auto& d = *static_cast<const DepthwiseBytes*>(context);
+  d.kernels->dequantize(d.x + at, d.is_signed, out, n, 1.0F, d.zero);
+}
+
+void narrow(const void* context, const float* sums, std::int64_t n, std::int64_t channel, std::int64_t at) {
+  const auto& d = *static_cast<const DepthwiseBytes*>(context);
+  const auto step = static_cast<std::int64_t>(bytes_per_output(d.epilogue->output));
+  d.kernels->narrow(sums, n, *d.epilogue, channel, static_cast<char*>(d.y) + at * step);
+}
+
+// Kernel element k of output positions [n0, n0 + nb), in x's own bytes.
+void patch_row(const QPatches& q, std::int64_t k, std::int64_t n0, std::int64_t nb, std::uint8_t* row) {
+  const ConvShape& s = *q.shape;
+  const std::int64_t kx = k % s.kernel[2];
+  const std::int64_t ky = k / s.kernel[2] % s.kernel[1];
+  const std::int64_t kz = k / (s.kernel[2] * s.kernel[1]) % s.kernel[0];
+  const std::uint8_t* plane = q.x + k / volume(s.kernel) * volume(s.in);
+  if (q.pointwise) {
+    std::memcpy(row, plane + n0, to_size(nb));
+    return;
+  }
+  const auto zero = static_cast<std::uint8_t>(q.zero & 0xFF);
+  std::int64_t ox = n0 % s.out[2];
+  std::int64_t line = n0 / s.out[2];
+  for (std::int64_t done = 0; done < nb; ++line) {
+    const std::int64_t len = std::min(nb - done, s.out[2] - ox);
+    const std::int64_t iy = line % s.out[1] * s.stride[1] - s.pad[1] + ky * s.dilation[1];
+    const std::int64_t iz = line / s.out[1] * s.stride[0] - s.pad[0] + kz * s.dilation[0];
+    std::uint8_t* dst = row + done;
+    if (iy < 0 || iy >= s.in[1] || iz < 0 || iz >= s.in[0]) {
+      std::memset(dst, zero, to_size(len));
+    } else {
+      const std::uint8_t* src = plane + (iz * s.in[1] + iy) * s.in[2];
+      const std::int64_t stride = s.stride[2];
+      const std::int64_t first = ox * stride - s.pad[2] + kx * s.dilation[2];
+      const std::int64_t b = first >= 0 ? 0 : std::min(len, (-first + stride - 1) / stride);
+      const std::int64_t e = first >= s.in[2] ? b : std::max(b, std::min(len, (s.in[2] - first + stride - 1) / stride));
+      std::memset(dst, zero, to_size(b));
+      if (stride == 1) {
+        std::memcpy(dst + b, src + first + b, to_size(e - b));
+      } else if (stride == 2) {
+        q.kernels->halve(src + first + 2 * b, e - b, dst + b);
+      } else {
+        for (std::int64_t i = b; i < e; ++i) dst[i] = src[first + i * stride];
+      }
+      std::memset(dst + e, zero, to_size(len - e));
+    }
+    done += len;
+    ox = 0;
+  }
+}
+
+void pack_patches(const void* context, std::int64_t n0, std::int64_t nb, std::int8_t* out) {
+  const auto& q = *static_cast<const QPatches*>(context);
+  const ConvShape& s = *q.shape;
+  const std::int64_t k = s.in_channels / s.groups * volume(s.kernel);
+  const std::int64_t nr = q.kernels->nr;
+  const std::int64_t pairs = pairs_of(k);
+  const std::uint8_t flip = q.is_signed ? 0 : 0x80;
+  std::uint8_t rows[2][16 * 32 + 32] = {};  // 16 panels of at most 32 columns
+  for (std::int64_t p = 0; p < pairs; ++p) {
+    patch_row(q, 2 * p, n0, nb, rows[0]);
+    if (2 * p + 1 < k) {
+      patch_row(q, 2 * p + 1, n0, nb, rows[1]);
+    } else {
+      std::memset(rows[1], flip, sizeof(rows[1]));  // 0 when flipped
+    }
+    q.kernels->interleave(rows[0], rows[1], flip, nb, out + p * nr * 2, pairs * nr * 2);
+  }
+}
+
+template <class F>
+void chunks(std::int64_t n, F&& fn) {
+  parallel_for(n, 32768, [&](std::int64_t b, std::int64_t e) { fn(b, e - b); });
+}
+
+}  // namespace
+
+void quantize_u8(const float* x, std::uint8_t* y, std::int64_t n, float scale, std::int32_t zero_point) {
+  const QuantKernels& k = quant_kernels();
+  chunks(n, [&](std::int64_t b, std::int64_t len) { k.quantize(x + b, y + b, false, len, scale, zero_point); });
+}
+void quantize_s8(const float* x, std::int8_t* y, std::int64_t n, float scale, std::int32_t zero_point) {
+  const QuantKernels& k = quant_kernels();
+  chunks(n, [&](std::int64_t b, std::int64_t len) { k.quantize(x + b, y + b, true, len, scale, zero_point); });
+}
+void dequantize_u8(const std::uint8_t* x, float* y, std::int64_t n, float scale, std::int32_t zero_point) {
+  const QuantKernels& k = quant_kernels();
+  chunks(n, [&](std::int64_t b, std::int64_t len) { k.dequantize(x + b, false, y + b, len, scale, zero_point); });
+}
+void dequantize_s8(const std::int8_t* x, float* y, std::int64_t n, float scale, std::int32_t zero_point) {
+  const QuantKernels& k = quant_kernels();
+  chunks(n, [&](std::int64_t b, std::int64_t len) { k.dequantize(x + b, true, y + b, len, scale, zero_point); });
+}
+
+void min_max_f32(const float* x, std::int64_t n, float* min, float* max) {
+  quant_kernels().min_max(x, n, min, max);
+  if (*min > *max) *min = *max = std::numeric_limits<float>::quiet_NaN();
+}
+
+std::size_t packed_qb_bytes(std::int64_t k, std::int64_t n) { return to_size(pairs_of(k) * 2 * round_up(n, quant_kernels().nr)); }
+
+void pack_qb(const void* b, bool is_signed, std::int64_t ldb, bool trans, std::int64_t k, std::int64_t n, void* packed) {
+  pack_b_columns(quant_kernels(), static_cast<const std::uint8_t*>(b), is_signed, ldb, trans, k, 0, n,
+                 static_cast<std::int8_t*>(packed));
+}
+
+std::size_t packed_qa_bytes(std::int64_t m, std::int64_t k) { return to_size(round_up(m, 16) * 4 + m * pairs_of(k) * 4); }
+
+void pack_qa(const void* a, bool is_signed, std::int64_t lda, std::int64_t m, std::int64_t k, const std::int32_t* zero_points,
+             std::int64_t zero_point_count, void* packed) {
+  pack_a_rows(static_cast<const std::uint8_t*>(a), is_signed, lda, m, k, zero_points, zero_point_count > 1 ? 1 : 0,
+              quant_kernels().mr, static_cast<std::int32_t*>(packed), tiles_of(packed, m));
+}
+
+void qgemm(const QGemmArgs& args) {
+  if (args.m <= 0 || args.n <= 0) return;
+  const QuantKernels& kernels = quant_kernels();
+  over_blocks(kernels, args.m, args.n, args.k, 1, args.packed_b != nullptr,
+              [&](std::int64_t m0, std::int64_t m1, std::int64_t n0, std::int64_t n1, std::int64_t) {
+                qblock(kernels, args, nullptr, m0, m1, n0, n1);
+              });
+}
+
+std::size_t qconv_packed_bytes(const ConvShape& s) {
+  if (is_depthwise(s)) return to_size(s.out_channels * volume(s.kernel)) * sizeof(float);
+  const std::int64_t k = s.in_channels / s.groups * volume(s.kernel);
+  return to_size(s.groups) * packed_qa_bytes(s.out_channels / s.groups, k);
+}
+
+void qconv_pack(const ConvShape& s, const void* weights, bool is_signed, const std::int32_t* zero_points,
+                std::int64_t zero_point_count, void* packed) {
+  const std::int64_t m = s.out_channels / s.groups;
+  const std::int64_t k = s.in_channels / s.groups * volume(s.kernel);
+  if (is_depthwise(s)) {
+    const auto* w = static_cast<const std::uint8_t*>(weights);
+    for (std::int64_t i = 0; i < s.out_channels * k; ++i) {
+      const std::int32_t zero = zero_points == nullptr ? 0 : zero_points[zero_point_count > 1 ? i / k : 0];
+      static_cast<float*>(packed)[i] = static_cast<float>((is_signed ? static_cast<std::int8_t>(w[i]) : w[i]) - zero);
+    }
+    return;
+  }
+  for (std::int64_t g = 0; g < s.groups; ++g) {
+    pack_qa(static_cast<const std::uint8_t*>(weights) + g * m * k, is_signed, k, m, k,
+            zero_points != nullptr && zero_point_count > 1 ? zero_points + g * m : zero_points, zero_point_count,
+            static_cast<char*>(packed) + to_size(g) * packed_qa_bytes(m, k));
+  }
+}
+
+void qconv(const ConvShape& s, const void* x, bool x_signed, std::int32_t x_zero, const void* packed, const QEpilogue& epilogue,
+           void* y) {
+  const QuantKernels& kernels = quant_kernels();
+  const std::int64_t m = s.out_channels / s.groups;
+  const std::int64_t channels = s.in_channels / s.groups;
+  const std::int64_t k = channels * volume(s.kernel);
+  const std::int64_t n = volume(s.out);
+  if (m <= 0 || n <= 0) return;
+  if (is_depthwise(s)) {
+    const DepthwiseBytes bytes{&kernels, &s, static_cast<const std::uint8_t*>(x), x_signed, x_zero, &epilogue, y};
+    return conv_depthwise_bytes(s, {&bytes, widen, narrow}, static_cast<const float*>(packed));
+  }
+  const bool pointwise = is_pointwise(s);
+  over_blocks(kernels, m, n, k, s.batch * s.groups, false,
+              [&](std::int64_t m0, std::int64_t m1, std::int64_t n0, std::int64_t n1, std::int64_t product) {
+                const std::int64_t g = product % s.groups;
+                const QPatches patches{&kernels, &s,     static_cast<const std::uint8_t*>(x) + product * channels * volume(s.in),
+                                       x_signed, x_zero, pointwise};
+                const QPacker packer{&patches, pack_patches};
+                QGemmArgs args;
+                args.m = m;
+                args.n = n;
+                args.k = k;
+                args.packed_a = static_cast<const char*>(packed) + to_size(g) * packed_qa_bytes(m, k);
+                args.b_signed = x_signed;
+                args.b_zero = x_zero;
+                args.epilogue = epilogue;
+                if (epilogue.bias != nullptr) args.epilogue.bias += g * m;
+                if (epilogue.bias_f32 != nullptr) args.epilogue.bias_f32 += g * m;
+                if (epilogue.scale_is_array) args.epilogue.scale += g * m;
+                args.c = static_cast<char*>(y) + to_size(product * m * n) * bytes_per_output(epilogue.output);
+                args.ldc = n;
+                qblock(kernels, args, &packer, m0, m1, n0, n1);
+              });
+}
+
+}  // namespace sdx::cpu

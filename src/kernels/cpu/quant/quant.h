@@ -1,0 +1,85 @@
+#pragma once
+// 8-bit integers: (de)quantisation, matrix products and convolutions with exact int32 accumulation.
+//
+// Common contract: values are u8 or s8 as a flag says; float, int32 arrays need natural alignment, sources of pack functions
+// none; packed buffers are 64-byte aligned. Outputs must not overlap inputs. Thread-safe, split over current_pool(). Computing
+// threads keep up to 1 MB of scratch, more when K exceeds 16 thousand. Sums wrap modulo 2^32, as the reference's do; they
+// cannot overflow for K below 65 thousand.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cpu/conv/plain/conv.h"
+
+namespace sdx::cpu {
+
+// y = saturate(round_half_even(x / scale) + zero_point); NaN gives the lowest value.
+void quantize_u8(const float* x, std::uint8_t* y, std::int64_t n, float scale, std::int32_t zero_point);
+void quantize_s8(const float* x, std::int8_t* y, std::int64_t n, float scale, std::int32_t zero_point);
+// y = (x - zero_point) * scale.
+void dequantize_u8(const std::uint8_t* x, float* y, std::int64_t n, float scale, std::int32_t zero_point);
+void dequantize_s8(const std::int8_t* x, float* y, std::int64_t n, float scale, std::int32_t zero_point);
+
+// The smallest and largest of n >= 1 values (DynamicQuantizeLinear); NaN is ignored unless all are.
+void min_max_f32(const float* x, std::int64_t n, float* min, float* max);
+
+// What becomes of a sum: with v = sum + bias,
+//   i32: v
+//   f32: v * scale + bias_f32
+//   u8, s8: clamp(round_half_even(v * scale) + zero_point, low, high)
+struct QEpilogue {
+  enum class Output : std::uint8_t { i32, f32, u8, s8 };
+  Output output = Output::i32;
+  bool per_row = false;  // arrays below are indexed by rows (output channels of a convolution), else by columns
+  const std::int32_t* bias = nullptr;
+  const float* scale = nullptr;     // needed for all but i32
+  bool scale_is_array = false;      // else one value
+  const float* bias_f32 = nullptr;  // f32 only
+  std::int32_t zero_point = 0;
+  std::int32_t low = 0;  // within the output type's range; a fused Relu or Clip narrows them
+  std::int32_t high = 255;
+};
+
+// op(B) [k, n] of u8 or s8: `b` is [k, n], or [n, k] when trans. Signedness is normalised while packing.
+std::size_t packed_qb_bytes(std::int64_t k, std::int64_t n);
+void pack_qb(const void* b, bool is_signed, std::int64_t ldb, bool trans, std::int64_t k, std::int64_t n, void* packed);
+// A [m, k]; zero_points: m values, or one when zero_point_count is 1, or null (0). They are subtracted while packing.
+std::size_t packed_qa_bytes(std::int64_t m, std::int64_t k);
+void pack_qa(const void* a, bool is_signed, std::int64_t lda, std::int64_t m, std::int64_t k, const std::int32_t* zero_points,
+             std::int64_t zero_point_count, void* packed);
+
+struct QGemmArgs {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  const void* a = nullptr;  // raw [m, k], or null when packed_a is set
+  bool a_signed = false;
+  std::int64_t lda = 0;
+  std::int32_t a_zero = 0;
+  const std::int32_t* a_zeros = nullptr;  // m values instead of a_zero
+  const void* packed_a = nullptr;         // by pack_qa, with its zero points inside
+  const void* b = nullptr;                // raw, or null when packed_b is set
+  bool b_signed = true;                   // of raw and of packed B
+  std::int64_t ldb = 0;
+  bool trans_b = false;
+  std::int32_t b_zero = 0;
+  const std::int32_t* b_zeros = nullptr;  // n values instead of b_zero
+  const void* packed_b = nullptr;
+  QEpilogue epilogue;
+  void* c = nullptr;  // [m, n] of the epilogue's output type
+  std::int64_t ldc = 0;
+};
+
+// c = epilogue(sum over k of (a - a_zero) (b - b_zero)).
+void qgemm(const QGemmArgs& args);
+
+// Convolution of u8 or s8 images with weights of either; padding counts as the zero point. Weights [out_channels,
+// in_channels / groups, kernel...]; zero points: one, or one per output channel, or null.
+std::size_t qconv_packed_bytes(const ConvShape& shape);
+void qconv_pack(const ConvShape& shape, const void* weights, bool is_signed, const std::int32_t* zero_points,
+                std::int64_t zero_point_count, void* packed);
+// epilogue.per_row must be true.
+void qconv(const ConvShape& shape, const void* x, bool x_signed, std::int32_t x_zero, const void* packed,
+           const QEpilogue& epilogue, void* y);
+
+}  // namespace sdx::cpu

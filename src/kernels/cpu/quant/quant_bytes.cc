@@ -1,0 +1,102 @@
+#include "kernels/cpu/quant/quant_bytes.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu/quant/quant_bytes_simd.h"
+
+namespace sdx::cpu {
+namespace {
+
+std::int64_t volume(const std::int64_t (&v)[3]) { return v[0] * v[1] * v[2]; }
+
+// The taps of one output position that lie inside the image, in groups of at most kTaps: `fn(taps, count, first)`.
+constexpr std::int64_t kTaps = 64;
+
+template <class F>
+void over_taps(const ConvShape& s, const std::uint8_t* image, std::int64_t position, F&& fn) {
+  const std::uint8_t* taps[kTaps + 1];  // one place for what earlier groups gave
+  std::int64_t count = 0;
+  bool first = true;
+  const std::int64_t x0 = position % s.out[2] * s.stride[2] - s.pad[2];
+  const std::int64_t y0 = position / s.out[2] % s.out[1] * s.stride[1] - s.pad[1];
+  const std::int64_t z0 = position / (s.out[2] * s.out[1]) * s.stride[0] - s.pad[0];
+  const auto inside = [](std::int64_t v, std::int64_t extent) { return v >= 0 && v < extent; };
+  for (std::int64_t kz = 0; kz < s.kernel[0]; ++kz) {
+    const std::int64_t z = z0 + kz * s.dilation[0];
+    if (!inside(z, s.in[0])) continue;
+    for (std::int64_t ky = 0; ky < s.kernel[1]; ++ky) {
+      const std::int64_t y = y0 + ky * s.dilation[1];
+      if (!inside(y, s.in[1])) continue;
+      const std::uint8_t* line = image + (z * s.in[1] + y) * s.in[2] * s.in_channels;
+      for (std::int64_t kx = 0; kx < s.kernel[2]; ++kx) {
+        const std::int64_t x = x0 + kx * s.dilation[2];
+        if (!inside(x, s.in[2])) continue;
+        taps[count++] = line + x * s.in_channels;
+        if (count < kTaps) continue;
+        fn(taps, count, first);
+        first = false;
+        count = 0;
+      }
+    }
+  }
+  if (count > 0 || first) fn(taps, count, first);
+}
+
+}  // namespace
+
+void qadd(const QAdd& add, const void* a, const void* b, void* y, std::int64_t n) {
+  const QuantBytesKernels& k = quant_bytes_kernels();
+  parallel_for(n, 65536, [&](std::int64_t begin, std::int64_t end) {
+    k.add(add, static_cast<const std::uint8_t*>(a) + begin, static_cast<const std::uint8_t*>(b) + begin,
+          static_cast<std::uint8_t*>(y) + begin, end - begin);
+  });
+}
+
+void map_bytes(const std::uint8_t* table, const void* x, void* y, std::int64_t n) {
+  const QuantBytesKernels& k = quant_bytes_kernels();
+  parallel_for(n, 65536, [&](std::int64_t begin, std::int64_t end) {
+    k.map(table, static_cast<const std::uint8_t*>(x) + begin, static_cast<std::uint8_t*>(y) + begin, end - begin);
+  });
+}
+
+void max_pool_bytes(const ConvShape& s, const void* x, bool is_signed, void* y) {
+  const QuantBytesKernels& k = quant_bytes_kernels();
+  const std::int64_t channels = s.in_channels;
+  const std::int64_t plane = volume(s.out);
+  const std::int64_t work = std::max<std::int64_t>(1, channels * volume(s.kernel));
+  parallel_for(s.batch * plane, std::max<std::int64_t>(1, 262144 / work), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const auto* image = static_cast<const std::uint8_t*>(x) + i / plane * volume(s.in) * channels;
+      auto* out = static_cast<std::uint8_t*>(y) + i * channels;
+      over_taps(s, image, i % plane, [&](const std::uint8_t** taps, std::int64_t count, bool first) {
+        if (count == 0) {
+          std::memset(out, is_signed ? 0x80 : 0, static_cast<std::size_t>(channels));
+          return;
+        }
+        if (!first) taps[count++] = out;
+        k.largest(taps, count, is_signed, channels, out);
+      });
+    }
+  });
+}
+
+void sum_pixels(const void* x, bool is_signed, std::int64_t batch, std::int64_t pixels, std::int64_t channels,
+                std::int32_t* sums) {
+  const QuantBytesKernels& k = quant_bytes_kernels();
+  constexpr std::int64_t kChannels = 64;
+  const std::int64_t parts = (channels + kChannels - 1) / kChannels;
+  std::fill(sums, sums + batch * channels, 0);
+  parallel_for(batch * parts, std::max<std::int64_t>(1, 262144 / std::max<std::int64_t>(1, pixels * kChannels)),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t i = begin; i < end; ++i) {
+                   const std::int64_t n = i / parts;
+                   const std::int64_t c = i % parts * kChannels;
+                   k.sum(static_cast<const std::uint8_t*>(x) + n * pixels * channels + c, is_signed, pixels, channels,
+                         std::min(kChannels, channels - c), sums + n * channels + c);
+                 }
+               });
+}
+
+}  // namespace sdx::cpu

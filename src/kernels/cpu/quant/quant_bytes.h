@@ -1,0 +1,32 @@
+#pragma once
+// Operators on bytes that are no products: additions of quantised values, pools over images with the channels last.
+//
+// Common contract as in quant.h: u8 or s8 as a flag says, any alignment, outputs must not overlap inputs (add: may be equal to
+// one), thread-safe, split over current_pool().
+
+#include <cstdint>
+
+#include "kernels/cpu/conv/plain/conv.h"
+
+namespace sdx::cpu {
+
+// y = saturate(round_half_even((a - a_zero) * a_scale + (b - b_zero) * b_scale) + y_zero), in float32.
+struct QAdd {
+  bool is_signed = false;
+  std::int32_t a_zero = 0, b_zero = 0, y_zero = 0;
+  float a_scale = 1.0F, b_scale = 1.0F;  // over the scale of the result
+};
+void qadd(const QAdd& add, const void* a, const void* b, void* y, std::int64_t n);
+
+// y = table[x], the byte as an unsigned index.
+void map_bytes(const std::uint8_t* table, const void* x, void* y, std::int64_t n);
+
+// x: [batch, in..., channels] (in_channels of the shape), y: [batch, out..., channels]. A window of nothing but padding gives the
+// lowest value.
+void max_pool_bytes(const ConvShape& shape, const void* x, bool is_signed, void* y);
+
+// sums[batch][channels] over the pixels of each image.
+void sum_pixels(const void* x, bool is_signed, std::int64_t batch, std::int64_t pixels, std::int64_t channels,
+                std::int32_t* sums);
+
+}  // namespace sdx::cpu

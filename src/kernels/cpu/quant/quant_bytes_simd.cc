@@ -1,0 +1,217 @@
+#include "kernels/cpu/quant/quant_bytes_simd.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/cpu/simd/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/quant/quant_bytes_simd.cc"
+#include <hwy/foreach_target.h>
+// after foreach_target.h
+#include <hwy/highway.h>
+
+#include "kernels/cpu/quant/quant_epilogue-inl.h"
+#include "kernels/cpu/simd/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sdx::cpu::HWY_NAMESPACE {
+namespace {
+
+template <class T>
+using BytesOf = hn::Rebind<T, DI>;
+
+// One vector's worth of sums before rounding.
+template <class T>
+HWY_INLINE VF add_vector(const QAdd& q, const T* a, const T* b) {
+  const DI d;
+  const DF df;
+  const BytesOf<T> d8;
+  const VI va = hn::Sub(hn::PromoteTo(d, hn::LoadU(d8, a)), hn::Set(d, q.a_zero));
+  const VI vb = hn::Sub(hn::PromoteTo(d, hn::LoadU(d8, b)), hn::Set(d, q.b_zero));
+  return hn::Add(hn::Mul(hn::ConvertTo(df, va), hn::Set(df, q.a_scale)), hn::Mul(hn::ConvertTo(df, vb), hn::Set(df, q.b_scale)));
+}
+
+#if HWY_TARGET == HWY_AVX2
+
+// kPlain: sums fit int32, so that packing saturates all there is to clamp.
+template <bool kPlain, class T>
+std::int64_t add_blocks(const QAdd& q, const T* a, const T* b, T* y, std::int64_t n, VF low, VF high) {
+  const __m256i zero = _mm256_set1_epi16(static_cast<std::int16_t>(q.y_zero));
+  // Packing works in halves of 128 bits: groups of four come as 0 2 4 6 1 3 5 7.
+  const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+  std::int64_t i = 0;
+  const auto rounded = [&](std::int64_t at) HWY_ATTR {
+    VF sum = add_vector(q, a + i + at, b + i + at);
+    if constexpr (!kPlain) sum = hn::Min(hn::Max(sum, low), high);
+    return _mm256_cvtps_epi32(sum.raw);
+  };
+  for (; i + 32 <= n; i += 32) {
+    const __m256i q01 = _mm256_adds_epi16(_mm256_packs_epi32(rounded(0), rounded(8)), zero);
+    const __m256i q23 = _mm256_adds_epi16(_mm256_packs_epi32(rounded(16), rounded(24)), zero);
+    const __m256i bytes = std::is_signed_v<T> ? _mm256_packs_epi16(q01, q23) : _mm256_packus_epi16(q01, q23);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(y + i), _mm256_permutevar8x32_epi32(bytes, order));
+  }
+  return i;
+}
+
+#endif
+
+template <class T>
+void add_of(const QAdd& q, const T* a, const T* b, T* y, std::int64_t n) {
+  const DF df;
+  const std::int32_t lowest = std::is_signed_v<T> ? -128 : 0;
+  [[maybe_unused]] const VF low = hn::Set(df, static_cast<float>(lowest - q.y_zero));
+  [[maybe_unused]] const VF high = hn::Set(df, static_cast<float>(lowest + 255 - q.y_zero));
+  std::int64_t i = 0;
+#if HWY_TARGET == HWY_AVX2
+  const bool plain = std::fabs(q.a_scale) < 1e6F && std::fabs(q.b_scale) < 1e6F;
+  i = plain ? add_blocks<true>(q, a, b, y, n, low, high) : add_blocks<false>(q, a, b, y, n, low, high);
+#elif HWY_TARGET != HWY_SCALAR
+  const std::int64_t lanes = lanes_f32();
+  const DI d;
+  const hn::Rebind<std::uint8_t, DI> d8;
+  const hn::RebindToUnsigned<DI> du;
+  for (; i + lanes <= n; i += lanes) {
+    const VI v = hn::Add(hn::NearestInt(hn::Min(hn::Max(add_vector(q, a + i, b + i), low), high)), hn::Set(d, q.y_zero));
+    hn::StoreU(hn::TruncateTo(d8, hn::BitCast(du, v)), d8, reinterpret_cast<std::uint8_t*>(y) + i);
+  }
+#endif
+  for (; i < n; ++i) {
+    const float sum = static_cast<float>(a[i] - q.a_zero) * q.a_scale + static_cast<float>(b[i] - q.b_zero) * q.b_scale;
+    const float at_least = sum > static_cast<float>(lowest - q.y_zero) ? sum : static_cast<float>(lowest - q.y_zero);
+    const float bounded = std::min(at_least, static_cast<float>(lowest + 255 - q.y_zero));
+    y[i] = static_cast<T>(static_cast<std::int32_t>(std::nearbyint(bounded)) + q.y_zero);
+  }
+}
+
+void add(const QAdd& q, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n) {
+  if (!q.is_signed) return add_of<std::uint8_t>(q, a, b, y, n);
+  add_of<std::int8_t>(q, reinterpret_cast<const std::int8_t*>(a), reinterpret_cast<const std::int8_t*>(b),
+                      reinterpret_cast<std::int8_t*>(y), n);
+}
+
+template <class T>
+void largest_of(const std::uint8_t* const* taps, std::int64_t count, std::int64_t n, T* y) {
+  std::int64_t c = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const auto vectors = [&](auto d) HWY_ATTR {
+    const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+    for (; c + lanes <= n; c += lanes) {
+      auto best = hn::LoadU(d, reinterpret_cast<const T*>(taps[0]) + c);
+      for (std::int64_t t = 1; t < count; ++t) best = hn::Max(best, hn::LoadU(d, reinterpret_cast<const T*>(taps[t]) + c));
+      hn::StoreU(best, d, y + c);
+    }
+  };
+  vectors(hn::ScalableTag<T>());
+  vectors(hn::FixedTag<T, 16>());
+#endif
+  for (; c < n; ++c) {
+    T best = reinterpret_cast<const T*>(taps[0])[c];
+    for (std::int64_t t = 1; t < count; ++t) best = std::max(best, reinterpret_cast<const T*>(taps[t])[c]);
+    y[c] = best;
+  }
+}
+
+void largest(const std::uint8_t* const* taps, std::int64_t count, bool is_signed, std::int64_t n, std::uint8_t* y) {
+  is_signed ? largest_of(taps, count, n, reinterpret_cast<std::int8_t*>(y)) : largest_of(taps, count, n, y);
+}
+
+template <class T>
+void sum_of(const T* x, std::int64_t pixels, std::int64_t step, std::int64_t n, std::int32_t* sums) {
+  const DI d;
+  const BytesOf<T> d8;
+  const std::int64_t lanes = lanes_f32();
+  std::int64_t c = 0;
+  for (; c + lanes <= n; c += lanes) {
+    VI total = hn::LoadU(d, sums + c);
+    for (std::int64_t p = 0; p < pixels; ++p) total = hn::Add(total, hn::PromoteTo(d, hn::LoadU(d8, x + p * step + c)));
+    hn::StoreU(total, d, sums + c);
+  }
+  for (; c < n; ++c) {
+    for (std::int64_t p = 0; p < pixels; ++p) sums[c] += x[p * step + c];
+  }
+}
+
+void sum(const std::uint8_t* x, bool is_signed, std::int64_t pixels, std::int64_t step, std::int64_t n, std::int32_t* sums) {
+  is_signed ? sum_of(reinterpret_cast<const std::int8_t*>(x), pixels, step, n, sums) : sum_of(x, pixels, step, n, sums);
+}
+
+#if HWY_TARGET != HWY_SCALAR
+// By the low four bits of indices below 128, 0 for others. x86's shuffle leaves out the bits between by itself; NEON's gives 0
+// there, and so does what Clang's builds have for machines without vectors.
+template <class V>
+HWY_INLINE V look_up_low_bits(V values, V indices) {
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_EMU128
+  return hn::TableLookupBytesOr0(values, indices);
+#else
+  return hn::TableLookupBytesOr0(values, hn::And(indices, hn::Set(hn::DFromV<V>(), 0x8F)));
+#endif
+}
+#endif
+
+// A table of 256 is 16 of 16, which is what a shuffle looks up. Indices with the highest bit set give 0, so eight rows of one
+// half are looked up in turn, 16 subtracted each time: a byte meets all rows up to its own, and those hold differences (exclusive
+// or) to the row before. 50 instructions for a vector; a byte at a time takes four times as long.
+void map(const std::uint8_t* table, const std::uint8_t* x, std::uint8_t* y, std::int64_t n) {
+  std::int64_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::ScalableTag<std::uint8_t> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  if (n >= 2 * lanes) {
+    const hn::RebindToSigned<decltype(d)> ds;
+    HWY_ALIGN std::uint8_t steps[256];
+    for (int row = 0; row < 16; ++row) {
+      for (int j = 0; j < 16; ++j) {
+        const int at = row * 16 + j;
+        steps[at] = static_cast<std::uint8_t>(row % 8 == 0 ? table[at] : table[at] ^ table[at - 16]);
+      }
+    }
+    const auto sixteen = hn::Set(ds, 16);
+    const auto half = [&](hn::Vec<decltype(d)> v0, hn::Vec<decltype(d)> v1, const std::uint8_t* rows, hn::Vec<decltype(d)>& y0,
+                          hn::Vec<decltype(d)>& y1) HWY_ATTR {
+      auto a = hn::BitCast(ds, v0);
+      auto b = hn::BitCast(ds, v1);
+      for (int row = 0; row < 8; ++row) {
+        const auto values = hn::LoadDup128(d, rows + row * 16);
+        y0 = hn::Xor(y0, look_up_low_bits(values, hn::BitCast(d, a)));
+        y1 = hn::Xor(y1, look_up_low_bits(values, hn::BitCast(d, b)));
+        a = hn::SaturatedSub(a, sixteen);
+        b = hn::SaturatedSub(b, sixteen);
+      }
+    };
+    const auto top = hn::Set(d, 0x80);
+    for (; i + 2 * lanes <= n; i += 2 * lanes) {
+      const auto v0 = hn::LoadU(d, x + i);
+      const auto v1 = hn::LoadU(d, x + i + lanes);
+      auto y0 = hn::Zero(d);
+      auto y1 = hn::Zero(d);
+      half(v0, v1, steps, y0, y1);
+      half(hn::Xor(v0, top), hn::Xor(v1, top), steps + 128, y0, y1);
+      hn::StoreU(y0, d, y + i);
+      hn::StoreU(y1, d, y + i + lanes);
+    }
+  }
+#endif
+  for (; i < n; ++i) y[i] = table[x[i]];
+}
+
+}  // namespace
+
+const QuantBytesKernels* quant_bytes_table() {
+  static const QuantBytesKernels table{add, map, largest, sum};
+  return &table;
+}
+
+}  // namespace sdx::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "kernels/cpu/simd/dispatch.h"
+
+namespace sdx::cpu {
+
+const QuantBytesKernels& quant_bytes_kernels() { return *SDX_CPU_PICK(quant_bytes_table)(); }
+
+}  // namespace sdx::cpu
+#endif

@@ -1,0 +1,110 @@
+#include "kernels/cpu/quant/quant_bytes.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "support/kernel_problems.h"
+
+namespace sdx::cpu {
+namespace {
+
+using test::for_each_isa;
+using test::Guarded;
+using test::random_ints;
+
+std::int32_t value(std::uint8_t v, bool is_signed) { return is_signed ? static_cast<std::int8_t>(v) : v; }
+
+TEST(KernelsQuantBytes, Adds) {
+  for_each_isa([] {
+    for (const std::int64_t n : {0, 1, 7, 31, 32, 33, 1000}) {
+      for (const bool is_signed : {false, true}) {
+        Guarded<std::uint8_t> a(n, 1, random_ints<std::uint8_t>(n, 1)), b(n, 3, random_ints<std::uint8_t>(n, 2)), y(n, 5);
+        QAdd add;
+        add.is_signed = is_signed;
+        add.a_zero = is_signed ? -4 : 128, add.b_zero = is_signed ? 9 : 3, add.y_zero = is_signed ? -128 : 100;
+        // Once beyond what int32 holds.
+        add.a_scale = n == 1000 ? 3e8F : 0.7F, add.b_scale = 1.3F;
+        qadd(add, a.data(), b.data(), y.data(), n);
+        const float low = is_signed ? -128.0F : 0.0F;
+        for (std::int64_t i = 0; i < n; ++i) {
+          const float sum = static_cast<float>(value(a[i], is_signed) - add.a_zero) * add.a_scale +
+                            static_cast<float>(value(b[i], is_signed) - add.b_zero) * add.b_scale;
+          const float want = std::clamp(std::nearbyint(sum) + static_cast<float>(add.y_zero), low, low + 255.0F);
+          ASSERT_EQ(static_cast<float>(value(y[i], is_signed)), want) << i << " of " << n;
+        }
+      }
+    }
+  });
+}
+
+TEST(KernelsQuantBytes, MaxPoolsAndSums) {
+  struct Pool {
+    std::int64_t channels, h, w, kernel, stride, dilation, pad;
+  };
+  for_each_isa([] {
+    for (const Pool& v : {Pool{1, 1, 1, 1, 1, 1, 0}, Pool{3, 7, 9, 3, 2, 1, 1}, Pool{64, 6, 5, 2, 2, 1, 0},
+                          Pool{67, 9, 9, 3, 1, 2, 2}, Pool{5, 20, 20, 9, 1, 1, 4}}) {
+      for (const bool is_signed : {false, true}) {
+        ConvShape s;
+        s.batch = 2, s.in_channels = v.channels;
+        s.in[1] = v.h, s.in[2] = v.w;
+        for (int i = 1; i < 3; ++i) {
+          s.kernel[i] = v.kernel, s.stride[i] = v.stride, s.dilation[i] = v.dilation, s.pad[i] = v.pad;
+          s.out[i] = (s.in[i] + 2 * v.pad - (v.kernel - 1) * v.dilation - 1) / v.stride + 1;
+        }
+        const std::int64_t pixels = v.h * v.w, plane = s.out[1] * s.out[2];
+        Guarded<std::uint8_t> x(2 * pixels * v.channels, 1, random_ints<std::uint8_t>(2 * pixels * v.channels, 1));
+        Guarded<std::uint8_t> y(2 * plane * v.channels, 3);
+        Guarded<std::int32_t> sums(2 * v.channels, 1);
+        max_pool_bytes(s, x.data(), is_signed, y.data());
+        sum_pixels(x.data(), is_signed, 2, pixels, v.channels, sums.data());
+        for (std::int64_t i = 0; i < 2 * v.channels; ++i) {
+          const std::int64_t n = i / v.channels, c = i % v.channels;
+          std::int32_t total = 0;
+          for (std::int64_t p = 0; p < pixels; ++p) total += value(x[(n * pixels + p) * v.channels + c], is_signed);
+          ASSERT_EQ(sums[i], total);
+          for (std::int64_t o = 0; o < plane; ++o) {
+            std::int32_t best = -1000;
+            for (std::int64_t t = 0; t < v.kernel * v.kernel; ++t) {
+              const std::int64_t iy = o / s.out[2] * v.stride - v.pad + t / v.kernel * v.dilation;
+              const std::int64_t ix = o % s.out[2] * v.stride - v.pad + t % v.kernel * v.dilation;
+              if (iy < 0 || iy >= v.h || ix < 0 || ix >= v.w) continue;
+              best = std::max(best, value(x[(n * pixels + iy * v.w + ix) * v.channels + c], is_signed));
+            }
+            ASSERT_EQ(value(y[(n * plane + o) * v.channels + c], is_signed), best) << "channel " << c << " output " << o;
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST(KernelsQuantBytes, WindowsOfNothingGiveTheLowest) {
+  ConvShape s;
+  s.in_channels = 2;
+  s.pad[2] = 1, s.out[2] = 2;  // the first output lies left of the image
+  const std::uint8_t x[2] = {7, 9};
+  std::uint8_t y[4] = {1, 1, 1, 1};
+  max_pool_bytes(s, x, false, y);
+  EXPECT_EQ(y[0], 0);
+  EXPECT_EQ(y[3], 9);
+  max_pool_bytes(s, x, true, y);
+  EXPECT_EQ(y[1], 0x80);
+}
+
+TEST(KernelsQuantBytes, Maps) {
+  for_each_isa([] {
+    const auto table = random_ints<std::uint8_t>(256, 9);
+    for (const std::int64_t n : {0, 1, 31, 64, 127, 128, 300, 1000}) {
+      std::vector<std::uint8_t> values = random_ints<std::uint8_t>(n, 1);
+      for (std::int64_t i = 0; i < std::min<std::int64_t>(n, 256); ++i) values[static_cast<std::size_t>(i)] = i & 0xFF;
+      Guarded<std::uint8_t> x(n, 1, values), y(n, 3);
+      map_bytes(table.data(), x.data(), y.data(), n);
+      for (std::int64_t i = 0; i < n; ++i) ASSERT_EQ(y[i], table[x[i]]) << i << " of " << n;
+    }
+  });
+}
+
+}  // namespace
+}  // namespace sdx::cpu

@@ -1,0 +1,298 @@
+#include "kernels/cpu/quant/quant_simd.h"
+
+#include <cmath>
+#include <limits>
+
+#include "base/system/cpu_features.h"
+#include "kernels/cpu/simd/target_width.h"
+#include "kernels/cpu/simd/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/quant/quant_simd.cc"
+#include <hwy/foreach_target.h>
+// after foreach_target.h
+#include <hwy/highway.h>
+
+#include "kernels/cpu/quant/quant_epilogue-inl.h"
+#include "kernels/cpu/simd/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sdx::cpu::HWY_NAMESPACE {
+namespace {
+
+#if SDX_512_BITS
+constexpr int kMr = 12;
+#elif HWY_TARGET == HWY_NEON
+constexpr int kMr = 8;
+#else
+constexpr int kMr = 6;
+#endif
+
+#define SDX_ROWS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
+
+#if HWY_TARGET == HWY_SCALAR
+
+template <int M>
+void product(const QTile& t, std::int32_t* out) {
+  std::int32_t acc[M][2] = {};
+  for (std::int64_t p = 0; p < t.pairs; ++p) {
+    for (int i = 0; i < M; ++i) {
+      const std::int16_t* a = t.a + (p * M + i) * 2;
+      for (int j = 0; j < 2; ++j) {
+        const std::int8_t* b = t.b + (p * 2 + j) * 2;
+        const std::int32_t sum = a[0] * b[0] + a[1] * b[1];
+        acc[i][j] = static_cast<std::int32_t>(static_cast<std::uint32_t>(acc[i][j]) + static_cast<std::uint32_t>(sum));
+      }
+    }
+  }
+  std::memcpy(out, acc, sizeof(acc));
+}
+
+#else
+
+template <int M>
+HWY_NOINLINE void product(const QTile& t, std::int32_t* HWY_RESTRICT out) {
+  const DI d;
+  const D16 d16;
+  const hn::Rebind<std::int8_t, D16> d8;
+  const std::int64_t lanes = lanes_f32();
+  const std::int16_t* HWY_RESTRICT a = t.a;
+  const std::int8_t* HWY_RESTRICT b = t.b;
+#define SDX_DECLARE(I)   \
+  VI c##I = hn::Zero(d); \
+  VI e##I = hn::Zero(d); \
+  (void)c##I;            \
+  (void)e##I;
+  SDX_ROWS(SDX_DECLARE)
+  for (std::int64_t p = 0; p < t.pairs; ++p) {
+    const V16 b0 = hn::PromoteTo(d16, hn::LoadU(d8, b));
+    const V16 b1 = hn::PromoteTo(d16, hn::LoadU(d8, b + 2 * lanes));
+#define SDX_STEP(I)                                                   \
+  if constexpr (M > I) {                                              \
+    const V16 v = hn::BitCast(d16, hn::Set(d, read_pair(a + 2 * I))); \
+    c##I = pair_add(c##I, v, b0);                                     \
+    e##I = pair_add(e##I, v, b1);                                     \
+  }
+    SDX_ROWS(SDX_STEP)
+    a += 2 * M;
+    b += 4 * lanes;
+  }
+#define SDX_STORE(I)                                 \
+  if constexpr (M > I) {                             \
+    hn::Store(c##I, d, out + 2 * lanes * I);         \
+    hn::Store(e##I, d, out + 2 * lanes * I + lanes); \
+  }
+  SDX_ROWS(SDX_STORE)
+#undef SDX_STORE
+#undef SDX_STEP
+#undef SDX_DECLARE
+}
+
+#endif
+
+void write_row(const QTile& t, std::int64_t i, const std::int32_t* sums) {
+  const DI d;
+  const std::int64_t lanes = lanes_f32();
+  const Narrow n = narrow_of(*t.epilogue, t.row + i, t.column);
+  const std::int32_t row_sum = t.row_sums != nullptr ? t.row_sums[i] : 0;
+  // Modulo 2^32, hence unsigned.
+  const VI shift =
+      hn::Set(d, static_cast<std::int32_t>(static_cast<std::uint32_t>(t.b_zero) * static_cast<std::uint32_t>(row_sum)));
+  const bool bytes = t.epilogue->output == QEpilogue::Output::u8 || t.epilogue->output == QEpilogue::Output::s8;
+  void* y = bytes ? static_cast<void*>(static_cast<std::uint8_t*>(t.c) + i * t.ldc)
+                  : static_cast<void*>(static_cast<float*>(t.c) + i * t.ldc);
+#if HWY_TARGET != HWY_SCALAR
+  // Convolutions: one scale and one correction for the whole row.
+  if (bytes && t.epilogue->per_row && t.b_zeros == nullptr && t.n == 2 * lanes) {
+    const DF df;
+    const hn::Rebind<std::uint8_t, DI> d8;
+    const hn::RebindToUnsigned<DI> du;
+    const VI add = hn::Sub(n.bias, shift);
+    for (std::int64_t j = 0; j < t.n; j += lanes) {
+      const VI q = to_byte(n, hn::Mul(hn::ConvertTo(df, hn::Add(hn::LoadU(d, sums + j), add)), n.scale));
+      hn::StoreU(hn::TruncateTo(d8, hn::BitCast(du, q)), d8, static_cast<std::uint8_t*>(y) + j);
+    }
+    return;
+  }
+#endif
+  for (std::int64_t j = 0; j < t.n; j += lanes) {
+    VI zero = shift;
+    if (t.b_zeros != nullptr) {
+      zero = hn::Mul(hn::Add(load_ints(t.b_zeros + j, t.n - j), hn::Set(d, t.b_shift)), hn::Set(d, row_sum));
+    }
+    put(n, hn::Sub(hn::LoadU(d, sums + j), zero), j, t.n - j, y);
+  }
+}
+
+void narrow(const float* sums, std::int64_t n, const QEpilogue& e, std::int64_t row, void* y) {
+  const DI d;
+  const Narrow c = narrow_of(e, row, 0);
+  for (std::int64_t j = 0; j < n; j += lanes_f32()) put(c, hn::ConvertTo(d, load_floats(sums + j, n - j)), j, n - j, y);
+}
+
+void tile(const QTile& t) {
+  HWY_ALIGN std::int32_t out[kMr * 2 * kMaxF32Lanes];
+#if SDX_512_BITS
+  static const bool vnni = use_vnni(Isa::avx512) && vnni_product(1) != nullptr;
+  if (vnni) {
+    vnni_product(t.m)(t, out);
+    for (std::int64_t i = 0; i < t.m; ++i) write_row(t, i, out + i * 2 * lanes_f32());
+    return;
+  }
+#endif
+  switch (t.m) {
+#define SDX_CASE(I)                                                \
+  case I + 1:                                                      \
+    if constexpr (I < kMr) product<(I < kMr ? I + 1 : 1)>(t, out); \
+    break;
+    SDX_ROWS(SDX_CASE)
+#undef SDX_CASE
+    default: return;
+  }
+  for (std::int64_t i = 0; i < t.m; ++i) write_row(t, i, out + i * 2 * lanes_f32());
+}
+#undef SDX_ROWS
+
+void interleave(const std::uint8_t* HWY_RESTRICT r0, const std::uint8_t* HWY_RESTRICT r1, std::uint8_t flip, std::int64_t n,
+                std::int8_t* HWY_RESTRICT out, std::int64_t panel_step) {
+  const std::int64_t nr = 2 * lanes_f32();
+  for (std::int64_t j = 0; j < n; j += nr) {
+    auto* panel = reinterpret_cast<std::uint8_t*>(out + j / nr * panel_step);
+#if HWY_TARGET == HWY_SCALAR
+    for (std::int64_t i = 0; i < nr; ++i) {
+      panel[2 * i] = static_cast<std::uint8_t>(r0[j + i] ^ flip);
+      panel[2 * i + 1] = static_cast<std::uint8_t>(r1[j + i] ^ flip);
+    }
+#else
+    const hn::FixedTag<std::uint8_t, 16> d;
+    const auto mask = hn::Set(d, flip);
+    for (std::int64_t i = 0; i < nr; i += 16) {
+      const auto a = hn::Xor(hn::LoadU(d, r0 + j + i), mask);
+      const auto b = hn::Xor(hn::LoadU(d, r1 + j + i), mask);
+      hn::StoreU(hn::InterleaveLower(d, a, b), d, panel + 2 * i);
+      if (nr - i >= 16) hn::StoreU(hn::InterleaveUpper(d, a, b), d, panel + 2 * i + 16);
+    }
+#endif
+  }
+}
+
+void halve(const std::uint8_t* x, std::int64_t n, std::uint8_t* y) {
+  std::int64_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::FixedTag<std::uint8_t, 16> d;
+  for (; i + 16 < n; i += 16) {  // 32 bytes are read
+    hn::Vec<decltype(d)> even;
+    hn::Vec<decltype(d)> odd;
+    hn::LoadInterleaved2(d, x + 2 * i, even, odd);
+    hn::StoreU(even, d, y + i);
+  }
+#endif
+  for (; i < n; ++i) y[i] = x[2 * i];
+}
+
+void quantize(const float* x, void* y, bool is_signed, std::int64_t n, float scale, std::int32_t zero_point) {
+  const DF d;
+  const DI di;
+  const std::int64_t lanes = lanes_f32();
+  const VF vs = hn::Set(d, scale);
+  const std::int32_t low = is_signed ? -128 : 0;
+  const VI vlow = hn::Set(di, low);
+  const VI vhigh = hn::Set(di, low + 255);
+  const VI vzero = hn::Set(di, zero_point);
+  auto* out = static_cast<std::uint8_t*>(y);
+  HWY_ALIGN std::int32_t buffer[kMaxF32Lanes];
+  std::int64_t i = 0;
+#if HWY_TARGET == HWY_AVX2
+  // Packing saturates: only what int32 cannot hold is clamped. NaN becomes the lowest int32, as _mm256_min_ps gives its second
+  // operand then.
+  const __m256i zero16 = _mm256_set1_epi16(static_cast<std::int16_t>(zero_point));
+  const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+  const auto words = [&](const float* p) HWY_ATTR {
+    const auto eight = [&](const float* q) HWY_ATTR {
+      return _mm256_cvtps_epi32(_mm256_min_ps(_mm256_set1_ps(1e6F), _mm256_div_ps(_mm256_loadu_ps(q), vs.raw)));
+    };
+    return _mm256_adds_epi16(_mm256_packs_epi32(eight(p), eight(p + 8)), zero16);
+  };
+  for (; i + 32 <= n; i += 32) {
+    const __m256i w0 = words(x + i), w1 = words(x + i + 16);
+    const __m256i bytes = is_signed ? _mm256_packs_epi16(w0, w1) : _mm256_packus_epi16(w0, w1);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i), _mm256_permutevar8x32_epi32(bytes, order));
+  }
+#endif
+  for (; i < n; i += lanes) {
+    const std::int64_t count = n - i < lanes ? n - i : lanes;
+    VF v = hn::Div(count == lanes ? hn::LoadU(d, x + i) : load_tail(d, x + i, count), vs);
+    v = hn::IfThenElse(hn::Eq(v, v), v, hn::Set(d, -1e6F));
+    v = hn::Round(hn::Min(hn::Max(v, hn::Set(d, -1e6F)), hn::Set(d, 1e6F)));
+    const VI q = hn::Min(hn::Max(hn::Add(hn::ConvertTo(di, v), vzero), vlow), vhigh);
+#if HWY_TARGET != HWY_SCALAR
+    if (count == lanes) {
+      // Both signednesses share the low byte.
+      const hn::Rebind<std::uint8_t, DI> d8;
+      hn::StoreU(hn::TruncateTo(d8, hn::BitCast(hn::RebindToUnsigned<DI>(), q)), d8, out + i);
+      continue;
+    }
+#endif
+    hn::Store(q, di, buffer);
+    for (std::int64_t j = 0; j < count; ++j) out[i + j] = static_cast<std::uint8_t>(buffer[j] & 0xFF);
+  }
+}
+
+void dequantize(const void* x, bool is_signed, float* y, std::int64_t n, float scale, std::int32_t zero_point) {
+  const DF d;
+  const DI di;
+  const std::int64_t lanes = lanes_f32();
+  const VF vs = hn::Set(d, scale);
+  const VI vz = hn::Set(di, zero_point);
+  const auto* u8 = static_cast<const std::uint8_t*>(x);
+  const auto* s8 = static_cast<const std::int8_t*>(x);
+  const hn::Rebind<std::uint8_t, DI> du8;
+  const hn::Rebind<std::int8_t, DI> ds8;
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const VI v = is_signed ? hn::PromoteTo(di, hn::LoadU(ds8, s8 + i)) : hn::PromoteTo(di, hn::LoadU(du8, u8 + i));
+    hn::StoreU(hn::Mul(hn::ConvertTo(d, hn::Sub(v, vz)), vs), d, y + i);
+  }
+  for (; i < n; ++i) y[i] = static_cast<float>((is_signed ? s8[i] : u8[i]) - zero_point) * scale;
+}
+
+void min_max(const float* x, std::int64_t n, float* min, float* max) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  const float inf = std::numeric_limits<float>::infinity();
+  VF lo = hn::Set(d, inf);
+  VF hi = hn::Set(d, -inf);
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const VF v = hn::LoadU(d, x + i);
+    lo = hn::IfThenElse(hn::Lt(v, lo), v, lo);
+    hi = hn::IfThenElse(hn::Gt(v, hi), v, hi);
+  }
+  *min = hn::GetLane(hn::MinOfLanes(d, lo));
+  *max = hn::GetLane(hn::MaxOfLanes(d, hi));
+  for (; i < n; ++i) {
+    if (x[i] < *min) *min = x[i];
+    if (x[i] > *max) *max = x[i];
+  }
+}
+
+}  // namespace
+
+const QuantKernels* quant_table() {
+  static const QuantKernels table{
+      kMr, static_cast<int>(2 * lanes_f32()), tile, interleave, halve, narrow, quantize, dequantize, min_max};
+  return &table;
+}
+
+}  // namespace sdx::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "kernels/cpu/simd/dispatch.h"
+
+namespace sdx::cpu {
+
+const QuantKernels& quant_kernels() { return *SDX_CPU_PICK(quant_table)(); }
+
+}  // namespace sdx::cpu
+#endif

@@ -1,0 +1,53 @@
+#pragma once
+// Per-target inner kernels of the 8-bit products; internal to this folder.
+//
+// Pairs along K: A is kept as int16 (its zero point already subtracted, so |a| <= 255), B as s8 (u8 shifted by 128). One
+// multiply-add of int16 pairs into int32 is exact, unlike the u8 x s8 instructions of AVX2, which saturate.
+
+#include <cstdint>
+
+#include "kernels/cpu/quant/quant.h"
+
+namespace sdx::cpu {
+
+struct QTile {
+  const std::int16_t* a = nullptr;  // [pairs][m][2]
+  const std::int8_t* b = nullptr;   // [pairs][nr][2]
+  std::int64_t pairs = 0;
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  const std::int32_t* row_sums = nullptr;  // of A; m values
+  const std::int32_t* b_zeros = nullptr;   // this tile's first column; else b_zero
+  std::int32_t b_zero = 0;                 // in the shifted (s8) sense
+  std::int32_t b_shift = 0;                // to be added to each of b_zeros
+  std::int64_t row = 0;                    // of the tile in C: for the epilogue's arrays
+  std::int64_t column = 0;
+  const QEpilogue* epilogue = nullptr;
+  void* c = nullptr;  // the tile's corner
+  std::int64_t ldc = 0;
+};
+
+struct QuantKernels {
+  int mr;
+  int nr;
+  void (*tile)(const QTile& t);
+  // One K pair of a block: rows r0 and r1 (n bytes each, xored with `flip`) interleaved into the panels at `out`, which step by
+  // panel_step. Writable up to n rounded up to nr; readable 16 bytes further.
+  void (*interleave)(const std::uint8_t* r0, const std::uint8_t* r1, std::uint8_t flip, std::int64_t n, std::int8_t* out,
+                     std::int64_t panel_step);
+  // Every second of 2 n - 1 bytes.
+  void (*halve)(const std::uint8_t* x, std::int64_t n, std::uint8_t* y);
+  // Exact sums as floats, below 2^24, of output channel (or row) `row` of e through e to y.
+  void (*narrow)(const float* sums, std::int64_t n, const QEpilogue& e, std::int64_t row, void* y);
+  void (*quantize)(const float* x, void* y, bool is_signed, std::int64_t n, float scale, std::int32_t zero_point);
+  void (*dequantize)(const void* x, bool is_signed, float* y, std::int64_t n, float scale, std::int32_t zero_point);
+  void (*min_max)(const float* x, std::int64_t n, float* min, float* max);
+};
+
+const QuantKernels& quant_kernels();
+
+// sums[m][32] of a tile under AVX512-VNNI, m in [1, 12]; null where the compiler has no such target.
+using QProduct = void (*)(const QTile& t, std::int32_t* sums);
+QProduct vnni_product(std::int64_t m);
+
+}  // namespace sdx::cpu

@@ -1,0 +1,75 @@
+// CenterCropPad: ai.onnx 18.
+
+#include <algorithm>
+
+#include "ops/context.h"
+#include "ops/op.h"
+#include "ops/tensor/axes.h"
+#include "ops/tensor/mapped_copy.h"
+#include "ops/tensor/shape_values.h"
+#include "tensor/element.h"
+
+namespace sdx::ops {
+namespace {
+
+Ints axes_of(const Attributes& attrs, std::size_t rank) {
+  if (attrs.has("axes")) return normalize_axes(attrs.get_ints("axes"), rank);
+  Ints axes;
+  for (std::size_t i = 0; i < rank; ++i) axes.push_back(static_cast<std::int64_t>(i));
+  return axes;
+}
+
+void infer_center(InferContext& c) {
+  const SymShape* in = c.shape(0);
+  if (in == nullptr) return c.output(0, c.dtype(0));
+  const Ints axes = axes_of(c.attrs(), in->size());
+  const auto* wanted = c.sym(1);
+  if (wanted != nullptr && wanted->size() != axes.size()) {
+    c.fail("'shape' holds {} numbers for {} axes", wanted->size(), axes.size());
+  }
+  SymShape out = *in;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    out[static_cast<std::size_t>(axes[i])] = wanted != nullptr ? (*wanted)[i] : Dim();
+  }
+  c.output(0, c.dtype(0), std::move(out));
+}
+
+void run_center(OpContext& c) {
+  const Tensor in = widened(c.input(0));
+  const Ints axes = axes_of(c.attrs(), in.rank());
+  const Ints wanted = to_ints(c.input(1));
+  if (wanted.size() != axes.size()) c.fail("'shape' holds {} numbers for {} axes", wanted.size(), axes.size());
+  Shape shape = in.shape();
+  for (std::size_t i = 0; i < axes.size(); ++i) shape[static_cast<std::size_t>(axes[i])] = wanted[i];
+  element_count(shape);  // refuses negative extents
+  produce(c, 0, c.input(0).dtype(), shape, [&](Tensor& out) {
+    if (out.size() == 0) return;
+    std::vector<Ints> maps;
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      // Half of the difference, rounded down, lies before. Source: ONNX CenterCropPad-18.
+      const std::int64_t shift = shape[d] < in.dim(d) ? (in.dim(d) - shape[d]) / 2 : -((shape[d] - in.dim(d)) / 2);
+      Ints& map = maps.emplace_back(static_cast<std::size_t>(shape[d]));
+      for (std::int64_t o = 0; o < shape[d]; ++o) {
+        const std::int64_t source = o + shift;
+        map[static_cast<std::size_t>(o)] = source >= 0 && source < in.dim(d) ? source : -1;
+      }
+    }
+    Tensor zero(out.dtype(), Shape{1});
+    fill_zero(zero);
+    copy_mapped(in, out, maps, zero);
+  });
+}
+
+}  // namespace
+
+void register_center_crop_pad(OpTable& t) {
+  t.add(OpDef("CenterCropPad", 18)
+            .in("input_data", "T", types::any_tensor)
+            .in("shape", "Tind", types::indices)
+            .out("output_data", "T", types::any_tensor)
+            .attr("axes", AttrKind::ints)
+            .infer_with(infer_center)
+            .run_with(run_center));
+}
+
+}  // namespace sdx::ops

@@ -1,0 +1,206 @@
+// com.microsoft 1: FusedConv, FusedGemm, GemmFastGelu, FusedMatMul (TransposeMatMul), FusedMatMulActivation.
+
+#include <cmath>
+
+#include "ops/context.h"
+#include "ops/conv/conv_common.h"
+#include "ops/math/float_view.h"
+#include "ops/math/fused_activation.h"
+#include "ops/matrix/gemm_common.h"
+#include "ops/matrix/matmul_reference.h"
+#include "ops/op.h"
+#include "ops/tensor/axes.h"
+
+namespace sdx::ops {
+namespace {
+
+// --- FusedConv: Y = activation(conv(X, W) + B + Z) -----------------------------------------------------------------------
+
+void infer_fused_conv(InferContext& c) {
+  read_fused_activation(c.attrs());
+  infer_conv(c);
+}
+
+void run_fused_conv(OpContext& c) {
+  Tensor& y = run_conv(c);
+  if (const Tensor* z = c.optional_input(3)) {
+    if (z->shape() != y.shape())
+      c.fail("Z must have the output's shape {}, received {}", to_string(y.shape()), to_string(z->shape()));
+    dispatch_compute(y.dtype(), "FusedConv", [&](auto tag) {
+      using C = typename decltype(tag)::type;
+      const FloatInput<C> sum(y), add(*z);
+      FloatOutput<C> out(y);
+      for (std::int64_t i = 0; i < y.size(); ++i) out[i] = sum[i] + add[i];
+      out.store();
+    });
+  }
+  apply_fused_activation(read_fused_activation(c.attrs()), y);
+}
+
+// --- FusedGemm -----------------------------------------------------------------------------------------------------------
+
+void infer_fused_gemm(InferContext& c) {
+  read_fused_activation(c.attrs());
+  infer_gemm(c);
+}
+
+void run_fused_gemm(OpContext& c) { apply_fused_activation(read_fused_activation(c.attrs()), run_gemm(c)); }
+
+// --- FusedMatMul ---------------------------------------------------------------------------------------------------------
+
+struct FusedMatMulAttrs {
+  float alpha;
+  bool trans_a, trans_b, batch_a, batch_b;
+};
+
+FusedMatMulAttrs read_matmul(const Attributes& attrs) {
+  return {attrs.get_float("alpha", 1.0F), attrs.get_int("transA", 0) != 0, attrs.get_int("transB", 0) != 0,
+          attrs.get_int("transBatchA", 0) != 0, attrs.get_int("transBatchB", 0) != 0};
+}
+
+// transBatch: the operand is stored [rows, batch..., cols] instead of [batch..., rows, cols].
+template <class S>
+S with_batch_first(const S& s, bool moved) {
+  if (!moved || s.size() < 3) return s;
+  S out(s.begin() + 1, s.end() - 1);
+  out.push_back(s.front());
+  out.push_back(s.back());
+  return out;
+}
+
+Tensor move_batch(const Tensor& in, bool moved) {
+  if (!moved || in.rank() < 3) return in;
+  Tensor out(in.dtype(), with_batch_first(in.shape(), true));
+  const std::int64_t rows = in.dim(0);
+  const std::int64_t batch = product(in.shape(), 1, in.rank() - 1);
+  const std::size_t line = byte_size(in.dtype(), in.dim(in.rank() - 1));
+  const auto* from = static_cast<const unsigned char*>(in.data());
+  auto* to = static_cast<unsigned char*>(out.mutable_data());
+  if (in.size() == 0) return out;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (std::int64_t b = 0; b < batch; ++b) {
+      std::copy_n(from + static_cast<std::size_t>(r * batch + b) * line, line,
+                  to + static_cast<std::size_t>(b * rows + r) * line);
+    }
+  }
+  return out;
+}
+
+void infer_fused_matmul(InferContext& c) {
+  read_fused_activation(c.attrs());
+  const FusedMatMulAttrs a = read_matmul(c.attrs());
+  const SymShape* left = c.shape(0);
+  const SymShape* right = c.shape(1);
+  if (left == nullptr || right == nullptr) return c.output(0, c.dtype(0));
+  c.output(0, c.dtype(0),
+           matmul_shape(with_batch_first(*left, a.batch_a), with_batch_first(*right, a.batch_b), a.trans_a, a.trans_b));
+}
+
+void run_fused_matmul(OpContext& c) {
+  const FusedMatMulAttrs a = read_matmul(c.attrs());
+  const Tensor left = move_batch(c.input(0), a.batch_a);
+  const Tensor right = move_batch(c.input(1), a.batch_b);
+  const MatMulPlan plan = matmul_plan(left.shape(), right.shape(), a.trans_a, a.trans_b);
+  Tensor& y = c.output(0, left.dtype(), plan.output);
+  matmul_reference(plan, left, right, y, c.stop(), a.trans_a, a.trans_b, a.alpha);
+  apply_fused_activation(read_fused_activation(c.attrs()), y);
+}
+
+// --- GemmFastGelu: Y = FastGelu(X x W + bias) ----------------------------------------------------------------------------
+
+void infer_gemm_fast_gelu(InferContext& c) {
+  const SymShape* x = c.shape(0);
+  const SymShape* w = c.shape(1);
+  if (x == nullptr || w == nullptr) return c.output(0, c.dtype(0));
+  c.output(0, c.dtype(0), matmul_shape(*x, *w));
+}
+
+void run_gemm_fast_gelu(OpContext& c) {
+  const Tensor& x = c.input(0);
+  const MatMulPlan plan = matmul_plan(x.shape(), c.input(1).shape());
+  const Tensor* bias = c.optional_input(2);
+  if (bias != nullptr && bias->size() != plan.n)
+    c.fail("the bias must have shape [{}], received {}", plan.n, to_string(bias->shape()));
+  Tensor& y = c.output(0, x.dtype(), plan.output);
+  matmul_reference(plan, x, c.input(1), y, c.stop());
+  dispatch_compute(y.dtype(), "GemmFastGelu", [&](auto tag) {
+    using C = typename decltype(tag)::type;
+    const FloatInput<C> in(y), add(bias);
+    FloatOutput<C> out(y);
+    for (std::int64_t i = 0; i < y.size(); ++i) {
+      const C v = in[i] + (add ? add[i % plan.n] : C(0));
+      // Hendrycks and Gimpel 2016: sqrt(2/pi) and 0.044715.
+      out[i] = C(0.5) * v * (C(1) + std::tanh(C(0.7978845608028654) * (v + C(0.044715) * v * v * v)));
+    }
+    out.store();
+  });
+}
+
+OpDef def(const char* name) { return OpDef("com.microsoft", name, 1); }
+
+OpDef matmul_def(const char* name) {
+  return def(name)
+      .in("A", "T", types::floats)
+      .in("B", "T", types::floats)
+      .out("Y", "T", types::floats)
+      .attr("alpha", AttrKind::f)
+      .attr("transA", AttrKind::i)
+      .attr("transB", AttrKind::i)
+      .attr("transBatchA", AttrKind::i)
+      .attr("transBatchB", AttrKind::i)
+      .infer_with(infer_fused_matmul)
+      .run_with(run_fused_matmul);
+}
+
+void add_activation(OpDef& d, bool required) {
+  d.attr("activation", AttrKind::s, required).attr("activation_alpha", AttrKind::f).attr("activation_beta", AttrKind::f);
+  d.attr("activation_gamma", AttrKind::f);
+}
+
+}  // namespace
+
+void register_fused_products(OpTable& t) {
+  t.add(def("FusedConv")
+            .in("X", "T", types::floats)
+            .in("W", "T", types::floats)
+            .in("B", "T", types::floats, Arity::optional)
+            .in("Z", "T", types::floats, Arity::optional)
+            .out("Y", "T", types::floats)
+            .attr("activation", AttrKind::s)
+            .attr("activation_params", AttrKind::floats)
+            .attr("auto_pad", AttrKind::s)
+            .attr("dilations", AttrKind::ints)
+            .attr("group", AttrKind::i)
+            .attr("kernel_shape", AttrKind::ints)
+            .attr("pads", AttrKind::ints)
+            .attr("strides", AttrKind::ints)
+            .infer_with(infer_fused_conv)
+            .run_with(run_fused_conv));
+  OpDef gemm = def("FusedGemm")
+                   .in("A", "T", types::floats)
+                   .in("B", "T", types::floats)
+                   .in("C", "T", types::floats, Arity::optional)
+                   .out("Y", "T", types::floats)
+                   .attr("alpha", AttrKind::f)
+                   .attr("beta", AttrKind::f)
+                   .attr("transA", AttrKind::i)
+                   .attr("transB", AttrKind::i)
+                   .infer_with(infer_fused_gemm)
+                   .run_with(run_fused_gemm);
+  add_activation(gemm, false);
+  t.add(std::move(gemm));
+  t.add(matmul_def("FusedMatMul"));
+  t.add(matmul_def("TransposeMatMul"));  // the older name
+  OpDef activated = matmul_def("FusedMatMulActivation");
+  add_activation(activated, true);
+  t.add(std::move(activated));
+  t.add(def("GemmFastGelu")
+            .in("X", "T", types::floats)
+            .in("W", "T", types::floats)
+            .in("bias", "T", types::floats, Arity::optional)
+            .out("Y", "T", types::floats)
+            .infer_with(infer_gemm_fast_gelu)
+            .run_with(run_gemm_fast_gelu));
+}
+
+}  // namespace sdx::ops

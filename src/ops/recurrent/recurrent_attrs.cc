@@ -1,0 +1,127 @@
+#include <algorithm>
+#include <cmath>
+
+#include "ops/recurrent/recurrent.h"
+
+namespace sdx::ops {
+namespace {
+
+struct KnownActivation {
+  std::string_view name;  // lower case
+  ActivationKind kind;
+  bool has_alpha, has_beta;
+  float alpha, beta;  // defaults: those of the ONNX operators of the same name
+};
+
+constexpr KnownActivation kActivations[] = {
+    {"relu", ActivationKind::relu, false, false, 0, 0},
+    {"tanh", ActivationKind::tanh, false, false, 0, 0},
+    {"sigmoid", ActivationKind::sigmoid, false, false, 0, 0},
+    {"affine", ActivationKind::affine, true, true, 1, 0},
+    {"leakyrelu", ActivationKind::leaky_relu, true, false, 0.01F, 0},
+    {"thresholdedrelu", ActivationKind::thresholded_relu, true, false, 1, 0},
+    {"scaledtanh", ActivationKind::scaled_tanh, true, true, 1, 1},
+    {"hardsigmoid", ActivationKind::hard_sigmoid, true, true, 0.2F, 0.5F},
+    {"elu", ActivationKind::elu, true, false, 1, 0},
+    {"softsign", ActivationKind::softsign, false, false, 0, 0},
+    {"softplus", ActivationKind::softplus, false, false, 0, 0},
+};
+
+std::vector<std::string> default_activations(Cell cell) {
+  if (cell == Cell::lstm) return {"Sigmoid", "Tanh", "Tanh"};
+  if (cell == Cell::gru) return {"Sigmoid", "Tanh"};
+  return {"Tanh"};
+}
+
+const KnownActivation& find_activation(std::string word) {
+  std::transform(word.begin(), word.end(), word.begin(), [](char ch) { return ch >= 'A' && ch <= 'Z' ? ch - 'A' + 'a' : ch; });
+  for (const KnownActivation& k : kActivations) {
+    if (k.name == word) return k;
+  }
+  fail(ErrorCode::invalid_model,
+       "unknown activation '{}'; permitted: Relu, Tanh, Sigmoid, Affine, LeakyRelu, ThresholdedRelu, ScaledTanh, HardSigmoid, "
+       "Elu, "
+       "Softsign, Softplus",
+       word);
+}
+
+// activation_alpha and activation_beta hold values only for the functions that take them, in order.
+std::vector<RecurrentActivation> read_activations(const Attributes& attrs, Cell cell, std::size_t directions) {
+  std::vector<std::string> words = attrs.get_strings("activations");
+  if (words.empty()) words = default_activations(cell);
+  const std::size_t per = activations_of(cell);
+  if (directions == 2 && words.size() == per) {  // one set serves both directions
+    for (std::size_t i = 0; i < per; ++i) words.push_back(std::string(words[i]));
+  }
+  if (words.size() < per * directions) {
+    fail(ErrorCode::invalid_model, "attribute 'activations' must name {} functions, received {}", per * directions, words.size());
+  }
+  const std::vector<float> alphas = attrs.get_floats("activation_alpha");
+  const std::vector<float> betas = attrs.get_floats("activation_beta");
+  std::size_t next_alpha = 0;
+  std::size_t next_beta = 0;
+  std::vector<RecurrentActivation> out;
+  for (std::size_t i = 0; i < per * directions; ++i) {
+    const KnownActivation& k = find_activation(words[i]);
+    RecurrentActivation a{k.kind, k.alpha, k.beta};
+    if (k.has_alpha && next_alpha < alphas.size()) a.alpha = alphas[next_alpha++];
+    if (k.has_beta && next_beta < betas.size()) a.beta = betas[next_beta++];
+    out.push_back(a);
+  }
+  return out;
+}
+
+template <class C, class F>
+void map(C* values, std::int64_t n, F&& fn) {
+  for (std::int64_t i = 0; i < n; ++i) values[i] = fn(values[i]);
+}
+
+}  // namespace
+
+RecurrentAttrs read_recurrent_attrs(const Attributes& attrs, Cell cell) {
+  RecurrentAttrs a;
+  const std::string direction = attrs.get_string("direction", "forward");
+  if (direction == "reverse") {
+    a.forward = false;
+    a.backward = true;
+  } else if (direction == "bidirectional") {
+    a.backward = true;
+  } else if (direction != "forward") {
+    fail(ErrorCode::invalid_model, "attribute 'direction' is '{}'; permitted: forward, reverse, bidirectional", direction);
+  }
+  a.batch_first = attrs.get_int("layout", 0) != 0;
+  a.hidden = attrs.get_int("hidden_size", 0);
+  if (a.hidden < 0) fail(ErrorCode::invalid_model, "attribute 'hidden_size' is {}; it must be positive", a.hidden);
+  a.clip = attrs.get_float("clip", 0.0F);
+  if (!(a.clip >= 0)) fail(ErrorCode::invalid_model, "attribute 'clip' is {}; it must not be negative", a.clip);
+  a.linear_before_reset = attrs.get_int("linear_before_reset", 0) != 0;
+  a.input_forget = attrs.get_int("input_forget", 0) != 0;
+  a.activations = read_activations(attrs, cell, static_cast<std::size_t>(a.directions()));
+  return a;
+}
+
+template <class C>
+void activate(const RecurrentActivation& activation, C* values, std::int64_t n) {
+  const C alpha = static_cast<C>(activation.alpha);
+  const C beta = static_cast<C>(activation.beta);
+  switch (activation.kind) {
+    case ActivationKind::relu: return map(values, n, [](C x) { return x < C(0) ? C(0) : x; });
+    case ActivationKind::tanh: return map(values, n, [](C x) { return std::tanh(x); });
+    case ActivationKind::sigmoid: return map(values, n, [](C x) { return C(1) / (C(1) + std::exp(-x)); });
+    case ActivationKind::affine: return map(values, n, [=](C x) { return alpha * x + beta; });
+    case ActivationKind::leaky_relu: return map(values, n, [=](C x) { return x >= C(0) ? x : alpha * x; });
+    case ActivationKind::thresholded_relu: return map(values, n, [=](C x) { return x >= alpha ? x : C(0); });
+    case ActivationKind::scaled_tanh: return map(values, n, [=](C x) { return alpha * std::tanh(beta * x); });
+    case ActivationKind::hard_sigmoid:
+      return map(values, n, [=](C x) { return std::min(std::max(alpha * x + beta, C(0)), C(1)); });
+    case ActivationKind::elu: return map(values, n, [=](C x) { return x >= C(0) ? x : alpha * std::expm1(x); });
+    case ActivationKind::softsign: return map(values, n, [](C x) { return x / (C(1) + std::fabs(x)); });
+    case ActivationKind::softplus:
+      return map(values, n, [](C x) { return std::max(x, C(0)) + std::log1p(std::exp(-std::fabs(x))); });
+  }
+}
+
+template void activate<float>(const RecurrentActivation&, float*, std::int64_t);
+template void activate<double>(const RecurrentActivation&, double*, std::int64_t);
+
+}  // namespace sdx::ops

@@ -1,0 +1,37 @@
+// LSTM, GRU, RNN: ai.onnx 1, 3 (GRU: linear_before_reset), 7, 14 (layout), 22 (bfloat16).
+
+#include "ops/op.h"
+#include "ops/recurrent/recurrent.h"
+
+namespace sdx::ops {
+namespace {
+
+template <Cell kCell>
+void add_cell(OpTable& t, const char* name) {
+  const TypeSet f = types::floats;
+  OpDef d(name, 1);
+  d.in("X", "T", f).in("W", "T", f).in("R", "T", f).in("B", "T", f, Arity::optional);
+  d.in("sequence_lens", "", bit(DataType::int32), Arity::optional).in("initial_h", "T", f, Arity::optional);
+  d.out("Y", "T", f, Arity::optional).out("Y_h", "T", f, Arity::optional);
+  d.attr("activation_alpha", AttrKind::floats).attr("activation_beta", AttrKind::floats).attr("activations", AttrKind::strings);
+  d.attr("clip", AttrKind::f).attr("direction", AttrKind::s).attr("hidden_size", AttrKind::i).attr("layout", AttrKind::i);
+  d.attr("output_sequence", AttrKind::i);
+  if (kCell == Cell::gru) d.attr("linear_before_reset", AttrKind::i);
+  if (kCell == Cell::lstm) {
+    d.in("initial_c", "T", f, Arity::optional).in("P", "T", f, Arity::optional).out("Y_c", "T", f, Arity::optional);
+    d.attr("input_forget", AttrKind::i);
+  }
+  t.add(std::move(d).infer_with([](InferContext& c) { infer_recurrent(c, kCell); }).run_with([](OpContext& c) {
+    run_recurrent(c, kCell);
+  }));
+}
+
+}  // namespace
+
+void register_recurrent_cells(OpTable& t) {
+  add_cell<Cell::lstm>(t, "LSTM");
+  add_cell<Cell::gru>(t, "GRU");
+  add_cell<Cell::rnn>(t, "RNN");
+}
+
+}  // namespace sdx::ops

@@ -1,0 +1,94 @@
+#include "ops/tensor/gather_index.h"
+
+#include "base/error.h"
+
+namespace sdx::ops {
+void check_index_type(const Tensor& indices) {
+  if (indices.dtype() != DataType::int32 && indices.dtype() != DataType::int64) {
+    fail(ErrorCode::invalid_model, "indices must be int32 or int64, received {}", indices.type_string());
+  }
+}
+
+void fail_index(std::int64_t index, std::int64_t extent) {
+  fail(ErrorCode::runtime_failure, "index {} is out of range for extent {}; permitted: {} to {}", index, extent, -extent,
+       extent - 1);
+}
+
+Ints checked_indices(const Tensor& indices, std::int64_t extent) {
+  Ints out(static_cast<std::size_t>(indices.size()));
+  dispatch_index(indices, [&](const auto* at) {
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = checked_index(at[i], extent);
+  });
+  return out;
+}
+
+void check_element_indices(const Shape& data, const Shape& indices, std::size_t axis) {
+  bool fits = data.size() == indices.size();
+  for (std::size_t d = 0; fits && d < data.size(); ++d) fits = d == axis || indices[d] <= data[d];
+  if (!fits) {
+    fail(ErrorCode::runtime_failure, "indices {} must have the rank of the data {} and fit into it outside axis {}",
+         to_string(indices), to_string(data), axis);
+  }
+}
+
+ElementRows::ElementRows(const Shape& data, const Shape& indices, std::size_t axis) : strides_(strides_of(data)) {
+  axis_step_ = strides_[axis];
+  extent_ = data[axis];
+  strides_[axis] = 0;
+  step_ = strides_.back();
+  strides_.pop_back();
+  run_ = indices.back();
+  extents_.assign(indices.begin(), indices.end() - 1);
+  for (const std::int64_t e : extents_) rows_ *= e;
+}
+
+std::int64_t ElementRows::base(std::int64_t row) const {
+  std::int64_t offset = 0;
+  for (std::size_t d = extents_.size(); d-- > 0;) {
+    if (d == 0) return offset + row * strides_[0];
+    offset += row % extents_[d] * strides_[d];
+    row /= extents_[d];
+  }
+  return offset;
+}
+
+void check_nd_ranks(std::size_t data_rank, std::size_t indices_rank, std::int64_t batch_dims) {
+  const auto least = static_cast<std::int64_t>(std::min(data_rank, indices_rank));
+  if (batch_dims < 0 || batch_dims >= least) {
+    fail(ErrorCode::invalid_model, "data of rank {} and indices of rank {} with batch_dims {}: both ranks must be larger",
+         data_rank, indices_rank, batch_dims);
+  }
+}
+
+void check_nd_depth(std::int64_t depth, std::size_t data_rank, std::int64_t batch_dims) {
+  if (depth < 1 || depth > static_cast<std::int64_t>(data_rank) - batch_dims) {
+    fail(ErrorCode::invalid_model, "the last extent of the indices is {}; permitted for data of rank {}: 1 to {}", depth,
+         data_rank, static_cast<std::int64_t>(data_rank) - batch_dims);
+  }
+}
+
+NdOffsets::NdOffsets(const Shape& data, const Tensor& indices, std::int64_t batch_dims) {
+  const auto batch = static_cast<std::size_t>(batch_dims);
+  const std::int64_t depth = indices.shape().back();
+  const Ints strides = strides_of(data);
+  run_ = product(data, batch + static_cast<std::size_t>(depth), data.size());
+  const std::int64_t batches = product(data, 0, batch);
+  const std::int64_t batch_stride = product(data, batch, data.size());
+  const std::int64_t count = product(indices.shape(), 0, indices.rank() - 1);
+  const std::int64_t per_batch = batches == 0 ? 0 : count / batches;
+  offsets_.resize(static_cast<std::size_t>(count));
+  dispatch_index(indices, [&](const auto* at) {
+    for (std::int64_t b = 0, i = 0; b < batches; ++b) {
+      for (std::int64_t k = 0; k < per_batch; ++k, ++i) {
+        std::int64_t offset = b * batch_stride;
+        for (std::int64_t d = 0; d < depth; ++d) {
+          const std::size_t axis = batch + static_cast<std::size_t>(d);
+          offset += checked_index(*at++, data[axis]) * strides[axis];
+        }
+        offsets_[static_cast<std::size_t>(i)] = offset;
+      }
+    }
+  });
+}
+
+}  // namespace sdx::ops

@@ -1,0 +1,156 @@
+// NegativeLogLikelihoodLoss: ai.onnx 12, 13, 22 (bfloat16). SoftmaxCrossEntropyLoss: ai.onnx 12, 13 (bfloat16).
+
+#include <cmath>
+#include <optional>
+
+#include "ops/context.h"
+#include "ops/math/float_view.h"
+#include "ops/op.h"
+#include "ops/tensor/axes.h"
+#include "tensor/element.h"
+
+namespace sdx::ops {
+namespace {
+
+enum class Reduction : std::uint8_t { none, sum, mean };
+
+Reduction read_reduction(const Attributes& attrs) {
+  const std::string word = attrs.get_string("reduction", "mean");
+  if (word == "none") return Reduction::none;
+  if (word == "sum") return Reduction::sum;
+  if (word == "mean") return Reduction::mean;
+  fail(ErrorCode::invalid_model, "attribute 'reduction' is '{}'; permitted: none, sum, mean", word);
+}
+
+// [N, C, d1, ...] without C: what the labels' shape must be.
+template <class S>
+S sample_shape(const S& scores) {
+  if (scores.size() < 2) {
+    fail(ErrorCode::invalid_model, "the scores must have rank 2 or more ([N, C, ...]), received shape {}", to_string(scores));
+  }
+  S out = scores;
+  out.erase(out.begin() + 1);
+  return out;
+}
+
+void infer_loss(InferContext& c) {
+  const Reduction reduction = read_reduction(c.attrs());
+  const SymShape* x = c.shape(0);
+  if (x != nullptr) c.output(1, c.dtype(0), *x);
+  if (x == nullptr) c.output(1, c.dtype(0));
+  if (reduction != Reduction::none) return c.output(0, c.dtype(0), SymShape{});
+  if (x != nullptr) return c.output(0, c.dtype(0), sample_shape(*x));
+  if (const SymShape* labels = c.shape(1)) return c.output(0, c.dtype(0), *labels);
+  c.output(0, c.dtype(0));
+}
+
+struct LossSizes {
+  std::int64_t batch, classes, inner;
+};
+
+LossSizes check_inputs(OpContext& c) {
+  const Tensor& x = c.input(0);
+  const Shape labels = sample_shape(x.shape());
+  if (c.input(1).shape() != labels) {
+    c.fail("labels must have shape {} for scores {}, received {}", to_string(labels), to_string(x.shape()),
+           to_string(c.input(1).shape()));
+  }
+  const Tensor* weight = c.optional_input(2);
+  if (weight != nullptr && weight->size() != x.dim(1)) {
+    c.fail("the weights must have shape [{}], received {}", x.dim(1), to_string(weight->shape()));
+  }
+  return {x.dim(0), x.dim(1), product(x.shape(), 2, x.rank())};
+}
+
+// logp: log probabilities, laid out as the scores.
+template <class C>
+void reduce_loss(OpContext& c, const LossSizes& s, const C* logp) {
+  const Tensor& labels = c.input(1);
+  const DataType elem = c.input(0).dtype();
+  const Reduction reduction = read_reduction(c.attrs());
+  const FloatInput<C> weight(c.optional_input(2));
+  std::optional<std::int64_t> ignored;
+  if (c.attrs().has("ignore_index")) ignored = c.attrs().get_int("ignore_index");
+  Tensor& y = c.output(0, elem, reduction == Reduction::none ? labels.shape() : Shape{});
+  FloatOutput<C> out(y);
+  double total = 0;
+  double weights = 0;
+  for (std::int64_t i = 0; i < labels.size(); ++i) {
+    const std::int64_t label = element_as_int(labels, i);
+    double loss = 0;
+    if (label != ignored) {
+      if (label < 0 || label >= s.classes) c.fail("label {} is out of range; permitted: 0 to {}", label, s.classes - 1);
+      const double w = weight ? static_cast<double>(weight[label]) : 1;
+      loss = -static_cast<double>(logp[(i / s.inner * s.classes + label) * s.inner + i % s.inner]) * w;
+      weights += w;
+    }
+    if (reduction == Reduction::none) out[i] = static_cast<C>(loss);
+    total += loss;
+  }
+  if (reduction == Reduction::sum) out[0] = static_cast<C>(total);
+  if (reduction == Reduction::mean) out[0] = static_cast<C>(total / weights);
+  out.store();
+}
+
+void run_nll(OpContext& c) {
+  const LossSizes s = check_inputs(c);
+  dispatch_compute(c.input(0).dtype(), "NegativeLogLikelihoodLoss", [&](auto tag) {
+    using C = typename decltype(tag)::type;
+    const FloatInput<C> in(c.input(0));
+    reduce_loss<C>(c, s, in.data());
+  });
+}
+
+// out = in - log(sum(exp(in))) along the class axis.
+template <class C>
+void log_softmax(const LossSizes& s, const C* in, C* out) {
+  for (std::int64_t row = 0; row < s.batch * s.inner; ++row) {
+    const std::int64_t at = row / s.inner * s.classes * s.inner + row % s.inner;
+    double top = -INFINITY;
+    for (std::int64_t k = 0; k < s.classes; ++k) top = std::max(top, static_cast<double>(in[at + k * s.inner]));
+    double sum = 0;
+    for (std::int64_t k = 0; k < s.classes; ++k) sum += std::exp(static_cast<double>(in[at + k * s.inner]) - top);
+    const double shift = top + std::log(sum);
+    for (std::int64_t k = 0; k < s.classes; ++k)
+      out[at + k * s.inner] = static_cast<C>(static_cast<double>(in[at + k * s.inner]) - shift);
+  }
+}
+
+void run_cross_entropy(OpContext& c) {
+  const LossSizes s = check_inputs(c);
+  const Tensor& x = c.input(0);
+  dispatch_compute(x.dtype(), "SoftmaxCrossEntropyLoss", [&](auto tag) {
+    using C = typename decltype(tag)::type;
+    const FloatInput<C> in(x);
+    std::vector<C> logp(static_cast<std::size_t>(x.size()));
+    log_softmax(s, in.data(), logp.data());
+    reduce_loss<C>(c, s, logp.data());
+    if (c.wants_output(1)) store_floats(logp.data(), c.output(1, x.dtype(), x.shape()));
+  });
+}
+
+}  // namespace
+
+void register_losses(OpTable& t) {
+  t.add(OpDef("NegativeLogLikelihoodLoss", 12)
+            .in("input", "T", types::floats)
+            .in("target", "Tind", types::indices)
+            .in("weight", "T", types::floats, Arity::optional)
+            .out("loss", "T", types::floats)
+            .attr("ignore_index", AttrKind::i)
+            .attr("reduction", AttrKind::s)
+            .infer_with(infer_loss)
+            .run_with(run_nll));
+  t.add(OpDef("SoftmaxCrossEntropyLoss", 12)
+            .in("scores", "T", types::floats)
+            .in("labels", "Tind", types::indices)
+            .in("weights", "T", types::floats, Arity::optional)
+            .out("output", "T", types::floats)
+            .out("log_prob", "T", types::floats, Arity::optional)
+            .attr("ignore_index", AttrKind::i)
+            .attr("reduction", AttrKind::s)
+            .infer_with(infer_loss)
+            .run_with(run_cross_entropy));
+}
+
+}  // namespace sdx::ops

@@ -1,0 +1,146 @@
+// Conv, ConvTranspose and com.microsoft FusedConv in float32 with constant weights.
+
+#include "kernels/cpu/conv/plain/conv.h"
+
+#include "providers/cpu/activation.h"
+#include "providers/cpu/conv_shape.h"
+#include "providers/cpu/kernel_table.h"
+#include "providers/cpu/packed.h"
+
+namespace sdx::cpu {
+namespace {
+
+struct ConvState : KernelState {
+  ConvShape shape;
+};
+
+std::string_view algorithm_name(ConvAlgorithm algorithm) {
+  switch (algorithm) {
+    case ConvAlgorithm::gemm: return "conv-gemm-f32";
+    case ConvAlgorithm::depthwise: return "conv-depthwise-f32";
+    case ConvAlgorithm::pixel: return "conv-pixel-f32";
+    case ConvAlgorithm::winograd2: return "conv-winograd2-f32";
+    case ConvAlgorithm::winograd4: return "conv-winograd4-f32";
+  }
+  return "conv-f32";
+}
+
+class ConvKernel : public Kernel {
+ public:
+  ConvKernel(Attributes attrs, Shape weights, ConvAlgorithm algorithm, Packed packed, UnarySpec act)
+      : attrs_(std::move(attrs)), weights_(std::move(weights)), algorithm_(algorithm), packed_(std::move(packed)), act_(act) {}
+
+  std::string_view name() const override { return algorithm_name(algorithm_); }
+  bool uses_input(std::size_t i) const override { return i != 1; }
+
+  std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
+    auto state = std::make_unique<ConvState>();
+    state->shape = conv_shape(ops::conv_geometry(attrs_, c.input_shape(0), weights_));
+    return state;
+  }
+
+  void run(const KernelContext& c) const override {
+    const ConvShape& shape = static_cast<const ConvState*>(c.state)->shape;
+    if (c.output(0).size() == 0) return;
+    if (c.has_input(3) && c.input(3).shape() != c.output(0).shape()) {
+      fail(ErrorCode::runtime_failure, "Z must have the output's shape {}, received {}", to_string(c.output(0).shape()),
+           to_string(c.input(3).shape()));
+    }
+    conv_f32(algorithm_, shape, c.in<float>(0), packed_.data(), c.has_input(2) ? c.in<float>(2) : nullptr,
+             c.has_input(3) ? c.in<float>(3) : nullptr, act_, c.out<float>(0));
+  }
+
+ private:
+  Attributes attrs_;
+  Shape weights_;
+  ConvAlgorithm algorithm_;
+  Packed packed_;
+  UnarySpec act_;
+};
+
+// Checks what all makers of this file need; refuses otherwise.
+const Tensor* weights_of(LowerContext& c) {
+  const Tensor* w = c.constant(1);
+  if (c.dtype(0) != DataType::float32) return c.refuse("not float32"), nullptr;
+  if (w == nullptr) return c.refuse("the weights are not constant"), nullptr;
+  if (w->dtype() != DataType::float32) return c.refuse("weights are not float32"), nullptr;
+  if (w->rank() < 3 || w->rank() > 5) return c.refuse("more than three or no spatial axes"), nullptr;
+  const std::int64_t group = c.attrs().get_int("group", 1);
+  if (w->size() == 0 || group < 1 || w->shape()[0] % group != 0) return c.refuse("empty or ill-grouped weights"), nullptr;
+  return w;
+}
+
+// The cost model's first, then whatever else can do it.
+ConvAlgorithm choose(LowerContext& c, const ConvShape& packing, const Shape& w) {
+  const SymShape* x = c.shape(0);
+  if (x != nullptr && all_const(*x)) {
+    const ConvShape shape = conv_shape(ops::conv_geometry(c.attrs(), to_shape(*x), w));
+    std::vector<ConvAlgorithm> able{conv_choose(shape)};
+    for (const auto a : {ConvAlgorithm::gemm, ConvAlgorithm::depthwise, ConvAlgorithm::pixel, ConvAlgorithm::winograd2,
+                         ConvAlgorithm::winograd4}) {
+      if (a != able[0] && conv_supports(a, shape)) able.push_back(a);
+    }
+    std::vector<std::string_view> names;
+    for (const ConvAlgorithm a : able) names.push_back(algorithm_name(a));
+    return able[c.choose(std::move(names))];
+  }
+  // Extents are not known yet: only what does not depend on them. One input channel under many filters (a Fourier transform of
+  // sound) is a product of matrices.
+  const bool own_channels = packing.groups > 1 || packing.out_channels <= 16;
+  return own_channels && conv_supports(ConvAlgorithm::depthwise, packing) ? ConvAlgorithm::depthwise : ConvAlgorithm::gemm;
+}
+
+std::unique_ptr<Kernel> make_conv(LowerContext& c) {
+  const Tensor* w = weights_of(c);
+  if (w == nullptr) return nullptr;
+  const auto act = fused_activation(c.attrs());
+  if (!act) return c.refuse("no such fused activation");
+  const ConvShape packing = packing_shape(c.attrs(), w->shape(), false);
+  const ConvAlgorithm algorithm = choose(c, packing, w->shape());
+  Packed packed = c.pack({w}, conv_packed_bytes(algorithm, packing), PackKey("conv", algorithm, packing),
+                         [&](float* to) { conv_pack_f32(algorithm, packing, w->data(), to); });
+  return std::make_unique<ConvKernel>(c.attrs(), w->shape(), algorithm, std::move(packed), *act);
+}
+
+class ConvTransposeKernel : public Kernel {
+ public:
+  ConvTransposeKernel(Attributes attrs, Shape weights, Packed packed)
+      : attrs_(std::move(attrs)), weights_(std::move(weights)), packed_(std::move(packed)) {}
+  std::string_view name() const override { return "conv-transpose-f32"; }
+  bool uses_input(std::size_t i) const override { return i != 1; }
+  std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
+    auto state = std::make_unique<ConvState>();
+    state->shape = conv_shape(ops::conv_transpose_geometry(attrs_, c.input_shape(0), weights_));
+    c.workspace_bytes = conv_transpose_workspace_bytes(state->shape);
+    return state;
+  }
+  void run(const KernelContext& c) const override {
+    if (c.output(0).size() == 0) return;
+    conv_transpose_f32(static_cast<const ConvState*>(c.state)->shape, c.in<float>(0), packed_.data(),
+                       c.has_input(2) ? c.in<float>(2) : nullptr, UnarySpec{}, c.out<float>(0), c.workspace);
+  }
+
+ private:
+  Attributes attrs_;
+  Shape weights_;
+  Packed packed_;
+};
+
+std::unique_ptr<Kernel> make_conv_transpose(LowerContext& c) {
+  const Tensor* w = weights_of(c);
+  if (w == nullptr) return nullptr;
+  const ConvShape packing = packing_shape(c.attrs(), w->shape(), true);
+  Packed packed = c.pack({w}, conv_transpose_packed_bytes(packing), PackKey("conv-transpose", packing),
+                         [&](float* to) { conv_transpose_pack_f32(packing, w->data(), to); });
+  return std::make_unique<ConvTransposeKernel>(c.attrs(), w->shape(), std::move(packed));
+}
+
+}  // namespace
+
+void register_kernels_conv(KernelTable& t) {
+  t.add("", "Conv", "conv-f32", 10, make_conv);
+  t.add("com.microsoft", "FusedConv", "conv-f32", 10, make_conv);
+  t.add("", "ConvTranspose", "conv-transpose-f32", 10, make_conv_transpose);
+}
+
+}  // namespace sdx::cpu

@@ -1,0 +1,80 @@
+// sdx Linear in float32: a product with packed weights; bias, residual and activation are applied to sums that are still in
+// registers or in the first-level cache.
+
+#include "kernels/cpu/gemm/gemm.h"
+#include "ops/tensor/axes.h"
+#include "providers/cpu/activation.h"
+#include "providers/cpu/kernel_table.h"
+
+namespace sdx::cpu {
+namespace {
+
+class LinearKernel : public Kernel {
+ public:
+  LinearKernel(Packed packed, std::int64_t k, std::int64_t n, UnarySpec act, bool in_place)
+      : packed_(std::move(packed)), k_(k), n_(n), act_(act), in_place_(in_place) {}
+  std::string_view name() const override { return "gemm-packed-f32"; }
+  bool uses_input(std::size_t i) const override { return i != 1; }
+  int in_place() const override { return in_place_ ? 3 : -1; }
+
+  void run(const KernelContext& c) const override {
+    if (c.output(0).size() == 0) return;
+    GemmArgs g;
+    g.m = c.output(0).size() / n_;
+    g.n = n_;
+    g.k = k_;
+    g.a = c.in<float>(0);
+    g.lda = k_;
+    g.packed_b = packed_.data();
+    g.c = c.out<float>(0);
+    g.ldc = n_;
+    if (c.has_input(2)) g.epilogue.bias = c.in<float>(2);
+    if (c.has_input(3)) {
+      if (c.input(3).size() != c.output(0).size()) {
+        fail(ErrorCode::runtime_failure, "Z must have the output's shape, received {}", c.input(3).type_string());
+      }
+      g.epilogue.residual = c.in<float>(3);
+      g.epilogue.ld_residual = n_;
+    }
+    g.epilogue.act = act_;
+    gemm_f32(g);
+  }
+
+ private:
+  Packed packed_;
+  std::int64_t k_, n_;
+  UnarySpec act_;
+  bool in_place_;
+};
+
+std::unique_ptr<Kernel> make_linear(LowerContext& c) {
+  for (std::size_t i = 0; i < 4; ++i) {
+    if (c.has_input(i) && c.dtype(i) != DataType::float32) return c.refuse("not float32");
+  }
+  const Tensor* w = c.constant(1);
+  if (w == nullptr || w->rank() != 2 || w->size() == 0) return c.refuse("the weights are no constant matrix");
+  if (c.shape(0) == nullptr || c.shape(0)->empty()) return c.refuse("rank unknown or 0");
+  const auto act = fused_activation(c.attrs());
+  if (!act) return c.refuse("no such fused activation");
+  const bool trans = c.attrs().get_int("transB", 0) != 0;
+  const std::int64_t k = w->shape()[trans ? 1 : 0], n = w->shape()[trans ? 0 : 1];
+  // The kernel trusts these extents.
+  const SymShape* bias = c.shape(2);
+  if (c.has_input(2) && (bias == nullptr || bias->size() != 1 || !(*bias)[0].is_const() || (*bias)[0].value() != n)) {
+    return c.refuse("B is not known to have N elements");
+  }
+  const SymShape* z = c.shape(3);
+  if (c.has_input(3) && (z == nullptr || !c.output(0).shape || *z != *c.output(0).shape)) {
+    return c.refuse("Z is not known to have the output's shape");
+  }
+  Packed packed = c.pack({w}, packed_b_bytes(k, n), PackKey("gemm-b", trans, k, n, 1.0F),
+                         [&](float* to) { pack_b_f32(w->data(), w->shape()[1], trans, k, n, 1.0F, to); });
+  const bool in_place = c.has_input(3) && c.node().inputs[3] != c.node().inputs[0];
+  return std::make_unique<LinearKernel>(std::move(packed), k, n, *act, in_place);
+}
+
+}  // namespace
+
+void register_kernels_linear(KernelTable& t) { t.add("sdx", "Linear", "gemm-packed-f32", 10, make_linear); }
+
+}  // namespace sdx::cpu

@@ -1,0 +1,111 @@
+// LSTM in float32 with its default activations and constant weights.
+
+#include <algorithm>
+
+#include "kernels/cpu/gemm/gemm.h"
+#include "kernels/cpu/rows/recurrent.h"
+#include "providers/cpu/kernel_table.h"
+#include "providers/cpu/packed.h"
+#include "providers/cpu/recurrent_parts.h"
+
+namespace sdx::cpu {
+namespace {
+
+enum In : std::size_t { kX, kW, kR, kB, kLengths, kH0, kC0, kPeephole };
+
+// One direction's weights: W' and R' as right operands, the sum of both biases.
+struct Direction {
+  Packed w, r;
+  std::vector<float> bias, peephole;
+  bool reverse = false;
+};
+
+class LstmKernel : public Kernel {
+ public:
+  LstmKernel(std::vector<Direction> directions, std::int64_t input, std::int64_t hidden, float clip)
+      : directions_(std::move(directions)), input_(input), hidden_(hidden), clip_(clip) {}
+  std::string_view name() const override { return "lstm-f32"; }
+  bool uses_input(std::size_t i) const override { return i == kX || i == kH0 || i == kC0; }
+
+  std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
+    return resolve_recurrent(c, "LSTM", extents(), {kH0, kC0}, 2);  // h and c
+  }
+
+  void run(const KernelContext& c) const override {
+    const auto& s = *static_cast<const RecurrentState*>(c.state);
+    for (std::size_t d = 0; d < directions_.size(); ++d) run_direction(c, s, d);
+  }
+
+ private:
+  RecurrentExtents extents() const { return {static_cast<std::int64_t>(directions_.size()), input_, hidden_, 4}; }
+
+  void run_direction(const KernelContext& c, const RecurrentState& s, std::size_t number) const {
+    const Direction& d = directions_[number];
+    const std::int64_t state_size = s.batch * hidden_;
+    const auto at = static_cast<std::int64_t>(number) * state_size;
+    auto* gates = static_cast<float*>(c.workspace);
+    float* h = gates + s.seq * s.batch * 4 * hidden_;
+    float* cell = h + state_size;
+    initial_state(c, kH0, at, h, state_size);
+    initial_state(c, kC0, at, cell, state_size);
+    input_sums(c, s, extents(), d.w, d.bias, gates);
+    float* y = c.has_output(0) ? c.out<float>(0) : nullptr;
+    for (std::int64_t step = 0; step < s.seq; ++step) {
+      c.services->stop().check();
+      const std::int64_t t = d.reverse ? s.seq - 1 - step : step;
+      float* now = gates + t * s.batch * 4 * hidden_;
+      add_recurrent(s, extents(), step, h, d.r, {}, now);
+      for (std::int64_t row = 0; row < s.batch; ++row) {
+        lstm_cell_f32(now + row * 4 * hidden_, d.peephole.empty() ? nullptr : d.peephole.data(), clip_, cell + row * hidden_,
+                      cell + row * hidden_, h + row * hidden_, hidden_);
+      }
+      if (y != nullptr) std::copy_n(h, state_size, y + t * static_cast<std::int64_t>(directions_.size()) * state_size + at);
+    }
+    if (c.has_output(1)) std::copy_n(h, state_size, c.out<float>(1) + at);
+    if (c.has_output(2)) std::copy_n(cell, state_size, c.out<float>(2) + at);
+  }
+
+  std::vector<Direction> directions_;
+  std::int64_t input_, hidden_;
+  float clip_;
+};
+
+std::unique_ptr<Kernel> make_lstm(LowerContext& c) {
+  if (c.dtype(kX) != DataType::float32) return c.refuse("not float32");
+  if (c.node().version < 7) return c.refuse("opset before 7");
+  const ops::RecurrentAttrs a = ops::read_recurrent_attrs(c.attrs(), ops::Cell::lstm);
+  if (a.batch_first) return c.refuse("the batch is the first axis");
+  if (a.input_forget) return c.refuse("input and forget gates are coupled");
+  if (!default_activations(a, 3)) return c.refuse("other activations than Sigmoid, Tanh, Tanh");
+  if (c.has_input(kLengths)) return c.refuse("sequences of different lengths");
+  const Tensor *w = c.constant(kW), *r = c.constant(kR), *b = c.constant(kB), *p = c.constant(kPeephole);
+  if (w == nullptr || r == nullptr || (c.has_input(kB) && b == nullptr) || (c.has_input(kPeephole) && p == nullptr)) {
+    return c.refuse("the weights are not constant");
+  }
+  if (w->dtype() != DataType::float32 || w->rank() != 3 || r->rank() != 3 || w->size() == 0 || r->size() == 0) {
+    return c.refuse("weights of another rank, or empty");
+  }
+  const std::int64_t n = a.directions(), hidden = r->shape()[2], input = w->shape()[2], gates = 4 * hidden;
+  if (w->shape() != Shape{n, gates, input} || r->shape() != Shape{n, gates, hidden} ||
+      (b != nullptr && b->shape() != Shape{n, 2 * gates}) || (p != nullptr && p->shape() != Shape{n, 3 * hidden}) ||
+      (a.hidden > 0 && a.hidden != hidden)) {
+    return c.refuse("the weights' shapes do not agree");
+  }
+  std::vector<Direction> directions;
+  for (std::int64_t i = 0; i < n; ++i) {
+    Direction d;
+    d.reverse = a.backward && (i == 1 || !a.forward);
+    d.w = packed_gates(c, *w, i * gates, gates, input);
+    d.r = packed_gates(c, *r, i * gates, gates, hidden);
+    if (b != nullptr) d.bias = both_biases(*b, i * 2 * gates, gates);
+    if (p != nullptr) d.peephole = constant_piece(*p, i * 3 * hidden, 3 * hidden);
+    directions.push_back(std::move(d));
+  }
+  return std::make_unique<LstmKernel>(std::move(directions), input, hidden, a.clip);
+}
+
+}  // namespace
+
+void register_kernels_lstm(KernelTable& t) { t.add("", "LSTM", "lstm-f32", 10, make_lstm); }
+
+}  // namespace sdx::cpu

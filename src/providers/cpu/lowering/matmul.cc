@@ -1,0 +1,215 @@
+// MatMul, Gemm (opset 7 on) and com.microsoft FusedGemm in float32.
+
+#include <algorithm>
+
+#include "kernels/cpu/gemm/gemm.h"
+#include "ops/tensor/axes.h"
+#include "providers/cpu/activation.h"
+#include "providers/cpu/kernel_table.h"
+#include "providers/cpu/packed.h"
+
+namespace sdx::cpu {
+namespace {
+
+constexpr std::int64_t kMaxRank = 8;
+
+struct MatMulState : KernelState {
+  GemmArgs args;
+  std::int64_t batch = 1;
+  std::vector<std::int64_t> a_offsets, b_offsets, c_offsets;
+};
+
+// Offsets of each product's operands under numpy broadcasting of the leading axes.
+void batch_offsets(const Shape& a, const Shape& b, MatMulState& s) {
+  const Shape a_lead(a.begin(), a.end() - 2), b_lead(b.begin(), b.end() - 2);
+  const std::size_t rank = std::max(a_lead.size(), b_lead.size());
+  Shape out(rank, 1);
+  const auto extent = [&](const Shape& lead, std::size_t i) {
+    const std::size_t pad = rank - lead.size();
+    return i < pad ? std::int64_t{1} : lead[i - pad];
+  };
+  for (std::size_t i = 0; i < rank; ++i) {
+    const std::int64_t x = extent(a_lead, i), y = extent(b_lead, i);
+    out[i] = x == 1 ? y : x;
+    s.batch *= out[i];
+  }
+  const std::int64_t a_size = a[a.size() - 2] * a.back(), b_size = b[b.size() - 2] * b.back();
+  for (std::int64_t n = 0; n < s.batch; ++n) {
+    std::int64_t rest = n, at_a = 0, at_b = 0, step_a = a_size, step_b = b_size;
+    for (std::size_t i = rank; i-- > 0;) {
+      const std::int64_t index = rest % out[i];
+      rest /= out[i];
+      const std::int64_t x = extent(a_lead, i), y = extent(b_lead, i);
+      if (x != 1) at_a += index * step_a;
+      if (y != 1) at_b += index * step_b;
+      step_a *= x;
+      step_b *= y;
+    }
+    s.a_offsets.push_back(at_a);
+    s.b_offsets.push_back(at_b);
+    s.c_offsets.push_back(n * s.args.m * s.args.n);
+  }
+}
+
+class MatMulKernel : public Kernel {
+ public:
+  MatMulKernel(Packed packed, Shape weights) : packed_(std::move(packed)), weights_(std::move(weights)) {}
+  std::string_view name() const override { return packed_ ? "gemm-packed-f32" : "gemm-f32"; }
+  bool uses_input(std::size_t i) const override { return i != 1 || !packed_; }
+
+  std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
+    auto state = std::make_unique<MatMulState>();
+    Shape a = c.input_shape(0), b = packed_ ? weights_ : c.input_shape(1);
+    // Vectors stand for a row on the left and a column on the right.
+    if (a.size() == 1) a.insert(a.begin(), 1);
+    if (b.size() == 1) b.push_back(1);
+    // Rows of a batched left operand and one right operand form a single product.
+    if (b.size() == 2 && a.size() > 2) a = {ops::product(a, 0, a.size() - 1), a.back()};
+    GemmArgs& g = state->args;
+    g.m = a[a.size() - 2];
+    g.k = a.back();
+    g.n = b.back();
+    g.lda = g.k;
+    g.ldb = g.n;
+    g.ldc = g.n;
+    if (a.size() > 2 || b.size() > 2) batch_offsets(a, b, *state);
+    return state;
+  }
+
+  void run(const KernelContext& c) const override {
+    const auto& s = *static_cast<const MatMulState*>(c.state);
+    if (c.output(0).size() == 0) return;
+    GemmArgs g = s.args;
+    g.a = c.in<float>(0);
+    g.b = packed_ ? nullptr : c.in<float>(1);
+    g.packed_b = packed_ ? packed_.data() : nullptr;
+    g.c = c.out<float>(0);
+    if (s.a_offsets.empty()) return gemm_f32(g);
+    gemm_batch_f32(g, s.batch, s.a_offsets.data(), s.b_offsets.data(), s.c_offsets.data());
+  }
+
+ private:
+  Packed packed_;
+  Shape weights_;
+};
+
+std::unique_ptr<Kernel> make_matmul(LowerContext& c) {
+  if (c.dtype(0) != DataType::float32 || c.dtype(1) != DataType::float32) return c.refuse("not float32");
+  const SymShape *a = c.shape(0), *b = c.shape(1);
+  if (a == nullptr || b == nullptr) return c.refuse("ranks are not known");
+  if (a->empty() || b->empty() || a->size() > kMaxRank || b->size() > kMaxRank) return c.refuse("rank 0 or above 8");
+  const Tensor* w = c.constant(1);
+  if (w != nullptr && w->rank() == 2 && w->size() > 0) {
+    const std::int64_t k = w->shape()[0], n = w->shape()[1];
+    Packed packed = c.pack({w}, packed_b_bytes(k, n), PackKey("gemm-b", false, k, n, 1.0F),
+                           [&](float* to) { pack_b_f32(w->data(), n, false, k, n, 1.0F, to); });
+    return std::make_unique<MatMulKernel>(std::move(packed), w->shape());
+  }
+  return std::make_unique<MatMulKernel>(Packed(), Shape());
+}
+
+// Y = alpha A' B' + beta C, C broadcast to [M, N].
+class GemmKernel : public Kernel {
+ public:
+  GemmKernel(const Attributes& attrs, Packed packed, Shape weights, UnarySpec act)
+      : alpha_(attrs.get_float("alpha", 1.0F)),
+        beta_(attrs.get_float("beta", 1.0F)),
+        trans_a_(attrs.get_int("transA", 0) != 0),
+        trans_b_(attrs.get_int("transB", 0) != 0),
+        packed_(std::move(packed)),
+        weights_(std::move(weights)),
+        act_(act) {}
+  std::string_view name() const override { return packed_ ? "gemm-packed-f32" : "gemm-f32"; }
+  bool uses_input(std::size_t i) const override { return i != 1 || !packed_; }
+
+  void run(const KernelContext& c) const override {
+    Tensor& y = c.output(0);
+    if (y.size() == 0) return;
+    const Shape& a = c.input(0).shape();
+    GemmArgs g;
+    g.m = y.shape()[0];
+    g.n = y.shape()[1];
+    g.k = trans_a_ ? a[0] : a[1];
+    g.a = c.in<float>(0);
+    g.lda = a[1];
+    g.trans_a = trans_a_;
+    if (packed_) {
+      g.packed_b = packed_.data();
+    } else {
+      g.b = c.in<float>(1);
+      g.ldb = c.input(1).shape()[1];
+      g.trans_b = trans_b_;
+      g.alpha = alpha_;
+    }
+    g.c = c.out<float>(0);
+    g.ldc = g.n;
+    g.epilogue.act = act_;
+    if (c.has_input(2) && beta_ != 0) add_c(c.input(2), g);
+    gemm_f32(g);
+  }
+
+ private:
+  void add_c(const Tensor& t, GemmArgs& g) const {
+    const auto* data = static_cast<const float*>(t.data());
+    const std::int64_t rows = t.rank() == 2 ? t.shape()[0] : 1;
+    const std::int64_t cols = t.rank() >= 1 ? t.shape().back() : 1;
+    if (rows == 1 && cols == g.n) {
+      g.epilogue.bias = data;
+      g.epilogue.bias_scale = beta_;
+    } else if (cols == 1 && rows == g.m) {
+      g.epilogue.bias = data;
+      g.epilogue.bias_per_row = true;
+      g.epilogue.bias_scale = beta_;
+    } else if (rows == g.m && cols == g.n) {
+      g.epilogue.residual = data;
+      g.epilogue.ld_residual = g.n;
+      g.epilogue.residual_scale = beta_;
+    } else {  // one element, or a shape that repeats in both directions
+      for (std::int64_t i = 0; i < g.m; ++i) {
+        for (std::int64_t j = 0; j < g.n; ++j) g.c[i * g.n + j] = data[(rows == 1 ? 0 : i) * cols + (cols == 1 ? 0 : j)];
+      }
+      g.epilogue.residual = g.c;
+      g.epilogue.ld_residual = g.n;
+      g.epilogue.residual_scale = beta_;
+    }
+  }
+
+  float alpha_, beta_;
+  bool trans_a_, trans_b_;
+  Packed packed_;
+  Shape weights_;
+  UnarySpec act_;
+};
+
+std::unique_ptr<Kernel> make_gemm(LowerContext& c) {
+  if (c.dtype(0) != DataType::float32 || c.dtype(1) != DataType::float32) return c.refuse("not float32");
+  if (c.node().domain.empty() && c.node().version < 7) return c.refuse("opset before 7");
+  if (c.has_input(2) && (c.dtype(2) != DataType::float32 || c.shape(2) == nullptr || c.shape(2)->size() > 2)) {
+    return c.refuse("C is not float32 of rank 2 or less");
+  }
+  if (c.shape(0) == nullptr || c.shape(0)->size() != 2) return c.refuse("A is not known to have rank 2");
+  const auto act = fused_activation(c.attrs());
+  if (!act) return c.refuse("no such fused activation");
+  Packed packed;
+  Shape shape;
+  const Tensor* w = c.constant(1);
+  if (w != nullptr && w->rank() == 2 && w->size() > 0) {
+    const bool trans = c.attrs().get_int("transB", 0) != 0;
+    const std::int64_t k = w->shape()[trans ? 1 : 0], n = w->shape()[trans ? 0 : 1];
+    const float alpha = c.attrs().get_float("alpha", 1.0F);
+    packed = c.pack({w}, packed_b_bytes(k, n), PackKey("gemm-b", trans, k, n, alpha),
+                    [&](float* to) { pack_b_f32(w->data(), w->shape()[1], trans, k, n, alpha, to); });
+    shape = w->shape();
+  }
+  return std::make_unique<GemmKernel>(c.attrs(), std::move(packed), std::move(shape), *act);
+}
+
+}  // namespace
+
+void register_kernels_matmul(KernelTable& t) {
+  t.add("", "MatMul", "gemm-f32", 10, make_matmul);
+  t.add("", "Gemm", "gemm-f32", 10, make_gemm);
+  t.add("com.microsoft", "FusedGemm", "gemm-f32", 10, make_gemm);
+}
+
+}  // namespace sdx::cpu

@@ -1,0 +1,324 @@
+// Normalisations in float32: layer, RMS, batch (inference), instance, group, local response, Lp and mean-variance normalisation,
+// and com.microsoft's forms with a skip connection.
+
+#include "kernels/cpu/rows/norm.h"
+
+#include <cmath>
+
+#include "ops/tensor/axes.h"
+#include "providers/cpu/kernel_table.h"
+#include "tensor/element.h"
+
+namespace sdx::cpu {
+namespace {
+
+constexpr int kNone = -1;
+
+// Where each operand of a row normalisation is among the inputs and outputs; kNone: the operator has none.
+struct Slots {
+  int skip = kNone, skip_bias = kNone, scale = 1, bias = kNone;
+  int sum = kNone, mean = kNone, inv_std = kNone;
+};
+
+class LayerNormKernel : public Kernel {
+ public:
+  LayerNormKernel(Slots slots, std::size_t axis, float epsilon, bool rms)
+      : slots_(slots), axis_(axis), epsilon_(epsilon), rms_(rms) {}
+  std::string_view name() const override { return rms_ ? "rms-norm-f32" : "layer-norm-f32"; }
+  void run(const KernelContext& c) const override {
+    const Shape& x = c.input(0).shape();
+    if (c.input(0).size() == 0) return;
+    const std::int64_t rows = ops::product(x, 0, axis_);
+    const std::int64_t n = ops::product(x, axis_, x.size());
+    LayerNormArgs a;
+    a.x = c.in<float>(0);
+    a.skip = operand(c, slots_.skip, rows * n);
+    a.skip_bias = operand(c, slots_.skip_bias, n);
+    a.scale = operand(c, slots_.scale, n);
+    a.bias = operand(c, slots_.bias, n);
+    a.epsilon = epsilon_;
+    a.y = c.out<float>(0);
+    a.sum_out = result(c, slots_.sum);
+    a.mean_out = result(c, slots_.mean);
+    a.inv_std_out = result(c, slots_.inv_std);
+    a.rms = rms_;
+    layer_norm_f32(a, rows, n);
+  }
+
+ private:
+  static const float* operand(const KernelContext& c, int slot, std::int64_t size) {
+    if (slot == kNone || !c.has_input(static_cast<std::size_t>(slot))) return nullptr;
+    const auto i = static_cast<std::size_t>(slot);
+    if (c.input(i).size() != size) {
+      fail(ErrorCode::runtime_failure, "input {} must have {} elements, received shape {}", slot, size,
+           to_string(c.input(i).shape()));
+    }
+    return c.in<float>(i);
+  }
+  static float* result(const KernelContext& c, int slot) {
+    if (slot == kNone || !c.has_output(static_cast<std::size_t>(slot))) return nullptr;
+    return c.out<float>(static_cast<std::size_t>(slot));
+  }
+
+  Slots slots_;
+  std::size_t axis_;
+  float epsilon_;
+  bool rms_;
+};
+
+bool is_f32(const LowerContext& c, int slot) {
+  return slot == kNone || !c.has_input(static_cast<std::size_t>(slot)) ||
+         c.dtype(static_cast<std::size_t>(slot)) == DataType::float32;
+}
+
+// True when input `slot` is left out or has exactly x's axes from `axis` on.
+bool is_suffix(const LowerContext& c, int slot, std::size_t axis) {
+  if (slot == kNone || !c.has_input(static_cast<std::size_t>(slot))) return true;
+  const SymShape &x = *c.shape(0), *s = c.shape(static_cast<std::size_t>(slot));
+  if (s == nullptr || s->size() != x.size() - axis) return false;
+  for (std::size_t i = 0; i < s->size(); ++i) {
+    if (!((*s)[i] == x[axis + i])) return false;
+  }
+  return true;
+}
+
+std::unique_ptr<Kernel> make_rows(LowerContext& c, const Slots& slots, std::int64_t axis, float epsilon, bool rms) {
+  const SymShape* x = c.shape(0);
+  if (c.dtype(0) != DataType::float32) return c.refuse("not float32");
+  if (x == nullptr || x->empty()) return c.refuse("rank unknown or 0");
+  const auto first = static_cast<std::size_t>(ops::normalize_axis(axis, x->size()));
+  for (const int slot : {slots.skip, slots.skip_bias, slots.scale, slots.bias}) {
+    if (!is_f32(c, slot)) return c.refuse("an operand is not float32");
+  }
+  for (const int slot : {slots.skip_bias, slots.scale, slots.bias}) {
+    if (!is_suffix(c, slot, first)) return c.refuse("scale or bias does not have exactly the normalised axes");
+  }
+  if (!is_suffix(c, slots.skip, 0)) return c.refuse("skip is broadcast, or its shape is not known");
+  return std::make_unique<LayerNormKernel>(slots, first, epsilon, rms);
+}
+
+template <bool Rms>
+std::unique_ptr<Kernel> make_layer_norm(LowerContext& c) {
+  Slots slots;
+  if (!Rms) slots.bias = 2;
+  slots.mean = Rms ? kNone : 1;
+  slots.inv_std = Rms ? 1 : 2;
+  if ((c.has_output(1) || c.has_output(2)) && c.attrs().get_int("stash_type", 1) != 1)
+    return c.refuse("statistics are not float32");
+  return make_rows(c, slots, c.attrs().get_int("axis", -1), c.attrs().get_float("epsilon", 1e-5F), Rms);
+}
+
+template <bool Rms>
+std::unique_ptr<Kernel> make_skip(LowerContext& c) {
+  Slots slots;
+  slots.skip = 1;
+  slots.scale = 2;
+  slots.bias = Rms ? kNone : 3;
+  slots.skip_bias = Rms ? 3 : 4;
+  slots.sum = 3;
+  slots.mean = Rms ? kNone : 1;
+  slots.inv_std = 2;
+  if (Rms && c.has_output(1)) return c.refuse("the mean is asked for");
+  const float epsilon = c.attrs().get_float("epsilon", 1e-12F);
+  if (!(epsilon >= 0)) return c.refuse("epsilon is negative");
+  return make_rows(c, slots, -1, epsilon, Rms);
+}
+
+class AffineKernel : public Kernel {
+ public:
+  AffineKernel(std::vector<float> scale, std::vector<float> shift) : scale_(std::move(scale)), shift_(std::move(shift)) {}
+  std::string_view name() const override { return "batch-norm-f32"; }
+  int in_place() const override { return 0; }
+  bool uses_input(std::size_t i) const override { return i == 0; }
+  void run(const KernelContext& c) const override {
+    const Shape& x = c.input(0).shape();
+    if (x.size() < 2 || x[1] != static_cast<std::int64_t>(scale_.size())) {
+      fail(ErrorCode::runtime_failure, "X must have {} channels, received shape {}", scale_.size(), to_string(x));
+    }
+    if (c.input(0).size() == 0) return;
+    channel_affine_f32(c.in<float>(0), scale_.data(), shift_.data(), UnarySpec{}, c.out<float>(0), x[0], x[1],
+                       ops::product(x, 2, x.size()));
+  }
+
+ private:
+  std::vector<float> scale_, shift_;
+};
+
+std::unique_ptr<Kernel> make_batch_norm(LowerContext& c) {
+  if (c.dtype(0) != DataType::float32) return c.refuse("not float32");
+  if (c.shape(0) == nullptr || c.shape(0)->size() < 2) return c.refuse("rank unknown or below 2");
+  if (c.node().version < 9 && c.attrs().get_int("spatial", 1) == 0) return c.refuse("statistics for each position");
+  if (c.attrs().get_int("training_mode", 0) != 0) return c.refuse("training");
+  for (std::size_t i = 1; i < 5; ++i) {
+    if (c.has_output(i)) return c.refuse("statistics are asked for");
+  }
+  const Tensor* p[4];
+  for (std::size_t i = 0; i < 4; ++i) {
+    p[i] = c.constant(i + 1);
+    if (p[i] == nullptr || p[i]->rank() != 1 || p[i]->size() != p[0]->size())
+      return c.refuse("parameters are not constant vectors");
+  }
+  const auto epsilon = static_cast<double>(c.attrs().get_float("epsilon", 1e-5F));
+  std::vector<float> scale, shift;
+  for (std::int64_t i = 0; i < p[0]->size(); ++i) {
+    const double s = element_as_double(*p[0], i) / std::sqrt(element_as_double(*p[3], i) + epsilon);
+    const double b = element_as_double(*p[1], i) - element_as_double(*p[2], i) * s;
+    if (!(std::fabs(s) <= 3e38 && std::fabs(b) <= 3e38)) return c.refuse("scale or shift leaves float32's range");
+    scale.push_back(static_cast<float>(s));
+    shift.push_back(static_cast<float>(b));
+  }
+  return std::make_unique<AffineKernel>(std::move(scale), std::move(shift));
+}
+
+// InstanceNormalization when groups is 0.
+class GroupNormKernel : public Kernel {
+ public:
+  GroupNormKernel(std::int64_t groups, float epsilon) : groups_(groups), epsilon_(epsilon) {}
+  std::string_view name() const override { return groups_ == 0 ? "instance-norm-f32" : "group-norm-f32"; }
+  void run(const KernelContext& c) const override {
+    const Shape& x = c.input(0).shape();
+    if (c.input(0).size() == 0) return;
+    const std::int64_t groups = groups_ == 0 ? x[1] : groups_;
+    if (x[1] % groups != 0 || c.input(1).size() != x[1] || c.input(2).size() != x[1]) {
+      fail(ErrorCode::runtime_failure, "{} channels do not fit {} groups, scale {} and bias {}", x[1], groups,
+           to_string(c.input(1).shape()), to_string(c.input(2).shape()));
+    }
+    group_norm_f32(c.in<float>(0), c.in<float>(1), c.in<float>(2), epsilon_, c.out<float>(0), x[0], x[1], groups,
+                   ops::product(x, 2, x.size()));
+  }
+
+ private:
+  std::int64_t groups_;
+  float epsilon_;
+};
+
+template <bool Groups>
+std::unique_ptr<Kernel> make_group_norm(LowerContext& c) {
+  for (std::size_t i = 0; i < 3; ++i) {
+    if (c.dtype(i) != DataType::float32) return c.refuse("not float32");
+  }
+  if (c.shape(0) == nullptr || c.shape(0)->size() < 2) return c.refuse("rank unknown or below 2");
+  if (Groups && c.node().version < 21) return c.refuse("scale and bias for each group (opset 18)");
+  const std::int64_t groups = Groups ? c.attrs().get_int("num_groups") : 0;
+  if (Groups && groups < 1) return c.refuse("num_groups is not positive");
+  return std::make_unique<GroupNormKernel>(groups, c.attrs().get_float("epsilon", 1e-5F));
+}
+
+class LrnKernel : public Kernel {
+ public:
+  explicit LrnKernel(const Attributes& a)
+      : size_(a.get_int("size")),
+        alpha_(a.get_float("alpha", 1e-4F)),
+        beta_(a.get_float("beta", 0.75F)),
+        bias_(a.get_float("bias", 1.0F)) {}
+  std::string_view name() const override { return "lrn-f32"; }
+  void run(const KernelContext& c) const override {
+    const Shape& x = c.input(0).shape();
+    if (c.input(0).size() == 0) return;
+    lrn_f32(c.in<float>(0), c.out<float>(0), x[0], x[1], ops::product(x, 2, x.size()), size_, alpha_, beta_, bias_);
+  }
+
+ private:
+  std::int64_t size_;
+  float alpha_, beta_, bias_;
+};
+
+std::unique_ptr<Kernel> make_lrn(LowerContext& c) {
+  if (c.dtype(0) != DataType::float32) return c.refuse("not float32");
+  if (c.shape(0) == nullptr || c.shape(0)->size() < 2) return c.refuse("rank unknown or below 2");
+  const std::int64_t size = c.attrs().get_int("size");
+  if (size < 1 || size > 4096) return c.refuse("window is empty or above 4096 channels");
+  return std::make_unique<LrnKernel>(c.attrs());
+}
+
+class LpNormKernel : public Kernel {
+ public:
+  LpNormKernel(std::size_t axis, bool squares) : axis_(axis), squares_(squares) {}
+  std::string_view name() const override { return "lp-norm-f32"; }
+  void run(const KernelContext& c) const override {
+    const Shape& x = c.input(0).shape();
+    if (c.input(0).size() == 0) return;
+    lp_norm_f32(c.in<float>(0), c.out<float>(0), ops::product(x, 0, axis_), x[axis_], ops::product(x, axis_ + 1, x.size()),
+                squares_);
+  }
+
+ private:
+  std::size_t axis_;
+  bool squares_;
+};
+
+std::unique_ptr<Kernel> make_lp_norm(LowerContext& c) {
+  if (c.dtype(0) != DataType::float32) return c.refuse("not float32");
+  if (c.shape(0) == nullptr || c.shape(0)->empty()) return c.refuse("rank unknown or 0");
+  const std::int64_t p = c.attrs().get_int("p", 2);
+  if (p != 1 && p != 2) return c.refuse("p is neither 1 nor 2");
+  const std::int64_t axis = ops::normalize_axis(c.attrs().get_int("axis", -1), c.shape(0)->size());
+  return std::make_unique<LpNormKernel>(static_cast<std::size_t>(axis), p == 2);
+}
+
+// A tensor seen as [outer, groups, inner], statistics over outer and inner. groups 0: it is no such tensor.
+struct Grouped : KernelState {
+  std::int64_t outer = 1, groups = 1, inner = 1;
+};
+
+class MeanVarianceKernel : public Kernel {
+ public:
+  MeanVarianceKernel(const Node& node, std::vector<bool> reduced)
+      : reference_(make_reference(node)), reduced_(std::move(reduced)) {}
+  std::string_view name() const override { return "mean-variance-norm-f32"; }
+  std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
+    auto state = std::make_unique<Grouped>();
+    const Shape x = c.input_shape(0);
+    std::size_t begin = 0, end = x.size();
+    while (end > 0 && (reduced_[end - 1] || x[end - 1] == 1)) --end;
+    while (begin < end && (reduced_[begin] || x[begin] == 1)) ++begin;
+    bool between = false;
+    for (std::size_t i = begin; i < end; ++i) between = between || (reduced_[i] && x[i] != 1);
+    state->outer = ops::product(x, 0, begin);
+    state->groups = ops::product(x, begin, end);
+    state->inner = ops::product(x, end, x.size());
+    // Rows of a few elements that lie far apart are the reference's.
+    if (between || (state->outer > 1 && state->inner < 16)) state->groups = 0;
+    return state;
+  }
+  void run(const KernelContext& c) const override {
+    const auto& s = *static_cast<const Grouped*>(c.state);
+    if (s.groups == 0) return reference_->run(c);
+    mean_variance_norm_f32(c.in<float>(0), c.out<float>(0), s.outer, s.groups, s.inner);
+  }
+
+ private:
+  std::unique_ptr<Kernel> reference_;
+  std::vector<bool> reduced_;
+};
+
+std::unique_ptr<Kernel> make_mean_variance(LowerContext& c) {
+  if (c.dtype(0) != DataType::float32) return c.refuse("not float32");
+  if (c.shape(0) == nullptr || c.shape(0)->empty()) return c.refuse("rank unknown or 0");
+  std::vector<bool> reduced(c.shape(0)->size(), false);
+  const std::vector<std::int64_t> all{0, 2, 3};
+  for (const std::int64_t axis : ops::normalize_axes(c.attrs().has("axes") ? c.attrs().get_ints("axes") : all, reduced.size())) {
+    reduced[static_cast<std::size_t>(axis)] = true;
+  }
+  return std::make_unique<MeanVarianceKernel>(c.node(), std::move(reduced));
+}
+
+}  // namespace
+
+void register_kernels_norm(KernelTable& t) {
+  for (const char* domain : {"", "com.microsoft"}) {
+    t.add(domain, "LayerNormalization", "layer-norm-f32", 10, make_layer_norm<false>);
+    t.add(domain, "SimplifiedLayerNormalization", "rms-norm-f32", 10, make_layer_norm<true>);
+  }
+  t.add("", "RMSNormalization", "rms-norm-f32", 10, make_layer_norm<true>);
+  t.add("com.microsoft", "SkipLayerNormalization", "layer-norm-f32", 10, make_skip<false>);
+  t.add("com.microsoft", "SkipSimplifiedLayerNormalization", "rms-norm-f32", 10, make_skip<true>);
+  t.add("", "BatchNormalization", "batch-norm-f32", 10, make_batch_norm);
+  t.add("", "InstanceNormalization", "instance-norm-f32", 10, make_group_norm<false>);
+  t.add("", "GroupNormalization", "group-norm-f32", 10, make_group_norm<true>);
+  t.add("", "LRN", "lrn-f32", 10, make_lrn);
+  t.add("", "LpNormalization", "lp-norm-f32", 10, make_lp_norm);
+  t.add("", "MeanVarianceNormalization", "mean-variance-norm-f32", 10, make_mean_variance);
+}
+
+}  // namespace sdx::cpu

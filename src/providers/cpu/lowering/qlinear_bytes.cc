@@ -1,0 +1,177 @@
+// com.microsoft QLinearAdd of equal shapes, NhwcMaxPool and QLinearGlobalAveragePool over bytes with the channels last,
+// QLinearSigmoid and QLinearLeakyRelu by a table of 256 results.
+
+#include <cmath>
+
+#include "kernels/cpu/quant/quant_bytes.h"
+#include "ops/conv/conv_geometry.h"
+#include "ops/tensor/axes.h"
+#include "providers/cpu/byte_operands.h"
+#include "providers/cpu/conv_shape.h"
+
+namespace sdx::cpu {
+namespace {
+
+struct Quantised {
+  float scale = 1.0F;
+  std::int32_t zero = 0;
+};
+
+// Constant scale and zero point of one tensor; none when they are not single constants.
+std::optional<Quantised> quantised(const LowerContext& c, std::size_t scale, DataType type) {
+  const auto s = constant_scales(c, scale);
+  const auto z = constant_zeros(c, scale + 1, type);
+  if (!s || !z || s->size() != 1 || z->size() != 1) return std::nullopt;
+  return Quantised{(*s)[0], (*z)[0]};
+}
+
+class QAddKernel : public Kernel {
+ public:
+  explicit QAddKernel(const QAdd& add) : add_(add) {}
+  std::string_view name() const override { return "qlinear-add-8"; }
+  bool uses_input(std::size_t i) const override { return i == 0 || i == 3; }
+  void run(const KernelContext& c) const override {
+    qadd(add_, c.input(0).data(), c.input(3).data(), c.output(0).mutable_data(), c.output(0).size());
+  }
+
+ private:
+  QAdd add_;
+};
+
+std::unique_ptr<Kernel> make_add(LowerContext& c) {
+  const DataType type = c.dtype(0);
+  if (!is_byte(type) || c.dtype(3) != type) return c.refuse("not 8 bits");
+  const SymShape* a = c.shape(0);
+  const SymShape* b = c.shape(3);
+  if (a == nullptr || b == nullptr || a->size() != b->size() || !std::equal(a->begin(), a->end(), b->begin())) {
+    return c.refuse("the operands are not known to have the same shape");
+  }
+  const auto qa = quantised(c, 1, type), qb = quantised(c, 4, type), qy = quantised(c, 6, type);
+  if (!qa || !qb || !qy) return c.refuse("scales or zero points are not single constants");
+  QAdd add;
+  add.is_signed = type == DataType::int8;
+  add.a_zero = qa->zero, add.b_zero = qb->zero, add.y_zero = qy->zero;
+  add.a_scale = qa->scale / qy->scale, add.b_scale = qb->scale / qy->scale;
+  return std::make_unique<QAddKernel>(add);
+}
+
+struct PoolState : KernelState {
+  ConvShape shape;
+};
+
+class NhwcMaxPoolKernel : public Kernel {
+ public:
+  explicit NhwcMaxPoolKernel(Attributes attrs) : attrs_(std::move(attrs)) {}
+  std::string_view name() const override { return "max-pool-nhwc-8"; }
+  std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
+    auto state = std::make_unique<PoolState>();
+    Shape x = c.input_shape(0);
+    if (x.size() < 3 || x.size() > 5) fail(ErrorCode::runtime_failure, "X must have rank 3 to 5, received {}", to_string(x));
+    std::rotate(x.begin() + 1, x.end() - 1, x.end());
+    const std::vector<ops::WindowAxis> axes = ops::pool_axes(attrs_, x);
+    state->shape.batch = x[0];
+    state->shape.in_channels = state->shape.out_channels = x[1];
+    set_axes(state->shape, axes);
+    return state;
+  }
+  void run(const KernelContext& c) const override {
+    if (c.output(0).size() == 0) return;
+    max_pool_bytes(static_cast<const PoolState*>(c.state)->shape, c.input(0).data(), c.input(0).dtype() == DataType::int8,
+                   c.output(0).mutable_data());
+  }
+
+ private:
+  Attributes attrs_;
+};
+
+std::unique_ptr<Kernel> make_max_pool(LowerContext& c) {
+  if (!is_byte(c.dtype(0))) return c.refuse("not 8 bits");
+  return std::make_unique<NhwcMaxPoolKernel>(c.attrs());
+}
+
+class GlobalAverageKernel : public Kernel {
+ public:
+  GlobalAverageKernel(Quantised from, Quantised to) : from_(from), to_(to) {}
+  std::string_view name() const override { return "global-average-nhwc-8"; }
+  bool uses_input(std::size_t i) const override { return i == 0; }
+  std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
+    const Shape x = c.input_shape(0);
+    if (x.size() < 2) fail(ErrorCode::runtime_failure, "X must have rank 2 or more, received {}", to_string(x));
+    c.workspace_bytes = static_cast<std::size_t>(x.front() * x.back()) * sizeof(std::int32_t);
+    return nullptr;
+  }
+  void run(const KernelContext& c) const override {
+    const Tensor& x = c.input(0);
+    const std::int64_t count = c.output(0).size();
+    if (count == 0) return;
+    const bool is_signed = x.dtype() == DataType::int8;
+    const std::int64_t channels = x.shape().back();
+    const std::int64_t pixels = x.size() / count;
+    auto* sums = static_cast<std::int32_t*>(c.workspace);
+    sum_pixels(x.data(), is_signed, x.shape()[0], pixels, channels, sums);
+    // The reference's order of operations; windows of nothing give 0.
+    const float scale = from_.scale / (static_cast<float>(pixels) * to_.scale);
+    const ops::QuantRange range = ops::quant_range(x.dtype());
+    auto* y = static_cast<std::uint8_t*>(c.output(0).mutable_data());
+    for (std::int64_t i = 0; i < count; ++i) {
+      const auto centred = static_cast<float>(sums[i] - pixels * from_.zero);
+      y[i] = static_cast<std::uint8_t>(ops::requantize(pixels == 0 ? 0.0F : centred * scale, to_.zero, range));
+    }
+  }
+
+ private:
+  Quantised from_, to_;
+};
+
+std::unique_ptr<Kernel> make_global_average(LowerContext& c) {
+  const DataType type = c.dtype(0);
+  if (!is_byte(type)) return c.refuse("not 8 bits");
+  if (c.attrs().get_int("channels_last", 0) == 0) return c.refuse("channels first");
+  const auto from = quantised(c, 1, type), to = quantised(c, 3, type);
+  if (!from || !to) return c.refuse("scales or zero points are not single constants");
+  return std::make_unique<GlobalAverageKernel>(*from, *to);
+}
+
+class TableKernel : public Kernel {
+ public:
+  explicit TableKernel(std::vector<std::uint8_t> table) : table_(std::move(table)) {}
+  std::string_view name() const override { return "table-8"; }
+  bool uses_input(std::size_t i) const override { return i == 0; }
+  int in_place() const override { return 0; }
+  void run(const KernelContext& c) const override {
+    map_bytes(table_.data(), c.input(0).data(), c.output(0).mutable_data(), c.output(0).size());
+  }
+
+ private:
+  std::vector<std::uint8_t> table_;
+};
+
+template <class F>
+std::unique_ptr<Kernel> make_table(LowerContext& c, F&& fn) {
+  const DataType type = c.dtype(0);
+  if (!is_byte(type)) return c.refuse("not 8 bits");
+  const auto from = quantised(c, 1, type), to = quantised(c, 3, type);
+  if (!from || !to) return c.refuse("scales or zero points are not single constants");
+  return std::make_unique<TableKernel>(ops::quant_table(type, from->scale, from->zero, to->scale, to->zero, fn));
+}
+
+std::unique_ptr<Kernel> make_sigmoid(LowerContext& c) {
+  return make_table(c, [](float v) { return 1.0F / (1.0F + std::exp(-v)); });
+}
+
+std::unique_ptr<Kernel> make_leaky_relu(LowerContext& c) {
+  const float alpha = c.attrs().get_float("alpha", 0.01F);
+  return make_table(c, [alpha](float v) { return v >= 0.0F ? v : v * alpha; });
+}
+
+}  // namespace
+
+void register_kernels_qlinear_bytes(KernelTable& t) {
+  t.add("com.microsoft", "QLinearAdd", "qlinear-add-8", 10, make_add);
+  t.add("com.microsoft", "NhwcMaxPool", "max-pool-nhwc-8", 10, make_max_pool);
+  t.add("com.microsoft", "QLinearGlobalAveragePool", "global-average-nhwc-8", 10, make_global_average);
+  t.add("com.microsoft", "QLinearSigmoid", "table-8", 10, make_sigmoid);
+  t.add("com.microsoft", "QLinearLeakyRelu", "table-8", 10, make_leaky_relu);
+}
+
+}  // namespace sdx::cpu

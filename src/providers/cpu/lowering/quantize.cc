@@ -1,0 +1,144 @@
+// QuantizeLinear and DequantizeLinear between float32 and 8 bits, per tensor and per axis; DynamicQuantizeLinear.
+
+#include <algorithm>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu/quant/quant.h"
+#include "ops/quant/dynamic_quant.h"
+#include "ops/quant/quant_layout.h"
+#include "providers/cpu/byte_operands.h"
+
+namespace sdx::cpu {
+namespace {
+
+struct LayoutState : KernelState {
+  ops::QuantLayout layout;
+};
+
+std::unique_ptr<KernelState> layout_state(const ResolveContext& c, const Attributes& attrs) {
+  auto state = std::make_unique<LayoutState>();
+  const Shape zero = c.has_input(2) ? c.input_shape(2) : Shape();
+  state->layout = ops::quant_layout(c.input_shape(0), c.input_shape(1), c.has_input(2) ? &zero : nullptr,
+                                    attrs.get_int("axis", 1), attrs.get_int("block_size", 0));
+  return state;
+}
+
+// fn(run, scales, zero points or null) for each run of elements under one scale, or one scale after the other.
+template <class B, class F>
+void over_runs(const KernelContext& c, F&& fn) {
+  const ops::QuantLayout& layout = static_cast<const LayoutState*>(c.state)->layout;
+  const auto* scale = c.in<float>(1);
+  const B* zero = c.has_input(2) ? c.in<B>(2) : nullptr;
+  // A per-tensor layout has few runs, which the kernels themselves split.
+  parallel_for(layout.runs, std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, layout.run)),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t r = begin; r < end; ++r) {
+                   const ops::QuantLayout::Run run = layout.at(r);
+                   fn(run, layout.steps, scale + run.scale, zero != nullptr ? zero + run.scale : nullptr);
+                 }
+               });
+}
+
+template <class B>
+class QuantizeKernel : public Kernel {
+ public:
+  explicit QuantizeKernel(Attributes attrs) : attrs_(std::move(attrs)) {}
+  std::string_view name() const override { return "quantize-8"; }
+  std::unique_ptr<KernelState> resolve(ResolveContext& c) const override { return layout_state(c, attrs_); }
+  void run(const KernelContext& c) const override {
+    const auto* x = c.in<float>(0);
+    B* y = c.out<B>(0);
+    over_runs<B>(c, [&](const ops::QuantLayout::Run& run, bool steps, const float* scale, const B* zero) {
+      if (!steps) return quantize(x + run.begin, y + run.begin, run.count, *scale, zero != nullptr ? *zero : 0);
+      const ops::QuantRange range{std::numeric_limits<B>::min(), std::numeric_limits<B>::max()};
+      for (std::int64_t i = 0; i < run.count; ++i) {
+        y[run.begin + i] = static_cast<B>(ops::requantize(x[run.begin + i] / scale[i], zero != nullptr ? zero[i] : 0, range));
+      }
+    });
+  }
+
+ private:
+  static void quantize(const float* x, std::uint8_t* y, std::int64_t n, float scale, std::int32_t zero) {
+    quantize_u8(x, y, n, scale, zero);
+  }
+  static void quantize(const float* x, std::int8_t* y, std::int64_t n, float scale, std::int32_t zero) {
+    quantize_s8(x, y, n, scale, zero);
+  }
+  Attributes attrs_;
+};
+
+std::unique_ptr<Kernel> make_quantize(LowerContext& c) {
+  if (c.dtype(0) != DataType::float32 || c.dtype(1) != DataType::float32) return c.refuse("not float32");
+  const DataType to = c.output(0).elem;
+  if (!is_byte(to)) return c.refuse("the target has not 8 bits");
+  if (c.has_input(2) && c.dtype(2) != to) return c.refuse("the zero point's type is not the target's");
+  const std::int64_t precision = c.attrs().get_int("precision", 0);
+  if (precision != 0 && precision != static_cast<std::int64_t>(DataType::float32))
+    return c.refuse("divides in less than float32");
+  if (to == DataType::int8) return std::make_unique<QuantizeKernel<std::int8_t>>(c.attrs());
+  return std::make_unique<QuantizeKernel<std::uint8_t>>(c.attrs());
+}
+
+template <class B>
+class DequantizeKernel : public Kernel {
+ public:
+  explicit DequantizeKernel(Attributes attrs) : attrs_(std::move(attrs)) {}
+  std::string_view name() const override { return "dequantize-8"; }
+  std::unique_ptr<KernelState> resolve(ResolveContext& c) const override { return layout_state(c, attrs_); }
+  void run(const KernelContext& c) const override {
+    const B* x = c.in<B>(0);
+    auto* y = c.out<float>(0);
+    over_runs<B>(c, [&](const ops::QuantLayout::Run& run, bool steps, const float* scale, const B* zero) {
+      if (!steps) return dequantize(x + run.begin, y + run.begin, run.count, *scale, zero != nullptr ? *zero : 0);
+      for (std::int64_t i = 0; i < run.count; ++i) {
+        y[run.begin + i] = static_cast<float>(x[run.begin + i] - (zero != nullptr ? zero[i] : 0)) * scale[i];
+      }
+    });
+  }
+
+ private:
+  static void dequantize(const std::uint8_t* x, float* y, std::int64_t n, float scale, std::int32_t zero) {
+    dequantize_u8(x, y, n, scale, zero);
+  }
+  static void dequantize(const std::int8_t* x, float* y, std::int64_t n, float scale, std::int32_t zero) {
+    dequantize_s8(x, y, n, scale, zero);
+  }
+  Attributes attrs_;
+};
+
+std::unique_ptr<Kernel> make_dequantize(LowerContext& c) {
+  if (!is_byte(c.dtype(0))) return c.refuse("the input has not 8 bits");
+  if (c.dtype(1) != DataType::float32 || c.output(0).elem != DataType::float32) return c.refuse("not to float32");
+  if (c.has_input(2) && c.dtype(2) != c.dtype(0)) return c.refuse("the zero point's type is not the input's");
+  if (c.dtype(0) == DataType::int8) return std::make_unique<DequantizeKernel<std::int8_t>>(c.attrs());
+  return std::make_unique<DequantizeKernel<std::uint8_t>>(c.attrs());
+}
+
+class DynamicQuantizeKernel : public Kernel {
+ public:
+  std::string_view name() const override { return "dynamic-quantize-8"; }
+  void run(const KernelContext& c) const override {
+    const Tensor& x = c.input(0);
+    const ops::DynamicScale q = ops::dynamic_scale(c.in<float>(0), x.size(), DataType::uint8);
+    if (c.has_output(0)) quantize_u8(c.in<float>(0), c.out<std::uint8_t>(0), x.size(), q.scale, q.zero_point);
+    if (c.has_output(1)) *c.out<float>(1) = q.scale;
+    if (c.has_output(2)) *c.out<std::uint8_t>(2) = static_cast<std::uint8_t>(q.zero_point);
+  }
+};
+
+std::unique_ptr<Kernel> make_dynamic_quantize(LowerContext& c) {
+  if (c.dtype(0) != DataType::float32) return c.refuse("not float32");
+  return std::make_unique<DynamicQuantizeKernel>();
+}
+
+}  // namespace
+
+void register_kernels_quantize(KernelTable& t) {
+  for (const char* domain : {"", "com.microsoft"}) {
+    t.add(domain, "QuantizeLinear", "quantize-8", 10, make_quantize);
+    t.add(domain, "DequantizeLinear", "dequantize-8", 10, make_dequantize);
+  }
+  t.add("", "DynamicQuantizeLinear", "dynamic-quantize-8", 10, make_dynamic_quantize);
+}
+
+}  // namespace sdx::cpu

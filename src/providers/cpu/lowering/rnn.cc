@@ -1,0 +1,107 @@
+// RNN in float32 with Tanh or Relu and constant weights.
+
+#include <algorithm>
+
+#include "kernels/cpu/gemm/gemm.h"
+#include "providers/cpu/kernel_table.h"
+#include "providers/cpu/packed.h"
+#include "providers/cpu/recurrent_parts.h"
+
+namespace sdx::cpu {
+namespace {
+
+enum In : std::size_t { kX, kW, kR, kB, kLengths, kH0 };
+
+// One direction's weights as right operands, the sum of both biases.
+struct Direction {
+  Packed w, r;
+  std::vector<float> bias;
+  UnarySpec act;
+  bool reverse = false;
+};
+
+class RnnKernel : public Kernel {
+ public:
+  RnnKernel(std::vector<Direction> directions, std::int64_t input, std::int64_t hidden)
+      : directions_(std::move(directions)), input_(input), hidden_(hidden) {}
+  std::string_view name() const override { return "rnn-f32"; }
+  bool uses_input(std::size_t i) const override { return i == kX || i == kH0; }
+
+  std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
+    return resolve_recurrent(c, "RNN", extents(), {kH0}, 1);  // the state before the first step: the others are the steps' sums
+  }
+
+  void run(const KernelContext& c) const override {
+    const auto& s = *static_cast<const RecurrentState*>(c.state);
+    for (std::size_t d = 0; d < directions_.size(); ++d) run_direction(c, s, d);
+  }
+
+ private:
+  RecurrentExtents extents() const { return {static_cast<std::int64_t>(directions_.size()), input_, hidden_, 1}; }
+
+  void run_direction(const KernelContext& c, const RecurrentState& s, std::size_t number) const {
+    const Direction& d = directions_[number];
+    const std::int64_t state_size = s.batch * hidden_;
+    const auto at = static_cast<std::int64_t>(number) * state_size;
+    auto* sums = static_cast<float*>(c.workspace);
+    float* first = sums + s.seq * state_size;
+    initial_state(c, kH0, at, first, state_size);
+    input_sums(c, s, extents(), d.w, d.bias, sums);
+    float* y = c.has_output(0) ? c.out<float>(0) : nullptr;
+    const float* h = first;
+    for (std::int64_t step = 0; step < s.seq; ++step) {
+      c.services->stop().check();
+      const std::int64_t t = d.reverse ? s.seq - 1 - step : step;
+      float* now = sums + t * state_size;
+      add_recurrent(s, extents(), step, h, d.r, d.act, now);
+      h = now;
+      if (y != nullptr) std::copy_n(h, state_size, y + t * static_cast<std::int64_t>(directions_.size()) * state_size + at);
+    }
+    if (c.has_output(1)) std::copy_n(h, state_size, c.out<float>(1) + at);
+  }
+
+  std::vector<Direction> directions_;
+  std::int64_t input_, hidden_;
+};
+
+std::unique_ptr<Kernel> make_rnn(LowerContext& c) {
+  if (c.dtype(kX) != DataType::float32) return c.refuse("not float32");
+  if (c.node().version < 7) return c.refuse("opset before 7");
+  const ops::RecurrentAttrs a = ops::read_recurrent_attrs(c.attrs(), ops::Cell::rnn);
+  if (a.batch_first) return c.refuse("the batch is the first axis");
+  if (a.clip > 0) return c.refuse("sums are clipped");
+  const auto known = [](const ops::RecurrentActivation& f) {
+    return f.kind == ops::ActivationKind::tanh || f.kind == ops::ActivationKind::relu;
+  };
+  if (!std::all_of(a.activations.begin(), a.activations.end(), known)) return c.refuse("other activations than Tanh and Relu");
+  if (c.has_input(kLengths)) return c.refuse("sequences of different lengths");
+  const Tensor *w = c.constant(kW), *r = c.constant(kR), *b = c.constant(kB);
+  if (w == nullptr || r == nullptr || (c.has_input(kB) && b == nullptr)) return c.refuse("the weights are not constant");
+  if (w->dtype() != DataType::float32 || w->rank() != 3 || r->rank() != 3 || w->size() == 0 || r->size() == 0) {
+    return c.refuse("weights of another rank, or empty");
+  }
+  const std::int64_t n = a.directions(), hidden = r->shape()[2], input = w->shape()[2];
+  if (w->shape() != Shape{n, hidden, input} || r->shape() != Shape{n, hidden, hidden} ||
+      (b != nullptr && b->shape() != Shape{n, 2 * hidden}) || (a.hidden > 0 && a.hidden != hidden)) {
+    return c.refuse("the weights' shapes do not agree");
+  }
+  if (a.activations.size() != static_cast<std::size_t>(n)) return c.refuse("activations for another number of directions");
+  std::vector<Direction> directions;
+  for (std::int64_t i = 0; i < n; ++i) {
+    Direction d;
+    d.reverse = a.backward && (i == 1 || !a.forward);
+    const bool relu = a.activations[static_cast<std::size_t>(i)].kind == ops::ActivationKind::relu;
+    d.act = {relu ? Unary::relu : Unary::tanh};
+    d.w = packed_gates(c, *w, i * hidden, hidden, input);
+    d.r = packed_gates(c, *r, i * hidden, hidden, hidden);
+    if (b != nullptr) d.bias = both_biases(*b, i * 2 * hidden, hidden);
+    directions.push_back(std::move(d));
+  }
+  return std::make_unique<RnnKernel>(std::move(directions), input, hidden);
+}
+
+}  // namespace
+
+void register_kernels_rnn(KernelTable& t) { t.add("", "RNN", "rnn-f32", 10, make_rnn); }
+
+}  // namespace sdx::cpu

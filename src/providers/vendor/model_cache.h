@@ -1,0 +1,16 @@
+#pragma once
+// Where a provider keeps what it compiled of one model.
+
+#include <memory>
+#include <string_view>
+
+#include "cache/entry.h"
+#include "providers/interface/provider.h"
+
+namespace sdx {
+
+// The entry in settings.cache for this region, its weights (external ones as well), the options, and `runtime` (name and version
+// of what compiles). Null where settings.cache is empty or cannot be written.
+std::shared_ptr<CacheEntry> open_cache(const Region& region, const ProviderSettings& settings, std::string_view runtime);
+
+}  // namespace sdx
