@@ -4,16 +4,12 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
-#include "kernels/cpu/conv/blocked/blocked.h"
 #include "ops/infer.h"
 #include "passes/fuse/fuse.h"
-#include "passes/layout/block_channels.h"
 #include "passes/simplify/simplify.h"
 
 namespace sdx {
 namespace {
-
-bool block_channels(Graph& graph) { return layout::block_channels(graph, cpu::channel_block()); }
 
 constexpr Pass kPasses[] = {
     // First: fold-constants would turn quantised weights into floats.
@@ -40,9 +36,8 @@ constexpr Pass kPasses[] = {
     {"fuse-linear", fuse::fuse_linear, "lets products with weights add biases and residuals and apply activations"},
     {"fuse-one-hot", fuse::fuse_one_hot, "takes rows of weights instead of multiplying with one-hot vectors"},
     {"fuse-epilogues", fuse::fuse_epilogues, "lets Conv and Gemm add residuals and apply activations"},
-    {"fold-dequantized", simplify::fold_dequantized, "dequantises the weights that stayed floats", false, true},
+    {"fold-dequantized", simplify::fold_dequantized, "dequantises the weights that stayed floats", true},
     {"remove-dead", simplify::remove_dead, "drops nodes whose results nobody uses"},
-    {"block-channels", block_channels, "keeps convolution networks in blocks of channels that fill vectors", true},
 };
 
 bool run_recursively(Graph& graph, const Pass& pass) {
@@ -65,9 +60,13 @@ bool apply(Graph& graph, const Pass& pass) {
   return true;
 }
 
-const Pass& find_pass(std::string_view name) {
+}  // namespace
+
+std::span<const Pass> passes() { return kPasses; }
+
+const Pass& find_pass(std::string_view name, std::span<const Pass> list) {
   std::vector<std::string> names;
-  for (const Pass& p : kPasses) {
+  for (const Pass& p : list) {
     if (p.name == name) return p;
     names.emplace_back(p.name);
   }
@@ -76,12 +75,7 @@ const Pass& find_pass(std::string_view name) {
        join(names));
 }
 
-}  // namespace
-
-std::span<const Pass> passes() { return kPasses; }
-
 void run_passes(Graph& graph, const PassOptions& options) {
-  for (const std::string& name : options.disabled) find_pass(name);
   const auto enabled = [&](const Pass& pass) {
     return std::find(options.disabled.begin(), options.disabled.end(), pass.name) == options.disabled.end();
   };
@@ -89,7 +83,7 @@ void run_passes(Graph& graph, const PassOptions& options) {
     for (int round = 0; round < options.max_rounds; ++round) {
       bool changed = false;
       for (const Pass& pass : kPasses) {
-        if (!pass.layout && !pass.late && enabled(pass)) changed = apply(graph, pass) || changed;
+        if (!pass.late && enabled(pass)) changed = apply(graph, pass) || changed;
       }
       if (!changed) break;
     }
@@ -100,12 +94,12 @@ void run_passes(Graph& graph, const PassOptions& options) {
     if (pass.late && enabled(pass)) changed = apply(graph, pass) || changed;
   }
   if (changed) settle();
-  for (const Pass& pass : kPasses) {
-    if (options.layout && pass.layout && enabled(pass)) apply(graph, pass);
+  for (const Pass& pass : options.last) {
+    if (enabled(pass)) apply(graph, pass);
   }
 }
 
-bool run_pass(Graph& graph, std::string_view name) { return apply(graph, find_pass(name)); }
+bool run_pass(Graph& graph, const Pass& pass) { return apply(graph, pass); }
 
 void sink_constants(Graph& graph) {
   for (NodeId id = 0; id < graph.nodes().size(); ++id) {

@@ -17,25 +17,27 @@ struct Pass {
   std::string_view name;
   bool (*run)(Graph& graph);
   std::string_view what;  // one line for people
-  bool layout = false;    // for the `cpu` provider's kernels alone; once, after all others
   bool late = false;      // once nothing else changes; the others then run again
 };
 
-// All passes, in the order in which they run.
+// The passes for every provider, in the order in which they run. A provider may bring more: Provider::passes().
 std::span<const Pass> passes();
 
+// Throws Error(invalid_argument), with the closest match, where the list has none of that name.
+const Pass& find_pass(std::string_view name, std::span<const Pass> list = passes());
+
 struct PassOptions {
-  std::vector<std::string> disabled;  // names of passes to leave out; Error(invalid_argument) for an unknown name
+  std::vector<std::string> disabled;  // names of passes to leave out; unknown ones are ignored
   int max_rounds = 4;                 // the list is repeated until nothing changes, at most so often
-  bool layout = false;                // run the layout passes too: the `cpu` provider will run the graph
+  std::span<const Pass> last;         // run once after all others: the provider's own that will run the graph
 };
 
 // Runs the passes over the graph and its subgraphs. After each pass that changed something the graph is sorted, cleaned of unused
 // values and its types are inferred again; debug and test builds verify it too.
 void run_passes(Graph& graph, const PassOptions& options = {});
 
-// Runs one pass by name, once; for tests and for looking at what a pass does.
-bool run_pass(Graph& graph, std::string_view name);
+// Runs one pass once, for tests and for looking at what it does.
+bool run_pass(Graph& graph, const Pass& pass);
 
 // Not an optimisation, so always done: constants of the enclosing graph that a subgraph captures become constants of the
 // subgraph.

@@ -13,6 +13,7 @@
 #include "ops/op.h"
 #include "passes/expand_gradients.h"
 #include "passes/pass.h"
+#include "providers/table.h"
 #include "session/custom_ops.h"
 #include "session/provider_settings.h"
 
@@ -97,6 +98,24 @@ std::unique_ptr<Program> lower(Graph graph, const Selection& selection, const Se
                                    LowerOptions{options.tune, &tuned});
 }
 
+// The one provider that gets every node which no region takes; null where there are several, because what one of them makes of a
+// graph the others would not know.
+const Provider* runs_the_rest(const Selection& selection) {
+  const Provider* rest = nullptr;
+  for (const Provider* p : selection.chain) {
+    if (p->compiles_regions()) continue;
+    if (rest != nullptr) return nullptr;
+    rest = p;
+  }
+  return rest;
+}
+
+std::vector<Pass> all_passes() {
+  std::vector<Pass> all(passes().begin(), passes().end());
+  for (const Provider* p : provider_table()) all.insert(all.end(), p->passes().begin(), p->passes().end());
+  return all;
+}
+
 }  // namespace
 
 std::unique_ptr<Program> load_compiled(const CompiledModel& compiled, const Selection& selection, const SessionOptions& options) {
@@ -123,11 +142,10 @@ std::unique_ptr<Program> compile(Graph graph, const Selection& selection, const 
   }
   sink_constants(graph);
   if (options.optimize) {
+    for (const std::string& name : options.disabled_passes) find_pass(name, all_passes());
     PassOptions pass_options;
     pass_options.disabled = options.disabled_passes;
-    // What compiles regions has had its turn; of the rest only our own kernels know the blocked operators.
-    pass_options.layout = std::all_of(selection.chain.begin(), selection.chain.end(),
-                                      [](const Provider* p) { return p->compiles_regions() || p->name() == "cpu"; });
+    if (const Provider* rest = runs_the_rest(selection)) pass_options.last = rest->passes();
     run_passes(graph, pass_options);
   }
   if (recording != nullptr) recording->graph = graph;
@@ -159,7 +177,7 @@ std::string dump_claims(const Graph& graph, const Selection& selection) {
 
 std::vector<std::string> pass_names() {
   std::vector<std::string> names;
-  for (const Pass& p : passes()) names.emplace_back(p.name);
+  for (const Pass& p : all_passes()) names.emplace_back(p.name);
   return names;
 }
 

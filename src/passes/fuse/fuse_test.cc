@@ -14,7 +14,7 @@ namespace {
 Graph after(const std::string& text, const std::vector<std::string>& names) {
   Graph graph = testing::parse_model(text).graph;
   ops::infer_in_place(graph);
-  for (const std::string& name : names) run_pass(graph, name);
+  for (const std::string& name : names) run_pass(graph, find_pass(name));
   graph.verify();
   return graph;
 }

@@ -8,12 +8,20 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "base/system/cpu_features.h"
+#include "kernels/cpu/conv/blocked/blocked.h"
 #include "ops/op.h"
 #include "providers/cpu/kernel_table.h"
+#include "providers/cpu/layout/block_channels.h"
 #include "providers/cpu/tune.h"
 
 namespace sdx::cpu {
 namespace {
+
+bool blocked(Graph& graph) { return block_channels(graph, channel_block()); }
+
+constexpr Pass kPasses[] = {
+    {"block-channels", blocked, "keeps convolution networks in blocks of channels that fill vectors"},
+};
 
 class CpuProvider : public Provider {
  public:
@@ -64,6 +72,8 @@ class CpuProvider : public Provider {
     step.kernel = make_reference(node);
     return step;
   }
+
+  std::span<const Pass> passes() const override { return kPasses; }
 };
 
 }  // namespace

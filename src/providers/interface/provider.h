@@ -13,6 +13,7 @@
 #include <sdx/provider.hpp>
 
 #include "graph/graph.h"
+#include "passes/pass.h"
 #include "providers/interface/kernel.h"
 
 namespace sdx {
@@ -100,6 +101,10 @@ class Provider {
   // Providers come in two kinds. Those that compile node by node choose a kernel for a claimed node in lower(); it throws Error
   // when the node cannot be compiled after all.
   virtual Step lower(const Graph& graph, NodeId node, const LowerOptions& options) const;
+
+  // Rewritings of the graph for kernels of this provider alone: run after all others, where it runs everything that no region
+  // takes.
+  virtual std::span<const Pass> passes() const { return {}; }
 
   // Those that compile regions get as many claimed nodes at once as fit together: see form_regions() in plan/regions.h.
   virtual bool compiles_regions() const { return false; }

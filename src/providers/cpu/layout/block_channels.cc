@@ -1,4 +1,4 @@
-#include "passes/layout/block_channels.h"
+#include "providers/cpu/layout/block_channels.h"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 
 #include "ops/conv/conv_geometry.h"
 
-namespace sdx::layout {
+namespace sdx::cpu {
 namespace {
 
 constexpr int kDomainVersion = 1;  // of "sdx"
@@ -589,4 +589,4 @@ class Blocker {
 
 bool block_channels(Graph& graph, std::int64_t block) { return Blocker(graph, block).run(); }
 
-}  // namespace sdx::layout
+}  // namespace sdx::cpu
