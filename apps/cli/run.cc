@@ -11,6 +11,7 @@
 #include <sdx/sdx.hpp>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/suggest.h"
 #include "base/system/mapped_file.h"
 #include "cache/fingerprint.h"

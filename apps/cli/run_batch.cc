@@ -12,9 +12,9 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/system/mapped_file.h"
 #include "base/system/new_file.h"
-#include "cache/fingerprint.h"
 #include "cli/command.h"
 #include "cli/outputs.h"
 #include "cli/stack.h"

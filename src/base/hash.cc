@@ -43,4 +43,10 @@ std::string hash_file(const std::filesystem::path& path) {
   return hash.text();
 }
 
+std::string hash_text(std::string_view text) {
+  ContentHash hash;
+  hash.add(std::as_bytes(std::span(text.data(), text.size())));
+  return hash.text();
+}
+
 }  // namespace sdx

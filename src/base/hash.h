@@ -32,5 +32,7 @@ class ContentHash {
 
 // Of what a file holds alone. Throws Error(io).
 std::string hash_file(const std::filesystem::path& path);
+// Of a text alone, without its length.
+std::string hash_text(std::string_view text);
 
 }  // namespace sdx

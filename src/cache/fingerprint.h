@@ -22,7 +22,4 @@ std::vector<Fingerprint> fingerprints(const std::filesystem::path& model);
 // Whether the file still is what `known` says; reads it only where size or time differ from that. False where it is gone.
 bool unchanged(const std::filesystem::path& folder, const Fingerprint& known);
 
-// 32 hexadecimal digits.
-std::string hash_text(const std::string& text);
-
 }  // namespace sdx

@@ -13,6 +13,7 @@
 #include <sdx/provider.hpp>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/system/mapped_file.h"
 #include "cache/entry.h"
 #include "onnx/reader.h"

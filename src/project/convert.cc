@@ -7,6 +7,7 @@
 #include <sdx/provider.hpp>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "cache/entry.h"
 #include "cache/fingerprint.h"
 #include "cache/folder.h"

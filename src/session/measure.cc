@@ -5,21 +5,18 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstring>
 #include <ctime>
-#include <sstream>
 
 #include "base/error.h"
-#include "base/log.h"
+#include "base/hash.h"
 #include "base/suggest.h"
 #include "base/system/cpu_features.h"
-#include "base/system/mapped_file.h"
 #include "cache/folder.h"
 #include "providers/interface/machine.h"
 #include "providers/table.h"
+#include "session/agreement.h"
 #include "session/background_compile.h"
 #include "session/background_run.h"
-#include "tensor/types.h"
 
 namespace sdx {
 namespace {
@@ -29,80 +26,16 @@ using Clock = std::chrono::steady_clock;
 // Enough for a steady median; longer than a second in all only for models of which even three runs take that.
 constexpr int kFewestRounds = 3, kMostRounds = 50;
 constexpr double kEnoughMs = 1000;
-// Reduced precision (float16, TensorFloat-32, bfloat16 on accelerators) stays below it on usual models; a wrong result does not.
-constexpr double kTolerance = 0.01;
 // What is faster by less is noise: then the first of the chain stays.
 constexpr double kNoise = 0.03;
 
 double ms_since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
-
-// Not cryptographic: tells files apart at the speed of memory.
-std::uint64_t mix(std::uint64_t hash, std::span<const std::byte> bytes) {
-  constexpr std::uint64_t kOdd = 0x9E3779B97F4A7C15ULL;
-  const auto step = [](std::uint64_t h, std::uint64_t word) {
-    h = (h ^ word) * kOdd;
-    return h ^ (h >> 29);
-  };
-  std::size_t at = 0;
-  for (; at + 8 <= bytes.size(); at += 8) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, bytes.data() + at, 8);
-    hash = step(hash, word);
-  }
-  std::uint64_t rest = 0;
-  if (at < bytes.size()) std::memcpy(&rest, bytes.data() + at, bytes.size() - at);
-  return step(step(hash, rest), bytes.size());
-}
-
-std::uint64_t mix(std::uint64_t hash, const std::string& text) {
-  return mix(hash, std::as_bytes(std::span<const char>(text.data(), text.size())));
-}
-
-std::uint64_t hash_model(const ModelSource& source) {
-  if (source.path.empty()) return mix(1, source.bytes);
-  const auto file = MappedFile::open(source.path);
-  const std::uint64_t hash = mix(1, file->bytes());
-  release_mapped_pages(file->bytes().data(), file->bytes().size());
-  return hash;
-}
 
 std::string machine_text() {
   const MachineFacts& m = this_machine();
   const std::string processor = processor_name().substr(0, 200);
   return fmt::format("{} {} threads; {}; {}; {}; driver {}", processor.empty() ? "unknown processor" : processor,
                      ThreadPool::shared()->threads(), join(m.nvidia_gpus), join(m.amd_gpus), join(m.intel_gpus), m.nvidia_driver);
-}
-
-double number_at(const Tensor& t, std::int64_t i) {
-  switch (t.dtype()) {
-    case DataType::float32: return static_cast<const float*>(t.data())[i];
-    case DataType::float64: return static_cast<const double*>(t.data())[i];
-    case DataType::float16: return half_to_float(static_cast<const std::uint16_t*>(t.data())[i]);
-    default: {  // bfloat16: the upper half of a float32
-      const std::uint32_t bits = std::uint32_t{static_cast<const std::uint16_t*>(t.data())[i]} << 16;
-      float x = 0;
-      std::memcpy(&x, &bits, 4);
-      return x;
-    }
-  }
-}
-
-std::string float_disagreement(const Tensor& a, const Tensor& b) {
-  double largest = 0, difference = 0;
-  for (std::int64_t i = 0; i < a.size(); ++i) {
-    const double x = number_at(a, i), y = number_at(b, i);
-    if (std::isnan(x) != std::isnan(y)) return std::isnan(y) ? "has NaN" : "has no NaN";
-    if (std::isnan(x) || x == y) continue;
-    if (std::isinf(x) || std::isinf(y)) return "has other infinities";
-    largest = std::max(largest, std::abs(x));
-    difference = std::max(difference, std::abs(x - y));
-  }
-  if (difference <= kTolerance * std::max(largest, 1e-6)) return "";
-  return fmt::format("by {:.3g}, the largest magnitude is {:.3g}", difference, largest);
-}
-
-bool is_float(DataType t) {
-  return t == DataType::float32 || t == DataType::float64 || t == DataType::float16 || t == DataType::bfloat16;
 }
 
 std::string disagreement(const std::vector<Value>& reference, const std::vector<Value>& got, const Core& core, bool values_too) {
@@ -157,33 +90,7 @@ double median(std::vector<double> times) {
 
 bool stops(const Error& e) { return e.code() == ErrorCode::cancelled || e.code() == ErrorCode::deadline_exceeded; }
 
-// One line, so that a file of lines can hold it.
-std::string one_line(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](unsigned char c) { return c < 0x20; }, ' ');
-  return text;
-}
-
 }  // namespace
-
-std::string disagreement(const Value& reference, const Value& got, bool values_too) {
-  if (reference.type_string() != got.type_string()) {
-    return fmt::format("is {}, cpu says {}", got.type_string(), reference.type_string());
-  }
-  if (!values_too || !reference.is_tensor()) return "";
-  const Tensor& a = reference.tensor();
-  const Tensor& b = got.tensor();
-  std::string why;
-  if (is_float(a.dtype())) {
-    why = float_disagreement(a, b);
-  } else if (a.dtype() == DataType::string) {
-    const auto x = a.values<std::string>(), y = b.values<std::string>();
-    if (!std::equal(x.begin(), x.end(), y.begin())) why = "in a text";
-  } else if (a.bytes() != 0 && std::memcmp(a.data(), b.data(), a.bytes()) != 0) {
-    why = "in a number";
-  }
-  return why.empty() ? "" : "differs from cpu: " + why;
-}
 
 Selection with_more_candidates(Selection s, const SessionOptions& options) {
   const bool left_to_us = std::all_of(options.providers.begin(), options.providers.end(),
@@ -211,72 +118,35 @@ Selection chain_from(const Selection& selection, std::size_t first) {
 
 std::filesystem::path decision_file(const Core& core, const Selection& selection) {
   const SessionOptions& o = core.options;
-  std::uint64_t hash = hash_model(core.source);
-  hash = mix(hash, machine_text());
-  hash = mix(hash, std::string(version()));
+  ContentHash hash;
+  if (core.source.path.empty()) {
+    hash.add(core.source.bytes);
+  } else {
+    hash.add_file(core.source.path);
+  }
+  hash.add(machine_text());
+  hash.add(version());
   for (const Provider* p : selection.chain) {
-    const std::string name(p->name());
-    hash = mix(hash, name + " " + look_at_provider(name, o, Effort::quick).version);
+    hash.add(fmt::format("{} {}", p->name(), look_at_provider(std::string(p->name()), o, Effort::quick).version));
   }
   for (const auto& [provider, list] : o.provider_options) {
-    for (const auto& [key, value] : list) hash = mix(hash, provider + "." + key + "=" + value);
+    for (const auto& [key, value] : list) hash.add(provider + "." + key + "=" + value);
   }
-  for (const auto& [symbol, extent] : o.dimensions) hash = mix(hash, fmt::format("{}={}", symbol, extent));
-  hash = mix(hash, fmt::format("{} {} {}", o.threads, o.optimize, join(o.disabled_passes)));
-  return cache_file(o.cache_folder, fmt::format("measured/{:016x}.txt", hash));
+  for (const auto& [symbol, extent] : o.dimensions) hash.add(fmt::format("{}={}", symbol, extent));
+  hash.add(fmt::format("{} {} {}", o.threads, o.optimize, join(o.disabled_passes)));
+  return cache_file(o.cache_folder, "measured/" + hash.text() + ".txt");
 }
 
-std::optional<Measurement> read_decision(const std::filesystem::path& file, const Selection& selection) {
-  constexpr std::size_t kMostBytes = 1 << 20;
-  std::error_code none;
-  if (!std::filesystem::exists(file, none)) return std::nullopt;
-  Measurement m;
-  try {
-    std::istringstream in(read_file(file, kMostBytes));
-    std::string line;
-    if (!std::getline(in, line) || line != "sdx measured 1") return std::nullopt;
-    while (std::getline(in, line)) {
-      std::istringstream words(line);
-      std::string key;
-      words >> key;
-      if (key == "candidate") {
-        MeasuredProvider c;
-        words >> c.provider >> c.median_ms >> c.compile_ms;
-        std::getline(words >> std::ws, c.note);
-        m.candidates.push_back(std::move(c));
-        continue;
-      }
-      std::string rest;
-      std::getline(words >> std::ws, rest);
-      if (key == "chosen") m.chosen = rest;
-      if (key == "inputs") m.inputs = rest;
-      if (key == "when") m.when = rest;
-    }
-  } catch (const Error& e) {
-    log::debug("a measured decision cannot be read: {}", e.what());
-    return std::nullopt;
-  }
-  std::filesystem::last_write_time(file, std::filesystem::file_time_type::clock::now(), none);  // used: `sdx cache ls` tells when
-  for (MeasuredProvider& c : m.candidates) c.chosen = c.provider == m.chosen;
-  const bool known =
-      std::any_of(selection.chain.begin(), selection.chain.end(), [&](const Provider* p) { return p->name() == m.chosen; });
-  return known ? std::optional(std::move(m)) : std::nullopt;
+std::optional<Decision> decision_for(const std::filesystem::path& file, const Selection& selection) {
+  std::optional<Decision> found = read_decision(file);
+  const bool known = found && std::any_of(selection.chain.begin(), selection.chain.end(),
+                                          [&](const Provider* p) { return p->name() == found->chosen; });
+  return known ? found : std::nullopt;
 }
 
-void write_decision(const std::filesystem::path& file, const Measurement& m) {
-  make_cache_folder(file.parent_path());
-  std::string text = fmt::format("sdx measured 1\nlabel {}\nchosen {}\ninputs {}\nwhen {}\nmachine {}\n",
-                                 one_line(m.model.empty() ? m.chosen : m.model + ": " + m.chosen), m.chosen, one_line(m.inputs),
-                                 m.when, one_line(machine_text()));
-  for (const MeasuredProvider& c : m.candidates) {
-    text += fmt::format("candidate {} {:.6f} {:.3f} {}\n", c.provider, c.median_ms, c.compile_ms, one_line(c.note));
-  }
-  write_file_atomically(file, text, kCacheFileMode);
-}
-
-Measurement measure(const std::shared_ptr<Core>& core, const Selection& selection, const Request& request,
-                    std::shared_ptr<const Engine>& winner) {
-  Measurement m;
+Decision measure_providers(const std::shared_ptr<Core>& core, const Selection& selection, const Request& request,
+                           std::shared_ptr<const Engine>& winner) {
+  Decision m;
   std::vector<Candidate> candidates(selection.chain.size());
   m.candidates.resize(candidates.size());
   std::vector<Value> reference;
@@ -333,6 +203,7 @@ Measurement measure(const std::shared_ptr<Core>& core, const Selection& selectio
   m.candidates[best].chosen = true;
   m.chosen = m.candidates[best].provider;
   m.model = core->source.path.filename().string();
+  m.machine = machine_text();
   winner = candidates[best].engine;
   for (std::size_t i = 0; i < core->inputs.size(); ++i) {
     m.inputs += fmt::format("{}{}: {}", m.inputs.empty() ? "" : ", ", core->inputs[i].name, request.values[i].type_string());
@@ -345,7 +216,7 @@ Measurement measure(const std::shared_ptr<Core>& core, const Selection& selectio
   return m;
 }
 
-std::string summary(const Measurement& m) {
+std::string summary(const Decision& m) {
   std::vector<const MeasuredProvider*> order;
   for (const MeasuredProvider& c : m.candidates) order.push_back(&c);
   std::stable_sort(order.begin(), order.end(), [](const MeasuredProvider* a, const MeasuredProvider* b) {

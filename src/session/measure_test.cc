@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "session/agreement.h"
 #include "support/graph_text.h"
 
 namespace sdx {
@@ -88,7 +89,7 @@ TEST_F(MeasureTest, ARememberedDecisionIsFollowed) {
   run(open({}));
   ASSERT_EQ(decisions().size(), 1U);
   const fs::path file = decisions()[0];
-  Measurement m;
+  Decision m;
   m.chosen = "fault";
   m.inputs = "x: float32[3]";
   m.when = "2026-01-02T03:04:05Z";

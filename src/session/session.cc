@@ -110,7 +110,7 @@ struct Session::Impl {
   std::string unused_cache;  // why nothing is kept, or used of what was
 
   mutable std::mutex mutex;  // guards what follows, and `service` where the session measures
-  Measurement measurement;
+  Decision measurement;
   std::string why;
   std::vector<std::string> warnings;
   std::vector<std::string> option_notes;  // join the warnings once the model's own are known
@@ -131,7 +131,7 @@ struct Session::Impl {
   void start();
   void open_measured();
   void decide(const Request& request);
-  void serve(std::size_t first, std::shared_ptr<const Engine> ready, Measurement found, const std::string& how);
+  void serve(std::size_t first, std::shared_ptr<const Engine> ready, Decision found, const std::string& how);
   std::shared_ptr<Service> serving() const;
   std::vector<Value> arrange(const NamedValues& given, std::size_t& which) const;
   Report report() const;
@@ -244,7 +244,7 @@ void Session::Impl::open_measured() {
     return serve(0, nullptr, {}, "measured: cpu is the only candidate");
   }
   if (!decision.empty()) {
-    if (std::optional<Measurement> m = read_decision(decision, selection)) {
+    if (std::optional<Decision> m = decision_for(decision, selection)) {
       const std::string how = fmt::format("measured on {} with {}: {}", m->when, m->inputs, summary(*m));
       std::size_t first = 0;
       while (selection.chain[first]->name() != m->chosen) ++first;
@@ -262,7 +262,7 @@ void Session::Impl::open_measured() {
 }
 
 // From here on the part of the chain from provider number `first` on answers.
-void Session::Impl::serve(std::size_t first, std::shared_ptr<const Engine> ready, Measurement found, const std::string& how) {
+void Session::Impl::serve(std::size_t first, std::shared_ptr<const Engine> ready, Decision found, const std::string& how) {
   auto made = std::make_shared<Service>(core, chain_from(selection, first));
   made->open(std::move(ready));
   const std::lock_guard lock(mutex);
@@ -276,7 +276,7 @@ void Session::Impl::decide(const Request& request) {
   const std::unique_lock only_one = lock_unless_stopped(deciding, request.stop);
   if (!undecided) return;
   std::shared_ptr<const Engine> winner;
-  Measurement m = measure(core, selection, request, winner);
+  Decision m = measure_providers(core, selection, request, winner);
   std::size_t first = 0;
   while (selection.chain[first]->name() != m.chosen) ++first;
   std::string kept;

@@ -59,6 +59,18 @@ void add_dims(std::string_view packed, Shape& dims) {
   while (p != end && dims.size() <= kMaxRank) dims.push_back(static_cast<std::int64_t>(protozero::decode_varint(&p, end)));
 }
 
+// A packed field of elements of `size` bytes each, or of varints (0).
+void add_packed(wire::Reader& r, TypedField& field, std::size_t size, const char* name) {
+  const std::string_view d = wire::text(r);
+  if (size != 0 && d.size() % size != 0) fail(ErrorCode::invalid_model, "{} ends inside an element", name);
+  field.packed(d, size == 0 ? wire::count_varints(d) : d.size() / size);
+}
+
+void add_single(wire::Reader& r, TypedField& field) {
+  field.single();
+  r.skip();
+}
+
 Message scan(std::string_view whole) {
   Message m;
   m.whole = whole;
@@ -77,62 +89,22 @@ Message scan(std::string_view whole) {
         m.has_segment = true;
         r.skip();
         break;
-      case bytes(4): {
-        const std::string_view d = wire::text(r);
-        if (d.size() % 4 != 0) fail(ErrorCode::invalid_model, "float_data ends inside an element");
-        m.floats.packed(d, d.size() / 4);
-        break;
-      }
-      case fixed32(4):
-        m.floats.single();
-        r.skip();
-        break;
-      case bytes(5): {
-        const std::string_view d = wire::text(r);
-        m.ints.packed(d, wire::count_varints(d));
-        break;
-      }
-      case varint(5):
-        m.ints.single();
-        r.skip();
-        break;
-      case bytes(6):
-        m.strings.single();
-        r.skip();
-        break;
-      case bytes(7): {
-        const std::string_view d = wire::text(r);
-        m.longs.packed(d, wire::count_varints(d));
-        break;
-      }
-      case varint(7):
-        m.longs.single();
-        r.skip();
-        break;
+      case bytes(4): add_packed(r, m.floats, 4, "float_data"); break;
+      case fixed32(4): add_single(r, m.floats); break;
+      case bytes(5): add_packed(r, m.ints, 0, "int32_data"); break;
+      case varint(5): add_single(r, m.ints); break;
+      case bytes(6): add_single(r, m.strings); break;
+      case bytes(7): add_packed(r, m.longs, 0, "int64_data"); break;
+      case varint(7): add_single(r, m.longs); break;
       case bytes(8): m.name = wire::text(r); break;
       case bytes(9):
         m.raw = wire::text(r);
         m.has_raw = true;
         break;
-      case bytes(10): {
-        const std::string_view d = wire::text(r);
-        if (d.size() % 8 != 0) fail(ErrorCode::invalid_model, "double_data ends inside an element");
-        m.doubles.packed(d, d.size() / 8);
-        break;
-      }
-      case fixed64(10):
-        m.doubles.single();
-        r.skip();
-        break;
-      case bytes(11): {
-        const std::string_view d = wire::text(r);
-        m.unsigneds.packed(d, wire::count_varints(d));
-        break;
-      }
-      case varint(11):
-        m.unsigneds.single();
-        r.skip();
-        break;
+      case bytes(10): add_packed(r, m.doubles, 8, "double_data"); break;
+      case fixed64(10): add_single(r, m.doubles); break;
+      case bytes(11): add_packed(r, m.unsigneds, 0, "uint64_data"); break;
+      case varint(11): add_single(r, m.unsigneds); break;
       case bytes(13): m.external.push_back(wire::text(r)); break;
       case varint(14): m.is_external = r.get_enum() == 1; break;
       default: r.skip();

@@ -110,80 +110,50 @@ inline std::int8_t sign_extend(std::uint8_t value, int bits) noexcept {
   return static_cast<std::int8_t>(static_cast<std::int8_t>(value << shift) >> shift);
 }
 
+template <DataType type>
+struct DataTypeIs {
+  static constexpr DataType value = type;
+};
 template <class T>
 struct DataTypeOf;
 template <>
-struct DataTypeOf<float> {
-  static constexpr DataType value = DataType::float32;
-};
+struct DataTypeOf<float> : DataTypeIs<DataType::float32> {};
 template <>
-struct DataTypeOf<double> {
-  static constexpr DataType value = DataType::float64;
-};
+struct DataTypeOf<double> : DataTypeIs<DataType::float64> {};
 template <>
-struct DataTypeOf<bool> {
-  static constexpr DataType value = DataType::boolean;
-};
+struct DataTypeOf<bool> : DataTypeIs<DataType::boolean> {};
 template <>
-struct DataTypeOf<std::int8_t> {
-  static constexpr DataType value = DataType::int8;
-};
+struct DataTypeOf<std::int8_t> : DataTypeIs<DataType::int8> {};
 template <>
-struct DataTypeOf<std::uint8_t> {
-  static constexpr DataType value = DataType::uint8;
-};
+struct DataTypeOf<std::uint8_t> : DataTypeIs<DataType::uint8> {};
 template <>
-struct DataTypeOf<std::int16_t> {
-  static constexpr DataType value = DataType::int16;
-};
+struct DataTypeOf<std::int16_t> : DataTypeIs<DataType::int16> {};
 template <>
-struct DataTypeOf<std::uint16_t> {
-  static constexpr DataType value = DataType::uint16;
-};
+struct DataTypeOf<std::uint16_t> : DataTypeIs<DataType::uint16> {};
 template <>
-struct DataTypeOf<std::int32_t> {
-  static constexpr DataType value = DataType::int32;
-};
+struct DataTypeOf<std::int32_t> : DataTypeIs<DataType::int32> {};
 template <>
-struct DataTypeOf<std::uint32_t> {
-  static constexpr DataType value = DataType::uint32;
-};
+struct DataTypeOf<std::uint32_t> : DataTypeIs<DataType::uint32> {};
 template <>
-struct DataTypeOf<std::int64_t> {
-  static constexpr DataType value = DataType::int64;
-};
+struct DataTypeOf<std::int64_t> : DataTypeIs<DataType::int64> {};
 template <>
-struct DataTypeOf<std::uint64_t> {
-  static constexpr DataType value = DataType::uint64;
-};
+struct DataTypeOf<std::uint64_t> : DataTypeIs<DataType::uint64> {};
 template <>
-struct DataTypeOf<std::string> {
-  static constexpr DataType value = DataType::string;
-};
+struct DataTypeOf<std::string> : DataTypeIs<DataType::string> {};
 template <>
-struct DataTypeOf<std::complex<float>> {
-  static constexpr DataType value = DataType::complex64;
-};
+struct DataTypeOf<std::complex<float>> : DataTypeIs<DataType::complex64> {};
 template <>
-struct DataTypeOf<std::complex<double>> {
-  static constexpr DataType value = DataType::complex128;
-};
+struct DataTypeOf<std::complex<double>> : DataTypeIs<DataType::complex128> {};
 template <>
-struct DataTypeOf<Float16> {
-  static constexpr DataType value = DataType::float16;
-};
+struct DataTypeOf<Float16> : DataTypeIs<DataType::float16> {};
 template <>
-struct DataTypeOf<BFloat16> {
-  static constexpr DataType value = DataType::bfloat16;
-};
+struct DataTypeOf<BFloat16> : DataTypeIs<DataType::bfloat16> {};
 template <const SmallFloatFormat& F, DataType D>
 struct DataTypeOf<SmallFloat<F, D>> {
   static constexpr DataType value = D;
 };
 template <>
-struct DataTypeOf<Float8E8M0> {
-  static constexpr DataType value = DataType::float8e8m0;
-};
+struct DataTypeOf<Float8E8M0> : DataTypeIs<DataType::float8e8m0> {};
 
 // Types stored in less than float precision, which compute in float.
 template <class T>

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "providers/ort/functions.h"
@@ -67,17 +68,126 @@ inline void release_results(Binding& b) {
   b.results.clear();
 }
 
-// The table of version 23.
-inline std::vector<const void*> table() {
-  std::vector<const void*> t(390, nullptr);
-  const auto set = [&](std::size_t place, auto* function) { t[place] = reinterpret_cast<const void*>(function); };
-  set(
+// The function table by place, as version 23 has it.
+class Table {
+ public:
+  Table() : places_(390, nullptr) {}
+  template <class F>
+  void set(std::size_t place, F* function) {
+    places_[place] = reinterpret_cast<const void*>(function);
+  }
+  std::vector<const void*> take() { return std::move(places_); }
+
+ private:
+  std::vector<const void*> places_;
+};
+
+inline void set_memory(Table& t) {
+  t.set(
       1, +[](const Status*) { return 1; });
-  set(
+  t.set(
       2, +[](const Status* s) { return s->message.c_str(); });
-  set(
-      4, +[](c::LogFunction, void*, int, const char*, void** out) -> Status* { return *out = &host, nullptr; });
-  set(
+  t.set(
+      68, +[](const char* name, int, int, int, Memory** out) -> Status* {
+        ++counters.infos;
+        *out = new Memory{std::strcmp(name, "Cpu") != 0};
+        return nullptr;
+      });
+  t.set(
+      69, +[](int, int, Memory** out) -> Status* {
+        ++counters.infos;
+        *out = new Memory{false};
+        return nullptr;
+      });
+  t.set(
+      76, +[](void*, void* p) -> Status* {
+        delete[] static_cast<Value**>(p);
+        return nullptr;
+      });
+  t.set(
+      78, +[](Memory** out) -> Status* { return *out = &host, nullptr; });
+  t.set(
+      92, +[](void*) {});
+  t.set(
+      93, +[](Status* s) { delete s; });
+  t.set(
+      94, +[](Memory* m) {
+        --counters.infos;
+        delete m;
+      });
+  t.set(
+      95, +[](void*) {});
+  t.set(
+      99, +[](const Value*) {});
+  t.set(
+      100, +[](void*) {});
+  t.set(
+      131, +[](void*, const Memory* m, Memory** out) -> Status* {
+        if (!has_memory) return error("no such memory");
+        ++counters.allocators;
+        *out = new Memory(*m);
+        return nullptr;
+      });
+  t.set(
+      132, +[](Memory* m) {
+        --counters.allocators;
+        delete m;
+      });
+  t.set(
+      208, +[](void*) {});
+  t.set(
+      225, +[](const Memory* m, int* out) { *out = m->device ? 1 : 0; });
+}
+
+inline void set_values(Table& t) {
+  t.set(
+      48, +[](Memory* allocator, const std::int64_t* shape, std::size_t rank, int, Value** out) -> Status* {
+        *out = make(allocator->device, {shape, shape + rank});
+        return nullptr;
+      });
+  t.set(
+      49, +[](const Memory*, void* data, std::size_t, const std::int64_t* shape, std::size_t rank, int, Value** out) -> Status* {
+        *out = make(false, {shape, shape + rank});
+        (*out)->own.clear();
+        (*out)->data = static_cast<float*>(data);
+        return nullptr;
+      });
+  t.set(
+      51, +[](Value* v, void** out) -> Status* { return *out = v->data, nullptr; });
+  t.set(
+      60, +[](const Value*, int* out) -> Status* { return *out = 1, nullptr; });
+  t.set(
+      61, +[](const Value* v, std::size_t* out) -> Status* { return *out = v->shape.size(), nullptr; });
+  t.set(
+      62, +[](const Value* v, std::int64_t* out, std::size_t n) -> Status* {
+        std::memcpy(out, v->shape.data(), n * sizeof *out);
+        return nullptr;
+      });
+  t.set(
+      65, +[](const Value* v, const Value** out) -> Status* { return *out = v, nullptr; });
+  t.set(
+      67, +[](const Value*, int* out) -> Status* { return *out = 1, nullptr; });
+  t.set(
+      96, +[](Value* v) { release(v); });
+  t.set(
+      192, +[](const Value*, int* out) -> Status* { return *out = 1, nullptr; });
+  t.set(
+      380, +[](void*, const Memory** out, std::size_t n) -> Status* {
+        static const Memory gpu{true};
+        for (std::size_t i = 0; i < n; ++i) out[i] = &gpu;
+        return nullptr;
+      });
+  t.set(
+      386, +[](void*, const Value* const* from, Value* const* to, void*, std::size_t n) -> Status* {
+        if (!can_refill) return error("nobody copies");
+        ++counters.refills;
+        for (std::size_t i = 0; i < n; ++i) copy(*from[i], *to[i]);
+        return nullptr;
+      });
+}
+
+inline void set_runs(Table& t) {
+  t.set(
       9, +[](void*, void*, c::Strings, const Value* const* in, std::size_t, c::Strings, std::size_t n, Value** out) -> Status* {
         ++counters.plain_runs;
         for (std::size_t i = 0; i < n; ++i) {
@@ -87,98 +197,7 @@ inline std::vector<const void*> table() {
         }
         return nullptr;
       });
-  set(
-      8, +[](void*, const void*, std::size_t, void*, void** out) -> Status* { return *out = &host, nullptr; });
-  set(
-      10, +[](void** out) -> Status* { return *out = &host, nullptr; });
-  set(
-      23, +[](void*, int) -> Status* { return nullptr; });
-  set(
-      24, +[](void*, int) -> Status* { return nullptr; });
-  set(
-      48, +[](Memory* allocator, const std::int64_t* shape, std::size_t rank, int, Value** out) -> Status* {
-        *out = make(allocator->device, {shape, shape + rank});
-        return nullptr;
-      });
-  set(
-      49, +[](const Memory*, void* data, std::size_t, const std::int64_t* shape, std::size_t rank, int, Value** out) -> Status* {
-        *out = make(false, {shape, shape + rank});
-        (*out)->own.clear();
-        (*out)->data = static_cast<float*>(data);
-        return nullptr;
-      });
-  set(
-      51, +[](Value* v, void** out) -> Status* { return *out = v->data, nullptr; });
-  set(
-      60, +[](const Value*, int* out) -> Status* { return *out = 1, nullptr; });
-  set(
-      61, +[](const Value* v, std::size_t* out) -> Status* { return *out = v->shape.size(), nullptr; });
-  set(
-      62, +[](const Value* v, std::int64_t* out, std::size_t n) -> Status* {
-        std::memcpy(out, v->shape.data(), n * sizeof *out);
-        return nullptr;
-      });
-  set(
-      65, +[](const Value* v, const Value** out) -> Status* { return *out = v, nullptr; });
-  set(
-      67, +[](const Value*, int* out) -> Status* { return *out = 1, nullptr; });
-  set(
-      68, +[](const char* name, int, int, int, Memory** out) -> Status* {
-        ++counters.infos;
-        *out = new Memory{std::strcmp(name, "Cpu") != 0};
-        return nullptr;
-      });
-  set(
-      69, +[](int, int, Memory** out) -> Status* {
-        ++counters.infos;
-        *out = new Memory{false};
-        return nullptr;
-      });
-  set(
-      76, +[](void*, void* p) -> Status* {
-        delete[] static_cast<Value**>(p);
-        return nullptr;
-      });
-  set(
-      78, +[](Memory** out) -> Status* { return *out = &host, nullptr; });
-  set(
-      92, +[](void*) {});
-  set(
-      93, +[](Status* s) { delete s; });
-  set(
-      94, +[](Memory* m) {
-        --counters.infos;
-        delete m;
-      });
-  set(
-      95, +[](void*) {});
-  set(
-      96, +[](Value* v) { release(v); });
-  set(
-      99, +[](const Value*) {});
-  set(
-      100, +[](void*) {});
-  set(
-      110, +[](void*, void*, char** out) -> Status* { return *out = nullptr, nullptr; });
-  set(
-      125, +[](char*** names, int* n) -> Status* { return *names = nullptr, *n = 0, nullptr; });
-  set(
-      126, +[](char**, int) -> Status* { return nullptr; });
-  set(
-      130, +[](void*, const char*, const char*) -> Status* { return nullptr; });
-  set(
-      131, +[](void*, const Memory* m, Memory** out) -> Status* {
-        if (!has_memory) return error("no such memory");
-        ++counters.allocators;
-        *out = new Memory(*m);
-        return nullptr;
-      });
-  set(
-      132, +[](Memory* m) {
-        --counters.allocators;
-        delete m;
-      });
-  set(
+  t.set(
       133, +[](void*, void*, Binding* b) -> Status* {
         if (fails) return error("the device is lost");
         ++counters.runs;
@@ -204,20 +223,25 @@ inline std::vector<const void*> table() {
         }
         return nullptr;
       });
-  set(
+  t.set(
+      204, +[](void*, void*) -> Status* { return nullptr; });
+}
+
+inline void set_bindings(Table& t) {
+  t.set(
       134, +[](void*, Binding** out) -> Status* {
         ++counters.bindings;
         *out = new Binding;
         return nullptr;
       });
-  set(
+  t.set(
       135, +[](Binding* b) {
         for (auto& [name, value] : b->inputs) release(value);
         release_results(*b);
         --counters.bindings;
         delete b;
       });
-  set(
+  t.set(
       136, +[](Binding* b, const char* name, Value* v) -> Status* {
         ++counters.inputs_bound;
         Value*& slot = b->inputs[name];
@@ -231,13 +255,13 @@ inline std::vector<const void*> table() {
         }
         return nullptr;
       });
-  set(
+  t.set(
       138, +[](Binding* b, const char* name, const Memory* m) -> Status* {
         ++counters.outputs_bound;
         b->outputs.emplace_back(name, m->device);
         return nullptr;
       });
-  set(
+  t.set(
       140, +[](const Binding* b, void*, Value*** out, std::size_t* n) -> Status* {
         *n = b->results.size();
         *out = new Value*[b->results.size()];
@@ -247,41 +271,50 @@ inline std::vector<const void*> table() {
         }
         return nullptr;
       });
-  set(
+  t.set(
       142, +[](Binding* b) {
         release_results(*b);
         b->outputs.clear();
       });
-  set(
-      192, +[](const Value*, int* out) -> Status* { return *out = 1, nullptr; });
-  set(
+  t.set(
       202, +[](Binding*) -> Status* { return nullptr; });
-  set(
+  t.set(
       203, +[](Binding*) -> Status* { return nullptr; });
-  set(
-      204, +[](void*, void*) -> Status* { return nullptr; });
-  set(
+}
+
+inline void set_sessions(Table& t) {
+  t.set(
+      4, +[](c::LogFunction, void*, int, const char*, void** out) -> Status* { return *out = &host, nullptr; });
+  t.set(
+      8, +[](void*, const void*, std::size_t, void*, void** out) -> Status* { return *out = &host, nullptr; });
+  t.set(
+      10, +[](void** out) -> Status* { return *out = &host, nullptr; });
+  t.set(
+      23, +[](void*, int) -> Status* { return nullptr; });
+  t.set(
+      24, +[](void*, int) -> Status* { return nullptr; });
+  t.set(
+      110, +[](void*, void*, char** out) -> Status* { return *out = nullptr, nullptr; });
+  t.set(
+      125, +[](char*** names, int* n) -> Status* { return *names = nullptr, *n = 0, nullptr; });
+  t.set(
+      126, +[](char**, int) -> Status* { return nullptr; });
+  t.set(
+      130, +[](void*, const char*, const char*) -> Status* { return nullptr; });
+  t.set(
       205, +[](void** out) -> Status* { return *out = &host, nullptr; });
-  set(
+  t.set(
       206, +[](void*, c::Strings, c::Strings, std::size_t) -> Status* { return nullptr; });
-  set(
-      208, +[](void*) {});
-  set(
-      225, +[](const Memory* m, int* out) { *out = m->device ? 1 : 0; });
-  set(
-      380, +[](void*, const Memory** out, std::size_t n) -> Status* {
-        static const Memory gpu{true};
-        for (std::size_t i = 0; i < n; ++i) out[i] = &gpu;
-        return nullptr;
-      });
-  set(
-      386, +[](void*, const Value* const* from, Value* const* to, void*, std::size_t n) -> Status* {
-        if (!can_refill) return error("nobody copies");
-        ++counters.refills;
-        for (std::size_t i = 0; i < n; ++i) copy(*from[i], *to[i]);
-        return nullptr;
-      });
-  return t;
+}
+
+inline std::vector<const void*> table() {
+  Table t;
+  set_memory(t);
+  set_values(t);
+  set_runs(t);
+  set_bindings(t);
+  set_sessions(t);
+  return t.take();
 }
 
 }  // namespace sdx::ort::fake
