@@ -5,7 +5,7 @@ BUILD := build/$(PRESET)
 # What counts to millions, a minute each without optimisation; `make test` runs all of it.
 SLOW_UNDER_SANITIZERS := -Loop.EndlessLoops*:Functions.ExponentialExpansion*:Reader.CapturesAreCounted:Gradient.NestedWithoutEnd*:Diff.IsQuiet*
 
-.PHONY: help setup python-env runtimes clients bare-root build wheel test test-poisoned demo install docs format format-check check-includes asan asan-all slow-under-sanitizers neon bench bench-accuracy bench-operators bench-kernels bench-bridge clean
+.PHONY: help setup python-env runtimes clients bare-root build wheel test test-poisoned demo install docs format format-check check-includes check-sizes asan asan-all slow-under-sanitizers neon bench bench-accuracy bench-operators bench-kernels bench-bridge clean
 
 help:
 	@echo "make demo    install what is missing, build, detect a face in a real photograph"
@@ -15,7 +15,7 @@ help:
 	@echo "make wheel   build/wheel/*.whl: the Python package for every Python from 3.9 on"
 	@echo "make docs    write docs/operators.md anew from the operators in the code"
 	@echo "make bench   compare with ONNX Runtime, OpenVINO, tract, MNN and ncnn; bench-accuracy: errors; bench-operators: single operators; bench-kernels: single kernels"
-	@echo "make format | format-check | check-includes | asan | asan-all | neon | clean"
+	@echo "make format | format-check | check-includes | check-sizes | asan | asan-all | neon | clean"
 
 setup:
 	@tools/setup.sh
@@ -129,6 +129,9 @@ format-check:
 
 check-includes:
 	python3 tools/check_includes.py
+
+check-sizes:
+	python3 tools/check_sizes.py
 
 clean:
 	rm -rf build
