@@ -112,7 +112,7 @@ const Provider* runs_the_rest(const Selection& selection) {
 
 std::vector<Pass> all_passes() {
   std::vector<Pass> all(passes().begin(), passes().end());
-  for (const Provider* p : provider_table()) all.insert(all.end(), p->passes().begin(), p->passes().end());
+  for (const Provider* p : own_providers()) all.insert(all.end(), p->passes().begin(), p->passes().end());
   return all;
 }
 

@@ -83,6 +83,8 @@ const Provider& provider() {
   return instance;
 }
 
+const Provider* find(std::string_view name) { return name == "cpu" ? &provider() : nullptr; }
+
 std::span<const std::string_view> ignored_options() {
   static constexpr std::array<std::string_view, 8> kNames{"arena_extend_strategy",
                                                           "enable_cpu_mem_arena",

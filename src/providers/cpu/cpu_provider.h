@@ -12,6 +12,8 @@ namespace sdx::cpu {
 // runs what no fast kernel accepts. SDX_CPU_KERNEL=reference (or another kernel's name) leaves out all others, for tests and
 // comparisons.
 const Provider& provider();
+// The provider where `name` is "cpu", else null.
+const Provider* find(std::string_view name);
 
 // Options of ONNX Runtime's CPU provider, all about its allocator: accepted for programs written for it, without any effect here.
 std::span<const std::string_view> ignored_options();

@@ -191,9 +191,9 @@ class FaultProvider : public Provider {
 
 }  // namespace
 
-const Provider* provider() {
+const Provider* find(std::string_view name) {
   static const FaultProvider instance;
-  return &instance;
+  return name == "fault" && test_provider_enabled() ? &instance : nullptr;
 }
 
 }  // namespace sdx::fault

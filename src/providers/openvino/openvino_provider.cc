@@ -172,9 +172,9 @@ RegionResult OpenVino::compile(const Region& region, const ProviderSettings& set
 
 }  // namespace
 
-const Provider& provider() {
+const Provider* find(std::string_view name) {
   static const OpenVino instance;
-  return instance;
+  return name == "openvino" ? &instance : nullptr;
 }
 
 }  // namespace sdx::openvino

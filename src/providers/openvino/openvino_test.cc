@@ -100,7 +100,7 @@ TEST(OpenVinoProvider, AMissingLibraryIsAReason) {
   if (std::getenv("SDX_OPENVINO_LIB") != nullptr) GTEST_SKIP() << "SDX_OPENVINO_LIB is set";
   ProviderSettings settings;
   settings.openvino_library = "/nonexistent/libopenvino_c.so";
-  const ProviderInfo info = provider().probe(settings, Effort::full);
+  const ProviderInfo info = find("openvino")->probe(settings, Effort::full);
   EXPECT_FALSE(info.available);
   EXPECT_NE(info.reason.find("/nonexistent/libopenvino_c.so"), std::string::npos) << info.reason;
   EXPECT_NE(info.hint.find("pip install openvino"), std::string::npos) << info.hint;
