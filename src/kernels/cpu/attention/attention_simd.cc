@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/cpu/gemm/gemm_simd.h"
 #include "kernels/cpu/rows/recurrent.h"
+#include "kernels/cpu/simd/cuts.h"
 #include "kernels/cpu/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -6,13 +6,10 @@
 #include "base/system/mapped_file.h"
 #include "base/thread_pool.h"
 #include "kernels/cpu/gemm/gemm_simd.h"
+#include "kernels/cpu/simd/scratch.h"
 
 namespace sdx::cpu {
 namespace {
-
-std::int64_t round_up(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit * unit; }
-
-std::size_t to_size(std::int64_t value) { return static_cast<std::size_t>(value); }
 
 // Steps between neighbouring rows and columns of op(X).
 struct Strides {

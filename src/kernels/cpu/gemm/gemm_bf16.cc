@@ -7,6 +7,7 @@
 #include "base/thread_pool.h"
 #include "kernels/cpu/gemm/gemm_bf16_simd.h"
 #include "kernels/cpu/gemm/gemm_simd.h"
+#include "kernels/cpu/simd/scratch.h"
 
 namespace sdx::cpu {
 namespace {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/cpu/elementwise/elementwise.h"
 #include "kernels/cpu/gemm/gemm.h"
 
 namespace sdx::cpu {

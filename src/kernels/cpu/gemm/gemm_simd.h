@@ -1,10 +1,11 @@
 #pragma once
 // The per-target inner kernels of gemm_f32 and of the convolutions built on it; internal to this folder.
 
-#include <algorithm>
 #include <cstdint>
 
+#include "kernels/cpu/elementwise/elementwise.h"
 #include "kernels/cpu/gemm/gemm.h"
+#include "kernels/cpu/simd/cuts.h"
 
 namespace sdx::cpu {
 
@@ -56,18 +57,6 @@ inline constexpr std::int64_t kGemmKBlock = 256;
 inline constexpr std::int64_t kGemmNBlock = 256;  // columns packed on the fly at a time: 262 KB, in the second-level cache
 inline constexpr std::int64_t kGemmMBlock = 252;  // rows packed on the fly at a time: 258 KB; a multiple of 6, 12 and 14
 
-// Equal cuts of [0, total) into parts of at most `most`.
-struct Cuts {
-  std::int64_t total = 0;
-  std::int64_t parts = 0;
-  Cuts(std::int64_t total_in, std::int64_t most) : total(total_in), parts((total_in + most - 1) / most) {}
-  std::int64_t begin(std::int64_t i) const {
-    const std::int64_t base = total / parts;
-    return i * base + std::min(i, total % parts);
-  }
-  std::int64_t size(std::int64_t i) const { return begin(i + 1) - begin(i); }
-};
-
 inline Cuts k_cuts(std::int64_t k) { return Cuts(k, kGemmKBlock); }
 
 // Where a block of the right operand comes from when it is not packed ahead: writes rows [k0, k0 + kc) of columns
@@ -97,8 +86,5 @@ struct TaskGrid {
   std::int64_t columns = 1;
 };
 TaskGrid choose_grid(const GemmKernels& kernels, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch, bool packed);
-
-// Per-thread scratch, 64-byte aligned, kept between calls. slot 0: A tiles, 1: B panels, 2 and 3: the caller's own.
-float* thread_scratch(int slot, std::size_t floats);
 
 }  // namespace sdx::cpu

@@ -3,8 +3,6 @@
 
 #include <cstdint>
 
-#include "kernels/cpu/image/resize.h"
-
 namespace sdx::cpu {
 
 struct ImageKernels {

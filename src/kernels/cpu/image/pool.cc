@@ -7,14 +7,12 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/conv/plain/conv_simd.h"
-#include "kernels/cpu/gemm/gemm_simd.h"
 #include "kernels/cpu/image/image_simd.h"
 #include "kernels/cpu/image/pool_simd.h"
+#include "kernels/cpu/simd/scratch.h"
 
 namespace sdx::cpu {
 namespace {
-
-std::int64_t volume(const std::int64_t (&v)[3]) { return v[0] * v[1] * v[2]; }
 
 // Both poolings go by output rows in two steps: combine the window's input rows element by element (contiguous), then combine
 // kernel-width neighbours of the result, read through its phases by stride (contiguous again).

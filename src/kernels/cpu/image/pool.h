@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "kernels/cpu/conv/plain/conv.h"
+#include "kernels/cpu/conv/conv_shape.h"
 
 namespace sdx::cpu {
 

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/thread_pool.h"
-#include "kernels/cpu/gemm/gemm_simd.h"
 #include "kernels/cpu/image/image_simd.h"
+#include "kernels/cpu/simd/scratch.h"
 
 namespace sdx::cpu {
 

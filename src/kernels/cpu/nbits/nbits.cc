@@ -9,6 +9,7 @@
 #include "kernels/cpu/gemm/gemm_simd.h"
 #include "kernels/cpu/nbits/nbits_digits.h"
 #include "kernels/cpu/nbits/nbits_simd.h"
+#include "kernels/cpu/simd/scratch.h"
 
 namespace sdx::cpu {
 namespace {

@@ -8,16 +8,14 @@
 #include "kernels/cpu/conv/plain/conv_simd.h"
 #include "kernels/cpu/gemm/gemm_simd.h"
 #include "kernels/cpu/quant/quant_simd.h"
+#include "kernels/cpu/simd/scratch.h"
 
 namespace sdx::cpu {
 namespace {
 
 constexpr std::int64_t kScratchBytes = 256 * 1024;  // what a block of A or B packed on the fly should take
 
-std::size_t to_size(std::int64_t v) { return static_cast<std::size_t>(v); }
 std::int64_t pairs_of(std::int64_t k) { return (k + 1) / 2; }
-std::int64_t round_up(std::int64_t v, std::int64_t unit) { return (v + unit - 1) / unit * unit; }
-std::int64_t volume(const std::int64_t (&v)[3]) { return v[0] * v[1] * v[2]; }
 
 // u8 becomes s8 by subtracting 128, which flips the top bit.
 std::int8_t normal(std::uint8_t value, bool is_signed) {

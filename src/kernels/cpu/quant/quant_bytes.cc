@@ -9,8 +9,6 @@
 namespace sdx::cpu {
 namespace {
 
-std::int64_t volume(const std::int64_t (&v)[3]) { return v[0] * v[1] * v[2]; }
-
 // The taps of one output position that lie inside the image, in groups of at most kTaps: `fn(taps, count, first)`.
 constexpr std::int64_t kTaps = 64;
 

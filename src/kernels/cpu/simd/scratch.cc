@@ -1,8 +1,8 @@
+#include "kernels/cpu/simd/scratch.h"
+
 #include <cstdlib>
 #include <memory>
 #include <new>
-
-#include "kernels/cpu/gemm/gemm_simd.h"
 
 namespace sdx::cpu {
 namespace {

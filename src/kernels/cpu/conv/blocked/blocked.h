@@ -10,7 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/cpu/conv/plain/conv.h"
+#include "kernels/cpu/conv/conv_shape.h"
+#include "kernels/cpu/elementwise/elementwise.h"
 
 namespace sdx::cpu {
 

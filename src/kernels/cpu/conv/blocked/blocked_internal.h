@@ -7,12 +7,10 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/conv/blocked/blocked_simd.h"
-#include "kernels/cpu/conv/plain/conv.h"
+#include "kernels/cpu/conv/conv_shape.h"
 #include "kernels/cpu/gemm/gemm_simd.h"
 
 namespace sdx::cpu {
-
-inline std::int64_t up_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // An activation as bounds of the result; `after`: it is no bound and must be applied to what was stored.
 struct Bounds {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/cpu/conv/blocked/blocked_internal.h"
 #include "kernels/cpu/conv/blocked/blocked_simd.h"
 
 namespace sdx::cpu {

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <vector>
 
-#include "kernels/cpu/conv/plain/conv.h"
+#include "kernels/cpu/conv/conv_shape.h"
 
 namespace sdx::cpu {
 

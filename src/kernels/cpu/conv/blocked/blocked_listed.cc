@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "base/thread_pool.h"
-#include "kernels/cpu/conv/blocked/blocked.h"
 #include "kernels/cpu/conv/blocked/blocked_internal.h"
 #include "kernels/cpu/conv/blocked/blocked_simd.h"
+#include "kernels/cpu/conv/conv_shape.h"
 #include "kernels/cpu/elementwise/elementwise_simd.h"
-#include "kernels/cpu/gemm/gemm_simd.h"
+#include "kernels/cpu/simd/cuts.h"
 
 namespace sdx::cpu {
 namespace {

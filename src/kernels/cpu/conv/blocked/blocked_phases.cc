@@ -2,11 +2,12 @@
 #include <cstring>
 
 #include "base/thread_pool.h"
-#include "kernels/cpu/conv/blocked/blocked.h"
 #include "kernels/cpu/conv/blocked/blocked_internal.h"
 #include "kernels/cpu/conv/blocked/blocked_simd.h"
+#include "kernels/cpu/conv/conv_shape.h"
 #include "kernels/cpu/elementwise/elementwise_simd.h"
-#include "kernels/cpu/gemm/gemm_simd.h"
+#include "kernels/cpu/simd/cuts.h"
+#include "kernels/cpu/simd/scratch.h"
 
 // A convolution with dilation d is one without on each of the d sub-images of every d-th row, and so for columns: those are made,
 // with their padding, convolved as so many images, and put back.

@@ -3,8 +3,6 @@
 
 #include <cstdint>
 
-#include "kernels/cpu/elementwise/elementwise.h"
-
 namespace sdx::cpu {
 
 // Register tiles: `pixels` neighbouring output pixels times one or two vectors of output channels. The input of pixel p is at

@@ -2,9 +2,14 @@
 // transformed in each run, which costs as much as the products of one tile of 4x4 outputs.
 
 #include "kernels/cpu/conv/blocked/blocked_internal.h"
+#include "kernels/cpu/conv/blocked/blocked_joined.h"
 #include "kernels/cpu/conv/blocked/blocked_simd.h"
 #include "kernels/cpu/conv/blocked/blocked_strided_simd.h"
 #include "kernels/cpu/conv/blocked/blocked_tiles.h"
+#include "kernels/cpu/conv/conv_shape.h"
+#include "kernels/cpu/elementwise/elementwise.h"
+#include "kernels/cpu/simd/cuts.h"
+#include "kernels/cpu/simd/scratch.h"
 
 namespace sdx::cpu {
 namespace {

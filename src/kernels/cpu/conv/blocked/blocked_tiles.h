@@ -9,7 +9,9 @@
 #include "kernels/cpu/conv/blocked/blocked_internal.h"
 #include "kernels/cpu/conv/blocked/blocked_joined.h"
 #include "kernels/cpu/conv/blocked/blocked_simd.h"
-#include "kernels/cpu/conv/plain/conv.h"
+#include "kernels/cpu/conv/conv_shape.h"
+#include "kernels/cpu/elementwise/elementwise.h"
+#include "kernels/cpu/simd/cuts.h"
 
 namespace sdx::cpu {
 

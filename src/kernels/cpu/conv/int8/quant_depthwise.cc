@@ -4,7 +4,8 @@
 #include <cstring>
 
 #include "base/thread_pool.h"
-#include "kernels/cpu/gemm/gemm_simd.h"
+#include "kernels/cpu/simd/cuts.h"
+#include "kernels/cpu/simd/scratch.h"
 
 namespace sdx::cpu {
 namespace {

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/cpu/conv/conv_shape.h"
 #include "kernels/cpu/quant/quant.h"
 
 namespace sdx::cpu {

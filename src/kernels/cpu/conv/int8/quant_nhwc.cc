@@ -7,9 +7,11 @@
 #include "kernels/cpu/conv/int8/quant_depthwise.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_pack.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_simd.h"
+#include "kernels/cpu/conv/int8/quant_octets.h"
 #include "kernels/cpu/conv/int8/quant_tiles.h"
 #include "kernels/cpu/conv/int8/quant_winograd.h"
-#include "kernels/cpu/gemm/gemm_simd.h"
+#include "kernels/cpu/simd/cuts.h"
+#include "kernels/cpu/simd/scratch.h"
 
 namespace sdx::cpu {
 

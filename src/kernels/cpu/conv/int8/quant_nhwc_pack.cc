@@ -8,8 +8,10 @@
 #include "base/error.h"
 #include "base/thread_pool.h"
 #include "kernels/cpu/conv/int8/quant_depthwise.h"
+#include "kernels/cpu/conv/int8/quant_nhwc.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_pack.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_simd.h"
+#include "kernels/cpu/simd/cuts.h"
 
 namespace sdx::cpu {
 

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/cpu/conv/int8/quant_nhwc.h"
+#include "kernels/cpu/conv/conv_shape.h"
 #include "kernels/cpu/conv/int8/quant_octets.h"
 
 namespace sdx::cpu::nhwc {
@@ -19,10 +19,7 @@ struct Trailer {
   std::int64_t order = 0;    // of panels: an Order
 };
 
-inline std::size_t to_size(std::int64_t v) { return static_cast<std::size_t>(v); }
 inline std::int64_t pairs_of(std::int64_t k) { return (k + 3) / 4 * 2; }  // whole quads, for crossed products
-inline std::int64_t round_up(std::int64_t v, std::int64_t unit) { return (v + unit - 1) / unit * unit; }
-inline std::int64_t volume(const std::int64_t (&v)[3]) { return v[0] * v[1] * v[2]; }
 inline std::int64_t inner(const ConvShape& s) { return s.in_channels / s.groups * volume(s.kernel); }
 
 // Parts that differ by one at most, the larger ones spread evenly: neighbouring parts go to the same thread.

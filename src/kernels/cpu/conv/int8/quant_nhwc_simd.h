@@ -12,6 +12,7 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/conv/conv_shape.h"
 #include "kernels/cpu/quant/quant.h"
 
 namespace sdx::cpu {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "kernels/cpu/simd/cuts.h"
 #include "kernels/cpu/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -249,8 +250,6 @@ constexpr std::int64_t kColumns = 16;
 constexpr std::int64_t kSums = 4 * kColumns;  // of a quad: for each sign, half and column
 constexpr int kMostOfOneSign = 258;           // 127 * 258 < 2^15
 constexpr std::size_t kOpen = 12;             // quads that wait for a partner
-
-std::size_t to_size(std::int64_t v) { return static_cast<std::size_t>(v); }
 
 // What two quads add up to; sums of either sign are at most 256.
 bool fits(const std::int16_t* a, const std::int16_t* b) {

@@ -4,7 +4,9 @@
 #include <cstring>
 
 #include "base/thread_pool.h"
-#include "kernels/cpu/gemm/gemm_simd.h"
+#include "kernels/cpu/conv/int8/quant_nhwc_simd.h"
+#include "kernels/cpu/simd/cuts.h"
+#include "kernels/cpu/simd/scratch.h"
 
 namespace sdx::cpu {
 namespace {
@@ -14,9 +16,6 @@ constexpr std::int64_t kPairBlock = 64;        // transformed weights of a panel
 constexpr std::int64_t kTileBlock = 56;        // their sums: 129 KB
 constexpr std::int64_t kInputBytes = 2 << 20;  // transformed input at a time
 constexpr std::int64_t kLeastTiles = 48;       // below, transforming weights would be more than a twentieth of the work
-
-std::size_t to_size(std::int64_t v) { return static_cast<std::size_t>(v); }
-std::int64_t round_up(std::int64_t v, std::int64_t unit) { return (v + unit - 1) / unit * unit; }
 
 struct Tiles {
   std::int64_t rows, columns, total;

@@ -9,7 +9,8 @@
 
 #include <cstdint>
 
-#include "kernels/cpu/conv/int8/quant_nhwc_simd.h"
+#include "kernels/cpu/conv/conv_shape.h"
+#include "kernels/cpu/quant/quant.h"
 
 namespace sdx::cpu {
 

@@ -10,11 +10,10 @@
 #include "kernels/cpu/conv/winograd/winograd_simd.h"
 #include "kernels/cpu/elementwise/elementwise_simd.h"
 #include "kernels/cpu/gemm/gemm_simd.h"
+#include "kernels/cpu/simd/scratch.h"
 
 namespace sdx::cpu {
 namespace {
-
-std::int64_t volume(const std::int64_t (&v)[3]) { return v[0] * v[1] * v[2]; }
 
 bool pointwise(const ConvShape& s) {
   for (int i = 0; i < 3; ++i) {

@@ -9,30 +9,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/cpu/conv/conv_shape.h"
 #include "kernels/cpu/elementwise/elementwise.h"
 
 namespace sdx::cpu {
-
-// Spatial axes are depth, height, width; axes a tensor lacks have extent, kernel, stride and dilation 1 and no padding.
-// Output positions that reach beyond the input read zeros, so padding at the end is implied by `out`.
-struct ConvShape {
-  std::int64_t batch = 1;
-  std::int64_t in_channels = 1;
-  std::int64_t out_channels = 1;
-  std::int64_t groups = 1;
-  std::int64_t in[3] = {1, 1, 1};
-  std::int64_t kernel[3] = {1, 1, 1};
-  std::int64_t stride[3] = {1, 1, 1};
-  std::int64_t dilation[3] = {1, 1, 1};
-  std::int64_t pad[3] = {0, 0, 0};  // at the beginning; may be negative (cropping)
-  std::int64_t out[3] = {1, 1, 1};
-  // Channel i of what is convolved is x's channel i % shuffle * (in_channels / shuffle) + i / shuffle: ShuffleNet's shuffle of so
-  // many groups, which divide in_channels. For BlockedConv::listed alone.
-  std::int64_t shuffle = 1;
-  // So many groups are one of `groups`, with weights of 0 between them, and shall not notice each other's infinities and NaN. For
-  // BlockedConv::direct, winograd and strided.
-  std::int64_t joined = 1;
-};
 
 enum class ConvAlgorithm : std::uint8_t {
   gemm,       // weights [M, K] times patches gathered panel by panel (implicit im2col); 1x1 with stride 1 reads x in place

@@ -1,9 +1,10 @@
 #include <algorithm>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/conv/conv_shape.h"
 #include "kernels/cpu/conv/plain/conv_simd.h"
 #include "kernels/cpu/elementwise/elementwise_simd.h"
-#include "kernels/cpu/gemm/gemm_simd.h"
+#include "kernels/cpu/simd/scratch.h"
 
 namespace sdx::cpu {
 namespace {

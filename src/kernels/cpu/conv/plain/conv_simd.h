@@ -3,7 +3,8 @@
 
 #include <cstdint>
 
-#include "kernels/cpu/conv/plain/conv.h"
+#include "kernels/cpu/conv/conv_shape.h"
+#include "kernels/cpu/elementwise/elementwise.h"
 
 namespace sdx::cpu {
 

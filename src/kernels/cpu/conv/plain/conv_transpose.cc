@@ -10,12 +10,11 @@
 #include "kernels/cpu/conv/plain/conv.h"
 #include "kernels/cpu/conv/plain/conv_simd.h"
 #include "kernels/cpu/elementwise/elementwise_simd.h"
-#include "kernels/cpu/gemm/gemm_simd.h"
+#include "kernels/cpu/gemm/gemm.h"
+#include "kernels/cpu/simd/scratch.h"
 
 namespace sdx::cpu {
 namespace {
-
-std::int64_t volume(const std::int64_t (&v)[3]) { return v[0] * v[1] * v[2]; }
 
 // Input positions i with 0 <= i < in and 0 <= first + i * stride < out.
 struct Range {

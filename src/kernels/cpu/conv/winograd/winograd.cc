@@ -6,6 +6,7 @@
 #include "kernels/cpu/conv/winograd/winograd_simd.h"
 #include "kernels/cpu/elementwise/elementwise_simd.h"
 #include "kernels/cpu/gemm/gemm_simd.h"
+#include "kernels/cpu/simd/scratch.h"
 
 namespace sdx::cpu {
 namespace {
@@ -15,8 +16,6 @@ constexpr std::int64_t kBlockFloats = 512 * 1024;  // transformed input of one b
 constexpr std::int64_t kRowChunk = 48;             // output channels between two output transforms
 
 std::int64_t elements_of(int t) { return (t + 2) * (t + 2); }
-
-std::int64_t round_up(std::int64_t v, std::int64_t unit) { return (v + unit - 1) / unit * unit; }
 
 struct Job {
   int t;

@@ -1,0 +1,27 @@
+#pragma once
+// Counts in whole parts.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace sdx::cpu {
+
+inline std::size_t to_size(std::int64_t count) { return static_cast<std::size_t>(count); }
+
+inline std::int64_t up_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+inline std::int64_t round_up(std::int64_t value, std::int64_t unit) { return up_div(value, unit) * unit; }
+
+// Equal cuts of [0, total) into parts of at most `most`.
+struct Cuts {
+  std::int64_t total = 0;
+  std::int64_t parts = 0;
+  Cuts(std::int64_t total_in, std::int64_t most) : total(total_in), parts(up_div(total_in, most)) {}
+  std::int64_t begin(std::int64_t i) const {
+    const std::int64_t base = total / parts;
+    return i * base + std::min(i, total % parts);
+  }
+  std::int64_t size(std::int64_t i) const { return begin(i + 1) - begin(i); }
+};
+
+}  // namespace sdx::cpu
