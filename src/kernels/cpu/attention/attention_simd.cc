@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/cpu/rows/recurrent.h"
 #include "kernels/cpu/simd/cuts.h"
 #include "kernels/cpu/simd/targets.h"
 
@@ -19,19 +18,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 namespace {
-
-HWY_INLINE VF get(const float* x, std::int64_t left) {
-  const DF d;
-  return left >= lanes_f32() ? hn::LoadU(d, x) : load_tail(d, x, left);
-}
-HWY_INLINE void put(VF v, float* y, std::int64_t left) {
-  const DF d;
-  if (left >= lanes_f32()) {
-    hn::StoreU(v, d, y);
-  } else {
-    store_tail(v, d, y, left);
-  }
-}
 
 float online_softmax(float* s, std::int64_t n, float* max, float* sum) {
   const DF d;
@@ -75,7 +61,7 @@ float online_softmax(float* s, std::int64_t n, float* max, float* sum) {
 void scale(const float* x, float factor, float* y, std::int64_t n) {
   const DF d;
   const VF f = hn::Set(d, factor);
-  for (std::int64_t i = 0; i < n; i += lanes_f32()) put(hn::Mul(get(x + i, n - i), f), y + i, n - i);
+  for (std::int64_t i = 0; i < n; i += lanes_f32()) store_floats(hn::Mul(load_floats(x + i, n - i), f), y + i, n - i);
 }
 
 // exp(x - base) of x <= base: the integer part is taken from a sum with 1.5 * 2^23 + 127, whose low bits are the exponent, and is
@@ -169,7 +155,7 @@ void column_tiles(const float* x, std::int64_t ldx, std::int64_t n, std::int64_t
       const std::int64_t room = (n - i) * width;
       for (std::int64_t c = 0; c < width; c += lanes) {
         const float* from = row + begin + c;
-        const VF v = get(from, size - begin - c);
+        const VF v = load_floats(from, size - begin - c);
         if (c + lanes <= room) {
           hn::StoreU(v, d, to + c);
         } else {
@@ -196,44 +182,10 @@ void rotate(const float* x, const float* cos, const float* sin, float* y, std::i
   }
 }
 
-void lstm(const float* gates, const float* peephole, float limit, const float* c_prev, float* c, float* h, std::int64_t hidden) {
-  const DF d;
-  const VF hi = hn::Set(d, limit);
-  const VF lo = hn::Neg(hi);
-  const auto clamp = [&](VF v) HWY_ATTR { return limit > 0.0F ? clip(v, lo, hi) : v; };
-  for (std::int64_t j = 0; j < hidden; j += lanes_f32()) {
-    const std::int64_t left = hidden - j;
-    VF i = get(gates + j, left);
-    VF o = get(gates + hidden + j, left);
-    VF f = get(gates + 2 * hidden + j, left);
-    const VF g = tanh_f32(clamp(get(gates + 3 * hidden + j, left)));
-    const VF before = get(c_prev + j, left);
-    if (peephole != nullptr) {
-      i = hn::MulAdd(get(peephole + j, left), before, i);
-      f = hn::MulAdd(get(peephole + 2 * hidden + j, left), before, f);
-    }
-    const VF after = hn::MulAdd(sigmoid_f32(clamp(f)), before, hn::Mul(sigmoid_f32(clamp(i)), g));
-    if (peephole != nullptr) o = hn::MulAdd(get(peephole + hidden + j, left), after, o);
-    put(after, c + j, left);
-    put(hn::Mul(sigmoid_f32(clamp(o)), tanh_f32(after)), h + j, left);
-  }
-}
-
-void gru(const float* z_sum, const float* n_sum, const float* h_prev, float* h, std::int64_t hidden) {
-  const DF d;
-  for (std::int64_t j = 0; j < hidden; j += lanes_f32()) {
-    const std::int64_t left = hidden - j;
-    const VF z = sigmoid_f32(get(z_sum + j, left));
-    const VF n = tanh_f32(get(n_sum + j, left));
-    put(hn::MulAdd(z, get(h_prev + j, left), hn::Mul(hn::Sub(hn::Set(d, 1.0F), z), n)), h + j, left);
-  }
-}
-
 }  // namespace
 
 const AttentionKernels* attention_table() {
-  static constexpr AttentionKernels kTable{online_softmax, scale,  panel_softmax, add_rows, store_columns,
-                                           column_tiles,   rotate, lstm,          gru};
+  static constexpr AttentionKernels kTable{online_softmax, scale, panel_softmax, add_rows, store_columns, column_tiles, rotate};
   return &kTable;
 }
 
@@ -246,15 +198,6 @@ HWY_AFTER_NAMESPACE();
 namespace sdx::cpu {
 
 const AttentionKernels& attention_kernels() { return *SDX_CPU_PICK(attention_table)(); }
-
-void lstm_cell_f32(const float* gates, const float* peephole, float clip, const float* c_prev, float* c, float* h,
-                   std::int64_t hidden) {
-  attention_kernels().lstm(gates, peephole, clip, c_prev, c, h, hidden);
-}
-
-void gru_combine_f32(const float* z_sum, const float* n_sum, const float* h_prev, float* h, std::int64_t hidden) {
-  attention_kernels().gru(z_sum, n_sum, h_prev, h, hidden);
-}
 
 }  // namespace sdx::cpu
 #endif

@@ -1,5 +1,5 @@
 #pragma once
-// Per-target row primitives of attention and recurrent cells; internal to this folder.
+// Per-target row primitives of attention; internal to this folder.
 
 #include <cstdint>
 
@@ -21,9 +21,6 @@ struct AttentionKernels {
   void (*column_tiles)(const float* x, std::int64_t ldx, std::int64_t n, std::int64_t size, std::int64_t most, float* out);
   // rotate_f32 of the pairs (i, i + half).
   void (*rotate)(const float* x, const float* cos, const float* sin, float* y, std::int64_t half);
-  void (*lstm)(const float* gates, const float* peephole, float clip, const float* c_prev, float* c, float* h,
-               std::int64_t hidden);
-  void (*gru)(const float* z_sum, const float* n_sum, const float* h_prev, float* h, std::int64_t hidden);
 };
 
 const AttentionKernels& attention_kernels();

@@ -14,22 +14,13 @@ HWY_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 namespace {
 
-HWY_INLINE void put(VF v, float* y, std::int64_t left) {
-  const DF d;
-  if (left >= lanes_f32()) {
-    hn::StoreU(v, d, y);
-  } else {
-    store_tail(v, d, y, left);
-  }
-}
-
 void max_rows(const float* const* rows, std::int64_t count, float* y, std::int64_t n) {
   const DF d;
   const std::int64_t lanes = lanes_f32();
   for (std::int64_t i = 0; i < n; i += lanes) {
     VF m = hn::LoadU(d, rows[0] + i);
     for (std::int64_t r = 1; r < count; ++r) m = max_nan(m, hn::LoadU(d, rows[r] + i));
-    put(m, y + i, n - i);
+    store_floats(m, y + i, n - i);
   }
 }
 
@@ -39,8 +30,7 @@ void sum_rows(const float* const* rows, std::int64_t count, const float* scale, 
   for (std::int64_t i = 0; i < n; i += lanes) {
     VF s = hn::Zero(d);
     for (std::int64_t r = 0; r < count; ++r) s = hn::Add(s, hn::LoadU(d, rows[r] + i));
-    const VF f = n - i >= lanes ? hn::LoadU(d, scale + i) : load_tail(d, scale + i, n - i);
-    put(hn::Mul(s, f), y + i, n - i);
+    store_floats(hn::Mul(s, load_floats(scale + i, n - i)), y + i, n - i);
   }
 }
 
@@ -49,10 +39,8 @@ void lerp(const float* a, const float* b, float t, float* y, std::int64_t n) {
   const std::int64_t lanes = lanes_f32();
   const VF vt = hn::Set(d, t);
   for (std::int64_t i = 0; i < n; i += lanes) {
-    const bool whole = n - i >= lanes;
-    const VF va = whole ? hn::LoadU(d, a + i) : load_tail(d, a + i, n - i);
-    const VF vb = whole ? hn::LoadU(d, b + i) : load_tail(d, b + i, n - i);
-    put(hn::MulAdd(vt, hn::Sub(vb, va), va), y + i, n - i);
+    const VF va = load_floats(a + i, n - i), vb = load_floats(b + i, n - i);
+    store_floats(hn::MulAdd(vt, hn::Sub(vb, va), va), y + i, n - i);
   }
 }
 

@@ -54,9 +54,6 @@ HWY_INLINE VI load_ints(const std::int32_t* p, std::int64_t left) {
   std::memcpy(buffer, p, static_cast<std::size_t>(left) * sizeof(std::int32_t));
   return hn::Load(d, buffer);
 }
-HWY_INLINE VF load_floats(const float* p, std::int64_t left) {
-  return left >= lanes_f32() ? hn::LoadU(DF(), p) : load_tail(DF(), p, left);
-}
 
 // One row's way through an epilogue. Arrays indexed by columns start at `column`.
 struct Narrow {
@@ -103,13 +100,7 @@ HWY_INLINE void put(const Narrow& n, VI v, std::int64_t j, std::int64_t left, vo
   VF f = hn::Mul(hn::ConvertTo(df, v), columns && e.scale_is_array ? load_floats(e.scale + n.column + j, left) : n.scale);
   if (e.output == QEpilogue::Output::f32) {
     f = hn::Add(f, columns && e.bias_f32 != nullptr ? load_floats(e.bias_f32 + n.column + j, left) : n.bias_f32);
-    float* to = static_cast<float*>(y) + j;
-    if (left >= lanes) {
-      hn::StoreU(f, df, to);
-    } else {
-      store_tail(f, df, to, left);
-    }
-    return;
+    return store_floats(f, static_cast<float*>(y) + j, left);
   }
   const VI q = to_byte(n, f);
   auto* to = static_cast<std::uint8_t*>(y) + j;

@@ -57,6 +57,18 @@ HWY_INLINE void store_tail(VF v, DF d, float* p, std::int64_t n) {
 #endif
 }
 
+// The first `left` elements, at most a vector of them.
+HWY_INLINE VF load_floats(const float* p, std::int64_t left) {
+  return left >= lanes_f32() ? hn::LoadU(DF(), p) : load_tail(DF(), p, left);
+}
+HWY_INLINE void store_floats(VF v, float* p, std::int64_t left) {
+  if (left >= lanes_f32()) {
+    hn::StoreU(v, DF(), p);
+  } else {
+    store_tail(v, DF(), p, left);
+  }
+}
+
 HWY_INLINE float sum_lanes(DF d, VF v) { return hn::GetLane(hn::SumOfLanes(d, v)); }
 HWY_INLINE float max_lanes(DF d, VF v) { return hn::GetLane(hn::MaxOfLanes(d, v)); }
 

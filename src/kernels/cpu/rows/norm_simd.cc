@@ -1,0 +1,127 @@
+#include "kernels/cpu/rows/norm_simd.h"
+
+#include <cmath>
+
+#include "kernels/cpu/simd/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/rows/norm_simd.cc"
+#include <hwy/foreach_target.h>
+// after foreach_target.h
+#include <hwy/highway.h>
+
+#include "kernels/cpu/rows/rows-inl.h"
+#include "kernels/cpu/simd/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sdx::cpu::HWY_NAMESPACE {
+namespace {
+
+void moments(const float* x, std::int64_t n, float* mean, float* variance) {
+  const DF d;
+  *mean = sum_of(x, n, [](VF v) HWY_ATTR { return v; }) / static_cast<float>(n);
+  const VF vm = hn::Set(d, *mean);
+  *variance = sum_of(x, n,
+                     [&](VF v) HWY_ATTR {
+                       const VF c = hn::Sub(v, vm);
+                       return hn::Mul(c, c);
+                     }) /
+              static_cast<float>(n);
+}
+
+void layer_norm(const LayerNormArgs& a, std::int64_t row, std::int64_t n) {
+  const DF d;
+  const float* x = a.x + row * n;
+  float* y = a.y + row * n;
+  if (a.skip != nullptr) {
+    const float* skip = a.skip + row * n;
+    // y serves as the buffer of the sum when no one asks for it.
+    float* sum = a.sum_out != nullptr ? a.sum_out + row * n : y;
+    each(x, n, [&](std::int64_t i, VF v, std::int64_t count) HWY_ATTR {
+      v = hn::Add(v, load_floats(skip + i, count));
+      if (a.skip_bias != nullptr) v = hn::Add(v, load_floats(a.skip_bias + i, count));
+      store_floats(v, sum + i, count);
+    });
+    x = sum;
+  }
+  float mean = 0.0F;
+  float variance = 0.0F;
+  if (a.rms) {
+    variance = sum_of(x, n, [](VF v) HWY_ATTR { return hn::Mul(v, v); }) / static_cast<float>(n);
+  } else {
+    moments(x, n, &mean, &variance);
+  }
+  const float inv = 1.0F / std::sqrt(variance + a.epsilon);
+  const VF vm = hn::Set(d, mean);
+  const VF vi = hn::Set(d, inv);
+  each(x, n, [&](std::int64_t i, VF v, std::int64_t count) HWY_ATTR {
+    v = hn::Mul(hn::Mul(hn::Sub(v, vm), vi), load_floats(a.scale + i, count));
+    if (a.bias != nullptr) v = hn::Add(v, load_floats(a.bias + i, count));
+    store_floats(v, y + i, count);
+  });
+  if (a.mean_out != nullptr) a.mean_out[row] = mean;
+  if (a.inv_std_out != nullptr) a.inv_std_out[row] = inv;
+}
+
+void affine(const float* x, float scale, float shift, float* y, std::int64_t n) {
+  const DF d;
+  const VF vs = hn::Set(d, scale);
+  const VF vb = hn::Set(d, shift);
+  each(x, n, [&](std::int64_t i, VF v, std::int64_t count) HWY_ATTR { store_floats(hn::MulAdd(v, vs, vb), y + i, count); });
+}
+
+// Squares of the window are summed anew for each channel: size is small (5), and a running sum would lose precision.
+template <int kQuarters>
+void lrn_loop(const float* x, float* y, std::int64_t channels, std::int64_t inner, std::int64_t begin, std::int64_t end,
+              std::int64_t size, float alpha, float beta, float bias) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  const VF va = hn::Set(d, alpha / static_cast<float>(size));
+  const VF vb = hn::Set(d, bias);
+  const VF vbeta = hn::Set(d, beta);
+  const std::int64_t down = (size - 1) / 2;
+  const std::int64_t up = size / 2;
+  for (std::int64_t c = 0; c < channels; ++c) {
+    const std::int64_t from = c > down ? c - down : 0;
+    const std::int64_t to = channels - 1 - c > up ? c + up : channels - 1;
+    for (std::int64_t i = begin; i < end; i += lanes) {
+      const std::int64_t count = end - i < lanes ? end - i : lanes;
+      VF s = hn::Zero(d);
+      for (std::int64_t k = from; k <= to; ++k) {
+        const VF v = load_floats(x + k * inner + i, count);
+        s = hn::MulAdd(v, v, s);
+      }
+      const VF base = hn::MulAdd(va, s, vb);
+      store_floats(hn::Mul(load_floats(x + c * inner + i, count), inverse_power<kQuarters>(base, vbeta)), y + c * inner + i,
+                   count);
+    }
+  }
+}
+
+void lrn(const float* x, float* y, std::int64_t channels, std::int64_t inner, std::int64_t begin, std::int64_t end,
+         std::int64_t size, float alpha, float beta, float bias) {
+  if (beta == 0.75F) return lrn_loop<3>(x, y, channels, inner, begin, end, size, alpha, beta, bias);
+  if (beta == 0.5F) return lrn_loop<2>(x, y, channels, inner, begin, end, size, alpha, beta, bias);
+  if (beta == 1.0F) return lrn_loop<4>(x, y, channels, inner, begin, end, size, alpha, beta, bias);
+  lrn_loop<0>(x, y, channels, inner, begin, end, size, alpha, beta, bias);
+}
+
+}  // namespace
+
+const NormKernels* norm_table() {
+  static const NormKernels table{layer_norm, affine, moments, lrn};
+  return &table;
+}
+
+}  // namespace sdx::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "kernels/cpu/simd/dispatch.h"
+
+namespace sdx::cpu {
+
+const NormKernels& norm_kernels() { return *SDX_CPU_PICK(norm_table)(); }
+
+}  // namespace sdx::cpu
+#endif

@@ -1,0 +1,122 @@
+#include "kernels/cpu/rows/reduce.h"
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <iterator>
+
+#include "kernels/cpu/rows/reduce_simd.h"
+#include "kernels/cpu/rows/row_tasks.h"
+
+namespace sdx::cpu {
+namespace {
+
+// row(x, y) of [axis] to one, columns(x, y, begin, end) of [axis, inner] to [inner].
+template <class X, class Y, class Row, class Columns>
+void over_slices(const X* x, Y* y, std::int64_t outer, std::int64_t axis, std::int64_t inner, Row&& row, Columns&& columns) {
+  if (outer <= 0 || axis <= 0 || inner <= 0) return;
+  if (inner == 1) {
+    parallel_for(outer, grain(axis, 32768), [&](std::int64_t b, std::int64_t e) {
+      for (std::int64_t i = b; i < e; ++i) row(x + i * axis, y + i);
+    });
+    return;
+  }
+  over_columns(outer, axis, inner, 32768,
+               [&](std::int64_t i, std::int64_t b, std::int64_t e) { columns(x + i * axis * inner, y + i * inner, b, e); });
+}
+
+template <class T, class F>
+void reduce_ints(F fn, Reduce op, const T* x, T* y, std::int64_t outer, std::int64_t axis, std::int64_t inner) {
+  over_slices(
+      x, y, outer, axis, inner, [&](const T* from, T* to) { fn(op, from, to, axis, 1, 0, 1); },
+      [&](const T* from, T* to, std::int64_t b, std::int64_t e) { fn(op, from, to, axis, inner, b, e); });
+}
+
+}  // namespace
+
+void reduce_f32(Reduce op, const float* x, float* y, std::int64_t outer, std::int64_t axis, std::int64_t inner) {
+  const ReduceKernels& k = reduce_kernels();
+  over_slices(
+      x, y, outer, axis, inner, [&](const float* from, float* to) { *to = k.row(op, from, axis); },
+      [&](const float* from, float* to, std::int64_t b, std::int64_t e) { k.columns(op, from, to, axis, inner, b, e); });
+}
+
+void reduce_i32(Reduce op, const std::int32_t* x, std::int32_t* y, std::int64_t outer, std::int64_t axis, std::int64_t inner) {
+  reduce_ints(reduce_kernels().ints32, op, x, y, outer, axis, inner);
+}
+void reduce_i64(Reduce op, const std::int64_t* x, std::int64_t* y, std::int64_t outer, std::int64_t axis, std::int64_t inner) {
+  reduce_ints(reduce_kernels().ints64, op, x, y, outer, axis, inner);
+}
+
+void arg_extreme_f32(const float* x, std::int64_t* y, std::int64_t outer, std::int64_t axis, std::int64_t inner, bool max,
+                     bool last) {
+  const ReduceKernels& k = reduce_kernels();
+  over_slices(
+      x, y, outer, axis, inner, [&](const float* from, std::int64_t* to) { *to = k.arg_extreme(from, axis, max, last); },
+      [&](const float* from, std::int64_t* to, std::int64_t b, std::int64_t e) {
+        k.arg_extreme_columns(from, to, axis, inner, b, e, max, last);
+      });
+}
+
+namespace {
+
+// Larger for what comes before: the element's order in the upper half, the position's in the lower. NaN is above everything, or
+// below where the smallest come first; -0 equals 0.
+std::uint64_t rank_of(float v, std::int64_t at, bool largest) {
+  std::uint32_t bits = std::bit_cast<std::uint32_t>(v + 0.0F);
+  bits = (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;
+  if (v != v) bits = 0xFFFFFFFFU;
+  if (!largest) bits = ~bits;
+  return std::uint64_t{bits} << 32 | (0xFFFFFFFFU - static_cast<std::uint32_t>(at));
+}
+std::int64_t position_of(std::uint64_t rank) { return 0xFFFFFFFFU - static_cast<std::uint32_t>(rank); }
+
+// The k largest ranks in order, in scratch: kept sorted while the row is searched for what is beyond the last of them, which few
+// elements are.
+void top_few(const float* x, std::int64_t n, std::int64_t k, bool largest, std::uint64_t* kept) {
+  for (std::int64_t i = 0; i < k; ++i) kept[i] = rank_of(x[i], i, largest);
+  std::sort(kept, kept + k, std::greater<>());
+  const auto next = reduce_kernels().next_beyond;
+  for (std::int64_t i = next(x, k, n, x[position_of(kept[k - 1])], largest); i < n;
+       i = next(x, i + 1, n, x[position_of(kept[k - 1])], largest)) {
+    const std::uint64_t rank = rank_of(x[i], i, largest);
+    if (rank < kept[k - 1]) continue;
+    std::int64_t at = k - 1;
+    for (; at > 0 && kept[at - 1] < rank; --at) kept[at] = kept[at - 1];
+    kept[at] = rank;
+  }
+}
+
+// By the ranks' upper 11 bits: all above some value of them are among the k, and of those with it the rest.
+void top_many(const float* x, std::int64_t n, std::int64_t k, bool largest, std::uint64_t* ranks) {
+  constexpr int kShift = 53;
+  std::uint32_t counts[std::size_t{1} << (64 - kShift)] = {};
+  for (std::int64_t i = 0; i < n; ++i) {
+    ranks[i] = rank_of(x[i], i, largest);
+    ++counts[ranks[i] >> kShift];
+  }
+  std::uint64_t bin = std::size(counts);
+  for (std::int64_t above = 0; above < k;) above += counts[--bin];
+  std::uint64_t* end = ranks;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const std::uint64_t rank = ranks[i];
+    *end = rank;
+    end += rank >> kShift >= bin ? 1 : 0;
+  }
+  if (end - ranks > k) std::nth_element(ranks, ranks + k, end, std::greater<>());
+  std::sort(ranks, ranks + k, std::greater<>());
+}
+
+}  // namespace
+
+void top_k_f32(const float* x, std::int64_t n, std::int64_t k, bool largest, float* values, std::int64_t* indices,
+               std::uint64_t* scratch) {
+  (k <= 32 ? top_few : top_many)(x, n, k, largest, scratch);
+  for (std::int64_t i = 0; i < k; ++i) {
+    const std::int64_t at = position_of(scratch[i]);
+    if (indices != nullptr) indices[i] = at;
+    if (values != nullptr) values[i] = x[at];
+  }
+}
+
+}  // namespace sdx::cpu

@@ -1,0 +1,334 @@
+#include "kernels/cpu/rows/reduce_simd.h"
+
+#include <cmath>
+#include <type_traits>
+
+#include "kernels/cpu/simd/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/rows/reduce_simd.cc"
+#include <hwy/foreach_target.h>
+// after foreach_target.h
+#include <hwy/highway.h>
+
+#include "kernels/cpu/rows/rows-inl.h"
+#include "kernels/cpu/simd/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sdx::cpu::HWY_NAMESPACE {
+namespace {
+
+// Squares that neither overflow nor vanish: beyond, sums are formed anew in double.
+bool safe_square_sum(float sum) { return sum > 1e-30F && sum < 1e37F; }
+
+double norm_in_double(const float* x, std::int64_t n, std::int64_t step) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < n; ++i) sum += static_cast<double>(x[i * step]) * static_cast<double>(x[i * step]);
+  return std::sqrt(sum);
+}
+
+// In double, as partial products leave float's range sooner than the whole.
+float product(const float* x, std::int64_t n) {
+  const hn::ScalableTag<double> dd;
+  const hn::Rebind<float, decltype(dd)> df;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(dd));
+  auto p0 = hn::Set(dd, 1.0), p1 = p0, p2 = p0, p3 = p0;
+  std::int64_t i = 0;
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    p0 = hn::Mul(p0, hn::PromoteTo(dd, hn::LoadU(df, x + i)));
+    p1 = hn::Mul(p1, hn::PromoteTo(dd, hn::LoadU(df, x + i + lanes)));
+    p2 = hn::Mul(p2, hn::PromoteTo(dd, hn::LoadU(df, x + i + 2 * lanes)));
+    p3 = hn::Mul(p3, hn::PromoteTo(dd, hn::LoadU(df, x + i + 3 * lanes)));
+  }
+  HWY_ALIGN double parts[HWY_MAX_BYTES / sizeof(double)];
+  hn::Store(hn::Mul(hn::Mul(p0, p1), hn::Mul(p2, p3)), dd, parts);
+  double all = parts[0];
+  for (std::int64_t j = 1; j < lanes; ++j) all *= parts[j];
+  for (; i < n; ++i) all *= static_cast<double>(x[i]);
+  return static_cast<float>(all);
+}
+
+float log_sum_exp(const float* x, std::int64_t n) {
+  const DF d;
+  const float max = row_extreme<true, true>(x, n);
+  if (!is_finite(max)) return max;
+  const VF vm = hn::Set(d, max);
+  return max + std::log(sum_of(x, n, [&](VF v) HWY_ATTR { return exp_row(hn::Sub(v, vm)); }));
+}
+
+float reduce(Reduce op, const float* x, std::int64_t n) {
+  const auto sum = [&] { return sum_of(x, n, [](VF v) HWY_ATTR { return v; }); };
+  const auto squares = [&] { return sum_of(x, n, [](VF v) HWY_ATTR { return hn::Mul(v, v); }); };
+  switch (op) {
+    case Reduce::sum: return sum();
+    case Reduce::mean: return sum() / static_cast<float>(n);
+    case Reduce::log_sum: return std::log(sum());
+    case Reduce::sum_square: return squares();
+    case Reduce::sum_abs: return sum_of(x, n, [](VF v) HWY_ATTR { return hn::Abs(v); });
+    case Reduce::norm: {
+      const float s = squares();
+      return safe_square_sum(s) ? std::sqrt(s) : static_cast<float>(norm_in_double(x, n, 1));
+    }
+    case Reduce::max: return row_extreme<true, true>(x, n);
+    case Reduce::min: return row_extreme<false, true>(x, n);
+    case Reduce::product: return product(x, n);
+    case Reduce::log_sum_exp: return log_sum_exp(x, n);
+  }
+  return 0.0F;
+}
+
+template <Reduce kOp>
+HWY_INLINE VF join(VF a, VF v) {
+  if constexpr (kOp == Reduce::max) return max_nan(a, v);
+  if constexpr (kOp == Reduce::min) return min_nan(a, v);
+  if constexpr (kOp == Reduce::sum_square || kOp == Reduce::norm) return hn::MulAdd(v, v, a);
+  if constexpr (kOp == Reduce::sum_abs) return hn::Add(a, hn::Abs(v));
+  return hn::Add(a, v);
+}
+
+// kWide vectors of columns at a time: whole cache lines, and sums that do not wait for each other.
+template <Reduce kOp, int kWide>
+HWY_INLINE void columns_some(const float* x, float* y, std::int64_t axis, std::int64_t inner, std::int64_t count) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  constexpr bool kExtreme = kOp == Reduce::max || kOp == Reduce::min;
+  VF total[kWide], s[kWide];
+  for (int j = 0; j < kWide; ++j) total[j] = kExtreme ? load_floats(x + j * lanes, count) : hn::Zero(d);
+  // Blocks again, so that long columns lose no more than short ones.
+  for (std::int64_t b = kExtreme ? 1 : 0; b < axis; b += 512) {
+    const std::int64_t e = b + 512 < axis ? b + 512 : axis;
+    for (int j = 0; j < kWide; ++j) s[j] = kExtreme ? total[j] : hn::Zero(d);
+    for (std::int64_t a = b; a < e; ++a) {
+      for (int j = 0; j < kWide; ++j) s[j] = join<kOp>(s[j], load_floats(x + a * inner + j * lanes, count));
+    }
+    for (int j = 0; j < kWide; ++j) total[j] = kExtreme ? s[j] : hn::Add(total[j], s[j]);
+  }
+  const VF scale = hn::Set(d, 1.0F / static_cast<float>(axis));
+  for (int j = 0; j < kWide; ++j) {
+    if constexpr (kOp == Reduce::mean) total[j] = hn::Mul(total[j], scale);
+    if constexpr (kOp == Reduce::log_sum) total[j] = log_f32(total[j]);
+    store_floats(total[j], y + j * lanes, count);
+  }
+}
+
+template <Reduce kOp>
+void columns(const float* x, float* y, std::int64_t axis, std::int64_t inner, std::int64_t begin, std::int64_t end) {
+  const std::int64_t lanes = lanes_f32();
+  std::int64_t c = begin;
+  for (; c + 4 * lanes <= end; c += 4 * lanes) columns_some<kOp, 4>(x + c, y + c, axis, inner, lanes);
+  for (; c < end; c += lanes) columns_some<kOp, 1>(x + c, y + c, axis, inner, end - c < lanes ? end - c : lanes);
+}
+
+void product_columns(const float* x, float* y, std::int64_t axis, std::int64_t inner, std::int64_t begin, std::int64_t end) {
+  constexpr std::int64_t kSome = 256;
+  double p[kSome];
+  for (std::int64_t c = begin; c < end; c += kSome) {
+    const std::int64_t count = end - c < kSome ? end - c : kSome;
+    for (std::int64_t i = 0; i < count; ++i) p[i] = static_cast<double>(x[c + i]);
+    for (std::int64_t a = 1; a < axis; ++a) {
+      const float* from = x + a * inner + c;
+      for (std::int64_t i = 0; i < count; ++i) p[i] *= static_cast<double>(from[i]);
+    }
+    for (std::int64_t i = 0; i < count; ++i) y[c + i] = static_cast<float>(p[i]);
+  }
+}
+
+void norm_columns(const float* x, float* y, std::int64_t axis, std::int64_t inner, std::int64_t begin, std::int64_t end) {
+  columns<Reduce::norm>(x, y, axis, inner, begin, end);
+  for (std::int64_t c = begin; c < end; ++c) {
+    y[c] = safe_square_sum(y[c]) ? std::sqrt(y[c]) : static_cast<float>(norm_in_double(x + c, axis, inner));
+  }
+}
+
+void log_sum_exp_columns(const float* x, float* y, std::int64_t axis, std::int64_t inner, std::int64_t begin, std::int64_t end) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  columns<Reduce::max>(x, y, axis, inner, begin, end);
+  for (std::int64_t c = begin; c < end; c += lanes) {
+    const std::int64_t count = end - c < lanes ? end - c : lanes;
+    const VF m = load_floats(y + c, count);
+    VF s = hn::Zero(d);
+    for (std::int64_t a = 0; a < axis; ++a) s = hn::Add(s, exp_row(hn::Sub(load_floats(x + a * inner + c, count), m)));
+    // An infinite maximum, or a NaN, is the result.
+    const VF finite = hn::Add(m, log_f32(s));
+    store_floats(hn::IfThenElse(hn::Eq(hn::Sub(m, m), hn::Zero(d)), finite, m), y + c, count);
+  }
+}
+
+void reduce_columns(Reduce op, const float* x, float* y, std::int64_t axis, std::int64_t inner, std::int64_t begin,
+                    std::int64_t end) {
+  switch (op) {
+    case Reduce::sum: return columns<Reduce::sum>(x, y, axis, inner, begin, end);
+    case Reduce::mean: return columns<Reduce::mean>(x, y, axis, inner, begin, end);
+    case Reduce::max: return columns<Reduce::max>(x, y, axis, inner, begin, end);
+    case Reduce::min: return columns<Reduce::min>(x, y, axis, inner, begin, end);
+    case Reduce::sum_square: return columns<Reduce::sum_square>(x, y, axis, inner, begin, end);
+    case Reduce::sum_abs: return columns<Reduce::sum_abs>(x, y, axis, inner, begin, end);
+    case Reduce::log_sum: return columns<Reduce::log_sum>(x, y, axis, inner, begin, end);
+    case Reduce::norm: return norm_columns(x, y, axis, inner, begin, end);
+    case Reduce::product: return product_columns(x, y, axis, inner, begin, end);
+    case Reduce::log_sum_exp: return log_sum_exp_columns(x, y, axis, inner, begin, end);
+  }
+}
+
+// The first (last) position of the row's largest (smallest) element; a NaN beats everything.
+template <bool kMax>
+std::int64_t arg_row(const float* x, std::int64_t n, bool last) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  const float best = row_extreme<kMax, true>(x, n);
+  const auto same = [best](float v) { return v == best || (v != v && best != best); };
+  if (best != best || last) {
+    for (std::int64_t i = 0; i < n; ++i) {
+      const std::int64_t at = last ? n - 1 - i : i;
+      if (same(x[at])) return at;
+    }
+  }
+  const VF want = hn::Set(d, best);
+  std::int64_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    const auto hit = hn::Or(hn::Eq(hn::LoadU(d, x + i), want), hn::Eq(hn::LoadU(d, x + i + lanes), want));
+    if (!hn::AllFalse(d, hit)) break;
+  }
+  while (i < n && x[i] != best) ++i;
+  return i;
+}
+
+template <bool kMax>
+void arg_columns(const float* x, std::int64_t* y, std::int64_t axis, std::int64_t inner, std::int64_t begin, std::int64_t end,
+                 bool last) {
+  const hn::RebindToSigned<DF> di;
+  const std::int64_t lanes = lanes_f32();
+  for (std::int64_t c = begin; c < end; c += lanes) {
+    const std::int64_t count = end - c < lanes ? end - c : lanes;
+    VF best = load_floats(x + c, count);
+    auto at = hn::Zero(di);
+    for (std::int64_t a = 1; a < axis; ++a) {
+      const VF v = load_floats(x + a * inner + c, count);
+      const auto number = hn::Eq(v, v);
+      const auto above = kMax ? (last ? hn::Ge(v, best) : hn::Gt(v, best)) : (last ? hn::Le(v, best) : hn::Lt(v, best));
+      // The first NaN stays, unless the last is wanted.
+      const auto nan = last ? hn::Not(number) : hn::AndNot(number, hn::Eq(best, best));
+      const auto take = hn::Or(above, nan);
+      best = hn::IfThenElse(take, v, best);
+      at = hn::IfThenElse(hn::RebindMask(di, take), hn::Set(di, static_cast<std::int32_t>(a)), at);
+    }
+    HWY_ALIGN std::int32_t found[kMaxF32Lanes];
+    hn::Store(at, di, found);
+    for (std::int64_t i = 0; i < count; ++i) y[c + i] = found[i];
+  }
+}
+
+std::int64_t arg_extreme_row(const float* x, std::int64_t n, bool max, bool last) {
+  return max ? arg_row<true>(x, n, last) : arg_row<false>(x, n, last);
+}
+void arg_extreme_columns(const float* x, std::int64_t* y, std::int64_t axis, std::int64_t inner, std::int64_t begin,
+                         std::int64_t end, bool max, bool last) {
+  (max ? arg_columns<true> : arg_columns<false>)(x, y, axis, inner, begin, end, last);
+}
+
+// The first position from `i` on whose element is above (below) the bound or NaN; n if there is none.
+std::int64_t next_beyond(const float* x, std::int64_t i, std::int64_t n, float bound, bool above) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  const VF b = hn::Set(d, bound);
+  const auto within = [&](VF v) HWY_ATTR { return above ? hn::Le(v, b) : hn::Ge(v, b); };
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    const auto w = hn::And(hn::And(within(hn::LoadU(d, x + i)), within(hn::LoadU(d, x + i + lanes))),
+                           hn::And(within(hn::LoadU(d, x + i + 2 * lanes)), within(hn::LoadU(d, x + i + 3 * lanes))));
+    if (!hn::AllTrue(d, w)) break;
+  }
+  while (i < n && (above ? x[i] <= bound : x[i] >= bound)) ++i;
+  return i;
+}
+
+// Integers wrap. Only sum, max and min.
+template <class T>
+HWY_INLINE T join_int(Reduce op, T a, T v) {
+  using U = std::make_unsigned_t<T>;
+  if (op == Reduce::sum) return static_cast<T>(static_cast<U>(a) + static_cast<U>(v));
+  return op == Reduce::max ? (v > a ? v : a) : (v < a ? v : a);
+}
+template <class T, Reduce kOp>
+HWY_INLINE hn::Vec<hn::ScalableTag<T>> join_ints(hn::Vec<hn::ScalableTag<T>> a, hn::Vec<hn::ScalableTag<T>> v) {
+  if constexpr (kOp == Reduce::sum) return hn::Add(a, v);
+  if constexpr (kOp == Reduce::max) return hn::Max(a, v);
+  return hn::Min(a, v);
+}
+
+template <class T, Reduce kOp>
+T int_row(const T* x, std::int64_t n) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  T all = x[0];
+  std::int64_t i = 1;
+  if (n >= 2 * lanes) {
+    auto v0 = hn::LoadU(d, x), v1 = hn::LoadU(d, x + lanes);
+    for (i = 2 * lanes; i + 2 * lanes <= n; i += 2 * lanes) {
+      v0 = join_ints<T, kOp>(v0, hn::LoadU(d, x + i));
+      v1 = join_ints<T, kOp>(v1, hn::LoadU(d, x + i + lanes));
+    }
+    HWY_ALIGN T parts[HWY_MAX_BYTES / sizeof(T)];
+    hn::Store(join_ints<T, kOp>(v0, v1), d, parts);
+    all = parts[0];
+    for (std::int64_t j = 1; j < lanes; ++j) all = join_int(kOp, all, parts[j]);
+  }
+  for (; i < n; ++i) all = join_int(kOp, all, x[i]);
+  return all;
+}
+
+template <class T, Reduce kOp>
+void int_columns(const T* x, T* y, std::int64_t axis, std::int64_t inner, std::int64_t begin, std::int64_t end) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  std::int64_t c = begin;
+  for (; c + 2 * lanes <= end; c += 2 * lanes) {
+    auto v0 = hn::LoadU(d, x + c), v1 = hn::LoadU(d, x + c + lanes);
+    for (std::int64_t a = 1; a < axis; ++a) {
+      v0 = join_ints<T, kOp>(v0, hn::LoadU(d, x + a * inner + c));
+      v1 = join_ints<T, kOp>(v1, hn::LoadU(d, x + a * inner + c + lanes));
+    }
+    hn::StoreU(v0, d, y + c);
+    hn::StoreU(v1, d, y + c + lanes);
+  }
+  for (; c < end; ++c) {
+    T all = x[c];
+    for (std::int64_t a = 1; a < axis; ++a) all = join_int(kOp, all, x[a * inner + c]);
+    y[c] = all;
+  }
+}
+
+template <class T>
+void reduce_ints(Reduce op, const T* x, T* y, std::int64_t axis, std::int64_t inner, std::int64_t begin, std::int64_t end) {
+  if (inner == 1) {
+    *y = op == Reduce::sum   ? int_row<T, Reduce::sum>(x, axis)
+         : op == Reduce::max ? int_row<T, Reduce::max>(x, axis)
+                             : int_row<T, Reduce::min>(x, axis);
+    return;
+  }
+  (op == Reduce::sum   ? int_columns<T, Reduce::sum>
+   : op == Reduce::max ? int_columns<T, Reduce::max>
+                       : int_columns<T, Reduce::min>)(x, y, axis, inner, begin, end);
+}
+
+}  // namespace
+
+const ReduceKernels* reduce_table() {
+  static const ReduceKernels table{
+      reduce,     reduce_columns, reduce_ints<std::int32_t>, reduce_ints<std::int64_t>, arg_extreme_row, arg_extreme_columns,
+      next_beyond};
+  return &table;
+}
+
+}  // namespace sdx::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "kernels/cpu/simd/dispatch.h"
+
+namespace sdx::cpu {
+
+const ReduceKernels& reduce_kernels() { return *SDX_CPU_PICK(reduce_table)(); }
+
+}  // namespace sdx::cpu
+#endif

@@ -1,0 +1,29 @@
+#pragma once
+// The per-target functions behind reduce.h; internal to this folder. No threading.
+
+#include <cstdint>
+
+#include "kernels/cpu/rows/reduce.h"
+
+namespace sdx::cpu {
+
+struct ReduceKernels {
+  float (*row)(Reduce op, const float* x, std::int64_t n);
+  void (*columns)(Reduce op, const float* x, float* y, std::int64_t axis, std::int64_t inner, std::int64_t begin,
+                  std::int64_t end);
+  // sum, max and min of [axis, inner] at columns [begin, end); inner == 1: one row.
+  void (*ints32)(Reduce op, const std::int32_t* x, std::int32_t* y, std::int64_t axis, std::int64_t inner, std::int64_t begin,
+                 std::int64_t end);
+  void (*ints64)(Reduce op, const std::int64_t* x, std::int64_t* y, std::int64_t axis, std::int64_t inner, std::int64_t begin,
+                 std::int64_t end);
+  // Where the largest (smallest) element is; axis below 2^31.
+  std::int64_t (*arg_extreme)(const float* x, std::int64_t n, bool max, bool last);
+  void (*arg_extreme_columns)(const float* x, std::int64_t* y, std::int64_t axis, std::int64_t inner, std::int64_t begin,
+                              std::int64_t end, bool max, bool last);
+  // The first position in [i, n) with an element above (below) the bound, or NaN; n: none.
+  std::int64_t (*next_beyond)(const float* x, std::int64_t i, std::int64_t n, float bound, bool above);
+};
+
+const ReduceKernels& reduce_kernels();
+
+}  // namespace sdx::cpu

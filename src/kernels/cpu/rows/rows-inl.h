@@ -1,0 +1,135 @@
+// What softmax, norms and reductions share on vectors; included once per instruction set.
+#if defined(SDX_KERNELS_CPU_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SDX_KERNELS_CPU_ROWS_INL_H_
+#undef SDX_KERNELS_CPU_ROWS_INL_H_
+#else
+#define SDX_KERNELS_CPU_ROWS_INL_H_
+#endif
+
+#include "kernels/cpu/simd/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sdx::cpu::HWY_NAMESPACE {
+
+// Calls body(vector offset, vector, count) over x; the last vector may hold fewer than Lanes elements, zeros behind.
+template <class F>
+HWY_INLINE void each(const float* x, std::int64_t n, F&& body) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) body(i, hn::LoadU(d, x + i), lanes);
+  if (i < n) body(i, load_tail(d, x + i, n - i), n - i);
+}
+
+// Blocks of 4096 elements bound the growth of rounding errors: a float sum of n terms errs by about n / lanes ulp.
+inline constexpr std::int64_t kSumBlock = 4096;
+
+template <class F>
+HWY_INLINE float sum_of(const float* x, std::int64_t n, F&& map) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  float total = 0.0F;
+  for (std::int64_t b = 0; b < n; b += kSumBlock) {
+    const std::int64_t e = b + kSumBlock < n ? b + kSumBlock : n;
+    VF s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
+    std::int64_t i = b;
+    for (; i + 4 * lanes <= e; i += 4 * lanes) {
+      s0 = hn::Add(s0, map(hn::LoadU(d, x + i)));
+      s1 = hn::Add(s1, map(hn::LoadU(d, x + i + lanes)));
+      s2 = hn::Add(s2, map(hn::LoadU(d, x + i + 2 * lanes)));
+      s3 = hn::Add(s3, map(hn::LoadU(d, x + i + 3 * lanes)));
+    }
+    for (; i + lanes <= e; i += lanes) s0 = hn::Add(s0, map(hn::LoadU(d, x + i)));
+    float rest = 0.0F;
+    if (i < e) {
+      // Zeros behind the tail would be mapped too (to mean^2, for a variance).
+      HWY_ALIGN float tail[kMaxF32Lanes];
+      hn::Store(map(load_tail(d, x + i, e - i)), d, tail);
+      for (std::int64_t j = 0; j < e - i; ++j) rest += tail[j];
+    }
+    total += sum_lanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3))) + rest;
+  }
+  return total;
+}
+
+// exp(x) for x <= 0; NaN stays NaN, and values below -87.7 give 0. The integer part comes from a sum with 1.5 * 2^23 + 127, whose
+// low bits are the exponent (0 from -126.5 ln 2 on). The polynomial is a minimax fit made for this file (degree 6, relative error
+// 4e-9): with the roundings at most 1.5 ulp in 15 operations, which are most of a softmax's time.
+HWY_INLINE VF exp_row(VF x) {
+  const DF d;
+  const hn::RebindToSigned<DF> di;
+  const VF magic = hn::Set(d, 12582912.0F + 127.0F);
+  const VF xc = at_least(hn::Set(d, -88.0F), x);
+  const VF t = hn::MulAdd(xc, hn::Set(d, 1.44269504088896341F), magic);
+  const VF n = hn::Sub(t, magic);
+  VF r = hn::NegMulAdd(n, hn::Set(d, 0.693359375F), xc);
+  r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4F), r);
+  VF p = hn::MulAdd(hn::Set(d, 0.00138145406F), r, hn::Set(d, 0.00836874545F));
+  p = hn::MulAdd(p, r, hn::Set(d, 0.041668389F));
+  p = hn::MulAdd(p, r, hn::Set(d, 0.166665211F));
+  p = hn::MulAdd(p, r, hn::Set(d, 0.49999994F));
+  p = hn::MulAdd(p, r, hn::Set(d, 1.0F));
+  p = hn::MulAdd(p, r, hn::Set(d, 1.0F));
+  return hn::Mul(p, hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(di, t))));
+}
+
+template <bool kMax>
+HWY_INLINE VF extreme(VF a, VF v) {
+  return kMax ? hn::Max(a, v) : hn::Min(a, v);
+}
+template <bool kMax>
+HWY_INLINE float extreme_lanes(VF v) {
+  const DF d;
+  return kMax ? hn::GetLane(hn::MaxOfLanes(d, v)) : hn::GetLane(hn::MinOfLanes(d, v));
+}
+
+// The largest (smallest) element; where there is a NaN, anything: kNan has it returned.
+template <bool kMax, bool kNan>
+HWY_INLINE float row_extreme(const float* x, std::int64_t n) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32();
+  const auto better = [](float v, float best) { return (kMax ? v > best : v < best) || v != v; };
+  if (n < lanes) {
+    float best = x[0];
+    for (std::int64_t i = 1; i < n && best == best; ++i) best = better(x[i], best) ? x[i] : best;
+    return best;
+  }
+  // Overlapping the last vector instead of masking it: the operation is idempotent.
+  const VF last = hn::LoadU(d, x + n - lanes);
+  VF m0 = last, m1 = last, m2 = last, m3 = last;
+  auto whole = hn::Eq(last, last);
+  std::int64_t i = 0;
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    const VF v0 = hn::LoadU(d, x + i), v1 = hn::LoadU(d, x + i + lanes), v2 = hn::LoadU(d, x + i + 2 * lanes),
+             v3 = hn::LoadU(d, x + i + 3 * lanes);
+    m0 = extreme<kMax>(m0, v0);
+    m1 = extreme<kMax>(m1, v1);
+    m2 = extreme<kMax>(m2, v2);
+    m3 = extreme<kMax>(m3, v3);
+    // A sum with a NaN is one, and so is inf - inf: that is looked at again below.
+    if constexpr (kNan) {
+      const VF s = hn::Add(hn::Add(v0, v1), hn::Add(v2, v3));
+      whole = hn::And(whole, hn::Eq(s, s));
+    }
+  }
+  for (; i + lanes <= n; i += lanes) {
+    const VF v = hn::LoadU(d, x + i);
+    m0 = extreme<kMax>(m0, v);
+    if constexpr (kNan) whole = hn::And(whole, hn::Eq(v, v));
+  }
+  if constexpr (kNan) {
+    if (!hn::AllTrue(d, whole)) {
+      for (i = 0; i < n; ++i) {
+        if (x[i] != x[i]) return x[i];
+      }
+    }
+  }
+  return extreme_lanes<kMax>(extreme<kMax>(extreme<kMax>(m0, m1), extreme<kMax>(m2, m3)));
+}
+
+HWY_INLINE bool is_finite(float v) { return v - v == 0; }
+
+}  // namespace sdx::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
