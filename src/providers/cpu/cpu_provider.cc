@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "base/system/cpu_features.h"
-#include "kernels/cpu/conv/blocked/blocked.h"
+#include "kernels/cpu/conv/blocked/blocked_layout.h"
 #include "ops/op.h"
 #include "providers/cpu/kernel_table.h"
 #include "providers/cpu/layout/block_channels.h"

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "kernels/cpu/conv/blocked/blocked.h"
+#include "kernels/cpu/conv/blocked/blocked_layout.h"
 #include "kernels/cpu/gemm/gemm_bf16.h"
 #include "ops/infer.h"
 #include "providers/cpu/kernel_table.h"

@@ -1,9 +1,13 @@
 // The engine's operators over blocked channels (ops/conv/blocked.cc) in float32.
 
-#include "kernels/cpu/conv/blocked/blocked.h"
-
 #include <algorithm>
 
+#include "kernels/cpu/conv/blocked/blocked_channels.h"
+#include "kernels/cpu/conv/blocked/blocked_conv.h"
+#include "kernels/cpu/conv/blocked/blocked_layout.h"
+#include "kernels/cpu/conv/blocked/blocked_pool.h"
+#include "kernels/cpu/conv/conv_shape.h"
+#include "kernels/cpu/elementwise/elementwise.h"
 #include "ops/tensor/axes.h"
 #include "providers/cpu/activation.h"
 #include "providers/cpu/conv_shape.h"

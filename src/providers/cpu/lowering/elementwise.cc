@@ -1,10 +1,11 @@
 // Functions of one and two variables in float32.
 
 #include "kernels/cpu/elementwise/elementwise.h"
+#include "kernels/cpu/conv/blocked/blocked_channels.h"
+#include "kernels/cpu/conv/blocked/blocked_layout.h"
 
 #include <algorithm>
 
-#include "kernels/cpu/conv/blocked/blocked.h"
 #include "providers/cpu/activation.h"
 #include "providers/cpu/broadcast.h"
 #include "providers/cpu/kernel_table.h"

@@ -1,12 +1,20 @@
+#include "kernels/cpu/conv/blocked/blocked_conv.h"
+
 #include <cmath>
 #include <cstring>
 #include <vector>
 
 #include "base/thread_pool.h"
-#include "kernels/cpu/conv/blocked/blocked.h"
-#include "kernels/cpu/conv/blocked/blocked_internal.h"
+#include "kernels/cpu/conv/blocked/blocked_depthwise.h"
 #include "kernels/cpu/conv/blocked/blocked_joined.h"
+#include "kernels/cpu/conv/blocked/blocked_joined_simd.h"
+#include "kernels/cpu/conv/blocked/blocked_listed.h"
+#include "kernels/cpu/conv/blocked/blocked_phases.h"
 #include "kernels/cpu/conv/blocked/blocked_simd.h"
+#include "kernels/cpu/conv/blocked/blocked_strided.h"
+#include "kernels/cpu/conv/blocked/blocked_tasks.h"
+#include "kernels/cpu/conv/blocked/blocked_windows.h"
+#include "kernels/cpu/conv/blocked/blocked_winograd.h"
 #include "kernels/cpu/conv/conv_shape.h"
 #include "kernels/cpu/elementwise/elementwise_simd.h"
 #include "kernels/cpu/simd/cuts.h"
@@ -219,7 +227,7 @@ bool copy_padded(const ConvShape& s, std::int64_t in_block, std::int64_t blocks,
       if (inside > 0) {
         const float* const from = x + ((b * s.in[1] + iy) * s.in[2] + skip) * in_block;
         if (looks) {
-          tame = blocked_kernels().copy_tame(from, inside * in_block, out + left * in_block) && tame;
+          tame = blocked_joined_kernels().copy_tame(from, inside * in_block, out + left * in_block) && tame;
         } else {
           std::memcpy(out + left * in_block, from, static_cast<std::size_t>(inside * in_block) * sizeof(float));
         }
@@ -281,7 +289,7 @@ struct Windows {
   }
   // Makes what `outputs` rows from y0 on read. `looks`: and says whether that is tame.
   bool copy(const float* plane, std::int64_t y0, std::int64_t outputs, bool looks, float* out) const {
-    const auto& is_tame = *blocked_kernels().tame;
+    const auto& is_tame = *blocked_joined_kernels().tame;
     if (gathers) {
       copy_strided_pixels(*s, in_block, blocks, plane, y0, outputs, out);
       return !looks || is_tame(out, scratch_floats(outputs));
@@ -386,8 +394,6 @@ WinogradForm winograd_form(BlockedConv algorithm) {
 }
 
 }  // namespace
-
-std::int64_t channel_block() { return blocked_kernels().block; }
 
 bool conv_blocked_supports(BlockedConv algorithm, const ConvShape& s) {
   if (s.in[0] != 1 || s.out[0] != 1 || s.kernel[0] != 1 || s.pad[0] != 0) return false;

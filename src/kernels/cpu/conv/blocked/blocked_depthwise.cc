@@ -1,6 +1,11 @@
+#include "kernels/cpu/conv/blocked/blocked_depthwise.h"
+
 #include "base/thread_pool.h"
-#include "kernels/cpu/conv/blocked/blocked_internal.h"
-#include "kernels/cpu/conv/blocked/blocked_simd.h"
+#include "kernels/cpu/conv/blocked/blocked_channels_simd.h"
+#include "kernels/cpu/conv/blocked/blocked_depthwise_simd.h"
+#include "kernels/cpu/conv/blocked/blocked_layout.h"
+#include "kernels/cpu/conv/blocked/blocked_tasks.h"
+#include "kernels/cpu/conv/blocked/blocked_windows.h"
 #include "kernels/cpu/conv/conv_shape.h"
 #include "kernels/cpu/elementwise/elementwise_simd.h"
 #include "kernels/cpu/simd/cuts.h"
@@ -10,7 +15,9 @@ namespace sdx::cpu {
 namespace {
 
 struct Job {
-  const BlockedKernels* k;
+  const BlockedDepthwiseKernels* k;
+  const BlockedChannelsKernels* channels;
+  std::int64_t block;
   const ConvShape* s;
   const float* x;
   const float* packed;
@@ -27,7 +34,7 @@ struct Job {
 void run_pixels(const Job& j, const float* x, const float* w, const float* bias, float lo, float hi, std::int64_t oy,
                 std::int64_t from, std::int64_t to, float* row) {
   const ConvShape& s = *j.s;
-  const std::int64_t c = j.k->block;
+  const std::int64_t c = j.block;
   const Span ky = taps_inside(s, 1, oy);
   for (std::int64_t ox = from; ox < to; ++ox) {
     const Span kx = taps_inside(s, 2, ox);
@@ -45,7 +52,7 @@ void run_pixels(const Job& j, const float* x, const float* w, const float* bias,
     p.lo = lo;
     p.hi = hi;
     p.y = row + ox * c;
-    j.k->depthwise_pixel(p);
+    j.k->pixel(p);
   }
 }
 
@@ -55,7 +62,7 @@ constexpr std::int64_t kNear = 2048;
 // Rows [y0, y1) of one block of channels of one image. `sums`: room for a row of results.
 void run_band(const Job& j, std::int64_t plane, std::int64_t y0, std::int64_t y1, float* sums) {
   const ConvShape& s = *j.s;
-  const std::int64_t c = j.k->block;
+  const std::int64_t c = j.block;
   const std::int64_t blocks = up_div(s.in_channels, c);
   const std::int64_t taps = s.kernel[1] * s.kernel[2];
   const float* x = j.x + plane * s.in[1] * s.in[2] * c;
@@ -73,7 +80,7 @@ void run_band(const Job& j, std::int64_t plane, std::int64_t y0, std::int64_t y1
     float* const at = j.y + (plane * s.out[1] + oy) * row_floats;
     float* const rows = j.residual != nullptr ? sums : at;
     if (j.one_tap) {
-      j.k->affine(x + oy * row_floats, w, bias, lo, hi, rows, (end - oy) * s.out[2]);
+      j.channels->affine(x + oy * row_floats, w, bias, lo, hi, rows, (end - oy) * s.out[2]);
     } else if (j.by_rows) {
       DepthwiseBand b;
       b.x = x, b.in_rows = s.in[1], b.in_columns = s.in[2];
@@ -82,11 +89,11 @@ void run_band(const Job& j, std::int64_t plane, std::int64_t y0, std::int64_t y1
       b.first = oy, b.last = end, b.columns = s.out[2];
       b.inner_begin = j.columns.begin, b.inner_end = j.columns.end;
       b.w = w, b.bias = bias, b.lo = lo, b.hi = hi, b.y = rows;
-      j.k->depthwise_band(b);
+      j.k->band(b);
     } else {
       for (std::int64_t r = oy; r < end; ++r) run_pixels(j, x, w, bias, lo, hi, r, 0, s.out[2], rows + (r - oy) * row_floats);
     }
-    if (j.residual != nullptr) j.k->add_clip(rows, j.residual + (at - j.y), j.bounds.lo, j.bounds.hi, at, n);
+    if (j.residual != nullptr) j.channels->add_clip(rows, j.residual + (at - j.y), j.bounds.lo, j.bounds.hi, at, n);
     if (j.bounds.after) elementwise_kernels().unary(j.act, at, at, n);
   }
 }
@@ -95,16 +102,28 @@ void run_band(const Job& j, std::int64_t plane, std::int64_t y0, std::int64_t y1
 
 void conv_blocked_depthwise(const ConvShape& s, const float* x, const float* packed, const float* residual, const UnarySpec& act,
                             float* y) {
-  const BlockedKernels& k = blocked_kernels();
-  Job j{&k, &s, x, packed, residual, act, Bounds(act), y, whole_windows(s, 2), false, pointwise(s)};
+  const std::int64_t block = channel_block();
+  Job j{&blocked_depthwise_kernels(),
+        &blocked_channels_kernels(),
+        block,
+        &s,
+        x,
+        packed,
+        residual,
+        act,
+        Bounds(act),
+        y,
+        whole_windows(s, 2),
+        false,
+        pointwise(s)};
   j.by_rows = (s.kernel[1] == 3 || s.kernel[1] == 5 || s.kernel[1] == 7) && s.kernel[2] == s.kernel[1] &&
               s.stride[1] == s.stride[2] && s.stride[1] <= 2 && s.dilation[1] == 1 && s.dilation[2] == 1;
-  const std::int64_t row_work = std::max<std::int64_t>(1, s.out[2] * k.block * s.kernel[1] * s.kernel[2]);
+  const std::int64_t row_work = std::max<std::int64_t>(1, s.out[2] * block * s.kernel[1] * s.kernel[2]);
   const std::int64_t fit = std::max<std::int64_t>(1, 200000 / row_work);
-  const RowTasks tasks(s.batch, up_div(s.in_channels, k.block), s.out[1], s.out[2], std::min(fit, s.out[1]));
+  const RowTasks tasks(s.batch, up_div(s.in_channels, block), s.out[1], s.out[2], std::min(fit, s.out[1]));
   const std::int64_t work = row_work * up_div(s.out[1], tasks.bands);
   parallel_for(tasks.size(), std::max<std::int64_t>(1, 100000 / work), [&](std::int64_t begin, std::int64_t end) {
-    float* sums = residual != nullptr ? thread_scratch(2, static_cast<std::size_t>(s.out[2] * k.block)) : nullptr;
+    float* sums = residual != nullptr ? thread_scratch(2, static_cast<std::size_t>(s.out[2] * block)) : nullptr;
     for (std::int64_t i = begin; i < end; ++i) run_band(j, tasks.plane(i), tasks.begin(i), tasks.end(i), sums);
   });
 }

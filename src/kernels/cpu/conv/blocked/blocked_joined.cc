@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/cpu/conv/blocked/blocked_simd.h"
+#include "kernels/cpu/conv/blocked/blocked_layout.h"
 
 namespace sdx::cpu {
 namespace {
 
-// Below BlockedKernels::tame()'s bound by more than what Winograd's transforms multiply.
+// Below BlockedJoinedKernels::tame()'s bound by more than what Winograd's transforms multiply.
 constexpr float kWild = 0x1p90F;
 
 // The channels of one image in groups that are joined: [blocks][plane][c], the groups one after the other.
@@ -47,7 +47,7 @@ class Apart {
   // Calls fn(position, group) for each element of [blocks][plane][c].
   template <class F>
   void for_each(std::int64_t channels, std::int64_t plane, F&& fn) const {
-    const std::int64_t c = blocked_kernels().block;
+    const std::int64_t c = channel_block();
     for (std::int64_t i = 0; i < channels * plane; ++i) fn(i, owner(i / (plane * c) * c + i % c, channels));
   }
 
@@ -65,7 +65,7 @@ class Apart {
       masked_[static_cast<std::size_t>(i)] = is_wild(g) && g != group ? 0.0F : x_[i];
     });
     run_(one_, masked_.data(), packed_.data(), residual_, result_.data());
-    const std::int64_t c = blocked_kernels().block, plane = one_.out[1] * one_.out[2];
+    const std::int64_t c = channel_block(), plane = one_.out[1] * one_.out[2];
     for (const LeftOutPart& p : parts) {
       for (std::int64_t k = 0; k < one_.out_channels; ++k) {
         const std::int64_t g = owner(k, one_.out_channels);

@@ -5,7 +5,10 @@
 #include <limits>
 
 #include "base/thread_pool.h"
-#include "kernels/cpu/conv/blocked/blocked.h"
+#include "kernels/cpu/conv/blocked/blocked_conv.h"
+#include "kernels/cpu/conv/blocked/blocked_layout.h"
+#include "kernels/cpu/conv/conv_shape.h"
+#include "kernels/cpu/elementwise/elementwise.h"
 #include "support/kernel_problems.h"
 
 namespace sdx::cpu {

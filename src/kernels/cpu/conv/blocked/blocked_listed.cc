@@ -1,13 +1,16 @@
 // Pointwise convolutions whose groups do not fill blocks of channels, or whose input channels are shuffled: ShuffleNet's. A
 // register tile does not care where the channels that it multiplies lie, as long as it is told.
 
+#include "kernels/cpu/conv/blocked/blocked_listed.h"
+
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
 #include "base/thread_pool.h"
-#include "kernels/cpu/conv/blocked/blocked_internal.h"
 #include "kernels/cpu/conv/blocked/blocked_simd.h"
+#include "kernels/cpu/conv/blocked/blocked_tasks.h"
+#include "kernels/cpu/conv/blocked/blocked_windows.h"
 #include "kernels/cpu/conv/conv_shape.h"
 #include "kernels/cpu/elementwise/elementwise_simd.h"
 #include "kernels/cpu/simd/cuts.h"

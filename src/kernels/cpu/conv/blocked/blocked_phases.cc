@@ -1,9 +1,13 @@
+#include "kernels/cpu/conv/blocked/blocked_phases.h"
+
 #include <algorithm>
 #include <cstring>
 
 #include "base/thread_pool.h"
-#include "kernels/cpu/conv/blocked/blocked_internal.h"
-#include "kernels/cpu/conv/blocked/blocked_simd.h"
+#include "kernels/cpu/conv/blocked/blocked_channels_simd.h"
+#include "kernels/cpu/conv/blocked/blocked_layout.h"
+#include "kernels/cpu/conv/blocked/blocked_tasks.h"
+#include "kernels/cpu/conv/blocked/blocked_winograd.h"
 #include "kernels/cpu/conv/conv_shape.h"
 #include "kernels/cpu/elementwise/elementwise_simd.h"
 #include "kernels/cpu/simd/cuts.h"
@@ -48,7 +52,7 @@ void gather(const ConvShape& s, const ConvShape& phases, std::int64_t c, const f
 }
 
 std::int64_t padded_floats(const ConvShape& s, std::int64_t channels) {
-  return s.groups * up_div(channels / s.groups, blocked_kernels().block) * blocked_kernels().block;
+  return s.groups * up_div(channels / s.groups, channel_block()) * channel_block();
 }
 std::int64_t input_floats(const ConvShape& phases) {
   return phases.batch * padded_floats(phases, phases.in_channels) * phases.in[1] * phases.in[2];
@@ -77,9 +81,9 @@ std::size_t phases_workspace_floats(const ConvShape& s) {
 
 void conv_blocked_winograd_phases(int t, bool lean, const ConvShape& s, const float* x, const float* packed,
                                   const float* residual, const UnarySpec& act, float* y, float* workspace) {
-  const BlockedKernels& k = blocked_kernels();
+  const BlockedChannelsKernels& k = blocked_channels_kernels();
   const ConvShape p = phases_of(s);
-  const std::int64_t c = k.block, dy = s.dilation[1], dx = s.dilation[2];
+  const std::int64_t c = channel_block(), dy = s.dilation[1], dx = s.dilation[2];
   const std::int64_t in_blocks = padded_floats(s, s.in_channels) / c, out_blocks = padded_floats(s, s.out_channels) / c;
   float* const sums = workspace + input_floats(p);
   const std::int64_t in_plane = p.in[1] * p.in[2] * c, out_plane = p.out[1] * p.out[2] * c;

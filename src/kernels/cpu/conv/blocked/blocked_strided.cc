@@ -1,10 +1,12 @@
 // 3x3 convolutions with stride 2 by transformed tiles: see blocked_strided_simd.h. Weights stay in their own size and are
 // transformed in each run, which costs as much as the products of one tile of 4x4 outputs.
 
-#include "kernels/cpu/conv/blocked/blocked_internal.h"
+#include "kernels/cpu/conv/blocked/blocked_strided.h"
+
 #include "kernels/cpu/conv/blocked/blocked_joined.h"
-#include "kernels/cpu/conv/blocked/blocked_simd.h"
+#include "kernels/cpu/conv/blocked/blocked_joined_simd.h"
 #include "kernels/cpu/conv/blocked/blocked_strided_simd.h"
+#include "kernels/cpu/conv/blocked/blocked_tasks.h"
 #include "kernels/cpu/conv/blocked/blocked_tiles.h"
 #include "kernels/cpu/conv/conv_shape.h"
 #include "kernels/cpu/elementwise/elementwise.h"
@@ -94,7 +96,7 @@ struct Work {
   bool tame() const {
     const std::int64_t c = j->in_blocks * j->k->block;
     const auto is_tame = [&](int part, std::int64_t e) {
-      return j->k->tame(v + begin(part, c) + e * c * all(part), c * all(part));
+      return blocked_joined_kernels().tame(v + begin(part, c) + e * c * all(part), c * all(part));
     };
     for (const std::int64_t e : {0, 4, 20, 24}) {
       if (!is_tame(0, e)) return false;

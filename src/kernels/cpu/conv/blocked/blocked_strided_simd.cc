@@ -1,9 +1,5 @@
 #include "kernels/cpu/conv/blocked/blocked_strided_simd.h"
 
-#include <type_traits>
-
-#include "kernels/cpu/conv/blocked/blocked_simd.h"
-#include "kernels/cpu/simd/target_width.h"
 #include "kernels/cpu/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -12,6 +8,7 @@
 // after foreach_target.h
 #include <hwy/highway.h>
 
+#include "kernels/cpu/conv/blocked/blocked-inl.h"
 #include "kernels/cpu/simd/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -19,22 +16,6 @@ namespace sdx::cpu::HWY_NAMESPACE {
 namespace {
 
 constexpr int kPoints = 5;
-
-// As in blocked_simd.cc.
-#if SDX_512_BITS
-constexpr int kBlock = 16;
-#else
-constexpr int kBlock = 8;
-#endif
-
-// f(V) for the number of outputs along an axis.
-template <class F>
-HWY_INLINE void with_outputs(std::int64_t outputs, const F& f) {
-  if (outputs == 4) return f(std::integral_constant<int, 4>());
-  if (outputs == 3) return f(std::integral_constant<int, 3>());
-  if (outputs == 2) return f(std::integral_constant<int, 2>());
-  f(std::integral_constant<int, 1>());
-}
 
 // The transformed even inputs d0 .. dV, `step` apart, for V outputs. With fewer than four points are left out, and Toom and
 // Cook's weights would be others: by what they differ is in here, so that the weights of all five serve.
@@ -136,7 +117,7 @@ void input(const StridedTile& t) {
     row = kSide * kBlock;
   }
   for (std::int64_t v = 0; v < kBlock; v += lanes, x += lanes) {
-    with_outputs(t.rows, [&](auto rows) HWY_ATTR {
+    with_outputs<4, false>(t.rows, [&](auto rows) HWY_ATTR {
       for (std::int64_t c = 0; c <= t.columns; ++c) {
         forward<rows>(x + 2 * c * kBlock, 2 * row, half + c * lanes, kPoints * lanes);
       }
@@ -144,7 +125,7 @@ void input(const StridedTile& t) {
         forward<rows>(x + (2 * c + 1) * kBlock, 2 * row, t.part[1] + c * kBlock + v, t.step[1]);
       }
     });
-    with_outputs(t.columns, [&](auto columns) HWY_ATTR {
+    with_outputs<4, false>(t.columns, [&](auto columns) HWY_ATTR {
       for (int r = 0; r < kPoints; ++r) {
         if (r >= t.rows && r < 4) continue;  // a point that the tile does without
         forward<columns>(half + r * kPoints * lanes, lanes, t.part[0] + r * kPoints * t.step[0] + v, t.step[0]);
@@ -167,7 +148,7 @@ void output(const StridedTile& t) {
   HWY_ALIGN float half[kPoints * 4 * kMaxF32Lanes];  // [row point][column of outputs]
   HWY_ALIGN float sums[4 * 4 * kMaxF32Lanes];
   for (std::int64_t v = 0; v < kBlock; v += lanes) {
-    with_outputs(t.columns, [&](auto columns) HWY_ATTR {
+    with_outputs<4, false>(t.columns, [&](auto columns) HWY_ATTR {
       for (int r = 0; r < kPoints; ++r) {
         if (r >= t.rows && r < 4) continue;
         VF y[columns];
@@ -178,7 +159,7 @@ void output(const StridedTile& t) {
         }
       }
     });
-    with_outputs(t.rows, [&](auto rows) HWY_ATTR {
+    with_outputs<4, false>(t.rows, [&](auto rows) HWY_ATTR {
       for (std::int64_t c = 0; c < t.columns; ++c) {
         VF y[rows];
         backward_at<rows>(half + c * lanes, 4 * lanes, y);
@@ -186,7 +167,7 @@ void output(const StridedTile& t) {
       }
     });
     const VF bias = hn::LoadU(d, t.bias + v);
-    with_outputs(t.columns, [&](auto columns) HWY_ATTR {
+    with_outputs<4, false>(t.columns, [&](auto columns) HWY_ATTR {
       for (std::int64_t r = 0; r < t.rows; ++r) {
         VF y[columns];
         backward_at<columns>(t.part[2] + r * kBlock + v, t.step[2], y);

@@ -1,8 +1,12 @@
-#include "kernels/cpu/conv/blocked/blocked.h"
-
 #include <gtest/gtest.h>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/conv/blocked/blocked_channels.h"
+#include "kernels/cpu/conv/blocked/blocked_conv.h"
+#include "kernels/cpu/conv/blocked/blocked_layout.h"
+#include "kernels/cpu/conv/blocked/blocked_pool.h"
+#include "kernels/cpu/conv/conv_shape.h"
+#include "kernels/cpu/elementwise/elementwise.h"
 #include "kernels/cpu/image/pool.h"
 #include "kernels/cpu/rows/norm.h"
 #include "support/kernel_problems.h"

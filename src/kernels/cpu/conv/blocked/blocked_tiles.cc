@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "kernels/cpu/conv/blocked/blocked_image_tile.h"
+#include "kernels/cpu/conv/blocked/blocked_tasks.h"
 #include "kernels/cpu/elementwise/elementwise_simd.h"
 
 namespace sdx::cpu {

@@ -1,10 +1,14 @@
+#include "kernels/cpu/conv/blocked/blocked_winograd.h"
+
 #include <cstring>
 
 #include "base/thread_pool.h"
-#include "kernels/cpu/conv/blocked/blocked_internal.h"
+#include "kernels/cpu/conv/blocked/blocked_image_tile.h"
 #include "kernels/cpu/conv/blocked/blocked_joined.h"
-#include "kernels/cpu/conv/blocked/blocked_simd.h"
+#include "kernels/cpu/conv/blocked/blocked_joined_simd.h"
+#include "kernels/cpu/conv/blocked/blocked_tasks.h"
 #include "kernels/cpu/conv/blocked/blocked_tiles.h"
+#include "kernels/cpu/conv/blocked/blocked_winograd_simd.h"
 #include "kernels/cpu/conv/conv_shape.h"
 #include "kernels/cpu/conv/winograd/winograd_simd.h"
 #include "kernels/cpu/elementwise/elementwise.h"
@@ -56,13 +60,14 @@ struct Work {
 
   void transform() const {
     const std::int64_t c = j->k->block;
+    const auto input = blocked_winograd_kernels().input;
     WinogradTile w;
     w.e_step = j->in_blocks * tiles.count * c;
     for (std::int64_t b = 0; b < j->in_blocks; ++b) {
       for (std::int64_t i = 0; i < tiles.count; ++i) {
         place_input(*j, x, group, b, tiles.places[i], w);
         w.v = v + (b * tiles.count + i) * c;
-        j->k->winograd_input(j->t, w);
+        input(j->t, w);
       }
     }
   }
@@ -71,7 +76,7 @@ struct Work {
   bool tame() const {
     const std::int64_t each = j->in_blocks * tiles.count * j->k->block, side = j->t + 2;
     for (const std::int64_t e : {std::int64_t{0}, side - 1, side * (side - 1), side * side - 1}) {
-      if (!j->k->tame(v + e * each, each)) return false;
+      if (!blocked_joined_kernels().tame(v + e * each, each)) return false;
     }
     return true;
   }
@@ -83,7 +88,7 @@ struct Work {
       return multiply_slab(pair, block, {0, j->in_channels, w, floats, w + floats, floats});
     }
     const auto transform = [&](const float* w, std::int64_t channels, std::int64_t width) {
-      j->k->winograd_weights(j->t, w, channels, width, u);
+      blocked_winograd_kernels().weights(j->t, w, channels, width, u);
     };
     multiply_lean(*j, group, pair, j->elements, u, transform, [&](const Slab& slab) { multiply_slab(pair, block, slab); });
   }
@@ -100,12 +105,13 @@ struct Work {
 
   void output(std::int64_t block, std::int64_t of_unit) const {
     const std::int64_t c = j->k->block;
+    const auto to_outputs = blocked_winograd_kernels().output;
     WinogradTile w;
     w.e_step = j->unit_blocks * tiles.count * c;
     for (std::int64_t i = 0; i < tiles.count; ++i) {
       place_output(*j, group, block, tiles.places[i], w);
       w.v = m + (of_unit * tiles.count + i) * c;
-      j->k->winograd_output(j->t, w);
+      to_outputs(j->t, w);
       finish_tile(*j, w);
     }
   }

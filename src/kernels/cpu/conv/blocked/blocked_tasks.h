@@ -1,5 +1,5 @@
 #pragma once
-// What the files behind blocked.h share; internal to this folder.
+// How a convolution's work is cut and what its kernels are given; internal to this folder.
 
 #include <algorithm>
 #include <cstdint>
@@ -8,7 +8,9 @@
 #include "base/thread_pool.h"
 #include "kernels/cpu/conv/blocked/blocked_simd.h"
 #include "kernels/cpu/conv/conv_shape.h"
+#include "kernels/cpu/elementwise/elementwise.h"
 #include "kernels/cpu/gemm/gemm_simd.h"
+#include "kernels/cpu/simd/cuts.h"
 
 namespace sdx::cpu {
 
@@ -30,49 +32,10 @@ struct Bounds {
   }
 };
 
-// One tap that moves by one pixel.
-inline bool pointwise_window(const ConvShape& s) {
-  for (int i = 1; i < 3; ++i) {
-    if (s.kernel[i] != 1 || s.stride[i] != 1 || s.pad[i] != 0) return false;
-  }
-  return true;
-}
-
-// Output pixels are input pixels.
-inline bool pointwise(const ConvShape& s) {
-  for (int i = 1; i < 3; ++i) {
-    if (s.kernel[i] != 1 || s.stride[i] != 1 || s.pad[i] != 0 || s.in[i] != s.out[i]) return false;
-  }
-  return true;
-}
-
 // Groups begin and end with blocks of channels.
 inline bool whole_groups(const ConvShape& s) {
   const std::int64_t block = blocked_kernels().block;
   return s.groups == 1 || (s.in_channels / s.groups % block == 0 && s.out_channels / s.groups % block == 0);
-}
-
-// Axis a of a window operation: which taps of output o lie inside the input, and which outputs have all their taps inside.
-struct Span {
-  std::int64_t begin = 0, end = 0;
-  std::int64_t size() const { return std::max<std::int64_t>(0, end - begin); }
-};
-
-inline Span taps_inside(const ConvShape& s, int a, std::int64_t o) {
-  const std::int64_t start = o * s.stride[a] - s.pad[a];
-  Span t;
-  t.begin = start < 0 ? std::min(s.kernel[a], up_div(-start, s.dilation[a])) : 0;
-  t.end = s.in[a] > start ? std::min(s.kernel[a], up_div(s.in[a] - start, s.dilation[a])) : 0;
-  t.end = std::max(t.begin, t.end);
-  return t;
-}
-
-inline Span whole_windows(const ConvShape& s, int a) {
-  const std::int64_t reach = s.in[a] - 1 - (s.kernel[a] - 1) * s.dilation[a] + s.pad[a];
-  Span o;
-  o.begin = std::min(s.out[a], s.pad[a] > 0 ? up_div(s.pad[a], s.stride[a]) : 0);
-  o.end = reach < 0 ? o.begin : std::clamp(reach / s.stride[a] + 1, o.begin, s.out[a]);
-  return o;
 }
 
 // Whether threads share the pixels of a plane rather than its channels. Neighbouring layers must do the same: then a thread finds
@@ -141,37 +104,5 @@ inline void pack_bias(const float* bias, std::int64_t channels, std::int64_t pad
 inline void pack_filter_panel(const void* weights, std::int64_t first, std::int64_t count, std::int64_t floats, float* out) {
   gemm_kernels().pack_b_panels(static_cast<const char*>(weights) + first * floats * 4, 1, floats, floats, count, 1.0F, out);
 }
-
-bool blocked_winograd_supports(const ConvShape& shape);
-// In products per pair of channels, as conv_blocked_choose() counts.
-double blocked_winograd_cost(int t, const ConvShape& shape);
-// Whether a run transforms `lean` weights once for each thread's outputs.
-bool blocked_winograd_once(int t, const ConvShape& shape);
-// `lean`: weights are packed as they are, whatever t, and transformed in each run.
-std::size_t blocked_winograd_floats(int t, bool lean, const ConvShape& shape);
-void blocked_winograd_pack(int t, bool lean, const ConvShape& shape, const void* weights, const float* bias, float* packed);
-void conv_blocked_winograd(int t, bool lean, const ConvShape& shape, const float* x, const float* packed, const float* residual,
-                           const UnarySpec& act, float* y);
-
-// A dilated convolution's phases as so many images without dilation or padding.
-bool is_dilated(const ConvShape& shape);
-ConvShape phases_of(const ConvShape& shape);
-std::size_t phases_workspace_floats(const ConvShape& shape);
-void conv_blocked_winograd_phases(int t, bool lean, const ConvShape& shape, const float* x, const float* packed,
-                                  const float* residual, const UnarySpec& act, float* y, float* workspace);
-
-// With weights as Winograd's lean ones.
-bool blocked_strided_supports(const ConvShape& shape);
-double blocked_strided_cost(const ConvShape& shape);
-void conv_blocked_strided(const ConvShape& shape, const float* x, const float* packed, const float* residual,
-                          const UnarySpec& act, float* y);
-
-std::size_t blocked_listed_floats(const ConvShape& shape);
-void blocked_listed_pack(const ConvShape& shape, const void* weights, const float* bias, float* packed);
-void conv_blocked_listed(const ConvShape& shape, const float* x, const float* packed, const float* residual, const UnarySpec& act,
-                         float* y);
-
-void conv_blocked_depthwise(const ConvShape& shape, const float* x, const float* packed, const float* residual,
-                            const UnarySpec& act, float* y);
 
 }  // namespace sdx::cpu
