@@ -13,7 +13,7 @@
 #include "base/system/cpu_features.h"
 #include "base/system/mapped_file.h"
 #include "cache/folder.h"
-#include "kernels/cpu/simd/limits.h"
+#include "kernels/cpu/simd/limits_simd.h"
 #include "runner/load.h"
 #include "runner/machine.h"
 

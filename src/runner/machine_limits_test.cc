@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "base/system/mapped_file.h"
-#include "kernels/cpu/simd/limits.h"
+#include "kernels/cpu/simd/limits_simd.h"
 
 namespace sdx {
 namespace {

@@ -11,6 +11,7 @@
 #include "kernels/cpu/attention/attention_simd.h"
 #include "kernels/cpu/elementwise/elementwise_simd.h"
 #include "kernels/cpu/gemm/gemm_simd.h"
+#include "kernels/cpu/simd/cuts.h"
 #include "kernels/cpu/simd/scratch.h"
 
 namespace sdx::cpu {

@@ -6,7 +6,9 @@
 #include "base/system/cpu_bf16.h"
 #include "base/thread_pool.h"
 #include "kernels/cpu/gemm/gemm_bf16_simd.h"
+#include "kernels/cpu/gemm/gemm_block.h"
 #include "kernels/cpu/gemm/gemm_simd.h"
+#include "kernels/cpu/simd/cuts.h"
 #include "kernels/cpu/simd/scratch.h"
 
 namespace sdx::cpu {

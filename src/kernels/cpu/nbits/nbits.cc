@@ -6,6 +6,8 @@
 #include <cstring>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/gemm/gemm.h"
+#include "kernels/cpu/gemm/gemm_block.h"
 #include "kernels/cpu/gemm/gemm_simd.h"
 #include "kernels/cpu/nbits/nbits_digits.h"
 #include "kernels/cpu/nbits/nbits_simd.h"

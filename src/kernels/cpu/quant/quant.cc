@@ -5,9 +5,11 @@
 #include <limits>
 
 #include "base/thread_pool.h"
-#include "kernels/cpu/conv/plain/conv_simd.h"
+#include "kernels/cpu/conv/plain/conv_depthwise.h"
+#include "kernels/cpu/gemm/gemm_block.h"
 #include "kernels/cpu/gemm/gemm_simd.h"
 #include "kernels/cpu/quant/quant_simd.h"
+#include "kernels/cpu/simd/cuts.h"
 #include "kernels/cpu/simd/scratch.h"
 
 namespace sdx::cpu {

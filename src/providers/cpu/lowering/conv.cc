@@ -1,6 +1,7 @@
 // Conv, ConvTranspose and com.microsoft FusedConv in float32 with constant weights.
 
 #include "kernels/cpu/conv/plain/conv.h"
+#include "kernels/cpu/conv/plain/conv_transpose.h"
 
 #include "providers/cpu/activation.h"
 #include "providers/cpu/conv_shape.h"

@@ -10,6 +10,7 @@
 #include "kernels/cpu/conv/blocked/blocked_tiles.h"
 #include "kernels/cpu/conv/blocked/blocked_winograd_simd.h"
 #include "kernels/cpu/conv/conv_shape.h"
+#include "kernels/cpu/conv/winograd/winograd.h"
 #include "kernels/cpu/conv/winograd/winograd_simd.h"
 #include "kernels/cpu/elementwise/elementwise.h"
 #include "kernels/cpu/simd/cuts.h"

@@ -6,10 +6,14 @@
 #include <utility>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/conv/plain/conv_depthwise.h"
 #include "kernels/cpu/conv/plain/conv_simd.h"
-#include "kernels/cpu/conv/winograd/winograd_simd.h"
+#include "kernels/cpu/conv/winograd/winograd.h"
 #include "kernels/cpu/elementwise/elementwise_simd.h"
+#include "kernels/cpu/gemm/gemm.h"
+#include "kernels/cpu/gemm/gemm_block.h"
 #include "kernels/cpu/gemm/gemm_simd.h"
+#include "kernels/cpu/simd/cuts.h"
 #include "kernels/cpu/simd/scratch.h"
 
 namespace sdx::cpu {

@@ -36,13 +36,4 @@ void conv_pack_f32(ConvAlgorithm algorithm, const ConvShape& shape, const void* 
 void conv_f32(ConvAlgorithm algorithm, const ConvShape& shape, const float* x, const float* packed, const float* bias,
               const float* residual, const UnarySpec& act, float* y);
 
-// Transposed convolution. `shape` describes the tensors as given: in = x's extents, out = y's, channels likewise; `pad` is what
-// is cut off at the beginning of y. weights: [in_channels, out_channels / groups, kernel...].
-std::size_t conv_transpose_packed_bytes(const ConvShape& shape);
-void conv_transpose_pack_f32(const ConvShape& shape, const void* weights, float* packed);
-// Workspace: conv_transpose_workspace_bytes(), 64-byte aligned, not shared between concurrent calls.
-std::size_t conv_transpose_workspace_bytes(const ConvShape& shape);
-void conv_transpose_f32(const ConvShape& shape, const float* x, const float* packed, const float* bias, const UnarySpec& act,
-                        float* y, void* workspace);
-
 }  // namespace sdx::cpu

@@ -1,3 +1,5 @@
+#include "kernels/cpu/conv/plain/conv_depthwise.h"
+
 #include <algorithm>
 
 #include "base/thread_pool.h"

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/conv/plain/conv_transpose.h"
 #include "support/kernel_problems.h"
 
 namespace sdx::cpu {

@@ -1,3 +1,5 @@
+#include "kernels/cpu/conv/plain/conv_transpose.h"
+
 // Transposed convolutions: products with all weights at once, [kernel..., in...] for each output channel, which are then added up
 // row by row. Neighbours in a row of results come from different taps: each row is made as so many phases as the stride, which
 // are contiguous, and woven at last.
@@ -7,7 +9,6 @@
 #include <vector>
 
 #include "base/thread_pool.h"
-#include "kernels/cpu/conv/plain/conv.h"
 #include "kernels/cpu/conv/plain/conv_simd.h"
 #include "kernels/cpu/elementwise/elementwise_simd.h"
 #include "kernels/cpu/gemm/gemm.h"

@@ -1,3 +1,5 @@
+#include "kernels/cpu/conv/winograd/winograd.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -5,7 +7,9 @@
 #include "kernels/cpu/conv/plain/conv_simd.h"
 #include "kernels/cpu/conv/winograd/winograd_simd.h"
 #include "kernels/cpu/elementwise/elementwise_simd.h"
+#include "kernels/cpu/gemm/gemm_block.h"
 #include "kernels/cpu/gemm/gemm_simd.h"
+#include "kernels/cpu/simd/cuts.h"
 #include "kernels/cpu/simd/scratch.h"
 
 namespace sdx::cpu {

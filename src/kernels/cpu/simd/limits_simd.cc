@@ -1,9 +1,9 @@
-#include "kernels/cpu/simd/limits.h"
+#include "kernels/cpu/simd/limits_simd.h"
 
 #include "kernels/cpu/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/simd/limits.cc"
+#define HWY_TARGET_INCLUDE "kernels/cpu/simd/limits_simd.cc"
 #include <hwy/foreach_target.h>
 // after foreach_target.h
 #include <hwy/highway.h>
