@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/cpu/conv/int8/quant_nhwc.h"
+#include "kernels/cpu/conv/int8/quant_nhwc_pack.h"
 #include "ops/quant/quant_codec.h"
 #include "providers/cpu/kernel_table.h"
 #include "providers/cpu/packed.h"

@@ -95,10 +95,6 @@ struct QPacker {
   void (*pack)(const void* context, std::int64_t n0, std::int64_t nb, std::int8_t* out) = nullptr;
 };
 
-std::size_t bytes_per_output(QEpilogue::Output output) {
-  return output == QEpilogue::Output::i32 || output == QEpilogue::Output::f32 ? 4 : 1;
-}
-
 // C[m0:m1, n0:n1] on this thread; n0 a multiple of nr, m0 and m1 tile borders when packed_a is used.
 void qblock(const QuantKernels& kernels, const QGemmArgs& args, const QPacker* packer, std::int64_t m0, std::int64_t m1,
             std::int64_t n0, std::int64_t n1) {
@@ -163,8 +159,7 @@ void qblock(const QuantKernels& kernels, const QGemmArgs& args, const QPacker* p
           t.n = std::min(nr, n1 - n);
           t.column = n;
           t.b_zeros = args.b_zeros != nullptr ? args.b_zeros + n : nullptr;
-          t.c = static_cast<char*>(args.c) +
-                (t.row * args.ldc + n) * static_cast<std::int64_t>(bytes_per_output(args.epilogue.output));
+          t.c = static_cast<char*>(args.c) + (t.row * args.ldc + n) * bytes_per_output(args.epilogue);
           kernels.tile(t);
         }
       }
@@ -235,7 +230,7 @@ void widen(const void* context, std::int64_t at, std::int64_t n, float* out) {
 
 void narrow(const void* context, const float* sums, std::int64_t n, std::int64_t channel, std::int64_t at) {
   const auto& d = *static_cast<const DepthwiseBytes*>(context);
-  const auto step = static_cast<std::int64_t>(bytes_per_output(d.epilogue->output));
+  const std::int64_t step = bytes_per_output(*d.epilogue);
   d.kernels->narrow(sums, n, *d.epilogue, channel, static_cast<char*>(d.y) + at * step);
 }
 
@@ -408,7 +403,7 @@ void qconv(const ConvShape& s, const void* x, bool x_signed, std::int32_t x_zero
                 if (epilogue.bias != nullptr) args.epilogue.bias += g * m;
                 if (epilogue.bias_f32 != nullptr) args.epilogue.bias_f32 += g * m;
                 if (epilogue.scale_is_array) args.epilogue.scale += g * m;
-                args.c = static_cast<char*>(y) + to_size(product * m * n) * bytes_per_output(epilogue.output);
+                args.c = static_cast<char*>(y) + product * m * n * bytes_per_output(epilogue);
                 args.ldc = n;
                 qblock(kernels, args, &packer, m0, m1, n0, n1);
               });

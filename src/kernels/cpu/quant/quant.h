@@ -40,6 +40,9 @@ struct QEpilogue {
   std::int32_t high = 255;
 };
 
+inline bool gives_bytes(const QEpilogue& e) { return e.output == QEpilogue::Output::u8 || e.output == QEpilogue::Output::s8; }
+inline std::int64_t bytes_per_output(const QEpilogue& e) { return gives_bytes(e) ? 1 : 4; }
+
 // op(B) [k, n] of u8 or s8: `b` is [k, n], or [n, k] when trans. Signedness is normalised while packing.
 std::size_t packed_qb_bytes(std::int64_t k, std::int64_t n);
 void pack_qb(const void* b, bool is_signed, std::int64_t ldb, bool trans, std::int64_t k, std::int64_t n, void* packed);

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/system/cpu_features.h"
+#include "kernels/cpu/quant/quant_vnni.h"
 #include "kernels/cpu/simd/target_width.h"
 #include "kernels/cpu/simd/targets.h"
 
@@ -98,7 +99,7 @@ void write_row(const QTile& t, std::int64_t i, const std::int32_t* sums) {
   // Modulo 2^32, hence unsigned.
   const VI shift =
       hn::Set(d, static_cast<std::int32_t>(static_cast<std::uint32_t>(t.b_zero) * static_cast<std::uint32_t>(row_sum)));
-  const bool bytes = t.epilogue->output == QEpilogue::Output::u8 || t.epilogue->output == QEpilogue::Output::s8;
+  const bool bytes = gives_bytes(*t.epilogue);
   void* y = bytes ? static_cast<void*>(static_cast<std::uint8_t*>(t.c) + i * t.ldc)
                   : static_cast<void*>(static_cast<float*>(t.c) + i * t.ldc);
 #if HWY_TARGET != HWY_SCALAR
@@ -133,9 +134,9 @@ void narrow(const float* sums, std::int64_t n, const QEpilogue& e, std::int64_t 
 void tile(const QTile& t) {
   HWY_ALIGN std::int32_t out[kMr * 2 * kMaxF32Lanes];
 #if SDX_512_BITS
-  static const bool vnni = use_vnni(Isa::avx512) && vnni_product(1) != nullptr;
+  static const bool vnni = use_vnni(Isa::avx512) && quant_vnni_product(1) != nullptr;
   if (vnni) {
-    vnni_product(t.m)(t, out);
+    quant_vnni_product(t.m)(t, out);
     for (std::int64_t i = 0; i < t.m; ++i) write_row(t, i, out + i * 2 * lanes_f32());
     return;
   }

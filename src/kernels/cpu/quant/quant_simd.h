@@ -46,8 +46,4 @@ struct QuantKernels {
 
 const QuantKernels& quant_kernels();
 
-// sums[m][32] of a tile under AVX512-VNNI, m in [1, 12]; null where the compiler has no such target.
-using QProduct = void (*)(const QTile& t, std::int32_t* sums);
-QProduct vnni_product(std::int64_t m);
-
 }  // namespace sdx::cpu

@@ -24,8 +24,6 @@ struct Columns {
   bool plain;
 };
 
-inline bool gives_bytes(const QEpilogue& e) { return e.output == QEpilogue::Output::u8 || e.output == QEpilogue::Output::s8; }
-
 HWY_INLINE Columns columns_of(const QEpilogue& e, std::int64_t column) {
   Columns k;
   const auto ints = [&](std::int64_t i) HWY_ATTR {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cpu/conv/int8/quant_nhwc.h"
+#include "kernels/cpu/conv/int8/quant_nhwc_pack.h"
 #include "providers/cpu/byte_operands.h"
 #include "providers/cpu/conv_shape.h"
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/conv/int8/quant_depthwise_simd.h"
 #include "kernels/cpu/simd/cuts.h"
 #include "kernels/cpu/simd/scratch.h"
 
@@ -34,7 +35,7 @@ bool qdepthwise3_takes(const ConvShape& s) {
 }
 
 bool qdepthwise3_runs(const ConvShape& s, const QEpilogue& e) {
-  const bool bytes = e.output == QEpilogue::Output::u8 || e.output == QEpilogue::Output::s8;
+  const bool bytes = gives_bytes(e);
   return bytes && qdepthwise3_takes(s) && s.in[0] == 1 && s.out[0] == 1 && s.pad[0] == 0 && s.dilation[1] == 1 &&
          s.dilation[2] == 1 && s.stride[1] == s.stride[2] && (s.stride[1] == 1 || s.stride[1] == 2) && s.out[2] >= 2 &&
          (s.groups >= kBlock || std::max(pixels(s.in), pixels(s.out)) * kBlock <= kMostPadded);

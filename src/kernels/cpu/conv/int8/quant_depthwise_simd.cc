@@ -1,9 +1,8 @@
+#include "kernels/cpu/conv/int8/quant_depthwise_simd.h"
+
 #include <algorithm>
 #include <type_traits>
 
-#include "kernels/cpu/conv/conv_shape.h"
-#include "kernels/cpu/conv/int8/quant_depthwise.h"
-#include "kernels/cpu/quant/quant.h"
 #include "kernels/cpu/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -4,11 +4,14 @@
 #include <cstring>
 
 #include "base/thread_pool.h"
-#include "kernels/cpu/conv/int8/quant_depthwise.h"
+#include "kernels/cpu/conv/int8/quant_depthwise_rows.h"
+#include "kernels/cpu/conv/int8/quant_gather_simd.h"
+#include "kernels/cpu/conv/int8/quant_nhwc_layout.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_pack.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_simd.h"
 #include "kernels/cpu/conv/int8/quant_octets.h"
-#include "kernels/cpu/conv/int8/quant_tiles.h"
+#include "kernels/cpu/conv/int8/quant_octets_simd.h"
+#include "kernels/cpu/conv/int8/quant_tiles_simd.h"
 #include "kernels/cpu/conv/int8/quant_winograd.h"
 #include "kernels/cpu/simd/cuts.h"
 #include "kernels/cpu/simd/scratch.h"
@@ -30,10 +33,6 @@ constexpr std::int64_t kTaskProducts = 1 << 19;  // about 10 microseconds
 std::int64_t row_stride(std::int64_t k) {
   const std::int64_t units = round_up(k, 16) / 16 + 1;
   return (units | 1) * 16;
-}
-
-std::int64_t bytes_per_output(QEpilogue::Output output) {
-  return output == QEpilogue::Output::i32 || output == QEpilogue::Output::f32 ? 4 : 1;
 }
 
 // One product: rows of a source, columns of packed panels.
@@ -143,7 +142,7 @@ void block(const QNhwcKernels& kernels, const Product& g, std::int64_t m0, std::
   const std::int64_t stride = row_stride(g.k);
   const std::int64_t rows_at_once = std::max<std::int64_t>(g.mr, kRowBytes / (stride * 2) / g.mr * g.mr);
   const Cuts blocks(m1 - m0, rows_at_once);
-  const std::int64_t bytes = bytes_per_output(g.epilogue.output);
+  const std::int64_t bytes = bytes_per_output(g.epilogue);
   const std::int64_t most = (m1 - m0 + blocks.parts - 1) / blocks.parts;
   auto* rows = reinterpret_cast<std::int16_t*>(thread_scratch(0, to_size(most * stride + 32) / 2));
   const std::int64_t pair_blocks = std::max<std::int64_t>(1, (pairs + kPairBlock - 1) / kPairBlock);
@@ -162,7 +161,7 @@ void block(const QNhwcKernels& kernels, const Product& g, std::int64_t m0, std::
   QRows t;
   t.stride = stride;
   if (m1 - m0 == 1 && to_bytes && !g.wide && g.octets == nullptr) {
-    kernels.gather(g.source, m0, 1, rows, stride);
+    qgather_kernels().gather(g.source, m0, 1, rows, stride);
     t.a = rows;
     t.m = 1;
     t.pairs = pairs;
@@ -177,7 +176,7 @@ void block(const QNhwcKernels& kernels, const Product& g, std::int64_t m0, std::
   for (std::int64_t i = 0; i < blocks.parts; ++i) {
     const std::int64_t first = m0 + blocks.begin(i);
     const std::int64_t count = blocks.size(i);
-    kernels.gather(g.source, first, count, rows, stride);
+    qgather_kernels().gather(g.source, first, count, rows, stride);
     if (g.crossed) kernels.cross_rows(rows, count, stride, pairs, row_cross);
     const Cuts tiles(count, g.mr);
     for (std::int64_t p = p0; p < p1; ++p) {
@@ -299,7 +298,7 @@ void quad_block(const QNhwcKernels& kernels, const Product& g, std::int64_t m0, 
   r.stride = (round_up(r.quads * 4, 32) / 32 | 1) * 32;
   const Cuts blocks(m1 - m0, std::max(g.mr, kRowBytes / r.stride / g.mr * g.mr));
   const std::int64_t most = (m1 - m0 + blocks.parts - 1) / blocks.parts;
-  const std::int64_t bytes = bytes_per_output(g.epilogue.output);
+  const std::int64_t bytes = bytes_per_output(g.epilogue);
   r.rows = reinterpret_cast<std::uint8_t*>(thread_scratch(0, to_size(most * r.stride / 4)));
   auto* sums = reinterpret_cast<std::int32_t*>(thread_scratch(1, to_size((kFinishRows + g.mr) * nr)));
   QEpilogue epilogue = g.epilogue;
@@ -356,7 +355,7 @@ void multiply(const QNhwcKernels& kernels, Product g) {
   const Shares rows{tiles, columns_first ? second : first};
   const Shares columns{panels, columns_first ? first : second};
   auto* run = block;
-  if (g.octets != nullptr && bytes_per_output(g.epilogue.output) == 1) run = octet_block;
+  if (g.octets != nullptr && gives_bytes(g.epilogue)) run = octet_block;
   if (g.quads) run = quad_block;
   parallel_for(rows.parts * columns.parts, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
@@ -386,95 +385,13 @@ const std::int32_t* byte_bias(const ConvShape& s, std::int64_t nr, const void* p
   return bias;
 }
 
-struct Depthwise {
-  const ConvShape* shape;
-  const std::uint8_t* x;
-  const std::uint8_t* zeros;  // a pixel of zero points
-  bool is_signed;
-  const std::int16_t* weights;
-  const QEpilogue* epilogue;
-  char* y;
-};
-
-// Output rows [begin, end), counted over batch, depth and height.
-void depthwise_rows(const QNhwcKernels& kernels, const Depthwise& d, std::int64_t begin, std::int64_t end) {
-  const ConvShape& s = *d.shape;
-  const std::int64_t taps = volume(s.kernel);
-  const std::int64_t even = round_up(taps, 2);
-  const std::int64_t width = s.out[2];
-  const std::int64_t channels = s.groups;
-  // In floats: pointers first, then sums.
-  const std::int64_t pointer_floats = round_up(width * even * 2, 16);
-  float* scratch = thread_scratch(0, to_size(pointer_floats + round_up(channels, 64)));
-  auto* pointers = reinterpret_cast<const std::uint8_t**>(scratch);
-  QDepthwiseRow r;
-  r.taps = pointers;
-  r.taps_count = even;
-  r.is_signed = d.is_signed;
-  r.channels = channels;
-  r.width = width;
-  r.weights = d.weights;
-  r.sums = reinterpret_cast<std::int32_t*>(scratch + pointer_floats);
-  r.epilogue = d.epilogue;
-  for (std::int64_t row = begin; row < end; ++row) {
-    const std::int64_t oy = row % s.out[1];
-    const std::int64_t oz = row / s.out[1] % s.out[0];
-    const std::int64_t batch = row / (s.out[1] * s.out[0]);
-    for (std::int64_t t = 0; t < even; ++t) {
-      const std::int64_t kx = t % s.kernel[2];
-      const std::int64_t iy = oy * s.stride[1] - s.pad[1] + t / s.kernel[2] % s.kernel[1] * s.dilation[1];
-      const std::int64_t iz = oz * s.stride[0] - s.pad[0] + t / (s.kernel[2] * s.kernel[1]) * s.dilation[0];
-      const bool inside = t < taps && iy >= 0 && iy < s.in[1] && iz >= 0 && iz < s.in[0];
-      const std::uint8_t* line = inside ? d.x + ((batch * s.in[0] + iz) * s.in[1] + iy) * s.in[2] * channels : nullptr;
-      // Outputs [from, to) meet a pixel of the line.
-      const std::int64_t x0 = kx * s.dilation[2] - s.pad[2];
-      const std::int64_t stride = s.stride[2];
-      const std::int64_t from = std::min(width, x0 >= 0 ? 0 : (-x0 + stride - 1) / stride);
-      const std::int64_t to = !inside || x0 >= s.in[2] ? from : std::clamp((s.in[2] - x0 + stride - 1) / stride, from, width);
-      const std::uint8_t** at = pointers + t;
-      for (std::int64_t ox = 0; ox < from; ++ox, at += even) *at = d.zeros;
-      const std::uint8_t* pixel = to > from ? line + (x0 + from * stride) * channels : nullptr;
-      for (std::int64_t ox = from; ox < to; ++ox, at += even, pixel += stride * channels) *at = pixel;
-      for (std::int64_t ox = to; ox < width; ++ox, at += even) *at = d.zeros;
-    }
-    r.y = d.y + row * width * channels * bytes_per_output(d.epilogue->output);
-    kernels.depthwise(r);
-  }
-}
-
-void depthwise_conv(const QNhwcKernels& kernels, const ConvShape& s, const void* x, bool x_signed, std::int32_t x_zero,
-                    const void* packed, const QEpilogue& epilogue, void* y) {
-  const std::int64_t channels = s.groups;
-  const auto* sums = static_cast<const std::int32_t*>(packed);
-  // The zero point's share of the sums goes into the bias; both arrays are read by all threads.
-  float* scratch = thread_scratch(2, to_size(round_up(channels, 16) * 2 + 16));
-  auto* bias = reinterpret_cast<std::int32_t*>(scratch);
-  auto* zeros = reinterpret_cast<std::uint8_t*>(bias + round_up(channels, 16));
-  for (std::int64_t c = 0; c < channels; ++c) {
-    const auto own = static_cast<std::uint32_t>(epilogue.bias != nullptr ? epilogue.bias[c] : 0);
-    bias[c] = static_cast<std::int32_t>(own - static_cast<std::uint32_t>(sums[c]) * static_cast<std::uint32_t>(x_zero));
-  }
-  std::memset(zeros, x_zero & 0xFF, to_size(channels));
-  QEpilogue e = epilogue;
-  e.bias = bias;
-  const auto* weights = reinterpret_cast<const std::int16_t*>(sums + round_up(round_up(channels, kernels.nr), 16));
-  if (qdepthwise3_runs(s, e)) {
-    const std::int16_t* by_tap = weights + round_up(channels, kernels.nr) * round_up(volume(s.kernel), 2);
-    return qdepthwise3_conv(s, static_cast<const std::uint8_t*>(x), x_signed, x_zero, by_tap, e, static_cast<std::uint8_t*>(y));
-  }
-  const Depthwise d{&s, static_cast<const std::uint8_t*>(x), zeros, x_signed, weights, &e, static_cast<char*>(y)};
-  const std::int64_t row_work = s.out[2] * channels * volume(s.kernel);
-  parallel_for(s.batch * s.out[0] * s.out[1], std::max<std::int64_t>(1, 200000 / std::max<std::int64_t>(1, row_work)),
-               [&](std::int64_t begin, std::int64_t end) { depthwise_rows(kernels, d, begin, end); });
-}
-
 }  // namespace
 
 void qnhwc_conv(const ConvShape& s, const void* x, bool x_signed, std::int32_t x_zero, const void* packed, bool wide,
                 const QEpilogue& epilogue, void* y) {
   if (s.batch * volume(s.out) * s.out_channels == 0) return;
   const QNhwcKernels& kernels = qnhwc_kernels();
-  if (qnhwc_is_depthwise(s)) return depthwise_conv(kernels, s, x, x_signed, x_zero, packed, epilogue, y);
+  if (qnhwc_is_depthwise(s)) return qdepthwise_conv(s, x, x_signed, x_zero, packed, epilogue, y);
   const Trailer trailer = trailer_of(s, kernels.nr, packed, wide);
   if (!wide && trailer.order == kPairs && qwinograd_pays(s, trailer.largest)) {
     return qwinograd_conv(s, static_cast<const std::uint8_t*>(x), x_signed, x_zero, static_cast<const std::int8_t*>(packed),
@@ -502,7 +419,7 @@ void qnhwc_conv(const ConvShape& s, const void* x, bool x_signed, std::int32_t x
     g.cross = cross_of(s, kernels.nr, packed, wide) + group * round_up(columns, kernels.nr);
     g.wide = wide;
     g.epilogue = from_column(epilogue, group * columns);
-    g.c = static_cast<char*>(y) + group * columns * bytes_per_output(epilogue.output);
+    g.c = static_cast<char*>(y) + group * columns * bytes_per_output(epilogue);
     g.ldc = s.out_channels;
     if (trailer.order != kPairs) g.byte_bias = byte_bias(s, kernels.nr, packed, x_zero + (x_signed ? 128 : 0), epilogue);
     if (trailer.order == kOctets) g.octets = octet_table_of(s, kernels.nr, packed, 0).data;

@@ -1,4 +1,4 @@
-// Weights into panels, in the order that the machine's instructions want.
+#include "kernels/cpu/conv/int8/quant_nhwc_pack.h"
 
 #include <algorithm>
 #include <cstring>
@@ -8,9 +8,10 @@
 #include "base/error.h"
 #include "base/thread_pool.h"
 #include "kernels/cpu/conv/int8/quant_depthwise.h"
-#include "kernels/cpu/conv/int8/quant_nhwc.h"
-#include "kernels/cpu/conv/int8/quant_nhwc_pack.h"
+#include "kernels/cpu/conv/int8/quant_nhwc_layout.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_simd.h"
+#include "kernels/cpu/conv/int8/quant_octets.h"
+#include "kernels/cpu/conv/int8/quant_octets_simd.h"
 #include "kernels/cpu/simd/cuts.h"
 
 namespace sdx::cpu {
@@ -207,9 +208,6 @@ void pack_depthwise(const ConvShape& s, const QWeights& w, std::int64_t nr, void
   }
 }
 
-// Columns with those that fill up each group's last panel.
-std::int64_t padded_columns(const ConvShape& s, std::int64_t nr) { return s.groups * round_up(s.out_channels / s.groups, nr); }
-
 // F(4x4, 3x3) reads pairs.
 bool winograd_shape(const ConvShape& s) {
   return s.kernel[0] == 1 && s.kernel[1] == 3 && s.kernel[2] == 3 && s.stride[1] == 1 && s.stride[2] == 1 && s.dilation[1] == 1 &&
@@ -227,11 +225,6 @@ bool may_use_octets(const ConvShape& s, const QWeights& w, bool wide) {
   const std::int64_t k = inner(s);
   if (k < kLeastOctets || s.out_channels < kLeastOctetColumns || k > 4 * kMostOctetQuads) return false;
   return w.for_convolution && !winograd_shape(s);
-}
-
-std::size_t panel_bytes(const ConvShape& s, std::int64_t nr, bool wide) {
-  const std::int64_t count = padded_columns(s, nr) * pairs_of(inner(s)) * 2;
-  return to_size(round_up(count * (wide ? 2 : 1), 8));
 }
 
 void sum_columns(const std::int8_t* panel, std::int64_t size, std::int64_t nr, std::int32_t* sums) {
@@ -287,31 +280,6 @@ bool pack_octets(const ConvShape& s, std::int64_t nr, std::int8_t* packed) {
 }
 
 }  // namespace
-
-namespace nhwc {
-
-const std::int32_t* cross_of(const ConvShape& s, std::int64_t nr, const void* packed, bool wide) {
-  return reinterpret_cast<const std::int32_t*>(static_cast<const char*>(packed) + panel_bytes(s, nr, wide) + sizeof(Trailer));
-}
-
-const std::int32_t* column_sums_of(const ConvShape& s, std::int64_t nr, const void* packed) {
-  return cross_of(s, nr, packed, false) + padded_columns(s, nr);
-}
-
-QOctetTable octet_table_of(const ConvShape& s, std::int64_t nr, const void* packed, std::int64_t panel) {
-  const std::int32_t* sums = column_sums_of(s, nr, packed);
-  const std::int64_t quads = pairs_of(inner(s)) / 2;
-  auto* tables = reinterpret_cast<std::uint16_t*>(const_cast<std::int32_t*>(sums + padded_columns(s, nr)));
-  return {tables + panel * qoctet_table_units(quads), quads};
-}
-
-Trailer trailer_of(const ConvShape& s, std::int64_t nr, const void* packed, bool wide) {
-  Trailer trailer;
-  std::memcpy(&trailer, static_cast<const char*>(packed) + panel_bytes(s, nr, wide), sizeof(trailer));
-  return trailer;
-}
-
-}  // namespace nhwc
 
 bool qnhwc_is_depthwise(const ConvShape& s) { return s.groups > 1 && s.in_channels == s.groups && s.out_channels == s.groups; }
 

@@ -1,36 +1,34 @@
 #pragma once
-// Where things lie in weights packed by quant_nhwc_pack.cc; internal to this folder.
-//
-// Panels of nr columns, each [pairs][nr][2] or as Order says, are followed by a trailer, by what crossed products have too much
-// for each column, of quads and octets by the sum of each column's weights, and where octets are tried by a table for each panel.
+// Weights for quant_nhwc.h, in the order that the machine's instructions want.
 
 #include <cstddef>
 #include <cstdint>
 
 #include "kernels/cpu/conv/conv_shape.h"
-#include "kernels/cpu/conv/int8/quant_octets.h"
 
-namespace sdx::cpu::nhwc {
+namespace sdx::cpu {
 
-enum Order : int { kPairs = 0, kOctets = 1, kQuads = 2 };
+// True where there is a direct kernel for one input and one output channel per group.
+bool qnhwc_is_depthwise(const ConvShape& shape);
 
-struct Trailer {
-  std::int64_t largest = 0;  // what the absolute value of a sum cannot exceed
-  std::int64_t order = 0;    // of panels: an Order
+// Weights as given: element (column, k) of group g, [columns, k] each, dense, k = input channel first and then the kernel's taps.
+struct QWeights {
+  const void* data = nullptr;
+  bool is_signed = true;
+  const std::int32_t* zero_points = nullptr;  // one, or one per output channel; null: 0
+  std::int64_t zero_point_count = 0;
+  bool transposed = false;  // a matrix given as [k, columns]
+  // Most of the activations they meet lie less than 128 above the least value of their type, as behind a Relu: a hint.
+  bool low_activations = false;
+  bool for_convolution = false;  // packed for qnhwc_conv() alone
 };
+// The order in which panels of such weights lie, or are tried to: packed weights of another order are of no use.
+int qnhwc_order(const ConvShape& shape, const QWeights& weights, bool wide);
 
-inline std::int64_t pairs_of(std::int64_t k) { return (k + 3) / 4 * 2; }  // whole quads, for crossed products
-inline std::int64_t inner(const ConvShape& s) { return s.in_channels / s.groups * volume(s.kernel); }
+// The weights minus their zero points take 8 bits each where all of them fit, else 16. Without data: whether 16 may be needed.
+bool qnhwc_is_wide(const ConvShape& shape, const QWeights& weights);
+// Extents, strides, padding and batch do not matter to packing. Valid only under the instruction set it was made for.
+std::size_t qnhwc_packed_bytes(const ConvShape& shape, const QWeights& weights, bool wide);
+void qnhwc_pack(const ConvShape& shape, const QWeights& weights, bool wide, void* packed);
 
-// Parts that differ by one at most, the larger ones spread evenly: neighbouring parts go to the same thread.
-struct Shares {
-  std::int64_t total = 0, parts = 1;
-  std::int64_t begin(std::int64_t i) const { return total * i / parts; }
-};
-
-Trailer trailer_of(const ConvShape& s, std::int64_t nr, const void* packed, bool wide);
-const std::int32_t* cross_of(const ConvShape& s, std::int64_t nr, const void* packed, bool wide);
-const std::int32_t* column_sums_of(const ConvShape& s, std::int64_t nr, const void* packed);
-QOctetTable octet_table_of(const ConvShape& s, std::int64_t nr, const void* packed, std::int64_t panel);
-
-}  // namespace sdx::cpu::nhwc
+}  // namespace sdx::cpu

@@ -12,7 +12,6 @@
 
 #include <cstdint>
 
-#include "kernels/cpu/conv/conv_shape.h"
 #include "kernels/cpu/quant/quant.h"
 
 namespace sdx::cpu {
@@ -30,32 +29,6 @@ struct QRows {
   const std::int32_t* column_cross = nullptr;
 };
 
-// Rows of int16 from bytes: output pixels of a convolution, or rows of a matrix.
-struct QSource {
-  const ConvShape* shape = nullptr;  // null: a matrix
-  const std::uint8_t* x = nullptr;
-  const std::uint8_t* end = nullptr;  // of x's memory
-  bool is_signed = false;
-  std::int32_t zero = 0;
-  const std::int32_t* zeros = nullptr;  // per row, matrices only
-  std::int64_t k = 0;
-  std::int64_t lda = 0;    // matrices
-  std::int64_t group = 0;  // convolutions
-};
-
-// One output row of a depthwise convolution.
-struct QDepthwiseRow {
-  const std::uint8_t* const* taps = nullptr;  // [width][taps rounded up to even]: the pixel that each tap meets
-  std::int64_t taps_count = 0;                // even
-  bool is_signed = false;
-  std::int64_t channels = 0;
-  std::int64_t width = 0;
-  const std::int16_t* weights = nullptr;  // [channels rounded up to 2 lanes] blocks of [taps / 2][2 lanes][2]
-  std::int32_t* sums = nullptr;           // [channels rounded up to 2 lanes], scratch
-  const QEpilogue* epilogue = nullptr;
-  char* y = nullptr;  // [width][channels] of the epilogue's type
-};
-
 struct QNhwcKernels {
   int mr;
   int nr;  // also the channels of a block of depthwise weights
@@ -68,23 +41,13 @@ struct QNhwcKernels {
   void (*cross_rows)(const std::int16_t* rows, std::int64_t count, std::int64_t stride, std::int64_t pairs, std::int32_t* out);
   // n a multiple of 2 nr.
   void (*widen_panel)(const std::int8_t* b, std::int64_t n, std::int16_t* out);
-  // Rows [first, first + rows) at out, `stride` (k rounded up to 16, and 16 more) elements apart.
-  void (*gather)(const QSource& s, std::int64_t first, std::int64_t rows, std::int16_t* out, std::int64_t stride);
   // Sums [m][nr] of columns [column, column + n) to c, ldc elements apart.
   void (*finish)(const QEpilogue& e, const std::int32_t* sums, std::int64_t m, std::int64_t n, std::int64_t column, void* c,
                  std::int64_t ldc);
-  void (*depthwise)(const QDepthwiseRow& r);
-  // vnni_quads_product() where the machine has it; else null.
+  // qnhwc_vnni_quads() where the machine has it; else null.
   void (*quads)(const QRows& t);
 };
 
 const QNhwcKernels& qnhwc_kernels();
-
-// product() under AVX512-VNNI, m in [1, 12]; null where the compiler has no such target.
-using QRowsProduct = void (*)(const QRows& t);
-QRowsProduct vnni_rows_product(std::int64_t m);
-// The same of unsigned bytes with signed ones: rows [m][quads][4], `stride` in units of two bytes, panel [quads][nr][4]; t.pairs
-// counts the quads.
-QRowsProduct vnni_quads_product(std::int64_t m);
 
 }  // namespace sdx::cpu

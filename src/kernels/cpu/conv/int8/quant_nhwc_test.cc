@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/conv/int8/quant_nhwc_pack.h"
 #include "support/kernel_problems.h"
 
 namespace sdx::cpu {

@@ -5,6 +5,7 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_simd.h"
+#include "kernels/cpu/conv/int8/quant_winograd_simd.h"
 #include "kernels/cpu/simd/cuts.h"
 #include "kernels/cpu/simd/scratch.h"
 
@@ -51,7 +52,7 @@ void pixels_of(const Call& c, std::int64_t tile, const std::uint8_t* (&pixels)[k
 void write_tiles(const Call& c, const QNhwcKernels& kernels, const QWinogradKernels& w, std::int64_t t0, std::int64_t count,
                  std::int64_t column, const std::int32_t* m, std::int32_t* sums) {
   const ConvShape& s = *c.s;
-  const std::int64_t bytes = c.epilogue->output == QEpilogue::Output::u8 || c.epilogue->output == QEpilogue::Output::s8 ? 1 : 4;
+  const std::int64_t bytes = bytes_per_output(*c.epilogue);
   const std::int64_t n = std::min<std::int64_t>(kernels.nr, s.out_channels - column);
   for (std::int64_t i = 0; i < count; ++i) {
     const std::int64_t tile = t0 + i;

@@ -16,20 +16,6 @@ namespace sdx::cpu {
 
 inline constexpr std::int64_t kWinogradSums = std::int64_t{1} << 25;
 
-struct QWinogradKernels {
-  // V[36][channels] of one 6x6 patch: pixels[36] (row-major, `channels` bytes each), elements of V `step` apart. channels is a
-  // multiple of 16.
-  void (*input)(const std::uint8_t* const* pixels, bool is_signed, std::int32_t zero, std::int64_t channels, std::int16_t* v,
-                std::int64_t step);
-  // U[36][pairs][nr][2], elements `step` apart, from weights [9][tap_step], of which `pairs` pairs [nr][2] of each tap.
-  void (*weights)(const std::int8_t* w, std::int64_t tap_step, std::int64_t pairs, std::int16_t* u, std::int64_t step);
-  // 16 pixels [16][nr] of sums from M[36][nr], elements of M `step` apart.
-  void (*output)(const std::int32_t* m, std::int64_t step, std::int32_t* sums);
-};
-
-// Null where there is none: the scalar build.
-const QWinogradKernels* qwinograd_kernels();
-
 // Whether the shape is one and this is faster than direct summation. `largest`: of what sums may reach.
 bool qwinograd_pays(const ConvShape& s, std::int64_t largest);
 

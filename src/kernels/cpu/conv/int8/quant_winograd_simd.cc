@@ -1,6 +1,7 @@
+#include "kernels/cpu/conv/int8/quant_winograd_simd.h"
+
 #include <algorithm>
 
-#include "kernels/cpu/conv/int8/quant_winograd.h"
 #include "kernels/cpu/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE

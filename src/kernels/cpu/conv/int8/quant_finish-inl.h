@@ -1,0 +1,58 @@
+// Sums of rows of int32 through an epilogue; included once per instruction set.
+#if defined(SDX_KERNELS_CPU_QUANT_FINISH_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SDX_KERNELS_CPU_QUANT_FINISH_INL_H_
+#undef SDX_KERNELS_CPU_QUANT_FINISH_INL_H_
+#else
+#define SDX_KERNELS_CPU_QUANT_FINISH_INL_H_
+#endif
+
+#include "kernels/cpu/quant/quant_epilogue-inl.h"
+#include "kernels/cpu/quant/quant_store-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sdx::cpu::HWY_NAMESPACE {
+
+#if HWY_TARGET == HWY_AVX2
+
+template <bool kPlain, bool kSigned>
+void finish_bytes(const Columns& k, const std::int32_t* sums, std::int64_t step, std::int64_t m, std::uint8_t* y,
+                  std::int64_t ldc) {
+  const auto words = [&](const std::int32_t* p) HWY_ATTR {
+    const auto at = [&](int i) HWY_ATTR { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + i)); };
+    return words_of<kPlain>(k, _mm256_add_epi32(at(0), k.bias0), _mm256_add_epi32(at(8), k.bias1));
+  };
+  std::int64_t i = 0;
+  for (; i + 2 <= m; i += 2, sums += 2 * step, y += 2 * ldc) store_two<kSigned>(words(sums), words(sums + step), y, y + ldc);
+  if (i < m) store_one<kSigned>(words(sums), y);
+}
+
+#endif
+
+// Sums [m], `step` apart, of columns [column, column + n) to c, whose rows lie ldc elements apart.
+inline void finish_rows(const QEpilogue& e, const std::int32_t* sums, std::int64_t step, std::int64_t m, std::int64_t n,
+                        std::int64_t column, void* c, std::int64_t ldc) {
+  std::int64_t done = 0;
+#if HWY_TARGET == HWY_AVX2
+  if (gives_bytes(e)) {
+    for (; n - done >= 16; done += 16) {
+      const Columns k = columns_of(e, column + done);
+      by_kind(k, [&](auto plain, auto is_signed) HWY_ATTR {
+        finish_bytes<plain, is_signed>(k, sums + done, step, m, static_cast<std::uint8_t*>(c) + done, ldc);
+      });
+    }
+  }
+#endif
+  if (done == n) return;
+  const DI d;
+  const std::int64_t lanes = lanes_f32();
+  const Narrow r = narrow_of(e, 0, column);
+  for (std::int64_t i = 0; i < m; ++i) {
+    void* y = static_cast<char*>(c) + i * ldc * bytes_per_output(e);
+    for (std::int64_t j = done; j < n; j += lanes) put(r, hn::LoadU(d, sums + i * step + j), j, n - j, y);
+  }
+}
+
+}  // namespace sdx::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

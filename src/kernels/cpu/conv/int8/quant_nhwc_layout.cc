@@ -1,0 +1,37 @@
+#include "kernels/cpu/conv/int8/quant_nhwc_layout.h"
+
+#include <cstring>
+
+#include "kernels/cpu/simd/cuts.h"
+
+namespace sdx::cpu::nhwc {
+
+std::int64_t padded_columns(const ConvShape& s, std::int64_t nr) { return s.groups * round_up(s.out_channels / s.groups, nr); }
+
+std::size_t panel_bytes(const ConvShape& s, std::int64_t nr, bool wide) {
+  const std::int64_t count = padded_columns(s, nr) * pairs_of(inner(s)) * 2;
+  return to_size(round_up(count * (wide ? 2 : 1), 8));
+}
+
+const std::int32_t* cross_of(const ConvShape& s, std::int64_t nr, const void* packed, bool wide) {
+  return reinterpret_cast<const std::int32_t*>(static_cast<const char*>(packed) + panel_bytes(s, nr, wide) + sizeof(Trailer));
+}
+
+const std::int32_t* column_sums_of(const ConvShape& s, std::int64_t nr, const void* packed) {
+  return cross_of(s, nr, packed, false) + padded_columns(s, nr);
+}
+
+QOctetTable octet_table_of(const ConvShape& s, std::int64_t nr, const void* packed, std::int64_t panel) {
+  const std::int32_t* sums = column_sums_of(s, nr, packed);
+  const std::int64_t quads = pairs_of(inner(s)) / 2;
+  auto* tables = reinterpret_cast<std::uint16_t*>(const_cast<std::int32_t*>(sums + padded_columns(s, nr)));
+  return {tables + panel * qoctet_table_units(quads), quads};
+}
+
+Trailer trailer_of(const ConvShape& s, std::int64_t nr, const void* packed, bool wide) {
+  Trailer trailer;
+  std::memcpy(&trailer, static_cast<const char*>(packed) + panel_bytes(s, nr, wide), sizeof(trailer));
+  return trailer;
+}
+
+}  // namespace sdx::cpu::nhwc

@@ -1,0 +1,6 @@
+#pragma once
+// Instructions that Highway lacks: what HWY_PUSH_ATTRIBUTES takes around functions that use them.
+
+#include <hwy/base.h>
+
+#define SDX_AVX512_VNNI "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni"
