@@ -1,134 +1,11 @@
 #include "kernels/cpu/elementwise/convert.h"
 
-#include "kernels/cpu/simd/targets.h"
+#include <algorithm>
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/elementwise/convert.cc"
-#include <hwy/foreach_target.h>
-// after foreach_target.h
-#include <hwy/highway.h>
-
-#include "kernels/cpu/simd/simd-inl.h"
-#include "tensor/types.h"
-
-HWY_BEFORE_NAMESPACE();
-namespace sdx::cpu::HWY_NAMESPACE {
-namespace {
-
-HWY_INLINE std::uint16_t read16(const void* p, std::int64_t i) {
-  std::uint16_t v;
-  std::memcpy(&v, static_cast<const char*>(p) + 2 * i, sizeof(v));
-  return v;
-}
-#if HWY_TARGET != HWY_SCALAR
-HWY_INLINE const std::uint16_t* at16(const void* p, std::int64_t i) {
-  return reinterpret_cast<const std::uint16_t*>(static_cast<const char*>(p) + 2 * i);
-}
-#endif
-HWY_INLINE void write16(void* p, std::int64_t i, std::uint16_t v) { std::memcpy(static_cast<char*>(p) + 2 * i, &v, sizeof(v)); }
-
-// F16C where there is AVX2 (base/system/cpu_features.h); elsewhere in integers, as is float_to_half.
-#if HWY_TARGET <= HWY_AVX2 && !defined(HWY_DISABLE_F16C)
-#define SDX_F16C 1
-#else
-#define SDX_F16C 0
-#endif
-
-void half_to_float(const void* x, float* y, std::int64_t n) {
-  std::int64_t i = 0;
-#if SDX_F16C
-  for (; i + 8 <= n; i += 8) {
-    _mm256_storeu_ps(y + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at16(x, i)))));
-  }
-#elif HWY_TARGET != HWY_SCALAR
-  const std::int64_t lanes = lanes_f32();
-  for (; i + lanes <= n; i += lanes) hn::StoreU(widened_half(at16(x, i)), DF(), y + i);
-#endif
-  for (; i < n; ++i) y[i] = sdx::half_to_float(read16(x, i));
-}
-
-void float_to_half(const float* x, void* y, std::int64_t n) {
-  std::int64_t i = 0;
-#if SDX_F16C
-  for (; i + 8 <= n; i += 8) {
-    const __m128i h = _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(static_cast<char*>(y) + 2 * i), h);
-  }
-#elif HWY_TARGET != HWY_SCALAR
-  const DF d;
-  const hn::RebindToUnsigned<DF> du;
-  const hn::Rebind<std::uint16_t, DF> d16;
-  const std::int64_t lanes = lanes_f32();
-  for (; i + lanes <= n; i += lanes) {
-    const auto bits = hn::BitCast(du, hn::LoadU(d, x + i));
-    const auto sign = hn::ShiftRight<16>(hn::And(bits, hn::Set(du, 0x80000000U)));
-    const auto magnitude = hn::And(bits, hn::Set(du, 0x7FFFFFFFU));
-    // Normal: rebias the exponent and round to nearest even on the 13 dropped bits; a carry may reach infinity, as it should.
-    const auto odd = hn::And(hn::ShiftRight<13>(magnitude), hn::Set(du, 1U));
-    const auto normal =
-        hn::ShiftRight<13>(hn::Add(hn::Sub(magnitude, hn::Set(du, 0x38000000U)), hn::Add(odd, hn::Set(du, 0xFFFU))));
-    // Subnormal (below 2^-14): adding 0.5 aligns the fraction at 2^-24 and lets the adder round.
-    const auto half = hn::Set(du, 0x3F000000U);
-    const auto subnormal = hn::Sub(hn::BitCast(du, hn::Add(hn::BitCast(d, magnitude), hn::BitCast(d, half))), half);
-    const auto nan = hn::Or(hn::Set(du, 0x7E00U), hn::ShiftRight<13>(hn::And(magnitude, hn::Set(du, 0x7FFFFFU))));
-    auto h = hn::IfThenElse(hn::Lt(magnitude, hn::Set(du, 0x38800000U)), subnormal, normal);
-    h = hn::IfThenElse(hn::Gt(magnitude, hn::Set(du, 0x477FEFFFU)), hn::Set(du, 0x7C00U), h);
-    h = hn::IfThenElse(hn::Gt(magnitude, hn::Set(du, 0x7F800000U)), nan, h);
-    hn::StoreU(hn::TruncateTo(d16, hn::Or(h, sign)), d16, reinterpret_cast<std::uint16_t*>(static_cast<char*>(y) + 2 * i));
-  }
-#endif
-  for (; i < n; ++i) write16(y, i, sdx::float_to_half(x[i]));
-}
-
-#undef SDX_F16C
-
-void bfloat_to_float(const void* x, float* y, std::int64_t n) {
-  std::int64_t i = 0;
-#if HWY_TARGET != HWY_SCALAR
-  const std::int64_t lanes = lanes_f32();
-  for (; i + lanes <= n; i += lanes) hn::StoreU(widened_bfloat(at16(x, i)), DF(), y + i);
-#endif
-  for (; i < n; ++i) {
-    BFloat16 b;
-    b.bits = read16(x, i);
-    y[i] = static_cast<float>(b);
-  }
-}
-
-void float_to_bfloat(const float* x, void* y, std::int64_t n) {
-  std::int64_t i = 0;
-#if HWY_TARGET != HWY_SCALAR
-  const DF d;
-  const hn::RebindToUnsigned<DF> du;
-  const hn::Rebind<std::uint16_t, DF> d16;
-  const std::int64_t lanes = lanes_f32();
-  for (; i + lanes <= n; i += lanes) {
-    const VF v = hn::LoadU(d, x + i);
-    const auto u = hn::BitCast(du, v);
-    const auto odd = hn::And(hn::ShiftRight<16>(u), hn::Set(du, 1U));
-    const auto rounded = hn::ShiftRight<16>(hn::Add(u, hn::Add(odd, hn::Set(du, 0x7FFFU))));
-    const auto nan = hn::Or(hn::ShiftRight<16>(u), hn::Set(du, 0x40U));
-    const auto magnitude = hn::And(u, hn::Set(du, 0x7FFFFFFFU));
-    const auto h = hn::IfThenElse(hn::Gt(magnitude, hn::Set(du, 0x7F800000U)), nan, rounded);
-    hn::StoreU(hn::TruncateTo(d16, h), d16, reinterpret_cast<std::uint16_t*>(static_cast<char*>(y) + 2 * i));
-  }
-#endif
-  for (; i < n; ++i) write16(y, i, BFloat16(x[i]).bits);
-}
-
-}  // namespace
-
-void convert_half_to(const void* x, float* y, std::int64_t n) { half_to_float(x, y, n); }
-void convert_to_half(const float* x, void* y, std::int64_t n) { float_to_half(x, y, n); }
-void convert_bfloat_to(const void* x, float* y, std::int64_t n) { bfloat_to_float(x, y, n); }
-void convert_to_bfloat(const float* x, void* y, std::int64_t n) { float_to_bfloat(x, y, n); }
-
-}  // namespace sdx::cpu::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
 #include "base/thread_pool.h"
-#include "kernels/cpu/simd/dispatch.h"
+#include "kernels/cpu/elementwise/cast_simd.h"
+#include "kernels/cpu/elementwise/convert_simd.h"
+#include "tensor/types.h"
 
 namespace sdx::cpu {
 namespace {
@@ -138,24 +15,61 @@ constexpr std::int64_t kGrain = 32768;
 const char* at16(const void* p, std::int64_t i) { return static_cast<const char*>(p) + 2 * i; }
 char* at16(void* p, std::int64_t i) { return static_cast<char*>(p) + 2 * i; }
 
+constexpr std::int64_t kBlock = 1024;  // floats between float16 and another type: in the first-level cache
+
+bool is_half(DataType t) { return t == DataType::float16; }
+
+void cast_range(DataType from, DataType to, const char* x, char* y, std::int64_t n) {
+  if (!is_half(from) && !is_half(to)) return cast_row(from, to)(x, y, n);
+  if (is_half(from) && to == DataType::float32) return half_to_f32(x, reinterpret_cast<float*>(y), n);
+  if (from == DataType::float32) return f32_to_half(reinterpret_cast<const float*>(x), y, n);
+  const CastRow row = is_half(from) ? cast_row(DataType::float32, to) : cast_row(from, DataType::float32);
+  const std::int64_t in = bit_width(from) / 8, out = bit_width(to) / 8;
+  float floats[kBlock];
+  for (std::int64_t i = 0; i < n; i += kBlock) {
+    const std::int64_t len = std::min(kBlock, n - i);
+    if (is_half(from)) {
+      half_to_f32(x + i * in, floats, len);
+      row(floats, y + i * out, len);
+    } else {
+      row(x + i * in, floats, len);
+      f32_to_half(floats, y + i * out, len);
+    }
+  }
+}
+
 }  // namespace
 
 void half_to_f32(const void* x, float* y, std::int64_t n) {
-  const auto f = SDX_CPU_PICK(convert_half_to);
+  const auto f = convert_kernels().half_to_f32;
   parallel_for(n, kGrain, [&](std::int64_t b, std::int64_t e) { f(at16(x, b), y + b, e - b); });
 }
 void f32_to_half(const float* x, void* y, std::int64_t n) {
-  const auto f = SDX_CPU_PICK(convert_to_half);
+  const auto f = convert_kernels().f32_to_half;
   parallel_for(n, kGrain, [&](std::int64_t b, std::int64_t e) { f(x + b, at16(y, b), e - b); });
 }
 void bfloat_to_f32(const void* x, float* y, std::int64_t n) {
-  const auto f = SDX_CPU_PICK(convert_bfloat_to);
+  const auto f = convert_kernels().bfloat_to_f32;
   parallel_for(n, kGrain, [&](std::int64_t b, std::int64_t e) { f(at16(x, b), y + b, e - b); });
 }
 void f32_to_bfloat(const float* x, void* y, std::int64_t n) {
-  const auto f = SDX_CPU_PICK(convert_to_bfloat);
+  const auto f = convert_kernels().f32_to_bfloat;
   parallel_for(n, kGrain, [&](std::int64_t b, std::int64_t e) { f(x + b, at16(y, b), e - b); });
 }
 
+bool can_cast(DataType from, DataType to) {
+  // Integers that float32 rounds are beyond float16's range anyway: both roundings give infinity.
+  if (is_half(from)) return to == DataType::float32 || cast_row(DataType::float32, to) != nullptr;
+  if (is_half(to))
+    return from == DataType::float32 || (from != DataType::float64 && cast_row(from, DataType::float32) != nullptr);
+  return cast_row(from, to) != nullptr;
+}
+
+void cast_elements(DataType from, DataType to, const void* x, void* y, std::int64_t n) {
+  const std::int64_t in = bit_width(from) / 8, out = bit_width(to) / 8;
+  parallel_for(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    cast_range(from, to, static_cast<const char*>(x) + begin * in, static_cast<char*>(y) + begin * out, end - begin);
+  });
+}
+
 }  // namespace sdx::cpu
-#endif

@@ -10,6 +10,7 @@
 #include "kernels/cpu/gemm/gemm_block.h"
 #include "kernels/cpu/gemm/gemm_simd.h"
 #include "kernels/cpu/nbits/nbits_digits.h"
+#include "kernels/cpu/nbits/nbits_digits_simd.h"
 #include "kernels/cpu/nbits/nbits_simd.h"
 #include "kernels/cpu/simd/scratch.h"
 

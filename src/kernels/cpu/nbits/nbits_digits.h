@@ -31,23 +31,4 @@ struct NBitsRowFormat {
 enum class NBitsDigits { exact, half, coarse };
 NBitsRowFormat nbits_row_format(const NBitsLayout& layout, NBitsDigits digits);
 
-// out[i * nr + j] for a row of digits each, m in [1, 4].
-using NBitsPanel = void (*)(const NBitsLayout& layout, const NBitsRowFormat& format, const std::uint32_t* panel,
-                            const std::byte* rows, std::int64_t m, float* out);
-
-struct NBitsDigitKernels {
-  // x[n] into records from part number `first` on; n up to the end of the row, which is padded with zeros to `count` parts. False
-  // where a part cannot be scaled: not finite, or so small that its scale would not be normal.
-  bool (*digitise)(const NBitsLayout& layout, const NBitsRowFormat& format, const float* x, std::int64_t n, std::int64_t first,
-                   std::int64_t count, std::byte* row);
-  NBitsPanel panel;
-};
-
-// Null where the instruction set has no product of bytes that pays.
-const NBitsDigitKernels* nbits_digit_kernels();
-
-// The same with dot products of bytes (VNNI) on 512-bit or 256-bit vectors; null where the compiler has no such target.
-NBitsPanel nbits_vnni_panel_512();
-NBitsPanel nbits_vnni_panel_256();
-
 }  // namespace sdx::cpu

@@ -45,6 +45,8 @@ struct Ops {
 
 #include "kernels/cpu/nbits/nbits_digits-inl.h"
 
+NBitsPanel panel() { return nbits_panel<Ops>; }
+
 #undef SDX_OP
 #undef SDX_INTS
 #undef SDX_LOAD_BYTES

@@ -1,7 +1,7 @@
-// The products of nbits_digits.h with dot products of bytes and of pairs of int16 that add into int32 (Intel SDM, VPDPBUSD and
-// VPDPWSSD: neither saturates): AVX512-VNNI, and AVX-VNNI on 256 bits.
+// Dot products of bytes and of pairs of int16 that add into int32 (Intel SDM, VPDPBUSD and VPDPWSSD: neither saturates):
+// AVX512-VNNI, and AVX-VNNI on 256 bits.
 
-#include "kernels/cpu/nbits/nbits_digits.h"
+#include "kernels/cpu/nbits/nbits_vnni.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
 
@@ -9,17 +9,12 @@
 
 #include <cstring>
 
+#include "kernels/cpu/simd/attributes.h"
+
 #define SDX_NBITS_INLINE [[gnu::always_inline]] inline
 
-#if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni"))), apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")
-#endif
-
-namespace sdx::cpu {
-namespace nbits_512 {
+HWY_PUSH_ATTRIBUTES(SDX_AVX512_VNNI)
+namespace sdx::cpu::nbits_512 {
 namespace {
 
 constexpr int kBytes = 64;
@@ -33,23 +28,11 @@ using RawFloats = __m512;
 #include "kernels/cpu/nbits/nbits_vnni-inl.h"
 
 }  // namespace
+}  // namespace sdx::cpu::nbits_512
+HWY_POP_ATTRIBUTES
 
-NBitsPanel panel() { return nbits_panel<Ops>; }
-
-}  // namespace nbits_512
-}  // namespace sdx::cpu
-
-#if defined(__clang__)
-#pragma clang attribute pop
-#pragma clang attribute push(__attribute__((target("avx2,fma,avxvnni"))), apply_to = function)
-#else
-#pragma GCC pop_options
-#pragma GCC push_options
-#pragma GCC target("avx2,fma,avxvnni")
-#endif
-
-namespace sdx::cpu {
-namespace nbits_256 {
+HWY_PUSH_ATTRIBUTES(SDX_AVX_VNNI)
+namespace sdx::cpu::nbits_256 {
 namespace {
 
 constexpr int kBytes = 32;
@@ -63,17 +46,8 @@ using RawFloats = __m256;
 #include "kernels/cpu/nbits/nbits_vnni-inl.h"
 
 }  // namespace
-
-NBitsPanel panel() { return nbits_panel<Ops>; }
-
-}  // namespace nbits_256
-}  // namespace sdx::cpu
-
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+}  // namespace sdx::cpu::nbits_256
+HWY_POP_ATTRIBUTES
 
 namespace sdx::cpu {
 
