@@ -64,19 +64,17 @@ void scale(const float* x, float factor, float* y, std::int64_t n) {
   for (std::int64_t i = 0; i < n; i += lanes_f32()) store_floats(hn::Mul(load_floats(x + i, n - i), f), y + i, n - i);
 }
 
-// exp(x - base) of x <= base: the integer part is taken from a sum with 1.5 * 2^23 + 127, whose low bits are the exponent, and is
-// -127 for what is below -87.7, so that the result is 0 without a comparison. NaN stays NaN.
+// exp(x - base) of x <= base: the integer part comes from kExponentSum, and is -127 for what is below -87.7, so that the result
+// is 0 without a comparison. NaN stays NaN.
 HWY_INLINE VF exp_of_difference(VF x, VF base) {
   const DF d;
-  const hn::RebindToSigned<DF> di;
-  const VF magic = hn::Set(d, 12582912.0F + 127.0F);
+  const VF magic = hn::Set(d, kExponentSum);
   const VF low = hn::Set(d, -88.0F), difference = hn::Sub(x, base);
   const VF xc = at_least(low, difference);
   const VF t = hn::MulAdd(xc, hn::Set(d, 1.44269504088896341F), magic);
   const VF n = hn::Sub(t, magic);
   const VF p = exp_of_rest(xc, n);
-  const VF scale = hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(di, t)));
-  return hn::Mul(p, scale);
+  return hn::Mul(p, exponent_of(t));
 }
 
 // One vector of columns. A column that has seen nothing yet has the maximum -inf: its exponents are taken from 0 instead, and

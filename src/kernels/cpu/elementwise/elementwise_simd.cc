@@ -106,7 +106,7 @@ HWY_INLINE void silu_vectors(const float* x, float* y) {
   const hn::RebindToSigned<DF> di;
   const hn::RebindToUnsigned<DF> du;
   const VF one = hn::Set(d, 1.0F), log2e = hn::Set(d, 1.44269504088896341F);
-  const VF magic = hn::Set(d, 12582912.0F + 127.0F);
+  const VF magic = hn::Set(d, kExponentSum);
   VF v[kN], t[kN], r[kN], p[kN];
   const auto each = [](auto&& f) HWY_ATTR {
 #pragma GCC unroll 2

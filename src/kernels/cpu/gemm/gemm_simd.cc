@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "kernels/cpu/elementwise/elementwise_simd.h"
-#include "kernels/cpu/simd/target_width.h"
+#include "kernels/cpu/simd/repeat.h"
 #include "kernels/cpu/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -18,17 +18,7 @@ HWY_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 namespace {
 
-// Rows of the register tile: 2 vectors of columns each, plus 2 vectors of B and a broadcast of A must fit the register file:
-// 16 registers -> 6 rows, 32 registers -> 14 (28 + 3 = 31).
-#if SDX_512_BITS
-constexpr int kMr = 14;
-#elif HWY_TARGET == HWY_NEON
-constexpr int kMr = 12;
-#else
-constexpr int kMr = 6;
-#endif
-
-#define SDX_ROWS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13)
+constexpr int kMr = kTileRows;
 
 HWY_INLINE float read_f32(const char* p) {
   float v;
@@ -124,7 +114,7 @@ struct Left {
     } else if ((left & 14) == 0) {
 #define SDX_FETCH(I) \
   if constexpr (M > I) __builtin_prefetch(row<I>() + M * lda);
-      SDX_ROWS(SDX_FETCH)
+      SDX_REPEAT_14(SDX_FETCH)
 #undef SDX_FETCH
     }
   }
@@ -143,6 +133,29 @@ struct Left {
   std::int64_t lda;
 };
 
+#define SDX_ZERO(A, B) \
+  VF A = hn::Zero(d);  \
+  VF B = hn::Zero(d);  \
+  (void)A;             \
+  (void)B;
+#define SDX_MULTIPLY(I, K, A, B, B0, B1)           \
+  if constexpr (M > I) {                           \
+    const VF v = hn::Set(d, a.template at<I>(K));  \
+    A = hn::MulAdd(v, B0, A);                      \
+    if constexpr (kWide) B = hn::MulAdd(v, B1, B); \
+  }
+#define SDX_DECLARE(I) SDX_ZERO(c##I, e##I)
+#define SDX_DECLARE2(I) SDX_ZERO(f##I, g##I)
+#define SDX_STEP(I) SDX_MULTIPLY(I, 0, c##I, e##I, b0, b1)
+#define SDX_STEP2(I) SDX_MULTIPLY(I, 1, f##I, g##I, b2, b3)
+#define SDX_JOIN(I)             \
+  if constexpr (M > I) {        \
+    c##I = hn::Add(c##I, f##I); \
+    e##I = hn::Add(e##I, g##I); \
+  }
+#define SDX_STORE(I) \
+  if constexpr (M > I) store<kWide>(t, f, I, c##I, e##I, out, ldo);
+
 // Named accumulators rather than arrays: GCC 12 spills arrays of vectors. The products go to rows of `out`, 2 lanes wide, or
 // through the epilogue to C (then `out` is C and has as many columns as the tile has vectors).
 template <int M, bool kWide, bool kRows>
@@ -152,34 +165,12 @@ HWY_NOINLINE void product(const GemmTile& t, bool to_c, float* out, std::int64_t
   Left<M, kRows> a(t);
   const float* HWY_RESTRICT b = t.b;
   const std::int64_t ldb = t.ldb;
-#define SDX_DECLARE(I)   \
-  VF c##I = hn::Zero(d); \
-  VF e##I = hn::Zero(d); \
-  (void)c##I;            \
-  (void)e##I;
-  SDX_ROWS(SDX_DECLARE)
-#define SDX_STEP(I)                                      \
-  if constexpr (M > I) {                                 \
-    const VF v = hn::Set(d, a.template at<I>(0));        \
-    c##I = hn::MulAdd(v, b0, c##I);                      \
-    if constexpr (kWide) e##I = hn::MulAdd(v, b1, e##I); \
-  }
+  SDX_REPEAT_14(SDX_DECLARE)
   std::int64_t k = t.k;
   if constexpr (M <= 3 || !kWide) {
     // Few rows or one vector give too few independent chains to hide the latency of an FMA (4 cycles, 2 a cycle): a second
     // set for odd k.
-#define SDX_DECLARE2(I)  \
-  VF f##I = hn::Zero(d); \
-  VF g##I = hn::Zero(d); \
-  (void)f##I;            \
-  (void)g##I;
-    SDX_ROWS(SDX_DECLARE2)
-#define SDX_STEP2(I)                                     \
-  if constexpr (M > I) {                                 \
-    const VF v = hn::Set(d, a.template at<I>(1));        \
-    f##I = hn::MulAdd(v, b2, f##I);                      \
-    if constexpr (kWide) g##I = hn::MulAdd(v, b3, g##I); \
-  }
+    SDX_REPEAT_14(SDX_DECLARE2)
     for (; k >= 2; k -= 2) {
       // With few rows the right operand is what streams by: 4 KB ahead where it is packed.
       __builtin_prefetch(b + 64 * ldb);
@@ -188,34 +179,26 @@ HWY_NOINLINE void product(const GemmTile& t, bool to_c, float* out, std::int64_t
       [[maybe_unused]] const VF b1 = kWide ? hn::LoadU(d, b + lanes) : hn::Zero(d);
       const VF b2 = hn::LoadU(d, b + ldb);
       [[maybe_unused]] const VF b3 = kWide ? hn::LoadU(d, b + ldb + lanes) : hn::Zero(d);
-      SDX_ROWS(SDX_STEP)
-      SDX_ROWS(SDX_STEP2)
+      SDX_REPEAT_14(SDX_STEP)
+      SDX_REPEAT_14(SDX_STEP2)
       a.advance(2);
       b += 2 * ldb;
     }
-#define SDX_JOIN(I)             \
-  if constexpr (M > I) {        \
-    c##I = hn::Add(c##I, f##I); \
-    e##I = hn::Add(e##I, g##I); \
-  }
-    SDX_ROWS(SDX_JOIN)
-#undef SDX_JOIN
-#undef SDX_STEP2
-#undef SDX_DECLARE2
+    SDX_REPEAT_14(SDX_JOIN)
   } else {
     for (; k >= 2; k -= 2) {
       a.fetch(k);
       {
         const VF b0 = hn::LoadU(d, b);
         [[maybe_unused]] const VF b1 = kWide ? hn::LoadU(d, b + lanes) : hn::Zero(d);
-        SDX_ROWS(SDX_STEP)
+        SDX_REPEAT_14(SDX_STEP)
       }
       a.advance(1);
       b += ldb;
       {
         const VF b0 = hn::LoadU(d, b);
         [[maybe_unused]] const VF b1 = kWide ? hn::LoadU(d, b + lanes) : hn::Zero(d);
-        SDX_ROWS(SDX_STEP)
+        SDX_REPEAT_14(SDX_STEP)
       }
       a.advance(1);
       b += ldb;
@@ -224,18 +207,21 @@ HWY_NOINLINE void product(const GemmTile& t, bool to_c, float* out, std::int64_t
   for (; k > 0; --k) {
     const VF b0 = hn::LoadU(d, b);
     [[maybe_unused]] const VF b1 = kWide ? hn::LoadU(d, b + lanes) : hn::Zero(d);
-    SDX_ROWS(SDX_STEP)
+    SDX_REPEAT_14(SDX_STEP)
     a.advance(1);
     b += ldb;
   }
   const Finish f = finish_of(t, to_c, kWide);
-#define SDX_STORE(I) \
-  if constexpr (M > I) store<kWide>(t, f, I, c##I, e##I, out, ldo);
-  SDX_ROWS(SDX_STORE)
-#undef SDX_STORE
-#undef SDX_STEP
-#undef SDX_DECLARE
+  SDX_REPEAT_14(SDX_STORE)
 }
+#undef SDX_STORE
+#undef SDX_JOIN
+#undef SDX_STEP2
+#undef SDX_STEP
+#undef SDX_DECLARE2
+#undef SDX_DECLARE
+#undef SDX_MULTIPLY
+#undef SDX_ZERO
 
 // Activations that are no bounds, in place.
 void activate(const GemmTile& t) {
@@ -310,14 +296,13 @@ void tile(const GemmTile& t) {
       }                                                                                                            \
     }                                                                                                              \
     break;
-    SDX_ROWS(SDX_CASE)
+    SDX_REPEAT_14(SDX_CASE)
 #undef SDX_CASE
     default: return;
   }
   if (!to_c) return finish(t, buffer, nr);
   activate(t);
 }
-#undef SDX_ROWS
 
 #if HWY_TARGET != HWY_SCALAR
 // Four runs of `n` contiguous floats, `stride` elements apart, to out[i * step + 0..3]: 4x4 transposes in 128-bit registers.

@@ -5,6 +5,7 @@
 
 #include "base/system/cpu_features.h"
 #include "kernels/cpu/quant/quant_vnni.h"
+#include "kernels/cpu/simd/repeat.h"
 #include "kernels/cpu/simd/target_width.h"
 #include "kernels/cpu/simd/targets.h"
 
@@ -21,15 +22,7 @@ HWY_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 namespace {
 
-#if SDX_512_BITS
-constexpr int kMr = 12;
-#elif HWY_TARGET == HWY_NEON
-constexpr int kMr = 8;
-#else
-constexpr int kMr = 6;
-#endif
-
-#define SDX_ROWS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
+constexpr int kMr = kPairTileRows;
 
 #if HWY_TARGET == HWY_SCALAR
 
@@ -64,7 +57,7 @@ HWY_NOINLINE void product(const QTile& t, std::int32_t* HWY_RESTRICT out) {
   VI e##I = hn::Zero(d); \
   (void)c##I;            \
   (void)e##I;
-  SDX_ROWS(SDX_DECLARE)
+  SDX_REPEAT_12(SDX_DECLARE)
   for (std::int64_t p = 0; p < t.pairs; ++p) {
     const V16 b0 = hn::PromoteTo(d16, hn::LoadU(d8, b));
     const V16 b1 = hn::PromoteTo(d16, hn::LoadU(d8, b + 2 * lanes));
@@ -74,7 +67,7 @@ HWY_NOINLINE void product(const QTile& t, std::int32_t* HWY_RESTRICT out) {
     c##I = pair_add(c##I, v, b0);                                     \
     e##I = pair_add(e##I, v, b1);                                     \
   }
-    SDX_ROWS(SDX_STEP)
+    SDX_REPEAT_12(SDX_STEP)
     a += 2 * M;
     b += 4 * lanes;
   }
@@ -83,7 +76,7 @@ HWY_NOINLINE void product(const QTile& t, std::int32_t* HWY_RESTRICT out) {
     hn::Store(c##I, d, out + 2 * lanes * I);         \
     hn::Store(e##I, d, out + 2 * lanes * I + lanes); \
   }
-  SDX_ROWS(SDX_STORE)
+  SDX_REPEAT_12(SDX_STORE)
 #undef SDX_STORE
 #undef SDX_STEP
 #undef SDX_DECLARE
@@ -146,13 +139,12 @@ void tile(const QTile& t) {
   case I + 1:                                                      \
     if constexpr (I < kMr) product<(I < kMr ? I + 1 : 1)>(t, out); \
     break;
-    SDX_ROWS(SDX_CASE)
+    SDX_REPEAT_12(SDX_CASE)
 #undef SDX_CASE
     default: return;
   }
   for (std::int64_t i = 0; i < t.m; ++i) write_row(t, i, out + i * 2 * lanes_f32());
 }
-#undef SDX_ROWS
 
 void interleave(const std::uint8_t* HWY_RESTRICT r0, const std::uint8_t* HWY_RESTRICT r1, std::uint8_t flip, std::int64_t n,
                 std::int8_t* HWY_RESTRICT out, std::int64_t panel_step) {

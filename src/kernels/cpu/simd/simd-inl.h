@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/cpu/simd/target_width.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 
@@ -18,6 +20,17 @@ namespace hn = hwy::HWY_NAMESPACE;
 using DF = hn::ScalableTag<float>;
 using VF = hn::Vec<DF>;
 inline constexpr int kMaxF32Lanes = HWY_MAX_BYTES / 4;
+
+// Rows of a register tile: 2 vectors of columns each, plus 2 vectors of B and a broadcast of A must fit the register file:
+// 16 registers -> 6 rows, 32 registers -> 14 (28 + 3 = 31). Of int16 pairs fewer, whose products lie in registers before they are
+// added.
+#if SDX_512_BITS
+inline constexpr int kTileRows = 14, kPairTileRows = 12;
+#elif HWY_TARGET == HWY_NEON
+inline constexpr int kTileRows = 12, kPairTileRows = 8;
+#else
+inline constexpr int kTileRows = 6, kPairTileRows = 6;
+#endif
 
 HWY_INLINE std::int64_t lanes_f32() { return static_cast<std::int64_t>(hn::Lanes(DF())); }
 
@@ -122,6 +135,28 @@ HWY_INLINE VF pow2(hn::Vec<hn::RebindToSigned<DF>> e) {
   return hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(e, hn::Set(di, 127))));
 }
 
+// A float of small amount plus this has its rounded integer part, as an exponent, in its low bits: 1.5 * 2^23 + 127.
+inline constexpr float kExponentSum = 12582912.0F + 127.0F;
+// 2^n from n + kExponentSum; n = -127 gives 0.
+HWY_INLINE VF exponent_of(VF sum) { return hn::BitCast(DF(), hn::ShiftLeft<23>(hn::BitCast(hn::RebindToSigned<DF>(), sum))); }
+
+// 2^z for z >= -127 as fraction * scale. The polynomial is a minimax fit made for this file (error 7.5e-8).
+struct Exp2 {
+  VF fraction, scale;
+};
+HWY_INLINE Exp2 exp2_f32(VF z) {
+  const DF d;
+  const VF magic = hn::Set(d, kExponentSum);
+  const VF t = hn::Add(z, magic);
+  const VF r = hn::Sub(z, hn::Sub(t, magic));
+  VF p = hn::MulAdd(hn::Set(d, 1.327647129e-03F), r, hn::Set(d, 9.675541893e-03F));
+  p = hn::MulAdd(p, r, hn::Set(d, 5.550713092e-02F));
+  p = hn::MulAdd(p, r, hn::Set(d, 0.24022120237F));
+  p = hn::MulAdd(p, r, hn::Set(d, 0.69314694405F));
+  p = hn::MulAdd(p, r, hn::Set(d, 1.0000001192F));
+  return {p, exponent_of(t)};
+}
+
 // exp(x - n ln 2) where n is x / ln 2 rounded. Range reduction by ln 2 in two parts, the first with 9 significant bits so that n
 // * hi is exact without FMA (Cody & Waite); polynomial from Cephes expf.
 HWY_INLINE VF exp_of_rest(VF x, VF n) {
@@ -216,14 +251,13 @@ HWY_INLINE VF tanh_f32(VF x) {
   return hn::IfThenElse(hn::Lt(ax, hn::Set(d, 0.625F)), small, large);
 }
 
-// 1 + exp(-x), at most 2.5 ulp. As above, but in one scaling and with the integer part taken from a sum with 1.5 * 2^23 + 127,
-// whose low bits are the exponent: infinite from x = -88.4 on. The polynomial is a minimax fit made for this file (degree 5,
+// 1 + exp(-x), at most 2.5 ulp. As above, but in one scaling and with the integer part from kExponentSum: infinite from x = -88.4
+// on. The polynomial is a minimax fit made for this file (degree 5,
 // relative error 1.05e-7): two steps fewer are a quarter of a SiLU's time.
 HWY_INLINE VF one_plus_exp_neg_f32(VF x) {
   const DF d;
-  const hn::RebindToSigned<DF> di;
   const VF one = hn::Set(d, 1.0F);
-  const VF magic = hn::Set(d, 12582912.0F + 127.0F);
+  const VF magic = hn::Set(d, kExponentSum);
   const VF xc = at_most(hn::Set(d, 87.3F), at_least(hn::Set(d, -88.7F), x));
   const VF t = hn::NegMulAdd(xc, hn::Set(d, 1.44269504088896341F), magic);
   const VF n = hn::Sub(t, magic);
@@ -234,8 +268,7 @@ HWY_INLINE VF one_plus_exp_neg_f32(VF x) {
   p = hn::MulAdd(p, r, hn::Set(d, 0.4999923F));
   p = hn::MulSub(p, r, one);
   p = hn::MulAdd(p, r, one);
-  const VF scale = hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(di, t)));
-  return hn::MulAdd(p, scale, one);
+  return hn::MulAdd(p, exponent_of(t), one);
 }
 
 HWY_INLINE VF sigmoid_f32(VF x) { return hn::Div(hn::Set(DF(), 1.0F), one_plus_exp_neg_f32(x)); }
@@ -243,11 +276,10 @@ HWY_INLINE VF sigmoid_f32(VF x) { return hn::Div(hn::Set(DF(), 1.0F), one_plus_e
 HWY_INLINE VF silu_f32(VF x, VF a) { return hn::Div(x, one_plus_exp_neg_f32(hn::Mul(a, x))); }
 
 // x (1 + erf(x / sqrt 2)) / 2 as max(x, 0) - |x| / 2 erfc(|x| / sqrt 2), which does not cancel on the left: at most 2.5e-7 off,
-// and half the operations of a way through erf. erfc(u / sqrt 2) = 2^(u Q(u)); Q and the polynomial of 2^r are minimax fits made
-// for this file (errors 2.7e-8 of the result, weighted, and 7.5e-8).
+// and half the operations of a way through erf. erfc(u / sqrt 2) = 2^(u Q(u)); Q is a minimax fit made for this file
+// (error 2.7e-8 of the result, weighted).
 HWY_INLINE VF gelu_f32(VF x) {
   const DF d;
-  const hn::RebindToSigned<DF> di;
   const VF u = hn::Min(hn::Abs(x), hn::Set(d, 1000.0F));
   VF q = hn::MulAdd(hn::Set(d, -8.760459877521498e-07F), u, hn::Set(d, 1.4695701793243643e-05F));
   q = hn::MulAdd(q, u, hn::Set(d, -6.250931619433686e-05F));
@@ -257,17 +289,8 @@ HWY_INLINE VF gelu_f32(VF x) {
   q = hn::MulAdd(q, u, hn::Set(d, -0.45908755064F));
   q = hn::MulAdd(q, u, hn::Set(d, -1.15112113953F));
   const VF z = hn::Max(hn::Mul(q, u), hn::Set(d, -127.0F));
-  // The integer part from a sum with 1.5 * 2^23 + 127, whose low bits are the exponent; -127 gives 0.
-  const VF magic = hn::Set(d, 12582912.0F + 127.0F);
-  const VF t = hn::Add(z, magic);
-  const VF r = hn::Sub(z, hn::Sub(t, magic));
-  VF p = hn::MulAdd(hn::Set(d, 1.327647129e-03F), r, hn::Set(d, 9.675541893e-03F));
-  p = hn::MulAdd(p, r, hn::Set(d, 5.550713092e-02F));
-  p = hn::MulAdd(p, r, hn::Set(d, 0.24022120237F));
-  p = hn::MulAdd(p, r, hn::Set(d, 0.69314694405F));
-  p = hn::MulAdd(p, r, hn::Set(d, 1.0000001192F));
-  const VF scale = hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(di, t)));
-  return hn::NegMulAdd(hn::Mul(hn::Mul(hn::Set(d, 0.5F), u), scale), p, relu(x));
+  const Exp2 e = exp2_f32(z);
+  return hn::NegMulAdd(hn::Mul(hn::Mul(hn::Set(d, 0.5F), u), e.scale), e.fraction, relu(x));
 }
 
 // exp(x) - 1 for x <= 0: a polynomial near 0, where the subtraction would cancel.

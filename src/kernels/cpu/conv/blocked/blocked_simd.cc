@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/cpu/simd/target_width.h"
+#include "kernels/cpu/simd/repeat.h"
 #include "kernels/cpu/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -18,33 +18,95 @@ HWY_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 namespace {
 
-// Two vectors of weights and a broadcast leave room for so many pixels of two vectors in 16 or 32 registers; with one vector of
-// output channels twice as many are more than the chains that hide an FMA's latency need.
-#if SDX_512_BITS
-constexpr int kWide = 14;
-constexpr int kNarrow = 14;
-#elif HWY_TARGET == HWY_NEON
-constexpr int kWide = 12;
-constexpr int kNarrow = 14;
-#else
-constexpr int kWide = 6;
-constexpr int kNarrow = 12;
-#endif
-
-#define SDX_PIXELS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13)
+// With one vector of output channels twice as many pixels are more than the chains that hide an FMA's latency need.
+constexpr int kWide = kTileRows;
+constexpr int kNarrow = std::min(14, 2 * kTileRows);
 
 // How far apart the pixels are, where the compiler is to know.
-enum class Step : std::uint8_t { point, block, two_blocks, two, any, list, spread };
+enum class Step : std::uint8_t { point, block, two_blocks, two, any, spread };
 
 template <Step kStep>
 HWY_INLINE std::int64_t step_of(const BlockedTile& t) {
-  if constexpr (kStep == Step::point || kStep == Step::block || kStep == Step::list) return kBlock;
+  if constexpr (kStep == Step::point || kStep == Step::block) return kBlock;
   if constexpr (kStep == Step::two_blocks) return 2 * kBlock;
   if constexpr (kStep == Step::two) return 2;
   return t.pixel_step;
 }
 
 constexpr int kSpread = std::min(kWide, 6);
+
+// A tile's way to memory.
+struct Output {
+  VF bias0, bias1, lo, hi;
+  const float* residual0;
+  const float* residual1;
+  float* y0;
+  float* y1;
+};
+
+template <bool kTwo>
+HWY_INLINE Output output_of(const BlockedTile& t, std::int64_t at) {
+  const DF d;
+  Output o;
+  o.bias0 = hn::LoadU(d, t.bias);
+  o.bias1 = kTwo ? hn::LoadU(d, t.bias + lanes_f32()) : o.bias0;
+  o.lo = hn::Set(d, t.lo), o.hi = hn::Set(d, t.hi);
+  o.residual0 = t.residual[0] != nullptr ? t.residual[0] + at : nullptr;
+  o.residual1 = t.residual[1] != nullptr ? t.residual[1] + at : nullptr;
+  o.y0 = t.y[0] + at;
+  o.y1 = kTwo ? t.y[1] + at : nullptr;
+  return o;
+}
+
+// The bias last, like everybody else: sums that start from a large one lose bits.
+template <bool kTwo>
+HWY_INLINE void store(const Output& o, int i, VF v0, VF v1) {
+  const DF d;
+  const std::int64_t at = std::int64_t{i} * kBlock;
+  hn::StoreU(finished(hn::Add(v0, o.bias0), o.residual0 != nullptr ? o.residual0 + at : nullptr, o.lo, o.hi), d, o.y0 + at);
+  if constexpr (kTwo) {
+    hn::StoreU(finished(hn::Add(v1, o.bias1), o.residual1 != nullptr ? o.residual1 + at : nullptr, o.lo, o.hi), d, o.y1 + at);
+  }
+}
+
+// The next block of channels lies a plane further, where no prefetcher looks.
+template <int P, bool kAll>
+HWY_INLINE void fetch(const float* x, std::int64_t step) {
+  __builtin_prefetch(x);
+  if constexpr (P > 2 && kAll) __builtin_prefetch(x + 2 * step);
+  if constexpr (P > 4 && kAll) __builtin_prefetch(x + 4 * step);
+}
+
+#define SDX_DECLARE(I)   \
+  VF c##I = hn::Zero(d); \
+  VF e##I = hn::Zero(d); \
+  (void)c##I;            \
+  (void)e##I;
+#define SDX_PLACE(I)                         \
+  [[maybe_unused]] const std::int64_t p##I = \
+      P <= I ? 0 : (kStep == Step::spread ? t.places[tile * P + (P > I ? I : 0)] : I * step);
+#define SDX_STEP(I)                                     \
+  if constexpr (P > I) {                                \
+    const VF v = hn::Set(d, x[p##I]);                   \
+    c##I = hn::MulAdd(v, w0, c##I);                     \
+    if constexpr (kTwo) e##I = hn::MulAdd(v, w1, e##I); \
+  }
+#define SDX_ELEMENT(W)                                                    \
+  {                                                                       \
+    const VF w0 = hn::LoadU(d, W);                                        \
+    [[maybe_unused]] const VF w1 = kTwo ? hn::LoadU(d, (W) + lanes) : w0; \
+    SDX_REPEAT_14(SDX_STEP)                                               \
+  }
+#define SDX_KEEP(I) \
+  if constexpr (P > I) e##I = c##I;
+#define SDX_CLEAR(I) \
+  if constexpr (P > I) c##I = hn::Zero(d);
+#define SDX_JOIN(I) \
+  if constexpr (P > I) e##I = hn::IfThenElse(before, e##I, c##I);
+#define SDX_TAKE(I) \
+  if constexpr (P > I) c##I = e##I;
+#define SDX_STORE(I) \
+  if constexpr (P > I) store<kTwo>(to, I, c##I, e##I);
 
 // Named accumulators rather than arrays: GCC 12 spills arrays of vectors. Step::point: whole blocks of a pointwise convolution,
 // whose runs are as long as the compiler knows.
@@ -58,75 +120,17 @@ HWY_NOINLINE void product(const BlockedTile& t) {
   for (std::int64_t tile = 0; tile < t.tiles; ++tile) {
     const float* const first = kStep == Step::spread ? t.x : t.x + tile * P * step;
     const float* HWY_RESTRICT w = t.w;
-#define SDX_DECLARE(I)   \
-  VF c##I = hn::Zero(d); \
-  VF e##I = hn::Zero(d); \
-  (void)c##I;            \
-  (void)e##I;
-    SDX_PIXELS(SDX_DECLARE)
-#undef SDX_DECLARE
-#define SDX_PLACE(I)                         \
-  [[maybe_unused]] const std::int64_t p##I = \
-      P <= I ? 0 : (kStep == Step::spread ? t.places[tile * P + (P > I ? I : 0)] : I * step);
-    SDX_PIXELS(SDX_PLACE)
-#undef SDX_PLACE
-#define SDX_STEP(I)                                     \
-  if constexpr (P > I) {                                \
-    const VF v = hn::Set(d, x[p##I]);                   \
-    c##I = hn::MulAdd(v, w0, c##I);                     \
-    if constexpr (kTwo) e##I = hn::MulAdd(v, w1, e##I); \
-  }
-#define SDX_ELEMENT(W)                                                    \
-  {                                                                       \
-    const VF w0 = hn::LoadU(d, W);                                        \
-    [[maybe_unused]] const VF w1 = kTwo ? hn::LoadU(d, (W) + lanes) : w0; \
-    SDX_PIXELS(SDX_STEP)                                                  \
-  }
-    if constexpr (kStep == Step::list) {
-      std::int64_t i = 0;
-      for (; i < t.run; ++i, w += width) {
-        const float* HWY_RESTRICT x = first + t.list[i];
-        SDX_ELEMENT(w)
-      }
-      // What the groups gave so far is in e.
-      if (!kTwo && t.parts > 1) {
-#define SDX_KEEP(I) \
-  if constexpr (P > I) e##I = c##I;
-        SDX_PIXELS(SDX_KEEP)
-#undef SDX_KEEP
-        for (std::int64_t part = 1; part < t.parts; ++part) {
-#define SDX_CLEAR(I) \
-  if constexpr (P > I) c##I = hn::Zero(d);
-          SDX_PIXELS(SDX_CLEAR)
-#undef SDX_CLEAR
-          for (const std::int64_t end = i + t.run; i < end; ++i, w += width) {
-            const float* HWY_RESTRICT x = first + t.list[i];
-            SDX_ELEMENT(w)
-          }
-          const auto before = hn::FirstN(d, static_cast<std::size_t>(t.lane + (part - 1) * t.lane_step));
-#define SDX_JOIN(I) \
-  if constexpr (P > I) e##I = hn::IfThenElse(before, e##I, c##I);
-          SDX_PIXELS(SDX_JOIN)
-#undef SDX_JOIN
-        }
-#define SDX_TAKE(I) \
-  if constexpr (P > I) c##I = e##I;
-        SDX_PIXELS(SDX_TAKE)
-#undef SDX_TAKE
-      }
-    }
-    const std::int64_t whole = kStep == Step::list ? 0 : t.blocks;
-    const std::int64_t blocks = kStep == Step::list ? 0 : whole + (t.tail_run > 0 ? 1 : 0);
+    SDX_REPEAT_14(SDX_DECLARE)
+    SDX_REPEAT_14(SDX_PLACE)
+    const std::int64_t whole = t.blocks;
+    const std::int64_t blocks = whole + (t.tail_run > 0 ? 1 : 0);
     for (std::int64_t b = 0; b < blocks; ++b) {
       if (ahead < t.ahead_end) {
         for (std::int64_t i = 0; i < t.ahead_lines; ++i, ahead += 16) __builtin_prefetch(ahead, 0, 2);
       }
       if constexpr (kStep == Step::point) {
         const float* HWY_RESTRICT x = first + b * t.block_step;
-        // The next block lies a plane further, where no prefetcher looks.
-        __builtin_prefetch(x + t.block_step);
-        if constexpr (P > 2) __builtin_prefetch(x + t.block_step + 2 * kBlock);
-        if constexpr (P > 4) __builtin_prefetch(x + t.block_step + 4 * kBlock);
+        fetch<P, true>(x + t.block_step, kBlock);
         if (b < whole) {
           for (int i = 0; i < kBlock; i += 2) {
             SDX_ELEMENT(w)
@@ -145,9 +149,7 @@ HWY_NOINLINE void product(const BlockedTile& t) {
           for (std::int64_t q = 0; q < taps; ++q) {
             const float* HWY_RESTRICT x = first + b * t.block_step + r * t.row_step + q * t.tap_step;
             const float* const end = x + run;
-            __builtin_prefetch(x + t.block_step);
-            if constexpr (P > 2 && kStep < Step::any) __builtin_prefetch(x + t.block_step + 2 * step);
-            if constexpr (P > 4 && kStep < Step::any) __builtin_prefetch(x + t.block_step + 4 * step);
+            fetch<P, (kStep < Step::any)>(x + t.block_step, step);
             for (; x + 2 <= end; ++x) {
               SDX_ELEMENT(w)
               ++x;
@@ -162,34 +164,61 @@ HWY_NOINLINE void product(const BlockedTile& t) {
         }
       }
     }
-#undef SDX_ELEMENT
-#undef SDX_STEP
-    // The bias last, like everybody else: sums that start from a large one lose bits.
-    const VF bias0 = hn::LoadU(d, t.bias);
-    [[maybe_unused]] const VF bias1 = kTwo ? hn::LoadU(d, t.bias + lanes) : bias0;
-    const VF lo = hn::Set(d, t.lo), hi = hn::Set(d, t.hi);
-    const std::int64_t at = tile * P * kBlock;
-    const float* r0 = t.residual[0] != nullptr ? t.residual[0] + at : nullptr;
-    [[maybe_unused]] const float* r1 = t.residual[1] != nullptr ? t.residual[1] + at : nullptr;
-    float* y0 = t.y[0] + at;
-    [[maybe_unused]] float* y1 = kTwo ? t.y[1] + at : nullptr;
-#define SDX_STORE(I)                                                                                                     \
-  if constexpr (P > I) {                                                                                                 \
-    hn::StoreU(finished(hn::Add(c##I, bias0), r0 != nullptr ? r0 + I * kBlock : nullptr, lo, hi), d, y0 + I * kBlock);   \
-    if constexpr (kTwo)                                                                                                  \
-      hn::StoreU(finished(hn::Add(e##I, bias1), r1 != nullptr ? r1 + I * kBlock : nullptr, lo, hi), d, y1 + I * kBlock); \
-  }
-    SDX_PIXELS(SDX_STORE)
-#undef SDX_STORE
+    const Output to = output_of<kTwo>(t, tile * P * kBlock);
+    SDX_REPEAT_14(SDX_STORE)
   }
 }
+
+// Tiles with lists.
+template <int P, bool kTwo>
+HWY_NOINLINE void listed(const BlockedTile& t) {
+  constexpr Step kStep = Step::block;
+  const DF d;
+  const std::int64_t lanes = lanes_f32(), step = kBlock, width = kTwo ? 2 * lanes : lanes;
+  for (std::int64_t tile = 0; tile < t.tiles; ++tile) {
+    const float* const first = t.x + tile * P * step;
+    const float* HWY_RESTRICT w = t.w;
+    SDX_REPEAT_14(SDX_DECLARE)
+    SDX_REPEAT_14(SDX_PLACE)
+    std::int64_t i = 0;
+    for (; i < t.run; ++i, w += width) {
+      const float* HWY_RESTRICT x = first + t.list[i];
+      SDX_ELEMENT(w)
+    }
+    // What the groups gave so far is in e.
+    if (!kTwo && t.parts > 1) {
+      SDX_REPEAT_14(SDX_KEEP)
+      for (std::int64_t part = 1; part < t.parts; ++part) {
+        SDX_REPEAT_14(SDX_CLEAR)
+        for (const std::int64_t end = i + t.run; i < end; ++i, w += width) {
+          const float* HWY_RESTRICT x = first + t.list[i];
+          SDX_ELEMENT(w)
+        }
+        const auto before = hn::FirstN(d, static_cast<std::size_t>(t.lane + (part - 1) * t.lane_step));
+        SDX_REPEAT_14(SDX_JOIN)
+      }
+      SDX_REPEAT_14(SDX_TAKE)
+    }
+    const Output to = output_of<kTwo>(t, tile * P * kBlock);
+    SDX_REPEAT_14(SDX_STORE)
+  }
+}
+#undef SDX_STORE
+#undef SDX_TAKE
+#undef SDX_JOIN
+#undef SDX_CLEAR
+#undef SDX_KEEP
+#undef SDX_ELEMENT
+#undef SDX_STEP
+#undef SDX_PLACE
+#undef SDX_DECLARE
 
 template <int P>
 HWY_INLINE void product_of(const BlockedTile& t) {
   const bool point = t.rows == 1 && t.taps == 1 && t.run == kBlock && t.tail_taps <= 1;
   if (t.wide) {
     if constexpr (P <= kWide) {
-      if (t.list != nullptr) return product<P, true, Step::list>(t);
+      if (t.list != nullptr) return listed<P, true>(t);
       if constexpr (P <= kSpread) {
         if (t.places != nullptr) return product<P, true, Step::spread>(t);
       }
@@ -199,7 +228,7 @@ HWY_INLINE void product_of(const BlockedTile& t) {
       product<P, true, Step::any>(t);
     }
   } else if constexpr (P <= kNarrow) {
-    if (t.list != nullptr) return product<P, false, Step::list>(t);
+    if (t.list != nullptr) return listed<P, false>(t);
     if (t.pixel_step == kBlock && point) return product<P, false, Step::point>(t);
     product<P, false, Step::any>(t);
   }
@@ -209,12 +238,11 @@ void tile(const BlockedTile& t) {
   switch (t.pixels) {
 #define SDX_CASE(I) \
   case I + 1: return product_of<I + 1>(t);
-    SDX_PIXELS(SDX_CASE)
+    SDX_REPEAT_14(SDX_CASE)
 #undef SDX_CASE
     default: return;
   }
 }
-#undef SDX_PIXELS
 
 }  // namespace
 

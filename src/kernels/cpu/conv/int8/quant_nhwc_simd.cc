@@ -2,6 +2,7 @@
 
 #include "base/system/cpu_features.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_vnni.h"
+#include "kernels/cpu/simd/repeat.h"
 #include "kernels/cpu/simd/target_width.h"
 #include "kernels/cpu/simd/targets.h"
 
@@ -19,15 +20,7 @@ HWY_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 namespace {
 
-#if SDX_512_BITS
-constexpr int kMr = 12;
-#elif HWY_TARGET == HWY_NEON
-constexpr int kMr = 8;
-#else
-constexpr int kMr = 6;
-#endif
-
-#define SDX_ROWS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
+constexpr int kMr = kPairTileRows;
 
 #if HWY_TARGET == HWY_SCALAR
 
@@ -63,14 +56,14 @@ HWY_NOINLINE void product(const QRows& t) {
   VI e##I = hn::Zero(d); \
   (void)c##I;            \
   (void)e##I;
-  SDX_ROWS(SDX_DECLARE)
+  SDX_REPEAT_12(SDX_DECLARE)
 #define SDX_LOAD(I)                                  \
   if constexpr (M > I) {                             \
     c##I = hn::Load(d, out + 2 * lanes * I);         \
     e##I = hn::Load(d, out + 2 * lanes * I + lanes); \
   }
   if (t.add) {
-    SDX_ROWS(SDX_LOAD)
+    SDX_REPEAT_12(SDX_LOAD)
   }
   for (std::int64_t p = 0; p < t.pairs; ++p) {
     const V16 b0 = hn::LoadU(d16, b);
@@ -81,7 +74,7 @@ HWY_NOINLINE void product(const QRows& t) {
     c##I = pair_add(c##I, v, b0);                                                  \
     e##I = pair_add(e##I, v, b1);                                                  \
   }
-    SDX_ROWS(SDX_STEP)
+    SDX_REPEAT_12(SDX_STEP)
     for (int i = 0; i < (M + 2) / 3; ++i) a[i] += 2;
     b += 4 * lanes;
   }
@@ -90,7 +83,7 @@ HWY_NOINLINE void product(const QRows& t) {
     hn::Store(c##I, d, out + 2 * lanes * I);         \
     hn::Store(e##I, d, out + 2 * lanes * I + lanes); \
   }
-  SDX_ROWS(SDX_STORE)
+  SDX_REPEAT_12(SDX_STORE)
 #undef SDX_STORE
 #undef SDX_STEP
 #undef SDX_LOAD
@@ -109,12 +102,11 @@ void product_of(const QRows& t) {
   case I + 1:                                                        \
     if constexpr (I < kMr) return product<(I < kMr ? I + 1 : 1)>(t); \
     break;
-    SDX_ROWS(SDX_CASE)
+    SDX_REPEAT_12(SDX_CASE)
 #undef SDX_CASE
     default: break;
   }
 }
-#undef SDX_ROWS
 
 #if HWY_TARGET == HWY_AVX2
 
@@ -129,7 +121,6 @@ HWY_NOINLINE void crossed(const QRows& t) {
   const std::int16_t* HWY_RESTRICT b = t.b;
   std::int32_t* HWY_RESTRICT out = t.sums;
   VI c0 = hn::Zero(d), c1 = c0, c2 = c0, c3 = c0, e0 = c0, e1 = c0, e2 = c0, e3 = c0;
-#define SDX_CROSSED(X) X(0) X(1) X(2) X(3)
 #define SDX_START(I)                                                               \
   if constexpr (M > I) {                                                           \
     if (t.add) {                                                                   \
@@ -141,7 +132,7 @@ HWY_NOINLINE void crossed(const QRows& t) {
       e##I = hn::Sub(hn::Sub(hn::Zero(d), row), hn::LoadU(d, t.column_cross + 8)); \
     }                                                                              \
   }
-  SDX_CROSSED(SDX_START)
+  SDX_REPEAT_4(SDX_START)
   const std::int64_t pairs = t.pairs;
   for (std::int64_t p = 0; p < pairs; p += 2) {
     const V16 b00 = hn::LoadU(d16, b);
@@ -155,7 +146,7 @@ HWY_NOINLINE void crossed(const QRows& t) {
     c##I = pair_add(c##I, hn::Add(x, b10), hn::Add(y, b00));              \
     e##I = pair_add(e##I, hn::Add(x, b11), hn::Add(y, b01));              \
   }
-    SDX_CROSSED(SDX_STEP)
+    SDX_REPEAT_4(SDX_STEP)
     a += 4;
     b += 64;
   }
@@ -164,11 +155,10 @@ HWY_NOINLINE void crossed(const QRows& t) {
     hn::Store(c##I, d, out + 16 * I);     \
     hn::Store(e##I, d, out + 16 * I + 8); \
   }
-  SDX_CROSSED(SDX_STORE)
+  SDX_REPEAT_4(SDX_STORE)
 #undef SDX_STORE
 #undef SDX_STEP
 #undef SDX_START
-#undef SDX_CROSSED
 }
 
 void crossed_of(const QRows& t) {

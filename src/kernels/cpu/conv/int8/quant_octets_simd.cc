@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "kernels/cpu/simd/repeat.h"
 #include "kernels/cpu/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -88,7 +89,31 @@ bool split(const QOctetRows& r) {
   return true;
 }
 
-#define SDX_OCTET_ROWS(X) X(0) X(1) X(2) X(3)
+#define SDX_OCTET_DECLARE(I) \
+  __m256i c##I = k.bias0;    \
+  __m256i e##I = k.bias1;    \
+  (void)c##I;                \
+  (void)e##I;
+#define SDX_OCTET_STEP(I)                                                                           \
+  if constexpr (M > I) {                                                                            \
+    const __m256i x = quad_of(I == 3 ? a3 + first : a0 + I * stride + first);                       \
+    const __m256i y = quad_of(I == 3 ? a3 + second : a0 + I * stride + second);                     \
+    const __m256i v = _mm256_add_epi16(_mm256_maddubs_epi16(x, b00), _mm256_maddubs_epi16(y, b10)); \
+    const __m256i w = _mm256_add_epi16(_mm256_maddubs_epi16(x, b01), _mm256_maddubs_epi16(y, b11)); \
+    c##I = widened_sum(c##I, v, *ones);                                                             \
+    e##I = widened_sum(e##I, w, *ones);                                                             \
+  }
+#define SDX_OCTET_SINGLE(I)                                                   \
+  if constexpr (M > I) {                                                      \
+    const __m256i x = quad_of(I == 3 ? a3 + first : a0 + I * stride + first); \
+    c##I = widened_sum(c##I, _mm256_maddubs_epi16(x, b0), *ones);             \
+    e##I = widened_sum(e##I, _mm256_maddubs_epi16(x, b1), *ones);             \
+  }
+#define SDX_OCTET_HIGH(I)                                   \
+  if constexpr (M > I) {                                    \
+    c##I = _mm256_add_epi32(c##I, load(high + I * 16));     \
+    e##I = _mm256_add_epi32(e##I, load(high + I * 16 + 8)); \
+  }
 
 // M rows of tile `t`.
 template <int M, bool kPlain, bool kSigned>
@@ -96,13 +121,7 @@ HWY_INLINE void tile(const QOctetPanel& g, const Columns& k, std::int64_t t, con
   const QOctetRows& r = *g.rows;
   std::int64_t entry = r.starts[t];
   const std::int64_t last = r.starts[t + 1];
-#define SDX_OCTET_DECLARE(I) \
-  __m256i c##I = k.bias0;    \
-  __m256i e##I = k.bias1;    \
-  (void)c##I;                \
-  (void)e##I;
-  SDX_OCTET_ROWS(SDX_OCTET_DECLARE)
-#undef SDX_OCTET_DECLARE
+  SDX_REPEAT_4(SDX_OCTET_DECLARE)
   // Eighth bits first, so that nothing waits for them.
   alignas(32) std::int32_t high[kOctetRows * 16];
   const bool any = entry != last;
@@ -129,38 +148,15 @@ HWY_INLINE void tile(const QOctetPanel& g, const Columns& k, std::int64_t t, con
     SDX_KEEP(b10);
     SDX_KEEP(b11);
     const std::int64_t first = order[0], second = order[1];
-#define SDX_OCTET_STEP(I)                                                                           \
-  if constexpr (M > I) {                                                                            \
-    const __m256i x = quad_of(I == 3 ? a3 + first : a0 + I * stride + first);                       \
-    const __m256i y = quad_of(I == 3 ? a3 + second : a0 + I * stride + second);                     \
-    const __m256i v = _mm256_add_epi16(_mm256_maddubs_epi16(x, b00), _mm256_maddubs_epi16(y, b10)); \
-    const __m256i w = _mm256_add_epi16(_mm256_maddubs_epi16(x, b01), _mm256_maddubs_epi16(y, b11)); \
-    c##I = widened_sum(c##I, v, *ones);                                                             \
-    e##I = widened_sum(e##I, w, *ones);                                                             \
-  }
-    SDX_OCTET_ROWS(SDX_OCTET_STEP)
-#undef SDX_OCTET_STEP
+    SDX_REPEAT_4(SDX_OCTET_STEP)
   }
   for (std::int64_t p = g.table.singles(); p > 0; --p, ++order, b += 64) {
     const __m256i b0 = load(b), b1 = load(b + 32);
     const std::int64_t first = order[0];
-#define SDX_OCTET_STEP(I)                                                     \
-  if constexpr (M > I) {                                                      \
-    const __m256i x = quad_of(I == 3 ? a3 + first : a0 + I * stride + first); \
-    c##I = widened_sum(c##I, _mm256_maddubs_epi16(x, b0), *ones);             \
-    e##I = widened_sum(e##I, _mm256_maddubs_epi16(x, b1), *ones);             \
-  }
-    SDX_OCTET_ROWS(SDX_OCTET_STEP)
-#undef SDX_OCTET_STEP
+    SDX_REPEAT_4(SDX_OCTET_SINGLE)
   }
   if (any) {
-#define SDX_OCTET_HIGH(I)                                   \
-  if constexpr (M > I) {                                    \
-    c##I = _mm256_add_epi32(c##I, load(high + I * 16));     \
-    e##I = _mm256_add_epi32(e##I, load(high + I * 16 + 8)); \
-  }
-    SDX_OCTET_ROWS(SDX_OCTET_HIGH)
-#undef SDX_OCTET_HIGH
+    SDX_REPEAT_4(SDX_OCTET_HIGH)
   }
   std::uint8_t* y = g.y + t * kOctetRows * g.ldc;
   if constexpr (M > 1) {
@@ -174,6 +170,10 @@ HWY_INLINE void tile(const QOctetPanel& g, const Columns& k, std::int64_t t, con
     store_one<kSigned>(words_of<kPlain>(k, c2, e2), y + 2 * g.ldc);
   }
 }
+#undef SDX_OCTET_HIGH
+#undef SDX_OCTET_SINGLE
+#undef SDX_OCTET_STEP
+#undef SDX_OCTET_DECLARE
 
 template <bool kPlain, bool kSigned>
 void tiles(const QOctetPanel& g, const Columns& k) {
@@ -217,7 +217,6 @@ void panel(const QOctetPanel& g) {
   by_kind(k, [&](auto plain, auto is_signed) HWY_ATTR { tiles<plain, is_signed>(g, k); });
 }
 
-#undef SDX_OCTET_ROWS
 #undef SDX_KEEP
 
 #endif

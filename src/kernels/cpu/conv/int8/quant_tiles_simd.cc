@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "kernels/cpu/simd/repeat.h"
 #include "kernels/cpu/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -28,8 +29,6 @@ HWY_INLINE __m256i multiply_add(__m256i acc, __m256i a, __m256i b) { return _mm2
 struct Start {
   __m256i first, second;
 };
-
-#define SDX_TILE_ROWS(X) X(0) X(1) X(2) X(3) X(4) X(5)
 
 // Sums c, e of M rows to bytes, two rows at a time.
 #define SDX_TILE_STORE(I)                                                                                                   \
@@ -68,7 +67,7 @@ template <int M, bool kCrossed, bool kAdd, bool kPlain, bool kSigned, bool kHalf
 HWY_INLINE void tile(const QTiles& g, const Columns& k, const Start& s, std::int64_t row) {
   const QRows& t = g.rows;
   const std::int64_t stride = t.stride;
-  SDX_TILE_ROWS(SDX_TILE_DECLARE)
+  SDX_REPEAT_6(SDX_TILE_DECLARE)
   const std::int16_t* HWY_RESTRICT a = t.a + row * stride;
   const std::int16_t* HWY_RESTRICT b = t.b;
   if constexpr (kCrossed) {
@@ -81,7 +80,7 @@ HWY_INLINE void tile(const QTiles& g, const Columns& k, const Start& s, std::int
     c##I = multiply_add(c##I, _mm256_add_epi16(x, b10), _mm256_add_epi16(y, b00));                       \
     if constexpr (!kHalf) e##I = multiply_add(e##I, _mm256_add_epi16(x, b11), _mm256_add_epi16(y, b01)); \
   }
-      SDX_TILE_ROWS(SDX_TILE_STEP)
+      SDX_REPEAT_6(SDX_TILE_STEP)
 #undef SDX_TILE_STEP
       a += 4;
       b += 64;
@@ -97,7 +96,7 @@ HWY_INLINE void tile(const QTiles& g, const Columns& k, const Start& s, std::int
     c##I = multiply_add(c##I, x, b0);                                           \
     if constexpr (!kHalf) e##I = multiply_add(e##I, x, b1);                     \
   }
-      SDX_TILE_ROWS(SDX_TILE_STEP)
+      SDX_REPEAT_6(SDX_TILE_STEP)
 #undef SDX_TILE_STEP
       a += 2;
       far += 2;
