@@ -89,6 +89,68 @@ std::int64_t channel_floats(const ConvShape& s) {
   return 2 * (s.in[2] + lanes) + plan_of(s, lanes).width + lanes + 2 * (s.out[2] + s.in[2] + lanes);
 }
 
+void join(bool max, float v, float& into) {
+  if (max) {
+    into = v > into || v != v ? v : into;
+  } else {
+    into += v;
+  }
+}
+
+// The input rows in the window of output row (oz, oy), one with each call; null when there are no more.
+class InputRows {
+ public:
+  InputRows(const ConvShape& s, const float* plane, std::int64_t oz, std::int64_t oy) : s_(s), plane_(plane), oz_(oz), oy_(oy) {}
+  const float* operator()() {
+    for (; kz_ < s_.kernel[0]; ++kz_, ky_ = 0) {
+      const std::int64_t iz = oz_ * s_.stride[0] - s_.pad[0] + kz_ * s_.dilation[0];
+      if (iz < 0 || iz >= s_.in[0]) continue;
+      for (; ky_ < s_.kernel[1];) {
+        const std::int64_t iy = oy_ * s_.stride[1] - s_.pad[1] + ky_++ * s_.dilation[1];
+        if (iy >= 0 && iy < s_.in[1]) return plane_ + (iz * s_.in[1] + iy) * s_.in[2];
+      }
+    }
+    return nullptr;
+  }
+
+ private:
+  const ConvShape& s_;
+  const float* plane_;
+  std::int64_t oz_, oy_, kz_ = 0, ky_ = 0;
+};
+
+// Combines elements [whole, n) of the rows, one by one; how many rows there are.
+std::int64_t combine_ends(InputRows next, bool max, float fill, std::int64_t whole, std::int64_t n, float* combined) {
+  std::int64_t rows = 0;
+  std::fill(combined + whole, combined + n, fill);
+  for (const float* row = next(); row != nullptr; row = next(), ++rows) {
+    for (std::int64_t i = whole; i < n; ++i) join(max, row[i], combined[i]);
+  }
+  return rows;
+}
+
+// A row of results from the combined rows' phases.
+void combine_columns(const ConvShape& s, const Plan& p, const float* phases, bool max, float fill, const float* scales,
+                     float* out) {
+  const ImageKernels& k = image_kernels();
+  const auto column = [&](std::int64_t kx) {
+    const std::int64_t o = kx * s.dilation[2];
+    return phases + o % s.stride[2] * p.phase_width + o / s.stride[2];
+  };
+  // Kernels wider than 32 need several passes over `out`, whose rows have no slack.
+  if (s.kernel[2] <= kRowsAtOnce) {
+    const float* list[kRowsAtOnce];
+    for (std::int64_t kx = 0; kx < s.kernel[2]; ++kx) list[kx] = column(kx);
+    max ? k.max_rows(list, s.kernel[2], out, s.out[2]) : k.sum_rows(list, s.kernel[2], scales, out, s.out[2]);
+    return;
+  }
+  for (std::int64_t i = 0; i < s.out[2]; ++i) {
+    float v = fill;
+    for (std::int64_t kx = 0; kx < s.kernel[2]; ++kx) join(max, column(kx)[i], v);
+    out[i] = max ? v : v * scales[i];
+  }
+}
+
 // Any window and any values, row by row. scratch: channel_floats().
 template <class Scale>
 void pool_channel(const ConvShape& s, const float* plane, float* y, bool max, Scale&& scale_of_row, float* scratch) {
@@ -105,75 +167,18 @@ void pool_channel(const ConvShape& s, const float* plane, float* y, bool max, Sc
   float* scales = ones + s.out[2] + padded_in;
   std::fill_n(ones, s.out[2] + padded_in, 1.0F);
   std::int64_t area = -1;  // that `scales` are for
+  // Whole vectors of the input's row; the last, partial one element by element.
+  const std::int64_t whole = s.in[2] / k.lanes * k.lanes;
   for (std::int64_t oz = 0; oz < s.out[0]; ++oz) {
     for (std::int64_t oy = 0; oy < s.out[1]; ++oy) {
-      std::int64_t kz = 0;
-      std::int64_t ky = 0;
-      const auto next = [&]() -> const float* {
-        for (; kz < s.kernel[0]; ++kz, ky = 0) {
-          const std::int64_t iz = oz * s.stride[0] - s.pad[0] + kz * s.dilation[0];
-          if (iz < 0 || iz >= s.in[0]) continue;
-          for (; ky < s.kernel[1];) {
-            const std::int64_t iy = oy * s.stride[1] - s.pad[1] + ky++ * s.dilation[1];
-            if (iy >= 0 && iy < s.in[1]) return plane + (iz * s.in[1] + iy) * s.in[2];
-          }
-        }
-        return nullptr;
-      };
-      // Whole vectors of the input's row; the last, partial one goes through a copy.
-      const std::int64_t whole = s.in[2] / k.lanes * k.lanes;
+      const InputRows next(s, plane, oz, oy);
       std::int64_t rows = 0;
-      if (whole > 0) rows = combine(k, max, next, ones, combined, whole);
-      if (whole < s.in[2]) {
-        kz = ky = 0;
-        std::fill(combined + whole, combined + s.in[2], fill);
-        rows = 0;
-        while (const float* row = next()) {
-          ++rows;
-          for (std::int64_t i = whole; i < s.in[2]; ++i) {
-            if (max) {
-              combined[i] = row[i] > combined[i] || row[i] != row[i] ? row[i] : combined[i];
-            } else {
-              combined[i] += row[i];
-            }
-          }
-        }
-      }
+      if (whole > 0) rows = combine(k, max, InputRows(next), ones, combined, whole);
+      if (whole < s.in[2]) rows = combine_ends(next, max, fill, whole, s.in[2], combined);
       if (rows == 0) std::fill_n(combined, s.in[2], fill);
       split(conv, combined, s, p, fill, phases);
       if (!max) scale_of_row(oz, oy, area, scales);
-      std::int64_t kx = 0;
-      float* out = y + (oz * s.out[1] + oy) * s.out[2];
-      const auto next_column = [&]() -> const float* {
-        if (kx == s.kernel[2]) return nullptr;
-        const std::int64_t o = kx++ * s.dilation[2];
-        return phases + o % s.stride[2] * p.phase_width + o / s.stride[2];
-      };
-      // Kernels wider than 32 need several passes over `out`, whose rows have no slack; they go through `combined`.
-      if (s.kernel[2] <= kRowsAtOnce) {
-        const float* list[kRowsAtOnce];
-        std::int64_t n = 0;
-        while (const float* r = next_column()) list[n++] = r;
-        if (max) {
-          k.max_rows(list, n, out, s.out[2]);
-        } else {
-          k.sum_rows(list, n, scales, out, s.out[2]);
-        }
-      } else {
-        for (std::int64_t i = 0; i < s.out[2]; ++i) {
-          float v = fill;
-          for (std::int64_t j = 0; j < s.kernel[2]; ++j) {
-            const std::int64_t o = j * s.dilation[2];
-            const float e = phases[o % s.stride[2] * p.phase_width + o / s.stride[2] + i];
-            if (max) {
-              v = e > v || e != e ? e : v;
-            } else {
-              v += e;
-            }
-          }
-          out[i] = max ? v : v * scales[i];
-        }
-      }
+      combine_columns(s, p, phases, max, fill, scales, y + (oz * s.out[1] + oy) * s.out[2]);
     }
   }
 }

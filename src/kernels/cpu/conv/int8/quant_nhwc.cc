@@ -135,6 +135,43 @@ const std::int16_t* panel_of(const QNhwcKernels& kernels, const Product& g, std:
   return room;
 }
 
+// What block() takes of this thread's scratch for blocks of at most `most` rows.
+struct BlockRoom {
+  std::int16_t* rows;  // widened
+  std::int32_t* sums;
+  std::int16_t* panel;  // widened
+  std::int32_t* row_cross;
+  std::uint8_t* whole_rows;  // nr results of each row
+
+  BlockRoom(const Product& g, std::int64_t nr, std::int64_t most, std::int64_t pair_blocks) {
+    const std::int64_t sums_kept = pair_blocks > 1 ? most : kFinishRows + g.mr, sums_space = round_up(sums_kept * nr, 16);
+    const std::int64_t widened = g.wide ? 0 : std::min(pairs_of(g.k), kPairBlock) * nr;  // in units of 4 bytes
+    const std::int64_t row_space = round_up(most, 16), byte_space = round_up(most * nr, 16) / 4;
+    rows = reinterpret_cast<std::int16_t*>(thread_scratch(0, to_size(most * row_stride(g.k) + 32) / 2));
+    float* const scratch = thread_scratch(1, to_size(sums_space + widened + row_space + byte_space));
+    sums = reinterpret_cast<std::int32_t*>(scratch);
+    panel = reinterpret_cast<std::int16_t*>(scratch + sums_space);
+    row_cross = sums + sums_space + widened;
+    whole_rows = reinterpret_cast<std::uint8_t*>(row_cross + row_space);
+  }
+};
+
+// One row of bytes, whose panels are widened on the way.
+void single_row(const Product& g, std::int64_t nr, std::int64_t row, std::int64_t p0, std::int64_t p1) {
+  const std::int64_t pairs = pairs_of(g.k);
+  const BlockRoom room(g, nr, 1, 1);
+  QTiles q;
+  q.rows.stride = row_stride(g.k);
+  q.rows.a = room.rows;
+  q.rows.m = 1;
+  q.rows.pairs = pairs;
+  qgather_kernels().gather(g.source, row, 1, room.rows, q.rows.stride);
+  for (std::int64_t p = p0; p < p1; ++p) {
+    q.narrow = static_cast<const std::int8_t*>(g.panels) + p * pairs * nr * 2;
+    panel_to_bytes(g, q, nr, row, p * nr, room.whole_rows);
+  }
+}
+
 // Rows [m0, m1), panels [p0, p1), on this thread.
 void block(const QNhwcKernels& kernels, const Product& g, std::int64_t m0, std::int64_t m1, std::int64_t p0, std::int64_t p1) {
   const std::int64_t nr = kernels.nr;
@@ -143,41 +180,19 @@ void block(const QNhwcKernels& kernels, const Product& g, std::int64_t m0, std::
   const std::int64_t rows_at_once = std::max<std::int64_t>(g.mr, kRowBytes / (stride * 2) / g.mr * g.mr);
   const Cuts blocks(m1 - m0, rows_at_once);
   const std::int64_t bytes = bytes_per_output(g.epilogue);
-  const std::int64_t most = (m1 - m0 + blocks.parts - 1) / blocks.parts;
-  auto* rows = reinterpret_cast<std::int16_t*>(thread_scratch(0, to_size(most * stride + 32) / 2));
   const std::int64_t pair_blocks = std::max<std::int64_t>(1, (pairs + kPairBlock - 1) / kPairBlock);
-  const std::int64_t sums_kept = pair_blocks > 1 ? most : kFinishRows + g.mr;
-  const std::int64_t widened = g.wide ? 0 : std::min(pairs, kPairBlock) * nr;  // in units of 4 bytes
-  const std::int64_t row_space = round_up(most, 16);
-  const std::int64_t byte_space = round_up(most * nr, 16) / 4;
-  auto* scratch = thread_scratch(1, to_size(round_up(sums_kept * nr, 16) + widened + row_space + byte_space));
-  auto* sums = reinterpret_cast<std::int32_t*>(scratch);
-  std::int32_t* row_cross = sums + round_up(sums_kept * nr, 16) + widened;
-  auto* whole_rows = reinterpret_cast<std::uint8_t*>(row_cross + row_space);
-  auto* panel16 = reinterpret_cast<std::int16_t*>(scratch + round_up(sums_kept * nr, 16));
   const std::int64_t unit = g.wide ? 2 : 1;
   const auto product = g.crossed ? kernels.crossed : kernels.product;
   const bool to_bytes = bytes == 1 && qtiles_kernel() != nullptr;
+  if (m1 - m0 == 1 && to_bytes && !g.wide && g.octets == nullptr) return single_row(g, nr, m0, p0, p1);
+  const BlockRoom room(g, nr, up_div(m1 - m0, blocks.parts), pair_blocks);
   QRows t;
   t.stride = stride;
-  if (m1 - m0 == 1 && to_bytes && !g.wide && g.octets == nullptr) {
-    qgather_kernels().gather(g.source, m0, 1, rows, stride);
-    t.a = rows;
-    t.m = 1;
-    t.pairs = pairs;
-    for (std::int64_t p = p0; p < p1; ++p) {
-      QTiles q;
-      q.rows = t;
-      q.narrow = static_cast<const std::int8_t*>(g.panels) + p * pairs * nr * 2;
-      panel_to_bytes(g, q, nr, m0, p * nr, whole_rows);
-    }
-    return;
-  }
   for (std::int64_t i = 0; i < blocks.parts; ++i) {
     const std::int64_t first = m0 + blocks.begin(i);
     const std::int64_t count = blocks.size(i);
-    qgather_kernels().gather(g.source, first, count, rows, stride);
-    if (g.crossed) kernels.cross_rows(rows, count, stride, pairs, row_cross);
+    qgather_kernels().gather(g.source, first, count, room.rows, stride);
+    if (g.crossed) kernels.cross_rows(room.rows, count, stride, pairs, room.row_cross);
     const Cuts tiles(count, g.mr);
     for (std::int64_t p = p0; p < p1; ++p) {
       const std::int64_t column = p * nr;
@@ -185,21 +200,21 @@ void block(const QNhwcKernels& kernels, const Product& g, std::int64_t m0, std::
       for (std::int64_t kb = 0; kb < pair_blocks; ++kb) {
         t.pairs = std::min(kPairBlock, pairs - kb * kPairBlock);
         t.add = kb > 0;
-        t.b = panel_of(kernels, g, p, kb * kPairBlock, t.pairs, panel16);
+        t.b = panel_of(kernels, g, p, kb * kPairBlock, t.pairs, room.panel);
         // The next K block of this panel, or the first of the next: they lie one behind the other.
         const std::int64_t ahead = p + 1 < p1 || kb + 1 < pair_blocks ? std::min(kPairBlock, pairs) * nr * 2 * unit : 0;
         const char* next = static_cast<const char*>(g.panels) + (p * pairs + kb * kPairBlock + t.pairs) * nr * 2 * unit;
         if (to_bytes && kb + 1 == pair_blocks) {
           t.m = count;
-          t.row_cross = row_cross;
-          t.a = rows + kb * kPairBlock * 2;
-          t.sums = sums;
+          t.row_cross = room.row_cross;
+          t.a = room.rows + kb * kPairBlock * 2;
+          t.sums = room.sums;
           QTiles q;
           q.rows = t;
           q.crossed = g.crossed;
           q.ahead = next;
           q.ahead_bytes = ahead;
-          panel_to_bytes(g, q, nr, first, column, whole_rows);
+          panel_to_bytes(g, q, nr, first, column, room.whole_rows);
           continue;
         }
         Fetch fetch(next, ahead, tiles.parts);
@@ -208,14 +223,14 @@ void block(const QNhwcKernels& kernels, const Product& g, std::int64_t m0, std::
           fetch.part();
           const std::int64_t row = tiles.begin(j);
           t.m = tiles.size(j);
-          t.row_cross = row_cross + row;
-          t.a = rows + row * stride + kb * kPairBlock * 2;
-          t.sums = sums + (pair_blocks > 1 ? row : row - from) * nr;
+          t.row_cross = room.row_cross + row;
+          t.a = room.rows + row * stride + kb * kPairBlock * 2;
+          t.sums = room.sums + (pair_blocks > 1 ? row : row - from) * nr;
           product(t);
           const std::int64_t done = row + t.m;
           if (kb + 1 < pair_blocks || (done - from < kFinishRows && j + 1 < tiles.parts)) continue;
-          kernels.finish(g.epilogue, sums + (pair_blocks > 1 ? from : 0) * nr, done - from, std::min(nr, g.n - column), column,
-                         static_cast<char*>(g.c) + ((first + from) * g.ldc + column) * bytes, g.ldc);
+          kernels.finish(g.epilogue, room.sums + (pair_blocks > 1 ? from : 0) * nr, done - from, std::min(nr, g.n - column),
+                         column, static_cast<char*>(g.c) + ((first + from) * g.ldc + column) * bytes, g.ldc);
           from = done;
         }
       }
