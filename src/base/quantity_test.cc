@@ -1,0 +1,44 @@
+#include "base/quantity.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "base/words.h"
+
+namespace sdx {
+namespace {
+
+TEST(Quantity, Sizes) {
+  EXPECT_EQ(size_from_text("1000000"), 1000000U);
+  EXPECT_EQ(size_from_text("512MB"), 512000000U);
+  EXPECT_EQ(size_from_text("1.5 kb"), 1500U);
+  EXPECT_EQ(size_from_text("2GiB"), std::uint64_t{2} << 30);
+  EXPECT_EQ(size_from_text("2g"), std::uint64_t{2} << 30);
+  EXPECT_EQ(size_from_text("1T"), std::uint64_t{1} << 40);
+  for (const char* wrong : {"", "x", "-1", "12XB", "1e18", "nan", "inf", "1 2"}) EXPECT_FALSE(size_from_text(wrong)) << wrong;
+}
+
+TEST(Quantity, Times) {
+  EXPECT_EQ(time_from_text("30")->count(), 30'000);
+  EXPECT_EQ(time_from_text("2.5s")->count(), 2500);
+  EXPECT_EQ(time_from_text("500 ms")->count(), 500);
+  EXPECT_EQ(time_from_text("2m")->count(), 120'000);
+  EXPECT_EQ(time_from_text("2min")->count(), 120'000);
+  EXPECT_EQ(time_from_text("0")->count(), 0);
+  for (const char* wrong : {"", "soon", "-1", "1h", "1e10s", "nan"}) EXPECT_FALSE(time_from_text(wrong)) << wrong;
+}
+
+TEST(Words, AreFoundAndSuggested) {
+  constexpr std::array<std::string_view, 3> kWords{"auto", "native", "ort"};
+  EXPECT_EQ(find_word(kWords, "ORT"), 2U);
+  try {
+    find_word(kWords, "nativ");
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::invalid_argument);
+    EXPECT_EQ(e.message(), "expected one of auto, native, ort, found 'nativ'; did you mean 'native'?");
+  }
+}
+
+}  // namespace
+}  // namespace sdx
