@@ -13,3 +13,9 @@ endif()
 if(NOT DEFINED ENV{UBSAN_OPTIONS})
   set(ENV{UBSAN_OPTIONS} "exitcode=99:print_stacktrace=1")
 endif()
+
+# Models that are no part of the repository: docs/environment.md.
+get_filename_component(beside "${CMAKE_CURRENT_LIST_DIR}/../../shared/models" ABSOLUTE)
+if(NOT DEFINED ENV{SDX_TEST_MODELS} AND EXISTS "${beside}")
+  set(ENV{SDX_TEST_MODELS} "${beside}")
+endif()

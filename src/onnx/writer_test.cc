@@ -281,18 +281,17 @@ TEST(ExternalData, ModelAndDataMayBeLinksIntoOneStore) {
   EXPECT_NO_THROW(read_model(folder / "snapshot/m.onnx"));
 }
 
-// --- model files beside the repository ---------------------------------------------------------------------------------
+// --- model files outside the repository --------------------------------------------------------------------------------
 
-fs::path shared_models() {
-  const char* set = std::getenv("SDX_SHARED");
-  const fs::path root = set != nullptr ? fs::path(set) : fs::path(__FILE__).parent_path() / "../../../shared";
-  return root / "models";
+fs::path test_models() {
+  const char* folder = std::getenv("SDX_TEST_MODELS");
+  return folder != nullptr ? folder : "";
 }
 
 TEST(Writer, RoundTripsModelFiles) {
-  if (!fs::exists(shared_models())) GTEST_SKIP() << "no model files (SDX_SHARED)";
+  if (!fs::exists(test_models())) GTEST_SKIP() << "no model files (SDX_TEST_MODELS)";
   int count = 0;
-  for (const auto& entry : fs::recursive_directory_iterator(shared_models())) {
+  for (const auto& entry : fs::recursive_directory_iterator(test_models())) {
     if (!entry.is_regular_file() || entry.path().extension() != ".onnx" || entry.file_size() > (32 << 20)) continue;
     Model m;
     try {
@@ -309,8 +308,8 @@ TEST(Writer, RoundTripsModelFiles) {
 
 // Which of the malformed files reading itself must refuse; the others break rules of operators.
 TEST(Reader, MalformedFiles) {
-  const fs::path source = shared_models() / "malformed";
-  if (!fs::exists(source)) GTEST_SKIP() << "no model files (SDX_SHARED)";
+  const fs::path source = test_models() / "malformed";
+  if (!fs::exists(source)) GTEST_SKIP() << "no model files (SDX_TEST_MODELS)";
   const Folder folder;
   for (const auto& entry : fs::directory_iterator(source)) fs::copy(entry.path(), folder.path());
   fs::create_symlink("/etc/hostname", folder / "ext_symlink.bin");

@@ -2,7 +2,7 @@
 
 The libraries are those of tools/runtimes.sh in SOURCE_DIR/build/runtimes; where one is missing its test is skipped (exit code 77).
 
-answers RUNTIME   every *.case.json of the shared models (as for tests/models), or a small model where there are none, verifies
+answers RUNTIME   every *.case.json in the folder of models (as for tests/models), or a small model where there are none, verifies
 options RUNTIME   options reach the library; misspelt and wrong ones are errors that say what is wrong
 cache RUNTIME     what the library compiles is kept, used again, kept apart, and rebuilt when damaged
 devices RUNTIME   sdx providers tells version and devices
@@ -19,10 +19,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cli"))
+sys.path[:0] = [str(Path(__file__).resolve().parent.parent / part) for part in ("cli", "support")]
 import tiny_models  # noqa: E402
+from model_files import SKIPPED, find_models  # noqa: E402
 
-SKIPPED = 77
 LIMIT_S = 300
 
 # Folder of the library, its name, the variable that names it to sdx, and the provider.
@@ -79,12 +79,6 @@ def want(pattern, text, what):
         raise Failure(f"{what}: '{pattern}' is not in\n{text}")
 
 
-def find_models(source):
-    places = [Path(os.environ["SDX_SHARED"])] if os.environ.get("SDX_SHARED") else []
-    places.append(source.parent / "shared")
-    return next((p / "models" for p in places if (p / "models").is_dir()), None)
-
-
 def ignored(source, runtime):
     lines = (source / "tests" / "bridge" / "ignore.txt").read_text().splitlines()
     parts = [line.split(None, 2) for line in lines if line.strip() and not line.startswith("#")]
@@ -92,7 +86,7 @@ def ignored(source, runtime):
 
 
 def answers(sdx, *more):
-    models = find_models(sdx.source)
+    models = find_models()
     tiny_models.write_all(sdx.folder / "tiny")
     cases = [(sdx.folder / "tiny" / "good.case.json", "good.case.json")]
     if models is not None:

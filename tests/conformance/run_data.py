@@ -2,7 +2,7 @@
 
 RELEASE  debian   Debian's libonnx-testdata
          wheel    the newest package of the Python index that carries its node data (requirements.txt), which tools/python_env.sh fetches
-         archive  onnx_backend_tests.tar.xz in $SDX_SHARED or ../shared beside the source tree, unpacked into BUILD_DIR
+         archive  onnx_backend_tests.tar.xz beside the folder that SDX_TEST_MODELS names, unpacked into BUILD_DIR
          newest   the first of archive, wheel and debian that is there
 
 Exit code 77 (skipped) where the data are not there.
@@ -15,7 +15,9 @@ import sys
 import tarfile
 from pathlib import Path
 
-SKIPPED = 77
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from model_files import SKIPPED, find_models  # noqa: E402
+
 ARCHIVE = "onnx_backend_tests.tar.xz"
 
 
@@ -29,10 +31,9 @@ def wheel(source, build):
 
 def archive(source, build):
     """Unpacked once; again when the archive is another one."""
-    places = [Path(os.environ["SDX_SHARED"])] if os.environ.get("SDX_SHARED") else []
-    places.append(source.parent / "shared")
-    file = next((p / ARCHIVE for p in places if (p / ARCHIVE).is_file()), None)
-    if not file:
+    models = find_models()
+    file = models.parent / ARCHIVE if models else None
+    if not file or not file.is_file():
         return Path("/nonexistent")
     target = build / "onnx_backend_tests"
     stamp = target / "stamp"

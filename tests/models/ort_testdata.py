@@ -1,4 +1,4 @@
-"""Models of ONNX Runtime's own tests against answers recorded with it: ort_testdata.py SDX SOURCE_DIR [WAY]
+"""Models of ONNX Runtime's own tests against answers recorded with it: ort_testdata.py SDX [WAY]
 
 The models are no part of the repository: see run_models.py; without them the test is skipped (exit code 77). Every recorded answer that
 is deterministic and finite must be met as users run the model ("as is"), with --no-optimize and with the reference kernels, or stand in
@@ -34,9 +34,9 @@ def first_failure(sdx, models, model, ways):
 
 
 def main():
-    sdx, source, *only = sys.argv[1:]
+    sdx, *only = sys.argv[1:]
     ways = [w for w in WAYS if not only or w[0] in only]
-    models = find_models(Path(source).resolve())
+    models = find_models()
     if not models or not (models / "ort_testdata_expected" / "report.json").is_file():
         print("no models")
         return SKIPPED

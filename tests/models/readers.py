@@ -1,4 +1,4 @@
-"""Recorded models with further readers behind each of their outputs: readers.py SOURCE_DIR
+"""Recorded models with further readers behind each of their outputs: readers.py
 
 The models are no part of the repository: see run_models.py; without them the test is skipped (exit code 77). Views (Reshape, Unsqueeze), an
 Identity, a copying reader, one that may compute in place, and a subgraph's capture must all see what the output holds, and that must be
@@ -142,7 +142,7 @@ def cases(models):
 
 
 def main():
-    models = find_models(Path(sys.argv[1]).resolve())
+    models = find_models()
     if not models:
         print("no models")
         return SKIPPED

@@ -1,7 +1,6 @@
-"""Real models against recorded answers, and broken ones against limits: run_models.py SDX SOURCE_DIR answers|malformed|half.
+"""Real models against recorded answers, and broken ones against limits: run_models.py SDX answers|malformed|half.
 
-The models are no part of the repository. They are looked for in $SDX_SHARED/models, then in ../shared/models beside the source tree;
-where neither exists the test is skipped (exit code 77).
+The models are no part of the repository: SDX_TEST_MODELS names their folder. Without it the test is skipped (exit code 77).
 
 answers:   every *.case.json must verify three times: as users run it, with --no-optimize, and with the reference kernels.
 malformed: every file must end in exit code 0 or 1, never by a signal, within 10 seconds and 1 GB of memory, and a failure must explain
@@ -19,18 +18,14 @@ import tempfile
 import time
 from pathlib import Path
 
-SKIPPED = 77
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from model_files import SKIPPED, find_models  # noqa: E402
+
 ANSWER_LIMIT_S = 300
 SANITIZED = os.environ.get("SDX_SANITIZED") == "1"
 MALFORMED_LIMIT_S = 100 if SANITIZED else 10
 MEMORY_LIMIT = 1 << 30
 MOST_LINES = 12  # of an explanation: the error, its context, and lists of inputs
-
-
-def find_models(source):
-    places = [Path(os.environ["SDX_SHARED"])] if os.environ.get("SDX_SHARED") else []
-    places.append(source.parent / "shared")
-    return next((p / "models" for p in places if (p / "models").is_dir()), None)
 
 
 def run(command, limit_s, **settings):
@@ -137,8 +132,8 @@ def malformed(sdx, models):
 
 
 def main():
-    sdx, source, what = str(Path(sys.argv[1]).resolve()), Path(sys.argv[2]).resolve(), sys.argv[3]
-    models = find_models(source)
+    sdx, what = str(Path(sys.argv[1]).resolve()), sys.argv[2]
+    models = find_models()
     failures = None if models is None else {"answers": answers, "half": half, "malformed": malformed}[what](sdx, models)
     if failures is None:
         print("skipped: no models")
