@@ -13,7 +13,7 @@ help:
 	@echo "make build   build/$(PRESET)/bin/sdx     (PRESET=release|debug|asan|tsan|clang|fuzz)"
 	@echo "make install PREFIX=/usr/local"
 	@echo "make wheel   build/wheel/*.whl: the Python package for every Python from 3.9 on"
-	@echo "make docs    write docs/operators.md anew from the operators in the code"
+	@echo "make docs    write docs/operators.md, docs/options.md and what else follows from tables in the code anew"
 	@echo "make bench   compare with ONNX Runtime, OpenVINO, tract, MNN and ncnn; bench-accuracy: errors; bench-operators: single operators; bench-kernels: single kernels"
 	@echo "make format | format-check | check-includes | check-sizes | asan | asan-all | neon | clean"
 
@@ -68,8 +68,9 @@ wheel: python-env build
 	tools/wheel.sh $(BUILD) build/wheel
 
 docs: $(BUILD)/build.ninja
-	cmake --build --preset $(PRESET) --target sdx_operators_doc
+	cmake --build --preset $(PRESET) --target sdx_operators_doc sdx_options_doc
 	$(BUILD)/bin/sdx_operators_doc >docs/operators.md.new && mv docs/operators.md.new docs/operators.md
+	$(BUILD)/bin/sdx_options_doc .
 
 asan:
 	$(MAKE) PRESET=asan test

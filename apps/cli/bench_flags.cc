@@ -18,7 +18,7 @@ void BenchFlags::add_to(CLI::App& command, const char* batches) {
   session.add_to(command);
   // Lists take the place of the single values that other commands have.
   for (const char* name : {"--provider", "--threads"}) command.remove_option(command.get_option(name));
-  session.fallback = "strict";  // what is measured must be what was asked for
+  session.given.strict = true;  // what is measured must be what was asked for
   inputs.add_to(command);
   command.remove_option(command.get_option("--random"));  // what is not given is made up here
   command.remove_option(command.get_option("--rate"));    // here that is how often runs start
@@ -68,13 +68,14 @@ BenchOptions BenchFlags::options(const std::optional<ProjectConfig>& project) co
   BenchOptions o;
   o.session = project ? session.options(*project) : session.options();
   o.backends = backends;
-  if (o.backends.empty() && session.runtime == "auto" && !o.session.providers.empty()) {
+  const Runtime runtime = session.given.runtime;
+  if (o.backends.empty() && runtime == Runtime::automatic && !o.session.providers.empty()) {
     o.backends = {fmt::format("{}", fmt::join(o.session.providers, ","))};
   }
-  if (session.runtime == "ort") {
+  if (runtime == Runtime::ort) {
     if (o.backends.empty()) o.backends = {"cpu"};
     for (std::string& b : o.backends) b = b.starts_with("ort:") ? b : "ort:" + b;
-  } else if (session.runtime == "native") {
+  } else if (runtime == Runtime::native) {
     if (o.backends.empty()) o.backends = {"cpu"};
     for (const std::string& b : o.backends) {
       if (b != "cpu") throw UsageError(fmt::format("--runtime native has no backend '{}': it runs on cpu", b));
@@ -82,7 +83,7 @@ BenchOptions BenchFlags::options(const std::optional<ProjectConfig>& project) co
   }
   o.session.providers.clear();
   o.resolve = backend_names();
-  o.allow_fallback = session.fallback == "warn";
+  o.allow_fallback = !session.given.strict;
   o.session.strict = !o.allow_fallback;
   o.threads = threads;
   o.batch_sizes = batch_sizes;

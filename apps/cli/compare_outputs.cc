@@ -41,7 +41,7 @@ int CompareCommand::run() const {
   }
   o.session = session.options();
   o.resolve = backend_names();
-  o.allow_fallback = session.fallback == "warn";
+  o.allow_fallback = !session.given.strict;
   o.atol = atol;
   o.rtol = rtol;
   o.bisect = !no_bisect;
@@ -73,7 +73,7 @@ void add_compare_outputs(CLI::App& app, Action& action) {
   const auto c = std::make_shared<CompareCommand>();
   c->session.add_to(*command);
   for (const char* name : {"--provider", "--runtime"}) command->remove_option(command->get_option(name));
-  c->session.fallback = "strict";  // what is compared must be what was asked for
+  c->session.given.strict = true;  // what is compared must be what was asked for
   c->inputs.add_to(*command);
   command->remove_option(command->get_option("--random"));  // what is not given is made up here
   command

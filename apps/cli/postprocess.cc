@@ -69,18 +69,18 @@ Shown Postprocessor::operator()(NamedValues outputs) const {
     }
     const bool typed = flags_.any() && first && is_scores(item);
     first = first && !is_scores(item);
-    if (!p.activation.empty() && !item.value.is_tensor()) {
+    if (p.activation != Activation::none && !item.value.is_tensor()) {
       fail(ErrorCode::invalid_argument, "output '{}' is {}: postprocessing needs a tensor", item.name, item.value.type_string());
     }
-    if (!p.activation.empty()) item.value = activated(item.value.tensor(), p);
+    if (p.activation != Activation::none) item.value = activated(item.value.tensor(), p);
     if (!typed && !p.ranks()) continue;
     if (!item.value.is_tensor()) fail(ErrorCode::invalid_argument, "output '{}' has no classes", item.name);
     Tensor scores = item.value.tensor();
     if (typed) {
       if (!flags_.labels.empty()) p.labels = typed_.labels;
       if (flags_.top > 0) p.top_k = flags_.top;
-      if (flags_.softmax && p.activation.empty()) {
-        p.activation = "softmax";
+      if (flags_.softmax && p.activation == Activation::none) {
+        p.activation = Activation::softmax;
         scores = activated(scores, p);
       }
     }

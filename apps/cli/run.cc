@@ -68,7 +68,7 @@ void RunCommand::use_project(const Project& project) {
   const ProjectConfig& c = project.config();
   inputs.project = &c;
   if (timeout.empty() && c.runtime.timeout) timeout = fmt::format("{}ms", c.runtime.timeout->count());
-  if (profile.empty() && c.runtime.enable_profiling) profile = "sdx_profile.json";
+  if (profile.empty() && c.runtime.session.profile) profile = "sdx_profile.json";
   if (batch_size == 0) batch_size = c.runtime.batch_size;
 }
 
@@ -144,7 +144,7 @@ int RunCommand::run() {
   const std::optional<Project> project = locate_project(session.model);
   if (project) use_project(*project);
   run_options();  // a time that makes no sense
-  session.profile = !profile.empty();
+  session.given.profile = !profile.empty();
   const Session s = session.open(project);
   if (project) {
     for (const std::string& w : project->validate(s)) note("warning: " + w);

@@ -26,31 +26,11 @@ namespace sdx::cli {
 
 struct SessionFlags {
   std::string model;
-  std::vector<std::string> providers;
-  std::string runtime = "auto";
-  std::string fallback = "warn";
-  bool no_optimize = false;
-  std::vector<std::string> disabled_passes;
-  int threads = 0;
-  std::string thread_affinity;
-  std::string memory_limit;
-  std::vector<std::string> dimensions;
-  std::vector<std::string> custom_ops;
-  std::vector<std::string> provider_options;
-  std::string select = "order";
-  bool tune = false;
-  std::string start_on;
-  std::string provider_timeout;
-  bool reject_nan = false;
-  std::string telemetry;
-  bool profile = false;
-  bool no_cache = false;
+  SessionOptions
+      given;  // what was typed of the options of sessions (src/session/option_table.cc); commands may set their own defaults
   std::string dtype;
   bool keep_io = false;  // a converted model's inputs and outputs stay as they are; set by commands
-  bool keep_compiled = false;
-  std::string cache_dir;
 
-  // `model_help`: what the MODEL argument is.
   void add_to(CLI::App& command, bool positional_model = true);
   // Throws UsageError for values that make no sense.
   SessionOptions options() const;

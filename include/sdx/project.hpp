@@ -37,9 +37,13 @@ struct Preprocessing {
   int max_length = 0;     // most tokens; 0: any number
 };
 
+// What turns scores into probabilities. As text: "none", "softmax", "sigmoid".
+enum class Activation { none, softmax, sigmoid };
+SDX_API std::string_view name(Activation activation) noexcept;
+
 // What is done with an output of scores.
 struct Postprocessing {
-  std::string activation;           // "", "softmax" or "sigmoid"
+  Activation activation = Activation::none;
   int axis = -1;                    // the axis of classes
   std::int64_t top_k = 0;           // classes to list; 0: 5 where there are labels, else none
   std::optional<double> threshold;  // list only classes with at least this score
@@ -65,26 +69,14 @@ struct ProjectOutput : ProjectValue {
 };
 
 struct ProjectRuntime {
-  std::string runtime = "auto";        // "auto", "native", "ort"
-  std::uint64_t gpu_memory = 0;        // bytes; 0: no limit
-  std::string gpu_backend = "auto";    // or a provider
-  std::vector<std::string> providers;  // explicit chain; empty: by gpu_backend
-  std::vector<std::pair<std::string, std::vector<std::pair<std::string, std::string>>>> provider_options;
-  bool strict = false;  // fallback: strict
-  int threads = 0;
-  std::string thread_affinity;
+  SessionOptions session;            // what the section says of it; `providers` is empty where only gpu_backend speaks
+  std::uint64_t gpu_memory = 0;      // bytes; 0: no limit
+  std::string gpu_backend = "auto";  // or a provider
   std::optional<std::chrono::milliseconds> timeout;  // of one run
   std::int64_t batch_size = 1;                       // samples that one run takes, where the model lets it vary
-  bool enable_profiling = false;
-  std::string ort_library;
-  std::uint64_t memory_limit = 0;  // bytes; 0: no limit
-  std::vector<std::pair<std::string, std::int64_t>> dimensions;
-  // As in SessionOptions.
-  std::string select = "order", start_on, telemetry;
-  std::chrono::milliseconds provider_timeout{0};
-  bool reject_nan = false;
 };
 
+// Checked and kept for `sdx serve`, which does not exist yet: nothing else reads it.
 struct ProjectServing {
   std::string host = "127.0.0.1";
   int port = 8080;

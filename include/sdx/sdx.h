@@ -53,6 +53,12 @@ SDX_C_API const char* sdx_last_error(void);
 /* Options of a session; every setter may be left out. */
 SDX_C_API sdx_options* sdx_options_create(void);
 SDX_C_API void sdx_options_free(sdx_options* options);
+/* Any option by its name (docs/options.md), from text: ("threads", "2"), ("memory_limit", "512MB"), ("provider_timeout", "2s"),
+ * ("runtime", "native"). Lists and maps get one more item: ("dimensions", "batch=4"). SDX_INVALID_ARGUMENT, with the closest
+ * match, for an unknown name or word and a number out of range. */
+SDX_C_API sdx_status sdx_options_set(sdx_options* options, const char* name, const char* value);
+
+/* The same with types. Numbers out of range and unknown words are SDX_INVALID_ARGUMENT. */
 /* Adds a provider to the chain, by short or ONNX Runtime name. */
 SDX_C_API sdx_status sdx_options_add_provider(sdx_options* options, const char* name);
 SDX_C_API sdx_status sdx_options_set_strict(sdx_options* options, int strict);

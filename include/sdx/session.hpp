@@ -21,6 +21,27 @@
 
 namespace sdx {
 
+// Whose engine runs the nodes. As text: "auto", "native", "ort".
+enum class Runtime {
+  automatic,  // ours, and the vendors' libraries behind the providers
+  native,     // our own engine alone
+  ort,        // everything through ONNX Runtime's library
+};
+SDX_API std::string_view name(Runtime runtime) noexcept;
+// Letters' case is ignored. Throws Error(invalid_argument) with the closest match.
+SDX_API Runtime parse_runtime(std::string_view text);
+
+// How one of several providers is chosen. As text: "order", "measured".
+enum class Select {
+  order,     // the first of the chain that can be used
+  measured,  // the fastest on the first run's inputs
+};
+SDX_API std::string_view name(Select select) noexcept;
+// Letters' case is ignored. Throws Error(invalid_argument) with the closest match.
+SDX_API Select parse_select(std::string_view text);
+
+// docs/options.md lists all of them with their ranges and their names in C, Python, the command and project files. Session::open
+// throws Error(invalid_argument) for a number out of range and an unknown pass.
 struct SessionOptions {
   // Providers in order of preference, by short or ONNX Runtime name ("cuda", "CPUExecutionProvider"), case ignored.
   // Empty: chosen automatically. What no provider takes runs on `cpu`.
@@ -63,17 +84,16 @@ struct SessionOptions {
   // Shared libraries with operators of your own (sdx/custom_op.h), for this session alone. A model's own functions of the same
   // name win. Session::open throws Error naming the library that is missing, broken, or reports an error.
   std::vector<std::filesystem::path> custom_ops;
-  // "auto"; "native": our own engine alone; "ort": everything through ONNX Runtime's library. Where that library cannot be had,
-  // the model runs natively with a warning, or opening fails if `strict`. Throws Error(invalid_argument) for another word.
-  std::string runtime = "auto";
+  // Where ONNX Runtime's library cannot be had, Runtime::ort runs the model natively with a warning, or opening fails if
+  // `strict`.
+  Runtime runtime = Runtime::automatic;
   // What automatic selection tries, instead of the platform's own order (`cpu` always comes last); and what it tries first on a
   // kind of machine: {"linux_nvidia" | "linux_amd" | "linux_intel" | "windows_…" | "linux" | "windows" | "darwin", provider}.
   std::vector<std::string> provider_priority;
   std::vector<std::pair<std::string, std::string>> platform_defaults;
-  // "order": the first of the chain that can be used. "measured": the candidates run the first request, and the fastest whose
-  // results agree with `cpu` is kept, and remembered in the cache folder (docs/providers.md). Throws Error(invalid_argument) for
-  // another word.
-  std::string select = "order";
+  // Select::measured: the candidates run the first request, and the fastest whose results agree with `cpu` is kept, and
+  // remembered in the cache folder (docs/providers.md).
+  Select select = Select::order;
   // Where the `cpu` provider has several kernels for a node, measure them when the session is opened (about 20 ms for each)
   // instead of trusting the cost model, and remember the times in the cache folder (tuned.json). Only nodes whose shapes are
   // fixed by the model or by `dimensions`. NodeReport::timed tells what was found. Results may differ by rounding from those of
@@ -192,7 +212,7 @@ struct SDX_API Report {
   std::vector<NodeReport> nodes;           // in order of execution; nodes that were folded away are not listed
   std::vector<std::string> fallbacks;      // "wanted X, took Y: reason"
   std::string why;                         // how the providers were chosen: "asked for cuda, cpu", "measured: …"
-  std::vector<MeasuredProvider> measured;  // with select "measured"
+  std::vector<MeasuredProvider> measured;  // with Select::measured
   std::vector<ChainReport> chains;         // one in ordinary service
   std::vector<std::string> events;         // of the service, in order: "run 500: ort:cuda failed (…), answered by cpu"
   std::vector<std::string> warnings;       // of the model (declarations that inference contradicts), of options

@@ -82,7 +82,7 @@ bool settled(const FileStamp& stamp) { return stamp.changed_ns + kTick < clock_n
 }  // namespace
 
 std::optional<CompiledPlace> compiled_place(const fs::path& model, const SessionOptions& options) {
-  if (!options.cache || !options.custom_ops.empty() || options.select != "order" || model.empty()) return std::nullopt;
+  if (!options.cache || !options.custom_ops.empty() || options.select != Select::order || model.empty()) return std::nullopt;
   try {
     CompiledPlace place;
     place.model = fs::absolute(model).lexically_normal();

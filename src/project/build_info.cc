@@ -76,7 +76,7 @@ Json specs_json(const std::vector<ValueSpec>& specs) {
 }  // namespace
 
 std::string build_settings(const SessionOptions& o) {
-  Json json{{"providers", o.providers}, {"runtime", o.runtime}, {"strict", o.strict}, {"ort_library", o.ort_library}};
+  Json json{{"providers", o.providers}, {"runtime", name(o.runtime)}, {"strict", o.strict}, {"ort_library", o.ort_library}};
   Json dimensions = Json::object();
   for (const auto& [symbol, extent] : std::map<std::string, std::int64_t>(o.dimensions.begin(), o.dimensions.end())) {
     dimensions[symbol] = extent;

@@ -58,8 +58,8 @@ class Checker {
     const ProjectRuntime& r = config_.runtime;
     if (r.gpu_memory == 0) return;
     static constexpr std::array<std::string_view, 7> kLimited{"auto", "gpu", "cuda", "tensorrt", "rocm", "migraphx", "npu"};
-    std::vector<std::string> chain = r.providers;
-    if (chain.empty()) chain.push_back(r.runtime == "native" ? "cpu" : r.gpu_backend);
+    std::vector<std::string> chain = r.session.providers;
+    if (chain.empty()) chain.push_back(r.session.runtime == Runtime::native ? "cpu" : r.gpu_backend);
     const bool limited = std::any_of(chain.begin(), chain.end(), [](std::string p) {
       if (p.starts_with("ort:")) p.erase(0, 4);
       return std::find(kLimited.begin(), kLimited.end(), p) != kLimited.end();
@@ -107,7 +107,7 @@ class Checker {
 
   void labels(const Postprocessing& p, const ValueSpec& spec, const std::string& key) {
     if (!spec.has_shape) return;
-    if (p.activation.empty() && !p.ranks()) return;
+    if (p.activation == Activation::none && !p.ranks()) return;
     std::int64_t classes = 1;
     try {
       if (!spec.shape.empty()) classes = spec.shape[class_axis(spec.shape, p.axis)];

@@ -10,9 +10,12 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/quantity.h"
 #include "base/suggest.h"
 #include "base/system/mapped_file.h"
+#include "base/words.h"
 #include "project/config_keys.h"
+#include "project/config_options.h"
 #include "providers/interface/provider.h"
 
 namespace sdx {
@@ -23,6 +26,7 @@ using namespace config_keys;
 
 constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
 constexpr int kMaxSide = 65535;
+constexpr std::array<std::string_view, 3> kActivations{"none", "softmax", "sigmoid"};
 
 std::string lower(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -31,24 +35,21 @@ std::string lower(std::string text) {
 
 std::string text_or(const YamlValue& value, std::string fallback) { return value ? value.text() : std::move(fallback); }
 
-// The number in front of a unit, and the unit in lower case. nullopt where there is no number.
-std::optional<std::pair<double, std::string>> number_and_unit(const std::string& text) {
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || !std::isfinite(number) || number < 0) return std::nullopt;
-  std::string unit(end, text.data() + text.size());
-  while (!unit.empty() && unit.front() == ' ') unit.erase(0, 1);
-  return std::pair(number, lower(unit));
-}
-
 std::chrono::milliseconds parse_time(const YamlValue& value) {
-  const auto parts = number_and_unit(value.string());
-  const std::string unit = parts ? parts->second : "?";
-  const double factor = unit.empty() || unit == "s" ? 1e3 : unit == "ms" ? 1 : unit == "m" || unit == "min" ? 6e4 : -1;
-  if (factor < 0 || parts->first * factor > 1e12 || parts->first * factor < 1) {
+  const auto time = time_from_text(value.string());
+  if (!time || time->count() < 1) {
     value.fail(fmt::format("expected a time above 0 such as 30 (seconds), 500ms or 2m, found {}", value.found()));
   }
-  return std::chrono::milliseconds(static_cast<std::int64_t>(parts->first * factor));
+  return *time;
+}
+
+// A number that is not negative and nothing behind it.
+std::optional<double> plain_number(const std::string& text) {
+  double number = 0;
+  const char* const last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, number);
+  if (error != std::errc{} || !std::isfinite(number) || number < 0) return std::nullopt;
+  return end == last ? std::optional(number) : std::nullopt;
 }
 
 std::vector<float> parse_floats(const YamlValue& value) {
@@ -64,12 +65,12 @@ float parse_fraction(const YamlValue& value) {
   const std::string text = value.string();
   const auto slash = text.find('/');
   if (slash == std::string::npos) return static_cast<float>(value.number(-1e9, 1e9));
-  const auto top = number_and_unit(text.substr(0, slash));
-  const auto bottom = number_and_unit(text.substr(slash + 1));
-  if (!top || !bottom || !top->second.empty() || !bottom->second.empty() || bottom->first == 0) {
+  const auto top = plain_number(text.substr(0, slash));
+  const auto bottom = plain_number(text.substr(slash + 1));
+  if (!top || !bottom || *bottom == 0) {
     value.fail(fmt::format("expected a number or a fraction such as 1/255, found {}", value.found()));
   }
-  return static_cast<float>(top->first / bottom->first);
+  return static_cast<float>(*top / *bottom);
 }
 
 // [width, height], "640x480", or one number.
@@ -163,13 +164,14 @@ std::vector<std::string> read_label_file(const YamlValue& value, const fs::path&
 }
 
 Postprocessing parse_postprocessing(const YamlValue& section, Postprocessing p, const fs::path& folder) {
-  if (const YamlValue v = section.get("activation")) p.activation = v.one_of({"none", "softmax", "sigmoid"});
-  if (p.activation == "none") p.activation.clear();
+  if (const YamlValue v = section.get("activation")) {
+    p.activation = at_place(v, [&] { return parse_word<Activation>(kActivations, v.text()); });
+  }
   const YamlValue softmax = section.get("softmax"), sigmoid = section.get("sigmoid");
-  if (softmax && softmax.boolean()) p.activation = "softmax";
+  if (softmax && softmax.boolean()) p.activation = Activation::softmax;
   if (sigmoid && sigmoid.boolean()) {
     if (softmax && softmax.boolean()) sigmoid.fail("softmax and sigmoid exclude each other");
-    p.activation = "sigmoid";
+    p.activation = Activation::sigmoid;
   }
   if (const YamlValue v = section.get("axis")) p.axis = static_cast<int>(v.integer(-64, 63));
   if (const YamlValue v = section.get("top_k")) p.top_k = v.integer(1, 1'000'000);
@@ -185,64 +187,39 @@ Postprocessing parse_postprocessing(const YamlValue& section, Postprocessing p, 
   return p;
 }
 
+std::string provider_name(const YamlValue& value) {
+  const std::string text = value.string();
+  return at_place(value, [&] { return canonical_provider(text); });
+}
+
+// The engine alone has one provider.
+void check_native(const ProjectRuntime& r, const YamlValue& section) {
+  if (r.session.runtime != Runtime::native) return;
+  if (r.gpu_backend != "auto" && r.gpu_backend != "cpu") {
+    section.get("gpu").get("backend").fail(fmt::format("runtime: native has no provider '{}'", r.gpu_backend));
+  }
+  for (const std::string& p : r.session.providers) {
+    if (p != "cpu" && p != "auto") section.get("providers").fail(fmt::format("runtime: native has no provider '{}'", p));
+  }
+}
+
 ProjectRuntime parse_runtime(const YamlValue& section) {
   ProjectRuntime r;
-  section.only_keys(kRuntime);
-  const auto provider = [](const YamlValue& v) {
-    try {
-      return canonical_provider(v.string());
-    } catch (const Error& e) {
-      v.fail(e.message());
-    }
-  };
-  if (const YamlValue v = section.get("runtime")) r.runtime = v.one_of({"auto", "native", "ort"});
+  section.only_keys(runtime_keys());
+  read_session_options(section, r.session);
   const YamlValue gpu = section.get("gpu");
   gpu.only_keys(kGpu);
   if (const YamlValue v = gpu.get("memory")) r.gpu_memory = parse_size(v);
-  if (const YamlValue v = gpu.get("backend")) r.gpu_backend = provider(v);
+  if (const YamlValue v = gpu.get("backend")) r.gpu_backend = provider_name(v);
   if (const YamlValue v = section.get("providers")) {
-    if (v.is_scalar()) r.providers.push_back(provider(v));
+    if (v.is_scalar()) r.session.providers.push_back(provider_name(v));
     if (!v.is_scalar()) {
-      for (const YamlValue& item : v.list()) r.providers.push_back(provider(item));
+      for (const YamlValue& item : v.list()) r.session.providers.push_back(provider_name(item));
     }
   }
-  if (r.runtime == "native" && r.gpu_backend != "auto" && r.gpu_backend != "cpu") {
-    gpu.get("backend").fail(fmt::format("runtime: native has no provider '{}'", r.gpu_backend));
-  }
-  if (r.runtime == "native") {
-    for (const std::string& p : r.providers) {
-      if (p != "cpu" && p != "auto") section.get("providers").fail(fmt::format("runtime: native has no provider '{}'", p));
-    }
-  }
-  if (const YamlValue v = section.get("provider_options")) {
-    for (const auto& [name, options] : v.entries()) {
-      std::string canonical;
-      try {
-        canonical = canonical_provider(name);
-      } catch (const Error& e) {
-        options.fail(e.message());
-      }
-      auto& list = r.provider_options.emplace_back(canonical, std::vector<std::pair<std::string, std::string>>{}).second;
-      if (options.is_null()) continue;
-      for (const auto& [key, value] : options.entries()) list.emplace_back(key, value.text());
-    }
-  }
-  if (const YamlValue v = section.get("fallback")) r.strict = v.one_of({"warn", "strict"}) == "strict";
-  if (const YamlValue v = section.get("threads")) r.threads = static_cast<int>(v.integer(0, 4096));
-  if (const YamlValue v = section.get("thread_affinity")) r.thread_affinity = v.string();
+  check_native(r, section);
   if (const YamlValue v = section.get("timeout")) r.timeout = parse_time(v);
   if (const YamlValue v = section.get("batch_size")) r.batch_size = v.integer(1, 1 << 20);
-  if (const YamlValue v = section.get("enable_profiling")) r.enable_profiling = v.boolean();
-  if (const YamlValue v = section.get("ort_library")) r.ort_library = v.string();
-  if (const YamlValue v = section.get("memory_limit")) r.memory_limit = parse_size(v);
-  if (const YamlValue v = section.get("select")) r.select = v.one_of({"order", "measured"});
-  if (const YamlValue v = section.get("start_on")) r.start_on = provider(v);
-  if (const YamlValue v = section.get("provider_timeout")) r.provider_timeout = parse_time(v);
-  if (const YamlValue v = section.get("reject_nan")) r.reject_nan = v.boolean();
-  if (const YamlValue v = section.get("telemetry")) r.telemetry = v.string();
-  if (const YamlValue v = section.get("dimensions")) {
-    for (const auto& [symbol, extent] : v.entries()) r.dimensions.emplace_back(symbol, extent.integer(0, std::int64_t{1} << 40));
-  }
   return r;
 }
 
@@ -253,6 +230,7 @@ YamlValue either(const YamlValue& section, const char* name, const char* other) 
   return value ? value : alias;
 }
 
+// Nothing reads the section yet; its values are checked all the same, so that files stay right.
 ProjectServing parse_serving(const YamlValue& section) {
   ProjectServing s;
   section.only_keys(kServing);
@@ -304,21 +282,21 @@ std::string parse_name(const YamlValue& value) {
 
 }  // namespace
 
+std::string_view name(Activation activation) noexcept { return kActivations[static_cast<std::size_t>(activation)]; }
+
 std::string ParsedProject::place(const std::string& path) const {
   const auto it = places.find(path);
   return it == places.end() ? config.name : it->second;
 }
 
 std::uint64_t parse_size(const YamlValue& value) {
-  static const std::vector<std::pair<std::string, double>> units{
-      {"kb", 1e3}, {"mb", 1e6}, {"gb", 1e9}, {"tb", 1e12}, {"kib", 1024}, {"mib", 1048576}, {"gib", 1073741824.0}, {"b", 1}};
-  if (const auto parts = number_and_unit(value.string())) {
-    for (const auto& [unit, factor] : units) {
-      const double bytes = parts->first * factor;
-      if (parts->second == unit && bytes >= 1 && bytes < 1e18) return static_cast<std::uint64_t>(bytes);
-    }
+  const std::string text = value.string();
+  const auto bytes = size_from_text(text);
+  const bool has_unit = std::isalpha(static_cast<unsigned char>(text.back())) != 0;
+  if (!bytes || *bytes == 0 || !has_unit) {
+    value.fail(fmt::format("expected a size with its unit, such as 512MB or 2GB, found {}", value.found()));
   }
-  value.fail(fmt::format("expected a size with its unit, such as 512MB or 2GB, found {}", value.found()));
+  return *bytes;
 }
 
 Preprocessing parse_preprocessing(const YamlValue& section, Preprocessing p) {
@@ -429,23 +407,8 @@ ParsedProject read_project(const fs::path& file) {
 
 SessionOptions session_options_of(const ProjectConfig& config) {
   const ProjectRuntime& r = config.runtime;
-  SessionOptions o;
-  o.providers = r.providers;
+  SessionOptions o = r.session;
   if (o.providers.empty() && r.gpu_backend != "auto") o.providers = {r.gpu_backend};
-  o.runtime = r.runtime;
-  o.strict = r.strict;
-  o.threads = r.threads;
-  o.thread_affinity = r.thread_affinity;
-  o.memory_limit = r.memory_limit;
-  o.dimensions = r.dimensions;
-  o.profile = r.enable_profiling;
-  o.ort_library = r.ort_library;
-  o.provider_options = r.provider_options;
-  o.select = r.select;
-  o.start_on = r.start_on;
-  o.provider_timeout = r.provider_timeout;
-  o.reject_nan = r.reject_nan;
-  o.telemetry = r.telemetry;
   if (r.gpu_memory == 0) return o;
   static constexpr std::array<std::pair<const char*, const char*>, 4> kLimits{{{"cuda", "gpu_mem_limit"},
                                                                                {"rocm", "gpu_mem_limit"},

@@ -14,10 +14,8 @@ inline constexpr std::array<std::string_view, 7> kInput{"name",       "type",   
                                                         "max_length", "description", "preprocessing"};
 inline constexpr std::array<std::string_view, 11> kOutput{
     "name", "type", "shape", "description", "labels", "activation", "softmax", "sigmoid", "top_k", "threshold", "postprocessing"};
-inline constexpr std::array<std::string_view, 17> kRuntime{
-    "runtime", "gpu",         "providers",        "provider_options", "fallback",     "threads",
-    "timeout", "ort_library", "batch_size",       "enable_profiling", "memory_limit", "dimensions",
-    "select",  "start_on",    "provider_timeout", "reject_nan",       "telemetry"};
+// Beside the options of sessions, which src/session/option_table.cc lists.
+inline constexpr std::array<std::string_view, 3> kRuntimeOwn{"gpu", "timeout", "batch_size"};
 inline constexpr std::array<std::string_view, 2> kGpu{"memory", "backend"};
 inline constexpr std::array<std::string_view, 8> kServing{
     "host", "port", "max_batch_size", "batch_size", "max_queue_delay_ms", "timeout", "workers", "max_workers"};

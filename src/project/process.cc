@@ -80,13 +80,13 @@ std::size_t class_axis(const Shape& shape, int axis) {
 }
 
 Tensor activated(const Tensor& scores, const Postprocessing& p) {
-  if (p.activation.empty()) return scores;
+  if (p.activation == Activation::none) return scores;
   if (!is_floating(scores.dtype())) {
-    fail(ErrorCode::invalid_argument, "postprocessing: {} needs floating-point numbers, the output is {}", p.activation,
+    fail(ErrorCode::invalid_argument, "postprocessing: {} needs floating-point numbers, the output is {}", name(p.activation),
          scores.type_string());
   }
   Tensor out(scores.dtype(), scores.shape());
-  if (p.activation == "sigmoid") {
+  if (p.activation == Activation::sigmoid) {
     for (std::int64_t i = 0; i < scores.size(); ++i) set_element(out, i, 1.0 / (1.0 + std::exp(-element_as_double(scores, i))));
     return out;
   }

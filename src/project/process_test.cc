@@ -50,13 +50,13 @@ TEST(Process, NotANumberIsLastAndUnderEveryThreshold) {
 
 TEST(Process, Activations) {
   Postprocessing p;
-  p.activation = "softmax";
+  p.activation = Activation::softmax;
   const Tensor s = activated(Tensor::of<float>({2, 2}, {0, 0, 1000, 1001}), p);
   EXPECT_FLOAT_EQ(s.values<float>()[0], 0.5F);
   EXPECT_NEAR(s.values<float>()[3], 1 / (1 + std::exp(-1.0)), 1e-6);
   p.axis = 0;
   EXPECT_NEAR(activated(Tensor::of<float>({2, 1}, {0, 1}), p).values<float>()[1], 1 / (1 + std::exp(-1.0)), 1e-6);
-  p.activation = "sigmoid";
+  p.activation = Activation::sigmoid;
   EXPECT_FLOAT_EQ(activated(Tensor::of<float>({1}, {0}), p).values<float>()[0], 0.5F);
   EXPECT_THROW(activated(Tensor::of<std::int64_t>({1}, {3}), p), Error);
 }

@@ -1,10 +1,12 @@
 #include <sdx/sdx.h>
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 #include <sdx/sdx.hpp>
 
 #include "base/error.h"
+#include "session/option_table.h"
 
 struct sdx_session {
   sdx::Session session;
@@ -81,9 +83,20 @@ void check_bytes(const sdx::Tensor& t, size_t bytes) {
   }
 }
 
-std::chrono::milliseconds duration_of(int64_t milliseconds) {
-  if (milliseconds < 0) sdx::fail(sdx::ErrorCode::invalid_argument, "a time must not be negative, received {} ms", milliseconds);
-  return std::chrono::milliseconds(milliseconds);
+// `set` is one of the table's functions; its errors say the option's name.
+template <class Value, class Set>
+void set_option(sdx_options* options, std::string_view name, const Value& value, Set&& set) {
+  sdx::SessionOptions& o = require(options, "options").options;
+  const sdx::SessionOption& option = sdx::session_option(name);
+  try {
+    set(option, o, value);
+  } catch (const sdx::Error& e) {
+    sdx::fail(e.code(), "{}: {}", name, e.message());
+  }
+}
+
+sdx_status set_number(sdx_options* options, std::string_view name, int64_t value) noexcept {
+  return guarded([&] { set_option(options, name, value, sdx::set_from_number); });
 }
 
 const char* name_at(const std::vector<sdx::ValueSpec>& specs, size_t index) {
@@ -111,36 +124,29 @@ const char* sdx_last_error(void) { return t_error.c_str(); }
 sdx_options* sdx_options_create(void) { return new (std::nothrow) sdx_options; }
 void sdx_options_free(sdx_options* options) { delete options; }
 
+sdx_status sdx_options_set(sdx_options* options, const char* name, const char* value) {
+  return guarded(
+      [&] { set_option(options, &require(name, "name"), std::string_view(&require(value, name)), sdx::set_from_text); });
+}
+
 sdx_status sdx_options_add_provider(sdx_options* options, const char* name) {
   return guarded([&] { require(options, "options").options.providers.emplace_back(&require(name, "name")); });
 }
-sdx_status sdx_options_set_strict(sdx_options* options, int strict) {
-  return guarded([&] { require(options, "options").options.strict = strict != 0; });
-}
-sdx_status sdx_options_set_optimize(sdx_options* options, int optimize) {
-  return guarded([&] { require(options, "options").options.optimize = optimize != 0; });
-}
-sdx_status sdx_options_set_threads(sdx_options* options, int threads) {
-  return guarded([&] {
-    if (threads < 0) sdx::fail(sdx::ErrorCode::invalid_argument, "threads must not be negative, received {}", threads);
-    require(options, "options").options.threads = threads;
-  });
-}
+sdx_status sdx_options_set_strict(sdx_options* options, int strict) { return set_number(options, "strict", strict); }
+sdx_status sdx_options_set_optimize(sdx_options* options, int optimize) { return set_number(options, "optimize", optimize); }
+sdx_status sdx_options_set_threads(sdx_options* options, int threads) { return set_number(options, "threads", threads); }
 sdx_status sdx_options_set_thread_affinity(sdx_options* options, const char* cores) {
-  return guarded([&] {
-    require(cores, "cores");
-    require(options, "options").options.thread_affinity = cores;
-  });
+  return sdx_options_set(options, "thread_affinity", cores);
 }
 sdx_status sdx_options_set_memory_limit(sdx_options* options, size_t bytes) {
-  return guarded([&] { require(options, "options").options.memory_limit = bytes; });
+  return set_number(options, "memory_limit", static_cast<int64_t>(std::min(bytes, size_t{INT64_MAX})));
 }
 sdx_status sdx_options_add_custom_ops(sdx_options* options, const char* library) {
-  return guarded([&] { require(options, "options").options.custom_ops.emplace_back(&require(library, "library")); });
+  return sdx_options_set(options, "custom_ops", library);
 }
 
 sdx_status sdx_options_set_runtime(sdx_options* options, const char* runtime) {
-  return guarded([&] { require(options, "options").options.runtime = &require(runtime, "runtime"); });
+  return sdx_options_set(options, "runtime", runtime);
 }
 sdx_status sdx_options_set_provider_option(sdx_options* options, const char* provider, const char* key, const char* value) {
   return guarded([&] {
@@ -148,29 +154,21 @@ sdx_status sdx_options_set_provider_option(sdx_options* options, const char* pro
     require(options, "options").options.provider_options.push_back({name, {{&require(key, "key"), &require(value, "value")}}});
   });
 }
-sdx_status sdx_options_set_select(sdx_options* options, const char* select) {
-  return guarded([&] { require(options, "options").options.select = &require(select, "select"); });
-}
-sdx_status sdx_options_set_tune(sdx_options* options, int tune) {
-  return guarded([&] { require(options, "options").options.tune = tune != 0; });
-}
+sdx_status sdx_options_set_select(sdx_options* options, const char* select) { return sdx_options_set(options, "select", select); }
+sdx_status sdx_options_set_tune(sdx_options* options, int tune) { return set_number(options, "tune", tune); }
 sdx_status sdx_options_set_start_on(sdx_options* options, const char* provider) {
-  return guarded([&] { require(options, "options").options.start_on = &require(provider, "provider"); });
+  return sdx_options_set(options, "start_on", provider);
 }
 sdx_status sdx_options_set_provider_timeout(sdx_options* options, int64_t milliseconds) {
-  return guarded([&] { require(options, "options").options.provider_timeout = duration_of(milliseconds); });
+  return set_number(options, "provider_timeout", milliseconds);
 }
 sdx_status sdx_options_set_provider_retry(sdx_options* options, int64_t milliseconds) {
-  return guarded([&] { require(options, "options").options.provider_retry = duration_of(milliseconds); });
+  return set_number(options, "provider_retry", milliseconds);
 }
-sdx_status sdx_options_set_reject_nan(sdx_options* options, int reject) {
-  return guarded([&] { require(options, "options").options.reject_nan = reject != 0; });
-}
-sdx_status sdx_options_set_keep_compiled(sdx_options* options, int keep) {
-  return guarded([&] { require(options, "options").options.keep_compiled = keep != 0; });
-}
+sdx_status sdx_options_set_reject_nan(sdx_options* options, int reject) { return set_number(options, "reject_nan", reject); }
+sdx_status sdx_options_set_keep_compiled(sdx_options* options, int keep) { return set_number(options, "keep_compiled", keep); }
 sdx_status sdx_options_set_telemetry(sdx_options* options, const char* where) {
-  return guarded([&] { require(options, "options").options.telemetry = &require(where, "where"); });
+  return sdx_options_set(options, "telemetry", where);
 }
 
 sdx_status sdx_session_open(const char* path, const sdx_options* options, sdx_session** session) {

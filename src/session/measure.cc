@@ -95,7 +95,7 @@ bool stops(const Error& e) { return e.code() == ErrorCode::cancelled || e.code()
 Selection with_more_candidates(Selection s, const SessionOptions& options) {
   const bool left_to_us = std::all_of(options.providers.begin(), options.providers.end(),
                                       [](const std::string& p) { return canonical_provider(p) == "auto"; });
-  if (!left_to_us || options.runtime == "native") return s;
+  if (!left_to_us || options.runtime == Runtime::native) return s;
   for (const char* name : {"openvino", "ort:cpu"}) {
     const bool there = std::any_of(s.chain.begin(), s.chain.end(), [&](const Provider* p) { return p->name() == name; });
     const Provider* provider = find_provider(name);

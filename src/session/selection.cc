@@ -78,7 +78,7 @@ std::string_view version() noexcept { return SDX_VERSION; }
 
 Selection select_providers(const SessionOptions& options) {
   PolicyInput input;
-  const bool cpu_only = options.runtime == "native" ||
+  const bool cpu_only = options.runtime == Runtime::native ||
                         (!options.providers.empty() && std::all_of(options.providers.begin(), options.providers.end(),
                                                                    [](const std::string& p) { return p == "cpu"; }));
   if (!cpu_only) input.machine = this_machine();

@@ -299,7 +299,7 @@ TEST_F(ServiceTest, ClosingLeavesACompilerInTheBackgroundThatHangs) {
 TEST_F(ServiceTest, MeasuringLeavesOutWhatHangs) {
   for (const Settings& settings : {Settings{{"compile_ms", "300"}}, Settings{{"at", "1"}, {"count", "0"}, {"fault", "hang"}}}) {
     SessionOptions o = options(settings);
-    o.select = "measured";
+    o.select = Select::measured;
     o.cache = false;
     o.provider_timeout = milliseconds(40);
     const Session s = open(o);

@@ -13,6 +13,7 @@
 #include "onnx/reader.h"
 #include "passes/pass.h"
 #include "session/measure.h"
+#include "session/option_table.h"
 #include "session/pipeline.h"
 #include "session/provider_settings.h"
 #include "session/selection.h"
@@ -208,10 +209,7 @@ void Session::Impl::open() {
     log::info("nothing of '{}' is kept: cpu is not its only provider", shown);
     recording.reset();
   }
-  measures = core->options.select == "measured";
-  if (!measures && core->options.select != "order") {
-    fail(ErrorCode::invalid_argument, "unknown way to select '{}'; known: order, measured", core->options.select);
-  }
+  measures = core->options.select == Select::measured;
   if (measures) selection = with_more_candidates(std::move(selection), core->options);
   core->allow_unknown = compiles_regions(selection);
   if (core->options.reject_nan) core->reject_nan = std::make_shared<std::atomic<bool>>(true);
@@ -441,6 +439,7 @@ namespace {
 template <class Read, class Impl>
 void load(Impl& impl, const SessionOptions& options, const std::string& shown, Read&& read) {
   const auto start = Clock::now();
+  check_options(options);
   Core& core = *impl.core;
   core.options = options;
   impl.shown = shown;

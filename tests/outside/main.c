@@ -42,13 +42,12 @@ static int choosing(const sdx_tensor* x) {
   sdx_options* options = sdx_options_create();
   sdx_session* session = NULL;
   sdx_tensor* y = NULL;
-  /* Names are known when a session opens. */
-  CHECK(sdx_options_set_runtime(options, "both") == SDX_OK);
-  CHECK(sdx_session_from_bytes(kModel, sizeof kModel, options, &session) == SDX_INVALID_ARGUMENT && session == NULL);
-  CHECK(strstr(sdx_last_error(), "both") != NULL);
+  CHECK(sdx_options_set_runtime(options, "nativ") == SDX_INVALID_ARGUMENT);
+  CHECK(strstr(sdx_last_error(), "runtime: ") != NULL && strstr(sdx_last_error(), "did you mean 'native'?") != NULL);
   CHECK(sdx_options_set_runtime(options, "native") == SDX_OK);
-  CHECK(sdx_options_set_select(options, "best") == SDX_OK);
-  CHECK(sdx_session_from_bytes(kModel, sizeof kModel, options, &session) == SDX_INVALID_ARGUMENT && session == NULL);
+  CHECK(sdx_options_set_select(options, "best") == SDX_INVALID_ARGUMENT);
+  CHECK(sdx_options_set_threads(options, -1) == SDX_INVALID_ARGUMENT);
+  CHECK(strstr(sdx_last_error(), "threads: expected an integer from 0 to 4096, found -1") != NULL);
   CHECK(sdx_options_set_select(options, "order") == SDX_OK);
   CHECK(sdx_options_set_tune(options, 1) == SDX_OK && sdx_options_set_tune(options, 0) == SDX_OK);
   CHECK(sdx_options_set_provider_timeout(options, 5000) == SDX_OK);
@@ -58,7 +57,14 @@ static int choosing(const sdx_tensor* x) {
   CHECK(sdx_options_set_reject_nan(options, 1) == SDX_OK);
   CHECK(sdx_options_set_telemetry(options, "stderr") == SDX_OK);
   CHECK(sdx_options_set_telemetry(options, NULL) == SDX_INVALID_ARGUMENT);
+  CHECK(sdx_options_set_start_on(options, "cup") == SDX_INVALID_ARGUMENT);
   CHECK(sdx_options_set_start_on(options, "cpu") == SDX_OK);
+  CHECK(sdx_options_set(options, "plan_cache_size", "2") == SDX_OK && sdx_options_set(options, "memory_limit", "512MB") == SDX_OK);
+  CHECK(sdx_options_set(options, "provider_timeout", "2s") == SDX_OK && sdx_options_set(options, "strict", "warn") == SDX_OK);
+  CHECK(sdx_options_set(options, "dimensions", "batch=2") == SDX_OK);
+  CHECK(sdx_options_set(options, "treads", "2") == SDX_INVALID_ARGUMENT);
+  CHECK(strstr(sdx_last_error(), "did you mean 'threads'?") != NULL);
+  CHECK(sdx_options_set(options, "threads", NULL) == SDX_INVALID_ARGUMENT && sdx_options_set(NULL, "threads", "1") == SDX_INVALID_ARGUMENT);
   CHECK(sdx_options_set_provider_option(options, "cuda", "device_id", "0") == SDX_OK);
   CHECK(sdx_options_set_provider_option(options, "cuda", NULL, "0") == SDX_INVALID_ARGUMENT);
   CHECK(sdx_options_add_provider(options, "cpu") == SDX_OK);

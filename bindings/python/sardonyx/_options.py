@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _sardonyx
+from ._engine_options import DEFAULTS, EngineOptions
 from ._errors import InvalidArgument, NotImplemented
 
+if TYPE_CHECKING:
+    from ._enums import ExecutionMode, ExecutionOrder, GraphOptimizationLevel
 
 # Which enumeration's member an option is, as long as nobody has set it: fetched when somebody reads it.
 _MEMBERS = {
@@ -47,7 +50,7 @@ class _Options:
         object.__setattr__(self, name, value)
 
 
-class SessionOptions(_Options):
+class SessionOptions(_Options, EngineOptions):
     """How a session loads and runs its model.
 
     Of ONNX Runtime's options these take effect: intra_op_num_threads (0: the pool shared by all sessions), graph_optimization_level,
@@ -55,13 +58,24 @@ class SessionOptions(_Options):
     configuration entries "session.disable_cpu_ep_fallback" and "session.model_external_initializers_file_folder_path".
     The others are accepted and change nothing here.
 
-    Of this engine: strict (an error in place of a fallback to another provider), disabled_passes, memory_limit (bytes; 0: none),
-    thread_affinity ("auto", or cores such as "0,2-3" that worker threads stay on, the caller's first), plan_cache_size, runtime ("auto", "native", "ort"), provider_priority, platform_defaults (a mapping), select ("order", "measured"),
-    tune (measure the kernels for each node, and remember the fastest), start_on (a provider that answers while others compile),
-    provider_timeout and provider_retry (seconds), reject_nan, telemetry,
-    keep_compiled (writes what cpu made of a model into the cache, for later starts: docs/cache.md):
-    docs/providers.md says what they do.
+    EngineOptions has this engine's own; docs/options.md lists all, with their ranges. Times are seconds, sizes bytes.
     """
+
+    enable_cpu_mem_arena: bool
+    enable_mem_pattern: bool
+    enable_mem_reuse: bool
+    enable_profiling: bool
+    execution_mode: ExecutionMode
+    execution_order: ExecutionOrder
+    graph_optimization_level: GraphOptimizationLevel
+    inter_op_num_threads: int
+    intra_op_num_threads: int
+    log_severity_level: int
+    log_verbosity_level: int
+    logid: str
+    profile_file_prefix: str
+    use_deterministic_compute: bool
+    use_per_session_threads: bool
 
     _defaults = {
         "enable_cpu_mem_arena": True,
@@ -79,21 +93,7 @@ class SessionOptions(_Options):
         "profile_file_prefix": "sardonyx_profile",
         "use_deterministic_compute": False,
         "use_per_session_threads": True,
-        "thread_affinity": "",
-        "strict": False,
-        "memory_limit": 0,
-        "plan_cache_size": 8,
-        "runtime": "auto",
-        "provider_priority": (),
-        "platform_defaults": (),
-        "select": "order",
-        "tune": False,
-        "start_on": "",
-        "provider_timeout": 0.0,
-        "provider_retry": 30.0,
-        "reject_nan": False,
-        "keep_compiled": False,
-        "telemetry": "",
+        **DEFAULTS,
     }
 
     def __init__(self) -> None:
@@ -151,39 +151,28 @@ class SessionOptions(_Options):
         return bool(self.strict) or self._config.get("session.disable_cpu_ep_fallback") == "1"
 
     def _to_engine(self) -> dict[str, Any]:
-        """By the engine's names; providers apart."""
-        if self.intra_op_num_threads < 0:
-            raise InvalidArgument(f"intra_op_num_threads must not be negative, received {self.intra_op_num_threads}")
-        for name in ("provider_timeout", "provider_retry"):
-            if getattr(self, name) < 0:
-                raise InvalidArgument(f"{name} must not be negative, received {getattr(self, name)}")
+        """By the engine's names; providers apart. The engine checks them."""
         return {
+            **{name: getattr(self, name) for name in DEFAULTS},
             "strict": self._is_strict(),
             "optimize": int(self.__dict__.get("graph_optimization_level", 99)) != 0,
             "disabled_passes": self._disabled_passes,
-            "threads": int(self.intra_op_num_threads),
-            "thread_affinity": str(self.thread_affinity),
-            "memory_limit": int(self.memory_limit),
-            "plan_cache_size": int(self.plan_cache_size),
+            "threads": self.intra_op_num_threads,
             "dimensions": self._dimensions,
-            "profile": bool(self.enable_profiling),
-            "runtime": self.runtime,
-            "provider_priority": list(self.provider_priority),
-            "platform_defaults": [(str(k), str(v)) for k, v in dict(self.platform_defaults).items()],
-            "select": self.select,
-            "tune": bool(self.tune),
-            "start_on": self.start_on,
-            "provider_timeout": round(self.provider_timeout * 1000),
-            "provider_retry": round(self.provider_retry * 1000),
-            "reject_nan": bool(self.reject_nan),
-            "keep_compiled": bool(self.keep_compiled),
-            "telemetry": self.telemetry,
+            "profile": self.enable_profiling,
             "custom_ops": self._custom_ops,
         }
 
 
 class RunOptions(_Options):
     """How one run goes. `terminate = True`, from any thread, ends the runs that use these options. `timeout`: seconds, or None."""
+
+    log_severity_level: int
+    log_verbosity_level: int
+    logid: str
+    only_execute_path_to_fetches: bool
+    training_mode: bool
+    timeout: float | None
 
     _defaults = {
         "log_severity_level": -1,

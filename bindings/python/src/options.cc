@@ -1,58 +1,71 @@
 #include "options.h"
 
-#include <array>
-#include <chrono>
+#include <cmath>
 #include <string_view>
+#include <type_traits>
+
+#include "base/error.h"
+#include "session/option_table.h"
 
 namespace sdx::python {
 namespace {
 
-struct Option {
-  std::string_view name;
-  void (*set)(SessionOptions& options, PyObject* value);
-};
-
-std::chrono::milliseconds to_duration(PyObject* object) { return std::chrono::milliseconds(to_integer(object)); }
-std::size_t to_size(PyObject* object) { return static_cast<std::size_t>(to_integer(object)); }
-auto to_texts(PyObject* object) { return to_list(object, to_text); }
-auto to_text_pairs(PyObject* object) {
-  return to_list(object, [](PyObject* pair) { return to_pair(pair, to_text, to_text); });
+// A dict's items, or those of what a dict can be made of.
+template <class Second>
+auto to_pairs(PyObject* mapping, const Second& second) {
+  const Object dict = Object::taken(PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(&PyDict_Type), mapping, nullptr));
+  const Object items = Object::taken(PyDict_Items(dict.get()));
+  return to_list(items.get(), [&](PyObject* pair) { return to_pair(pair, to_text, second); });
 }
 
-constexpr std::array kOptions{
-    Option{"providers", [](SessionOptions& o, PyObject* v) { o.providers = to_texts(v); }},
-    Option{"strict", [](SessionOptions& o, PyObject* v) { o.strict = to_truth(v); }},
-    Option{"optimize", [](SessionOptions& o, PyObject* v) { o.optimize = to_truth(v); }},
-    Option{"disabled_passes", [](SessionOptions& o, PyObject* v) { o.disabled_passes = to_texts(v); }},
-    Option{"threads", [](SessionOptions& o, PyObject* v) { o.threads = static_cast<int>(to_integer(v)); }},
-    Option{"thread_affinity", [](SessionOptions& o, PyObject* v) { o.thread_affinity = to_text(v); }},
-    Option{"memory_limit", [](SessionOptions& o, PyObject* v) { o.memory_limit = to_size(v); }},
-    Option{"plan_cache_size", [](SessionOptions& o, PyObject* v) { o.plan_cache_size = to_size(v); }},
-    Option{"dimensions",
-           [](SessionOptions& o, PyObject* v) {
-             o.dimensions = to_list(v, [](PyObject* pair) { return to_pair(pair, to_text, to_integer); });
-           }},
-    Option{"profile", [](SessionOptions& o, PyObject* v) { o.profile = to_truth(v); }},
-    Option{"provider_options",
-           [](SessionOptions& o, PyObject* v) {
-             o.provider_options = to_list(v, [](PyObject* pair) { return to_pair(pair, to_text, to_text_pairs); });
-           }},
-    Option{"custom_ops",
-           [](SessionOptions& o, PyObject* v) {
-             for (std::string& path : to_texts(v)) o.custom_ops.emplace_back(std::move(path));
-           }},
-    Option{"runtime", [](SessionOptions& o, PyObject* v) { o.runtime = to_text(v); }},
-    Option{"provider_priority", [](SessionOptions& o, PyObject* v) { o.provider_priority = to_texts(v); }},
-    Option{"platform_defaults", [](SessionOptions& o, PyObject* v) { o.platform_defaults = to_text_pairs(v); }},
-    Option{"select", [](SessionOptions& o, PyObject* v) { o.select = to_text(v); }},
-    Option{"tune", [](SessionOptions& o, PyObject* v) { o.tune = to_truth(v); }},
-    Option{"start_on", [](SessionOptions& o, PyObject* v) { o.start_on = to_text(v); }},
-    Option{"provider_timeout", [](SessionOptions& o, PyObject* v) { o.provider_timeout = to_duration(v); }},
-    Option{"provider_retry", [](SessionOptions& o, PyObject* v) { o.provider_retry = to_duration(v); }},
-    Option{"reject_nan", [](SessionOptions& o, PyObject* v) { o.reject_nan = to_truth(v); }},
-    Option{"keep_compiled", [](SessionOptions& o, PyObject* v) { o.keep_compiled = to_truth(v); }},
-    Option{"telemetry", [](SessionOptions& o, PyObject* v) { o.telemetry = to_text(v); }},
-};
+// What int(value) is.
+std::int64_t to_number(PyObject* value) { return to_integer(Object::taken(PyNumber_Long(value)).get()); }
+
+// Seconds; a time too long to count is as long as can be.
+std::int64_t to_milliseconds(PyObject* value) {
+  const double seconds = PyFloat_AsDouble(value);
+  if (PyErr_Occurred() != nullptr) throw Raised();
+  constexpr double kMost = 9e18;
+  return std::isnan(seconds) ? -1 : static_cast<std::int64_t>(std::nearbyint(std::min(std::max(seconds * 1000, -kMost), kMost)));
+}
+
+std::string to_path(PyObject* value) { return to_text(Object::taken(PyOS_FSPath(value)).get()); }
+
+// One overload for each type of member that is neither text nor a word.
+
+void set(const SessionOption&, SessionOptions& o, bool SessionOptions::*member, PyObject* v) { o.*member = to_truth(v); }
+void set(const SessionOption& option, SessionOptions& o, int SessionOptions::*, PyObject* v) {
+  set_from_number(option, o, to_number(v));
+}
+void set(const SessionOption& option, SessionOptions& o, std::size_t SessionOptions::*, PyObject* v) {
+  set_from_number(option, o, to_number(v));
+}
+void set(const SessionOption& option, SessionOptions& o, std::chrono::milliseconds SessionOptions::*, PyObject* v) {
+  set_from_number(option, o, to_milliseconds(v));
+}
+void set(const SessionOption&, SessionOptions& o, std::filesystem::path SessionOptions::*member, PyObject* v) {
+  o.*member = to_path(v);
+}
+void set(const SessionOption&, SessionOptions& o, std::vector<std::string> SessionOptions::*member, PyObject* v) {
+  o.*member = to_list(v, to_text);
+}
+void set(const SessionOption&, SessionOptions& o, std::vector<std::filesystem::path> SessionOptions::*member, PyObject* v) {
+  for (std::string& path : to_list(v, to_path)) (o.*member).emplace_back(std::move(path));
+}
+void set(const SessionOption&, SessionOptions& o, DimensionValues SessionOptions::*member, PyObject* v) {
+  o.*member = to_list(v, [](PyObject* pair) { return to_pair(pair, to_text, to_integer); });
+}
+void set(const SessionOption&, SessionOptions& o, TextPairs SessionOptions::*member, PyObject* v) {
+  o.*member = to_pairs(v, to_text);
+}
+void set(const SessionOption&, SessionOptions& o, ProviderOptions SessionOptions::*member, PyObject* v) {
+  const auto own = [](PyObject* pairs) { return to_list(pairs, [](PyObject* pair) { return to_pair(pair, to_text, to_text); }); };
+  o.*member = to_list(v, [&](PyObject* pair) { return to_pair(pair, to_text, own); });
+}
+template <class T>
+void set(const SessionOption& option, SessionOptions& o, T SessionOptions::*, PyObject* v) {
+  set_from_text(option, o, to_text(v));
+}
 
 }  // namespace
 
@@ -61,16 +74,13 @@ SessionOptions to_options(PyObject* dict) {
   const Object items = Object::taken(PyDict_Items(dict));
   for (Py_ssize_t i = 0; i < PyList_Size(items.get()); ++i) {
     PyObject* item = PyList_GetItem(items.get(), i);
-    const std::string name = to_text(PyTuple_GetItem(item, 0));
-    const Option* found = nullptr;
-    for (const Option& o : kOptions) {
-      if (o.name == name) found = &o;
+    const SessionOption& option = session_option(to_text(PyTuple_GetItem(item, 0)));
+    try {
+      std::visit([&](auto member) { set(option, options, member, PyTuple_GetItem(item, 1)); }, option.member);
+    } catch (const Error& e) {
+      const std::string_view said = option.python.present() || option.python.name.empty() ? option.name : option.python.name;
+      fail(e.code(), "{}: {}", said, e.message());
     }
-    if (found == nullptr) {
-      PyErr_Format(PyExc_TypeError, "sessions have no option '%s'", name.c_str());
-      throw Raised();
-    }
-    found->set(options, PyTuple_GetItem(item, 1));
   }
   return options;
 }

@@ -7,7 +7,7 @@
 
 namespace sdx::python {
 
-// From a dict by the names of SessionOptions' members, durations in milliseconds. Throws Raised.
+// From a dict by the names of the members of SessionOptions, times in seconds. Throws Raised, or Error for values out of range.
 SessionOptions to_options(PyObject* dict);
 
 }  // namespace sdx::python

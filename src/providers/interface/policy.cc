@@ -4,7 +4,6 @@
 #include <cctype>
 #include <map>
 
-#include "base/error.h"
 #include "base/suggest.h"
 #include "providers/interface/provider.h"
 
@@ -107,8 +106,8 @@ std::vector<Wish> wishes_of(const PolicyInput& in, std::string& why) {
 }
 
 // The runtime narrows what the names stand for.
-void apply_runtime(std::vector<Wish>& wishes, const std::string& runtime, std::vector<ChainGap>& gaps) {
-  if (runtime == "ort") {
+void apply_runtime(std::vector<Wish>& wishes, Runtime runtime, std::vector<ChainGap>& gaps) {
+  if (runtime == Runtime::ort) {
     for (Wish& w : wishes) {
       if (!w.provider.starts_with("ort:")) w.provider = "ort:" + w.provider;
     }
@@ -116,7 +115,7 @@ void apply_runtime(std::vector<Wish>& wishes, const std::string& runtime, std::v
     if (!cpu) wishes.push_back({"ort:cpu", "", false, false, "", false});
     // Nobody named a provider, but the runtime was: that it cannot be had must not be silent.
     if (std::none_of(wishes.begin(), wishes.end(), [](const Wish& w) { return w.asked_for; })) wishes.back().asked_for = true;
-  } else if (runtime == "native") {
+  } else if (runtime == Runtime::native) {
     std::vector<Wish> kept;
     for (Wish& w : wishes) {
       if (w.provider == "cpu") {
@@ -127,11 +126,6 @@ void apply_runtime(std::vector<Wish>& wishes, const std::string& runtime, std::v
       }
     }
     wishes = std::move(kept);
-  } else if (runtime != "auto") {
-    const std::vector<std::string> known{"auto", "native", "ort"};
-    const std::string near = closest(runtime, known);
-    fail(ErrorCode::invalid_argument, "unknown runtime '{}'{} Known: {}", runtime,
-         near.empty() ? "." : "; did you mean '" + near + "'?", join(known));
   }
 }
 
@@ -251,8 +245,8 @@ Chain decide_chain(const PolicyInput& in) {
   const bool first_missing = !wishes.empty() && wishes.front().asked_for &&
                              (chain.links.empty() || chain.links.front().provider != wishes.front().provider);
   const bool intent_missing = !wishes.empty() && found_nothing(wishes, wishes.front().intent);
-  const bool runtime_missing = in.runtime == "native" && wishes.empty() && !chain.gaps.empty();
-  const bool bridge_missing = in.runtime == "ort" && chain.links.empty();
+  const bool runtime_missing = in.runtime == Runtime::native && wishes.empty() && !chain.gaps.empty();
+  const bool bridge_missing = in.runtime == Runtime::ort && chain.links.empty();
   if (in.strict && (first_missing || intent_missing || runtime_missing || bridge_missing)) {
     for (const ChainGap& g : chain.gaps) {
       chain.broken +=

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <sdx/provider.hpp>
+#include <sdx/session.hpp>
 
 #include "providers/interface/machine.h"
 
@@ -17,7 +18,7 @@ struct PolicyInput {
   MachineFacts machine;
   std::vector<std::string> asked;  // names, intents, "ort:NAME", in any accepted spelling; empty: auto
   bool strict = false;
-  std::string runtime = "auto";  // "native": our own engine alone; "ort": everything through the bridge
+  Runtime runtime = Runtime::automatic;
   // Of backends.yaml: what `auto` tries instead of the platform's own order, and what it tries first on a kind of machine
   // ("linux_amd", "linux_nvidia", "linux_intel", "windows_amd", …, "linux", "windows", "darwin").
   std::vector<std::string> provider_priority;

@@ -1,0 +1,90 @@
+#pragma once
+// The options of sessions: one table, from which the C interface, the Python package, the command, project files and the
+// documents take names, ranges and explanations. docs/options.md says how to add one.
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <sdx/session.hpp>
+
+namespace sdx {
+
+using TextPairs = std::vector<std::pair<std::string, std::string>>;
+using DimensionValues = std::vector<std::pair<std::string, std::int64_t>>;
+using ProviderOptions = std::vector<std::pair<std::string, TextPairs>>;
+
+// A member of SessionOptions. Its type decides how the option is written in text, YAML, JSON Schema and Python.
+using OptionMember =
+    std::variant<bool SessionOptions::*, int SessionOptions::*, std::size_t SessionOptions::*,
+                 std::chrono::milliseconds SessionOptions::*, std::string SessionOptions::*,
+                 std::filesystem::path SessionOptions::*, Runtime SessionOptions::*, Select SessionOptions::*,
+                 std::vector<std::string> SessionOptions::*, std::vector<std::filesystem::path> SessionOptions::*,
+                 DimensionValues SessionOptions::*, TextPairs SessionOptions::*, ProviderOptions SessionOptions::*>;
+
+// What the member's type alone does not say.
+enum class OptionMeaning {
+  plain,
+  bytes,     // a number with units: "512MB"
+  provider,  // the name of a provider
+  pass,      // names of graph passes
+};
+
+// An option on one surface.
+struct OptionPlace {
+  std::string_view name;  // empty: it is not there
+  std::string_view why;   // it is not there, or why the surface writes it by hand
+  bool by_hand = false;   // the surface does not take it from the table
+  bool present() const { return !name.empty() && !by_hand; }
+};
+
+struct SessionOption {
+  std::string_view name;  // of the member; also what sdx_options_set() calls it
+  OptionMember member;
+  std::string_view help;            // one line, for --help, the schema and Python
+  OptionPlace cli;                  // flags as CLI11 writes them: "-t,--threads", "--no-cache,!--cache"
+  std::string_view value = {};      // what --help calls the flag's value
+  std::string_view flag_help = {};  // in place of `help`: of a flag that says the opposite ("--no-cache")
+  OptionPlace project;              // the key in the section `runtime`
+  OptionPlace python;               // the attribute of sardonyx.SessionOptions
+  std::string_view more = {};       // what the documents add to `help`, in Markdown
+  OptionMeaning meaning = OptionMeaning::plain;
+  std::int64_t most = std::numeric_limits<std::int64_t>::max();  // of numbers; the least is 0
+  std::span<const std::string_view> words = {};  // of an enumeration; of a bool that text writes as words: no, yes
+};
+
+// In the order of the documents.
+std::span<const SessionOption> session_options();
+// By name. Throws Error(invalid_argument) with the closest match.
+const SessionOption& session_option(std::string_view name);
+
+// The following throw Error(invalid_argument) "expected …, found …" without the option's name, which each surface puts in front
+// in its own spelling.
+
+// From text: "true", "16", "512MB", "2s", a word; lists and maps get one more item ("batch=4", "cuda.device_id=1"), of names
+// separated by commas all.
+void set_from_text(const SessionOption& option, SessionOptions& options, std::string_view text);
+// Of a flag, a number or a time in milliseconds.
+void set_from_number(const SessionOption& option, SessionOptions& options, std::int64_t value);
+// What `from` has for the option replaces what `to` has; of maps, only what has the same key.
+void overlay(const SessionOption& option, const SessionOptions& from, SessionOptions& to);
+
+// Whether the option is a list or map, to which text adds an item.
+bool takes_items(const SessionOption& option);
+
+// Checks numbers against their ranges, and names of passes, with the options' names in the message.
+void check_options(const SessionOptions& options);
+
+// "an integer from 0 to 4096", "a time such as 2s, 500ms or 1m": for messages and documents.
+std::string expected(const SessionOption& option);
+// What a session does without the option, as set_from_text() takes it; empty for what is empty.
+std::string default_text(const SessionOption& option);
+
+}  // namespace sdx
