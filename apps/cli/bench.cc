@@ -76,9 +76,9 @@ std::string best_batches(const BenchRun& run) {
 
 int sweep(const BenchFlags& flags) {
   BenchFlags f = flags;
-  if (f.batch_sizes.empty()) f.batch_sizes = {1, 2, 4, 8, 16, 32};
+  if (f.given.batch_sizes.empty()) f.given.batch_sizes = {1, 2, 4, 8, 16, 32};
   f.no_interleave = true;  // large batches of large models need the memory
-  if (f.processes == 0) f.processes = 1;
+  if (f.given.processes == 0) f.given.processes = 1;
   BenchRun run;
   run_bench(f, run);
   if (flags.json == "-") {

@@ -4,14 +4,21 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"
+#include "base/words.h"
 #include "cli/command.h"
 #include "project/find.h"
 #include "providers/interface/provider.h"
 
 namespace sdx::cli {
+namespace {
+
+constexpr std::array<std::string_view, 2> kArrivals{"poisson", "uniform"};  // in the order of Arrival
+
+}  // namespace
 
 void BenchFlags::add_to(CLI::App& command, const char* batches) {
   command_ = &command;
@@ -28,36 +35,48 @@ void BenchFlags::add_to(CLI::App& command, const char* batches) {
   command.add_option("-b,--backend", backends, "Provider chain to measure; repeat for several, the first is the base")
       ->allow_extra_args(false)
       ->type_name("CHAIN");
-  command.add_option("-t,--threads", threads, "Thread counts, comma-separated or repeated; 0: one per core")
+  command.add_option("-t,--threads", given.threads, "Thread counts, comma-separated or repeated; 0: one per core")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("N");
-  command.add_option(batches, batch_sizes, "Batch sizes, comma-separated or repeated")
+  command.add_option(batches, given.batch_sizes, "Batch sizes, comma-separated or repeated")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("N");
-  command.add_option("-w,--warmup", warmup, "Runs before those that count (10)")->check(CLI::Range(0, 100000000))->type_name("N");
-  command.add_option("-n,--runs,--iterations", runs, "Runs that count (100)")->check(CLI::Range(1, 100000000))->type_name("N");
+  command.add_option("-w,--warmup", given.warmup, fmt::format("Runs before those that count ({})", given.warmup))
+      ->check(CLI::Range(0, 100000000))
+      ->type_name("N");
+  command.add_option("-n,--runs,--iterations", given.runs, fmt::format("Runs that count ({})", given.runs))
+      ->check(CLI::Range(1, 100000000))
+      ->type_name("N");
   command.add_option("--duration", duration, "Measure each combination for this long instead of -n runs: 10, 500ms, 2m")
       ->type_name("TIME");
-  command.add_option("--clients", clients, "Concurrent callers (1)")->check(CLI::Range(1, 1024))->type_name("N");
-  command.add_option("--rate", rate, "Start so many runs a second, ready or not; latency counts from the intended start")
+  command.add_option("--clients", given.clients, fmt::format("Concurrent callers ({})", given.clients))
+      ->check(CLI::Range(1, 1024))
+      ->type_name("N");
+  command.add_option("--rate", given.rate, "Start so many runs a second, ready or not; latency counts from the intended start")
       ->type_name("R");
-  command.add_option("--arrival", arrival, "Gaps with --rate: poisson (default) or uniform")
-      ->check(CLI::IsMember({"poisson", "uniform"}))
+  command
+      .add_option_function<std::string>(
+          "--arrival", [this](const std::string& word) { given.arrival = parse_word<Arrival>(kArrivals, word); },
+          fmt::format("Gaps with --rate: {} (default) or {}", kArrivals[0], kArrivals[1]))
+      ->check(CLI::IsMember(std::vector<std::string>(kArrivals.begin(), kArrivals.end())))
       ->type_name("KIND");
-  command.add_option("--rounds", rounds, "In how many rounds the combinations take turns (10)")
+  command
+      .add_option("--rounds", given.rounds,
+                  fmt::format("In how many rounds the combinations take turns ({}, fewer for few runs)", kUsualRounds))
       ->check(CLI::Range(1, 100000))
       ->type_name("N");
   command
-      .add_option("--processes", processes,
-                  "Fresh processes for each combination, one after the other (up to 20); what `diff` compares")
+      .add_option("--processes", given.processes,
+                  fmt::format("Fresh processes for each combination, one after the other (up to {}); what `diff` compares",
+                              kMostProcesses))
       ->check(CLI::Range(1, 1000))
       ->type_name("N");
   command.add_flag("--no-interleave", no_interleave, "One combination after the other: only one is in memory at a time");
   command.add_flag("--no-isolate", no_isolate, "Measure in this process instead of one process for each combination");
-  command.add_flag("--profile", profile, "Time of each operator as well, from further runs");
-  command.add_option("--trace", trace, "Write the profile as a Chrome trace; implies --profile")->type_name("FILE.json");
+  command.add_flag("--profile", given.profile, "Time of each operator as well, from further runs");
+  command.add_option("--trace", given.trace, "Write the profile as a Chrome trace; implies --profile")->type_name("FILE.json");
   command.add_option("--json", json, "Write everything as JSON; '-': to standard output")->type_name("FILE");
   command.add_option("--csv", csv, "Write one line for each combination")->type_name("FILE");
   command.add_option("--html", html, "Write a page with plots, which needs nothing but itself")->type_name("FILE");
@@ -65,7 +84,7 @@ void BenchFlags::add_to(CLI::App& command, const char* batches) {
 }
 
 BenchOptions BenchFlags::options(const std::optional<ProjectConfig>& project) const {
-  BenchOptions o;
+  BenchOptions o = given;
   o.session = project ? session.options(*project) : session.options();
   o.backends = backends;
   const Runtime runtime = session.given.runtime;
@@ -85,23 +104,13 @@ BenchOptions BenchFlags::options(const std::optional<ProjectConfig>& project) co
   o.resolve = backend_names();
   o.allow_fallback = !session.given.strict;
   o.session.strict = !o.allow_fallback;
-  o.threads = threads;
-  o.batch_sizes = batch_sizes;
-  o.warmup = warmup;
-  o.runs = runs;
-  o.rounds = rounds;
-  o.processes = processes;
-  o.clients = clients;
-  o.rate = rate;
-  o.arrival = arrival == "uniform" ? Arrival::uniform : Arrival::poisson;
   if (!duration.empty()) {
     o.duration_s = static_cast<double>(parse_duration(duration).count()) * 1e-3;
     if (o.duration_s <= 0) throw UsageError("--duration must be longer than 0");
   }
   o.isolate = !no_isolate;
   o.interleave = !no_interleave;
-  o.trace = trace;
-  o.profile = profile || !trace.empty();
+  o.profile = o.profile || !o.trace.empty();
   o.seed = inputs.seed;
   try {
     Runner check(o);  // everything that the options alone can be wrong about

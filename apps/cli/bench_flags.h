@@ -20,11 +20,10 @@ struct BenchFlags {
   std::vector<std::string> backends;
   std::vector<int> threads;
   std::vector<std::int64_t> batch_sizes;
-  int warmup = 10, runs = 100, rounds = 0, processes = 0, clients = 1;
-  std::string duration, arrival = "poisson";
-  double rate = 0;
-  bool profile = false, no_isolate = false, no_interleave = false;
-  std::string trace, json, csv, markdown, html;
+  BenchOptions given;  // what was typed, as it is used
+  std::string duration;
+  bool no_isolate = false, no_interleave = false;
+  std::string json, csv, markdown, html;
 
   // `batches`: the letter and name of the option for batch sizes.
   void add_to(CLI::App& command, const char* batches);

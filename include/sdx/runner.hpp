@@ -154,6 +154,8 @@ struct BenchRun {
 };
 
 enum class Arrival { poisson, uniform };
+inline constexpr int kUsualRounds = 20;    // of a benchmark with runs enough
+inline constexpr int kMostProcesses = 20;  // unless the options say how many
 
 struct BenchOptions {
   std::filesystem::path model;
@@ -164,9 +166,10 @@ struct BenchOptions {
   int warmup = 10;                        // iterations before those that count
   int runs = 100;                         // iterations that count, of each combination and of all clients together
   double duration_s = 0;                  // > 0: measure for this long instead of `runs`
-  int rounds = 0;                         // in which combinations take turns; 0: 20, or fewer for few runs
-  int processes =
-      0;  // fresh ones for each combination, one after the other; 0: up to 20, fewer where opening takes long or rounds are few
+  int rounds = 0;                         // in which combinations take turns; 0: kUsualRounds, or fewer for few runs
+  // Fresh ones for each combination, one after the other; 0: up to kMostProcesses, fewer where opening takes long or rounds are
+  // few.
+  int processes = 0;
   int clients = 1;                     // concurrent callers of one session
   double rate = 0;                     // > 0: so many runs start a second, whether or not those before are done
   Arrival arrival = Arrival::poisson;  // of the runs with a rate: exponential or equal gaps

@@ -97,17 +97,16 @@ class Bench {
 int Bench::rounds() const {
   if (o_.rounds > 0) return o_.duration_s > 0 ? o_.rounds : std::min(o_.rounds, o_.runs);
   // Short, so that some fall between two disturbances of the machine.
-  constexpr int kUsual = 20;
-  if (o_.duration_s > 0) return kUsual;
+  if (o_.duration_s > 0) return kUsualRounds;
   // A round should have a few runs, and there should be rounds enough to compare.
-  return o_.runs < 3 * kUsual ? std::clamp(o_.runs / 3, 1, kUsual / 2) : std::min(o_.runs / 3, kUsual);
+  return o_.runs < 3 * kUsualRounds ? std::clamp(o_.runs / 3, 1, kUsualRounds / 2) : std::min(o_.runs / 3, kUsualRounds);
 }
 
 int Bench::processes() const {
   if (o_.processes > 0) return std::min(o_.processes, rounds());
   // Many, so that each benchmark has some that nothing disturbs, as long as opening and warming them up takes a few seconds in
   // all. Five a side are the fewest of which a rank test can say something with p below 0.01.
-  constexpr int kMost = 20, kUsual = 5, kSlow = 3;
+  constexpr int kUsual = 5, kSlow = 3;
   constexpr double kSlowMs = 2000, kBudgetMs = 4000;
   double slowest = 0;
   double all = 0;
@@ -116,7 +115,7 @@ int Bench::processes() const {
     all += s.process.load_ms + s.process.init_ms + s.warmup_ms;
   }
   if (!isolate_) return 1;
-  const int affordable = std::clamp(static_cast<int>(kBudgetMs / std::max(all, 1.0)), kUsual, kMost);
+  const int affordable = std::clamp(static_cast<int>(kBudgetMs / std::max(all, 1.0)), kUsual, kMostProcesses);
   return std::min(slowest > kSlowMs ? kSlow : affordable, rounds());
 }
 
