@@ -336,27 +336,32 @@ Object set_log_level(PyObject*, PyObject* arguments) {
   return Object::none();
 }
 
-PyMethodDef session_methods[] = {
-    {"inputs", &entry<inputs>, METH_NOARGS, nullptr},     {"outputs", &entry<outputs>, METH_NOARGS, nullptr},
-    {"metadata", &entry<metadata>, METH_NOARGS, nullptr}, {"run", &entry<run>, METH_VARARGS, nullptr},
-    {"report", &entry<report>, METH_NOARGS, nullptr},     {"write_trace", &entry<write_trace>, METH_VARARGS, nullptr},
-    {"dump", &entry<dump>, METH_VARARGS, nullptr},        {nullptr, nullptr, 0, nullptr}};
+// Each with its signature, as inspect.signature() reads it; _sardonyx.pyi adds the types.
+PyMethodDef session_methods[] = {{"inputs", &entry<inputs>, METH_NOARGS, "inputs($self, /)\n--\n\n"},
+                                 {"outputs", &entry<outputs>, METH_NOARGS, "outputs($self, /)\n--\n\n"},
+                                 {"metadata", &entry<metadata>, METH_NOARGS, "metadata($self, /)\n--\n\n"},
+                                 {"run", &entry<run>, METH_VARARGS, "run($self, feed, outputs, timeout_ms, cancel, /)\n--\n\n"},
+                                 {"report", &entry<report>, METH_NOARGS, "report($self, /)\n--\n\n"},
+                                 {"write_trace", &entry<write_trace>, METH_VARARGS, "write_trace($self, path, /)\n--\n\n"},
+                                 {"dump", &entry<dump>, METH_VARARGS, "dump($self, stage, /)\n--\n\n"},
+                                 {nullptr, nullptr, 0, nullptr}};
 
-PyMethodDef cancel_methods[] = {{"cancel", &entry<cancel>, METH_NOARGS, nullptr},
-                                {"cancelled", &entry<cancelled>, METH_NOARGS, nullptr},
+PyMethodDef cancel_methods[] = {{"cancel", &entry<cancel>, METH_NOARGS, "cancel($self, /)\n--\n\n"},
+                                {"cancelled", &entry<cancelled>, METH_NOARGS, "cancelled($self, /)\n--\n\n"},
                                 {nullptr, nullptr, 0, nullptr}};
 
-PyMethodDef functions[] = {{"open", &entry<open>, METH_VARARGS, nullptr},
-                           {"from_bytes", &entry<from_bytes>, METH_VARARGS, nullptr},
-                           {"cancel_token", &entry<cancel_token>, METH_NOARGS, nullptr},
-                           {"providers", &entry<providers_to_python>, METH_NOARGS, nullptr},
-                           {"ort_name", &entry<ort_name>, METH_VARARGS, nullptr},
-                           {"ignored_cpu_options", &entry<ignored_cpu_options>, METH_NOARGS, nullptr},
-                           {"pass_names", &entry<pass_names_to_python>, METH_NOARGS, nullptr},
-                           {"operators", &entry<operators>, METH_NOARGS, nullptr},
-                           {"version", &entry<version_to_python>, METH_NOARGS, nullptr},
-                           {"set_log_level", &entry<set_log_level>, METH_VARARGS, nullptr},
-                           {nullptr, nullptr, 0, nullptr}};
+PyMethodDef functions[] = {
+    {"open", &entry<open>, METH_VARARGS, "open($module, path, options, /)\n--\n\n"},
+    {"from_bytes", &entry<from_bytes>, METH_VARARGS, "from_bytes($module, model, options, folder, /)\n--\n\n"},
+    {"cancel_token", &entry<cancel_token>, METH_NOARGS, "cancel_token($module, /)\n--\n\n"},
+    {"providers", &entry<providers_to_python>, METH_NOARGS, "providers($module, /)\n--\n\n"},
+    {"ort_name", &entry<ort_name>, METH_VARARGS, "ort_name($module, name, /)\n--\n\n"},
+    {"ignored_cpu_options", &entry<ignored_cpu_options>, METH_NOARGS, "ignored_cpu_options($module, /)\n--\n\n"},
+    {"pass_names", &entry<pass_names_to_python>, METH_NOARGS, "pass_names($module, /)\n--\n\n"},
+    {"operators", &entry<operators>, METH_NOARGS, "operators($module, /)\n--\n\n"},
+    {"version", &entry<version_to_python>, METH_NOARGS, "version($module, /)\n--\n\n"},
+    {"set_log_level", &entry<set_log_level>, METH_VARARGS, "set_log_level($module, level, /)\n--\n\n"},
+    {nullptr, nullptr, 0, nullptr}};
 
 Object make_module(PyObject*, PyObject*) {
   static PyModuleDef definition{PyModuleDef_HEAD_INIT, "_sardonyx", nullptr, -1, functions, nullptr, nullptr, nullptr, nullptr};
