@@ -70,7 +70,7 @@ struct KernelEntry {
   MakeKernel make;
 };
 
-// Every file src/providers/cpu/kernels/<name>.cc defines `void register_kernels_<name>(KernelTable&)`; the list of calls is
+// Every file src/providers/cpu/lowering/<name>.cc defines `void register_kernels_<name>(KernelTable&)`; the list of calls is
 // generated from the file names.
 class KernelTable {
  public:
