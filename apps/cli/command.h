@@ -25,24 +25,6 @@ struct UsageError : std::runtime_error {
 // What the chosen subcommand will do, set while the command line is parsed; its result is the exit code.
 using Action = std::function<int()>;
 
-void add_run(CLI::App& app, Action& action);
-void add_inspect(CLI::App& app, Action& action);
-void add_explain(CLI::App& app, Action& action);
-void add_verify(CLI::App& app, Action& action);
-void add_providers(CLI::App& app, Action& action);
-void add_pull(CLI::App& app, Action& action);
-void add_models(CLI::App& app, Action& action);
-void add_bench(CLI::App& app, Action& action);
-void add_sweep(CLI::App& app, Action& action);
-void add_diff(CLI::App& app, Action& action);
-void add_report(CLI::App& app, Action& action);
-void add_compare_outputs(CLI::App& app, Action& action);
-void add_convert(CLI::App& app, Action& action);
-void add_cache(CLI::App& app, Action& action);
-void add_init(CLI::App& app, Action& action);
-void add_build(CLI::App& app, Action& action);
-void add_completion(CLI::App& app, Action& action);
-
 // Results cannot be written where they belong: whatever else the command does is of no use. Not an Error, which loops over
 // samples take for the failure of one.
 struct OutputError : std::runtime_error {

@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
-#include "cli/command.h"
+#include "cli/commands.h"
 
 namespace sdx::cli {
 
@@ -133,14 +133,9 @@ struct Command {
   void (*add)(CLI::App&, Action&);
 };
 
-constexpr Command kCommands[] = {
-    {"run", add_run},         {"inspect", add_inspect},       {"explain", add_explain},
-    {"verify", add_verify},   {"providers", add_providers},   {"pull", add_pull},
-    {"models", add_models},   {"bench", add_bench},           {"sweep", add_sweep},
-    {"diff", add_diff},       {"report", add_report},         {"compare-outputs", add_compare_outputs},
-    {"convert", add_convert}, {"cache", add_cache},           {"init", add_init},
-    {"build", add_build},     {"completion", add_completion},
-};
+#define SDX_LIST_COMMAND(name, function) {name, function},
+constexpr Command kCommands[] = {SDX_COMMANDS(SDX_LIST_COMMAND)};
+#undef SDX_LIST_COMMAND
 
 // The options of all commands take longer to set up than a small model to load: only the command that is called gets its own.
 // Help, completion and whatever is no command need all of them.
