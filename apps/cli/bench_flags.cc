@@ -10,7 +10,7 @@
 #include "base/system/mapped_file.h"
 #include "base/words.h"
 #include "cli/command.h"
-#include "project/find.h"
+#include "cli/resolve.h"
 #include "providers/interface/provider.h"
 
 namespace sdx::cli {
@@ -136,19 +136,19 @@ void BenchFlags::use_entry(const RegistryEntry& entry, const std::vector<ValueSp
 
 int run_bench(const BenchFlags& flags, BenchRun& run) {
   flags.options();  // wrong uses come before missing files
-  const Located found = locate(flags.session.model);
-  BenchOptions o = flags.options(find_project(flags.session.model));
-  o.model = flags.session.model_file();
+  const project::ResolvedModel model = resolve(flags.session);
+  BenchOptions o = flags.options(model.project ? std::optional(*model.config()) : std::nullopt);
+  o.model = model.model;
   const std::vector<ValueSpec> specs = model_inputs(o.model, o.session);
   o.inputs = flags.inputs.given(specs);
   o.shapes = flags.inputs.given_shapes(specs);
-  if (found.entry) flags.use_entry(*found.entry, specs, o);
+  if (model.entry) flags.use_entry(*model.entry, specs, o);
   {
     Progress bar("measuring");
     o.progress = [&](double done, const std::string&) { bar.show(static_cast<int>(done * 1000), 1000); };
     run = Runner(o).run();
-    if (const std::filesystem::path file = find_model(flags.session.model); file != o.model) {
-      run.model = file.string();
+    if (model.conversion) {
+      run.model = model.source.string();
       run.notes.push_back(fmt::format("the model was converted: {}", o.model.filename().string()));
     }
   }

@@ -11,8 +11,7 @@
 #include "base/system/mapped_file.h"
 #include "cli/command.h"
 #include "cli/outputs.h"
-#include "cli/session_flags.h"
-#include "project/find.h"
+#include "cli/resolve.h"
 #include "providers/interface/provider.h"
 
 namespace sdx::cli {
@@ -51,9 +50,9 @@ int InitCommand::run() const {
   if (output != "-" && !force && fs::exists(file, ignored)) {
     throw UsageError(fmt::format("'{}' is there already; --force overwrites it, -o FILE takes another name", output));
   }
-  const Located found = locate(model);
-  if (found.kind != Located::Kind::model) fail(ErrorCode::invalid_argument, "'{}' has a project file already", model);
-  const std::string text = project_text(found.path, o);
+  const project::ResolvedModel found = project::resolve(model);
+  if (found.project || found.built) fail(ErrorCode::invalid_argument, "'{}' has a project file already", model);
+  const std::string text = project_text(found.source, o);
   if (output == "-") {
     print(text);
     return kOk;

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/inputs.h"
-#include "cli/session_flags.h"
+#include "cli/resolve.h"
 
 namespace sdx::cli {
 namespace {
@@ -51,7 +51,8 @@ int CompareCommand::run() const {
   } catch (const Error& e) {
     throw UsageError(e.message());
   }
-  o.model = session.model_file();
+  const project::ResolvedModel model = resolve(session);
+  o.model = model.model;
   const std::vector<ValueSpec> specs = model_inputs(o.model, o.session);
   o.inputs = inputs.given(specs);
   o.shapes = inputs.given_shapes(specs);

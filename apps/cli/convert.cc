@@ -14,7 +14,7 @@
 #include "cli/command.h"
 #include "cli/inputs.h"
 #include "cli/outputs.h"
-#include "cli/session_flags.h"
+#include "cli/resolve.h"
 #include "runner/compare.h"
 #include "runner/input_plan.h"
 #include "runner/random_input.h"
@@ -126,7 +126,7 @@ int ConvertCommand::run() const {
   o.keep_nodes = keep_nodes;
   o.custom_ops.assign(custom_ops.begin(), custom_ops.end());
   if (!output.ends_with(".onnx")) throw UsageError(fmt::format("-o {}: the model's name must end in .onnx", output));
-  const std::filesystem::path file = find_model(model);
+  const std::filesystem::path file = project::resolve(model).source;
   std::error_code error;
   if (std::filesystem::equivalent(file, output, error)) throw UsageError("-o: the model itself; the new one needs another name");
   const ConvertReport report = convert_model(file, output, o);

@@ -9,7 +9,7 @@
 
 #include "cli/command.h"
 #include "cli/outputs.h"
-#include "cli/session_flags.h"
+#include "cli/resolve.h"
 
 namespace sdx::cli {
 namespace {
@@ -46,7 +46,8 @@ std::string node_text(const NodeReport& n) {
 }
 
 int ExplainCommand::run() {
-  const Session s = session.open();
+  const project::ResolvedModel model = resolve(session);
+  const Session s = open(model);
   const Report r = s.report();
   std::string nodes;
   std::string lines;

@@ -10,7 +10,7 @@
 
 #include "cli/command.h"
 #include "cli/outputs.h"
-#include "cli/session_flags.h"
+#include "cli/resolve.h"
 #include "runner/facts.h"
 
 namespace sdx::cli {
@@ -134,14 +134,15 @@ std::string facts_text(const std::string& file, const ModelFacts& f, const Sessi
 }
 
 int InspectCommand::run() {
-  const Session s = session.open();
+  const project::ResolvedModel model = resolve(session);
+  const Session s = open(model);
   if (!stage.empty()) {
     const std::string text = s.dump(stage);
     print(json ? fmt::format("{{\"stage\":{},\"text\":{}}}\n", json_text(stage), json_text(text))
                : text + (text.ends_with('\n') ? "" : "\n"));
     return kOk;
   }
-  const std::string file = session.model_file().string();
+  const std::string file = model.model.string();
   const ModelFacts facts = model_facts(file, session.options());
   print(json ? facts_json(file, facts, s) : facts_text(file, facts, s));
   return kOk;

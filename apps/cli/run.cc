@@ -7,7 +7,6 @@
 #include <chrono>
 #include <memory>
 #include <optional>
-#include <sdx/project.hpp>
 #include <sdx/sdx.hpp>
 
 #include "base/error.h"
@@ -19,6 +18,7 @@
 #include "cli/inputs.h"
 #include "cli/outputs.h"
 #include "cli/postprocess.h"
+#include "cli/resolve.h"
 #include "cli/run_batch.h"
 #include "cli/samples.h"
 #include "cli/session_flags.h"
@@ -50,10 +50,10 @@ struct RunCommand {
 
  private:
   RunOptions run_options() const;
-  void use_project(const Project& project);
+  void use_project(const ProjectConfig& config);
   int bench(const Session& s, const NamedValues& given);
-  int batch(const Session& s, const Samples& samples, const std::optional<Project>& project);
-  int once(const Session& s, const NamedValues& given, const std::optional<Project>& project);
+  int batch(const Session& s, const Samples& samples, const project::ResolvedModel& model);
+  int once(const Session& s, const NamedValues& given, const ProjectConfig* config);
 };
 
 RunOptions RunCommand::run_options() const {
@@ -64,8 +64,7 @@ RunOptions RunCommand::run_options() const {
 }
 
 // The file's own time limit, profiling and batch size, where nothing was typed.
-void RunCommand::use_project(const Project& project) {
-  const ProjectConfig& c = project.config();
+void RunCommand::use_project(const ProjectConfig& c) {
   inputs.project = &c;
   if (timeout.empty() && c.runtime.timeout) timeout = fmt::format("{}ms", c.runtime.timeout->count());
   if (profile.empty() && c.runtime.session.profile) profile = "sdx_profile.json";
@@ -99,10 +98,10 @@ int RunCommand::bench(const Session& s, const NamedValues& given) {
   return kOk;
 }
 
-int RunCommand::batch(const Session& s, const Samples& samples, const std::optional<Project>& project) {
+int RunCommand::batch(const Session& s, const Samples& samples, const project::ResolvedModel& model) {
   if (benchmark) throw UsageError("--benchmark measures one set of inputs, not a folder or list of them");
   check_batch_output(output);
-  const ProjectConfig* config = project ? &project->config() : nullptr;
+  const ProjectConfig* config = model.config();
   const Postprocessor postprocessor(post, config);
   BatchRun run{s, samples, postprocessor, {}, run_options(), output, json, std::max<std::int64_t>(1, batch_size), overwrite, {}};
   run.check = [&](const NamedValues& values) {
@@ -116,16 +115,16 @@ int RunCommand::batch(const Session& s, const Samples& samples, const std::optio
                            inputs.mean, inputs.deviation, inputs.scale, std::to_string(inputs.rate)}) {
     run.identity += "\n" + part;
   }
-  if (project && !project->file().empty()) run.identity += "\n" + hash_text(read_file(project->file()));
+  if (model.project) run.identity += "\n" + hash_text(read_file(model.project->file()));
   return run_batch(run);
 }
 
-int RunCommand::once(const Session& s, const NamedValues& given, const std::optional<Project>& project) {
+int RunCommand::once(const Session& s, const NamedValues& given, const ProjectConfig* config) {
   const auto start = std::chrono::steady_clock::now();
   NamedValues outputs = s.run(given, run_options());
   const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   if (!profile.empty()) s.write_trace(profile);
-  const Shown shown = Postprocessor(post, project ? &project->config() : nullptr)(std::move(outputs));
+  const Shown shown = Postprocessor(post, config)(std::move(outputs));
   if (!output.empty()) write_outputs(output, shown.outputs, s.report(), ms, shown.json);
   if (json && output != "-") print(outputs_json(shown.outputs, s.report(), ms, shown.json));
   if (json || output == "-") return kOk;
@@ -141,26 +140,25 @@ int RunCommand::run() {
   if (benchmark && !output.empty() && output != "-" && !output.ends_with(".json")) {
     throw UsageError("--benchmark writes its figures with -o FILE.json");
   }
-  const std::optional<Project> project = locate_project(session.model);
-  if (project) use_project(*project);
   run_options();  // a time that makes no sense
   session.given.profile = !profile.empty();
-  const Session s = session.open(project);
-  if (project) {
-    for (const std::string& w : project->validate(s)) note("warning: " + w);
+  const project::ResolvedModel model = resolve(session);
+  if (model.project) use_project(*model.config());
+  const Session s = open(model);
+  if (model.project) {
+    for (const std::string& w : model.project->validate(s)) note("warning: " + w);
   }
-  if (const std::optional<Samples> samples = find_samples(inputs, s.inputs())) return batch(s, *samples, project);
+  if (const std::optional<Samples> samples = find_samples(inputs, s.inputs())) return batch(s, *samples, model);
   if (!output.empty()) check_output_name(output);
   if (overwrite) throw UsageError("--overwrite is for folders of results");
-  if (const auto entry = find_entry(session.model)) {
-    apply_entry(*entry, s.inputs(), inputs.shapes);
-    if (entry->warmup && !session.typed("--warmup")) warmup = *entry->warmup;
-    if (entry->iterations && !session.typed("--runs")) runs = *entry->iterations;
+  if (model.entry) {
+    apply_entry(*model.entry, s.inputs(), inputs.shapes);
+    if (model.entry->warmup && !session.typed("--warmup")) warmup = *model.entry->warmup;
+    if (model.entry->iterations && !session.typed("--runs")) runs = *model.entry->iterations;
   }
-  const SessionOptions chosen = project ? session.options(project->config()) : session.options();
-  const NamedValues given = inputs.read(s.inputs(), chosen.dimensions);
-  if (project) check_inputs(project->config(), s.inputs(), given);
-  return benchmark ? bench(s, given) : once(s, given, project);
+  const NamedValues given = inputs.read(s.inputs(), model.options.dimensions);
+  if (model.project) check_inputs(*model.config(), s.inputs(), given);
+  return benchmark ? bench(s, given) : once(s, given, model.config());
 }
 
 }  // namespace

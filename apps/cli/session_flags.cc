@@ -1,7 +1,6 @@
 #include "cli/session_flags.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -13,17 +12,12 @@
 #include "base/suggest.h"
 #include "cli/command.h"
 #include "project/backends.h"
-#include "project/build_info.h"
 #include "project/config.h"
-#include "project/converted.h"
-#include "project/find.h"
 #include "providers/interface/provider.h"
 #include "session/option_table.h"
 
 namespace sdx::cli {
 namespace {
-
-namespace fs = std::filesystem;
 
 // What is wrong with the command line, not with a model.
 template <class F>
@@ -76,17 +70,6 @@ void add_option(CLI::App& command, const SessionOption& option, SessionOptions& 
   if (!takes_items(option)) added->expected(1);
 }
 
-// The built model of the project where that is up to date, else the model itself.
-Session open_project(const Project& project, const SessionOptions& options) {
-  const BuildState state = project.build_state(options);
-  if (state.kind == BuildState::Kind::fresh) return Session::open(state.compiled, state.options);
-  if (state.kind == BuildState::Kind::stale) {
-    note(fmt::format("note: the build in '{}' is out of date ({}); `sdx build` renews it",
-                     (project.folder() / ".sdx").lexically_normal().string(), state.why));
-  }
-  return Session::open(project.model(), options);
-}
-
 }  // namespace
 
 void SessionFlags::add_to(CLI::App& command, bool positional_model) {
@@ -130,91 +113,10 @@ SessionOptions SessionFlags::options() const {
   return o;
 }
 
-Session SessionFlags::open() const { return open(locate_project(model)); }
-
-Session SessionFlags::open(const std::optional<Project>& project) const {
-  const auto open = [&] {
-    if (!project) return Session::open(model_file(), options());
-    const SessionOptions o = options(project->config());
-    if (dtype.empty()) return open_project(*project, o);
-    return Session::open(converted(project->model(), parse_precision(dtype), true, o), o);  // the file declares its inputs' types
-  };
-  Session session = open();
-  const Report report = session.report();
-  for (const std::string& w : report.warnings) note("warning: " + w);
-  return session;
-}
-
-fs::path SessionFlags::converted(const fs::path& file, DataType type, bool io_stays, const SessionOptions& o) const {
-  std::shared_ptr<ConvertedModel>& known = converted_[file];
-  if (!known) {
-    known = std::make_shared<ConvertedModel>(file, type, io_stays, o);
-    if (known->made()) note(fmt::format("note: converted '{}' to {}", file.string(), name(type)));
-  }
-  return known->path();
-}
-
-fs::path SessionFlags::model_file() const {
-  const fs::path file = find_model(model);
-  DataType type = dtype.empty() ? DataType::undefined : parse_precision(dtype);
-  if (const auto entry = find_entry(model); entry && dtype.empty() && entry->convert) type = entry->dtype;
-  return type == DataType::undefined ? file : converted(file, type, keep_io, options());
-}
-
-std::optional<ProjectConfig> find_project(const std::string& text) {
-  const std::optional<Project> project = locate_project(text);
-  return project ? std::optional(project->config()) : std::nullopt;
-}
-
-std::optional<Project> locate_project(const std::string& text) {
-  const Located found = locate(text);
-  if (found.kind != Located::Kind::project) return std::nullopt;
-  return Project::open(found.path);
-}
-
-std::shared_ptr<const RegistryEntry> find_entry(const std::string& text) { return locate(text).entry; }
-
-void apply_entry(const RegistryEntry& entry, const std::vector<ValueSpec>& specs, std::vector<std::string>& shapes) {
-  std::vector<std::string> defaults, other;
-  for (const RegistryInput& input : entry.inputs) {
-    const auto spec = std::find_if(specs.begin(), specs.end(), [&](const ValueSpec& s) { return s.name == input.name; });
-    if (spec == specs.end()) {
-      std::vector<std::string> names;
-      for (const ValueSpec& s : specs) names.push_back(s.name);
-      fail(ErrorCode::invalid_argument, "{}: the model has no input '{}'; it has: {}", entry.place, input.name, join(names));
-    }
-    if (input.dtype != DataType::undefined && spec->dtype != DataType::undefined && input.dtype != spec->dtype) {
-      fail(ErrorCode::invalid_argument, "{}: input '{}' is {} in the model, not {}", entry.place, input.name, spec->type,
-           name(input.dtype));
-    }
-    const bool typed = std::any_of(shapes.begin(), shapes.end(), [&](const auto& s) { return s.starts_with(input.name + "="); });
-    if (input.shape && !typed) defaults.push_back(fmt::format("{}=[{}]", input.name, fmt::join(*input.shape, ",")));
-  }
-  shapes.insert(shapes.begin(), defaults.begin(), defaults.end());
-  if (!is_floating(entry.dtype)) return;
-  for (const ValueSpec& s : specs) {
-    if (is_floating(s.dtype) && s.dtype != entry.dtype) other.push_back(fmt::format("'{}' ({})", s.name, s.type));
-  }
-  if (!other.empty()) {
-    note(
-        fmt::format("warning: {}: the entry says {}, the model takes {}: it runs as it is; `convert: true` in the entry, or "
-                    "--dtype {}, converts it",
-                    entry.place, name(entry.dtype), join(other), name(entry.dtype)));
-  }
-}
-
 std::function<void(SessionOptions&)> backend_names() {
   const std::optional<Backends> backends = find_backends();
   if (!backends) return {};
   return [backends = *backends](SessionOptions& o) { apply_backends(backends, o); };
-}
-
-fs::path find_model(const std::string& text) {
-  const Located found = locate(text);
-  if (found.kind == Located::Kind::model) return found.path;
-  if (found.kind == Located::Kind::project) return Project::open(found.path).model();
-  if (const auto info = read_build_info(found.path)) return found.path / info->compiled;
-  fail(ErrorCode::io, "'{}' is no complete build, and the project file it was made from is gone", found.path.string());
 }
 
 DataType parse_precision(const std::string& text) {

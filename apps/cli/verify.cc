@@ -14,7 +14,7 @@
 #include "cli/command.h"
 #include "cli/inputs.h"
 #include "cli/outputs.h"
-#include "cli/session_flags.h"
+#include "cli/resolve.h"
 #include "onnx/reader.h"
 #include "runner/compare.h"
 
@@ -138,9 +138,10 @@ bool VerifyCommand::verify_one(const fs::path& model_file, const fs::path& data)
   if (c.model.empty()) fail(ErrorCode::invalid_argument, "'{}' names no model; name it with --model", data.string());
   session.model = c.model.string();
   session.keep_io = true;  // recorded values have the model's own types
-  const Session s = session.open();
+  const project::ResolvedModel resolved = resolve(session);
+  const Session s = open(resolved);
   if (!is_case) c.sets = read_case_folder(data, s.inputs(), s.outputs()).sets;
-  const Precision precision = precision_of(read_model(session.model_file()).graph);
+  const Precision precision = precision_of(read_model(resolved.model).graph);
   bool all = true;
   for (const CaseSet& set : c.sets) all = verify_set(s, set, precision) && all;
   return all;
@@ -161,14 +162,17 @@ int VerifyCommand::run() {
   std::error_code ignored;
   const auto is_case = [](const std::string& t) { return fs::path(t).extension() == ".json"; };
   if (targets.size() == 2 && !is_case(targets[0]) && !is_case(targets[1])) {
-    guarded(find_model(targets[0]), targets[1]);
+    guarded(project::resolve(targets[0]).source, targets[1]);
   } else {
     for (const std::string& t : targets) {
       if (!is_case(t) && !fs::is_directory(t, ignored) && model.empty()) {
         throw UsageError(
             fmt::format("'{}': expected MODEL DATA, a folder with model.onnx and test_data_set_*, or .case.json files", t));
       }
-      guarded(is_case(t) ? fs::path() : fs::is_directory(t, ignored) && model.empty() ? find_model(t) : fs::path(), t);
+      guarded(is_case(t)                                      ? fs::path()
+              : fs::is_directory(t, ignored) && model.empty() ? project::resolve(t).source
+                                                              : fs::path(),
+              t);
     }
   }
   if (json) {

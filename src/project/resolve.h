@@ -1,0 +1,39 @@
+#pragma once
+// From what a user types to the model to open, with everything that belongs to it: looked up once.
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <sdx/project.hpp>
+#include <sdx/registry.hpp>
+#include <sdx/session.hpp>
+
+#include "project/converted.h"
+#include "project/find.h"
+
+namespace sdx::project {
+
+struct ResolvedModel {
+  std::string name;                                  // for people: as given
+  std::filesystem::path source;                      // the model file: as given, the project's, the registry's, the build's
+  std::filesystem::path model;                       // what to open: `source`, or what that was converted to
+  bool built = false;                                // `source` is what a build left whose project file is gone
+  std::optional<Project> project;                    // where there is a project file: its settings, pre- and postprocessing
+  std::shared_ptr<const RegistryEntry> entry;        // where the registry has that name
+  SessionOptions options;                            // the project's settings for a session
+  std::shared_ptr<const ConvertedModel> conversion;  // holds a converted `model` while it is in use
+
+  // Null for a bare model.
+  const ProjectConfig* config() const { return project ? &project->config() : nullptr; }
+};
+
+// See locate(). Reads the project file, not the model. Throws what locate() and Project::open() throw.
+ResolvedModel resolve(const std::string& name, const Places& places = default_places());
+
+// From here on `model` is the source converted to `dtype`; `options` say where such files are kept. A project declares the types
+// of its inputs: there they stay. Returns whether the conversion was made now. Throws what convert_model() throws.
+bool convert(ResolvedModel& model, DataType dtype, bool keep_io);
+
+}  // namespace sdx::project

@@ -1,0 +1,97 @@
+#include "project/resolve.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/system/mapped_file.h"
+#include "support/graph_text.h"
+
+namespace sdx::project {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Resolve : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    root_ = fs::temp_directory_path() / ("sdx_resolve_" + std::to_string(::getpid()));
+    fs::remove_all(root_);
+    put("work/net.onnx", sdx::testing::model_bytes("opset 17\ninput x: float32[2]\ny = Mul(x, x)\noutput y: float32[2]\n"));
+    places_ = {root_ / "work", root_ / "home"};
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  void put(const std::string& name, const std::string& content) {
+    fs::create_directories((root_ / name).parent_path());
+    write_file_atomically(root_ / name, content);
+  }
+
+  fs::path root_;
+  Places places_;
+};
+
+TEST_F(Resolve, AModelFileIsNothingButItself) {
+  const std::string file = (root_ / "work/net.onnx").string();
+  const ResolvedModel m = resolve(file, places_);
+  EXPECT_EQ(m.name, file);
+  EXPECT_EQ(m.source, file);
+  EXPECT_EQ(m.model, file);
+  EXPECT_EQ(m.config(), nullptr);
+  EXPECT_EQ(m.entry, nullptr);
+}
+
+TEST_F(Resolve, AProjectBringsItsSettings) {
+  put("work/sdx.yml", "name: mine\nmodel: net.onnx\nruntime: {threads: 3}\n");
+  const ResolvedModel m = resolve("mine", places_);
+  EXPECT_EQ(m.source, root_ / "work/net.onnx");
+  ASSERT_NE(m.config(), nullptr);
+  EXPECT_EQ(m.config()->name, "mine");
+  EXPECT_EQ(m.options.threads, 3);
+}
+
+TEST_F(Resolve, AnEntryOfTheRegistryBringsItself) {
+  put("work/models.yaml", "models:\n  short: {path: net.onnx, warmup: 4}\n");
+  const ResolvedModel m = resolve("short", places_);
+  EXPECT_EQ(m.source, root_ / "work/net.onnx");
+  ASSERT_NE(m.entry, nullptr);
+  EXPECT_EQ(m.entry->warmup, 4);
+}
+
+TEST_F(Resolve, ABuildWithoutItsProjectIsTheBuiltModel) {
+  put("work/.sdx/model_info.json", R"({"name": "gone", "compiled": "model-1.onnx"})");
+  EXPECT_THROW(resolve("gone", places_), Error);  // incomplete: it does not say what it was built from
+  put("work/.sdx/model_info.json",
+      R"({"name": "gone", "compiled": "model-1.onnx", "files": [{"name": "net.onnx", "bytes": 1, "modified_ns": 1, "hash": "0"}]})");
+  const ResolvedModel m = resolve("gone", places_);
+  EXPECT_EQ(m.source, root_ / "work/.sdx/model-1.onnx");
+  EXPECT_TRUE(m.built);
+  EXPECT_THROW(resolve("other", places_), Error);
+}
+
+TEST_F(Resolve, AConvertedModelLivesAsLongAsItIsInUse) {
+  fs::path converted;
+  {
+    ResolvedModel m = resolve((root_ / "work/net.onnx").string(), places_);
+    m.options.cache = false;
+    EXPECT_TRUE(convert(m, DataType::float16, false));
+    EXPECT_EQ(m.source, root_ / "work/net.onnx");
+    EXPECT_NE(m.model, m.source);
+    EXPECT_EQ(Session::open(m.model, {}).inputs()[0].dtype, DataType::float16);
+    converted = m.model;
+  }
+  EXPECT_FALSE(fs::exists(converted));
+}
+
+TEST_F(Resolve, AProjectsInputsKeepTheirTypes) {
+  put("work/sdx.yml", "name: mine\nmodel: net.onnx\n");
+  ResolvedModel m = resolve("mine", places_);
+  m.options.cache = false;
+  EXPECT_TRUE(convert(m, DataType::float16, false));
+  EXPECT_EQ(Session::open(m.model, {}).inputs()[0].dtype, DataType::float32);
+}
+
+}  // namespace
+}  // namespace sdx::project
