@@ -10,12 +10,9 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <sdx/image.hpp>
 #include <sdx/sdx.hpp>
 #include <vector>
-
-#include "media/draw.h"
-#include "media/image.h"
-#include "media/preprocess.h"
 
 namespace {
 
@@ -82,7 +79,8 @@ int run(const char* model_path, const char* picture_path, const char* marked_pat
   const auto start = Clock::now();
   const sdx::Session session = sdx::Session::open(model_path);
 
-  sdx::media::Preprocess prepare;
+  sdx::Preprocessing prepare;
+  prepare.normalize = "none";
   prepare.width = (picture.width + 31) / 32 * 32;
   prepare.height = (picture.height + 31) / 32 * 32;
   const sdx::Tensor input = to_tensor(picture, prepare);

@@ -13,6 +13,7 @@
 #include "cli/session_flags.h"
 #include "media/model_input.h"
 #include "media/preprocess.h"
+#include "project/process.h"
 
 namespace sdx::cli {
 namespace {
@@ -72,10 +73,10 @@ int parse_fill(const std::string& text) {
 }  // namespace
 
 Value image_input(const std::string& path, const ValueSpec* spec, const InputFlags& flags) {
-  bool assumed = false;
-  Tensor t = media::read_picture(path, spec, flags.preprocessing(spec != nullptr ? spec->name : ""), &assumed);
+  const Preprocessing p = flags.preprocessing(spec != nullptr ? spec->name : "");
+  Tensor t = media::read_picture(path, spec, p);
   static bool said = false;  // once, not for each picture of a folder
-  if (assumed && !std::exchange(said, true)) {
+  if (media::scales_unasked(p, spec) && !std::exchange(said, true)) {
     note(fmt::format(
         "note: '{}' is scaled to 0..1; choose with --normalize imagenet|0-1|-1-1|clip|none or --mean, --std, --scale", path));
   }
@@ -88,23 +89,13 @@ Value sound_input(const std::string& path, const ValueSpec* spec, const InputFla
 }
 
 Preprocessing InputFlags::preprocessing(const std::string& input) const {
-  Preprocessing p;
-  if (project != nullptr) {
-    const auto it = std::find_if(project->inputs.begin(), project->inputs.end(), [&](const auto& i) { return i.name == input; });
-    // A file that names its only input otherwise than the model does means that one.
-    const bool only = it == project->inputs.end() && project->inputs.size() == 1;
-    p = only ? project->inputs.front().preprocessing : it == project->inputs.end() ? project->preprocessing : it->preprocessing;
-  }
+  Preprocessing p = project != nullptr ? preprocessing_of(*project, input) : Preprocessing{};
   if (!resize.empty()) {
     std::tie(p.width, p.height) = parse_sides(resize, "--resize");
     p.shorter_side = p.crop_width = p.crop_height = 0;
   }
   if (!crop.empty()) std::tie(p.crop_width, p.crop_height) = parse_sides(crop, "--crop");
-  if (!fit.empty()) p.fit = fit;
-  if (!filter.empty()) p.filter = filter;
   if (!fill.empty()) p.fill = parse_fill(fill);
-  if (!layout.empty()) p.layout = layout;
-  if (!color.empty()) p.color = color;
   if (rate != 0) p.sample_rate = rate;
   // A typed normalisation replaces the file's as a whole: its parts mean nothing beside another one's.
   if (!normalize.empty() || !mean.empty() || !deviation.empty() || !scale.empty()) {
@@ -114,12 +105,11 @@ Preprocessing InputFlags::preprocessing(const std::string& input) const {
     p.deviation = deviation.empty() ? std::vector<float>{} : parse_floats(deviation, "--std");
   }
   usage([&] {
-    media::parse_fit(p.fit);
-    media::parse_filter(p.filter);
-    if (!p.layout.empty()) media::parse_layout(p.layout);
-    if (!p.color.empty()) media::parse_color(p.color);
-    media::Preprocess scratch;
-    if (!p.normalize.empty() && p.normalize != "custom") set_normalization(scratch, p.normalize);
+    if (!fit.empty()) p.fit = media::parse_fit(fit);
+    if (!filter.empty()) p.filter = media::parse_filter(filter);
+    if (!layout.empty()) p.layout = media::parse_layout(layout);
+    if (!color.empty()) p.color = media::parse_color(color);
+    if (!p.normalize.empty() && p.normalize != "custom") media::normalization(p.normalize, media::Color::rgb);
   });
   return p;
 }

@@ -13,29 +13,10 @@
 
 #include <sdx/dtype.hpp>
 #include <sdx/export.hpp>
+#include <sdx/preprocessing.hpp>
 #include <sdx/session.hpp>
 
 namespace sdx {
-
-// How pictures, sound and text become a tensor. What is left open follows from the input's declared shape and type.
-struct Preprocessing {
-  int width = 0, height = 0;            // 0: what the input declares, else the picture's own
-  int shorter_side = 0;                 // instead of width and height: the shorter side's new length, proportions kept
-  int crop_width = 0, crop_height = 0;  // then the middle is cut out; 0: nothing is
-  std::string fit = "stretch";          // "stretch", "letterbox", "letterbox-corner", "crop"
-  std::string filter = "bilinear";      // "nearest", "bilinear", "bicubic", "area"
-  int fill = 114;                       // of letterboxes, 0 to 255
-  std::string layout;                   // "nchw", "nhwc", "chw", "hwc", "hw"
-  std::string color;                    // "rgb", "bgr", "gray"
-  // value = (pixel * scale - mean) / deviation. `normalize` names a common choice ("imagenet", "clip", "0-1", "-1-1", "none");
-  // the others replace its parts. Lists have one number, or one for each channel in the order of `color`.
-  std::string normalize;
-  std::optional<float> scale;
-  std::vector<float> mean, deviation;
-  int sample_rate = 0;    // samples a second of sound; 0: as it comes
-  std::string tokenizer;  // file or name
-  int max_length = 0;     // most tokens; 0: any number
-};
 
 // What turns scores into probabilities. As text: "none", "softmax", "sigmoid".
 enum class Activation { none, softmax, sigmoid };

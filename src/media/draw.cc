@@ -1,7 +1,7 @@
-#include "media/draw.h"
-
 #include <algorithm>
 #include <cstdint>
+
+#include "media/image.h"
 
 namespace sdx::media {
 namespace {
@@ -33,6 +33,7 @@ std::uint16_t glyph(char c) {
 }  // namespace
 
 void fill_rectangle(Image& image, int x, int y, int width, int height, Ink ink) {
+  check_pixels(image);
   const std::int64_t right = std::min<std::int64_t>(std::int64_t{x} + width, image.width);
   const std::int64_t bottom = std::min<std::int64_t>(std::int64_t{y} + height, image.height);
   for (std::int64_t v = std::max(y, 0); v < bottom; ++v) {
@@ -51,6 +52,7 @@ void draw_rectangle(Image& image, int x, int y, int width, int height, Ink ink, 
 }
 
 void draw_disc(Image& image, int x, int y, int radius, Ink ink) {
+  check_pixels(image);
   const std::int64_t r = std::clamp(radius, 0, 65535);
   for (std::int64_t v = std::max<std::int64_t>(y - r, 0); v <= std::min<std::int64_t>(y + r, image.height - 1); ++v) {
     for (std::int64_t u = std::max<std::int64_t>(x - r, 0); u <= std::min<std::int64_t>(x + r, image.width - 1); ++u) {

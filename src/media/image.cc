@@ -21,6 +21,14 @@ Image Image::blank(int width, int height, int channels) {
   return image;
 }
 
+void check_pixels(const Image& image) {
+  const bool sides = image.width >= 1 && image.height >= 1 && image.width <= 65535 && image.height <= 65535;
+  const bool channels = image.channels == 1 || image.channels == 3 || image.channels == 4;
+  if (sides && channels && image.pixels.size() == image.stride() * static_cast<std::size_t>(image.height)) return;
+  fail(ErrorCode::invalid_argument, "an image of {}x{} with {} channels and {} bytes of pixels", image.width, image.height,
+       image.channels, image.pixels.size());
+}
+
 void check_size(std::int64_t width, std::int64_t height, const DecodeLimits& limits) {
   if (width < 1 || height < 1) fail(ErrorCode::invalid_argument, "the image has no pixels ({}x{})", width, height);
   if (width > 65535 || height > 65535 || width * height > limits.pixels) {

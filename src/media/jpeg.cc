@@ -211,6 +211,7 @@ Image decode_jpeg(std::span<const std::byte> bytes, const DecodeLimits& limits) 
 }
 
 std::string encode_jpeg(const Image& image, int quality) {
+  check_pixels(image);
   if (quality < 1 || quality > 100) fail(ErrorCode::invalid_argument, "JPEG quality goes from 1 to 100, received {}", quality);
   Encoder e;
   std::vector<unsigned char> line(static_cast<std::size_t>(image.width) * 3);

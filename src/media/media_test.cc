@@ -5,7 +5,6 @@
 #include <random>
 
 #include "base/error.h"
-#include "media/draw.h"
 #include "media/image.h"
 #include "media/preprocess.h"
 #include "media/resize.h"
@@ -195,59 +194,95 @@ TEST(Resize, LetterboxAndCropReportThePlacement) {
   EXPECT_THROW(resize(wide, 0, 4), Error);
 }
 
-TEST(Preprocess, LaysOutChannels) {
+ValueSpec of_type(DataType dtype) {
+  ValueSpec spec;
+  spec.dtype = dtype;
+  return spec;
+}
+
+TEST(Preprocessing, LaysOutChannels) {
   Image image = Image::blank(2, 1);
   image.pixels = {1, 2, 3, 4, 5, 6};
-  Preprocess p;
+  Preprocessing p;
+  p.normalize = "none";
   Tensor t = to_tensor(image, p);
   EXPECT_EQ(t.type_string(), "float32[1,3,1,2]");
   EXPECT_EQ(to_floats(t), (std::vector<float>{1, 4, 2, 5, 3, 6}));
   p.color = Color::bgr;
   EXPECT_EQ(to_floats(to_tensor(image, p)), (std::vector<float>{3, 6, 2, 5, 1, 4}));
   p.layout = Layout::nhwc;
-  p.dtype = DataType::uint8;
-  t = to_tensor(image, p);
+  const ValueSpec bytes = of_type(DataType::uint8);
+  t = to_tensor(image, p, &bytes);
   EXPECT_EQ(t.type_string(), "uint8[1,1,2,3]");
   EXPECT_EQ(to_ints(t), (std::vector<std::int64_t>{3, 2, 1, 6, 5, 4}));
   p.color = Color::gray;
   p.layout = Layout::hw;
-  EXPECT_EQ(to_tensor(image, p).type_string(), "uint8[1,2]");
+  EXPECT_EQ(to_tensor(image, p, &bytes).type_string(), "uint8[1,2]");
   p.color = Color::rgb;
-  EXPECT_THROW(to_tensor(image, p), Error);
+  EXPECT_THROW(to_tensor(image, p, &bytes), Error);
 }
 
-TEST(Preprocess, Normalises) {
+TEST(Preprocessing, Normalises) {
   Image image = Image::blank(1, 1);
   image.pixels = {255, 0, 128};
-  Preprocess p;
-  set_normalization(p, "imagenet");
+  Preprocessing p;
+  EXPECT_NEAR(to_floats(to_tensor(image, p))[2], 128 / 255.0, 1e-6);  // nothing is said
+  p.normalize = "imagenet";
   auto v = to_floats(to_tensor(image, p));
   EXPECT_NEAR(v[0], (1 - 0.485) / 0.229, 1e-5);
   EXPECT_NEAR(v[1], -0.456 / 0.224, 1e-5);
   EXPECT_NEAR(v[2], (128 / 255.0 - 0.406) / 0.225, 1e-5);
   p.color = Color::bgr;
-  set_normalization(p, "imagenet");
   EXPECT_NEAR(to_floats(to_tensor(image, p))[2], (1 - 0.485) / 0.229, 1e-5);
-  p.dtype = DataType::float16;
-  EXPECT_NEAR(to_floats(to_tensor(image, p))[2], (1 - 0.485) / 0.229, 2e-3);
-  p.dtype = DataType::float32;
-  set_normalization(p, "-1-1");
+  const ValueSpec half = of_type(DataType::float16);
+  EXPECT_NEAR(to_floats(to_tensor(image, p, &half))[2], (1 - 0.485) / 0.229, 2e-3);
+  p.normalize = "-1-1";
   EXPECT_NEAR(to_floats(to_tensor(image, p))[1], -1, 1e-6);
-  set_normalization(p, "0-1");
+  p.normalize = "0-1";
   EXPECT_NEAR(to_floats(to_tensor(image, p))[2], 1, 1e-6);
   p.mean = {1, 2};
   EXPECT_THROW(to_tensor(image, p), Error);
   p.mean = {};
   p.deviation = {0};
   EXPECT_THROW(to_tensor(image, p), Error);
-  EXPECT_THROW(set_normalization(p, "imagnet"), Error);
+  EXPECT_THROW(normalization("imagnet", Color::rgb), Error);
   EXPECT_THROW(parse_layout("nwhc"), Error);
 }
 
-TEST(Preprocess, TensorsBecomeImages) {
+TEST(Preprocessing, TellsWhereThePictureLies) {
+  const Image wide = gradient(40, 20, 3);
+  Preprocessing p;
+  p.width = p.height = 20;
+  p.fit = Fit::letterbox;
+  Placement where;
+  to_tensor(wide, p, nullptr, &where);
+  EXPECT_DOUBLE_EQ(where.scale_x, 0.5);
+  EXPECT_DOUBLE_EQ(where.offset_y, 5);
+  Preprocessing middle;
+  middle.shorter_side = 10;
+  middle.crop_width = middle.crop_height = 8;
+  EXPECT_EQ(to_tensor(wide, middle, nullptr, &where).shape(), (Shape{1, 3, 8, 8}));
+  EXPECT_DOUBLE_EQ(where.scale_x, 0.5);
+  EXPECT_DOUBLE_EQ(where.offset_x, -6);
+  EXPECT_DOUBLE_EQ(where.offset_y, -1);
+}
+
+TEST(Preprocessing, PicturesThatContradictThemselvesAreErrors) {
+  Image image = Image::blank(4, 4);
+  image.pixels.pop_back();
+  EXPECT_THROW(to_tensor(image), Error);
+  EXPECT_THROW(resize(image, 2, 2), Error);
+  EXPECT_THROW(encode_png(image), Error);
+  EXPECT_THROW(encode_jpeg(image), Error);
+  EXPECT_THROW(draw_disc(image, 1, 1, 1, {}), Error);
+  EXPECT_THROW(draw_rectangle(image, 0, 0, 2, 2, {}), Error);
+}
+
+TEST(Preprocessing, TensorsBecomeImages) {
   const Image image = gradient(5, 4, 3);
   for (const Layout layout : {Layout::nchw, Layout::nhwc, Layout::chw, Layout::hwc}) {
-    Preprocess p;
+    Preprocessing p;
+    p.normalize = "none";
     p.layout = layout;
     EXPECT_EQ(from_tensor(to_tensor(image, p), layout).pixels, image.pixels);
   }

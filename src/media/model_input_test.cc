@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"
-#include "media/image.h"
+#include "media/preprocess.h"
 #include "media/wav.h"
 
 namespace sdx::media {
@@ -45,7 +45,7 @@ TEST_F(ModelPicture, ShorterSideThenTheMiddle) {
   p.normalize = "none";
   p.shorter_side = 4;
   p.crop_width = p.crop_height = 2;
-  p.color = "gray";
+  p.color = Color::gray;
   const ValueSpec s = spec({1, 1, 2, 2});
   const Tensor t = read_picture(file_, &s, p);
   EXPECT_EQ(t.shape(), (Shape{1, 1, 2, 2}));
@@ -58,18 +58,17 @@ TEST_F(ModelPicture, ShorterSideThenTheMiddle) {
 }
 
 TEST_F(ModelPicture, WhatIsLeftOpenFollowsFromTheInput) {
-  bool assumed = false;
   const ValueSpec floats = spec({1, 4, 8, 3});
-  EXPECT_FLOAT_EQ(read_picture(file_, &floats, {}, &assumed).values<float>()[3], 10.0F / 255);
-  EXPECT_TRUE(assumed);
+  EXPECT_FLOAT_EQ(read_picture(file_, &floats, {}).values<float>()[3], 10.0F / 255);
+  EXPECT_TRUE(scales_unasked({}, &floats));
   const ValueSpec bytes = spec({3, 4, 8}, DataType::uint8);
-  EXPECT_EQ(read_picture(file_, &bytes, {}, &assumed).values<std::uint8_t>()[1], 10);
-  EXPECT_FALSE(assumed);
+  EXPECT_EQ(read_picture(file_, &bytes, {}).values<std::uint8_t>()[1], 10);
+  EXPECT_FALSE(scales_unasked({}, &bytes));
   Preprocessing custom;
   custom.mean = {10};
   custom.deviation = {2};
-  EXPECT_FLOAT_EQ(read_picture(file_, &floats, custom, &assumed).values<float>()[6], 5);
-  EXPECT_FALSE(assumed);
+  EXPECT_FLOAT_EQ(read_picture(file_, &floats, custom).values<float>()[6], 5);
+  EXPECT_FALSE(scales_unasked(custom, &floats));
 }
 
 TEST_F(ModelPicture, UnreadableOnesAreErrors) {

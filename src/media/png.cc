@@ -95,6 +95,7 @@ Image decode_png(std::span<const std::byte> bytes, const DecodeLimits& limits) {
 }
 
 std::string encode_png(const Image& image) {
+  check_pixels(image);
   png_image png{};
   png.version = PNG_IMAGE_VERSION;
   png.width = static_cast<png_uint_32>(image.width);

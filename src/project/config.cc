@@ -14,6 +14,7 @@
 #include "base/suggest.h"
 #include "base/system/mapped_file.h"
 #include "base/words.h"
+#include "media/preprocess.h"
 #include "project/config_keys.h"
 #include "project/config_options.h"
 #include "providers/interface/provider.h"
@@ -320,17 +321,15 @@ Preprocessing parse_preprocessing(const YamlValue& section, Preprocessing p) {
     p.crop_width = size.width;
     p.crop_height = size.height;
   }
-  if (const YamlValue v = section.get("fit")) p.fit = v.one_of({"stretch", "letterbox", "letterbox-corner", "crop"});
+  if (const YamlValue v = section.get("fit"))
+    p.fit = media::parse_fit(v.one_of({"stretch", "letterbox", "letterbox-corner", "crop"}));
   if (const YamlValue v = section.get("interpolation")) {
-    p.filter = v.one_of({"bilinear", "bicubic", "area", "nearest", "linear", "cubic"});
-    if (p.filter == "linear" || p.filter == "cubic") p.filter = "bi" + p.filter;
+    const std::string name = v.one_of({"bilinear", "bicubic", "area", "nearest", "linear", "cubic"});
+    p.filter = media::parse_filter(name == "linear" || name == "cubic" ? "bi" + name : name);
   }
   if (const YamlValue v = section.get("fill")) p.fill = static_cast<int>(v.integer(0, 255));
-  if (const YamlValue v = section.get("layout")) p.layout = v.one_of({"nchw", "nhwc", "chw", "hwc", "hw"});
-  if (const YamlValue v = section.get("color")) {
-    p.color = v.one_of({"rgb", "bgr", "gray", "grey"});
-    if (p.color == "grey") p.color = "gray";
-  }
+  if (const YamlValue v = section.get("layout")) p.layout = media::parse_layout(v.one_of({"nchw", "nhwc", "chw", "hwc", "hw"}));
+  if (const YamlValue v = section.get("color")) p.color = media::parse_color(v.one_of({"rgb", "bgr", "gray", "grey"}));
   if (const YamlValue v = section.get("scale")) p.scale = parse_fraction(v);
   if (const YamlValue v = section.get("mean")) p.mean = parse_floats(v);
   if (const YamlValue v = section.get("std")) {

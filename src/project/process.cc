@@ -43,6 +43,12 @@ void softmax_row(const Tensor& from, Tensor& to, std::int64_t start, const Rows&
 
 }  // namespace
 
+const Preprocessing& preprocessing_of(const ProjectConfig& config, std::string_view input) {
+  const auto it = std::find_if(config.inputs.begin(), config.inputs.end(), [&](const auto& i) { return i.name == input; });
+  if (it != config.inputs.end()) return it->preprocessing;
+  return config.inputs.size() == 1 ? config.inputs.front().preprocessing : config.preprocessing;
+}
+
 void check_inputs(const ProjectConfig& config, const std::vector<ValueSpec>& specs, const NamedValues& given) {
   for (const ProjectInput& input : config.inputs) {
     const std::string name = model_name(input.name, config.inputs.size(), specs);

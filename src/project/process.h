@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <sdx/project.hpp>
@@ -13,6 +14,10 @@ namespace sdx {
 // What the project file demands of given inputs: those that it requires are there, and none is longer than its max_length. Throws
 // Error(invalid_argument).
 void check_inputs(const ProjectConfig& config, const std::vector<ValueSpec>& specs, const NamedValues& given);
+
+// What the project says about an input of its model: a file that names its only input otherwise than the model does means that
+// one.
+const Preprocessing& preprocessing_of(const ProjectConfig& config, std::string_view input);
 
 // The axis of classes of a tensor with these extents (-1: open): `axis`, negative ones counted from the end; -1 where the last
 // extents are 1 is the last axis that has more ([1, 1000, 1, 1]: 1). Throws Error(invalid_argument) for an axis that is not

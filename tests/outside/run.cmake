@@ -1,5 +1,5 @@
-# cmake -DSOURCE=… -DBUILD=… -DWORK=… -P run.cmake: installs the build to a fresh prefix, then configures, builds and runs the outside
-# project against it.
+# cmake -DSOURCE=… -DEXAMPLES=… -DBUILD=… -DWORK=… -P run.cmake: installs the build to a fresh prefix, then configures, builds and runs the
+# outside project against it, and builds the examples.
 function(must)
   execute_process(COMMAND ${ARGV} RESULT_VARIABLE result)
   if(NOT result EQUAL 0)
@@ -25,5 +25,8 @@ endforeach()
 must(${CMAKE_COMMAND} -S ${SOURCE} -B ${WORK}/build -G Ninja -DCMAKE_PREFIX_PATH=${WORK}/prefix)
 must(${CMAKE_COMMAND} --build ${WORK}/build)
 must(${WORK}/build/outside_cpp)
+must(${WORK}/build/outside_image)
 must(${WORK}/build/outside_c)
 must(${WORK}/build/outside_project)
+must(${CMAKE_COMMAND} -S ${EXAMPLES} -B ${WORK}/examples -G Ninja -DCMAKE_PREFIX_PATH=${WORK}/prefix)
+must(${CMAKE_COMMAND} --build ${WORK}/examples)

@@ -1,0 +1,43 @@
+#pragma once
+// How pictures, sound and text become a tensor: in project files, on the command line, and for whoever calls <sdx/image.hpp>.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sdx {
+
+// What is left open follows from the declared shape and type of the input that it is for. Plain data.
+struct Preprocessing {
+  enum class Fit { stretch, letterbox, letterbox_corner, crop };  // crop: cover, then cut out the middle
+  enum class Filter {
+    nearest,   // the pixel under the target pixel's centre
+    bilinear,  // triangle
+    bicubic,   // Keys, a = -0.5
+    area,      // mean over the target pixel's exact footprint
+  };
+  enum class Layout { nchw, nhwc, chw, hwc, hw };  // hw only for grey
+  enum class Color { rgb, bgr, gray };
+
+  int width = 0, height = 0;            // pixels; 0: what the input declares, else the picture's own
+  int shorter_side = 0;                 // instead of width and height: the shorter side's new length, proportions kept
+  int crop_width = 0, crop_height = 0;  // then the middle is cut out; 0: nothing is
+  Fit fit = Fit::stretch;
+  Filter filter = Filter::bilinear;
+  int fill = 114;                // of letterboxes, 0 to 255: the grey that YOLO models are trained with
+  std::optional<Layout> layout;  // else: the axis of 1 or 3 is colour; where the input declares none, nchw
+  std::optional<Color> color;    // else: gray for inputs of one channel, rgb for others
+  // value = (pixel * scale - mean) / deviation. `normalize` names a common choice; the others replace its parts. Lists have one
+  // number, or one for each channel in the order of `color`. Where nothing is said, floats go from 0 to 1, integers from 0 to
+  // 255.
+  //   "none": 0 to 255; "0-1" (or "unit"); "-1-1" (or "signed"); "custom": only the parts below;
+  //   "imagenet": 0 to 1, then mean 0.485 0.456 0.406, deviation 0.229 0.224 0.225, red first; "clip": the means of CLIP models
+  std::string normalize{};
+  std::optional<float> scale;
+  std::vector<float> mean{}, deviation{};
+  int sample_rate = 0;      // samples a second of sound; 0: as it comes
+  std::string tokenizer{};  // file or name
+  int max_length = 0;       // most tokens; 0: any number
+};
+
+}  // namespace sdx
