@@ -47,7 +47,7 @@ std::vector<Checked> check_outputs(const std::filesystem::path& before, const st
                                    const SessionOptions& options) {
   const Session a = Session::open(before, options);
   const Session b = Session::open(after, options);
-  const InputPlan plan = plan_inputs(a.inputs(), {}, 0);
+  const InputPlan plan = plan_inputs(a.inputs(), {});
   for (const std::string& n : plan.notes) note("note: " + n);
   NamedValues wide, narrow;
   for (std::size_t i = 0; i < a.inputs().size(); ++i) {

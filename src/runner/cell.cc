@@ -9,8 +9,8 @@
 #include "base/suggest.h"
 #include "providers/interface/provider.h"
 #include "runner/calibrate.h"
+#include "runner/input_plan.h"
 #include "runner/profile.h"
-#include "runner/random_input.h"
 
 namespace sdx {
 namespace {
@@ -78,7 +78,7 @@ class LocalCell : public Cell {
       opened.load_ms = report.load_ms;
       opened.init_ms = report.init_ms;
       check_providers(report, options_, opened);
-      make_inputs();
+      inputs_ = with_made_up(session_->inputs(), options_.inputs, options_.shapes, options_.seed);
       return opened;
     });
   }
@@ -114,19 +114,6 @@ class LocalCell : public Cell {
   }
 
  private:
-  void make_inputs() {
-    std::uint64_t stream = options_.seed * 1000003;
-    inputs_ = options_.inputs;
-    for (const ValueSpec& spec : session_->inputs()) {
-      ++stream;
-      const auto shape =
-          std::find_if(options_.shapes.begin(), options_.shapes.end(), [&](const auto& s) { return s.first == spec.name; });
-      if (shape == options_.shapes.end() || inputs_.find(spec.name) != nullptr) continue;
-      const DataType dtype = spec.dtype == DataType::undefined ? DataType::float32 : spec.dtype;
-      inputs_.add(spec.name, random_tensor(dtype, shape->second, stream));
-    }
-  }
-
   CellOptions options_;
   std::optional<Session> session_;
   NamedValues inputs_;

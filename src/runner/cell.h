@@ -65,8 +65,6 @@ class Cell {
 std::unique_ptr<Cell> make_local_cell(CellOptions options);
 // In a process forked from this one, which must have a single thread. `done` is not called there.
 std::unique_ptr<Cell> make_isolated_cell(CellOptions options);
-// Whether this process has a single thread, so that forking is safe.
-bool can_isolate();
 
 // MiB; of this process.
 double peak_rss_mb();

@@ -21,7 +21,6 @@
 #include "runner/compare.h"
 #include "runner/input_plan.h"
 #include "runner/probe.h"
-#include "runner/random_input.h"
 
 namespace sdx {
 namespace {
@@ -89,23 +88,9 @@ class Search {
 
 void Search::make_inputs() {
   const std::vector<ValueSpec> specs = model_inputs(o_.model, o_.session);
-  for (const NamedValue& v : o_.inputs) spec_named(specs, v.name);
-  for (const auto& [name, shape] : o_.shapes) spec_named(specs, name);
-  BenchOptions plan_options;
-  plan_options.session = o_.session;
-  plan_options.inputs = o_.inputs;
-  plan_options.shapes = o_.shapes;
-  const InputPlan plan = plan_inputs(specs, plan_options, 0);
+  const InputPlan plan = plan_inputs(specs, {o_.inputs, o_.shapes, o_.session.dimensions, 0});
   out_.notes.insert(out_.notes.end(), plan.notes.begin(), plan.notes.end());
-  inputs_ = plan.given;
-  std::uint64_t stream = o_.seed * 1000003;
-  for (const ValueSpec& spec : specs) {
-    ++stream;
-    for (const auto& [name, shape] : plan.shapes) {
-      if (name != spec.name) continue;
-      inputs_.add(name, random_tensor(spec.dtype == DataType::undefined ? DataType::float32 : spec.dtype, shape, stream));
-    }
-  }
+  inputs_ = with_made_up(specs, plan.given, plan.shapes, o_.seed);
 }
 
 ValueDifference Search::difference(const std::string& name, const Value& a, const Value& b, std::size_t output_index) const {

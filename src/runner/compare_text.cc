@@ -7,7 +7,7 @@
 
 #include <sdx/compare.hpp>
 
-#include "runner/tables.h"
+#include "base/text_table.h"
 
 namespace sdx {
 namespace {

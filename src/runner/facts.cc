@@ -1,12 +1,14 @@
 #include "runner/facts.h"
 
 #include <algorithm>
+#include <sdx/runner.hpp>
 #include <set>
 #include <string_view>
 
 #include "base/checked.h"
 #include "onnx/reader.h"
 #include "session/pipeline.h"
+#include "session/specs.h"
 
 namespace sdx {
 namespace {
@@ -205,6 +207,12 @@ ModelFacts model_facts(const std::filesystem::path& path, const SessionOptions& 
   count_flops(model.graph, facts);
   facts.warnings = model.warnings;
   return facts;
+}
+
+std::vector<ValueSpec> model_inputs(const std::filesystem::path& path, const SessionOptions& options) {
+  Model model = read_model(path);
+  bind_dimensions(model.graph, options.dimensions);
+  return input_specs(model.graph);
 }
 
 }  // namespace sdx

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
-#include "runner/shapes.h"
+#include "runner/random_input.h"
 
 namespace sdx {
 namespace {
@@ -28,19 +28,17 @@ std::int64_t batch_of(const std::vector<ValueSpec>& specs, const BatchAxis& axis
   for (const ValueSpec& s : specs) {
     if (axis.inputs.empty() || s.name != axis.inputs.front()) continue;
     if (axis.fixed >= 0 && s.shape.size() != 4 && !plan.overridden) return 1;
-    for (const BenchInput& i : plan.described) {
+    for (const PlannedInput& i : plan.inputs) {
       if (i.name == s.name && !i.shape.empty()) return std::max<std::int64_t>(1, i.shape[0]);
     }
   }
   return 1;
 }
 
-}  // namespace
-
-const ValueSpec& spec_named(const std::vector<ValueSpec>& specs, const std::string& name) {
+void check_name(const std::vector<ValueSpec>& specs, const std::string& name) {
   std::vector<std::string> names;
   for (const ValueSpec& s : specs) {
-    if (s.name == name) return s;
+    if (s.name == name) return;
     names.push_back(s.name);
   }
   const std::string near = closest(name, names);
@@ -48,7 +46,12 @@ const ValueSpec& spec_named(const std::vector<ValueSpec>& specs, const std::stri
        near.empty() ? "" : ", did you mean '" + near + "'?", join(names));
 }
 
-InputPlan plan_inputs(const std::vector<ValueSpec>& specs, const BenchOptions& options, std::int64_t batch) {
+}  // namespace
+
+InputPlan plan_inputs(const std::vector<ValueSpec>& specs, const InputRequest& request) {
+  for (const NamedValue& v : request.given) check_name(specs, v.name);
+  for (const auto& [name, shape] : request.shapes) check_name(specs, name);
+  const std::int64_t batch = request.batch;
   InputPlan plan;
   const BatchAxis axis = find_batch_axis(specs);
   if (batch > 0 && axis.inputs.empty()) {
@@ -58,15 +61,15 @@ InputPlan plan_inputs(const std::vector<ValueSpec>& specs, const BenchOptions& o
   if (plan.overridden) {
     plan.notes.push_back(fmt::format("the model declares batch size {}; it was run at {} all the same", axis.fixed, batch));
   }
-  const Dimensions dimensions = batch > 0 ? with_batch(options.session.dimensions, axis, batch) : options.session.dimensions;
+  const Dimensions dimensions = batch > 0 ? with_batch(request.dimensions, axis, batch) : request.dimensions;
   std::vector<ChosenExtent> chosen;
   for (const ValueSpec& spec : specs) {
     const bool counts = std::find(axis.inputs.begin(), axis.inputs.end(), spec.name) != axis.inputs.end();
-    if (const Value* v = options.inputs.find(spec.name)) {
+    if (const Value* v = request.given.find(spec.name)) {
       plan.given.add(spec.name, in_batch({spec.name, *v}, counts, batch));
       const Value& value = plan.given.at(spec.name);
-      plan.described.push_back({spec.name, value.is_tensor() ? std::string(name(value.tensor().dtype())) : value.type_string(),
-                                value.is_tensor() ? value.tensor().shape() : Shape{}});
+      plan.inputs.push_back({spec.name, value.is_tensor() ? std::string(name(value.tensor().dtype())) : value.type_string(),
+                             value.is_tensor() ? value.tensor().shape() : Shape{}});
       continue;
     }
     if (spec.has_default || spec.type.starts_with("optional")) continue;
@@ -74,19 +77,32 @@ InputPlan plan_inputs(const std::vector<ValueSpec>& specs, const BenchOptions& o
       fail(ErrorCode::invalid_argument, "input '{}' is {}: only tensors can be made up, give its value", spec.name, spec.type);
     }
     Shape shape = concrete_shape(spec, dimensions, &chosen);
-    for (const auto& [input, s] : options.shapes) {
+    for (const auto& [input, s] : request.shapes) {
       if (input != spec.name) continue;
       std::erase_if(chosen, [&](const ChosenExtent& c) { return c.input == input; });
       shape = s;
     }
     if (counts && batch > 0 && !shape.empty()) shape[0] = batch;
     plan.shapes.emplace_back(spec.name, shape);
-    plan.described.push_back({spec.name, std::string(name(spec.dtype)), shape});
+    plan.inputs.push_back({spec.name, std::string(name(spec.dtype)), shape});
   }
   plan.batch = batch > 0 ? batch : batch_of(specs, axis, plan);
   const std::string choice = describe(chosen);
   if (!choice.empty()) plan.notes.push_back("the model leaves extents open, chosen: " + choice);
   return plan;
+}
+
+NamedValues with_made_up(const std::vector<ValueSpec>& specs, NamedValues given,
+                         const std::vector<std::pair<std::string, Shape>>& shapes, std::uint64_t seed) {
+  std::uint64_t stream = seed * 1000003;
+  for (const ValueSpec& spec : specs) {
+    ++stream;
+    const auto shape = std::find_if(shapes.begin(), shapes.end(), [&](const auto& s) { return s.first == spec.name; });
+    if (shape == shapes.end() || given.find(spec.name) != nullptr) continue;
+    const DataType dtype = spec.dtype == DataType::undefined ? DataType::float32 : spec.dtype;
+    given.add(spec.name, random_tensor(dtype, shape->second, stream));
+  }
+  return given;
 }
 
 }  // namespace sdx

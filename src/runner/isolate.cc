@@ -1,9 +1,7 @@
 // A cell in a process of its own. Parent and child talk over a socket: a letter, a length, and as many bytes.
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/system/fork.h"
 #include "runner/cell.h"
 
 namespace sdx {
@@ -188,9 +187,7 @@ class IsolatedCell : public Cell {
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0) {
       throw CellError{"io", fmt::format("cannot make a socket pair: {}", std::strerror(errno))};
     }
-    std::fflush(nullptr);  // else the child would write it once more
-    const pid_t parent = ::getpid();
-    child_ = ::fork();
+    child_ = fork_worker();
     if (child_ < 0) {
       ::close(fds[0]);
       ::close(fds[1]);
@@ -198,12 +195,9 @@ class IsolatedCell : public Cell {
     }
     if (child_ == 0) {
       ::close(fds[0]);
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      if (::getppid() != parent) ::_exit(1);  // it died before the line above
-      ::dup2(STDERR_FILENO, STDOUT_FILENO);   // what a vendor's library prints is no result
       if (options_.quiet) log::set_level(log::Level::error);
       serve(fds[1], std::move(options_));
-      ::_exit(0);  // the parent's destructors and buffers are not ours
+      ::_exit(0);
     }
     ::close(fds[1]);
     fd_ = fds[0];
@@ -230,14 +224,5 @@ class IsolatedCell : public Cell {
 }  // namespace
 
 std::unique_ptr<Cell> make_isolated_cell(CellOptions options) { return std::make_unique<IsolatedCell>(std::move(options)); }
-
-bool can_isolate() {
-  DIR* tasks = ::opendir("/proc/self/task");
-  if (tasks == nullptr) return false;
-  int count = 0;
-  while (const dirent* entry = ::readdir(tasks)) count += entry->d_name[0] != '.' ? 1 : 0;
-  ::closedir(tasks);
-  return count == 1;
-}
 
 }  // namespace sdx

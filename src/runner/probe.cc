@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,7 +14,7 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
-#include "runner/cell.h"
+#include "base/system/fork.h"
 #include "tensor/pb.h"
 
 namespace sdx {
@@ -157,11 +156,8 @@ std::string read_all(int fd) {
   }
 }
 
-[[noreturn]] void child(int fd, pid_t parent, const ProbeSide& side, const std::filesystem::path& model,
-                        const NamedValues& inputs, const std::vector<std::string>& outputs) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(1);  // it died before the line above
-  ::dup2(STDERR_FILENO, STDOUT_FILENO);   // what a vendor's library prints is no result
+[[noreturn]] void child(int fd, const ProbeSide& side, const std::filesystem::path& model, const NamedValues& inputs,
+                        const std::vector<std::string>& outputs) {
   for (const auto& [name, value] : side.environment) ::setenv(name.c_str(), value.c_str(), 1);
   std::string message;
   try {
@@ -174,7 +170,7 @@ std::string read_all(int fd) {
     message = error_head(ErrorCode::internal, e.what());
   }
   write_all(fd, message);
-  ::_exit(0);  // the parent's destructors and buffers are not ours
+  ::_exit(0);
 }
 
 }  // namespace
@@ -192,7 +188,7 @@ ProbeSide parse_side(const std::string& text, const SessionOptions& common) {
 
 Probe run_probe(const ProbeSide& side, const std::filesystem::path& model, const NamedValues& inputs,
                 const std::vector<std::string>& outputs) {
-  if (!can_isolate()) {
+  if (!can_fork()) {
     if (!side.environment.empty()) {
       fail(ErrorCode::invalid_argument,
            "backend '{}': this process has several threads, so no other can be forked from it to set {}", side.text,
@@ -202,9 +198,7 @@ Probe run_probe(const ProbeSide& side, const std::filesystem::path& model, const
   }
   int fds[2];
   if (::pipe2(fds, O_CLOEXEC) != 0) fail(ErrorCode::io, "cannot make a pipe: {}", std::strerror(errno));
-  std::fflush(nullptr);  // else the child would write it once more
-  const pid_t parent = ::getpid();
-  const pid_t pid = ::fork();
+  const pid_t pid = fork_worker();
   if (pid < 0) {
     ::close(fds[0]);
     ::close(fds[1]);
@@ -212,7 +206,7 @@ Probe run_probe(const ProbeSide& side, const std::filesystem::path& model, const
   }
   if (pid == 0) {
     ::close(fds[0]);
-    child(fds[1], parent, side, model, inputs, outputs);
+    child(fds[1], side, model, inputs, outputs);
   }
   ::close(fds[1]);
   const std::string text = read_all(fds[0]);

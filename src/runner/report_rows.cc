@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "runner/charts.h"
 #include "runner/machine_limits.h"
 #include "runner/statistics.h"
-#include "runner/tables.h"
 
 namespace sdx {
 namespace {

@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/text_table.h"
+#include "runner/charts.h"
 #include "runner/report_rows.h"
 #include "runner/statistics.h"
-#include "runner/tables.h"
 
 namespace sdx {
 namespace {

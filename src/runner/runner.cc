@@ -10,15 +10,13 @@
 #include <utility>
 
 #include "base/error.h"
-#include "onnx/reader.h"
+#include "base/system/fork.h"
 #include "providers/interface/provider.h"
 #include "runner/cell.h"
 #include "runner/input_plan.h"
 #include "runner/machine.h"
 #include "runner/machine_limits.h"
 #include "runner/statistics.h"
-#include "session/pipeline.h"
-#include "session/specs.h"
 
 namespace sdx {
 namespace {
@@ -128,7 +126,7 @@ void Bench::make_slots() {
   const std::vector<std::string> backends = o_.backends.empty() ? std::vector<std::string>{"auto"} : o_.backends;
   const std::vector<int> threads = o_.threads.empty() ? std::vector<int>{o_.session.threads} : o_.threads;
   const std::vector<std::int64_t> batches = o_.batch_sizes.empty() ? std::vector<std::int64_t>{0} : o_.batch_sizes;
-  for (const std::int64_t b : batches) plans_.push_back(plan_inputs(specs_, o_, b));
+  for (const std::int64_t b : batches) plans_.push_back(plan_inputs(specs_, {o_.inputs, o_.shapes, o_.session.dimensions, b}));
   for (const InputPlan& plan : plans_) {
     for (const int t : threads) {
       for (const std::string& backend : backends) {
@@ -395,8 +393,8 @@ BenchRun Bench::run() {
   out.created = utc_now();
   out.machine = machine_info();
   make_slots();
-  out.inputs = plans_.front().described;
-  isolate_ = o_.isolate && can_isolate();
+  for (const PlannedInput& i : plans_.front().inputs) out.inputs.push_back({i.name, i.type, i.shape});
+  isolate_ = o_.isolate && can_fork();
   if (o_.isolate && !isolate_) {
     out.notes.emplace_back("measured in one process, because it has other threads: peak memory and first runs affect each other");
   }
@@ -447,19 +445,8 @@ void check(const BenchOptions& o) {
 
 }  // namespace
 
-std::vector<ValueSpec> model_inputs(const std::filesystem::path& path, const SessionOptions& options) {
-  Model model = read_model(path);
-  bind_dimensions(model.graph, options.dimensions);
-  return input_specs(model.graph);
-}
-
 Runner::Runner(BenchOptions options) : options_(std::move(options)) { check(options_); }
 
-BenchRun Runner::run() const {
-  std::vector<ValueSpec> specs = model_inputs(options_.model, options_.session);
-  for (const NamedValue& v : options_.inputs) spec_named(specs, v.name);
-  for (const auto& [name, shape] : options_.shapes) spec_named(specs, name);
-  return Bench(options_, std::move(specs)).run();
-}
+BenchRun Runner::run() const { return Bench(options_, model_inputs(options_.model, options_.session)).run(); }
 
 }  // namespace sdx
