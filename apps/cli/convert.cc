@@ -15,9 +15,9 @@
 #include "cli/inputs.h"
 #include "cli/outputs.h"
 #include "cli/resolve.h"
-#include "runner/compare.h"
-#include "runner/input_plan.h"
-#include "runner/random_input.h"
+#include "compare/values.h"
+#include "inputs/input_plan.h"
+#include "inputs/random_input.h"
 
 namespace sdx::cli {
 namespace {

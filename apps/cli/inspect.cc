@@ -11,7 +11,7 @@
 #include "cli/command.h"
 #include "cli/outputs.h"
 #include "cli/resolve.h"
-#include "runner/facts.h"
+#include "inspect/facts.h"
 
 namespace sdx::cli {
 namespace {

@@ -15,8 +15,8 @@
 #include "cli/inputs.h"
 #include "cli/outputs.h"
 #include "cli/resolve.h"
+#include "compare/values.h"
 #include "onnx/reader.h"
-#include "runner/compare.h"
 
 namespace sdx::cli {
 namespace {

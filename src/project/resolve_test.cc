@@ -19,7 +19,7 @@ class Resolve : public ::testing::Test {
   void SetUp() override {
     root_ = fs::temp_directory_path() / ("sdx_resolve_" + std::to_string(::getpid()));
     fs::remove_all(root_);
-    put("work/net.onnx", sdx::testing::model_bytes("opset 17\ninput x: float32[2]\ny = Mul(x, x)\noutput y: float32[2]\n"));
+    put("work/net.onnx", sdx::testing::model_bytes("opset 17\ninput x: float32[2]\ny = Add(x, x)\noutput y: float32[2]\n"));
     places_ = {root_ / "work", root_ / "home"};
   }
   void TearDown() override { fs::remove_all(root_); }

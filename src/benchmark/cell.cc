@@ -1,0 +1,132 @@
+#include "benchmark/cell.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "base/error.h"
+#include "base/suggest.h"
+#include "benchmark/calibrate.h"
+#include "benchmark/profile.h"
+#include "inputs/input_plan.h"
+#include "providers/interface/provider.h"
+
+namespace sdx {
+namespace {
+
+CellError as_cell_error(const std::exception& e) {
+  if (const auto* error = dynamic_cast<const Error*>(&e)) return {std::string(name(error->code())), error->what()};
+  if (dynamic_cast<const std::bad_alloc*>(&e) != nullptr) {
+    return {std::string(name(ErrorCode::out_of_memory)), "the machine ran out of memory"};
+  }
+  return {std::string(name(ErrorCode::internal)), e.what()};
+}
+
+template <class F>
+auto guarded(const F& f) {
+  try {
+    return f();
+  } catch (const std::exception& e) {
+    throw as_cell_error(e);
+  }
+}
+
+std::string canonical_or_same(const std::string& provider) {
+  try {
+    return canonical_provider(provider);
+  } catch (const Error&) {
+    return provider;
+  }
+}
+
+// A backend's figures must be its own: nothing may have run on a provider that was not asked for without saying so.
+void check_providers(const Report& report, const CellOptions& options, Opened& opened) {
+  const std::vector<std::string>& asked = options.session.providers;
+  if (!report.fallbacks.empty() && !options.allow_fallback) {
+    fail(ErrorCode::provider_unavailable, "{}", join(report.fallbacks, "; "));
+  }
+  if (asked.empty()) return;
+  const std::vector<std::string> chain = provider_chain(asked, true);
+  const auto foreign = [&](const std::string& p) {
+    return std::find(chain.begin(), chain.end(), canonical_or_same(p)) == chain.end();
+  };
+  if (report.providers.empty() || std::find(chain.begin(), chain.end(), "auto") != chain.end()) return;
+  if (std::none_of(report.providers.begin(), report.providers.end(), foreign)) return;
+  const bool all = std::all_of(report.providers.begin(), report.providers.end(), foreign);
+  if (all && !options.allow_fallback) {
+    fail(ErrorCode::provider_unavailable, "asked for {}, but every node ran on {}", join(asked), join(report.providers));
+  }
+  const auto elsewhere =
+      std::count_if(report.nodes.begin(), report.nodes.end(), [&](const NodeReport& n) { return foreign(n.provider); });
+  opened.notes.push_back(fmt::format("{} of {} nodes ran on a provider that is not in {}: on {} in all", elsewhere,
+                                     report.nodes.size(), join(asked), join(report.providers)));
+}
+
+class LocalCell : public Cell {
+ public:
+  explicit LocalCell(CellOptions options) : options_(std::move(options)) {}
+
+  Opened open() override {
+    return guarded([&] {
+      session_.emplace(Session::open(options_.model, options_.session));
+      const Report report = session_->report();
+      Opened opened;
+      opened.provider = join(report.providers, ",");
+      opened.runtime = report.runtime;
+      opened.fallbacks = report.fallbacks;
+      opened.load_ms = report.load_ms;
+      opened.init_ms = report.init_ms;
+      check_providers(report, options_, opened);
+      inputs_ = with_made_up(session_->inputs(), options_.inputs, options_.shapes, options_.seed);
+      return opened;
+    });
+  }
+
+  Load run(const Order& order, const std::function<void(std::int64_t)>& done) override {
+    return guarded([&] {
+      const RunOptions run_options;
+      const LoadOptions load = order.sequential ? LoadOptions{} : options_.load;
+      const Calibration before = order.sequential ? Calibration{} : calibrate();
+      Load out = generate_load(
+          load, order.count, order.duration_ns, order.seed, [&] { session_->run(inputs_, run_options); }, done);
+      if (!order.sequential) {
+        const Calibration after = calibrate();
+        out.compute_ns = std::max(before.compute_ns, after.compute_ns);
+        out.memory_ns = std::max(before.memory_ns, after.memory_ns);
+      }
+      return out;
+    });
+  }
+
+  Closed close() override {
+    return guarded([&] {
+      Closed closed;
+      closed.peak_rss_mb = peak_rss_mb();  // before the profiler takes its share
+      session_.reset();
+      if (options_.profile) {
+        Profile profile = profile_model(options_.model, options_.session, inputs_, options_.trace);
+        closed.operators = std::move(profile.operators);
+        closed.nodes = std::move(profile.nodes);
+      }
+      return closed;
+    });
+  }
+
+ private:
+  CellOptions options_;
+  std::optional<Session> session_;
+  NamedValues inputs_;
+};
+
+}  // namespace
+
+std::unique_ptr<Cell> make_local_cell(CellOptions options) { return std::make_unique<LocalCell>(std::move(options)); }
+
+double peak_rss_mb() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) / 1024;  // Linux counts in KiB
+}
+
+}  // namespace sdx

@@ -1,0 +1,228 @@
+// A cell in a process of its own. Parent and child talk over a socket: a letter, a length, and as many bytes.
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/system/fork.h"
+#include "benchmark/cell.h"
+
+namespace sdx {
+namespace {
+
+using nlohmann::json;
+
+enum class Kind : char { open = 'O', run = 'R', close = 'C', error = 'E' };
+
+struct Message {
+  Kind kind = Kind::error;
+  std::string body;
+};
+
+bool write_all(int fd, const void* data, std::size_t size) {
+  const char* at = static_cast<const char*>(data);
+  while (size > 0) {
+    const ssize_t n = ::send(fd, at, size, MSG_NOSIGNAL);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    at += n;
+    size -= static_cast<std::size_t>(n);
+  }
+  return true;
+}
+
+bool read_all(int fd, void* data, std::size_t size) {
+  char* at = static_cast<char*>(data);
+  while (size > 0) {
+    const ssize_t n = ::read(fd, at, size);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    at += n;
+    size -= static_cast<std::size_t>(n);
+  }
+  return true;
+}
+
+bool send(int fd, Kind kind, std::string_view body) {
+  const std::uint64_t size = body.size();
+  return write_all(fd, &kind, 1) && write_all(fd, &size, sizeof size) && write_all(fd, body.data(), body.size());
+}
+
+bool receive(int fd, Message& m) {
+  std::uint64_t size = 0;
+  if (!read_all(fd, &m.kind, 1) || !read_all(fd, &size, sizeof size)) return false;
+  m.body.resize(size);
+  return read_all(fd, m.body.data(), size);
+}
+
+// Text of other libraries may hold anything; it must not break the message.
+std::string dump(const json& j) { return j.dump(-1, ' ', false, json::error_handler_t::replace); }
+
+json operators_json(const std::vector<OperatorTime>& operators) {
+  json out = json::array();
+  for (const OperatorTime& o : operators) {
+    out.push_back({o.op, o.kernel, o.provider, o.calls, o.ms, o.share, o.gflops_per_s, o.gbytes_per_s});
+  }
+  return out;
+}
+
+std::vector<OperatorTime> operators_from(const json& list) {
+  std::vector<OperatorTime> out;
+  for (const json& o : list) out.push_back({o[0], o[1], o[2], o[3], o[4], o[5], o[6], o[7]});
+  return out;
+}
+
+json nodes_json(const std::vector<NodeTime>& nodes) {
+  json out = json::array();
+  for (const NodeTime& n : nodes) {
+    out.push_back({n.name, n.op, n.kernel, n.provider, n.ms, n.share, n.gflop, n.gbyte, n.gflops_per_s, n.gbytes_per_s});
+  }
+  return out;
+}
+
+std::vector<NodeTime> nodes_from(const json& list) {
+  std::vector<NodeTime> out;
+  for (const json& n : list) out.push_back({n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9]});
+  return out;
+}
+
+std::string pack(const Load& load) {
+  const std::int64_t head[5] = {load.wall_ns, load.cpu_ns, load.preempted, load.compute_ns, load.memory_ns};
+  std::string out(reinterpret_cast<const char*>(head), sizeof head);
+  out.append(reinterpret_cast<const char*>(load.samples.data()), load.samples.size() * sizeof(Sample));
+  return out;
+}
+
+Load unpack(const std::string& body) {
+  Load load;
+  std::int64_t head[5];
+  if (body.size() < sizeof head) throw CellError{"internal", "a message of the measuring process is too short"};
+  std::memcpy(head, body.data(), sizeof head);
+  load.wall_ns = head[0];
+  load.cpu_ns = head[1];
+  load.preempted = head[2];
+  load.compute_ns = head[3];
+  load.memory_ns = head[4];
+  load.samples.resize((body.size() - sizeof head) / sizeof(Sample));
+  if (!load.samples.empty()) std::memcpy(load.samples.data(), body.data() + sizeof head, load.samples.size() * sizeof(Sample));
+  return load;
+}
+
+// The child's side.
+void serve(int fd, CellOptions options) {
+  const std::unique_ptr<Cell> cell = make_local_cell(std::move(options));
+  Message m;
+  while (receive(fd, m)) {
+    try {
+      if (m.kind == Kind::open) {
+        const Opened o = cell->open();
+        send(fd, Kind::open, dump(json{o.provider, o.runtime, o.fallbacks, o.notes, o.load_ms, o.init_ms}));
+      } else if (m.kind == Kind::run) {
+        Order order;
+        std::memcpy(&order, m.body.data(), std::min(m.body.size(), sizeof order));
+        send(fd, Kind::run, pack(cell->run(order, {})));
+      } else {
+        const Closed c = cell->close();
+        send(fd, Kind::close, dump(json{c.peak_rss_mb, operators_json(c.operators), nodes_json(c.nodes)}));
+        return;
+      }
+    } catch (const CellError& e) {
+      send(fd, Kind::error, dump(json{e.code, e.message}));
+    }
+  }
+}
+
+std::string ending_of(int status) {
+  if (WIFSIGNALED(status)) {
+    const int signal = WTERMSIG(status);
+    const char* hint = signal == SIGKILL ? "; perhaps the machine ran out of memory" : "";
+    return fmt::format("the backend's process ended by signal {} ({}){}", signal, ::strsignal(signal), hint);
+  }
+  return fmt::format("the backend's process ended with exit code {}", WEXITSTATUS(status));
+}
+
+class IsolatedCell : public Cell {
+ public:
+  explicit IsolatedCell(CellOptions options) : options_(std::move(options)) {}
+
+  ~IsolatedCell() override {
+    if (fd_ >= 0) ::close(fd_);  // the child sees the end and leaves
+    if (child_ <= 0) return;
+    int status = 0;
+    for (int i = 0; i < 50; ++i) {
+      if (::waitpid(child_, &status, WNOHANG) != 0) return;
+      ::usleep(20'000);
+    }
+    ::kill(child_, SIGKILL);
+    ::waitpid(child_, &status, 0);
+  }
+
+  Opened open() override {
+    start();
+    const json j = json::parse(ask(Kind::open, {}));
+    return {j[0], j[1], j[2], j[3], j[4], j[5]};
+  }
+
+  Load run(const Order& order, const std::function<void(std::int64_t)>&) override {
+    return unpack(ask(Kind::run, {reinterpret_cast<const char*>(&order), sizeof order}));
+  }
+
+  Closed close() override {
+    const json j = json::parse(ask(Kind::close, {}));
+    return {j[0], operators_from(j[1]), nodes_from(j[2])};
+  }
+
+ private:
+  void start() {
+    int fds[2];
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0) {
+      throw CellError{"io", fmt::format("cannot make a socket pair: {}", std::strerror(errno))};
+    }
+    child_ = fork_worker();
+    if (child_ < 0) {
+      ::close(fds[0]);
+      ::close(fds[1]);
+      throw CellError{"io", fmt::format("cannot start a process: {}", std::strerror(errno))};
+    }
+    if (child_ == 0) {
+      ::close(fds[0]);
+      if (options_.quiet) log::set_level(log::Level::error);
+      serve(fds[1], std::move(options_));
+      ::_exit(0);
+    }
+    ::close(fds[1]);
+    fd_ = fds[0];
+  }
+
+  std::string ask(Kind kind, std::string_view body) {
+    Message m;
+    if (fd_ >= 0 && send(fd_, kind, body) && receive(fd_, m)) {
+      if (m.kind != Kind::error) return std::move(m.body);
+      const json j = json::parse(m.body);
+      throw CellError{j[0], j[1]};
+    }
+    int status = 0;
+    const bool ended = child_ > 0 && ::waitpid(child_, &status, 0) == child_;
+    child_ = -1;
+    throw CellError{"crashed", ended ? ending_of(status) : "the backend's process is gone"};
+  }
+
+  CellOptions options_;
+  int fd_ = -1;
+  pid_t child_ = -1;
+};
+
+}  // namespace
+
+std::unique_ptr<Cell> make_isolated_cell(CellOptions options) { return std::make_unique<IsolatedCell>(std::move(options)); }
+
+}  // namespace sdx

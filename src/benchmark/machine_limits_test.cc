@@ -1,0 +1,75 @@
+#include "benchmark/machine_limits.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/system/mapped_file.h"
+#include "kernels/cpu/simd/limits_simd.h"
+
+namespace sdx {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A cache folder of its own for as long as it lives.
+class CacheScope {
+ public:
+  CacheScope() : folder_(fs::temp_directory_path() / ("sdx_limits_test_" + std::to_string(::getpid()))) {
+    ::setenv("SDX_CACHE_DIR", folder_.c_str(), 1);
+  }
+  ~CacheScope() {
+    ::unsetenv("SDX_CACHE_DIR");
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+  }
+  const fs::path& folder() const { return folder_; }
+
+ private:
+  fs::path folder_;
+};
+
+TEST(MachineLimits, KeepsTheBest) {
+  const CacheScope cache;
+  const fs::path file = cache.folder() / "machine.json";
+  const MachineLimits first = machine_limits(1);
+  EXPECT_EQ(first.threads, 1);
+  EXPECT_GT(first.gflops_per_s, 0);
+  EXPECT_GT(first.read_gbytes_per_s, 0);
+  ASSERT_TRUE(fs::exists(file));
+  const MachineLimits second = machine_limits(1);
+  EXPECT_GE(second.gflops_per_s, first.gflops_per_s);
+  EXPECT_GE(second.read_gbytes_per_s, first.read_gbytes_per_s);
+}
+
+TEST(MachineLimits, AnythingElseInTheFileIsReplaced) {
+  const CacheScope cache;
+  const fs::path file = cache.folder() / "machine.json";
+  fs::create_directories(cache.folder());
+  for (const char* text : {"", "[1]", "{\"", "{\"x\": 1e999}", "\xff\xfe"}) {
+    write_file_atomically(file, std::string(text));
+    EXPECT_GT(machine_limits(1).gflops_per_s, 0) << text;
+    EXPECT_NE(read_file(file).find("read_gbytes_per_s"), std::string::npos) << text;
+  }
+}
+
+TEST(MachineLimits, ShareIsOfTheNearerLimit) {
+  const MachineLimits limits{2, 100, 20};
+  EXPECT_DOUBLE_EQ(limit_share(limits, "cpu", 50, 1).share, 0.5);
+  EXPECT_FALSE(limit_share(limits, "cpu", 50, 1).by_memory);
+  EXPECT_DOUBLE_EQ(limit_share(limits, "cpu", 10, 15).share, 0.75);
+  EXPECT_TRUE(limit_share(limits, "cpu", 10, 15).by_memory);
+  EXPECT_EQ(limit_share(limits, "cuda", 50, 1).share, 0);
+  EXPECT_EQ(limit_share({}, "cpu", 50, 1).share, 0);
+}
+
+TEST(MachineLimits, LoopsDoWhatTheyCount) {
+  EXPECT_EQ(cpu::fma_rounds(4), 4 * cpu::fma_rounds(1));
+  std::vector<float> x(8192, 0.5F);
+  EXPECT_EQ(cpu::read_once(x.data(), 8192), 4096.0F);
+}
+
+}  // namespace
+}  // namespace sdx

@@ -1,0 +1,45 @@
+#pragma once
+// What is fed to a model that is tried out.
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sdx/session.hpp>
+
+#include "inputs/shapes.h"
+
+namespace sdx {
+
+struct InputRequest {
+  NamedValues given;
+  std::vector<std::pair<std::string, Shape>> shapes;  // of inputs to make up; the others' follow from the model
+  Dimensions dimensions;
+  std::int64_t batch = 0;  // 0: as the inputs come
+};
+
+struct PlannedInput {
+  std::string name, type;  // "float32", of what is no tensor "sequence(float32) of 4"
+  Shape shape;
+};
+
+// The inputs of one batch size, as far as they are the same for all backends.
+struct InputPlan {
+  std::int64_t batch = 1;
+  NamedValues given;
+  std::vector<std::pair<std::string, Shape>> shapes;  // of those to make up
+  std::vector<PlannedInput> inputs;                   // both kinds, in the model's order
+  std::vector<std::string> notes;
+  bool overridden = false;  // the model's file declares another batch size
+};
+
+// Throws Error(invalid_argument) for names that the model does not have (with the closest match), where it has no batch axis, and
+// for inputs that cannot be made up.
+InputPlan plan_inputs(const std::vector<ValueSpec>& specs, const InputRequest& request);
+
+// `given`, and made-up values of these shapes for the others. The same on every machine for one seed.
+NamedValues with_made_up(const std::vector<ValueSpec>& specs, NamedValues given,
+                         const std::vector<std::pair<std::string, Shape>>& shapes, std::uint64_t seed);
+
+}  // namespace sdx
