@@ -16,7 +16,7 @@
 namespace sdx::cli {
 namespace {
 
-constexpr std::array<std::string_view, 2> kArrivals{"poisson", "uniform"};  // in the order of Arrival
+constexpr std::array<std::string_view, 2> kArrivals{"poisson", "uniform"};  // in the order of BenchOptions::Arrival
 
 }  // namespace
 
@@ -58,7 +58,7 @@ void BenchFlags::add_to(CLI::App& command, const char* batches) {
       ->type_name("R");
   command
       .add_option_function<std::string>(
-          "--arrival", [this](const std::string& word) { given.arrival = parse_word<Arrival>(kArrivals, word); },
+          "--arrival", [this](const std::string& word) { given.arrival = parse_word<BenchOptions::Arrival>(kArrivals, word); },
           fmt::format("Gaps with --rate: {} (default) or {}", kArrivals[0], kArrivals[1]))
       ->check(CLI::IsMember(std::vector<std::string>(kArrivals.begin(), kArrivals.end())))
       ->type_name("KIND");

@@ -47,14 +47,14 @@ std::vector<Checked> check_outputs(const std::filesystem::path& before, const st
                                    const SessionOptions& options) {
   const Session a = Session::open(before, options);
   const Session b = Session::open(after, options);
-  const InputPlan plan = plan_inputs(a.inputs(), {});
+  const inputs::InputPlan plan = inputs::plan_inputs(a.inputs(), {});
   for (const std::string& n : plan.notes) note("note: " + n);
   NamedValues wide, narrow;
   for (std::size_t i = 0; i < a.inputs().size(); ++i) {
     const ValueSpec& spec = a.inputs()[i];
     const auto shape = std::find_if(plan.shapes.begin(), plan.shapes.end(), [&](const auto& s) { return s.first == spec.name; });
     if (shape == plan.shapes.end()) continue;  // it has a default
-    const Tensor value = random_tensor(spec.dtype, shape->second, i + 1);
+    const Tensor value = inputs::random_tensor(spec.dtype, shape->second, i + 1);
     const Tensor converted = convert_elements(value, b.inputs()[i].dtype, spec.name);
     wide.add(spec.name, convert_elements(converted, spec.dtype, spec.name));  // both models see the same numbers
     narrow.add(spec.name, converted);
@@ -65,7 +65,8 @@ std::vector<Checked> check_outputs(const std::filesystem::path& before, const st
   for (const NamedValue& e : expected) {
     const Value& r = received.at(e.name);
     if (!e.value.is_tensor() || !r.is_tensor()) continue;
-    const Comparison c = compare(e.value, convert_elements(r.tensor(), e.value.tensor().dtype(), e.name), {});
+    const compare::Comparison c =
+        compare::compare_values(e.value, convert_elements(r.tensor(), e.value.tensor().dtype(), e.name), {});
     out.push_back({e.name, c.max_abs, c.max_rel, std::isfinite(c.max_abs)});
   }
   return out;

@@ -327,7 +327,7 @@ NamedValues InputFlags::read(const std::vector<ValueSpec>& specs,
   Collector collector(specs, *this);
   collector.add_all();
   const std::vector<std::pair<std::string, Shape>> sizes = given_shapes(specs);
-  std::vector<ChosenExtent> chosen;
+  std::vector<inputs::ChosenExtent> chosen;
   std::vector<std::string> missing;
   std::uint64_t stream = seed * 1000003;
   for (const ValueSpec& spec : specs) {
@@ -340,16 +340,16 @@ NamedValues InputFlags::read(const std::vector<ValueSpec>& specs,
     if (!spec.is_tensor)
       throw UsageError(fmt::format("--random makes tensors only; give input '{}' ({}) with -i", spec.name, spec.type));
     const auto size = std::find_if(sizes.begin(), sizes.end(), [&](const auto& s) { return s.first == spec.name; });
-    const Shape shape = size != sizes.end() ? size->second : concrete_shape(spec, dimensions, &chosen);
+    const Shape shape = size != sizes.end() ? size->second : inputs::concrete_shape(spec, dimensions, &chosen);
     const DataType dtype = spec.dtype == DataType::undefined ? DataType::float32 : spec.dtype;
-    collector.add(spec, random_tensor(dtype, shape, stream));
+    collector.add(spec, inputs::random_tensor(dtype, shape, stream));
   }
   if (!missing.empty()) {
     throw UsageError(
         fmt::format("missing input{} {}: give -i NAME=VALUE, or --random for made-up values\nThe model's inputs:\n{}",
                     missing.size() == 1 ? "" : "s", join(missing), describe_inputs(specs)));
   }
-  const std::string choice = sdx::describe(chosen);
+  const std::string choice = inputs::describe(chosen);
   if (!choice.empty()) note("note: the model leaves extents open, chosen: " + choice + " (--dim or --shape for others)");
   return std::move(collector.values());
 }

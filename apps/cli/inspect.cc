@@ -85,7 +85,7 @@ std::string map_json(const Map& map) {
   return out + "}";
 }
 
-std::string facts_json(const std::string& file, const ModelFacts& f, const Session& s) {
+std::string facts_json(const std::string& file, const inspect::ModelFacts& f, const Session& s) {
   const Report r = s.report();
   return fmt::format(
       "{{\"model\":{},\"file_bytes\":{},\"ir_version\":{},\"opsets\":{},\"producer_name\":{},\"producer_version\":{},\"domain\":{"
@@ -102,7 +102,7 @@ std::string facts_json(const std::string& file, const ModelFacts& f, const Sessi
       map_json(f.metadata));
 }
 
-std::string facts_text(const std::string& file, const ModelFacts& f, const Session& s) {
+std::string facts_text(const std::string& file, const inspect::ModelFacts& f, const Session& s) {
   std::string out = fmt::format("model       {} ({} bytes)\n", file, f.file_bytes);
   const std::string producer = f.producer_name + (f.producer_version.empty() ? "" : " " + f.producer_version);
   if (!producer.empty()) out += fmt::format("producer    {}\n", producer);
@@ -143,7 +143,7 @@ int InspectCommand::run() {
     return kOk;
   }
   const std::string file = model.model.string();
-  const ModelFacts facts = model_facts(file, session.options());
+  const inspect::ModelFacts facts = inspect::model_facts(file, session.options());
   print(json ? facts_json(file, facts, s) : facts_text(file, facts, s));
   return kOk;
 }

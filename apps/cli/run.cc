@@ -85,7 +85,7 @@ int RunCommand::bench(const Session& s, const NamedValues& given) {
   {
     Progress bar("running");
     o.progress = [&](std::int64_t done, std::int64_t total) { bar.show(static_cast<int>(done), static_cast<int>(total)); };
-    m = measure(s, given, o);
+    m = Runner::measure(s, given, o);
   }
   const std::string text = json || !output.empty()
                                ? fmt::format("{{\"benchmark\":{},\"report\":{}}}\n", to_json(m), report_json(s.report(), -1))

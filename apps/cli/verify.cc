@@ -42,8 +42,8 @@ struct VerifyCommand {
 
  private:
   bool verify_one(const fs::path& model_file, const fs::path& data);
-  bool verify_set(const Session& s, const CaseSet& set, const Precision& precision);
-  void show(const std::string& set, const std::string& output, const Comparison& c, const Tolerance& t);
+  bool verify_set(const Session& s, const CaseSet& set, const compare::Precision& precision);
+  void show(const std::string& set, const std::string& output, const compare::Comparison& c, const compare::Tolerance& t);
 
   int passed_ = 0, failed_ = 0;
   std::string results_;  // JSON
@@ -78,7 +78,8 @@ Value read_expected(const std::string& file, const ValueSpec* spec) {
 
 std::string number_json(double v) { return std::isfinite(v) ? fmt::format("{}", v) : "null"; }
 
-void VerifyCommand::show(const std::string& set, const std::string& output, const Comparison& c, const Tolerance& t) {
+void VerifyCommand::show(const std::string& set, const std::string& output, const compare::Comparison& c,
+                         const compare::Tolerance& t) {
   ++(c.pass ? passed_ : failed_);
   if (!results_.empty()) results_ += ',';
   results_ += fmt::format(
@@ -92,7 +93,7 @@ void VerifyCommand::show(const std::string& set, const std::string& output, cons
   if (!c.pass) print(fmt::format("     {}\n", c.why));
 }
 
-bool VerifyCommand::verify_set(const Session& s, const CaseSet& set, const Precision& precision) {
+bool VerifyCommand::verify_set(const Session& s, const CaseSet& set, const compare::Precision& precision) {
   NamedValues given;
   for (const auto& [name, file] : set.inputs) {
     const ValueSpec* spec = find_spec(s.inputs(), name);
@@ -117,9 +118,9 @@ bool VerifyCommand::verify_set(const Session& s, const CaseSet& set, const Preci
                            : expected.is_sequence() && expected.sequence().element_type != DataType::undefined
                                ? expected.sequence().element_type
                                : DataType::float32;
-    Tolerance t = default_tolerance(precision, index, dtype);
+    compare::Tolerance t = compare::default_tolerance(precision, index, dtype);
     if (atol || rtol) t = {0, atol.value_or(0), rtol.value_or(0), 0, 0, "--atol, --rtol"};
-    const Comparison c = compare(expected, outputs.at(name), t);
+    const compare::Comparison c = compare::compare_values(expected, outputs.at(name), t);
     show(set.name, name, c, t);
     all = all && c.pass;
   }
@@ -141,7 +142,7 @@ bool VerifyCommand::verify_one(const fs::path& model_file, const fs::path& data)
   const project::ResolvedModel resolved = resolve(session);
   const Session s = open(resolved);
   if (!is_case) c.sets = read_case_folder(data, s.inputs(), s.outputs()).sets;
-  const Precision precision = precision_of(read_model(resolved.model).graph);
+  const compare::Precision precision = compare::precision_of(read_model(resolved.model).graph);
   bool all = true;
   for (const CaseSet& set : c.sets) all = verify_set(s, set, precision) && all;
   return all;

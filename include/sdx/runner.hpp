@@ -113,7 +113,7 @@ struct BenchResult {
   double load_ms = 0, init_ms = 0, first_run_ms = 0;  // medians over the processes
   double throughput = 0;                              // samples a second
   double peak_rss_mb = 0;                             // most memory of a process that ran this backend
-  std::vector<ProcessRecord> processes;               // in order; empty for measure()
+  std::vector<ProcessRecord> processes;               // in order; empty for Runner::measure()
   std::vector<RoundRecord> rounds;                    // in order; empty for measure()
   double between_processes_cv = 0;                    // std / mean of the processes' medians; 0 with fewer than two
   double relative = 0;  // median time over the first result's of the same batch size; 0 where that has no figures
@@ -153,11 +153,12 @@ struct BenchRun {
   friend bool operator==(const BenchRun&, const BenchRun&) = default;
 };
 
-enum class Arrival { poisson, uniform };
 inline constexpr int kUsualRounds = 20;    // of a benchmark with runs enough
 inline constexpr int kMostProcesses = 20;  // unless the options say how many
 
 struct BenchOptions {
+  enum class Arrival { poisson, uniform };
+
   std::filesystem::path model;
   // Each is a provider chain, comma-separated: "cpu", "ort:cpu", "cuda,cpu". Empty: one backend, chosen automatically.
   std::vector<std::string> backends;
@@ -197,6 +198,14 @@ struct BenchOptions {
   std::function<void(double done, const std::string& what)> progress;
 };
 
+struct MeasureOptions {
+  std::int64_t warmup = 10;
+  std::int64_t runs = 100;
+  std::int64_t batch = 1;
+  RunOptions run;
+  std::function<void(std::int64_t done, std::int64_t total)> progress;  // may be empty
+};
+
 // Runs a benchmark. Load, initialise, warm up, measure: each in every combination of backend, threads and batch size.
 class SDX_API Runner {
  public:
@@ -206,26 +215,16 @@ class SDX_API Runner {
   BenchRun run() const;
   const BenchOptions& options() const noexcept { return options_; }
 
+  // The same measurement of a session that is already open, in this process. Throws Error(invalid_argument) for numbers that make
+  // no sense, and what Session::run throws.
+  static BenchResult measure(const Session& session, const NamedValues& inputs, const MeasureOptions& options);
+
  private:
   BenchOptions options_;
 };
 
-struct MeasureOptions {
-  std::int64_t warmup = 10;
-  std::int64_t runs = 100;
-  std::int64_t batch = 1;
-  RunOptions run;
-  std::function<void(std::int64_t done, std::int64_t total)> progress;  // may be empty
-};
-
-// The same measurement of a session that is already open, in this process.
-SDX_API BenchResult measure(const Session& session, const NamedValues& inputs, const MeasureOptions& options);
-
 // What the model at `path` takes, without compiling it.
 SDX_API std::vector<ValueSpec> model_inputs(const std::filesystem::path& path, const SessionOptions& options = {});
-
-enum class Verdict { regression, improvement, neutral, missing };  // missing: on one side there are no figures
-SDX_API std::string_view name(Verdict v) noexcept;                 // "REGRESSION", …
 
 struct DiffOptions {
   double threshold_percent = 5;  // smaller changes of the median are neutral
@@ -233,6 +232,8 @@ struct DiffOptions {
 };
 
 struct DiffEntry {
+  enum class Verdict { regression, improvement, neutral, missing };  // missing: on one side there are no figures
+
   std::string backend;
   int threads = 0;
   std::int64_t batch = 1;
@@ -245,6 +246,7 @@ struct DiffEntry {
   Verdict verdict = Verdict::neutral;
   std::string why;
 };
+SDX_API std::string_view name(DiffEntry::Verdict v) noexcept;  // "REGRESSION", …
 
 struct Diff {
   std::string base, current;
@@ -271,11 +273,11 @@ SDX_API std::string to_csv(const BenchRun& run);
 SDX_API std::string to_markdown(const BenchRun& run);
 // A page that needs nothing but itself: interactive plots and tables, light and dark.
 SDX_API std::string to_html(const BenchRun& run);
-struct TextOptions {
+struct BenchTextOptions {
   int width = 100;      // columns
   bool charts = false;  // histogram and course of each result
 };
-SDX_API std::string to_text(const BenchRun& run, const TextOptions& options = {});
+SDX_API std::string to_text(const BenchRun& run, const BenchTextOptions& options = {});
 SDX_API std::string to_text(const BenchResult& result);
 SDX_API std::string to_text(const Diff& diff);
 SDX_API std::string to_json(const Diff& diff);

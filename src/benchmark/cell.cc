@@ -12,7 +12,7 @@
 #include "inputs/input_plan.h"
 #include "providers/interface/provider.h"
 
-namespace sdx {
+namespace sdx::bench {
 namespace {
 
 CellError as_cell_error(const std::exception& e) {
@@ -78,7 +78,7 @@ class LocalCell : public Cell {
       opened.load_ms = report.load_ms;
       opened.init_ms = report.init_ms;
       check_providers(report, options_, opened);
-      inputs_ = with_made_up(session_->inputs(), options_.inputs, options_.shapes, options_.seed);
+      inputs_ = inputs::with_made_up(session_->inputs(), options_.inputs, options_.shapes, options_.seed);
       return opened;
     });
   }
@@ -129,4 +129,4 @@ double peak_rss_mb() {
   return static_cast<double>(usage.ru_maxrss) / 1024;  // Linux counts in KiB
 }
 
-}  // namespace sdx
+}  // namespace sdx::bench

@@ -23,8 +23,10 @@
 #include "base/error.h"
 #include "benchmark/statistics.h"
 
-namespace sdx {
+namespace sdx::bench {
 namespace {
+
+using Verdict = DiffEntry::Verdict;
 
 std::vector<double> medians(const std::vector<std::vector<double>>& blocks) {
   std::vector<double> out;
@@ -316,17 +318,22 @@ std::vector<std::string> machine_notes(const MachineInfo& a, const MachineInfo& 
 
 }  // namespace
 
-std::string_view name(Verdict v) noexcept {
+}  // namespace sdx::bench
+
+namespace sdx {
+
+std::string_view name(DiffEntry::Verdict v) noexcept {
   switch (v) {
-    case Verdict::regression: return "REGRESSION";
-    case Verdict::improvement: return "IMPROVEMENT";
-    case Verdict::missing: return "MISSING";
+    case DiffEntry::Verdict::regression: return "REGRESSION";
+    case DiffEntry::Verdict::improvement: return "IMPROVEMENT";
+    case DiffEntry::Verdict::missing: return "MISSING";
     default: return "NEUTRAL";
   }
 }
 
 bool Diff::regressed() const noexcept {
-  return std::any_of(entries.begin(), entries.end(), [](const DiffEntry& e) { return e.verdict == Verdict::regression; });
+  return std::any_of(entries.begin(), entries.end(),
+                     [](const DiffEntry& e) { return e.verdict == DiffEntry::Verdict::regression; });
 }
 
 Diff diff(const BenchRun& base, const BenchRun& current, const DiffOptions& options) {
@@ -341,30 +348,30 @@ Diff diff(const BenchRun& base, const BenchRun& current, const DiffOptions& opti
   d.base = base.model;
   d.current = current.model;
   d.options = options;
-  d.notes = machine_notes(base.machine, current.machine);
+  d.notes = bench::machine_notes(base.machine, current.machine);
   std::vector<bool> used(base.results.size(), false);
   for (const BenchResult& c : current.results) {
-    DiffEntry& e = d.entries.emplace_back(entry_of(c));
-    e.verdict = Verdict::missing;
+    DiffEntry& e = d.entries.emplace_back(bench::entry_of(c));
+    e.verdict = DiffEntry::Verdict::missing;
     e.why = "not in the base";
     for (std::size_t i = 0; i < base.results.size(); ++i) {
       const BenchResult& b = base.results[i];
-      if (used[i] || !same_setting(b, c)) continue;
+      if (used[i] || !bench::same_setting(b, c)) continue;
       used[i] = true;
       if (!b.error.empty() || !c.error.empty()) {
         e.why = b.error.empty() ? "now: " + c.error : "in the base: " + b.error;
         e.why = e.why.substr(0, e.why.find('\n'));  // what follows is context
       } else {
-        e.verdict = Verdict::neutral;
-        judge(e, b, c, options);
+        e.verdict = DiffEntry::Verdict::neutral;
+        bench::judge(e, b, c, options);
       }
       break;
     }
   }
   for (std::size_t i = 0; i < used.size(); ++i) {
     if (used[i]) continue;
-    DiffEntry& e = d.entries.emplace_back(entry_of(base.results[i]));
-    e.verdict = Verdict::missing;
+    DiffEntry& e = d.entries.emplace_back(bench::entry_of(base.results[i]));
+    e.verdict = DiffEntry::Verdict::missing;
     e.why = "only in the base";
   }
   return d;

@@ -11,7 +11,7 @@
 
 #include "inputs/random.h"
 
-namespace sdx {
+namespace sdx::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -70,7 +70,7 @@ class Schedule {
   std::int64_t given_ = 0;
   bool stopped_ = false;
   std::exception_ptr error_;
-  Random random_;
+  inputs::Random random_;
   std::mutex mutex_;
 };
 
@@ -126,4 +126,4 @@ Load generate_load(const LoadOptions& options, std::int64_t count, std::int64_t 
   return load;
 }
 
-}  // namespace sdx
+}  // namespace sdx::bench

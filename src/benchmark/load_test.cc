@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <thread>
 
-namespace sdx {
+namespace sdx::bench {
 namespace {
 
 TEST(Load, RunsAsOftenAsAsked) {
@@ -40,4 +40,4 @@ TEST(Load, PassesErrorsOn) {
 }
 
 }  // namespace
-}  // namespace sdx
+}  // namespace sdx::bench

@@ -12,7 +12,7 @@
 #include "passes/pass.h"
 #include "session/pipeline.h"
 
-namespace sdx {
+namespace sdx::bench {
 namespace {
 
 struct Work {
@@ -31,7 +31,7 @@ double value_bytes(const Graph& g, ValueId v) {
 
 Work work_of(const Graph& g, const Node& n) {
   Work w;
-  w.flops = static_cast<double>(node_flops(g, n));
+  w.flops = static_cast<double>(inspect::node_flops(g, n));
   w.bytes = 0;
   for (const auto* list : {&n.inputs, &n.outputs}) {
     for (const ValueId v : *list) {
@@ -180,4 +180,4 @@ Profile profile_model(const std::filesystem::path& model, SessionOptions options
   return out;
 }
 
-}  // namespace sdx
+}  // namespace sdx::bench

@@ -18,7 +18,7 @@
 #include "inputs/input_plan.h"
 #include "providers/interface/provider.h"
 
-namespace sdx {
+namespace sdx::bench {
 namespace {
 
 std::vector<std::string> split(const std::string& text) {
@@ -35,7 +35,7 @@ std::vector<std::string> split(const std::string& text) {
 struct Slot {
   BenchResult result;
   std::unique_ptr<Cell> cell;
-  const InputPlan* plan = nullptr;
+  const inputs::InputPlan* plan = nullptr;
   std::vector<double> latencies;
   std::vector<std::size_t> rounds;
   std::int64_t iterations = 0, measured = 0, wall_ns = 0, preempted = 0;
@@ -83,7 +83,7 @@ class Bench {
 
   const BenchOptions& o_;
   std::vector<ValueSpec> specs_;
-  std::vector<InputPlan> plans_;
+  std::vector<inputs::InputPlan> plans_;
   std::vector<Slot> slots_;
   bool isolate_ = true;
   int process_ = 0, processes_ = 1;  // the current one, and how many there will be
@@ -126,8 +126,9 @@ void Bench::make_slots() {
   const std::vector<std::string> backends = o_.backends.empty() ? std::vector<std::string>{"auto"} : o_.backends;
   const std::vector<int> threads = o_.threads.empty() ? std::vector<int>{o_.session.threads} : o_.threads;
   const std::vector<std::int64_t> batches = o_.batch_sizes.empty() ? std::vector<std::int64_t>{0} : o_.batch_sizes;
-  for (const std::int64_t b : batches) plans_.push_back(plan_inputs(specs_, {o_.inputs, o_.shapes, o_.session.dimensions, b}));
-  for (const InputPlan& plan : plans_) {
+  for (const std::int64_t b : batches)
+    plans_.push_back(inputs::plan_inputs(specs_, {o_.inputs, o_.shapes, o_.session.dimensions, b}));
+  for (const inputs::InputPlan& plan : plans_) {
     for (const int t : threads) {
       for (const std::string& backend : backends) {
         Slot& slot = slots_.emplace_back();
@@ -393,7 +394,7 @@ BenchRun Bench::run() {
   out.created = utc_now();
   out.machine = machine_info();
   make_slots();
-  for (const PlannedInput& i : plans_.front().inputs) out.inputs.push_back({i.name, i.type, i.shape});
+  for (const inputs::PlannedInput& i : plans_.front().inputs) out.inputs.push_back({i.name, i.type, i.shape});
   isolate_ = o_.isolate && can_fork();
   if (o_.isolate && !isolate_) {
     out.notes.emplace_back("measured in one process, because it has other threads: peak memory and first runs affect each other");
@@ -445,8 +446,12 @@ void check(const BenchOptions& o) {
 
 }  // namespace
 
-Runner::Runner(BenchOptions options) : options_(std::move(options)) { check(options_); }
+}  // namespace sdx::bench
 
-BenchRun Runner::run() const { return Bench(options_, model_inputs(options_.model, options_.session)).run(); }
+namespace sdx {
+
+Runner::Runner(BenchOptions options) : options_(std::move(options)) { bench::check(options_); }
+
+BenchRun Runner::run() const { return bench::Bench(options_, model_inputs(options_.model, options_.session)).run(); }
 
 }  // namespace sdx

@@ -7,7 +7,7 @@
 
 #include "inputs/random.h"
 
-namespace sdx {
+namespace sdx::bench {
 namespace {
 
 std::int64_t outside(std::span<const double> values, double low, double high) {
@@ -33,7 +33,7 @@ std::size_t total(const std::vector<std::vector<double>>& blocks) {
   return std::accumulate(blocks.begin(), blocks.end(), std::size_t{0}, [](std::size_t n, const auto& b) { return n + b.size(); });
 }
 
-double draw_median(const std::vector<std::vector<double>>& blocks, Random& random, std::vector<double>& pool) {
+double draw_median(const std::vector<std::vector<double>>& blocks, inputs::Random& random, std::vector<double>& pool) {
   pool.clear();
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     const auto& b = blocks[random.below(blocks.size())];
@@ -116,7 +116,7 @@ std::vector<std::vector<double>> blocks(std::span<const double> latencies, std::
 
 Interval median_interval(const std::vector<std::vector<double>>& blocks) {
   if (blocks.empty()) return {};
-  Random random(0x9E3779B97F4A7C15ULL);
+  inputs::Random random(0x9E3779B97F4A7C15ULL);
   std::vector<double> draws;
   std::vector<double> pool;
   const int count = resamples(total(blocks));
@@ -126,7 +126,7 @@ Interval median_interval(const std::vector<std::vector<double>>& blocks) {
 
 Interval ratio_interval(const std::vector<std::vector<double>>& a, const std::vector<std::vector<double>>& b) {
   if (a.empty() || b.empty()) return {};
-  Random random(0xD1B54A32D192ED03ULL);
+  inputs::Random random(0xD1B54A32D192ED03ULL);
   std::vector<double> draws;
   std::vector<double> pool;
   const int count = resamples(total(a) + total(b));
@@ -212,7 +212,7 @@ MannWhitney mann_whitney_of_lowest(std::span<const double> a, std::span<const do
   LowestU u(a.size(), b.size());
   result.u = u(ascending, in_a);
   constexpr int kDivisions = 4000;
-  Random random(1);
+  inputs::Random random(1);
   int as_far = 0;
   for (int i = 0; i < kDivisions; ++i) {
     for (std::size_t j = in_a.size() - 1; j > 0; --j) std::swap(in_a[j], in_a[random.below(j + 1)]);
@@ -229,7 +229,7 @@ double second_lowest(std::vector<double> values) {
 
 Interval fastest_interval(std::span<const double> a, std::span<const double> b) {
   constexpr int kDraws = 2000;
-  Random random(1);
+  inputs::Random random(1);
   const auto draw = [&](std::span<const double> from) {
     std::vector<double> out(from.size());
     for (double& v : out) v = from[random.below(from.size())];
@@ -321,4 +321,4 @@ Statistics summarize(std::vector<double> latencies_ms, std::span<const std::size
   return s;
 }
 
-}  // namespace sdx
+}  // namespace sdx::bench

@@ -9,8 +9,10 @@
 
 #include "inputs/random.h"
 
-namespace sdx {
+namespace sdx::bench {
 namespace {
+
+using Verdict = DiffEntry::Verdict;
 
 // Expected p-values and U: scipy.stats.mannwhitneyu(a, b, alternative="two-sided"), method "exact" without ties, else
 // "asymptotic" with continuity correction.
@@ -63,7 +65,7 @@ TEST(Blocks, AreRoundsOrEqualParts) {
 
 TEST(Summary, CountsOutliersAndBoundsTheMedian) {
   std::vector<double> times;
-  Random random(1);
+  inputs::Random random(1);
   for (int i = 0; i < 200; ++i) times.push_back(10 + random.normal() * 0.1);
   times[17] = 50;
   times[90] = 40;
@@ -80,7 +82,7 @@ TEST(Summary, CountsOutliersAndBoundsTheMedian) {
 
 // A benchmark as machines make them: neighbouring times resemble each other, whole runs are a little off, some times are far off.
 BenchRun simulated(double factor, std::uint64_t seed) {
-  Random random(seed);
+  inputs::Random random(seed);
   BenchRun run;
   BenchResult& r = run.results.emplace_back();
   r.backend = "cpu";
@@ -118,7 +120,7 @@ TEST(Diff, IsQuietOnRerunsAndFindsTenPercent) {
 
 // The same with processes that differ by `spread`, on a machine of that speed.
 BenchRun in_processes(double factor, double machine, double spread, std::uint64_t seed) {
-  Random random(seed);
+  inputs::Random random(seed);
   BenchRun run;
   BenchResult& r = run.results.emplace_back();
   r.backend = "cpu";
@@ -166,7 +168,7 @@ TEST(Diff, GoesByProcessesAndByTheSpeedOfTheMachine) {
 
 // Rounds of which a share meets a neighbour that empties the caches: they take up to 40 % longer, and so does reading memory.
 BenchRun in_rounds(double factor, double disturbed, std::uint64_t seed) {
-  Random random(seed);
+  inputs::Random random(seed);
   BenchRun run = in_processes(factor, 1, 0.05, seed);
   for (int i = 0; i < 20; ++i) {
     const double slow = random.uniform() < disturbed ? 1.1 + 0.3 * random.uniform() : 1;
@@ -211,7 +213,7 @@ TEST(Diff, SaysWhenTheMachineExplainsAChange) {
 
 // Twenty short processes on a machine that others use: a third of them undisturbed, the rest slower by up to 60 %.
 BenchRun in_many_processes(double factor, double machine, std::uint64_t seed) {
-  Random random(seed);
+  inputs::Random random(seed);
   BenchRun run;
   BenchResult& r = run.results.emplace_back();
   r.backend = "cpu";
@@ -313,4 +315,4 @@ TEST(Diff, RefusesThresholdsThatMakeNoSense) {
 }
 
 }  // namespace
-}  // namespace sdx
+}  // namespace sdx::bench

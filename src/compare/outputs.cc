@@ -22,7 +22,7 @@
 #include "onnx/writer.h"
 #include "providers/interface/provider.h"
 
-namespace sdx {
+namespace sdx::compare {
 namespace {
 
 namespace fs = std::filesystem;
@@ -88,9 +88,9 @@ class Search {
 
 void Search::make_inputs() {
   const std::vector<ValueSpec> specs = model_inputs(o_.model, o_.session);
-  const InputPlan plan = plan_inputs(specs, {o_.inputs, o_.shapes, o_.session.dimensions, 0});
+  const inputs::InputPlan plan = inputs::plan_inputs(specs, {o_.inputs, o_.shapes, o_.session.dimensions, 0});
   out_.notes.insert(out_.notes.end(), plan.notes.begin(), plan.notes.end());
-  inputs_ = with_made_up(specs, plan.given, plan.shapes, o_.seed);
+  inputs_ = inputs::with_made_up(specs, plan.given, plan.shapes, o_.seed);
 }
 
 ValueDifference Search::difference(const std::string& name, const Value& a, const Value& b, std::size_t output_index) const {
@@ -102,7 +102,7 @@ ValueDifference Search::difference(const std::string& name, const Value& a, cons
   // Neither side is exact: two good approximations of Sigmoid are 1e-7 apart where the result is nearly 0.
   if (t.absolute > 0 && dtype == DataType::float32) t.absolute = std::max(t.absolute, 5e-7);
   if (o_.atol || o_.rtol) t = {0, o_.atol.value_or(0), o_.rtol.value_or(0), 0, 0, "--atol, --rtol"};
-  const Comparison c = compare(a, b, t);
+  const Comparison c = compare_values(a, b, t);
   return {name, a.type_string(), c.pass, c.max_abs, c.max_rel, c.differing, t.reason, c.why};
 }
 
@@ -356,19 +356,23 @@ std::vector<ProbeSide> sides_of(const CompareOptions& o) {
 
 }  // namespace
 
+}  // namespace sdx::compare
+
+namespace sdx {
+
 bool OutputsComparison::pass() const noexcept {
   return std::all_of(outputs.begin(), outputs.end(), [](const ValueDifference& d) { return d.pass; });
 }
 
-void check_backends(const CompareOptions& options) { sides_of(options); }
+void check_backends(const CompareOptions& options) { compare::sides_of(options); }
 
 OutputsComparison compare_outputs(const CompareOptions& options) {
-  const std::vector<ProbeSide> sides = sides_of(options);
+  const std::vector<compare::ProbeSide> sides = compare::sides_of(options);
   OutputsComparison out;
   out.model = options.model.string();
   out.backend_a = options.backends[0];
   out.backend_b = options.backends[1];
-  Search search(options, sides[0], sides[1], out);
+  compare::Search search(options, sides[0], sides[1], out);
   search.compare_model();
   if (options.bisect && !out.pass()) search.find_first();
   return out;

@@ -17,7 +17,7 @@
 #include "base/system/fork.h"
 #include "tensor/pb.h"
 
-namespace sdx {
+namespace sdx::compare {
 namespace {
 
 using nlohmann::json;
@@ -222,4 +222,4 @@ Probe run_probe(const ProbeSide& side, const std::filesystem::path& model, const
   return unpack(text, side);
 }
 
-}  // namespace sdx
+}  // namespace sdx::compare

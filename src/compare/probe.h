@@ -9,7 +9,7 @@
 
 #include <sdx/session.hpp>
 
-namespace sdx {
+namespace sdx::compare {
 
 struct ProbeSide {
   std::string text;  // as asked for
@@ -29,4 +29,4 @@ struct Probe {
 Probe run_probe(const ProbeSide& side, const std::filesystem::path& model, const NamedValues& inputs,
                 const std::vector<std::string>& outputs);
 
-}  // namespace sdx
+}  // namespace sdx::compare

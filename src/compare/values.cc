@@ -13,7 +13,7 @@
 #include "tensor/element.h"
 #include "tensor/print.h"
 
-namespace sdx {
+namespace sdx::compare {
 namespace {
 
 bool quantizes(const Node& n) {
@@ -246,7 +246,7 @@ Tolerance default_tolerance(const Precision& precision, std::size_t index, DataT
   return t;
 }
 
-Comparison compare(const Value& expected, const Value& actual, const Tolerance& tolerance) {
+Comparison compare_values(const Value& expected, const Value& actual, const Tolerance& tolerance) {
   Comparison c;
   if (expected.is_tensor() && actual.is_tensor()) return compare_tensors(expected.tensor(), actual.tensor(), tolerance);
   c.type = expected.type_string();
@@ -267,9 +267,9 @@ Comparison compare(const Value& expected, const Value& actual, const Tolerance& 
       c.why = fmt::format("expected {} items, received {}", a.size(), b.size());
       return c;
     }
-    for (std::size_t i = 0; i < a.size(); ++i) absorb(c, compare(a[i], b[i], tolerance), "item " + std::to_string(i));
+    for (std::size_t i = 0; i < a.size(); ++i) absorb(c, compare_values(a[i], b[i], tolerance), "item " + std::to_string(i));
   }
   return c;
 }
 
-}  // namespace sdx
+}  // namespace sdx::compare

@@ -10,7 +10,7 @@
 
 #include "graph/graph.h"
 
-namespace sdx {
+namespace sdx::compare {
 
 // How far an element may be off: scale * (largest finite |expected| of the tensor) + absolute + relative * |expected|.
 // With max_steps > 0 elements may be off by as many times that, as long as the mean stays below mean_steps times.
@@ -56,6 +56,6 @@ struct Comparison {
 
 // NaN equals NaN, infinities equal themselves. Element types and shapes must agree. Sequences and maps are compared item by
 // item; a map's keys may come in any order.
-Comparison compare(const Value& expected, const Value& actual, const Tolerance& tolerance);
+Comparison compare_values(const Value& expected, const Value& actual, const Tolerance& tolerance);
 
-}  // namespace sdx
+}  // namespace sdx::compare

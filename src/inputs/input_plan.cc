@@ -8,7 +8,7 @@
 #include "base/suggest.h"
 #include "inputs/random_input.h"
 
-namespace sdx {
+namespace sdx::inputs {
 namespace {
 
 Dimensions with_batch(Dimensions dimensions, const BatchAxis& axis, std::int64_t batch) {
@@ -105,4 +105,4 @@ NamedValues with_made_up(const std::vector<ValueSpec>& specs, NamedValues given,
   return given;
 }
 
-}  // namespace sdx
+}  // namespace sdx::inputs

@@ -10,7 +10,7 @@
 
 #include "inputs/shapes.h"
 
-namespace sdx {
+namespace sdx::inputs {
 
 struct InputRequest {
   NamedValues given;
@@ -42,4 +42,4 @@ InputPlan plan_inputs(const std::vector<ValueSpec>& specs, const InputRequest& r
 NamedValues with_made_up(const std::vector<ValueSpec>& specs, NamedValues given,
                          const std::vector<std::pair<std::string, Shape>>& shapes, std::uint64_t seed);
 
-}  // namespace sdx
+}  // namespace sdx::inputs

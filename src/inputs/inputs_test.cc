@@ -5,7 +5,7 @@
 #include "inputs/shapes.h"
 #include "tensor/element.h"
 
-namespace sdx {
+namespace sdx::inputs {
 namespace {
 
 ValueSpec spec(std::string name, DataType dtype, Shape shape, std::vector<std::string> symbols) {
@@ -70,4 +70,4 @@ TEST(RandomInput, FillsOpenExtents) {
 }
 
 }  // namespace
-}  // namespace sdx
+}  // namespace sdx::inputs

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace sdx {
+namespace sdx::inputs {
 
 // splitmix64 (Steele, Lea, Flood 2014).
 class Random {
@@ -29,4 +29,4 @@ class Random {
   std::uint64_t state_;
 };
 
-}  // namespace sdx
+}  // namespace sdx::inputs

@@ -5,7 +5,7 @@
 #include "inputs/random.h"
 #include "tensor/element.h"
 
-namespace sdx {
+namespace sdx::inputs {
 
 Tensor random_tensor(DataType dtype, const Shape& shape, std::uint64_t seed) {
   Tensor t(dtype, shape);
@@ -27,4 +27,4 @@ Tensor random_tensor(DataType dtype, const Shape& shape, std::uint64_t seed) {
   return t;
 }
 
-}  // namespace sdx
+}  // namespace sdx::inputs

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/suggest.h"
 
-namespace sdx {
+namespace sdx::inputs {
 namespace {
 
 constexpr std::int64_t kTokens = 16, kPixels = 224;
@@ -182,4 +182,4 @@ Tensor repeat_rows(const Tensor& t, std::int64_t extent) {
   return out;
 }
 
-}  // namespace sdx
+}  // namespace sdx::inputs

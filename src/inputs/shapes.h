@@ -8,7 +8,7 @@
 
 #include <sdx/session.hpp>
 
-namespace sdx {
+namespace sdx::inputs {
 
 using Dimensions = std::vector<std::pair<std::string, std::int64_t>>;
 
@@ -44,4 +44,4 @@ BatchAxis find_batch_axis(const std::vector<ValueSpec>& specs);
 // The tensor repeated (or cut) along axis 0 until it is `extent` long; rank must be at least 1, and axis 0 not empty.
 Tensor repeat_rows(const Tensor& t, std::int64_t extent);
 
-}  // namespace sdx
+}  // namespace sdx::inputs

@@ -10,7 +10,7 @@
 #include "session/pipeline.h"
 #include "session/specs.h"
 
-namespace sdx {
+namespace sdx::inspect {
 namespace {
 
 constexpr std::int64_t kUnknown = -1;
@@ -208,6 +208,10 @@ ModelFacts model_facts(const std::filesystem::path& path, const SessionOptions& 
   facts.warnings = model.warnings;
   return facts;
 }
+
+}  // namespace sdx::inspect
+
+namespace sdx {
 
 std::vector<ValueSpec> model_inputs(const std::filesystem::path& path, const SessionOptions& options) {
   Model model = read_model(path);

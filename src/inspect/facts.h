@@ -11,7 +11,7 @@
 
 #include "graph/graph.h"
 
-namespace sdx {
+namespace sdx::inspect {
 
 struct ModelFacts {
   std::uint64_t file_bytes = 0;
@@ -38,4 +38,4 @@ ModelFacts model_facts(const std::filesystem::path& path, const SessionOptions& 
 // -1 when it depends on a shape that is not known.
 std::int64_t node_flops(const Graph& graph, const Node& node);
 
-}  // namespace sdx
+}  // namespace sdx::inspect

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sdx {
+namespace sdx::inspect {
 namespace {
 
 TEST(Facts, CountsOperations) {
@@ -37,4 +37,4 @@ TEST(Facts, CountsOperations) {
 }
 
 }  // namespace
-}  // namespace sdx
+}  // namespace sdx::inspect

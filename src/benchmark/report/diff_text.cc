@@ -11,11 +11,13 @@
 namespace sdx {
 namespace {
 
+using namespace bench;
+
 std::vector<std::vector<std::string>> rows_of(const Diff& d) {
   std::vector<std::vector<std::string>> rows{
       {"backend", "threads", "batch", "base ms", "current ms", "change", "95% CI", "p-value", "verdict", "why"}};
   for (const DiffEntry& e : d.entries) {
-    const bool figures = e.verdict != Verdict::missing;
+    const bool figures = e.verdict != DiffEntry::Verdict::missing;
     rows.push_back({e.backend, e.threads == 0 ? "auto" : std::to_string(e.threads), std::to_string(e.batch), ms_text(e.base_ms),
                     ms_text(e.current_ms), figures ? fmt::format("{:+.1f}%", e.change_percent) : "–",
                     figures ? fmt::format("{:+.1f}% to {:+.1f}%", e.low_percent, e.high_percent) : "–",

@@ -13,6 +13,8 @@
 namespace sdx {
 namespace {
 
+using namespace bench;
+
 using nlohmann::ordered_json;
 
 std::string escaped(const std::string& text) {

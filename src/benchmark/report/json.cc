@@ -14,6 +14,8 @@
 namespace sdx {
 namespace {
 
+using namespace bench;
+
 using nlohmann::ordered_json;
 
 ordered_json iteration_json(const IterationRecord& i) {

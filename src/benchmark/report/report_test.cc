@@ -11,6 +11,8 @@
 namespace sdx {
 namespace {
 
+using namespace bench;
+
 BenchRun example() {
   BenchRun run;
   run.model = "folder/m.onnx";

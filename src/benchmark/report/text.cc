@@ -13,6 +13,8 @@
 namespace sdx {
 namespace {
 
+using namespace bench;
+
 std::string one_line(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
   return text;
@@ -27,7 +29,7 @@ std::string csv_cell(const std::string& text) {
 
 }  // namespace
 
-std::string to_text(const BenchRun& run, const TextOptions& options) {
+std::string to_text(const BenchRun& run, const BenchTextOptions& options) {
   std::string out = fmt::format("{}  ({})\n{}\n", run.model, inputs_line(run), machine_line(run.machine));
   const Rows rows = summary_rows(run);
   if (rows.size() > 1) out += "\n" + text_table(rows);
