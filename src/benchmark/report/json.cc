@@ -3,8 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
-#include <numeric>
+#include <span>
+#include <type_traits>
+#include <variant>
+
+#include <sdx/runner.hpp>
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"
@@ -18,114 +23,154 @@ using namespace bench;
 
 using nlohmann::ordered_json;
 
-ordered_json iteration_json(const IterationRecord& i) {
-  return {{"iter_idx", i.iter_idx}, {"t_start_ns", i.t_start_ns},
-          {"t_end_ns", i.t_end_ns}, {"latency_ms", i.latency_ms},
-          {"round", i.round},       {"process", i.process},
-          {"client", i.client},     {"phase", i.warmup ? "warmup" : "measure"}};
+// What a member of T is called in the file. Lists of them say how T is written and how it is read.
+template <class T>
+struct Field {
+  const char* key;
+  std::variant<std::string T::*, std::vector<std::string> T::*, double T::*, int T::*, std::int64_t T::*> member;
+};
+
+constexpr std::array<Field<IterationRecord>, 7> kIteration{{{"iter_idx", &IterationRecord::iter_idx},
+                                                            {"t_start_ns", &IterationRecord::t_start_ns},
+                                                            {"t_end_ns", &IterationRecord::t_end_ns},
+                                                            {"latency_ms", &IterationRecord::latency_ms},
+                                                            {"round", &IterationRecord::round},
+                                                            {"process", &IterationRecord::process},
+                                                            {"client", &IterationRecord::client}}};
+
+constexpr std::array<Field<OperatorTime>, 8> kOperator{{{"op", &OperatorTime::op},
+                                                        {"kernel", &OperatorTime::kernel},
+                                                        {"provider", &OperatorTime::provider},
+                                                        {"calls", &OperatorTime::calls},
+                                                        {"ms", &OperatorTime::ms},
+                                                        {"share", &OperatorTime::share},
+                                                        {"gflops_per_s", &OperatorTime::gflops_per_s},
+                                                        {"gbytes_per_s", &OperatorTime::gbytes_per_s}}};
+
+constexpr std::array<Field<NodeTime>, 10> kNode{{{"name", &NodeTime::name},
+                                                 {"op", &NodeTime::op},
+                                                 {"kernel", &NodeTime::kernel},
+                                                 {"provider", &NodeTime::provider},
+                                                 {"ms", &NodeTime::ms},
+                                                 {"share", &NodeTime::share},
+                                                 {"gflop", &NodeTime::gflop},
+                                                 {"gbyte", &NodeTime::gbyte},
+                                                 {"gflops_per_s", &NodeTime::gflops_per_s},
+                                                 {"gbytes_per_s", &NodeTime::gbytes_per_s}}};
+
+constexpr std::array<Field<MachineLimits>, 3> kLimits{{{"threads", &MachineLimits::threads},
+                                                       {"gflops_per_s", &MachineLimits::gflops_per_s},
+                                                       {"read_gbytes_per_s", &MachineLimits::read_gbytes_per_s}}};
+
+constexpr std::array<Field<ProcessRecord>, 8> kProcess{{{"median_ms", &ProcessRecord::median_ms},
+                                                        {"fast_ms", &ProcessRecord::fast_ms},
+                                                        {"load_ms", &ProcessRecord::load_ms},
+                                                        {"init_ms", &ProcessRecord::init_ms},
+                                                        {"first_run_ms", &ProcessRecord::first_run_ms},
+                                                        {"peak_rss_mb", &ProcessRecord::peak_rss_mb},
+                                                        {"compute_ms", &ProcessRecord::compute_ms},
+                                                        {"memory_ms", &ProcessRecord::memory_ms}}};
+
+constexpr std::array<Field<RoundRecord>, 5> kRound{{{"process", &RoundRecord::process},
+                                                    {"median_ms", &RoundRecord::median_ms},
+                                                    {"fast_ms", &RoundRecord::fast_ms},
+                                                    {"compute_ms", &RoundRecord::compute_ms},
+                                                    {"memory_ms", &RoundRecord::memory_ms}}};
+
+constexpr std::array<Field<MachineInfo>, 11> kMachine{{{"cpu", &MachineInfo::cpu},
+                                                       {"isa", &MachineInfo::isa},
+                                                       {"cores", &MachineInfo::cores},
+                                                       {"memory_mb", &MachineInfo::memory_mb},
+                                                       {"kernel", &MachineInfo::kernel},
+                                                       {"governor", &MachineInfo::governor},
+                                                       {"frequency_mhz", &MachineInfo::frequency_mhz},
+                                                       {"load_average", &MachineInfo::load_average},
+                                                       {"steal_percent", &MachineInfo::steal_percent},
+                                                       {"throttle_events", &MachineInfo::throttle_events},
+                                                       {"sdx_version", &MachineInfo::sdx_version}}};
+
+// Who a result is about; written whether or not there are figures.
+constexpr std::array<Field<BenchResult>, 8> kSetting{{{"backend", &BenchResult::backend},
+                                                      {"threads", &BenchResult::threads},
+                                                      {"batch_size", &BenchResult::batch},
+                                                      {"clients", &BenchResult::clients},
+                                                      {"rate", &BenchResult::rate},
+                                                      {"provider", &BenchResult::provider},
+                                                      {"runtime", &BenchResult::runtime},
+                                                      {"fallbacks", &BenchResult::fallbacks}}};
+
+constexpr std::array<Field<BenchResult>, 8> kFigures{{{"throughput", &BenchResult::throughput},
+                                                      {"relative", &BenchResult::relative},
+                                                      {"warmup_iterations", &BenchResult::warmup_iterations},
+                                                      {"measure_iterations", &BenchResult::measure_iterations},
+                                                      {"load_ms", &BenchResult::load_ms},
+                                                      {"init_ms", &BenchResult::init_ms},
+                                                      {"first_run_ms", &BenchResult::first_run_ms},
+                                                      {"peak_rss_mb", &BenchResult::peak_rss_mb}}};
+
+template <class T>
+void write_fields(ordered_json& json, const T& from, std::type_identity_t<std::span<const Field<T>>> fields) {
+  for (const Field<T>& f : fields) std::visit([&](auto member) { json[f.key] = from.*member; }, f.member);
 }
 
-ordered_json operator_json(const OperatorTime& o) {
-  return {{"op", o.op}, {"kernel", o.kernel}, {"provider", o.provider},         {"calls", o.calls},
-          {"ms", o.ms}, {"share", o.share},   {"gflops_per_s", o.gflops_per_s}, {"gbytes_per_s", o.gbytes_per_s}};
+template <class T>
+ordered_json object_of(const T& from, std::type_identity_t<std::span<const Field<T>>> fields) {
+  ordered_json json = ordered_json::object();
+  write_fields(json, from, fields);
+  return json;
 }
 
-ordered_json node_json(const NodeTime& n) {
-  return {{"name", n.name},
-          {"op", n.op},
-          {"kernel", n.kernel},
-          {"provider", n.provider},
-          {"ms", n.ms},
-          {"share", n.share},
-          {"gflop", n.gflop},
-          {"gbyte", n.gbyte},
-          {"gflops_per_s", n.gflops_per_s},
-          {"gbytes_per_s", n.gbytes_per_s}};
-}
-
-ordered_json limits_json(const MachineLimits& m) {
-  if (m.threads == 0) return nullptr;
-  return {{"threads", m.threads}, {"gflops_per_s", m.gflops_per_s}, {"read_gbytes_per_s", m.read_gbytes_per_s}};
-}
-
-ordered_json process_json(const ProcessRecord& p) {
-  return {{"median_ms", p.median_ms},   {"fast_ms", p.fast_ms},           {"load_ms", p.load_ms},
-          {"init_ms", p.init_ms},       {"first_run_ms", p.first_run_ms}, {"peak_rss_mb", p.peak_rss_mb},
-          {"compute_ms", p.compute_ms}, {"memory_ms", p.memory_ms}};
-}
-
-ordered_json round_json(const RoundRecord& r) {
-  return {{"process", r.process},
-          {"median_ms", r.median_ms},
-          {"fast_ms", r.fast_ms},
-          {"compute_ms", r.compute_ms},
-          {"memory_ms", r.memory_ms}};
-}
-
-template <class List, class F>
-ordered_json list_of(const List& items, const F& f) {
+template <class T>
+ordered_json list_of(const std::vector<T>& items, std::type_identity_t<std::span<const Field<T>>> fields) {
   ordered_json out = ordered_json::array();
-  for (const auto& item : items) out.push_back(f(item));
+  for (const T& item : items) out.push_back(object_of(item, fields));
   return out;
 }
 
+ordered_json iterations_json(const std::vector<IterationRecord>& iterations) {
+  ordered_json out = list_of(iterations, kIteration);
+  for (std::size_t i = 0; i < iterations.size(); ++i) out[i]["phase"] = iterations[i].warmup ? "warmup" : "measure";
+  return out;
+}
+
+ordered_json statistics_json(const Statistics& s) {
+  return {{"mean_ms", s.mean_ms},
+          {"std_ms", s.std_ms},
+          {"min_ms", s.min_ms},
+          {"max_ms", s.max_ms},
+          {"median_ms", s.p50_ms},
+          {"p50_ms", s.p50_ms},
+          {"p90_ms", s.p90_ms},
+          {"p95_ms", s.p95_ms},
+          {"p99_ms", s.p99_ms},
+          {"coefficient_of_variation", s.coefficient_of_variation},
+          {"median_ci95_ms", {s.median_low_ms, s.median_high_ms}},
+          {"outliers_iqr", s.outliers_iqr},
+          {"outliers_mad", s.outliers_mad},
+          {"round_medians_ms", s.round_medians_ms}};
+}
+
 ordered_json result_json(const BenchResult& r) {
-  const Statistics& s = r.statistics;
-  ordered_json j{{"backend", r.backend}, {"threads", r.threads},     {"batch_size", r.batch},
-                 {"clients", r.clients}, {"rate", r.rate},           {"provider", r.provider},
-                 {"runtime", r.runtime}, {"fallbacks", r.fallbacks}, {"error", nullptr}};
+  ordered_json j = object_of(r, kSetting);
+  j["error"] = nullptr;
   if (!r.error.empty()) {
     j["error"] = r.error;
     j["error_code"] = r.error_code;
     j["notes"] = r.notes;
     return j;
   }
-  j.update(ordered_json{{"mean_ms", s.mean_ms},
-                        {"std_ms", s.std_ms},
-                        {"min_ms", s.min_ms},
-                        {"max_ms", s.max_ms},
-                        {"median_ms", s.p50_ms},
-                        {"p50_ms", s.p50_ms},
-                        {"p90_ms", s.p90_ms},
-                        {"p95_ms", s.p95_ms},
-                        {"p99_ms", s.p99_ms},
-                        {"coefficient_of_variation", s.coefficient_of_variation},
-                        {"median_ci95_ms", {s.median_low_ms, s.median_high_ms}},
-                        {"outliers_iqr", s.outliers_iqr},
-                        {"outliers_mad", s.outliers_mad},
-                        {"round_medians_ms", s.round_medians_ms},
-                        {"throughput", r.throughput},
-                        {"relative", r.relative},
-                        {"warmup_iterations", r.warmup_iterations},
-                        {"measure_iterations", r.measure_iterations},
-                        {"load_ms", r.load_ms},
-                        {"init_ms", r.init_ms},
-                        {"first_run_ms", r.first_run_ms},
-                        {"peak_rss_mb", r.peak_rss_mb},
-                        {"processes", list_of(r.processes, process_json)},
-                        {"rounds", list_of(r.rounds, round_json)},
-                        {"between_processes_cv", r.between_processes_cv},
-                        {"notes", r.notes},
-                        {"limits", limits_json(r.limits)},
-                        {"operators", list_of(r.operators, operator_json)},
-                        {"nodes", list_of(r.nodes, node_json)},
-                        {"latencies_ms", s.latencies_ms},
-                        {"iterations", list_of(r.iterations, iteration_json)}});
+  j.update(statistics_json(r.statistics));
+  write_fields(j, r, kFigures);
+  j["processes"] = list_of(r.processes, kProcess);
+  j["rounds"] = list_of(r.rounds, kRound);
+  j["between_processes_cv"] = r.between_processes_cv;
+  j["notes"] = r.notes;
+  j["limits"] = r.limits.threads == 0 ? ordered_json() : object_of(r.limits, kLimits);
+  j["operators"] = list_of(r.operators, kOperator);
+  j["nodes"] = list_of(r.nodes, kNode);
+  j["latencies_ms"] = r.statistics.latencies_ms;
+  j["iterations"] = iterations_json(r.iterations);
   return j;
-}
-
-ordered_json machine_json(const MachineInfo& m) {
-  return {{"cpu", m.cpu},
-          {"isa", m.isa},
-          {"cores", m.cores},
-          {"memory_mb", m.memory_mb},
-          {"kernel", m.kernel},
-          {"governor", m.governor},
-          {"frequency_mhz", m.frequency_mhz},
-          {"load_average", m.load_average},
-          {"steal_percent", m.steal_percent},
-          {"throttle_events", m.throttle_events},
-          {"sdx_version", m.sdx_version}};
 }
 
 std::string dump(const ordered_json& j) { return j.dump(-1, ' ', false, ordered_json::error_handler_t::replace); }
@@ -141,14 +186,15 @@ class Reader {
     const auto it = object_.find(key);
     return it == object_.end() || it->is_null() ? nullptr : &*it;
   }
-  void text(const char* key, std::string& out) const {
+  void read(const char* key, std::string& out) const {
     const auto* v = find(key);
     if (v == nullptr) return;
     if (!v->is_string()) wrong(key, "text");
     out = v->get<std::string>();
   }
   template <class T>
-  void number(const char* key, T& out) const {
+    requires std::is_arithmetic_v<T>
+  void read(const char* key, T& out) const {
     const auto* v = find(key);
     if (v == nullptr) return;
     if (!v->is_number()) wrong(key, "a number");
@@ -163,7 +209,7 @@ class Reader {
       out.push_back(item.get<double>());
     });
   }
-  void texts(const char* key, std::vector<std::string>& out) const {
+  void read(const char* key, std::vector<std::string>& out) const {
     for_each(key, [&](const nlohmann::json& item, const std::string& where) {
       if (!item.is_string()) fail(ErrorCode::invalid_argument, "{}: expected text", where);
       out.push_back(item.get<std::string>());
@@ -176,6 +222,12 @@ class Reader {
     if (!v->is_array()) wrong(key, "a list");
     for (std::size_t i = 0; i < v->size(); ++i) f((*v)[i], fmt::format("{}.{}[{}]", where_, key, i));
   }
+  template <class T>
+  void fields(T& out, std::type_identity_t<std::span<const Field<T>>> list) const {
+    for (const Field<T>& f : list) {
+      std::visit([&](auto member) { read(f.key, out.*member); }, f.member);
+    }
+  }
   [[noreturn]] void wrong(const char* key, const char* expected) const {
     fail(ErrorCode::invalid_argument, "{}: '{}' must be {}", where_, key, expected);
   }
@@ -185,152 +237,64 @@ class Reader {
   std::string where_;
 };
 
+// The objects of a list that is T's.
+template <class T>
+std::vector<T> read_list(const Reader& r, const char* key, std::type_identity_t<std::span<const Field<T>>> fields) {
+  std::vector<T> out;
+  r.for_each(
+      key, [&](const nlohmann::json& item, const std::string& where) { Reader(item, where).fields(out.emplace_back(), fields); });
+  return out;
+}
+
 IterationRecord read_iteration(const nlohmann::json& json, const std::string& where) {
   IterationRecord i;
   const Reader r(json, where);
-  r.number("iter_idx", i.iter_idx);
-  r.number("t_start_ns", i.t_start_ns);
-  r.number("t_end_ns", i.t_end_ns);
-  r.number("latency_ms", i.latency_ms);
-  r.number("round", i.round);
-  r.number("process", i.process);
-  r.number("client", i.client);
+  r.fields(i, kIteration);
   std::string phase = "measure";
-  r.text("phase", phase);
+  r.read("phase", phase);
   if (phase != "measure" && phase != "warmup") r.wrong("phase", "\"warmup\" or \"measure\"");
   i.warmup = phase == "warmup";
   return i;
 }
 
-OperatorTime read_operator(const nlohmann::json& json, const std::string& where) {
-  OperatorTime o;
-  const Reader r(json, where);
-  r.text("op", o.op);
-  r.text("kernel", o.kernel);
-  r.text("provider", o.provider);
-  r.number("calls", o.calls);
-  r.number("ms", o.ms);
-  r.number("share", o.share);
-  r.number("gflops_per_s", o.gflops_per_s);
-  r.number("gbytes_per_s", o.gbytes_per_s);
-  return o;
-}
-
-NodeTime read_node(const nlohmann::json& json, const std::string& where) {
-  NodeTime n;
-  const Reader r(json, where);
-  r.text("name", n.name);
-  r.text("op", n.op);
-  r.text("kernel", n.kernel);
-  r.text("provider", n.provider);
-  r.number("ms", n.ms);
-  r.number("share", n.share);
-  r.number("gflop", n.gflop);
-  r.number("gbyte", n.gbyte);
-  r.number("gflops_per_s", n.gflops_per_s);
-  r.number("gbytes_per_s", n.gbytes_per_s);
-  return n;
-}
-
-ProcessRecord read_process(const nlohmann::json& json, const std::string& where) {
-  ProcessRecord p;
-  const Reader r(json, where);
-  r.number("median_ms", p.median_ms);
-  r.number("fast_ms", p.fast_ms);
-  r.number("load_ms", p.load_ms);
-  r.number("init_ms", p.init_ms);
-  r.number("first_run_ms", p.first_run_ms);
-  r.number("peak_rss_mb", p.peak_rss_mb);
-  r.number("compute_ms", p.compute_ms);
-  r.number("memory_ms", p.memory_ms);
-  return p;
-}
-
-RoundRecord read_round(const nlohmann::json& json, const std::string& where) {
-  RoundRecord r;
-  const Reader reader(json, where);
-  reader.number("process", r.process);
-  reader.number("median_ms", r.median_ms);
-  reader.number("fast_ms", r.fast_ms);
-  reader.number("compute_ms", r.compute_ms);
-  reader.number("memory_ms", r.memory_ms);
-  return r;
-}
-
-MachineLimits read_limits(const nlohmann::json& json, const std::string& where) {
-  MachineLimits m;
-  const Reader r(json, where);
-  r.number("threads", m.threads);
-  r.number("gflops_per_s", m.gflops_per_s);
-  r.number("read_gbytes_per_s", m.read_gbytes_per_s);
-  return m;
-}
-
-BenchResult read_result(const nlohmann::json& json, const std::string& where) {
-  BenchResult b;
-  const Reader r(json, where);
-  r.text("provider", b.provider);
-  b.backend = b.provider;
-  r.text("backend", b.backend);
-  r.number("threads", b.threads);
-  r.number("batch_size", b.batch);
-  r.number("clients", b.clients);
-  r.number("rate", b.rate);
-  r.text("error", b.error);
-  r.text("error_code", b.error_code);
-  r.text("runtime", b.runtime);
-  r.texts("fallbacks", b.fallbacks);
-  r.texts("notes", b.notes);
-  r.for_each("iterations", [&](const auto& item, const std::string& at) { b.iterations.push_back(read_iteration(item, at)); });
-  r.for_each("nodes", [&](const auto& item, const std::string& at) { b.nodes.push_back(read_node(item, at)); });
-  r.for_each("processes", [&](const auto& item, const std::string& at) { b.processes.push_back(read_process(item, at)); });
-  r.for_each("rounds", [&](const auto& item, const std::string& at) { b.rounds.push_back(read_round(item, at)); });
-  r.number("between_processes_cv", b.between_processes_cv);
-  if (const auto* limits = r.find("limits")) b.limits = read_limits(*limits, where + ".limits");
-  r.for_each("operators", [&](const auto& item, const std::string& at) { b.operators.push_back(read_operator(item, at)); });
+std::vector<double> read_latencies(const Reader& r) {
   std::vector<double> latencies;
   r.numbers("latencies_ms", latencies);
   for (const double v : latencies) {
     if (!(v >= 0)) r.wrong("latencies_ms", "a list of numbers that are not negative");
   }
-  // Everything that follows from the latencies is worked out again: a file may lack fields.
-  b.statistics = summarize(std::move(latencies), lengths_by(b.iterations, &IterationRecord::round),
-                           lengths_by(b.iterations, &IterationRecord::process));
-  r.number("throughput", b.throughput);
-  r.number("relative", b.relative);
-  r.number("warmup_iterations", b.warmup_iterations);
-  b.measure_iterations = static_cast<std::int64_t>(b.statistics.latencies_ms.size());
-  r.number("measure_iterations", b.measure_iterations);
-  r.number("load_ms", b.load_ms);
-  r.number("init_ms", b.init_ms);
-  r.number("first_run_ms", b.first_run_ms);
-  r.number("peak_rss_mb", b.peak_rss_mb);
-  if (b.statistics.latencies_ms.empty() && b.error.empty()) b.error = "the file has no latencies";
-  return b;
+  return latencies;
 }
 
-MachineInfo read_machine(const nlohmann::json& json, const std::string& where) {
-  MachineInfo m;
+BenchResult read_result(const nlohmann::json& json, const std::string& where) {
+  BenchResult b;
   const Reader r(json, where);
-  r.text("cpu", m.cpu);
-  r.text("isa", m.isa);
-  r.text("kernel", m.kernel);
-  r.text("governor", m.governor);
-  r.text("sdx_version", m.sdx_version);
-  r.number("cores", m.cores);
-  r.number("memory_mb", m.memory_mb);
-  r.number("frequency_mhz", m.frequency_mhz);
-  r.number("load_average", m.load_average);
-  r.number("steal_percent", m.steal_percent);
-  r.number("throttle_events", m.throttle_events);
-  return m;
+  r.read("provider", b.backend);  // where there is no backend
+  r.fields(b, kSetting);
+  r.read("error", b.error);
+  r.read("error_code", b.error_code);
+  r.read("notes", b.notes);
+  r.for_each("iterations", [&](const auto& item, const std::string& at) { b.iterations.push_back(read_iteration(item, at)); });
+  b.operators = read_list<OperatorTime>(r, "operators", kOperator);
+  b.nodes = read_list<NodeTime>(r, "nodes", kNode);
+  b.processes = read_list<ProcessRecord>(r, "processes", kProcess);
+  b.rounds = read_list<RoundRecord>(r, "rounds", kRound);
+  r.read("between_processes_cv", b.between_processes_cv);
+  if (const auto* limits = r.find("limits")) Reader(*limits, where + ".limits").fields(b.limits, kLimits);
+  // Everything that follows from the latencies is worked out again: a file may lack fields.
+  b.statistics = summarize(read_latencies(r), lengths_by(b.iterations, &IterationRecord::round),
+                           lengths_by(b.iterations, &IterationRecord::process));
+  b.measure_iterations = static_cast<std::int64_t>(b.statistics.latencies_ms.size());
+  r.fields(b, kFigures);
+  if (b.statistics.latencies_ms.empty() && b.error.empty()) b.error = "the file has no latencies";
+  return b;
 }
 
 BenchInput read_input(const nlohmann::json& json, const std::string& where) {
   BenchInput i;
   const Reader r(json, where);
-  r.text("name", i.name);
-  r.text("dtype", i.dtype);
+  r.read("name", i.name);
+  r.read("dtype", i.dtype);
   std::vector<double> shape;
   r.numbers("shape", shape);
   for (const double d : shape) {
@@ -345,12 +309,12 @@ BenchInput read_input(const nlohmann::json& json, const std::string& where) {
 std::string to_json(const BenchResult& result) { return dump(result_json(result)); }
 
 std::string to_json(const BenchRun& run) {
-  ordered_json j{{"model", run.model}, {"created", run.created}, {"machine", machine_json(run.machine)}};
-  j["inputs"] = list_of(run.inputs, [](const BenchInput& i) {
-    return ordered_json{{"name", i.name}, {"dtype", i.dtype}, {"shape", i.shape}};
-  });
+  ordered_json j{{"model", run.model}, {"created", run.created}, {"machine", object_of(run.machine, kMachine)}};
+  j["inputs"] = ordered_json::array();
+  for (const BenchInput& i : run.inputs) j["inputs"].push_back({{"name", i.name}, {"dtype", i.dtype}, {"shape", i.shape}});
   j["notes"] = run.notes;
-  j["results"] = list_of(run.results, result_json);
+  j["results"] = ordered_json::array();
+  for (const BenchResult& r : run.results) j["results"].push_back(result_json(r));
   return dump(j) + "\n";
 }
 
@@ -359,15 +323,15 @@ BenchRun read_benchmark(const std::filesystem::path& path) {
   const nlohmann::json json = parse_json(read_file(path), what);
   const Reader r(json, what);
   BenchRun run;
-  r.text("model", run.model);
-  r.text("created", run.created);
-  r.texts("notes", run.notes);
-  if (const auto* machine = r.find("machine")) run.machine = read_machine(*machine, what + ".machine");
+  r.read("model", run.model);
+  r.read("created", run.created);
+  r.read("notes", run.notes);
+  if (const auto* machine = r.find("machine")) Reader(*machine, what + ".machine").fields(run.machine, kMachine);
   r.for_each("inputs", [&](const auto& item, const std::string& at) { run.inputs.push_back(read_input(item, at)); });
   if (const auto* single = r.find("benchmark")) {
     run.results.push_back(read_result(*single, what + ".benchmark"));
     if (const auto* report = r.find("report"); report != nullptr && run.model.empty())
-      Reader(*report, what + ".report").text("model", run.model);
+      Reader(*report, what + ".report").read("model", run.model);
   } else if (r.find("results") == nullptr) {
     fail(ErrorCode::invalid_argument, "{} is no benchmark: it has neither 'results' nor 'benchmark'", what);
   }
