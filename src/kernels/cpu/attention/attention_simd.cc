@@ -182,9 +182,9 @@ void rotate(const float* x, const float* cos, const float* sin, float* y, std::i
 
 }  // namespace
 
-const AttentionKernels* attention_table() {
+const AttentionKernels& attention_table() {
   static constexpr AttentionKernels kTable{online_softmax, scale, panel_softmax, add_rows, store_columns, column_tiles, rotate};
-  return &kTable;
+  return kTable;
 }
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
@@ -193,9 +193,5 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include "kernels/cpu/simd/dispatch.h"
 
-namespace sdx::cpu {
-
-const AttentionKernels& attention_kernels() { return *SDX_CPU_PICK(attention_table)(); }
-
-}  // namespace sdx::cpu
+SDX_CPU_DISPATCH(const AttentionKernels&, attention_kernels, attention_table)
 #endif

@@ -118,9 +118,9 @@ void float_to_bfloat(const float* x, void* y, std::int64_t n) {
 
 }  // namespace
 
-const ConvertKernels* convert_table() {
+const ConvertKernels& convert_table() {
   static const ConvertKernels table{half_to_float, float_to_half, bfloat_to_float, float_to_bfloat};
-  return &table;
+  return table;
 }
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
@@ -129,9 +129,5 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include "kernels/cpu/simd/dispatch.h"
 
-namespace sdx::cpu {
-
-const ConvertKernels& convert_kernels() { return *SDX_CPU_PICK(convert_table)(); }
-
-}  // namespace sdx::cpu
+SDX_CPU_DISPATCH(const ConvertKernels&, convert_kernels, convert_table)
 #endif

@@ -309,9 +309,9 @@ void bias_act(const float* x, float bias, const float* residual, const UnarySpec
 
 }  // namespace
 
-const ElementwiseKernels* elementwise_table() {
+const ElementwiseKernels& elementwise_table() {
   static constexpr ElementwiseKernels kTable{unary, unary_rows, binary_both, binary_right, binary_left, bias_act};
-  return &kTable;
+  return kTable;
 }
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
@@ -320,9 +320,5 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include "kernels/cpu/simd/dispatch.h"
 
-namespace sdx::cpu {
-
-const ElementwiseKernels& elementwise_kernels() { return *SDX_CPU_PICK(elementwise_table)(); }
-
-}  // namespace sdx::cpu
+SDX_CPU_DISPATCH(const ElementwiseKernels&, elementwise_kernels, elementwise_table)
 #endif

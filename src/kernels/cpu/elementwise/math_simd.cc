@@ -306,9 +306,9 @@ void remainder(Remainder op, const float* a, std::int64_t a_step, const float* b
 
 }  // namespace
 
-const MathKernels* math_table() {
+const MathKernels& math_table() {
   static constexpr MathKernels kTable{unary, remainder};
-  return &kTable;
+  return kTable;
 }
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
@@ -317,9 +317,5 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include "kernels/cpu/simd/dispatch.h"
 
-namespace sdx::cpu {
-
-const MathKernels& math_kernels() { return *SDX_CPU_PICK(math_table)(); }
-
-}  // namespace sdx::cpu
+SDX_CPU_DISPATCH(const MathKernels&, math_kernels, math_table)
 #endif

@@ -217,9 +217,9 @@ SelectRow select(int bytes) {
 
 }  // namespace
 
-const TypedKernels* typed_table() {
+const TypedKernels& typed_table() {
   static constexpr TypedKernels kTable{pair, map, select};
-  return &kTable;
+  return kTable;
 }
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
@@ -228,9 +228,5 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include "kernels/cpu/simd/dispatch.h"
 
-namespace sdx::cpu {
-
-const TypedKernels& typed_kernels() { return *SDX_CPU_PICK(typed_table)(); }
-
-}  // namespace sdx::cpu
+SDX_CPU_DISPATCH(const TypedKernels&, typed_kernels, typed_table)
 #endif

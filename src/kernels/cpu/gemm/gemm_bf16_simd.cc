@@ -6,6 +6,8 @@
 #include <cstring>
 #include <utility>
 
+#include "kernels/cpu/simd/attributes.h"
+
 #if defined(__GNUC__) && defined(__x86_64__)
 #define SDX_BF16_DOTS
 #include <immintrin.h>
@@ -16,20 +18,17 @@
 
 #ifdef SDX_BF16_DOTS
 
-#if defined(__x86_64__) && defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16"))), apply_to = function)
-#elif defined(__x86_64__)
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")
+#if defined(__x86_64__)
+#define SDX_BF16_TARGET "avx512f,avx512bw,avx512vl,avx512dq,avx512bf16"
 #elif defined(__clang__)
-#pragma clang attribute push(__attribute__((target("bf16"))), apply_to = function)
+#define SDX_BF16_TARGET "bf16"
 #else
-#pragma GCC push_options
-#pragma GCC target("arch=armv8.2-a+crypto+bf16")
+#define SDX_BF16_TARGET "arch=armv8.2-a+crypto+bf16"
 #endif
 
 #define SDX_BF16_INLINE [[gnu::always_inline]] inline
 
+HWY_PUSH_ATTRIBUTES(SDX_BF16_TARGET)
 namespace sdx::cpu {
 namespace {
 
@@ -191,12 +190,7 @@ void product(const Bf16Tile& t) {
 
 }  // namespace
 }  // namespace sdx::cpu
-
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+HWY_POP_ATTRIBUTES
 
 namespace sdx::cpu {
 namespace {

@@ -115,9 +115,9 @@ void widen(HalfType type, const std::uint16_t* x, std::int64_t n, float* y) {
 
 }  // namespace
 
-const HalfKernels* half_table() {
+const HalfKernels& half_table() {
   static const HalfKernels table{panel, widen};
-  return &table;
+  return table;
 }
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
@@ -126,9 +126,5 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include "kernels/cpu/simd/dispatch.h"
 
-namespace sdx::cpu {
-
-const HalfKernels& half_kernels() { return *SDX_CPU_PICK(half_table)(); }
-
-}  // namespace sdx::cpu
+SDX_CPU_DISPATCH(const HalfKernels&, half_kernels, half_table)
 #endif

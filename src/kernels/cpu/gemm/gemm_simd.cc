@@ -470,10 +470,10 @@ void gemv_dots(const float* x, const float* b, std::int64_t ldb, std::int64_t k,
 
 }  // namespace
 
-const GemmKernels* gemm_table() {
+const GemmKernels& gemm_table() {
   static const GemmKernels table{kMr,   static_cast<int>(2 * lanes_f32()), tile, pack_a_tile, pack_b_panels, gemv_rows, gemv_dots,
                                  finish};
-  return &table;
+  return table;
 }
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
@@ -482,9 +482,5 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include "kernels/cpu/simd/dispatch.h"
 
-namespace sdx::cpu {
-
-const GemmKernels& gemm_kernels() { return *SDX_CPU_PICK(gemm_table)(); }
-
-}  // namespace sdx::cpu
+SDX_CPU_DISPATCH(const GemmKernels&, gemm_kernels, gemm_table)
 #endif

@@ -46,9 +46,9 @@ void lerp(const float* a, const float* b, float t, float* y, std::int64_t n) {
 
 }  // namespace
 
-const ImageKernels* image_table() {
+const ImageKernels& image_table() {
   static const ImageKernels table{static_cast<int>(lanes_f32()), max_rows, sum_rows, lerp};
-  return &table;
+  return table;
 }
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
@@ -57,9 +57,5 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include "kernels/cpu/simd/dispatch.h"
 
-namespace sdx::cpu {
-
-const ImageKernels& image_kernels() { return *SDX_CPU_PICK(image_table)(); }
-
-}  // namespace sdx::cpu
+SDX_CPU_DISPATCH(const ImageKernels&, image_kernels, image_table)
 #endif

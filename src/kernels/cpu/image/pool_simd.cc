@@ -142,9 +142,9 @@ void pool_rows(const PoolRows& p) {
 
 }  // namespace
 
-const PoolKernels* pool_table() {
+const PoolKernels& pool_table() {
   static const PoolKernels table{static_cast<int>(lanes_f32()), finite, pool_rows<true>, pool_rows<false>};
-  return &table;
+  return table;
 }
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
@@ -153,9 +153,5 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include "kernels/cpu/simd/dispatch.h"
 
-namespace sdx::cpu {
-
-const PoolKernels& pool_kernels() { return *SDX_CPU_PICK(pool_table)(); }
-
-}  // namespace sdx::cpu
+SDX_CPU_DISPATCH(const PoolKernels&, pool_kernels, pool_table)
 #endif

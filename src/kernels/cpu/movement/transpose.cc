@@ -164,34 +164,44 @@ void transpose_2d(const char* x, std::int64_t ldx, char* y, std::int64_t ldy, st
   }
 }
 
+// One of both sides of a copy is dense; on the other the elements of a row lie `stride` apart.
+struct StridedCopy {
+  Walk walk;
+  std::int64_t size;           // of an element
+  std::int64_t inner, stride;  // of a row
+
+  StridedCopy(std::size_t element_size, int rank, const std::int64_t* dims, const std::int64_t* strides)
+      : walk(merge(rank, dims, strides)),
+        size(static_cast<std::int64_t>(element_size)),
+        inner(walk.dims[walk.rank - 1]),
+        stride(walk.strides[walk.rank - 1]) {}
+};
+
 }  // namespace
 
 void copy_strided(const void* x, void* y, std::size_t element_size, int rank, const std::int64_t* dims,
                   const std::int64_t* x_strides) {
   if (empty(rank, dims)) return;
-  const Walk w = merge(rank, dims, x_strides);
+  const StridedCopy c(element_size, rank, dims, x_strides);
   const auto* src = static_cast<const char*>(x);
   auto* dst = static_cast<char*>(y);
-  const auto size = static_cast<std::int64_t>(element_size);
-  const std::int64_t inner = w.dims[w.rank - 1];
-  const std::int64_t stride = w.strides[w.rank - 1];
   const GatherFn gather = gather_of(element_size);
   // One long row is cut, or it would stay on one thread.
-  if (w.rank == 1) {
-    parallel_for(inner, 65536 / size, [&](std::int64_t b, std::int64_t e) {
-      if (stride == 1) {
-        std::memcpy(dst + b * size, src + b * size, static_cast<std::size_t>((e - b) * size));
+  if (c.walk.rank == 1) {
+    parallel_for(c.inner, 65536 / c.size, [&](std::int64_t b, std::int64_t e) {
+      if (c.stride == 1) {
+        std::memcpy(dst + b * c.size, src + b * c.size, static_cast<std::size_t>((e - b) * c.size));
       } else {
-        gather(src + b * stride * size, stride, dst + b * size, e - b);
+        gather(src + b * c.stride * c.size, c.stride, dst + b * c.size, e - b);
       }
     });
     return;
   }
-  for_rows(w, element_size, [&](std::int64_t dense, std::int64_t at) {
-    if (stride == 1) {
-      copy_bytes(dst + dense * size, src + at * size, static_cast<std::size_t>(inner * size));
+  for_rows(c.walk, element_size, [&](std::int64_t dense, std::int64_t at) {
+    if (c.stride == 1) {
+      copy_bytes(dst + dense * c.size, src + at * c.size, static_cast<std::size_t>(c.inner * c.size));
     } else {
-      gather(src + at * size, stride, dst + dense * size, inner);
+      gather(src + at * c.size, c.stride, dst + dense * c.size, c.inner);
     }
   });
 }
@@ -199,18 +209,15 @@ void copy_strided(const void* x, void* y, std::size_t element_size, int rank, co
 void copy_strided_to(const void* x, void* y, std::size_t element_size, int rank, const std::int64_t* dims,
                      const std::int64_t* y_strides) {
   if (empty(rank, dims)) return;
-  const Walk w = merge(rank, dims, y_strides);
+  const StridedCopy c(element_size, rank, dims, y_strides);
   const auto* src = static_cast<const char*>(x);
   auto* dst = static_cast<char*>(y);
-  const auto size = static_cast<std::int64_t>(element_size);
-  const std::int64_t inner = w.dims[w.rank - 1];
-  const std::int64_t stride = w.strides[w.rank - 1];
   const ScatterFn scatter = scatter_of(element_size);
-  for_rows(w, element_size, [&](std::int64_t dense, std::int64_t at) {
-    if (stride == 1) {
-      copy_bytes(dst + at * size, src + dense * size, static_cast<std::size_t>(inner * size));
+  for_rows(c.walk, element_size, [&](std::int64_t dense, std::int64_t at) {
+    if (c.stride == 1) {
+      copy_bytes(dst + at * c.size, src + dense * c.size, static_cast<std::size_t>(c.inner * c.size));
     } else {
-      scatter(src + dense * size, dst + at * size, stride, inner);
+      scatter(src + dense * c.size, dst + at * c.size, c.stride, c.inner);
     }
   });
 }

@@ -166,10 +166,10 @@ void transpose_of(const T* x, std::int64_t ldx, T* y, std::int64_t ldy, std::int
 
 }  // namespace
 
-const TransposeKernels* transpose_table() {
+const TransposeKernels& transpose_table() {
   static const TransposeKernels table{transpose_of<std::uint8_t>, transpose_of<std::uint16_t>, transpose_of<std::uint32_t>,
                                       transpose_of<std::uint64_t>};
-  return &table;
+  return table;
 }
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
@@ -178,9 +178,5 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include "kernels/cpu/simd/dispatch.h"
 
-namespace sdx::cpu {
-
-const TransposeKernels& transpose_kernels() { return *SDX_CPU_PICK(transpose_table)(); }
-
-}  // namespace sdx::cpu
+SDX_CPU_DISPATCH(const TransposeKernels&, transpose_kernels, transpose_table)
 #endif

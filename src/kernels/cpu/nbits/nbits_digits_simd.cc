@@ -249,9 +249,5 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include "kernels/cpu/simd/dispatch.h"
 
-namespace sdx::cpu {
-
-const NBitsDigitKernels* nbits_digit_kernels() { return SDX_CPU_PICK(nbits_digits_table)(); }
-
-}  // namespace sdx::cpu
+SDX_CPU_DISPATCH(const NBitsDigitKernels*, nbits_digit_kernels, nbits_digits_table)
 #endif

@@ -199,9 +199,9 @@ float sum(const float* x, std::int64_t n) {
 
 }  // namespace
 
-const NBitsKernels* nbits_table() {
+const NBitsKernels& nbits_table() {
   static const NBitsKernels table{static_cast<int>(2 * lanes_f32()), gemv, expand, sum};
-  return &table;
+  return table;
 }
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
@@ -210,9 +210,5 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include "kernels/cpu/simd/dispatch.h"
 
-namespace sdx::cpu {
-
-const NBitsKernels& nbits_kernels() { return *SDX_CPU_PICK(nbits_table)(); }
-
-}  // namespace sdx::cpu
+SDX_CPU_DISPATCH(const NBitsKernels&, nbits_kernels, nbits_table)
 #endif

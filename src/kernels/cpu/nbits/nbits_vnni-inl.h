@@ -1,5 +1,13 @@
-// The operations of one width for nbits_vnni.cc, which includes this once for each; it sets kBytes, RawInts, RawFloats, SDX_OP,
-// SDX_INTS, SDX_LOAD_BYTES (as many bytes as there are lanes), SDX_DPBUSD and SDX_DPWSSD. No header: no guard.
+// The operations of one width for nbits_vnni.cc, which includes this once for each; it sets SDX_TARGET, SDX_SPACE, SDX_RAW,
+// SDX_OP, SDX_INTS, SDX_LOAD_BYTES (as many bytes as there are lanes) and SDX_DOT. No header: no guard.
+
+HWY_PUSH_ATTRIBUTES(SDX_TARGET)
+namespace sdx::cpu::SDX_SPACE {
+namespace {
+
+using RawInts = SDX_RAW(i);
+using RawFloats = SDX_RAW();
+constexpr int kBytes = sizeof(RawInts);
 
 struct Ops {
   // Not __m512i: GCC 12 spills accumulators of that type, which halves the speed.
@@ -24,7 +32,7 @@ struct Ops {
     const RawInts pair = zero == nullptr ? SDX_OP(set1_epi16)(1) : SDX_INTS(or)(raw(*zero), SDX_OP(slli_epi32)(raw(*zero), 16));
     return of(SDX_OP(madd_epi16)(raw(correction), pair));
   }
-  static Int dot4(Int sum, Int codes, Int digits) { return of(SDX_DPBUSD(raw(sum), raw(codes), raw(digits))); }
+  static Int dot4(Int sum, Int codes, Int digits) { return of(SDX_DOT(dpbusd)(raw(sum), raw(codes), raw(digits))); }
   template <int D>
   static Int end4(const Int* s, std::int64_t step) {
     if constexpr (D == 3) return s[0] + (s[step] << 7) - (s[2 * step] << 15);
@@ -32,7 +40,7 @@ struct Ops {
     return s[0];
   }
   static Int start8(Int correction, const Int* zero) { return zero == nullptr ? correction : correction * *zero; }
-  static Int dot8(Int sum, Int codes, Int digits) { return of(SDX_DPWSSD(raw(sum), raw(codes), raw(digits))); }
+  static Int dot8(Int sum, Int codes, Int digits) { return of(SDX_DOT(dpwssd)(raw(sum), raw(codes), raw(digits))); }
   static Float to_float(Int v) { return reinterpret_cast<Float>(SDX_OP(cvtepi32_ps)(raw(v))); }
   static Float set(float v) { return reinterpret_cast<Float>(SDX_OP(set1_ps)(v)); }
   static Float mul_add(Float a, Float b, Float c) {
@@ -45,10 +53,17 @@ struct Ops {
 
 #include "kernels/cpu/nbits/nbits_digits-inl.h"
 
+}  // namespace
+
 NBitsPanel panel() { return nbits_panel<Ops>; }
 
+}  // namespace sdx::cpu::SDX_SPACE
+HWY_POP_ATTRIBUTES
+
+#undef SDX_TARGET
+#undef SDX_SPACE
 #undef SDX_OP
 #undef SDX_INTS
 #undef SDX_LOAD_BYTES
-#undef SDX_DPBUSD
-#undef SDX_DPWSSD
+#undef SDX_DOT
+#undef SDX_RAW

@@ -13,41 +13,23 @@
 
 #define SDX_NBITS_INLINE [[gnu::always_inline]] inline
 
-HWY_PUSH_ATTRIBUTES(SDX_AVX512_VNNI)
-namespace sdx::cpu::nbits_512 {
-namespace {
-
-constexpr int kBytes = 64;
-using RawInts = __m512i;
-using RawFloats = __m512;
+#define SDX_TARGET SDX_AVX512_VNNI
+#define SDX_SPACE nbits_512
+#define SDX_RAW(KIND) __m512##KIND
 #define SDX_OP(NAME) _mm512_##NAME
 #define SDX_INTS(NAME) _mm512_##NAME##_si512
 #define SDX_LOAD_BYTES _mm_loadu_si128
-#define SDX_DPBUSD _mm512_dpbusd_epi32
-#define SDX_DPWSSD _mm512_dpwssd_epi32
+#define SDX_DOT(NAME) _mm512_##NAME##_epi32
 #include "kernels/cpu/nbits/nbits_vnni-inl.h"
 
-}  // namespace
-}  // namespace sdx::cpu::nbits_512
-HWY_POP_ATTRIBUTES
-
-HWY_PUSH_ATTRIBUTES(SDX_AVX_VNNI)
-namespace sdx::cpu::nbits_256 {
-namespace {
-
-constexpr int kBytes = 32;
-using RawInts = __m256i;
-using RawFloats = __m256;
+#define SDX_TARGET SDX_AVX_VNNI
+#define SDX_SPACE nbits_256
+#define SDX_RAW(KIND) __m256##KIND
 #define SDX_OP(NAME) _mm256_##NAME
 #define SDX_INTS(NAME) _mm256_##NAME##_si256
 #define SDX_LOAD_BYTES _mm_loadl_epi64
-#define SDX_DPBUSD _mm256_dpbusd_avx_epi32
-#define SDX_DPWSSD _mm256_dpwssd_avx_epi32
+#define SDX_DOT(NAME) _mm256_##NAME##_avx_epi32
 #include "kernels/cpu/nbits/nbits_vnni-inl.h"
-
-}  // namespace
-}  // namespace sdx::cpu::nbits_256
-HWY_POP_ATTRIBUTES
 
 namespace sdx::cpu {
 

@@ -198,9 +198,9 @@ void map(const std::uint8_t* table, const std::uint8_t* x, std::uint8_t* y, std:
 
 }  // namespace
 
-const QuantBytesKernels* quant_bytes_table() {
+const QuantBytesKernels& quant_bytes_table() {
   static const QuantBytesKernels table{add, map, largest, sum};
-  return &table;
+  return table;
 }
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
@@ -209,9 +209,5 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include "kernels/cpu/simd/dispatch.h"
 
-namespace sdx::cpu {
-
-const QuantBytesKernels& quant_bytes_kernels() { return *SDX_CPU_PICK(quant_bytes_table)(); }
-
-}  // namespace sdx::cpu
+SDX_CPU_DISPATCH(const QuantBytesKernels&, quant_bytes_kernels, quant_bytes_table)
 #endif

@@ -271,10 +271,10 @@ void min_max(const float* x, std::int64_t n, float* min, float* max) {
 
 }  // namespace
 
-const QuantKernels* quant_table() {
+const QuantKernels& quant_table() {
   static const QuantKernels table{
       kMr, static_cast<int>(2 * lanes_f32()), tile, interleave, halve, narrow, quantize, dequantize, min_max};
-  return &table;
+  return table;
 }
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
@@ -283,9 +283,5 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include "kernels/cpu/simd/dispatch.h"
 
-namespace sdx::cpu {
-
-const QuantKernels& quant_kernels() { return *SDX_CPU_PICK(quant_table)(); }
-
-}  // namespace sdx::cpu
+SDX_CPU_DISPATCH(const QuantKernels&, quant_kernels, quant_table)
 #endif

@@ -108,9 +108,9 @@ void lrn(const float* x, float* y, std::int64_t channels, std::int64_t inner, st
 
 }  // namespace
 
-const NormKernels* norm_table() {
+const NormKernels& norm_table() {
   static const NormKernels table{layer_norm, affine, moments, lrn};
-  return &table;
+  return table;
 }
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
@@ -119,9 +119,5 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include "kernels/cpu/simd/dispatch.h"
 
-namespace sdx::cpu {
-
-const NormKernels& norm_kernels() { return *SDX_CPU_PICK(norm_table)(); }
-
-}  // namespace sdx::cpu
+SDX_CPU_DISPATCH(const NormKernels&, norm_kernels, norm_table)
 #endif

@@ -49,9 +49,9 @@ void gru(const float* z_sum, const float* n_sum, const float* h_prev, float* h, 
 
 }  // namespace
 
-const RecurrentKernels* recurrent_table() {
+const RecurrentKernels& recurrent_table() {
   static const RecurrentKernels table{lstm, gru};
-  return &table;
+  return table;
 }
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
@@ -60,9 +60,5 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include "kernels/cpu/simd/dispatch.h"
 
-namespace sdx::cpu {
-
-const RecurrentKernels& recurrent_kernels() { return *SDX_CPU_PICK(recurrent_table)(); }
-
-}  // namespace sdx::cpu
+SDX_CPU_DISPATCH(const RecurrentKernels&, recurrent_kernels, recurrent_table)
 #endif

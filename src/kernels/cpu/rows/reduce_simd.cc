@@ -313,11 +313,11 @@ void reduce_ints(Reduce op, const T* x, T* y, std::int64_t axis, std::int64_t in
 
 }  // namespace
 
-const ReduceKernels* reduce_table() {
+const ReduceKernels& reduce_table() {
   static const ReduceKernels table{
       reduce,     reduce_columns, reduce_ints<std::int32_t>, reduce_ints<std::int64_t>, arg_extreme_row, arg_extreme_columns,
       next_beyond};
-  return &table;
+  return table;
 }
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
@@ -326,9 +326,5 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include "kernels/cpu/simd/dispatch.h"
 
-namespace sdx::cpu {
-
-const ReduceKernels& reduce_kernels() { return *SDX_CPU_PICK(reduce_table)(); }
-
-}  // namespace sdx::cpu
+SDX_CPU_DISPATCH(const ReduceKernels&, reduce_kernels, reduce_table)
 #endif

@@ -106,9 +106,9 @@ void softmax_columns(const float* x, float* y, std::int64_t axis, std::int64_t i
 
 }  // namespace
 
-const SoftmaxKernels* softmax_table() {
+const SoftmaxKernels& softmax_table() {
   static const SoftmaxKernels table{softmax, softmax_columns};
-  return &table;
+  return table;
 }
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
@@ -117,9 +117,5 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include "kernels/cpu/simd/dispatch.h"
 
-namespace sdx::cpu {
-
-const SoftmaxKernels& softmax_kernels() { return *SDX_CPU_PICK(softmax_table)(); }
-
-}  // namespace sdx::cpu
+SDX_CPU_DISPATCH(const SoftmaxKernels&, softmax_kernels, softmax_table)
 #endif

@@ -26,3 +26,10 @@ F pick(F scalar, F sse4, F avx2, F avx512, F neon) {
 #define SDX_CPU_PICK(FN)                                                                                                   \
   ::sdx::cpu::pick<decltype(&HWY_STATIC_DISPATCH(FN))>(&HWY_STATIC_DISPATCH(FN), HWY_CHOOSE_SSE4(FN), HWY_CHOOSE_AVX2(FN), \
                                                        HWY_CHOOSE_AVX3(FN), HWY_CHOOSE_NEON(FN))
+
+// At the end of a file that is compiled once per instruction set, in `#if HWY_ONCE`: defines NAME(), which returns what FN() of
+// the chosen target does, mostly a table of its functions.
+#define SDX_CPU_DISPATCH(TYPE, NAME, FN)     \
+  namespace sdx::cpu {                       \
+  TYPE NAME() { return SDX_CPU_PICK(FN)(); } \
+  }

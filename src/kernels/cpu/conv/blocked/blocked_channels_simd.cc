@@ -93,9 +93,9 @@ void lrn(const BlockedLrn& n, float* squares) {
 
 }  // namespace
 
-const BlockedChannelsKernels* blocked_channels_table() {
+const BlockedChannelsKernels& blocked_channels_table() {
   static const BlockedChannelsKernels table{scale, shift, affine, add_clip, lrn};
-  return &table;
+  return table;
 }
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
@@ -104,9 +104,5 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include "kernels/cpu/simd/dispatch.h"
 
-namespace sdx::cpu {
-
-const BlockedChannelsKernels& blocked_channels_kernels() { return *SDX_CPU_PICK(blocked_channels_table)(); }
-
-}  // namespace sdx::cpu
+SDX_CPU_DISPATCH(const BlockedChannelsKernels&, blocked_channels_kernels, blocked_channels_table)
 #endif

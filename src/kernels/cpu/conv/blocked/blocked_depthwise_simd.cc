@@ -161,9 +161,9 @@ void depthwise_pixel(const DepthwisePixel& p) {
 
 }  // namespace
 
-const BlockedDepthwiseKernels* blocked_depthwise_table() {
+const BlockedDepthwiseKernels& blocked_depthwise_table() {
   static const BlockedDepthwiseKernels table{depthwise_band, depthwise_pixel};
-  return &table;
+  return table;
 }
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
@@ -172,9 +172,5 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include "kernels/cpu/simd/dispatch.h"
 
-namespace sdx::cpu {
-
-const BlockedDepthwiseKernels& blocked_depthwise_kernels() { return *SDX_CPU_PICK(blocked_depthwise_table)(); }
-
-}  // namespace sdx::cpu
+SDX_CPU_DISPATCH(const BlockedDepthwiseKernels&, blocked_depthwise_kernels, blocked_depthwise_table)
 #endif

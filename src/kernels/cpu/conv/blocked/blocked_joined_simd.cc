@@ -42,9 +42,9 @@ bool copy_tame(const float* x, std::int64_t n, float* to) { return is_tame<true>
 
 }  // namespace
 
-const BlockedJoinedKernels* blocked_joined_table() {
+const BlockedJoinedKernels& blocked_joined_table() {
   static const BlockedJoinedKernels table{tame, copy_tame};
-  return &table;
+  return table;
 }
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
@@ -53,9 +53,5 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include "kernels/cpu/simd/dispatch.h"
 
-namespace sdx::cpu {
-
-const BlockedJoinedKernels& blocked_joined_kernels() { return *SDX_CPU_PICK(blocked_joined_table)(); }
-
-}  // namespace sdx::cpu
+SDX_CPU_DISPATCH(const BlockedJoinedKernels&, blocked_joined_kernels, blocked_joined_table)
 #endif

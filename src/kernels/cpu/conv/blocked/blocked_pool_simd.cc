@@ -111,9 +111,9 @@ void mean(const float* x, float factor, float* y, std::int64_t pixels) {
 
 }  // namespace
 
-const BlockedPoolKernels* blocked_pool_table() {
+const BlockedPoolKernels& blocked_pool_table() {
   static const BlockedPoolKernels table{window_max, window_sum, mean};
-  return &table;
+  return table;
 }
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
@@ -122,9 +122,5 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include "kernels/cpu/simd/dispatch.h"
 
-namespace sdx::cpu {
-
-const BlockedPoolKernels& blocked_pool_kernels() { return *SDX_CPU_PICK(blocked_pool_table)(); }
-
-}  // namespace sdx::cpu
+SDX_CPU_DISPATCH(const BlockedPoolKernels&, blocked_pool_kernels, blocked_pool_table)
 #endif

@@ -246,9 +246,9 @@ void tile(const BlockedTile& t) {
 
 }  // namespace
 
-const BlockedKernels* blocked_table() {
+const BlockedKernels& blocked_table() {
   static const BlockedKernels table{static_cast<int>(lanes_f32()), kBlock, kWide, kNarrow, kSpread, tile};
-  return &table;
+  return table;
 }
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
@@ -257,9 +257,5 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include "kernels/cpu/simd/dispatch.h"
 
-namespace sdx::cpu {
-
-const BlockedKernels& blocked_kernels() { return *SDX_CPU_PICK(blocked_table)(); }
-
-}  // namespace sdx::cpu
+SDX_CPU_DISPATCH(const BlockedKernels&, blocked_kernels, blocked_table)
 #endif

@@ -217,9 +217,9 @@ void weights(const float* g, std::int64_t channels, std::int64_t width, float* o
 
 }  // namespace
 
-const StridedKernels* strided_table() {
+const StridedKernels& strided_table() {
   static const StridedKernels table{input, output, weights};
-  return &table;
+  return table;
 }
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
@@ -228,9 +228,5 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include "kernels/cpu/simd/dispatch.h"
 
-namespace sdx::cpu {
-
-const StridedKernels& strided_kernels() { return *SDX_CPU_PICK(strided_table)(); }
-
-}  // namespace sdx::cpu
+SDX_CPU_DISPATCH(const StridedKernels&, strided_kernels, strided_table)
 #endif

@@ -135,9 +135,9 @@ void winograd_weights(int t, const float* g, std::int64_t channels, std::int64_t
 
 }  // namespace
 
-const BlockedWinogradKernels* blocked_winograd_table() {
+const BlockedWinogradKernels& blocked_winograd_table() {
   static const BlockedWinogradKernels table{winograd_input, winograd_output, winograd_weights};
-  return &table;
+  return table;
 }
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
@@ -146,9 +146,5 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include "kernels/cpu/simd/dispatch.h"
 
-namespace sdx::cpu {
-
-const BlockedWinogradKernels& blocked_winograd_kernels() { return *SDX_CPU_PICK(blocked_winograd_table)(); }
-
-}  // namespace sdx::cpu
+SDX_CPU_DISPATCH(const BlockedWinogradKernels&, blocked_winograd_kernels, blocked_winograd_table)
 #endif

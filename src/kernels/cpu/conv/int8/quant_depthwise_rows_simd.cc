@@ -180,9 +180,9 @@ void depthwise(const QDepthwiseRow& r) {
 
 }  // namespace
 
-const QDepthwiseKernels* qdepthwise_table() {
+const QDepthwiseKernels& qdepthwise_table() {
   static const QDepthwiseKernels table{depthwise};
-  return &table;
+  return table;
 }
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
@@ -191,9 +191,5 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include "kernels/cpu/simd/dispatch.h"
 
-namespace sdx::cpu {
-
-const QDepthwiseKernels& qdepthwise_kernels() { return *SDX_CPU_PICK(qdepthwise_table)(); }
-
-}  // namespace sdx::cpu
+SDX_CPU_DISPATCH(const QDepthwiseKernels&, qdepthwise_kernels, qdepthwise_table)
 #endif

@@ -183,9 +183,5 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include "kernels/cpu/simd/dispatch.h"
 
-namespace sdx::cpu {
-
-QDepthwise3Kernel qdepthwise3_kernel() { return SDX_CPU_PICK(qdepthwise3_table)(); }
-
-}  // namespace sdx::cpu
+SDX_CPU_DISPATCH(QDepthwise3Kernel, qdepthwise3_kernel, qdepthwise3_table)
 #endif

@@ -195,9 +195,9 @@ void gather(const QSource& q, std::int64_t first, std::int64_t rows, std::int16_
 
 }  // namespace
 
-const QGatherKernels* qgather_table() {
+const QGatherKernels& qgather_table() {
   static const QGatherKernels table{gather};
-  return &table;
+  return table;
 }
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
@@ -206,9 +206,5 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include "kernels/cpu/simd/dispatch.h"
 
-namespace sdx::cpu {
-
-const QGatherKernels& qgather_kernels() { return *SDX_CPU_PICK(qgather_table)(); }
-
-}  // namespace sdx::cpu
+SDX_CPU_DISPATCH(const QGatherKernels&, qgather_kernels, qgather_table)
 #endif

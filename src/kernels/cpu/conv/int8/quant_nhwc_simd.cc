@@ -223,11 +223,11 @@ void quads_of(const QRows& t) { qnhwc_vnni_quads(t.m)(t); }
 
 }  // namespace
 
-const QNhwcKernels* qnhwc_table() {
+const QNhwcKernels& qnhwc_table() {
   static const QNhwcKernels table{
       kMr,    static_cast<int>(2 * lanes_f32()), product_of, kCrossedMr, crossed_of, cross_rows, widen_panel,
       finish, has_quads() ? quads_of : nullptr};
-  return &table;
+  return table;
 }
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
@@ -236,9 +236,5 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include "kernels/cpu/simd/dispatch.h"
 
-namespace sdx::cpu {
-
-const QNhwcKernels& qnhwc_kernels() { return *SDX_CPU_PICK(qnhwc_table)(); }
-
-}  // namespace sdx::cpu
+SDX_CPU_DISPATCH(const QNhwcKernels&, qnhwc_kernels, qnhwc_table)
 #endif

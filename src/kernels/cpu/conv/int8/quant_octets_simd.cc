@@ -238,9 +238,5 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include "kernels/cpu/simd/dispatch.h"
 
-namespace sdx::cpu {
-
-const QOctetKernels* qoctet_kernels() { return SDX_CPU_PICK(qoctet_table)(); }
-
-}  // namespace sdx::cpu
+SDX_CPU_DISPATCH(const QOctetKernels*, qoctet_kernels, qoctet_table)
 #endif

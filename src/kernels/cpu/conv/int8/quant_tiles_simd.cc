@@ -16,9 +16,14 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
-namespace {
 
-#if HWY_TARGET == HWY_AVX2
+#if HWY_TARGET != HWY_AVX2
+
+QTilesKernel qtiles_table() { return nullptr; }
+
+#else
+
+namespace {
 
 HWY_INLINE __m256i load(const std::int16_t* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
 HWY_INLINE __m256i load(const std::int32_t* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
@@ -184,17 +189,11 @@ void to_bytes(const QTiles& g) {
   });
 }
 
-constexpr QTilesKernel kKernel = to_bytes;
-
-#else
-
-constexpr QTilesKernel kKernel = nullptr;
-
-#endif
-
 }  // namespace
 
-QTilesKernel qtiles_table() { return kKernel; }
+QTilesKernel qtiles_table() { return to_bytes; }
+
+#endif
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -202,9 +201,5 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include "kernels/cpu/simd/dispatch.h"
 
-namespace sdx::cpu {
-
-QTilesKernel qtiles_kernel() { return SDX_CPU_PICK(qtiles_table)(); }
-
-}  // namespace sdx::cpu
+SDX_CPU_DISPATCH(QTilesKernel, qtiles_kernel, qtiles_table)
 #endif

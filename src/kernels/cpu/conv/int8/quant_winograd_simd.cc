@@ -171,9 +171,5 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include "kernels/cpu/simd/dispatch.h"
 
-namespace sdx::cpu {
-
-const QWinogradKernels* qwinograd_kernels() { return SDX_CPU_PICK(qwinograd_table)(); }
-
-}  // namespace sdx::cpu
+SDX_CPU_DISPATCH(const QWinogradKernels*, qwinograd_kernels, qwinograd_table)
 #endif

@@ -389,9 +389,9 @@ void weave(const float* const* phases, std::int64_t stride, float bias, float* y
 
 }  // namespace
 
-const ConvKernels* conv_table() {
+const ConvKernels& conv_table() {
   static const ConvKernels table{static_cast<int>(lanes_f32()), patches, taps, depthwise_rows, split_rows, add_to, weave};
-  return &table;
+  return table;
 }
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
@@ -400,9 +400,5 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include "kernels/cpu/simd/dispatch.h"
 
-namespace sdx::cpu {
-
-const ConvKernels& conv_kernels() { return *SDX_CPU_PICK(conv_table)(); }
-
-}  // namespace sdx::cpu
+SDX_CPU_DISPATCH(const ConvKernels&, conv_kernels, conv_table)
 #endif

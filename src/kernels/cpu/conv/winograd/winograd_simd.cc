@@ -154,9 +154,9 @@ void weights(int t, const float* g, std::int64_t ld, std::int64_t count, float* 
 
 }  // namespace
 
-const WinogradKernels* winograd_table() {
+const WinogradKernels& winograd_table() {
   static const WinogradKernels table{static_cast<int>(lanes_f32()), input, spread, output, weights};
-  return &table;
+  return table;
 }
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
@@ -165,9 +165,5 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include "kernels/cpu/simd/dispatch.h"
 
-namespace sdx::cpu {
-
-const WinogradKernels& winograd_kernels() { return *SDX_CPU_PICK(winograd_table)(); }
-
-}  // namespace sdx::cpu
+SDX_CPU_DISPATCH(const WinogradKernels&, winograd_kernels, winograd_table)
 #endif
