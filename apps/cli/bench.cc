@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -148,24 +147,24 @@ int DiffCommand::run() const {
 
 }  // namespace
 
-void add_bench(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("bench", "Measure a model on several backends side by side");
+void add_bench(const Command& app, Action& action) {
+  const Command command = app.add_subcommand("bench", "Measure a model on several backends side by side");
   const auto flags = std::make_shared<BenchFlags>();
-  flags->add_to(*command, "--batch-size");
+  flags->add_to(command, "--batch-size");
   command->footer(kBenchExamples);
   command->callback([flags, &action] { action = [flags] { return bench(*flags); }; });
 }
 
-void add_sweep(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("sweep", "Measure a model at several batch sizes");
+void add_sweep(const Command& app, Action& action) {
+  const Command command = app.add_subcommand("sweep", "Measure a model at several batch sizes");
   const auto flags = std::make_shared<BenchFlags>();
-  flags->add_to(*command, "-B,--batch-size,--batch-sizes");
+  flags->add_to(command, "-B,--batch-size,--batch-sizes");
   command->footer(kSweepExamples);
   command->callback([flags, &action] { action = [flags] { return sweep(*flags); }; });
 }
 
-void add_report(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("report", "Show what `sdx bench --json` wrote");
+void add_report(const Command& app, Action& action) {
+  const Command command = app.add_subcommand("report", "Show what `sdx bench --json` wrote");
   struct Options {
     std::string path, format = "terminal", output;
     int width = 100;
@@ -173,16 +172,16 @@ void add_report(CLI::App& app, Action& action) {
   const auto o = std::make_shared<Options>();
   command->add_option("RUN", o->path, "File of sdx bench --json")->required();
   command->add_option("-f,--format", o->format, "terminal (default), html, json, csv or md")
-      ->check(CLI::IsMember({"terminal", "html", "json", "csv", "md"}))
+      ->one_of({"terminal", "html", "json", "csv", "md"})
       ->type_name("FORMAT");
   command->add_option("-o,--output", o->output, "Write to this file")->type_name("FILE");
-  command->add_option("--width", o->width, "Columns of the charts (100)")->check(CLI::Range(40, 400))->type_name("N");
+  command->add_option("--width", o->width, "Columns of the charts (100)")->range(40, 400)->type_name("N");
   command->footer(kReportExamples);
   command->callback([o, &action] { action = [o] { return report(o->path, o->format, o->output, o->width); }; });
 }
 
-void add_diff(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("diff", "Compare two benchmarks: what became slower or faster");
+void add_diff(const Command& app, Action& action) {
+  const Command command = app.add_subcommand("diff", "Compare two benchmarks: what became slower or faster");
   const auto c = std::make_shared<DiffCommand>();
   command->add_option("BASE", c->base, "File of sdx bench --json")->required();
   command->add_option("CURRENT", c->current, "File of sdx bench --json")->required();

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 
@@ -20,58 +19,60 @@ constexpr std::array<std::string_view, 2> kArrivals{"poisson", "uniform"};  // i
 
 }  // namespace
 
-void BenchFlags::add_to(CLI::App& command, const char* batches) {
-  command_ = &command;
+void BenchFlags::add_to(const Command& command, const char* batches) {
+  command_ = command;
   session.add_to(command);
   // Lists take the place of the single values that other commands have.
-  for (const char* name : {"--provider", "--threads"}) command.remove_option(command.get_option(name));
+  for (const char* name : {"--provider", "--threads"}) command.remove_option(name);
   session.given.strict = true;  // what is measured must be what was asked for
   inputs.add_to(command);
-  command.remove_option(command.get_option("--random"));  // what is not given is made up here
-  command.remove_option(command.get_option("--rate"));    // here that is how often runs start
-  command.add_option("--sample-rate", inputs.rate, "Convert .wav files to this rate")
-      ->check(CLI::Range(1, 768000))
-      ->type_name("HZ");
+  command.remove_option("--random");  // what is not given is made up here
+  command.remove_option("--rate");    // here that is how often runs start
+  command.add_option("--sample-rate", inputs.rate, "Convert .wav files to this rate")->range(1, 768000)->type_name("HZ");
   command.add_option("-b,--backend", backends, "Provider chain to measure; repeat for several, the first is the base")
-      ->allow_extra_args(false)
+      ->one_word()
       ->type_name("CHAIN");
   command.add_option("-t,--threads", given.threads, "Thread counts, comma-separated or repeated; 0: one per core")
       ->delimiter(',')
-      ->allow_extra_args(false)
+      ->one_word()
       ->type_name("N");
   command.add_option(batches, given.batch_sizes, "Batch sizes, comma-separated or repeated")
       ->delimiter(',')
-      ->allow_extra_args(false)
+      ->one_word()
       ->type_name("N");
   command.add_option("-w,--warmup", given.warmup, fmt::format("Runs before those that count ({})", given.warmup))
-      ->check(CLI::Range(0, 100000000))
+      ->range(0, 100000000)
       ->type_name("N");
   command.add_option("-n,--runs,--iterations", given.runs, fmt::format("Runs that count ({})", given.runs))
-      ->check(CLI::Range(1, 100000000))
+      ->range(1, 100000000)
       ->type_name("N");
   command.add_option("--duration", duration, "Measure each combination for this long instead of -n runs: 10, 500ms, 2m")
       ->type_name("TIME");
   command.add_option("--clients", given.clients, fmt::format("Concurrent callers ({})", given.clients))
-      ->check(CLI::Range(1, 1024))
+      ->range(1, 1024)
       ->type_name("N");
   command.add_option("--rate", given.rate, "Start so many runs a second, ready or not; latency counts from the intended start")
       ->type_name("R");
   command
-      .add_option_function<std::string>(
-          "--arrival", [this](const std::string& word) { given.arrival = parse_word<BenchOptions::Arrival>(kArrivals, word); },
+      .add_option_function(
+          "--arrival",
+          [this](const std::vector<std::string>& words) {
+            given.arrival = parse_word<BenchOptions::Arrival>(kArrivals, words.back());
+          },
           fmt::format("Gaps with --rate: {} (default) or {}", kArrivals[0], kArrivals[1]))
-      ->check(CLI::IsMember(std::vector<std::string>(kArrivals.begin(), kArrivals.end())))
+      ->expected(1)
+      ->one_of({kArrivals.begin(), kArrivals.end()})
       ->type_name("KIND");
   command
       .add_option("--rounds", given.rounds,
                   fmt::format("In how many rounds the combinations take turns ({}, fewer for few runs)", kUsualRounds))
-      ->check(CLI::Range(1, 100000))
+      ->range(1, 100000)
       ->type_name("N");
   command
       .add_option("--processes", given.processes,
                   fmt::format("Fresh processes for each combination, one after the other (up to {}); what `diff` compares",
                               kMostProcesses))
-      ->check(CLI::Range(1, 1000))
+      ->range(1, 1000)
       ->type_name("N");
   command.add_flag("--no-interleave", no_interleave, "One combination after the other: only one is in memory at a time");
   command.add_flag("--no-isolate", no_isolate, "Measure in this process instead of one process for each combination");
@@ -122,8 +123,8 @@ BenchOptions BenchFlags::options(const std::optional<ProjectConfig>& project) co
 
 // What the registry says of a model holds where nothing was typed.
 void BenchFlags::use_entry(const RegistryEntry& entry, const std::vector<ValueSpec>& specs, BenchOptions& o) const {
-  if (command_->count("--warmup") == 0 && entry.warmup) o.warmup = *entry.warmup;
-  if (command_->count("--runs") == 0 && entry.iterations) o.runs = *entry.iterations;
+  if (command_.count("--warmup") == 0 && entry.warmup) o.warmup = *entry.warmup;
+  if (command_.count("--runs") == 0 && entry.iterations) o.runs = *entry.iterations;
   for (const RegistryInput& input : entry.inputs) {
     const auto named = [&](const auto& item) { return item.first == input.name; };
     if (!input.shape || std::any_of(o.shapes.begin(), o.shapes.end(), named) || o.inputs.find(input.name) != nullptr) continue;

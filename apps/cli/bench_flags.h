@@ -9,6 +9,7 @@
 
 #include <sdx/registry.hpp>
 
+#include "cli/arguments.h"
 #include "cli/inputs.h"
 #include "cli/session_flags.h"
 
@@ -26,14 +27,14 @@ struct BenchFlags {
   std::string json, csv, markdown, html;
 
   // `batches`: the letter and name of the option for batch sizes.
-  void add_to(CLI::App& command, const char* batches);
+  void add_to(const Command& command, const char* batches);
   // Throws UsageError. What was not typed is as the project says.
   BenchOptions options(const std::optional<ProjectConfig>& project = {}) const;
 
  private:
   void use_entry(const RegistryEntry& entry, const std::vector<ValueSpec>& specs, BenchOptions& o) const;
   friend int run_bench(const BenchFlags& flags, BenchRun& run);
-  const CLI::App* command_ = nullptr;  // outlives these flags
+  Command command_;  // outlives these flags
 };
 
 // Runs it with a progress bar, and writes the files that were asked for. 1: nothing could be measured, or a backend failed

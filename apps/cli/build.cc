@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <sdx/project.hpp>
 
@@ -132,8 +131,8 @@ int BuildCommand::run() const {
 
 }  // namespace
 
-void add_init(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("init", "Write a project file (sdx.yml) for a model");
+void add_init(const Command& app, Action& action) {
+  const Command command = app.add_subcommand("init", "Write a project file (sdx.yml) for a model");
   const auto c = std::make_shared<InitCommand>();
   command->add_option("MODEL", c->model, "The model file")->required();
   command->add_option("-o,--output", c->output, "The project file (sdx.yml); '-': standard output")->type_name("FILE");
@@ -143,14 +142,14 @@ void add_init(CLI::App& app, Action& action) {
   command->callback([c, &action] { action = [c] { return c->run(); }; });
 }
 
-void add_build(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("build", "Check a project, optimise its model, compile it for the providers");
+void add_build(const Command& app, Action& action) {
+  const Command command = app.add_subcommand("build", "Check a project, optimise its model, compile it for the providers");
   const auto c = std::make_shared<BuildCommand>();
   command->add_option("PATH", c->path, "A folder with sdx.yml, a project file, a model or a name; default: this folder");
   command->add_option("-c,--config", c->config, "The project file")->type_name("CONFIG");
   command->add_option("-p,--provider", c->providers, "The chain to build for, comma-separated, instead of the project's")
       ->delimiter(',')
-      ->allow_extra_args(false)
+      ->one_word()
       ->type_name("CHAIN");
   command->add_flag("--no-optimize,!--optimize", c->no_optimize, "Keep the graph as it is in the file");
   command->add_flag("--json", c->json, "Say what was done as JSON");

@@ -3,7 +3,6 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <ctime>
 #include <memory>
@@ -12,6 +11,7 @@
 #include "base/suggest.h"
 #include "cache/entry.h"
 #include "cache/folder.h"
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/outputs.h"
 #include "providers/interface/provider.h"
@@ -131,23 +131,23 @@ int CacheCommand::clear() const {
 
 }  // namespace
 
-void add_cache(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("cache", "Compiled models, kept for the next start");
+void add_cache(const Command& app, Action& action) {
+  const Command command = app.add_subcommand("cache", "Compiled models, kept for the next start");
   command->require_subcommand(1);
   const auto c = std::make_shared<CacheCommand>();
-  const auto common = [&](CLI::App& sub) {
+  const auto common = [&](const Command& sub) {
     sub.add_option("--cache-dir", c->folder, "In place of SDX_CACHE_DIR, $XDG_CACHE_HOME/sdx or ~/.cache/sdx")->type_name("DIR");
     sub.add_flag("--json", c->json, "As JSON");
   };
-  auto* list = command->add_subcommand("ls", "Entries with their sizes, the last used first");
-  common(*list);
+  const Command list = command->add_subcommand("ls", "Entries with their sizes, the last used first");
+  common(list);
   list->footer(kListExamples);
   list->callback([c, &action] { action = [c] { return c->list(); }; });
-  auto* clear = command->add_subcommand("clear", "Remove entries: all, or those of providers, or single ones");
-  common(*clear);
+  const Command clear = command->add_subcommand("clear", "Remove entries: all, or those of providers, or single ones");
+  common(clear);
   clear->add_option("WHICH", c->which, "Providers, or beginnings of keys");
   clear->add_option("--older-than", c->older_than, "Only what has not been used for so many days")
-      ->check(CLI::Range(0, 100000))
+      ->range(0, 100000)
       ->type_name("DAYS");
   clear->footer(kClearExamples);
   clear->callback([c, &action] { action = [c] { return c->clear(); }; });

@@ -7,10 +7,6 @@
 #include <string_view>
 #include <vector>
 
-namespace CLI {
-class App;
-}
-
 namespace sdx::cli {
 
 inline constexpr int kOk = 0;

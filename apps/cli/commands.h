@@ -1,5 +1,6 @@
 #pragma once
 
+#include "cli/arguments.h"
 #include "cli/command.h"
 
 // Every subcommand, in the order in which `sdx --help` lists them: its name and the function that its file defines. A line here
@@ -25,7 +26,7 @@
 
 namespace sdx::cli {
 
-#define SDX_DECLARE_COMMAND(name, function) void function(CLI::App& app, Action& action);
+#define SDX_DECLARE_COMMAND(name, function) void function(const Command& app, Action& action);
 SDX_COMMANDS(SDX_DECLARE_COMMAND)
 #undef SDX_DECLARE_COMMAND
 

@@ -1,6 +1,5 @@
 // sdx compare-outputs
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <optional>
 #include <sdx/compare.hpp>
@@ -69,18 +68,18 @@ int CompareCommand::run() const {
 
 }  // namespace
 
-void add_compare_outputs(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("compare-outputs", "Do two backends compute the same? The first node that differs");
+void add_compare_outputs(const Command& app, Action& action) {
+  const Command command = app.add_subcommand("compare-outputs", "Do two backends compute the same? The first node that differs");
   const auto c = std::make_shared<CompareCommand>();
-  c->session.add_to(*command);
-  for (const char* name : {"--provider", "--runtime"}) command->remove_option(command->get_option(name));
+  c->session.add_to(command);
+  for (const char* name : {"--provider", "--runtime"}) command.remove_option(name);
   c->session.given.strict = true;  // what is compared must be what was asked for
-  c->inputs.add_to(*command);
-  command->remove_option(command->get_option("--random"));  // what is not given is made up here
+  c->inputs.add_to(command);
+  command.remove_option("--random");  // what is not given is made up here
   command
       ->add_option("-b,--backend", c->backends,
                    "Provider chain, with settings behind '+'; twice, the first is what is expected (default: cpu)")
-      ->allow_extra_args(false)
+      ->one_word()
       ->required()
       ->type_name("CHAIN");
   command->add_option("--atol", c->atol, "Allowed difference, in place of the automatic tolerance")->type_name("X");

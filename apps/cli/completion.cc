@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/suggest.h"
+#include "cli/arguments.h"
 #include "cli/command.h"
 
 namespace sdx::cli {
@@ -122,14 +123,14 @@ std::string fish(const CLI::App& app) {
 
 }  // namespace
 
-void add_completion(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("completion", "A completion script for a shell");
+void add_completion(const Command& app, Action& action) {
+  const Command command = app.add_subcommand("completion", "A completion script for a shell");
   const auto shell = std::make_shared<std::string>();
-  command->add_option("SHELL", *shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  command->add_option("SHELL", *shell, "bash, zsh or fish")->required()->one_of({"bash", "zsh", "fish"});
   command->footer(kExamples);
-  command->callback([shell, &app, &action] {
-    action = [shell, &app] {
-      print(*shell == "bash" ? bash(app) : *shell == "zsh" ? zsh(app) : fish(app));
+  command->callback([shell, &program = app.app(), &action] {
+    action = [shell, &program] {
+      print(*shell == "bash" ? bash(program) : *shell == "zsh" ? zsh(program) : fish(program));
       return kOk;
     };
   });

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -159,25 +158,23 @@ int ConvertCommand::run() const {
 
 }  // namespace
 
-void add_convert(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("convert", "Write a model that computes in float16 or bfloat16");
+void add_convert(const Command& app, Action& action) {
+  const Command command = app.add_subcommand("convert", "Write a model that computes in float16 or bfloat16");
   const auto c = std::make_shared<ConvertCommand>();
   command->add_option("MODEL", c->model, "Model file (.onnx), project file (sdx.yml) or name")->required();
   command->add_option("-o,--output", c->output, "The new model")->required()->type_name("FILE.onnx");
-  command->add_option("--dtype", c->dtype, "float16 (default) or bfloat16")
-      ->check(CLI::IsMember({"float16", "bfloat16"}))
-      ->type_name("TYPE");
+  command->add_option("--dtype", c->dtype, "float16 (default) or bfloat16")->one_of({"float16", "bfloat16"})->type_name("TYPE");
   command->add_flag("--keep-io", c->keep_io, "Inputs and outputs stay float32");
   command->add_option("--keep-op", c->keep_ops, "Operators that stay in float32, comma-separated")
       ->delimiter(',')
-      ->allow_extra_args(false)
+      ->one_word()
       ->type_name("OP");
   command->add_option("--keep-node", c->keep_nodes, "Nodes that stay in float32, by name; may be repeated")
-      ->allow_extra_args(false)
+      ->one_word()
       ->type_name("NAME");
   command->add_option("--custom-ops", c->custom_ops, "Library with operators of your own; may be repeated")
       ->type_name("LIB.so")
-      ->allow_extra_args(false);
+      ->one_word();
   command->add_flag("--check", c->check, "Run both on made-up inputs and say by how much they differ");
   command->add_flag("--json", c->json, "What was done as JSON");
   command->footer(kExamples);

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <map>
 #include <memory>
 #include <sdx/sdx.hpp>
@@ -81,10 +80,11 @@ int ExplainCommand::run() {
 
 }  // namespace
 
-void add_explain(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("explain", "What runs each node: provider and kernel, and why the better ones refused");
+void add_explain(const Command& app, Action& action) {
+  const Command command =
+      app.add_subcommand("explain", "What runs each node: provider and kernel, and why the better ones refused");
   const auto c = std::make_shared<ExplainCommand>();
-  c->session.add_to(*command);
+  c->session.add_to(command);
   command->add_flag("--json", c->json, "As JSON");
   command->add_option("--op", c->op, "Only nodes of this operator")->type_name("NAME");
   command->footer(kExamples);

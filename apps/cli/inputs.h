@@ -9,9 +9,7 @@
 
 #include <sdx/project.hpp>
 
-namespace CLI {
-class App;
-}
+#include "cli/arguments.h"
 
 namespace sdx::cli {
 
@@ -25,7 +23,7 @@ struct InputFlags {
   int rate = 0;
   const ProjectConfig* project = nullptr;  // whose preprocessing holds where no flag was typed; not owned
 
-  void add_to(CLI::App& command);
+  void add_to(const Command& command);
   // What the project says about the input, where no flag was typed. Throws UsageError for flags that make no sense.
   Preprocessing preprocessing(const std::string& input) const;
   // Values for the model's inputs. Throws UsageError for names that the model does not have and for missing inputs (listing

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -150,13 +149,13 @@ int InspectCommand::run() {
 
 }  // namespace
 
-void add_inspect(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("inspect", "Inputs, outputs, operators, parameters and cost of a model");
+void add_inspect(const Command& app, Action& action) {
+  const Command command = app.add_subcommand("inspect", "Inputs, outputs, operators, parameters and cost of a model");
   const auto c = std::make_shared<InspectCommand>();
-  c->session.add_to(*command);
+  c->session.add_to(command);
   command->add_flag("--json", c->json, "As JSON");
   command->add_option("--stage", c->stage, "The graph at a stage: loaded, simplified, claimed or planned")
-      ->check(CLI::IsMember({"loaded", "simplified", "claimed", "planned"}))
+      ->one_of({"loaded", "simplified", "claimed", "planned"})
       ->type_name("STAGE");
   command->footer(kExamples);
   command->callback([c, &action] { action = [c] { return c->run(); }; });

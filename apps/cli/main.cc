@@ -128,22 +128,22 @@ int guarded(const Action& action) {
   return kFailed;
 }
 
-struct Command {
+struct Entry {
   std::string_view name;
-  void (*add)(CLI::App&, Action&);
+  void (*add)(const Command&, Action&);
 };
 
 #define SDX_LIST_COMMAND(name, function) {name, function},
-constexpr Command kCommands[] = {SDX_COMMANDS(SDX_LIST_COMMAND)};
+constexpr Entry kCommands[] = {SDX_COMMANDS(SDX_LIST_COMMAND)};
 #undef SDX_LIST_COMMAND
 
 // The options of all commands take longer to set up than a small model to load: only the command that is called gets its own.
 // Help, completion and whatever is no command need all of them.
 void add_commands(CLI::App& app, Action& action, std::string_view word) {
   const bool one = word != "completion" &&
-                   std::any_of(std::begin(kCommands), std::end(kCommands), [&](const Command& c) { return c.name == word; });
-  for (const Command& c : kCommands) {
-    if (!one || c.name == word) c.add(app, action);
+                   std::any_of(std::begin(kCommands), std::end(kCommands), [&](const Entry& c) { return c.name == word; });
+  for (const Entry& c : kCommands) {
+    if (!one || c.name == word) c.add(Command(app), action);
   }
 }
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <tuple>
@@ -114,18 +113,18 @@ Preprocessing InputFlags::preprocessing(const std::string& input) const {
   return p;
 }
 
-void InputFlags::add_to(CLI::App& command) {
+void InputFlags::add_to(const Command& command) {
   command
       .add_option("-i,--input", inputs,
                   "NAME=VALUE: JSON, @file.json, or a .npy, .npz, .pb, image or .wav file; a model with one input needs no NAME=")
       ->type_name("INPUT")
-      ->allow_extra_args(false);
-  command.add_option("-f,--file", files, "All inputs from a .json or .npz file")->type_name("FILE")->allow_extra_args(false);
+      ->one_word();
+  command.add_option("-f,--file", files, "All inputs from a .json or .npz file")->type_name("FILE")->one_word();
   command.add_flag("--random", random, "Made-up values for the inputs that are not given");
   command.add_option("--seed", seed, "Of --random")->type_name("N");
   command.add_option("--shape", shapes, "Shape of a made-up input, for example data=1x3x224x224")
       ->type_name("NAME=SHAPE")
-      ->allow_extra_args(false);
+      ->one_word();
   const char* group = "Images and sound";
   command.add_option("--resize", resize, "Size of the image; default: what the input declares")->type_name("WxH")->group(group);
   command.add_option("--fit", fit, "stretch, letterbox, letterbox-corner or crop")->type_name("FIT")->group(group);

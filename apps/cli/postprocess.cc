@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 
@@ -34,9 +33,9 @@ bool several_rows(const Tensor& t, int axis) {
 
 }  // namespace
 
-void PostFlags::add_to(CLI::App& command) {
+void PostFlags::add_to(const Command& command) {
   command.add_option("--labels", labels, "File with one class name a line: show the best classes")->type_name("FILE");
-  command.add_option("--top-k", top, "How many classes to show (5)")->check(CLI::Range(1, 100000))->type_name("K");
+  command.add_option("--top-k", top, "How many classes to show (5)")->range(1, 100000)->type_name("K");
   command.add_flag("--softmax", softmax, "Turn the scores into probabilities first");
 }
 

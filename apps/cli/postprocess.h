@@ -7,9 +7,7 @@
 #include <sdx/project.hpp>
 #include <sdx/session.hpp>
 
-namespace CLI {
-class App;
-}
+#include "cli/arguments.h"
 
 namespace sdx::cli {
 
@@ -18,7 +16,7 @@ struct PostFlags {
   std::int64_t top = 0;
   bool softmax = false;
 
-  void add_to(CLI::App& command);
+  void add_to(const Command& command);
   bool any() const { return top > 0 || !labels.empty(); }
 };
 

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <sdx/sdx.hpp>
 
 #include "base/suggest.h"
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/outputs.h"
 
@@ -39,8 +39,8 @@ int list(bool json) {
 
 }  // namespace
 
-void add_providers(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("providers", "What this machine can run models on, and why not on the rest");
+void add_providers(const Command& app, Action& action) {
+  const Command command = app.add_subcommand("providers", "What this machine can run models on, and why not on the rest");
   const auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "As JSON");
   command->footer(kExamples);

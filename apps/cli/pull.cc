@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
 #include <sdx/error.hpp>
@@ -144,8 +143,8 @@ int PullCommand::run() {
 
 }  // namespace
 
-void add_pull(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("pull", "Fetch a model from a path, an address or a Hugging-Face-compatible hub");
+void add_pull(const Command& app, Action& action) {
+  const Command command = app.add_subcommand("pull", "Fetch a model from a path, an address or a Hugging-Face-compatible hub");
   const auto c = std::make_shared<PullCommand>();
   command->add_option("SOURCE", c->source, "A path, http(s)://…, or hf://ORG/NAME[@REVISION][/FILE]")->required();
   command->add_option("--name", c->name, "The model's name; default: that of the source")->type_name("NAME");
@@ -160,7 +159,7 @@ void add_pull(CLI::App& app, Action& action) {
   command->add_option("--timeout", c->timeout, "Give up an attempt after this long without progress; default 30 s")
       ->type_name("DURATION");
   command->add_option("--retries", c->retries, "Further attempts after a passing failure; default 4")
-      ->check(CLI::Range(0, 1000))
+      ->range(0, 1000)
       ->type_name("N");
   command->add_option("--max-size", c->max_size, "Largest file to accept, for example 2GB")->type_name("SIZE");
   command->add_flag("--register", c->enter, "Enter the model into the registry (models.yaml) under its name");

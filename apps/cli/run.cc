@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -163,11 +162,11 @@ int RunCommand::run() {
 
 }  // namespace
 
-void add_run(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("run", "Run a model once, or many times with --benchmark");
+void add_run(const Command& app, Action& action) {
+  const Command command = app.add_subcommand("run", "Run a model once, or many times with --benchmark");
   const auto c = std::make_shared<RunCommand>();
-  c->session.add_to(*command);
-  c->inputs.add_to(*command);
+  c->session.add_to(command);
+  c->inputs.add_to(command);
   command
       ->add_option("-o,--output", c->output,
                    "Write the outputs to a .json, .npz or .npy file, of many samples to a folder or .jsonl file; '-': JSON on "
@@ -175,18 +174,18 @@ void add_run(CLI::App& app, Action& action) {
       ->type_name("FILE");
   command->add_option("--output-name", c->output_names, "Compute only these outputs, comma-separated")
       ->delimiter(',')
-      ->allow_extra_args(false)
+      ->one_word()
       ->type_name("NAME");
   command->add_flag("--json", c->json, "Outputs and report as JSON on standard output");
   command->add_option("--timeout", c->timeout, "Give up after this long, for example 30 (seconds) or 500ms")->type_name("TIME");
-  c->post.add_to(*command);
+  c->post.add_to(command);
   command->add_option("--batch-size", c->batch_size, "Of many samples, how many one run takes (1)")
-      ->check(CLI::Range(1, 1 << 20))
+      ->range(1, 1 << 20)
       ->type_name("N");
   command->add_flag("--overwrite", c->overwrite, "Make a folder's results again that are there already");
   command->add_flag("--benchmark", c->benchmark, "Measure: see --runs and --warmup");
-  command->add_option("--runs", c->runs, "Runs that count (100)")->check(CLI::Range(1, 100000000))->type_name("N");
-  command->add_option("--warmup", c->warmup, "Runs before those (10)")->check(CLI::Range(0, 100000000))->type_name("N");
+  command->add_option("--runs", c->runs, "Runs that count (100)")->range(1, 100000000)->type_name("N");
+  command->add_option("--warmup", c->warmup, "Runs before those (10)")->range(0, 100000000)->type_name("N");
   command->add_option("--profile", c->profile, "Write the time of every step as a Chrome trace")->type_name("TRACE.json");
   command->footer(kExamples);
   command->callback([c, &action] { action = [c] { return c->run(); }; });

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <chrono>
@@ -42,16 +41,7 @@ std::string value_name(const SessionOption& option) {
   return fmt::format("{}:{{{}}}", option.value, fmt::join(option.words, ","));
 }
 
-template <class Set>
-void as_flag_error(const SessionOption& option, Set&& set) {
-  try {
-    set();
-  } catch (const Error& e) {
-    throw CLI::ValidationError(long_flag(option), e.message());
-  }
-}
-
-void add_option(CLI::App& command, const SessionOption& option, SessionOptions& given) {
+void add_option(const Command& command, const SessionOption& option, SessionOptions& given) {
   const std::string flags(option.cli.name), help(option.flag_help.empty() ? option.help : option.flag_help);
   if (option.value.empty()) {
     const bool inverse = flags.starts_with("--no-");
@@ -59,35 +49,32 @@ void add_option(CLI::App& command, const SessionOption& option, SessionOptions& 
         .add_flag_function(
             flags, [&option, &given, inverse](std::int64_t count) { set_from_number(option, given, (count > 0) != inverse); },
             help)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+        ->last_counts();
     return;
   }
   const auto set = [&option, &given](const std::vector<std::string>& texts) {
-    for (const std::string& text : texts) as_flag_error(option, [&] { set_from_text(option, given, text); });
+    for (const std::string& text : texts) set_from_text(option, given, text);
   };
-  CLI::Option* added = command.add_option_function<std::vector<std::string>>(flags, set, help);
-  added->type_name(value_name(option))->allow_extra_args(false);  // else it would swallow the MODEL behind it
+  const Argument added = command.add_option_function(flags, set, help);
+  added->type_name(value_name(option))->one_word();  // else it would swallow the MODEL behind it
   if (!takes_items(option)) added->expected(1);
 }
 
 }  // namespace
 
-void SessionFlags::add_to(CLI::App& command, bool positional_model) {
-  command_ = &command;
+void SessionFlags::add_to(const Command& command, bool positional_model) {
+  command_ = command;
   if (positional_model) command.add_option("MODEL", model, "Model file (.onnx), project file (sdx.yml) or name")->required();
   for (const SessionOption& option : session_options()) {
     if (option.cli.present()) add_option(command, option, given);
   }
   command.add_option("--dtype", dtype, "float16 or bfloat16: convert the model to it first (see sdx convert); kept in the cache")
-      ->check(CLI::IsMember({"float16", "bfloat16"}))
+      ->one_of({"float16", "bfloat16"})
       ->type_name("TYPE");
 }
 
 // Some commands have no --provider of their own.
-bool SessionFlags::typed(const char* option) const {
-  const CLI::Option* known = command_ != nullptr ? command_->get_option_no_throw(option) : nullptr;
-  return known != nullptr && known->count() > 0;
-}
+bool SessionFlags::typed(const char* option) const { return command_ && command_.count(option) > 0; }
 
 SessionOptions SessionFlags::options(const ProjectConfig& project) const {
   const SessionOptions flags = options();

@@ -8,9 +8,7 @@
 #include <sdx/project.hpp>
 #include <sdx/session.hpp>
 
-namespace CLI {
-class App;
-}
+#include "cli/arguments.h"
 
 namespace sdx::cli {
 
@@ -21,7 +19,7 @@ struct SessionFlags {
   std::string dtype;
   bool keep_io = false;  // a converted model's inputs and outputs stay as they are; set by commands
 
-  void add_to(CLI::App& command, bool positional_model = true);
+  void add_to(const Command& command, bool positional_model = true);
   // Throws UsageError for values that make no sense.
   SessionOptions options() const;
   // The same over a project's settings: what was typed wins.
@@ -30,7 +28,7 @@ struct SessionFlags {
   bool typed(const char* option) const;
 
  private:
-  const CLI::App* command_ = nullptr;  // outlives these flags
+  Command command_;  // outlives these flags
 };
 
 // What puts names of backends.yaml into a session's options (BenchOptions::resolve); empty where there is no such file.

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cmath>
 #include <filesystem>
 #include <memory>
@@ -186,14 +185,14 @@ int VerifyCommand::run() {
 
 }  // namespace
 
-void add_verify(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("verify", "Compare a model's results with recorded ones");
+void add_verify(const Command& app, Action& action) {
+  const Command command = app.add_subcommand("verify", "Compare a model's results with recorded ones");
   const auto c = std::make_shared<VerifyCommand>();
   command
       ->add_option("TARGET", c->targets, "MODEL and a folder or .npz with its recorded values; or .case.json files; or folders")
       ->required();
   command->add_option("--model", c->model, "The model, where the case file names none or another")->type_name("FILE");
-  c->session.add_to(*command, false);
+  c->session.add_to(command, false);
   command->add_option("--atol", c->atol, "Allowed difference, in place of the automatic tolerance")->type_name("X");
   command->add_option("--rtol", c->rtol, "Allowed difference relative to the expected element, likewise")->type_name("X");
   command->add_option("--timeout", c->timeout, "For each run, for example 30 (seconds) or 500ms")->type_name("TIME");

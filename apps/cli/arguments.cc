@@ -1,0 +1,96 @@
+#include "cli/arguments.h"
+
+#include <CLI/CLI.hpp>
+
+#include "base/error.h"
+
+namespace sdx::cli {
+
+Argument Argument::type_name(std::string name) const {
+  option_->type_name(std::move(name));
+  return *this;
+}
+Argument Argument::required() const {
+  option_->required();
+  return *this;
+}
+Argument Argument::one_of(std::vector<std::string> words) const {
+  option_->check(CLI::IsMember(std::move(words)));
+  return *this;
+}
+Argument Argument::range(std::int64_t least, std::int64_t most) const {
+  option_->check(CLI::Range(least, most));
+  return *this;
+}
+Argument Argument::delimiter(char c) const {
+  option_->delimiter(c);
+  return *this;
+}
+Argument Argument::one_word() const {
+  option_->allow_extra_args(false);
+  return *this;
+}
+Argument Argument::expected(int words) const {
+  option_->expected(words);
+  return *this;
+}
+Argument Argument::last_counts() const {
+  option_->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  return *this;
+}
+Argument Argument::group(std::string heading) const {
+  option_->group(heading);
+  return *this;
+}
+
+template <class T>
+Argument Command::add_option(std::string names, T& to, std::string help) const {
+  return Argument(app_->add_option(std::move(names), to, std::move(help)));
+}
+
+template Argument Command::add_option(std::string, std::string&, std::string) const;
+template Argument Command::add_option(std::string, int&, std::string) const;
+template Argument Command::add_option(std::string, std::int64_t&, std::string) const;
+template Argument Command::add_option(std::string, std::uint64_t&, std::string) const;
+template Argument Command::add_option(std::string, double&, std::string) const;
+template Argument Command::add_option(std::string, std::vector<std::string>&, std::string) const;
+template Argument Command::add_option(std::string, std::vector<int>&, std::string) const;
+template Argument Command::add_option(std::string, std::vector<std::int64_t>&, std::string) const;
+
+Argument Command::add_flag(std::string names, bool& to, std::string help) const {
+  return Argument(app_->add_flag(std::move(names), to, std::move(help)));
+}
+
+Argument Command::add_option_function(std::string names, std::function<void(const std::vector<std::string>&)> use,
+                                      std::string help) const {
+  const auto said = [use = std::move(use), names](const std::vector<std::string>& words) {
+    try {
+      use(words);
+    } catch (const Error& e) {
+      const std::size_t dashes = names.find("--");
+      throw CLI::ValidationError(dashes == std::string::npos ? names : names.substr(dashes, names.find(',', dashes) - dashes),
+                                 e.message());
+    }
+  };
+  return Argument(app_->add_option_function<std::vector<std::string>>(names, said, std::move(help)));
+}
+
+Argument Command::add_flag_function(std::string names, std::function<void(std::int64_t)> use, std::string help) const {
+  return Argument(app_->add_flag_function(std::move(names), std::move(use), std::move(help)));
+}
+
+void Command::remove_option(const char* name) const { app_->remove_option(app_->get_option(name)); }
+
+std::size_t Command::count(const char* name) const {
+  const CLI::Option* known = app_->get_option_no_throw(name);
+  return known != nullptr ? known->count() : 0;
+}
+
+Command Command::add_subcommand(std::string name, std::string help) const {
+  return Command(*app_->add_subcommand(std::move(name), std::move(help)));
+}
+void Command::require_subcommand(int count) const { app_->require_subcommand(count); }
+void Command::footer(std::string text) const { app_->footer(std::move(text)); }
+void Command::callback(std::function<void()> parsed) const { app_->callback(std::move(parsed)); }
+
+}  // namespace sdx::cli
