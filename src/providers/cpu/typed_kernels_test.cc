@@ -1,0 +1,56 @@
+// The fast kernels of other types than float against the operators' references.
+
+#include <gtest/gtest.h>
+
+#include "support/compare_kernels.h"
+
+namespace sdx::cpu {
+namespace {
+
+using test::compare;
+using test::KernelCase;
+
+TEST(TypedKernels, ComparisonsLogicAndIntegers) {
+  const std::string pair[] = {"float32[2,3,17]\ninput b: float32[3,1]", "int64[17]\ninput b: int64[2,3,17]",
+                              "int32[4,1,5]\ninput b: int32[]", "int64[0,3]\ninput b: int64[3]"};
+  for (const std::string& types : pair) {
+    for (const char* op : {"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Add", "Sub", "Mul", "Min", "Max"}) {
+      const bool arithmetic = op[0] == 'A' || op[0] == 'S' || op[0] == 'M';
+      const char* kernel = arithmetic && types[0] == 'f' ? "binary-f32" : "pair-typed";
+      compare({kernel, ("input a: " + types + "\ny = " + op + "(a, b)\noutput y\n").c_str()});
+    }
+  }
+  for (const char* op : {"And", "Or", "Xor", "Equal"}) {
+    const std::string text = "input a: bool[5,1,7]\ninput b: bool[6,7]\ny = " + std::string(op) + "(a, b)\noutput y\n";
+    compare({"pair-typed", text.c_str()});
+  }
+  const KernelCase cases[] = {
+      {"map-typed", "input a: bool[33]\ny = Not(a)\noutput y\n"},
+      {"map-typed", "input a: int64[33]\ny = Neg(a)\noutput y\n"},
+      {"map-typed", "input a: int32[33]\ny = Abs(a)\noutput y\n"},
+      {"map-typed", "input a: float32[33]\ny = IsNaN(a)\noutput y\n"},
+      {"map-typed", "input a: float32[33]\ny = IsInf(a) {detect_negative=0}\noutput y\n"},
+      {"where", "input c: bool[4,1,9]\ninput a: float32[4,3,9]\ninput b: float32[]\ny = Where(c, a, b)\noutput y\n"},
+      {"where", "input c: bool[9]\ninput a: int64[1]\ninput b: int64[4,3,9]\ny = Where(c, a, b)\noutput y\n"},
+      {"where", "input c: bool[4,1]\ninput a: bool[9]\ninput b: bool[2,1,9]\ny = Where(c, a, b)\noutput y\n"},
+      {"where", "input c: bool[2,0]\ninput a: float32[1]\ninput b: float32[2,1]\ny = Where(c, a, b)\noutput y\n"},
+  };
+  for (const KernelCase& c : cases) compare(c);
+}
+
+TEST(TypedKernels, Casts) {
+  const char* types[] = {"float32", "float64", "float16", "int32", "int64", "int8", "uint8", "bool"};
+  const int numbers[] = {1, 11, 10, 6, 7, 3, 2, 9};
+  for (std::size_t from = 0; from < std::size(types); ++from) {
+    for (std::size_t to = 0; to < std::size(types); ++to) {
+      const bool halves = (from == 0 && to == 2) || (from == 2 && to == 0);
+      if (from == to || halves || (from == 1 && to == 2)) continue;
+      const std::string text =
+          "input x: " + std::string(types[from]) + "[5,67]\ny = Cast(x) {to=" + std::to_string(numbers[to]) + "}\noutput y\n";
+      compare({"cast-numbers", text.c_str()});
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sdx::cpu
