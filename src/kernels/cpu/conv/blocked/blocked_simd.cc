@@ -35,48 +35,6 @@ HWY_INLINE std::int64_t step_of(const BlockedTile& t) {
 
 constexpr int kSpread = std::min(kWide, 6);
 
-// A tile's way to memory.
-struct Output {
-  VF bias0, bias1, lo, hi;
-  const float* residual0;
-  const float* residual1;
-  float* y0;
-  float* y1;
-};
-
-template <bool kTwo>
-HWY_INLINE Output output_of(const BlockedTile& t, std::int64_t at) {
-  const DF d;
-  Output o;
-  o.bias0 = hn::LoadU(d, t.bias);
-  o.bias1 = kTwo ? hn::LoadU(d, t.bias + lanes_f32()) : o.bias0;
-  o.lo = hn::Set(d, t.lo), o.hi = hn::Set(d, t.hi);
-  o.residual0 = t.residual[0] != nullptr ? t.residual[0] + at : nullptr;
-  o.residual1 = t.residual[1] != nullptr ? t.residual[1] + at : nullptr;
-  o.y0 = t.y[0] + at;
-  o.y1 = kTwo ? t.y[1] + at : nullptr;
-  return o;
-}
-
-// The bias last, like everybody else: sums that start from a large one lose bits.
-template <bool kTwo>
-HWY_INLINE void store(const Output& o, int i, VF v0, VF v1) {
-  const DF d;
-  const std::int64_t at = std::int64_t{i} * kBlock;
-  hn::StoreU(finished(hn::Add(v0, o.bias0), o.residual0 != nullptr ? o.residual0 + at : nullptr, o.lo, o.hi), d, o.y0 + at);
-  if constexpr (kTwo) {
-    hn::StoreU(finished(hn::Add(v1, o.bias1), o.residual1 != nullptr ? o.residual1 + at : nullptr, o.lo, o.hi), d, o.y1 + at);
-  }
-}
-
-// The next block of channels lies a plane further, where no prefetcher looks.
-template <int P, bool kAll>
-HWY_INLINE void fetch(const float* x, std::int64_t step) {
-  __builtin_prefetch(x);
-  if constexpr (P > 2 && kAll) __builtin_prefetch(x + 2 * step);
-  if constexpr (P > 4 && kAll) __builtin_prefetch(x + 4 * step);
-}
-
 #define SDX_DECLARE(I)   \
   VF c##I = hn::Zero(d); \
   VF e##I = hn::Zero(d); \
@@ -105,8 +63,22 @@ HWY_INLINE void fetch(const float* x, std::int64_t step) {
   if constexpr (P > I) e##I = hn::IfThenElse(before, e##I, c##I);
 #define SDX_TAKE(I) \
   if constexpr (P > I) c##I = e##I;
-#define SDX_STORE(I) \
-  if constexpr (P > I) store<kTwo>(to, I, c##I, e##I);
+// The bias last, like everybody else: sums that start from a large one lose bits.
+#define SDX_OUTPUT                                                                            \
+  const VF bias0 = hn::LoadU(d, t.bias);                                                      \
+  [[maybe_unused]] const VF bias1 = kTwo ? hn::LoadU(d, t.bias + lanes) : bias0;              \
+  const VF lo = hn::Set(d, t.lo), hi = hn::Set(d, t.hi);                                      \
+  const std::int64_t at = tile * P * kBlock;                                                  \
+  const float* r0 = t.residual[0] != nullptr ? t.residual[0] + at : nullptr;                  \
+  [[maybe_unused]] const float* r1 = t.residual[1] != nullptr ? t.residual[1] + at : nullptr; \
+  float* y0 = t.y[0] + at;                                                                    \
+  [[maybe_unused]] float* y1 = kTwo ? t.y[1] + at : nullptr;
+#define SDX_STORE(I)                                                                                                     \
+  if constexpr (P > I) {                                                                                                 \
+    hn::StoreU(finished(hn::Add(c##I, bias0), r0 != nullptr ? r0 + I * kBlock : nullptr, lo, hi), d, y0 + I * kBlock);   \
+    if constexpr (kTwo)                                                                                                  \
+      hn::StoreU(finished(hn::Add(e##I, bias1), r1 != nullptr ? r1 + I * kBlock : nullptr, lo, hi), d, y1 + I * kBlock); \
+  }
 
 // Named accumulators rather than arrays: GCC 12 spills arrays of vectors. Step::point: whole blocks of a pointwise convolution,
 // whose runs are as long as the compiler knows.
@@ -130,7 +102,10 @@ HWY_NOINLINE void product(const BlockedTile& t) {
       }
       if constexpr (kStep == Step::point) {
         const float* HWY_RESTRICT x = first + b * t.block_step;
-        fetch<P, true>(x + t.block_step, kBlock);
+        // The next block lies a plane further, where no prefetcher looks.
+        __builtin_prefetch(x + t.block_step);
+        if constexpr (P > 2) __builtin_prefetch(x + t.block_step + 2 * kBlock);
+        if constexpr (P > 4) __builtin_prefetch(x + t.block_step + 4 * kBlock);
         if (b < whole) {
           for (int i = 0; i < kBlock; i += 2) {
             SDX_ELEMENT(w)
@@ -149,7 +124,9 @@ HWY_NOINLINE void product(const BlockedTile& t) {
           for (std::int64_t q = 0; q < taps; ++q) {
             const float* HWY_RESTRICT x = first + b * t.block_step + r * t.row_step + q * t.tap_step;
             const float* const end = x + run;
-            fetch<P, (kStep < Step::any)>(x + t.block_step, step);
+            __builtin_prefetch(x + t.block_step);
+            if constexpr (P > 2 && kStep < Step::any) __builtin_prefetch(x + t.block_step + 2 * step);
+            if constexpr (P > 4 && kStep < Step::any) __builtin_prefetch(x + t.block_step + 4 * step);
             for (; x + 2 <= end; ++x) {
               SDX_ELEMENT(w)
               ++x;
@@ -164,7 +141,7 @@ HWY_NOINLINE void product(const BlockedTile& t) {
         }
       }
     }
-    const Output to = output_of<kTwo>(t, tile * P * kBlock);
+    SDX_OUTPUT
     SDX_REPEAT_14(SDX_STORE)
   }
 }
@@ -199,11 +176,12 @@ HWY_NOINLINE void listed(const BlockedTile& t) {
       }
       SDX_REPEAT_14(SDX_TAKE)
     }
-    const Output to = output_of<kTwo>(t, tile * P * kBlock);
+    SDX_OUTPUT
     SDX_REPEAT_14(SDX_STORE)
   }
 }
 #undef SDX_STORE
+#undef SDX_OUTPUT
 #undef SDX_TAKE
 #undef SDX_JOIN
 #undef SDX_CLEAR
