@@ -155,6 +155,36 @@ void write_plain(const fs::path& source, bool external, const fs::path& path) {
   write_model(model, path, write);
 }
 
+// A graph that cannot be written is none to fail for: the report says why, and the model stays as it is.
+void optimize_into(const fs::path& staged, Model& model, const SessionOptions& options, BuildReport& report) {
+  try {
+    write_optimized(model, options, staged);
+    report.nodes_after = count_nodes(model.graph);
+    report.optimized = true;
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::invalid_argument) throw;
+    report.not_optimized = "the optimised graph cannot be written: " + e.message();
+  }
+}
+
+// Puts the staged model in its place and opens it there, because compiled models are kept for a path. No model_info.json names it
+// yet, so the old build stays whole.
+Session open_published(const Workshop& workshop, const std::string& compiled, SessionOptions options) {
+  if (options.cache_folder.empty()) options.cache_folder = workshop.folder() / "cache";
+  options.keep_compiled = true;
+  options.profile = false;
+  std::error_code ignored;
+  const bool was_there = fs::exists(workshop.folder() / compiled, ignored);
+  if (fs::exists(workshop.at(compiled + ".data"), ignored)) workshop.publish(compiled + ".data");
+  workshop.publish(compiled);
+  try {
+    return Session::open(workshop.folder() / compiled, options);
+  } catch (...) {
+    if (!was_there) workshop.drop(compiled);
+    throw;
+  }
+}
+
 }  // namespace
 
 BuildReport Project::build(const BuildOptions& build) const {
@@ -188,42 +218,17 @@ BuildReport Project::build(const BuildOptions& build) const {
   const fs::path staged = workshop.at(info.compiled);
   if (report.not_optimized.empty()) {
     step("optimising");
-    try {
-      write_optimized(model, options, staged);
-      report.nodes_after = count_nodes(model.graph);
-      report.optimized = true;
-    } catch (const Error& e) {
-      if (e.code() != ErrorCode::invalid_argument) throw;
-      report.not_optimized = "the optimised graph cannot be written: " + e.message();
-    }
+    optimize_into(staged, model, options, report);
   }
-  if (!report.optimized) {
-    write_plain(this->model(), info.files.size() > 1, staged);
-  }
+  if (!report.optimized) write_plain(this->model(), info.files.size() > 1, staged);
   info.optimized = report.optimized;
-  const std::string data = info.compiled + ".data";
-  report.compiled_bytes = file_bytes(staged) + file_bytes(workshop.at(data));
+  report.compiled_bytes = file_bytes(staged) + file_bytes(workshop.at(info.compiled + ".data"));
 
   step("compiling for " + std::string(selection.chain.front()->name()));
   SessionOptions open = options;
   if (report.optimized) open.dimensions.clear();
-  if (open.cache_folder.empty()) open.cache_folder = workshop.folder() / "cache";
-  open.keep_compiled = true;
-  open.profile = false;
-  // Into place first: compiled models are kept for a path. No model_info.json names it yet, so the old build stays whole.
-  std::error_code ignored;
-  const bool was_there = fs::exists(workshop.folder() / info.compiled, ignored);
-  if (fs::exists(workshop.at(data), ignored)) workshop.publish(data);
-  workshop.publish(info.compiled);
-  const auto opening = Clock::now();
-  const Session session = [&] {
-    try {
-      return Session::open(workshop.folder() / info.compiled, open);
-    } catch (...) {
-      if (!was_there) workshop.drop(info.compiled);
-      throw;
-    }
-  }();
+  const Clock::time_point opening = Clock::now();
+  const Session session = open_published(workshop, info.compiled, std::move(open));
   report.open_ms = ms_since(opening);
   const Report ran = session.report();
   report.providers = info.providers = ran.providers;
