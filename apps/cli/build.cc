@@ -81,7 +81,7 @@ Project BuildCommand::project() const {
     return Project::open(!path.empty() && fs::is_regular_file(inside, ignored) ? inside : fs::path(config));
   }
   if (!path.empty()) return Project::find(path);
-  if (const auto file = project_file_in(".")) return Project::open(*file);
+  if (const auto file = project::project_file_in(".")) return Project::open(*file);
   fail(ErrorCode::io, "there is no sdx.yml here; `sdx init MODEL` writes one, or give a PATH");
 }
 

@@ -88,7 +88,7 @@ Value sound_input(const std::string& path, const ValueSpec* spec, const InputFla
 }
 
 Preprocessing InputFlags::preprocessing(const std::string& input) const {
-  Preprocessing p = project != nullptr ? preprocessing_of(*project, input) : Preprocessing{};
+  Preprocessing p = project != nullptr ? project::preprocessing_of(*project, input) : Preprocessing{};
   if (!resize.empty()) {
     std::tie(p.width, p.height) = parse_sides(resize, "--resize");
     p.shorter_side = p.crop_width = p.crop_height = 0;

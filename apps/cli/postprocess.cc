@@ -14,12 +14,12 @@ namespace {
 
 bool is_scores(const NamedValue& item) { return item.value.is_tensor() && is_floating(item.value.tensor().dtype()); }
 
-std::string class_text(const RankedClass& c, int place, bool rows) {
+std::string class_text(const project::RankedClass& c, int place, bool rows) {
   return fmt::format("{}{:3d}. {:10.6f}  {}\n", rows ? fmt::format("[{}] ", c.row) : "", place, c.score,
                      c.label.empty() ? "class " + std::to_string(c.index) : c.label);
 }
 
-std::string class_json(const std::string& output, const RankedClass& c, bool rows) {
+std::string class_json(const std::string& output, const project::RankedClass& c, bool rows) {
   return fmt::format("{{\"output\":{},{}\"index\":{},\"score\":{},\"label\":{}}}", json_text(output),
                      rows ? fmt::format("\"row\":{},", c.row) : "", c.index,
                      std::isfinite(c.score) ? fmt::format("{}", c.score) : "null", c.label.empty() ? "null" : json_text(c.label));
@@ -28,7 +28,7 @@ std::string class_json(const std::string& output, const RankedClass& c, bool row
 // More than one sample's scores.
 bool several_rows(const Tensor& t, int axis) {
   if (t.rank() == 0) return false;
-  return t.dim(class_axis(t.shape(), axis)) != t.size();
+  return t.dim(project::class_axis(t.shape(), axis)) != t.size();
 }
 
 }  // namespace
@@ -71,7 +71,7 @@ Shown Postprocessor::operator()(NamedValues outputs) const {
     if (p.activation != Activation::none && !item.value.is_tensor()) {
       fail(ErrorCode::invalid_argument, "output '{}' is {}: postprocessing needs a tensor", item.name, item.value.type_string());
     }
-    if (p.activation != Activation::none) item.value = activated(item.value.tensor(), p);
+    if (p.activation != Activation::none) item.value = project::activated(item.value.tensor(), p);
     if (!typed && !p.ranks()) continue;
     if (!item.value.is_tensor()) fail(ErrorCode::invalid_argument, "output '{}' has no classes", item.name);
     Tensor scores = item.value.tensor();
@@ -80,14 +80,14 @@ Shown Postprocessor::operator()(NamedValues outputs) const {
       if (flags_.top > 0) p.top_k = flags_.top;
       if (flags_.softmax && p.activation == Activation::none) {
         p.activation = Activation::softmax;
-        scores = activated(scores, p);
+        scores = project::activated(scores, p);
       }
     }
     any = true;
     const bool rows = several_rows(scores, p.axis);
     int place = 0;
     std::int64_t row = 0;
-    for (const RankedClass& c : ranked(scores, p)) {
+    for (const project::RankedClass& c : project::ranked(scores, p)) {
       place = c.row == row ? place + 1 : 1;
       row = c.row;
       shown.text += class_text(c, place, rows);

@@ -104,7 +104,7 @@ int RunCommand::batch(const Session& s, const Samples& samples, const project::R
   const Postprocessor postprocessor(post, config);
   BatchRun run{s, samples, postprocessor, {}, run_options(), output, json, std::max<std::int64_t>(1, batch_size), overwrite, {}};
   run.check = [&](const NamedValues& values) {
-    if (config != nullptr) check_inputs(*config, s.inputs(), values);
+    if (config != nullptr) project::check_inputs(*config, s.inputs(), values);
   };
   // Whatever the results depend on, so that an interrupted run does not go on as another one.
   run.identity = s.report().model;
@@ -156,7 +156,7 @@ int RunCommand::run() {
     if (model.entry->iterations && !session.typed("--runs")) runs = *model.entry->iterations;
   }
   const NamedValues given = inputs.read(s.inputs(), model.options.dimensions);
-  if (model.project) check_inputs(*model.config(), s.inputs(), given);
+  if (model.project) project::check_inputs(*model.config(), s.inputs(), given);
   return benchmark ? bench(s, given) : once(s, given, model.config());
 }
 

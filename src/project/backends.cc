@@ -76,7 +76,7 @@ Backends parse_backends(const YamlDocument& document) {
   return out;
 }
 
-std::optional<fs::path> backends_file(const Places& places) {
+std::optional<fs::path> backends_file(const project::Places& places) {
   std::vector<fs::path> folders;
   if (!places.registry.empty()) folders.push_back(places.registry.parent_path());
   folders.push_back(places.working);
@@ -89,7 +89,7 @@ std::optional<fs::path> backends_file(const Places& places) {
   return std::nullopt;
 }
 
-std::optional<Backends> find_backends(const Places& places) {
+std::optional<Backends> find_backends(const project::Places& places) {
   const std::optional<fs::path> file = backends_file(places);
   if (!file) return std::nullopt;
   YamlDocument document = YamlDocument::read(*file);

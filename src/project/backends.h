@@ -37,9 +37,9 @@ Backends parse_backends(const YamlDocument& document);
 
 // The file in use: backends.yaml beside the registry that is named explicitly, else in the current folder, else in `home`;
 // nullopt: there is none.
-std::optional<std::filesystem::path> backends_file(const Places& places = default_places());
+std::optional<std::filesystem::path> backends_file(const project::Places& places = project::default_places());
 // What it says. Also throws Error(io).
-std::optional<Backends> find_backends(const Places& places = default_places());
+std::optional<Backends> find_backends(const project::Places& places = project::default_places());
 
 // Puts it into a session's options: names of backends in the chain become their providers with their options (which those given
 // already override), and automatic selection follows the file unless the options say otherwise themselves. Throws

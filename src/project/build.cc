@@ -26,6 +26,8 @@
 namespace sdx {
 namespace {
 
+using namespace project;
+
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 

@@ -12,7 +12,7 @@
 #include "providers/interface/provider.h"
 #include "tensor/json.h"
 
-namespace sdx {
+namespace sdx::project {
 namespace {
 
 namespace fs = std::filesystem;
@@ -185,4 +185,4 @@ std::string provider_info_json(const BuildFacts& f) {
   return dump(json);
 }
 
-}  // namespace sdx
+}  // namespace sdx::project

@@ -11,7 +11,7 @@
 
 #include "cache/fingerprint.h"
 
-namespace sdx {
+namespace sdx::project {
 
 // What a build depends on besides its files, as text: the chain asked for, dimensions, libraries. Equal text, equal build.
 std::string build_settings(const SessionOptions& options);
@@ -41,4 +41,4 @@ struct BuildFacts {
 std::string model_info_json(const BuildFacts& facts);
 std::string provider_info_json(const BuildFacts& facts);
 
-}  // namespace sdx
+}  // namespace sdx::project

@@ -9,7 +9,7 @@
 #include "base/suggest.h"
 #include "project/process.h"
 
-namespace sdx {
+namespace sdx::project {
 namespace {
 
 const ValueSpec* find_spec(const std::vector<ValueSpec>& specs, const std::string& name) {
@@ -141,4 +141,4 @@ std::vector<std::string> check_against_model(const ProjectConfig& config, const 
   return checker.warnings();
 }
 
-}  // namespace sdx
+}  // namespace sdx::project

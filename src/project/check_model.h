@@ -7,7 +7,7 @@
 
 #include <sdx/project.hpp>
 
-namespace sdx {
+namespace sdx::project {
 
 // "FILE:LINE:COLUMN: inputs.x" for "inputs.x".
 using PlaceOf = std::function<std::string(const std::string& key)>;
@@ -20,4 +20,4 @@ std::string model_name(const std::string& name, std::size_t declared, const std:
 std::vector<std::string> check_against_model(const ProjectConfig& config, const std::vector<ValueSpec>& inputs,
                                              const std::vector<ValueSpec>& outputs, const PlaceOf& place);
 
-}  // namespace sdx
+}  // namespace sdx::project

@@ -84,6 +84,10 @@ ConvertReport convert_model(const fs::path& path, const fs::path& output, const 
   return report;
 }
 
+}  // namespace sdx
+
+namespace sdx::project {
+
 ConvertedModel::ConvertedModel(const fs::path& model, DataType dtype, bool keep_io, const SessionOptions& options) {
   const auto convert = [&](const fs::path& output) {
     ConvertOptions o;
@@ -125,4 +129,4 @@ ConvertedModel::~ConvertedModel() {
   if (!temporary_.empty()) fs::remove_all(temporary_, ignored);
 }
 
-}  // namespace sdx
+}  // namespace sdx::project

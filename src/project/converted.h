@@ -7,8 +7,10 @@
 #include <sdx/session.hpp>
 
 namespace sdx {
-
 class CacheEntry;
+}
+
+namespace sdx::project {
 
 // Holds the file while it is in use: in the cache folder (SessionOptions::cache_folder, `sdx cache`), else in a temporary one
 // that goes with this object.
@@ -30,4 +32,4 @@ class ConvertedModel {
   bool made_ = false;
 };
 
-}  // namespace sdx
+}  // namespace sdx::project

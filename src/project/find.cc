@@ -13,7 +13,7 @@
 #include "project/yaml/yaml.h"
 #include "tensor/json.h"
 
-namespace sdx {
+namespace sdx::project {
 namespace {
 
 namespace fs = std::filesystem;
@@ -212,4 +212,4 @@ std::vector<std::string> known_names(const Places& places) {
   return names;
 }
 
-}  // namespace sdx
+}  // namespace sdx::project

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace sdx {
+namespace sdx::project {
 
 // Where names are looked up.
 struct Places {
@@ -51,4 +51,4 @@ Located locate(const std::string& text, const Places& places = default_places())
 // Every name that find_by_name() would find, sorted.
 std::vector<std::string> known_names(const Places& places = default_places());
 
-}  // namespace sdx
+}  // namespace sdx::project

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/system/mapped_file.h"
 
-namespace sdx {
+namespace sdx::project {
 namespace {
 
 namespace fs = std::filesystem;
@@ -92,4 +92,4 @@ TEST_F(Find, FolderWithoutOneModelIsAnError) {
 }
 
 }  // namespace
-}  // namespace sdx
+}  // namespace sdx::project

@@ -8,7 +8,7 @@
 #include "project/check_model.h"
 #include "tensor/element.h"
 
-namespace sdx {
+namespace sdx::project {
 namespace {
 
 // Offsets of one row's elements along an axis: start(row) + i * stride.
@@ -127,4 +127,4 @@ std::vector<RankedClass> ranked(const Tensor& scores, const Postprocessing& p) {
   return out;
 }
 
-}  // namespace sdx
+}  // namespace sdx::project

@@ -9,7 +9,7 @@
 #include <sdx/project.hpp>
 #include <sdx/session.hpp>
 
-namespace sdx {
+namespace sdx::project {
 
 // What the project file demands of given inputs: those that it requires are there, and none is longer than its max_length. Throws
 // Error(invalid_argument).
@@ -40,4 +40,4 @@ struct RankedClass {
 // there.
 std::vector<RankedClass> ranked(const Tensor& scores, const Postprocessing& p);
 
-}  // namespace sdx
+}  // namespace sdx::project

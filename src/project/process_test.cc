@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-namespace sdx {
+namespace sdx::project {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -78,4 +78,4 @@ TEST(Process, RequiredAndLongInputs) {
 }
 
 }  // namespace
-}  // namespace sdx
+}  // namespace sdx::project

@@ -14,6 +14,8 @@
 namespace sdx {
 namespace {
 
+using namespace project;
+
 namespace fs = std::filesystem;
 
 // Without a "./" that nobody typed.

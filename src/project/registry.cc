@@ -21,6 +21,8 @@
 namespace sdx {
 namespace {
 
+using namespace project;
+
 namespace fs = std::filesystem;
 
 constexpr int kMostRuns = 100'000'000;  // what --runs takes

@@ -12,6 +12,8 @@
 namespace sdx {
 namespace {
 
+using namespace project;
+
 namespace fs = std::filesystem;
 
 constexpr const char* kFile =

@@ -6,7 +6,7 @@
 
 #include "project/yaml/yaml.h"
 
-namespace sdx {
+namespace sdx::project {
 namespace {
 
 using Lines = std::vector<std::string>;  // each with its line break
@@ -167,4 +167,4 @@ std::optional<std::string> without_entry(const std::string& text, const std::str
   return joined(lines);
 }
 
-}  // namespace sdx
+}  // namespace sdx::project

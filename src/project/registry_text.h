@@ -5,7 +5,7 @@
 #include <sdx/registry.hpp>
 #include <string>
 
-namespace sdx {
+namespace sdx::project {
 
 // The text with `entry` behind the last model; nullopt where the layout has no line for it. The caller reads the result again:
 // these work by indentation and do not know all of YAML.
@@ -13,4 +13,4 @@ std::optional<std::string> with_entry(const std::string& text, const RegistryEnt
 // The text without the lines of the model `name`.
 std::optional<std::string> without_entry(const std::string& text, const std::string& name);
 
-}  // namespace sdx
+}  // namespace sdx::project
