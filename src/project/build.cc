@@ -20,6 +20,7 @@
 #include "onnx/writer.h"
 #include "passes/pass.h"
 #include "project/build_info.h"
+#include "project/model_sizes.h"
 #include "session/pipeline.h"
 #include "session/selection.h"
 
@@ -104,22 +105,6 @@ class Workshop {
   int lock_ = -1;
 };
 
-std::int64_t count_nodes(const Graph& graph) {
-  std::int64_t count = 0;
-  for (const Node& n : graph.nodes()) {
-    if (n.removed) continue;
-    ++count;
-    for (const Subgraph& s : n.subgraphs) count += count_nodes(*s.graph);
-  }
-  return count;
-}
-
-std::uint64_t constant_bytes(const Graph& graph) {
-  std::uint64_t bytes = 0;
-  for (const ValueInfo& v : graph.values()) bytes += v.constant ? v.constant->bytes() : 0;
-  return bytes;
-}
-
 // Why the graph goes into the build as it is; empty where the passes may run.
 std::string why_not_optimized(const BuildOptions& build, const SessionOptions& options, const Selection& selection,
                               const Graph& graph) {
@@ -131,12 +116,6 @@ std::string why_not_optimized(const BuildOptions& build, const SessionOptions& o
     if (graph.value(v).constant) return fmt::format("input '{}' has a default that a run may replace", graph.value(v).name);
   }
   return "";
-}
-
-std::uint64_t file_bytes(const fs::path& path) {
-  std::error_code error;
-  const std::uintmax_t bytes = fs::file_size(path, error);
-  return error ? 0 : bytes;
 }
 
 void write_optimized(Model& model, const SessionOptions& options, const fs::path& path) {

@@ -17,6 +17,7 @@
 #include "passes/narrow.h"
 #include "passes/pass.h"
 #include "project/converted.h"
+#include "project/model_sizes.h"
 #include "session/pipeline.h"
 
 namespace sdx {
@@ -24,28 +25,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+using namespace project;
+
 constexpr std::size_t kExternalTensor = 4096;  // smaller constants stay in the model file
-
-std::uint64_t constant_bytes(const Graph& graph) {
-  std::uint64_t bytes = 0;
-  for (const ValueInfo& v : graph.values()) bytes += v.constant ? v.constant->bytes() : 0;
-  return bytes;
-}
-
-std::int64_t count_nodes(const Graph& graph) {
-  std::int64_t count = 0;
-  for (const Node& n : graph.nodes()) {
-    count += n.removed ? 0 : 1;
-    for (const Subgraph& s : n.subgraphs) count += count_nodes(*s.graph);
-  }
-  return count;
-}
-
-std::uint64_t file_bytes(const fs::path& path) {
-  std::error_code error;
-  const std::uintmax_t bytes = fs::file_size(path, error);
-  return error ? 0 : bytes;
-}
 
 }  // namespace
 
