@@ -30,83 +30,67 @@ struct Field {
   std::variant<std::string T::*, std::vector<std::string> T::*, double T::*, int T::*, std::int64_t T::*> member;
 };
 
-constexpr std::array<Field<IterationRecord>, 7> kIteration{{{"iter_idx", &IterationRecord::iter_idx},
-                                                            {"t_start_ns", &IterationRecord::t_start_ns},
-                                                            {"t_end_ns", &IterationRecord::t_end_ns},
-                                                            {"latency_ms", &IterationRecord::latency_ms},
-                                                            {"round", &IterationRecord::round},
-                                                            {"process", &IterationRecord::process},
-                                                            {"client", &IterationRecord::client}}};
+template <class T, class Member>
+constexpr Field<T> at(const char* key, Member T::*member) {
+  return {key, member};
+}
 
-constexpr std::array<Field<OperatorTime>, 8> kOperator{{{"op", &OperatorTime::op},
-                                                        {"kernel", &OperatorTime::kernel},
-                                                        {"provider", &OperatorTime::provider},
-                                                        {"calls", &OperatorTime::calls},
-                                                        {"ms", &OperatorTime::ms},
-                                                        {"share", &OperatorTime::share},
-                                                        {"gflops_per_s", &OperatorTime::gflops_per_s},
-                                                        {"gbytes_per_s", &OperatorTime::gbytes_per_s}}};
+template <class... Fields>
+constexpr auto fields(Fields... list) {
+  return std::array{list...};
+}
 
-constexpr std::array<Field<NodeTime>, 10> kNode{{{"name", &NodeTime::name},
-                                                 {"op", &NodeTime::op},
-                                                 {"kernel", &NodeTime::kernel},
-                                                 {"provider", &NodeTime::provider},
-                                                 {"ms", &NodeTime::ms},
-                                                 {"share", &NodeTime::share},
-                                                 {"gflop", &NodeTime::gflop},
-                                                 {"gbyte", &NodeTime::gbyte},
-                                                 {"gflops_per_s", &NodeTime::gflops_per_s},
-                                                 {"gbytes_per_s", &NodeTime::gbytes_per_s}}};
+constexpr auto kIteration = fields(at("iter_idx", &IterationRecord::iter_idx), at("t_start_ns", &IterationRecord::t_start_ns),
+                                   at("t_end_ns", &IterationRecord::t_end_ns), at("latency_ms", &IterationRecord::latency_ms),
+                                   at("round", &IterationRecord::round), at("process", &IterationRecord::process),
+                                   at("client", &IterationRecord::client));
 
-constexpr std::array<Field<MachineLimits>, 3> kLimits{{{"threads", &MachineLimits::threads},
-                                                       {"gflops_per_s", &MachineLimits::gflops_per_s},
-                                                       {"read_gbytes_per_s", &MachineLimits::read_gbytes_per_s}}};
+constexpr auto kOperator =
+    fields(at("op", &OperatorTime::op), at("kernel", &OperatorTime::kernel), at("provider", &OperatorTime::provider),
+           at("calls", &OperatorTime::calls), at("ms", &OperatorTime::ms), at("share", &OperatorTime::share),
+           at("gflops_per_s", &OperatorTime::gflops_per_s), at("gbytes_per_s", &OperatorTime::gbytes_per_s));
 
-constexpr std::array<Field<ProcessRecord>, 8> kProcess{{{"median_ms", &ProcessRecord::median_ms},
-                                                        {"fast_ms", &ProcessRecord::fast_ms},
-                                                        {"load_ms", &ProcessRecord::load_ms},
-                                                        {"init_ms", &ProcessRecord::init_ms},
-                                                        {"first_run_ms", &ProcessRecord::first_run_ms},
-                                                        {"peak_rss_mb", &ProcessRecord::peak_rss_mb},
-                                                        {"compute_ms", &ProcessRecord::compute_ms},
-                                                        {"memory_ms", &ProcessRecord::memory_ms}}};
+constexpr auto kNode = fields(at("name", &NodeTime::name), at("op", &NodeTime::op), at("kernel", &NodeTime::kernel),
+                              at("provider", &NodeTime::provider), at("ms", &NodeTime::ms), at("share", &NodeTime::share),
+                              at("gflop", &NodeTime::gflop), at("gbyte", &NodeTime::gbyte),
+                              at("gflops_per_s", &NodeTime::gflops_per_s), at("gbytes_per_s", &NodeTime::gbytes_per_s));
 
-constexpr std::array<Field<RoundRecord>, 5> kRound{{{"process", &RoundRecord::process},
-                                                    {"median_ms", &RoundRecord::median_ms},
-                                                    {"fast_ms", &RoundRecord::fast_ms},
-                                                    {"compute_ms", &RoundRecord::compute_ms},
-                                                    {"memory_ms", &RoundRecord::memory_ms}}};
+constexpr auto kLimits = fields(at("threads", &MachineLimits::threads), at("gflops_per_s", &MachineLimits::gflops_per_s),
+                                at("read_gbytes_per_s", &MachineLimits::read_gbytes_per_s));
 
-constexpr std::array<Field<MachineInfo>, 11> kMachine{{{"cpu", &MachineInfo::cpu},
-                                                       {"isa", &MachineInfo::isa},
-                                                       {"cores", &MachineInfo::cores},
-                                                       {"memory_mb", &MachineInfo::memory_mb},
-                                                       {"kernel", &MachineInfo::kernel},
-                                                       {"governor", &MachineInfo::governor},
-                                                       {"frequency_mhz", &MachineInfo::frequency_mhz},
-                                                       {"load_average", &MachineInfo::load_average},
-                                                       {"steal_percent", &MachineInfo::steal_percent},
-                                                       {"throttle_events", &MachineInfo::throttle_events},
-                                                       {"sdx_version", &MachineInfo::sdx_version}}};
+constexpr auto kProcess = fields(at("median_ms", &ProcessRecord::median_ms), at("fast_ms", &ProcessRecord::fast_ms),
+                                 at("load_ms", &ProcessRecord::load_ms), at("init_ms", &ProcessRecord::init_ms),
+                                 at("first_run_ms", &ProcessRecord::first_run_ms), at("peak_rss_mb", &ProcessRecord::peak_rss_mb),
+                                 at("compute_ms", &ProcessRecord::compute_ms), at("memory_ms", &ProcessRecord::memory_ms));
+
+constexpr auto kRound =
+    fields(at("process", &RoundRecord::process), at("median_ms", &RoundRecord::median_ms), at("fast_ms", &RoundRecord::fast_ms),
+           at("compute_ms", &RoundRecord::compute_ms), at("memory_ms", &RoundRecord::memory_ms));
+
+constexpr auto kMachine =
+    fields(at("cpu", &MachineInfo::cpu), at("isa", &MachineInfo::isa), at("cores", &MachineInfo::cores),
+           at("memory_mb", &MachineInfo::memory_mb), at("kernel", &MachineInfo::kernel), at("governor", &MachineInfo::governor),
+           at("frequency_mhz", &MachineInfo::frequency_mhz), at("load_average", &MachineInfo::load_average),
+           at("steal_percent", &MachineInfo::steal_percent), at("throttle_events", &MachineInfo::throttle_events),
+           at("sdx_version", &MachineInfo::sdx_version));
 
 // Who a result is about; written whether or not there are figures.
-constexpr std::array<Field<BenchResult>, 8> kSetting{{{"backend", &BenchResult::backend},
-                                                      {"threads", &BenchResult::threads},
-                                                      {"batch_size", &BenchResult::batch},
-                                                      {"clients", &BenchResult::clients},
-                                                      {"rate", &BenchResult::rate},
-                                                      {"provider", &BenchResult::provider},
-                                                      {"runtime", &BenchResult::runtime},
-                                                      {"fallbacks", &BenchResult::fallbacks}}};
+constexpr auto kSetting =
+    fields(at("backend", &BenchResult::backend), at("threads", &BenchResult::threads), at("batch_size", &BenchResult::batch),
+           at("clients", &BenchResult::clients), at("rate", &BenchResult::rate), at("provider", &BenchResult::provider),
+           at("runtime", &BenchResult::runtime), at("fallbacks", &BenchResult::fallbacks));
 
-constexpr std::array<Field<BenchResult>, 8> kFigures{{{"throughput", &BenchResult::throughput},
-                                                      {"relative", &BenchResult::relative},
-                                                      {"warmup_iterations", &BenchResult::warmup_iterations},
-                                                      {"measure_iterations", &BenchResult::measure_iterations},
-                                                      {"load_ms", &BenchResult::load_ms},
-                                                      {"init_ms", &BenchResult::init_ms},
-                                                      {"first_run_ms", &BenchResult::first_run_ms},
-                                                      {"peak_rss_mb", &BenchResult::peak_rss_mb}}};
+constexpr auto kFigures =
+    fields(at("throughput", &BenchResult::throughput), at("relative", &BenchResult::relative),
+           at("warmup_iterations", &BenchResult::warmup_iterations), at("measure_iterations", &BenchResult::measure_iterations),
+           at("load_ms", &BenchResult::load_ms), at("init_ms", &BenchResult::init_ms),
+           at("first_run_ms", &BenchResult::first_run_ms), at("peak_rss_mb", &BenchResult::peak_rss_mb));
+
+constexpr auto kTimes =
+    fields(at("mean_ms", &Statistics::mean_ms), at("std_ms", &Statistics::std_ms), at("min_ms", &Statistics::min_ms),
+           at("max_ms", &Statistics::max_ms), at("median_ms", &Statistics::p50_ms), at("p50_ms", &Statistics::p50_ms),
+           at("p90_ms", &Statistics::p90_ms), at("p95_ms", &Statistics::p95_ms), at("p99_ms", &Statistics::p99_ms),
+           at("coefficient_of_variation", &Statistics::coefficient_of_variation));
 
 template <class T>
 void write_fields(ordered_json& json, const T& from, std::type_identity_t<std::span<const Field<T>>> fields) {
@@ -133,23 +117,6 @@ ordered_json iterations_json(const std::vector<IterationRecord>& iterations) {
   return out;
 }
 
-ordered_json statistics_json(const Statistics& s) {
-  return {{"mean_ms", s.mean_ms},
-          {"std_ms", s.std_ms},
-          {"min_ms", s.min_ms},
-          {"max_ms", s.max_ms},
-          {"median_ms", s.p50_ms},
-          {"p50_ms", s.p50_ms},
-          {"p90_ms", s.p90_ms},
-          {"p95_ms", s.p95_ms},
-          {"p99_ms", s.p99_ms},
-          {"coefficient_of_variation", s.coefficient_of_variation},
-          {"median_ci95_ms", {s.median_low_ms, s.median_high_ms}},
-          {"outliers_iqr", s.outliers_iqr},
-          {"outliers_mad", s.outliers_mad},
-          {"round_medians_ms", s.round_medians_ms}};
-}
-
 ordered_json result_json(const BenchResult& r) {
   ordered_json j = object_of(r, kSetting);
   j["error"] = nullptr;
@@ -159,7 +126,12 @@ ordered_json result_json(const BenchResult& r) {
     j["notes"] = r.notes;
     return j;
   }
-  j.update(statistics_json(r.statistics));
+  const Statistics& s = r.statistics;
+  write_fields(j, s, kTimes);
+  j["median_ci95_ms"] = {s.median_low_ms, s.median_high_ms};
+  j["outliers_iqr"] = s.outliers_iqr;
+  j["outliers_mad"] = s.outliers_mad;
+  j["round_medians_ms"] = s.round_medians_ms;
   write_fields(j, r, kFigures);
   j["processes"] = list_of(r.processes, kProcess);
   j["rounds"] = list_of(r.rounds, kRound);
@@ -168,7 +140,7 @@ ordered_json result_json(const BenchResult& r) {
   j["limits"] = r.limits.threads == 0 ? ordered_json() : object_of(r.limits, kLimits);
   j["operators"] = list_of(r.operators, kOperator);
   j["nodes"] = list_of(r.nodes, kNode);
-  j["latencies_ms"] = r.statistics.latencies_ms;
+  j["latencies_ms"] = s.latencies_ms;
   j["iterations"] = iterations_json(r.iterations);
   return j;
 }
