@@ -6,7 +6,7 @@
 
 #include "benchmark/load.h"
 
-namespace sdx::bench {
+namespace sdx::benchmark {
 namespace {
 
 // Eight chains keep the multipliers busy as a matrix product does.
@@ -44,4 +44,4 @@ Calibration calibrate() {
   return {fastest(arithmetic), fastest([] { return reading(memory); })};
 }
 
-}  // namespace sdx::bench
+}  // namespace sdx::benchmark

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace sdx::bench {
+namespace sdx::benchmark {
 
 struct Calibration {
   std::int64_t compute_ns = 0;  // dependent and independent floating-point arithmetic in registers, about 0.3 ms
@@ -13,4 +13,4 @@ struct Calibration {
 // The fastest of three each: a run that lost its core says nothing about the core's speed. Single-threaded; about 2 ms.
 Calibration calibrate();
 
-}  // namespace sdx::bench
+}  // namespace sdx::benchmark

@@ -12,7 +12,7 @@
 #include "inputs/input_plan.h"
 #include "providers/interface/provider.h"
 
-namespace sdx::bench {
+namespace sdx::benchmark {
 namespace {
 
 CellError as_cell_error(const std::exception& e) {
@@ -129,4 +129,4 @@ double peak_rss_mb() {
   return static_cast<double>(usage.ru_maxrss) / 1024;  // Linux counts in KiB
 }
 
-}  // namespace sdx::bench
+}  // namespace sdx::benchmark

@@ -13,7 +13,7 @@
 
 #include "benchmark/load.h"
 
-namespace sdx::bench {
+namespace sdx::benchmark {
 
 struct CellOptions {
   std::filesystem::path model;
@@ -69,4 +69,4 @@ std::unique_ptr<Cell> make_isolated_cell(CellOptions options);
 // MiB; of this process.
 double peak_rss_mb();
 
-}  // namespace sdx::bench
+}  // namespace sdx::benchmark

@@ -23,7 +23,7 @@
 #include "base/error.h"
 #include "benchmark/statistics.h"
 
-namespace sdx::bench {
+namespace sdx::benchmark {
 namespace {
 
 using Verdict = DiffEntry::Verdict;
@@ -318,7 +318,7 @@ std::vector<std::string> machine_notes(const MachineInfo& a, const MachineInfo& 
 
 }  // namespace
 
-}  // namespace sdx::bench
+}  // namespace sdx::benchmark
 
 namespace sdx {
 
@@ -348,29 +348,29 @@ Diff diff(const BenchRun& base, const BenchRun& current, const DiffOptions& opti
   d.base = base.model;
   d.current = current.model;
   d.options = options;
-  d.notes = bench::machine_notes(base.machine, current.machine);
+  d.notes = benchmark::machine_notes(base.machine, current.machine);
   std::vector<bool> used(base.results.size(), false);
   for (const BenchResult& c : current.results) {
-    DiffEntry& e = d.entries.emplace_back(bench::entry_of(c));
+    DiffEntry& e = d.entries.emplace_back(benchmark::entry_of(c));
     e.verdict = DiffEntry::Verdict::missing;
     e.why = "not in the base";
     for (std::size_t i = 0; i < base.results.size(); ++i) {
       const BenchResult& b = base.results[i];
-      if (used[i] || !bench::same_setting(b, c)) continue;
+      if (used[i] || !benchmark::same_setting(b, c)) continue;
       used[i] = true;
       if (!b.error.empty() || !c.error.empty()) {
         e.why = b.error.empty() ? "now: " + c.error : "in the base: " + b.error;
         e.why = e.why.substr(0, e.why.find('\n'));  // what follows is context
       } else {
         e.verdict = DiffEntry::Verdict::neutral;
-        bench::judge(e, b, c, options);
+        benchmark::judge(e, b, c, options);
       }
       break;
     }
   }
   for (std::size_t i = 0; i < used.size(); ++i) {
     if (used[i]) continue;
-    DiffEntry& e = d.entries.emplace_back(bench::entry_of(base.results[i]));
+    DiffEntry& e = d.entries.emplace_back(benchmark::entry_of(base.results[i]));
     e.verdict = DiffEntry::Verdict::missing;
     e.why = "only in the base";
   }

@@ -16,7 +16,7 @@
 #include "base/system/fork.h"
 #include "benchmark/cell.h"
 
-namespace sdx::bench {
+namespace sdx::benchmark {
 namespace {
 
 using nlohmann::json;
@@ -225,4 +225,4 @@ class IsolatedCell : public Cell {
 
 std::unique_ptr<Cell> make_isolated_cell(CellOptions options) { return std::make_unique<IsolatedCell>(std::move(options)); }
 
-}  // namespace sdx::bench
+}  // namespace sdx::benchmark

@@ -11,7 +11,7 @@
 
 #include "inputs/random.h"
 
-namespace sdx::bench {
+namespace sdx::benchmark {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -126,4 +126,4 @@ Load generate_load(const LoadOptions& options, std::int64_t count, std::int64_t 
   return load;
 }
 
-}  // namespace sdx::bench
+}  // namespace sdx::benchmark

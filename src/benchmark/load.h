@@ -7,7 +7,7 @@
 
 #include <sdx/runner.hpp>
 
-namespace sdx::bench {
+namespace sdx::benchmark {
 
 // Nanoseconds of the monotonic clock, which all processes of a machine share.
 std::int64_t now_ns();
@@ -41,4 +41,4 @@ struct Load {
 Load generate_load(const LoadOptions& options, std::int64_t count, std::int64_t duration_ns, std::uint64_t seed,
                    const std::function<void()>& run, const std::function<void(std::int64_t)>& done = {});
 
-}  // namespace sdx::bench
+}  // namespace sdx::benchmark

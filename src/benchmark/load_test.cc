@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <thread>
 
-namespace sdx::bench {
+namespace sdx::benchmark {
 namespace {
 
 TEST(Load, RunsAsOftenAsAsked) {
@@ -40,4 +40,4 @@ TEST(Load, PassesErrorsOn) {
 }
 
 }  // namespace
-}  // namespace sdx::bench
+}  // namespace sdx::benchmark

@@ -17,7 +17,7 @@
 #include "base/system/cpu_features.h"
 #include "benchmark/load.h"
 
-namespace sdx::bench {
+namespace sdx::benchmark {
 namespace {
 
 namespace fs = std::filesystem;
@@ -139,4 +139,4 @@ std::string utc_now() {
   return text;
 }
 
-}  // namespace sdx::bench
+}  // namespace sdx::benchmark

@@ -7,7 +7,7 @@
 
 #include <sdx/runner.hpp>
 
-namespace sdx::bench {
+namespace sdx::benchmark {
 
 MachineInfo machine_info();
 
@@ -28,4 +28,4 @@ std::vector<std::string> what_happened(const MachineState& before, const Machine
 // "2026-01-31T12:00:00Z"
 std::string utc_now();
 
-}  // namespace sdx::bench
+}  // namespace sdx::benchmark

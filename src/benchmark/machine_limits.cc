@@ -17,7 +17,7 @@
 #include "cache/folder.h"
 #include "kernels/cpu/simd/limits_simd.h"
 
-namespace sdx::bench {
+namespace sdx::benchmark {
 namespace {
 
 // Short enough to fall between two time slices of other processes, long enough for the clock.
@@ -129,4 +129,4 @@ LimitShare limit_share(const MachineLimits& limits, const std::string& provider,
   return memory > compute ? LimitShare{memory, true} : LimitShare{compute, false};
 }
 
-}  // namespace sdx::bench
+}  // namespace sdx::benchmark

@@ -3,7 +3,7 @@
 
 #include <sdx/runner.hpp>
 
-namespace sdx::bench {
+namespace sdx::benchmark {
 
 // With `threads` threads at once (0: one per usable core). Takes about 0.2 s. The best figures seen are kept in the cache folder
 // (machine.json) for this processor, instruction set and number of threads: other processes can only make a measurement worse.
@@ -17,4 +17,4 @@ struct LimitShare {
 };
 LimitShare limit_share(const MachineLimits& limits, const std::string& provider, double gflops_per_s, double gbytes_per_s);
 
-}  // namespace sdx::bench
+}  // namespace sdx::benchmark

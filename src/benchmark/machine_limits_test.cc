@@ -9,7 +9,7 @@
 #include "base/system/mapped_file.h"
 #include "kernels/cpu/simd/limits_simd.h"
 
-namespace sdx::bench {
+namespace sdx::benchmark {
 namespace {
 
 namespace fs = std::filesystem;
@@ -72,4 +72,4 @@ TEST(MachineLimits, LoopsDoWhatTheyCount) {
 }
 
 }  // namespace
-}  // namespace sdx::bench
+}  // namespace sdx::benchmark

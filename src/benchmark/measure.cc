@@ -13,15 +13,15 @@ BenchResult Runner::measure(const Session& session, const NamedValues& inputs, c
          options.runs, options.warmup);
   }
   const std::int64_t total = options.warmup + options.runs;
-  const std::int64_t zero = bench::now_ns();
-  const bench::Load load = bench::generate_load(
+  const std::int64_t zero = benchmark::now_ns();
+  const benchmark::Load load = benchmark::generate_load(
       {}, total, 0, 0, [&] { session.run(inputs, options.run); },
       [&](std::int64_t done) {
         if (options.progress) options.progress(done, total);
       });
   BenchResult r;
   std::vector<double> latencies;
-  for (const bench::Sample& s : load.samples) {
+  for (const benchmark::Sample& s : load.samples) {
     IterationRecord i;
     i.iter_idx = static_cast<std::int64_t>(r.iterations.size());
     i.t_start_ns = s.start_ns - zero;
@@ -32,7 +32,7 @@ BenchResult Runner::measure(const Session& session, const NamedValues& inputs, c
     r.iterations.push_back(i);
   }
   const Report report = session.report();
-  r.statistics = bench::summarize(std::move(latencies));
+  r.statistics = benchmark::summarize(std::move(latencies));
   r.batch = options.batch;
   r.warmup_iterations = options.warmup;
   r.measure_iterations = options.runs;
@@ -40,7 +40,7 @@ BenchResult Runner::measure(const Session& session, const NamedValues& inputs, c
   r.load_ms = report.load_ms;
   r.init_ms = report.init_ms;
   r.throughput = r.statistics.mean_ms > 0 ? 1000.0 * static_cast<double>(options.batch) / r.statistics.mean_ms : 0;
-  r.peak_rss_mb = bench::peak_rss_mb();
+  r.peak_rss_mb = benchmark::peak_rss_mb();
   r.provider = join(report.providers, ",");
   r.backend = r.provider;
   r.runtime = report.runtime;

@@ -12,7 +12,7 @@
 #include "passes/pass.h"
 #include "session/pipeline.h"
 
-namespace sdx::bench {
+namespace sdx::benchmark {
 namespace {
 
 struct Work {
@@ -180,4 +180,4 @@ Profile profile_model(const std::filesystem::path& model, SessionOptions options
   return out;
 }
 
-}  // namespace sdx::bench
+}  // namespace sdx::benchmark

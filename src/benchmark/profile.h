@@ -6,7 +6,7 @@
 
 #include <sdx/runner.hpp>
 
-namespace sdx::bench {
+namespace sdx::benchmark {
 
 struct Profile {
   std::vector<OperatorTime> operators;  // by operator and kernel, most expensive first
@@ -18,4 +18,4 @@ struct Profile {
 Profile profile_model(const std::filesystem::path& model, SessionOptions options, const NamedValues& inputs,
                       const std::filesystem::path& trace);
 
-}  // namespace sdx::bench
+}  // namespace sdx::benchmark

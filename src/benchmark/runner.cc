@@ -18,7 +18,7 @@
 #include "inputs/input_plan.h"
 #include "providers/interface/provider.h"
 
-namespace sdx::bench {
+namespace sdx::benchmark {
 namespace {
 
 std::vector<std::string> split(const std::string& text) {
@@ -446,12 +446,12 @@ void check(const BenchOptions& o) {
 
 }  // namespace
 
-}  // namespace sdx::bench
+}  // namespace sdx::benchmark
 
 namespace sdx {
 
-Runner::Runner(BenchOptions options) : options_(std::move(options)) { bench::check(options_); }
+Runner::Runner(BenchOptions options) : options_(std::move(options)) { benchmark::check(options_); }
 
-BenchRun Runner::run() const { return bench::Bench(options_, model_inputs(options_.model, options_.session)).run(); }
+BenchRun Runner::run() const { return benchmark::Bench(options_, model_inputs(options_.model, options_.session)).run(); }
 
 }  // namespace sdx

@@ -7,7 +7,7 @@
 
 #include "inputs/random.h"
 
-namespace sdx::bench {
+namespace sdx::benchmark {
 namespace {
 
 std::int64_t outside(std::span<const double> values, double low, double high) {
@@ -321,4 +321,4 @@ Statistics summarize(std::vector<double> latencies_ms, std::span<const std::size
   return s;
 }
 
-}  // namespace sdx::bench
+}  // namespace sdx::benchmark

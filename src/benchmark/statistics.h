@@ -7,7 +7,7 @@
 
 #include <sdx/runner.hpp>
 
-namespace sdx::bench {
+namespace sdx::benchmark {
 
 // The deviation is that of a sample (n - 1). Percentiles interpolate linearly between the two nearest values, as NumPy's
 // default does. All zero for an empty list. `rounds` and `processes` are the lengths of the consecutive rounds and processes that
@@ -62,4 +62,4 @@ MannWhitney mann_whitney(std::span<const double> a, std::span<const double> b);
 // differ as much. The same for the same data on every machine.
 MannWhitney mann_whitney_of_lowest(std::span<const double> a, std::span<const double> b);
 
-}  // namespace sdx::bench
+}  // namespace sdx::benchmark

@@ -9,7 +9,7 @@
 
 #include "inputs/random.h"
 
-namespace sdx::bench {
+namespace sdx::benchmark {
 namespace {
 
 using Verdict = DiffEntry::Verdict;
@@ -315,4 +315,4 @@ TEST(Diff, RefusesThresholdsThatMakeNoSense) {
 }
 
 }  // namespace
-}  // namespace sdx::bench
+}  // namespace sdx::benchmark

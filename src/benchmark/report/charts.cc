@@ -8,7 +8,7 @@
 
 #include "benchmark/statistics.h"
 
-namespace sdx::bench {
+namespace sdx::benchmark {
 namespace {
 
 // Eighths of a character, "" to a full block.
@@ -74,4 +74,4 @@ std::string ms_text(double ms) {
   return fmt::format("{:.{}f}", ms, decimals);
 }
 
-}  // namespace sdx::bench
+}  // namespace sdx::benchmark

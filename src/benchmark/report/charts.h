@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-namespace sdx::bench {
+namespace sdx::benchmark {
 
 // One character for each of up to `width` consecutive groups of values: its median between the lowest and the highest shown.
 std::string sparkline(std::span<const double> values, std::size_t width);
@@ -17,4 +17,4 @@ std::string histogram(std::span<const double> values, std::size_t bins, std::siz
 // Milliseconds with 4 significant digits, "0.01234"; "–" for 0 and for what is no number.
 std::string ms_text(double ms);
 
-}  // namespace sdx::bench
+}  // namespace sdx::benchmark

@@ -11,7 +11,7 @@
 namespace sdx {
 namespace {
 
-using namespace bench;
+using namespace benchmark;
 
 std::vector<std::vector<std::string>> rows_of(const Diff& d) {
   std::vector<std::vector<std::string>> rows{

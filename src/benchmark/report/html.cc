@@ -13,7 +13,7 @@
 namespace sdx {
 namespace {
 
-using namespace bench;
+using namespace benchmark;
 
 using nlohmann::ordered_json;
 

@@ -19,7 +19,7 @@
 namespace sdx {
 namespace {
 
-using namespace bench;
+using namespace benchmark;
 
 using nlohmann::ordered_json;
 

@@ -1,6 +1,6 @@
 #include "benchmark/report/page.h"
 
-namespace sdx::bench {
+namespace sdx::benchmark {
 
 // Colours are variables, so that one set of rules serves light and dark. The series colours keep their order in both and stay
 // apart for readers with colour vision deficiencies.
@@ -324,4 +324,4 @@ document.querySelectorAll('.plots').forEach(p => { p.hidden = !all.length; });
 if (all.length) draw();
 )js";
 
-}  // namespace sdx::bench
+}  // namespace sdx::benchmark

@@ -1,9 +1,9 @@
 #pragma once
 // The fixed parts of the HTML report: everything that a browser needs, without addresses of any kind.
 
-namespace sdx::bench {
+namespace sdx::benchmark {
 
 extern const char* const kReportStyle;   // CSS
 extern const char* const kReportScript;  // JavaScript; reads the JSON in the element "data"
 
-}  // namespace sdx::bench
+}  // namespace sdx::benchmark

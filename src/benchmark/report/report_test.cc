@@ -11,7 +11,7 @@
 namespace sdx {
 namespace {
 
-using namespace bench;
+using namespace benchmark;
 
 BenchRun example() {
   BenchRun run;

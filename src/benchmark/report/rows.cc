@@ -8,7 +8,7 @@
 #include "benchmark/report/charts.h"
 #include "benchmark/statistics.h"
 
-namespace sdx::bench {
+namespace sdx::benchmark {
 namespace {
 
 bool any(const BenchRun& run, bool (*f)(const BenchResult&)) { return std::any_of(run.results.begin(), run.results.end(), f); }
@@ -138,4 +138,4 @@ std::vector<std::string> all_notes(const BenchRun& run) {
   return out;
 }
 
-}  // namespace sdx::bench
+}  // namespace sdx::benchmark

@@ -7,7 +7,7 @@
 
 #include <sdx/runner.hpp>
 
-namespace sdx::bench {
+namespace sdx::benchmark {
 
 using Rows = std::vector<std::vector<std::string>>;
 
@@ -23,4 +23,4 @@ std::string inputs_line(const BenchRun& run);
 // Every note once, with who it is about.
 std::vector<std::string> all_notes(const BenchRun& run);
 
-}  // namespace sdx::bench
+}  // namespace sdx::benchmark

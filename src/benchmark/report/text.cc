@@ -13,7 +13,7 @@
 namespace sdx {
 namespace {
 
-using namespace bench;
+using namespace benchmark;
 
 std::string one_line(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
