@@ -10,8 +10,8 @@
 #include <sdx/registry.hpp>
 
 #include "cli/arguments.h"
-#include "cli/inputs.h"
 #include "cli/session_flags.h"
+#include "cli/values/inputs.h"
 
 namespace sdx::cli {
 

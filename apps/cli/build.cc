@@ -9,8 +9,8 @@
 #include "base/suggest.h"
 #include "base/system/mapped_file.h"
 #include "cli/command.h"
-#include "cli/outputs.h"
 #include "cli/resolve.h"
+#include "cli/values/outputs.h"
 #include "providers/interface/provider.h"
 
 namespace sdx::cli {

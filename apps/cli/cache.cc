@@ -13,7 +13,7 @@
 #include "cache/folder.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
-#include "cli/outputs.h"
+#include "cli/values/outputs.h"
 #include "providers/interface/provider.h"
 
 namespace sdx::cli {

@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "cli/command.h"
-#include "cli/inputs.h"
 #include "cli/resolve.h"
+#include "cli/values/inputs.h"
 
 namespace sdx::cli {
 namespace {

@@ -7,8 +7,8 @@
 #include <sdx/sdx.hpp>
 
 #include "cli/command.h"
-#include "cli/outputs.h"
 #include "cli/resolve.h"
+#include "cli/values/outputs.h"
 
 namespace sdx::cli {
 namespace {

@@ -8,8 +8,8 @@
 #include <sdx/sdx.hpp>
 
 #include "cli/command.h"
-#include "cli/outputs.h"
 #include "cli/resolve.h"
+#include "cli/values/outputs.h"
 #include "inspect/facts.h"
 
 namespace sdx::cli {

@@ -9,8 +9,8 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "cli/command.h"
-#include "cli/outputs.h"
 #include "cli/session_flags.h"
+#include "cli/values/outputs.h"
 
 namespace sdx::cli {
 namespace {

@@ -8,7 +8,7 @@
 #include "base/suggest.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
-#include "cli/outputs.h"
+#include "cli/values/outputs.h"
 
 namespace sdx::cli {
 namespace {

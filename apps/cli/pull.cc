@@ -8,8 +8,8 @@
 #include <sdx/registry.hpp>
 
 #include "cli/command.h"
-#include "cli/outputs.h"
 #include "cli/session_flags.h"
+#include "cli/values/outputs.h"
 #include "hub/pull.h"
 
 namespace sdx::cli {

@@ -14,13 +14,13 @@
 #include "base/system/mapped_file.h"
 #include "cache/fingerprint.h"
 #include "cli/command.h"
-#include "cli/inputs.h"
-#include "cli/outputs.h"
-#include "cli/postprocess.h"
 #include "cli/resolve.h"
 #include "cli/run_batch.h"
-#include "cli/samples.h"
 #include "cli/session_flags.h"
+#include "cli/values/inputs.h"
+#include "cli/values/outputs.h"
+#include "cli/values/postprocess.h"
+#include "cli/values/samples.h"
 #include "project/process.h"
 
 namespace sdx::cli {

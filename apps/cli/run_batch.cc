@@ -16,8 +16,8 @@
 #include "base/system/mapped_file.h"
 #include "base/system/new_file.h"
 #include "cli/command.h"
-#include "cli/outputs.h"
-#include "cli/stack.h"
+#include "cli/values/outputs.h"
+#include "cli/values/stack.h"
 #include "tensor/json.h"
 
 namespace sdx::cli {

@@ -6,8 +6,8 @@
 
 #include <sdx/session.hpp>
 
-#include "cli/postprocess.h"
-#include "cli/samples.h"
+#include "cli/values/postprocess.h"
+#include "cli/values/samples.h"
 
 namespace sdx::cli {
 

@@ -9,11 +9,11 @@
 #include <sdx/sdx.hpp>
 
 #include "base/error.h"
-#include "cli/cases.h"
 #include "cli/command.h"
-#include "cli/inputs.h"
-#include "cli/outputs.h"
 #include "cli/resolve.h"
+#include "cli/values/cases.h"
+#include "cli/values/inputs.h"
+#include "cli/values/outputs.h"
 #include "compare/values.h"
 #include "onnx/reader.h"
 

@@ -1,4 +1,4 @@
-#include "cli/stack.h"
+#include "cli/values/stack.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "cli/cases.h"
+#include "cli/values/cases.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

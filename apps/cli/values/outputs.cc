@@ -1,4 +1,4 @@
-#include "cli/outputs.h"
+#include "cli/values/outputs.h"
 
 #include <fmt/format.h>
 

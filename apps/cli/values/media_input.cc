@@ -1,4 +1,4 @@
-#include "cli/media_input.h"
+#include "cli/values/media_input.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "cli/inputs.h"
+#include "cli/values/inputs.h"
 
 #include <fmt/format.h>
 
@@ -11,8 +11,8 @@
 #include "base/suggest.h"
 #include "base/system/mapped_file.h"
 #include "cli/command.h"
-#include "cli/media_input.h"
 #include "cli/session_flags.h"
+#include "cli/values/media_input.h"
 #include "inputs/random_input.h"
 #include "inputs/shapes.h"
 #include "media/image.h"

@@ -1,4 +1,4 @@
-#include "cli/samples.h"
+#include "cli/values/samples.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "cli/postprocess.h"
+#include "cli/values/postprocess.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "cli/outputs.h"
+#include "cli/values/outputs.h"
 #include "project/process.h"
 
 namespace sdx::cli {

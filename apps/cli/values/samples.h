@@ -9,7 +9,7 @@
 
 #include <sdx/session.hpp>
 
-#include "cli/inputs.h"
+#include "cli/values/inputs.h"
 
 namespace sdx::cli {
 
