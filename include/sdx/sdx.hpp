@@ -5,6 +5,7 @@
 #include <sdx/convert.hpp>
 #include <sdx/dtype.hpp>
 #include <sdx/error.hpp>
+#include <sdx/image.hpp>
 #include <sdx/project.hpp>
 #include <sdx/provider.hpp>
 #include <sdx/registry.hpp>
