@@ -13,7 +13,7 @@
 #include "project/backends.h"
 #include "project/config.h"
 #include "providers/interface/provider.h"
-#include "session/option_table.h"
+#include "session/options/option_table.h"
 
 namespace sdx::cli {
 namespace {

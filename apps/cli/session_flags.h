@@ -14,8 +14,8 @@ namespace sdx::cli {
 
 struct SessionFlags {
   std::string model;
-  SessionOptions
-      given;  // what was typed of the options of sessions (src/session/option_table.cc); commands may set their own defaults
+  SessionOptions given;  // what was typed of the options of sessions (src/session/options/option_table.cc); commands may set
+                         // their own defaults
   std::string dtype;
   bool keep_io = false;  // a converted model's inputs and outputs stay as they are; set by commands
 

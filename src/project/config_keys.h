@@ -14,7 +14,7 @@ inline constexpr std::array<std::string_view, 7> kInput{"name",       "type",   
                                                         "max_length", "description", "preprocessing"};
 inline constexpr std::array<std::string_view, 11> kOutput{
     "name", "type", "shape", "description", "labels", "activation", "softmax", "sigmoid", "top_k", "threshold", "postprocessing"};
-// Beside the options of sessions, which src/session/option_table.cc lists.
+// Beside the options of sessions, which src/session/options/option_table.cc lists.
 inline constexpr std::array<std::string_view, 3> kRuntimeOwn{"gpu", "timeout", "batch_size"};
 inline constexpr std::array<std::string_view, 2> kGpu{"memory", "backend"};
 inline constexpr std::array<std::string_view, 8> kServing{

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "project/config_keys.h"
 #include "providers/interface/provider.h"
-#include "session/option_table.h"
+#include "session/options/option_table.h"
 
 namespace sdx {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "base/error.h"
-#include "session/option_table.h"
+#include "session/options/option_table.h"
 
 namespace sdx {
 namespace {

@@ -6,7 +6,7 @@
 #include <sdx/sdx.hpp>
 
 #include "base/error.h"
-#include "session/option_table.h"
+#include "session/options/option_table.h"
 
 struct sdx_session {
   sdx::Session session;

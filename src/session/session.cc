@@ -13,7 +13,7 @@
 #include "onnx/reader.h"
 #include "passes/pass.h"
 #include "session/measure.h"
-#include "session/option_table.h"
+#include "session/options/option_table.h"
 #include "session/pipeline.h"
 #include "session/provider_settings.h"
 #include "session/selection.h"

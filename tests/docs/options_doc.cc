@@ -13,7 +13,7 @@
 
 #include "base/system/mapped_file.h"
 #include "project/config_keys.h"
-#include "session/option_table.h"
+#include "session/options/option_table.h"
 
 namespace {
 
@@ -30,7 +30,7 @@ constexpr std::size_t kMostBytes = 1 << 22;
 
 constexpr auto kHead = R"(# Options of sessions
 
-<!-- Written by `make docs` from src/session/option_table.cc. -->
+<!-- Written by `make docs` from src/session/options/option_table.cc. -->
 
 How a model is opened and run. One table in the code says names, ranges and defaults, and every surface takes them from there: `sdx`
 commands that open a model ([cli.md](cli.md)), the section `runtime` of a project file ([projects.md](projects.md)), the attributes of
@@ -48,13 +48,13 @@ constexpr auto kTail = R"(
 ## Adding an option
 
 1. A member of `SessionOptions` in `include/sdx/session.hpp`, with its default and a comment.
-2. An entry in `src/session/option_table.cc`: name, member, one line of help, and for command, project and Python the name there, or the
+2. An entry in `src/session/options/option_table.cc`: name, member, one line of help, and for command, project and Python the name there, or the
    reason why it is not there. A number has its greatest value, an enumeration its words.
 3. The code that heeds it.
 
 The command's flag, the project's key, Python's attribute and C's `sdx_options_set` follow by themselves. `make docs` writes this page, the
 JSON Schema and Python's defaults anew; the test `docs.options` fails until then, and `cli.flag_coverage` until a case in `tests/cli/` uses
-the flag. A member of a new type needs an overload in `src/session/option_values.cc`, and in `src/project/config_options.cc` and
+the flag. A member of a new type needs an overload in `src/session/options/option_values.cc`, and in `src/project/config_options.cc` and
 `bindings/python/src/options.cc` where YAML and Python have a form of their own for it.
 )";
 
@@ -166,7 +166,8 @@ std::string schema(const std::string& before) {
 
 // --- bindings/python/sardonyx/_engine_options.py -----------------------------------------------------------------------
 
-constexpr auto kPythonHead = R"("""The engine's own session options. Written by `make docs` from src/session/option_table.cc."""
+constexpr auto kPythonHead =
+    R"("""The engine's own session options. Written by `make docs` from src/session/options/option_table.cc."""
 
 from __future__ import annotations
 

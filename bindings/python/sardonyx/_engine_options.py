@@ -1,4 +1,4 @@
-"""The engine's own session options. Written by `make docs` from src/session/option_table.cc."""
+"""The engine's own session options. Written by `make docs` from src/session/options/option_table.cc."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "base/error.h"
-#include "session/option_table.h"
+#include "session/options/option_table.h"
 
 namespace sdx::python {
 namespace {

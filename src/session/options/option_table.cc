@@ -1,4 +1,4 @@
-#include "session/option_table.h"
+#include "session/options/option_table.h"
 
 #include <array>
 

@@ -11,7 +11,7 @@
 #include "base/suggest.h"
 #include "base/words.h"
 #include "providers/interface/provider.h"
-#include "session/option_table.h"
+#include "session/options/option_table.h"
 
 namespace sdx {
 namespace {
