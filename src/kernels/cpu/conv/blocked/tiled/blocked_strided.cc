@@ -1,13 +1,13 @@
 // 3x3 convolutions with stride 2 by transformed tiles: see blocked_strided_simd.h. Weights stay in their own size and are
 // transformed in each run, which costs as much as the products of one tile of 4x4 outputs.
 
-#include "kernels/cpu/conv/blocked/blocked_strided.h"
+#include "kernels/cpu/conv/blocked/tiled/blocked_strided.h"
 
 #include "kernels/cpu/conv/blocked/blocked_joined.h"
 #include "kernels/cpu/conv/blocked/blocked_joined_simd.h"
-#include "kernels/cpu/conv/blocked/blocked_strided_simd.h"
 #include "kernels/cpu/conv/blocked/blocked_tasks.h"
-#include "kernels/cpu/conv/blocked/blocked_tiles.h"
+#include "kernels/cpu/conv/blocked/tiled/blocked_strided_simd.h"
+#include "kernels/cpu/conv/blocked/tiled/blocked_tiles.h"
 #include "kernels/cpu/conv/conv_shape.h"
 #include "kernels/cpu/elementwise/elementwise.h"
 #include "kernels/cpu/simd/cuts.h"

@@ -6,10 +6,10 @@
 #include <cstdint>
 
 #include "base/thread_pool.h"
-#include "kernels/cpu/conv/blocked/blocked_image_tile.h"
 #include "kernels/cpu/conv/blocked/blocked_joined.h"
 #include "kernels/cpu/conv/blocked/blocked_simd.h"
 #include "kernels/cpu/conv/blocked/blocked_tasks.h"
+#include "kernels/cpu/conv/blocked/tiled/blocked_image_tile.h"
 #include "kernels/cpu/conv/conv_shape.h"
 #include "kernels/cpu/elementwise/elementwise.h"
 #include "kernels/cpu/simd/cuts.h"

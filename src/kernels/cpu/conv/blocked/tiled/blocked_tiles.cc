@@ -1,9 +1,9 @@
-#include "kernels/cpu/conv/blocked/blocked_tiles.h"
+#include "kernels/cpu/conv/blocked/tiled/blocked_tiles.h"
 
 #include <limits>
 
-#include "kernels/cpu/conv/blocked/blocked_image_tile.h"
 #include "kernels/cpu/conv/blocked/blocked_tasks.h"
+#include "kernels/cpu/conv/blocked/tiled/blocked_image_tile.h"
 #include "kernels/cpu/elementwise/elementwise_simd.h"
 
 namespace sdx::cpu {

@@ -12,7 +12,7 @@
 
 #include <cstdint>
 
-#include "kernels/cpu/conv/blocked/blocked_image_tile.h"
+#include "kernels/cpu/conv/blocked/tiled/blocked_image_tile.h"
 
 namespace sdx::cpu {
 

@@ -1,9 +1,9 @@
-#include "kernels/cpu/conv/blocked/blocked_winograd_simd.h"
+#include "kernels/cpu/conv/blocked/tiled/blocked_winograd_simd.h"
 
 #include "kernels/cpu/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/conv/blocked/blocked_winograd_simd.cc"
+#define HWY_TARGET_INCLUDE "kernels/cpu/conv/blocked/tiled/blocked_winograd_simd.cc"
 #include <hwy/foreach_target.h>
 // after foreach_target.h
 #include <hwy/highway.h>

@@ -1,14 +1,14 @@
-#include "kernels/cpu/conv/blocked/blocked_winograd.h"
+#include "kernels/cpu/conv/blocked/tiled/blocked_winograd.h"
 
 #include <cstring>
 
 #include "base/thread_pool.h"
-#include "kernels/cpu/conv/blocked/blocked_image_tile.h"
 #include "kernels/cpu/conv/blocked/blocked_joined.h"
 #include "kernels/cpu/conv/blocked/blocked_joined_simd.h"
 #include "kernels/cpu/conv/blocked/blocked_tasks.h"
-#include "kernels/cpu/conv/blocked/blocked_tiles.h"
-#include "kernels/cpu/conv/blocked/blocked_winograd_simd.h"
+#include "kernels/cpu/conv/blocked/tiled/blocked_image_tile.h"
+#include "kernels/cpu/conv/blocked/tiled/blocked_tiles.h"
+#include "kernels/cpu/conv/blocked/tiled/blocked_winograd_simd.h"
 #include "kernels/cpu/conv/conv_shape.h"
 #include "kernels/cpu/conv/winograd/winograd.h"
 #include "kernels/cpu/conv/winograd/winograd_simd.h"

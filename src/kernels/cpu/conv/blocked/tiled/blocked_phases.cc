@@ -1,4 +1,4 @@
-#include "kernels/cpu/conv/blocked/blocked_phases.h"
+#include "kernels/cpu/conv/blocked/tiled/blocked_phases.h"
 
 #include <algorithm>
 #include <cstring>
@@ -7,7 +7,7 @@
 #include "kernels/cpu/conv/blocked/blocked_channels_simd.h"
 #include "kernels/cpu/conv/blocked/blocked_layout.h"
 #include "kernels/cpu/conv/blocked/blocked_tasks.h"
-#include "kernels/cpu/conv/blocked/blocked_winograd.h"
+#include "kernels/cpu/conv/blocked/tiled/blocked_winograd.h"
 #include "kernels/cpu/conv/conv_shape.h"
 #include "kernels/cpu/elementwise/elementwise_simd.h"
 #include "kernels/cpu/simd/cuts.h"
