@@ -53,6 +53,8 @@ template Argument Command::add_option(std::string, int&, std::string) const;
 template Argument Command::add_option(std::string, std::int64_t&, std::string) const;
 template Argument Command::add_option(std::string, std::uint64_t&, std::string) const;
 template Argument Command::add_option(std::string, double&, std::string) const;
+template Argument Command::add_option(std::string, std::optional<double>&, std::string) const;
+template Argument Command::add_option(std::string, std::filesystem::path&, std::string) const;
 template Argument Command::add_option(std::string, std::vector<std::string>&, std::string) const;
 template Argument Command::add_option(std::string, std::vector<int>&, std::string) const;
 template Argument Command::add_option(std::string, std::vector<std::int64_t>&, std::string) const;

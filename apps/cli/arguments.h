@@ -48,7 +48,7 @@ class Command {
   Command() = default;
   explicit Command(CLI::App& app) : app_(&app) {}
 
-  // T: std::string, bool, int, std::int64_t, std::uint64_t, float, double, and vectors of texts and whole numbers (arguments.cc).
+  // T: a text, a path, a whole number, a double, an optional double, a vector of texts or of whole numbers: see arguments.cc.
   template <class T>
   Argument add_option(std::string names, T& to, std::string help) const;
   Argument add_flag(std::string names, bool& to, std::string help) const;

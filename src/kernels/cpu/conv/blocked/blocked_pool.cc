@@ -1,12 +1,12 @@
-#include "kernels/cpu/image/blocked_pool.h"
+#include "kernels/cpu/conv/blocked/blocked_pool.h"
 
 #include <algorithm>
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/conv/blocked/blocked_layout.h"
+#include "kernels/cpu/conv/blocked/blocked_pool_simd.h"
 #include "kernels/cpu/conv/blocked/blocked_tasks.h"
 #include "kernels/cpu/conv/blocked/blocked_windows.h"
-#include "kernels/cpu/image/blocked_pool_simd.h"
 #include "kernels/cpu/simd/cuts.h"
 #include "kernels/cpu/simd/scratch.h"
 

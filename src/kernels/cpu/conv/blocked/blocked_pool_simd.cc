@@ -1,11 +1,11 @@
-#include "kernels/cpu/image/blocked_pool_simd.h"
+#include "kernels/cpu/conv/blocked/blocked_pool_simd.h"
 
 #include <algorithm>
 
 #include "kernels/cpu/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/image/blocked_pool_simd.cc"
+#define HWY_TARGET_INCLUDE "kernels/cpu/conv/blocked/blocked_pool_simd.cc"
 #include <hwy/foreach_target.h>
 // after foreach_target.h
 #include <hwy/highway.h>
