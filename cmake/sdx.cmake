@@ -30,6 +30,9 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
                                              -Wno-maybe-uninitialized)
 endif()
 
+# Each function by itself, so that what a library does not use stays out of it.
+target_compile_options(sdx_flags INTERFACE $<$<CONFIG:Release>:-ffunction-sections -fdata-sections>)
+
 # The standard library read once instead of 600 times: 0.8 s less for each file, of 3 to 10. Not in the preset `clang`, so that one
 # build notices a file that does not name what it uses; not for a few files, whose precompiled header costs more (2 to 4 s) than it saves.
 option(SDX_PRECOMPILE "Precompile the standard library's headers" ON)

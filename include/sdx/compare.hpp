@@ -1,5 +1,6 @@
 #pragma once
 // Whether two backends compute the same from a model, and if not, which node is the first to differ.
+// In libsdx_benchmark: link sardonyx::benchmark.
 //
 //   sdx::CompareOptions options;
 //   options.model = "model.onnx";

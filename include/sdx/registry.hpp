@@ -22,7 +22,7 @@ struct RegistryInput {
   DataType dtype = DataType::undefined;            // undefined: not said
 };
 
-struct RegistryEntry {
+struct SDX_API RegistryEntry {
   std::string name;
   std::string path;            // as written
   std::filesystem::path file;  // `path`, relative to the registry's folder

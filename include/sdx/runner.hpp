@@ -1,5 +1,6 @@
 #pragma once
 // Measuring models: several backends, thread counts and batch sizes side by side; comparing runs; reports.
+// In libsdx_benchmark: link sardonyx::benchmark.
 //
 //   sdx::BenchOptions options;
 //   options.model = "model.onnx";

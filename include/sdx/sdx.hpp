@@ -1,7 +1,6 @@
 #pragma once
-// Everything: #include <sdx/sdx.hpp>
+// All of libsdx. Measuring and comparing, <sdx/runner.hpp> and <sdx/compare.hpp>, are in a library of their own, libsdx_benchmark.
 
-#include <sdx/compare.hpp>
 #include <sdx/convert.hpp>
 #include <sdx/dtype.hpp>
 #include <sdx/error.hpp>
@@ -9,6 +8,5 @@
 #include <sdx/project.hpp>
 #include <sdx/provider.hpp>
 #include <sdx/registry.hpp>
-#include <sdx/runner.hpp>
 #include <sdx/session.hpp>
 #include <sdx/tensor.hpp>

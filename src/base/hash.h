@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/tools_api.h"
+
 namespace sdx {
 
 // XXH3 with 128 bits: some 10 GB a second.
@@ -33,6 +35,6 @@ class ContentHash {
 // Of what a file holds alone. Throws Error(io).
 std::string hash_file(const std::filesystem::path& path);
 // Of a text alone, without its length.
-std::string hash_text(std::string_view text);
+SDX_TOOLS_API std::string hash_text(std::string_view text);
 
 }  // namespace sdx

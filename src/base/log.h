@@ -7,19 +7,21 @@
 #include <string_view>
 #include <utility>
 
+#include "base/tools_api.h"
+
 namespace sdx::log {
 
 enum class Level { debug, info, warning, error, off };
 
 // Messages below this level are dropped. Default: warning; the environment variable SDX_LOG (debug, info, warning, error,
 // off) sets the start value. Thread-safe.
-void set_level(Level level) noexcept;
-Level level() noexcept;
+SDX_TOOLS_API void set_level(Level level) noexcept;
+SDX_TOOLS_API Level level() noexcept;
 
 // Where messages go; null restores stderr. The sink is called from any thread, one call at a time.
 void set_sink(std::function<void(Level, std::string_view)> sink);
 
-void write(Level level, std::string_view message);
+SDX_TOOLS_API void write(Level level, std::string_view message);
 
 template <class... Args>
 void emit(Level at, fmt::format_string<Args...> format, Args&&... args) {

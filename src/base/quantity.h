@@ -6,12 +6,14 @@
 #include <optional>
 #include <string_view>
 
+#include "base/tools_api.h"
+
 namespace sdx {
 
 // "512MB" (powers of 1000), "2GiB" or "2G" (of 1024), "1000000": bytes. nullopt: no size, or none below 1e18.
-std::optional<std::uint64_t> size_from_text(std::string_view text);
+SDX_TOOLS_API std::optional<std::uint64_t> size_from_text(std::string_view text);
 
 // "30" or "2.5s" seconds, "500ms", "2m" or "2min" minutes. nullopt: no time, or none up to 1e12 ms.
-std::optional<std::chrono::milliseconds> time_from_text(std::string_view text);
+SDX_TOOLS_API std::optional<std::chrono::milliseconds> time_from_text(std::string_view text);
 
 }  // namespace sdx

@@ -5,11 +5,13 @@
 #include <string_view>
 #include <vector>
 
+#include "base/tools_api.h"
+
 namespace sdx {
 
 // Rows of cells in columns; the first row is the heading. Columns whose cells below the heading are numbers are right-aligned.
 // Cells are UTF-8, one column of a terminal for each character.
-std::string text_table(const std::vector<std::vector<std::string>>& rows, std::string_view indent = "");
-std::string markdown_table(const std::vector<std::vector<std::string>>& rows);
+SDX_TOOLS_API std::string text_table(const std::vector<std::vector<std::string>>& rows, std::string_view indent = "");
+SDX_TOOLS_API std::string markdown_table(const std::vector<std::vector<std::string>>& rows);
 
 }  // namespace sdx

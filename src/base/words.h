@@ -4,11 +4,13 @@
 #include <span>
 #include <string_view>
 
+#include "base/tools_api.h"
+
 namespace sdx {
 
 // The place of `text` among the words, letters' case ignored. Throws Error(invalid_argument) "expected one of …, found '…'; did
 // you mean '…'?".
-std::size_t find_word(std::span<const std::string_view> words, std::string_view text);
+SDX_TOOLS_API std::size_t find_word(std::span<const std::string_view> words, std::string_view text);
 
 template <class Enum>
 Enum parse_word(std::span<const std::string_view> words, std::string_view text) {

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "base/tools_api.h"
+
 namespace sdx {
 
 // One such folder, in use. When it is opened and nobody else uses it, its files must be as they were when it was last sealed, or
@@ -63,8 +65,8 @@ struct CacheItem {
 };
 
 // Of a cache folder (ROOT), the last used first. A missing folder has none.
-std::vector<CacheItem> list_cache(const std::filesystem::path& root);
+SDX_TOOLS_API std::vector<CacheItem> list_cache(const std::filesystem::path& root);
 // Removes an entry. False where it is in use, or where removing fails.
-bool remove_cache_item(const CacheItem& item);
+SDX_TOOLS_API bool remove_cache_item(const CacheItem& item);
 
 }  // namespace sdx

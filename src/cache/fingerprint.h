@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/tools_api.h"
+
 namespace sdx {
 
 struct Fingerprint {
@@ -17,7 +19,7 @@ struct Fingerprint {
 
 // The model file and the files of external data that it names. Throws Error(io | invalid_model), naming external data that is not
 // there.
-std::vector<Fingerprint> fingerprints(const std::filesystem::path& model);
+SDX_TOOLS_API std::vector<Fingerprint> fingerprints(const std::filesystem::path& model);
 
 // Whether the file still is what `known` says; reads it only where size or time differ from that. False where it is gone.
 bool unchanged(const std::filesystem::path& folder, const Fingerprint& known);

@@ -10,6 +10,7 @@
 
 #include <sdx/tensor.hpp>
 
+#include "base/tools_api.h"
 #include "graph/type.h"
 
 namespace sdx {
@@ -22,7 +23,7 @@ std::string_view kind_name(const AttributeValue& value);
 
 // A few named values, in the order of the file. The typed getters throw Error(invalid_model) when the attribute has another
 // type; `get_*` without a default also when it is missing. ("int" is accepted where a float is asked for.)
-class Attributes {
+class SDX_TOOLS_API Attributes {
  public:
   bool has(std::string_view name) const { return find(name) != nullptr; }
   const AttributeValue* find(std::string_view name) const;

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "base/tools_api.h"
+
 namespace sdx {
 
 // An integer: a constant, a polynomial over named symbols ("batch", "2*seq + 1"), or unknown. Used for extents (then it is
@@ -58,7 +60,7 @@ using SymShape = std::vector<Dim>;
 
 // "[batch,3,?]"
 std::string to_string(const SymShape& shape);
-bool all_const(const SymShape& shape);
+SDX_TOOLS_API bool all_const(const SymShape& shape);
 // Precondition: all_const(shape).
 std::vector<std::int64_t> to_shape(const SymShape& shape);
 SymShape to_sym(const std::vector<std::int64_t>& shape);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/stable_vector.h"
+#include "base/tools_api.h"
 #include "graph/attribute.h"
 #include "graph/type.h"
 
@@ -28,7 +29,7 @@ class Graph;
 
 // A graph attribute (If's branches, Loop's and Scan's body). The graph stands alone: what it takes from the enclosing graph
 // is passed in explicitly. graph->inputs() are the formal inputs followed by one input per capture.
-struct Subgraph {
+struct SDX_TOOLS_API Subgraph {
   std::string attribute;  // "then_branch", "body", …
   std::unique_ptr<Graph> graph;
   std::vector<ValueId> captures;  // values of the enclosing graph, in the order of the last inputs of `graph`
@@ -67,7 +68,7 @@ struct ValueInfo {
 
 // One graph. Copyable (tensors are shared). Not thread-safe while being changed. References to nodes and values stay valid while
 // nodes and values are added, and end with compact() and drop_unused_values().
-class Graph {
+class SDX_TOOLS_API Graph {
  public:
   std::string name;
 

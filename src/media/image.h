@@ -7,6 +7,8 @@
 
 #include <sdx/image.hpp>
 
+#include "base/tools_api.h"
+
 namespace sdx::media {
 
 using Fit = Preprocessing::Fit;
@@ -15,7 +17,7 @@ using Layout = Preprocessing::Layout;
 using Color = Preprocessing::Color;
 
 // "jpeg", "png", "webp", "bmp", "pnm", "tiff", "jpeg2000" from the first bytes; "" for anything else.
-std::string_view image_format(std::span<const std::byte> bytes) noexcept;
+SDX_TOOLS_API std::string_view image_format(std::span<const std::byte> bytes) noexcept;
 
 // `orientation` as EXIF numbers it, 1 (upright) to 8; others return the image as it is.
 Image apply_orientation(Image image, int orientation);

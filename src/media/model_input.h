@@ -6,12 +6,14 @@
 #include <sdx/preprocessing.hpp>
 #include <sdx/session.hpp>
 
+#include "base/tools_api.h"
+
 namespace sdx::media {
 
 // A picture as the value of an input (`spec` may be null): see to_tensor(). Throws Error(io | invalid_argument | out_of_memory).
-Tensor read_picture(const std::filesystem::path& file, const ValueSpec* spec, const Preprocessing& p);
+SDX_TOOLS_API Tensor read_picture(const std::filesystem::path& file, const ValueSpec* spec, const Preprocessing& p);
 
 // A .wav file, at p.sample_rate samples a second unless that is 0, in as many dimensions as the input has; float32.
-Tensor read_sound(const std::filesystem::path& file, const ValueSpec* spec, const Preprocessing& p);
+SDX_TOOLS_API Tensor read_sound(const std::filesystem::path& file, const ValueSpec* spec, const Preprocessing& p);
 
 }  // namespace sdx::media

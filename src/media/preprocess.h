@@ -4,14 +4,15 @@
 #include <string_view>
 #include <vector>
 
+#include "base/tools_api.h"
 #include "media/image.h"
 
 namespace sdx::media {
 
-Fit parse_fit(std::string_view text);        // "stretch", "letterbox", "letterbox-corner", "crop"
-Filter parse_filter(std::string_view text);  // "nearest", "bilinear", "bicubic", "area"
-Layout parse_layout(std::string_view text);  // "nchw", "nhwc", "chw", "hwc", "hw"
-Color parse_color(std::string_view text);    // "rgb", "bgr", "gray"; "grey"
+SDX_TOOLS_API Fit parse_fit(std::string_view text);        // "stretch", "letterbox", "letterbox-corner", "crop"
+SDX_TOOLS_API Filter parse_filter(std::string_view text);  // "nearest", "bilinear", "bicubic", "area"
+SDX_TOOLS_API Layout parse_layout(std::string_view text);  // "nchw", "nhwc", "chw", "hwc", "hw"
+SDX_TOOLS_API Color parse_color(std::string_view text);    // "rgb", "bgr", "gray"; "grey"
 
 // value = (pixel * scale - mean) / deviation, channel by channel in the order of the colour.
 struct Normalization {
@@ -20,10 +21,10 @@ struct Normalization {
   std::vector<float> deviation;  // the same; empty: 1
 };
 // See Preprocessing::normalize. Throws Error(invalid_argument) with the list of names for another one than these.
-Normalization normalization(std::string_view name, Color color);
+SDX_TOOLS_API Normalization normalization(std::string_view name, Color color);
 
 // Whether floats are scaled to 0..1 because nothing was said.
-bool scales_unasked(const Preprocessing& p, const ValueSpec* input);
+SDX_TOOLS_API bool scales_unasked(const Preprocessing& p, const ValueSpec* input);
 
 // uint8 or float (0..255, or 0..1 with scale 255) of shape [1,]C,H,W or [1,]H,W,C back to an image, values clamped.
 Image from_tensor(const Tensor& tensor, Layout layout, float scale = 1.0F);

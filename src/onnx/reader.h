@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 
+#include "base/tools_api.h"
 #include "graph/graph.h"
 
 namespace sdx {
@@ -26,10 +27,11 @@ inline constexpr std::int64_t kNewestIrVersion = 14;
 //
 // Throws Error(io) and Error(invalid_model | not_implemented | out_of_memory) naming the file, and the node where one is
 // at fault. Memory taken is a small multiple of the file's size, and at most 256 MiB more for sparse tensors.
-Model read_model(const std::filesystem::path& path);
+SDX_TOOLS_API Model read_model(const std::filesystem::path& path);
 
 // The same from memory. `owner` keeps the bytes alive; null: they are copied first. External data are looked for in
 // `base_dir`; where that is empty, they are refused.
-Model read_model(std::span<const std::byte> bytes, std::shared_ptr<const void> owner, const std::filesystem::path& base_dir);
+SDX_TOOLS_API Model read_model(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
+                               const std::filesystem::path& base_dir);
 
 }  // namespace sdx

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string>
 
+#include "base/tools_api.h"
 #include "graph/graph.h"
 
 namespace sdx {
@@ -21,9 +22,9 @@ struct WriteOptions {
 // change because a pass had renamed things: where a graph output is to be shown under another name than its value, the value is
 // renamed, or an Identity node added. The IR version is raised to 4 where it is lower (see read_model()).
 // Throws Error(invalid_argument) when the result would exceed the 2 GiB that protocol buffers allow.
-std::string write_model(const Model& model);
+SDX_TOOLS_API std::string write_model(const Model& model);
 
 // The same into a file, which appears whole or not at all. Throws Error(io | invalid_argument).
-void write_model(const Model& model, const std::filesystem::path& path, const WriteOptions& options = {});
+SDX_TOOLS_API void write_model(const Model& model, const std::filesystem::path& path, const WriteOptions& options = {});
 
 }  // namespace sdx

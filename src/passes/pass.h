@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/tools_api.h"
 #include "graph/graph.h"
 
 namespace sdx {
@@ -34,13 +35,13 @@ struct PassOptions {
 
 // Runs the passes over the graph and its subgraphs. After each pass that changed something the graph is sorted, cleaned of unused
 // values and its types are inferred again; debug and test builds verify it too.
-void run_passes(Graph& graph, const PassOptions& options = {});
+SDX_TOOLS_API void run_passes(Graph& graph, const PassOptions& options = {});
 
 // Runs one pass once, for tests and for looking at what it does.
 bool run_pass(Graph& graph, const Pass& pass);
 
 // Not an optimisation, so always done: constants of the enclosing graph that a subgraph captures become constants of the
 // subgraph.
-void sink_constants(Graph& graph);
+SDX_TOOLS_API void sink_constants(Graph& graph);
 
 }  // namespace sdx

@@ -10,6 +10,7 @@
 
 #include <sdx/session.hpp>
 
+#include "base/tools_api.h"
 #include "project/find.h"
 #include "project/yaml/yaml.h"
 
@@ -39,11 +40,11 @@ Backends parse_backends(const YamlDocument& document);
 // nullopt: there is none.
 std::optional<std::filesystem::path> backends_file(const project::Places& places = project::default_places());
 // What it says. Also throws Error(io).
-std::optional<Backends> find_backends(const project::Places& places = project::default_places());
+SDX_TOOLS_API std::optional<Backends> find_backends(const project::Places& places = project::default_places());
 
 // Puts it into a session's options: names of backends in the chain become their providers with their options (which those given
 // already override), and automatic selection follows the file unless the options say otherwise themselves. Throws
 // Error(invalid_argument) where two backends of the chain give one provider different options.
-void apply_backends(const Backends& backends, SessionOptions& options);
+SDX_TOOLS_API void apply_backends(const Backends& backends, SessionOptions& options);
 
 }  // namespace sdx

@@ -8,6 +8,7 @@
 #include <sdx/session.hpp>
 
 #include <sdx/project.hpp>
+#include "base/tools_api.h"
 #include "project/yaml/yaml.h"
 
 namespace sdx {
@@ -29,7 +30,7 @@ Preprocessing parse_preprocessing(const YamlValue& section, Preprocessing base);
 ParsedProject read_project(const std::filesystem::path& file);
 
 // Its settings for a session: provider chain, options (gpu.memory as each provider's own limit), threads, limits.
-SessionOptions session_options_of(const ProjectConfig& config);
+SDX_TOOLS_API SessionOptions session_options_of(const ProjectConfig& config);
 
 // "2GB", "512MB", "1024KB" (powers of 1000), "2GiB" (of 1024). Throws Error at the value's place.
 std::uint64_t parse_size(const YamlValue& value);

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/tools_api.h"
+
 namespace sdx::project {
 
 // Where names are looked up.
@@ -16,7 +18,7 @@ struct Places {
   std::filesystem::path home;           // SDX_HOME, else ~/.sdx; empty where there is neither
   std::filesystem::path registry = {};  // --registry or SDX_REGISTRY; empty: models.yaml in `working`, else in `home`
 };
-Places default_places();
+SDX_TOOLS_API Places default_places();
 
 struct Located {
   enum class Kind {
@@ -31,7 +33,7 @@ struct Located {
 };
 
 // The project file of a folder: sdx.yml, sdx.yaml, gpux.yml or gpux.yaml, the first that is there.
-std::optional<std::filesystem::path> project_file_in(const std::filesystem::path& folder);
+SDX_TOOLS_API std::optional<std::filesystem::path> project_file_in(const std::filesystem::path& folder);
 
 // A path that exists: a model file, a project file (.yml, .yaml), or a folder with a project file, with model.onnx or with a
 // single .onnx file. nullopt where nothing is there; Error(io) for a folder with no or several models.

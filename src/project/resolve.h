@@ -10,6 +10,7 @@
 #include <sdx/registry.hpp>
 #include <sdx/session.hpp>
 
+#include "base/tools_api.h"
 #include "project/converted.h"
 #include "project/find.h"
 
@@ -30,10 +31,10 @@ struct ResolvedModel {
 };
 
 // See locate(). Reads the project file, not the model. Throws what locate() and Project::open() throw.
-ResolvedModel resolve(const std::string& name, const Places& places = default_places());
+SDX_TOOLS_API ResolvedModel resolve(const std::string& name, const Places& places = default_places());
 
 // From here on `model` is the source converted to `dtype`; `options` say where such files are kept. A project declares the types
 // of its inputs: there they stay. Returns whether the conversion was made now. Throws what convert_model() throws.
-bool convert(ResolvedModel& model, DataType dtype, bool keep_io);
+SDX_TOOLS_API bool convert(ResolvedModel& model, DataType dtype, bool keep_io);
 
 }  // namespace sdx::project

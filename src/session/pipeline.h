@@ -8,6 +8,7 @@
 
 #include <sdx/session.hpp>
 
+#include "base/tools_api.h"
 #include "cache/compiled_model.h"
 #include "graph/graph.h"
 #include "plan/program.h"
@@ -21,11 +22,11 @@ namespace sdx {
 std::vector<std::string> check_and_infer(Graph& graph, bool allow_unknown = false);
 
 // Values for symbolic dimensions of the graph's inputs. Throws Error(invalid_argument) for a symbol that the model does not have.
-void bind_dimensions(Graph& graph, const std::vector<std::pair<std::string, std::int64_t>>& dimensions);
+SDX_TOOLS_API void bind_dimensions(Graph& graph, const std::vector<std::pair<std::string, std::int64_t>>& dimensions);
 
 // Inlines functions, checks, infers, expands gradients; model.graph is then ready for passes. Appends to model.warnings. Returns
 // whether the graph still computes with the file's operators alone.
-bool prepare(Model& model, const SessionOptions& options, bool allow_unknown = false);
+SDX_TOOLS_API bool prepare(Model& model, const SessionOptions& options, bool allow_unknown = false);
 
 // What compiling a graph needs to know of its model for providers that compile regions.
 struct Origin {

@@ -6,12 +6,13 @@
 
 #include <sdx/session.hpp>
 
+#include "base/tools_api.h"
 #include "graph/graph.h"
 
 namespace sdx {
 
 ValueSpec spec_of(std::string name, const Type& type);
-std::vector<ValueSpec> input_specs(const Graph& graph);
+SDX_TOOLS_API std::vector<ValueSpec> input_specs(const Graph& graph);
 
 // What is wrong with a sequence or map, given for a declaration such as "sequence(float32)"; empty: nothing. Kernels are chosen
 // for the types that are declared, so that numbers of another type would be misread.

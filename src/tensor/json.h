@@ -8,6 +8,8 @@
 
 #include <sdx/tensor.hpp>
 
+#include "base/tools_api.h"
+
 namespace sdx {
 
 // What the receiver expects, as far as it is known.
@@ -17,19 +19,19 @@ struct JsonHint {
 };
 
 // Parses JSON text (RFC 8259). Throws Error(invalid_argument) naming `what` and the place of the mistake.
-nlohmann::json parse_json(std::string_view text, std::string_view what);
+SDX_TOOLS_API nlohmann::json parse_json(std::string_view text, std::string_view what);
 
 // A number, string or bool is a scalar; nested lists are a tensor. {"dtype": "int64", "shape": [2, 2], "data": [1, 2, 3, 4]}
 // says it in full: dtype and shape may be left out, data may be flat or nested. "NaN", "Infinity" and "-Infinity" stand for
 // the numbers that JSON lacks, and a complex number is [real, imaginary]. Elements must fit the type exactly: integers
 // out of range, fractions for integers and lists of uneven length are Error(invalid_argument) with their path. A flat list
 // (or scalar) whose element count matches a fully known hint.shape takes that shape.
-Tensor tensor_from_json(const nlohmann::json& json, const JsonHint& hint, std::string_view name);
+SDX_TOOLS_API Tensor tensor_from_json(const nlohmann::json& json, const JsonHint& hint, std::string_view name);
 
 // {"dtype": …, "shape": […], "data": [flat, row-major]}; numbers have as many digits as are needed to read the same value
 // back. Sequences: {"sequence": […], "dtype"}; maps: {"map": {"key_dtype", "dtype", "keys", "values"}}; nothing: null.
 // Appends to `out`. Text that is not UTF-8 has its bad bytes replaced by U+FFFD.
-void append_json(std::string& out, const Value& value);
-void append_json_string(std::string& out, std::string_view text);
+SDX_TOOLS_API void append_json(std::string& out, const Value& value);
+SDX_TOOLS_API void append_json_string(std::string& out, std::string_view text);
 
 }  // namespace sdx

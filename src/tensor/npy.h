@@ -8,6 +8,8 @@
 
 #include <sdx/tensor.hpp>
 
+#include "base/tools_api.h"
+
 namespace sdx {
 
 // Reads one array from the bytes of a .npy file. Little-endian, C-ordered numbers become a view that keeps `owner` alive
@@ -20,7 +22,7 @@ Tensor parse_npy(std::span<const std::byte> bytes, std::shared_ptr<const void> o
                  DataType opaque = DataType::undefined);
 
 // The same over a mapped file; errors name it. Throws Error(io) when it cannot be read.
-Tensor read_npy(const std::filesystem::path& path, DataType opaque = DataType::undefined);
+SDX_TOOLS_API Tensor read_npy(const std::filesystem::path& path, DataType opaque = DataType::undefined);
 
 // Header and data of a .npy file; the header's length is a multiple of 64. Types NumPy lacks: bfloat16 as '<V2', 8-bit and
 // smaller floats as '|V1', int4/int2 as '|i1', uint4/uint2 as '|u1' (one element a byte). Strings are written as '<U…', or
@@ -32,6 +34,6 @@ struct NpyParts {
 };
 void encode_npy(const Tensor& tensor, NpyParts& out);
 std::string to_npy(const Tensor& tensor);
-void write_npy(const std::filesystem::path& path, const Tensor& tensor);
+SDX_TOOLS_API void write_npy(const std::filesystem::path& path, const Tensor& tensor);
 
 }  // namespace sdx

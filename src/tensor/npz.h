@@ -11,6 +11,8 @@
 
 #include <sdx/tensor.hpp>
 
+#include "base/tools_api.h"
+
 namespace sdx {
 
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
@@ -27,10 +29,10 @@ NamedTensors parse_npz(std::span<const std::byte> bytes, std::shared_ptr<const v
                        const NpzLimits& limits = {});
 
 // The same over a mapped file; errors name it.
-NamedTensors read_npz(const std::filesystem::path& path, const NpzLimits& limits = {});
+SDX_TOOLS_API NamedTensors read_npz(const std::filesystem::path& path, const NpzLimits& limits = {});
 
 // An archive that numpy.load reads. Stored members start at multiples of 64 bytes so that they can be mapped.
 std::string to_npz(const NamedTensors& tensors, bool compress = false);
-void write_npz(const std::filesystem::path& path, const NamedTensors& tensors, bool compress = false);
+SDX_TOOLS_API void write_npz(const std::filesystem::path& path, const NamedTensors& tensors, bool compress = false);
 
 }  // namespace sdx

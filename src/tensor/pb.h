@@ -13,6 +13,8 @@
 
 #include <sdx/tensor.hpp>
 
+#include "base/tools_api.h"
+
 namespace sdx {
 
 // Bytes, and whoever keeps them alive.
@@ -58,13 +60,13 @@ NamedTensor decode_sparse_tensor(std::string_view message, PbSource& source);
 enum class PbKind { tensor, sequence, optional, map };
 
 // A whole serialised value. Sequences and optionals may nest 16 deep.
-Value decode_value(std::string_view message, PbKind kind, PbSource& source);
+SDX_TOOLS_API Value decode_value(std::string_view message, PbKind kind, PbSource& source);
 // The same from a file, which is mapped. Throws Error(io | invalid_model) naming the file.
-Value read_value_pb(const std::filesystem::path& path, PbKind kind);
+SDX_TOOLS_API Value read_value_pb(const std::filesystem::path& path, PbKind kind);
 
 // The inverse. Tensors become raw_data (strings: string_data).
 std::string encode_tensor(const Tensor& tensor, std::string_view name);
-std::string encode_value(const Value& value, PbKind kind, std::string_view name);
+SDX_TOOLS_API std::string encode_value(const Value& value, PbKind kind, std::string_view name);
 // The content of raw_data for a tensor that holds no strings: its bytes, 6-bit floats packed.
 OwnedBytes raw_bytes(const Tensor& tensor);
 

@@ -5,13 +5,15 @@
 #include <string_view>
 #include <vector>
 
+#include "base/tools_api.h"
+
 namespace sdx {
 
 // The instruction sets that kernels are compiled for, in rising order of preference within an architecture.
 // avx2 implies FMA, F16C and BMI2; avx512 implies F, VL, DQ and BW.
 enum class Isa : int { scalar = 0, sse4 = 1, avx2 = 2, avx512 = 3, neon = 4 };
 
-std::string_view name(Isa isa) noexcept;
+SDX_TOOLS_API std::string_view name(Isa isa) noexcept;
 
 struct CpuFeatures {
   bool sse4 = false;
@@ -35,14 +37,14 @@ Isa isa_from_name(std::string_view text);
 // The set that kernels use: the best supported one, or what SDX_CPU_ISA names. Throws Error(invalid_argument) when that
 // variable holds an unknown name or a set this machine lacks. Thread-safe. Weights packed under one set are of no use under
 // another, so the choice is fixed before the first kernel is chosen.
-Isa cpu_isa();
+SDX_TOOLS_API Isa cpu_isa();
 
 // Whether the dot-product extension of `isa` (VNNI) may be used: the machine has it, and SDX_CPU_VNNI is not "0".
 bool use_vnni(Isa isa);
 
 // What the system calls the processor ("AMD EPYC"), or the board where it does not name processors; empty: it does not say.
 // Read anew by each call.
-std::string processor_name();
+SDX_TOOLS_API std::string processor_name();
 
 // Overrides cpu_isa() in tests and benchmarks for the whole process; must be one of supported_isas(). Not while kernels run.
 void force_cpu_isa(Isa isa);

@@ -6,10 +6,12 @@
 #include <span>
 #include <string>
 
+#include "base/tools_api.h"
+
 namespace sdx {
 
 // Writes all of it; false, with errno, where that cannot be done.
-bool write_all(int fd, const void* data, std::size_t bytes) noexcept;
+SDX_TOOLS_API bool write_all(int fd, const void* data, std::size_t bytes) noexcept;
 
 // Written under another name beside `path`; publish() checks that all is on the disk, and gives it its own name. Without
 // publish() nothing is left. Everything throws Error(io) with the system's reason.

@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <vector>
 
+#include "base/tools_api.h"
+
 namespace sdx {
 
 struct OwnLibrary {
@@ -16,11 +18,11 @@ struct OwnLibrary {
 };
 
 // Where the program lies, and where whatever contains `code` lies (a program, or a library); empty when that is not known.
-std::filesystem::path program_folder();
-std::filesystem::path folder_of(const void* code);
+SDX_TOOLS_API std::filesystem::path program_folder();
+SDX_TOOLS_API std::filesystem::path folder_of(const void* code);
 
 // What `accept` makes of the first library that it takes: null for one of another version. The library stays loaded. Throws
 // Error(io) with every file that was tried, and why not.
-void* load_own_library(const OwnLibrary& library, void* (*accept)(void* handle));
+SDX_TOOLS_API void* load_own_library(const OwnLibrary& library, void* (*accept)(void* handle));
 
 }  // namespace sdx

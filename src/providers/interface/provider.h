@@ -12,6 +12,7 @@
 
 #include <sdx/provider.hpp>
 
+#include "base/tools_api.h"
 #include "graph/graph.h"
 #include "passes/pass.h"
 #include "providers/interface/kernel.h"
@@ -126,12 +127,12 @@ struct ProviderName {
 // True where the environment variable SDX_TEST_PROVIDER is set: then there is a provider "fault" (providers/fault).
 bool test_provider_enabled();
 // All known names, in the order of the documentation.
-std::span<const ProviderName> provider_names();
+SDX_TOOLS_API std::span<const ProviderName> provider_names();
 // Short name for any accepted spelling (case ignored; "ort:NAME" is kept as such with a canonical NAME). Throws
 // Error(invalid_argument) with the closest match and the list.
-std::string canonical_provider(std::string_view text);
+SDX_TOOLS_API std::string canonical_provider(std::string_view text);
 // The chain that a list of names and intents ("auto", "gpu", "npu", …) stands for, on this platform, without duplicates.
 // Ends with "cpu" unless `strict`.
-std::vector<std::string> provider_chain(std::span<const std::string> asked, bool strict);
+SDX_TOOLS_API std::vector<std::string> provider_chain(std::span<const std::string> asked, bool strict);
 
 }  // namespace sdx

@@ -15,6 +15,8 @@
 
 #include <sdx/session.hpp>
 
+#include "base/tools_api.h"
+
 namespace sdx {
 
 using TextPairs = std::vector<std::pair<std::string, std::string>>;
@@ -61,23 +63,23 @@ struct SessionOption {
 };
 
 // In the order of the documents.
-std::span<const SessionOption> session_options();
+SDX_TOOLS_API std::span<const SessionOption> session_options();
 // By name. Throws Error(invalid_argument) with the closest match.
-const SessionOption& session_option(std::string_view name);
+SDX_TOOLS_API const SessionOption& session_option(std::string_view name);
 
 // The following throw Error(invalid_argument) "expected …, found …" without the option's name, which each surface puts in front
 // in its own spelling.
 
 // From text: "true", "16", "512MB", "2s", a word; lists and maps get one more item ("batch=4", "cuda.device_id=1"), of names
 // separated by commas all.
-void set_from_text(const SessionOption& option, SessionOptions& options, std::string_view text);
+SDX_TOOLS_API void set_from_text(const SessionOption& option, SessionOptions& options, std::string_view text);
 // Of a flag, a number or a time in milliseconds.
-void set_from_number(const SessionOption& option, SessionOptions& options, std::int64_t value);
+SDX_TOOLS_API void set_from_number(const SessionOption& option, SessionOptions& options, std::int64_t value);
 // What `from` has for the option replaces what `to` has; of maps, only what has the same key.
-void overlay(const SessionOption& option, const SessionOptions& from, SessionOptions& to);
+SDX_TOOLS_API void overlay(const SessionOption& option, const SessionOptions& from, SessionOptions& to);
 
 // Whether the option is a list or map, to which text adds an item.
-bool takes_items(const SessionOption& option);
+SDX_TOOLS_API bool takes_items(const SessionOption& option);
 
 // Checks numbers against their ranges, and names of passes, with the options' names in the message.
 void check_options(const SessionOptions& options);
