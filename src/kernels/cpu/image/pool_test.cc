@@ -38,8 +38,6 @@ Case case_of(std::int64_t batch, std::int64_t channels, Axis d, Axis h, Axis w) 
   return c;
 }
 
-std::int64_t volume(const std::int64_t (&v)[3]) { return v[0] * v[1] * v[2]; }
-
 enum class Kind : std::uint8_t { max, average, padded_average };
 
 float naive_window(const Case& c, const float* x, const std::int64_t (&o)[3], Kind kind) {

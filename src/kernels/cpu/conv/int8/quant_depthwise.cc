@@ -4,114 +4,97 @@
 #include <cstring>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/conv/int8/quant_depthwise3.h"
 #include "kernels/cpu/conv/int8/quant_depthwise_simd.h"
+#include "kernels/cpu/conv/int8/quant_nhwc_simd.h"
 #include "kernels/cpu/simd/cuts.h"
 #include "kernels/cpu/simd/scratch.h"
 
 namespace sdx::cpu {
 namespace {
 
-constexpr std::int64_t kStripBytes = 192 * 1024;  // of the image: all blocks of channels meet it in the second-level cache
-constexpr std::int64_t kLeastRows = 8;            // of a strip: each widens two rows more than it has
-constexpr std::int64_t kTaskProducts = 1 << 18;   // about 15 microseconds
+struct Depthwise {
+  const ConvShape* shape;
+  const std::uint8_t* x;
+  const std::uint8_t* zeros;  // a pixel of zero points
+  bool is_signed;
+  const std::int16_t* weights;
+  const QEpilogue* epilogue;
+  char* y;
+};
 
-constexpr std::int64_t kBlock = 16;
-constexpr std::int64_t kMostPadded = 1 << 20;  // bytes of an image whose few channels are filled up to a block
-
-std::int64_t pixels(const std::int64_t (&v)[3]) { return v[1] * v[2]; }
-
-// Pixels of n bytes as pixels of m, the lesser of which counts. 16 bytes are copied where there are so many.
-void respace(const std::uint8_t* from, std::int64_t n, std::uint8_t* to, std::int64_t m, std::int64_t count) {
-  const std::int64_t used = std::min(n, m);
-  std::int64_t i = 0;
-  for (; i < count && (count - i) * used >= kBlock; ++i) std::memcpy(to + i * m, from + i * n, kBlock);
-  for (; i < count; ++i) std::memcpy(to + i * m, from + i * n, static_cast<std::size_t>(used));
+// Output rows [begin, end), counted over batch, depth and height.
+void depthwise_rows(const Depthwise& d, std::int64_t begin, std::int64_t end) {
+  const ConvShape& s = *d.shape;
+  const std::int64_t taps = volume(s.kernel);
+  const std::int64_t even = round_up(taps, 2);
+  const std::int64_t width = s.out[2];
+  const std::int64_t channels = s.groups;
+  // In floats: pointers first, then sums.
+  const std::int64_t pointer_floats = round_up(width * even * 2, 16);
+  float* scratch = thread_scratch(0, to_size(pointer_floats + round_up(channels, 64)));
+  auto* pointers = reinterpret_cast<const std::uint8_t**>(scratch);
+  QDepthwiseRow r;
+  r.taps = pointers;
+  r.taps_count = even;
+  r.is_signed = d.is_signed;
+  r.channels = channels;
+  r.width = width;
+  r.weights = d.weights;
+  r.sums = reinterpret_cast<std::int32_t*>(scratch + pointer_floats);
+  r.epilogue = d.epilogue;
+  for (std::int64_t row = begin; row < end; ++row) {
+    const std::int64_t oy = row % s.out[1];
+    const std::int64_t oz = row / s.out[1] % s.out[0];
+    const std::int64_t batch = row / (s.out[1] * s.out[0]);
+    for (std::int64_t t = 0; t < even; ++t) {
+      const std::int64_t kx = t % s.kernel[2];
+      const std::int64_t iy = oy * s.stride[1] - s.pad[1] + t / s.kernel[2] % s.kernel[1] * s.dilation[1];
+      const std::int64_t iz = oz * s.stride[0] - s.pad[0] + t / (s.kernel[2] * s.kernel[1]) * s.dilation[0];
+      const bool inside = t < taps && iy >= 0 && iy < s.in[1] && iz >= 0 && iz < s.in[0];
+      const std::uint8_t* line = inside ? d.x + ((batch * s.in[0] + iz) * s.in[1] + iy) * s.in[2] * channels : nullptr;
+      // Outputs [from, to) meet a pixel of the line.
+      const std::int64_t x0 = kx * s.dilation[2] - s.pad[2];
+      const std::int64_t stride = s.stride[2];
+      const std::int64_t from = std::min(width, x0 >= 0 ? 0 : (-x0 + stride - 1) / stride);
+      const std::int64_t to = !inside || x0 >= s.in[2] ? from : std::clamp((s.in[2] - x0 + stride - 1) / stride, from, width);
+      const std::uint8_t** at = pointers + t;
+      for (std::int64_t ox = 0; ox < from; ++ox, at += even) *at = d.zeros;
+      const std::uint8_t* pixel = to > from ? line + (x0 + from * stride) * channels : nullptr;
+      for (std::int64_t ox = from; ox < to; ++ox, at += even, pixel += stride * channels) *at = pixel;
+      for (std::int64_t ox = to; ox < width; ++ox, at += even) *at = d.zeros;
+    }
+    r.y = d.y + row * width * channels * bytes_per_output(*d.epilogue);
+    qdepthwise_kernels().row(r);
+  }
 }
 
 }  // namespace
 
-bool qdepthwise3_takes(const ConvShape& s) {
-  return qdepthwise3_kernel() != nullptr && s.groups > 1 && s.kernel[0] == 1 && s.kernel[1] == 3 && s.kernel[2] == 3;
-}
-
-bool qdepthwise3_runs(const ConvShape& s, const QEpilogue& e) {
-  const bool bytes = gives_bytes(e);
-  return bytes && qdepthwise3_takes(s) && s.in[0] == 1 && s.out[0] == 1 && s.pad[0] == 0 && s.dilation[1] == 1 &&
-         s.dilation[2] == 1 && s.stride[1] == s.stride[2] && (s.stride[1] == 1 || s.stride[1] == 2) && s.out[2] >= 2 &&
-         (s.groups >= kBlock || std::max(pixels(s.in), pixels(s.out)) * kBlock <= kMostPadded);
-}
-
-namespace {
-
-// Less than 16 channels: the image with 16, of which the others hold anything.
-void few_channels(ConvShape s, const std::uint8_t* x, bool x_signed, std::int32_t x_zero, const std::int16_t* weights,
-                  const QEpilogue& epilogue, std::uint8_t* y) {
-  const std::int64_t channels = s.groups;
-  const std::int64_t batch = s.batch;
-  std::int32_t bias[kBlock] = {};
-  float scale[kBlock] = {};
-  for (std::int64_t i = 0; i < channels; ++i) {
-    bias[i] = epilogue.bias != nullptr ? epilogue.bias[i] : 0;
-    scale[i] = epilogue.scale[epilogue.scale_is_array ? i : 0];
+void qdepthwise_conv(const ConvShape& s, const void* x, bool x_signed, std::int32_t x_zero, const void* packed,
+                     const QEpilogue& epilogue, void* y) {
+  const std::int64_t channels = s.groups, nr = qnhwc_kernels().nr;
+  const auto* sums = static_cast<const std::int32_t*>(packed);
+  // The zero point's share of the sums goes into the bias; both arrays are read by all threads.
+  float* scratch = thread_scratch(2, to_size(round_up(channels, 16) * 2 + 16));
+  auto* bias = reinterpret_cast<std::int32_t*>(scratch);
+  auto* zeros = reinterpret_cast<std::uint8_t*>(bias + round_up(channels, 16));
+  for (std::int64_t c = 0; c < channels; ++c) {
+    const auto own = static_cast<std::uint32_t>(epilogue.bias != nullptr ? epilogue.bias[c] : 0);
+    bias[c] = static_cast<std::int32_t>(own - static_cast<std::uint32_t>(sums[c]) * static_cast<std::uint32_t>(x_zero));
   }
+  std::memset(zeros, x_zero & 0xFF, to_size(channels));
   QEpilogue e = epilogue;
   e.bias = bias;
-  e.scale = scale;
-  e.scale_is_array = true;
-  s.batch = 1;
-  s.groups = s.in_channels = s.out_channels = kBlock;
-  auto* wide_x =
-      reinterpret_cast<std::uint8_t*>(thread_scratch(1, static_cast<std::size_t>((pixels(s.in) + pixels(s.out)) * kBlock / 4)));
-  std::uint8_t* wide_y = wide_x + pixels(s.in) * kBlock;
-  for (std::int64_t i = 0; i < batch; ++i) {
-    respace(x + i * pixels(s.in) * channels, channels, wide_x, kBlock, pixels(s.in));
-    qdepthwise3_conv(s, wide_x, x_signed, x_zero, weights, e, wide_y);
-    respace(wide_y, kBlock, y + i * pixels(s.out) * channels, channels, pixels(s.out));
+  const auto* weights = reinterpret_cast<const std::int16_t*>(sums + round_up(round_up(channels, nr), 16));
+  if (qdepthwise3_runs(s, e)) {
+    const std::int16_t* by_tap = weights + round_up(channels, nr) * round_up(volume(s.kernel), 2);
+    return qdepthwise3_conv(s, static_cast<const std::uint8_t*>(x), x_signed, x_zero, by_tap, e, static_cast<std::uint8_t*>(y));
   }
-}
-
-}  // namespace
-
-void qdepthwise3_conv(const ConvShape& s, const std::uint8_t* x, bool x_signed, std::int32_t x_zero, const std::int16_t* weights,
-                      const QEpilogue& epilogue, std::uint8_t* y) {
-  if (s.groups < kBlock) return few_channels(s, x, x_signed, x_zero, weights, epilogue, y);
-  const QDepthwise3Kernel kernel = qdepthwise3_kernel();
-  const std::int64_t channels = s.groups;
-  const std::int64_t row_bytes = s.in[2] * channels * s.stride[1];
-  const std::int64_t row_work = s.out[2] * channels * 9;
-  std::int64_t rows = std::max(kLeastRows, kStripBytes / std::max<std::int64_t>(1, row_bytes));
-  if (current_pool().threads() > 1) rows = std::min(rows, std::max(kLeastRows, kTaskProducts / row_work));
-  rows = rows / 2 * 2;
-  const std::int64_t strips = (s.out[1] + rows - 1) / rows;
-  // Few rows of many channels: channels are cut too.
-  const std::int64_t blocks = (channels + 15) / 16;
-  const std::int64_t wanted = std::clamp<std::int64_t>(s.out[1] * row_work / kTaskProducts, 1, 2 * current_pool().threads());
-  const std::int64_t parts = std::clamp<std::int64_t>((wanted + strips - 1) / strips, 1, blocks);
-  const Cuts cuts(blocks, (blocks + parts - 1) / parts);
-  const std::int64_t columns = (s.out[2] - 1) * s.stride[2] + 3;
-  parallel_for(s.batch * strips * cuts.parts, 1, [&](std::int64_t begin, std::int64_t end) {
-    QDepthwise3 d;
-    d.shape = &s;
-    d.is_signed = x_signed;
-    d.zero = x_zero;
-    d.weight_step = (channels + 15) / 16 * 16;
-    d.epilogue = &epilogue;
-    d.pairs = reinterpret_cast<std::int16_t*>(thread_scratch(0, static_cast<std::size_t>(2 * columns * 16)));
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t part = i % cuts.parts;
-      const std::int64_t strip = i / cuts.parts % strips;
-      const std::int64_t image = i / (cuts.parts * strips);
-      d.begin = strip * rows;
-      d.end = std::min(s.out[1], d.begin + rows);
-      for (std::int64_t b = cuts.begin(part); b < cuts.begin(part + 1); ++b) {
-        d.column = std::min(b * 16, channels - 16);  // the last block computes some channels again
-        d.x = x + image * s.in[1] * s.in[2] * channels + d.column;
-        d.y = y + image * s.out[1] * s.out[2] * channels + d.column;
-        d.weights = weights + d.column;
-        kernel(d);
-      }
-    }
-  });
+  const Depthwise d{&s, static_cast<const std::uint8_t*>(x), zeros, x_signed, weights, &e, static_cast<char*>(y)};
+  const std::int64_t row_work = s.out[2] * channels * volume(s.kernel);
+  parallel_for(s.batch * s.out[0] * s.out[1], std::max<std::int64_t>(1, 200000 / std::max<std::int64_t>(1, row_work)),
+               [&](std::int64_t begin, std::int64_t end) { depthwise_rows(d, begin, end); });
 }
 
 }  // namespace sdx::cpu

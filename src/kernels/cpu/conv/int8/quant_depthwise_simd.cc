@@ -1,6 +1,7 @@
 #include "kernels/cpu/conv/int8/quant_depthwise_simd.h"
 
 #include <algorithm>
+#include <cstring>
 #include <type_traits>
 
 #include "kernels/cpu/simd/targets.h"
@@ -11,171 +12,178 @@
 // after foreach_target.h
 #include <hwy/highway.h>
 
+#include "kernels/cpu/conv/int8/quant_finish-inl.h"
+#include "kernels/cpu/quant/quant_epilogue-inl.h"
 #include "kernels/cpu/quant/quant_store-inl.h"
+#include "kernels/cpu/simd/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 namespace {
 
-#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2  // AVX-512 too: better targets have lower numbers
-
-HWY_INLINE __m256i load16(const void* p) { return _mm256_load_si256(static_cast<const __m256i*>(p)); }
+#if HWY_TARGET == HWY_SCALAR
 
 template <bool kSigned>
-HWY_INLINE __m256i widened(const std::uint8_t* p) {
-  const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-  return kSigned ? _mm256_cvtepi8_epi16(v) : _mm256_cvtepu8_epi16(v);
-}
-
-// A pixel's 16 channels of two rows: channels 0-3 and 8-11, then 4-7 and 12-15, so that packing the sums restores the order.
-HWY_INLINE void store_pair(__m256i upper, __m256i lower, std::int16_t* out) {
-  _mm256_store_si256(reinterpret_cast<__m256i*>(out), _mm256_unpacklo_epi16(upper, lower));
-  _mm256_store_si256(reinterpret_cast<__m256i*>(out + 16), _mm256_unpackhi_epi16(upper, lower));
-}
-
-// Image rows `row` and `row` + 1 as pairs, with the padding that output columns meet.
-template <bool kSigned>
-void widen_rows(const QDepthwise3& d, std::int64_t row, std::int64_t columns, std::int16_t* out) {
-  const ConvShape& s = *d.shape;
-  const std::int64_t channels = s.groups;
-  const __m256i zero = _mm256_set1_epi16(static_cast<std::int16_t>(d.zero));
-  const std::int64_t from = std::min(columns, s.pad[2]);
-  const std::int64_t to = std::clamp(s.in[2] + s.pad[2], from, columns);
-  for (std::int64_t i = 0; i < from; ++i) store_pair(zero, zero, out + i * 32);
-  for (std::int64_t i = to; i < columns; ++i) store_pair(zero, zero, out + i * 32);
-  const bool upper = row >= 0 && row < s.in[1];
-  const bool lower = row + 1 >= 0 && row + 1 < s.in[1];
-  const std::uint8_t* x = d.x + (row * s.in[2] + from - s.pad[2]) * channels;
-  const std::int64_t below = s.in[2] * channels;
-  std::int16_t* at = out + from * 32;
-  std::int16_t* const stop = out + to * 32;
-  if (upper && lower) {
-    for (; at < stop; at += 32, x += channels) store_pair(widened<kSigned>(x), widened<kSigned>(x + below), at);
-  } else if (upper) {
-    for (; at < stop; at += 32, x += channels) store_pair(widened<kSigned>(x), zero, at);
-  } else if (lower) {
-    for (; at < stop; at += 32, x += channels) store_pair(zero, widened<kSigned>(x + below), at);
-  } else {
-    for (; at < stop; at += 32) store_pair(zero, zero, at);
-  }
-}
-
-// Pairs of weights as the pairs of rows want them, [6] or [12] for each half of the 16 channels: taps of the upper and of the
-// lower pair for an even output row, then for an odd one.
-struct Weights {
-  alignas(32) std::int16_t of[2][12][16];
-};
-
-void arrange(const QDepthwise3& d, Weights& w) {
-  const __m256i none = _mm256_setzero_si256();
-  const auto put = [&](int i, __m256i upper, __m256i lower) HWY_ATTR {
-    _mm256_store_si256(reinterpret_cast<__m256i*>(w.of[0][i]), _mm256_unpacklo_epi16(upper, lower));
-    _mm256_store_si256(reinterpret_cast<__m256i*>(w.of[1][i]), _mm256_unpackhi_epi16(upper, lower));
-  };
-  for (int x = 0; x < 3; ++x) {
-    const auto tap = [&](int y) HWY_ATTR {
-      return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(d.weights + (3 * y + x) * d.weight_step));
-    };
-    put(x, tap(0), tap(1));
-    put(3 + x, tap(2), none);
-    put(6 + x, none, tap(0));
-    put(9 + x, tap(1), tap(2));
-  }
-}
-
-// What one output row multiplies, for both halves of the channels: three taps of the upper and three of the lower pair.
-using RowWeights = const std::int16_t (*)[16];
-
-// One output row. Twelve weights stay in registers, which leaves one for a product and two for sums: pixels, scales and biases
-// are operands in memory. (Two rows and two pixels at a time would load each pixel once, and each weight again and again.)
-template <int kStride, bool kPlain, bool kSigned>
-void compute(const Columns& columns, RowWeights first, RowWeights second, const std::int16_t* upper, const std::int16_t* lower,
-             std::int64_t width, std::int64_t channels, std::uint8_t* y) {
-  const Columns* k = &columns;
-  const __m256i u0 = load16(first[0]), u1 = load16(first[1]), u2 = load16(first[2]);
-  const __m256i l0 = load16(first[3]), l1 = load16(first[4]), l2 = load16(first[5]);
-  const __m256i v0 = load16(second[0]), v1 = load16(second[1]), v2 = load16(second[2]);
-  const __m256i m0 = load16(second[3]), m1 = load16(second[4]), m2 = load16(second[5]);
-  for (std::int64_t i = 0; i < width; ++i, upper += kStride * 32, lower += kStride * 32, y += channels) {
-    __asm__("" : "+r"(k));  // or scales and biases would take the weights' registers
-    __m256i c = k->bias0, e = k->bias1;
-    // In this order: sums of sums would need registers for what they wait for.
-#define SDX_TAP(SUM, W, AT)                                      \
-  SUM = _mm256_add_epi32(SUM, _mm256_madd_epi16(W, load16(AT))); \
-  __asm__("" : "+x"(SUM));
-    SDX_TAP(c, u0, upper)
-    SDX_TAP(e, v0, upper + 16)
-    SDX_TAP(c, u1, upper + 32)
-    SDX_TAP(e, v1, upper + 48)
-    SDX_TAP(c, u2, upper + 64)
-    SDX_TAP(e, v2, upper + 80)
-    SDX_TAP(c, l0, lower)
-    SDX_TAP(e, m0, lower + 16)
-    SDX_TAP(c, l1, lower + 32)
-    SDX_TAP(e, m1, lower + 48)
-    SDX_TAP(c, l2, lower + 64)
-    SDX_TAP(e, m2, lower + 80)
-#undef SDX_TAP
-    const __m256i w = words_of<kPlain>(*k, c, e);
-    const __m128i low = _mm256_castsi256_si128(w), high = _mm256_extracti128_si256(w, 1);
-    store_half(y, kSigned ? _mm_packs_epi16(low, high) : _mm_packus_epi16(low, high));
-  }
-}
-
-// Scales and biases in the order of store_pair().
-Columns halves_of(const QEpilogue& e, std::int64_t column) {
-  Columns k = columns_of(e, column);
-  const __m256 s0 = k.scale0, s1 = k.scale1;
-  const __m256i b0 = k.bias0, b1 = k.bias1;
-  k.scale0 = _mm256_permute2f128_ps(s0, s1, 0x20);
-  k.scale1 = _mm256_permute2f128_ps(s0, s1, 0x31);
-  k.bias0 = _mm256_permute2x128_si256(b0, b1, 0x20);
-  k.bias1 = _mm256_permute2x128_si256(b0, b1, 0x31);
-  return k;
-}
-
-template <int kStride, bool kPlain, bool kSigned>
-void rows_of(const QDepthwise3& d, const Columns& k) {
-  const ConvShape& s = *d.shape;
-  Weights w;
-  arrange(d, w);
-  const auto widen = d.is_signed ? widen_rows<true> : widen_rows<false>;
-  const std::int64_t width = s.out[2];
-  const std::int64_t columns = (width - 1) * kStride + 3;
-  std::int16_t* upper = d.pairs;
-  std::int16_t* lower = d.pairs + columns * 32;
-  const std::int64_t row_bytes = width * s.groups;
-  widen(d, d.begin * kStride - s.pad[1], columns, upper);
-  // At stride 1 two output rows lie over two pairs of image rows, at stride 2 one.
-  constexpr std::int64_t kStep = kStride == 1 ? 2 : 1;
-  for (std::int64_t row = d.begin; row < d.end; row += kStep) {
-    widen(d, row * kStride - s.pad[1] + 2, columns, lower);
-    std::uint8_t* y = d.y + row * row_bytes;
-    compute<kStride, kPlain, kSigned>(k, w.of[0], w.of[1], upper, lower, width, s.groups, y);
-    if (kStep == 2 && row + 1 < d.end) {
-      compute<kStride, kPlain, kSigned>(k, w.of[0] + 6, w.of[1] + 6, upper, lower, width, s.groups, y + row_bytes);
+void depthwise_pixel(const QDepthwiseRow& r, const std::uint8_t* const* taps, std::int64_t first) {
+  const std::int16_t* w = r.weights + first * r.taps_count;  // blocks of 2 channels
+  std::fill(r.sums + first, r.sums + r.channels, 0);
+  for (std::int64_t c = first; c < r.channels; c += 2) {
+    const std::int64_t left = std::min<std::int64_t>(2, r.channels - c);
+    for (std::int64_t t = 0; t < r.taps_count; t += 2, w += 4) {
+      for (std::int64_t i = 0; i < 2 * left; ++i) {
+        const std::uint8_t v = taps[t + i % 2][c + i / 2];
+        r.sums[c + i / 2] += (kSigned ? static_cast<std::int8_t>(v) : v) * w[i];
+      }
     }
-    std::swap(upper, lower);
   }
 }
-
-void depthwise3(const QDepthwise3& d) {
-  const Columns k = halves_of(*d.epilogue, d.column);
-  by_kind(k, [&](auto plain, auto is_signed)
-                 HWY_ATTR { d.shape->stride[1] == 1 ? rows_of<1, plain, is_signed>(d, k) : rows_of<2, plain, is_signed>(d, k); });
-}
-
-constexpr QDepthwise3Kernel kKernel = depthwise3;
 
 #else
 
-constexpr QDepthwise3Kernel kKernel = nullptr;
+template <bool kSigned>
+struct ByteOf {
+  using type = std::conditional_t<kSigned, std::int8_t, std::uint8_t>;
+};
+
+// 2 lanes channels, from p[0..] of each tap on.
+template <bool kSigned>
+HWY_INLINE void depthwise_block(const std::uint8_t* const* taps, std::int64_t count, std::int64_t at, const std::int16_t* w,
+                                std::int32_t* sums) {
+  using T = typename ByteOf<kSigned>::type;
+  const DI d;
+  const D16 d16;
+  const std::int64_t lanes = lanes_f32();
+  VI c0 = hn::Zero(d);
+  VI c1 = hn::Zero(d);
+  for (std::int64_t t = 0; t < count; t += 2, w += 4 * lanes) {
+#if HWY_TARGET == HWY_AVX2
+    const hn::FixedTag<T, 16> d8;
+    const auto x0 = hn::LoadU(d8, reinterpret_cast<const T*>(taps[t] + at));
+    const auto x1 = hn::LoadU(d8, reinterpret_cast<const T*>(taps[t + 1] + at));
+    c0 = pair_add(c0, hn::PromoteTo(d16, hn::InterleaveLower(d8, x0, x1)), hn::LoadU(d16, w));
+    c1 = pair_add(c1, hn::PromoteTo(d16, hn::InterleaveUpper(d8, x0, x1)), hn::LoadU(d16, w + 2 * lanes));
+#else
+    const hn::Rebind<T, DI> d8;
+    const VI low = hn::Set(d, 0xFFFF);
+    const auto pair = [&](std::int64_t i) {
+      const VI x0 = hn::PromoteTo(d, hn::LoadU(d8, reinterpret_cast<const T*>(taps[t] + at + i)));
+      const VI x1 = hn::PromoteTo(d, hn::LoadU(d8, reinterpret_cast<const T*>(taps[t + 1] + at + i)));
+      return hn::BitCast(d16, hn::Or(hn::And(x0, low), hn::ShiftLeft<16>(x1)));
+    };
+    c0 = pair_add(c0, pair(0), hn::LoadU(d16, w));
+    c1 = pair_add(c1, pair(lanes), hn::LoadU(d16, w + 2 * lanes));
+#endif
+  }
+  hn::StoreU(c0, d, sums);
+  hn::StoreU(c1, d, sums + lanes);
+}
+
+template <bool kSigned>
+void depthwise_pixel(const QDepthwiseRow& r, const std::uint8_t* const* taps, std::int64_t first) {
+  const std::int64_t block = 2 * lanes_f32();
+  const std::int64_t step = block * r.taps_count;
+  const std::int16_t* w = r.weights + first * r.taps_count;
+  std::int64_t c = first;
+  for (; c + block <= r.channels; c += block, w += step) depthwise_block<kSigned>(taps, r.taps_count, c, w, r.sums + c);
+  if (c == r.channels) return;
+  std::uint8_t tails[2][2 * kMaxF32Lanes] = {};
+  const std::uint8_t* two[2] = {tails[0], tails[1]};
+  std::int32_t part[2 * kMaxF32Lanes];
+  std::fill(r.sums + c, r.sums + c + block, 0);
+  for (std::int64_t t = 0; t < r.taps_count; t += 2, w += 2 * block) {
+    for (int i = 0; i < 2; ++i) std::memcpy(tails[i], taps[t + i] + c, static_cast<std::size_t>(r.channels - c));
+    depthwise_block<kSigned>(two, 2, 0, w, part);
+    for (std::int64_t i = 0; i < block; ++i) r.sums[c + i] += part[i];
+  }
+}
 
 #endif
 
+#if HWY_TARGET == HWY_AVX2
+
+// 16 channels of a whole row to bytes: weights, scales and biases stay where they are while pixels pass. kTaps: their number when
+// it is known (unrolled, weights in registers), else 0.
+template <bool kSigned, std::int64_t kTaps, bool kPlain, bool kSignedOut>
+void depthwise_columns(const QDepthwiseRow& r, const Columns& k, std::int64_t c) {
+  using T = typename ByteOf<kSigned>::type;
+  const D16 d16;
+  const hn::FixedTag<T, 16> d8;
+  const std::int64_t count = kTaps > 0 ? kTaps : r.taps_count;
+  const std::int16_t* HWY_RESTRICT w = r.weights + c * count;
+  const std::uint8_t* const* taps = r.taps;
+  auto* y = reinterpret_cast<std::uint8_t*>(r.y) + c;
+  VI c0;
+  VI c1;
+  const auto step = [&](std::int64_t t, V16 w0, V16 w1) HWY_ATTR {
+    const auto x0 = hn::LoadU(d8, reinterpret_cast<const T*>(taps[t] + c));
+    const auto x1 = hn::LoadU(d8, reinterpret_cast<const T*>(taps[t + 1] + c));
+    c0 = pair_add(c0, hn::PromoteTo(d16, hn::InterleaveLower(d8, x0, x1)), w0);
+    c1 = pair_add(c1, hn::PromoteTo(d16, hn::InterleaveUpper(d8, x0, x1)), w1);
+  };
+  if constexpr (kTaps == 10) {
+    const V16 w00 = hn::LoadU(d16, w), w01 = hn::LoadU(d16, w + 16), w10 = hn::LoadU(d16, w + 32), w11 = hn::LoadU(d16, w + 48);
+    const V16 w20 = hn::LoadU(d16, w + 64), w21 = hn::LoadU(d16, w + 80), w30 = hn::LoadU(d16, w + 96);
+    const V16 w31 = hn::LoadU(d16, w + 112), w40 = hn::LoadU(d16, w + 128), w41 = hn::LoadU(d16, w + 144);
+    for (std::int64_t i = 0; i < r.width; ++i, taps += 10, y += r.channels) {
+      c0 = VI{k.bias0};
+      c1 = VI{k.bias1};
+      step(0, w00, w01);
+      step(2, w10, w11);
+      step(4, w20, w21);
+      step(6, w30, w31);
+      step(8, w40, w41);
+      store_one<kSignedOut>(words_of<kPlain>(k, c0.raw, c1.raw), y);
+    }
+  } else {
+    for (std::int64_t i = 0; i < r.width; ++i, taps += count, y += r.channels) {
+      c0 = VI{k.bias0};
+      c1 = VI{k.bias1};
+      for (std::int64_t t = 0; t < count; t += 2) step(t, hn::LoadU(d16, w + 16 * t), hn::LoadU(d16, w + 16 * t + 16));
+      store_one<kSignedOut>(words_of<kPlain>(k, c0.raw, c1.raw), y);
+    }
+  }
+}
+
+template <bool kSigned>
+void depthwise_sixteen(const QDepthwiseRow& r, std::int64_t c) {
+  const Columns k = columns_of(*r.epilogue, c);
+  by_kind(k, [&](auto plain, auto is_signed) HWY_ATTR {
+    r.taps_count == 10 ? depthwise_columns<kSigned, 10, plain, is_signed>(r, k, c)
+                       : depthwise_columns<kSigned, 0, plain, is_signed>(r, k, c);
+  });
+}
+
+// How many channels that did.
+std::int64_t depthwise_fast(const QDepthwiseRow& r) {
+  if (!gives_bytes(*r.epilogue)) return 0;
+  std::int64_t c = 0;
+  for (; c + 16 <= r.channels; c += 16) r.is_signed ? depthwise_sixteen<true>(r, c) : depthwise_sixteen<false>(r, c);
+  return c;
+}
+
+#else
+
+std::int64_t depthwise_fast(const QDepthwiseRow&) { return 0; }
+
+#endif
+
+void depthwise(const QDepthwiseRow& r) {
+  const std::int64_t bytes = bytes_per_output(*r.epilogue);
+  const std::int64_t done = depthwise_fast(r);
+  if (done == r.channels) return;
+  for (std::int64_t i = 0; i < r.width; ++i) {
+    const std::uint8_t* const* taps = r.taps + i * r.taps_count;
+    r.is_signed ? depthwise_pixel<true>(r, taps, done) : depthwise_pixel<false>(r, taps, done);
+    finish_rows(*r.epilogue, r.sums + done, 0, 1, r.channels - done, done, r.y + (i * r.channels + done) * bytes, 0);
+  }
+}
+
 }  // namespace
 
-QDepthwise3Kernel qdepthwise3_table() { return kKernel; }
+const QDepthwiseKernels& qdepthwise_table() {
+  static const QDepthwiseKernels table{depthwise};
+  return table;
+}
 
 }  // namespace sdx::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -183,5 +191,5 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include "kernels/cpu/simd/dispatch.h"
 
-SDX_CPU_DISPATCH(QDepthwise3Kernel, qdepthwise3_kernel, qdepthwise3_table)
+SDX_CPU_DISPATCH(const QDepthwiseKernels&, qdepthwise_kernels, qdepthwise_table)
 #endif

@@ -1,33 +1,29 @@
 #pragma once
-// The per-target inner kernel of quant_depthwise.cc, for AVX2 and AVX-512; internal to this folder.
-//
-// Two image rows at a time are widened to pairs of int16, (upper, lower) for each channel, 16 channels in a buffer that stays in
-// the first cache. A multiply-add takes two taps, one above the other, from there; each pair serves the three taps of a row and,
-// at stride 1, two output rows: 24 multiply-adds and additions for 16 results, and nothing to shuffle.
+// Depthwise convolutions of bytes with the channels last, of any shape, per target; internal to this folder.
 
 #include <cstdint>
 
-#include "kernels/cpu/conv/conv_shape.h"
 #include "kernels/cpu/quant/quant.h"
 
 namespace sdx::cpu {
 
-// 16 channels over output rows [begin, end) of one image.
-struct QDepthwise3 {
-  const ConvShape* shape = nullptr;
-  const std::uint8_t* x = nullptr;  // the image, at the first of the channels
+// One output row of a depthwise convolution.
+struct QDepthwiseRow {
+  const std::uint8_t* const* taps = nullptr;  // [width][taps rounded up to even]: the pixel that each tap meets
+  std::int64_t taps_count = 0;                // even
   bool is_signed = false;
-  std::int32_t zero = 0;                  // of padding
-  const std::int16_t* weights = nullptr;  // at the first channel, [9][weight_step]
-  std::int64_t weight_step = 0;
-  const QEpilogue* epilogue = nullptr;  // its bias has the zero point's share in it; gives bytes
-  std::int64_t column = 0;              // the first channel
-  std::uint8_t* y = nullptr;            // the result's image, at the first channel
-  std::int64_t begin = 0, end = 0;      // begin is even
-  std::int16_t* pairs = nullptr;        // [2][(out width - 1) * stride + 3][32], 64-byte aligned
+  std::int64_t channels = 0;
+  std::int64_t width = 0;
+  const std::int16_t* weights = nullptr;  // [channels rounded up to 2 lanes] blocks of [taps / 2][2 lanes][2]
+  std::int32_t* sums = nullptr;           // [channels rounded up to 2 lanes], scratch
+  const QEpilogue* epilogue = nullptr;
+  char* y = nullptr;  // [width][channels] of the epilogue's type
 };
 
-using QDepthwise3Kernel = void (*)(const QDepthwise3&);
-QDepthwise3Kernel qdepthwise3_kernel();  // null where it has no build
+struct QDepthwiseKernels {
+  void (*row)(const QDepthwiseRow& r);
+};
+
+const QDepthwiseKernels& qdepthwise_kernels();
 
 }  // namespace sdx::cpu

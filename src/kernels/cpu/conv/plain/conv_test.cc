@@ -13,8 +13,6 @@ using test::for_each_isa;
 using test::Guarded;
 using test::random_floats;
 
-std::int64_t volume(const std::int64_t (&v)[3]) { return v[0] * v[1] * v[2]; }
-
 struct Geometry {
   std::int64_t in, kernel, stride, dilation, pad, pad_end;
 };

@@ -1,5 +1,5 @@
 #pragma once
-// Dilated convolutions by Winograd's, of sub-images; internal to this folder.
+// Dilated convolutions by Winograd's, of sub-images; internal to conv/blocked.
 
 #include <cstddef>
 

@@ -1,5 +1,5 @@
 #pragma once
-// 3x3 convolutions with stride 2 by products of transformed tiles; internal to this folder.
+// 3x3 convolutions with stride 2 by products of transformed tiles; internal to conv/blocked.
 
 #include "kernels/cpu/conv/conv_shape.h"
 #include "kernels/cpu/elementwise/elementwise.h"

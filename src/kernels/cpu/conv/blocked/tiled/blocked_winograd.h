@@ -1,5 +1,5 @@
 #pragma once
-// Convolutions by Winograd's F(t x t, 3 x 3) over blocked channels; internal to this folder.
+// Convolutions by Winograd's F(t x t, 3 x 3) over blocked channels; internal to conv/blocked.
 
 #include <cstddef>
 
