@@ -1,4 +1,4 @@
-// Identity: ai.onnx 1, 13, 14 (sequences), 16 (optionals), 19, 21, 23, 24, 25.
+// Identity: ai.onnx 1, 13, 14 (sequences), 16 (optionals), 19, 21, 23, 24, 25. com.microsoft SampleOp 1, for numbers alone.
 
 #include "ops/context.h"
 #include "ops/op.h"
@@ -24,6 +24,11 @@ void register_identity(OpTable& t) {
   t.add(OpDef("Identity", 1)
             .in("input", "V", types::anything)
             .out("output", "V", types::anything)
+            .infer_with(infer_identity)
+            .run_with(run_identity));
+  t.add(OpDef("com.microsoft", "SampleOp", 1)
+            .in("X", "T", types::numeric)
+            .out("Y", "T", types::numeric)
             .infer_with(infer_identity)
             .run_with(run_identity));
 }

@@ -1,0 +1,54 @@
+// com.microsoft FusedConv 1: activation(conv(X, W) + B + Z).
+
+#include "ops/context.h"
+#include "ops/conv/conv_common.h"
+#include "ops/math/float_view.h"
+#include "ops/math/fused_activation.h"
+#include "ops/op.h"
+
+namespace sdx::ops {
+namespace {
+
+void infer_fused_conv(InferContext& c) {
+  read_fused_activation(c.attrs());
+  infer_conv(c);
+}
+
+void run_fused_conv(OpContext& c) {
+  Tensor& y = run_conv(c);
+  if (const Tensor* z = c.optional_input(3)) {
+    if (z->shape() != y.shape())
+      c.fail("Z must have the output's shape {}, received {}", to_string(y.shape()), to_string(z->shape()));
+    dispatch_compute(y.dtype(), "FusedConv", [&](auto tag) {
+      using C = typename decltype(tag)::type;
+      const FloatInput<C> sum(y), add(*z);
+      FloatOutput<C> out(y);
+      for (std::int64_t i = 0; i < y.size(); ++i) out[i] = sum[i] + add[i];
+      out.store();
+    });
+  }
+  apply_fused_activation(read_fused_activation(c.attrs()), y);
+}
+
+}  // namespace
+
+void register_fused_conv(OpTable& t) {
+  t.add(OpDef("com.microsoft", "FusedConv", 1)
+            .in("X", "T", types::floats)
+            .in("W", "T", types::floats)
+            .in("B", "T", types::floats, Arity::optional)
+            .in("Z", "T", types::floats, Arity::optional)
+            .out("Y", "T", types::floats)
+            .attr("activation", AttrKind::s)
+            .attr("activation_params", AttrKind::floats)
+            .attr("auto_pad", AttrKind::s)
+            .attr("dilations", AttrKind::ints)
+            .attr("group", AttrKind::i)
+            .attr("kernel_shape", AttrKind::ints)
+            .attr("pads", AttrKind::ints)
+            .attr("strides", AttrKind::ints)
+            .infer_with(infer_fused_conv)
+            .run_with(run_fused_conv));
+}
+
+}  // namespace sdx::ops
