@@ -65,6 +65,11 @@ struct AttrDef {
   bool required = false;
 };
 
+struct OpDef;
+// Adds a family's attributes: ops/signature.h.
+template <class Attrs>
+void declare(OpDef& def);
+
 using InferFn = void (*)(InferContext&);
 using RunFn = void (*)(OpContext&);
 
@@ -104,6 +109,17 @@ struct OpDef {
   }
   OpDef&& attr(std::string attribute, AttrKind kind, bool required = false) && {
     return std::move(attr(std::move(attribute), kind, required));
+  }
+  // All attributes of a family in this version.
+  template <class Attrs>
+  OpDef& attrs() & {
+    declare<Attrs>(*this);
+    return *this;
+  }
+  template <class Attrs>
+  OpDef&& attrs() && {
+    declare<Attrs>(*this);
+    return std::move(*this);
   }
   OpDef&& infer_with(InferFn fn) && {
     infer = fn;

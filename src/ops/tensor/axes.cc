@@ -12,7 +12,7 @@ std::int64_t normalize_axis(std::int64_t axis, std::size_t rank) {
   return axis < 0 ? axis + r : axis;
 }
 
-std::vector<std::int64_t> normalize_axes(const std::vector<std::int64_t>& axes, std::size_t rank) {
+std::vector<std::int64_t> normalize_axes(std::span<const std::int64_t> axes, std::size_t rank) {
   std::vector<std::int64_t> out;
   std::vector<bool> seen(rank, false);
   for (const std::int64_t axis : axes) {
