@@ -1,29 +1,29 @@
 // Gradients of reductions, softmax and running sums.
 
 #include "ops/gradient.h"
+#include "ops/reduce/signatures.h"
 
 namespace sdx::ops {
 namespace {
 
 // The node's result with the reduced axes kept.
 Expr kept(GradientContext& c) {
-  if (c.attrs().get_int("keepdims", 1) != 0) return c.out(0);
+  if (parse<ReduceAttrs>(c).keepdims) return c.out(0);
   std::vector<Expr> inputs;
   for (std::size_t i = 0; i < c.num_inputs(); ++i) inputs.push_back(c.in(i));
   return c.repeat(inputs, {{"keepdims", std::int64_t{1}}});
 }
 
 // The gradient of a sum over the same axes as the node's.
-Expr of_sum(GradientContext& c, Expr y) {
-  return c.attrs().get_int("keepdims", 1) != 0 ? c.dy() : c.reshape(c.dy(), c.shape_of(y));
-}
+Expr of_sum(GradientContext& c, Expr y) { return parse<ReduceAttrs>(c).keepdims ? c.dy() : c.reshape(c.dy(), c.shape_of(y)); }
 
 // The sum of `e`, shaped like the node's input, over the node's axes.
 Expr same_sum(Expr e, GradientContext& c) {
-  const std::vector<std::int64_t> axes = c.attrs().get_ints("axes");
+  const auto attr = parse<ReduceAttrs>(c);
+  const IntList axes = attr.axes;
   const EmittedAttributes keep{{"keepdims", std::int64_t{1}}};
-  if (!axes.empty()) return c.emit("ReduceSum", {e, c.ints(axes)}, keep);
-  const std::int64_t noop = c.attrs().get_int("noop_with_empty_axes", 0);
+  if (!axes.empty()) return c.emit("ReduceSum", {e, c.ints(to_vector(axes))}, keep);
+  const std::int64_t noop = attr.noop_with_empty_axes ? 1 : 0;
   return c.emit("ReduceSum", c.has_input(1) ? std::vector<Expr>{e, c.in(1)} : std::vector<Expr>{e},
                 {{"keepdims", std::int64_t{1}}, {"noop_with_empty_axes", noop}});
 }
@@ -84,15 +84,16 @@ void reduce_log_sum_exp(GradientContext& c) {
 }
 
 void cum_sum(GradientContext& c) {
-  const std::int64_t reverse = c.attrs().get_int("reverse", 0) != 0 ? 0 : 1;
+  const std::int64_t reverse = parse<CumulativeAttrs>(c).reverse ? 0 : 1;
   c.set(0, c.repeat({c.dy(), c.in(1)}, {{"reverse", reverse}}));
 }
 
 // One axis since 13; before, all axes from `axis` on together.
 std::vector<std::int64_t> softmax_axes(GradientContext& c) {
-  if (c.version() >= 13) return {c.attrs().get_int("axis", -1)};
+  const auto attr = parse<SoftmaxAttrs>(c);
+  std::int64_t axis = attr.axis;
+  if (!attr.flattened) return {axis};
   const std::int64_t rank = c.rank(c.in(0));
-  std::int64_t axis = c.attrs().get_int("axis", 1);
   if (axis < 0) axis += rank;
   if (axis < 0) c.refuse("an axis that there is not");
   std::vector<std::int64_t> axes;

@@ -5,6 +5,8 @@
 #include "ops/op.h"
 #include "ops/quant/quant_codec.h"
 #include "ops/quant/quant_scalar.h"
+#include "ops/reduce/reduction.h"
+#include "ops/signature.h"
 #include "ops/tensor/axes.h"
 
 namespace sdx::ops {
@@ -12,30 +14,32 @@ namespace {
 
 constexpr TypeSet kBytes = set_of(DataType::int8, DataType::uint8);
 
-std::vector<bool> reduced_axes(const Attributes& attrs, std::size_t rank) {
-  const std::vector<std::int64_t> axes = attrs.get_ints("axes");
-  std::vector<bool> reduced(rank, axes.empty());
-  for (const std::int64_t a : normalize_axes(axes, rank)) reduced[static_cast<std::size_t>(a)] = true;
-  return reduced;
-}
+// QLinearReduceMean, ReduceSumInteger.
+struct IntegerReduceAttrs {
+  IntList axes;
+  bool keepdims = true;
 
-template <class S>
-S reduced_shape(const S& x, const std::vector<bool>& reduced, bool keep) {
-  S out;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    if (!reduced[i]) {
-      out.push_back(x[i]);
-    } else if (keep) {
-      out.push_back(1);
+  void fields(auto& f, const OpId& op) {
+    if (op.name == "ReduceSumInteger") {
+      f.required("axes", axes);
+    } else {
+      f("axes", axes);
     }
+    f("keepdims", keepdims);
   }
-  return out;
+};
+
+std::vector<bool> reduced_axes(const IntegerReduceAttrs& attr, std::size_t rank) {
+  std::vector<bool> reduced(rank, attr.axes.empty());
+  for (const std::int64_t a : normalize_axes(attr.axes, rank)) reduced[static_cast<std::size_t>(a)] = true;
+  return reduced;
 }
 
 void infer_reduce(InferContext& c, DataType elem) {
   const SymShape* x = c.shape(0);
   if (x == nullptr) return c.output(0, elem);
-  c.output(0, elem, reduced_shape(*x, reduced_axes(c.attrs(), x->size()), c.attrs().get_int("keepdims", 1) != 0));
+  const auto attr = parse<IntegerReduceAttrs>(c);
+  c.output(0, elem, reduced_shape(*x, reduced_axes(attr, x->size()), attr.keepdims));
 }
 
 void infer_mean(InferContext& c) { infer_reduce(c, c.dtype(0)); }
@@ -79,10 +83,11 @@ Sums sums_of(const Tensor& x, const std::vector<bool>& reduced, std::int64_t out
 
 void run_mean(OpContext& c) {
   const Tensor& x = c.input(0);
-  const std::vector<bool> reduced = reduced_axes(c.attrs(), x.rank());
+  const auto attr = parse<IntegerReduceAttrs>(c);
+  const std::vector<bool> reduced = reduced_axes(attr, x.rank());
   const QuantScalar from = quant_scalar(c, 1, 2, x.dtype());
   const QuantScalar to = quant_scalar(c, 3, 4, x.dtype());
-  Tensor& y = c.output(0, x.dtype(), reduced_shape(x.shape(), reduced, c.attrs().get_int("keepdims", 1) != 0));
+  Tensor& y = c.output(0, x.dtype(), reduced_shape(x.shape(), reduced, attr.keepdims));
   if (y.size() == 0) return;
   const Sums sums = sums_of(x, reduced, y.size());
   if (sums.count == 0) c.fail("the mean of no values: shape {} has an empty reduced axis", to_string(x.shape()));
@@ -97,9 +102,10 @@ void run_mean(OpContext& c) {
 
 void run_sum(OpContext& c) {
   const Tensor& x = c.input(0);
-  const std::vector<bool> reduced = reduced_axes(c.attrs(), x.rank());
+  const auto attr = parse<IntegerReduceAttrs>(c);
+  const std::vector<bool> reduced = reduced_axes(attr, x.rank());
   const DataType elem = x.dtype() == DataType::uint8 ? DataType::uint32 : DataType::int32;
-  Tensor& y = c.output(0, elem, reduced_shape(x.shape(), reduced, c.attrs().get_int("keepdims", 1) != 0));
+  Tensor& y = c.output(0, elem, reduced_shape(x.shape(), reduced, attr.keepdims));
   const Sums sums = sums_of(x, reduced, y.size());
   auto* out = static_cast<std::uint32_t*>(y.mutable_data());  // wraps around in 32 bits, whatever the sign
   std::transform(sums.values.begin(), sums.values.end(), out, [](std::int64_t v) { return static_cast<std::uint32_t>(v); });
@@ -111,13 +117,12 @@ void register_qlinear_reduce(OpTable& t) {
   OpDef mean("com.microsoft", "QLinearReduceMean", 1);
   mean.in("data", "T", kBytes).in("data_scale", "", bit(DataType::float32)).in("data_zero_point", "T", kBytes, Arity::optional);
   mean.in("reduced_scale", "", bit(DataType::float32)).in("reduced_zero_point", "T", kBytes, Arity::optional);
-  mean.out("reduced", "T", kBytes).attr("axes", AttrKind::ints).attr("keepdims", AttrKind::i);
+  mean.out("reduced", "T", kBytes).attrs<IntegerReduceAttrs>();
   t.add(std::move(mean).infer_with(infer_mean).run_with(run_mean));
   t.add(OpDef("com.microsoft", "ReduceSumInteger", 1)
             .in("data", "T1", kBytes)
             .out("reduced", "T2", set_of(DataType::int32, DataType::uint32))
-            .attr("axes", AttrKind::ints, true)
-            .attr("keepdims", AttrKind::i)
+            .attrs<IntegerReduceAttrs>()
             .infer_with(infer_sum)
             .run_with(run_sum));
 }

@@ -5,6 +5,7 @@
 
 #include "ops/math/elementwise.h"
 #include "ops/op.h"
+#include "ops/reduce/signatures.h"
 #include "ops/tensor/axes.h"
 
 namespace sdx::ops {
@@ -22,11 +23,12 @@ S without_axis(const S& shape, std::size_t axis, bool keepdims) {
 }
 
 void infer_arg(InferContext& c) {
+  const auto attr = parse<ArgExtremeAttrs>(c);
   const SymShape* s = c.shape(0);
   if (s == nullptr) return c.output(0, DataType::int64);
   if (s->empty()) return c.output(0, DataType::int64, SymShape{});
-  const auto axis = static_cast<std::size_t>(normalize_axis(c.attrs().get_int("axis", 0), s->size()));
-  c.output(0, DataType::int64, without_axis(*s, axis, c.attrs().get_int("keepdims", 1) != 0));
+  const auto axis = static_cast<std::size_t>(normalize_axis(attr.axis, s->size()));
+  c.output(0, DataType::int64, without_axis(*s, axis, attr.keepdims));
 }
 
 // The first NaN beats everything, as in numpy.
@@ -58,15 +60,16 @@ void search(const T* x, std::int64_t* y, std::int64_t length, std::int64_t inner
 
 template <bool kMax>
 void run_arg(OpContext& c) {
+  const auto attr = parse<ArgExtremeAttrs>(c);
   const Tensor& in = c.input(0);
   if (in.rank() == 0) {
     c.output(0, DataType::int64, {}).template mutable_values<std::int64_t>()[0] = 0;
     return;
   }
   const Shape& shape = in.shape();
-  const auto axis = static_cast<std::size_t>(normalize_axis(c.attrs().get_int("axis", 0), shape.size()));
-  const bool last = c.attrs().get_int("select_last_index", 0) != 0;
-  Tensor& out = c.output(0, DataType::int64, without_axis(shape, axis, c.attrs().get_int("keepdims", 1) != 0));
+  const auto axis = static_cast<std::size_t>(normalize_axis(attr.axis, shape.size()));
+  const bool last = attr.select_last_index;
+  Tensor& out = c.output(0, DataType::int64, without_axis(shape, axis, attr.keepdims));
   if (out.size() == 0) return;
   const std::int64_t length = shape[axis];
   if (length == 0) c.fail("axis {} of {} is empty: there is no extreme element", axis, to_string(shape));
@@ -88,9 +91,7 @@ void add(OpTable& t, const char* name, RunFn run) {
   t.add(OpDef(name, 1)
             .in("data", "T", types::numeric)
             .out("reduced", "", types::int64)
-            .attr("axis", AttrKind::i)
-            .attr("keepdims", AttrKind::i)
-            .attr("select_last_index", AttrKind::i)
+            .attrs<ArgExtremeAttrs>()
             .infer_with(infer_arg)
             .run_with(run));
 }

@@ -7,15 +7,26 @@
 #include "ops/math/broadcast.h"
 #include "ops/math/float_view.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 #include "ops/tensor/axes.h"
 
 namespace sdx::ops {
 namespace {
 
+struct BiasSoftmaxAttrs {
+  std::int64_t axis = 1;
+  std::int64_t is_inner_broadcast;
+
+  void fields(auto& f) {
+    f("axis", axis);
+    f.required("is_inner_broadcast", is_inner_broadcast);
+  }
+};
+
 void run_bias_softmax(OpContext& c) {
   const Tensor &x = c.input(0), &bias = c.input(1);
   if (x.rank() == 0) c.fail("data must have an axis, received {}", x.type_string());
-  const auto axis = static_cast<std::size_t>(normalize_axis(c.attrs().get_int("axis", 1), x.rank()));
+  const auto axis = static_cast<std::size_t>(normalize_axis(parse<BiasSoftmaxAttrs>(c).axis, x.rank()));
   if (broadcast_shapes(x.shape(), bias.shape()) != x.shape())
     c.fail("bias {} does not broadcast to data {}", bias.type_string(), x.type_string());
   const std::int64_t n = product(x.shape(), axis, x.rank());
@@ -48,8 +59,7 @@ void register_bias_softmax(OpTable& t) {
             .in("data", "T", kThree)
             .in("bias", "T", kThree)
             .out("output", "T", kThree)
-            .attr("axis", AttrKind::i)
-            .attr("is_inner_broadcast", AttrKind::i, true)
+            .attrs<BiasSoftmaxAttrs>()
             .infer_with([](InferContext& c) { c.output(0, c.type(0)); })
             .run_with(run_bias_softmax));
 }

@@ -4,6 +4,7 @@
 
 #include "ops/math/elementwise.h"
 #include "ops/op.h"
+#include "ops/reduce/signatures.h"
 #include "ops/tensor/axes.h"
 #include "tensor/element.h"
 
@@ -67,11 +68,12 @@ void infer_cumulative(InferContext& c) {
 
 template <class Op>
 void run_cumulative(OpContext& c) {
+  const auto attr = parse<CumulativeAttrs>(c);
   const Tensor& in = c.input(0);
   const Shape& shape = in.shape();
   const auto axis = static_cast<std::size_t>(normalize_axis(axis_of(c.input(1)), shape.size()));
-  const bool exclusive = c.attrs().get_int("exclusive", 0) != 0;
-  const bool reverse = c.attrs().get_int("reverse", 0) != 0;
+  const bool exclusive = attr.exclusive;
+  const bool reverse = attr.reverse;
   Tensor& out = c.output(0, in.dtype(), shape);
   if (in.size() == 0) return;
   const std::int64_t length = shape[axis];
@@ -95,8 +97,7 @@ void add(OpTable& t, const char* name, int since, RunFn run) {
             .in("x", "T", types::numeric)
             .in("axis", "T2", types::indices)
             .out("y", "T", types::numeric)
-            .attr("exclusive", AttrKind::i)
-            .attr("reverse", AttrKind::i)
+            .attrs<CumulativeAttrs>()
             .infer_with(infer_cumulative)
             .run_with(run));
 }

@@ -8,6 +8,7 @@
 #include "ops/math/elementwise.h"
 #include "ops/op.h"
 #include "ops/reduce/reduction.h"
+#include "ops/reduce/signatures.h"
 #include "ops/tensor/axes.h"
 #include "tensor/element.h"
 
@@ -16,11 +17,9 @@ namespace {
 
 // --- which axes --------------------------------------------------------------------------------------------------------
 
-bool axes_as_input(const Node& node) { return node.version >= (node.op_type == "ReduceSum" ? 13 : 18); }
-
 // Flags per axis; `axes` empty means all of them, or none with noop_with_empty_axes.
-std::vector<bool> reduced_axes(const Attributes& attrs, const std::vector<std::int64_t>& axes, std::size_t rank) {
-  if (axes.empty()) return std::vector<bool>(rank, attrs.get_int("noop_with_empty_axes", 0) == 0);
+std::vector<bool> reduced_axes(const ReduceAttrs& attr, const std::vector<std::int64_t>& axes, std::size_t rank) {
+  if (axes.empty()) return std::vector<bool>(rank, !attr.noop_with_empty_axes);
   std::vector<bool> flags(rank, false);
   // ONNX forbids naming an axis twice only implicitly, and files do it: it means the same as once.
   for (const std::int64_t axis : axes) {
@@ -30,31 +29,18 @@ std::vector<bool> reduced_axes(const Attributes& attrs, const std::vector<std::i
   return flags;
 }
 
-template <class S>
-S reduced_shape(const S& shape, const std::vector<bool>& flags, bool keepdims) {
-  S out;
-  for (std::size_t i = 0; i < shape.size(); ++i) {
-    if (!flags[i]) {
-      out.push_back(shape[i]);
-    } else if (keepdims) {
-      out.emplace_back(1);
-    }
-  }
-  return out;
-}
-
 // nullopt: not known yet.
-std::optional<std::vector<std::int64_t>> known_axes(const InferContext& c) {
-  if (!axes_as_input(c.node())) return c.attrs().get_ints("axes");
-  if (!c.has_input(1)) return std::vector<std::int64_t>{};
-  if (const Tensor* t = c.value(1)) return to_ints(*t);
+std::optional<std::vector<std::int64_t>> known_axes(const InferContext& c, const ReduceAttrs& attr) {
+  if (!attr.axes_are_input) return to_vector(attr.axes);
+  if (!c.has_input(ReduceIn::kAxes)) return std::vector<std::int64_t>{};
+  if (const Tensor* t = c.value(ReduceIn::kAxes)) return to_ints(*t);
   return std::nullopt;
 }
 
 // The shape when only the number of axes is known, or not even that.
 void infer_unknown_axes(InferContext& c, const SymShape& in, bool keepdims) {
   if (keepdims) return c.output(0, c.dtype(0), SymShape(in.size(), Dim::unknown()));
-  const SymShape* axes = c.shape(1);
+  const SymShape* axes = c.shape(ReduceIn::kAxes);
   if (axes != nullptr && axes->size() == 1 && (*axes)[0].is_const() && (*axes)[0].value() > 0 &&
       (*axes)[0].value() <= static_cast<std::int64_t>(in.size())) {
     return c.output(0, c.dtype(0), SymShape(in.size() - static_cast<std::size_t>((*axes)[0].value()), Dim::unknown()));
@@ -85,13 +71,13 @@ void propagate_elements(InferContext& c) {
 }
 
 void infer_reduce(InferContext& c) {
+  const auto attr = parse<ReduceAttrs>(c);
   const SymShape* in = c.shape(0);
-  const auto axes = known_axes(c);
-  const bool keepdims = c.attrs().get_int("keepdims", 1) != 0;
+  const auto axes = known_axes(c, attr);
   if (in == nullptr) return c.output(0, c.dtype(0));
-  if (!axes) return infer_unknown_axes(c, *in, keepdims);
-  const std::vector<bool> flags = reduced_axes(c.attrs(), *axes, in->size());
-  c.output(0, c.dtype(0), reduced_shape(*in, flags, keepdims));
+  if (!axes) return infer_unknown_axes(c, *in, attr.keepdims);
+  const std::vector<bool> flags = reduced_axes(attr, *axes, in->size());
+  c.output(0, c.dtype(0), reduced_shape(*in, flags, attr.keepdims));
   if (in->size() == 1 && flags[0]) propagate_elements(c);
 }
 
@@ -246,15 +232,12 @@ using OrderedTypes = TypeList<float, double, Float16, BFloat16, std::int8_t, std
 
 template <template <class> class Reducer, class List>
 void run_reduce(OpContext& c) {
+  const auto attr = parse<ReduceAttrs>(c);
   const Tensor& in = c.input(0);
-  std::vector<std::int64_t> axes;
-  if (!axes_as_input(c.node())) {
-    axes = c.attrs().get_ints("axes");
-  } else if (const Tensor* t = c.optional_input(1)) {
-    axes = to_ints(*t);
-  }
-  const std::vector<bool> flags = reduced_axes(c.attrs(), axes, in.rank());
-  Tensor& out = c.output(0, in.dtype(), reduced_shape(in.shape(), flags, c.attrs().get_int("keepdims", 1) != 0));
+  std::vector<std::int64_t> axes = to_vector(attr.axes);
+  if (const Tensor* t = attr.axes_are_input ? c.optional_input(ReduceIn::kAxes) : nullptr) axes = to_ints(*t);
+  const std::vector<bool> flags = reduced_axes(attr, axes, in.rank());
+  Tensor& out = c.output(0, in.dtype(), reduced_shape(in.shape(), flags, attr.keepdims));
   const ReductionPlan plan = plan_reduction(in.shape(), flags);
   dispatch(in.dtype(), List{}, c.node().op_type, [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -264,13 +247,12 @@ void run_reduce(OpContext& c) {
 
 template <template <class> class Reducer, class List = ArithmeticTypes>
 void add(OpTable& t, const char* name, TypeSet set) {
-  OpDef old(name, 1);
-  old.in("data", "T", set).out("reduced", "T", set).attr("axes", AttrKind::ints).attr("keepdims", AttrKind::i);
-  t.add(std::move(old).infer_with(infer_reduce).run_with(run_reduce<Reducer, List>));
-  OpDef now(name, std::string_view(name) == "ReduceSum" ? 13 : 18);
-  now.in("data", "T", set).in("axes", "", types::int64, Arity::optional).out("reduced", "T", set);
-  now.attr("keepdims", AttrKind::i).attr("noop_with_empty_axes", AttrKind::i);
-  t.add(std::move(now).infer_with(infer_reduce).run_with(run_reduce<Reducer, List>));
+  for (const int since : {1, ReduceAttrs::axes_input_since(name)}) {
+    OpDef def(name, since);
+    def.in("data", "T", set).out("reduced", "T", set).attrs<ReduceAttrs>();
+    if (since > 1) def.in("axes", "", types::int64, Arity::optional);
+    t.add(std::move(def).infer_with(infer_reduce).run_with(run_reduce<Reducer, List>));
+  }
 }
 
 }  // namespace

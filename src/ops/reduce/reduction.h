@@ -12,6 +12,20 @@
 
 namespace sdx::ops {
 
+// The shape that is left; with `keepdims` extents of 1 for the axes that go. S: Shape or SymShape.
+template <class S>
+S reduced_shape(const S& shape, const std::vector<bool>& flags, bool keepdims) {
+  S out;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (!flags[i]) {
+      out.push_back(shape[i]);
+    } else if (keepdims) {
+      out.emplace_back(1);
+    }
+  }
+  return out;
+}
+
 // Neighbouring axes of the same kind merged, axes of extent 1 dropped. Outermost first.
 struct ReductionPlan {
   struct Axis {

@@ -7,6 +7,7 @@
 
 #include "ops/math/elementwise.h"
 #include "ops/op.h"
+#include "ops/reduce/signatures.h"
 #include "ops/tensor/axes.h"
 
 namespace sdx::ops {
@@ -18,9 +19,9 @@ struct Lanes {
 };
 
 // Before opset 13 an axis equal to the rank is possible: each element is a row of its own.
-std::int64_t checked_axis(const Attributes& attrs, int version, std::size_t rank) {
-  const std::int64_t axis = attrs.get_int("axis", version < 13 ? 1 : -1);
-  if (version < 13 && axis == static_cast<std::int64_t>(rank)) return axis;
+std::int64_t checked_axis(const SoftmaxAttrs& attr, std::size_t rank) {
+  const std::int64_t axis = attr.axis;
+  if (attr.flattened && axis == static_cast<std::int64_t>(rank)) return axis;
   // A scalar counts as one row of one element.
   if (rank == 0) {
     if (axis < -1 || axis > 0) fail(ErrorCode::invalid_model, "axis {} is out of range for a scalar", axis);
@@ -30,15 +31,16 @@ std::int64_t checked_axis(const Attributes& attrs, int version, std::size_t rank
 }
 
 Lanes lanes_of(const OpContext& c, const Shape& shape) {
-  const auto axis = static_cast<std::size_t>(checked_axis(c.attrs(), c.version(), shape.size()));
+  const auto attr = parse<SoftmaxAttrs>(c);
+  const auto axis = static_cast<std::size_t>(checked_axis(attr, shape.size()));
   if (shape.empty()) return {1, 1, 1};
-  if (c.version() < 13) return {product(shape, 0, axis), product(shape, axis, shape.size()), 1};
+  if (attr.flattened) return {product(shape, 0, axis), product(shape, axis, shape.size()), 1};
   return {product(shape, 0, axis), shape[axis], product(shape, axis + 1, shape.size())};
 }
 
 void infer_softmax(InferContext& c) {
   infer_same(c);
-  if (const SymShape* s = c.shape(0)) checked_axis(c.attrs(), c.version(), s->size());
+  if (const SymShape* s = c.shape(0)) checked_axis(parse<SoftmaxAttrs>(c), s->size());
 }
 
 // One block of length x inner numbers, in place. top and sum hold inner numbers each.
@@ -116,7 +118,7 @@ void add(OpTable& t, const char* name, RunFn run) {
   t.add(OpDef(name, 1)
             .in("input", "T", types::floats)
             .out("output", "T", types::floats)
-            .attr("axis", AttrKind::i)
+            .attrs<SoftmaxAttrs>()
             .infer_with(infer_softmax)
             .run_with(run));
 }

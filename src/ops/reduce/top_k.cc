@@ -5,6 +5,7 @@
 
 #include "ops/math/elementwise.h"
 #include "ops/op.h"
+#include "ops/reduce/signatures.h"
 #include "ops/tensor/axes.h"
 #include "tensor/element.h"
 
@@ -21,15 +22,16 @@ std::int64_t k_of(const Tensor& t) {
 }
 
 void infer_top_k(InferContext& c) {
+  const auto attr = parse<TopKAttrs>(c);
   const SymShape* s = c.shape(0);
   if (s == nullptr) {
     c.output(0, c.dtype(0));
     return c.output(1, DataType::int64);
   }
-  const auto axis = static_cast<std::size_t>(normalize_axis(c.attrs().get_int("axis", -1), s->size()));
+  const auto axis = static_cast<std::size_t>(normalize_axis(attr.axis, s->size()));
   Dim k;
-  if (c.version() < 10) {
-    k = c.attrs().get_int("k");
+  if (!attr.k_is_input) {
+    k = attr.k;
   } else if (const auto* sym = c.sym(1); sym != nullptr && sym->size() == 1) {
     k = (*sym)[0];
   }
@@ -72,11 +74,12 @@ void select(std::vector<Candidate<C>>& lane, std::int64_t k, bool largest) {
 }
 
 void run_top_k(OpContext& c) {
+  const auto attr = parse<TopKAttrs>(c);
   const Tensor& in = c.input(0);
   const Shape& shape = in.shape();
-  const auto axis = static_cast<std::size_t>(normalize_axis(c.attrs().get_int("axis", -1), shape.size()));
-  const std::int64_t k = c.version() < 10 ? c.attrs().get_int("k") : k_of(c.input(1));
-  const bool largest = c.attrs().get_int("largest", 1) != 0;
+  const auto axis = static_cast<std::size_t>(normalize_axis(attr.axis, shape.size()));
+  const std::int64_t k = attr.k_is_input ? k_of(c.input(TopKIn::kK)) : attr.k;
+  const bool largest = attr.largest;
   const std::int64_t length = shape[axis];
   check_k(k, length);
   Shape out_shape = shape;
@@ -117,8 +120,7 @@ void register_top_k(OpTable& t) {
             .in("X", "T", types::numeric)
             .out("Values", "T", types::numeric)
             .out("Indices", "I", types::int64)
-            .attr("axis", AttrKind::i)
-            .attr("k", AttrKind::i, true)
+            .attrs<TopKAttrs>()
             .infer_with(infer_top_k)
             .run_with(run_top_k));
   t.add(OpDef("TopK", 10)
@@ -126,9 +128,7 @@ void register_top_k(OpTable& t) {
             .in("K", "", types::int64)
             .out("Values", "T", types::numeric)
             .out("Indices", "I", types::int64)
-            .attr("axis", AttrKind::i)
-            .attr("largest", AttrKind::i)
-            .attr("sorted", AttrKind::i)
+            .attrs<TopKAttrs>()
             .infer_with(infer_top_k)
             .run_with(run_top_k));
 }

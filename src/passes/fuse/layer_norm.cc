@@ -2,6 +2,7 @@
 // (PyTorch, and TensorFlow's form with the scale taken into the factor), and x over the root of the mean square (Llama's
 // RMSNorm).
 
+#include "ops/reduce/signatures.h"
 #include "passes/fuse/fuse.h"
 #include "passes/fuse/match.h"
 
@@ -14,14 +15,14 @@ ValueId mean_of(const Graph& g, ValueId v) {
   const Node& n = g.node(g.value(v).producer);
   if (n.removed || !n.domain.empty() || n.op_type != "ReduceMean" || n.inputs.empty() || n.inputs[0] == kNoValue) return kNoValue;
   const SymShape* x = shape_of(g, n.inputs[0]);
-  if (x == nullptr || x->empty() || n.attributes.get_int("keepdims", 1) != 1) return kNoValue;
+  if (x == nullptr || x->empty() || !ops::parse<ops::ReduceAttrs>(n).keepdims) return kNoValue;
   std::int64_t axis = 0;
   if (n.inputs.size() > 1) {
     const Tensor* axes = constant_input(g, n, 1);
     if (axes == nullptr || axes->dtype() != DataType::int64 || axes->size() != 1) return kNoValue;
     axis = axes->values<std::int64_t>()[0];
   } else {
-    const std::vector<std::int64_t> axes = n.attributes.get_ints("axes");
+    const ops::IntList axes = ops::parse<ops::ReduceAttrs>(n).axes;
     if (axes.size() != 1) return kNoValue;
     axis = axes[0];
   }

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "base/thread_pool.h"
+#include "ops/reduce/signatures.h"
 #include "ops/tensor/axes.h"
 #include "providers/cpu/kernel_table.h"
 #include "tensor/element.h"
@@ -46,21 +47,19 @@ bool is_one(const Dim& d) { return d.is_const() && d.value() == 1; }
 
 template <Reduce Op>
 std::unique_ptr<Kernel> make_reduce(LowerContext& c) {
+  const auto attr = ops::parse<ops::ReduceAttrs>(c);
   constexpr bool kInts = Op == Reduce::sum || Op == Reduce::max || Op == Reduce::min;
   const bool ints = kInts && (c.dtype(0) == DataType::int32 || c.dtype(0) == DataType::int64);
   if (c.dtype(0) != DataType::float32 && !ints) return c.refuse("elements of another type");
   const SymShape* x = c.shape(0);
   if (x == nullptr || x->empty()) return c.refuse("rank unknown or 0");
-  const bool as_input = c.node().version >= (c.node().op_type == "ReduceSum" ? 13 : 18);
-  std::vector<std::int64_t> axes;
-  if (!as_input) {
-    axes = c.attrs().get_ints("axes");
-  } else if (c.has_input(1)) {
-    const Tensor* t = c.constant(1);
+  std::vector<std::int64_t> axes = ops::to_vector(attr.axes);
+  if (attr.axes_are_input && c.has_input(ops::ReduceIn::kAxes)) {
+    const Tensor* t = c.constant(ops::ReduceIn::kAxes);
     if (t == nullptr) return c.refuse("the axes are not constant");
     for (std::int64_t i = 0; i < t->size(); ++i) axes.push_back(element_as_int(*t, i));
   }
-  if (axes.empty() && c.attrs().get_int("noop_with_empty_axes", 0) != 0) return c.refuse("reduces nothing");
+  if (axes.empty() && attr.noop_with_empty_axes) return c.refuse("reduces nothing");
   std::vector<bool> flags(x->size(), axes.empty());
   for (const std::int64_t axis : axes) flags[static_cast<std::size_t>(ops::normalize_axis(axis, x->size()))] = true;
   for (std::size_t i = 0; i < x->size(); ++i) {
@@ -98,11 +97,12 @@ class ArgExtremeKernel : public Kernel {
 
 template <bool Max>
 std::unique_ptr<Kernel> make_arg_extreme(LowerContext& c) {
+  const auto attr = ops::parse<ops::ArgExtremeAttrs>(c);
   if (c.dtype(0) != DataType::float32) return c.refuse("not float32");
   const SymShape* x = c.shape(0);
   if (x == nullptr || x->empty()) return c.refuse("rank unknown or 0");
-  const auto axis = static_cast<std::size_t>(ops::normalize_axis(c.attrs().get_int("axis", 0), x->size()));
-  return std::make_unique<ArgExtremeKernel>(axis, Max, c.attrs().get_int("select_last_index", 0) != 0);
+  const auto axis = static_cast<std::size_t>(ops::normalize_axis(attr.axis, x->size()));
+  return std::make_unique<ArgExtremeKernel>(axis, Max, attr.select_last_index);
 }
 
 struct TopKState : KernelState {
@@ -159,18 +159,19 @@ class TopKKernel : public Kernel {
 };
 
 std::unique_ptr<Kernel> make_top_k(LowerContext& c) {
+  const auto attr = ops::parse<ops::TopKAttrs>(c);
   if (c.dtype(0) != DataType::float32) return c.refuse("not float32");
   const SymShape* x = c.shape(0);
   if (x == nullptr || x->empty()) return c.refuse("rank unknown or 0");
-  const std::int64_t axis = ops::normalize_axis(c.attrs().get_int("axis", -1), x->size());
+  const std::int64_t axis = ops::normalize_axis(attr.axis, x->size());
   if (static_cast<std::size_t>(axis) + 1 != x->size()) return c.refuse("not the last axis");
-  std::int64_t k = c.attrs().get_int("k", 0);
-  if (c.node().version >= 10) {
-    const Tensor* t = c.constant(1);
+  std::int64_t k = attr.k;
+  if (attr.k_is_input) {
+    const Tensor* t = c.constant(ops::TopKIn::kK);
     if (t == nullptr || t->size() != 1) return c.refuse("k is not constant");
     k = element_as_int(*t, 0);
   }
-  return std::make_unique<TopKKernel>(k, c.attrs().get_int("largest", 1) != 0);
+  return std::make_unique<TopKKernel>(k, attr.largest);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "kernels/cpu/rows/softmax.h"
 
+#include "ops/reduce/signatures.h"
 #include "ops/tensor/axes.h"
 #include "providers/cpu/kernel_table.h"
 
@@ -32,11 +33,11 @@ template <bool Log>
 std::unique_ptr<Kernel> make_softmax(LowerContext& c) {
   if (c.dtype(0) != DataType::float32) return c.refuse("not float32");
   if (c.shape(0) == nullptr || c.shape(0)->empty()) return c.refuse("rank unknown or 0");
-  const bool flattened = c.node().version < 13;
-  const std::int64_t axis = c.attrs().get_int("axis", flattened ? 1 : -1);
+  const auto attr = ops::parse<ops::SoftmaxAttrs>(c);
+  const std::int64_t axis = attr.axis;
   const auto rank = static_cast<std::int64_t>(c.shape(0)->size());
   if (axis < -rank || axis >= rank) return c.refuse("axis is the rank: every element is a row");
-  return std::make_unique<SoftmaxKernel>(static_cast<std::size_t>(axis < 0 ? axis + rank : axis), flattened, Log);
+  return std::make_unique<SoftmaxKernel>(static_cast<std::size_t>(axis < 0 ? axis + rank : axis), attr.flattened, Log);
 }
 
 }  // namespace
