@@ -3,6 +3,7 @@
 // Source: Ioffe and Szegedy, "Batch normalization", arXiv:1502.03167, section 3.
 
 #include "ops/gradients/windows.h"
+#include "ops/norm/signatures.h"
 
 namespace sdx::ops {
 namespace {
@@ -23,10 +24,13 @@ Expr normalise_back(GradientContext& c, const Normalised& n, Expr g, const std::
   return n.scale * (g - c.mean(g, axes) - n.value * c.mean(g * n.value, axes));
 }
 
-double epsilon_of(const GradientContext& c) { return static_cast<double>(c.attrs().get_float("epsilon", 1e-5F)); }
+template <class Attrs>
+double epsilon_of(const GradientContext& c) {
+  return static_cast<double>(parse<Attrs>(c).epsilon);
+}
 
 std::vector<std::int64_t> last_axes(GradientContext& c) {
-  std::int64_t axis = c.attrs().get_int("axis", -1);
+  std::int64_t axis = parse<LayerNormAttrs>(c).axis;
   std::int64_t end = 0;
   if (axis >= 0) end = c.rank(c.in(0));
   if (axis < -kMostAxes) c.refuse("an axis that there is not");
@@ -44,7 +48,7 @@ void only_first_output(GradientContext& c) {
 void layer_norm(GradientContext& c) {
   only_first_output(c);
   const std::vector<std::int64_t> axes = last_axes(c);
-  const Normalised n = normalise(c, c.in(0), axes, epsilon_of(c));
+  const Normalised n = normalise(c, c.in(0), axes, epsilon_of<LayerNormAttrs>(c));
   if (c.wants(1)) c.set_broadcast(1, c.dy() * n.value);
   c.set_broadcast(2, c.dy());
   if (c.wants(0)) c.set(0, normalise_back(c, n, c.dy() * c.in(1), axes));
@@ -53,7 +57,7 @@ void layer_norm(GradientContext& c) {
 void rms_norm(GradientContext& c) {
   const std::vector<std::int64_t> axes = last_axes(c);
   const Expr x = c.in(0);
-  const Expr r = 1.0 / call("Sqrt", c.mean(square(x), axes) + epsilon_of(c));
+  const Expr r = 1.0 / call("Sqrt", c.mean(square(x), axes) + epsilon_of<LayerNormAttrs>(c));
   const Expr n = x * r;
   if (c.wants(1)) c.set_broadcast(1, c.dy() * n);
   if (!c.wants(0)) return;
@@ -80,7 +84,7 @@ void instance_norm(GradientContext& c) {
   const std::int64_t rank = c.rank(c.in(0));
   if (rank < 3) c.refuse("an input without axes behind its channels");
   const std::vector<std::int64_t> axes = inner_axes(static_cast<std::size_t>(rank - 2));
-  const Normalised n = normalise(c, c.in(0), axes, epsilon_of(c));
+  const Normalised n = normalise(c, c.in(0), axes, epsilon_of<GroupNormAttrs>(c));
   if (c.wants(1)) c.set(1, c.sum(c.dy() * n.value, per_channel(c, rank), false));
   if (c.wants(2)) c.set(2, c.sum(c.dy(), per_channel(c, rank), false));
   if (c.wants(0)) c.set(0, normalise_back(c, n, c.dy() * along_channels(c, c.in(1), rank), axes));
@@ -92,8 +96,8 @@ void group_norm(GradientContext& c) {
   const std::int64_t rank = c.rank(x);
   const bool by_group = c.version() < 21;
   const std::vector<std::int64_t> axes{2};
-  const auto grouped = [&](Expr e) { return c.emit("Reshape", {e, c.ints({0, c.attrs().get_int("num_groups"), -1})}); };
-  const Normalised n = normalise(c, grouped(x), axes, epsilon_of(c));
+  const auto grouped = [&](Expr e) { return c.emit("Reshape", {e, c.ints({0, parse<GroupNormAttrs>(c).num_groups, -1})}); };
+  const Normalised n = normalise(c, grouped(x), axes, epsilon_of<GroupNormAttrs>(c));
   const Expr g = by_group ? grouped(c.dy()) : c.dy();
   const Expr value = by_group ? n.value : c.reshape(n.value, c.shape_of(x));
   const std::int64_t inner = by_group ? 3 : rank;
@@ -107,21 +111,22 @@ void group_norm(GradientContext& c) {
 void batch_norm_training(GradientContext& c, std::int64_t rank) {
   only_first_output(c);
   const std::vector<std::int64_t> axes = per_channel(c, rank);
-  const Normalised n = normalise(c, c.in(0), axes, epsilon_of(c));
+  const Normalised n = normalise(c, c.in(0), axes, epsilon_of<BatchNormAttrs>(c));
   if (c.wants(1)) c.set(1, c.sum(c.dy() * n.value, axes, false));
   if (c.wants(2)) c.set(2, c.sum(c.dy(), axes, false));
   if (c.wants(0)) c.set(0, normalise_back(c, n, c.dy() * along_channels(c, c.in(1), rank), axes));
 }
 
 void batch_norm(GradientContext& c) {
-  if (c.version() < 7 || c.attrs().get_int("spatial", 1) == 0) c.refuse("semantics of early opsets");
+  const auto attr = parse<BatchNormAttrs>(c);
+  if (c.version() < 7 || !attr.spatial) c.refuse("semantics of early opsets");
   if (c.version() < 14 && c.node().outputs.size() > 1) c.refuse("training as before opset 14");
   const std::int64_t rank = c.rank(c.in(0));
-  if (c.attrs().get_int("training_mode", 0) != 0) return batch_norm_training(c, rank);
+  if (attr.training_mode) return batch_norm_training(c, rank);
   const std::vector<std::int64_t> axes = per_channel(c, rank);
   const auto wide = [&](Expr e) { return along_channels(c, e, rank); };
   const Expr g = c.dy();
-  const Expr r = 1.0 / call("Sqrt", c.in(4) + epsilon_of(c));
+  const Expr r = 1.0 / call("Sqrt", c.in(4) + epsilon_of<BatchNormAttrs>(c));
   const Expr n = (c.in(0) - wide(c.in(3))) * wide(r);
   const Expr factor = c.in(1) * r;
   if (c.wants(0)) c.set(0, g * wide(factor));
@@ -132,16 +137,16 @@ void batch_norm(GradientContext& c) {
 }
 
 void mean_variance(GradientContext& c) {
-  std::vector<std::int64_t> axes = c.attrs().get_ints("axes");
-  if (axes.empty()) axes = {0, 2, 3};
+  const std::vector<std::int64_t> axes = to_vector(parse<MeanVarianceAttrs>(c).axes);
   c.set(0, normalise_back(c, normalise(c, c.in(0), axes, 0), c.dy(), axes));
 }
 
 // y = x / |x|; 0 where the norm is.
 void lp_norm(GradientContext& c) {
-  const std::vector<std::int64_t> axes{c.attrs().get_int("axis", -1)};
+  const auto attr = parse<LpNormalizationAttrs>(c);
+  const std::vector<std::int64_t> axes{attr.axis};
   const Expr x = c.in(0);
-  const bool p1 = c.attrs().get_int("p", 2) == 1;
+  const bool p1 = attr.p == 1;
   const Expr norm = c.emit(p1 ? "ReduceL1" : "ReduceL2", {x, c.ints(axes)}, {{"keepdims", std::int64_t{1}}});
   const Expr zero = call("Equal", norm, 0.0);
   const Expr along = c.sum(c.dy() * c.out(0), axes);
@@ -159,11 +164,12 @@ Expr channel_sums(GradientContext& c, Expr e, std::int64_t before, std::int64_t 
 
 // Source: ONNX LRN-1: y = x * s^-beta with s = bias + alpha / size * (sum of squares over a window of channels).
 void lrn(GradientContext& c) {
-  const std::int64_t size = c.attrs().get_int("size");
+  const auto attr = parse<LrnAttrs>(c);
+  const std::int64_t size = attr.size;
   if (size <= 0 || size > (std::int64_t{1} << 30)) c.refuse("size must be positive, and less than 2^30");
-  const double alpha = static_cast<double>(c.attrs().get_float("alpha", 1e-4F)) / static_cast<double>(size);
-  const double beta = static_cast<double>(c.attrs().get_float("beta", 0.75F));
-  const double bias = static_cast<double>(c.attrs().get_float("bias", 1.0F));
+  const double alpha = static_cast<double>(attr.alpha) / static_cast<double>(size);
+  const double beta = static_cast<double>(attr.beta);
+  const double bias = static_cast<double>(attr.bias);
   const std::int64_t before = (size - 1) / 2;
   const std::int64_t after = size - 1 - before;
   const Expr x = c.in(0);

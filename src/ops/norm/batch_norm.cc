@@ -7,13 +7,12 @@
 #include "ops/context.h"
 #include "ops/math/float_view.h"
 #include "ops/norm/norm_reference.h"
+#include "ops/norm/signatures.h"
 #include "ops/op.h"
 #include "ops/tensor/axes.h"
 
 namespace sdx::ops {
 namespace {
-
-bool spatial(const Attributes& attrs, int version) { return version >= 9 || attrs.get_int("spatial", 1) != 0; }
 
 // What the statistics are kept for: the channels, or (spatial = 0) every position of [C, D1, ...].
 template <class S>
@@ -32,7 +31,7 @@ void infer_batch_norm(InferContext& c) {
     for (std::size_t i = 1; i < c.num_outputs(); ++i) c.output(i, stats);
     return;
   }
-  const SymShape s = statistics_shape(*x, spatial(c.attrs(), c.version()));
+  const SymShape s = statistics_shape(*x, parse<BatchNormAttrs>(c).spatial);
   for (std::size_t i = 1; i < 5; ++i) {
     const SymShape* given = c.shape(i);
     if (given == nullptr || !s[0].is_const() || s.size() != 1 || !all_const(*given)) continue;
@@ -77,7 +76,7 @@ template <class C>
 void apply(OpContext& c, const Layout& l, const std::vector<Moments>& moments, Tensor& y) {
   const FloatInput<C> x(c.input(0)), scale(c.input(1)), bias(c.input(2));
   FloatOutput<C> out(y);
-  const double epsilon = static_cast<double>(c.attrs().get_float("epsilon", 1e-5F));
+  const double epsilon = static_cast<double>(parse<BatchNormAttrs>(c).epsilon);
   parallel_for(l.batch * l.channels, 1 + 16384 / (l.inner + 1), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t p = begin; p < end; ++p) {
       const std::int64_t channel = p % l.channels;
@@ -105,8 +104,8 @@ void write_statistic(OpContext& c, std::size_t output, const Shape& shape, const
 }
 
 bool training(OpContext& c) {
-  if (c.version() >= 14) return c.attrs().get_int("training_mode", 0) != 0;
-  if (c.version() < 7 && c.attrs().get_int("is_test", 0) != 0) return false;
+  if (c.version() >= 14) return parse<BatchNormAttrs>(c).training_mode;
+  if (c.version() < 7 && parse<BatchNormAttrs>(c).is_test) return false;
   for (std::size_t i = 1; i < c.num_outputs(); ++i) {
     if (c.wants_output(i)) return true;
   }
@@ -114,8 +113,9 @@ bool training(OpContext& c) {
 }
 
 void run_batch_norm(OpContext& c) {
+  const auto attr = parse<BatchNormAttrs>(c);
   const Tensor& x = c.input(0);
-  const Shape stats = statistics_shape(x.shape(), spatial(c.attrs(), c.version()));
+  const Shape stats = statistics_shape(x.shape(), attr.spatial);
   const Layout l = layout_of(x.shape(), stats);
   for (std::size_t i = 1; i < 5; ++i) {
     if (c.input(i).size() != l.channels) {
@@ -137,7 +137,7 @@ void run_batch_norm(OpContext& c) {
   if (c.num_outputs() == 1) return;
   std::vector<Moments> running = given;
   if (train) {
-    const double momentum = static_cast<double>(c.attrs().get_float("momentum", 0.9F));
+    const double momentum = static_cast<double>(attr.momentum);
     for (std::size_t k = 0; k < running.size(); ++k) {
       running[k].mean = given[k].mean * momentum + batch[k].mean * (1 - momentum);
       running[k].variance = given[k].variance * momentum + batch[k].variance * (1 - momentum);
@@ -166,11 +166,7 @@ void register_batch_norm(OpTable& t) {
             .out("var", "T", f, Arity::optional)
             .out("saved_mean", "T", f, Arity::optional)
             .out("saved_var", "T", f, Arity::optional)
-            .attr("consumed_inputs", AttrKind::ints)
-            .attr("epsilon", AttrKind::f)
-            .attr("is_test", AttrKind::i)
-            .attr("momentum", AttrKind::f)
-            .attr("spatial", AttrKind::i)
+            .attrs<BatchNormAttrs>()
             .infer_with(infer_batch_norm)
             .run_with(run_batch_norm));
   t.add(OpDef("BatchNormalization", 14)
@@ -182,9 +178,7 @@ void register_batch_norm(OpTable& t) {
             .out("Y", "T", f)
             .out("running_mean", "T2", f, Arity::optional)
             .out("running_var", "T2", f, Arity::optional)
-            .attr("epsilon", AttrKind::f)
-            .attr("momentum", AttrKind::f)
-            .attr("training_mode", AttrKind::i)
+            .attrs<BatchNormAttrs>()
             .infer_with(infer_batch_norm)
             .run_with(run_batch_norm));
 }

@@ -6,10 +6,42 @@
 #include "ops/context.h"
 #include "ops/math/convert.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 #include "tensor/dispatch.h"
 
 namespace sdx::ops {
 namespace {
+
+struct ScaledSiluAttrs {
+  float alpha = 1;
+
+  void fields(auto& f) { f("alpha", alpha); }
+};
+
+struct GatedNormAttrs {  // GatedRMSNorm, BranchwiseRMSNorm
+  float epsilon = 1e-5F;
+  std::string_view activation = "silu";  // of the gate
+  std::int64_t num_branches = 0;         // 0: an axis of their own
+
+  void fields(auto& f, const OpId& op) {
+    f("epsilon", epsilon);
+    if (op.name == "GatedRMSNorm") {
+      f("activation", activation);
+    } else {
+      f("num_branches", num_branches);
+    }
+  }
+};
+
+struct HyperConnectionAttrs {
+  std::int64_t num_branches = 0;  // 0: an axis of their own
+  float reduction_scale = 1;
+
+  void fields(auto& f, const OpId& op) {
+    f("num_branches", num_branches);
+    if (op.name == "HyperConnectionPreMix") f("reduction_scale", reduction_scale);
+  }
+};
 
 constexpr TypeSet kFloat = set_of(DataType::float32, DataType::float16, DataType::bfloat16);
 
@@ -60,7 +92,7 @@ void run_gated_add(OpContext& c) {
 
 void run_scaled_silu(OpContext& c) {
   const Tensor x = floats(c.input(0));
-  float scale = c.attrs().get_float("alpha", 1);
+  float scale = parse<ScaledSiluAttrs>(c).alpha;
   if (const Tensor* s = c.optional_input(1)) {
     if (s->size() != 1) c.fail("the scale must be one number, received {}", s->type_string());
     scale = data(floats(*s))[0];
@@ -83,17 +115,18 @@ float inverse_rms(const float* x, std::int64_t n, float epsilon) {
   return static_cast<float>(1 / std::sqrt(sum / static_cast<double>(n) + static_cast<double>(epsilon)));
 }
 
-float epsilon_of(const Attributes& attrs) {
-  const float epsilon = attrs.get_float("epsilon", 1e-5F);
+float epsilon_of(const GatedNormAttrs& attr) {
+  const float epsilon = attr.epsilon;
   if (!(epsilon >= 0)) fail(ErrorCode::invalid_model, "attribute 'epsilon' is {}; it must not be negative", epsilon);
   return epsilon;
 }
 
 void run_gated_rms_norm(OpContext& c) {
-  const std::string word = c.attrs().get_string("activation", "silu");
+  const auto attr = parse<GatedNormAttrs>(c);
+  const std::string_view word = attr.activation;
   const bool silu = word == "silu" || word == "swish";
   if (!silu && word != "sigmoid") c.fail("attribute 'activation' is '{}'; permitted: silu, swish, sigmoid", word);
-  const float epsilon = epsilon_of(c.attrs());
+  const float epsilon = epsilon_of(attr);
   const Tensor x = floats(c.input(0)), scale = floats(c.input(1)), gate = floats(c.input(2));
   const std::int64_t n = scale.size();
   if (x.rank() == 0 || gate.shape() != x.shape() || scale.rank() != 1 || n < 1 || x.shape().back() % n != 0) {
@@ -119,7 +152,7 @@ struct Branches {
 
 Branches branches_of(OpContext& c, const Tensor& x) {
   Branches b;
-  b.count = c.attrs().get_int("num_branches", 0);
+  b.count = parse<HyperConnectionAttrs>(c).num_branches;  // BranchwiseRMSNorm calls it the same
   const Shape& s = x.shape();
   if (b.count < 0 || s.size() < (b.count > 0 ? 1U : 2U))
     c.fail("with num_branches = {} the shape {} cannot be", b.count, to_string(s));
@@ -137,7 +170,7 @@ Branches branches_of(OpContext& c, const Tensor& x) {
 void run_branchwise_rms_norm(OpContext& c) {
   const Tensor x = floats(c.input(0));
   const Branches b = branches_of(c, x);
-  const float epsilon = epsilon_of(c.attrs());
+  const float epsilon = epsilon_of(parse<GatedNormAttrs>(c));
   Tensor scale;
   std::int64_t each = 0;  // elements of the scale
   if (const Tensor* s = c.optional_input(1)) {
@@ -198,7 +231,7 @@ Gates gates_of(OpContext& c, std::size_t input, const Branches& b) {
 
 void infer_pre_mix(InferContext& c) {
   const SymShape* s = c.shape(0);
-  const std::int64_t count = c.attrs().get_int("num_branches", 0);
+  const std::int64_t count = parse<HyperConnectionAttrs>(c).num_branches;
   if (s == nullptr || s->size() < (count > 0 ? 1U : 2U) || count < 0) return c.output(0, c.dtype(0));
   SymShape out = *s;
   if (count > 0) {
@@ -213,9 +246,10 @@ void run_pre_mix(OpContext& c) {
   const Tensor x = floats(c.input(0));
   const Branches b = branches_of(c, x);
   const Gates gates = gates_of(c, 1, b);
-  const float scale = c.attrs().get_float("reduction_scale", 1);
+  const auto attr = parse<HyperConnectionAttrs>(c);
+  const float scale = attr.reduction_scale;
   Shape shape = x.shape();
-  if (c.attrs().get_int("num_branches", 0) == 0) shape.pop_back();
+  if (attr.num_branches == 0) shape.pop_back();
   shape.back() = b.width;
   Tensor out(DataType::float32, shape);
   auto* to = static_cast<float*>(out.mutable_data());
@@ -270,7 +304,7 @@ void register_gated_ops(OpTable& t) {
             .in("X", "T", kFloat)
             .in("scale", "M", kFloat, kOptional)
             .out("Y", "T", kFloat)
-            .attr("alpha", AttrKind::f)
+            .attrs<ScaledSiluAttrs>()
             .infer_with(infer_like_first)
             .run_with(run_scaled_silu));
   t.add(def("GatedRMSNorm")
@@ -278,16 +312,14 @@ void register_gated_ops(OpTable& t) {
             .in("scale", "T", kFloat)
             .in("gate", "T", kFloat)
             .out("Y", "T", kFloat)
-            .attr("activation", AttrKind::s)
-            .attr("epsilon", AttrKind::f)
+            .attrs<GatedNormAttrs>()
             .infer_with(infer_like_first)
             .run_with(run_gated_rms_norm));
   t.add(def("BranchwiseRMSNorm")
             .in("X", "T", kFloat)
             .in("scale", "M", kFloat, kOptional)
             .out("Y", "T", kFloat)
-            .attr("epsilon", AttrKind::f)
-            .attr("num_branches", AttrKind::i)
+            .attrs<GatedNormAttrs>()
             .infer_with(infer_like_first)
             .run_with(run_branchwise_rms_norm));
   t.add(def("LinearAttentionGate")
@@ -303,8 +335,7 @@ void register_gated_ops(OpTable& t) {
             .in("streams", "T", kFloat)
             .in("pre_mix", "M", kFloat)
             .out("output", "T", kFloat)
-            .attr("num_branches", AttrKind::i)
-            .attr("reduction_scale", AttrKind::f)
+            .attrs<HyperConnectionAttrs>()
             .infer_with(infer_pre_mix)
             .run_with(run_pre_mix));
   t.add(def("HyperConnectionPostMix")
@@ -313,7 +344,7 @@ void register_gated_ops(OpTable& t) {
             .in("post_mix", "M", kFloat)
             .in("stream_mix", "M", kFloat, kOptional)
             .out("output", "T", kFloat)
-            .attr("num_branches", AttrKind::i)
+            .attrs<HyperConnectionAttrs>()
             .infer_with(infer_like_first)
             .run_with(run_post_mix));
 }

@@ -6,6 +6,7 @@
 #include "ops/context.h"
 #include "ops/math/float_view.h"
 #include "ops/norm/norm_reference.h"
+#include "ops/norm/signatures.h"
 #include "ops/op.h"
 #include "ops/tensor/axes.h"
 
@@ -18,8 +19,8 @@ void check_vector(const SymShape* given, const Dim& expected, const char* name) 
   fail(ErrorCode::invalid_model, "'{}' must have shape [{}], received {}", name, expected.str(), to_string(*given));
 }
 
-std::int64_t read_groups(const Attributes& attrs) {
-  const std::int64_t groups = attrs.get_int("num_groups");
+std::int64_t read_groups(const GroupNormAttrs& attr) {
+  const std::int64_t groups = attr.num_groups;
   if (groups < 1) fail(ErrorCode::invalid_model, "attribute 'num_groups' is {}; it must be positive", groups);
   return groups;
 }
@@ -37,7 +38,7 @@ void infer_norm(InferContext& c) {
   if (x->size() < 2) c.fail("X must have rank 2 or more ([N, C, ...]), received shape {}", to_string(*x));
   Dim per = (*x)[1];
   if constexpr (kGroups) {
-    const std::int64_t groups = read_groups(c.attrs());
+    const std::int64_t groups = read_groups(parse<GroupNormAttrs>(c));
     if (per.is_const()) check_groups(per.value(), groups);
     if (c.version() < 21) per = Dim(groups);
   }
@@ -51,7 +52,7 @@ void normalize(OpContext& c, std::int64_t groups, bool scale_per_group, Tensor& 
   const Tensor& x = c.input(0);
   const std::int64_t inner = product(x.shape(), 2, x.rank());
   const std::int64_t channels = x.dim(1) / groups;  // in one group
-  const double epsilon = static_cast<double>(c.attrs().get_float("epsilon", 1e-5F));
+  const double epsilon = static_cast<double>(parse<GroupNormAttrs>(c).epsilon);
   const FloatInput<C> in(x), scale(c.input(1)), bias(c.input(2));
   FloatOutput<C> out(y);
   parallel_for(x.dim(0) * groups, 1 + 16384 / (channels * inner + 1), [&](std::int64_t begin, std::int64_t end) {
@@ -73,7 +74,7 @@ template <bool kGroups>
 void run_norm(OpContext& c) {
   const Tensor& x = c.input(0);
   if (x.rank() < 2) c.fail("X must have rank 2 or more ([N, C, ...]), received shape {}", to_string(x.shape()));
-  const std::int64_t groups = kGroups ? read_groups(c.attrs()) : x.dim(1);
+  const std::int64_t groups = kGroups ? read_groups(parse<GroupNormAttrs>(c)) : x.dim(1);
   if (kGroups) check_groups(x.dim(1), groups);
   const bool per_group = kGroups && c.version() < 21;
   const std::int64_t per = per_group ? groups : x.dim(1);
@@ -92,22 +93,15 @@ OpDef def(const char* name, int since, const char* first, const char* bias) {
       .in("scale", "T", types::floats)
       .in(bias, "T", types::floats)
       .out(name[0] == 'I' ? "output" : "Y", "T", types::floats)
-      .attr("epsilon", AttrKind::f);
+      .attrs<GroupNormAttrs>();
 }
 
 }  // namespace
 
 void register_group_norm(OpTable& t) {
-  t.add(def("InstanceNormalization", 1, "input", "B")
-            .attr("consumed_inputs", AttrKind::ints)
-            .infer_with(infer_norm<false>)
-            .run_with(run_norm<false>));
+  t.add(def("InstanceNormalization", 1, "input", "B").infer_with(infer_norm<false>).run_with(run_norm<false>));
   for (const int since : {18, 21}) {
-    t.add(def("GroupNormalization", since, "X", "bias")
-              .attr("num_groups", AttrKind::i, true)
-              .attr("stash_type", AttrKind::i)
-              .infer_with(infer_norm<true>)
-              .run_with(run_norm<true>));
+    t.add(def("GroupNormalization", since, "X", "bias").infer_with(infer_norm<true>).run_with(run_norm<true>));
   }
 }
 

@@ -7,10 +7,25 @@
 #include "ops/math/float_view.h"
 #include "ops/norm/norm_reference.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 #include "ops/tensor/axes.h"
 
 namespace sdx::ops {
 namespace {
+
+struct ImageGroupNormAttrs {
+  std::int64_t activation = 0;
+  bool channels_last = true;
+  float epsilon = 1e-5F;
+  std::int64_t groups = 0;
+
+  void fields(auto& f) {
+    f("activation", activation);
+    f("channels_last", channels_last);
+    f("epsilon", epsilon);
+    f.required("groups", groups);
+  }
+};
 
 struct GroupAttrs {
   std::int64_t groups;
@@ -18,10 +33,9 @@ struct GroupAttrs {
   double epsilon;
 };
 
-GroupAttrs read_attrs(const Attributes& attrs) {
-  const std::int64_t activation = attrs.get_int("activation", 0);
-  const GroupAttrs a{attrs.get_int("groups"), attrs.get_int("channels_last", 1) != 0, activation == 1,
-                     static_cast<double>(attrs.get_float("epsilon", 1e-5F))};
+GroupAttrs read_attrs(const ImageGroupNormAttrs& attr) {
+  const std::int64_t activation = attr.activation;
+  const GroupAttrs a{attr.groups, attr.channels_last, activation == 1, static_cast<double>(attr.epsilon)};
   if (a.groups < 1) fail(ErrorCode::invalid_model, "attribute 'groups' is {}; it must be positive", a.groups);
   if (activation != 0 && activation != 1) {
     fail(ErrorCode::invalid_model, "attribute 'activation' is {}; permitted: 0 (none), 1 (SiLU)", activation);
@@ -30,7 +44,7 @@ GroupAttrs read_attrs(const Attributes& attrs) {
 }
 
 void infer_group(InferContext& c) {
-  read_attrs(c.attrs());
+  read_attrs(parse<ImageGroupNormAttrs>(c));
   c.output(0, c.type(0));
   c.output(1, c.type(0));
 }
@@ -90,7 +104,7 @@ void normalize(OpContext& c, const GroupLayout& l, const GroupAttrs& a, const C*
 }
 
 void run_group_norm(OpContext& c) {
-  const GroupAttrs a = read_attrs(c.attrs());
+  const GroupAttrs a = read_attrs(parse<ImageGroupNormAttrs>(c));
   const GroupLayout l = layout_of(c, a);
   const Tensor& x = c.input(0);
   Tensor& y = c.output(0, x.dtype(), x.shape());
@@ -106,7 +120,7 @@ void run_group_norm(OpContext& c) {
 
 // skip is [N, ..., C] or has one value per channel: [N, C], [N, 1, ..., C] (or [N, C, 1, ...]). S = X + skip + bias.
 void run_skip_group_norm(OpContext& c) {
-  const GroupAttrs a = read_attrs(c.attrs());
+  const GroupAttrs a = read_attrs(parse<ImageGroupNormAttrs>(c));
   const GroupLayout l = layout_of(c, a);
   const Tensor& x = c.input(0);
   const Tensor& skip = c.input(3);
@@ -142,10 +156,7 @@ OpDef def(const char* name) {
       .in("gamma", "M", types::floats)
       .in("beta", "M", types::floats)
       .out("Y", "T", types::floats)
-      .attr("activation", AttrKind::i)
-      .attr("channels_last", AttrKind::i)
-      .attr("epsilon", AttrKind::f)
-      .attr("groups", AttrKind::i, true)
+      .attrs<ImageGroupNormAttrs>()
       .infer_with(infer_group);
 }
 

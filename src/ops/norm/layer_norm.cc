@@ -8,6 +8,7 @@
 #include "ops/math/broadcast.h"
 #include "ops/math/float_view.h"
 #include "ops/norm/norm_reference.h"
+#include "ops/norm/signatures.h"
 #include "ops/op.h"
 #include "ops/tensor/axes.h"
 
@@ -15,8 +16,8 @@ namespace sdx::ops {
 namespace {
 
 // The type of Mean and InvStdDev.
-DataType stash_type(const Attributes& attrs) {
-  const std::int64_t code = attrs.get_int("stash_type", 1);
+DataType stash_type(const LayerNormAttrs& attr) {
+  const std::int64_t code = attr.stash_type;
   for (const DataType t : {DataType::float32, DataType::float16, DataType::bfloat16, DataType::float64}) {
     if (code == static_cast<std::int64_t>(t)) return t;
   }
@@ -31,15 +32,16 @@ S statistics_shape(S x, std::int64_t axis) {
 }
 
 void infer_layer_norm(InferContext& c) {
+  const auto attr = parse<LayerNormAttrs>(c);
   const DataType elem = c.dtype(1) != DataType::undefined ? c.dtype(1) : c.dtype(0);
-  const DataType stash = stash_type(c.attrs());
+  const DataType stash = stash_type(attr);
   const SymShape* x = c.shape(0);
   if (x == nullptr) {
     c.output(0, elem);
     for (std::size_t i = 1; i < c.num_outputs(); ++i) c.output(i, stash);
     return;
   }
-  const std::int64_t axis = normalize_axis(c.attrs().get_int("axis", -1), x->size());
+  const std::int64_t axis = normalize_axis(attr.axis, x->size());
   c.output(0, elem, *x);
   for (std::size_t i = 1; i < c.num_outputs(); ++i) c.output(i, stash, statistics_shape(*x, axis));
 }
@@ -56,7 +58,7 @@ void normalize(OpContext& c, std::int64_t axis, bool center, Tensor& y, Tensor* 
   const Tensor* bias = center ? c.optional_input(2) : nullptr;
   const std::int64_t rows = product(x.shape(), 0, static_cast<std::size_t>(axis));
   const std::int64_t n = product(x.shape(), static_cast<std::size_t>(axis), x.rank());
-  const double epsilon = static_cast<double>(c.attrs().get_float("epsilon", 1e-5F));
+  const double epsilon = static_cast<double>(parse<LayerNormAttrs>(c).epsilon);
   const FloatInput<C> in(x), scale(c.input(1)), shift(bias);
   FloatOutput<C> out(y);
   std::vector<double> means(static_cast<std::size_t>(rows)), inverses(static_cast<std::size_t>(rows));
@@ -84,11 +86,12 @@ void normalize(OpContext& c, std::int64_t axis, bool center, Tensor& y, Tensor* 
 
 template <bool kCenter>
 void run_layer_norm(OpContext& c) {
+  const auto attr = parse<LayerNormAttrs>(c);
   const Tensor& x = c.input(0);
-  const std::int64_t axis = normalize_axis(c.attrs().get_int("axis", -1), x.rank());
+  const std::int64_t axis = normalize_axis(attr.axis, x.rank());
   check_fits(&c.input(1), x.shape(), "scale");
   if (kCenter) check_fits(c.optional_input(2), x.shape(), "B");
-  const DataType stash = stash_type(c.attrs());
+  const DataType stash = stash_type(attr);
   Tensor& y = c.output(0, c.input(1).dtype(), x.shape());
   const auto statistic = [&](std::size_t i) {
     return c.wants_output(i) ? &c.output(i, stash, statistics_shape(x.shape(), axis)) : nullptr;
@@ -106,7 +109,7 @@ OpDef def(const char* domain, const char* name, int since, const char* scale_var
   d.out("Y", scale_var, types::floats);
   if (center) d.out("Mean", "U", types::floats, Arity::optional);
   if (std::string_view(name) != "RMSNormalization") d.out("InvStdDev", "U", types::floats, Arity::optional);
-  d.attr("axis", AttrKind::i).attr("epsilon", AttrKind::f).attr("stash_type", AttrKind::i);
+  d.attrs<LayerNormAttrs>();
   return std::move(d).infer_with(infer_layer_norm).run_with(center ? run_layer_norm<true> : run_layer_norm<false>);
 }
 

@@ -5,6 +5,7 @@
 #include "ops/context.h"
 #include "ops/math/float_view.h"
 #include "ops/norm/norm_reference.h"
+#include "ops/norm/signatures.h"
 #include "ops/op.h"
 #include "ops/pool/lp_norm_sum.h"
 #include "ops/tensor/axes.h"
@@ -12,24 +13,26 @@
 namespace sdx::ops {
 namespace {
 
-LpNorm read_norm(const Attributes& attrs) {
-  const std::int64_t p = attrs.get_int("p", 2);
+LpNorm read_norm(const LpNormalizationAttrs& attr) {
+  const std::int64_t p = attr.p;
   if (p != 1 && p != 2) fail(ErrorCode::invalid_model, "attribute 'p' is {}; permitted: 1, 2", p);
   return {static_cast<double>(p)};
 }
 
 void infer_lp(InferContext& c) {
-  read_norm(c.attrs());
+  const auto attr = parse<LpNormalizationAttrs>(c);
+  read_norm(attr);
   const SymShape* x = c.shape(0);
   if (x == nullptr) return c.output(0, c.dtype(0));
-  normalize_axis(c.attrs().get_int("axis", -1), x->size());
+  normalize_axis(attr.axis, x->size());
   c.output(0, c.dtype(0), *x);
 }
 
 void run_lp(OpContext& c) {
+  const auto attr = parse<LpNormalizationAttrs>(c);
   const Tensor& x = c.input(0);
-  const LpNorm norm = read_norm(c.attrs());
-  const auto axis = static_cast<std::size_t>(normalize_axis(c.attrs().get_int("axis", -1), x.rank()));
+  const LpNorm norm = read_norm(attr);
+  const auto axis = static_cast<std::size_t>(normalize_axis(attr.axis, x.rank()));
   Tensor& y = c.output(0, x.dtype(), x.shape());
   if (y.size() == 0) return;
   const std::int64_t n = x.dim(axis);
@@ -54,14 +57,12 @@ void run_lp(OpContext& c) {
   });
 }
 
-std::vector<std::int64_t> read_axes(const Attributes& attrs, std::size_t rank) {
-  return normalize_axes(attrs.has("axes") ? attrs.get_ints("axes") : std::vector<std::int64_t>{0, 2, 3}, rank);
-}
+std::vector<std::int64_t> read_axes(const MeanVarianceAttrs& attr, std::size_t rank) { return normalize_axes(attr.axes, rank); }
 
 void infer_mvn(InferContext& c) {
   const SymShape* x = c.shape(0);
   if (x == nullptr) return c.output(0, c.dtype(0));
-  read_axes(c.attrs(), x->size());
+  read_axes(parse<MeanVarianceAttrs>(c), x->size());
   c.output(0, c.dtype(0), *x);
 }
 
@@ -91,7 +92,7 @@ std::vector<std::int64_t> group_of_elements(const Shape& shape, const std::vecto
 
 void run_mvn(OpContext& c) {
   const Tensor& x = c.input(0);
-  const std::vector<std::int64_t> axes = read_axes(c.attrs(), x.rank());
+  const std::vector<std::int64_t> axes = read_axes(parse<MeanVarianceAttrs>(c), x.rank());
   Tensor& y = c.output(0, x.dtype(), x.shape());
   if (y.size() == 0) return;
   std::int64_t groups = 1;
@@ -123,14 +124,13 @@ void register_lp_normalization(OpTable& t) {
   t.add(OpDef("LpNormalization", 1)
             .in("input", "T", types::floats)
             .out("output", "T", types::floats)
-            .attr("axis", AttrKind::i)
-            .attr("p", AttrKind::i)
+            .attrs<LpNormalizationAttrs>()
             .infer_with(infer_lp)
             .run_with(run_lp));
   t.add(OpDef("MeanVarianceNormalization", 9)
             .in("X", "T", types::floats)
             .out("Y", "T", types::floats)
-            .attr("axes", AttrKind::ints)
+            .attrs<MeanVarianceAttrs>()
             .infer_with(infer_mvn)
             .run_with(run_mvn));
 }

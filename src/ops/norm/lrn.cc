@@ -6,26 +6,21 @@
 #include "base/thread_pool.h"
 #include "ops/context.h"
 #include "ops/math/float_view.h"
+#include "ops/norm/signatures.h"
 #include "ops/op.h"
 #include "ops/tensor/axes.h"
 
 namespace sdx::ops {
 namespace {
 
-struct LrnAttrs {
-  double alpha, beta, bias;
-  std::int64_t size;
-};
-
-LrnAttrs read_attrs(const Attributes& attrs) {
-  const LrnAttrs a{static_cast<double>(attrs.get_float("alpha", 1e-4F)), static_cast<double>(attrs.get_float("beta", 0.75F)),
-                   static_cast<double>(attrs.get_float("bias", 1.0F)), attrs.get_int("size")};
+LrnAttrs checked_attrs(const Node& node) {
+  const auto a = parse<LrnAttrs>(node);
   if (a.size < 1) fail(ErrorCode::invalid_model, "attribute 'size' is {}; it must be positive", a.size);
   return a;
 }
 
 void infer_lrn(InferContext& c) {
-  read_attrs(c.attrs());
+  checked_attrs(c.node());
   const SymShape* x = c.shape(0);
   if (x == nullptr) return c.output(0, c.dtype(0));
   if (x->size() < 2) c.fail("X must have rank 2 or more ([N, C, ...]), received shape {}", to_string(*x));
@@ -44,9 +39,9 @@ void normalize_channel(const LrnAttrs& a, const C* x, C* y, std::int64_t channel
     const C* row = x + k * inner;
     for (std::int64_t i = 0; i < inner; ++i) sums[static_cast<std::size_t>(i)] += row[i] * row[i];
   }
-  const C factor = static_cast<C>(a.alpha / static_cast<double>(a.size));
-  const C bias = static_cast<C>(a.bias);
-  const C beta = static_cast<C>(-a.beta);
+  const C factor = static_cast<C>(static_cast<double>(a.alpha) / static_cast<double>(a.size));
+  const C bias = static_cast<C>(static_cast<double>(a.bias));
+  const C beta = static_cast<C>(-static_cast<double>(a.beta));
   const C* in = x + channel * inner;
   C* out = y + channel * inner;
   for (std::int64_t i = 0; i < inner; ++i) out[i] = in[i] * std::pow(bias + factor * sums[static_cast<std::size_t>(i)], beta);
@@ -54,7 +49,7 @@ void normalize_channel(const LrnAttrs& a, const C* x, C* y, std::int64_t channel
 
 void run_lrn(OpContext& c) {
   const Tensor& x = c.input(0);
-  const LrnAttrs a = read_attrs(c.attrs());
+  const LrnAttrs a = checked_attrs(c.node());
   if (x.rank() < 2) c.fail("X must have rank 2 or more ([N, C, ...]), received shape {}", to_string(x.shape()));
   Tensor& y = c.output(0, x.dtype(), x.shape());
   const std::int64_t channels = x.dim(1);
@@ -82,10 +77,7 @@ void register_lrn(OpTable& t) {
   t.add(OpDef("LRN", 1)
             .in("X", "T", types::floats)
             .out("Y", "T", types::floats)
-            .attr("alpha", AttrKind::f)
-            .attr("beta", AttrKind::f)
-            .attr("bias", AttrKind::f)
-            .attr("size", AttrKind::i, true)
+            .attrs<LrnAttrs>()
             .infer_with(infer_lrn)
             .run_with(run_lrn));
 }

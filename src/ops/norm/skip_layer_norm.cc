@@ -6,6 +6,7 @@
 #include "ops/context.h"
 #include "ops/math/float_view.h"
 #include "ops/norm/norm_reference.h"
+#include "ops/norm/signatures.h"
 #include "ops/op.h"
 #include "ops/tensor/axes.h"
 #include "tensor/element.h"
@@ -13,8 +14,8 @@
 namespace sdx::ops {
 namespace {
 
-double read_epsilon(const Attributes& attrs) {
-  const float epsilon = attrs.get_float("epsilon", 1e-12F);
+double read_epsilon(const SkipNormAttrs& attr) {
+  const float epsilon = attr.epsilon;
   if (!(epsilon >= 0)) fail(ErrorCode::invalid_model, "attribute 'epsilon' is {}; it must not be negative", epsilon);
   return static_cast<double>(epsilon);
 }
@@ -39,7 +40,7 @@ S statistics_shape(S x) {
 }
 
 void infer_skip(InferContext& c) {
-  read_epsilon(c.attrs());
+  read_epsilon(parse<SkipNormAttrs>(c));
   const SymShape* x = c.shape(0);
   for (const std::size_t i : {std::size_t{1}, std::size_t{2}}) {
     if (x != nullptr) {
@@ -80,7 +81,7 @@ void run_skip(OpContext& c) {
   check_vector(&c.input(2), n, "gamma");
   check_vector(beta, n, "beta");
   check_vector(bias, n, "bias");
-  const double epsilon = read_epsilon(c.attrs());
+  const double epsilon = read_epsilon(parse<SkipNormAttrs>(c));
   const std::int64_t rows = product(x.shape(), 0, x.rank() - 1);
   Tensor& y = c.output(0, x.dtype(), x.shape());
   Tensor* sum_out = c.wants_output(3) ? &c.output(3, x.dtype(), x.shape()) : nullptr;
@@ -116,7 +117,7 @@ constexpr std::size_t kIds = 0, kSegments = 1, kWords = 2, kPositions = 3, kSegm
                       kPositionIds = 8;
 
 void infer_embed(InferContext& c) {
-  read_epsilon(c.attrs());
+  read_epsilon(parse<SkipNormAttrs>(c));
   const SymShape* ids = c.shape(kIds);
   const SymShape* words = c.shape(kWords);
   if (ids != nullptr && ids->size() != 2) c.fail("input_ids must have shape [batch, sequence], received {}", to_string(*ids));
@@ -183,7 +184,7 @@ void run_embed(OpContext& c) {
   const std::int64_t n = words.dim(1);
   check_embed(c, n);
   const std::int64_t length = ids.dim(1);
-  const double epsilon = read_epsilon(c.attrs());
+  const double epsilon = read_epsilon(parse<SkipNormAttrs>(c));
   const Shape shape{ids.dim(0), length, n};
   Tensor& y = c.output(0, words.dtype(), shape);
   dispatch_compute(words.dtype(), "EmbedLayerNormalization", [&](auto tag) {
@@ -216,7 +217,7 @@ OpDef skip_def(const char* name, bool beta) {
   d.in("bias", "T", types::floats, Arity::optional);
   d.out("output", "T", types::floats).out("mean", "U", bit(DataType::float32), Arity::optional);
   d.out("inv_std_var", "U", bit(DataType::float32), Arity::optional);
-  d.out("input_skip_bias_sum", "T", types::floats, Arity::optional).attr("epsilon", AttrKind::f);
+  d.out("input_skip_bias_sum", "T", types::floats, Arity::optional).attrs<SkipNormAttrs>();
   return std::move(d).infer_with(infer_skip).run_with(beta ? run_skip<false> : run_skip<true>);
 }
 
@@ -238,8 +239,7 @@ void register_skip_layer_norm(OpTable& t) {
             .out("output", "T", types::floats)
             .out("mask_index", "", bit(DataType::int32), Arity::optional)
             .out("embedding_sum", "T", types::floats, Arity::optional)
-            .attr("epsilon", AttrKind::f)
-            .attr("mask_index_type", AttrKind::i)
+            .attrs<SkipNormAttrs>()
             .infer_with(infer_embed)
             .run_with(run_embed));
 }

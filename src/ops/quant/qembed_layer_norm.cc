@@ -6,6 +6,7 @@
 
 #include "ops/context.h"
 #include "ops/norm/norm_reference.h"
+#include "ops/norm/signatures.h"
 #include "ops/op.h"
 #include "tensor/element.h"
 
@@ -68,7 +69,7 @@ void run_qembed(OpContext& c) {
   const Tensor* segments = c.optional_input(kSegments);
   if (ids.rank() != 2 || words.rank() != 2) c.fail("input_ids and the word embedding must have 2 axes");
   if (segments != nullptr && segments->shape() != ids.shape()) c.fail("segment_ids must have shape {}", to_string(ids.shape()));
-  const float epsilon = c.attrs().get_float("epsilon", 1e-12F);
+  const float epsilon = parse<SkipNormAttrs>(c).epsilon;
   if (!(epsilon >= 0)) c.fail("attribute 'epsilon' is {}; it must not be negative", epsilon);
   const std::int64_t n = words.dim(1), length = ids.dim(1);
   const Table word(c, 0, n, false), position(c, 1, n, false), gamma(c, 3, n, true), beta(c, 4, n, true);
@@ -113,7 +114,7 @@ void register_qembed_layer_norm(OpTable& t) {
   for (const std::string part : {"word_embedding", "position_embedding", "segment_embedding", "gamma", "beta"}) {
     d.in(part + "_zero_point", "T2", kByte, part == "segment_embedding" ? kOptional : Arity::required);
   }
-  d.out("layernorm_out", "T", kFloat).out("mask_index_out", "T1", kInt).attr("epsilon", AttrKind::f);
+  d.out("layernorm_out", "T", kFloat).out("mask_index_out", "T1", kInt).attrs<SkipNormAttrs>();
   t.add(std::move(d).infer_with(infer_qembed).run_with(run_qembed));
 }
 

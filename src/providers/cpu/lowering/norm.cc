@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "ops/norm/signatures.h"
 #include "ops/tensor/axes.h"
 #include "providers/cpu/kernel_table.h"
 #include "tensor/element.h"
@@ -99,13 +100,13 @@ std::unique_ptr<Kernel> make_rows(LowerContext& c, const Slots& slots, std::int6
 
 template <bool Rms>
 std::unique_ptr<Kernel> make_layer_norm(LowerContext& c) {
+  const auto attr = ops::parse<ops::LayerNormAttrs>(c);
   Slots slots;
   if (!Rms) slots.bias = 2;
   slots.mean = Rms ? kNone : 1;
   slots.inv_std = Rms ? 1 : 2;
-  if ((c.has_output(1) || c.has_output(2)) && c.attrs().get_int("stash_type", 1) != 1)
-    return c.refuse("statistics are not float32");
-  return make_rows(c, slots, c.attrs().get_int("axis", -1), c.attrs().get_float("epsilon", 1e-5F), Rms);
+  if ((c.has_output(1) || c.has_output(2)) && attr.stash_type != 1) return c.refuse("statistics are not float32");
+  return make_rows(c, slots, attr.axis, attr.epsilon, Rms);
 }
 
 template <bool Rms>
@@ -119,7 +120,7 @@ std::unique_ptr<Kernel> make_skip(LowerContext& c) {
   slots.mean = Rms ? kNone : 1;
   slots.inv_std = 2;
   if (Rms && c.has_output(1)) return c.refuse("the mean is asked for");
-  const float epsilon = c.attrs().get_float("epsilon", 1e-12F);
+  const float epsilon = ops::parse<ops::SkipNormAttrs>(c).epsilon;
   if (!(epsilon >= 0)) return c.refuse("epsilon is negative");
   return make_rows(c, slots, -1, epsilon, Rms);
 }
@@ -145,10 +146,11 @@ class AffineKernel : public Kernel {
 };
 
 std::unique_ptr<Kernel> make_batch_norm(LowerContext& c) {
+  const auto attr = ops::parse<ops::BatchNormAttrs>(c);
   if (c.dtype(0) != DataType::float32) return c.refuse("not float32");
   if (c.shape(0) == nullptr || c.shape(0)->size() < 2) return c.refuse("rank unknown or below 2");
-  if (c.node().version < 9 && c.attrs().get_int("spatial", 1) == 0) return c.refuse("statistics for each position");
-  if (c.attrs().get_int("training_mode", 0) != 0) return c.refuse("training");
+  if (!attr.spatial) return c.refuse("statistics for each position");
+  if (attr.training_mode) return c.refuse("training");
   for (std::size_t i = 1; i < 5; ++i) {
     if (c.has_output(i)) return c.refuse("statistics are asked for");
   }
@@ -158,7 +160,7 @@ std::unique_ptr<Kernel> make_batch_norm(LowerContext& c) {
     if (p[i] == nullptr || p[i]->rank() != 1 || p[i]->size() != p[0]->size())
       return c.refuse("parameters are not constant vectors");
   }
-  const auto epsilon = static_cast<double>(c.attrs().get_float("epsilon", 1e-5F));
+  const auto epsilon = static_cast<double>(attr.epsilon);
   std::vector<float> scale, shift;
   for (std::int64_t i = 0; i < p[0]->size(); ++i) {
     const double s = element_as_double(*p[0], i) / std::sqrt(element_as_double(*p[3], i) + epsilon);
@@ -199,36 +201,33 @@ std::unique_ptr<Kernel> make_group_norm(LowerContext& c) {
   }
   if (c.shape(0) == nullptr || c.shape(0)->size() < 2) return c.refuse("rank unknown or below 2");
   if (Groups && c.node().version < 21) return c.refuse("scale and bias for each group (opset 18)");
-  const std::int64_t groups = Groups ? c.attrs().get_int("num_groups") : 0;
+  const auto attr = ops::parse<ops::GroupNormAttrs>(c);
+  const std::int64_t groups = Groups ? attr.num_groups : 0;
   if (Groups && groups < 1) return c.refuse("num_groups is not positive");
-  return std::make_unique<GroupNormKernel>(groups, c.attrs().get_float("epsilon", 1e-5F));
+  return std::make_unique<GroupNormKernel>(groups, attr.epsilon);
 }
 
 class LrnKernel : public Kernel {
  public:
-  explicit LrnKernel(const Attributes& a)
-      : size_(a.get_int("size")),
-        alpha_(a.get_float("alpha", 1e-4F)),
-        beta_(a.get_float("beta", 0.75F)),
-        bias_(a.get_float("bias", 1.0F)) {}
+  explicit LrnKernel(const ops::LrnAttrs& attr) : attr_(attr) {}
   std::string_view name() const override { return "lrn-f32"; }
   void run(const KernelContext& c) const override {
     const Shape& x = c.input(0).shape();
     if (c.input(0).size() == 0) return;
-    lrn_f32(c.in<float>(0), c.out<float>(0), x[0], x[1], ops::product(x, 2, x.size()), size_, alpha_, beta_, bias_);
+    lrn_f32(c.in<float>(0), c.out<float>(0), x[0], x[1], ops::product(x, 2, x.size()), attr_.size, attr_.alpha, attr_.beta,
+            attr_.bias);
   }
 
  private:
-  std::int64_t size_;
-  float alpha_, beta_, bias_;
+  ops::LrnAttrs attr_;
 };
 
 std::unique_ptr<Kernel> make_lrn(LowerContext& c) {
   if (c.dtype(0) != DataType::float32) return c.refuse("not float32");
   if (c.shape(0) == nullptr || c.shape(0)->size() < 2) return c.refuse("rank unknown or below 2");
-  const std::int64_t size = c.attrs().get_int("size");
-  if (size < 1 || size > 4096) return c.refuse("window is empty or above 4096 channels");
-  return std::make_unique<LrnKernel>(c.attrs());
+  const auto attr = ops::parse<ops::LrnAttrs>(c);
+  if (attr.size < 1 || attr.size > 4096) return c.refuse("window is empty or above 4096 channels");
+  return std::make_unique<LrnKernel>(attr);
 }
 
 class LpNormKernel : public Kernel {
@@ -250,9 +249,10 @@ class LpNormKernel : public Kernel {
 std::unique_ptr<Kernel> make_lp_norm(LowerContext& c) {
   if (c.dtype(0) != DataType::float32) return c.refuse("not float32");
   if (c.shape(0) == nullptr || c.shape(0)->empty()) return c.refuse("rank unknown or 0");
-  const std::int64_t p = c.attrs().get_int("p", 2);
+  const auto attr = ops::parse<ops::LpNormalizationAttrs>(c);
+  const std::int64_t p = attr.p;
   if (p != 1 && p != 2) return c.refuse("p is neither 1 nor 2");
-  const std::int64_t axis = ops::normalize_axis(c.attrs().get_int("axis", -1), c.shape(0)->size());
+  const std::int64_t axis = ops::normalize_axis(attr.axis, c.shape(0)->size());
   return std::make_unique<LpNormKernel>(static_cast<std::size_t>(axis), p == 2);
 }
 
@@ -293,11 +293,11 @@ class MeanVarianceKernel : public Kernel {
 };
 
 std::unique_ptr<Kernel> make_mean_variance(LowerContext& c) {
+  const auto attr = ops::parse<ops::MeanVarianceAttrs>(c);
   if (c.dtype(0) != DataType::float32) return c.refuse("not float32");
   if (c.shape(0) == nullptr || c.shape(0)->empty()) return c.refuse("rank unknown or 0");
   std::vector<bool> reduced(c.shape(0)->size(), false);
-  const std::vector<std::int64_t> all{0, 2, 3};
-  for (const std::int64_t axis : ops::normalize_axes(c.attrs().has("axes") ? c.attrs().get_ints("axes") : all, reduced.size())) {
+  for (const std::int64_t axis : ops::normalize_axes(attr.axes, reduced.size())) {
     reduced[static_cast<std::size_t>(axis)] = true;
   }
   return std::make_unique<MeanVarianceKernel>(c.node(), std::move(reduced));
