@@ -7,7 +7,10 @@
 
 #include <algorithm>
 
+#include "ops/conv/signatures.h"
 #include "ops/delegate.h"
+#include "ops/math/fused_activation.h"
+#include "ops/norm/signatures.h"
 #include "ops/op.h"
 
 namespace sdx::ops {
@@ -16,7 +19,7 @@ namespace {
 constexpr std::int64_t kMostChannels = 64;  // in a block
 
 std::int64_t block_of(const Attributes& attrs) {
-  const std::int64_t block = attrs.get_int("block");
+  const std::int64_t block = parse<BlockAttrs>(attrs).block;
   if (block < 1 || block > kMostChannels) {
     fail(ErrorCode::invalid_model, "block must lie within 1 and {}, received {}", kMostChannels, block);
   }
@@ -89,12 +92,12 @@ void infer_block(InferContext& c) {
 void run_block(OpContext& c) { block_output(c, c.input(0), block_of(c.attrs())); }
 
 void infer_unblock(InferContext& c) {
-  const std::int64_t channels = c.attrs().get_int("channels");
+  const std::int64_t channels = parse<ChannelsAttrs>(c).channels;
   if (const SymShape* x = c.shape(0)) return c.output(0, DataType::float32, plain_shape(*x, Dim(channels)));
   c.output(0, DataType::float32);
 }
 
-void run_unblock(OpContext& c) { c.set_output(0, to_plain(c.input(0), c.attrs().get_int("channels"))); }
+void run_unblock(OpContext& c) { c.set_output(0, to_plain(c.input(0), parse<ChannelsAttrs>(c).channels)); }
 
 // --- convolution -------------------------------------------------------------------------------------------------------------
 
@@ -130,7 +133,7 @@ void infer_conv(InferContext& c) {
   const SymShape *x = c.shape(0), *w = c.shape(1);
   if (x == nullptr || w == nullptr) return c.output(0, DataType::float32);
   check_rank(w->size(), 4, "W");
-  const Dim channels = (*w)[1] * Dim(c.attrs().get_int("group", 1));
+  const Dim channels = (*w)[1] * Dim(group_of(c.attrs()));
   const Type plain = Type::tensor(DataType::float32, x->size() == 4 ? *x : plain_shape(*x, channels));
   const Type y = fused_conv(c.attrs()).infer({plain, c.type(1), c.type(2), Type{}});
   c.output(0, DataType::float32, blocked_shape(*y.shape, block));
@@ -155,14 +158,14 @@ Tensor parted(const Tensor& w, std::int64_t group, std::int64_t joined) {
 void run_conv_blocked(OpContext& c) {
   const std::int64_t block = block_of(c.attrs());
   check_rank(c.input(1).rank(), 4, "W");
-  const std::int64_t joined = c.attrs().get_int("joined", 1);
-  const std::int64_t group = c.attrs().get_int("group", 1) * joined;
+  const auto attr = parse<JoinedAttrs>(c);
+  const std::int64_t joined = attr.joined, shuffle = attr.shuffle;
+  const std::int64_t group = group_of(c.attrs()) * joined;
   const Tensor& x = c.input(0);
   const Tensor w = joined == 1 ? c.input(1) : parted(c.input(1), group / joined, joined);
   Attributes attrs = c.attrs();
   attrs.set("group", group);
   const Tensor plain = x.rank() == 4 ? x : to_plain(x, w.dim(1) * group);
-  const std::int64_t shuffle = c.attrs().get_int("shuffle", 1);
   const Tensor *bias = c.optional_input(2), *sum = c.optional_input(3);
   const Tensor y =
       fused_conv(attrs).run(c, {shuffle != 1 ? shuffled(plain, shuffle) : plain, w, bias != nullptr ? *bias : Tensor(),
@@ -192,14 +195,14 @@ void run_pool_blocked(OpContext& c) {
 void infer_lrn_blocked(InferContext& c) {
   const SymShape* x = c.shape(0);
   if (x == nullptr) return c.output(0, DataType::float32);
-  plain_shape(*x, Dim(c.attrs().get_int("channels")));
+  plain_shape(*x, Dim(parse<ChannelsAttrs>(c).channels));
   c.output(0, DataType::float32, *x);
 }
 
 void run_lrn_blocked(OpContext& c) {
   Attributes inner = c.attrs();
   inner.erase("channels");
-  const Tensor plain = to_plain(c.input(0), c.attrs().get_int("channels"));
+  const Tensor plain = to_plain(c.input(0), parse<ChannelsAttrs>(c).channels);
   const std::int64_t block = c.input(0).dim(4);
   if (block < 1) c.fail("X has blocks of {} channels", block);
   block_output(c, Delegate("", "LRN", 13, std::move(inner)).run(c, {plain}), block);
@@ -213,16 +216,6 @@ OpDef pool_def(const char* name) {
       .run_with(run_pool_blocked);
 }
 
-OpDef window_pool_def(const char* name) {
-  return pool_def(name)
-      .attr("auto_pad", AttrKind::s)
-      .attr("ceil_mode", AttrKind::i)
-      .attr("dilations", AttrKind::ints)
-      .attr("kernel_shape", AttrKind::ints, true)
-      .attr("pads", AttrKind::ints)
-      .attr("strides", AttrKind::ints);
-}
-
 }  // namespace
 
 void register_blocked(OpTable& t) {
@@ -230,29 +223,24 @@ void register_blocked(OpTable& t) {
   t.add(OpDef("sdx", "BlockChannels", 1)
             .in("X", "T", kFloat)
             .out("Y", "T", kFloat)
-            .attr("block", AttrKind::i, true)
+            .attrs<BlockAttrs>()
             .infer_with(infer_block)
             .run_with(run_block));
   t.add(OpDef("sdx", "UnblockChannels", 1)
             .in("X", "T", kFloat)
             .out("Y", "T", kFloat)
-            .attr("channels", AttrKind::i, true)
+            .attrs<ChannelsAttrs>()
             .infer_with(infer_unblock)
             .run_with(run_unblock));
   OpDef conv("sdx", "BlockedConv", 1);
   conv.in("X", "T", kFloat).in("W", "T", kFloat).in("B", "T", kFloat, Arity::optional).in("Z", "T", kFloat, Arity::optional);
-  conv.out("Y", "T", kFloat).attr("block", AttrKind::i, true);
-  conv.attr("activation", AttrKind::s).attr("activation_params", AttrKind::floats);
-  conv.attr("auto_pad", AttrKind::s).attr("group", AttrKind::i);
-  conv.attr("shuffle", AttrKind::i).attr("joined", AttrKind::i);
-  for (const char* name : {"dilations", "kernel_shape", "pads", "strides"}) conv.attr(name, AttrKind::ints);
+  conv.out("Y", "T", kFloat).attrs<BlockAttrs>().attrs<JoinedAttrs>().attrs<ConvAttrs>().attrs<FusedActivationFields>();
   t.add(std::move(conv).infer_with(infer_conv).run_with(run_conv_blocked));
-  t.add(window_pool_def("BlockedMaxPool"));
-  t.add(window_pool_def("BlockedAveragePool").attr("count_include_pad", AttrKind::i));
+  t.add(pool_def("BlockedMaxPool").attrs<PoolAttrs>());
+  t.add(pool_def("BlockedAveragePool").attrs<PoolAttrs>());
   t.add(pool_def("BlockedGlobalAveragePool"));
   OpDef lrn("sdx", "BlockedLRN", 1);
-  lrn.in("X", "T", kFloat).out("Y", "T", kFloat).attr("channels", AttrKind::i, true).attr("size", AttrKind::i, true);
-  for (const char* name : {"alpha", "beta", "bias"}) lrn.attr(name, AttrKind::f);
+  lrn.in("X", "T", kFloat).out("Y", "T", kFloat).attrs<ChannelsAttrs>().attrs<LrnAttrs>();
   t.add(std::move(lrn).infer_with(infer_lrn_blocked).run_with(run_lrn_blocked));
 }
 

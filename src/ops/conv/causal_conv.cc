@@ -8,12 +8,29 @@
 #include "ops/context.h"
 #include "ops/math/float_view.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 
 namespace sdx::ops {
 namespace {
 
-bool read_silu(const Attributes& attrs) {
-  const std::string word = attrs.get_string("activation", "none");
+struct CausalConvAttrs {
+  std::string_view activation = "none";
+  bool channels_last = false;
+  std::int64_t dilation = 1;
+  std::int64_t ndim = 1;
+  std::int64_t state_window = 0;
+
+  void fields(auto& f) {
+    f("activation", activation);
+    f("channels_last", channels_last);
+    f("dilation", dilation);
+    f("ndim", ndim);
+    f("state_window", state_window);
+  }
+};
+
+bool read_silu(const CausalConvAttrs& attr) {
+  const std::string_view word = attr.activation;
   if (word == "none" || word.empty()) return false;
   if (word == "silu" || word == "swish") return true;
   fail(ErrorCode::invalid_model, "attribute 'activation' is '{}'; permitted: none, silu, swish", word);
@@ -25,10 +42,10 @@ struct Variant {
   bool last = false;
 };
 
-Variant variant_of(const Attributes& attrs) {
-  Variant v{attrs.get_int("dilation", 1), attrs.get_int("state_window", 0), attrs.get_int("channels_last", 0) != 0};
-  if (attrs.get_int("ndim", 1) != 1) {
-    fail(ErrorCode::not_implemented, "attribute 'ndim' is {}; only 1 is supported", attrs.get_int("ndim"));
+Variant variant_of(const CausalConvAttrs& attr) {
+  Variant v{attr.dilation, attr.state_window, attr.channels_last};
+  if (attr.ndim != 1) {
+    fail(ErrorCode::not_implemented, "attribute 'ndim' is {}; only 1 is supported", attr.ndim);
   }
   if (v.dilation < 1 || v.dilation > (1 << 30)) {
     fail(ErrorCode::invalid_model, "attribute 'dilation' must be at least 1, received {}", v.dilation);
@@ -55,8 +72,9 @@ S state_shape(const S& x, const D& carried, const Variant& v) {
 }
 
 void infer_causal(InferContext& c) {
-  const Variant v = variant_of(c.attrs());
-  read_silu(c.attrs());
+  const auto attr = parse<CausalConvAttrs>(c);
+  const Variant v = variant_of(attr);
+  read_silu(attr);
   const SymShape* x = c.shape(0);
   const SymShape* w = c.shape(1);
   if (x != nullptr) check_rank(*x, "input", v.last);
@@ -106,14 +124,15 @@ void copy_strided(const C* from, std::int64_t from_step, C* to, std::int64_t to_
 }
 
 void run_causal(OpContext& c) {
+  const auto attr = parse<CausalConvAttrs>(c);
   const Tensor& x = c.input(0);
   const Tensor& w = c.input(1);
   const Tensor* bias = c.optional_input(2);
   const Tensor* past = c.optional_input(3);
-  const Variant v = variant_of(c.attrs());
+  const Variant v = variant_of(attr);
   check_rank(x.shape(), "input", v.last);
   check_rank(w.shape(), "weight");
-  const bool silu = read_silu(c.attrs());
+  const bool silu = read_silu(attr);
   const std::int64_t length = x.dim(v.last ? 1 : 2);
   const std::int64_t channels = v.last ? element_count(Shape(x.shape().begin() + 2, x.shape().end())) : x.dim(1);
   const std::int64_t taps = w.dim(2);
@@ -176,11 +195,7 @@ void register_causal_conv(OpTable& t) {
               .in("past_state", "T", types::floats, Arity::optional)
               .out("output", "T", types::floats)
               .out("present_state", "T", types::floats)
-              .attr("activation", AttrKind::s)
-              .attr("channels_last", AttrKind::i)
-              .attr("dilation", AttrKind::i)
-              .attr("ndim", AttrKind::i)
-              .attr("state_window", AttrKind::i)
+              .attrs<CausalConvAttrs>()
               .infer_with(infer_causal)
               .run_with(run_causal));
   }

@@ -2,6 +2,7 @@
 
 #include "ops/context.h"
 #include "ops/conv/conv_common.h"
+#include "ops/conv/signatures.h"
 #include "ops/op.h"
 
 namespace sdx::ops {
@@ -13,23 +14,14 @@ OpDef conv_def(const char* name) {
       .in("W", "T", types::floats)
       .in("B", "T", types::floats, Arity::optional)
       .out("Y", "T", types::floats)
-      .attr("auto_pad", AttrKind::s)
-      .attr("dilations", AttrKind::ints)
-      .attr("group", AttrKind::i)
-      .attr("kernel_shape", AttrKind::ints)
-      .attr("pads", AttrKind::ints)
-      .attr("strides", AttrKind::ints);
+      .attrs<ConvAttrs>();
 }
 
 }  // namespace
 
 void register_conv(OpTable& t) {
   t.add(conv_def("Conv").infer_with(infer_conv).run_with([](OpContext& c) { run_conv(c); }));
-  t.add(conv_def("ConvTranspose")
-            .attr("output_padding", AttrKind::ints)
-            .attr("output_shape", AttrKind::ints)
-            .infer_with(infer_conv_transpose)
-            .run_with([](OpContext& c) { run_conv_transpose(c); }));
+  t.add(conv_def("ConvTranspose").infer_with(infer_conv_transpose).run_with([](OpContext& c) { run_conv_transpose(c); }));
 }
 
 }  // namespace sdx::ops

@@ -3,15 +3,15 @@
 #include <optional>
 
 #include "base/error.h"
+#include "ops/conv/signatures.h"
 
 namespace sdx::ops {
 namespace {
 
 constexpr std::int64_t kMaxAttr = (std::int64_t{1} << 31) - 1;  // keeps (kernel-1)*dilation+1 below 2^62
 
-std::vector<std::int64_t> read_list(const Attributes& attrs, std::string_view name, std::size_t expected, std::int64_t least,
-                                    std::int64_t otherwise) {
-  std::vector<std::int64_t> list = attrs.get_ints(name);
+std::vector<std::int64_t> checked_list(IntList list, std::string_view name, std::size_t expected, std::int64_t least,
+                                       std::int64_t otherwise) {
   if (list.empty()) return std::vector<std::int64_t>(expected, otherwise);
   if (list.size() != expected) {
     fail(ErrorCode::invalid_model, "attribute '{}' must have {} values for this input, received {}", name, expected, list.size());
@@ -21,7 +21,7 @@ std::vector<std::int64_t> read_list(const Attributes& attrs, std::string_view na
       fail(ErrorCode::invalid_model, "attribute '{}' holds {}; permitted: {} to {}", name, v, least, kMaxAttr);
     }
   }
-  return list;
+  return to_vector(list);
 }
 
 std::int64_t effective_kernel(const WindowAttrs& w, std::size_t axis) { return (w.kernel[axis] - 1) * w.dilations[axis] + 1; }
@@ -41,7 +41,7 @@ void check_same_rank(std::size_t x, std::size_t w) {
 }
 
 std::int64_t read_group(const Attributes& attrs) {
-  const std::int64_t group = attrs.get_int("group", 1);
+  const std::int64_t group = group_of(attrs);
   if (group < 1 || group > kMaxAttr) fail(ErrorCode::invalid_model, "attribute 'group' is {}; it must be positive", group);
   return group;
 }
@@ -75,8 +75,9 @@ struct TransposeAttrs {
 };
 
 TransposeAttrs read_transpose_attrs(const Attributes& attrs, std::size_t spatial, const std::vector<std::int64_t>& kernel) {
-  TransposeAttrs t{read_window_attrs(attrs, spatial, kernel), read_list(attrs, "output_padding", spatial, 0, 0), {}};
-  t.output_shape = attrs.get_ints("output_shape");
+  const auto given = parse<OutputAttrs>(attrs);
+  TransposeAttrs t{read_window_attrs(attrs, spatial, kernel), checked_list(given.output_padding, "output_padding", spatial, 0, 0),
+                   to_vector(given.output_shape)};
   // Some exporters write the whole shape, [N, C, spatial...].
   if (t.output_shape.size() == spatial + 2) t.output_shape.erase(t.output_shape.begin(), t.output_shape.begin() + 2);
   if (!t.output_shape.empty() && t.output_shape.size() != spatial) {
@@ -137,8 +138,7 @@ Dim transpose_extent(const TransposeAttrs& t, std::size_t axis, const Dim& in) {
 
 }  // namespace
 
-AutoPad read_auto_pad(const Attributes& attrs) {
-  const std::string word = attrs.get_string("auto_pad", "NOTSET");
+AutoPad read_auto_pad(std::string_view word) {
   if (word == "NOTSET" || word.empty()) return AutoPad::notset;
   if (word == "SAME_UPPER") return AutoPad::same_upper;
   if (word == "SAME_LOWER") return AutoPad::same_lower;
@@ -147,18 +147,18 @@ AutoPad read_auto_pad(const Attributes& attrs) {
 }
 
 WindowAttrs read_window_attrs(const Attributes& attrs, std::size_t spatial, const std::vector<std::int64_t>& kernel) {
+  const auto given = parse<WindowFields>(attrs);
   WindowAttrs w;
-  w.auto_pad = read_auto_pad(attrs);
-  w.ceil_mode = attrs.get_int("ceil_mode", 0) != 0;
-  w.kernel = attrs.get_ints("kernel_shape");
-  if (w.kernel.empty()) {
+  w.auto_pad = read_auto_pad(given.auto_pad);
+  w.ceil_mode = given.ceil_mode;
+  if (given.kernel_shape.empty()) {
     w.kernel = kernel;
     if (kernel.empty()) fail(ErrorCode::invalid_model, "required attribute 'kernel_shape' is missing or empty");
     for (const std::int64_t k : kernel) {
       if (k < 1 || k > kMaxAttr) fail(ErrorCode::invalid_model, "W has a kernel extent of {}; it must be positive", k);
     }
   } else {
-    w.kernel = read_list(attrs, "kernel_shape", spatial, 1, 1);
+    w.kernel = checked_list(given.kernel_shape, "kernel_shape", spatial, 1, 1);
     if (!kernel.empty() && kernel != w.kernel) {
       fail(ErrorCode::invalid_model, "attribute 'kernel_shape' {} differs from the weights' spatial shape {}",
            to_string(w.kernel), to_string(kernel));
@@ -167,10 +167,10 @@ WindowAttrs read_window_attrs(const Attributes& attrs, std::size_t spatial, cons
   if (w.kernel.size() != spatial) {
     fail(ErrorCode::invalid_model, "the kernel has {} axes, the input {} spatial axes", w.kernel.size(), spatial);
   }
-  w.strides = read_list(attrs, "strides", spatial, 1, 1);
-  w.dilations = read_list(attrs, "dilations", spatial, 1, 1);
+  w.strides = checked_list(given.strides, "strides", spatial, 1, 1);
+  w.dilations = checked_list(given.dilations, "dilations", spatial, 1, 1);
   w.pads.assign(2 * spatial, 0);
-  if (w.auto_pad == AutoPad::notset) w.pads = read_list(attrs, "pads", 2 * spatial, 0, 0);
+  if (w.auto_pad == AutoPad::notset) w.pads = checked_list(given.pads, "pads", 2 * spatial, 0, 0);
   return w;
 }
 
@@ -256,7 +256,7 @@ SymShape conv_output_shape(const Attributes& attrs, const SymShape& x, const Sym
   }
   SymShape out{x[0], w[0]};
   const std::vector<std::int64_t> kernel = const_kernel(w);
-  if (kernel.empty() && attrs.get_ints("kernel_shape").empty()) {
+  if (kernel.empty() && parse<WindowFields>(attrs).kernel_shape.empty()) {
     out.resize(x.size());
     return out;
   }
@@ -291,7 +291,7 @@ SymShape conv_transpose_output_shape(const Attributes& attrs, const SymShape& x,
   }
   SymShape out{x[0], w[1] * Dim(group)};
   const std::vector<std::int64_t> kernel = const_kernel(w);
-  if (kernel.empty() && attrs.get_ints("kernel_shape").empty()) {
+  if (kernel.empty() && parse<WindowFields>(attrs).kernel_shape.empty()) {
     out.resize(x.size());
     return out;
   }

@@ -58,8 +58,8 @@ inline IndexRange outputs_inside(const WindowAxis& a, std::int64_t k) {
   return {begin, std::max(begin, end)};
 }
 
-// Attribute `auto_pad`. Throws Error(invalid_model) for an unknown word.
-AutoPad read_auto_pad(const Attributes& attrs);
+// Throws Error(invalid_model) for an unknown word.
+AutoPad read_auto_pad(std::string_view word);
 
 // Reads kernel_shape, strides, dilations, pads, auto_pad and ceil_mode for `spatial` axes. `kernel` is the weights' spatial
 // extents: kernel_shape, if given, must agree; when `kernel` is empty, kernel_shape is required. Throws Error(invalid_model).

@@ -1,7 +1,9 @@
 // com.microsoft 1: ConvTransposeWithDynamicPads: ConvTranspose with its pads as an input; NhwcFusedConv: FusedConv with channels
 // last.
 
+#include "ops/conv/signatures.h"
 #include "ops/delegate.h"
+#include "ops/math/fused_activation.h"
 #include "ops/op.h"
 #include "ops/tensor/movement.h"
 #include "tensor/element.h"
@@ -26,8 +28,7 @@ void infer_dynamic_pads(InferContext& c) {
   if (x->size() < 3) c.fail("X must have 3 axes or more, received {}", to_string(*x));
   SymShape out(x->size(), Dim::unknown());
   out[0] = (*x)[0];
-  if (const SymShape* w = c.shape(kW); w != nullptr && w->size() == x->size())
-    out[1] = (*w)[1] * Dim(c.attrs().get_int("group", 1));
+  if (const SymShape* w = c.shape(kW); w != nullptr && w->size() == x->size()) out[1] = (*w)[1] * Dim(group_of(c.attrs()));
   c.output(0, c.dtype(kX), std::move(out));
 }
 
@@ -93,14 +94,11 @@ void register_conv_variants(OpTable& t) {
   constexpr TypeSet kThree = set_of(DataType::float16, DataType::float32, DataType::float64);
   OpDef d("com.microsoft", "ConvTransposeWithDynamicPads", 1);
   d.in("X", "T", kThree).in("W", "T", kThree).in("Pads", "", types::int64, Arity::optional).in("B", "T", kThree, Arity::optional);
-  d.out("Y", "T", kThree).attr("auto_pad", AttrKind::s).attr("group", AttrKind::i);
-  for (const char* name : {"dilations", "kernel_shape", "output_padding", "strides"}) d.attr(name, AttrKind::ints);
+  d.out("Y", "T", kThree).attrs<ConvAttrs>();
   t.add(std::move(d).infer_with(infer_dynamic_pads).run_with(run_dynamic_pads));
   OpDef n("com.microsoft", "NhwcFusedConv", 1);
   n.in("X", "T", kThree).in("W", "T", kThree).in("B", "T", kThree, Arity::optional).in("Z", "T", kThree, Arity::optional);
-  n.out("Y", "T", kThree).attr("activation", AttrKind::s).attr("activation_params", AttrKind::floats);
-  n.attr("auto_pad", AttrKind::s).attr("group", AttrKind::i);
-  for (const char* name : {"dilations", "kernel_shape", "pads", "strides"}) n.attr(name, AttrKind::ints);
+  n.out("Y", "T", kThree).attrs<FusedActivationFields>().attrs<ConvAttrs>();
   t.add(std::move(n).infer_with(infer_nhwc).run_with(run_nhwc));
 }
 

@@ -5,6 +5,7 @@
 #include "base/thread_pool.h"
 #include "ops/context.h"
 #include "ops/conv/conv_geometry.h"
+#include "ops/conv/signatures.h"
 #include "ops/math/float_view.h"
 #include "ops/matrix/gemm_reference.h"
 #include "ops/op.h"
@@ -107,7 +108,7 @@ void run_deform(OpContext& c) {
   const Tensor* mask = c.optional_input(4);
   if (x.rank() != 4) c.fail("X must have rank 4 ([N, C, H, W]), received shape {}", to_string(x.shape()));
   const ConvGeometry g = conv_geometry(c.attrs(), x.shape(), w.shape());
-  const std::int64_t groups = c.attrs().get_int("offset_group", 1);
+  const std::int64_t groups = parse<ConvAttrs>(c).offset_group;
   if (groups < 1 || g.in_channels % groups != 0) {
     c.fail("attribute 'offset_group' is {}; it must be positive and divide the {} channels", groups, g.in_channels);
   }
@@ -139,12 +140,7 @@ void register_deform_conv(OpTable& t) {
             .in("B", "T", types::floats, Arity::optional)
             .in("mask", "T", types::floats, Arity::optional)
             .out("Y", "T", types::floats)
-            .attr("dilations", AttrKind::ints)
-            .attr("group", AttrKind::i)
-            .attr("kernel_shape", AttrKind::ints)
-            .attr("offset_group", AttrKind::i)
-            .attr("pads", AttrKind::ints)
-            .attr("strides", AttrKind::ints)
+            .attrs<ConvAttrs>()
             .infer_with(infer_deform)
             .run_with(run_deform));
 }

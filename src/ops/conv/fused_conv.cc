@@ -2,6 +2,7 @@
 
 #include "ops/context.h"
 #include "ops/conv/conv_common.h"
+#include "ops/conv/signatures.h"
 #include "ops/math/float_view.h"
 #include "ops/math/fused_activation.h"
 #include "ops/op.h"
@@ -10,7 +11,7 @@ namespace sdx::ops {
 namespace {
 
 void infer_fused_conv(InferContext& c) {
-  read_fused_activation(c.attrs());
+  read_fused_activation(c.node());
   infer_conv(c);
 }
 
@@ -27,7 +28,7 @@ void run_fused_conv(OpContext& c) {
       out.store();
     });
   }
-  apply_fused_activation(read_fused_activation(c.attrs()), y);
+  apply_fused_activation(read_fused_activation(c.node()), y);
 }
 
 }  // namespace
@@ -39,14 +40,8 @@ void register_fused_conv(OpTable& t) {
             .in("B", "T", types::floats, Arity::optional)
             .in("Z", "T", types::floats, Arity::optional)
             .out("Y", "T", types::floats)
-            .attr("activation", AttrKind::s)
-            .attr("activation_params", AttrKind::floats)
-            .attr("auto_pad", AttrKind::s)
-            .attr("dilations", AttrKind::ints)
-            .attr("group", AttrKind::i)
-            .attr("kernel_shape", AttrKind::ints)
-            .attr("pads", AttrKind::ints)
-            .attr("strides", AttrKind::ints)
+            .attrs<ConvAttrs>()
+            .attrs<FusedActivationFields>()
             .infer_with(infer_fused_conv)
             .run_with(run_fused_conv));
 }

@@ -1,13 +1,14 @@
 // Gradients of element-wise operators of several inputs, with broadcasting.
 
 #include "ops/gradient.h"
+#include "ops/math/signatures.h"
 
 namespace sdx::ops {
 namespace {
 
 // Before opset 7 broadcasting is asked for by attributes, and goes by another rule.
 void modern(const GradientContext& c) {
-  if (c.version() < 7 && c.attrs().get_int("broadcast", 0) != 0) c.refuse("broadcasting as before opset 7");
+  if (c.version() < 7 && parse<LegacyBroadcastAttrs>(c).broadcast) c.refuse("broadcasting as before opset 7");
 }
 
 void add(GradientContext& c) {

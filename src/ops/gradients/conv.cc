@@ -1,6 +1,7 @@
 // Gradients of Conv and ConvTranspose: each is the other's, and the weights' is a convolution of the input by the result's
 // gradient.
 
+#include "ops/conv/signatures.h"
 #include "ops/gradients/windows.h"
 
 namespace sdx::ops {
@@ -62,7 +63,7 @@ void bias_gradient(GradientContext& c, std::size_t axes) {
 
 void conv(GradientContext& c) {
   const Windows w = windows_of(c, c.in(0), c.in(1));
-  const std::int64_t group = c.attrs().get_int("group", 1);
+  const std::int64_t group = group_of(c.attrs());
   if (group <= 0) c.refuse("group must be positive");
   if (c.wants(0)) c.set(0, spread(c, w, group, c.dy(), c.in(1), c.in(0)));
   if (c.wants(1)) c.set(1, weight_gradient(c, w, group, c.in(0), c.dy(), c.in(1)));
@@ -70,11 +71,12 @@ void conv(GradientContext& c) {
 }
 
 void conv_transpose(GradientContext& c) {
-  const std::string pad = c.attrs().get_string("auto_pad", "NOTSET");
-  if (c.attrs().has("output_shape") || (pad != "NOTSET" && pad != "VALID"))
+  const auto attr = parse<ConvAttrs>(c);
+  const std::string_view pad = attr.window.auto_pad;
+  if (!attr.output.output_shape.empty() || (pad != "NOTSET" && pad != "VALID"))
     c.refuse("padding that follows from output_shape or auto_pad");
   const Windows w = windows_of(c, c.out(0), c.in(1));
-  const std::int64_t group = c.attrs().get_int("group", 1);
+  const std::int64_t group = group_of(c.attrs());
   if (group <= 0) c.refuse("group must be positive");
   if (c.wants(0)) {
     const Expr all = c.emit("Conv", {c.dy(), c.in(1)},
@@ -113,19 +115,17 @@ Windows windows_of(GradientContext& c, Expr x, Expr kernel) {
   Windows w;
   if (c.rank(x) < 3) c.refuse("an input without axes behind its channels");
   const auto axes = static_cast<std::size_t>(c.rank(x) - 2);
-  const auto or_ones = [&](const char* name) {
-    std::vector<std::int64_t> v = c.attrs().get_ints(name);
-    return v.empty() ? std::vector<std::int64_t>(axes, 1) : v;
-  };
-  w.strides = or_ones("strides");
-  w.dilations = or_ones("dilations");
-  w.pads = c.attrs().get_ints("pads");
+  const auto attr = parse<WindowFields>(c);
+  const auto or_ones = [&](IntList v) { return v.empty() ? std::vector<std::int64_t>(axes, 1) : to_vector(v); };
+  w.strides = or_ones(attr.strides);
+  w.dilations = or_ones(attr.dilations);
+  w.pads = to_vector(attr.pads);
   if (w.pads.empty()) w.pads.assign(2 * axes, 0);
-  const std::string mode = c.attrs().get_string("auto_pad", "NOTSET");
+  const std::string_view mode = attr.auto_pad;
   if (mode == "VALID") w.pads.assign(2 * axes, 0);
   check(c, w, axes);
   if (mode != "SAME_UPPER" && mode != "SAME_LOWER") return w;
-  std::vector<std::int64_t> taps = c.attrs().get_ints("kernel_shape");
+  std::vector<std::int64_t> taps = to_vector(attr.kernel_shape);
   const SymShape* xs = c.shape(x);
   const SymShape* ks = kernel ? c.shape(kernel) : nullptr;
   for (std::size_t i = 0; i < axes; ++i) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "ops/gradient.h"
+#include "ops/matrix/signatures.h"
 
 namespace sdx::ops {
 namespace {
@@ -40,17 +41,18 @@ void matmul(GradientContext& c) {
 
 // Y = alpha * A' * B' + beta * C, where A' is A or its transpose.
 void gemm(GradientContext& c) {
-  if (c.version() < 7 && c.attrs().get_int("broadcast", 0) != 0) c.refuse("broadcasting as before opset 7");
-  const std::int64_t ta = c.attrs().get_int("transA", 0) != 0 ? 1 : 0;
-  const std::int64_t tb = c.attrs().get_int("transB", 0) != 0 ? 1 : 0;
-  const float alpha = c.attrs().get_float("alpha", 1.0F);
+  const auto attr = parse<GemmAttrs>(c);
+  if (c.version() < 7 && attr.broadcast) c.refuse("broadcasting as before opset 7");
+  const std::int64_t ta = attr.trans_a ? 1 : 0;
+  const std::int64_t tb = attr.trans_b ? 1 : 0;
+  const float alpha = attr.alpha;
   const auto product = [&](Expr a, Expr b, std::int64_t trans_a, std::int64_t trans_b) {
     return c.emit("Gemm", {a, b}, {{"alpha", alpha}, {"transA", trans_a}, {"transB", trans_b}});
   };
   const Expr g = c.dy();
   if (c.wants(0)) c.set(0, ta != 0 ? product(c.in(1), g, tb, 1) : product(g, c.in(1), 0, 1 - tb));
   if (c.wants(1)) c.set(1, tb != 0 ? product(g, c.in(0), 1, ta) : product(c.in(0), g, 1 - ta, 0));
-  if (c.wants(2)) c.set_broadcast(2, g * static_cast<double>(c.attrs().get_float("beta", 1.0F)));
+  if (c.wants(2)) c.set_broadcast(2, g * static_cast<double>(attr.beta));
 }
 
 struct Equation {
@@ -59,7 +61,7 @@ struct Equation {
 };
 
 Equation equation(const GradientContext& c) {
-  std::string text = c.attrs().get_string("equation");
+  std::string text(parse<EinsumAttrs>(c).equation);
   std::erase(text, ' ');
   if (text.find('.') != std::string::npos) c.refuse("an equation with '...'");
   Equation e;

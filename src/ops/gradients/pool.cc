@@ -1,6 +1,8 @@
 // Gradients of pooling.
 
+#include "ops/conv/signatures.h"
 #include "ops/gradients/windows.h"
+#include "ops/pool/lp_norm_sum.h"
 
 namespace sdx::ops {
 namespace {
@@ -9,7 +11,7 @@ Expr concat(GradientContext& c, const std::vector<Expr>& parts) { return c.emit(
 
 // [1, 1, kernel…] of ones.
 Expr ones_kernel(GradientContext& c) {
-  std::vector<std::int64_t> shape = c.attrs().get_ints("kernel_shape");
+  std::vector<std::int64_t> shape = to_vector(parse<WindowFields>(c).kernel_shape);
   shape.insert(shape.begin(), {1, 1});
   return c.emit("Expand", {c.scalar(1), c.ints(shape)});
 }
@@ -25,7 +27,7 @@ Expr counts(GradientContext& c, const Windows& w, Expr kernel) {
   const auto rank = static_cast<std::int64_t>(w.axes()) + 2;
   Expr image = c.emit("Expand", {c.scalar(1), concat(c, {c.ints({1, 1}), c.extents(c.in(0), 2, rank)})});
   std::vector<std::int64_t> pads = w.pads;
-  if (c.attrs().get_int("count_include_pad", 0) != 0) {
+  if (parse<PoolAttrs>(c).count_include_pad) {
     std::vector<std::int64_t> full{0, 0};
     full.insert(full.end(), pads.begin(), pads.begin() + static_cast<std::ptrdiff_t>(w.axes()));
     full.insert(full.end(), {0, 0});
@@ -33,7 +35,7 @@ Expr counts(GradientContext& c, const Windows& w, Expr kernel) {
     image = c.emit("Pad", {image, c.ints(full), c.scalar(1)});
     std::fill(pads.begin(), pads.end(), 0);
   }
-  if (c.attrs().get_int("ceil_mode", 0) != 0) {
+  if (parse<WindowFields>(c).ceil_mode) {
     for (std::size_t i = 0; i < w.axes(); ++i) pads[w.axes() + i] += w.strides[i] - 1;
   }
   const Expr all = c.emit("Conv", {image, kernel}, {{"strides", w.strides}, {"dilations", w.dilations}, {"pads", pads}});
@@ -72,9 +74,7 @@ Expr norm_slope(GradientContext& c, Expr g, Expr y, double p) {
   return where(zero, c.scalar(0), g / call("Pow", safe, c.scalar(p - 1)));
 }
 
-double exponent(GradientContext& c) {
-  return c.version() < 2 ? static_cast<double>(c.attrs().get_float("p", 2.0F)) : static_cast<double>(c.attrs().get_int("p", 2));
-}
+double exponent(GradientContext& c) { return static_cast<double>(parse<PNormAttrs>(c).p); }
 
 void lp_pool(GradientContext& c) {
   const Expr x = c.in(0);

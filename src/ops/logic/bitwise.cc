@@ -5,14 +5,21 @@
 #include "ops/math/broadcast.h"
 #include "ops/math/elementwise.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 
 namespace sdx::ops {
 namespace {
 
+struct BitShiftAttrs {
+  std::string_view direction;
+
+  void fields(auto& f) { f.required("direction", direction); }
+};
+
 void infer_bits(InferContext& c) { infer_broadcast(c, 0, 2, c.dtype(0) != DataType::undefined ? c.dtype(0) : c.dtype(1)); }
 
-bool shifts_left(const Attributes& attrs) {
-  const std::string& direction = attrs.get_string("direction");
+bool shifts_left(const BitShiftAttrs& attr) {
+  const std::string_view direction = attr.direction;
   if (direction != "LEFT" && direction != "RIGHT") {
     fail(ErrorCode::invalid_model, "attribute 'direction' is '{}'; permitted: LEFT, RIGHT", direction);
   }
@@ -20,7 +27,7 @@ bool shifts_left(const Attributes& attrs) {
 }
 
 void infer_shift(InferContext& c) {
-  shifts_left(c.attrs());
+  shifts_left(parse<BitShiftAttrs>(c));
   infer_bits(c);
 }
 
@@ -49,7 +56,7 @@ void run_ints(OpContext& c, F fn) {
 }
 
 void run_shift(OpContext& c) {
-  const bool left = shifts_left(c.attrs());
+  const bool left = shifts_left(parse<BitShiftAttrs>(c));
   run_ints(c, [left](auto x, auto by) { return shift(x, by, left); });
 }
 
@@ -78,7 +85,7 @@ void register_bitwise(OpTable& t) {
             .in("X", "T", types::ints)
             .in("Y", "T", types::ints)
             .out("Z", "T", types::ints)
-            .attr("direction", AttrKind::s, true)
+            .attrs<BitShiftAttrs>()
             .infer_with(infer_shift)
             .run_with(run_shift));
   add(t, "BitwiseAnd", run_bitwise<[](auto a, auto b) { return static_cast<decltype(a)>(a & b); }>);

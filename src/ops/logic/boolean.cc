@@ -3,6 +3,7 @@
 #include "ops/math/broadcast.h"
 #include "ops/math/elementwise.h"
 #include "ops/math/legacy_broadcast.h"
+#include "ops/math/signatures.h"
 #include "ops/op.h"
 
 namespace sdx::ops {
@@ -30,8 +31,7 @@ void add(OpTable& t, const char* name, RunFn run) {
             .in("A", "T", types::boolean)
             .in("B", "T", types::boolean)
             .out("C", "T1", types::boolean)
-            .attr("axis", AttrKind::i)
-            .attr("broadcast", AttrKind::i)
+            .attrs<LegacyBroadcastAttrs>()
             .infer_with(infer_boolean)
             .run_with(run));
 }

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ops/math/elementwise.h"
+#include "ops/math/signatures.h"
 #include "ops/op.h"
 
 namespace sdx::ops {
@@ -32,8 +33,9 @@ void run_is_nan(OpContext& c) {
 }
 
 void run_is_inf(OpContext& c) {
-  const bool negative = c.attrs().get_int("detect_negative", 1) != 0;
-  const bool positive = c.attrs().get_int("detect_positive", 1) != 0;
+  const auto attr = parse<IsInfAttrs>(c);
+  const bool negative = attr.detect_negative;
+  const bool positive = attr.detect_positive;
   classify(c, [=](auto x) { return std::isinf(x) && (x < 0 ? negative : positive); });
 }
 
@@ -47,8 +49,7 @@ void register_classify(OpTable& t) {
   t.add(OpDef("IsInf", 10)
             .in("X", "T1", kClassified)
             .out("Y", "T2", types::boolean)
-            .attr("detect_negative", AttrKind::i)
-            .attr("detect_positive", AttrKind::i)
+            .attrs<IsInfAttrs>()
             .infer_with(infer_flags)
             .run_with(run_is_inf));
 }

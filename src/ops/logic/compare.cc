@@ -6,6 +6,7 @@
 
 #include "ops/math/broadcast.h"
 #include "ops/math/legacy_broadcast.h"
+#include "ops/math/signatures.h"
 #include "ops/op.h"
 #include "tensor/dispatch.h"
 
@@ -67,8 +68,7 @@ void add(OpTable& t, const char* name, int since, TypeSet set, InferFn infer, Ru
             .in("A", "T", set)
             .in("B", "T", set)
             .out("C", "T1", types::boolean)
-            .attr("axis", AttrKind::i)
-            .attr("broadcast", AttrKind::i)
+            .attrs<LegacyBroadcastAttrs>()
             .infer_with(infer)
             .run_with(run));
 }

@@ -5,14 +5,26 @@
 #include "ops/context.h"
 #include "ops/math/float_view.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 
 namespace sdx::ops {
 namespace {
 
+struct IsAllFiniteAttrs {
+  bool isinf_only = false;
+  bool isnan_only = false;
+
+  void fields(auto& f) {
+    f("isinf_only", isinf_only);
+    f("isnan_only", isnan_only);
+  }
+};
+
 void infer_is_all_finite(InferContext& c) { c.output(0, DataType::boolean, SymShape{}); }
 
 void run_is_all_finite(OpContext& c) {
-  const bool nan_only = c.attrs().get_int("isnan_only", 0) != 0, inf_only = c.attrs().get_int("isinf_only", 0) != 0;
+  const auto attr = parse<IsAllFiniteAttrs>(c);
+  const bool nan_only = attr.isnan_only, inf_only = attr.isinf_only;
   if (nan_only && inf_only) c.fail("isnan_only and isinf_only exclude each other");
   bool fine = true;
   for (std::size_t i = 0; i < c.num_inputs(); ++i) {
@@ -33,8 +45,7 @@ void register_is_all_finite(OpTable& t) {
   t.add(OpDef("com.microsoft", "IsAllFinite", 1)
             .in("input", "V", types::floats, Arity::variadic)
             .out("output", "T", types::boolean)
-            .attr("isinf_only", AttrKind::i)
-            .attr("isnan_only", AttrKind::i)
+            .attrs<IsAllFiniteAttrs>()
             .infer_with(infer_is_all_finite)
             .run_with(run_is_all_finite));
 }

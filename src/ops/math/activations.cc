@@ -5,20 +5,20 @@
 #include <string>
 
 #include "ops/math/elementwise.h"
+#include "ops/math/signatures.h"
 
 namespace sdx::ops {
 namespace {
 
 void run_elu(OpContext& c) {
-  const float alpha = c.attrs().get_float("alpha", 1.0F);
+  const float alpha = parse<ActivationAttrs>(c).alpha;
   map_floats(c, [=](auto x) { return x < 0 ? static_cast<decltype(x)>(alpha) * std::expm1(x) : x; });
 }
 
-// The constants had four decimals before opset 6.
 void run_selu(OpContext& c) {
-  const bool old = c.version() < 6;
-  const float alpha = c.attrs().get_float("alpha", old ? 1.6732F : 1.67326319217681884765625F);
-  const float gamma = c.attrs().get_float("gamma", old ? 1.0507F : 1.05070102214813232421875F);
+  const auto attr = parse<ActivationAttrs>(c);
+  const float alpha = attr.alpha;
+  const float gamma = attr.gamma;
   map_floats(c, [=](auto x) {
     using T = decltype(x);
     return static_cast<T>(gamma) * (x > 0 ? x : static_cast<T>(alpha) * std::expm1(x));
@@ -26,7 +26,7 @@ void run_selu(OpContext& c) {
 }
 
 void run_celu(OpContext& c) {
-  const float alpha = c.attrs().get_float("alpha", 1.0F);
+  const float alpha = parse<ActivationAttrs>(c).alpha;
   map_floats(c, [=](auto x) {
     using T = decltype(x);
     const T a = static_cast<T>(alpha);
@@ -35,13 +35,14 @@ void run_celu(OpContext& c) {
 }
 
 void run_leaky_relu(OpContext& c) {
-  const float alpha = c.attrs().get_float("alpha", 0.01F);
+  const float alpha = parse<ActivationAttrs>(c).alpha;
   map_floats(c, [=](auto x) { return x < 0 ? static_cast<decltype(x)>(alpha) * x : x; });
 }
 
 void run_hard_sigmoid(OpContext& c) {
-  const float alpha = c.attrs().get_float("alpha", 0.2F);
-  const float beta = c.attrs().get_float("beta", 0.5F);
+  const auto attr = parse<ActivationAttrs>(c);
+  const float alpha = attr.alpha;
+  const float beta = attr.beta;
   map_floats(c, [=](auto x) {
     using T = decltype(x);
     const T y = static_cast<T>(alpha) * x + static_cast<T>(beta);
@@ -58,14 +59,15 @@ void run_hard_swish(OpContext& c) {
 }
 
 void run_thresholded_relu(OpContext& c) {
-  const float alpha = c.attrs().get_float("alpha", 1.0F);
+  const float alpha = parse<ActivationAttrs>(c).alpha;
   map_floats(c, [=](auto x) { return x > static_cast<decltype(x)>(alpha) ? x : decltype(x)(0); });
 }
 
 // Integers compute in double: `bias` and `lambd` are fractions.
 void run_shrink(OpContext& c) {
-  const float lambd = c.attrs().get_float("lambd", 0.5F);
-  const float bias = c.attrs().get_float("bias", 0.0F);
+  const auto attr = parse<ShrinkAttrs>(c);
+  const float lambd = attr.lambd;
+  const float bias = attr.bias;
   map_input(c, NumericTypes{}, [=](auto x) {
     using T = decltype(x);
     using C = std::conditional_t<std::is_integral_v<T>, double, T>;
@@ -81,19 +83,19 @@ void run_shrink(OpContext& c) {
   });
 }
 
-void check_approximate(const std::string& mode) {
+void check_approximate(std::string_view mode) {
   if (mode != "none" && mode != "tanh") {
     fail(ErrorCode::invalid_model, "attribute 'approximate' is '{}'; permitted: none, tanh", mode);
   }
 }
 
 void infer_gelu(InferContext& c) {
-  check_approximate(c.attrs().get_string("approximate", "none"));
+  check_approximate(parse<GeluAttrs>(c).approximate);
   infer_same(c);
 }
 
 void run_gelu(OpContext& c) {
-  const std::string mode = c.attrs().get_string("approximate", "none");
+  const std::string_view mode = parse<GeluAttrs>(c).approximate;
   check_approximate(mode);
   if (mode == "tanh") {
     return map_floats(c, [](auto x) {
@@ -113,7 +115,7 @@ void run_mish(OpContext& c) {
 }
 
 void run_swish(OpContext& c) {
-  const float alpha = c.attrs().get_float("alpha", 1.0F);
+  const float alpha = parse<ActivationAttrs>(c).alpha;
   map_floats(c, [=](auto x) { return x * logistic(static_cast<decltype(x)>(alpha) * x); });
 }
 
@@ -136,7 +138,7 @@ void run_swiglu(OpContext& c) {
   if (a.shape() != b.shape() || a.dtype() != b.dtype()) {
     c.fail("A ({}) and B ({}) must have the same type and shape", a.type_string(), b.type_string());
   }
-  const float alpha = c.attrs().get_float("alpha", 1.0F);
+  const float alpha = parse<ActivationAttrs>(c).alpha;
   Tensor& out = c.output(0, a.dtype(), a.shape());
   dispatch(a.dtype(), FloatTypes{}, "SwiGLU", [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -153,33 +155,34 @@ void run_swiglu(OpContext& c) {
   });
 }
 
-OpDef activation(const char* name, int since, std::initializer_list<const char*> attributes = {}, TypeSet set = types::floats) {
-  OpDef def(name, since);
-  def.in("X", "T", set).out("Y", "T", set);
-  for (const char* a : attributes) def.attr(a, AttrKind::f);
-  return def;
+OpDef activation(const char* name, int since, TypeSet set = types::floats) {
+  return OpDef(name, since).in("X", "T", set).out("Y", "T", set);
+}
+
+void add_scaled(OpTable& t, const char* name, int since, RunFn run) {
+  t.add(activation(name, since).attrs<ActivationAttrs>().infer_with(infer_same).run_with(run));
 }
 
 }  // namespace
 
 void register_activations(OpTable& t) {
-  t.add(activation("Elu", 1, {"alpha"}).infer_with(infer_same).run_with(run_elu));
-  t.add(activation("Selu", 1, {"alpha", "gamma"}).infer_with(infer_same).run_with(run_selu));
-  t.add(activation("Celu", 12, {"alpha"}).infer_with(infer_same).run_with(run_celu));
-  t.add(activation("LeakyRelu", 1, {"alpha"}).infer_with(infer_same).run_with(run_leaky_relu));
-  t.add(activation("HardSigmoid", 1, {"alpha", "beta"}).infer_with(infer_same).run_with(run_hard_sigmoid));
+  add_scaled(t, "Elu", 1, run_elu);
+  add_scaled(t, "Selu", 1, run_selu);
+  add_scaled(t, "Celu", 12, run_celu);
+  add_scaled(t, "LeakyRelu", 1, run_leaky_relu);
+  add_scaled(t, "HardSigmoid", 1, run_hard_sigmoid);
   t.add(activation("HardSwish", 14).infer_with(infer_same).run_with(run_hard_swish));
   // Standard since opset 10; files of opset 1 to 9 hold it as one of ONNX's experimental operators.
-  t.add(activation("ThresholdedRelu", 1, {"alpha"}).infer_with(infer_same).run_with(run_thresholded_relu));
-  t.add(activation("Shrink", 9, {"lambd", "bias"}, types::numeric).infer_with(infer_same).run_with(run_shrink));
-  t.add(activation("Gelu", 20).attr("approximate", AttrKind::s).infer_with(infer_gelu).run_with(run_gelu));
+  add_scaled(t, "ThresholdedRelu", 1, run_thresholded_relu);
+  t.add(activation("Shrink", 9, types::numeric).attrs<ShrinkAttrs>().infer_with(infer_same).run_with(run_shrink));
+  t.add(activation("Gelu", 20).attrs<GeluAttrs>().infer_with(infer_gelu).run_with(run_gelu));
   t.add(activation("Mish", 18).infer_with(infer_same).run_with(run_mish));
-  t.add(activation("Swish", 24, {"alpha"}).infer_with(infer_same).run_with(run_swish));
+  add_scaled(t, "Swish", 24, run_swish);
   t.add(OpDef("SwiGLU", 28)
             .in("A", "T", types::floats)
             .in("B", "T", types::floats)
             .out("Y", "T", types::floats)
-            .attr("alpha", AttrKind::f)
+            .attrs<ActivationAttrs>()
             .infer_with(infer_swiglu)
             .run_with(run_swiglu));
 }

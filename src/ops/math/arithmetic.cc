@@ -5,6 +5,7 @@
 
 #include "ops/math/broadcast.h"
 #include "ops/math/legacy_broadcast.h"
+#include "ops/math/signatures.h"
 #include "ops/op.h"
 #include "tensor/dispatch.h"
 
@@ -97,7 +98,7 @@ void add_versions(OpTable& t, const char* name, RunFn run) {
   for (const int since : {1, 7}) {
     OpDef def(name, since);
     def.in("A", "T", types::numeric).in("B", "T", types::numeric).out("C", "T", types::numeric);
-    if (since == 1) def.attr("axis", AttrKind::i).attr("broadcast", AttrKind::i).attr("consumed_inputs", AttrKind::ints);
+    if (since == 1) def.attrs<LegacyBroadcastAttrs>();
     t.add(std::move(def).infer_with(infer_arithmetic).run_with(run));
   }
 }

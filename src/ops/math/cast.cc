@@ -5,29 +5,27 @@
 
 #include "ops/context.h"
 #include "ops/math/convert.h"
+#include "ops/math/signatures.h"
 #include "ops/op.h"
 
 namespace sdx::ops {
 namespace {
 
-DataType target_type(const Attributes& attrs) {
-  const AttributeValue* to = attrs.find("to");
-  if (to == nullptr) fail(ErrorCode::invalid_model, "required attribute 'to' is missing");
+DataType target_type(const CastAttrs& attr) {
   DataType type = DataType::undefined;
-  if (const auto* text = std::get_if<std::string>(to)) {  // Cast-1
-    type = parse_data_type(*text);
-  } else {
-    const std::int64_t number = attrs.get_int("to");
-    if (number > 0 && number < kDataTypeCount) type = static_cast<DataType>(number);
+  if (!attr.word.empty()) {
+    type = parse_data_type(attr.word);
+  } else if (attr.to > 0 && attr.to < kDataTypeCount) {
+    type = static_cast<DataType>(attr.to);
   }
   if (type == DataType::undefined) fail(ErrorCode::invalid_model, "attribute 'to' names no element type");
   return type;
 }
 
-ConvertOptions conversion_options(const Attributes& attrs) {
+ConvertOptions conversion_options(const CastAttrs& attr) {
   ConvertOptions options;
-  options.saturate = attrs.get_int("saturate", 1) != 0;
-  const std::string mode = attrs.get_string("round_mode", "up");
+  options.saturate = attr.saturate;
+  const std::string_view mode = attr.round_mode;
   if (mode == "nearest") {
     options.e8m0_rounding = RoundMode::nearest;
   } else if (mode == "down") {
@@ -56,25 +54,25 @@ void infer_cast_to(InferContext& c, DataType to) {
 }
 
 void infer_cast(InferContext& c) {
-  const DataType to = target_type(c.attrs());
+  const DataType to = target_type(parse<CastAttrs>(c));
   if ((bit(to) & kConvertible) == 0) c.fail("attribute 'to' is {}, which Cast does not produce", name(to));
-  conversion_options(c.attrs());
+  conversion_options(parse<CastAttrs>(c));
   infer_cast_to(c, to);
 }
 
 void run_cast(OpContext& c) {
   const Tensor& in = c.input(0);
-  convert(in, c.output(0, target_type(c.attrs()), in.shape()), conversion_options(c.attrs()));
+  convert(in, c.output(0, target_type(parse<CastAttrs>(c)), in.shape()), conversion_options(parse<CastAttrs>(c)));
 }
 
 void infer_cast_like(InferContext& c) {
-  conversion_options(c.attrs());
+  conversion_options(parse<CastAttrs>(c));
   infer_cast_to(c, c.dtype(1));
 }
 
 void run_cast_like(OpContext& c) {
   const Tensor& in = c.input(0);
-  convert(in, c.output(0, c.input(1).dtype(), in.shape()), conversion_options(c.attrs()));
+  convert(in, c.output(0, c.input(1).dtype(), in.shape()), conversion_options(parse<CastAttrs>(c)));
 }
 
 void check_bit_widths(DataType from, DataType to) {
@@ -85,7 +83,7 @@ void check_bit_widths(DataType from, DataType to) {
 }
 
 void infer_bit_cast(InferContext& c) {
-  const DataType to = target_type(c.attrs());
+  const DataType to = target_type(parse<CastAttrs>(c));
   if (c.dtype(0) != DataType::undefined) check_bit_widths(c.dtype(0), to);
   if (const SymShape* s = c.shape(0)) return c.output(0, to, *s);
   c.output(0, to);
@@ -93,7 +91,7 @@ void infer_bit_cast(InferContext& c) {
 
 void run_bit_cast(OpContext& c) {
   const Tensor& in = c.input(0);
-  const DataType to = target_type(c.attrs());
+  const DataType to = target_type(parse<CastAttrs>(c));
   check_bit_widths(in.dtype(), to);
   Tensor& out = c.output(0, to, in.shape());
   if (in.bytes() == 0) return;
@@ -110,29 +108,25 @@ void run_bit_cast(OpContext& c) {
 }  // namespace
 
 void register_cast(OpTable& t) {
-  OpDef first("Cast", 1);
-  first.in("input", "T1", kConvertible).out("output", "T2", kConvertible);
-  t.add(std::move(first).infer_with(infer_cast).run_with(run_cast));
-  t.add(OpDef("Cast", 6)
-            .in("input", "T1", kConvertible)
-            .out("output", "T2", kConvertible)
-            .attr("to", AttrKind::i, true)
-            .attr("saturate", AttrKind::i)
-            .attr("round_mode", AttrKind::s)
-            .infer_with(infer_cast)
-            .run_with(run_cast));
+  for (const int since : {1, 6}) {
+    t.add(OpDef("Cast", since)
+              .in("input", "T1", kConvertible)
+              .out("output", "T2", kConvertible)
+              .attrs<CastAttrs>()
+              .infer_with(infer_cast)
+              .run_with(run_cast));
+  }
   t.add(OpDef("CastLike", 15)
             .in("input", "T1", kConvertible)
             .in("target_type", "T2", kConvertible)
             .out("output", "T2", kConvertible)
-            .attr("saturate", AttrKind::i)
-            .attr("round_mode", AttrKind::s)
+            .attrs<CastAttrs>()
             .infer_with(infer_cast_like)
             .run_with(run_cast_like));
   t.add(OpDef("BitCast", 26)
             .in("input", "T1", types::any_tensor & ~types::string)
             .out("output", "T2", types::any_tensor & ~types::string)
-            .attr("to", AttrKind::i, true)
+            .attrs<CastAttrs>()
             .infer_with(infer_bit_cast)
             .run_with(run_bit_cast));
 }

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "ops/math/elementwise.h"
+#include "ops/math/signatures.h"
 
 namespace sdx::ops {
 namespace {
@@ -30,13 +31,11 @@ void clip(const Tensor& in, Tensor& out, std::optional<T> low, std::optional<T> 
 void run_clip_attributes(OpContext& c) {
   const Tensor& in = c.input(0);
   Tensor& out = c.output(0, in.dtype(), in.shape());
+  const auto attr = parse<ClipAttrs>(c);
   dispatch(in.dtype(), FloatTypes{}, "Clip", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const auto bound = [&](const char* name) -> std::optional<T> {
-      if (!c.attrs().has(name)) return std::nullopt;
-      return static_cast<T>(c.attrs().get_float(name));
-    };
-    clip<T>(in, out, bound("min"), bound("max"));
+    const auto bound = [](std::optional<float> b) { return b ? std::optional<T>(static_cast<T>(*b)) : std::nullopt; };
+    clip<T>(in, out, bound(attr.min), bound(attr.max));
   });
 }
 
@@ -49,11 +48,11 @@ void run_clip_inputs(OpContext& c) {
       const Tensor* t = c.optional_input(i);
       if (t == nullptr) return std::nullopt;
       if (t->size() != 1 || t->dtype() != in.dtype()) {
-        c.fail("{} must be one {}, received {}", i == 1 ? "min" : "max", name(in.dtype()), t->type_string());
+        c.fail("{} must be one {}, received {}", i == ClipIn::kMin ? "min" : "max", name(in.dtype()), t->type_string());
       }
       return *static_cast<const T*>(t->data());
     };
-    clip<T>(in, out, bound(1), bound(2));
+    clip<T>(in, out, bound(ClipIn::kMin), bound(ClipIn::kMax));
   });
 }
 
@@ -62,11 +61,11 @@ void infer_clip(InferContext& c) {
   const auto* in = c.sym(0);
   if (in == nullptr || c.version() < 11) return;
   std::vector<Dim> out = *in;
-  for (std::size_t i = 1; i < 3; ++i) {
+  for (const std::size_t i : {ClipIn::kMin, ClipIn::kMax}) {
     if (!c.has_input(i)) continue;
     const auto* bound = c.sym(i);
     if (bound == nullptr || bound->size() != 1) return;
-    for (Dim& d : out) d = i == 1 ? max(d, (*bound)[0]) : min(d, (*bound)[0]);
+    for (Dim& d : out) d = i == ClipIn::kMin ? max(d, (*bound)[0]) : min(d, (*bound)[0]);
   }
   c.output_sym(0, std::move(out));
 }
@@ -77,9 +76,7 @@ void register_clip(OpTable& t) {
   t.add(OpDef("Clip", 1)
             .in("input", "T", types::floats)
             .out("output", "T", types::floats)
-            .attr("min", AttrKind::f)
-            .attr("max", AttrKind::f)
-            .attr("consumed_inputs", AttrKind::ints)
+            .attrs<ClipAttrs>()
             .infer_with(infer_clip)
             .run_with(run_clip_attributes));
   t.add(OpDef("Clip", 11)

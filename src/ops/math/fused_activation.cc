@@ -1,7 +1,9 @@
 #include "ops/math/fused_activation.h"
 
 #include <cmath>
+#include <limits>
 
+#include "ops/math/signatures.h"
 #include "tensor/dispatch.h"
 
 namespace sdx::ops {
@@ -10,28 +12,30 @@ namespace {
 struct Known {
   std::string_view name;
   FusedActivation kind;
-  float alpha, beta;  // defaults: those of the ONNX operators of the same name
 };
 
+constexpr int kNewest = 1000;  // of the operator that the word names
+constexpr ActivationAttrs kClip{std::numeric_limits<float>::lowest(), std::numeric_limits<float>::max(), 0};
+
 constexpr Known kKnown[] = {
-    {"Relu", FusedActivation::relu, 0, 0},
-    {"Tanh", FusedActivation::tanh, 0, 0},
-    {"Sigmoid", FusedActivation::sigmoid, 0, 0},
-    {"LeakyRelu", FusedActivation::leaky_relu, 0.01F, 0},
-    {"ThresholdedRelu", FusedActivation::thresholded_relu, 1, 0},
-    {"HardSigmoid", FusedActivation::hard_sigmoid, 0.2F, 0.5F},
-    {"HardSwish", FusedActivation::hard_swish, 0, 0},
-    {"Clip", FusedActivation::clip, -3.4028234663852886e38F, 3.4028234663852886e38F},
-    {"Elu", FusedActivation::elu, 1, 0},
-    {"Silu", FusedActivation::silu, 0, 0},
-    {"Swish", FusedActivation::silu, 0, 0},
-    {"Gelu", FusedActivation::gelu, 0, 0},
-    {"FastGelu", FusedActivation::gelu_tanh, 0, 0},
-    {"QuickGelu", FusedActivation::quick_gelu, 1.702F, 0},
-    {"Softsign", FusedActivation::softsign, 0, 0},
-    {"Softplus", FusedActivation::softplus, 0, 0},
-    {"Selu", FusedActivation::selu, 1.67326324F, 0},
-    {"Celu", FusedActivation::celu, 1, 0},
+    {"Relu", FusedActivation::relu},
+    {"Tanh", FusedActivation::tanh},
+    {"Sigmoid", FusedActivation::sigmoid},
+    {"LeakyRelu", FusedActivation::leaky_relu},
+    {"ThresholdedRelu", FusedActivation::thresholded_relu},
+    {"HardSigmoid", FusedActivation::hard_sigmoid},
+    {"HardSwish", FusedActivation::hard_swish},
+    {"Clip", FusedActivation::clip},
+    {"Elu", FusedActivation::elu},
+    {"Silu", FusedActivation::silu},
+    {"Swish", FusedActivation::silu},
+    {"Gelu", FusedActivation::gelu},
+    {"FastGelu", FusedActivation::gelu_tanh},
+    {"QuickGelu", FusedActivation::quick_gelu},
+    {"Softsign", FusedActivation::softsign},
+    {"Softplus", FusedActivation::softplus},
+    {"Selu", FusedActivation::selu},
+    {"Celu", FusedActivation::celu},
 };
 
 double activated(const FusedActivationAttrs& a, double x) {
@@ -62,16 +66,16 @@ double activated(const FusedActivationAttrs& a, double x) {
 
 }  // namespace
 
-FusedActivationAttrs read_fused_activation(const Attributes& attrs) {
-  const std::string word = attrs.get_string("activation", "");
+FusedActivationAttrs read_fused_activation(const Node& node) {
+  const auto attr = parse<FusedActivationFields>(node);
+  const std::string_view word = attr.activation;
   if (word.empty()) return {};
   for (const Known& k : kKnown) {
     if (k.name != word) continue;
-    FusedActivationAttrs a{k.kind, attrs.get_float("activation_alpha", k.alpha), attrs.get_float("activation_beta", k.beta),
-                           attrs.get_float("activation_gamma", 1.05070102F)};
-    const std::vector<float> params = attrs.get_floats("activation_params");
-    if (!params.empty()) a.alpha = params[0];
-    if (params.size() > 1) a.beta = params[1];
+    const ActivationAttrs d = k.kind == FusedActivation::clip ? kClip : ActivationAttrs::of(k.name, kNewest);
+    FusedActivationAttrs a{k.kind, attr.alpha.value_or(d.alpha), attr.beta.value_or(d.beta), attr.gamma.value_or(d.gamma)};
+    if (!attr.params.empty()) a.alpha = attr.params[0];
+    if (attr.params.size() > 1) a.beta = attr.params[1];
     return a;
   }
   std::string known;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "ops/context.h"
+#include "ops/signature.h"
 
 namespace sdx::ops {
 
@@ -28,14 +29,33 @@ enum class FusedActivation : std::uint8_t {
   celu
 };
 
+// The attributes: FusedConv's kinds list their parameters, products have one attribute for each.
+struct FusedActivationFields {
+  std::string_view activation;  // none when missing or empty
+  std::optional<float> alpha, beta, gamma;
+  FloatList params;
+
+  void fields(auto& f, const OpId& op) {
+    if (op.name == "FusedMatMulActivation") {
+      f.required("activation", activation);
+    } else {
+      f("activation", activation);
+    }
+    if (op.name.ends_with("Conv")) return f("activation_params", params);
+    f("activation_alpha", alpha);
+    f("activation_beta", beta);
+    if (op.domain != "sdx") f("activation_gamma", gamma);
+  }
+};
+
 struct FusedActivationAttrs {
   FusedActivation kind = FusedActivation::none;
   float alpha = 0, beta = 0, gamma = 0;
 };
 
-// From attribute `activation` with `activation_params` (FusedConv) or `activation_alpha`, `activation_beta` (FusedGemm). None
-// when missing or empty. Throws Error(invalid_model) for an unknown word.
-FusedActivationAttrs read_fused_activation(const Attributes& attrs);
+// Parameters that the node leaves out are those of the operator that the word names. Throws Error(invalid_model) for an unknown
+// word.
+FusedActivationAttrs read_fused_activation(const Node& node);
 
 // In place, on a floating tensor.
 void apply_fused_activation(const FusedActivationAttrs& activation, Tensor& y);

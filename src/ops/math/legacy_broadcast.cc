@@ -3,22 +3,24 @@
 #include <utility>
 
 #include "ops/math/broadcast.h"
+#include "ops/math/signatures.h"
 
 namespace sdx::ops {
 
 Tensor legacy_operand(const OpContext& c) {
+  const auto attr = parse<LegacyBroadcastAttrs>(c);
   const Tensor& a = c.input(0);
   const Tensor& b = c.input(1);
   if (c.version() >= 7) return b;
   Shape shape = b.shape();
-  if (c.attrs().get_int("broadcast", 0) == 0) {
+  if (!attr.broadcast) {
     if (shape != a.shape()) {
       fail(ErrorCode::invalid_model, "without the attribute 'broadcast' both shapes must be equal; received {} and {}",
            to_string(a.shape()), to_string(shape));
     }
     return b;
   }
-  const std::int64_t axis = c.attrs().get_int("axis", -1);
+  const std::int64_t axis = attr.axis;
   if (axis >= 0 && std::cmp_less_equal(axis, a.rank())) {
     while (static_cast<std::size_t>(axis) + shape.size() < a.rank()) shape.push_back(1);
   }

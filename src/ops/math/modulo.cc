@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ops/math/broadcast.h"
+#include "ops/math/signatures.h"
 #include "ops/op.h"
 #include "tensor/dispatch.h"
 
@@ -13,7 +14,7 @@ void infer_mod(InferContext& c) {
   infer_broadcast(c, 0, 2, c.dtype(0) != DataType::undefined ? c.dtype(0) : c.dtype(1));
   const auto* a = c.sym(0);
   const auto* b = c.sym(1);
-  if (a == nullptr || b == nullptr || b->size() != 1 || c.attrs().get_int("fmod", 0) != 0) return;
+  if (a == nullptr || b == nullptr || b->size() != 1 || parse<ModAttrs>(c).fmod) return;
   std::vector<Dim> out;
   for (const Dim& x : *a) out.push_back(x - (*b)[0] * floor_div(x, (*b)[0]));
   c.output_sym(0, std::move(out));
@@ -44,7 +45,7 @@ C modulo_float(C a, C b, bool fmod) {
 void run_mod(OpContext& c) {
   const Tensor& a = c.input(0);
   const Tensor& b = c.input(1);
-  const bool fmod = c.attrs().get_int("fmod", 0) != 0;
+  const bool fmod = parse<ModAttrs>(c).fmod;
   Tensor& out = c.output(0, a.dtype(), broadcast_shapes(a.shape(), b.shape()));
   dispatch(a.dtype(), NumericTypes{}, "Mod", [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -66,7 +67,7 @@ void register_modulo(OpTable& t) {
             .in("A", "T", types::numeric)
             .in("B", "T", types::numeric)
             .out("C", "T", types::numeric)
-            .attr("fmod", AttrKind::i)
+            .attrs<ModAttrs>()
             .infer_with(infer_mod)
             .run_with(run_mod));
 }

@@ -4,6 +4,7 @@
 
 #include "ops/math/broadcast.h"
 #include "ops/math/elementwise.h"
+#include "ops/math/signatures.h"
 #include "ops/op.h"
 
 namespace sdx::ops {
@@ -27,7 +28,7 @@ struct Fast {
 void run_gelu(OpContext& c) { map_floats(c, Exact{}); }
 
 void run_quick_gelu(OpContext& c) {
-  const float alpha = c.attrs().get_float("alpha", 1.702F);
+  const float alpha = parse<ActivationAttrs>(c).alpha;
   map_floats(c, [=](auto x) { return x * logistic(static_cast<decltype(x)>(alpha) * x); });
 }
 
@@ -73,7 +74,7 @@ void register_ms_activations(OpTable& t) {
   t.add(OpDef("com.microsoft", "QuickGelu", 1)
             .in("X", "T", types::floats)
             .out("Y", "T", types::floats)
-            .attr("alpha", AttrKind::f)
+            .attrs<ActivationAttrs>()
             .infer_with(infer_same)
             .run_with(run_quick_gelu));
   add(t, "FastGelu", Arity::optional, run_biased<Fast>);

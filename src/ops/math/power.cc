@@ -6,6 +6,7 @@
 #include "ops/math/convert.h"
 #include "ops/math/elementwise.h"
 #include "ops/math/legacy_broadcast.h"
+#include "ops/math/signatures.h"
 #include "ops/op.h"
 
 namespace sdx::ops {
@@ -80,8 +81,7 @@ void register_power(OpTable& t) {
             .in("X", "T", bases)
             .in("Y", "", types::numeric)
             .out("Z", "T", bases)
-            .attr("axis", AttrKind::i)
-            .attr("broadcast", AttrKind::i)
+            .attrs<LegacyBroadcastAttrs>()
             .infer_with(infer_pow)
             .run_with(run_pow));
 }

@@ -4,9 +4,14 @@
 
 #include "ops/math/elementwise.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 
 namespace sdx::ops {
 namespace {
+
+struct RangeAttrs {
+  void fields(auto& f) { f.unread("stash_type", AttrKind::i); }
+};
 
 using RangeTypes = TypeList<float, double, Float16, BFloat16, std::int16_t, std::int32_t, std::int64_t>;
 
@@ -135,7 +140,7 @@ void register_range(OpTable& t) {
             .in("limit", "T", set)
             .in("delta", "T", set)
             .out("output", "T", set)
-            .attr("stash_type", AttrKind::i)
+            .attrs<RangeAttrs>()
             .infer_with(infer_range)
             .run_with(run_range));
   t.add(OpDef("com.microsoft", "Range", 1)

@@ -6,19 +6,26 @@
 #include "ops/context.h"
 #include "ops/math/float_view.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 
 namespace sdx::ops {
 namespace {
 
+struct CDistAttrs {
+  std::string_view metric = "sqeuclidean";
+
+  void fields(auto& f) { f("metric", metric); }
+};
+
 // Whether the root is taken. The metrics that ONNX Runtime computes.
-bool takes_root(const Attributes& attrs) {
-  const std::string metric = attrs.get_string("metric", "sqeuclidean");
+bool takes_root(const CDistAttrs& attr) {
+  const std::string_view metric = attr.metric;
   if (metric == "sqeuclidean" || metric == "euclidean") return metric == "euclidean";
   fail(ErrorCode::not_implemented, "'metric' {} is not supported; expected euclidean or sqeuclidean", metric);
 }
 
 void infer_cdist(InferContext& c) {
-  takes_root(c.attrs());
+  takes_root(parse<CDistAttrs>(c));
   const SymShape* a = c.shape(0);
   const SymShape* b = c.shape(1);
   for (const SymShape* s : {a, b}) {
@@ -33,7 +40,7 @@ void run_cdist(OpContext& c) {
   if (a.rank() != 2 || b.rank() != 2 || a.dim(1) != b.dim(1)) {
     c.fail("expected matrices with rows of one length, received {} and {}", a.type_string(), b.type_string());
   }
-  const bool root = takes_root(c.attrs());
+  const bool root = takes_root(parse<CDistAttrs>(c));
   const std::int64_t columns = b.dim(0), width = a.dim(1);
   Tensor& out = c.output(0, a.dtype(), {a.dim(0), columns});
   dispatch_compute(a.dtype(), "CDist", [&](auto tag) {
@@ -64,7 +71,7 @@ void register_cdist(OpTable& t) {
             .in("A", "T", set_of(DataType::float32, DataType::float64))
             .in("B", "T", set_of(DataType::float32, DataType::float64))
             .out("C", "T", set_of(DataType::float32, DataType::float64))
-            .attr("metric", AttrKind::s)
+            .attrs<CDistAttrs>()
             .infer_with(infer_cdist)
             .run_with(run_cdist));
 }

@@ -8,6 +8,7 @@
 #include "ops/math/convert.h"
 #include "ops/math/elementwise.h"
 #include "ops/matrix/einsum_equation.h"
+#include "ops/matrix/signatures.h"
 #include "ops/op.h"
 #include "ops/reduce/reduction.h"
 
@@ -32,7 +33,7 @@ void note_extent(std::map<Label, Dim>& extents, Label label, const Dim& d) {
 }
 
 EinsumEquation checked_equation(const Node& node) {
-  EinsumEquation e = parse_einsum(node.attributes.get_string("equation"));
+  EinsumEquation e = parse_einsum(parse<EinsumAttrs>(node).equation);
   if (e.inputs.size() != node.inputs.size()) {
     fail(ErrorCode::invalid_model, "the equation has {} terms for {} inputs", e.inputs.size(), node.inputs.size());
   }
@@ -347,7 +348,7 @@ void register_einsum(OpTable& t) {
   t.add(OpDef("Einsum", 12)
             .in("Inputs", "T", types::numeric, Arity::variadic)
             .out("Output", "T", types::numeric)
-            .attr("equation", AttrKind::s, true)
+            .attrs<EinsumAttrs>()
             .infer_with(infer_einsum)
             .run_with(run_einsum));
 }

@@ -10,11 +10,11 @@
 namespace sdx::ops {
 namespace {
 
-[[noreturn]] void refuse(const std::string& text, const std::string& why) {
+[[noreturn]] void refuse(std::string_view text, const std::string& why) {
   fail(ErrorCode::invalid_model, "equation '{}': {}", text.substr(0, 200), why);
 }
 
-std::vector<Label> parse_term(const std::string& text, std::string_view term) {
+std::vector<Label> parse_term(std::string_view text, std::string_view term) {
   std::vector<Label> labels;
   bool ellipsis = false;
   for (std::size_t i = 0; i < term.size(); ++i) {
@@ -49,7 +49,7 @@ std::vector<Label> implicit_output(const std::vector<std::vector<Label>>& inputs
   return out;
 }
 
-void check_output(const std::string& text, const EinsumEquation& e) {
+void check_output(std::string_view text, const EinsumEquation& e) {
   for (std::size_t i = 0; i < e.output.size(); ++i) {
     const Label l = e.output[i];
     if (std::count(e.output.begin(), e.output.end(), l) > 1) refuse(text, "'" + label_text(l) + "' occurs twice in the output");
@@ -61,7 +61,7 @@ void check_output(const std::string& text, const EinsumEquation& e) {
 
 }  // namespace
 
-EinsumEquation parse_einsum(const std::string& text) {
+EinsumEquation parse_einsum(std::string_view text) {
   std::string s;
   std::copy_if(text.begin(), text.end(), std::back_inserter(s), [](char c) { return c != ' '; });
   EinsumEquation e;

@@ -20,7 +20,7 @@ struct EinsumEquation {
 };
 
 // Throws Error(invalid_model). In implicit form the output is the ellipsis followed by the letters that occur once, sorted.
-EinsumEquation parse_einsum(const std::string& text);
+EinsumEquation parse_einsum(std::string_view text);
 
 // The term for a tensor of this rank, ellipsis spelled out. Throws Error(invalid_model) when the rank does not fit.
 std::vector<Label> expand_term(const std::vector<Label>& term, std::size_t rank);

@@ -7,6 +7,7 @@
 #include "ops/math/fused_activation.h"
 #include "ops/matrix/gemm_common.h"
 #include "ops/matrix/matmul_reference.h"
+#include "ops/matrix/signatures.h"
 #include "ops/op.h"
 #include "ops/tensor/axes.h"
 
@@ -16,23 +17,13 @@ namespace {
 // --- FusedGemm -----------------------------------------------------------------------------------------------------------
 
 void infer_fused_gemm(InferContext& c) {
-  read_fused_activation(c.attrs());
+  read_fused_activation(c.node());
   infer_gemm(c);
 }
 
-void run_fused_gemm(OpContext& c) { apply_fused_activation(read_fused_activation(c.attrs()), run_gemm(c)); }
+void run_fused_gemm(OpContext& c) { apply_fused_activation(read_fused_activation(c.node()), run_gemm(c)); }
 
 // --- FusedMatMul ---------------------------------------------------------------------------------------------------------
-
-struct FusedMatMulAttrs {
-  float alpha;
-  bool trans_a, trans_b, batch_a, batch_b;
-};
-
-FusedMatMulAttrs read_matmul(const Attributes& attrs) {
-  return {attrs.get_float("alpha", 1.0F), attrs.get_int("transA", 0) != 0, attrs.get_int("transB", 0) != 0,
-          attrs.get_int("transBatchA", 0) != 0, attrs.get_int("transBatchB", 0) != 0};
-}
 
 // transBatch: the operand is stored [rows, batch..., cols] instead of [batch..., rows, cols].
 template <class S>
@@ -63,23 +54,24 @@ Tensor move_batch(const Tensor& in, bool moved) {
 }
 
 void infer_fused_matmul(InferContext& c) {
-  read_fused_activation(c.attrs());
-  const FusedMatMulAttrs a = read_matmul(c.attrs());
+  read_fused_activation(c.node());
+  const auto a = parse<FusedMatMulAttrs>(c);
   const SymShape* left = c.shape(0);
   const SymShape* right = c.shape(1);
   if (left == nullptr || right == nullptr) return c.output(0, c.dtype(0));
-  c.output(0, c.dtype(0),
-           matmul_shape(with_batch_first(*left, a.batch_a), with_batch_first(*right, a.batch_b), a.trans_a, a.trans_b));
+  c.output(
+      0, c.dtype(0),
+      matmul_shape(with_batch_first(*left, a.trans_batch_a), with_batch_first(*right, a.trans_batch_b), a.trans_a, a.trans_b));
 }
 
 void run_fused_matmul(OpContext& c) {
-  const FusedMatMulAttrs a = read_matmul(c.attrs());
-  const Tensor left = move_batch(c.input(0), a.batch_a);
-  const Tensor right = move_batch(c.input(1), a.batch_b);
+  const auto a = parse<FusedMatMulAttrs>(c);
+  const Tensor left = move_batch(c.input(0), a.trans_batch_a);
+  const Tensor right = move_batch(c.input(1), a.trans_batch_b);
   const MatMulPlan plan = matmul_plan(left.shape(), right.shape(), a.trans_a, a.trans_b);
   Tensor& y = c.output(0, left.dtype(), plan.output);
   matmul_reference(plan, left, right, y, c.stop(), a.trans_a, a.trans_b, a.alpha);
-  apply_fused_activation(read_fused_activation(c.attrs()), y);
+  apply_fused_activation(read_fused_activation(c.node()), y);
 }
 
 // --- GemmFastGelu: Y = FastGelu(X x W + bias) ----------------------------------------------------------------------------
@@ -119,41 +111,26 @@ OpDef matmul_def(const char* name) {
       .in("A", "T", types::floats)
       .in("B", "T", types::floats)
       .out("Y", "T", types::floats)
-      .attr("alpha", AttrKind::f)
-      .attr("transA", AttrKind::i)
-      .attr("transB", AttrKind::i)
-      .attr("transBatchA", AttrKind::i)
-      .attr("transBatchB", AttrKind::i)
+      .attrs<FusedMatMulAttrs>()
       .infer_with(infer_fused_matmul)
       .run_with(run_fused_matmul);
-}
-
-void add_activation(OpDef& d, bool required) {
-  d.attr("activation", AttrKind::s, required).attr("activation_alpha", AttrKind::f).attr("activation_beta", AttrKind::f);
-  d.attr("activation_gamma", AttrKind::f);
 }
 
 }  // namespace
 
 void register_fused_products(OpTable& t) {
-  OpDef gemm = def("FusedGemm")
-                   .in("A", "T", types::floats)
-                   .in("B", "T", types::floats)
-                   .in("C", "T", types::floats, Arity::optional)
-                   .out("Y", "T", types::floats)
-                   .attr("alpha", AttrKind::f)
-                   .attr("beta", AttrKind::f)
-                   .attr("transA", AttrKind::i)
-                   .attr("transB", AttrKind::i)
-                   .infer_with(infer_fused_gemm)
-                   .run_with(run_fused_gemm);
-  add_activation(gemm, false);
-  t.add(std::move(gemm));
+  t.add(def("FusedGemm")
+            .in("A", "T", types::floats)
+            .in("B", "T", types::floats)
+            .in("C", "T", types::floats, Arity::optional)
+            .out("Y", "T", types::floats)
+            .attrs<GemmAttrs>()
+            .attrs<FusedActivationFields>()
+            .infer_with(infer_fused_gemm)
+            .run_with(run_fused_gemm));
   t.add(matmul_def("FusedMatMul"));
   t.add(matmul_def("TransposeMatMul"));  // the older name
-  OpDef activated = matmul_def("FusedMatMulActivation");
-  add_activation(activated, true);
-  t.add(std::move(activated));
+  t.add(matmul_def("FusedMatMulActivation").attrs<FusedActivationFields>());
   t.add(def("GemmFastGelu")
             .in("X", "T", types::floats)
             .in("W", "T", types::floats)

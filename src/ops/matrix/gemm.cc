@@ -4,6 +4,7 @@
 #include "ops/context.h"
 #include "ops/math/broadcast.h"
 #include "ops/matrix/gemm_common.h"
+#include "ops/matrix/signatures.h"
 #include "ops/op.h"
 
 namespace sdx::ops {
@@ -16,8 +17,7 @@ void add_versions(OpTable& t) {
     OpDef def("Gemm", since);
     def.in("A", "T", kTypes).in("B", "T", kTypes).in("C", "T", kTypes, since < 11 ? Arity::required : Arity::optional);
     def.out("Y", "T", kTypes);
-    def.attr("alpha", AttrKind::f).attr("beta", AttrKind::f).attr("transA", AttrKind::i).attr("transB", AttrKind::i);
-    if (since == 1) def.attr("broadcast", AttrKind::i);
+    def.attrs<GemmAttrs>();
     t.add(std::move(def).infer_with(infer_gemm).run_with([](OpContext& c) { run_gemm(c); }));
   }
 }

@@ -3,20 +3,11 @@
 #include "ops/math/broadcast.h"
 #include "ops/math/float_view.h"
 #include "ops/matrix/gemm_reference.h"
+#include "ops/matrix/signatures.h"
 #include "tensor/element.h"
 
 namespace sdx::ops {
 namespace {
-
-struct GemmAttrs {
-  float alpha, beta;
-  bool trans_a, trans_b;
-};
-
-GemmAttrs read_attrs(const Attributes& attrs) {
-  return {attrs.get_float("alpha", 1.0F), attrs.get_float("beta", 1.0F), attrs.get_int("transA", 0) != 0,
-          attrs.get_int("transB", 0) != 0};
-}
 
 struct GemmSizes {
   std::int64_t m, n, k;
@@ -114,7 +105,7 @@ void run_floats(const GemmSizes& s, const GemmAttrs& g, const Tensor& a, const T
 }  // namespace
 
 void infer_gemm(InferContext& c) {
-  const GemmAttrs g = read_attrs(c.attrs());
+  const auto g = parse<GemmAttrs>(c);
   const DataType elem = c.dtype(0) != DataType::undefined ? c.dtype(0) : c.dtype(1);
   const SymShape* a = c.shape(0);
   const SymShape* b = c.shape(1);
@@ -141,7 +132,7 @@ void infer_gemm(InferContext& c) {
 }
 
 Tensor& run_gemm(OpContext& c) {
-  const GemmAttrs g = read_attrs(c.attrs());
+  const auto g = parse<GemmAttrs>(c);
   const GemmSizes s = sizes_of(c, g);
   const Tensor& a = c.input(0);
   Tensor& y = c.output(0, a.dtype(), {s.m, s.n});

@@ -4,25 +4,24 @@
 #include "ops/math/float_view.h"
 #include "ops/math/fused_activation.h"
 #include "ops/matrix/matmul_reference.h"
+#include "ops/matrix/signatures.h"
 #include "ops/op.h"
 
 namespace sdx::ops {
 namespace {
 
-bool transposed(const Attributes& attrs) { return attrs.get_int("transB", 0) != 0; }
-
 void infer_linear(InferContext& c) {
-  read_fused_activation(c.attrs());
+  read_fused_activation(c.node());
   const SymShape *x = c.shape(0), *w = c.shape(1);
   if (x == nullptr || w == nullptr) return c.output(0, c.dtype(0));
   if (w->size() != 2) c.fail("W must have 2 axes, received {}", to_string(*w));
-  c.output(0, c.dtype(0), matmul_shape(*x, *w, false, transposed(c.attrs())));
+  c.output(0, c.dtype(0), matmul_shape(*x, *w, false, parse<LinearAttrs>(c).trans_b));
 }
 
 void run_linear(OpContext& c) {
   const Tensor &x = c.input(0), &w = c.input(1);
   if (w.rank() != 2) c.fail("W must have 2 axes, received {}", w.type_string());
-  const bool trans = transposed(c.attrs());
+  const bool trans = parse<LinearAttrs>(c).trans_b;
   const MatMulPlan plan = matmul_plan(x.shape(), w.shape(), false, trans);
   const Tensor *bias = c.optional_input(2), *residual = c.optional_input(3);
   if (bias != nullptr && bias->shape() != Shape{plan.n}) {
@@ -40,7 +39,7 @@ void run_linear(OpContext& c) {
     for (std::int64_t i = 0; i < y.size(); ++i) out[i] = product[i] + (b ? b[i % plan.n] : C(0)) + (z ? z[i] : C(0));
     out.store();
   });
-  apply_fused_activation(read_fused_activation(c.attrs()), y);
+  apply_fused_activation(read_fused_activation(c.node()), y);
 }
 
 }  // namespace
@@ -52,11 +51,8 @@ void register_linear(OpTable& t) {
             .in("B", "T", types::floats, Arity::optional)
             .in("Z", "T", types::floats, Arity::optional)
             .out("Y", "T", types::floats)
-            .attr("transB", AttrKind::i)
-            .attr("bfloat16", AttrKind::i)  // 1: X and W stand for bfloat16 tensors, and kernels may round them
-            .attr("activation", AttrKind::s)
-            .attr("activation_alpha", AttrKind::f)
-            .attr("activation_beta", AttrKind::f)
+            .attrs<LinearAttrs>()
+            .attrs<FusedActivationFields>()
             .infer_with(infer_linear)
             .run_with(run_linear));
 }

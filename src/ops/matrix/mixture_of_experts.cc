@@ -12,6 +12,7 @@
 #include "ops/attention/attention_core.h"
 #include "ops/context.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 #include "tensor/types.h"
 
 namespace sdx::ops {
@@ -26,18 +27,48 @@ constexpr std::size_t kRouterWeights = 14;
 
 enum class Activation : std::uint8_t { relu, gelu, silu, swiglu, identity };
 
+struct ExpertsAttrs {
+  std::int64_t k = 1, swiglu_fusion = 0;
+  bool normalize_routing_weights = false, use_sparse_mixer = false;
+  float activation_alpha = 1, activation_beta = 0, swiglu_limit = std::numeric_limits<float>::infinity();
+  std::string_view activation_type = "relu";
+  // QMoE:
+  std::string_view quant_type = "int";
+  std::int64_t block_size = 0, expert_weight_bits = 4, weights_prepacked = -1;
+  std::optional<std::int64_t> bits[3];  // of each layer's weights; else expert_weight_bits
+
+  void fields(auto& f, const OpId& op) {
+    f("k", k);
+    f("normalize_routing_weights", normalize_routing_weights);
+    f("swiglu_fusion", swiglu_fusion);
+    f("use_sparse_mixer", use_sparse_mixer);
+    f("activation_alpha", activation_alpha);
+    f("activation_beta", activation_beta);
+    f("swiglu_limit", swiglu_limit);
+    f("activation_type", activation_type);
+    if (op.name != "QMoE") return;
+    f.unread("accuracy_level", AttrKind::i);
+    f("block_size", block_size);
+    f("expert_weight_bits", expert_weight_bits);
+    f("fc1_expert_weight_bits", bits[0]);
+    f("fc2_expert_weight_bits", bits[1]);
+    f("fc3_expert_weight_bits", bits[2]);
+    f("weights_prepacked", weights_prepacked);
+    f("quant_type", quant_type);
+  }
+};
+
 struct Options {
-  std::int64_t k = 1, fusion = 0;
+  std::int64_t k = 0, fusion = 0;
   bool normalize = false;
   Activation activation = Activation::relu;
-  float alpha = 1, beta = 0, limit = std::numeric_limits<float>::infinity();
+  float alpha = 0, beta = 0, limit = 0;
   bool quantised = false;
   std::int64_t block = 0, bits[3] = {4, 4, 4};
   bool fused() const { return activation == Activation::swiglu && fusion != 0; }
 };
 
-Activation activation_of(const Attributes& attrs) {
-  const std::string word = attrs.get_string("activation_type", "relu");
+Activation activation_of(std::string_view word) {
   if (word == "relu") return Activation::relu;
   if (word == "gelu") return Activation::gelu;
   if (word == "silu") return Activation::silu;
@@ -46,21 +77,19 @@ Activation activation_of(const Attributes& attrs) {
   fail(ErrorCode::invalid_model, "activation_type must be relu, gelu, silu, swiglu or identity, received '{}'", word);
 }
 
-void read_quantisation(const Attributes& attrs, Options& o) {
-  const std::string type = attrs.get_string("quant_type", "int");
+void read_quantisation(const ExpertsAttrs& attr, Options& o) {
+  const std::string_view type = attr.quant_type;
   if (type != "int") fail(ErrorCode::not_implemented, "QMoE with quant_type '{}' is not supported; 'int' is", type);
-  if (attrs.get_int("weights_prepacked", -1) > 0) {
+  if (attr.weights_prepacked > 0) {
     fail(ErrorCode::not_implemented,
          "weights packed beforehand for one device cannot be read: export with weights_prepacked = 0");
   }
-  o.block = attrs.get_int("block_size", 0);
+  o.block = attr.block_size;
   if (o.block < 0 || (o.block > 0 && (o.block < 16 || o.block > (1 << 30) || (o.block & (o.block - 1)) != 0))) {
     fail(ErrorCode::invalid_model, "block_size must be a power of two from 16, received {}", o.block);
   }
-  const std::int64_t bits = attrs.get_int("expert_weight_bits", 4);
-  const char* names[] = {"fc1_expert_weight_bits", "fc2_expert_weight_bits", "fc3_expert_weight_bits"};
   for (std::size_t i = 0; i < 3; ++i) {
-    o.bits[i] = attrs.get_int(names[i], bits);
+    o.bits[i] = attr.bits[i].value_or(attr.expert_weight_bits);
     if (o.bits[i] != 2 && o.bits[i] != 4 && o.bits[i] != 8) {
       fail(ErrorCode::invalid_model, "experts' weights must have 2, 4 or 8 bits, received {}", o.bits[i]);
     }
@@ -68,22 +97,22 @@ void read_quantisation(const Attributes& attrs, Options& o) {
 }
 
 Options options_of(const Node& node) {
-  const Attributes& attrs = node.attributes;
+  const auto attr = parse<ExpertsAttrs>(node);
   Options o;
-  o.k = attrs.get_int("k", 1);
-  o.normalize = attrs.get_int("normalize_routing_weights", 0) != 0;
-  o.activation = activation_of(attrs);
-  o.fusion = attrs.get_int("swiglu_fusion", 0);
-  o.alpha = attrs.get_float("activation_alpha", 1);
-  o.beta = attrs.get_float("activation_beta", 0);
-  o.limit = attrs.get_float("swiglu_limit", o.limit);
+  o.k = attr.k;
+  o.normalize = attr.normalize_routing_weights;
+  o.activation = activation_of(attr.activation_type);
+  o.fusion = attr.swiglu_fusion;
+  o.alpha = attr.activation_alpha;
+  o.beta = attr.activation_beta;
+  o.limit = attr.swiglu_limit;
   o.quantised = node.op_type == "QMoE";
   if (o.fusion < 0 || o.fusion > 2) fail(ErrorCode::invalid_model, "swiglu_fusion must be 0, 1 or 2, received {}", o.fusion);
   if (o.k < 1) fail(ErrorCode::invalid_model, "k must be positive, received {}", o.k);
-  if (attrs.get_int("use_sparse_mixer", 0) != 0) {
+  if (attr.use_sparse_mixer) {
     fail(ErrorCode::not_implemented, "{} with use_sparse_mixer is not supported", node.op_type);
   }
-  if (o.quantised) read_quantisation(attrs, o);
+  if (o.quantised) read_quantisation(attr, o);
   return o;
 }
 
@@ -334,12 +363,6 @@ void run_moe(OpContext& c) {
   convert_into(c.output(0, input.dtype(), input.shape()), y);
 }
 
-void add_attributes(OpDef& d) {
-  for (const char* name : {"k", "normalize_routing_weights", "swiglu_fusion", "use_sparse_mixer"}) d.attr(name, AttrKind::i);
-  for (const char* name : {"activation_alpha", "activation_beta", "swiglu_limit"}) d.attr(name, AttrKind::f);
-  d.attr("activation_type", AttrKind::s);
-}
-
 }  // namespace
 
 void register_mixture_of_experts(OpTable& t) {
@@ -352,8 +375,7 @@ void register_mixture_of_experts(OpTable& t) {
   moe.in("fc1_experts_weights", "T", kFloat).in("fc1_experts_bias", "T", kFloat, kOptional);
   moe.in("fc2_experts_weights", "T", kFloat).in("fc2_experts_bias", "T", kFloat, kOptional);
   moe.in("fc3_experts_weights", "T", kFloat, kOptional).in("fc3_experts_bias", "T", kFloat, kOptional);
-  moe.out("output", "T", kFloat);
-  add_attributes(moe);
+  moe.out("output", "T", kFloat).attrs<ExpertsAttrs>();
   t.add(std::move(moe).infer_with(infer_moe).run_with(run_moe));
 
   OpDef q("com.microsoft", "QMoE", 1);
@@ -369,13 +391,7 @@ void register_mixture_of_experts(OpTable& t) {
     q.in(name, "T4", bit(DataType::float32), kOptional);
   }
   for (const char* name : {"fc1_act_block_scale", "fc2_act_block_scale"}) q.in(name, "T2", kScale, kOptional);
-  q.out("output", "T", kFloat);
-  add_attributes(q);
-  for (const char* name : {"accuracy_level", "block_size", "expert_weight_bits", "fc1_expert_weight_bits",
-                           "fc2_expert_weight_bits", "fc3_expert_weight_bits", "weights_prepacked"}) {
-    q.attr(name, AttrKind::i);
-  }
-  q.attr("quant_type", AttrKind::s);
+  q.out("output", "T", kFloat).attrs<ExpertsAttrs>();
   t.add(std::move(q).infer_with(infer_moe).run_with(run_moe));
 }
 

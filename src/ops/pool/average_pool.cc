@@ -5,6 +5,7 @@
 
 #include "base/thread_pool.h"
 #include "ops/context.h"
+#include "ops/conv/signatures.h"
 #include "ops/math/float_view.h"
 #include "ops/op.h"
 #include "ops/pool/lp_norm_sum.h"
@@ -45,7 +46,7 @@ void run_average(OpContext& c) {
   const std::vector<WindowAxis> axes = pool_axes(c.attrs(), x.shape());
   Tensor& y = c.output(0, x.dtype(), pooled_shape(x.shape(), axes));
   if (y.size() == 0) return;
-  const bool with_padding = c.attrs().get_int("count_include_pad", 0) != 0;
+  const bool with_padding = parse<PoolAttrs>(c).count_include_pad;
   dispatch_compute(x.dtype(), "AveragePool", [&](auto tag) {
     using C = typename decltype(tag)::type;
     pool_planes<C>(c, axes, y, [&](PoolWalker& walker, const C* in) {
@@ -64,7 +65,7 @@ void run_lp(OpContext& c) {
   const std::vector<WindowAxis> axes = pool_axes(c.attrs(), x.shape());
   Tensor& y = c.output(0, x.dtype(), pooled_shape(x.shape(), axes));
   if (y.size() == 0) return;
-  const LpNorm norm = read_p(c.attrs());
+  const LpNorm norm = read_p(c.node());
   dispatch_compute(x.dtype(), "LpPool", [&](auto tag) {
     using C = typename decltype(tag)::type;
     pool_planes<C>(c, axes, y, [&](PoolWalker& walker, const C* in) {
@@ -77,25 +78,16 @@ void run_lp(OpContext& c) {
   });
 }
 
-OpDef pool_def(const char* name, int since, bool kernel_required) {
-  return OpDef(name, since)
-      .in("X", "T", types::floats)
-      .out("Y", "T", types::floats)
-      .attr("auto_pad", AttrKind::s)
-      .attr("kernel_shape", AttrKind::ints, kernel_required)
-      .attr("pads", AttrKind::ints)
-      .attr("strides", AttrKind::ints)
-      .attr("ceil_mode", AttrKind::i)
-      .attr("dilations", AttrKind::ints)
-      .infer_with(infer_pool);
+OpDef pool_def(const char* name, int since) {
+  return OpDef(name, since).in("X", "T", types::floats).out("Y", "T", types::floats).attrs<PoolAttrs>().infer_with(infer_pool);
 }
 
 }  // namespace
 
 void register_average_pool(OpTable& t) {
-  t.add(pool_def("AveragePool", 1, true).attr("count_include_pad", AttrKind::i).run_with(run_average));
-  t.add(pool_def("LpPool", 1, false).attr("p", AttrKind::f).run_with(run_lp));
-  t.add(pool_def("LpPool", 2, true).attr("p", AttrKind::i).run_with(run_lp));
+  t.add(pool_def("AveragePool", 1).run_with(run_average));
+  t.add(pool_def("LpPool", 1).attrs<PNormAttrs>().run_with(run_lp));
+  t.add(pool_def("LpPool", 2).attrs<PNormAttrs>().run_with(run_lp));
 }
 
 }  // namespace sdx::ops

@@ -24,7 +24,7 @@ S pooled(const S& x) {
 }
 
 void infer_global(InferContext& c) {
-  if (c.attrs().has("p")) read_p(c.attrs());
+  if (c.node().op_type == "GlobalLpPool") read_p(c.node());
   const SymShape* x = c.shape(0);
   if (x == nullptr) return c.output(0, c.dtype(0));
   c.output(0, c.dtype(0), pooled(*x));
@@ -65,7 +65,7 @@ void run_max(OpContext& c) {
 }
 
 void run_lp(OpContext& c) {
-  const LpNorm norm = read_p(c.attrs());
+  const LpNorm norm = read_p(c.node());
   reduce_planes(c, [&](const auto* x, std::int64_t n) {
     double sum = 0;
     for (std::int64_t i = 0; i < n; ++i) sum += norm.term(static_cast<double>(x[i]));
@@ -82,8 +82,8 @@ OpDef def(const char* name, int since, RunFn run) {
 void register_global_pool(OpTable& t) {
   t.add(def("GlobalAveragePool", 1, run_average));
   t.add(def("GlobalMaxPool", 1, run_max));
-  t.add(def("GlobalLpPool", 1, run_lp).attr("p", AttrKind::f));
-  t.add(def("GlobalLpPool", 2, run_lp).attr("p", AttrKind::i));
+  t.add(def("GlobalLpPool", 1, run_lp).attrs<PNormAttrs>());
+  t.add(def("GlobalLpPool", 2, run_lp).attrs<PNormAttrs>());
 }
 
 }  // namespace sdx::ops

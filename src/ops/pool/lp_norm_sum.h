@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "graph/attribute.h"
+#include "ops/signature.h"
 
 namespace sdx::ops {
 
@@ -24,9 +24,20 @@ struct LpNorm {
   }
 };
 
-// Attribute `p`, 2 if missing (a float in opset 1, an integer later).
-inline LpNorm read_p(const Attributes& attrs) {
-  const double p = static_cast<double>(attrs.get_float("p", 2.0F));
+// LpPool, GlobalLpPool: a float in opset 1, an integer later.
+struct PNormAttrs {
+  float p = 2;
+
+  void fields(auto& f, const OpId& op) {
+    if (op.version < 2) return f("p", p);
+    std::optional<std::int64_t> whole;
+    f("p", whole);
+    if (whole) p = static_cast<float>(*whole);
+  }
+};
+
+inline LpNorm read_p(const Node& node) {
+  const double p = static_cast<double>(parse<PNormAttrs>(node).p);
   if (!(p > 0)) fail(ErrorCode::invalid_model, "attribute 'p' is {}; a norm needs a positive number", p);
   return {p};
 }

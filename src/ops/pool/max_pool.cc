@@ -6,6 +6,7 @@
 
 #include "base/thread_pool.h"
 #include "ops/context.h"
+#include "ops/conv/signatures.h"
 #include "ops/op.h"
 #include "ops/pool/pool_windows.h"
 #include "ops/tensor/axes.h"
@@ -79,7 +80,7 @@ void run_max_pool(OpContext& c) {
   const Shape shape = pooled_shape(x.shape(), axes);
   Tensor& y = c.output(0, x.dtype(), shape);
   std::int64_t* indices = c.wants_output(1) ? c.output(1, DataType::int64, shape).mutable_values<std::int64_t>().data() : nullptr;
-  const bool by_column = c.attrs().get_int("storage_order", 0) != 0;
+  const bool by_column = parse<PoolAttrs>(c).storage_order;
   const std::int64_t in_plane = product(x.shape(), 2, x.rank());
   const std::int64_t out_plane = product(shape, 2, shape.size());
   if (y.size() == 0) return;
@@ -106,12 +107,8 @@ void register_max_pool(OpTable& t) {
   for (const int since : {1, 8}) {
     OpDef def("MaxPool", since);
     def.in("X", "T", kTypes).out("Y", "T", kTypes);
-    def.attr("auto_pad", AttrKind::s).attr("kernel_shape", AttrKind::ints, true);
-    def.attr("pads", AttrKind::ints).attr("strides", AttrKind::ints);
-    if (since == 8) {
-      def.out("Indices", "", types::int64, Arity::optional);
-      def.attr("storage_order", AttrKind::i).attr("ceil_mode", AttrKind::i).attr("dilations", AttrKind::ints);
-    }
+    def.attrs<PoolAttrs>();
+    if (since == 8) def.out("Indices", "", types::int64, Arity::optional);
     t.add(std::move(def).infer_with(infer_max_pool).run_with(run_max_pool));
   }
 }

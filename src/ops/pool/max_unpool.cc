@@ -4,11 +4,22 @@
 
 #include "ops/context.h"
 #include "ops/conv/conv_geometry.h"
+#include "ops/conv/signatures.h"
 #include "ops/op.h"
 #include "tensor/element.h"
 
 namespace sdx::ops {
 namespace {
+
+struct MaxUnpoolAttrs {
+  WindowFields window;
+
+  void fields(auto& f) {
+    f.required("kernel_shape", window.kernel_shape);
+    f("pads", window.pads);
+    f("strides", window.strides);
+  }
+};
 
 // (in-1)*stride + kernel - pads; the inverse of a pooling without dilation.
 Dim unpooled(const WindowAttrs& w, std::size_t axis, const Dim& in) {
@@ -105,9 +116,7 @@ void register_max_unpool(OpTable& t) {
             .in("I", "T2", types::int64)
             .in("output_shape", "T2", types::int64, Arity::optional)
             .out("output", "T1", types::floats)
-            .attr("kernel_shape", AttrKind::ints, true)
-            .attr("pads", AttrKind::ints)
-            .attr("strides", AttrKind::ints)
+            .attrs<MaxUnpoolAttrs>()
             .infer_with(infer_unpool)
             .run_with(run_unpool));
 }

@@ -6,6 +6,7 @@
 
 #include "base/thread_pool.h"
 #include "ops/context.h"
+#include "ops/conv/signatures.h"
 #include "ops/op.h"
 #include "ops/pool/pool_windows.h"
 #include "ops/tensor/axes.h"
@@ -59,9 +60,7 @@ void run_masked(OpContext& c) {
 void register_maxpool_with_mask(OpTable& t) {
   OpDef d("com.microsoft", "MaxpoolWithMask", 1);
   d.in("X", "T", bit(DataType::float32)).in("M", "", bit(DataType::int32)).out("Y", "T", bit(DataType::float32));
-  d.attr("auto_pad", AttrKind::s).attr("storage_order", AttrKind::i);
-  for (const char* name : {"kernel_shape", "pads", "strides"})
-    d.attr(name, AttrKind::ints, std::string_view(name) == "kernel_shape");
+  d.attrs<PoolAttrs>();
   t.add(std::move(d).infer_with(infer_masked).run_with(run_masked));
 }
 

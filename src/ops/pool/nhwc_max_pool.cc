@@ -4,6 +4,7 @@
 
 #include "base/thread_pool.h"
 #include "ops/context.h"
+#include "ops/conv/signatures.h"
 #include "ops/op.h"
 #include "ops/pool/pool_windows.h"
 #include "ops/tensor/axes.h"
@@ -83,12 +84,7 @@ void register_nhwc_max_pool(OpTable& t) {
   t.add(OpDef("com.microsoft", "NhwcMaxPool", 1)
             .in("x", "T", kTypes)
             .out("y", "T", kTypes)
-            .attr("auto_pad", AttrKind::s)
-            .attr("ceil_mode", AttrKind::i)
-            .attr("dilations", AttrKind::ints)
-            .attr("kernel_shape", AttrKind::ints, true)
-            .attr("pads", AttrKind::ints)
-            .attr("strides", AttrKind::ints)
+            .attrs<PoolAttrs>()
             .infer_with(infer_nhwc)
             .run_with(run_nhwc));
 }

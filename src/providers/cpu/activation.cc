@@ -4,6 +4,8 @@
 #include <limits>
 #include <string_view>
 
+#include "ops/math/fused_activation.h"
+#include "ops/math/signatures.h"
 #include "tensor/element.h"
 
 namespace sdx::cpu {
@@ -38,11 +40,12 @@ std::optional<UnarySpec> clip_of(const LowerContext& c) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   std::optional<float> low, high;
   if (c.node().version < 11) {
-    low = c.attrs().get_float("min", -kMax);
-    high = c.attrs().get_float("max", kMax);
+    const auto attr = ops::parse<ops::ClipAttrs>(c);
+    low = attr.min.value_or(-kMax);
+    high = attr.max.value_or(kMax);
   } else {
-    low = scalar_constant(c, 1, -kInf);
-    high = scalar_constant(c, 2, kInf);
+    low = scalar_constant(c, ops::ClipIn::kMin, -kInf);
+    high = scalar_constant(c, ops::ClipIn::kMax, kInf);
   }
   if (!low || !high) return std::nullopt;
   return UnarySpec{Unary::clip, *low, *high};
@@ -52,56 +55,51 @@ std::optional<UnarySpec> clip_of(const LowerContext& c) {
 
 std::optional<UnarySpec> unary_of(const LowerContext& c) {
   const std::string& op = c.node().op_type;
-  const Attributes& a = c.attrs();
   for (const Plain& p : kPlain) {
     if (op == p.op) return UnarySpec{p.unary, 0, 0};
   }
   if (op == "Clip") return clip_of(c);
-  if (op == "LeakyRelu") return UnarySpec{Unary::leaky_relu, a.get_float("alpha", 0.01F), 0};
-  if (op == "HardSigmoid") return UnarySpec{Unary::hard_sigmoid, a.get_float("alpha", 0.2F), a.get_float("beta", 0.5F)};
-  if (op == "Elu") return UnarySpec{Unary::elu, a.get_float("alpha", 1.0F), 0};
-  if (op == "Selu") {
-    // Defaults of opset 6 on; opset 1 differs in the seventh digit.
-    return UnarySpec{Unary::selu, a.get_float("alpha", 1.67326319217681884765625F),
-                     a.get_float("gamma", 1.05070102214813232421875F)};
-  }
-  if (op == "Celu") {
-    const float alpha = a.get_float("alpha", 1.0F);
-    if (alpha == 0) return std::nullopt;
-    return UnarySpec{Unary::celu, alpha, 0};
-  }
-  if (op == "ThresholdedRelu") return UnarySpec{Unary::thresholded_relu, a.get_float("alpha", 1.0F), 0};
-  if (op == "Swish") return UnarySpec{Unary::silu, a.get_float("alpha", 1.0F), 0};
-  if (op == "QuickGelu") return UnarySpec{Unary::silu, a.get_float("alpha", 1.702F), 0};
+  const auto a = ops::parse<ops::ActivationAttrs>(c);
+  if (op == "LeakyRelu") return UnarySpec{Unary::leaky_relu, a.alpha, 0};
+  if (op == "HardSigmoid") return UnarySpec{Unary::hard_sigmoid, a.alpha, a.beta};
+  if (op == "Elu") return UnarySpec{Unary::elu, a.alpha, 0};
+  if (op == "Selu") return UnarySpec{Unary::selu, a.alpha, a.gamma};
+  if (op == "Celu" && a.alpha != 0) return UnarySpec{Unary::celu, a.alpha, 0};
+  if (op == "ThresholdedRelu") return UnarySpec{Unary::thresholded_relu, a.alpha, 0};
+  if (op == "Swish" || op == "QuickGelu") return UnarySpec{Unary::silu, a.alpha, 0};
   if (op == "FastGelu") {
     if (c.has_input(1)) return std::nullopt;  // a bias
     return UnarySpec{Unary::gelu_tanh, 0, 0};
   }
   if (op == "Gelu") {
-    return UnarySpec{a.get_string("approximate", "none") == "tanh" ? Unary::gelu_tanh : Unary::gelu, 0, 0};
+    return UnarySpec{ops::parse<ops::GeluAttrs>(c).tanh() ? Unary::gelu_tanh : Unary::gelu, 0, 0};
   }
   return std::nullopt;
 }
 
-std::optional<UnarySpec> fused_activation(const Attributes& attrs) {
-  const std::string op = attrs.get_string("activation", "");
-  if (op.empty()) return UnarySpec{};
-  const std::vector<float> p = attrs.get_floats("activation_params");
-  // FusedConv lists its parameters; FusedGemm has an attribute for each.
-  const auto at = [&](std::size_t i, float otherwise) {
-    return i < p.size() ? p[i] : attrs.get_float(i == 0 ? "activation_alpha" : "activation_beta", otherwise);
-  };
-  for (const Plain& plain : kPlain) {
-    if (op == plain.op) return UnarySpec{plain.unary, 0, 0};
+std::optional<UnarySpec> fused_activation(const Node& node) {
+  const ops::FusedActivationAttrs a = ops::read_fused_activation(node);
+  using Kind = ops::FusedActivation;
+  switch (a.kind) {
+    case Kind::none: return UnarySpec{};
+    case Kind::relu: return UnarySpec{Unary::relu, 0, 0};
+    case Kind::tanh: return UnarySpec{Unary::tanh, 0, 0};
+    case Kind::sigmoid: return UnarySpec{Unary::sigmoid, 0, 0};
+    case Kind::softplus: return UnarySpec{Unary::softplus, 0, 0};
+    case Kind::softsign: return UnarySpec{Unary::softsign, 0, 0};
+    case Kind::hard_swish: return UnarySpec{Unary::hard_swish, 0, 0};
+    case Kind::leaky_relu: return UnarySpec{Unary::leaky_relu, a.alpha, 0};
+    case Kind::silu: return UnarySpec{Unary::silu, 1, 0};
+    case Kind::quick_gelu: return UnarySpec{Unary::silu, a.alpha, 0};
+    case Kind::gelu: return UnarySpec{Unary::gelu, 0, 0};
+    case Kind::gelu_tanh: return UnarySpec{Unary::gelu_tanh, 0, 0};
+    case Kind::clip: return UnarySpec{Unary::clip, a.alpha, a.beta};
+    case Kind::hard_sigmoid: return UnarySpec{Unary::hard_sigmoid, a.alpha, a.beta};
+    case Kind::thresholded_relu:
+    case Kind::elu:
+    case Kind::selu:
+    case Kind::celu: return std::nullopt;
   }
-  if (op == "LeakyRelu") return UnarySpec{Unary::leaky_relu, at(0, 0.01F), 0};
-  if (op == "Silu" || op == "Swish") return UnarySpec{Unary::silu, 1, 0};
-  if (op == "QuickGelu") return UnarySpec{Unary::silu, at(0, 1.702F), 0};
-  if (op == "Gelu") return UnarySpec{Unary::gelu, 0, 0};
-  if (op == "FastGelu") return UnarySpec{Unary::gelu_tanh, 0, 0};
-  if (op == "Clip")
-    return UnarySpec{Unary::clip, at(0, std::numeric_limits<float>::lowest()), at(1, std::numeric_limits<float>::max())};
-  if (op == "HardSigmoid") return UnarySpec{Unary::hard_sigmoid, at(0, 0.2F), at(1, 0.5F)};
   return std::nullopt;
 }
 

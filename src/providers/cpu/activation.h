@@ -15,6 +15,6 @@ std::optional<UnarySpec> unary_of(const LowerContext& c);
 
 // The function behind the `activation` and `activation_params` attributes of com.microsoft's fused operators; op none when there
 // is no such attribute. Nothing for a function that the kernels lack.
-std::optional<UnarySpec> fused_activation(const Attributes& attrs);
+std::optional<UnarySpec> fused_activation(const Node& node);
 
 }  // namespace sdx::cpu

@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/conv/plain/conv.h"
 #include "ops/conv/conv_geometry.h"
+#include "ops/conv/signatures.h"
 
 namespace sdx::cpu {
 
@@ -37,7 +38,7 @@ inline ConvShape packing_shape(const Attributes& attrs, const Shape& w, bool tra
   const std::size_t spatial = w.size() - 2;
   const ops::WindowAttrs window = ops::read_window_attrs(attrs, spatial, std::vector<std::int64_t>(w.begin() + 2, w.end()));
   ConvShape s;
-  s.groups = attrs.get_int("group", 1);
+  s.groups = ops::group_of(attrs);
   s.in_channels = transposed ? w[0] : w[1] * s.groups;
   s.out_channels = transposed ? w[1] * s.groups : w[0];
   const std::size_t shift = 3 - spatial;

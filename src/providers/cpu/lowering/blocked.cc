@@ -8,11 +8,14 @@
 #include "kernels/cpu/conv/blocked/blocked_pool.h"
 #include "kernels/cpu/conv/conv_shape.h"
 #include "kernels/cpu/elementwise/elementwise.h"
+#include "ops/conv/signatures.h"
+#include "ops/norm/signatures.h"
 #include "ops/tensor/axes.h"
 #include "providers/cpu/activation.h"
 #include "providers/cpu/conv_shape.h"
 #include "providers/cpu/kernel_table.h"
 #include "providers/cpu/packed.h"
+#include "providers/cpu/pool_state.h"
 
 namespace sdx::cpu {
 namespace {
@@ -40,7 +43,7 @@ class BlockKernel : public Kernel {
 
 std::unique_ptr<Kernel> make_block(LowerContext& c) {
   if (c.dtype(0) != DataType::float32 || !is_rank(c, 0, 4)) return c.refuse("not float32 with two spatial axes");
-  if (c.attrs().get_int("block") != channel_block()) return c.refuse("blocks of another size");
+  if (ops::parse<ops::BlockAttrs>(c).block != channel_block()) return c.refuse("blocks of another size");
   return std::make_unique<BlockKernel>();
 }
 
@@ -63,7 +66,8 @@ std::unique_ptr<Kernel> make_unblock(LowerContext& c) {
   if (c.dtype(0) != DataType::float32 || !has_block(c, 0)) return c.refuse("not float32 in blocks of this machine's size");
   const SymShape& x = *c.shape(0);
   const auto one = [](const Dim& d) { return d.is_const() && d.value() == 1; };
-  return std::make_unique<UnblockKernel>(one(x[2]) && one(x[3]) && c.attrs().get_int("channels") % channel_block() == 0);
+  return std::make_unique<UnblockKernel>(one(x[2]) && one(x[3]) &&
+                                         ops::parse<ops::ChannelsAttrs>(c).channels % channel_block() == 0);
 }
 
 struct ConvState : KernelState {
@@ -96,13 +100,14 @@ class BlockedConvKernel : public Kernel {
   std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
     Shape x = c.input_shape(0);
     if (x.size() == 5) {
-      x[1] = weights_[1] * attrs_.get_int("group", 1);
+      x[1] = weights_[1] * ops::group_of(attrs_);
       x.pop_back();
     }
     auto state = std::make_unique<ConvState>();
     state->shape = conv_shape(ops::conv_geometry(attrs_, x, weights_));
-    state->shape.shuffle = attrs_.get_int("shuffle", 1);
-    state->shape.joined = attrs_.get_int("joined", 1);
+    const auto attr = ops::parse<ops::JoinedAttrs>(attrs_);
+    state->shape.shuffle = attr.shuffle;
+    state->shape.joined = attr.joined;
     c.workspace_bytes = conv_blocked_workspace_bytes(algorithm_, state->shape);
     return state;
   }
@@ -147,24 +152,25 @@ BlockedConv choose(const LowerContext& c, const ConvShape& packing, const Shape&
 }
 
 bool is_padded(const Attributes& attrs) {
-  const std::vector<std::int64_t> pads = attrs.get_ints("pads");
+  const ops::IntList pads = ops::parse<ops::WindowFields>(attrs).pads;
   return std::any_of(pads.begin(), pads.end(), [](std::int64_t p) { return p != 0; });
 }
 
 std::unique_ptr<Kernel> make_conv(LowerContext& c) {
+  const auto attr = ops::parse<ops::JoinedAttrs>(c);
   const Tensor *w = c.constant(1), *bias = c.constant(2);
   if (c.dtype(0) != DataType::float32 || w == nullptr || w->dtype() != DataType::float32)
     return c.refuse("not float32 with constant weights");
   if (w->rank() != 4 || w->size() == 0 || (c.has_input(2) && bias == nullptr)) return c.refuse("weights or bias not constant");
-  if (c.attrs().get_int("block") != channel_block() || !(is_rank(c, 0, 4) || has_block(c, 0)))
+  if (ops::parse<ops::BlockAttrs>(c).block != channel_block() || !(is_rank(c, 0, 4) || has_block(c, 0)))
     return c.refuse("blocks of another size");
-  const auto act = fused_activation(c.attrs());
+  const auto act = fused_activation(c.node());
   if (!act) return c.refuse("no such fused activation");
-  const std::int64_t group = c.attrs().get_int("group", 1);
+  const std::int64_t group = ops::group_of(c.attrs());
   if (group < 1 || w->shape()[0] % group != 0) return c.refuse("ill-grouped weights");
   ConvShape packing = packing_shape(c.attrs(), w->shape(), false);
-  packing.shuffle = c.attrs().get_int("shuffle", 1);
-  const std::int64_t joined = c.attrs().get_int("joined", 1), filters = w->shape()[0] / group;
+  packing.shuffle = attr.shuffle;
+  const std::int64_t joined = attr.joined, filters = w->shape()[0] / group;
   if (joined < 1 || w->shape()[1] % joined != 0 || filters % joined != 0) return c.refuse("ill-joined groups");
   std::vector<BlockedConv> able{choose(c, packing, w->shape())};
   if (!conv_blocked_supports(able[0], packing)) return c.refuse("groups that do not fill blocks");
@@ -192,28 +198,16 @@ std::unique_ptr<Kernel> make_conv(LowerContext& c) {
   return std::make_unique<BlockedConvKernel>(c.attrs(), w->shape(), algorithm, std::move(packed), *act);
 }
 
-struct PoolState : KernelState {
-  ConvShape shape;
-  std::int64_t pad_end[3] = {0, 0, 0};
-};
-
 class BlockedPoolKernel : public Kernel {
  public:
-  BlockedPoolKernel(Attributes attrs, bool average)
-      : attrs_(std::move(attrs)), average_(average), count_pad_(attrs_.get_int("count_include_pad", 0) != 0) {}
+  BlockedPoolKernel(const LowerContext& c, bool average)
+      : attrs_(c.attrs()), average_(average), count_pad_(ops::parse<ops::PoolAttrs>(c).count_include_pad) {}
   std::string_view name() const override { return average_ ? "average-pool-blocked-f32" : "max-pool-blocked-f32"; }
 
   std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
-    auto state = std::make_unique<PoolState>();
     Shape x = c.input_shape(0);
     x.pop_back();
-    const std::vector<ops::WindowAxis> axes = ops::pool_axes(attrs_, x);
-    ConvShape& s = state->shape;
-    s.batch = x[0];
-    s.in_channels = x[1];
-    set_axes(s, axes);
-    for (std::size_t i = 0; i < axes.size(); ++i) state->pad_end[3 - axes.size() + i] = axes[i].pad_end;
-    return state;
+    return pool_state(attrs_, x);
   }
 
   void run(const KernelContext& c) const override {
@@ -234,7 +228,7 @@ std::unique_ptr<Kernel> make_pool(LowerContext& c) {
   if (c.dtype(0) != DataType::float32 || !has_block(c, 0)) return c.refuse("not float32 in blocks of this machine's size");
   if (Average && ops::may_average_nothing(ops::read_window_attrs(c.attrs(), 2)))
     return c.refuse("windows may hold nothing but padding");
-  return std::make_unique<BlockedPoolKernel>(c.attrs(), Average);
+  return std::make_unique<BlockedPoolKernel>(c, Average);
 }
 
 class BlockedMeanKernel : public Kernel {
@@ -254,33 +248,29 @@ std::unique_ptr<Kernel> make_mean(LowerContext& c) {
 
 class BlockedLrnKernel : public Kernel {
  public:
-  explicit BlockedLrnKernel(const Attributes& a)
-      : channels_(a.get_int("channels")),
-        size_(a.get_int("size")),
-        alpha_(a.get_float("alpha", 1e-4F)),
-        beta_(a.get_float("beta", 0.75F)),
-        bias_(a.get_float("bias", 1.0F)) {}
+  BlockedLrnKernel(std::int64_t channels, const ops::LrnAttrs& attr) : channels_(channels), attr_(attr) {}
   std::string_view name() const override { return "lrn-blocked-f32"; }
   void run(const KernelContext& c) const override {
     const Shape& x = c.input(0).shape();
     if (c.input(0).size() == 0) return;
-    lrn_blocked_f32(c.in<float>(0), c.out<float>(0), x[0], channels_, area(x), size_, alpha_, beta_, bias_);
+    lrn_blocked_f32(c.in<float>(0), c.out<float>(0), x[0], channels_, area(x), attr_.size, attr_.alpha, attr_.beta, attr_.bias);
   }
 
  private:
-  std::int64_t channels_, size_;
-  float alpha_, beta_, bias_;
+  std::int64_t channels_;
+  ops::LrnAttrs attr_;
 };
 
 std::unique_ptr<Kernel> make_lrn(LowerContext& c) {
   if (c.dtype(0) != DataType::float32 || !has_block(c, 0)) return c.refuse("not float32 in blocks of this machine's size");
   const Dim& blocks = (*c.shape(0))[1];
   if (!blocks.is_const()) return c.refuse("channels are not known");
-  const std::int64_t size = c.attrs().get_int("size"), channels = c.attrs().get_int("channels");
-  if (size < 1 || size > 4096) return c.refuse("window is empty or above 4096 channels");
+  const auto attr = ops::parse<ops::LrnAttrs>(c);
+  const std::int64_t channels = ops::parse<ops::ChannelsAttrs>(c).channels;
+  if (attr.size < 1 || attr.size > 4096) return c.refuse("window is empty or above 4096 channels");
   if (channels < 1 || (channels + channel_block() - 1) / channel_block() != blocks.value())
     return c.refuse("channels that do not fill the blocks");
-  return std::make_unique<BlockedLrnKernel>(c.attrs());
+  return std::make_unique<BlockedLrnKernel>(channels, attr);
 }
 
 }  // namespace

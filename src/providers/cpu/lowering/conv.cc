@@ -3,6 +3,7 @@
 #include "kernels/cpu/conv/plain/conv.h"
 #include "kernels/cpu/conv/plain/conv_transpose.h"
 
+#include "ops/conv/signatures.h"
 #include "providers/cpu/activation.h"
 #include "providers/cpu/conv_shape.h"
 #include "providers/cpu/kernel_table.h"
@@ -66,7 +67,7 @@ const Tensor* weights_of(LowerContext& c) {
   if (w == nullptr) return c.refuse("the weights are not constant"), nullptr;
   if (w->dtype() != DataType::float32) return c.refuse("weights are not float32"), nullptr;
   if (w->rank() < 3 || w->rank() > 5) return c.refuse("more than three or no spatial axes"), nullptr;
-  const std::int64_t group = c.attrs().get_int("group", 1);
+  const std::int64_t group = ops::group_of(c.attrs());
   if (w->size() == 0 || group < 1 || w->shape()[0] % group != 0) return c.refuse("empty or ill-grouped weights"), nullptr;
   return w;
 }
@@ -94,7 +95,7 @@ ConvAlgorithm choose(LowerContext& c, const ConvShape& packing, const Shape& w) 
 std::unique_ptr<Kernel> make_conv(LowerContext& c) {
   const Tensor* w = weights_of(c);
   if (w == nullptr) return nullptr;
-  const auto act = fused_activation(c.attrs());
+  const auto act = fused_activation(c.node());
   if (!act) return c.refuse("no such fused activation");
   const ConvShape packing = packing_shape(c.attrs(), w->shape(), false);
   const ConvAlgorithm algorithm = choose(c, packing, w->shape());

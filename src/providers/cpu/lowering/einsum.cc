@@ -9,6 +9,7 @@
 #include "kernels/cpu/movement/transpose.h"
 #include "kernels/cpu/rows/reduce.h"
 #include "ops/matrix/einsum_equation.h"
+#include "ops/matrix/signatures.h"
 #include "ops/tensor/axes.h"
 #include "providers/cpu/kernel_table.h"
 #include "providers/cpu/packed.h"
@@ -468,7 +469,7 @@ std::optional<Weights> weights_of(LowerContext& c, const Labels& a, const Labels
 std::unique_ptr<Kernel> make_einsum(LowerContext& c) {
   const std::size_t count = c.node().inputs.size();
   if (count > 2) return c.refuse("more than two operands");
-  ops::EinsumEquation equation = ops::parse_einsum(c.attrs().get_string("equation"));
+  ops::EinsumEquation equation = ops::parse_einsum(ops::parse<ops::EinsumAttrs>(c).equation);
   std::size_t width = 0;
   std::vector<Labels> terms;
   for (std::size_t i = 0; i < count; ++i) {

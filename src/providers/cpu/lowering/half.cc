@@ -4,6 +4,8 @@
 #include "kernels/cpu/conv/plain/conv.h"
 #include "kernels/cpu/elementwise/convert.h"
 #include "kernels/cpu/gemm/gemm.h"
+#include "ops/conv/signatures.h"
+#include "ops/matrix/signatures.h"
 #include "providers/cpu/activation.h"
 #include "providers/cpu/conv_shape.h"
 #include "providers/cpu/kernel_table.h"
@@ -84,7 +86,7 @@ std::unique_ptr<Kernel> make_conv(LowerContext& c) {
   if (c.dtype(0) != DataType::float16) return c.refuse("not float16");
   if (w == nullptr || w->dtype() != DataType::float16) return c.refuse("the weights are not constant float16");
   if (w->rank() < 3 || w->rank() > 5) return c.refuse("more than three or no spatial axes");
-  const std::int64_t group = c.attrs().get_int("group", 1);
+  const std::int64_t group = ops::group_of(c.attrs());
   if (w->size() == 0 || group < 1 || w->shape()[0] % group != 0) return c.refuse("empty or ill-grouped weights");
   std::vector<float> bias;
   if (!read_bias(c, 2, w->shape()[0], bias)) return nullptr;
@@ -134,23 +136,23 @@ class HalfGemm : public Kernel {
 
 template <bool kGemm>
 std::unique_ptr<Kernel> make_product(LowerContext& c) {
-  const Attributes& attrs = c.attrs();
+  const auto attr = ops::parse<ops::GemmAttrs>(c);
   if (c.dtype(0) != DataType::float16) return c.refuse("not float16");
   const SymShape* a = c.shape(0);
   if (a == nullptr || a->empty()) return c.refuse("A's rank is not known, or 0");
   if (kGemm && (c.node().version < 7 || a->size() != 2)) return c.refuse("opset before 7, or A is no matrix");
-  if (kGemm && (attrs.get_int("transA", 0) != 0 || attrs.get_float("beta", 1.0F) != 1.0F)) {
+  if (kGemm && (attr.trans_a || attr.beta != 1.0F)) {
     return c.refuse("A is transposed, or beta is not 1");
   }
   const Tensor* w = c.constant(1);
   if (w == nullptr || w->dtype() != DataType::float16 || w->rank() != 2 || w->size() == 0) {
     return c.refuse("the weights are no constant matrix of float16");
   }
-  const bool trans = kGemm && attrs.get_int("transB", 0) != 0;
+  const bool trans = kGemm && attr.trans_b;
   const std::int64_t k = w->shape()[trans ? 1 : 0], n = w->shape()[trans ? 0 : 1];
   std::vector<float> bias;
   if (kGemm && !read_bias(c, 2, n, bias)) return nullptr;
-  const float alpha = kGemm ? attrs.get_float("alpha", 1.0F) : 1.0F;
+  const float alpha = kGemm ? attr.alpha : 1.0F;
   Packed packed = c.pack({w}, packed_b_bytes(k, n), PackKey("half-gemm-b", trans, k, n, alpha),
                          [&](float* to) { pack_b_f32(widened(*w).data(), w->shape()[1], trans, k, n, alpha, to); });
   return std::make_unique<HalfGemm>(k, n, std::move(packed), std::move(bias));

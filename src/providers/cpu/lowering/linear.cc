@@ -2,6 +2,7 @@
 // registers or in the first-level cache.
 
 #include "kernels/cpu/gemm/gemm.h"
+#include "ops/matrix/signatures.h"
 #include "ops/tensor/axes.h"
 #include "providers/cpu/activation.h"
 #include "providers/cpu/kernel_table.h"
@@ -54,9 +55,9 @@ std::unique_ptr<Kernel> make_linear(LowerContext& c) {
   const Tensor* w = c.constant(1);
   if (w == nullptr || w->rank() != 2 || w->size() == 0) return c.refuse("the weights are no constant matrix");
   if (c.shape(0) == nullptr || c.shape(0)->empty()) return c.refuse("rank unknown or 0");
-  const auto act = fused_activation(c.attrs());
+  const auto act = fused_activation(c.node());
   if (!act) return c.refuse("no such fused activation");
-  const bool trans = c.attrs().get_int("transB", 0) != 0;
+  const bool trans = ops::parse<ops::LinearAttrs>(c).trans_b;
   const std::int64_t k = w->shape()[trans ? 1 : 0], n = w->shape()[trans ? 0 : 1];
   // The kernel trusts these extents.
   const SymShape* bias = c.shape(2);

@@ -2,6 +2,7 @@
 
 #include "kernels/cpu/gemm/gemm_bf16.h"
 #include "kernels/cpu/gemm/gemm_half.h"
+#include "ops/matrix/signatures.h"
 #include "providers/cpu/activation.h"
 #include "providers/cpu/kernel_table.h"
 
@@ -85,9 +86,9 @@ class Bf16ProductKernel : public Kernel {
 std::unique_ptr<Kernel> make_bf16_product(LowerContext& c) {
   if (c.dtype(0) != DataType::float32 || c.dtype(1) != DataType::float32) return c.refuse("not float32");
   const SymShape *x = c.shape(0), *w = c.shape(1);
-  if (c.has_input(2) || c.has_input(3) || c.attrs().get_int("transB", 0) != 0) return c.refuse("more than a product");
+  if (c.has_input(2) || c.has_input(3) || ops::parse<ops::LinearAttrs>(c).trans_b) return c.refuse("more than a product");
   if (x == nullptr || x->empty() || w == nullptr || w->size() != 2) return c.refuse("ranks unknown, or W is no matrix");
-  const auto act = fused_activation(c.attrs());
+  const auto act = fused_activation(c.node());
   if (!act) return c.refuse("no such fused activation");
   return std::make_unique<Bf16ProductKernel>(*act);
 }
@@ -101,9 +102,9 @@ std::unique_ptr<Kernel> make(LowerContext& c, bool dots) {
   if (w == nullptr || w->rank() != 2 || w->size() == 0) return c.refuse("the weights are no constant matrix");
   if (w->dtype() != DataType::float16 && w->dtype() != DataType::bfloat16) return c.refuse("the weights have no 16 bits");
   if (c.shape(0) == nullptr || c.shape(0)->empty()) return c.refuse("rank unknown or 0");
-  const auto act = fused_activation(c.attrs());
+  const auto act = fused_activation(c.node());
   if (!act) return c.refuse("no such fused activation");
-  const bool trans = c.attrs().get_int("transB", 0) != 0;
+  const bool trans = ops::parse<ops::LinearAttrs>(c).trans_b;
   const std::int64_t k = w->dim(trans ? 1 : 0), n = w->dim(trans ? 0 : 1);
   // The kernel trusts these extents.
   const SymShape *bias = c.shape(2), *z = c.shape(3);
@@ -125,7 +126,7 @@ std::unique_ptr<Kernel> make_half_linear(LowerContext& c) { return make(c, false
 
 std::unique_ptr<Kernel> make_bf16_linear(LowerContext& c) {
   const Tensor* w = c.constant(1);
-  if (c.attrs().get_int("bfloat16", 0) == 0 || (w != nullptr && w->dtype() != DataType::bfloat16)) {
+  if (!ops::parse<ops::LinearAttrs>(c).bfloat16 || (w != nullptr && w->dtype() != DataType::bfloat16)) {
     return c.refuse("the operands are not both bfloat16");
   }
   if (!has_bf16_dots()) return c.refuse("no dot products of bfloat16: AVX512-BF16, Arm's BF16");

@@ -2,6 +2,7 @@
 
 #include "kernels/cpu/elementwise/math.h"
 
+#include "ops/math/signatures.h"
 #include "providers/cpu/broadcast.h"
 #include "providers/cpu/kernel_table.h"
 
@@ -52,7 +53,7 @@ std::unique_ptr<Kernel> make_mod(LowerContext& c) {
     const SymShape* s = c.shape(i);
     if (s == nullptr || s->size() > static_cast<std::size_t>(kMaxBroadcastRank)) return c.refuse("rank unknown or above 8");
   }
-  return std::make_unique<ModKernel>(c.attrs().get_int("fmod", 0) != 0 ? Remainder::fmod : Remainder::modulo);
+  return std::make_unique<ModKernel>(ops::parse<ops::ModAttrs>(c).fmod ? Remainder::fmod : Remainder::modulo);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cpu/gemm/gemm.h"
+#include "ops/matrix/signatures.h"
 #include "ops/tensor/axes.h"
 #include "providers/cpu/activation.h"
 #include "providers/cpu/kernel_table.h"
@@ -111,11 +112,11 @@ std::unique_ptr<Kernel> make_matmul(LowerContext& c) {
 // Y = alpha A' B' + beta C, C broadcast to [M, N].
 class GemmKernel : public Kernel {
  public:
-  GemmKernel(const Attributes& attrs, Packed packed, Shape weights, UnarySpec act)
-      : alpha_(attrs.get_float("alpha", 1.0F)),
-        beta_(attrs.get_float("beta", 1.0F)),
-        trans_a_(attrs.get_int("transA", 0) != 0),
-        trans_b_(attrs.get_int("transB", 0) != 0),
+  GemmKernel(const ops::GemmAttrs& a, Packed packed, Shape weights, UnarySpec act)
+      : alpha_(a.alpha),
+        beta_(a.beta),
+        trans_a_(a.trans_a),
+        trans_b_(a.trans_b),
         packed_(std::move(packed)),
         weights_(std::move(weights)),
         act_(act) {}
@@ -182,26 +183,27 @@ class GemmKernel : public Kernel {
 };
 
 std::unique_ptr<Kernel> make_gemm(LowerContext& c) {
+  const auto attr = ops::parse<ops::GemmAttrs>(c);
   if (c.dtype(0) != DataType::float32 || c.dtype(1) != DataType::float32) return c.refuse("not float32");
   if (c.node().domain.empty() && c.node().version < 7) return c.refuse("opset before 7");
   if (c.has_input(2) && (c.dtype(2) != DataType::float32 || c.shape(2) == nullptr || c.shape(2)->size() > 2)) {
     return c.refuse("C is not float32 of rank 2 or less");
   }
   if (c.shape(0) == nullptr || c.shape(0)->size() != 2) return c.refuse("A is not known to have rank 2");
-  const auto act = fused_activation(c.attrs());
+  const auto act = fused_activation(c.node());
   if (!act) return c.refuse("no such fused activation");
   Packed packed;
   Shape shape;
   const Tensor* w = c.constant(1);
   if (w != nullptr && w->rank() == 2 && w->size() > 0) {
-    const bool trans = c.attrs().get_int("transB", 0) != 0;
+    const bool trans = attr.trans_b;
     const std::int64_t k = w->shape()[trans ? 1 : 0], n = w->shape()[trans ? 0 : 1];
-    const float alpha = c.attrs().get_float("alpha", 1.0F);
+    const float alpha = attr.alpha;
     packed = c.pack({w}, packed_b_bytes(k, n), PackKey("gemm-b", trans, k, n, alpha),
                     [&](float* to) { pack_b_f32(w->data(), w->shape()[1], trans, k, n, alpha, to); });
     shape = w->shape();
   }
-  return std::make_unique<GemmKernel>(c.attrs(), std::move(packed), std::move(shape), *act);
+  return std::make_unique<GemmKernel>(attr, std::move(packed), std::move(shape), *act);
 }
 
 }  // namespace

@@ -7,35 +7,24 @@
 
 #include "kernels/cpu/rows/reduce.h"
 #include "ops/conv/conv_geometry.h"
+#include "ops/conv/signatures.h"
 #include "ops/tensor/axes.h"
-#include "providers/cpu/conv_shape.h"
 #include "providers/cpu/kernel_table.h"
+#include "providers/cpu/pool_state.h"
 
 namespace sdx::cpu {
 namespace {
 
-struct PoolState : KernelState {
-  ConvShape shape;
-  std::int64_t pad_end[3] = {0, 0, 0};
-};
-
 class PoolKernel : public Kernel {
  public:
-  PoolKernel(Attributes attrs, bool average) : attrs_(std::move(attrs)), average_(average) {
-    count_pad_ = attrs_.get_int("count_include_pad", 0) != 0;
-  }
+  PoolKernel(const LowerContext& c, bool average)
+      : attrs_(c.attrs()), average_(average), count_pad_(ops::parse<ops::PoolAttrs>(c).count_include_pad) {}
   std::string_view name() const override { return average_ ? "average-pool-f32" : "max-pool-f32"; }
 
   std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
-    auto state = std::make_unique<PoolState>();
     const Shape x = c.input_shape(0);
     if (x.size() < 3 || x.size() > 5) fail(ErrorCode::runtime_failure, "X must have rank 3 to 5, received {}", to_string(x));
-    const std::vector<ops::WindowAxis> axes = ops::pool_axes(attrs_, x);
-    state->shape.batch = x[0];
-    state->shape.in_channels = x[1];
-    set_axes(state->shape, axes);
-    for (std::size_t i = 0; i < axes.size(); ++i) state->pad_end[3 - axes.size() + i] = axes[i].pad_end;
-    return state;
+    return pool_state(attrs_, x);
   }
 
   void run(const KernelContext& c) const override {
@@ -72,7 +61,7 @@ std::unique_ptr<Kernel> make_pool(LowerContext& c) {
   const ops::WindowAttrs w = ops::read_window_attrs(c.attrs(), x->size() - 2);
   if (Average && ops::may_average_nothing(w)) return c.refuse("windows may hold nothing but padding");
   if (is_huge(w)) return c.refuse("windows or strides above 65536");
-  return std::make_unique<PoolKernel>(c.attrs(), Average);
+  return std::make_unique<PoolKernel>(c, Average);
 }
 
 class GlobalPoolKernel : public Kernel {

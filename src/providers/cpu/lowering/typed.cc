@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "ops/math/signatures.h"
 #include "providers/cpu/broadcast.h"
 #include "providers/cpu/kernel_table.h"
 
@@ -91,8 +92,9 @@ std::unique_ptr<Kernel> make_map(LowerContext& c) {
 }
 
 std::unique_ptr<Kernel> make_is_inf(LowerContext& c) {
-  const bool negative = c.attrs().get_int("detect_negative", 1) != 0;
-  const bool positive = c.attrs().get_int("detect_positive", 1) != 0;
+  const auto attr = ops::parse<ops::IsInfAttrs>(c);
+  const bool negative = attr.detect_negative;
+  const bool positive = attr.detect_positive;
   if (!negative && !positive) return c.refuse("detects no infinity");
   return make_map_of(c, negative && positive ? Map::is_inf : (positive ? Map::is_positive_inf : Map::is_negative_inf));
 }
