@@ -8,6 +8,7 @@
 #include "ops/quant/dynamic_quant.h"
 #include "ops/quant/quant_codec.h"
 #include "ops/recurrent/recurrent.h"
+#include "ops/recurrent/signatures.h"
 
 namespace sdx::ops {
 namespace {
@@ -18,8 +19,8 @@ constexpr TypeSet kFloat = bit(DataType::float32);
 enum In : std::size_t { kX, kW, kR, kB, kLengths, kInitialH, kInitialC, kP, kWScale, kWZero, kRScale, kRZero };
 
 void infer_dynamic_lstm(InferContext& c) {
-  const std::int64_t hidden = c.attrs().get_int("hidden_size", 0);
-  const std::int64_t directions = read_recurrent_attrs(c.attrs(), Cell::lstm).directions();
+  const std::int64_t hidden = parse<RecurrentFields>(c).hidden_size;
+  const std::int64_t directions = read_recurrent_attrs(c.node(), Cell::lstm).directions();
   const SymShape* x = c.shape(kX);
   const SymShape* r = c.shape(kR);
   if (x != nullptr && x->size() != 3) c.fail("X must be [length, batch, input], received {}", to_string(*x));
@@ -101,8 +102,7 @@ void register_dynamic_quantize_lstm(OpTable& t) {
   def.in("initial_c", "T", kFloat, Arity::optional).in("P", "T", kFloat, Arity::optional);
   def.in("W_scale", "T", kFloat).in("W_zero_point", "T2", kBytes).in("R_scale", "T", kFloat).in("R_zero_point", "T2", kBytes);
   for (const char* name : {"Y", "Y_h", "Y_c"}) def.out(name, "T", kFloat, Arity::optional);
-  def.attr("activations", AttrKind::strings).attr("activation_alpha", AttrKind::floats).attr("activation_beta", AttrKind::floats);
-  def.attr("clip", AttrKind::f).attr("direction", AttrKind::s).attr("hidden_size", AttrKind::i).attr("input_forget", AttrKind::i);
+  def.attrs<RecurrentFields>();
   t.add(std::move(def).infer_with(infer_dynamic_lstm).run_with(run_dynamic_lstm));
 }
 

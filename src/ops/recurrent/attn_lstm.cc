@@ -10,6 +10,7 @@
 #include "ops/math/float_view.h"
 #include "ops/op.h"
 #include "ops/recurrent/recurrent.h"
+#include "ops/recurrent/signatures.h"
 #include "tensor/element.h"
 
 namespace sdx::ops {
@@ -33,7 +34,7 @@ enum In : std::size_t {
 };
 
 void infer_attn_lstm(InferContext& c) {
-  const RecurrentAttrs attrs = read_recurrent_attrs(c.attrs(), Cell::lstm);
+  const RecurrentAttrs attrs = read_recurrent_attrs(c.node(), Cell::lstm);
   const SymShape *x = c.shape(kX), *r = c.shape(kR);
   if (x != nullptr && x->size() != 3) c.fail("X must have 3 axes, received {}", to_string(*x));
   if (r != nullptr && r->size() != 3) c.fail("R must have 3 axes, received {}", to_string(*r));
@@ -234,7 +235,7 @@ Cells<C> cells_of(const Arrays<C>& a, const Extents& e, const RecurrentAttrs& at
 }
 
 void run_attn_lstm(OpContext& c) {
-  const RecurrentAttrs attrs = read_recurrent_attrs(c.attrs(), Cell::lstm);
+  const RecurrentAttrs attrs = read_recurrent_attrs(c.node(), Cell::lstm);
   const Extents e = extents_of(c, attrs);
   const std::vector<std::int64_t> lengths = lengths_of(c, kLengths, e.batch, e.steps),
                                   valid = lengths_of(c, kMemoryLengths, e.batch, e.memory);
@@ -275,8 +276,7 @@ void register_attn_lstm(OpTable& t) {
   for (const char* name : {"initial_h", "initial_c", "P", "QW", "MW", "V", "M"}) d.in(name, "T", f, kOptional);
   d.in("memory_seq_lens", "T1", kInt, kOptional).in("AW", "T", f, kOptional);
   for (const char* name : {"Y", "Y_h", "Y_c"}) d.out(name, "T", f, kOptional);
-  d.attr("activation_alpha", AttrKind::floats).attr("activation_beta", AttrKind::floats).attr("activations", AttrKind::strings);
-  d.attr("clip", AttrKind::f).attr("direction", AttrKind::s).attr("hidden_size", AttrKind::i).attr("input_forget", AttrKind::i);
+  d.attrs<RecurrentFields>();
   t.add(std::move(d).infer_with(infer_attn_lstm).run_with(run_attn_lstm));
 }
 

@@ -4,13 +4,14 @@
 
 #include "ops/math/float_view.h"
 #include "ops/matrix/gemm_reference.h"
+#include "ops/recurrent/signatures.h"
 #include "tensor/element.h"
 
 namespace sdx::ops {
 namespace {
 
 // Inputs: X W R B sequence_lens initial_h initial_c P
-constexpr std::size_t kX = 0, kW = 1, kR = 2, kB = 3, kLens = 4, kH0 = 5, kC0 = 6, kP = 7;
+using enum RecurrentIn::Slot;
 
 struct Sizes {
   std::int64_t seq, batch, input, hidden, directions, gates;
@@ -39,17 +40,17 @@ Sizes check_inputs(OpContext& c, Cell cell, const RecurrentAttrs& a) {
   check_shape(&c.input(kW), {s.directions, gh, s.input}, "W");
   check_shape(&r, {s.directions, gh, s.hidden}, "R");
   check_shape(c.optional_input(kB), {s.directions, 2 * gh}, "B");
-  check_shape(c.optional_input(kLens), {s.batch}, "sequence_lens");
+  check_shape(c.optional_input(kLengths), {s.batch}, "sequence_lens");
   check_shape(c.optional_input(kH0), state_shape(s, a.batch_first), "initial_h");
   if (cell == Cell::lstm) {
     check_shape(c.optional_input(kC0), state_shape(s, a.batch_first), "initial_c");
-    check_shape(c.optional_input(kP), {s.directions, 3 * s.hidden}, "P");
+    check_shape(c.optional_input(kPeephole), {s.directions, 3 * s.hidden}, "P");
   }
   return s;
 }
 
 std::vector<std::int64_t> sequence_lengths(OpContext& c, const Sizes& s) {
-  const Tensor* lens = c.optional_input(kLens);
+  const Tensor* lens = c.optional_input(kLengths);
   if (lens == nullptr) return std::vector<std::int64_t>(static_cast<std::size_t>(s.batch), s.seq);
   std::vector<std::int64_t> out = to_ints(*lens);
   for (const std::int64_t n : out) {
@@ -126,7 +127,7 @@ class Runner {
         a_.batch_first ? Shape{s_.batch, s_.seq, s_.directions, s_.hidden} : Shape{s_.seq, s_.directions, s_.batch, s_.hidden};
     const FloatInput<C> x(c_.input(kX)), w(c_.input(kW)), r(c_.input(kR)), b(c_.optional_input(kB)), h0(c_.optional_input(kH0));
     const bool lstm = cell_ == Cell::lstm;
-    const FloatInput<C> c0(lstm ? c_.optional_input(kC0) : nullptr), p(lstm ? c_.optional_input(kP) : nullptr);
+    const FloatInput<C> c0(lstm ? c_.optional_input(kC0) : nullptr), p(lstm ? c_.optional_input(kPeephole) : nullptr);
     Tensor& y = c_.output(0, elem, c_.wants_output(0) ? y_shape : Shape{0});
     Tensor& y_h = c_.output(1, elem, state_shape(s_, a_.batch_first));
     FloatOutput<C> fy(y), fh(y_h);
@@ -291,7 +292,7 @@ void check_rank(const InferContext& c, std::size_t input, std::size_t rank, cons
 }  // namespace
 
 void infer_recurrent(InferContext& c, Cell cell) {
-  const RecurrentAttrs a = read_recurrent_attrs(c.attrs(), cell);
+  const RecurrentAttrs a = read_recurrent_attrs(c.node(), cell);
   check_rank(c, kX, 3, "X");
   check_rank(c, kW, 3, "W");
   check_rank(c, kR, 3, "R");
@@ -311,7 +312,7 @@ void infer_recurrent(InferContext& c, Cell cell) {
 }
 
 void run_recurrent(OpContext& c, Cell cell) {
-  const RecurrentAttrs a = read_recurrent_attrs(c.attrs(), cell);
+  const RecurrentAttrs a = read_recurrent_attrs(c.node(), cell);
   const Sizes s = check_inputs(c, cell, a);
   dispatch_compute(c.input(kX).dtype(), c.node().op_type,
                    [&](auto tag) { Runner<typename decltype(tag)::type>(c, cell, a, s).run(); });

@@ -47,7 +47,7 @@ struct RecurrentAttrs {
 };
 
 // Throws Error(invalid_model).
-RecurrentAttrs read_recurrent_attrs(const Attributes& attrs, Cell cell);
+RecurrentAttrs read_recurrent_attrs(const Node& node, Cell cell);
 
 // values[i] = activation(values[i]); C is float or double.
 template <class C>

@@ -3,6 +3,8 @@
 
 #include "ops/recurrent/recurrent.h"
 
+#include "ops/recurrent/signatures.h"
+
 namespace sdx::ops {
 namespace {
 
@@ -46,8 +48,8 @@ const KnownActivation& find_activation(std::string word) {
 }
 
 // activation_alpha and activation_beta hold values only for the functions that take them, in order.
-std::vector<RecurrentActivation> read_activations(const Attributes& attrs, Cell cell, std::size_t directions) {
-  std::vector<std::string> words = attrs.get_strings("activations");
+std::vector<RecurrentActivation> read_activations(const RecurrentFields& attr, Cell cell, std::size_t directions) {
+  std::vector<std::string> words = to_vector(attr.activations);
   if (words.empty()) words = default_activations(cell);
   const std::size_t per = activations_of(cell);
   if (directions == 2 && words.size() == per) {  // one set serves both directions
@@ -56,8 +58,7 @@ std::vector<RecurrentActivation> read_activations(const Attributes& attrs, Cell 
   if (words.size() < per * directions) {
     fail(ErrorCode::invalid_model, "attribute 'activations' must name {} functions, received {}", per * directions, words.size());
   }
-  const std::vector<float> alphas = attrs.get_floats("activation_alpha");
-  const std::vector<float> betas = attrs.get_floats("activation_beta");
+  const FloatList alphas = attr.activation_alpha, betas = attr.activation_beta;
   std::size_t next_alpha = 0;
   std::size_t next_beta = 0;
   std::vector<RecurrentActivation> out;
@@ -78,9 +79,10 @@ void map(C* values, std::int64_t n, F&& fn) {
 
 }  // namespace
 
-RecurrentAttrs read_recurrent_attrs(const Attributes& attrs, Cell cell) {
+RecurrentAttrs read_recurrent_attrs(const Node& node, Cell cell) {
+  const auto attr = parse<RecurrentFields>(node);
   RecurrentAttrs a;
-  const std::string direction = attrs.get_string("direction", "forward");
+  const std::string_view direction = attr.direction;
   if (direction == "reverse") {
     a.forward = false;
     a.backward = true;
@@ -89,14 +91,14 @@ RecurrentAttrs read_recurrent_attrs(const Attributes& attrs, Cell cell) {
   } else if (direction != "forward") {
     fail(ErrorCode::invalid_model, "attribute 'direction' is '{}'; permitted: forward, reverse, bidirectional", direction);
   }
-  a.batch_first = attrs.get_int("layout", 0) != 0;
-  a.hidden = attrs.get_int("hidden_size", 0);
+  a.batch_first = attr.batch_first;
+  a.hidden = attr.hidden_size;
   if (a.hidden < 0) fail(ErrorCode::invalid_model, "attribute 'hidden_size' is {}; it must be positive", a.hidden);
-  a.clip = attrs.get_float("clip", 0.0F);
+  a.clip = attr.clip;
   if (!(a.clip >= 0)) fail(ErrorCode::invalid_model, "attribute 'clip' is {}; it must not be negative", a.clip);
-  a.linear_before_reset = attrs.get_int("linear_before_reset", 0) != 0;
-  a.input_forget = attrs.get_int("input_forget", 0) != 0;
-  a.activations = read_activations(attrs, cell, static_cast<std::size_t>(a.directions()));
+  a.linear_before_reset = attr.linear_before_reset;
+  a.input_forget = attr.input_forget;
+  a.activations = read_activations(attr, cell, static_cast<std::size_t>(a.directions()));
   return a;
 }
 

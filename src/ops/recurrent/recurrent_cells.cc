@@ -2,6 +2,7 @@
 
 #include "ops/op.h"
 #include "ops/recurrent/recurrent.h"
+#include "ops/recurrent/signatures.h"
 
 namespace sdx::ops {
 namespace {
@@ -13,13 +14,9 @@ void add_cell(OpTable& t, const char* name) {
   d.in("X", "T", f).in("W", "T", f).in("R", "T", f).in("B", "T", f, Arity::optional);
   d.in("sequence_lens", "", bit(DataType::int32), Arity::optional).in("initial_h", "T", f, Arity::optional);
   d.out("Y", "T", f, Arity::optional).out("Y_h", "T", f, Arity::optional);
-  d.attr("activation_alpha", AttrKind::floats).attr("activation_beta", AttrKind::floats).attr("activations", AttrKind::strings);
-  d.attr("clip", AttrKind::f).attr("direction", AttrKind::s).attr("hidden_size", AttrKind::i).attr("layout", AttrKind::i);
-  d.attr("output_sequence", AttrKind::i);
-  if (kCell == Cell::gru) d.attr("linear_before_reset", AttrKind::i);
+  d.attrs<RecurrentFields>();
   if (kCell == Cell::lstm) {
     d.in("initial_c", "T", f, Arity::optional).in("P", "T", f, Arity::optional).out("Y_c", "T", f, Arity::optional);
-    d.attr("input_forget", AttrKind::i);
   }
   t.add(std::move(d).infer_with([](InferContext& c) { infer_recurrent(c, kCell); }).run_with([](OpContext& c) {
     run_recurrent(c, kCell);

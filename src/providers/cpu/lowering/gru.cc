@@ -129,7 +129,7 @@ Direction pack_direction(LowerContext& c, const Tensor& w, const Tensor& r, cons
 std::unique_ptr<Kernel> make_gru(LowerContext& c) {
   if (c.dtype(kX) != DataType::float32) return c.refuse("not float32");
   if (c.node().version < 7) return c.refuse("opset before 7");
-  const ops::RecurrentAttrs a = ops::read_recurrent_attrs(c.attrs(), ops::Cell::gru);
+  const ops::RecurrentAttrs a = ops::read_recurrent_attrs(c.node(), ops::Cell::gru);
   if (a.batch_first) return c.refuse("the batch is the first axis");
   if (a.clip > 0) return c.refuse("sums are clipped");
   if (!default_activations(a, 2)) return c.refuse("other activations than Sigmoid, Tanh");

@@ -73,7 +73,7 @@ class LstmKernel : public Kernel {
 std::unique_ptr<Kernel> make_lstm(LowerContext& c) {
   if (c.dtype(kX) != DataType::float32) return c.refuse("not float32");
   if (c.node().version < 7) return c.refuse("opset before 7");
-  const ops::RecurrentAttrs a = ops::read_recurrent_attrs(c.attrs(), ops::Cell::lstm);
+  const ops::RecurrentAttrs a = ops::read_recurrent_attrs(c.node(), ops::Cell::lstm);
   if (a.batch_first) return c.refuse("the batch is the first axis");
   if (a.input_forget) return c.refuse("input and forget gates are coupled");
   if (!default_activations(a, 3)) return c.refuse("other activations than Sigmoid, Tanh, Tanh");

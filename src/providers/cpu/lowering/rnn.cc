@@ -67,7 +67,7 @@ class RnnKernel : public Kernel {
 std::unique_ptr<Kernel> make_rnn(LowerContext& c) {
   if (c.dtype(kX) != DataType::float32) return c.refuse("not float32");
   if (c.node().version < 7) return c.refuse("opset before 7");
-  const ops::RecurrentAttrs a = ops::read_recurrent_attrs(c.attrs(), ops::Cell::rnn);
+  const ops::RecurrentAttrs a = ops::read_recurrent_attrs(c.node(), ops::Cell::rnn);
   if (a.batch_first) return c.refuse("the batch is the first axis");
   if (a.clip > 0) return c.refuse("sums are clipped");
   const auto known = [](const ops::RecurrentActivation& f) {
