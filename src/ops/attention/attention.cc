@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ops/attention/attention_core.h"
+#include "ops/attention/signatures.h"
 #include "ops/context.h"
 #include "ops/op.h"
 #include "tensor/element.h"
@@ -14,12 +15,15 @@
 namespace sdx::ops {
 namespace {
 
-enum In : std::size_t { kQ, kK, kV, kMask, kPastKey, kPastValue, kNonpad };
+using enum AttentionIn::Slot;
 
-std::int64_t head_attr(const Attributes& attrs, const char* name) {
-  const std::int64_t n = attrs.get_int(name, 0);
+// For an input with 3 axes: Q's heads, or those of K and V.
+std::int64_t head_count(const Node& node, bool query) {
+  const auto attr = parse<AttentionAttrs>(node);
+  const std::int64_t n = query ? attr.q_num_heads : attr.kv_num_heads;
   if (n < 1 || n > (1 << 20)) {
-    fail(ErrorCode::invalid_model, "inputs with 3 axes need a positive {}, received {}", name, n);
+    fail(ErrorCode::invalid_model, "inputs with 3 axes need a positive {}, received {}", query ? "q_num_heads" : "kv_num_heads",
+         n);
   }
   return n;
 }
@@ -32,21 +36,21 @@ struct SymHeads {
 };
 
 // Q, K or V as [batch, heads, rows, size]; nothing when its rank is unknown.
-std::optional<SymHeads> sym_heads(InferContext& c, std::size_t input, const char* attr) {
+std::optional<SymHeads> sym_heads(InferContext& c, std::size_t input) {
   const SymShape* s = c.shape(input);
   if (s == nullptr) return std::nullopt;
   if (s->size() == 4) return SymHeads{(*s)[0], (*s)[1], (*s)[2], (*s)[3], false};
   if (s->size() != 3) c.fail("Q, K and V must have 3 or 4 axes, received {}", to_string(*s));
-  const Dim heads = head_attr(c.attrs(), attr);
+  const Dim heads = head_count(c.node(), input == kQ);
   return SymHeads{(*s)[0], heads, (*s)[1], floor_div((*s)[2], heads), true};
 }
 
 void infer_attention(InferContext& c) {
   const DataType elem = c.dtype(kQ);
   const DataType elem_v = c.dtype(kV);
-  const auto q = sym_heads(c, kQ, "q_num_heads");
-  const auto k = sym_heads(c, kK, "kv_num_heads");
-  const auto v = sym_heads(c, kV, "kv_num_heads");
+  const auto q = sym_heads(c, kQ);
+  const auto k = sym_heads(c, kK);
+  const auto v = sym_heads(c, kV);
   for (std::size_t i = 0; i < 4; ++i) c.output(i, i == 2 ? elem_v : elem);
   if (!q || !k || !v) return;
   if (q->flat) {
@@ -76,7 +80,7 @@ struct Heads {
 };
 
 template <class T>
-Heads<T> heads_of(OpContext& c, std::size_t input, const char* attr) {
+Heads<T> heads_of(OpContext& c, std::size_t input) {
   const Tensor& t = c.input(input);
   Heads<T> h;
   h.held = converted(t, DataTypeOf<T>::value);
@@ -89,7 +93,7 @@ Heads<T> heads_of(OpContext& c, std::size_t input, const char* attr) {
   }
   if (s.size() != 3) c.fail("Q, K and V must have 3 or 4 axes, received {}", t.type_string());
   h.flat = true;
-  h.heads = head_attr(c.attrs(), attr);
+  h.heads = head_count(c.node(), input == kQ);
   h.batch = s[0], h.rows = s[1], h.size = s[2] / h.heads;
   if (h.size * h.heads != s[2]) c.fail("{} features cannot be split into {} heads", s[2], h.heads);
   h.view = view_bsd(data, h.heads, h.rows, h.size);
@@ -159,10 +163,11 @@ struct Frontier {
 };
 
 Frontier frontier_of(OpContext& c, std::int64_t batch, std::int64_t q_len, std::int64_t kv_len, std::int64_t past_len) {
+  const auto attr = parse<AttentionAttrs>(c);
   Frontier f;
-  f.causal = c.attrs().get_int("is_causal", 0) != 0;
-  f.left = c.attrs().get_int("left_window_size", -1);
-  f.right = c.attrs().get_int("right_window_size", -1);
+  f.causal = attr.causal;
+  f.left = attr.left_window;
+  f.right = attr.right_window;
   if (f.left < -1 || f.right < -1) c.fail("window sizes must be -1 or more, received {} and {}", f.left, f.right);
   // Windows wider than any sequence are no windows; this keeps the sums below from overflowing.
   constexpr std::int64_t kWide = std::int64_t{1} << 60;
@@ -200,7 +205,7 @@ void watch_scores(OpContext& c, AttentionProblem<T>& p, Tensor& scores) {
                               std::int64_t b, std::int64_t h, std::int64_t i, const T* row) {
     std::copy_n(row, keys, to + ((b * heads + h) * queries + i) * keys);
   };
-  switch (c.attrs().get_int("qk_matmul_output_mode", 0)) {
+  switch (parse<AttentionAttrs>(c).qk_output_mode) {
     case 0: p.see_scores = copy; break;
     case 1: p.see_capped = copy; break;
     case 2: p.see_masked = copy; break;
@@ -211,9 +216,10 @@ void watch_scores(OpContext& c, AttentionProblem<T>& p, Tensor& scores) {
 
 template <class T>
 void run_typed(OpContext& c) {
-  const Heads<T> q = heads_of<T>(c, kQ, "q_num_heads");
-  const Heads<T> k = heads_of<T>(c, kK, "kv_num_heads");
-  const Heads<T> v = heads_of<T>(c, kV, "kv_num_heads");
+  const auto attr = parse<AttentionAttrs>(c);
+  const Heads<T> q = heads_of<T>(c, kQ);
+  const Heads<T> k = heads_of<T>(c, kK);
+  const Heads<T> v = heads_of<T>(c, kV);
   if (k.batch != q.batch || v.batch != q.batch || v.heads != k.heads || v.rows != k.rows || k.size != q.size) {
     c.fail("Q, K and V do not fit together: {}, {} and {}", c.input(kQ).type_string(), c.input(kK).type_string(),
            c.input(kV).type_string());
@@ -239,9 +245,9 @@ void run_typed(OpContext& c) {
   p.out_batch = element_count(Shape{q.rows, width});
   p.out_head = q.flat ? v.size : element_count(Shape{q.rows, v.size});
   p.out_row = q.flat ? width : v.size;
-  p.scale = c.attrs().has("scale") ? static_cast<T>(c.attrs().get_float("scale"))
-                                   : T(1) / std::sqrt(static_cast<T>(std::max<std::int64_t>(1, q.size)));
-  p.softcap = static_cast<T>(c.attrs().get_float("softcap", 0.0F));
+  p.scale =
+      attr.scale.has_value() ? static_cast<T>(*attr.scale) : T(1) / std::sqrt(static_cast<T>(std::max<std::int64_t>(1, q.size)));
+  p.softcap = static_cast<T>(attr.softcap);
   p.stop = &c.stop();
   const Frontier frontier = frontier_of(c, p.batch, p.q_len, p.kv_len, past_len);
   limit_keys(p, frontier);
@@ -278,11 +284,7 @@ OpDef version(const char* domain, int since) {
       .out("present_key", "T1", types::floats, Arity::optional)
       .out("present_value", "T2", types::floats, Arity::optional)
       .out("qk_matmul_output", "T1", types::floats, Arity::optional);
-  for (const char* name : {"is_causal", "kv_num_heads", "q_num_heads", "qk_matmul_output_mode", "softmax_precision"}) {
-    def.attr(name, AttrKind::i);
-  }
-  if (since >= 25 || own) def.attr("left_window_size", AttrKind::i).attr("right_window_size", AttrKind::i);
-  def.attr("scale", AttrKind::f).attr("softcap", AttrKind::f);
+  def.attrs<AttentionAttrs>();
   return std::move(def).infer_with(infer_attention).run_with(run_attention);
 }
 

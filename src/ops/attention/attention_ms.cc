@@ -5,26 +5,27 @@
 
 #include "base/thread_pool.h"
 #include "ops/attention/ms_attention.h"
+#include "ops/attention/signatures.h"
 #include "ops/control/subgraphs.h"
 #include "ops/op.h"
 
 namespace sdx::ops {
 namespace {
 
-enum In : std::size_t { kInput, kWeights, kBias, kMask, kPast, kAttentionBias, kPastLength, kBeamWidth, kIndirection };
+using enum ProjectedAttentionIn::Slot;
 
 struct Widths {
   Dim q, k, v;
 };
 
-std::int64_t head_count(const Attributes& attrs) {
-  const std::int64_t heads = attrs.get_int("num_heads");
+std::int64_t head_count(const MultiHeadAttrs& attr) {
+  const std::int64_t heads = attr.num_heads;
   if (heads < 1 || heads > (1 << 20)) fail(ErrorCode::invalid_model, "num_heads must be positive, received {}", heads);
   return heads;
 }
 
-Widths widths_of(const Attributes& attrs, const Dim& columns) {
-  const std::vector<std::int64_t> given = attrs.get_ints("qkv_hidden_sizes");
+Widths widths_of(const MultiHeadAttrs& attr, const Dim& columns) {
+  const IntList given = attr.qkv_hidden_sizes;
   if (given.empty()) {
     if (columns.is_const() && columns.value() % 3 != 0) {
       fail(ErrorCode::invalid_model, "weights have {} columns, which is no multiple of 3; set qkv_hidden_sizes", columns.value());
@@ -32,7 +33,7 @@ Widths widths_of(const Attributes& attrs, const Dim& columns) {
     const Dim third = floor_div(columns, Dim(3));
     return {third, third, third};
   }
-  const std::int64_t heads = head_count(attrs);
+  const std::int64_t heads = head_count(attr);
   constexpr std::int64_t kMost = std::int64_t{1} << 40;
   if (given.size() != 3 || given[0] != given[1]) {
     fail(ErrorCode::invalid_model, "qkv_hidden_sizes must hold three sizes, of which the first two are equal");
@@ -50,19 +51,20 @@ Widths widths_of(const Attributes& attrs, const Dim& columns) {
 }
 
 void infer_attention(InferContext& c) {
-  const Dim heads = head_count(c.attrs());
+  const auto attr = parse<MultiHeadAttrs>(c);
+  const Dim heads = head_count(attr);
   const SymShape* x = c.shape(kInput);
   const SymShape* w = c.shape(kWeights);
   if (x != nullptr && x->size() != 3) c.fail("input must have 3 axes, received {}", to_string(*x));
   if (w != nullptr && w->size() != 2) c.fail("weights must have 2 axes, received {}", to_string(*w));
-  const Widths widths = widths_of(c.attrs(), w != nullptr ? (*w)[1] : Dim());
+  const Widths widths = widths_of(attr, w != nullptr ? (*w)[1] : Dim());
   const Dim batch = x != nullptr ? (*x)[0] : Dim(), length = x != nullptr ? (*x)[1] : Dim();
   c.output(0, c.dtype(kInput), {batch, length, widths.v});
   Dim total = length;
   if (c.has_input(kPast)) {
     const SymShape* past = c.shape(kPast);
     if (past != nullptr && past->size() != 5) c.fail("past must have 5 axes, received {}", to_string(*past));
-    const bool shared = c.attrs().get_int("past_present_share_buffer", 0) != 0;
+    const bool shared = attr.past_present_share_buffer;
     total = past == nullptr ? Dim() : shared ? (*past)[3] : (*past)[3] + length;
   }
   c.output(1, c.dtype(kInput), {Dim(2), batch, heads, total, floor_div(widths.k, heads)});
@@ -74,14 +76,15 @@ struct Projected {
 };
 
 Projected project(OpContext& c) {
+  const auto attr = parse<MultiHeadAttrs>(c);
   const Tensor& input = c.input(kInput);
   const Tensor& weights = c.input(kWeights);
   if (input.rank() != 3 || weights.rank() != 2 || input.dim(2) != weights.dim(0)) {
     c.fail("input and weights must be [batch,length,features] and [features,columns], received {} and {}", input.type_string(),
            weights.type_string());
   }
-  const std::int64_t heads = head_count(c.attrs());
-  const Widths widths = widths_of(c.attrs(), weights.dim(1));
+  const std::int64_t heads = head_count(attr);
+  const Widths widths = widths_of(attr, weights.dim(1));
   Projected p{input.dim(0), input.dim(1), widths.q.value(), widths.v.value(), {}};
   if (p.q < heads || p.v < heads || p.q % heads != 0 || p.v % heads != 0) {
     c.fail("widths {} and {} cannot be split into {} heads", p.q, p.v, heads);
@@ -103,7 +106,7 @@ Projected project(OpContext& c) {
 // do_rotary: angles position / 10000^(2i/dim), halves paired. Source: RoFormer, arXiv:2104.09864.
 void rotate_in_place(OpContext& c, Projected& p, std::int64_t heads, std::int64_t past_len) {
   const std::int64_t size = p.q / heads;
-  std::int64_t dim = c.attrs().get_int("rotary_embedding_dim", 0);
+  std::int64_t dim = parse<MultiHeadAttrs>(c).rotary_embedding_dim;
   if (dim == 0) dim = size;
   if (dim < 0 || dim > size || dim % 2 != 0) c.fail("rotary_embedding_dim is {}; expected an even number up to {}", dim, size);
   const std::int64_t columns = p.qkv.dim(2);
@@ -142,7 +145,7 @@ Past past_of(OpContext& c, const Projected& p, std::int64_t heads) {
   }
   past.data = converted(*t, DataType::float32);
   past.len = past.capacity = t->dim(3);
-  past.shared = c.attrs().get_int("past_present_share_buffer", 0) != 0;
+  past.shared = parse<MultiHeadAttrs>(c).past_present_share_buffer;
   if (past.shared) {
     past.len = single_int(c.input(kPastLength), "past_sequence_length");
     if (past.len < 0 || p.length > past.capacity - past.len) {
@@ -165,10 +168,11 @@ Indirection indirection_of(OpContext& c, std::int64_t rows, std::int64_t past_le
 }
 
 void run_attention(OpContext& c) {
-  const std::int64_t heads = head_count(c.attrs());
+  const auto attr = parse<MultiHeadAttrs>(c);
+  const std::int64_t heads = head_count(attr);
   Projected p = project(c);
   const Past past = past_of(c, p, heads);
-  if (c.attrs().get_int("do_rotary", 0) != 0) rotate_in_place(c, p, heads, past.len);
+  if (attr.do_rotary) rotate_in_place(c, p, heads, past.len);
   MsAttention a;
   a.batch = p.batch, a.heads = heads, a.q_len = p.length, a.past_len = past.len, a.kv_len = total_rows(past.len, p.length);
   a.capacity = past.shared ? past.capacity : a.kv_len;
@@ -195,9 +199,9 @@ void run_attention(OpContext& c) {
     a.k = view_bnsh(static_cast<const float*>(seen_keys.data()), heads, a.capacity, a.size);
     a.v = view_bnsh(static_cast<const float*>(seen_values.data()), heads, a.capacity, a.v_size);
   }
-  a.scale = c.attrs().get_float("scale", 0.0F);
-  a.filter = c.attrs().get_float("mask_filter_value", -10000.0F);
-  a.causal = c.attrs().get_int("unidirectional", 0) != 0;
+  a.scale = attr.scale;
+  a.filter = attr.mask_filter_value;
+  a.causal = attr.unidirectional;
   a.mask = c.optional_input(kMask);
   a.bias = c.optional_input(kAttentionBias);
   const Tensor y = run_ms_attention(c, a, nullptr);
@@ -223,11 +227,7 @@ void register_attention_ms(OpTable& t) {
     def.in("attention_bias", "T", types::floats, kOptional).in("past_sequence_length", "M", kInt, kOptional);
     if (decoder) def.in("beam_width", "M", kInt, kOptional).in("cache_indirection", "M", kInt, kOptional);
     def.out("output", "T", types::floats).out("present", "T", types::floats, kOptional);
-    def.attr("num_heads", AttrKind::i, true).attr("qkv_hidden_sizes", AttrKind::ints);
-    for (const char* name : {"unidirectional", "do_rotary", "past_present_share_buffer", "rotary_embedding_dim"}) {
-      def.attr(name, AttrKind::i);
-    }
-    for (const char* name : {"scale", "mask_filter_value"}) def.attr(name, AttrKind::f);
+    def.attrs<MultiHeadAttrs>();
     t.add(std::move(def).infer_with(infer_attention).run_with(run_attention));
   }
 }

@@ -8,9 +8,20 @@
 #include "ops/context.h"
 #include "ops/control/subgraphs.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 
 namespace sdx::ops {
 namespace {
+
+struct DecoderAttentionAttrs {
+  std::int64_t num_heads = 0;
+  float mask_filter_value = -10000.0F;
+
+  void fields(auto& f) {
+    f.required("num_heads", num_heads);
+    f("mask_filter_value", mask_filter_value);
+  }
+};
 
 enum In : std::size_t {
   kQuery,
@@ -27,14 +38,14 @@ enum In : std::size_t {
   kHasPadding
 };
 
-std::int64_t head_count(const Attributes& attrs) {
-  const std::int64_t heads = attrs.get_int("num_heads");
+std::int64_t head_count(const DecoderAttentionAttrs& attr) {
+  const std::int64_t heads = attr.num_heads;
   if (heads < 1 || heads > (1 << 20)) fail(ErrorCode::invalid_model, "num_heads must be positive, received {}", heads);
   return heads;
 }
 
 void infer_decoder_attention(InferContext& c) {
-  const std::int64_t heads = head_count(c.attrs());
+  const std::int64_t heads = head_count(parse<DecoderAttentionAttrs>(c));
   const SymShape* q = c.shape(kQuery);
   if (q != nullptr && q->size() != 3) c.fail("query must have 3 axes, received {}", to_string(*q));
   if (q != nullptr) {
@@ -63,7 +74,7 @@ Tensor project(const Problem& p, const Tensor& x, const Tensor& w, std::int64_t 
 
 Problem problem_of(OpContext& c) {
   Problem p;
-  p.heads = head_count(c.attrs());
+  p.heads = head_count(parse<DecoderAttentionAttrs>(c));
   const Tensor &q = c.input(kQuery), &k = c.input(kKey);
   if (q.rank() != 3 || k.rank() != 3 || q.dim(1) != k.dim(1) || q.dim(2) != k.dim(2) || q.dim(2) < 1 || q.dim(2) % p.heads != 0) {
     c.fail("query and key must be [length,batch,features of {} heads], received {} and {}", p.heads, q.type_string(),
@@ -128,7 +139,7 @@ void run_decoder_attention(OpContext& c) {
   a.out_batch = p.hidden, a.out_head = p.size, a.out_row = p.batch * p.hidden;
   a.scale = 1.0F / std::sqrt(static_cast<float>(p.size));
   a.stop = &c.stop();
-  const float filter = c.attrs().get_float("mask_filter_value", -10000.0F);
+  const float filter = parse<DecoderAttentionAttrs>(c).mask_filter_value;
   if (single_bool(c.input(kHasPadding), "has_key_padding_mask")) {
     const Tensor& padding = c.input(kPadding);
     if (padding.shape() != Shape{p.batch, a.kv_len})
@@ -156,7 +167,7 @@ void register_decoder_attention(OpTable& t) {
   for (const char* name : {"static_kv", "use_past", "has_layer_state", "has_key_padding_mask"}) d.in(name, "B", types::boolean);
   d.out("output", "T", kFloat);
   for (const char* name : {"new_key_cache", "new_value_cache"}) d.out(name, "T", kFloat, Arity::optional);
-  d.attr("num_heads", AttrKind::i, true).attr("mask_filter_value", AttrKind::f);
+  d.attrs<DecoderAttentionAttrs>();
   t.add(std::move(d).infer_with(infer_decoder_attention).run_with(run_decoder_attention));
 }
 

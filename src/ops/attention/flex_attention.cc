@@ -10,14 +10,25 @@
 #include "ops/context.h"
 #include "ops/control/subgraphs.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 #include "tensor/types.h"
 
 namespace sdx::ops {
 namespace {
 
+struct FlexAttrs {
+  std::int64_t softmax_precision = 0;  // an element type; 0: float32, or float64 for inputs of it
+  std::optional<float> scale;          // else 1 / sqrt(size)
+
+  void fields(auto& f) {
+    f("softmax_precision", softmax_precision);
+    f("scale", scale);
+  }
+};
+
 // The element type that the modifiers see.
-DataType score_type(const Attributes& attrs, DataType input) {
-  const std::int64_t given = attrs.get_int("softmax_precision", 0);
+DataType score_type(const FlexAttrs& attr, DataType input) {
+  const std::int64_t given = attr.softmax_precision;
   if (given == 0) return input == DataType::float64 ? DataType::float64 : DataType::float32;
   for (const DataType t : {DataType::float32, DataType::float16, DataType::float64, DataType::bfloat16}) {
     if (given == static_cast<std::int64_t>(t)) return t;
@@ -34,7 +45,7 @@ void infer_flex(InferContext& c) {
   SymShape scores{q != nullptr ? (*q)[0] : none, q != nullptr ? (*q)[1] : none, q != nullptr ? (*q)[2] : none,
                   k != nullptr ? (*k)[2] : none};
   const Type formal =
-      Type::tensor(c.dtype(0) == DataType::undefined ? DataType::undefined : score_type(c.attrs(), c.dtype(0)), scores);
+      Type::tensor(c.dtype(0) == DataType::undefined ? DataType::undefined : score_type(parse<FlexAttrs>(c), c.dtype(0)), scores);
   for (const char* name : {"score_mod", "prob_mod"}) {
     if (c.node().subgraph(name) == nullptr) continue;
     const std::size_t index = subgraph_index(c.node(), name);
@@ -48,7 +59,7 @@ void infer_flex(InferContext& c) {
 template <class T>
 Tensor modified(OpContext& c, const char* name, Tensor scores) {
   if (c.node().subgraph(name) == nullptr) return scores;
-  const DataType type = score_type(c.attrs(), c.input(0).dtype());
+  const DataType type = score_type(parse<FlexAttrs>(c), c.input(0).dtype());
   const std::size_t index = subgraph_index(c.node(), name);
   check_signature(c.node(), index, 1, 1);
   const Shape shape = scores.shape();
@@ -112,8 +123,8 @@ void run_typed(OpContext& c) {
   const HeadView<T> qs = view_bnsh(static_cast<const T*>(q.data()), e.heads, e.q_len, e.size);
   const HeadView<T> ks = view_bnsh(static_cast<const T*>(k.data()), e.kv_heads, e.kv_len, e.size);
   const HeadView<T> vs = view_bnsh(static_cast<const T*>(v.data()), e.kv_heads, e.kv_len, e.v_size);
-  const T scale = c.attrs().has("scale") ? static_cast<T>(c.attrs().get_float("scale"))
-                                         : T(1) / std::sqrt(static_cast<T>(std::max<std::int64_t>(1, e.size)));
+  const std::optional<float> given = parse<FlexAttrs>(c).scale;
+  const T scale = given ? static_cast<T>(*given) : T(1) / std::sqrt(static_cast<T>(std::max<std::int64_t>(1, e.size)));
   // The modifiers see the scores of all heads at once, so here the whole matrix has to exist.
   Tensor scores(DataTypeOf<T>::value, {e.batch, e.heads, e.q_len, e.kv_len});
   auto* s = static_cast<T*>(scores.mutable_data());
@@ -154,7 +165,7 @@ void run_typed(OpContext& c) {
 
 void run_flex(OpContext& c) {
   const DataType elem = c.input(0).dtype();
-  if (elem == DataType::float64 || score_type(c.attrs(), elem) == DataType::float64) {
+  if (elem == DataType::float64 || score_type(parse<FlexAttrs>(c), elem) == DataType::float64) {
     run_typed<double>(c);
   } else {
     run_typed<float>(c);
@@ -171,8 +182,7 @@ void register_flex_attention(OpTable& t) {
             .out("Y", "T1", types::floats)
             .attr("score_mod", AttrKind::g)
             .attr("prob_mod", AttrKind::g)
-            .attr("softmax_precision", AttrKind::i)
-            .attr("scale", AttrKind::f)
+            .attrs<FlexAttrs>()
             .infer_with(infer_flex)
             .run_with(run_flex));
 }

@@ -7,6 +7,7 @@
 #include "base/thread_pool.h"
 #include "ops/attention/attention_core.h"
 #include "ops/attention/grouped_query.h"
+#include "ops/attention/signatures.h"
 #include "ops/context.h"
 #include "ops/control/subgraphs.h"
 #include "ops/op.h"
@@ -14,13 +15,13 @@
 namespace sdx::ops {
 namespace {
 
-using enum GqaInput;
+using enum GroupQueryIn::Slot;
 
-void refuse_unknown_modes(const Attributes& attrs) {
-  if (attrs.get_string("k_quant_type", "NONE") != "NONE" || attrs.get_string("v_quant_type", "NONE") != "NONE") {
+void refuse_unknown_modes(const GroupQueryAttrs& attr) {
+  if (attr.quantised()) {
     fail(ErrorCode::not_implemented, "GroupQueryAttention with a quantised cache is not supported");
   }
-  if (attrs.get_int("sliding_window_cache", 0) != 0) {
+  if (attr.sliding_window_cache) {
     fail(ErrorCode::not_implemented, "GroupQueryAttention with sliding_window_cache is not supported");
   }
 }
@@ -37,7 +38,7 @@ Dim known_total(const InferContext& c) {
 }
 
 void infer_gqa(InferContext& c) {
-  refuse_unknown_modes(c.attrs());
+  refuse_unknown_modes(parse<GroupQueryAttrs>(c));
   const HeadCounts h = head_counts(c.attrs());
   const DataType elem = c.dtype(kQuery);
   const SymShape* q = c.shape(kQuery);
@@ -92,7 +93,7 @@ void check_lengths(OpContext& c, Problem& p) {
 }
 
 Problem problem_of(OpContext& c) {
-  refuse_unknown_modes(c.attrs());
+  refuse_unknown_modes(parse<GroupQueryAttrs>(c));
   Problem p;
   p.heads = head_counts(c.attrs());
   const Tensor& query = c.input(kQuery);
@@ -124,11 +125,12 @@ struct Angles {
 };
 
 Angles angles_of(OpContext& c, const Problem& p) {
+  const auto attr = parse<GroupQueryAttrs>(c);
   Angles a;
-  if (c.attrs().get_int("do_rotary", 0) == 0) return a;
+  if (!attr.do_rotary) return a;
   a.cos = converted(c.input(kCos), DataType::float32);
   a.sin = converted(c.input(kSin), DataType::float32);
-  a.interleaved = c.attrs().get_int("rotary_interleaved", 0) != 0;
+  a.interleaved = attr.rotary_interleaved;
   if (a.cos.rank() != 2 || a.cos.shape() != a.sin.shape() || a.cos.dim(1) * 2 > p.size) {
     c.fail("cos_cache and sin_cache must be [positions, up to {}], received {} and {}", p.size / 2, a.cos.type_string(),
            a.sin.type_string());
@@ -222,14 +224,14 @@ Tensor sink_of(OpContext& c, const Problem& p) {
     if (sink->size() != p.heads.q) c.fail("head_sink must have {} elements, received {}", p.heads.q, sink->type_string());
     return converted(*sink, DataType::float32);
   }
-  if (c.attrs().get_int("smooth_softmax", 0) <= 0) return {};
+  if (parse<GroupQueryAttrs>(c).smooth_softmax <= 0) return {};
   Tensor zeros(DataType::float32, {p.heads.q});
   std::fill_n(static_cast<float*>(zeros.mutable_data()), p.heads.q, 0.0F);
   return zeros;
 }
 
 void watch_scores(OpContext& c, const Problem& p, AttentionProblem<float>& a, Tensor& scores) {
-  const std::int64_t mode = c.attrs().get_int("qk_output", 0);
+  const std::int64_t mode = parse<GroupQueryAttrs>(c).qk_output;
   if (mode < 0 || mode > 2) c.fail("qk_output must be 0, 1 or 2, received {}", mode);
   if (mode == 0 || !c.wants_output(3)) return;
   scores = Tensor(DataType::float32, {p.batch, p.heads.q, p.length, p.total});
@@ -245,8 +247,9 @@ void watch_scores(OpContext& c, const Problem& p, AttentionProblem<float>& a, Te
 }
 
 void limit_keys(OpContext& c, const Problem& p, AttentionProblem<float>& a) {
-  const std::int64_t window = c.attrs().get_int("local_window_size", -1);
-  const bool causal = c.attrs().get_int("causal", 1) != 0;
+  const auto attr = parse<GroupQueryAttrs>(c);
+  const std::int64_t window = attr.local_window_size;
+  const bool causal = attr.causal;
   a.visible = [&p, window, causal](std::int64_t b, std::int64_t i) -> std::pair<std::int64_t, std::int64_t> {
     const auto at = static_cast<std::size_t>(b);
     const std::int64_t end = causal ? std::min(p.past_of[at] + i + 1, p.total_of[at]) : p.total_of[at];
@@ -263,10 +266,11 @@ const Tensor* norm_weight(OpContext& c, const Problem& p, std::size_t input, Ten
 }
 
 void run_gqa(OpContext& c) {
+  const auto attr = parse<GroupQueryAttrs>(c);
   const Problem p = problem_of(c);
   const Angles angles = angles_of(c, p);
   Tensor q_norm, k_norm;
-  const float epsilon = c.attrs().get_float("qk_norm_epsilon", 1e-6F);
+  const float epsilon = attr.qk_norm_epsilon;
   const Tensor q = prepared(p, p.rows.q, p.heads.q, angles, norm_weight(c, p, kQNorm, q_norm), epsilon);
   const Tensor fresh = prepared(p, p.rows.k, p.heads.kv, angles, norm_weight(c, p, kKNorm, k_norm), epsilon);
   const Tensor keys =
@@ -282,9 +286,9 @@ void run_gqa(OpContext& c) {
   Tensor y(DataType::float32, {p.batch, p.length, p.heads.q * p.size});
   a.out = static_cast<float*>(y.mutable_data());
   a.out_batch = p.length * p.heads.q * p.size, a.out_head = p.size, a.out_row = p.heads.q * p.size;
-  const float scale = c.attrs().get_float("scale", 0.0F);
+  const float scale = attr.scale;
   a.scale = scale != 0.0F ? scale : 1.0F / std::sqrt(static_cast<float>(std::max<std::int64_t>(1, p.size)));
-  a.softcap = c.attrs().get_float("softcap", 0.0F);
+  a.softcap = attr.softcap;
   a.stop = &c.stop();
   limit_keys(c, p, a);
   Tensor bias, scores;
@@ -326,13 +330,7 @@ void register_group_query_attention(OpTable& t) {
       .out("present_key", "T_CACHE", types::floats, Arity::optional)
       .out("present_value", "T_CACHE", types::floats, Arity::optional)
       .out("output_qk", "T", types::floats, Arity::optional);
-  for (const char* name : {"num_heads", "kv_num_heads"}) def.attr(name, AttrKind::i, true);
-  for (const char* name : {"do_rotary", "rotary_interleaved", "local_window_size", "qk_output", "smooth_softmax", "causal",
-                           "sliding_window_cache", "kv_cache_bit_width"}) {
-    def.attr(name, AttrKind::i);
-  }
-  for (const char* name : {"scale", "softcap", "qk_norm_epsilon"}) def.attr(name, AttrKind::f);
-  for (const char* name : {"k_quant_type", "v_quant_type"}) def.attr(name, AttrKind::s);
+  def.attrs<GroupQueryAttrs>();
   t.add(std::move(def).infer_with(infer_gqa).run_with(run_gqa));
 }
 

@@ -1,12 +1,14 @@
 #include "ops/attention/grouped_query.h"
 
 #include "base/error.h"
+#include "ops/attention/signatures.h"
 #include "ops/math/convert.h"
 
 namespace sdx::ops {
 
 HeadCounts head_counts(const Attributes& attrs) {
-  const HeadCounts h{attrs.get_int("num_heads"), attrs.get_int("kv_num_heads")};
+  const auto attr = parse<HeadCountAttrs>(attrs);
+  const HeadCounts h{attr.num_heads, attr.kv_num_heads};
   if (h.q < 1 || h.kv < 1 || h.q % h.kv != 0 || h.q > (1 << 20)) {
     fail(ErrorCode::invalid_model, "num_heads must be a positive multiple of kv_num_heads, received {} and {}", h.q, h.kv);
   }

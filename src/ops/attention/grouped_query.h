@@ -8,26 +8,6 @@
 
 namespace sdx::ops {
 
-// Inputs of GroupQueryAttention 1, in order.
-enum GqaInput : std::size_t {
-  kQuery,
-  kKey,
-  kValue,
-  kPastKey,
-  kPastValue,
-  kSeqlens,
-  kTotal,
-  kCos,
-  kSin,
-  kPositions,
-  kBias,
-  kSink,
-  kKScale,
-  kVScale,
-  kQNorm,
-  kKNorm
-};
-
 struct HeadCounts {
   std::int64_t q = 0, kv = 0;
 };

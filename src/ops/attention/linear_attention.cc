@@ -9,9 +9,27 @@
 #include "ops/attention/attention_core.h"
 #include "ops/context.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 
 namespace sdx::ops {
 namespace {
+
+struct LinearAttentionAttrs {
+  std::int64_t q_num_heads = 0;
+  std::int64_t kv_num_heads = 0;
+  float scale = 0.0F;
+  std::int64_t state_window = 0;
+  std::string_view update_rule = "gated_delta";
+
+  void fields(auto& f) {
+    f.required("q_num_heads", q_num_heads);
+    f.required("kv_num_heads", kv_num_heads);
+    f.unread("chunk_size", AttrKind::i);
+    f("scale", scale);
+    f("state_window", state_window);
+    f("update_rule", update_rule);
+  }
+};
 
 enum In : std::size_t { kQuery, kKey, kValue, kPast, kDecay, kBeta };
 
@@ -19,8 +37,8 @@ struct Rule {
   bool decays, corrects;  // "gated", "delta"
 };
 
-Rule rule_of(const Attributes& attrs) {
-  const std::string name = attrs.get_string("update_rule", "gated_delta");
+Rule rule_of(const LinearAttentionAttrs& attr) {
+  const std::string_view name = attr.update_rule;
   if (name == "linear") return {false, false};
   if (name == "gated") return {true, false};
   if (name == "delta") return {false, true};
@@ -34,7 +52,8 @@ struct HeadCounts {
 };
 
 HeadCounts heads_of(const Node& node) {
-  const HeadCounts h{node.attributes.get_int("q_num_heads"), node.attributes.get_int("kv_num_heads")};
+  const auto attr = parse<LinearAttentionAttrs>(node);
+  const HeadCounts h{attr.q_num_heads, attr.kv_num_heads};
   const bool inverse = !node.domain.empty() && h.q > 0 && h.kv % h.q == 0;
   if (h.q < 1 || h.kv < 1 || (h.q % h.kv != 0 && !inverse) || h.q > (1 << 20) || h.kv > (1 << 20)) {
     fail(ErrorCode::invalid_model, "q_num_heads must be a positive multiple of kv_num_heads, received {} and {}", h.q, h.kv);
@@ -43,15 +62,16 @@ HeadCounts heads_of(const Node& node) {
 }
 
 // How many states past_state and present_state hold on a leading axis; 0: one state, and no such axis.
-std::int64_t window_of(const Attributes& attrs) {
-  const std::int64_t window = attrs.get_int("state_window", 0);
+std::int64_t window_of(const LinearAttentionAttrs& attr) {
+  const std::int64_t window = attr.state_window;
   if (window < 0 || window > 8) fail(ErrorCode::invalid_model, "attribute 'state_window' must be 0 to 8, received {}", window);
   return window;
 }
 
 void infer_linear_attention(InferContext& c) {
+  const auto attr = parse<LinearAttentionAttrs>(c);
   const HeadCounts h = heads_of(c.node());
-  rule_of(c.attrs());
+  rule_of(attr);
   for (std::size_t i = 0; i < 3; ++i) {
     if (c.shape(i) != nullptr && c.shape(i)->size() != 3) c.fail("input {} must have 3 axes", i);
   }
@@ -62,7 +82,7 @@ void infer_linear_attention(InferContext& c) {
   if (const SymShape* v = c.shape(kValue)) d_v = floor_div((*v)[2], Dim(h.kv));
   c.output(0, elem, {batch, length, Dim(h.out()) * d_v});
   SymShape states{batch, Dim(h.kv), d_k, d_v};
-  if (const std::int64_t window = window_of(c.attrs()); window > 0) states.insert(states.begin(), Dim(window));
+  if (const std::int64_t window = window_of(attr); window > 0) states.insert(states.begin(), Dim(window));
   c.output(1, state, std::move(states));
 }
 
@@ -81,10 +101,11 @@ Tensor gate(OpContext& c, std::size_t input, bool wanted, const char* name) {
 }
 
 Problem problem_of(OpContext& c) {
+  const auto attr = parse<LinearAttentionAttrs>(c);
   Problem p;
   p.heads = heads_of(c.node());
-  p.window = window_of(c.attrs());
-  p.rule = rule_of(c.attrs());
+  p.window = window_of(attr);
+  p.rule = rule_of(attr);
   const Tensor &q = c.input(kQuery), &k = c.input(kKey), &v = c.input(kValue);
   if (q.rank() != 3 || k.rank() != 3 || v.rank() != 3) c.fail("query, key and value must have 3 axes");
   p.batch = q.dim(0), p.length = q.dim(1), p.d_k = q.dim(2) / p.heads.q, p.d_v = v.dim(2) / p.heads.kv;
@@ -111,7 +132,7 @@ Problem problem_of(OpContext& c) {
       c.fail("beta must be [{},{},{} or 1], received {}", p.batch, p.length, p.heads.kv, p.beta.type_string());
     }
   }
-  const float scale = c.attrs().get_float("scale", 0.0F);
+  const float scale = attr.scale;
   p.scale = scale != 0.0F ? scale : 1.0F / std::sqrt(static_cast<float>(std::max<std::int64_t>(1, p.d_k)));
   return p;
 }
@@ -213,12 +234,7 @@ OpDef definition(const char* domain, int since) {
       .in("beta", "T", types::floats, Arity::optional)
       .out("output", "T", types::floats)
       .out("present_state", "S", types::floats, Arity::optional)
-      .attr("q_num_heads", AttrKind::i, true)
-      .attr("kv_num_heads", AttrKind::i, true)
-      .attr("chunk_size", AttrKind::i)
-      .attr("scale", AttrKind::f)
-      .attr("state_window", AttrKind::i)
-      .attr("update_rule", AttrKind::s)
+      .attrs<LinearAttentionAttrs>()
       .infer_with(infer_linear_attention)
       .run_with(run_linear_attention);
 }

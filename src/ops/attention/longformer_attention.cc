@@ -8,9 +8,20 @@
 #include "ops/attention/attention_core.h"
 #include "ops/context.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 
 namespace sdx::ops {
 namespace {
+
+struct LongformerAttentionAttrs {
+  std::int64_t num_heads = 0;
+  std::int64_t window = 0;
+
+  void fields(auto& f) {
+    f.required("num_heads", num_heads);
+    f.required("window", window);
+  }
+};
 
 enum In : std::size_t { kInput, kWeight, kBias, kMask, kGlobalWeight, kGlobalBias, kGlobal };
 
@@ -18,15 +29,15 @@ struct Options {
   std::int64_t heads, window;
 };
 
-Options options_of(const Attributes& attrs) {
-  const Options o{attrs.get_int("num_heads"), attrs.get_int("window")};
+Options options_of(const LongformerAttentionAttrs& attr) {
+  const Options o{attr.num_heads, attr.window};
   if (o.heads < 1 || o.heads > (1 << 20)) fail(ErrorCode::invalid_model, "num_heads must be positive, received {}", o.heads);
   if (o.window < 1 || o.window > (1 << 30)) fail(ErrorCode::invalid_model, "window must be positive, received {}", o.window);
   return o;
 }
 
 void infer_longformer(InferContext& c) {
-  options_of(c.attrs());
+  options_of(parse<LongformerAttentionAttrs>(c));
   const SymShape* x = c.shape(kInput);
   if (x == nullptr) return c.output(0, c.dtype(kInput));
   if (x->size() != 3) c.fail("input must have 3 axes, received {}", to_string(*x));
@@ -82,7 +93,7 @@ Tensor attend_over(OpContext& c, const Tensor& qkv, const Flags& flags, std::int
 }
 
 void run_longformer(OpContext& c) {
-  const Options o = options_of(c.attrs());
+  const Options o = options_of(parse<LongformerAttentionAttrs>(c));
   const Tensor& input = c.input(kInput);
   if (input.rank() != 3 || input.dim(2) < 1 || input.dim(2) % o.heads != 0) {
     c.fail("input must be [batch,length,features of {} heads], received {}", o.heads, input.type_string());
@@ -115,7 +126,7 @@ void register_longformer_attention(OpTable& t) {
   OpDef d("com.microsoft", "LongformerAttention", 1);
   for (const char* name : {"input", "weight", "bias", "mask", "global_weight", "global_bias"}) d.in(name, "T", kFloat);
   d.in("global", "G", bit(DataType::int32)).out("output", "T", kFloat);
-  for (const char* name : {"num_heads", "window"}) d.attr(name, AttrKind::i, true);
+  d.attrs<LongformerAttentionAttrs>();
   t.add(std::move(d).infer_with(infer_longformer).run_with(run_longformer));
 }
 

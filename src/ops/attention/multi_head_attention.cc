@@ -3,24 +3,15 @@
 #include <array>
 
 #include "ops/attention/ms_attention.h"
+#include "ops/attention/signatures.h"
 #include "ops/control/subgraphs.h"
 #include "ops/op.h"
 
 namespace sdx::ops {
 namespace {
 
-// Where the two operators keep their inputs. kNone: has no such input.
-constexpr std::size_t kNone = 1000;
-struct Slots {
-  std::size_t bias, mask, attention_bias, past_key, past_value, past_len, beam_width, indirection;
-};
-constexpr Slots kMulti{3, 4, 5, 6, 7, 8, kNone, 9};
-constexpr Slots kDecoder{10, 3, 4, 5, 6, 7, 8, 9};
-
-const Slots& slots_of(const Node& node) { return node.op_type == "MultiHeadAttention" ? kMulti : kDecoder; }
-
-std::int64_t head_count(const Attributes& attrs) {
-  const std::int64_t heads = attrs.get_int("num_heads");
+std::int64_t head_count(const MultiHeadAttrs& attr) {
+  const std::int64_t heads = attr.num_heads;
   if (heads < 1 || heads > (1 << 20)) fail(ErrorCode::invalid_model, "num_heads must be positive, received {}", heads);
   return heads;
 }
@@ -67,8 +58,8 @@ Extents extents_of(InferContext& c, const Dim& heads) {
 }
 
 void infer_mha(InferContext& c) {
-  const Slots& slots = slots_of(c.node());
-  const Dim heads = head_count(c.attrs());
+  const auto slots = MultiHeadIn::of(c.node().op_type);
+  const Dim heads = head_count(parse<MultiHeadAttrs>(c));
   const Extents e = extents_of(c, heads);
   Dim total = e.new_keys, capacity = e.new_keys;
   if (c.has_input(slots.past_key) && !e.cross) {
@@ -76,8 +67,8 @@ void infer_mha(InferContext& c) {
     if (past != nullptr && past->size() != 4) c.fail("past_key must have 4 axes, received {}", to_string(*past));
     const Dim rows = past != nullptr ? (*past)[2] : Dim();
     total = capacity = rows + e.new_keys;
-    if (c.has_input(slots.past_len)) {
-      const std::vector<Dim>* len = c.sym(slots.past_len);
+    if (c.has_input(slots.past_length)) {
+      const std::vector<Dim>* len = c.sym(slots.past_length);
       capacity = rows;
       total = len != nullptr && len->size() == 1 ? (*len)[0] + e.new_keys : Dim();
     }
@@ -151,7 +142,7 @@ void read_key_value(OpContext& c, Inputs& in) {
 Inputs read_inputs(OpContext& c) {
   Inputs in;
   MsAttention& a = in.a;
-  a.heads = head_count(c.attrs());
+  a.heads = head_count(parse<MultiHeadAttrs>(c));
   const Tensor& query = c.input(0);
   if (query.rank() != 3 && query.rank() != 5) c.fail("query must have 3 or 5 axes, received {}", query.type_string());
   a.batch = query.dim(0), a.q_len = query.dim(1);
@@ -181,10 +172,10 @@ Inputs read_inputs(OpContext& c) {
   return in;
 }
 
-const Tensor* optional(OpContext& c, std::size_t slot) { return slot == kNone ? nullptr : c.optional_input(slot); }
+const Tensor* optional(OpContext& c, std::size_t slot) { return slot == MultiHeadIn::kNone ? nullptr : c.optional_input(slot); }
 
 // How the cache goes on: what is there already, and how much room the present cache has.
-void read_past(OpContext& c, const Slots& slots, Inputs& in, std::array<Tensor, 2>& past) {
+void read_past(OpContext& c, const MultiHeadIn& slots, Inputs& in, std::array<Tensor, 2>& past) {
   MsAttention& a = in.a;
   a.kv_len = a.capacity = in.new_keys;
   const Tensor* key = optional(c, slots.past_key);
@@ -199,7 +190,7 @@ void read_past(OpContext& c, const Slots& slots, Inputs& in, std::array<Tensor, 
   past = {converted(*key, DataType::float32), converted(*value, DataType::float32)};
   a.past_len = rows;
   a.kv_len = a.capacity = total_rows(rows, in.new_keys);
-  if (const Tensor* len = optional(c, slots.past_len)) {
+  if (const Tensor* len = optional(c, slots.past_length)) {
     a.past_len = single_int(*len, "past_sequence_length");
     if (a.past_len < 0 || a.past_len > rows || in.new_keys > rows - a.past_len) {
       c.fail("past_sequence_length is {}: with {} new tokens it exceeds the cache's {} rows", a.past_len, in.new_keys, rows);
@@ -209,7 +200,7 @@ void read_past(OpContext& c, const Slots& slots, Inputs& in, std::array<Tensor, 
   }
 }
 
-Indirection indirection_of(OpContext& c, const Slots& slots, const MsAttention& a) {
+Indirection indirection_of(OpContext& c, const MultiHeadIn& slots, const MsAttention& a) {
   const Tensor* t = optional(c, slots.indirection);
   if (t == nullptr) return {};
   const std::int64_t beams = t->rank() == 3 ? t->dim(1) : 0;
@@ -221,7 +212,8 @@ Indirection indirection_of(OpContext& c, const Slots& slots, const MsAttention& 
 }
 
 void run_mha(OpContext& c) {
-  const Slots& slots = slots_of(c.node());
+  const auto attr = parse<MultiHeadAttrs>(c);
+  const auto slots = MultiHeadIn::of(c.node().op_type);
   Inputs in = read_inputs(c);
   MsAttention& a = in.a;
   std::array<Tensor, 2> past;
@@ -276,9 +268,9 @@ void run_mha(OpContext& c) {
     a.k = view_bnsh(static_cast<const float*>(keys.data()), a.heads, a.capacity, a.size);
     a.v = view_bnsh(static_cast<const float*>(values.data()), a.heads, a.capacity, a.v_size);
   }
-  a.scale = c.attrs().get_float("scale", 0.0F);
-  a.filter = c.attrs().get_float("mask_filter_value", -10000.0F);
-  a.causal = c.attrs().get_int("unidirectional", 0) != 0;
+  a.scale = attr.scale;
+  a.filter = attr.mask_filter_value;
+  a.causal = attr.unidirectional;
   a.mask = optional(c, slots.mask);
   a.bias = optional(c, slots.attention_bias);
   Tensor scores;
@@ -299,7 +291,7 @@ OpDef common_part(const char* name) {
       .out("present_key", "T", types::floats, Arity::optional)
       .out("present_value", "T", types::floats, Arity::optional)
       .out("qk", "QK", types::floats, Arity::optional);
-  def.attr("num_heads", AttrKind::i, true).attr("scale", AttrKind::f).attr("mask_filter_value", AttrKind::f);
+  def.attrs<MultiHeadAttrs>();
   return def;
 }
 
@@ -314,8 +306,7 @@ void register_multi_head_attention(OpTable& t) {
       .in("past_key", "T", types::floats, Arity::optional)
       .in("past_value", "T", types::floats, Arity::optional)
       .in("past_sequence_length", "M", kInt, Arity::optional)
-      .in("cache_indirection", "M", kInt, Arity::optional)
-      .attr("unidirectional", AttrKind::i);
+      .in("cache_indirection", "M", kInt, Arity::optional);
   t.add(std::move(multi).infer_with(infer_mha).run_with(run_mha));
   OpDef decoder = common_part("DecoderMaskedMultiHeadAttention");
   decoder.in("mask_index", "M", kInt, Arity::optional)
@@ -325,9 +316,7 @@ void register_multi_head_attention(OpTable& t) {
       .in("past_sequence_length", "M", kInt, Arity::optional)
       .in("beam_width", "M", kInt, Arity::optional)
       .in("cache_indirection", "M", kInt, Arity::optional)
-      .in("bias", "T", types::floats, Arity::optional)
-      .attr("output_qk", AttrKind::i)
-      .attr("past_present_share_buffer", AttrKind::i);
+      .in("bias", "T", types::floats, Arity::optional);
   t.add(std::move(decoder).infer_with(infer_mha).run_with(run_mha));
 }
 

@@ -5,12 +5,29 @@
 
 #include "ops/attention/ms_attention.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 
 namespace sdx::ops {
 namespace {
 
-std::int64_t head_count(const Attributes& attrs) {
-  const std::int64_t heads = attrs.get_int("num_heads");
+struct PackedAttrs {
+  std::int64_t num_heads = 0;
+  IntList qkv_hidden_sizes;  // of PackedAttention
+  float scale = 0;           // 0: 1 / sqrt(size)
+
+  void fields(auto& f, const OpId& op) {
+    f.required("num_heads", num_heads);
+    if (op.name == "PackedAttention") {
+      f("qkv_hidden_sizes", qkv_hidden_sizes);
+    } else {
+      f.unread("mask_filter_value", AttrKind::f);
+    }
+    f("scale", scale);
+  }
+};
+
+std::int64_t head_count(const PackedAttrs& attr) {
+  const std::int64_t heads = attr.num_heads;
   if (heads < 1 || heads > (1 << 20)) fail(ErrorCode::invalid_model, "num_heads must be positive, received {}", heads);
   return heads;
 }
@@ -21,7 +38,7 @@ void infer_packed(InferContext& c) {
   const SymShape* x = c.shape(0);
   const Dim tokens = x != nullptr && !x->empty() ? (*x)[0] : Dim();
   Dim width;
-  const std::vector<std::int64_t> sizes = c.attrs().get_ints("qkv_hidden_sizes");
+  const IntList sizes = parse<PackedAttrs>(c).qkv_hidden_sizes;
   if (sizes.size() == 3) {
     width = sizes[2];
   } else if (projects(c.node())) {
@@ -50,7 +67,7 @@ Rows project(OpContext& c, std::int64_t heads) {
   if (x.rank() != 2 || w.rank() != 2 || x.dim(1) != w.dim(0) || b.size() != w.dim(1)) {
     c.fail("input, weights and bias do not fit together: {}, {} and {}", x.type_string(), w.type_string(), b.type_string());
   }
-  std::vector<std::int64_t> sizes = c.attrs().get_ints("qkv_hidden_sizes");
+  std::vector<std::int64_t> sizes = to_vector(parse<PackedAttrs>(c).qkv_hidden_sizes);
   if (sizes.empty()) sizes.assign(3, w.dim(1) / 3);
   bool fits = sizes.size() == 3 && sizes[0] == sizes[1];
   for (std::size_t i = 0; fits && i < 3; ++i) fits = sizes[i] > 0 && sizes[i] <= w.dim(1) && sizes[i] % heads == 0;
@@ -115,7 +132,7 @@ Rows read_rows(OpContext& c, std::int64_t heads) {
 }
 
 void run_packed(OpContext& c) {
-  const std::int64_t heads = head_count(c.attrs());
+  const std::int64_t heads = head_count(parse<PackedAttrs>(c));
   const bool projected = projects(c.node());
   const Rows r = projected ? project(c, heads) : read_rows(c, heads);
   const Tensor& offsets = c.input(projected ? 3 : 4);
@@ -148,7 +165,7 @@ void run_packed(OpContext& c) {
     p.q.data = r.qs.at(0, 0, first), p.k.data = r.ks.at(0, 0, first), p.v.data = r.vs.at(0, 0, first);
     p.out = static_cast<float*>(y.mutable_data()) + first * heads * r.v_size;
     p.out_head = r.v_size, p.out_row = heads * r.v_size;
-    const float scale = c.attrs().get_float("scale", 0.0F);
+    const float scale = parse<PackedAttrs>(c).scale;
     p.scale = scale != 0.0F ? scale : 1.0F / std::sqrt(static_cast<float>(std::max<std::int64_t>(1, r.size)));
     p.stop = &c.stop();
     if (bias.defined()) {
@@ -176,9 +193,7 @@ void register_packed_attention(OpTable& t) {
             .in("cumulative_sequence_length", "M", kInt)
             .in("attention_bias", "T", types::floats, Arity::optional)
             .out("output", "T", types::floats)
-            .attr("num_heads", AttrKind::i, true)
-            .attr("qkv_hidden_sizes", AttrKind::ints)
-            .attr("scale", AttrKind::f)
+            .attrs<PackedAttrs>()
             .infer_with(infer_packed)
             .run_with(run_packed));
   t.add(OpDef("com.microsoft", "PackedMultiHeadAttention", 1)
@@ -190,9 +205,7 @@ void register_packed_attention(OpTable& t) {
             .in("cumulative_sequence_length", "M", kInt)
             .in("attention_bias", "T", types::floats, Arity::optional)
             .out("output", "T", types::floats)
-            .attr("num_heads", AttrKind::i, true)
-            .attr("mask_filter_value", AttrKind::f)
-            .attr("scale", AttrKind::f)
+            .attrs<PackedAttrs>()
             .infer_with(infer_packed)
             .run_with(run_packed));
 }

@@ -9,9 +9,45 @@
 #include "ops/attention/grouped_query.h"
 #include "ops/context.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 
 namespace sdx::ops {
 namespace {
+
+struct PagedAttentionAttrs {
+  std::int64_t num_heads;
+  std::int64_t kv_num_heads;
+  bool do_rotary = false;
+  bool is_causal = true;
+  std::int64_t local_window_size = -1;
+  bool rotary_interleaved = false;
+  std::int64_t rotary_offset = 0;
+  std::int64_t v_head_size = 0;
+  float scale = 0;
+  float softcap = 0;
+  float qk_norm_epsilon = 1e-6F;
+  std::string_view kv_cache_layout = "SEPARATE";
+  std::string_view k_quant_type = "NONE", v_quant_type = "NONE";
+
+  void fields(auto& f) {
+    f.required("num_heads", num_heads);
+    f.required("kv_num_heads", kv_num_heads);
+    f("do_rotary", do_rotary);
+    f("is_causal", is_causal);
+    f("local_window_size", local_window_size);
+    f("rotary_interleaved", rotary_interleaved);
+    f("rotary_offset", rotary_offset);
+    f("v_head_size", v_head_size);
+    f("scale", scale);
+    f("softcap", softcap);
+    f("qk_norm_epsilon", qk_norm_epsilon);
+    f("kv_cache_layout", kv_cache_layout);
+    f.unread("k_cache_dtype", AttrKind::s);
+    f.unread("v_cache_dtype", AttrKind::s);
+    f("k_quant_type", k_quant_type);
+    f("v_quant_type", v_quant_type);
+  }
+};
 
 enum In : std::size_t {
   kQuery,
@@ -39,30 +75,19 @@ struct Options {
 };
 
 Options options_of(const Attributes& attrs) {
-  const std::string layout = attrs.get_string("kv_cache_layout", "SEPARATE");
+  const auto attr = parse<PagedAttentionAttrs>(attrs);
+  const std::string_view layout = attr.kv_cache_layout;
   const HeadCounts counts = head_counts(attrs);
-  Options o{counts.q,
-            counts.kv,
-            attrs.get_int("local_window_size", -1),
-            attrs.get_int("v_head_size", 0),
-            attrs.get_int("rotary_offset", 0),
-            layout == "LATENT",
-            attrs.get_int("is_causal", 1) != 0,
-            attrs.get_int("do_rotary", 0) != 0,
-            attrs.get_int("rotary_interleaved", 0) != 0,
-            attrs.get_float("scale", 0),
-            attrs.get_float("softcap", 0),
-            attrs.get_float("qk_norm_epsilon", 1e-6F)};
+  Options o{counts.q,       counts.kv,      attr.local_window_size,  attr.v_head_size, attr.rotary_offset, layout == "LATENT",
+            attr.is_causal, attr.do_rotary, attr.rotary_interleaved, attr.scale,       attr.softcap,       attr.qk_norm_epsilon};
   if (!o.latent && layout != "SEPARATE")
     fail(ErrorCode::invalid_model, "kv_cache_layout must be SEPARATE or LATENT, received '{}'", layout);
   if (o.latent && o.kv_heads != 1) fail(ErrorCode::invalid_model, "a LATENT cache has one head; kv_num_heads is {}", o.kv_heads);
   if (o.v_size < 0 || (o.v_size > 0 && !o.latent))
     fail(ErrorCode::invalid_model, "v_head_size is {}; it goes with a LATENT cache", o.v_size);
   if (o.rotary_offset < 0) fail(ErrorCode::invalid_model, "rotary_offset is {}; it must not be negative", o.rotary_offset);
-  for (const char* name : {"k_quant_type", "v_quant_type"}) {
-    if (attrs.get_string(name, "NONE") != "NONE")
-      fail(ErrorCode::not_implemented, "PagedAttention with a quantised cache is not supported");
-  }
+  if (attr.k_quant_type != "NONE" || attr.v_quant_type != "NONE")
+    fail(ErrorCode::not_implemented, "PagedAttention with a quantised cache is not supported");
   return o;
 }
 
@@ -296,13 +321,7 @@ void register_paged_attention(OpTable& t) {
   d.out("output", "T", kFloat)
       .out("key_cache_out", "T_CACHE", kFloat, kOptional)
       .out("value_cache_out", "T_CACHE", kFloat, kOptional);
-  for (const char* name : {"num_heads", "kv_num_heads"}) d.attr(name, AttrKind::i, true);
-  for (const char* name : {"do_rotary", "is_causal", "local_window_size", "rotary_interleaved", "rotary_offset", "v_head_size"}) {
-    d.attr(name, AttrKind::i);
-  }
-  for (const char* name : {"scale", "softcap", "qk_norm_epsilon"}) d.attr(name, AttrKind::f);
-  for (const char* name : {"kv_cache_layout", "k_cache_dtype", "v_cache_dtype", "k_quant_type", "v_quant_type"})
-    d.attr(name, AttrKind::s);
+  d.attrs<PagedAttentionAttrs>();
   t.add(std::move(d).infer_with(infer_paged).run_with(run_paged));
 }
 

@@ -10,9 +10,26 @@
 #include "ops/context.h"
 #include "ops/control/subgraphs.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 
 namespace sdx::ops {
 namespace {
+
+struct RelativePositionBiasAttrs {
+  bool is_bidirectional = false;
+  std::int64_t max_distance = 0;
+
+  void fields(auto& f) {
+    f("is_bidirectional", is_bidirectional);
+    f.required("max_distance", max_distance);
+  }
+};
+
+struct GatedRelativePositionBiasAttrs {
+  std::int64_t num_heads = 0;
+
+  void fields(auto& f) { f.required("num_heads", num_heads); }
+};
 
 constexpr TypeSet kFloat = set_of(DataType::float32, DataType::float16);
 
@@ -46,10 +63,11 @@ std::int64_t bucket_of(std::int64_t key_minus_query, bool both, std::int64_t buc
 }
 
 void run_bias(OpContext& c) {
+  const auto attr = parse<RelativePositionBiasAttrs>(c);
   const Tensor& table = c.input(0);
   const std::int64_t queries = single_int(c.input(1), "query_length"), keys = single_int(c.input(2), "key_length");
-  const std::int64_t far = c.attrs().get_int("max_distance");
-  const bool both = c.attrs().get_int("is_bidirectional", 0) != 0;
+  const std::int64_t far = attr.max_distance;
+  const bool both = attr.is_bidirectional;
   if (table.rank() != 2 || table.dim(0) < 1) c.fail("bias_table must be [buckets,heads], received {}", table.type_string());
   constexpr std::int64_t kLongest = std::int64_t{1} << 24;
   if (queries < 0 || keys < 0 || queries > kLongest || keys > kLongest)
@@ -75,14 +93,14 @@ void run_bias(OpContext& c) {
 
 enum In : std::size_t { kQuery, kQueryBias, kRelative, kWeight, kBias, kEco, kOffset };
 
-std::int64_t head_count(const Attributes& attrs) {
-  const std::int64_t heads = attrs.get_int("num_heads");
+std::int64_t head_count(const GatedRelativePositionBiasAttrs& attr) {
+  const std::int64_t heads = attr.num_heads;
   if (heads < 1 || heads > (1 << 20)) fail(ErrorCode::invalid_model, "num_heads must be positive, received {}", heads);
   return heads;
 }
 
 void infer_gated(InferContext& c) {
-  const std::int64_t heads = head_count(c.attrs());
+  const std::int64_t heads = head_count(parse<GatedRelativePositionBiasAttrs>(c));
   if (c.has_input(kOffset))
     fail(ErrorCode::not_implemented, "GatedRelativePositionBias without padding (token_offset) is not supported");
   const SymShape* q = c.shape(kQuery);
@@ -92,7 +110,7 @@ void infer_gated(InferContext& c) {
 }
 
 void run_gated(OpContext& c) {
-  const std::int64_t heads = head_count(c.attrs());
+  const std::int64_t heads = head_count(parse<GatedRelativePositionBiasAttrs>(c));
   const Tensor query = converted(c.input(kQuery), DataType::float32),
                query_bias = converted(c.input(kQueryBias), DataType::float32);
   const Tensor relative = converted(c.input(kRelative), DataType::float32),
@@ -143,15 +161,14 @@ void register_relative_position_bias(OpTable& t) {
             .in("query_length", "U", types::int64)
             .in("key_length", "U", types::int64)
             .out("output", "T", kFloat)
-            .attr("is_bidirectional", AttrKind::i)
-            .attr("max_distance", AttrKind::i, true)
+            .attrs<RelativePositionBiasAttrs>()
             .infer_with(infer_bias)
             .run_with(run_bias));
   OpDef d("com.microsoft", "GatedRelativePositionBias", 1);
   for (const char* name : {"query_layer", "query_bias", "rel_pos", "weight", "bias", "eco_a"}) d.in(name, "T", kFloat);
   d.in("token_offset", "M", bit(DataType::int32), Arity::optional)
       .out("output", "T", kFloat)
-      .attr("num_heads", AttrKind::i, true);
+      .attrs<GatedRelativePositionBiasAttrs>();
   t.add(std::move(d).infer_with(infer_gated).run_with(run_gated));
 }
 

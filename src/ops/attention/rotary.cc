@@ -2,6 +2,7 @@
 
 #include "base/thread_pool.h"
 #include "ops/attention/attention_core.h"
+#include "ops/attention/signatures.h"
 #include "ops/context.h"
 #include "ops/op.h"
 
@@ -21,19 +22,20 @@ struct Geometry {
 };
 
 Geometry geometry_of(OpContext& c, const Tensor& x) {
+  const auto attr = parse<RotaryAttrs>(c);
   const Shape& s = x.shape();
   const auto* data = static_cast<const float*>(x.data());
   Geometry g{};
   if (s.size() == 4) {
     g = {s[0], s[1], s[2], s[3], 0, view_bnsh(data, s[1], s[2], s[3])};
   } else if (s.size() == 3) {
-    const std::int64_t heads = c.attrs().get_int("num_heads", 0);
+    const std::int64_t heads = attr.num_heads;
     if (heads < 1 || s[2] % heads != 0) c.fail("num_heads is {}: X {} cannot be split so", heads, x.type_string());
     g = {s[0], heads, s[1], s[2] / heads, 0, view_bsd(data, heads, s[1], s[2] / heads)};
   } else {
     c.fail("X must have 3 or 4 axes, received {}", x.type_string());
   }
-  const std::int64_t dim = c.attrs().get_int("rotary_embedding_dim", 0);
+  const std::int64_t dim = attr.rotary_embedding_dim;
   g.dim = dim == 0 ? g.size : dim;
   if (g.dim < 0 || g.dim > g.size || g.dim % 2 != 0) {
     c.fail("rotary_embedding_dim is {}; expected an even number up to {}", g.dim, g.size);
@@ -74,7 +76,7 @@ void run_rotary(OpContext& c) {
   Tensor y(DataType::float32, x.shape());
   if (x.size() > 0) {
     const std::vector<std::int64_t> rows = cache_rows(c, g, cos);
-    const bool interleaved = c.attrs().get_int("interleaved", 0) != 0;
+    const bool interleaved = parse<RotaryAttrs>(c).interleaved;
     const auto* from = static_cast<const float*>(x.data());
     auto* to = static_cast<float*>(y.mutable_data());
     parallel_for(g.batch * g.length, 16, [&](std::int64_t first, std::int64_t last) {
@@ -101,7 +103,7 @@ void register_rotary(OpTable& t) {
     OpDef def = ours ? OpDef("sdx", "RotaryEmbedding", 1) : OpDef("RotaryEmbedding", 23);
     def.in("X", "T", types::floats).in("cos_cache", "T", types::floats).in("sin_cache", "T", types::floats);
     def.in("position_ids", "M", types::int64, Arity::optional).out("Y", "T", types::floats);
-    for (const char* name : {"interleaved", "num_heads", "rotary_embedding_dim"}) def.attr(name, AttrKind::i);
+    def.attrs<RotaryAttrs>();
     t.add(std::move(def).infer_with(infer_rotary).run_with(run_rotary));
   }
 }

@@ -3,6 +3,7 @@
 
 #include "base/thread_pool.h"
 #include "ops/attention/attention_core.h"
+#include "ops/attention/signatures.h"
 #include "ops/context.h"
 #include "ops/op.h"
 
@@ -23,9 +24,10 @@ struct Geometry {
 };
 
 Geometry geometry_of(OpContext& c, const Tensor& input, const Tensor& cos, const float* data) {
+  const auto attr = parse<RotaryAttrs>(c);
   const Shape& s = input.shape();
-  const std::int64_t heads_attr = c.attrs().get_int("num_heads", 0);
-  const std::int64_t dim_attr = c.attrs().get_int("rotary_embedding_dim", 0);
+  const std::int64_t heads_attr = attr.num_heads;
+  const std::int64_t dim_attr = attr.rotary_embedding_dim;
   if (cos.rank() != 2) c.fail("cos_cache must have 2 axes, received {}", cos.type_string());
   if (s.size() != 3 && s.size() != 4) c.fail("the input must have 3 or 4 axes, received {}", input.type_string());
   Geometry g{s[0], 0, 0, 0, 0, {}};
@@ -85,8 +87,8 @@ Angles plain_angles(OpContext& c, const Geometry& g, const Tensor& cos, const Te
 }
 
 // Which of the three positions angle `i` follows.
-std::vector<std::size_t> streams_of(const Attributes& attrs, std::int64_t half) {
-  const std::vector<std::int64_t> parts = attrs.get_ints("mrope_section");
+std::vector<std::size_t> streams_of(const RotaryAttrs& attr, std::int64_t half) {
+  const IntList parts = attr.mrope_section;
   std::int64_t sum = 0;
   for (const std::int64_t part : parts) {
     if (part < 0 || part > half) fail(ErrorCode::invalid_model, "mrope_section holds {}; expected 0 to {}", part, half);
@@ -95,7 +97,7 @@ std::vector<std::size_t> streams_of(const Attributes& attrs, std::int64_t half) 
   if (parts.size() != 3 || sum != half) {
     fail(ErrorCode::invalid_model, "mrope_section must be 3 numbers that add up to {}, received {}", half, to_string(parts));
   }
-  const std::int64_t layout = attrs.get_int("mrope_layout", 0);
+  const std::int64_t layout = attr.mrope_layout;
   if (layout != 0 && layout != 1) fail(ErrorCode::invalid_model, "mrope_layout must be 0 or 1, received {}", layout);
   std::vector<std::size_t> streams(static_cast<std::size_t>(half));
   for (std::int64_t i = 0; i < half; ++i) {
@@ -111,7 +113,7 @@ Angles mixed_angles(OpContext& c, const Geometry& g, const Tensor& cos, const Te
   const std::int64_t tokens = g.batch * g.length, half = g.dim / 2;
   if (ids.shape() != Shape{3, g.batch, g.length})
     c.fail("position_ids must be [3,{},{}], received {}", g.batch, g.length, ids.type_string());
-  const std::vector<std::size_t> streams = streams_of(c.attrs(), half);
+  const std::vector<std::size_t> streams = streams_of(parse<RotaryAttrs>(c), half);
   const auto* at = static_cast<const std::int64_t*>(ids.data());
   for (std::int64_t i = 0; i < ids.size(); ++i) {
     if (at[i] < 0 || at[i] >= cos.dim(0)) c.fail("position {} is outside the caches, which have {} rows", at[i], cos.dim(0));
@@ -141,7 +143,7 @@ void run_rotary(OpContext& c) {
   Tensor y(DataType::float32, x.shape());
   if (x.size() > 0) {
     const Angles angles = c.node().op_type == "RotaryEmbedding" ? plain_angles(c, g, cos, sin) : mixed_angles(c, g, cos, sin);
-    const bool interleaved = c.attrs().get_int("interleaved", 0) != 0;
+    const bool interleaved = parse<RotaryAttrs>(c).interleaved;
     auto* out = static_cast<float*>(y.mutable_data());
     parallel_for(g.batch * g.length, 16, [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t i = first; i < last; ++i) {
@@ -166,11 +168,7 @@ void register_rotary_embedding(OpTable& t) {
     d.in("input", "T", types::floats).in("position_ids", "M", types::int64);
     d.in("cos_cache", "T", types::floats).in("sin_cache", "T", types::floats);
     d.out("output", "T", types::floats);
-    for (const char* attribute : {"interleaved", "is_packed_batching", "num_heads", "rotary_embedding_dim"}) {
-      d.attr(attribute, AttrKind::i);
-    }
-    d.attr("scale", AttrKind::f);
-    if (d.name == "MRotaryEmbedding") d.attr("mrope_section", AttrKind::ints, true).attr("mrope_layout", AttrKind::i);
+    d.attrs<RotaryAttrs>();
     t.add(std::move(d).infer_with(infer_rotary).run_with(run_rotary));
   }
 }

@@ -11,9 +11,28 @@
 #include "ops/context.h"
 #include "ops/control/subgraphs.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 
 namespace sdx::ops {
 namespace {
+
+struct SparseAttentionAttrs {
+  std::int64_t num_heads;
+  std::int64_t kv_num_heads;
+  std::int64_t sparse_block_size = 0;
+  bool do_rotary = false;
+  bool rotary_interleaved = false;
+  float scale = 0.0F;
+
+  void fields(auto& f) {
+    f.required("num_heads", num_heads);
+    f.required("kv_num_heads", kv_num_heads);
+    f.required("sparse_block_size", sparse_block_size);
+    f("do_rotary", do_rotary);
+    f("rotary_interleaved", rotary_interleaved);
+    f("scale", scale);
+  }
+};
 
 enum In : std::size_t { kQuery, kKey, kValue, kPastKey, kPastValue, kRows, kColumns, kTotal, kLengths, kCos, kSin };
 
@@ -22,7 +41,7 @@ struct Heads : HeadCounts {
 };
 
 Heads heads_of(const Attributes& attrs) {
-  const Heads h{head_counts(attrs), attrs.get_int("sparse_block_size")};
+  const Heads h{head_counts(attrs), parse<SparseAttentionAttrs>(attrs).sparse_block_size};
   if (h.block < 1 || h.block > (1 << 30)) fail(ErrorCode::invalid_model, "sparse_block_size is {}; it must be positive", h.block);
   return h;
 }
@@ -138,10 +157,11 @@ Problem problem_of(OpContext& c, const BlockMask& mask) {
 
 // The new rows as [batch, heads, length, size], turned by their positions where do_rotary asks for it.
 Tensor turned(OpContext& c, const Problem& p, const HeadView<float>& in, std::int64_t heads) {
+  const auto attr = parse<SparseAttentionAttrs>(c);
   Tensor out(DataType::float32, {p.batch, heads, p.length, p.size});
   auto* to = static_cast<float*>(out.mutable_data());
   Tensor cos, sin;
-  const bool rotary = c.attrs().get_int("do_rotary", 0) != 0;
+  const bool rotary = attr.do_rotary;
   if (rotary) {
     cos = converted(c.input(kCos), DataType::float32), sin = converted(c.input(kSin), DataType::float32);
     if (cos.rank() != 2 || cos.shape() != sin.shape() || cos.dim(1) * 2 > p.size) {
@@ -149,7 +169,7 @@ Tensor turned(OpContext& c, const Problem& p, const HeadView<float>& in, std::in
              sin.type_string());
     }
   }
-  const bool interleaved = c.attrs().get_int("rotary_interleaved", 0) != 0;
+  const bool interleaved = attr.rotary_interleaved;
   for (std::int64_t i = 0; i < p.batch * heads * p.length; ++i, to += p.size) {
     const std::int64_t b = i / (heads * p.length), s = i % p.length;
     std::copy_n(in.at(b, i / p.length % heads, s), p.size, to);
@@ -194,7 +214,7 @@ void run_sparse(OpContext& c) {
   Tensor y(DataType::float32, {p.batch, p.length, width});
   a.out = static_cast<float*>(y.mutable_data());
   a.out_batch = p.length * width, a.out_head = p.size, a.out_row = width;
-  const float scale = c.attrs().get_float("scale", 0.0F);
+  const float scale = parse<SparseAttentionAttrs>(c).scale;
   a.scale = scale != 0.0F ? scale : 1.0F / std::sqrt(static_cast<float>(p.size));
   a.stop = &c.stop();
   a.visible = [&p](std::int64_t b, std::int64_t i) {
@@ -226,9 +246,7 @@ void register_sparse_attention(OpTable& t) {
   }
   d.in("cos_cache", "T", kFloat, Arity::optional).in("sin_cache", "T", kFloat, Arity::optional);
   for (const char* name : {"output", "present_key", "present_value"}) d.out(name, "T", kFloat);
-  for (const char* name : {"num_heads", "kv_num_heads", "sparse_block_size"}) d.attr(name, AttrKind::i, true);
-  for (const char* name : {"do_rotary", "rotary_interleaved"}) d.attr(name, AttrKind::i);
-  d.attr("scale", AttrKind::f);
+  d.attrs<SparseAttentionAttrs>();
   t.add(std::move(d).infer_with(infer_sparse).run_with(run_sparse));
 }
 

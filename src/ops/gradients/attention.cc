@@ -2,12 +2,13 @@
 // V:
 //   dV = P^T dY,  dS = P * (dY V^T - rows of sums of dY V^T * P),  dQ = scale * dS K,  dK = scale * dS^T Q
 
+#include "ops/attention/signatures.h"
 #include "ops/gradient.h"
 
 namespace sdx::ops {
 namespace {
 
-enum In : std::size_t { kQ, kK, kV, kMask, kPastKey };
+using enum AttentionIn::Slot;
 
 Expr join(GradientContext& c, const std::vector<Expr>& parts) { return c.emit("Concat", parts, {{"axis", std::int64_t{0}}}); }
 Expr transposed(GradientContext& c, Expr e, const std::vector<std::int64_t>& perm) {
@@ -20,8 +21,8 @@ class Heads {
  public:
   explicit Heads(GradientContext& c) : c_(c), flat_(c.rank(c.in(kQ)) == 3) {
     if (flat_) {
-      query_ = c.ints({c.attrs().get_int("q_num_heads")});
-      key_ = c.ints({c.attrs().get_int("kv_num_heads")});
+      query_ = c.ints({parse<AttentionAttrs>(c).q_num_heads});
+      key_ = c.ints({parse<AttentionAttrs>(c).kv_num_heads});
     } else {
       query_ = c.extents(c.in(kQ), 1, 2);
       key_ = c.extents(c.in(kK), 1, 2);
@@ -60,7 +61,7 @@ class Heads {
 
 void check(GradientContext& c) {
   if (c.has_input(kPastKey)) c.refuse("past keys");
-  if (c.attrs().get_float("softcap", 0) != 0) c.refuse("softcap");
+  if (parse<AttentionAttrs>(c).softcap != 0) c.refuse("softcap");
   for (std::size_t i = 1; i < 4; ++i) {
     if (c.dy(i)) c.refuse("outputs besides the first");
   }
@@ -84,7 +85,7 @@ void attention(GradientContext& c) {
   const Expr g = heads.split(c.dy(), true);
   const Expr dp = call("MatMul", g, last_swapped(c, v));
   const Expr ds = p * (dp - c.sum(dp * p, {-1}));
-  const float given = c.attrs().get_float("scale", 0);
+  const float given = parse<AttentionAttrs>(c).scale.value_or(0);
   const Expr size = c.cast_like(c.emit("Squeeze", {c.extents(q, 4, 5)}), q);
   const Expr scale = given != 0 ? c.scalar(static_cast<double>(given)) : 1.0 / call("Sqrt", size);
   // Query heads that share a key head add up.

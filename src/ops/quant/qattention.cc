@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "ops/attention/ms_attention.h"
+#include "ops/attention/signatures.h"
 #include "ops/op.h"
 #include "ops/quant/integer_gemm.h"
 #include "ops/quant/quant_codec.h"
@@ -16,8 +17,8 @@ constexpr TypeSet kReals = set_of(DataType::float32, DataType::float16);
 
 enum In : std::size_t { kInput, kWeight, kBias, kInputScale, kWeightScale, kMask, kInputZero, kWeightZero, kPast };
 
-std::int64_t head_count(const Attributes& attrs) {
-  const std::int64_t heads = attrs.get_int("num_heads");
+std::int64_t head_count(const MultiHeadAttrs& attr) {
+  const std::int64_t heads = attr.num_heads;
   if (heads < 1 || heads > std::numeric_limits<std::int32_t>::max()) {
     fail(ErrorCode::invalid_model, "num_heads must be positive, received {}", heads);
   }
@@ -26,7 +27,7 @@ std::int64_t head_count(const Attributes& attrs) {
 
 void infer_qattention(InferContext& c) {
   const DataType elem = c.dtype(kBias);
-  const std::int64_t heads = head_count(c.attrs());
+  const std::int64_t heads = head_count(parse<MultiHeadAttrs>(c));
   const SymShape* x = c.shape(kInput);
   const SymShape* w = c.shape(kWeight);
   c.output(0, elem, SymShape(3));
@@ -85,16 +86,17 @@ Tensor join_cache(const MsAttention& a, const Tensor* past) {
 }
 
 void run_qattention(OpContext& c) {
+  const auto attr = parse<MultiHeadAttrs>(c);
   const Shape& x = c.input(kInput).shape();
   const Shape& w = c.input(kWeight).shape();
-  const std::int64_t heads = head_count(c.attrs());
+  const std::int64_t heads = head_count(attr);
   if (x.size() != 3 || w.size() != 2 || w[1] % 3 != 0 || w[1] / 3 % heads != 0) {
     c.fail(
         "input must be [batch, length, width] and weight [width, 3 * hidden] with hidden a multiple of {} heads, received {} and "
         "{}",
         heads, to_string(x), to_string(w));
   }
-  if (c.attrs().get_int("do_rotary", 0) != 0 || c.attrs().get_int("past_present_share_buffer", 0) != 0) {
+  if (attr.do_rotary || attr.past_present_share_buffer) {
     fail(ErrorCode::not_implemented, "QAttention supports neither do_rotary nor past_present_share_buffer");
   }
   const std::int64_t hidden = w[1] / 3;
@@ -121,9 +123,9 @@ void run_qattention(OpContext& c) {
     a.k = view_bnsh(data, heads, a.kv_len, a.size);
     a.v = view_bnsh(data + cache.size() / 2, heads, a.kv_len, a.size);
   }
-  a.scale = c.attrs().get_float("scale", 0.0F);
-  a.filter = c.attrs().get_float("mask_filter_value", -10000.0F);
-  a.causal = c.attrs().get_int("unidirectional", 0) != 0;
+  a.scale = attr.scale;
+  a.filter = attr.mask_filter_value;
+  a.causal = attr.unidirectional;
   a.mask = c.optional_input(kMask);
   const Tensor y = run_ms_attention(c, a, nullptr);
   const DataType elem = c.input(kBias).dtype();
@@ -140,8 +142,7 @@ void register_qattention(OpTable& t) {
   def.in("mask_index", "", bit(DataType::int32), Arity::optional).in("input_zero_point", "T1", kBytes, Arity::optional);
   def.in("weight_zero_point", "T2", kBytes, Arity::optional).in("past", "T3", kReals, Arity::optional);
   def.out("output", "T3", kReals).out("present", "T3", kReals, Arity::optional);
-  def.attr("num_heads", AttrKind::i, true).attr("unidirectional", AttrKind::i).attr("do_rotary", AttrKind::i);
-  def.attr("past_present_share_buffer", AttrKind::i).attr("scale", AttrKind::f).attr("mask_filter_value", AttrKind::f);
+  def.attrs<MultiHeadAttrs>();
   t.add(std::move(def).infer_with(infer_qattention).run_with(run_qattention));
 }
 

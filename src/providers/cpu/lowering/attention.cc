@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "ops/attention/signatures.h"
 #include "ops/tensor/axes.h"
 #include "providers/cpu/attention_cache.h"
 #include "providers/cpu/kernel_table.h"
@@ -13,7 +14,7 @@
 namespace sdx::cpu {
 namespace {
 
-enum In : std::size_t { kQ, kK, kV, kMask, kPastKey, kPastValue, kNonpad };
+using enum ops::AttentionIn::Slot;
 
 Heads heads_of(const Shape& s, std::int64_t count) {
   if (s.size() == 4) return {s[0], s[1], s[2], s[3], false};
@@ -34,15 +35,14 @@ struct AttentionState : KernelState {
 
 class AttentionKernel : public Kernel {
  public:
-  explicit AttentionKernel(const LowerContext& c)
-      : q_heads_(c.attrs().get_int("q_num_heads", 0)),
-        kv_heads_(c.attrs().get_int("kv_num_heads", 0)),
-        causal_(c.attrs().get_int("is_causal", 0) != 0),
-        left_(c.attrs().get_int("left_window_size", -1)),
-        softcap_(c.attrs().get_float("softcap", 0.0F)),
-        boolean_(c.has_input(kMask) && c.dtype(kMask) == DataType::boolean) {
-    if (c.attrs().has("scale")) scale_ = c.attrs().get_float("scale");
-  }
+  AttentionKernel(const LowerContext& c, const ops::AttentionAttrs& a)
+      : q_heads_(a.q_num_heads),
+        kv_heads_(a.kv_num_heads),
+        causal_(a.causal),
+        left_(a.left_window),
+        softcap_(a.softcap),
+        boolean_(c.has_input(kMask) && c.dtype(kMask) == DataType::boolean),
+        scale_(a.scale) {}
   std::string_view name() const override { return "attention-f32"; }
 
   std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
@@ -192,6 +192,7 @@ class AttentionKernel : public Kernel {
 };
 
 std::unique_ptr<Kernel> make_attention(LowerContext& c) {
+  const auto attr = ops::parse<ops::AttentionAttrs>(c);
   for (const std::size_t i : {kQ, kK, kV, kPastKey, kPastValue}) {
     if (c.has_input(i) && c.dtype(i) != DataType::float32) return c.refuse("not float32");
   }
@@ -201,9 +202,9 @@ std::unique_ptr<Kernel> make_attention(LowerContext& c) {
   if (c.has_input(kPastKey) != c.has_input(kPastValue)) return c.refuse("only one of the caches is given");
   if (c.has_output(3)) return c.refuse("the scores are asked for");
   if (c.has_input(kNonpad)) return c.refuse("each batch entry has a length of its own");
-  if (c.attrs().get_int("right_window_size", -1) != -1) return c.refuse("a window to the right");
-  if (c.attrs().get_int("left_window_size", -1) < -1) return c.refuse("a negative window");
-  return std::make_unique<AttentionKernel>(c);
+  if (attr.right_window != -1) return c.refuse("a window to the right");
+  if (attr.left_window < -1) return c.refuse("a negative window");
+  return std::make_unique<AttentionKernel>(c, attr);
 }
 
 }  // namespace

@@ -5,13 +5,14 @@
 
 #include "base/thread_pool.h"
 #include "ops/attention/grouped_query.h"
+#include "ops/attention/signatures.h"
 #include "providers/cpu/attention_cache.h"
 #include "providers/cpu/kernel_table.h"
 
 namespace sdx::cpu {
 namespace {
 
-using enum ops::GqaInput;
+using enum ops::GroupQueryIn::Slot;
 
 struct GqaState : KernelState {
   std::int64_t batch = 0, length = 0, size = 0, past_capacity = 0, capacity = 0;
@@ -29,17 +30,17 @@ struct Progress {
 
 class GqaKernel : public Kernel {
  public:
-  explicit GqaKernel(const LowerContext& c)
+  GqaKernel(const LowerContext& c, const ops::GroupQueryAttrs& a)
       : heads_(ops::head_counts(c.attrs())),
         packed_(!c.has_input(kKey)),
-        rotary_(c.attrs().get_int("do_rotary", 0) != 0),
-        interleaved_(c.attrs().get_int("rotary_interleaved", 0) != 0),
-        causal_(c.attrs().get_int("causal", 1) != 0),
-        smooth_(c.attrs().get_int("smooth_softmax", 0) > 0),
-        window_(std::max<std::int64_t>(0, c.attrs().get_int("local_window_size", -1))),
-        scale_(c.attrs().get_float("scale", 0.0F)),
-        softcap_(c.attrs().get_float("softcap", 0.0F)),
-        epsilon_(c.attrs().get_float("qk_norm_epsilon", 1e-6F)) {
+        rotary_(a.do_rotary),
+        interleaved_(a.rotary_interleaved),
+        causal_(a.causal),
+        smooth_(a.smooth_softmax > 0),
+        window_(std::max<std::int64_t>(0, a.local_window_size)),
+        scale_(a.scale),
+        softcap_(a.softcap),
+        epsilon_(a.qk_norm_epsilon) {
     if (smooth_) zeros_.assign(static_cast<std::size_t>(heads_.q), 0.0F);
   }
   std::string_view name() const override { return "group-query-attention-f32"; }
@@ -253,7 +254,7 @@ class GqaKernel : public Kernel {
 };
 
 std::unique_ptr<Kernel> make_gqa(LowerContext& c) {
-  const Attributes& attrs = c.attrs();
+  const auto attr = ops::parse<ops::GroupQueryAttrs>(c);
   for (const std::size_t i : {kQuery, kKey, kValue, kPastKey, kPastValue, kCos, kSin, kBias, kSink, kQNorm, kKNorm}) {
     if (c.has_input(i) && c.dtype(i) != DataType::float32) return c.refuse("not float32");
   }
@@ -261,14 +262,13 @@ std::unique_ptr<Kernel> make_gqa(LowerContext& c) {
     return c.refuse("only one of key and value is given");
   if (!c.has_output(1) || !c.has_output(2)) return c.refuse("the caches are not asked for");
   if (c.has_output(3)) return c.refuse("the scores are asked for");
-  if (attrs.get_string("k_quant_type", "NONE") != "NONE" || attrs.get_string("v_quant_type", "NONE") != "NONE")
-    return c.refuse("the cache is quantised");
-  if (attrs.get_int("sliding_window_cache", 0) != 0) return c.refuse("the cache is a window");
-  if (attrs.get_int("local_window_size", -1) == 0) return c.refuse("a window of nothing");
+  if (attr.quantised()) return c.refuse("the cache is quantised");
+  if (attr.sliding_window_cache) return c.refuse("the cache is a window");
+  if (attr.local_window_size == 0) return c.refuse("a window of nothing");
   if (c.dtype(kSeqlens) != DataType::int32 || c.dtype(kTotal) != DataType::int32) return c.refuse("lengths are not int32");
   if (c.has_input(kPositions) && c.dtype(kPositions) != DataType::int64) return c.refuse("positions are not int64");
-  if (attrs.get_int("do_rotary", 0) != 0 && (!c.has_input(kCos) || !c.has_input(kSin))) return c.refuse("no angles to rotate by");
-  return std::make_unique<GqaKernel>(c);
+  if (attr.do_rotary && (!c.has_input(kCos) || !c.has_input(kSin))) return c.refuse("no angles to rotate by");
+  return std::make_unique<GqaKernel>(c, attr);
 }
 
 }  // namespace

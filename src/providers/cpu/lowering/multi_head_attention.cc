@@ -8,30 +8,16 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/gemm/gemm.h"
+#include "ops/attention/signatures.h"
 #include "providers/cpu/attention_cache.h"
 #include "providers/cpu/kernel_table.h"
 
 namespace sdx::cpu {
 namespace {
 
-constexpr std::size_t kQuery = 0, kKey = 1, kValue = 2;
-
-// Where the operators keep their inputs. kNone: there is no such input. `bias` is added to queries, keys and values; Attention's
-// is the projection's.
-constexpr std::size_t kNone = 1000;
-struct Slots {
-  std::size_t bias, mask, attention_bias, past_key, past_value, past_length, indirection;
-};
-constexpr Slots kMulti{3, 4, 5, 6, 7, 8, 9};
-constexpr Slots kDecoder{10, 3, 4, 5, 6, 7, 9};
-constexpr Slots kProjected{kNone, 3, 5, 4, 4, 6, 8};
+using enum ops::MultiHeadIn::Slot;
 
 bool is_projected(const Node& node) { return node.op_type == "Attention" || node.op_type == "DecoderMaskedSelfAttention"; }
-
-const Slots& slots_of(const Node& node) {
-  if (is_projected(node)) return kProjected;
-  return node.op_type == "MultiHeadAttention" ? kMulti : kDecoder;
-}
 
 // Attention's weights [features, q + q + v].
 struct Projection {
@@ -75,14 +61,14 @@ std::size_t floats(const Shape& shape) { return (byte_size(DataType::float32, el
 
 class MhaKernel : public Kernel {
  public:
-  MhaKernel(const LowerContext& c, std::optional<Projection> projection)
-      : slots_(slots_of(c.node())),
+  MhaKernel(const LowerContext& c, const ops::MultiHeadAttrs& a, std::optional<Projection> projection)
+      : slots_(ops::MultiHeadIn::of(c.node().op_type)),
         projection_(std::move(projection)),
-        heads_(c.attrs().get_int("num_heads")),
-        causal_(c.attrs().get_int("unidirectional", 0) != 0),
-        shared_(projection_ ? c.attrs().get_int("past_present_share_buffer", 0) != 0 : c.has_input(slots_.past_length)),
-        scale_(c.attrs().get_float("scale", 0.0F)),
-        filter_(c.attrs().get_float("mask_filter_value", -10000.0F)) {}
+        heads_(a.num_heads),
+        causal_(a.unidirectional),
+        shared_(projection_ ? a.past_present_share_buffer : c.has_input(slots_.past_length)),
+        scale_(a.scale),
+        filter_(a.mask_filter_value) {}
   std::string_view name() const override { return projection_ ? "projected-attention-f32" : "multi-head-attention-f32"; }
   bool uses_input(std::size_t i) const override { return !projection_ || i != 1; }
 
@@ -419,7 +405,7 @@ class MhaKernel : public Kernel {
     a.mask_batch = heads * rows * keys;
   }
 
-  Slots slots_;
+  ops::MultiHeadIn slots_;
   std::optional<Projection> projection_;
   std::int64_t heads_;
   bool causal_;
@@ -428,9 +414,10 @@ class MhaKernel : public Kernel {
 };
 
 std::unique_ptr<Kernel> make_mha(LowerContext& c) {
-  const Slots& slots = slots_of(c.node());
+  const auto slots = ops::MultiHeadIn::of(c.node().op_type);
   const bool projected = is_projected(c.node());
-  for (const std::size_t i : {kQuery, kKey, kValue, slots.bias, slots.attention_bias, slots.past_key, slots.past_value}) {
+  for (const std::size_t i : {std::size_t{kQuery}, std::size_t{kKey}, std::size_t{kValue}, slots.bias, slots.attention_bias,
+                              slots.past_key, slots.past_value}) {
     if (c.has_input(i) && c.dtype(i) != DataType::float32) return c.refuse("not float32");
   }
   for (const std::size_t i : {slots.mask, slots.past_length}) {
@@ -439,19 +426,18 @@ std::unique_ptr<Kernel> make_mha(LowerContext& c) {
   if (c.has_input(slots.past_key) != c.has_input(slots.past_value)) return c.refuse("only one of the caches is given");
   if (c.has_input(slots.indirection)) return c.refuse("beams share rows of the cache");
   if (!projected && c.has_output(3)) return c.refuse("the scores are asked for");
-  const std::int64_t heads = c.attrs().get_int("num_heads");
+  const auto attr = ops::parse<ops::MultiHeadAttrs>(c);
+  const std::int64_t heads = attr.num_heads;
   if (heads < 1 || heads > (1 << 20)) return c.refuse("no usable number of heads");
-  if (!projected) return std::make_unique<MhaKernel>(c, std::nullopt);
+  if (!projected) return std::make_unique<MhaKernel>(c, attr, std::nullopt);
 
-  const Attributes& attrs = c.attrs();
-  if (attrs.get_int("do_rotary", 0) != 0) return c.refuse("queries and keys are rotated");
-  if (attrs.get_int("past_present_share_buffer", 0) != 0 && !c.has_input(slots.past_length))
-    return c.refuse("the past's length is missing");
+  if (attr.do_rotary) return c.refuse("queries and keys are rotated");
+  if (attr.past_present_share_buffer && !c.has_input(slots.past_length)) return c.refuse("the past's length is missing");
   const Tensor* w = c.constant(1);
   if (w == nullptr || w->rank() != 2 || w->size() == 0) return c.refuse("the weights are no constant matrix");
   Projection p;
   p.features = w->dim(0);
-  const std::vector<std::int64_t> widths = attrs.get_ints("qkv_hidden_sizes");
+  const ops::IntList widths = attr.qkv_hidden_sizes;
   p.q = widths.size() == 3 ? widths[0] : w->dim(1) / 3;
   p.v = widths.size() == 3 ? widths[2] : w->dim(1) / 3;
   const bool usable = p.q > 0 && p.v > 0 && p.q <= w->dim(1) && p.v <= w->dim(1) && p.columns() == w->dim(1) &&
@@ -464,7 +450,7 @@ std::unique_ptr<Kernel> make_mha(LowerContext& c) {
   }
   p.weights = c.pack({w}, packed_b_bytes(p.features, p.columns()), PackKey("gemm-b", false, p.features, p.columns(), 1.0F),
                      [&](float* to) { pack_b_f32(w->data(), w->dim(1), false, p.features, p.columns(), 1.0F, to); });
-  return std::make_unique<MhaKernel>(c, std::move(p));
+  return std::make_unique<MhaKernel>(c, attr, std::move(p));
 }
 
 }  // namespace

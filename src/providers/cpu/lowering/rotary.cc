@@ -5,6 +5,7 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/attention/attention.h"
+#include "ops/attention/signatures.h"
 #include "providers/cpu/attention_cache.h"
 #include "providers/cpu/kernel_table.h"
 
@@ -21,11 +22,8 @@ struct RotaryState : KernelState {
 
 class RotaryKernel : public Kernel {
  public:
-  RotaryKernel(const Attributes& attrs, bool microsoft)
-      : microsoft_(microsoft),
-        interleaved_(attrs.get_int("interleaved", 0) != 0),
-        heads_(attrs.get_int("num_heads", 0)),
-        dim_(attrs.get_int("rotary_embedding_dim", 0)) {}
+  RotaryKernel(const ops::RotaryAttrs& a, bool microsoft)
+      : microsoft_(microsoft), interleaved_(a.interleaved), heads_(a.num_heads), dim_(a.rotary_embedding_dim) {}
   std::string_view name() const override { return "rotary-f32"; }
 
   std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
@@ -119,8 +117,9 @@ std::unique_ptr<Kernel> make_rotary(LowerContext& c) {
     if (c.dtype(i) != DataType::float32) return c.refuse("not float32");
   }
   if (c.has_input(ids) && c.dtype(ids) != DataType::int64) return c.refuse("positions are not int64");
-  if (c.attrs().get_int("rotary_embedding_dim", 0) < 0) return c.refuse("a negative size");
-  return std::make_unique<RotaryKernel>(c.attrs(), microsoft);
+  const auto attr = ops::parse<ops::RotaryAttrs>(c);
+  if (attr.rotary_embedding_dim < 0) return c.refuse("a negative size");
+  return std::make_unique<RotaryKernel>(attr, microsoft);
 }
 
 }  // namespace
