@@ -3,13 +3,15 @@
 
 #include "ops/context.h"
 #include "ops/op.h"
+#include "ops/control/signatures.h"
 
 namespace sdx::ops {
 namespace {
 
 void infer_gradient(InferContext& c) {
-  const std::size_t differentiated = c.attrs().get_strings("xs").size();
-  const std::size_t given = differentiated + c.attrs().get_strings("zs").size();
+  const auto attr = parse<GradientAttrs>(c);
+  const std::size_t differentiated = attr.xs.size();
+  const std::size_t given = differentiated + attr.zs.size();
   if (c.num_inputs() != given) c.fail("xs and zs name {} values, received {} inputs", given, c.num_inputs());
   if (c.num_outputs() > differentiated) c.fail("{} outputs for {} names in xs", c.num_outputs(), differentiated);
   for (std::size_t i = 0; i < c.num_outputs(); ++i) c.output(i, c.type(i));
@@ -23,9 +25,7 @@ void register_gradient_op(OpTable& t) {
   t.add(OpDef("ai.onnx.preview.training", "Gradient", 1)
             .in("Inputs", "", types::any_tensor, Arity::variadic)
             .out("Outputs", "", types::floats, Arity::variadic)
-            .attr("xs", AttrKind::strings, true)
-            .attr("zs", AttrKind::strings)
-            .attr("y", AttrKind::s, true)
+            .attrs<GradientAttrs>()
             .infer_with(infer_gradient)
             .run_with(run_gradient));
 }

@@ -5,6 +5,7 @@
 #include "ops/control/slices.h"
 #include "ops/control/subgraphs.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 #include "ops/tensor/axes.h"
 #include "tensor/element.h"
 
@@ -18,9 +19,23 @@ struct Plan {
   std::vector<std::int64_t> input_axes, input_backward, output_axes, output_backward;
 };
 
+struct ScanAttrs {
+  std::int64_t num_scan_inputs = 0;
+  IntList input_directions, output_directions, input_axes, output_axes;
+
+  void fields(auto& f, const OpId& op) {
+    f.required("num_scan_inputs", num_scan_inputs);
+    if (op.version < 9) return f("directions", input_directions);
+    f("scan_input_axes", input_axes);
+    f("scan_input_directions", input_directions);
+    f("scan_output_axes", output_axes);
+    f("scan_output_directions", output_directions);
+  }
+};
+
 // A list attribute with one element per scanned value; all zero when missing.
-std::vector<std::int64_t> per_value(const Attributes& attrs, std::string_view name, std::size_t count, bool flags) {
-  std::vector<std::int64_t> list = attrs.get_ints(name);
+std::vector<std::int64_t> per_value(IntList given, std::string_view name, std::size_t count, bool flags) {
+  std::vector<std::int64_t> list = to_vector(given);
   if (list.empty()) list.assign(count, 0);
   if (list.size() != count) {
     fail(ErrorCode::invalid_model, "attribute '{}' must have {} elements, received {}", name, count, list.size());
@@ -35,7 +50,8 @@ Plan plan_of(const Node& node) {
   Plan p;
   p.body = subgraph_index(node, "body");
   p.first = node.version < 9 ? 1 : 0;
-  const std::int64_t scanned = node.attributes.get_int("num_scan_inputs");
+  const auto attr = parse<ScanAttrs>(node);
+  const std::int64_t scanned = attr.num_scan_inputs;
   const std::size_t given = node.inputs.size() > p.first ? node.inputs.size() - p.first : 0;
   if (scanned < 1 || static_cast<std::uint64_t>(scanned) > given) {
     fail(ErrorCode::invalid_model, "num_scan_inputs is {}; expected 1 to {}", scanned, given);
@@ -47,13 +63,11 @@ Plan plan_of(const Node& node) {
   }
   p.outputs = node.outputs.size() - p.states;
   check_signature(node, p.body, given, node.outputs.size());
-  const bool old = node.version < 9;
-  p.input_backward = per_value(node.attributes, old ? "directions" : "scan_input_directions", p.inputs, true);
-  p.output_backward =
-      old ? std::vector<std::int64_t>(p.outputs, 0) : per_value(node.attributes, "scan_output_directions", p.outputs, true);
-  p.input_axes = old ? std::vector<std::int64_t>(p.inputs, 0) : per_value(node.attributes, "scan_input_axes", p.inputs, false);
-  p.output_axes =
-      old ? std::vector<std::int64_t>(p.outputs, 0) : per_value(node.attributes, "scan_output_axes", p.outputs, false);
+  const char* directions = node.version < 9 ? "directions" : "scan_input_directions";
+  p.input_backward = per_value(attr.input_directions, directions, p.inputs, true);
+  p.output_backward = per_value(attr.output_directions, "scan_output_directions", p.outputs, true);
+  p.input_axes = per_value(attr.input_axes, "scan_input_axes", p.inputs, false);
+  p.output_axes = per_value(attr.output_axes, "scan_output_axes", p.outputs, false);
   return p;
 }
 
@@ -248,19 +262,14 @@ void register_scan(OpTable& t) {
             .in("initial_state_and_scan_inputs", "", types::any_tensor, Arity::variadic)
             .out("final_state_and_scan_outputs", "", types::any_tensor, Arity::variadic)
             .attr("body", AttrKind::g, true)
-            .attr("num_scan_inputs", AttrKind::i, true)
-            .attr("directions", AttrKind::ints)
+            .attrs<ScanAttrs>()
             .infer_with(infer_scan)
             .run_with(run_scan_8));
   t.add(OpDef("Scan", 9)
             .in("initial_state_and_scan_inputs", "", types::any_tensor, Arity::variadic)
             .out("final_state_and_scan_outputs", "", types::any_tensor, Arity::variadic)
             .attr("body", AttrKind::g, true)
-            .attr("num_scan_inputs", AttrKind::i, true)
-            .attr("scan_input_axes", AttrKind::ints)
-            .attr("scan_input_directions", AttrKind::ints)
-            .attr("scan_output_axes", AttrKind::ints)
-            .attr("scan_output_directions", AttrKind::ints)
+            .attrs<ScanAttrs>()
             .infer_with(infer_scan)
             .run_with(run_scan_9));
 }

@@ -1,6 +1,7 @@
 // Gradients of NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss.
 
 #include "ops/gradient.h"
+#include "ops/training/signatures.h"
 
 namespace sdx::ops {
 namespace {
@@ -10,16 +11,16 @@ Expr by_log_probability(GradientContext& c, Expr log_like) {
   const Expr x = c.in(0);
   Expr labels = c.emit("Cast", {c.in(1)}, {{"to", static_cast<std::int64_t>(DataType::int64)}});
   Expr weight;
-  if (c.attrs().has("ignore_index")) {
-    const Expr ignored = call("Equal", labels, c.int_scalar(c.attrs().get_int("ignore_index")));
+  const auto attr = parse<LossAttrs>(c);
+  if (attr.ignore_index) {
+    const Expr ignored = call("Equal", labels, c.int_scalar(*attr.ignore_index));
     labels = where(ignored, c.int_scalar(0), labels);
     weight = where(ignored, c.scalar(0), c.scalar(1));
   } else {
     weight = c.emit("Expand", {c.scalar(1), c.shape_of(labels)});
   }
   if (c.has_input(2)) weight = weight * c.emit("Gather", {c.in(2), labels});
-  const std::string reduction = c.attrs().get_string("reduction", "mean");
-  if (reduction == "mean") weight = weight / c.emit("ReduceSum", {weight}, {{"keepdims", std::int64_t{0}}});
+  if (attr.reduction == "mean") weight = weight / c.emit("ReduceSum", {weight}, {{"keepdims", std::int64_t{0}}});
   const Expr classes = c.emit("Gather", {c.shape_of(x), c.int_scalar(1)});
   const Expr values =
       c.emit("Concat", {c.emit("Unsqueeze", {c.scalar(0), c.ints({0})}), c.emit("Unsqueeze", {c.scalar(1), c.ints({0})})},

@@ -3,6 +3,8 @@
 #include <numeric>
 
 #include "ops/gradient.h"
+#include "ops/reduce/signatures.h"
+#include "ops/tensor/signatures.h"
 
 namespace sdx::ops {
 namespace {
@@ -12,7 +14,7 @@ void reshaped(GradientContext& c) { c.set(0, c.reshape_like(c.dy(), c.in(0))); }
 void expand(GradientContext& c) { c.set_broadcast(0, c.dy()); }
 
 void transpose(GradientContext& c) {
-  const std::vector<std::int64_t> perm = c.attrs().get_ints("perm");
+  const IntList perm = parse<TransposeAttrs>(c).perm.value_or(IntList());
   if (perm.empty()) return c.set(0, c.emit("Transpose", {c.dy()}));
   std::vector<std::int64_t> inverse(perm.size());
   for (std::size_t i = 0; i < perm.size(); ++i) {
@@ -24,7 +26,7 @@ void transpose(GradientContext& c) {
 }
 
 void concat(GradientContext& c) {
-  const std::int64_t axis = c.attrs().get_int("axis", 1);
+  const std::int64_t axis = parse<ConcatAttrs>(c).along();
   std::vector<Expr> sizes;
   for (std::size_t i = 0; i < c.num_inputs(); ++i) {
     sizes.push_back(c.emit("Gather", {c.shape_of(c.in(i)), c.ints({axis})}));
@@ -37,7 +39,7 @@ void concat(GradientContext& c) {
 void split(GradientContext& c) {
   std::vector<Expr> parts;
   for (std::size_t i = 0; i < c.node().outputs.size(); ++i) parts.push_back(c.dy_or_zeros(i));
-  c.set(0, c.emit("Concat", parts, {{"axis", c.attrs().get_int("axis", 0)}}));
+  c.set(0, c.emit("Concat", parts, {{"axis", parse<SplitAttrs>(c).axis}}));
 }
 
 std::vector<Expr> inputs_with(GradientContext& c, Expr first) {
@@ -53,13 +55,13 @@ void moved(GradientContext& c) {
 }
 
 void top_k(GradientContext& c) {
-  const std::int64_t axis = c.attrs().get_int("axis", -1);
+  const std::int64_t axis = parse<TopKAttrs>(c).axis;
   const auto chosen = [&](Expr positions) { return c.emit("GatherElements", {positions, c.out(1)}, {{"axis", axis}}); };
   if (c.dy()) c.set(0, c.by_position(c.in(0), c.dy(), chosen));
 }
 
 void pad(GradientContext& c) {
-  const std::string mode = c.attrs().get_string("mode", "constant");
+  const std::string_view mode = parse<PadAttrs>(c).mode;
   if (c.version() < 11) {
     if (mode == "constant") {  // position 0 stands for what is filled in, and so must the value
       const auto positions = [&](Expr p) { return c.repeat({p}, {{"value", 0.0F}}); };
@@ -79,21 +81,21 @@ void pad(GradientContext& c) {
   c.set(2, c.reshape_like(c.emit("ReduceSum", {filled}, {{"keepdims", std::int64_t{0}}}), c.in(2)));
 }
 
-std::string scatter_mode(GradientContext& c) {
-  const std::string mode = c.attrs().get_string("reduction", "none");
-  if (mode != "none" && mode != "add") c.refuse("reduction '" + mode + "'");
+std::string_view scatter_mode(GradientContext& c) {
+  const std::string_view mode = parse<ScatterAttrs>(c).reduction;
+  if (mode != "none" && mode != "add") c.refuse("reduction '" + std::string(mode) + "'");
   return mode;
 }
 
 // Elements that are overwritten count no more; with equal indices the order of writing is not defined, and neither is this.
 template <bool nd>
 void scatter(GradientContext& c) {
-  const std::string mode = scatter_mode(c);
+  const std::string_view mode = scatter_mode(c);
   const Expr g = c.dy();
   if (c.wants(0)) c.set(0, mode == "add" ? g : c.repeat({g, c.in(1), c.zeros_like(c.in(2))}));
   if (!c.wants(2)) return;
   if (nd) return c.set(2, c.emit("GatherND", {g, c.in(1)}));
-  c.set(2, c.emit("GatherElements", {g, c.in(1)}, {{"axis", c.attrs().get_int("axis", 0)}}));
+  c.set(2, c.emit("GatherElements", {g, c.in(1)}, {{"axis", parse<ScatterAttrs>(c).axis}}));
 }
 
 }  // namespace

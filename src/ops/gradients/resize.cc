@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ops/gradient.h"
+#include "ops/image/signatures.h"
 #include "tensor/element.h"
 
 namespace sdx::ops {
@@ -48,12 +49,12 @@ bool scale_is_one(GradientContext& c, std::size_t k) {
 }
 
 void resize(GradientContext& c) {
-  if (c.attrs().get_string("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize")
-    c.refuse("tf_crop_and_resize");
-  if (c.attrs().get_string("keep_aspect_ratio_policy", "stretch") != "stretch") c.refuse("keep_aspect_ratio_policy");
+  const auto attr = parse<ResizeAttrs>(c);
+  if (attr.coordinate_transformation_mode == "tf_crop_and_resize") c.refuse("tf_crop_and_resize");
+  if (attr.keep_aspect_ratio_policy != "stretch") c.refuse("keep_aspect_ratio_policy");
   if (c.num_inputs() < 2) c.refuse("scales as an attribute");
   const std::int64_t rank = c.rank(c.in(0));
-  std::vector<std::int64_t> axes = c.attrs().get_ints("axes");
+  std::vector<std::int64_t> axes = to_vector(attr.axes.value_or(IntList()));
   if (axes.empty()) {
     for (std::int64_t k = 0; k < rank; ++k) axes.push_back(k);
   }

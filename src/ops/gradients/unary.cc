@@ -3,6 +3,8 @@
 #include <cmath>
 
 #include "ops/gradient.h"
+#include "ops/math/signatures.h"
+#include "ops/random/signatures.h"
 
 namespace sdx::ops {
 namespace {
@@ -42,40 +44,41 @@ Expr softsign_slope(GradientContext&, Expr x, Expr) { return 1.0 / square(call("
 Expr relu_slope(GradientContext&, Expr x, Expr) { return one_if(call("Greater", x, 0.0), x); }
 
 Expr leaky_slope(GradientContext& c, Expr x, Expr) {
-  const double alpha = static_cast<double>(c.attrs().get_float("alpha", 0.01F));
+  const double alpha = static_cast<double>(parse<ActivationAttrs>(c).alpha);
   return where(call("Less", x, 0.0), c.scalar(alpha), c.scalar(1));
 }
 
 // x below zero: alpha * (exp(x) - 1), whose slope is y + alpha.
 Expr elu_slope(GradientContext& c, Expr x, Expr y) {
-  const double alpha = static_cast<double>(c.attrs().get_float("alpha", 1.0F));
+  const double alpha = static_cast<double>(parse<ActivationAttrs>(c).alpha);
   return where(call("Less", x, 0.0), y + alpha, c.scalar(1));
 }
 
 // Source: ONNX Selu-6: gamma * x, and gamma * (alpha * exp(x) - alpha) at and below zero.
 Expr selu_slope(GradientContext& c, Expr x, Expr y) {
-  const double alpha = static_cast<double>(c.attrs().get_float("alpha", 1.67326319217681884765625F));
-  const double gamma = static_cast<double>(c.attrs().get_float("gamma", 1.05070102214813232421875F));
+  const auto attr = parse<ActivationAttrs>(c);
+  const double alpha = static_cast<double>(attr.alpha);
+  const double gamma = static_cast<double>(attr.gamma);
   return where(call("Greater", x, 0.0), c.scalar(gamma), y + alpha * gamma);
 }
 
 // Source: ONNX Celu-12: max(0, x) + min(0, alpha * (exp(x / alpha) - 1)).
 Expr celu_slope(GradientContext& c, Expr x, Expr y) {
-  const double alpha = static_cast<double>(c.attrs().get_float("alpha", 1.0F));
+  const double alpha = static_cast<double>(parse<ActivationAttrs>(c).alpha);
   return where(call("Less", x, 0.0), y / alpha + 1.0, c.scalar(1));
 }
 
 Expr thresholded_slope(GradientContext& c, Expr x, Expr) {
-  return one_if(call("Greater", x, static_cast<double>(c.attrs().get_float("alpha", 1.0F))), x);
+  return one_if(call("Greater", x, static_cast<double>(parse<ActivationAttrs>(c).alpha)), x);
 }
 
 Expr shrink_slope(GradientContext& c, Expr x, Expr) {
-  return one_if(call("Greater", call("Abs", x), static_cast<double>(c.attrs().get_float("lambd", 0.5F))), x);
+  return one_if(call("Greater", call("Abs", x), static_cast<double>(parse<ShrinkAttrs>(c).lambd)), x);
 }
 
 Expr hard_sigmoid_slope(GradientContext& c, Expr x, Expr y) {
   const Expr inside = call("And", call("Greater", y, 0.0), call("Less", y, 1.0));
-  return one_if(inside, x) * static_cast<double>(c.attrs().get_float("alpha", 0.2F));
+  return one_if(inside, x) * static_cast<double>(parse<ActivationAttrs>(c).alpha);
 }
 
 // x * max(0, min(1, x / 6 + 1 / 2))
@@ -91,14 +94,14 @@ Expr mish_slope(GradientContext&, Expr x, Expr) {
 
 // x * sigmoid(alpha * x)
 Expr swish_slope(GradientContext& c, Expr x, Expr y) {
-  const double alpha = static_cast<double>(c.attrs().get_float("alpha", 1.0F));
+  const double alpha = static_cast<double>(parse<ActivationAttrs>(c).alpha);
   const Expr s = call("Sigmoid", x * alpha);
   return s + y * alpha * (1.0 - s);
 }
 
 // Source: Hendrycks and Gimpel, "Gaussian error linear units", arXiv:1606.08415: x * Phi(x), and its approximation by tanh.
 Expr gelu_slope(GradientContext& c, Expr x, Expr) {
-  if (c.attrs().get_string("approximate", "none") == "tanh") {
+  if (parse<GeluAttrs>(c).tanh()) {
     const double k = std::sqrt(2 / kPi);
     const Expr t = call("Tanh", (x + square(x) * x * 0.044715) * k);
     return (t + 1.0) * 0.5 + x * (1.0 - square(t)) * (square(x) * (3 * 0.044715) + 1.0) * (0.5 * k);
@@ -118,13 +121,14 @@ void cast(GradientContext& c) {
 
 // Attributes before 11, inputs since.
 void clip(GradientContext& c) {
+  const auto attr = parse<ClipAttrs>(c);
   const Expr x = c.in(0);
   const Expr zero = c.scalar(0);
   Expr low = c.in(1);
   Expr high = c.in(2);
   if (c.version() < 11) {
-    if (c.attrs().has("min")) low = c.scalar(static_cast<double>(c.attrs().get_float("min")));
-    if (c.attrs().has("max")) high = c.scalar(static_cast<double>(c.attrs().get_float("max")));
+    if (attr.min) low = c.scalar(static_cast<double>(*attr.min));
+    if (attr.max) high = c.scalar(static_cast<double>(*attr.max));
   }
   Expr g = c.dy();
   if (high) {
@@ -142,7 +146,8 @@ void clip(GradientContext& c) {
 
 // A run that drops elements scales the others by 1 / (1 - ratio), so that the mean stays.
 void dropout(GradientContext& c) {
-  if (c.version() < 7 && c.attrs().get_int("is_test", 0) == 0) c.refuse("its mask has no type to count with before opset 7");
+  if (c.version() < 7 && parse<DropoutAttrs>(c).is_test.value_or(0) == 0)
+    c.refuse("its mask has no type to count with before opset 7");
   if (c.version() < 12 || !c.has_input(2)) return c.set(0, c.dy());
   const Expr ratio = c.has_input(1) ? c.cast_like(c.in(1), c.in(0)) : c.scalar(0.5);
   const Expr scale = where(c.in(2), 1.0 / (1.0 - ratio), c.scalar(1));

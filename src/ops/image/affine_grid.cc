@@ -6,6 +6,7 @@
 #include "base/thread_pool.h"
 #include "ops/context.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 #include "ops/tensor/axes.h"
 #include "ops/tensor/movement.h"
 #include "ops/tensor/shape_values.h"
@@ -14,6 +15,12 @@
 
 namespace sdx::ops {
 namespace {
+
+struct AffineGridAttrs {
+  bool align_corners = false;
+
+  void fields(auto& f) { f("align_corners", align_corners); }
+};
 
 // size: N, C, [D,] H, W
 void check_size(const Ints& size) {
@@ -67,7 +74,7 @@ void run_affine_grid(OpContext& c) {
   if (theta.shape() != Shape{size[0], r, r + 1}) {
     c.fail("'theta' must be of shape {}, received {}", to_string(Shape{size[0], r, r + 1}), theta.type_string());
   }
-  const bool align = c.attrs().get_int("align_corners", 0) != 0;
+  const bool align = parse<AffineGridAttrs>(c).align_corners;
   Shape shape{size[0]};
   shape.insert(shape.end(), size.begin() + 2, size.end());
   shape.push_back(r);
@@ -107,7 +114,7 @@ void register_affine_grid(OpTable& t) {
             .in("theta", "T1", types::floats)
             .in("size", "T2", types::int64)
             .out("grid", "T1", types::floats)
-            .attr("align_corners", AttrKind::i)
+            .attrs<AffineGridAttrs>()
             .infer_with(infer_affine_grid)
             .run_with(run_affine_grid));
 }

@@ -4,6 +4,7 @@
 
 #include "ops/context.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 #include "ops/tensor/axes.h"
 #include "ops/tensor/mapped_copy.h"
 #include "ops/tensor/shape_values.h"
@@ -12,8 +13,14 @@
 namespace sdx::ops {
 namespace {
 
-Ints axes_of(const Attributes& attrs, std::size_t rank) {
-  if (attrs.has("axes")) return normalize_axes(attrs.get_ints("axes"), rank);
+struct CenterCropPadAttrs {
+  std::optional<IntList> axes;
+
+  void fields(auto& f) { f("axes", axes); }
+};
+
+Ints axes_of(const CenterCropPadAttrs& attr, std::size_t rank) {
+  if (attr.axes.has_value()) return normalize_axes(*attr.axes, rank);
   Ints axes;
   for (std::size_t i = 0; i < rank; ++i) axes.push_back(static_cast<std::int64_t>(i));
   return axes;
@@ -22,7 +29,7 @@ Ints axes_of(const Attributes& attrs, std::size_t rank) {
 void infer_center(InferContext& c) {
   const SymShape* in = c.shape(0);
   if (in == nullptr) return c.output(0, c.dtype(0));
-  const Ints axes = axes_of(c.attrs(), in->size());
+  const Ints axes = axes_of(parse<CenterCropPadAttrs>(c), in->size());
   const auto* wanted = c.sym(1);
   if (wanted != nullptr && wanted->size() != axes.size()) {
     c.fail("'shape' holds {} numbers for {} axes", wanted->size(), axes.size());
@@ -36,7 +43,7 @@ void infer_center(InferContext& c) {
 
 void run_center(OpContext& c) {
   const Tensor in = widened(c.input(0));
-  const Ints axes = axes_of(c.attrs(), in.rank());
+  const Ints axes = axes_of(parse<CenterCropPadAttrs>(c), in.rank());
   const Ints wanted = to_ints(c.input(1));
   if (wanted.size() != axes.size()) c.fail("'shape' holds {} numbers for {} axes", wanted.size(), axes.size());
   Shape shape = in.shape();
@@ -67,7 +74,7 @@ void register_center_crop_pad(OpTable& t) {
             .in("input_data", "T", types::any_tensor)
             .in("shape", "Tind", types::indices)
             .out("output_data", "T", types::any_tensor)
-            .attr("axes", AttrKind::ints)
+            .attrs<CenterCropPadAttrs>()
             .infer_with(infer_center)
             .run_with(run_center));
 }

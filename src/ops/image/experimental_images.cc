@@ -7,9 +7,29 @@
 
 #include "ops/math/elementwise.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 
 namespace sdx::ops {
 namespace {
+
+struct ImageScalerAttrs {
+  float scale = 1;
+  FloatList bias;
+
+  void fields(auto& f) {
+    f("scale", scale);
+    f("bias", bias);
+  }
+};
+
+struct CropAttrs {
+  IntList border, scale;
+
+  void fields(auto& f) {
+    f.required("border", border);
+    f("scale", scale);
+  }
+};
 
 void check_images(const SymShape& s) {
   if (s.size() != 4) fail(ErrorCode::invalid_model, "expected images [N,C,H,W], received {}", to_string(s));
@@ -24,8 +44,9 @@ void infer_image_scaler(InferContext& c) {
 void run_image_scaler(OpContext& c) {
   const Tensor& in = c.input(0);
   check_images(to_sym(in.shape()));
-  const float scale = c.attrs().get_float("scale", 1.0F);
-  const std::vector<float> bias = c.attrs().get_floats("bias");
+  const auto attr = parse<ImageScalerAttrs>(c);
+  const float scale = attr.scale;
+  const FloatList bias = attr.bias;
   const std::int64_t channels = in.dim(1);
   if (static_cast<std::int64_t>(bias.size()) != channels) c.fail("'bias' has {} numbers for {} channels", bias.size(), channels);
   Tensor& out = c.output(0, in.dtype(), in.shape());
@@ -52,9 +73,8 @@ struct Window {
   std::int64_t top, left, height, width;
 };
 
-Window crop_window(const Attributes& attrs, std::int64_t rows, std::int64_t columns) {
-  const std::vector<std::int64_t> border = attrs.get_ints("border");
-  const std::vector<std::int64_t> scale = attrs.get_ints("scale");
+Window crop_window(const CropAttrs& attr, std::int64_t rows, std::int64_t columns) {
+  const IntList border = attr.border, scale = attr.scale;
   if (border.size() != 4)
     fail(ErrorCode::invalid_model, "'border' must hold left, top, right, bottom; it has {} numbers", border.size());
   for (const std::int64_t b : border) {
@@ -80,7 +100,7 @@ void infer_crop(InferContext& c) {
   SymShape out = *s;
   out[2] = out[3] = Dim::unknown();
   if ((*s)[2].is_const() && (*s)[3].is_const()) {
-    const Window w = crop_window(c.attrs(), (*s)[2].value(), (*s)[3].value());
+    const Window w = crop_window(parse<CropAttrs>(c), (*s)[2].value(), (*s)[3].value());
     out[2] = w.height;
     out[3] = w.width;
   }
@@ -90,7 +110,7 @@ void infer_crop(InferContext& c) {
 void run_crop(OpContext& c) {
   const Tensor& in = c.input(0);
   check_images(to_sym(in.shape()));
-  const Window w = crop_window(c.attrs(), in.dim(2), in.dim(3));
+  const Window w = crop_window(parse<CropAttrs>(c), in.dim(2), in.dim(3));
   Tensor& out = c.output(0, in.dtype(), {in.dim(0), in.dim(1), w.height, w.width});
   if (out.size() == 0) return;
   const auto element = static_cast<std::int64_t>(byte_size(in.dtype(), 1));
@@ -114,16 +134,8 @@ OpDef experimental(const char* name) {
 }  // namespace
 
 void register_experimental_images(OpTable& t) {
-  t.add(experimental("ImageScaler")
-            .attr("scale", AttrKind::f)
-            .attr("bias", AttrKind::floats)
-            .infer_with(infer_image_scaler)
-            .run_with(run_image_scaler));
-  t.add(experimental("Crop")
-            .attr("border", AttrKind::ints, true)
-            .attr("scale", AttrKind::ints)
-            .infer_with(infer_crop)
-            .run_with(run_crop));
+  t.add(experimental("ImageScaler").attrs<ImageScalerAttrs>().infer_with(infer_image_scaler).run_with(run_image_scaler));
+  t.add(experimental("Crop").attrs<CropAttrs>().infer_with(infer_crop).run_with(run_crop));
 }
 
 }  // namespace sdx::ops

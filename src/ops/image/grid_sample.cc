@@ -7,6 +7,7 @@
 #include "base/thread_pool.h"
 #include "ops/context.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 #include "ops/tensor/axes.h"
 #include "ops/tensor/movement.h"
 #include "tensor/dispatch.h"
@@ -14,6 +15,18 @@
 
 namespace sdx::ops {
 namespace {
+
+struct GridSampleAttrs {
+  std::string_view mode = "linear";
+  std::string_view padding_mode = "zeros";
+  bool align_corners = false;
+
+  void fields(auto& f) {
+    f("mode", mode);
+    f("padding_mode", padding_mode);
+    f("align_corners", align_corners);
+  }
+};
 
 enum class Mode { nearest, linear, cubic };
 enum class Padding { zeros, border, reflection };
@@ -24,9 +37,9 @@ struct Options {
   bool align;
 };
 
-Options options_of(const Attributes& attrs) {
+Options options_of(const GridSampleAttrs& attr) {
   Options o{};
-  const std::string mode = attrs.get_string("mode", "linear");
+  const std::string_view mode = attr.mode;
   if (mode == "nearest") {
     o.mode = Mode::nearest;
   } else if (mode == "linear" || mode == "bilinear") {
@@ -36,7 +49,7 @@ Options options_of(const Attributes& attrs) {
   } else {
     fail(ErrorCode::invalid_model, "'mode' must be nearest, linear (bilinear) or cubic (bicubic), received {}", mode);
   }
-  const std::string padding = attrs.get_string("padding_mode", "zeros");
+  const std::string_view padding = attr.padding_mode;
   if (padding == "zeros") {
     o.padding = Padding::zeros;
   } else if (padding == "border") {
@@ -46,7 +59,7 @@ Options options_of(const Attributes& attrs) {
   } else {
     fail(ErrorCode::invalid_model, "'padding_mode' must be zeros, border or reflection, received {}", padding);
   }
-  o.align = attrs.get_int("align_corners", 0) != 0;
+  o.align = attr.align_corners;
   return o;
 }
 
@@ -57,7 +70,7 @@ void check_ranks(std::size_t x, std::size_t grid) {
 }
 
 void infer_grid_sample(InferContext& c) {
-  options_of(c.attrs());
+  options_of(parse<GridSampleAttrs>(c));
   const SymShape* x = c.shape(0);
   const SymShape* grid = c.shape(1);
   if (x != nullptr && grid != nullptr) check_ranks(x->size(), grid->size());
@@ -371,7 +384,7 @@ bool sample_quickly(const OpContext& c, const Options& o, Tensor& out) {
 }
 
 void run_grid_sample(OpContext& c) {
-  const Options o = options_of(c.attrs());
+  const Options o = options_of(parse<GridSampleAttrs>(c));
   const Tensor& x = c.input(0);
   const Tensor& grid = c.input(1);
   check_ranks(x.rank(), grid.rank());
@@ -416,9 +429,7 @@ void register_grid_sample(OpTable& t) {
               .in("X", "T1", types::any_tensor)
               .in("grid", "T2", types::floats)
               .out("Y", "T1", types::any_tensor)
-              .attr("mode", AttrKind::s)
-              .attr("padding_mode", AttrKind::s)
-              .attr("align_corners", AttrKind::i)
+              .attrs<GridSampleAttrs>()
               .infer_with(infer_grid_sample)
               .run_with(run_grid_sample));
   }

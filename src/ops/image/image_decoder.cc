@@ -3,14 +3,21 @@
 #include "media/image.h"
 #include "ops/context.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 
 namespace sdx::ops {
 namespace {
 
+struct ImageDecoderAttrs {
+  std::string_view pixel_format = "RGB";
+
+  void fields(auto& f) { f("pixel_format", pixel_format); }
+};
+
 enum class PixelFormat { rgb, bgr, grey };
 
-PixelFormat pixel_format(const Attributes& attrs) {
-  const std::string text = attrs.get_string("pixel_format", "RGB");
+PixelFormat pixel_format(const ImageDecoderAttrs& attr) {
+  const std::string_view text = attr.pixel_format;
   if (text == "RGB") return PixelFormat::rgb;
   if (text == "BGR") return PixelFormat::bgr;
   if (text == "Grayscale") return PixelFormat::grey;
@@ -20,7 +27,7 @@ PixelFormat pixel_format(const Attributes& attrs) {
 std::int64_t channels_of(PixelFormat format) { return format == PixelFormat::grey ? 1 : 3; }
 
 void infer_image_decoder(InferContext& c) {
-  const PixelFormat format = pixel_format(c.attrs());
+  const PixelFormat format = pixel_format(parse<ImageDecoderAttrs>(c));
   const SymShape* in = c.shape(0);
   if (in != nullptr && in->size() != 1) c.fail("the encoded image must have rank 1, received {}", to_string(*in));
   c.output(0, DataType::uint8, SymShape{Dim(), Dim(), Dim(channels_of(format))});
@@ -47,7 +54,7 @@ void write_pixels(const media::Image& image, PixelFormat format, std::uint8_t* t
 void run_image_decoder(OpContext& c) {
   const Tensor& in = c.input(0);
   if (in.rank() != 1) c.fail("the encoded image must have rank 1, received {}", in.type_string());
-  const PixelFormat format = pixel_format(c.attrs());
+  const PixelFormat format = pixel_format(parse<ImageDecoderAttrs>(c));
   media::Image image;
   try {
     image = media::decode_image({static_cast<const std::byte*>(in.data()), in.bytes()}, {.upright = false});
@@ -66,7 +73,7 @@ void register_image_decoder(OpTable& t) {
   t.add(OpDef("ImageDecoder", 20)
             .in("encoded_stream", "T1", bit(DataType::uint8))
             .out("image", "T2", bit(DataType::uint8))
-            .attr("pixel_format", AttrKind::s)
+            .attrs<ImageDecoderAttrs>()
             .infer_with(infer_image_decoder)
             .run_with(run_image_decoder));
 }

@@ -8,11 +8,18 @@
 
 #include "ops/context.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 #include "ops/tensor/movement.h"
 #include "tensor/element.h"
 
 namespace sdx::ops {
 namespace {
+
+struct NonMaxSuppressionAttrs {
+  bool center_point_box = false;
+
+  void fields(auto& f) { f("center_point_box", center_point_box); }
+};
 
 struct Box {
   float y1, x1, y2, x2;
@@ -169,7 +176,7 @@ void run_nms(OpContext& c) {
            scores.type_string());
   }
   const Limits limits{scalar<std::int64_t>(c, 2, 0), scalar<float>(c, 3, 0.0F), c.has_input(4), scalar<float>(c, 4, 0.0F)};
-  const bool centered = c.attrs().get_int("center_point_box", 0) != 0;
+  const bool centered = parse<NonMaxSuppressionAttrs>(c).center_point_box;
   const std::int64_t n = boxes.dim(1);
   if (n > UINT32_MAX) c.fail("{} boxes: at most 2^32 - 1", n);
   std::vector<std::array<std::int64_t, 3>> rows;
@@ -200,7 +207,7 @@ void register_non_max_suppression(OpTable& t) {
             .in("iou_threshold", "", bit(DataType::float32), Arity::optional)
             .in("score_threshold", "", bit(DataType::float32), Arity::optional)
             .out("selected_indices", "", types::int64)
-            .attr("center_point_box", AttrKind::i)
+            .attrs<NonMaxSuppressionAttrs>()
             .infer_with(infer_nms)
             .run_with(run_nms));
 }

@@ -7,6 +7,7 @@
 #include "base/thread_pool.h"
 #include "ops/context.h"
 #include "ops/image/resample.h"
+#include "ops/image/signatures.h"
 #include "ops/op.h"
 #include "ops/tensor/axes.h"
 #include "ops/tensor/mapped_copy.h"
@@ -19,9 +20,7 @@ namespace sdx::ops {
 namespace {
 
 template <class E, std::size_t N>
-E choice(const Attributes& attrs, const char* attribute, const char* otherwise,
-         const std::array<std::pair<const char*, E>, N>& permitted) {
-  const std::string text = attrs.get_string(attribute, otherwise);
+E choice(std::string_view text, const char* attribute, const std::array<std::pair<const char*, E>, N>& permitted) {
   std::string all;
   for (const auto& [word, value] : permitted) {
     if (text == word) return value;
@@ -51,21 +50,20 @@ enum class Policy { stretch, not_larger, not_smaller };
 constexpr std::array<std::pair<const char*, Policy>, 3> kPolicies = {
     {{"stretch", Policy::stretch}, {"not_larger", Policy::not_larger}, {"not_smaller", Policy::not_smaller}}};
 
-ResampleOptions options_of(const Node& node) {
-  const Attributes& a = node.attributes;
+ResampleOptions options_of(const Node& node, const ResizeAttrs& a) {
   ResampleOptions o;
-  o.mode = choice(a, "mode", "nearest", kModes);
+  o.mode = choice(a.mode, "mode", kModes);
   if (node.op_type == "Upsample" || node.version < 11) {
     o.coordinates = CoordinateMode::asymmetric;
     o.nearest = NearestMode::simple;
     return o;
   }
-  o.coordinates = choice(a, "coordinate_transformation_mode", "half_pixel", kCoordinates);
-  o.nearest = choice(a, "nearest_mode", "round_prefer_floor", kNearest);
-  o.cubic_a = a.get_float("cubic_coeff_a", -0.75F);
-  o.extrapolation = a.get_float("extrapolation_value", 0.0F);
-  o.exclude_outside = a.get_int("exclude_outside", 0) != 0;
-  o.antialias = a.get_int("antialias", 0) != 0;
+  o.coordinates = choice(a.coordinate_transformation_mode, "coordinate_transformation_mode", kCoordinates);
+  o.nearest = choice(a.nearest_mode, "nearest_mode", kNearest);
+  o.cubic_a = a.cubic_coeff_a;
+  o.extrapolation = a.extrapolation_value;
+  o.exclude_outside = a.exclude_outside;
+  o.antialias = a.antialias;
   return o;
 }
 
@@ -78,8 +76,8 @@ struct Target {
   Policy policy = Policy::stretch;
 };
 
-Ints axes_of(const Attributes& attrs, std::size_t rank) {
-  if (attrs.has("axes")) return normalize_axes(attrs.get_ints("axes"), rank);
+Ints axes_of(const ResizeAttrs& attr, std::size_t rank) {
+  if (attr.axes) return normalize_axes(*attr.axes, rank);
   Ints axes(rank);
   for (std::size_t i = 0; i < rank; ++i) axes[i] = static_cast<std::int64_t>(i);
   return axes;
@@ -160,13 +158,12 @@ Slots slots_of(const Node& node) {
   return node.version >= 11 ? Slots{1, 2, 3} : Slots{-1, 1, -1};
 }
 
-void attribute_scales(const Node& node, Target& t) {
-  const Attributes& a = node.attributes;
+void attribute_scales(const Node& node, const ResizeAttrs& a, Target& t) {
   if (node.op_type != "Upsample" || node.version >= 9) return;
   if (node.version < 7) {  // Source: ONNX Upsample-1: N, C, H, W
-    t.scales = {1.0F, 1.0F, a.get_float("height_scale"), a.get_float("width_scale")};
+    t.scales = {1.0F, 1.0F, a.height_scale, a.width_scale};
   } else {
-    t.scales = a.get_floats("scales");
+    t.scales = to_vector(a.scales);
   }
 }
 
@@ -198,14 +195,15 @@ void infer_symbolic(InferContext& c, const SymShape& in, const Target& t, const 
 }
 
 void infer_resize(InferContext& c) {
-  const ResampleOptions o = options_of(c.node());
+  const auto attr = parse<ResizeAttrs>(c);
+  const ResampleOptions o = options_of(c.node(), attr);
   const Slots slots = slots_of(c.node());
   const SymShape* in = c.shape(0);
   if (in == nullptr) return c.output(0, c.dtype(0));
   Target t;
-  t.axes = axes_of(c.attrs(), in->size());
-  t.policy = choice(c.attrs(), "keep_aspect_ratio_policy", "stretch", kPolicies);
-  attribute_scales(c.node(), t);
+  t.axes = axes_of(attr, in->size());
+  t.policy = choice(attr.keep_aspect_ratio_policy, "keep_aspect_ratio_policy", kPolicies);
+  attribute_scales(c.node(), attr, t);
   bool known = true;
   const auto value_at = [&](int slot) -> const Tensor* {
     if (slot < 0 || !c.has_input(static_cast<std::size_t>(slot))) return nullptr;
@@ -286,12 +284,13 @@ void run_weighted(OpContext& c, const Shape& shape, const std::vector<ResampleAx
 }
 
 void run_resize(OpContext& c) {
-  const ResampleOptions o = options_of(c.node());
+  const auto attr = parse<ResizeAttrs>(c);
+  const ResampleOptions o = options_of(c.node(), attr);
   const Slots slots = slots_of(c.node());
   Target t;
-  t.axes = axes_of(c.attrs(), c.input(0).rank());
-  t.policy = choice(c.attrs(), "keep_aspect_ratio_policy", "stretch", kPolicies);
-  attribute_scales(c.node(), t);
+  t.axes = axes_of(attr, c.input(0).rank());
+  t.policy = choice(attr.keep_aspect_ratio_policy, "keep_aspect_ratio_policy", kPolicies);
+  attribute_scales(c.node(), attr, t);
   const auto at = [&](int slot) { return slot < 0 ? nullptr : c.optional_input(static_cast<std::size_t>(slot)); };
   if (const Tensor* v = at(slots.scales)) t.scales = to_floats(*v);
   if (const Tensor* v = at(slots.sizes)) t.sizes = to_ints(*v);
@@ -312,14 +311,7 @@ void add_resize(OpTable& t, int since) {
   if (since >= 11) def.in("roi", "T2", types::floats, Arity::optional);
   def.in("scales", "", bit(DataType::float32), since >= 11 ? Arity::optional : Arity::required);
   if (since >= 11) def.in("sizes", "", types::int64, Arity::optional);
-  def.out("Y", "T1", types::any_tensor).attr("mode", AttrKind::s);
-  if (since >= 11) {
-    def.attr("coordinate_transformation_mode", AttrKind::s).attr("nearest_mode", AttrKind::s).attr("cubic_coeff_a", AttrKind::f);
-    def.attr("extrapolation_value", AttrKind::f).attr("exclude_outside", AttrKind::i);
-  }
-  if (since >= 18) {
-    def.attr("antialias", AttrKind::i).attr("axes", AttrKind::ints).attr("keep_aspect_ratio_policy", AttrKind::s);
-  }
+  def.out("Y", "T1", types::any_tensor).attrs<ResizeAttrs>();
   t.add(std::move(def).infer_with(infer_resize).run_with(run_resize));
 }
 
@@ -327,9 +319,7 @@ void add_upsample(OpTable& t, int since) {
   OpDef def("Upsample", since);
   def.in("X", "T", types::any_tensor);
   if (since >= 9) def.in("scales", "", bit(DataType::float32));
-  def.out("Y", "T", types::any_tensor).attr("mode", AttrKind::s);
-  if (since == 1) def.attr("height_scale", AttrKind::f, true).attr("width_scale", AttrKind::f, true);
-  if (since == 7) def.attr("scales", AttrKind::floats, true);
+  def.out("Y", "T", types::any_tensor).attrs<ResizeAttrs>();
   def.deprecated_at = 10;
   t.add(std::move(def).infer_with(infer_resize).run_with(run_resize));
 }

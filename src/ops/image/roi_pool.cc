@@ -8,6 +8,7 @@
 #include "base/thread_pool.h"
 #include "ops/context.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 #include "ops/tensor/gather_index.h"
 #include "ops/tensor/shape_values.h"
 #include "tensor/dispatch.h"
@@ -26,8 +27,43 @@ void infer_regions(InferContext& c, Dim height, Dim width) {
   c.output(0, c.dtype(0), SymShape{rois != nullptr ? (*rois)[0] : Dim(), x != nullptr ? (*x)[1] : Dim(), height, width});
 }
 
-std::int64_t positive(const Attributes& attrs, const char* attribute) {
-  const std::int64_t v = attrs.get_int(attribute, 1);
+struct RoiAlignAttrs {
+  std::string_view mode = "avg", coordinate_transformation_mode = "half_pixel";
+  std::int64_t output_height = 1, output_width = 1, sampling_ratio = 0;
+  float spatial_scale = 1;
+
+  void fields(auto& f, const OpId& op) {
+    if (op.version < 16) coordinate_transformation_mode = "output_half_pixel";
+    f("mode", mode);
+    f("output_height", output_height);
+    f("output_width", output_width);
+    f("sampling_ratio", sampling_ratio);
+    f("spatial_scale", spatial_scale);
+    f("coordinate_transformation_mode", coordinate_transformation_mode);
+  }
+};
+
+struct MaxRoiPoolAttrs {
+  IntList pooled_shape;
+  float spatial_scale = 1;
+
+  void fields(auto& f) {
+    f.required("pooled_shape", pooled_shape);
+    f("spatial_scale", spatial_scale);
+  }
+};
+
+struct CropAndResizeAttrs {
+  std::string_view mode = "bilinear";
+  float extrapolation_value = 0;
+
+  void fields(auto& f) {
+    f("mode", mode);
+    f("extrapolation_value", extrapolation_value);
+  }
+};
+
+std::int64_t positive(std::int64_t v, const char* attribute) {
   if (v < 1) fail(ErrorCode::invalid_model, "'{}' must be positive, received {}", attribute, v);
   return v;
 }
@@ -162,7 +198,8 @@ void align_region(OpContext& c, const AlignOptions& o, const T* roi, const T* im
 }
 
 void infer_roi_align(InferContext& c) {
-  infer_regions(c, positive(c.attrs(), "output_height"), positive(c.attrs(), "output_width"));
+  const auto attr = parse<RoiAlignAttrs>(c);
+  infer_regions(c, positive(attr.output_height, "output_height"), positive(attr.output_width, "output_width"));
 }
 
 void run_roi_align(OpContext& c) {
@@ -170,14 +207,14 @@ void run_roi_align(OpContext& c) {
   const Tensor& x = c.input(0);
   const Tensor& rois = c.input(1);
   const Ints batches = region_batches(c, 2);
-  const std::string mode = c.attrs().get_string("mode", "avg");
+  const auto attr = parse<RoiAlignAttrs>(c);
+  const std::string_view mode = attr.mode;
   if (mode != "avg" && mode != "max") c.fail("'mode' must be avg or max, received {}", mode);
-  const bool half = c.attrs().get_string("coordinate_transformation_mode",
-                                         c.version() >= 16 ? "half_pixel" : "output_half_pixel") == "half_pixel";
-  const AlignOptions o{positive(c.attrs(), "output_height"),
-                       positive(c.attrs(), "output_width"),
-                       c.attrs().get_int("sampling_ratio", 0),
-                       static_cast<double>(c.attrs().get_float("spatial_scale", 1.0F)),
+  const bool half = attr.coordinate_transformation_mode == "half_pixel";
+  const AlignOptions o{positive(attr.output_height, "output_height"),
+                       positive(attr.output_width, "output_width"),
+                       attr.sampling_ratio,
+                       static_cast<double>(attr.spatial_scale),
                        half ? 0.5 : 0.0,
                        mode == "max",
                        !half};
@@ -195,8 +232,8 @@ void run_roi_align(OpContext& c) {
   });
 }
 
-Ints pooled_shape(const Attributes& attrs) {
-  const Ints shape = attrs.get_ints("pooled_shape");
+Ints pooled_shape(const MaxRoiPoolAttrs& attr) {
+  const Ints shape = to_vector(attr.pooled_shape);
   if (shape.size() != 2 || shape[0] < 1 || shape[1] < 1) {
     fail(ErrorCode::invalid_model, "'pooled_shape' must hold two positive numbers, received {}", to_string(shape));
   }
@@ -204,7 +241,7 @@ Ints pooled_shape(const Attributes& attrs) {
 }
 
 void infer_max_roi_pool(InferContext& c) {
-  const Ints shape = pooled_shape(c.attrs());
+  const Ints shape = pooled_shape(parse<MaxRoiPoolAttrs>(c));
   infer_regions(c, shape[0], shape[1]);
 }
 
@@ -254,8 +291,9 @@ void run_max_roi_pool(OpContext& c) {
   check_regions(c, 5);
   const Tensor& x = c.input(0);
   const Tensor& rois = c.input(1);
-  const Ints pooled = pooled_shape(c.attrs());
-  const auto scale = static_cast<double>(c.attrs().get_float("spatial_scale", 1.0F));
+  const auto attr = parse<MaxRoiPoolAttrs>(c);
+  const Ints pooled = pooled_shape(attr);
+  const auto scale = static_cast<double>(attr.spatial_scale);
   Tensor& out = c.output(0, x.dtype(), {rois.dim(0), x.dim(1), pooled[0], pooled[1]});
   dispatch(x.dtype(), FloatTypes{}, "MaxRoiPool", [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -291,9 +329,10 @@ void run_crop(OpContext& c) {
   const Ints batches = region_batches(c, 2);
   const Ints size = to_ints(c.input(3));
   if (size.size() != 2 || size[0] < 1 || size[1] < 1) c.fail("'crop_size' must hold two positive numbers");
-  const std::string mode = c.attrs().get_string("mode", "bilinear");
+  const auto attr = parse<CropAndResizeAttrs>(c);
+  const std::string_view mode = attr.mode;
   if (mode != "bilinear" && mode != "nearest") c.fail("'mode' must be bilinear or nearest, received {}", mode);
-  const double outside = static_cast<double>(c.attrs().get_float("extrapolation_value", 0.0F));
+  const double outside = static_cast<double>(attr.extrapolation_value);
   const std::int64_t h = x.dim(2), w = x.dim(3), pixels = size[0] * size[1];
   Tensor& out = c.output(0, x.dtype(), {rois.dim(0), x.dim(1), size[0], size[1]});
   dispatch(x.dtype(), FloatTypes{}, "CropAndResize", [&](auto tag) {
@@ -332,20 +371,14 @@ void register_roi_pool(OpTable& t) {
             .in("rois", "T1", types::floats)
             .in("batch_indices", "T2", types::int64)
             .out("Y", "T1", types::floats)
-            .attr("mode", AttrKind::s)
-            .attr("output_height", AttrKind::i)
-            .attr("output_width", AttrKind::i)
-            .attr("sampling_ratio", AttrKind::i)
-            .attr("spatial_scale", AttrKind::f)
-            .attr("coordinate_transformation_mode", AttrKind::s)
+            .attrs<RoiAlignAttrs>()
             .infer_with(infer_roi_align)
             .run_with(run_roi_align));
   t.add(OpDef("MaxRoiPool", 1)
             .in("X", "T", types::floats)
             .in("rois", "T", types::floats)
             .out("Y", "T", types::floats)
-            .attr("pooled_shape", AttrKind::ints, true)
-            .attr("spatial_scale", AttrKind::f)
+            .attrs<MaxRoiPoolAttrs>()
             .infer_with(infer_max_roi_pool)
             .run_with(run_max_roi_pool));
   t.add(OpDef("com.microsoft", "CropAndResize", 1)
@@ -354,8 +387,7 @@ void register_roi_pool(OpTable& t) {
             .in("batch_indices", "T2", types::indices)
             .in("crop_size", "T2", types::indices)
             .out("Y", "T1", types::floats)
-            .attr("mode", AttrKind::s)
-            .attr("extrapolation_value", AttrKind::f)
+            .attrs<CropAndResizeAttrs>()
             .infer_with(infer_crop)
             .run_with(run_crop));
 }

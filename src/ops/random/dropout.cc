@@ -7,6 +7,7 @@
 #include "ops/math/broadcast.h"
 #include "ops/math/elementwise.h"
 #include "ops/op.h"
+#include "ops/random/signatures.h"
 #include "tensor/element.h"
 
 namespace sdx::ops {
@@ -36,8 +37,9 @@ double scalar_input(const OpContext& c, std::size_t i, double otherwise) {
 double drop_ratio(const OpContext& c) {
   const bool legacy = c.version() < 12;
   if (legacy) {
-    const bool inference = c.version() >= 7 || c.attrs().get_int("is_test", 0) != 0;
-    return inference ? 0 : static_cast<double>(c.attrs().get_float("ratio", 0.5F));
+    const auto attr = parse<DropoutAttrs>(c);
+    const bool inference = c.version() >= 7 || attr.is_test.value_or(0) != 0;
+    return inference ? 0 : static_cast<double>(attr.ratio);
   }
   return scalar_input(c, 2, 0) != 0 ? scalar_input(c, 1, 0.5) : 0;
 }
@@ -144,8 +146,7 @@ OpDef dropout(int since, TypeSet set) {
   def.in("data", "T", set);
   if (since >= 12) def.in("ratio", "", kDropped, Arity::optional).in("training_mode", "", types::boolean, Arity::optional);
   def.out("output", "T", set).out("mask", "", since < 10 ? set : types::boolean, Arity::optional);
-  if (since < 12) def.attr("ratio", AttrKind::f).attr("is_test", AttrKind::i).attr("consumed_inputs", AttrKind::ints);
-  if (since >= 12) def.attr("seed", AttrKind::i);
+  def.attrs<DropoutAttrs>();
   return def;
 }
 
@@ -164,7 +165,7 @@ void register_dropout(OpTable& t) {
             .in("training_mode", "", types::boolean, Arity::optional)
             .out("output", "T", types::floats)
             .out("mask", "", types::boolean, Arity::optional)
-            .attr("seed", AttrKind::i)
+            .attrs<DropoutAttrs>()
             .infer_with(infer_bias_dropout)
             .run_with(run_bias_dropout)
             .random());

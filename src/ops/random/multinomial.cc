@@ -8,27 +8,40 @@
 #include "ops/math/elementwise.h"
 #include "ops/op.h"
 #include "ops/random/random_stream.h"
+#include "ops/signature.h"
 
 namespace sdx::ops {
 namespace {
 
-DataType sample_type(const Attributes& attrs) {
-  const std::int64_t number = attrs.get_int("dtype", static_cast<std::int64_t>(DataType::int32));
+struct MultinomialAttrs {
+  std::int64_t dtype = static_cast<std::int64_t>(DataType::int32);
+  std::int64_t sample_size = 1;
+
+  void fields(auto& f) {
+    f("dtype", dtype);
+    f("sample_size", sample_size);
+    f.unread("seed", AttrKind::f);
+  }
+};
+
+DataType sample_type(const MultinomialAttrs& attr) {
+  const std::int64_t number = attr.dtype;
   if (number == static_cast<std::int64_t>(DataType::int32)) return DataType::int32;
   if (number == static_cast<std::int64_t>(DataType::int64)) return DataType::int64;
   fail(ErrorCode::invalid_model, "attribute 'dtype' is {}; permitted: 6 (int32), 7 (int64)", number);
 }
 
-std::int64_t sample_count(const Attributes& attrs) {
-  const std::int64_t n = attrs.get_int("sample_size", 1);
+std::int64_t sample_count(const MultinomialAttrs& attr) {
+  const std::int64_t n = attr.sample_size;
   if (n < 0) fail(ErrorCode::invalid_model, "attribute 'sample_size' is {}; it cannot be negative", n);
   return n;
 }
 
 void infer_multinomial(InferContext& c) {
+  const auto attr = parse<MultinomialAttrs>(c);
   const SymShape* s = c.shape(0);
   if (s != nullptr && s->size() != 2) c.fail("expected [batch, classes], received {}", to_string(*s));
-  c.output(0, sample_type(c.attrs()), SymShape{s != nullptr ? (*s)[0] : Dim::unknown(), Dim(sample_count(c.attrs()))});
+  c.output(0, sample_type(attr), SymShape{s != nullptr ? (*s)[0] : Dim::unknown(), Dim(sample_count(attr))});
 }
 
 // Running totals of exp(x - max): nothing overflows, and the largest class weighs 1.
@@ -47,12 +60,13 @@ std::vector<double> totals(const T* x, std::int64_t classes) {
 }
 
 void run_multinomial(OpContext& c) {
+  const auto attr = parse<MultinomialAttrs>(c);
   const Tensor& in = c.input(0);
   if (in.rank() != 2) c.fail("expected [batch, classes], received {}", in.type_string());
   const std::int64_t batch = in.dim(0);
   const std::int64_t classes = in.dim(1);
-  const std::int64_t samples = sample_count(c.attrs());
-  Tensor& out = c.output(0, sample_type(c.attrs()), {batch, samples});
+  const std::int64_t samples = sample_count(attr);
+  Tensor& out = c.output(0, sample_type(attr), {batch, samples});
   if (out.size() == 0) return;
   if (classes == 0) c.fail("there are no classes to choose from: the input is {}", in.type_string());
   const RandomStream random(c.seed());
@@ -81,9 +95,7 @@ void register_multinomial(OpTable& t) {
   t.add(OpDef("Multinomial", 7)
             .in("input", "T1", types::floats)
             .out("output", "T2", types::indices)
-            .attr("dtype", AttrKind::i)
-            .attr("sample_size", AttrKind::i)
-            .attr("seed", AttrKind::f)
+            .attrs<MultinomialAttrs>()
             .infer_with(infer_multinomial)
             .run_with(run_multinomial)
             .random());

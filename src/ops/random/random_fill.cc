@@ -5,6 +5,7 @@
 #include "ops/math/elementwise.h"
 #include "ops/op.h"
 #include "ops/random/random_stream.h"
+#include "ops/signature.h"
 
 namespace sdx::ops {
 namespace {
@@ -13,10 +14,31 @@ using BernoulliTypes = TypeList<float, double, Float16, BFloat16, std::int8_t, s
                                 std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t, bool>;
 constexpr TypeSet kBernoulliOutputs = types::numeric | types::boolean;
 
+// RandomNormal, RandomUniform, the like of them, Bernoulli.
+struct FillAttrs {
+  std::optional<std::int64_t> dtype;
+  IntList shape;
+  float mean = 0, scale = 1;  // RandomNormal
+  float low = 0, high = 1;    // RandomUniform
+
+  void fields(auto& f, const OpId& op) {
+    f("dtype", dtype);
+    f.unread("seed", AttrKind::f);
+    if (op.name.starts_with("RandomNormal")) {
+      f("mean", mean);
+      f("scale", scale);
+    } else if (op.name.starts_with("RandomUniform")) {
+      f("low", low);
+      f("high", high);
+    }
+    if (op.name == "RandomNormal" || op.name == "RandomUniform") f.required("shape", shape);
+  }
+};
+
 // The type that the attribute `dtype` names, else `otherwise`; must be among `permitted`.
-DataType chosen_type(const Attributes& attrs, DataType otherwise, TypeSet permitted) {
-  if (!attrs.has("dtype")) return otherwise;
-  const std::int64_t number = attrs.get_int("dtype");
+DataType chosen_type(const FillAttrs& attr, DataType otherwise, TypeSet permitted) {
+  if (!attr.dtype) return otherwise;
+  const std::int64_t number = *attr.dtype;
   const bool known = number > 0 && number < kDataTypeCount;
   if (!known || (bit(static_cast<DataType>(number)) & permitted) == 0) {
     fail(ErrorCode::invalid_model, "attribute 'dtype' is {}, which this operator does not produce", number);
@@ -24,8 +46,8 @@ DataType chosen_type(const Attributes& attrs, DataType otherwise, TypeSet permit
   return static_cast<DataType>(number);
 }
 
-Shape checked_shape(const Attributes& attrs) {
-  Shape shape = attrs.get_ints("shape");
+Shape checked_shape(const FillAttrs& attr) {
+  Shape shape = to_vector(attr.shape);
   for (const std::int64_t d : shape) {
     if (d < 0) fail(ErrorCode::invalid_model, "attribute 'shape' is {}: extents cannot be negative", to_string(shape));
   }
@@ -34,12 +56,13 @@ Shape checked_shape(const Attributes& attrs) {
 }
 
 void infer_fill(InferContext& c) {
-  c.output(0, chosen_type(c.attrs(), DataType::float32, types::floats), to_sym(checked_shape(c.attrs())));
+  const auto attr = parse<FillAttrs>(c);
+  c.output(0, chosen_type(attr, DataType::float32, types::floats), to_sym(checked_shape(attr)));
 }
 
 template <TypeSet Permitted>
 void infer_like(InferContext& c) {
-  const DataType elem = chosen_type(c.attrs(), c.dtype(0), Permitted);
+  const DataType elem = chosen_type(parse<FillAttrs>(c), c.dtype(0), Permitted);
   if (const SymShape* s = c.shape(0)) return c.output(0, elem, *s);
   c.output(0, elem);
 }
@@ -57,34 +80,35 @@ void generate(const OpContext& c, Tensor& out, List list, F fn) {
 }
 
 void fill_normal(OpContext& c, Tensor& out) {
-  const auto mean = static_cast<double>(c.attrs().get_float("mean", 0.0F));
-  const auto scale = static_cast<double>(c.attrs().get_float("scale", 1.0F));
+  const auto attr = parse<FillAttrs>(c);
+  const auto mean = static_cast<double>(attr.mean), scale = static_cast<double>(attr.scale);
   const RandomStream random(c.seed());
   generate(c, out, FloatTypes{}, [&](std::int64_t i) { return mean + scale * random.normal(i); });
 }
 
 void fill_uniform(OpContext& c, Tensor& out) {
-  const auto low = static_cast<double>(c.attrs().get_float("low", 0.0F));
-  const auto high = static_cast<double>(c.attrs().get_float("high", 1.0F));
+  const auto attr = parse<FillAttrs>(c);
+  const auto low = static_cast<double>(attr.low), high = static_cast<double>(attr.high);
   const RandomStream random(c.seed());
   generate(c, out, FloatTypes{}, [&](std::int64_t i) { return low + (high - low) * random.uniform(i); });
 }
 
 template <void Fill(OpContext&, Tensor&)>
 void run_fill(OpContext& c) {
-  const DataType elem = chosen_type(c.attrs(), DataType::float32, types::floats);
-  Fill(c, c.output(0, elem, checked_shape(c.attrs())));
+  const auto attr = parse<FillAttrs>(c);
+  const DataType elem = chosen_type(attr, DataType::float32, types::floats);
+  Fill(c, c.output(0, elem, checked_shape(attr)));
 }
 
 template <void Fill(OpContext&, Tensor&)>
 void run_like(OpContext& c) {
   const Tensor& like = c.input(0);
-  Fill(c, c.output(0, chosen_type(c.attrs(), like.dtype(), types::floats), like.shape()));
+  Fill(c, c.output(0, chosen_type(parse<FillAttrs>(c), like.dtype(), types::floats), like.shape()));
 }
 
 void run_bernoulli(OpContext& c) {
   const Tensor& in = c.input(0);
-  Tensor& out = c.output(0, chosen_type(c.attrs(), in.dtype(), kBernoulliOutputs), in.shape());
+  Tensor& out = c.output(0, chosen_type(parse<FillAttrs>(c), in.dtype(), kBernoulliOutputs), in.shape());
   const RandomStream random(c.seed());
   dispatch(in.dtype(), FloatTypes{}, "Bernoulli", [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -95,36 +119,27 @@ void run_bernoulli(OpContext& c) {
   });
 }
 
-OpDef with_seed(const char* name, int since, std::initializer_list<const char*> floats) {
+void add_fill(OpTable& t, const char* name, RunFn run) {
+  t.add(OpDef(name, 1).out("output", "T", types::floats).attrs<FillAttrs>().infer_with(infer_fill).run_with(run).random());
+}
+
+void add_like(OpTable& t, const char* name, int since, TypeSet in, TypeSet out, InferFn infer, RunFn run) {
   OpDef def(name, since);
-  def.attr("dtype", AttrKind::i).attr("seed", AttrKind::f);
-  for (const char* a : floats) def.attr(a, AttrKind::f);
-  return def;
-}
-
-void add_fill(OpTable& t, OpDef def, RunFn run) {
-  def.out("output", "T", types::floats).attr("shape", AttrKind::ints, true);
-  t.add(std::move(def).infer_with(infer_fill).run_with(run).random());
-}
-
-void add_like(OpTable& t, OpDef def, RunFn run) {
-  def.in("input", "T1", types::any_tensor).out("output", "T2", types::floats);
-  t.add(std::move(def).infer_with(infer_like<types::floats>).run_with(run).random());
+  def.in("input", "T1", in).out("output", "T2", out).attrs<FillAttrs>();
+  t.add(std::move(def).infer_with(infer).run_with(run).random());
 }
 
 }  // namespace
 
 void register_random_fill(OpTable& t) {
-  add_fill(t, with_seed("RandomNormal", 1, {"mean", "scale"}), run_fill<fill_normal>);
-  add_fill(t, with_seed("RandomUniform", 1, {"low", "high"}), run_fill<fill_uniform>);
-  add_like(t, with_seed("RandomNormalLike", 1, {"mean", "scale"}), run_like<fill_normal>);
-  add_like(t, with_seed("RandomUniformLike", 1, {"low", "high"}), run_like<fill_uniform>);
-  t.add(with_seed("Bernoulli", 15, {})
-            .in("input", "T1", types::floats)
-            .out("output", "T2", kBernoulliOutputs)
-            .infer_with(infer_like<kBernoulliOutputs>)
-            .run_with(run_bernoulli)
-            .random());
+  const auto like = [&](const char* name, RunFn run) {
+    add_like(t, name, 1, types::any_tensor, types::floats, infer_like<types::floats>, run);
+  };
+  add_fill(t, "RandomNormal", run_fill<fill_normal>);
+  add_fill(t, "RandomUniform", run_fill<fill_uniform>);
+  like("RandomNormalLike", run_like<fill_normal>);
+  like("RandomUniformLike", run_like<fill_uniform>);
+  add_like(t, "Bernoulli", 15, types::floats, kBernoulliOutputs, infer_like<kBernoulliOutputs>, run_bernoulli);
 }
 
 }  // namespace sdx::ops

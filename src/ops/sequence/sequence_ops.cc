@@ -2,11 +2,18 @@
 
 #include "ops/context.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 #include "ops/tensor/movement.h"
 #include "tensor/element.h"
 
 namespace sdx::ops {
 namespace {
+
+struct SequenceEmptyAttrs {
+  std::int64_t dtype = static_cast<std::int64_t>(DataType::float32);
+
+  void fields(auto& f) { f("dtype", dtype); }
+};
 
 // The type of the items; unknown when the sequence's is.
 Type item_type(const InferContext& c, std::size_t i) {
@@ -54,15 +61,15 @@ void run_construct(OpContext& c) {
   c.set_output(0, std::move(s));
 }
 
-DataType empty_type(const Attributes& attrs) {
-  const std::int64_t code = attrs.get_int("dtype", static_cast<std::int64_t>(DataType::float32));
+DataType empty_type(const SequenceEmptyAttrs& attr) {
+  const std::int64_t code = attr.dtype;
   if (code <= 0 || code >= kDataTypeCount) fail(ErrorCode::invalid_model, "'dtype' {} is no element type", code);
   return static_cast<DataType>(code);
 }
 
-void infer_empty(InferContext& c) { c.output(0, Type::sequence(Type::tensor(empty_type(c.attrs())))); }
+void infer_empty(InferContext& c) { c.output(0, Type::sequence(Type::tensor(empty_type(parse<SequenceEmptyAttrs>(c))))); }
 
-void run_empty(OpContext& c) { c.set_output(0, Sequence{empty_type(c.attrs()), {}}); }
+void run_empty(OpContext& c) { c.set_output(0, Sequence{empty_type(parse<SequenceEmptyAttrs>(c)), {}}); }
 
 void infer_at(InferContext& c) { c.output(0, item_type(c, 0)); }
 
@@ -118,7 +125,7 @@ void register_sequence_ops(OpTable& t) {
             .run_with(run_construct));
   t.add(OpDef("SequenceEmpty", 11)
             .out("output", "", types::sequence)
-            .attr("dtype", AttrKind::i)
+            .attrs<SequenceEmptyAttrs>()
             .infer_with(infer_empty)
             .run_with(run_empty));
   t.add(OpDef("SequenceAt", 11)

@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "ops/context.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 #include "ops/tensor/axes.h"
 #include "ops/tensor/movement.h"
 #include "tensor/element.h"
@@ -12,13 +13,34 @@
 namespace sdx::ops {
 namespace {
 
+struct ConcatFromSequenceAttrs {
+  std::int64_t axis = 0;
+  bool new_axis = false;
+
+  void fields(auto& f) {
+    f.required("axis", axis);
+    f("new_axis", new_axis);
+  }
+};
+
+struct SplitToSequenceAttrs {
+  std::int64_t axis = 0;
+  bool keepdims = true;
+
+  void fields(auto& f) {
+    f("axis", axis);
+    f("keepdims", keepdims);
+  }
+};
+
 void infer_concat(InferContext& c) {
+  const auto attr = parse<ConcatFromSequenceAttrs>(c);
   const Type& s = c.type(0);
   if (!s.inner || !s.inner->is_tensor()) return;
   if (!s.inner->shape) return c.output(0, s.inner->elem);
   SymShape out = *s.inner->shape;
-  const bool stacks = c.attrs().get_int("new_axis", 0) != 0;
-  const auto axis = normalize_axis(c.attrs().get_int("axis"), out.size() + (stacks ? 1 : 0));
+  const bool stacks = attr.new_axis;
+  const auto axis = normalize_axis(attr.axis, out.size() + (stacks ? 1 : 0));
   if (stacks) {
     out.insert(out.begin() + static_cast<std::ptrdiff_t>(axis), Dim());
   } else {
@@ -28,12 +50,13 @@ void infer_concat(InferContext& c) {
 }
 
 void run_concat(OpContext& c) {
+  const auto attr = parse<ConcatFromSequenceAttrs>(c);
   const Value& v = c.input_value(0);
   if (!v.is_sequence() || v.sequence().items.empty()) c.fail("expected a sequence with items, received {}", v.type_string());
   const std::vector<Value>& items = v.sequence().items;
   const Tensor& first = items[0].tensor();
-  const bool stacks = c.attrs().get_int("new_axis", 0) != 0;
-  const auto axis = static_cast<std::size_t>(normalize_axis(c.attrs().get_int("axis"), first.rank() + (stacks ? 1 : 0)));
+  const bool stacks = attr.new_axis;
+  const auto axis = static_cast<std::size_t>(normalize_axis(attr.axis, first.rank() + (stacks ? 1 : 0)));
   Shape shape = first.shape();
   if (stacks) shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(axis), 1);
   std::int64_t extent = 0;
@@ -61,13 +84,13 @@ void run_concat(OpContext& c) {
 }
 
 // `split` given: the axis stays, whatever keepdims says. Source: ONNX SplitToSequence-11.
-bool keeps_axis(const Node& node, bool has_split) { return has_split || node.attributes.get_int("keepdims", 1) != 0; }
+bool keeps_axis(const Node& node, bool has_split) { return has_split || parse<SplitToSequenceAttrs>(node).keepdims; }
 
 void infer_split(InferContext& c) {
   const SymShape* in = c.shape(0);
   if (in == nullptr) return c.output(0, Type::sequence(Type::tensor(c.dtype(0))));
   SymShape out = *in;
-  const auto axis = normalize_axis(c.attrs().get_int("axis", 0), in->size());
+  const auto axis = normalize_axis(parse<SplitToSequenceAttrs>(c).axis, in->size());
   if (keeps_axis(c.node(), c.has_input(1))) {
     out[static_cast<std::size_t>(axis)] = c.has_input(1) ? Dim() : Dim(1);
   } else {
@@ -100,7 +123,7 @@ Ints part_sizes(const OpContext& c, std::int64_t extent) {
 void run_split(OpContext& c) {
   const Tensor in = widened(c.input(0));
   const DataType dtype = c.input(0).dtype();
-  const auto axis = static_cast<std::size_t>(normalize_axis(c.attrs().get_int("axis", 0), in.rank()));
+  const auto axis = static_cast<std::size_t>(normalize_axis(parse<SplitToSequenceAttrs>(c).axis, in.rank()));
   if (in.size() == 0 && in.dim(axis) > (1 << 20)) c.fail("a sequence of {} empty tensors is refused", in.dim(axis));
   const bool keeps = keeps_axis(c.node(), c.has_input(1));
   const std::int64_t outer = product(in.shape(), 0, axis);
@@ -132,16 +155,14 @@ void register_sequence_tensors(OpTable& t) {
   t.add(OpDef("ConcatFromSequence", 11)
             .in("input_sequence", "", types::sequence)
             .out("concat_result", "", types::any_tensor)
-            .attr("axis", AttrKind::i, true)
-            .attr("new_axis", AttrKind::i)
+            .attrs<ConcatFromSequenceAttrs>()
             .infer_with(infer_concat)
             .run_with(run_concat));
   t.add(OpDef("SplitToSequence", 11)
             .in("input", "T", types::any_tensor)
             .in("split", "", types::indices, Arity::optional)
             .out("output_sequence", "", types::sequence)
-            .attr("axis", AttrKind::i)
-            .attr("keepdims", AttrKind::i)
+            .attrs<SplitToSequenceAttrs>()
             .infer_with(infer_split)
             .run_with(run_split));
 }

@@ -7,6 +7,7 @@
 #include "ops/math/float_view.h"
 #include "ops/op.h"
 #include "ops/signal/fft.h"
+#include "ops/signature.h"
 #include "ops/tensor/axes.h"
 #include "tensor/element.h"
 
@@ -17,10 +18,25 @@ using Complex = std::complex<double>;
 constexpr std::size_t kLength = 1, kAxis = 2;
 
 struct DftAttrs {
-  bool inverse, onesided;
+  bool inverse = false, onesided = false;
+  std::int64_t axis = 1;  // before opset 20; an input since, -2 where it is left out
+
+  void fields(auto& f, const OpId& op) {
+    f("inverse", inverse);
+    f("onesided", onesided);
+    if (op.version < 20) {
+      f("axis", axis);
+    } else {
+      axis = -2;
+    }
+  }
 };
 
-DftAttrs read_dft(const Attributes& attrs) { return {attrs.get_int("inverse", 0) != 0, attrs.get_int("onesided", 0) != 0}; }
+struct StftAttrs {
+  bool onesided = true;
+
+  void fields(auto& f) { f("onesided", onesided); }
+};
 
 std::int64_t scalar(const Tensor& t, const char* name) {
   if (t.size() != 1) fail(ErrorCode::invalid_model, "'{}' must be a scalar, received shape {}", name, to_string(t.shape()));
@@ -43,13 +59,13 @@ std::int64_t check_length(std::int64_t n) {
 Dim default_length(const DftAttrs& a, const Dim& extent) { return a.inverse && a.onesided ? Dim(2) * (extent - Dim(1)) : extent; }
 
 void infer_dft(InferContext& c) {
-  const DftAttrs a = read_dft(c.attrs());
+  const auto a = parse<DftAttrs>(c);
   const SymShape* x = c.shape(0);
   if (x == nullptr) return c.output(0, c.dtype(0));
   SymShape out = *x;
   if (out.empty()) c.fail("the input must have rank 2 or more ([..., 1 or 2]), received a scalar");
   out.back() = Dim(a.inverse && a.onesided ? 1 : 2);
-  std::optional<std::int64_t> axis = c.version() >= 20 ? -2 : c.attrs().get_int("axis", 1);
+  std::optional<std::int64_t> axis = a.axis;
   if (c.version() >= 20 && c.has_input(kAxis)) {
     axis = c.value(kAxis) != nullptr ? std::optional(scalar(*c.value(kAxis), "axis")) : std::nullopt;
   }
@@ -131,10 +147,11 @@ std::int64_t check_parts(const Shape& shape) {
 
 void run_dft(OpContext& c) {
   const Tensor& x = c.input(0);
-  std::int64_t axis = c.version() >= 20 ? -2 : c.attrs().get_int("axis", 1);
+  const auto attr = parse<DftAttrs>(c);
+  std::int64_t axis = attr.axis;
   if (const Tensor* given = c.version() >= 20 ? c.optional_input(kAxis) : nullptr) axis = scalar(*given, "axis");
   const std::size_t at = check_axis(axis, x.rank());
-  DftJob j{read_dft(c.attrs()), 0, x.dim(at), 0, product(x.shape(), at + 1, x.rank() - 1), check_parts(x.shape()), 2};
+  DftJob j{attr, 0, x.dim(at), 0, product(x.shape(), at + 1, x.rank() - 1), check_parts(x.shape()), 2};
   const Tensor* length = c.optional_input(kLength);
   j.length = check_length(length != nullptr ? scalar(*length, "dft_length") : default_length(j.attrs, Dim(j.in)).value());
   if (j.attrs.onesided && !j.attrs.inverse && j.parts_in == 2) {
@@ -184,7 +201,7 @@ void infer_stft(InferContext& c) {
   const Dim step = scalar_dim(c, kStep);
   if (step.is_const() && frame.is_const() && signal.is_const()) check_frame(step.value(), frame.value(), signal.value());
   if (step.is_const() && step.value() < 1) c.fail("frame_step is {}; it must be positive", step.value());
-  const bool onesided = c.attrs().get_int("onesided", 1) != 0;
+  const bool onesided = parse<StftAttrs>(c).onesided;
   const Dim bins = onesided ? floor_div(frame, Dim(2)) + Dim(1) : frame;
   c.output(0, c.dtype(0), {batch, floor_div(signal - frame, step) + Dim(1), bins, Dim(2)});
 }
@@ -225,9 +242,9 @@ void run_stft(OpContext& c) {
   if (const Tensor* given = c.optional_input(kFrame)) frame = scalar(*given, "frame_length");
   check_frame(step, frame, x.dim(1));
   if (window != nullptr && window->size() != frame) c.fail("the window has {} values, frame_length is {}", window->size(), frame);
-  const bool onesided = c.attrs().get_int("onesided", 1) != 0;
+  const bool onesided = parse<StftAttrs>(c).onesided;
   if (onesided && parts == 2) c.fail("onesided needs a real signal (last extent 1), received shape {}", to_string(x.shape()));
-  const DftJob j{{false, onesided}, frame, frame, onesided ? frame / 2 + 1 : frame, 1, parts, 2};
+  const DftJob j{{.inverse = false, .onesided = onesided}, frame, frame, onesided ? frame / 2 + 1 : frame, 1, parts, 2};
   Tensor& y = c.output(0, x.dtype(), {x.dim(0), (x.dim(1) - frame) / step + 1, j.out, 2});
   if (y.size() == 0) return;
   dispatch_compute(x.dtype(), "STFT", [&](auto tag) { transform_frames<typename decltype(tag)::type>(c, j, step, y); });
@@ -238,8 +255,7 @@ OpDef dft_def(int since) {
       .in("input", "T1", types::floats)
       .in("dft_length", "T2", types::indices, Arity::optional)
       .out("output", "T1", types::floats)
-      .attr("inverse", AttrKind::i)
-      .attr("onesided", AttrKind::i)
+      .attrs<DftAttrs>()
       .infer_with(infer_dft)
       .run_with(run_dft);
 }
@@ -247,7 +263,7 @@ OpDef dft_def(int since) {
 }  // namespace
 
 void register_dft(OpTable& t) {
-  t.add(dft_def(17).attr("axis", AttrKind::i));
+  t.add(dft_def(17));
   t.add(dft_def(20).in("axis", "", types::int64, Arity::optional));
   t.add(OpDef("STFT", 17)
             .in("signal", "T1", types::floats)
@@ -255,7 +271,7 @@ void register_dft(OpTable& t) {
             .in("window", "T1", types::floats, Arity::optional)
             .in("frame_length", "T2", types::indices, Arity::optional)
             .out("output", "T1", types::floats)
-            .attr("onesided", AttrKind::i)
+            .attrs<StftAttrs>()
             .infer_with(infer_stft)
             .run_with(run_stft));
 }

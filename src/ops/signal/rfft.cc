@@ -8,18 +8,31 @@
 #include "ops/math/float_view.h"
 #include "ops/op.h"
 #include "ops/signal/fft.h"
+#include "ops/signature.h"
 
 namespace sdx::ops {
 namespace {
 
-void check_form(const Attributes& attrs) {
-  if (attrs.get_int("onesided", 1) != 1 || attrs.get_int("normalized", 0) != 0 || attrs.get_int("signal_ndim", 1) != 1) {
+struct RfftAttrs {
+  bool normalized = false;
+  std::int64_t onesided = 1;
+  std::int64_t signal_ndim = 1;
+
+  void fields(auto& f) {
+    f("normalized", normalized);
+    f("onesided", onesided);
+    f("signal_ndim", signal_ndim);
+  }
+};
+
+void check_form(const RfftAttrs& attr) {
+  if (attr.onesided != 1 || attr.normalized || attr.signal_ndim != 1) {
     fail(ErrorCode::not_implemented, "only one-sided transforms over one axis, not normalised, are supported");
   }
 }
 
 void infer_rfft(InferContext& c) {
-  check_form(c.attrs());
+  check_form(parse<RfftAttrs>(c));
   const SymShape* s = c.shape(0);
   if (s == nullptr) return c.output(0, c.dtype(0));
   if (s->empty()) c.fail("the input must have an axis, received a scalar");
@@ -30,7 +43,7 @@ void infer_rfft(InferContext& c) {
 }
 
 void infer_irfft(InferContext& c) {
-  check_form(c.attrs());
+  check_form(parse<RfftAttrs>(c));
   const SymShape* s = c.shape(0);
   if (s == nullptr) return c.output(0, c.dtype(0));
   if (s->size() < 2) c.fail("the input must have 2 axes or more, received {}", to_string(*s));
@@ -53,7 +66,7 @@ void each_signal(OpContext& c, std::int64_t count, std::int64_t n, bool inverse,
 }
 
 void run_rfft(OpContext& c) {
-  check_form(c.attrs());
+  check_form(parse<RfftAttrs>(c));
   const Tensor& x = c.input(0);
   if (x.rank() == 0 || x.shape().back() < 1) c.fail("the input must have a signal, received {}", x.type_string());
   const std::int64_t n = x.shape().back(), half = n / 2 + 1;
@@ -78,7 +91,7 @@ void run_rfft(OpContext& c) {
 }
 
 void run_irfft(OpContext& c) {
-  check_form(c.attrs());
+  check_form(parse<RfftAttrs>(c));
   const Tensor& x = c.input(0);
   if (x.rank() < 2 || x.shape().back() != 2 || x.dim(x.rank() - 2) < 2)
     c.fail("the input must be [.., 2 or more, 2], received {}", x.type_string());
@@ -112,7 +125,7 @@ void register_rfft(OpTable& t) {
   for (const bool inverse : {false, true}) {
     OpDef d("com.microsoft", inverse ? "Irfft" : "Rfft", 1);
     d.in("X", "T", kFloat).out("Y", "T", kFloat);
-    for (const char* name : {"normalized", "onesided", "signal_ndim"}) d.attr(name, AttrKind::i);
+    d.attrs<RfftAttrs>();
     t.add(std::move(d).infer_with(inverse ? infer_irfft : infer_rfft).run_with(inverse ? run_irfft : run_rfft));
   }
 }

@@ -7,13 +7,25 @@
 
 #include "ops/context.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 #include "tensor/element.h"
 
 namespace sdx::ops {
 namespace {
 
-DataType output_type(const Attributes& attrs) {
-  const std::int64_t code = attrs.get_int("output_datatype", 1);
+// HannWindow, HammingWindow, BlackmanWindow, MelWeightMatrix.
+struct WindowAttrs {
+  std::int64_t output_datatype = 1;  // float32
+  bool periodic = true;              // of the windows
+
+  void fields(auto& f, const OpId& op) {
+    f("output_datatype", output_datatype);
+    if (op.name != "MelWeightMatrix") f("periodic", periodic);
+  }
+};
+
+DataType output_type(const WindowAttrs& attr) {
+  const std::int64_t code = attr.output_datatype;
   const auto type = static_cast<DataType>(code);
   if (code < 1 || code >= kDataTypeCount || (types::numeric & bit(type)) == 0) {
     fail(ErrorCode::invalid_model, "attribute 'output_datatype' is {}, which is no numeric type", code);
@@ -30,7 +42,7 @@ std::int64_t count_of(const Tensor& t, const char* name, std::int64_t least) {
 
 void infer_window(InferContext& c) {
   const Tensor* size = c.value(0);
-  c.output(0, output_type(c.attrs()), {size == nullptr ? Dim() : Dim(count_of(*size, "size", 0))});
+  c.output(0, output_type(parse<WindowAttrs>(c)), {size == nullptr ? Dim() : Dim(count_of(*size, "size", 0))});
 }
 
 // Coefficients of 1, cos(x) and cos(2x). Sources: ONNX HannWindow-17, HammingWindow-17, BlackmanWindow-17.
@@ -39,8 +51,8 @@ using Cosines = std::array<double, 3>;
 template <const Cosines& kTerms>
 void run_window(OpContext& c) {
   const std::int64_t n = count_of(c.input(0), "size", 0);
-  Tensor& out = c.output(0, output_type(c.attrs()), {n});
-  const std::int64_t period = c.attrs().get_int("periodic", 1) != 0 ? n : n - 1;
+  Tensor& out = c.output(0, output_type(parse<WindowAttrs>(c)), {n});
+  const std::int64_t period = parse<WindowAttrs>(c).periodic ? n : n - 1;
   for (std::int64_t i = 0; i < n; ++i) {
     if (i % 65536 == 0) c.stop().check();
     // A symmetric window of one sample is its peak.
@@ -58,7 +70,7 @@ constexpr Cosines kBlackman{0.42, -0.5, 0.08};
 void infer_mel(InferContext& c) {
   const Tensor* bins = c.value(0);
   const Tensor* length = c.value(1);
-  c.output(0, output_type(c.attrs()),
+  c.output(0, output_type(parse<WindowAttrs>(c)),
            {length == nullptr ? Dim() : Dim(count_of(*length, "dft_length", 1) / 2 + 1),
             bins == nullptr ? Dim() : Dim(count_of(*bins, "num_mel_bins", 1))});
 }
@@ -98,7 +110,7 @@ std::vector<std::int64_t> triangle_bins(OpContext& c, std::int64_t count, std::i
 void run_mel(OpContext& c) {
   const std::int64_t count = count_of(c.input(0), "num_mel_bins", 1);
   const std::int64_t length = count_of(c.input(1), "dft_length", 1);
-  Tensor& out = c.output(0, output_type(c.attrs()), {length / 2 + 1, count});
+  Tensor& out = c.output(0, output_type(parse<WindowAttrs>(c)), {length / 2 + 1, count});
   std::memset(out.mutable_data(), 0, out.bytes());
   const std::vector<std::int64_t> bins = triangle_bins(c, count, length);
   for (std::int64_t m = 0; m < count; ++m) {
@@ -120,8 +132,7 @@ OpDef window_def(const char* name, RunFn run) {
   return OpDef(name, 17)
       .in("size", "T1", types::indices)
       .out("output", "T2", types::numeric)
-      .attr("output_datatype", AttrKind::i)
-      .attr("periodic", AttrKind::i)
+      .attrs<WindowAttrs>()
       .infer_with(infer_window)
       .run_with(run);
 }
@@ -139,7 +150,7 @@ void register_windows(OpTable& t) {
             .in("lower_edge_hertz", "T2", types::floats)
             .in("upper_edge_hertz", "T2", types::floats)
             .out("output", "T3", types::numeric)
-            .attr("output_datatype", AttrKind::i)
+            .attrs<WindowAttrs>()
             .infer_with(infer_mel)
             .run_with(run_mel));
 }

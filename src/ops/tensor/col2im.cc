@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "ops/context.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 #include "ops/tensor/axes.h"
 #include "ops/tensor/movement.h"
 #include "ops/tensor/shape_values.h"
@@ -13,6 +14,16 @@
 
 namespace sdx::ops {
 namespace {
+
+struct Col2ImAttrs {
+  std::optional<IntList> strides, dilations, pads;
+
+  void fields(auto& f) {
+    f("strides", strides);
+    f("dilations", dilations);
+    f("pads", pads);
+  }
+};
 
 // One spatial axis: how blocks lie over the image.
 struct Axis {
@@ -26,10 +37,11 @@ std::int64_t blocks_along(std::int64_t image, std::int64_t block, std::int64_t s
   return (*padded - *reach - 1) / stride + 1;
 }
 
-std::vector<Axis> axes_of(const Attributes& attrs, const Ints& image, const Ints& block) {
+std::vector<Axis> axes_of(const Col2ImAttrs& attr, const Ints& image, const Ints& block) {
   const std::size_t n = image.size();
-  const auto list = [&](const char* attribute, std::size_t length, std::int64_t otherwise, std::int64_t least) {
-    Ints values = attrs.has(attribute) ? attrs.get_ints(attribute) : Ints(length, otherwise);
+  const auto list = [](const std::optional<IntList>& given, const char* attribute, std::size_t length, std::int64_t otherwise,
+                       std::int64_t least) {
+    Ints values = given ? to_vector(*given) : Ints(length, otherwise);
     const bool fits = values.size() == length &&
                       std::all_of(values.begin(), values.end(), [&](auto v) { return v >= least && v <= INT32_MAX; });
     if (!fits)
@@ -37,9 +49,9 @@ std::vector<Axis> axes_of(const Attributes& attrs, const Ints& image, const Ints
     return values;
   };
   if (block.size() != n) fail(ErrorCode::invalid_model, "'block_shape' and 'image_shape' must have one length");
-  const Ints strides = list("strides", n, 1, 1);
-  const Ints dilations = list("dilations", n, 1, 1);
-  const Ints pads = list("pads", 2 * n, 0, 0);
+  const Ints strides = list(attr.strides, "strides", n, 1, 1);
+  const Ints dilations = list(attr.dilations, "dilations", n, 1, 1);
+  const Ints pads = list(attr.pads, "pads", 2 * n, 0, 0);
   std::vector<Axis> axes;
   for (std::size_t i = 0; i < n; ++i) {
     if (image[i] < 0 || block[i] < 1) fail(ErrorCode::invalid_model, "image and block extents must be positive");
@@ -100,7 +112,7 @@ void run_col2im(OpContext& c) {
   const Tensor& in = c.input(0);
   const Ints image = to_ints(c.input(1));
   const Ints block = to_ints(c.input(2));
-  const std::vector<Axis> axes = axes_of(c.attrs(), image, block);
+  const std::vector<Axis> axes = axes_of(parse<Col2ImAttrs>(c), image, block);
   if (axes.empty()) c.fail("'image_shape' is empty");
   std::int64_t volume = 1;
   std::int64_t count = 1;
@@ -145,9 +157,7 @@ void register_col2im(OpTable& t) {
             .in("image_shape", "", types::int64)
             .in("block_shape", "", types::int64)
             .out("output", "T", types::numeric)
-            .attr("strides", AttrKind::ints)
-            .attr("dilations", AttrKind::ints)
-            .attr("pads", AttrKind::ints)
+            .attrs<Col2ImAttrs>()
             .infer_with(infer_col2im)
             .run_with(run_col2im));
 }

@@ -8,11 +8,10 @@
 #include "ops/tensor/axes.h"
 #include "ops/tensor/movement.h"
 #include "ops/tensor/shape_values.h"
+#include "ops/tensor/signatures.h"
 
 namespace sdx::ops {
 namespace {
-
-std::int64_t axis_attribute(const Attributes& attrs) { return attrs.get_int("axis", 1); }
 
 // Rank-1 integers: the elements of the inputs one after the other; what is not known stays unknown.
 void concat_elements(InferContext& c) {
@@ -45,7 +44,7 @@ void infer_concat(InferContext& c) {
     }
   }
   if (first == nullptr) return c.output(0, elem);
-  const auto axis = static_cast<std::size_t>(normalize_axis(axis_attribute(c.attrs()), first->size()));
+  const auto axis = static_cast<std::size_t>(normalize_axis(parse<ConcatAttrs>(c).along(), first->size()));
   SymShape out = *first;
   out[axis] = Dim(0);
   for (std::size_t i = 0; i < c.num_inputs(); ++i) {
@@ -62,7 +61,7 @@ void infer_concat(InferContext& c) {
 
 void run_concat(OpContext& c) {
   const Tensor& first = c.input(0);
-  const auto axis = static_cast<std::size_t>(normalize_axis(axis_attribute(c.attrs()), first.rank()));
+  const auto axis = static_cast<std::size_t>(normalize_axis(parse<ConcatAttrs>(c).along(), first.rank()));
   Shape shape = first.shape();
   for (std::size_t i = 1; i < c.num_inputs(); ++i) {
     const Shape& s = c.input(i).shape();
@@ -90,7 +89,7 @@ void add(OpTable& t, int since) {
   t.add(OpDef("Concat", since)
             .in("inputs", "T", types::any_tensor, Arity::variadic)
             .out("concat_result", "T", types::any_tensor)
-            .attr("axis", AttrKind::i, since >= 4)
+            .attrs<ConcatAttrs>()
             .infer_with(infer_concat)
             .run_with(run_concat));
 }

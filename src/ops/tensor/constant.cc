@@ -6,6 +6,7 @@
 #include "ops/op.h"
 #include "ops/tensor/movement.h"
 #include "ops/tensor/shape_values.h"
+#include "ops/tensor/signatures.h"
 #include "tensor/element.h"
 
 namespace sdx::ops {
@@ -13,22 +14,19 @@ namespace {
 
 constexpr std::int64_t kMaxSymElements = 1024;
 
-Tensor list_of_strings(const std::vector<std::string>& values) {
-  return Tensor::of<std::string>({static_cast<std::int64_t>(values.size())}, std::span<const std::string>(values));
-}
+Tensor list_of_strings(StringList values) { return Tensor::of<std::string>({static_cast<std::int64_t>(values.size())}, values); }
 
 // The value of a Constant node. Source: ONNX Constant-12: exactly one of the attributes is given.
-Tensor constant_value(const Attributes& a) {
-  if (a.has("value")) return a.get_tensor("value");
-  if (a.has("sparse_value")) return a.get_tensor("sparse_value");  // the reader has made it dense
-  if (a.has("value_float")) return Tensor::scalar<float>(a.get_float("value_float"));
-  if (a.has("value_int")) return Tensor::scalar<std::int64_t>(a.get_int("value_int"));
-  if (a.has("value_string")) return Tensor::scalar<std::string>(a.get_string("value_string"));
-  if (a.has("value_ints")) return from_ints(a.get_ints("value_ints"));
-  if (a.has("value_strings")) return list_of_strings(a.get_strings("value_strings"));
-  if (a.has("value_floats")) {
-    const std::vector<float> values = a.get_floats("value_floats");
-    return Tensor::of<float>({static_cast<std::int64_t>(values.size())}, std::span<const float>(values));
+Tensor constant_value(const ConstantAttrs& attr) {
+  if (attr.value != nullptr) return *attr.value;
+  if (attr.sparse_value != nullptr) return *attr.sparse_value;  // the reader has made it dense
+  if (attr.value_float) return Tensor::scalar<float>(*attr.value_float);
+  if (attr.value_int) return Tensor::scalar<std::int64_t>(*attr.value_int);
+  if (attr.value_string) return Tensor::scalar<std::string>(std::string(*attr.value_string));
+  if (attr.value_ints) return from_ints(to_vector(*attr.value_ints));
+  if (attr.value_strings) return list_of_strings(*attr.value_strings);
+  if (attr.value_floats) {
+    return Tensor::of<float>({static_cast<std::int64_t>(attr.value_floats->size())}, *attr.value_floats);
   }
   fail(ErrorCode::invalid_model,
        "one of the attributes value, value_float(s), value_int(s), value_string(s), sparse_value is "
@@ -36,19 +34,19 @@ Tensor constant_value(const Attributes& a) {
 }
 
 void infer_constant(InferContext& c) {
-  const Tensor value = constant_value(c.attrs());
+  const Tensor value = constant_value(parse<ConstantAttrs>(c));
   c.output(0, value.dtype(), to_sym(value.shape()));
 }
 
 void run_constant(OpContext& c) {
-  const Tensor value = constant_value(c.attrs());
+  const Tensor value = constant_value(parse<ConstantAttrs>(c));
   copy_all(value, c.output(0, value.dtype(), value.shape()));
 }
 
 // The element that ConstantOfShape repeats; float32 zero when the attribute is left out.
-Tensor repeated_value(const Attributes& a) {
-  if (!a.has("value")) return Tensor::scalar<float>(0.0F);
-  const Tensor& value = a.get_tensor("value");
+Tensor repeated_value(const FillAttrs& attr) {
+  if (attr.value == nullptr) return Tensor::scalar<float>(0.0F);
+  const Tensor& value = *attr.value;
   if (value.size() != 1) {
     fail(ErrorCode::invalid_model, "attribute 'value' must hold one element, received {}", value.type_string());
   }
@@ -56,7 +54,7 @@ Tensor repeated_value(const Attributes& a) {
 }
 
 void infer_constant_of_shape(InferContext& c) {
-  const Tensor value = repeated_value(c.attrs());
+  const Tensor value = repeated_value(parse<FillAttrs>(c));
   const std::vector<Dim>* extents = c.sym(0);
   if (extents == nullptr) {
     const auto rank = known_length(c, 0);
@@ -74,7 +72,7 @@ void infer_constant_of_shape(InferContext& c) {
 }
 
 void run_constant_of_shape(OpContext& c) {
-  const Tensor value = repeated_value(c.attrs());
+  const Tensor value = repeated_value(parse<FillAttrs>(c));
   if (c.input(0).rank() > 1) c.fail("'input' must be of rank 1, received {}", c.input(0).type_string());
   fill_with(c.output(0, value.dtype(), to_ints(c.input(0))), value);
 }
@@ -84,20 +82,13 @@ void run_constant_of_shape(OpContext& c) {
 void register_constant(OpTable& t) {
   t.add(OpDef("Constant", 1)
             .out("output", "T", types::any_tensor)
-            .attr("value", AttrKind::t)
-            .attr("value_float", AttrKind::f)
-            .attr("value_floats", AttrKind::floats)
-            .attr("value_int", AttrKind::i)
-            .attr("value_ints", AttrKind::ints)
-            .attr("value_string", AttrKind::s)
-            .attr("value_strings", AttrKind::strings)
-            .attr("sparse_value", AttrKind::t)
+            .attrs<ConstantAttrs>()
             .infer_with(infer_constant)
             .run_with(run_constant));
   t.add(OpDef("ConstantOfShape", 9)
             .in("input", "T1", types::int64)
             .out("output", "T2", types::any_tensor)
-            .attr("value", AttrKind::t)
+            .attrs<FillAttrs>()
             .infer_with(infer_constant_of_shape)
             .run_with(run_constant_of_shape));
 }

@@ -10,18 +10,20 @@
 #include "ops/tensor/gather_index.h"
 #include "ops/tensor/movement.h"
 #include "ops/tensor/shape_values.h"
+#include "ops/tensor/signatures.h"
 
 namespace sdx::ops {
 namespace {
 
 void infer_gather(InferContext& c) {
+  const auto attr = parse<GatherAttrs>(c);
   const SymShape* data = c.shape(0);
   const SymShape* indices = c.shape(1);
   if (data == nullptr || indices == nullptr) {
-    if (data != nullptr) normalize_axis(c.attrs().get_int("axis", 0), data->size());
+    if (data != nullptr) normalize_axis(attr.axis, data->size());
     return c.output(0, c.dtype(0));
   }
-  const auto axis = static_cast<std::ptrdiff_t>(normalize_axis(c.attrs().get_int("axis", 0), data->size()));
+  const auto axis = static_cast<std::ptrdiff_t>(normalize_axis(attr.axis, data->size()));
   SymShape out(data->begin(), data->begin() + axis);
   out.insert(out.end(), indices->begin(), indices->end());
   out.insert(out.end(), data->begin() + axis + 1, data->end());
@@ -43,7 +45,7 @@ void infer_gather(InferContext& c) {
 void run_gather(OpContext& c) {
   const Tensor data = widened(c.input(0));
   const Tensor& indices = c.input(1);
-  const auto axis = static_cast<std::size_t>(normalize_axis(c.attrs().get_int("axis", 0), data.rank()));
+  const auto axis = static_cast<std::size_t>(normalize_axis(parse<GatherAttrs>(c).axis, data.rank()));
   Shape shape(data.shape().begin(), data.shape().begin() + static_cast<std::ptrdiff_t>(axis));
   shape.insert(shape.end(), indices.shape().begin(), indices.shape().end());
   shape.insert(shape.end(), data.shape().begin() + static_cast<std::ptrdiff_t>(axis) + 1, data.shape().end());
@@ -71,7 +73,7 @@ void run_gather(OpContext& c) {
 void infer_gather_elements(InferContext& c) {
   const SymShape* data = c.shape(0);
   const SymShape* indices = c.shape(1);
-  if (data != nullptr) normalize_axis(c.attrs().get_int("axis", 0), data->size());
+  if (data != nullptr) normalize_axis(parse<GatherAttrs>(c).axis, data->size());
   if (indices == nullptr) {
     if (data != nullptr) return c.output(0, c.dtype(0), SymShape(data->size()));
     return c.output(0, c.dtype(0));
@@ -85,7 +87,7 @@ void infer_gather_elements(InferContext& c) {
 void run_gather_elements(OpContext& c) {
   const Tensor data = widened(c.input(0));
   const Tensor& indices = c.input(1);
-  const auto axis = static_cast<std::size_t>(normalize_axis(c.attrs().get_int("axis", 0), data.rank()));
+  const auto axis = static_cast<std::size_t>(normalize_axis(parse<GatherAttrs>(c).axis, data.rank()));
   check_element_indices(data.shape(), indices.shape(), axis);
   check_index_type(indices);
   produce(c, 0, c.input(0).dtype(), indices.shape(), [&](Tensor& out) {
@@ -108,7 +110,7 @@ void infer_gather_nd(InferContext& c) {
   const SymShape* data = c.shape(0);
   const SymShape* indices = c.shape(1);
   if (data == nullptr || indices == nullptr) return c.output(0, c.dtype(0));
-  const std::int64_t batch = c.attrs().get_int("batch_dims", 0);
+  const std::int64_t batch = parse<GatherNdAttrs>(c).batch_dims;
   check_nd_ranks(data->size(), indices->size(), batch);
   const Dim& depth = indices->back();
   if (!depth.is_const()) return c.output(0, c.dtype(0));
@@ -125,7 +127,7 @@ void infer_gather_nd(InferContext& c) {
 void run_gather_nd(OpContext& c) {
   const Tensor data = widened(c.input(0));
   const Tensor& indices = c.input(1);
-  const std::int64_t batch = c.attrs().get_int("batch_dims", 0);
+  const std::int64_t batch = parse<GatherNdAttrs>(c).batch_dims;
   check_nd_ranks(data.rank(), indices.rank(), batch);
   const std::int64_t depth = indices.shape().back();
   check_nd_depth(depth, data.rank(), batch);
@@ -163,7 +165,7 @@ void register_gather(OpTable& t) {
             .in("data", "T", types::any_tensor)
             .in("indices", "Tind", types::indices)
             .out("output", "T", types::any_tensor)
-            .attr("axis", AttrKind::i)
+            .attrs<GatherAttrs>()
             .infer_with(infer_gather)
             .run_with(run_gather));
   t.add(OpDef("com.microsoft", "TorchEmbedding", 1)
@@ -178,14 +180,14 @@ void register_gather(OpTable& t) {
             .in("data", "T", types::any_tensor)
             .in("indices", "Tind", types::indices)
             .out("output", "T", types::any_tensor)
-            .attr("axis", AttrKind::i)
+            .attrs<GatherAttrs>()
             .infer_with(infer_gather_elements)
             .run_with(run_gather_elements));
   t.add(OpDef("GatherND", 11)
             .in("data", "T", types::any_tensor)
             .in("indices", "", types::int64)
             .out("output", "T", types::any_tensor)
-            .attr("batch_dims", AttrKind::i)
+            .attrs<GatherNdAttrs>()
             .infer_with(infer_gather_nd)
             .run_with(run_gather_nd));
   t.add(OpDef("com.microsoft", "GatherND", 1)

@@ -7,13 +7,14 @@
 #include "ops/tensor/axes.h"
 #include "ops/tensor/movement.h"
 #include "ops/tensor/shape_values.h"
+#include "ops/tensor/signatures.h"
 #include "tensor/element.h"
 
 namespace sdx::ops {
 namespace {
 
-std::size_t new_axis(const Attributes& attrs, std::size_t indices_rank) {
-  return static_cast<std::size_t>(normalize_axis(attrs.get_int("axis", -1), indices_rank + 1));
+std::size_t new_axis(const OneHotAttrs& attr, std::size_t indices_rank) {
+  return static_cast<std::size_t>(normalize_axis(attr.axis, indices_rank + 1));
 }
 
 std::int64_t depth_value(const Tensor& depth) {
@@ -33,7 +34,7 @@ void infer_one_hot(InferContext& c) {
   } else if (const auto* elements = c.sym(1); elements != nullptr && elements->size() == 1) {
     depth = (*elements)[0];
   }
-  out.insert(out.begin() + static_cast<std::ptrdiff_t>(new_axis(c.attrs(), indices->size())), depth);
+  out.insert(out.begin() + static_cast<std::ptrdiff_t>(new_axis(parse<OneHotAttrs>(c), indices->size())), depth);
   c.output(0, c.dtype(2), std::move(out));
 }
 
@@ -42,7 +43,7 @@ void run_one_hot(OpContext& c) {
   const std::int64_t depth = depth_value(c.input(1));
   const Tensor values = widened(c.input(2));
   if (values.size() != 2) c.fail("'values' must hold two elements (off, on), received {}", values.type_string());
-  const std::size_t axis = new_axis(c.attrs(), indices.rank());
+  const std::size_t axis = new_axis(parse<OneHotAttrs>(c), indices.rank());
   Shape shape = indices.shape();
   shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(axis), depth);
   const std::int64_t inner = product(shape, axis + 1, shape.size());
@@ -63,9 +64,19 @@ void run_one_hot(OpContext& c) {
   });
 }
 
-DataType eye_type(const Attributes& attrs, DataType input) {
-  if (!attrs.has("dtype")) return input;
-  const std::int64_t code = attrs.get_int("dtype");
+struct EyeLikeAttrs {
+  std::optional<std::int64_t> dtype;
+  std::int64_t k = 0;
+
+  void fields(auto& f) {
+    f("dtype", dtype);
+    f("k", k);
+  }
+};
+
+DataType eye_type(const EyeLikeAttrs& attr, DataType input) {
+  if (!attr.dtype) return input;
+  const std::int64_t code = *attr.dtype;
   if (code <= 0 || code >= kDataTypeCount) fail(ErrorCode::invalid_model, "'dtype' {} is no element type", code);
   const auto dtype = static_cast<DataType>(code);
   if ((bit(dtype) & (types::numeric | types::boolean)) == 0) {
@@ -75,7 +86,7 @@ DataType eye_type(const Attributes& attrs, DataType input) {
 }
 
 void infer_eye_like(InferContext& c) {
-  const DataType dtype = eye_type(c.attrs(), c.dtype(0));
+  const DataType dtype = eye_type(parse<EyeLikeAttrs>(c), c.dtype(0));
   const SymShape* in = c.shape(0);
   if (in != nullptr && in->size() != 2) c.fail("the input must be a matrix, received {}", to_string(*in));
   c.output(0, dtype, in != nullptr ? *in : SymShape(2));
@@ -84,9 +95,9 @@ void infer_eye_like(InferContext& c) {
 void run_eye_like(OpContext& c) {
   const Shape& shape = c.input(0).shape();
   if (shape.size() != 2) c.fail("the input must be a matrix, received {}", to_string(shape));
-  Tensor& out = c.output(0, eye_type(c.attrs(), c.input(0).dtype()), shape);
+  Tensor& out = c.output(0, eye_type(parse<EyeLikeAttrs>(c), c.input(0).dtype()), shape);
   fill_zero(out);
-  const std::int64_t k = c.attrs().get_int("k", 0);
+  const std::int64_t k = parse<EyeLikeAttrs>(c).k;
   if (k >= shape[1] || k <= -shape[0]) return;
   const std::int64_t row = std::max<std::int64_t>(0, -k);
   const std::int64_t column = std::max<std::int64_t>(0, k);
@@ -103,14 +114,13 @@ void register_one_hot(OpTable& t) {
             .in("depth", "T2", types::numeric)
             .in("values", "T3", types::any_tensor)
             .out("output", "T3", types::any_tensor)
-            .attr("axis", AttrKind::i)
+            .attrs<OneHotAttrs>()
             .infer_with(infer_one_hot)
             .run_with(run_one_hot));
   t.add(OpDef("EyeLike", 9)
             .in("input", "T1", types::numeric | types::boolean)
             .out("output", "T2", types::numeric | types::boolean)
-            .attr("dtype", AttrKind::i)
-            .attr("k", AttrKind::i)
+            .attrs<EyeLikeAttrs>()
             .infer_with(infer_eye_like)
             .run_with(run_eye_like));
 }

@@ -9,6 +9,7 @@
 #include "ops/tensor/mapped_copy.h"
 #include "ops/tensor/movement.h"
 #include "ops/tensor/shape_values.h"
+#include "ops/tensor/signatures.h"
 #include "tensor/element.h"
 
 namespace sdx::ops {
@@ -16,8 +17,8 @@ namespace {
 
 enum class Mode { constant, reflect, edge, wrap };
 
-Mode mode_of(const Attributes& attrs) {
-  const std::string mode = attrs.get_string("mode", "constant");
+Mode mode_of(const PadAttrs& attr) {
+  const std::string_view mode = attr.mode;
   if (mode == "constant") return Mode::constant;
   if (mode == "reflect") return Mode::reflect;
   if (mode == "edge") return Mode::edge;
@@ -26,8 +27,6 @@ Mode mode_of(const Attributes& attrs) {
 }
 
 bool is_legacy(const Node& node) { return node.domain != "com.microsoft" && node.version < 11; }
-
-const char* legacy_name(int version) { return version < 2 ? "paddings" : "pads"; }
 
 // Begin and end padding for each of `rank` axes, from the compact list (all begins, then all ends) for `axes`.
 template <class T>
@@ -51,12 +50,13 @@ Ints all_axes(std::size_t rank) {
 }
 
 void infer_pad(InferContext& c) {
-  mode_of(c.attrs());
+  const auto attr = parse<PadAttrs>(c);
+  mode_of(attr);
   const SymShape* in = c.shape(0);
   if (in == nullptr) return c.output(0, c.dtype(0));
   std::optional<std::vector<Dim>> pads;
   if (is_legacy(c.node())) {
-    pads = to_sym(c.attrs().get_ints(legacy_name(c.version())));
+    pads = to_sym(to_vector(attr.pads));
   } else if (c.sym(1) != nullptr) {
     pads = *c.sym(1);
   } else if (const auto numbers = known_ints(c, 1)) {
@@ -168,14 +168,15 @@ void pad(OpContext& c, Mode mode, const Ints& begin, const Ints& end, const Tens
 }
 
 void run_pad(OpContext& c) {
+  const auto attr = parse<PadAttrs>(c);
   const Tensor& in = c.input(0);
   Ints pads;
   Ints axes = all_axes(in.rank());
   Tensor value(in.dtype(), Shape{1});
   fill_zero(value);
   if (is_legacy(c.node())) {
-    pads = c.attrs().get_ints(legacy_name(c.version()));
-    if (in.dtype() != DataType::string) set_element(value, 0, static_cast<double>(c.attrs().get_float("value", 0.0F)));
+    pads = to_vector(attr.pads);
+    if (in.dtype() != DataType::string) set_element(value, 0, static_cast<double>(attr.value));
   } else {
     pads = to_ints(c.input(1));
     if (c.has_input(3)) axes = normalize_axes(to_ints(c.input(3)), in.rank());
@@ -189,14 +190,11 @@ void run_pad(OpContext& c) {
   Ints begin;
   Ints end;
   spread(pads, axes, in.rank(), begin, end);
-  pad(c, mode_of(c.attrs()), begin, end, widened(value));
+  pad(c, mode_of(attr), begin, end, widened(value));
 }
 
-OpDef legacy(int since, const char* pads) {
-  OpDef def("Pad", since);
-  def.in("data", "T", types::any_tensor).out("output", "T", types::any_tensor);
-  def.attr(pads, AttrKind::ints, true).attr("mode", AttrKind::s).attr("value", AttrKind::f);
-  return def;
+OpDef legacy(int since) {
+  return OpDef("Pad", since).in("data", "T", types::any_tensor).out("output", "T", types::any_tensor).attrs<PadAttrs>();
 }
 
 OpDef with_inputs(const char* domain, int since, TypeSet pads_type) {
@@ -206,15 +204,15 @@ OpDef with_inputs(const char* domain, int since, TypeSet pads_type) {
       .in("constant_value", "T", types::any_tensor, Arity::optional)
       .in("axes", "Tind", types::indices, Arity::optional)
       .out("output", "T", types::any_tensor)
-      .attr("mode", AttrKind::s);
+      .attrs<PadAttrs>();
   return def;
 }
 
 }  // namespace
 
 void register_pad(OpTable& t) {
-  t.add(legacy(1, "paddings").infer_with(infer_pad).run_with(run_pad));
-  t.add(legacy(2, "pads").infer_with(infer_pad).run_with(run_pad));
+  t.add(legacy(1).infer_with(infer_pad).run_with(run_pad));
+  t.add(legacy(2).infer_with(infer_pad).run_with(run_pad));
   t.add(with_inputs("", 11, types::int64).infer_with(infer_pad).run_with(run_pad));
   t.add(with_inputs("com.microsoft", 1, types::int64).infer_with(infer_pad).run_with(run_pad));
 }

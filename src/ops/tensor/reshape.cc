@@ -7,6 +7,7 @@
 #include "ops/tensor/axes.h"
 #include "ops/tensor/movement.h"
 #include "ops/tensor/shape_values.h"
+#include "ops/tensor/signatures.h"
 #include "tensor/element.h"
 
 namespace sdx::ops {
@@ -86,9 +87,10 @@ SymShape resolve(const SymShape* data, const std::vector<Dim>& wanted, bool allo
 }
 
 void infer_reshape(InferContext& c) {
-  const bool allow_zero = c.attrs().get_int("allowzero", 0) != 0;
+  const auto attr = parse<ReshapeAttrs>(c);
+  const bool allow_zero = attr.allow_zero;
   if (c.version() < 5) {
-    c.output(0, c.dtype(0), resolve(c.shape(0), to_sym(c.attrs().get_ints("shape")), false));
+    c.output(0, c.dtype(0), resolve(c.shape(0), to_sym(to_vector(attr.shape)), false));
   } else if (const std::vector<Dim>* wanted = c.sym(1)) {
     c.output(0, c.dtype(0), resolve(c.shape(0), *wanted, allow_zero));
   } else {
@@ -100,10 +102,11 @@ void infer_reshape(InferContext& c) {
 }
 
 void run_reshape(OpContext& c) {
+  const auto attr = parse<ReshapeAttrs>(c);
   const Tensor& data = c.input(0);
-  const Ints wanted = c.version() < 5 ? c.attrs().get_ints("shape") : to_ints(c.input(1));
+  const Ints wanted = c.version() < 5 ? to_vector(attr.shape) : to_ints(c.input(1));
   const SymShape have = to_sym(data.shape());
-  const SymShape shape = resolve(&have, to_sym(wanted), c.version() >= 5 && c.attrs().get_int("allowzero", 0) != 0);
+  const SymShape shape = resolve(&have, to_sym(wanted), attr.allow_zero);
   if (!all_const(shape) || element_count(to_shape(shape)) != data.size()) {
     c.fail("shape {} does not fit the input {}", to_string(wanted), data.type_string());
   }
@@ -111,8 +114,8 @@ void run_reshape(OpContext& c) {
 }
 
 // Unlike elsewhere, the rank itself is a valid axis.
-std::size_t flatten_axis(const Attributes& attrs, std::size_t rank) {
-  const std::int64_t axis = attrs.get_int("axis", 1);
+std::size_t flatten_axis(const FlattenAttrs& attr, std::size_t rank) {
+  const std::int64_t axis = attr.axis;
   const auto r = static_cast<std::int64_t>(rank);
   if (axis < -r || axis > r) {
     fail(ErrorCode::invalid_model, "axis {} is out of range for rank {}; permitted: {} to {}", axis, r, -r, r);
@@ -123,13 +126,13 @@ std::size_t flatten_axis(const Attributes& attrs, std::size_t rank) {
 void infer_flatten(InferContext& c) {
   const SymShape* s = c.shape(0);
   if (s == nullptr) return c.output(0, c.dtype(0), SymShape(2));
-  const std::size_t axis = flatten_axis(c.attrs(), s->size());
+  const std::size_t axis = flatten_axis(parse<FlattenAttrs>(c), s->size());
   c.output(0, c.dtype(0), SymShape{product(*s, 0, axis), product(*s, axis, s->size())});
 }
 
 void run_flatten(OpContext& c) {
   const Tensor& in = c.input(0);
-  const std::size_t axis = flatten_axis(c.attrs(), in.rank());
+  const std::size_t axis = flatten_axis(parse<FlattenAttrs>(c), in.rank());
   copy_all(in, c.output(0, in.dtype(), {product(in.shape(), 0, axis), product(in.shape(), axis, in.rank())}));
 }
 
@@ -139,21 +142,20 @@ void register_reshape(OpTable& t) {
   t.add(OpDef("Reshape", 1)
             .in("data", "T", types::any_tensor)
             .out("reshaped", "T", types::any_tensor)
-            .attr("shape", AttrKind::ints)
-            .attr("consumed_inputs", AttrKind::ints)
+            .attrs<ReshapeAttrs>()
             .infer_with(infer_reshape)
             .run_with(run_reshape));
   t.add(OpDef("Reshape", 5)
             .in("data", "T", types::any_tensor)
             .in("shape", "", types::int64)
             .out("reshaped", "T", types::any_tensor)
-            .attr("allowzero", AttrKind::i)
+            .attrs<ReshapeAttrs>()
             .infer_with(infer_reshape)
             .run_with(run_reshape));
   t.add(OpDef("Flatten", 1)
             .in("input", "T", types::any_tensor)
             .out("output", "T", types::any_tensor)
-            .attr("axis", AttrKind::i)
+            .attrs<FlattenAttrs>()
             .infer_with(infer_flatten)
             .run_with(run_flatten));
 }

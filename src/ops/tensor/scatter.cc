@@ -10,6 +10,7 @@
 #include "ops/tensor/gather_index.h"
 #include "ops/tensor/movement.h"
 #include "ops/tensor/shape_values.h"
+#include "ops/tensor/signatures.h"
 #include "tensor/dispatch.h"
 #include "tensor/element.h"
 
@@ -18,8 +19,8 @@ namespace {
 
 enum class Reduction { none, add, mul, min, max };
 
-Reduction reduction_of(const Attributes& attrs) {
-  const std::string r = attrs.get_string("reduction", "none");
+Reduction reduction_of(const ScatterAttrs& attr) {
+  const std::string_view r = attr.reduction;
   if (r == "none") return Reduction::none;
   if (r == "add") return Reduction::add;
   if (r == "mul") return Reduction::mul;
@@ -56,9 +57,10 @@ T reduce(T a, T b, Reduction r) {
 }
 
 void infer_scatter(InferContext& c) {
-  reduction_of(c.attrs());
+  const auto attr = parse<ScatterAttrs>(c);
+  reduction_of(attr);
   if (const SymShape* data = c.shape(0)) {
-    if (c.node().op_type != "ScatterND") normalize_axis(c.attrs().get_int("axis", 0), data->size());
+    if (c.node().op_type != "ScatterND") normalize_axis(attr.axis, data->size());
     return c.output(0, c.dtype(0), *data);
   }
   c.output(0, c.dtype(0));
@@ -103,7 +105,8 @@ void store_run(T* to, const T* from, std::int64_t count, Reduction reduction) {
 }
 
 void run_scatter_elements(OpContext& c) {
-  const Reduction reduction = reduction_of(c.attrs());
+  const auto attr = parse<ScatterAttrs>(c);
+  const Reduction reduction = reduction_of(attr);
   const Tensor data = widened(c.input(0));
   const Tensor& indices = c.input(1);
   const Tensor updates = widened(c.input(2));
@@ -112,7 +115,7 @@ void run_scatter_elements(OpContext& c) {
            indices.type_string(), data.type_string());
   }
   if (reduction != Reduction::none && is_sub_byte(c.input(0).dtype())) c.fail("no reduction on {}", name(c.input(0).dtype()));
-  const auto axis = static_cast<std::size_t>(normalize_axis(c.attrs().get_int("axis", 0), data.rank()));
+  const auto axis = static_cast<std::size_t>(normalize_axis(attr.axis, data.rank()));
   check_element_indices(data.shape(), indices.shape(), axis);
   check_index_type(indices);
   produce(c, 0, c.input(0).dtype(), data.shape(), [&](Tensor& out) {
@@ -133,7 +136,7 @@ void run_scatter_elements(OpContext& c) {
 }
 
 void run_scatter_nd(OpContext& c) {
-  const Reduction reduction = reduction_of(c.attrs());
+  const Reduction reduction = reduction_of(parse<ScatterAttrs>(c));
   const Tensor data = widened(c.input(0));
   const Tensor& indices = c.input(1);
   const Tensor updates = widened(c.input(2));
@@ -159,14 +162,24 @@ void run_scatter_nd(OpContext& c) {
   });
 }
 
-std::size_t sequence_axis(const Attributes& attrs, std::size_t rank) {
-  const std::int64_t axis = normalize_axis(attrs.get_int("axis", -2), rank);
+struct TensorScatterAttrs {
+  std::int64_t axis = -2;
+  std::string_view mode = "linear";
+
+  void fields(auto& f) {
+    f("axis", axis);
+    f("mode", mode);
+  }
+};
+
+std::size_t sequence_axis(const TensorScatterAttrs& attr, std::size_t rank) {
+  const std::int64_t axis = normalize_axis(attr.axis, rank);
   if (axis == 0) fail(ErrorCode::invalid_model, "'axis' cannot be the batch axis 0");
   return static_cast<std::size_t>(axis);
 }
 
-bool is_circular(const Attributes& attrs) {
-  const std::string mode = attrs.get_string("mode", "linear");
+bool is_circular(const TensorScatterAttrs& attr) {
+  const std::string_view mode = attr.mode;
   if (mode != "linear" && mode != "circular") {
     fail(ErrorCode::invalid_model, "'mode' must be linear or circular, received {}", mode);
   }
@@ -174,9 +187,9 @@ bool is_circular(const Attributes& attrs) {
 }
 
 void infer_tensor_scatter(InferContext& c) {
-  is_circular(c.attrs());
+  is_circular(parse<TensorScatterAttrs>(c));
   if (const SymShape* cache = c.shape(0)) {
-    sequence_axis(c.attrs(), cache->size());
+    sequence_axis(parse<TensorScatterAttrs>(c), cache->size());
     return c.output(0, c.dtype(0), *cache);
   }
   c.output(0, c.dtype(0));
@@ -185,8 +198,8 @@ void infer_tensor_scatter(InferContext& c) {
 void run_tensor_scatter(OpContext& c) {
   const Tensor cache = widened(c.input(0));
   const Tensor update = widened(c.input(1));
-  const std::size_t axis = sequence_axis(c.attrs(), cache.rank());
-  const bool circular = is_circular(c.attrs());
+  const std::size_t axis = sequence_axis(parse<TensorScatterAttrs>(c), cache.rank());
+  const bool circular = is_circular(parse<TensorScatterAttrs>(c));
   bool fits = update.rank() == cache.rank();
   for (std::size_t d = 0; fits && d < cache.rank(); ++d) {
     fits = d == axis ? update.dim(d) <= cache.dim(d) : update.dim(d) == cache.dim(d);
@@ -232,22 +245,20 @@ OpDef scatter(const char* name, int since, TypeSet indices) {
 }  // namespace
 
 void register_scatter(OpTable& t) {
-  OpDef old = scatter("Scatter", 9, types::indices).attr("axis", AttrKind::i);
+  OpDef old = scatter("Scatter", 9, types::indices).attrs<ScatterAttrs>();
   old.deprecated_at = 11;
   t.add(std::move(old).infer_with(infer_scatter).run_with(run_scatter_elements));
   t.add(scatter("ScatterElements", 11, types::indices)
-            .attr("axis", AttrKind::i)
-            .attr("reduction", AttrKind::s)
+            .attrs<ScatterAttrs>()
             .infer_with(infer_scatter)
             .run_with(run_scatter_elements));
-  t.add(scatter("ScatterND", 11, types::int64).attr("reduction", AttrKind::s).infer_with(infer_scatter).run_with(run_scatter_nd));
+  t.add(scatter("ScatterND", 11, types::int64).attrs<ScatterAttrs>().infer_with(infer_scatter).run_with(run_scatter_nd));
   t.add(OpDef("TensorScatter", 24)
             .in("past_cache", "T", types::any_tensor)
             .in("update", "T", types::any_tensor)
             .in("write_indices", "", types::int64, Arity::optional)
             .out("present_cache", "T", types::any_tensor)
-            .attr("axis", AttrKind::i)
-            .attr("mode", AttrKind::s)
+            .attrs<TensorScatterAttrs>()
             .infer_with(infer_tensor_scatter)
             .run_with(run_tensor_scatter));
 }

@@ -4,12 +4,19 @@
 
 #include "ops/context.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 #include "ops/tensor/axes.h"
 #include "ops/tensor/movement.h"
 #include "tensor/types.h"
 
 namespace sdx::ops {
 namespace {
+
+struct CompressAttrs {
+  std::optional<std::int64_t> axis;
+
+  void fields(auto& f) { f("axis", axis); }
+};
 
 // Element types of which 0 is told by the bits: all but the sign are clear in floats, all are in the others.
 constexpr TypeSet kFloats = types::floats;
@@ -97,22 +104,24 @@ void run_non_zero(OpContext& c) {
 }
 
 void infer_compress(InferContext& c) {
-  if (!c.attrs().has("axis")) return c.output(0, c.dtype(0), SymShape{Dim()});
+  const auto attr = parse<CompressAttrs>(c);
+  if (!attr.axis.has_value()) return c.output(0, c.dtype(0), SymShape{Dim()});
   const SymShape* in = c.shape(0);
   if (in == nullptr) return c.output(0, c.dtype(0));
   SymShape out = *in;
-  Dim& extent = out[static_cast<std::size_t>(normalize_axis(c.attrs().get_int("axis"), in->size()))];
+  Dim& extent = out[static_cast<std::size_t>(normalize_axis(*attr.axis, in->size()))];
   extent = Dim::unknown();
   c.output(0, c.dtype(0), std::move(out));
 }
 
 void run_compress(OpContext& c) {
+  const auto attr = parse<CompressAttrs>(c);
   Tensor in = widened(c.input(0));
   const Tensor& condition = c.input(1);
   if (condition.rank() != 1) c.fail("'condition' must be of rank 1, received {}", condition.type_string());
-  const bool flat = !c.attrs().has("axis");
+  const bool flat = !attr.axis.has_value();
   if (flat) in = in.reshaped({in.size()});
-  const auto axis = flat ? std::size_t{0} : static_cast<std::size_t>(normalize_axis(c.attrs().get_int("axis"), in.rank()));
+  const auto axis = flat ? std::size_t{0} : static_cast<std::size_t>(normalize_axis(*attr.axis, in.rank()));
   const auto* keep = condition.values<bool>().data();
   const Ints picked = positions_of(std::min(condition.size(), in.dim(axis)), [=](std::int64_t i) { return keep[i]; });
   Shape shape = in.shape();
@@ -154,7 +163,7 @@ void register_selection(OpTable& t) {
             .in("input", "T", types::any_tensor)
             .in("condition", "T1", types::boolean)
             .out("output", "T", types::any_tensor)
-            .attr("axis", AttrKind::i)
+            .attrs<CompressAttrs>()
             .infer_with(infer_compress)
             .run_with(run_compress));
 }

@@ -22,14 +22,14 @@ std::optional<std::vector<std::int64_t>> known_ints(const InferContext& c, std::
   return out;
 }
 
-AxesArgument axes_argument(const InferContext& c, std::size_t i, std::string_view attribute) {
-  if (c.attrs().has(attribute)) return {true, c.attrs().get_ints(attribute)};
+AxesArgument axes_argument(const InferContext& c, std::size_t i, const std::optional<IntList>& attribute) {
+  if (attribute) return {true, to_vector(*attribute)};
   if (!c.has_input(i)) return {};
   return {true, known_ints(c, i)};
 }
 
-AxesArgument axes_argument(const OpContext& c, std::size_t i, std::string_view attribute) {
-  if (c.attrs().has(attribute)) return {true, c.attrs().get_ints(attribute)};
+AxesArgument axes_argument(const OpContext& c, std::size_t i, const std::optional<IntList>& attribute) {
+  if (attribute) return {true, to_vector(*attribute)};
   if (!c.has_input(i)) return {};
   return {true, to_ints(c.input(i))};
 }

@@ -8,20 +8,21 @@
 
 #include "graph/dim.h"
 #include "ops/context.h"
+#include "ops/signature.h"
 
 namespace sdx::ops {
 
 // The elements of integer input i, when all are known numbers.
 std::optional<std::vector<std::int64_t>> known_ints(const InferContext& c, std::size_t i);
 
-// The attribute if the node has it, else input i. In inference nullopt stands for "given, but not known yet"; `given` says
+// `attribute` if the node has it, else input i. In inference nullopt stands for "given, but not known yet"; `given` says
 // whether there is one at all.
 struct AxesArgument {
   bool given = false;
   std::optional<std::vector<std::int64_t>> axes;
 };
-AxesArgument axes_argument(const InferContext& c, std::size_t i, std::string_view attribute = "axes");
-AxesArgument axes_argument(const OpContext& c, std::size_t i, std::string_view attribute = "axes");
+AxesArgument axes_argument(const InferContext& c, std::size_t i, const std::optional<IntList>& attribute);
+AxesArgument axes_argument(const OpContext& c, std::size_t i, const std::optional<IntList>& attribute);
 
 // How many elements a rank-1 input has, when that is known.
 std::optional<std::int64_t> known_length(const InferContext& c, std::size_t i);

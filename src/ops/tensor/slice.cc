@@ -8,6 +8,7 @@
 #include "ops/tensor/axes.h"
 #include "ops/tensor/movement.h"
 #include "ops/tensor/shape_values.h"
+#include "ops/tensor/signatures.h"
 #include "tensor/element.h"
 
 namespace sdx::ops {
@@ -104,11 +105,12 @@ void infer_ranges(InferContext& c, const std::vector<Dim>& starts, const std::ve
 }
 
 void infer_slice1(InferContext& c) {
-  const Ints starts = c.attrs().get_ints("starts");
-  const Ints ends = c.attrs().get_ints("ends");
+  const auto attr = parse<SliceAttrs>(c);
+  const Ints starts = to_vector(attr.starts);
+  const Ints ends = to_vector(attr.ends);
   if (starts.size() != ends.size()) c.fail("{} starts and {} ends are given; expected as many", starts.size(), ends.size());
   if (c.shape(0) == nullptr) return c.output(0, c.dtype(0));
-  const Ints axes = c.attrs().has("axes") ? c.attrs().get_ints("axes") : first_axes(starts.size());
+  const Ints axes = attr.axes ? to_vector(*attr.axes) : first_axes(starts.size());
   infer_ranges(c, to_sym(starts), to_sym(ends), SymShape(starts.size(), Dim(1)), axes);
 }
 
@@ -155,9 +157,10 @@ void slice(OpContext& c, const Ints& starts, const Ints& ends, const Ints& steps
 }
 
 void run_slice1(OpContext& c) {
-  const Ints starts = c.attrs().get_ints("starts");
-  const Ints axes = c.attrs().has("axes") ? c.attrs().get_ints("axes") : first_axes(starts.size());
-  slice(c, starts, c.attrs().get_ints("ends"), Ints(starts.size(), 1), axes);
+  const auto attr = parse<SliceAttrs>(c);
+  const Ints starts = to_vector(attr.starts);
+  const Ints axes = attr.axes ? to_vector(*attr.axes) : first_axes(starts.size());
+  slice(c, starts, to_vector(attr.ends), Ints(starts.size(), 1), axes);
 }
 
 void run_slice(OpContext& c) {
@@ -172,9 +175,7 @@ void register_slice(OpTable& t) {
   t.add(OpDef("Slice", 1)
             .in("data", "T", types::any_tensor)
             .out("output", "T", types::any_tensor)
-            .attr("starts", AttrKind::ints, true)
-            .attr("ends", AttrKind::ints, true)
-            .attr("axes", AttrKind::ints)
+            .attrs<SliceAttrs>()
             .infer_with(infer_slice1)
             .run_with(run_slice1));
   t.add(OpDef("Slice", 10)

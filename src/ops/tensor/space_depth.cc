@@ -3,20 +3,31 @@
 #include "base/checked.h"
 #include "ops/context.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 #include "ops/tensor/axes.h"
 #include "ops/tensor/movement.h"
 
 namespace sdx::ops {
 namespace {
 
-std::int64_t block_size(const Attributes& attrs) {
-  const std::int64_t b = attrs.get_int("blocksize");
+struct SpaceDepthAttrs {
+  std::int64_t blocksize = 0;
+  std::string_view mode = "DCR";
+
+  void fields(auto& f) {
+    f.required("blocksize", blocksize);
+    f("mode", mode);
+  }
+};
+
+std::int64_t block_size(const SpaceDepthAttrs& attr) {
+  const std::int64_t b = attr.blocksize;
   if (b < 1 || b > INT32_MAX) fail(ErrorCode::invalid_model, "'blocksize' must be positive, received {}", b);
   return b;
 }
 
-bool depth_first(const Attributes& attrs) {
-  const std::string mode = attrs.get_string("mode", "DCR");
+bool depth_first(const SpaceDepthAttrs& attr) {
+  const std::string_view mode = attr.mode;
   if (mode != "DCR" && mode != "CRD") fail(ErrorCode::invalid_model, "'mode' must be DCR or CRD, received {}", mode);
   return mode == "DCR";
 }
@@ -50,8 +61,9 @@ Shape concrete(const SymShape& shape) {
 
 template <SymShape (*Resolve)(const SymShape&, std::int64_t)>
 void infer_blocks(InferContext& c) {
-  const std::int64_t b = block_size(c.attrs());
-  depth_first(c.attrs());
+  const auto attr = parse<SpaceDepthAttrs>(c);
+  const std::int64_t b = block_size(attr);
+  depth_first(attr);
   if (const SymShape* in = c.shape(0)) return c.output(0, c.dtype(0), Resolve(*in, b));
   c.output(0, c.dtype(0), SymShape(4));
 }
@@ -81,22 +93,24 @@ std::vector<CopyAxis> loops(const Shape& deep, std::int64_t b, bool dcr, bool fr
 }
 
 void run_depth_to_space(OpContext& c) {
+  const auto attr = parse<SpaceDepthAttrs>(c);
   const Tensor in = widened(c.input(0));
-  const std::int64_t b = block_size(c.attrs());
+  const std::int64_t b = block_size(attr);
   const Shape shape = concrete(to_space(to_sym(in.shape()), b));
   produce(c, 0, c.input(0).dtype(), shape, [&](Tensor& out) {
     if (out.size() == 0) return;
-    copy_strided(in, 0, out, 0, loops(in.shape(), b, depth_first(c.attrs()), true));
+    copy_strided(in, 0, out, 0, loops(in.shape(), b, depth_first(attr), true));
   });
 }
 
 void run_space_to_depth(OpContext& c) {
+  const auto attr = parse<SpaceDepthAttrs>(c);
   const Tensor in = widened(c.input(0));
-  const std::int64_t b = block_size(c.attrs());
+  const std::int64_t b = block_size(attr);
   const Shape shape = concrete(to_depth(to_sym(in.shape()), b));
   produce(c, 0, c.input(0).dtype(), shape, [&](Tensor& out) {
     if (out.size() == 0) return;
-    copy_strided(in, 0, out, 0, loops(shape, b, depth_first(c.attrs()), false));
+    copy_strided(in, 0, out, 0, loops(shape, b, depth_first(attr), false));
   });
 }
 
@@ -104,8 +118,7 @@ void add(OpTable& t, const char* name, InferFn infer, RunFn run) {
   t.add(OpDef(name, 1)
             .in("input", "T", types::any_tensor)
             .out("output", "T", types::any_tensor)
-            .attr("blocksize", AttrKind::i, true)
-            .attr("mode", AttrKind::s)
+            .attrs<SpaceDepthAttrs>()
             .infer_with(infer)
             .run_with(run));
 }

@@ -8,6 +8,7 @@
 #include "ops/tensor/axes.h"
 #include "ops/tensor/movement.h"
 #include "ops/tensor/shape_values.h"
+#include "ops/tensor/signatures.h"
 #include "tensor/element.h"
 
 namespace sdx::ops {
@@ -52,10 +53,10 @@ SymShape even_sizes(const Dim& extent, std::size_t outputs, int version) {
   return sizes;
 }
 
-void check_num_outputs(const Attributes& attrs, std::size_t outputs, bool has_sizes) {
-  if (!attrs.has("num_outputs")) return;
+void check_num_outputs(const SplitAttrs& attr, std::size_t outputs, bool has_sizes) {
+  if (!attr.num_outputs) return;
   if (has_sizes) fail(ErrorCode::invalid_model, "'split' and 'num_outputs' exclude each other");
-  const std::int64_t n = attrs.get_int("num_outputs");
+  const std::int64_t n = *attr.num_outputs;
   if (n != static_cast<std::int64_t>(outputs)) {
     fail(ErrorCode::invalid_model, "'num_outputs' is {}, but the node has {} outputs", n, outputs);
   }
@@ -68,25 +69,26 @@ Ints as_ints(const Tensor& sizes) {
 }
 
 // In opset 1 the sizes have the type of the data, so they may be floats.
-AxesArgument sizes_argument(const InferContext& c) {
-  if (c.version() < 2 && !c.attrs().has("split") && c.value(1) != nullptr) return {true, as_ints(*c.value(1))};
-  return axes_argument(c, 1, "split");
+AxesArgument sizes_argument(const InferContext& c, const SplitAttrs& attr) {
+  if (c.version() < 2 && !attr.split && c.value(1) != nullptr) return {true, as_ints(*c.value(1))};
+  return axes_argument(c, 1, attr.split);
 }
 
-AxesArgument sizes_argument(const OpContext& c) {
-  if (c.version() < 2 && !c.attrs().has("split") && c.has_input(1)) return {true, as_ints(c.input(1))};
-  return axes_argument(c, 1, "split");
+AxesArgument sizes_argument(const OpContext& c, const SplitAttrs& attr) {
+  if (c.version() < 2 && !attr.split && c.has_input(1)) return {true, as_ints(c.input(1))};
+  return axes_argument(c, 1, attr.split);
 }
 
 void infer_split(InferContext& c) {
-  const AxesArgument given = sizes_argument(c);
-  check_num_outputs(c.attrs(), c.num_outputs(), given.given);
+  const auto attr = parse<SplitAttrs>(c);
+  const AxesArgument given = sizes_argument(c, attr);
+  check_num_outputs(attr, c.num_outputs(), given.given);
   const SymShape* in = c.shape(0);
   if (in == nullptr) {
     for (std::size_t i = 0; i < c.num_outputs(); ++i) c.output(i, c.dtype(0));
     return;
   }
-  const auto axis = static_cast<std::size_t>(normalize_axis(c.attrs().get_int("axis", 0), in->size()));
+  const auto axis = static_cast<std::size_t>(normalize_axis(attr.axis, in->size()));
   SymShape sizes(c.num_outputs());
   if (given.axes) {
     check_sizes(*given.axes, (*in)[axis], c.num_outputs());
@@ -115,10 +117,11 @@ void infer_split(InferContext& c) {
 }
 
 void run_split(OpContext& c) {
+  const auto attr = parse<SplitAttrs>(c);
   const Tensor in = widened(c.input(0));
-  const auto axis = static_cast<std::size_t>(normalize_axis(c.attrs().get_int("axis", 0), in.rank()));
-  const AxesArgument given = sizes_argument(c);
-  check_num_outputs(c.attrs(), c.num_outputs(), given.given);
+  const auto axis = static_cast<std::size_t>(normalize_axis(attr.axis, in.rank()));
+  const AxesArgument given = sizes_argument(c, attr);
+  check_num_outputs(attr, c.num_outputs(), given.given);
   if (given.given) check_sizes(*given.axes, in.dim(axis), c.num_outputs());
   const Ints sizes = given.given ? *given.axes : to_shape(even_sizes(in.dim(axis), c.num_outputs(), c.version()));
   const std::int64_t outer = product(in.shape(), 0, axis);
@@ -139,25 +142,17 @@ void run_split(OpContext& c) {
 
 OpDef split(int since) {
   OpDef def("Split", since);
-  def.in("input", "T", types::any_tensor).out("outputs", "T", types::any_tensor, Arity::variadic).attr("axis", AttrKind::i);
+  def.in("input", "T", types::any_tensor).out("outputs", "T", types::any_tensor, Arity::variadic).attrs<SplitAttrs>();
   return def;
 }
 
 }  // namespace
 
 void register_split(OpTable& t) {
-  t.add(split(1)
-            .in("split", "T", types::any_tensor, Arity::optional)
-            .attr("split", AttrKind::ints)
-            .infer_with(infer_split)
-            .run_with(run_split));
-  t.add(split(2).attr("split", AttrKind::ints).infer_with(infer_split).run_with(run_split));
+  t.add(split(1).in("split", "T", types::any_tensor, Arity::optional).infer_with(infer_split).run_with(run_split));
+  t.add(split(2).infer_with(infer_split).run_with(run_split));
   t.add(split(13).in("split", "", types::int64, Arity::optional).infer_with(infer_split).run_with(run_split));
-  t.add(split(18)
-            .in("split", "", types::int64, Arity::optional)
-            .attr("num_outputs", AttrKind::i)
-            .infer_with(infer_split)
-            .run_with(run_split));
+  t.add(split(18).in("split", "", types::int64, Arity::optional).infer_with(infer_split).run_with(run_split));
 }
 
 }  // namespace sdx::ops

@@ -7,6 +7,7 @@
 #include "ops/tensor/axes.h"
 #include "ops/tensor/movement.h"
 #include "ops/tensor/shape_values.h"
+#include "ops/tensor/signatures.h"
 
 namespace sdx::ops {
 namespace {
@@ -36,7 +37,7 @@ std::optional<SymShape> squeezed(const SymShape& in, const AxesArgument& argumen
 
 void infer_squeeze(InferContext& c) {
   const SymShape* in = c.shape(0);
-  const AxesArgument axes = axes_argument(c, 1);
+  const AxesArgument axes = axes_argument(c, 1, parse<SqueezeAttrs>(c).axes);
   if (in == nullptr) return c.output(0, c.dtype(0));
   if (auto out = squeezed(*in, axes)) {
     c.output(0, c.dtype(0), std::move(*out));
@@ -51,7 +52,7 @@ void infer_squeeze(InferContext& c) {
 
 void run_squeeze(OpContext& c) {
   const Tensor& in = c.input(0);
-  const auto out = squeezed(to_sym(in.shape()), axes_argument(c, 1));
+  const auto out = squeezed(to_sym(in.shape()), axes_argument(c, 1, parse<SqueezeAttrs>(c).axes));
   copy_all(in, c.output(0, in.dtype(), to_shape(out.value())));
 }
 
@@ -66,7 +67,7 @@ SymShape unsqueezed(const SymShape& in, const Ints& axes) {
 
 void infer_unsqueeze(InferContext& c) {
   const SymShape* in = c.shape(0);
-  const AxesArgument axes = axes_argument(c, 1);
+  const AxesArgument axes = axes_argument(c, 1, parse<SqueezeAttrs>(c).axes);
   if (in == nullptr) return c.output(0, c.dtype(0));
   if (axes.axes) {
     c.output(0, c.dtype(0), unsqueezed(*in, *axes.axes));
@@ -79,7 +80,7 @@ void infer_unsqueeze(InferContext& c) {
 
 void run_unsqueeze(OpContext& c) {
   const Tensor& in = c.input(0);
-  const AxesArgument axes = axes_argument(c, 1);
+  const AxesArgument axes = axes_argument(c, 1, parse<SqueezeAttrs>(c).axes);
   if (!axes.given) c.fail("'axes' is required");
   copy_all(in, c.output(0, in.dtype(), to_shape(unsqueezed(to_sym(in.shape()), *axes.axes))));
 }
@@ -88,7 +89,7 @@ void add(OpTable& t, const char* name, const char* result, bool required, InferF
   t.add(OpDef(name, 1)
             .in("data", "T", types::any_tensor)
             .out(result, "T", types::any_tensor)
-            .attr("axes", AttrKind::ints, required)
+            .attrs<SqueezeAttrs>()
             .infer_with(infer)
             .run_with(run));
   t.add(OpDef(name, 13)

@@ -5,18 +5,19 @@
 #include "ops/tensor/axes.h"
 #include "ops/tensor/movement.h"
 #include "ops/tensor/shape_values.h"
+#include "ops/tensor/signatures.h"
 
 namespace sdx::ops {
 namespace {
 
 // The axis of the input that becomes axis i; reversed when `perm` is left out.
-std::vector<std::size_t> permutation(const Attributes& attrs, std::size_t rank) {
+std::vector<std::size_t> permutation(const TransposeAttrs& attr, std::size_t rank) {
   std::vector<std::size_t> out(rank);
-  if (!attrs.has("perm")) {
+  if (!attr.perm) {
     for (std::size_t i = 0; i < rank; ++i) out[i] = rank - 1 - i;
     return out;
   }
-  const Ints perm = attrs.get_ints("perm");
+  const IntList perm = *attr.perm;
   if (perm.size() != rank) {
     fail(ErrorCode::invalid_model, "perm {} must list each of the input's {} axes once", to_string(perm), rank);
   }
@@ -26,20 +27,21 @@ std::vector<std::size_t> permutation(const Attributes& attrs, std::size_t rank) 
 }
 
 void infer_transpose(InferContext& c) {
+  const auto attr = parse<TransposeAttrs>(c);
   const SymShape* in = c.shape(0);
   if (in == nullptr) {
-    if (!c.attrs().has("perm")) return c.output(0, c.dtype(0));
-    return c.output(0, c.dtype(0), SymShape(c.attrs().get_ints("perm").size()));
+    if (!attr.perm) return c.output(0, c.dtype(0));
+    return c.output(0, c.dtype(0), SymShape(attr.perm->size()));
   }
   SymShape out;
-  for (const std::size_t axis : permutation(c.attrs(), in->size())) out.push_back((*in)[axis]);
+  for (const std::size_t axis : permutation(attr, in->size())) out.push_back((*in)[axis]);
   c.output(0, c.dtype(0), std::move(out));
   pass_elements(c);
 }
 
 void run_transpose(OpContext& c) {
   const Tensor in = widened(c.input(0));
-  const std::vector<std::size_t> perm = permutation(c.attrs(), in.rank());
+  const std::vector<std::size_t> perm = permutation(parse<TransposeAttrs>(c), in.rank());
   Shape shape;
   for (const std::size_t axis : perm) shape.push_back(in.dim(axis));
   const Ints from = strides_of(in.shape());
@@ -55,7 +57,7 @@ void register_transpose(OpTable& t) {
   t.add(OpDef("Transpose", 1)
             .in("data", "T", types::any_tensor)
             .out("transposed", "T", types::any_tensor)
-            .attr("perm", AttrKind::ints)
+            .attrs<TransposeAttrs>()
             .infer_with(infer_transpose)
             .run_with(run_transpose));
 }

@@ -5,6 +5,7 @@
 #include "base/thread_pool.h"
 #include "ops/context.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 #include "ops/tensor/axes.h"
 #include "ops/tensor/movement.h"
 #include "ops/tensor/shape_values.h"
@@ -12,6 +13,22 @@
 
 namespace sdx::ops {
 namespace {
+
+struct TriluAttrs {
+  bool upper = true;
+
+  void fields(auto& f) { f("upper", upper); }
+};
+
+struct ReverseSequenceAttrs {
+  std::int64_t batch_axis = 1;
+  std::int64_t time_axis = 0;
+
+  void fields(auto& f) {
+    f("batch_axis", batch_axis);
+    f("time_axis", time_axis);
+  }
+};
 
 void infer_trilu(InferContext& c) {
   const SymShape* in = c.shape(0);
@@ -27,7 +44,7 @@ void run_trilu(OpContext& c) {
     if (given->size() != 1) c.fail("'k' must be one number, received {}", given->type_string());
     k = element_as_int(*given, 0);
   }
-  const bool upper = c.attrs().get_int("upper", 1) != 0;
+  const bool upper = parse<TriluAttrs>(c).upper;
   const std::int64_t rows = in.dim(in.rank() - 2);
   const std::int64_t columns = in.dim(in.rank() - 1);
   k = std::clamp(k, -rows - 1, columns + 1);
@@ -53,9 +70,9 @@ void run_trilu(OpContext& c) {
   });
 }
 
-std::pair<std::size_t, std::size_t> batch_and_time(const Attributes& attrs, std::size_t rank) {
-  const std::int64_t batch = attrs.get_int("batch_axis", 1);
-  const std::int64_t time = attrs.get_int("time_axis", 0);
+std::pair<std::size_t, std::size_t> batch_and_time(const ReverseSequenceAttrs& attr, std::size_t rank) {
+  const std::int64_t batch = attr.batch_axis;
+  const std::int64_t time = attr.time_axis;
   if (rank < 2 || batch == time || batch < 0 || batch > 1 || time < 0 || time > 1) {
     fail(ErrorCode::invalid_model, "batch_axis {} and time_axis {} must be 0 and 1, for an input of rank 2 or more ({})", batch,
          time, rank);
@@ -64,13 +81,13 @@ std::pair<std::size_t, std::size_t> batch_and_time(const Attributes& attrs, std:
 }
 
 void infer_reverse(InferContext& c) {
-  if (const SymShape* in = c.shape(0)) batch_and_time(c.attrs(), in->size());
+  if (const SymShape* in = c.shape(0)) batch_and_time(parse<ReverseSequenceAttrs>(c), in->size());
   c.output(0, c.type(0));
 }
 
 void run_reverse(OpContext& c) {
   const Tensor in = widened(c.input(0));
-  const auto [batch, time] = batch_and_time(c.attrs(), in.rank());
+  const auto [batch, time] = batch_and_time(parse<ReverseSequenceAttrs>(c), in.rank());
   const Ints lengths = to_ints(c.input(1));
   if (static_cast<std::int64_t>(lengths.size()) != in.dim(batch)) {
     c.fail("'sequence_lens' must hold {} numbers, received {}", in.dim(batch), lengths.size());
@@ -101,7 +118,7 @@ void register_trilu(OpTable& t) {
               .in("input", "T", types::any_tensor)
               .in("k", "", types::int64, Arity::optional)
               .out("output", "T", types::any_tensor)
-              .attr("upper", AttrKind::i)
+              .attrs<TriluAttrs>()
               .infer_with(infer_trilu)
               .run_with(run_trilu));
   }
@@ -109,8 +126,7 @@ void register_trilu(OpTable& t) {
             .in("input", "T", types::any_tensor)
             .in("sequence_lens", "", types::int64)
             .out("Y", "T", types::any_tensor)
-            .attr("batch_axis", AttrKind::i)
-            .attr("time_axis", AttrKind::i)
+            .attrs<ReverseSequenceAttrs>()
             .infer_with(infer_reverse)
             .run_with(run_reverse));
 }

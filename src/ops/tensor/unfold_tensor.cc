@@ -2,19 +2,32 @@
 
 #include "ops/context.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 #include "ops/tensor/axes.h"
 #include "ops/tensor/movement.h"
 
 namespace sdx::ops {
 namespace {
 
+struct UnfoldTensorAttrs {
+  std::int64_t dim = -1;
+  std::int64_t size = 0;
+  std::int64_t step = 1;
+
+  void fields(auto& f) {
+    f("dim", dim);
+    f.required("size", size);
+    f("step", step);
+  }
+};
+
 struct Unfold {
   std::int64_t dim, size, step;
 };
 
-Unfold unfold_of(const Attributes& attrs, std::size_t rank) {
+Unfold unfold_of(const UnfoldTensorAttrs& attr, std::size_t rank) {
   if (rank == 0) fail(ErrorCode::invalid_model, "UnfoldTensor needs an axis, received a scalar");
-  const Unfold u{normalize_axis(attrs.get_int("dim", -1), rank), attrs.get_int("size"), attrs.get_int("step", 1)};
+  const Unfold u{normalize_axis(attr.dim, rank), attr.size, attr.step};
   if (u.size < 1 || u.step < 1)
     fail(ErrorCode::invalid_model, "size and step must be positive, received {} and {}", u.size, u.step);
   return u;
@@ -28,7 +41,7 @@ std::int64_t windows(const Unfold& u, std::int64_t extent) {
 void infer_unfold(InferContext& c) {
   const SymShape* s = c.shape(0);
   if (s == nullptr) return c.output(0, c.dtype(0));
-  const Unfold u = unfold_of(c.attrs(), s->size());
+  const Unfold u = unfold_of(parse<UnfoldTensorAttrs>(c), s->size());
   SymShape out = *s;
   Dim& extent = out[static_cast<std::size_t>(u.dim)];
   extent = extent.is_const() ? Dim(windows(u, extent.value())) : Dim::unknown();
@@ -38,7 +51,7 @@ void infer_unfold(InferContext& c) {
 
 void run_unfold(OpContext& c) {
   const Tensor& x = c.input(0);
-  const Unfold u = unfold_of(c.attrs(), x.rank());
+  const Unfold u = unfold_of(parse<UnfoldTensorAttrs>(c), x.rank());
   const auto dim = static_cast<std::size_t>(u.dim);
   Shape shape = x.shape();
   shape[dim] = windows(u, x.dim(dim));
@@ -59,9 +72,7 @@ void register_unfold_tensor(OpTable& t) {
   t.add(OpDef("com.microsoft", "UnfoldTensor", 1)
             .in("input", "T", kAny)
             .out("output", "T", kAny)
-            .attr("dim", AttrKind::i)
-            .attr("size", AttrKind::i, true)
-            .attr("step", AttrKind::i)
+            .attrs<UnfoldTensorAttrs>()
             .infer_with(infer_unfold)
             .run_with(run_unfold));
 }

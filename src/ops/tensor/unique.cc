@@ -5,12 +5,23 @@
 
 #include "ops/context.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 #include "ops/tensor/axes.h"
 #include "ops/tensor/movement.h"
 #include "tensor/dispatch.h"
 
 namespace sdx::ops {
 namespace {
+
+struct UniqueAttrs {
+  std::optional<std::int64_t> axis;
+  bool sorted = true;
+
+  void fields(auto& f) {
+    f("axis", axis);
+    f("sorted", sorted);
+  }
+};
 
 using Sortable =
     TypeList<float, double, Float16, BFloat16, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t,
@@ -108,12 +119,13 @@ Groups group_rows(const T* data, std::int64_t n, std::int64_t row, bool sorted) 
 }
 
 void infer_unique(InferContext& c) {
+  const auto attr = parse<UniqueAttrs>(c);
   const SymShape* in = c.shape(0);
-  if (!c.attrs().has("axis")) {
+  if (!attr.axis.has_value()) {
     c.output(0, c.dtype(0), SymShape{Dim()});
   } else if (in != nullptr) {
     SymShape out = *in;
-    Dim& extent = out[static_cast<std::size_t>(normalize_axis(c.attrs().get_int("axis"), in->size()))];
+    Dim& extent = out[static_cast<std::size_t>(normalize_axis(*attr.axis, in->size()))];
     extent = Dim::unknown();
     c.output(0, c.dtype(0), std::move(out));
   } else {
@@ -162,13 +174,14 @@ Groups unique_along(OpContext& c, const Tensor& in, std::size_t axis, bool sorte
 }
 
 Groups unique_of(OpContext& c, bool sorted) {
+  const auto attr = parse<UniqueAttrs>(c);
   const Tensor& in = c.input(0);
-  if (!c.attrs().has("axis")) return unique_along(c, in.reshaped({in.size()}), 0, sorted);
-  return unique_along(c, in, static_cast<std::size_t>(normalize_axis(c.attrs().get_int("axis"), in.rank())), sorted);
+  if (!attr.axis.has_value()) return unique_along(c, in.reshaped({in.size()}), 0, sorted);
+  return unique_along(c, in, static_cast<std::size_t>(normalize_axis(*attr.axis, in.rank())), sorted);
 }
 
 void run_unique(OpContext& c) {
-  const Groups g = unique_of(c, c.attrs().get_int("sorted", 1) != 0);
+  const Groups g = unique_of(c, parse<UniqueAttrs>(c).sorted);
   put(c, 1, g.first);
   put(c, 2, g.inverse);
   put(c, 3, g.counts);
@@ -189,8 +202,7 @@ void register_unique(OpTable& t) {
             .out("indices", "", types::int64, Arity::optional)
             .out("inverse_indices", "", types::int64, Arity::optional)
             .out("counts", "", types::int64, Arity::optional)
-            .attr("axis", AttrKind::i)
-            .attr("sorted", AttrKind::i)
+            .attrs<UniqueAttrs>()
             .infer_with(infer_unique)
             .run_with(run_unique));
   t.add(OpDef("com.microsoft", "Unique", 1)

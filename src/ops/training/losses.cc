@@ -7,6 +7,7 @@
 #include "ops/math/float_view.h"
 #include "ops/op.h"
 #include "ops/tensor/axes.h"
+#include "ops/training/signatures.h"
 #include "tensor/element.h"
 
 namespace sdx::ops {
@@ -14,8 +15,8 @@ namespace {
 
 enum class Reduction : std::uint8_t { none, sum, mean };
 
-Reduction read_reduction(const Attributes& attrs) {
-  const std::string word = attrs.get_string("reduction", "mean");
+Reduction read_reduction(const LossAttrs& attr) {
+  const std::string_view word = attr.reduction;
   if (word == "none") return Reduction::none;
   if (word == "sum") return Reduction::sum;
   if (word == "mean") return Reduction::mean;
@@ -34,7 +35,7 @@ S sample_shape(const S& scores) {
 }
 
 void infer_loss(InferContext& c) {
-  const Reduction reduction = read_reduction(c.attrs());
+  const Reduction reduction = read_reduction(parse<LossAttrs>(c));
   const SymShape* x = c.shape(0);
   if (x != nullptr) c.output(1, c.dtype(0), *x);
   if (x == nullptr) c.output(1, c.dtype(0));
@@ -65,12 +66,13 @@ LossSizes check_inputs(OpContext& c) {
 // logp: log probabilities, laid out as the scores.
 template <class C>
 void reduce_loss(OpContext& c, const LossSizes& s, const C* logp) {
+  const auto attr = parse<LossAttrs>(c);
   const Tensor& labels = c.input(1);
   const DataType elem = c.input(0).dtype();
-  const Reduction reduction = read_reduction(c.attrs());
+  const Reduction reduction = read_reduction(attr);
   const FloatInput<C> weight(c.optional_input(2));
   std::optional<std::int64_t> ignored;
-  if (c.attrs().has("ignore_index")) ignored = c.attrs().get_int("ignore_index");
+  if (attr.ignore_index.has_value()) ignored = *attr.ignore_index;
   Tensor& y = c.output(0, elem, reduction == Reduction::none ? labels.shape() : Shape{});
   FloatOutput<C> out(y);
   double total = 0;
@@ -137,8 +139,7 @@ void register_losses(OpTable& t) {
             .in("target", "Tind", types::indices)
             .in("weight", "T", types::floats, Arity::optional)
             .out("loss", "T", types::floats)
-            .attr("ignore_index", AttrKind::i)
-            .attr("reduction", AttrKind::s)
+            .attrs<LossAttrs>()
             .infer_with(infer_loss)
             .run_with(run_nll));
   t.add(OpDef("SoftmaxCrossEntropyLoss", 12)
@@ -147,8 +148,7 @@ void register_losses(OpTable& t) {
             .in("weights", "T", types::floats, Arity::optional)
             .out("output", "T", types::floats)
             .out("log_prob", "T", types::floats, Arity::optional)
-            .attr("ignore_index", AttrKind::i)
-            .attr("reduction", AttrKind::s)
+            .attrs<LossAttrs>()
             .infer_with(infer_loss)
             .run_with(run_cross_entropy));
 }

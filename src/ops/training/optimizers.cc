@@ -5,11 +5,48 @@
 
 #include "ops/context.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 #include "tensor/dispatch.h"
 #include "tensor/element.h"
 
 namespace sdx::ops {
 namespace {
+
+struct AdagradAttrs {
+  float decay_factor = 0, epsilon = 1e-6F, norm_coefficient = 0;
+
+  void fields(auto& f) {
+    f("decay_factor", decay_factor);
+    f("epsilon", epsilon);
+    f("norm_coefficient", norm_coefficient);
+  }
+};
+
+struct AdamAttrs {
+  float alpha = 0.9F, beta = 0.999F, epsilon = 1e-6F, norm_coefficient = 0, norm_coefficient_post = 0;
+
+  void fields(auto& f) {
+    f("alpha", alpha);
+    f("beta", beta);
+    f("epsilon", epsilon);
+    f("norm_coefficient", norm_coefficient);
+    f("norm_coefficient_post", norm_coefficient_post);
+  }
+};
+
+struct MomentumAttrs {
+  float alpha;
+  float beta;
+  std::string_view mode;
+  float norm_coefficient;
+
+  void fields(auto& f) {
+    f.required("alpha", alpha);
+    f.required("beta", beta);
+    f.required("mode", mode);
+    f.required("norm_coefficient", norm_coefficient);
+  }
+};
 
 constexpr TypeSet kTypes = set_of(DataType::float32, DataType::float64);
 
@@ -79,15 +116,12 @@ Step read_step(OpContext& c) {
   return {element_as_double(c.input(0), 0), element_as_int(c.input(1), 0)};
 }
 
-double number(OpContext& c, const char* name, float otherwise) {
-  return static_cast<double>(c.attrs().get_float(name, otherwise));
-}
-
 void run_adagrad(OpContext& c) {
+  const auto attr = parse<AdagradAttrs>(c);
   const Step step = read_step(c);
-  const double decay = number(c, "decay_factor", 0);
-  const double epsilon = number(c, "epsilon", 1e-6F);
-  const double norm = number(c, "norm_coefficient", 0);
+  const double decay = static_cast<double>(attr.decay_factor);
+  const double epsilon = static_cast<double>(attr.epsilon);
+  const double norm = static_cast<double>(attr.norm_coefficient);
   const double rate = step.rate / (1 + static_cast<double>(step.count) * decay);
   optimise<3>(c, [&](double& x, double g, double* h) {
     const double gradient = norm * x + g;
@@ -97,12 +131,13 @@ void run_adagrad(OpContext& c) {
 }
 
 void run_adam(OpContext& c) {
+  const auto attr = parse<AdamAttrs>(c);
   const Step step = read_step(c);
-  const double alpha = number(c, "alpha", 0.9F);
-  const double beta = number(c, "beta", 0.999F);
-  const double epsilon = number(c, "epsilon", 1e-6F);
-  const double norm = number(c, "norm_coefficient", 0);
-  const double post = number(c, "norm_coefficient_post", 0);
+  const double alpha = static_cast<double>(attr.alpha);
+  const double beta = static_cast<double>(attr.beta);
+  const double epsilon = static_cast<double>(attr.epsilon);
+  const double norm = static_cast<double>(attr.norm_coefficient);
+  const double post = static_cast<double>(attr.norm_coefficient_post);
   double rate = step.rate;
   if (step.count > 0) {
     const auto t = static_cast<double>(step.count);
@@ -117,11 +152,12 @@ void run_adam(OpContext& c) {
 }
 
 void run_momentum(OpContext& c) {
+  const auto attr = parse<MomentumAttrs>(c);
   const Step step = read_step(c);
-  const double alpha = number(c, "alpha", 0);
-  const double beta = step.count > 0 ? number(c, "beta", 0) : 1;
-  const double norm = number(c, "norm_coefficient", 0);
-  const std::string mode = c.attrs().get_string("mode");
+  const double alpha = static_cast<double>(attr.alpha);
+  const double beta = step.count > 0 ? static_cast<double>(attr.beta) : 1;
+  const double norm = static_cast<double>(attr.norm_coefficient);
+  const std::string_view mode = attr.mode;
   if (mode != "standard" && mode != "nesterov") c.fail("attribute 'mode' is '{}'; permitted: standard, nesterov", mode);
   const bool nesterov = mode == "nesterov";
   optimise<3>(c, [&](double& x, double g, double* v) {
@@ -142,27 +178,9 @@ OpDef def(const char* name) {
 }  // namespace
 
 void register_optimizers(OpTable& t) {
-  t.add(def("Adagrad")
-            .attr("decay_factor", AttrKind::f)
-            .attr("epsilon", AttrKind::f)
-            .attr("norm_coefficient", AttrKind::f)
-            .infer_with(infer_optimizer<3>)
-            .run_with(run_adagrad));
-  t.add(def("Adam")
-            .attr("alpha", AttrKind::f)
-            .attr("beta", AttrKind::f)
-            .attr("epsilon", AttrKind::f)
-            .attr("norm_coefficient", AttrKind::f)
-            .attr("norm_coefficient_post", AttrKind::f)
-            .infer_with(infer_optimizer<4>)
-            .run_with(run_adam));
-  t.add(def("Momentum")
-            .attr("alpha", AttrKind::f, true)
-            .attr("beta", AttrKind::f, true)
-            .attr("mode", AttrKind::s, true)
-            .attr("norm_coefficient", AttrKind::f, true)
-            .infer_with(infer_optimizer<3>)
-            .run_with(run_momentum));
+  t.add(def("Adagrad").attrs<AdagradAttrs>().infer_with(infer_optimizer<3>).run_with(run_adagrad));
+  t.add(def("Adam").attrs<AdamAttrs>().infer_with(infer_optimizer<4>).run_with(run_adam));
+  t.add(def("Momentum").attrs<MomentumAttrs>().infer_with(infer_optimizer<3>).run_with(run_momentum));
 }
 
 }  // namespace sdx::ops

@@ -2,6 +2,7 @@
 
 #include "kernels/cpu/movement/transpose.h"
 #include "ops/tensor/axes.h"
+#include "ops/tensor/signatures.h"
 #include "providers/cpu/kernel_table.h"
 
 namespace sdx::cpu {
@@ -35,6 +36,7 @@ class ConcatKernel : public Kernel {
 };
 
 std::unique_ptr<Kernel> make_concat(LowerContext& c) {
+  const auto attr = ops::parse<ops::ConcatAttrs>(c);
   const DataType dtype = c.dtype(0);
   if (!c.input(0).is_tensor() || bit_width(dtype) < 8) return c.refuse("strings and elements below one byte");
   if (c.shape(0) == nullptr || c.shape(0)->empty()) return c.refuse("rank unknown or 0");
@@ -42,8 +44,8 @@ std::unique_ptr<Kernel> make_concat(LowerContext& c) {
     const bool fits = c.has_input(i) && c.dtype(i) == dtype && c.shape(i) != nullptr && c.shape(i)->size() == c.shape(0)->size();
     if (!fits) return c.refuse("types or ranks are unknown or differ");
   }
-  if (c.node().version < 4 && !c.attrs().has("axis")) return c.refuse("opset 1 without an axis");
-  const auto axis = static_cast<std::size_t>(ops::normalize_axis(c.attrs().get_int("axis"), c.shape(0)->size()));
+  if (!attr.axis) return c.refuse("opset 1 without an axis");
+  const auto axis = static_cast<std::size_t>(ops::normalize_axis(*attr.axis, c.shape(0)->size()));
   return std::make_unique<ConcatKernel>(axis, static_cast<std::size_t>(bit_width(dtype)) / 8);
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/thread_pool.h"
 #include "ops/tensor/axes.h"
+#include "ops/tensor/signatures.h"
 #include "providers/cpu/kernel_table.h"
 
 namespace sdx::cpu {
@@ -65,7 +66,7 @@ std::unique_ptr<Kernel> make_gather(LowerContext& c) {
   }
   if (c.dtype(1) != DataType::int64 && c.dtype(1) != DataType::int32) return c.refuse("indices of another type");
   if (c.shape(0) == nullptr || c.shape(0)->empty() || c.shape(1) == nullptr) return c.refuse("ranks are not known");
-  const auto axis = static_cast<std::size_t>(ops::normalize_axis(c.attrs().get_int("axis", 0), c.shape(0)->size()));
+  const auto axis = static_cast<std::size_t>(ops::normalize_axis(ops::parse<ops::GatherAttrs>(c).axis, c.shape(0)->size()));
   return std::make_unique<GatherKernel>(axis, static_cast<std::int64_t>(bit_width(dtype)) / 8, c.dtype(1) == DataType::int64);
 }
 

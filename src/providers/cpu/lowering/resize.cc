@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "ops/image/resample.h"
+#include "ops/image/signatures.h"
 #include "ops/tensor/axes.h"
 #include "providers/cpu/kernel_table.h"
 #include "tensor/element.h"
@@ -89,7 +90,7 @@ class ResizeKernel : public Kernel {
   std::vector<float> scales_;  // empty: sizes are given
 };
 
-bool read_coordinates(const Attributes& a, ops::ResampleOptions& o) {
+bool read_coordinates(const ops::ResizeAttrs& attr, ops::ResampleOptions& o) {
   using C = ops::CoordinateMode;
   using N = ops::NearestMode;
   constexpr std::pair<std::string_view, C> kCoordinates[] = {{"half_pixel", C::half_pixel},
@@ -103,12 +104,12 @@ bool read_coordinates(const Attributes& a, ops::ResampleOptions& o) {
                                                          {"ceil", N::ceil}};
   bool coordinates = false, nearest = false;
   for (const auto& [word, value] : kCoordinates) {
-    if (a.get_string("coordinate_transformation_mode", "half_pixel") != word) continue;
+    if (attr.coordinate_transformation_mode != word) continue;
     o.coordinates = value;
     coordinates = true;
   }
   for (const auto& [word, value] : kNearest) {
-    if (a.get_string("nearest_mode", "round_prefer_floor") != word) continue;
+    if (attr.nearest_mode != word) continue;
     o.nearest = value;
     nearest = true;
   }
@@ -120,27 +121,26 @@ std::unique_ptr<Kernel> make_resize(LowerContext& c) {
   const SymShape *x = c.shape(0), *y = c.output(0).shape ? &*c.output(0).shape : nullptr;
   if (x == nullptr || x->size() != 4 || y == nullptr || y->size() != 4) return c.refuse("not known to have rank 4");
   if (!((*x)[0] == (*y)[0]) || !((*x)[1] == (*y)[1])) return c.refuse("batch or channels may change");
-  const Attributes& a = c.attrs();
+  const auto attr = ops::parse<ops::ResizeAttrs>(c);
   const bool old = c.node().op_type == "Upsample" || c.node().version < 11;
   ops::ResampleOptions o;
-  const std::string mode = a.get_string("mode", "nearest");
+  const std::string_view mode = attr.mode;
   if (mode == "linear" || mode == "bilinear") o.mode = ops::ResampleMode::linear;
-  if (mode != "nearest" && o.mode != ops::ResampleMode::linear) return c.refuse("mode " + mode);
+  if (mode != "nearest" && o.mode != ops::ResampleMode::linear) return c.refuse("mode " + std::string(mode));
   if (old) {
     o.coordinates = ops::CoordinateMode::asymmetric;
     o.nearest = ops::NearestMode::simple;
-  } else if (!read_coordinates(a, o)) {
+  } else if (!read_coordinates(attr, o)) {
     return c.refuse("coordinate or nearest mode");
   }
-  if (a.has("axes") || a.get_int("antialias", 0) != 0 || a.get_int("exclude_outside", 0) != 0 ||
-      a.get_string("keep_aspect_ratio_policy", "stretch") != "stretch") {
+  if (attr.axes || attr.antialias || attr.exclude_outside || attr.keep_aspect_ratio_policy != "stretch") {
     return c.refuse("axes, antialias, exclude_outside or an aspect ratio policy");
   }
   std::vector<float> scales;
   if (c.node().op_type == "Upsample" && c.node().version < 7) {
-    scales = {1.0F, 1.0F, a.get_float("height_scale"), a.get_float("width_scale")};
+    scales = {1.0F, 1.0F, attr.height_scale, attr.width_scale};
   } else if (c.node().op_type == "Upsample" && c.node().version < 9) {
-    scales = a.get_floats("scales");
+    scales = ops::to_vector(attr.scales);
   } else {
     const std::size_t slot = old ? 1 : 2;
     const Tensor* t = c.constant(slot);

@@ -3,6 +3,7 @@
 #include "kernels/cpu/movement/transpose.h"
 
 #include "ops/tensor/axes.h"
+#include "ops/tensor/signatures.h"
 #include "providers/cpu/kernel_table.h"
 
 namespace sdx::cpu {
@@ -43,12 +44,13 @@ bool moves_elements(const SymShape& x, const std::vector<int>& perm) {
 }
 
 std::unique_ptr<Kernel> make_transpose(LowerContext& c) {
+  const auto attr = ops::parse<ops::TransposeAttrs>(c);
   if (!c.input(0).is_tensor() || bit_width(c.dtype(0)) < 8) return c.refuse("strings and elements below one byte");
   const SymShape* x = c.shape(0);
   if (x == nullptr || x->empty() || x->size() > 32) return c.refuse("rank unknown, 0 or above 32");
   std::vector<int> perm;
-  if (c.attrs().has("perm")) {
-    const auto axes = ops::normalize_axes(c.attrs().get_ints("perm"), x->size());
+  if (attr.perm) {
+    const auto axes = ops::normalize_axes(*attr.perm, x->size());
     if (axes.size() != x->size()) return c.refuse("perm does not list every axis");
     for (const std::int64_t a : axes) perm.push_back(static_cast<int>(a));
   } else {

@@ -1,5 +1,6 @@
 // Operators that only rename memory: Reshape, Flatten, Squeeze, Unsqueeze, Identity, Dropout at inference.
 
+#include "ops/random/signatures.h"
 #include "providers/cpu/kernel_table.h"
 
 namespace sdx::cpu {
@@ -26,7 +27,7 @@ std::unique_ptr<Kernel> make_view(LowerContext& c) {
 
 std::unique_ptr<Kernel> make_dropout(LowerContext& c) {
   if (c.has_output(1)) return c.refuse("the mask is asked for");
-  if (c.has_input(2) || c.attrs().get_int("is_test", 1) == 0) return c.refuse("may run in training mode");
+  if (c.has_input(2) || ops::parse<ops::DropoutAttrs>(c).says_training()) return c.refuse("may run in training mode");
   return make_view(c);
 }
 
