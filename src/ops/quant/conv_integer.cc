@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/conv/signatures.h"
 #include "ops/op.h"
 #include "ops/quant/integer_conv.h"
 #include "ops/quant/quant_codec.h"
@@ -48,12 +49,7 @@ void register_conv_integer(OpTable& t) {
             .in("x_zero_point", "T1", kBytes, Arity::optional)
             .in("w_zero_point", "T2", kBytes, Arity::optional)
             .out("y", "", bit(DataType::int32))
-            .attr("auto_pad", AttrKind::s)
-            .attr("dilations", AttrKind::ints)
-            .attr("group", AttrKind::i)
-            .attr("kernel_shape", AttrKind::ints)
-            .attr("pads", AttrKind::ints)
-            .attr("strides", AttrKind::ints)
+            .attrs<ConvAttrs>()
             .infer_with(infer_conv_integer)
             .run_with(run_conv_integer));
 }

@@ -8,6 +8,7 @@
 #include "ops/op.h"
 #include "ops/quant/quant_codec.h"
 #include "ops/quant/quant_layout.h"
+#include "ops/quant/signatures.h"
 
 namespace sdx::ops {
 namespace {
@@ -19,8 +20,8 @@ constexpr TypeSet kInputs =
 constexpr TypeSet kScales = set_of(DataType::float32, DataType::float16, DataType::bfloat16, DataType::float8e8m0);
 constexpr TypeSet kOutputs = set_of(DataType::float32, DataType::float16, DataType::bfloat16);
 
-DataType result_type(const Attributes& attrs, DataType scale) {
-  const std::int64_t asked = attrs.get_int("output_dtype", 0);
+DataType result_type(const QuantizeAttrs& attr, DataType scale) {
+  const std::int64_t asked = attr.output_dtype;
   // An E8M0 scale holds powers of two only; ONNX leaves the result's type without output_dtype to the scale, which no
   // consumer accepts, so it is float32.
   if (asked == 0) return scale == DataType::float8e8m0 ? DataType::float32 : scale;
@@ -32,13 +33,14 @@ DataType result_type(const Attributes& attrs, DataType scale) {
 }
 
 void infer_dequantize(InferContext& c) {
-  const DataType type = result_type(c.attrs(), c.dtype(1));
+  const auto attr = parse<QuantizeAttrs>(c);
+  const DataType type = result_type(attr, c.dtype(1));
   const SymShape* x = c.shape(0);
   if (x == nullptr) return c.output(0, type);
   c.output(0, type, *x);
   const SymShape* scale = c.shape(1);
   if (scale == nullptr || !all_const(*x) || !all_const(*scale)) return;
-  quant_layout(to_shape(*x), to_shape(*scale), nullptr, c.attrs().get_int("axis", 1), c.attrs().get_int("block_size", 0));
+  quant_layout(to_shape(*x), to_shape(*scale), nullptr, attr.axis, attr.block_size);
 }
 
 struct Dequantizer {
@@ -92,6 +94,7 @@ struct Dequantizer {
 };
 
 void run_dequantize(OpContext& c) {
+  const auto attr = parse<QuantizeAttrs>(c);
   const Tensor& x = c.input(0);
   const Tensor& scale = c.input(1);
   const Tensor* zero = c.optional_input(2);
@@ -99,9 +102,9 @@ void run_dequantize(OpContext& c) {
     fail(ErrorCode::invalid_model, "x_zero_point is {}, x is {}; they must have the same type", name(zero->dtype()),
          name(x.dtype()));
   }
-  const QuantLayout layout = quant_layout(x.shape(), scale.shape(), zero != nullptr ? &zero->shape() : nullptr,
-                                          c.attrs().get_int("axis", 1), c.attrs().get_int("block_size", 0));
-  const DataType target = result_type(c.attrs(), scale.dtype());
+  const QuantLayout layout =
+      quant_layout(x.shape(), scale.shape(), zero != nullptr ? &zero->shape() : nullptr, attr.axis, attr.block_size);
+  const DataType target = result_type(attr, scale.dtype());
   Tensor& y = c.output(0, target, x.shape());
   Dequantizer d{x, decode_floats(scale), {}, {}, target, layout.steps, y.mutable_data()};
   if (zero != nullptr && is_quant_integer(x.dtype())) d.zero = decode_ints(*zero);
@@ -118,6 +121,7 @@ void run_dequantize(OpContext& c) {
 OpDef definition(const char* domain, int since) {
   OpDef def(domain, "DequantizeLinear", since);
   def.in("x", "T1", kInputs).in("x_scale", "", kScales).in("x_zero_point", "T1", kInputs, Arity::optional).out("y", "", kOutputs);
+  def.attrs<QuantizeAttrs>();
   return def;
 }
 
@@ -125,14 +129,9 @@ OpDef definition(const char* domain, int since) {
 
 void register_dequantize_linear(OpTable& t) {
   t.add(definition("", 10).infer_with(infer_dequantize).run_with(run_dequantize));
-  t.add(definition("", 13).attr("axis", AttrKind::i).infer_with(infer_dequantize).run_with(run_dequantize));
+  t.add(definition("", 13).infer_with(infer_dequantize).run_with(run_dequantize));
   for (const char* domain : {"", "com.microsoft"}) {
-    t.add(definition(domain, *domain == 0 ? 21 : 1)
-              .attr("axis", AttrKind::i)
-              .attr("block_size", AttrKind::i)
-              .attr("output_dtype", AttrKind::i)
-              .infer_with(infer_dequantize)
-              .run_with(run_dequantize));
+    t.add(definition(domain, *domain == 0 ? 21 : 1).infer_with(infer_dequantize).run_with(run_dequantize));
   }
 }
 

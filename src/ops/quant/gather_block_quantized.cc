@@ -7,6 +7,7 @@
 #include "ops/attention/attention_core.h"
 #include "ops/context.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 #include "ops/tensor/axes.h"
 #include "tensor/element.h"
 #include "tensor/types.h"
@@ -14,19 +15,33 @@
 namespace sdx::ops {
 namespace {
 
+struct GatherBlockQuantizedAttrs {
+  std::int64_t bits = 4;
+  std::int64_t block_size = 128;
+  std::int64_t quantize_axis = 1;
+  std::int64_t gather_axis = 0;
+
+  void fields(auto& f) {
+    f("bits", bits);
+    f("block_size", block_size);
+    f("quantize_axis", quantize_axis);
+    f("gather_axis", gather_axis);
+  }
+};
+
 constexpr TypeSet kNibbles = set_of(DataType::int4, DataType::uint4);
 constexpr TypeSet kFloats = set_of(DataType::float8e4m3fn, DataType::float8e4m3fnuz, DataType::float8e5m2,
                                    DataType::float8e5m2fnuz, DataType::float4e2m1);
 
-std::int64_t bits_of(const Attributes& attrs, DataType data) {
+std::int64_t bits_of(const GatherBlockQuantizedAttrs& attr, DataType data) {
   if (data != DataType::uint8) return bit_width(data);
-  const std::int64_t bits = attrs.get_int("bits", 4);
+  const std::int64_t bits = attr.bits;
   if (bits != 2 && bits != 4 && bits != 8) fail(ErrorCode::invalid_model, "bits must be 2, 4 or 8, received {}", bits);
   return bits;
 }
 
-std::int64_t block_of(const Attributes& attrs, DataType data) {
-  const std::int64_t block = attrs.get_int("block_size", 128);
+std::int64_t block_of(const GatherBlockQuantizedAttrs& attr, DataType data) {
+  const std::int64_t block = attr.block_size;
   const bool whole = block == 0 && (kFloats & bit(data)) != 0;
   if (!whole && (block < 16 || (block & (block - 1)) != 0)) {
     fail(ErrorCode::invalid_model, "block_size must be a power of two from 16, received {}", block);
@@ -35,15 +50,16 @@ std::int64_t block_of(const Attributes& attrs, DataType data) {
 }
 
 void infer_gather(InferContext& c) {
+  const auto attr = parse<GatherBlockQuantizedAttrs>(c);
   const DataType elem = c.dtype(2);
   const SymShape* data = c.shape(0);
   const SymShape* indices = c.shape(1);
   if (data == nullptr || indices == nullptr || c.dtype(0) == DataType::undefined) return c.output(0, elem);
-  block_of(c.attrs(), c.dtype(0));
+  block_of(attr, c.dtype(0));
   SymShape logical = *data;
-  const auto axis = static_cast<std::size_t>(normalize_axis(c.attrs().get_int("gather_axis", 0), logical.size()));
-  normalize_axis(c.attrs().get_int("quantize_axis", 1), logical.size());
-  if (c.dtype(0) == DataType::uint8) logical.back() = logical.back() * Dim(8 / bits_of(c.attrs(), c.dtype(0)));
+  const auto axis = static_cast<std::size_t>(normalize_axis(attr.gather_axis, logical.size()));
+  normalize_axis(attr.quantize_axis, logical.size());
+  if (c.dtype(0) == DataType::uint8) logical.back() = logical.back() * Dim(8 / bits_of(attr, c.dtype(0)));
   SymShape out(logical.begin(), logical.begin() + static_cast<std::ptrdiff_t>(axis));
   out.insert(out.end(), indices->begin(), indices->end());
   out.insert(out.end(), logical.begin() + static_cast<std::ptrdiff_t>(axis) + 1, logical.end());
@@ -94,6 +110,7 @@ void read_zeros(OpContext& c, Table& t) {
 }
 
 Table table_of(OpContext& c) {
+  const auto attr = parse<GatherBlockQuantizedAttrs>(c);
   Table t;
   t.data = &c.input(0);
   const DataType elem = t.data->dtype();
@@ -101,10 +118,10 @@ Table table_of(OpContext& c) {
     c.fail("data cannot be {}", t.data->type_string());
   }
   t.shape = t.data->shape();
-  t.bits = bits_of(c.attrs(), elem);
-  t.block = block_of(c.attrs(), elem);
-  t.gather = static_cast<std::size_t>(normalize_axis(c.attrs().get_int("gather_axis", 0), t.shape.size()));
-  t.quantize = static_cast<std::size_t>(normalize_axis(c.attrs().get_int("quantize_axis", 1), t.shape.size()));
+  t.bits = bits_of(attr, elem);
+  t.block = block_of(attr, elem);
+  t.gather = static_cast<std::size_t>(normalize_axis(attr.gather_axis, t.shape.size()));
+  t.quantize = static_cast<std::size_t>(normalize_axis(attr.quantize_axis, t.shape.size()));
   if (elem == DataType::uint8) {
     if (t.gather != 0 || (t.bits < 8 && t.gather == t.quantize)) c.fail("packed bytes can only be gathered along axis 0");
     t.shape.back() = element_count(Shape{t.shape.back(), 8 / t.bits});
@@ -184,10 +201,7 @@ void register_gather_block_quantized(OpTable& t) {
             .in("scales", "T2", types::floats)
             .in("zero_points", "T1", kNibbles | bit(DataType::uint8), Arity::optional)
             .out("output", "T2", types::floats)
-            .attr("bits", AttrKind::i)
-            .attr("block_size", AttrKind::i)
-            .attr("quantize_axis", AttrKind::i)
-            .attr("gather_axis", AttrKind::i)
+            .attrs<GatherBlockQuantizedAttrs>()
             .infer_with(infer_gather)
             .run_with(run_gather));
 }

@@ -7,9 +7,27 @@
 #include "ops/attention/attention_core.h"
 #include "ops/context.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 
 namespace sdx::ops {
 namespace {
+
+struct MatMulBnb4Attrs {
+  std::int64_t k = 0;
+  std::int64_t n = 0;
+  std::int64_t block_size = 0;
+  std::int64_t quant_type = 0;
+  bool trans_b = true;
+
+  void fields(auto& f) {
+    f.required("K", k);
+    f.required("N", n);
+    f.required("block_size", block_size);
+    f.required("quant_type", quant_type);
+    f.unread("training_mode", AttrKind::i);
+    f("transB", trans_b);
+  }
+};
 
 // What the 16 codes stand for: sign, and magnitudes in the order of bitsandbytes' "FP4"; and NF4, the quantiles of a normal
 // distribution (appendix E of the paper).
@@ -37,10 +55,10 @@ struct Layout {
   bool normal, transposed;
 };
 
-Layout layout_of(const Attributes& attrs) {
-  const std::int64_t type = attrs.get_int("quant_type");
+Layout layout_of(const MatMulBnb4Attrs& attr) {
+  const std::int64_t type = attr.quant_type;
   if (type != 0 && type != 1) fail(ErrorCode::invalid_model, "quant_type must be 0 (FP4) or 1 (NF4), received {}", type);
-  const Layout l{attrs.get_int("N"), attrs.get_int("K"), attrs.get_int("block_size"), type == 1, attrs.get_int("transB", 1) != 0};
+  const Layout l{attr.n, attr.k, attr.block_size, type == 1, attr.trans_b};
   constexpr std::int64_t kMost = std::int64_t{1} << 31;
   if (l.n < 1 || l.k < 1 || l.n > kMost || l.k > kMost)
     fail(ErrorCode::invalid_model, "K and N must be positive, received {} and {}", l.k, l.n);
@@ -51,7 +69,7 @@ Layout layout_of(const Attributes& attrs) {
 }
 
 void infer_bnb4(InferContext& c) {
-  const Layout l = layout_of(c.attrs());
+  const Layout l = layout_of(parse<MatMulBnb4Attrs>(c));
   const SymShape* a = c.shape(0);
   if (a == nullptr) return c.output(0, c.dtype(0));
   const std::int64_t inner = l.transposed ? l.k : l.n;
@@ -63,7 +81,7 @@ void infer_bnb4(InferContext& c) {
 }
 
 void run_bnb4(OpContext& c) {
-  const Layout l = layout_of(c.attrs());
+  const Layout l = layout_of(parse<MatMulBnb4Attrs>(c));
   const Tensor &input = c.input(0), &b = c.input(1);
   const std::int64_t inner = l.transposed ? l.k : l.n, cols = l.transposed ? l.n : l.k;
   if (input.rank() == 0 || input.shape().back() != inner)
@@ -105,8 +123,7 @@ void register_matmul_bnb4(OpTable& t) {
   constexpr TypeSet kFloat = set_of(DataType::float32, DataType::float16, DataType::bfloat16);
   OpDef d("com.microsoft", "MatMulBnb4", 1);
   d.in("A", "T1", kFloat).in("B", "T2", bit(DataType::uint8)).in("absmax", "T1", kFloat).out("Y", "T1", kFloat);
-  for (const char* name : {"K", "N", "block_size", "quant_type"}) d.attr(name, AttrKind::i, true);
-  for (const char* name : {"training_mode", "transB"}) d.attr(name, AttrKind::i);
+  d.attrs<MatMulBnb4Attrs>();
   t.add(std::move(d).infer_with(infer_bnb4).run_with(run_bnb4));
 }
 

@@ -7,6 +7,7 @@
 #include "ops/attention/attention_core.h"
 #include "ops/context.h"
 #include "ops/op.h"
+#include "ops/quant/signatures.h"
 #include "tensor/types.h"
 
 namespace sdx::ops {
@@ -16,8 +17,8 @@ struct Layout {
   std::int64_t rows_k, cols_n, bits, block, blocks, blob;  // blob: bytes of one block
 };
 
-Layout layout_of(const Attributes& attrs) {
-  Layout l{attrs.get_int("K"), attrs.get_int("N"), attrs.get_int("bits", 4), attrs.get_int("block_size"), 0, 0};
+Layout layout_of(const MatMulNBitsAttrs& attr) {
+  Layout l{attr.k, attr.n, attr.bits, attr.block_size, 0, 0};
   constexpr std::int64_t kMost = std::int64_t{1} << 31;
   if (l.rows_k < 1 || l.cols_n < 1 || l.rows_k > kMost || l.cols_n > kMost) {
     fail(ErrorCode::invalid_model, "K and N must be positive, received {} and {}", l.rows_k, l.cols_n);
@@ -28,7 +29,7 @@ Layout layout_of(const Attributes& attrs) {
   if (l.block < 16 || l.block > kMost || (l.block & (l.block - 1)) != 0) {
     fail(ErrorCode::invalid_model, "block_size must be a power of two from 16, received {}", l.block);
   }
-  if (attrs.get_int("weight_prepacked", 0) != 0) {
+  if (attr.weight_prepacked) {
     fail(ErrorCode::not_implemented, "weights packed beforehand for one device cannot be read: export with weight_prepacked = 0");
   }
   l.blocks = ceil_div(l.rows_k, l.block);
@@ -37,7 +38,7 @@ Layout layout_of(const Attributes& attrs) {
 }
 
 void infer_matmul_nbits(InferContext& c) {
-  const Layout l = layout_of(c.attrs());
+  const Layout l = layout_of(parse<MatMulNBitsAttrs>(c));
   const SymShape* a = c.shape(0);
   if (a == nullptr) return c.output(0, c.dtype(0));
   if (a->empty()) c.fail("A must have at least one axis");
@@ -62,7 +63,7 @@ struct Weights {
 
 Weights weights_of(OpContext& c) {
   Weights w;
-  w.l = layout_of(c.attrs());
+  w.l = layout_of(parse<MatMulNBitsAttrs>(c));
   const Tensor& b = c.input(1);
   const std::int64_t expected = element_count(Shape{w.l.cols_n, w.l.blocks, w.l.blob});
   if (b.dtype() != DataType::uint8 || b.size() != expected) {
@@ -165,12 +166,7 @@ void register_matmul_nbits(OpTable& t) {
             .in("g_idx", "T4", bit(DataType::int32), Arity::optional)
             .in("bias", "T1", types::floats, Arity::optional)
             .out("Y", "T1", types::floats)
-            .attr("K", AttrKind::i, true)
-            .attr("N", AttrKind::i, true)
-            .attr("bits", AttrKind::i)
-            .attr("block_size", AttrKind::i, true)
-            .attr("accuracy_level", AttrKind::i)
-            .attr("weight_prepacked", AttrKind::i)
+            .attrs<MatMulNBitsAttrs>()
             .infer_with(infer_matmul_nbits)
             .run_with(run_matmul_nbits));
 }

@@ -7,34 +7,60 @@
 #include "ops/delegate.h"
 #include "ops/math/convert.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 
 namespace sdx::ops {
 namespace {
 
 enum In : std::size_t { kA, kSkip, kNorm, kFirst };  // then, for each product: weights, scales, bias
 
+struct FusedNBitsAttrs {
+  std::int64_t k = 0, block_size = 0, bits = 4;
+  float epsilon = 1e-5F;
+  std::int64_t n = 0;            // of MatMulNBitsMlp's products
+  std::string_view activation;   // between them
+  std::int64_t nq = 0, nkv = 0;  // of MatMulNBitsQkv's
+
+  void fields(auto& f, const OpId& op) {
+    f.required("K", k);
+    f.required("block_size", block_size);
+    f("bits", bits);
+    f.unread("accuracy_level", AttrKind::i);
+    f("epsilon", epsilon);
+    if (op.name == "MatMulNBitsMlp") {
+      f.required("N", n);
+      f.required("activation", activation);
+    } else {
+      f.required("Nq", nq);
+      f.required("Nkv", nkv);
+    }
+  }
+};
+
 struct Product {
   std::size_t input;
-  const char* columns;  // the attribute that says how many
+  std::int64_t columns;
 };
 
 std::vector<Product> products_of(const Node& node) {
-  if (node.op_type == "MatMulNBitsMlp") return {{kFirst, "N"}, {kFirst + 3, "N"}};
-  return {{kFirst, "Nq"}, {kFirst + 3, "Nkv"}, {kFirst + 6, "Nkv"}};
+  const auto attr = parse<FusedNBitsAttrs>(node);
+  if (node.op_type == "MatMulNBitsMlp") return {{kFirst, attr.n}, {kFirst + 3, attr.n}};
+  return {{kFirst, attr.nq}, {kFirst + 3, attr.nkv}, {kFirst + 6, attr.nkv}};
 }
 
-Delegate product(const Attributes& attrs, const char* columns) {
+Delegate product(const Node& node, std::int64_t columns) {
+  const auto attr = parse<FusedNBitsAttrs>(node);
   Attributes inner;
-  inner.set("K", attrs.get_int("K"));
-  inner.set("N", attrs.get_int(columns));
-  inner.set("bits", attrs.get_int("bits", 4));
-  inner.set("block_size", attrs.get_int("block_size"));
+  inner.set("K", attr.k);
+  inner.set("N", columns);
+  inner.set("bits", attr.bits);
+  inner.set("block_size", attr.block_size);
   return Delegate("com.microsoft", "MatMulNBits", 1, std::move(inner));
 }
 
 void check_activation(const Node& node) {
   if (node.op_type != "MatMulNBitsMlp") return;
-  const std::string word = node.attributes.get_string("activation");
+  const std::string_view word = parse<FusedNBitsAttrs>(node).activation;
   if (word != "silu" && word != "swish") fail(ErrorCode::not_implemented, "activation '{}' is not supported; 'silu' is", word);
 }
 
@@ -43,7 +69,7 @@ void infer_fused(InferContext& c) {
   const std::vector<Product> products = products_of(c.node());
   std::vector<Type> types;
   for (const Product& p : products)
-    types.push_back(product(c.attrs(), p.columns).infer({c.type(kA), Type{}, Type{}, Type{}, Type{}, Type{}}));
+    types.push_back(product(c.node(), p.columns).infer({c.type(kA), Type{}, Type{}, Type{}, Type{}, Type{}}));
   const bool mlp = products.size() == 2;
   for (std::size_t i = 0; i < (mlp ? 1 : products.size()); ++i) c.output(i, types[i]);
   c.output(mlp ? 1 : 3, c.type(kA));
@@ -66,7 +92,7 @@ Tensor normalised(OpContext& c, std::size_t sum_output) {
     const Tensor scale = converted(c.input(kNorm), DataType::float32);
     const std::int64_t n = a.rank() > 0 ? a.shape().back() : 0;
     if (n < 1 || scale.size() != n) c.fail("norm_scale must have {} elements, received {}", n, scale.type_string());
-    const float epsilon = c.attrs().get_float("epsilon", 1e-5F);
+    const float epsilon = parse<FusedNBitsAttrs>(c).epsilon;
     for (std::int64_t i = 0; i < x.size(); i += n) {
       double sum = 0;
       for (std::int64_t k = 0; k < n; ++k) sum += static_cast<double>(data[i + k]) * static_cast<double>(data[i + k]);
@@ -84,7 +110,7 @@ void run_fused(OpContext& c) {
   const Tensor a = normalised(c, mlp ? 1 : 3);
   std::vector<Tensor> results;
   for (const Product& p : products) {
-    results.push_back(product(c.attrs(), p.columns)
+    results.push_back(product(c.node(), p.columns)
                           .run(c, {a, c.input(p.input), c.input(p.input + 1), Tensor(), Tensor(), optional(c, p.input + 2)}));
   }
   if (!mlp) {
@@ -116,13 +142,7 @@ void register_matmul_nbits_fused(OpTable& t) {
     for (const char* name : mlp ? std::vector<const char*>{"Y"} : std::vector<const char*>{"Q", "K", "V"})
       d.out(name, "T1", kFloat);
     d.out("input_skip_bias_sum", "T1", kFloat, kOptional);
-    d.attr("K", AttrKind::i, true)
-        .attr("block_size", AttrKind::i, true)
-        .attr("bits", AttrKind::i)
-        .attr("accuracy_level", AttrKind::i);
-    if (mlp) d.attr("N", AttrKind::i, true).attr("activation", AttrKind::s, true);
-    if (!mlp) d.attr("Nq", AttrKind::i, true).attr("Nkv", AttrKind::i, true);
-    t.add(std::move(d.attr("epsilon", AttrKind::f)).infer_with(infer_fused).run_with(run_fused));
+    t.add(std::move(d.attrs<FusedNBitsAttrs>()).infer_with(infer_fused).run_with(run_fused));
   }
 }
 

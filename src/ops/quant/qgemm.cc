@@ -5,22 +5,24 @@
 #include "ops/quant/integer_gemm.h"
 #include "ops/quant/quant_codec.h"
 #include "ops/quant/quant_scalar.h"
+#include "ops/quant/signatures.h"
 
 namespace sdx::ops {
 namespace {
 
 constexpr TypeSet kBytes = set_of(DataType::int8, DataType::uint8);
 
-enum In : std::size_t { kA, kAScale, kAZero, kB, kBScale, kBZero, kC, kYScale, kYZero };
+using enum QGemmIn::Slot;
 
 void infer_qgemm(InferContext& c) {
+  const auto attr = parse<QGemmAttrs>(c);
   const DataType elem = c.has_input(kYZero) ? c.dtype(kYZero) : DataType::float32;
   const SymShape* a = c.shape(kA);
   const SymShape* b = c.shape(kB);
   if (a == nullptr || b == nullptr) return c.output(0, elem, SymShape(2));
   if (a->size() != 2 || b->size() != 2) c.fail("A and B must be matrices, received {} and {}", to_string(*a), to_string(*b));
-  const std::size_t ta = c.attrs().get_int("transA", 0) != 0 ? 1 : 0;
-  const std::size_t tb = c.attrs().get_int("transB", 0) != 0 ? 1 : 0;
+  const std::size_t ta = attr.trans_a ? 1 : 0;
+  const std::size_t tb = attr.trans_b ? 1 : 0;
   c.output(0, elem, SymShape{(*a)[ta], (*b)[1 - tb]});
 }
 
@@ -56,8 +58,9 @@ void add_bias(const OpContext& c, std::vector<std::int32_t>& acc, std::int64_t m
 }
 
 void run_qgemm(OpContext& c) {
-  const Tensor a = matrix(c.input(kA), c.attrs().get_int("transA", 0) != 0);
-  const Tensor b = matrix(c.input(kB), c.attrs().get_int("transB", 0) != 0);
+  const auto attr = parse<QGemmAttrs>(c);
+  const Tensor a = matrix(c.input(kA), attr.trans_a);
+  const Tensor b = matrix(c.input(kB), attr.trans_b);
   MatMulShapes s = matmul_shapes(a.shape(), b.shape());
   const Tensor* y_scale = c.optional_input(kYScale);
   const bool quantised = y_scale != nullptr && c.has_input(kYZero);
@@ -68,7 +71,7 @@ void run_qgemm(OpContext& c) {
   const QuantScalar qy = quantised ? quant_scalar(c, kYScale, kYZero, elem) : QuantScalar{};
   const QuantParam pb = quant_param("b_scale", c.input(kBScale), s.n, 1);
   const auto sb = c.input(kBScale).values<float>();
-  const float alpha = c.attrs().get_float("alpha", 1.0f);
+  const float alpha = attr.alpha;
   std::vector<std::int32_t> acc = integer_matmul(c, s, a, &c.input(kAZero), b, c.optional_input(kBZero));
   add_bias(c, acc, s.m, s.n);
   std::vector<float> real(acc.size());
@@ -96,7 +99,7 @@ void register_qgemm(OpTable& t) {
   def.in("B", "TB", kBytes).in("b_scale", "", kFloat).in("b_zero_point", "TB", kBytes);
   def.in("C", "", bit(DataType::int32), Arity::optional).in("y_scale", "", kFloat, Arity::optional);
   def.in("y_zero_point", "TY", kBytes, Arity::optional).out("Y", "", kBytes | kFloat);
-  def.attr("alpha", AttrKind::f).attr("transA", AttrKind::i).attr("transB", AttrKind::i);
+  def.attrs<QGemmAttrs>();
   t.add(std::move(def).infer_with(infer_qgemm).run_with(run_qgemm));
 }
 

@@ -7,6 +7,7 @@
 #include "ops/op.h"
 #include "ops/quant/quant_codec.h"
 #include "ops/quant/quant_scalar.h"
+#include "ops/quant/signatures.h"
 #include "ops/tensor/axes.h"
 
 namespace sdx::ops {
@@ -34,7 +35,7 @@ void infer_concat(InferContext& c) {
       continue;
     }
     if (s->size() != out.size()) c.fail("parts have different ranks: {} and {}", to_string(out), to_string(*s));
-    const auto axis = static_cast<std::size_t>(normalize_axis(c.attrs().get_int("axis"), out.size()));
+    const auto axis = static_cast<std::size_t>(normalize_axis(parse<QLinearConcatAttrs>(c).axis, out.size()));
     for (std::size_t a = 0; a < out.size(); ++a) {
       const Dim& d = (*s)[a];
       if (a == axis) {
@@ -54,7 +55,7 @@ void run_concat(OpContext& c) {
   const DataType elem = c.input(1).dtype();
   const QuantScalar to = quant_scalar(c, 0, 1, elem);
   Shape shape = c.input(kFirst).shape();
-  const auto axis = static_cast<std::size_t>(normalize_axis(c.attrs().get_int("axis"), shape.size()));
+  const auto axis = static_cast<std::size_t>(normalize_axis(parse<QLinearConcatAttrs>(c).axis, shape.size()));
   for (std::size_t i = 1; i < n; ++i) {
     const Shape& s = c.input(kFirst + 3 * i).shape();
     bool fits = s.size() == shape.size();
@@ -99,7 +100,7 @@ void register_qlinear_concat(OpTable& t) {
             .in("Y_zero_point", "T8", kBytes)
             .in("inputs", "", kBytes | bit(DataType::float32), Arity::variadic)
             .out("Y", "T8", kBytes)
-            .attr("axis", AttrKind::i, true)
+            .attrs<QLinearConcatAttrs>()
             .infer_with(infer_concat)
             .run_with(run_concat));
 }

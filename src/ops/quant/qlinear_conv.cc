@@ -5,15 +5,14 @@
 #include "ops/op.h"
 #include "ops/quant/integer_conv.h"
 #include "ops/quant/quant_codec.h"
+#include "ops/quant/signatures.h"
 
 namespace sdx::ops {
 namespace {
 
 constexpr TypeSet kBytes = set_of(DataType::int8, DataType::uint8);
 
-enum In : std::size_t { kX, kXScale, kXZero, kW, kWScale, kWZero, kYScale, kYZero, kBias };
-
-bool is_channels_last(const Attributes& attrs) { return attrs.get_int("channels_last", 0) != 0; }
+using enum QLinearConvIn::Slot;
 
 // [N, spatial..., C] to [N, C, spatial...], and back.
 template <class S>
@@ -32,7 +31,7 @@ void infer_qlinear_conv(InferContext& c) {
   const SymShape* x = c.shape(kX);
   const SymShape* w = c.shape(kW);
   if (x == nullptr || w == nullptr) return c.output(0, elem);
-  const bool last = is_channels_last(c.attrs());
+  const bool last = parse<QLinearConvAttrs>(c).channels_last;
   SymShape out = conv_output_shape(c.attrs(), last ? to_first(*x) : *x, *w);
   c.output(0, elem, last ? to_last(std::move(out)) : std::move(out));
 }
@@ -65,7 +64,7 @@ std::vector<float> channel_scales(const OpContext& c, std::int64_t channels) {
 }
 
 void run_qlinear_conv(OpContext& c) {
-  const bool last = is_channels_last(c.attrs());
+  const bool last = parse<QLinearConvAttrs>(c).channels_last;
   const Tensor x = last ? channels_first(c.input(kX)) : c.input(kX);
   const Tensor& w = c.input(kW);
   IntegerConv conv{conv_geometry(c.attrs(), x.shape(), w.shape()), &x, one_zero(c, kXZero, "x_zero_point"), &w, {}};
@@ -104,9 +103,7 @@ OpDef definition(const char* domain, int since) {
   def.in("w", "T2", kBytes).in("w_scale", "", bit(DataType::float32)).in("w_zero_point", "T2", kBytes);
   def.in("y_scale", "", bit(DataType::float32)).in("y_zero_point", "T3", kBytes);
   def.in("B", "", bit(DataType::int32), Arity::optional).out("y", "T3", kBytes);
-  def.attr("auto_pad", AttrKind::s).attr("dilations", AttrKind::ints).attr("group", AttrKind::i);
-  def.attr("kernel_shape", AttrKind::ints).attr("pads", AttrKind::ints).attr("strides", AttrKind::ints);
-  if (def.domain == "com.microsoft") def.attr("channels_last", AttrKind::i);
+  def.attrs<QLinearConvAttrs>();
   return def;
 }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ops/math/broadcast.h"
+#include "ops/math/signatures.h"
 #include "ops/op.h"
 #include "ops/quant/quant_codec.h"
 #include "ops/quant/quant_scalar.h"
@@ -92,7 +93,7 @@ void run_sigmoid(OpContext& c) {
 }
 
 void run_leaky_relu(OpContext& c) {
-  const float alpha = c.attrs().get_float("alpha", 0.01f);
+  const float alpha = parse<ActivationAttrs>(c).alpha;
   map_table(c, [alpha](float v) { return v >= 0.0f ? v : v * alpha; });
 }
 
@@ -145,7 +146,7 @@ void register_qlinear_elementwise(OpTable& t) {
   t.add(binary("QLinearAdd").infer_with(infer_binary).run_with(run_binary<SumOp>));
   t.add(binary("QLinearMul").infer_with(infer_binary).run_with(run_binary<ProductOp>));
   t.add(unary("QLinearSigmoid").infer_with(infer_unary).run_with(run_sigmoid));
-  t.add(unary("QLinearLeakyRelu").attr("alpha", AttrKind::f).infer_with(infer_unary).run_with(run_leaky_relu));
+  t.add(unary("QLinearLeakyRelu").attrs<ActivationAttrs>().infer_with(infer_unary).run_with(run_leaky_relu));
   t.add(OpDef("com.microsoft", "MulInteger", 1)
             .in("A", "T", kBytes)
             .in("A_zero_point", "T", kBytes, Arity::optional)

@@ -4,6 +4,7 @@
 #include "ops/op.h"
 #include "ops/quant/integer_gemm.h"
 #include "ops/quant/quant_codec.h"
+#include "ops/quant/signatures.h"
 
 namespace sdx::ops {
 namespace {
@@ -13,7 +14,7 @@ constexpr TypeSet kTypes =
     kBytes | set_of(DataType::float8e4m3fn, DataType::float8e4m3fnuz, DataType::float8e5m2, DataType::float8e5m2fnuz);
 constexpr TypeSet kScales = set_of(DataType::float32, DataType::float16, DataType::bfloat16);
 
-enum In : std::size_t { kA, kAScale, kAZero, kB, kBScale, kBZero, kYScale, kYZero };
+using enum QLinearMatMulIn::Slot;
 
 void infer_qlinear(InferContext& c) { infer_matmul(c, kA, kB, c.dtype(kYZero)); }
 

@@ -9,14 +9,13 @@
 #include "ops/quant/integer_conv.h"
 #include "ops/quant/quant_codec.h"
 #include "ops/quant/quant_scalar.h"
+#include "ops/quant/signatures.h"
 #include "ops/tensor/axes.h"
 
 namespace sdx::ops {
 namespace {
 
 constexpr TypeSet kBytes = set_of(DataType::int8, DataType::uint8);
-
-bool is_channels_last(const Attributes& attrs) { return attrs.get_int("channels_last", 0) != 0; }
 
 template <class S>
 S to_first(S s) {
@@ -49,13 +48,13 @@ void infer_global(InferContext& c) {
   if (x == nullptr) return c.output(0, c.dtype(0));
   if (x->size() < 2) c.fail("X must have rank 2 or more, received {}", to_string(*x));
   SymShape out = *x;
-  const std::size_t first = is_channels_last(c.attrs()) ? 1 : 2;
+  const std::size_t first = parse<QLinearPoolAttrs>(c).channels_last ? 1 : 2;
   for (std::size_t i = first; i < first + x->size() - 2; ++i) out[i] = 1;
   c.output(0, c.dtype(0), std::move(out));
 }
 
 void run_global(OpContext& c) {
-  const bool last = is_channels_last(c.attrs());
+  const bool last = parse<QLinearPoolAttrs>(c).channels_last;
   if (c.input(0).rank() < 2) c.fail("X must have rank 2 or more, received {}", to_string(c.input(0).shape()));
   const Tensor x = last ? channels_first(c.input(0)) : c.input(0);
   const Average average{quant_scalar(c, 1, 2, x.dtype()), quant_scalar(c, 3, 4, x.dtype()), quant_range(x.dtype())};
@@ -79,7 +78,7 @@ void run_global(OpContext& c) {
 void infer_pool(InferContext& c) {
   const SymShape* x = c.shape(0);
   if (x == nullptr) return c.output(0, c.dtype(0));
-  const bool last = is_channels_last(c.attrs());
+  const bool last = parse<QLinearPoolAttrs>(c).channels_last;
   SymShape out = pool_output_shape(c.attrs(), last ? to_first(*x) : *x);
   c.output(0, c.dtype(0), last ? to_last(std::move(out)) : std::move(out));
 }
@@ -111,7 +110,7 @@ struct WindowSum {
 };
 
 void run_pool(OpContext& c) {
-  const bool last = is_channels_last(c.attrs());
+  const bool last = parse<QLinearPoolAttrs>(c).channels_last;
   const Tensor x = last ? channels_first(c.input(0)) : c.input(0);
   const std::vector<WindowAxis> axes = pool_axes(c.attrs(), x.shape());
   const Average average{quant_scalar(c, 1, 2, x.dtype()), quant_scalar(c, 3, 4, x.dtype()), quant_range(x.dtype())};
@@ -125,7 +124,7 @@ void run_pool(OpContext& c) {
   }
   Tensor& y = c.output(0, x.dtype(), last ? to_last(shape) : shape);
   if (y.size() == 0) return;
-  const bool with_padding = c.attrs().get_int("count_include_pad", 0) != 0;
+  const bool with_padding = parse<QLinearPoolAttrs>(c).pool.count_include_pad;
   std::vector<std::uint8_t> first(last ? static_cast<std::size_t>(y.size()) : 0);
   std::uint8_t* out = last ? first.data() : static_cast<std::uint8_t*>(y.mutable_data());
   const std::vector<std::int64_t> strides = strides_of(spatial);
@@ -152,7 +151,7 @@ OpDef definition(const char* op, bool zero_optional) {
   OpDef def("com.microsoft", op, 1);
   def.in("X", "T", kBytes).in("x_scale", "", bit(DataType::float32)).in("x_zero_point", "T", kBytes, zero);
   def.in("y_scale", "", bit(DataType::float32)).in("y_zero_point", "T", kBytes, zero).out("Y", "T", kBytes);
-  def.attr("channels_last", AttrKind::i);
+  def.attrs<QLinearPoolAttrs>();
   return def;
 }
 
@@ -160,15 +159,7 @@ OpDef definition(const char* op, bool zero_optional) {
 
 void register_qlinear_pool(OpTable& t) {
   t.add(definition("QLinearGlobalAveragePool", false).infer_with(infer_global).run_with(run_global));
-  t.add(definition("QLinearAveragePool", true)
-            .attr("auto_pad", AttrKind::s)
-            .attr("ceil_mode", AttrKind::i)
-            .attr("count_include_pad", AttrKind::i)
-            .attr("kernel_shape", AttrKind::ints, true)
-            .attr("pads", AttrKind::ints)
-            .attr("strides", AttrKind::ints)
-            .infer_with(infer_pool)
-            .run_with(run_pool));
+  t.add(definition("QLinearAveragePool", true).infer_with(infer_pool).run_with(run_pool));
 }
 
 }  // namespace sdx::ops

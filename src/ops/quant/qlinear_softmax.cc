@@ -6,24 +6,37 @@
 #include "ops/op.h"
 #include "ops/quant/quant_codec.h"
 #include "ops/quant/quant_scalar.h"
+#include "ops/signature.h"
 #include "ops/tensor/axes.h"
 
 namespace sdx::ops {
 namespace {
 
+struct QLinearSoftmaxAttrs {
+  std::int64_t opset = 13;  // of the Softmax that it stands for: before 13 the axes from `axis` on count as one
+  std::int64_t axis = -1;
+
+  void fields(auto& f) {
+    f("opset", opset);
+    if (opset < 13) axis = 1;
+    f("axis", axis);
+  }
+};
+
 void infer_softmax(InferContext& c) { infer_like(c, 0); }
 
 void run_softmax(OpContext& c) {
+  const auto attr = parse<QLinearSoftmaxAttrs>(c);
   const Tensor& x = c.input(0);
   const QuantScalar from = quant_scalar(c, 1, 2, x.dtype());
   const QuantScalar to = quant_scalar(c, 3, 4, x.dtype());
   Tensor& y = c.output(0, x.dtype(), x.shape());
   if (x.size() == 0) return;
-  const std::int64_t opset = c.attrs().get_int("opset", 13);
+  const std::int64_t opset = attr.opset;
   std::int64_t count = 1;
   std::int64_t inner = 1;
   if (x.rank() > 0) {
-    const auto axis = static_cast<std::size_t>(normalize_axis(c.attrs().get_int("axis", opset < 13 ? 1 : -1), x.rank()));
+    const auto axis = static_cast<std::size_t>(normalize_axis(attr.axis, x.rank()));
     count = opset < 13 ? product(x.shape(), axis, x.rank()) : x.shape()[axis];
     inner = opset < 13 ? 1 : product(x.shape(), axis + 1, x.rank());
   }
@@ -57,8 +70,7 @@ void register_qlinear_softmax(OpTable& t) {
             .in("y_scale", "", bit(DataType::float32))
             .in("y_zero_point", "T", kBytes)
             .out("Y", "T", kBytes)
-            .attr("axis", AttrKind::i)
-            .attr("opset", AttrKind::i)
+            .attrs<QLinearSoftmaxAttrs>()
             .infer_with(infer_softmax)
             .run_with(run_softmax));
 }

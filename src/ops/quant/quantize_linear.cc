@@ -10,6 +10,7 @@
 #include "ops/op.h"
 #include "ops/quant/quant_codec.h"
 #include "ops/quant/quant_layout.h"
+#include "ops/quant/signatures.h"
 #include "tensor/types.h"
 
 namespace sdx::ops {
@@ -21,8 +22,8 @@ constexpr TypeSet kTargets = set_of(DataType::int8, DataType::uint8, DataType::i
                                     DataType::float8e4m3fnuz, DataType::float8e5m2, DataType::float8e5m2fnuz) |
                              types::packed | types::float6;
 
-DataType target_type(const Attributes& attrs, DataType zero_point) {
-  const std::int64_t asked = attrs.get_int("output_dtype", 0);
+DataType target_type(const QuantizeAttrs& attr, DataType zero_point) {
+  const std::int64_t asked = attr.output_dtype;
   if (asked == 0) return zero_point != DataType::undefined ? zero_point : DataType::uint8;
   const auto type = static_cast<DataType>(asked);
   if (asked < 0 || asked >= kDataTypeCount || (kTargets & bit(type)) == 0) {
@@ -35,21 +36,22 @@ DataType target_type(const Attributes& attrs, DataType zero_point) {
 }
 
 void infer_quantize(InferContext& c) {
-  if (c.has_input(2) && c.dtype(2) == DataType::undefined && c.attrs().get_int("output_dtype", 0) == 0) {
+  const auto attr = parse<QuantizeAttrs>(c);
+  if (c.has_input(2) && c.dtype(2) == DataType::undefined && attr.output_dtype == 0) {
     if (const SymShape* s = c.shape(0)) return c.output(0, DataType::undefined, *s);
     return c.output(0, DataType::undefined);
   }
-  const DataType type = target_type(c.attrs(), c.dtype(2));
+  const DataType type = target_type(attr, c.dtype(2));
   const SymShape* x = c.shape(0);
   if (x == nullptr) return c.output(0, type);
   c.output(0, type, *x);
   const SymShape* scale = c.shape(1);
   if (scale == nullptr || !all_const(*x) || !all_const(*scale)) return;
-  quant_layout(to_shape(*x), to_shape(*scale), nullptr, c.attrs().get_int("axis", 1), c.attrs().get_int("block_size", 0));
+  quant_layout(to_shape(*x), to_shape(*scale), nullptr, attr.axis, attr.block_size);
 }
 
-DataType division_type(const Attributes& attrs) {
-  const std::int64_t precision = attrs.get_int("precision", 0);
+DataType division_type(const QuantizeAttrs& attr) {
+  const std::int64_t precision = attr.precision;
   if (precision == static_cast<std::int64_t>(DataType::float16)) return DataType::float16;
   if (precision == static_cast<std::int64_t>(DataType::bfloat16)) return DataType::bfloat16;
   if (precision != 0 && precision != static_cast<std::int64_t>(DataType::float32)) {
@@ -115,12 +117,13 @@ struct Quantizer {
 };
 
 void run_quantize(OpContext& c) {
+  const auto attr = parse<QuantizeAttrs>(c);
   const Tensor& x = c.input(0);
   const Tensor& scale = c.input(1);
   const Tensor* zero = c.optional_input(2);
-  const DataType target = target_type(c.attrs(), zero != nullptr ? zero->dtype() : DataType::undefined);
-  const QuantLayout layout = quant_layout(x.shape(), scale.shape(), zero != nullptr ? &zero->shape() : nullptr,
-                                          c.attrs().get_int("axis", 1), c.attrs().get_int("block_size", 0));
+  const DataType target = target_type(attr, zero != nullptr ? zero->dtype() : DataType::undefined);
+  const QuantLayout layout =
+      quant_layout(x.shape(), scale.shape(), zero != nullptr ? &zero->shape() : nullptr, attr.axis, attr.block_size);
   Tensor& y = c.output(0, target, x.shape());
   const bool packed = is_sub_byte(target);
   std::vector<std::uint8_t> bytes(packed ? static_cast<std::size_t>(x.size()) : 0);
@@ -129,8 +132,8 @@ void run_quantize(OpContext& c) {
               {},
               {},
               target,
-              division_type(c.attrs()),
-              c.attrs().get_int("saturate", 1) != 0,
+              division_type(attr),
+              attr.saturate,
               layout.steps,
               packed ? bytes.data() : static_cast<std::uint8_t*>(y.mutable_data())};
   if (zero != nullptr && is_quant_integer(target)) q.zero = decode_ints(*zero);
@@ -152,34 +155,18 @@ OpDef definition(const char* domain, int since) {
       .in("y_scale", "", kScales)
       .in("y_zero_point", "T3", kTargets, Arity::optional)
       .out("y", "T3", kTargets);
-  def.attr("axis", AttrKind::i);
+  def.attrs<QuantizeAttrs>();
   return def;
 }
 
 }  // namespace
 
 void register_quantize_linear(OpTable& t) {
-  OpDef ten("QuantizeLinear", 10);
-  ten.in("x", "", kInputs)
-      .in("y_scale", "", kScales)
-      .in("y_zero_point", "T3", kTargets, Arity::optional)
-      .out("y", "T3", kTargets);
-  t.add(std::move(ten).infer_with(infer_quantize).run_with(run_quantize));
+  t.add(definition("", 10).infer_with(infer_quantize).run_with(run_quantize));
   t.add(definition("", 13).infer_with(infer_quantize).run_with(run_quantize));
-  t.add(definition("", 19).attr("saturate", AttrKind::i).infer_with(infer_quantize).run_with(run_quantize));
-  t.add(definition("", 21)
-            .attr("saturate", AttrKind::i)
-            .attr("block_size", AttrKind::i)
-            .attr("output_dtype", AttrKind::i)
-            .attr("precision", AttrKind::i)
-            .infer_with(infer_quantize)
-            .run_with(run_quantize));
-  t.add(definition("com.microsoft", 1)
-            .attr("saturate", AttrKind::i)
-            .attr("block_size", AttrKind::i)
-            .attr("output_dtype", AttrKind::i)
-            .infer_with(infer_quantize)
-            .run_with(run_quantize));
+  t.add(definition("", 19).infer_with(infer_quantize).run_with(run_quantize));
+  t.add(definition("", 21).infer_with(infer_quantize).run_with(run_quantize));
+  t.add(definition("com.microsoft", 1).infer_with(infer_quantize).run_with(run_quantize));
 }
 
 }  // namespace sdx::ops

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "ops/quant/signatures.h"
 #include "providers/cpu/kernel_table.h"
 #include "providers/cpu/packed.h"
 
@@ -103,19 +104,19 @@ class NBitsKernel : public Kernel {
 
 std::unique_ptr<Kernel> make_nbits(LowerContext& c) {
   if (c.dtype(0) != DataType::float32) return c.refuse("not float32");
-  const Attributes& attrs = c.attrs();
+  const auto attr = ops::parse<ops::MatMulNBitsAttrs>(c);
   NBitsSource s;
-  s.k = attrs.get_int("K", 0);
-  s.n = attrs.get_int("N", 0);
-  s.block = attrs.get_int("block_size", 0);
-  const std::int64_t bits = attrs.get_int("bits", 4);
+  s.k = attr.k;
+  s.n = attr.n;
+  s.block = attr.block_size;
+  const std::int64_t bits = attr.bits;
   constexpr std::int64_t kMost = std::int64_t{1} << 31;
   if (bits != 4 && bits != 8) return c.refuse("neither 4 nor 8 bits");
   if (s.k < 1 || s.n < 1 || s.k > kMost || s.n > kMost) return c.refuse("K or N is out of range");
   // Larger blocks than K are legal, but packing pads to whole blocks.
   if (s.block < 16 || s.block > 4096 || (s.block & (s.block - 1)) != 0)
     return c.refuse("block_size is no power of two up to 4096");
-  if (attrs.get_int("weight_prepacked", 0) != 0) return c.refuse("the weights are packed for a device");
+  if (attr.weight_prepacked) return c.refuse("the weights are packed for a device");
   s.bits = static_cast<int>(bits);
   const std::int64_t blocks = (s.k + s.block - 1) / s.block;
   const Tensor *b = c.constant(1), *scales = c.constant(2);
@@ -164,7 +165,7 @@ std::unique_ptr<Kernel> make_nbits(LowerContext& c) {
         nbits_pack(from, to);
       });
   // The lowest precision of activations that the model allows: 1 float32, 2 float16, 3 bfloat16, 4 int8; 0 leaves it open.
-  const std::int64_t level = attrs.get_int("accuracy_level", 0);
+  const std::int64_t level = attr.accuracy_level;
   const NBitsAccuracy accuracy = level == 4                 ? NBitsAccuracy::int8
                                  : level == 2 || level == 3 ? NBitsAccuracy::float16
                                                             : NBitsAccuracy::float32;

@@ -5,6 +5,8 @@
 
 #include "kernels/cpu/quant/quant_bytes.h"
 #include "ops/conv/conv_geometry.h"
+#include "ops/math/signatures.h"
+#include "ops/quant/signatures.h"
 #include "ops/tensor/axes.h"
 #include "providers/cpu/byte_operands.h"
 #include "providers/cpu/conv_shape.h"
@@ -126,7 +128,7 @@ class GlobalAverageKernel : public Kernel {
 std::unique_ptr<Kernel> make_global_average(LowerContext& c) {
   const DataType type = c.dtype(0);
   if (!is_byte(type)) return c.refuse("not 8 bits");
-  if (c.attrs().get_int("channels_last", 0) == 0) return c.refuse("channels first");
+  if (!ops::parse<ops::QLinearPoolAttrs>(c).channels_last) return c.refuse("channels first");
   const auto from = quantised(c, 1, type), to = quantised(c, 3, type);
   if (!from || !to) return c.refuse("scales or zero points are not single constants");
   return std::make_unique<GlobalAverageKernel>(*from, *to);
@@ -160,7 +162,7 @@ std::unique_ptr<Kernel> make_sigmoid(LowerContext& c) {
 }
 
 std::unique_ptr<Kernel> make_leaky_relu(LowerContext& c) {
-  const float alpha = c.attrs().get_float("alpha", 0.01F);
+  const float alpha = ops::parse<ops::ActivationAttrs>(c).alpha;
   return make_table(c, [alpha](float v) { return v >= 0.0F ? v : v * alpha; });
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ops/conv/signatures.h"
+#include "ops/quant/signatures.h"
 #include "providers/cpu/byte_operands.h"
 #include "providers/cpu/conv_shape.h"
 
@@ -26,10 +28,10 @@ std::optional<ByteFilters> filters_of(LowerContext& c, std::size_t i, std::size_
   };
   const Tensor* w = c.constant(i);
   if (!is_byte(c.dtype(0))) return refuse("not 8 bits");
-  if (c.attrs().get_int("channels_last", 0) != 0) return refuse("channels last");
+  if (ops::parse<ops::QLinearConvAttrs>(c).channels_last) return refuse("channels last");
   if (w == nullptr) return refuse("the weights are not constant");
   if (!is_byte(w->dtype()) || w->rank() < 3 || w->rank() > 5) return refuse("more than three or no spatial axes");
-  const std::int64_t group = c.attrs().get_int("group", 1);
+  const std::int64_t group = ops::group_of(c.attrs());
   const std::int64_t channels = w->shape()[0];
   if (w->size() == 0 || group < 1 || channels % group != 0) return refuse("empty or ill-grouped weights");
   const auto zeros = constant_zeros(c, zero_input, w->dtype(), channels);

@@ -4,6 +4,8 @@
 
 #include "kernels/cpu/conv/int8/quant_nhwc.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_pack.h"
+#include "ops/conv/signatures.h"
+#include "ops/quant/signatures.h"
 #include "providers/cpu/byte_operands.h"
 #include "providers/cpu/conv_shape.h"
 
@@ -68,13 +70,13 @@ class NhwcConvKernel : public Kernel {
 };
 
 std::unique_ptr<Kernel> make_nhwc_conv(LowerContext& c) {
-  if (c.attrs().get_int("channels_last", 0) == 0) return c.refuse("channels first");
+  if (!ops::parse<ops::QLinearConvAttrs>(c).channels_last) return c.refuse("channels first");
   const DataType to = c.output(0).elem;
   if (!is_byte(c.dtype(0)) || !is_byte(to) || c.dtype(7) != to) return c.refuse("not 8 bits");
   const Tensor* w = c.constant(3);
   if (w == nullptr) return c.refuse("the weights are not constant");
   if (!is_byte(w->dtype()) || w->rank() < 3 || w->rank() > 5) return c.refuse("more than three or no spatial axes");
-  const std::int64_t group = c.attrs().get_int("group", 1);
+  const std::int64_t group = ops::group_of(c.attrs());
   const std::int64_t channels = w->shape()[0];
   if (w->size() == 0 || group < 1 || channels % group != 0) return c.refuse("empty or ill-grouped weights");
   const auto x_scale = constant_scales(c, 1), y_scale = constant_scales(c, 6), w_scale = constant_scales(c, 4, channels);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/quant/dynamic_quant.h"
+#include "ops/quant/signatures.h"
 #include "providers/cpu/byte_operands.h"
 
 namespace sdx::cpu {
@@ -198,13 +199,14 @@ class QGemmKernel : public Kernel {
 };
 
 std::unique_ptr<Kernel> make_qgemm(LowerContext& c) {
+  const auto attr = ops::parse<ops::QGemmAttrs>(c);
   if (!is_byte(c.dtype(0))) return c.refuse("not 8 bits");
   if (!takes_left(c)) return nullptr;
-  if (c.attrs().get_int("transA", 0) != 0) return c.refuse("A is transposed");
+  if (attr.trans_a) return c.refuse("A is transposed");
   const bool quantised = c.has_input(7) && c.has_input(8);
   const DataType to = c.output(0).elem;
   if (quantised ? !is_byte(to) || c.dtype(8) != to : to != DataType::float32) return c.refuse("the result is no byte or float32");
-  const bool trans = c.attrs().get_int("transB", 0) != 0;
+  const bool trans = attr.trans_b;
   const Tensor* w = c.constant(3);
   const std::int64_t n = w != nullptr && w->rank() == 2 ? w->shape()[trans ? 0 : 1] : 0;
   const auto a_scale = constant_scales(c, 1), b_scale = constant_scales(c, 4, n);
@@ -223,7 +225,7 @@ std::unique_ptr<Kernel> make_qgemm(LowerContext& c) {
   auto b = byte_matrix(c, 3, 5, trans);
   if (!b) return nullptr;
   // In the reference's order of operations, so that both round alike.
-  const float alpha = c.attrs().get_float("alpha", 1.0F);
+  const float alpha = attr.alpha;
   std::vector<float> scales(static_cast<std::size_t>(n));
   for (std::size_t j = 0; j < scales.size(); ++j) {
     const float scale = alpha * (*a_scale)[0] * (*b_scale)[b_scale->size() == 1 ? 0 : j];

@@ -6,6 +6,7 @@
 #include "kernels/cpu/quant/quant.h"
 #include "ops/quant/dynamic_quant.h"
 #include "ops/quant/quant_layout.h"
+#include "ops/quant/signatures.h"
 #include "providers/cpu/byte_operands.h"
 
 namespace sdx::cpu {
@@ -15,13 +16,21 @@ struct LayoutState : KernelState {
   ops::QuantLayout layout;
 };
 
-std::unique_ptr<KernelState> layout_state(const ResolveContext& c, const Attributes& attrs) {
-  auto state = std::make_unique<LayoutState>();
-  const Shape zero = c.has_input(2) ? c.input_shape(2) : Shape();
-  state->layout = ops::quant_layout(c.input_shape(0), c.input_shape(1), c.has_input(2) ? &zero : nullptr,
-                                    attrs.get_int("axis", 1), attrs.get_int("block_size", 0));
-  return state;
-}
+class LayoutKernel : public Kernel {
+ public:
+  explicit LayoutKernel(const ops::QuantizeAttrs& attr) : attr_(attr) {}
+
+  std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
+    auto state = std::make_unique<LayoutState>();
+    const Shape zero = c.has_input(2) ? c.input_shape(2) : Shape();
+    state->layout =
+        ops::quant_layout(c.input_shape(0), c.input_shape(1), c.has_input(2) ? &zero : nullptr, attr_.axis, attr_.block_size);
+    return state;
+  }
+
+ private:
+  ops::QuantizeAttrs attr_;
+};
 
 // fn(run, scales, zero points or null) for each run of elements under one scale, or one scale after the other.
 template <class B, class F>
@@ -40,11 +49,10 @@ void over_runs(const KernelContext& c, F&& fn) {
 }
 
 template <class B>
-class QuantizeKernel : public Kernel {
+class QuantizeKernel : public LayoutKernel {
  public:
-  explicit QuantizeKernel(Attributes attrs) : attrs_(std::move(attrs)) {}
+  using LayoutKernel::LayoutKernel;
   std::string_view name() const override { return "quantize-8"; }
-  std::unique_ptr<KernelState> resolve(ResolveContext& c) const override { return layout_state(c, attrs_); }
   void run(const KernelContext& c) const override {
     const auto* x = c.in<float>(0);
     B* y = c.out<B>(0);
@@ -64,7 +72,6 @@ class QuantizeKernel : public Kernel {
   static void quantize(const float* x, std::int8_t* y, std::int64_t n, float scale, std::int32_t zero) {
     quantize_s8(x, y, n, scale, zero);
   }
-  Attributes attrs_;
 };
 
 std::unique_ptr<Kernel> make_quantize(LowerContext& c) {
@@ -72,19 +79,18 @@ std::unique_ptr<Kernel> make_quantize(LowerContext& c) {
   const DataType to = c.output(0).elem;
   if (!is_byte(to)) return c.refuse("the target has not 8 bits");
   if (c.has_input(2) && c.dtype(2) != to) return c.refuse("the zero point's type is not the target's");
-  const std::int64_t precision = c.attrs().get_int("precision", 0);
-  if (precision != 0 && precision != static_cast<std::int64_t>(DataType::float32))
+  const auto attr = ops::parse<ops::QuantizeAttrs>(c);
+  if (attr.precision != 0 && attr.precision != static_cast<std::int64_t>(DataType::float32))
     return c.refuse("divides in less than float32");
-  if (to == DataType::int8) return std::make_unique<QuantizeKernel<std::int8_t>>(c.attrs());
-  return std::make_unique<QuantizeKernel<std::uint8_t>>(c.attrs());
+  if (to == DataType::int8) return std::make_unique<QuantizeKernel<std::int8_t>>(attr);
+  return std::make_unique<QuantizeKernel<std::uint8_t>>(attr);
 }
 
 template <class B>
-class DequantizeKernel : public Kernel {
+class DequantizeKernel : public LayoutKernel {
  public:
-  explicit DequantizeKernel(Attributes attrs) : attrs_(std::move(attrs)) {}
+  using LayoutKernel::LayoutKernel;
   std::string_view name() const override { return "dequantize-8"; }
-  std::unique_ptr<KernelState> resolve(ResolveContext& c) const override { return layout_state(c, attrs_); }
   void run(const KernelContext& c) const override {
     const B* x = c.in<B>(0);
     auto* y = c.out<float>(0);
@@ -103,15 +109,15 @@ class DequantizeKernel : public Kernel {
   static void dequantize(const std::int8_t* x, float* y, std::int64_t n, float scale, std::int32_t zero) {
     dequantize_s8(x, y, n, scale, zero);
   }
-  Attributes attrs_;
 };
 
 std::unique_ptr<Kernel> make_dequantize(LowerContext& c) {
   if (!is_byte(c.dtype(0))) return c.refuse("the input has not 8 bits");
   if (c.dtype(1) != DataType::float32 || c.output(0).elem != DataType::float32) return c.refuse("not to float32");
   if (c.has_input(2) && c.dtype(2) != c.dtype(0)) return c.refuse("the zero point's type is not the input's");
-  if (c.dtype(0) == DataType::int8) return std::make_unique<DequantizeKernel<std::int8_t>>(c.attrs());
-  return std::make_unique<DequantizeKernel<std::uint8_t>>(c.attrs());
+  const auto attr = ops::parse<ops::QuantizeAttrs>(c);
+  if (c.dtype(0) == DataType::int8) return std::make_unique<DequantizeKernel<std::int8_t>>(attr);
+  return std::make_unique<DequantizeKernel<std::uint8_t>>(attr);
 }
 
 class DynamicQuantizeKernel : public Kernel {
