@@ -5,9 +5,20 @@
 #include "ops/context.h"
 #include "ops/control/subgraphs.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 
 namespace sdx::ops {
 namespace {
+
+struct BifurcationDetectorAttrs {
+  std::int64_t max_ngram_size = 3;
+  std::int64_t min_ngram_size = 1;
+
+  void fields(auto& f) {
+    f("max_ngram_size", max_ngram_size);
+    f("min_ngram_size", min_ngram_size);
+  }
+};
 
 void infer_bifurcation(InferContext& c) {
   const SymShape* cur = c.shape(1);
@@ -23,6 +34,7 @@ std::vector<std::int64_t> tokens(OpContext& c, std::size_t i) {
 }
 
 void run_bifurcation(OpContext& c) {
+  const auto attr = parse<BifurcationDetectorAttrs>(c);
   const std::vector<std::int64_t> source = tokens(c, 0);
   std::vector<std::int64_t> text = tokens(c, 1);
   const std::int64_t start = single_int(c.input(2), "prev_suffix_match_idx");
@@ -35,7 +47,7 @@ void run_bifurcation(OpContext& c) {
     const auto differs = std::mismatch(source.begin() + start, source.end(), predicted.begin()).second;
     text.insert(text.end(), predicted.begin(), differs + 1);
   }
-  const std::int64_t least = c.attrs().get_int("min_ngram_size", 1), most = c.attrs().get_int("max_ngram_size", 3);
+  const std::int64_t least = attr.min_ngram_size, most = attr.max_ngram_size;
   if (least < 1 || most < least) c.fail("n-grams of {} to {} tokens cannot be", least, most);
   std::int64_t match = -1;
   for (std::int64_t n = least; n <= std::min<std::int64_t>(most, static_cast<std::int64_t>(text.size())); ++n) {
@@ -60,8 +72,7 @@ void register_bifurcation_detector(OpTable& t) {
             .in("pred_tokens", "T", types::int64, Arity::optional)
             .out("tokens", "T", types::int64)
             .out("suffix_match_idx", "T", types::int64)
-            .attr("max_ngram_size", AttrKind::i)
-            .attr("min_ngram_size", AttrKind::i)
+            .attrs<BifurcationDetectorAttrs>()
             .infer_with(infer_bifurcation)
             .run_with(run_bifurcation));
 }

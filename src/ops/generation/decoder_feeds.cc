@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "ops/control/subgraphs.h"
+#include "ops/generation/signatures.h"
 #include "ops/math/convert.h"
 
 namespace sdx::ops {
@@ -118,7 +119,7 @@ Type known_part(const Type& declared) {
 }  // namespace
 
 ModelKind model_kind(const Node& node) {
-  const std::int64_t type = node.attributes.get_int("model_type", node.op_type == "WhisperBeamSearch" ? 2 : 0);
+  const std::int64_t type = parse<SearchAttrs>(node).model_type;
   const bool beams = node.op_type == "BeamSearch" || node.op_type == "WhisperBeamSearch";
   if (type < 0 || type > 2 || (type != 0 && !beams)) {
     fail(ErrorCode::invalid_model, "attribute 'model_type' is {}; {} takes {}", type, node.op_type, beams ? "0, 1 and 2" : "0");

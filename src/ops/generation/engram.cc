@@ -9,6 +9,7 @@
 #include "ops/control/subgraphs.h"
 #include "ops/math/convert.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 
 namespace sdx::ops {
 namespace {
@@ -23,15 +24,33 @@ struct Sizes {
   std::int64_t columns() const { return (most - 1) * heads; }
 };
 
-Sizes sizes_of(const Attributes& attrs) {
-  const Sizes s{attrs.get_int("max_ngram_size"), attrs.get_int("n_head_per_ngram")};
+struct HashAttrs {
+  std::int64_t max_ngram_size = 0, n_head_per_ngram = 0, pad_id = 0;
+  bool reset_on_eos = false;
+
+  void fields(auto& f) {
+    f.required("max_ngram_size", max_ngram_size);
+    f.required("n_head_per_ngram", n_head_per_ngram);
+    f.required("pad_id", pad_id);
+    f("reset_on_eos", reset_on_eos);
+  }
+};
+
+struct GateAttrs {
+  float epsilon = 1e-5F;
+
+  void fields(auto& f) { f("epsilon", epsilon); }
+};
+
+Sizes sizes_of(const HashAttrs& attr) {
+  const Sizes s{attr.max_ngram_size, attr.n_head_per_ngram};
   if (s.most < 2 || s.most > (1 << 16)) fail(ErrorCode::invalid_model, "max_ngram_size is {}; expected 2 or more", s.most);
   if (s.heads < 1 || s.heads > (1 << 20)) fail(ErrorCode::invalid_model, "n_head_per_ngram is {}; it must be positive", s.heads);
   return s;
 }
 
 void infer_hash(InferContext& c) {
-  const Sizes s = sizes_of(c.attrs());
+  const Sizes s = sizes_of(parse<HashAttrs>(c));
   const SymShape* ids = c.shape(kIds);
   if (ids != nullptr && ids->size() != 2) c.fail("input_ids must have 2 axes, received {}", to_string(*ids));
   const Dim batch = ids != nullptr ? (*ids)[0] : Dim();
@@ -76,7 +95,8 @@ template <class T>
 void hash_all(OpContext& c) {
   const Tensor& ids = c.input(kIds);
   Hasher<T> hasher;
-  hasher.sizes = sizes_of(c.attrs());
+  const auto attr = parse<HashAttrs>(c);
+  hasher.sizes = sizes_of(attr);
   const std::int64_t back = hasher.sizes.most - 1, batch = ids.dim(0), length = ids.dim(1), columns = hasher.sizes.columns();
   hasher.multipliers = list<T>(c, kMultipliers, hasher.sizes.most, "multipliers");
   hasher.vocab = list<T>(c, kVocab, columns, "vocab_sizes");
@@ -84,12 +104,12 @@ void hash_all(OpContext& c) {
   for (const T v : hasher.vocab) {
     if (v < 1) c.fail("vocab_sizes holds {}; they must be positive", v);
   }
-  const std::int64_t pad = c.attrs().get_int("pad_id");
+  const std::int64_t pad = attr.pad_id;
   hasher.missing = static_cast<T>(pad);
   if (static_cast<std::int64_t>(hasher.missing) != pad) c.fail("pad_id {} does not fit the ids' type", pad);
   const bool has_eos = c.has_input(kEos);
   if (has_eos) hasher.missing = hasher.eos = list<T>(c, kEos, 1, "eos_token_id")[0];
-  const bool reset = has_eos && c.attrs().get_int("reset_on_eos", 0) != 0;
+  const bool reset = has_eos && attr.reset_on_eos;
   const Tensor *past = c.optional_input(kPast), *segments = c.optional_input(kSegments);
   if (past != nullptr && past->shape() != Shape{batch, back})
     c.fail("past_ids must be [{},{}], received {}", batch, back, past->type_string());
@@ -149,7 +169,7 @@ void run_gate(OpContext& c) {
   const bool fits = in[1].shape() == shape.shape() && in[2].shape() == Shape{shape.dim(0), shape.dim(1), n} &&
                     in[3].shape() == Shape{streams, n} && in[4].shape() == Shape{streams, n};
   if (!fits) c.fail("query, value and the scales do not fit key {}", shape.type_string());
-  const float epsilon = c.attrs().get_float("epsilon", 1e-5F);
+  const float epsilon = parse<GateAttrs>(c).epsilon;
   Tensor scale;
   if (c.wants_output(1)) {
     scale = converted(c.input(5), DataType::float32);
@@ -188,12 +208,11 @@ void register_engram(OpTable& t) {
   for (const char* name : {"past_ids", "head_offsets", "eos_token_id"}) d.in(name, "M", kInts, kOptional);
   d.in("segment_ids", "", bit(DataType::int32), kOptional);
   d.out("hash_ids", "M", kInts).out("present_ids", "M", kInts, kOptional);
-  for (const char* name : {"max_ngram_size", "n_head_per_ngram", "pad_id"}) d.attr(name, AttrKind::i, true);
-  t.add(std::move(d.attr("reset_on_eos", AttrKind::i)).infer_with(infer_hash).run_with(run_hash));
+  t.add(std::move(d.attrs<HashAttrs>()).infer_with(infer_hash).run_with(run_hash));
   OpDef g("com.microsoft", "EngramGate", 1);
   for (const char* name : {"key", "query", "value", "key_norm_scale", "query_norm_scale"}) g.in(name, "T", kFloat);
   g.in("conv_norm_scale", "T", kFloat, kOptional);
-  g.out("output", "T", kFloat).out("gated_value_normed", "T", kFloat, kOptional).attr("epsilon", AttrKind::f);
+  g.out("output", "T", kFloat).out("gated_value_normed", "T", kFloat, kOptional).attrs<GateAttrs>();
   t.add(std::move(g).infer_with(infer_gate).run_with(run_gate));
 }
 

@@ -7,6 +7,7 @@
 #include "ops/control/subgraphs.h"
 #include "ops/generation/decoder_feeds.h"
 #include "ops/generation/decoding.h"
+#include "ops/generation/signatures.h"
 #include "ops/math/convert.h"
 #include "ops/op.h"
 #include "ops/random/random_stream.h"
@@ -52,8 +53,7 @@ float float_input(OpContext& c, std::size_t i, float otherwise, const char* what
   return *static_cast<const float*>(converted(*t, DataType::float32).data());
 }
 
-std::int32_t token_attr(const Attributes& attrs, const char* name, std::int64_t otherwise = -1) {
-  const std::int64_t token = attrs.get_int(name, otherwise);
+std::int32_t checked_token(std::int64_t token, const char* name) {
   if (token < -1 || token >= (std::int64_t{1} << 31))
     fail(ErrorCode::invalid_model, "attribute '{}' is {}: no token", name, token);
   return static_cast<std::int32_t>(token);
@@ -76,7 +76,7 @@ struct Request {
 };
 
 Request request_of(OpContext& c, std::size_t repetition, std::size_t vocab_mask) {
-  const Attributes& attrs = c.attrs();
+  const auto attr = parse<SearchAttrs>(c);
   Request r;
   const Tensor& ids = c.input(kIds);
   r.decoder.kind = model_kind(c.node());
@@ -86,14 +86,14 @@ Request request_of(OpContext& c, std::size_t repetition, std::size_t vocab_mask)
   }
   if (rank == 2 && ids.dtype() != DataType::int32) c.fail("input_ids must be int32, received {}", ids.type_string());
   r.decoder.batch = ids.dim(0);
-  r.decoder.pad = token_attr(attrs, "pad_token_id");
+  r.decoder.pad = checked_token(attr.pad_token_id, "pad_token_id");
   r.decoder.max_length = int_input(c, kMaxLength, 4096, 1, kLongest, "max_length");
-  r.eos = r.rules.eos = token_attr(attrs, "eos_token_id");
-  r.vocab = attrs.get_int("vocab_size", -1);
+  r.eos = r.rules.eos = checked_token(attr.eos_token_id, "eos_token_id");
+  r.vocab = attr.vocab_size;
   r.rules.min_length = int_input(c, kMinLength, 0, 0, r.decoder.max_length, "min_length");
   r.rules.repetition_penalty = float_input(c, repetition, 1, "repetition_penalty");
   if (!(r.rules.repetition_penalty > 0)) c.fail("repetition_penalty is {}; it must be positive", r.rules.repetition_penalty);
-  r.rules.no_repeat_ngram = attrs.get_int("no_repeat_ngram_size", 0);
+  r.rules.no_repeat_ngram = attr.no_repeat_ngram_size;
   r.rules.vocab_mask = mask_input(c, vocab_mask);
   r.rules.prefix_vocab_mask = mask_input(c, vocab_mask + 1);
   return r;
@@ -103,7 +103,7 @@ Request request_of(OpContext& c, std::size_t repetition, std::size_t vocab_mask)
 std::vector<Tokens> first_tokens(OpContext& c, const Request& r) {
   const Tensor* given = r.decoder.kind == ModelKind::decoder_only ? &c.input(kIds) : c.optional_input(kDecoderIds);
   if (given == nullptr) {
-    const std::int32_t start = token_attr(c.attrs(), "decoder_start_token_id");
+    const std::int32_t start = checked_token(parse<SearchAttrs>(c).decoder_start_token_id, "decoder_start_token_id");
     if (start < 0) c.fail("an encoder-decoder model needs the attribute 'decoder_start_token_id', or decoder_input_ids");
     return std::vector<Tokens>(static_cast<std::size_t>(r.decoder.batch), Tokens{start});
   }
@@ -178,7 +178,7 @@ Tensor typed(OpContext& c, Tensor t, std::size_t input) {
 
 // The probability that the first logits give to `token`, per batch entry.
 void write_no_speech(OpContext& c, const std::vector<float>& logits, std::int64_t vocab, const DecoderOptions& d) {
-  const std::int64_t token = token_attr(c.attrs(), "no_speech_token_id");
+  const std::int64_t token = checked_token(parse<WhisperAttrs>(c).no_speech_token_id, "no_speech_token_id");
   if (token < 0 || token >= vocab) c.fail("non_speech_probs needs the attribute 'no_speech_token_id' below {}", vocab);
   std::vector<float> log = logits;
   log_softmax_rows(log, vocab);
@@ -207,15 +207,15 @@ TimestampRules timestamp_rules(OpContext& c, const Request& r) {
   if (processor != 1 || r.decoder.kind != ModelKind::speech) {
     fail(ErrorCode::not_implemented, "logits_processor {} is not supported; 0 is, and 1 for Whisper", processor);
   }
-  const Attributes& attrs = c.attrs();
+  const auto attr = parse<WhisperAttrs>(c);
   t.on = true;
-  t.first = token_attr(attrs, "beginning_timestamp_token_id");
+  t.first = checked_token(attr.beginning_timestamp_token_id, "beginning_timestamp_token_id");
   if (t.first < 0) c.fail("logits_processor 1 needs the attribute 'beginning_timestamp_token_id' (of WhisperBeamSearch)");
-  t.none = token_attr(attrs, "no_timestamps_token_id");
-  t.language_model = token_attr(attrs, "start_of_lm_token_id");
-  t.translate = token_attr(attrs, "translate_token_id");
-  t.transcribe = token_attr(attrs, "transcribe_token_id");
-  t.transcript = token_attr(attrs, "decoder_start_token_id");
+  t.none = checked_token(attr.no_timestamps_token_id, "no_timestamps_token_id");
+  t.language_model = checked_token(attr.start_of_lm_token_id, "start_of_lm_token_id");
+  t.translate = checked_token(attr.translate_token_id, "translate_token_id");
+  t.transcribe = checked_token(attr.transcribe_token_id, "transcribe_token_id");
+  t.transcript = checked_token(parse<SearchAttrs>(c).decoder_start_token_id, "decoder_start_token_id");
   return t;
 }
 
@@ -227,7 +227,7 @@ void run_beam_search(OpContext& c) {
   options.returned = int_input(c, kReturned, 1, 1, options.beams, "num_return_sequences");
   options.batch = r.decoder.batch, options.max_length = r.decoder.max_length;
   options.length_penalty = float_input(c, kLengthPenalty, 1, "length_penalty");
-  options.early_stopping = c.attrs().get_int("early_stopping", 0) != 0;
+  options.early_stopping = parse<SearchAttrs>(c).early_stopping;
   options.eos = r.eos, options.pad = r.decoder.pad;
   r.rules.temperature = float_input(c, kTemperature, 1, "temperature");
   r.rules.timestamps = timestamp_rules(c, r);
@@ -321,9 +321,8 @@ std::int32_t draw(std::span<const float> scores, double uniform) {
 }
 
 Nucleus nucleus_of(OpContext& c) {
-  const Attributes& attrs = c.attrs();
-  return {attrs.get_float("top_p", 0), attrs.get_float("filter_value", -1e20F), attrs.get_int("min_tokens_to_keep", 0),
-          attrs.get_int("custom", 0) != 0};
+  const auto attr = parse<SamplingAttrs>(c);
+  return {attr.top_p, attr.filter_value, attr.min_tokens_to_keep, attr.custom};
 }
 
 void run_greedy(OpContext& c) {
@@ -332,8 +331,9 @@ void run_greedy(OpContext& c) {
   const Nucleus nucleus = nucleus_of(c);
   std::uint64_t seed = 0;
   if (sampling) {
-    r.rules.temperature = c.attrs().get_float("temperature", 1);
-    r.rules.presence_penalty = c.attrs().get_float("presence_penalty", 0);
+    const auto attr = parse<SamplingAttrs>(c);
+    r.rules.temperature = attr.temperature;
+    r.rules.presence_penalty = attr.presence_penalty;
     r.rules.presence_mask = mask_input(c, kPresenceMask);
     const Tensor* given = c.optional_input(kSeed);
     seed = given != nullptr ? static_cast<std::uint64_t>(single_int(*given, "seed")) : c.services().next_seed();
@@ -389,10 +389,7 @@ constexpr TypeSet kFloat = set_of(DataType::float32, DataType::float16);
 OpDef search_def(const char* name) {
   OpDef d("com.microsoft", name, 1);
   d.in("input_ids", "", kInt | kFloat).in("max_length", "", kInt).in("min_length", "", kInt, Arity::optional);
-  for (const char* attribute : {"eos_token_id", "pad_token_id"}) d.attr(attribute, AttrKind::i, true);
-  for (const char* attribute : {"decoder_start_token_id", "model_type", "no_repeat_ngram_size", "vocab_size"}) {
-    d.attr(attribute, AttrKind::i);
-  }
+  d.attrs<SearchAttrs>();
   return d.attr("decoder", AttrKind::g, true).attr("init_decoder", AttrKind::g).attr("encoder", AttrKind::g);
 }
 
@@ -405,7 +402,7 @@ OpDef beam_def(const char* name) {
   }
   d.out("sequences", "", kInt);
   for (const char* output : {"sequences_scores", "scores"}) d.out(output, "T", kFloat, Arity::optional);
-  return d.attr("early_stopping", AttrKind::i);
+  return d;
 }
 
 OpDef greedy_def(const char* name) {
@@ -423,18 +420,13 @@ void register_generation(OpTable& t) {
   for (const char* input : {"cross_qk_layer_head", "extra_decoding_ids"}) whisper.in(input, "", kInt, Arity::optional);
   whisper.in("temperature", "T", kFloat, Arity::optional);
   whisper.out("cross_qk", "", kFloat, Arity::optional).out("non_speech_probs", "T", kFloat, Arity::optional);
-  for (const char* attribute : {"decoder_output_cross_qk", "translate_token_id", "no_speech_token_id", "transcribe_token_id",
-                                "start_of_lm_token_id", "no_timestamps_token_id", "beginning_timestamp_token_id"}) {
-    whisper.attr(attribute, AttrKind::i);
-  }
+  whisper.attrs<WhisperAttrs>();
   t.add(std::move(whisper).infer_with(infer_beam_search).run_with(run_beam_search));
   t.add(greedy_def("GreedySearch").infer_with(infer_greedy).run_with(run_greedy));
   OpDef sampling = greedy_def("Sampling");
   for (const char* input : {"presence_mask", "seed"}) sampling.in(input, "", kInt, Arity::optional);
   sampling.out("filtered_logits", "T", kFloat, Arity::optional);
-  for (const char* attribute : {"temperature", "top_p", "filter_value", "presence_penalty"})
-    sampling.attr(attribute, AttrKind::f);
-  for (const char* attribute : {"min_tokens_to_keep", "custom"}) sampling.attr(attribute, AttrKind::i);
+  sampling.attrs<SamplingAttrs>();
   t.add(std::move(sampling).random().infer_with(infer_greedy).run_with(run_greedy));
 }
 

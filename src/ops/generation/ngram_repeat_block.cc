@@ -5,14 +5,21 @@
 
 #include "ops/context.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 
 namespace sdx::ops {
 namespace {
 
+struct NGramRepeatBlockAttrs {
+  std::int64_t ngram_size = 0;
+
+  void fields(auto& f) { f.required("ngram_size", ngram_size); }
+};
+
 void run_ngram_repeat_block(OpContext& c) {
   const Tensor& ids = c.input(0);
   const Tensor& scores = c.input(1);
-  const std::int64_t n = c.attrs().get_int("ngram_size");
+  const std::int64_t n = parse<NGramRepeatBlockAttrs>(c).ngram_size;
   if (n < 1) c.fail("ngram_size must be positive, received {}", n);
   if (ids.rank() != 2 || scores.rank() != 2 || ids.dim(0) != scores.dim(0)) {
     c.fail("expected input_ids [batch, length] and scores [batch, vocabulary], received {} and {}", ids.type_string(),
@@ -49,7 +56,7 @@ void register_ngram_repeat_block(OpTable& t) {
             .in("input_ids", "Tid", types::int64)
             .in("scores", "T", bit(DataType::float32))
             .out("scores_out", "T", bit(DataType::float32))
-            .attr("ngram_size", AttrKind::i, true)
+            .attrs<NGramRepeatBlockAttrs>()
             .infer_with(infer_ngram)
             .run_with(run_ngram_repeat_block));
 }

@@ -10,6 +10,7 @@
 #include "ops/context.h"
 #include "ops/ml/ml_inputs.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 
 namespace sdx::ops {
 namespace {
@@ -28,40 +29,94 @@ std::vector<T> elements(const Tensor& t, std::string_view attribute) {
   return {v.begin(), v.end()};
 }
 
-// `keys` or `values`: the list of type T, or the tensor; empty when there is none of that type.
+// What an element becomes that is in no list, for each type that it may have.
+struct DefaultAttrs {
+  std::string_view word = "_Unused";
+  std::int64_t number = -1;
+  float real = -0.0F;
+  const Tensor* tensor = nullptr;
+
+  void fields(auto& f, const OpId& op) {
+    f("default_int64", number);
+    f("default_string", word);
+    if (op.name != "LabelEncoder" || op.version < 2) return;
+    f("default_float", real);
+    f("default_tensor", tensor);
+  }
+};
+
+// `keys` or `values` of LabelEncoder since version 2: one of these.
+struct LabelLists {
+  std::optional<StringList> strings;
+  std::optional<IntList> ints;
+  std::optional<FloatList> floats;
+  const Tensor* tensor = nullptr;
+};
+struct EncoderAttrs {
+  LabelLists keys, values;
+
+  void fields(auto& f) {
+    f("keys_strings", keys.strings);
+    f("keys_int64s", keys.ints);
+    f("keys_floats", keys.floats);
+    f("keys_tensor", keys.tensor);
+    f("values_strings", values.strings);
+    f("values_int64s", values.ints);
+    f("values_floats", values.floats);
+    f("values_tensor", values.tensor);
+  }
+};
+
+struct ClassesAttrs {  // LabelEncoder 1
+  StringList classes;
+
+  void fields(auto& f) { f("classes_strings", classes); }
+};
+
+struct CategoriesAttrs {  // CategoryMapper
+  StringList strings;
+  IntList ints;
+
+  void fields(auto& f) {
+    f("cats_strings", strings);
+    f("cats_int64s", ints);
+  }
+};
+
+// The list of type T, or the tensor; empty when there is none of that type.
 template <class T>
-std::vector<T> list_of(const Attributes& attrs, const std::string& which) {
-  if (attrs.has(which + "_tensor")) return elements<T>(attrs.get_tensor(which + "_tensor"), which + "_tensor");
-  if constexpr (std::is_same_v<T, std::string>) return attrs.get_strings(which + "_strings");
-  if constexpr (std::is_same_v<T, std::int64_t>) return attrs.get_ints(which + "_int64s");
-  if constexpr (std::is_same_v<T, float>) return attrs.get_floats(which + "_floats");
+std::vector<T> list_of(const LabelLists& lists, const char* tensor_name) {
+  if (lists.tensor != nullptr) return elements<T>(*lists.tensor, tensor_name);
+  if constexpr (std::is_same_v<T, std::string>) return to_vector(lists.strings.value_or(StringList()));
+  if constexpr (std::is_same_v<T, std::int64_t>) return to_vector(lists.ints.value_or(IntList()));
+  if constexpr (std::is_same_v<T, float>) return to_vector(lists.floats.value_or(FloatList()));
   return {};
 }
 
 template <class T>
-T default_of(const Attributes& attrs) {
-  if (attrs.has("default_tensor")) {
-    const std::vector<T> v = elements<T>(attrs.get_tensor("default_tensor"), "default_tensor");
+T default_of(const DefaultAttrs& attr) {
+  if (attr.tensor != nullptr) {
+    const std::vector<T> v = elements<T>(*attr.tensor, "default_tensor");
     if (v.size() != 1) fail(ErrorCode::invalid_model, "default_tensor must have one element, received {}", v.size());
     return v[0];
   }
   if constexpr (std::is_same_v<T, std::string>) {
-    return attrs.get_string("default_string", "_Unused");
+    return std::string(attr.word);
   } else if constexpr (std::is_same_v<T, std::int64_t>) {
-    return attrs.get_int("default_int64", -1);
+    return attr.number;
   } else if constexpr (std::is_floating_point_v<T>) {
-    return static_cast<T>(attrs.get_float("default_float", -0.0f));
+    return static_cast<T>(attr.real);
   } else {
     return T(-1);
   }
 }
 
 // The type of the values, from whichever attribute lists them.
-DataType value_type(const Attributes& attrs) {
-  if (attrs.has("values_tensor")) return attrs.get_tensor("values_tensor").dtype();
-  if (attrs.has("values_strings")) return DataType::string;
-  if (attrs.has("values_int64s")) return DataType::int64;
-  if (attrs.has("values_floats")) return DataType::float32;
+DataType value_type(const EncoderAttrs& attr) {
+  if (attr.values.tensor != nullptr) return attr.values.tensor->dtype();
+  if (attr.values.strings) return DataType::string;
+  if (attr.values.ints) return DataType::int64;
+  if (attr.values.floats) return DataType::float32;
   fail(ErrorCode::invalid_model, "no values: expected values_tensor, values_strings, values_int64s or values_floats");
 }
 
@@ -72,7 +127,7 @@ void set_output_type(InferContext& c, DataType type) {
 
 // --- versions 2 and 4 ---
 
-void infer_encoder(InferContext& c) { set_output_type(c, value_type(c.attrs())); }
+void infer_encoder(InferContext& c) { set_output_type(c, value_type(parse<EncoderAttrs>(c))); }
 
 template <class K, class V>
 struct Table {
@@ -91,12 +146,13 @@ struct Table {
 
 template <class K, class V>
 Table<K, V> table_of(const OpContext& c) {
-  const std::vector<K> keys = list_of<K>(c.attrs(), "keys");
-  const std::vector<V> values = list_of<V>(c.attrs(), "values");
+  const auto attr = parse<EncoderAttrs>(c);
+  const std::vector<K> keys = list_of<K>(attr.keys, "keys_tensor");
+  const std::vector<V> values = list_of<V>(attr.values, "values_tensor");
   if (keys.size() != values.size()) {
     c.fail("{} keys of type {} meet {} values; they must be as many", keys.size(), name(DataTypeOf<K>::value), values.size());
   }
-  Table<K, V> table{{}, {}, default_of<V>(c.attrs())};
+  Table<K, V> table{{}, {}, default_of<V>(parse<DefaultAttrs>(c))};
   for (std::size_t i = 0; i < keys.size(); ++i) {
     if constexpr (std::is_floating_point_v<K>) {
       if (std::isnan(keys[i])) {
@@ -118,7 +174,7 @@ void find_all(const Table<K, V>& table, const Tensor& x, Tensor& y) {
 
 void run_encoder(OpContext& c) {
   const Tensor& x = c.input(0);
-  const DataType to = value_type(c.attrs());
+  const DataType to = value_type(parse<EncoderAttrs>(c));
   Tensor& y = c.output(0, to, x.shape());
   dispatch(x.dtype(), LabelTypes{}, "LabelEncoder", [&](auto key) {
     using K = typename decltype(key)::type;
@@ -142,9 +198,10 @@ struct Swap {
   Table<std::int64_t, std::string> to_string;
 };
 
-Swap swap_of(const OpContext& c, const std::vector<std::string>& strings, const std::vector<std::int64_t>& ints) {
+Swap swap_of(const OpContext& c, StringList strings, IntList ints) {
   if (strings.size() != ints.size()) c.fail("{} strings meet {} integers; they must be as many", strings.size(), ints.size());
-  Swap swap{{{}, {}, c.attrs().get_int("default_int64", -1)}, {{}, {}, c.attrs().get_string("default_string", "_Unused")}};
+  const auto attr = parse<DefaultAttrs>(c);
+  Swap swap{{{}, {}, attr.number}, {{}, {}, std::string(attr.word)}};
   for (std::size_t i = 0; i < strings.size(); ++i) {
     swap.to_int.values.emplace(strings[i], ints[i]);
     swap.to_string.values.emplace(ints[i], strings[i]);
@@ -162,7 +219,7 @@ void swap_labels(OpContext& c, const Swap& swap) {
 
 void run_encoder1(OpContext& c) {
   swap_labels(c, *c.once<Swap>([&] {
-    const std::vector<std::string> classes = c.attrs().get_strings("classes_strings");
+    const StringList classes = parse<ClassesAttrs>(c).classes;
     std::vector<std::int64_t> numbers(classes.size());
     std::iota(numbers.begin(), numbers.end(), std::int64_t{0});
     return swap_of(c, classes, numbers);
@@ -170,22 +227,10 @@ void run_encoder1(OpContext& c) {
 }
 
 void run_mapper(OpContext& c) {
-  swap_labels(
-      c, *c.once<Swap>([&] { return swap_of(c, c.attrs().get_strings("cats_strings"), c.attrs().get_ints("cats_int64s")); }));
-}
-
-OpDef encoder(int since) {
-  OpDef def(kMlDomain, "LabelEncoder", since);
-  def.in("X", "", kLabels).out("Y", "", kLabels);
-  for (const std::string which : {"keys", "values"}) {
-    def.attr(which + "_strings", AttrKind::strings)
-        .attr(which + "_int64s", AttrKind::ints)
-        .attr(which + "_floats", AttrKind::floats);
-    def.attr(which + "_tensor", AttrKind::t);
-  }
-  def.attr("default_string", AttrKind::s).attr("default_int64", AttrKind::i).attr("default_float", AttrKind::f);
-  def.attr("default_tensor", AttrKind::t);
-  return def;
+  swap_labels(c, *c.once<Swap>([&] {
+    const auto attr = parse<CategoriesAttrs>(c);
+    return swap_of(c, attr.strings, attr.ints);
+  }));
 }
 
 }  // namespace
@@ -195,19 +240,22 @@ void register_label_encoder(OpTable& t) {
   t.add(OpDef(kMlDomain, "LabelEncoder", 1)
             .in("X", "", kTwo)
             .out("Y", "", kTwo)
-            .attr("classes_strings", AttrKind::strings)
-            .attr("default_int64", AttrKind::i)
-            .attr("default_string", AttrKind::s)
+            .attrs<ClassesAttrs>()
+            .attrs<DefaultAttrs>()
             .infer_with(infer_swap)
             .run_with(run_encoder1));
-  t.add(encoder(2).infer_with(infer_encoder).run_with(run_encoder));
+  t.add(OpDef(kMlDomain, "LabelEncoder", 2)
+            .in("X", "", kLabels)
+            .out("Y", "", kLabels)
+            .attrs<EncoderAttrs>()
+            .attrs<DefaultAttrs>()
+            .infer_with(infer_encoder)
+            .run_with(run_encoder));
   t.add(OpDef(kMlDomain, "CategoryMapper", 1)
             .in("X", "", kTwo)
             .out("Y", "", kTwo)
-            .attr("cats_strings", AttrKind::strings)
-            .attr("cats_int64s", AttrKind::ints)
-            .attr("default_int64", AttrKind::i)
-            .attr("default_string", AttrKind::s)
+            .attrs<CategoriesAttrs>()
+            .attrs<DefaultAttrs>()
             .infer_with(infer_swap)
             .run_with(run_mapper));
 }

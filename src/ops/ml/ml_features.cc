@@ -8,16 +8,35 @@
 #include "ops/context.h"
 #include "ops/ml/ml_inputs.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 #include "ops/tensor/axes.h"
 
 namespace sdx::ops {
 namespace {
 
+struct OneHotEncoderAttrs {
+  IntList cats_int64s;
+  StringList cats_strings;
+  bool zeros = true;
+
+  void fields(auto& f) {
+    f("cats_int64s", cats_int64s);
+    f("cats_strings", cats_strings);
+    f("zeros", zeros);
+  }
+};
+
+struct FeatureVectorizerAttrs {
+  IntList inputdimensions;
+
+  void fields(auto& f) { f("inputdimensions", inputdimensions); }
+};
+
 // --- OneHotEncoder ---
 
-std::int64_t categories(const Attributes& attrs) {
-  const std::size_t ints = attrs.get_ints("cats_int64s").size();
-  const std::size_t strings = attrs.get_strings("cats_strings").size();
+std::int64_t categories(const OneHotEncoderAttrs& attr) {
+  const std::size_t ints = attr.cats_int64s.size();
+  const std::size_t strings = attr.cats_strings.size();
   if ((ints == 0) == (strings == 0)) {
     fail(ErrorCode::invalid_model, "expected either cats_int64s or cats_strings, received {}", ints == 0 ? "neither" : "both");
   }
@@ -26,7 +45,7 @@ std::int64_t categories(const Attributes& attrs) {
 
 void infer_one_hot(InferContext& c) {
   const SymShape* x = c.shape(0);
-  const std::int64_t n = categories(c.attrs());
+  const std::int64_t n = categories(parse<OneHotEncoderAttrs>(c));
   if (x == nullptr) return c.output(0, DataType::float32);
   SymShape out = *x;
   out.push_back(n);
@@ -34,10 +53,10 @@ void infer_one_hot(InferContext& c) {
 }
 
 template <class K, class F>
-void one_hot(OpContext& c, const std::vector<K>& cats, Tensor& y, F&& key_at) {
+void one_hot(OpContext& c, std::span<const K> cats, Tensor& y, F&& key_at) {
   std::unordered_map<K, std::int64_t> index;
   for (std::size_t i = 0; i < cats.size(); ++i) index.emplace(cats[i], static_cast<std::int64_t>(i));
-  const bool zeros = c.attrs().get_int("zeros", 1) != 0;
+  const bool zeros = parse<OneHotEncoderAttrs>(c).zeros;
   const auto width = static_cast<std::int64_t>(cats.size());
   auto* out = static_cast<float*>(y.mutable_data());
   std::fill(out, out + y.size(), 0.0f);
@@ -52,15 +71,16 @@ void one_hot(OpContext& c, const std::vector<K>& cats, Tensor& y, F&& key_at) {
 }
 
 void run_one_hot(OpContext& c) {
+  const auto attr = parse<OneHotEncoderAttrs>(c);
   const Tensor& x = c.input(0);
   Shape shape = x.shape();
-  shape.push_back(categories(c.attrs()));
+  shape.push_back(categories(attr));
   Tensor& y = c.output(0, DataType::float32, shape);
   if (x.dtype() == DataType::string) {
     const auto in = x.values<std::string>();
-    return one_hot(c, c.attrs().get_strings("cats_strings"), y, [&](std::int64_t i) { return in[static_cast<std::size_t>(i)]; });
+    return one_hot(c, attr.cats_strings, y, [&](std::int64_t i) { return in[static_cast<std::size_t>(i)]; });
   }
-  const std::vector<std::int64_t> cats = c.attrs().get_ints("cats_int64s");
+  const IntList cats = attr.cats_int64s;
   dispatch(x.dtype(), MlNumbers{}, "OneHotEncoder", [&](auto tag) {
     using T = typename decltype(tag)::type;
     const auto* in = static_cast<const T*>(x.data());
@@ -75,8 +95,8 @@ void run_one_hot(OpContext& c) {
 
 constexpr std::int64_t kMaxDimension = std::int64_t{1} << 31;
 
-std::vector<std::int64_t> dimensions(const Attributes& attrs, std::size_t inputs) {
-  std::vector<std::int64_t> dims = attrs.get_ints("inputdimensions");
+std::vector<std::int64_t> dimensions(const FeatureVectorizerAttrs& attr, std::size_t inputs) {
+  std::vector<std::int64_t> dims = to_vector(attr.inputdimensions);
   if (!dims.empty() && dims.size() != inputs) {
     fail(ErrorCode::invalid_model, "inputdimensions has {} elements; expected one for each of the {} inputs", dims.size(),
          inputs);
@@ -96,7 +116,7 @@ std::pair<typename S::value_type, typename S::value_type> row_shape(const S& s) 
 }
 
 void infer_vectorizer(InferContext& c) {
-  const std::vector<std::int64_t> dims = dimensions(c.attrs(), c.num_inputs());
+  const std::vector<std::int64_t> dims = dimensions(parse<FeatureVectorizerAttrs>(c), c.num_inputs());
   Dim rows = Dim::unknown();
   Dim width = 0;
   for (std::size_t i = 0; i < c.num_inputs(); ++i) {
@@ -109,7 +129,7 @@ void infer_vectorizer(InferContext& c) {
 
 // Inputs beside each other; each is cut, or filled with zeros, to its input dimension.
 void run_vectorizer(OpContext& c) {
-  std::vector<std::int64_t> dims = dimensions(c.attrs(), c.num_inputs());
+  std::vector<std::int64_t> dims = dimensions(parse<FeatureVectorizerAttrs>(c), c.num_inputs());
   const std::int64_t rows = row_shape(c.input(0).shape()).first;
   std::int64_t width = 0;
   const bool own = dims.empty();
@@ -184,15 +204,13 @@ void register_ml_features(OpTable& t) {
   t.add(OpDef(kMlDomain, "OneHotEncoder", 1)
             .in("X", "", kMlNumbers | types::string)
             .out("Y", "", bit(DataType::float32))
-            .attr("cats_int64s", AttrKind::ints)
-            .attr("cats_strings", AttrKind::strings)
-            .attr("zeros", AttrKind::i)
+            .attrs<OneHotEncoderAttrs>()
             .infer_with(infer_one_hot)
             .run_with(run_one_hot));
   t.add(OpDef(kMlDomain, "FeatureVectorizer", 1)
             .in("X", "", kMlNumbers, Arity::variadic)
             .out("Y", "", bit(DataType::float32))
-            .attr("inputdimensions", AttrKind::ints)
+            .attrs<FeatureVectorizerAttrs>()
             .infer_with(infer_vectorizer)
             .run_with(run_vectorizer));
   t.add(OpDef(kMlDomain, "ArrayFeatureExtractor", 1)

@@ -11,6 +11,22 @@
 namespace sdx::ops {
 namespace {
 
+struct LinearModelAttrs {  // LinearRegressor, LinearClassifier
+  FloatList coefficients, intercepts;
+  std::int64_t targets = 1;  // of the regressor
+
+  void fields(auto& f, const OpId& op) {
+    if (op.name == "LinearRegressor") {
+      f("coefficients", coefficients);
+      f("targets", targets);
+    } else {
+      f.required("coefficients", coefficients);
+      f.unread("multi_class", AttrKind::i);
+    }
+    f("intercepts", intercepts);
+  }
+};
+
 constexpr std::int64_t kMaxTargets = std::int64_t{1} << 20;
 
 std::vector<float> floats_of(const Tensor& x) {
@@ -25,8 +41,8 @@ std::vector<float> floats_of(const Tensor& x) {
 
 // out[row, target] = x[row] . coefficients[target] + intercepts[target]
 void linear(const OpContext& c, const Rows& rows, std::int64_t targets, float* out, std::int64_t stride) {
-  const std::vector<float> coefficients = c.attrs().get_floats("coefficients");
-  const std::vector<float> intercepts = c.attrs().get_floats("intercepts");
+  const auto attr = parse<LinearModelAttrs>(c);
+  const FloatList coefficients = attr.coefficients, intercepts = attr.intercepts;
   // More coefficients than needed are left unused, as ONNX Runtime does: its own logreg_iris test model has twice as many.
   const auto needed = checked_mul(targets, rows.width);
   if (!needed || static_cast<std::int64_t>(coefficients.size()) < *needed) {
@@ -51,17 +67,19 @@ void linear(const OpContext& c, const Rows& rows, std::int64_t targets, float* o
 
 // --- regression ---
 
-std::int64_t targets_of(const Attributes& attrs) {
-  const std::int64_t n = attrs.get_int("targets", 1);
+std::int64_t targets_of(const LinearModelAttrs& attr) {
+  const std::int64_t n = attr.targets;
   if (n < 1 || n > kMaxTargets) fail(ErrorCode::invalid_model, "targets must be between 1 and {}, received {}", kMaxTargets, n);
   return n;
 }
 
-void infer_regressor(InferContext& c) { c.output(0, DataType::float32, SymShape{rows_of(c), targets_of(c.attrs())}); }
+void infer_regressor(InferContext& c) {
+  c.output(0, DataType::float32, SymShape{rows_of(c), targets_of(parse<LinearModelAttrs>(c))});
+}
 
 void run_regressor(OpContext& c) {
   const Rows rows = rows_of(c, c.input(0));
-  const std::int64_t targets = targets_of(c.attrs());
+  const std::int64_t targets = targets_of(parse<LinearModelAttrs>(c));
   const PostTransform post = post_transform_of(c.attrs());
   Tensor& y = c.output(0, DataType::float32, {rows.count, targets});
   auto* out = static_cast<float*>(y.mutable_data());
@@ -79,16 +97,16 @@ void run_regressor(OpContext& c) {
 // --- classification ---
 
 // The models's own scores: one per intercept, else one per label.
-std::int64_t scores_of(const Attributes& attrs, const ClassLabels& labels) {
-  const auto intercepts = static_cast<std::int64_t>(attrs.get_floats("intercepts").size());
+std::int64_t scores_of(const LinearModelAttrs& attr, const ClassLabels& labels) {
+  const auto intercepts = static_cast<std::int64_t>(attr.intercepts.size());
   return intercepts > 0 ? intercepts : static_cast<std::int64_t>(labels.size());
 }
 
 bool splits(std::int64_t scores, const ClassLabels& labels) { return scores == 1 && labels.size() == 2; }
 
 void infer_classifier(InferContext& c) {
-  const ClassLabels labels = class_labels(c.attrs(), "classlabels_ints");
-  const std::int64_t scores = scores_of(c.attrs(), labels);
+  const ClassLabels labels = class_labels(c.node());
+  const std::int64_t scores = scores_of(parse<LinearModelAttrs>(c), labels);
   const Dim rows = rows_of(c);
   c.output(0, labels.type(), SymShape{rows});
   c.output(1, DataType::float32, SymShape{rows, splits(scores, labels) ? std::int64_t{2} : scores});
@@ -96,9 +114,9 @@ void infer_classifier(InferContext& c) {
 
 void run_classifier(OpContext& c) {
   const Rows rows = rows_of(c, c.input(0));
-  const ClassLabels labels = class_labels(c.attrs(), "classlabels_ints");
+  const ClassLabels labels = class_labels(c.node());
   const PostTransform post = post_transform_of(c.attrs());
-  const std::int64_t scores = scores_of(c.attrs(), labels);
+  const std::int64_t scores = scores_of(parse<LinearModelAttrs>(c), labels);
   if (scores == 0) c.fail("no class labels: expected classlabels_ints or classlabels_strings");
   const std::int64_t stride = splits(scores, labels) ? 2 : scores;
   Tensor& y = c.output(0, labels.type(), {rows.count});
@@ -132,22 +150,17 @@ void register_ml_linear(OpTable& t) {
   t.add(OpDef(kMlDomain, "LinearRegressor", 1)
             .in("X", "T", kMlNumbers)
             .out("Y", "", bit(DataType::float32))
-            .attr("coefficients", AttrKind::floats)
-            .attr("intercepts", AttrKind::floats)
-            .attr("post_transform", AttrKind::s)
-            .attr("targets", AttrKind::i)
+            .attrs<LinearModelAttrs>()
+            .attrs<PostTransformAttrs>()
             .infer_with(infer_regressor)
             .run_with(run_regressor));
   t.add(OpDef(kMlDomain, "LinearClassifier", 1)
             .in("X", "T1", kMlNumbers)
             .out("Y", "", types::string | types::int64)
             .out("Z", "", bit(DataType::float32))
-            .attr("coefficients", AttrKind::floats, true)
-            .attr("intercepts", AttrKind::floats)
-            .attr("classlabels_ints", AttrKind::ints)
-            .attr("classlabels_strings", AttrKind::strings)
-            .attr("multi_class", AttrKind::i)
-            .attr("post_transform", AttrKind::s)
+            .attrs<LinearModelAttrs>()
+            .attrs<ClassLabelAttrs>()
+            .attrs<PostTransformAttrs>()
             .infer_with(infer_classifier)
             .run_with(run_classifier));
 }

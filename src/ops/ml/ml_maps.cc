@@ -9,9 +9,32 @@
 #include "ops/context.h"
 #include "ops/ml/ml_inputs.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 
 namespace sdx::ops {
 namespace {
+
+struct CastMapAttrs {
+  std::string_view cast_to = "TO_FLOAT";
+  std::string_view map_form = "DENSE";
+  std::int64_t max_map = 1;
+
+  void fields(auto& f) {
+    f("cast_to", cast_to);
+    f("map_form", map_form);
+    f("max_map", max_map);
+  }
+};
+
+struct DictVectorizerAttrs {
+  IntList int64_vocabulary;
+  StringList string_vocabulary;
+
+  void fields(auto& f) {
+    f("int64_vocabulary", int64_vocabulary);
+    f("string_vocabulary", string_vocabulary);
+  }
+};
 
 const Map& map_input(const OpContext& c) {
   const Value& v = c.input_value(0);
@@ -25,30 +48,31 @@ const Map& map_input(const OpContext& c) {
 
 constexpr std::int64_t kMaxSparse = std::int64_t{1} << 24;
 
-DataType cast_target(const Attributes& attrs) {
-  const std::string word = attrs.get_string("cast_to", "TO_FLOAT");
+DataType cast_target(const CastMapAttrs& attr) {
+  const std::string_view word = attr.cast_to;
   if (word == "TO_FLOAT") return DataType::float32;
   if (word == "TO_INT64") return DataType::int64;
   if (word == "TO_STRING") return DataType::string;
   fail(ErrorCode::invalid_model, "cast_to is '{}'; expected TO_FLOAT, TO_INT64 or TO_STRING", word);
 }
 
-bool is_sparse(const Attributes& attrs) {
-  const std::string word = attrs.get_string("map_form", "DENSE");
+bool is_sparse(const CastMapAttrs& attr) {
+  const std::string_view word = attr.map_form;
   if (word == "SPARSE") return true;
   if (word == "DENSE") return false;
   fail(ErrorCode::invalid_model, "map_form is '{}'; expected DENSE or SPARSE", word);
 }
 
-std::int64_t sparse_width(const Attributes& attrs) {
-  const std::int64_t n = attrs.get_int("max_map", 1);
+std::int64_t sparse_width(const CastMapAttrs& attr) {
+  const std::int64_t n = attr.max_map;
   if (n < 1 || n > kMaxSparse) fail(ErrorCode::invalid_model, "max_map must be between 1 and {}, received {}", kMaxSparse, n);
   return n;
 }
 
 void infer_cast_map(InferContext& c) {
-  const Dim width = is_sparse(c.attrs()) ? Dim(sparse_width(c.attrs())) : Dim::unknown();
-  c.output(0, cast_target(c.attrs()), SymShape{1, width});
+  const auto attr = parse<CastMapAttrs>(c);
+  const Dim width = is_sparse(attr) ? Dim(sparse_width(attr)) : Dim::unknown();
+  c.output(0, cast_target(attr), SymShape{1, width});
 }
 
 float parse_float(const OpContext& c, const std::string& text) {
@@ -84,13 +108,14 @@ To convert(const OpContext& c, const From& v) {
 
 template <class From, class To>
 void cast_map(OpContext& c, const Map& m) {
+  const auto attr = parse<CastMapAttrs>(c);
   const auto keys = m.keys.values<std::int64_t>();
   const auto values = m.values.values<From>();
   std::vector<std::size_t> order(keys.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return keys[a] < keys[b]; });
-  const bool sparse = is_sparse(c.attrs());
-  const std::int64_t width = sparse ? sparse_width(c.attrs()) : static_cast<std::int64_t>(keys.size());
+  const bool sparse = is_sparse(attr);
+  const std::int64_t width = sparse ? sparse_width(attr) : static_cast<std::int64_t>(keys.size());
   Tensor& y = c.output(0, DataTypeOf<To>::value, {1, width});
   const auto out = y.mutable_values<To>();
   if (!sparse) {
@@ -114,7 +139,7 @@ void run_cast_map(OpContext& c) {
   using Sources = TypeList<float, std::string>;
   using Targets = TypeList<float, std::int64_t, std::string>;
   dispatch(m.values.dtype(), Sources{}, "CastMap", [&](auto from) {
-    dispatch(cast_target(c.attrs()), Targets{}, "CastMap",
+    dispatch(cast_target(parse<CastMapAttrs>(c)), Targets{}, "CastMap",
              [&](auto to) { cast_map<typename decltype(from)::type, typename decltype(to)::type>(c, m); });
   });
 }
@@ -122,15 +147,15 @@ void run_cast_map(OpContext& c) {
 // --- DictVectorizer ---
 
 void infer_vectorizer(InferContext& c) {
-  const auto n = static_cast<std::int64_t>(c.attrs().get_ints("int64_vocabulary").size() +
-                                           c.attrs().get_strings("string_vocabulary").size());
+  const auto attr = parse<DictVectorizerAttrs>(c);
+  const auto n = static_cast<std::int64_t>(attr.int64_vocabulary.size() + attr.string_vocabulary.size());
   const Type& x = c.type(0);
   const DataType elem = x.kind == Type::Kind::map && x.inner ? x.inner->elem : DataType::undefined;
   c.output(0, elem, SymShape{1, n});
 }
 
 template <class K, class V>
-void vectorize(OpContext& c, const Map& m, const std::vector<K>& vocabulary) {
+void vectorize(OpContext& c, const Map& m, std::span<const K> vocabulary) {
   const auto keys = m.keys.values<K>();
   const auto values = m.values.values<V>();
   std::unordered_map<K, std::size_t> index;
@@ -144,9 +169,10 @@ void vectorize(OpContext& c, const Map& m, const std::vector<K>& vocabulary) {
 }
 
 void run_vectorizer(OpContext& c) {
+  const auto attr = parse<DictVectorizerAttrs>(c);
   const Map& m = map_input(c);
-  const std::vector<std::string> strings = c.attrs().get_strings("string_vocabulary");
-  const std::vector<std::int64_t> ints = c.attrs().get_ints("int64_vocabulary");
+  const StringList strings = attr.string_vocabulary;
+  const IntList ints = attr.int64_vocabulary;
   using Types = TypeList<float, double, std::int64_t, std::string>;
   dispatch(m.values.dtype(), Types{}, "DictVectorizer", [&](auto tag) {
     using V = typename decltype(tag)::type;
@@ -164,16 +190,13 @@ void register_ml_maps(OpTable& t) {
   t.add(OpDef(kMlDomain, "CastMap", 1)
             .in("X", "", types::map)
             .out("Y", "", types::string | types::int64 | bit(DataType::float32))
-            .attr("cast_to", AttrKind::s)
-            .attr("map_form", AttrKind::s)
-            .attr("max_map", AttrKind::i)
+            .attrs<CastMapAttrs>()
             .infer_with(infer_cast_map)
             .run_with(run_cast_map));
   t.add(OpDef(kMlDomain, "DictVectorizer", 1)
             .in("X", "", types::map)
             .out("Y", "", types::string | types::int64 | set_of(DataType::float32, DataType::float64))
-            .attr("int64_vocabulary", AttrKind::ints)
-            .attr("string_vocabulary", AttrKind::strings)
+            .attrs<DictVectorizerAttrs>()
             .infer_with(infer_vectorizer)
             .run_with(run_vectorizer));
 }

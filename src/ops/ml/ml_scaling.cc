@@ -6,9 +6,46 @@
 #include "ops/context.h"
 #include "ops/ml/ml_inputs.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 
 namespace sdx::ops {
 namespace {
+
+struct ScalerAttrs {
+  FloatList offset;
+  FloatList scale;
+
+  void fields(auto& f) {
+    f("offset", offset);
+    f("scale", scale);
+  }
+};
+
+struct NormalizerAttrs {
+  std::string_view norm = "MAX";
+
+  void fields(auto& f) { f("norm", norm); }
+};
+
+struct BinarizerAttrs {
+  float threshold = 0.0f;
+
+  void fields(auto& f) { f("threshold", threshold); }
+};
+
+struct ImputerAttrs {
+  FloatList imputed_value_floats;
+  IntList imputed_value_int64s;
+  float replaced_value_float = 0.0f;
+  std::int64_t replaced_value_int64 = 0;
+
+  void fields(auto& f) {
+    f("imputed_value_floats", imputed_value_floats);
+    f("imputed_value_int64s", imputed_value_int64s);
+    f("replaced_value_float", replaced_value_float);
+    f("replaced_value_int64", replaced_value_int64);
+  }
+};
 
 void infer_as(InferContext& c, DataType elem) {
   if (const SymShape* x = c.shape(0)) return c.output(0, elem, *x);
@@ -19,7 +56,7 @@ void infer_same(InferContext& c) { infer_as(c, c.dtype(0)); }
 
 // One value for all features, or one for each. Throws for other counts.
 template <class T>
-const T& per_feature(const std::vector<T>& list, std::int64_t i) {
+const T& per_feature(std::span<const T> list, std::int64_t i) {
   return list[list.size() == 1 ? 0 : static_cast<std::size_t>(i)];
 }
 void check_features(const OpContext& c, const char* what, std::size_t received, std::int64_t width) {
@@ -28,9 +65,10 @@ void check_features(const OpContext& c, const char* what, std::size_t received, 
 }
 
 void run_scaler(OpContext& c) {
+  const auto attr = parse<ScalerAttrs>(c);
   const Tensor& x = c.input(0);
-  std::vector<float> offset = c.attrs().get_floats("offset");
-  std::vector<float> scale = c.attrs().get_floats("scale");
+  std::vector<float> offset = to_vector(attr.offset);
+  std::vector<float> scale = to_vector(attr.scale);
   if (offset.empty()) offset = {0.0f};
   if (scale.empty()) scale = {1.0f};
   const std::int64_t width = last_extent(x);
@@ -42,7 +80,7 @@ void run_scaler(OpContext& c) {
     using T = typename decltype(tag)::type;
     const auto* in = static_cast<const T*>(x.data());
     for (std::int64_t i = 0; i < x.size(); ++i) {
-      out[i] = (static_cast<float>(in[i]) - per_feature(offset, i % width)) * per_feature(scale, i % width);
+      out[i] = (static_cast<float>(in[i]) - per_feature<float>(offset, i % width)) * per_feature<float>(scale, i % width);
     }
   });
 }
@@ -62,7 +100,7 @@ void normalize_row(Norm how, float* row, std::int64_t n) {
 
 void run_normalizer(OpContext& c) {
   const Tensor& x = c.input(0);
-  const std::string word = c.attrs().get_string("norm", "MAX");
+  const std::string_view word = parse<NormalizerAttrs>(c).norm;
   if (word != "MAX" && word != "L1" && word != "L2") c.fail("norm is '{}'; expected MAX, L1 or L2", word);
   const Norm how = word == "MAX" ? Norm::max : word == "L1" ? Norm::l1 : Norm::l2;
   Tensor& y = c.output(0, DataType::float32, x.shape());
@@ -78,7 +116,7 @@ void run_normalizer(OpContext& c) {
 
 void run_binarizer(OpContext& c) {
   const Tensor& x = c.input(0);
-  const float threshold = c.attrs().get_float("threshold", 0.0f);
+  const float threshold = parse<BinarizerAttrs>(c).threshold;
   Tensor& y = c.output(0, x.dtype(), x.shape());
   dispatch(x.dtype(), MlNumbers{}, "Binarizer", [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -90,7 +128,7 @@ void run_binarizer(OpContext& c) {
 }
 
 template <class T>
-void impute(OpContext& c, const std::vector<T>& imputed, T replaced) {
+void impute(OpContext& c, std::span<const T> imputed, T replaced) {
   const Tensor& x = c.input(0);
   const std::int64_t width = last_extent(x);
   check_features(c, "the list of imputed values", imputed.size(), width);
@@ -105,13 +143,15 @@ void impute(OpContext& c, const std::vector<T>& imputed, T replaced) {
 }
 
 void run_imputer(OpContext& c) {
-  const std::vector<float> floats = c.attrs().get_floats("imputed_value_floats");
-  const std::vector<std::int64_t> ints = c.attrs().get_ints("imputed_value_int64s");
-  const float replaced = c.attrs().get_float("replaced_value_float", 0.0f);
-  const std::int64_t replaced_int = c.attrs().get_int("replaced_value_int64", 0);
+  const auto attr = parse<ImputerAttrs>(c);
+  const FloatList floats = attr.imputed_value_floats;
+  const IntList ints = attr.imputed_value_int64s;
+  const float replaced = attr.replaced_value_float;
+  const std::int64_t replaced_int = attr.replaced_value_int64;
   switch (c.input(0).dtype()) {
     case DataType::float32: return impute<float>(c, floats, replaced);
-    case DataType::float64: return impute<double>(c, {floats.begin(), floats.end()}, static_cast<double>(replaced));
+    case DataType::float64:
+      return impute<double>(c, std::vector<double>(floats.begin(), floats.end()), static_cast<double>(replaced));
     case DataType::int64: return impute<std::int64_t>(c, ints, replaced_int);
     default: {
       std::vector<std::int32_t> narrow;
@@ -127,29 +167,25 @@ void register_ml_scaling(OpTable& t) {
   t.add(OpDef(kMlDomain, "Scaler", 1)
             .in("X", "T", kMlNumbers)
             .out("Y", "", bit(DataType::float32))
-            .attr("offset", AttrKind::floats)
-            .attr("scale", AttrKind::floats)
+            .attrs<ScalerAttrs>()
             .infer_with(infer_float)
             .run_with(run_scaler));
   t.add(OpDef(kMlDomain, "Normalizer", 1)
             .in("X", "T", kMlNumbers)
             .out("Y", "", bit(DataType::float32))
-            .attr("norm", AttrKind::s)
+            .attrs<NormalizerAttrs>()
             .infer_with(infer_float)
             .run_with(run_normalizer));
   t.add(OpDef(kMlDomain, "Binarizer", 1)
             .in("X", "T", kMlNumbers)
             .out("Y", "T", kMlNumbers)
-            .attr("threshold", AttrKind::f)
+            .attrs<BinarizerAttrs>()
             .infer_with(infer_same)
             .run_with(run_binarizer));
   t.add(OpDef(kMlDomain, "Imputer", 1)
             .in("X", "T", kMlNumbers)
             .out("Y", "T", kMlNumbers)
-            .attr("imputed_value_floats", AttrKind::floats)
-            .attr("imputed_value_int64s", AttrKind::ints)
-            .attr("replaced_value_float", AttrKind::f)
-            .attr("replaced_value_int64", AttrKind::i)
+            .attrs<ImputerAttrs>()
             .infer_with(infer_same)
             .run_with(run_imputer));
 }

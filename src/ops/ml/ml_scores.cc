@@ -44,7 +44,7 @@ void softmax_zero(T* scores, std::size_t n) {
 }  // namespace
 
 PostTransform post_transform_of(const Attributes& attrs) {
-  const std::string word = attrs.get_string("post_transform", "NONE");
+  const std::string_view word = parse<PostTransformAttrs>(attrs).post_transform;
   if (word == "NONE") return PostTransform::none;
   if (word == "SOFTMAX") return PostTransform::softmax;
   if (word == "LOGISTIC") return PostTransform::logistic;
@@ -112,10 +112,12 @@ void ClassLabels::store(Tensor& out, std::int64_t at, std::int64_t label) const 
   }
 }
 
-ClassLabels class_labels(const Attributes& attrs, const char* ints_name) {
-  ClassLabels labels{attrs.get_ints(ints_name), attrs.get_strings("classlabels_strings")};
+ClassLabels class_labels(const Node& node) {
+  const auto attr = parse<ClassLabelAttrs>(node);
+  ClassLabels labels{to_vector(attr.ints), to_vector(attr.strings)};
   if (!labels.ints.empty() && !labels.strings.empty()) {
-    fail(ErrorCode::invalid_model, "both {} and classlabels_strings are given; expected one of them", ints_name);
+    fail(ErrorCode::invalid_model, "both {} and classlabels_strings are given; expected one of them",
+         ClassLabelAttrs::ints_name(node.op_type));
   }
   return labels;
 }

@@ -7,12 +7,18 @@
 #include <vector>
 
 #include "ops/context.h"
+#include "ops/signature.h"
 
 namespace sdx::ops {
 
 enum class PostTransform : std::uint8_t { none, softmax, logistic, softmax_zero, probit };
 
-// Attribute `post_transform`, a word. Throws Error(invalid_model).
+struct PostTransformAttrs {
+  std::string_view post_transform = "NONE";
+
+  void fields(auto& f) { f("post_transform", post_transform); }
+};
+// Throws Error(invalid_model) for an unknown word.
 PostTransform post_transform_of(const Attributes& attrs);
 
 template <class T>
@@ -32,7 +38,19 @@ enum class SecondScore : std::uint8_t {
 template <class T>
 void split_score(PostTransform how, SecondScore second, T* scores);
 
-// classlabels_ints / classlabels_int64s or classlabels_strings.
+// One of the two lists.
+struct ClassLabelAttrs {
+  IntList ints;
+  StringList strings;
+
+  static constexpr std::string_view ints_name(std::string_view op) {
+    return op == "LinearClassifier" || op == "SVMClassifier" ? "classlabels_ints" : "classlabels_int64s";
+  }
+  void fields(auto& f, const OpId& op) {
+    f(ints_name(op.name), ints);
+    f("classlabels_strings", strings);
+  }
+};
 struct ClassLabels {
   std::vector<std::int64_t> ints;
   std::vector<std::string> strings;
@@ -42,7 +60,7 @@ struct ClassLabels {
   void store(Tensor& out, std::int64_t at, std::int64_t label) const;
 };
 // Throws Error(invalid_model) when both are given.
-ClassLabels class_labels(const Attributes& attrs, const char* ints_name);
+ClassLabels class_labels(const Node& node);
 
 // [N, C], or [C] as one row. Throws Error.
 struct Rows {

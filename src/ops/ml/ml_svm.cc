@@ -32,9 +32,34 @@ struct Kernel {
   }
 };
 
-Kernel kernel_of(const Attributes& attrs) {
+struct SvmAttrs {  // SVMClassifier, SVMRegressor
+  FloatList coefficients, kernel_params, rho, support_vectors;
+  std::string_view kernel_type = "LINEAR";
+  FloatList prob_a, prob_b;  // of the classifier
+  IntList vectors_per_class;
+  std::int64_t n_supports = 0;  // of the regressor
+  bool one_class = false;
+
+  void fields(auto& f, const OpId& op) {
+    f("coefficients", coefficients);
+    f("kernel_params", kernel_params);
+    f("kernel_type", kernel_type);
+    f("rho", rho);
+    f("support_vectors", support_vectors);
+    if (op.name == "SVMClassifier") {
+      f("prob_a", prob_a);
+      f("prob_b", prob_b);
+      f("vectors_per_class", vectors_per_class);
+    } else {
+      f("n_supports", n_supports);
+      f("one_class", one_class);
+    }
+  }
+};
+
+Kernel kernel_of(const SvmAttrs& attr) {
   Kernel k;
-  const std::string word = attrs.get_string("kernel_type", "LINEAR");
+  const std::string_view word = attr.kernel_type;
   if (word == "POLY") {
     k.type = KernelType::poly;
   } else if (word == "RBF") {
@@ -44,7 +69,7 @@ Kernel kernel_of(const Attributes& attrs) {
   } else if (word != "LINEAR") {
     fail(ErrorCode::invalid_model, "kernel_type is '{}'; expected LINEAR, POLY, RBF or SIGMOID", word);
   }
-  const std::vector<float> p = attrs.get_floats("kernel_params");
+  const FloatList p = attr.kernel_params;
   if (!p.empty() && p.size() != 3)
     fail(ErrorCode::invalid_model, "kernel_params must hold gamma, coef0 and degree, received {} numbers", p.size());
   if (!p.empty()) {
@@ -89,12 +114,13 @@ struct SvmModel {
   std::int64_t columns() const { return scores() == 1 && labels.size() == 2 ? 2 : scores(); }
 };
 
-SvmModel read_model(const Attributes& attrs) {
+SvmModel read_model(const Node& node) {
+  const auto attr = parse<SvmAttrs>(node);
   SvmModel m;
-  m.labels = class_labels(attrs, "classlabels_ints");
-  m.per_class = attrs.get_ints("vectors_per_class");
-  m.prob_a = attrs.get_floats("prob_a");
-  m.prob_b = attrs.get_floats("prob_b");
+  m.labels = class_labels(node);
+  m.per_class = to_vector(attr.vectors_per_class);
+  m.prob_a = to_vector(attr.prob_a);
+  m.prob_b = to_vector(attr.prob_b);
   for (const std::int64_t n : m.per_class) {
     const auto sum = n < 0 ? std::nullopt : checked_add(m.vectors, n);
     if (!sum) fail(ErrorCode::invalid_model, "vectors_per_class holds {}, which is no count of vectors", n);
@@ -106,18 +132,19 @@ SvmModel read_model(const Attributes& attrs) {
 }
 
 void infer_classifier(InferContext& c) {
-  const SvmModel m = read_model(c.attrs());
+  const SvmModel m = read_model(c.node());
   const Dim rows = rows_of(c);
   c.output(0, m.labels.type(), SymShape{rows});
   c.output(1, DataType::float32, SymShape{rows, m.columns()});
 }
 
 void load_model(const OpContext& c, SvmModel& m, std::int64_t width) {
-  m.kernel = kernel_of(c.attrs());
+  const auto attr = parse<SvmAttrs>(c);
+  m.kernel = kernel_of(attr);
   m.post = post_transform_of(c.attrs());
-  m.coefficients = c.attrs().get_floats("coefficients");
-  m.rho = c.attrs().get_floats("rho");
-  m.support = c.attrs().get_floats("support_vectors");
+  m.coefficients = to_vector(attr.coefficients);
+  m.rho = to_vector(attr.rho);
+  m.support = to_vector(attr.support_vectors);
   if (width == 0) c.fail("X has no features");
   if (m.labels.size() == 0) c.fail("no class labels: expected classlabels_ints or classlabels_strings");
   if (!m.votes()) {
@@ -229,7 +256,7 @@ std::int64_t linear_label(const SvmModel& m, const std::vector<double>& scores) 
 
 void run_classifier(OpContext& c) {
   const Rows rows = rows_of(c, c.input(0));
-  SvmModel m = read_model(c.attrs());
+  SvmModel m = read_model(c.node());
   load_model(c, m, rows.width);
   const std::int64_t columns = m.columns();
   Tensor& y = c.output(0, m.labels.type(), {rows.count});
@@ -270,12 +297,11 @@ void infer_regressor(InferContext& c) { c.output(0, DataType::float32, SymShape{
 
 void run_regressor(OpContext& c) {
   const Rows rows = rows_of(c, c.input(0));
-  const Kernel kernel = kernel_of(c.attrs());
-  const std::vector<float> coefficients = c.attrs().get_floats("coefficients");
-  const std::vector<float> support = c.attrs().get_floats("support_vectors");
-  const std::vector<float> rho = c.attrs().get_floats("rho");
-  const std::int64_t vectors = c.attrs().get_int("n_supports", 0);
-  const bool one_class = c.attrs().get_int("one_class", 0) != 0;
+  const auto attr = parse<SvmAttrs>(c);
+  const Kernel kernel = kernel_of(attr);
+  const FloatList coefficients = attr.coefficients, support = attr.support_vectors, rho = attr.rho;
+  const std::int64_t vectors = attr.n_supports;
+  const bool one_class = attr.one_class;
   if (rho.empty()) c.fail("rho is missing; expected one number");
   if (vectors > 0) {
     check_count(c, "coefficients", coefficients.size(), vectors);
@@ -306,15 +332,10 @@ void run_regressor(OpContext& c) {
 void register_ml_svm(OpTable& t) {
   OpDef classifier(kMlDomain, "SVMClassifier", 1);
   classifier.in("X", "T1", kMlNumbers).out("Y", "", types::string | types::int64).out("Z", "", bit(DataType::float32));
-  classifier.attr("classlabels_ints", AttrKind::ints).attr("classlabels_strings", AttrKind::strings);
-  classifier.attr("prob_a", AttrKind::floats).attr("prob_b", AttrKind::floats).attr("vectors_per_class", AttrKind::ints);
+  classifier.attrs<ClassLabelAttrs>().attrs<SvmAttrs>().attrs<PostTransformAttrs>();
   OpDef regressor(kMlDomain, "SVMRegressor", 1);
   regressor.in("X", "T", kMlNumbers).out("Y", "", bit(DataType::float32));
-  regressor.attr("n_supports", AttrKind::i).attr("one_class", AttrKind::i);
-  for (OpDef* def : {&classifier, &regressor}) {
-    def->attr("coefficients", AttrKind::floats).attr("kernel_params", AttrKind::floats).attr("kernel_type", AttrKind::s);
-    def->attr("post_transform", AttrKind::s).attr("rho", AttrKind::floats).attr("support_vectors", AttrKind::floats);
-  }
+  regressor.attrs<SvmAttrs>().attrs<PostTransformAttrs>();
   t.add(std::move(classifier).infer_with(infer_classifier).run_with(run_classifier));
   t.add(std::move(regressor).infer_with(infer_regressor).run_with(run_regressor));
 }

@@ -11,6 +11,7 @@
 #include "ops/ml/tree_forest.h"
 #include "ops/op.h"
 #include "ops/quant/quant_codec.h"
+#include "ops/signature.h"
 
 namespace sdx::ops {
 namespace {
@@ -63,14 +64,34 @@ void for_each_row(const OpContext& c, const TreeForest<T>& forest, TreeAggregate
 
 // --- regression ---
 
-std::int64_t targets_of(const Attributes& attrs) {
-  const std::int64_t n = attrs.get_int("n_targets", 1);
+struct TreeRegressorAttrs {
+  std::int64_t n_targets = 1;
+  std::string_view aggregate_function = "SUM";
+
+  void fields(auto& f) {
+    f("n_targets", n_targets);
+    f("aggregate_function", aggregate_function);
+  }
+};
+
+struct TreeEnsembleAttrs {  // TreeEnsemble 5
+  std::int64_t n_targets = 1;
+  std::int64_t aggregate_function = 1;  // TreeAggregate: the sum
+  std::int64_t post_transform = 0;      // PostTransform: none
+
+  void fields(auto& f) {
+    f("n_targets", n_targets);
+    f("aggregate_function", aggregate_function);
+    f("post_transform", post_transform);
+  }
+};
+
+std::int64_t checked_targets(std::int64_t n) {
   if (n < 1 || n > kMaxTargets) fail(ErrorCode::invalid_model, "n_targets must be between 1 and {}, received {}", kMaxTargets, n);
   return n;
 }
 
-TreeAggregate aggregate_of(const Attributes& attrs) {
-  const std::string word = attrs.get_string("aggregate_function", "SUM");
+TreeAggregate aggregate_of(std::string_view word) {
   if (word == "SUM") return TreeAggregate::sum;
   if (word == "AVERAGE") return TreeAggregate::average;
   if (word == "MIN") return TreeAggregate::min;
@@ -89,7 +110,9 @@ void finish_row(PostTransform post, const std::vector<TreeScore<T>>& scores, con
   }
 }
 
-void infer_regressor(InferContext& c) { c.output(0, DataType::float32, SymShape{rows_of(c), targets_of(c.attrs())}); }
+void infer_regressor(InferContext& c) {
+  c.output(0, DataType::float32, SymShape{rows_of(c), checked_targets(parse<TreeRegressorAttrs>(c).n_targets)});
+}
 
 template <class T>
 struct Regressor {
@@ -102,9 +125,10 @@ struct Regressor {
 
 template <class T>
 Regressor<T> regressor_of(const OpContext& c) {
-  const std::int64_t targets = targets_of(c.attrs());
-  Regressor<T> k{targets, post_transform_of(c.attrs()), aggregate_of(c.attrs()), build_forest<T>(c.attrs(), "target", targets),
-                 numbers_of<T>(c.attrs(), "base_values")};
+  const auto attr = parse<TreeRegressorAttrs>(c);
+  const std::int64_t targets = checked_targets(attr.n_targets);
+  Regressor<T> k{targets, post_transform_of(c.attrs()), aggregate_of(attr.aggregate_function),
+                 build_forest<T>(c.attrs(), "target", targets), numbers_of<T>(c.attrs(), "base_values")};
   if (!k.base.empty() && static_cast<std::int64_t>(k.base.size()) != targets) {
     c.fail("base_values has {} elements; expected one for each of the {} targets", k.base.size(), targets);
   }
@@ -133,14 +157,15 @@ void run_regressor(OpContext& c) {
 
 // --- TreeEnsemble-5 ---
 
-void infer_ensemble(InferContext& c) { c.output(0, c.dtype(0), SymShape{rows_of(c), targets_of(c.attrs())}); }
+void infer_ensemble(InferContext& c) {
+  c.output(0, c.dtype(0), SymShape{rows_of(c), checked_targets(parse<TreeEnsembleAttrs>(c).n_targets)});
+}
 
 template <class T>
 void ensemble(OpContext& c) {
   const Rows rows = rows_of(c, c.input(0));
-  const std::int64_t targets = targets_of(c.attrs());
-  const std::int64_t how = c.attrs().get_int("aggregate_function", 1);
-  const std::int64_t post = c.attrs().get_int("post_transform", 0);
+  const auto attr = parse<TreeEnsembleAttrs>(c);
+  const std::int64_t targets = checked_targets(attr.n_targets), how = attr.aggregate_function, post = attr.post_transform;
   if (how < 0 || how > 3) c.fail("aggregate_function must be 0 (average), 1 (sum), 2 (min) or 3 (max), received {}", how);
   if (post < 0 || post > 4) c.fail("post_transform must be 0 to 4, received {}", post);
   const auto forest = c.once<TreeForest<T>>([&] { return build_forest_v5<T>(c.attrs(), targets); });
@@ -166,7 +191,7 @@ void run_ensemble(OpContext& c) {
 // --- classification ---
 
 void infer_classifier(InferContext& c) {
-  const ClassLabels labels = class_labels(c.attrs(), "classlabels_int64s");
+  const ClassLabels labels = class_labels(c.node());
   const Dim rows = rows_of(c);
   c.output(0, labels.type(), SymShape{rows});
   c.output(1, DataType::float32, SymShape{rows, static_cast<std::int64_t>(labels.size())});
@@ -219,7 +244,7 @@ struct Classifier {
 
 template <class T>
 Classifier<T> classifier_of(const OpContext& c) {
-  Classifier<T> k{.labels = class_labels(c.attrs(), "classlabels_int64s"),
+  Classifier<T> k{.labels = class_labels(c.node()),
                   .one_sided = false,
                   .positive = true,
                   .base = numbers_of<T>(c.attrs(), "base_values"),
@@ -280,7 +305,7 @@ void add_tree_attributes(OpDef& def, const char* prefix) {
     def.attr(name, AttrKind::floats);
     def.attr(name + std::string("_as_tensor"), AttrKind::t);
   }
-  def.attr("nodes_modes", AttrKind::strings).attr("post_transform", AttrKind::s);
+  def.attr("nodes_modes", AttrKind::strings).attrs<PostTransformAttrs>();
   const std::string p(prefix);
   for (const char* name : {"_treeids", "_nodeids", "_ids"}) def.attr(p + name, AttrKind::ints);
   def.attr(p + "_weights", AttrKind::floats).attr(p + "_weights_as_tensor", AttrKind::t);
@@ -291,20 +316,20 @@ void add_tree_attributes(OpDef& def, const char* prefix) {
 void register_tree_ensemble(OpTable& t) {
   OpDef regressor(kDomain, "TreeEnsembleRegressor", 1);
   regressor.in("X", "T", kInputs).out("Y", "", bit(DataType::float32));
-  regressor.attr("n_targets", AttrKind::i).attr("aggregate_function", AttrKind::s);
+  regressor.attrs<TreeRegressorAttrs>();
   add_tree_attributes(regressor, "target");
   t.add(std::move(regressor).infer_with(infer_regressor).run_with(run_regressor));
 
   OpDef classifier(kDomain, "TreeEnsembleClassifier", 1);
   classifier.in("X", "T1", kInputs).out("Y", "", types::string | types::int64).out("Z", "", bit(DataType::float32));
-  classifier.attr("classlabels_int64s", AttrKind::ints).attr("classlabels_strings", AttrKind::strings);
+  classifier.attrs<ClassLabelAttrs>();
   add_tree_attributes(classifier, "class");
   t.add(std::move(classifier).infer_with(infer_classifier).run_with(run_classifier));
 
   constexpr TypeSet kReals = set_of(DataType::float32, DataType::float64, DataType::float16);
   OpDef ensemble5(kDomain, "TreeEnsemble", 5);
   ensemble5.in("X", "T", kReals).out("Y", "T", kReals);
-  ensemble5.attr("aggregate_function", AttrKind::i).attr("post_transform", AttrKind::i).attr("n_targets", AttrKind::i);
+  ensemble5.attrs<TreeEnsembleAttrs>();
   for (const char* name : {"tree_roots", "nodes_featureids", "nodes_truenodeids", "nodes_trueleafs", "nodes_falsenodeids",
                            "nodes_falseleafs", "leaf_targetids"}) {
     ensemble5.attr(name, AttrKind::ints, true);

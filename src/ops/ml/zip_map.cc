@@ -8,12 +8,12 @@ namespace sdx::ops {
 namespace {
 
 void infer_zip_map(InferContext& c) {
-  const ClassLabels labels = class_labels(c.attrs(), "classlabels_int64s");
+  const ClassLabels labels = class_labels(c.node());
   c.output(0, Type::sequence(Type::map(labels.type(), Type::tensor(DataType::float32, SymShape{}))));
 }
 
 void run_zip_map(OpContext& c) {
-  const auto kept = c.once<ClassLabels>([&] { return class_labels(c.attrs(), "classlabels_int64s"); });
+  const auto kept = c.once<ClassLabels>([&] { return class_labels(c.node()); });
   const ClassLabels& labels = *kept;
   const Rows rows = rows_of(c, c.input(0));
   const auto classes = static_cast<std::int64_t>(labels.size());
@@ -36,8 +36,7 @@ void register_zip_map(OpTable& t) {
   t.add(OpDef(kMlDomain, "ZipMap", 1)
             .in("X", "", bit(DataType::float32))
             .out("Z", "", types::sequence)
-            .attr("classlabels_int64s", AttrKind::ints)
-            .attr("classlabels_strings", AttrKind::strings)
+            .attrs<ClassLabelAttrs>()
             .infer_with(infer_zip_map)
             .run_with(run_zip_map));
 }

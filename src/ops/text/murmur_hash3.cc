@@ -6,9 +6,20 @@
 
 #include "ops/context.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 
 namespace sdx::ops {
 namespace {
+
+struct MurmurHash3Attrs {
+  std::int64_t positive = 1;
+  std::int64_t seed = 0;
+
+  void fields(auto& f) {
+    f("positive", positive);
+    f("seed", seed);
+  }
+};
 
 std::uint32_t scrambled(std::uint32_t k) { return std::rotl(k * 0xCC9E2D51U, 15) * 0x1B873593U; }
 
@@ -29,17 +40,19 @@ std::uint32_t murmur3(std::string_view bytes, std::uint32_t seed) {
   return h ^ h >> 16;
 }
 
-DataType result_type(const Attributes& attrs) { return attrs.get_int("positive", 1) == 1 ? DataType::uint32 : DataType::int32; }
+DataType result_type(const MurmurHash3Attrs& attr) { return attr.positive == 1 ? DataType::uint32 : DataType::int32; }
 
 void infer_murmur(InferContext& c) {
-  if (const SymShape* x = c.shape(0)) return c.output(0, result_type(c.attrs()), *x);
-  c.output(0, result_type(c.attrs()));
+  const auto attr = parse<MurmurHash3Attrs>(c);
+  if (const SymShape* x = c.shape(0)) return c.output(0, result_type(attr), *x);
+  c.output(0, result_type(attr));
 }
 
 void run_murmur(OpContext& c) {
+  const auto attr = parse<MurmurHash3Attrs>(c);
   const Tensor& x = c.input(0);
-  const auto seed = static_cast<std::uint32_t>(c.attrs().get_int("seed", 0));
-  Tensor& y = c.output(0, result_type(c.attrs()), x.shape());
+  const auto seed = static_cast<std::uint32_t>(attr.seed);
+  Tensor& y = c.output(0, result_type(attr), x.shape());
   const auto width = static_cast<std::size_t>(x.dtype() == DataType::string ? 0 : byte_size(x.dtype(), 1));
   for (std::int64_t i = 0; i < x.size(); ++i) {
     const auto at = static_cast<std::size_t>(i);
@@ -61,8 +74,7 @@ void register_murmur_hash3(OpTable& t) {
             .in("X", "T1",
                 types::indices | types::string | set_of(DataType::uint32, DataType::uint64, DataType::float32, DataType::float64))
             .out("Y", "T2", set_of(DataType::uint32, DataType::int32))
-            .attr("positive", AttrKind::i)
-            .attr("seed", AttrKind::i)
+            .attrs<MurmurHash3Attrs>()
             .infer_with(infer_murmur)
             .run_with(run_murmur));
 }

@@ -2,10 +2,17 @@
 
 #include "ops/context.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 #include "ops/text/regex_pattern.h"
 
 namespace sdx::ops {
 namespace {
+
+struct RegexFullMatchAttrs {
+  std::string_view pattern;
+
+  void fields(auto& f) { f.required("pattern", pattern); }
+};
 
 void infer_regex(InferContext& c) {
   if (const SymShape* in = c.shape(0)) return c.output(0, DataType::boolean, *in);
@@ -14,7 +21,7 @@ void infer_regex(InferContext& c) {
 
 void run_regex(OpContext& c) {
   const Tensor& in = c.input(0);
-  RegexPattern pattern(c.attrs().get_string("pattern"), true, "pattern");
+  RegexPattern pattern(parse<RegexFullMatchAttrs>(c).pattern, true, "pattern");
   Tensor& out = c.output(0, DataType::boolean, in.shape());
   bool* to = static_cast<bool*>(out.mutable_data());
   for (const std::string& text : in.values<std::string>()) {
@@ -29,7 +36,7 @@ void register_regex_full_match(OpTable& t) {
   t.add(OpDef("RegexFullMatch", 20)
             .in("X", "T1", types::string)
             .out("Y", "T2", types::boolean)
-            .attr("pattern", AttrKind::s, true)
+            .attrs<RegexFullMatchAttrs>()
             .infer_with(infer_regex)
             .run_with(run_regex));
 }

@@ -31,7 +31,7 @@ struct RegexPattern::State {
   std::vector<int> workspace = std::vector<int>(1024);
 };
 
-RegexPattern::RegexPattern(const std::string& pattern, bool whole, std::string_view what) : state_(std::make_unique<State>()) {
+RegexPattern::RegexPattern(std::string_view pattern, bool whole, std::string_view what) : state_(std::make_unique<State>()) {
   const std::unique_ptr<pcre2_compile_context, decltype(&pcre2_compile_context_free)> context(
       pcre2_compile_context_create(nullptr), pcre2_compile_context_free);
   if (!context) fail(ErrorCode::out_of_memory, "no memory for a regular expression");

@@ -15,7 +15,7 @@ class RegexPattern {
  public:
   // `whole`: a match must cover the text. `what`: the attribute that holds the pattern, for errors.
   // Throws Error(invalid_model) for what is no regular expression, or longer than 64 KiB.
-  RegexPattern(const std::string& pattern, bool whole, std::string_view what);
+  RegexPattern(std::string_view pattern, bool whole, std::string_view what);
   ~RegexPattern();
   RegexPattern(RegexPattern&&) noexcept;
 

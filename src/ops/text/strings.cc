@@ -7,10 +7,34 @@
 #include "ops/context.h"
 #include "ops/math/broadcast.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 #include "tensor/utf8.h"
 
 namespace sdx::ops {
 namespace {
+
+struct StringSplitAttrs {
+  std::string_view delimiter;
+  std::int64_t maxsplit = -1;
+
+  void fields(auto& f) {
+    f("delimiter", delimiter);
+    f("maxsplit", maxsplit);
+  }
+};
+
+struct StringNormalizerAttrs {
+  std::string_view case_change_action = "NONE";
+  bool is_case_sensitive = false;
+  StringList stopwords;
+
+  void fields(auto& f) {
+    f("case_change_action", case_change_action);
+    f("is_case_sensitive", is_case_sensitive);
+    f("stopwords", stopwords);
+    f.unread("locale", AttrKind::s);
+  }
+};
 
 using Strings = std::vector<std::string>;
 
@@ -67,9 +91,10 @@ void infer_split(InferContext& c) {
 }
 
 void run_split(OpContext& c) {
+  const auto attr = parse<StringSplitAttrs>(c);
   const Tensor& in = c.input(0);
-  const std::string delimiter = c.attrs().get_string("delimiter", "");
-  const std::int64_t given = c.attrs().get_int("maxsplit", -1);
+  const std::string_view delimiter = attr.delimiter;
+  const std::int64_t given = attr.maxsplit;
   const std::int64_t most = given < 0 ? INT64_MAX : given;
   std::vector<Strings> rows;
   std::size_t longest = 0;
@@ -110,8 +135,8 @@ std::string with_case(std::string_view text, bool upper) {
 
 enum class CaseChange { none, lower, upper };
 
-CaseChange case_change(const Attributes& attrs) {
-  const std::string action = attrs.get_string("case_change_action", "NONE");
+CaseChange case_change(const StringNormalizerAttrs& attr) {
+  const std::string_view action = attr.case_change_action;
   if (action == "NONE") return CaseChange::none;
   if (action == "LOWER") return CaseChange::lower;
   if (action == "UPPER") return CaseChange::upper;
@@ -119,7 +144,7 @@ CaseChange case_change(const Attributes& attrs) {
 }
 
 void infer_normalizer(InferContext& c) {
-  case_change(c.attrs());
+  case_change(parse<StringNormalizerAttrs>(c));
   const SymShape* in = c.shape(0);
   if (in == nullptr) return c.output(0, DataType::string);
   if (in->size() == 1) return c.output(0, DataType::string, SymShape{Dim()});
@@ -127,13 +152,14 @@ void infer_normalizer(InferContext& c) {
 }
 
 void run_normalizer(OpContext& c) {
+  const auto attr = parse<StringNormalizerAttrs>(c);
   const Tensor& in = c.input(0);
   if (in.rank() != 1 && !(in.rank() == 2 && in.dim(0) == 1)) {
     c.fail("expected strings of shape [C] or [1, C], received {}", in.type_string());
   }
-  const CaseChange change = case_change(c.attrs());
-  const bool sensitive = c.attrs().get_int("is_case_sensitive", 0) != 0;
-  Strings stop = c.attrs().get_strings("stopwords");
+  const CaseChange change = case_change(attr);
+  const bool sensitive = attr.is_case_sensitive;
+  Strings stop = to_vector(attr.stopwords);
   for (std::string& word : stop) {
     if (!sensitive) word = with_case(word, false);
   }
@@ -162,17 +188,13 @@ void register_strings(OpTable& t) {
             .in("X", "T1", types::string)
             .out("Y", "T2", types::string)
             .out("Z", "T3", types::int64)
-            .attr("delimiter", AttrKind::s)
-            .attr("maxsplit", AttrKind::i)
+            .attrs<StringSplitAttrs>()
             .infer_with(infer_split)
             .run_with(run_split));
   t.add(OpDef("StringNormalizer", 10)
             .in("X", "", types::string)
             .out("Y", "", types::string)
-            .attr("case_change_action", AttrKind::s)
-            .attr("is_case_sensitive", AttrKind::i)
-            .attr("stopwords", AttrKind::strings)
-            .attr("locale", AttrKind::s)
+            .attrs<StringNormalizerAttrs>()
             .infer_with(infer_normalizer)
             .run_with(run_normalizer));
 }

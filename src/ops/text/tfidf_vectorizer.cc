@@ -5,11 +5,36 @@
 
 #include "ops/context.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 #include "ops/tensor/movement.h"
 #include "tensor/element.h"
 
 namespace sdx::ops {
 namespace {
+
+struct TfIdfVectorizerAttrs {
+  std::string_view mode;
+  std::int64_t min_gram_length = 0;
+  std::int64_t max_gram_length = 0;
+  std::int64_t max_skip_count = 0;
+  IntList ngram_counts;
+  IntList ngram_indexes;
+  IntList pool_int64s;
+  StringList pool_strings;
+  FloatList weights;
+
+  void fields(auto& f) {
+    f.required("mode", mode);
+    f.required("min_gram_length", min_gram_length);
+    f.required("max_gram_length", max_gram_length);
+    f.required("max_skip_count", max_skip_count);
+    f.required("ngram_counts", ngram_counts);
+    f.required("ngram_indexes", ngram_indexes);
+    f("pool_int64s", pool_int64s);
+    f("pool_strings", pool_strings);
+    f("weights", weights);
+  }
+};
 
 struct HashInts {
   std::size_t operator()(const Ints& v) const noexcept {
@@ -28,7 +53,7 @@ struct Vocabulary {
   std::int64_t width = 0;
 };
 
-std::int64_t output_width(const Ints& coordinates) {
+std::int64_t output_width(IntList coordinates) {
   std::int64_t most = -1;
   for (const std::int64_t i : coordinates) {
     if (i < 0 || i > INT32_MAX) fail(ErrorCode::invalid_model, "'ngram_indexes' holds {}", i);
@@ -37,12 +62,12 @@ std::int64_t output_width(const Ints& coordinates) {
   return most + 1;
 }
 
-Ints pool_tokens(const Attributes& attrs, Vocabulary& v) {
-  const std::vector<std::string> strings = attrs.get_strings("pool_strings");
-  if (strings.empty() == attrs.get_ints("pool_int64s").empty()) {
+Ints pool_tokens(const TfIdfVectorizerAttrs& attr, Vocabulary& v) {
+  const StringList strings = attr.pool_strings;
+  if (strings.empty() == attr.pool_int64s.empty()) {
     fail(ErrorCode::invalid_model, "exactly one of 'pool_strings' and 'pool_int64s' must be given");
   }
-  if (strings.empty()) return attrs.get_ints("pool_int64s");
+  if (strings.empty()) return to_vector(attr.pool_int64s);
   Ints tokens;
   for (const std::string& s : strings) {
     tokens.push_back(v.words.emplace(s, static_cast<std::int64_t>(v.words.size())).first->second);
@@ -50,12 +75,12 @@ Ints pool_tokens(const Attributes& attrs, Vocabulary& v) {
   return tokens;
 }
 
-Vocabulary vocabulary(const Attributes& attrs) {
+Vocabulary vocabulary(const TfIdfVectorizerAttrs& attr) {
   Vocabulary v;
-  const Ints pool = pool_tokens(attrs, v);
-  const Ints starts = attrs.get_ints("ngram_counts");
-  v.coordinates = attrs.get_ints("ngram_indexes");
-  v.weights = attrs.get_floats("weights");
+  const Ints pool = pool_tokens(attr, v);
+  const IntList starts = attr.ngram_counts;
+  v.coordinates = to_vector(attr.ngram_indexes);
+  v.weights = to_vector(attr.weights);
   v.width = output_width(v.coordinates);
   std::size_t number = 0;
   const auto size = static_cast<std::int64_t>(pool.size());
@@ -81,8 +106,8 @@ struct Scan {
   std::int64_t shortest, longest, skips;
 };
 
-Scan scan_of(const Attributes& attrs) {
-  const Scan s{attrs.get_int("min_gram_length"), attrs.get_int("max_gram_length"), attrs.get_int("max_skip_count")};
+Scan scan_of(const TfIdfVectorizerAttrs& attr) {
+  const Scan s{attr.min_gram_length, attr.max_gram_length, attr.max_skip_count};
   if (s.shortest < 1 || s.longest < s.shortest || s.skips < 0) {
     fail(ErrorCode::invalid_model, "n-gram lengths {} to {} with {} skips make no sense", s.shortest, s.longest, s.skips);
   }
@@ -110,7 +135,7 @@ void count_grams(const OpContext& c, const Vocabulary& v, const Scan& scan, cons
 }
 
 void infer_tfidf(InferContext& c) {
-  const std::int64_t width = output_width(c.attrs().get_ints("ngram_indexes"));
+  const std::int64_t width = output_width(parse<TfIdfVectorizerAttrs>(c).ngram_indexes);
   const SymShape* in = c.shape(0);
   if (in == nullptr) return c.output(0, DataType::float32);
   if (in->empty() || in->size() > 2) c.fail("the input must be of rank 1 or 2, received {}", to_string(*in));
@@ -132,13 +157,14 @@ Ints input_tokens(const OpContext& c, const Vocabulary& v) {
 }
 
 void run_tfidf(OpContext& c) {
+  const auto attr = parse<TfIdfVectorizerAttrs>(c);
   const Tensor& in = c.input(0);
   if (in.rank() != 1 && in.rank() != 2) c.fail("the input must be of rank 1 or 2, received {}", in.type_string());
-  const std::string mode = c.attrs().get_string("mode");
+  const std::string_view mode = attr.mode;
   if (mode != "TF" && mode != "IDF" && mode != "TFIDF") c.fail("'mode' must be TF, IDF or TFIDF, received {}", mode);
-  const auto kept = c.once<Vocabulary>([&] { return vocabulary(c.attrs()); });
+  const auto kept = c.once<Vocabulary>([&] { return vocabulary(attr); });
   const Vocabulary& v = *kept;
-  const Scan scan = scan_of(c.attrs());
+  const Scan scan = scan_of(attr);
   const Ints tokens = input_tokens(c, v);
   const std::int64_t rows = in.rank() == 1 ? 1 : in.dim(0);
   const std::int64_t length = in.shape().back();
@@ -163,15 +189,7 @@ void register_tfidf_vectorizer(OpTable& t) {
   t.add(OpDef("TfIdfVectorizer", 9)
             .in("X", "T", types::string | types::indices)
             .out("Y", "T1", bit(DataType::float32))
-            .attr("mode", AttrKind::s, true)
-            .attr("min_gram_length", AttrKind::i, true)
-            .attr("max_gram_length", AttrKind::i, true)
-            .attr("max_skip_count", AttrKind::i, true)
-            .attr("ngram_counts", AttrKind::ints, true)
-            .attr("ngram_indexes", AttrKind::ints, true)
-            .attr("pool_int64s", AttrKind::ints)
-            .attr("pool_strings", AttrKind::strings)
-            .attr("weights", AttrKind::floats)
+            .attrs<TfIdfVectorizerAttrs>()
             .infer_with(infer_tfidf)
             .run_with(run_tfidf));
 }

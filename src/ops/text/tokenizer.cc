@@ -6,11 +6,28 @@
 
 #include "ops/context.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 #include "ops/text/regex_pattern.h"
 #include "tensor/utf8.h"
 
 namespace sdx::ops {
 namespace {
+
+struct TokenizerAttrs {
+  bool mark = false;
+  std::int64_t mincharnum = 0;
+  std::string_view pad_value;
+  StringList separators;
+  std::string_view tokenexp;
+
+  void fields(auto& f) {
+    f.required("mark", mark);
+    f.required("mincharnum", mincharnum);
+    f.required("pad_value", pad_value);
+    f("separators", separators);
+    f("tokenexp", tokenexp);
+  }
+};
 
 using Pieces = std::vector<std::string_view>;
 
@@ -22,22 +39,22 @@ struct Rules {
   std::string pad;
 };
 
-Rules rules_of(const Attributes& attrs) {
+Rules rules_of(const TokenizerAttrs& attr) {
   Rules r;
-  const std::vector<std::string> separators = attrs.get_strings("separators");
-  const std::string token = attrs.get_string("tokenexp", "");
+  const StringList separators = attr.separators;
+  const std::string_view token = attr.tokenexp;
   if (separators.empty() == token.empty()) {
     fail(ErrorCode::invalid_model, "Tokenizer needs one of the attributes 'separators' and 'tokenexp'");
   }
   r.characters = token == "." || (separators.size() == 1 && separators[0].empty());
-  const std::int64_t least = attrs.get_int("mincharnum");
+  const std::int64_t least = attr.mincharnum;
   if (least < 1 || (r.characters && least > 1)) {
     fail(ErrorCode::invalid_model, "mincharnum is {}; {}", least,
          r.characters ? "characters are tokens: it must be 1" : "it must be positive");
   }
   r.least = static_cast<std::size_t>(least);
-  r.mark = attrs.get_int("mark") != 0;
-  r.pad = attrs.get_string("pad_value");
+  r.mark = attr.mark;
+  r.pad = attr.pad_value;
   if (r.characters) return r;
   if (!token.empty()) r.token.emplace(token, false, "tokenexp");
   for (const std::string& s : separators) {
@@ -123,7 +140,7 @@ void check_rank(const S& s) {
 
 // An input without strings comes back as it is; any other result has one more axis.
 void infer_tokenizer(InferContext& c) {
-  rules_of(c.attrs());
+  rules_of(parse<TokenizerAttrs>(c));
   const SymShape* s = c.shape(0);
   if (s == nullptr) return c.output(0, DataType::string);
   check_rank(*s);
@@ -137,7 +154,7 @@ void infer_tokenizer(InferContext& c) {
 
 void run_tokenizer(OpContext& c) {
   const Tensor& in = c.input(0);
-  Rules r = rules_of(c.attrs());
+  Rules r = rules_of(parse<TokenizerAttrs>(c));
   check_rank(in.shape());
   if (in.size() == 0) {
     c.output(0, DataType::string, in.shape());
@@ -169,11 +186,7 @@ void register_tokenizer(OpTable& t) {
   t.add(OpDef("com.microsoft", "Tokenizer", 1)
             .in("X", "T", types::string)
             .out("Y", "T", types::string)
-            .attr("mark", AttrKind::i, true)
-            .attr("mincharnum", AttrKind::i, true)
-            .attr("pad_value", AttrKind::s, true)
-            .attr("separators", AttrKind::strings)
-            .attr("tokenexp", AttrKind::s)
+            .attrs<TokenizerAttrs>()
             .infer_with(infer_tokenizer)
             .run_with(run_tokenizer));
 }

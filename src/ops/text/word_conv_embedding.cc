@@ -8,12 +8,22 @@
 #include "base/thread_pool.h"
 #include "ops/context.h"
 #include "ops/op.h"
+#include "ops/signature.h"
 
 namespace sdx::ops {
 namespace {
 
-void check_attribute(const Attributes& attrs, const char* name, std::int64_t is) {
-  const std::int64_t said = attrs.get_int(name, -1);
+struct WordConvEmbeddingAttrs {
+  std::int64_t char_embedding_size = -1, conv_window_size = -1, embedding_size = -1;  // -1: as the weights say
+
+  void fields(auto& f) {
+    f("char_embedding_size", char_embedding_size);
+    f("conv_window_size", conv_window_size);
+    f("embedding_size", embedding_size);
+  }
+};
+
+void check_attribute(std::int64_t said, const char* name, std::int64_t is) {
   if (said != -1 && said != is) fail(ErrorCode::invalid_model, "attribute '{}' is {}, but the weights say {}", name, said, is);
 }
 
@@ -35,9 +45,10 @@ void run_embedding(OpContext& c) {
         words.type_string(), w.type_string(), bias.type_string(), table.type_string());
   }
   const std::int64_t filters = w.dim(0), window = w.dim(2), size = w.dim(3), longest = words.dim(1);
-  check_attribute(c.attrs(), "embedding_size", filters);
-  check_attribute(c.attrs(), "conv_window_size", window);
-  check_attribute(c.attrs(), "char_embedding_size", size);
+  const auto attr = parse<WordConvEmbeddingAttrs>(c);
+  check_attribute(attr.embedding_size, "embedding_size", filters);
+  check_attribute(attr.conv_window_size, "conv_window_size", window);
+  check_attribute(attr.char_embedding_size, "char_embedding_size", size);
   if (window < 1 || window > longest) c.fail("the window of {} characters is longer than the words of {}", window, longest);
   const auto* ids = static_cast<const std::int32_t*>(words.data());
   for (std::int64_t i = 0; i < words.size(); ++i) {
@@ -81,9 +92,7 @@ void register_word_conv_embedding(OpTable& t) {
             .in("B", "T1", kFloat)
             .in("C", "T1", kFloat)
             .out("Y", "T1", kFloat)
-            .attr("char_embedding_size", AttrKind::i)
-            .attr("conv_window_size", AttrKind::i)
-            .attr("embedding_size", AttrKind::i)
+            .attrs<WordConvEmbeddingAttrs>()
             .infer_with(infer_embedding)
             .run_with(run_embedding));
 }
