@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "ops/control/signatures.h"
 #include "ops/gradient.h"
 #include "ops/infer.h"
 #include "ops/op.h"
@@ -54,12 +55,11 @@ class Expansion {
   }
 
   void read_names() {
-    const std::vector<std::string> xs = node_.attributes.get_strings("xs");
-    const std::vector<std::string> zs = node_.attributes.get_strings("zs");
-    for (const std::string& name : xs) sources_.push_back(named(name));
-    for (const std::string& name : zs) sources_.push_back(named(name));
-    differentiated_ = xs.size();
-    y_ = named(node_.attributes.get_string("y"));
+    const auto attr = ops::parse<ops::GradientAttrs>(node_);
+    for (const std::string& name : attr.xs) sources_.push_back(named(name));
+    for (const std::string& name : attr.zs) sources_.push_back(named(name));
+    differentiated_ = attr.xs.size();
+    y_ = named(std::string(attr.y));
     const Type& t = graph_.value(y_).type;
     if (!t.is_tensor() || (ops::types::floats & ops::bit(t.elem)) == 0) {
       fail(ErrorCode::invalid_model, "the gradient of '{}', which is {}; expected a tensor of floats", graph_.value(y_).name,

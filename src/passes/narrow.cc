@@ -10,7 +10,9 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "ops/context.h"
+#include "ops/math/signatures.h"
 #include "ops/op.h"
+#include "ops/tensor/signatures.h"
 #include "passes/narrow_choice.h"
 #include "tensor/types.h"
 
@@ -52,13 +54,13 @@ class Narrower {
       const Node& n = g_.node(id);
       if (n.removed || n.op_type != "Constant" || !n.domain.empty() || n.outputs.size() != 1 || !floats(n.outputs[0])) continue;
       Tensor value;
-      if (n.attributes.has("value")) {
-        value = n.attributes.get_tensor("value");
-      } else if (n.attributes.has("value_float")) {
-        value = Tensor::scalar(n.attributes.get_float("value_float"));
-      } else if (n.attributes.has("value_floats")) {
-        const std::vector<float> list = n.attributes.get_floats("value_floats");
-        value = Tensor::of<float>({static_cast<std::int64_t>(list.size())}, list);
+      const auto attr = ops::parse<ops::ConstantAttrs>(n);
+      if (attr.value != nullptr) {
+        value = *attr.value;
+      } else if (attr.value_float) {
+        value = Tensor::scalar(*attr.value_float);
+      } else if (attr.value_floats) {
+        value = Tensor::of<float>({static_cast<std::int64_t>(attr.value_floats->size())}, *attr.value_floats);
       } else {
         continue;
       }
@@ -215,11 +217,12 @@ class Narrower {
   // Attributes that settle the type of the output.
   void set_type_attributes(Node& n) const {
     if (!n.domain.empty()) return;
-    if (n.op_type == "Cast" && n.attributes.get_int("to") == static_cast<std::int64_t>(DataType::float32)) {
+    if (n.op_type == "Cast" && ops::parse<ops::CastAttrs>(n).to == static_cast<std::int64_t>(DataType::float32)) {
       n.attributes.set("to", static_cast<std::int64_t>(options_.to));
     } else if (n.op_type == "ConstantOfShape") {
       float value = 0;
-      if (n.attributes.has("value")) std::memcpy(&value, n.attributes.get_tensor("value").data(), sizeof(value));
+      const Tensor* given = ops::parse<ops::FillAttrs>(n).value;
+      if (given != nullptr) std::memcpy(&value, given->data(), sizeof(value));
       Tensor narrow(options_.to, {1});
       const std::uint16_t bits = options_.to == DataType::float16 ? float_to_half(value) : BFloat16(value).bits;
       std::memcpy(narrow.mutable_data(), &bits, sizeof(bits));

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <set>
 
+#include "ops/reduce/signatures.h"
+#include "ops/tensor/signatures.h"
 #include "passes/fuse/fuse.h"
 #include "passes/fuse/match.h"
 #include "tensor/element.h"
@@ -117,7 +119,7 @@ ValueId unrepeated(const Graph& g, ValueId v) {
 Source key_source(const Graph& g, ValueId v, double& scale) {
   v = unrepeated(g, unscaled(g, v, scale));
   const Node* concat = made_by(g, v, "Concat", 2);
-  const std::int64_t axis = concat == nullptr ? 0 : concat->attributes.get_int("axis", 0);
+  const std::int64_t axis = concat == nullptr ? 0 : ops::parse<ops::ConcatAttrs>(*concat).along();
   const SymShape* past = concat == nullptr ? nullptr : shape_of(g, concat->inputs[0]);
   if (past == nullptr || past->size() != 4 || (axis != 2 && axis != -2)) return split_heads(g, v, scale);
   double factor = 1;
@@ -305,7 +307,7 @@ bool is_last_axis_softmax(const Graph& g, const Node& n) {
   if (n.removed || n.op_type != "Softmax" || !n.domain.empty() || !is_f32(g, n.inputs.at(0))) return false;
   const SymShape* s = shape_of(g, n.inputs[0]);
   if (s == nullptr || s->size() != 4) return false;
-  const std::int64_t axis = n.attributes.get_int("axis", n.version < 13 ? 1 : -1);
+  const std::int64_t axis = ops::parse<ops::SoftmaxAttrs>(n).axis;
   return axis == -1 || axis == 3;
 }
 
@@ -336,6 +338,25 @@ bool same_rows(const Graph& g, const Source& a, const Source& b) {
   return x[0] == y[0] && x[a.flat ? 1 : 2] == y[b.flat ? 1 : 2];
 }
 
+// Whether the cache moves into Attention: when both halves have one and no operand or mask needs its result. Else keys and values
+// are taken as they come out of it.
+bool take_cache(const Graph& g, Match& m) {
+  bool cached =
+      m.k.cache != kNoNode && m.v.cache != kNoNode && m.k.cache != m.v.cache && is_f32(g, m.k.past) && is_f32(g, m.v.past);
+  if (cached) {
+    const std::set<NodeId> caches{m.k.cache, m.v.cache};
+    for (const ValueId v : {m.q.value, m.k.value, m.v.value, m.k.past, m.v.past}) cached = cached && !depends_on(g, v, caches);
+    for (const Mask& x : m.masks) {
+      cached = cached && !depends_on(g, x.add != kNoValue ? x.add : x.condition, caches);
+    }
+  }
+  if (cached) return true;
+  for (Source* s : {&m.k, &m.v}) {
+    if (s->cache != kNoNode) *s = Source{g.node(s->cache).outputs[0], false, s->heads, kNoValue, kNoNode};
+  }
+  return false;
+}
+
 bool fuse_at(Graph& g, NodeId id, const Uses& uses) {
   if (!is_last_axis_softmax(g, g.node(id))) return false;
   const int version = g.node(id).version;
@@ -348,21 +369,7 @@ bool fuse_at(Graph& g, NodeId id, const Uses& uses) {
   const NodeId last = only_reader(g, probs, uses);
   if (last == kNoNode || !complete(g, m, probs, last)) return false;
 
-  // The cache moves into Attention when both halves have one and the mask does not need its result.
-  bool cached =
-      m.k.cache != kNoNode && m.v.cache != kNoNode && m.k.cache != m.v.cache && is_f32(g, m.k.past) && is_f32(g, m.v.past);
-  if (cached) {
-    const std::set<NodeId> caches{m.k.cache, m.v.cache};
-    for (const ValueId v : {m.q.value, m.k.value, m.v.value, m.k.past, m.v.past}) cached = cached && !depends_on(g, v, caches);
-    for (const Mask& x : m.masks) {
-      cached = cached && !depends_on(g, x.add != kNoValue ? x.add : x.condition, caches);
-    }
-  }
-  if (!cached) {
-    for (Source* s : {&m.k, &m.v}) {
-      if (s->cache != kNoNode) *s = Source{g.node(s->cache).outputs[0], false, s->heads, kNoValue, kNoNode};
-    }
-  }
+  const bool cached = take_cache(g, m);
   if (!same_rows(g, m.k, m.v)) return false;
 
   ValueId result = g.node(last).outputs[0];

@@ -6,6 +6,8 @@
 #include <optional>
 
 #include "base/thread_pool.h"
+#include "ops/matrix/signatures.h"
+#include "ops/quant/signatures.h"
 #include "passes/fuse/fuse.h"
 #include "passes/fuse/match.h"
 #include "tensor/types.h"
@@ -42,8 +44,9 @@ std::optional<Blocks> blocks_of(const Graph& g, const Node& n, bool transposed) 
   Blocks b{*w, *scales, std::nullopt, w->dim(transposed ? 1 : 0), w->dim(transposed ? 0 : 1)};
   b.transposed = transposed;
   b.bits = bit_width(type);
-  b.block = d.attributes.get_int("block_size", 0);
-  const std::int64_t axis = d.attributes.get_int("axis", 1), wanted = transposed ? 1 : 0;
+  const auto attr = ops::parse<ops::QuantizeAttrs>(d);
+  b.block = attr.block_size;
+  const std::int64_t axis = attr.axis, wanted = transposed ? 1 : 0;
   if (axis != wanted && axis != wanted - 2) return std::nullopt;
   if (b.block < 16 || b.block > 4096 || !std::has_single_bit(static_cast<std::uint64_t>(b.block)) || w->size() == 0)
     return std::nullopt;
@@ -117,11 +120,11 @@ bool fuse_at(Graph& g, NodeId id) {
   const Node n = g.node(id);
   const bool gemm = n.op_type == "Gemm";
   if (n.removed || !n.domain.empty() || (!gemm && n.op_type != "MatMul") || !is_f32(g, n.inputs[0])) return false;
-  const Attributes& a = n.attributes;
-  if (gemm && (a.get_int("transA", 0) != 0 || a.get_float("alpha", 1) != 1 || a.get_float("beta", 1) != 1)) return false;
+  const ops::GemmAttrs attr = gemm ? ops::parse<ops::GemmAttrs>(n) : ops::GemmAttrs{};
+  if (!attr.plain()) return false;
   const SymShape* left = shape_of(g, n.inputs[0]);
   if (left == nullptr || left->size() < 2) return false;
-  const auto b = blocks_of(g, n, gemm && a.get_int("transB", 0) != 0);
+  const auto b = blocks_of(g, n, attr.trans_b);
   const ValueId bias = n.inputs.size() > 2 ? n.inputs[2] : kNoValue;
   if (!b || (bias != kNoValue && !is_bias(g, bias, b->n))) return false;
   const std::int64_t bytes = b->block * b->bits / 8;

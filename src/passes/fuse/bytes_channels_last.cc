@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "ops/quant/signatures.h"
+#include "ops/tensor/signatures.h"
 #include "passes/fuse/fuse.h"
 #include "passes/fuse/qdq_parts.h"
 
@@ -38,8 +40,8 @@ ValueId last_of(const Graph& g, ValueId v) {
   if (id == kNoNode || !is_byte(g.value(v).type.elem)) return kNoValue;
   const Node& t = g.node(id);
   if (t.removed || t.op_type != "Transpose" || !t.domain.empty()) return kNoValue;
-  const Ints perm = t.attributes.get_ints("perm");
-  return perm.size() >= 3 && perm == to_first(perm.size()) ? t.inputs[0] : kNoValue;
+  const ops::IntList perm = ops::parse<ops::TransposeAttrs>(t).perm.value_or(ops::IntList());
+  return perm.size() >= 3 && std::ranges::equal(perm, to_first(perm.size())) ? t.inputs[0] : kNoValue;
 }
 
 ValueId transposed(Graph& g, ValueId v, Ints perm, int version) {
@@ -85,10 +87,10 @@ void turn(Graph& g, NodeId id, Node n, int version) {
 
 // One group, one channel per group, or groups of at least eight: narrower ones fill no vector of output channels.
 bool wants_last(const Graph& g, const Node& n) {
-  if (n.op_type != "QLinearConv" || n.attributes.get_int("channels_last", 0) != 0) return false;
+  if (n.op_type != "QLinearConv" || ops::parse<ops::QLinearConvAttrs>(n).channels_last) return false;
   const Tensor* w = constant_of(g, input_of(n, 3));
   if (w == nullptr || w->rank() != 4 || !is_byte_image(g, n.inputs[0]) || rank_of(g, n.outputs[0]) != 4) return false;
-  const std::int64_t group = n.attributes.get_int("group", 1);
+  const std::int64_t group = ops::group_of(n.attributes);
   const std::int64_t columns = group < 1 ? 0 : w->shape()[0] / group;
   return group == 1 || (columns == 1 && w->shape()[1] == 1) || columns >= 8;
 }
@@ -135,7 +137,7 @@ bool same_shape(const Graph& g, ValueId a, ValueId b) {
 
 bool turn_concat(Graph& g, NodeId id, int version) {
   const Node& n = g.node(id);
-  const std::int64_t axis = n.attributes.get_int("axis", 0);
+  const std::int64_t axis = ops::parse<ops::QLinearConcatAttrs>(n).axis;
   if (axis != 1 && axis != -3) return false;
   std::vector<std::size_t> images;
   for (std::size_t i = 2; i < n.inputs.size(); i += 3) images.push_back(i);
@@ -153,7 +155,7 @@ bool turn_node(Graph& g, NodeId id, int version) {
   if (op == "QLinearSigmoid" || op == "QLinearLeakyRelu") return follow(g, id, {0}, version, keep);
   if (op == "QLinearConcat") return turn_concat(g, id, version);
   if (op == "QLinearGlobalAveragePool" || op == "QLinearAveragePool") {
-    return n.attributes.get_int("channels_last", 0) == 0 && follow(g, id, {0}, version, set_channels_last);
+    return !ops::parse<ops::QLinearPoolAttrs>(n).channels_last && follow(g, id, {0}, version, set_channels_last);
   }
   return false;
 }

@@ -6,6 +6,8 @@
 #include <optional>
 #include <string_view>
 
+#include "ops/math/fused_activation.h"
+#include "ops/math/signatures.h"
 #include "passes/fuse/fuse.h"
 #include "tensor/element.h"
 
@@ -36,9 +38,9 @@ std::optional<float> bound(const Graph& g, const Node& n, std::size_t i, float o
 std::optional<Activation> clip(const Graph& g, const Node& n) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   constexpr float kMax = std::numeric_limits<float>::max();
-  const bool attributes = n.version < 11;
-  const auto low = attributes ? n.attributes.get_float("min", -kMax) : bound(g, n, 1, -kInf);
-  const auto high = attributes ? n.attributes.get_float("max", kMax) : bound(g, n, 2, kInf);
+  const auto attr = n.version < 11 ? std::optional(ops::parse<ops::ClipAttrs>(n)) : std::nullopt;
+  const auto low = attr ? attr->min.value_or(-kMax) : bound(g, n, ops::ClipIn::kMin, -kInf);
+  const auto high = attr ? attr->max.value_or(kMax) : bound(g, n, ops::ClipIn::kMax, kInf);
   // FusedConv does not say what comes of bounds that cross.
   if (!low || !high || !(*low <= *high)) return std::nullopt;
   return Activation{"Clip", {*low, *high}};
@@ -46,10 +48,10 @@ std::optional<Activation> clip(const Graph& g, const Node& n) {
 
 // The node as an activation of its first input; nothing when it is none that the fused operators know.
 std::optional<Activation> activation_of(const Graph& g, const Node& n) {
-  const Attributes& a = n.attributes;
+  const auto attr = [&] { return ops::parse<ops::ActivationAttrs>(n); };
   const std::string& op = n.op_type;
   if (n.domain == "com.microsoft") {
-    const bool silu = op == "QuickGelu" && a.get_float("alpha", 1.702F) == 1.0F;
+    const bool silu = op == "QuickGelu" && attr().alpha == 1.0F;
     return silu ? std::optional<Activation>({"Silu", {}}) : std::nullopt;
   }
   if (!n.domain.empty()) return std::nullopt;
@@ -58,9 +60,9 @@ std::optional<Activation> activation_of(const Graph& g, const Node& n) {
   for (const std::string_view plain : {"Relu", "Sigmoid", "Tanh", "HardSwish"}) {
     if (op == plain) return Activation{op, {}};
   }
-  if (op == "LeakyRelu") return Activation{op, {a.get_float("alpha", 0.01F)}};
-  if (op == "HardSigmoid") return Activation{op, {a.get_float("alpha", 0.2F), a.get_float("beta", 0.5F)}};
-  if (op == "Swish" && a.get_float("alpha", 1.0F) == 1.0F) return Activation{"Silu", {}};
+  if (op == "LeakyRelu") return Activation{op, {attr().alpha}};
+  if (op == "HardSigmoid") return Activation{op, {attr().alpha, attr().beta}};
+  if (op == "Swish" && attr().alpha == 1.0F) return Activation{"Silu", {}};
   return std::nullopt;
 }
 
@@ -93,11 +95,11 @@ bool is_candidate(const Graph& g, const Node& n) {
   }
   if (n.op_type == (fused ? "FusedConv" : "Conv")) {
     const Tensor* w = constant(g, n, 1);
-    return w != nullptr && w->rank() >= 3 && w->rank() <= 5 && n.attributes.get_string("activation", "").empty();
+    return w != nullptr && w->rank() >= 3 && w->rank() <= 5 && ops::parse<ops::FusedActivationFields>(n).activation.empty();
   }
   // Before opset 7 Gemm broadcasts C by an attribute that FusedGemm lacks.
   return n.op_type == (fused ? "FusedGemm" : "Gemm") && (fused || n.version >= 7) &&
-         n.attributes.get_string("activation", "").empty();  // only here: to other operators the word may be a number
+         ops::parse<ops::FusedActivationFields>(n).activation.empty();  // only here: to other operators the word may be a number
 }
 
 void make_fused(Node& n) {

@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <array>
 
+#include "ops/math/fused_activation.h"
+#include "ops/math/signatures.h"
+#include "ops/matrix/signatures.h"
+#include "ops/tensor/signatures.h"
 #include "passes/fuse/fuse.h"
 #include "passes/fuse/match.h"
 
@@ -40,7 +44,7 @@ bool start(Graph& g, NodeId id, const Uses& uses) {
   }
   const Node* t = made_by(g, n.inputs[1], "Transpose", 1);
   if (t == nullptr || !is_weight(g, t->inputs[0])) return false;
-  if (t->attributes.has("perm") && !has_perm(*t, {1, 0})) return false;
+  if (ops::parse<ops::TransposeAttrs>(*t).perm && !has_perm(*t, {1, 0})) return false;
   const ValueId turned = n.inputs[1];
   const NodeId transpose = g.value(turned).producer;
   make_linear(n, t->inputs[0], true);
@@ -77,7 +81,7 @@ bool add_operand(Graph& g, NodeId id, NodeId reader, Uses& uses) {
   if (!is_f32(g, other) || !same_shape(g, out, add.outputs[0])) return false;
   const Tensor* w = constant_input(g, g.node(id), 1);
   if (w == nullptr || w->rank() != 2) return false;  // of a file's own Linear
-  const std::int64_t n = w->shape()[g.node(id).attributes.get_int("transB", 0) != 0 ? 0 : 1];
+  const std::int64_t n = w->shape()[ops::parse<ops::LinearAttrs>(g.node(id)).trans_b ? 0 : 1];
   std::size_t slot = 2;
   ValueId operand = has(g.node(id), 2) ? kNoValue : bias_vector(g, other, n);
   if (operand == kNoValue && !has(g.node(id), 3) && same_shape(g, out, other)) {
@@ -105,11 +109,11 @@ bool add_activation(Graph& g, NodeId id, NodeId reader, Uses& uses) {
       (ms && std::any_of(kMicrosoft.begin(), kMicrosoft.end(), is))) {
     word = n.op_type;
   } else if (n.domain.empty() && n.op_type == "Gelu") {
-    word = n.attributes.get_string("approximate", "none") == "tanh" ? "FastGelu" : "Gelu";
+    word = ops::parse<ops::GeluAttrs>(n).tanh() ? "FastGelu" : "Gelu";
   } else {
     return false;
   }
-  const float alpha = n.attributes.get_float("alpha", 1.702F);
+  const float alpha = ops::parse<ops::ActivationAttrs>(n).alpha;
   Node& linear = g.node(id);
   if (word == "QuickGelu") linear.attributes.set("activation_alpha", alpha);
   linear.attributes.set("activation", std::move(word));
@@ -119,7 +123,7 @@ bool add_activation(Graph& g, NodeId id, NodeId reader, Uses& uses) {
 
 bool extend(Graph& g, NodeId id, Uses& uses) {
   const Node& n = g.node(id);
-  if (!n.attributes.get_string("activation", "").empty()) return false;
+  if (!ops::parse<ops::FusedActivationFields>(n).activation.empty()) return false;
   const NodeId reader = only_reader(g, n.outputs[0], uses);
   if (reader == kNoNode || g.node(reader).outputs.size() != 1 || g.node(reader).outputs[0] == kNoValue) return false;
   return add_operand(g, id, reader, uses) || add_activation(g, id, reader, uses);

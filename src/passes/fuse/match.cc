@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/tensor/signatures.h"
 #include "tensor/element.h"
 
 namespace sdx::fuse {
@@ -55,7 +56,7 @@ bool same_shape(const Graph& g, ValueId a, ValueId b) {
   return x != nullptr && y != nullptr && x->size() == y->size() && std::equal(x->begin(), x->end(), y->begin());
 }
 
-bool has_perm(const Node& n, const std::vector<std::int64_t>& wanted) { return n.attributes.get_ints("perm") == wanted; }
+bool has_perm(const Node& n, std::initializer_list<std::int64_t> wanted) { return ops::parse<ops::TransposeAttrs>(n).is(wanted); }
 
 bool is_binary(const Node& n, std::string_view op) {
   return !n.removed && n.domain.empty() && n.op_type == op && n.version >= 7 && n.inputs.size() == 2 && n.outputs.size() == 1;

@@ -30,7 +30,7 @@ bool same_shape(const Graph& g, ValueId a, ValueId b);
 const SymShape* shape_of(const Graph& g, ValueId v);
 
 // `perm` of a Transpose equals `wanted`.
-bool has_perm(const Node& n, const std::vector<std::int64_t>& wanted);
+bool has_perm(const Node& n, std::initializer_list<std::int64_t> wanted);
 
 // An ai.onnx node with two inputs whose broadcasting is numpy's.
 bool is_binary(const Node& n, std::string_view op);

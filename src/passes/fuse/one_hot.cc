@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "ops/math/fused_activation.h"
+#include "ops/matrix/signatures.h"
 #include "passes/fuse/fuse.h"
 #include "passes/fuse/match.h"
 #include "tensor/element.h"
@@ -93,13 +95,13 @@ bool fuse(Graph& g, NodeId id, const Uses& uses) {
   const Node linear = g.node(id);
   if (linear.removed || linear.domain != "sdx" || linear.op_type != "Linear") return false;
   if (linear.outputs.size() != 1 || linear.outputs[0] == kNoValue) return false;
-  if (!linear.attributes.get_string("activation", "").empty()) return false;
+  if (!ops::parse<ops::FusedActivationFields>(linear).activation.empty()) return false;
   if (linear.inputs.size() > 3 && linear.inputs[3] != kNoValue) return false;
   const bool has_bias = linear.inputs.size() > 2 && linear.inputs[2] != kNoValue;
   const Tensor *w = constant_input(g, linear, 1), *bias = constant_input(g, linear, 2);
   if (w == nullptr || w->dtype() != DataType::float32 || w->rank() != 2 || has_bias != (bias != nullptr)) return false;
   const OneHot hot = one_hot(g, linear.inputs[0], uses);
-  const bool transposed = linear.attributes.get_int("transB", 0) != 0;
+  const bool transposed = ops::parse<ops::LinearAttrs>(linear).trans_b;
   const std::int64_t rows = w->shape()[transposed ? 1 : 0], n = w->shape()[transposed ? 0 : 1];
   // A file may hold Linear itself, whose bias inference does not check.
   if (has_bias && (bias->dtype() != DataType::float32 || bias->shape() != Shape{n})) return false;

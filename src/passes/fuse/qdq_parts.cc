@@ -6,6 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "ops/math/signatures.h"
+#include "ops/quant/signatures.h"
 #include "tensor/element.h"
 
 namespace sdx::fuse {
@@ -20,8 +22,9 @@ std::optional<std::pair<double, double>> bounds_of(const Graph& g, const Node& n
   if (n.op_type == "Relu") return std::pair(0.0, kInf);
   if (n.op_type != "Clip") return std::nullopt;
   if (n.version < 11) {
-    return std::pair(static_cast<double>(n.attributes.get_float("min", std::numeric_limits<float>::lowest())),
-                     static_cast<double>(n.attributes.get_float("max", std::numeric_limits<float>::max())));
+    const auto attr = ops::parse<ops::ClipAttrs>(n);
+    return std::pair(static_cast<double>(attr.min.value_or(std::numeric_limits<float>::lowest())),
+                     static_cast<double>(attr.max.value_or(std::numeric_limits<float>::max())));
   }
   const auto bound = [&](std::size_t i, double otherwise) -> std::optional<double> {
     if (input_of(n, i) == kNoValue) return otherwise;
@@ -81,9 +84,10 @@ NodeId dequantizer(const Graph& g, const Node& n, std::size_t i) {
   const NodeId id = g.value(v).producer;
   if (id == kNoNode) return kNoNode;
   const Node& d = g.node(id);
-  const bool plain = d.op_type == "DequantizeLinear" && d.domain.empty() && d.attributes.get_int("block_size", 0) == 0;
-  const std::int64_t to = d.attributes.get_int("output_dtype", 0);
-  return plain && (to == 0 || to == static_cast<std::int64_t>(DataType::float32)) ? id : kNoNode;
+  if (d.op_type != "DequantizeLinear" || !d.domain.empty()) return kNoNode;
+  const auto attr = ops::parse<ops::QuantizeAttrs>(d);
+  const std::int64_t to = attr.output_dtype;
+  return attr.block_size == 0 && (to == 0 || to == static_cast<std::int64_t>(DataType::float32)) ? id : kNoNode;
 }
 
 NodeId byte_dequantizer(const Graph& g, const Node& n, std::size_t i) {
@@ -100,7 +104,7 @@ NodeId only_quantizer(const Graph& g, ValueId v, const Uses& uses) {
   if (q.removed || q.op_type != "QuantizeLinear" || !q.domain.empty() || q.inputs[0] != v) return kNoNode;
   const Tensor* zero = constant_of(g, input_of(q, 2));
   if (zero == nullptr || !is_byte(zero->dtype()) || scale_of(g, q, 1) == nullptr || !zero_fits(g, q, 1)) return kNoNode;
-  return q.attributes.get_int("block_size", 0) == 0 ? uses[v][0] : kNoNode;
+  return ops::parse<ops::QuantizeAttrs>(q).block_size == 0 ? uses[v][0] : kNoNode;
 }
 
 Quantizer clamping_quantizer(const Graph& g, ValueId v, const Uses& uses) {

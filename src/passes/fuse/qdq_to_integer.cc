@@ -6,6 +6,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/math/signatures.h"
+#include "ops/matrix/signatures.h"
+#include "ops/quant/signatures.h"
+#include "ops/tensor/signatures.h"
 #include "passes/fuse/fuse.h"
 #include "passes/fuse/match.h"
 #include "passes/fuse/qdq_parts.h"
@@ -27,7 +31,7 @@ bool bias_fits(const Graph& g, const Node& d, const Tensor& x_scale, const Tenso
   const Tensor* b = constant_of(g, input_of(d, 0));
   const Tensor* scale = scale_of(g, d, channels);
   if (b == nullptr || scale == nullptr || b->dtype() != DataType::int32 || b->rank() != 1 || b->size() != channels) return false;
-  if (d.attributes.get_int("axis", 1) != 0 && scale->size() != 1) return false;
+  if (ops::parse<ops::QuantizeAttrs>(d).axis != 0 && scale->size() != 1) return false;
   const ValueId zero = input_of(d, 2);
   if (zero != kNoValue && (constant_of(g, zero) == nullptr || !all_zero(*constant_of(g, zero)))) return false;
   const double x = element_as_double(x_scale, 0);
@@ -72,7 +76,7 @@ bool fuse_conv(Graph& g, NodeId id, const Uses& uses) {
   const Tensor* w_scale = scale_of(g, g.node(dw), channels);
   if (x_scale == nullptr || w_scale == nullptr || !zero_fits(g, g.node(dx), 1) || !zero_fits(g, g.node(dw), channels))
     return false;
-  if (w_scale->size() != 1 && g.node(dw).attributes.get_int("axis", 1) != 0) return false;
+  if (w_scale->size() != 1 && ops::parse<ops::QuantizeAttrs>(g.node(dw)).axis != 0) return false;
   if (has_bias && !bias_fits(g, g.node(db), *x_scale, *w_scale, channels)) return false;
   const Quantizer quantizer = clamping_quantizer(g, conv.outputs[0], uses);
   if (quantizer.node == kNoNode) return false;
@@ -151,7 +155,7 @@ bool fuse_unary(Graph& g, NodeId id, const char* op, const Uses& uses) {
   const Quantizer q = clamping_quantizer(g, n.outputs[0], uses);
   if (d == kNoNode || q.node == kNoNode || byte_type(g, q) != g.value(g.node(d).inputs[0]).type.elem) return false;
   Node fused = microsoft(n, op);
-  if (n.op_type == "LeakyRelu") fused.attributes.set("alpha", n.attributes.get_float("alpha", 0.01F));
+  if (n.op_type == "LeakyRelu") fused.attributes.set("alpha", ops::parse<ops::ActivationAttrs>(n).alpha);
   if (n.op_type == "Relu") fused.attributes.set("alpha", 0.0F);
   push_operand(g, d, fused.inputs);
   fused.inputs.push_back(g.node(q.node).inputs[1]);
@@ -165,7 +169,7 @@ bool fuse_requantize(Graph& g, NodeId id) {
   const Node q = g.node(id);
   const Tensor* zero = constant_of(g, input_of(q, 2));
   const NodeId d = byte_dequantizer(g, q, 0);
-  if (d == kNoNode || zero == nullptr || q.attributes.get_int("block_size", 0) != 0) return false;
+  if (d == kNoNode || zero == nullptr || ops::parse<ops::QuantizeAttrs>(q).block_size != 0) return false;
   const ValueId bytes = g.node(d).inputs[0];
   if (g.value(bytes).constant || zero->dtype() != g.value(bytes).type.elem) return false;
   if (scale_of(g, q, 1) == nullptr || !zero_fits(g, q, 1)) return false;
@@ -236,7 +240,7 @@ bool pool_first(Graph& g, NodeId id, const Uses& uses) {
 bool fuse_concat(Graph& g, NodeId id, const Uses& uses) {
   const Node n = g.node(id);
   const Quantizer q = clamping_quantizer(g, n.outputs[0], uses);
-  if (q.node == kNoNode || n.inputs.empty() || n.attributes.find("axis") == nullptr) return false;
+  if (q.node == kNoNode || n.inputs.empty() || !ops::parse<ops::ConcatAttrs>(n).axis) return false;
   Node fused = microsoft(n, "QLinearConcat");
   fused.attributes = n.attributes;
   fused.inputs = {g.node(q.node).inputs[1], g.node(q.node).inputs[2]};
@@ -259,17 +263,16 @@ NodeId weights_dequantizer(const Graph& g, const Node& n, bool trans) {
   const std::int64_t columns = w->shape()[trans ? 0 : 1];
   const Tensor* scale = scale_of(g, d, columns);
   if (scale == nullptr || !zero_fits(g, d, columns)) return kNoNode;
-  const std::int64_t axis = d.attributes.get_int("axis", 1);
+  const std::int64_t axis = ops::parse<ops::QuantizeAttrs>(d).axis;
   const bool by_column = axis == (trans ? 0 : 1) || axis == (trans ? -2 : -1);
   return scale->size() == 1 || by_column ? id : kNoNode;
 }
 
 bool fuse_gemm(Graph& g, NodeId id, const Uses& uses) {
   const Node n = g.node(id);
-  const Attributes& attrs = n.attributes;
-  if (n.version < 7 || attrs.get_int("transA", 0) != 0 || attrs.get_float("alpha", 1) != 1 || attrs.get_float("beta", 1) != 1)
-    return false;
-  const bool trans = attrs.get_int("transB", 0) != 0;
+  const auto attr = ops::parse<ops::GemmAttrs>(n);
+  if (n.version < 7 || !attr.plain()) return false;
+  const bool trans = attr.trans_b;
   const NodeId da = byte_dequantizer(g, n, 0), db = weights_dequantizer(g, n, trans);
   if (da == kNoNode || db == kNoNode || g.value(g.node(da).inputs[0]).constant) return false;
   const Node weights = g.node(db);

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <map>
 
+#include "ops/tensor/signatures.h"
 #include "passes/fuse/fuse.h"
 #include "passes/fuse/match.h"
 #include "tensor/element.h"
@@ -44,7 +45,7 @@ ValueId slice_of(const Graph& g, ValueId v, std::int64_t begin, std::int64_t end
 ValueId turned_halves(const Graph& g, ValueId v) {
   const Node* join = made_by(g, v, "Concat", 2);
   if (join == nullptr) return kNoValue;
-  const std::int64_t axis = join->attributes.get_int("axis", 0);
+  const std::int64_t axis = ops::parse<ops::ConcatAttrs>(*join).along();
   const Node* negative = made_by(g, join->inputs[0], "Neg", 1);
   const SymShape* shape = shape_of(g, v);
   if (negative == nullptr || (axis != 3 && axis != -1) || shape == nullptr || shape->size() != 4 || !(*shape)[3].is_const()) {
@@ -54,7 +55,7 @@ ValueId turned_halves(const Graph& g, ValueId v) {
   if (size < 2 || size % 2 != 0) return kNoValue;
   const Node* split = maker(g, join->inputs[1]);
   if (split != nullptr && split->op_type == "Split" && split->domain.empty() && split->outputs.size() == 2) {
-    const std::int64_t along = split->attributes.get_int("axis", 0);
+    const std::int64_t along = ops::parse<ops::SplitAttrs>(*split).axis;
     const SymShape* half = shape_of(g, split->outputs[0]);
     const bool fits = (along == 3 || along == -1) && split->outputs[0] == join->inputs[1] &&
                       split->outputs[1] == negative->inputs[0] && half != nullptr && half->size() == 4 &&
@@ -127,7 +128,7 @@ class Rotary {
         join.outputs.empty() || first == nullptr || first->inputs.empty()) {
       return kNoValue;
     }
-    const std::int64_t axis = join.attributes.get_int("axis", 0), dim = (*shape_of(g_, x))[3].value();
+    const std::int64_t axis = ops::parse<ops::ConcatAttrs>(join).along(), dim = (*shape_of(g_, x))[3].value();
     const SymShape* whole = shape_of(g_, first->inputs[0]);
     if ((axis != 3 && axis != -1) || whole == nullptr || whole->size() != 4 || !(*whole)[3].is_const()) return kNoValue;
     const std::int64_t size = (*whole)[3].value();
@@ -136,7 +137,7 @@ class Rotary {
     const bool split = first->op_type == "Split" && first->domain.empty() && first->outputs.size() == 2 &&
                        first->outputs[0] == x && first->outputs[1] == join.inputs[1] &&
                        same_shape(g_, first->inputs[0], join.outputs[0]);
-    const std::int64_t along = first->attributes.get_int("axis", 0);
+    const std::int64_t along = ops::parse<ops::SplitAttrs>(*first).axis;
     return split && (along == 3 || along == -1) ? first->inputs[0] : kNoValue;
   }
 
@@ -206,7 +207,7 @@ class Rotary {
     const Node* n = maker(g_, v);
     if (n == nullptr || !n->domain.empty() || depth == 0) return kNoValue;
     if (n->op_type == "Concat" && n->inputs.size() == 2 && n->inputs[0] == n->inputs[1]) {
-      const std::int64_t axis = n->attributes.get_int("axis", 0);
+      const std::int64_t axis = ops::parse<ops::ConcatAttrs>(*n).along();
       return axis == 2 || axis == -1 ? n->inputs[0] : kNoValue;
     }
     if (n->op_type == "Gather") return gathered(*n, v, size);
@@ -231,7 +232,7 @@ class Rotary {
   ValueId gathered(const Node& n, ValueId v, std::int64_t size) {
     const Tensor* t = constant_input(g_, n, 0);
     if (t == nullptr || t->dtype() != DataType::float32 || t->rank() != 2 || t->dim(1) != size ||
-        n.attributes.get_int("axis", 0) != 0)
+        ops::parse<ops::GatherAttrs>(n).axis != 0)
       return kNoValue;
     const std::int64_t half = size / 2;
     Tensor first(DataType::float32, {t->dim(0), half});

@@ -10,6 +10,8 @@
 #include <string_view>
 
 #include "base/system/cpu_bf16.h"
+#include "ops/matrix/signatures.h"
+#include "ops/tensor/signatures.h"
 #include "passes/fuse/fuse.h"
 #include "tensor/types.h"
 
@@ -175,7 +177,7 @@ class Widener {
     if (t.op_type != "Transpose" || !t.domain.empty() || t.inputs.size() != 1) return v;
     const Tensor* w = constant(t.inputs[0]);
     const bool turns = w != nullptr && w->rank() == 2 &&
-                       (!t.attributes.has("perm") || t.attributes.get_ints("perm") == std::vector<std::int64_t>{1, 0});
+                       (!ops::parse<ops::TransposeAttrs>(t).perm || ops::parse<ops::TransposeAttrs>(t).is({1, 0}));
     return turns ? t.inputs[0] : v;
   }
 
@@ -201,17 +203,16 @@ class Widener {
         x.shape->empty() || !stays(*w, *x.shape)) {
       return false;
     }
-    const Attributes& a = n.attributes;
     if (fused) {
-      return a.get_float("alpha", 1.0F) == 1.0F && a.get_int("transA", 0) == 0 && a.get_int("transBatchA", 0) == 0 &&
-             a.get_int("transBatchB", 0) == 0;
+      const auto attr = ops::parse<ops::FusedMatMulAttrs>(n);
+      return attr.alpha == 1.0F && !attr.trans_a && !attr.trans_batch_a && !attr.trans_batch_b;
     }
     if (!gemm) return true;
-    if (n.version < 7 || a.get_int("transA", 0) != 0 || a.get_float("alpha", 1.0F) != 1.0F) return false;
+    const auto attr = ops::parse<ops::GemmAttrs>(n);
+    if (n.version < 7 || attr.trans_a || attr.alpha != 1.0F) return false;
     if (n.inputs.size() < 3 || n.inputs[2] == kNoValue) return true;
     const Tensor* bias = constant(n.inputs[2]);
-    return bias != nullptr && a.get_float("beta", 1.0F) == 1.0F &&
-           bias->shape() == Shape{w->dim(a.get_int("transB", 0) != 0 ? 0 : 1)};
+    return bias != nullptr && attr.beta == 1.0F && bias->shape() == Shape{w->dim(attr.trans_b ? 0 : 1)};
   }
 
   // MatMul of two tensors where the processor has an instruction for it. Batches stay: those of attention are fused.
@@ -227,7 +228,7 @@ class Widener {
   Node as_linear(Node n) const {
     const ValueId w = n.op_type == "MatMul" ? unturned(n.inputs[1]) : n.inputs[1];
     const bool bfloat = g_.value(n.inputs[0]).type.elem == DataType::bfloat16;
-    const bool trans = w != n.inputs[1] || n.attributes.get_int("transB", 0) != 0;
+    const bool trans = w != n.inputs[1] || ops::parse<ops::GemmAttrs>(n).trans_b;
     n.inputs[1] = w;
     n.domain = "sdx";
     n.op_type = "Linear";

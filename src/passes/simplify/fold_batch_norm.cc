@@ -8,6 +8,8 @@
 #include "base/block_pool.h"
 #include "base/system/mapped_file.h"
 #include "base/thread_pool.h"
+#include "ops/conv/signatures.h"
+#include "ops/norm/signatures.h"
 #include "passes/simplify/simplify.h"
 #include "tensor/element.h"
 
@@ -25,8 +27,9 @@ const Tensor* constant(const Graph& g, const Node& n, std::size_t i) {
 }
 
 bool inference_form(const Node& n) {
-  if (n.version < 7 && n.attributes.get_int("is_test", 0) == 0 && n.outputs.size() > 1) return false;
-  if (n.attributes.get_int("training_mode", 0) != 0 || n.attributes.get_int("spatial", 1) == 0) return false;
+  const auto attr = ops::parse<ops::BatchNormAttrs>(n);
+  if (n.version < 7 && !attr.is_test && n.outputs.size() > 1) return false;
+  if (attr.training_mode || !attr.spatial) return false;
   for (std::size_t i = 1; i < n.outputs.size(); ++i) {
     if (n.outputs[i] != kNoValue) return false;
   }
@@ -40,7 +43,7 @@ bool batch_norm_affine(const Graph& g, const Node& n, std::int64_t channels, Aff
     p[i] = constant(g, n, i + 1);
     if (p[i] == nullptr || p[i]->size() != channels) return false;
   }
-  const double epsilon = static_cast<double>(n.attributes.get_float("epsilon", 1e-5F));
+  const double epsilon = static_cast<double>(ops::parse<ops::BatchNormAttrs>(n).epsilon);
   for (std::int64_t c = 0; c < channels; ++c) {
     const double s = element_as_double(*p[0], c) / std::sqrt(element_as_double(*p[3], c) + epsilon);
     if (!std::isfinite(s)) return false;
@@ -132,7 +135,7 @@ bool fold_reader(Graph& g, NodeId id, std::vector<std::vector<NodeId>>& uses, Bl
   const Tensor* b = constant(g, conv, 2);
   if (w == nullptr || (has_bias && b == nullptr) || (w->dtype() != DataType::float32 && w->dtype() != DataType::float64))
     return false;
-  const std::int64_t group = conv.attributes.get_int("group", 1);
+  const std::int64_t group = ops::group_of(conv.attributes);
   if (w->rank() < 3 || group < 1 || w->shape()[0] % group != 0) return false;
   const std::int64_t channels = transposed ? w->shape()[1] * group : w->shape()[0];
   if (b != nullptr && b->size() != channels) return false;

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/random/signatures.h"
+#include "ops/tensor/signatures.h"
 #include "passes/simplify/simplify.h"
 #include "tensor/element.h"
 
@@ -47,7 +49,7 @@ int passed_input(const Graph& g, const Node& n, const Type& out) {
   if (op == "Identity") return 0;
   if (op == "Dropout") {
     const bool plain = n.outputs.size() < 2 || n.outputs[1] == kNoValue || unused(g, n.outputs[1]);
-    const bool trains = (n.inputs.size() > 2 && n.inputs[2] != kNoValue) || n.attributes.get_int("is_test", 1) == 0;
+    const bool trains = (n.inputs.size() > 2 && n.inputs[2] != kNoValue) || ops::parse<ops::DropoutAttrs>(n).says_training();
     return plain && !trains ? 0 : -1;
   }
   if (n.inputs.empty() || n.inputs[0] == kNoValue) return -1;
@@ -62,7 +64,7 @@ int passed_input(const Graph& g, const Node& n, const Type& out) {
     return forward ? 0 : -1;
   }
   if (op == "Transpose" && in.shape) {
-    const auto perm = n.attributes.get_ints("perm");
+    const ops::IntList perm = ops::parse<ops::TransposeAttrs>(n).perm.value_or(ops::IntList());
     if (in.shape->size() <= 1) return 0;
     if (perm.empty()) return -1;
     for (std::size_t i = 0; i < perm.size(); ++i) {
@@ -92,8 +94,8 @@ bool merge_transposes(Graph& g, NodeId id) {
   if (before == kNoNode) return false;
   const Node& first = g.node(before);
   if (first.op_type != "Transpose" || !first.domain.empty()) return false;
-  const auto p = first.attributes.get_ints("perm");
-  const auto q = n.attributes.get_ints("perm");
+  const ops::IntList p = ops::parse<ops::TransposeAttrs>(first).perm.value_or(ops::IntList());
+  const ops::IntList q = ops::parse<ops::TransposeAttrs>(n).perm.value_or(ops::IntList());
   if (p.empty() || q.size() != p.size()) return false;
   std::vector<std::int64_t> merged;
   for (const std::int64_t axis : q) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "ops/matrix/signatures.h"
 #include "passes/simplify/simplify.h"
 
 namespace sdx::simplify {
@@ -67,9 +68,8 @@ bool split_gemm_gelu(Graph& g, NodeId id) {
   return true;
 }
 
-// The axes of a matrix that `attribute` says is transposed; nothing: as it lies.
-std::vector<std::int64_t> swapped(const Graph& g, const Node& n, std::size_t i, const char* attribute) {
-  if (n.attributes.get_int(attribute, 0) == 0) return {};
+// The axes of a matrix that is transposed.
+std::vector<std::int64_t> swapped(const Graph& g, const Node& n, std::size_t i) {
   std::vector<std::int64_t> perm(g.value(n.inputs[i]).type.shape->size());
   std::iota(perm.begin(), perm.end(), std::int64_t{0});
   std::swap(perm[perm.size() - 2], perm[perm.size() - 1]);
@@ -82,19 +82,16 @@ bool split_matmul(Graph& g, NodeId id) {
     const auto& shape = g.value(n.inputs[i]).type.shape;
     if (!is_float(g, n.inputs[i]) || !shape || shape->size() < 2) return false;
   }
-  for (const char* batch : {"transBatchA", "transBatchB"}) {
-    if (n.attributes.get_int(batch, 0) != 0) return false;
-  }
-  if (n.attributes.has("activation")) return false;
-  const float alpha = n.attributes.get_float("alpha", 1.0F);
+  const auto attr = ops::parse<ops::FusedMatMulAttrs>(n);
+  if (attr.trans_batch_a || attr.trans_batch_b || n.op_type == "FusedMatMulActivation") return false;
+  const float alpha = attr.alpha;
   g.remove_node(id);
   Steps steps{g, n};
   std::vector<ValueId> operands{n.inputs[0], n.inputs[1]};
   for (std::size_t i = 0; i < 2; ++i) {
-    std::vector<std::int64_t> perm = swapped(g, n, i, i == 0 ? "transA" : "transB");
-    if (perm.empty()) continue;
+    if (!(i == 0 ? attr.trans_a : attr.trans_b)) continue;
     Attributes attributes;
-    attributes.set("perm", std::move(perm));
+    attributes.set("perm", swapped(g, n, i));
     operands[i] = steps.make("", "Transpose", 13, {operands[i]}, std::move(attributes), false);
   }
   const ValueId y = steps.make("", "MatMul", 13, std::move(operands), {}, alpha == 1.0F);

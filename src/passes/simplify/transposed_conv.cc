@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ops/conv/signatures.h"
 #include "passes/simplify/simplify.h"
 
 namespace sdx::simplify {
@@ -16,14 +17,15 @@ const Tensor* constant(const Graph& g, const Node& n, std::size_t i) {
   return v.constant && !v.is_input ? &*v.constant : nullptr;
 }
 
-bool all_are(const std::vector<std::int64_t>& values, std::int64_t value) {
+bool all_are(ops::IntList values, std::int64_t value) {
   return std::all_of(values.begin(), values.end(), [&](std::int64_t v) { return v == value; });
 }
 
 // The convolution's padding; empty where there is none.
 std::vector<std::int64_t> turned_pads(const Node& n, const Shape& w) {
   const std::size_t axes = w.size() - 2;
-  std::vector<std::int64_t> pads = n.attributes.get_ints("pads"), dilations = n.attributes.get_ints("dilations");
+  const auto window = ops::parse<ops::WindowFields>(n);
+  std::vector<std::int64_t> pads = ops::to_vector(window.pads), dilations = ops::to_vector(window.dilations);
   if (pads.empty()) pads.assign(2 * axes, 0);
   if (dilations.empty()) dilations.assign(axes, 1);
   if (pads.size() != 2 * axes || dilations.size() != axes) return {};
@@ -64,10 +66,10 @@ bool transposed_conv(Graph& graph) {
     if (n.removed || n.op_type != "ConvTranspose" || !n.domain.empty()) continue;
     const Tensor* w = constant(graph, n, 1);
     if (w == nullptr || w->dtype() != DataType::float32 || w->rank() < 3 || w->size() == 0) continue;
-    const std::int64_t group = n.attributes.get_int("group", 1);
-    const bool plain = n.attributes.get_string("auto_pad", "NOTSET") == "NOTSET" &&
-                       n.attributes.get_ints("output_shape").empty() && all_are(n.attributes.get_ints("output_padding"), 0) &&
-                       all_are(n.attributes.get_ints("strides"), 1);
+    const auto attr = ops::parse<ops::ConvAttrs>(n);
+    const std::int64_t group = attr.group;
+    const bool plain = attr.window.auto_pad == "NOTSET" && attr.output.output_shape.empty() &&
+                       all_are(attr.output.output_padding, 0) && all_are(attr.window.strides, 1);
     if (!plain || group < 1 || w->dim(0) % group != 0) continue;
     const std::vector<std::int64_t> pads = turned_pads(n, w->shape());
     if (pads.empty()) continue;

@@ -8,6 +8,9 @@
 #include <string_view>
 
 #include "ops/conv/conv_geometry.h"
+#include "ops/conv/signatures.h"
+#include "ops/norm/signatures.h"
+#include "ops/tensor/signatures.h"
 
 namespace sdx::cpu {
 namespace {
@@ -142,7 +145,7 @@ class Blocker {
       const Tensor* bias = constant(n.inputs[2]);
       if (bias == nullptr || bias->dtype() != DataType::float32) return false;
     }
-    const std::int64_t group = n.attributes.get_int("group", 1);
+    const std::int64_t group = ops::group_of(n.attributes);
     const std::int64_t in = w->dim(1) * group, out = w->dim(0);
     if (group < 1 || out % group != 0 || channels(n.inputs[0]) != in || channels(n.outputs[0]) != out || out < block_)
       return false;
@@ -155,7 +158,7 @@ class Blocker {
   // gain. Products of four or eight rows use a quarter of the multiply-adds, and patches are gathered for each group.
   std::int64_t together(const Node& n) const {
     const Shape& w = constant(n.inputs[1])->shape();
-    const std::int64_t group = n.attributes.get_int("group", 1), in = w[1], out = w[0] / group;
+    const std::int64_t group = ops::group_of(n.attributes), in = w[1], out = w[0] / group;
     if (in % block_ == 0 && out % block_ == 0) return 1;
     if (is_depthwise(n) || is_pointwise(n)) return 0;
     for (const std::int64_t m : {2, 4}) {
@@ -185,9 +188,9 @@ class Blocker {
   // Against products of gathered patches they spare a fifth of the multiply-adds' time, and most of it where groups are small.
   bool worth_the_way(const Node& n) const {
     const Shape& w = constant(n.inputs[1])->shape();
-    const std::int64_t group = n.attributes.get_int("group", 1), in = w[1] * group;
+    const std::int64_t group = ops::group_of(n.attributes), in = w[1] * group;
     if (is_depthwise(n) || w[2] * w[3] == 1) return false;
-    const std::vector<std::int64_t> strides = n.attributes.get_ints("strides");
+    const ops::IntList strides = ops::parse<ops::WindowFields>(n).strides;
     std::int64_t inputs = group == 1 && in < block_ ? 0 : in;
     for (const std::int64_t v : strides) inputs *= std::clamp<std::int64_t>(v, 1, 64);
     return w[1] * w[2] * w[3] * w[0] >= (group > 1 ? 16 : 64) * (inputs + w[0]);
@@ -195,12 +198,12 @@ class Blocker {
 
   bool is_depthwise(const Node& n) const {
     const Shape& w = constant(n.inputs[1])->shape();
-    return w[1] == 1 && n.attributes.get_int("group", 1) == w[0];
+    return w[1] == 1 && ops::group_of(n.attributes) == w[0];
   }
   // Output pixels are input pixels.
   bool is_pointwise(const Node& n) const {
     const Shape& w = constant(n.inputs[1])->shape();
-    const std::vector<std::int64_t> pads = n.attributes.get_ints("pads");
+    const ops::IntList pads = ops::parse<ops::WindowFields>(n).pads;
     return w[2] == 1 && w[3] == 1 && !is_strided(n) &&
            std::all_of(pads.begin(), pads.end(), [](std::int64_t p) { return p == 0; });
   }
@@ -221,13 +224,13 @@ class Blocker {
   void visit_conv(NodeId id) {
     const Node& n = g_.node(id);
     const ValueId x = n.inputs[0], y = n.outputs[0];
-    const bool few = channels(x) < block_ && n.attributes.get_int("group", 1) == 1 && !has_twin(x);
+    const bool few = channels(x) < block_ && ops::group_of(n.attributes) == 1 && !has_twin(x);
     if (!has_twin(x) && !has_taker(y) && !worth_the_way(n)) return;
     const ValueId z = n.inputs.size() > 3 ? n.inputs[3] : kNoValue;
     if (z != kNoValue && (!is_picture(z) || channels(z) != channels(y))) return;
     const ValueId from = few ? x : blocked(x);
     const ValueId sum = z != kNoValue ? blocked(z) : kNoValue;
-    const std::int64_t m = together(g_.node(id)), group = g_.node(id).attributes.get_int("group", 1);
+    const std::int64_t m = together(g_.node(id)), group = ops::group_of(g_.node(id).attributes);
     const ValueId weights = m > 1 ? joined(g_.node(id).inputs[1], group, m) : g_.node(id).inputs[1];
     Node& changed = g_.node(id);
     changed.inputs[0] = from;
@@ -275,7 +278,7 @@ class Blocker {
     if (!same || s.groups < 1 || s.groups * (*split)[2].value() != x[1].value()) return std::nullopt;
     s.moves[1] = sole_reader(parts);
     if (!reads_first(s.moves[1], parts) || !is_op(s.moves[1], "Transpose")) return std::nullopt;
-    if (g_.node(s.moves[1]).attributes.get_ints("perm") != std::vector<std::int64_t>{0, 2, 1, 3, 4}) return std::nullopt;
+    if (!ops::parse<ops::TransposeAttrs>(g_.node(s.moves[1])).is({0, 2, 1, 3, 4})) return std::nullopt;
     const ValueId turned = g_.node(s.moves[1]).outputs[0];
     s.moves[2] = sole_reader(turned);
     if (!reads_first(s.moves[2], turned) || !is_op(s.moves[2], "Reshape")) return std::nullopt;
@@ -334,7 +337,7 @@ class Blocker {
   // --- what follows ----------------------------------------------------------------------------------------------------------
 
   static bool is_strided(const Node& n) {
-    const std::vector<std::int64_t> strides = n.attributes.get_ints("strides");
+    const ops::IntList strides = ops::parse<ops::WindowFields>(n).strides;
     return std::any_of(strides.begin(), strides.end(), [](std::int64_t v) { return v > 1; });
   }
 
@@ -342,7 +345,7 @@ class Blocker {
     const Node& n = g_.node(id);
     // Averages over windows with wide strides, which plain channels gather element by element, gain more by vectors of channels
     // than the way in and back costs.
-    const std::vector<std::int64_t> strides = n.attributes.get_ints("strides");
+    const ops::IntList strides = ops::parse<ops::WindowFields>(n).strides;
     const bool strided = n.op_type == "AveragePool" && channels(n.inputs[0]) >= block_ &&
                          std::any_of(strides.begin(), strides.end(), [](std::int64_t v) { return v > 2; });
     if (!has_twin(n.inputs[0]) && !strided) return;
@@ -380,11 +383,12 @@ class Blocker {
   }
 
   std::optional<Affine> batch_norm(const Node& n, std::int64_t count) const {
-    if (n.inputs.size() != 5 || n.attributes.get_int("training_mode", 0) != 0 || n.version < 7) return std::nullopt;
+    const auto attr = ops::parse<ops::BatchNormAttrs>(n);
+    if (n.inputs.size() != 5 || attr.training_mode || n.version < 7) return std::nullopt;
     const auto scale = values(n.inputs[1], count), bias = values(n.inputs[2], count);
     const auto mean = values(n.inputs[3], count), variance = values(n.inputs[4], count);
     if (!scale || !bias || !mean || !variance) return std::nullopt;
-    const double epsilon = static_cast<double>(n.attributes.get_float("epsilon", 1e-5F));
+    const double epsilon = static_cast<double>(attr.epsilon);
     Affine a;
     for (std::size_t i = 0; i < scale->size(); ++i) {
       const double factor = static_cast<double>((*scale)[i]) / std::sqrt(static_cast<double>((*variance)[i]) + epsilon);
@@ -515,7 +519,7 @@ class Blocker {
 
   void visit_concat(NodeId id) {
     const Node& n = g_.node(id);
-    const std::int64_t axis = n.attributes.get_int("axis", 1);
+    const std::int64_t axis = ops::parse<ops::ConcatAttrs>(n).along();
     if (axis != 1 && axis != -3) return;
     std::size_t there = 0;
     for (std::size_t i = 0; i < n.inputs.size(); ++i) {
@@ -537,7 +541,7 @@ class Blocker {
   // Along channels at the borders of blocks.
   void visit_split(NodeId id) {
     const Node& n = g_.node(id);
-    const std::int64_t axis = n.attributes.get_int("axis", 0);
+    const std::int64_t axis = ops::parse<ops::SplitAttrs>(n).axis;
     if ((axis != 1 && axis != -3) || !has_twin(n.inputs[0])) return;
     std::vector<std::int64_t> sizes;
     for (std::size_t i = 0; i < n.outputs.size(); ++i) {
