@@ -11,7 +11,7 @@
 #include "ops/infer.h"
 #include "providers/cpu/kernel_table.h"
 #include "support/graph_text.h"
-#include "support/run_op.h"
+#include "support/single_op.h"
 #include "tensor/element.h"
 
 namespace sdx::cpu::test {

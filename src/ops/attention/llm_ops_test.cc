@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "support/run_op.h"
+#include "support/single_op.h"
 
 namespace sdx::ops {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "ops/control/slices.h"
 #include "ops/infer.h"
-#include "support/run_op.h"
+#include "support/single_op.h"
 #include "tensor/types.h"
 
 namespace sdx::ops {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "support/run_op.h"
+#include "support/single_op.h"
 #include "tensor/element.h"
 
 namespace sdx::ops {

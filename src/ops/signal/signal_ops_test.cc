@@ -4,7 +4,7 @@
 #include <numbers>
 
 #include "ops/signal/fft.h"
-#include "support/checked_op.h"
+#include "support/single_op.h"
 
 namespace sdx::ops {
 namespace {
@@ -36,10 +36,10 @@ TEST(SignalOps, OnesidedRoundTrip) {
     const Tensor x = ramp({2, n, 1}, 0.3F, -1);
     const Tensor axis = Tensor::scalar<std::int64_t>(1);
     const Tensor length = Tensor::scalar<std::int64_t>(n);
-    const Tensor spectrum = TestOp{"DFT", 20}.set("onesided", std::int64_t{1}).run({x, length, axis})[0];
+    const Tensor spectrum = SingleOp("DFT", 20).with("onesided", std::int64_t{1}).checked({x, length, axis})[0];
     EXPECT_EQ(spectrum.shape(), (Shape{2, n / 2 + 1, 2}));
-    auto back = TestOp{"DFT", 20}.set("onesided", std::int64_t{1}).set("inverse", std::int64_t{1});
-    const Tensor y = back.run({spectrum, length, axis})[0];
+    auto back = SingleOp("DFT", 20).with("onesided", std::int64_t{1}).with("inverse", std::int64_t{1});
+    const Tensor y = back.checked({spectrum, length, axis})[0];
     ASSERT_EQ(y.shape(), x.shape());
     expect_floats(y, {x.values<float>().begin(), x.values<float>().end()});
   }
@@ -47,22 +47,23 @@ TEST(SignalOps, OnesidedRoundTrip) {
 
 TEST(SignalOps, RefusesBadSizes) {
   const Tensor x = ramp({1, 8, 1});
-  EXPECT_THROW((TestOp{"DFT", 17}.set("axis", std::int64_t{2}).run({x})), Error);
-  EXPECT_THROW((TestOp{"DFT", 17}.run({x, Tensor::scalar<std::int64_t>(0)})), Error);
-  EXPECT_THROW((TestOp{"DFT", 17}.run({x, Tensor::scalar<std::int64_t>(std::int64_t{1} << 60)})), Error);
-  EXPECT_THROW((TestOp{"STFT", 17}.run({x, Tensor::scalar<std::int64_t>(0), ramp({4})})), Error);
-  EXPECT_THROW((TestOp{"STFT", 17}.run({x, Tensor::scalar<std::int64_t>(1), ramp({9})})), Error);
-  EXPECT_THROW((TestOp{"HannWindow", 17}.run({Tensor::scalar<std::int64_t>(-1)})), Error);
-  EXPECT_THROW((TestOp{"HannWindow", 17}.set("output_datatype", std::int64_t{8}).run({Tensor::scalar<std::int64_t>(1)})), Error);
+  EXPECT_THROW((SingleOp("DFT", 17).with("axis", std::int64_t{2}).checked({x})), Error);
+  EXPECT_THROW((SingleOp("DFT", 17).checked({x, Tensor::scalar<std::int64_t>(0)})), Error);
+  EXPECT_THROW((SingleOp("DFT", 17).checked({x, Tensor::scalar<std::int64_t>(std::int64_t{1} << 60)})), Error);
+  EXPECT_THROW((SingleOp("STFT", 17).checked({x, Tensor::scalar<std::int64_t>(0), ramp({4})})), Error);
+  EXPECT_THROW((SingleOp("STFT", 17).checked({x, Tensor::scalar<std::int64_t>(1), ramp({9})})), Error);
+  EXPECT_THROW((SingleOp("HannWindow", 17).checked({Tensor::scalar<std::int64_t>(-1)})), Error);
+  EXPECT_THROW((SingleOp("HannWindow", 17).with("output_datatype", std::int64_t{8}).checked({Tensor::scalar<std::int64_t>(1)})),
+               Error);
 }
 
 TEST(SignalOps, LossesCheckLabels) {
   const Tensor scores = ramp({2, 3});
-  auto op = TestOp{"NegativeLogLikelihoodLoss"}.set("reduction", std::string("none"));
-  expect_floats(op.run({scores, Tensor::of<std::int64_t>({2}, {2, 0})})[0], {-2, -3});
-  EXPECT_THROW(op.run({scores, Tensor::of<std::int64_t>({2}, {3, 0})}), Error);
-  op.set("ignore_index", std::int64_t{-100});
-  expect_floats(op.run({scores, Tensor::of<std::int64_t>({2}, {-100, 0})})[0], {0, -3});
+  auto op = SingleOp("NegativeLogLikelihoodLoss", 22).with("reduction", std::string("none"));
+  expect_floats(op.checked({scores, Tensor::of<std::int64_t>({2}, {2, 0})})[0], {-2, -3});
+  EXPECT_THROW(op.checked({scores, Tensor::of<std::int64_t>({2}, {3, 0})}), Error);
+  op.with("ignore_index", std::int64_t{-100});
+  expect_floats(op.checked({scores, Tensor::of<std::int64_t>({2}, {-100, 0})})[0], {0, -3});
 }
 
 }  // namespace

@@ -11,21 +11,12 @@
 #include "ops/context.h"
 #include "ops/infer.h"
 #include "ops/op.h"
+#include "support/single_op.h"
 #include "tensor/element.h"
 #include "tensor/types.h"
 
 namespace sdx::ops {
 namespace {
-
-class NoServices : public RunServices {
- public:
-  std::vector<Value> run_subgraph(const Node&, std::size_t, std::vector<Value>) override { return {}; }
-  const StopCondition& stop() const override { return stop_; }
-  std::uint64_t next_seed() override { return 0; }
-
- private:
-  StopCondition stop_;
-};
 
 struct Call {
   Node node;
@@ -41,18 +32,7 @@ struct Call {
     node.attributes.set(std::move(attribute), std::move(value));
     return *this;
   }
-  Value value() const {
-    const OpDef* def = find(node);
-    if (def == nullptr) fail(ErrorCode::internal, "no operator {}", node.op_type);
-    std::vector<const Value*> in;
-    for (const Value& v : inputs) in.push_back(v.empty() ? nullptr : &v);
-    Value result;
-    std::vector<Value*> out = {&result};
-    NoServices services;
-    OpContext context(node, in, out, services);
-    def->run(context);
-    return result;
-  }
+  Value value() const { return testing::run_op(node, inputs)[0]; }
   Tensor run() const { return value().tensor(); }
 };
 

@@ -10,7 +10,7 @@
 
 #include "ops/tensor/axes.h"
 #include "ops/tensor/movement.h"
-#include "support/run_op.h"
+#include "support/single_op.h"
 #include "tensor/element.h"
 #include "tensor/types.h"
 
