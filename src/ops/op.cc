@@ -124,6 +124,49 @@ void check_types(const Graph& graph, const Node& node, const OpDef& def) {
 
 }  // namespace
 
+OpDef::OpDef(std::string_view op, int since_version) : name(op), since(since_version) {}
+OpDef::OpDef(std::string_view op_domain, std::string_view op, int since_version)
+    : domain(op_domain), name(op), since(since_version) {}
+OpDef::OpDef(const OpDef&) = default;
+OpDef::OpDef(OpDef&&) noexcept = default;
+OpDef& OpDef::operator=(const OpDef&) = default;
+OpDef& OpDef::operator=(OpDef&&) noexcept = default;
+OpDef::~OpDef() = default;
+
+OpDef& OpDef::in(std::string_view formal, std::string_view type_var, TypeSet t, Arity a) & {
+  inputs.push_back({std::string(formal), std::string(type_var), t, a});
+  return *this;
+}
+OpDef&& OpDef::in(std::string_view formal, std::string_view type_var, TypeSet t, Arity a) && {
+  return std::move(in(formal, type_var, t, a));
+}
+OpDef& OpDef::out(std::string_view formal, std::string_view type_var, TypeSet t, Arity a) & {
+  outputs.push_back({std::string(formal), std::string(type_var), t, a});
+  return *this;
+}
+OpDef&& OpDef::out(std::string_view formal, std::string_view type_var, TypeSet t, Arity a) && {
+  return std::move(out(formal, type_var, t, a));
+}
+OpDef& OpDef::attr(std::string_view attribute, AttrKind kind, bool required) & {
+  attributes.push_back({std::string(attribute), kind, required});
+  return *this;
+}
+OpDef&& OpDef::attr(std::string_view attribute, AttrKind kind, bool required) && {
+  return std::move(attr(attribute, kind, required));
+}
+OpDef&& OpDef::infer_with(InferFn fn) && {
+  infer = fn;
+  return std::move(*this);
+}
+OpDef&& OpDef::run_with(RunFn fn) && {
+  run = fn;
+  return std::move(*this);
+}
+OpDef&& OpDef::random() && {
+  deterministic = false;
+  return std::move(*this);
+}
+
 void OpTable::add(OpDef def) {
   SDX_ASSERT(def.infer != nullptr && def.run != nullptr);
   defs_.push_back(std::move(def));
