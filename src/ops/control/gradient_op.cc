@@ -2,8 +2,8 @@
 // (passes/expand_gradients.h).
 
 #include "ops/context.h"
-#include "ops/op.h"
 #include "ops/control/signatures.h"
+#include "ops/op.h"
 
 namespace sdx::ops {
 namespace {

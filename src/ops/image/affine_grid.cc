@@ -110,13 +110,10 @@ void run_affine_grid(OpContext& c) {
 }  // namespace
 
 void register_affine_grid(OpTable& t) {
-  t.add(OpDef("AffineGrid", 20)
-            .in("theta", "T1", types::floats)
-            .in("size", "T2", types::int64)
-            .out("grid", "T1", types::floats)
-            .attrs<AffineGridAttrs>()
-            .infer_with(infer_affine_grid)
-            .run_with(run_affine_grid));
+  OpDef affine_grid("AffineGrid", 20);
+  affine_grid.in("theta", "T1", types::floats).in("size", "T2", types::int64).out("grid", "T1", types::floats);
+  affine_grid.attrs<AffineGridAttrs>();
+  t.add(std::move(affine_grid).infer_with(infer_affine_grid).run_with(run_affine_grid));
 }
 
 }  // namespace sdx::ops

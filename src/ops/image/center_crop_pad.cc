@@ -70,13 +70,10 @@ void run_center(OpContext& c) {
 }  // namespace
 
 void register_center_crop_pad(OpTable& t) {
-  t.add(OpDef("CenterCropPad", 18)
-            .in("input_data", "T", types::any_tensor)
-            .in("shape", "Tind", types::indices)
-            .out("output_data", "T", types::any_tensor)
-            .attrs<CenterCropPadAttrs>()
-            .infer_with(infer_center)
-            .run_with(run_center));
+  OpDef center_crop_pad("CenterCropPad", 18);
+  center_crop_pad.in("input_data", "T", types::any_tensor).in("shape", "Tind", types::indices);
+  center_crop_pad.out("output_data", "T", types::any_tensor).attrs<CenterCropPadAttrs>();
+  t.add(std::move(center_crop_pad).infer_with(infer_center).run_with(run_center));
 }
 
 }  // namespace sdx::ops

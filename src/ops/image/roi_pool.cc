@@ -366,30 +366,18 @@ void run_crop(OpContext& c) {
 }  // namespace
 
 void register_roi_pool(OpTable& t) {
-  t.add(OpDef("RoiAlign", 10)
-            .in("X", "T1", types::floats)
-            .in("rois", "T1", types::floats)
-            .in("batch_indices", "T2", types::int64)
-            .out("Y", "T1", types::floats)
-            .attrs<RoiAlignAttrs>()
-            .infer_with(infer_roi_align)
-            .run_with(run_roi_align));
-  t.add(OpDef("MaxRoiPool", 1)
-            .in("X", "T", types::floats)
-            .in("rois", "T", types::floats)
-            .out("Y", "T", types::floats)
-            .attrs<MaxRoiPoolAttrs>()
-            .infer_with(infer_max_roi_pool)
-            .run_with(run_max_roi_pool));
-  t.add(OpDef("com.microsoft", "CropAndResize", 1)
-            .in("X", "T1", types::floats)
-            .in("rois", "T1", types::floats)
-            .in("batch_indices", "T2", types::indices)
-            .in("crop_size", "T2", types::indices)
-            .out("Y", "T1", types::floats)
-            .attrs<CropAndResizeAttrs>()
-            .infer_with(infer_crop)
-            .run_with(run_crop));
+  OpDef roi_align("RoiAlign", 10);
+  roi_align.in("X", "T1", types::floats).in("rois", "T1", types::floats).in("batch_indices", "T2", types::int64);
+  roi_align.out("Y", "T1", types::floats).attrs<RoiAlignAttrs>();
+  t.add(std::move(roi_align).infer_with(infer_roi_align).run_with(run_roi_align));
+  OpDef max_roi_pool("MaxRoiPool", 1);
+  max_roi_pool.in("X", "T", types::floats).in("rois", "T", types::floats).out("Y", "T", types::floats);
+  max_roi_pool.attrs<MaxRoiPoolAttrs>();
+  t.add(std::move(max_roi_pool).infer_with(infer_max_roi_pool).run_with(run_max_roi_pool));
+  OpDef crop_and_resize("com.microsoft", "CropAndResize", 1);
+  crop_and_resize.in("X", "T1", types::floats).in("rois", "T1", types::floats).in("batch_indices", "T2", types::indices);
+  crop_and_resize.in("crop_size", "T2", types::indices).out("Y", "T1", types::floats).attrs<CropAndResizeAttrs>();
+  t.add(std::move(crop_and_resize).infer_with(infer_crop).run_with(run_crop));
 }
 
 }  // namespace sdx::ops

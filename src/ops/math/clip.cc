@@ -73,19 +73,13 @@ void infer_clip(InferContext& c) {
 }  // namespace
 
 void register_clip(OpTable& t) {
-  t.add(OpDef("Clip", 1)
-            .in("input", "T", types::floats)
-            .out("output", "T", types::floats)
-            .attrs<ClipAttrs>()
-            .infer_with(infer_clip)
-            .run_with(run_clip_attributes));
-  t.add(OpDef("Clip", 11)
-            .in("input", "T", types::numeric)
-            .in("min", "T", types::numeric, Arity::optional)
-            .in("max", "T", types::numeric, Arity::optional)
-            .out("output", "T", types::numeric)
-            .infer_with(infer_clip)
-            .run_with(run_clip_inputs));
+  OpDef clip("Clip", 1);
+  clip.in("input", "T", types::floats).out("output", "T", types::floats).attrs<ClipAttrs>();
+  t.add(std::move(clip).infer_with(infer_clip).run_with(run_clip_attributes));
+  OpDef clip_11("Clip", 11);
+  clip_11.in("input", "T", types::numeric).in("min", "T", types::numeric, Arity::optional);
+  clip_11.in("max", "T", types::numeric, Arity::optional).out("output", "T", types::numeric);
+  t.add(std::move(clip_11).infer_with(infer_clip).run_with(run_clip_inputs));
 }
 
 }  // namespace sdx::ops

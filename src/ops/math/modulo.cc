@@ -63,13 +63,9 @@ void run_mod(OpContext& c) {
 }  // namespace
 
 void register_modulo(OpTable& t) {
-  t.add(OpDef("Mod", 10)
-            .in("A", "T", types::numeric)
-            .in("B", "T", types::numeric)
-            .out("C", "T", types::numeric)
-            .attrs<ModAttrs>()
-            .infer_with(infer_mod)
-            .run_with(run_mod));
+  OpDef mod("Mod", 10);
+  mod.in("A", "T", types::numeric).in("B", "T", types::numeric).out("C", "T", types::numeric).attrs<ModAttrs>();
+  t.add(std::move(mod).infer_with(infer_mod).run_with(run_mod));
 }
 
 }  // namespace sdx::ops

@@ -293,60 +293,33 @@ OpDef def(const char* name) { return OpDef("com.microsoft", name, 1); }
 
 void register_gated_ops(OpTable& t) {
   constexpr Arity kOptional = Arity::optional;
-  t.add(def("GatedAdd")
-            .in("X", "T", kFloat)
-            .in("Y", "T", kFloat)
-            .in("gate", "T", kFloat)
-            .out("output", "T", kFloat)
-            .infer_with(infer_like_first)
-            .run_with(run_gated_add));
-  t.add(def("ScaledSiLU")
-            .in("X", "T", kFloat)
-            .in("scale", "M", kFloat, kOptional)
-            .out("Y", "T", kFloat)
-            .attrs<ScaledSiluAttrs>()
-            .infer_with(infer_like_first)
-            .run_with(run_scaled_silu));
-  t.add(def("GatedRMSNorm")
-            .in("X", "T", kFloat)
-            .in("scale", "T", kFloat)
-            .in("gate", "T", kFloat)
-            .out("Y", "T", kFloat)
-            .attrs<GatedNormAttrs>()
-            .infer_with(infer_like_first)
-            .run_with(run_gated_rms_norm));
-  t.add(def("BranchwiseRMSNorm")
-            .in("X", "T", kFloat)
-            .in("scale", "M", kFloat, kOptional)
-            .out("Y", "T", kFloat)
-            .attrs<GatedNormAttrs>()
-            .infer_with(infer_like_first)
-            .run_with(run_branchwise_rms_norm));
-  t.add(def("LinearAttentionGate")
-            .in("a", "T", kFloat)
-            .in("dt_bias", "TF", bit(DataType::float32))
-            .in("decay_scale", "TF", bit(DataType::float32))
-            .in("b", "T", kFloat, kOptional)
-            .out("decay", "T", kFloat)
-            .out("beta", "T", kFloat, kOptional)
-            .infer_with(infer_like_first)
-            .run_with(run_linear_attention_gate));
-  t.add(def("HyperConnectionPreMix")
-            .in("streams", "T", kFloat)
-            .in("pre_mix", "M", kFloat)
-            .out("output", "T", kFloat)
-            .attrs<HyperConnectionAttrs>()
-            .infer_with(infer_pre_mix)
-            .run_with(run_pre_mix));
-  t.add(def("HyperConnectionPostMix")
-            .in("streams", "T", kFloat)
-            .in("block_output", "T", kFloat)
-            .in("post_mix", "M", kFloat)
-            .in("stream_mix", "M", kFloat, kOptional)
-            .out("output", "T", kFloat)
-            .attrs<HyperConnectionAttrs>()
-            .infer_with(infer_like_first)
-            .run_with(run_post_mix));
+  OpDef gated_add = def("GatedAdd");
+  gated_add.in("X", "T", kFloat).in("Y", "T", kFloat).in("gate", "T", kFloat).out("output", "T", kFloat);
+  t.add(std::move(gated_add).infer_with(infer_like_first).run_with(run_gated_add));
+  OpDef scaled_silu = def("ScaledSiLU");
+  scaled_silu.in("X", "T", kFloat).in("scale", "M", kFloat, kOptional).out("Y", "T", kFloat).attrs<ScaledSiluAttrs>();
+  t.add(std::move(scaled_silu).infer_with(infer_like_first).run_with(run_scaled_silu));
+  OpDef gated_rms_norm = def("GatedRMSNorm");
+  gated_rms_norm.in("X", "T", kFloat).in("scale", "T", kFloat).in("gate", "T", kFloat).out("Y", "T", kFloat);
+  gated_rms_norm.attrs<GatedNormAttrs>();
+  t.add(std::move(gated_rms_norm).infer_with(infer_like_first).run_with(run_gated_rms_norm));
+  OpDef branchwise_rms_norm = def("BranchwiseRMSNorm");
+  branchwise_rms_norm.in("X", "T", kFloat).in("scale", "M", kFloat, kOptional).out("Y", "T", kFloat).attrs<GatedNormAttrs>();
+  t.add(std::move(branchwise_rms_norm).infer_with(infer_like_first).run_with(run_branchwise_rms_norm));
+  OpDef linear_attention_gate = def("LinearAttentionGate");
+  linear_attention_gate.in("a", "T", kFloat).in("dt_bias", "TF", bit(DataType::float32));
+  linear_attention_gate.in("decay_scale", "TF", bit(DataType::float32)).in("b", "T", kFloat, kOptional);
+  linear_attention_gate.out("decay", "T", kFloat).out("beta", "T", kFloat, kOptional);
+  t.add(std::move(linear_attention_gate).infer_with(infer_like_first).run_with(run_linear_attention_gate));
+  OpDef hyper_connection_pre_mix = def("HyperConnectionPreMix");
+  hyper_connection_pre_mix.in("streams", "T", kFloat).in("pre_mix", "M", kFloat).out("output", "T", kFloat);
+  hyper_connection_pre_mix.attrs<HyperConnectionAttrs>();
+  t.add(std::move(hyper_connection_pre_mix).infer_with(infer_pre_mix).run_with(run_pre_mix));
+  OpDef hyper_connection_post_mix = def("HyperConnectionPostMix");
+  hyper_connection_post_mix.in("streams", "T", kFloat).in("block_output", "T", kFloat).in("post_mix", "M", kFloat);
+  hyper_connection_post_mix.in("stream_mix", "M", kFloat, kOptional).out("output", "T", kFloat);
+  hyper_connection_post_mix.attrs<HyperConnectionAttrs>();
+  t.add(std::move(hyper_connection_post_mix).infer_with(infer_like_first).run_with(run_post_mix));
 }
 
 }  // namespace sdx::ops

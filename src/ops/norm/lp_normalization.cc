@@ -121,18 +121,12 @@ void run_mvn(OpContext& c) {
 }  // namespace
 
 void register_lp_normalization(OpTable& t) {
-  t.add(OpDef("LpNormalization", 1)
-            .in("input", "T", types::floats)
-            .out("output", "T", types::floats)
-            .attrs<LpNormalizationAttrs>()
-            .infer_with(infer_lp)
-            .run_with(run_lp));
-  t.add(OpDef("MeanVarianceNormalization", 9)
-            .in("X", "T", types::floats)
-            .out("Y", "T", types::floats)
-            .attrs<MeanVarianceAttrs>()
-            .infer_with(infer_mvn)
-            .run_with(run_mvn));
+  OpDef lp_normalization("LpNormalization", 1);
+  lp_normalization.in("input", "T", types::floats).out("output", "T", types::floats).attrs<LpNormalizationAttrs>();
+  t.add(std::move(lp_normalization).infer_with(infer_lp).run_with(run_lp));
+  OpDef mean_variance_normalization("MeanVarianceNormalization", 9);
+  mean_variance_normalization.in("X", "T", types::floats).out("Y", "T", types::floats).attrs<MeanVarianceAttrs>();
+  t.add(std::move(mean_variance_normalization).infer_with(infer_mvn).run_with(run_mvn));
 }
 
 }  // namespace sdx::ops

@@ -111,14 +111,11 @@ void run_unpool(OpContext& c) {
 }  // namespace
 
 void register_max_unpool(OpTable& t) {
-  t.add(OpDef("MaxUnpool", 9)
-            .in("X", "T1", types::floats)
-            .in("I", "T2", types::int64)
-            .in("output_shape", "T2", types::int64, Arity::optional)
-            .out("output", "T1", types::floats)
-            .attrs<MaxUnpoolAttrs>()
-            .infer_with(infer_unpool)
-            .run_with(run_unpool));
+  OpDef max_unpool("MaxUnpool", 9);
+  max_unpool.in("X", "T1", types::floats).in("I", "T2", types::int64);
+  max_unpool.in("output_shape", "T2", types::int64, Arity::optional).out("output", "T1", types::floats);
+  max_unpool.attrs<MaxUnpoolAttrs>();
+  t.add(std::move(max_unpool).infer_with(infer_unpool).run_with(run_unpool));
 }
 
 }  // namespace sdx::ops

@@ -116,21 +116,13 @@ void run_top_k(OpContext& c) {
 }  // namespace
 
 void register_top_k(OpTable& t) {
-  t.add(OpDef("TopK", 1)
-            .in("X", "T", types::numeric)
-            .out("Values", "T", types::numeric)
-            .out("Indices", "I", types::int64)
-            .attrs<TopKAttrs>()
-            .infer_with(infer_top_k)
-            .run_with(run_top_k));
-  t.add(OpDef("TopK", 10)
-            .in("X", "T", types::numeric)
-            .in("K", "", types::int64)
-            .out("Values", "T", types::numeric)
-            .out("Indices", "I", types::int64)
-            .attrs<TopKAttrs>()
-            .infer_with(infer_top_k)
-            .run_with(run_top_k));
+  OpDef top_k("TopK", 1);
+  top_k.in("X", "T", types::numeric).out("Values", "T", types::numeric).out("Indices", "I", types::int64).attrs<TopKAttrs>();
+  t.add(std::move(top_k).infer_with(infer_top_k).run_with(run_top_k));
+  OpDef top_k_10("TopK", 10);
+  top_k_10.in("X", "T", types::numeric).in("K", "", types::int64).out("Values", "T", types::numeric);
+  top_k_10.out("Indices", "I", types::int64).attrs<TopKAttrs>();
+  t.add(std::move(top_k_10).infer_with(infer_top_k).run_with(run_top_k));
 }
 
 }  // namespace sdx::ops

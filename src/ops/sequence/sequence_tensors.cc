@@ -152,19 +152,14 @@ void run_split(OpContext& c) {
 }  // namespace
 
 void register_sequence_tensors(OpTable& t) {
-  t.add(OpDef("ConcatFromSequence", 11)
-            .in("input_sequence", "", types::sequence)
-            .out("concat_result", "", types::any_tensor)
-            .attrs<ConcatFromSequenceAttrs>()
-            .infer_with(infer_concat)
-            .run_with(run_concat));
-  t.add(OpDef("SplitToSequence", 11)
-            .in("input", "T", types::any_tensor)
-            .in("split", "", types::indices, Arity::optional)
-            .out("output_sequence", "", types::sequence)
-            .attrs<SplitToSequenceAttrs>()
-            .infer_with(infer_split)
-            .run_with(run_split));
+  OpDef concat_from_sequence("ConcatFromSequence", 11);
+  concat_from_sequence.in("input_sequence", "", types::sequence).out("concat_result", "", types::any_tensor);
+  concat_from_sequence.attrs<ConcatFromSequenceAttrs>();
+  t.add(std::move(concat_from_sequence).infer_with(infer_concat).run_with(run_concat));
+  OpDef split_to_sequence("SplitToSequence", 11);
+  split_to_sequence.in("input", "T", types::any_tensor).in("split", "", types::indices, Arity::optional);
+  split_to_sequence.out("output_sequence", "", types::sequence).attrs<SplitToSequenceAttrs>();
+  t.add(std::move(split_to_sequence).infer_with(infer_split).run_with(run_split));
 }
 
 }  // namespace sdx::ops

@@ -152,14 +152,10 @@ void run_col2im(OpContext& c) {
 }  // namespace
 
 void register_col2im(OpTable& t) {
-  t.add(OpDef("Col2Im", 18)
-            .in("input", "T", types::numeric)
-            .in("image_shape", "", types::int64)
-            .in("block_shape", "", types::int64)
-            .out("output", "T", types::numeric)
-            .attrs<Col2ImAttrs>()
-            .infer_with(infer_col2im)
-            .run_with(run_col2im));
+  OpDef col2_im("Col2Im", 18);
+  col2_im.in("input", "T", types::numeric).in("image_shape", "", types::int64).in("block_shape", "", types::int64);
+  col2_im.out("output", "T", types::numeric).attrs<Col2ImAttrs>();
+  t.add(std::move(col2_im).infer_with(infer_col2im).run_with(run_col2im));
 }
 
 }  // namespace sdx::ops

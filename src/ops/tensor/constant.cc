@@ -80,17 +80,12 @@ void run_constant_of_shape(OpContext& c) {
 }  // namespace
 
 void register_constant(OpTable& t) {
-  t.add(OpDef("Constant", 1)
-            .out("output", "T", types::any_tensor)
-            .attrs<ConstantAttrs>()
-            .infer_with(infer_constant)
-            .run_with(run_constant));
-  t.add(OpDef("ConstantOfShape", 9)
-            .in("input", "T1", types::int64)
-            .out("output", "T2", types::any_tensor)
-            .attrs<FillAttrs>()
-            .infer_with(infer_constant_of_shape)
-            .run_with(run_constant_of_shape));
+  OpDef constant("Constant", 1);
+  constant.out("output", "T", types::any_tensor).attrs<ConstantAttrs>();
+  t.add(std::move(constant).infer_with(infer_constant).run_with(run_constant));
+  OpDef constant_of_shape("ConstantOfShape", 9);
+  constant_of_shape.in("input", "T1", types::int64).out("output", "T2", types::any_tensor).attrs<FillAttrs>();
+  t.add(std::move(constant_of_shape).infer_with(infer_constant_of_shape).run_with(run_constant_of_shape));
 }
 
 }  // namespace sdx::ops

@@ -124,25 +124,16 @@ void run_tile1(OpContext& c) {
 }  // namespace
 
 void register_expand(OpTable& t) {
-  t.add(OpDef("Expand", 8)
-            .in("input", "T", types::any_tensor)
-            .in("shape", "", types::int64)
-            .out("output", "T", types::any_tensor)
-            .infer_with(infer_expand)
-            .run_with(run_expand));
-  t.add(OpDef("Tile", 1)
-            .in("input", "T", types::any_tensor)
-            .in("tiles", "T", types::any_tensor)
-            .in("axis", "T", types::any_tensor)
-            .out("output", "T", types::any_tensor)
-            .infer_with(infer_tile1)
-            .run_with(run_tile1));
-  t.add(OpDef("Tile", 6)
-            .in("input", "T", types::any_tensor)
-            .in("repeats", "", types::int64)
-            .out("output", "T", types::any_tensor)
-            .infer_with(infer_tile)
-            .run_with(run_tile));
+  OpDef expand("Expand", 8);
+  expand.in("input", "T", types::any_tensor).in("shape", "", types::int64).out("output", "T", types::any_tensor);
+  t.add(std::move(expand).infer_with(infer_expand).run_with(run_expand));
+  OpDef tile("Tile", 1);
+  tile.in("input", "T", types::any_tensor).in("tiles", "T", types::any_tensor).in("axis", "T", types::any_tensor);
+  tile.out("output", "T", types::any_tensor);
+  t.add(std::move(tile).infer_with(infer_tile1).run_with(run_tile1));
+  OpDef tile_6("Tile", 6);
+  tile_6.in("input", "T", types::any_tensor).in("repeats", "", types::int64).out("output", "T", types::any_tensor);
+  t.add(std::move(tile_6).infer_with(infer_tile).run_with(run_tile));
 }
 
 }  // namespace sdx::ops

@@ -161,13 +161,10 @@ void run_gather_nd(OpContext& c) {
 }  // namespace
 
 void register_gather(OpTable& t) {
-  t.add(OpDef("Gather", 1)
-            .in("data", "T", types::any_tensor)
-            .in("indices", "Tind", types::indices)
-            .out("output", "T", types::any_tensor)
-            .attrs<GatherAttrs>()
-            .infer_with(infer_gather)
-            .run_with(run_gather));
+  OpDef gather("Gather", 1);
+  gather.in("data", "T", types::any_tensor).in("indices", "Tind", types::indices).out("output", "T", types::any_tensor);
+  gather.attrs<GatherAttrs>();
+  t.add(std::move(gather).infer_with(infer_gather).run_with(run_gather));
   t.add(OpDef("com.microsoft", "TorchEmbedding", 1)
             .in("weight", "T", types::numeric)
             .in("indices", "", types::int64)
@@ -176,26 +173,18 @@ void register_gather(OpTable& t) {
             .out("Y", "T", types::numeric)
             .infer_with(infer_gather)
             .run_with(run_gather));
-  t.add(OpDef("GatherElements", 11)
-            .in("data", "T", types::any_tensor)
-            .in("indices", "Tind", types::indices)
-            .out("output", "T", types::any_tensor)
-            .attrs<GatherAttrs>()
-            .infer_with(infer_gather_elements)
-            .run_with(run_gather_elements));
-  t.add(OpDef("GatherND", 11)
-            .in("data", "T", types::any_tensor)
-            .in("indices", "", types::int64)
-            .out("output", "T", types::any_tensor)
-            .attrs<GatherNdAttrs>()
-            .infer_with(infer_gather_nd)
-            .run_with(run_gather_nd));
-  t.add(OpDef("com.microsoft", "GatherND", 1)
-            .in("data", "T", types::any_tensor)
-            .in("indices", "Tind", types::indices)
-            .out("output", "T", types::any_tensor)
-            .infer_with(infer_gather_nd)
-            .run_with(run_gather_nd));
+  OpDef gather_elements("GatherElements", 11);
+  gather_elements.in("data", "T", types::any_tensor).in("indices", "Tind", types::indices);
+  gather_elements.out("output", "T", types::any_tensor).attrs<GatherAttrs>();
+  t.add(std::move(gather_elements).infer_with(infer_gather_elements).run_with(run_gather_elements));
+  OpDef gather_nd("GatherND", 11);
+  gather_nd.in("data", "T", types::any_tensor).in("indices", "", types::int64).out("output", "T", types::any_tensor);
+  gather_nd.attrs<GatherNdAttrs>();
+  t.add(std::move(gather_nd).infer_with(infer_gather_nd).run_with(run_gather_nd));
+  OpDef gather_nd_ms("com.microsoft", "GatherND", 1);
+  gather_nd_ms.in("data", "T", types::any_tensor).in("indices", "Tind", types::indices);
+  gather_nd_ms.out("output", "T", types::any_tensor);
+  t.add(std::move(gather_nd_ms).infer_with(infer_gather_nd).run_with(run_gather_nd));
 }
 
 }  // namespace sdx::ops

@@ -109,20 +109,14 @@ void run_eye_like(OpContext& c) {
 }  // namespace
 
 void register_one_hot(OpTable& t) {
-  t.add(OpDef("OneHot", 9)
-            .in("indices", "T1", types::numeric)
-            .in("depth", "T2", types::numeric)
-            .in("values", "T3", types::any_tensor)
-            .out("output", "T3", types::any_tensor)
-            .attrs<OneHotAttrs>()
-            .infer_with(infer_one_hot)
-            .run_with(run_one_hot));
-  t.add(OpDef("EyeLike", 9)
-            .in("input", "T1", types::numeric | types::boolean)
-            .out("output", "T2", types::numeric | types::boolean)
-            .attrs<EyeLikeAttrs>()
-            .infer_with(infer_eye_like)
-            .run_with(run_eye_like));
+  OpDef one_hot("OneHot", 9);
+  one_hot.in("indices", "T1", types::numeric).in("depth", "T2", types::numeric).in("values", "T3", types::any_tensor);
+  one_hot.out("output", "T3", types::any_tensor).attrs<OneHotAttrs>();
+  t.add(std::move(one_hot).infer_with(infer_one_hot).run_with(run_one_hot));
+  OpDef eye_like("EyeLike", 9);
+  eye_like.in("input", "T1", types::numeric | types::boolean).out("output", "T2", types::numeric | types::boolean);
+  eye_like.attrs<EyeLikeAttrs>();
+  t.add(std::move(eye_like).infer_with(infer_eye_like).run_with(run_eye_like));
 }
 
 }  // namespace sdx::ops

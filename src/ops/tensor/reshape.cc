@@ -139,25 +139,16 @@ void run_flatten(OpContext& c) {
 }  // namespace
 
 void register_reshape(OpTable& t) {
-  t.add(OpDef("Reshape", 1)
-            .in("data", "T", types::any_tensor)
-            .out("reshaped", "T", types::any_tensor)
-            .attrs<ReshapeAttrs>()
-            .infer_with(infer_reshape)
-            .run_with(run_reshape));
-  t.add(OpDef("Reshape", 5)
-            .in("data", "T", types::any_tensor)
-            .in("shape", "", types::int64)
-            .out("reshaped", "T", types::any_tensor)
-            .attrs<ReshapeAttrs>()
-            .infer_with(infer_reshape)
-            .run_with(run_reshape));
-  t.add(OpDef("Flatten", 1)
-            .in("input", "T", types::any_tensor)
-            .out("output", "T", types::any_tensor)
-            .attrs<FlattenAttrs>()
-            .infer_with(infer_flatten)
-            .run_with(run_flatten));
+  OpDef reshape("Reshape", 1);
+  reshape.in("data", "T", types::any_tensor).out("reshaped", "T", types::any_tensor).attrs<ReshapeAttrs>();
+  t.add(std::move(reshape).infer_with(infer_reshape).run_with(run_reshape));
+  OpDef reshape_5("Reshape", 5);
+  reshape_5.in("data", "T", types::any_tensor).in("shape", "", types::int64).out("reshaped", "T", types::any_tensor);
+  reshape_5.attrs<ReshapeAttrs>();
+  t.add(std::move(reshape_5).infer_with(infer_reshape).run_with(run_reshape));
+  OpDef flatten("Flatten", 1);
+  flatten.in("input", "T", types::any_tensor).out("output", "T", types::any_tensor).attrs<FlattenAttrs>();
+  t.add(std::move(flatten).infer_with(infer_flatten).run_with(run_flatten));
 }
 
 }  // namespace sdx::ops

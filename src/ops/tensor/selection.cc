@@ -154,18 +154,13 @@ void run_compress(OpContext& c) {
 }  // namespace
 
 void register_selection(OpTable& t) {
-  t.add(OpDef("NonZero", 9)
-            .in("X", "T", types::any_tensor)
-            .out("Y", "", types::int64)
-            .infer_with(infer_non_zero)
-            .run_with(run_non_zero));
-  t.add(OpDef("Compress", 9)
-            .in("input", "T", types::any_tensor)
-            .in("condition", "T1", types::boolean)
-            .out("output", "T", types::any_tensor)
-            .attrs<CompressAttrs>()
-            .infer_with(infer_compress)
-            .run_with(run_compress));
+  OpDef non_zero("NonZero", 9);
+  non_zero.in("X", "T", types::any_tensor).out("Y", "", types::int64);
+  t.add(std::move(non_zero).infer_with(infer_non_zero).run_with(run_non_zero));
+  OpDef compress("Compress", 9);
+  compress.in("input", "T", types::any_tensor).in("condition", "T1", types::boolean).out("output", "T", types::any_tensor);
+  compress.attrs<CompressAttrs>();
+  t.add(std::move(compress).infer_with(infer_compress).run_with(run_compress));
 }
 
 }  // namespace sdx::ops

@@ -114,21 +114,15 @@ void run_reverse(OpContext& c) {
 
 void register_trilu(OpTable& t) {
   for (const char* domain : {"", "com.microsoft"}) {
-    t.add(OpDef(domain, "Trilu", *domain == '\0' ? 14 : 1)
-              .in("input", "T", types::any_tensor)
-              .in("k", "", types::int64, Arity::optional)
-              .out("output", "T", types::any_tensor)
-              .attrs<TriluAttrs>()
-              .infer_with(infer_trilu)
-              .run_with(run_trilu));
+    OpDef trilu(domain, "Trilu", *domain == '\0' ? 14 : 1);
+    trilu.in("input", "T", types::any_tensor).in("k", "", types::int64, Arity::optional).out("output", "T", types::any_tensor);
+    trilu.attrs<TriluAttrs>();
+    t.add(std::move(trilu).infer_with(infer_trilu).run_with(run_trilu));
   }
-  t.add(OpDef("ReverseSequence", 10)
-            .in("input", "T", types::any_tensor)
-            .in("sequence_lens", "", types::int64)
-            .out("Y", "T", types::any_tensor)
-            .attrs<ReverseSequenceAttrs>()
-            .infer_with(infer_reverse)
-            .run_with(run_reverse));
+  OpDef reverse_sequence("ReverseSequence", 10);
+  reverse_sequence.in("input", "T", types::any_tensor).in("sequence_lens", "", types::int64);
+  reverse_sequence.out("Y", "T", types::any_tensor).attrs<ReverseSequenceAttrs>();
+  t.add(std::move(reverse_sequence).infer_with(infer_reverse).run_with(run_reverse));
 }
 
 }  // namespace sdx::ops

@@ -178,25 +178,16 @@ void run_normalizer(OpContext& c) {
 }  // namespace
 
 void register_strings(OpTable& t) {
-  t.add(OpDef("StringConcat", 20)
-            .in("X", "T", types::string)
-            .in("Y", "T", types::string)
-            .out("Z", "T", types::string)
-            .infer_with(infer_concat)
-            .run_with(run_concat));
-  t.add(OpDef("StringSplit", 20)
-            .in("X", "T1", types::string)
-            .out("Y", "T2", types::string)
-            .out("Z", "T3", types::int64)
-            .attrs<StringSplitAttrs>()
-            .infer_with(infer_split)
-            .run_with(run_split));
-  t.add(OpDef("StringNormalizer", 10)
-            .in("X", "", types::string)
-            .out("Y", "", types::string)
-            .attrs<StringNormalizerAttrs>()
-            .infer_with(infer_normalizer)
-            .run_with(run_normalizer));
+  OpDef string_concat("StringConcat", 20);
+  string_concat.in("X", "T", types::string).in("Y", "T", types::string).out("Z", "T", types::string);
+  t.add(std::move(string_concat).infer_with(infer_concat).run_with(run_concat));
+  OpDef string_split("StringSplit", 20);
+  string_split.in("X", "T1", types::string).out("Y", "T2", types::string).out("Z", "T3", types::int64);
+  string_split.attrs<StringSplitAttrs>();
+  t.add(std::move(string_split).infer_with(infer_split).run_with(run_split));
+  OpDef string_normalizer("StringNormalizer", 10);
+  string_normalizer.in("X", "", types::string).out("Y", "", types::string).attrs<StringNormalizerAttrs>();
+  t.add(std::move(string_normalizer).infer_with(infer_normalizer).run_with(run_normalizer));
 }
 
 }  // namespace sdx::ops

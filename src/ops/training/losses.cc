@@ -134,23 +134,16 @@ void run_cross_entropy(OpContext& c) {
 }  // namespace
 
 void register_losses(OpTable& t) {
-  t.add(OpDef("NegativeLogLikelihoodLoss", 12)
-            .in("input", "T", types::floats)
-            .in("target", "Tind", types::indices)
-            .in("weight", "T", types::floats, Arity::optional)
-            .out("loss", "T", types::floats)
-            .attrs<LossAttrs>()
-            .infer_with(infer_loss)
-            .run_with(run_nll));
-  t.add(OpDef("SoftmaxCrossEntropyLoss", 12)
-            .in("scores", "T", types::floats)
-            .in("labels", "Tind", types::indices)
-            .in("weights", "T", types::floats, Arity::optional)
-            .out("output", "T", types::floats)
-            .out("log_prob", "T", types::floats, Arity::optional)
-            .attrs<LossAttrs>()
-            .infer_with(infer_loss)
-            .run_with(run_cross_entropy));
+  OpDef negative_log_likelihood_loss("NegativeLogLikelihoodLoss", 12);
+  negative_log_likelihood_loss.in("input", "T", types::floats).in("target", "Tind", types::indices);
+  negative_log_likelihood_loss.in("weight", "T", types::floats, Arity::optional).out("loss", "T", types::floats);
+  negative_log_likelihood_loss.attrs<LossAttrs>();
+  t.add(std::move(negative_log_likelihood_loss).infer_with(infer_loss).run_with(run_nll));
+  OpDef softmax_cross_entropy_loss("SoftmaxCrossEntropyLoss", 12);
+  softmax_cross_entropy_loss.in("scores", "T", types::floats).in("labels", "Tind", types::indices);
+  softmax_cross_entropy_loss.in("weights", "T", types::floats, Arity::optional).out("output", "T", types::floats);
+  softmax_cross_entropy_loss.out("log_prob", "T", types::floats, Arity::optional).attrs<LossAttrs>();
+  t.add(std::move(softmax_cross_entropy_loss).infer_with(infer_loss).run_with(run_cross_entropy));
 }
 
 }  // namespace sdx::ops
