@@ -120,4 +120,23 @@ inline bool default_activations(const ops::RecurrentAttrs& a, std::size_t per_di
   return true;
 }
 
+// Runs one direction after the other. Direction: packed weights.
+template <class Direction>
+class RecurrentKernel : public Kernel {
+ public:
+  void run(const KernelContext& c) const final {
+    const auto& s = *static_cast<const RecurrentState*>(c.state);
+    for (std::size_t d = 0; d < directions_.size(); ++d) run_direction(c, s, d);
+  }
+
+ protected:
+  RecurrentKernel(std::vector<Direction> directions, std::int64_t input, std::int64_t hidden, std::int64_t gates)
+      : directions_(std::move(directions)), input_(input), hidden_(hidden), gates_(gates) {}
+  virtual void run_direction(const KernelContext& c, const RecurrentState& s, std::size_t number) const = 0;
+  RecurrentExtents extents() const { return {static_cast<std::int64_t>(directions_.size()), input_, hidden_, gates_}; }
+
+  std::vector<Direction> directions_;
+  std::int64_t input_, hidden_, gates_;
+};
+
 }  // namespace sdx::cpu

@@ -5,6 +5,7 @@
 #include "kernels/cpu/elementwise/elementwise.h"
 #include "kernels/cpu/gemm/gemm.h"
 #include "kernels/cpu/rows/recurrent.h"
+#include "ops/recurrent/signatures.h"
 #include "providers/cpu/kernel_table.h"
 #include "providers/cpu/packed.h"
 #include "providers/cpu/recurrent_parts.h"
@@ -12,7 +13,7 @@
 namespace sdx::cpu {
 namespace {
 
-enum In : std::size_t { kX, kW, kR, kB, kLengths, kH0 };
+using enum ops::RecurrentIn::Slot;
 
 // One direction's weights as right operands: W' for all gates, R' for update and reset, R' for the candidate.
 struct Direction {
@@ -22,10 +23,10 @@ struct Direction {
   bool reverse = false;
 };
 
-class GruKernel : public Kernel {
+class GruKernel : public RecurrentKernel<Direction> {
  public:
   GruKernel(std::vector<Direction> directions, std::int64_t input, std::int64_t hidden, bool linear_before_reset)
-      : directions_(std::move(directions)), input_(input), hidden_(hidden), linear_before_reset_(linear_before_reset) {}
+      : RecurrentKernel(std::move(directions), input, hidden, 3), linear_before_reset_(linear_before_reset) {}
   std::string_view name() const override { return "gru-f32"; }
   bool uses_input(std::size_t i) const override { return i == kX || i == kH0; }
 
@@ -33,14 +34,7 @@ class GruKernel : public Kernel {
     return resolve_recurrent(c, "GRU", extents(), {kH0}, 5);  // h, its update and reset gates, its candidate in two forms
   }
 
-  void run(const KernelContext& c) const override {
-    const auto& s = *static_cast<const RecurrentState*>(c.state);
-    for (std::size_t d = 0; d < directions_.size(); ++d) run_direction(c, s, d);
-  }
-
  private:
-  RecurrentExtents extents() const { return {static_cast<std::int64_t>(directions_.size()), input_, hidden_, 3}; }
-
   // to = a B + residual (row stride 3 hidden) + bias
   void product(const float* a, const Packed& b, std::int64_t rows, std::int64_t n, const float* residual, const float* bias,
                float* to) const {
@@ -85,7 +79,7 @@ class GruKernel : public Kernel {
     }
   }
 
-  void run_direction(const KernelContext& c, const RecurrentState& s, std::size_t number) const {
+  void run_direction(const KernelContext& c, const RecurrentState& s, std::size_t number) const override {
     const Direction& d = directions_[number];
     const std::int64_t state_size = s.batch * hidden_;
     const auto at = static_cast<std::int64_t>(number) * state_size;
@@ -105,8 +99,6 @@ class GruKernel : public Kernel {
     if (c.has_output(1)) std::copy_n(h, state_size, c.out<float>(1) + at);
   }
 
-  std::vector<Direction> directions_;
-  std::int64_t input_, hidden_;
   bool linear_before_reset_;
 };
 

@@ -4,6 +4,7 @@
 
 #include "kernels/cpu/gemm/gemm.h"
 #include "kernels/cpu/rows/recurrent.h"
+#include "ops/recurrent/signatures.h"
 #include "providers/cpu/kernel_table.h"
 #include "providers/cpu/packed.h"
 #include "providers/cpu/recurrent_parts.h"
@@ -11,7 +12,7 @@
 namespace sdx::cpu {
 namespace {
 
-enum In : std::size_t { kX, kW, kR, kB, kLengths, kH0, kC0, kPeephole };
+using enum ops::RecurrentIn::Slot;
 
 // One direction's weights: W' and R' as right operands, the sum of both biases.
 struct Direction {
@@ -20,10 +21,10 @@ struct Direction {
   bool reverse = false;
 };
 
-class LstmKernel : public Kernel {
+class LstmKernel : public RecurrentKernel<Direction> {
  public:
   LstmKernel(std::vector<Direction> directions, std::int64_t input, std::int64_t hidden, float clip)
-      : directions_(std::move(directions)), input_(input), hidden_(hidden), clip_(clip) {}
+      : RecurrentKernel(std::move(directions), input, hidden, 4), clip_(clip) {}
   std::string_view name() const override { return "lstm-f32"; }
   bool uses_input(std::size_t i) const override { return i == kX || i == kH0 || i == kC0; }
 
@@ -31,15 +32,8 @@ class LstmKernel : public Kernel {
     return resolve_recurrent(c, "LSTM", extents(), {kH0, kC0}, 2);  // h and c
   }
 
-  void run(const KernelContext& c) const override {
-    const auto& s = *static_cast<const RecurrentState*>(c.state);
-    for (std::size_t d = 0; d < directions_.size(); ++d) run_direction(c, s, d);
-  }
-
  private:
-  RecurrentExtents extents() const { return {static_cast<std::int64_t>(directions_.size()), input_, hidden_, 4}; }
-
-  void run_direction(const KernelContext& c, const RecurrentState& s, std::size_t number) const {
+  void run_direction(const KernelContext& c, const RecurrentState& s, std::size_t number) const override {
     const Direction& d = directions_[number];
     const std::int64_t state_size = s.batch * hidden_;
     const auto at = static_cast<std::int64_t>(number) * state_size;
@@ -65,8 +59,6 @@ class LstmKernel : public Kernel {
     if (c.has_output(2)) std::copy_n(cell, state_size, c.out<float>(2) + at);
   }
 
-  std::vector<Direction> directions_;
-  std::int64_t input_, hidden_;
   float clip_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cpu/gemm/gemm.h"
+#include "ops/recurrent/signatures.h"
 #include "providers/cpu/kernel_table.h"
 #include "providers/cpu/packed.h"
 #include "providers/cpu/recurrent_parts.h"
@@ -10,7 +11,7 @@
 namespace sdx::cpu {
 namespace {
 
-enum In : std::size_t { kX, kW, kR, kB, kLengths, kH0 };
+using enum ops::RecurrentIn::Slot;
 
 // One direction's weights as right operands, the sum of both biases.
 struct Direction {
@@ -20,10 +21,10 @@ struct Direction {
   bool reverse = false;
 };
 
-class RnnKernel : public Kernel {
+class RnnKernel : public RecurrentKernel<Direction> {
  public:
   RnnKernel(std::vector<Direction> directions, std::int64_t input, std::int64_t hidden)
-      : directions_(std::move(directions)), input_(input), hidden_(hidden) {}
+      : RecurrentKernel(std::move(directions), input, hidden, 1) {}
   std::string_view name() const override { return "rnn-f32"; }
   bool uses_input(std::size_t i) const override { return i == kX || i == kH0; }
 
@@ -31,15 +32,8 @@ class RnnKernel : public Kernel {
     return resolve_recurrent(c, "RNN", extents(), {kH0}, 1);  // the state before the first step: the others are the steps' sums
   }
 
-  void run(const KernelContext& c) const override {
-    const auto& s = *static_cast<const RecurrentState*>(c.state);
-    for (std::size_t d = 0; d < directions_.size(); ++d) run_direction(c, s, d);
-  }
-
  private:
-  RecurrentExtents extents() const { return {static_cast<std::int64_t>(directions_.size()), input_, hidden_, 1}; }
-
-  void run_direction(const KernelContext& c, const RecurrentState& s, std::size_t number) const {
+  void run_direction(const KernelContext& c, const RecurrentState& s, std::size_t number) const override {
     const Direction& d = directions_[number];
     const std::int64_t state_size = s.batch * hidden_;
     const auto at = static_cast<std::int64_t>(number) * state_size;
@@ -59,9 +53,6 @@ class RnnKernel : public Kernel {
     }
     if (c.has_output(1)) std::copy_n(h, state_size, c.out<float>(1) + at);
   }
-
-  std::vector<Direction> directions_;
-  std::int64_t input_, hidden_;
 };
 
 std::unique_ptr<Kernel> make_rnn(LowerContext& c) {
