@@ -144,6 +144,13 @@ Tensor gather(const CacheParts<T>& p) {
 
 }  // namespace
 
+std::int64_t checked_heads(std::int64_t num_heads) {
+  if (num_heads < 1 || num_heads > (1 << 20)) {
+    fail(ErrorCode::invalid_model, "num_heads must be positive, received {}", num_heads);
+  }
+  return num_heads;
+}
+
 void attend(const AttentionProblem<float>& problem) { attend_all(problem); }
 void attend(const AttentionProblem<double>& problem) { attend_all(problem); }
 

@@ -13,6 +13,9 @@
 
 namespace sdx::ops {
 
+// `num_heads` itself. Throws Error(invalid_model) unless it is in [1, 2^20].
+std::int64_t checked_heads(std::int64_t num_heads);
+
 // Vectors [batch, head, row, :] somewhere in memory; strides in elements, the vectors themselves contiguous.
 template <class T>
 struct HeadView {

@@ -18,12 +18,6 @@ struct Widths {
   Dim q, k, v;
 };
 
-std::int64_t head_count(const MultiHeadAttrs& attr) {
-  const std::int64_t heads = attr.num_heads;
-  if (heads < 1 || heads > (1 << 20)) fail(ErrorCode::invalid_model, "num_heads must be positive, received {}", heads);
-  return heads;
-}
-
 Widths widths_of(const MultiHeadAttrs& attr, const Dim& columns) {
   const IntList given = attr.qkv_hidden_sizes;
   if (given.empty()) {
@@ -33,7 +27,7 @@ Widths widths_of(const MultiHeadAttrs& attr, const Dim& columns) {
     const Dim third = floor_div(columns, Dim(3));
     return {third, third, third};
   }
-  const std::int64_t heads = head_count(attr);
+  const std::int64_t heads = checked_heads(attr.num_heads);
   constexpr std::int64_t kMost = std::int64_t{1} << 40;
   if (given.size() != 3 || given[0] != given[1]) {
     fail(ErrorCode::invalid_model, "qkv_hidden_sizes must hold three sizes, of which the first two are equal");
@@ -52,7 +46,7 @@ Widths widths_of(const MultiHeadAttrs& attr, const Dim& columns) {
 
 void infer_attention(InferContext& c) {
   const auto attr = parse<MultiHeadAttrs>(c);
-  const Dim heads = head_count(attr);
+  const Dim heads = checked_heads(attr.num_heads);
   const SymShape* x = c.shape(kInput);
   const SymShape* w = c.shape(kWeights);
   if (x != nullptr && x->size() != 3) c.fail("input must have 3 axes, received {}", to_string(*x));
@@ -83,7 +77,7 @@ Projected project(OpContext& c) {
     c.fail("input and weights must be [batch,length,features] and [features,columns], received {} and {}", input.type_string(),
            weights.type_string());
   }
-  const std::int64_t heads = head_count(attr);
+  const std::int64_t heads = checked_heads(attr.num_heads);
   const Widths widths = widths_of(attr, weights.dim(1));
   Projected p{input.dim(0), input.dim(1), widths.q.value(), widths.v.value(), {}};
   if (p.q < heads || p.v < heads || p.q % heads != 0 || p.v % heads != 0) {
@@ -169,7 +163,7 @@ Indirection indirection_of(OpContext& c, std::int64_t rows, std::int64_t past_le
 
 void run_attention(OpContext& c) {
   const auto attr = parse<MultiHeadAttrs>(c);
-  const std::int64_t heads = head_count(attr);
+  const std::int64_t heads = checked_heads(attr.num_heads);
   Projected p = project(c);
   const Past past = past_of(c, p, heads);
   if (attr.do_rotary) rotate_in_place(c, p, heads, past.len);

@@ -38,14 +38,8 @@ enum In : std::size_t {
   kHasPadding
 };
 
-std::int64_t head_count(const DecoderAttentionAttrs& attr) {
-  const std::int64_t heads = attr.num_heads;
-  if (heads < 1 || heads > (1 << 20)) fail(ErrorCode::invalid_model, "num_heads must be positive, received {}", heads);
-  return heads;
-}
-
 void infer_decoder_attention(InferContext& c) {
-  const std::int64_t heads = head_count(parse<DecoderAttentionAttrs>(c));
+  const std::int64_t heads = checked_heads(parse<DecoderAttentionAttrs>(c).num_heads);
   const SymShape* q = c.shape(kQuery);
   if (q != nullptr && q->size() != 3) c.fail("query must have 3 axes, received {}", to_string(*q));
   if (q != nullptr) {
@@ -74,7 +68,7 @@ Tensor project(const Problem& p, const Tensor& x, const Tensor& w, std::int64_t 
 
 Problem problem_of(OpContext& c) {
   Problem p;
-  p.heads = head_count(parse<DecoderAttentionAttrs>(c));
+  p.heads = checked_heads(parse<DecoderAttentionAttrs>(c).num_heads);
   const Tensor &q = c.input(kQuery), &k = c.input(kKey);
   if (q.rank() != 3 || k.rank() != 3 || q.dim(1) != k.dim(1) || q.dim(2) != k.dim(2) || q.dim(2) < 1 || q.dim(2) % p.heads != 0) {
     c.fail("query and key must be [length,batch,features of {} heads], received {} and {}", p.heads, q.type_string(),

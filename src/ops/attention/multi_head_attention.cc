@@ -10,12 +10,6 @@
 namespace sdx::ops {
 namespace {
 
-std::int64_t head_count(const MultiHeadAttrs& attr) {
-  const std::int64_t heads = attr.num_heads;
-  if (heads < 1 || heads > (1 << 20)) fail(ErrorCode::invalid_model, "num_heads must be positive, received {}", heads);
-  return heads;
-}
-
 // --- inference -----------------------------------------------------------------------------------------------------------
 
 struct Extents {
@@ -59,7 +53,7 @@ Extents extents_of(InferContext& c, const Dim& heads) {
 
 void infer_mha(InferContext& c) {
   const auto slots = MultiHeadIn::of(c.node().op_type);
-  const Dim heads = head_count(parse<MultiHeadAttrs>(c));
+  const Dim heads = checked_heads(parse<MultiHeadAttrs>(c).num_heads);
   const Extents e = extents_of(c, heads);
   Dim total = e.new_keys, capacity = e.new_keys;
   if (c.has_input(slots.past_key) && !e.cross) {
@@ -142,7 +136,7 @@ void read_key_value(OpContext& c, Inputs& in) {
 Inputs read_inputs(OpContext& c) {
   Inputs in;
   MsAttention& a = in.a;
-  a.heads = head_count(parse<MultiHeadAttrs>(c));
+  a.heads = checked_heads(parse<MultiHeadAttrs>(c).num_heads);
   const Tensor& query = c.input(0);
   if (query.rank() != 3 && query.rank() != 5) c.fail("query must have 3 or 5 axes, received {}", query.type_string());
   a.batch = query.dim(0), a.q_len = query.dim(1);

@@ -26,12 +26,6 @@ struct PackedAttrs {
   }
 };
 
-std::int64_t head_count(const PackedAttrs& attr) {
-  const std::int64_t heads = attr.num_heads;
-  if (heads < 1 || heads > (1 << 20)) fail(ErrorCode::invalid_model, "num_heads must be positive, received {}", heads);
-  return heads;
-}
-
 bool projects(const Node& node) { return node.op_type == "PackedAttention"; }
 
 void infer_packed(InferContext& c) {
@@ -132,7 +126,7 @@ Rows read_rows(OpContext& c, std::int64_t heads) {
 }
 
 void run_packed(OpContext& c) {
-  const std::int64_t heads = head_count(parse<PackedAttrs>(c));
+  const std::int64_t heads = checked_heads(parse<PackedAttrs>(c).num_heads);
   const bool projected = projects(c.node());
   const Rows r = projected ? project(c, heads) : read_rows(c, heads);
   const Tensor& offsets = c.input(projected ? 3 : 4);

@@ -93,14 +93,8 @@ void run_bias(OpContext& c) {
 
 enum In : std::size_t { kQuery, kQueryBias, kRelative, kWeight, kBias, kEco, kOffset };
 
-std::int64_t head_count(const GatedRelativePositionBiasAttrs& attr) {
-  const std::int64_t heads = attr.num_heads;
-  if (heads < 1 || heads > (1 << 20)) fail(ErrorCode::invalid_model, "num_heads must be positive, received {}", heads);
-  return heads;
-}
-
 void infer_gated(InferContext& c) {
-  const std::int64_t heads = head_count(parse<GatedRelativePositionBiasAttrs>(c));
+  const std::int64_t heads = checked_heads(parse<GatedRelativePositionBiasAttrs>(c).num_heads);
   if (c.has_input(kOffset))
     fail(ErrorCode::not_implemented, "GatedRelativePositionBias without padding (token_offset) is not supported");
   const SymShape* q = c.shape(kQuery);
@@ -110,7 +104,7 @@ void infer_gated(InferContext& c) {
 }
 
 void run_gated(OpContext& c) {
-  const std::int64_t heads = head_count(parse<GatedRelativePositionBiasAttrs>(c));
+  const std::int64_t heads = checked_heads(parse<GatedRelativePositionBiasAttrs>(c).num_heads);
   const Tensor query = converted(c.input(kQuery), DataType::float32),
                query_bias = converted(c.input(kQueryBias), DataType::float32);
   const Tensor relative = converted(c.input(kRelative), DataType::float32),
