@@ -2,10 +2,13 @@
 
 #include "ops/conv/conv_geometry.h"
 #include "ops/conv/conv_reference.h"
+#include "ops/conv/signatures.h"
 #include "ops/math/float_view.h"
 
 namespace sdx::ops {
 namespace {
+
+using enum ConvIn::Slot;
 
 void check_bias(const Type& bias, const Dim& channels) {
   if (!bias.is_tensor() || !bias.shape) return;
@@ -16,20 +19,20 @@ void check_bias(const Type& bias, const Dim& channels) {
 }
 
 void infer_with(InferContext& c, SymShape (*shape_of)(const Attributes&, const SymShape&, const SymShape&)) {
-  const DataType elem = c.dtype(0) != DataType::undefined ? c.dtype(0) : c.dtype(1);
-  const SymShape* x = c.shape(0);
-  const SymShape* w = c.shape(1);
+  const DataType elem = c.dtype(kX) != DataType::undefined ? c.dtype(kX) : c.dtype(kW);
+  const SymShape* x = c.shape(kX);
+  const SymShape* w = c.shape(kW);
   if (x == nullptr) return c.output(0, elem);
   SymShape out = shape_of(c.attrs(), *x, w != nullptr ? *w : SymShape(x->size()));
-  check_bias(c.type(2), out[1]);
+  check_bias(c.type(kB), out[1]);
   c.output(0, elem, std::move(out));
 }
 
 template <bool kTranspose>
 Tensor& run_with(OpContext& c) {
-  const Tensor& x = c.input(0);
-  const Tensor& w = c.input(1);
-  const Tensor* bias = c.optional_input(2);
+  const Tensor& x = c.input(kX);
+  const Tensor& w = c.input(kW);
+  const Tensor* bias = c.optional_input(kB);
   const ConvGeometry g =
       kTranspose ? conv_transpose_geometry(c.attrs(), x.shape(), w.shape()) : conv_geometry(c.attrs(), x.shape(), w.shape());
   if (bias != nullptr) check_bias(Type::tensor(bias->dtype(), to_sym(bias->shape())), Dim(g.out_channels));

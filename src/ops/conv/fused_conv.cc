@@ -10,6 +10,8 @@
 namespace sdx::ops {
 namespace {
 
+using enum ConvIn::Slot;
+
 void infer_fused_conv(InferContext& c) {
   read_fused_activation(c.node());
   infer_conv(c);
@@ -17,7 +19,7 @@ void infer_fused_conv(InferContext& c) {
 
 void run_fused_conv(OpContext& c) {
   Tensor& y = run_conv(c);
-  if (const Tensor* z = c.optional_input(3)) {
+  if (const Tensor* z = c.optional_input(kZ)) {
     if (z->shape() != y.shape())
       c.fail("Z must have the output's shape {}, received {}", to_string(y.shape()), to_string(z->shape()));
     dispatch_compute(y.dtype(), "FusedConv", [&](auto tag) {

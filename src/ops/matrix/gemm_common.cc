@@ -9,6 +9,8 @@
 namespace sdx::ops {
 namespace {
 
+using enum GemmIn::Slot;
+
 struct GemmSizes {
   std::int64_t m, n, k;
 };
@@ -25,8 +27,8 @@ Shape as_matrix(OpContext& c, const Shape& s, const char* which) {
 }
 
 GemmSizes sizes_of(OpContext& c, const GemmAttrs& g) {
-  const Shape a = as_matrix(c, c.input(0).shape(), "A");
-  const Shape b = as_matrix(c, c.input(1).shape(), "B");
+  const Shape a = as_matrix(c, c.input(kA).shape(), "A");
+  const Shape b = as_matrix(c, c.input(kB).shape(), "B");
   const std::int64_t ka = a[g.trans_a ? 0 : 1];
   const std::int64_t kb = b[g.trans_b ? 1 : 0];
   if (ka != kb) {
@@ -106,9 +108,9 @@ void run_floats(const GemmSizes& s, const GemmAttrs& g, const Tensor& a, const T
 
 void infer_gemm(InferContext& c) {
   const auto g = parse<GemmAttrs>(c);
-  const DataType elem = c.dtype(0) != DataType::undefined ? c.dtype(0) : c.dtype(1);
-  const SymShape* a = c.shape(0);
-  const SymShape* b = c.shape(1);
+  const DataType elem = c.dtype(kA) != DataType::undefined ? c.dtype(kA) : c.dtype(kB);
+  const SymShape* a = c.shape(kA);
+  const SymShape* b = c.shape(kB);
   const std::size_t most = c.version() < 7 && c.node().domain.empty() ? SIZE_MAX : 2;
   for (const SymShape* s : {a, b}) {
     if (s != nullptr && (s->size() < 2 || s->size() > most)) {
@@ -134,12 +136,12 @@ void infer_gemm(InferContext& c) {
 Tensor& run_gemm(OpContext& c) {
   const auto g = parse<GemmAttrs>(c);
   const GemmSizes s = sizes_of(c, g);
-  const Tensor& a = c.input(0);
+  const Tensor& a = c.input(kA);
   Tensor& y = c.output(0, a.dtype(), {s.m, s.n});
   if (is_floating(a.dtype())) {
-    run_floats(s, g, a, c.input(1), c.optional_input(2), y);
+    run_floats(s, g, a, c.input(kB), c.optional_input(kC), y);
   } else {
-    run_integers(s, g, a, c.input(1), c.optional_input(2), y);
+    run_integers(s, g, a, c.input(kB), c.optional_input(kC), y);
   }
   return y;
 }

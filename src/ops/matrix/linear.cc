@@ -10,20 +10,22 @@
 namespace sdx::ops {
 namespace {
 
+using enum LinearIn::Slot;
+
 void infer_linear(InferContext& c) {
   read_fused_activation(c.node());
-  const SymShape *x = c.shape(0), *w = c.shape(1);
-  if (x == nullptr || w == nullptr) return c.output(0, c.dtype(0));
+  const SymShape *x = c.shape(kX), *w = c.shape(kW);
+  if (x == nullptr || w == nullptr) return c.output(0, c.dtype(kX));
   if (w->size() != 2) c.fail("W must have 2 axes, received {}", to_string(*w));
-  c.output(0, c.dtype(0), matmul_shape(*x, *w, false, parse<LinearAttrs>(c).trans_b));
+  c.output(0, c.dtype(kX), matmul_shape(*x, *w, false, parse<LinearAttrs>(c).trans_b));
 }
 
 void run_linear(OpContext& c) {
-  const Tensor &x = c.input(0), &w = c.input(1);
+  const Tensor &x = c.input(kX), &w = c.input(kW);
   if (w.rank() != 2) c.fail("W must have 2 axes, received {}", w.type_string());
   const bool trans = parse<LinearAttrs>(c).trans_b;
   const MatMulPlan plan = matmul_plan(x.shape(), w.shape(), false, trans);
-  const Tensor *bias = c.optional_input(2), *residual = c.optional_input(3);
+  const Tensor *bias = c.optional_input(kB), *residual = c.optional_input(kZ);
   if (bias != nullptr && bias->shape() != Shape{plan.n}) {
     c.fail("B must have shape [{}], received {}", plan.n, bias->type_string());
   }

@@ -14,6 +14,8 @@
 namespace sdx::ops {
 namespace {
 
+using enum BatchNormIn::Slot;
+
 // What the statistics are kept for: the channels, or (spatial = 0) every position of [C, D1, ...].
 template <class S>
 S statistics_shape(const S& x, bool is_spatial) {
@@ -23,9 +25,9 @@ S statistics_shape(const S& x, bool is_spatial) {
 }
 
 void infer_batch_norm(InferContext& c) {
-  const DataType elem = c.dtype(0);
-  const DataType stats = c.version() >= 14 && c.dtype(3) != DataType::undefined ? c.dtype(3) : elem;
-  const SymShape* x = c.shape(0);
+  const DataType elem = c.dtype(kX);
+  const DataType stats = c.version() >= 14 && c.dtype(kMean) != DataType::undefined ? c.dtype(kMean) : elem;
+  const SymShape* x = c.shape(kX);
   if (x == nullptr) {
     c.output(0, elem);
     for (std::size_t i = 1; i < c.num_outputs(); ++i) c.output(i, stats);
@@ -74,7 +76,7 @@ Moments channel_moments(const Layout& l, const C* x, std::int64_t channel) {
 
 template <class C>
 void apply(OpContext& c, const Layout& l, const std::vector<Moments>& moments, Tensor& y) {
-  const FloatInput<C> x(c.input(0)), scale(c.input(1)), bias(c.input(2));
+  const FloatInput<C> x(c.input(kX)), scale(c.input(kScale)), bias(c.input(kB));
   FloatOutput<C> out(y);
   const double epsilon = static_cast<double>(parse<BatchNormAttrs>(c).epsilon);
   parallel_for(l.batch * l.channels, 1 + 16384 / (l.inner + 1), [&](std::int64_t begin, std::int64_t end) {
@@ -97,7 +99,7 @@ std::vector<Moments> batch_moments(const Layout& l, const Tensor& x) {
 }
 
 void write_statistic(OpContext& c, std::size_t output, const Shape& shape, const std::vector<Moments>& m, double Moments::*part) {
-  Tensor& t = c.output(output, c.input(3).dtype(), shape);
+  Tensor& t = c.output(output, c.input(kMean).dtype(), shape);
   std::vector<double> values(m.size());
   for (std::size_t i = 0; i < m.size(); ++i) values[i] = m[i].*part;
   store_floats(values.data(), t);
@@ -114,7 +116,7 @@ bool training(OpContext& c) {
 
 void run_batch_norm(OpContext& c) {
   const auto attr = parse<BatchNormAttrs>(c);
-  const Tensor& x = c.input(0);
+  const Tensor& x = c.input(kX);
   const Shape stats = statistics_shape(x.shape(), attr.spatial);
   const Layout l = layout_of(x.shape(), stats);
   for (std::size_t i = 1; i < 5; ++i) {
@@ -124,7 +126,7 @@ void run_batch_norm(OpContext& c) {
     }
   }
   std::vector<Moments> given(static_cast<std::size_t>(l.channels));
-  const FloatInput<double> mean(c.input(3)), variance(c.input(4));
+  const FloatInput<double> mean(c.input(kMean)), variance(c.input(kVariance));
   for (std::int64_t k = 0; k < l.channels; ++k) given[static_cast<std::size_t>(k)] = {mean[k], variance[k]};
   const bool train = training(c);
   std::vector<Moments> batch;

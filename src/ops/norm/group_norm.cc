@@ -13,6 +13,8 @@
 namespace sdx::ops {
 namespace {
 
+using enum GroupNormIn::Slot;
+
 void check_vector(const SymShape* given, const Dim& expected, const char* name) {
   if (given == nullptr) return;
   if (given->size() == 1 && !((*given)[0].is_const() && expected.is_const() && (*given)[0].value() != expected.value())) return;
@@ -33,8 +35,8 @@ void check_groups(std::int64_t channels, std::int64_t groups) {
 
 template <bool kGroups>
 void infer_norm(InferContext& c) {
-  const SymShape* x = c.shape(0);
-  if (x == nullptr) return c.output(0, c.dtype(0));
+  const SymShape* x = c.shape(kX);
+  if (x == nullptr) return c.output(0, c.dtype(kX));
   if (x->size() < 2) c.fail("X must have rank 2 or more ([N, C, ...]), received shape {}", to_string(*x));
   Dim per = (*x)[1];
   if constexpr (kGroups) {
@@ -42,18 +44,18 @@ void infer_norm(InferContext& c) {
     if (per.is_const()) check_groups(per.value(), groups);
     if (c.version() < 21) per = Dim(groups);
   }
-  check_vector(c.shape(1), per, "scale");
-  check_vector(c.shape(2), per, "bias");
-  c.output(0, c.dtype(0), *x);
+  check_vector(c.shape(kScale), per, "scale");
+  check_vector(c.shape(kBias), per, "bias");
+  c.output(0, c.dtype(kX), *x);
 }
 
 template <class C>
 void normalize(OpContext& c, std::int64_t groups, bool scale_per_group, Tensor& y) {
-  const Tensor& x = c.input(0);
+  const Tensor& x = c.input(kX);
   const std::int64_t inner = product(x.shape(), 2, x.rank());
   const std::int64_t channels = x.dim(1) / groups;  // in one group
   const double epsilon = static_cast<double>(parse<GroupNormAttrs>(c).epsilon);
-  const FloatInput<C> in(x), scale(c.input(1)), bias(c.input(2));
+  const FloatInput<C> in(x), scale(c.input(kScale)), bias(c.input(kBias));
   FloatOutput<C> out(y);
   parallel_for(x.dim(0) * groups, 1 + 16384 / (channels * inner + 1), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t g = begin; g < end; ++g) {
@@ -72,7 +74,7 @@ void normalize(OpContext& c, std::int64_t groups, bool scale_per_group, Tensor& 
 
 template <bool kGroups>
 void run_norm(OpContext& c) {
-  const Tensor& x = c.input(0);
+  const Tensor& x = c.input(kX);
   if (x.rank() < 2) c.fail("X must have rank 2 or more ([N, C, ...]), received shape {}", to_string(x.shape()));
   const std::int64_t groups = kGroups ? read_groups(parse<GroupNormAttrs>(c)) : x.dim(1);
   if (kGroups) check_groups(x.dim(1), groups);

@@ -15,6 +15,8 @@
 namespace sdx::ops {
 namespace {
 
+using enum LayerNormIn::Slot;
+
 // The type of Mean and InvStdDev.
 DataType stash_type(const LayerNormAttrs& attr) {
   const std::int64_t code = attr.stash_type;
@@ -33,9 +35,9 @@ S statistics_shape(S x, std::int64_t axis) {
 
 void infer_layer_norm(InferContext& c) {
   const auto attr = parse<LayerNormAttrs>(c);
-  const DataType elem = c.dtype(1) != DataType::undefined ? c.dtype(1) : c.dtype(0);
+  const DataType elem = c.dtype(kScale) != DataType::undefined ? c.dtype(kScale) : c.dtype(kX);
   const DataType stash = stash_type(attr);
-  const SymShape* x = c.shape(0);
+  const SymShape* x = c.shape(kX);
   if (x == nullptr) {
     c.output(0, elem);
     for (std::size_t i = 1; i < c.num_outputs(); ++i) c.output(i, stash);
@@ -54,12 +56,12 @@ void check_fits(const Tensor* t, const Shape& x, const char* name) {
 
 template <class C>
 void normalize(OpContext& c, std::int64_t axis, bool center, Tensor& y, Tensor* mean_out, Tensor* inv_out) {
-  const Tensor& x = c.input(0);
-  const Tensor* bias = center ? c.optional_input(2) : nullptr;
+  const Tensor& x = c.input(kX);
+  const Tensor* bias = center ? c.optional_input(kBias) : nullptr;
   const std::int64_t rows = product(x.shape(), 0, static_cast<std::size_t>(axis));
   const std::int64_t n = product(x.shape(), static_cast<std::size_t>(axis), x.rank());
   const double epsilon = static_cast<double>(parse<LayerNormAttrs>(c).epsilon);
-  const FloatInput<C> in(x), scale(c.input(1)), shift(bias);
+  const FloatInput<C> in(x), scale(c.input(kScale)), shift(bias);
   FloatOutput<C> out(y);
   std::vector<double> means(static_cast<std::size_t>(rows)), inverses(static_cast<std::size_t>(rows));
   parallel_for(rows, 1 + 16384 / (n + 1), [&](std::int64_t begin, std::int64_t end) {
@@ -73,7 +75,7 @@ void normalize(OpContext& c, std::int64_t axis, bool center, Tensor& y, Tensor* 
     }
   });
   const Shape bias_shape = bias == nullptr ? Shape{} : bias->shape();
-  for_each_broadcast<2>({c.input(1).shape(), bias_shape}, x.shape(),
+  for_each_broadcast<2>({c.input(kScale).shape(), bias_shape}, x.shape(),
                         [&](const auto& at, const auto& step, std::int64_t o, std::int64_t count) {
                           for (std::int64_t i = 0; i < count; ++i) out[o + i] *= scale[at[0] + i * step[0]];
                           if (!shift) return;
@@ -87,12 +89,12 @@ void normalize(OpContext& c, std::int64_t axis, bool center, Tensor& y, Tensor* 
 template <bool kCenter>
 void run_layer_norm(OpContext& c) {
   const auto attr = parse<LayerNormAttrs>(c);
-  const Tensor& x = c.input(0);
+  const Tensor& x = c.input(kX);
   const std::int64_t axis = normalize_axis(attr.axis, x.rank());
-  check_fits(&c.input(1), x.shape(), "scale");
-  if (kCenter) check_fits(c.optional_input(2), x.shape(), "B");
+  check_fits(&c.input(kScale), x.shape(), "scale");
+  if (kCenter) check_fits(c.optional_input(kBias), x.shape(), "B");
   const DataType stash = stash_type(attr);
-  Tensor& y = c.output(0, c.input(1).dtype(), x.shape());
+  Tensor& y = c.output(0, c.input(kScale).dtype(), x.shape());
   const auto statistic = [&](std::size_t i) {
     return c.wants_output(i) ? &c.output(i, stash, statistics_shape(x.shape(), axis)) : nullptr;
   };

@@ -71,14 +71,14 @@ void check_skip(OpContext& c, const Tensor& x, const Tensor& skip) {
 
 template <bool kSimplified>
 void run_skip(OpContext& c) {
-  const Tensor& x = c.input(0);
-  const Tensor& skip = c.input(1);
+  const Tensor& x = c.input(SkipNormIn::kInput);
+  const Tensor& skip = c.input(SkipNormIn::kSkip);
   const Shape statistics = statistics_shape(x.shape());
   const std::int64_t n = x.dim(x.rank() - 1);
   check_skip(c, x, skip);
-  const Tensor* beta = kSimplified ? nullptr : c.optional_input(3);
-  const Tensor* bias = c.optional_input(kSimplified ? 3 : 4);
-  check_vector(&c.input(2), n, "gamma");
+  const Tensor* beta = kSimplified ? nullptr : c.optional_input(SkipNormIn::kBeta);
+  const Tensor* bias = c.optional_input(kSimplified ? SkipNormIn::kSimplifiedBias : SkipNormIn::kBias);
+  check_vector(&c.input(SkipNormIn::kGamma), n, "gamma");
   check_vector(beta, n, "beta");
   check_vector(bias, n, "bias");
   const double epsilon = read_epsilon(parse<SkipNormAttrs>(c));
@@ -89,7 +89,7 @@ void run_skip(OpContext& c) {
   if (y.size() > 0) {
     dispatch_compute(x.dtype(), c.node().op_type, [&](auto tag) {
       using C = typename decltype(tag)::type;
-      const FloatInput<C> fx(x), fs(skip), fg(c.input(2)), fb(beta), fa(bias);
+      const FloatInput<C> fx(x), fs(skip), fg(c.input(SkipNormIn::kGamma)), fb(beta), fa(bias);
       FloatOutput<C> fy(y);
       std::vector<C> sums(static_cast<std::size_t>(x.size()));
       const std::int64_t skip_rows = skip.size() / n;

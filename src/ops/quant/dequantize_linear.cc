@@ -13,6 +13,8 @@
 namespace sdx::ops {
 namespace {
 
+using enum QuantizeIn::Slot;
+
 constexpr TypeSet kInputs =
     set_of(DataType::int8, DataType::uint8, DataType::int16, DataType::uint16, DataType::int32, DataType::float8e4m3fn,
            DataType::float8e4m3fnuz, DataType::float8e5m2, DataType::float8e5m2fnuz) |
@@ -34,11 +36,11 @@ DataType result_type(const QuantizeAttrs& attr, DataType scale) {
 
 void infer_dequantize(InferContext& c) {
   const auto attr = parse<QuantizeAttrs>(c);
-  const DataType type = result_type(attr, c.dtype(1));
-  const SymShape* x = c.shape(0);
+  const DataType type = result_type(attr, c.dtype(kScale));
+  const SymShape* x = c.shape(kX);
   if (x == nullptr) return c.output(0, type);
   c.output(0, type, *x);
-  const SymShape* scale = c.shape(1);
+  const SymShape* scale = c.shape(kScale);
   if (scale == nullptr || !all_const(*x) || !all_const(*scale)) return;
   quant_layout(to_shape(*x), to_shape(*scale), nullptr, attr.axis, attr.block_size);
 }
@@ -95,9 +97,9 @@ struct Dequantizer {
 
 void run_dequantize(OpContext& c) {
   const auto attr = parse<QuantizeAttrs>(c);
-  const Tensor& x = c.input(0);
-  const Tensor& scale = c.input(1);
-  const Tensor* zero = c.optional_input(2);
+  const Tensor& x = c.input(kX);
+  const Tensor& scale = c.input(kScale);
+  const Tensor* zero = c.optional_input(kZero);
   if (zero != nullptr && zero->dtype() != x.dtype()) {
     fail(ErrorCode::invalid_model, "x_zero_point is {}, x is {}; they must have the same type", name(zero->dtype()),
          name(x.dtype()));

@@ -16,6 +16,8 @@
 namespace sdx::ops {
 namespace {
 
+using enum QuantizeIn::Slot;
+
 constexpr TypeSet kInputs = set_of(DataType::float32, DataType::float16, DataType::bfloat16, DataType::int32);
 constexpr TypeSet kScales = kInputs | bit(DataType::float8e8m0);
 constexpr TypeSet kTargets = set_of(DataType::int8, DataType::uint8, DataType::int16, DataType::uint16, DataType::float8e4m3fn,
@@ -37,15 +39,15 @@ DataType target_type(const QuantizeAttrs& attr, DataType zero_point) {
 
 void infer_quantize(InferContext& c) {
   const auto attr = parse<QuantizeAttrs>(c);
-  if (c.has_input(2) && c.dtype(2) == DataType::undefined && attr.output_dtype == 0) {
-    if (const SymShape* s = c.shape(0)) return c.output(0, DataType::undefined, *s);
+  if (c.has_input(kZero) && c.dtype(kZero) == DataType::undefined && attr.output_dtype == 0) {
+    if (const SymShape* s = c.shape(kX)) return c.output(0, DataType::undefined, *s);
     return c.output(0, DataType::undefined);
   }
-  const DataType type = target_type(attr, c.dtype(2));
-  const SymShape* x = c.shape(0);
+  const DataType type = target_type(attr, c.dtype(kZero));
+  const SymShape* x = c.shape(kX);
   if (x == nullptr) return c.output(0, type);
   c.output(0, type, *x);
-  const SymShape* scale = c.shape(1);
+  const SymShape* scale = c.shape(kScale);
   if (scale == nullptr || !all_const(*x) || !all_const(*scale)) return;
   quant_layout(to_shape(*x), to_shape(*scale), nullptr, attr.axis, attr.block_size);
 }
@@ -118,9 +120,9 @@ struct Quantizer {
 
 void run_quantize(OpContext& c) {
   const auto attr = parse<QuantizeAttrs>(c);
-  const Tensor& x = c.input(0);
-  const Tensor& scale = c.input(1);
-  const Tensor* zero = c.optional_input(2);
+  const Tensor& x = c.input(kX);
+  const Tensor& scale = c.input(kScale);
+  const Tensor* zero = c.optional_input(kZero);
   const DataType target = target_type(attr, zero != nullptr ? zero->dtype() : DataType::undefined);
   const QuantLayout layout =
       quant_layout(x.shape(), scale.shape(), zero != nullptr ? &zero->shape() : nullptr, attr.axis, attr.block_size);

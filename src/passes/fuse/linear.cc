@@ -82,10 +82,10 @@ bool add_operand(Graph& g, NodeId id, NodeId reader, Uses& uses) {
   const Tensor* w = constant_input(g, g.node(id), 1);
   if (w == nullptr || w->rank() != 2) return false;  // of a file's own Linear
   const std::int64_t n = w->shape()[ops::parse<ops::LinearAttrs>(g.node(id)).trans_b ? 0 : 1];
-  std::size_t slot = 2;
-  ValueId operand = has(g.node(id), 2) ? kNoValue : bias_vector(g, other, n);
-  if (operand == kNoValue && !has(g.node(id), 3) && same_shape(g, out, other)) {
-    slot = 3;
+  std::size_t slot = ops::LinearIn::kB;
+  ValueId operand = has(g.node(id), ops::LinearIn::kB) ? kNoValue : bias_vector(g, other, n);
+  if (operand == kNoValue && !has(g.node(id), ops::LinearIn::kZ) && same_shape(g, out, other)) {
+    slot = ops::LinearIn::kZ;
     operand = other;
   }
   if (operand == kNoValue) return false;

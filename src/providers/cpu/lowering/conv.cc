@@ -12,6 +12,8 @@
 namespace sdx::cpu {
 namespace {
 
+using enum ops::ConvIn::Slot;
+
 struct ConvState : KernelState {
   ConvShape shape;
 };
@@ -37,19 +39,19 @@ class ConvKernel : public Kernel {
 
   std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
     auto state = std::make_unique<ConvState>();
-    state->shape = conv_shape(ops::conv_geometry(attrs_, c.input_shape(0), weights_));
+    state->shape = conv_shape(ops::conv_geometry(attrs_, c.input_shape(kX), weights_));
     return state;
   }
 
   void run(const KernelContext& c) const override {
     const ConvShape& shape = static_cast<const ConvState*>(c.state)->shape;
     if (c.output(0).size() == 0) return;
-    if (c.has_input(3) && c.input(3).shape() != c.output(0).shape()) {
+    if (c.has_input(kZ) && c.input(kZ).shape() != c.output(0).shape()) {
       fail(ErrorCode::runtime_failure, "Z must have the output's shape {}, received {}", to_string(c.output(0).shape()),
-           to_string(c.input(3).shape()));
+           to_string(c.input(kZ).shape()));
     }
-    conv_f32(algorithm_, shape, c.in<float>(0), packed_.data(), c.has_input(2) ? c.in<float>(2) : nullptr,
-             c.has_input(3) ? c.in<float>(3) : nullptr, act_, c.out<float>(0));
+    conv_f32(algorithm_, shape, c.in<float>(kX), packed_.data(), c.has_input(kB) ? c.in<float>(kB) : nullptr,
+             c.has_input(kZ) ? c.in<float>(kZ) : nullptr, act_, c.out<float>(0));
   }
 
  private:
@@ -62,8 +64,8 @@ class ConvKernel : public Kernel {
 
 // Checks what all makers of this file need; refuses otherwise.
 const Tensor* weights_of(LowerContext& c) {
-  const Tensor* w = c.constant(1);
-  if (c.dtype(0) != DataType::float32) return c.refuse("not float32"), nullptr;
+  const Tensor* w = c.constant(kW);
+  if (c.dtype(kX) != DataType::float32) return c.refuse("not float32"), nullptr;
   if (w == nullptr) return c.refuse("the weights are not constant"), nullptr;
   if (w->dtype() != DataType::float32) return c.refuse("weights are not float32"), nullptr;
   if (w->rank() < 3 || w->rank() > 5) return c.refuse("more than three or no spatial axes"), nullptr;
@@ -74,7 +76,7 @@ const Tensor* weights_of(LowerContext& c) {
 
 // The cost model's first, then whatever else can do it.
 ConvAlgorithm choose(LowerContext& c, const ConvShape& packing, const Shape& w) {
-  const SymShape* x = c.shape(0);
+  const SymShape* x = c.shape(kX);
   if (x != nullptr && all_const(*x)) {
     const ConvShape shape = conv_shape(ops::conv_geometry(c.attrs(), to_shape(*x), w));
     std::vector<ConvAlgorithm> able{conv_choose(shape)};
@@ -112,14 +114,14 @@ class ConvTransposeKernel : public Kernel {
   bool uses_input(std::size_t i) const override { return i != 1; }
   std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
     auto state = std::make_unique<ConvState>();
-    state->shape = conv_shape(ops::conv_transpose_geometry(attrs_, c.input_shape(0), weights_));
+    state->shape = conv_shape(ops::conv_transpose_geometry(attrs_, c.input_shape(kX), weights_));
     c.workspace_bytes = conv_transpose_workspace_bytes(state->shape);
     return state;
   }
   void run(const KernelContext& c) const override {
     if (c.output(0).size() == 0) return;
-    conv_transpose_f32(static_cast<const ConvState*>(c.state)->shape, c.in<float>(0), packed_.data(),
-                       c.has_input(2) ? c.in<float>(2) : nullptr, UnarySpec{}, c.out<float>(0), c.workspace);
+    conv_transpose_f32(static_cast<const ConvState*>(c.state)->shape, c.in<float>(kX), packed_.data(),
+                       c.has_input(kB) ? c.in<float>(kB) : nullptr, UnarySpec{}, c.out<float>(0), c.workspace);
   }
 
  private:

@@ -10,6 +10,8 @@
 namespace sdx::cpu {
 namespace {
 
+using enum ops::LinearIn::Slot;
+
 class LinearKernel : public Kernel {
  public:
   LinearKernel(Packed packed, std::int64_t k, std::int64_t n, UnarySpec act, bool in_place)
@@ -24,17 +26,17 @@ class LinearKernel : public Kernel {
     g.m = c.output(0).size() / n_;
     g.n = n_;
     g.k = k_;
-    g.a = c.in<float>(0);
+    g.a = c.in<float>(kX);
     g.lda = k_;
     g.packed_b = packed_.data();
     g.c = c.out<float>(0);
     g.ldc = n_;
-    if (c.has_input(2)) g.epilogue.bias = c.in<float>(2);
-    if (c.has_input(3)) {
-      if (c.input(3).size() != c.output(0).size()) {
-        fail(ErrorCode::runtime_failure, "Z must have the output's shape, received {}", c.input(3).type_string());
+    if (c.has_input(kB)) g.epilogue.bias = c.in<float>(kB);
+    if (c.has_input(kZ)) {
+      if (c.input(kZ).size() != c.output(0).size()) {
+        fail(ErrorCode::runtime_failure, "Z must have the output's shape, received {}", c.input(kZ).type_string());
       }
-      g.epilogue.residual = c.in<float>(3);
+      g.epilogue.residual = c.in<float>(kZ);
       g.epilogue.ld_residual = n_;
     }
     g.epilogue.act = act_;
@@ -52,25 +54,25 @@ std::unique_ptr<Kernel> make_linear(LowerContext& c) {
   for (std::size_t i = 0; i < 4; ++i) {
     if (c.has_input(i) && c.dtype(i) != DataType::float32) return c.refuse("not float32");
   }
-  const Tensor* w = c.constant(1);
+  const Tensor* w = c.constant(kW);
   if (w == nullptr || w->rank() != 2 || w->size() == 0) return c.refuse("the weights are no constant matrix");
-  if (c.shape(0) == nullptr || c.shape(0)->empty()) return c.refuse("rank unknown or 0");
+  if (c.shape(kX) == nullptr || c.shape(kX)->empty()) return c.refuse("rank unknown or 0");
   const auto act = fused_activation(c.node());
   if (!act) return c.refuse("no such fused activation");
   const bool trans = ops::parse<ops::LinearAttrs>(c).trans_b;
   const std::int64_t k = w->shape()[trans ? 1 : 0], n = w->shape()[trans ? 0 : 1];
   // The kernel trusts these extents.
-  const SymShape* bias = c.shape(2);
-  if (c.has_input(2) && (bias == nullptr || bias->size() != 1 || !(*bias)[0].is_const() || (*bias)[0].value() != n)) {
+  const SymShape* bias = c.shape(kB);
+  if (c.has_input(kB) && (bias == nullptr || bias->size() != 1 || !(*bias)[0].is_const() || (*bias)[0].value() != n)) {
     return c.refuse("B is not known to have N elements");
   }
-  const SymShape* z = c.shape(3);
-  if (c.has_input(3) && (z == nullptr || !c.output(0).shape || *z != *c.output(0).shape)) {
+  const SymShape* z = c.shape(kZ);
+  if (c.has_input(kZ) && (z == nullptr || !c.output(0).shape || *z != *c.output(0).shape)) {
     return c.refuse("Z is not known to have the output's shape");
   }
   Packed packed = c.pack({w}, packed_b_bytes(k, n), PackKey("gemm-b", trans, k, n, 1.0F),
                          [&](float* to) { pack_b_f32(w->data(), w->shape()[1], trans, k, n, 1.0F, to); });
-  const bool in_place = c.has_input(3) && c.node().inputs[3] != c.node().inputs[0];
+  const bool in_place = c.has_input(kZ) && c.node().inputs[3] != c.node().inputs[0];
   return std::make_unique<LinearKernel>(std::move(packed), k, n, *act, in_place);
 }
 

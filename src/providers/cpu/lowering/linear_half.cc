@@ -9,6 +9,8 @@
 namespace sdx::cpu {
 namespace {
 
+using enum ops::LinearIn::Slot;
+
 class HalfLinearKernel : public Kernel {
  public:
   HalfLinearKernel(Packed packed, HalfType type, bool dots, std::int64_t k, std::int64_t n, UnarySpec act, bool in_place)
@@ -27,15 +29,15 @@ class HalfLinearKernel : public Kernel {
     g.n = g.ldc = n_;
     g.k = g.lda = k_;
     g.type = type_;
-    g.a = c.in<float>(0);
+    g.a = c.in<float>(kX);
     g.packed = packed_.data();
     g.c = c.out<float>(0);
-    if (c.has_input(2)) g.bias = c.in<float>(2);
-    if (c.has_input(3)) {
-      if (c.input(3).size() != c.output(0).size()) {
-        fail(ErrorCode::runtime_failure, "Z must have the output's shape, received {}", c.input(3).type_string());
+    if (c.has_input(kB)) g.bias = c.in<float>(kB);
+    if (c.has_input(kZ)) {
+      if (c.input(kZ).size() != c.output(0).size()) {
+        fail(ErrorCode::runtime_failure, "Z must have the output's shape, received {}", c.input(kZ).type_string());
       }
-      g.residual = c.in<float>(3);
+      g.residual = c.in<float>(kZ);
       g.ld_residual = n_;
     }
     g.act = act_;
@@ -58,21 +60,21 @@ class Bf16ProductKernel : public Kernel {
   std::string_view name() const override { return "gemm-bf16-dots"; }
 
   std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
-    const Shape w = c.input_shape(1);
+    const Shape w = c.input_shape(kW);
     c.workspace_bytes = bf16_packed_bytes(w[0], w[1]);
     return nullptr;
   }
 
   void run(const KernelContext& c) const override {
     if (c.output(0).size() == 0) return;
-    const Tensor& w = c.input(1);
+    const Tensor& w = c.input(kW);
     HalfGemmArgs g;
     g.n = g.ldc = w.dim(1);
     g.k = g.lda = w.dim(0);
     g.m = c.output(0).size() / g.n;
     g.type = HalfType::bfloat16;
-    bf16_pack_rounded(c.in<float>(1), g.n, g.k, g.n, c.workspace);
-    g.a = c.in<float>(0);
+    bf16_pack_rounded(c.in<float>(kW), g.n, g.k, g.n, c.workspace);
+    g.a = c.in<float>(kX);
     g.packed = c.workspace;
     g.c = c.out<float>(0);
     g.act = act_;
@@ -84,9 +86,9 @@ class Bf16ProductKernel : public Kernel {
 };
 
 std::unique_ptr<Kernel> make_bf16_product(LowerContext& c) {
-  if (c.dtype(0) != DataType::float32 || c.dtype(1) != DataType::float32) return c.refuse("not float32");
-  const SymShape *x = c.shape(0), *w = c.shape(1);
-  if (c.has_input(2) || c.has_input(3) || ops::parse<ops::LinearAttrs>(c).trans_b) return c.refuse("more than a product");
+  if (c.dtype(kX) != DataType::float32 || c.dtype(kW) != DataType::float32) return c.refuse("not float32");
+  const SymShape *x = c.shape(kX), *w = c.shape(kW);
+  if (c.has_input(kB) || c.has_input(kZ) || ops::parse<ops::LinearAttrs>(c).trans_b) return c.refuse("more than a product");
   if (x == nullptr || x->empty() || w == nullptr || w->size() != 2) return c.refuse("ranks unknown, or W is no matrix");
   const auto act = fused_activation(c.node());
   if (!act) return c.refuse("no such fused activation");
@@ -98,34 +100,34 @@ std::unique_ptr<Kernel> make(LowerContext& c, bool dots) {
   for (const std::size_t i : {0, 2, 3}) {
     if (c.has_input(i) && c.dtype(i) != DataType::float32) return c.refuse("not float32");
   }
-  const Tensor* w = c.constant(1);
+  const Tensor* w = c.constant(kW);
   if (w == nullptr || w->rank() != 2 || w->size() == 0) return c.refuse("the weights are no constant matrix");
   if (w->dtype() != DataType::float16 && w->dtype() != DataType::bfloat16) return c.refuse("the weights have no 16 bits");
-  if (c.shape(0) == nullptr || c.shape(0)->empty()) return c.refuse("rank unknown or 0");
+  if (c.shape(kX) == nullptr || c.shape(kX)->empty()) return c.refuse("rank unknown or 0");
   const auto act = fused_activation(c.node());
   if (!act) return c.refuse("no such fused activation");
   const bool trans = ops::parse<ops::LinearAttrs>(c).trans_b;
   const std::int64_t k = w->dim(trans ? 1 : 0), n = w->dim(trans ? 0 : 1);
   // The kernel trusts these extents.
-  const SymShape *bias = c.shape(2), *z = c.shape(3);
-  if (c.has_input(2) && (bias == nullptr || bias->size() != 1 || !(*bias)[0].is_const() || (*bias)[0].value() != n)) {
+  const SymShape *bias = c.shape(kB), *z = c.shape(kZ);
+  if (c.has_input(kB) && (bias == nullptr || bias->size() != 1 || !(*bias)[0].is_const() || (*bias)[0].value() != n)) {
     return c.refuse("B is not known to have N elements");
   }
-  if (c.has_input(3) && (z == nullptr || !c.output(0).shape || *z != *c.output(0).shape)) {
+  if (c.has_input(kZ) && (z == nullptr || !c.output(0).shape || *z != *c.output(0).shape)) {
     return c.refuse("Z is not known to have the output's shape");
   }
   Packed packed =
       c.pack({w}, dots ? bf16_packed_bytes(k, n) : half_packed_bytes(k, n), PackKey(dots ? "bf16-dots-b" : "half-b", trans, k, n),
              [&](float* to) { (dots ? bf16_pack : half_pack)(w->data(), w->dim(1), trans, k, n, to); });
   const HalfType type = w->dtype() == DataType::float16 ? HalfType::float16 : HalfType::bfloat16;
-  const bool in_place = c.has_input(3) && c.node().inputs[3] != c.node().inputs[0];
+  const bool in_place = c.has_input(kZ) && c.node().inputs[3] != c.node().inputs[0];
   return std::make_unique<HalfLinearKernel>(std::move(packed), type, dots, k, n, *act, in_place);
 }
 
 std::unique_ptr<Kernel> make_half_linear(LowerContext& c) { return make(c, false); }
 
 std::unique_ptr<Kernel> make_bf16_linear(LowerContext& c) {
-  const Tensor* w = c.constant(1);
+  const Tensor* w = c.constant(kW);
   if (!ops::parse<ops::LinearAttrs>(c).bfloat16 || (w != nullptr && w->dtype() != DataType::bfloat16)) {
     return c.refuse("the operands are not both bfloat16");
   }

@@ -102,7 +102,7 @@ template <bool Rms>
 std::unique_ptr<Kernel> make_layer_norm(LowerContext& c) {
   const auto attr = ops::parse<ops::LayerNormAttrs>(c);
   Slots slots;
-  if (!Rms) slots.bias = 2;
+  if (!Rms) slots.bias = ops::LayerNormIn::kBias;
   slots.mean = Rms ? kNone : 1;
   slots.inv_std = Rms ? 1 : 2;
   if ((c.has_output(1) || c.has_output(2)) && attr.stash_type != 1) return c.refuse("statistics are not float32");
@@ -112,10 +112,11 @@ std::unique_ptr<Kernel> make_layer_norm(LowerContext& c) {
 template <bool Rms>
 std::unique_ptr<Kernel> make_skip(LowerContext& c) {
   Slots slots;
-  slots.skip = 1;
-  slots.scale = 2;
-  slots.bias = Rms ? kNone : 3;
-  slots.skip_bias = Rms ? 3 : 4;
+  using In = ops::SkipNormIn;
+  slots.skip = In::kSkip;
+  slots.scale = In::kGamma;
+  slots.bias = Rms ? kNone : static_cast<int>(In::kBeta);
+  slots.skip_bias = Rms ? In::kSimplifiedBias : In::kBias;
   slots.sum = 3;
   slots.mean = Rms ? kNone : 1;
   slots.inv_std = 2;

@@ -12,6 +12,8 @@
 namespace sdx::cpu {
 namespace {
 
+using enum ops::QuantizeIn::Slot;
+
 struct LayoutState : KernelState {
   ops::QuantLayout layout;
 };
@@ -22,9 +24,9 @@ class LayoutKernel : public Kernel {
 
   std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
     auto state = std::make_unique<LayoutState>();
-    const Shape zero = c.has_input(2) ? c.input_shape(2) : Shape();
-    state->layout =
-        ops::quant_layout(c.input_shape(0), c.input_shape(1), c.has_input(2) ? &zero : nullptr, attr_.axis, attr_.block_size);
+    const Shape zero = c.has_input(kZero) ? c.input_shape(kZero) : Shape();
+    state->layout = ops::quant_layout(c.input_shape(kX), c.input_shape(kScale), c.has_input(kZero) ? &zero : nullptr, attr_.axis,
+                                      attr_.block_size);
     return state;
   }
 
@@ -36,8 +38,8 @@ class LayoutKernel : public Kernel {
 template <class B, class F>
 void over_runs(const KernelContext& c, F&& fn) {
   const ops::QuantLayout& layout = static_cast<const LayoutState*>(c.state)->layout;
-  const auto* scale = c.in<float>(1);
-  const B* zero = c.has_input(2) ? c.in<B>(2) : nullptr;
+  const auto* scale = c.in<float>(kScale);
+  const B* zero = c.has_input(kZero) ? c.in<B>(kZero) : nullptr;
   // A per-tensor layout has few runs, which the kernels themselves split.
   parallel_for(layout.runs, std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, layout.run)),
                [&](std::int64_t begin, std::int64_t end) {
@@ -54,7 +56,7 @@ class QuantizeKernel : public LayoutKernel {
   using LayoutKernel::LayoutKernel;
   std::string_view name() const override { return "quantize-8"; }
   void run(const KernelContext& c) const override {
-    const auto* x = c.in<float>(0);
+    const auto* x = c.in<float>(kX);
     B* y = c.out<B>(0);
     over_runs<B>(c, [&](const ops::QuantLayout::Run& run, bool steps, const float* scale, const B* zero) {
       if (!steps) return quantize(x + run.begin, y + run.begin, run.count, *scale, zero != nullptr ? *zero : 0);
@@ -75,10 +77,10 @@ class QuantizeKernel : public LayoutKernel {
 };
 
 std::unique_ptr<Kernel> make_quantize(LowerContext& c) {
-  if (c.dtype(0) != DataType::float32 || c.dtype(1) != DataType::float32) return c.refuse("not float32");
+  if (c.dtype(kX) != DataType::float32 || c.dtype(kScale) != DataType::float32) return c.refuse("not float32");
   const DataType to = c.output(0).elem;
   if (!is_byte(to)) return c.refuse("the target has not 8 bits");
-  if (c.has_input(2) && c.dtype(2) != to) return c.refuse("the zero point's type is not the target's");
+  if (c.has_input(kZero) && c.dtype(kZero) != to) return c.refuse("the zero point's type is not the target's");
   const auto attr = ops::parse<ops::QuantizeAttrs>(c);
   if (attr.precision != 0 && attr.precision != static_cast<std::int64_t>(DataType::float32))
     return c.refuse("divides in less than float32");
@@ -92,7 +94,7 @@ class DequantizeKernel : public LayoutKernel {
   using LayoutKernel::LayoutKernel;
   std::string_view name() const override { return "dequantize-8"; }
   void run(const KernelContext& c) const override {
-    const B* x = c.in<B>(0);
+    const B* x = c.in<B>(kX);
     auto* y = c.out<float>(0);
     over_runs<B>(c, [&](const ops::QuantLayout::Run& run, bool steps, const float* scale, const B* zero) {
       if (!steps) return dequantize(x + run.begin, y + run.begin, run.count, *scale, zero != nullptr ? *zero : 0);
@@ -112,11 +114,11 @@ class DequantizeKernel : public LayoutKernel {
 };
 
 std::unique_ptr<Kernel> make_dequantize(LowerContext& c) {
-  if (!is_byte(c.dtype(0))) return c.refuse("the input has not 8 bits");
-  if (c.dtype(1) != DataType::float32 || c.output(0).elem != DataType::float32) return c.refuse("not to float32");
-  if (c.has_input(2) && c.dtype(2) != c.dtype(0)) return c.refuse("the zero point's type is not the input's");
+  if (!is_byte(c.dtype(kX))) return c.refuse("the input has not 8 bits");
+  if (c.dtype(kScale) != DataType::float32 || c.output(0).elem != DataType::float32) return c.refuse("not to float32");
+  if (c.has_input(kZero) && c.dtype(kZero) != c.dtype(kX)) return c.refuse("the zero point's type is not the input's");
   const auto attr = ops::parse<ops::QuantizeAttrs>(c);
-  if (c.dtype(0) == DataType::int8) return std::make_unique<DequantizeKernel<std::int8_t>>(attr);
+  if (c.dtype(kX) == DataType::int8) return std::make_unique<DequantizeKernel<std::int8_t>>(attr);
   return std::make_unique<DequantizeKernel<std::uint8_t>>(attr);
 }
 
@@ -124,16 +126,16 @@ class DynamicQuantizeKernel : public Kernel {
  public:
   std::string_view name() const override { return "dynamic-quantize-8"; }
   void run(const KernelContext& c) const override {
-    const Tensor& x = c.input(0);
-    const ops::DynamicScale q = ops::dynamic_scale(c.in<float>(0), x.size(), DataType::uint8);
-    if (c.has_output(0)) quantize_u8(c.in<float>(0), c.out<std::uint8_t>(0), x.size(), q.scale, q.zero_point);
+    const Tensor& x = c.input(kX);
+    const ops::DynamicScale q = ops::dynamic_scale(c.in<float>(kX), x.size(), DataType::uint8);
+    if (c.has_output(0)) quantize_u8(c.in<float>(kX), c.out<std::uint8_t>(0), x.size(), q.scale, q.zero_point);
     if (c.has_output(1)) *c.out<float>(1) = q.scale;
     if (c.has_output(2)) *c.out<std::uint8_t>(2) = static_cast<std::uint8_t>(q.zero_point);
   }
 };
 
 std::unique_ptr<Kernel> make_dynamic_quantize(LowerContext& c) {
-  if (c.dtype(0) != DataType::float32) return c.refuse("not float32");
+  if (c.dtype(kX) != DataType::float32) return c.refuse("not float32");
   return std::make_unique<DynamicQuantizeKernel>();
 }
 
