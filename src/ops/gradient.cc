@@ -252,6 +252,10 @@ void GradientTable::add(std::initializer_list<const char*> names, GradientFn fn)
   for (const char* name : names) add(std::string(name), fn);
 }
 
+void GradientTable::add(std::initializer_list<Entry> entries) {
+  for (const Entry& e : entries) add(e.name, e.fn);
+}
+
 GradientFn GradientTable::find(std::string_view domain, std::string_view name) const {
   if (!domain.empty() && domain != "ai.onnx") return nullptr;
   const auto it = functions_.find(name);

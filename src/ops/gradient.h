@@ -138,6 +138,11 @@ class GradientTable {
  public:
   void add(std::string name, GradientFn fn);  // ai.onnx
   void add(std::initializer_list<const char*> names, GradientFn fn);
+  struct Entry {
+    const char* name;
+    GradientFn fn;
+  };
+  void add(std::initializer_list<Entry> entries);
   // Null: the operator has none.
   GradientFn find(std::string_view domain, std::string_view name) const;
   const std::map<std::string, GradientFn, std::less<>>& all() const { return functions_; }

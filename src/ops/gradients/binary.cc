@@ -96,14 +96,7 @@ void mod(GradientContext& c) {
 }  // namespace
 
 void register_gradients_binary(GradientTable& t) {
-  t.add("Add", add);
-  t.add("Sub", sub);
-  t.add("Mul", mul);
-  t.add("Div", div);
-  t.add("Pow", pow);
-  t.add("Mod", mod);
-  t.add("Sum", sum);
-  t.add("Mean", mean);
+  t.add({{"Add", add}, {"Sub", sub}, {"Mul", mul}, {"Div", div}, {"Pow", pow}, {"Mod", mod}, {"Sum", sum}, {"Mean", mean}});
   t.add({"Max", "Min"}, extreme);
   t.add("PRelu", prelu);
   t.add("Where", where_gradient);

@@ -182,14 +182,9 @@ void lrn(GradientContext& c) {
 }  // namespace
 
 void register_gradients_normalise(GradientTable& t) {
-  t.add("LayerNormalization", layer_norm);
-  t.add("RMSNormalization", rms_norm);
-  t.add("InstanceNormalization", instance_norm);
-  t.add("GroupNormalization", group_norm);
-  t.add("BatchNormalization", batch_norm);
-  t.add("MeanVarianceNormalization", mean_variance);
-  t.add("LpNormalization", lp_norm);
-  t.add("LRN", lrn);
+  t.add({{"LayerNormalization", layer_norm}, {"RMSNormalization", rms_norm}, {"InstanceNormalization", instance_norm}});
+  t.add({{"GroupNormalization", group_norm}, {"BatchNormalization", batch_norm}, {"MeanVarianceNormalization", mean_variance}});
+  t.add({{"LpNormalization", lp_norm}, {"LRN", lrn}});
 }
 
 }  // namespace sdx::ops

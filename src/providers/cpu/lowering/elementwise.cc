@@ -9,26 +9,18 @@
 #include "providers/cpu/activation.h"
 #include "providers/cpu/broadcast.h"
 #include "providers/cpu/kernel_table.h"
+#include "providers/cpu/unary_kernel.h"
 
 namespace sdx::cpu {
 namespace {
 
-class UnaryKernel : public Kernel {
- public:
-  explicit UnaryKernel(UnarySpec spec) : spec_(spec) {}
-  std::string_view name() const override { return "unary-f32"; }
-  int in_place() const override { return 0; }
-  void run(const KernelContext& c) const override { unary_f32(spec_, c.in<float>(0), c.out<float>(0), c.output(0).size()); }
-
- private:
-  UnarySpec spec_;
-};
+using UnaryKernel = UnaryF32<UnarySpec, unary_f32>;
 
 std::unique_ptr<Kernel> make_unary(LowerContext& c) {
   if (c.dtype(0) != DataType::float32) return c.refuse("not float32");
   const auto spec = unary_of(c);
   if (!spec) return c.refuse("parameters are not constant");
-  return std::make_unique<UnaryKernel>(*spec);
+  return std::make_unique<UnaryKernel>("unary-f32", *spec);
 }
 
 constexpr int kMaxRank = 8;

@@ -5,25 +5,15 @@
 #include "ops/math/signatures.h"
 #include "providers/cpu/broadcast.h"
 #include "providers/cpu/kernel_table.h"
+#include "providers/cpu/unary_kernel.h"
 
 namespace sdx::cpu {
 namespace {
 
-class MathKernel : public Kernel {
- public:
-  explicit MathKernel(Math op) : op_(op) {}
-  std::string_view name() const override { return "math-f32"; }
-  int in_place() const override { return 0; }
-  void run(const KernelContext& c) const override { math_f32(op_, c.in<float>(0), c.out<float>(0), c.output(0).size()); }
-
- private:
-  Math op_;
-};
-
 template <Math kOp>
 std::unique_ptr<Kernel> make_math(LowerContext& c) {
   if (c.dtype(0) != DataType::float32) return c.refuse("not float32");
-  return std::make_unique<MathKernel>(kOp);
+  return std::make_unique<UnaryF32<Math, math_f32>>("math-f32", kOp);
 }
 
 struct ModState : KernelState {

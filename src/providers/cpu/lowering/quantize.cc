@@ -34,9 +34,10 @@ class LayoutKernel : public Kernel {
   ops::QuantizeAttrs attr_;
 };
 
-// fn(run, scales, zero points or null) for each run of elements under one scale, or one scale after the other.
-template <class B, class F>
-void over_runs(const KernelContext& c, F&& fn) {
+// For each run of elements: whole(first, count, scale, zero) where one scale serves them all, else one(place, scale, zero) for
+// each.
+template <class B, class Whole, class One>
+void over_runs(const KernelContext& c, Whole&& whole, One&& one) {
   const ops::QuantLayout& layout = static_cast<const LayoutState*>(c.state)->layout;
   const auto* scale = c.in<float>(kScale);
   const B* zero = c.has_input(kZero) ? c.in<B>(kZero) : nullptr;
@@ -45,7 +46,13 @@ void over_runs(const KernelContext& c, F&& fn) {
                [&](std::int64_t begin, std::int64_t end) {
                  for (std::int64_t r = begin; r < end; ++r) {
                    const ops::QuantLayout::Run run = layout.at(r);
-                   fn(run, layout.steps, scale + run.scale, zero != nullptr ? zero + run.scale : nullptr);
+                   const float* scales = scale + run.scale;
+                   const B* zeros = zero != nullptr ? zero + run.scale : nullptr;
+                   if (!layout.steps) {
+                     whole(run.begin, run.count, *scales, zeros != nullptr ? *zeros : B{0});
+                     continue;
+                   }
+                   for (std::int64_t i = 0; i < run.count; ++i) one(run.begin + i, scales[i], zeros != nullptr ? zeros[i] : B{0});
                  }
                });
 }
@@ -58,13 +65,10 @@ class QuantizeKernel : public LayoutKernel {
   void run(const KernelContext& c) const override {
     const auto* x = c.in<float>(kX);
     B* y = c.out<B>(0);
-    over_runs<B>(c, [&](const ops::QuantLayout::Run& run, bool steps, const float* scale, const B* zero) {
-      if (!steps) return quantize(x + run.begin, y + run.begin, run.count, *scale, zero != nullptr ? *zero : 0);
-      const ops::QuantRange range{std::numeric_limits<B>::min(), std::numeric_limits<B>::max()};
-      for (std::int64_t i = 0; i < run.count; ++i) {
-        y[run.begin + i] = static_cast<B>(ops::requantize(x[run.begin + i] / scale[i], zero != nullptr ? zero[i] : 0, range));
-      }
-    });
+    const ops::QuantRange range{std::numeric_limits<B>::min(), std::numeric_limits<B>::max()};
+    over_runs<B>(
+        c, [&](auto first, auto count, float scale, B zero) { quantize(x + first, y + first, count, scale, zero); },
+        [&](auto at, float scale, B zero) { y[at] = static_cast<B>(ops::requantize(x[at] / scale, zero, range)); });
   }
 
  private:
@@ -96,12 +100,9 @@ class DequantizeKernel : public LayoutKernel {
   void run(const KernelContext& c) const override {
     const B* x = c.in<B>(kX);
     auto* y = c.out<float>(0);
-    over_runs<B>(c, [&](const ops::QuantLayout::Run& run, bool steps, const float* scale, const B* zero) {
-      if (!steps) return dequantize(x + run.begin, y + run.begin, run.count, *scale, zero != nullptr ? *zero : 0);
-      for (std::int64_t i = 0; i < run.count; ++i) {
-        y[run.begin + i] = static_cast<float>(x[run.begin + i] - (zero != nullptr ? zero[i] : 0)) * scale[i];
-      }
-    });
+    over_runs<B>(
+        c, [&](auto first, auto count, float scale, B zero) { dequantize(x + first, y + first, count, scale, zero); },
+        [&](auto at, float scale, B zero) { y[at] = static_cast<float>(x[at] - zero) * scale; });
   }
 
  private:
