@@ -6,6 +6,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <sdx/runner.hpp>
 #include <sdx/sdx.hpp>
 
 #include "base/error.h"
