@@ -440,7 +440,7 @@ std::string Mutator::mutate(Example& example, int changes) {
     if (!step(example, what)) continue;
     ++done;
     try {
-      check_and_infer(example.model.graph);
+      session::check_and_infer(example.model.graph);
     } catch (const Error&) {  // the types that are known so far do
     }
   }

@@ -238,7 +238,7 @@ bool Mutator::narrow_all(Example& e) {
   NarrowOptions options;
   options.to = random_.chance(60) ? DataType::float16 : DataType::bfloat16;
   options.keep_io = true;
-  check_and_infer(e.model.graph);
+  session::check_and_infer(e.model.graph);
   sink_constants(e.model.graph);
   narrow(e.model.graph, version_of(e.model.graph, ""), options);
   return true;

@@ -40,7 +40,7 @@ struct CacheCommand {
 
   int list() const;
   int clear() const;
-  bool wanted(const CacheItem& item) const;
+  bool wanted(const cache::CacheItem& item) const;
 };
 
 std::string size_text(std::uintmax_t bytes) {
@@ -54,9 +54,9 @@ std::string size_text(std::uintmax_t bytes) {
   return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", value, units[unit]);
 }
 
-std::string items_json(const std::vector<CacheItem>& items) {
+std::string items_json(const std::vector<cache::CacheItem>& items) {
   std::string out;
-  for (const CacheItem& i : items) {
+  for (const cache::CacheItem& i : items) {
     out += fmt::format(
         "{}{{\"provider\":{},\"key\":{},\"model\":{},\"bytes\":{},\"files\":{},\"last_used\":{},\"in_use\":{},\"folder\":{}}}",
         out.empty() ? "" : ",", json_text(i.provider), json_text(i.key), json_text(i.label), i.bytes, i.files, i.last_used,
@@ -65,17 +65,17 @@ std::string items_json(const std::vector<CacheItem>& items) {
   return "[" + out + "]";
 }
 
-std::uintmax_t total_of(const std::vector<CacheItem>& items) {
+std::uintmax_t total_of(const std::vector<cache::CacheItem>& items) {
   std::uintmax_t total = 0;
-  for (const CacheItem& i : items) total += i.bytes;
+  for (const cache::CacheItem& i : items) total += i.bytes;
   return total;
 }
 
 std::string count_text(std::size_t n) { return fmt::format("{} {}", n, n == 1 ? "entry" : "entries"); }
 
 int CacheCommand::list() const {
-  const std::filesystem::path root = cache_folder(folder);
-  const std::vector<CacheItem> items = list_cache(root);
+  const std::filesystem::path root = cache::cache_folder(folder);
+  const std::vector<cache::CacheItem> items = cache::list_cache(root);
   const std::uintmax_t total = total_of(items);
   if (json) {
     print(fmt::format("{{\"folder\":{},\"bytes\":{},\"entries\":{}}}\n", json_text(root.string()), total, items_json(items)));
@@ -83,7 +83,7 @@ int CacheCommand::list() const {
   }
   std::string out;
   if (!items.empty()) out += fmt::format("{:<10} {:>9}  {:<16}  {:<8}  {}\n", "provider", "size", "last used", "key", "model");
-  for (const CacheItem& i : items) {
+  for (const cache::CacheItem& i : items) {
     const std::time_t time = i.last_used;
     out += fmt::format("{:<10} {:>9}  {:%Y-%m-%d %H:%M}  {:<8}  {}{}\n", i.provider, size_text(i.bytes), fmt::localtime(time),
                        i.key.substr(0, 8), i.label, i.in_use ? "  (in use)" : "");
@@ -94,7 +94,7 @@ int CacheCommand::list() const {
   return kOk;
 }
 
-bool CacheCommand::wanted(const CacheItem& item) const {
+bool CacheCommand::wanted(const cache::CacheItem& item) const {
   constexpr std::int64_t kDay = 86400;
   if (older_than >= 0 && item.last_used > std::time(nullptr) - older_than * kDay) return false;
   if (which.empty()) return true;
@@ -103,22 +103,22 @@ bool CacheCommand::wanted(const CacheItem& item) const {
 }
 
 int CacheCommand::clear() const {
-  const std::filesystem::path root = cache_folder(folder);
-  const std::vector<CacheItem> all = list_cache(root);
+  const std::filesystem::path root = cache::cache_folder(folder);
+  const std::vector<cache::CacheItem> all = cache::list_cache(root);
   for (const std::string& w : which) {
     const bool known =
-        std::any_of(all.begin(), all.end(), [&](const CacheItem& i) { return i.provider == w || i.key.starts_with(w); });
+        std::any_of(all.begin(), all.end(), [&](const cache::CacheItem& i) { return i.provider == w || i.key.starts_with(w); });
     if (known) continue;
     std::vector<std::string> names{"measured"};
     for (const ProviderName& p : provider_names()) names.push_back(p.name);
     if (std::find(names.begin(), names.end(), w) != names.end()) continue;  // has nothing
     fail(ErrorCode::invalid_argument, "the cache has no entry or provider '{}'; `sdx cache ls` shows what it has", w);
   }
-  std::vector<CacheItem> removed, kept;
-  for (const CacheItem& i : all) {
-    if (wanted(i)) (remove_cache_item(i) ? removed : kept).push_back(i);
+  std::vector<cache::CacheItem> removed, kept;
+  for (const cache::CacheItem& i : all) {
+    if (wanted(i)) (cache::remove_cache_item(i) ? removed : kept).push_back(i);
   }
-  for (const CacheItem& i : kept)
+  for (const cache::CacheItem& i : kept)
     note(fmt::format("warning: {} {} stays: it is in use, or cannot be removed", i.provider, i.key));
   if (json) {
     print(fmt::format("{{\"folder\":{},\"bytes\":{},\"removed\":{},\"kept\":{}}}\n", json_text(root.string()), total_of(removed),

@@ -109,7 +109,7 @@ int RunCommand::batch(const Session& s, const Samples& samples, const project::R
   };
   // Whatever the results depend on, so that an interrupted run does not go on as another one.
   run.identity = s.report().model;
-  for (const Fingerprint& f : fingerprints(run.identity)) run.identity += "\n" + f.hash;
+  for (const cache::Fingerprint& f : cache::fingerprints(run.identity)) run.identity += "\n" + f.hash;
   for (const auto& part : {join(output_names), post.labels, std::to_string(post.top), std::to_string(post.softmax), inputs.resize,
                            inputs.crop, inputs.fit, inputs.filter, inputs.fill, inputs.layout, inputs.color, inputs.normalize,
                            inputs.mean, inputs.deviation, inputs.scale, std::to_string(inputs.rate)}) {

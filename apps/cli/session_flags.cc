@@ -29,35 +29,36 @@ void as_usage(F&& check) {
 }
 
 // "--threads" of "-t,--threads", "--no-cache" of "--no-cache,!--cache".
-std::string long_flag(const SessionOption& option) {
+std::string long_flag(const session::SessionOption& option) {
   const std::string_view flags = option.cli.name;
   const std::size_t start = flags.find("--");
   return std::string(flags.substr(start, flags.find(',', start) - start));
 }
 
 // What --help shows as the flag's value: "MODE:{warn,strict}".
-std::string value_name(const SessionOption& option) {
+std::string value_name(const session::SessionOption& option) {
   if (option.words.empty()) return std::string(option.value);
   return fmt::format("{}:{{{}}}", option.value, fmt::join(option.words, ","));
 }
 
-void add_option(const Command& command, const SessionOption& option, SessionOptions& given) {
+void add_option(const Command& command, const session::SessionOption& option, SessionOptions& given) {
   const std::string flags(option.cli.name), help(option.flag_help.empty() ? option.help : option.flag_help);
   if (option.value.empty()) {
     const bool inverse = flags.starts_with("--no-");
     command
         .add_flag_function(
-            flags, [&option, &given, inverse](std::int64_t count) { set_from_number(option, given, (count > 0) != inverse); },
+            flags,
+            [&option, &given, inverse](std::int64_t count) { session::set_from_number(option, given, (count > 0) != inverse); },
             help)
         ->last_counts();
     return;
   }
   const auto set = [&option, &given](const std::vector<std::string>& texts) {
-    for (const std::string& text : texts) set_from_text(option, given, text);
+    for (const std::string& text : texts) session::set_from_text(option, given, text);
   };
   const Argument added = command.add_option_function(flags, set, help);
   added->type_name(value_name(option))->one_word();  // else it would swallow the MODEL behind it
-  if (!takes_items(option)) added->expected(1);
+  if (!session::takes_items(option)) added->expected(1);
 }
 
 }  // namespace
@@ -65,7 +66,7 @@ void add_option(const Command& command, const SessionOption& option, SessionOpti
 void SessionFlags::add_to(const Command& command, bool positional_model) {
   command_ = command;
   if (positional_model) command.add_option("MODEL", model, "Model file (.onnx), project file (sdx.yml) or name")->required();
-  for (const SessionOption& option : session_options()) {
+  for (const session::SessionOption& option : session::session_options()) {
     if (option.cli.present()) add_option(command, option, given);
   }
   command.add_option("--dtype", dtype, "float16 or bfloat16: convert the model to it first (see sdx convert); kept in the cache")
@@ -83,10 +84,10 @@ SessionOptions SessionFlags::options(const ProjectConfig& project) const {
   // contradict each other.
   if (typed("--provider") && o.runtime == Runtime::native) o.runtime = Runtime::automatic;
   if (typed("--runtime") && flags.runtime == Runtime::native) o.providers.clear();
-  for (const SessionOption& option : session_options()) {
-    if (option.cli.present() && typed(long_flag(option).c_str())) overlay(option, flags, o);
+  for (const session::SessionOption& option : session::session_options()) {
+    if (option.cli.present() && typed(long_flag(option).c_str())) session::overlay(option, flags, o);
   }
-  if (!typed("--provider-option")) overlay(session_option("provider_options"), flags, o);  // of backends.yaml
+  if (!typed("--provider-option")) session::overlay(session::session_option("provider_options"), flags, o);  // of backends.yaml
   o.provider_priority = flags.provider_priority;
   o.platform_defaults = flags.platform_defaults;
   o.profile = o.profile || flags.profile;

@@ -105,7 +105,7 @@ MachineLimits machine_limits(int threads) {
   const MachineInfo machine = machine_info();
   const int usable = std::max(1, machine.cores);
   threads = threads > 0 ? std::min(threads, usable) : usable;
-  const std::filesystem::path file = cache_file({}, "machine.json");
+  const std::filesystem::path file = cache::cache_file({}, "machine.json");
   const std::string key = fmt::format("{}, {}, {} threads", machine.cpu, machine.isa, threads);
   Json all = file.empty() ? Json::object() : read_all(file);
   const Json kept = all.contains(key) ? all[key] : Json();
@@ -115,8 +115,8 @@ MachineLimits machine_limits(int threads) {
   all[key] = {{"gflops_per_s", out.gflops_per_s}, {"read_gbytes_per_s", out.read_gbytes_per_s}};
   if (file.empty() || all[key] == kept) return out;
   try {
-    make_cache_folder(file.parent_path());
-    write_file_atomically(file, all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n", kCacheFileMode);
+    cache::make_cache_folder(file.parent_path());
+    write_file_atomically(file, all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n", cache::kCacheFileMode);
   } catch (const std::exception& e) {
     log::info("the machine's limits are not kept: {}", e.what());
   }

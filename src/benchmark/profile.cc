@@ -76,7 +76,7 @@ WorkByName work_by_name(const std::filesystem::path& path, const SessionOptions&
     }
     SessionOptions plain = options;
     plain.dimensions.clear();  // the inputs' own extents are fixed already
-    prepare(model, plain);
+    session::prepare(model, plain);
     sink_constants(model.graph);
     if (options.optimize) {
       PassOptions passes;

@@ -18,7 +18,7 @@
 #include "cache/folder.h"
 #include "graph/serial.h"
 
-namespace sdx {
+namespace sdx::cache {
 
 namespace fs = std::filesystem;
 using namespace compiled;  // NOLINT: this file is its other half
@@ -315,4 +315,4 @@ std::shared_ptr<const void> CompiledModel::find(const PackKey& key, PackSources 
   return {shared_from_this(), block(it->second)};
 }
 
-}  // namespace sdx
+}  // namespace sdx::cache

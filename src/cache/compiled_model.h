@@ -23,7 +23,7 @@
 #include "cache/pack_store.h"
 #include "graph/graph.h"
 
-namespace sdx {
+namespace sdx::cache {
 
 struct CompiledPlace {
   std::filesystem::path model;   // absolute
@@ -124,4 +124,4 @@ std::unique_ptr<Recording> start_recording(const CompiledPlace& place);
 // Writes and verifies the file. Never throws: what is not kept is made again, and the log says why (info).
 void write_compiled(const Recording& recording, const ModelInterface& interface) noexcept;
 
-}  // namespace sdx
+}  // namespace sdx::cache

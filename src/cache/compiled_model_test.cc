@@ -10,7 +10,7 @@
 #include "cache/compiled_format.h"
 #include "support/graph_text.h"
 
-namespace sdx {
+namespace sdx::cache {
 namespace {
 
 namespace fs = std::filesystem;
@@ -172,4 +172,4 @@ TEST_F(CompiledModelTest, NoContentCrashes) {
 }
 
 }  // namespace
-}  // namespace sdx
+}  // namespace sdx::cache

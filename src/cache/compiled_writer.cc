@@ -21,7 +21,7 @@
 #include "graph/serial.h"
 #include "onnx/external_names.h"
 
-namespace sdx {
+namespace sdx::cache {
 
 namespace fs = std::filesystem;
 using namespace compiled;  // NOLINT: this file is its other half
@@ -324,4 +324,4 @@ void write_compiled(const Recording& recording, const ModelInterface& interface)
   }
 }
 
-}  // namespace sdx
+}  // namespace sdx::cache

@@ -10,7 +10,7 @@
 #include "base/system/mapped_file.h"
 #include "cache/folder.h"
 
-namespace sdx {
+namespace sdx::cache {
 namespace {
 
 // One line, so that a file of lines can hold it.
@@ -68,4 +68,4 @@ void write_decision(const std::filesystem::path& file, const Decision& m) {
   write_file_atomically(file, text, kCacheFileMode);
 }
 
-}  // namespace sdx
+}  // namespace sdx::cache

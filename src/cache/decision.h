@@ -8,7 +8,7 @@
 
 #include <sdx/session.hpp>
 
-namespace sdx {
+namespace sdx::cache {
 
 // What was found out, and about what.
 struct Decision {
@@ -25,4 +25,4 @@ std::optional<Decision> read_decision(const std::filesystem::path& file);
 // Throws Error(io).
 void write_decision(const std::filesystem::path& file, const Decision& decision);
 
-}  // namespace sdx
+}  // namespace sdx::cache

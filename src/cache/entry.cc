@@ -19,7 +19,7 @@
 #include "base/system/mapped_file.h"
 #include "cache/folder.h"
 
-namespace sdx {
+namespace sdx::cache {
 namespace {
 
 namespace fs = std::filesystem;
@@ -281,4 +281,4 @@ bool remove_cache_item(const CacheItem& item) {
   return !failed;
 }
 
-}  // namespace sdx
+}  // namespace sdx::cache

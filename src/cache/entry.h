@@ -12,7 +12,7 @@
 
 #include "base/tools_api.h"
 
-namespace sdx {
+namespace sdx::cache {
 
 // One such folder, in use. When it is opened and nobody else uses it, its files must be as they were when it was last sealed, or
 // all of them are removed: a vendor's library may crash on half a file. Thread-safe apart from discard(). Processes may share an
@@ -69,4 +69,4 @@ SDX_TOOLS_API std::vector<CacheItem> list_cache(const std::filesystem::path& roo
 // Removes an entry. False where it is in use, or where removing fails.
 SDX_TOOLS_API bool remove_cache_item(const CacheItem& item);
 
-}  // namespace sdx
+}  // namespace sdx::cache

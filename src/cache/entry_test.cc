@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "base/system/mapped_file.h"
 
-namespace sdx {
+namespace sdx::cache {
 namespace {
 
 namespace fs = std::filesystem;
@@ -147,4 +147,4 @@ TEST(ContentHash, TellsContentsApart) {
 }
 
 }  // namespace
-}  // namespace sdx
+}  // namespace sdx::cache

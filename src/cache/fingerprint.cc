@@ -5,7 +5,7 @@
 #include "base/system/mapped_file.h"
 #include "onnx/external_names.h"
 
-namespace sdx {
+namespace sdx::cache {
 namespace {
 namespace fs = std::filesystem;
 }  // namespace
@@ -29,4 +29,4 @@ bool unchanged(const fs::path& folder, const Fingerprint& known) {
   return stamp->modified_ns == known.modified_ns || hash_file(path) == known.hash;
 }
 
-}  // namespace sdx
+}  // namespace sdx::cache

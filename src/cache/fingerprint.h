@@ -8,7 +8,7 @@
 
 #include "base/tools_api.h"
 
-namespace sdx {
+namespace sdx::cache {
 
 struct Fingerprint {
   std::string name;  // relative to the model's folder
@@ -24,4 +24,4 @@ SDX_TOOLS_API std::vector<Fingerprint> fingerprints(const std::filesystem::path&
 // Whether the file still is what `known` says; reads it only where size or time differ from that. False where it is gone.
 bool unchanged(const std::filesystem::path& folder, const Fingerprint& known);
 
-}  // namespace sdx
+}  // namespace sdx::cache

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/log.h"
 
-namespace sdx {
+namespace sdx::cache {
 namespace {
 
 namespace fs = std::filesystem;
@@ -87,4 +87,4 @@ void make_cache_folder(const fs::path& folder) {
   fail(ErrorCode::io, "cannot create the folder '{}': {}", folder.string(), std::strerror(errno));
 }
 
-}  // namespace sdx
+}  // namespace sdx::cache

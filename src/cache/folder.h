@@ -6,7 +6,7 @@
 
 #include "base/tools_api.h"
 
-namespace sdx {
+namespace sdx::cache {
 
 // `given`; where that is empty SDX_CACHE_DIR, else $XDG_CACHE_HOME/sdx, else $HOME/.cache/sdx. Not created. Empty where there is
 // none of these: then nothing is kept. A folder that all users share, such as /tmp, is never taken.
@@ -26,4 +26,4 @@ inline constexpr unsigned kCacheFileMode = 0644;
 // Makes the folder, and those above it that are missing, for this user alone. Throws Error(io).
 SDX_TOOLS_API void make_cache_folder(const std::filesystem::path& folder);
 
-}  // namespace sdx
+}  // namespace sdx::cache

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "cache/entry.h"
 
-namespace sdx {
+namespace sdx::cache {
 namespace {
 
 namespace fs = std::filesystem;
@@ -134,4 +134,4 @@ TEST_F(CacheFolderTest, VendorsGetNoFolderThatOthersMayWriteTo) {
 }
 
 }  // namespace
-}  // namespace sdx
+}  // namespace sdx::cache

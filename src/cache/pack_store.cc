@@ -6,7 +6,7 @@
 
 #include "base/system/mapped_file.h"
 
-namespace sdx {
+namespace sdx::cache {
 namespace {
 
 thread_local PackStore* t_store = nullptr;
@@ -61,4 +61,4 @@ PackStore* current_pack_store() { return t_store; }
 PackScope::PackScope(PackStore& store) : previous_(std::exchange(t_store, &store)) {}
 PackScope::~PackScope() { t_store = previous_; }
 
-}  // namespace sdx
+}  // namespace sdx::cache

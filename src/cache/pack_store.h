@@ -17,7 +17,7 @@
 
 #include "base/block_pool.h"
 
-namespace sdx {
+namespace sdx::cache {
 
 // Names an order: everything besides its sources and the instruction set that packed weights depend on. Equal keys, equal
 // sources: equal bytes, in every process of this build.
@@ -97,4 +97,4 @@ class PackScope {
   PackStore* previous_;
 };
 
-}  // namespace sdx
+}  // namespace sdx::cache

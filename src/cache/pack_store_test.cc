@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace sdx {
+namespace sdx::cache {
 namespace {
 
 class PackStoreTest : public testing::Test {
@@ -66,4 +66,4 @@ TEST_F(PackStoreTest, ScopesNest) {
 }
 
 }  // namespace
-}  // namespace sdx
+}  // namespace sdx::cache

@@ -8,7 +8,7 @@
 #include "base/system/mapped_file.h"
 #include "cache/folder.h"
 
-namespace sdx {
+namespace sdx::cache {
 namespace {
 
 using Json = nlohmann::json;
@@ -76,4 +76,4 @@ const std::vector<KernelTime>* TunedChoices::find(const std::string& key) const 
 
 void TunedChoices::add(const std::string& key, std::vector<KernelTime> times) { added_[key] = std::move(times); }
 
-}  // namespace sdx
+}  // namespace sdx::cache

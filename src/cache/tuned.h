@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace sdx {
+namespace sdx::cache {
 
 // What one run of a kernel took when it was measured.
 struct KernelTime {
@@ -38,4 +38,4 @@ class TunedChoices {
   Entries entries_, added_;
 };
 
-}  // namespace sdx
+}  // namespace sdx::cache

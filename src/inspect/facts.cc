@@ -203,7 +203,7 @@ ModelFacts model_facts(const std::filesystem::path& path, const SessionOptions& 
   facts.functions = static_cast<std::int64_t>(model.functions.size());
   facts.metadata = model.metadata;
   count_nodes(model.graph, facts);
-  prepare(model, options);
+  session::prepare(model, options);
   count_flops(model.graph, facts);
   facts.warnings = model.warnings;
   return facts;
@@ -215,8 +215,8 @@ namespace sdx {
 
 std::vector<ValueSpec> model_inputs(const std::filesystem::path& path, const SessionOptions& options) {
   Model model = read_model(path);
-  bind_dimensions(model.graph, options.dimensions);
-  return input_specs(model.graph);
+  session::bind_dimensions(model.graph, options.dimensions);
+  return session::input_specs(model.graph);
 }
 
 }  // namespace sdx

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace sdx {
+namespace sdx::plan {
 
 std::size_t assign_offsets(std::vector<BufferRequest>& buffers) {
   std::vector<std::size_t> order(buffers.size());
@@ -35,4 +35,4 @@ std::size_t assign_offsets(std::vector<BufferRequest>& buffers) {
   return total;
 }
 
-}  // namespace sdx
+}  // namespace sdx::plan

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace sdx {
+namespace sdx::plan {
 
 struct BufferRequest {
   std::size_t bytes = 0;
@@ -19,4 +19,4 @@ struct BufferRequest {
 // O(n * overlapping) time.
 std::size_t assign_offsets(std::vector<BufferRequest>& buffers);
 
-}  // namespace sdx
+}  // namespace sdx::plan

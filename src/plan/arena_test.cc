@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <random>
 
-namespace sdx {
+namespace sdx::plan {
 namespace {
 
 bool live_together(const BufferRequest& a, const BufferRequest& b) { return a.first <= b.last && b.first <= a.last; }
@@ -59,4 +59,4 @@ TEST(Arena, NothingTakesNothing) {
 }
 
 }  // namespace
-}  // namespace sdx
+}  // namespace sdx::plan

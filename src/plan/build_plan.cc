@@ -7,7 +7,7 @@
 #include "plan/plan.h"
 #include "plan/program.h"
 
-namespace sdx {
+namespace sdx::plan {
 namespace {
 
 constexpr std::uint32_t kForever = 0xFFFFFFFF;
@@ -325,4 +325,4 @@ std::shared_ptr<const Plan> build_plan(const Program& program, std::vector<std::
   return PlanBuilder(program, std::move(signature)).build(inputs);
 }
 
-}  // namespace sdx
+}  // namespace sdx::plan

@@ -12,7 +12,7 @@
 #include "tensor/own.h"
 #include "tensor/poison.h"
 
-namespace sdx {
+namespace sdx::plan {
 namespace {
 
 // Deeper nesting than any real model: a subgraph call takes some kilobytes of stack.
@@ -435,4 +435,4 @@ std::vector<Value> Program::run(std::vector<Value> inputs, RunEnv& env, const st
   return outputs;
 }
 
-}  // namespace sdx
+}  // namespace sdx::plan

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace sdx {
+namespace sdx::plan {
 namespace {
 
 template <class T, class F>
@@ -105,4 +105,4 @@ std::unique_ptr<Kernel> guard_results(std::unique_ptr<Kernel> kernel, const Grap
   return std::make_unique<GuardedKernel>(std::move(kernel), region, std::move(provider), std::move(reject_nan));
 }
 
-}  // namespace sdx
+}  // namespace sdx::plan

@@ -8,7 +8,7 @@
 #include "graph/graph.h"
 #include "providers/interface/kernel.h"
 
-namespace sdx {
+namespace sdx::plan {
 
 // The kernel of a region with its results checked: element type, rank and the extents that inference knows. A result that cannot
 // be is Error(runtime_failure) naming provider, value, what was expected and what came. With `reject_nan` (null: without), NaN in
@@ -19,4 +19,4 @@ std::unique_ptr<Kernel> guard_results(std::unique_ptr<Kernel> kernel, const Grap
 // True for a tensor of floats with at least one NaN.
 bool has_nan(const Value& value);
 
-}  // namespace sdx
+}  // namespace sdx::plan

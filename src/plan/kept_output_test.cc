@@ -6,7 +6,7 @@
 #include "plan/program.h"
 #include "support/graph_text.h"
 
-namespace sdx {
+namespace sdx::plan {
 namespace {
 
 void* const kDevice = reinterpret_cast<void*>(std::uintptr_t{64});  // an address that no host can read
@@ -99,4 +99,4 @@ TEST(KeptOutput, PassesFromRegionToRegionAsItIs) {
 }
 
 }  // namespace
-}  // namespace sdx
+}  // namespace sdx::plan

@@ -12,7 +12,7 @@
 #include "graph/graph.h"
 #include "providers/interface/kernel.h"
 
-namespace sdx {
+namespace sdx::plan {
 
 class Program;
 
@@ -80,4 +80,4 @@ struct Plan {
 std::shared_ptr<const Plan> build_plan(const Program& program, std::vector<std::int64_t> signature,
                                        const std::vector<Type>& inputs);
 
-}  // namespace sdx
+}  // namespace sdx::plan

@@ -8,7 +8,7 @@
 
 #include <sdx/session.hpp>
 
-namespace sdx {
+namespace sdx::plan {
 
 // Thread-safe. Keeps at most a million events, so that a forgotten profiler does not eat the machine's memory.
 class Profiler {
@@ -31,4 +31,4 @@ class Profiler {
   std::vector<ProfileEvent> events_;
 };
 
-}  // namespace sdx
+}  // namespace sdx::plan

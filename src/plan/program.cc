@@ -7,7 +7,7 @@
 #include "ops/infer.h"
 #include "ops/op.h"
 
-namespace sdx {
+namespace sdx::plan {
 
 Program::Program(Graph graph, std::span<const Provider* const> chain, std::size_t plan_cache_size, Regions regions,
                  const LowerOptions& lowering)
@@ -283,4 +283,4 @@ std::string Program::dump() const {
   return out;
 }
 
-}  // namespace sdx
+}  // namespace sdx::plan

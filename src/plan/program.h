@@ -20,8 +20,10 @@
 #include "providers/interface/provider.h"
 
 namespace sdx {
-
 class MappedFile;
+}  // namespace sdx
+
+namespace sdx::plan {
 
 // What one call of Session::run hands down to every step, also those in subgraphs.
 struct RunEnv {
@@ -84,4 +86,4 @@ class Program {
   mutable std::vector<ArenaBlock> arenas_;                // not in use; shared by all plans of this program
 };
 
-}  // namespace sdx
+}  // namespace sdx::plan

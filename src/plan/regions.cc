@@ -8,7 +8,7 @@
 #include "ops/infer.h"
 #include "plan/guarded_kernel.h"
 
-namespace sdx {
+namespace sdx::plan {
 namespace {
 
 // A provider that keeps refusing single nodes is asked this often before it gets none.
@@ -278,4 +278,4 @@ Regions form_regions(Graph& graph, const Model& model, const ModelSource* source
   return Former(graph, model, source, strict).run(chain, compiling);
 }
 
-}  // namespace sdx
+}  // namespace sdx::plan

@@ -12,7 +12,7 @@
 #include "graph/graph.h"
 #include "providers/interface/provider.h"
 
-namespace sdx {
+namespace sdx::plan {
 
 // A provider with what the session tells it.
 struct ChosenProvider {
@@ -44,4 +44,4 @@ struct Regions {
 Regions form_regions(Graph& graph, const Model& model, const ModelSource* source, std::span<const ChosenProvider> chain,
                      bool strict, const std::function<void(int)>& compiling = nullptr);
 
-}  // namespace sdx
+}  // namespace sdx::plan

@@ -9,7 +9,7 @@
 #include "ops/infer.h"
 #include "support/graph_text.h"
 
-namespace sdx {
+namespace sdx::plan {
 namespace {
 
 class NoKernel : public Kernel {
@@ -190,4 +190,4 @@ TEST(Regions, BranchesGoWithTheirNode) {
 }
 
 }  // namespace
-}  // namespace sdx
+}  // namespace sdx::plan

@@ -106,10 +106,10 @@ class Workshop {
 };
 
 // Why the graph goes into the build as it is; empty where the passes may run.
-std::string why_not_optimized(const BuildOptions& build, const SessionOptions& options, const Selection& selection,
+std::string why_not_optimized(const BuildOptions& build, const SessionOptions& options, const session::Selection& selection,
                               const Graph& graph) {
   if (!build.optimize || !options.optimize) return "--no-optimize";
-  if (compiles_regions(selection)) {
+  if (session::compiles_regions(selection)) {
     return fmt::format("{} optimises the model itself", selection.chain.front()->name());
   }
   for (const ValueId v : graph.inputs()) {
@@ -119,7 +119,7 @@ std::string why_not_optimized(const BuildOptions& build, const SessionOptions& o
 }
 
 void write_optimized(Model& model, const SessionOptions& options, const fs::path& path) {
-  prepare(model, options);
+  session::prepare(model, options);
   sink_constants(model.graph);
   run_passes(model.graph);
   WriteOptions write;
@@ -185,16 +185,16 @@ BuildReport Project::build(const BuildOptions& build) const {
   info.source = config_.model_source;
   info.settings = build_settings(options);
   info.version = version();
-  info.files = fingerprints(model());
-  for (const Fingerprint& f : info.files) report.source_bytes += f.bytes;
+  info.files = cache::fingerprints(model());
+  for (const cache::Fingerprint& f : info.files) report.source_bytes += f.bytes;
 
   step("choosing providers");
-  const Selection selection = select_providers(options);
+  const session::Selection selection = session::select_providers(options);
   Model model = read_model(this->model());
   report.nodes_before = report.nodes_after = count_nodes(model.graph);
   report.not_optimized = why_not_optimized(build, options, selection, model.graph);
   std::string identity = info.settings + info.version + report.not_optimized;
-  for (const Fingerprint& f : info.files) identity += f.name + f.hash;
+  for (const cache::Fingerprint& f : info.files) identity += f.name + f.hash;
   info.compiled = "model-" + hash_text(identity).substr(0, 16) + ".onnx";
   const fs::path staged = workshop.at(info.compiled);
   if (report.not_optimized.empty()) {
@@ -226,8 +226,8 @@ BuildReport Project::build(const BuildOptions& build) const {
   workshop.publish("provider_info.json");
   workshop.publish("model_info.json");
   workshop.drop_others(info.compiled);
-  for (const CacheItem& item : list_cache(workshop.folder() / "cache")) {
-    if (item.provider == "cpu" && item.label != info.compiled) remove_cache_item(item);
+  for (const cache::CacheItem& item : cache::list_cache(workshop.folder() / "cache")) {
+    if (item.provider == "cpu" && item.label != info.compiled) cache::remove_cache_item(item);
   }
   report.build_ms = ms_since(start);
   return report;

@@ -129,7 +129,7 @@ std::string model_info_json(const BuildFacts& f) {
   json["source"] = f.info.source;
   json["source_hash"] = f.info.files.front().hash;
   json["files"] = Json::array();
-  for (const Fingerprint& p : f.info.files) {
+  for (const cache::Fingerprint& p : f.info.files) {
     json["files"].push_back({{"name", p.name}, {"bytes", p.bytes}, {"modified_ns", p.modified_ns}, {"hash", p.hash}});
   }
   json["compiled"] = f.info.compiled;

@@ -22,7 +22,7 @@ struct BuildInfo {
   std::string settings;
   std::string version;  // of the program that built it
   bool optimized = false;
-  std::vector<Fingerprint> files;
+  std::vector<cache::Fingerprint> files;
   std::vector<std::string> providers;
 };
 

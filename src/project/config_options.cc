@@ -12,14 +12,14 @@
 namespace sdx {
 namespace {
 
-void read_text(const SessionOption& option, const YamlValue& value, SessionOptions& options) {
+void read_text(const session::SessionOption& option, const YamlValue& value, SessionOptions& options) {
   const std::string text = value.string();
-  at_place(value, [&] { set_from_text(option, options, text); });
+  at_place(value, [&] { session::set_from_text(option, options, text); });
 }
 
 // One overload for each type of member that YAML has a form of its own for; the others read the scalar's text.
 
-void read(const SessionOption& option, const YamlValue& value, SessionOptions& options, bool SessionOptions::*member) {
+void read(const session::SessionOption& option, const YamlValue& value, SessionOptions& options, bool SessionOptions::*member) {
   if (option.words.empty()) {
     options.*member = value.boolean();
   } else {
@@ -27,29 +27,32 @@ void read(const SessionOption& option, const YamlValue& value, SessionOptions& o
   }
 }
 
-void read(const SessionOption&, const YamlValue& value, SessionOptions& options, ProviderOptions SessionOptions::*member) {
+void read(const session::SessionOption&, const YamlValue& value, SessionOptions& options,
+          session::ProviderOptions SessionOptions::*member) {
   for (const auto& [name, own] : value.entries()) {
-    auto& list = (options.*member).emplace_back(at_place(own, [&] { return canonical_provider(name); }), TextPairs{}).second;
+    auto& list =
+        (options.*member).emplace_back(at_place(own, [&] { return canonical_provider(name); }), session::TextPairs{}).second;
     if (own.is_null()) continue;
     for (const auto& [key, text] : own.entries()) list.emplace_back(key, text.text());
   }
 }
 
-void read(const SessionOption& option, const YamlValue& value, SessionOptions& options, DimensionValues SessionOptions::*member) {
+void read(const session::SessionOption& option, const YamlValue& value, SessionOptions& options,
+          session::DimensionValues SessionOptions::*member) {
   for (const auto& [symbol, extent] : value.entries()) (options.*member).emplace_back(symbol, extent.integer(0, option.most));
 }
 
-void read(const SessionOption& option, const YamlValue& value, SessionOptions& options, int SessionOptions::*member) {
+void read(const session::SessionOption& option, const YamlValue& value, SessionOptions& options, int SessionOptions::*member) {
   options.*member = static_cast<int>(value.integer(0, option.most));
 }
 
 template <class T>
-void read(const SessionOption& option, const YamlValue& value, SessionOptions& options, T SessionOptions::*) {
+void read(const session::SessionOption& option, const YamlValue& value, SessionOptions& options, T SessionOptions::*) {
   if (value.is_scalar()) {
     read_text(option, value, options);
     return;
   }
-  if (!takes_items(option)) value.fail(fmt::format("expected {}, found {}", expected(option), value.found()));
+  if (!session::takes_items(option)) value.fail(fmt::format("expected {}, found {}", expected(option), value.found()));
   for (const YamlValue& item : value.list()) read_text(option, item, options);
 }
 
@@ -57,14 +60,14 @@ void read(const SessionOption& option, const YamlValue& value, SessionOptions& o
 
 std::vector<std::string_view> runtime_keys() {
   std::vector<std::string_view> keys(config_keys::kRuntimeOwn.begin(), config_keys::kRuntimeOwn.end());
-  for (const SessionOption& option : session_options()) {
+  for (const session::SessionOption& option : session::session_options()) {
     if (!option.project.name.empty()) keys.push_back(option.project.name);
   }
   return keys;
 }
 
 void read_session_options(const YamlValue& section, SessionOptions& options) {
-  for (const SessionOption& option : session_options()) {
+  for (const session::SessionOption& option : session::session_options()) {
     if (!option.project.present()) continue;
     const YamlValue value = section.get(option.project.name);
     if (value) std::visit([&](auto member) { read(option, value, options, member); }, option.member);

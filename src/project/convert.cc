@@ -38,7 +38,7 @@ ConvertReport convert_model(const fs::path& path, const fs::path& output, const 
   for (const std::string& name : external_names(path)) report.bytes_before += file_bytes(path.parent_path() / name);
   SessionOptions session;
   session.custom_ops = options.custom_ops;
-  prepare(model, session, true);
+  session::prepare(model, session, true);
   sink_constants(model.graph);
   const auto opset = model.opsets.find("");
   const NarrowReport done = narrow(model.graph, opset == model.opsets.end() ? 13 : opset->second,
@@ -47,7 +47,7 @@ ConvertReport convert_model(const fs::path& path, const fs::path& output, const 
     fail(ErrorCode::invalid_argument, "no node of '{}' can compute in {}: {}: {}", path.string(), name(options.dtype),
          done.kept.front().node, done.kept.front().why);
   }
-  check_and_infer(model.graph, true);
+  session::check_and_infer(model.graph, true);
   WriteOptions write;
   if (constant_bytes(model.graph) > options.external_above) write.external_above = kExternalTensor;
   write_model(model, output, write);
@@ -81,10 +81,10 @@ ConvertedModel::ConvertedModel(const fs::path& model, DataType dtype, bool keep_
     path_ = output;
   };
   const std::string file = model.stem().string() + "." + std::string(name(dtype)) + ".onnx";
-  if (const fs::path cache = cache_folder(options.cache_folder); options.cache && !cache.empty()) {
+  if (const fs::path cache = cache::cache_folder(options.cache_folder); options.cache && !cache.empty()) {
     std::string identity = fmt::format("{}\n{}\n{}\n", version(), name(dtype), keep_io);
-    for (const Fingerprint& f : fingerprints(model)) identity += f.name + f.hash + "\n";
-    entry_ = CacheEntry::open(cache / "convert", hash_text(identity), model.filename().string());
+    for (const cache::Fingerprint& f : cache::fingerprints(model)) identity += f.name + f.hash + "\n";
+    entry_ = cache::CacheEntry::open(cache / "convert", hash_text(identity), model.filename().string());
   }
   if (!entry_) {
     std::string folder = (fs::temp_directory_path() / "sdx-convert-XXXXXX").string();

@@ -6,7 +6,7 @@
 
 #include <sdx/session.hpp>
 
-namespace sdx {
+namespace sdx::cache {
 class CacheEntry;
 }
 
@@ -28,7 +28,7 @@ class ConvertedModel {
 
  private:
   std::filesystem::path path_, temporary_;
-  std::shared_ptr<CacheEntry> entry_;
+  std::shared_ptr<cache::CacheEntry> entry_;
   bool made_ = false;
 };
 

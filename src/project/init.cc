@@ -75,11 +75,11 @@ class Writer {
  public:
   Writer(const fs::path& model, const InitOptions& options) : model_(model), options_(options) {
     Model m = read_model(model);
-    prepare(m, {}, true);
-    inputs_ = input_specs(m.graph);
+    session::prepare(m, {}, true);
+    inputs_ = session::input_specs(m.graph);
     for (std::size_t i = 0; i < m.graph.outputs().size(); ++i) {
       const ValueInfo& info = m.graph.value(m.graph.outputs()[i]);
-      outputs_.push_back(spec_of(m.graph.output_names()[i], info.type.known() ? info.type : info.declared));
+      outputs_.push_back(session::spec_of(m.graph.output_names()[i], info.type.known() ? info.type : info.declared));
     }
     doc_ = m.doc;
     beside_ = model.has_parent_path() ? model.parent_path() : fs::path(".");

@@ -64,14 +64,14 @@ std::vector<std::string> Project::validate() const {
     fail(ErrorCode::io, "{}there is no model file '{}'", place("model"), model().string());
   }
   Model model = read_model(this->model());
-  prepare(model, {}, true);
+  session::prepare(model, {}, true);
   std::vector<ValueSpec> outputs;
   const Graph& g = model.graph;
   for (std::size_t i = 0; i < g.outputs().size(); ++i) {
     const ValueInfo& info = g.value(g.outputs()[i]);
-    outputs.push_back(spec_of(g.output_names()[i], info.type.known() ? info.type : info.declared));
+    outputs.push_back(session::spec_of(g.output_names()[i], info.type.known() ? info.type : info.declared));
   }
-  return check_against_model(config_, input_specs(g), outputs, [this](const std::string& key) { return place(key); });
+  return check_against_model(config_, session::input_specs(g), outputs, [this](const std::string& key) { return place(key); });
 }
 
 std::vector<std::string> Project::validate(const Session& session) const {
@@ -88,8 +88,8 @@ BuildState Project::build_state(const SessionOptions& options) const {
     state.why = "built by sdx " + info->version;
     return state;
   }
-  for (const Fingerprint& file : info->files) {
-    if (unchanged(parent_of(model()), file)) continue;
+  for (const cache::Fingerprint& file : info->files) {
+    if (cache::unchanged(parent_of(model()), file)) continue;
     state.why = "'" + file.name + "' has changed since";
     return state;
   }

@@ -8,7 +8,7 @@
 
 #include "tensor/types.h"
 
-namespace sdx {
+namespace sdx::session {
 namespace {
 
 // Reduced precision (float16, TensorFloat-32, bfloat16 on accelerators) stays below it on usual models; a wrong result does not.
@@ -67,4 +67,4 @@ std::string disagreement(const Value& reference, const Value& got, bool values_t
   return why.empty() ? "" : "differs from cpu: " + why;
 }
 
-}  // namespace sdx
+}  // namespace sdx::session

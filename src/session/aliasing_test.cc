@@ -7,7 +7,7 @@
 
 #include "support/graph_text.h"
 
-namespace sdx {
+namespace sdx::session {
 namespace {
 
 NamedValues run(const std::string& text, const NamedValues& inputs, bool optimize) {
@@ -241,4 +241,4 @@ output m
 }
 
 }  // namespace
-}  // namespace sdx
+}  // namespace sdx::session

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "session/pipeline.h"
 
-namespace sdx {
+namespace sdx::session {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -125,4 +125,4 @@ std::shared_ptr<const Engine> compile_in_time(const std::shared_ptr<Core>& core,
   return std::move(c->engine);
 }
 
-}  // namespace sdx
+}  // namespace sdx::session

@@ -6,7 +6,7 @@
 
 #include "session/engine.h"
 
-namespace sdx {
+namespace sdx::session {
 
 // The provider that took too long.
 struct LateProvider {
@@ -23,4 +23,4 @@ struct LateProvider {
 std::shared_ptr<const Engine> compile_in_time(const std::shared_ptr<Core>& core, const Selection& selection, LateProvider& late,
                                               std::function<void(int, std::shared_ptr<const Engine>)> over = nullptr);
 
-}  // namespace sdx
+}  // namespace sdx::session

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "tensor/own.h"
 
-namespace sdx {
+namespace sdx::session {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -21,7 +21,7 @@ constexpr std::chrono::milliseconds kLook{5}, kGrace{50};
 struct BackgroundRun::State {
   std::shared_ptr<const Engine> engine;
   Request request;
-  RunEnv env;
+  plan::RunEnv env;
   std::shared_ptr<std::atomic<bool>> stop = std::make_shared<std::atomic<bool>>(false);
 
   std::mutex mutex;  // guards all below
@@ -112,4 +112,4 @@ void BackgroundRun::abandon(std::function<void()> over) {
   if (over) over();
 }
 
-}  // namespace sdx
+}  // namespace sdx::session

@@ -9,7 +9,7 @@
 
 #include "session/engine.h"
 
-namespace sdx {
+namespace sdx::session {
 
 // Costs a thread and a copy of the inputs that are views of the caller's memory.
 class BackgroundRun {
@@ -36,4 +36,4 @@ class BackgroundRun {
   std::shared_ptr<State> state_;
 };
 
-}  // namespace sdx
+}  // namespace sdx::session

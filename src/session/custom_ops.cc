@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-namespace sdx {
+namespace sdx::session {
 namespace {
 
 namespace fs = std::filesystem;
@@ -97,4 +97,4 @@ void bind_custom_ops(Graph& graph, const CustomOps& custom) {
   }
 }
 
-}  // namespace sdx
+}  // namespace sdx::session

@@ -8,7 +8,7 @@
 #include "graph/graph.h"
 #include "ops/custom.h"
 
-namespace sdx {
+namespace sdx::session {
 
 using CustomOps = std::vector<std::shared_ptr<const ops::CustomOp>>;
 
@@ -22,4 +22,4 @@ CustomOps load_custom_ops(const std::vector<std::filesystem::path>& libraries);
 // for an opset older than every version of the operator.
 void bind_custom_ops(Graph& graph, const CustomOps& custom);
 
-}  // namespace sdx
+}  // namespace sdx::session

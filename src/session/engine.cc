@@ -10,9 +10,10 @@
 #include "onnx/reader.h"
 #include "session/pipeline.h"
 
-namespace sdx {
+namespace sdx::session {
 
-Engine::Engine(std::shared_ptr<Core> core, Selection chain, const std::function<void(int)>& compiling, Recording* recording)
+Engine::Engine(std::shared_ptr<Core> core, Selection chain, const std::function<void(int)>& compiling,
+               cache::Recording* recording)
     : core_(std::move(core)), chain_(std::move(chain)) {
   const BudgetScope charge(core_->budget);
   const PoolScope threads(core_->pool ? *core_->pool : *ThreadPool::shared());
@@ -59,8 +60,8 @@ void check_files(const Graph& graph) {
 
 }  // namespace
 
-std::unique_ptr<Program> Engine::make_variant(std::size_t which, const std::function<void(int)>& compiling,
-                                              std::vector<std::string>& failures, Recording* recording) const {
+std::unique_ptr<plan::Program> Engine::make_variant(std::size_t which, const std::function<void(int)>& compiling,
+                                                    std::vector<std::string>& failures, cache::Recording* recording) const {
   if (which == 0 && core_->compiled) {
     auto program = load_compiled(*core_->compiled, chain_, core_->options);
     from_compiled_ = program != nullptr;
@@ -89,13 +90,13 @@ std::unique_ptr<Program> Engine::make_variant(std::size_t which, const std::func
 }
 
 // A compiler may hang as a kernel may: env.provider tells whose it is, also to runs that wait for it.
-const Program& Engine::variant(std::size_t which, RunEnv& env) const {
+const plan::Program& Engine::variant(std::size_t which, plan::RunEnv& env) const {
   if (which == 0) return *variants_[0];
   const auto made = [&] {
     const std::lock_guard lock(mutex_);
     return variants_[which].get();
   };
-  if (const Program* program = made()) return *program;
+  if (const plan::Program* program = made()) return *program;
   const std::unique_lock turn = lock_unless_stopped(
       compiling_, env.stop, [&] { env.provider.store(busy_.load(std::memory_order_relaxed), std::memory_order_relaxed); });
   const auto tell = [&](const std::string* provider) {
@@ -103,9 +104,9 @@ const Program& Engine::variant(std::size_t which, RunEnv& env) const {
     env.provider.store(provider, std::memory_order_relaxed);
   };
   tell(nullptr);
-  if (const Program* program = made()) return *program;
+  if (const plan::Program* program = made()) return *program;
   std::vector<std::string> failures;
-  std::unique_ptr<Program> program;
+  std::unique_ptr<plan::Program> program;
   try {
     program = make_variant(
         which, [&](int i) { tell(i < 0 ? nullptr : &names_[static_cast<std::size_t>(i)]); }, failures);
@@ -119,14 +120,14 @@ const Program& Engine::variant(std::size_t which, RunEnv& env) const {
   return *variants_[which];
 }
 
-std::vector<Value> Engine::run(const Request& request, RunEnv& env) const {
+std::vector<Value> Engine::run(const Request& request, plan::RunEnv& env) const {
   const BudgetScope charge(core_->budget);
   const KeepScope reuse(core_->keep);
   const PoolScope threads(core_->pool ? *core_->pool : *ThreadPool::shared());
   env.profiler = core_->profiler.get();
   env.run = request.number;
   env.seed = &core_->seed;
-  const Program& program = variant(request.which, env);
+  const plan::Program& program = variant(request.which, env);
   std::vector<Value> passed;
   if ((request.which & kOverrides) != 0) {
     passed = request.values;
@@ -150,4 +151,4 @@ std::vector<std::string> Engine::failures() const {
   return failures_;
 }
 
-}  // namespace sdx
+}  // namespace sdx::session

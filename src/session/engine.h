@@ -18,7 +18,7 @@
 #include "plan/program.h"
 #include "session/selection.h"
 
-namespace sdx {
+namespace sdx::session {
 
 // What all chains of a session share. Outlives every run, also one that nobody waits for any more. Constant once the session is
 // open, apart from the counters.
@@ -27,13 +27,13 @@ struct Core {
   Model model;         // prepared; its graph is what programs are compiled from. With `compiled` only its path: see full_model()
   ModelSource source;  // of the model, as providers with a reader of their own take it
   std::vector<ValueSpec> inputs, outputs;
-  std::vector<bool> may_be_absent;                // parallel to `inputs`: of an optional type
-  std::vector<std::size_t> plain_inputs;          // index into `inputs` of those without a default
-  std::shared_ptr<const CompiledModel> compiled;  // null: programs come from the model
+  std::vector<bool> may_be_absent;                       // parallel to `inputs`: of an optional type
+  std::vector<std::size_t> plain_inputs;                 // index into `inputs` of those without a default
+  std::shared_ptr<const cache::CompiledModel> compiled;  // null: programs come from the model
   std::shared_ptr<MemoryBudget> budget;
   std::shared_ptr<BlockKeep> keep;   // null under a memory limit, which kept blocks would not be charged to
   std::shared_ptr<ThreadPool> pool;  // null: the process's own
-  std::unique_ptr<Profiler> profiler;
+  std::unique_ptr<plan::Profiler> profiler;
   bool allow_unknown = false;                     // operators that only some provider of the chain may know
   std::shared_ptr<std::atomic<bool>> reject_nan;  // null: NaN is never a failure
   std::atomic<std::uint64_t> runs{0};
@@ -68,12 +68,12 @@ class Engine {
   // Compiles variant 0. Throws Error: what no provider can run, or with `strict` what one of the chain cannot do. `compiling` is
   // told whose turn it is, by its place in the chain. `recording`, where not null, receives what is to be kept of variant 0.
   Engine(std::shared_ptr<Core> core, Selection chain, const std::function<void(int)>& compiling = nullptr,
-         Recording* recording = nullptr);
+         cache::Recording* recording = nullptr);
 
   // Outputs in the model's order, each owned by the caller or shared with other holders of the same tensor.
-  std::vector<Value> run(const Request& request, RunEnv& env) const;
+  std::vector<Value> run(const Request& request, plan::RunEnv& env) const;
 
-  const Program& program() const { return *variants_[0]; }
+  const plan::Program& program() const { return *variants_[0]; }
   const Selection& selection() const { return chain_; }
   std::string label() const;                     // "ort:cuda,cpu"
   bool runs(const std::string& provider) const;  // at least one node
@@ -86,9 +86,9 @@ class Engine {
   std::vector<std::string> failures() const;
 
  private:
-  std::unique_ptr<Program> make_variant(std::size_t which, const std::function<void(int)>& compiling,
-                                        std::vector<std::string>& failures, Recording* recording = nullptr) const;
-  const Program& variant(std::size_t which, RunEnv& env) const;
+  std::unique_ptr<plan::Program> make_variant(std::size_t which, const std::function<void(int)>& compiling,
+                                              std::vector<std::string>& failures, cache::Recording* recording = nullptr) const;
+  const plan::Program& variant(std::size_t which, plan::RunEnv& env) const;
 
   std::shared_ptr<Core> core_;
   Selection chain_;
@@ -98,8 +98,8 @@ class Engine {
   mutable std::mutex compiling_;                            // held while variants 1 to 3 are made
   mutable std::atomic<const std::string*> busy_ = nullptr;  // whose turn it is then: one of names_
   mutable std::mutex mutex_;                                // guards variants_[1..3] and failures_
-  mutable std::array<std::unique_ptr<Program>, 4> variants_;
+  mutable std::array<std::unique_ptr<plan::Program>, 4> variants_;
   mutable std::vector<std::string> failures_;
 };
 
-}  // namespace sdx
+}  // namespace sdx::session

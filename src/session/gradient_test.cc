@@ -7,7 +7,7 @@
 
 #include "support/graph_text.h"
 
-namespace sdx {
+namespace sdx::session {
 namespace {
 
 Session open(const std::string& text) {
@@ -129,4 +129,4 @@ TEST(Gradient, NestedWithoutEndIsRefused) {
 }
 
 }  // namespace
-}  // namespace sdx
+}  // namespace sdx::session

@@ -8,7 +8,7 @@
 
 #include "support/graph_text.h"
 
-namespace sdx {
+namespace sdx::session {
 namespace {
 
 // "constant NAME: float32[SHAPE] values" with small random values.
@@ -222,4 +222,4 @@ TEST(Layout, NodesKeepTheirNames) {
 }
 
 }  // namespace
-}  // namespace sdx
+}  // namespace sdx::session

@@ -18,7 +18,7 @@
 #include "session/background_compile.h"
 #include "session/background_run.h"
 
-namespace sdx {
+namespace sdx::session {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -40,7 +40,7 @@ std::string machine_text() {
 
 std::string disagreement(const std::vector<Value>& reference, const std::vector<Value>& got, const Core& core, bool values_too) {
   for (std::size_t i = 0; i < reference.size(); ++i) {
-    const std::string why = disagreement(reference[i], got[i], values_too);
+    const std::string why = session::disagreement(reference[i], got[i], values_too);
     if (!why.empty()) return fmt::format("output '{}' {}", core.outputs[i].name, why);
   }
   return "";
@@ -55,7 +55,7 @@ struct Candidate {
 std::vector<Value> run_in_time(const std::shared_ptr<const Engine>& engine, const Request& request,
                                std::chrono::milliseconds limit) {
   if (limit.count() <= 0) {
-    RunEnv env;
+    plan::RunEnv env;
     env.stop = request.stop;
     return engine->run(request, env);
   }
@@ -134,19 +134,19 @@ std::filesystem::path decision_file(const Core& core, const Selection& selection
   }
   for (const auto& [symbol, extent] : o.dimensions) hash.add(fmt::format("{}={}", symbol, extent));
   hash.add(fmt::format("{} {} {}", o.threads, o.optimize, join(o.disabled_passes)));
-  return cache_file(o.cache_folder, "measured/" + hash.text() + ".txt");
+  return cache::cache_file(o.cache_folder, "measured/" + hash.text() + ".txt");
 }
 
-std::optional<Decision> decision_for(const std::filesystem::path& file, const Selection& selection) {
-  std::optional<Decision> found = read_decision(file);
+std::optional<cache::Decision> decision_for(const std::filesystem::path& file, const Selection& selection) {
+  std::optional<cache::Decision> found = cache::read_decision(file);
   const bool known = found && std::any_of(selection.chain.begin(), selection.chain.end(),
                                           [&](const Provider* p) { return p->name() == found->chosen; });
   return known ? found : std::nullopt;
 }
 
-Decision measure_providers(const std::shared_ptr<Core>& core, const Selection& selection, const Request& request,
-                           std::shared_ptr<const Engine>& winner) {
-  Decision m;
+cache::Decision measure_providers(const std::shared_ptr<Core>& core, const Selection& selection, const Request& request,
+                                  std::shared_ptr<const Engine>& winner) {
+  cache::Decision m;
   std::vector<Candidate> candidates(selection.chain.size());
   m.candidates.resize(candidates.size());
   std::vector<Value> reference;
@@ -216,7 +216,7 @@ Decision measure_providers(const std::shared_ptr<Core>& core, const Selection& s
   return m;
 }
 
-std::string summary(const Decision& m) {
+std::string summary(const cache::Decision& m) {
   std::vector<const MeasuredProvider*> order;
   for (const MeasuredProvider& c : m.candidates) order.push_back(&c);
   std::stable_sort(order.begin(), order.end(), [](const MeasuredProvider* a, const MeasuredProvider* b) {
@@ -231,4 +231,4 @@ std::string summary(const Decision& m) {
   return out;
 }
 
-}  // namespace sdx
+}  // namespace sdx::session

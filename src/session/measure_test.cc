@@ -12,7 +12,7 @@
 #include "session/agreement.h"
 #include "support/graph_text.h"
 
-namespace sdx {
+namespace sdx::session {
 namespace {
 
 namespace fs = std::filesystem;
@@ -89,12 +89,12 @@ TEST_F(MeasureTest, ARememberedDecisionIsFollowed) {
   run(open({}));
   ASSERT_EQ(decisions().size(), 1U);
   const fs::path file = decisions()[0];
-  Decision m;
+  cache::Decision m;
   m.chosen = "fault";
   m.inputs = "x: float32[3]";
   m.when = "2026-01-02T03:04:05Z";
   m.candidates = {{"fault", 1.5, 2.5, true, ""}, {"cpu", 2.0, 0.5, false, "a note\nof two lines"}};
-  write_decision(file, m);
+  cache::write_decision(file, m);
   const Session s = open({});
   run(s);
   const Report r = s.report();
@@ -143,4 +143,4 @@ TEST(Disagreement, FloatsWithinATolerance) {
 }
 
 }  // namespace
-}  // namespace sdx
+}  // namespace sdx::session

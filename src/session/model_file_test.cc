@@ -9,7 +9,7 @@
 
 #include "support/graph_text.h"
 
-namespace sdx {
+namespace sdx::session {
 namespace {
 
 Tensor filled(std::int64_t extent) {
@@ -83,4 +83,4 @@ TEST_F(ModelFileTest, ASmallOneMayBeCutShort) {
 }
 
 }  // namespace
-}  // namespace sdx
+}  // namespace sdx::session

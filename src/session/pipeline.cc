@@ -17,7 +17,7 @@
 #include "session/custom_ops.h"
 #include "session/provider_settings.h"
 
-namespace sdx {
+namespace sdx::session {
 namespace {
 
 void check_nodes(const Graph& graph) {
@@ -92,10 +92,12 @@ bool compiles_regions(const Selection& selection) {
 
 namespace {
 
-std::unique_ptr<Program> lower(Graph graph, const Selection& selection, const SessionOptions& options, Regions regions) {
-  TunedChoices tuned(options.tune && options.cache ? cache_file(options.cache_folder, "tuned.json") : std::filesystem::path());
-  return std::make_unique<Program>(std::move(graph), selection.chain, options.plan_cache_size, std::move(regions),
-                                   LowerOptions{options.tune, &tuned});
+std::unique_ptr<plan::Program> lower(Graph graph, const Selection& selection, const SessionOptions& options,
+                                     plan::Regions regions) {
+  cache::TunedChoices tuned(options.tune && options.cache ? cache::cache_file(options.cache_folder, "tuned.json")
+                                                          : std::filesystem::path());
+  return std::make_unique<plan::Program>(std::move(graph), selection.chain, options.plan_cache_size, std::move(regions),
+                                         LowerOptions{options.tune, &tuned});
 }
 
 // The one provider that gets every node which no region takes; null where there are several, because what one of them makes of a
@@ -118,10 +120,11 @@ std::vector<Pass> all_passes() {
 
 }  // namespace
 
-std::unique_ptr<Program> load_compiled(const CompiledModel& compiled, const Selection& selection, const SessionOptions& options) {
+std::unique_ptr<plan::Program> load_compiled(const cache::CompiledModel& compiled, const Selection& selection,
+                                             const SessionOptions& options) {
   try {
-    PackStore store(&compiled);
-    const PackScope packing(store);
+    cache::PackStore store(&compiled);
+    const cache::PackScope packing(store);
     auto program = lower(compiled.graph(), selection, options, {});
     log::debug("'{}': {} packed weights were not in it", compiled.path().string(), store.misses());
     return program;
@@ -131,13 +134,13 @@ std::unique_ptr<Program> load_compiled(const CompiledModel& compiled, const Sele
   }
 }
 
-std::unique_ptr<Program> compile(Graph graph, const Selection& selection, const SessionOptions& options, const Origin& origin,
-                                 std::vector<std::string>& fallbacks, Recording* recording) {
-  Regions regions;
+std::unique_ptr<plan::Program> compile(Graph graph, const Selection& selection, const SessionOptions& options,
+                                       const Origin& origin, std::vector<std::string>& fallbacks, cache::Recording* recording) {
+  plan::Regions regions;
   if (compiles_regions(selection)) {
-    std::vector<ChosenProvider> chosen = chosen_providers(selection, options);
-    for (ChosenProvider& c : chosen) c.settings.reject_nan = origin.reject_nan;
-    regions = form_regions(graph, *origin.model, origin.source, chosen, options.strict, origin.compiling);
+    std::vector<plan::ChosenProvider> chosen = chosen_providers(selection, options);
+    for (plan::ChosenProvider& c : chosen) c.settings.reject_nan = origin.reject_nan;
+    regions = plan::form_regions(graph, *origin.model, origin.source, chosen, options.strict, origin.compiling);
     fallbacks.insert(fallbacks.end(), regions.failures.begin(), regions.failures.end());
   }
   sink_constants(graph);
@@ -149,8 +152,8 @@ std::unique_ptr<Program> compile(Graph graph, const Selection& selection, const 
     run_passes(graph, pass_options);
   }
   if (recording != nullptr) recording->graph = graph;
-  PackStore store(nullptr, recording != nullptr);
-  const PackScope packing(store);
+  cache::PackStore store(nullptr, recording != nullptr);
+  const cache::PackScope packing(store);
   auto program = lower(std::move(graph), selection, options, std::move(regions));
   if (recording != nullptr) recording->packs = store.made();
   return program;
@@ -175,9 +178,13 @@ std::string dump_claims(const Graph& graph, const Selection& selection) {
   return out;
 }
 
+}  // namespace sdx::session
+
+namespace sdx {
+
 std::vector<std::string> pass_names() {
   std::vector<std::string> names;
-  for (const Pass& p : all_passes()) names.emplace_back(p.name);
+  for (const Pass& p : session::all_passes()) names.emplace_back(p.name);
   return names;
 }
 

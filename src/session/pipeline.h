@@ -14,7 +14,7 @@
 #include "plan/program.h"
 #include "session/selection.h"
 
-namespace sdx {
+namespace sdx::session {
 
 // Checks every node against its operator's definition and infers types. Throws Error naming node and operator.
 // Returns warnings about the model.
@@ -38,11 +38,13 @@ struct Origin {
 
 // Optimises a prepared graph and compiles it. Appends to `fallbacks` what a provider of the chain could not do. `recording`,
 // where not null, receives the graph as it was lowered, and all packed weights.
-std::unique_ptr<Program> compile(Graph graph, const Selection& selection, const SessionOptions& options, const Origin& origin,
-                                 std::vector<std::string>& fallbacks, Recording* recording = nullptr);
+std::unique_ptr<plan::Program> compile(Graph graph, const Selection& selection, const SessionOptions& options,
+                                       const Origin& origin, std::vector<std::string>& fallbacks,
+                                       cache::Recording* recording = nullptr);
 
 // From a file that an earlier compilation wrote. Null where it does not hold what this build needs after all.
-std::unique_ptr<Program> load_compiled(const CompiledModel& compiled, const Selection& selection, const SessionOptions& options);
+std::unique_ptr<plan::Program> load_compiled(const cache::CompiledModel& compiled, const Selection& selection,
+                                             const SessionOptions& options);
 
 // True when a provider of the chain compiles regions.
 bool compiles_regions(const Selection& selection);
@@ -50,4 +52,4 @@ bool compiles_regions(const Selection& selection);
 // The text of a stage: nodes with the provider that claims them.
 std::string dump_claims(const Graph& graph, const Selection& selection);
 
-}  // namespace sdx
+}  // namespace sdx::session

@@ -6,7 +6,7 @@
 #include "providers/table.h"
 #include "support/graph_text.h"
 
-namespace sdx {
+namespace sdx::session {
 namespace {
 
 // A graph that does not say what its sequence holds: what it is given decides.
@@ -24,9 +24,9 @@ TEST(Program, SequencesOfOtherElementsGetAPlanOfTheirOwn) {
   input.declared = input.type = Type::sequence({});
   ops::infer_in_place(graph, {});
   const Provider* cpu[] = {find_provider("cpu")};
-  const Program program(std::move(graph), cpu, 4);
+  const plan::Program program(std::move(graph), cpu, 4);
   const auto run = [&](const Tensor& t) {
-    RunEnv env;
+    plan::RunEnv env;
     return program.run({Value(Sequence{t.dtype(), {t}})}, env).at(0).tensor();
   };
   EXPECT_EQ(run(Tensor::of<float>({1, 2}, {0, 1.5F})).values<float>()[1], 1.5F);
@@ -35,4 +35,4 @@ TEST(Program, SequencesOfOtherElementsGetAPlanOfTheirOwn) {
 }
 
 }  // namespace
-}  // namespace sdx
+}  // namespace sdx::session

@@ -7,7 +7,7 @@
 #include "cache/folder.h"
 #include "providers/table.h"
 
-namespace sdx {
+namespace sdx::session {
 
 ProviderSettings provider_settings(const SessionOptions& options, std::string_view provider) {
   ProviderSettings s;
@@ -21,7 +21,7 @@ ProviderSettings provider_settings(const SessionOptions& options, std::string_vi
   if (plain != provider) add(provider);
   s.ort_library = options.ort_library;
   s.openvino_library = options.openvino_library;
-  const std::filesystem::path cache = cache_folder(options.cache_folder);
+  const std::filesystem::path cache = cache::cache_folder(options.cache_folder);
   if (options.cache && !cache.empty()) s.cache = cache / std::string(plain);
   s.threads = options.threads;
   s.optimize = options.optimize;
@@ -30,8 +30,8 @@ ProviderSettings provider_settings(const SessionOptions& options, std::string_vi
   return s;
 }
 
-std::vector<ChosenProvider> chosen_providers(const Selection& selection, const SessionOptions& options) {
-  std::vector<ChosenProvider> chosen;
+std::vector<plan::ChosenProvider> chosen_providers(const Selection& selection, const SessionOptions& options) {
+  std::vector<plan::ChosenProvider> chosen;
   for (const Provider* p : selection.chain) {
     ProviderSettings settings = p->compiles_regions() ? provider_settings(options, p->name()) : ProviderSettings{};
     // An intent ("npu") speaks of a kind of device where a provider has several; what the user says of it wins.
@@ -58,4 +58,4 @@ std::vector<std::string> check_provider_options(const SessionOptions& options) {
   return {"options of provider 'cpu' that have no effect, because it has no allocator of ONNX Runtime's kind: " + join(ignored)};
 }
 
-}  // namespace sdx
+}  // namespace sdx::session

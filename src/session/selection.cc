@@ -9,7 +9,7 @@
 #include "providers/table.h"
 #include "session/provider_settings.h"
 
-namespace sdx {
+namespace sdx::session {
 namespace {
 
 const ProviderName* name_of(std::string_view plain) {
@@ -65,17 +65,6 @@ std::string runtime_of(const std::vector<std::string>& running, const Selection&
   return ort ? "ort" : "native";
 }
 
-std::vector<ProviderInfo> providers() {
-  std::vector<ProviderInfo> out;
-  for (const ProviderName& p : provider_names()) {
-    out.push_back(look_at_provider(p.name, {}, Effort::full));
-    if (p.name == "cpu") out.back().version = version();
-  }
-  return out;
-}
-
-std::string_view version() noexcept { return SDX_VERSION; }
-
 Selection select_providers(const SessionOptions& options) {
   PolicyInput input;
   const bool cpu_only = options.runtime == Runtime::native ||
@@ -116,5 +105,20 @@ Selection select_providers(const SessionOptions& options) {
   if (!warned.empty()) log::warning("{}", warning_of(warned, options.providers, taken));
   return selection;
 }
+
+}  // namespace sdx::session
+
+namespace sdx {
+
+std::vector<ProviderInfo> providers() {
+  std::vector<ProviderInfo> out;
+  for (const ProviderName& p : provider_names()) {
+    out.push_back(session::look_at_provider(p.name, {}, Effort::full));
+    if (p.name == "cpu") out.back().version = version();
+  }
+  return out;
+}
+
+std::string_view version() noexcept { return SDX_VERSION; }
 
 }  // namespace sdx

@@ -8,7 +8,7 @@
 
 #include "providers/interface/provider.h"
 
-namespace sdx {
+namespace sdx::session {
 
 struct Selection {
   std::vector<const Provider*> chain;  // never empty; ends with `cpu`
@@ -30,4 +30,4 @@ std::string runtime_of(const std::vector<std::string>& running, const Selection&
 // Whether a provider can be used with these options, by its name in a chain ("cuda", "ort:cpu"), and if not why and what to do.
 ProviderInfo look_at_provider(const std::string& name, const SessionOptions& options, Effort effort);
 
-}  // namespace sdx
+}  // namespace sdx::session

@@ -10,7 +10,7 @@
 #include "session/background_compile.h"
 #include "session/background_run.h"
 
-namespace sdx {
+namespace sdx::session {
 namespace {
 
 // More would make a report of a provider that comes and goes for weeks unreadable.
@@ -227,7 +227,7 @@ int Service::index_of(const std::string* provider) const {
 }
 
 std::vector<Value> Service::attempt(const std::shared_ptr<const Engine>& engine, const Request& request, Failure& failure) {
-  RunEnv env;
+  plan::RunEnv env;
   env.stop = request.stop;
   try {
     return engine->run(request, env);
@@ -323,7 +323,7 @@ void Service::undecided(const Pick& p, const std::vector<Failure>& failures) {
 
 void Service::succeeded(const Pick& p, const std::vector<Failure>& failures, const Request& request,
                         const std::vector<Value>& results) {
-  const bool nan = core_->reject_nan && !failures.empty() && std::any_of(results.begin(), results.end(), has_nan);
+  const bool nan = core_->reject_nan && !failures.empty() && std::any_of(results.begin(), results.end(), plan::has_nan);
   std::string taken;
   {
     const std::lock_guard lock(mutex_);
@@ -430,4 +430,4 @@ void Service::describe(Report& report) const {
   if (forgotten_events_ > 0) report.events.push_back(fmt::format("{} events in the middle are left out", forgotten_events_));
 }
 
-}  // namespace sdx
+}  // namespace sdx::session

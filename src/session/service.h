@@ -17,7 +17,7 @@
 
 #include "session/engine.h"
 
-namespace sdx {
+namespace sdx::session {
 
 // Thread-safe. Hold it by shared_ptr: a run that hangs keeps it alive after its session is gone.
 //
@@ -110,4 +110,4 @@ class Service : public std::enable_shared_from_this<Service> {
   std::thread background_;
 };
 
-}  // namespace sdx
+}  // namespace sdx::session

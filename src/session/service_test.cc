@@ -16,7 +16,7 @@
 #include "base/suggest.h"
 #include "support/graph_text.h"
 
-namespace sdx {
+namespace sdx::session {
 namespace {
 
 using Floats = std::vector<float>;
@@ -493,4 +493,4 @@ TEST_F(ServiceTest, UnknownOptionsNameTheClosest) {
 }
 
 }  // namespace
-}  // namespace sdx
+}  // namespace sdx::session

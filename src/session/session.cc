@@ -24,6 +24,9 @@
 #include "tensor/own.h"
 
 namespace sdx {
+
+using namespace session;
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -107,11 +110,11 @@ struct Session::Impl {
 
   // Of a model that is to be kept, until it is. Only the thread that opens the session touches it: what compiles in the
   // background, or is left behind there, may outlive the session.
-  std::unique_ptr<Recording> recording;
+  std::unique_ptr<cache::Recording> recording;
   std::string unused_cache;  // why nothing is kept, or used of what was
 
   mutable std::mutex mutex;  // guards what follows, and `service` where the session measures
-  Decision measurement;
+  cache::Decision measurement;
   std::string why;
   std::vector<std::string> warnings;
   std::vector<std::string> option_notes;  // join the warnings once the model's own are known
@@ -132,7 +135,7 @@ struct Session::Impl {
   void start();
   void open_measured();
   void decide(const Request& request);
-  void serve(std::size_t first, std::shared_ptr<const Engine> ready, Decision found, const std::string& how);
+  void serve(std::size_t first, std::shared_ptr<const Engine> ready, cache::Decision found, const std::string& how);
   std::shared_ptr<Service> serving() const;
   std::vector<Value> arrange(const NamedValues& given, std::size_t& which) const;
   Report report() const;
@@ -171,21 +174,21 @@ static bool cpu_alone(const Selection& selection) { return selection.chain.size(
 
 // From the cache, where it has the model. Otherwise notes that it is to have it, if that is asked for.
 bool Session::Impl::open_compiled() {
-  const auto place = compiled_place(core->source.path, core->options);
-  if (!place || (!core->options.keep_compiled && !has_compiled(*place))) return false;
-  unused_cache = compiled_problem(*place);
+  const auto place = cache::compiled_place(core->source.path, core->options);
+  if (!place || (!core->options.keep_compiled && !cache::has_compiled(*place))) return false;
+  unused_cache = cache::compiled_problem(*place);
   if (!unused_cache.empty()) return false;
-  core->compiled = CompiledModel::open(*place);
+  core->compiled = cache::CompiledModel::open(*place);
   if (core->compiled != nullptr) {
     choose();
     if (!cpu_alone(selection)) core->compiled = nullptr;
   } else {  // a stale or damaged one is replaced
-    recording = start_recording(*place);
+    recording = cache::start_recording(*place);
   }
   if (core->compiled == nullptr) return false;
   const BudgetScope charge(core->budget);
   core->model.path = core->source.path.string();
-  const ModelInterface& interface = core->compiled->interface();
+  const cache::ModelInterface& interface = core->compiled->interface();
   core->inputs = interface.inputs;
   core->outputs = interface.outputs;
   core->may_be_absent = interface.may_be_absent;
@@ -198,7 +201,7 @@ bool Session::Impl::open_compiled() {
 // For the next start.
 void Session::Impl::keep() {
   if (recording == nullptr) return;
-  write_compiled(*recording, {core->inputs, core->outputs, core->may_be_absent, metadata, core->model.warnings});
+  cache::write_compiled(*recording, {core->inputs, core->outputs, core->may_be_absent, metadata, core->model.warnings});
   recording.reset();
 }
 
@@ -242,7 +245,7 @@ void Session::Impl::open_measured() {
     return serve(0, nullptr, {}, "measured: cpu is the only candidate");
   }
   if (!decision.empty()) {
-    if (std::optional<Decision> m = decision_for(decision, selection)) {
+    if (std::optional<cache::Decision> m = decision_for(decision, selection)) {
       const std::string how = fmt::format("measured on {} with {}: {}", m->when, m->inputs, summary(*m));
       std::size_t first = 0;
       while (selection.chain[first]->name() != m->chosen) ++first;
@@ -260,7 +263,7 @@ void Session::Impl::open_measured() {
 }
 
 // From here on the part of the chain from provider number `first` on answers.
-void Session::Impl::serve(std::size_t first, std::shared_ptr<const Engine> ready, Decision found, const std::string& how) {
+void Session::Impl::serve(std::size_t first, std::shared_ptr<const Engine> ready, cache::Decision found, const std::string& how) {
   auto made = std::make_shared<Service>(core, chain_from(selection, first));
   made->open(std::move(ready));
   const std::lock_guard lock(mutex);
@@ -274,13 +277,13 @@ void Session::Impl::decide(const Request& request) {
   const std::unique_lock only_one = lock_unless_stopped(deciding, request.stop);
   if (!undecided) return;
   std::shared_ptr<const Engine> winner;
-  Decision m = measure_providers(core, selection, request, winner);
+  cache::Decision m = measure_providers(core, selection, request, winner);
   std::size_t first = 0;
   while (selection.chain[first]->name() != m.chosen) ++first;
   std::string kept;
   if (!decision.empty()) {
     try {
-      write_decision(decision, m);
+      cache::write_decision(decision, m);
       kept = "; remembered in " + decision.string();
     } catch (const Error& e) {
       kept = fmt::format("; not remembered: {}", e.message());
@@ -450,7 +453,7 @@ void load(Impl& impl, const SessionOptions& options, const std::string& shown, R
   } else if (options.threads > 0) {
     core.pool = std::make_shared<ThreadPool>(options.threads);
   }
-  if (options.profile) core.profiler = std::make_unique<Profiler>();
+  if (options.profile) core.profiler = std::make_unique<plan::Profiler>();
   try {
     if (impl.open_compiled()) {
       impl.init_ms = ms_since(start);
@@ -526,7 +529,7 @@ Report Session::Impl::report() const {
 Report Session::report() const { return impl_->report(); }
 
 std::vector<ProfileEvent> Session::profile() const {
-  const Profiler* profiler = impl_->core->profiler.get();
+  const plan::Profiler* profiler = impl_->core->profiler.get();
   return profiler != nullptr ? profiler->events() : std::vector<ProfileEvent>{};
 }
 

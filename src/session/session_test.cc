@@ -10,7 +10,7 @@
 #include "support/session.h"
 #include "tensor/element.h"
 
-namespace sdx {
+namespace sdx::session {
 namespace {
 
 using testing::elements;
@@ -491,4 +491,4 @@ TEST(Session, Movable) {
 }
 
 }  // namespace
-}  // namespace sdx
+}  // namespace sdx::session

@@ -5,7 +5,7 @@
 #include "onnx/writer.h"
 #include "support/session.h"
 
-namespace sdx {
+namespace sdx::session {
 namespace {
 
 using testing::elements;
@@ -248,4 +248,4 @@ TEST(SessionValues, ValuesThatAreReadAgainAreNotOverwritten) {
 }
 
 }  // namespace
-}  // namespace sdx
+}  // namespace sdx::session

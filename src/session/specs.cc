@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 
-namespace sdx {
+namespace sdx::session {
 
 ValueSpec spec_of(std::string name, const Type& type) {
   ValueSpec spec;
@@ -78,4 +78,4 @@ std::string container_problem(const std::string& declared, const Value& value) {
   return "";
 }
 
-}  // namespace sdx
+}  // namespace sdx::session

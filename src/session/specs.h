@@ -9,7 +9,7 @@
 #include "base/tools_api.h"
 #include "graph/graph.h"
 
-namespace sdx {
+namespace sdx::session {
 
 ValueSpec spec_of(std::string name, const Type& type);
 SDX_TOOLS_API std::vector<ValueSpec> input_specs(const Graph& graph);
@@ -18,4 +18,4 @@ SDX_TOOLS_API std::vector<ValueSpec> input_specs(const Graph& graph);
 // for the types that are declared, so that numbers of another type would be misread.
 std::string container_problem(const std::string& declared, const Value& value);
 
-}  // namespace sdx
+}  // namespace sdx::session

@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "base/system/new_file.h"
 
-namespace sdx {
+namespace sdx::session {
 namespace {
 
 std::string quoted(const std::string& text) {
@@ -64,4 +64,4 @@ void Telemetry::run(const TelemetrySubject& subject, double latency_ms, std::str
   }
 }
 
-}  // namespace sdx
+}  // namespace sdx::session

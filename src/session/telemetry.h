@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace sdx {
+namespace sdx::session {
 
 // What does not change between a session's runs.
 struct TelemetrySubject {
@@ -36,4 +36,4 @@ class Telemetry {
   mutable std::atomic<bool> failed_{false};
 };
 
-}  // namespace sdx
+}  // namespace sdx::session

@@ -8,7 +8,7 @@
 #include "base/suggest.h"
 #include "base/system/mapped_file.h"
 
-namespace sdx {
+namespace sdx::session {
 namespace {
 
 std::string json_string(const std::string& text) {
@@ -28,7 +28,7 @@ std::string json_string(const std::string& text) {
 
 }  // namespace
 
-void append_steps(const Program& program, const std::string& prefix, Report& report) {
+void append_steps(const plan::Program& program, const std::string& prefix, Report& report) {
   for (std::size_t i = 0; i < program.steps().size(); ++i) {
     const Step& step = program.steps()[i];
     const Node& node = program.graph().node(step.node);
@@ -38,7 +38,7 @@ void append_steps(const Program& program, const std::string& prefix, Report& rep
     n.provider = step.provider;
     n.kernel = step.kernel->name();
     for (const Refusal& r : step.refused) n.refused.push_back(r.kernel + ": " + r.reason);
-    for (const KernelTime& t : step.timed) n.timed.emplace_back(t.kernel, t.ms);
+    for (const cache::KernelTime& t : step.timed) n.timed.emplace_back(t.kernel, t.ms);
     if (!node.outputs.empty() && node.outputs[0] != kNoValue) n.output = program.graph().value(node.outputs[0]).type.str();
     if (std::find(report.providers.begin(), report.providers.end(), n.provider) == report.providers.end()) {
       report.providers.push_back(n.provider);
@@ -50,6 +50,27 @@ void append_steps(const Program& program, const std::string& prefix, Report& rep
     }
   }
 }
+
+void write_chrome_trace(const std::filesystem::path& path, const std::vector<ProfileEvent>& events) {
+  std::map<std::uint64_t, int> threads;
+  std::string out = "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [";
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    const ProfileEvent& e = events[i];
+    const int tid = threads.try_emplace(e.thread, static_cast<int>(threads.size())).first->second;
+    out += fmt::format(
+        "{}\n{{\"name\": {}, \"cat\": {}, \"ph\": \"X\", \"ts\": {:.3f}, \"dur\": {:.3f}, \"pid\": 1, \"tid\": {}, \"args\": "
+        "{{\"op\": {}, "
+        "\"kernel\": {}, \"provider\": {}, \"run\": {}}}}}",
+        i == 0 ? "" : ",", json_string(e.name.empty() ? e.op : e.name), json_string(e.op), static_cast<double>(e.start_ns) / 1e3,
+        static_cast<double>(e.duration_ns) / 1e3, tid, json_string(e.op), json_string(e.kernel), json_string(e.provider), e.run);
+  }
+  out += "\n]}\n";
+  write_file_atomically(path, out);
+}
+
+}  // namespace sdx::session
+
+namespace sdx {
 
 std::string Report::text() const {
   std::string out =
@@ -85,23 +106,6 @@ std::string Report::text() const {
   for (const std::string& f : fallbacks) out += "fallback: " + f + "\n";
   for (const std::string& w : warnings) out += "warning: " + w + "\n";
   return out;
-}
-
-void write_chrome_trace(const std::filesystem::path& path, const std::vector<ProfileEvent>& events) {
-  std::map<std::uint64_t, int> threads;
-  std::string out = "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [";
-  for (std::size_t i = 0; i < events.size(); ++i) {
-    const ProfileEvent& e = events[i];
-    const int tid = threads.try_emplace(e.thread, static_cast<int>(threads.size())).first->second;
-    out += fmt::format(
-        "{}\n{{\"name\": {}, \"cat\": {}, \"ph\": \"X\", \"ts\": {:.3f}, \"dur\": {:.3f}, \"pid\": 1, \"tid\": {}, \"args\": "
-        "{{\"op\": {}, "
-        "\"kernel\": {}, \"provider\": {}, \"run\": {}}}}}",
-        i == 0 ? "" : ",", json_string(e.name.empty() ? e.op : e.name), json_string(e.op), static_cast<double>(e.start_ns) / 1e3,
-        static_cast<double>(e.duration_ns) / 1e3, tid, json_string(e.op), json_string(e.kernel), json_string(e.provider), e.run);
-  }
-  out += "\n]}\n";
-  write_file_atomically(path, out);
 }
 
 }  // namespace sdx

@@ -9,12 +9,12 @@
 
 #include "plan/program.h"
 
-namespace sdx {
+namespace sdx::session {
 
 // Adds the program's steps, those of subgraphs under "node/branch/…", to the report.
-void append_steps(const Program& program, const std::string& prefix, Report& report);
+void append_steps(const plan::Program& program, const std::string& prefix, Report& report);
 
 // Chrome trace event format ("Trace Event Format", complete events, microseconds). Throws Error(io).
 void write_chrome_trace(const std::filesystem::path& path, const std::vector<ProfileEvent>& events);
 
-}  // namespace sdx
+}  // namespace sdx::session

@@ -11,7 +11,7 @@
 #include "cache/tuned.h"
 #include "support/graph_text.h"
 
-namespace sdx {
+namespace sdx::session {
 namespace {
 
 namespace fs = std::filesystem;
@@ -115,11 +115,11 @@ TEST_F(TuneTest, AnythingElseInTheFileIsMeasuredAnew) {
 TEST_F(TuneTest, TwoWritersKeepBoth) {
   fs::create_directories(folder_);
   {
-    TunedChoices a(file()), b(file());
+    cache::TunedChoices a(file()), b(file());
     a.add("one", {{"x", 1}, {"y", 2}});
     b.add("two", {{"x", 3}, {"y", 4}});
   }
-  const TunedChoices both(file());
+  const cache::TunedChoices both(file());
   EXPECT_NE(both.find("one"), nullptr);
   EXPECT_NE(both.find("two"), nullptr);
   EXPECT_EQ(both.find("three"), nullptr);
@@ -131,4 +131,4 @@ TEST_F(TuneTest, AFolderThatCannotBeWrittenCostsTheMemoryOnly) {
 }
 
 }  // namespace
-}  // namespace sdx
+}  // namespace sdx::session

@@ -93,7 +93,7 @@ TEST(CustomOps, GradientInASession) {
 
 TEST(CustomOps, GradientAsNodes) {
   Model model = testing::parse_model(kModel);
-  bind_custom_ops(model.graph, load_custom_ops({library("example_ops")}));
+  session::bind_custom_ops(model.graph, session::load_custom_ops({library("example_ops")}));
   const ops::GradientNodes g = ops::custom_gradient(model.graph.node(0), {{"x"}, {"y"}, {"dy"}});
   ASSERT_EQ(g.nodes.size(), 3U);
   EXPECT_EQ(g.nodes[0].attributes.get_float("value_float"), 6.0F);

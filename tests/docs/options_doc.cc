@@ -19,10 +19,10 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
-using sdx::OptionMeaning;
-using sdx::OptionPlace;
-using sdx::SessionOption;
 using sdx::SessionOptions;
+using sdx::session::OptionMeaning;
+using sdx::session::OptionPlace;
+using sdx::session::SessionOption;
 
 constexpr std::size_t kMostBytes = 1 << 22;
 
@@ -87,9 +87,9 @@ std::string cell(const OptionPlace& place, const std::string& shown, std::vector
 std::string page() {
   std::string out = kHead;
   std::vector<std::string> notes;
-  for (const SessionOption& o : sdx::session_options()) {
-    const std::string standard = sdx::default_text(o);
-    std::string takes = sdx::expected(o);
+  for (const SessionOption& o : sdx::session::session_options()) {
+    const std::string standard = sdx::session::default_text(o);
+    std::string takes = sdx::session::expected(o);
     for (std::size_t at = 0; (at = takes.find('|', at)) != std::string::npos; at += 2) takes.insert(at, 1, '\\');
     out += fmt::format("| `{}` | {} | {} | {} | {} | {} | {}{}{} |\n", o.name, cell(o.cli, flag_text(o), notes),
                        cell(o.project, code(o.project.name), notes), cell(o.python, code(o.python.name), notes),
@@ -130,13 +130,13 @@ struct MemberSchema {
   Json operator()(std::vector<fs::path> SessionOptions::*) const {
     return one_of(type("string"), Json{{"type", "array"}, {"items", type("string")}});
   }
-  Json operator()(sdx::DimensionValues SessionOptions::*) const {
+  Json operator()(sdx::session::DimensionValues SessionOptions::*) const {
     return Json{{"type", "object"}, {"additionalProperties", number_schema(option)}};
   }
-  Json operator()(sdx::TextPairs SessionOptions::*) const {
+  Json operator()(sdx::session::TextPairs SessionOptions::*) const {
     return Json{{"type", "object"}, {"additionalProperties", type("string")}};
   }
-  Json operator()(sdx::ProviderOptions SessionOptions::*) const {
+  Json operator()(sdx::session::ProviderOptions SessionOptions::*) const {
     const Json scalar{{"type", {"string", "number", "boolean", "null"}}};
     return Json{{"type", "object"}, {"additionalProperties", {{"type", {"object", "null"}}, {"additionalProperties", scalar}}}};
   }
@@ -157,7 +157,7 @@ std::string schema(const std::string& before) {
   Json& properties = json["properties"]["runtime"]["properties"];
   Json made = Json::object();
   for (const std::string_view key : sdx::config_keys::kRuntimeOwn) made[std::string(key)] = properties.at(std::string(key));
-  for (const SessionOption& option : sdx::session_options()) {
+  for (const SessionOption& option : sdx::session::session_options()) {
     if (!option.project.name.empty()) made[std::string(option.project.name)] = option_schema(option);
   }
   properties = std::move(made);
@@ -191,9 +191,9 @@ struct PythonType {
   std::string operator()(fs::path SessionOptions::*) const { return "str | os.PathLike[str]"; }
   std::string operator()(std::vector<std::string> SessionOptions::*) const { return "Sequence[str]"; }
   std::string operator()(std::vector<fs::path> SessionOptions::*) const { return "Sequence[str | os.PathLike[str]]"; }
-  std::string operator()(sdx::TextPairs SessionOptions::*) const { return "Mapping[str, str]"; }
-  std::string operator()(sdx::DimensionValues SessionOptions::*) const { return "Sequence[tuple[str, int]]"; }
-  std::string operator()(sdx::ProviderOptions SessionOptions::*) const {
+  std::string operator()(sdx::session::TextPairs SessionOptions::*) const { return "Mapping[str, str]"; }
+  std::string operator()(sdx::session::DimensionValues SessionOptions::*) const { return "Sequence[tuple[str, int]]"; }
+  std::string operator()(sdx::session::ProviderOptions SessionOptions::*) const {
     return "Sequence[tuple[str, Sequence[tuple[str, str]]]]";
   }
   template <class T>
@@ -221,15 +221,15 @@ std::string python_value(const SessionOption& option) {
                                                                                 : fmt::format("{}", seconds);
     }
     if constexpr (std::is_integral_v<T>) return std::to_string(value);
-    if (sdx::takes_items(option)) return "()";
-    return fmt::format("\"{}\"", sdx::default_text(option));
+    if (sdx::session::takes_items(option)) return "()";
+    return fmt::format("\"{}\"", sdx::session::default_text(option));
   };
   return std::visit([&](auto member) { return show(defaults.*member); }, option.member);
 }
 
 std::string python() {
   std::string fields, defaults;
-  for (const SessionOption& option : sdx::session_options()) {
+  for (const SessionOption& option : sdx::session::session_options()) {
     if (!option.python.present()) continue;
     fields += fmt::format("    # {}.\n    {}: {}\n", option.help, option.python.name, python_type(option));
     defaults += fmt::format("    \"{}\": {},\n", option.python.name, python_value(option));

@@ -33,38 +33,39 @@ std::string to_path(PyObject* value) { return to_text(Object::taken(PyOS_FSPath(
 
 // One overload for each type of member that is neither text nor a word.
 
-void set(const SessionOption&, SessionOptions& o, bool SessionOptions::*member, PyObject* v) { o.*member = to_truth(v); }
-void set(const SessionOption& option, SessionOptions& o, int SessionOptions::*, PyObject* v) {
-  set_from_number(option, o, to_number(v));
+void set(const session::SessionOption&, SessionOptions& o, bool SessionOptions::*member, PyObject* v) { o.*member = to_truth(v); }
+void set(const session::SessionOption& option, SessionOptions& o, int SessionOptions::*, PyObject* v) {
+  session::set_from_number(option, o, to_number(v));
 }
-void set(const SessionOption& option, SessionOptions& o, std::size_t SessionOptions::*, PyObject* v) {
-  set_from_number(option, o, to_number(v));
+void set(const session::SessionOption& option, SessionOptions& o, std::size_t SessionOptions::*, PyObject* v) {
+  session::set_from_number(option, o, to_number(v));
 }
-void set(const SessionOption& option, SessionOptions& o, std::chrono::milliseconds SessionOptions::*, PyObject* v) {
-  set_from_number(option, o, to_milliseconds(v));
+void set(const session::SessionOption& option, SessionOptions& o, std::chrono::milliseconds SessionOptions::*, PyObject* v) {
+  session::set_from_number(option, o, to_milliseconds(v));
 }
-void set(const SessionOption&, SessionOptions& o, std::filesystem::path SessionOptions::*member, PyObject* v) {
+void set(const session::SessionOption&, SessionOptions& o, std::filesystem::path SessionOptions::*member, PyObject* v) {
   o.*member = to_path(v);
 }
-void set(const SessionOption&, SessionOptions& o, std::vector<std::string> SessionOptions::*member, PyObject* v) {
+void set(const session::SessionOption&, SessionOptions& o, std::vector<std::string> SessionOptions::*member, PyObject* v) {
   o.*member = to_list(v, to_text);
 }
-void set(const SessionOption&, SessionOptions& o, std::vector<std::filesystem::path> SessionOptions::*member, PyObject* v) {
+void set(const session::SessionOption&, SessionOptions& o, std::vector<std::filesystem::path> SessionOptions::*member,
+         PyObject* v) {
   for (std::string& path : to_list(v, to_path)) (o.*member).emplace_back(std::move(path));
 }
-void set(const SessionOption&, SessionOptions& o, DimensionValues SessionOptions::*member, PyObject* v) {
+void set(const session::SessionOption&, SessionOptions& o, session::DimensionValues SessionOptions::*member, PyObject* v) {
   o.*member = to_list(v, [](PyObject* pair) { return to_pair(pair, to_text, to_integer); });
 }
-void set(const SessionOption&, SessionOptions& o, TextPairs SessionOptions::*member, PyObject* v) {
+void set(const session::SessionOption&, SessionOptions& o, session::TextPairs SessionOptions::*member, PyObject* v) {
   o.*member = to_pairs(v, to_text);
 }
-void set(const SessionOption&, SessionOptions& o, ProviderOptions SessionOptions::*member, PyObject* v) {
+void set(const session::SessionOption&, SessionOptions& o, session::ProviderOptions SessionOptions::*member, PyObject* v) {
   const auto own = [](PyObject* pairs) { return to_list(pairs, [](PyObject* pair) { return to_pair(pair, to_text, to_text); }); };
   o.*member = to_list(v, [&](PyObject* pair) { return to_pair(pair, to_text, own); });
 }
 template <class T>
-void set(const SessionOption& option, SessionOptions& o, T SessionOptions::*, PyObject* v) {
-  set_from_text(option, o, to_text(v));
+void set(const session::SessionOption& option, SessionOptions& o, T SessionOptions::*, PyObject* v) {
+  session::set_from_text(option, o, to_text(v));
 }
 
 }  // namespace
@@ -74,7 +75,7 @@ SessionOptions to_options(PyObject* dict) {
   const Object items = Object::taken(PyDict_Items(dict));
   for (Py_ssize_t i = 0; i < PyList_Size(items.get()); ++i) {
     PyObject* item = PyList_GetItem(items.get(), i);
-    const SessionOption& option = session_option(to_text(PyTuple_GetItem(item, 0)));
+    const session::SessionOption& option = session::session_option(to_text(PyTuple_GetItem(item, 0)));
     try {
       std::visit([&](auto member) { set(option, options, member, PyTuple_GetItem(item, 1)); }, option.member);
     } catch (const Error& e) {

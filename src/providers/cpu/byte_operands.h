@@ -92,7 +92,7 @@ inline std::optional<ByteMatrix> byte_matrix(LowerContext& c, std::size_t i, std
   weights.data = w->data();
   const Tensor* zero = c.has_input(zero_input) ? c.constant(zero_input) : nullptr;
   m.packed = c.pack({w, zero}, qnhwc_packed_bytes(shape, weights, m.wide),
-                    PackKey("qmatrix-2", weights.is_signed, m.wide, trans, m.k, m.n),
+                    cache::PackKey("qmatrix-2", weights.is_signed, m.wide, trans, m.k, m.n),
                     [&](float* to) { qnhwc_pack(shape, weights, m.wide, to); });
   return m;
 }

@@ -43,11 +43,11 @@ const Tensor* LowerContext::constant(std::size_t i) const {
   return v.constant && !v.is_input ? &*v.constant : nullptr;
 }
 
-Packed LowerContext::pack(std::initializer_list<const Tensor*> sources, std::size_t bytes, const PackKey& key,
+Packed LowerContext::pack(std::initializer_list<const Tensor*> sources, std::size_t bytes, const cache::PackKey& key,
                           const std::function<void(float*)>& fill) {
-  const PackSources span(sources.begin(), sources.size());
-  if (PackStore* store = current_pack_store()) return Packed(store->get(key, span, bytes, fill));
-  PackStore alone;
+  const cache::PackSources span(sources.begin(), sources.size());
+  if (cache::PackStore* store = cache::current_pack_store()) return Packed(store->get(key, span, bytes, fill));
+  cache::PackStore alone;
   return Packed(alone.get(key, span, bytes, fill));
 }
 

@@ -36,7 +36,7 @@ class LowerContext {
   // `bytes` bytes that `fill` writes, 64-byte aligned: a constant in the kernel's own order. It may come from an earlier call
   // with the same key and sources, or from a compiled model; then `fill` is not called. So the key must name everything that the
   // bytes depend on besides the sources (constant(i), null where left out) and the instruction set: algorithm, extents, factors.
-  Packed pack(std::initializer_list<const Tensor*> sources, std::size_t bytes, const PackKey& key,
+  Packed pack(std::initializer_list<const Tensor*> sources, std::size_t bytes, const cache::PackKey& key,
               const std::function<void(float*)>& fill);
 
   // Of several kernels for this node, best by the cost model first, the index of the one to make. Their names are kept in

@@ -23,7 +23,7 @@ inline std::vector<float> constant_piece(const Tensor& t, std::int64_t begin, st
 
 // Rows [begin, begin + count) of the weights w, `width` floats each, as right operand of a product.
 inline Packed packed_gates(LowerContext& c, const Tensor& w, std::int64_t begin, std::int64_t count, std::int64_t width) {
-  return c.pack({&w}, packed_b_bytes(width, count), PackKey("gates", begin, count, width), [&](float* to) {
+  return c.pack({&w}, packed_b_bytes(width, count), cache::PackKey("gates", begin, count, width), [&](float* to) {
     pack_b_f32(static_cast<const char*>(w.data()) + begin * width * 4, width, true, width, count, 1.0F, to);
   });
 }

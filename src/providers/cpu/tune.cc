@@ -96,21 +96,21 @@ class Rehearsal {
 
 }  // namespace
 
-std::string tuned_kernel(const Graph& graph, NodeId id, const KernelEntry& entry, TunedChoices* tuned,
-                         std::vector<KernelTime>& times) {
+std::string tuned_kernel(const Graph& graph, NodeId id, const KernelEntry& entry, cache::TunedChoices* tuned,
+                         std::vector<cache::KernelTime>& times) {
   const Node& node = graph.node(id);
   if (!untimeable(graph, node).empty()) return "";
-  PackStore losers_too;  // what they pack is nobody's in the end
-  const PackScope scope(losers_too);
+  cache::PackStore losers_too;  // what they pack is nobody's in the end
+  const cache::PackScope scope(losers_too);
   LowerContext context(graph, id);
   std::vector<std::unique_ptr<Kernel>> kernels;
   kernels.push_back(entry.make(context));
   if (kernels[0] == nullptr || context.offered().size() < 2) return "";
   const std::string key = tuning_key(graph, node);
-  const auto offers = [&](const KernelTime& t) {
+  const auto offers = [&](const cache::KernelTime& t) {
     return std::find(context.offered().begin(), context.offered().end(), t.kernel) != context.offered().end();
   };
-  const std::vector<KernelTime>* known = tuned != nullptr ? tuned->find(key) : nullptr;
+  const std::vector<cache::KernelTime>* known = tuned != nullptr ? tuned->find(key) : nullptr;
   if (known != nullptr && known->size() == context.offered().size() && std::all_of(known->begin(), known->end(), offers)) {
     times = *known;
   } else {
@@ -122,10 +122,11 @@ std::string tuned_kernel(const Graph& graph, NodeId id, const KernelEntry& entry
     times = time_kernels(graph, node, kernels);
     if (tuned != nullptr) tuned->add(key, times);
   }
-  const auto rank = [&](const KernelTime& t) {
+  const auto rank = [&](const cache::KernelTime& t) {
     return std::find(context.offered().begin(), context.offered().end(), t.kernel) - context.offered().begin();
   };
-  std::sort(times.begin(), times.end(), [&](const KernelTime& a, const KernelTime& b) { return rank(a) < rank(b); });
+  std::sort(times.begin(), times.end(),
+            [&](const cache::KernelTime& a, const cache::KernelTime& b) { return rank(a) < rank(b); });
   return times[fastest(times)].kernel;
 }
 
@@ -149,7 +150,8 @@ std::string tuning_key(const Graph& graph, const Node& node) {
   return key;
 }
 
-std::vector<KernelTime> time_kernels(const Graph& graph, const Node& node, const std::vector<std::unique_ptr<Kernel>>& kernels) {
+std::vector<cache::KernelTime> time_kernels(const Graph& graph, const Node& node,
+                                            const std::vector<std::unique_ptr<Kernel>>& kernels) {
   std::vector<Value> inputs;
   for (const ValueId v : node.inputs) {
     if (v == kNoValue) {
@@ -161,7 +163,7 @@ std::vector<KernelTime> time_kernels(const Graph& graph, const Node& node, const
     }
   }
   std::vector<Rehearsal> rehearsals;
-  std::vector<KernelTime> times;
+  std::vector<cache::KernelTime> times;
   for (const auto& kernel : kernels) {
     rehearsals.emplace_back(graph, node, *kernel, inputs);
     rehearsals.back().run_ms();  // first touches of memory
@@ -179,7 +181,7 @@ std::vector<KernelTime> time_kernels(const Graph& graph, const Node& node, const
   return times;
 }
 
-std::size_t fastest(const std::vector<KernelTime>& times) {
+std::size_t fastest(const std::vector<cache::KernelTime>& times) {
   const auto least = std::min_element(times.begin(), times.end(), [](const auto& a, const auto& b) { return a.ms < b.ms; });
   return least->ms < times[0].ms * (1 - kNoise) ? static_cast<std::size_t>(least - times.begin()) : 0;
 }

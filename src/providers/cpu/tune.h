@@ -13,8 +13,8 @@ namespace sdx::cpu {
 // The kernel of this entry that is the fastest for the node, measured now or before, with the times of all that it offers. Empty,
 // and no times: the entry does not take the node, offers nothing to choose from, or the node's shapes are not known yet. `tuned`
 // may be null.
-std::string tuned_kernel(const Graph& graph, NodeId id, const KernelEntry& entry, TunedChoices* tuned,
-                         std::vector<KernelTime>& times);
+std::string tuned_kernel(const Graph& graph, NodeId id, const KernelEntry& entry, cache::TunedChoices* tuned,
+                         std::vector<cache::KernelTime>& times);
 
 // Why the node's kernels cannot be timed before a run; empty: they can.
 std::string untimeable(const Graph& graph, const Node& node);
@@ -24,9 +24,10 @@ std::string tuning_key(const Graph& graph, const Node& node);
 
 // Runs each kernel on the same made-up inputs in turn with the others, for about 20 ms each and at least 5 times. Returns the
 // fastest time of each, in their order: other processes only make it longer. Throws Error as the kernels do.
-std::vector<KernelTime> time_kernels(const Graph& graph, const Node& node, const std::vector<std::unique_ptr<Kernel>>& kernels);
+std::vector<cache::KernelTime> time_kernels(const Graph& graph, const Node& node,
+                                            const std::vector<std::unique_ptr<Kernel>>& kernels);
 
 // The one that is to be used: the first, which the cost model chose, unless another took at least 3 % less.
-std::size_t fastest(const std::vector<KernelTime>& times);
+std::size_t fastest(const std::vector<cache::KernelTime>& times);
 
 }  // namespace sdx::cpu

@@ -97,7 +97,7 @@ struct Step {
   std::unique_ptr<Kernel> kernel;
   std::string provider;
   std::vector<Refusal> refused;
-  std::vector<KernelTime> timed;  // where the choice was measured: the chosen and its alternatives
+  std::vector<cache::KernelTime> timed;  // where the choice was measured: the chosen and its alternatives
 };
 
 }  // namespace sdx

@@ -53,13 +53,11 @@ struct ModelSource {
   bool empty() const { return path.empty() && bytes.empty(); }
 };
 
-class TunedChoices;
-
 // How nodes are lowered.
 struct LowerOptions {
   // Where a node has several kernels, measure them (or take what was measured before) instead of trusting the cost model.
   bool tune = false;
-  TunedChoices* tuned = nullptr;  // of earlier measurements; may be null
+  cache::TunedChoices* tuned = nullptr;  // of earlier measurements; may be null
 };
 
 class Provider;

@@ -79,7 +79,7 @@ Tensor copy_out(const Library& library, const c::Request* request, const Output&
 class RegionKernel : public Kernel {
  public:
   RegionKernel(std::shared_ptr<const Library> library, CompiledHandle compiled, const Graph& graph,
-               std::shared_ptr<CacheEntry> cache)
+               std::shared_ptr<cache::CacheEntry> cache)
       : library_(std::move(library)),
         cache_(std::move(cache)),
         compiled_(std::move(compiled)),
@@ -165,7 +165,7 @@ class RegionKernel : public Kernel {
   }
 
   std::shared_ptr<const Library> library_;
-  std::shared_ptr<CacheEntry> cache_;
+  std::shared_ptr<cache::CacheEntry> cache_;
   CompiledHandle compiled_;
   std::string name_;
   std::vector<PortHandle> inputs_;  // null: the library found that the model does not need it
@@ -369,7 +369,7 @@ std::vector<std::pair<NodeId, std::string>> blamed_nodes(const Graph& graph, con
 
 std::unique_ptr<Kernel> make_region_kernel(std::shared_ptr<const Library> library, const Region& region,
                                            const ProviderSettings& settings) {
-  std::shared_ptr<CacheEntry> cache = open_cache(region, settings, "openvino " + library->version());
+  std::shared_ptr<cache::CacheEntry> cache = open_cache(region, settings, "openvino " + library->version());
   ProviderSettings own = settings;
   own.cache = cache ? cache->folder() : std::filesystem::path();
   const ModelHandle model = read_region(*library, region);

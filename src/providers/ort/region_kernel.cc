@@ -91,7 +91,7 @@ std::string assignment(const Library& library, const c::Session* session) {
 class RegionKernel : public Kernel {
  public:
   RegionKernel(std::shared_ptr<const Library> library, c::Session* session, const std::string& provider, const Region& region,
-               const ProviderSettings& settings, std::shared_ptr<CacheEntry> cache)
+               const ProviderSettings& settings, std::shared_ptr<cache::CacheEntry> cache)
       : library_(std::move(library)),
         cache_(std::move(cache)),
         session_(session),
@@ -174,7 +174,7 @@ class RegionKernel : public Kernel {
   }
 
   std::shared_ptr<const Library> library_;
-  std::shared_ptr<CacheEntry> cache_;  // some providers write to it during runs
+  std::shared_ptr<cache::CacheEntry> cache_;  // some providers write to it during runs
   c::Session* session_;
   std::string name_;
   std::vector<std::string> input_names_, output_names_;
@@ -248,7 +248,7 @@ OptionsHandle make_options(const Library& library, const std::string& provider, 
 
 // `cache` may be null.
 c::Session* make_session(const Library& library, const std::string& provider, const Region& region,
-                         const ProviderSettings& settings, const CacheEntry* cache) {
+                         const ProviderSettings& settings, const cache::CacheEntry* cache) {
   const OptionsHandle options = make_options(library, provider, settings);
   ProviderSettings own = settings;
   own.cache = cache == nullptr ? std::filesystem::path() : cache->folder();
@@ -279,7 +279,7 @@ c::Session* make_session(const Library& library, const std::string& provider, co
 
 std::unique_ptr<Kernel> make_region_kernel(std::shared_ptr<const Library> library, const std::string&,
                                            const std::string& provider, const Region& region, const ProviderSettings& settings) {
-  std::shared_ptr<CacheEntry> cache;
+  std::shared_ptr<cache::CacheEntry> cache;
   if (keeps_compiled(provider)) cache = open_cache(region, settings, "onnxruntime " + library->version() + " " + provider);
   c::Session* session = nullptr;
   try {

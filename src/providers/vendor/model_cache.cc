@@ -31,7 +31,7 @@ void add_model(const Region& region, ContentHash& hash) {
 
 }  // namespace
 
-std::shared_ptr<CacheEntry> open_cache(const Region& region, const ProviderSettings& settings, std::string_view runtime) {
+std::shared_ptr<cache::CacheEntry> open_cache(const Region& region, const ProviderSettings& settings, std::string_view runtime) {
   if (settings.cache.empty()) return nullptr;
   ContentHash hash;
   hash.add(runtime);
@@ -43,7 +43,7 @@ std::shared_ptr<CacheEntry> open_cache(const Region& region, const ProviderSetti
   add_model(region, hash);
   std::string label = region.model->path.empty() ? "(memory)" : std::filesystem::path(region.model->path).filename().string();
   if (region.source == nullptr) label += fmt::format(", {} of its nodes", region.graph->nodes().size());
-  return CacheEntry::open(settings.cache, hash.text(), label);
+  return cache::CacheEntry::open(settings.cache, hash.text(), label);
 }
 
 }  // namespace sdx

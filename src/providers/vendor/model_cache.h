@@ -11,6 +11,6 @@ namespace sdx {
 
 // The entry in settings.cache for this region, its weights (external ones as well), the options, and `runtime` (name and version
 // of what compiles). Null where settings.cache is empty or cannot be written.
-std::shared_ptr<CacheEntry> open_cache(const Region& region, const ProviderSettings& settings, std::string_view runtime);
+std::shared_ptr<cache::CacheEntry> open_cache(const Region& region, const ProviderSettings& settings, std::string_view runtime);
 
 }  // namespace sdx

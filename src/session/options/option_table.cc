@@ -2,7 +2,7 @@
 
 #include <array>
 
-namespace sdx {
+namespace sdx::session {
 namespace {
 
 constexpr std::array<std::string_view, 3> kRuntimes{"auto", "native", "ort"};
@@ -235,7 +235,11 @@ constexpr std::array kOptions{
 
 std::span<const SessionOption> session_options() { return kOptions; }
 
-std::string_view name(Runtime runtime) noexcept { return kRuntimes[static_cast<std::size_t>(runtime)]; }
-std::string_view name(Select select) noexcept { return kSelects[static_cast<std::size_t>(select)]; }
+}  // namespace sdx::session
+
+namespace sdx {
+
+std::string_view name(Runtime runtime) noexcept { return session::kRuntimes[static_cast<std::size_t>(runtime)]; }
+std::string_view name(Select select) noexcept { return session::kSelects[static_cast<std::size_t>(select)]; }
 
 }  // namespace sdx

@@ -17,7 +17,7 @@
 
 #include "base/tools_api.h"
 
-namespace sdx {
+namespace sdx::session {
 
 using TextPairs = std::vector<std::pair<std::string, std::string>>;
 using DimensionValues = std::vector<std::pair<std::string, std::int64_t>>;
@@ -89,4 +89,4 @@ std::string expected(const SessionOption& option);
 // What a session does without the option, as set_from_text() takes it; empty for what is empty.
 std::string default_text(const SessionOption& option);
 
-}  // namespace sdx
+}  // namespace sdx::session

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "support/session.h"
 
-namespace sdx {
+namespace sdx::session {
 namespace {
 
 std::string complaint(std::string_view name, std::string_view text) {
@@ -142,4 +142,4 @@ TEST(OptionTable, LaysOneOverTheOther) {
 }
 
 }  // namespace
-}  // namespace sdx
+}  // namespace sdx::session

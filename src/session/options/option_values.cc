@@ -13,7 +13,7 @@
 #include "providers/interface/provider.h"
 #include "session/options/option_table.h"
 
-namespace sdx {
+namespace sdx::session {
 namespace {
 
 [[noreturn]] void refuse(const SessionOption& option, std::string_view found) {
@@ -261,7 +261,11 @@ std::string default_text(const SessionOption& option) {
   return std::visit([&](auto member) { return to_text(option, defaults.*member); }, option.member);
 }
 
-Runtime parse_runtime(std::string_view text) { return parse_word<Runtime>(session_option("runtime").words, text); }
-Select parse_select(std::string_view text) { return parse_word<Select>(session_option("select").words, text); }
+}  // namespace sdx::session
+
+namespace sdx {
+
+Runtime parse_runtime(std::string_view text) { return parse_word<Runtime>(session::session_option("runtime").words, text); }
+Select parse_select(std::string_view text) { return parse_word<Select>(session::session_option("select").words, text); }
 
 }  // namespace sdx

@@ -101,7 +101,7 @@ std::unique_ptr<Kernel> make_conv(LowerContext& c) {
   if (!act) return c.refuse("no such fused activation");
   const ConvShape packing = packing_shape(c.attrs(), w->shape(), false);
   const ConvAlgorithm algorithm = choose(c, packing, w->shape());
-  Packed packed = c.pack({w}, conv_packed_bytes(algorithm, packing), PackKey("conv", algorithm, packing),
+  Packed packed = c.pack({w}, conv_packed_bytes(algorithm, packing), cache::PackKey("conv", algorithm, packing),
                          [&](float* to) { conv_pack_f32(algorithm, packing, w->data(), to); });
   return std::make_unique<ConvKernel>(c.attrs(), w->shape(), algorithm, std::move(packed), *act);
 }
@@ -134,7 +134,7 @@ std::unique_ptr<Kernel> make_conv_transpose(LowerContext& c) {
   const Tensor* w = weights_of(c);
   if (w == nullptr) return nullptr;
   const ConvShape packing = packing_shape(c.attrs(), w->shape(), true);
-  Packed packed = c.pack({w}, conv_transpose_packed_bytes(packing), PackKey("conv-transpose", packing),
+  Packed packed = c.pack({w}, conv_transpose_packed_bytes(packing), cache::PackKey("conv-transpose", packing),
                          [&](float* to) { conv_transpose_pack_f32(packing, w->data(), to); });
   return std::make_unique<ConvTransposeKernel>(c.attrs(), w->shape(), std::move(packed));
 }

@@ -490,7 +490,7 @@ std::unique_ptr<Kernel> make_einsum(LowerContext& c) {
   Shape weights;
   if (const auto w = weights_of(c, terms[0], terms[1], out)) {
     const Tensor* t = c.constant(1);
-    packed = c.pack({t}, packed_b_bytes(w->k, w->n), PackKey("gemm-b", w->trans, w->k, w->n, 1.0F),
+    packed = c.pack({t}, packed_b_bytes(w->k, w->n), cache::PackKey("gemm-b", w->trans, w->k, w->n, 1.0F),
                     [&](float* to) { pack_b_f32(t->data(), w->trans ? w->k : w->n, w->trans, w->k, w->n, 1.0F, to); });
     weights = t->shape();
   }

@@ -93,7 +93,7 @@ std::unique_ptr<Kernel> make_conv(LowerContext& c) {
   const ConvShape packing = packing_shape(c.attrs(), w->shape(), false);
   const ConvAlgorithm algorithm =
       conv_supports(ConvAlgorithm::depthwise, packing) ? ConvAlgorithm::depthwise : ConvAlgorithm::gemm;
-  Packed packed = c.pack({w}, conv_packed_bytes(algorithm, packing), PackKey("half-conv", algorithm, packing),
+  Packed packed = c.pack({w}, conv_packed_bytes(algorithm, packing), cache::PackKey("half-conv", algorithm, packing),
                          [&](float* to) { conv_pack_f32(algorithm, packing, widened(*w).data(), to); });
   return std::make_unique<HalfConv>(c.attrs(), w->shape(), algorithm, std::move(packed), std::move(bias));
 }
@@ -153,7 +153,7 @@ std::unique_ptr<Kernel> make_product(LowerContext& c) {
   std::vector<float> bias;
   if (kGemm && !read_bias(c, 2, n, bias)) return nullptr;
   const float alpha = kGemm ? attr.alpha : 1.0F;
-  Packed packed = c.pack({w}, packed_b_bytes(k, n), PackKey("half-gemm-b", trans, k, n, alpha),
+  Packed packed = c.pack({w}, packed_b_bytes(k, n), cache::PackKey("half-gemm-b", trans, k, n, alpha),
                          [&](float* to) { pack_b_f32(widened(*w).data(), w->shape()[1], trans, k, n, alpha, to); });
   return std::make_unique<HalfGemm>(k, n, std::move(packed), std::move(bias));
 }

@@ -70,7 +70,7 @@ std::unique_ptr<Kernel> make_linear(LowerContext& c) {
   if (c.has_input(kZ) && (z == nullptr || !c.output(0).shape || *z != *c.output(0).shape)) {
     return c.refuse("Z is not known to have the output's shape");
   }
-  Packed packed = c.pack({w}, packed_b_bytes(k, n), PackKey("gemm-b", trans, k, n, 1.0F),
+  Packed packed = c.pack({w}, packed_b_bytes(k, n), cache::PackKey("gemm-b", trans, k, n, 1.0F),
                          [&](float* to) { pack_b_f32(w->data(), w->shape()[1], trans, k, n, 1.0F, to); });
   const bool in_place = c.has_input(kZ) && c.node().inputs[3] != c.node().inputs[0];
   return std::make_unique<LinearKernel>(std::move(packed), k, n, *act, in_place);

@@ -116,9 +116,9 @@ std::unique_ptr<Kernel> make(LowerContext& c, bool dots) {
   if (c.has_input(kZ) && (z == nullptr || !c.output(0).shape || *z != *c.output(0).shape)) {
     return c.refuse("Z is not known to have the output's shape");
   }
-  Packed packed =
-      c.pack({w}, dots ? bf16_packed_bytes(k, n) : half_packed_bytes(k, n), PackKey(dots ? "bf16-dots-b" : "half-b", trans, k, n),
-             [&](float* to) { (dots ? bf16_pack : half_pack)(w->data(), w->dim(1), trans, k, n, to); });
+  Packed packed = c.pack({w}, dots ? bf16_packed_bytes(k, n) : half_packed_bytes(k, n),
+                         cache::PackKey(dots ? "bf16-dots-b" : "half-b", trans, k, n),
+                         [&](float* to) { (dots ? bf16_pack : half_pack)(w->data(), w->dim(1), trans, k, n, to); });
   const HalfType type = w->dtype() == DataType::float16 ? HalfType::float16 : HalfType::bfloat16;
   const bool in_place = c.has_input(kZ) && c.node().inputs[3] != c.node().inputs[0];
   return std::make_unique<HalfLinearKernel>(std::move(packed), type, dots, k, n, *act, in_place);

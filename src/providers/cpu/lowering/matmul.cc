@@ -102,7 +102,7 @@ std::unique_ptr<Kernel> make_matmul(LowerContext& c) {
   const Tensor* w = c.constant(1);
   if (w != nullptr && w->rank() == 2 && w->size() > 0) {
     const std::int64_t k = w->shape()[0], n = w->shape()[1];
-    Packed packed = c.pack({w}, packed_b_bytes(k, n), PackKey("gemm-b", false, k, n, 1.0F),
+    Packed packed = c.pack({w}, packed_b_bytes(k, n), cache::PackKey("gemm-b", false, k, n, 1.0F),
                            [&](float* to) { pack_b_f32(w->data(), n, false, k, n, 1.0F, to); });
     return std::make_unique<MatMulKernel>(std::move(packed), w->shape());
   }
@@ -199,7 +199,7 @@ std::unique_ptr<Kernel> make_gemm(LowerContext& c) {
     const bool trans = attr.trans_b;
     const std::int64_t k = w->shape()[trans ? 1 : 0], n = w->shape()[trans ? 0 : 1];
     const float alpha = attr.alpha;
-    packed = c.pack({w}, packed_b_bytes(k, n), PackKey("gemm-b", trans, k, n, alpha),
+    packed = c.pack({w}, packed_b_bytes(k, n), cache::PackKey("gemm-b", trans, k, n, alpha),
                     [&](float* to) { pack_b_f32(w->data(), w->shape()[1], trans, k, n, alpha, to); });
     shape = w->shape();
   }

@@ -157,13 +157,13 @@ std::unique_ptr<Kernel> make_nbits(LowerContext& c) {
     if (order.empty()) return c.refuse("g_idx gives a block more rows than block_size");
     s.k = blocks * s.block;
   }
-  Packed packed =
-      c.pack({b, scales, zero, groups}, nbits_packed_bytes(s), PackKey("nbits-2", s.k, s.n, s.bits, s.block), [&](float* to) {
-        NBitsSource from = s;
-        std::vector<std::uint8_t> codes;
-        if (!order.empty()) codes = reordered(s, order), from.b = codes.data();
-        nbits_pack(from, to);
-      });
+  Packed packed = c.pack({b, scales, zero, groups}, nbits_packed_bytes(s), cache::PackKey("nbits-2", s.k, s.n, s.bits, s.block),
+                         [&](float* to) {
+                           NBitsSource from = s;
+                           std::vector<std::uint8_t> codes;
+                           if (!order.empty()) codes = reordered(s, order), from.b = codes.data();
+                           nbits_pack(from, to);
+                         });
   // The lowest precision of activations that the model allows: 1 float32, 2 float16, 3 bfloat16, 4 int8; 0 leaves it open.
   const std::int64_t level = attr.accuracy_level;
   const NBitsAccuracy accuracy = level == 4                 ? NBitsAccuracy::int8

@@ -448,7 +448,7 @@ std::unique_ptr<Kernel> make_mha(LowerContext& c) {
   if (c.has_input(2) && (bias == nullptr || !all_const(*bias) || element_count(to_shape(*bias)) != p.columns())) {
     return c.refuse("the bias is not known to have as many elements as the weights have columns");
   }
-  p.weights = c.pack({w}, packed_b_bytes(p.features, p.columns()), PackKey("gemm-b", false, p.features, p.columns(), 1.0F),
+  p.weights = c.pack({w}, packed_b_bytes(p.features, p.columns()), cache::PackKey("gemm-b", false, p.features, p.columns(), 1.0F),
                      [&](float* to) { pack_b_f32(w->data(), w->dim(1), false, p.features, p.columns(), 1.0F, to); });
   return std::make_unique<MhaKernel>(c, attr, std::move(p));
 }

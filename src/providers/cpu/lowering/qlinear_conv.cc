@@ -39,7 +39,7 @@ std::optional<ByteFilters> filters_of(LowerContext& c, std::size_t i, std::size_
   const ConvShape packing = packing_shape(c.attrs(), w->shape(), false);
   const bool is_signed = w->dtype() == DataType::int8;
   const Tensor* zero = c.has_input(zero_input) ? c.constant(zero_input) : nullptr;
-  Packed packed = c.pack({w, zero}, qconv_packed_bytes(packing), PackKey("qconv", packing, is_signed), [&](float* to) {
+  Packed packed = c.pack({w, zero}, qconv_packed_bytes(packing), cache::PackKey("qconv", packing, is_signed), [&](float* to) {
     qconv_pack(packing, w->data(), is_signed, zeros->data(), static_cast<std::int64_t>(zeros->size()), to);
   });
   return ByteFilters{c.attrs(), w->shape(), std::move(packed)};
