@@ -58,10 +58,10 @@ TEST(ProjectConfig, ReadsEverySection) {
   EXPECT_TRUE(o.tune);
   EXPECT_EQ(o.thread_affinity, "auto");
   EXPECT_EQ(o.memory_limit, std::size_t{1} << 30);
-  EXPECT_EQ(o.dimensions, (DimensionValues{{"n", 4}}));
+  EXPECT_EQ(o.dimensions, (session::DimensionValues{{"n", 4}}));
   EXPECT_TRUE(o.reject_nan);
   EXPECT_EQ(o.telemetry, "stderr");
-  EXPECT_EQ(o.provider_options[0], (ProviderOptions::value_type("cuda", {{"device_id", "1"}, {"gpu_mem_limit", "2000000000"}})));
+  EXPECT_EQ(o.provider_options[0], (session::ProviderOptions::value_type("cuda", {{"device_id", "1"}, {"gpu_mem_limit", "2000000000"}})));
 }
 
 TEST(ProjectConfig, SaysWhereAndWhat) {

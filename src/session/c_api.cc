@@ -87,7 +87,7 @@ void check_bytes(const sdx::Tensor& t, size_t bytes) {
 template <class Value, class Set>
 void set_option(sdx_options* options, std::string_view name, const Value& value, Set&& set) {
   sdx::SessionOptions& o = require(options, "options").options;
-  const sdx::SessionOption& option = sdx::session_option(name);
+  const sdx::session::SessionOption& option = sdx::session::session_option(name);
   try {
     set(option, o, value);
   } catch (const sdx::Error& e) {
@@ -96,7 +96,7 @@ void set_option(sdx_options* options, std::string_view name, const Value& value,
 }
 
 sdx_status set_number(sdx_options* options, std::string_view name, int64_t value) noexcept {
-  return guarded([&] { set_option(options, name, value, sdx::set_from_number); });
+  return guarded([&] { set_option(options, name, value, sdx::session::set_from_number); });
 }
 
 const char* name_at(const std::vector<sdx::ValueSpec>& specs, size_t index) {
@@ -126,7 +126,7 @@ void sdx_options_free(sdx_options* options) { delete options; }
 
 sdx_status sdx_options_set(sdx_options* options, const char* name, const char* value) {
   return guarded(
-      [&] { set_option(options, &require(name, "name"), std::string_view(&require(value, name)), sdx::set_from_text); });
+      [&] { set_option(options, &require(name, "name"), std::string_view(&require(value, name)), sdx::session::set_from_text); });
 }
 
 sdx_status sdx_options_add_provider(sdx_options* options, const char* name) {
