@@ -48,6 +48,13 @@ function(sdx_precompile target)
   endif()
 endfunction()
 
+# Of folders that compute little: a fifth smaller, and sooner compiled. Not for what a start or a run passes through.
+function(sdx_small)
+  foreach(target IN LISTS ARGN)
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-Os>)
+  endforeach()
+endfunction()
+
 # sdx_folder(NAME [DEPENDS ...] [EXCLUDE REGEX]): one static library sdx_<name> from every .cc of the current folder and its
 # sub-folders, unit tests (*_test.cc) apart: those join the unit-test program.
 function(sdx_folder name)

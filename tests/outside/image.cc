@@ -28,7 +28,7 @@ int main() {
   const sdx::Session session = sdx::Session::from_bytes(std::as_bytes(std::span(kModel)));
   const sdx::NamedValues out = session.run({{"x", input.reshaped({12})}});
   const auto y = out.tensor("y").values<float>();
-  if (y[0] != -1.0F || y[8] != -51.0F / 255.0F) return 3;  // red and blue of the first pixel
+  if (y[0] != -1.0F || y[8] != -51.0F * (1.0F / 255.0F)) return 3;  // red and blue of the first pixel
   try {
     drawn.pixels.clear();
     media::to_tensor(drawn);
