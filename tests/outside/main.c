@@ -61,7 +61,7 @@ static int choosing(const sdx_tensor* x) {
   CHECK(sdx_options_set_start_on(options, "cpu") == SDX_OK);
   CHECK(sdx_options_set(options, "plan_cache_size", "2") == SDX_OK && sdx_options_set(options, "memory_limit", "512MB") == SDX_OK);
   CHECK(sdx_options_set(options, "provider_timeout", "2s") == SDX_OK && sdx_options_set(options, "strict", "warn") == SDX_OK);
-  CHECK(sdx_options_set(options, "dimensions", "n=3") == SDX_OK);
+  CHECK(sdx_options_set(options, "dimensions", "n=2") == SDX_OK);
   CHECK(sdx_options_set(options, "treads", "2") == SDX_INVALID_ARGUMENT);
   CHECK(strstr(sdx_last_error(), "did you mean 'threads'?") != NULL);
   CHECK(sdx_options_set(options, "threads", NULL) == SDX_INVALID_ARGUMENT && sdx_options_set(NULL, "threads", "1") == SDX_INVALID_ARGUMENT);
