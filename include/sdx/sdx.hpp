@@ -1,5 +1,6 @@
 #pragma once
-// All of libsdx. Measuring and comparing, <sdx/runner.hpp> and <sdx/compare.hpp>, are in a library of their own, libsdx_benchmark.
+// All of libsdx. Measuring and comparing, <sdx/runner.hpp> and <sdx/compare.hpp>, are in a library of their own,
+// libsdx_benchmark.
 
 #include <sdx/convert.hpp>
 #include <sdx/dtype.hpp>

@@ -61,7 +61,8 @@ TEST(ProjectConfig, ReadsEverySection) {
   EXPECT_EQ(o.dimensions, (session::DimensionValues{{"n", 4}}));
   EXPECT_TRUE(o.reject_nan);
   EXPECT_EQ(o.telemetry, "stderr");
-  EXPECT_EQ(o.provider_options[0], (session::ProviderOptions::value_type("cuda", {{"device_id", "1"}, {"gpu_mem_limit", "2000000000"}})));
+  EXPECT_EQ(o.provider_options[0],
+            (session::ProviderOptions::value_type("cuda", {{"device_id", "1"}, {"gpu_mem_limit", "2000000000"}})));
 }
 
 TEST(ProjectConfig, SaysWhereAndWhat) {
