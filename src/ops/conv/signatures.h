@@ -84,7 +84,7 @@ struct PoolAttrs {
   }
 };
 
-// sdx: operators on channels in blocks of neighbours (passes/layout/block_channels.h).
+// sdx: operators on channels in blocks of neighbours (providers/cpu/layout/block_channels.h).
 struct BlockAttrs {  // BlockChannels, BlockedConv
   std::int64_t block = 0;
 
