@@ -33,32 +33,43 @@ endif()
 # Each function by itself, so that what a library does not use stays out of it.
 target_compile_options(sdx_flags INTERFACE $<$<CONFIG:Release>:-ffunction-sections -fdata-sections>)
 
-# The standard library read once instead of 600 times: 0.8 s less for each file, of 3 to 10. Not in the preset `clang`, so that one
-# build notices a file that does not name what it uses; not for a few files, whose precompiled header costs more (2 to 4 s) than it saves.
+# The standard library read once instead of 600 times: 0.8 s less for each file, of 3 to 10. Folders whose flags are the same share one
+# precompiled header, which costs 2 to 4 s. Not in the preset `clang`, so that one build notices a file that does not name what it uses.
 option(SDX_PRECOMPILE "Precompile the standard library's headers" ON)
 set(SDX_PRECOMPILED <algorithm> <atomic> <cmath> <cstring> <filesystem> <functional> <limits> <map> <memory> <mutex> <optional> <set>
                     <span> <string> <unordered_map> <vector> <fmt/format.h>)
+# sdx_precompile(TARGET [FROM OTHER] [HEADER ...]): with the target's own header, which has these headers too, or with another's.
 function(sdx_precompile target)
-  get_target_property(sources ${target} SOURCES)
-  list(LENGTH sources count)
-  if(SDX_PRECOMPILE AND NOT SDX_FUZZ AND count GREATER 7)
-    target_precompile_headers(${target} PRIVATE ${SDX_PRECOMPILED} ${ARGN})
-    # Without its time of day in the header ccache can keep what uses it.
-    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>)
+  cmake_parse_arguments(ARG "" "FROM" "" ${ARGN})
+  if(NOT SDX_PRECOMPILE OR SDX_FUZZ)
+    return()
   endif()
+  if(ARG_FROM)
+    target_precompile_headers(${target} REUSE_FROM ${ARG_FROM})
+  else()
+    target_precompile_headers(${target} PRIVATE ${SDX_PRECOMPILED} ${ARG_UNPARSED_ARGUMENTS})
+  endif()
+  # Without its time of day in the header ccache can keep what uses it.
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>)
 endfunction()
 
-# Of folders that compute little: a fifth smaller, and sooner compiled. Not for what a start or a run passes through.
-function(sdx_small)
-  foreach(target IN LISTS ARGN)
-    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-Os>)
-  endforeach()
-endfunction()
+# Folders that compute little are a fifth smaller, and sooner compiled. Not what a start or a run passes through.
+set(SDX_SMALL $<$<CONFIG:Release>:-Os>)
 
-# sdx_folder(NAME [DEPENDS ...] [EXCLUDE REGEX]): one static library sdx_<name> from every .cc of the current folder and its
-# sub-folders, unit tests (*_test.cc) apart: those join the unit-test program.
+# The two headers that folders share.
+file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/precompiled.cc "")
+foreach(name precompiled precompiled_small)
+  add_library(sdx_${name} OBJECT ${CMAKE_CURRENT_BINARY_DIR}/precompiled.cc)
+  target_link_libraries(sdx_${name} PUBLIC sdx_flags)
+  sdx_precompile(sdx_${name})
+endforeach()
+target_compile_options(sdx_precompiled_small PRIVATE ${SDX_SMALL})
+
+# sdx_folder(NAME [SMALL | OPTIONS ... | HEADERS ... | LIKE FOLDER] [DEPENDS ...] [EXCLUDE REGEX]): one static library sdx_<name> from every
+# .cc of the current folder and its sub-folders, unit tests (*_test.cc) apart: those join the unit-test program. OPTIONS: the compiler's,
+# beyond those of all. HEADERS: of the project, precompiled as well; LIKE takes another folder's.
 function(sdx_folder name)
-  cmake_parse_arguments(ARG "" "EXCLUDE" "DEPENDS;SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "SMALL" "EXCLUDE;LIKE" "DEPENDS;SOURCES;LINK;OPTIONS;HEADERS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   if(ARG_EXCLUDE)
     list(FILTER sources EXCLUDE REGEX ${ARG_EXCLUDE})
@@ -72,7 +83,20 @@ function(sdx_folder name)
     target_link_libraries(sdx_${name} PUBLIC sdx_${dependency})
   endforeach()
   set_property(GLOBAL APPEND PROPERTY SDX_FOLDERS sdx_${name})
-  sdx_precompile(sdx_${name})
+  if(ARG_SMALL)
+    target_compile_options(sdx_${name} PRIVATE ${SDX_SMALL})
+    sdx_precompile(sdx_${name} FROM sdx_precompiled_small)
+  elseif(ARG_OPTIONS)
+    target_compile_options(sdx_${name} PRIVATE ${ARG_OPTIONS})
+    sdx_precompile(sdx_${name})
+  elseif(ARG_HEADERS)
+    list(TRANSFORM ARG_HEADERS PREPEND ${PROJECT_SOURCE_DIR}/src/)
+    sdx_precompile(sdx_${name} ${ARG_HEADERS})
+  elseif(ARG_LIKE)
+    sdx_precompile(sdx_${name} FROM sdx_${ARG_LIKE})
+  else()
+    sdx_precompile(sdx_${name} FROM sdx_precompiled)
+  endif()
   if(tests)
     set_property(GLOBAL APPEND PROPERTY SDX_UNIT_TESTS ${tests})
   endif()
