@@ -145,7 +145,6 @@ std::unique_ptr<plan::Program> compile(Graph graph, const Selection& selection, 
   }
   sink_constants(graph);
   if (options.optimize) {
-    for (const std::string& name : options.disabled_passes) find_pass(name, all_passes());
     PassOptions pass_options;
     pass_options.disabled = options.disabled_passes;
     if (const Provider* rest = runs_the_rest(selection)) pass_options.last = rest->passes();
