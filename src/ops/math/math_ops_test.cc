@@ -4,33 +4,12 @@
 #include <limits>
 #include <string>
 
+#include "support/op_values.h"
 #include "support/single_op.h"
 #include "tensor/element.h"
 
 namespace sdx::ops {
 namespace {
-
-constexpr float kInf = std::numeric_limits<float>::infinity();
-const float kNan = std::nanf("");
-
-Tensor floats(Shape shape, std::initializer_list<float> v) { return Tensor::of<float>(std::move(shape), v); }
-Tensor ints(Shape shape, std::initializer_list<std::int64_t> v) { return Tensor::of<std::int64_t>(std::move(shape), v); }
-template <class T = float>
-std::vector<T> list(const Tensor& t) {
-  const auto v = t.values<T>();
-  return {v.begin(), v.end()};
-}
-using Ints = std::vector<std::int64_t>;
-
-template <class F>
-ErrorCode code_of(F f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.code();
-  }
-  return ErrorCode::ok;
-}
 
 TEST(Unary, WrapsInsteadOfOverflowing) {
   const auto lowest = Tensor::of<std::int8_t>({1}, {-128});
