@@ -1,0 +1,210 @@
+#pragma once
+// Faces in pictures: found by any detector model that the library knows how to read, judged, cut out, aligned, made
+// unrecognisable. Link libsdx_vision (CMake: sardonyx::vision).
+//
+//   const sdx::faces::FaceDetector detector = sdx::faces::FaceDetector::load("yunet.onnx");
+//   const sdx::media::Image picture = sdx::media::read_image("photo.jpg");
+//   for (const sdx::faces::Face& face : detector.detect(picture).faces) {
+//     sdx::media::write_image("face.jpg", sdx::faces::crop(picture, face, sdx::faces::preset("passport")));
+//   }
+//
+// Coordinates are in pixels of the upright picture, x to the right and y downwards; they are continuous: pixel i covers [i, i+1),
+// so that its centre is at i + 0.5. Right and left are the subject's: the right eye lies to the left in a picture. All types are
+// plain values that own what they hold. Functions keep no references to their arguments and may be called by any number of
+// threads at once. All throw sdx::Error.
+
+#include <array>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sdx/export.hpp>
+#include <sdx/image.hpp>
+#include <sdx/session.hpp>
+
+namespace sdx::faces {
+
+struct Point {
+  float x = 0, y = 0;
+};
+
+struct Box {
+  float x = 0, y = 0;  // upper left corner; may lie outside the picture
+  float width = 0, height = 0;
+};
+
+// What the detector says; which points there are depends on the model.
+struct Points {
+  std::optional<Point> right_eye, left_eye, nose, right_mouth, left_mouth;
+  std::optional<Point> mouth, right_ear, left_ear;  // BlazeFace: the middle of the mouth, the ears
+
+  // The five that alignment needs are there.
+  bool complete() const { return right_eye && left_eye && nose && right_mouth && left_mouth; }
+};
+
+enum class Level { low, medium, high };
+
+struct Quality {
+  Level level = Level::low;
+  double sharpness = 0;  // variance of the Laplacian, see sharpness()
+  double exposure = 0;   // mean luma of the face's box, 0 (black) to 1 (white)
+  double size_px = 0;    // the shorter side of the box
+  // Degrees, estimated from the points; empty without them. yaw: > 0 when the subject looks to the picture's right; pitch: > 0
+  // when it looks up; roll: > 0 when the head is turned clockwise in the picture.
+  std::optional<double> yaw, pitch, roll;
+};
+
+struct Face {
+  Box box;
+  float score = 0;  // 0 to 1
+  Points points;
+};
+
+// ---- Detection
+
+enum class Runtime { automatic, native, ort };  // native: Sardonyx's own kernels; ort: ONNX Runtime's library
+
+struct DetectorOptions {
+  Runtime runtime = Runtime::automatic;  // ort without its library: a warning with the reason, and native answers
+  SessionOptions session;                // providers, threads; `runtime` wins over its chain
+  std::string decoder;  // "yunet", "yunet2022", "scrfd", "retinaface", "ultraface", "centerface", "blazeface"; "": by the outputs
+  std::optional<float> score;  // least score; else 0.6
+  std::optional<float> nms;    // most overlap of two faces (intersection over union); else the decoder's own, 0.3 or 0.4 or 0.5
+  int top_k = 5000;            // candidates that suppression looks at
+  // automatic: pictures are shrunk or looked at in several sizes, as min_face and the picture ask for; native: the picture's own
+  // size; fixed: fitted into width x height. A model of fixed size gets that size in any case.
+  enum class Size { automatic, native, fixed } size = Size::automatic;
+  int width = 0, height = 0;     // for Size::fixed
+  int min_face = 0;              // pixels: the smallest face that matters; 0: what one look finds
+  bool any_orientation = false;  // where nothing is found, the picture turned by 90, 180 and 270 degrees is tried
+};
+
+// Milliseconds.
+struct StageTimes {
+  double preprocess = 0, inference = 0, decode = 0;
+};
+
+struct Detection {
+  std::vector<Face> faces;  // highest score first
+  std::string runtime;      // what ran: "native" or "ort"
+  std::string provider;     // the session's provider that did: "cpu", "cuda", …; several joined by ','
+  StageTimes times;
+  int turned =
+      0;  // degrees clockwise by which the picture had to be turned (any_orientation); coordinates are those of the picture given
+};
+
+class SDX_API FaceDetector {
+ public:
+  // Opens a model file. Throws Error(invalid_model …) as Session does; Error(invalid_argument) for a model whose outputs fit no
+  // decoder, with the outputs seen and the decoders known.
+  static FaceDetector load(const std::filesystem::path& model, const DetectorOptions& options = {});
+
+  // Any number of threads at once. Throws Error for a picture that the model cannot take, or a failed run.
+  Detection detect(const media::Image& picture) const;
+
+  const std::string& decoder() const;                // the one in use
+  const std::string& runtime() const;                // "native" or "ort"
+  const std::vector<std::string>& warnings() const;  // e.g. why ONNX Runtime cannot be used
+
+  // The most that one detection ever needs of the picture: a picture shrunk to `longest` pixels on its longer side gives
+  // the same faces up to scaling; 0: all of it.
+  int useful_size(int width, int height) const;
+
+  FaceDetector(FaceDetector&&) noexcept;
+  FaceDetector& operator=(FaceDetector&&) noexcept;
+  ~FaceDetector();
+
+ private:
+  struct Impl;
+  explicit FaceDetector(std::shared_ptr<const Impl> impl);
+  std::shared_ptr<const Impl> impl_;
+};
+
+// ---- Judging
+
+// Population variance of up + down + left + right - 4 * centre over the interior pixels of the 8-bit luma (299 R + 587 G + 114 B
+// + 500) / 1000; pictures whose longer side is over 512 are shrunk to 512 first. 0 for pictures under 3 pixels in either
+// direction.
+SDX_API double sharpness(const media::Image& picture);
+// low <= 300 < medium <= 1000 < high.
+SDX_API Level level_of(double sharpness);
+// Of the face in the picture; sharpness is that of the part of `box` inside the picture.
+SDX_API Quality judge(const media::Image& picture, const Face& face);
+
+enum class Pick { all, largest, best, nth };  // best: the highest quality, then score
+// Indices into `faces`, in order. `n` counts from 1 in the order of `faces`; beyond the last: empty.
+SDX_API std::vector<std::size_t> pick(const media::Image& picture, const std::vector<Face>& faces, Pick which, int n = 1);
+
+// ---- Cropping
+
+enum class Position { center, rule_of_thirds, custom };
+enum class Fill { colour, blur, edge, shift };  // of what lies outside the picture; shift: the crop is moved inside instead
+enum class Shape { rectangle, rounded, ellipse };
+
+struct CropOptions {
+  int width = 512, height = 512;  // of the result, in pixels; 1 to 16384
+  double dpi = 0;                 // written into the file where it is known (ID photos)
+  double face_height = 70;        // per cent of the result's height that the face's box takes; 1 to 400
+  Position position = Position::center;
+  double offset_x = 0, offset_y = 0;  // custom: -1 to 1; +1 puts the face's centre on the right or bottom edge
+  Fill fill = Fill::colour;
+  std::array<std::uint8_t, 4> colour{0, 0, 0, 255};  // red, green, blue, opacity
+  bool align_eyes = false;                           // turn the picture before cropping so that the eyes are level
+  Shape shape = Shape::rectangle;                    // what lies outside the shape is transparent: the result has four channels
+  double radius = 0.1;                               // of rounded corners: share of the shorter side, 0 to 0.5
+};
+
+// "linkedin", "passport", "instagram", "idcard", "avatar", "headshot", and ID photos with their dpi: see presets(). Throws
+// Error(invalid_argument) that lists the names.
+SDX_API CropOptions preset(std::string_view name);
+struct Preset {
+  std::string name, description;
+  CropOptions options;
+};
+SDX_API const std::vector<Preset>& presets();
+
+// The part of the picture that becomes the result, in its pixels; not moved, whatever `fill` says.
+SDX_API Box crop_box(const Box& face, const CropOptions& options);
+// Lanczos (a = 3), antialiased when shrinking. Three channels, or four where the shape or the colour is transparent or the
+// picture has opacity.
+SDX_API media::Image crop(const media::Image& picture, const Face& face, const CropOptions& options = {});
+
+// ---- Aligning
+
+// Row-major 2x3: picture to template, pixel centres on whole numbers (as OpenCV's and InsightFace's matrices).
+using Affine = std::array<double, 6>;
+// The least-squares similarity without reflection to the template of ArcFace (112x112), scaled to `size`: a multiple of 112 or of
+// 128. Throws Error(invalid_argument) for other sizes and for faces without the five points.
+SDX_API Affine alignment(const Face& face, int size = 112);
+// size x size, bilinear, black outside the picture.
+SDX_API media::Image align(const media::Image& picture, const Face& face, int size = 112);
+
+// ---- Changing
+
+// All off. Applied in this order.
+struct Enhance {
+  bool auto_colour = false;    // grey world, gains within 0.5 to 2
+  bool red_eye = false;        // within the eyes alone; needs points
+  double exposure = 0;         // stops, -2 to 2
+  double brightness = 1;       // 0.5 to 2
+  double contrast = 1;         // 0.5 to 2
+  double saturation = 1;       // 0 to 2.5
+  double smooth_skin = 0;      // 0 to 1: share of a bilateral filter (3 pixels, 25 levels)
+  double sharpen = 0;          // 0 to 2: amount of an unsharp mask
+  double sharpen_radius = 1;   // 0.3 to 10 pixels
+  double blur_background = 0;  // 0 to 50 pixels, outside an ellipse around the face
+};
+// "none", "natural", "vivid", "professional", or "key=value,key=value" with the names above, over a preset that comes first
+// ("natural,sharpen=0.8"). Throws Error(invalid_argument) that lists the names, or the range.
+SDX_API Enhance parse_enhance(std::string_view text);
+// `face` in the coordinates of `picture`; null: nothing that needs one is done.
+SDX_API void enhance(media::Image& picture, const Enhance& settings, const Face* face = nullptr);
+
+enum class Anonymise { blur, mosaic, box };
+// Within the face's ellipse (box: its rectangle), grown by `margin` of its size. Nothing of the original can be restored.
+SDX_API void anonymise(media::Image& picture, const Face& face, Anonymise method = Anonymise::blur, double margin = 0.1);
+
+}  // namespace sdx::faces
