@@ -12,9 +12,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <iosfwd>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <sdx/export.hpp>
@@ -41,24 +45,140 @@ struct SDX_API Image {
 };
 
 struct DecodeLimits {
-  std::int64_t pixels = 128'000'000;  // checked against the header, before memory is taken
-  bool upright = true;                // false: a JPEG's orientation is ignored
+  std::int64_t pixels = 128'000'000;  // of the whole picture, checked against the header before memory is taken
+  bool upright = true;                // false: the file's orientation is ignored (HEIC and AVIF are always turned)
 };
 
-// JPEG, PNG, WebP, BMP, PNM, TIFF or JPEG 2000, whatever the file is called. Three channels, or four where the file has opacity.
-// Grey, palette, 16-bit, CMYK, interlaced and progressive files are converted; colour profiles and gamma are not applied. A JPEG
-// is turned upright as its EXIF orientation says. Throws Error(invalid_argument) for other formats, damaged or truncated files
-// and animations, Error(out_of_memory) beyond `limits`; read_image() also Error(io).
+// JPEG, PNG, WebP, BMP, PNM, PAM, TIFF, JPEG 2000, HEIC, AVIF or a camera's raw file, whatever the file is called. Three
+// channels, or four where the file has opacity. Grey, palette, CMYK, interlaced and progressive files are converted, of 16 bits
+// the high byte is taken; colour profiles and gamma are not applied. The picture is turned upright as the file's orientation
+// says; one that makes no sense is ignored. Throws Error(invalid_argument) for other formats, damaged or truncated files and
+// animations, Error(out_of_memory) beyond `limits`, Error(io) where the library that a format needs (libtiff, libheif, libraw)
+// cannot be loaded: the message names Debian's package; read_image() also Error(io) for the file.
 SDX_API Image decode_image(std::span<const std::byte> bytes, const DecodeLimits& limits = {});
 SDX_API Image read_image(const std::filesystem::path& path, const DecodeLimits& limits = {});
+
+// In pixels, from the upper left corner.
+struct Rectangle {
+  int x = 0, y = 0;
+  int width = 0, height = 0;
+};
+
+// What a file holds besides its pixels, in bytes as the standards have them, without what a format wraps around them.
+struct Metadata {
+  std::string exif;  // a TIFF structure that begins with "II*" or "MM"; the file's own, its orientation included
+  std::string xmp;   // an XMP packet: XML in UTF-8
+  std::string icc;   // a colour profile
+  std::string iptc;  // IPTC-IIM records
+  double dpi = 0;    // pixels an inch; 0: not said
+  // Text of one's own, name and value in UTF-8. Written, never read: PNG as text chunks, other formats inside XMP in the
+  // namespace urn:sardonyx:tags:1.0/.
+  std::vector<std::pair<std::string, std::string>> tags;
+};
+
+struct DecodeOptions {
+  DecodeLimits limits{};
+  // > 0: a JPEG may come at 1/2, 1/4 or 1/8 of its size as long as the longer side of what is returned (the whole picture, or the
+  // region) has so many pixels: for pictures that are shrunk anyway, 1.2 to 1.6 times as fast, and a fraction of the memory.
+  // Other formats come whole; of a raw file the preview inside may do.
+  int at_least = 0;
+  // Only this part, in pixels of the whole upright picture; clipped to it. A JPEG is decoded no further than that needs; other
+  // formats are decoded whole and cut. Throws Error(invalid_argument) where nothing of it lies inside.
+  std::optional<Rectangle> region = std::nullopt;
+  bool to_srgb = false;  // apply the colour profile (liblcms2); without one, nothing happens
+  bool metadata = true;  // fill DecodedImage::metadata
+};
+
+struct DecodedImage {
+  Image image;
+  int full_width = 0, full_height = 0;  // of the whole upright picture, in the file's own pixels
+  double scale = 1;                     // 1, 1/2, 1/4, 1/8: pixels of `image` for one of the file's
+  Rectangle region;                     // what `image` shows, in pixels of the whole upright picture
+  std::string_view format;              // "jpeg", "png", "webp", "bmp", "pnm", "tiff", "jpeg2000", "heic", "avif", "raw"
+  int orientation = 1;                  // 1 to 8, as EXIF numbers it: what the file asked for; `image` has been turned
+  Metadata metadata;                    // to_srgb: without the profile, once it has been applied
+  std::vector<std::string> warnings;    // what is odd and did no harm, e.g. a profile that cannot be applied
+};
+
+// As decode_image() and read_image(), with choices. Pixel (x, y) of `image` shows the square of side 1/scale at region.x +
+// x/scale, region.y + y/scale of the whole picture.
+SDX_API DecodedImage decode_picture(std::span<const std::byte> bytes, const DecodeOptions& options = {});
+SDX_API DecodedImage open_picture(const std::filesystem::path& path, const DecodeOptions& options = {});
+
+struct ImageInfo {
+  std::string_view format;                  // as DecodedImage has it
+  int width = 0, height = 0;                // upright
+  int stored_width = 0, stored_height = 0;  // as the file has them
+  int orientation = 1;
+  bool alpha = false;      // decoding gives four channels
+  bool icc = false;        // there is a colour profile
+  bool animation = false;  // decoding refuses it
+};
+
+// From the header alone: no pixel is decoded, and no limit checked. Throws as decode_image() does.
+SDX_API ImageInfo probe_image(std::span<const std::byte> bytes);
+SDX_API ImageInfo probe_image(const std::filesystem::path& path);
 
 // The bytes of a file. Throw Error(invalid_argument) for an Image whose `pixels` do not fit the other fields, as whatever takes
 // one does, and for a quality out of range.
 SDX_API std::string encode_png(const Image& image);
 SDX_API std::string encode_jpeg(const Image& image, int quality = 90);  // quality 1 to 100; opacity is dropped
-// PNG or JPEG by the name's ending; the file appears whole or not at all. Throws Error(invalid_argument) for other endings,
-// and what encoding throws, Error(io).
-SDX_API void write_image(const std::filesystem::path& path, const Image& image);
+
+enum class FileFormat { png, jpeg, webp, tiff, bmp, avif };
+
+// By name or ending, with or without a dot, in any case: "png", "jpg", "jpeg", "webp", "tif", "tiff", "bmp", "avif"; also
+// what DecodedImage::format says. Empty for others.
+SDX_API std::optional<FileFormat> file_format(std::string_view name);
+SDX_API std::string_view ending_of(FileFormat format);  // ".png", ".jpg", ".webp", ".tif", ".bmp", ".avif"
+
+struct Ink {
+  std::uint8_t red = 0, green = 0, blue = 0;
+};
+
+struct EncodeOptions {
+  std::optional<FileFormat> format = std::nullopt;  // empty: write_image() goes by the name's ending, encode() takes PNG
+  int quality = 90;                                 // 1 to 100: JPEG, WebP (100: lossless) and AVIF; the others lose nothing
+  double dpi = 0;                                   // pixels an inch, up to 65535; 0: what `metadata` says
+  Ink background{255, 255, 255};                    // JPEG has no opacity: this is what shows through
+  // Kept as far as the format has room for it: BMP keeps the resolution alone; PNG, WebP and AVIF have no place for IPTC; TIFF
+  // holds of EXIF the tags of its main directory, the EXIF and the GPS directory, but no maker notes. The picture is taken to be
+  // upright: orientations become 1, sizes those of the image, and the thumbnail goes, which would show what was cut away.
+  Metadata metadata{};
+};
+
+// Opacity is kept where the format has it, all but JPEG. Throws Error(invalid_argument) for an image or a number out of range,
+// Error(io) where the library of the format (libtiff, libheif) cannot be loaded.
+SDX_API std::string encode(const Image& image, const EncodeOptions& options = {});
+// The file appears whole or not at all. Throws Error(invalid_argument) for other endings (.png .jpg .jpeg .webp .tif .tiff .bmp
+// .avif), and what encoding throws, Error(io).
+SDX_API void write_image(const std::filesystem::path& path, const Image& image, const EncodeOptions& options = {});
+
+struct FrameLimits {
+  DecodeLimits decode{};
+  std::size_t bytes = std::size_t{64} << 20;  // of one frame as it comes; memory never holds more than two
+};
+
+// Frames from a stream without an end: JPEGs one after the other (MJPEG), or PPM, PGM, PBM, PAM (what `ffmpeg -f image2pipe`
+// writes). Behind a damaged JPEG it goes on at the next one; behind a damaged PNM header there is nothing to go by, and it ends.
+// One thread at a time.
+class SDX_API FrameReader {
+ public:
+  explicit FrameReader(std::istream& in, const FrameLimits& limits = {});  // keeps a reference to `in`
+  // The next whole frame; empty at the end. Throws Error(io) when reading fails, Error(invalid_argument) when what comes is
+  // neither JPEG nor PNM.
+  std::optional<Image> next();
+  std::int64_t frames() const;            // given out
+  std::int64_t damaged() const;           // left out
+  const std::string& last_error() const;  // why, of the last one that was left out; "" when none was
+
+  FrameReader(FrameReader&&) noexcept;
+  FrameReader& operator=(FrameReader&&) noexcept;
+  ~FrameReader();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
 
 // Pixel centres are at half-integers (as in Pillow, OpenCV and ONNX's half_pixel). `antialias` widens the filter when
 // shrinking, as Pillow does; without it four (bicubic: sixteen) neighbours count, as in OpenCV. Nearest and area ignore
@@ -78,10 +198,6 @@ struct Placement {
 // Error(invalid_argument) for sizes, numbers and element types that make no sense.
 SDX_API Tensor to_tensor(const Image& image, const Preprocessing& p = {}, const ValueSpec* input = nullptr,
                          Placement* placement = nullptr);
-
-struct Ink {
-  std::uint8_t red = 0, green = 0, blue = 0;
-};
 
 // Marks, in pixels from the upper left corner. They end at the picture's edges and accept any coordinates.
 SDX_API void fill_rectangle(Image& image, int x, int y, int width, int height, Ink ink);

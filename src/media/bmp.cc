@@ -1,8 +1,10 @@
 // Windows bitmaps: 1, 4, 8, 16, 24 and 32 bits a pixel, not compressed, and BITFIELDS masks. Source: BITMAPINFOHEADER,
 // BITMAPV4HEADER in the Windows documentation.
 
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstdlib>
 
 #include "media/byte_reader.h"
@@ -17,6 +19,7 @@ struct Header {
   bool top_down = false;
   std::uint32_t bits = 0, colors = 0, entry = 4;
   std::array<std::uint32_t, 4> masks{};  // red, green, blue, opacity
+  double dpi = 0;
 };
 
 Header read_header(const ByteReader& r) {
@@ -39,6 +42,7 @@ Header read_header(const ByteReader& r) {
   h.height = std::abs(h.height);
   h.bits = r.u16(28);
   const std::uint32_t compression = r.u32(30);
+  h.dpi = static_cast<std::int32_t>(r.u32(38)) > 0 ? r.u32(38) * 0.0254 : 0;
   const bool fields = compression == 3 || compression == 6;
   if (compression != 0 && !fields) r.damaged("it is compressed");
   h.colors = r.u32(46);
@@ -62,9 +66,10 @@ std::uint8_t channel(std::uint32_t value, std::uint32_t mask) {
 
 }  // namespace
 
-Image decode_bmp(std::span<const std::byte> bytes, const DecodeLimits& limits) {
+Image decode_bmp(std::span<const std::byte> bytes, const DecodeLimits& limits, double* dpi) {
   const ByteReader r(bytes, "BMP");
   const Header h = read_header(r);
+  if (dpi != nullptr) *dpi = h.dpi;
   check_size(h.width, h.height, limits);
   const bool indexed = h.bits == 1 || h.bits == 4 || h.bits == 8;
   if (!indexed && h.bits != 16 && h.bits != 24 && h.bits != 32) r.damaged("it has an odd number of bits a pixel");
@@ -90,6 +95,46 @@ Image decode_bmp(std::span<const std::byte> bytes, const DecodeLimits& limits) {
     }
   }
   return image;
+}
+
+ImageInfo probe_bmp(std::span<const std::byte> bytes) {
+  const Header h = read_header(ByteReader(bytes, "BMP"));
+  ImageInfo info;
+  info.stored_width = static_cast<int>(std::min<std::int64_t>(h.width, INT32_MAX));
+  info.stored_height = static_cast<int>(std::min<std::int64_t>(h.height, INT32_MAX));
+  info.alpha = h.masks[3] != 0;
+  return info;
+}
+
+// With opacity: BITMAPV4HEADER and masks, which readers of today know; without: the plain header of 40 bytes.
+std::string write_bmp(const Image& image, const Writing& writing) {
+  const bool alpha = image.channels == 4;
+  const std::size_t header = alpha ? 108 : 40;
+  const auto width = static_cast<std::size_t>(image.width), height = static_cast<std::size_t>(image.height);
+  const std::size_t stride = (width * (alpha ? 4 : 3) + 3) / 4 * 4;
+  const std::size_t size = 14 + header + stride * height;
+  if (size > UINT32_MAX) fail(ErrorCode::invalid_argument, "a BMP file of {} bytes; the format holds up to 4 GiB", size);
+  std::string out(size, '\0');
+  const auto put = [&out](std::size_t at, std::size_t bytes, std::size_t value) {
+    for (std::size_t i = 0; i < bytes; ++i) out[at + i] = static_cast<char>(value >> (8 * i));
+  };
+  const auto per_metre = static_cast<std::size_t>(std::lround(writing.dpi / 0.0254));
+  put(0, 2, 'B' | 'M' << 8), put(2, 4, size), put(10, 4, 14 + header);
+  put(14, 4, header), put(18, 4, width), put(22, 4, height), put(26, 2, 1), put(28, 2, alpha ? 32 : 24);
+  put(30, 4, alpha ? 3 : 0), put(34, 4, stride * height), put(38, 4, per_metre), put(42, 4, per_metre);
+  if (alpha) {
+    put(54, 4, 0xFF0000), put(58, 4, 0xFF00), put(62, 4, 0xFF), put(66, 4, 0xFF000000);
+    put(70, 4, 0x73524742);  // sRGB
+  }
+  for (std::size_t y = 0; y < height; ++y) {
+    const std::uint8_t* from = image.row(static_cast<int>(height - 1 - y));
+    char* to = out.data() + 14 + header + y * stride;
+    for (std::size_t x = 0; x < width; ++x, from += image.channels) {
+      for (int c = 2; c >= 0; --c) *to++ = static_cast<char>(from[image.channels == 1 ? 0 : c]);
+      if (alpha) *to++ = static_cast<char>(from[3]);
+    }
+  }
+  return out;
 }
 
 }  // namespace sdx::media

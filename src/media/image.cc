@@ -1,15 +1,74 @@
 #include "media/image.h"
 
-#include <webp/decode.h>
-
 #include <algorithm>
-#include <cstring>
+#include <array>
+#include <iterator>
 
 #include "base/error.h"
-#include "base/system/mapped_file.h"
+#include "media/byte_reader.h"
 #include "media/codecs.h"
 
 namespace sdx::media {
+namespace {
+
+using Text = std::string_view;
+
+bool has(Text text, std::size_t at, Text what) { return text.size() >= at + what.size() && text.substr(at, what.size()) == what; }
+
+// Brands of the ISO base media file format. Sources: ISO/IEC 23008-12 (HEIF), AV1 Image File Format 1.1; "crx ": Canon's CR3.
+Text format_of_brand(Text brand) {
+  constexpr std::array<Text, 7> kHeic{"heic", "heix", "heim", "heis", "hevc", "hevx", "hevm"};
+  if (brand == "avif" || brand == "avis") return "avif";
+  if (brand == "crx ") return "raw";
+  return std::find(kHeic.begin(), kHeic.end(), brand) != kHeic.end() ? "heic" : "";
+}
+
+Text format_of_box(Text text) {
+  if (!has(text, 4, "ftyp") || text.size() < 12) return "";
+  const Text main = text.substr(8, 4);
+  if (const Text format = format_of_brand(main); !format.empty()) return format;
+  if (main != "mif1" && main != "msf1" && main != "miaf") return "";
+  const auto* p = reinterpret_cast<const unsigned char*>(text.data());
+  const std::size_t size = std::min<std::size_t>({text.size(), std::size_t{p[2]} << 8 | p[3], 256});
+  for (std::size_t at = 16; at + 4 <= size; at += 4) {
+    if (const Text format = format_of_brand(text.substr(at, 4)); !format.empty()) return format;
+  }
+  return "heic";
+}
+
+// Most cameras' raw files are TIFF structures: DNG says so by a tag, Canon's CR2 behind the header; the others have a reduced
+// picture in their first directory and the sensor's data in directories below it, or the sensor's data itself.
+bool is_raw_tiff(std::span<const std::byte> bytes) noexcept {
+  constexpr std::uint32_t kKind = 254, kPhotometric = 262, kMaker = 271, kBelow = 330, kDng = 50706;
+  try {
+    ByteReader r(bytes, "TIFF");
+    r.set_big_endian(r.u8(0) == 'M');
+    if (r.u8(8) == 'C' && r.u8(9) == 'R') return true;
+    const std::uint64_t start = r.u32(4);
+    bool reduced = false, maker = false, below = false;
+    for (std::uint64_t i = 0; i < r.u16(start); ++i) {
+      const std::uint64_t entry = start + 2 + 12 * i;
+      const std::uint32_t tag = r.u16(entry);
+      const std::uint32_t value = r.u16(entry + 2) == 3 ? r.u16(entry + 8) : r.u32(entry + 8);
+      if (tag == kDng) return true;
+      if (tag == kPhotometric && (value == 32803 || value == 34892)) return true;  // a colour filter array; linear raw
+      reduced = reduced || (tag == kKind && (value & 1U) != 0);
+      maker = maker || tag == kMaker;
+      below = below || tag == kBelow;
+    }
+    return reduced && maker && below;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+bool is_other_raw(Text text) {
+  constexpr std::array<Text, 6> kHeads{"IIRO", "IIRS", "MMOR", "FUJIFILMCCD-RAW", "FOVb", Text("\0MRM", 4)};
+  const bool head = std::any_of(kHeads.begin(), kHeads.end(), [&](Text h) { return text.starts_with(h); });
+  return head || has(text, 6, "HEAPCCDR") || text.starts_with(Text("IIU\0", 4));  // Canon's CRW, Panasonic's RW2
+}
+
+}  // namespace
 
 Image Image::blank(int width, int height, int channels) {
   if (width < 1 || height < 1 || width > 65535 || height > 65535 || (channels != 1 && channels != 3 && channels != 4)) {
@@ -38,82 +97,16 @@ void check_size(std::int64_t width, std::int64_t height, const DecodeLimits& lim
 }
 
 std::string_view image_format(std::span<const std::byte> bytes) noexcept {
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), std::min<std::size_t>(bytes.size(), 16));
+  const Text text(reinterpret_cast<const char*>(bytes.data()), std::min<std::size_t>(bytes.size(), 256));
   if (text.starts_with("\xFF\xD8\xFF")) return "jpeg";
   if (text.starts_with("\x89PNG\r\n\x1A\n")) return "png";
-  if (text.starts_with("RIFF") && text.size() >= 12 && text.substr(8, 4) == "WEBP") return "webp";
+  if (text.starts_with("RIFF") && has(text, 8, "WEBP")) return "webp";
   if (text.starts_with("BM") && text.size() >= 14) return "bmp";
-  if (text.size() > 2 && text[0] == 'P' && text[1] >= '1' && text[1] <= '6' && (text[2] == '#' || text[2] <= ' ')) return "pnm";
-  if (text.starts_with(std::string_view("II*\0", 4)) || text.starts_with(std::string_view("MM\0*", 4))) return "tiff";
-  if (text.starts_with(std::string_view("\0\0\0\x0CjP  \r\n\x87\n", 12)) || text.starts_with("\xFF\x4F\xFF\x51"))
-    return "jpeg2000";
-  return "";
-}
-
-Image decode_image(std::span<const std::byte> bytes, const DecodeLimits& limits) {
-  const std::string_view format = image_format(bytes);
-  if (format == "jpeg") return decode_jpeg(bytes, limits);
-  if (format == "png") return decode_png(bytes, limits);
-  if (format == "webp") return decode_webp(bytes, limits);
-  if (format == "bmp") return decode_bmp(bytes, limits);
-  if (format == "pnm") return decode_pnm(bytes, limits);
-  if (format == "tiff") return decode_tiff(bytes, limits);
-  if (format == "jpeg2000") return decode_jpeg2000(bytes, limits);
-  fail(ErrorCode::invalid_argument, "the data are no JPEG, PNG, WebP, BMP, PNM, TIFF or JPEG 2000 image");
-}
-
-Image read_image(const std::filesystem::path& path, const DecodeLimits& limits) {
-  const auto file = MappedFile::open(path);
-  try {
-    return decode_image(file->bytes(), limits);
-  } catch (Error& e) {
-    e.add_context("in file '" + path.string() + "'");
-    throw;
-  }
-}
-
-Image decode_webp(std::span<const std::byte> bytes, const DecodeLimits& limits) {
-  const auto* data = reinterpret_cast<const std::uint8_t*>(bytes.data());
-  WebPBitstreamFeatures features;
-  if (WebPGetFeatures(data, bytes.size(), &features) != VP8_STATUS_OK) {
-    fail(ErrorCode::invalid_argument, "the WebP image is damaged or truncated");
-  }
-  if (features.has_animation != 0) fail(ErrorCode::invalid_argument, "the WebP file is an animation; expected a single image");
-  check_size(features.width, features.height, limits);
-  Image image = Image::blank(features.width, features.height, features.has_alpha != 0 ? 4 : 3);
-  const auto decode = image.channels == 4 ? WebPDecodeRGBAInto : WebPDecodeRGBInto;
-  if (decode(data, bytes.size(), image.pixels.data(), image.pixels.size(), static_cast<int>(image.stride())) == nullptr) {
-    fail(ErrorCode::invalid_argument, "the WebP image is damaged or truncated");
-  }
-  return image;
-}
-
-void write_image(const std::filesystem::path& path, const Image& image) {
-  std::string ending = path.extension().string();
-  std::transform(ending.begin(), ending.end(), ending.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  if (ending == ".png") return write_file_atomically(path, encode_png(image));
-  if (ending == ".jpg" || ending == ".jpeg") return write_file_atomically(path, encode_jpeg(image));
-  fail(ErrorCode::invalid_argument, "cannot write an image as '{}': its name must end in .png, .jpg or .jpeg", path.string());
-}
-
-Image apply_orientation(Image image, int orientation) {
-  if (orientation < 2 || orientation > 8) return image;
-  const bool swap = orientation >= 5;
-  Image out = Image::blank(swap ? image.height : image.width, swap ? image.width : image.height, image.channels);
-  const auto channels = static_cast<std::size_t>(image.channels);
-  for (int y = 0; y < image.height; ++y) {
-    const std::uint8_t* from = image.row(y);
-    for (int x = 0; x < image.width; ++x, from += channels) {
-      int u = swap ? y : x;
-      int v = swap ? x : y;
-      // EXIF 2.32, tag 0x0112: which side of the upright picture the stored rows and columns begin at.
-      if (orientation == 2 || orientation == 3 || orientation == 6 || orientation == 7) u = out.width - 1 - u;
-      if (orientation == 3 || orientation == 4 || orientation == 7 || orientation == 8) v = out.height - 1 - v;
-      std::memcpy(out.row(v) + static_cast<std::size_t>(u) * channels, from, channels);
-    }
-  }
-  return out;
+  if (text.size() > 2 && text[0] == 'P' && text[1] >= '1' && text[1] <= '7' && (text[2] == '#' || text[2] <= ' ')) return "pnm";
+  if (text.starts_with(Text("II*\0", 4)) || text.starts_with(Text("MM\0*", 4))) return is_raw_tiff(bytes) ? "raw" : "tiff";
+  if (text.starts_with(Text("\0\0\0\x0CjP  \r\n\x87\n", 12)) || text.starts_with("\xFF\x4F\xFF\x51")) return "jpeg2000";
+  if (is_other_raw(text)) return "raw";
+  return format_of_box(text);
 }
 
 }  // namespace sdx::media

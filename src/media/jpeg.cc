@@ -1,18 +1,12 @@
-// libjpeg reports errors by calling a function that must not return. Throwing through its C frames is undefined, so the
-// handler stores the message and longjmps; the functions that call setjmp hold no objects with destructors.
-
-#include <csetjmp>
-#include <cstddef>
-#include <cstdio>
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
-#include <jpeglib.h>
-
-#include <jerror.h>
-
 #include "base/error.h"
 #include "media/codecs.h"
+#include "media/jpeg_error.h"
+#include "media/metadata/exif.h"
+#include "media/metadata/iptc.h"
 
 // What the static library reads in place of stderr: see cmake/archives.cmake.
 extern "C" {
@@ -27,43 +21,22 @@ namespace {
 // decode; real encoders write about ten.
 constexpr int kMaxScans = 200;
 
-struct ErrorState {
-  jpeg_error_mgr manager;  // first: libjpeg hands back a pointer to it
-  jmp_buf jump;
-  char message[JMSG_LENGTH_MAX];
-};
+// A cut picture's pixels at its edges depend on their neighbours: of 4:2:0 on those of the next block, 16 pixels.
+constexpr unsigned kMargin = 32;
 
-void on_error(j_common_ptr info) {
-  auto* state = reinterpret_cast<ErrorState*>(info->err);
-  info->err->format_message(info, state->message);
-  longjmp(state->jump, 1);
-}
-
-// Warnings (level -1) about lost data make the file damaged; oddities such as stray bytes before a marker do not.
-void on_message(j_common_ptr info, int level) {
-  if (level >= 0) return;
-  const int code = info->err->msg_code;
-  if (code == JWRN_JPEG_EOF || code == JWRN_HIT_MARKER || code == JWRN_HUFF_BAD_CODE || code == JWRN_MUST_RESYNC) on_error(info);
-}
+constexpr std::string_view kExif{"Exif\0\0", 6}, kXmp{"http://ns.adobe.com/xap/1.0/\0", 29};
 
 void on_progress(j_common_ptr info) {
   auto* decoder = reinterpret_cast<j_decompress_ptr>(info);
   if (decoder->input_scan_number > kMaxScans) {
-    auto* state = reinterpret_cast<ErrorState*>(info->err);
+    auto* state = reinterpret_cast<JpegError*>(info->err);
     std::snprintf(state->message, sizeof state->message, "it has more than %d scans", kMaxScans);
     longjmp(state->jump, 1);
   }
 }
 
-void install(ErrorState& state) {
-  jpeg_std_error(&state.manager);
-  state.manager.error_exit = on_error;
-  state.manager.emit_message = on_message;
-  state.message[0] = '\0';
-}
-
 struct Decoder {
-  ErrorState error;
+  JpegError error;
   jpeg_progress_mgr progress;
   jpeg_decompress_struct info;
   bool created = false;
@@ -74,9 +47,10 @@ struct Decoder {
   ~Decoder() {
     if (created) jpeg_destroy_decompress(&info);
   }
+  bool inks() const { return info.out_color_space == JCS_CMYK; }
 };
 
-bool begin(Decoder& d, const unsigned char* data, unsigned long size) {
+bool begin(Decoder& d, std::span<const std::byte> bytes, bool metadata) {
   install(d.error);
   d.info.err = &d.error.manager;
   if (setjmp(d.error.jump) != 0) return false;
@@ -86,137 +60,153 @@ bool begin(Decoder& d, const unsigned char* data, unsigned long size) {
   d.progress.progress_monitor = on_progress;
   d.info.progress = &d.progress;
   jpeg_save_markers(&d.info, JPEG_APP0 + 1, 0xFFFF);
-  jpeg_mem_src(&d.info, data, size);
+  if (metadata) {
+    jpeg_save_markers(&d.info, JPEG_APP0 + 2, 0xFFFF);
+    jpeg_save_markers(&d.info, JPEG_APP0 + 13, 0xFFFF);
+  }
+  jpeg_mem_src(&d.info, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
   jpeg_read_header(&d.info, TRUE);
   const bool inks = d.info.jpeg_color_space == JCS_CMYK || d.info.jpeg_color_space == JCS_YCCK;
   d.info.out_color_space = inks ? JCS_CMYK : JCS_RGB;
   return true;
 }
 
-// `line` is space for one row of CMYK, null for RGB.
-bool decode_rows(Decoder& d, unsigned char* out, std::size_t stride, unsigned char* line) {
+// A profile may be spread over many segments.
+bool read_profile(Decoder& d, unsigned char** data, unsigned* size) {
+  if (setjmp(d.error.jump) != 0) return false;
+  return jpeg_read_icc_profile(&d.info, data, size) != 0;
+}
+
+// What of the shrunken picture is wanted, in its pixels.
+struct Window {
+  unsigned x, y, width, height;
+  bool whole;
+};
+
+bool start(Decoder& d) {
   if (setjmp(d.error.jump) != 0) return false;
   jpeg_start_decompress(&d.info);
-  while (d.info.output_scanline < d.info.output_height) {
-    unsigned char* target = out + d.info.output_scanline * stride;
-    unsigned char* row = line != nullptr ? line : target;
-    jpeg_read_scanlines(&d.info, &row, 1);
-    if (line == nullptr) continue;
-    for (unsigned x = 0; x < d.info.output_width; ++x) {
-      // Adobe's files, nearly all there are, store inks inverted.
-      const unsigned char* ink = line + x * 4;
-      const bool inverted = d.info.saw_Adobe_marker != 0;
-      const unsigned black = inverted ? ink[3] : 255U - ink[3];
-      for (unsigned c = 0; c < 3; ++c) {
-        const unsigned light = inverted ? ink[c] : 255U - ink[c];
-        target[x * 3 + c] = static_cast<unsigned char>((light * black + 127) / 255);
-      }
-    }
-  }
-  jpeg_finish_decompress(&d.info);
   return true;
 }
 
-// The orientation tag (0x0112) of the first image directory of an EXIF block; 1 where there is none.
-int exif_orientation(const unsigned char* data, std::size_t size) {
-  if (size < 14 || std::memcmp(data, "Exif\0\0", 6) != 0) return 1;
-  const unsigned char* tiff = data + 6;
-  const std::size_t length = size - 6;
-  const bool big = tiff[0] == 'M';
-  if (!big && tiff[0] != 'I') return 1;
-  const auto number = [&](std::size_t at, std::size_t width) -> std::size_t {
-    if (at > length || width > length - at) return 0;
-    std::size_t value = 0;
-    for (std::size_t i = 0; i < width; ++i) value = value << 8 | tiff[big ? at + i : at + width - 1 - i];
-    return value;
-  };
-  const std::size_t directory = number(4, 4);
-  const std::size_t entries = number(directory, 2);
-  for (std::size_t i = 0; i < entries; ++i) {
-    const std::size_t entry = directory + 2 + i * 12;
-    if (number(entry, 2) == 0x0112) return static_cast<int>(number(entry + 8, 2));
+// Full inks are 255. Adobe's files, nearly all there are, store them inverted.
+void straighten(unsigned char* row, unsigned width, bool inverted) {
+  if (!inverted) return;
+  for (unsigned i = 0; i < width * 4; ++i) row[i] = static_cast<unsigned char>(255 - row[i]);
+}
+
+// `line` is space for a row of the whole picture, null where rows go straight into `out`.
+bool read_rows(Decoder& d, const Window& window, unsigned char* out, std::size_t stride, unsigned char* line) {
+  if (setjmp(d.error.jump) != 0) return false;
+  const unsigned size = static_cast<unsigned>(d.info.output_components);
+  unsigned first = 0;  // the column that a row read begins at
+  unsigned skipped = 0;
+  if (!window.whole) {
+    first = window.x > kMargin ? window.x - kMargin : 0;
+    unsigned width = std::min(window.x + window.width + kMargin, d.info.output_width) - first;
+    jpeg_crop_scanline(&d.info, &first, &width);
+    if (window.y > kMargin) skipped = jpeg_skip_scanlines(&d.info, window.y - kMargin);
+  }
+  for (unsigned y = skipped; y < window.y + window.height; ++y) {
+    unsigned char* target = out + (y - std::min(y, window.y)) * stride;
+    unsigned char* row = line != nullptr ? line : target;
+    jpeg_read_scanlines(&d.info, &row, 1);
+    if (line != nullptr && y >= window.y) std::memcpy(target, line + (window.x - first) * size, std::size_t{window.width} * size);
+    if (d.inks() && y >= window.y) straighten(target, window.width, d.info.saw_Adobe_marker != 0);
+  }
+  if (window.whole) jpeg_finish_decompress(&d.info);
+  return true;
+}
+
+std::string_view text_of(const jpeg_marker_struct& m) { return {reinterpret_cast<const char*>(m.data), m.data_length}; }
+
+int orientation(const Decoder& d) {
+  for (const auto* m = d.info.marker_list; m != nullptr; m = m->next) {
+    if (m->marker != JPEG_APP0 + 1 || !text_of(*m).starts_with(kExif)) continue;
+    const int found = read_exif(text_of(*m).substr(kExif.size())).orientation;
+    if (found != 1) return found;
   }
   return 1;
 }
 
-int orientation(const Decoder& d) {
+void read_metadata(Decoder& d, Metadata& out) {
   for (const auto* m = d.info.marker_list; m != nullptr; m = m->next) {
-    if (m->marker == JPEG_APP0 + 1) {
-      const int found = exif_orientation(m->data, m->data_length);
-      if (found != 1) return found;
-    }
+    const std::string_view text = text_of(*m);
+    if (m->marker == JPEG_APP0 + 1 && text.starts_with(kExif) && out.exif.empty()) out.exif = text.substr(kExif.size());
+    if (m->marker == JPEG_APP0 + 1 && text.starts_with(kXmp) && out.xmp.empty()) out.xmp = text.substr(kXmp.size());
+    if (m->marker == JPEG_APP0 + 13 && out.iptc.empty()) out.iptc = iptc_of(text);
   }
-  return 1;
+  unsigned char* profile = nullptr;
+  unsigned size = 0;
+  if (read_profile(d, &profile, &size)) out.icc.assign(reinterpret_cast<const char*>(profile), size);
+  std::free(profile);
+  if (d.info.saw_JFIF_marker != 0 && d.info.density_unit == 1) out.dpi = d.info.X_density;
+  if (d.info.saw_JFIF_marker != 0 && d.info.density_unit == 2) out.dpi = d.info.X_density * 2.54;
+  if (out.dpi == 0) out.dpi = read_exif(out.exif).dpi;
 }
 
 [[noreturn]] void damaged(const Decoder& d) {
   fail(ErrorCode::invalid_argument, "the JPEG image is damaged: {}", d.error.message);
 }
 
-struct Encoder {
-  ErrorState error;
-  jpeg_compress_struct info;
-  bool created = false;
-  unsigned char* data = nullptr;
-  unsigned long size = 0;
+int shrink_for(int longer, int at_least) {
+  if (at_least <= 0) return 1;
+  int shrink = 1;
+  while (shrink < 8 && (longer + shrink * 2 - 1) / (shrink * 2) >= at_least) shrink *= 2;
+  return shrink;
+}
 
-  Encoder() = default;
-  Encoder(const Encoder&) = delete;
-  Encoder& operator=(const Encoder&) = delete;
-  ~Encoder() {
-    if (created) jpeg_destroy_compress(&info);
-    std::free(data);
-  }
-};
-
-// `line` is space for one row of RGB.
-bool encode(Encoder& e, const Image& image, int quality, unsigned char* line) {
-  install(e.error);
-  e.info.err = &e.error.manager;
-  if (setjmp(e.error.jump) != 0) return false;
-  jpeg_create_compress(&e.info);
-  e.created = true;
-  jpeg_mem_dest(&e.info, &e.data, &e.size);
-  e.info.image_width = static_cast<JDIMENSION>(image.width);
-  e.info.image_height = static_cast<JDIMENSION>(image.height);
-  e.info.input_components = 3;
-  e.info.in_color_space = JCS_RGB;
-  jpeg_set_defaults(&e.info);
-  jpeg_set_quality(&e.info, quality, TRUE);
-  jpeg_start_compress(&e.info, TRUE);
-  while (e.info.next_scanline < e.info.image_height) {
-    const unsigned char* from = image.row(static_cast<int>(e.info.next_scanline));
-    for (int x = 0; x < image.width; ++x, from += image.channels) {
-      for (int c = 0; c < 3; ++c) line[x * 3 + c] = from[image.channels == 1 ? 0 : c];
-    }
-    jpeg_write_scanlines(&e.info, &line, 1);
-  }
-  jpeg_finish_compress(&e.info);
-  return true;
+Window window_of(const Rectangle& part, int shrink) {
+  const int x = part.x / shrink, y = part.y / shrink;
+  const int right = (part.x + part.width + shrink - 1) / shrink, bottom = (part.y + part.height + shrink - 1) / shrink;
+  return {static_cast<unsigned>(x), static_cast<unsigned>(y), static_cast<unsigned>(right - x), static_cast<unsigned>(bottom - y),
+          false};
 }
 
 }  // namespace
 
-Image decode_jpeg(std::span<const std::byte> bytes, const DecodeLimits& limits) {
+Stored decode_jpeg(std::span<const std::byte> bytes, const Request& request) {
   Decoder d;
-  const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
-  if (!begin(d, data, bytes.size())) damaged(d);
-  check_size(d.info.image_width, d.info.image_height, limits);
-  Image image = Image::blank(static_cast<int>(d.info.image_width), static_cast<int>(d.info.image_height), 3);
-  const int turn = limits.upright ? orientation(d) : 1;  // before decoding ends: libjpeg then frees the markers
+  if (!begin(d, bytes, request.metadata)) damaged(d);
+  check_size(d.info.image_width, d.info.image_height, request.limits);
+  Stored out;
+  out.width = static_cast<int>(d.info.image_width);
+  out.height = static_cast<int>(d.info.image_height);
+  out.orientation = orientation(d);  // before decoding ends: libjpeg then frees the markers
+  out.grey = d.info.jpeg_color_space == JCS_GRAYSCALE;
+  if (request.metadata) read_metadata(d, out.metadata);
+  const Rectangle whole{0, 0, out.width, out.height};
+  const Rectangle part =
+      !request.region ? whole
+                      : stored_region(*request.region, out.width, out.height, request.limits.upright ? out.orientation : 1);
+  out.shrink = shrink_for(std::max(part.width, part.height), request.at_least);
+  d.info.scale_num = 8 / static_cast<unsigned>(out.shrink);
+  d.info.scale_denom = 8;
+  if (!start(d)) damaged(d);
+  Window window = window_of(part, out.shrink);
+  window.whole = window.width == d.info.output_width && window.height == d.info.output_height;
+  out.part = {static_cast<int>(window.x) * out.shrink, static_cast<int>(window.y) * out.shrink,
+              static_cast<int>(window.width) * out.shrink, static_cast<int>(window.height) * out.shrink};
+  if (out.shrink == 1) out.part = part;
+  out.inks = d.inks();
+  out.image = Image::blank(static_cast<int>(window.width), static_cast<int>(window.height), out.inks ? 4 : 3);
   std::vector<unsigned char> line;
-  if (d.info.out_color_space == JCS_CMYK) line.resize(static_cast<std::size_t>(image.width) * 4);
-  if (!decode_rows(d, image.pixels.data(), image.stride(), line.empty() ? nullptr : line.data())) damaged(d);
-  return apply_orientation(std::move(image), turn);
+  if (!window.whole) line.resize(std::size_t{d.info.output_width} * 4);
+  if (!read_rows(d, window, out.image.pixels.data(), out.image.stride(), line.empty() ? nullptr : line.data())) damaged(d);
+  return out;
 }
 
-std::string encode_jpeg(const Image& image, int quality) {
-  check_pixels(image);
-  if (quality < 1 || quality > 100) fail(ErrorCode::invalid_argument, "JPEG quality goes from 1 to 100, received {}", quality);
-  Encoder e;
-  std::vector<unsigned char> line(static_cast<std::size_t>(image.width) * 3);
-  if (!encode(e, image, quality, line.data())) fail(ErrorCode::runtime_failure, "cannot write the JPEG: {}", e.error.message);
-  return {reinterpret_cast<const char*>(e.data), e.size};
+ImageInfo probe_jpeg(std::span<const std::byte> bytes) {
+  Decoder d;
+  if (!begin(d, bytes, true)) damaged(d);
+  ImageInfo info;
+  info.stored_width = static_cast<int>(d.info.image_width);
+  info.stored_height = static_cast<int>(d.info.image_height);
+  info.orientation = orientation(d);
+  Metadata metadata;
+  read_metadata(d, metadata);
+  info.icc = !metadata.icc.empty();
+  return info;
 }
 
 }  // namespace sdx::media

@@ -81,41 +81,59 @@ int sample(const opj_image_comp_t& c, std::uint32_t x, std::uint32_t y) {
   return static_cast<int>(std::clamp<std::int64_t>((value * 255 + most / 2) / most, 0, 255));
 }
 
+// From a file to its header.
+class Reader {
+ public:
+  explicit Reader(std::span<const std::byte> bytes)
+      : source_{bytes}, handles_(static_cast<unsigned char>(bytes[0]) == 0xFF ? OPJ_CODEC_J2K : OPJ_CODEC_JP2) {
+    if (handles_.stream == nullptr || handles_.codec == nullptr) fail(ErrorCode::out_of_memory, "OpenJPEG has no memory");
+    opj_stream_set_user_data(handles_.stream, &source_, nullptr);
+    opj_stream_set_user_data_length(handles_.stream, bytes.size());
+    opj_stream_set_read_function(handles_.stream, on_read);
+    opj_stream_set_skip_function(handles_.stream, on_skip);
+    opj_stream_set_seek_function(handles_.stream, on_seek);
+    opj_set_info_handler(handles_.codec, on_message, nullptr);
+    opj_set_warning_handler(handles_.codec, on_message, nullptr);
+    opj_set_error_handler(handles_.codec, on_message, nullptr);
+    opj_dparameters_t parameters;
+    opj_set_default_decoder_parameters(&parameters);
+    if (opj_setup_decoder(handles_.codec, &parameters) == OPJ_FALSE) damaged("it cannot be decoded");
+    opj_image_t* raw = nullptr;
+    const bool has_header = opj_read_header(handles_.stream, handles_.codec, &raw) != OPJ_FALSE;
+    image_.reset(raw);
+    if (!has_header || !image_) damaged("its header");
+    if (image_->x1 <= image_->x0 || image_->y1 <= image_->y0) damaged("it has no pixels");
+    if (image_->numcomps < 1 || image_->numcomps > 5) damaged("its number of components");
+  }
+  const opj_image_t& image() const { return *image_; }
+  std::uint32_t colors() const { return image_->numcomps >= 3 ? 3 : 1; }
+  bool alpha() const { return image_->numcomps == colors() + 1; }
+  void decode() {
+    if (opj_decode(handles_.codec, handles_.stream, image_.get()) == OPJ_FALSE) damaged("its data end too early");
+  }
+
+ private:
+  Source source_;
+  Handles handles_;
+  std::unique_ptr<opj_image_t, Release> image_;
+};
+
 std::uint8_t clamped(double v) { return static_cast<std::uint8_t>(std::clamp(v + 0.5, 0.0, 255.0)); }
 
 }  // namespace
 
 Image decode_jpeg2000(std::span<const std::byte> bytes, const DecodeLimits& limits) {
-  Source source{bytes};
-  const bool bare = static_cast<unsigned char>(bytes[0]) == 0xFF;
-  const Handles h(bare ? OPJ_CODEC_J2K : OPJ_CODEC_JP2);
-  if (h.stream == nullptr || h.codec == nullptr) fail(ErrorCode::out_of_memory, "OpenJPEG has no memory");
-  opj_stream_set_user_data(h.stream, &source, nullptr);
-  opj_stream_set_user_data_length(h.stream, bytes.size());
-  opj_stream_set_read_function(h.stream, on_read);
-  opj_stream_set_skip_function(h.stream, on_skip);
-  opj_stream_set_seek_function(h.stream, on_seek);
-  opj_set_info_handler(h.codec, on_message, nullptr);
-  opj_set_warning_handler(h.codec, on_message, nullptr);
-  opj_set_error_handler(h.codec, on_message, nullptr);
-  opj_dparameters_t parameters;
-  opj_set_default_decoder_parameters(&parameters);
-  if (opj_setup_decoder(h.codec, &parameters) == OPJ_FALSE) damaged("it cannot be decoded");
-  opj_image_t* raw = nullptr;
-  const bool has_header = opj_read_header(h.stream, h.codec, &raw) != OPJ_FALSE;
-  const std::unique_ptr<opj_image_t, Release> decoded(raw);
-  if (!has_header || !decoded) damaged("its header");
-  if (decoded->x1 <= decoded->x0 || decoded->y1 <= decoded->y0) damaged("it has no pixels");
+  Reader reader(bytes);
+  const opj_image_t* decoded = &reader.image();
   const std::uint32_t width = decoded->x1 - decoded->x0, height = decoded->y1 - decoded->y0;
   check_size(width, height, limits);
-  if (decoded->numcomps < 1 || decoded->numcomps > 5) damaged("its number of components");
-  if (opj_decode(h.codec, h.stream, decoded.get()) == OPJ_FALSE) damaged("its data end too early");
-  const std::uint32_t colors = decoded->numcomps >= 3 ? 3 : 1;
+  reader.decode();
+  const std::uint32_t colors = reader.colors();
   for (std::uint32_t c = 0; c < decoded->numcomps; ++c) {
     const opj_image_comp_t& part = decoded->comps[c];
     if (part.data == nullptr || part.w == 0 || part.h == 0 || part.prec < 1 || part.prec > 31) damaged("a component");
   }
-  Image image = Image::blank(static_cast<int>(width), static_cast<int>(height), decoded->numcomps == colors + 1 ? 4 : 3);
+  Image image = Image::blank(static_cast<int>(width), static_cast<int>(height), reader.alpha() ? 4 : 3);
   for (std::uint32_t y = 0; y < height; ++y) {
     std::uint8_t* to = image.row(static_cast<int>(y));
     for (std::uint32_t x = 0; x < width; ++x, to += image.channels) {
@@ -130,6 +148,16 @@ Image decode_jpeg2000(std::span<const std::byte> bytes, const DecodeLimits& limi
     }
   }
   return image;
+}
+
+ImageInfo probe_jpeg2000(std::span<const std::byte> bytes) {
+  const Reader reader(bytes);
+  ImageInfo info;
+  info.stored_width = static_cast<int>(std::min<std::uint32_t>(reader.image().x1 - reader.image().x0, INT32_MAX));
+  info.stored_height = static_cast<int>(std::min<std::uint32_t>(reader.image().y1 - reader.image().y0, INT32_MAX));
+  info.alpha = reader.alpha();
+  info.icc = reader.image().icc_profile_len > 0;
+  return info;
 }
 
 }  // namespace sdx::media

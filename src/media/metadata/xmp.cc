@@ -1,0 +1,141 @@
+#include "media/metadata/xmp.h"
+
+#include <cctype>
+#include <cstddef>
+
+#include "base/error.h"
+
+namespace sdx::media {
+namespace {
+
+// The prefix that the packet binds to a namespace; "" where it does not. Source: XMP part 1 (ISO 16684-1), RDF/XML.
+std::string prefix_of(std::string_view xmp, std::string_view space) {
+  for (std::size_t at = xmp.find(space); at != std::string_view::npos; at = xmp.find(space, at + 1)) {
+    const std::size_t from = xmp.rfind("xmlns:", at);
+    if (from == std::string_view::npos) continue;
+    const std::string_view text = xmp.substr(from + 6, at - from - 6);
+    const std::size_t end = text.find_first_of("= \t\r\n");
+    if (end == std::string_view::npos || text.find_first_not_of("= \t\r\n\"'", end) != std::string_view::npos) continue;
+    return std::string(text.substr(0, end));
+  }
+  return "";
+}
+
+bool ends_name(char c) { return c == '=' || c == '>' || c == '/' || std::isspace(static_cast<unsigned char>(c)) != 0; }
+
+// Where the name stands alone; npos: nowhere.
+std::size_t find_name(const std::string& xmp, const std::string& name, std::size_t from) {
+  for (std::size_t at = xmp.find(name, from); at != std::string::npos; at = xmp.find(name, at + 1)) {
+    const bool begins = at > 0 && (xmp[at - 1] == '<' || std::isspace(static_cast<unsigned char>(xmp[at - 1])) != 0);
+    if (begins && at + name.size() < xmp.size() && ends_name(xmp[at + name.size()])) return at;
+  }
+  return std::string::npos;
+}
+
+// Attributes name="…" and elements <name>…</name> get the value; without one they are taken out.
+void set_property(std::string& xmp, const std::string& name, const char* value) {
+  for (std::size_t at = find_name(xmp, name, 0); at != std::string::npos; at = find_name(xmp, name, at)) {
+    const bool element = xmp[at - 1] == '<';
+    std::size_t first = 0, last = 0, whole = 0;  // the text, and behind it all
+    if (element) {
+      const std::string close = "</" + name;
+      const std::size_t open_end = xmp.find('>', at);
+      const std::size_t end = xmp.find(close, at);
+      if (open_end == std::string::npos || end == std::string::npos || open_end > end || xmp[open_end - 1] == '/') {
+        at += name.size();
+        continue;
+      }
+      first = open_end + 1;
+      last = end;
+      whole = xmp.find('>', end);
+    } else {
+      const std::size_t quote = xmp.find_first_of("\"'", at);
+      const std::size_t end = quote == std::string::npos ? quote : xmp.find(xmp[quote], quote + 1);
+      if (end == std::string::npos) return;
+      first = quote + 1;
+      last = whole = end;
+    }
+    if (whole == std::string::npos) return;
+    if (value != nullptr) {
+      xmp.replace(first, last - first, value);
+      at = first;
+    } else {
+      const std::size_t start = element ? at - 1 : at;
+      xmp.erase(start, whole + 1 - start);
+      at = start;
+    }
+  }
+}
+
+void check_text(std::string_view text) {
+  std::size_t follow = 0;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool continuation = (byte & 0xC0) == 0x80;
+    const bool control = byte < 32 && c != '\t' && c != '\n' && c != '\r';
+    if (control || continuation != (follow > 0) || byte >= 0xF8) {
+      fail(ErrorCode::invalid_argument, "a tag's name or value of {} bytes holds control characters or is no UTF-8", text.size());
+    }
+    if (continuation) {
+      --follow;
+    } else {
+      follow = byte >= 0xF0 ? 3 : byte >= 0xE0 ? 2 : byte >= 0xC0 ? 1 : 0;
+    }
+  }
+  if (follow > 0) fail(ErrorCode::invalid_argument, "a tag's name or value ends within a letter of UTF-8");
+}
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&': out += "&amp;"; break;
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '"': out += "&quot;"; break;
+      case '\n': out += "&#10;"; break;
+      case '\r': out += "&#13;"; break;
+      default: out += c;
+    }
+  }
+  return out;
+}
+
+constexpr const char* kRdf = "http://www.w3.org/1999/02/22-rdf-syntax-ns#";
+
+std::string described(const std::vector<std::pair<std::string, std::string>>& tags) {
+  std::string out =
+      fmt::format("<r:Description xmlns:r=\"{}\" r:about=\"\" xmlns:sdx=\"urn:sardonyx:tags:1.0/\"><sdx:tags><r:Bag>", kRdf);
+  for (const auto& [name, value] : tags) {
+    check_text(name);
+    check_text(value);
+    out += "<r:li r:parseType=\"Resource\"><sdx:name>" + escaped(name) + "</sdx:name><sdx:value>" + escaped(value) +
+           "</sdx:value></r:li>";
+  }
+  return out + "</r:Bag></sdx:tags></r:Description>";
+}
+
+}  // namespace
+
+std::string upright_xmp(std::string xmp) {
+  const std::string tiff = prefix_of(xmp, "http://ns.adobe.com/tiff/1.0/");
+  if (!tiff.empty()) set_property(xmp, tiff + ":Orientation", "1");
+  const std::string basic = prefix_of(xmp, "http://ns.adobe.com/xap/1.0/");
+  if (!basic.empty()) set_property(xmp, basic + ":Thumbnails", nullptr);
+  const std::string note = prefix_of(xmp, "http://ns.adobe.com/xmp/note/");
+  if (!note.empty()) set_property(xmp, note + ":HasExtendedXMP", nullptr);
+  return xmp;
+}
+
+std::string xmp_with_tags(std::string xmp, const std::vector<std::pair<std::string, std::string>>& tags) {
+  if (tags.empty()) return xmp;
+  const std::string more = described(tags);
+  const std::string rdf = prefix_of(xmp, kRdf);
+  const std::size_t end = rdf.empty() ? std::string::npos : xmp.rfind("</" + rdf + ":RDF");
+  if (end != std::string::npos) return xmp.insert(end, more);
+  return "<?xpacket begin=\"\xEF\xBB\xBF\" id=\"W5M0MpCehiHzreSzNTczkc9d\"?><x:xmpmeta xmlns:x=\"adobe:ns:meta/\"><rdf:RDF "
+         "xmlns:rdf=\"" +
+         std::string(kRdf) + "\">" + more + "</rdf:RDF></x:xmpmeta><?xpacket end=\"w\"?>";
+}
+
+}  // namespace sdx::media

@@ -1,0 +1,99 @@
+#pragma once
+// What libsdx_tiff.so, libsdx_heif.so, libsdx_raw.so and libsdx_color.so offer: tables of functions with C types. Neither side
+// throws across.
+
+#include <cstddef>
+#include <cstdint>
+
+namespace sdx::media {
+
+inline constexpr int kPictureModuleVersion = 1;
+
+enum class Outcome : int {
+  ok,
+  stopped,      // a function of the caller's said so
+  damaged,      // the bytes; the message says why
+  unsupported,  // well-formed, as far as can be told
+  failed        // memory, the library
+};
+
+struct ModuleText {
+  char* text;  // for a message that ends with a zero
+  std::size_t size;
+};
+
+// Before pixels are asked for.
+struct ModuleFacts {
+  std::int64_t width, height;
+  int orientation;  // 1 to 8, still to be applied
+  bool alpha, inks, grey, icc;
+  double dpi;
+};
+
+enum class Block : int { exif, xmp, icc, iptc, jpeg };  // jpeg: a preview, to be decoded in place of pixels
+
+struct ModuleSink {
+  void* context;
+  bool (*facts)(void* context, const ModuleFacts* facts);  // false: stop
+  bool (*block)(void* context, Block kind, const void* data, std::size_t size);
+  // Room for height * width * channels bytes, rows without padding; null: stop. Four channels are red, green, blue, opacity, or
+  // inks where the facts say so, 255 for full ink.
+  unsigned char* (*pixels)(void* context, int width, int height, int channels);
+};
+
+struct ModuleRead {
+  const void* data;
+  std::size_t size;
+  std::int64_t most_pixels;
+  int at_least;   // 0: all
+  bool header;    // facts alone
+  bool metadata;  // blocks, too
+};
+
+struct ModuleBytes {
+  const void* data;
+  std::size_t size;
+};
+
+struct ModuleWrite {
+  const unsigned char* pixels;  // rows without padding
+  int width, height, channels;  // 1, 3, 4
+  int quality;                  // 1 to 100
+  double dpi;                   // 0: not said
+  ModuleBytes exif, xmp, icc, iptc;
+  bool big_endian;                     // TIFF
+  bool exif_directory, gps_directory;  // TIFF: room for pointers to them
+  // TIFF: text tags of the main directory.
+  const unsigned* tags;
+  const char* const* texts;
+  std::size_t tag_count;
+
+  void* context;
+  bool (*write)(void* context, const void* data, std::size_t size);  // the file, in pieces or at once; false: stop
+};
+
+struct PictureModule {
+  int version;
+  Outcome (*read)(const ModuleRead* request, const ModuleSink* sink, ModuleText error);
+  Outcome (*write)(const ModuleWrite* request, ModuleText error);  // null: this format is not written
+};
+
+enum class Colors : int { grey, rgb, inks };
+
+struct ModuleTransform {
+  const void* icc;
+  std::size_t icc_size;
+  Colors colors;            // of the pixels; grey: the first of the channels counts
+  const unsigned char* in;  // rows without padding
+  unsigned char* out;       // may be `in`: of the same size, or three channels from four
+  int width, height;
+  int in_channels, out_channels;  // the fourth, of rgb, is copied
+};
+
+struct ColorModule {
+  int version;
+  // unsupported: the profile is for other colours.
+  Outcome (*to_srgb)(const ModuleTransform* request, ModuleText error);
+};
+
+}  // namespace sdx::media

@@ -1,0 +1,22 @@
+#pragma once
+// Formats that libraries of their own read and write: see module_api.h. They are loaded when the first such picture is met.
+
+#include "media/codecs.h"
+#include "media/module_api.h"
+
+namespace sdx::media {
+
+// All throw Error(io) where the library cannot be loaded, with the name of Debian's package.
+Stored decode_tiff(std::span<const std::byte> bytes, const Request& request);
+Stored decode_heif(std::span<const std::byte> bytes, const Request& request);  // HEIC and AVIF
+Stored decode_raw(std::span<const std::byte> bytes, const Request& request);
+ImageInfo probe_tiff(std::span<const std::byte> bytes);
+ImageInfo probe_heif(std::span<const std::byte> bytes);
+ImageInfo probe_raw(std::span<const std::byte> bytes);
+std::string write_tiff(const Image& image, const Writing& writing);
+std::string write_avif(const Image& image, const Writing& writing);
+
+// In place, three or four channels afterwards. False where the profile does not fit the picture, or is none; `why` says it.
+bool apply_profile(Stored& picture, std::string& why);
+
+}  // namespace sdx::media
