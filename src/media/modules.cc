@@ -119,7 +119,7 @@ Received decode(const PictureModule& module, const char* format, std::span<const
   r.stored.orientation = r.facts.orientation;
   r.stored.inks = r.facts.inks;
   r.stored.grey = r.facts.grey;
-  r.stored.metadata.dpi = r.facts.dpi;
+  r.stored.metadata.dpi = r.facts.dpi > 0 ? r.facts.dpi : read_exif(r.stored.metadata.exif).dpi;
   return r;
 }
 

@@ -261,15 +261,22 @@ double dpi_of(TIFF* t) {
   return unit == RESUNIT_CENTIMETER ? x * 2.54 : unit == RESUNIT_INCH ? x : 0;
 }
 
+// Versions of libtiff disagree: bytes, or numbers of 32 bits.
+bool iptc_in_words(TIFF* t) {
+  const TIFFField* f = TIFFFindField(t, TIFFTAG_RICHTIFFIPTC, TIFF_ANY);
+  return f != nullptr && TIFFFieldDataType(f) == TIFF_LONG;
+}
+
 bool send_blocks(TIFF* t, const ModuleSink& sink) {
   std::uint32_t size = 0;
   void* data = nullptr;
   if (TIFFGetField(t, TIFFTAG_ICCPROFILE, &size, &data) != 0 && !sink.block(sink.context, Block::icc, data, size)) return false;
   if (TIFFGetField(t, TIFFTAG_XMLPACKET, &size, &data) != 0 && !sink.block(sink.context, Block::xmp, data, size)) return false;
   if (TIFFGetField(t, TIFFTAG_RICHTIFFIPTC, &size, &data) == 0) return true;
-  // Declared as numbers of 32 bits, which libtiff has put into this machine's order: records begin with 0x1C.
+  if (!iptc_in_words(t)) return sink.block(sink.context, Block::iptc, data, size);
   std::vector<std::uint32_t> words(size);
   if (size > 0) std::memcpy(words.data(), data, size * std::size_t{4});
+  // libtiff has put them into this machine's order: records begin with 0x1C.
   if (size > 0 && *static_cast<const unsigned char*>(data) != 0x1C)
     TIFFSwabArrayOfLong(words.data(), static_cast<tmsize_t>(size));
   return sink.block(sink.context, Block::iptc, words.data(), size * std::size_t{4});
@@ -330,7 +337,9 @@ bool set_fields(TIFF* t, const ModuleWrite& w) {
   for (std::size_t i = 0; i < w.tag_count; ++i) set(w.tags[i], w.texts[i]);
   if (w.icc.size > 0) set(TIFFTAG_ICCPROFILE, static_cast<std::uint32_t>(w.icc.size), w.icc.data);
   if (w.xmp.size > 0) set(TIFFTAG_XMLPACKET, static_cast<std::uint32_t>(w.xmp.size), w.xmp.data);
-  if (w.iptc.size > 0) {
+  if (w.iptc.size > 0 && !iptc_in_words(t)) {
+    set(TIFFTAG_RICHTIFFIPTC, static_cast<std::uint32_t>(w.iptc.size), w.iptc.data);
+  } else if (w.iptc.size > 0) {
     std::vector<std::uint32_t> words((w.iptc.size + 3) / 4);
     std::memcpy(words.data(), w.iptc.data, w.iptc.size);
     if (TIFFIsByteSwapped(t) != 0) TIFFSwabArrayOfLong(words.data(), static_cast<tmsize_t>(words.size()));

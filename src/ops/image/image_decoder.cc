@@ -60,7 +60,8 @@ void run_image_decoder(OpContext& c) {
     image = media::decode_image({static_cast<const std::byte*>(in.data()), in.bytes()}, {.upright = false});
   } catch (const Error& e) {
     // Source: ONNX ImageDecoder-20: "if it can't decode for any reason, it will return an empty matrix".
-    if (e.code() == ErrorCode::out_of_memory) throw;
+    // That a library is missing is no fault of the image's.
+    if (e.code() == ErrorCode::out_of_memory || e.code() == ErrorCode::io) throw;
     image = {};
   }
   Tensor& out = c.output(0, DataType::uint8, {image.height, image.width, channels_of(format)});
