@@ -11,7 +11,7 @@
 
 namespace sdx::session {
 
-ValueSpec spec_of(std::string name, const Type& type);
+SDX_TOOLS_API ValueSpec spec_of(std::string name, const Type& type);
 SDX_TOOLS_API std::vector<ValueSpec> input_specs(const Graph& graph);
 
 // What is wrong with a sequence or map, given for a declaration such as "sequence(float32)"; empty: nothing. Kernels are chosen

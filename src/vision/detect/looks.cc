@@ -1,0 +1,148 @@
+#include "vision/detect/looks.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "vision/detect/suppress.h"
+
+namespace sdx::vision {
+namespace {
+
+using faces::Box;
+using faces::Face;
+
+constexpr int kSmallLook = 160;    // faces of 300 pixels in an ordinary look have 75 here
+constexpr int kSmallestFace = 10;  // pixels of a look
+constexpr int kTile = 1280;
+
+template <class F>
+void for_each_point(faces::Points& points, F&& change) {
+  for (std::optional<faces::Point>* p : {&points.right_eye, &points.left_eye, &points.nose, &points.right_mouth,
+                                         &points.left_mouth, &points.mouth, &points.right_ear, &points.left_ear}) {
+    if (*p) **p = change(**p);
+  }
+}
+
+float longer(const Box& b) { return std::max(b.width, b.height); }
+
+// How much of `a` is inside `b`, 0 to 1.
+float share_inside(const Box& a, const Box& b) {
+  const float w = std::min(a.x + a.width, b.x + b.width) - std::max(a.x, b.x);
+  const float h = std::min(a.y + a.height, b.y + b.height) - std::max(a.y, b.y);
+  const float area = a.width * a.height;
+  return w > 0 && h > 0 && area > 0 ? w * h / area : 0;
+}
+
+// Adds what a coarser look saw to what finer ones did, of which the coarsest has this scale.
+void add_coarser(std::vector<Face>& faces, const std::vector<Face>& coarse, double scale, float nms) {
+  std::vector<Face> fresh;
+  for (const Face& c : coarse) {
+    const auto size = static_cast<float>(longer(c.box) * scale);  // in the finer look
+    const auto match = std::max_element(
+        faces.begin(), faces.end(), [&](const Face& a, const Face& b) { return overlap(a.box, c.box) < overlap(b.box, c.box); });
+    const bool known = match != faces.end() && overlap(match->box, c.box) > nms;
+    if (size <= kLargestFace) {
+      if (!known && size > 2 * kLargestFace / 3) fresh.push_back(c);
+      continue;
+    }
+    // Too large for the finer look: what that has inside are parts of it, unless they are much smaller.
+    const bool better = !known || c.score > match->score;
+    const Face whole = better ? c : *match;
+    std::erase_if(faces, [&](const Face& f) {
+      return overlap(f.box, c.box) > nms || (share_inside(f.box, c.box) > 0.6F && longer(f.box) > longer(c.box) / 4);
+    });
+    fresh.push_back(whole);
+  }
+  faces.insert(faces.end(), fresh.begin(), fresh.end());
+}
+
+std::vector<std::pair<int, int>> cut_side(int side) {
+  if (side <= kTile + kTile / 4) return {{0, side}};
+  const int count = (side - kTileOverlap + kTile - kTileOverlap - 1) / (kTile - kTileOverlap);
+  const int length = std::min(side, ((side + (count - 1) * kTileOverlap + count - 1) / count + 31) / 32 * 32);
+  std::vector<std::pair<int, int>> parts;
+  for (int i = 0; i < count; ++i) {
+    parts.emplace_back(static_cast<int>(static_cast<std::int64_t>(side - length) * i / std::max(1, count - 1)), length);
+  }
+  return parts;
+}
+
+// Where part i of a side begins to be responsible: in the middle of what it shares with the one before.
+int own_begin(const std::vector<std::pair<int, int>>& parts, std::size_t i) {
+  return i == 0 ? parts[0].first : (parts[i].first + parts[i - 1].first + parts[i - 1].second) / 2;
+}
+
+int own_end(const std::vector<std::pair<int, int>>& parts, std::size_t i) {
+  return i + 1 == parts.size() ? parts[i].first + parts[i].second : own_begin(parts, i + 1);
+}
+
+}  // namespace
+
+Extent with_longest(Extent picture, int longest) {
+  const double k = static_cast<double>(longest) / picture.longest();
+  const auto side = [&](int s) { return std::max(1, static_cast<int>(std::floor(s * k + 0.5))); };
+  return {side(picture.width), side(picture.height)};
+}
+
+Extent fitted(Extent picture, Extent frame) {
+  const double k = std::min(static_cast<double>(frame.width) / picture.width, static_cast<double>(frame.height) / picture.height);
+  const auto side = [&](int s, int most) { return std::clamp(static_cast<int>(std::floor(s * k + 0.5)), 1, most); };
+  return {side(picture.width, frame.width), side(picture.height, frame.height)};
+}
+
+std::vector<int> looks(Extent picture, int min_face, bool small_too) {
+  const int longest = picture.longest();
+  std::int64_t first = kOrdinaryLook;
+  if (min_face > 0) {
+    first = (static_cast<std::int64_t>(longest) * kSmallestFace + min_face - 1) / min_face;
+    first = std::max<std::int64_t>(kSmallLook, (first + 31) / 32 * 32);
+  }
+  std::vector<int> out{static_cast<int>(std::min<std::int64_t>(first, longest))};
+  while (out.back() > kOrdinaryLook * 3 / 2) out.push_back(std::max(kOrdinaryLook, out.back() / 6));
+  if (small_too && out.back() > kLargestFace * 4 / 5) out.push_back(kSmallLook);
+  return out;
+}
+
+std::vector<Tile> tiles(Extent look) {
+  const auto columns = cut_side(look.width), rows = cut_side(look.height);
+  std::vector<Tile> out;
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      Tile t{columns[c].first, rows[r].first, columns[c].second, rows[r].second, own_begin(columns, c), own_begin(rows, r), 0, 0};
+      t.own_width = own_end(columns, c) - t.own_x;
+      t.own_height = own_end(rows, r) - t.own_y;
+      out.push_back(t);
+    }
+  }
+  return out;
+}
+
+std::vector<Face> merged(const std::vector<Sight>& sights, float nms) {
+  if (sights.empty()) return {};
+  std::vector<Face> faces = sights.front().faces;
+  for (std::size_t i = 1; i < sights.size(); ++i) add_coarser(faces, sights[i].faces, sights[i - 1].scale, nms);
+  std::stable_sort(faces.begin(), faces.end(), [](const Face& a, const Face& b) { return a.score > b.score; });
+  return faces;
+}
+
+void transform(Face& face, double scale_x, double scale_y, double x, double y) {
+  const auto across = [&](float v) { return static_cast<float>(v * scale_x + x); };
+  const auto down = [&](float v) { return static_cast<float>(v * scale_y + y); };
+  face.box = {across(face.box.x), down(face.box.y), static_cast<float>(face.box.width * scale_x),
+              static_cast<float>(face.box.height * scale_y)};
+  for_each_point(face.points, [&](faces::Point p) { return faces::Point{across(p.x), down(p.y)}; });
+}
+
+void turn_back(Face& face, int degrees, Extent picture) {
+  const auto width = static_cast<float>(picture.width), height = static_cast<float>(picture.height);
+  const auto back = [&](faces::Point p) -> faces::Point {
+    if (degrees == 90) return {p.y, height - p.x};
+    if (degrees == 180) return {width - p.x, height - p.y};
+    return {width - p.y, p.x};
+  };
+  const faces::Point a = back({face.box.x, face.box.y}), b = back({face.box.x + face.box.width, face.box.y + face.box.height});
+  face.box = {std::min(a.x, b.x), std::min(a.y, b.y), std::abs(a.x - b.x), std::abs(a.y - b.y)};
+  for_each_point(face.points, back);
+}
+
+}  // namespace sdx::vision
