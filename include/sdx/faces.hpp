@@ -92,8 +92,11 @@ struct Detection {
   std::string runtime;      // what ran: "native" or "ort"
   std::string provider;     // the session's provider that did: "cpu", "cuda", …; several joined by ','
   StageTimes times;
-  int turned =
-      0;  // degrees clockwise by which the picture had to be turned (any_orientation); coordinates are those of the picture given
+  // Degrees clockwise by which the picture had to be turned (any_orientation); coordinates are those of the picture given.
+  int turned = 0;
+  // Size::automatic: there are faces, or hints at some, that are almost too small to be seen, and the picture has no more pixels. A
+  // larger version of it, where there is one, may show more.
+  bool small_faces = false;
 };
 
 class SDX_API FaceDetector {

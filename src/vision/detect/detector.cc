@@ -49,12 +49,13 @@ struct FaceDetector::Impl {
   std::optional<Extent> frame() const;
   Extent framed(Extent picture) const;
   // In pixels of `picture`, which may be shrunk already.
-  std::vector<Face> find(const media::Image& picture, StageTimes& times) const;
-  std::vector<Face> find_in_looks(const media::Image& picture, StageTimes& times) const;
+  void find(const media::Image& picture, Detection& out) const;
+  void find_in_looks(const media::Image& picture, Detection& out) const;
+  void look_closer(const media::Image& picture, std::vector<Sight>& sights, Detection& out) const;
   std::vector<Face> look(const media::Image& scaled, float least, StageTimes& times) const {
     return network.look(scaled, least, nms, options.top_k, times);
   }
-  Sight tiled_look(const media::Image& scaled, Extent picture, float least, StageTimes& times) const;
+  Sight tiled_look(const media::Image& shown, Extent picture, int longest, StageTimes& times, media::Image& scaled) const;
   void try_turned(const media::Image& picture, Detection& out) const;
 };
 
@@ -69,56 +70,65 @@ Extent FaceDetector::Impl::framed(Extent picture) const {
   return picture;
 }
 
-// Larger looks than one tile see faces that fit into what tiles share.
-Sight FaceDetector::Impl::tiled_look(const media::Image& scaled, Extent picture, float least, StageTimes& times) const {
-  const double back_x = static_cast<double>(picture.width) / scaled.width,
-               back_y = static_cast<double>(picture.height) / scaled.height;
-  Sight sight{static_cast<double>(scaled.width) / picture.width, {}};
-  if (picture.height > picture.width) sight.scale = static_cast<double>(scaled.height) / picture.height;
-  const std::vector<vision::Tile> tiles = vision::tiles(extent_of(scaled));
+// `shown`: the picture, or a smaller version of it, which becomes the one that was looked at. Larger looks than one tile see
+// faces that fit into what tiles share.
+Sight FaceDetector::Impl::tiled_look(const media::Image& shown, Extent picture, int longest, StageTimes& times,
+                                     media::Image& scaled) const {
+  const auto start = std::chrono::steady_clock::now();
+  const Extent size = vision::with_longest(picture, longest);
+  scaled = vision::scaled(shown, size.width, size.height);
+  times.preprocess += ms_since(start);
+  Sight sight{size.longest(), static_cast<double>(size.longest()) / picture.longest(), {}, {}};
+  const float least = std::min(score, vision::kHint);
+  const std::vector<vision::Tile> tiles = vision::tiles(size);
   for (const vision::Tile& t : tiles) {
     const bool whole = tiles.size() == 1;
-    for (Face& face : whole ? look(scaled, least, times) : look(vision::cut(scaled, t.x, t.y, t.width, t.height), least, times)) {
+    for (Face& face : look(whole ? scaled : vision::cut(scaled, t.x, t.y, t.width, t.height), least, times)) {
       vision::transform(face, 1, 1, t.x, t.y);
-      const float x = face.box.x + face.box.width / 2, y = face.box.y + face.box.height / 2;
-      const auto own = [](float v, int begin, int length) {
-        return v >= static_cast<float>(begin) && v < static_cast<float>(begin + length);
-      };
-      const bool mine = whole || (own(x, t.own_x, t.own_width) && own(y, t.own_y, t.own_height));
-      if (!mine || (!whole && std::max(face.box.width, face.box.height) > static_cast<float>(vision::kTileOverlap))) continue;
-      vision::transform(face, back_x, back_y);
-      sight.faces.push_back(face);
+      if (!whole && !vision::owns(t, face.box)) continue;
+      vision::transform(face, static_cast<double>(picture.width) / size.width, static_cast<double>(picture.height) / size.height);
+      (face.score >= score ? sight.faces : sight.doubtful).push_back(face);
     }
   }
   return sight;
 }
 
-std::vector<Face> FaceDetector::Impl::find_in_looks(const media::Image& picture, StageTimes& times) const {
+// Adds finer looks as long as the finest hints at faces that are almost too small for it.
+void FaceDetector::Impl::look_closer(const media::Image& picture, std::vector<Sight>& sights, Detection& out) const {
   const Extent extent = extent_of(picture);
-  const bool small_too = network.family().close_ups_need_small_looks;
-  std::vector<Sight> sights;
-  media::Image current;
-  for (const int longest : vision::looks(extent, options.min_face, small_too)) {
-    const auto start = std::chrono::steady_clock::now();
-    const Extent size = vision::with_longest(extent, longest);
-    current = vision::scaled(sights.empty() ? picture : current, size.width, size.height);
-    times.preprocess += ms_since(start);
-    sights.push_back(tiled_look(current, extent, score, times));
+  if (options.min_face > 0) return;
+  while (vision::hints_at_small_faces(sights)) {
+    const int next = vision::closer_look(sights.front().longest, extent.longest());
+    out.small_faces = next == 0;
+    if (next == 0) return;
+    media::Image scaled;
+    sights.insert(sights.begin(), tiled_look(picture, extent, next, out.times, scaled));
   }
-  return vision::merged(sights, nms);
 }
 
-std::vector<Face> FaceDetector::Impl::find(const media::Image& picture, StageTimes& times) const {
-  if (!frame() && options.size == DetectorOptions::Size::automatic) return find_in_looks(picture, times);
+void FaceDetector::Impl::find_in_looks(const media::Image& picture, Detection& out) const {
+  const Extent extent = extent_of(picture);
+  std::vector<Sight> sights;
+  media::Image scaled;
+  for (const int longest : vision::looks(extent, options.min_face, network.family().close_ups_need_small_looks)) {
+    media::Image smaller;
+    sights.push_back(tiled_look(sights.empty() ? picture : scaled, extent, longest, out.times, smaller));
+    scaled = std::move(smaller);
+  }
+  look_closer(picture, sights, out);
+  out.faces = vision::merged(sights, nms);
+}
+
+void FaceDetector::Impl::find(const media::Image& picture, Detection& out) const {
+  if (!frame() && options.size == DetectorOptions::Size::automatic) return find_in_looks(picture, out);
   const auto start = std::chrono::steady_clock::now();
   const Extent extent = extent_of(picture), size = framed(extent);
   const media::Image scaled = vision::scaled(picture, size.width, size.height);
-  times.preprocess += ms_since(start);
-  std::vector<Face> faces = look(scaled, score, times);
-  for (Face& face : faces) {
+  out.times.preprocess += ms_since(start);
+  out.faces = look(scaled, score, out.times);
+  for (Face& face : out.faces) {
     vision::transform(face, static_cast<double>(extent.width) / size.width, static_cast<double>(extent.height) / size.height);
   }
-  return faces;
 }
 
 // The direction with the most to be seen.
@@ -130,16 +140,19 @@ void FaceDetector::Impl::try_turned(const media::Image& picture, Detection& out)
   const media::Image small = vision::scaled(picture, size.width, size.height);
   float best = 0;
   for (const int degrees : {90, 270, 180}) {
-    std::vector<Face> faces = find(vision::turned(small, degrees), out.times);
+    Detection found;
+    found.times = out.times;
+    find(vision::turned(small, degrees), found);
+    out.times = found.times;
     float sum = 0;
-    for (Face& face : faces) {
+    for (Face& face : found.faces) {
       sum += face.score;
       vision::turn_back(face, degrees, size);
       vision::transform(face, static_cast<double>(extent.width) / size.width, static_cast<double>(extent.height) / size.height);
     }
     if (sum <= best) continue;
     best = sum;
-    out.faces = std::move(faces);
+    out.faces = std::move(found.faces);
     out.turned = degrees;
   }
 }
@@ -162,7 +175,7 @@ FaceDetector FaceDetector::load(const std::filesystem::path& model, const Detect
 Detection FaceDetector::detect(const media::Image& picture) const {
   vision::check_picture(picture);
   Detection out;
-  out.faces = impl_->find(picture, out.times);
+  impl_->find(picture, out);
   if (out.faces.empty() && impl_->options.any_orientation) impl_->try_turned(picture, out);
   std::tie(out.runtime, out.provider) = impl_->network.ran();
   return out;
@@ -179,6 +192,7 @@ int FaceDetector::useful_size(int width, int height) const {
   int longest = extent.longest();
   if (chosen) {
     longest = vision::looks(extent, impl_->options.min_face, false).front();
+    if (impl_->options.min_face == 0) longest = std::max(longest, vision::closer_look(longest, extent.longest()));
   } else if (impl_->frame()) {
     const Extent size = impl_->framed(extent);
     const double k = std::max(static_cast<double>(size.width) / width, static_cast<double>(size.height) / height);

@@ -14,6 +14,7 @@ using faces::Face;
 constexpr int kSmallLook = 160;    // faces of 300 pixels in an ordinary look have 75 here
 constexpr int kSmallestFace = 10;  // pixels of a look
 constexpr int kTile = 1280;
+constexpr double kSmallFace = 24;  // pixels of a look
 
 template <class F>
 void for_each_point(faces::Points& points, F&& change) {
@@ -33,21 +34,21 @@ float share_inside(const Box& a, const Box& b) {
   return w > 0 && h > 0 && area > 0 ? w * h / area : 0;
 }
 
-// Adds what a coarser look saw to what finer ones did, of which the coarsest has this scale.
-void add_coarser(std::vector<Face>& faces, const std::vector<Face>& coarse, double scale, float nms) {
+// Adds what a coarser look saw to what finer ones did, of which the coarsest has the scale `finer`.
+void add_coarser(std::vector<Face>& faces, const Sight& coarse, double finer, float nms) {
+  // What is small in the coarse look is for the finer one to decide; the smallest look of all needs more to be believed.
+  const double sure = coarse.longest < kOrdinaryLook ? 2 * kSmallFace : kSmallFace;
   std::vector<Face> fresh;
-  for (const Face& c : coarse) {
-    const auto size = static_cast<float>(longer(c.box) * scale);  // in the finer look
+  for (const Face& c : coarse.faces) {
     const auto match = std::max_element(
         faces.begin(), faces.end(), [&](const Face& a, const Face& b) { return overlap(a.box, c.box) < overlap(b.box, c.box); });
     const bool known = match != faces.end() && overlap(match->box, c.box) > nms;
-    if (size <= kLargestFace) {
-      if (!known && size > 2 * kLargestFace / 3) fresh.push_back(c);
+    if (longer(c.box) * finer <= kLargestFace) {
+      if (!known && longer(c.box) * coarse.scale >= sure) fresh.push_back(c);
       continue;
     }
     // Too large for the finer look: what that has inside are parts of it, unless they are much smaller.
-    const bool better = !known || c.score > match->score;
-    const Face whole = better ? c : *match;
+    const Face whole = !known || c.score > match->score ? c : *match;
     std::erase_if(faces, [&](const Face& f) {
       return overlap(f.box, c.box) > nms || (share_inside(f.box, c.box) > 0.6F && longer(f.box) > longer(c.box) / 4);
     });
@@ -117,10 +118,37 @@ std::vector<Tile> tiles(Extent look) {
   return out;
 }
 
+bool owns(const Tile& t, const Box& box) {
+  const auto within = [](float v, int begin, int length) {
+    return v >= static_cast<float>(begin) && v < static_cast<float>(begin + length);
+  };
+  return longer(box) <= static_cast<float>(kTileOverlap) && within(box.x + box.width / 2, t.own_x, t.own_width) &&
+         within(box.y + box.height / 2, t.own_y, t.own_height);
+}
+
+bool hints_at_small_faces(const std::vector<Sight>& sights) {
+  const Sight& finest = sights.front();
+  const auto is_small = [&](const Face& f) { return static_cast<double>(longer(f.box)) * finest.scale < kSmallFace; };
+  if (std::any_of(finest.faces.begin(), finest.faces.end(), is_small) ||
+      std::any_of(finest.doubtful.begin(), finest.doubtful.end(), is_small)) {
+    return true;
+  }
+  const bool nothing = std::all_of(sights.begin(), sights.end(), [](const Sight& s) { return s.faces.empty(); });
+  return nothing && finest.longest <= kOrdinaryLook;
+}
+
+int closer_look(int longest, int picture) {
+  // Twice as large costs four times as much: the first step is small, because pictures without faces pay for it.
+  static const int first = getenv("FIRST") ? atoi(getenv("FIRST")) : 1280;
+  static const int cap = getenv("CAP") ? atoi(getenv("CAP")) : 5760;
+  const int next = std::min(picture, longest <= kOrdinaryLook ? first : longest >= cap ? 0 : std::min(cap, 3 * longest));
+  return next * 4 > longest * 5 ? next : 0;
+}
+
 std::vector<Face> merged(const std::vector<Sight>& sights, float nms) {
   if (sights.empty()) return {};
   std::vector<Face> faces = sights.front().faces;
-  for (std::size_t i = 1; i < sights.size(); ++i) add_coarser(faces, sights[i].faces, sights[i - 1].scale, nms);
+  for (std::size_t i = 1; i < sights.size(); ++i) add_coarser(faces, sights[i], sights[i - 1].scale, nms);
   std::stable_sort(faces.begin(), faces.end(), [](const Face& a, const Face& b) { return a.score > b.score; });
   return faces;
 }

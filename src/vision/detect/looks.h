@@ -19,9 +19,8 @@ Extent with_longest(Extent picture, int longest);
 Extent fitted(Extent picture, Extent frame);
 
 inline constexpr int kOrdinaryLook = 640;   // longer side where nobody asks for small faces
-inline constexpr int kCrowdLook = 1920;     // where that look saw faces that are almost too small
+inline constexpr float kHint = 0.3F;        // score from which on a small face is reason enough to look closer
 inline constexpr float kLargestFace = 300;  // pixels of a look
-inline constexpr float kSmallFace = 24;
 
 // Longer sides, the largest first, none larger than the picture's. min_face: as in DetectorOptions. small_too: the model misses
 // what is larger than kLargestFace.
@@ -36,11 +35,23 @@ inline constexpr int kTileOverlap = 128;  // pixels: larger faces are for a smal
 // One for looks of ordinary size.
 std::vector<Tile> tiles(Extent look);
 
-// Faces in pixels of the picture; `scale`: pixels of the look for one of the picture.
+// Whether a face in pixels of the look is this tile's to report: its centre is, and it cannot be cut off in this tile and whole
+// in another.
+bool owns(const Tile& tile, const faces::Box& box);
+
+// What one look saw, in pixels of the picture.
 struct Sight {
-  double scale = 1;
+  int longest = 0;   // side of the look
+  double scale = 1;  // pixels of the look for one of the picture
   std::vector<faces::Face> faces;
+  std::vector<faces::Face> doubtful;  // below the score that was asked for, from kHint on
 };
+
+// Whether the finest look hints at faces that a larger one would see better: some are small, be it with doubts, or no look has
+// found any. The latter is reason for one more look alone.
+bool hints_at_small_faces(const std::vector<Sight>& sights);
+// The longer side of the look that follows one of `longest`, for small faces; 0: there is none.
+int closer_look(int longest, int picture);
 
 // `sights` from the finest to the coarsest. Best first.
 std::vector<faces::Face> merged(const std::vector<Sight>& sights, float nms);
