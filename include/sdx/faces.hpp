@@ -134,12 +134,17 @@ class SDX_API FaceDetector {
 SDX_API double sharpness(const media::Image& picture);
 // low <= 300 < medium <= 1000 < high.
 SDX_API Level level_of(double sharpness);
-// Of the face in the picture; sharpness is that of the part of `box` inside the picture.
+// Of the face in the picture; sharpness and exposure are those of the pixels that `box` touches, 0 where it lies outside. Throws
+// Error(invalid_argument) for boxes that are not finite or have no area. Pose: a mean face is fitted to the five points; typical
+// errors are 5 degrees of yaw and pitch, 2 of roll.
 SDX_API Quality judge(const media::Image& picture, const Face& face);
 
-enum class Pick { all, largest, best, nth };  // best: the highest quality, then score
-// Indices into `faces`, in order. `n` counts from 1 in the order of `faces`; beyond the last: empty.
+enum class Pick { all, largest, best, nth };  // largest: width * height; best: the highest level, then score; else the first
+// Indices into `faces`, in order. `n` counts from 1 in the order of `faces`; outside those: empty. Only `best` looks at the
+// picture.
 SDX_API std::vector<std::size_t> pick(const media::Image& picture, const std::vector<Face>& faces, Pick which, int n = 1);
+// All indices, by the middle of the box; equal ones as they were. Boxes that are not a number are left out.
+SDX_API std::vector<std::size_t> left_to_right(const std::vector<Face>& faces);
 
 // ---- Cropping
 
@@ -147,8 +152,10 @@ enum class Position { center, rule_of_thirds, custom };
 enum class Fill { colour, blur, edge, shift };  // of what lies outside the picture; shift: the crop is moved inside instead
 enum class Shape { rectangle, rounded, ellipse };
 
+inline constexpr int kMaxCropSide = 16384;
+
 struct CropOptions {
-  int width = 512, height = 512;  // of the result, in pixels; 1 to 16384
+  int width = 512, height = 512;  // of the result, in pixels; 1 to kMaxCropSide
   double dpi = 0;                 // written into the file where it is known (ID photos)
   double face_height = 70;        // per cent of the result's height that the face's box takes; 1 to 400
   Position position = Position::center;
@@ -168,12 +175,31 @@ struct Preset {
   CropOptions options;
 };
 SDX_API const std::vector<Preset>& presets();
+// Rounded to nearest: 35 mm at 300 dpi are 413 pixels. Throws Error(invalid_argument) outside 1 to kMaxCropSide.
+SDX_API int mm_to_pixels(double mm, double dpi);
 
-// The part of the picture that becomes the result, in its pixels; not moved, whatever `fill` says.
+// The part of the picture that becomes the result, in its pixels; neither moved nor turned, whatever `fill` and `align_eyes` say.
+// Throws Error(invalid_argument) for options out of range.
 SDX_API Box crop_box(const Box& face, const CropOptions& options);
 // Lanczos (a = 3), antialiased when shrinking. Three channels, or four where the shape or the colour is transparent or the
-// picture has opacity.
+// picture has opacity. With align_eyes the picture turns about the middle of the face, in the same resampling; without both eyes
+// it stays as it is. With Fill::colour a pixel has the colour if its centre lies outside the picture, else none of it (turned:
+// the slanting border is antialiased). Takes memory for the result and for what is read of the picture. Throws
+// Error(invalid_argument) for options out of range and for boxes that are not finite or have no area; a face outside the picture
+// is none.
 SDX_API media::Image crop(const media::Image& picture, const Face& face, const CropOptions& options = {});
+
+// Whole pixels of a picture.
+struct Region {
+  int x = 0, y = 0, width = 0, height = 0;
+};
+// What crop() reads of a picture of this size: at least one pixel, never beyond the picture. Throws as crop() does.
+SDX_API Region needed_region(int width, int height, const Face& face, const CropOptions& options);
+// crop(), for a picture of width x height of which only `part` is there, with its upper left corner at (x, y): the same bits, as
+// long as the part covers needed_region(); throws Error(invalid_argument) if it does not. `face` is in the whole picture's
+// coordinates.
+SDX_API media::Image crop_part(const media::Image& part, int x, int y, int width, int height, const Face& face,
+                               const CropOptions& options);
 
 // ---- Aligning
 
@@ -182,7 +208,8 @@ using Affine = std::array<double, 6>;
 // The least-squares similarity without reflection to the template of ArcFace (112x112), scaled to `size`: a multiple of 112 or of
 // 128. Throws Error(invalid_argument) for other sizes and for faces without the five points.
 SDX_API Affine alignment(const Face& face, int size = 112);
-// size x size, bilinear, black outside the picture.
+// size x size, bilinear, black outside the picture; three channels, or one for grey pictures (opacity is dropped). Throws as
+// alignment() does.
 SDX_API media::Image align(const media::Image& picture, const Face& face, int size = 112);
 
 // ---- Changing
