@@ -1,0 +1,33 @@
+#pragma once
+// Which part of a picture becomes a crop, and which of its pixels that needs.
+
+#include <sdx/faces.hpp>
+
+#include "vision/box.h"
+
+namespace sdx::vision {
+
+// How far the filter reaches: Lanczos with three lobes.
+inline constexpr int kLobes = 3;
+
+// Where the result's pixels lie in the picture: point (u, v) of the result, 0 to 1 across and down, is the picture's
+//   x = center_x + (u - 1/2) * width * cos - (v - 1/2) * height * sin
+//   y = center_y + (u - 1/2) * width * sin + (v - 1/2) * height * cos
+struct Mapping {
+  double center_x = 0, center_y = 0;
+  double width = 0, height = 0;  // of the part, in the picture's pixels
+  double sin = 0, cos = 1;
+  int out_width = 0, out_height = 0;
+
+  bool turned() const { return sin != 0; }
+  double scale() const { return height / out_height; }  // picture pixels per pixel of the result, in both directions
+  // The whole number by which the picture is averaged down before it is resampled. Beyond a ratio of 6 the filter would span 36
+  // pixels and more in each direction for no visible gain (a mean of cells first, with a ratio of 3 and more left for the
+  // filter, differs by less than a level); a turned crop, whose filter is not separable, costs the square and begins at 3.
+  int reduction() const;
+};
+
+// Throws Error(invalid_argument) for options out of range, and for faces whose box is not finite or has no area.
+Mapping map_crop(int width, int height, const faces::Face& face, const faces::CropOptions& options);
+
+}  // namespace sdx::vision
