@@ -50,26 +50,24 @@ Place mean_of(const std::array<Place, kPoints>& points) {
   return mean;
 }
 
-// Four pixels and black beyond the picture.
+// Four pixels, black beyond the picture.
 template <int Channels>
-void sample(const Image& picture, double x, double y, std::uint8_t* to, int out_channels) {
+void sample(const Image& picture, double x, double y, std::uint8_t* to) {
+  constexpr int kColours = Channels == 1 ? 1 : 3;
   // Beyond one pixel outside everything is black.
   if (!(x > -1 && y > -1 && x < picture.width && y < picture.height)) return;
   const int left = static_cast<int>(x + 1) - 1, top = static_cast<int>(y + 1) - 1;
-  const float across = static_cast<float>(x - left), down = static_cast<float>(y - top);
-  std::array<float, 3> sum{};
-  for (int j = 0; j < 2; ++j) {
-    if (top + j < 0 || top + j >= picture.height) continue;
-    const std::uint8_t* row = picture.row(top + j);
-    for (int i = 0; i < 2; ++i) {
-      if (left + i < 0 || left + i >= picture.width) continue;
-      const float weight = (i == 0 ? 1 - across : across) * (j == 0 ? 1 - down : down);
-      const std::uint8_t* p = row + static_cast<std::ptrdiff_t>(left + i) * Channels;
-      for (int c = 0; c < std::min(Channels, 3); ++c) sum[static_cast<std::size_t>(c)] += weight * static_cast<float>(p[c]);
-    }
-  }
-  for (int c = 0; c < out_channels; ++c) {
-    to[c] = static_cast<std::uint8_t>(std::min(sum[static_cast<std::size_t>(c)] + 0.5F, 255.0F));
+  const auto across = static_cast<float>(x - left), down = static_cast<float>(y - top);
+  static constexpr std::uint8_t kBlack[4] = {};
+  const auto pixel = [&](int column, int row) {
+    const bool inside = column >= 0 && column < picture.width && row >= 0 && row < picture.height;
+    return inside ? picture.row(row) + static_cast<std::ptrdiff_t>(column) * Channels : kBlack;
+  };
+  const std::uint8_t* p[4] = {pixel(left, top), pixel(left + 1, top), pixel(left, top + 1), pixel(left + 1, top + 1)};
+  for (int c = 0; c < kColours; ++c) {
+    const auto above = static_cast<float>(p[0][c]) + across * static_cast<float>(p[1][c] - p[0][c]);
+    const auto below = static_cast<float>(p[2][c]) + across * static_cast<float>(p[3][c] - p[2][c]);
+    to[c] = static_cast<std::uint8_t>(above + down * (below - above) + 0.5F);
   }
 }
 
@@ -81,7 +79,7 @@ void warp(const Image& picture, const Affine& m, Image& out) {
     std::uint8_t* to = out.row(j);
     for (int i = 0; i < out.width; ++i, to += out.channels) {
       const double x = i - m[2], y = j - m[5];
-      sample<Channels>(picture, a * x + b * y, c * x + d * y, to, out.channels);
+      sample<Channels>(picture, a * x + b * y, c * x + d * y, to);
     }
   }
 }

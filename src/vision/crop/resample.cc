@@ -92,31 +92,26 @@ void render_upright(const View<T>& view, const Axes& axes, Image& out) {
 
 // ---- Turned: the filter lies along the picture's axes and is evaluated for each pixel of the result.
 
+constexpr std::size_t kLanes = 4;
+
 struct Range {
   int low = 0, high = 0;
 };
 
-// The cells that the filter reads around the points from `low` to `high`, clamped to the picture.
-Range cells_of(double low, double high, double reach, int cells) {
-  Range r;
-  r.low = to_int(std::floor(low - reach), 0, cells - 1);
-  r.high = to_int(std::ceil(high + reach), r.low + 1, cells);
-  return r;
-}
-
-// The grid of cells that a turned crop reads, and the points of the result in it.
+// The grid of cells that a turned crop reads, and the points of the result in it. A point reads the cell that it lies in and
+// `reach` cells on either side.
 struct Grid {
   const Mapping& map;
   int across, down;  // cells
-  int reduction;
-  double scale, reach;
+  int reduction, reach;
+  double scale;
 
   Grid(const Mapping& m, int width, int height) : map(m), reduction(m.reduction()) {
     across = (width - 1) / reduction + 1;
     down = (height - 1) / reduction + 1;
     // Above 3 the whole picture is one cell.
     scale = std::clamp(map.scale() / reduction, 1.0, 3.0);
-    reach = kLobes * scale;
+    reach = static_cast<int>(std::ceil(kLobes * scale));
   }
 
   // Of point (i, j) of the result, in its pixels. What lies further outside than the filter reaches differs in nothing.
@@ -124,10 +119,10 @@ struct Grid {
     const double u = (i / map.out_width - 0.5) * map.width, v = (j / map.out_height - 0.5) * map.height;
     const double x = (map.center_x + u * map.cos - v * map.sin) / reduction;
     const double y = (map.center_y + u * map.sin + v * map.cos) / reduction;
-    return {std::clamp(x, -reach - 1, across + reach + 1), std::clamp(y, -reach - 1, down + reach + 1)};
+    return {std::clamp<double>(x, -reach - 1, across + reach + 1), std::clamp<double>(y, -reach - 1, down + reach + 1)};
   }
-  // Of the pixels [left, right) x [top, bottom) of the result, and `more` cells around them: a point and the corners around it
-  // may round differently, and so may the corners of a tile and those of the whole.
+  // For the pixels [left, right) x [top, bottom) of the result, and `more` cells around them: a point and the corners around it
+  // may round differently, and so may the corners of a tile and those of the whole. May lie outside the picture.
   std::array<Range, 2> cells(double left, double top, double right, double bottom, int more) const {
     const std::array corners{at(left, top), at(right, top), at(left, bottom), at(right, bottom)};
     std::array<Range, 2> r;
@@ -137,86 +132,104 @@ struct Grid {
         low = std::min(low, corner[axis]);
         high = std::max(high, corner[axis]);
       }
-      r[axis] = cells_of(low, high, reach + more, axis == 0 ? across : down);
+      r[axis] = {static_cast<int>(std::floor(low)) - reach - more, static_cast<int>(std::floor(high)) + reach + more + 1};
     }
     return r;
   }
 };
 
-// What one pixel takes along one axis.
-struct PointTaps {
-  std::vector<float> weight;
-  std::vector<std::size_t> offset;  // into the tile, elements
-  std::size_t count = 0;
+// The filter's weights for points at 512 places within a cell (a thousandth of a cell away at most), four copies of each, one for
+// each lane of a pixel.
+class Phases {
+ public:
+  explicit Phases(const Grid& grid)
+      : taps_((2 * static_cast<std::size_t>(grid.reach) + 1 + kTogether - 1) / kTogether * kTogether) {
+    const LanczosTable& table = LanczosTable::get();
+    weights_.resize(kPhases * taps_ * kLanes);
+    for (std::size_t phase = 0; phase < kPhases; ++phase) {
+      float* w = weights_.data() + phase * taps_ * kLanes;
+      const double inside = (static_cast<double>(phase) + 0.5) / kPhases;
+      double sum = 0;
+      const auto weight = [&](int t) { return table(std::abs(t - grid.reach + 0.5 - inside) / grid.scale); };
+      for (int t = 0; t <= 2 * grid.reach; ++t) sum += weight(t);
+      for (int t = 0; t <= 2 * grid.reach; ++t, w += kLanes) std::fill(w, w + kLanes, static_cast<float>(weight(t) / sum));
+    }
+  }
 
-  void set(double center, const Grid& grid, int cells, const Range& tile, std::size_t step, const LanczosTable& table) {
-    const int low = static_cast<int>(std::floor(center - grid.reach));
-    const int high = static_cast<int>(std::ceil(center + grid.reach));
-    count = static_cast<std::size_t>(high - low);
-    if (weight.size() < count) {
-      weight.resize(count);
-      offset.resize(count);
+  // Of a point `inside` a cell, 0 to 1.
+  const float* at(double inside) const {
+    return weights_.data() + std::min(static_cast<std::size_t>(inside * kPhases), kPhases - 1) * taps_ * kLanes;
+  }
+  std::size_t taps() const { return taps_; }  // with zeros at the end
+
+  static constexpr std::size_t kTogether = 4;  // pixels summed side by side
+
+ private:
+  static constexpr std::size_t kPhases = 512;
+  std::size_t taps_;
+  std::vector<float> weights_;
+};
+
+// A part of the grid as floats, four to a pixel; beyond the picture its edge goes on.
+struct Tile {
+  Range across, down;
+  std::vector<float> values;
+
+  std::size_t stride() const { return static_cast<std::size_t>(across.high - across.low) * kLanes; }
+
+  template <class T>
+  void load(const View<T>& view, const Grid& grid) {
+    // Weights of zero read on behind the last pixel.
+    values.assign(stride() * static_cast<std::size_t>(down.high - down.low) + Phases::kTogether * kLanes, 0.0F);
+    float* to = values.data();
+    for (int y = down.low; y < down.high; ++y) {
+      const int row = std::clamp(y, 0, grid.down - 1);
+      for (int x = across.low; x < across.high; ++x, to += kLanes) {
+        const T* from = view.at(std::clamp(x, 0, grid.across - 1), row);
+        for (int c = 0; c < view.channels; ++c) to[c] = static_cast<float>(from[c]);
+      }
     }
-    float sum = 0;
-    for (int p = low; p < high; ++p) {
-      const auto t = static_cast<std::size_t>(p - low);
-      weight[t] = static_cast<float>(table(std::abs(p + 0.5 - center) / grid.scale));
-      sum += weight[t];
-      offset[t] = static_cast<std::size_t>(std::clamp(p, 0, cells - 1) - tile.low) * step;
-    }
-    for (std::size_t t = 0; t < count; ++t) weight[t] /= sum;
   }
 };
 
-constexpr std::size_t kLanes = 4;
-
-// As floats, four to a pixel.
-template <class T>
-void load(const View<T>& view, const Range& across, const Range& down, std::vector<float>& tile) {
-  const auto width = static_cast<std::size_t>(across.high - across.low);
-  tile.resize(width * static_cast<std::size_t>(down.high - down.low) * kLanes);
-  float* to = tile.data();
-  for (int y = down.low; y < down.high; ++y) {
-    const T* from = view.at(across.low, y);
-    for (std::size_t i = 0; i < width; ++i, from += view.channels, to += kLanes) {
-      for (int c = 0; c < view.channels; ++c) to[c] = static_cast<float>(from[c]);
+std::array<float, kLanes> sum_at(const Tile& tile, const Grid& grid, const Phases& phases, double x, double y) {
+  constexpr std::size_t kWide = Phases::kTogether * kLanes;
+  const double left = std::floor(x), top = std::floor(y);
+  const float* across = phases.at(x - left);
+  const float* down = phases.at(y - top);
+  const std::size_t stride = tile.stride(), elements = phases.taps() * kLanes;
+  const float* row = tile.values.data() + static_cast<std::size_t>(static_cast<int>(top) - grid.reach - tile.down.low) * stride +
+                     static_cast<std::size_t>(static_cast<int>(left) - grid.reach - tile.across.low) * kLanes;
+  float sum[kWide] = {};
+  for (int t = 0; t <= 2 * grid.reach; ++t, row += stride, down += kLanes) {
+    float line[kWide] = {};
+    for (std::size_t i = 0; i < elements; i += kWide) {
+      for (std::size_t k = 0; k < kWide; ++k) line[k] += across[i + k] * row[i + k];
     }
+    for (std::size_t k = 0; k < kWide; ++k) sum[k] += down[0] * line[k];
   }
-}
-
-std::array<float, kLanes> sum_of(const float* tile, const PointTaps& across, const PointTaps& down) {
-  std::array<float, kLanes> sum{};
-  for (std::size_t y = 0; y < down.count; ++y) {
-    const float* row = tile + down.offset[y];
-    std::array<float, kLanes> line{};
-    for (std::size_t x = 0; x < across.count; ++x) {
-      const float* p = row + across.offset[x];
-      for (std::size_t c = 0; c < kLanes; ++c) line[c] += across.weight[x] * p[c];
-    }
-    for (std::size_t c = 0; c < kLanes; ++c) sum[c] += down.weight[y] * line[c];
-  }
-  return sum;
+  std::array<float, kLanes> out{};
+  for (std::size_t k = 0; k < kWide; ++k) out[k % kLanes] += sum[k];
+  return out;
 }
 
 template <class T>
 void render_turned(const View<T>& view, const Grid& grid, Image& out) {
   constexpr int kTile = 32;  // of the result: its cells stay in the cache
-  const LanczosTable& table = LanczosTable::get();
-  std::vector<float> tile;
-  PointTaps across, down;
+  const Phases phases(grid);
+  Tile tile;
   for (int top = 0; top < out.height; top += kTile) {
     for (int left = 0; left < out.width; left += kTile) {
       const int right = std::min(left + kTile, out.width), bottom = std::min(top + kTile, out.height);
-      const auto [columns, rows] = grid.cells(left, top, right, bottom, 1);
-      load(view, columns, rows, tile);
-      const std::size_t row = static_cast<std::size_t>(columns.high - columns.low) * kLanes;
+      const auto cells = grid.cells(left, top, right, bottom, 1);
+      tile.across = cells[0];
+      tile.down = cells[1];
+      tile.load(view, grid);
       for (int j = top; j < bottom; ++j) {
         std::uint8_t* to = out.row(j) + static_cast<std::size_t>(left) * static_cast<std::size_t>(out.channels);
         for (int i = left; i < right; ++i, to += out.channels) {
           const auto [x, y] = grid.at(i + 0.5, j + 0.5);
-          across.set(x, grid, grid.across, columns, kLanes, table);
-          down.set(y, grid, grid.down, rows, row, table);
-          store(sum_of(tile.data(), across, down).data(), out.channels, to);
+          store(sum_at(tile, grid, phases, x, y).data(), out.channels, to);
         }
       }
     }
@@ -233,8 +246,12 @@ faces::Region pixels_of(const Range& across, const Range& down, int reduction, i
 }
 
 faces::Region region_of(const Grid& grid, int width, int height) {
-  const auto [across, down] = grid.cells(0, 0, grid.map.out_width, grid.map.out_height, 2);
-  return pixels_of(across, down, grid.reduction, width, height);
+  const auto cells = grid.cells(0, 0, grid.map.out_width, grid.map.out_height, 2);
+  const auto inside = [](const Range& r, int side) {
+    const int low = std::clamp(r.low, 0, side - 1);
+    return Range{low, std::clamp(r.high, low + 1, side)};
+  };
+  return pixels_of(inside(cells[0], grid.across), inside(cells[1], grid.down), grid.reduction, width, height);
 }
 
 faces::Region region_of(const Axes& axes, int reduction, int width, int height) {
