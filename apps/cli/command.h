@@ -36,6 +36,8 @@ void flush_output();
 // A line on stderr.
 void note(std::string_view text);
 bool stderr_is_terminal();
+// On stderr as it is.
+void draw(std::string_view text);
 
 // Redraws one line on stderr where that is a terminal; draws nothing in a pipe.
 class Progress {

@@ -13,6 +13,7 @@
   COMMAND("providers", add_providers)             \
   COMMAND("pull", add_pull)                       \
   COMMAND("models", add_models)                   \
+  COMMAND("faces", add_faces)                     \
   COMMAND("bench", add_bench)                     \
   COMMAND("sweep", add_sweep)                     \
   COMMAND("diff", add_diff)                       \

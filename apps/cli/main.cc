@@ -45,6 +45,11 @@ void tell(std::string_view text) { static_cast<void>(std::fwrite(text.data(), 1,
 
 void note(std::string_view text) { tell(fmt::format("{}\n", text)); }
 
+void draw(std::string_view text) {
+  tell(text);
+  std::fflush(stderr);
+}
+
 bool stderr_is_terminal() { return ::isatty(STDERR_FILENO) != 0; }
 
 void Progress::show(int done, int total) {

@@ -51,6 +51,6 @@ std::optional<Located> find_by_name(const std::string& name, const Places& place
 Located locate(const std::string& text, const Places& places = default_places());
 
 // Every name that find_by_name() would find, sorted.
-std::vector<std::string> known_names(const Places& places = default_places());
+SDX_TOOLS_API std::vector<std::string> known_names(const Places& places = default_places());
 
 }  // namespace sdx::project

@@ -1,0 +1,289 @@
+#include "vision/batch/batch.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/error.h"
+#include "vision/batch/feed.h"
+#include "vision/batch/interrupt.h"
+#include "vision/batch/journal.h"
+#include "vision/batch/pool.h"
+#include "vision/batch/progress.h"
+#include "vision/batch/report.h"
+
+namespace sdx::vision::batch {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kInterrupted = 130;  // as shells have it
+constexpr std::int64_t kSyncEvery = 256;
+
+std::string counted(std::int64_t n, const char* one) { return fmt::format("{} {}{}", n, one, n == 1 ? "" : "s"); }
+
+class Batch {
+ public:
+  Batch(const Request& request, const Console& console) : r_(request), console_(console), s_(parse(request)) {}
+
+  int run() {
+    const Interrupt interrupt;
+    gather();
+    load_detector();
+    open_outputs();
+    give_names();
+    Pool pool(workers(), take_feed(), [this](Next next) { return work(std::move(next)); });
+    return deliver(pool);
+  }
+
+ private:
+  bool frames() const { return !r_.paths.empty() && r_.paths.front() == "-"; }
+  bool endless() const { return frames() || r_.watch; }
+
+  std::vector<fs::path> output_folders() const {
+    std::vector<fs::path> out;
+    for (const std::string& folder : {r_.output, r_.annotate}) {
+      if (!folder.empty()) out.emplace_back(folder);
+    }
+    return out;
+  }
+
+  void gather() {
+    if (frames()) return;
+    if (r_.watch) {
+      std::vector<fs::path> folders;
+      std::error_code ignored;
+      std::copy_if(r_.paths.begin(), r_.paths.end(), std::back_inserter(folders),
+                   [&](const std::string& p) { return fs::is_directory(p, ignored); });
+      if (folders.empty()) fail(ErrorCode::invalid_argument, "--watch needs a folder to watch; none of the paths is one");
+      watched_ = folders.size();
+      watch_ = watch_folders(folders, output_folders());  // first: what comes while the list is made is not missed
+    }
+    Collected found = collect(r_, s_, output_folders());
+    if (s_.writes()) leave_out_repeated(found.inputs);
+    inputs_ = std::move(found.inputs);
+    if (found.hidden + found.others > 0) {
+      console_.note(fmt::format("note: left out {} and {} of other kinds",
+                                counted(static_cast<std::int64_t>(found.hidden), "hidden file"),
+                                counted(static_cast<std::int64_t>(found.others), "file")));
+    }
+    if (inputs_.empty() && !r_.watch) {
+      fail(ErrorCode::io, "there are no pictures in {}",
+           r_.map.empty() ? fmt::format("'{}'", r_.paths.front()) : "'" + r_.map + "'");
+    }
+    if (!r_.watch && inputs_.size() < 2) return;
+    if (s_.writes() && s_.name_typed && !s_.name.uses("stem")) {
+      fail(ErrorCode::invalid_argument, "--name {}: several pictures would get one name; put {{stem}} into it", r_.name);
+    }
+  }
+
+  // A file that was named twice would have two outputs of the same content.
+  static void leave_out_repeated(std::vector<Input>& inputs) {
+    std::unordered_set<std::string> seen;
+    std::erase_if(inputs, [&](const Input& input) {
+      std::error_code ignored;
+      return !seen.insert(fs::absolute(input.path, ignored).lexically_normal().string() + '\0' + input.label).second;
+    });
+  }
+
+  int workers() const {
+    const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    const int wanted = r_.workers > 0 ? r_.workers : cores;
+    return endless() ? wanted : std::clamp(wanted, 1, std::max(1, static_cast<int>(inputs_.size())));
+  }
+
+  void load_detector() {
+    faces::DetectorOptions options = s_.detector;
+    // Pictures side by side keep the cores busy better than the parts of a small model do.
+    if (options.session.threads == 0 && workers() > 1) options.session.threads = 1;
+    detector_.emplace(faces::FaceDetector::load(r_.model, options));
+    for (const std::string& warning : detector_->warnings()) console_.note("warning: " + warning);
+    if (s_.task == Task::align && detector_->decoder() == "ultraface") {
+      fail(ErrorCode::invalid_argument, "'{}' gives boxes alone; aligning needs a detector that gives five points, such as YuNet",
+           r_.model.string());
+    }
+  }
+
+  void open_outputs() {
+    for (const Input& input : inputs_) protected_.add(input.path);
+    const fs::path kept = r_.output.empty() ? r_.annotate : r_.output;
+    const bool journal = !kept.empty() && !r_.dry_run && !frames();
+    std::error_code ignored;
+    const bool begun = fs::exists(kept / Journal::kName, ignored);
+    const bool replace = r_.overwrite || (r_.resume && begun);
+    if (s_.writes() && !r_.output.empty()) outputs_.emplace(r_.output, replace, r_.dry_run, protected_);
+    if (!r_.annotate.empty()) marked_.emplace(r_.annotate, replace, r_.dry_run, protected_);
+    if (journal) journal_.emplace(kept, settings_hash(r_), r_.resume);
+    if (s_.report != ReportKind::none) report_.emplace(r_.report, s_.report, with_outputs());
+    context_.emplace(Context{s_, *detector_, outputs_ ? &*outputs_ : nullptr, marked_ ? &*marked_ : nullptr,
+                             journal_ ? journal_->timestamp() : timestamp_now(), r_.dry_run, s_.report == ReportKind::html});
+  }
+
+  bool with_outputs() const { return s_.writes() || !r_.annotate.empty(); }
+
+  void give_names() {
+    if (journal_) {
+      for (Input& input : inputs_) {
+        if (const JournalEntry* known = known_entry(input)) {
+          stems_.reserve(input.folder, known->stem);
+          input.stem = known->stem;
+          input.named = true;
+        }
+      }
+    }
+    for (Input& input : inputs_) {
+      if (!input.named) input.stem = stems_.take(input.folder, input.stem);
+      input.named = true;
+    }
+  }
+
+  const JournalEntry* known_entry(const Input& input) const {
+    std::error_code ignored;
+    const std::string path = fs::absolute(input.path, ignored).lexically_normal().string();
+    const JournalEntry* known = journal_->known(path, input.label);
+    return known != nullptr && known->folder == input.folder ? known : nullptr;
+  }
+
+  Feed take_feed() {
+    total_ = endless() ? 0 : static_cast<std::int64_t>(inputs_.size());
+    if (frames()) {
+      stream_ = interruptible_stream(STDIN_FILENO);
+      return frame_feed(*stream_);
+    }
+    Feed list = list_feed(std::move(inputs_));
+    if (!r_.watch) return list;
+    console_.note(fmt::format("watching {}; Ctrl-C ends", counted(static_cast<std::int64_t>(watched_), "folder")));
+    Feed all = watch_feed(std::move(watch_), std::move(list));
+    return [this, all = std::move(all), named = std::unordered_map<std::string, std::string>()]() mutable -> std::optional<Next> {
+      std::optional<Next> next = all();
+      if (!next) return next;
+      const std::string key = next->input.path.string();
+      const auto known = named.find(key);
+      if (known != named.end()) {
+        next->input.stem = known->second;
+      } else if (!next->input.named) {
+        protected_.add(next->input.path);
+        next->input.stem = stems_.take(next->input.folder, next->input.stem);
+      }
+      named[key] = next->input.stem;
+      return next;
+    };
+  }
+
+  bool hopeless() const { return (outputs_ && outputs_->hopeless()) || (marked_ && marked_->hopeless()); }
+
+  Finished work(Next next) {
+    Finished out;
+    if (journal_ && r_.resume) {
+      const std::optional<Identity> identity = identity_of(next.input.path);
+      const JournalEntry* done = identity ? journal_->done(*identity, next.input.label) : nullptr;
+      if (done != nullptr) {
+        try {
+          out.processed.record = record_from_json(done->record);
+          out.processed.record.file = next.input.shown;
+          out.done_before = true;
+        } catch (const Error&) {  // then it is done again
+        }
+      }
+    }
+    // The state that is read, not a later one: a change meanwhile makes the picture be done again.
+    out.identity = identity_of(next.input.path);
+    if (!out.done_before) out.processed = process(*context_, next.input, std::exchange(next.frame, std::nullopt));
+    out.next = std::move(next);
+    return out;
+  }
+
+  int deliver(Pool& pool) {
+    Progress progress(console_, total_);
+    if (r_.json) console_.print("{\"pictures\": [");
+    std::exception_ptr failure;
+    try {
+      while (!pool.ended()) {
+        std::optional<Finished> finished = pool.take(std::chrono::milliseconds(200));
+        if (finished) take_in(*finished, progress);
+        progress.show(pictures_);
+        if (hopeless()) pool.stop();
+      }
+    } catch (const Error&) {
+      failure = std::current_exception();  // the document is finished first
+    }
+    progress.clear();
+    if (r_.json) console_.print("]}\n");
+    console_.flush();
+    if (journal_) journal_->sync();
+    if (report_) report_->finish(progress.seconds());
+    if (failure) std::rethrow_exception(failure);
+    return conclude(progress.seconds());
+  }
+
+  void take_in(Finished& finished, Progress& progress) {
+    Record& record = finished.processed.record;
+    ++pictures_;
+    faces_ += static_cast<std::int64_t>(record.faces.size());
+    before_ += finished.done_before ? 1 : 0;
+    if (!record.error.empty()) {
+      ++failed_;
+      progress.clear();
+      console_.note(fmt::format("error: {}: {}", record.file, record.error));
+    }
+    if (r_.json) {
+      console_.print((pictures_ == 1 ? "\n" : ",\n") + record_json(record, with_outputs()));
+    } else if (record.error.empty() && !finished.done_before) {
+      progress.clear();
+      console_.print(record_text(record));
+    }
+    if (endless()) console_.flush();
+    if (report_) report_->add(record, finished.processed.thumbnails);
+    if (journal_ && record.error.empty() && !finished.done_before && finished.identity) {
+      const Input& input = finished.next.input;
+      journal_->add(
+          {*finished.identity, input.folder, input.stem, input.label, finished.processed.outputs, record_json(record, true)});
+      if (pictures_ % kSyncEvery == 0) journal_->sync();
+    }
+  }
+
+  int conclude(double seconds) {
+    std::string line =
+        fmt::format("{} in {:.1f} s, {}", counted(pictures_, frames() ? "frame" : "picture"), seconds, counted(faces_, "face"));
+    if (!r_.output.empty() && s_.writes()) line += fmt::format(" -> {}", (fs::path(r_.output) / "").string());
+    if (before_ > 0) line += fmt::format("; {} of them done before", before_);
+    if (r_.dry_run) line += "; nothing was written";
+    console_.note(line);
+    if (failed_ > 0) console_.note(fmt::format("{} of {} failed", failed_, counted(pictures_, frames() ? "frame" : "picture")));
+    if (total_ > pictures_) {
+      const char* why = hopeless() ? "nothing more can be written" : "interrupted";
+      console_.note(fmt::format("stopped after {} of {} pictures: {}{}", pictures_, total_, why,
+                                journal_ ? "; the same command with --resume goes on there" : ""));
+    }
+    if (Interrupt::requested() && !endless() && total_ > pictures_) return kInterrupted;
+    return failed_ > 0 || total_ > pictures_ ? 1 : 0;
+  }
+
+  const Request& r_;
+  const Console& console_;
+  Settings s_;
+  std::shared_ptr<Watch> watch_;
+  std::size_t watched_ = 0;
+  std::vector<Input> inputs_;
+  std::optional<faces::FaceDetector> detector_;
+  Protected protected_;
+  std::optional<OutputFolder> outputs_, marked_;
+  std::optional<Journal> journal_;
+  std::optional<Report> report_;
+  std::optional<Context> context_;
+  std::unique_ptr<std::istream> stream_;
+  Stems stems_;
+  std::int64_t total_ = 0, pictures_ = 0, faces_ = 0, failed_ = 0, before_ = 0;
+};
+
+}  // namespace
+
+int run(const Request& request, const Console& console) { return Batch(request, console).run(); }
+
+}  // namespace sdx::vision::batch

@@ -1,0 +1,11 @@
+#pragma once
+// `sdx faces detect|crop|align|blur`: a request carried out.
+
+#include "vision/batch/request.h"
+
+namespace sdx::vision::batch {
+
+// Returns the exit code: 0, 1 where a picture failed, 130 after an interrupt. Throws Error where nothing can be done at all.
+int run(const Request& request, const Console& console);
+
+}  // namespace sdx::vision::batch

@@ -1,0 +1,188 @@
+#include "vision/batch/bench.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/text_table.h"
+#include "vision/batch/interrupt.h"
+#include "vision/batch/picture.h"
+#include "vision/batch/process.h"
+#include "vision/batch/settings.h"
+
+namespace sdx::vision::batch {
+namespace {
+
+constexpr std::size_t kStages = 6;
+constexpr std::array<const char*, kStages> kNames = {"decode", "preprocess", "inference", "postprocess", "crop", "encode"};
+using Stages = std::array<double, kStages>;
+
+struct Sample {
+  std::string name, bytes;
+};
+
+struct Result {
+  std::string runtime, provider, why_not;
+  std::array<std::vector<double>, kStages> ms;
+  std::vector<double> total_ms;
+  std::size_t faces = 0;  // of one pass over the pictures
+};
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  if (values.size() % 2 == 1) return *middle;
+  return (*middle + *std::max_element(values.begin(), middle)) / 2;
+}
+
+double since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+// As `sdx faces crop` with its defaults does it, but for the files.
+Stages measure(const Sample& sample, const faces::FaceDetector& detector, const faces::CropOptions& options, Result& result) {
+  Stages out{};
+  Picture picture(sample.bytes, false);
+  const Picture::Shrunk shrunk = picture.shrunk(detector.useful_size(picture.width(), picture.height()));
+  const faces::Detection found = detector.detect(*shrunk.image);
+  out[1] = found.times.preprocess;
+  out[2] = found.times.inference;
+  out[3] = found.times.decode;
+  result.provider = found.provider;
+  result.faces += found.faces.size();
+  const PictureView& view = picture.whole();
+  out[0] = picture.decode_ms();
+  for (faces::Face face : found.faces) {
+    const auto k = static_cast<float>(1 / shrunk.scale);
+    face.box = {face.box.x * k, face.box.y * k, face.box.width * k, face.box.height * k};
+    const auto start = std::chrono::steady_clock::now();
+    const media::Image crop = faces::crop(view.image, face, options);
+    out[4] += since(start);
+    const auto encoding = std::chrono::steady_clock::now();
+    const std::string file = media::encode_jpeg(crop);
+    out[5] += since(encoding);
+  }
+  return out;
+}
+
+Result run_one(const Request& r, const std::string& runtime, const std::vector<Sample>& samples) {
+  Result result;
+  result.runtime = runtime;
+  Request request = r;
+  request.runtime = runtime;
+  try {
+    const faces::FaceDetector detector = faces::FaceDetector::load(r.model, parse_detector(request));
+    if (detector.runtime() != (runtime == "ort" ? "ort" : "native")) {
+      result.why_not = detector.warnings().empty() ? "it is not available" : detector.warnings().front();
+      return result;
+    }
+    Result warm;
+    for (const Sample& sample : samples) measure(sample, detector, {}, warm);
+    for (int run = 0; run < r.runs && !Interrupt::requested(); ++run) {
+      result.faces = 0;
+      for (const Sample& sample : samples) {
+        const auto start = std::chrono::steady_clock::now();
+        const Stages ms = measure(sample, detector, {}, result);
+        result.total_ms.push_back(since(start));
+        for (std::size_t i = 0; i < kStages; ++i) result.ms[i].push_back(ms[i]);
+      }
+    }
+  } catch (const Error& e) {
+    result.why_not = e.message();
+  }
+  return result;
+}
+
+double per_second(const Result& r) {
+  double sum = 0;
+  for (const double ms : r.total_ms) sum += ms;
+  return sum > 0 ? 1000 * static_cast<double>(r.total_ms.size()) / sum : 0;
+}
+
+std::string json(const Request& r, const std::vector<Result>& results, std::size_t pictures) {
+  std::string out = fmt::format("{{\"model\": {}, \"pictures\": {}, \"runs\": {}, \"results\": [", json_string(r.model.string()),
+                                pictures, r.runs);
+  for (std::size_t k = 0; k < results.size(); ++k) {
+    const Result& result = results[k];
+    out += fmt::format("{}\n{{\"runtime\": {}, \"provider\": {}, \"error\": {}, \"median_ms\": {{", k == 0 ? "" : ",",
+                       json_string(result.runtime), result.provider.empty() ? "null" : json_string(result.provider),
+                       result.why_not.empty() ? "null" : json_string(result.why_not));
+    for (std::size_t i = 0; i < kStages; ++i) out += fmt::format("\"{}\": {:.4f}, ", kNames[i], median(result.ms[i]));
+    out += fmt::format("\"total\": {:.4f}}}, \"pictures_per_s\": {:.2f}, \"faces\": {}}}", median(result.total_ms),
+                       per_second(result), result.faces);
+  }
+  return out + "]}\n";
+}
+
+std::string table(const std::vector<Result>& results) {
+  std::vector<std::vector<std::string>> rows{{"median ms"}};
+  for (const char* name : kNames) rows.push_back({name});
+  for (const char* name : {"total", "pictures/s", "faces"}) rows.push_back({name});
+  for (const Result& r : results) {
+    if (!r.why_not.empty()) continue;
+    rows[0].push_back(r.runtime + (r.provider.empty() ? "" : " (" + r.provider + ")"));
+    for (std::size_t i = 0; i < kStages; ++i) rows[i + 1].push_back(fmt::format("{:.3f}", median(r.ms[i])));
+    rows[kStages + 1].push_back(fmt::format("{:.3f}", median(r.total_ms)));
+    rows[kStages + 2].push_back(fmt::format("{:.1f}", per_second(r)));
+    rows[kStages + 3].push_back(fmt::format("{}", r.faces));
+  }
+  return text_table(rows);
+}
+
+}  // namespace
+
+void check_bench(const Request& request) {
+  if (request.paths.empty()) fail(ErrorCode::invalid_argument, "no pictures are named: give files, folders or patterns");
+  if (std::find(request.paths.begin(), request.paths.end(), "-") != request.paths.end()) {
+    fail(ErrorCode::invalid_argument, "'-' cannot be measured: the pictures are read again and again");
+  }
+  static_cast<void>(parse_detector(request));
+}
+
+int bench(const Request& request, const Console& console) {
+  check_bench(request);
+  const Interrupt interrupt;
+  Request quiet = request;
+  quiet.task = Task::detect;
+  const Collected found = collect(quiet, parse(quiet), {});
+  constexpr std::size_t kMostBytes = std::size_t{1} << 30;  // held in memory: what is measured is not the disk
+  std::vector<Sample> samples;
+  std::size_t bytes = 0;
+  for (const Input& input : found.inputs) {
+    if (!input.error.empty()) fail(ErrorCode::io, "{}: {}", input.shown, input.error);
+    samples.push_back({input.shown, read_picture(input.path)});
+    bytes += samples.back().bytes.size();
+    if (bytes > kMostBytes) fail(ErrorCode::invalid_argument, "the pictures have over 1 GiB together: measure fewer of them");
+    try {
+      media::probe_image(std::as_bytes(std::span<const char>(samples.back().bytes.data(), samples.back().bytes.size())));
+    } catch (const Error& e) {
+      fail(e.code(), "{}: {}", input.shown, e.message());
+    }
+  }
+  if (samples.empty()) fail(ErrorCode::io, "there are no pictures in '{}'", request.paths.front());
+  const std::vector<std::string> runtimes =
+      request.runtimes.empty() ? std::vector<std::string>{"native", "ort"} : request.runtimes;
+  std::vector<Result> results;
+  for (const std::string& runtime : runtimes) results.push_back(run_one(request, runtime, samples));
+  const bool any = std::any_of(results.begin(), results.end(), [](const Result& r) { return !r.total_ms.empty(); });
+  for (const Result& r : results) {
+    if (!r.why_not.empty()) console.note(fmt::format("{}: {}: {}", any ? "note" : "error", r.runtime, r.why_not));
+  }
+  if (request.json) {
+    console.print(json(request, results, samples.size()));
+  } else if (any) {
+    console.print(table(results));
+  }
+  const bool asked_for = !request.runtimes.empty();
+  const bool all = std::all_of(results.begin(), results.end(), [](const Result& r) { return r.why_not.empty(); });
+  return any && (all || !asked_for) ? 0 : 1;
+}
+
+}  // namespace sdx::vision::batch

@@ -1,0 +1,194 @@
+#include "vision/batch/inputs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <string_view>
+#include <system_error>
+
+#include <sdx/image.hpp>
+
+#include "base/error.h"
+#include "base/system/safe_name.h"
+#include "vision/batch/glob.h"
+
+namespace sdx::vision::batch {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kEndings[] = {".jpg", ".jpeg", ".jpe",  ".jfif", ".png", ".webp", ".bmp", ".dib",
+                                         ".tif", ".tiff", ".ppm",  ".pgm",  ".pbm", ".pnm",  ".pam", ".jp2",
+                                         ".j2k", ".jpx",  ".heic", ".heif", ".hif", ".avif", ".cr2", ".cr3",
+                                         ".nef", ".arw",  ".dng",  ".raf",  ".orf", ".rw2",  ".pef", ".srw"};
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+bool has_picture_ending(const fs::path& file) {
+  const std::string ending = lower(file.extension().string());
+  return std::find(std::begin(kEndings), std::end(kEndings), ending) != std::end(kEndings);
+}
+
+bool has_picture_start(const fs::path& file) {
+  std::array<char, 16> head{};
+  std::ifstream in(file, std::ios::binary);
+  in.read(head.data(), head.size());
+  const std::string_view text(head.data(), static_cast<std::size_t>(in.gcount()));
+  if (text.size() < 8) return false;
+  if (text.starts_with("\xFF\xD8\xFF") || text.starts_with("\x89PNG\r\n") || text.starts_with(std::string_view("II*\0", 4)) ||
+      text.starts_with(std::string_view("MM\0*", 4)) || text.starts_with("\xFF\x4F\xFF\x51")) {
+    return true;
+  }
+  if (text.starts_with("RIFF")) return text.size() >= 12 && text.substr(8, 4) == "WEBP";
+  if (text.substr(4, 4) == "jP  ") return true;
+  if (text.substr(4, 4) == "ftyp" && text.size() >= 12) {
+    const std::string_view brand = text.substr(8, 4);
+    return brand == "avif" || brand == "avis" || brand == "heic" || brand == "heix" || brand == "mif1" || brand == "crx ";
+  }
+  return false;
+}
+
+struct Walk {
+  const std::vector<fs::path>& outputs;  // canonical
+  Collected& out;
+
+  void folder(const fs::path& root, const fs::path& at) {
+    std::error_code error;
+    std::vector<fs::path> entries;
+    for (fs::directory_iterator it(at, error), end; !error && it != end; it.increment(error)) entries.push_back(it->path());
+    if (error) {
+      Input unreadable = input_of(at, root);
+      unreadable.error = fmt::format("cannot read the folder: {}", error.message());
+      out.inputs.push_back(std::move(unreadable));
+      return;
+    }
+    std::sort(entries.begin(), entries.end());
+    for (const fs::path& entry : entries) visit(root, entry);
+  }
+
+  void visit(const fs::path& root, const fs::path& entry) {
+    std::error_code ignored;
+    const bool hidden = entry.filename().string().starts_with('.');
+    if (fs::is_directory(entry, ignored)) {
+      // A link to a folder may lead back to where it is.
+      if (hidden || fs::is_symlink(entry, ignored) || is_output(entry)) return;
+      return folder(root, entry);
+    }
+    if (!fs::is_regular_file(entry, ignored)) return;
+    if (hidden) {
+      ++out.hidden;
+    } else if (!looks_like_picture(entry)) {
+      ++out.others;
+    } else {
+      out.inputs.push_back(input_of(entry, root));
+    }
+  }
+
+  bool is_output(const fs::path& folder) const {
+    std::error_code error;
+    const fs::path real = fs::canonical(folder, error);
+    return !error && std::find(outputs.begin(), outputs.end(), real) != outputs.end();
+  }
+};
+
+void add_path(const std::string& text, Walk& walk) {
+  std::error_code ignored;
+  const fs::path path = text;
+  if (fs::is_directory(path, ignored)) {
+    walk.out.folders.push_back(path);
+    return walk.folder(path, path);
+  }
+  if (!fs::exists(path, ignored) && is_pattern(text)) {
+    const Matched matched = expand_pattern(text);
+    for (const fs::path& file : matched.files) {
+      if (looks_like_picture(file)) {
+        walk.out.inputs.push_back(input_of(file, matched.base));
+      } else {
+        ++walk.out.others;
+      }
+    }
+    if (!matched.files.empty()) return;
+    Input none = input_of(path, path.parent_path());
+    none.error = "no file fits this pattern";
+    walk.out.inputs.push_back(std::move(none));
+    return;
+  }
+  walk.out.inputs.push_back(input_of(path, path.parent_path()));
+}
+
+// A table's pictures lie in the folders that were named, else beside the table, else in the current folder.
+fs::path find_source(const Request& request, const std::string& source) {
+  const fs::path path = source;
+  if (path.is_absolute()) return path;
+  std::vector<fs::path> roots(request.paths.begin(), request.paths.end());
+  if (roots.empty()) roots = {fs::path(request.map).parent_path(), fs::path()};
+  std::error_code ignored;
+  for (const fs::path& root : roots) {
+    if (fs::exists(root / path, ignored)) return root / path;
+  }
+  return roots.front() / path;
+}
+
+void name_by_table(const Request& request, const TableRow& row, Input& input) {
+  input.by_table = true;
+  input.label = row.output;
+  fs::path name = row.output;
+  if (const std::string why = unsafe_name(row.output); !why.empty()) {
+    input.error = fmt::format("'{}', row {}: '{}' cannot be the name of an output: {}", request.map, row.line, row.output, why);
+    return;
+  }
+  if (media::file_format(name.extension().string())) {
+    input.ending = lower(name.extension().string().substr(1));
+    name.replace_extension();
+  }
+  input.folder = name.parent_path().string();
+  input.stem = name.filename().string();
+}
+
+}  // namespace
+
+bool looks_like_picture(const fs::path& file) {
+  if (file.filename().string().starts_with('.')) return false;
+  return has_picture_ending(file) || has_picture_start(file);
+}
+
+Input input_of(const fs::path& file, const fs::path& root) {
+  Input out;
+  out.path = file;
+  out.shown = file.string();
+  out.stem = safe_stem(file.stem().string());
+  const fs::path below = file.parent_path().lexically_relative(root.empty() ? fs::path("") : root);
+  const std::string text = below.generic_string();
+  if (!text.empty() && text != "." && !text.starts_with("..")) out.folder = text;
+  return out;
+}
+
+Collected collect(const Request& request, const Settings& settings, const std::vector<fs::path>& outputs) {
+  Collected out;
+  std::vector<fs::path> real;
+  for (const fs::path& folder : outputs) {
+    std::error_code error;
+    if (fs::path canonical = fs::canonical(folder, error); !error) real.push_back(std::move(canonical));
+  }
+  if (!request.map.empty()) {
+    for (const TableRow& row : read_table(request.map, settings.table)) {
+      const fs::path path = find_source(request, row.source);
+      Input input = input_of(path, path.parent_path());
+      if (!row.output.empty()) name_by_table(request, row, input);
+      out.inputs.push_back(std::move(input));
+    }
+    return out;
+  }
+  Walk walk{real, out};
+  for (const std::string& path : request.paths) {
+    if (path != "-") add_path(path, walk);
+  }
+  return out;
+}
+
+}  // namespace sdx::vision::batch

@@ -1,0 +1,40 @@
+#pragma once
+// Which pictures a request means.
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "vision/batch/request.h"
+#include "vision/batch/settings.h"
+
+namespace sdx::vision::batch {
+
+struct Input {
+  std::filesystem::path path;
+  std::string shown;   // for people and JSON
+  std::string folder;  // below the folder or pattern that was named: where the outputs go below the output's folder; "" for none
+  std::string stem;    // what the outputs are called after
+  std::string ending;  // of the name that a table gives: "png"; "" for none
+  std::string label;   // what tells it from other pictures of the same file: the name that a table gives
+  bool by_table = false;
+  bool named = false;  // `stem` is its own among those of its folder
+  std::string error;   // why it cannot be read, where that is known already
+};
+
+struct Collected {
+  std::vector<Input> inputs;                   // in the order of the request; folders sorted by name
+  std::vector<std::filesystem::path> folders;  // that were named, for --watch
+  std::size_t hidden = 0, others = 0;          // left out of folders: hidden files, and files that are no pictures
+};
+
+// `outputs`: folders that hold results and are not read, where they lie inside what is. Throws Error for a table that cannot be
+// read.
+Collected collect(const Request& request, const Settings& settings, const std::vector<std::filesystem::path>& outputs);
+
+// A file of a folder: nothing where it is hidden or no picture.
+bool looks_like_picture(const std::filesystem::path& file);
+Input input_of(const std::filesystem::path& file, const std::filesystem::path& root);
+
+}  // namespace sdx::vision::batch

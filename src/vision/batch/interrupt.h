@@ -1,0 +1,24 @@
+#pragma once
+// Ctrl-C while a batch runs: what has begun is finished.
+
+#include <signal.h>
+
+namespace sdx::vision::batch {
+
+// While one lives, the first SIGINT or SIGTERM sets a flag, and the next one ends the process as it does without this. One at a
+// time.
+class Interrupt {
+ public:
+  Interrupt();
+  ~Interrupt();
+  Interrupt(const Interrupt&) = delete;
+  Interrupt& operator=(const Interrupt&) = delete;
+
+  static bool requested() noexcept;
+
+ private:
+  struct sigaction before_int_ {
+  }, before_term_{};
+};
+
+}  // namespace sdx::vision::batch

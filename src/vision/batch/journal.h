@@ -1,0 +1,74 @@
+#pragma once
+// What a batch has finished, kept beside its outputs so that a later run goes on there.
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace sdx::vision::batch {
+
+// Which file it was, and in which state.
+struct Identity {
+  std::string path;  // absolute
+  std::uint64_t bytes = 0;
+  std::int64_t modified_ns = 0;
+  bool operator==(const Identity&) const = default;
+};
+// nullopt where there is no regular file.
+std::optional<Identity> identity_of(const std::filesystem::path& file);
+
+// Now: 20260102T030405Z.
+std::string timestamp_now();
+
+struct JournalEntry {
+  Identity input;
+  std::string folder, stem;  // the outputs' folder below that of the run, and the name given to this picture
+  std::string label;         // what else tells pictures of one file apart: the name that a table gives
+  std::vector<std::pair<std::string, std::uint64_t>> outputs;  // paths as written, and their sizes
+  std::string record;                                          // record_json() with outputs
+};
+
+// Lines of JSON, one for each finished picture, only ever appended to: a line that was cut short by the end of a process is left
+// out when it is read. Runs with other settings keep their lines beside each other. One thread at a time; several processes may
+// append to one file.
+class Journal {
+ public:
+  static constexpr const char* kName = ".sdx-faces.jsonl";
+
+  // `settings`: a hash of whatever changes the outputs. `resume`: entries of earlier runs with the same settings count. Throws
+  // Error(io).
+  Journal(const std::filesystem::path& folder, std::string settings, bool resume);
+  ~Journal();
+  Journal(const Journal&) = delete;
+  Journal& operator=(const Journal&) = delete;
+
+  bool existed() const { return existed_; }
+  std::size_t entries() const { return entries_.size(); }
+  // When the run began that this one goes on with, else now: 20260102T030405Z.
+  const std::string& timestamp() const { return timestamp_; }
+
+  // The entry of a picture that is what it was, whose outputs are all there with their sizes; else null.
+  const JournalEntry* done(const Identity& input, const std::string& label) const;
+  // Of earlier runs, whether or not their pictures have changed: their names are taken.
+  const JournalEntry* known(const std::string& path, const std::string& label) const;
+
+  void add(const JournalEntry& entry);
+  // To the disk: what was added so far outlives a loss of power.
+  void sync();
+
+ private:
+  void read(bool resume);
+  void append(const std::string& line);
+
+  std::filesystem::path path_;
+  std::string settings_, timestamp_;
+  bool existed_ = false;
+  int fd_ = -1;
+  std::unordered_map<std::string, JournalEntry> entries_;  // by path and label
+};
+
+}  // namespace sdx::vision::batch

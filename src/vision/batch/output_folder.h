@@ -1,0 +1,62 @@
+#pragma once
+// Where a batch writes: whole files or none, nothing that was there before, none of the inputs.
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace sdx::vision::batch {
+
+// Files that must not be written to, by device and inode. Thread-safe.
+class Protected {
+ public:
+  void add(const std::filesystem::path& file);
+  bool has(const std::filesystem::path& file) const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::unordered_set<std::string> files_;
+};
+
+// Thread-safe.
+class OutputFolder {
+ public:
+  static constexpr const char* kTemporary = ".sdx-faces.tmp";
+
+  // Makes the folder unless `dry`, and removes what processes that are gone left unfinished in it. `replace`: what is there
+  // already may be replaced. Throws Error(io).
+  OutputFolder(std::filesystem::path folder, bool replace, bool dry, const Protected& inputs);
+  ~OutputFolder();
+  OutputFolder(const OutputFolder&) = delete;
+  OutputFolder& operator=(const OutputFolder&) = delete;
+
+  const std::filesystem::path& path() const { return folder_; }
+
+  // Throws Error(io) where `name` (relative) may not be written for the picture `owner`: it is an input, it is there already, or
+  // another picture has it. From here on it is `owner`'s.
+  std::filesystem::path claim(const std::string& name, const std::string& owner);
+  // After claim(): the file appears whole. Throws Error(io).
+  void write(const std::filesystem::path& file, std::string_view content);
+
+  // A write failed for want of room, or because nothing can be written here: so will the next.
+  bool hopeless() const { return hopeless_; }
+
+ private:
+  void remove_stale() const;
+  [[noreturn]] void io(const char* what, const std::filesystem::path& file);
+
+  std::filesystem::path folder_;
+  bool replace_, dry_;
+  const Protected& inputs_;
+  std::mutex mutex_;
+  std::unordered_map<std::string, std::string> owners_;
+  std::atomic<std::uint64_t> next_{0};
+  std::atomic<bool> hopeless_{false};
+};
+
+}  // namespace sdx::vision::batch

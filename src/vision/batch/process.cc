@@ -1,0 +1,310 @@
+#include "vision/batch/process.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <new>
+
+#include "base/error.h"
+#include "base/system/mapped_file.h"
+#include "vision/batch/picture.h"
+#include "vision/crop/geometry.h"
+
+namespace sdx::vision::batch {
+namespace {
+
+namespace fs = std::filesystem;
+using faces::Face;
+
+constexpr std::size_t kLargestFile = std::size_t{1} << 30;
+constexpr std::size_t kThumbnails = 8;  // of one picture
+constexpr int kThumbnailSize = 96;
+
+class Stopwatch {
+ public:
+  double ms() const { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start_).count(); }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+Face scaled(Face f, double by) {
+  const auto k = static_cast<float>(by);
+  f.box = {f.box.x * k, f.box.y * k, f.box.width * k, f.box.height * k};
+  for (auto* p : {&f.points.right_eye, &f.points.left_eye, &f.points.nose, &f.points.right_mouth, &f.points.left_mouth,
+                  &f.points.mouth, &f.points.right_ear, &f.points.left_ear}) {
+    if (*p) *p = faces::Point{(*p)->x * k, (*p)->y * k};
+  }
+  return f;
+}
+
+// Where a face lies in the crop that was made of it.
+Face in_crop(Face f, const Mapping& map) {
+  const auto moved = [&](faces::Point p) {
+    const double dx = p.x - map.center_x, dy = p.y - map.center_y;
+    return faces::Point{static_cast<float>(((dx * map.cos + dy * map.sin) / map.width + 0.5) * map.out_width),
+                        static_cast<float>(((dy * map.cos - dx * map.sin) / map.height + 0.5) * map.out_height)};
+  };
+  const faces::Point center = moved({f.box.x + f.box.width / 2, f.box.y + f.box.height / 2});
+  const auto k = static_cast<float>(1 / map.scale());
+  f.box = {center.x - f.box.width * k / 2, center.y - f.box.height * k / 2, f.box.width * k, f.box.height * k};
+  for (auto* p : {&f.points.right_eye, &f.points.left_eye, &f.points.nose, &f.points.right_mouth, &f.points.left_mouth,
+                  &f.points.mouth, &f.points.right_ear, &f.points.left_ear}) {
+    if (*p) *p = moved(**p);
+  }
+  return f;
+}
+
+class Job {
+ public:
+  Job(const Context& context, const Input& input, Picture& picture, Processed& out)
+      : c_(context), s_(context.settings), input_(input), picture_(picture), out_(out) {}
+
+  void run() {
+    find();
+    if (c_.marked != nullptr) mark();  // first: it needs the whole picture, which serves whatever follows
+    if (s_.task == Task::blur) {
+      judge();
+      hide();
+    } else {
+      judge();
+      cut();
+    }
+    thumbnails();
+  }
+
+ private:
+  Record& record() { return out_.record; }
+
+  void find() {
+    const faces::FaceDetector& detector = c_.detector;
+    const Picture::Shrunk shrunk = picture_.shrunk(detector.useful_size(picture_.width(), picture_.height()));
+    faces::Detection found = detector.detect(*shrunk.image);
+    Record& r = record();
+    r.width = picture_.width();
+    r.height = picture_.height();
+    r.runtime = std::move(found.runtime);
+    r.provider = std::move(found.provider);
+    r.times.preprocess = found.times.preprocess;
+    r.times.inference = found.times.inference;
+    r.times.postprocess = found.times.decode;
+    for (const Face& f : found.faces) r.faces.push_back({shrunk.scale == 1 ? f : scaled(f, 1 / shrunk.scale), {}, ""});
+  }
+
+  // The part of the picture that the task looks at.
+  const PictureView& needed_view() {
+    if (s_.task == Task::blur) return picture_.whole();
+    std::optional<faces::Box> needed;
+    for (const FaceRecord& f : record().faces) {
+      faces::Box box = f.face.box;
+      if (s_.task == Task::crop) {
+        const faces::Region r = faces::needed_region(picture_.width(), picture_.height(), f.face, s_.crop);
+        box = joined(
+            box, {static_cast<float>(r.x), static_cast<float>(r.y), static_cast<float>(r.width), static_cast<float>(r.height)});
+      }
+      if (s_.task == Task::align) {  // the template's square, turned, takes up to 3 times the box
+        box = {box.x - box.width * 1.5F, box.y - box.height * 1.5F, box.width * 4, box.height * 4};
+      }
+      needed = needed ? joined(*needed, box) : box;
+    }
+    return picture_.view(*needed, s_.task == Task::align);
+  }
+
+  void judge() {
+    if (record().faces.empty()) return;
+    const PictureView& view = needed_view();
+    const Stopwatch watch;
+    for (FaceRecord& f : record().faces) f.quality = faces::judge(view.image, view.local(f.face));
+    record().times.postprocess += watch.ms();
+  }
+
+  std::vector<std::size_t> chosen() {
+    if (record().faces.empty()) return {};
+    const PictureView& view = needed_view();
+    std::vector<Face> local;
+    for (const FaceRecord& f : record().faces) local.push_back(view.local(f.face));
+    std::vector<std::size_t> out = faces::pick(view.image, local, s_.pick, s_.nth);
+    std::erase_if(out, [&](std::size_t i) { return s_.min_quality && record().faces[i].quality.level < *s_.min_quality; });
+    return out;
+  }
+
+  void cut() {
+    if (s_.task == Task::detect) return;
+    for (const std::size_t i : chosen()) {
+      FaceRecord& f = record().faces[i];
+      const PictureView& view = needed_view();
+      const Stopwatch watch;
+      if (c_.dry) {
+        const bool square = s_.task == Task::align;
+        f.output = save({}, view, static_cast<int>(i) + 1, square ? s_.align_size : s_.crop.width,
+                        square ? s_.align_size : s_.crop.height, name_of(f.quality.level));
+        continue;
+      }
+      media::Image crop = s_.task == Task::align ? faces::align(view.image, view.local(f.face), s_.align_size)
+                                                 : faces::crop_part(view.image, view.left, view.top, picture_.width(),
+                                                                    picture_.height(), f.face, s_.crop);
+      if (s_.enhance) {
+        if (s_.task == Task::align) {
+          faces::enhance(crop, *s_.enhance);
+        } else {
+          const Face moved = in_crop(f.face, map_crop(picture_.width(), picture_.height(), f.face, s_.crop));
+          faces::enhance(crop, *s_.enhance, &moved);
+        }
+      }
+      record().times.crop += watch.ms();
+      f.output = save(crop, view, static_cast<int>(i) + 1, crop.width, crop.height, name_of(f.quality.level));
+    }
+  }
+
+  void hide() {
+    const PictureView& view = picture_.whole();
+    const std::vector<std::size_t> which = chosen();
+    if (c_.dry) {
+      record().output = save({}, view, 1, picture_.width(), picture_.height(), "none");
+      return;
+    }
+    const Stopwatch watch;
+    media::Image hidden = view.image;
+    for (const std::size_t i : which) faces::anonymise(hidden, record().faces[i].face, s_.blur_method, s_.blur_margin);
+    record().times.crop += watch.ms();
+    const char* quality = which.empty() ? "none" : name_of(record().faces[which.front()].quality.level);
+    record().output = save(hidden, view, 1, hidden.width, hidden.height, quality);
+  }
+
+  void mark() {
+    const PictureView& view = picture_.whole();
+    if (c_.dry) return;
+    media::Image image = view.image;
+    const int thickness = std::max(2, std::max(image.width, image.height) / 400);
+    for (std::size_t i = 0; i < record().faces.size(); ++i) {
+      const Face& f = record().faces[i].face;
+      const int x = to_int(f.box.x, -100'000, 100'000), y = to_int(f.box.y, -100'000, 100'000);
+      media::draw_rectangle(image, x, y, to_int(f.box.width, 1, 100'000), to_int(f.box.height, 1, 100'000), {0, 255, 0},
+                            thickness);
+      media::draw_number(image, x + 2 * thickness, y + 2 * thickness, std::to_string(i + 1), {0, 255, 0}, thickness);
+      for (const auto& p : {f.points.right_eye, f.points.left_eye, f.points.nose, f.points.right_mouth, f.points.left_mouth,
+                            f.points.mouth, f.points.right_ear, f.points.left_ear}) {
+        if (p) media::draw_disc(image, to_int(p->x, -100'000, 100'000), to_int(p->y, -100'000, 100'000), thickness, {255, 0, 0});
+      }
+    }
+    NameValues values{input_.stem, 1, image.width, image.height, "", "none", c_.timestamp};
+    const media::FileFormat format = own_format(image);
+    values.extension = std::string(media::ending_of(format).substr(1));
+    const std::string name = in_folder(NameTemplate("{stem}.{ext}").make(values));
+    media::EncodeOptions options;
+    options.format = format;
+    record().annotated = write(*c_.marked, name, image, options);
+  }
+
+  media::FileFormat own_format(const media::Image& image) const {
+    const auto own = media::file_format(picture_.format());
+    if (own && !(*own == media::FileFormat::jpeg && image.channels == 4)) return *own;
+    const bool lossless = image.channels == 4 || picture_.format() == "pnm";
+    return lossless ? media::FileFormat::png : media::FileFormat::jpeg;
+  }
+
+  std::string in_folder(const std::string& name) const { return input_.folder.empty() ? name : input_.folder + "/" + name; }
+
+  media::EncodeOptions encoding(const PictureView& view, media::FileFormat format) const {
+    media::EncodeOptions o;
+    o.format = format;
+    o.quality = s_.quality;
+    if (s_.task == Task::crop) {
+      o.dpi = s_.crop.dpi;
+      if (s_.crop.fill == faces::Fill::colour && s_.crop.colour[3] == 255) {
+        o.background = {s_.crop.colour[0], s_.crop.colour[1], s_.crop.colour[2]};
+      }
+    }
+    if (s_.metadata == MetadataMode::preserve) o.metadata = view.metadata;
+    if (s_.metadata != MetadataMode::strip) {
+      o.metadata.tags.insert(o.metadata.tags.end(), s_.tags.begin(), s_.tags.end());
+    }
+    return o;
+  }
+
+  // Returns the file that was, or would be, written.
+  std::string save(const media::Image& image, const PictureView& view, int index, int width, int height, const char* quality) {
+    media::Image shape;
+    shape.channels = c_.dry && s_.task == Task::crop && s_.crop.shape != faces::Shape::rectangle ? 4 : image.channels;
+    media::FileFormat format = s_.format.value_or(own_format(shape));
+    if (s_.format == std::nullopt && !input_.ending.empty()) format = *media::file_format(input_.ending);
+    const std::string extension =
+        !input_.ending.empty() && !s_.format ? input_.ending : std::string(media::ending_of(format).substr(1));
+    const NameValues values{input_.stem, index, width, height, extension, quality, c_.timestamp};
+    const std::string name = in_folder(name_for(values));
+    if (c_.outputs == nullptr) return name;
+    if (c_.dry) return c_.outputs->claim(name, input_.shown).string();
+    return write(*c_.outputs, name, image, encoding(view, format));
+  }
+
+  // A table's name is taken as it is for the first face; a template that does not tell faces apart gets their number.
+  std::string name_for(const NameValues& values) {
+    static const NameTemplate plain("{stem}.{ext}"), numbered("{stem}_face{index}.{ext}");
+    const bool first = names_++ == 0;
+    if (!s_.name_typed && input_.by_table) return (first ? plain : numbered).make(values);
+    if (first || s_.name.uses("index")) return s_.name.make(values);
+    NameValues with_number = values;
+    with_number.stem += "_face" + std::to_string(values.index);
+    return s_.name.make(with_number);
+  }
+
+  std::string write(OutputFolder& folder, const std::string& name, const media::Image& image,
+                    const media::EncodeOptions& options) {
+    const fs::path file = folder.claim(name, input_.shown);
+    const Stopwatch watch;
+    const std::string content = media::encode(image, options);
+    record().times.encode += watch.ms();
+    folder.write(file, content);
+    std::error_code ignored;
+    out_.outputs.emplace_back(fs::absolute(file, ignored).string(), content.size());
+    return file.string();
+  }
+
+  void thumbnails() {
+    if (!c_.thumbnails || record().faces.empty()) return;
+    faces::CropOptions small;
+    small.width = small.height = kThumbnailSize;
+    small.fill = faces::Fill::edge;
+    const PictureView& view = needed_view();
+    for (const FaceRecord& f : record().faces) {
+      if (out_.thumbnails.size() >= kThumbnails) break;
+      out_.thumbnails.push_back(media::encode_jpeg(faces::crop(view.image, view.local(f.face), small), 75));
+    }
+  }
+
+  const Context& c_;
+  const Settings& s_;
+  const Input& input_;
+  Picture& picture_;
+  Processed& out_;
+  int names_ = 0;
+};
+
+}  // namespace
+
+std::string read_picture(const fs::path& path) { return read_file(path, kLargestFile); }
+
+Processed process(const Context& context, const Input& input, std::optional<media::Image> frame) {
+  Processed out;
+  out.record.file = input.shown;
+  const Stopwatch watch;
+  try {
+    if (!input.error.empty()) fail(ErrorCode::io, "{}", input.error);
+    const bool to_srgb = context.settings.writes() && context.settings.metadata != MetadataMode::preserve;
+    Picture picture = frame ? Picture(std::move(*frame)) : Picture(read_picture(input.path), to_srgb);
+    const double before = watch.ms();
+    out.record.width = picture.width();
+    out.record.height = picture.height();
+    Job(context, input, picture, out).run();
+    out.record.times.decode = before + picture.decode_ms();
+  } catch (const Error& e) {
+    out.record.error = e.message();
+  } catch (const std::bad_alloc&) {
+    out.record.error = "there is not enough memory for this picture";
+  } catch (const std::exception& e) {
+    out.record.error = e.what();
+  }
+  return out;
+}
+
+}  // namespace sdx::vision::batch

@@ -1,0 +1,42 @@
+#pragma once
+// One picture of a batch: decoded, searched for faces, and what the task makes of it.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sdx/faces.hpp>
+#include <sdx/image.hpp>
+
+#include "vision/batch/inputs.h"
+#include "vision/batch/journal.h"
+#include "vision/batch/output_folder.h"
+#include "vision/batch/record.h"
+#include "vision/batch/settings.h"
+
+namespace sdx::vision::batch {
+
+// What all pictures of a batch share.
+struct Context {
+  const Settings& settings;
+  const faces::FaceDetector& detector;
+  OutputFolder* outputs = nullptr;  // null: nothing is written
+  OutputFolder* marked = nullptr;   // --annotate
+  std::string timestamp;
+  bool dry = false;
+  bool thumbnails = false;  // for the report
+};
+
+struct Processed {
+  Record record;
+  std::vector<std::pair<std::string, std::uint64_t>> outputs;  // absolute paths and sizes
+  std::vector<std::string> thumbnails;                         // JPEG, one for each of the first faces
+};
+
+// Never throws for what is wrong with the picture or its outputs: the record says it. `frame`: a picture that is decoded already.
+Processed process(const Context& context, const Input& input, std::optional<media::Image> frame);
+
+// The whole file, for decoding. Throws Error(io).
+std::string read_picture(const std::filesystem::path& path);
+
+}  // namespace sdx::vision::batch

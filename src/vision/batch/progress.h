@@ -1,0 +1,33 @@
+#pragma once
+// One line on a terminal that says how far a batch is.
+
+#include <chrono>
+#include <cstdint>
+
+#include "vision/batch/request.h"
+
+namespace sdx::vision::batch {
+
+class Progress {
+ public:
+  // `total`: 0 where nobody knows.
+  Progress(const Console& console, std::int64_t total);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void show(std::int64_t done);  // at most ten times a second
+  void clear();                  // before something else is written
+  double seconds() const;
+
+ private:
+  const Console& console_;
+  std::int64_t total_;
+  bool drawn_ = false;
+  std::chrono::steady_clock::time_point start_, last_;
+};
+
+// "12 s", "4 min 10 s", "2 h 5 min".
+std::string duration_text(double seconds);
+
+}  // namespace sdx::vision::batch

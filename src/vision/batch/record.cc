@@ -1,0 +1,200 @@
+#include "vision/batch/record.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/error.h"
+
+namespace sdx::vision::batch {
+namespace {
+
+using Json = nlohmann::json;
+using faces::Level;
+using faces::Point;
+using faces::Points;
+
+struct NamedPoint {
+  const char* name;
+  std::optional<Point> Points::*member;
+};
+constexpr NamedPoint kPoints[] = {
+    {"right_eye", &Points::right_eye},     {"left_eye", &Points::left_eye},     {"nose", &Points::nose},
+    {"right_mouth", &Points::right_mouth}, {"left_mouth", &Points::left_mouth}, {"mouth", &Points::mouth},
+    {"right_ear", &Points::right_ear},     {"left_ear", &Points::left_ear},
+};
+
+constexpr std::array<const char*, 3> kLevels = {"low", "medium", "high"};
+
+// At most `digits` behind the point, without zeros at the end; what is no number is null, as JSON has no other word for it.
+std::string number(double value, int digits) {
+  if (!std::isfinite(value)) return "null";
+  std::string out = fmt::format("{:.{}f}", value, digits);
+  while (out.ends_with('0')) out.pop_back();
+  if (out.ends_with('.')) out.pop_back();
+  return out == "-0" ? "0" : out;
+}
+
+std::string angle(const std::optional<double>& degrees) { return degrees ? number(*degrees, 2) : "null"; }
+
+std::string face_json(const FaceRecord& f, bool with_outputs) {
+  std::string points;
+  for (const NamedPoint& p : kPoints) {
+    const std::optional<Point>& at = f.face.points.*p.member;
+    if (!at) continue;
+    points += fmt::format("{}\"{}\": [{}, {}]", points.empty() ? "" : ", ", p.name, number(at->x, 3), number(at->y, 3));
+  }
+  const faces::Box& b = f.face.box;
+  const faces::Quality& q = f.quality;
+  std::string out = fmt::format(
+      "{{\"box\": [{}, {}, {}, {}], \"score\": {}, \"points\": {{{}}}, \"quality\": {{\"level\": \"{}\", \"sharpness\": {}, "
+      "\"exposure\": {}, \"size_px\": {}, \"yaw\": {}, \"pitch\": {}, \"roll\": {}}}",
+      number(b.x, 3), number(b.y, 3), number(b.width, 3), number(b.height, 3), number(f.face.score, 6), points, name_of(q.level),
+      number(q.sharpness, 3), number(q.exposure, 4), number(q.size_px, 2), angle(q.yaw), angle(q.pitch), angle(q.roll));
+  if (with_outputs) out += ", \"output\": " + (f.output.empty() ? "null" : json_string(f.output));
+  return out + "}";
+}
+
+std::string or_null(const std::string& text) { return text.empty() ? "null" : json_string(text); }
+std::string or_null(int value) { return value == 0 ? "null" : fmt::format("{}", value); }
+
+std::string text_at(const Json& object, const char* key) {
+  const auto it = object.find(key);
+  return it != object.end() && it->is_string() ? it->get<std::string>() : "";
+}
+
+template <class T>
+T number_at(const Json& object, const char* key) {
+  const auto it = object.find(key);
+  return it != object.end() && it->is_number() ? it->get<T>() : T{};
+}
+
+std::optional<double> angle_at(const Json& object, const char* key) {
+  const auto it = object.find(key);
+  return it != object.end() && it->is_number() ? std::optional<double>(it->get<double>()) : std::nullopt;
+}
+
+FaceRecord face_from(const Json& j) {
+  FaceRecord out;
+  const auto box = j.at("box").get<std::array<float, 4>>();
+  out.face.box = {box[0], box[1], box[2], box[3]};
+  out.face.score = number_at<float>(j, "score");
+  for (const NamedPoint& p : kPoints) {
+    const auto it = j.at("points").find(p.name);
+    if (it == j.at("points").end()) continue;
+    const auto at = it->get<std::array<float, 2>>();
+    out.face.points.*p.member = Point{at[0], at[1]};
+  }
+  const Json& q = j.at("quality");
+  for (std::size_t i = 0; i < kLevels.size(); ++i) {
+    if (text_at(q, "level") == kLevels[i]) out.quality.level = static_cast<Level>(i);
+  }
+  out.quality.sharpness = number_at<double>(q, "sharpness");
+  out.quality.exposure = number_at<double>(q, "exposure");
+  out.quality.size_px = number_at<double>(q, "size_px");
+  out.quality.yaw = angle_at(q, "yaw");
+  out.quality.pitch = angle_at(q, "pitch");
+  out.quality.roll = angle_at(q, "roll");
+  out.output = text_at(j, "output");
+  return out;
+}
+
+// RFC 4180. What spreadsheets would take for a formula gets a quote in front.
+std::string csv_text(std::string_view text) {
+  std::string out = text.empty() || std::string_view("=+@\t\r").find(text[0]) == std::string_view::npos ? "\"" : "\"'";
+  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return out + "\"";
+}
+
+std::string csv_row(const Record& r, int index, const FaceRecord* f) {
+  std::string out = fmt::format("{},{},{},", csv_text(r.file), r.width, r.height);
+  if (f != nullptr) {
+    const faces::Box& b = f->face.box;
+    out +=
+        fmt::format("{},{},{},{},{},{},{},{},{},{},{}", index, number(b.x, 3), number(b.y, 3), number(b.width, 3),
+                    number(b.height, 3), number(f->face.score, 6), name_of(f->quality.level), number(f->quality.sharpness, 3),
+                    number(f->quality.exposure, 4), number(f->quality.size_px, 2), f->output.empty() ? "" : csv_text(f->output));
+  } else {
+    out += ",,,,,,,,,," + (r.output.empty() ? "" : csv_text(r.output));
+  }
+  return out + "," + (r.error.empty() ? "" : csv_text(r.error)) + "\r\n";
+}
+
+}  // namespace
+
+const char* name_of(Level level) { return kLevels[static_cast<std::size_t>(level)]; }
+
+std::string json_string(std::string_view text) {
+  return Json(std::string(text)).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string record_json(const Record& r, bool with_outputs) {
+  const Times& t = r.times;
+  std::string out = fmt::format(
+      "{{\"file\": {}, \"width\": {}, \"height\": {}, \"runtime\": {}, \"provider\": {}, \"times_ms\": {{\"decode\": {}, "
+      "\"preprocess\": {}, \"inference\": {}, \"postprocess\": {}, \"crop\": {}, \"encode\": {}}}, \"error\": {}, \"faces\": [",
+      json_string(r.file), or_null(r.width), or_null(r.height), or_null(r.runtime), or_null(r.provider), number(t.decode, 3),
+      number(t.preprocess, 3), number(t.inference, 3), number(t.postprocess, 3), number(t.crop, 3), number(t.encode, 3),
+      or_null(r.error));
+  for (std::size_t i = 0; i < r.faces.size(); ++i) out += (i == 0 ? "" : ", ") + face_json(r.faces[i], with_outputs);
+  out += "]";
+  if (!r.output.empty()) out += ", \"output\": " + json_string(r.output);
+  if (!r.annotated.empty()) out += ", \"annotated\": " + json_string(r.annotated);
+  return out + "}";
+}
+
+Record record_from_json(std::string_view text) {
+  try {
+    const Json j = Json::parse(text);
+    Record out;
+    out.file = text_at(j, "file");
+    out.width = number_at<int>(j, "width");
+    out.height = number_at<int>(j, "height");
+    out.runtime = text_at(j, "runtime");
+    out.provider = text_at(j, "provider");
+    out.error = text_at(j, "error");
+    out.output = text_at(j, "output");
+    out.annotated = text_at(j, "annotated");
+    for (const Json& face : j.at("faces")) out.faces.push_back(face_from(face));
+    const Json& t = j.at("times_ms");
+    out.times = {number_at<double>(t, "decode"),      number_at<double>(t, "preprocess"), number_at<double>(t, "inference"),
+                 number_at<double>(t, "postprocess"), number_at<double>(t, "crop"),       number_at<double>(t, "encode")};
+    return out;
+  } catch (const Json::exception& e) {
+    fail(ErrorCode::invalid_argument, "no record of a picture: {}", e.what());
+  }
+}
+
+std::string record_text(const Record& r) {
+  if (!r.error.empty()) return fmt::format("{}  error: {}\n", r.file, r.error);
+  std::string out =
+      fmt::format("{}  {}x{}  {} {}", r.file, r.width, r.height, r.faces.size(), r.faces.size() == 1 ? "face" : "faces");
+  if (!r.output.empty()) out += " -> " + r.output;
+  if (!r.annotated.empty()) out += "  marked: " + r.annotated;
+  out += '\n';
+  for (std::size_t i = 0; i < r.faces.size(); ++i) {
+    const FaceRecord& f = r.faces[i];
+    out += fmt::format("  {}  score {:.2f}  {:.0f}x{:.0f} at {:.0f},{:.0f}  quality {} (sharpness {:.0f})", i + 1, f.face.score,
+                       f.face.box.width, f.face.box.height, f.face.box.x, f.face.box.y, name_of(f.quality.level),
+                       f.quality.sharpness);
+    if (!f.output.empty()) out += "  -> " + f.output;
+    out += '\n';
+  }
+  return out;
+}
+
+std::string csv_heading() {
+  return "file,width,height,face,box_x,box_y,box_width,box_height,score,quality,sharpness,exposure,size_px,output,error\r\n";
+}
+
+std::string record_csv(const Record& r) {
+  if (r.faces.empty()) return csv_row(r, 0, nullptr);
+  std::string out;
+  for (std::size_t i = 0; i < r.faces.size(); ++i) out += csv_row(r, static_cast<int>(i) + 1, &r.faces[i]);
+  return out;
+}
+
+}  // namespace sdx::vision::batch

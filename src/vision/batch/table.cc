@@ -1,0 +1,253 @@
+#include "vision/batch/table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/error.h"
+#include "base/suggest.h"
+#include "base/system/mapped_file.h"
+#include "vision/batch/sqlite.h"
+
+namespace sdx::vision::batch {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMaxBytes = std::size_t{1} << 30;
+
+struct Columns {
+  std::size_t source = 0;
+  std::optional<std::size_t> output;
+};
+
+std::optional<std::size_t> place_of(const std::vector<std::string>& names, std::string_view wanted) {
+  const auto it = std::find(names.begin(), names.end(), wanted);
+  if (it == names.end()) return std::nullopt;
+  return static_cast<std::size_t>(it - names.begin());
+}
+
+std::size_t column(const fs::path& file, const std::vector<std::string>& names, const std::string& wanted, const char* flag) {
+  if (const auto place = place_of(names, wanted)) return *place;
+  std::size_t number = 0;
+  const auto [end, error] = std::from_chars(wanted.data(), wanted.data() + wanted.size(), number);
+  if (error == std::errc{} && end == wanted.data() + wanted.size() && number >= 1 && number <= names.size()) return number - 1;
+  const std::string near = closest(wanted, names);
+  fail(ErrorCode::invalid_argument, "{} {}: '{}' has no such column{}; it has {}", flag, wanted, file.string(),
+       near.empty() ? "" : fmt::format(", did you mean '{}'?", near), join(names));
+}
+
+Columns choose(const fs::path& file, const std::vector<std::string>& names, const TableOptions& options) {
+  Columns out;
+  if (!options.source_column.empty()) {
+    out.source = column(file, names, options.source_column, "--source-col");
+  } else {
+    for (const char* usual : {"file", "path", "source", "image", "picture", "filename", "name"}) {
+      if (const auto place = place_of(names, usual)) {
+        out.source = *place;
+        break;
+      }
+    }
+  }
+  if (!options.output_column.empty()) out.output = column(file, names, options.output_column, "--output-col");
+  return out;
+}
+
+char delimiter_of(std::string_view text, const std::string& wanted) {
+  if (wanted == "tab" || wanted == "\\t") return '\t';
+  if (wanted.size() == 1 && wanted[0] != '"' && wanted[0] != '\n' && wanted[0] != '\r') return wanted[0];
+  if (!wanted.empty()) fail(ErrorCode::invalid_argument, "--map-delimiter {}: expected one letter, or tab", wanted);
+  const std::string_view line = text.substr(0, text.find('\n'));
+  char best = ',';
+  std::ptrdiff_t most = 0;
+  for (const char c : {',', ';', '\t', '|'}) {
+    const std::ptrdiff_t count = std::count(line.begin(), line.end(), c);
+    if (count > most) {
+      most = count;
+      best = c;
+    }
+  }
+  return best;
+}
+
+void add_row(const fs::path& file, std::vector<TableRow>& rows, std::string source, std::string output, std::size_t line) {
+  if (source.empty()) {
+    fail(ErrorCode::invalid_argument, "'{}', row {}: the column of the pictures is empty", file.string(), line);
+  }
+  rows.push_back({std::move(source), std::move(output), line});
+}
+
+std::vector<TableRow> read_csv(const fs::path& file, const TableOptions& options) {
+  const std::string content = read_file(file, kMaxBytes);
+  std::string_view text = content;
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  std::vector<std::size_t> lines;
+  std::vector<std::vector<std::string>> records;
+  try {
+    records = parse_csv(text, delimiter_of(text, options.delimiter), &lines);
+  } catch (const Error& e) {
+    fail(e.code(), "'{}': {}", file.string(), e.message());
+  }
+  if (records.empty()) fail(ErrorCode::invalid_argument, "'{}' is empty", file.string());
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < records[0].size(); ++i) {
+    names.push_back(options.header ? records[0][i] : fmt::format("{}", i + 1));
+  }
+  const Columns columns = choose(file, names, options);
+  std::vector<TableRow> rows;
+  for (std::size_t i = options.header ? 1 : 0; i < records.size(); ++i) {
+    std::vector<std::string>& r = records[i];
+    const std::size_t needed = std::max(columns.source, columns.output.value_or(0));
+    if (needed >= r.size()) {
+      fail(ErrorCode::invalid_argument, "'{}', line {}: {} columns where {} are needed", file.string(), lines[i], r.size(),
+           needed + 1);
+    }
+    const std::string output = columns.output ? r[*columns.output] : "";
+    add_row(file, rows, std::move(r[columns.source]), output, lines[i]);
+  }
+  return rows;
+}
+
+std::string text_of(const nlohmann::ordered_json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_null()) return "";
+  return value.dump();
+}
+
+std::vector<TableRow> read_jsonl(const fs::path& file, const TableOptions& options) {
+  const std::string content = read_file(file, kMaxBytes);
+  std::vector<TableRow> rows;
+  std::size_t line = 0;
+  for (std::size_t at = 0; at < content.size();) {
+    const std::size_t end = std::min(content.find('\n', at), content.size());
+    const std::string_view text = std::string_view(content).substr(at, end - at);
+    at = end + 1;
+    ++line;
+    if (text.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    const auto object = nlohmann::ordered_json::parse(text, nullptr, false);
+    if (!object.is_object()) fail(ErrorCode::invalid_argument, "'{}', line {}: no JSON object", file.string(), line);
+    std::vector<std::string> names;
+    std::vector<const nlohmann::ordered_json*> values;
+    for (const auto& [key, value] : object.items()) {
+      names.push_back(key);
+      values.push_back(&value);
+    }
+    if (names.empty()) fail(ErrorCode::invalid_argument, "'{}', line {}: the object is empty", file.string(), line);
+    const Columns columns = choose(file, names, options);
+    add_row(file, rows, text_of(*values[columns.source]), columns.output ? text_of(*values[*columns.output]) : "", line);
+  }
+  return rows;
+}
+
+std::vector<TableRow> read_sqlite(const fs::path& file, const TableOptions& options) {
+  std::vector<TableRow> rows;
+  std::optional<Columns> columns;
+  query_sqlite(file, options.table, options.query, [&](const std::vector<std::string>& names, const SqlRow& row, std::size_t n) {
+    if (!columns) columns = choose(file, names, options);
+    add_row(file, rows, row[columns->source], columns->output ? row[*columns->output] : "", n);
+  });
+  return rows;
+}
+
+enum class Kind { csv, jsonl, sqlite };
+
+Kind kind_of(const fs::path& file) {
+  std::string ending = file.extension().string();
+  std::transform(ending.begin(), ending.end(), ending.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  if (ending == ".csv" || ending == ".tsv") return Kind::csv;
+  if (ending == ".jsonl" || ending == ".ndjson") return Kind::jsonl;
+  if (ending == ".sqlite" || ending == ".sqlite3" || ending == ".db") return Kind::sqlite;
+  const std::string content = read_file(file, kMaxBytes);
+  if (content.starts_with("SQLite format 3")) return Kind::sqlite;
+  return content.starts_with('{') ? Kind::jsonl : Kind::csv;
+}
+
+// Fields one after the other; knows nothing of columns.
+class CsvParser {
+ public:
+  CsvParser(std::string_view text, char delimiter) : text_(text), delimiter_(delimiter) {}
+
+  bool record(std::vector<std::string>& fields, std::size_t& first_line) {
+    fields.clear();
+    while (at_ < text_.size() && (text_[at_] == '\n' || text_[at_] == '\r')) line_ += text_[at_++] == '\n';
+    if (at_ >= text_.size()) return false;
+    first_line = line_;
+    while (true) {
+      fields.push_back(text_.substr(at_).starts_with('"') ? quoted() : plain());
+      if (at_ >= text_.size()) return true;
+      if (text_[at_] == delimiter_) {
+        ++at_;
+        continue;
+      }
+      if (text_[at_] == '\r') ++at_;
+      if (at_ < text_.size() && text_[at_] == '\n') {
+        ++at_;
+        ++line_;
+      }
+      return true;
+    }
+  }
+
+ private:
+  std::string plain() {
+    std::size_t end = at_;
+    while (end < text_.size() && text_[end] != delimiter_ && text_[end] != '\n' && text_[end] != '\r') ++end;
+    std::string out(text_.substr(at_, end - at_));
+    at_ = end;
+    return out;
+  }
+
+  std::string quoted() {
+    const std::size_t start_line = line_;
+    std::string out;
+    for (++at_; at_ < text_.size(); ++at_) {
+      if (text_[at_] != '"') {
+        line_ += text_[at_] == '\n';
+        out += text_[at_];
+      } else if (text_.substr(at_ + 1).starts_with('"')) {
+        out += text_[++at_];
+      } else {
+        ++at_;
+        if (at_ < text_.size() && text_[at_] != delimiter_ && text_[at_] != '\n' && text_[at_] != '\r') {
+          fail(ErrorCode::invalid_argument, "line {}: letters behind a closing quote", line_);
+        }
+        return out;
+      }
+    }
+    fail(ErrorCode::invalid_argument, "line {}: a quote is not closed", start_line);
+  }
+
+  std::string_view text_;
+  char delimiter_;
+  std::size_t at_ = 0, line_ = 1;
+};
+
+}  // namespace
+
+std::vector<std::vector<std::string>> parse_csv(std::string_view text, char delimiter, std::vector<std::size_t>* lines) {
+  CsvParser parser(text, delimiter);
+  std::vector<std::vector<std::string>> out;
+  std::vector<std::string> fields;
+  std::size_t line = 0;
+  while (parser.record(fields, line)) {
+    out.push_back(fields);
+    if (lines != nullptr) lines->push_back(line);
+  }
+  return out;
+}
+
+std::vector<TableRow> read_table(const fs::path& file, const TableOptions& options) {
+  switch (kind_of(file)) {
+    case Kind::jsonl: return read_jsonl(file, options);
+    case Kind::sqlite: return read_sqlite(file, options);
+    case Kind::csv: break;
+  }
+  return read_csv(file, options);
+}
+
+}  // namespace sdx::vision::batch

@@ -1,0 +1,34 @@
+#pragma once
+// What libsdx_vision.so offers to the command of the same build, which loads it when `sdx faces` runs. Functions throw
+// sdx::Error.
+
+#include <cstddef>
+#include <filesystem>
+
+#include "vision/batch/request.h"
+
+namespace sdx::vision {
+
+inline constexpr int kToolsVersion = 1;
+
+struct Tools {
+  int version;                // kToolsVersion
+  std::size_t request_bytes;  // sizeof(Request): what another build would pass another way
+  const char* release;        // SDX_VERSION
+
+  // Throws Error(invalid_argument) for values that make no sense together or alone; looks at no file.
+  void (*check)(const Request&);
+  void (*check_bench)(const Request&);
+  // The detector to use where none was named: see find_detector(). Throws Error(io) that says how to get one.
+  std::filesystem::path (*find_detector)();
+  // Returns the exit code.
+  int (*run)(const Request&, const Console&);
+  int (*bench)(const Request&, const Console&);
+};
+
+}  // namespace sdx::vision
+
+extern "C" {
+// The symbol sdx_vision_tools.
+using SdxVisionToolsFunction = const sdx::vision::Tools* (*)();
+}
