@@ -1,0 +1,52 @@
+#include "serve/http/access.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "base/error.h"
+
+namespace sdx::serve {
+
+std::string random_token() {
+  std::array<unsigned char, 16> bytes{};
+  std::size_t got = 0;
+  while (got < bytes.size()) {
+    const ssize_t n = ::getrandom(bytes.data() + got, bytes.size() - got, 0);
+    if (n < 0 && errno != EINTR) fail(ErrorCode::io, "the system gives no random numbers for the page's token");
+    if (n > 0) got += static_cast<std::size_t>(n);
+  }
+  std::string text;
+  for (const unsigned char b : bytes) text += fmt::format("{:02x}", b);
+  return text;
+}
+
+bool equal_secrets(std::string_view a, std::string_view b) {
+  if (a.size() != b.size()) return false;
+  volatile unsigned char difference = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    difference = static_cast<unsigned char>(difference | (static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i])));
+  }
+  return difference == 0;
+}
+
+bool host_is_ours(std::string_view host, std::span<const std::string> names, std::uint16_t port) {
+  const std::size_t colon = host.rfind(':');
+  const bool has_port = colon != std::string_view::npos && host.find(']', colon) == std::string_view::npos;
+  const std::string_view name = has_port ? host.substr(0, colon) : host;
+  if (has_port ? host.substr(colon + 1) != std::to_string(port) : port != 80) return false;
+  return std::any_of(names.begin(), names.end(), [&](const std::string& ours) {
+    return std::equal(name.begin(), name.end(), ours.begin(), ours.end(),
+                      [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
+  });
+}
+
+bool origin_is_ours(std::string_view origin, std::span<const std::string> names, std::uint16_t port) {
+  if (origin.empty()) return true;
+  constexpr std::string_view scheme = "http://";
+  return origin.starts_with(scheme) && host_is_ours(origin.substr(scheme.size()), names, port);
+}
+
+}  // namespace sdx::serve

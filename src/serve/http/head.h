@@ -1,0 +1,37 @@
+#pragma once
+// What a request's head must be like beyond what a lenient parser asks for. Whatever two programs could read in two ways (where a
+// body ends, which host is meant) is refused: between a proxy and a server such requests carry others inside.
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "serve/http/message.h"
+
+namespace sdx::serve {
+
+enum class HeadState { incomplete, complete, broken };
+struct HeadEnd {
+  HeadState state = HeadState::incomplete;
+  std::size_t size = 0;  // with the empty line, when complete
+};
+// Where the head at the start of `data` ends. broken: a line that does not end with CR LF, or another byte that no head has.
+// `from`: how much of `data` an earlier call has seen.
+HeadEnd find_head_end(std::string_view data, std::size_t from = 0);
+
+struct HeadError {
+  int status = 400;
+  std::string message;
+};
+// Of a whole head as find_head_end() found it: request line, names of fields, folded lines, and the fields Host, Content-Length,
+// Transfer-Encoding and Expect.
+std::optional<HeadError> check_head(std::string_view head);
+
+// Fills path and query from target. False unless the target is a path whose escapes are whole, without zero bytes and without
+// parts that lead elsewhere.
+bool split_target(Request& request);
+// %XX, and '+' as a space where `plus` says so. Empty for escapes that are not whole.
+std::optional<std::string> percent_decode(std::string_view text, bool plus);
+
+}  // namespace sdx::serve
