@@ -142,7 +142,7 @@ Connection::~Connection() {
 
 void Connection::finish() {
   keep_alive_ = false;
-  if (state_ == State::idle) cut();
+  if (state_ == State::idle || state_ == State::draining) cut();
 }
 
 void Connection::cut() {
@@ -430,11 +430,11 @@ void Connection::respond(Response response) {
 
 void Connection::sent() {
   if (keep_alive_) return next_request();
-  // Closing with unread input resets the connection, and the client would lose the answer.
-  state_ = State::draining;
   SystemError error;
   socket_.shutdown(Tcp::socket::shutdown_send, error);
-  if (error) return cut();
+  if (error || (parser_ && parser_->is_done() && input_.empty())) return cut();
+  // Closing with unread input resets the connection, and the client would lose the answer.
+  state_ = State::draining;
   await_until(Clock::now() + kDrainTime);
   drain();
 }

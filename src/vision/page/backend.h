@@ -1,0 +1,47 @@
+#pragma once
+// What the page asks of the library, as functions: tests answer with their own.
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sdx/faces.hpp>
+#include <sdx/image.hpp>
+
+namespace sdx::faces::page {
+
+// As the flags of `sdx faces crop`; what is empty has the default of the command.
+struct CropSettings {
+  std::string preset, position, fill, shape, enhance, format;
+  std::optional<int> width, height, quality;
+  std::optional<double> face_height, offset_x, offset_y, radius;
+  bool align_eyes = false;
+};
+
+struct File {
+  std::string bytes;
+  std::string type;    // "image/png"
+  std::string ending;  // ".png"
+};
+
+struct Opened {
+  media::Image image;  // upright, whole
+  std::string format;  // "jpeg"
+  std::string bytes;   // the file as it came
+  std::size_t memory() const { return image.pixels.size() + bytes.size(); }
+};
+
+// Functions may be called by any number of threads at once, and throw sdx::Error.
+struct Backend {
+  std::string model, decoder;
+  std::function<Opened(std::string bytes)> open;
+  // Runtime::native or ort. Throws Error(provider_unavailable) with the reason where that runtime cannot be used.
+  std::function<Detection(const Opened&, Runtime)> detect;
+  std::function<Quality(const Opened&, const Face&)> judge;
+  std::function<File(const Opened&, const Face&, const CropSettings&)> crop;
+  std::vector<Preset> presets;
+  std::vector<std::string> enhancements;
+};
+
+}  // namespace sdx::faces::page

@@ -1,0 +1,28 @@
+#pragma once
+// The page's JSON.
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "vision/page/store.h"
+
+namespace sdx::faces::page {
+
+// What `body` says; it must be an object. Throws Error(invalid_argument).
+nlohmann::json parse_object(std::string_view body);
+// The values of `settings`; unknown names and wrong types are errors. `others`: names that are allowed besides.
+CropSettings crop_settings(const nlohmann::json& settings, std::initializer_list<std::string_view> others);
+
+const char* runtime_name(Runtime runtime);
+// "native" or "ort". Throws Error(invalid_argument).
+Runtime parse_runtime(std::string_view name);
+
+nlohmann::json preset_json(const Preset& preset);
+// As `sdx faces detect --json` has a picture, with "id" and "latency_ms": what each runtime took that has looked at it.
+nlohmann::json picture_json(Picture& picture, const Looked& looked);
+
+// Text of unknown origin in UTF-8.
+std::string text_of(const nlohmann::json& document);
+
+}  // namespace sdx::faces::page
