@@ -15,6 +15,7 @@ function toast(text) {
   setTimeout(() => node.remove(), 15000);
 }
 
+const title = (name) => name[0].toUpperCase() + name.slice(1);
 const plural = (n, one, many) => (n === 1 ? `1 ${one}` : `${n} ${many}`);
 const size = (bytes) => (bytes < 1e6 ? `${Math.max(1, Math.round(bytes / 1e3))} kB` : `${(bytes / 1e6).toFixed(1)} MB`);
 
@@ -54,7 +55,9 @@ async function send(p) {
     p.state = 'ready';
     say(`${p.file}: ${plural(p.faces.length, 'face', 'faces')}`);
     await showPreview(p);
-    if (!state.current && state.pictures.includes(p)) await open(p);
+    // Until somebody chooses, the first picture with a face is shown.
+    const better = !state.current || (!state.touched && !state.current.faces.length && p.faces.length);
+    if (better && state.pictures.includes(p)) await open(p);
   } catch (error) {
     if (p.state !== 'ready') fail(p, error.message); else toast(error.message);
   }
@@ -130,7 +133,10 @@ function drawPictures() {
     button.title = p.error ? `${p.file}: ${p.error}` : p.file;
     button.disabled = p.state !== 'ready' && p.state !== 'failed';
     if (p === state.current) button.setAttribute('aria-current', 'true');
-    button.addEventListener('click', () => (p.state === 'ready' ? open(p) : toast(`${p.file}: ${p.error}`)));
+    button.addEventListener('click', () => {
+      state.touched = true;
+      if (p.state === 'ready') open(p); else toast(`${p.file}: ${p.error}`);
+    });
     const cross = element('button', 'remove', '×');
     cross.type = 'button';
     cross.setAttribute('aria-label', `Remove ${p.file}`);
@@ -157,11 +163,11 @@ function drawFaces() {
   list.replaceChildren(...(p ? p.faces : []).map((face, i) => {
     const [mark, word] = kLevels[face.quality.level];
     const q = face.quality, angle = (v) => (v === null ? '–' : `${Math.round(v)}°`);
-    const title = element('span', 'title', `Face ${i + 1}`, element('small', '', `${Math.round(face.score * 100)} %`));
+    const heading = element('span', 'title', `Face ${i + 1}`, element('small', '', `${Math.round(face.score * 100)} %`));
     const level = element('span', `level ${q.level}`, `${mark} ${word}`);
     const facts = element('span', 'facts', `${Math.round(q.size_px)} px · sharpness ${Math.round(q.sharpness)}`);
     const pose = element('span', 'facts', `yaw ${angle(q.yaw)} · pitch ${angle(q.pitch)} · roll ${angle(q.roll)}`);
-    const button = element('button', 'face', title, level, facts, pose);
+    const button = element('button', 'face', heading, level, facts, pose);
     button.type = 'button';
     button.setAttribute('role', 'radio');
     button.setAttribute('aria-checked', String(i === p.face));
@@ -197,8 +203,8 @@ function option(value, text) {
 }
 
 function buildControls() {
-  $('preset').append(option('', 'Custom size'), ...state.info.presets.map((p) => option(p.name, `${p.name} – ${p.width} × ${p.height}`)));
-  $('enhance').append(...state.info.enhancements.map((name) => option(name, name === 'none' ? 'None' : name[0].toUpperCase() + name.slice(1))));
+  $('preset').append(option('', 'Custom size'), ...state.info.presets.map((p) => option(p.name, `${title(p.name)} – ${p.width} × ${p.height}`)));
+  $('enhance').append(...state.info.enhancements.map((name) => option(name, title(name))));
   for (const [name, label, low, high, by, usual] of kFine) {
     const slider = element('input'), value = element('output');
     Object.assign(slider, {type: 'range', min: low, max: high, step: by, id: `fine-${name}`});
@@ -274,7 +280,7 @@ function drawSettings() {
   for (const id of ['face-height', 'download', 'reset']) $(id).disabled = !has;
   const count = state.pictures.reduce((n, q) => n + (q.state === 'ready' ? q.faces.length : 0), 0);
   $('download-all').disabled = count === 0;
-  $('download-all').textContent = count > 1 ? `Download all ${count} as ZIP` : 'Download all as ZIP';
+  $('download-all').textContent = count > 1 ? `All ${count} as ZIP` : 'All as ZIP';
   $('undo').disabled = !state.past.length;
   $('redo').disabled = !state.future.length;
   $('command').textContent = has ? commandLine(p, p.face) : '';
