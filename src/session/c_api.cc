@@ -6,6 +6,7 @@
 #include <sdx/sdx.hpp>
 
 #include "base/error.h"
+#include "session/c_interface.h"
 #include "session/options/option_table.h"
 
 struct sdx_session {
@@ -15,9 +16,6 @@ struct sdx_session {
 struct sdx_tensor {
   sdx::Tensor tensor;
 };
-struct sdx_options {
-  sdx::SessionOptions options;
-};
 struct sdx_cancel {
   sdx::CancelToken token;
 };
@@ -26,46 +24,8 @@ namespace {
 
 thread_local std::string t_error;
 
-// Runs `fn`; whatever it throws becomes a status and a message.
-template <class F>
-sdx_status guarded(F&& fn) noexcept {
-  try {
-    fn();
-    return SDX_OK;
-  } catch (const sdx::Error& e) {
-    try {
-      t_error = e.what();
-    } catch (...) {
-      t_error.clear();
-    }
-    return static_cast<sdx_status>(e.code());
-  } catch (const std::bad_alloc&) {
-    t_error.clear();
-    return SDX_OUT_OF_MEMORY;
-  } catch (const std::exception& e) {
-    try {
-      t_error = e.what();
-    } catch (...) {
-      t_error.clear();
-    }
-    return SDX_INTERNAL;
-  } catch (...) {
-    t_error.clear();
-    return SDX_INTERNAL;
-  }
-}
-
-template <class T>
-const T& require(const T* pointer, const char* what) {
-  if (pointer == nullptr) sdx::fail(sdx::ErrorCode::invalid_argument, "{} must not be NULL", what);
-  return *pointer;
-}
-
-template <class T>
-T& require(T* pointer, const char* what) {
-  if (pointer == nullptr) sdx::fail(sdx::ErrorCode::invalid_argument, "{} must not be NULL", what);
-  return *pointer;
-}
+using sdx::session::guarded;
+using sdx::session::require;
 
 sdx::Shape shape_of(const int64_t* shape, size_t rank) {
   if (rank != 0) require(shape, "shape");
@@ -112,6 +72,14 @@ sdx_dtype type_at(const std::vector<sdx::ValueSpec>& specs, size_t index, int64_
 }
 
 }  // namespace
+
+void sdx::session::set_last_error(const char* message) noexcept {
+  try {
+    t_error = message;
+  } catch (...) {
+    t_error.clear();
+  }
+}
 
 extern "C" {
 
