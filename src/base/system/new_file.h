@@ -15,7 +15,7 @@ SDX_TOOLS_API bool write_all(int fd, const void* data, std::size_t bytes) noexce
 
 // Written under another name beside `path`; publish() checks that all is on the disk, and gives it its own name. Without
 // publish() nothing is left. Everything throws Error(io) with the system's reason.
-class NewFile {
+class SDX_TOOLS_API NewFile {
  public:
   // `mode`: the permissions, of which the process's mask takes some.
   explicit NewFile(std::filesystem::path path, unsigned mode = 0666);
