@@ -1,0 +1,84 @@
+#pragma once
+// Texts as vectors, and documents ranked by how well they answer a query. Link libsdx_text (CMake: sardonyx::text).
+//
+//   const sdx::TextEmbedder embedder = sdx::TextEmbedder::load("all-MiniLM-L6-v2");
+//   const sdx::Tensor vectors = embedder.embed({{"The cat sits on the mat.", "A feline rests."}});  // float32[2, 384]
+//
+// Models are folders as sentence-transformers and Optimum write them, with a tokenizer: modules.json and the pooling, Dense,
+// LayerNorm and Normalize that it names; without it a plain encoder, whose token vectors are averaged and normalised. Objects may
+// be used by any number of threads at once. All throw sdx::Error.
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sdx/export.hpp>
+#include <sdx/session.hpp>
+#include <sdx/tensor.hpp>
+
+namespace sdx {
+
+struct EmbedderOptions {
+  SessionOptions session;
+  std::vector<std::string>
+      pooling;  // "cls", "max", "mean", "mean_sqrt_len", "weightedmean", "last", one behind the other; empty: the folder's
+  std::optional<bool> normalize;  // to length 1; else as the folder says
+  int max_length = 0;             // tokens of a text; longer ones are cut; 0: the folder's
+  int batch = 32;                 // texts that run together, 1 to 4096
+};
+
+class SDX_API TextEmbedder {
+ public:
+  // Throws Error(io), Error(invalid_argument) for a folder without model or tokenizer, modules that are not known, a model whose
+  // inputs or outputs are no encoder's; and as Session::open does.
+  static TextEmbedder load(const std::filesystem::path& model, const EmbedderOptions& options = {});
+
+  // float32[texts, dimensions], in the order of the texts. `prompt`: a name of prompts(), whose text comes before each; "": the
+  // folder's default, if it has one. Texts are UTF-8; invalid bytes become U+FFFD.
+  Tensor embed(std::span<const std::string> texts, std::string_view prompt = {}) const;
+  Tensor embed(std::initializer_list<std::string> texts, std::string_view prompt = {}) const {
+    return embed(std::span<const std::string>(texts.begin(), texts.size()), prompt);
+  }
+
+  const std::map<std::string, std::string>& prompts() const;
+  int max_length() const;          // tokens; 0: no limit
+  std::size_t tokens() const;      // of all texts so far, special ones included
+  const Session& session() const;  // whose report() says what ran where
+
+  TextEmbedder(TextEmbedder&&) noexcept;
+  TextEmbedder& operator=(TextEmbedder&&) noexcept;
+  ~TextEmbedder();
+
+ private:
+  struct Impl;
+  explicit TextEmbedder(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+// A cross-encoder: reads query and document together.
+class SDX_API Reranker {
+ public:
+  // Throws as TextEmbedder::load() does; Error(invalid_argument) for a model without one score for each pair.
+  static Reranker load(const std::filesystem::path& model, const EmbedderOptions& options = {});
+
+  // One score for each document, in their order; higher is better. From 0 to 1 (sigmoid), as sentence-transformers' CrossEncoder
+  // has them for models with one label; of two labels, the second's probability.
+  std::vector<float> score(std::string_view query, std::span<const std::string> documents) const;
+  const Session& session() const;
+
+  Reranker(Reranker&&) noexcept;
+  Reranker& operator=(Reranker&&) noexcept;
+  ~Reranker();
+
+ private:
+  struct Impl;
+  explicit Reranker(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace sdx

@@ -1,0 +1,49 @@
+#pragma once
+// An encoder's session: token numbers in, what the model says of them out, texts of similar length together.
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <sdx/session.hpp>
+
+namespace sdx::text {
+
+// A text, or a pair of texts, as the model takes it.
+struct TokenizedText {
+  std::vector<std::int64_t> ids;
+  std::vector<std::int64_t> types;  // token_type_ids; as many, or empty: all 0
+};
+
+// What a batch of texts gave: `values` is float32[texts, length, width] or float32[texts, width].
+struct EncodedBatch {
+  std::span<const std::size_t> texts;  // indices into what encode() received
+  std::int64_t length = 0;             // tokens of the longest: texts are padded behind their own
+  Tensor values;
+};
+
+class Encoder {
+ public:
+  // `rank`: what the output has, 3 for vectors of tokens, 2 for one of each text; 0: whichever there is, 3 first. Throws
+  // Error(invalid_argument) for a model that takes more than input_ids, attention_mask, token_type_ids and position_ids, or that
+  // has no such output.
+  Encoder(const std::filesystem::path& model, const SessionOptions& options, std::size_t rank, std::int64_t padding);
+
+  // Every text once, in batches of at most `batch`; `take` is called on this thread.
+  void encode(std::span<const TokenizedText> texts, int batch, const std::function<void(const EncodedBatch&)>& take) const;
+
+  std::size_t rank() const { return rank_; }
+  const Session& session() const { return session_; }
+
+ private:
+  Tensor run(std::span<const TokenizedText> texts, std::span<const std::size_t> chosen, std::int64_t length) const;
+
+  Session session_;
+  std::string output_;
+  std::size_t rank_ = 0;
+  std::int64_t padding_ = 0;
+};
+
+}  // namespace sdx::text

@@ -1,0 +1,31 @@
+#pragma once
+// What a folder of an embedding or reranking model says besides the graph: sentence-transformers' modules.json with the folders
+// it names, or a plain encoder's config.json.
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "text/embed/pooling.h"
+
+namespace sdx::text {
+
+struct EmbedFolder {
+  std::filesystem::path model;  // the .onnx file
+  bool modules = false;         // there is a modules.json: what follows comes from it
+  std::vector<Pooling> pooling;
+  bool include_prompt = true;  // false: the prompt's tokens do not count in pooling
+  std::vector<Layer> layers;
+  int max_length = 0;  // tokens; 0: not said
+  std::map<std::string, std::string> prompts;
+  std::string default_prompt;  // a name in `prompts`; "": none
+  int labels = 0;              // of a classifier: config.json's; 0: not said
+};
+
+// `path`: a folder, or an .onnx file in one. Throws Error(io), Error(invalid_argument) naming the file and what is wrong: no or
+// several models, modules that are not known here.
+EmbedFolder read_embed_folder(const std::filesystem::path& path);
+
+}  // namespace sdx::text
