@@ -24,6 +24,6 @@ Image apply_orientation(Image image, int orientation);
 
 // Throws Error(invalid_argument) unless `pixels` has as many elements as the other fields say, and these are as blank() takes
 // them.
-void check_pixels(const Image& image);
+SDX_TOOLS_API void check_pixels(const Image& image);
 
 }  // namespace sdx::media
