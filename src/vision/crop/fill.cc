@@ -77,12 +77,13 @@ double inside_by(const faces::CropOptions& o, double x, double y) {
   y -= half_height;
   if (o.shape == faces::Shape::ellipse) {
     const double u = x / half_width, v = y / half_height;
-    const double slope = 2 * std::hypot(u / half_width, v / half_height);
+    const double a = u / half_width, b = v / half_height, slope = 2 * std::sqrt(a * a + b * b);
     return slope > 0 ? (1 - u * u - v * v) / slope : std::min(half_width, half_height);
   }
   const double radius = o.radius * std::min(o.width, o.height);
   const double dx = std::abs(x) - (half_width - radius), dy = std::abs(y) - (half_height - radius);
-  return radius - std::hypot(std::max(dx, 0.0), std::max(dy, 0.0)) - std::min(std::max(dx, dy), 0.0);
+  const double a = std::max(dx, 0.0), b = std::max(dy, 0.0);
+  return radius - std::sqrt(a * a + b * b) - std::min(std::max(dx, dy), 0.0);
 }
 
 }  // namespace

@@ -79,7 +79,7 @@ void move_inside(int width, int height, Mapping& map) {
 int Mapping::reduction() const {
   const double ratio = scale();
   if (turned()) return ratio < 3 ? 1 : to_int(ratio / 1.5, 1, 1 << 20);
-  return ratio < 6 ? 1 : to_int(ratio / 3, 1, 1 << 20);
+  return ratio < 4 ? 1 : to_int(ratio / 2, 1, 1 << 20);
 }
 
 Mapping map_crop(int width, int height, const Face& face, const CropOptions& options) {

@@ -1,6 +1,7 @@
 #include "vision/crop/source.h"
 
 #include <algorithm>
+#include <type_traits>
 
 namespace sdx::vision {
 namespace {
@@ -28,7 +29,7 @@ void average_columns(const std::vector<Sum>& sums, int reduction, int rows, floa
   const std::size_t pixels = sums.size() / Channels;
   for (std::size_t left = 0; left < pixels; left += static_cast<std::size_t>(reduction), to += Channels) {
     const std::size_t right = std::min(left + static_cast<std::size_t>(reduction), pixels);
-    std::uint64_t sum[Channels] = {};
+    std::conditional_t<sizeof(Sum) == 2, std::uint32_t, std::uint64_t> sum[Channels] = {};
     for (std::size_t i = left; i < right; ++i) {
       for (std::size_t c = 0; c < Channels; ++c) sum[c] += sums[i * Channels + c];
     }

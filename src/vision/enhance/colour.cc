@@ -30,12 +30,17 @@ void apply(Image& picture, const std::array<const Curve*, 3>& curves) {
 
 void balance_colours(Image& picture) {
   const auto channels = static_cast<std::size_t>(picture.channels);
+  // 65536 / greatest colour.
+  std::array<std::uint32_t, 256> inverse{};
+  for (std::uint32_t v = 1; v < inverse.size(); ++v) inverse[v] = 65536 / v;
   std::array<std::uint64_t, 3> sum{};
   for (std::size_t i = 0; i < picture.pixels.size(); i += channels) {
     const std::uint8_t* p = picture.pixels.data() + i;
-    const int low = std::min({p[0], p[1], p[2]}), high = std::max({p[0], p[1], p[2]});
-    const unsigned counts = low <= 250 && high >= 5 ? 1 : 0;
-    for (std::size_t c = 0; c < 3; ++c) sum[c] += counts * p[c];
+    const std::uint8_t low = std::min({p[0], p[1], p[2]}), high = std::max({p[0], p[1], p[2]});
+    if (low > 250 || high < 5) continue;
+    const std::uint32_t greyness = low * inverse[high] >> 8;  // 256 * least / greatest
+    const std::uint32_t weight = (greyness * greyness >> 8) + 5;
+    for (std::size_t c = 0; c < 3; ++c) sum[c] += static_cast<std::uint64_t>(weight) * p[c];
   }
   if (sum[0] + sum[1] + sum[2] == 0) return;
   constexpr std::array kLuma{0.299, 0.587, 0.114};

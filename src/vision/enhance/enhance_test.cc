@@ -77,6 +77,11 @@ TEST(Enhance, GreyWorld) {
   picture = flat(20, 20, {200, 200, 10});
   enhance(picture, s);
   EXPECT_EQ(at(picture, 3, 3)[2], 20);
+  // A bright coat under neutral light changes little: half of the picture is orange, half grey.
+  picture = flat(20, 20, {128, 128, 128});
+  for (int i = 0; i < 200; ++i) put(picture, i % 20, i / 20, {230, 90, 20});
+  enhance(picture, s);
+  for (std::size_t c = 0; c < 3; ++c) EXPECT_NEAR(at(picture, 3, 15)[c], 128, 8);
   // One gain for a whole colour, and not what a histogram would do: a picture of few levels keeps their order and distances.
   picture = flat(2, 1, {100, 100, 100});
   put(picture, 1, 0, {110, 110, 110});

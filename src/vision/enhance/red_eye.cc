@@ -2,7 +2,6 @@
 #include <cmath>
 
 #include "vision/box.h"
-#include "vision/crop/geometry.h"
 #include "vision/enhance/steps.h"
 
 namespace sdx::vision {
@@ -17,7 +16,10 @@ float redness(const std::uint8_t* p) {
 
 struct Circle {
   double x, y, radius;
-  bool has(int column, int row) const { return std::hypot(column + 0.5 - x, row + 0.5 - y) <= radius; }
+  bool has(int column, int row) const {
+    const double dx = column + 0.5 - x, dy = row + 0.5 - y;
+    return dx * dx + dy * dy <= radius * radius;
+  }
 };
 
 void clean(media::Image& picture, const Circle& eye) {
