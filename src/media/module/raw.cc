@@ -65,7 +65,7 @@ Outcome read(const ModuleRead* request, const ModuleSink* sink, ModuleText error
     const libraw_image_sizes_t& s = raw->sizes;
     const ModuleFacts facts{s.width, s.height, orientation_of(s.flip), false, false, false, false, 0};
     if (!sink->facts(sink->context, &facts)) return Outcome::stopped;
-    if (std::int64_t{s.raw_width} * s.raw_height > std::max<std::int64_t>(request->most_pixels, 1) * 2) {
+    if (std::int64_t{s.raw_width} * s.raw_height / 2 > request->most_pixels) {
       return say(error, Outcome::unsupported, "its sensor has more pixels than the limit");
     }
     if (request->header) return Outcome::ok;
