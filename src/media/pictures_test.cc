@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -85,18 +86,17 @@ class Pictures : public testing::Test {
 };
 
 void check_pixels_of(const Image& image, const nlohmann::json& answer, bool lossless) {
-  std::string rgb;
-  std::array<double, 3> sum{};
   const std::size_t channels = static_cast<std::size_t>(image.channels), count = image.pixels.size() / channels;
-  for (std::size_t i = 0; i < count; ++i) {
-    for (std::size_t c = 0; c < 3; ++c) {
-      const std::uint8_t v = image.pixels[i * channels + c];
-      rgb += static_cast<char>(v);
-      sum[c] += v;
-    }
+  std::array<std::uint64_t, 3> sum{};
+  const std::uint8_t* p = image.pixels.data();
+  std::string rgb(lossless ? count * 3 : 0, '\0');
+  char* to = rgb.data();
+  for (std::size_t i = 0; i < count; ++i, p += channels) {
+    sum[0] += p[0], sum[1] += p[1], sum[2] += p[2];
+    if (lossless) std::memcpy(to + i * 3, p, 3);
   }
   for (std::size_t c = 0; c < 3; ++c) {
-    EXPECT_NEAR(sum[c] / static_cast<double>(count), answer["rgb_mean"][c].get<double>(), 0.5);
+    EXPECT_NEAR(static_cast<double>(sum[c]) / static_cast<double>(count), answer["rgb_mean"][c].get<double>(), 0.5);
   }
   if (!lossless) return;
   EXPECT_EQ(Sha256::hex(rgb), answer["rgb_sha256"].get<std::string>());

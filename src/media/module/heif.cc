@@ -153,6 +153,7 @@ heif_error write_all(const ModuleWrite& w) {
   if (e.code != heif_error_Ok) return e;
   heif_encoder_set_lossy_quality(raw_encoder, w.quality);
   if (w.quality >= 90) heif_encoder_set_parameter_string(raw_encoder, "chroma", "444");
+  heif_encoder_set_parameter_integer(raw_encoder, "speed", 8);
   heif_image* raw_image = nullptr;
   e = heif_image_create(w.width, w.height, heif_colorspace_RGB,
                         w.channels == 4 ? heif_chroma_interleaved_RGBA : heif_chroma_interleaved_RGB, &raw_image);
