@@ -27,7 +27,12 @@ mkdir -p "$stage/wheel/sardonyx"
 cp -L "$build"/python/sardonyx/*.py "$build"/python/sardonyx/*.pyi "$build"/python/sardonyx/py.typed "$stage/wheel/sardonyx/"
 strip -o "$stage/wheel/sardonyx/_sardonyx.abi3.so" "$build/python/sardonyx/_sardonyx.abi3.so"
 chmod 755 "$stage/wheel/sardonyx/_sardonyx.abi3.so"
+# Formats whose libraries are not in the wheel but taken from the machine that it is installed on, where they are.
+for module in tiff heif raw color; do
+  [ ! -e "$build/lib/sardonyx/libsdx_$module.so" ] || strip -o "$stage/wheel/sardonyx/libsdx_$module.so" "$build/lib/sardonyx/libsdx_$module.so"
+done
 "$python" -m wheel pack --dest-dir "$stage" "$stage/wheel" >/dev/null
 rm -f "$into"/*.whl
-"$python" -m auditwheel repair --wheel-dir "$into" "$stage"/*.whl >"$stage/repair.log" 2>&1 || { cat "$stage/repair.log" >&2; exit 1; }
+"$python" -m auditwheel repair --exclude 'libtiff.so.*' --exclude 'libheif.so.*' --exclude 'libraw.so.*' --exclude 'liblcms2.so.*' \
+  --wheel-dir "$into" "$stage"/*.whl >"$stage/repair.log" 2>&1 || { cat "$stage/repair.log" >&2; exit 1; }
 ls "$into"/*.whl

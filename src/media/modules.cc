@@ -34,7 +34,7 @@ const Module& load() {
                            kLibrary.variable,
                            kLibrary.purpose,
                            {folder_of(reinterpret_cast<const void*>(&decode_tiff)), program_folder()},
-                           {"sardonyx", "../lib/sardonyx", SDX_MEDIA_FROM_BIN, ".", "../../lib/sardonyx"}};
+                           {"sardonyx", "../lib/sardonyx", SDX_MEDIA_FROM_BIN, "."}};
   try {
     return *static_cast<const Module*>(load_own_library(library, &accept<kLibrary, Module>));
   } catch (const Error& e) {
