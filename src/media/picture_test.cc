@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <random>
 
@@ -302,6 +303,32 @@ TEST(Picture, DamagedFilesAreErrors) {
       attempt(file);
     }
   }
+}
+
+// In a process of its own: a library that has been loaded stays.
+TEST(PictureDeathTest, ALibraryThatIsMissingIsNamedWithItsPackage) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto refused = [](const char* variable, const std::string& file, const char* package, bool convert) {
+    setenv(variable, "/nowhere/libsdx.so", 1);
+    try {
+      decode_picture(bytes_of(file), {.to_srgb = convert});
+    } catch (const Error& e) {
+      const bool named = std::string_view(e.what()).find(package) != std::string_view::npos;
+      std::exit(named && e.code() == ErrorCode::io ? 7 : 8);
+    }
+    std::exit(9);
+  };
+  using namespace std::string_literals;
+  const std::string heif =
+      "\0\0\0\x18"
+      "ftypheic\0\0\0\0heicmif1"s;
+  EXPECT_EXIT(refused("SDX_TIFF_LIB", "II*\0\x08\0\0\0\0\0\0\0\0\0"s, "libtiff6", false), testing::ExitedWithCode(7), "");
+  EXPECT_EXIT(refused("SDX_HEIF_LIB", heif, "libheif1", false), testing::ExitedWithCode(7), "");
+  EXPECT_EXIT(refused("SDX_RAW_LIB", "FUJIFILMCCD-RAW "s, "libraw20", false), testing::ExitedWithCode(7), "");
+  Metadata m;
+  m.icc = "a profile";
+  const Writing writing{100, 0, {}, m};
+  EXPECT_EXIT(refused("SDX_COLOR_LIB", write_webp(pattern(4, 4), writing), "liblcms2-2", true), testing::ExitedWithCode(7), "");
 }
 
 // A CMYK file by libjpeg is not at hand; TIFF's own are easily written by hand.

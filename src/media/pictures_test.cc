@@ -134,6 +134,29 @@ TEST_F(Pictures, AreReadAsOthersReadThem) {
   EXPECT_EQ(refused, 14);
 }
 
+// Progressive, subsampled, grey and CMYK ones among them.
+TEST_F(Pictures, APartOfAJpegIsWhatTheWholeShowsThere) {
+  const nlohmann::json answers = expected();
+  for (const auto& [name, answer] : answers["pictures"].items()) {
+    const fs::path file = folder() / "pictures" / fs::path(std::u8string(name.begin(), name.end()));
+    if (answer["status"] != "ok" || answer["width"].get<int>() > 1300 || probe_image(file).format != "jpeg") continue;
+    const Image whole = read_image(file);
+    for (const auto& [x, y, w, h] : {std::array{0.3, 0.4, 0.2, 0.3}, {0.0, 0.0, 0.55, 0.1}, {0.71, 0.83, 0.29, 0.17}}) {
+      DecodeOptions options;
+      options.region = Rectangle{static_cast<int>(whole.width * x), static_cast<int>(whole.height * y),
+                                 std::max(1, static_cast<int>(whole.width * w)), std::max(1, static_cast<int>(whole.height * h))};
+      const DecodedImage part = open_picture(file, options);
+      ASSERT_EQ(part.region.x, options.region->x);
+      ASSERT_EQ(part.region.y, options.region->y);
+      ASSERT_EQ(part.image.height, part.region.height);
+      for (int row = 0; row < part.image.height; ++row) {
+        const std::uint8_t* there = whole.row(part.region.y + row) + part.region.x * 3;
+        ASSERT_EQ(std::memcmp(part.image.row(row), there, part.image.stride()), 0) << name << " " << row;
+      }
+    }
+  }
+}
+
 TEST_F(Pictures, DisplayP3BecomesSrgb) {
   const nlohmann::json icc = expected()["pictures"]["display_p3.jpg"]["icc"];
   DecodeOptions options;
