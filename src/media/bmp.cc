@@ -75,11 +75,16 @@ Image decode_bmp(std::span<const std::byte> bytes, const DecodeLimits& limits, d
   if (!indexed && h.bits != 16 && h.bits != 24 && h.bits != 32) r.damaged("it has an odd number of bits a pixel");
   if (indexed && h.colors > 256) r.damaged("its palette is too long");
   const auto stride = (static_cast<std::uint64_t>(h.width) * h.bits + 31) / 32 * 4;
-  r.part(h.pixels, stride * static_cast<std::uint64_t>(h.height));  // before memory is taken
+  const auto pixels = r.part(h.pixels, stride * static_cast<std::uint64_t>(h.height));  // before memory is taken
   Image image = Image::blank(static_cast<int>(h.width), static_cast<int>(h.height), h.masks[3] != 0 ? 4 : 3);
   for (int y = 0; y < image.height; ++y) {
     const std::uint64_t line = h.pixels + stride * static_cast<std::uint64_t>(h.top_down ? y : image.height - 1 - y);
     std::uint8_t* to = image.row(y);
+    if (h.bits == 24 && image.channels == 3) {
+      const auto* from = reinterpret_cast<const std::uint8_t*>(pixels.data()) + (line - h.pixels);
+      for (int x = 0; x < image.width; ++x, from += 3, to += 3) to[0] = from[2], to[1] = from[1], to[2] = from[0];
+      continue;
+    }
     for (std::uint64_t x = 0; x < static_cast<std::uint64_t>(image.width); ++x, to += image.channels) {
       if (indexed) {
         const std::uint64_t bit = x * h.bits;

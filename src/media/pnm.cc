@@ -2,6 +2,7 @@
 // Netpbm's pbm(5), pgm(5), ppm(5), pam(5).
 
 #include <algorithm>
+#include <cstring>
 
 #include "media/byte_reader.h"
 #include "media/codecs.h"
@@ -111,6 +112,20 @@ void put_pixel(const std::uint8_t* samples, int count, std::uint8_t* to) {
   if (count % 2 == 0) to[3] = samples[count - 1];
 }
 
+// What cameras and programs send: bytes.
+void copy_bytes(const std::uint8_t* from, int samples, Image& image) {
+  if (samples == image.channels) {
+    std::memcpy(image.pixels.data(), from, image.pixels.size());
+    return;
+  }
+  std::uint8_t* to = image.pixels.data();
+  for (std::size_t i = image.pixels.size() / static_cast<std::size_t>(image.channels); i > 0; --i) {
+    put_pixel(from, samples, to);
+    from += samples;
+    to += image.channels;
+  }
+}
+
 }  // namespace
 
 PnmHeader read_pnm_header(std::span<const std::byte> bytes) { return header_of(ByteReader(bytes, "PNM", true)); }
@@ -121,9 +136,13 @@ Image decode_pnm(std::span<const std::byte> bytes, const DecodeLimits& limits) {
   check_size(h.width, h.height, limits);
   const bool text = h.kind <= 3, bitmap = h.kind == 1 || h.kind == 4;
   // Before memory is taken: a text file has at least one byte a sample.
-  r.part(text ? 2 : h.data, h.bytes);
+  const auto pixels = r.part(text ? 2 : h.data, h.bytes);
   Scanner scan(r, h.data - 1);
   Image image = Image::blank(static_cast<int>(h.width), static_cast<int>(h.height), h.samples % 2 == 0 ? 4 : 3);
+  if (!text && !bitmap && h.most == 255) {
+    copy_bytes(reinterpret_cast<const std::uint8_t*>(pixels.data()), h.samples, image);
+    return image;
+  }
   const std::uint64_t stride = h.bytes / static_cast<std::uint64_t>(h.height);
   for (int y = 0; y < image.height; ++y) {
     const std::uint64_t line = h.data + stride * static_cast<std::uint64_t>(y);
