@@ -123,7 +123,9 @@ void FaceDetector::Impl::find(const media::Image& picture, Detection& out) const
   if (!frame() && options.size == DetectorOptions::Size::automatic) return find_in_looks(picture, out);
   const auto start = std::chrono::steady_clock::now();
   const Extent extent = extent_of(picture), size = framed(extent);
-  const media::Image scaled = vision::scaled(picture, size.width, size.height);
+  const bool squashed = network.family().input.squash;
+  const media::Image scaled =
+      squashed ? vision::squashed(picture, size.width, size.height) : vision::scaled(picture, size.width, size.height);
   out.times.preprocess += ms_since(start);
   out.faces = look(scaled, score, out.times);
   for (Face& face : out.faces) {

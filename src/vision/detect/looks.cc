@@ -138,10 +138,9 @@ bool hints_at_small_faces(const std::vector<Sight>& sights) {
 }
 
 int closer_look(int longest, int picture) {
-  // Twice as large costs four times as much: the first step is small, because pictures without faces pay for it.
-  static const int first = getenv("FIRST") ? atoi(getenv("FIRST")) : 1280;
-  static const int cap = getenv("CAP") ? atoi(getenv("CAP")) : 5760;
-  const int next = std::min(picture, longest <= kOrdinaryLook ? first : longest >= cap ? 0 : std::min(cap, 3 * longest));
+  // A look costs as its area. The first step is small, because pictures without faces pay for it: five times an ordinary look.
+  constexpr int kFirst = 1500, kMost = 5760;
+  const int next = std::min(picture, longest <= kOrdinaryLook ? kFirst : longest >= kMost ? 0 : std::min(kMost, 3 * longest));
   return next * 4 > longest * 5 ? next : 0;
 }
 

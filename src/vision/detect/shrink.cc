@@ -110,6 +110,13 @@ Image scaled(const Image& picture, int width, int height) {
   return out.channels == 3 ? out : in_colour(out);
 }
 
+Image squashed(const Image& picture, int width, int height) {
+  const bool far = picture.width > 4 * width || picture.height > 4 * height;
+  if (far || (width == picture.width && height == picture.height)) return scaled(picture, width, height);
+  Image out = media::resize(picture, width, height, Preprocessing::Filter::bilinear, false);
+  return out.channels == 3 ? out : in_colour(out);
+}
+
 Image cut(const Image& picture, int x, int y, int width, int height) {
   Image out = Image::blank(width, height, 3);
   for (int r = 0; r < height; ++r) std::memcpy(out.row(r), picture.row(y + r) + static_cast<std::size_t>(x) * 3, out.stride());

@@ -15,6 +15,10 @@ void check_picture(const media::Image& picture);
 // Larger in either direction: bilinear.
 media::Image scaled(const media::Image& picture, int width, int height);
 
+// As scaled(), but from the four nearest pixels as long as the picture is not over four times as large: what models were trained
+// with that see the whole picture squashed.
+media::Image squashed(const media::Image& picture, int width, int height);
+
 // The part of a picture of three channels, of which all must lie inside.
 media::Image cut(const media::Image& picture, int x, int y, int width, int height);
 
