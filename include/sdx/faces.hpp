@@ -74,12 +74,16 @@ struct DetectorOptions {
   std::optional<float> score;  // least score; else 0.6
   std::optional<float> nms;    // most overlap of two faces (intersection over union); else the decoder's own, 0.3 or 0.4 or 0.5
   int top_k = 5000;            // candidates that suppression looks at
-  // automatic: pictures are shrunk or looked at in several sizes, as min_face and the picture ask for; native: the picture's own
-  // size; fixed: fitted into width x height. A model of fixed size gets that size in any case.
+  // automatic: pictures are shrunk and looked at in several sizes, as min_face and the picture ask for; native: the picture's own
+  // size; fixed: fitted into width x height, proportions kept. A model of fixed size gets that size in any case.
   enum class Size { automatic, native, fixed } size = Size::automatic;
-  int width = 0, height = 0;     // for Size::fixed
-  int min_face = 0;              // pixels: the smallest face that matters; 0: what one look finds
-  bool any_orientation = false;  // where nothing is found, the picture turned by 90, 180 and 270 degrees is tried
+  int width = 0, height = 0;  // for Size::fixed
+  // Size::automatic, pixels: the smallest face that matters. 0: faces of over 1.6 % of the longer side are found at once; down to
+  // 10 pixels where larger ones, or doubtful ones, hint at more.
+  int min_face = 0;
+  // Where nothing is found, or nothing with a score of 0.89, the picture turned by 90, 180 and 270 degrees is tried as well, and
+  // the direction with the most to be seen counts.
+  bool any_orientation = false;
 };
 
 // Milliseconds.
@@ -94,8 +98,8 @@ struct Detection {
   StageTimes times;
   // Degrees clockwise by which the picture had to be turned (any_orientation); coordinates are those of the picture given.
   int turned = 0;
-  // Size::automatic: there are faces, or hints at some, that are almost too small to be seen, and the picture has no more pixels. A
-  // larger version of it, where there is one, may show more.
+  // Size::automatic: there are faces, or hints at some, that are almost too small to be seen, and the picture has no more pixels.
+  // A larger version of it, where there is one, may show more.
   bool small_faces = false;
 };
 
@@ -112,8 +116,8 @@ class SDX_API FaceDetector {
   const std::string& runtime() const;                // "native" or "ort"
   const std::vector<std::string>& warnings() const;  // e.g. why ONNX Runtime cannot be used
 
-  // The most that one detection ever needs of the picture: a picture shrunk to `longest` pixels on its longer side gives
-  // the same faces up to scaling; 0: all of it.
+  // The most of a picture of this size that detection needs: shrunk to so many pixels on its longer side it gives the same faces
+  // up to scaling, unless Detection::small_faces says that more pixels may show more. 0: all of it.
   int useful_size(int width, int height) const;
 
   FaceDetector(FaceDetector&&) noexcept;
