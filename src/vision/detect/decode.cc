@@ -47,6 +47,13 @@ Grid grid_of(std::span<const Output> outputs, const Output& output, InputSize in
                            (input.width + stride - 1) / stride, (input.height + stride - 1) / stride, stride, count));
 }
 
+void require_cells(std::span<const Output> outputs, const Output& output, const Grid& grid, std::int64_t values) {
+  const auto count = static_cast<std::int64_t>(output.values.size());
+  if (grid.cells() * values == count) return;
+  fail_outputs(outputs, fmt::format("'{}' must hold {} numbers for each of {} x {} cells, it holds {}", output.name, values,
+                                    grid.columns, grid.rows, count));
+}
+
 void add_if_sane(std::vector<faces::Face>& faces, const faces::Face& face) {
   constexpr float kFar = 1e6F;                                    // pictures have at most 65535 pixels a side
   const auto sane = [](float v) { return std::abs(v) <= kFar; };  // false for NaN

@@ -142,7 +142,7 @@ std::vector<Face> decode_yunet(std::span<const Output> outputs, InputSize input,
   for (const YunetLevel& level : yunet_levels(outputs)) {
     const Grid grid = grid_of(outputs, *level.cls, input, level.stride, 1);
     for (const auto& [output, values] : {std::pair{level.obj, 1}, {level.bbox, 4}, {level.kps, 10}}) {
-      grid_of(outputs, *output, input, level.stride, values);
+      require_cells(outputs, *output, grid, values);
     }
     const std::span<const float> cls = level.cls->values, obj = level.obj->values;
     const float square = score * score * 0.999F;  // most cells are far below: no root for them
@@ -168,8 +168,8 @@ std::vector<Face> decode_scrfd(std::span<const Output> outputs, InputSize input,
     const auto cells = static_cast<std::int64_t>((input.width + stride - 1) / stride) * ((input.height + stride - 1) / stride);
     const std::int64_t anchors = static_cast<std::int64_t>(level.score->values.size()) >= 2 * cells ? 2 : 1;
     const Grid grid = grid_of(outputs, *level.score, input, stride, anchors);
-    grid_of(outputs, *level.box, input, stride, 4 * anchors);
-    if (level.points != nullptr) grid_of(outputs, *level.points, input, stride, 10 * anchors);
+    require_cells(outputs, *level.box, grid, 4 * anchors);
+    if (level.points != nullptr) require_cells(outputs, *level.points, grid, 10 * anchors);
     for (std::int64_t i = 0; i < grid.cells() * anchors; ++i) {
       const auto at = static_cast<std::size_t>(i);
       if (!(level.score->values[at] >= score)) continue;
@@ -187,7 +187,7 @@ std::vector<Face> decode_centerface(std::span<const Output> outputs, InputSize i
   const CenterfaceMaps maps = centerface_maps(outputs);
   const Grid grid = grid_of(outputs, *maps.heat, input, 4, 1);
   for (const auto& [output, values] : {std::pair{maps.scale, 2}, {maps.offset, 2}, {maps.points, 10}}) {
-    grid_of(outputs, *output, input, 4, values);
+    require_cells(outputs, *output, grid, values);
   }
   std::vector<Face> faces;
   const auto n = static_cast<std::size_t>(grid.cells());

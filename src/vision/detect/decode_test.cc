@@ -136,6 +136,11 @@ TEST(FaceDecoders, CountsThatDoNotFitAreErrors) {
             std::string::npos);
   made[6].values.resize(7);
   EXPECT_NE(complaint(Family::yunet, made, {64, 64}).find("bbox_8"), std::string::npos);
+  // Where one output is for a map that is rounded up and another for one that is rounded down.
+  std::vector<Made> mixed = yunet(random, 64, 64, true);
+  mixed[1].values.resize(20, 1.0F);  // 5 x 4 cells
+  EXPECT_NE(complaint(Family::yunet, mixed, {71, 64}).find("'obj_16' must hold 1 numbers for each of 5 x 4 cells, it holds 16"),
+            std::string::npos);
   for (const FamilyTraits& t : families()) {
     EXPECT_NE(complaint(t.family, {}, {64, 64}).find("none"), std::string::npos) << t.name;
     EXPECT_FALSE(complaint(t.family, {random.tensor("x", {}, 0, 1)}, {64, 64}).empty());

@@ -25,6 +25,9 @@ struct Grid {
 };
 Grid grid_of(std::span<const Output> outputs, const Output& output, InputSize input, int stride, std::int64_t values);
 
+// Throws as fail_outputs() unless `output` has `values` for each cell.
+void require_cells(std::span<const Output> outputs, const Output& output, const Grid& grid, std::int64_t values);
+
 // Adds the face unless one of its numbers is not finite, or farther out than any picture is large.
 void add_if_sane(std::vector<faces::Face>& faces, const faces::Face& face);
 
