@@ -66,17 +66,20 @@ def has(words, names):
 NEEDS = {"run": ["add.onnx", "--random"], "inspect": ["add.onnx"], "init": ["add.onnx"], "convert": ["add.onnx", "-o", "out.onnx"], "explain": ["add.onnx"], "verify": ["good.case.json"],
          "bench": ["add.onnx", "-n", "1"], "sweep": ["scale.onnx", "-n", "1"], "report": ["fast.json"], "diff": ["fast.json", "fast.json"],
          "compare-outputs": ["add.onnx", "-b", "cpu"], "pull": ["add.onnx", "--to", "there"], "models show": ["a"], "models rm": ["a"],
-         "models add": ["a", "add.onnx"], "completion": ["bash"]}
+         "models add": ["a", "add.onnx"], "completion": ["bash"], "faces detect": ["light.png"], "faces crop": ["light.png", "-o", "out"],
+         "faces align": ["light.png", "-o", "out"], "faces blur": ["light.png", "-o", "out"], "faces bench": ["light.png"]}
 # Flags that matter where a picture is read.
 PICTURES = ("--resize", "--crop", "--fill", "--scale", "--mean", "--std")
 # Values that are no value of that kind. What takes any text has none.
 WRONG = {"N": "x", "N,…": "x", "TIME": "soon", "DURATION": "soon", "SIZE": "lots", "SYMBOL=N": "n=x", "PERCENT": "nan", "P": "2", "X": "x", "HZ": "x",
-         "R": "nan", "K": "x", "WxH": "x", "GREY": "x", "CHAIN": "cpuu", "PASS": "no-such-pass", "INPUT=SHAPE": "a", "NAME=SHAPE": "a=b"}
+         "R": "nan", "K": "x", "WxH": "x", "GREY": "x", "CHAIN": "cpuu", "PASS": "no-such-pass", "INPUT=SHAPE": "a", "NAME=SHAPE": "a=b",
+         "PLACE": "left", "FILL": "purplish", "SHAPE": "star", "WHICH": "biggest", "LEVEL": "good", "SETTINGS": "nice", "FORMAT": "gif",
+         "TEMPLATE": "{name}", "MODE": "keep", "NAME=VALUE": "x"}
 
 
 def wrong_uses(sdx, folder, command, named, failures):
     def refuse(words, hints):
-        picture = words[0] in PICTURES and command[0] != "models"
+        picture = words[0] in PICTURES and command[0] not in ("models", "faces")
         needs = ["picture.onnx", "-i", "image=red.png"] if picture else NEEDS.get(" ".join(command), [])
         needs = needs + ["-b", "cpu"] if picture and command == ["compare-outputs"] else needs
         result = subprocess.run([sdx, *command, *needs, *words], cwd=folder, capture_output=True, text=True, timeout=60,

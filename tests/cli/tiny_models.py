@@ -75,6 +75,23 @@ def floats(*values):
     return struct.pack(f"<{len(values)}f", *values)
 
 
+def face_detector():
+    """A detector with SCRFD's outputs that sees one face, 32 x 32 in the middle of its 64 x 64 pixels, in whatever is not dark."""
+    nodes = [node("ReduceMax", ["image"], ["most"], keepdims=0), node("Add", ["most", "one"], ["light"])]
+    constants, outputs = [tensor("one", FLOAT, [], floats(1))], []
+    for stride in (8, 16, 32):
+        cells = 2 * (64 // stride) ** 2
+        seen = 2 * (4 * 8 + 4) if stride == 8 else -1  # the first of two anchors whose centre is (32, 32)
+        for kind, width, values in (("score", 1, [0.45]), ("bbox", 4, [2, 2, 2, 2]),
+                                    ("kps", 10, [-1, -0.75, 1, -0.75, 0, 0, -0.75, 1, 0.75, 1])):
+            name = f"{kind}_{stride}"
+            rows = b"".join(floats(*(values if i == seen else [0] * width)) for i in range(cells))
+            constants.append(tensor(f"of_{name}", FLOAT, [cells, width], rows))
+            nodes.append(node("Mul", [f"of_{name}", "light"], [name]) if kind == "score" else node("Identity", [f"of_{name}"], [name]))
+            outputs.append(value_info(name, FLOAT, [cells, width]))
+    return model(nodes, [value_info("image", FLOAT, [1, 3, 64, 64])], outputs, constants)
+
+
 def write_all(folder: Path):
     def put(name, content):
         path = folder / name
@@ -139,5 +156,15 @@ def write_all(folder: Path):
         put(f"{name}.json", json.dumps({"model": "m", "results": [{"backend": "cpu", "latencies_ms": times}]}))
     put("wrong.json", json.dumps({"results": [{"backend": "cpu", "latencies_ms": [1, -2]}]}))
     put("add/model.onnx", (folder / "add.onnx").read_bytes())
+    put("faces.onnx", face_detector())
+    light, dark = png(64, 64, bytes([250, 240, 230]) * 4096), png(64, 64, bytes(3 * 4096))
+    for name in ("photos/light.png", "photos/sub/light.png", "photos/name with é.png", "photos/.hidden.png", "light.png"):
+        put(name, light)
+    put("photos/dark.png", dark)
+    put("photos/notes.txt", "no picture")
+    put("mixed/light.png", light)
+    put("mixed/broken.png", light[:60])
+    put("frame.ppm", b"P6 64 64 255\n" + bytes([250, 240, 230]) * 4096)
+    put("people.csv", "photo;number\nlight.png;0007\n\"sub/light.png\";team/0008.png\n")
     for name, values in {"input_0": (1, 2), "input_1": (10, 20), "output_0": (11, 22)}.items():
         put(f"add/test_data_set_0/{name}.pb", tensor("", FLOAT, [2], floats(*values)))

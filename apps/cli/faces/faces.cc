@@ -84,6 +84,7 @@ void check(void (*with)(const Request&), const Request& request) {
 }
 
 void FacesCommand::fill() {
+  static_cast<void>(session.options());  // says what is wrong with them, whether or not there is a model
   if (session.model.empty()) {
     session.model = vision_tools().find_detector().string();
     note("note: the detector is " + session.model);

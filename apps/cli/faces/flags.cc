@@ -71,7 +71,7 @@ void add_crop_flags(const Command& command, Request& r) {
       ->type_name("PERCENT")
       ->group(group);
   command.add_option("--position", r.position, "Where the face lies: center, rule-of-thirds or custom")
-      ->type_name("WHERE")
+      ->type_name("PLACE")
       ->group(group);
   command.add_option("--offset-x", r.offset_x, "Of custom: -1 to 1; 1 puts the face's centre on the right edge")
       ->type_name("X")

@@ -11,12 +11,12 @@
 #include <unordered_set>
 
 #include "base/error.h"
-#include "vision/batch/feed.h"
+#include "vision/batch/input/feed.h"
 #include "vision/batch/interrupt.h"
-#include "vision/batch/journal.h"
+#include "vision/batch/output/journal.h"
+#include "vision/batch/output/report.h"
 #include "vision/batch/pool.h"
 #include "vision/batch/progress.h"
-#include "vision/batch/report.h"
 
 namespace sdx::vision::batch {
 namespace {

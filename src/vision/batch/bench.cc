@@ -50,8 +50,12 @@ double since(std::chrono::steady_clock::time_point start) {
 Stages measure(const Sample& sample, const faces::FaceDetector& detector, const faces::CropOptions& options, Result& result) {
   Stages out{};
   Picture picture(sample.bytes, false);
-  const Picture::Shrunk shrunk = picture.shrunk(detector.useful_size(picture.width(), picture.height()));
-  const faces::Detection found = detector.detect(*shrunk.image);
+  Picture::Shrunk shrunk = picture.shrunk(detector.useful_size(picture.width(), picture.height()));
+  faces::Detection found = detector.detect(*shrunk.image);
+  if (found.small_faces && shrunk.scale < 1) {
+    shrunk = {&picture.whole().image, 1};
+    found = detector.detect(*shrunk.image);
+  }
   out[1] = found.times.preprocess;
   out[2] = found.times.inference;
   out[3] = found.times.decode;

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "vision/batch/feed.h"
+#include "vision/batch/input/feed.h"
 #include "vision/batch/process.h"
 
 namespace sdx::vision::batch {

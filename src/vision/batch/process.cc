@@ -78,8 +78,12 @@ class Job {
 
   void find() {
     const faces::FaceDetector& detector = c_.detector;
-    const Picture::Shrunk shrunk = picture_.shrunk(detector.useful_size(picture_.width(), picture_.height()));
+    Picture::Shrunk shrunk = picture_.shrunk(detector.useful_size(picture_.width(), picture_.height()));
     faces::Detection found = detector.detect(*shrunk.image);
+    if (found.small_faces && shrunk.scale < 1) {
+      shrunk = {&picture_.whole().image, 1};
+      found = detector.detect(*shrunk.image);
+    }
     Record& r = record();
     r.width = picture_.width();
     r.height = picture_.height();

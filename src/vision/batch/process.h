@@ -8,10 +8,10 @@
 #include <sdx/faces.hpp>
 #include <sdx/image.hpp>
 
-#include "vision/batch/inputs.h"
-#include "vision/batch/journal.h"
-#include "vision/batch/output_folder.h"
-#include "vision/batch/record.h"
+#include "vision/batch/input/inputs.h"
+#include "vision/batch/output/journal.h"
+#include "vision/batch/output/output_folder.h"
+#include "vision/batch/output/record.h"
 #include "vision/batch/settings.h"
 
 namespace sdx::vision::batch {

@@ -12,7 +12,7 @@
 #include "base/hash.h"
 #include "base/words.h"
 #include "vision/batch/colour.h"
-#include "vision/batch/journal.h"
+#include "vision/batch/output/journal.h"
 
 namespace sdx::vision::batch {
 namespace {

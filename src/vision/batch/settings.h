@@ -10,9 +10,9 @@
 #include <sdx/faces.hpp>
 #include <sdx/image.hpp>
 
-#include "vision/batch/naming.h"
+#include "vision/batch/input/table.h"
+#include "vision/batch/output/naming.h"
 #include "vision/batch/request.h"
-#include "vision/batch/table.h"
 
 namespace sdx::vision::batch {
 

@@ -1,4 +1,4 @@
-#include "vision/batch/naming.h"
+#include "vision/batch/output/naming.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "vision/batch/report.h"
+#include "vision/batch/output/report.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "vision/batch/record.h"
+#include "vision/batch/output/record.h"
 
 #include <fmt/format.h>
 

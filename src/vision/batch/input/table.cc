@@ -1,4 +1,4 @@
-#include "vision/batch/table.h"
+#include "vision/batch/input/table.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "base/system/mapped_file.h"
-#include "vision/batch/sqlite.h"
+#include "vision/batch/input/sqlite.h"
 
 namespace sdx::vision::batch {
 namespace {

@@ -1,4 +1,4 @@
-#include "vision/batch/inputs.h"
+#include "vision/batch/input/inputs.h"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "base/system/safe_name.h"
-#include "vision/batch/glob.h"
+#include "vision/batch/input/glob.h"
 
 namespace sdx::vision::batch {
 namespace {

@@ -1,4 +1,4 @@
-#include "vision/batch/feed.h"
+#include "vision/batch/input/feed.h"
 
 #include <fmt/format.h>
 #include <poll.h>

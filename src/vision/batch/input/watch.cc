@@ -11,9 +11,9 @@
 #include <unordered_map>
 
 #include "base/error.h"
-#include "vision/batch/feed.h"
+#include "vision/batch/input/feed.h"
 #include "vision/batch/interrupt.h"
-#include "vision/batch/journal.h"
+#include "vision/batch/output/journal.h"
 
 namespace sdx::vision::batch {
 namespace {

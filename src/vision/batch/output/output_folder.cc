@@ -1,4 +1,4 @@
-#include "vision/batch/output_folder.h"
+#include "vision/batch/output/output_folder.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "vision/batch/glob.h"
+#include "vision/batch/input/glob.h"
 
 #include <algorithm>
 #include <system_error>

@@ -10,7 +10,7 @@
 
 #include <sdx/image.hpp>
 
-#include "vision/batch/inputs.h"
+#include "vision/batch/input/inputs.h"
 
 namespace sdx::vision::batch {
 

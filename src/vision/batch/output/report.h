@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/system/new_file.h"
-#include "vision/batch/record.h"
+#include "vision/batch/output/record.h"
 #include "vision/batch/settings.h"
 
 namespace sdx::vision::batch {

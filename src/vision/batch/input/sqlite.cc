@@ -1,4 +1,4 @@
-#include "vision/batch/sqlite.h"
+#include "vision/batch/input/sqlite.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "vision/batch/journal.h"
+#include "vision/batch/output/journal.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,0 +1,63 @@
+#include "vision/batch/input/glob.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+namespace sdx::vision::batch {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(Glob, MatchesParts) {
+  EXPECT_TRUE(matches_part("*.jpg", "a.jpg"));
+  EXPECT_TRUE(matches_part("*", "a.jpg"));
+  EXPECT_TRUE(matches_part("a?c", "abc"));
+  EXPECT_TRUE(matches_part("a?c", "aéc"));
+  EXPECT_TRUE(matches_part("[a-c]1", "b1"));
+  EXPECT_TRUE(matches_part("[!a-c]1", "d1"));
+  EXPECT_TRUE(matches_part("*a*b*c", "xxaxxbxxc"));
+  EXPECT_TRUE(matches_part("[]]", "]"));
+  EXPECT_TRUE(matches_part("a\\*", "a*"));
+  EXPECT_TRUE(matches_part("[x", "[x"));
+  EXPECT_TRUE(matches_part(".*", ".hidden"));
+  EXPECT_FALSE(matches_part("*", ".hidden"));
+  EXPECT_FALSE(matches_part("?hidden", ".hidden"));
+  EXPECT_FALSE(matches_part("*.jpg", "a.jpeg"));
+  EXPECT_FALSE(matches_part("[!a-c]1", "b1"));
+  EXPECT_FALSE(matches_part("a?c", "ac"));
+  EXPECT_FALSE(matches_part("", "a"));
+}
+
+TEST(Glob, DoesNotTakeExponentialTime) {
+  std::string pattern;
+  for (int i = 0; i < 200; ++i) pattern += "*a";
+  EXPECT_FALSE(matches_part(pattern + "b", std::string(2000, 'a')));
+}
+
+TEST(Glob, CrossesFolders) {
+  const fs::path root = fs::path(::testing::TempDir()) / "sdx_glob_test";
+  fs::remove_all(root);
+  for (const char* file : {"a.jpg", "b.txt", "one/c.jpg", "one/two/d.jpg", ".git/e.jpg"}) {
+    fs::create_directories((root / file).parent_path());
+    std::ofstream(root / file) << "x";
+  }
+  const auto names = [&](const std::string& pattern) {
+    std::string out;
+    for (const fs::path& file : expand_pattern((root / pattern).string()).files)
+      out += file.lexically_relative(root).string() + " ";
+    return out;
+  };
+  EXPECT_EQ(names("*.jpg"), "a.jpg ");
+  EXPECT_EQ(names("**/*.jpg"), "a.jpg one/c.jpg one/two/d.jpg ");
+  EXPECT_EQ(names("**"), "a.jpg b.txt one/c.jpg one/two/d.jpg ");
+  EXPECT_EQ(names("*/*.jpg"), "one/c.jpg ");
+  EXPECT_EQ(names("**/**/d.*"), "one/two/d.jpg ");
+  EXPECT_EQ(names("[ab].*"), "a.jpg b.txt ");
+  EXPECT_EQ(names("no*"), "");
+  EXPECT_EQ(expand_pattern((root / "one/*/d.jpg").string()).base, root / "one");
+  fs::remove_all(root);
+}
+
+}  // namespace
+}  // namespace sdx::vision::batch

@@ -1,0 +1,80 @@
+#include "vision/batch/input/table.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include <sdx/error.hpp>
+
+namespace sdx::vision::batch {
+namespace {
+
+namespace fs = std::filesystem;
+using Records = std::vector<std::vector<std::string>>;
+
+fs::path written(const char* name, const std::string& content) {
+  const fs::path file = fs::path(::testing::TempDir()) / name;
+  std::ofstream(file, std::ios::binary) << content;
+  return file;
+}
+
+std::string text(const std::vector<TableRow>& rows) {
+  std::string out;
+  for (const TableRow& row : rows) out += row.source + "=" + row.output + "@" + std::to_string(row.line) + " ";
+  return out;
+}
+
+TEST(Csv, FollowsRfc4180) {
+  EXPECT_EQ(parse_csv("a,b\r\nc,d\r\n", ','), (Records{{"a", "b"}, {"c", "d"}}));
+  EXPECT_EQ(parse_csv("a,b\nc,", ','), (Records{{"a", "b"}, {"c", ""}}));
+  EXPECT_EQ(parse_csv("\"a,1\",\"say \"\"hi\"\"\",\"two\nlines\"", ','), (Records{{"a,1", "say \"hi\"", "two\nlines"}}));
+  EXPECT_EQ(parse_csv("\n\na;b\n\n", ';'), (Records{{"a", "b"}}));
+  EXPECT_EQ(parse_csv("\"\"", ','), (Records{{""}}));
+  EXPECT_EQ(parse_csv("", ','), Records{});
+  EXPECT_THROW(parse_csv("\"a", ','), Error);
+  EXPECT_THROW(parse_csv("\"a\"b,c", ','), Error);
+}
+
+TEST(Table, ReadsCsv) {
+  const fs::path file = written("map.csv", "\xEF\xBB\xBFname,photo,number\nAnna,\"a, b.jpg\",7\nBert,c.jpg,8\n");
+  EXPECT_EQ(text(read_table(file, {.source_column = "photo", .output_column = "number"})), "a, b.jpg=7@2 c.jpg=8@3 ");
+  EXPECT_EQ(text(read_table(file, {.source_column = "2", .output_column = "1"})), "a, b.jpg=Anna@2 c.jpg=Bert@3 ");
+  EXPECT_EQ(text(read_table(file, {})), "Anna=@2 Bert=@3 ");
+  EXPECT_THROW(read_table(file, {.source_column = "foto"}), Error);
+  EXPECT_THROW(read_table(file, {.output_column = "4"}), Error);
+}
+
+TEST(Table, FindsTheDelimiter) {
+  EXPECT_EQ(text(read_table(written("map.tsv", "file\tid\na.jpg\tx\n"), {.output_column = "id"})), "a.jpg=x@2 ");
+  EXPECT_EQ(text(read_table(written("semi.csv", "a.jpg;x\nb.jpg;y\n"), {.output_column = "2", .header = false})),
+            "a.jpg=x@1 b.jpg=y@2 ");
+  EXPECT_EQ(text(read_table(written("odd.csv", "file_id\na_1\n"), {.output_column = "id", .delimiter = "_"})), "a=1@2 ");
+  EXPECT_THROW(read_table(written("odd.csv", "a\n"), {.delimiter = "ab"}), Error);
+}
+
+TEST(Table, SaysWhichLineIsWrong) {
+  try {
+    read_table(written("short.csv", "file,id\na.jpg,1\nb.jpg\n"), {.output_column = "id"});
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_NE(e.message().find("line 3"), std::string::npos) << e.message();
+  }
+  EXPECT_THROW(read_table(written("empty.csv", ""), {}), Error);
+  EXPECT_THROW(read_table(written("hole.csv", "file\n\"\"\n"), {}), Error);
+}
+
+TEST(Table, ReadsJsonLines) {
+  const fs::path file = written("map.jsonl", "{\"id\": 7, \"file\": \"a.jpg\"}\n\n{\"file\": \"b.jpg\", \"id\": null}\n");
+  EXPECT_EQ(text(read_table(file, {.output_column = "id"})), "a.jpg=7@1 b.jpg=@3 ");
+  EXPECT_THROW(read_table(written("bad.jsonl", "[1]\n"), {}), Error);
+  EXPECT_THROW(read_table(written("bad.jsonl", "{\"file\": \n"), {}), Error);
+  EXPECT_THROW(read_table(written("bad.jsonl", "{}\n"), {}), Error);
+}
+
+TEST(Table, RefusesWhatIsNoDatabase) {
+  EXPECT_THROW(read_table(written("bad.sqlite", "SQLite format 3, or not"), {}), Error);
+  EXPECT_THROW(read_table(fs::path(::testing::TempDir()) / "none.sqlite", {}), Error);
+}
+
+}  // namespace
+}  // namespace sdx::vision::batch
