@@ -173,7 +173,7 @@ Collected collect(const Request& request, const Settings& settings, const std::v
   std::vector<fs::path> real;
   for (const fs::path& folder : outputs) {
     std::error_code error;
-    if (fs::path canonical = fs::canonical(folder, error); !error) real.push_back(std::move(canonical));
+    if (fs::path canonical = fs::weakly_canonical(folder, error); !error) real.push_back(std::move(canonical));
   }
   if (!request.map.empty()) {
     for (const TableRow& row : read_table(request.map, settings.table)) {

@@ -11,10 +11,10 @@ namespace sdx::vision::batch {
 struct TableOptions {
   // Names of columns, or their numbers from 1 where no column has that name; "": the first of file, path, source, image, picture,
   // filename, name that there is, else the first column; the output's may be left open.
-  std::string source_column, output_column;
-  std::string table, query;  // SQLite: the only table unless one of these says otherwise
-  std::string delimiter;     // CSV: one letter, or "tab"; "": the one of , ; tab | that the first line has most of
-  bool header = true;        // CSV: the first line names the columns
+  std::string source_column = {}, output_column = {};
+  std::string table = {}, query = {};  // SQLite: the only table unless one of these says otherwise
+  std::string delimiter = {};          // CSV: one letter, or "tab"; "": the one of , ; tab | that the first line has most of
+  bool header = true;                  // CSV: the first line names the columns
 };
 
 struct TableRow {

@@ -32,7 +32,7 @@ class Watch {
     if (fd_ < 0) fail(ErrorCode::io, "cannot watch folders: {}", std::strerror(errno));
     for (const fs::path& folder : outputs) {
       std::error_code error;
-      if (fs::path real = fs::canonical(folder, error); !error) outputs_.push_back(std::move(real));
+      if (fs::path real = fs::weakly_canonical(folder, error); !error) outputs_.push_back(std::move(real));
     }
     for (const fs::path& root : roots_) add(root, root, false);
   }
