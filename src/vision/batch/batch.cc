@@ -121,8 +121,13 @@ class Batch {
     if (!r_.annotate.empty()) marked_.emplace(r_.annotate, replace, r_.dry_run, protected_);
     if (journal) journal_.emplace(kept, settings_hash(r_), r_.resume);
     if (s_.report != ReportKind::none) report_.emplace(r_.report, s_.report, with_outputs());
-    context_.emplace(Context{s_, *detector_, outputs_ ? &*outputs_ : nullptr, marked_ ? &*marked_ : nullptr,
-                             journal_ ? journal_->timestamp() : timestamp_now(), r_.dry_run, s_.report == ReportKind::html});
+    context_.emplace(Context{.settings = s_,
+                             .detector = *detector_,
+                             .outputs = outputs_ ? &*outputs_ : nullptr,
+                             .marked = marked_ ? &*marked_ : nullptr,
+                             .timestamp = journal_ ? journal_->timestamp() : timestamp_now(),
+                             .dry = r_.dry_run,
+                             .thumbnails = s_.report == ReportKind::html});
   }
 
   bool with_outputs() const { return s_.writes() || !r_.annotate.empty(); }

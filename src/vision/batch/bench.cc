@@ -12,7 +12,6 @@
 #include "base/error.h"
 #include "base/text_table.h"
 #include "vision/batch/interrupt.h"
-#include "vision/batch/picture.h"
 #include "vision/batch/process.h"
 #include "vision/batch/settings.h"
 
@@ -21,11 +20,6 @@ namespace {
 
 constexpr std::size_t kStages = 6;
 constexpr std::array<const char*, kStages> kNames = {"decode", "preprocess", "inference", "postprocess", "crop", "encode"};
-using Stages = std::array<double, kStages>;
-
-struct Sample {
-  std::string name, bytes;
-};
 
 struct Result {
   std::string runtime, provider, why_not;
@@ -42,41 +36,22 @@ double median(std::vector<double> values) {
   return (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
 
-double since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-}
-
 // As `sdx faces crop` with its defaults does it, but for the files.
-Stages measure(const Sample& sample, const faces::FaceDetector& detector, const faces::CropOptions& options, Result& result) {
-  Stages out{};
-  Picture picture(sample.bytes, false);
-  Picture::Shrunk shrunk = picture.shrunk(detector.useful_size(picture.width(), picture.height()));
-  faces::Detection found = detector.detect(*shrunk.image);
-  if (found.small_faces && shrunk.scale < 1) {
-    shrunk = {&picture.whole().image, 1};
-    found = detector.detect(*shrunk.image);
-  }
-  out[1] = found.times.preprocess;
-  out[2] = found.times.inference;
-  out[3] = found.times.decode;
-  result.provider = found.provider;
-  result.faces += found.faces.size();
-  const PictureView& view = picture.whole();
-  out[0] = picture.decode_ms();
-  for (faces::Face face : found.faces) {
-    const auto k = static_cast<float>(1 / shrunk.scale);
-    face.box = {face.box.x * k, face.box.y * k, face.box.width * k, face.box.height * k};
-    const auto start = std::chrono::steady_clock::now();
-    const media::Image crop = faces::crop(view.image, face, options);
-    out[4] += since(start);
-    const auto encoding = std::chrono::steady_clock::now();
-    const std::string file = media::encode_jpeg(crop);
-    out[5] += since(encoding);
-  }
-  return out;
+void measure(const Context& context, const Input& input, Result& result) {
+  const auto start = std::chrono::steady_clock::now();
+  const Processed done = process(context, input, std::nullopt);
+  const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  const Record& r = done.record;
+  if (!r.error.empty()) fail(ErrorCode::io, "{}: {}", r.file, r.error);
+  const Times& t = r.times;
+  const std::array<double, kStages> stages = {t.decode, t.preprocess, t.inference, t.postprocess, t.crop, t.encode};
+  for (std::size_t i = 0; i < kStages; ++i) result.ms[i].push_back(stages[i]);
+  result.total_ms.push_back(ms);
+  result.provider = r.provider;
+  result.faces += r.faces.size();
 }
 
-Result run_one(const Request& r, const std::string& runtime, const std::vector<Sample>& samples) {
+Result run_one(const Request& r, const std::string& runtime, const std::vector<Input>& inputs) {
   Result result;
   result.runtime = runtime;
   Request request = r;
@@ -87,19 +62,17 @@ Result run_one(const Request& r, const std::string& runtime, const std::vector<S
       result.why_not = detector.warnings().empty() ? "it is not available" : detector.warnings().front();
       return result;
     }
+    const Settings settings = parse(request);
+    const Context context{.settings = settings, .detector = detector, .timestamp = timestamp_now(), .discard = true};
     Result warm;
-    for (const Sample& sample : samples) measure(sample, detector, {}, warm);
+    for (const Input& input : inputs) measure(context, input, warm);
     for (int run = 0; run < r.runs && !Interrupt::requested(); ++run) {
       result.faces = 0;
-      for (const Sample& sample : samples) {
-        const auto start = std::chrono::steady_clock::now();
-        const Stages ms = measure(sample, detector, {}, result);
-        result.total_ms.push_back(since(start));
-        for (std::size_t i = 0; i < kStages; ++i) result.ms[i].push_back(ms[i]);
-      }
+      for (const Input& input : inputs) measure(context, input, result);
     }
   } catch (const Error& e) {
     result.why_not = e.message();
+    result.total_ms.clear();
   }
   return result;
 }
@@ -153,34 +126,21 @@ void check_bench(const Request& request) {
 int bench(const Request& request, const Console& console) {
   check_bench(request);
   const Interrupt interrupt;
-  Request quiet = request;
-  quiet.task = Task::detect;
-  const Collected found = collect(quiet, parse(quiet), {});
-  constexpr std::size_t kMostBytes = std::size_t{1} << 30;  // held in memory: what is measured is not the disk
-  std::vector<Sample> samples;
-  std::size_t bytes = 0;
-  for (const Input& input : found.inputs) {
-    if (!input.error.empty()) fail(ErrorCode::io, "{}: {}", input.shown, input.error);
-    samples.push_back({input.shown, read_picture(input.path)});
-    bytes += samples.back().bytes.size();
-    if (bytes > kMostBytes) fail(ErrorCode::invalid_argument, "the pictures have over 1 GiB together: measure fewer of them");
-    try {
-      media::probe_image(std::as_bytes(std::span<const char>(samples.back().bytes.data(), samples.back().bytes.size())));
-    } catch (const Error& e) {
-      fail(e.code(), "{}: {}", input.shown, e.message());
-    }
-  }
-  if (samples.empty()) fail(ErrorCode::io, "there are no pictures in '{}'", request.paths.front());
+  Request crops = request;
+  crops.task = Task::crop;
+  crops.dry_run = true;  // no folder is needed
+  const std::vector<Input> inputs = collect(crops, parse(crops), {}).inputs;
+  if (inputs.empty()) fail(ErrorCode::io, "there are no pictures in '{}'", request.paths.front());
   const std::vector<std::string> runtimes =
       request.runtimes.empty() ? std::vector<std::string>{"native", "ort"} : request.runtimes;
   std::vector<Result> results;
-  for (const std::string& runtime : runtimes) results.push_back(run_one(request, runtime, samples));
+  for (const std::string& runtime : runtimes) results.push_back(run_one(crops, runtime, inputs));
   const bool any = std::any_of(results.begin(), results.end(), [](const Result& r) { return !r.total_ms.empty(); });
   for (const Result& r : results) {
     if (!r.why_not.empty()) console.note(fmt::format("{}: {}: {}", any ? "note" : "error", r.runtime, r.why_not));
   }
   if (request.json) {
-    console.print(json(request, results, samples.size()));
+    console.print(json(request, results, inputs.size()));
   } else if (any) {
     console.print(table(results));
   }

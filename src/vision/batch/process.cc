@@ -236,6 +236,12 @@ class Job {
         !input_.ending.empty() && !s_.format ? input_.ending : std::string(media::ending_of(format).substr(1));
     const NameValues values{input_.stem, index, width, height, extension, quality, c_.timestamp};
     const std::string name = in_folder(name_for(values));
+    if (c_.discard) {
+      const Stopwatch watch;
+      static_cast<void>(media::encode(image, encoding(view, format)));
+      record().times.encode += watch.ms();
+      return "";
+    }
     if (c_.outputs == nullptr) return name;
     if (c_.dry) return c_.outputs->claim(name, input_.shown).string();
     return write(*c_.outputs, name, image, encoding(view, format));

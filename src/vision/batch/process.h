@@ -24,6 +24,7 @@ struct Context {
   OutputFolder* marked = nullptr;   // --annotate
   std::string timestamp;
   bool dry = false;
+  bool discard = false;     // outputs are encoded and thrown away: for measuring
   bool thumbnails = false;  // for the report
 };
 

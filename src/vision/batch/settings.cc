@@ -128,8 +128,8 @@ faces::CropOptions parse_crop(const Request& r) {
       wrong("--offset-x and --offset-y go with --position custom, not with {}", r.position);
     }
     o.position = faces::Position::custom;
-    o.offset_x = r.offset_x.value_or(0);
-    o.offset_y = r.offset_y.value_or(0);
+    o.offset_x = r.offset_x.value_or(o.offset_x);  // the other one is the preset's
+    o.offset_y = r.offset_y.value_or(o.offset_y);
     within("--offset-x", o.offset_x, -1, 1);
     within("--offset-y", o.offset_y, -1, 1);
   }

@@ -65,7 +65,7 @@ TEST(Record, IsCsvForSpreadsheets) {
       << text;
   r.faces.clear();
   r.error = "it is broken";
-  EXPECT_EQ(record_csv(r), "\"'=1+1,\"\"x\"\"\",640,480,,,,,,,,,,,\"it is broken\"\r\n");
+  EXPECT_EQ(record_csv(r), "\"'=1+1,\"\"x\"\"\",640,480,,,,,,,,,,,,\"it is broken\"\r\n");
 }
 
 }  // namespace
