@@ -33,9 +33,6 @@ sdx::Runtime engine_of(faces::Runtime runtime, sdx::Runtime otherwise) {
 SessionOptions session_options(const faces::DetectorOptions& options) {
   SessionOptions out = options.session;
   out.runtime = engine_of(options.runtime, out.runtime);
-  // Pictures of all proportions, in one to three sizes each: 20 by 20 multiples of 32 at most, of which a folder has a few.
-  constexpr std::size_t kPlans = 32;
-  if (out.plan_cache_size == SessionOptions().plan_cache_size) out.plan_cache_size = kPlans;
   return out;
 }
 
