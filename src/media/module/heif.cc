@@ -3,6 +3,7 @@
 #include <libheif/heif.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -117,6 +118,9 @@ Outcome read(const ModuleRead* request, const ModuleSink* sink, ModuleText error
     if (stored > request->most_pixels)
       return say(error, Outcome::unsupported, "it has more pixels than the limit before it is cut");
     if (request->header) return Outcome::ok;
+    // Of the tiles, too, which a file may declare larger than the picture that they make up.
+    const double side = std::ceil(std::sqrt(static_cast<double>(request->most_pixels)));
+    heif_context_set_maximum_image_size_limit(context.get(), static_cast<int>(std::min(side, 65535.0)));
     if (request->metadata && !send_blocks(raw, *sink)) return Outcome::stopped;
     return read_pixels(raw, alpha, *sink, error);
   });
