@@ -8,6 +8,8 @@
 #include <sdx/faces.hpp>
 #include <sdx/image.hpp>
 
+#include "base/tools_api.h"
+
 namespace sdx::vision::batch {
 
 // A part of a picture: what lies at (x, y) of the whole lies at (x - left, y - top) of `image`.
@@ -19,7 +21,7 @@ struct PictureView {
   faces::Face local(faces::Face face) const;
 };
 
-class Picture {
+class SDX_TOOLS_API Picture {
  public:
   // `to_srgb`: colour profiles are applied to what view() gives.
   Picture(std::string bytes, bool to_srgb);

@@ -7,8 +7,9 @@
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"
+#include "vision/batch/cut.h"
 #include "vision/batch/picture.h"
-#include "vision/crop/geometry.h"
+#include "vision/box.h"
 
 namespace sdx::vision::batch {
 namespace {
@@ -27,33 +28,6 @@ class Stopwatch {
  private:
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
-
-Face scaled(Face f, double by) {
-  const auto k = static_cast<float>(by);
-  f.box = {f.box.x * k, f.box.y * k, f.box.width * k, f.box.height * k};
-  for (auto* p : {&f.points.right_eye, &f.points.left_eye, &f.points.nose, &f.points.right_mouth, &f.points.left_mouth,
-                  &f.points.mouth, &f.points.right_ear, &f.points.left_ear}) {
-    if (*p) *p = faces::Point{(*p)->x * k, (*p)->y * k};
-  }
-  return f;
-}
-
-// Where a face lies in the crop that was made of it.
-Face in_crop(Face f, const Mapping& map) {
-  const auto moved = [&](faces::Point p) {
-    const double dx = p.x - map.center_x, dy = p.y - map.center_y;
-    return faces::Point{static_cast<float>(((dx * map.cos + dy * map.sin) / map.width + 0.5) * map.out_width),
-                        static_cast<float>(((dy * map.cos - dx * map.sin) / map.height + 0.5) * map.out_height)};
-  };
-  const faces::Point center = moved({f.box.x + f.box.width / 2, f.box.y + f.box.height / 2});
-  const auto k = static_cast<float>(1 / map.scale());
-  f.box = {center.x - f.box.width * k / 2, center.y - f.box.height * k / 2, f.box.width * k, f.box.height * k};
-  for (auto* p : {&f.points.right_eye, &f.points.left_eye, &f.points.nose, &f.points.right_mouth, &f.points.left_mouth,
-                  &f.points.mouth, &f.points.right_ear, &f.points.left_ear}) {
-    if (*p) *p = moved(**p);
-  }
-  return f;
-}
 
 class Job {
  public:
@@ -77,13 +51,7 @@ class Job {
   Record& record() { return out_.record; }
 
   void find() {
-    const faces::FaceDetector& detector = c_.detector;
-    Picture::Shrunk shrunk = picture_.shrunk(detector.useful_size(picture_.width(), picture_.height()));
-    faces::Detection found = detector.detect(*shrunk.image);
-    if (found.small_faces && shrunk.scale < 1) {
-      shrunk = {&picture_.whole().image, 1};
-      found = detector.detect(*shrunk.image);
-    }
+    faces::Detection found = find_faces(picture_, c_.detector);
     Record& r = record();
     r.width = picture_.width();
     r.height = picture_.height();
@@ -92,7 +60,7 @@ class Job {
     r.times.preprocess = found.times.preprocess;
     r.times.inference = found.times.inference;
     r.times.postprocess = found.times.decode;
-    for (const Face& f : found.faces) r.faces.push_back({shrunk.scale == 1 ? f : scaled(f, 1 / shrunk.scale), {}, ""});
+    for (const Face& f : found.faces) r.faces.push_back({f, {}, ""});
   }
 
   // The part of the picture that the task looks at.
@@ -144,16 +112,12 @@ class Job {
                         square ? s_.align_size : s_.crop.height, name_of(f.quality.level));
         continue;
       }
-      media::Image crop = s_.task == Task::align ? faces::align(view.image, view.local(f.face), s_.align_size)
-                                                 : faces::crop_part(view.image, view.left, view.top, picture_.width(),
-                                                                    picture_.height(), f.face, s_.crop);
-      if (s_.enhance) {
-        if (s_.task == Task::align) {
-          faces::enhance(crop, *s_.enhance);
-        } else {
-          const Face moved = in_crop(f.face, map_crop(picture_.width(), picture_.height(), f.face, s_.crop));
-          faces::enhance(crop, *s_.enhance, &moved);
-        }
+      media::Image crop;
+      if (s_.task == Task::align) {
+        crop = faces::align(view.image, view.local(f.face), s_.align_size);
+        if (s_.enhance) faces::enhance(crop, *s_.enhance);
+      } else {
+        crop = cut_face(view, picture_.width(), picture_.height(), f.face, s_);
       }
       record().times.crop += watch.ms();
       f.output = save(crop, view, static_cast<int>(i) + 1, crop.width, crop.height, name_of(f.quality.level));
@@ -192,7 +156,7 @@ class Job {
       }
     }
     NameValues values{input_.stem, 1, image.width, image.height, "", "none", c_.timestamp};
-    const media::FileFormat format = own_format(image);
+    const media::FileFormat format = own_format(picture_.format(), image.channels);
     values.extension = std::string(media::ending_of(format).substr(1));
     const std::string name = in_folder(NameTemplate("{stem}.{ext}").make(values));
     media::EncodeOptions options;
@@ -200,37 +164,12 @@ class Job {
     record().annotated = write(*c_.marked, name, image, options);
   }
 
-  media::FileFormat own_format(const media::Image& image) const {
-    const auto own = media::file_format(picture_.format());
-    if (own && !(*own == media::FileFormat::jpeg && image.channels == 4)) return *own;
-    const bool lossless = image.channels == 4 || picture_.format() == "pnm";
-    return lossless ? media::FileFormat::png : media::FileFormat::jpeg;
-  }
-
   std::string in_folder(const std::string& name) const { return input_.folder.empty() ? name : input_.folder + "/" + name; }
-
-  media::EncodeOptions encoding(const PictureView& view, media::FileFormat format) const {
-    media::EncodeOptions o;
-    o.format = format;
-    o.quality = s_.quality;
-    if (s_.task == Task::crop) {
-      o.dpi = s_.crop.dpi;
-      if (s_.crop.fill == faces::Fill::colour && s_.crop.colour[3] == 255) {
-        o.background = {s_.crop.colour[0], s_.crop.colour[1], s_.crop.colour[2]};
-      }
-    }
-    if (s_.metadata == MetadataMode::preserve) o.metadata = view.metadata;
-    if (s_.metadata != MetadataMode::strip) {
-      o.metadata.tags.insert(o.metadata.tags.end(), s_.tags.begin(), s_.tags.end());
-    }
-    return o;
-  }
 
   // Returns the file that was, or would be, written.
   std::string save(const media::Image& image, const PictureView& view, int index, int width, int height, const char* quality) {
-    media::Image shape;
-    shape.channels = c_.dry && s_.task == Task::crop && s_.crop.shape != faces::Shape::rectangle ? 4 : image.channels;
-    media::FileFormat format = s_.format.value_or(own_format(shape));
+    const bool shaped = c_.dry && s_.task == Task::crop && s_.crop.shape != faces::Shape::rectangle;
+    media::FileFormat format = s_.format.value_or(own_format(picture_.format(), shaped ? 4 : image.channels));
     if (s_.format == std::nullopt && !input_.ending.empty()) format = *media::file_format(input_.ending);
     const std::string extension =
         !input_.ending.empty() && !s_.format ? input_.ending : std::string(media::ending_of(format).substr(1));
@@ -244,7 +183,7 @@ class Job {
     }
     if (c_.outputs == nullptr) return name;
     if (c_.dry) return c_.outputs->claim(name, input_.shown).string();
-    return write(*c_.outputs, name, image, encoding(view, format));
+    return write(*c_.outputs, name, image, encoding(view, format, s_));
   }
 
   // A table's name is taken as it is for the first face; a template that does not tell faces apart gets their number.

@@ -10,6 +10,7 @@
 #include <sdx/faces.hpp>
 #include <sdx/image.hpp>
 
+#include "base/tools_api.h"
 #include "vision/batch/input/table.h"
 #include "vision/batch/output/naming.h"
 #include "vision/batch/request.h"
@@ -43,8 +44,8 @@ struct Settings {
 };
 
 // Throws Error(invalid_argument) that names the flag.
-Settings parse(const Request& request);
-faces::DetectorOptions parse_detector(const Request& request);
+SDX_TOOLS_API Settings parse(const Request& request);
+SDX_TOOLS_API faces::DetectorOptions parse_detector(const Request& request);
 
 // A hash of whatever changes what a picture becomes: flags, and the model with its size and time.
 std::string settings_hash(const Request& request);
