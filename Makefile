@@ -5,7 +5,7 @@ BUILD := build/$(PRESET)
 # What counts to millions, a minute each without optimisation; `make test` runs all of it.
 SLOW_UNDER_SANITIZERS := -Loop.EndlessLoops*:Functions.ExponentialExpansion*:Reader.CapturesAreCounted:Gradient.NestedWithoutEnd*:Diff.IsQuiet*
 
-.PHONY: help setup python-env runtimes clients bare-root build wheel test test-poisoned demo install docs format format-check check-includes check-sizes asan asan-all slow-under-sanitizers neon bench bench-accuracy bench-operators bench-kernels bench-bridge clean
+.PHONY: help setup python-env runtimes clients browser bare-root build wheel test test-poisoned demo install docs format format-check check-includes check-sizes asan asan-all slow-under-sanitizers neon bench bench-accuracy bench-operators bench-kernels bench-bridge clean
 
 help:
 	@echo "make demo    install what is missing, build, detect a face in a real photograph"
@@ -31,6 +31,10 @@ runtimes: | setup
 # Published programs that call ONNX Runtime, for tests/clients; left out likewise.
 clients: | setup
 	@tools/clients_env.sh
+
+# A browser for tests/faces/page_test.py, 100 MB: not part of `make test`, which skips that test without one.
+browser: | setup
+	@tools/browser.sh
 
 # A bare Debian for the tests of the wheel; left out likewise.
 bare-root: | setup

@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "cli/commands.h"
+#include "cli/faces/faces.h"
 #include "cli/faces/flags.h"
 #include "cli/faces/vision_tools.h"
 #include "cli/resolve.h"
@@ -73,35 +74,16 @@ vision::Console console() {
   return out;
 }
 
-// What makes no sense is the command line's fault, before a model is looked for.
-void check(void (*with)(const Request&), const Request& request) {
-  try {
-    with(request);
-  } catch (const Error& e) {
-    if (e.code() == ErrorCode::invalid_argument) throw UsageError(e.message());
-    throw;
-  }
-}
-
-void FacesCommand::fill() {
-  static_cast<void>(session.options());  // says what is wrong with them, whether or not there is a model
-  if (session.model.empty()) {
-    session.model = vision_tools().find_detector().string();
-    note("note: the detector is " + session.model);
-  }
-  const project::ResolvedModel model = resolve(session);
-  request.model = model.model;
-  request.session = model.options;
-}
+void FacesCommand::fill() { find_model(session, request); }
 
 int FacesCommand::run() {
-  check(vision_tools().check, request);
+  check_request(vision_tools().check, request);
   fill();
   return vision_tools().run(request, console());
 }
 
 int FacesCommand::bench() {
-  check(vision_tools().check_bench, request);
+  check_request(vision_tools().check_bench, request);
   fill();
   return vision_tools().bench(request, console());
 }
@@ -133,6 +115,26 @@ void add_faces_bench(const Command& faces, Action& action) {
 
 }  // namespace
 
+void check_request(void (*with)(const Request&), const Request& request) {
+  try {
+    with(request);
+  } catch (const Error& e) {
+    if (e.code() == ErrorCode::invalid_argument) throw UsageError(e.message());
+    throw;
+  }
+}
+
+void find_model(SessionFlags& session, Request& request) {
+  static_cast<void>(session.options());  // says what is wrong with them, whether or not there is a model
+  if (session.model.empty()) {
+    session.model = vision_tools().find_detector().string();
+    note("note: the detector is " + session.model);
+  }
+  const project::ResolvedModel model = resolve(session);
+  request.model = model.model;
+  request.session = model.options;
+}
+
 void add_faces(const Command& app, Action& action) {
   const Command faces = app.add_subcommand("faces", "Find, cut out, align and hide faces in pictures");
   faces.require_subcommand(1);
@@ -155,6 +157,7 @@ void add_faces(const Command& app, Action& action) {
   add_file_flags(blur.first, blur.second->request);
   add_table_flags(blur.first, blur.second->request);
   add_faces_bench(faces, action);
+  add_faces_page(faces, action);
 }
 
 }  // namespace sdx::cli

@@ -2,6 +2,7 @@
 // What the page asks of the library, as functions: tests answer with their own.
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,10 +27,10 @@ struct File {
 };
 
 struct Opened {
-  media::Image image;  // upright, whole
-  std::string format;  // "jpeg"
-  std::string bytes;   // the file as it came
-  std::size_t memory() const { return image.pixels.size() + bytes.size(); }
+  std::shared_ptr<const media::Image> image;  // upright, whole
+  std::string format;                         // "jpeg"
+  std::size_t memory = 0;                     // bytes that all of it takes
+  std::shared_ptr<void> more;                 // the backend's own
 };
 
 // Functions may be called by any number of threads at once, and throw sdx::Error.

@@ -212,7 +212,7 @@ Response Page::preview(const Request& request, const Picture& picture) const {
       fail(ErrorCode::invalid_argument, "'size' must be 16 to {} pixels", kLargestPreview);
     }
   }
-  const media::Image& image = picture.opened.image;
+  const media::Image& image = *picture.opened.image;
   const double scale = std::min(1.0, static_cast<double>(size) / std::max(image.width, image.height));
   if (scale == 1) return file_response("image/jpeg", media::encode_jpeg(image, 88));
   const auto side = [&](int n) { return std::max(1, static_cast<int>(n * scale + 0.5)); };
@@ -262,7 +262,7 @@ Response Page::switch_runtime(const Request& request) {
   const Runtime runtime = parse_runtime(wish["runtime"].get<std::string>());
   // A look at a small picture says whether it works.
   Opened probe;
-  probe.image = media::Image::blank(64, 64);
+  probe.image = std::make_shared<media::Image>(media::Image::blank(64, 64));
   const Detection seen = backend_.detect(probe, runtime);
   runtime_ = runtime;
   return json_response(text_of({{"runtime", runtime_name(runtime)}, {"provider", seen.provider}}));

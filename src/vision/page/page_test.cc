@@ -24,15 +24,15 @@ Backend fake_backend() {
     const std::size_t x = bytes.find('x');
     if (x == std::string::npos) fail(ErrorCode::invalid_argument, "this is no picture");
     Opened opened;
-    opened.image = media::Image::blank(std::stoi(bytes), std::stoi(bytes.substr(x + 1)));
-    opened.format = "png";
-    opened.bytes = std::move(bytes);
+    opened.image = std::make_shared<media::Image>(media::Image::blank(std::stoi(bytes), std::stoi(bytes.substr(x + 1))));
+    opened.memory = opened.image->pixels.size();
+    opened.format = std::move(bytes);
     return opened;
   };
   backend.detect = [](const Opened& opened, Runtime runtime) {
     if (runtime == Runtime::ort) fail(ErrorCode::provider_unavailable, "there is no ONNX Runtime here");
     Detection detection;
-    for (int i = 10; i < opened.image.width && i < 20; ++i) {
+    for (int i = 10; i < opened.image->width && i < 20; ++i) {
       Face face;
       face.box = {static_cast<float>(i), 2, 3, 4};
       face.score = 0.9F;
@@ -50,7 +50,7 @@ Backend fake_backend() {
     return quality;
   };
   backend.crop = [](const Opened& opened, const Face& face, const CropSettings& settings) {
-    return File{fmt::format("{} {} {} {}", opened.bytes, face.box.x, settings.preset, settings.face_height.value_or(0)),
+    return File{fmt::format("{} {} {} {}", opened.format, face.box.x, settings.preset, settings.face_height.value_or(0)),
                 "image/png", ".png"};
   };
   backend.presets = {{"avatar", "Square <avatar>", CropOptions{}}};

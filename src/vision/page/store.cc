@@ -5,7 +5,7 @@
 namespace sdx::faces::page {
 
 void PictureStore::add(std::shared_ptr<Picture> picture) {
-  const std::size_t size = picture->opened.memory();
+  const std::size_t size = picture->opened.memory;
   if (size > most_bytes_) {
     fail(ErrorCode::out_of_memory, "the picture takes {} bytes in memory; the page holds at most {}", size, most_bytes_);
   }
@@ -38,7 +38,7 @@ std::size_t PictureStore::bytes() const {
 }
 
 void PictureStore::drop(List::iterator which) {
-  bytes_ -= (*which)->opened.memory();
+  bytes_ -= (*which)->opened.memory;
   by_id_.erase((*which)->id);
   pictures_.erase(which);
 }

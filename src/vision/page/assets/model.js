@@ -123,11 +123,11 @@ function ownFrame(picture, face, mx, my, height) {
           offset_y: tidy(clamp(-2 * (-dx * f.sin + dy * f.cos) / real, -1, 1), 4)};
 }
 
-function quoted(text) { return /^[\w./:=,@%+#-]+$/.test(text) && !/^[#-]/.test(text) ? text : `'${text.replace(/'/g, "'\\''")}'`; }
+function quoted(text) { return /^[\w./:=,@%+#-]+$/.test(text) && !text.startsWith('#') ? text : `'${text.replace(/'/g, "'\\''")}'`; }
 
 function commandLine(picture, face) {
   const w = wish(picture, face);
-  let line = `sdx faces crop ${quoted(picture.file)} -o crops`;
+  let line = `sdx faces crop ${quoted(picture.file.startsWith('-') ? `./${picture.file}` : picture.file)} -o crops`;
   for (const [name, value] of Object.entries(w)) {
     if (name === 'face') line += ` --face ${value + 1}`;
     else if (value === true) line += ` --${name.replace('_', '-')}`;

@@ -1,0 +1,103 @@
+// sdx faces page
+
+#include <dlfcn.h>
+
+#include <array>
+#include <csignal>
+#include <memory>
+#include <sdx/error.hpp>
+
+#include "base/system/own_library.h"
+#include "cli/faces/faces.h"
+#include "cli/faces/flags.h"
+#include "cli/faces/vision_tools.h"
+#include "vision/page/module_api.h"
+
+namespace sdx::cli {
+namespace {
+
+using faces::page::Module;
+using faces::page::ModuleOptions;
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  sdx faces page\n"
+    "  sdx faces page -m yunet.onnx --port 8090\n"
+    "The page is served to this machine alone, at an address with a secret in it. Pictures stay in memory. Ctrl-C ends it.\n";
+
+struct PageCommand {
+  vision::Request request;
+  SessionFlags session;
+  int port = 0;
+};
+
+volatile std::sig_atomic_t stopped = 0;
+
+// Ctrl-C and `kill` end the server in an orderly way; a second one ends the program at once.
+class Signals {
+ public:
+  Signals() {
+    struct sigaction action {};
+    action.sa_handler = [](int) { stopped = 1; };
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    for (std::size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &action, &before_[i]);
+  }
+  ~Signals() {
+    for (std::size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &before_[i], nullptr);
+  }
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+
+ private:
+  static constexpr std::array<int, 2> kSignals{SIGINT, SIGTERM};
+  std::array<struct sigaction, 2> before_{};
+};
+
+void* module_of(void* handle) {
+  const auto function = reinterpret_cast<SdxFacesPageModuleFunction>(::dlsym(handle, "sdx_faces_page_module"));
+  const Module* module = function == nullptr ? nullptr : function();
+  const bool same = module != nullptr && module->version == faces::page::kModuleVersion &&
+                    module->request_bytes == sizeof(vision::Request) && module->release == std::string_view(SDX_VERSION);
+  return same ? const_cast<Module*>(module) : nullptr;
+}
+
+const Module& load_module() {
+  const OwnLibrary library{"libsdx_faces_page.so",
+                           "SDX_FACES_PAGE_LIB",
+                           "sdx faces page",
+                           {program_folder()},
+                           {SDX_LIB_FROM_BIN "/sardonyx", "../lib/sardonyx", "sardonyx", "."}};
+  return *static_cast<const Module*>(load_own_library(library, module_of));
+}
+
+int serve(PageCommand& c) {
+  vision::Request detect = c.request;
+  detect.paths = {"picture"};
+  check_request(vision_tools().check, detect);
+  find_model(c.session, c.request);
+  const Module& module = load_module();
+  const Signals signals;
+  ModuleOptions options;
+  options.request = &c.request;
+  options.port = static_cast<std::uint16_t>(c.port);
+  options.stopped = [](void*) { return stopped != 0; };
+  options.listening = [](void*, const char* url) { note(std::string("open ") + url); };
+  options.warning = [](void*, const char* text) { note(std::string("warning: ") + text); };
+  std::array<char, 2000> error{};
+  if (!module.serve(&options, error.data(), error.size())) throw Error(ErrorCode::runtime_failure, error.data());
+  return kOk;
+}
+
+}  // namespace
+
+void add_faces_page(const Command& faces, Action& action) {
+  const Command command = faces.add_subcommand("page", "Crop faces by hand, on a page in the browser");
+  const auto c = std::make_shared<PageCommand>();
+  add_detector_flags(command, c->session, c->request);
+  command.remove_option("--json");
+  command.add_option("--port", c->port, "Port of 127.0.0.1 (0: a free one)")->range(0, 65535)->type_name("N");
+  command.footer(kExamples);
+  command.callback([c, &action] { action = [c] { return serve(*c); }; });
+}
+
+}  // namespace sdx::cli

@@ -1,0 +1,38 @@
+#pragma once
+// What libsdx_faces_page.so offers: a server for one page. A library of its own, because what serves HTTP is needed for nothing
+// else that the command does with faces. Nothing is thrown and nothing is freed across the border.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "vision/batch/request.h"
+
+namespace sdx::faces::page {
+
+inline constexpr int kModuleVersion = 1;
+
+struct ModuleOptions {
+  const vision::Request* request = nullptr;  // the model, its session and how it looks for faces
+  std::uint16_t port = 0;                    // of 127.0.0.1; 0: a free one
+  // Asked a few times a second; true ends the server.
+  bool (*stopped)(void* context) = nullptr;
+  // Called once, when the server listens: the address to open, with the token.
+  void (*listening)(void* context, const char* url) = nullptr;
+  void (*warning)(void* context, const char* text) = nullptr;
+  void* context = nullptr;
+};
+
+struct Module {
+  int version;                // kModuleVersion
+  std::size_t request_bytes;  // sizeof(vision::Request): what another build would pass another way
+  const char* release;        // SDX_VERSION
+  // Serves until it is stopped. False for a failure, which `error` describes.
+  bool (*serve)(const ModuleOptions* options, char* error, std::size_t error_size);
+};
+
+}  // namespace sdx::faces::page
+
+extern "C" {
+// The only symbol of the library: sdx_faces_page_module.
+using SdxFacesPageModuleFunction = const sdx::faces::page::Module* (*)();
+}
