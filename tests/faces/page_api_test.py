@@ -6,6 +6,7 @@ Exit code 77 without test models.
 
 import io
 import json
+import subprocess
 import sys
 import zipfile
 import zlib
@@ -83,6 +84,11 @@ def bad_pictures_are_refused(page, file):
     check(page.ask("POST", "/api/pictures", bomb)[0] in (400, 413), "a bomb")
 
 
+def says_why_it_cannot_start(page):
+    done = subprocess.run([page.sdx, "faces", "page", "-m", page.model, "--port", str(page.port)], capture_output=True, text=True, timeout=120)
+    check(done.returncode == 1 and f"port {page.port}" in done.stderr and "open http" not in done.stderr, done)
+
+
 def main():
     folder = models()
     if folder is None:
@@ -96,6 +102,7 @@ def main():
         zip_holds_all(page, pictures)
         strangers_are_refused(page)
         bad_pictures_are_refused(page, files[0])
+        says_why_it_cannot_start(page)
         status, headers, body = page.ask("GET", f"/api/pictures/{pictures[0]['id']}/preview?size=200")
         check(status == 200 and headers["Content-Type"] == "image/jpeg" and body[:2] == b"\xff\xd8", status)
         check(page.json("GET", "/api/info")["runtime"] == "native", "runtime")

@@ -22,6 +22,8 @@ using serve::Response;
 
 constexpr std::uint64_t kSettingsBytes = 1 << 20;  // of JSON that the page sends
 constexpr int kLargestPreview = 2048;
+constexpr int kMostLooks = 5;
+constexpr double kLooksMs = 60;
 
 double now_ms() { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
@@ -156,9 +158,19 @@ std::shared_ptr<const Looked> Page::look(Picture& picture, Runtime runtime) {
     if (const auto at = picture.looked.find(runtime); at != picture.looked.end()) return at->second;
   }
   auto looked = std::make_shared<Looked>();
-  // The first look at a size of picture pays for planning; the second shows what the runtime takes.
-  backend_.detect(picture.opened, runtime);
+  // The first look at a size of picture pays for planning. What the runtime takes is that of the fastest look after it: others
+  // may have shared the processor.
   looked->detection = backend_.detect(picture.opened, runtime);
+  const double start = now_ms();
+  double least = 0;
+  for (int i = 0; i < kMostLooks && (i == 0 || now_ms() - start < kLooksMs); ++i) {
+    const StageTimes times = backend_.detect(picture.opened, runtime).times;
+    const double sum = times.preprocess + times.inference + times.decode;
+    if (i == 0 || sum < least) {
+      least = sum;
+      looked->detection.times = times;
+    }
+  }
   for (const Face& face : looked->detection.faces) looked->quality.push_back(backend_.judge(picture.opened, face));
   const std::lock_guard lock(picture.mutex);
   return picture.looked.emplace(runtime, std::move(looked)).first->second;
