@@ -100,6 +100,9 @@ def main():
         files += [f for name in ("apollo11_crew.jpg", "orientation_6.jpg", "family_beach.jpg", "megapixels_24.jpg", "lossy.webp") if (f := folder / "faces" / "pictures" / name).exists()]
         pictures = [crops_are_the_commands(page, f) for f in files]
         zip_holds_all(page, pictures)
+        path = f"/api/pictures/{pictures[0]['id']}/crop"
+        check(page.ask("POST", path, '{"width": 16384, "height": 16384}')[0] == 413, "a crop that is too large")
+        check(page.ask("POST", path, '{"preset": "avatar", "width": 5}')[0] == 400, "settings that contradict each other")
         strangers_are_refused(page)
         bad_pictures_are_refused(page, files[0])
         says_why_it_cannot_start(page)

@@ -16,6 +16,7 @@ using vision::Request;
 namespace batch = vision::batch;
 
 constexpr std::int64_t kMostPixels = 100'000'000;
+constexpr std::int64_t kMostCropPixels = 64'000'000;
 
 // One for each runtime, loaded when it is first asked for.
 class Detectors {
@@ -121,6 +122,11 @@ const char* type_of(media::FileFormat format) {
 
 File crop_file(const Opened& opened, const Face& face, const CropSettings& wanted) {
   const vision::batch::Settings settings = batch::parse(crop_request(wanted));
+  const CropOptions& size = settings.crop;
+  if (static_cast<std::int64_t>(size.width) * size.height > kMostCropPixels) {
+    fail(ErrorCode::out_of_memory, "a crop of {}x{} pixels: the page makes up to {} million; `sdx faces crop` makes larger ones",
+         size.width, size.height, kMostCropPixels / 1'000'000);
+  }
   const batch::PictureView& view = *static_cast<const Decoded*>(opened.more.get())->whole;
   const media::Image crop = batch::cut_face(view, view.image.width, view.image.height, face, settings);
   const media::FileFormat format = settings.format.value_or(batch::own_format(opened.format, crop.channels));

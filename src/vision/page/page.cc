@@ -27,6 +27,17 @@ constexpr double kLooksMs = 60;
 
 double now_ms() { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
+class Turn {
+ public:
+  explicit Turn(std::counting_semaphore<>& turns) : turns_(turns) { turns_.acquire(); }
+  ~Turn() { turns_.release(); }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  std::counting_semaphore<>& turns_;
+};
+
 // Nobody keeps what is private, guesses what it is, or shows it in a frame.
 void harden(Response& response) {
   response.headers.emplace_back("Cache-Control", "no-store");
@@ -191,6 +202,7 @@ Response Page::upload(const Request& request) {
   if (body.size() > limits_.upload_bytes) {
     return error_response(413, fmt::format("the file has {} bytes; at most {} are taken", body.size(), limits_.upload_bytes));
   }
+  const Turn turn(uploads_);
   auto picture = std::make_shared<Picture>();
   picture->name = name.empty() ? "picture" : name.substr(0, 255);
   const double start = now_ms();

@@ -2,6 +2,7 @@
 // What the page's server answers.
 
 #include <atomic>
+#include <semaphore>
 #include <span>
 #include <string>
 
@@ -45,6 +46,7 @@ class Page {
   const std::string token_;
   const PageLimits limits_;
   PictureStore store_;
+  std::counting_semaphore<> uploads_{2};  // a picture takes most memory while it is decoded
   std::atomic<Runtime> runtime_;
   std::atomic<std::uint64_t> next_id_{1};
 };
