@@ -70,7 +70,7 @@ std::pair<std::string, std::string> split_picture_path(const std::string& path) 
 }
 
 std::size_t index_of(const json& wish, std::size_t faces) {
-  const json value = wish.value("face", json(0));
+  const json value = wish.value("face", json(0U));
   if (!value.is_number_unsigned() || value.get<std::uint64_t>() >= faces) {
     fail(ErrorCode::invalid_argument, "'face' must be a number from 0 that is less than the picture's number of faces, {}",
          faces);

@@ -213,6 +213,7 @@ TEST_F(PageTest, Crops) {
   EXPECT_EQ(response.status, 200);
   EXPECT_EQ(response.body, "12x9 11 avatar 55.5");
   EXPECT_EQ(serve::header(response.headers, "X-Sdx-Ending"), ".png");
+  EXPECT_EQ(ask("POST", path, "{}").body, "12x9 10  0");  // the first face, and the command's defaults
   for (const char* wrong : {R"({"face": 2})", R"({"face": -1})", R"({"face": "0"})", R"({"face": 0.5})", R"({"preset": 1})",
                             R"({"width": "1"})", R"({"width": 1.5})", R"({"face_height": 1e999})", R"({"align_eyes": 1})",
                             R"({"unknown": 1})", "[]", "", "{", R"({"width": 99999999999})", R"({"fill": []})"}) {
