@@ -177,7 +177,7 @@ class Job {
     const std::string name = in_folder(name_for(values));
     if (c_.discard) {
       const Stopwatch watch;
-      static_cast<void>(media::encode(image, encoding(view, format)));
+      static_cast<void>(media::encode(image, encoding(view, format, s_)));
       record().times.encode += watch.ms();
       return "";
     }
