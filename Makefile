@@ -5,7 +5,7 @@ BUILD := build/$(PRESET)
 # What counts to millions, a minute each without optimisation; `make test` runs all of it.
 SLOW_UNDER_SANITIZERS := -Loop.EndlessLoops*:Functions.ExponentialExpansion*:Reader.CapturesAreCounted:Gradient.NestedWithoutEnd*:Diff.IsQuiet*
 
-.PHONY: help setup python-env runtimes clients browser bare-root build wheel test test-poisoned demo install docs format format-check check-includes check-sizes asan asan-all slow-under-sanitizers neon bench bench-accuracy bench-operators bench-kernels bench-bridge clean
+.PHONY: help setup python-env runtimes clients browser bare-root build wheel test test-poisoned demo install docs format format-check check-includes check-sizes asan asan-all slow-under-sanitizers neon bench bench-accuracy bench-operators bench-kernels bench-bridge bench-faces clean
 
 help:
 	@echo "make demo    install what is missing, build, detect a face in a real photograph"
@@ -62,7 +62,7 @@ demo: $(BUILD)/build.ninja
 
 PREFIX ?= /usr/local
 install: $(BUILD)/build.ninja
-	cmake --build --preset $(PRESET) --target sdx_cli sdx
+	cmake --build --preset $(PRESET) --target sdx_installed
 	cmake --install $(BUILD) --prefix $(PREFIX) --strip
 
 # build/wheel/sardonyx-….whl, for every Python from 3.9 on.
@@ -120,6 +120,12 @@ bench-kernels: build
 	cmake --preset $(PRESET) -DSDX_BUILD_BENCH=ON
 	cmake --build --preset $(PRESET) --target sdx_bench_kernels
 	$(BUILD)/bin/sdx_bench_kernels
+
+# Faces beside OpenCV's own pipeline; FACES="--only job" takes a part.
+FACES ?=
+bench-faces: python-env build
+	@tools/venv.sh build/bench-faces-venv bench/faces/requirements.txt
+	PYTHONPATH=$(BUILD)/python build/bench-faces-venv/bin/python -B bench/faces/run.py --sdx $(BUILD)/bin/sdx $(FACES)
 
 bench-bridge: build runtimes
 	cmake --preset $(PRESET) -DSDX_BUILD_BENCH=ON
