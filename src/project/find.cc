@@ -108,15 +108,17 @@ constexpr std::array<Step, 4> kSteps{in_working_folder, in_registry, in_home, in
 [[noreturn]] void not_found(const std::string& text, const Places& places) {
   const fs::path path(text);
   const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
-  std::vector<std::string> files, models;
+  std::vector<std::string> files, models, stems;
   for (const fs::path& entry : entries_of(folder)) {
     const std::string file = entry.filename().string();
     if (is_file(entry)) files.push_back(file);
+    if (is_file(entry) && entry.extension() == ".onnx") stems.push_back(entry.stem().string());
     if (entry.extension() == ".onnx" && models.size() < 8) models.push_back(file);
   }
   const std::string wanted = path.filename().string();
   std::string near = closest(wanted, files);
-  if (near.empty()) near = closest(wanted + ".onnx", files);
+  if (near.empty()) near = closest(wanted, stems);
+  if (!near.empty() && std::find(files.begin(), files.end(), near) == files.end()) near += ".onnx";
   std::string hint;
   if (!near.empty()) {
     hint = fmt::format("; did you mean '{}'?", (path.has_parent_path() ? folder / near : fs::path(near)).string());
