@@ -1,6 +1,8 @@
 #include "text/utf8.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <cstring>
 
 namespace sdx::text {
 namespace {
@@ -66,6 +68,14 @@ void append_utf8(std::string& to, char32_t value) {
 std::size_t valid_utf8(std::string_view text) noexcept {
   std::size_t at = 0;
   while (at < text.size()) {
+    std::uint64_t eight = 0;  // ASCII is passed over eight at a time
+    if (at + sizeof eight <= text.size()) {
+      std::memcpy(&eight, text.data() + at, sizeof eight);
+      if ((eight & 0x8080808080808080U) == 0) {
+        at += sizeof eight;
+        continue;
+      }
+    }
     const std::size_t bytes = decode_utf8(text, at).bytes;
     if (bytes == 0) break;
     at += bytes;

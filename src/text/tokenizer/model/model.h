@@ -1,0 +1,45 @@
+#pragma once
+// A model cuts a piece of text into tokens of its vocabulary.
+
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <string_view>
+#include <vector>
+
+#include "text/tokenizer/model/vocabulary.h"
+#include "text/tokenizer/model/word_cache.h"
+
+namespace sdx::text {
+
+// What one thread needs while it encodes; kept for the next text.
+struct Workspace {
+  WordCache words;
+  std::vector<std::uint32_t> ids, lengths;
+  std::vector<std::uint64_t> ranks;
+  std::mt19937 random{std::random_device{}()};
+};
+
+class Model {
+ public:
+  virtual ~Model() = default;
+  Model() = default;
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
+  // Adds the tokens of a piece that is not empty. Thread-safe. Throws Error(runtime_failure) where a token is missing that the
+  // model falls back to.
+  virtual void tokenize(std::string_view piece, Workspace& workspace, std::vector<Token>& to) const = 0;
+  // It can take the bytes themselves where its vocabulary is written in byte-level characters.
+  virtual bool takes_bytes() const noexcept { return false; }
+  virtual void tokenize_bytes(std::string_view piece, Workspace& workspace, std::vector<Token>& to) const {
+    tokenize(piece, workspace, to);
+  }
+
+  const Vocabulary& vocabulary() const noexcept { return vocabulary_; }
+
+ protected:
+  Vocabulary vocabulary_;
+};
+
+}  // namespace sdx::text
