@@ -79,7 +79,7 @@ AddedTokens::Finder AddedTokens::make_finder(bool normalized) const {
   Finder finder;
   std::vector<Trie::Key> keys;
   for (const auto& [id, token] : by_id_) {
-    if (token.normalized != normalized) continue;
+    if (token.normalized != normalized || !token.searched || token.content.empty()) continue;
     const std::string& content = normalized ? *text(id) : token.content;
     keys.push_back({content, id});
     finder.starts[static_cast<unsigned char>(content[0])] = true;

@@ -18,6 +18,7 @@ namespace sdx::text {
 struct AddedToken {
   std::string content;
   bool single_word = false, lstrip = false, rstrip = false, normalized = true, special = false;
+  bool searched = true;  // else it is never found in text
   bool operator==(const AddedToken&) const = default;
 };
 

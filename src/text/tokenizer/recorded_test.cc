@@ -194,6 +194,22 @@ TEST(RecordedTokenizers, Malformed) {
   }
 }
 
+TEST(RecordedTokenizers, Gguf) {
+  const fs::path folder = data_folder("gguf_vocab");
+  if (!fs::exists(folder)) GTEST_SKIP() << "SDX_TEST_MODELS names no folder with GGUF vocabularies";
+  int all = 0;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (!entry.is_directory()) continue;
+    const Tokenizer t = Tokenizer::load(entry.path() / "vocab.gguf");
+    for (const json& c : lines_of(entry.path() / "cases.jsonl")) {
+      ++all;
+      const auto ids = t.encode(c["text"].get<std::string>(), c["add_special"].get<bool>()).ids;
+      EXPECT_EQ(ids, c["ids"].get<std::vector<std::uint32_t>>()) << entry.path().filename() << " " << c["text"];
+    }
+  }
+  EXPECT_GT(all, 100);
+}
+
 struct ComponentLine {
   json component, line;
 };

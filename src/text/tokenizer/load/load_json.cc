@@ -5,7 +5,7 @@
 
 namespace sdx::text {
 
-std::shared_ptr<const Core> core_of_json(std::string json) {
+std::shared_ptr<Core> core_of_json(std::string json) {
   const JsonDocument document(std::move(json));
   const Part root(document.root(), "tokenizer.json");
   root.expect(JsonKind::object);

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <queue>
+#include <unordered_set>
 
 #include "base/error.h"
 #include "text/tokenizer/byte_level.h"
@@ -17,7 +17,7 @@ constexpr std::size_t kShort = 40;
 
 }  // namespace
 
-Bpe::Bpe(Vocabulary vocabulary, const std::vector<TextPair>& merges, BpeOptions options) : options_(std::move(options)) {
+Bpe::Bpe(Vocabulary vocabulary, BpeOptions options) : options_(std::move(options)) {
   vocabulary_ = std::move(vocabulary);
   if (options_.dropout && !(*options_.dropout >= 0 && *options_.dropout <= 1)) {
     fail(ErrorCode::invalid_model, "dropout is {}; expected 0 to 1", *options_.dropout);
@@ -26,19 +26,28 @@ Bpe::Bpe(Vocabulary vocabulary, const std::vector<TextPair>& merges, BpeOptions 
   plain_ = options_.continuing_prefix.empty() && options_.end_of_word_suffix.empty();
   if (options_.unk_token) unk_ = vocabulary_.id(*options_.unk_token).value_or(kNone);
   for (unsigned b = 0; b < 256; ++b) byte_tokens_[b] = vocabulary_.id(fmt::format("<0x{:02X}>", b)).value_or(kNone);
-  add_merges(merges);
   set_symbols();
 }
 
-void Bpe::add_merges(const std::vector<TextPair>& merges) {
-  merges_.reserve(merges.size());
+Bpe::Bpe(Vocabulary vocabulary, const std::vector<TextPair>& merges, BpeOptions options)
+    : Bpe(std::move(vocabulary), std::move(options)) {
+  add_merges(look_up(merges));
+}
+
+Bpe::Bpe(Vocabulary vocabulary, const std::vector<RankedMerge>& merges, BpeOptions options)
+    : Bpe(std::move(vocabulary), std::move(options)) {
+  add_merges(merges);
+}
+
+std::vector<Bpe::RankedMerge> Bpe::look_up(const std::vector<TextPair>& merges) const {
   const std::size_t prefix = options_.continuing_prefix.size();
   const auto id_of = [&](std::string_view token, std::size_t rank) {
     const auto id = vocabulary_.id(token);
     if (!id) fail(ErrorCode::invalid_model, "merge {} needs the token '{}', which the vocabulary lacks", rank, token);
     return *id;
   };
-  may_cut_ = plain_ && !options_.dropout;
+  std::vector<RankedMerge> found;
+  found.reserve(merges.size());
   std::string joined;
   for (std::size_t rank = 0; rank < merges.size(); ++rank) {
     const auto& [left, right] = merges[rank];
@@ -47,13 +56,21 @@ void Bpe::add_merges(const std::vector<TextPair>& merges) {
       fail(ErrorCode::invalid_model, "merge {}: '{}' lacks the prefix of continuing tokens", rank, right);
     joined.assign(left);
     joined += right.substr(prefix);
-    merges_.put(a, b, {static_cast<std::uint32_t>(rank), id_of(joined, rank)});
-    // Symbols that stand for other text than their own could be joined across any place.
-    const auto stands_for_other = [&](std::uint32_t id) {
-      return id == unk_ ||
-             (options_.byte_fallback && std::find(byte_tokens_.begin(), byte_tokens_.end(), id) != byte_tokens_.end());
-    };
-    if (may_cut_ && (options_.byte_fallback || unk_ != kNone) && (stands_for_other(a) || stands_for_other(b))) may_cut_ = false;
+    found.push_back({a, b, {static_cast<std::uint32_t>(rank), id_of(joined, rank)}});
+  }
+  return found;
+}
+
+void Bpe::add_merges(const std::vector<RankedMerge>& merges) {
+  merges_.reserve(merges.size());
+  may_cut_ = plain_ && !options_.dropout;
+  std::unordered_set<std::uint32_t>
+      others;  // tokens that stand for other text than their own: they could be joined across any place
+  if (unk_ != kNone) others.insert(unk_);
+  if (options_.byte_fallback) others.insert(byte_tokens_.begin(), byte_tokens_.end());
+  for (const RankedMerge& m : merges) {
+    merges_.put(m.left, m.right, m.merge);
+    if (!others.empty() && (others.contains(m.left) || others.contains(m.right))) may_cut_ = false;
   }
 }
 
@@ -270,7 +287,8 @@ void Bpe::merge_short(Workspace& workspace) const {
   ranks.assign(count, kNoPair);
   for (std::size_t i = 0; i + 1 < count; ++i) ranks[i] = rank_at(i);
   while (count > 1) {
-    const auto best = std::min_element(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(count) - 1);
+    const auto best = std::min_element(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(count) - 1,
+                                       [](std::uint64_t a, std::uint64_t b) { return (a >> 32) < (b >> 32); });
     if (*best == kNoPair) break;
     const auto at = static_cast<std::size_t>(best - ranks.begin());
     ids[at] = static_cast<std::uint32_t>(*best);

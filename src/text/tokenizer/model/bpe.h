@@ -25,6 +25,12 @@ class Bpe final : public Model {
   using TextPair = std::pair<std::string_view, std::string_view>;
   // Throws Error(invalid_model) for a merge of, or to, what the vocabulary lacks.
   Bpe(Vocabulary vocabulary, const std::vector<TextPair>& merges, BpeOptions options);
+  // Merges of one rank are done from left to right, whatever they join.
+  struct RankedMerge {
+    std::uint32_t left, right;
+    Merge merge;
+  };
+  Bpe(Vocabulary vocabulary, const std::vector<RankedMerge>& merges, BpeOptions options);
 
   void tokenize(std::string_view piece, Workspace& workspace, std::vector<Token>& to) const override;
   bool takes_bytes() const noexcept override { return takes_bytes_; }
@@ -38,7 +44,9 @@ class Bpe final : public Model {
     std::vector<std::uint64_t> chars;  // sorted pairs
   };
 
-  void add_merges(const std::vector<TextPair>& merges);
+  Bpe(Vocabulary vocabulary, BpeOptions options);
+  std::vector<RankedMerge> look_up(const std::vector<TextPair>& merges) const;
+  void add_merges(const std::vector<RankedMerge>& merges);
   void set_symbols();
   const Neighbours& neighbours() const;
   bool joins(std::string_view piece, std::size_t at, bool bytes) const;

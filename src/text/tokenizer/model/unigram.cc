@@ -10,7 +10,8 @@
 
 namespace sdx::text {
 
-Unigram::Unigram(const std::vector<Piece>& pieces, std::optional<std::uint64_t> unk_id, bool byte_fallback) {
+Unigram::Unigram(const std::vector<Piece>& pieces, std::optional<std::uint64_t> unk_id, bool byte_fallback, bool single)
+    : single_(single) {
   if (unk_id && pieces.empty()) fail(ErrorCode::invalid_model, "the vocabulary is empty; expected the unknown token at least");
   if (unk_id && *unk_id >= pieces.size()) {
     fail(ErrorCode::invalid_model, "unk_id is {}; the vocabulary has {} tokens", *unk_id, pieces.size());
@@ -25,9 +26,9 @@ Unigram::Unigram(const std::vector<Piece>& pieces, std::optional<std::uint64_t> 
   for (const Piece& p : pieces) {
     const auto id = static_cast<std::uint32_t>(scores_.size());
     vocabulary_.add(p.text, id);
-    if (!p.text.empty()) keys.push_back({p.text, id});
+    if (!p.text.empty() && p.usable) keys.push_back({p.text, id});
     scores_.push_back(p.score);
-    least = std::min(least, p.score);
+    if (p.usable) least = std::min(least, p.score);
   }
   vocabulary_.finish();
   trie_ = Trie(std::move(keys));
@@ -52,6 +53,7 @@ void Unigram::cut(std::string_view piece, std::vector<Token>& to) const {
   std::vector<Node> best(piece.size() + 1);  // of all ways that end at this byte
   const auto offer = [&](std::size_t end, double score, std::size_t begin, std::uint32_t id) {
     Node& node = best[end];
+    if (single_) score = static_cast<float>(score);
     if (node.begin != Node::kNone && !(score > node.score)) return;
     node = {score, static_cast<std::uint32_t>(begin), id};
   };

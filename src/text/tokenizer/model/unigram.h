@@ -15,9 +15,10 @@ class Unigram final : public Model {
   struct Piece {
     std::string_view text;
     double score;
+    bool usable = true;  // text is cut into it
   };
-  // Ids are places. Throws Error(invalid_model).
-  Unigram(const std::vector<Piece>& pieces, std::optional<std::uint64_t> unk_id, bool byte_fallback);
+  // Ids are places. `single`: sums are rounded to single precision, as SentencePiece's are. Throws Error(invalid_model).
+  Unigram(const std::vector<Piece>& pieces, std::optional<std::uint64_t> unk_id, bool byte_fallback, bool single = false);
 
   void tokenize(std::string_view piece, Workspace& workspace, std::vector<Token>& to) const override;
 
@@ -33,6 +34,7 @@ class Unigram final : public Model {
   Trie trie_;
   std::vector<double> scores_;
   double unk_score_ = 0;
+  bool single_;
   std::optional<std::uint32_t> unk_id_;
   std::vector<std::uint32_t> byte_tokens_;  // empty: no fallback
 };

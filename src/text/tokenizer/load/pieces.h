@@ -1,0 +1,43 @@
+#pragma once
+// Vocabularies of pieces with scores, as SentencePiece models and GGUF files have them.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/tokenizer/core.h"
+#include "text/tokenizer/sentencepiece_rules.h"
+
+namespace sdx::text {
+
+// The numbers of both formats.
+enum class PieceType { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };
+
+struct ScoredPiece {
+  std::string_view text;  // UTF-8
+  float score = 0;
+  PieceType type = PieceType::normal;
+};
+
+struct PieceVocabulary {
+  std::vector<ScoredPiece> pieces;  // ids are places
+  bool unigram = false;             // else BPE
+  bool byte_fallback = false;
+  SentencePieceRules rules;
+  std::string charsmap;  // empty: none
+  std::optional<std::uint32_t> unk, bos, eos;
+  bool add_bos = false, add_eos = false;
+  bool finds_control = true;  // control tokens are looked for in text
+};
+
+// Throws Error(invalid_model).
+std::shared_ptr<Core> core_of_pieces(PieceVocabulary vocabulary);
+
+// What is added to each text: bos before, eos behind. Sets the post-processor.
+void add_begin_and_end(Core& core, std::optional<std::uint32_t> bos, std::optional<std::uint32_t> eos);
+// The text of a token that is known to the core.
+std::string token_text(const Core& core, std::uint32_t id);
+
+}  // namespace sdx::text
