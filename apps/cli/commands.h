@@ -20,6 +20,7 @@
   COMMAND("report", add_report)                   \
   COMMAND("compare-outputs", add_compare_outputs) \
   COMMAND("convert", add_convert)                 \
+  COMMAND("tokenize", add_tokenize)               \
   COMMAND("cache", add_cache)                     \
   COMMAND("init", add_init)                       \
   COMMAND("build", add_build)                     \

@@ -67,12 +67,13 @@ NEEDS = {"run": ["add.onnx", "--random"], "inspect": ["add.onnx"], "init": ["add
          "bench": ["add.onnx", "-n", "1"], "sweep": ["scale.onnx", "-n", "1"], "report": ["fast.json"], "diff": ["fast.json", "fast.json"],
          "compare-outputs": ["add.onnx", "-b", "cpu"], "pull": ["add.onnx", "--to", "there"], "models show": ["a"], "models rm": ["a"],
          "models add": ["a", "add.onnx"], "completion": ["bash"], "faces detect": ["light.png"], "faces crop": ["light.png", "-o", "out"],
-         "faces align": ["light.png", "-o", "out"], "faces blur": ["light.png", "-o", "out"], "faces bench": ["light.png"]}
+         "faces align": ["light.png", "-o", "out"], "faces blur": ["light.png", "-o", "out"], "faces bench": ["light.png"],
+         "tokenize": ["letters"]}
 # Flags that matter where a picture is read.
 PICTURES = ("--resize", "--crop", "--fill", "--scale", "--mean", "--std")
 # Values that are no value of that kind. What takes any text has none.
 WRONG = {"N": "x", "N,…": "x", "TIME": "soon", "DURATION": "soon", "SIZE": "lots", "SYMBOL=N": "n=x", "PERCENT": "nan", "P": "2", "X": "x", "HZ": "x",
-         "R": "nan", "K": "x", "WxH": "x", "GREY": "x", "CHAIN": "cpuu", "PASS": "no-such-pass", "INPUT=SHAPE": "a", "NAME=SHAPE": "a=b",
+         "R": "nan", "K": "x", "WxH": "x", "GREY": "x", "IDS": "x", "CHAIN": "cpuu", "PASS": "no-such-pass", "INPUT=SHAPE": "a", "NAME=SHAPE": "a=b",
          "PLACE": "left", "FILL": "purplish", "SHAPE": "star", "WHICH": "biggest", "LEVEL": "good", "SETTINGS": "nice", "FORMAT": "gif",
          "TEMPLATE": "{name}", "MODE": "keep", "NAME=VALUE": "x"}
 

@@ -146,6 +146,12 @@ def write_all(folder: Path):
     put("native.yml", b"name: native\nmodel: {source: add.onnx}\nruntime: {runtime: native, gpu: {backend: cuda}}\n")
     put("strict.yml", b"name: strict\nmodel: {source: add.onnx}\nruntime: {providers: [qnn], fallback: strict}\n")
     put("typo.yml", b"name: typo\nmodel: {source: add.onnx}\nruntime: {thread: 4}\n")
+    put("letters/tokenizer.json", json.dumps({
+        "version": "1.0", "added_tokens": [{"id": i, "content": c, "special": True, "normalized": False} for i, c in
+                                           ((1, "<s>"), (2, "</s>"))],
+        "pre_tokenizer": {"type": "WhitespaceSplit"},
+        "post_processor": {"type": "BertProcessing", "cls": ["<s>", 1], "sep": ["</s>", 2]},
+        "model": {"type": "WordLevel", "unk_token": "[UNK]", "vocab": {"[UNK]": 0, "<s>": 1, "</s>": 2, "a": 3, "ab": 4}}}))
     put("tone.wav", wav(8000, [0, 16384, -16384, 0]))
     put("labels.txt", "cat\ndog\n")
     put("good.case.json", json.dumps({"model": "add.onnx", "inputs": {"A": "a.npy", "B": "b.npy"}, "outputs": {"C": "c.npy"}}))

@@ -25,6 +25,13 @@ class CharCounter {
     const std::uint32_t begin = count(bytes.begin);
     return {begin, count(bytes.end)};
   }
+  // Of bytes that need not be those of whole characters, nor lie within the text.
+  TextRange raw_range(Span bytes) {
+    if (bytes.begin >= text_.size()) return {bytes.begin, bytes.end};
+    const std::uint32_t begin = character_of(bytes.begin);
+    if (bytes.end < text_.size()) return {begin, character_of(bytes.end)};
+    return {begin, (bytes.end <= text_.size() ? character_of(bytes.end - 1) : begin + 1) + 1};
+  }
 
  private:
   std::uint32_t count(std::size_t byte) {
@@ -32,6 +39,7 @@ class CharCounter {
     while (byte_ > byte) chars_ -= continues_char(text_[--byte_]) ? 0 : 1;
     return chars_;
   }
+  std::uint32_t character_of(std::size_t byte) { return count(byte + 1) - 1; }
   std::string_view text_;
   bool ascii_;
   std::size_t byte_ = 0;
@@ -115,8 +123,9 @@ class Sequence {
     } else {
       e.tokens.emplace_back(core_.model->vocabulary().token(token.id).value_or(std::string_view{}));
     }
-    // An empty token is nowhere.
-    e.offsets.push_back(range.begin == range.end ? TextRange{} : chars_.range(text_.text.origin(range)));
+    // Byte tokens for a prefix that the text does not have reach beyond it: where they lie then is what `tokenizers` says.
+    const bool beyond = token.end > split.range.size() || token.begin >= token.end;
+    e.offsets.push_back(beyond ? chars_.raw_range({token.begin, token.end}) : chars_.range(text_.text.origin(range)));
     e.word_ids.push_back(word);
   }
 
