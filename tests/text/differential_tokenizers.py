@@ -256,6 +256,14 @@ def load(source):
         return None
 
 
+def is_left_to_chance(t, source):
+    """Added tokens that read the same after normalization, or as nothing: the library takes one or the other, or panics."""
+    if "load" in source or t.normalizer is None:
+        return False
+    texts = [t.normalizer.normalize_str(a["content"]) for a in json.loads(source["json"])["added_tokens"] if a["normalized"]]
+    return "" in texts or len(set(texts)) < len(texts)
+
+
 class Program:
     def __init__(self, path):
         self.process = subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8")
@@ -314,6 +322,8 @@ def main():
             if (t is None) != ("error" in answer):
                 wrong += 1
                 print("loading:", answer, "library:", "refuses" if t is None else "loads", json.dumps(source)[:3000])
+            continue
+        if is_left_to_chance(t, source):
             continue
         for _ in range(40):
             ask = {"text": text_of(r), "special": flag(r)}

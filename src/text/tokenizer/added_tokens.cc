@@ -65,8 +65,8 @@ void AddedTokens::build(const std::vector<NormalizerStep>& normalizer) {
     AlignedText text(token.content, 0);
     normalize(normalizer, text);
     if (text.text() == token.content) continue;
-    if (text.text().empty() || text.text().size() > kLongest) {
-      fail(ErrorCode::invalid_model, "the added token '{}' has {} bytes after normalization; expected 1 to {}", token.content,
+    if (text.text().size() > kLongest) {
+      fail(ErrorCode::invalid_model, "the added token '{}' has {} bytes after normalization; expected at most {}", token.content,
            text.text().size(), kLongest);
     }
     normalized_[id] = text.text();
@@ -78,17 +78,14 @@ void AddedTokens::build(const std::vector<NormalizerStep>& normalizer) {
 AddedTokens::Finder AddedTokens::make_finder(bool normalized) const {
   Finder finder;
   std::vector<Trie::Key> keys;
-  for (const auto& [id, token] : by_id_) {
-    if (token.normalized != normalized || !token.searched || token.content.empty()) continue;
+  // Of two that read the same after normalization the first number counts; what reads as nothing is never found.
+  for (auto i = by_id_.rbegin(); i != by_id_.rend(); ++i) {
+    const auto& [id, token] = *i;
+    if (token.normalized != normalized || !token.searched) continue;
     const std::string& content = normalized ? *text(id) : token.content;
+    if (content.empty()) continue;
     keys.push_back({content, id});
     finder.starts[static_cast<unsigned char>(content[0])] = true;
-  }
-  std::vector<std::string_view> texts;
-  for (const auto& key : keys) texts.push_back(key.text);
-  std::sort(texts.begin(), texts.end());
-  if (const auto twice = std::adjacent_find(texts.begin(), texts.end()); twice != texts.end()) {
-    fail(ErrorCode::invalid_model, "two added tokens read '{}' after normalization", *twice);
   }
   finder.trie = Trie(std::move(keys));
   return finder;

@@ -19,6 +19,12 @@ bool is_surrounded(char32_t c, char32_t first, char32_t last) noexcept { return 
 constexpr char32_t kHangulFirst = 0xAC00, kHangulLast = 0xD7A3, kLeadFirst = 0x1100, kVowelFirst = 0x1161, kTrailBefore = 0x11A7;
 constexpr char32_t kLeads = 19, kVowels = 21, kTrails = 28;
 
+// 0 for marks that are younger than the tables of normalization forms.
+int class_of(char32_t c) noexcept {
+  const int own = property_of(c).combining_class;
+  return own != 0 && differs(UnicodeTable::mark, c) ? 0 : own;
+}
+
 bool may_compose_backward(char32_t c) noexcept {
   if (is_surrounded(c, kVowelFirst, kTrailBefore + kTrails - 1)) return true;
   const auto index = property_of(c).comb_index;
@@ -36,7 +42,9 @@ char32_t compose(char32_t a, char32_t b) noexcept {
   if (!may_compose_backward(b) || property_of(a).comb_index >= 0x8000) return 0;
   std::array<utf8proc_int32_t, 2> pair = {static_cast<utf8proc_int32_t>(a), static_cast<utf8proc_int32_t>(b)};
   const auto options = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
-  return utf8proc_normalize_utf32(pair.data(), 2, options) == 1 ? static_cast<char32_t>(pair[0]) : 0;
+  if (utf8proc_normalize_utf32(pair.data(), 2, options) != 1) return 0;
+  const auto composed = static_cast<char32_t>(pair[0]);
+  return differs(UnicodeTable::undecomposed, composed) ? 0 : composed;
 }
 
 // Characters that no form changes, whatever stands around them.
@@ -47,7 +55,7 @@ bool is_inert(char32_t c, Form form) noexcept {
   if (is_surrounded(c, kHangulFirst, kHangulLast)) return false;
   if (differs(UnicodeTable::undecomposed, c)) return true;
   const utf8proc_property_t& p = property_of(c);
-  if (p.combining_class != 0) return false;
+  if (p.combining_class != 0 && class_of(c) != 0) return false;
   if (composes && may_compose_backward(c)) return false;
   if (p.decomp_seqindex == 0xFFFF) return true;
   const bool compatibility = p.decomp_type != 0;
@@ -73,16 +81,14 @@ void decompose(char32_t c, bool compatibility, std::vector<Change>& to) {
 
 // Marks in the order of their classes; the changes move with them, as `tokenizers` has it.
 void reorder(std::vector<Change>& chars) {
-  const auto mark = [](const Change& c) { return c.c >= 0x300 && property_of(c.c).combining_class != 0; };
+  const auto mark = [](const Change& c) { return c.c >= 0x300 && class_of(c.c) != 0; };
   for (auto i = chars.begin(); i != chars.end();) {
     if (!mark(*i)) {
       ++i;
       continue;
     }
     const auto end = std::find_if_not(i, chars.end(), mark);
-    std::stable_sort(i, end, [](const Change& a, const Change& b) {
-      return property_of(a.c).combining_class < property_of(b.c).combining_class;
-    });
+    std::stable_sort(i, end, [](const Change& a, const Change& b) { return class_of(a.c) < class_of(b.c); });
     i = end;
   }
 }
@@ -94,7 +100,7 @@ std::vector<Change> recompose(const std::vector<Change>& chars) {
   bool has_starter = false;
   int last_class = -1;  // of the marks behind the starter that did not combine; -1: there is none
   for (const Change& next : chars) {
-    const int mark_class = next.c < 0x300 ? 0 : property_of(next.c).combining_class;
+    const int mark_class = next.c < 0x300 ? 0 : class_of(next.c);
     if (has_starter && (last_class < 0 || last_class < mark_class)) {
       if (const char32_t composed = compose(out[starter].c, next.c); composed != 0) {
         out[starter] = {composed, out[starter].change + next.change - 1};

@@ -81,7 +81,7 @@ std::vector<DecoderStep> make_decoder(const SentencePieceRules& rules) {
   steps[1].kind = DecoderStep::Kind::byte_fallback;
   steps[2].kind = DecoderStep::Kind::fuse;
   steps[3].kind = DecoderStep::Kind::strip;
-  (rules.whitespace_as_suffix ? steps[3].stop : steps[3].start) = rules.add_dummy_prefix ? 1 : 0;
+  steps[3].start = rules.add_dummy_prefix || rules.remove_extra_whitespaces ? 1 : 0;
   return steps;
 }
 
