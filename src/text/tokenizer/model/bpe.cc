@@ -94,40 +94,45 @@ void Bpe::set_symbols() {
   });
 }
 
-const Bpe::Neighbours& Bpe::neighbours() const {
-  std::call_once(neighbours_once_, [this] {
-    if (takes_bytes_) neighbours_.bytes.assign(65536 / 64, 0);
+const std::vector<std::uint64_t>& Bpe::byte_neighbours() const {
+  std::call_once(bytes_once_, [this] {
+    neighbours_.bytes.assign(65536 / 64, 0);
     vocabulary_.for_each([&](std::string_view token, std::uint32_t) {
-      if (takes_bytes_) {
-        const auto bytes = bytes_of_text(token);
-        for (std::size_t i = 1; bytes && i < bytes->size(); ++i) {
-          const unsigned pair = static_cast<unsigned char>((*bytes)[i - 1]) * 256U + static_cast<unsigned char>((*bytes)[i]);
-          neighbours_.bytes[pair / 64] |= std::uint64_t{1} << (pair % 64);
-        }
+      const auto bytes = bytes_of_text(token);
+      for (std::size_t i = 1; bytes && i < bytes->size(); ++i) {
+        const unsigned pair = static_cast<unsigned char>((*bytes)[i - 1]) * 256U + static_cast<unsigned char>((*bytes)[i]);
+        neighbours_.bytes[pair / 64] |= std::uint64_t{1} << (pair % 64);
       }
+    });
+  });
+  return neighbours_.bytes;
+}
+
+const std::vector<std::uint64_t>& Bpe::char_neighbours() const {
+  std::call_once(chars_once_, [this] {
+    auto& chars = neighbours_.chars;
+    vocabulary_.for_each([&](std::string_view token, std::uint32_t) {
       if (token.empty()) return;
       std::size_t at = 0;
       char32_t last = next_char(token, at);
       while (at < token.size()) {
         const char32_t next = next_char(token, at);
-        neighbours_.chars.push_back((std::uint64_t{last} << 32) | next);
+        chars.push_back((std::uint64_t{last} << 32) | next);
         last = next;
       }
     });
-    auto& chars = neighbours_.chars;
     std::sort(chars.begin(), chars.end());
     chars.erase(std::unique(chars.begin(), chars.end()), chars.end());
     chars.shrink_to_fit();
   });
-  return neighbours_;
+  return neighbours_.chars;
 }
 
 // Whether a merge may join what stands on both sides of `at`, which is neither end of the piece.
 bool Bpe::joins(std::string_view piece, std::size_t at, bool bytes) const {
-  const Neighbours& all = neighbours();
   if (bytes) {
     const unsigned pair = static_cast<unsigned char>(piece[at - 1]) * 256U + static_cast<unsigned char>(piece[at]);
-    return (all.bytes[pair / 64] >> (pair % 64)) & 1;
+    return (byte_neighbours()[pair / 64] >> (pair % 64)) & 1;
   }
   std::size_t before = at - 1;
   while (continues_char(piece[before])) --before;
@@ -135,7 +140,8 @@ bool Bpe::joins(std::string_view piece, std::size_t at, bool bytes) const {
   // What the vocabulary lacks becomes an unknown token, which may be one with its neighbour, or bytes.
   if (symbol(left, false, false) == kNone || symbol(right, false, false) == kNone) return true;
   std::size_t l = 0, r = 0;
-  return std::binary_search(all.chars.begin(), all.chars.end(), (std::uint64_t{next_char(left, l)} << 32) | next_char(right, r));
+  const auto& all = char_neighbours();
+  return std::binary_search(all.begin(), all.end(), (std::uint64_t{next_char(left, l)} << 32) | next_char(right, r));
 }
 
 void Bpe::tokenize(std::string_view piece, Workspace& workspace, std::vector<Token>& to) const {

@@ -48,7 +48,8 @@ class Bpe final : public Model {
   std::vector<RankedMerge> look_up(const std::vector<TextPair>& merges) const;
   void add_merges(const std::vector<RankedMerge>& merges);
   void set_symbols();
-  const Neighbours& neighbours() const;
+  const std::vector<std::uint64_t>& byte_neighbours() const;
+  const std::vector<std::uint64_t>& char_neighbours() const;
   bool joins(std::string_view piece, std::size_t at, bool bytes) const;
 
   void tokenize_word(std::string_view word, bool bytes, Workspace& workspace, std::vector<Token>& to) const;
@@ -69,7 +70,7 @@ class Bpe final : public Model {
   std::array<std::uint32_t, 128> ascii_{};
   std::array<std::uint32_t, 256> byte_symbols_{}, last_byte_symbols_{}, byte_tokens_{};
   Vocabulary raw_;  // the vocabulary in bytes, for ignore_merges
-  mutable std::once_flag neighbours_once_;
+  mutable std::once_flag bytes_once_, chars_once_;
   mutable Neighbours neighbours_;
 };
 

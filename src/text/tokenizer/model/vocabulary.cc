@@ -64,9 +64,14 @@ void Vocabulary::finish() {
   by_id_.clear();
   sparse_.clear();
   const bool dense = largest_ / 4 <= entries_.size() + 1024;
-  if (dense) by_id_.assign(std::size_t{largest_} + 1, 0);
+  if (dense) by_id_.assign(std::size_t{largest_} + 1, Text{});
   for (std::size_t i = 0; i < entries_.size(); ++i) {
-    (dense ? by_id_[entries_[i].id] : sparse_[entries_[i].id]) = static_cast<std::uint32_t>(i + 1);
+    const Entry& e = entries_[i];
+    if (dense) {
+      by_id_[e.id] = {e.begin, e.size};
+    } else {
+      sparse_[e.id] = static_cast<std::uint32_t>(i + 1);
+    }
   }
 }
 
@@ -78,14 +83,14 @@ std::optional<std::uint32_t> Vocabulary::id(std::string_view token) const noexce
 }
 
 std::optional<std::string_view> Vocabulary::token(std::uint32_t id) const noexcept {
-  std::uint32_t place = 0;
   if (id < by_id_.size()) {
-    place = by_id_[id];
-  } else if (const auto found = sparse_.find(id); found != sparse_.end()) {
-    place = found->second;
+    const Text& t = by_id_[id];
+    if (t.size == kNoText) return std::nullopt;
+    return std::string_view(text_.data() + t.begin, t.size);
   }
-  if (place == 0) return std::nullopt;
-  return text(entries_[place - 1]);
+  const auto found = sparse_.find(id);
+  if (found == sparse_.end()) return std::nullopt;
+  return text(entries_[found->second - 1]);
 }
 
 }  // namespace sdx::text

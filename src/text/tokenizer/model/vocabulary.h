@@ -40,8 +40,12 @@ class Vocabulary {
 
   std::string text_;
   std::vector<Entry> entries_;
-  std::vector<std::uint32_t> slots_;                         // 1 + place in entries_; a power of two of them, at most half full
-  std::vector<std::uint32_t> by_id_;                         // 1 + place, where numbers have few gaps
+  std::vector<std::uint32_t> slots_;  // 1 + place in entries_; a power of two of them, at most half full
+  struct Text {
+    std::uint32_t begin = 0, size = kNoText;
+  };
+  static constexpr std::uint32_t kNoText = 0xFFFFFFFF;
+  std::vector<Text> by_id_;                                  // where numbers have few gaps
   std::unordered_map<std::uint32_t, std::uint32_t> sparse_;  // else
   std::uint32_t largest_ = 0;
 };
