@@ -68,6 +68,19 @@ TEST(Tokenizer, LongTextsTakeLinearTime) {
   }
 }
 
+// The trie of a vocabulary is made in time that grows with the vocabulary alone, also where all tokens are long and few bytes
+// occur.
+TEST(Tokenizer, HostileVocabulariesLoad) {
+  std::string vocab = "\"[UNK]\":0";
+  for (int i = 1; i < 200; ++i)
+    vocab += ",\"" + std::string(2000, static_cast<char>('a' + i % 26)) + std::to_string(i) + "\":" + std::to_string(i);
+  const Tokenizer t = Tokenizer::from_json(R"({"model":{"type":"WordPiece","unk_token":"[UNK]","continuing_subword_prefix":"##",
+      "max_input_chars_per_word":5000,"vocab":{)" +
+                                           vocab + "}}}");
+  EXPECT_EQ(t.encode(std::string(2000, 'b') + "1").ids, (Ids{1}));
+  EXPECT_EQ(t.encode(std::string(1999, 'b') + "1").ids, (Ids{0}));
+}
+
 TEST(Tokenizer, StreamsWholeCharacters) {
   const Tokenizer t = Tokenizer::from_json(byte_level_json());
   const std::string text = "hé👍 wörld <end> \xEF\xBF\xBD!";

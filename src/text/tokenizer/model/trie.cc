@@ -45,22 +45,18 @@ void Trie::expand(const std::vector<Key>& keys, Range range, std::vector<Range>&
   }
 }
 
+// A place for children. Each search begins where the last long one ended: free nodes before that are given up, or a trie of many
+// keys would take quadratic time.
 std::uint32_t Trie::find_base(const std::vector<unsigned>& bytes) {
-  ensure(first_free_ + 1);
-  while (first_free_ < nodes_.size() && nodes_[first_free_].parent != kNone) ++first_free_;
-  // Where many nodes are taken, those before are given up: each node is looked at some sixteen times at most.
-  std::uint32_t slot = std::max(first_free_, bytes[0] + 1);
-  std::size_t tried = 0;
-  for (;; ++slot) {
-    ensure(slot + 257);
+  constexpr std::uint32_t kPatience = 64, kBack = 32;
+  const std::uint32_t first = std::max(search_from_, bytes[0] + 1);
+  for (std::uint32_t slot = first;; ++slot) {
+    ensure(slot + 258);
     if (nodes_[slot].parent != kNone) continue;
     const std::uint32_t base = slot - bytes[0] - 1;
-    ensure(base + 258);
-    if (std::all_of(bytes.begin(), bytes.end(), [&](unsigned b) { return nodes_[base + b + 1].parent == kNone; })) {
-      if (tried > 16) first_free_ = std::max(first_free_, slot - slot / 64);
-      return base;
-    }
-    ++tried;
+    if (!std::all_of(bytes.begin(), bytes.end(), [&](unsigned b) { return nodes_[base + b + 1].parent == kNone; })) continue;
+    if (slot - first > kPatience) search_from_ = slot - kBack;
+    return base;
   }
 }
 

@@ -59,7 +59,7 @@ class Trie {
   void ensure(std::size_t size);
 
   std::vector<Node> nodes_ = {Node{0, 0, kNone}};
-  std::uint32_t first_free_ = 1;
+  std::uint32_t search_from_ = 1;
 };
 
 }  // namespace sdx::text
