@@ -1,0 +1,69 @@
+#pragma once
+// Chat templates: what a model was trained to see of a conversation. A template is written in Jinja (jinja2 3.1's language, with
+// the settings and additions of Hugging Face transformers); docs/chat-templates.md says what is there.
+//
+//   const sdx::ChatTemplate chat = sdx::ChatTemplate::load("SmolLM2-135M-Instruct");
+//   const std::string prompt = chat.render({.messages = R"([{"role": "user", "content": "Hello"}])", .add_generation_prompt =
+//   true});
+//
+// A ChatTemplate does not change: any number of threads may render with one at once. Templates come from strangers: each
+// rendering has limits (ChatLimits), and a template reaches nothing but what it is given.
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <sdx/export.hpp>
+
+namespace sdx {
+
+// What a template is given, as JSON text (UTF-8). Numbers with a fraction or an exponent are floats, others integers.
+struct ChatInput {
+  std::string messages = "[]";
+  std::string tools = {};      // a list of functions; "": none
+  std::string documents = {};  // "": none
+  bool add_generation_prompt = false;
+  // What strftime_now() tells: "2026-01-02" or "2026-01-02T03:04:05"; "": the local time.
+  std::string now = {};
+  // An object: further variables, such as {"enable_thinking": false}. They win over special tokens of the same name.
+  std::string variables = {};
+};
+
+struct ChatLimits {
+  std::uint64_t steps = 10'000'000;             // evaluations, loop rounds, 64 bytes of text copied
+  std::size_t output = std::size_t{16} << 20;   // bytes of the result
+  std::size_t memory = std::size_t{256} << 20;  // bytes of values at one time
+};
+
+class SDX_API ChatTemplate {
+ public:
+  // Parses. `name` is what errors call the template. Throws Error(invalid_model) with line and reason.
+  explicit ChatTemplate(std::string_view source, std::string name = "chat template");
+
+  // From a model's folder: chat_template.jinja, else `chat_template` of tokenizer_config.json, else chat_template.json; special
+  // tokens (bos_token, eos_token, …) from tokenizer_config.json and special_tokens_map.json. Where several templates are there,
+  // "tool_use" serves requests with tools and "default" all others. Throws Error(io) or Error(invalid_model).
+  static ChatTemplate load(const std::filesystem::path& folder);
+  // There is something for load() in the folder.
+  static bool has(const std::filesystem::path& folder);
+
+  // The prompt. Throws Error(invalid_argument) for JSON that cannot be read and where the template itself refuses (its message to
+  // raise_exception comes first), Error(runtime_failure) where it fails, Error(out_of_memory) where it exceeds a limit; the
+  // context names template, line and tag.
+  std::string render(const ChatInput& input, const ChatLimits& limits = {}) const;
+
+  const std::string& source() const;  // of the template that requests without tools get
+
+  // The special tokens that every rendering gets: a JSON object.
+  void set_special_tokens(std::string_view json);
+
+ private:
+  struct Impl;
+  ChatTemplate() = default;
+  std::shared_ptr<const Impl> impl_;
+};
+
+}  // namespace sdx

@@ -1,0 +1,266 @@
+#include <fmt/format.h>
+
+#include <chrono>
+#include <ctime>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sdx/chat_template.hpp>
+#include <utility>
+
+#include "base/error.h"
+#include "text/template/from_json.h"
+#include "text/template/interpreter.h"
+#include "text/template/unicode.h"
+#include "text/utf8.h"
+
+namespace sdx {
+
+using nlohmann::ordered_json;
+using text::jinja::Interpreter;
+using text::jinja::PyError;
+using text::jinja::Value;
+
+struct ChatTemplate::Impl {
+  text::jinja::Program plain;
+  std::optional<text::jinja::Program> with_tools;
+  ordered_json special_tokens = ordered_json::object();
+};
+
+namespace {
+
+constexpr std::size_t max_source = std::size_t{4} << 20;
+constexpr std::size_t max_file = std::size_t{64} << 20;
+
+text::jinja::Program parse(std::string_view source, const std::string& name) {
+  if (source.size() > max_source)
+    fail(ErrorCode::invalid_model, "{}: {} bytes are more than a chat template may have (4 MiB)", name, source.size());
+  if (text::valid_utf8(source) != source.size()) fail(ErrorCode::invalid_model, "{}: not valid UTF-8", name);
+  try {
+    return text::jinja::parse(source, name);
+  } catch (const PyError& error) {
+    fail(ErrorCode::invalid_model, "{}: {}", name, error.message());
+  }
+}
+
+ordered_json read_json(const std::string& json, const char* what) {
+  try {
+    return ordered_json::parse(json);
+  } catch (const ordered_json::exception& error) {
+    fail(ErrorCode::invalid_argument, "{} of the chat: not valid JSON: {}", what, error.what());
+  }
+}
+
+int digits(std::string_view text, std::size_t at, std::size_t count) {
+  int number = 0;
+  for (std::size_t i = at; i < at + count; i++) {
+    if (i >= text.size() || text[i] < '0' || text[i] > '9') return -1;
+    number = number * 10 + (text[i] - '0');
+  }
+  return number;
+}
+
+text::jinja::Now parse_now(const std::string& text) {
+  text::jinja::Now now;
+  if (text.empty()) {
+    const auto time = std::chrono::system_clock::now();
+    const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
+    localtime_r(&seconds, &now.time);
+    now.microseconds =
+        static_cast<long>(std::chrono::duration_cast<std::chrono::microseconds>(time.time_since_epoch()).count() % 1'000'000);
+    return now;
+  }
+  const int year = digits(text, 0, 4), month = digits(text, 5, 2), day = digits(text, 8, 2);
+  const bool timed = text.size() > 10;
+  const int hour = timed ? digits(text, 11, 2) : 0, minute = timed ? digits(text, 14, 2) : 0,
+            second = text.size() > 16 ? digits(text, 17, 2) : 0;
+  const bool shaped = (text.size() == 10 || text.size() == 16 || text.size() == 19) && text[4] == '-' && text[7] == '-';
+  const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(static_cast<unsigned>(month)),
+                                         std::chrono::day(static_cast<unsigned>(day))};
+  if (!shaped || year < 1 || !date.ok() || hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 59) {
+    fail(ErrorCode::invalid_argument, "now: '{}' is no date; expected, for example, \"2026-01-02\" or \"2026-01-02T03:04:05\"",
+         text);
+  }
+  now.time.tm_year = year - 1900;
+  now.time.tm_mon = month - 1;
+  now.time.tm_mday = day;
+  now.time.tm_hour = hour;
+  now.time.tm_min = minute;
+  now.time.tm_sec = second;
+  const std::chrono::sys_days days = date;
+  now.time.tm_wday = static_cast<int>(std::chrono::weekday(days).c_encoding());
+  now.time.tm_yday = static_cast<int>((days - std::chrono::sys_days(std::chrono::year(year) / std::chrono::January / 1)).count());
+  now.time.tm_isdst = -1;
+  return now;
+}
+
+// The tag where a rendering failed, cut short.
+std::string tag_text(const text::jinja::Program& program, const text::jinja::Node& node) {
+  const std::string_view source = std::string_view(program.source).substr(std::min<std::size_t>(node.at, program.source.size()));
+  const std::size_t close = std::min(source.find("%}"), source.find("}}"));
+  std::string tag;
+  bool space = false;
+  for (const char32_t c : text::jinja::decode(source.substr(0, close == std::string_view::npos ? close : close + 2))) {
+    if (tag.size() > 120) return tag + " …";
+    if (text::jinja::is_space(c)) {
+      space = true;
+      continue;
+    }
+    if (std::exchange(space, false)) tag += ' ';
+    text::append_utf8(tag, c);
+  }
+  return tag;
+}
+
+[[noreturn]] void report(const PyError& error, const text::jinja::Program& program, const text::jinja::Node* where) {
+  const ErrorCode code = error.type() == PyError::Type::raised  ? ErrorCode::invalid_argument
+                         : error.type() == PyError::Type::limit ? ErrorCode::out_of_memory
+                                                                : ErrorCode::runtime_failure;
+  Error result(code, error.message());
+  if (where) result.add_context(fmt::format("in line {}: {}", where->line, tag_text(program, *where)));
+  result.add_context(fmt::format("in the {}", program.name));
+  throw result;
+}
+
+}  // namespace
+
+ChatTemplate::ChatTemplate(std::string_view source, std::string name) {
+  auto impl = std::make_shared<Impl>();
+  impl->plain = parse(source, name);
+  impl_ = std::move(impl);
+}
+
+const std::string& ChatTemplate::source() const { return impl_->plain.source; }
+
+void ChatTemplate::set_special_tokens(std::string_view json) {
+  auto impl = std::make_shared<Impl>();
+  impl->special_tokens = read_json(std::string(json), "special tokens");
+  if (!impl->special_tokens.is_object()) fail(ErrorCode::invalid_argument, "special tokens of the chat: expected a JSON object");
+  impl->plain = parse(impl_->plain.source, impl_->plain.name);
+  if (impl_->with_tools) impl->with_tools = parse(impl_->with_tools->source, impl_->with_tools->name);
+  impl_ = std::move(impl);
+}
+
+std::string ChatTemplate::render(const ChatInput& input, const ChatLimits& limits) const {
+  const bool tools = !input.tools.empty() && input.tools != "null";
+  const text::jinja::Program& program = tools && impl_->with_tools ? *impl_->with_tools : impl_->plain;
+  Interpreter interpreter(program, limits.output);
+  interpreter.budget.max_steps = limits.steps;
+  interpreter.budget.max_live = limits.memory;
+  interpreter.now = parse_now(input.now);
+  const ordered_json messages = read_json(input.messages, "messages");
+  const ordered_json tool_list = tools ? read_json(input.tools, "tools") : ordered_json();
+  const ordered_json documents = input.documents.empty() ? ordered_json() : read_json(input.documents, "documents");
+  const ordered_json variables = input.variables.empty() ? ordered_json::object() : read_json(input.variables, "variables");
+  if (!variables.is_object()) fail(ErrorCode::invalid_argument, "variables of the chat: expected a JSON object");
+  try {
+    const auto set = [&](const std::string& name, const ordered_json& value) {
+      interpreter.variables[name] = text::jinja::from_json(interpreter, value);
+    };
+    for (const auto& [name, value] : impl_->special_tokens.items()) set(name, value);
+    set("messages", messages);
+    set("tools", tool_list);
+    set("documents", documents);
+    interpreter.variables["add_generation_prompt"] = Value::boolean(input.add_generation_prompt);
+    for (const auto& [name, value] : variables.items()) set(name, value);
+    return interpreter.render();
+  } catch (const PyError& error) {
+    report(error, program, interpreter.where());
+  }
+}
+
+// ---- Folders
+namespace {
+
+std::optional<std::string> read_file(const std::filesystem::path& path) {
+  std::error_code error;
+  const auto size = std::filesystem::file_size(path, error);
+  if (error || !std::filesystem::is_regular_file(path, error)) return std::nullopt;
+  if (size > max_file)
+    fail(ErrorCode::invalid_model, "{}: {} bytes are more than such a file may have (64 MiB)", path.string(), size);
+  std::ifstream file(path, std::ios::binary);
+  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  if (!file) fail(ErrorCode::io, "{}: cannot be read", path.string());
+  return text;
+}
+
+ordered_json read_object(const std::filesystem::path& path) {
+  const auto text = read_file(path);
+  if (!text) return ordered_json::object();
+  try {
+    ordered_json json = ordered_json::parse(*text);
+    if (json.is_object()) return json;
+  } catch (const ordered_json::exception& error) {
+    fail(ErrorCode::invalid_model, "{}: not valid JSON: {}", path.string(), error.what());
+  }
+  fail(ErrorCode::invalid_model, "{}: expected a JSON object", path.string());
+}
+
+// Tokens are texts, or objects with their text under "content".
+void add_tokens(ordered_json& tokens, const ordered_json& config) {
+  for (const auto& [name, value] : config.items()) {
+    if (!name.ends_with("_token") || tokens.contains(name)) continue;
+    const ordered_json& text = value.is_object() && value.contains("content") ? value["content"] : value;
+    if (text.is_string()) tokens[name] = text;
+  }
+}
+
+const ordered_json* named_template(const ordered_json& list, std::string_view name) {
+  for (const ordered_json& entry : list) {
+    if (entry.is_object() && entry.contains("name") && entry["name"] == name && entry.contains("template") &&
+        entry["template"].is_string()) {
+      return &entry["template"];
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+bool ChatTemplate::has(const std::filesystem::path& folder) {
+  std::error_code error;
+  if (std::filesystem::exists(folder / "chat_template.jinja", error)) return true;
+  return read_object(folder / "tokenizer_config.json").contains("chat_template") ||
+         read_object(folder / "chat_template.json").contains("chat_template");
+}
+
+ChatTemplate ChatTemplate::load(const std::filesystem::path& folder) {
+  const ordered_json config = read_object(folder / "tokenizer_config.json");
+  auto impl = std::make_shared<Impl>();
+  add_tokens(impl->special_tokens, config);
+  add_tokens(impl->special_tokens, read_object(folder / "special_tokens_map.json"));
+  ordered_json found;
+  std::string from = (folder / "chat_template.jinja").string();
+  if (auto text = read_file(from)) {
+    found = *text;
+    if (auto tool = read_file(folder / "additional_chat_templates" / "tool_use.jinja"))
+      impl->with_tools = parse(*tool, from + " (tool_use)");
+  } else {
+    for (const char* file : {"tokenizer_config.json", "chat_template.json"}) {
+      const ordered_json json = read_object(folder / file);
+      if (!json.contains("chat_template") || json["chat_template"].is_null()) continue;
+      found = json["chat_template"];
+      from = (folder / file).string();
+      break;
+    }
+  }
+  if (found.is_null()) {
+    fail(ErrorCode::invalid_model,
+         "{}: no chat template: neither chat_template.jinja nor \"chat_template\" in tokenizer_config.json; the model may be one "
+         "that only completes text",
+         folder.string());
+  }
+  if (found.is_array()) {
+    const ordered_json list = std::move(found);
+    const ordered_json *plain = named_template(list, "default"), *tool_use = named_template(list, "tool_use");
+    if (!plain) fail(ErrorCode::invalid_model, "{}: \"chat_template\" is a list without an entry named \"default\"", from);
+    if (tool_use) impl->with_tools = parse(tool_use->get<std::string>(), from + " (tool_use)");
+    found = *plain;
+  }
+  if (!found.is_string()) fail(ErrorCode::invalid_model, "{}: \"chat_template\" is neither a text nor a list", from);
+  impl->plain = parse(found.get<std::string>(), from);
+  ChatTemplate result;
+  result.impl_ = std::move(impl);
+  return result;
+}
+
+}  // namespace sdx

@@ -1,0 +1,151 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sdx/chat_template.hpp>
+#include <sdx/error.hpp>
+#include <string>
+
+namespace sdx {
+namespace {
+
+std::string render(const std::string& source, const std::string& variables = "{}", const ChatLimits& limits = {}) {
+  return ChatTemplate(source).render({.now = "2026-01-02T03:04:05", .variables = variables}, limits);
+}
+
+Error failure(const std::string& source, const std::string& variables = "{}", const ChatLimits& limits = {}) {
+  try {
+    const std::string text = render(source, variables, limits);
+    ADD_FAILURE() << source << " gave " << text;
+  } catch (const Error& error) {
+    return error;
+  }
+  return Error(ErrorCode::ok, "");
+}
+
+TEST(ChatTemplate, WritesAConversation) {
+  const ChatTemplate chat(
+      "{%- for message in messages %}\n"
+      "{{ '<|' + message['role'] + '|>' }}{{ message.content | trim }}</s>\n"
+      "{% endfor %}\n"
+      "{% if add_generation_prompt %}<|assistant|>{% endif %}");
+  const std::string messages = R"([{"role": "user", "content": " Hi "}, {"role": "assistant", "content": "Yes?"}])";
+  EXPECT_EQ(chat.render({.messages = messages}), "<|user|>Hi</s>\n<|assistant|>Yes?</s>\n");
+  EXPECT_EQ(chat.render({.messages = "[]", .add_generation_prompt = true}), "<|assistant|>");
+}
+
+TEST(ChatTemplate, GivesToolsAndDocumentsAsNullWhereThereAreNone) {
+  EXPECT_EQ(render("{{ tools }} {{ documents is none }}"), "None True");
+  EXPECT_EQ(ChatTemplate("{{ tools[0].name }}").render({.tools = R"([{"name": "add"}])"}), "add");
+}
+
+TEST(ChatTemplate, HasPythonsNumbersAndTexts) {
+  EXPECT_EQ(render("{{ 7 // -2 }} {{ -7 % 3 }} {{ 2 ** 100 }} {{ 4 / 2 }} {{ 1e16 }} {{ 0.1 + 0.2 }} {{ 1e-5 }}"),
+            "-4 2 1267650600228229401496703205376 2.0 1e+16 0.30000000000000004 1e-05");
+  EXPECT_EQ(render("{{ x }}", R"({"x": [1.0, null, true, "it's", {"a": "b\n"}]})"), R"([1.0, None, True, "it's", {'a': 'b\n'}])");
+  EXPECT_EQ(render("{{ x|tojson }}", R"({"x": {"b": [1.0, "żółć\u0007"], "a": null}})"),
+            R"({"b": [1.0, "żółć\u0007"], "a": null})");
+  EXPECT_EQ(render("{{ 'straße ΣΑΣ'|upper }} {{ 'ΣΑΣ'.lower() }} {{ 'żółć'[::-1] }}"), "STRASSE ΣΑΣ σας ćłóż");
+}
+
+TEST(ChatTemplate, ScopesAreJinjas) {
+  EXPECT_EQ(render("{% set x = 1 %}{% for i in [1, 2] %}{% set x = x + 1 %}{{ x }}{% endfor %}{{ x }}"), "221");
+  EXPECT_EQ(render("{% set x = 1 %}{% if true %}{% set x = 2 %}{% endif %}{{ x }}"), "2");
+  EXPECT_EQ(
+      render("{% set ns = namespace(n=0) %}{% for i in range(4) if i is odd %}{% set ns.n = ns.n + i %}{% endfor %}{{ ns.n }}"),
+      "4");
+  EXPECT_EQ(render("{% macro f(a, b=a ~ '!') %}{{ a }}{{ b }}{{ caller() if caller }}{% endmacro %}{{ f(1) }}{% call f(2, b=3) "
+                   "%}x{% endcall %}"),
+            "11!23x");
+}
+
+TEST(ChatTemplate, LoopsKnowWhereTheyAre) {
+  EXPECT_EQ(render("{% for i in 'abc' %}{{ loop.index }}{{ loop.revindex0 }}{{ loop.cycle('x', 'y') }}{{ ',' if not loop.last "
+                   "}}{% endfor %}"),
+            "12x,21y,30x");
+  EXPECT_EQ(render("{% for n in t recursive %}{{ n.v }}({{ loop(n.c) if n.c }}){{ loop.depth }}{% endfor %}",
+                   R"({"t": [{"v": 1, "c": [{"v": 2, "c": []}]}]})"),
+            "1(2()2)1");
+}
+
+TEST(ChatTemplate, TellsTheTimeThatItIsGiven) {
+  EXPECT_EQ(render("{{ strftime_now('%d %b %Y %H:%M, %A, %j, %-d') }}"), "02 Jan 2026 03:04, Friday, 002, 2");
+  EXPECT_THROW(ChatTemplate("x").render({.now = "tomorrow"}), Error);
+  EXPECT_THROW(ChatTemplate("x").render({.now = "2026-02-30"}), Error);
+}
+
+TEST(ChatTemplate, SaysWhatFailedAndWhere) {
+  const Error raised = failure("a\n{{ raise_exception('Roles must alternate') }}");
+  EXPECT_EQ(raised.code(), ErrorCode::invalid_argument);
+  EXPECT_EQ(raised.message(), "Roles must alternate");
+  ASSERT_EQ(raised.context().size(), 2U);
+  EXPECT_EQ(raised.context()[0], "in line 2: {{ raise_exception('Roles must alternate') }}");
+  const Error undefined = failure("{% if true %}\n{{ x.y }}\n{% endif %}");
+  EXPECT_EQ(undefined.code(), ErrorCode::runtime_failure);
+  EXPECT_EQ(undefined.message(), "'x' is undefined");
+  EXPECT_EQ(failure("{{ [].append(1) }}").code(), ErrorCode::runtime_failure);
+  for (const char* source : {"{{ 'a' }", "{% for %}", "{% if x %}", "{{ x|nosuch }}", "{% include 'x' %}", "{{ (1 }}",
+                             "{{ '\\ud800' }}", "{% break %}"}) {
+    try {
+      const ChatTemplate chat(source);
+      ADD_FAILURE() << source;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::invalid_model) << source;
+      EXPECT_NE(error.message().find("line 1"), std::string::npos) << error.message();
+    }
+  }
+}
+
+TEST(ChatTemplate, StopsWhatDoesNotEnd) {
+  const ChatLimits few{.steps = 100'000, .output = 100'000, .memory = 1'000'000};
+  for (const char* source : {"{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
+                             "{% for i in range(99999) %}0123456789{% endfor %}", "{{ 'x' * 999999999999 }}",
+                             "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
+                             "{% set ns = namespace(x=[]) %}{% for i in range(9999) %}{% set ns.x = [ns.x] %}{% endfor %}",
+                             "{% set ns = namespace() %}{% set ns.ns = ns %}{{ ns }}",
+                             "{% set ns = namespace(x='x') %}{% for i in range(99) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}",
+                             "{{ '%999999999d' % 1 }}", "{{ '{:>999999999}'.format(1) }}", "{{ [1]|batch(99999999, 0)|list }}",
+                             "{{ []|slice(99999999)|list }}", "{% for i in x recursive %}{{ loop([1]) }}{% endfor %}"}) {
+    EXPECT_EQ(failure(source, R"({"x": [1]})", few).code(), ErrorCode::out_of_memory) << source;
+  }
+  const std::string deep = std::string(5000, '[') + std::string(5000, ']');
+  EXPECT_EQ(failure("{{ x }}", R"({"x": )" + deep + "}").code(), ErrorCode::out_of_memory);
+  EXPECT_THROW(ChatTemplate("{{ " + std::string(5000, '(') + "1" + std::string(5000, ')') + " }}"), Error);
+  EXPECT_THROW(ChatTemplate("{{ 1" + std::string(5000, '+') + "1 }}"), Error);
+}
+
+TEST(ChatTemplate, ComesFromAModelsFolder) {
+  const auto folder = std::filesystem::temp_directory_path() / "sdx_chat_template_test";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  const auto write = [&](const char* name, const std::string& text) { std::ofstream(folder / name) << text; };
+  EXPECT_FALSE(ChatTemplate::has(folder));
+  EXPECT_THROW(ChatTemplate::load(folder), Error);
+  write(
+      "tokenizer_config.json",
+      R"({"bos_token": {"content": "<s>"}, "eos_token": "</s>", "chat_template": [{"name": "default", "template": "{{ bos_token }}plain"},
+    {"name": "tool_use", "template": "tools{{ eos_token }}"}]})");
+  EXPECT_TRUE(ChatTemplate::has(folder));
+  const ChatTemplate listed = ChatTemplate::load(folder);
+  EXPECT_EQ(listed.render({}), "<s>plain");
+  EXPECT_EQ(listed.render({.tools = "[{}]"}), "tools</s>");
+  write("chat_template.jinja", "{{ bos_token }}file{{ pad_token }}");
+  write("special_tokens_map.json", R"({"pad_token": "<pad>", "bos_token": "other"})");
+  EXPECT_EQ(ChatTemplate::load(folder).render({}), "<s>file<pad>");
+  EXPECT_EQ(ChatTemplate::load(folder).render({.variables = R"({"bos_token": "!"})"}), "!file<pad>");
+  write("tokenizer_config.json", "{");
+  EXPECT_THROW(ChatTemplate::load(folder), Error);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(ChatTemplate, TakesItsInputApart) {
+  EXPECT_THROW(ChatTemplate("x").render({.messages = "["}), Error);
+  EXPECT_THROW(ChatTemplate("x").render({.variables = "[]"}), Error);
+  EXPECT_THROW(ChatTemplate("\xff"), Error);
+  ChatTemplate chat("{{ bos_token }}{% generation %}x{% endgeneration %}");
+  chat.set_special_tokens(R"({"bos_token": "<s>"})");
+  EXPECT_EQ(chat.render({}), "<s>x");
+}
+
+}  // namespace
+}  // namespace sdx
