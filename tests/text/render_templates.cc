@@ -25,10 +25,12 @@ const char* type_of(const PyError& error) {
   }
 }
 
-ordered_json answer(const ordered_json& request) {
+ordered_json answer(const std::string& line) {
   try {
-    const auto program = sdx::text::jinja::parse(request["template"].get<std::string>(), "template");
+    sdx::text::jinja::Program program;
     sdx::text::jinja::Interpreter interpreter(program, std::size_t{16} << 20);
+    const auto request = parse_json(interpreter, line);
+    program = sdx::text::jinja::parse(find(request.dict(), "template")->text(), "template");
     interpreter.now.time.tm_year = 126;  // Friday, 2026-01-02 03:04:05
     interpreter.now.time.tm_mday = 2;
     interpreter.now.time.tm_wday = 5;
@@ -36,7 +38,7 @@ ordered_json answer(const ordered_json& request) {
     interpreter.now.time.tm_hour = 3;
     interpreter.now.time.tm_min = 4;
     interpreter.now.time.tm_sec = 5;
-    for (const auto& [name, value] : request["context"].items()) interpreter.variables[name] = from_json(interpreter, value);
+    for (const auto& [name, value] : find(request.dict(), "context")->dict().items) interpreter.variables[name.text()] = value;
     return {{"text", interpreter.render()}};
   } catch (const PyError& error) {
     return {{"error", error.message()}, {"type", type_of(error)}};
@@ -48,7 +50,7 @@ ordered_json answer(const ordered_json& request) {
 int main() {
   std::ios::sync_with_stdio(false);
   for (std::string line; std::getline(std::cin, line);) {
-    std::cout << answer(ordered_json::parse(line)).dump(-1, ' ', true, ordered_json::error_handler_t::replace) << '\n';
+    std::cout << answer(line).dump(-1, ' ', true, ordered_json::error_handler_t::replace) << '\n';
     if (std::cin.rdbuf()->in_avail() == 0) std::cout.flush();
   }
 }

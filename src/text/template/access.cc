@@ -280,7 +280,7 @@ Values characters_of(Runtime& rt, const Value& value) {
   rt.budget.reserve(text.size() * sizeof(Value));
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t size = byte_offset(std::string_view(text).substr(at), 1);
-    items.push_back(rt.str(text.substr(at, size), value.str().markup));
+    items.push_back(rt.str(text.substr(at, size)));
     at += size;
   }
   return items;

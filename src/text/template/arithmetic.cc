@@ -196,7 +196,7 @@ Value binary(Runtime& rt, Binary op, const Value& a, const Value& b) {
   rt.step();
   if (a.is_integral() && b.is_integral()) return integers(rt, op, a.as_int(), b.as_int());
   if (a.is_number() && b.is_number()) return reals(op, a.as_real(), b.as_real());
-  if (op == Binary::mod && a.is_string() && !b.is_undefined()) return format_percent(rt, a, b);
+  if (op == Binary::mod && a.is_string()) return format_percent(rt, a, b);
   if (op == Binary::add && a.kind() == b.kind() && repeatable(a)) return concatenate(rt, a, b);
   if (op == Binary::mul && repeatable(a) && b.is_integral()) return repeat(rt, a, b.as_int());
   if (op == Binary::mul && repeatable(b) && a.is_integral()) return repeat(rt, b, a.as_int());

@@ -39,7 +39,9 @@ bool is_upper(Runtime& rt, const Value& v) { return all_upper(rt, to_text(rt, v)
 bool is_string(Runtime&, const Value& v) { return v.is_string(); }
 bool is_mapping(Runtime&, const Value& v) { return v.is(Kind::dict); }
 bool is_number(Runtime&, const Value& v) { return v.is_number(); }
-bool is_sequence(Runtime&, const Value& v) { return v.is_string() || v.is_sequence() || v.is(Kind::dict) || v.is(Kind::range); }
+bool is_sequence(Runtime&, const Value& v) {
+  return v.is_string() || v.is_sequence() || v.is(Kind::dict) || v.is(Kind::range) || v.is_undefined();
+}
 bool is_iterable(Runtime&, const Value& v) { return iterable(v); }
 bool is_callable(Runtime&, const Value& v) {
   return v.is(Kind::function) || v.is(Kind::macro) || v.is(Kind::loop) || v.is(Kind::joiner) || v.is_undefined();

@@ -15,7 +15,7 @@
 
 namespace sdx {
 
-using nlohmann::ordered_json;
+using nlohmann::json;
 using text::jinja::Interpreter;
 using text::jinja::PyError;
 using text::jinja::Value;
@@ -23,7 +23,7 @@ using text::jinja::Value;
 struct ChatTemplate::Impl {
   text::jinja::Program plain;
   std::optional<text::jinja::Program> with_tools;
-  ordered_json special_tokens = ordered_json::object();
+  std::string special_tokens = "{}";
 };
 
 namespace {
@@ -42,12 +42,19 @@ text::jinja::Program parse(std::string_view source, const std::string& name) {
   }
 }
 
-ordered_json read_json(const std::string& json, const char* what) {
+Value read_json(Interpreter& interpreter, const std::string& text, const char* what) {
   try {
-    return ordered_json::parse(json);
-  } catch (const ordered_json::exception& error) {
-    fail(ErrorCode::invalid_argument, "{} of the chat: not valid JSON: {}", what, error.what());
+    return text::jinja::parse_json(interpreter, text);
+  } catch (const PyError& error) {
+    fail(error.type() == PyError::Type::limit ? ErrorCode::out_of_memory : ErrorCode::invalid_argument, "{} of the chat: {}",
+         what, error.message());
   }
+}
+
+void set_variables(Interpreter& interpreter, const std::string& text, const char* what) {
+  const Value all = read_json(interpreter, text, what);
+  if (!all.is(text::jinja::Kind::dict)) fail(ErrorCode::invalid_argument, "{} of the chat: expected a JSON object", what);
+  for (const auto& [name, value] : all.dict().items) interpreter.variables[name.text()] = value;
 }
 
 int digits(std::string_view text, std::size_t at, std::size_t count) {
@@ -131,10 +138,11 @@ ChatTemplate::ChatTemplate(std::string_view source, std::string name) {
 
 const std::string& ChatTemplate::source() const { return impl_->plain.source; }
 
-void ChatTemplate::set_special_tokens(std::string_view json) {
+void ChatTemplate::set_special_tokens(std::string_view tokens) {
   auto impl = std::make_shared<Impl>();
-  impl->special_tokens = read_json(std::string(json), "special tokens");
-  if (!impl->special_tokens.is_object()) fail(ErrorCode::invalid_argument, "special tokens of the chat: expected a JSON object");
+  const json parsed = json::parse(tokens, nullptr, false);
+  if (!parsed.is_object()) fail(ErrorCode::invalid_argument, "special tokens of the chat: expected a JSON object");
+  impl->special_tokens = tokens;
   impl->plain = parse(impl_->plain.source, impl_->plain.name);
   if (impl_->with_tools) impl->with_tools = parse(impl_->with_tools->source, impl_->with_tools->name);
   impl_ = std::move(impl);
@@ -147,21 +155,13 @@ std::string ChatTemplate::render(const ChatInput& input, const ChatLimits& limit
   interpreter.budget.max_steps = limits.steps;
   interpreter.budget.max_live = limits.memory;
   interpreter.now = parse_now(input.now);
-  const ordered_json messages = read_json(input.messages, "messages");
-  const ordered_json tool_list = tools ? read_json(input.tools, "tools") : ordered_json();
-  const ordered_json documents = input.documents.empty() ? ordered_json() : read_json(input.documents, "documents");
-  const ordered_json variables = input.variables.empty() ? ordered_json::object() : read_json(input.variables, "variables");
-  if (!variables.is_object()) fail(ErrorCode::invalid_argument, "variables of the chat: expected a JSON object");
+  set_variables(interpreter, impl_->special_tokens, "special tokens");
+  interpreter.variables["messages"] = read_json(interpreter, input.messages, "messages");
+  interpreter.variables["tools"] = tools ? read_json(interpreter, input.tools, "tools") : Value();
+  interpreter.variables["documents"] = input.documents.empty() ? Value() : read_json(interpreter, input.documents, "documents");
+  interpreter.variables["add_generation_prompt"] = Value::boolean(input.add_generation_prompt);
+  if (!input.variables.empty()) set_variables(interpreter, input.variables, "variables");
   try {
-    const auto set = [&](const std::string& name, const ordered_json& value) {
-      interpreter.variables[name] = text::jinja::from_json(interpreter, value);
-    };
-    for (const auto& [name, value] : impl_->special_tokens.items()) set(name, value);
-    set("messages", messages);
-    set("tools", tool_list);
-    set("documents", documents);
-    interpreter.variables["add_generation_prompt"] = Value::boolean(input.add_generation_prompt);
-    for (const auto& [name, value] : variables.items()) set(name, value);
     return interpreter.render();
   } catch (const PyError& error) {
     report(error, program, interpreter.where());
@@ -183,29 +183,29 @@ std::optional<std::string> read_file(const std::filesystem::path& path) {
   return text;
 }
 
-ordered_json read_object(const std::filesystem::path& path) {
+json read_object(const std::filesystem::path& path) {
   const auto text = read_file(path);
-  if (!text) return ordered_json::object();
+  if (!text) return json::object();
   try {
-    ordered_json json = ordered_json::parse(*text);
-    if (json.is_object()) return json;
-  } catch (const ordered_json::exception& error) {
+    json parsed = json::parse(*text);
+    if (parsed.is_object()) return parsed;
+  } catch (const json::exception& error) {
     fail(ErrorCode::invalid_model, "{}: not valid JSON: {}", path.string(), error.what());
   }
   fail(ErrorCode::invalid_model, "{}: expected a JSON object", path.string());
 }
 
 // Tokens are texts, or objects with their text under "content".
-void add_tokens(ordered_json& tokens, const ordered_json& config) {
+void add_tokens(json& tokens, const json& config) {
   for (const auto& [name, value] : config.items()) {
     if (!name.ends_with("_token") || tokens.contains(name)) continue;
-    const ordered_json& text = value.is_object() && value.contains("content") ? value["content"] : value;
+    const json& text = value.is_object() && value.contains("content") ? value["content"] : value;
     if (text.is_string()) tokens[name] = text;
   }
 }
 
-const ordered_json* named_template(const ordered_json& list, std::string_view name) {
-  for (const ordered_json& entry : list) {
+const json* named_template(const json& list, std::string_view name) {
+  for (const json& entry : list) {
     if (entry.is_object() && entry.contains("name") && entry["name"] == name && entry.contains("template") &&
         entry["template"].is_string()) {
       return &entry["template"];
@@ -224,11 +224,13 @@ bool ChatTemplate::has(const std::filesystem::path& folder) {
 }
 
 ChatTemplate ChatTemplate::load(const std::filesystem::path& folder) {
-  const ordered_json config = read_object(folder / "tokenizer_config.json");
+  const json config = read_object(folder / "tokenizer_config.json");
   auto impl = std::make_shared<Impl>();
-  add_tokens(impl->special_tokens, config);
-  add_tokens(impl->special_tokens, read_object(folder / "special_tokens_map.json"));
-  ordered_json found;
+  json tokens = json::object();
+  add_tokens(tokens, config);
+  add_tokens(tokens, read_object(folder / "special_tokens_map.json"));
+  impl->special_tokens = tokens.dump();
+  json found;
   std::string from = (folder / "chat_template.jinja").string();
   if (auto text = read_file(from)) {
     found = *text;
@@ -236,9 +238,9 @@ ChatTemplate ChatTemplate::load(const std::filesystem::path& folder) {
       impl->with_tools = parse(*tool, from + " (tool_use)");
   } else {
     for (const char* file : {"tokenizer_config.json", "chat_template.json"}) {
-      const ordered_json json = read_object(folder / file);
-      if (!json.contains("chat_template") || json["chat_template"].is_null()) continue;
-      found = json["chat_template"];
+      const nlohmann::json object = read_object(folder / file);
+      if (!object.contains("chat_template") || object["chat_template"].is_null()) continue;
+      found = object["chat_template"];
       from = (folder / file).string();
       break;
     }
@@ -250,8 +252,8 @@ ChatTemplate ChatTemplate::load(const std::filesystem::path& folder) {
          folder.string());
   }
   if (found.is_array()) {
-    const ordered_json list = std::move(found);
-    const ordered_json *plain = named_template(list, "default"), *tool_use = named_template(list, "tool_use");
+    const json list = std::move(found);
+    const json *plain = named_template(list, "default"), *tool_use = named_template(list, "tool_use");
     if (!plain) fail(ErrorCode::invalid_model, "{}: \"chat_template\" is a list without an entry named \"default\"", from);
     if (tool_use) impl->with_tools = parse(tool_use->get<std::string>(), from + " (tool_use)");
     found = *plain;

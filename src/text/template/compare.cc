@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "text/template/runtime.h"
+#include "text/template/search.h"
 
 namespace sdx::text::jinja {
 namespace {
@@ -149,7 +150,7 @@ bool contains(Runtime& rt, const Value& container, const Value& item) {
     case Kind::string:
       if (!item.is_string()) type_error(std::string("'in <string>' requires string as left operand, not ") + type_name(item));
       rt.work(container.text().size());
-      return container.text().find(item.text()) != std::string::npos;
+      return find_from(container.text(), item.text()) != std::string::npos;
     case Kind::dict: return find(rt, container.dict(), item) != nullptr;
     case Kind::list:
     case Kind::tuple: return std::any_of(container.sequence().items.begin(), container.sequence().items.end(), is_item);

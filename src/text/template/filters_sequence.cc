@@ -108,7 +108,7 @@ Value first_filter(Runtime& rt, Value& value, Arguments& arguments) {
     auto& iterator = value.object<Iterator>();
     if (iterator.at < iterator.items.size()) return iterator.items[iterator.at++];
   }
-  if (value.is_string() && !value.text().empty()) return get_item(rt, value, Value::integer(0));
+  if (value.is_string() && !value.text().empty()) return rt.str(value.text().substr(0, byte_offset(value.text(), 1)));
   const Values items = items_of(rt, value);
   return items.empty() ? rt.undefined("No first item, sequence was empty.") : items[0];
 }

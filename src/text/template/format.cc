@@ -241,7 +241,6 @@ std::string format_spec(Runtime& rt, const Value& value, std::string_view text) 
     rt.budget.reserve(static_cast<std::size_t>(spec.width) * spec.fill.size());
     rt.work(static_cast<std::size_t>(spec.width) * spec.fill.size());
     if (value.is(Kind::real)) return format_real(spec, value.as_real());
-    if (value.is(Kind::boolean) && spec.type == 0) return pad(to_text(rt, value), spec, '<');
     if (value.is_integral()) return format_int(spec, value.as_int());
     if (spec.type && spec.type != 's')
       value_error(std::string("Unknown format code '") + spec.type + "' for object of type 'str'");
@@ -332,7 +331,7 @@ class Braces {
 
   Value lookup(std::string_view name) {
     const std::size_t end = std::min(name.find_first_of(".["), name.size());
-    Value value = first(name.substr(0, end));
+    Value value = first(name.substr(0, end), end == name.size());
     for (std::size_t at = end; at < name.size();) {
       if (name[at] == '.') {
         const std::size_t next = std::min(name.find_first_of(".[", at + 1), name.size());
@@ -361,14 +360,13 @@ class Braces {
     return number;
   }
 
-  Value first(std::string_view name) {
+  Value first(std::string_view name, bool whole_name) {
     auto number = whole(name);
-    if (name.empty()) {
+    if (name.empty() && whole_name) {
       if (manual_) value_error("cannot switch from manual field specification to automatic field numbering");
-      automatic_ = true;
       number = next_++;
-    } else if (number) {
-      if (automatic_) value_error("cannot switch from manual field specification to automatic field numbering");
+    } else if (number && whole_name) {
+      if (next_ > 0) value_error("cannot switch from manual field specification to automatic field numbering");
       manual_ = true;
     }
     if (number) {
@@ -390,7 +388,7 @@ class Braces {
   bool markup_;
   const Arguments& arguments_;
   Int next_ = 0;
-  bool automatic_ = false, manual_ = false;
+  bool manual_ = false;
 };
 
 }  // namespace
@@ -420,8 +418,9 @@ class Percent {
         rt_.budget.reserve(result.size());
       }
     }
+    const Kind kind = arguments_.kind();
     const bool mapping =
-        arguments_.is(Kind::dict) || arguments_.is(Kind::list) || arguments_.is(Kind::name_space) || arguments_.is(Kind::range);
+        kind == Kind::dict || kind == Kind::list || kind == Kind::name_space || kind == Kind::range || kind == Kind::undefined;
     const std::size_t given = many_ ? arguments_.sequence().items.size() : mapping ? 0 : 1;
     if (!named_ && used_ < given) type_error("not all arguments converted during string formatting");
     return result;
@@ -457,6 +456,7 @@ class Percent {
   void read_key() {
     key_.reset();
     if (peek() != '(') return;
+    if (arguments_.is_undefined()) throw PyError(PyError::Type::undefined, arguments_.object<UndefinedInfo>().message());
     if (!arguments_.is(Kind::dict)) type_error("format requires a mapping");
     int open = 1;
     const std::size_t begin = ++at_;

@@ -1,12 +1,13 @@
 #pragma once
-// JSON to values.
+// JSON text to values: integers of up to 127 bits stay exact, objects keep their order.
 
-#include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "text/template/runtime.h"
 
 namespace sdx::text::jinja {
 
-Value from_json(Runtime& rt, const nlohmann::ordered_json& json);
+// Throws PyError: `value` for what is no JSON, `limit` for what is too deep or too large.
+Value parse_json(Runtime& rt, std::string_view text);
 
 }  // namespace sdx::text::jinja

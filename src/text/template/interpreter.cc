@@ -10,6 +10,7 @@ Interpreter::~Interpreter() {
     auto attributes = std::move(space->attributes);
     space->attributes.clear();
   }
+  for (auto& loop : loops_) loop->changed.reset();
   for (auto& activation : activations_) activation->slots.clear();
 }
 

@@ -63,6 +63,8 @@ class Interpreter final : public Runtime {
   bool call_test(const Value& name, Value value, Arguments arguments) override;
   std::shared_ptr<Namespace> make_namespace() override;
   bool passes(const Loop& loop, const Value& item);
+  // The loop may come to hold itself: it is emptied at the end.
+  void keep(std::shared_ptr<Loop> loop) { loops_.push_back(std::move(loop)); }
   std::string recurse(const Node& node, const Value& iterable, Activation* outer, Int depth);
 
  private:
@@ -121,6 +123,7 @@ class Interpreter final : public Runtime {
   std::vector<std::unique_ptr<Activation>> activations_;
   std::vector<Activation*> free_;
   std::vector<std::shared_ptr<Namespace>> namespaces_;
+  std::vector<std::shared_ptr<Loop>> loops_;
 };
 
 std::optional<Value> loop_attribute(Runtime& rt, const Value& of, std::string_view name);

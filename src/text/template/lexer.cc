@@ -31,7 +31,7 @@ std::string normalize_lines(std::string_view source) {
 
 namespace {
 
-constexpr std::size_t max_tokens = 1'000'000;
+constexpr std::size_t max_tokens = 200'000;
 
 class Lexer {
  public:
@@ -58,7 +58,7 @@ class Lexer {
   }
 
   Lexeme& add(Token type, std::string text = {}) {
-    if (lexemes_.size() >= max_tokens) syntax_error(line_, "the template has more than a million tokens");
+    if (lexemes_.size() >= max_tokens) syntax_error(line_, "the template has more than 200000 tokens");
     Lexeme lexeme;
     lexeme.type = type;
     lexeme.text = std::move(text);

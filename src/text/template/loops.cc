@@ -160,12 +160,12 @@ Interpreter::Flow Interpreter::iterate(const Node& node, Loop& loop, const std::
   Flow flow = Flow::next;
   while (loop.advance()) {
     step();
-    any = true;
     assign(*node.kids[0], *loop.current, false);
     if (node.extended) variable(node.loop_slot) = Value(Kind::loop, shared);
     enter(node.enter);
     flow = run(node.body);
     if (flow == Flow::break_) break;
+    any = any || flow == Flow::next;  // as jinja2: a round that `continue` or `break` cut short does not count
   }
   loop.test_frame = nullptr;
   loop.items.clear();
@@ -224,6 +224,7 @@ Value loop_changed(Runtime& rt, const Value& self, Arguments& arguments) {
   auto& loop = self.object<Loop>();
   Value values = rt.tuple(std::move(arguments.positional));
   if (loop.changed && equal(rt, *loop.changed, values)) return Value::boolean(false);
+  if (!loop.changed) loop.interpreter->keep(std::static_pointer_cast<Loop>(self.pointer()));
   loop.changed = std::move(values);
   return Value::boolean(true);
 }

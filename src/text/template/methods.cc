@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "text/template/runtime.h"
+#include "text/template/search.h"
 #include "text/template/unicode.h"
 
 namespace sdx::text::jinja {
@@ -64,9 +65,11 @@ Value strip_side(Runtime& rt, const Value& self, Arguments& arguments) {
     if (side & right) text = strip_right(text);
     return like(rt, self, text);
   }
-  const std::u32string characters = decode(need_text(args[0], "strip")), all = decode(text);
-  rt.work(characters.size() * 16);
-  const auto removed = [&](char32_t c) { return characters.find(c) != std::u32string::npos; };
+  std::u32string characters = decode(need_text(args[0], "strip"));
+  const std::u32string all = decode(text);
+  rt.work((characters.size() + all.size()) * 8);
+  std::sort(characters.begin(), characters.end());
+  const auto removed = [&](char32_t c) { return std::binary_search(characters.begin(), characters.end(), c); };
   std::size_t begin = 0, end = all.size();
   while ((side & left) && begin < end && removed(all[begin])) begin++;
   while ((side & right) && end > begin && removed(all[end - 1])) end--;
@@ -101,7 +104,7 @@ Value find_text(Runtime& rt, const Value& self, Arguments& arguments) {
   const Bound args(arguments, "find", {"sub", "start", "end"}, 1);
   const std::string& sub = need_text(args[0], "find");
   if (const auto part = part_of(rt, self, args)) {
-    const std::size_t at = backwards ? part->text.rfind(sub) : part->text.find(sub);
+    const std::size_t at = backwards ? find_last(rt, part->text, sub) : find_from(part->text, sub);
     if (at != std::string_view::npos)
       return Value::integer(part->begin + static_cast<Int>(count_characters(part->text.substr(0, at))));
   }
@@ -117,7 +120,7 @@ Value count(Runtime& rt, const Value& self, Arguments& arguments) {
   if (!part) return Value::integer(0);
   if (sub.empty()) return Value::integer(static_cast<Int>(count_characters(part->text)) + 1);
   Int found = 0;
-  for (std::size_t at = 0; (at = part->text.find(sub, at)) != std::string_view::npos; at += sub.size()) found++;
+  for (std::size_t at = 0; (at = find_from(part->text, sub, at)) != std::string_view::npos; at += sub.size()) found++;
   return Value::integer(found);
 }
 
@@ -154,10 +157,11 @@ Values split_space(Runtime& rt, const Value& self, Int limit, bool backwards) {
 
 Values split_at(Runtime& rt, const Value& self, const std::string& separator, Int limit, bool backwards) {
   if (separator.empty()) value_error("empty separator");
+  if (backwards) rt.work(self.text().size() * (separator.size() / 8 + 1));
   std::vector<std::string_view> parts;
   std::string_view rest = self.text();
   while (limit < 0 || static_cast<Int>(parts.size()) < limit) {
-    const std::size_t at = backwards ? rest.rfind(separator) : rest.find(separator);
+    const std::size_t at = backwards ? rest.rfind(separator) : find_from(rest, separator);
     if (at == std::string_view::npos) break;
     parts.push_back(backwards ? rest.substr(at + separator.size()) : rest.substr(0, at));
     rest = backwards ? rest.substr(0, at) : rest.substr(at + separator.size());
@@ -194,7 +198,7 @@ Value partition(Runtime& rt, const Value& self, Arguments& arguments) {
   const std::string& separator = need_text(args[0], "partition");
   if (separator.empty()) value_error("empty separator");
   const std::string_view text = self.text();
-  const std::size_t at = backwards ? text.rfind(separator) : text.find(separator);
+  const std::size_t at = backwards ? find_last(rt, text, separator) : find_from(text, separator);
   const Value whole = like(rt, self, text), nothing = like(rt, self, "");
   if (at == std::string_view::npos) return backwards ? rt.tuple({nothing, nothing, whole}) : rt.tuple({whole, nothing, nothing});
   return rt.tuple(
@@ -357,7 +361,7 @@ Value replaced(Runtime& rt, const Value& self, const std::string& old, const std
       at += size;
     }
   } else {
-    for (std::size_t found = 0; limit != 0 && (found = text.find(old, at)) != std::string::npos; limit--) {
+    for (std::size_t found = 0; limit != 0 && (found = find_from(text, old, at)) != std::string::npos; limit--) {
       rt.work(by.size());
       add(std::string_view(text).substr(at, found - at));
       add(by);

@@ -24,6 +24,7 @@ struct Scope {
 
 struct Symbols {
   Symbols* parent = nullptr;
+  const Symbols* base = nullptr;  // of a branch: what was known before it, in the same scope
   Scope* scope = nullptr;
   int level = 0;
 
@@ -34,9 +35,29 @@ struct Symbols {
   std::set<std::string> refs, stores;
   std::map<std::string, Begin> loads;
 
+  bool knows(const std::string& name) const {
+    for (const Symbols* s = this; s; s = s->base) {
+      if (s->refs.count(name)) return true;
+    }
+    return false;
+  }
+  bool stored(const std::string& name) const {
+    for (const Symbols* s = this; s; s = s->base) {
+      if (s->stores.count(name)) return true;
+    }
+    return false;
+  }
+  Symbols branch() const {
+    Symbols symbols;
+    symbols.parent = parent;
+    symbols.base = this;
+    symbols.scope = scope;
+    symbols.level = level;
+    return symbols;
+  }
   Symbols* find(const std::string& name) {
     for (Symbols* s = this; s; s = s->parent) {
-      if (s->refs.count(name)) return s;
+      if (s->knows(name)) return s;
     }
     return nullptr;
   }
@@ -46,7 +67,7 @@ struct Symbols {
   }
   void store(const std::string& name) {
     stores.insert(name);
-    if (refs.count(name)) return;
+    if (knows(name)) return;
     Symbols* outer = parent ? parent->find(name) : nullptr;
     define(name, outer ? Begin{Load::Action::alias, outer} : Begin{Load::Action::undefined, nullptr});
   }
@@ -58,15 +79,18 @@ struct Symbols {
     if (!find(name)) define(name, {Load::Action::resolve, nullptr});
   }
   void join(const std::vector<Symbols>& branches) {
-    std::set<std::string> stored;
-    for (const Symbols& branch : branches) stored.insert(branch.stores.begin(), branch.stores.end());
-    for (const std::string& name : stores) stored.erase(name);
+    std::set<std::string> added;
+    for (const Symbols& branch : branches) {
+      for (const std::string& name : branch.stores) {
+        if (!stored(name)) added.insert(name);
+      }
+    }
     for (const Symbols& branch : branches) {
       refs.insert(branch.refs.begin(), branch.refs.end());
       for (const auto& [name, begin] : branch.loads) loads[name] = begin;
       stores.insert(branch.stores.begin(), branch.stores.end());
     }
-    for (const std::string& name : stored) {
+    for (const std::string& name : added) {
       Symbols* outer = parent ? parent->find(name) : nullptr;
       loads[name] = outer ? Begin{Load::Action::alias, outer} : Begin{Load::Action::resolve, nullptr};
     }
@@ -94,7 +118,7 @@ void note(Node& node, Symbols& symbols) {
     case Op::name_attribute: return symbols.load(node.name);
     case Op::if_: {
       note(*node.kids[0], symbols);
-      std::vector<Symbols> branches(3, symbols);
+      std::vector<Symbols> branches(3, symbols.branch());
       for (NodePtr& kid : node.body) note(*kid, branches[0]);
       for (NodePtr& kid : node.positional) note(*kid, branches[1]);
       for (NodePtr& kid : node.other) note(*kid, branches[2]);

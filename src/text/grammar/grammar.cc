@@ -1,0 +1,136 @@
+#include "text/grammar/grammar.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+#include "text/grammar/program.h"
+#include "text/grammar/readers.h"
+#include "text/utf8.h"
+
+namespace sdx::text::grammar {
+namespace {
+
+constexpr std::size_t max_source = std::size_t{4} << 20;
+constexpr int max_json_depth = 200;
+constexpr std::size_t max_names = 2000;
+
+void check_source(std::string_view text, const char* what) {
+  if (text.size() > max_source)
+    fail(ErrorCode::invalid_argument, "the {} has {} bytes; at most 4 MiB are supported", what, text.size());
+  if (const std::size_t valid = valid_utf8(text); valid != text.size())
+    fail(ErrorCode::invalid_argument, "the {} is not valid UTF-8 at byte {}", what, valid);
+}
+
+Program whole(Expressions& expressions, Expression body) {
+  const Rule root = expressions.add_rule("root");
+  expressions.define(root, body);
+  return compile(expressions, root);
+}
+
+// Objects that keep their order look through all names for each new one.
+nlohmann::ordered_json parse_schema(std::string_view text) {
+  std::vector<std::size_t> names;
+  const auto count = [&names](int depth, nlohmann::ordered_json::parse_event_t event, nlohmann::ordered_json&) {
+    using Event = nlohmann::ordered_json::parse_event_t;
+    if (depth > max_json_depth) fail(ErrorCode::invalid_argument, "the JSON schema is nested more than {} deep", max_json_depth);
+    names.resize(static_cast<std::size_t>(max_json_depth) + 2);
+    if (event == Event::object_start) names[static_cast<std::size_t>(depth) + 1] = 0;
+    if (event == Event::key && ++names[static_cast<std::size_t>(depth)] > max_names) {
+      fail(ErrorCode::invalid_argument, "the JSON schema has an object with more than {} names", max_names);
+    }
+    return true;
+  };
+  return nlohmann::ordered_json::parse(text, count);
+}
+
+}  // namespace
+
+std::size_t Grammar::states() const { return program_->states.size(); }
+
+Grammar Grammar::from_gbnf(std::string_view text) {
+  check_source(text, "grammar");
+  Expressions expressions;
+  const Rule root = read_gbnf(text, expressions);
+  return Grammar(std::make_shared<const Program>(compile(expressions, root)));
+}
+
+Grammar Grammar::from_regex(std::string_view pattern) {
+  check_source(pattern, "regular expression");
+  Expressions expressions;
+  const Expression body = read_regex(pattern, expressions, Writing::plain, false);
+  return Grammar(std::make_shared<const Program>(whole(expressions, body)));
+}
+
+Grammar Grammar::from_json_schema(std::string_view schema) {
+  check_source(schema, "JSON schema");
+  Expressions expressions;
+  Rule root = 0;
+  try {
+    root = read_json_schema(parse_schema(schema), expressions);
+  } catch (const nlohmann::ordered_json::parse_error& error) {
+    fail(ErrorCode::invalid_argument, "the JSON schema is not valid JSON: {}", error.what());
+  } catch (const nlohmann::ordered_json::exception& error) {
+    fail(ErrorCode::invalid_argument, "the JSON schema has a value of an unexpected type: {}", error.what());
+  }
+  return Grammar(std::make_shared<const Program>(compile(expressions, root)));
+}
+
+Grammar Grammar::any_json() {
+  Expressions expressions;
+  const Expression body = JsonParts(expressions).value();
+  return Grammar(std::make_shared<const Program>(whole(expressions, body)));
+}
+
+Grammar Grammar::json_object() {
+  Expressions expressions;
+  const Expression body = JsonParts(expressions).object();
+  return Grammar(std::make_shared<const Program>(whole(expressions, body)));
+}
+
+Vocabulary::Vocabulary(const std::vector<std::string>& tokens, std::vector<std::int32_t> end_tokens)
+    : end_tokens_(std::move(end_tokens)) {
+  for (const std::int32_t token : end_tokens_) {
+    if (token < 0 || static_cast<std::size_t>(token) >= tokens.size()) {
+      fail(ErrorCode::invalid_argument, "the end token {} is not in the vocabulary of {} tokens", token, tokens.size());
+    }
+  }
+  std::vector<std::int32_t> order;
+  for (std::size_t i = 0; i < tokens.size(); i++) {
+    if (tokens[i].size() > 4096)
+      fail(ErrorCode::invalid_argument, "token {} stands for {} bytes; at most 4096 are supported", i, tokens[i].size());
+    offsets_.push_back(static_cast<std::uint32_t>(text_.size()));
+    sizes_.push_back(static_cast<std::uint32_t>(tokens[i].size()));
+    text_ += tokens[i];
+    const bool ends = std::find(end_tokens_.begin(), end_tokens_.end(), static_cast<std::int32_t>(i)) != end_tokens_.end();
+    if (!tokens[i].empty() && !ends) order.push_back(static_cast<std::int32_t>(i));
+  }
+  const auto at = [this](std::int32_t token) { return bytes(static_cast<std::size_t>(token)); };
+  std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) { return at(a) != at(b) ? at(a) < at(b) : a < b; });
+  std::vector<std::uint32_t> path;  // nodes from the root to the last token
+  std::string_view last;
+  const auto close = [&](std::size_t depth) {
+    while (path.size() > depth) {
+      nodes_[path.back()].skip = static_cast<std::uint32_t>(nodes_.size());
+      path.pop_back();
+    }
+  };
+  for (const std::int32_t token : order) {
+    const std::string_view text = at(token);
+    const auto shared =
+        static_cast<std::size_t>(std::mismatch(text.begin(), text.end(), last.begin(), last.end()).first - text.begin());
+    close(shared);
+    for (std::size_t i = shared; i < text.size(); i++) {
+      path.push_back(static_cast<std::uint32_t>(nodes_.size()));
+      nodes_.push_back(
+          {0, static_cast<std::uint32_t>(tokens_.size()), static_cast<std::uint16_t>(i + 1), static_cast<std::uint8_t>(text[i])});
+    }
+    tokens_.push_back(token);
+    last = text;
+  }
+  close(0);
+  nodes_.push_back({static_cast<std::uint32_t>(nodes_.size() + 1), static_cast<std::uint32_t>(tokens_.size()), 0,
+                    0});  // where the last node's tokens end
+}
+
+}  // namespace sdx::text::grammar

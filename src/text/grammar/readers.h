@@ -1,0 +1,62 @@
+#pragma once
+// From notations to expressions.
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "text/grammar/expressions.h"
+
+namespace sdx::text::grammar {
+
+// The rule `root` of a grammar in GBNF.
+Rule read_gbnf(std::string_view text, Expressions& to);
+
+// How the characters of a regular expression are written: as they are, or within a JSON string.
+enum class Writing : std::uint8_t { plain, json_string };
+// `search`: a match anywhere will do, as JSON Schema's `pattern` has it (with ^ and $ it is not anywhere).
+Expression read_regex(std::string_view pattern, Expressions& to, Writing writing, bool search);
+
+Rule read_json_schema(const nlohmann::ordered_json& schema, Expressions& to);
+
+// ---- JSON's own parts (json_parts.cc)
+class JsonParts {
+ public:
+  explicit JsonParts(Expressions& to) : to_(to) {}
+  Expression space();      // nothing, a blank, or a line end and up to 20 blanks
+  Expression character();  // one of a string, escaped or not
+  Expression string();
+  Expression number();
+  Expression integer();
+  Expression value();  // anything
+  Expression object();
+  Expression array();
+  Expression members(Expression member);                                          // {…}: any number of them
+  Expression elements(Expression item, std::uint32_t least, std::uint32_t most);  // […]
+  Expression literal(const nlohmann::ordered_json& value);                        // exactly this, with white space as space()
+  Expression quoted(std::string_view text);
+  // A string that is none of these, written without escapes.
+  Expression other_string(const std::vector<std::string>& names);
+  // Digits of whole numbers from least to most (both may be missing), and of numbers with fractions.
+  Expression whole_range(const std::int64_t* least, const std::int64_t* most);
+  struct Bound {
+    std::int64_t value = 0;
+    bool exclusive = false;
+  };
+  Expression real_range(const Bound* least, const Bound* most);
+
+ private:
+  Expression up_to(std::uint64_t most);  // 0 to most
+  Expression from(std::uint64_t least);  // least to the largest with 16 digits more
+  Expression between(std::uint64_t least, std::uint64_t most);
+  Expression same_length(std::string_view least, std::string_view most);
+  Expression fraction();
+
+  Expressions& to_;
+  Expression space_ = 0, character_ = 0, string_ = 0, number_ = 0, integer_ = 0, value_ = 0, object_ = 0, array_ = 0;
+};
+
+Expression digits(Expressions& to, char first = '0', char last = '9');
+
+}  // namespace sdx::text::grammar

@@ -1,0 +1,12 @@
+#pragma once
+// Two JSON schemas that hold at the same time, as one.
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace sdx::text::grammar {
+
+// Adds what `other` demands to `to`. Returns what could not be combined, or nothing. What nothing can fulfil becomes `false`.
+std::string merge_schema(nlohmann::ordered_json& to, const nlohmann::ordered_json& other);
+
+}  // namespace sdx::text::grammar
