@@ -193,13 +193,9 @@ struct Matcher::Automaton {
         continue;
       }
       at[node.depth] = next;
-      const Vocabulary::Node& following = vocabulary.nodes_[i + 1];
-      const bool leaf = following.depth <= node.depth;
-      if (leaf || following.tokens != node.tokens) {
-        for (std::uint32_t t = node.tokens; t < following.tokens; t++) {
-          const auto token = static_cast<std::size_t>(vocabulary.tokens_[t]);
-          mask[token / 64] |= std::uint64_t{1} << (token % 64);
-        }
+      for (std::uint32_t t = node.tokens; t < vocabulary.nodes_[i + 1].tokens; t++) {
+        const auto token = static_cast<std::size_t>(vocabulary.tokens_[t]);
+        mask[token / 64] |= std::uint64_t{1} << (token % 64);
       }
       i++;
       if (bytes > 2 * max_bytes)
@@ -237,6 +233,7 @@ bool Matcher::allows(std::int32_t token) {
   const auto& ends = vocabulary_->end_tokens();
   if (std::find(ends.begin(), ends.end(), token) != ends.end()) return can_end();
   const std::string_view text = vocabulary_->bytes(static_cast<std::size_t>(token));
+  automaton_->shrink();
   std::uint32_t at = automaton_->current;
   for (const char c : text) at = automaton_->step(at, static_cast<std::uint8_t>(c));
   return !text.empty() && at != dead;

@@ -48,6 +48,25 @@ TEST(ChatTemplate, HasPythonsNumbersAndTexts) {
   EXPECT_EQ(render("{{ 'straße ΣΑΣ'|upper }} {{ 'ΣΑΣ'.lower() }} {{ 'żółć'[::-1] }}"), "STRASSE ΣΑΣ σας ćłóż");
 }
 
+TEST(ChatTemplate, IsAsOddAsPythonAndJinja) {
+  EXPECT_EQ(render("{% for i in [1] %}{% break %}{% else %}none{% endfor %}"),
+            "none");  // jinja2 takes a cut short round for none
+  EXPECT_EQ(render("{{ '{:>3}|{:_}|{}{0[0]}'.format(true, 12345, 'x') if false else '{:>3}|{:_}'.format(true, 12345) }}"),
+            "  1|12_345");
+  EXPECT_EQ(render("{{ '%.3s' % x.y }}|{{ x.y is sequence }}", R"({"x": {}})"), "|True");
+  EXPECT_EQ(render("{{ ('<a>'|e)|list }}{{ ('<'|e) + '<' }}"), "['&', 'l', 't', ';', 'a', '&', 'g', 't', ';']&lt;&lt;");
+  EXPECT_EQ(render("{{ x }} {{ x + 1 }}", R"({"x": 123456789012345678901234567890})"),
+            "123456789012345678901234567890 123456789012345678901234567891");
+  EXPECT_EQ(render("{% for i in [1, 2] %}{{ loop.changed(loop) }}{% endfor %}"), "TrueFalse");
+  EXPECT_EQ(render("{{ 'aXbX'.rsplit('X', 1) }} {{ ' a  b '.rsplit(none, 1) }} {{ ' a  b c'.split(none, 1) }}"),
+            "['aXb', ''] [' a', 'b'] ['a', 'b c']");
+}
+
+TEST(ChatTemplate, SearchesInTimeThatGrowsWithTheText) {
+  EXPECT_EQ(render("{{ (('a' * 1000000) ~ 'b') in ('a' * 10000000) }}"), "False");
+  EXPECT_EQ(failure("{{ ('a' * 10000000).rfind('b' ~ ('a' * 1000000)) }}").code(), ErrorCode::out_of_memory);
+}
+
 TEST(ChatTemplate, ScopesAreJinjas) {
   EXPECT_EQ(render("{% set x = 1 %}{% for i in [1, 2] %}{% set x = x + 1 %}{{ x }}{% endfor %}{{ x }}"), "221");
   EXPECT_EQ(render("{% set x = 1 %}{% if true %}{% set x = 2 %}{% endif %}{{ x }}"), "2");
