@@ -91,7 +91,7 @@ def random_schema(r, depth=0):
         low = r.randrange(3)
         return {"type": "array", "items": random_schema(r, depth + 1), "minItems": low, "maxItems": low + r.randrange(3)}
     if k == 8:
-        return {r.choice(["anyOf", "oneOf"] if depth > 9 else ["anyOf"]): [random_schema(r, depth + 1) for _ in range(r.randrange(1, 4))]}
+        return {"anyOf": [random_schema(r, depth + 1) for _ in range(r.randrange(1, 4))]}
     if k == 9:
         schema = {"type": "array", "prefixItems": [random_schema(r, depth + 1) for _ in range(r.randrange(1, 3))], "minItems": r.randrange(3)}
         if r.random() < 0.5:
