@@ -106,7 +106,21 @@ Vocabulary::Vocabulary(const std::vector<std::string>& tokens, std::vector<std::
     if (!tokens[i].empty() && !ends) order.push_back(static_cast<std::int32_t>(i));
   }
   const auto at = [this](std::int32_t token) { return bytes(static_cast<std::size_t>(token)); };
-  std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) { return at(a) != at(b) ? at(a) < at(b) : a < b; });
+  // By the first eight bytes as a number, and only then by all: most comparisons touch nothing but the list itself.
+  const auto head = [&](std::int32_t token) {
+    std::uint64_t key = 0;
+    const std::string_view text = at(token);
+    for (std::size_t i = 0; i < 8; i++) key = key << 8 | (i < text.size() ? static_cast<std::uint8_t>(text[i]) : 0);
+    return key;
+  };
+  std::vector<std::pair<std::uint64_t, std::int32_t>> keyed;
+  for (const std::int32_t token : order) keyed.emplace_back(head(token), token);
+  std::sort(keyed.begin(), keyed.end(), [&](const auto& a, const auto& b) {
+    if (a.first != b.first) return a.first < b.first;
+    const int compared = at(a.second).compare(at(b.second));
+    return compared != 0 ? compared < 0 : a.second < b.second;
+  });
+  for (std::size_t i = 0; i < keyed.size(); i++) order[i] = keyed[i].second;
   std::vector<std::uint32_t> path;  // nodes from the root to the last token
   std::string_view last;
   const auto close = [&](std::size_t depth) {
