@@ -61,12 +61,60 @@ FORMATS = ["'%s'", "'%d'", "'%5d|%-5d'", "'%05.1f'", "'%r'", "'%x'", "'%s=%s'", 
 BRACES = ["{}", "{0}", "{a}", "{:>5}", "{:05d}", "{:.2f}", "{:,}", "{!r}", "{0[0]}", "{a[k]}", "{:x}", "{:^9}", "{:e}", "{:%}", "{{}}", "{:_}", "{:+}", "{:#x}", "{:g}", "{:*<6}"]
 
 
+# What gives what: expressions that mostly render. {a} is an expression of the kind on the left, {s} a text, {n} a number.
+KINDS = {
+    "str": (["s", "u", "ws", "html", "q", "'a,b,,c'", "'żółw'", "''", "'12'", "' 3.7e1 '", "'Straße ΑΣ ǆ ŉ'", "'x\\ny\\r\\nz'", "messages[1].content", "bos_token", "'%5.1f|%s'", "'it\\'s'", "'aXbXc'"], {
+        "str": ["{a}|upper", "{a}.lower()", "{a}|title", "{a}.title()", "{a}|capitalize", "{a}.swapcase()", "{a}.strip()", "{a}|trim('a x')", "{a}.rstrip('c')", "{a}|replace({s}, {s})", "{a}.replace({s}, '-', 1)",
+                "{a}[{i}:{i}]", "{a}[::{k}]", "{a}[{i}]", "{a} ~ {s}", "{a} + {s}", "{a} * 2", "{a}|indent({n}, {b})", "{a}|center(17)", "{a}.ljust(9, '.')", "{a}.zfill(9)", "{a}|e", "{a}|safe ~ {s}", "{a}|string",
+                "{a}|truncate(5, {b}, '…', 0)", "{a}|urlencode", "{a}|striptags", "{a}|tojson", "{a}|reverse", "{a}|first", "{a}|last", "{a}|default({s}, true)", "{a}.casefold()", "{a}.expandtabs(3)", "{a}.removeprefix('a')",
+                "{a} if {b} else {s}", "{a}.join({l}|map('string'))", "'{{:>9}}|{{!r}}'.format({a}, {s})", "'%r|%-9s' % ({a}, {s})", "{a}|format(1.5, 2)|string", "{a}|max", "({a}|e) + {s}", "{a}|e|replace('&', {s})"],
+        "list": ["{a}.split()", "{a}.split(',')", "{a}.split(none, 1)", "{a}.rsplit('X', 1)", "{a}.rsplit(none, 1)", "{a}|list", "{a}.splitlines()", "{a}.splitlines(true)", "{a}.partition(',')", "{a}.rpartition('X')", "{a}|batch(3)|list"],
+        "num": ["{a}|length", "{a}.count({s})", "{a}.find({s})", "{a}.rfind('X', 1)", "{a}|int({n})", "{a}|float", "{a}|wordcount", "{a}|int(base=16)"],
+        "bool": ["{a}.startswith({s})", "{a}.endswith(('c', 'z'))", "{s} in {a}", "{a}.isdigit()", "{a}.isupper()", "{a}.istitle()", "{a} is lower", "{a} < {s}", "{a} == {s}", "{a}.isalnum()", "{a}.isspace()", "{a} is string"]}),
+    "list": (["l", "ls", "e", "mixed", "messages", "range(5)|list", "[1, 'a', none]", "range(9)[2::3]|list", "d|list", "[[1, 2], [3]]", "tools"], {
+        "list": ["{a}|reverse|list", "{a}|unique|list", "{a}[{i}:{i}]", "{a}[::{k}]", "{a} + {l}", "{a} * 2", "{a}|map('string')|list", "{a}|map('upper')|list", "{a}|select|list", "{a}|reject('none')|list", "{a}|batch(2, {s})|list",
+                 "{a}|slice(2)|list", "{a}|map(attribute='role')|list", "{a}|selectattr('role', 'defined')|list", "{a}|rejectattr('role')|list", "{a}|map(attribute='role', default={s})|list", "{a}|map('string')|sort|list",
+                 "{a}|groupby('role', default='-')", "[{a}, {s}]", "{a}|map('length')|list", "{a}|select('string')|list", "{a}|map('string')|map('replace', 'a', {s})|list", "{a}|select('in', {l})|list", "{a}|map('tojson')|sort(reverse=true)"],
+        "str": ["{a}|join({s})", "{a}|string", "{a}|tojson", "{a}|tojson(indent={n})", "{a}|join", "{a}|map('string')|join('|')", "{a}|tojson(separators=(',', ':'))", "{a}|map('string')|max", "{a}|tojson(sort_keys=true)"],
+        "num": ["{a}|length", "{a}.count(1)", "{a}|select('number')|sum", "{a}|select('number')|max|default(0)"],
+        "bool": ["1 in {a}", "{s} not in {a}", "{a} == {l}", "{a} is iterable", "{a} is sequence", "{a} != {a}", "{a}|map('string')|list < {a}|map('string')|list"]}),
+    "dict": (["d", "nest", "tools[0]", "messages[0]", "{'k': 1, 2: 'x', none: [], true: 1.5}", "dict(a=1, b=s)", "{}"], {
+        "dict": ["dict({a}, z={s})", "{a}.copy()", "{a} if {b} else d", "{'in': {a}}"], "list": ["{a}.items()|list", "{a}.keys()|list", "{a}.values()|list", "{a}|list", "{a}|items|list", "d|dictsort", "d|dictsort(by='value', reverse={b})"],
+        "str": ["{a}|tojson", "{a}|string", "{a}|tojson(indent=1)", "'%(b)s' % d", "'{{a}}'.format(a={a})", "{a}|xmlattr"], "num": ["{a}|length", "{a}.a|default(3)", "{a}.get('b', {n})|int"],
+        "bool": ["'a' in {a}", "{a}.a is defined", "{a} == d", "{a} is mapping", "{a}['zz'] is undefined"]}),
+    "num": (["n", "f", "z", "neg", "sm", "lg", "1", "2", "10", "0.1", "255", "1e22", "12345678901234567890", "-3", "2.5", "1e-5"], {
+        "num": ["{a} + {n}", "{a} - {n}", "{a} * {n}", "{a} / ({n}|abs + 1)", "{a} // ({n}|abs + 0.5)", "{a} % ({n}|abs + 1)", "{a}|abs", "{a}|round", "{a}|round(2)", "{a}|round(-1)", "{a}|round(1, 'floor')", "{a}|int", "{a}|float", "-{a}",
+                "{a} if {b} else {n}", "({a}|int % 7) ** 2", "[{a}, {n}]|max", "{a}.real"],
+        "str": ["{a}|string", "'%.3f' % {a}", "'%e|%g' % ({a}, {a})", "'{{:>12}}'.format({a})", "'{{:.2f}}|{{:,}}'.format({a}, {a})", "{a}|tojson", "'%+d' % {a}", "'{{:+.1e}}|{{:010.3f}}'.format({a}, {a})", "'{{:g}}|{{:%}}'.format({a}, {a})", "'{{:_}}|{{!r}}'.format({a}, {a})"],
+        "bool": ["{a} > {n}", "{a} == {n}", "1 <= {a} < {n}", "{a}|int is odd", "{a} is integer", "{a} is number", "{a} is divisibleby 3", "{a} in l"]}),
+    "bool": (["t", "true", "false", "nul is none", "missing is defined", "n is number"], {
+        "bool": ["not {a}", "{a} and {b}", "{a} or {b}", "{a} == {b}"], "str": ["{a}|string", "{a}|tojson", "{a} ~ {s}"], "num": ["{a}|int", "{a} + {n}"], "list": ["[{a}]"]}),
+}
+
+
 class Generator:
     def __init__(self, seed):
         self.r = random.Random(seed)
+        self.mostly_right = seed % 4 != 0
 
     def pick(self, *choices):
         return self.r.choice(choices)
+
+    def typed(self, kind, depth=0):
+        """An expression of a kind."""
+        r = self.r
+        ways = [(name, way) for name, (_, results) in KINDS.items() for way in results.get(kind, [])]
+        if depth > 3 or not ways or r.random() < 0.25:
+            return r.choice(KINDS[kind][0])
+        source, way = r.choice(ways)
+        fill = {"{a}": source, "{s}": "str", "{n}": "num", "{l}": "list", "{b}": "bool"}
+        for mark, of in fill.items():
+            while mark in way:
+                way = way.replace(mark, "(" + self.typed(of, depth + 1).replace("{", "\x01").replace("}", "\x02") + ")", 1)
+        for mark, choices in (("{i}", ["", "0", "1", "-1", "2", "-3", "7"]), ("{k}", ["-1", "2", "-2", "3"])):
+            while mark in way:
+                way = way.replace(mark, r.choice(choices if "[" + mark + "]" not in way else choices[1:4]), 1)
+        return way.replace("{{", "{").replace("}}", "}").replace("\x01", "{").replace("\x02", "}")
 
     def atom(self):
         r = self.r
@@ -87,6 +135,8 @@ class Generator:
 
     def expr(self, depth=0):
         r = self.r
+        if self.mostly_right and r.random() < 0.85:
+            return self.typed(r.choice(list(KINDS)), min(depth, 3))
         if depth > 3 or r.random() < 0.15:
             return self.atom()
         k = r.randrange(22)
