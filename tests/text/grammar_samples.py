@@ -20,36 +20,65 @@ except ImportError:
     jsonschema = None
 
 SCHEMAS = [
-    {"type": "object"}, {}, True, {"type": ["string", "null"]}, {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 4},
-    {"type": "object", "properties": {"name": {"type": "string"}, "age": {"type": "integer", "minimum": 0, "maximum": 150}}, "required": ["name", "age"], "additionalProperties": False},
-    {"type": "object", "properties": {"a": {"type": "null"}, "b": {"type": "boolean"}, "c": {"const": [1, {"x": "y\""}]}}, "required": ["b"]},
-    {"type": "object", "properties": {"a": {"type": "integer"}, "ab": {"type": "integer"}, "żółw": {"type": "integer"}}, "required": ["ab"], "additionalProperties": {"type": "string", "maxLength": 3}},
-    {"$ref": "#/$defs/tree", "$defs": {"tree": {"type": "object", "properties": {"v": {"type": "integer"}, "kids": {"type": "array", "items": {"$ref": "#/$defs/tree"}}}, "required": ["v", "kids"]}}},
+    {"type": "object"}, {}, True, {"type": ["string", "null"]}, {"type": "array", "items": {"type": "integer"}, "minItems": 2,
+        "maxItems": 4},
+    {"type": "object", "properties": {"name": {"type": "string"}, "age": {"type": "integer", "minimum": 0, "maximum": 150}},
+        "required": ["name", "age"], "additionalProperties": False},
+    {"type": "object", "properties": {"a": {"type": "null"}, "b": {"type": "boolean"}, "c": {"const": [1, {"x": "y\""}]}},
+        "required": ["b"]},
+    {"type": "object", "properties": {"a": {"type": "integer"}, "ab": {"type": "integer"}, "żółw": {"type": "integer"}},
+        "required": ["ab"], "additionalProperties": {"type": "string", "maxLength": 3}},
+    {"$ref": "#/$defs/tree", "$defs": {"tree": {"type": "object", "properties": {"v": {"type": "integer"},
+        "kids": {"type": "array", "items": {"$ref": "#/$defs/tree"}}}, "required": ["v", "kids"]}}},
     {"type": "object", "properties": {"next": {"anyOf": [{"$ref": "#"}, {"type": "null"}]}}, "required": ["next"]},
-    {"enum": ["a", 1, None, True, {"k": [1, 2]}, "\u00e9\n"]}, {"type": "string", "enum": ["x", 1]}, {"type": "string", "minLength": 2, "maxLength": 5},
-    {"type": "string", "pattern": "^[a-z]+\\d{2,3}$"}, {"type": "string", "pattern": "ab+"}, {"type": "string", "pattern": "^\"[^x]\\\\\\s"}, {"type": "string", "pattern": "^a|b$"},
-    {"type": "number", "minimum": -3, "maximum": 12}, {"type": "number", "exclusiveMinimum": 0}, {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}, {"type": "number", "maximum": -2},
-    {"type": "number", "minimum": 5, "maximum": 5}, {"type": "number", "exclusiveMinimum": -10, "exclusiveMaximum": -9}, {"type": "number", "minimum": 0}, {"type": "number", "maximum": 0},
-    {"type": "number", "exclusiveMaximum": 0}, {"type": "integer", "exclusiveMinimum": 9, "exclusiveMaximum": 1001}, {"type": "integer", "minimum": -105, "maximum": 98}, {"type": "integer", "maximum": -77},
+    {"enum": ["a", 1, None, True, {"k": [1, 2]}, "\u00e9\n"]}, {"type": "string", "enum": ["x", 1]}, {"type": "string",
+        "minLength": 2, "maxLength": 5},
+    {"type": "string", "pattern": "^[a-z]+\\d{2,3}$"}, {"type": "string", "pattern": "ab+"}, {"type": "string",
+        "pattern": "^\"[^x]\\\\\\s"}, {"type": "string", "pattern": "^a|b$"},
+    {"type": "number", "minimum": -3, "maximum": 12}, {"type": "number", "exclusiveMinimum": 0}, {"type": "number",
+        "exclusiveMinimum": 0, "exclusiveMaximum": 1}, {"type": "number", "maximum": -2},
+    {"type": "number", "minimum": 5, "maximum": 5}, {"type": "number", "exclusiveMinimum": -10, "exclusiveMaximum": -9},
+        {"type": "number", "minimum": 0}, {"type": "number", "maximum": 0},
+    {"type": "number", "exclusiveMaximum": 0}, {"type": "integer", "exclusiveMinimum": 9, "exclusiveMaximum": 1001},
+        {"type": "integer", "minimum": -105, "maximum": 98}, {"type": "integer", "maximum": -77},
     {"type": "integer", "minimum": 12345}, {"type": "integer", "minimum": 0.5, "maximum": 2.5},
-    {"allOf": [{"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}, {"properties": {"b": {"type": "string"}, "a": {"maximum": 5}}, "required": ["b"]}]},
-    {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"], "anyOf": [{"properties": {"y": {"type": "string"}}, "required": ["y"]}, {"properties": {"z": {"type": "null"}}, "required": ["z"]}]},
-    {"oneOf": [{"type": "integer", "maximum": 5}, {"type": "string", "maxLength": 2}]}, {"type": "array", "prefixItems": [{"type": "integer"}, {"type": "string"}], "items": False, "minItems": 1},
-    {"type": "array", "prefixItems": [{"type": "integer"}], "items": {"type": "boolean"}, "minItems": 2, "maxItems": 4}, {"type": "object", "additionalProperties": {"type": "integer"}, "maxProperties": 3},
-    {"type": "array", "items": {"type": "object", "properties": {"k": {"type": "string", "format": "date"}}, "required": ["k"]}, "maxItems": 3},
-] + [{"type": "string", "format": name} for name in ("date", "time", "date-time", "uuid", "email", "ipv4", "ipv6", "hostname", "uri", "duration")]
-REFUSED = [{"type": "string", "not": {"const": "x"}}, {"type": "integer", "multipleOf": 3}, {"type": "array", "uniqueItems": True}, {"patternProperties": {"a": {}}}, {"type": "string", "format": "nosuch"},
-           {"if": {}, "then": {}}, {"$ref": "http://x/y"}, {"$ref": "#/$defs/nosuch"}, {"$ref": "#"}, {"type": "nosuch"}, {"type": "string", "pattern": "(?=a)b"}, {"type": "string", "pattern": "(a)\\1"},
-           {"type": "string", "minLength": 3, "maxLength": 2}, {"type": "integer", "minimum": 5, "maximum": 4}, False, {"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]},
-           {"minContains": 1, "contains": {}}, {"type": "string", "pattern": "a", "minLength": 3}, {"enum": []}, {"type": "object", "properties": {"a": {}}, "minProperties": 3}, {"type": "number", "minimum": 0.5},
-           {"dependentRequired": {"a": ["b"]}}, {"propertyNames": {"maxLength": 3}}, 5, {"allOf": [{"pattern": "a"}, {"pattern": "b"}]}, {"type": "string", "format": "regex"}, {"unevaluatedProperties": False}]
-REGEXES = ["a", "a*b+c?", "(foo|bar){2,3}", "[^a-z]{1,4}", "\\d+\\.\\d{2}", "[\\w.]+@[a-z]+\\.(com|org)", "\\s\\S\\D\\W", ".{3}", "[żółć]+", "a{0}b", "(?:x|y(?P<n>z))*!", "[\\]\\-a]", "\\x41\\u0142", "", "(a|)b", "[^\\W\\d_]", "[^\\s]"]
-GBNF = [("root ::= \"a\" b* \"c\"\nb ::= [0-9] | \"x\"{2,3} # comment", "a([0-9]|x{2,3})*c"), ("root ::= (\"yes\" |\n \"no\") \"\\n\"?", "(yes|no)\n?"), ("root ::= [^\\n\\x41-\\x5A]{2}", "[^\\nA-Z]{2}"),
-        ("root ::= x+\nx ::= \"\\u0142\" | .", "(.|\\n)+"), ("root ::= \"(\" root \")\" | \"\"", "\\(*\\)*"), ("root ::= a-b\na-b ::= \"q\"+ \"\"", "q+")]
-GBNF_REFUSED = ["", "root ::= root \"a\"", "root ::= a \"b\"\na ::= \"\" root", "a ::= \"b\"", "root ::= x", "root ::= \"a", "root ::= [a", "root ::= (\"a\"", "root ::= \"a\"\nroot ::= \"b\"", "root ::= \"x\"{3,2}",
-                "root ::= \"(\" root \")\"", "root = \"a\"", "root ::= \"\\q\"", "root ::= \"a\"{999999999}", "root ::= <think>", "root ::= " + "(" * 500]
-REGEX_REFUSED = ["(", ")", "a**", "[a", "(?=a)", "(?!a)", "\\b", "\\1", "a{2,1}", "*a", "\\p{L}", "a++", "[b-a]", "(?i)a", "a^b", "x{100001}", "(" * 500]
-REGEX_PARTS = ["a", "b", "\\d", "\\w", ".", "[a-f]", "[^x]", "\\.", "ł", "\\s", "[\\d_]", "x", "[^\\d]", "\\S", "\"", "\\\\", "\\n", "/"]
+    {"allOf": [{"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]},
+        {"properties": {"b": {"type": "string"}, "a": {"maximum": 5}}, "required": ["b"]}]},
+    {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"],
+        "anyOf": [{"properties": {"y": {"type": "string"}}, "required": ["y"]}, {"properties": {"z": {"type": "null"}},
+        "required": ["z"]}]},
+    {"oneOf": [{"type": "integer", "maximum": 5}, {"type": "string", "maxLength": 2}]}, {"type": "array",
+        "prefixItems": [{"type": "integer"}, {"type": "string"}], "items": False, "minItems": 1},
+    {"type": "array", "prefixItems": [{"type": "integer"}], "items": {"type": "boolean"}, "minItems": 2, "maxItems": 4},
+        {"type": "object", "additionalProperties": {"type": "integer"}, "maxProperties": 3},
+    {"type": "array", "items": {"type": "object", "properties": {"k": {"type": "string", "format": "date"}}, "required": ["k"]},
+        "maxItems": 3},
+] + [{"type": "string", "format": name} for name in ("date", "time", "date-time", "uuid", "email", "ipv4", "ipv6", "hostname",
+    "uri", "duration")]
+REFUSED = [{"type": "string", "not": {"const": "x"}}, {"type": "integer", "multipleOf": 3}, {"type": "array",
+    "uniqueItems": True}, {"patternProperties": {"a": {}}}, {"type": "string", "format": "nosuch"},
+           {"if": {}, "then": {}}, {"$ref": "http://x/y"}, {"$ref": "#/$defs/nosuch"}, {"$ref": "#"}, {"type": "nosuch"},
+               {"type": "string", "pattern": "(?=a)b"}, {"type": "string", "pattern": "(a)\\1"},
+           {"type": "string", "minLength": 3, "maxLength": 2}, {"type": "integer", "minimum": 5, "maximum": 4}, False,
+               {"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]},
+           {"minContains": 1, "contains": {}}, {"type": "string", "pattern": "a", "minLength": 3}, {"enum": []},
+               {"type": "object", "properties": {"a": {}}, "minProperties": 3}, {"type": "number", "minimum": 0.5},
+           {"dependentRequired": {"a": ["b"]}}, {"propertyNames": {"maxLength": 3}}, 5, {"allOf": [{"pattern": "a"},
+               {"pattern": "b"}]}, {"type": "string", "format": "regex"}, {"unevaluatedProperties": False}]
+REGEXES = ["a", "a*b+c?", "(foo|bar){2,3}", "[^a-z]{1,4}", "\\d+\\.\\d{2}", "[\\w.]+@[a-z]+\\.(com|org)", "\\s\\S\\D\\W",
+    ".{3}", "[żółć]+", "a{0}b", "(?:x|y(?P<n>z))*!", "[\\]\\-a]", "\\x41\\u0142", "", "(a|)b", "[^\\W\\d_]", "[^\\s]"]
+GBNF = [("root ::= \"a\" b* \"c\"\nb ::= [0-9] | \"x\"{2,3} # comment", "a([0-9]|x{2,3})*c"),
+    ("root ::= (\"yes\" |\n \"no\") \"\\n\"?", "(yes|no)\n?"), ("root ::= [^\\n\\x41-\\x5A]{2}", "[^\\nA-Z]{2}"),
+        ("root ::= x+\nx ::= \"\\u0142\" | .", "(.|\\n)+"), ("root ::= \"(\" root \")\" | \"\"", "\\(*\\)*"),
+            ("root ::= a-b\na-b ::= \"q\"+ \"\"", "q+")]
+GBNF_REFUSED = ["", "root ::= root \"a\"", "root ::= a \"b\"\na ::= \"\" root", "a ::= \"b\"", "root ::= x", "root ::= \"a",
+    "root ::= [a", "root ::= (\"a\"", "root ::= \"a\"\nroot ::= \"b\"", "root ::= \"x\"{3,2}",
+                "root ::= \"(\" root \")\"", "root = \"a\"", "root ::= \"\\q\"", "root ::= \"a\"{999999999}",
+                    "root ::= <think>", "root ::= " + "(" * 500]
+REGEX_REFUSED = ["(", ")", "a**", "[a", "(?=a)", "(?!a)", "\\b", "\\1", "a{2,1}", "*a", "\\p{L}", "a++", "[b-a]", "(?i)a",
+    "a^b", "x{100001}", "(" * 500]
+REGEX_PARTS = ["a", "b", "\\d", "\\w", ".", "[a-f]", "[^x]", "\\.", "ł", "\\s", "[\\d_]", "x", "[^\\d]", "\\S", "\"", "\\\\",
+    "\\n", "/"]
 
 
 def random_regex(r, depth=0):
@@ -93,12 +122,14 @@ def random_schema(r, depth=0):
     if k == 8:
         return {"anyOf": [random_schema(r, depth + 1) for _ in range(r.randrange(1, 4))]}
     if k == 9:
-        schema = {"type": "array", "prefixItems": [random_schema(r, depth + 1) for _ in range(r.randrange(1, 3))], "minItems": r.randrange(3)}
+        schema = {"type": "array", "prefixItems": [random_schema(r, depth + 1) for _ in range(r.randrange(1, 3))],
+            "minItems": r.randrange(3)}
         if r.random() < 0.5:
             schema["items"] = r.choice([False, {"type": "integer"}])
         return schema
     names = r.sample(["a", "b", "ab", "abc", "x y", "q\"", "ł", "id", "name"], r.randrange(1, 5))
-    schema = {"type": "object", "properties": {n: random_schema(r, depth + 1) for n in names}, "required": r.sample(names, r.randrange(len(names) + 1))}
+    schema = {"type": "object", "properties": {n: random_schema(r, depth + 1) for n in names}, "required": r.sample(names,
+        r.randrange(len(names) + 1))}
     if r.random() < 0.6:
         schema["additionalProperties"] = r.choice([False, True, {"type": "integer"}, random_schema(r, depth + 1)])
     return schema
@@ -172,7 +203,8 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     every = list(requests(options))
-    lines = "".join(json.dumps({"kind": kind, "text": text, "seed": i, "count": count}) + "\n" for i, (kind, text, count, _) in enumerate(every))
+    lines = "".join(json.dumps({"kind": kind, "text": text, "seed": i, "count": count}) + "\n" for i, (kind, text, count,
+        _) in enumerate(every))
     run = subprocess.run([options.program], input=lines, capture_output=True, text=True)
     answers = run.stdout.split("\n")[:-1]
     failed = texts = unfinished = 0
