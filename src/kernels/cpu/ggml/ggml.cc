@@ -1,0 +1,82 @@
+#include "kernels/cpu/ggml/ggml.h"
+
+#include <algorithm>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu/gemm/gemm.h"
+#include "kernels/cpu/gemm/gemm_block.h"
+#include "kernels/cpu/ggml/ggml_simd.h"
+#include "kernels/cpu/simd/scratch.h"
+
+namespace sdx::cpu {
+namespace {
+
+constexpr std::int64_t kDirectRows = 8;
+constexpr std::int64_t kColumns = 16;  // rows of weights whose products are finished together
+constexpr std::int64_t kLargestBlock = 256;
+
+GemmArgs args_of(const GgmlArgs& a) {
+  GemmArgs g;
+  g.m = a.m, g.n = a.n, g.k = a.k;
+  g.a = a.a, g.lda = a.lda;
+  g.c = a.c, g.ldc = a.ldc;
+  g.epilogue.bias = a.bias;
+  g.epilogue.act = a.act;
+  return g;
+}
+
+void few_rows(const GgmlArgs& a) {
+  const GgmlKernels& kernels = ggml_kernels();
+  const GemmKernels& gemm = gemm_kernels();
+  const GemmArgs g = args_of(a);
+  const auto* weights = static_cast<const char*>(a.weights);
+  const std::int64_t row_bytes = a.format->row_bytes(a.k), groups = (a.n + kColumns - 1) / kColumns;
+  const std::int64_t grain = std::max<std::int64_t>(1, 100000 / std::max<std::int64_t>(1, a.k * kColumns * a.m));
+  parallel_for(groups, grain, [&](std::int64_t begin, std::int64_t end) {
+    float products[kDirectRows * kColumns], column[4];
+    for (std::int64_t group = begin; group < end; ++group) {
+      const std::int64_t first = group * kColumns, columns = std::min(kColumns, a.n - first);
+      for (std::int64_t j = 0; j < columns; ++j) {
+        const char* row = weights + (first + j) * row_bytes;
+        for (std::int64_t i = 0; i < a.m; i += 4) {
+          const std::int64_t rows = std::min<std::int64_t>(4, a.m - i);
+          kernels.dots(a.format->type, row, a.k, a.a + i * a.lda, a.lda, rows, column);
+          for (std::int64_t r = 0; r < rows; ++r) products[(i + r) * kColumns + j] = column[r];
+        }
+      }
+      gemm_finish(gemm, g, 0, a.m, first, columns, products, kColumns);
+    }
+  });
+}
+
+// Whole blocks that cover [k0, k0 + kc) of nr columns at a time, then the order of panels.
+void expand_panels(const void* context, std::int64_t k0, std::int64_t kc, std::int64_t n0, std::int64_t nb, float* out) {
+  const auto& a = *static_cast<const GgmlArgs*>(context);
+  const GgmlKernels& kernels = ggml_kernels();
+  const GemmKernels& gemm = gemm_kernels();
+  const std::int64_t block = a.format->block, nr = gemm.nr, row_bytes = a.format->row_bytes(a.k);
+  const std::int64_t first = k0 / block * block, last = std::min(a.k, (k0 + kc + block - 1) / block * block);
+  const std::int64_t length = last - first;
+  float* rows = thread_scratch(2, static_cast<std::size_t>(nr * (kGemmKBlock + 2 * kLargestBlock)));
+  for (std::int64_t j = 0; j < nb; j += nr) {
+    const std::int64_t columns = std::min(nr, nb - j);
+    for (std::int64_t i = 0; i < columns; ++i) {
+      const char* row = static_cast<const char*>(a.weights) + (n0 + j + i) * row_bytes + a.format->row_bytes(first);
+      kernels.expand(a.format->type, row, length, rows + i * length);
+    }
+    gemm.pack_b_panels(reinterpret_cast<const char*>(rows + (k0 - first)), 1, length, kc, columns, 1.0F, out + j * kc);
+  }
+}
+
+}  // namespace
+
+void ggml_gemm(const GgmlArgs& a) {
+  if (a.m <= 0 || a.n <= 0) return;
+  if (a.m <= kDirectRows) {
+    few_rows(a);
+  } else {
+    gemm_unpacking(args_of(a), {&a, expand_panels});
+  }
+}
+
+}  // namespace sdx::cpu

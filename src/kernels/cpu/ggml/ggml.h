@@ -1,0 +1,31 @@
+#pragma once
+// Products with weights in ggml's blocks (tensor/ggml.h), straight from the bytes of the file: nothing is packed, so nothing
+// takes time at the start or memory beside the mapped file, and a process shares it with others. Weights become float32 in
+// registers; multiplying and adding a block's scale and minimum is one rounding here, two in ggml_dequantize().
+
+#include <cstdint>
+
+#include "kernels/cpu/elementwise/elementwise.h"
+#include "tensor/ggml.h"
+
+namespace sdx::cpu {
+
+// c[m, n] = act(a[m, k] * W^T + bias[n]), W: n rows of k elements, a multiple of the format's block; bias may be null. `weights`
+// needs no alignment. Up to eight rows of `a` are multiplied as rows of blocks are read once for four of them; more rows expand
+// blocks of weights into scratch for gemm_f32's kernel. Thread-safe, split over current_pool(). The output must not overlap.
+struct GgmlArgs {
+  const GgmlFormat* format = nullptr;
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  const float* a = nullptr;
+  std::int64_t lda = 0;
+  const void* weights = nullptr;
+  const float* bias = nullptr;
+  UnarySpec act;
+  float* c = nullptr;
+  std::int64_t ldc = 0;
+};
+void ggml_gemm(const GgmlArgs& args);
+
+}  // namespace sdx::cpu

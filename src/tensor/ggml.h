@@ -1,0 +1,49 @@
+#pragma once
+// Blocks of weights as ggml lays them out (the tensors of GGUF files): formats and exact values. Source of the layouts:
+// ggml-org/llama.cpp, ggml/src/ggml-common.h and ggml-quants.c.
+
+#include <cstdint>
+#include <string_view>
+
+#include "base/tools_api.h"
+
+namespace sdx {
+
+// Numbers as in GGUF files.
+enum class GgmlType : std::uint32_t {
+  f32 = 0,
+  f16 = 1,
+  q4_0 = 2,
+  q4_1 = 3,
+  q5_0 = 6,
+  q5_1 = 7,
+  q8_0 = 8,
+  q2_k = 10,
+  q3_k = 11,
+  q4_k = 12,
+  q5_k = 13,
+  q6_k = 14,
+  bf16 = 30,
+};
+
+// Rows are whole blocks of `block` elements, `bytes` each, little-endian.
+struct GgmlFormat {
+  GgmlType type;
+  std::string_view name;  // "q4_1"
+  std::int64_t block;
+  std::int64_t bytes;
+
+  std::int64_t row_bytes(std::int64_t elements) const { return elements / block * bytes; }
+};
+
+// Null for types that this build cannot read.
+SDX_TOOLS_API const GgmlFormat* find_ggml(std::uint32_t type) noexcept;
+SDX_TOOLS_API const GgmlFormat* find_ggml(std::string_view name) noexcept;
+// "IQ4_NL", also of types that cannot be read; "type 99" has no name: "".
+SDX_TOOLS_API std::string_view ggml_type_name(std::uint32_t type) noexcept;
+
+// `blocks` blocks as floats: the values that ggml's own dequantisation gives, each operation rounded to float32 by itself.
+// The source needs no alignment.
+SDX_TOOLS_API void ggml_dequantize(const GgmlFormat& format, const void* source, std::int64_t blocks, float* out) noexcept;
+
+}  // namespace sdx
