@@ -29,17 +29,10 @@ class ExternalWriter {
  public:
   ExternalWriter(std::size_t threshold, std::string name) : threshold_(threshold), name_(std::move(name)) {}
 
-  bool takes(const Tensor& t) const { return threshold_ != 0 && t.dtype() != DataType::string && t.bytes() >= threshold_; }
-  const std::string& name() const { return name_; }
-
-  // Remembers the tensor; returns where it will be.
-  std::uint64_t add(const Tensor& t) {
-    size_ = (size_ + kAlignment - 1) / kAlignment * kAlignment;
-    const std::uint64_t at = size_;
-    const std::size_t bytes = raw_bytes(t).data.size();
-    items_.push_back({at, t});
-    size_ += bytes;
-    return at;
+  // Where the tensor will be, if it is one for the file: it is remembered.
+  std::optional<FilePlace> take(const Tensor& t) {
+    if (threshold_ == 0 || t.dtype() == DataType::string || t.bytes() < threshold_) return std::nullopt;
+    return FilePlace{name_, add(t)};
   }
 
   // One tensor in memory at a time.
@@ -54,6 +47,15 @@ class ExternalWriter {
   }
 
  private:
+  std::uint64_t add(const Tensor& t) {
+    size_ = (size_ + kAlignment - 1) / kAlignment * kAlignment;
+    const std::uint64_t at = size_;
+    const std::size_t bytes = raw_bytes(t).data.size();
+    items_.push_back({at, t});
+    size_ += bytes;
+    return at;
+  }
+
   struct Item {
     std::uint64_t at;
     Tensor tensor;
@@ -80,14 +82,14 @@ void add_value_info(Writer& w, std::uint32_t field, const std::string& name, con
   w.add_message(field, info);
 }
 
-std::string external_tensor(const Tensor& t, const std::string& name, ExternalWriter& external) {
+std::string external_tensor(const Tensor& t, const std::string& name, const FilePlace& place) {
   std::string out;
   Writer w(out);
   w.add_packed_int64(1, t.shape().begin(), t.shape().end());
   w.add_int32(2, static_cast<std::int32_t>(t.dtype()));
   w.add_string(8, name);
-  add_pair(w, 13, "location", external.name());
-  add_pair(w, 13, "offset", std::to_string(external.add(t)));
+  add_pair(w, 13, "location", place.location);
+  add_pair(w, 13, "offset", std::to_string(place.offset));
   add_pair(w, 13, "length", std::to_string(raw_bytes(t).data.size()));
   w.add_enum(14, 1);
   return out;
@@ -173,9 +175,11 @@ class Names {
   std::vector<std::string> outputs_;
 };
 
+using PlaceOf = std::function<std::optional<FilePlace>(const Tensor&)>;
+
 class ModelWriter {
  public:
-  ModelWriter(const Model& model, ExternalWriter& external) : model_(model), external_(external), opsets_(model.opsets) {}
+  ModelWriter(const Model& model, PlaceOf place) : model_(model), place_(std::move(place)), opsets_(model.opsets) {}
 
   std::string run() {
     std::string out;
@@ -214,7 +218,7 @@ class ModelWriter {
   void note_version(const Node& n);
 
   const Model& model_;
-  ExternalWriter& external_;
+  PlaceOf place_;  // of constants outside the model's own bytes; may be empty
   std::map<std::string, int> opsets_;
 };
 
@@ -277,8 +281,8 @@ void ModelWriter::write_graph(const Graph& g, const std::vector<std::string>& ca
   for (ValueId v = 0; v < g.values().size(); ++v) {
     const auto& constant = g.value(v).constant;
     if (!constant) continue;
-    w.add_message(5, main && external_.takes(*constant) ? external_tensor(*constant, names[v], external_)
-                                                        : encode_tensor(*constant, names[v]));
+    const std::optional<FilePlace> place = main && place_ ? place_(*constant) : std::nullopt;
+    w.add_message(5, place ? external_tensor(*constant, names[v], *place) : encode_tensor(*constant, names[v]));
   }
   const std::size_t formals = g.inputs().size() - captured.size();
   for (std::size_t i = 0; i < formals; ++i) add_value_info(w, 11, names[g.inputs()[i]], g.value(g.inputs()[i]).type);
@@ -299,9 +303,10 @@ void ModelWriter::write_graph(const Graph& g, const std::vector<std::string>& ca
 
 }  // namespace
 
-std::string write_model(const Model& model) {
-  ExternalWriter none(0, "");
-  return ModelWriter(model, none).run();
+std::string write_model(const Model& model) { return ModelWriter(model, nullptr).run(); }
+
+std::string write_model(const Model& model, const std::function<std::optional<FilePlace>(const Tensor&)>& place) {
+  return ModelWriter(model, place).run();
 }
 
 void write_model(const Model& model, const std::filesystem::path& path, const WriteOptions& options) {
@@ -310,7 +315,7 @@ void write_model(const Model& model, const std::filesystem::path& path, const Wr
     fail(ErrorCode::invalid_argument, "the external file's name '{}' must not name a folder", name);
   }
   ExternalWriter external(options.external_above, name);
-  const std::string bytes = ModelWriter(model, external).run();
+  const std::string bytes = ModelWriter(model, [&](const Tensor& t) { return external.take(t); }).run();
   external.write(path.has_parent_path() ? path.parent_path() : std::filesystem::path("."));
   write_file_atomically(path, bytes);
 }

@@ -2,7 +2,10 @@
 // Models into ONNX files.
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <optional>
 #include <string>
 
 #include "base/tools_api.h"
@@ -23,6 +26,14 @@ struct WriteOptions {
 // renamed, or an Identity node added. The IR version is raised to 4 where it is lower (see read_model()).
 // Throws Error(invalid_argument) when the result would exceed the 2 GiB that protocol buffers allow.
 SDX_TOOLS_API std::string write_model(const Model& model);
+
+// Where a tensor's bytes lie in a file, whose path is relative to the model's folder.
+struct FilePlace {
+  std::string location;
+  std::uint64_t offset = 0;
+};
+// The same, with constants of the main graph for which `place` names a place as references to it: as they lie there.
+SDX_TOOLS_API std::string write_model(const Model& model, const std::function<std::optional<FilePlace>(const Tensor&)>& place);
 
 // The same into a file, which appears whole or not at all. Throws Error(io | invalid_argument).
 SDX_TOOLS_API void write_model(const Model& model, const std::filesystem::path& path, const WriteOptions& options = {});

@@ -388,7 +388,41 @@ void Program::give_back(const Plan& plan, std::unique_ptr<Frame> frame, bool int
   if (plan.frames.size() < kMaxFrames) plan.frames.push_back(std::move(frame));
 }
 
-std::vector<Value> Program::run(std::vector<Value> inputs, RunEnv& env, const std::vector<bool>& wanted) const {
+namespace {
+
+// The caller's memory for output i, if there is any.
+const Tensor* bound_to(const std::vector<Value>& bound, std::size_t i) {
+  return i < bound.size() && bound[i].is_tensor() ? &bound[i].tensor() : nullptr;
+}
+
+bool is_bound(const Graph& graph, const std::vector<Value>& bound, ValueId v) {
+  for (std::size_t i = 0; i < bound.size(); ++i) {
+    if (graph.outputs()[i] == v && bound_to(bound, i) != nullptr) return true;
+  }
+  return false;
+}
+
+void check_bound(const std::string& name, const Tensor& bound, DataType dtype, const Shape& shape) {
+  if (bound.dtype() == dtype && bound.shape() == shape) return;
+  fail(ErrorCode::invalid_argument, "output '{}' is {}{}, the tensor bound to it {}", name, sdx::name(dtype), to_string(shape),
+       bound.type_string());
+}
+
+// Results that were made elsewhere, by a provider of a vendor's or as a view of another value.
+Value into_bound(const std::string& name, const Value& made, const Tensor& bound) {
+  if (!made.is_tensor())
+    fail(ErrorCode::invalid_argument, "output '{}' is {}: no tensor can be bound to it", name, made.type_string());
+  const Tensor& from = made.tensor();
+  check_bound(name, bound, from.dtype(), from.shape());
+  Tensor to = bound;
+  if (from.data() != to.data() && from.bytes() != 0) std::memmove(to.mutable_data(), from.data(), from.bytes());
+  return to;
+}
+
+}  // namespace
+
+std::vector<Value> Program::run(std::vector<Value> inputs, RunEnv& env, const std::vector<bool>& wanted,
+                                const std::vector<Value>& bound) const {
   if (inputs.size() != graph_.inputs().size()) {
     fail(ErrorCode::internal, "graph '{}' takes {} inputs, received {}", graph_.name, graph_.inputs().size(), inputs.size());
   }
@@ -408,12 +442,20 @@ std::vector<Value> Program::run(std::vector<Value> inputs, RunEnv& env, const st
   for (std::size_t i = 0; i < inputs.size(); ++i) frame->values[graph_.inputs()[i]] = std::move(inputs[i]);
   for (const ValueId v : plan->fresh) {
     const Type& type = plan->values[v].type;
+    if (!bound.empty() && is_bound(graph_, bound, v)) continue;
     try {
       frame->values[v] = Tensor(type.elem, to_shape(*type.shape));
     } catch (Error& e) {
       add_producer(e, graph_, v);
       throw;
     }
+  }
+  for (std::size_t i = 0; i < bound.size(); ++i) {
+    const Tensor* memory = bound_to(bound, i);
+    const ValuePlan& p = plan->values[graph_.outputs()[i]];
+    if (memory == nullptr || p.place != Place::output) continue;
+    check_bound(graph_.output_names()[i], *memory, p.type.elem, to_shape(*p.type.shape));
+    frame->values[graph_.outputs()[i]] = *memory;
   }
   for (const ValueId v : plan->views) {
     const ValuePlan& p = plan->values[v];
@@ -429,7 +471,12 @@ std::vector<Value> Program::run(std::vector<Value> inputs, RunEnv& env, const st
   Execution(*this, *plan, *frame, env).run_steps();
   std::vector<Value> outputs(graph_.outputs().size());
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    if (wanted.empty() || wanted[i]) outputs[i] = owned(frame->values[graph_.outputs()[i]]);
+    const Value& made = frame->values[graph_.outputs()[i]];
+    if (const Tensor* memory = bound_to(bound, i)) {
+      outputs[i] = into_bound(graph_.output_names()[i], made, *memory);
+    } else if (wanted.empty() || wanted[i]) {
+      outputs[i] = owned(made);
+    }
   }
   give_back_at_exit.intact = true;
   return outputs;

@@ -47,8 +47,10 @@ class Program {
   ~Program();
 
   // Inputs in the order of graph().inputs(); outputs in the order of graph().outputs(), each owned by the caller. `wanted` may be
-  // empty (all) or hold one flag per output; values of unwanted outputs are empty.
-  std::vector<Value> run(std::vector<Value> inputs, RunEnv& env, const std::vector<bool>& wanted = {}) const;
+  // empty (all) or hold one flag per output; values of unwanted outputs are empty. `bound` may be empty or hold a tensor of the
+  // caller's, or nothing, for each output: see RunOptions::bound.
+  std::vector<Value> run(std::vector<Value> inputs, RunEnv& env, const std::vector<bool>& wanted = {},
+                         const std::vector<Value>& bound = {}) const;
 
   const Graph& graph() const { return graph_; }
   const std::vector<Step>& steps() const { return steps_; }

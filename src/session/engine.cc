@@ -136,7 +136,7 @@ std::vector<Value> Engine::run(const Request& request, plan::RunEnv& env) const 
     for (const std::size_t i : core_->plain_inputs) passed.push_back(request.values[i]);
   }
   program.check_files();
-  return program.run(std::move(passed), env, request.wanted);
+  return program.run(std::move(passed), env, request.wanted, request.bound);
 }
 
 std::string Engine::label() const { return label_of(chain_); }

@@ -58,6 +58,7 @@ struct Request {
   std::vector<Value> values;  // in the order of Core::inputs
   std::size_t which = 0;      // the variant
   std::vector<bool> wanted;   // one flag per output; empty: all
+  std::vector<Value> bound;   // the caller's tensor, or nothing, per output; empty: none
   StopCondition stop;
   std::uint64_t number = 0;  // of the run, from 0
 };

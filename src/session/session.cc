@@ -77,6 +77,30 @@ bool check_input(const ValueSpec& spec, const Value& value) {
   return deviates;
 }
 
+std::size_t output_index(const std::vector<ValueSpec>& outputs, const std::string& name) {
+  const auto it = std::find_if(outputs.begin(), outputs.end(), [&](const ValueSpec& s) { return s.name == name; });
+  if (it != outputs.end()) return static_cast<std::size_t>(it - outputs.begin());
+  const std::vector<std::string> names = names_of(outputs);
+  const std::string near = closest(name, names);
+  fail(ErrorCode::invalid_argument, "the model has no output '{}'{}. Its outputs: {}", name,
+       near.empty() ? "" : "; did you mean '" + near + "'?", join(names));
+}
+
+// A value for each output: the tensor that is bound to it, or nothing. Empty where nothing is bound.
+std::vector<Value> bound_values(const std::vector<ValueSpec>& outputs, const std::vector<std::pair<std::string, Tensor>>& bound) {
+  std::vector<Value> values(bound.empty() ? 0 : outputs.size());
+  for (const auto& [name, tensor] : bound) {
+    Value& value = values[output_index(outputs, name)];
+    if (!value.empty()) fail(ErrorCode::invalid_argument, "output '{}' is bound twice", name);
+    if (!tensor.defined() || !tensor.writable()) {
+      fail(ErrorCode::invalid_argument, "the tensor bound to output '{}' must be writable, received {}", name,
+           tensor.defined() ? "a read-only " + tensor.type_string() : "none");
+    }
+    value = tensor;
+  }
+  return values;
+}
+
 }  // namespace
 
 const Value* NamedValues::find(std::string_view name) const noexcept {
@@ -363,14 +387,7 @@ NamedValues Session::Impl::run(const NamedValues& given, const RunOptions& run_o
   if (!run_options.outputs.empty()) {
     wanted.assign(outputs.size(), false);
     for (const std::string& name : run_options.outputs) {
-      const auto it = std::find_if(outputs.begin(), outputs.end(), [&](const ValueSpec& s) { return s.name == name; });
-      if (it == outputs.end()) {
-        const std::vector<std::string> names = names_of(outputs);
-        const std::string near = closest(name, names);
-        fail(ErrorCode::invalid_argument, "the model has no output '{}'{}. Its outputs: {}", name,
-             near.empty() ? "" : "; did you mean '" + near + "'?", join(names));
-      }
-      order.push_back(static_cast<std::size_t>(it - outputs.begin()));
+      order.push_back(output_index(outputs, name));
       wanted[order.back()] = true;
     }
   } else {
@@ -381,6 +398,7 @@ NamedValues Session::Impl::run(const NamedValues& given, const RunOptions& run_o
   request.values = std::move(values);
   request.which = which;
   request.wanted = std::move(wanted);
+  request.bound = bound_values(outputs, run_options.bound);
   if (run_options.timeout) request.stop.deadline = Clock::now() + *run_options.timeout;
   if (run_options.cancel) request.stop.cancelled = run_options.cancel->flag();
   request.number = core->runs.fetch_add(1, std::memory_order_relaxed);
@@ -405,7 +423,14 @@ NamedValues Session::Impl::run(const NamedValues& given, const RunOptions& run_o
     fail(ErrorCode::out_of_memory, "the machine ran out of memory during a run");
   }
   if ((which & kOtherExtents) != 0) warn_of_other_extents(request.values);
+  std::vector<Value> own(request.bound.size());  // the caller's memory, perhaps on purpose where an input lies
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    if (request.bound[i].is_tensor()) own[i] = std::exchange(results[i], Value());
+  }
   unshare(results, request.values);
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    if (request.bound[i].is_tensor()) results[i] = std::move(own[i]);
+  }
   NamedValues out;
   for (const std::size_t i : order) out.add(outputs[i].name, results[i]);
   return out;

@@ -230,9 +230,11 @@ class GqaKernel : public Kernel {
                  bool is_key, std::int64_t i, float* all) const {
     const std::int64_t b = i / heads_.kv, past = p.past[static_cast<std::size_t>(b)];
     float* head = all + i * s.capacity * s.size;
+    bool same = false;  // a caller may have bound both to one buffer: then what lies behind the tokens stays as it is
     if (c.has_input(past_input)) {
       const float* old = c.in<float>(past_input) + i * s.past_capacity * s.size;
-      if (old != head) std::copy_n(old, past * s.size, head);  // a caller may have bound both to one buffer
+      same = old == head;
+      if (!same) std::copy_n(old, past * s.size, head);
     }
     float* to = head + past * s.size;
     for (std::int64_t r = 0; r < s.length; ++r, to += s.size) {
@@ -243,7 +245,7 @@ class GqaKernel : public Kernel {
         std::copy_n(from, s.size, to);
       }
     }
-    std::fill(to, head + s.capacity * s.size, 0.0F);
+    if (!same) std::fill(to, head + s.capacity * s.size, 0.0F);
   }
 
   ops::HeadCounts heads_;
