@@ -1,0 +1,164 @@
+#pragma once
+// Language models: tokens in, tokens out. Link libsdx_text (CMake: sardonyx::text).
+//
+//   const sdx::LanguageModel model = sdx::LanguageModel::load("SmolLM2-135M-Instruct.Q4_1.gguf");
+//   const sdx::Generation answer = model.generate(ids, {.max_tokens = 64});
+//
+// docs/language-models.md says which files are read. Texts are UTF-8. All functions throw sdx::Error.
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sdx/export.hpp>
+#include <sdx/session.hpp>
+#include <sdx/tensor.hpp>
+
+namespace sdx {
+
+using TokenId = std::uint32_t;
+
+// How the next token is chosen. Of the logits, in this order: repetition_penalty, presence and frequency penalties, logit_bias;
+// then the likeliest token where `greedy` is set or the temperature is 0; else division by temperature, and of the tokens' shares
+// top_k, typical_p, top_p, min_p, each over what the one before left.
+struct SamplingSettings {
+  bool greedy = false;
+  float temperature = 1.0F;         // >= 0
+  std::int64_t top_k = 0;           // the likeliest tokens; 0: all
+  float top_p = 1.0F;               // (0, 1]: the likeliest that together have this share
+  float min_p = 0.0F;               // [0, 1]: at least this much of the likeliest one's share
+  float typical_p = 1.0F;           // (0, 1]: those whose information is nearest to the expected one, with this share
+                                    // (arXiv:2202.00666)
+  float repetition_penalty = 1.0F;  // > 0: logits of tokens in prompt and answer are divided by it, negative ones multiplied
+                                    // (arXiv:1909.05858)
+  float presence_penalty = 0.0F;    // taken from the logits of tokens in the answer
+  float frequency_penalty = 0.0F;   // the same, for each time
+  std::vector<std::pair<TokenId, float>> logit_bias;  // added to the logits
+  // The same seed gives the same tokens with the same model, settings, instruction set and number of threads. Nothing: a random
+  // one.
+  std::optional<std::uint64_t> seed;
+};
+
+struct GenerationSettings {
+  std::int64_t max_tokens = 256;  // of an answer; the model's context may end it sooner
+  std::int64_t min_tokens = 0;    // so many tokens come before one that ends the answer
+  SamplingSettings sampling;
+  int n = 1;                         // answers; the prompt is computed once
+  int logprobs = -1;                 // >= 0: logarithms of the chosen tokens' shares, and of this many likeliest ones
+  std::vector<TokenId> stop_tokens;  // besides the model's own
+  bool ignore_end = false;           // the model's own do not end the answer
+  std::vector<std::string> stop;     // texts that end it; they are no part of `text`. Needs `detokenize`
+  // The text of tokens; empty: `text` stays empty. Called from the thread that generates.
+  std::function<std::string(std::span<const TokenId>)> detokenize;
+  RunOptions run;  // timeout of each step, cancelling
+};
+
+struct TokenLogprob {
+  TokenId id = 0;
+  float logprob = 0.0F;  // natural logarithm, of the model's own distribution: before penalties and temperature
+};
+
+// One token as it comes.
+struct GeneratedToken {
+  int choice = 0;  // which of n answers
+  TokenId id = 0;
+  std::string text;  // what it adds to the text that is certain by now: no part of a character, nor of a stop text
+  std::optional<TokenLogprob> logprob;
+  std::vector<TokenLogprob> top;  // likeliest first
+};
+
+struct Choice {
+  std::vector<TokenId> tokens;  // with the one that ended the answer
+  std::string text;
+  std::string finish_reason;  // "stop", "length", "cancelled" (the callback returned false)
+  std::string stop;           // the stop text that ended it
+  std::vector<TokenLogprob> logprobs;
+  std::vector<std::vector<TokenLogprob>> top_logprobs;
+};
+
+struct Generation {
+  std::vector<Choice> choices;
+  std::int64_t prompt_tokens = 0, completion_tokens = 0;
+  double first_token_ms = 0, prompt_tokens_per_s = 0, tokens_per_s = 0;
+};
+
+// Returning false ends the answer.
+using OnToken = std::function<bool(const GeneratedToken&)>;
+
+struct LanguageModelOptions {
+  SessionOptions session;
+  std::int64_t max_context = 0;  // tokens; 0: the model's own
+};
+
+struct LanguageModelInfo {
+  std::string format;               // "gguf", "genai", "onnx"
+  std::string architecture;         // "llama"; "" where the files do not say
+  std::filesystem::path tokenizer;  // the file or folder that the vocabulary is in
+  std::int64_t context = 0;         // 0: not known
+  std::int64_t vocabulary = 0, layers = 0, kv_heads = 0, head_size = 0;
+  std::optional<TokenId> bos, pad;
+  std::vector<TokenId> eos;
+  SamplingSettings defaults;  // what the files recommend
+  double load_ms = 0;
+};
+
+// One text in a model: its tokens, and what the model keeps of them. Memory grows with use: at most twice what the tokens need.
+// Movable. Not thread-safe; any number of them may be used at once. Keeps the model alive.
+class SDX_API TextState {
+ public:
+  ~TextState();
+  TextState(TextState&&) noexcept;
+  TextState& operator=(TextState&&) noexcept;
+
+  // Computes the tokens. Returns float32 logits for what follows: [1, vocabulary] behind the last one, or [tokens, vocabulary]
+  // behind each. Throws Error(invalid_argument) for none, for tokens outside the vocabulary, and beyond the model's context; then
+  // the state is as it was.
+  Tensor append(std::span<const TokenId> tokens, bool all_logits = false, const RunOptions& options = {});
+  // Keeps the first `count` tokens. Throws Error(invalid_argument) for more than there are.
+  void rewind(std::size_t count);
+
+  const std::vector<TokenId>& tokens() const;
+  std::size_t cache_bytes() const;
+
+ private:
+  friend class LanguageModel;
+  struct Impl;
+  explicit TextState(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+// A loaded model. Copies share it; all members may be called from any number of threads.
+class SDX_API LanguageModel {
+ public:
+  // A .gguf file, or a folder: with genai_config.json, or as optimum and transformers.js export it. Throws Error: io,
+  // invalid_model, not_implemented (naming what is not supported), out_of_memory.
+  static LanguageModel load(const std::filesystem::path& path, const LanguageModelOptions& options = {});
+
+  const LanguageModelInfo& info() const;
+  TextState new_state() const;
+
+  // Answers to a prompt, which must not be empty. Throws Error(invalid_argument) for settings out of range, and for a prompt that
+  // leaves no room in the context.
+  Generation generate(std::span<const TokenId> prompt, const GenerationSettings& settings = {},
+                      const OnToken& on_token = {}) const;
+  // The same behind what `state` holds, whose tokens count as the prompt's. It ends with the last answer in it, up to its last
+  // token, which is not computed.
+  Generation generate(TextState& state, std::span<const TokenId> prompt, const GenerationSettings& settings = {},
+                      const OnToken& on_token = {}) const;
+
+  Report report() const;  // of the session
+
+ private:
+  struct Impl;
+  explicit LanguageModel(std::shared_ptr<const Impl> impl);
+  std::shared_ptr<const Impl> impl_;
+};
+
+}  // namespace sdx

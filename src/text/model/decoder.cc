@@ -1,0 +1,264 @@
+#include "text/model/decoder.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/suggest.h"
+#include "tensor/element.h"
+
+namespace sdx::text {
+namespace {
+
+constexpr std::int64_t kChunk = 512;  // tokens of a prompt that are computed at once
+constexpr std::int64_t kLeastCapacity = 64;
+
+std::string of_layer(const std::string& pattern, std::int64_t layer) {
+  const std::size_t at = pattern.find("%d");
+  if (at == std::string::npos) return pattern;
+  return pattern.substr(0, at) + std::to_string(layer) + pattern.substr(at + 2);
+}
+
+const ValueSpec* find(const std::vector<ValueSpec>& specs, const std::string& name) {
+  for (const ValueSpec& s : specs) {
+    if (s.name == name) return &s;
+  }
+  return nullptr;
+}
+
+Tensor zeros(DataType type, Shape shape) {
+  Tensor t(type, std::move(shape));
+  if (t.bytes() != 0) std::memset(t.mutable_data(), 0, t.bytes());
+  return t;
+}
+
+// The first `rows` of each head, in a cache with room for `capacity`.
+Tensor resized(const Tensor& cache, std::int64_t rows, std::int64_t capacity, bool fill) {
+  const Shape& s = cache.shape();
+  const Shape to{s[0], s[1], capacity, s[3]};
+  Tensor out = fill ? zeros(cache.dtype(), to) : Tensor(cache.dtype(), to);
+  const std::size_t row = byte_size(cache.dtype(), s[3]);
+  for (std::int64_t h = 0; h < s[0] * s[1]; ++h) {
+    if (rows == 0) continue;
+    std::memcpy(static_cast<char*>(out.mutable_data()) + static_cast<std::size_t>(h * capacity) * row,
+                static_cast<const char*>(cache.data()) + static_cast<std::size_t>(h * s[2]) * row,
+                static_cast<std::size_t>(rows) * row);
+  }
+  return out;
+}
+
+Tensor as_floats(const Tensor& t) {
+  if (t.dtype() == DataType::float32) return t;
+  const std::vector<float> values = to_floats(t);
+  return Tensor::of<float>(t.shape(), std::span<const float>(values));
+}
+
+}  // namespace
+
+void Decoder::describe() {
+  const std::vector<ValueSpec>&in = session->inputs(), &out = session->outputs();
+  const auto missing = [&](const std::string& what, const std::vector<ValueSpec>& specs) {
+    std::vector<std::string> all;
+    for (const ValueSpec& s : specs) all.push_back(s.name);
+    fail(ErrorCode::invalid_model, "a language model must have {}; this model has: {}", what, join(all));
+  };
+  if (find(in, names.ids) == nullptr) missing("the input '" + names.ids + "'", in);
+  const ValueSpec* scores = find(out, names.logits);
+  if (scores == nullptr) missing("the output '" + names.logits + "'", out);
+  for (std::string* optional : {&names.mask, &names.positions, &names.use_cache, &names.wanted}) {
+    if (find(in, *optional) == nullptr) optional->clear();
+  }
+  if (scores->has_shape && !scores->shape.empty() && scores->shape.back() > 0) vocabulary = scores->shape.back();
+  layers = 0;
+  while (find(in, of_layer(names.past_key, layers)) != nullptr &&
+         (layers == 0 || names.past_key.find("%d") != std::string::npos)) {
+    for (const auto& [name, specs] :
+         {std::pair(of_layer(names.past_value, layers), &in), std::pair(of_layer(names.present_key, layers), &out),
+          std::pair(of_layer(names.present_value, layers), &out)}) {
+      if (find(*specs, name) == nullptr) missing("'" + name + "' beside '" + of_layer(names.past_key, layers) + "'", *specs);
+    }
+    ++layers;
+  }
+  has_cache = layers > 0;
+  refuse_other_inputs();
+  if (!has_cache) return;
+  const ValueSpec& key = *find(in, of_layer(names.past_key, 0));
+  if (!key.has_shape || key.shape.size() != 4 || key.shape[1] < 1 || key.shape[3] < 1) {
+    fail(ErrorCode::invalid_model, "input '{}' must be [batch,heads,past,size] with both heads and size fixed, it is {}",
+         key.name, key.type);
+  }
+  kv_heads = key.shape[1], head_size = key.shape[3];
+  cache_type = key.dtype;
+}
+
+void Decoder::refuse_other_inputs() const {
+  std::vector<std::string> known{names.ids, names.mask, names.positions, names.use_cache, names.wanted};
+  for (std::int64_t i = 0; i < layers; ++i) {
+    known.push_back(of_layer(names.past_key, i));
+    known.push_back(of_layer(names.past_value, i));
+  }
+  for (const ValueSpec& s : session->inputs()) {
+    const bool angle = s.name.starts_with("rope_cos.") || s.name.starts_with("rope_sin.");
+    if (s.has_default || angle || std::find(known.begin(), known.end(), s.name) != known.end()) continue;
+    fail(ErrorCode::not_implemented, "the network has an input '{}' ({}) that language models are not given here", s.name,
+         s.type);
+  }
+}
+
+void DecoderState::check(std::span<const TokenId> tokens) const {
+  const Decoder& d = *decoder_;
+  if (tokens.empty()) fail(ErrorCode::invalid_argument, "there are no tokens to continue from");
+  for (const TokenId id : tokens) {
+    if (d.vocabulary > 0 && static_cast<std::int64_t>(id) >= d.vocabulary)
+      fail(ErrorCode::invalid_argument, "token {} is not in the model's vocabulary of {}", id, d.vocabulary);
+  }
+  const std::int64_t total = length_ + static_cast<std::int64_t>(tokens.size());
+  if (d.context > 0 && total > d.context) {
+    fail(ErrorCode::invalid_argument, "{} tokens exceed the model's context of {}", total, d.context);
+  }
+}
+
+// Room for so many tokens: twice as much as before at least, so that what is copied stays proportional to what is used.
+void DecoderState::reserve(std::int64_t tokens) {
+  const Decoder& d = *decoder_;
+  if (tokens <= capacity_) return;
+  std::int64_t capacity = std::max({kLeastCapacity, 2 * capacity_, (tokens + 63) / 64 * 64});
+  if (d.context > 0) capacity = std::min(capacity, std::max(tokens, d.context));
+  std::vector<Tensor> grown;
+  for (std::int64_t i = 0; i < 2 * d.layers; ++i) {
+    grown.push_back(cache_.empty() ? zeros(d.cache_type, {1, d.kv_heads, capacity, d.head_size})
+                                   : resized(cache_[static_cast<std::size_t>(i)], length_, capacity, true));
+    if (!cache_.empty()) cache_[static_cast<std::size_t>(i)] = grown.back();  // the old one goes now
+  }
+  cache_ = std::move(grown);
+  capacity_ = capacity;
+}
+
+void DecoderState::grow_angles(std::int64_t positions) {
+  const Decoder& d = *decoder_;
+  if (positions <= positions_ || d.angles.empty()) return;
+  cos_.clear(), sin_.clear();
+  for (const AngleInput& a : d.angles) {
+    cos_.emplace_back(DataType::float32, Shape{positions, a.half});
+    sin_.emplace_back(DataType::float32, Shape{positions, a.half});
+    a.rows(0, positions, cos_.back().mutable_values<float>().data(), sin_.back().mutable_values<float>().data());
+  }
+  positions_ = positions;
+}
+
+Tensor DecoderState::append(std::span<const TokenId> tokens, bool all_logits, const RunOptions& options) {
+  check(tokens);
+  const Decoder& d = *decoder_;
+  const std::int64_t before = length_, total = before + static_cast<std::int64_t>(tokens.size());
+  if (d.in_place) reserve(total);
+  grow_angles(d.in_place ? capacity_ : total);
+  try {
+    return run(tokens, all_logits, options);
+  } catch (...) {
+    length_ = std::max(length_, before);
+    rewind(before);
+    throw;
+  }
+}
+
+Tensor DecoderState::run(std::span<const TokenId> tokens, bool all_logits, const RunOptions& options) {
+  const Decoder& d = *decoder_;
+  if (!d.has_cache) return run_again(tokens, all_logits, options);
+  const auto count = static_cast<std::int64_t>(tokens.size());
+  if (!d.in_place || count <= kChunk) return one_step(tokens, all_logits, options);
+  Tensor last, all;
+  for (std::int64_t at = 0; at < count; at += kChunk) {
+    const auto part = tokens.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(std::min(kChunk, count - at)));
+    last = one_step(part, all_logits, options);
+    if (!all_logits) continue;
+    if (!all.defined()) all = Tensor(DataType::float32, {count, last.dim(1)});
+    std::copy_n(last.values<float>().data(), last.size(), all.mutable_values<float>().data() + at * last.dim(1));
+  }
+  return all_logits ? all : last;
+}
+
+// Without a cache all tokens are computed each time.
+Tensor DecoderState::run_again(std::span<const TokenId> tokens, bool all_logits, const RunOptions& options) {
+  history_.resize(static_cast<std::size_t>(length_));
+  std::vector<TokenId> all = history_;
+  all.insert(all.end(), tokens.begin(), tokens.end());
+  length_ = 0;
+  const Tensor logits = one_step(all, all_logits, options);
+  history_ = std::move(all);
+  const std::int64_t width = logits.dim(1), before = logits.dim(0) - static_cast<std::int64_t>(tokens.size());
+  if (!all_logits || before == 0) return logits;
+  Tensor fresh(DataType::float32, {logits.dim(0) - before, width});
+  std::copy_n(logits.values<float>().data() + before * width, fresh.size(), fresh.mutable_values<float>().data());
+  return fresh;
+}
+
+Tensor DecoderState::one_step(std::span<const TokenId> tokens, bool all_logits, const RunOptions& options) {
+  const Decoder& d = *decoder_;
+  const auto count = static_cast<std::int64_t>(tokens.size());
+  const std::int64_t total = length_ + count;
+  const auto ints = [](Shape shape, auto value) {
+    Tensor t(DataType::int64, std::move(shape));
+    auto to = t.mutable_values<std::int64_t>();
+    for (std::size_t i = 0; i < to.size(); ++i) to[i] = value(static_cast<std::int64_t>(i));
+    return t;
+  };
+  NamedValues in;
+  in.add(d.names.ids, ints({1, count}, [&](std::int64_t i) { return std::int64_t{tokens[static_cast<std::size_t>(i)]}; }));
+  if (!d.names.mask.empty()) {
+    in.add(d.names.mask,
+           ints({1, d.in_place ? capacity_ : total}, [&](std::int64_t i) { return std::int64_t{i < total ? 1 : 0}; }));
+  }
+  if (!d.names.positions.empty()) in.add(d.names.positions, ints({1, count}, [&](std::int64_t i) { return length_ + i; }));
+  if (!d.names.use_cache.empty()) in.add(d.names.use_cache, Tensor::of<bool>({1}, {length_ > 0}));
+  if (!d.names.wanted.empty()) {
+    in.add(d.names.wanted, ints({all_logits ? count : 1}, [&](std::int64_t i) { return all_logits ? i : count - 1; }));
+  }
+  for (std::size_t i = 0; i < d.angles.size(); ++i) {
+    in.add(d.angles[i].cos, cos_[i]);
+    in.add(d.angles[i].sin, sin_[i]);
+  }
+  RunOptions run = options;
+  if (!d.in_place && cache_.empty()) {
+    for (std::int64_t i = 0; i < 2 * d.layers; ++i) cache_.emplace_back(d.cache_type, Shape{1, d.kv_heads, 0, d.head_size});
+  }
+  for (std::int64_t layer = 0; layer < d.layers; ++layer) {
+    const auto at = static_cast<std::size_t>(2 * layer);
+    in.add(of_layer(d.names.past_key, layer), cache_[at]);
+    in.add(of_layer(d.names.past_value, layer), cache_[at + 1]);
+    if (!d.in_place) continue;
+    run.bound.emplace_back(of_layer(d.names.present_key, layer), cache_[at]);
+    run.bound.emplace_back(of_layer(d.names.present_value, layer), cache_[at + 1]);
+  }
+  const NamedValues out = d.session->run(in, run);
+  if (!d.in_place) {
+    for (std::int64_t layer = 0; layer < d.layers; ++layer) {
+      cache_[static_cast<std::size_t>(2 * layer)] = out.tensor(of_layer(d.names.present_key, layer));
+      cache_[static_cast<std::size_t>(2 * layer + 1)] = out.tensor(of_layer(d.names.present_value, layer));
+    }
+  }
+  length_ = total;
+  const Tensor logits = as_floats(out.tensor(d.names.logits));
+  const std::int64_t width = logits.shape().back(), rows = logits.size() / std::max<std::int64_t>(1, width);
+  if (all_logits || rows == 1) return logits.reshaped({rows, width});
+  Tensor last(DataType::float32, {1, width});
+  std::copy_n(logits.values<float>().data() + (rows - 1) * width, width, last.mutable_values<float>().data());
+  return last;
+}
+
+void DecoderState::rewind(std::int64_t count) {
+  if (count < 0 || count > length_) {
+    fail(ErrorCode::invalid_argument, "the state holds {} tokens: the first {} cannot be kept", length_, count);
+  }
+  if (!decoder_->in_place && count < length_) {
+    for (Tensor& t : cache_) t = resized(t, count, count, false);
+  }
+  length_ = count;
+}
+
+std::size_t DecoderState::cache_bytes() const {
+  std::size_t bytes = 0;
+  for (const Tensor& t : cache_) bytes += t.bytes();
+  return bytes;
+}
+
+}  // namespace sdx::text

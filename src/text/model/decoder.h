@@ -1,0 +1,85 @@
+#pragma once
+// A language model's session, and the state of one text in it: tokens and their keys and values.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <sdx/session.hpp>
+#include <sdx/text.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace sdx::text {
+
+using sdx::TokenId;
+
+// What the inputs and outputs of a decoder are called; "" where there is none.
+struct DecoderNames {
+  std::string ids = "input_ids", mask = "attention_mask", positions = "position_ids", use_cache = "use_cache_branch",
+              logits = "logits", wanted = "logits_indices";
+  // Patterns with %d for the layer.
+  std::string past_key = "past_key_values.%d.key", past_value = "past_key_values.%d.value", present_key = "present.%d.key",
+              present_value = "present.%d.value";
+};
+
+// Cosines and sines for one pair of inputs, made as positions are needed.
+struct AngleInput {
+  std::string cos, sin;
+  std::int64_t half = 0;  // columns
+  std::function<void(std::int64_t first, std::int64_t count, float* cos, float* sin)> rows;
+};
+
+// Immutable once made; shared by all states. Any number of states may run at once.
+struct Decoder {
+  std::unique_ptr<Session> session;
+  DecoderNames names;
+  std::vector<AngleInput> angles;
+  std::int64_t layers = 0, kv_heads = 0, head_size = 0, vocabulary = 0, context = 0;
+  DataType cache_type = DataType::float32;
+  bool has_cache = true;
+  // Keys and values stay where they are, in buffers with room for more tokens: GroupQueryAttention writes what is new. Otherwise
+  // each step returns the whole cache, which the next one takes.
+  bool in_place = false;
+
+  // Reads inputs and outputs of `session` (names, layers, sizes of heads, types); `in_place` is the caller's to know. Throws
+  // Error(invalid_model) naming what a decoder must have and the model lacks.
+  void describe();
+
+ private:
+  void refuse_other_inputs() const;
+};
+
+// Not thread-safe.
+class DecoderState {
+ public:
+  explicit DecoderState(std::shared_ptr<const Decoder> decoder) : decoder_(std::move(decoder)) {}
+
+  // Takes the tokens in, and returns float32 logits: [1, vocabulary] of the last one, or [tokens, vocabulary]. Throws
+  // Error(invalid_argument) where there are none, one is not in the vocabulary, or the context is exceeded. After an error the
+  // state is as it was.
+  Tensor append(std::span<const TokenId> tokens, bool all_logits = false, const RunOptions& options = {});
+  // Forgets all tokens but the first `count`.
+  void rewind(std::int64_t count);
+
+  std::int64_t size() const { return length_; }
+  const Decoder* decoder() const { return decoder_.get(); }
+  std::size_t cache_bytes() const;
+
+ private:
+  void reserve(std::int64_t tokens);
+  void grow_angles(std::int64_t positions);
+  Tensor run(std::span<const TokenId> tokens, bool all_logits, const RunOptions& options);
+  Tensor run_again(std::span<const TokenId> tokens, bool all_logits, const RunOptions& options);
+  Tensor one_step(std::span<const TokenId> tokens, bool all_logits, const RunOptions& options);
+  void check(std::span<const TokenId> tokens) const;
+
+  std::shared_ptr<const Decoder> decoder_;
+  std::int64_t length_ = 0, capacity_ = 0;
+  std::vector<Tensor> cache_;     // keys and values of layer 0, of layer 1, …: [1, kv_heads, capacity, head]
+  std::vector<TokenId> history_;  // without a cache
+  std::vector<Tensor> cos_, sin_;
+  std::int64_t positions_ = 0;
+};
+
+}  // namespace sdx::text

@@ -1,0 +1,50 @@
+#pragma once
+// What a GGUF file says about the network of a language model.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "text/gguf/gguf_model.h"
+
+namespace sdx::text {
+
+enum class RopeScaling { none, linear, yarn, longrope };
+
+// Angles of rotary embeddings, of one kind of layers.
+struct RopeConfig {
+  float base = 10000.0F;
+  RopeScaling scaling = RopeScaling::none;
+  float factor = 1.0F;                         // of the context
+  std::int64_t original_context = 0;           // yarn, longrope: what the model was trained with before
+  float attention_factor = 1.0F;               // cosines and sines are multiplied by it
+  std::vector<float> divisors, long_divisors;  // of the frequencies; empty: none. long_divisors: beyond original_context
+};
+
+struct DecoderConfig {
+  std::string architecture;  // "llama"
+  std::int64_t context = 0, width = 0, layers = 0, feed_forward = 0, heads = 0, kv_heads = 0, head_size = 0, vocabulary = 0;
+  std::int64_t rotary = 0;  // elements of a head that are rotated
+  bool interleaved = false;
+  float epsilon = 1e-5F;
+  float attention_scale = 0.0F;    // 0: 1 / sqrt(head_size)
+  float attention_softcap = 0.0F;  // 0: none
+  float logit_softcap = 0.0F;
+  float embedding_scale = 1.0F;
+  bool gelu = false;                  // else SiLU
+  bool post_norms = false;            // Gemma: a norm after attention and after the feed-forward part as well
+  std::vector<std::int64_t> windows;  // per layer: keys that a query sees, itself included; 0: all
+  std::vector<bool> local;            // per layer: whether `local_rope` counts
+  RopeConfig rope, local_rope;
+};
+
+// Throws Error(not_implemented) for an architecture, and for a property of one, that is not known here, and Error(invalid_model)
+// for numbers that cannot be.
+DecoderConfig read_decoder_config(const GgufModel& file);
+
+// Cosines and sines for positions [first, first + count): [count, rotary / 2] each. `context`: for how many positions the model
+// is to be used, which decides between divisors and long_divisors.
+void rope_rows(const RopeConfig& rope, std::int64_t rotary, std::int64_t context, std::int64_t first, std::int64_t count,
+               float* cos, float* sin);
+
+}  // namespace sdx::text

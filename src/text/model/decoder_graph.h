@@ -1,0 +1,53 @@
+#pragma once
+// The network of a language model as an ONNX graph, with names as onnxruntime-genai's exports have them:
+//
+//   input_ids int64[batch,sequence]; attention_mask int64[batch,total];
+//   past_key_values.N.key|value float32[batch,kv_heads,past,head]  ->  present.N.key|value
+//
+// For our own sessions there are also rope_cos.K, rope_sin.K float32[positions,rotary/2] (K = 1: of Gemma 3's local layers), so
+// that angles are made for as many positions as are used, and logits_indices int64[wanted]: places in the flattened batch whose
+// logits are wanted; logits are float32[wanted,vocabulary]. For files the angles are constants, and logits are
+// float32[batch,sequence,vocabulary].
+
+#include <functional>
+#include <memory>
+
+#include "graph/graph.h"
+#include "text/gguf/gguf_model.h"
+#include "text/model/decoder_config.h"
+#include "text/model/graph_writer.h"
+
+namespace sdx::text {
+
+// How weights enter the graph. Every call names a tensor of the file and, of it, rows [first, first + rows).
+class WeightStyle {
+ public:
+  virtual ~WeightStyle() = default;
+  // x[.., k] times the rows' transpose, plus bias (kNoValue: none).
+  virtual ValueId product(GraphWriter& g, const std::string& name, ValueId x, const GgufTensor& weight, std::int64_t first,
+                          std::int64_t rows, ValueId bias) = 0;
+  // Rows by index.
+  virtual ValueId rows(GraphWriter& g, const std::string& name, const GgufTensor& weight, ValueId indices) = 0;
+};
+
+struct DecoderOptions {
+  bool for_file = false;
+  std::int64_t context = 0;  // with for_file: positions that angles are made for
+};
+
+// `config.vocabulary` is set from the embedding. Throws Error(invalid_model) for tensors that are missing or of another shape,
+// and Error(not_implemented) for tensors that nothing here knows.
+Model build_decoder(const std::shared_ptr<const GgufModel>& file, DecoderConfig& config, WeightStyle& style,
+                    const DecoderOptions& options);
+
+// Weights as they lie in the file: sdx.GgmlMatMul and sdx.GgmlGather.
+std::unique_ptr<WeightStyle> weights_in_place(std::shared_ptr<const GgufModel> file);
+
+// What Session::from_bytes() takes for a graph of weights_in_place(): references into the files, which lie in `folder`.
+struct MappedModel {
+  std::string bytes;
+  std::filesystem::path folder;
+};
+MappedModel map_model(const Model& model, const GgufModel& file);
+
+}  // namespace sdx::text

@@ -1,0 +1,228 @@
+#include <algorithm>
+#include <chrono>
+#include <sdx/text.hpp>
+
+#include "base/error.h"
+#include "text/model/answer_text.h"
+#include "text/model/decoder.h"
+#include "text/model/open.h"
+#include "text/model/sampler.h"
+
+namespace sdx {
+
+using namespace text;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double ms_since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
+
+SamplingSettings defaults_of(const SamplingDefaults& d) {
+  SamplingSettings s;
+  s.greedy = d.sample.has_value() && !*d.sample;
+  s.temperature = d.temperature.value_or(s.temperature);
+  s.top_k = d.top_k.value_or(s.top_k);
+  s.top_p = d.top_p.value_or(s.top_p);
+  s.min_p = d.min_p.value_or(s.min_p);
+  s.typical_p = d.typical_p.value_or(s.typical_p);
+  s.repetition_penalty = d.repetition_penalty.value_or(s.repetition_penalty);
+  return s;
+}
+
+}  // namespace
+
+struct TextState::Impl {
+  explicit Impl(std::shared_ptr<const Decoder> decoder) : state(std::move(decoder)) {}
+  DecoderState state;
+  std::vector<TokenId> tokens;
+};
+
+TextState::TextState(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+TextState::~TextState() = default;
+TextState::TextState(TextState&&) noexcept = default;
+TextState& TextState::operator=(TextState&&) noexcept = default;
+
+Tensor TextState::append(std::span<const TokenId> tokens, bool all_logits, const RunOptions& options) {
+  Tensor logits = impl_->state.append(tokens, all_logits, options);
+  impl_->tokens.insert(impl_->tokens.end(), tokens.begin(), tokens.end());
+  return logits;
+}
+
+void TextState::rewind(std::size_t count) {
+  if (count > impl_->tokens.size()) {
+    fail(ErrorCode::invalid_argument, "the state holds {} tokens: the first {} cannot be kept", impl_->tokens.size(), count);
+  }
+  impl_->state.rewind(static_cast<std::int64_t>(count));
+  impl_->tokens.resize(count);
+}
+
+const std::vector<TokenId>& TextState::tokens() const { return impl_->tokens; }
+std::size_t TextState::cache_bytes() const { return impl_->state.cache_bytes(); }
+
+struct LanguageModel::Impl {
+  OpenedModel model;
+  LanguageModelInfo info;
+};
+
+LanguageModel::LanguageModel(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+
+LanguageModel LanguageModel::load(const std::filesystem::path& path, const LanguageModelOptions& options) {
+  const auto start = Clock::now();
+  if (options.max_context < 0) {
+    fail(ErrorCode::invalid_argument, "max_context must be 0 (the model's own) or greater, received {}", options.max_context);
+  }
+  auto impl = std::make_shared<Impl>();
+  impl->model = open_model(path, {options.session, options.max_context});
+  const OpenedModel& m = impl->model;
+  LanguageModelInfo& info = impl->info;
+  info.format = m.format;
+  info.architecture = m.architecture;
+  info.tokenizer = m.tokenizer;
+  info.context = m.decoder->context;
+  info.vocabulary = m.decoder->vocabulary;
+  info.layers = m.decoder->layers;
+  info.kv_heads = m.decoder->kv_heads;
+  info.head_size = m.decoder->head_size;
+  info.bos = m.bos;
+  info.pad = m.pad;
+  info.eos = m.eos;
+  info.defaults = defaults_of(m.sampling);
+  info.load_ms = ms_since(start);
+  return LanguageModel(std::move(impl));
+}
+
+const LanguageModelInfo& LanguageModel::info() const { return impl_->info; }
+Report LanguageModel::report() const { return impl_->model.decoder->session->report(); }
+TextState LanguageModel::new_state() const { return TextState(std::make_unique<TextState::Impl>(impl_->model.decoder)); }
+
+namespace {
+
+void check_settings(const GenerationSettings& s, const LanguageModelInfo& info) {
+  check_sampling(s.sampling, info.vocabulary);
+  if (s.max_tokens < 1) fail(ErrorCode::invalid_argument, "max_tokens must be 1 or greater, received {}", s.max_tokens);
+  if (s.min_tokens < 0) fail(ErrorCode::invalid_argument, "min_tokens must be 0 or greater, received {}", s.min_tokens);
+  if (s.n < 1 || s.n > 1024) fail(ErrorCode::invalid_argument, "n must be from 1 to 1024, received {}", s.n);
+  if (s.logprobs > 1000) fail(ErrorCode::invalid_argument, "logprobs must be at most 1000, received {}", s.logprobs);
+  if (!s.stop.empty() && !s.detokenize) fail(ErrorCode::invalid_argument, "stop texts need `detokenize`");
+  if (std::any_of(s.stop.begin(), s.stop.end(), [](const std::string& t) { return t.empty(); })) {
+    fail(ErrorCode::invalid_argument, "a stop text must not be empty");
+  }
+}
+
+// One answer, from the logits behind the prompt on.
+class Answer {
+ public:
+  Answer(const LanguageModelInfo& info, const GenerationSettings& settings, const OnToken& on_token, int index,
+         std::span<const TokenId> prompt)
+      : settings_(settings),
+        on_token_(on_token),
+        index_(index),
+        sampler_(settings.sampling, prompt, static_cast<std::uint64_t>(index)),
+        text_(settings.detokenize, settings.stop),
+        ends_(settings.stop_tokens) {
+    if (!settings.ignore_end) ends_.insert(ends_.end(), info.eos.begin(), info.eos.end());
+  }
+
+  // `room`: tokens that fit into the context behind the prompt.
+  Choice run(TextState& state, Tensor logits, std::int64_t room) {
+    const std::int64_t most = std::min(settings_.max_tokens, room + 1);  // the last one is not computed
+    while (choice_.finish_reason.empty()) {
+      const TokenId id = take(logits.mutable_values<float>());
+      if (choice_.finish_reason.empty() && static_cast<std::int64_t>(choice_.tokens.size()) >= most)
+        choice_.finish_reason = "length";
+      tell(id);
+      if (choice_.finish_reason.empty()) logits = state.append(std::span(&id, 1), false, settings_.run);
+    }
+    choice_.text = text_.text();
+    return std::move(choice_);
+  }
+
+ private:
+  TokenId take(std::span<float> logits) {
+    token_ = GeneratedToken();
+    token_.choice = index_;
+    const bool probs = settings_.logprobs >= 0;
+    if (probs) original_.assign(logits.begin(), logits.end());
+    const bool early = static_cast<std::int64_t>(choice_.tokens.size()) < settings_.min_tokens;
+    const TokenId id = sampler_.choose(logits, early ? std::span<const TokenId>(ends_) : std::span<const TokenId>());
+    if (probs) {
+      const Logprobs shares(original_);
+      token_.logprob = shares.of(id);
+      token_.top = shares.top(static_cast<std::size_t>(settings_.logprobs));
+      choice_.logprobs.push_back(*token_.logprob);
+      choice_.top_logprobs.push_back(token_.top);
+    }
+    sampler_.accept(id);
+    choice_.tokens.push_back(id);
+    token_.id = id;
+    const bool end = std::find(ends_.begin(), ends_.end(), id) != ends_.end();
+    if (end) {
+      choice_.finish_reason = "stop";
+    } else {
+      token_.text = text_.add(id);
+      if (text_.stopped()) choice_.finish_reason = "stop", choice_.stop = text_.stop();
+    }
+    return id;
+  }
+
+  void tell(TokenId) {
+    if (!choice_.finish_reason.empty()) token_.text += text_.finish();
+    if (on_token_ && !on_token_(token_) && choice_.finish_reason.empty()) {
+      choice_.finish_reason = "cancelled";
+      text_.finish();
+    }
+  }
+
+  const GenerationSettings& settings_;
+  const OnToken& on_token_;
+  int index_;
+  Sampler sampler_;
+  AnswerText text_;
+  std::vector<TokenId> ends_;
+  std::vector<float> original_;
+  GeneratedToken token_;
+  Choice choice_;
+};
+
+}  // namespace
+
+Generation LanguageModel::generate(std::span<const TokenId> prompt, const GenerationSettings& settings,
+                                   const OnToken& on_token) const {
+  TextState state = new_state();
+  return generate(state, prompt, settings, on_token);
+}
+
+Generation LanguageModel::generate(TextState& state, std::span<const TokenId> prompt, const GenerationSettings& settings,
+                                   const OnToken& on_token) const {
+  check_settings(settings, impl_->info);
+  if (state.impl_->state.decoder() != impl_->model.decoder.get()) {
+    fail(ErrorCode::invalid_argument, "the state belongs to another model");
+  }
+  Generation out;
+  const auto start = Clock::now();
+  const std::size_t before = state.tokens().size();
+  const Tensor logits = state.append(prompt, false, settings.run);
+  out.first_token_ms = ms_since(start);
+  const std::size_t length = state.tokens().size();
+  out.prompt_tokens = static_cast<std::int64_t>(length);
+  const std::int64_t context = impl_->info.context;
+  const std::int64_t room = context > 0 ? context - out.prompt_tokens : settings.max_tokens;
+  const auto decoding = Clock::now();
+  const std::vector<TokenId> seen = state.tokens();
+  for (int i = 0; i < settings.n; ++i) {
+    state.rewind(length);
+    Answer answer(impl_->info, settings, on_token, i, seen);
+    out.choices.push_back(answer.run(state, settings.n == 1 ? logits : logits.clone(), room));
+    out.completion_tokens += static_cast<std::int64_t>(out.choices.back().tokens.size());
+    if (out.choices.back().finish_reason == "cancelled") break;
+  }
+  const double seconds = ms_since(decoding) / 1000.0;
+  // The first token of each answer comes from the prompt's logits.
+  const std::int64_t steps = out.completion_tokens - static_cast<std::int64_t>(out.choices.size());
+  if (steps > 0 && seconds > 0) out.tokens_per_s = static_cast<double>(steps) / seconds;
+  if (out.first_token_ms > 0) out.prompt_tokens_per_s = static_cast<double>(length - before) / out.first_token_ms * 1000.0;
+  return out;
+}
+
+}  // namespace sdx

@@ -1,0 +1,103 @@
+#include "text/model/open.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "onnx/reader.h"
+
+namespace sdx::text {
+
+OpenedModel open_model(const std::filesystem::path& path, const OpenOptions& options) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status)) fail(ErrorCode::io, "cannot open '{}': there is no such file or folder", path.string());
+  if (!fs::is_directory(status)) {
+    if (path.extension() != ".onnx") return open_gguf(path, options);
+    fail(ErrorCode::invalid_argument, "'{}' is a network alone: name the folder that it lies in", path.string());
+  }
+  if (fs::exists(path / "genai_config.json", error)) return open_genai(path, options);
+  return open_onnx_folder(path, options);
+}
+
+namespace {
+
+bool read_by_attention_alone(const Graph& g, ValueId past, ValueId present, std::size_t input, std::size_t output,
+                             const std::vector<std::vector<NodeId>>& uses) {
+  if (uses[past].size() != 1) return false;
+  const Node& n = g.node(uses[past][0]);
+  return n.op_type == "GroupQueryAttention" && n.domain == "com.microsoft" && n.inputs.size() > input &&
+         n.inputs[input] == past && n.outputs.size() > output && n.outputs[output] == present &&
+         std::count(n.inputs.begin(), n.inputs.end(), past) == 1 && uses[present].empty();
+}
+
+// Its sum and its shape are all that is asked of the mask: zeros behind the tokens change nothing.
+bool gives_lengths_alone(const Graph& g, ValueId mask, const std::vector<std::vector<NodeId>>& uses) {
+  return std::all_of(uses[mask].begin(), uses[mask].end(), [&](NodeId id) {
+    const Node& n = g.node(id);
+    if (n.op_type == "Cast" && n.domain.empty()) return gives_lengths_alone(g, n.outputs.at(0), uses);
+    if (n.op_type == "ReduceSum" && n.domain.empty()) return true;
+    if (n.op_type != "Shape" || !n.domain.empty()) return false;
+    // The extent may serve as total_sequence_length, and nowhere else.
+    std::vector<ValueId> open{n.outputs.at(0)};
+    while (!open.empty()) {
+      const ValueId v = open.back();
+      open.pop_back();
+      for (const NodeId user : uses[v]) {
+        const Node& u = g.node(user);
+        if (u.op_type == "GroupQueryAttention") {
+          if (u.inputs.size() <= 6 || u.inputs[6] != v || std::count(u.inputs.begin(), u.inputs.end(), v) != 1) return false;
+        } else if (u.op_type == "Gather" || u.op_type == "Cast" || u.op_type == "Squeeze" || u.op_type == "Slice") {
+          open.push_back(u.outputs.at(0));
+        } else {
+          return false;
+        }
+      }
+    }
+    return true;
+  });
+}
+
+std::string layer_name(const std::string& pattern, int layer) {
+  const std::size_t at = pattern.find("%d");
+  return at == std::string::npos ? pattern : pattern.substr(0, at) + std::to_string(layer) + pattern.substr(at + 2);
+}
+
+}  // namespace
+
+bool works_in_place(const Graph& g, const DecoderNames& names) {
+  const std::vector<std::vector<NodeId>> uses = g.uses();
+  const auto output = [&](const std::string& name) -> std::optional<ValueId> {
+    for (std::size_t i = 0; i < g.outputs().size(); ++i) {
+      if (g.output_names()[i] == name) return g.outputs()[i];
+    }
+    return std::nullopt;
+  };
+  int layer = 0;
+  for (;; ++layer) {
+    const auto key = g.find(layer_name(names.past_key, layer)), value = g.find(layer_name(names.past_value, layer));
+    if (!key || !value) break;
+    const auto new_key = output(layer_name(names.present_key, layer)), new_value = output(layer_name(names.present_value, layer));
+    if (!new_key || !new_value || !read_by_attention_alone(g, *key, *new_key, 3, 1, uses) ||
+        !read_by_attention_alone(g, *value, *new_value, 4, 2, uses)) {
+      return false;
+    }
+  }
+  const auto mask = g.find(names.mask);
+  return layer > 0 && mask && gives_lengths_alone(g, *mask, uses);
+}
+
+void open_session(Decoder& decoder, const std::filesystem::path& file, const OpenOptions& options, std::int64_t context) {
+  if (context > 0 && options.context > context) {
+    fail(ErrorCode::invalid_argument, "a context of {} tokens is asked for, the model has {}", options.context, context);
+  }
+  decoder.session = std::make_unique<Session>(Session::open(file, options.session));
+  decoder.describe();
+  decoder.context = options.context > 0 ? options.context : context;
+  // Vendors' libraries have rules of their own about a cache's memory.
+  const Report report = decoder.session->report();
+  decoder.in_place = report.runtime == "native" && report.providers == std::vector<std::string>{"cpu"} &&
+                     works_in_place(read_model(file).graph, decoder.names);
+}
+
+}  // namespace sdx::text

@@ -1,0 +1,53 @@
+#pragma once
+// Files and folders that hold a language model, into a Decoder.
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <sdx/session.hpp>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+#include "text/model/decoder.h"
+
+namespace sdx::text {
+
+// What files say about sampling; nothing where they say nothing.
+struct SamplingDefaults {
+  std::optional<bool> sample;
+  std::optional<float> temperature, top_p, min_p, typical_p, repetition_penalty;
+  std::optional<std::int64_t> top_k;
+};
+
+struct OpenedModel {
+  std::shared_ptr<const Decoder> decoder;
+  std::string format;               // "gguf", "genai", "onnx"
+  std::string architecture;         // "llama"; "" where the files do not say
+  std::filesystem::path tokenizer;  // the file or folder that the tokenizer is in
+  std::optional<TokenId> bos, pad;
+  std::vector<TokenId> eos;
+  SamplingDefaults sampling;
+};
+
+struct OpenOptions {
+  SessionOptions session;
+  std::int64_t context = 0;  // 0: the model's own
+};
+
+// A .gguf file, a folder with genai_config.json, or a folder of Hugging Face's with an ONNX model. Throws Error naming the file.
+OpenedModel open_model(const std::filesystem::path& path, const OpenOptions& options);
+
+OpenedModel open_gguf(const std::filesystem::path& path, const OpenOptions& options);
+OpenedModel open_genai(const std::filesystem::path& folder, const OpenOptions& options);
+OpenedModel open_onnx_folder(const std::filesystem::path& folder, const OpenOptions& options);
+
+// Opens a network's file and reads its interface; `context`: of the model, 0: not known. Throws Error(invalid_argument) where
+// options ask for more.
+void open_session(Decoder& decoder, const std::filesystem::path& file, const OpenOptions& options, std::int64_t context);
+
+// Whether keys and values may stay in place: every past is read by GroupQueryAttention alone, whose outputs are the presents, and
+// the mask serves for lengths alone.
+bool works_in_place(const Graph& graph, const DecoderNames& names);
+
+}  // namespace sdx::text

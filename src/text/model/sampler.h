@@ -1,0 +1,60 @@
+#pragma once
+// Choosing the next token.
+
+#include <cstdint>
+#include <random>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include <sdx/text.hpp>
+
+namespace sdx::text {
+
+// Throws Error(invalid_argument) naming what is out of range.
+void check_sampling(const SamplingSettings& settings, std::int64_t vocabulary);
+
+// For one answer. Not thread-safe.
+class Sampler {
+ public:
+  // `stream`: which of several answers with one seed.
+  Sampler(const SamplingSettings& settings, std::span<const TokenId> prompt, std::uint64_t stream);
+
+  // `barred`: tokens that must not come. Changes the logits.
+  TokenId choose(std::span<float> logits, std::span<const TokenId> barred);
+  // A token of the answer.
+  void accept(TokenId id);
+
+ private:
+  struct Candidate {
+    TokenId id;
+    float logit;
+    double share = 0;
+  };
+  void penalise(std::span<float> logits) const;
+  void keep_typical();
+  void keep_likely();
+  double uniform();
+
+  SamplingSettings settings_;
+  std::mt19937_64 random_;
+  std::unordered_map<TokenId, std::int64_t> seen_;  // of prompt and answer: how often it is in the answer
+  std::vector<Candidate> candidates_;
+};
+
+// Natural logarithms of shares.
+class Logprobs {
+ public:
+  explicit Logprobs(std::span<const float> logits);
+  TokenLogprob of(TokenId id) const { return {id, logits_[id] - sum_}; }
+  std::vector<TokenLogprob> top(std::size_t count) const;
+
+ private:
+  std::span<const float> logits_;
+  float sum_;
+};
+
+// The first of the largest; NaN is never one.
+TokenId largest(std::span<const float> logits);
+
+}  // namespace sdx::text
