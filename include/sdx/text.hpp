@@ -161,4 +161,22 @@ class SDX_API LanguageModel {
   std::shared_ptr<const Impl> impl_;
 };
 
+struct LanguageConvertOptions {
+  // Of the matrices: "" as they are stored, every value exactly (MatMulNBits with the codes of the blocks; minimums of blocks as
+  // a product of their own; floats as float32); "float32"; "int8" or "int4": rounded anew, in blocks of 32.
+  std::string dtype;
+  std::int64_t max_context = 0;  // positions that the angles are written for; 0: the model's own
+};
+
+struct LanguageConversion {
+  std::string architecture;
+  std::int64_t context = 0;
+  std::uint64_t bytes = 0;  // of what was written
+};
+
+// Writes a .gguf file's network as FOLDER/model.onnx, model.onnx.data and genai_config.json, which onnxruntime-genai (0.18) opens
+// as well as LanguageModel. Takes as much memory as the files have. Throws Error as LanguageModel::load() does, and Error(io).
+SDX_API LanguageConversion convert_language_model(const std::filesystem::path& model, const std::filesystem::path& folder,
+                                                  const LanguageConvertOptions& options = {});
+
 }  // namespace sdx

@@ -26,8 +26,8 @@ std::string error_of(const std::string& bytes) {
     parse(bytes);
   } catch (const Error& e) {
     EXPECT_NE(e.code(), ErrorCode::internal) << e.what();
-    EXPECT_NE(std::string(e.what()).find("test.gguf"), std::string::npos) << e.what();
-    return e.what();
+    EXPECT_EQ(e.context(), (std::vector<std::string>{"in 'test.gguf'"}));
+    return e.message();
   }
   return "no error";
 }
@@ -64,7 +64,7 @@ TEST(GgufModel, ReadsTensorsOfBothVersions) {
 }
 
 TEST(GgufModel, RefusesWhatCannotBe) {
-  expect_error("", "does not begin");
+  expect_error("", "ends within the magic number");
   expect_error("GGML....", "does not begin");
   expect_error(GgufBytes(1).bytes(), "version 1");
   std::string big = GgufBytes(3).bytes();
@@ -83,7 +83,7 @@ TEST(GgufModel, RefusesWhatCannotBe) {
   expect_error(GgufBytes().u32("general.alignment", 3).bytes(), "general.alignment");
   std::string many;
   test::append_raw<std::uint32_t>(many, 8), test::append_raw<std::uint64_t>(many, std::uint64_t{1} << 61);
-  expect_error(GgufBytes().raw_key("k", 9, many).bytes(), "promises 2305843009213693952");
+  expect_error(GgufBytes().raw_key("k", 9, many).bytes(), "ends within k");
 }
 
 TEST(GgufModel, EveryCutAndEveryChangedByteIsAnErrorOrAFile) {
