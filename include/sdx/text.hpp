@@ -2,7 +2,8 @@
 // Language models: tokens in, tokens out. Link libsdx_text (CMake: sardonyx::text).
 //
 //   const sdx::LanguageModel model = sdx::LanguageModel::load("SmolLM2-135M-Instruct.Q4_1.gguf");
-//   const sdx::Generation answer = model.generate(ids, {.max_tokens = 64});
+//   const sdx::Generation answer = model.generate("The capital of France is", {.max_tokens = 64});
+//   std::cout << answer.choices[0].text;
 //
 // docs/language-models.md says which files are read. Texts are UTF-8. All functions throw sdx::Error.
 
@@ -14,12 +15,14 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <sdx/export.hpp>
 #include <sdx/session.hpp>
 #include <sdx/tensor.hpp>
+#include <sdx/tokenizer.hpp>
 
 namespace sdx {
 
@@ -152,6 +155,15 @@ class SDX_API LanguageModel {
   // token, which is not computed.
   Generation generate(TextState& state, std::span<const TokenId> prompt, const GenerationSettings& settings = {},
                       const OnToken& on_token = {}) const;
+
+  // Of a text, which becomes tokens with the special ones that the tokenizer adds. Answers have texts, without special tokens,
+  // whether or not `detokenize` is set.
+  Generation generate(std::string_view prompt, const GenerationSettings& settings = {}, const OnToken& on_token = {}) const;
+  Generation generate(TextState& state, std::string_view prompt, const GenerationSettings& settings = {},
+                      const OnToken& on_token = {}) const;
+
+  // Loaded from info().tokenizer when it is first asked for. Throws Error as Tokenizer::load() does.
+  const Tokenizer& tokenizer() const;
 
   Report report() const;  // of the session
 

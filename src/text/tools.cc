@@ -14,7 +14,7 @@ TokenizeResult tokenize(const TokenizeRequest& request) {
   return result;
 }
 
-constexpr Tools kTools = {kToolsVersion, SDX_VERSION, &tokenize};
+constexpr Tools kTools = {kToolsVersion, SDX_VERSION, &tokenize, &convert_language_model};
 
 }  // namespace
 }  // namespace sdx::text

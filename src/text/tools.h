@@ -7,11 +7,12 @@
 #include <string>
 #include <vector>
 
+#include <sdx/text.hpp>
 #include <sdx/tokenizer.hpp>
 
 namespace sdx::text {
 
-inline constexpr int kToolsVersion = 1;
+inline constexpr int kToolsVersion = 2;
 
 struct TokenizeRequest {
   std::filesystem::path model;
@@ -30,6 +31,8 @@ struct Tools {
   const char* product;  // SDX_VERSION of the build
   // Functions throw sdx::Error.
   TokenizeResult (*tokenize)(const TokenizeRequest& request);
+  LanguageConversion (*convert)(const std::filesystem::path& model, const std::filesystem::path& folder,
+                                const LanguageConvertOptions& options);
 };
 
 }  // namespace sdx::text

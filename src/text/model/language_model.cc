@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <mutex>
 #include <sdx/text.hpp>
 
 #include "base/error.h"
@@ -63,6 +64,8 @@ std::size_t TextState::cache_bytes() const { return impl_->state.cache_bytes(); 
 struct LanguageModel::Impl {
   OpenedModel model;
   LanguageModelInfo info;
+  mutable std::mutex mutex;
+  mutable std::unique_ptr<const Tokenizer> tokenizer;  // guarded by `mutex` until it is there
 };
 
 LanguageModel::LanguageModel(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
@@ -95,6 +98,27 @@ LanguageModel LanguageModel::load(const std::filesystem::path& path, const Langu
 const LanguageModelInfo& LanguageModel::info() const { return impl_->info; }
 Report LanguageModel::report() const { return impl_->model.decoder->session->report(); }
 TextState LanguageModel::new_state() const { return TextState(std::make_unique<TextState::Impl>(impl_->model.decoder)); }
+
+const Tokenizer& LanguageModel::tokenizer() const {
+  const std::lock_guard lock(impl_->mutex);
+  if (!impl_->tokenizer) impl_->tokenizer = std::make_unique<const Tokenizer>(Tokenizer::load(impl_->info.tokenizer));
+  return *impl_->tokenizer;
+}
+
+Generation LanguageModel::generate(std::string_view prompt, const GenerationSettings& settings, const OnToken& on_token) const {
+  TextState state = new_state();
+  return generate(state, prompt, settings, on_token);
+}
+
+Generation LanguageModel::generate(TextState& state, std::string_view prompt, const GenerationSettings& settings,
+                                   const OnToken& on_token) const {
+  const Tokenizer& words = tokenizer();
+  // A text that goes on has its beginning behind it.
+  const Encoding encoding = words.encode(prompt, state.tokens().empty());
+  GenerationSettings with = settings;
+  if (!with.detokenize) with.detokenize = [&words](std::span<const TokenId> ids) { return words.decode(ids); };
+  return generate(state, encoding.ids, with, on_token);
+}
 
 namespace {
 

@@ -203,6 +203,15 @@ TEST(LanguageModel, SmolLM2AnswersAsRecorded) {
       const Generation made = model.generate(p["prompt_ids"].get<Ids>(), s);
       EXPECT_EQ(made.choices[0].tokens, Ids(wanted.begin(), wanted.begin() + end + 1));
       EXPECT_EQ(made.choices[0].finish_reason, "stop");
+      // From text to text, as it streams.
+      std::string streamed;
+      const Generation told = model.generate(p["prompt"].get<std::string>(), s, [&](const GeneratedToken& t) {
+        streamed += t.text;
+        return true;
+      });
+      EXPECT_EQ(told.prompt_tokens, static_cast<std::int64_t>(p["prompt_ids"].size()));
+      EXPECT_EQ(told.choices[0].text, p["text_until_eos"].get<std::string>());
+      EXPECT_EQ(streamed, told.choices[0].text);
     }
   }
 }
