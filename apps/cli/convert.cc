@@ -12,6 +12,7 @@
 #include "base/suggest.h"
 #include "cli/command.h"
 #include "cli/resolve.h"
+#include "cli/text_tools.h"
 #include "cli/values/inputs.h"
 #include "cli/values/outputs.h"
 #include "compare/values.h"
@@ -25,14 +26,16 @@ constexpr const char* kExamples =
     "Examples:\n"
     "  sdx convert resnet50.onnx -o resnet50.fp16.onnx\n"
     "  sdx convert detector.onnx -o half.onnx --keep-io --keep-op Softmax,Resize --check\n"
-    "  sdx bench resnet50.onnx --dtype float16        # the same for one run, kept in the cache\n";
+    "  sdx bench resnet50.onnx --dtype float16        # the same for one run, kept in the cache\n"
+    "  sdx convert SmolLM2.Q4_1.gguf -o smollm2/      # a language model, for onnxruntime-genai as well\n";
 
 struct ConvertCommand {
-  std::string model, output, dtype = "float16";
+  std::string model, output, dtype;
   std::vector<std::string> keep_ops, keep_nodes, custom_ops;
   bool keep_io = false, check = false, json = false;
 
   int run() const;
+  int run_language_model() const;
 };
 
 // One output of both models on the same made-up inputs.
@@ -113,14 +116,44 @@ std::string report_json(const ConvertReport& r, const ConvertCommand& c, const s
       "{{\"model\":{},\"output\":{},\"dtype\":{},\"nodes\":{},\"converted\":{},\"kept\":[{}],\"casts\":{},\"constants\":{},"
       "\"clipped\":{},\"clipped_in\":{},\"raised\":{},\"raised_in\":{},\"bytes_before\":{},\"bytes_after\":{},\"warnings\":{},"
       "\"check\":{}}}\n",
-      json_text(c.model), json_text(c.output), json_text(c.dtype), r.nodes, r.converted, kept, r.casts, r.constants, r.clipped,
-      json_list(r.clipped_in), r.raised, json_list(r.raised_in), r.bytes_before, r.bytes_after, json_list(r.warnings),
-      c.check ? "[" + outputs + "]" : "null");
+      json_text(c.model), json_text(c.output), json_text(c.dtype.empty() ? "float16" : c.dtype), r.nodes, r.converted, kept,
+      r.casts, r.constants, r.clipped, json_list(r.clipped_in), r.raised, json_list(r.raised_in), r.bytes_before, r.bytes_after,
+      json_list(r.warnings), c.check ? "[" + outputs + "]" : "null");
+}
+
+// A .gguf file into a folder with genai_config.json.
+int ConvertCommand::run_language_model() const {
+  for (const auto& [name, given] :
+       {std::pair("--keep-io", keep_io), std::pair("--keep-op", !keep_ops.empty()), std::pair("--keep-node", !keep_nodes.empty()),
+        std::pair("--custom-ops", !custom_ops.empty()), std::pair("--check", check)}) {
+    if (given) throw UsageError(fmt::format("{} is for .onnx models", name));
+  }
+  if (dtype == "float16" || dtype == "bfloat16") {
+    throw UsageError(
+        fmt::format("--dtype {}: the weights of a .gguf file can be written as float32, int8 or int4, or as they are "
+                    "(without --dtype)",
+                    dtype));
+  }
+  if (output.ends_with(".onnx")) throw UsageError(fmt::format("-o {}: a .gguf file becomes a folder", output));
+  const LanguageConversion done = text_tools().convert(model, output, {dtype, 0});
+  if (json) {
+    print(fmt::format("{{\"model\":{},\"output\":{},\"dtype\":{},\"architecture\":{},\"context\":{},\"bytes\":{}}}\n",
+                      json_text(model), json_text(output), dtype.empty() ? "null" : json_text(dtype),
+                      json_text(done.architecture), done.context, done.bytes));
+  } else {
+    print(fmt::format("{}: {} with a context of {} tokens, weights {}, {:.1f} MB\n", output, done.architecture, done.context,
+                      dtype.empty() ? "as they were" : "in " + dtype, static_cast<double>(done.bytes) * 1e-6));
+  }
+  return kOk;
 }
 
 int ConvertCommand::run() const {
+  if (model.ends_with(".gguf")) return run_language_model();
+  if (dtype == "float32" || dtype == "int8" || dtype == "int4")
+    throw UsageError(fmt::format("--dtype {} is for .gguf files", dtype));
+  const std::string type = dtype.empty() ? "float16" : dtype;
   ConvertOptions o;
-  o.dtype = parse_precision(dtype);
+  o.dtype = parse_precision(type);
   o.keep_io = keep_io;
   o.keep_ops = keep_ops;
   o.keep_nodes = keep_nodes;
@@ -142,7 +175,7 @@ int ConvertCommand::run() const {
   if (json) {
     print(report_json(report, *this, checked));
   } else {
-    print(report_text(report, output, dtype));
+    print(report_text(report, output, type));
     for (const Checked& c : checked) {
       print(fmt::format("  {}: differs by at most {:.3g}, {:.3g} of the largest magnitude\n", c.output, c.max_abs, c.max_rel));
     }
@@ -159,11 +192,18 @@ int ConvertCommand::run() const {
 }  // namespace
 
 void add_convert(const Command& app, Action& action) {
-  const Command command = app.add_subcommand("convert", "Write a model that computes in float16 or bfloat16");
+  const Command command =
+      app.add_subcommand("convert", "Write a model that computes in float16 or bfloat16, or a .gguf file as an ONNX folder");
   const auto c = std::make_shared<ConvertCommand>();
-  command->add_option("MODEL", c->model, "Model file (.onnx), project file (sdx.yml) or name")->required();
-  command->add_option("-o,--output", c->output, "The new model")->required()->type_name("FILE.onnx");
-  command->add_option("--dtype", c->dtype, "float16 (default) or bfloat16")->one_of({"float16", "bfloat16"})->type_name("TYPE");
+  command->add_option("MODEL", c->model, "Model file (.onnx, .gguf), project file (sdx.yml) or name")->required();
+  command->add_option("-o,--output", c->output, "The new model; of a .gguf file a folder")
+      ->required()
+      ->type_name("FILE.onnx|FOLDER");
+  command
+      ->add_option("--dtype", c->dtype,
+                   "float16 (default) or bfloat16; of a .gguf file float32, int8 or int4 (default: as it is)")
+      ->one_of({"float16", "bfloat16", "float32", "int8", "int4"})
+      ->type_name("TYPE");
   command->add_flag("--keep-io", c->keep_io, "Inputs and outputs stay float32");
   command->add_option("--keep-op", c->keep_ops, "Operators that stay in float32, comma-separated")
       ->delimiter(',')

@@ -92,6 +92,24 @@ def face_detector():
     return model(nodes, [value_info("image", FLOAT, [1, 3, 64, 64])], outputs, constants)
 
 
+def gguf() -> bytes:
+    """A language model of one layer, all zeros."""
+    text = lambda value: struct.pack("<Q", len(value)) + value.encode()
+    keys = [text("general.architecture") + struct.pack("<I", 8) + text("llama")]
+    for name, value in {"context_length": 16, "embedding_length": 32, "block_count": 1, "feed_forward_length": 32, "attention.head_count": 2,
+                        "attention.head_count_kv": 1}.items():
+        keys.append(text(f"llama.{name}") + struct.pack("<II", 4, value))
+    tensors, at = b"", 0
+    shapes = {"token_embd": (32, 8), "output_norm": (32,), "blk.0.attn_norm": (32,), "blk.0.attn_q": (32, 32), "blk.0.attn_k": (32, 16),
+              "blk.0.attn_v": (32, 16), "blk.0.attn_output": (32, 32), "blk.0.ffn_norm": (32,), "blk.0.ffn_gate": (32, 32),
+              "blk.0.ffn_up": (32, 32), "blk.0.ffn_down": (32, 32)}
+    for name, shape in shapes.items():
+        tensors += text(name + ".weight") + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, 0, at)
+        at += 4 * shape[0] * (shape[1] if len(shape) > 1 else 1)
+    head = b"GGUF" + struct.pack("<IQQ", 3, len(shapes), len(keys)) + b"".join(keys) + tensors
+    return head + b"\0" * (-len(head) % 32 + at)
+
+
 def write_all(folder: Path):
     def put(name, content):
         path = folder / name
@@ -146,6 +164,7 @@ def write_all(folder: Path):
     put("native.yml", b"name: native\nmodel: {source: add.onnx}\nruntime: {runtime: native, gpu: {backend: cuda}}\n")
     put("strict.yml", b"name: strict\nmodel: {source: add.onnx}\nruntime: {providers: [qnn], fallback: strict}\n")
     put("typo.yml", b"name: typo\nmodel: {source: add.onnx}\nruntime: {thread: 4}\n")
+    put("tiny.gguf", gguf())
     put("letters/tokenizer.json", json.dumps({
         "version": "1.0", "added_tokens": [{"id": i, "content": c, "special": True, "normalized": False} for i, c in
                                            ((1, "<s>"), (2, "</s>"))],
