@@ -115,7 +115,7 @@ Tensor Encoder::run(std::span<const TokenizedText> texts, std::span<const std::s
     if (std::find(kInputs.begin(), kInputs.end(), spec.name) == kInputs.end()) continue;
     inputs.add(spec.name, input_of(spec, texts, chosen, length, padding_));
   }
-  NamedValues outputs = session_.run(inputs, {.timeout = {}, .cancel = {}, .outputs = {output_}});
+  NamedValues outputs = session_.run(inputs, {.timeout = {}, .cancel = {}, .outputs = {output_}, .bound = {}});
   const Tensor& result = outputs[0].value.tensor();
   if (result.rank() != rank_ || result.dim(0) != static_cast<std::int64_t>(chosen.size()) ||
       (rank_ == 3 && result.dim(1) != length)) {
