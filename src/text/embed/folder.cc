@@ -173,6 +173,7 @@ EmbedFolder read_embed_folder(const fs::path& path) {
   out.model = file ? path : find_model(path);
   fs::path root = file ? path.parent_path() : path;
   if (file && root.filename() == "onnx" && !fs::exists(root / "tokenizer.json")) root = root.parent_path();
+  out.root = root;
   const json modules = read_json(root / "modules.json");
   out.modules = !modules.is_null();
   if (out.modules) read_modules(root, modules, out);

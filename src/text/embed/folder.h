@@ -13,6 +13,7 @@
 namespace sdx::text {
 
 struct EmbedFolder {
+  std::filesystem::path root;   // where tokenizer and configuration are
   std::filesystem::path model;  // the .onnx file
   bool modules = false;         // there is a modules.json: what follows comes from it
   std::vector<Pooling> pooling;

@@ -56,8 +56,8 @@ TEST(Layers, NormsAndActivations) {
   apply_layer(Layer{.kind = Layer::Kind::normalize}, zero);
   EXPECT_EQ(zero, (std::vector<float>{0, 0}));
   std::vector<float> w{1, 3};
-  apply_layer(Layer{Layer::Kind::layer_norm, Tensor::of<float>({2}, {2, 1}), Tensor::of<float>({2}, {0, 1}), Activation::identity, 0},
-        w);
+  apply_layer(
+      Layer{Layer::Kind::layer_norm, Tensor::of<float>({2}, {2, 1}), Tensor::of<float>({2}, {0, 1}), Activation::identity, 0}, w);
   EXPECT_NEAR(w[0], -2, 1e-6);
   EXPECT_NEAR(w[1], 2, 1e-6);
   EXPECT_EQ(parse_activation("torch.nn.modules.activation.Tanh"), Activation::tanh);
