@@ -162,6 +162,7 @@ DecoderConfig read_decoder_config(const GgufModel& file) {
   if (r.count("attention.value_length", kMostWidth, c.head_size) != c.head_size) {
     fail(ErrorCode::not_implemented, "keys and values of different lengths are not supported");
   }
+  if (c.head_size < 1) fail(ErrorCode::invalid_model, "{} elements cannot be divided among {} heads", c.width, c.heads);
   c.rotary = r.count("rope.dimension_count", c.head_size, c.head_size);
   if (c.rotary % 2 != 0)
     fail(ErrorCode::invalid_model, "key '{}' must be even, received {}", r.key("rope.dimension_count"), c.rotary);

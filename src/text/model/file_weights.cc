@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <thread>
 
 #include "base/error.h"
-#include "base/thread_pool.h"
 #include "text/model/block_codes.h"
 
 namespace sdx::text {
@@ -18,6 +18,16 @@ struct Coded {
   Tensor scales;    // float32[rows, k / block]
   Tensor minimums;  // float32[k / block, rows]: the right side of a product; undefined where there are none
 };
+
+// fn(begin, end) over parts of [0, count) on all cores; fn throws nothing.
+template <class Fn>
+void in_parts(std::int64_t count, const Fn& fn) {
+  const auto parts = static_cast<std::int64_t>(std::clamp(std::thread::hardware_concurrency(), 1U, 16U));
+  std::vector<std::jthread> threads;
+  for (std::int64_t i = 1; i < parts; ++i)
+    threads.emplace_back([&fn, count, parts, i] { fn(count * i / parts, count * (i + 1) / parts); });
+  fn(std::int64_t{0}, count / parts);
+}
 
 class FileStyle : public WeightStyle {
  public:
@@ -63,7 +73,7 @@ class FileStyle : public WeightStyle {
     const std::int64_t k = weight.shape[1], row_bytes = format.row_bytes(k);
     Tensor out(DataType::float32, {rows, k});
     float* to = out.mutable_values<float>().data();
-    parallel_for(rows, 16, [&](std::int64_t begin, std::int64_t end) {
+    in_parts(rows, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t r = begin; r < end; ++r) {
         ggml_dequantize(format, weight.data.data() + (first + r) * row_bytes, k / format.block, to + r * k);
       }
@@ -78,7 +88,7 @@ class FileStyle : public WeightStyle {
     const float* from = in.values<float>().data();
     float* to = out.mutable_values<float>().data();
     constexpr std::int64_t kTile = 32;
-    parallel_for((k + kTile - 1) / kTile, 1, [&](std::int64_t begin, std::int64_t end) {
+    in_parts((k + kTile - 1) / kTile, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t t = begin * kTile; t < std::min(k, end * kTile); t += kTile) {
         for (std::int64_t r = 0; r < rows; ++r) {
           for (std::int64_t i = t; i < std::min(k, t + kTile); ++i) to[i * rows + r] = from[r * k + i];
@@ -112,7 +122,7 @@ class FileStyle : public WeightStyle {
     auto* codes = c.codes.mutable_values<std::uint8_t>().data();
     float* scales = c.scales.mutable_values<float>().data();
     float* minimums = c.format.has_minimum ? c.minimums.mutable_values<float>().data() : nullptr;
-    parallel_for(rows, 16, [&](std::int64_t begin, std::int64_t end) {
+    in_parts(rows, [&](std::int64_t begin, std::int64_t end) {
       std::uint8_t some[256];
       float s[16], m[16];
       for (std::int64_t r = begin; r < end; ++r) {
@@ -138,7 +148,7 @@ class FileStyle : public WeightStyle {
     const float* from = values.values<float>().data();
     auto* codes = c.codes.mutable_values<std::uint8_t>().data();
     float* scales = c.scales.mutable_values<float>().data();
-    parallel_for(rows * (k / 32), 512, [&](std::int64_t begin, std::int64_t end) {
+    in_parts(rows * (k / 32), [&](std::int64_t begin, std::int64_t end) {
       std::uint8_t some[32];
       for (std::int64_t b = begin; b < end; ++b) {
         const float* x = from + b * 32;

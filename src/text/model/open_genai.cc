@@ -1,4 +1,4 @@
-// Folders as onnxruntime-genai has them. Every key of genai_config.json (onnxruntime-genai, src/config.h; 0.18) is read, known to
+// Folders as onnxruntime-genai has them. Every key of genai_config.json (onnxruntime-genai 0.18) is read, known to
 // change nothing here, or refused with its name.
 
 #include <algorithm>
