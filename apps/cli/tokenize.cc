@@ -19,7 +19,7 @@ namespace {
 constexpr const char* kExamples =
     "Examples:\n"
     "  sdx tokenize model/ \"Hello world\"\n"
-    "  sdx tokenize model/tokenizer.json - --json < text.txt\n"
+    "  sdx tokenize model/tokenizer.json - --json        # reads standard input\n"
     "  sdx tokenize model.gguf --decode 15043,3186\n"
     "MODEL is a tokenizer.json, a SentencePiece model, a vocab.txt, a GGUF file, or a folder with one of these.\n";
 
