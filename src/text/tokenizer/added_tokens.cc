@@ -113,7 +113,7 @@ std::pair<std::size_t, std::uint32_t> AddedTokens::longest_at(const Finder& find
 void AddedTokens::find(const Finder& finder, std::string_view text, std::uint32_t offset, std::vector<Split>& to) const {
   std::size_t done = 0;
   const auto put = [&](std::size_t begin, std::size_t end, std::optional<std::uint32_t> token) {
-    if (begin == end) return;
+    if (begin >= end) return;
     to.push_back({{static_cast<std::uint32_t>(offset + begin), static_cast<std::uint32_t>(offset + end)},
                   token.has_value(),
                   token.value_or(0)});
@@ -134,7 +134,8 @@ void AddedTokens::find(const Finder& finder, std::string_view text, std::uint32_
       if (!is_white_space(next_char(text, i))) break;
       begin = before;
     }
-    begin = std::max(begin, done);
+    // Without lstrip a match may begin within the spaces that the one before took: both count, as in `tokenizers`.
+    if (token.lstrip) begin = std::max(begin, done);
     while (token.rstrip && end < text.size()) {
       std::size_t after = end;
       if (!is_white_space(next_char(text, after))) break;

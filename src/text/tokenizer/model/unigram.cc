@@ -88,12 +88,13 @@ void Unigram::cut(std::string_view piece, std::vector<Token>& to) const {
     }
     end = node.begin;
   }
-  for (auto i = spans.rbegin(); i != spans.rend(); ++i) add(piece, i->begin, i->end, to);
+  for (auto i = spans.rbegin(); i != spans.rend(); ++i) add(piece, i->begin, i->end, i->unknown && single_, to);
 }
 
-void Unigram::add(std::string_view piece, std::uint32_t begin, std::uint32_t end, std::vector<Token>& to) const {
+void Unigram::add(std::string_view piece, std::uint32_t begin, std::uint32_t end, bool unknown, std::vector<Token>& to) const {
   const std::string_view text = piece.substr(begin, end - begin);
-  if (const auto id = vocabulary_.id(text)) {
+  // What is unknown may read like a token all the same: `tokenizers` takes that, SentencePiece does not.
+  if (const auto id = unknown ? std::nullopt : vocabulary_.id(text)) {
     to.push_back({*id, begin, end, false});
     return;
   }

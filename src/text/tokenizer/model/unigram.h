@@ -29,7 +29,7 @@ class Unigram final : public Model {
     static constexpr std::uint32_t kNone = 0xFFFFFFFF;
   };
   void cut(std::string_view piece, std::vector<Token>& to) const;
-  void add(std::string_view piece, std::uint32_t begin, std::uint32_t end, std::vector<Token>& to) const;
+  void add(std::string_view piece, std::uint32_t begin, std::uint32_t end, bool unknown, std::vector<Token>& to) const;
 
   Trie trie_;
   std::vector<double> scores_;
