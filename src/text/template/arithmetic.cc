@@ -65,6 +65,23 @@ Value power(Runtime& rt, Int base, Int exponent) {
   return Value::integer(result);
 }
 
+// a / b, rounded once, as Python has it.
+double quotient(Int a, Int b) {
+  constexpr Int exact = Int{1} << 53;
+  if (a > -exact && a < exact && b > -exact && b < exact) return static_cast<double>(a) / static_cast<double>(b);
+  const auto magnitude = [](Int v) { return v < 0 ? -static_cast<UInt>(v) : static_cast<UInt>(v); };
+  const UInt divisor = magnitude(b);
+  UInt whole = magnitude(a) / divisor, rest = magnitude(a) % divisor;
+  int shift = 0;
+  for (; whole < (UInt{1} << 60) && rest != 0; shift++) {  // more bits than a double has; what is left decides ties
+    rest <<= 1;
+    whole = whole << 1 | (rest >= divisor ? 1 : 0);
+    if (rest >= divisor) rest -= divisor;
+  }
+  const double result = std::ldexp(static_cast<double>(whole | (rest != 0 ? 1 : 0)), -shift);
+  return (a < 0) != (b < 0) ? -result : result;
+}
+
 Value integers(Runtime& rt, Binary op, Int a, Int b) {
   Int result = 0;
   switch (op) {
@@ -79,7 +96,7 @@ Value integers(Runtime& rt, Binary op, Int a, Int b) {
       return Value::integer(result);
     case Binary::div:
       if (b == 0) by_zero("division by zero");
-      return Value::real(static_cast<double>(a) / static_cast<double>(b));
+      return Value::real(quotient(a, b));
     case Binary::floordiv:
       if (b == 0) by_zero("integer division or modulo by zero");
       return Value::integer(floor_div(a, b));

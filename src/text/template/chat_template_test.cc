@@ -57,6 +57,9 @@ TEST(ChatTemplate, IsAsOddAsPythonAndJinja) {
   EXPECT_EQ(render("{{ ('<a>'|e)|list }}{{ ('<'|e) + '<' }}"), "['&', 'l', 't', ';', 'a', '&', 'g', 't', ';']&lt;&lt;");
   EXPECT_EQ(render("{{ x }} {{ x + 1 }}", R"({"x": 123456789012345678901234567890})"),
             "123456789012345678901234567890 123456789012345678901234567891");
+  EXPECT_EQ(render("{{ 123456789012345678900 / 10 }} {{ 1 / 3 }} {{ -7 / 2 }} {{ 10 ** 30 / 10 ** 29 }}"),
+            "1.2345678901234567e+19 0.3333333333333333 -3.5 10.0");
+  EXPECT_EQ(render("{{ nothing|reverse|sum }}{{ nothing|last }}"), "0");
   EXPECT_EQ(render("{% for i in [1, 2] %}{{ loop.changed(loop) }}{% endfor %}"), "TrueFalse");
   EXPECT_EQ(render("{{ 'aXbX'.rsplit('X', 1) }} {{ ' a  b '.rsplit(none, 1) }} {{ ' a  b c'.split(none, 1) }}"),
             "['aXb', ''] [' a', 'b'] ['a', 'b c']");

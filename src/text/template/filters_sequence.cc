@@ -116,8 +116,7 @@ Value first_filter(Runtime& rt, Value& value, Arguments& arguments) {
 void need_reversible(const Value& value) {
   const Kind kind = value.kind();
   if (kind != Kind::string && kind != Kind::list && kind != Kind::tuple && kind != Kind::dict && kind != Kind::range &&
-      kind != Kind::view) {
-    if (value.is_undefined()) throw PyError(PyError::Type::undefined, value.object<UndefinedInfo>().message());
+      kind != Kind::view && kind != Kind::undefined) {
     type_error(std::string("'") + type_name(value) + "' object is not reversible");
   }
 }
@@ -136,7 +135,6 @@ Value reverse_filter(Runtime& rt, Value& value, Arguments& arguments) {
     std::reverse(text.begin(), text.end());
     return rt.str(encode(text), value.str().markup);
   }
-  if (value.is_undefined()) throw PyError(PyError::Type::undefined, value.object<UndefinedInfo>().message());
   if (!iterable(value)) filter_error("argument must be iterable");
   Values items = elements(rt, value);
   std::reverse(items.begin(), items.end());
