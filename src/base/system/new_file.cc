@@ -1,6 +1,8 @@
 #include "base/system/new_file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -8,11 +10,18 @@
 #include <random>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"
 
 namespace sdx {
+namespace {
+
+constexpr std::string_view kTemporary = ".tmp.", kLetters = "abcdefghijklmnopqrstuvwxyz0123456789";
+constexpr std::size_t kRandom = 6;  // letters behind that
+
+}  // namespace
 
 bool write_all(int fd, const void* data, std::size_t bytes) noexcept {
   const auto* at = static_cast<const char*>(data);
@@ -34,18 +43,49 @@ void NewFile::io(const char* what) const {
 // Not by mkostemp(), whose files only their owner may read: the process's mask, which open() applies, can be read by setting it
 // alone, and meanwhile other threads would make folders that everybody may write to.
 NewFile::NewFile(std::filesystem::path path, unsigned mode) : path_(std::move(path)) {
-  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789";
   constexpr int kTries = 100;
   std::random_device random;
-  for (int i = 0; i < kTries && fd_ < 0; ++i) {
-    temporary_ = path_.string() + ".tmp.";
-    for (int k = 0; k < 6; ++k) temporary_ += kLetters[random() % kLetters.size()];
-    fd_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-    if (fd_ < 0 && errno != EEXIST) break;
+  for (int i = 0; i < kTries; ++i) {
+    temporary_ = path_.string().append(kTemporary);
+    for (std::size_t k = 0; k < kRandom; ++k) temporary_ += kLetters[random() % kLetters.size()];
+    if (open_temporary(mode)) return;
+    if (errno != EEXIST) break;
   }
-  if (fd_ >= 0) return;
   temporary_.clear();
   io("create a temporary file beside");
+}
+
+// The lock says that somebody is writing it. remove_abandoned() may come in between: EEXIST, for another name to be tried.
+bool NewFile::open_temporary(unsigned mode) {
+  fd_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+  if (fd_ < 0) return false;
+  struct stat s {};
+  const bool taken = ::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  if (!taken && (::fstat(fd_, &s) != 0 || s.st_nlink > 0)) return true;
+  ::close(std::exchange(fd_, -1));
+  errno = EEXIST;
+  return false;
+}
+
+void NewFile::remove_abandoned(const std::filesystem::path& path) {
+  namespace fs = std::filesystem;
+  const std::string start = path.filename().string().append(kTemporary);
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  std::error_code error;
+  std::vector<fs::path> found;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (name.size() == start.size() + kRandom && name.starts_with(start) &&
+        name.find_first_not_of(kLetters, start.size()) == std::string::npos) {
+      found.push_back(it->path());
+    }
+  }
+  for (const fs::path& file : found) {
+    const int fd = ::open(file.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) continue;
+    if (::flock(fd, LOCK_EX | LOCK_NB) == 0) ::unlink(file.c_str());
+    ::close(fd);
+  }
 }
 
 NewFile::~NewFile() {

@@ -29,7 +29,11 @@ class SDX_TOOLS_API NewFile {
   void resize(std::uint64_t bytes) const;
   void publish();
 
+  // Removes what processes that were killed left of new files of this name. A folder with very many files takes its time.
+  static void remove_abandoned(const std::filesystem::path& path);
+
  private:
+  bool open_temporary(unsigned mode);
   [[noreturn]] void io(const char* what) const;
   std::filesystem::path path_;
   std::string temporary_;

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "base/system/mapped_file.h"
@@ -39,6 +40,24 @@ TEST_F(NewFileTest, HasThePermissionsThatTheMaskLeaves) {
 TEST_F(NewFileTest, LeavesNothingWithoutPublish) {
   { NewFile(folder_ / "a").append(std::as_bytes(std::span<const char>("x", 1))); }
   EXPECT_TRUE(fs::is_empty(folder_));
+}
+
+TEST_F(NewFileTest, RemovesWhatNobodyWritesAnyMore) {
+  NewFile live(folder_ / "r.csv");
+  std::size_t before = 0;
+  for (const auto& entry : fs::directory_iterator(folder_)) before += entry.is_regular_file() ? 1 : 0;
+  ASSERT_EQ(before, 1U);
+  for (const char* name : {"r.csv.tmp.abc123", "r.csv.tmp.ABC123", "r.csv.tmp.abc1234", "s.csv.tmp.abc123", "r.csv"}) {
+    std::ofstream(folder_ / name) << "x";
+  }
+  NewFile::remove_abandoned(folder_ / "r.csv");
+  EXPECT_FALSE(fs::exists(folder_ / "r.csv.tmp.abc123"));
+  for (const char* name : {"r.csv.tmp.ABC123", "r.csv.tmp.abc1234", "s.csv.tmp.abc123", "r.csv"}) {
+    EXPECT_TRUE(fs::exists(folder_ / name)) << name;
+  }
+  live.append(std::as_bytes(std::span<const char>("y", 1)));
+  live.publish();  // it is still there
+  EXPECT_EQ(fs::file_size(folder_ / "r.csv"), 1U);
 }
 
 // Folders that another thread made meanwhile were open to everybody.
