@@ -5,8 +5,8 @@
 
 namespace sdx::vision::batch {
 
-// While one lives, the first SIGINT or SIGTERM sets a flag, and the next one ends the process as it does without this. One at a
-// time.
+// While one lives, the first SIGINT or SIGTERM sets a flag, and one that comes at least 0.3 seconds later ends the process as it
+// does without this. One at a time.
 class Interrupt {
  public:
   Interrupt();

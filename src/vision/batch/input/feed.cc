@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <streambuf>
 #include <utility>
 
@@ -26,11 +27,12 @@ class InterruptibleBuffer : public std::streambuf {
     while (!Interrupt::requested()) {
       pollfd wait{fd_, POLLIN, 0};
       const int ready = ::poll(&wait, 1, kLookMs);
-      if (ready < 0 && errno != EINTR) break;
+      if (ready < 0 && errno != EINTR) broken();
       if (ready <= 0) continue;
       const ssize_t n = ::read(fd_, buffer_.data(), buffer_.size());
       if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-      if (n <= 0) break;
+      if (n < 0) broken();
+      if (n == 0) break;
       setg(buffer_.data(), buffer_.data(), buffer_.data() + n);
       return traits_type::to_int_type(buffer_[0]);
     }
@@ -38,6 +40,9 @@ class InterruptibleBuffer : public std::streambuf {
   }
 
  private:
+  // The stream above catches it and is bad from then on, which its reader says.
+  [[noreturn]] static void broken() { fail(ErrorCode::io, "reading failed: {}", std::strerror(errno)); }
+
   int fd_;
   std::array<char, std::size_t{1} << 16> buffer_{};
 };
@@ -65,6 +70,7 @@ struct Frames {
   std::optional<Next> next() {
     if (Interrupt::requested()) return std::nullopt;
     if (!waiting) waiting = reader.next();
+    if (!waiting && Interrupt::requested()) return std::nullopt;  // the frame that was cut short is not damaged
     if (damaged < reader.damaged()) {
       ++damaged;
       Next broken{input(), std::nullopt};
