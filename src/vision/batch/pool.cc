@@ -1,12 +1,22 @@
 #include "vision/batch/pool.h"
 
+#include <system_error>
 #include <utility>
 
 namespace sdx::vision::batch {
 
 Pool::Pool(int workers, Feed feed, std::function<Finished(Next)> work)
     : feed_(std::move(feed)), work_(std::move(work)), free_(4 * workers), running_(workers) {
-  for (int i = 0; i < workers; ++i) workers_.emplace_back([this] { run(); });
+  for (int i = 0; i < workers; ++i) {
+    try {
+      workers_.emplace_back([this] { run(); });
+    } catch (const std::system_error&) {  // the system permits no more threads: fewer do the work
+      if (workers_.empty()) throw;
+      const std::lock_guard lock(mutex_);
+      running_ -= workers - i;
+      break;
+    }
+  }
 }
 
 Pool::~Pool() {

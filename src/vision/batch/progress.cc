@@ -1,6 +1,8 @@
 #include "vision/batch/progress.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -9,11 +11,35 @@ namespace sdx::vision::batch {
 
 using Clock = std::chrono::steady_clock;
 
+namespace {
+
+std::size_t terminal_columns() {
+  winsize size{};
+  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+}  // namespace
+
 std::string duration_text(double seconds) {
   const auto whole = static_cast<std::int64_t>(std::clamp(std::ceil(seconds), 0.0, 1e9));
   if (whole < 60) return fmt::format("{} s", whole);
   if (whole < 3600) return fmt::format("{} min {} s", whole / 60, whole % 60);
   return fmt::format("{} h {} min", whole / 3600, whole % 3600 / 60);
+}
+
+std::string progress_line(std::int64_t done, std::int64_t total, double seconds, std::size_t columns) {
+  const double rate = seconds > 0 ? static_cast<double>(done) / seconds : 0;
+  const std::size_t room = columns > 0 ? columns - 1 : 0;  // a letter in the last column would begin another line
+  if (total <= 0) return fmt::format("{} pictures, {:.1f} a second", done, rate).substr(0, room);
+  std::string line = fmt::format("{}/{}", done, total);
+  if (done > 0) {
+    line += fmt::format("  {:.1f} a second, {} left", rate, duration_text(static_cast<double>(total - done) / rate));
+  }
+  constexpr std::size_t kFrame = 3, kLeast = 5, kMost = 30;  // "[] ", and how long a bar is worth it
+  if (line.size() + kFrame + kLeast > room) return line.substr(0, room);
+  const std::size_t bar = std::min(kMost, room - line.size() - kFrame);
+  const std::size_t filled = bar * static_cast<std::size_t>(std::min(done, total)) / static_cast<std::size_t>(total);
+  return fmt::format("[{}{}] {}", std::string(filled, '#'), std::string(bar - filled, ' '), line);
 }
 
 Progress::Progress(const Console& console, std::int64_t total) : console_(console), total_(total), start_(Clock::now()) {}
@@ -33,14 +59,7 @@ void Progress::show(std::int64_t done) {
   if (drawn_ && now - last_ < std::chrono::milliseconds(100)) return;
   last_ = now;
   drawn_ = true;
-  const double rate = seconds() > 0 ? static_cast<double>(done) / seconds() : 0;
-  if (total_ <= 0) return console_.draw(fmt::format("\r\033[K{} pictures, {:.1f} a second", done, rate));
-  const auto filled = static_cast<std::size_t>(30 * done / total_);
-  std::string line = fmt::format("\r\033[K[{}{}] {}/{}", std::string(filled, '#'), std::string(30 - filled, ' '), done, total_);
-  if (done > 0) {
-    line += fmt::format("  {:.1f} a second, {} left", rate, duration_text(static_cast<double>(total_ - done) / rate));
-  }
-  console_.draw(line);
+  console_.draw("\r\033[K" + progress_line(done, total_, seconds(), terminal_columns()));
 }
 
 void Progress::clear() {

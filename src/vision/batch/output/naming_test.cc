@@ -25,7 +25,7 @@ TEST(NameTemplate, AddsAnEnding) {
 
 TEST(NameTemplate, RefusesWhatIsNoTemplate) {
   for (const char* text :
-       {"", "{stem", "stem}", "{name}.{ext}", "../{stem}.{ext}", "/tmp/{stem}", "a//{stem}", "{stem}:{index}"}) {
+       {"", "{stem", "stem}", "{name}.{ext}", "../{stem}.{ext}", "/tmp/{stem}", "a//{stem}", "{stem}:{index}", "{stem}/"}) {
     EXPECT_THROW(NameTemplate{text}, Error) << text;
   }
 }

@@ -37,13 +37,16 @@ const char* name_of(faces::Level level);
 // "text" with quotes; bytes that are no UTF-8 become U+FFFD.
 std::string json_string(std::string_view text);
 
+// Without what commands a terminal: control characters, those of two bytes (U+0080 to U+009F) too, become \x1b and the like.
+std::string printable(std::string_view text, bool keep_lines = false);
+
 // {"file", "width", "height", "runtime", "provider", "times_ms", "error", "faces"}, and where files were written "output" in each
 // face, "output" and "annotated".
 std::string record_json(const Record& record, bool with_outputs);
 // What record_json(…, true) wrote. Throws Error(invalid_argument).
 Record record_from_json(std::string_view text);
 
-// A few lines.
+// A few lines, names as printable() has them.
 std::string record_text(const Record& record);
 
 // The columns of reports, and a row for each face; one without a face for pictures that have none.
