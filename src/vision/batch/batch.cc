@@ -1,6 +1,7 @@
 #include "vision/batch/batch.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -69,9 +70,10 @@ class Batch {
     if (s_.writes()) leave_out_repeated(found.inputs);
     inputs_ = std::move(found.inputs);
     if (found.hidden + found.others > 0) {
-      console_.note(fmt::format("note: left out {} and {} of other kinds",
-                                counted(static_cast<std::int64_t>(found.hidden), "hidden file"),
-                                counted(static_cast<std::int64_t>(found.others), "file")));
+      std::vector<std::string> kinds;
+      if (found.hidden > 0) kinds.push_back(counted(static_cast<std::int64_t>(found.hidden), "hidden file"));
+      if (found.others > 0) kinds.push_back(counted(static_cast<std::int64_t>(found.others), "file") + " of other kinds");
+      console_.note(fmt::format("note: left out {}", fmt::join(kinds, " and ")));
     }
     if (inputs_.empty() && !r_.watch) {
       fail(ErrorCode::io, "there are no pictures in {}",
@@ -112,6 +114,11 @@ class Batch {
 
   void open_outputs() {
     for (const Input& input : inputs_) protected_.add(input.path);
+    if (!r_.map.empty()) protected_.add(r_.map);
+    if (!r_.report.empty() && protected_.has(r_.report)) {
+      fail(ErrorCode::invalid_argument, "--report {}: this file is read by this run and would be replaced; choose another name",
+           r_.report);
+    }
     const fs::path kept = r_.output.empty() ? r_.annotate : r_.output;
     const bool journal = !kept.empty() && !r_.dry_run && !frames();
     std::error_code ignored;
@@ -235,7 +242,7 @@ class Batch {
     if (!record.error.empty()) {
       ++failed_;
       progress.clear();
-      console_.note(fmt::format("error: {}: {}", record.file, record.error));
+      console_.note(fmt::format("error: {}: {}", printable(record.file), printable(record.error, true)));
     }
     if (r_.json) {
       console_.print((pictures_ == 1 ? "\n" : ",\n") + record_json(record, with_outputs()));

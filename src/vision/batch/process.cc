@@ -239,7 +239,9 @@ Processed process(const Context& context, const Input& input, std::optional<medi
   const Stopwatch watch;
   try {
     if (!input.error.empty()) fail(ErrorCode::io, "{}", input.error);
-    const bool to_srgb = context.settings.writes() && context.settings.metadata != MetadataMode::preserve;
+    const Settings& s = context.settings;
+    const bool loses_profile = s.format == media::FileFormat::bmp || (!s.format && input.ending == "bmp");
+    const bool to_srgb = s.writes() && (s.metadata != MetadataMode::preserve || loses_profile);
     Picture picture = frame ? Picture(std::move(*frame)) : Picture(read_picture(input.path), to_srgb);
     const double before = watch.ms();
     out.record.width = picture.width();

@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/words.h"
 #include "vision/batch/colour.h"
+#include "vision/batch/input/inputs.h"
 #include "vision/batch/output/journal.h"
 
 namespace sdx::vision::batch {
@@ -223,6 +224,10 @@ void check_batch(const Request& r, const Settings& s) {
   if (frames && r.paths.size() > 1) wrong("'-' (frames on standard input) does not go together with other pictures");
   if (frames && (r.watch || r.resume || !r.map.empty())) wrong("'-' does not go together with --watch, --resume or --map");
   if (s.writes() && r.output.empty() && !r.dry_run) wrong("-o FOLDER is missing: where the results go");
+  if (!r.output.empty() && !r.annotate.empty() && real_folder(r.output) == real_folder(r.annotate)) {
+    wrong("-o {} and --annotate {} name one folder, where the marked pictures and the results would have the same names",
+          r.output, r.annotate);
+  }
   if (r.watch && !r.map.empty()) wrong("--watch and --map contradict each other");
   if (r.watch && r.dry_run) wrong("--watch and --dry-run contradict each other");
   if (r.resume && r.dry_run && r.output.empty()) wrong("--resume needs -o FOLDER, where the journal is");

@@ -94,18 +94,38 @@ struct Walk {
     const fs::path real = fs::canonical(folder, error);
     return !error && std::find(outputs.begin(), outputs.end(), real) != outputs.end();
   }
+
+  // Between `root` and the file.
+  bool in_output(const fs::path& root, const fs::path& file) const {
+    for (fs::path folder = file.parent_path(); folder != root && folder.has_relative_path(); folder = folder.parent_path()) {
+      if (is_output(folder)) return true;
+    }
+    return false;
+  }
+
+  void refuse_output(const fs::path& root) const {
+    const fs::path named = root.empty() ? fs::path(".") : root;
+    if (!is_output(named)) return;
+    fail(ErrorCode::invalid_argument,
+         "'{}' is read and written: its results would be read as pictures the next time; write to another folder, for example "
+         "'{}'",
+         named.string(), (named / "faces").string());
+  }
 };
 
 void add_path(const std::string& text, Walk& walk) {
   std::error_code ignored;
   const fs::path path = text;
   if (fs::is_directory(path, ignored)) {
+    walk.refuse_output(path);
     walk.out.folders.push_back(path);
     return walk.folder(path, path);
   }
   if (!fs::exists(path, ignored) && is_pattern(text)) {
     const Matched matched = expand_pattern(text);
+    walk.refuse_output(matched.base);
     for (const fs::path& file : matched.files) {
+      if (walk.in_output(matched.base, file)) continue;
       if (looks_like_picture(file)) {
         walk.out.inputs.push_back(input_of(file, matched.base));
       } else {
@@ -152,6 +172,13 @@ void name_by_table(const Request& request, const TableRow& row, Input& input) {
 
 }  // namespace
 
+fs::path real_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::path real = fs::weakly_canonical(fs::absolute(folder, error), error);  // of a relative path it may stay relative
+  if (error) real = folder.lexically_normal();
+  return real.has_filename() ? real : real.parent_path();
+}
+
 bool looks_like_picture(const fs::path& file) {
   if (file.filename().string().starts_with('.')) return false;
   return has_picture_ending(file) || has_picture_start(file);
@@ -171,10 +198,7 @@ Input input_of(const fs::path& file, const fs::path& root) {
 Collected collect(const Request& request, const Settings& settings, const std::vector<fs::path>& outputs) {
   Collected out;
   std::vector<fs::path> real;
-  for (const fs::path& folder : outputs) {
-    std::error_code error;
-    if (fs::path canonical = fs::weakly_canonical(folder, error); !error) real.push_back(std::move(canonical));
-  }
+  std::transform(outputs.begin(), outputs.end(), std::back_inserter(real), real_folder);
   if (!request.map.empty()) {
     for (const TableRow& row : read_table(request.map, settings.table)) {
       const fs::path path = find_source(request, row.source);

@@ -30,8 +30,11 @@ struct Collected {
 };
 
 // `outputs`: folders that hold results and are not read, where they lie inside what is. Throws Error for a table that cannot be
-// read.
+// read, and for a folder that is one of `outputs`: the next run, or --watch, would take its results for pictures.
 Collected collect(const Request& request, const Settings& settings, const std::vector<std::filesystem::path>& outputs);
+
+// Absolute, without links and without a slash at the end, whether or not it is there already.
+std::filesystem::path real_folder(const std::filesystem::path& folder);
 
 // A file of a folder: nothing where it is hidden or no picture.
 bool looks_like_picture(const std::filesystem::path& file);

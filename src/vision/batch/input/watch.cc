@@ -30,10 +30,7 @@ class Watch {
   Watch(const std::vector<fs::path>& folders, const std::vector<fs::path>& outputs)
       : roots_(folders), fd_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {
     if (fd_ < 0) fail(ErrorCode::io, "cannot watch folders: {}", std::strerror(errno));
-    for (const fs::path& folder : outputs) {
-      std::error_code error;
-      if (fs::path real = fs::weakly_canonical(folder, error); !error) outputs_.push_back(std::move(real));
-    }
+    std::transform(outputs.begin(), outputs.end(), std::back_inserter(outputs_), real_folder);
     for (const fs::path& root : roots_) add(root, root, false);
   }
   ~Watch() { ::close(fd_); }
