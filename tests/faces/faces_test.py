@@ -1,12 +1,14 @@
 """sdx faces as a program: faces_test.py SDX PART...
 
 Parts: detect (answers of other implementations, which the folder of models has), batch (broken files among good ones), resume (killed at
-random moments), watch, tables, frames, places (full disks, names, what must not be replaced). Without a folder of models (SDX_TEST_MODELS)
-all but `detect` run with the tiny detector of tests/cli; `detect` is skipped (exit code 77).
+random moments), watch, tables, frames, places (full disks, names, what must not be replaced), own_results (what is written is not read),
+terminals (names, width). Without a folder of models (SDX_TEST_MODELS) all but `detect` run with the tiny detector of tests/cli; `detect` is
+skipped (exit code 77).
 """
 
 import contextlib
 import csv
+import fcntl
 import hashlib
 import json
 import os
@@ -19,6 +21,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 from pathlib import Path
 
@@ -123,6 +126,10 @@ def detect(place):
                 problems.append(f"{name}: a face at {face['box']} too many")
     assert not problems, "\n".join(problems)
     assert compared >= 15, compared
+    # BMP has no room for a colour profile: its pixels become sRGB whether or not metadata is kept.
+    for mode in ("preserve", "strip"):
+        place.run("crop", pictures / "display_p3.jpg", "-o", mode, "--format", "bmp", "--metadata", mode)
+    assert tree(place.folder / "preserve") == tree(place.folder / "strip")
     automatic, _ = place.records("detect", pictures / "astronaut.png", pictures / "family_beach.jpg")
     assert [len(r["faces"]) for r in automatic] == [1, len(automatic[1]["faces"])] and len(automatic[1]["faces"]) >= 2
     return 0
@@ -170,8 +177,9 @@ def resume(place):
     lasts = time.monotonic() - start
     chance = random.Random(1)
     kills = 0
+    report = ["--report", "report.jsonl"]
     for _ in range(rounds):
-        process = subprocess.Popen(place.command("crop", "in", "-o", "killed", "--resume", *flags), cwd=place.folder,
+        process = subprocess.Popen(place.command("crop", "in", "-o", "killed", "--resume", *report, *flags), cwd=place.folder,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(chance.uniform(0.02, lasts / 2))
@@ -184,8 +192,11 @@ def resume(place):
             if not name.startswith(".sdx-faces.tmp/"):
                 assert wanted.get(name) == digest, f"{name} is half written or too many"
     assert kills > 0
-    records, err = place.records("crop", "in", "-o", "killed", "--resume", *flags)
+    records, err = place.records("crop", "in", "-o", "killed", "--resume", *report, *flags)
     assert "of them done before" in err, err
+    listed = [json.loads(line)["file"] for line in (place.folder / "report.jsonl").read_text().splitlines()]
+    assert listed == [r["file"] for r in records], "nothing twice in the report"
+    assert not list(place.folder.glob("report.jsonl.*")), "reports that were cut short"
     assert tree(place.folder / "killed") == wanted, "the same outputs, none half-written, nothing left over"
     assert len(records) == pictures and not any(r["error"] for r in records)
     assert all(len(r["faces"]) == 1 and r["faces"][0]["output"] for r in records), "records of pictures that were done before"
@@ -201,7 +212,9 @@ def resume(place):
                                stderr=subprocess.PIPE)
     process.stdout.readline()
     process.stdout.readline()
-    process.send_signal(signal.SIGINT)
+    for _ in range(2):  # timeout(1) sends it to the process and to its group: that is one wish
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.01)
     rest, err = process.communicate(timeout=60)
     if process.returncode != 0:  # else it was done before the signal came
         assert process.returncode == 130 and b"--resume goes on there" in err, (process.returncode, err)
@@ -300,6 +313,22 @@ def frames(place):
     place.run("detect", "-", input=b"neither of the two", code=1)
     records, _ = place.records("detect", "-", input=b"")
     assert records == []
+    # What cannot be read is not a stream without frames.
+    folder = os.open(place.folder, os.O_RDONLY)
+    _, err = place.run("detect", "-", code=1, stdin=folder)
+    os.close(folder)
+    assert "reading the stream of pictures failed" in err, err
+    # Ctrl-C in the middle of a frame is no damaged frame.
+    process = subprocess.Popen(place.command("detect", "-", "--json"), cwd=place.folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE)
+    process.stdin.write(ppm + ppm[:100])
+    process.stdin.flush()
+    while b'"faces"' not in process.stdout.read1():
+        pass
+    process.send_signal(signal.SIGINT)
+    process.wait(timeout=60)  # with its input still open
+    rest, err = process.communicate()
+    assert process.returncode == 0 and b"damaged" not in rest and b"1 frame in" in err, (process.returncode, rest, err)
     return 0
 
 
@@ -315,7 +344,7 @@ def places(place):
     assert (place.folder / "out/name with spaces é 人_face1.png").is_file()
     # What was there stays, and so does what is read.
     before = tree(place.folder / "in")
-    _, err = place.run("crop", "in", "-o", "in", "--name", "{stem}.{ext}", "--overwrite", code=1)
+    _, err = place.run("crop", *(place.folder / "in").iterdir(), "-o", "in", "--name", "{stem}.{ext}", "--overwrite", code=1)
     assert "inputs are never replaced" in err
     after = {k: v for k, v in tree(place.folder / "in").items() if k in before}
     assert after == before
@@ -360,7 +389,72 @@ def tiny_disk(place):
         subprocess.run(["umount", str(disk)], check=False)
 
 
-PARTS = {"detect": detect, "batch": batch, "resume": resume, "watch": watch, "tables": tables, "frames": frames, "places": places}
+def own_results(place):
+    """What a batch writes is never what it reads: not in this run, not in the next, not while it watches."""
+    for i in range(3):
+        place.put(f"in/{i}.png", picture(i))
+    for paths in (["in"], ["in/*.png"], ["in/../in"]):
+        _, err = place.run("crop", *paths, "-o", "in", code=1)
+        assert "is read and written" in err, err
+    process = subprocess.run(place.command("crop", "in", "-o", "in", "--watch"), cwd=place.folder, capture_output=True, timeout=60)
+    assert process.returncode == 1 and b"is read and written" in process.stderr, process.stderr
+    assert len(tree(place.folder / "in")) == 3
+    # The folder of the results need not be there when watching begins.
+    process = subprocess.Popen(place.command("crop", ".", "-o", "new", "--watch"), cwd=place.folder / "in", stdout=subprocess.DEVNULL,
+                               stderr=subprocess.PIPE)
+    new = place.folder / "in/new"
+    assert until(lambda: new.is_dir() and len(tree(new)) == 3)
+    place.put("in/3.png", picture(3))
+    assert until(lambda: (new / "3_face1.png").is_file())
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert set(tree(new)) == {f"{i}_face1.png" for i in range(4)}, tree(new)
+    shutil.rmtree(new)
+    (place.folder / "in/3.png").unlink()
+    for _ in range(2):  # the second run does not find the results of the first
+        records, _ = place.records("crop", "in/**/*.png", "-o", "in/out", "--overwrite")
+        assert len(records) == 3 and len(tree(place.folder / "in/out")) == 3
+    shutil.rmtree(place.folder / "in/out")
+    _, err = place.run("blur", "in", "-o", "both", "--annotate", "./both/", code=2)
+    assert "name one folder" in err and not (place.folder / "both").exists(), err
+    # A report never replaces the table that it is made from.
+    table = place.put("map.csv", b"photo,name\n0.png,x\n")
+    _, err = place.run("crop", "in", "--map", "map.csv", "--source-col", "photo", "-o", "mapped", "--report", "map.csv", code=1)
+    assert "is read by this run" in err and table.read_bytes() == b"photo,name\n0.png,x\n", err
+    return 0
+
+
+def terminals(place):
+    """Names cannot command a terminal, and the line of progress stays one line."""
+    place.put("in/a\x1b[31m\nb.png", picture(1))
+    place.put("in/a\xc2\x9bc.png".encode("latin-1").decode(), picture(2))
+    place.put("in/bad\x1b]0;x\x07.png", b"no picture")
+    out, err = place.run("detect", "in", code=1)
+    assert "a\\x1b[31m\\nb.png" in out and "bad\\x1b]0;x\\x07.png" in err, (out, err)
+    assert not any(c in out + err for c in "\x1b\x07\x9b"), (out, err)
+    records, _ = place.records("detect", "in", code=1)
+    assert {Path(r["file"]).name for r in records} == {p.name for p in (place.folder / "in").iterdir()}, "JSON has names as they are"
+    for i in range(40):
+        place.put(f"many/{i:02}.png", picture(i, 200))
+    for columns in (20, 60):
+        master, slave = os.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        with subprocess.Popen(place.command("detect", "many", "--any-orientation", "--workers", 1), cwd=place.folder,
+                              stdout=subprocess.DEVNULL, stderr=slave) as process:
+            os.close(slave)
+            drawn = b""
+            with contextlib.suppress(OSError):  # how a terminal says that nobody writes to it any more
+                while piece := os.read(master, 65536):
+                    drawn += piece
+        os.close(master)
+        lines = [line for line in drawn.split(b"\r\x1b[K") if b"/40" in line]
+        assert process.returncode == 0 and lines and max(map(len, lines)) < columns, drawn
+    return 0
+
+
+PARTS = {"detect": detect, "batch": batch, "resume": resume, "watch": watch, "tables": tables, "frames": frames, "places": places, "own_results": own_results,
+         "terminals": terminals}
 
 
 def main():
