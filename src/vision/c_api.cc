@@ -6,7 +6,7 @@
 #include <map>
 #include <sdx/faces.hpp>
 
-#include "session/c_interface.h"
+#include "session/c/c_interface.h"
 
 using sdx::ErrorCode;
 using sdx::fail;

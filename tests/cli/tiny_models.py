@@ -110,6 +110,19 @@ def gguf() -> bytes:
     return head + b"\0" * (-len(head) % 32 + at)
 
 
+def write_faces(put):
+    put("faces.onnx", face_detector())
+    light, dark = png(64, 64, bytes([250, 240, 230]) * 4096), png(64, 64, bytes(3 * 4096))
+    for name in ("photos/light.png", "photos/sub/light.png", "photos/name with é.png", "photos/.hidden.png", "light.png"):
+        put(name, light)
+    put("photos/dark.png", dark)
+    put("photos/notes.txt", "no picture")
+    put("mixed/light.png", light)
+    put("mixed/broken.png", light[:60])
+    put("frame.ppm", b"P6 64 64 255\n" + bytes([250, 240, 230]) * 4096)
+    put("people.csv", "photo;number\nlight.png;0007\n\"sub/light.png\";team/0008.png\n")
+
+
 def write_all(folder: Path):
     def put(name, content):
         path = folder / name
@@ -181,15 +194,6 @@ def write_all(folder: Path):
         put(f"{name}.json", json.dumps({"model": "m", "results": [{"backend": "cpu", "latencies_ms": times}]}))
     put("wrong.json", json.dumps({"results": [{"backend": "cpu", "latencies_ms": [1, -2]}]}))
     put("add/model.onnx", (folder / "add.onnx").read_bytes())
-    put("faces.onnx", face_detector())
-    light, dark = png(64, 64, bytes([250, 240, 230]) * 4096), png(64, 64, bytes(3 * 4096))
-    for name in ("photos/light.png", "photos/sub/light.png", "photos/name with é.png", "photos/.hidden.png", "light.png"):
-        put(name, light)
-    put("photos/dark.png", dark)
-    put("photos/notes.txt", "no picture")
-    put("mixed/light.png", light)
-    put("mixed/broken.png", light[:60])
-    put("frame.ppm", b"P6 64 64 255\n" + bytes([250, 240, 230]) * 4096)
-    put("people.csv", "photo;number\nlight.png;0007\n\"sub/light.png\";team/0008.png\n")
+    write_faces(put)
     for name, values in {"input_0": (1, 2), "input_1": (10, 20), "output_0": (11, 22)}.items():
         put(f"add/test_data_set_0/{name}.pb", tensor("", FLOAT, [2], floats(*values)))

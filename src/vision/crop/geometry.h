@@ -22,8 +22,8 @@ struct Mapping {
   bool turned() const { return sin != 0; }
   double scale() const { return height / out_height; }  // picture pixels per pixel of the result, in both directions
   // The whole number by which the picture is averaged down before it is resampled. Beyond a ratio of 4 the filter would span 24
-  // pixels and more in each direction for little gain: means of cells first, with a ratio of 2 to 3 left for the filter, differ by
-  // 0.8 levels on average in a picture full of noise, and take a quarter of the time. A turned crop, whose filter is not
+  // pixels and more in each direction for little gain: means of cells first, with a ratio of 2 to 3 left for the filter, differ
+  // by 0.8 levels on average in a picture full of noise, and take a quarter of the time. A turned crop, whose filter is not
   // separable, begins at 3.
   int reduction() const;
 };

@@ -6,7 +6,7 @@
 #include <sdx/sdx.hpp>
 
 #include "base/error.h"
-#include "session/c_interface.h"
+#include "session/c/c_interface.h"
 #include "session/options/option_table.h"
 
 struct sdx_session {
