@@ -137,11 +137,22 @@ void DecoderState::reserve(std::int64_t tokens) {
 void DecoderState::grow_angles(std::int64_t positions) {
   const Decoder& d = *decoder_;
   if (positions <= positions_ || d.angles.empty()) return;
+  std::vector<std::pair<Tensor, Tensor>> grown;
+  for (std::size_t i = 0; i < d.angles.size(); ++i) {
+    const AngleInput& a = d.angles[i];
+    Tensor cos(DataType::float32, {positions, a.half}), sin(DataType::float32, {positions, a.half});
+    float *c = cos.mutable_values<float>().data(), *s = sin.mutable_values<float>().data();
+    if (positions_ > 0) {
+      std::copy_n(cos_[i].values<float>().data(), positions_ * a.half, c);
+      std::copy_n(sin_[i].values<float>().data(), positions_ * a.half, s);
+    }
+    a.rows(positions_, positions - positions_, c + positions_ * a.half, s + positions_ * a.half);
+    grown.emplace_back(std::move(cos), std::move(sin));
+  }
   cos_.clear(), sin_.clear();
-  for (const AngleInput& a : d.angles) {
-    cos_.emplace_back(DataType::float32, Shape{positions, a.half});
-    sin_.emplace_back(DataType::float32, Shape{positions, a.half});
-    a.rows(0, positions, cos_.back().mutable_values<float>().data(), sin_.back().mutable_values<float>().data());
+  for (auto& [cos, sin] : grown) {
+    cos_.push_back(std::move(cos));
+    sin_.push_back(std::move(sin));
   }
   positions_ = positions;
 }

@@ -216,6 +216,31 @@ TEST(LanguageModel, SmolLM2AnswersAsRecorded) {
   }
 }
 
+// Beyond several sizes of the cache, and more tokens at once than are computed at once.
+TEST(LanguageModel, LongTextsAreTheSameInAnyParts) {
+  const char* file = std::getenv("SDX_TEST_SMOLLM2");
+  if (file == nullptr) GTEST_SKIP() << "no model file (SDX_TEST_SMOLLM2)";
+  const LanguageModel model = load(file, 2);
+  Ids ids;
+  for (std::uint32_t i = 0; i < 600; ++i) ids.push_back((i * 7919 + i / 3) % 49152);
+  TextState whole = model.new_state(), parts = model.new_state();
+  const Tensor at_once = whole.append(ids);
+  const std::span<const TokenId> all(ids);
+  std::size_t at = 0;
+  for (const std::size_t size : {1UL, 62UL, 1UL, 1UL, 100UL, 9UL, 200UL}) {
+    parts.append(all.subspan(at, size));
+    at += size;
+  }
+  const Tensor last = parts.append(all.subspan(at));
+  for (std::int64_t i = 0; i < last.size(); ++i) {
+    const auto j = static_cast<std::size_t>(i);
+    ASSERT_NEAR(last.values<float>()[j], at_once.values<float>()[j], 1e-3F);
+  }
+  EXPECT_EQ(whole.tokens(), parts.tokens());
+  // At most twice what the tokens need: 30 layers, 3 heads of 64, keys and values.
+  EXPECT_LE(parts.cache_bytes(), std::size_t{2} * 664 * 30 * 3 * 64 * 2 * 4);
+}
+
 TEST(LanguageModel, SaysWhatItCannotLoad) {
   EXPECT_THROW(LanguageModel::load("/nowhere/model.gguf"), Error);
   EXPECT_THROW(LanguageModel::load(fs::temp_directory_path() / "nothing-of-the-kind"), Error);
