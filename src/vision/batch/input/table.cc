@@ -31,20 +31,21 @@ std::optional<std::size_t> place_of(const std::vector<std::string>& names, std::
   return static_cast<std::size_t>(it - names.begin());
 }
 
-std::size_t column(const fs::path& file, const std::vector<std::string>& names, const std::string& wanted, const char* flag) {
+// `where`: the file, and the line of a table whose rows have columns of their own.
+std::size_t column(const std::string& where, const std::vector<std::string>& names, const std::string& wanted, const char* flag) {
   if (const auto place = place_of(names, wanted)) return *place;
   std::size_t number = 0;
   const auto [end, error] = std::from_chars(wanted.data(), wanted.data() + wanted.size(), number);
   if (error == std::errc{} && end == wanted.data() + wanted.size() && number >= 1 && number <= names.size()) return number - 1;
   const std::string near = closest(wanted, names);
-  fail(ErrorCode::invalid_argument, "{} {}: '{}' has no such column{}; it has {}", flag, wanted, file.string(),
+  fail(ErrorCode::invalid_argument, "{} {}: {} has no such column{}; it has {}", flag, wanted, where,
        near.empty() ? "" : fmt::format(", did you mean '{}'?", near), join(names));
 }
 
-Columns choose(const fs::path& file, const std::vector<std::string>& names, const TableOptions& options) {
+Columns choose(const std::string& where, const std::vector<std::string>& names, const TableOptions& options) {
   Columns out;
   if (!options.source_column.empty()) {
-    out.source = column(file, names, options.source_column, "--source-col");
+    out.source = column(where, names, options.source_column, "--source-col");
   } else {
     for (const char* usual : {"file", "path", "source", "image", "picture", "filename", "name"}) {
       if (const auto place = place_of(names, usual)) {
@@ -53,7 +54,7 @@ Columns choose(const fs::path& file, const std::vector<std::string>& names, cons
       }
     }
   }
-  if (!options.output_column.empty()) out.output = column(file, names, options.output_column, "--output-col");
+  if (!options.output_column.empty()) out.output = column(where, names, options.output_column, "--output-col");
   return out;
 }
 
@@ -97,14 +98,14 @@ std::vector<TableRow> read_csv(const fs::path& file, const TableOptions& options
   for (std::size_t i = 0; i < records[0].size(); ++i) {
     names.push_back(options.header ? records[0][i] : fmt::format("{}", i + 1));
   }
-  const Columns columns = choose(file, names, options);
+  const Columns columns = choose("'" + file.string() + "'", names, options);
   std::vector<TableRow> rows;
   for (std::size_t i = options.header ? 1 : 0; i < records.size(); ++i) {
     std::vector<std::string>& r = records[i];
     const std::size_t needed = std::max(columns.source, columns.output.value_or(0));
     if (needed >= r.size()) {
-      fail(ErrorCode::invalid_argument, "'{}', line {}: {} columns where {} are needed", file.string(), lines[i], r.size(),
-           needed + 1);
+      fail(ErrorCode::invalid_argument, "'{}', line {}: {} column{} where {} are needed", file.string(), lines[i], r.size(),
+           r.size() == 1 ? "" : "s", needed + 1);
     }
     const std::string output = columns.output ? r[*columns.output] : "";
     add_row(file, rows, std::move(r[columns.source]), output, lines[i]);
@@ -137,7 +138,7 @@ std::vector<TableRow> read_jsonl(const fs::path& file, const TableOptions& optio
       values.push_back(&value);
     }
     if (names.empty()) fail(ErrorCode::invalid_argument, "'{}', line {}: the object is empty", file.string(), line);
-    const Columns columns = choose(file, names, options);
+    const Columns columns = choose(fmt::format("'{}', line {}", file.string(), line), names, options);
     add_row(file, rows, text_of(*values[columns.source]), columns.output ? text_of(*values[*columns.output]) : "", line);
   }
   return rows;
@@ -147,7 +148,7 @@ std::vector<TableRow> read_sqlite(const fs::path& file, const TableOptions& opti
   std::vector<TableRow> rows;
   std::optional<Columns> columns;
   query_sqlite(file, options.table, options.query, [&](const std::vector<std::string>& names, const SqlRow& row, std::size_t n) {
-    if (!columns) columns = choose(file, names, options);
+    if (!columns) columns = choose("'" + file.string() + "'", names, options);
     add_row(file, rows, row[columns->source], columns->output ? row[*columns->output] : "", n);
   });
   return rows;

@@ -59,6 +59,12 @@ TEST(Table, SaysWhichLineIsWrong) {
   } catch (const Error& e) {
     EXPECT_NE(e.message().find("line 3"), std::string::npos) << e.message();
   }
+  try {
+    read_table(written("short.jsonl", "{\"file\": \"a\", \"id\": 1}\n{\"file\": \"b\"}\n"), {.output_column = "id"});
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_NE(e.message().find("short.jsonl', line 2 has no such column"), std::string::npos) << e.message();
+  }
   EXPECT_THROW(read_table(written("empty.csv", ""), {}), Error);
   EXPECT_THROW(read_table(written("hole.csv", "file\n\"\"\n"), {}), Error);
 }
