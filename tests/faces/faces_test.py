@@ -205,8 +205,12 @@ def resume(place):
     _, err = place.records("crop", "in", "-o", "killed", "--resume", *flags)
     assert f"{pictures - 1} of them done before" in err, err
     assert tree(place.folder / "killed") != wanted
-    _, err = place.records("crop", "in", "-o", "killed", "--resume", *flags, "--face-height", 50)
-    assert "done before" not in err, err
+    before = tree(place.folder / "killed")
+    _, err = place.records("crop", "in", "-o", "killed", "--resume", *flags, "--face-height", 50, code=1)
+    assert "done before" not in err and "nothing counts as done" in err and "is there already" in err, err
+    assert tree(place.folder / "killed") == before, "the results of other settings are not replaced by the way"
+    records, err = place.records("crop", "in", "-o", "other", "--resume", *flags, "--face-height", 50)
+    assert len(records) == pictures and "nothing counts" not in err, err
     # Ctrl-C ends a batch in good order.
     process = subprocess.Popen(place.command("crop", "in", "-o", "stopped", "--json", *flags), cwd=place.folder, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE)

@@ -121,12 +121,11 @@ class Batch {
     }
     const fs::path kept = r_.output.empty() ? r_.annotate : r_.output;
     const bool journal = !kept.empty() && !r_.dry_run && !frames();
-    std::error_code ignored;
-    const bool begun = fs::exists(kept / Journal::kName, ignored);
-    const bool replace = r_.overwrite || (r_.resume && begun);
+    const bool replace = r_.overwrite || (r_.resume && r_.dry_run);  // see go_on(); a dry run does not open the journal
     if (s_.writes() && !r_.output.empty()) outputs_.emplace(r_.output, replace, r_.dry_run, protected_);
     if (!r_.annotate.empty()) marked_.emplace(r_.annotate, replace, r_.dry_run, protected_);
     if (journal) journal_.emplace(kept, settings_hash(r_), r_.resume);
+    if (journal && r_.resume) go_on();
     if (s_.report != ReportKind::none) report_.emplace(r_.report, s_.report, with_outputs());
     context_.emplace(Context{.settings = s_,
                              .detector = *detector_,
@@ -135,6 +134,17 @@ class Batch {
                              .timestamp = journal_ ? journal_->timestamp() : timestamp_now(),
                              .dry = r_.dry_run,
                              .thumbnails = s_.report == ReportKind::html});
+  }
+
+  void go_on() {
+    if (journal_->begun()) {
+      if (outputs_) outputs_->permit_replacing();
+      if (marked_) marked_->permit_replacing();
+    } else if (journal_->existed()) {
+      console_.note(
+          "note: no earlier run here had these settings and this model: nothing counts as done, and nothing is replaced "
+          "(--overwrite does that)");
+    }
   }
 
   bool with_outputs() const { return s_.writes() || !r_.annotate.empty(); }

@@ -120,7 +120,8 @@ void Journal::read(bool resume) {
       continue;  // a line that somebody else wrote
     }
   }
-  if (!begun.empty()) timestamp_ = begun;
+  begun_ = !begun.empty();
+  if (begun_) timestamp_ = begun;
 }
 
 const JournalEntry* Journal::known(const std::string& path, const std::string& label) const {

@@ -47,6 +47,8 @@ class Journal {
   Journal& operator=(const Journal&) = delete;
 
   bool existed() const { return existed_; }
+  // An earlier run had these settings: what it wrote may be replaced by what goes on there.
+  bool begun() const { return begun_; }
   std::size_t entries() const { return entries_.size(); }
   // When the run began that this one goes on with, else now: 20260102T030405Z.
   const std::string& timestamp() const { return timestamp_; }
@@ -66,7 +68,7 @@ class Journal {
 
   std::filesystem::path path_;
   std::string settings_, timestamp_;
-  bool existed_ = false;
+  bool existed_ = false, begun_ = false;
   int fd_ = -1;
   std::unordered_map<std::string, JournalEntry> entries_;  // by path and label
 };

@@ -37,6 +37,9 @@ class OutputFolder {
 
   const std::filesystem::path& path() const { return folder_; }
 
+  // From here on what is there already may be replaced. Before the first claim().
+  void permit_replacing() { replace_ = true; }
+
   // Throws Error(io) where `name` (relative) may not be written for the picture `owner`: it is an input, it is there already, or
   // another picture has it. From here on it is `owner`'s.
   std::filesystem::path claim(const std::string& name, const std::string& owner);
