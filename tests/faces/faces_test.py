@@ -200,6 +200,14 @@ def resume(place):
     assert tree(place.folder / "killed") == wanted, "the same outputs, none half-written, nothing left over"
     assert len(records) == pictures and not any(r["error"] for r in records)
     assert all(len(r["faces"]) == 1 and r["faces"][0]["output"] for r in records), "records of pictures that were done before"
+    # A dry run knows what is done and writes nothing.
+    journal = (place.folder / "killed/.sdx-faces.jsonl").read_bytes()
+    (place.folder / "killed" / next(iter(wanted))).unlink()
+    _, err = place.records("crop", "in", "-o", "killed", "--resume", "--dry-run", *flags)
+    assert f"{pictures - 1} of them done before" in err, err
+    assert (place.folder / "killed/.sdx-faces.jsonl").read_bytes() == journal and len(tree(place.folder / "killed")) == pictures - 1
+    place.run("crop", "in", "-o", "killed", "--resume", *flags)
+    assert tree(place.folder / "killed") == wanted
     # A picture that has changed is done again; other settings do not count as done.
     place.put("in/0/000.png", picture(999, 48))
     _, err = place.records("crop", "in", "-o", "killed", "--resume", *flags)

@@ -120,11 +120,10 @@ class Batch {
            r_.report);
     }
     const fs::path kept = r_.output.empty() ? r_.annotate : r_.output;
-    const bool journal = !kept.empty() && !r_.dry_run && !frames();
-    const bool replace = r_.overwrite || (r_.resume && r_.dry_run);  // see go_on(); a dry run does not open the journal
-    if (s_.writes() && !r_.output.empty()) outputs_.emplace(r_.output, replace, r_.dry_run, protected_);
-    if (!r_.annotate.empty()) marked_.emplace(r_.annotate, replace, r_.dry_run, protected_);
-    if (journal) journal_.emplace(kept, settings_hash(r_), r_.resume);
+    const bool journal = !kept.empty() && (!r_.dry_run || r_.resume) && !frames();
+    if (s_.writes() && !r_.output.empty()) outputs_.emplace(r_.output, r_.overwrite, r_.dry_run, protected_);
+    if (!r_.annotate.empty()) marked_.emplace(r_.annotate, r_.overwrite, r_.dry_run, protected_);
+    if (journal) journal_.emplace(kept, settings_hash(r_), r_.resume, r_.dry_run);
     if (journal && r_.resume) go_on();
     if (s_.report != ReportKind::none) report_.emplace(r_.report, s_.report, with_outputs());
     context_.emplace(Context{.settings = s_,

@@ -79,12 +79,13 @@ std::optional<Identity> identity_of(const fs::path& file) {
                   static_cast<std::int64_t>(s.st_mtim.tv_sec) * 1'000'000'000 + s.st_mtim.tv_nsec};
 }
 
-Journal::Journal(const fs::path& folder, std::string settings, bool resume)
+Journal::Journal(const fs::path& folder, std::string settings, bool resume, bool dry)
     : path_(folder / kName), settings_(std::move(settings)), timestamp_(timestamp_now()) {
   std::error_code ignored;
   existed_ = fs::exists(path_, ignored);
   const bool begun = existed_;
   if (existed_) read(resume);
+  if (dry) return;
   fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (fd_ < 0) fail(ErrorCode::io, "cannot write to '{}': {}", folder.string(), std::strerror(errno));
   char last = '\n';
@@ -156,13 +157,14 @@ void Journal::add(const JournalEntry& e) {
 }
 
 void Journal::append(const std::string& line) {
+  if (fd_ < 0) return;
   if (!write_all(fd_, line.data(), line.size())) {
     fail(ErrorCode::io, "cannot write to '{}': {}", path_.string(), std::strerror(errno));
   }
 }
 
 void Journal::sync() {
-  if (::fdatasync(fd_) != 0 && errno != EINVAL && errno != EROFS) {
+  if (fd_ >= 0 && ::fdatasync(fd_) != 0 && errno != EINVAL && errno != EROFS) {
     fail(ErrorCode::io, "cannot write '{}' to the disk: {}", path_.string(), std::strerror(errno));
   }
 }

@@ -40,8 +40,8 @@ class Journal {
   static constexpr const char* kName = ".sdx-faces.jsonl";
 
   // `settings`: a hash of whatever changes the outputs. `resume`: entries of earlier runs with the same settings count. Throws
-  // Error(io).
-  Journal(const std::filesystem::path& folder, std::string settings, bool resume);
+  // Error(io). `dry`: it is read alone, and add() keeps nothing.
+  Journal(const std::filesystem::path& folder, std::string settings, bool resume, bool dry = false);
   ~Journal();
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
