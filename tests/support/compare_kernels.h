@@ -27,10 +27,12 @@ inline Tensor values_for(const Type& type, int seed, bool sixteenths) {
 }
 
 struct KernelCase {
-  const char* kernel;        // that must take the node
-  const char* graph;         // one node
-  std::size_t cache_at = 0;  // > 0: outputs 1 and 2 lie in the memory of this input and the next
-  bool sixteenths = false;   // inputs that bfloat16 holds exactly
+  const char* kernel;  // that must take the node
+  const char* graph;   // one node
+  // > 0: outputs 1 and 2 lie in the memory of this input and the next; behind the tokens, where the reference has zeros, what lay
+  // there may stay.
+  std::size_t cache_at = 0;
+  bool sixteenths = false;  // inputs that bfloat16 holds exactly
 };
 
 // Runs the graph's only node through the best kernel and through the reference.
@@ -51,6 +53,7 @@ inline void compare(const KernelCase& test) {
   EXPECT_EQ(kernel->name(), test.kernel);
 
   std::vector<Value> inputs(node.inputs.size()), fast(node.outputs.size()), slow(node.outputs.size());
+  std::vector<Tensor> before(node.outputs.size());
   std::vector<const Value*> in(node.inputs.size());
   std::vector<Value*> fast_out(node.outputs.size()), slow_out(node.outputs.size());
   std::vector<const Type*> in_types(node.inputs.size()), out_types(node.outputs.size());
@@ -66,6 +69,7 @@ inline void compare(const KernelCase& test) {
     const Type& type = graph.value(node.outputs[i]).type;
     ASSERT_TRUE(type.has_static_shape());
     fast[i] = test.cache_at > 0 && i > 0 ? inputs[test.cache_at + i - 1].tensor() : Tensor(type.elem, to_shape(*type.shape));
+    if (test.cache_at > 0 && i > 0) before[i] = fast[i].tensor().clone();
     fast_out[i] = &fast[i];
     slow_out[i] = &slow[i];
     out_types[i] = &type;
@@ -97,6 +101,7 @@ inline void compare(const KernelCase& test) {
         ASSERT_TRUE(std::isnan(element_as_double(a, k))) << "output " << i << ", element " << k;
         continue;
       }
+      if (expected == 0 && before[i].defined() && element_as_double(a, k) == element_as_double(before[i], k)) continue;
       ASSERT_NEAR(element_as_double(a, k), expected, 1e-5 * (1 + std::fabs(expected))) << "output " << i << ", element " << k;
     }
   }
