@@ -138,7 +138,7 @@ def job(args: argparse.Namespace, photos: list[tuple[str, np.ndarray]]) -> list[
                     shutil.rmtree(work / folder, ignore_errors=True)
                     (work / folder).mkdir()
                 theirs = timed([sys.executable, "-c", OPENCV_JOB, args.model, str(work / "in"), str(work / "theirs")])
-                ours = timed([args.sdx, "faces", "crop", str(work / "in"), "-o", str(work / "ours"), "-m", args.model, "--runtime", "native", "--size", "640x640",
+                ours = timed([args.sdx, "faces", "crop", str(work / "in"), "-o", str(work / "ours"), "-m", args.model, "--runtime", "native",
                               "--preset", "linkedin", "--format", "jpeg", "--quality", "90", "--workers", "2"])  # fmt: skip
                 results[0].append(theirs)
                 results[1].append(ours)

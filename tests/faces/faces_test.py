@@ -161,6 +161,18 @@ def batch(place):
     place.run("crop", "same", "-o", "same_out", "--format", "bmp")
     names = set(tree(place.folder / "same_out"))
     assert len(names) == 3 and {"a_face1.bmp", "a-2_face1.bmp"} <= names, names
+    # As many pictures at a time as asked for: the workers beside the thread that writes results down.
+    for i in range(300):
+        place.put(f"many/{i:03}.png", picture(i, 200))
+    process = subprocess.Popen(place.command("crop", "many", "-o", "many_out", "--workers", "5"), cwd=place.folder, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)
+    most = 0
+    while process.poll() is None:
+        try:
+            most = max(most, len(os.listdir(f"/proc/{process.pid}/task")))
+        except OSError:
+            break
+    assert process.wait() == 0 and most >= 6, most
     return 0
 
 

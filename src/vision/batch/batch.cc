@@ -39,7 +39,8 @@ class Batch {
     load_detector();
     open_outputs();
     give_names();
-    Pool pool(workers(), take_feed(), [this](Next next) { return work(std::move(next)); });
+    const int count = workers();  // before the feed takes the inputs
+    Pool pool(count, take_feed(), [this](Next next) { return work(std::move(next)); });
     return deliver(pool);
   }
 
