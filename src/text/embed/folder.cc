@@ -182,7 +182,7 @@ EmbedFolder read_embed_folder(const fs::path& path) {
   const json config = read_json(prompts);
   out.prompts = member(config, "prompts", out.prompts, prompts);
   out.default_prompt = member(config, "default_prompt_name", std::string(), prompts);
-  const json labels = read_json(root / "config.json").value("id2label", json());
+  const json labels = member(read_json(root / "config.json"), "id2label", json(), root / "config.json");
   if (labels.is_object()) out.labels = static_cast<int>(std::min<std::size_t>(labels.size(), 1'000'000));
   return out;
 }
