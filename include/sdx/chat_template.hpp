@@ -43,12 +43,13 @@ class SDX_API ChatTemplate {
   // Parses. `name` is what errors call the template. Throws Error(invalid_model) with line and reason.
   explicit ChatTemplate(std::string_view source, std::string name = "chat template");
 
-  // From a model's folder: chat_template.jinja, else `chat_template` of tokenizer_config.json, else chat_template.json; special
-  // tokens (bos_token, eos_token, …) from tokenizer_config.json and special_tokens_map.json. Where several templates are there,
-  // "tool_use" serves requests with tools and "default" all others. Throws Error(io) or Error(invalid_model).
-  static ChatTemplate load(const std::filesystem::path& folder);
-  // There is something for load() in the folder.
-  static bool has(const std::filesystem::path& folder);
+  // From a .gguf file: tokenizer.chat_template. From a model's folder: chat_template.jinja, else `chat_template` of
+  // tokenizer_config.json, else chat_template.json; special tokens (bos_token, eos_token, …) from tokenizer_config.json and
+  // special_tokens_map.json. Where several templates are there, "tool_use" serves requests with tools and "default" all others.
+  // Throws Error(io) or Error(invalid_model).
+  static ChatTemplate load(const std::filesystem::path& model);
+  // There is something for load() there.
+  static bool has(const std::filesystem::path& model);
 
   // The prompt. Throws Error(invalid_argument) for JSON that cannot be read and where the template itself refuses (its message to
   // raise_exception comes first), Error(runtime_failure) where it fails, Error(out_of_memory) where it exceeds a limit; the

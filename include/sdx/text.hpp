@@ -49,6 +49,23 @@ struct SamplingSettings {
   std::optional<std::uint64_t> seed;
 };
 
+// Which tokens an answer may have at each place. One object serves one answer, from one thread.
+class SDX_API TokenMask {
+ public:
+  virtual ~TokenMask();
+  // A bit for each token: token i may come if bit i % 64 of word i / 64 is set; tokens beyond may not. Valid until the next call.
+  virtual std::span<const std::uint64_t> allowed() = 0;
+  // Takes the token that was chosen, one that ends the answer too; false where it does not fit.
+  virtual bool accept(TokenId id) = 0;
+  // Nothing but the end can follow.
+  virtual bool complete() const = 0;
+};
+using TokenMaskMaker = std::function<std::unique_ptr<TokenMask>()>;
+
+// What a text that constrains answers is: a JSON schema, a grammar in llama.cpp's notation, a regular expression that the whole
+// answer fits; `json` and `json_object` need no text. docs/constrained-output.md says what is accepted of each.
+enum class OutputFormat { json_schema, gbnf, regex, json, json_object };
+
 struct GenerationSettings {
   std::int64_t max_tokens = 256;  // of an answer; the model's context may end it sooner
   std::int64_t min_tokens = 0;    // so many tokens come before one that ends the answer
@@ -60,6 +77,9 @@ struct GenerationSettings {
   std::vector<std::string> stop;     // texts that end it; they are no part of `text`. Needs `detokenize`
   // The text of tokens; empty: `text` stays empty. Called from the thread that generates.
   std::function<std::string(std::span<const TokenId>)> detokenize;
+  // Makes what each answer is held to (LanguageModel::constrain); empty: nothing. Tokens that it does not allow get the logit
+  // -infinity behind penalties and biases. Error(runtime_failure) where it allows none. Not together with ignore_end.
+  TokenMaskMaker mask;
   RunOptions run;  // timeout of each step, cancelling
 };
 
@@ -164,6 +184,11 @@ class SDX_API LanguageModel {
 
   // Loaded from info().tokenizer when it is first asked for. Throws Error as Tokenizer::load() does.
   const Tokenizer& tokenizer() const;
+
+  // For GenerationSettings::mask: answers that fit a grammar, and end where it does. Throws Error(invalid_argument) for what
+  // cannot be enforced, Error(not_implemented) for tokenizers whose tokens do not simply join (WordPiece). The model's vocabulary
+  // is arranged at the first call.
+  TokenMaskMaker constrain(OutputFormat format, std::string_view text = {}) const;
 
   Report report() const;  // of the session
 

@@ -70,6 +70,12 @@ struct SpecialTokens {
   std::optional<std::string> bos, eos, unk, sep, pad, cls, mask;
 };
 
+class Tokenizer;
+namespace text {
+struct Core;
+const Core& core_of(const Tokenizer& tokenizer);
+}  // namespace text
+
 class SDX_API Tokenizer {
  public:
   // A file: `tokenizer.json` (Hugging Face), a SentencePiece model, `vocab.txt` (WordPiece), or a GGUF file with a vocabulary. A
@@ -112,6 +118,7 @@ class SDX_API Tokenizer {
 
  private:
   friend class StreamDecoder;
+  friend const text::Core& text::core_of(const Tokenizer& tokenizer);
   std::shared_ptr<const Impl> impl_;
 };
 

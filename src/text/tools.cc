@@ -1,5 +1,8 @@
 #include "text/tools.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace sdx::text {
 namespace {
 
@@ -14,7 +17,50 @@ TokenizeResult tokenize(const TokenizeRequest& request) {
   return result;
 }
 
-constexpr Tools kTools = {kToolsVersion, SDX_VERSION, &tokenize, &convert_language_model};
+class Opened final : public OpenModel {
+ public:
+  explicit Opened(LanguageModel model) : model_(std::move(model)), state_(model_.new_state()) {}
+
+  const LanguageModelInfo& info() const override { return model_.info(); }
+  TokenMaskMaker constrain(OutputFormat format, std::string_view text) const override { return model_.constrain(format, text); }
+  std::string token(TokenId id) const override { return model_.tokenizer().decode(std::span(&id, 1), false); }
+
+  Generation generate(std::string_view text, bool special_tokens, const GenerationSettings& settings, const OnToken& on_token,
+                      std::int64_t& cached) override {
+    const Tokenizer& words = model_.tokenizer();
+    const std::vector<std::uint32_t> ids = words.encode(text, special_tokens).ids;
+    const std::vector<TokenId>& before = state_.tokens();
+    const std::size_t most =
+        std::min(before.size(), ids.empty() ? 0 : ids.size() - 1);  // one at least is computed, for its logits
+    std::size_t common = 0;
+    while (common < most && before[common] == ids[common]) ++common;
+    state_.rewind(common);
+    cached = static_cast<std::int64_t>(common);
+    GenerationSettings with = settings;
+    with.detokenize = [&words](std::span<const TokenId> part) { return words.decode(part); };
+    return model_.generate(state_, std::span(ids).subspan(common), with, on_token);
+  }
+
+ private:
+  LanguageModel model_;
+  TextState state_;
+};
+
+std::unique_ptr<OpenModel> open(const std::filesystem::path& model, const LanguageModelOptions& options) {
+  return std::make_unique<Opened>(LanguageModel::load(model, options));
+}
+
+std::string render(const std::filesystem::path& model, const ChatInput& input) { return ChatTemplate::load(model).render(input); }
+
+Tensor embed(const EmbedRequest& request) {
+  return TextEmbedder::load(request.model, request.options).embed(request.texts, request.prompt);
+}
+
+std::vector<float> rerank(const RerankRequest& request) {
+  return Reranker::load(request.model, request.options).score(request.query, request.documents);
+}
+
+constexpr Tools kTools = {kToolsVersion, SDX_VERSION, &tokenize, &convert_language_model, &open, &render, &embed, &rerank};
 
 }  // namespace
 }  // namespace sdx::text

@@ -3,16 +3,19 @@
 // C++ types, because both are of one build. Whoever adds a function adds it at the end and raises the version.
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include <sdx/chat_template.hpp>
+#include <sdx/embedding.hpp>
 #include <sdx/text.hpp>
 #include <sdx/tokenizer.hpp>
 
 namespace sdx::text {
 
-inline constexpr int kToolsVersion = 2;
+inline constexpr int kToolsVersion = 3;
 
 struct TokenizeRequest {
   std::filesystem::path model;
@@ -26,6 +29,34 @@ struct TokenizeResult {
   std::string text;  // what was decoded
 };
 
+// A model that is open, for one thread.
+class OpenModel {
+ public:
+  virtual ~OpenModel() = default;
+  virtual const LanguageModelInfo& info() const = 0;
+  virtual TokenMaskMaker constrain(OutputFormat format, std::string_view text) const = 0;
+  virtual std::string token(TokenId id) const = 0;  // its text
+
+  // `text` whole. `special_tokens`: the tokenizer adds its own. What the text before had in common with it, computed and
+  // remembered, is not computed again: `cached` tells how many tokens that were.
+  virtual Generation generate(std::string_view text, bool special_tokens, const GenerationSettings& settings,
+                              const OnToken& on_token, std::int64_t& cached) = 0;
+};
+
+struct EmbedRequest {
+  std::filesystem::path model;
+  EmbedderOptions options;
+  std::string prompt;
+  std::vector<std::string> texts;
+};
+
+struct RerankRequest {
+  std::filesystem::path model;
+  EmbedderOptions options;
+  std::string query;
+  std::vector<std::string> documents;
+};
+
 struct Tools {
   int version;
   const char* product;  // SDX_VERSION of the build
@@ -33,6 +64,11 @@ struct Tools {
   TokenizeResult (*tokenize)(const TokenizeRequest& request);
   LanguageConversion (*convert)(const std::filesystem::path& model, const std::filesystem::path& folder,
                                 const LanguageConvertOptions& options);
+  std::unique_ptr<OpenModel> (*open)(const std::filesystem::path& model, const LanguageModelOptions& options);
+  // With the template of the model's folder or file.
+  std::string (*render)(const std::filesystem::path& model, const ChatInput& input);
+  Tensor (*embed)(const EmbedRequest& request);
+  std::vector<float> (*rerank)(const RerankRequest& request);
 };
 
 }  // namespace sdx::text

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "text/model/answer_text.h"
+#include "text/model/constraint.h"
 #include "text/model/decoder.h"
 #include "text/model/open.h"
 #include "text/model/sampler.h"
@@ -65,7 +66,8 @@ struct LanguageModel::Impl {
   OpenedModel model;
   LanguageModelInfo info;
   mutable std::mutex mutex;
-  mutable std::unique_ptr<const Tokenizer> tokenizer;  // guarded by `mutex` until it is there
+  mutable std::unique_ptr<const Tokenizer> tokenizer;        // guarded by `mutex` until it is there
+  mutable std::shared_ptr<const grammar::Vocabulary> words;  // for grammars; guarded by `mutex`
 };
 
 LanguageModel::LanguageModel(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
@@ -105,6 +107,17 @@ const Tokenizer& LanguageModel::tokenizer() const {
   return *impl_->tokenizer;
 }
 
+TokenMaskMaker LanguageModel::constrain(OutputFormat format, std::string_view text) const {
+  const Tokenizer& words = tokenizer();
+  std::shared_ptr<const grammar::Vocabulary> vocabulary;
+  {
+    const std::lock_guard lock(impl_->mutex);
+    if (!impl_->words) impl_->words = grammar_vocabulary(words, impl_->info.eos, impl_->info.vocabulary);
+    vocabulary = impl_->words;
+  }
+  return mask_maker(format, text, std::move(vocabulary));
+}
+
 Generation LanguageModel::generate(std::string_view prompt, const GenerationSettings& settings, const OnToken& on_token) const {
   TextState state = new_state();
   return generate(state, prompt, settings, on_token);
@@ -129,6 +142,7 @@ void check_settings(const GenerationSettings& s, const LanguageModelInfo& info) 
   if (s.n < 1 || s.n > 1024) fail(ErrorCode::invalid_argument, "n must be from 1 to 1024, received {}", s.n);
   if (s.logprobs > 1000) fail(ErrorCode::invalid_argument, "logprobs must be at most 1000, received {}", s.logprobs);
   if (!s.stop.empty() && !s.detokenize) fail(ErrorCode::invalid_argument, "stop texts need `detokenize`");
+  if (s.mask && s.ignore_end) fail(ErrorCode::invalid_argument, "ignore_end cannot be kept where a grammar ends the answer");
   if (std::any_of(s.stop.begin(), s.stop.end(), [](const std::string& t) { return t.empty(); })) {
     fail(ErrorCode::invalid_argument, "a stop text must not be empty");
   }
@@ -145,6 +159,7 @@ class Answer {
         sampler_(settings.sampling, prompt, static_cast<std::uint64_t>(index)),
         text_(settings.detokenize, settings.stop),
         ends_(settings.stop_tokens) {
+    if (settings.mask) mask_ = settings.mask();
     if (!settings.ignore_end) ends_.insert(ends_.end(), info.eos.begin(), info.eos.end());
   }
 
@@ -169,7 +184,7 @@ class Answer {
     const bool probs = settings_.logprobs >= 0;
     if (probs) original_.assign(logits.begin(), logits.end());
     const bool early = static_cast<std::int64_t>(choice_.tokens.size()) < settings_.min_tokens;
-    const TokenId id = sampler_.choose(logits, early ? std::span<const TokenId>(ends_) : std::span<const TokenId>());
+    const TokenId id = choose(logits, early ? std::span<const TokenId>(ends_) : std::span<const TokenId>());
     if (probs) {
       const Logprobs shares(original_);
       token_.logprob = shares.of(id);
@@ -180,6 +195,7 @@ class Answer {
     sampler_.accept(id);
     choice_.tokens.push_back(id);
     token_.id = id;
+    if (mask_ && mask_->complete() && choice_.finish_reason.empty()) choice_.finish_reason = "stop";
     const bool end = std::find(ends_.begin(), ends_.end(), id) != ends_.end();
     if (end) {
       choice_.finish_reason = "stop";
@@ -187,6 +203,14 @@ class Answer {
       token_.text = text_.add(id);
       if (text_.stopped()) choice_.finish_reason = "stop", choice_.stop = text_.stop();
     }
+    return id;
+  }
+
+  TokenId choose(std::span<float> logits, std::span<const TokenId> barred) {
+    if (!mask_) return sampler_.choose(logits, barred);
+    const std::span<const std::uint64_t> allowed = mask_->allowed();
+    const TokenId id = sampler_.choose(logits, barred, &allowed);
+    if (!mask_->accept(id)) fail(ErrorCode::runtime_failure, "token {} does not fit the grammar that allowed it", id);
     return id;
   }
 
@@ -202,6 +226,7 @@ class Answer {
   const OnToken& on_token_;
   int index_;
   Sampler sampler_;
+  std::unique_ptr<TokenMask> mask_;
   AnswerText text_;
   std::vector<TokenId> ends_;
   std::vector<float> original_;

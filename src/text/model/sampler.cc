@@ -101,12 +101,32 @@ void Sampler::keep_likely() {
   }
 }
 
-TokenId Sampler::choose(std::span<float> logits, std::span<const TokenId> barred) {
+namespace {
+
+constexpr float kNever = -std::numeric_limits<float>::infinity();
+
+// Closed on failure: what is no number does not come either.
+void keep_allowed(std::span<float> logits, std::span<const std::uint64_t> allowed) {
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    const bool may = i / 64 < allowed.size() && (allowed[i / 64] >> (i % 64) & 1) != 0;
+    if (!may || std::isnan(logits[i])) logits[i] = kNever;
+  }
+}
+
+}  // namespace
+
+TokenId Sampler::choose(std::span<float> logits, std::span<const TokenId> barred, const std::span<const std::uint64_t>* allowed) {
   penalise(logits);
+  if (allowed != nullptr) keep_allowed(logits, *allowed);
   for (const TokenId id : barred) {
-    if (id < logits.size()) logits[id] = -std::numeric_limits<float>::infinity();
+    if (id < logits.size()) logits[id] = kNever;
   }
   const TokenId best = largest(logits);
+  if (allowed != nullptr && logits[best] == kNever) {
+    fail(ErrorCode::runtime_failure,
+         "no token of the vocabulary may come here: the model's tokens cannot continue what the grammar demands, or a setting "
+         "(min_tokens, logit_bias) forbids those that can");
+  }
   if (settings_.greedy || settings_.temperature == 0.0F || settings_.top_k == 1) return best;
   const float top = logits[best];
   if (!std::isfinite(top)) return best;  // an infinite bias, or nothing but NaN

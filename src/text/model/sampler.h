@@ -20,8 +20,10 @@ class Sampler {
   // `stream`: which of several answers with one seed.
   Sampler(const SamplingSettings& settings, std::span<const TokenId> prompt, std::uint64_t stream);
 
-  // `barred`: tokens that must not come. Changes the logits.
-  TokenId choose(std::span<float> logits, std::span<const TokenId> barred);
+  // `barred`: tokens that must not come. `allowed`: a bit for each token that may, all where it is null. Changes the logits.
+  // Throws Error(runtime_failure) where no token is left.
+  TokenId choose(std::span<float> logits, std::span<const TokenId> barred,
+                 const std::span<const std::uint64_t>* allowed = nullptr);
   // A token of the answer.
   void accept(TokenId id);
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "text/gguf/gguf.h"
 #include "text/template/from_json.h"
 #include "text/template/interpreter.h"
 #include "text/template/unicode.h"
@@ -171,7 +172,7 @@ std::string ChatTemplate::render(const ChatInput& input, const ChatLimits& limit
 // ---- Folders
 namespace {
 
-std::optional<std::string> read_file(const std::filesystem::path& path) {
+std::optional<std::string> read_if_there(const std::filesystem::path& path) {
   std::error_code error;
   const auto size = std::filesystem::file_size(path, error);
   if (error || !std::filesystem::is_regular_file(path, error)) return std::nullopt;
@@ -184,7 +185,7 @@ std::optional<std::string> read_file(const std::filesystem::path& path) {
 }
 
 json read_object(const std::filesystem::path& path) {
-  const auto text = read_file(path);
+  const auto text = read_if_there(path);
   if (!text) return json::object();
   try {
     json parsed = json::parse(*text);
@@ -216,7 +217,26 @@ const json* named_template(const json& list, std::string_view name) {
 
 }  // namespace
 
+namespace {
+
+bool is_gguf(const std::filesystem::path& path) { return path.extension() == ".gguf"; }
+
+json gguf_tokens(const text::GgufFile& file) {
+  json tokens = json::object();
+  const auto words = file.texts("tokenizer.ggml.tokens");
+  for (const auto& [name, key] :
+       {std::pair("bos_token", "tokenizer.ggml.bos_token_id"), std::pair("eos_token", "tokenizer.ggml.eos_token_id"),
+        std::pair("unk_token", "tokenizer.ggml.unknown_token_id"), std::pair("pad_token", "tokenizer.ggml.padding_token_id")}) {
+    const auto id = file.whole(key);
+    if (words && id && *id < words->size()) tokens[name] = std::string((*words)[*id]);
+  }
+  return tokens;
+}
+
+}  // namespace
+
 bool ChatTemplate::has(const std::filesystem::path& folder) {
+  if (is_gguf(folder)) return text::GgufFile::open(folder).text("tokenizer.chat_template").has_value();
   std::error_code error;
   if (std::filesystem::exists(folder / "chat_template.jinja", error)) return true;
   return read_object(folder / "tokenizer_config.json").contains("chat_template") ||
@@ -224,6 +244,17 @@ bool ChatTemplate::has(const std::filesystem::path& folder) {
 }
 
 ChatTemplate ChatTemplate::load(const std::filesystem::path& folder) {
+  if (is_gguf(folder)) {
+    const text::GgufFile file = text::GgufFile::open(folder);
+    const auto source = file.text("tokenizer.chat_template");
+    if (!source) {
+      fail(ErrorCode::invalid_model,
+           "{}: no chat template (tokenizer.chat_template); the model may be one that only completes text", folder.string());
+    }
+    ChatTemplate result(*source, folder.string());
+    result.set_special_tokens(gguf_tokens(file).dump(-1, ' ', false, json::error_handler_t::replace));
+    return result;
+  }
   const json config = read_object(folder / "tokenizer_config.json");
   auto impl = std::make_shared<Impl>();
   json tokens = json::object();
@@ -232,9 +263,9 @@ ChatTemplate ChatTemplate::load(const std::filesystem::path& folder) {
   impl->special_tokens = tokens.dump();
   json found;
   std::string from = (folder / "chat_template.jinja").string();
-  if (auto text = read_file(from)) {
+  if (auto text = read_if_there(from)) {
     found = *text;
-    if (auto tool = read_file(folder / "additional_chat_templates" / "tool_use.jinja"))
+    if (auto tool = read_if_there(folder / "additional_chat_templates" / "tool_use.jinja"))
       impl->with_tools = parse(*tool, from + " (tool_use)");
   } else {
     for (const char* file : {"tokenizer_config.json", "chat_template.json"}) {
