@@ -20,7 +20,11 @@
   COMMAND("report", add_report)                   \
   COMMAND("compare-outputs", add_compare_outputs) \
   COMMAND("convert", add_convert)                 \
+  COMMAND("generate", add_generate)               \
+  COMMAND("chat", add_chat)                       \
   COMMAND("tokenize", add_tokenize)               \
+  COMMAND("embed", add_embed)                     \
+  COMMAND("rerank", add_rerank)                   \
   COMMAND("cache", add_cache)                     \
   COMMAND("init", add_init)                       \
   COMMAND("build", add_build)                     \

@@ -92,13 +92,22 @@ def face_detector():
     return model(nodes, [value_info("image", FLOAT, [1, 3, 64, 64])], outputs, constants)
 
 
-def gguf() -> bytes:
-    """A language model of one layer, all zeros."""
-    text = lambda value: struct.pack("<Q", len(value)) + value.encode()
+def gguf(words=()) -> bytes:
+    """A language model of one layer, all zeros: each token is as likely as the others, and the first comes first. `words`: its eight
+    tokens, the last of which ends a text."""
+    text = lambda value: struct.pack("<Q", len(value.encode())) + value.encode()
     keys = [text("general.architecture") + struct.pack("<I", 8) + text("llama")]
     for name, value in {"context_length": 16, "embedding_length": 32, "block_count": 1, "feed_forward_length": 32, "attention.head_count": 2,
                         "attention.head_count_kv": 1}.items():
         keys.append(text(f"llama.{name}") + struct.pack("<II", 4, value))
+    if words:
+        keys += [text("tokenizer.ggml.model") + struct.pack("<I", 8) + text("gpt2"),
+                 text("tokenizer.ggml.tokens") + struct.pack("<IIQ", 9, 8, len(words)) + b"".join(map(text, words)),
+                 text("tokenizer.ggml.token_type") + struct.pack(f"<IIQ{len(words)}i", 9, 5, len(words), *[1] * (len(words) - 1), 3),
+                 text("tokenizer.ggml.merges") + struct.pack("<IIQ", 9, 8, 0),
+                 text("tokenizer.ggml.eos_token_id") + struct.pack("<II", 4, len(words) - 1),
+                 text("tokenizer.chat_template") + struct.pack("<I", 8) +
+                 text("{{ tools | length if tools else '' }}{% for m in messages %}{{ m.content }}{% endfor %}")]
     tensors, at = b"", 0
     shapes = {"token_embd": (32, 8), "output_norm": (32,), "blk.0.attn_norm": (32,), "blk.0.attn_q": (32, 32), "blk.0.attn_k": (32, 16),
               "blk.0.attn_v": (32, 16), "blk.0.attn_output": (32, 32), "blk.0.ffn_norm": (32,), "blk.0.ffn_gate": (32, 32),
@@ -121,6 +130,36 @@ def write_faces(put):
     put("mixed/broken.png", light[:60])
     put("frame.ppm", b"P6 64 64 255\n" + bytes([250, 240, 230]) * 4096)
     put("people.csv", "photo;number\nlight.png;0007\n\"sub/light.png\";team/0008.png\n")
+
+
+def write_language(put):
+    put("tiny.gguf", gguf())
+    put("talker.gguf", gguf(["a", "b", "1", "2", "\u0120", '"', "c", "<end>"]))
+    put("question.json", json.dumps([{"role": "user", "content": "ab"}]))
+    put("tools.json", json.dumps([{"type": "function", "function": {"name": "f", "parameters": {}}}]))
+    put("prompt.txt", "ab")
+    put("number.gbnf", 'root ::= "b" [12] "c"\n')
+    put("schema.json", json.dumps({"enum": [12]}))
+    for folder in ("letters", "embedder", "reranker"):
+        put(folder + "/tokenizer.json", json.dumps({
+            "version": "1.0", "added_tokens": [{"id": i, "content": c, "special": True, "normalized": False} for i, c in
+                                               ((1, "<s>"), (2, "</s>"))],
+            "pre_tokenizer": {"type": "WhitespaceSplit"},
+            "post_processor": {"type": "BertProcessing", "cls": ["<s>", 1], "sep": ["</s>", 2]},
+            "model": {"type": "WordLevel", "unk_token": "[UNK]", "vocab": {"[UNK]": 0, "<s>": 1, "</s>": 2, "a": 3, "ab": 4}}}))
+    texts = [value_info("input_ids", INT64, ["texts", "tokens"]), value_info("attention_mask", INT64, ["texts", "tokens"])]
+    put("embedder/model.onnx", model([node("Cast", ["input_ids"], ["numbers"], to=FLOAT),
+                                      node("Unsqueeze", ["numbers", "axes"], ["last_hidden_state"])],
+                                     texts, [value_info("last_hidden_state", FLOAT, ["texts", "tokens", 1])],
+                                     [tensor("axes", INT64, [1], struct.pack("<q", 2))]))
+    put("embedder/config_sentence_transformers.json", json.dumps({"prompts": {"query": "ab "}}))
+    put("reranker/model.onnx", model([node("Cast", ["input_ids"], ["numbers"], to=FLOAT),
+                                      node("ReduceSum", ["numbers", "axes"], ["logits"])],
+                                     texts, [value_info("logits", FLOAT, ["texts", 1])],
+                                     [tensor("axes", INT64, [1], struct.pack("<q", 1))]))
+    put("texts.txt", "ab a\nab\n")
+    put("texts.jsonl", '{"text": "ab a"}\n\n"ab"\n')
+    put("wrong.jsonl", "[1]\n")
 
 
 def write_all(folder: Path):
@@ -177,13 +216,7 @@ def write_all(folder: Path):
     put("native.yml", b"name: native\nmodel: {source: add.onnx}\nruntime: {runtime: native, gpu: {backend: cuda}}\n")
     put("strict.yml", b"name: strict\nmodel: {source: add.onnx}\nruntime: {providers: [qnn], fallback: strict}\n")
     put("typo.yml", b"name: typo\nmodel: {source: add.onnx}\nruntime: {thread: 4}\n")
-    put("tiny.gguf", gguf())
-    put("letters/tokenizer.json", json.dumps({
-        "version": "1.0", "added_tokens": [{"id": i, "content": c, "special": True, "normalized": False} for i, c in
-                                           ((1, "<s>"), (2, "</s>"))],
-        "pre_tokenizer": {"type": "WhitespaceSplit"},
-        "post_processor": {"type": "BertProcessing", "cls": ["<s>", 1], "sep": ["</s>", 2]},
-        "model": {"type": "WordLevel", "unk_token": "[UNK]", "vocab": {"[UNK]": 0, "<s>": 1, "</s>": 2, "a": 3, "ab": 4}}}))
+    write_language(put)
     put("tone.wav", wav(8000, [0, 16384, -16384, 0]))
     put("labels.txt", "cat\ndog\n")
     put("good.case.json", json.dumps({"model": "add.onnx", "inputs": {"A": "a.npy", "B": "b.npy"}, "outputs": {"C": "c.npy"}}))
