@@ -5,10 +5,11 @@ BUILD := build/$(PRESET)
 # What counts to millions, a minute each without optimisation; `make test` runs all of it.
 SLOW_UNDER_SANITIZERS := -Loop.EndlessLoops*:Functions.ExponentialExpansion*:Reader.CapturesAreCounted:Gradient.NestedWithoutEnd*:Diff.IsQuiet*
 
-.PHONY: help setup python-env runtimes clients browser bare-root build wheel test test-poisoned demo install docs format format-check check-includes check-sizes asan asan-all slow-under-sanitizers neon bench bench-accuracy bench-operators bench-kernels bench-bridge bench-faces clean
+.PHONY: help setup python-env runtimes clients browser bare-root build wheel test test-poisoned demo demo-chat install docs format format-check check-includes check-sizes asan asan-all slow-under-sanitizers neon bench bench-accuracy bench-operators bench-kernels bench-bridge bench-faces clean
 
 help:
 	@echo "make demo    install what is missing, build, detect a face in a real photograph"
+	@echo "make demo-chat  the same for a small language model, which answers a question"
 	@echo "make test    install what is missing, build, run all tests"
 	@echo "make build   build/$(PRESET)/bin/sdx     (PRESET=release|debug|asan|tsan|clang|fuzz)"
 	@echo "make install PREFIX=/usr/local"
@@ -59,6 +60,10 @@ test-poisoned: build
 demo: $(BUILD)/build.ninja
 	cmake --build --preset $(PRESET) --target sdx_cli sdx_example_faces
 	@tools/demo.sh $(BUILD)
+
+demo-chat: $(BUILD)/build.ninja
+	cmake --build --preset $(PRESET) --target sdx_cli
+	@tools/demo_chat.sh $(BUILD)
 
 PREFIX ?= /usr/local
 install: $(BUILD)/build.ninja

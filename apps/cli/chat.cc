@@ -195,7 +195,7 @@ std::optional<std::string> read_question(LineEditor& editor) {
 }
 
 void ChatCommand::converse() {
-  LineEditor editor;
+  LineEditor editor(interrupted);
   if (editor.terminal()) note("/help lists what there is to type; Ctrl-D leaves.");
   while (std::optional<std::string> question = read_question(editor)) {
     if (question->find_first_not_of(" \t\n") == std::string::npos) continue;
@@ -214,7 +214,7 @@ int ChatCommand::run() {
   if (given) load(messages_file);
   if (!system.empty()) set_system(system);
   if (print_prompt) {
-    LineEditor editor;
+    LineEditor editor(interrupted);
     if (!given) messages.push_back({{"role", "user"}, {"content", read_question(editor).value_or("")}});
     print(prompt());
     return kOk;
