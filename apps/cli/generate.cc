@@ -16,7 +16,7 @@ namespace {
 constexpr const char* kExamples =
     "Examples:\n"
     "  sdx generate SmolLM2-135M-Instruct.Q4_1.gguf -p \"The capital of France is\" --max-tokens 20\n"
-    "  sdx generate model/ -p - --greedy --json < prompt.txt\n"
+    "  cat prompt.txt | sdx generate model/ -p - --greedy --json\n"
     "  sdx generate model/ -p \"A person as JSON: \" --json-schema person.json\n"
     "The prompt is taken as it is: sdx chat puts questions in the form that a model was trained on.\n"
     "What no flag says is as the model's files recommend.\n";

@@ -1,9 +1,15 @@
 import json
+import sys
 import threading
+from pathlib import Path
 
 import pytest
 
-from sardonyx.text import Tokenizer
+from sardonyx import InvalidArgument
+from sardonyx.text import ChatTemplate, LanguageModel, TextEmbedder, Tokenizer
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cli"))
+import tiny_models  # noqa: E402
 
 
 @pytest.fixture
@@ -67,3 +73,67 @@ def test_threads(tokenizer):
     for t in threads:
         t.join()
     assert not wrong
+
+
+@pytest.fixture
+def talker(tmp_path):
+    """Tokens a b 1 2 blank " c <end>, all equally likely; the first comes first."""
+    path = tmp_path / "talker.gguf"
+    path.write_bytes(tiny_models.gguf(["a", "b", "1", "2", "\u0120", '"', "c", "<end>"]))
+    return path
+
+
+def test_generate(talker):
+    model = LanguageModel(talker)
+    assert model.info["architecture"] == "llama" and model.info["context"] == 16
+    answer = model.generate("ab", greedy=True, max_tokens=3, logprobs=1)
+    assert answer.text == "aaa"
+    assert answer.choices[0].finish_reason == "length"
+    assert answer.choices[0].logprobs[0] == (0, pytest.approx(-2.0794415))
+    assert model.generate([{"role": "user", "content": "ab"}], greedy=True, max_tokens=2, logit_bias={1: 5}).text == "bb"
+    assert model.generate("ab", seed=1, json_schema={"enum": [12]}).text == "12"
+    assert model.generate("ab", seed=1, regex="b[12]c").text in ("b1c", "b2c")
+    assert "".join(model.stream("ab", greedy=True, max_tokens=4)) == "aaaa"
+    with pytest.raises(TypeError, match="no setting 'beams'"):
+        model.generate("ab", beams=2)
+    with pytest.raises(InvalidArgument, match="temperature"):
+        model.generate("ab", temperature=-1)
+    with pytest.raises(InvalidArgument):
+        model.generate("ab", regex="a", grammar='root ::= "a"')
+
+
+def test_generate_callback(talker):
+    model = LanguageModel(talker)
+    seen = []
+
+    def two(choice, token, text):
+        seen.append((choice, token, text))
+        return len(seen) < 2
+
+    answer = model.generate("ab", greedy=True, on_token=two)
+    assert answer.choices[0].finish_reason == "cancelled"
+    assert seen == [(0, 0, "a"), (0, 0, "a")]
+
+    def bad(choice, token, text):
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        model.generate("ab", on_token=bad)
+    for part in model.stream("ab", greedy=True):
+        assert part == "a"
+        break
+
+
+def test_chat_template(talker, tmp_path):
+    messages = [{"role": "user", "content": "é"}]
+    assert ChatTemplate("{{ messages[0].content }}{{ x }}{{ tools | length }}").render(messages, tools=[{}, {}], x="y") == "éy2"
+    assert ChatTemplate(talker).render(messages) == "é"
+    (tmp_path / "chat_template.jinja").write_text("{% if add_generation_prompt %}go{% endif %}")
+    assert ChatTemplate(tmp_path).render(messages=messages, add_generation_prompt=True) == "go"
+
+
+def test_embed(tmp_path):
+    tiny_models.write_all(tmp_path)
+    vectors = TextEmbedder(tmp_path / "embedder", pooling="max", normalize=False).embed(["ab a", "a"])
+    assert vectors.tolist() == [[4.0], [3.0]]
+    assert TextEmbedder(tmp_path / "embedder").embed("a", prompt="query").tolist() == [[1.0]]

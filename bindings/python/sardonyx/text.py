@@ -1,20 +1,38 @@
-"""Language: tokenizers.
+"""Language: tokenizers, chat templates, language models, vectors of texts.
 
-    from sardonyx.text import Tokenizer
+    from sardonyx.text import LanguageModel, TextEmbedder, Tokenizer
+    model = LanguageModel("SmolLM2-135M-Instruct.Q4_1.gguf")
+    print(model.generate("The capital of France is", max_tokens=16).text)
+    print(model.generate([{"role": "user", "content": "Hello"}], greedy=True).text)
+    vectors = TextEmbedder("all-MiniLM-L6-v2/").embed(["The cat sits on the mat."])
     tokenizer = Tokenizer("model/")          # a folder, a tokenizer.json, a SentencePiece model, a vocab.txt, a GGUF file
     encoding = tokenizer.encode("Hello world")
     text = tokenizer.decode(encoding.ids)
+
+Any number of threads may use these objects; what computes releases the GIL. `docs/text.md` says what the settings mean.
 """
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterable
-from typing import NamedTuple, Optional, Union
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from queue import SimpleQueue
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional, Union
 
-from . import _text
+from . import _sardonyx
+from ._options import SessionOptions
+from ._providers import Providers, normalize
 
-__all__ = ["Encoding", "Tokenizer"]
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = ["ChatTemplate", "Choice", "Encoding", "Generation", "LanguageModel", "TextEmbedder", "Tokenizer"]
+
+_text = _sardonyx.text()
+Path = Union[str, "os.PathLike[str]"]
+Messages = Sequence[Mapping[str, Any]]
 
 
 class Encoding(NamedTuple):
@@ -40,7 +58,7 @@ def _encoding(values: dict) -> Encoding:
 class Tokenizer:
     """Text to the numbers of a language model's tokens, and back. Any number of threads may use one."""
 
-    def __init__(self, path: Union[str, os.PathLike]) -> None:
+    def __init__(self, path: Path) -> None:
         self._tokenizer = _text.load_tokenizer(os.fspath(path))
 
     def encode(self, text: str, pair: Optional[str] = None, add_special_tokens: bool = True) -> Encoding:
@@ -58,3 +76,175 @@ class Tokenizer:
     @property
     def vocabulary_size(self) -> int:
         return self._tokenizer.vocabulary_size()
+
+
+class ChatTemplate:
+    """What a model was trained to see of a conversation. source: a template's text, a model's folder, or a .gguf file."""
+
+    def __init__(self, source: Path) -> None:
+        named = isinstance(source, str) and ("{" in source or "\n" in source)
+        self._template = _text.make_template(source) if named else _text.load_template(os.fspath(source))
+
+    def render(
+        self,
+        messages: Messages,
+        tools: Optional[Sequence[Mapping[str, Any]]] = None,
+        add_generation_prompt: bool = False,
+        now: str = "",
+        **variables: Any,
+    ) -> str:
+        """The prompt. now: what strftime_now() tells, "2026-01-02"; "": the local time."""
+        return self._template.render(
+            _json(messages), "" if tools is None else _json(tools), add_generation_prompt, now, _json(variables) if variables else ""
+        )
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value if isinstance(value, Mapping) else list(value), ensure_ascii=False)
+
+
+class Choice(NamedTuple):
+    """An answer. finish_reason: "stop", "length", "cancelled"; stop: the stop text that ended it. logprobs: (token, natural logarithm)."""
+
+    text: str
+    tokens: list[int]
+    finish_reason: str
+    stop: str
+    logprobs: list[tuple[int, float]]
+    top_logprobs: list[list[tuple[int, float]]]
+
+
+class Generation(NamedTuple):
+    choices: list[Choice]
+    prompt_tokens: int
+    completion_tokens: int
+    first_token_ms: float
+    prompt_tokens_per_s: float
+    tokens_per_s: float
+
+    @property
+    def text(self) -> str:
+        return self.choices[0].text
+
+
+def _session(providers: Optional[Providers], sess_options: Optional[SessionOptions]) -> dict[str, Any]:
+    options = sess_options if sess_options is not None else SessionOptions()
+    wanted = normalize(providers, None, options._is_strict())
+    session = options._to_engine()
+    session["providers"] = wanted.names
+    session["provider_options"] = [(n, list(own.items())) for n, own in wanted.options.items() if own]
+    return session
+
+
+_SETTINGS = frozenset(
+    "max_tokens min_tokens n logprobs stop stop_tokens ignore_end greedy temperature top_k top_p min_p typical_p repetition_penalty "
+    "presence_penalty frequency_penalty seed logit_bias json_schema grammar regex".split()
+)
+
+
+def _settings(given: Mapping[str, Any]) -> dict[str, Any]:
+    unknown = sorted(set(given) - _SETTINGS)
+    if unknown:
+        raise TypeError(f"generate takes no setting '{unknown[0]}'; there are {', '.join(sorted(_SETTINGS))}")
+    settings = dict(given)
+    if isinstance(settings.get("stop"), str):
+        settings["stop"] = [settings["stop"]]
+    if isinstance(settings.get("logit_bias"), Mapping):
+        settings["logit_bias"] = list(settings["logit_bias"].items())
+    if isinstance(settings.get("json_schema"), (Mapping, bool)):
+        settings["json_schema"] = json.dumps(settings["json_schema"])
+    return settings
+
+
+class LanguageModel:
+    """A .gguf file, a folder with genai_config.json, or one as optimum and transformers.js export it. max_context: tokens; 0: the model's.
+
+    providers, sess_options: as for InferenceSession.
+    """
+
+    def __init__(
+        self, path: Path, *, max_context: int = 0, providers: Optional[Providers] = None, sess_options: Optional[SessionOptions] = None
+    ) -> None:
+        self._path = os.fspath(path)
+        self._model = _text.load_model(self._path, _session(providers, sess_options), max_context)
+        self._template: Optional[ChatTemplate] = None
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """format, architecture, context, vocabulary, layers, eos, load_ms, and the providers that run it."""
+        return self._model.info()
+
+    def _prompt(self, prompt: Union[str, Messages], tools: Optional[Sequence[Mapping[str, Any]]]) -> tuple[str, bool]:
+        """A text, and whether the tokenizer adds special tokens: templates write them."""
+        if isinstance(prompt, str):
+            return prompt, True
+        if self._template is None:
+            self._template = ChatTemplate(self._path)
+        return self._template.render(prompt, tools=tools, add_generation_prompt=True), False
+
+    def generate(
+        self,
+        prompt: Union[str, Messages],
+        *,
+        on_token: Optional[Callable[[int, int, str], Optional[bool]]] = None,
+        tools: Optional[Sequence[Mapping[str, Any]]] = None,
+        **settings: Any,
+    ) -> Generation:
+        """Answers to a text, or to a conversation. What is not set is as the model's files recommend.
+
+        on_token(choice, token, text): for each token; False ends the answer.
+        """
+        text, special = self._prompt(prompt, tools)
+        plain = self._model.generate(text, special, _settings(settings), on_token)
+        plain["choices"] = [Choice(**c) for c in plain["choices"]]
+        return Generation(**plain)
+
+    def stream(self, prompt: Union[str, Messages], **settings: Any) -> Iterator[str]:
+        """The texts of one answer as they come. Whoever stops reading ends it."""
+        parts: SimpleQueue[Any] = SimpleQueue()
+        left = Event()
+
+        def take(choice: int, token: int, text: str) -> bool:
+            if text:
+                parts.put(text)
+            return not left.is_set()
+
+        def work() -> None:
+            try:
+                self.generate(prompt, on_token=take, **settings)
+                parts.put(None)
+            except BaseException as e:  # noqa: BLE001, raised where the texts are read
+                parts.put(e)
+
+        thread = Thread(target=work, daemon=True)
+        thread.start()
+        try:
+            while (part := parts.get()) is not None:
+                if isinstance(part, BaseException):
+                    raise part
+                yield part
+        finally:
+            left.set()
+            thread.join()
+
+
+class TextEmbedder:
+    """A folder as sentence-transformers and Optimum write it. pooling: "cls", "mean", "max", "last"; None, as normalize: the folder's."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        pooling: Optional[str] = None,
+        normalize: Optional[bool] = None,
+        max_length: int = 0,
+        batch: int = 32,
+        providers: Optional[Providers] = None,
+        sess_options: Optional[SessionOptions] = None,
+    ) -> None:
+        session = _session(providers, sess_options)
+        self._embedder = _text.load_embedder(os.fspath(path), session, [pooling] if pooling else [], normalize, max_length, batch)
+
+    def embed(self, texts: Union[str, Iterable[str]], prompt: str = "") -> np.ndarray:
+        """float32[texts, dimensions]. prompt: the folder's prompt of that name comes before each text."""
+        return self._embedder.embed([texts] if isinstance(texts, str) else list(texts), prompt)

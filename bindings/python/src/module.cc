@@ -11,6 +11,7 @@
 #include "options.h"
 #include "providers/cpu/cpu_provider.h"
 #include "providers/interface/provider.h"
+#include "text.h"
 
 namespace sdx::python {
 namespace {
@@ -277,6 +278,7 @@ PyMethodDef functions[] = {
     {"operators", &entry<operators>, METH_NOARGS, "operators($module, /)\n--\n\n"},
     {"version", &entry<version_to_python>, METH_NOARGS, "version($module, /)\n--\n\n"},
     {"faces", &entry<make_faces>, METH_NOARGS, "faces($module, /)\n--\n\n"},
+    {"text", &entry<make_text>, METH_NOARGS, "text($module, /)\n--\n\n"},
     {"set_log_level", &entry<set_log_level>, METH_VARARGS, "set_log_level($module, level, /)\n--\n\n"},
     {nullptr, nullptr, 0, nullptr}};
 

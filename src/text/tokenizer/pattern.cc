@@ -1,6 +1,5 @@
 #include "text/tokenizer/pattern.h"
-
-#include <oniguruma.h>
+#include "text/tokenizer/onig_library.h"
 
 #include <chrono>
 #include <mutex>
@@ -25,7 +24,7 @@ std::mutex& compiling() {
 
 std::string describe(int code, const OnigErrorInfo* info) {
   OnigUChar text[ONIG_MAX_ERROR_MESSAGE_LEN] = {};
-  const int size = info == nullptr ? onig_error_code_to_str(text, code) : onig_error_code_to_str(text, code, info);
+  const int size = info == nullptr ? onig().error_code_to_str(text, code) : onig().error_code_to_str(text, code, info);
   return {reinterpret_cast<const char*>(text), static_cast<std::size_t>(size > 0 ? size : 0)};
 }
 
@@ -37,19 +36,14 @@ class Regex {
  public:
   explicit Regex(const std::string& expression) {
     const std::scoped_lock lock(compiling());
-    static const int ready = [] {
-      OnigEncoding encodings[] = {ONIG_ENCODING_UTF8};
-      return onig_initialize(encodings, 1);
-    }();
-    if (ready != ONIG_NORMAL) fail(ErrorCode::runtime_failure, "Oniguruma cannot be used: {}", describe(ready, nullptr));
     OnigErrorInfo info{};
-    const int code = onig_new(&regex_, bytes_of(expression.data()), bytes_of(expression.data() + expression.size()),
-                              ONIG_OPTION_NONE, ONIG_ENCODING_UTF8, ONIG_SYNTAX_RUBY, &info);
+    const int code = onig().make(&regex_, bytes_of(expression.data()), bytes_of(expression.data() + expression.size()),
+                                 ONIG_OPTION_NONE, onig().utf8, onig().ruby, &info);
     if (code != ONIG_NORMAL) {
       fail(ErrorCode::invalid_model, "the regular expression '{}' is not valid: {}", expression, describe(code, &info));
     }
   }
-  ~Regex() { onig_free(regex_); }
+  ~Regex() { onig().free(regex_); }
   Regex(const Regex&) = delete;
   Regex& operator=(const Regex&) = delete;
 
@@ -67,13 +61,13 @@ class Search {
   Search(const Regex& regex, std::string_view text)
       : regex_(regex.get()),
         text_(text),
-        region_(onig_region_new(), &free_region),
-        limits_(onig_new_match_param(), &onig_free_match_param) {
+        region_(onig().region_new(), &free_region),
+        limits_(onig().new_match_param(), onig().free_match_param) {
     if (!region_ || !limits_) throw std::bad_alloc();
-    onig_initialize_match_param(limits_.get());
-    onig_set_match_stack_limit_size_of_match_param(limits_.get(), kStack);
-    onig_set_retry_limit_in_match_of_match_param(limits_.get(), kRetries);
-    onig_set_retry_limit_in_search_of_match_param(limits_.get(), kRetriesOfSearch);
+    onig().initialize_match_param(limits_.get());
+    onig().set_stack_limit(limits_.get(), kStack);
+    onig().set_retry_limit(limits_.get(), kRetries);
+    onig().set_search_retry_limit(limits_.get(), kRetriesOfSearch);
   }
 
   // The next match, but no empty one directly behind another.
@@ -81,9 +75,8 @@ class Search {
     while (from_ <= text_.size()) {
       check_time();
       const OnigUChar *begin = bytes_of(text_.data()), *end = begin + text_.size();
-      onig_region_clear(region_.get());
-      const int found =
-          onig_search_with_param(regex_, begin, end, begin + from_, end, region_.get(), ONIG_OPTION_NONE, limits_.get());
+      onig().region_clear(region_.get());
+      const int found = onig().search(regex_, begin, end, begin + from_, end, region_.get(), ONIG_OPTION_NONE, limits_.get());
       if (found == ONIG_MISMATCH) break;
       if (found < 0)
         fail(ErrorCode::runtime_failure, "a regular expression of the tokenizer cannot be matched: {}", describe(found, nullptr));
@@ -100,7 +93,7 @@ class Search {
   }
 
  private:
-  static void free_region(OnigRegion* region) { onig_region_free(region, 1); }
+  static void free_region(OnigRegion* region) { onig().region_free(region, 1); }
 
   void check_time() {
     if (++searches_ % 64 != 1) return;

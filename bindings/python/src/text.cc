@@ -1,63 +1,15 @@
-// The compiled half of sardonyx.text: a library of its own, so that `import sardonyx` loads nothing of it.
+// The compiled half of sardonyx.text: tokenizers and chat templates.
 
-#include <memory>
-#include <sdx/error.hpp>
+#include "text.h"
+
+#include <sdx/chat_template.hpp>
 #include <sdx/tokenizer.hpp>
 
-#include "object.h"
+#include "entry.h"
+#include "text_model.h"
 
 namespace sdx::python {
 namespace {
-
-struct TokenizerObject {
-  PyObject_HEAD Tokenizer* value;
-};
-PyTypeObject* tokenizer_type = nullptr;
-
-const Tokenizer& tokenizer_of(PyObject* self) {
-  if (PyObject_TypeCheck(self, tokenizer_type) == 0 || reinterpret_cast<TokenizerObject*>(self)->value == nullptr) {
-    PyErr_SetString(PyExc_TypeError, "not an object that this module made");
-    throw Raised();
-  }
-  return *reinterpret_cast<TokenizerObject*>(self)->value;
-}
-
-void free_tokenizer(PyObject* self) {
-  PyTypeObject* type = Py_TYPE(self);
-  delete reinterpret_cast<TokenizerObject*>(self)->value;
-  reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(self);
-  Py_DECREF(reinterpret_cast<PyObject*>(type));
-}
-
-// One of the exception classes of sardonyx/_errors.py, which chooses by the code's name.
-void raise(const Error& e) {
-  const Object make = Object::taken(PyImport_ImportModule("sardonyx._errors")).attribute("make");
-  const Object made = make.call(text(name(e.code())), text(e.what()));
-  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.get())), made.get());
-}
-
-template <auto Function>
-PyObject* entry(PyObject* self, PyObject* arguments) noexcept {
-  try {
-    try {
-      return Function(self, arguments).release();
-    } catch (const Error& e) {
-      raise(e);
-    }
-  } catch (const Raised&) {  // by Python
-  } catch (const std::bad_alloc&) {
-    PyErr_NoMemory();
-  } catch (const std::exception& e) {
-    PyErr_SetString(PyExc_RuntimeError, e.what());
-  }
-  return nullptr;
-}
-
-PyObject* argument(PyObject* arguments, Py_ssize_t i) {
-  PyObject* item = PyTuple_GetItem(arguments, i);
-  if (item == nullptr) throw Raised();
-  return item;
-}
 
 std::vector<std::uint32_t> to_ids(PyObject* object) {
   const Object iterator = Object::taken(PyObject_GetIter(object));
@@ -78,12 +30,35 @@ std::vector<std::uint32_t> to_ids(PyObject* object) {
 }
 
 Object load(PyObject*, PyObject* arguments) {
+  expect_arguments(arguments, 1);
   const std::string path = to_text(argument(arguments, 0));
-  auto made = unlocked([&] { return std::make_unique<Tokenizer>(Tokenizer::load(path)); });
-  auto* instance = PyObject_New(TokenizerObject, tokenizer_type);
-  if (instance == nullptr) throw Raised();
-  instance->value = made.release();
-  return Object::taken(reinterpret_cast<PyObject*>(instance));
+  return instance_of(unlocked([&] { return Tokenizer::load(path); }));
+}
+
+// load_template(path)
+Object load_template(PyObject*, PyObject* arguments) {
+  expect_arguments(arguments, 1);
+  const std::string path = to_text(argument(arguments, 0));
+  return instance_of(unlocked([&] { return ChatTemplate::load(path); }));
+}
+
+// make_template(source)
+Object make_template(PyObject*, PyObject* arguments) {
+  expect_arguments(arguments, 1);
+  return instance_of(ChatTemplate(to_text(argument(arguments, 0))));
+}
+
+// render(messages, tools, add_generation_prompt, now, variables): JSON texts
+Object render(PyObject* self, PyObject* arguments) {
+  expect_arguments(arguments, 5);
+  const ChatTemplate& chat = value_of<ChatTemplate>(self);
+  ChatInput input;
+  input.messages = to_text(argument(arguments, 0));
+  input.tools = to_text(argument(arguments, 1));
+  input.add_generation_prompt = to_truth(argument(arguments, 2));
+  input.now = to_text(argument(arguments, 3));
+  input.variables = to_text(argument(arguments, 4));
+  return text(unlocked([&] { return chat.render(input); }));
 }
 
 template <class T>
@@ -107,7 +82,8 @@ Object encoding_to_python(const Encoding& e) {
 
 // encode(text, pair or None, add_special_tokens)
 Object encode(PyObject* self, PyObject* arguments) {
-  const Tokenizer& tokenizer = tokenizer_of(self);
+  expect_arguments(arguments, 3);
+  const Tokenizer& tokenizer = value_of<Tokenizer>(self);
   const std::string first = to_text(argument(arguments, 0));
   PyObject* pair = argument(arguments, 1);
   const bool special = to_truth(argument(arguments, 2));
@@ -118,24 +94,26 @@ Object encode(PyObject* self, PyObject* arguments) {
 }
 
 Object decode(PyObject* self, PyObject* arguments) {
-  const Tokenizer& tokenizer = tokenizer_of(self);
+  expect_arguments(arguments, 2);
+  const Tokenizer& tokenizer = value_of<Tokenizer>(self);
   const std::vector<std::uint32_t> ids = to_ids(argument(arguments, 0));
   const bool skip = to_truth(argument(arguments, 1));
   return text(unlocked([&] { return tokenizer.decode(ids, skip); }));
 }
 
 Object token_to_id(PyObject* self, PyObject* arguments) {
-  const auto id = tokenizer_of(self).token_to_id(to_text(argument(arguments, 0)));
+  expect_arguments(arguments, 1);
+  const auto id = value_of<Tokenizer>(self).token_to_id(to_text(argument(arguments, 0)));
   return id ? whole(*id) : Object::none();
 }
 
 Object id_to_token(PyObject* self, PyObject* arguments) {
   const std::vector<std::uint32_t> ids = to_ids(arguments);
-  const auto token = ids.empty() ? std::nullopt : tokenizer_of(self).id_to_token(ids[0]);
+  const auto token = ids.empty() ? std::nullopt : value_of<Tokenizer>(self).id_to_token(ids[0]);
   return token ? text(*token) : Object::none();
 }
 
-Object vocabulary_size(PyObject* self, PyObject*) { return whole(tokenizer_of(self).vocabulary_size()); }
+Object vocabulary_size(PyObject* self, PyObject*) { return whole(value_of<Tokenizer>(self).vocabulary_size()); }
 
 PyMethodDef methods[] = {{"encode", &entry<encode>, METH_VARARGS, "encode($self, text, pair, add_special_tokens, /)\n--\n\n"},
                          {"decode", &entry<decode>, METH_VARARGS, "decode($self, ids, skip_special_tokens, /)\n--\n\n"},
@@ -143,21 +121,24 @@ PyMethodDef methods[] = {{"encode", &entry<encode>, METH_VARARGS, "encode($self,
                          {"id_to_token", &entry<id_to_token>, METH_VARARGS, "id_to_token($self, id, /)\n--\n\n"},
                          {"vocabulary_size", &entry<vocabulary_size>, METH_NOARGS, "vocabulary_size($self, /)\n--\n\n"},
                          {nullptr, nullptr, 0, nullptr}};
+PyMethodDef template_methods[] = {
+    {"render", &entry<render>, METH_VARARGS, "render($self, messages, tools, add_generation_prompt, now, variables, /)\n--\n\n"},
+    {nullptr, nullptr, 0, nullptr}};
 PyMethodDef functions[] = {{"load_tokenizer", &entry<load>, METH_VARARGS, "load_tokenizer($module, path, /)\n--\n\n"},
+                           {"load_template", &entry<load_template>, METH_VARARGS, "load_template($module, path, /)\n--\n\n"},
+                           {"make_template", &entry<make_template>, METH_VARARGS, "make_template($module, source, /)\n--\n\n"},
                            {nullptr, nullptr, 0, nullptr}};
 
-Object make_module(PyObject*, PyObject*) {
-  static PyModuleDef definition{PyModuleDef_HEAD_INIT, "_text", nullptr, -1, functions, nullptr, nullptr, nullptr, nullptr};
+}  // namespace
+
+Object make_text(PyObject*, PyObject*) {
+  static PyModuleDef definition{
+      PyModuleDef_HEAD_INIT, "sardonyx._sardonyx.text", nullptr, -1, functions, nullptr, nullptr, nullptr, nullptr};
   Object module = Object::taken(PyModule_Create(&definition));
-  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&free_tokenizer)}, {Py_tp_methods, methods}, {0, nullptr}};
-  PyType_Spec spec{"sardonyx._text.Tokenizer", sizeof(TokenizerObject), 0, Py_TPFLAGS_DEFAULT, slots};
-  Object type = Object::taken(PyType_FromSpec(&spec));
-  check(PyObject_SetAttrString(module.get(), "Tokenizer", type.get()));
-  tokenizer_type = reinterpret_cast<PyTypeObject*>(type.release());
+  add_class<Tokenizer>(module, "Tokenizer", "sardonyx._sardonyx.Tokenizer", methods);
+  add_class<ChatTemplate>(module, "ChatTemplate", "sardonyx._sardonyx.ChatTemplate", template_methods);
+  add_text_models(module);
   return module;
 }
 
-}  // namespace
 }  // namespace sdx::python
-
-PyMODINIT_FUNC PyInit__text() { return sdx::python::entry<sdx::python::make_module>(nullptr, nullptr); }

@@ -1,0 +1,1 @@
+// Has no code: what counts is what it is linked with (CMakeLists.txt).

@@ -1,0 +1,213 @@
+// The compiled half of sardonyx.text: models.
+
+#include "text_model.h"
+
+#include <sdx/embedding.hpp>
+#include <sdx/text.hpp>
+
+#include "arrays.h"
+#include "entry.h"
+#include "options.h"
+
+namespace sdx::python {
+namespace {
+
+template <class T>
+Object whole(T v) {
+  return number(static_cast<std::int64_t>(v));
+}
+
+double to_double(PyObject* object) {
+  const double v = PyFloat_AsDouble(object);
+  if (PyErr_Occurred() != nullptr) throw Raised();
+  return v;
+}
+
+TokenId to_token(PyObject* object) {
+  const std::int64_t id = to_integer(object);
+  if (id < 0 || id > 0xFFFFFFFFLL) fail(ErrorCode::invalid_argument, "{} is no token's number", id);
+  return static_cast<TokenId>(id);
+}
+
+// load_model(path, options of the session, max_context)
+Object load_model(PyObject*, PyObject* arguments) {
+  expect_arguments(arguments, 3);
+  const std::string path = to_text(argument(arguments, 0));
+  LanguageModelOptions options;
+  options.session = to_options(argument(arguments, 1));
+  options.max_context = to_integer(argument(arguments, 2));
+  return instance_of(unlocked([&] { return LanguageModel::load(path, options); }));
+}
+
+// What `settings` has of them; borrowed, or null.
+PyObject* item(PyObject* settings, const char* name) {
+  PyObject* found = PyDict_GetItemString(settings, name);
+  return found == Py_None ? nullptr : found;
+}
+
+void read_sampling(PyObject* settings, SamplingSettings& to) {
+  const auto real = [&](const char* name, float& value) {
+    if (PyObject* x = item(settings, name)) value = static_cast<float>(to_double(x));
+  };
+  real("temperature", to.temperature);
+  real("top_p", to.top_p);
+  real("min_p", to.min_p);
+  real("typical_p", to.typical_p);
+  real("repetition_penalty", to.repetition_penalty);
+  real("presence_penalty", to.presence_penalty);
+  real("frequency_penalty", to.frequency_penalty);
+  if (PyObject* x = item(settings, "top_k")) to.top_k = to_integer(x);
+  for (const char* name : {"temperature", "top_p", "min_p", "typical_p", "top_k"}) {
+    if (item(settings, name) != nullptr) to.greedy = false;  // whoever asks for chance gets it
+  }
+  if (PyObject* x = item(settings, "greedy")) to.greedy = to_truth(x);
+  if (PyObject* x = item(settings, "seed")) to.seed = static_cast<std::uint64_t>(to_integer(x));
+  if (PyObject* x = item(settings, "logit_bias")) {
+    to.logit_bias = to_list(
+        x, [](PyObject* pair) { return to_pair(pair, to_token, [](PyObject* v) { return static_cast<float>(to_double(v)); }); });
+  }
+}
+
+GenerationSettings read_settings(const LanguageModel& model, PyObject* settings) {
+  GenerationSettings s;
+  s.sampling = model.info().defaults;
+  read_sampling(settings, s.sampling);
+  if (PyObject* x = item(settings, "max_tokens")) s.max_tokens = to_integer(x);
+  if (PyObject* x = item(settings, "min_tokens")) s.min_tokens = to_integer(x);
+  if (PyObject* x = item(settings, "n")) s.n = static_cast<int>(std::min<std::int64_t>(to_integer(x), 1 << 20));
+  if (PyObject* x = item(settings, "logprobs")) s.logprobs = static_cast<int>(std::min<std::int64_t>(to_integer(x), 1 << 20));
+  if (PyObject* x = item(settings, "stop")) s.stop = to_list(x, to_text);
+  if (PyObject* x = item(settings, "stop_tokens")) s.stop_tokens = to_list(x, to_token);
+  if (PyObject* x = item(settings, "ignore_end")) s.ignore_end = to_truth(x);
+  const std::pair<const char*, OutputFormat> formats[] = {
+      {"json_schema", OutputFormat::json_schema}, {"grammar", OutputFormat::gbnf}, {"regex", OutputFormat::regex}};
+  for (const auto& [name, format] : formats) {
+    PyObject* const x = item(settings, name);
+    if (x == nullptr) continue;
+    if (s.mask) fail(ErrorCode::invalid_argument, "only one of json_schema, grammar and regex can be kept to");
+    s.mask = model.constrain(format, to_text(x));
+  }
+  const Tokenizer& words = model.tokenizer();
+  s.detokenize = [&words](std::span<const TokenId> ids) { return words.decode(ids); };
+  return s;
+}
+
+Object logprob(const TokenLogprob& p) { return tuple(whole(p.id), number(static_cast<double>(p.logprob))); }
+
+Object choice(const Choice& c) {
+  Object dict = new_dict();
+  set(dict, "text", text(c.text));
+  set(dict, "tokens", list_of(c.tokens, whole<TokenId>));
+  set(dict, "finish_reason", text(c.finish_reason));
+  set(dict, "stop", text(c.stop));
+  set(dict, "logprobs", list_of(c.logprobs, logprob));
+  set(dict, "top_logprobs", list_of(c.top_logprobs, [](const std::vector<TokenLogprob>& top) { return list_of(top, logprob); }));
+  return dict;
+}
+
+// Calls Python from a thread that holds no lock; false: end the answer.
+class Callback {
+ public:
+  explicit Callback(PyObject* function) : function_(function) {}
+  bool operator()(const GeneratedToken& token) {
+    const PyGILState_STATE state = PyGILState_Ensure();
+    bool go_on = false;
+    try {
+      const Object answer = Object::of(function_).call(whole(token.choice), whole(token.id), text(token.text));
+      go_on = answer.is_none() || to_truth(answer.get());
+    } catch (const Raised&) {
+      raised_ = true;
+    }
+    PyGILState_Release(state);
+    return go_on;
+  }
+  bool raised() const { return raised_; }
+
+ private:
+  PyObject* function_;
+  bool raised_ = false;
+};
+
+// generate(text, special tokens are added, settings, function or None)
+Object generate(PyObject* self, PyObject* arguments) {
+  expect_arguments(arguments, 4);
+  const LanguageModel& model = value_of<LanguageModel>(self);
+  const std::string prompt = to_text(argument(arguments, 0));
+  const bool special = to_truth(argument(arguments, 1));
+  const GenerationSettings settings = read_settings(model, argument(arguments, 2));
+  Callback callback(argument(arguments, 3));
+  OnToken on_token;
+  if (argument(arguments, 3) != Py_None) on_token = [&](const GeneratedToken& token) { return callback(token); };
+  const Generation g = unlocked([&] {
+    return model.generate(std::span<const TokenId>(model.tokenizer().encode(prompt, special).ids), settings, on_token);
+  });
+  if (callback.raised()) throw Raised();
+  Object dict = new_dict();
+  set(dict, "choices", list_of(g.choices, choice));
+  set(dict, "prompt_tokens", number(g.prompt_tokens));
+  set(dict, "completion_tokens", number(g.completion_tokens));
+  set(dict, "first_token_ms", number(g.first_token_ms));
+  set(dict, "prompt_tokens_per_s", number(g.prompt_tokens_per_s));
+  set(dict, "tokens_per_s", number(g.tokens_per_s));
+  return dict;
+}
+
+Object info(PyObject* self, PyObject*) {
+  const LanguageModel& model = value_of<LanguageModel>(self);
+  const LanguageModelInfo& i = model.info();
+  Object dict = new_dict();
+  set(dict, "format", text(i.format));
+  set(dict, "architecture", text(i.architecture));
+  set(dict, "context", number(i.context));
+  set(dict, "vocabulary", number(i.vocabulary));
+  set(dict, "layers", number(i.layers));
+  set(dict, "eos", list_of(i.eos, whole<TokenId>));
+  set(dict, "load_ms", number(i.load_ms));
+  const Report report = model.report();
+  set(dict, "providers", list_of(report.providers, [](const std::string& name) { return text(name); }));
+  return dict;
+}
+
+// load_embedder(path, options of the session, pooling, normalize or None, max_length, batch)
+Object load_embedder(PyObject*, PyObject* arguments) {
+  expect_arguments(arguments, 6);
+  const std::string path = to_text(argument(arguments, 0));
+  EmbedderOptions options;
+  options.session = to_options(argument(arguments, 1));
+  options.pooling = to_list(argument(arguments, 2), to_text);
+  if (argument(arguments, 3) != Py_None) options.normalize = to_truth(argument(arguments, 3));
+  options.max_length = static_cast<int>(std::min<std::int64_t>(to_integer(argument(arguments, 4)), 1 << 30));
+  options.batch = static_cast<int>(std::min<std::int64_t>(to_integer(argument(arguments, 5)), 1 << 30));
+  return instance_of(unlocked([&] { return TextEmbedder::load(path, options); }));
+}
+
+// embed(texts, name of a prompt)
+Object embed(PyObject* self, PyObject* arguments) {
+  expect_arguments(arguments, 2);
+  const TextEmbedder& embedder = value_of<TextEmbedder>(self);
+  const std::vector<std::string> given = to_list(argument(arguments, 0), to_text);
+  const std::string prompt = to_text(argument(arguments, 1));
+  return to_python(Value(unlocked([&] { return embedder.embed(std::span(given), prompt); })));
+}
+
+PyMethodDef model_methods[] = {
+    {"generate", &entry<generate>, METH_VARARGS, "generate($self, prompt, special, settings, on_token, /)\n--\n\n"},
+    {"info", &entry<info>, METH_NOARGS, "info($self, /)\n--\n\n"},
+    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef embedder_methods[] = {{"embed", &entry<embed>, METH_VARARGS, "embed($self, texts, prompt, /)\n--\n\n"},
+                                  {nullptr, nullptr, 0, nullptr}};
+PyMethodDef functions[] = {
+    {"load_model", &entry<load_model>, METH_VARARGS, "load_model($module, path, session, max_context, /)\n--\n\n"},
+    {"load_embedder", &entry<load_embedder>, METH_VARARGS,
+     "load_embedder($module, path, session, pooling, normalize, max_length, batch, /)\n--\n\n"},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+void add_text_models(const Object& module) {
+  check(PyModule_AddFunctions(module.get(), functions));
+  add_class<LanguageModel>(module, "LanguageModel", "sardonyx._sardonyx.LanguageModel", model_methods);
+  add_class<TextEmbedder>(module, "TextEmbedder", "sardonyx._sardonyx.TextEmbedder", embedder_methods);
+}
+
+}  // namespace sdx::python
