@@ -25,9 +25,9 @@ trap 'rm -rf "$stage"' EXIT
 "$python" -B -c "import sys; from scikit_build_core.build import prepare_metadata_for_build_wheel as prepare; prepare(sys.argv[1])" "$stage/wheel" >/dev/null
 mkdir -p "$stage/wheel/sardonyx"
 cp -L "$build"/python/sardonyx/*.py "$build"/python/sardonyx/*.pyi "$build"/python/sardonyx/py.typed "$stage/wheel/sardonyx/"
-for library in _sardonyx _text; do
-  strip -o "$stage/wheel/sardonyx/$library.abi3.so" "$build/python/sardonyx/$library.abi3.so"
-  chmod 755 "$stage/wheel/sardonyx/$library.abi3.so"
+for library in _sardonyx.abi3.so libsdx_onig.so; do
+  strip -o "$stage/wheel/sardonyx/$library" "$build/python/sardonyx/$library"
+  chmod 755 "$stage/wheel/sardonyx/$library"
 done
 # Formats whose libraries are not in the wheel but taken from the machine that it is installed on, where they are.
 for module in tiff heif raw color; do
