@@ -16,9 +16,9 @@ void trim_offsets(Encoding& e, bool add_prefix_space) {
   const auto is_space = [](char32_t c) { return c == 0x120 || is_white_space(c); };  // U+0120 is how byte level writes a space
   for (std::size_t i = 0; i < e.size(); ++i) {
     const std::string& token = e.tokens[i];
-    std::uint32_t leading = 0, trailing = 0, chars = 0;
+    std::uint32_t leading = 0, trailing = 0;
     bool only = true;
-    for (std::size_t at = 0; at < token.size(); ++chars) {
+    for (std::size_t at = 0; at < token.size();) {
       const bool space = is_space(next_char(token, at));
       only = only && space;
       if (only) ++leading;
