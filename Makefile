@@ -2,8 +2,8 @@
 PRESET ?= release
 BUILD := build/$(PRESET)
 
-# What counts to millions, a minute each without optimisation; `make test` runs all of it.
-SLOW_UNDER_SANITIZERS := -Loop.EndlessLoops*:Functions.ExponentialExpansion*:Reader.CapturesAreCounted:Gradient.NestedWithoutEnd*:Diff.IsQuiet*
+# What counts to millions, or computes on large pictures and texts: a minute each without optimisation; `make test` runs all of it.
+SLOW_UNDER_SANITIZERS := -Loop.EndlessLoops*:Functions.ExponentialExpansion*:Reader.CapturesAreCounted:Gradient.NestedWithoutEnd*:Diff.IsQuiet*:Crop.FromThePartThatItNeeds*:RecordedFaces.YunetFinds*:RecordedFaces.AllFaces*:Scanners.LongRuns*:Utf8.EveryCharacter*
 
 .PHONY: help setup python-env runtimes clients browser bare-root build wheel test test-poisoned demo demo-chat install docs format format-check check-includes check-sizes asan asan-all slow-under-sanitizers neon bench bench-accuracy bench-operators bench-kernels bench-bridge bench-faces clean
 
