@@ -13,6 +13,7 @@ packages="
   clang-16 clang-format-16 clang-tidy-16 libclang-rt-16-dev llvm-16
   libcli11-dev libyaml-cpp-dev libcpp-httplib-dev libssl-dev
   liblcms2-dev libtiff-dev libheif-dev libraw-dev libboost-dev libsqlite3-dev
+  libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc wrk
   libgtest-dev libgmock-dev libbenchmark-dev
   libonnx-testdata debootstrap
 "

@@ -109,6 +109,7 @@ struct Choice {
 struct Generation {
   std::vector<Choice> choices;
   std::int64_t prompt_tokens = 0, completion_tokens = 0;
+  std::int64_t cached_tokens = 0;  // of the prompt's: not computed again
   double first_token_ms = 0, prompt_tokens_per_s = 0, tokens_per_s = 0;
 };
 

@@ -1,0 +1,69 @@
+#pragma once
+// Dynamic batching: requests of one model that come close together become one run.
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sdx/session.hpp>
+
+namespace sdx::serve {
+
+struct BatchOptions {
+  std::int64_t max_batch_size = 1;                   // samples of one run; 1: no batching
+  std::vector<std::int64_t> preferred;               // sizes with which a run starts at once
+  std::chrono::microseconds max_queue_delay{0};      // that the first request waits for others at most
+  int instances = 1;                                 // runs at the same time
+  int queue = 256;                                   // requests that wait; more are refused
+  std::optional<std::chrono::milliseconds> timeout;  // of a request, with its waiting
+};
+
+// What happened to one request.
+struct BatchTimes {
+  std::chrono::nanoseconds queue{0}, input{0}, infer{0}, output{0};
+  std::int64_t batch = 1;  // samples of the run that it was in
+};
+
+struct BatchStatistics {
+  struct Duration {
+    std::uint64_t count = 0, ns = 0;
+  };
+  Duration success, fail, queue, input, infer, output;
+  std::uint64_t inferences = 0, executions = 0;  // samples; runs
+  std::int64_t last_inference_ms = 0;            // since 1970
+  int pending = 0;
+  struct OfSize {
+    std::int64_t size = 0;
+    Duration input, infer, output;
+  };
+  std::vector<OfSize> sizes;
+};
+
+// Thread-safe.
+class Batcher {
+ public:
+  // `has_batch`: the first extent of all inputs and outputs is the batch.
+  Batcher(std::shared_ptr<const Session> session, bool has_batch, const BatchOptions& options);
+  ~Batcher();  // answers what waits
+  Batcher(const Batcher&) = delete;
+  Batcher& operator=(const Batcher&) = delete;
+
+  // Blocks. `wanted`: names of outputs; empty: all. Throws Error(out_of_memory) where `queue` requests wait,
+  // Error(deadline_exceeded), Error(cancelled), and what the run throws: a request that fails in a batch is run again alone, so
+  // that it fails for its own faults only.
+  NamedValues run(const NamedValues& inputs, const std::vector<std::string>& wanted, const RunOptions& options = {},
+                  BatchTimes* times = nullptr);
+
+  BatchStatistics statistics() const;
+  const Session& session() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace sdx::serve

@@ -1,0 +1,110 @@
+#pragma once
+// The models that a server has: by name and version, loaded when asked for, given back when memory is short.
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sdx/chat_template.hpp>
+#include <sdx/embedding.hpp>
+#include <sdx/generation_engine.hpp>
+#include <sdx/project.hpp>
+#include <sdx/session.hpp>
+#include <sdx/text.hpp>
+
+#include "serve/models/batcher.h"
+
+namespace sdx::serve {
+
+enum class ModelKind { tensors, language, embedding, reranker };
+std::string_view name(ModelKind kind) noexcept;
+
+// A language model with all that a chat needs. Members may be used from any thread.
+struct LanguageService {
+  LanguageModel model;
+  std::optional<ChatTemplate> chat;  // nothing: the model has none
+  std::unique_ptr<GenerationEngine> engine;
+};
+
+// A model of tensors: a session behind a batcher, and what its project file says.
+struct TensorService {
+  std::optional<Project> project;  // with settings from a file; nothing for a bare model
+  std::vector<ValueSpec> inputs, outputs;
+  bool has_batch = false;  // the first extent of all inputs and outputs is the batch, and left open
+  std::unique_ptr<Batcher> batcher;
+};
+
+// One version of a model, loaded. Whoever has the pointer may use it: it is unloaded when nobody has it any more.
+struct LoadedModel {
+  std::string name, version;
+  ModelKind kind = ModelKind::tensors;
+  std::filesystem::path path;
+  std::chrono::system_clock::time_point loaded_at;
+  std::uint64_t bytes = 0;  // that it takes, about
+  // One of them, by kind.
+  std::unique_ptr<TensorService> tensors;
+  std::unique_ptr<LanguageService> language;
+  std::unique_ptr<TextEmbedder> embedder;
+  std::unique_ptr<Reranker> reranker;
+};
+using ModelPtr = std::shared_ptr<const LoadedModel>;
+
+enum class ModelState { unloaded, loading, ready, failed, unloading };
+std::string_view name(ModelState state) noexcept;
+
+struct ModelStatus {
+  std::string name, version;
+  ModelState state = ModelState::unloaded;
+  std::optional<ModelKind> kind;  // known once it was loaded
+  std::string reason;             // why it failed or was unloaded
+};
+
+struct ModelSource {
+  std::string name;  // "": the stem of the path
+  std::filesystem::path path;
+};
+
+struct CatalogOptions {
+  std::vector<ModelSource> models;   // served under these names from the start
+  std::filesystem::path repository;  // a folder of models; "": none
+  bool watch = true;                 // the repository, for changes
+  bool load_on_demand = true;        // a model of the repository is loaded by the first request; else all at the start
+  std::uint64_t memory_limit = 0;    // bytes; the model used longest ago goes first; 0: none
+  SessionOptions session;
+  EngineOptions engine;
+  BatchOptions batch;  // where neither project nor config.pbtxt says otherwise
+  std::function<void(std::string_view level, std::string_view message)> log;  // from any thread
+};
+
+// Thread-safe.
+class Catalog {
+ public:
+  // Loads `models`; throws Error where one cannot be loaded.
+  explicit Catalog(CatalogOptions options);
+  ~Catalog();
+  Catalog(const Catalog&) = delete;
+  Catalog& operator=(const Catalog&) = delete;
+
+  // The version that is asked for, "" for the newest; loads it first where it must. Throws Error(invalid_argument) "there is no
+  // model 'x'" (has_model() tells it from a model that cannot be loaded), else what loading throws. `name` is compared with the
+  // names that are known, and never becomes a path.
+  ModelPtr get(std::string_view name, std::string_view version = {});
+  bool has_model(std::string_view name, std::string_view version = {}) const;
+
+  void load(std::string_view name);    // again, if it is loaded: the old one serves until the new one is ready
+  void unload(std::string_view name);  // returns when no request uses it
+  std::vector<ModelStatus> list() const;
+  bool ready() const;  // all models of the start are loaded
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace sdx::serve

@@ -1,0 +1,58 @@
+#pragma once
+// What libsdx_serve.so offers the command `sdx`, which loads it when `sdx serve` is called. Both are of one build: C++ types
+// cross the border.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <sdx/session.hpp>
+
+namespace sdx::serve {
+
+inline constexpr int kModuleVersion = 1;
+
+// The flags of `sdx serve`; what is not given is 0, "" or nothing and taken from the project file's `serving:`, else from the
+// defaults.
+struct ServeRequest {
+  std::vector<std::pair<std::string, std::string>> models;  // name ("": the file's), path
+  std::string repository;
+  std::string host;    // "127.0.0.1"
+  int port = -1;       // 0: a free one; -1: not given (8080)
+  int grpc_port = -1;  // the same (8081); -2: no gRPC
+  std::string api_keys, tls_cert, tls_key;
+  std::vector<std::string> cors;  // origins that browsers may call from
+  std::int64_t max_batch_size = 0;
+  double max_queue_delay_ms = -1;
+  int queue = 0, instances = 0;
+  std::uint64_t memory_limit = 0;
+  std::string log_format = "text";  // or "json"
+  bool log_prompts = false;
+  std::string otlp;  // "http://host:4318"
+  bool page = true;
+  SessionOptions session;
+};
+
+// How the module talks to the command. Functions are called from any thread.
+struct ServeHost {
+  std::function<bool()> stop;                      // asked some times a second: SIGTERM or Ctrl-C came
+  std::function<bool()> reload;                    // SIGHUP came since the last call
+  std::function<void(std::string_view line)> say;  // to standard error, with a newline behind it
+};
+
+struct ServeModule {
+  int version;
+  const char* product;  // SDX_VERSION of the build
+  // Serves until it is stopped, then ends requests under way (30 s at most). Throws sdx::Error.
+  void (*serve)(const ServeRequest& request, const ServeHost& host);
+};
+
+}  // namespace sdx::serve
+
+extern "C" {
+// The library's only C symbol: sdx_serve_module.
+using SdxServeModuleFunction = const sdx::serve::ServeModule* (*)();
+}
