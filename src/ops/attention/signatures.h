@@ -137,6 +137,48 @@ struct GroupQueryIn {
   };
 };
 
+// sdx PagedAttention.
+struct PagedAttrs {
+  HeadCountAttrs heads;
+  bool do_rotary = false, rotary_interleaved = false;
+  std::int64_t local_window_size = -1;  // -1: none
+  std::int64_t smooth_softmax = 0;
+  float scale = 0;  // 0: 1 / sqrt(size)
+  float softcap = 0;
+  float qk_norm_epsilon = 1e-6F;
+
+  void fields(auto& f) {
+    heads.fields(f);
+    f("do_rotary", do_rotary);
+    f("rotary_interleaved", rotary_interleaved);
+    f("local_window_size", local_window_size);
+    f("smooth_softmax", smooth_softmax);
+    f("scale", scale);
+    f("softcap", softcap);
+    f("qk_norm_epsilon", qk_norm_epsilon);
+  }
+};
+struct PagedIn {
+  enum Slot : std::size_t {
+    kQuery,
+    kKey,
+    kValue,
+    kKeyCache,
+    kValueCache,
+    kKeyScales,
+    kValueScales,
+    kStarts,
+    kPast,
+    kTable,
+    kCos,
+    kSin,
+    kSink,
+    kQNorm,
+    kKNorm
+  };
+  static constexpr std::size_t kCount = kKNorm + 1;
+};
+
 // RotaryEmbedding of ai.onnx, com.microsoft and sdx; com.microsoft's MRotaryEmbedding.
 struct RotaryAttrs {
   bool interleaved = false;
