@@ -4,11 +4,10 @@
 #include <sdx/text.hpp>
 
 #include "base/error.h"
-#include "text/model/answer_text.h"
+#include "text/model/answer.h"
 #include "text/model/constraint.h"
 #include "text/model/decoder.h"
 #include "text/model/open.h"
-#include "text/model/sampler.h"
 
 namespace sdx {
 
@@ -133,109 +132,6 @@ Generation LanguageModel::generate(TextState& state, std::string_view prompt, co
   return generate(state, encoding.ids, with, on_token);
 }
 
-namespace {
-
-void check_settings(const GenerationSettings& s, const LanguageModelInfo& info) {
-  check_sampling(s.sampling, info.vocabulary);
-  if (s.max_tokens < 1) fail(ErrorCode::invalid_argument, "max_tokens must be 1 or greater, received {}", s.max_tokens);
-  if (s.min_tokens < 0) fail(ErrorCode::invalid_argument, "min_tokens must be 0 or greater, received {}", s.min_tokens);
-  if (s.n < 1 || s.n > 1024) fail(ErrorCode::invalid_argument, "n must be from 1 to 1024, received {}", s.n);
-  if (s.logprobs > 1000) fail(ErrorCode::invalid_argument, "logprobs must be at most 1000, received {}", s.logprobs);
-  if (!s.stop.empty() && !s.detokenize) fail(ErrorCode::invalid_argument, "stop texts need `detokenize`");
-  if (s.mask && s.ignore_end) fail(ErrorCode::invalid_argument, "ignore_end cannot be kept where a grammar ends the answer");
-  if (std::any_of(s.stop.begin(), s.stop.end(), [](const std::string& t) { return t.empty(); })) {
-    fail(ErrorCode::invalid_argument, "a stop text must not be empty");
-  }
-}
-
-// One answer, from the logits behind the prompt on.
-class Answer {
- public:
-  Answer(const LanguageModelInfo& info, const GenerationSettings& settings, const OnToken& on_token, int index,
-         std::span<const TokenId> prompt)
-      : settings_(settings),
-        on_token_(on_token),
-        index_(index),
-        sampler_(settings.sampling, prompt, static_cast<std::uint64_t>(index)),
-        text_(settings.detokenize, settings.stop),
-        ends_(settings.stop_tokens) {
-    if (settings.mask) mask_ = settings.mask();
-    if (!settings.ignore_end) ends_.insert(ends_.end(), info.eos.begin(), info.eos.end());
-  }
-
-  // `room`: tokens that fit into the context behind the prompt.
-  Choice run(TextState& state, Tensor logits, std::int64_t room) {
-    const std::int64_t most = std::min(settings_.max_tokens, room + 1);  // the last one is not computed
-    while (choice_.finish_reason.empty()) {
-      const TokenId id = take(logits.mutable_values<float>());
-      if (choice_.finish_reason.empty() && static_cast<std::int64_t>(choice_.tokens.size()) >= most)
-        choice_.finish_reason = "length";
-      tell(id);
-      if (choice_.finish_reason.empty()) logits = state.append(std::span(&id, 1), false, settings_.run);
-    }
-    choice_.text = text_.text();
-    return std::move(choice_);
-  }
-
- private:
-  TokenId take(std::span<float> logits) {
-    token_ = GeneratedToken();
-    token_.choice = index_;
-    const bool probs = settings_.logprobs >= 0;
-    if (probs) original_.assign(logits.begin(), logits.end());
-    const bool early = static_cast<std::int64_t>(choice_.tokens.size()) < settings_.min_tokens;
-    const TokenId id = choose(logits, early ? std::span<const TokenId>(ends_) : std::span<const TokenId>());
-    if (probs) {
-      const Logprobs shares(original_);
-      token_.logprob = shares.of(id);
-      token_.top = shares.top(static_cast<std::size_t>(settings_.logprobs));
-      choice_.logprobs.push_back(*token_.logprob);
-      choice_.top_logprobs.push_back(token_.top);
-    }
-    sampler_.accept(id);
-    choice_.tokens.push_back(id);
-    token_.id = id;
-    if (mask_ && mask_->complete() && choice_.finish_reason.empty()) choice_.finish_reason = "stop";
-    const bool end = std::find(ends_.begin(), ends_.end(), id) != ends_.end();
-    if (end) {
-      choice_.finish_reason = "stop";
-    } else {
-      token_.text = text_.add(id);
-      if (text_.stopped()) choice_.finish_reason = "stop", choice_.stop = text_.stop();
-    }
-    return id;
-  }
-
-  TokenId choose(std::span<float> logits, std::span<const TokenId> barred) {
-    if (!mask_) return sampler_.choose(logits, barred);
-    const std::span<const std::uint64_t> allowed = mask_->allowed();
-    const TokenId id = sampler_.choose(logits, barred, &allowed);
-    if (!mask_->accept(id)) fail(ErrorCode::runtime_failure, "token {} does not fit the grammar that allowed it", id);
-    return id;
-  }
-
-  void tell(TokenId) {
-    if (!choice_.finish_reason.empty()) token_.text += text_.finish();
-    if (on_token_ && !on_token_(token_) && choice_.finish_reason.empty()) {
-      choice_.finish_reason = "cancelled";
-      text_.finish();
-    }
-  }
-
-  const GenerationSettings& settings_;
-  const OnToken& on_token_;
-  int index_;
-  Sampler sampler_;
-  std::unique_ptr<TokenMask> mask_;
-  AnswerText text_;
-  std::vector<TokenId> ends_;
-  std::vector<float> original_;
-  GeneratedToken token_;
-  Choice choice_;
-};
-
-}  // namespace
-
 Generation LanguageModel::generate(std::span<const TokenId> prompt, const GenerationSettings& settings,
                                    const OnToken& on_token) const {
   TextState state = new_state();
@@ -261,8 +157,14 @@ Generation LanguageModel::generate(TextState& state, std::span<const TokenId> pr
   const std::vector<TokenId> seen = state.tokens();
   for (int i = 0; i < settings.n; ++i) {
     state.rewind(length);
-    Answer answer(impl_->info, settings, on_token, i, seen);
-    out.choices.push_back(answer.run(state, settings.n == 1 ? logits : logits.clone(), room));
+    // The last token is not computed.
+    Answer answer(impl_->info, settings, on_token, i, seen, std::min(settings.max_tokens, room + 1));
+    for (Tensor next = settings.n == 1 ? logits : logits.clone();;) {
+      const TokenId id = answer.next(next.mutable_values<float>());
+      if (answer.ended()) break;
+      next = state.append(std::span(&id, 1), false, settings.run);
+    }
+    out.choices.push_back(answer.take_choice());
     out.completion_tokens += static_cast<std::int64_t>(out.choices.back().tokens.size());
     if (out.choices.back().finish_reason == "cancelled") break;
   }
