@@ -28,6 +28,11 @@ namespace sdx {
 
 using TokenId = std::uint32_t;
 
+class GenerationEngine;
+namespace text {
+struct Decoder;
+}
+
 // How the next token is chosen. Of the logits, in this order: repetition_penalty, presence and frequency penalties, logit_bias;
 // then the likeliest token where `greedy` is set or the temperature is 0; else division by temperature, and of the tokens' shares
 // top_k, typical_p, top_p, min_p, each over what the one before left.
@@ -194,8 +199,10 @@ class SDX_API LanguageModel {
   Report report() const;  // of the session
 
  private:
+  friend class GenerationEngine;
   struct Impl;
   explicit LanguageModel(std::shared_ptr<const Impl> impl);
+  std::shared_ptr<const text::Decoder> decoder() const;
   std::shared_ptr<const Impl> impl_;
 };
 

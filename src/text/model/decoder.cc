@@ -266,6 +266,15 @@ void DecoderState::rewind(std::int64_t count) {
   length_ = count;
 }
 
+DecoderState DecoderState::fork() const {
+  DecoderState other = *this;
+  // Of what steps write in place, each has its own; other caches are never changed, only replaced.
+  if (decoder_->in_place) {
+    for (Tensor& t : other.cache_) t = t.clone();
+  }
+  return other;
+}
+
 std::size_t DecoderState::cache_bytes() const {
   std::size_t bytes = 0;
   for (const Tensor& t : cache_) bytes += t.bytes();

@@ -62,6 +62,9 @@ class DecoderState {
   // Forgets all tokens but the first `count`.
   void rewind(std::int64_t count);
 
+  // Another that goes on from here by itself.
+  DecoderState fork() const;
+
   std::int64_t size() const { return length_; }
   const Decoder* decoder() const { return decoder_.get(); }
   std::size_t cache_bytes() const;

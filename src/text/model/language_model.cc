@@ -97,6 +97,7 @@ LanguageModel LanguageModel::load(const std::filesystem::path& path, const Langu
 }
 
 const LanguageModelInfo& LanguageModel::info() const { return impl_->info; }
+std::shared_ptr<const Decoder> LanguageModel::decoder() const { return impl_->model.decoder; }
 Report LanguageModel::report() const { return impl_->model.decoder->session->report(); }
 TextState LanguageModel::new_state() const { return TextState(std::make_unique<TextState::Impl>(impl_->model.decoder)); }
 

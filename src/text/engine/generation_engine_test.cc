@@ -1,0 +1,345 @@
+// Several requests at once. Needs SDX_TEST_MODELS; SmolLM2's file is named by SDX_TEST_SMOLLM2.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <sdx/generation_engine.hpp>
+#include <thread>
+
+#include "base/error.h"
+
+namespace sdx::text {
+namespace {
+
+namespace fs = std::filesystem;
+using Ids = std::vector<TokenId>;
+using namespace std::chrono_literals;
+
+fs::path models() {
+  const char* folder = std::getenv("SDX_TEST_MODELS");
+  return folder == nullptr ? fs::path() : fs::path(folder);
+}
+
+nlohmann::json json_of(const fs::path& path) {
+  std::ifstream file(path);
+  return nlohmann::json::parse(file);
+}
+
+LanguageModel load(const fs::path& path, int threads) {
+  LanguageModelOptions options;
+  options.session.threads = threads;
+  return LanguageModel::load(path, options);
+}
+
+GenerationSettings greedy(std::size_t count) {
+  GenerationSettings s;
+  s.sampling.greedy = true;
+  s.max_tokens = static_cast<std::int64_t>(count);
+  s.ignore_end = true;
+  return s;
+}
+
+GenerationRequest asking(Ids prompt, GenerationSettings settings) {
+  GenerationRequest r;
+  r.prompt = std::move(prompt);
+  r.settings = std::move(settings);
+  return r;
+}
+
+template <class F>
+ErrorCode code_of(F&& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.code();
+  }
+  return ErrorCode::ok;
+}
+
+class Engines : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    folder_ = models() / "llm_stories260k" / GetParam();
+    if (!fs::exists(folder_)) GTEST_SKIP() << "no model files (SDX_TEST_MODELS)";
+  }
+  fs::path folder_;
+};
+
+// Alone, and among others of all lengths that come and go.
+TEST_P(Engines, GreedyAnswersAreTheRecordedOnes) {
+  const nlohmann::json expected = json_of(folder_ / "expected_generation.json");
+  for (const int threads : {1, 2}) {
+    for (const std::int64_t step : {0, 5}) {
+      GenerationEngine engine(load(folder_, threads), {.max_sequences = 6, .max_step_tokens = step});
+      std::vector<std::pair<GenerationTask, Ids>> tasks;
+      for (int round = 0; round < 3; ++round) {
+        for (const auto& g : expected["generations"]) {
+          const Ids prompt = g["prompt_ids"], all = g["ids"];
+          const std::size_t count = (all.size() - prompt.size()) * static_cast<std::size_t>(round + 1) / 3;
+          Ids answer(all.begin() + static_cast<std::ptrdiff_t>(prompt.size()),
+                     all.begin() + static_cast<std::ptrdiff_t>(prompt.size() + count));
+          tasks.emplace_back(engine.submit(asking(prompt, greedy(count))), std::move(answer));
+          if (round == 0) tasks.back().first.wait();  // alone
+        }
+      }
+      for (const auto& [task, answer] : tasks) {
+        const Generation made = task.wait();
+        EXPECT_EQ(made.choices.at(0).tokens, answer);
+        EXPECT_EQ(made.choices[0].finish_reason, "length");
+        EXPECT_TRUE(task.ended());
+      }
+      const EngineStatus s = engine.status();
+      EXPECT_EQ(s.requests, tasks.size());
+      EXPECT_EQ(s.running + s.waiting, 0);
+      EXPECT_EQ(s.failed + s.cancelled, 0U);
+    }
+  }
+}
+
+TEST_P(Engines, SeveralAnswersAreThoseOfTheModelItself) {
+  const LanguageModel model = load(folder_, 1);
+  GenerationSettings s;
+  s.max_tokens = 20;
+  s.n = 5;
+  s.logprobs = 2;
+  s.sampling.seed = 5;
+  s.sampling.temperature = 1.2F;
+  s.sampling.top_k = 40;
+  const Ids prompt{1, 403, 407};
+  const Generation expected = model.generate(prompt, s);
+  for (const int most : {1, 3, 16}) {
+    GenerationEngine engine(model, {.max_sequences = most});
+    GenerationRequest request = asking(prompt, s);
+    std::vector<Ids> told(5);
+    request.on_token = [&](const GeneratedToken& t) {
+      told.at(static_cast<std::size_t>(t.choice)).push_back(t.id);
+      EXPECT_EQ(t.top.size(), 2U);
+      return true;
+    };
+    const Generation made = engine.submit(std::move(request)).wait();
+    ASSERT_EQ(made.choices.size(), 5U);
+    for (std::size_t i = 0; i < 5; ++i) {
+      EXPECT_EQ(made.choices[i].tokens, expected.choices[i].tokens) << most << " " << i;
+      EXPECT_EQ(told[i], made.choices[i].tokens);
+      EXPECT_EQ(made.choices[i].logprobs.size(), made.choices[i].tokens.size());
+    }
+    EXPECT_EQ(made.completion_tokens, expected.completion_tokens);
+    EXPECT_EQ(made.prompt_tokens, 3);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, Engines, testing::Values("genai_fp32", "genai_int4", "optimum"));
+
+class Engine : public testing::Test {
+ protected:
+  void SetUp() override {
+    const fs::path folder = models() / "llm_stories260k/genai_fp32";
+    if (!fs::exists(folder)) GTEST_SKIP() << "no model files (SDX_TEST_MODELS)";
+    model_.emplace(load(folder, 1));
+  }
+  const LanguageModel& model() const { return *model_; }
+
+ private:
+  std::optional<LanguageModel> model_;
+};
+
+const Ids kPrompt{1, 403, 407};
+
+// Holds the engine's thread in a callback until it is let go.
+struct Gate {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool reached = false, open = false;
+  void pass() {
+    std::unique_lock lock(mutex);
+    reached = true;
+    changed.notify_all();
+    changed.wait(lock, [&] { return open; });
+  }
+  void wait_reached() {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return reached; });
+  }
+  void let_go() {
+    const std::lock_guard lock(mutex);
+    open = true;
+    changed.notify_all();
+  }
+};
+
+TEST_F(Engine, WhatCannotBeIsRefused) {
+  GenerationEngine engine(model());
+  EXPECT_EQ(code_of([&] { engine.submit(asking({}, greedy(1))); }), ErrorCode::invalid_argument);
+  EXPECT_EQ(code_of([&] { engine.submit(asking({512}, greedy(1))); }), ErrorCode::invalid_argument);
+  EXPECT_EQ(code_of([&] { engine.submit(asking(kPrompt, greedy(0))); }), ErrorCode::invalid_argument);
+  EXPECT_EQ(code_of([&] { engine.submit(asking(Ids(5000, 403), greedy(1))); }), ErrorCode::invalid_argument);
+  EXPECT_EQ(code_of([&] { GenerationEngine(model(), {.max_sequences = 0}); }), ErrorCode::invalid_argument);
+  EXPECT_EQ(engine.status().requests, 0U);
+}
+
+TEST_F(Engine, MoreThanMayWaitAreRefused) {
+  GenerationEngine engine(model(), {.max_sequences = 1, .max_waiting = 2});
+  Gate gate;
+  GenerationRequest first = asking(kPrompt, greedy(5));
+  first.on_token = [&](const GeneratedToken&) { return gate.pass(), true; };
+  std::vector<GenerationTask> tasks{engine.submit(std::move(first))};
+  gate.wait_reached();
+  for (int i = 0; i < 2; ++i) tasks.push_back(engine.submit(asking(kPrompt, greedy(5))));
+  EXPECT_EQ(code_of([&] { engine.submit(asking(kPrompt, greedy(5))); }), ErrorCode::out_of_memory);
+  const EngineStatus s = engine.status();
+  EXPECT_EQ(s.running, 1);
+  EXPECT_EQ(s.waiting, 2);
+  gate.let_go();
+  for (const GenerationTask& t : tasks) EXPECT_EQ(t.wait().choices.at(0).tokens.size(), 5U);
+}
+
+TEST_F(Engine, CancellingEndsThoseThatRunAndThoseThatWait) {
+  GenerationEngine engine(model(), {.max_sequences = 1});
+  Gate gate;
+  GenerationRequest first = asking(kPrompt, greedy(400));
+  first.on_token = [&](const GeneratedToken&) { return gate.pass(), true; };
+  std::atomic<int> ends = 0;
+  first.on_end = [&](const Generation* g, std::exception_ptr) { ends += g != nullptr ? 1 : 100; };
+  const GenerationTask running = engine.submit(std::move(first)), waiting = engine.submit(asking(kPrompt, greedy(5)));
+  gate.wait_reached();
+  running.cancel();
+  waiting.cancel();
+  gate.let_go();
+  const Generation a = running.wait(), b = waiting.wait();
+  EXPECT_EQ(a.choices.at(0).finish_reason, "cancelled");
+  EXPECT_EQ(a.choices[0].tokens.size(), 1U);
+  EXPECT_EQ(b.choices.at(0).finish_reason, "cancelled");
+  EXPECT_TRUE(b.choices[0].tokens.empty());
+  EXPECT_EQ(ends, 1);
+  EXPECT_EQ(engine.status().cancelled, 2U);
+  EXPECT_EQ(engine.submit(asking(kPrompt, greedy(3))).wait().choices[0].tokens.size(), 3U);
+}
+
+TEST_F(Engine, ACallbackEndsItsAnswerAlone) {
+  GenerationEngine engine(model());
+  GenerationRequest stops = asking(kPrompt, greedy(50)), fails = stops, ends = stops;
+  int count = 0;
+  stops.on_token = [&](const GeneratedToken&) { return ++count < 4; };
+  fails.on_token = [](const GeneratedToken&) -> bool { throw std::runtime_error("as the caller wants it"); };
+  ends.on_end = [](const Generation*, std::exception_ptr) { throw std::runtime_error("nobody hears it"); };
+  const GenerationTask other = engine.submit(asking(kPrompt, greedy(50))), a = engine.submit(std::move(stops)),
+                       b = engine.submit(std::move(fails)), c = engine.submit(std::move(ends));
+  EXPECT_EQ(a.wait().choices.at(0).tokens.size(), 4U);
+  EXPECT_EQ(a.wait().choices[0].finish_reason, "cancelled");
+  EXPECT_THROW(b.wait(), std::runtime_error);
+  EXPECT_EQ(c.wait().choices[0].tokens, other.wait().choices[0].tokens);
+  EXPECT_EQ(other.wait().choices[0].tokens, model().generate(kPrompt, greedy(50)).choices[0].tokens);
+  EXPECT_EQ(engine.status().failed, 1U);
+}
+
+// A mask of the caller's that goes wrong.
+class BadMask final : public TokenMask {
+ public:
+  std::span<const std::uint64_t> allowed() override {
+    if (++calls_ > 2) throw Error(ErrorCode::runtime_failure, "the mask is at its end");
+    return words_;
+  }
+  bool accept(TokenId) override { return true; }
+  bool complete() const override { return false; }
+
+ private:
+  int calls_ = 0;
+  std::vector<std::uint64_t> words_ = std::vector<std::uint64_t>(8, ~std::uint64_t{0});
+};
+
+TEST_F(Engine, AFailingMaskEndsItsRequestAlone) {
+  GenerationEngine engine(model());
+  GenerationSettings masked = greedy(50);
+  masked.ignore_end = false;
+  GenerationSettings unmade = masked;
+  masked.mask = [] { return std::make_unique<BadMask>(); };
+  unmade.mask = []() -> std::unique_ptr<TokenMask> { throw Error(ErrorCode::invalid_argument, "no mask today"); };
+  const GenerationTask other = engine.submit(asking(kPrompt, greedy(50))), a = engine.submit(asking(kPrompt, masked)),
+                       b = engine.submit(asking(kPrompt, unmade));
+  EXPECT_EQ(code_of([&] { a.wait(); }), ErrorCode::runtime_failure);
+  EXPECT_EQ(code_of([&] { b.wait(); }), ErrorCode::invalid_argument);
+  EXPECT_EQ(other.wait().choices[0].tokens.size(), 50U);
+}
+
+TEST_F(Engine, DeadlinesEndThoseThatRunAndThoseThatWait) {
+  GenerationEngine engine(model(), {.max_sequences = 1});
+  GenerationRequest slow = asking(kPrompt, greedy(400));
+  slow.deadline = std::chrono::steady_clock::now() + 50ms;
+  slow.on_token = [](const GeneratedToken&) { return std::this_thread::sleep_for(20ms), true; };
+  GenerationRequest waits = asking(kPrompt, greedy(5));
+  waits.deadline = std::chrono::steady_clock::now() - 1ms;
+  const GenerationTask a = engine.submit(std::move(slow)), b = engine.submit(std::move(waits));
+  EXPECT_EQ(code_of([&] { b.wait(); }), ErrorCode::deadline_exceeded);
+  EXPECT_EQ(code_of([&] { a.wait(); }), ErrorCode::deadline_exceeded);
+  EXPECT_EQ(engine.submit(asking(kPrompt, greedy(3))).wait().choices[0].tokens.size(), 3U);
+}
+
+TEST_F(Engine, ItsEndCancelsWhatIsUnderWay) {
+  std::atomic<int> ends = 0;
+  std::vector<GenerationTask> tasks;
+  {
+    GenerationEngine engine(model(), {.max_sequences = 2});
+    for (int i = 0; i < 6; ++i) {
+      GenerationRequest r = asking(kPrompt, greedy(400));
+      r.on_end = [&](const Generation* g, std::exception_ptr) { ends += g != nullptr ? 1 : 100; };
+      tasks.push_back(engine.submit(std::move(r)));
+    }
+  }
+  EXPECT_EQ(ends, 6);
+  for (const GenerationTask& t : tasks) EXPECT_EQ(t.wait().choices.at(0).finish_reason.empty(), false);
+  tasks[0].cancel();  // of an engine that is no more
+}
+
+// Many threads submit, cancel, set deadlines and fail at random; whatever ends by itself is right.
+TEST_F(Engine, AnythingAtAnyTime) {
+  const Ids whole = model().generate(kPrompt, greedy(40)).choices[0].tokens;
+  std::atomic<int> ends = 0, submitted = 0;
+  {
+    GenerationEngine engine(model(), {.max_sequences = 5, .max_waiting = 12, .max_step_tokens = 16});
+    std::vector<std::thread> threads;
+    for (unsigned seed = 0; seed < 4; ++seed) {
+      threads.emplace_back([&, seed] {
+        std::mt19937 random(seed);
+        for (int i = 0; i < 25; ++i) {
+          const unsigned kind = random() % 6;
+          GenerationRequest r = asking(kPrompt, greedy(1 + random() % 40));
+          r.settings.n = static_cast<int>(1 + random() % 3);
+          if (kind == 1) r.deadline = std::chrono::steady_clock::now() + std::chrono::microseconds(random() % 20000);
+          if (kind == 2) r.on_token = [left = random() % 30](const GeneratedToken&) mutable { return left-- > 0; };
+          if (kind == 3)
+            r.on_token = [](const GeneratedToken& t) { return t.id % 7 != 0 ? true : throw std::runtime_error("x"); };
+          r.on_end = [&](const Generation*, std::exception_ptr) { ++ends; };
+          std::optional<GenerationTask> task;
+          if (code_of([&] { task = engine.submit(std::move(r)); }) != ErrorCode::ok) {
+            std::this_thread::sleep_for(1ms);
+            continue;
+          }
+          ++submitted;
+          if (kind == 4) std::this_thread::sleep_for(std::chrono::microseconds(random() % 3000)), task->cancel();
+          if (kind == 5) continue;
+          try {
+            for (const Choice& c : task->wait().choices) {
+              ASSERT_LE(c.tokens.size(), whole.size());
+              EXPECT_TRUE(std::equal(c.tokens.begin(), c.tokens.end(), whole.begin()));
+            }
+          } catch (const std::exception&) {
+            EXPECT_TRUE(kind == 1 || kind == 3);
+          }
+        }
+      });
+    }
+    for (std::thread& t : threads) t.join();
+    const EngineStatus s = engine.status();
+    EXPECT_EQ(s.requests, static_cast<std::uint64_t>(submitted));
+  }
+  EXPECT_EQ(ends, submitted);
+}
+
+}  // namespace
+}  // namespace sdx::text

@@ -1,0 +1,66 @@
+#pragma once
+// What an engine's thread does: lets requests in, makes up steps, computes them, and ends what is over.
+
+#include <functional>
+#include <list>
+#include <memory>
+#include <vector>
+
+#include "text/engine/request.h"
+
+namespace sdx::text {
+
+class Scheduler {
+ public:
+  Scheduler(std::shared_ptr<const Decoder> decoder, LanguageModelInfo info, const EngineOptions& options,
+            std::shared_ptr<Mailbox> mailbox);
+
+  void run();  // until the mailbox says stop; then every request has ended
+
+  // From any thread:
+  EngineStatus status() const;
+  void submitted();
+  // How many tokens each answer can have at most. Throws Error(out_of_memory) where the prompt alone exceeds the cache.
+  std::int64_t most_tokens(const GenerationRequest& request) const;
+
+ private:
+  using Task = std::shared_ptr<GenerationTask::Impl>;
+  struct Part {  // what a step computes of one sequence
+    Task task;
+    Sequence* sequence = nullptr;
+    std::size_t tokens = 0;
+    Tensor logits;             // behind the last token
+    std::exception_ptr error;  // of this part alone
+  };
+
+  bool take_mail();
+  void end_overdue();
+  void admit();
+  void begin_answers();
+  void begin_answer(const Task& task);
+  std::vector<Part> plan() const;
+  void share_out(std::vector<Part>& prompts, std::int64_t budget) const;
+  void compute(std::vector<Part>& parts);
+  void compute_singly(std::vector<Part>& parts, const RunOptions& options);
+  RunOptions options_of(const std::vector<Part>& parts) const;
+  void choose(std::vector<Part>& parts);
+  void settle(std::vector<Part>& parts);
+  void take_token(const Task& task, Sequence& sequence);
+  void end(const Task& task, const std::exception_ptr& error, bool cancelled = false);
+  int active() const;  // sequences under way
+  bool fits(const Task& task) const;
+  void note(const std::function<void(EngineStatus&)>& change);
+  void count_requests();
+
+  std::shared_ptr<const Decoder> decoder_;
+  LanguageModelInfo info_;
+  EngineOptions options_;
+  std::shared_ptr<Mailbox> mailbox_;
+  std::list<Task> waiting_, running_;  // first come, first
+  std::size_t turn_ = 0;               // of prompts: who is first with what is left over
+
+  mutable std::mutex mutex_;
+  EngineStatus status_;  // guarded by `mutex_`
+};
+
+}  // namespace sdx::text
