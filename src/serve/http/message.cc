@@ -12,6 +12,17 @@ bool same(std::string_view a, std::string_view b) {
                     [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
 }
 
+std::string_view type_of(int status) {
+  switch (status) {
+    case 401: return "authentication_error";
+    case 403: return "permission_error";
+    case 404: return "not_found_error";
+    case 429: return "rate_limit_error";
+    case 503: return "unavailable_error";
+    default: return status < 500 ? "invalid_request_error" : "server_error";
+  }
+}
+
 }  // namespace
 
 std::string_view header(const Headers& headers, std::string_view name) {
@@ -22,6 +33,32 @@ std::string_view header(const Headers& headers, std::string_view name) {
 std::string_view Request::parameter(std::string_view name) const {
   const auto at = std::find_if(query.begin(), query.end(), [&](const auto& p) { return p.first == name; });
   return at == query.end() ? std::string_view() : std::string_view(at->second);
+}
+
+std::string_view Request::part(std::string_view name) const {
+  const auto at = std::find_if(parts.begin(), parts.end(), [&](const auto& p) { return p.first == name; });
+  return at == parts.end() ? std::string_view() : std::string_view(at->second);
+}
+
+void Notes::set_model(std::string_view model) {
+  const std::lock_guard lock(mutex_);
+  values_.model = model;
+}
+
+void Notes::set_prompt(std::string_view prompt) {
+  const std::lock_guard lock(mutex_);
+  values_.prompt = prompt;
+}
+
+void Notes::set_tokens(std::int64_t prompt, std::int64_t answer) {
+  const std::lock_guard lock(mutex_);
+  values_.prompt_tokens = prompt;
+  values_.answer_tokens = answer;
+}
+
+Notes::Values Notes::values() const {
+  const std::lock_guard lock(mutex_);
+  return values_;
 }
 
 std::string_view reason(int status) {
@@ -69,6 +106,31 @@ Response error_response(int status, std::string_view message) {
   const nlohmann::json document{{"error", {{"code", status}, {"message", message}}}};
   // Messages may quote what the client sent, which need not be UTF-8.
   return json_response(document.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), status);
+}
+
+Response api_error(int status, std::string_view message, std::string_view type, std::string_view code, std::string_view param) {
+  const auto or_null = [](std::string_view text) { return text.empty() ? nlohmann::json() : nlohmann::json(text); };
+  const nlohmann::json document{{"error",
+                                 {{"message", message},
+                                  {"type", type.empty() ? type_of(status) : type},
+                                  {"param", or_null(param)},
+                                  {"code", or_null(code)}}}};
+  return json_response(document.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), status);
+}
+
+Response api_error_shape(int status, std::string_view message) { return api_error(status, message); }
+
+int status_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::invalid_argument:
+    case ErrorCode::invalid_model: return 400;
+    case ErrorCode::not_implemented: return 501;
+    case ErrorCode::provider_unavailable: return 503;
+    case ErrorCode::out_of_memory: return 413;
+    case ErrorCode::cancelled: return 499;
+    case ErrorCode::deadline_exceeded: return 504;
+    default: return 500;
+  }
 }
 
 }  // namespace sdx::serve

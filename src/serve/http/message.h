@@ -2,13 +2,18 @@
 // Requests and responses as plain values: nothing here knows of sockets.
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include <sdx/error.hpp>
 
 namespace sdx::serve {
 
@@ -17,6 +22,28 @@ using Headers = std::vector<std::pair<std::string, std::string>>;
 
 // The first of that name; empty when there is none.
 std::string_view header(const Headers& headers, std::string_view name);
+
+// What a request's log line and trace say of it beyond its head. Thread-safe.
+class Notes {
+ public:
+  struct Values {
+    std::string model;                                  // as the request named it
+    std::string prompt;                                 // logged where the user wants it alone
+    std::int64_t prompt_tokens = 0, answer_tokens = 0;  // 0: not a matter of tokens
+  };
+  void set_model(std::string_view model);
+  void set_prompt(std::string_view prompt);
+  void set_tokens(std::int64_t prompt, std::int64_t answer);
+  // True where the user wants prompts in the log: else nobody need put them together.
+  bool wants_prompt() const noexcept { return wants_prompt_; }
+  void want_prompt() noexcept { wants_prompt_ = true; }
+  Values values() const;
+
+ private:
+  mutable std::mutex mutex_;
+  Values values_;
+  std::atomic<bool> wants_prompt_{false};
+};
 
 struct Request {
   std::string method;  // "GET", as sent
@@ -29,6 +56,20 @@ struct Request {
   // Set when the client has gone: long work may end early. Never null.
   std::shared_ptr<const std::atomic<bool>> gone;
 
+  std::string client;  // its address: "127.0.0.1"
+  std::chrono::steady_clock::time_point arrived;
+  std::chrono::system_clock::time_point arrived_at;
+  std::shared_ptr<Notes> notes;  // never null
+
+  // What a Router and a guard have found out; empty where there is none.
+  std::string route;                                       // the pattern: "/v2/models/{model}/infer"
+  std::vector<std::pair<std::string, std::string>> parts;  // {model} of the pattern and so on
+  std::string id;                                          // X-Request-Id, as the client sent it or made up
+  std::string key;                                         // the name of the key that it came with
+  std::string traceparent, tracestate;  // of this request's own span (W3C Trace Context): what calls made for it send on
+  std::shared_ptr<void> held;           // let go when the request has ended
+
+  std::string_view part(std::string_view name) const;  // empty when there is none
   std::string_view header(std::string_view name) const { return serve::header(headers, name); }
   // The first value of that name in the query; empty when there is none.
   std::string_view parameter(std::string_view name) const;
@@ -53,11 +94,49 @@ struct Response {
   std::function<void(BodyWriter&)> stream;
 };
 
+using RequestPtr = std::shared_ptr<Request>;
+
+// The answer to one request, given now or later, by any thread. Thread-safe; no function waits but wait(). Whoever holds one
+// keeps the server from ending: let go of it when the answer has ended, and soon after on_gone. One that is let go of unanswered
+// becomes status 500; one whose stream has not ended, a cut connection.
+class Responder {
+ public:
+  virtual ~Responder() = default;
+  // The whole answer, and the end of it. Response::stream is run by the calling thread. Counts once; what comes later is ignored.
+  virtual void respond(Response response) = 0;
+
+  // Or piece by piece: status and header fields (`body`, if any, is the first piece) …
+  virtual void start(Response head) = 0;
+  // … pieces, which are sent together where they come faster than they go. False once the client has gone, also because more than
+  // Limits::unsent_bytes wait for a client that does not read: nothing that follows will arrive.
+  virtual bool write(std::string_view bytes) = 0;
+  virtual void end() = 0;  // the body is whole
+  virtual void cut() = 0;  // it is not: the connection is cut, so that the client sees it
+
+  // Waits while much is unsent: for threads that have nothing else to do. False once the client has gone.
+  virtual bool wait() = 0;
+  virtual bool gone() const = 0;
+  // Called once if the client goes before the answer has ended (at once if it has gone already): by the thread that reads and
+  // writes, so it must be quick. Let go of when the answer has ended.
+  virtual void on_gone(std::function<void()> call) = 0;
+};
+using ResponderPtr = std::shared_ptr<Responder>;
+
 // "Not Found"
 std::string_view reason(int status);
 
 // `{"error": {"code": 404, "message": "…"}}`.
 Response error_response(int status, std::string_view message);
 Response json_response(std::string json, int status = 200);
+// As OpenAI's interface has it: `{"error": {"message": "…", "type": "invalid_request_error", "param": null, "code": "…"}}`.
+// `type` and `code` empty: what fits the status, and null.
+Response api_error(int status, std::string_view message, std::string_view type = {}, std::string_view code = {},
+                   std::string_view param = {});
+// How a route says that something went wrong; api_error with its first two arguments is one.
+using ErrorShape = Response (*)(int status, std::string_view message);
+Response api_error_shape(int status, std::string_view message);
+
+// The status that an error of this code means to a client.
+int status_of(ErrorCode code);
 
 }  // namespace sdx::serve

@@ -1,8 +1,9 @@
 #include "serve/http/server.h"
 
+#include <algorithm>
 #include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
+#include <condition_variable>
 #include <list>
 
 #include "base/error.h"
@@ -12,127 +13,206 @@
 namespace sdx::serve {
 namespace asio = boost::asio;
 
-struct Server::Impl {
+namespace {
+
+// One thread for input and output, with connections of its own.
+struct Loop {
   asio::io_context io{1};
   asio::executor_work_guard<asio::io_context::executor_type> busy{io.get_executor()};
-  Tcp::acceptor acceptor{io};
-  asio::steady_timer pause{io};
-  Shared shared;
   std::list<std::weak_ptr<Connection>> connections;
-  int open = 0;
-  bool accepting = false;
-  std::mutex stopping;
-  std::unique_ptr<HandlerPool> pool;
+  std::size_t before_sweep = 64;
   std::thread thread;
 
+  void run() {
+    while (true) {
+      try {
+        io.run();
+        return;
+      } catch (const std::exception& e) {  // out of memory: the connection concerned is gone, the others go on
+        log::warning("a connection was dropped: {}", e.what());
+      }
+    }
+  }
+
+  void add(const std::shared_ptr<Connection>& connection) {
+    if (connections.size() >= before_sweep) {
+      connections.remove_if([](const auto& c) { return c.expired(); });
+      before_sweep = 2 * connections.size() + 64;
+    }
+    connections.push_back(connection);
+    connection->start();
+  }
+
+  void finish() {
+    for (const auto& weak : connections) {
+      if (const auto connection = weak.lock()) connection->finish();
+    }
+  }
+
+  void cut() {
+    for (const auto& weak : connections) {
+      if (const auto connection = weak.lock()) connection->cut();
+    }
+  }
+};
+
+}  // namespace
+
+struct Server::Impl {
+  std::vector<std::unique_ptr<Loop>> loops;
+  std::optional<Tcp::acceptor> acceptor;
+  std::optional<asio::steady_timer> pause;
+  Shared shared;
+  std::size_t next = 0;
+  std::atomic<int> open{0};
+  bool accepting = false;
+  std::mutex stopping;
+  std::mutex waiting;
+  std::condition_variable none_open;
+  std::unique_ptr<HandlerPool> pool;
+
+  void begin(ServerOptions options, Service service);
   void listen();
-  void run();
   void accept();
   void accepted(SystemError error, Tcp::socket socket);
   void ended();
-  void finish_all(std::chrono::milliseconds grace);
+  void wait(std::chrono::milliseconds grace, const std::function<bool()>& hurry);
 };
+
+void Server::Impl::begin(ServerOptions options, Service service) {
+  shared.options = std::move(options);
+  shared.service = std::move(service);
+  const Limits& limits = shared.options.limits;
+  for (int i = 0; i < std::max(1, limits.io_threads); ++i) loops.push_back(std::make_unique<Loop>());
+  acceptor.emplace(loops[0]->io);
+  pause.emplace(loops[0]->io);
+  listen();
+  pool = std::make_unique<HandlerPool>(limits.threads, limits.waiting);
+  accept();
+  for (const auto& loop : loops) loop->thread = std::thread([l = loop.get()] { l->run(); });
+}
 
 void Server::Impl::listen() {
   SystemError error;
-  const auto address = asio::ip::make_address(shared.options.address, error);
-  const Tcp::endpoint wanted(address, shared.options.port);
-  if (!error) acceptor.open(wanted.protocol(), error);
-  if (!error) acceptor.set_option(Tcp::acceptor::reuse_address(true), error);
-  if (!error) acceptor.bind(wanted, error);
-  if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
-  if (error) {
-    fail(ErrorCode::io, "cannot listen on {} port {}: {}; name another port, or 0 for a free one", shared.options.address,
-         shared.options.port, error.message());
-  }
-  shared.port = acceptor.local_endpoint().port();
-}
-
-void Server::Impl::run() {
-  while (true) {
-    try {
-      io.run();
-      return;
-    } catch (const std::exception& e) {  // out of memory: the connection concerned is gone, the others go on
-      log::warning("a connection was dropped: {}", e.what());
+  const ServerOptions& options = shared.options;
+  if (options.listening >= 0) {
+    sockaddr_storage name{};
+    socklen_t size = sizeof name;
+    const bool known = ::getsockname(options.listening, reinterpret_cast<sockaddr*>(&name), &size) == 0;
+    if (!known || (name.ss_family != AF_INET && name.ss_family != AF_INET6)) {
+      fail(ErrorCode::io, "the socket that was handed over (file descriptor {}) is none of TCP", options.listening);
     }
+    acceptor->assign(name.ss_family == AF_INET6 ? Tcp::v6() : Tcp::v4(), options.listening, error);
+  } else {
+    const auto address = asio::ip::make_address(options.address, error);
+    const Tcp::endpoint wanted(address, options.port);
+    if (!error) acceptor->open(wanted.protocol(), error);
+    if (!error) acceptor->set_option(Tcp::acceptor::reuse_address(true), error);
+    if (!error) acceptor->bind(wanted, error);
+    if (!error) acceptor->listen(asio::socket_base::max_listen_connections, error);
   }
+  if (error) {
+    fail(ErrorCode::io, "cannot listen on {} port {}: {}; name another port, or 0 for a free one", options.address, options.port,
+         error.message());
+  }
+  shared.port = acceptor->local_endpoint().port();
 }
 
 void Server::Impl::accept() {
   if (accepting || shared.stopping || open >= shared.options.limits.connections) return;
   accepting = true;
-  acceptor.async_accept([this](SystemError error, Tcp::socket socket) {
+  Loop& loop = *loops[next++ % loops.size()];
+  acceptor->async_accept(loop.io, [this, &loop](SystemError error, Tcp::socket socket) {
     accepting = false;
-    accepted(error, std::move(socket));
-  });
-}
-
-void Server::Impl::accepted(SystemError error, Tcp::socket socket) {
-  if (shared.stopping) return;
-  if (error) {
-    // Out of file descriptors, most likely: trying again at once would keep a core busy.
-    pause.expires_after(std::chrono::milliseconds(100));
-    pause.async_wait([this](SystemError) { accept(); });
-    return;
-  }
-  SystemError ignored;
-  socket.set_option(Tcp::no_delay(true), ignored);
-  ++open;
-  connections.remove_if([](const auto& c) { return c.expired(); });
-  const auto connection = std::make_shared<Connection>(std::move(socket), shared, [this] { ended(); });
-  connections.push_back(connection);
-  connection->start();
-  accept();
-}
-
-void Server::Impl::ended() {
-  --open;
-  if (shared.stopping && open == 0) pause.cancel();
-  accept();
-}
-
-void Server::Impl::finish_all(std::chrono::milliseconds grace) {
-  if (shared.stopping) return;
-  shared.stopping = true;
-  SystemError ignored;
-  acceptor.close(ignored);
-  for (const auto& weak : connections) {
-    if (const auto connection = weak.lock()) connection->finish();
-  }
-  if (open == 0) return;
-  pause.expires_after(grace);
-  pause.async_wait([this](SystemError) {
-    for (const auto& weak : connections) {
-      if (const auto connection = weak.lock()) connection->cut();
+    if (shared.stopping) return;
+    if (error) {
+      // Out of file descriptors, most likely: trying again at once would keep a core busy.
+      pause->expires_after(std::chrono::milliseconds(100));
+      pause->async_wait([this](SystemError) { accept(); });
+      return;
     }
+    SystemError ignored;
+    socket.set_option(Tcp::no_delay(true), ignored);
+    ++open;
+    auto& encryption = shared.options.encryption;
+    auto transport = encryption ? encryption->transport(std::move(socket)) : plain_transport(std::move(socket));
+    const auto connection = std::make_shared<Connection>(loop.io, std::move(transport), shared, [this] { ended(); });
+    if (&loop == loops[0].get()) {
+      loop.add(connection);
+    } else {
+      asio::post(loop.io, [&loop, connection] { loop.add(connection); });
+    }
+    accept();
   });
 }
+
+// Called by any of the threads.
+void Server::Impl::ended() {
+  const int before = open.fetch_sub(1);
+  if (shared.stopping) {
+    const std::lock_guard lock(waiting);
+    none_open.notify_all();
+  } else if (before >= shared.options.limits.connections) {
+    asio::post(loops[0]->io, [this] { accept(); });
+  }
+}
+
+void Server::Impl::wait(std::chrono::milliseconds grace, const std::function<bool()>& hurry) {
+  const auto end = Clock::now() + grace;
+  std::unique_lock lock(waiting);
+  while (open > 0 && Clock::now() < end && !(hurry && hurry())) {
+    none_open.wait_until(lock, std::min(end, Clock::now() + std::chrono::milliseconds(50)));
+  }
+}
+
+namespace {
+
+// Requests go to the pool, which runs `handler` for them.
+Service service_of(Handler handler, Admit admit, const std::unique_ptr<HandlerPool>& pool) {
+  Service service;
+  service.admit = std::move(admit);
+  service.entry = [handler = std::move(handler), &pool](const RequestPtr& request, const ResponderPtr& responder) {
+    const bool taken = pool->submit([&handler, request, responder]() { answer_with(handler, *request, *responder); });
+    if (taken) return;
+    Response busy = error_response(503, "the server is busy; try again later");
+    busy.headers.emplace_back("Retry-After", "1");
+    responder->respond(std::move(busy));
+  };
+  return service;
+}
+
+}  // namespace
 
 Server::Server(ServerOptions options, Handler handler, Admit admit) : impl_(std::make_unique<Impl>()) {
-  Impl& i = *impl_;
-  i.shared.options = std::move(options);
-  i.shared.handler = std::move(handler);
-  i.shared.admit = std::move(admit);
-  i.listen();
-  const Limits& limits = i.shared.options.limits;
-  i.pool = std::make_unique<HandlerPool>(limits.threads, limits.waiting);
-  i.shared.pool = i.pool.get();
-  i.accept();
-  i.thread = std::thread([&i] { i.run(); });
+  impl_->begin(std::move(options), service_of(std::move(handler), std::move(admit), impl_->pool));
+}
+
+Server::Server(ServerOptions options, Service service) : impl_(std::make_unique<Impl>()) {
+  impl_->begin(std::move(options), std::move(service));
 }
 
 Server::~Server() { stop(std::chrono::milliseconds(0)); }
 
 std::uint16_t Server::port() const noexcept { return impl_->shared.port; }
+int Server::connections() const noexcept { return impl_->open; }
+HandlerPool& Server::pool() noexcept { return *impl_->pool; }
 
-void Server::stop(std::chrono::milliseconds grace) {
-  const std::lock_guard lock(impl_->stopping);
-  if (!impl_->thread.joinable()) return;
-  asio::post(impl_->io, [this, grace] { impl_->finish_all(grace); });
-  impl_->pool->join();
-  impl_->busy.reset();
-  impl_->thread.join();
+void Server::stop(std::chrono::milliseconds grace, const std::function<bool()>& hurry) {
+  Impl& i = *impl_;
+  const std::lock_guard lock(i.stopping);
+  if (i.loops.empty() || !i.loops[0]->thread.joinable()) return;
+  i.shared.stopping = true;
+  asio::post(i.loops[0]->io, [&i] {
+    SystemError ignored;
+    i.acceptor->close(ignored);
+    i.pause->cancel();
+  });
+  for (const auto& loop : i.loops) asio::post(loop->io, [l = loop.get()] { l->finish(); });
+  i.wait(grace, hurry);
+  for (const auto& loop : i.loops) asio::post(loop->io, [l = loop.get()] { l->cut(); });
+  i.pool->join();
+  for (const auto& loop : i.loops) loop->busy.reset();
+  for (const auto& loop : i.loops) loop->thread.join();
 }
 
 }  // namespace sdx::serve

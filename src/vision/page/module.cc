@@ -37,7 +37,7 @@ void serve_until_stopped(const ModuleOptions& options) {
   server_options.limits.transfer_time = milliseconds(120000);
   serve::Server server(
       server_options, [&page](const serve::Request& request) { return page.handle(request); },
-      [&page](const serve::Request& request) { return page.admit(request); });
+      [&page](serve::Request& request) { return page.admit(request); });
   const std::string url = fmt::format("http://127.0.0.1:{}/?token={}", server.port(), token);
   options.listening(options.context, url.c_str());
   while (!options.stopped(options.context)) std::this_thread::sleep_for(milliseconds(50));

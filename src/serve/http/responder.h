@@ -1,0 +1,36 @@
+#pragma once
+// What lies between a handler's threads and a connection.
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "serve/http/message.h"
+
+namespace sdx::serve {
+
+class Connection;
+
+// The state of one answer. Thread-safe.
+struct Answer {
+  std::mutex mutex;
+  std::condition_variable room;
+  std::string unsent;             // pieces of a stream, as they go out
+  std::function<void()> on_gone;  // called once, by whoever takes it out
+  std::shared_ptr<std::atomic<bool>> gone;
+  std::size_t most_unsent = 0;
+  bool chunked = true, head_only = false;
+  bool answered = false;  // respond() or start() was called
+  bool ended = false, whole = false;
+  bool woken = false;  // the connection has been told, and has not come yet
+
+  void client_gone();
+};
+
+// A Responder for the request that `connection` has read.
+ResponderPtr make_responder(std::shared_ptr<Connection> connection, std::shared_ptr<Answer> answer);
+
+}  // namespace sdx::serve
