@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -14,12 +15,15 @@
 namespace sdx::serve {
 
 struct BatchOptions {
-  std::int64_t max_batch_size = 1;                   // samples of one run; 1: no batching
-  std::vector<std::int64_t> preferred;               // sizes with which a run starts at once
-  std::chrono::microseconds max_queue_delay{0};      // that the first request waits for others at most
-  int instances = 1;                                 // runs at the same time
-  int queue = 256;                                   // requests that wait; more are refused
-  std::optional<std::chrono::milliseconds> timeout;  // of a request, with its waiting
+  std::int64_t max_batch_size = 1;                     // samples of one run; 1: no batching
+  std::vector<std::int64_t> preferred{};               // sizes with which a run starts at once
+  std::chrono::microseconds max_queue_delay{0};        // that the first request waits for others at most
+  int instances = 1;                                   // runs at the same time
+  int queue = 256;                                     // requests that wait; more are refused
+  std::optional<std::chrono::milliseconds> timeout{};  // of a request, with its waiting
+  // The input that tells tokens from padding (1 and 0), for models whose requests differ in length: inputs with an open second
+  // extent are filled up with zeros to the longest, and outputs cut back. "": only requests of equal shapes come together.
+  std::string mask_input{};
 };
 
 // What happened to one request.
@@ -43,10 +47,21 @@ struct BatchStatistics {
   std::vector<OfSize> sizes;
 };
 
-// Thread-safe.
+// How a request ended.
+struct BatchResult {
+  NamedValues outputs;
+  std::exception_ptr error;  // null: it went well
+  BatchTimes times;
+};
+using BatchDone = std::function<void(BatchResult)>;
+
+// Thread-safe. Requests come together where all their values are tensors of equal types and extents but for the first one, which
+// all of a request's inputs have in common. Strings, types of less than a byte, values bound to the caller's memory, and models
+// without a batch run alone.
 class Batcher {
  public:
-  // `has_batch`: the first extent of all inputs and outputs is the batch.
+  // `has_batch`: the first extent of all inputs and outputs is the batch. A model whose outputs turn out to have another first
+  // extent than its inputs is run without joining from then on.
   Batcher(std::shared_ptr<const Session> session, bool has_batch, const BatchOptions& options);
   ~Batcher();  // answers what waits
   Batcher(const Batcher&) = delete;
@@ -57,6 +72,11 @@ class Batcher {
   // that it fails for its own faults only.
   NamedValues run(const NamedValues& inputs, const std::vector<std::string>& wanted, const RunOptions& options = {},
                   BatchTimes* times = nullptr);
+
+  // The same without waiting, but where an instance is idle and nothing is to be waited for: then the model runs on this thread.
+  // `done` is called once, from this thread or another, and must be quick. Throws Error(out_of_memory) where `queue` requests
+  // wait; then `done` is not called.
+  void submit(NamedValues inputs, std::vector<std::string> wanted, const RunOptions& options, BatchDone done);
 
   BatchStatistics statistics() const;
   const Session& session() const;
