@@ -19,6 +19,7 @@
 #include <sdx/text.hpp>
 
 #include "serve/models/batcher.h"
+#include "serve/models/settings.h"
 
 namespace sdx::serve {
 
@@ -37,6 +38,8 @@ struct TensorService {
   std::optional<Project> project;  // with settings from a file; nothing for a bare model
   std::vector<ValueSpec> inputs, outputs;
   bool has_batch = false;  // the first extent of all inputs and outputs is the batch, and left open
+  BatchOptions batch;
+  std::vector<std::pair<std::string, std::vector<std::string>>> labels;  // of classes, by output
   std::unique_ptr<Batcher> batcher;
 };
 
@@ -46,7 +49,8 @@ struct LoadedModel {
   ModelKind kind = ModelKind::tensors;
   std::filesystem::path path;
   std::chrono::system_clock::time_point loaded_at;
-  std::uint64_t bytes = 0;  // that it takes, about
+  std::uint64_t bytes = 0;  // that it takes, about: its files
+  ModelSettings settings;
   // One of them, by kind.
   std::unique_ptr<TensorService> tensors;
   std::unique_ptr<LanguageService> language;
@@ -71,15 +75,15 @@ struct ModelSource {
 };
 
 struct CatalogOptions {
-  std::vector<ModelSource> models;   // served under these names from the start
-  std::filesystem::path repository;  // a folder of models; "": none
-  bool watch = true;                 // the repository, for changes
-  bool load_on_demand = true;        // a model of the repository is loaded by the first request; else all at the start
-  std::uint64_t memory_limit = 0;    // bytes; the model used longest ago goes first; 0: none
-  SessionOptions session;
-  EngineOptions engine;
-  BatchOptions batch;  // where neither project nor config.pbtxt says otherwise
-  std::function<void(std::string_view level, std::string_view message)> log;  // from any thread
+  std::vector<ModelSource> models{};   // served under these names from the start
+  std::filesystem::path repository{};  // a folder of models; "": none
+  bool watch = true;                   // the repository, for changes
+  bool load_on_demand = true;          // a model of the repository is loaded by the first request; else all at the start
+  std::uint64_t memory_limit = 0;      // bytes; the model used longest ago goes first; 0: none
+  SessionOptions session{};
+  EngineOptions engine{};
+  BatchOptions batch{};  // where neither project nor config.pbtxt says otherwise
+  std::function<void(std::string_view level, std::string_view message)> log{};  // from any thread
 };
 
 // Thread-safe.
@@ -97,8 +101,12 @@ class Catalog {
   ModelPtr get(std::string_view name, std::string_view version = {});
   bool has_model(std::string_view name, std::string_view version = {}) const;
 
-  void load(std::string_view name);    // again, if it is loaded: the old one serves until the new one is ready
-  void unload(std::string_view name);  // returns when no request uses it
+  // Again, if it is loaded: the old one serves until the new one is ready. Throws what loading throws; then the old one stays.
+  // `settings`: instead of what its config.pbtxt says, until the model is loaded again.
+  void load(std::string_view name, const std::optional<ModelSettings>& settings = {});
+  // Returns when no request uses it. It is not loaded again before load() asks for it.
+  void unload(std::string_view name);
+  // By name, then by version, oldest first.
   std::vector<ModelStatus> list() const;
   bool ready() const;  // all models of the start are loaded
 

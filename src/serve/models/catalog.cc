@@ -1,0 +1,392 @@
+#include "serve/models/catalog.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <condition_variable>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "base/error.h"
+#include "base/suggest.h"
+#include "serve/models/load_model.h"
+#include "serve/models/repository.h"
+
+namespace sdx::serve {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+using std::chrono::seconds;
+
+constexpr seconds kFirstPause{1}, kLongestPause{60};       // between two attempts to load what failed
+constexpr std::chrono::milliseconds kWatchInterval{1000};  // the repository is looked at
+
+// One version of a model. Everything is guarded by the catalogue's mutex; loading happens without it, in the state `loading`.
+struct Version {
+  std::string number;
+  fs::path path;
+  std::string stamp;         // of the files as the repository was last seen
+  std::string loaded_stamp;  // of those that `model` was loaded from
+  ModelState state = ModelState::unloaded;
+  std::string reason;
+  std::optional<ModelKind> kind;
+  std::shared_ptr<const LoadedModel> model;
+  std::exception_ptr failure;  // of the last attempt, where it failed
+  Clock::time_point retry_at{};
+  seconds pause{0};
+  Clock::time_point used{};
+  bool loading = false;  // a thread is at it, whether or not an older `model` still serves
+};
+
+struct Family {
+  bool pinned = false;     // from the command line: neither watched nor given back
+  bool withdrawn = false;  // unload() was called
+  bool gone = false;       // no longer in the repository
+  ModelSettings settings;  // of the repository
+  std::optional<ModelSettings> replaced;
+  std::string error;  // of the repository's model as a whole
+  std::map<std::int64_t, std::shared_ptr<Version>> versions;
+};
+
+std::string stem_of(const fs::path& path) {
+  const fs::path clean = path.has_filename() ? path : path.parent_path();
+  std::error_code ignored;
+  if (fs::is_directory(clean, ignored)) return fs::absolute(clean).lexically_normal().filename().string();
+  if (clean.extension() == ".yml" || clean.extension() == ".yaml") return Project::open(clean).config().name;
+  return clean.stem().string();
+}
+
+void check_name(const std::string& name) {
+  const bool odd = std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F || c == '/'; });
+  if (name.empty() || name.size() > 256 || odd) {
+    fail(ErrorCode::invalid_argument, "'{}' is no name for a model: 1 to 256 characters, none of them '/'", name);
+  }
+}
+
+}  // namespace
+
+std::string_view name(ModelKind kind) noexcept {
+  switch (kind) {
+    case ModelKind::tensors: return "tensors";
+    case ModelKind::language: return "language";
+    case ModelKind::embedding: return "embedding";
+    case ModelKind::reranker: return "reranker";
+  }
+  return "";
+}
+
+std::string_view name(ModelState state) noexcept {
+  switch (state) {
+    case ModelState::unloaded: return "UNAVAILABLE";
+    case ModelState::loading: return "LOADING";
+    case ModelState::ready: return "READY";
+    case ModelState::failed: return "UNAVAILABLE";
+    case ModelState::unloading: return "UNLOADING";
+  }
+  return "";
+}
+
+struct Catalog::Impl {
+  CatalogOptions options;
+  mutable std::mutex mutex;
+  std::condition_variable changed;  // a load has ended, a model has gone, the catalogue closes
+  std::map<std::string, Family, std::less<>> families;
+  bool closing = false;
+  std::thread watcher;
+
+  explicit Impl(CatalogOptions given) : options(std::move(given)) {
+    if (!options.log) options.log = [](std::string_view, std::string_view) {};
+    for (const ModelSource& source : options.models) add_source(source);
+    if (!options.repository.empty()) look();
+  }
+
+  void add_source(const ModelSource& source) {
+    const std::string name = source.name.empty() ? stem_of(source.path) : source.name;
+    check_name(name);
+    Family family;
+    family.pinned = true;
+    auto version = std::make_shared<Version>();
+    version->number = "1";
+    version->path = source.path;
+    family.versions[1] = std::move(version);
+    if (!families.emplace(name, std::move(family)).second) {
+      fail(ErrorCode::invalid_argument, "two models are called '{}': name one of them otherwise (NAME=MODEL)", name);
+    }
+  }
+
+  // ---- The repository ----
+
+  // Takes over what the folder holds. What is loaded stays until its replacement is ready: see refresh().
+  void look() {
+    std::map<std::string, RepositoryModel> found = scan_repository(options.repository);
+    const std::lock_guard lock(mutex);
+    for (auto& [name, family] : families) family.gone = !family.pinned && !found.contains(name);
+    for (auto& [name, model] : found) {
+      Family& family = families[name];
+      if (family.pinned) continue;
+      family.settings = std::move(model.settings);
+      if (family.error != model.error && !model.error.empty()) options.log("warning", name + ": " + model.error);
+      family.error = std::move(model.error);
+      for (auto& [number, place] : model.versions) {
+        std::shared_ptr<Version>& version = family.versions[number];
+        if (!version) version = std::make_shared<Version>();
+        version->number = std::to_string(number);
+        version->path = std::move(place.path);
+        if (version->stamp != place.stamp) version->pause = seconds(0), version->retry_at = {};  // mended, perhaps
+        version->stamp = std::move(place.stamp);
+      }
+      std::erase_if(family.versions, [&](const auto& item) { return !model.versions.contains(item.first); });
+    }
+    std::erase_if(families, [](const auto& item) { return item.second.gone; });
+    changed.notify_all();
+  }
+
+  // ---- Finding ----
+
+  // Null where there is none. With the mutex.
+  std::shared_ptr<Version> find(std::string_view name, std::string_view version) const {
+    const auto family = families.find(name);
+    if (family == families.end() || family->second.versions.empty()) return nullptr;
+    const auto& versions = family->second.versions;
+    if (version.empty()) return newest(family->second);
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(version.data(), version.data() + version.size(), number);
+    if (error != std::errc() || end != version.data() + version.size()) return nullptr;
+    const auto at = versions.find(number);
+    return at == versions.end() ? nullptr : at->second;
+  }
+
+  // The newest that serves; the newest of all where none does. A new version takes over when it is loaded.
+  static std::shared_ptr<Version> newest(const Family& family) {
+    for (auto at = family.versions.rbegin(); at != family.versions.rend(); ++at) {
+      if (at->second->model) return at->second;
+    }
+    return family.versions.rbegin()->second;
+  }
+
+  [[noreturn]] void no_such_model(std::string_view name, std::string_view version) const {
+    const auto family = families.find(name);
+    if (family != families.end() && !family->second.error.empty()) {
+      fail(ErrorCode::invalid_argument, "model '{}' cannot be served: {}", name, family->second.error);
+    }
+    if (family != families.end() && !version.empty()) {
+      std::vector<std::string> numbers;
+      for (const auto& [number, one] : family->second.versions) numbers.push_back(std::to_string(number));
+      fail(ErrorCode::invalid_argument, "model '{}' has no version '{}'; it has {}", name, version, join(numbers));
+    }
+    std::vector<std::string> names;
+    for (const auto& [known, one] : families) names.push_back(known);
+    const std::string near = closest(std::string(name), names);
+    fail(ErrorCode::invalid_argument, "there is no model '{}'{}", name, near.empty() ? "" : "; did you mean '" + near + "'?");
+  }
+
+  // ---- Loading ----
+
+  LoadRequest request_for(const std::string& name, const Family& family, const Version& version) const {
+    LoadRequest request;
+    request.name = name;
+    request.version = version.number;
+    request.path = version.path;
+    request.settings = family.replaced.value_or(family.settings);
+    request.session = options.session;
+    request.engine = options.engine;
+    request.batch = options.batch;
+    request.log = options.log;
+    return request;
+  }
+
+  // Loads, or waits for whoever does. An older model of the version serves meanwhile. Throws what loading throws.
+  ModelPtr load(std::unique_lock<std::mutex>& lock, const std::string& name, const std::shared_ptr<Version>& version) {
+    if (version->loading) {
+      changed.wait(lock, [&] { return !version->loading; });
+      if (version->model) return version->model;
+      if (version->failure) std::rethrow_exception(version->failure);
+      fail(ErrorCode::cancelled, "model '{}' was unloaded while it was being loaded", name);
+    }
+    const auto family = families.find(name);
+    if (family == families.end()) no_such_model(name, {});
+    const LoadRequest request = request_for(name, family->second, *version);
+    const std::string stamp = version->stamp;
+    version->loading = true;
+    if (!version->model) version->state = ModelState::loading;
+    lock.unlock();
+    std::unique_ptr<LoadedModel> loaded;
+    std::exception_ptr failure;
+    std::string reason;
+    try {
+      loaded = load_model(request);
+    } catch (const std::exception& error) {
+      failure = std::current_exception();
+      reason = error.what();
+    }
+    lock.lock();
+    version->loading = false;
+    version->failure = failure;
+    if (failure) {
+      failed(*version, reason);
+      options.log("error", fmt::format("model '{}' version {}: {}", name, version->number, reason));
+      changed.notify_all();
+      std::rethrow_exception(failure);
+    }
+    ModelPtr old = take_over(*version, std::move(loaded));
+    version->loaded_stamp = stamp;
+    ModelPtr fresh = version->model;
+    changed.notify_all();
+    lock.unlock();
+    options.log("info", fmt::format("model '{}' version {} is loaded", name, fresh->version));
+    old.reset();  // its memory is given back here where nobody uses it, not under the mutex
+    lock.lock();
+    make_room(lock, version);
+    return fresh;
+  }
+
+  static void failed(Version& version, const std::string& reason) {
+    version.pause = version.pause.count() == 0 ? kFirstPause : std::min(version.pause * 2, kLongestPause);
+    version.retry_at = Clock::now() + version.pause;
+    version.reason = reason;
+    if (!version.model) version.state = ModelState::failed;
+  }
+
+  // Returns the model that it replaces.
+  static ModelPtr take_over(Version& version, std::unique_ptr<LoadedModel> loaded) {
+    ModelPtr old = std::move(version.model);
+    version.kind = loaded->kind;
+    version.model = std::shared_ptr<const LoadedModel>(std::move(loaded));
+    version.state = ModelState::ready;
+    version.reason.clear();
+    version.pause = seconds(0);
+    version.used = Clock::now();
+    return old;
+  }
+
+  ModelPtr get(std::string_view name, std::string_view number) {
+    std::unique_lock lock(mutex);
+    const std::shared_ptr<Version> version = find(name, number);
+    if (!version) no_such_model(name, number);
+    const Family& family = families.find(name)->second;
+    version->used = Clock::now();
+    if (version->model) return version->model;
+    if (family.withdrawn) fail(ErrorCode::invalid_argument, "model '{}' is unloaded", name);
+    if (version->failure && Clock::now() < version->retry_at) std::rethrow_exception(version->failure);
+    return load(lock, std::string(name), version);
+  }
+
+  // ---- Giving back ----
+
+  // Unloads what was used longest ago, while more is loaded than may be. Models in use stay.
+  void make_room(std::unique_lock<std::mutex>& lock, const std::shared_ptr<Version>& keep) {
+    while (options.memory_limit > 0) {
+      std::uint64_t bytes = 0;
+      std::shared_ptr<Version> oldest;
+      for (const auto& [name, family] : families) {
+        for (const auto& [number, version] : family.versions) {
+          if (!version->model) continue;
+          bytes += version->model->bytes;
+          const bool free = version->model.use_count() == 1 && !family.pinned && version != keep && !version->loading;
+          if (free && (!oldest || version->used < oldest->used)) oldest = version;
+        }
+      }
+      if (bytes <= options.memory_limit || !oldest) return;
+      ModelPtr old = std::move(oldest->model);
+      oldest->model.reset();
+      oldest->state = ModelState::unloaded;
+      oldest->reason = "given back for other models";
+      lock.unlock();
+      options.log("info", fmt::format("model '{}' version {} is unloaded: memory is needed", old->name, old->version));
+      old.reset();
+      lock.lock();
+    }
+  }
+
+  // Returns when nobody has the model any more.
+  void drop(std::unique_lock<std::mutex>& lock, Version& version, const std::string& reason) {
+    changed.wait(lock, [&] { return !version.loading; });
+    if (version.model) {
+      std::weak_ptr<const LoadedModel> watch = version.model;
+      ModelPtr old = std::move(version.model);
+      version.model.reset();
+      version.state = ModelState::unloading;
+      lock.unlock();
+      old.reset();
+      while (!watch.expired()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      lock.lock();
+    }
+    if (version.model || version.loading) return;  // somebody has loaded it again
+    version.state = ModelState::unloaded;
+    version.failure = nullptr;
+    version.reason = reason;
+    changed.notify_all();
+  }
+
+  std::vector<std::shared_ptr<Version>> versions_of(std::string_view name) const {
+    std::vector<std::shared_ptr<Version>> out;
+    const auto family = families.find(name);
+    if (family == families.end() || family->second.versions.empty()) no_such_model(name, {});
+    for (const auto& [number, version] : family->second.versions) out.push_back(version);
+    return out;
+  }
+};
+
+Catalog::Catalog(CatalogOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {
+  std::vector<std::string> names;
+  for (const auto& [name, family] : impl_->families) {
+    if (family.pinned) names.push_back(name);
+  }
+  for (const std::string& name : names) load(name);
+}
+
+Catalog::~Catalog() = default;
+
+ModelPtr Catalog::get(std::string_view name, std::string_view version) { return impl_->get(name, version); }
+
+bool Catalog::has_model(std::string_view name, std::string_view version) const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->find(name, version) != nullptr;
+}
+
+void Catalog::load(std::string_view name, const std::optional<ModelSettings>& settings) {
+  std::unique_lock lock(impl_->mutex);
+  for (const std::shared_ptr<Version>& version : impl_->versions_of(name)) {
+    impl_->changed.wait(lock, [&] { return !version->loading; });
+    Family& family = impl_->families.find(name)->second;
+    family.withdrawn = false;
+    family.replaced = settings;
+    impl_->load(lock, std::string(name), version);
+  }
+}
+
+void Catalog::unload(std::string_view name) {
+  std::unique_lock lock(impl_->mutex);
+  const auto versions = impl_->versions_of(name);
+  impl_->families.find(name)->second.withdrawn = true;
+  for (const std::shared_ptr<Version>& version : versions) impl_->drop(lock, *version, "unloaded");
+}
+
+std::vector<ModelStatus> Catalog::list() const {
+  const std::lock_guard lock(impl_->mutex);
+  std::vector<ModelStatus> out;
+  for (const auto& [name, family] : impl_->families) {
+    if (!family.error.empty() && family.versions.empty()) {
+      out.push_back({name, "", ModelState::failed, std::nullopt, family.error});
+    }
+    for (const auto& [number, version] : family.versions) {
+      out.push_back({name, version->number, version->state, version->kind, version->reason});
+    }
+  }
+  return out;
+}
+
+bool Catalog::ready() const {
+  const std::lock_guard lock(impl_->mutex);
+  return std::all_of(impl_->families.begin(), impl_->families.end(), [](const auto& item) {
+    const auto& versions = item.second.versions;
+    return !item.second.pinned || item.second.withdrawn ||
+           std::all_of(versions.begin(), versions.end(), [](const auto& v) { return v.second->model != nullptr; });
+  });
+}
+
+}  // namespace sdx::serve

@@ -1,0 +1,234 @@
+#include "serve/models/load_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "base/system/mapped_file.h"
+#include "inputs/random_input.h"
+
+namespace sdx::serve {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kLabelBytes = std::size_t{16} << 20;
+
+bool open_first(const ValueSpec& spec) { return spec.is_tensor && spec.has_shape && !spec.shape.empty() && spec.shape[0] == -1; }
+
+// Extents that samples of one batch do not share: along them requests must not be joined.
+bool is_length(std::string symbol) {
+  std::transform(symbol.begin(), symbol.end(), symbol.begin(), [](unsigned char c) { return std::tolower(c); });
+  constexpr std::array kWords{"seq", "time", "length", "token", "frame", "step", "height", "width", "samples_per", "past", "len"};
+  return std::any_of(kWords.begin(), kWords.end(), [&](const char* word) { return symbol.find(word) != std::string::npos; });
+}
+
+BatchOptions batch_options(const LoadRequest& request, const std::optional<Project>& project) {
+  BatchOptions out = request.batch;
+  if (project && !project->file().empty()) {
+    const ProjectServing& serving = project->config().serving;
+    const ProjectServing defaults;
+    if (serving.max_batch_size != defaults.max_batch_size) {
+      out.max_batch_size = serving.max_batch_size;
+      out.max_queue_delay = std::chrono::microseconds(static_cast<std::int64_t>(serving.max_queue_delay_ms * 1000));
+    }
+    if (project->config().runtime.timeout) out.timeout = project->config().runtime.timeout;
+  }
+  const ModelSettings& s = request.settings;
+  if (s.max_batch_size) out.max_batch_size = std::max<std::int64_t>(1, *s.max_batch_size);
+  if (!s.preferred.empty()) out.preferred = s.preferred;
+  if (s.max_queue_delay) out.max_queue_delay = *s.max_queue_delay;
+  if (s.queue) out.queue = *s.queue;
+  if (s.instances) out.instances = *s.instances;
+  if (s.timeout) out.timeout = std::chrono::ceil<std::chrono::milliseconds>(*s.timeout);
+  if (!s.mask_input.empty()) out.mask_input = s.mask_input;
+  return out;
+}
+
+const ValueSpec* find(const std::vector<ValueSpec>& specs, std::string_view name) {
+  const auto at = std::find_if(specs.begin(), specs.end(), [&](const ValueSpec& s) { return s.name == name; });
+  return at == specs.end() ? nullptr : &*at;
+}
+
+// A configuration that does not fit its model would answer requests wrongly, or none.
+void check_declared(const std::vector<DeclaredValue>& declared, const std::vector<ValueSpec>& specs, bool has_batch,
+                    std::string_view what) {
+  for (const DeclaredValue& d : declared) {
+    const ValueSpec* spec = find(specs, d.name);
+    if (spec == nullptr) fail(ErrorCode::invalid_argument, "the configuration's {} '{}' is none of the model's", what, d.name);
+    if (d.dtype != DataType::undefined && spec->is_tensor && d.dtype != spec->dtype) {
+      fail(ErrorCode::invalid_argument, "{} '{}': the configuration says {}, the model {}", what, d.name, name(d.dtype),
+           spec->type);
+    }
+    if (!spec->has_shape || d.dims.empty()) continue;
+    std::vector<std::int64_t> whole = d.dims;
+    if (has_batch) whole.insert(whole.begin(), -1);
+    bool fits = whole.size() == spec->shape.size();
+    for (std::size_t i = 0; fits && i < whole.size(); ++i)
+      fits = whole[i] == spec->shape[i] || whole[i] < 0 || spec->shape[i] < 0;
+    if (!fits) {
+      fail(ErrorCode::invalid_argument, "{} '{}': the configuration's dims {} do not fit the model's {}{}", what, d.name,
+           to_string(d.dims), spec->type, has_batch ? " (the first extent is the batch)" : "");
+    }
+  }
+}
+
+std::vector<std::string> read_labels(const fs::path& file) {
+  std::vector<std::string> out;
+  const std::string text = read_file(file, kLabelBytes);
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    std::string line = text.substr(at, end - at);
+    if (line.ends_with('\r')) line.pop_back();
+    out.push_back(std::move(line));
+    at = end + 1;
+  }
+  return out;
+}
+
+void add_labels(TensorService& service, const LoadRequest& request) {
+  if (service.project) {
+    const ProjectConfig& config = service.project->config();
+    for (const ProjectOutput& o : config.outputs) {
+      if (!o.postprocessing.labels.empty()) service.labels.emplace_back(o.name, o.postprocessing.labels);
+    }
+    if (!config.postprocessing.labels.empty()) service.labels.emplace_back("", config.postprocessing.labels);
+  }
+  for (const DeclaredValue& o : request.settings.outputs) {
+    if (o.label_file.empty()) continue;
+    const fs::path folder =
+        fs::is_directory(request.path) ? request.path.parent_path() : request.path.parent_path().parent_path();
+    if (fs::path(o.label_file).filename() != fs::path(o.label_file)) {
+      fail(ErrorCode::invalid_argument, "output '{}': label_filename '{}' must be a file beside config.pbtxt", o.name,
+           o.label_file);
+    }
+    service.labels.emplace_back(o.name, read_labels(folder / o.label_file));
+  }
+}
+
+Tensor zeros(DataType dtype, const Shape& shape) {
+  Tensor out(dtype, shape);
+  if (dtype != DataType::string) std::fill_n(static_cast<std::byte*>(out.mutable_data()), out.bytes(), std::byte{0});
+  return out;
+}
+
+void warm_up(const TensorService& service, const ModelSettings& settings) {
+  for (const WarmUp& sample : settings.warm_up) {
+    NamedValues inputs;
+    for (const WarmUp::Input& input : sample.inputs) {
+      Shape shape = input.dims;
+      if (sample.batch > 0 && service.has_batch) shape.insert(shape.begin(), sample.batch);
+      const bool random = input.random && input.dtype != DataType::string;
+      inputs.add(input.name, random ? inputs::random_tensor(input.dtype, shape, 1) : zeros(input.dtype, shape));
+    }
+    for (int i = 0; i < sample.count; ++i) service.batcher->session().run(inputs);
+  }
+}
+
+std::unique_ptr<TensorService> load_tensors(const LoadRequest& request, const ModelFiles& files) {
+  auto service = std::make_unique<TensorService>();
+  SessionOptions options = request.settings.own_session ? request.settings.session : request.session;
+  std::shared_ptr<const Session> session;
+  if (files.project) {
+    service->project = Project::open(files.path);
+    const SessionOptions own = service->project->options();
+    // What the server was told counts where the project says nothing.
+    const SessionOptions chosen = own.providers.empty() && !request.session.providers.empty() ? options : own;
+    session = std::make_shared<const Session>(service->project->session(chosen));
+    for (const std::string& warning : service->project->validate(*session)) request.log("warning", request.name + ": " + warning);
+  } else {
+    session = std::make_shared<const Session>(Session::open(files.path, options));
+  }
+  service->inputs = session->inputs();
+  service->outputs = session->outputs();
+  service->batch = batch_options(request, service->project);
+  const bool declared = request.settings.max_batch_size.has_value();
+  const bool open = std::all_of(service->inputs.begin(), service->inputs.end(), open_first) &&
+                    std::all_of(service->outputs.begin(), service->outputs.end(), open_first);
+  if (declared && *request.settings.max_batch_size > 0 && !open) {
+    fail(ErrorCode::invalid_argument,
+         "the configuration's max_batch_size is {}, but not every input and output of the model leaves its first extent open",
+         *request.settings.max_batch_size);
+  }
+  service->has_batch = declared ? *request.settings.max_batch_size > 0 : looks_batched(service->inputs, service->outputs);
+  if (!service->has_batch && service->batch.max_batch_size > 1) {
+    request.log("info", fmt::format("{}: requests are not joined: the model has no batch axis", request.name));
+    service->batch.max_batch_size = 1;
+  }
+  check_declared(request.settings.inputs, service->inputs, declared && service->has_batch, "input");
+  check_declared(request.settings.outputs, service->outputs, declared && service->has_batch, "output");
+  add_labels(*service, request);
+  for (const std::string& fallback : session->report().fallbacks) request.log("warning", request.name + ": " + fallback);
+  service->batcher = std::make_unique<Batcher>(std::move(session), service->has_batch, service->batch);
+  warm_up(*service, request.settings);
+  return service;
+}
+
+std::unique_ptr<LanguageService> load_language(const LoadRequest& request, const fs::path& path) {
+  LanguageModelOptions options;
+  options.session = request.session;
+  LanguageModel model = LanguageModel::load(path, options);
+  std::optional<ChatTemplate> chat;
+  if (ChatTemplate::has(path)) chat = ChatTemplate::load(path);
+  auto engine = std::make_unique<GenerationEngine>(model, request.engine);
+  return std::make_unique<LanguageService>(LanguageService{std::move(model), std::move(chat), std::move(engine)});
+}
+
+// With the weights beside an .onnx file, as exporters name them.
+std::uint64_t bytes_of(const fs::path& path) {
+  std::uint64_t bytes = model_bytes_on_disk(path);
+  for (const char* ending : {".data", "_data"}) {
+    std::error_code error;
+    const std::uint64_t more = fs::file_size(path.string() + ending, error);
+    if (!error && !fs::is_directory(path, error)) bytes += more;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+bool looks_batched(const std::vector<ValueSpec>& inputs, const std::vector<ValueSpec>& outputs) {
+  if (inputs.empty() || outputs.empty()) return false;
+  std::string symbol;
+  for (const std::vector<ValueSpec>* specs : {&inputs, &outputs}) {
+    for (const ValueSpec& spec : *specs) {
+      if (!open_first(spec)) return false;
+      const std::string& own = spec.symbols.empty() ? std::string() : spec.symbols[0];
+      if (is_length(own)) return false;
+      if (specs == &inputs && symbol.empty()) symbol = own;
+      if (!own.empty() && own != symbol) return false;
+    }
+  }
+  return true;
+}
+
+std::unique_ptr<LoadedModel> load_model(const LoadRequest& request) {
+  try {
+    const ModelFiles files = recognise_model(request.path);
+    auto out = std::make_unique<LoadedModel>();
+    out->name = request.name;
+    out->version = request.version;
+    out->kind = files.kind;
+    out->path = files.path;
+    out->settings = request.settings;
+    EmbedderOptions embedder;
+    embedder.session = request.session;
+    switch (files.kind) {
+      case ModelKind::tensors: out->tensors = load_tensors(request, files); break;
+      case ModelKind::language: out->language = load_language(request, files.path); break;
+      case ModelKind::embedding: out->embedder = std::make_unique<TextEmbedder>(TextEmbedder::load(files.path, embedder)); break;
+      case ModelKind::reranker: out->reranker = std::make_unique<Reranker>(Reranker::load(files.path, embedder)); break;
+    }
+    out->bytes = bytes_of(files.project ? out->tensors->project->model() : files.path);
+    out->loaded_at = std::chrono::system_clock::now();
+    return out;
+  } catch (Error& error) {
+    error.add_context(
+        fmt::format("while loading model '{}' version {} from '{}'", request.name, request.version, request.path.string()));
+    throw;
+  }
+}
+
+}  // namespace sdx::serve

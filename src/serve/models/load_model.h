@@ -1,0 +1,31 @@
+#pragma once
+// From files to a model that serves.
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "serve/models/catalog.h"
+#include "serve/models/model_files.h"
+
+namespace sdx::serve {
+
+struct LoadRequest {
+  std::string name, version;
+  std::filesystem::path path;  // a model, as recognise_model() takes it
+  ModelSettings settings;
+  SessionOptions session;
+  EngineOptions engine;
+  BatchOptions batch;
+  std::function<void(std::string_view level, std::string_view message)> log;  // not empty
+};
+
+// Loads, and warms up. Throws what loading throws, with the model's name as context.
+std::unique_ptr<LoadedModel> load_model(const LoadRequest& request);
+
+// The first extent of all inputs and outputs is left open, by one name or without any, and is not the length of a text or a
+// sound.
+bool looks_batched(const std::vector<ValueSpec>& inputs, const std::vector<ValueSpec>& outputs);
+
+}  // namespace sdx::serve

@@ -1,0 +1,191 @@
+#include "serve/models/model_files.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/error.h"
+#include "base/system/mapped_file.h"
+#include "project/find.h"
+#include "serve/models/catalog.h"
+
+namespace sdx::serve {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr std::size_t kMostFiles = 10'000;  // of one model
+constexpr int kDepth = 3;
+constexpr std::size_t kConfigBytes = std::size_t{16} << 20;
+
+bool is_file(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+// Every entry below a folder, hidden ones apart; sorted within each folder.
+void walk(const fs::path& folder, int depth, std::size_t& count, const std::function<void(const fs::directory_entry&)>& take) {
+  std::error_code error;
+  std::vector<fs::directory_entry> entries;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    if (++count > kMostFiles) {
+      fail(ErrorCode::invalid_argument, "'{}' has more than {} files: no model", folder.string(), kMostFiles);
+    }
+    if (!it->path().filename().string().starts_with('.')) entries.push_back(*it);
+  }
+  std::sort(entries.begin(), entries.end());
+  for (const fs::directory_entry& entry : entries) {
+    take(entry);
+    if (depth > 1 && entry.is_directory(error)) walk(entry.path(), depth - 1, count, take);
+  }
+}
+
+void each_file(const fs::path& path, const std::function<void(const fs::path&)>& take) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) return take(path);
+  std::size_t count = 0;
+  walk(path, kDepth, count, [&](const fs::directory_entry& entry) {
+    std::error_code ignored;
+    if (entry.is_regular_file(ignored)) take(entry.path());
+  });
+}
+
+json read_config(const fs::path& file) {
+  try {
+    json out = json::parse(read_file(file, kConfigBytes), nullptr, false);
+    if (out.is_object()) return out;
+  } catch (const Error&) {
+  }
+  return json::object();
+}
+
+std::vector<std::string> files_with_ending(const fs::path& folder, std::string_view ending) {
+  std::vector<std::string> out;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (name.ends_with(ending) && !name.starts_with('.') && is_file(it->path())) out.push_back(name);
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+bool any_starts_with(const std::vector<std::string>& names, std::string_view start) {
+  return std::any_of(names.begin(), names.end(), [&](const std::string& n) { return n.starts_with(start); });
+}
+
+// Of an export by Hugging Face's tools: what the network was trained for, by its class.
+std::optional<ModelKind> kind_by_config(const json& config) {
+  std::string all;
+  if (const auto found = config.find("architectures"); found != config.end() && found->is_array()) {
+    for (const json& one : *found) {
+      if (one.is_string()) all += one.get<std::string>() + " ";
+    }
+  }
+  const auto has = [&](std::string_view part) { return all.find(part) != std::string::npos; };
+  if (has("ForSequenceClassification") || config.contains("sentence_transformers")) return ModelKind::reranker;
+  if (has("ForCausalLM") || has("LMHeadModel")) return ModelKind::language;
+  return std::nullopt;
+}
+
+// A folder with a tokenizer and an ONNX model.
+ModelKind kind_of_export(const fs::path& folder) {
+  std::vector<std::string> models = files_with_ending(folder, ".onnx");
+  const std::vector<std::string> below = files_with_ending(folder / "onnx", ".onnx");
+  models.insert(models.end(), below.begin(), below.end());
+  if (any_starts_with(models, "decoder_")) return ModelKind::language;
+  if (is_file(folder / "modules.json")) return ModelKind::embedding;
+  if (const auto kind = kind_by_config(read_config(folder / "config.json"))) return *kind;
+  return ModelKind::embedding;
+}
+
+bool has_tokenizer(const fs::path& folder) {
+  for (const char* name : {"tokenizer.json", "tokenizer.model", "vocab.txt", "vocab.json"}) {
+    if (is_file(folder / name)) return true;
+  }
+  return false;
+}
+
+ModelFiles recognise_folder(const fs::path& folder) {
+  if (const auto project = project::project_file_in(folder)) return {ModelKind::tensors, *project, true};
+  if (is_file(folder / "genai_config.json")) return {ModelKind::language, folder};
+  if (is_file(folder / "modules.json")) return {ModelKind::embedding, folder};
+  const std::vector<std::string> models = files_with_ending(folder, ".onnx");
+  const bool onnx = !models.empty() || !files_with_ending(folder / "onnx", ".onnx").empty();
+  if (onnx && has_tokenizer(folder)) return {kind_of_export(folder), folder};
+  if (is_file(folder / "model.onnx")) return {ModelKind::tensors, folder / "model.onnx"};
+  if (models.size() == 1) return {ModelKind::tensors, folder / models.front()};
+  if (const auto gguf = files_with_ending(folder, ".gguf"); gguf.size() == 1) return {ModelKind::language, folder / gguf.front()};
+  if (models.size() > 1) {
+    fail(ErrorCode::invalid_argument, "'{}' has {} .onnx files and none is model.onnx: name one", folder.string(), models.size());
+  }
+  fail(ErrorCode::invalid_argument,
+       "'{}' is no model: there is no sdx.yml, genai_config.json, modules.json, .onnx or .gguf file in it", folder.string());
+}
+
+ModelFiles recognise_file(const fs::path& file) {
+  const std::string ending = file.extension().string();
+  if (ending == ".gguf") return {ModelKind::language, file};
+  if (ending == ".yml" || ending == ".yaml") return {ModelKind::tensors, file, true};
+  return {ModelKind::tensors, file};
+}
+
+bool is_below(const fs::path& path, const fs::path& root) {
+  const auto [in_root, in_path] = std::mismatch(root.begin(), root.end(), path.begin(), path.end());
+  return in_root == root.end();
+}
+
+}  // namespace
+
+ModelFiles recognise_model(const fs::path& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status)) fail(ErrorCode::io, "there is no file or folder '{}'", path.string());
+  return fs::is_directory(status) ? recognise_folder(path) : recognise_file(path);
+}
+
+std::uint64_t model_bytes_on_disk(const fs::path& path) {
+  std::uint64_t bytes = 0;
+  each_file(path, [&](const fs::path& file) {
+    std::error_code error;
+    const std::uint64_t size = fs::file_size(file, error);
+    if (!error) bytes += size;
+  });
+  return bytes;
+}
+
+std::string model_stamp(const fs::path& path) {
+  std::string out;
+  each_file(path, [&](const fs::path& file) {
+    struct stat s {};
+    if (::stat(file.c_str(), &s) != 0) return;
+    out += fmt::format("{}:{}:{}.{}:{}.{};", file.string(), s.st_size, s.st_mtim.tv_sec, s.st_mtim.tv_nsec, s.st_ctim.tv_sec,
+                       s.st_ctim.tv_nsec);
+  });
+  return out;
+}
+
+void check_inside(const fs::path& path, const fs::path& root) {
+  const auto check = [&](const fs::path& one) {
+    std::error_code error;
+    const fs::path real = fs::canonical(one, error);
+    if (error || !is_below(real, root)) {
+      fail(ErrorCode::invalid_argument, "'{}' is a link that leads out of the repository, or to nothing", one.string());
+    }
+  };
+  check(path);
+  std::error_code error;
+  if (!fs::is_directory(path, error)) return;
+  std::size_t count = 0;
+  walk(path, kDepth, count, [&](const fs::directory_entry& entry) {
+    std::error_code ignored;
+    if (entry.is_symlink(ignored)) check(entry.path());
+  });
+}
+
+}  // namespace sdx::serve

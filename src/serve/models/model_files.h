@@ -1,0 +1,32 @@
+#pragma once
+// What kind of model a file or folder is: told from the files' names and what they say, never from the name it is served under.
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace sdx::serve {
+
+enum class ModelKind;
+
+struct ModelFiles {
+  ModelKind kind;
+  std::filesystem::path path;  // what to open: an .onnx file, a project file, a .gguf file, a folder
+  bool project = false;        // `path` is a project file, or a folder with one
+};
+
+// Throws Error(io) where nothing is there, and Error(invalid_argument) naming what was looked for.
+ModelFiles recognise_model(const std::filesystem::path& path);
+
+// All regular files of a file or folder, without hidden ones, up to three levels deep: what a model takes, about.
+std::uint64_t model_bytes_on_disk(const std::filesystem::path& path);
+
+// Path, size and times of a model's files: another text when one of them changes.
+std::string model_stamp(const std::filesystem::path& path);
+
+// Throws Error(invalid_argument) where `path`, or a file below it, is a symbolic link that leads out of `root`, an absolute path
+// without links.
+void check_inside(const std::filesystem::path& path, const std::filesystem::path& root);
+
+}  // namespace sdx::serve

@@ -1,0 +1,28 @@
+#pragma once
+// A folder of models as it is right now: NAME.onnx, NAME.gguf, folders with a model (recognise_model()), and Triton's layout
+// NAME/config.pbtxt with NAME/VERSION/model.onnx.
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "serve/models/settings.h"
+
+namespace sdx::serve {
+
+struct RepositoryVersion {
+  std::filesystem::path path;  // as recognise_model() takes it; may be none
+  std::string stamp;           // changes with the files
+};
+
+struct RepositoryModel {
+  std::map<std::int64_t, RepositoryVersion> versions;  // those that its version_policy wants; a model without numbers is 1
+  ModelSettings settings;
+  std::string error;  // why none of it can be served: a configuration that cannot be read, a link that leads elsewhere
+};
+
+// Names that begin with '.' are left out. Never throws for what is wrong with one model; Error(io) where the folder cannot be
+// read.
+std::map<std::string, RepositoryModel> scan_repository(const std::filesystem::path& folder);
+
+}  // namespace sdx::serve

@@ -1,0 +1,57 @@
+#pragma once
+// What is said about one model besides its files: by config.pbtxt, by a request to load it, or by nobody.
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sdx/dtype.hpp>
+#include <sdx/session.hpp>
+
+#include "serve/models/batcher.h"
+
+namespace sdx::serve {
+
+// One input or output as a configuration declares it.
+struct DeclaredValue {
+  std::string name;
+  DataType dtype = DataType::undefined;
+  std::vector<std::int64_t> dims;  // without the batch where the model has one; -1: any extent
+  std::string label_file;          // of an output: names of classes, beside the configuration
+  bool optional = false;
+};
+
+// A run that is made when a model is loaded, so that no request waits for what only the first run does.
+struct WarmUp {
+  struct Input {
+    std::string name;
+    DataType dtype = DataType::undefined;
+    std::vector<std::int64_t> dims;
+    bool random = false;  // else zeros
+  };
+  std::string name;
+  std::int64_t batch = 0;  // 0: dims are whole
+  int count = 1;
+  std::vector<Input> inputs;
+};
+
+struct ModelSettings {
+  std::optional<std::int64_t> max_batch_size;  // 0: the model has no batch axis
+  std::vector<std::int64_t> preferred;
+  std::optional<std::chrono::microseconds> max_queue_delay;
+  std::optional<int> queue, instances;
+  std::optional<std::chrono::microseconds> timeout;
+  std::vector<DeclaredValue> inputs, outputs;
+  std::vector<WarmUp> warm_up;
+  std::string file;        // of the model in a version's folder; "": told from the files
+  std::string mask_input;  // of BatchOptions
+  SessionOptions session;
+  bool own_session = false;  // `session` counts instead of the server's
+  std::vector<std::pair<std::string, std::string>> parameters;
+};
+
+}  // namespace sdx::serve
