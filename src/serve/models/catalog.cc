@@ -40,6 +40,7 @@ struct Version {
   seconds pause{0};
   Clock::time_point used{};
   bool loading = false;  // a thread is at it, whether or not an older `model` still serves
+  bool leaving = false;  // no longer in the repository, or a newer one has come: serves until that one is loaded
 };
 
 struct Family {
@@ -101,7 +102,16 @@ struct Catalog::Impl {
   explicit Impl(CatalogOptions given) : options(std::move(given)) {
     if (!options.log) options.log = [](std::string_view, std::string_view) {};
     for (const ModelSource& source : options.models) add_source(source);
-    if (!options.repository.empty()) look();
+    if (!options.repository.empty()) look(scan_repository(options.repository));
+  }
+
+  ~Impl() {
+    {
+      const std::lock_guard lock(mutex);
+      closing = true;
+    }
+    changed.notify_all();
+    if (watcher.joinable()) watcher.join();
   }
 
   void add_source(const ModelSource& source) {
@@ -121,28 +131,91 @@ struct Catalog::Impl {
   // ---- The repository ----
 
   // Takes over what the folder holds. What is loaded stays until its replacement is ready: see refresh().
-  void look() {
-    std::map<std::string, RepositoryModel> found = scan_repository(options.repository);
+  void look(const std::map<std::string, RepositoryModel>& found) {
     const std::lock_guard lock(mutex);
     for (auto& [name, family] : families) family.gone = !family.pinned && !found.contains(name);
-    for (auto& [name, model] : found) {
+    for (const auto& [name, model] : found) {
       Family& family = families[name];
       if (family.pinned) continue;
-      family.settings = std::move(model.settings);
+      family.settings = model.settings;
       if (family.error != model.error && !model.error.empty()) options.log("warning", name + ": " + model.error);
-      family.error = std::move(model.error);
-      for (auto& [number, place] : model.versions) {
-        std::shared_ptr<Version>& version = family.versions[number];
-        if (!version) version = std::make_shared<Version>();
-        version->number = std::to_string(number);
-        version->path = std::move(place.path);
-        if (version->stamp != place.stamp) version->pause = seconds(0), version->retry_at = {};  // mended, perhaps
-        version->stamp = std::move(place.stamp);
-      }
-      std::erase_if(family.versions, [&](const auto& item) { return !model.versions.contains(item.first); });
+      family.error = model.error;
+      for (auto& [number, version] : family.versions) version->leaving = !model.versions.contains(number);
+      for (const auto& [number, place] : model.versions) take_over_place(family.versions[number], number, place);
+      if (!family.error.empty()) continue;
+      std::erase_if(family.versions, [](const auto& item) { return item.second->leaving && !item.second->model; });
     }
     std::erase_if(families, [](const auto& item) { return item.second.gone; });
-    changed.notify_all();
+  }
+
+  static void take_over_place(std::shared_ptr<Version>& version, std::int64_t number, const RepositoryVersion& place) {
+    if (!version) version = std::make_shared<Version>();
+    version->number = std::to_string(number);
+    version->path = place.path;
+    if (version->stamp == place.stamp) return;
+    version->stamp = place.stamp;
+    version->pause = seconds(0);  // what was wrong may be mended
+    version->retry_at = {};
+  }
+
+  // Looks at the folder again and again. A change counts when two looks in a row agree: files are whole by then.
+  void watch() {
+    std::map<std::string, RepositoryModel> before;
+    std::string trouble;
+    std::unique_lock lock(mutex);
+    while (!changed.wait_for(lock, kWatchInterval, [&] { return closing; })) {
+      lock.unlock();
+      try {
+        std::map<std::string, RepositoryModel> found = scan_repository(options.repository);
+        const bool settled = found == before;
+        before = std::move(found);
+        if (settled) {
+          look(before);
+          refresh();
+        }
+        trouble.clear();
+      } catch (const std::exception& error) {
+        if (trouble != error.what()) options.log("warning", error.what());
+        trouble = error.what();
+      }
+      lock.lock();
+    }
+  }
+
+  // Loads what has changed, and new versions of models that are in use, beside what serves.
+  void refresh() {
+    std::vector<std::pair<std::string, std::shared_ptr<Version>>> wanted;
+    std::unique_lock lock(mutex);
+    for (const auto& [name, family] : families) {
+      if (family.pinned || family.withdrawn || !family.error.empty()) continue;
+      const bool used = std::any_of(family.versions.begin(), family.versions.end(),
+                                    [](const auto& item) { return item.second->model != nullptr; });
+      for (const auto& [number, version] : family.versions) {
+        const bool stale = version->model ? version->loaded_stamp != version->stamp : used || !options.load_on_demand;
+        if (stale && !version->leaving && !version->loading && Clock::now() >= version->retry_at) {
+          wanted.emplace_back(name, version);
+        }
+      }
+    }
+    for (const auto& [name, version] : wanted) {
+      if (closing) return;
+      try {
+        load(lock, name, version);
+      } catch (const Error&) {
+        // Logged, and in the list. What served before goes on.
+      }
+    }
+    std::vector<ModelPtr> old;
+    for (auto& [name, family] : families) {
+      const bool ready = std::any_of(family.versions.begin(), family.versions.end(),
+                                     [](const auto& item) { return item.second->model && !item.second->leaving; });
+      std::erase_if(family.versions, [&](const auto& item) {
+        if (!ready || !item.second->leaving) return false;
+        old.push_back(item.second->model);
+        return true;
+      });
+    }
+    lock.unlock();  // before `old` goes
   }
 
   // ---- Finding ----
@@ -337,6 +410,9 @@ Catalog::Catalog(CatalogOptions options) : impl_(std::make_unique<Impl>(std::mov
     if (family.pinned) names.push_back(name);
   }
   for (const std::string& name : names) load(name);
+  if (impl_->options.repository.empty()) return;
+  if (!impl_->options.load_on_demand) impl_->refresh();
+  if (impl_->options.watch) impl_->watcher = std::thread([impl = impl_.get()] { impl->watch(); });
 }
 
 Catalog::~Catalog() = default;

@@ -41,6 +41,7 @@ RepositoryModel scan_model(const fs::path& path, const fs::path& root) {
     std::map<std::int64_t, fs::path> versions;
     if (fs::is_directory(path, ignored)) versions = numbered_folders(path);
     if (versions.empty()) versions[1] = path;
+    versions.erase(versions.begin(), std::prev(versions.end()));
     for (const auto& [number, place] : versions) out.versions[number] = {place, model_stamp(place)};
   } catch (const Error& error) {
     out.error = error.message();

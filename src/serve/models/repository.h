@@ -13,12 +13,15 @@ namespace sdx::serve {
 struct RepositoryVersion {
   std::filesystem::path path;  // as recognise_model() takes it; may be none
   std::string stamp;           // changes with the files
+  bool operator==(const RepositoryVersion&) const = default;
 };
 
 struct RepositoryModel {
   std::map<std::int64_t, RepositoryVersion> versions;  // those that its version_policy wants; a model without numbers is 1
   ModelSettings settings;
   std::string error;  // why none of it can be served: a configuration that cannot be read, a link that leads elsewhere
+  // Settings follow from files that the stamps have in them.
+  bool operator==(const RepositoryModel& other) const { return versions == other.versions && error == other.error; }
 };
 
 // Names that begin with '.' are left out. Never throws for what is wrong with one model; Error(io) where the folder cannot be

@@ -1,0 +1,203 @@
+#include "serve/models/catalog.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <fstream>
+#include <thread>
+
+#include "serve/models/load_model.h"
+#include "serve/models/model_files.h"
+#include "support/session.h"
+
+namespace sdx::serve {
+namespace {
+
+using namespace sdx::testing;
+namespace fs = std::filesystem;
+
+class CatalogTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "sdx-catalog-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  static void write(const fs::path& path, const std::string& content) {
+    fs::create_directories(path.parent_path());
+    std::ofstream(path.string() + ".new", std::ios::binary) << content;
+    fs::rename(path.string() + ".new", path);
+  }
+  // x -> factor * x
+  static void write_model(const fs::path& path, float factor) {
+    write(path, model_bytes("input x: float32[n,2]\nconstant f: float32[1] " + std::to_string(factor) +
+                            "\ny = Mul(x, f)\noutput y: float32[n,2]\n"));
+  }
+  static float answer(Catalog& catalog, std::string_view name, std::string_view version = {}) {
+    const ModelPtr model = catalog.get(name, version);
+    return elements(model->tensors->batcher->run({{"x", floats({1, 2}, {1, 1})}}, {}).tensor("y")).at(0);
+  }
+  static std::vector<std::string> states(const Catalog& catalog) {
+    std::vector<std::string> out;
+    for (const ModelStatus& s : catalog.list()) out.push_back(s.name + " " + s.version + " " + std::string(name(s.state)));
+    return out;
+  }
+
+  fs::path folder_;
+};
+
+using Strings = std::vector<std::string>;
+
+TEST_F(CatalogTest, models_of_the_command_line_are_served_under_their_names) {
+  write_model(folder_ / "double.onnx", 2);
+  write_model(folder_ / "other.onnx", 3);
+  Catalog catalog({.models = {{"", folder_ / "double.onnx"}, {"three", folder_ / "other.onnx"}}});
+  EXPECT_TRUE(catalog.ready());
+  EXPECT_EQ(states(catalog), (Strings{"double 1 READY", "three 1 READY"}));
+  EXPECT_EQ(answer(catalog, "double"), 2);
+  EXPECT_EQ(answer(catalog, "three", "1"), 3);
+  EXPECT_FALSE(catalog.has_model("four"));
+  expect_parts(error_of(ErrorCode::invalid_argument, [&] { catalog.get("doubel"); }), {"no model 'doubel'", "'double'?"});
+  expect_parts(error_of(ErrorCode::invalid_argument, [&] { catalog.get("three", "2"); }), {"no version '2'", "it has 1"});
+  expect_parts(error_of(ErrorCode::invalid_argument, [&] { catalog.get("three", "1x"); }), {"no version '1x'"});
+}
+
+TEST_F(CatalogTest, two_models_of_one_name_are_refused) {
+  write_model(folder_ / "a/m.onnx", 2);
+  write_model(folder_ / "b/m.onnx", 3);
+  expect_parts(error_of(ErrorCode::invalid_argument,
+                        [&] {
+                          Catalog({.models = {{"", folder_ / "a/m.onnx"}, {"", folder_ / "b/m.onnx"}}});
+                        }),
+               {"two models are called 'm'"});
+}
+
+TEST_F(CatalogTest, a_repository_is_loaded_on_demand_newest_version_first) {
+  write_model(folder_ / "plain.onnx", 5);
+  write_model(folder_ / "numbered/1/model.onnx", 1);
+  write_model(folder_ / "numbered/10/model.onnx", 10);
+  write_model(folder_ / "numbered/9/model.onnx", 9);
+  write(folder_ / "empty/readme.txt", "nothing");
+  Catalog catalog({.repository = folder_, .watch = false});
+  EXPECT_EQ(states(catalog), (Strings{"empty 1 UNAVAILABLE", "numbered 10 UNAVAILABLE", "plain 1 UNAVAILABLE"}));
+  EXPECT_EQ(answer(catalog, "numbered"), 10);
+  EXPECT_EQ(answer(catalog, "plain"), 5);
+  EXPECT_EQ(states(catalog), (Strings{"empty 1 UNAVAILABLE", "numbered 10 READY", "plain 1 READY"}));
+  expect_parts(error_of(ErrorCode::invalid_argument, [&] { catalog.get("empty"); }), {"is no model"});
+  EXPECT_NE(catalog.list()[0].reason.find("is no model"), std::string::npos);
+}
+
+TEST_F(CatalogTest, links_that_leave_the_repository_are_refused) {
+  write_model(folder_ / "outside/model.onnx", 2);
+  write_model(folder_ / "inside/real/1/model.onnx", 3);
+  fs::create_symlink(folder_ / "outside", folder_ / "inside/link");
+  fs::create_directories(folder_ / "inside/file/1");
+  fs::create_symlink(folder_ / "outside/model.onnx", folder_ / "inside/file/1/model.onnx");
+  fs::create_symlink("real", folder_ / "inside/same");
+  Catalog catalog({.repository = folder_ / "inside", .watch = false});
+  EXPECT_EQ(answer(catalog, "same"), 3);
+  for (const char* name : {"link", "file"}) {
+    expect_parts(error_of(ErrorCode::invalid_argument, [&] { catalog.get(name); }), {"leads out of the repository"});
+  }
+  for (const char* name : {"../outside", "inside/../real", "/etc/passwd", ""}) EXPECT_FALSE(catalog.has_model(name));
+}
+
+TEST_F(CatalogTest, unloading_waits_and_lasts_until_loading) {
+  write_model(folder_ / "m.onnx", 2);
+  Catalog catalog({.repository = folder_, .watch = false});
+  ModelPtr held = catalog.get("m");
+  std::atomic<bool> unloaded{false};
+  std::thread other([&] {
+    catalog.unload("m");
+    unloaded = true;
+  });
+  while (states(catalog).at(0) != "m 1 UNLOADING") std::this_thread::yield();
+  EXPECT_FALSE(unloaded);
+  held.reset();
+  other.join();
+  expect_parts(error_of(ErrorCode::invalid_argument, [&] { catalog.get("m"); }), {"is unloaded"});
+  write_model(folder_ / "m.onnx", 4);
+  catalog.load("m");
+  EXPECT_EQ(answer(catalog, "m"), 4);
+}
+
+TEST_F(CatalogTest, a_load_that_fails_keeps_what_serves) {
+  write_model(folder_ / "m.onnx", 2);
+  Catalog catalog({.repository = folder_, .watch = false});
+  EXPECT_EQ(answer(catalog, "m"), 2);
+  write(folder_ / "m.onnx", "broken");
+  EXPECT_THROW(catalog.load("m"), Error);
+  EXPECT_EQ(answer(catalog, "m"), 2);
+  EXPECT_NE(catalog.list()[0].reason, "");
+}
+
+TEST_F(CatalogTest, memory_is_given_back_by_the_model_used_longest_ago) {
+  std::uint64_t bytes = 0;
+  for (const char* name : {"a", "b", "c"}) {
+    write_model(folder_ / (std::string(name) + ".onnx"), 2);
+    bytes = fs::file_size(folder_ / (std::string(name) + ".onnx"));
+  }
+  Catalog catalog({.repository = folder_, .watch = false, .memory_limit = 2 * bytes + bytes / 2});
+  answer(catalog, "a");
+  answer(catalog, "b");
+  const ModelPtr used = catalog.get("a");  // in use, and the last one used
+  answer(catalog, "c");
+  EXPECT_EQ(states(catalog), (Strings{"a 1 READY", "b 1 UNAVAILABLE", "c 1 READY"}));
+  EXPECT_EQ(answer(catalog, "b"), 2);  // loaded again; `a` stays, for it is in use
+  EXPECT_EQ(states(catalog), (Strings{"a 1 READY", "b 1 READY", "c 1 UNAVAILABLE"}));
+}
+
+TEST_F(CatalogTest, changes_are_served_without_a_failed_request) {
+  write_model(folder_ / "m/1/model.onnx", 1);
+  Catalog catalog({.repository = folder_, .watch = true});
+  EXPECT_EQ(answer(catalog, "m"), 1);
+  std::atomic<bool> stop{false};
+  std::atomic<int> failed{0};
+  std::thread client([&] {
+    float last = 1;
+    while (!stop) {
+      try {
+        const float got = answer(catalog, "m");
+        if (got < last || got > 3) ++failed;  // nobody falls back behind a newer version
+        last = got;
+      } catch (const Error&) {
+        ++failed;
+      }
+    }
+  });
+  const auto wait_for = [&](float wanted) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (answer(catalog, "m") != wanted && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+    EXPECT_EQ(answer(catalog, "m"), wanted);
+  };
+  write_model(folder_ / "m/1/model.onnx", 2);
+  wait_for(2);
+  write_model(folder_ / "m/2/model.onnx", 3);
+  wait_for(3);
+  stop = true;
+  client.join();
+  EXPECT_EQ(failed, 0);
+}
+
+TEST(ModelFiles, kinds_are_told_from_the_files) {
+  const char* models = std::getenv("SDX_TEST_MODELS");
+  if (models == nullptr) GTEST_SKIP() << "SDX_TEST_MODELS is not set";
+  const fs::path root(models);
+  EXPECT_EQ(recognise_model(root / "llm_stories260k/genai_fp32").kind, ModelKind::language);
+  EXPECT_EQ(recognise_model(root / "ext_mnist").kind, ModelKind::tensors);
+}
+
+TEST(LoadModel, a_batch_axis_is_open_everywhere_and_no_length) {
+  const Session yes = open("input x: float32[batch,2]\ny = Add(x, x)\noutput y: float32[batch,2]\n");
+  EXPECT_TRUE(looks_batched(yes.inputs(), yes.outputs()));
+  const Session length = open("input x: float32[seq_len,2]\ny = Add(x, x)\noutput y: float32[seq_len,2]\n");
+  EXPECT_FALSE(looks_batched(length.inputs(), length.outputs()));
+  const Session fixed = open("input x: float32[n,2]\ninput w: float32[2]\ny = Add(x, w)\noutput y: float32[n,2]\n");
+  EXPECT_FALSE(looks_batched(fixed.inputs(), fixed.outputs()));
+}
+
+}  // namespace
+}  // namespace sdx::serve
