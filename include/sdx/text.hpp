@@ -23,6 +23,7 @@
 #include <sdx/session.hpp>
 #include <sdx/tensor.hpp>
 #include <sdx/tokenizer.hpp>
+#include <sdx/tool_calls.hpp>
 
 namespace sdx {
 
@@ -191,10 +192,19 @@ class SDX_API LanguageModel {
   // Loaded from info().tokenizer when it is first asked for. Throws Error as Tokenizer::load() does.
   const Tokenizer& tokenizer() const;
 
+  // Loaded from the model's path when it is first asked for. Throws Error as ChatTemplate::load() does.
+  const ChatTemplate& chat_template() const;
+
   // For GenerationSettings::mask: answers that fit a grammar, and end where it does. Throws Error(invalid_argument) for what
   // cannot be enforced, Error(not_implemented) for tokenizers whose tokens do not simply join (WordPiece). The model's vocabulary
   // is arranged at the first call.
   TokenMaskMaker constrain(OutputFormat format, std::string_view text = {}) const;
+
+  // The same for calls of functions: the answer is one (or several) in the format. `tools` as for AnswerParser; `prompt` too:
+  // where it ends within reasoning, the answer begins with the rest of that. Throws Error(invalid_argument) for a name that is
+  // not among the tools, schemas that cannot be enforced, and ToolCallFormat::none; `detect` is taken for hermes.
+  TokenMaskMaker constrain_calls(const AnswerFormat& format, std::string_view tools, const ToolChoice& choice = {},
+                                 std::string_view prompt = {}) const;
 
   Report report() const;  // of the session
 

@@ -1,0 +1,126 @@
+#pragma once
+// What a model's answer says besides text: calls of functions, and reasoning. Link libsdx_text (CMake: sardonyx::text).
+//
+//   const sdx::AnswerFormat format = sdx::answer_format(model.chat_template());
+//   settings.detokenize = sdx::answer_detokenizer(model.tokenizer(), format);  // marks of calls are often special tokens
+//   sdx::AnswerParser parser(format, tools, prompt);
+//   model.generate(tokens, settings, [&](const sdx::GeneratedToken& token) { send(parser.add(token.text)); return true; });
+//   send(parser.finish());
+//   parser.answer().calls;
+//
+// Answers come from models, and models from anywhere: no text makes the parser fail, and what it holds back is bounded. Text that
+// only looks like a call stays content, byte for byte. docs/tool-calls.md shows the formats. Functions throw sdx::Error where
+// they say so; only an AnswerParser is bound to one thread at a time.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sdx/chat_template.hpp>
+#include <sdx/export.hpp>
+#include <sdx/tokenizer.hpp>
+
+namespace sdx {
+
+// How models write calls.
+enum class ToolCallFormat {
+  detect,       // whatever of those below the answer turns out to have
+  none,         // the answer has no calls
+  hermes,       // <tool_call>{"name", "arguments"}</tool_call>: Hermes, Qwen 2.5 and 3, Granite 4
+  qwen_xml,     // <tool_call><function=NAME><parameter=KEY>VALUE</parameter></function></tool_call>: Qwen 3 Coder, Nemotron 3
+  llama,        // {"name", "parameters"}, perhaps behind <|python_tag|>: Llama 3.1 to 3.3
+  mistral,      // [TOOL_CALLS][{"name", "arguments", "id"}], or [TOOL_CALLS]NAME[ARGS]{…}
+  json_list,    // functools[{"name", "arguments"}], or <|tool_call|>[…]<|/tool_call|>: Phi-4-mini, Granite 3
+  gemma,        // a block ```tool_code or ```json with {"name", "parameters"} or such objects in a list: Gemma 3
+  functionary,  // >>>NAME, a line end, {…}: Functionary 3.2
+  deepseek,     // <｜tool▁call▁begin｜>NAME<｜tool▁sep｜>{…}<｜tool▁call▁end｜>: DeepSeek V3, R1, V3.1
+  kimi,         // <|tool_call_begin|>functions.NAME:0<|tool_call_argument_begin|>{…}<|tool_call_end|>: Kimi K2
+  harmony,      // <|channel|>commentary to=functions.NAME<|message|>{…}<|call|>: GPT-OSS
+};
+
+struct AnswerFormat {
+  ToolCallFormat calls = ToolCallFormat::detect;
+  // Marks around reasoning; "": it is not looked for. Harmony has its channel `analysis` instead.
+  std::string reasoning_begin = "<think>", reasoning_end = "</think>";
+};
+
+// By the marks that a template writes: it shows a model its earlier calls as the model writes them. `detect` where none is known.
+SDX_API AnswerFormat answer_format(const ChatTemplate& chat_template);
+SDX_API AnswerFormat answer_format(std::string_view template_source);
+// "hermes" …
+SDX_API const char* to_string(ToolCallFormat format);
+// Throws Error(invalid_argument), naming those that are there.
+SDX_API ToolCallFormat tool_call_format(std::string_view name);
+
+struct ToolCall {
+  std::string id;  // the model's, or one made up: "call_" and 24 letters and digits; of Mistral's format, 9
+  std::string name;
+  std::string arguments;  // JSON text as the model wrote it, of an object if `complete`
+  bool complete = false;  // false: the answer ended within it, or what came is no JSON object
+};
+
+struct ParsedAnswer {
+  std::string content, reasoning;
+  std::vector<ToolCall> calls;
+};
+
+struct AnswerEvent {
+  enum class Kind {
+    content,     // `text`
+    reasoning,   // `text`
+    call_begin,  // `index`, `id`, `name`; nothing of its arguments yet
+    arguments,   // `index`, `text`: the next part of them
+    call_end,    // `index`, `complete`
+  };
+  Kind kind = Kind::content;
+  int index = -1;  // of the call, from 0; -1: of none
+  std::string text, id, name;
+  bool complete = false;
+};
+
+// For one answer. Calls come one behind the other. All parts together are the same however the text was cut into pieces.
+class SDX_API AnswerParser {
+ public:
+  // `tools`: the functions that were offered, JSON as for ChatInput::tools; "": none were, and then only calls with marks of
+  // their own are seen. With them bare JSON counts as a call if its name is one of theirs, and values that a format writes as
+  // plain text (qwen_xml) become what the schemas say. `prompt`: the text that the answer goes on with, whose end may begin the
+  // reasoning. Throws Error(invalid_argument) for tools that are no JSON list of functions.
+  explicit AnswerParser(const AnswerFormat& format, std::string_view tools = {}, std::string_view prompt = {});
+  ~AnswerParser();
+  AnswerParser(AnswerParser&&) noexcept;
+  AnswerParser& operator=(AnswerParser&&) noexcept;
+
+  // What is certain with this piece, which need not be whole words nor whole characters.
+  std::vector<AnswerEvent> add(std::string_view text);
+  // The answer is over: what was held back. Nothing may follow.
+  std::vector<AnswerEvent> finish();
+
+  const ParsedAnswer& answer() const;  // so far
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// A whole answer. Throws as AnswerParser does.
+SDX_API ParsedAnswer parse_answer(std::string_view text, const AnswerFormat& format = {}, std::string_view tools = {},
+                                  std::string_view prompt = {});
+
+// For GenerationSettings::detokenize: Tokenizer::decode() without special tokens, but those that the format's marks consist of.
+SDX_API std::function<std::string(std::span<const std::uint32_t>)> answer_detokenizer(Tokenizer tokenizer,
+                                                                                      const AnswerFormat& format);
+// For GenerationSettings::stop_tokens: tokens that end a call and with it the answer, and that files do not always name
+// (<|eom_id|>, <|call|>).
+SDX_API std::vector<std::uint32_t> answer_ends(const Tokenizer& tokenizer, const AnswerFormat& format);
+
+// What an answer is made to be: a call (LanguageModel::constrain_calls).
+struct ToolChoice {
+  std::string name = {};  // the function; "": any of them
+  bool parallel = false;  // more calls may follow, where the format has a way to write them
+};
+
+}  // namespace sdx
