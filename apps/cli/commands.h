@@ -22,6 +22,7 @@
   COMMAND("convert", add_convert)                 \
   COMMAND("generate", add_generate)               \
   COMMAND("chat", add_chat)                       \
+  COMMAND("perplexity", add_perplexity)           \
   COMMAND("tokenize", add_tokenize)               \
   COMMAND("embed", add_embed)                     \
   COMMAND("rerank", add_rerank)                   \

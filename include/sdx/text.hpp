@@ -122,6 +122,23 @@ struct Generation {
 // Returning false ends the answer.
 using OnToken = std::function<bool(const GeneratedToken&)>;
 
+struct PerplexitySettings {
+  std::int64_t window = 0;  // tokens that the model sees at once, 2 at least; 0: the model's context, 2048 at most
+  std::int64_t stride = 0;  // tokens from one window to the next, at most `window`; 0: half of it
+  std::function<void(std::int64_t done, std::int64_t all)> progress;  // tokens; behind each window
+  RunOptions run;
+};
+
+// How well a model foretells a text: each token but the first counts once, from the tokens before it in its window. Windows are
+// those of Hugging Face's "Perplexity of fixed-length models": the first counts whole, each other one the tokens that are new in
+// it.
+struct Perplexity {
+  std::int64_t tokens = 0, scored = 0, windows = 0;
+  double nll = 0;                        // mean negative natural logarithm of the scored tokens' shares
+  double perplexity = 0;                 // e to the power of nll
+  double seconds = 0, tokens_per_s = 0;  // of all tokens that were computed, those that windows share more than once
+};
+
 struct LanguageModelOptions {
   SessionOptions session;
   std::int64_t max_context = 0;  // tokens; 0: the model's own
@@ -188,6 +205,11 @@ class SDX_API LanguageModel {
   Generation generate(std::string_view prompt, const GenerationSettings& settings = {}, const OnToken& on_token = {}) const;
   Generation generate(TextState& state, std::string_view prompt, const GenerationSettings& settings = {},
                       const OnToken& on_token = {}) const;
+
+  // Of tokens, or of a text with the special tokens that the tokenizer adds. Throws Error(invalid_argument) for fewer than two
+  // tokens, and for windows that are out of range.
+  Perplexity perplexity(std::span<const TokenId> tokens, const PerplexitySettings& settings = {}) const;
+  Perplexity perplexity(std::string_view text, const PerplexitySettings& settings = {}) const;
 
   // Loaded from info().tokenizer when it is first asked for. Throws Error as Tokenizer::load() does.
   const Tokenizer& tokenizer() const;

@@ -41,6 +41,10 @@ class Opened final : public OpenModel {
     return model_.generate(state_, std::span(ids).subspan(common), with, on_token);
   }
 
+  Perplexity perplexity(std::string_view text, const PerplexitySettings& settings) const override {
+    return model_.perplexity(text, settings);
+  }
+
  private:
   LanguageModel model_;
   TextState state_;

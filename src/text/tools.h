@@ -15,7 +15,7 @@
 
 namespace sdx::text {
 
-inline constexpr int kToolsVersion = 3;
+inline constexpr int kToolsVersion = 4;
 
 struct TokenizeRequest {
   std::filesystem::path model;
@@ -41,6 +41,7 @@ class OpenModel {
   // remembered, is not computed again: `cached` tells how many tokens that were.
   virtual Generation generate(std::string_view text, bool special_tokens, const GenerationSettings& settings,
                               const OnToken& on_token, std::int64_t& cached) = 0;
+  virtual Perplexity perplexity(std::string_view text, const PerplexitySettings& settings) const = 0;
 };
 
 struct EmbedRequest {

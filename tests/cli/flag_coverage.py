@@ -68,7 +68,7 @@ NEEDS = {"run": ["add.onnx", "--random"], "inspect": ["add.onnx"], "init": ["add
          "compare-outputs": ["add.onnx", "-b", "cpu"], "pull": ["add.onnx", "--to", "there"], "models show": ["a"], "models rm": ["a"],
          "models add": ["a", "add.onnx"], "completion": ["bash"], "faces detect": ["light.png"], "faces crop": ["light.png", "-o", "out"],
          "faces align": ["light.png", "-o", "out"], "faces blur": ["light.png", "-o", "out"], "faces bench": ["light.png"],
-         "tokenize": ["letters"], "generate": ["talker.gguf", "-p", "ab"], "chat": ["talker.gguf", "--messages", "question.json"],
+         "perplexity": ["talker.gguf", "-i", "texts.txt"], "tokenize": ["letters"], "generate": ["talker.gguf", "-p", "ab"], "chat": ["talker.gguf", "--messages", "question.json"],
          "embed": ["embedder", "-i", "texts.txt"], "rerank": ["reranker", "-q", "ab", "-i", "texts.txt"]}
 # Flags that matter where a picture is read.
 PICTURES = ("--resize", "--crop", "--fill", "--scale", "--mean", "--std")

@@ -1,4 +1,5 @@
 import json
+import math
 import sys
 import threading
 from pathlib import Path
@@ -137,3 +138,14 @@ def test_embed(tmp_path):
     vectors = TextEmbedder(tmp_path / "embedder", pooling="max", normalize=False).embed(["ab a", "a"])
     assert vectors.tolist() == [[4.0], [3.0]]
     assert TextEmbedder(tmp_path / "embedder").embed("a", prompt="query").tolist() == [[1.0]]
+
+
+def test_perplexity(talker):
+    model = LanguageModel(talker)
+    p = model.perplexity("abababab")
+    assert p.tokens == p.scored + 1 and p.windows == 1
+    assert p.perplexity == pytest.approx(math.exp(p.nll))
+    parts = model.perplexity(model_tokens := [2, 3, 2, 3, 2, 3], window=4, stride=2)
+    assert parts.tokens == len(model_tokens) and parts.windows == 2
+    with pytest.raises(InvalidArgument, match="stride"):
+        model.perplexity("abab", window=2, stride=3)

@@ -28,7 +28,7 @@ from ._providers import Providers, normalize
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["ChatTemplate", "Choice", "Encoding", "Generation", "LanguageModel", "TextEmbedder", "Tokenizer"]
+__all__ = ["ChatTemplate", "Choice", "Encoding", "Generation", "LanguageModel", "Perplexity", "TextEmbedder", "Tokenizer"]
 
 _text = _sardonyx.text()
 Path = Union[str, "os.PathLike[str]"]
@@ -127,6 +127,18 @@ class Generation(NamedTuple):
         return self.choices[0].text
 
 
+class Perplexity(NamedTuple):
+    """nll: the mean negative logarithm of the scored tokens' shares; perplexity: e to that power."""
+
+    perplexity: float
+    nll: float
+    tokens: int
+    scored: int
+    windows: int
+    seconds: float
+    tokens_per_s: float
+
+
 def _session(providers: Optional[Providers], sess_options: Optional[SessionOptions]) -> dict[str, Any]:
     options = sess_options if sess_options is not None else SessionOptions()
     wanted = normalize(providers, None, options._is_strict())
@@ -198,6 +210,10 @@ class LanguageModel:
         plain = self._model.generate(text, special, _settings(settings), on_token)
         plain["choices"] = [Choice(**c) for c in plain["choices"]]
         return Generation(**plain)
+
+    def perplexity(self, text: Union[str, Sequence[int]], *, window: int = 0, stride: int = 0) -> Perplexity:
+        """How well the model foretells a text, or tokens. window: tokens seen at once (0: the context, 2048 at most); stride: 0: half."""
+        return Perplexity(**self._model.perplexity(text if isinstance(text, str) else list(text), window, stride))
 
     def stream(self, prompt: Union[str, Messages], **settings: Any) -> Iterator[str]:
         """The texts of one answer as they come. Whoever stops reading ends it."""

@@ -152,6 +152,32 @@ Object generate(PyObject* self, PyObject* arguments) {
   return dict;
 }
 
+// perplexity(text or tokens, window, stride)
+Object perplexity(PyObject* self, PyObject* arguments) {
+  expect_arguments(arguments, 3);
+  const LanguageModel& model = value_of<LanguageModel>(self);
+  PyObject* const given = argument(arguments, 0);
+  const bool is_text = PyUnicode_Check(given) != 0;
+  const std::string words = is_text ? to_text(given) : std::string();
+  const std::vector<TokenId> ids = is_text ? std::vector<TokenId>() : to_list(given, to_token);
+  PerplexitySettings settings;
+  settings.window = to_integer(argument(arguments, 1));
+  settings.stride = to_integer(argument(arguments, 2));
+  const Perplexity p = unlocked([&] {
+    return is_text ? model.perplexity(std::string_view(words), settings)
+                   : model.perplexity(std::span<const TokenId>(ids), settings);
+  });
+  Object dict = new_dict();
+  set(dict, "perplexity", number(p.perplexity));
+  set(dict, "nll", number(p.nll));
+  set(dict, "tokens", number(p.tokens));
+  set(dict, "scored", number(p.scored));
+  set(dict, "windows", number(p.windows));
+  set(dict, "seconds", number(p.seconds));
+  set(dict, "tokens_per_s", number(p.tokens_per_s));
+  return dict;
+}
+
 Object info(PyObject* self, PyObject*) {
   const LanguageModel& model = value_of<LanguageModel>(self);
   const LanguageModelInfo& i = model.info();
@@ -192,6 +218,7 @@ Object embed(PyObject* self, PyObject* arguments) {
 
 PyMethodDef model_methods[] = {
     {"generate", &entry<generate>, METH_VARARGS, "generate($self, prompt, special, settings, on_token, /)\n--\n\n"},
+    {"perplexity", &entry<perplexity>, METH_VARARGS, "perplexity($self, text, window, stride, /)\n--\n\n"},
     {"info", &entry<info>, METH_NOARGS, "info($self, /)\n--\n\n"},
     {nullptr, nullptr, 0, nullptr}};
 PyMethodDef embedder_methods[] = {{"embed", &entry<embed>, METH_VARARGS, "embed($self, texts, prompt, /)\n--\n\n"},

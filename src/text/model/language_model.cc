@@ -65,7 +65,9 @@ struct LanguageModel::Impl {
   OpenedModel model;
   LanguageModelInfo info;
   mutable std::mutex mutex;
+  std::filesystem::path path;
   mutable std::unique_ptr<const Tokenizer> tokenizer;        // guarded by `mutex` until it is there
+  mutable std::unique_ptr<const ChatTemplate> chat;          // the same
   mutable std::shared_ptr<const grammar::Vocabulary> words;  // for grammars; guarded by `mutex`
 };
 
@@ -77,6 +79,7 @@ LanguageModel LanguageModel::load(const std::filesystem::path& path, const Langu
     fail(ErrorCode::invalid_argument, "max_context must be 0 (the model's own) or greater, received {}", options.max_context);
   }
   auto impl = std::make_shared<Impl>();
+  impl->path = path;
   impl->model = open_model(path, {options.session, options.max_context});
   const OpenedModel& m = impl->model;
   LanguageModelInfo& info = impl->info;
@@ -105,6 +108,12 @@ const Tokenizer& LanguageModel::tokenizer() const {
   const std::lock_guard lock(impl_->mutex);
   if (!impl_->tokenizer) impl_->tokenizer = std::make_unique<const Tokenizer>(Tokenizer::load(impl_->info.tokenizer));
   return *impl_->tokenizer;
+}
+
+const ChatTemplate& LanguageModel::chat_template() const {
+  const std::lock_guard lock(impl_->mutex);
+  if (!impl_->chat) impl_->chat = std::make_unique<const ChatTemplate>(ChatTemplate::load(impl_->path));
+  return *impl_->chat;
 }
 
 TokenMaskMaker LanguageModel::constrain(OutputFormat format, std::string_view text) const {

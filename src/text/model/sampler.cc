@@ -162,7 +162,8 @@ Logprobs::Logprobs(std::span<const float> logits) : logits_(logits) {
   const float top = logits[largest(logits)];
   double sum = 0;
   for (const float x : logits) sum += std::exp(static_cast<double>(x) - static_cast<double>(top));
-  sum_ = static_cast<float>(static_cast<double>(top) + std::log(sum));
+  exact_ = static_cast<double>(top) + std::log(sum);
+  sum_ = static_cast<float>(exact_);
 }
 
 std::vector<TokenLogprob> Logprobs::top(std::size_t count) const {

@@ -49,11 +49,14 @@ class Logprobs {
  public:
   explicit Logprobs(std::span<const float> logits);
   TokenLogprob of(TokenId id) const { return {id, logits_[id] - sum_}; }
+  // For sums of many of them.
+  double precise(TokenId id) const { return static_cast<double>(logits_[id]) - exact_; }
   std::vector<TokenLogprob> top(std::size_t count) const;
 
  private:
   std::span<const float> logits_;
-  float sum_;
+  double exact_ = 0;
+  float sum_ = 0;
 };
 
 // The first of the largest; NaN is never one.
