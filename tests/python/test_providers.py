@@ -238,3 +238,13 @@ def test_lists_of_providers(without):
     assert {"TensorrtExecutionProvider", "CUDAExecutionProvider", "OpenVINOExecutionProvider", "CPUExecutionProvider"} <= everything
     for p in ort.providers():
         assert p["available"] or p["reason"], p
+
+
+@pytest.mark.parametrize("name", ["text.LanguageModel", "text.TextEmbedder", "faces.FaceDetector"])
+def test_warnings_name_the_line_that_makes_the_object(name, tmp_path):
+    from sardonyx import faces, text
+
+    kind = getattr({"text": text, "faces": faces}[name.split(".")[0]], name.split(".")[1])
+    with pytest.warns(UserWarning, match="Specified provider") as said, pytest.raises(ort.Error):
+        kind(tmp_path / "none", providers=["NextYearsExecutionProvider"])
+    assert [w.filename for w in said] == [__file__]

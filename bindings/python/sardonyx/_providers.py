@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from typing import Any, Mapping, NamedTuple, Sequence
 
 from . import _sardonyx
 from ._errors import InvalidArgument
+from ._options import SessionOptions
 
 Providers = Sequence["str | tuple[str, Mapping[str, Any]]"]
 
@@ -54,6 +56,20 @@ def normalize(providers: Providers | None, provider_options: Sequence[Mapping[st
     return wanted
 
 
+def engine_options(options: SessionOptions, wanted: Wanted) -> dict[str, Any]:
+    """What the compiled half opens a session with."""
+    engine = options._to_engine()
+    engine["providers"] = wanted.names
+    engine["provider_options"] = [(name, list(own.items())) for name, own in wanted.options.items() if own]
+    return engine
+
+
+def options_of(providers: Providers | None, sess_options: SessionOptions | None) -> dict[str, Any]:
+    """The same from the arguments of a class that opens sessions of its own."""
+    options = sess_options if sess_options is not None else SessionOptions()
+    return engine_options(options, normalize(providers, None, options._is_strict()))
+
+
 def _identity(name: str) -> tuple[str, bool]:
     """What two spellings of one provider have in common."""
     return _sardonyx.ort_name(name), name.lower().startswith("ort:")
@@ -97,7 +113,12 @@ def _unheard_of(name: str) -> bool:
 
 
 def _warn(message: str) -> None:
-    warnings.warn(message, UserWarning, stacklevel=4)  # the line that makes the session
+    level = 2  # up to the line outside this package that makes the session
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__package__") == __package__:
+        frame = frame.f_back
+        level += 1
+    warnings.warn(message, UserWarning, stacklevel=level)
 
 
 def get_available_providers() -> list[str]:

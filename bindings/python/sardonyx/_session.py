@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Sequence
 from . import _sardonyx, _types
 from ._errors import InvalidArgument, NoSuchFile, NotImplemented
 from ._options import RunOptions, SessionOptions
-from ._providers import Providers, is_own_cpu, normalize
+from ._providers import Providers, engine_options, is_own_cpu, normalize
 
 if TYPE_CHECKING:
     from ._values import IOBinding, OrtValue
@@ -74,10 +74,7 @@ class InferenceSession:
         self._opened_ns = time.monotonic_ns()
 
     def _open(self, model: Any) -> None:
-        engine_options = self._options._to_engine()
-        engine_options["providers"] = self._wanted.names
-        engine_options["provider_options"] = [(n, list(own.items())) for n, own in self._wanted.options.items() if own]
-        self._session = _load(model, self._options, engine_options)
+        self._session = _load(model, self._options, engine_options(self._options, self._wanted))
 
     def get_inputs(self) -> list[NodeArg]:
         return list(self._inputs)
@@ -207,18 +204,18 @@ class InferenceSession:
         return self._session.dump(stage)
 
 
-def _load(model: Any, options: SessionOptions, engine_options: dict[str, Any]) -> Any:
+def _load(model: Any, options: SessionOptions, engine: dict[str, Any]) -> Any:
     if isinstance(model, (str, os.PathLike)):
         path = os.fspath(model)
         if not os.path.exists(path):
             raise NoSuchFile(f"there is no file '{path}'")
-        return _sardonyx.open(path, engine_options)
+        return _sardonyx.open(path, engine)
     if hasattr(model, "SerializeToString"):
         model = model.SerializeToString()
     if not isinstance(model, (bytes, bytearray, memoryview)):
         raise TypeError(f"InferenceSession takes a path, bytes or an onnx.ModelProto, received {type(model).__name__}")
     folder = options._config.get("session.model_external_initializers_file_folder_path", "")
-    return _sardonyx.from_bytes(bytes(model), engine_options, folder)
+    return _sardonyx.from_bytes(bytes(model), engine, folder)
 
 
 def set_default_logger_severity(severity: int) -> None:

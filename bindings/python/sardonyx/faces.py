@@ -19,12 +19,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Iterable, Mapping, Sequence
 
 from . import _sardonyx
-from ._options import SessionOptions
-from ._providers import Providers, normalize
+from ._providers import Providers, options_of
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from ._options import SessionOptions
 
     Picture = NDArray[np.uint8]
 
@@ -104,11 +105,7 @@ class FaceDetector:
         providers: Providers | None = None,
         sess_options: SessionOptions | None = None,
     ) -> None:
-        options = sess_options if sess_options is not None else SessionOptions()
-        wanted = normalize(providers, None, options._is_strict())
-        session = options._to_engine()
-        session["providers"] = wanted.names
-        session["provider_options"] = [(n, list(own.items())) for n, own in wanted.options.items() if own]
+        session = options_of(providers, sess_options)
         own: dict[str, Any] = {
             "runtime": runtime,
             "min_face": min_face,

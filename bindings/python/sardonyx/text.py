@@ -22,11 +22,12 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional, Union
 
 from . import _sardonyx
-from ._options import SessionOptions
-from ._providers import Providers, normalize
+from ._providers import Providers, options_of
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from ._options import SessionOptions
 
 __all__ = ["ChatTemplate", "Choice", "Encoding", "Generation", "LanguageModel", "Perplexity", "TextEmbedder", "Tokenizer"]
 
@@ -139,15 +140,6 @@ class Perplexity(NamedTuple):
     tokens_per_s: float
 
 
-def _session(providers: Optional[Providers], sess_options: Optional[SessionOptions]) -> dict[str, Any]:
-    options = sess_options if sess_options is not None else SessionOptions()
-    wanted = normalize(providers, None, options._is_strict())
-    session = options._to_engine()
-    session["providers"] = wanted.names
-    session["provider_options"] = [(n, list(own.items())) for n, own in wanted.options.items() if own]
-    return session
-
-
 _SETTINGS = frozenset(
     "max_tokens min_tokens n logprobs stop stop_tokens ignore_end greedy temperature top_k top_p min_p typical_p repetition_penalty "
     "presence_penalty frequency_penalty seed logit_bias json_schema grammar regex".split()
@@ -178,7 +170,7 @@ class LanguageModel:
         self, path: Path, *, max_context: int = 0, providers: Optional[Providers] = None, sess_options: Optional[SessionOptions] = None
     ) -> None:
         self._path = os.fspath(path)
-        self._model = _text.load_model(self._path, _session(providers, sess_options), max_context)
+        self._model = _text.load_model(self._path, options_of(providers, sess_options), max_context)
         self._template: Optional[ChatTemplate] = None
 
     @property
@@ -258,7 +250,7 @@ class TextEmbedder:
         providers: Optional[Providers] = None,
         sess_options: Optional[SessionOptions] = None,
     ) -> None:
-        session = _session(providers, sess_options)
+        session = options_of(providers, sess_options)
         self._embedder = _text.load_embedder(os.fspath(path), session, [pooling] if pooling else [], normalize, max_length, batch)
 
     def embed(self, texts: Union[str, Iterable[str]], prompt: str = "") -> np.ndarray:

@@ -43,11 +43,6 @@ Object from_image(Image image) {
   return to_python(Value(Tensor::view_mutable(owner->pixels.data(), DataType::uint8, shape, owner)));
 }
 
-double to_double(PyObject* object) {
-  const double value = PyFloat_AsDouble(object);
-  if (PyErr_Occurred() != nullptr) throw Raised();
-  return value;
-}
 float to_float(PyObject* object) { return static_cast<float>(to_double(object)); }
 
 constexpr std::array kPoints{std::pair("right_eye", &faces::Points::right_eye),
@@ -91,7 +86,6 @@ void take(PyObject* dict, const char* name, T& to, const Convert& convert) {
   PyObject* value = PyDict_GetItemString(dict, name);
   if (value != nullptr && value != Py_None) to = convert(value);
 }
-int to_int(PyObject* object) { return static_cast<int>(std::clamp<std::int64_t>(to_integer(object), INT32_MIN, INT32_MAX)); }
 
 template <class Enum>
 auto one_of(const char* what, std::initializer_list<std::pair<std::string_view, Enum>> words) {

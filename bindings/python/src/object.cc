@@ -1,5 +1,8 @@
 #include "object.h"
 
+#include <algorithm>
+#include <limits>
+
 namespace sdx::python {
 
 Object text(std::string_view s) {
@@ -29,6 +32,17 @@ bool to_truth(PyObject* object) {
   const int v = PyObject_IsTrue(object);
   check(v);
   return v != 0;
+}
+
+double to_double(PyObject* object) {
+  const double v = PyFloat_AsDouble(object);
+  if (PyErr_Occurred() != nullptr) throw Raised();
+  return v;
+}
+
+int to_int(PyObject* object) {
+  using Limits = std::numeric_limits<int>;
+  return static_cast<int>(std::clamp<std::int64_t>(to_integer(object), Limits::min(), Limits::max()));
 }
 
 }  // namespace sdx::python

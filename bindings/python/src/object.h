@@ -64,6 +64,10 @@ Object text(std::string_view s);
 inline Object number(std::int64_t v) { return Object::taken(PyLong_FromLongLong(v)); }
 inline Object number(std::uint64_t v) { return Object::taken(PyLong_FromUnsignedLongLong(v)); }
 inline Object number(double v) { return Object::taken(PyFloat_FromDouble(v)); }
+template <class T>
+Object whole(T v) {
+  return number(static_cast<std::int64_t>(v));
+}
 inline Object truth(bool v) { return Object::of(v ? Py_True : Py_False); }
 inline Object new_list() { return Object::taken(PyList_New(0)); }
 inline Object new_dict() { return Object::taken(PyDict_New()); }
@@ -89,6 +93,9 @@ inline Object texts(const std::vector<std::string>& items) {
 std::string to_text(PyObject* object);
 std::int64_t to_integer(PyObject* object);
 bool to_truth(PyObject* object);
+double to_double(PyObject* object);
+// The nearest int.
+int to_int(PyObject* object);
 template <class Make>
 auto to_list(PyObject* sequence, const Make& make) {
   std::vector<decltype(make(sequence))> items;

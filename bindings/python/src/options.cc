@@ -23,8 +23,7 @@ std::int64_t to_number(PyObject* value) { return to_integer(Object::taken(PyNumb
 
 // Seconds; a time too long to count is as long as can be.
 std::int64_t to_milliseconds(PyObject* value) {
-  const double seconds = PyFloat_AsDouble(value);
-  if (PyErr_Occurred() != nullptr) throw Raised();
+  const double seconds = to_double(value);
   constexpr double kMost = 9e18;
   return std::isnan(seconds) ? -1 : static_cast<std::int64_t>(std::nearbyint(std::min(std::max(seconds * 1000, -kMost), kMost)));
 }

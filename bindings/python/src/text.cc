@@ -61,17 +61,12 @@ Object render(PyObject* self, PyObject* arguments) {
   return text(unlocked([&] { return chat.render(input); }));
 }
 
-template <class T>
-Object whole(T v) {
-  return number(static_cast<std::int64_t>(v));
-}
-
 Object range(const TextRange& r) { return tuple(whole(r.begin), whole(r.end)); }
 
 Object encoding_to_python(const Encoding& e) {
   Object dict = new_dict();
   set(dict, "ids", list_of(e.ids, whole<std::uint32_t>));
-  set(dict, "tokens", list_of(e.tokens, [](const std::string& s) { return text(s); }));
+  set(dict, "tokens", texts(e.tokens));
   set(dict, "offsets", list_of(e.offsets, range));
   set(dict, "type_ids", list_of(e.type_ids, whole<std::uint32_t>));
   set(dict, "attention_mask", list_of(e.attention_mask, whole<std::uint8_t>));

@@ -12,17 +12,6 @@
 namespace sdx::python {
 namespace {
 
-template <class T>
-Object whole(T v) {
-  return number(static_cast<std::int64_t>(v));
-}
-
-double to_double(PyObject* object) {
-  const double v = PyFloat_AsDouble(object);
-  if (PyErr_Occurred() != nullptr) throw Raised();
-  return v;
-}
-
 TokenId to_token(PyObject* object) {
   const std::int64_t id = to_integer(object);
   if (id < 0 || id > 0xFFFFFFFFLL) fail(ErrorCode::invalid_argument, "{} is no token's number", id);
@@ -74,8 +63,8 @@ GenerationSettings read_settings(const LanguageModel& model, PyObject* settings)
   read_sampling(settings, s.sampling);
   if (PyObject* x = item(settings, "max_tokens")) s.max_tokens = to_integer(x);
   if (PyObject* x = item(settings, "min_tokens")) s.min_tokens = to_integer(x);
-  if (PyObject* x = item(settings, "n")) s.n = static_cast<int>(std::min<std::int64_t>(to_integer(x), 1 << 20));
-  if (PyObject* x = item(settings, "logprobs")) s.logprobs = static_cast<int>(std::min<std::int64_t>(to_integer(x), 1 << 20));
+  if (PyObject* x = item(settings, "n")) s.n = to_int(x);
+  if (PyObject* x = item(settings, "logprobs")) s.logprobs = to_int(x);
   if (PyObject* x = item(settings, "stop")) s.stop = to_list(x, to_text);
   if (PyObject* x = item(settings, "stop_tokens")) s.stop_tokens = to_list(x, to_token);
   if (PyObject* x = item(settings, "ignore_end")) s.ignore_end = to_truth(x);
@@ -190,7 +179,7 @@ Object info(PyObject* self, PyObject*) {
   set(dict, "eos", list_of(i.eos, whole<TokenId>));
   set(dict, "load_ms", number(i.load_ms));
   const Report report = model.report();
-  set(dict, "providers", list_of(report.providers, [](const std::string& name) { return text(name); }));
+  set(dict, "providers", texts(report.providers));
   return dict;
 }
 
@@ -202,8 +191,8 @@ Object load_embedder(PyObject*, PyObject* arguments) {
   options.session = to_options(argument(arguments, 1));
   options.pooling = to_list(argument(arguments, 2), to_text);
   if (argument(arguments, 3) != Py_None) options.normalize = to_truth(argument(arguments, 3));
-  options.max_length = static_cast<int>(std::min<std::int64_t>(to_integer(argument(arguments, 4)), 1 << 30));
-  options.batch = static_cast<int>(std::min<std::int64_t>(to_integer(argument(arguments, 5)), 1 << 30));
+  options.max_length = to_int(argument(arguments, 4));
+  options.batch = to_int(argument(arguments, 5));
   return instance_of(unlocked([&] { return TextEmbedder::load(path, options); }));
 }
 
