@@ -16,7 +16,8 @@ using Filter = Preprocessing::Filter;
 using Layout = Preprocessing::Layout;
 using Color = Preprocessing::Color;
 
-// "jpeg", "png", "webp", "bmp", "pnm", "tiff", "jpeg2000" from the first bytes; "" for anything else.
+// "jpeg", "png", "webp", "bmp", "pnm", "tiff", "jpeg2000", "heic", "avif" or "raw" (a camera's) from the first bytes; "" for
+// anything else.
 SDX_TOOLS_API std::string_view image_format(std::span<const std::byte> bytes) noexcept;
 
 // `orientation` as EXIF numbers it, 1 (upright) to 8; others return the image as it is.
