@@ -25,13 +25,11 @@ trap 'rm -rf "$stage"' EXIT
 "$python" -B -c "import sys; from scikit_build_core.build import prepare_metadata_for_build_wheel as prepare; prepare(sys.argv[1])" "$stage/wheel" >/dev/null
 mkdir -p "$stage/wheel/sardonyx"
 cp -L "$build"/python/sardonyx/*.py "$build"/python/sardonyx/*.pyi "$build"/python/sardonyx/py.typed "$stage/wheel/sardonyx/"
-for library in _sardonyx.abi3.so libsdx_onig.so; do
-  strip -o "$stage/wheel/sardonyx/$library" "$build/python/sardonyx/$library"
-  chmod 755 "$stage/wheel/sardonyx/$library"
-done
-# Formats whose libraries are not in the wheel but taken from the machine that it is installed on, where they are.
-for module in tiff heif raw color; do
-  [ ! -e "$build/lib/sardonyx/libsdx_$module.so" ] || strip -o "$stage/wheel/sardonyx/libsdx_$module.so" "$build/lib/sardonyx/libsdx_$module.so"
+# The extension and what it loads, of which the build has links beside it. Libraries of some picture formats are not in the wheel but taken
+# from the machine that it is installed on, where they are.
+for library in "$build"/python/sardonyx/*.so; do
+  strip -o "$stage/wheel/sardonyx/${library##*/}" "$library"
+  chmod 755 "$stage/wheel/sardonyx/${library##*/}"
 done
 "$python" -m wheel pack --dest-dir "$stage" "$stage/wheel" >/dev/null
 rm -f "$into"/*.whl

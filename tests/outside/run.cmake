@@ -10,7 +10,7 @@ endfunction()
 file(REMOVE_RECURSE ${WORK})
 must(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
 # What is installed needs the C and C++ libraries alone, and libsdx.so.
-foreach(file bin/sdx lib/libsdx.so lib/libsdx_benchmark.so lib/libsdx_vision.so)
+foreach(file bin/sdx lib/libsdx.so lib/libsdx_benchmark.so lib/libsdx_vision.so lib/libsdx_text.so)
   execute_process(COMMAND objdump -p ${WORK}/prefix/${file} OUTPUT_VARIABLE headers COMMAND_ERROR_IS_FATAL ANY)
   string(REGEX MATCHALL "NEEDED +[^\n]+" needed "${headers}")
   if(NOT needed)
