@@ -139,7 +139,6 @@ TEST_F(FaceDetectors, OtherModelsAreErrors) {
   const FaceDetector named = FaceDetector::load(other, options);
   EXPECT_THROW(named.detect(media::Image::blank(8, 8)), Error);
   EXPECT_THROW(FaceDetector::load(folder_ / "none.onnx"), Error);
-  EXPECT_EQ(vision::find_detectors(folder_), std::vector<fs::path>{});
 }
 
 TEST_F(FaceDetectors, BadOutputsAreErrorsOrNoFaces) {
@@ -193,17 +192,6 @@ TEST_F(FaceDetectors, WithoutOnnxRuntimeNativeAnswers) {
   ASSERT_EQ(detector.warnings().size(), 1U);
   testing::expect_parts(detector.warnings()[0], {"no_library.so", "does not exist"});
   EXPECT_EQ(detector.detect(media::Image::blank(32, 32)).runtime, "native");
-}
-
-TEST_F(FaceDetectors, AreFoundInAFolder) {
-  save("b.onnx",
-       constant_model("x: float32[1,3,240,320]", {{"scores", "float32[1,1,2]", "0"}, {"boxes", "float32[1,1,4]", "0"}}));
-  save("c.onnx", constant_model("x: float32[1,3,32,32]", yunet_outputs(32)));
-  save("d.onnx", constant_model("x: float32[1,3,h,w]", yunet_outputs(32)));
-  save("a.onnx", "input x: float32[2]\ny = Relu(x)\noutput y: float32[2]\n");
-  std::ofstream(folder_ / "broken.onnx") << "no model";
-  EXPECT_EQ(vision::find_detectors(folder_), (std::vector<fs::path>{folder_ / "d.onnx", folder_ / "c.onnx", folder_ / "b.onnx"}));
-  EXPECT_THROW(vision::find_detectors(folder_ / "missing"), Error);
 }
 
 // ---- Against recorded answers

@@ -54,26 +54,4 @@ Recognised recognise(const std::filesystem::path& path, std::string_view decoder
   }
 }
 
-std::vector<std::filesystem::path> find_detectors(const std::filesystem::path& folder) {
-  std::error_code error;
-  std::filesystem::directory_iterator entries(folder, error);
-  if (error) fail(ErrorCode::io, "cannot read the folder '{}': {}", folder.string(), error.message());
-  std::vector<std::tuple<Family, bool, std::filesystem::path>> found;
-  for (; entries != std::filesystem::directory_iterator(); entries.increment(error)) {
-    if (error) fail(ErrorCode::io, "cannot read the folder '{}': {}", folder.string(), error.message());
-    const std::filesystem::path& path = entries->path();
-    if (path.extension() != ".onnx") continue;
-    try {
-      const Recognised r = recognise(path);
-      const bool open = std::any_of(r.input.shape.begin(), r.input.shape.end(), [](std::int64_t extent) { return extent < 0; });
-      found.emplace_back(r.family, !open, path);
-    } catch (const Error&) {  // another kind of model, or none
-    }
-  }
-  std::sort(found.begin(), found.end());
-  std::vector<std::filesystem::path> paths;
-  for (auto& [family, fixed, path] : found) paths.push_back(std::move(path));
-  return paths;
-}
-
 }  // namespace sdx::vision

@@ -21,8 +21,4 @@ struct Recognised {
 // a model does, Error(invalid_argument) for a model that is no detector, with what it has and the decoders known.
 Recognised recognise(const std::filesystem::path& model, std::string_view decoder = "");
 
-// The .onnx files in a folder, not in those below it, that recognise() takes, by name: the families in the order of families(),
-// models that take any extents first. Files that cannot be read are left out. Throws Error(io) where the folder cannot be read.
-std::vector<std::filesystem::path> find_detectors(const std::filesystem::path& folder);
-
 }  // namespace sdx::vision

@@ -161,8 +161,6 @@ Response Page::info() const {
   return json_response(text_of(document));
 }
 
-std::shared_ptr<Picture> Page::find(const std::string& id) { return store_.find(id); }
-
 std::shared_ptr<const Looked> Page::look(Picture& picture, Runtime runtime) {
   {
     const std::lock_guard lock(picture.mutex);
@@ -215,7 +213,7 @@ Response Page::upload(const Request& request) {
 }
 
 Response Page::picture(const Request& request, const std::string& id, const std::string& what) {
-  const auto found = find(id);
+  const auto found = store_.find(id);
   if (!found) return error_response(404, "this picture is no longer in memory; add it again");
   if (what.empty() && request.method == "GET") return json_response(text_of(picture_json(*found, *look(*found, runtime_))));
   if (what.empty() && request.method == "DELETE") {
@@ -265,7 +263,7 @@ Response Page::zip(const Request& request) {
     if (!wish.is_object() || !wish.value("picture", json()).is_string()) {
       fail(ErrorCode::invalid_argument, "each of 'crops' must be an object with 'picture'");
     }
-    const auto picture = find(wish["picture"].get<std::string>());
+    const auto picture = store_.find(wish["picture"].get<std::string>());
     if (!picture) return error_response(404, "one of the pictures is no longer in memory; add it again");
     const auto looked = look(*picture, runtime_);
     const std::size_t face = index_of(wish, looked->detection.faces.size());

@@ -39,7 +39,6 @@ class Page {
   serve::Response zip(const serve::Request& request);
   serve::Response switch_runtime(const serve::Request& request);
 
-  std::shared_ptr<Picture> find(const std::string& id);
   std::shared_ptr<const Looked> look(Picture& picture, Runtime runtime);
 
   const Backend backend_;

@@ -32,11 +32,6 @@ bool PictureStore::remove(const std::string& id) {
   return true;
 }
 
-std::size_t PictureStore::bytes() const {
-  const std::lock_guard lock(mutex_);
-  return bytes_;
-}
-
 void PictureStore::drop(List::iterator which) {
   bytes_ -= (*which)->opened.memory;
   by_id_.erase((*which)->id);

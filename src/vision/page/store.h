@@ -36,14 +36,13 @@ class PictureStore {
   void add(std::shared_ptr<Picture> picture);
   std::shared_ptr<Picture> find(const std::string& id);  // null when there is none
   bool remove(const std::string& id);
-  std::size_t bytes() const;
 
  private:
   using List = std::list<std::shared_ptr<Picture>>;
   void drop(List::iterator which);
 
   const std::size_t most_bytes_;
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   List pictures_;  // the latest used first
   std::unordered_map<std::string, List::iterator> by_id_;
   std::size_t bytes_ = 0;

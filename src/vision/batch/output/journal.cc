@@ -83,14 +83,13 @@ Journal::Journal(const fs::path& folder, std::string settings, bool resume, bool
     : path_(folder / kName), settings_(std::move(settings)), timestamp_(timestamp_now()) {
   std::error_code ignored;
   existed_ = fs::exists(path_, ignored);
-  const bool begun = existed_;
   if (existed_) read(resume);
   if (dry) return;
   fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (fd_ < 0) fail(ErrorCode::io, "cannot write to '{}': {}", folder.string(), std::strerror(errno));
   char last = '\n';
   const off_t end = ::lseek(fd_, 0, SEEK_END);
-  if (begun && end > 0 && ::pread(fd_, &last, 1, end - 1) == 1 && last != '\n') append("\n");
+  if (existed_ && end > 0 && ::pread(fd_, &last, 1, end - 1) == 1 && last != '\n') append("\n");
   append(Json{{"version", kVersion}, {"run", settings_}, {"timestamp", timestamp_}}.dump() + "\n");
 }
 
