@@ -65,7 +65,7 @@ struct Face {
 
 // ---- Detection
 
-enum class Runtime { automatic, native, ort };  // native: Sardonyx's own kernels; ort: ONNX Runtime's library
+using sdx::Runtime;
 
 struct DetectorOptions {
   Runtime runtime = Runtime::automatic;  // ort without its library: a warning with the reason, and native answers

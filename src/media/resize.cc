@@ -138,7 +138,7 @@ Image resize(const Image& image, int width, int height, Filter filter, bool anti
 
 Image crop(const Image& image, int x, int y, int width, int height, std::uint8_t fill) {
   Image out = Image::blank(width, height, image.channels);
-  std::fill(out.pixels.begin(), out.pixels.end(), fill);
+  if (fill != 0) std::fill(out.pixels.begin(), out.pixels.end(), fill);
   const std::int64_t left = std::max<std::int64_t>(x, 0);
   const std::int64_t right = std::min<std::int64_t>(static_cast<std::int64_t>(x) + width, image.width);
   if (right <= left) return out;

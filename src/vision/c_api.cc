@@ -7,6 +7,7 @@
 #include <sdx/faces.hpp>
 
 #include "session/c/c_interface.h"
+#include "vision/names.h"
 
 using sdx::ErrorCode;
 using sdx::fail;
@@ -102,13 +103,12 @@ Image image_of(const uint8_t* pixels, int width, int height, int channels) {
   return image;
 }
 
-constexpr std::array kPoints{&sdx::faces::Points::right_eye, &sdx::faces::Points::left_eye, &sdx::faces::Points::nose,
-                             &sdx::faces::Points::right_mouth, &sdx::faces::Points::left_mouth};
+constexpr std::size_t kFive = 5;
 
 sdx_face plain(const Face& face) {
   sdx_face out{face.box.x, face.box.y, face.box.width, face.box.height, face.score, face.points.complete() ? 1 : 0, {}};
-  for (std::size_t i = 0; out.has_points != 0 && i < kPoints.size(); ++i) {
-    const Point& p = *(face.points.*kPoints.at(i));
+  for (std::size_t i = 0; out.has_points != 0 && i < kFive; ++i) {
+    const Point& p = *(face.points.*sdx::vision::kPoints.at(i).member);
     out.points[i][0] = p.x;
     out.points[i][1] = p.y;
   }
@@ -117,8 +117,8 @@ sdx_face plain(const Face& face) {
 
 Face face_of(const sdx_face& plain) {
   Face face{{plain.x, plain.y, plain.width, plain.height}, plain.score, {}};
-  for (std::size_t i = 0; plain.has_points != 0 && i < kPoints.size(); ++i) {
-    face.points.*kPoints.at(i) = Point{plain.points[i][0], plain.points[i][1]};
+  for (std::size_t i = 0; plain.has_points != 0 && i < kFive; ++i) {
+    face.points.*sdx::vision::kPoints.at(i).member = Point{plain.points[i][0], plain.points[i][1]};
   }
   return face;
 }

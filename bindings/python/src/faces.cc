@@ -7,6 +7,7 @@
 #include "arrays.h"
 #include "entry.h"
 #include "options.h"
+#include "vision/names.h"
 
 namespace sdx::python {
 namespace {
@@ -45,19 +46,10 @@ Object from_image(Image image) {
 
 float to_float(PyObject* object) { return static_cast<float>(to_double(object)); }
 
-constexpr std::array kPoints{std::pair("right_eye", &faces::Points::right_eye),
-                             std::pair("left_eye", &faces::Points::left_eye),
-                             std::pair("nose", &faces::Points::nose),
-                             std::pair("right_mouth", &faces::Points::right_mouth),
-                             std::pair("left_mouth", &faces::Points::left_mouth),
-                             std::pair("mouth", &faces::Points::mouth),
-                             std::pair("right_ear", &faces::Points::right_ear),
-                             std::pair("left_ear", &faces::Points::left_ear)};
-
 // (box, score, {point: (x, y)}), both ways.
 Object from_face(const Face& face) {
   const Object points = new_dict();
-  for (const auto& [name, member] : kPoints) {
+  for (const auto& [name, member] : vision::kPoints) {
     if (const auto& p = face.points.*member) set(points, name, tuple(number(double{p->x}), number(double{p->y})));
   }
   const faces::Box& b = face.box;
@@ -70,7 +62,7 @@ Face to_face(PyObject* object) {
   if (box.size() != 4)
     fail(ErrorCode::invalid_argument, "a face's box has 4 numbers (x, y, width, height); received {}", box.size());
   Face face{{box[0], box[1], box[2], box[3]}, to_float(argument(object, 1)), {}};
-  for (const auto& [name, member] : kPoints) {
+  for (const auto& [name, member] : vision::kPoints) {
     PyObject* point = PyDict_GetItemString(argument(object, 2), name);
     if (point == nullptr) continue;
     const std::vector<float> xy = to_list(point, to_float);
@@ -161,7 +153,7 @@ Object judge(PyObject*, PyObject* arguments) {
   const faces::Quality q = unlocked([&] { return faces::judge(picture, face); });
   const Object d = new_dict();
   const auto angle = [](const std::optional<double>& v) { return v ? number(*v) : Object::none(); };
-  set(d, "level", text(q.level == faces::Level::high ? "high" : q.level == faces::Level::medium ? "medium" : "low"));
+  set(d, "level", text(vision::word_of(vision::kLevels, q.level)));
   set(d, "sharpness", number(q.sharpness));
   set(d, "exposure", number(q.exposure));
   set(d, "size_px", number(q.size_px));

@@ -1,6 +1,7 @@
 #include "vision/batch/cut.h"
 
 #include "vision/crop/geometry.h"
+#include "vision/names.h"
 
 namespace sdx::vision::batch {
 namespace {
@@ -10,10 +11,7 @@ using faces::Face;
 Face scaled(Face f, double by) {
   const auto k = static_cast<float>(by);
   f.box = {f.box.x * k, f.box.y * k, f.box.width * k, f.box.height * k};
-  for (auto* p : {&f.points.right_eye, &f.points.left_eye, &f.points.nose, &f.points.right_mouth, &f.points.left_mouth,
-                  &f.points.mouth, &f.points.right_ear, &f.points.left_ear}) {
-    if (*p) *p = faces::Point{(*p)->x * k, (*p)->y * k};
-  }
+  change_points(f.points, [k](faces::Point p) { return faces::Point{p.x * k, p.y * k}; });
   return f;
 }
 
@@ -27,10 +25,7 @@ Face in_crop(Face f, const Mapping& map) {
   const faces::Point center = moved({f.box.x + f.box.width / 2, f.box.y + f.box.height / 2});
   const auto k = static_cast<float>(1 / map.scale());
   f.box = {center.x - f.box.width * k / 2, center.y - f.box.height * k / 2, f.box.width * k, f.box.height * k};
-  for (auto* p : {&f.points.right_eye, &f.points.left_eye, &f.points.nose, &f.points.right_mouth, &f.points.left_mouth,
-                  &f.points.mouth, &f.points.right_ear, &f.points.left_ear}) {
-    if (*p) *p = moved(**p);
-  }
+  change_points(f.points, moved);
   return f;
 }
 

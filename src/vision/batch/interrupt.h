@@ -15,6 +15,7 @@ class Interrupt {
   Interrupt& operator=(const Interrupt&) = delete;
 
   static bool requested() noexcept;
+  static constexpr int kLookMs = 100;  // how often whoever waits looks at it
 
  private:
   struct sigaction before_int_ {

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <optional>
 
+#include "vision/names.h"
+
 namespace sdx::vision::batch {
 namespace {
 
@@ -17,20 +19,13 @@ constexpr double kLargePicture = 6e6;
 // Of a picture whose faces take more than this the second pass is of the whole.
 constexpr double kMostOfPicture = 0.6;
 
-std::optional<Point> moved(const std::optional<Point>& p, float x, float y) {
-  return p ? std::optional<Point>({p->x - x, p->y - y}) : std::nullopt;
-}
-
 }  // namespace
 
 faces::Face PictureView::local(faces::Face f) const {
   const auto x = static_cast<float>(left), y = static_cast<float>(top);
   f.box.x -= x;
   f.box.y -= y;
-  for (auto* p : {&f.points.right_eye, &f.points.left_eye, &f.points.nose, &f.points.right_mouth, &f.points.left_mouth,
-                  &f.points.mouth, &f.points.right_ear, &f.points.left_ear}) {
-    *p = moved(*p, x, y);
-  }
+  change_points(f.points, [&](faces::Point p) { return faces::Point{p.x - x, p.y - y}; });
   return f;
 }
 

@@ -30,6 +30,7 @@ class SDX_TOOLS_API Picture {
   int width() const { return width_; }
   int height() const { return height_; }
   std::string_view format() const { return format_; }
+  const std::string& bytes() const { return bytes_; }  // the file
 
   // For the detector: its longer side may be as little as `useful` pixels (0: all of it), and `scale` says how much smaller it
   // is. Decodes.

@@ -10,6 +10,8 @@
 #include "vision/batch/cut.h"
 #include "vision/batch/picture.h"
 #include "vision/box.h"
+#include "vision/judge/best.h"
+#include "vision/names.h"
 
 namespace sdx::vision::batch {
 namespace {
@@ -63,7 +65,12 @@ class Job {
     for (const Face& f : found.faces) r.faces.push_back({f, {}, ""});
   }
 
-  // The part of the picture that the task looks at.
+  // The part of the picture that the task looks at; there must be faces.
+  const PictureView& view() {
+    if (view_ == nullptr) view_ = &needed_view();
+    return *view_;
+  }
+
   const PictureView& needed_view() {
     if (s_.task == Task::blur) return picture_.whole();
     std::optional<faces::Box> needed;
@@ -84,18 +91,22 @@ class Job {
 
   void judge() {
     if (record().faces.empty()) return;
-    const PictureView& view = needed_view();
+    const PictureView& part = view();
     const Stopwatch watch;
-    for (FaceRecord& f : record().faces) f.quality = faces::judge(view.image, view.local(f.face));
+    for (FaceRecord& f : record().faces) f.quality = faces::judge(part.image, part.local(f.face));
     record().times.postprocess += watch.ms();
   }
 
   std::vector<std::size_t> chosen() {
     if (record().faces.empty()) return {};
-    const PictureView& view = needed_view();
-    std::vector<Face> local;
-    for (const FaceRecord& f : record().faces) local.push_back(view.local(f.face));
-    std::vector<std::size_t> out = faces::pick(view.image, local, s_.pick, s_.nth);
+    std::vector<Face> all;
+    std::vector<faces::Level> levels;
+    for (const FaceRecord& f : record().faces) {
+      all.push_back(f.face);
+      levels.push_back(f.quality.level);
+    }
+    std::vector<std::size_t> out =
+        s_.pick == faces::Pick::best ? std::vector{best_of(all, levels)} : faces::pick({}, all, s_.pick, s_.nth);
     std::erase_if(out, [&](std::size_t i) { return s_.min_quality && record().faces[i].quality.level < *s_.min_quality; });
     return out;
   }
@@ -104,23 +115,23 @@ class Job {
     if (s_.task == Task::detect) return;
     for (const std::size_t i : chosen()) {
       FaceRecord& f = record().faces[i];
-      const PictureView& view = needed_view();
+      const PictureView& part = view();
       const Stopwatch watch;
       if (c_.dry) {
         const bool square = s_.task == Task::align;
-        f.output = save({}, view, static_cast<int>(i) + 1, square ? s_.align_size : s_.crop.width,
+        f.output = save({}, part, static_cast<int>(i) + 1, square ? s_.align_size : s_.crop.width,
                         square ? s_.align_size : s_.crop.height, name_of(f.quality.level));
         continue;
       }
       media::Image crop;
       if (s_.task == Task::align) {
-        crop = faces::align(view.image, view.local(f.face), s_.align_size);
+        crop = faces::align(part.image, part.local(f.face), s_.align_size);
         if (s_.enhance) faces::enhance(crop, *s_.enhance);
       } else {
-        crop = cut_face(view, picture_.width(), picture_.height(), f.face, s_);
+        crop = cut_face(part, picture_.width(), picture_.height(), f.face, s_);
       }
       record().times.crop += watch.ms();
-      f.output = save(crop, view, static_cast<int>(i) + 1, crop.width, crop.height, name_of(f.quality.level));
+      f.output = save(crop, part, static_cast<int>(i) + 1, crop.width, crop.height, name_of(f.quality.level));
     }
   }
 
@@ -150,9 +161,9 @@ class Job {
       media::draw_rectangle(image, x, y, to_int(f.box.width, 1, 100'000), to_int(f.box.height, 1, 100'000), {0, 255, 0},
                             thickness);
       media::draw_number(image, x + 2 * thickness, y + 2 * thickness, std::to_string(i + 1), {0, 255, 0}, thickness);
-      for (const auto& p : {f.points.right_eye, f.points.left_eye, f.points.nose, f.points.right_mouth, f.points.left_mouth,
-                            f.points.mouth, f.points.right_ear, f.points.left_ear}) {
-        if (p) media::draw_disc(image, to_int(p->x, -100'000, 100'000), to_int(p->y, -100'000, 100'000), thickness, {255, 0, 0});
+      for (const NamedPoint& named : kPoints) {
+        if (const auto& p = f.points.*named.member)
+          media::draw_disc(image, to_int(p->x, -100'000, 100'000), to_int(p->y, -100'000, 100'000), thickness, {255, 0, 0});
       }
     }
     NameValues values{input_.stem, 1, image.width, image.height, "", "none", c_.timestamp};
@@ -214,10 +225,10 @@ class Job {
     faces::CropOptions small;
     small.width = small.height = kThumbnailSize;
     small.fill = faces::Fill::edge;
-    const PictureView& view = needed_view();
+    const PictureView& part = view();
     for (const FaceRecord& f : record().faces) {
       if (out_.thumbnails.size() >= kThumbnails) break;
-      out_.thumbnails.push_back(media::encode_jpeg(faces::crop(view.image, view.local(f.face), small), 75));
+      out_.thumbnails.push_back(media::encode_jpeg(faces::crop(part.image, part.local(f.face), small), 75));
     }
   }
 
@@ -226,6 +237,7 @@ class Job {
   const Input& input_;
   Picture& picture_;
   Processed& out_;
+  const PictureView* view_ = nullptr;  // view(), of `picture_`
   int names_ = 0;
 };
 

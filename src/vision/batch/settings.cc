@@ -14,6 +14,7 @@
 #include "vision/batch/colour.h"
 #include "vision/batch/input/inputs.h"
 #include "vision/batch/output/journal.h"
+#include "vision/names.h"
 
 namespace sdx::vision::batch {
 namespace {
@@ -54,7 +55,7 @@ void within(const char* flag, double value, double least, double most) {
   if (!(value >= least && value <= most)) wrong("{} {}: expected {} to {}", flag, value, least, most);
 }
 
-constexpr double kMostPixels = 16384;
+constexpr double kMostPixels = faces::kMaxCropSide;
 
 void parse_size(const Request& r, faces::DetectorOptions& o) {
   using Size = faces::DetectorOptions::Size;
@@ -97,12 +98,8 @@ void parse_crop_size(const Request& r, faces::CropOptions& o) {
     const auto mm = pair_of(r.mm);
     if (!mm || !(mm->first > 0) || !(mm->second > 0)) wrong("--mm {}: expected WxH in millimetres, for example 35x45", r.mm);
     o.dpi = r.dpi > 0 ? r.dpi : 300;
-    const double width = std::round(mm->first / 25.4 * o.dpi), height = std::round(mm->second / 25.4 * o.dpi);
-    if (!(width >= 1 && width <= kMostPixels && height >= 1 && height <= kMostPixels)) {
-      wrong("--mm {} at {} pixels an inch is {}x{} pixels: expected 1 to {}", r.mm, o.dpi, width, height, kMostPixels);
-    }
-    o.width = static_cast<int>(width);
-    o.height = static_cast<int>(height);
+    o.width = of_flag("--mm", [&] { return faces::mm_to_pixels(mm->first, o.dpi); });
+    o.height = of_flag("--mm", [&] { return faces::mm_to_pixels(mm->second, o.dpi); });
     return;
   }
   if (r.dpi > 0) o.dpi = r.dpi;
@@ -118,7 +115,6 @@ faces::CropOptions parse_crop(const Request& r) {
     within("--face-height", *r.face_height, 1, 400);
     o.face_height = *r.face_height;
   }
-  constexpr std::array<std::string_view, 3> kPositions = {"center", "rule-of-thirds", "custom"};
   if (!r.position.empty()) {
     std::string text = r.position;
     std::replace(text.begin(), text.end(), '_', '-');
@@ -136,7 +132,6 @@ faces::CropOptions parse_crop(const Request& r) {
   }
   parse_fill(r, o);
   o.align_eyes = o.align_eyes || r.align_eyes;
-  constexpr std::array<std::string_view, 3> kShapes = {"rectangle", "rounded", "ellipse"};
   if (!r.shape.empty()) o.shape = word<faces::Shape>("--shape", kShapes, r.shape);
   if (r.radius) {
     within("--radius", *r.radius, 0, 0.5);
@@ -264,14 +259,12 @@ Settings parse(const Request& r) {
   if (r.task == Task::crop) s.crop = parse_crop(r);
   if (!r.enhance.empty()) s.enhance = of_flag("--enhance", [&] { return faces::parse_enhance(r.enhance); });
   parse_pick(r, s);
-  constexpr std::array<std::string_view, 3> kLevels = {"low", "medium", "high"};
   if (!r.min_quality.empty()) s.min_quality = word<faces::Level>("--min-quality", kLevels, r.min_quality);
   if (r.align_template != "arcface") wrong("--template {}: there is arcface", r.align_template);
   s.align_size = r.align_size;
   if (r.task == Task::align && r.align_size % 112 != 0 && r.align_size % 128 != 0) {
     wrong("--size {}: expected a multiple of 112 or of 128", r.align_size);
   }
-  constexpr std::array<std::string_view, 3> kMethods = {"blur", "mosaic", "box"};
   s.blur_method = word<faces::Anonymise>("--method", kMethods, r.blur_method);
   s.blur_margin = r.blur_margin.value_or(0.1);
   within("--margin", s.blur_margin, 0, 2);

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "vision/detect/outputs.h"
+#include "vision/names.h"
 
 namespace sdx::vision {
 
@@ -57,12 +58,12 @@ void require_cells(std::span<const Output> outputs, const Output& output, const 
 void add_if_sane(std::vector<faces::Face>& faces, const faces::Face& face) {
   constexpr float kFar = 1e6F;                                    // pictures have at most 65535 pixels a side
   const auto sane = [](float v) { return std::abs(v) <= kFar; };  // false for NaN
-  const auto point_sane = [&](const std::optional<faces::Point>& p) { return !p || (sane(p->x) && sane(p->y)); };
-  const faces::Points& p = face.points;
+  const auto point_sane = [&](const NamedPoint& named) {
+    const std::optional<faces::Point>& p = face.points.*named.member;
+    return !p || (sane(p->x) && sane(p->y));
+  };
   const bool all = face.box.width > 0 && face.box.height > 0 && sane(face.box.x) && sane(face.box.y) && sane(face.box.width) &&
-                   sane(face.box.height) && sane(face.score) && point_sane(p.right_eye) && point_sane(p.left_eye) &&
-                   point_sane(p.nose) && point_sane(p.right_mouth) && point_sane(p.left_mouth) && point_sane(p.mouth) &&
-                   point_sane(p.right_ear) && point_sane(p.left_ear);
+                   sane(face.box.height) && sane(face.score) && std::all_of(kPoints.begin(), kPoints.end(), point_sane);
   if (all) faces.push_back(face);
 }
 

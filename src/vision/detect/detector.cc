@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "media/resize.h"
 #include "vision/detect/looks.h"
 #include "vision/detect/network.h"
 #include "vision/detect/shrink.h"
@@ -87,7 +88,7 @@ Sight FaceDetector::Impl::tiled_look(const media::Image& shown, Extent picture, 
   const std::vector<vision::Tile> tiles = vision::tiles(size);
   for (const vision::Tile& t : tiles) {
     const bool whole = tiles.size() == 1;
-    for (Face& face : look(whole ? scaled : vision::cut(scaled, t.x, t.y, t.width, t.height), least, times)) {
+    for (Face& face : look(whole ? scaled : media::crop(scaled, t.x, t.y, t.width, t.height), least, times)) {
       vision::transform(face, 1, 1, t.x, t.y);
       if (!whole && !vision::owns(t, face.box)) continue;
       vision::transform(face, static_cast<double>(picture.width) / size.width, static_cast<double>(picture.height) / size.height);
@@ -180,7 +181,7 @@ FaceDetector FaceDetector::load(const std::filesystem::path& model, const Detect
 }
 
 Detection FaceDetector::detect(const media::Image& picture) const {
-  vision::check_picture(picture);
+  media::check_pixels(picture);
   Detection out;
   impl_->find(picture, out);
   const auto upright = [](const Face& face) { return face.score >= kUpright; };

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "vision/detect/suppress.h"
+#include "vision/names.h"
 
 namespace sdx::vision {
 namespace {
@@ -15,14 +16,6 @@ constexpr int kSmallLook = 160;    // faces of 300 pixels in an ordinary look ha
 constexpr int kSmallestFace = 10;  // pixels of a look
 constexpr int kTile = 1280;
 constexpr double kSmallFace = 24;  // pixels of a look
-
-template <class F>
-void for_each_point(faces::Points& points, F&& change) {
-  for (std::optional<faces::Point>* p : {&points.right_eye, &points.left_eye, &points.nose, &points.right_mouth,
-                                         &points.left_mouth, &points.mouth, &points.right_ear, &points.left_ear}) {
-    if (*p) **p = change(**p);
-  }
-}
 
 float longer(const Box& b) { return std::max(b.width, b.height); }
 
@@ -157,7 +150,7 @@ void transform(Face& face, double scale_x, double scale_y, double x, double y) {
   const auto down = [&](float v) { return static_cast<float>(v * scale_y + y); };
   face.box = {across(face.box.x), down(face.box.y), static_cast<float>(face.box.width * scale_x),
               static_cast<float>(face.box.height * scale_y)};
-  for_each_point(face.points, [&](faces::Point p) { return faces::Point{across(p.x), down(p.y)}; });
+  change_points(face.points, [&](faces::Point p) { return faces::Point{across(p.x), down(p.y)}; });
 }
 
 void turn_back(Face& face, int degrees, Extent picture) {
@@ -169,7 +162,7 @@ void turn_back(Face& face, int degrees, Extent picture) {
   };
   const faces::Point a = back({face.box.x, face.box.y}), b = back({face.box.x + face.box.width, face.box.y + face.box.height});
   face.box = {std::min(a.x, b.x), std::min(a.y, b.y), std::abs(a.x - b.x), std::abs(a.y - b.y)};
-  for_each_point(face.points, back);
+  change_points(face.points, back);
 }
 
 }  // namespace sdx::vision

@@ -90,14 +90,6 @@ void write_planes(const Image& picture, const InputRule& rule, int width, int he
 
 }  // namespace
 
-void check_picture(const Image& p) {
-  const bool sides = p.width >= 1 && p.height >= 1 && p.width <= 65535 && p.height <= 65535;
-  const bool channels = p.channels == 1 || p.channels == 3 || p.channels == 4;
-  if (sides && channels && p.pixels.size() == p.stride() * static_cast<std::size_t>(p.height)) return;
-  fail(ErrorCode::invalid_argument, "a picture of {}x{} with {} channels and {} bytes of pixels", p.width, p.height, p.channels,
-       p.pixels.size());
-}
-
 Image scaled(const Image& picture, int width, int height) {
   if (width == picture.width && height == picture.height) return picture.channels == 3 ? picture : in_colour(picture);
   Image out;
@@ -115,12 +107,6 @@ Image squashed(const Image& picture, int width, int height) {
   if (far || (width == picture.width && height == picture.height)) return scaled(picture, width, height);
   Image out = media::resize(picture, width, height, Preprocessing::Filter::bilinear, false);
   return out.channels == 3 ? out : in_colour(out);
-}
-
-Image cut(const Image& picture, int x, int y, int width, int height) {
-  Image out = Image::blank(width, height, 3);
-  for (int r = 0; r < height; ++r) std::memcpy(out.row(r), picture.row(y + r) + static_cast<std::size_t>(x) * 3, out.stride());
-  return out;
 }
 
 Image turned(const Image& picture, int degrees) {

@@ -8,9 +8,6 @@
 
 namespace sdx::vision {
 
-// Throws Error(invalid_argument) for a picture whose fields contradict each other.
-void check_picture(const media::Image& picture);
-
 // Three channels, red first; grey is copied to all, opacity dropped. Smaller: each pixel is the mean of the area that it covers.
 // Larger in either direction: bilinear.
 media::Image scaled(const media::Image& picture, int width, int height);
@@ -18,9 +15,6 @@ media::Image scaled(const media::Image& picture, int width, int height);
 // As scaled(), but from the four nearest pixels as long as the picture is not over four times as large: what models were trained
 // with that see the whole picture squashed.
 media::Image squashed(const media::Image& picture, int width, int height);
-
-// The part of a picture of three channels, of which all must lie inside.
-media::Image cut(const media::Image& picture, int x, int y, int width, int height);
 
 // Clockwise, by 90, 180 or 270 degrees.
 media::Image turned(const media::Image& picture, int degrees);

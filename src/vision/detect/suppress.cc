@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "vision/names.h"
+
 namespace sdx::vision {
 namespace {
 
@@ -64,8 +66,7 @@ void add(Face& sum, const Face& face, float weight) {
   sum.box.y += weight * face.box.y;
   sum.box.width += weight * face.box.width;
   sum.box.height += weight * face.box.height;
-  for (auto point : {&faces::Points::right_eye, &faces::Points::left_eye, &faces::Points::nose, &faces::Points::right_mouth,
-                     &faces::Points::left_mouth, &faces::Points::mouth, &faces::Points::right_ear, &faces::Points::left_ear}) {
+  for (const auto& [name, point] : vision::kPoints) {
     if (!(face.points.*point)) continue;
     if (!(sum.points.*point)) sum.points.*point = faces::Point{};
     (sum.points.*point)->x += weight * (face.points.*point)->x;

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "media/image.h"
+#include "media/resize.h"
 #include "vision/enhance/blur.h"
 #include "vision/enhance/ellipse.h"
 
@@ -21,13 +22,8 @@ struct Cells {
 };
 
 Cells cells_of(const Image& picture, const vision::Pixels& part, int cell) {
-  Image cut = Image::blank(part.right - part.left, part.bottom - part.top, picture.channels);
-  const std::size_t left = static_cast<std::size_t>(part.left) * static_cast<std::size_t>(picture.channels);
-  for (int y = 0; y < cut.height; ++y) {
-    const std::uint8_t* from = picture.row(part.top + y) + left;
-    std::copy(from, from + cut.stride(), cut.row(y));
-  }
-  return {part, cell, vision::averaged(cut, cell)};
+  const Image inside = media::crop(picture, part.left, part.top, part.right - part.left, part.bottom - part.top);
+  return {part, cell, vision::averaged(inside, cell)};
 }
 
 template <class Colour>

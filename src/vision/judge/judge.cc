@@ -4,23 +4,15 @@
 #include <sdx/faces.hpp>
 
 #include "media/image.h"
+#include "media/resize.h"
 #include "vision/box.h"
+#include "vision/judge/best.h"
 #include "vision/judge/pose.h"
 
 namespace sdx::faces {
 namespace {
 
 using media::Image;
-
-Image cut(const Image& picture, const vision::Pixels& part) {
-  Image out = Image::blank(part.right - part.left, part.bottom - part.top, picture.channels);
-  const std::size_t left = static_cast<std::size_t>(part.left) * static_cast<std::size_t>(picture.channels);
-  for (int y = 0; y < out.height; ++y) {
-    const std::uint8_t* from = picture.row(part.top + y) + left;
-    std::copy(from, from + out.stride(), out.row(y));
-  }
-  return out;
-}
 
 // 0 to 1.
 double mean_luma(const Image& picture) {
@@ -42,21 +34,18 @@ double area(const Face& face) {
 
 // The first of those that nothing is greater than.
 template <class Greater>
-std::vector<std::size_t> greatest(std::size_t count, const Greater& greater) {
+std::size_t greatest(std::size_t count, const Greater& greater) {
   std::size_t best = 0;
   for (std::size_t i = 1; i < count; ++i) {
     if (greater(i, best)) best = i;
   }
-  return {best};
+  return best;
 }
 
 std::vector<std::size_t> best_of(const Image& picture, const std::vector<Face>& faces) {
   std::vector<Level> levels;
   for (const Face& face : faces) levels.push_back(vision::has_area(face.box) ? judge(picture, face).level : Level::low);
-  return greatest(faces.size(), [&](std::size_t a, std::size_t b) {
-    if (levels[a] != levels[b]) return levels[a] > levels[b];
-    return faces[a].score > faces[b].score;
-  });
+  return {vision::best_of(faces, levels)};
 }
 
 }  // namespace
@@ -68,7 +57,7 @@ Quality judge(const Image& picture, const Face& face) {
   q.size_px = static_cast<double>(std::min(face.box.width, face.box.height));
   const vision::Pixels part = vision::pixels_of(face.box, picture.width, picture.height);
   if (!part.empty()) {
-    const Image inside = cut(picture, part);
+    const Image inside = media::crop(picture, part.left, part.top, part.right - part.left, part.bottom - part.top);
     q.sharpness = sharpness(inside);
     q.exposure = mean_luma(inside);
   }
@@ -85,7 +74,7 @@ std::vector<std::size_t> pick(const Image& picture, const std::vector<Face>& fac
   if (faces.empty()) return {};
   switch (which) {
     case Pick::largest:
-      return greatest(faces.size(), [&](std::size_t a, std::size_t b) { return area(faces[a]) > area(faces[b]); });
+      return {greatest(faces.size(), [&](std::size_t a, std::size_t b) { return area(faces[a]) > area(faces[b]); })};
     case Pick::best: return best_of(picture, faces);
     case Pick::nth:
       if (n < 1 || static_cast<std::size_t>(n) > faces.size()) return {};
@@ -108,3 +97,14 @@ std::vector<std::size_t> left_to_right(const std::vector<Face>& faces) {
 }
 
 }  // namespace sdx::faces
+
+namespace sdx::vision {
+
+std::size_t best_of(std::span<const faces::Face> faces, std::span<const faces::Level> levels) {
+  return sdx::faces::greatest(faces.size(), [&](std::size_t a, std::size_t b) {
+    if (levels[a] != levels[b]) return levels[a] > levels[b];
+    return faces[a].score > faces[b].score;
+  });
+}
+
+}  // namespace sdx::vision

@@ -47,14 +47,14 @@ class Detectors {
 };
 
 struct Decoded {
-  explicit Decoded(const std::string& bytes) : picture(bytes, false) {}
+  explicit Decoded(std::string bytes) : picture(std::move(bytes), false) {}
   batch::Picture picture;
   const batch::PictureView* whole = nullptr;  // of `picture`
-  std::string bytes;                          // of a large picture, which a detector may look at in a smaller size
+  bool large = false;                         // a detector may look at it in a smaller size
 };
 
 Opened open(std::string bytes, const FaceDetector& detector) {
-  const auto decoded = std::make_shared<Decoded>(bytes);
+  const auto decoded = std::make_shared<Decoded>(std::move(bytes));
   batch::Picture& picture = decoded->picture;
   const std::int64_t pixels = static_cast<std::int64_t>(picture.width()) * picture.height();
   if (pixels > kMostPixels) {
@@ -62,22 +62,21 @@ Opened open(std::string bytes, const FaceDetector& detector) {
          picture.height(), kMostPixels / 1'000'000);
   }
   const batch::Picture::Shrunk shrunk = picture.shrunk(detector.useful_size(picture.width(), picture.height()));
-  const bool large = shrunk.scale != 1;
+  decoded->large = shrunk.scale != 1;
   decoded->whole = &picture.whole();
   Opened opened;
   opened.image = std::shared_ptr<const media::Image>(decoded, &decoded->whole->image);
   opened.format = std::string(picture.format());
-  opened.memory = bytes.size() * (large ? 2 : 1) + opened.image->pixels.size();
+  opened.memory = picture.bytes().size() + opened.image->pixels.size();
   opened.more = decoded;
-  if (large) decoded->bytes = std::move(bytes);
   return opened;
 }
 
 Detection detect(const Opened& opened, const FaceDetector& detector) {
   if (!opened.more) return detector.detect(*opened.image);
   Decoded& decoded = *static_cast<Decoded*>(opened.more.get());
-  if (decoded.bytes.empty()) return batch::find_faces(decoded.picture, detector);  // which is whole already, and stays so
-  batch::Picture again(decoded.bytes, false);
+  if (!decoded.large) return batch::find_faces(decoded.picture, detector);  // which is whole already, and stays so
+  batch::Picture again(decoded.picture.bytes(), false);
   return batch::find_faces(again, detector);
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "vision/names.h"
 
 namespace sdx::faces::page {
 namespace {
@@ -71,20 +72,15 @@ json point_json(const std::optional<Point>& point) { return point ? json{tidy(po
 
 json points_json(const Points& points) {
   json out = json::object();
-  const std::pair<const char*, const std::optional<Point>*> all[] = {
-      {"right_eye", &points.right_eye},     {"left_eye", &points.left_eye},     {"nose", &points.nose},
-      {"right_mouth", &points.right_mouth}, {"left_mouth", &points.left_mouth}, {"mouth", &points.mouth},
-      {"right_ear", &points.right_ear},     {"left_ear", &points.left_ear}};
-  for (const auto& [name, point] : all) {
-    if (*point) out[name] = point_json(*point);
+  for (const auto& [name, member] : vision::kPoints) {
+    if (points.*member) out[name] = point_json(points.*member);
   }
   return out;
 }
 
 json quality_json(const Quality& quality) {
   const auto angle = [](const std::optional<double>& value) { return value ? json(tidy(*value)) : json(); };
-  constexpr const char* levels[] = {"low", "medium", "high"};
-  return {{"level", levels[static_cast<int>(quality.level)]},
+  return {{"level", vision::word_of(vision::kLevels, quality.level)},
           {"sharpness", tidy(quality.sharpness)},
           {"exposure", tidy(quality.exposure)},
           {"size_px", tidy(quality.size_px)},
@@ -124,18 +120,16 @@ Runtime parse_runtime(std::string_view name) {
 
 json preset_json(const Preset& preset) {
   const CropOptions& o = preset.options;
-  constexpr const char* positions[] = {"center", "rule-of-thirds", "custom"};
-  constexpr const char* shapes[] = {"rectangle", "rounded", "ellipse"};
   return {{"name", preset.name},
           {"description", preset.description},
           {"width", o.width},
           {"height", o.height},
           {"dpi", o.dpi},
           {"face_height", tidy(o.face_height)},
-          {"position", positions[static_cast<int>(o.position)]},
+          {"position", vision::word_of(vision::kPositions, o.position)},
           {"offset_x", tidy(o.offset_x)},
           {"offset_y", tidy(o.offset_y)},
-          {"shape", shapes[static_cast<int>(o.shape)]},
+          {"shape", vision::word_of(vision::kShapes, o.shape)},
           {"align_eyes", o.align_eyes}};
 }
 

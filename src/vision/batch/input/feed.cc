@@ -16,8 +16,6 @@
 namespace sdx::vision::batch {
 namespace {
 
-constexpr int kLookMs = 100;  // how often a wait looks for an interrupt
-
 class InterruptibleBuffer : public std::streambuf {
  public:
   explicit InterruptibleBuffer(int fd) : fd_(fd) {}
@@ -26,7 +24,7 @@ class InterruptibleBuffer : public std::streambuf {
   int_type underflow() override {
     while (!Interrupt::requested()) {
       pollfd wait{fd_, POLLIN, 0};
-      const int ready = ::poll(&wait, 1, kLookMs);
+      const int ready = ::poll(&wait, 1, Interrupt::kLookMs);
       if (ready < 0 && errno != EINTR) broken();
       if (ready <= 0) continue;
       const ssize_t n = ::read(fd_, buffer_.data(), buffer_.size());

@@ -89,11 +89,7 @@ struct Walk {
     }
   }
 
-  bool is_output(const fs::path& folder) const {
-    std::error_code error;
-    const fs::path real = fs::canonical(folder, error);
-    return !error && std::find(outputs.begin(), outputs.end(), real) != outputs.end();
-  }
+  bool is_output(const fs::path& folder) const { return is_one_of(outputs, folder); }
 
   // Between `root` and the file.
   bool in_output(const fs::path& root, const fs::path& file) const {
@@ -118,7 +114,6 @@ void add_path(const std::string& text, Walk& walk) {
   const fs::path path = text;
   if (fs::is_directory(path, ignored)) {
     walk.refuse_output(path);
-    walk.out.folders.push_back(path);
     return walk.folder(path, path);
   }
   if (!fs::exists(path, ignored) && is_pattern(text)) {
@@ -177,6 +172,12 @@ fs::path real_folder(const fs::path& folder) {
   fs::path real = fs::weakly_canonical(fs::absolute(folder, error), error);  // of a relative path it may stay relative
   if (error) real = folder.lexically_normal();
   return real.has_filename() ? real : real.parent_path();
+}
+
+bool is_one_of(const std::vector<fs::path>& folders, const fs::path& folder) {
+  std::error_code error;
+  const fs::path real = fs::canonical(folder, error);
+  return !error && std::find(folders.begin(), folders.end(), real) != folders.end();
 }
 
 bool looks_like_picture(const fs::path& file) {

@@ -24,9 +24,8 @@ struct Input {
 };
 
 struct Collected {
-  std::vector<Input> inputs;                   // in the order of the request; folders sorted by name
-  std::vector<std::filesystem::path> folders;  // that were named, for --watch
-  std::size_t hidden = 0, others = 0;          // left out of folders: hidden files, and files that are no pictures
+  std::vector<Input> inputs;           // in the order of the request; folders sorted by name
+  std::size_t hidden = 0, others = 0;  // left out of folders: hidden files, and files that are no pictures
 };
 
 // `outputs`: folders that hold results and are not read, where they lie inside what is. Throws Error for a table that cannot be
@@ -35,6 +34,9 @@ Collected collect(const Request& request, const Settings& settings, const std::v
 
 // Absolute, without links and without a slash at the end, whether or not it is there already.
 std::filesystem::path real_folder(const std::filesystem::path& folder);
+
+// Whether this is, by whatever name, one of `folders`, which are as real_folder() gives them.
+bool is_one_of(const std::vector<std::filesystem::path>& folders, const std::filesystem::path& folder);
 
 // A file of a folder: nothing where it is hidden or no picture.
 bool looks_like_picture(const std::filesystem::path& file);

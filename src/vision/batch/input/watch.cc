@@ -20,7 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kLookMs = 100;
 constexpr std::uint32_t kEvents = IN_CLOSE_WRITE | IN_MOVED_TO | IN_CREATE | IN_ONLYDIR;
 
 }  // namespace
@@ -68,12 +67,6 @@ class Watch {
     fs::path root, path;
   };
 
-  bool is_output(const fs::path& folder) const {
-    std::error_code error;
-    const fs::path real = fs::canonical(folder, error);
-    return !error && std::find(outputs_.begin(), outputs_.end(), real) != outputs_.end();
-  }
-
   // `fresh`: a folder that came just now, whose files may have been written before it was watched.
   void add(const fs::path& root, const fs::path& folder, bool fresh) {
     const int id = ::inotify_add_watch(fd_, folder.c_str(), kEvents);
@@ -90,7 +83,7 @@ class Watch {
     for (const fs::path& entry : entries) {
       if (entry.filename().string().starts_with('.')) continue;
       if (fs::is_directory(entry, error)) {
-        if (!fs::is_symlink(entry, error) && !is_output(entry)) add(root, entry, fresh);
+        if (!fs::is_symlink(entry, error) && !is_one_of(outputs_, entry)) add(root, entry, fresh);
       } else if (fresh) {
         take(root, entry);
       }
@@ -104,7 +97,7 @@ class Watch {
 
   void wait() {
     pollfd ready{fd_, POLLIN, 0};
-    if (::poll(&ready, 1, kLookMs) <= 0) return;
+    if (::poll(&ready, 1, Interrupt::kLookMs) <= 0) return;
     alignas(inotify_event) std::array<char, 16384> buffer{};
     const ssize_t n = ::read(fd_, buffer.data(), buffer.size());
     for (ssize_t at = 0; at < n;) {
@@ -128,7 +121,7 @@ class Watch {
   void handle(const Folder& folder, std::uint32_t mask, const char* name) {
     const fs::path path = folder.path / name;
     if ((mask & IN_ISDIR) != 0) {
-      if (!is_output(path)) add(folder.root, path, true);
+      if (!is_one_of(outputs_, path)) add(folder.root, path, true);
     } else if ((mask & (IN_CLOSE_WRITE | IN_MOVED_TO)) != 0) {
       take(folder.root, path);
     }

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "vision/names.h"
 
 namespace sdx::vision::batch {
 namespace {
@@ -16,18 +17,6 @@ using Json = nlohmann::json;
 using faces::Level;
 using faces::Point;
 using faces::Points;
-
-struct NamedPoint {
-  const char* name;
-  std::optional<Point> Points::*member;
-};
-constexpr NamedPoint kPoints[] = {
-    {"right_eye", &Points::right_eye},     {"left_eye", &Points::left_eye},     {"nose", &Points::nose},
-    {"right_mouth", &Points::right_mouth}, {"left_mouth", &Points::left_mouth}, {"mouth", &Points::mouth},
-    {"right_ear", &Points::right_ear},     {"left_ear", &Points::left_ear},
-};
-
-constexpr std::array<const char*, 3> kLevels = {"low", "medium", "high"};
 
 // At most `digits` behind the point, without zeros at the end; what is no number is null, as JSON has no other word for it.
 std::string number(double value, int digits) {
@@ -125,7 +114,7 @@ std::string csv_row(const Record& r, int index, const FaceRecord* f) {
 
 }  // namespace
 
-const char* name_of(Level level) { return kLevels[static_cast<std::size_t>(level)]; }
+const char* name_of(Level level) { return word_of(kLevels, level).data(); }
 
 std::string json_string(std::string_view text) {
   return Json(std::string(text)).dump(-1, ' ', false, Json::error_handler_t::replace);
