@@ -6,6 +6,14 @@
 
 namespace sdx::cpu {
 
+// Keys and values that lie elsewhere than in k and v: brings rows [first, first + count) of a key head together, densely. Called
+// from several threads.
+struct KeySource {
+  const void* self = nullptr;
+  void (*read)(const void* self, std::int64_t kv_head, std::int64_t first, std::int64_t count, float* keys,
+               float* values) = nullptr;
+};
+
 // One layer's attention. Strides count elements; the innermost axis (head_size) of q, k, v and out is contiguous.
 // For batch b, head h, query i: scores over keys j of scale * q . k + mask, softcapped, softmax, times v.
 struct AttentionArgs {
@@ -41,6 +49,7 @@ struct AttentionArgs {
   std::int64_t sink_head = 1, sink_row = 0;
   // One query: heads that share keys are computed together, so that keys are read once for them, even if threads are left idle.
   bool share_keys = false;
+  KeySource source;  // attend_panels() alone heeds it
 };
 
 // x[size] with its first `dim` elements turned by the angles whose cosines and sines are given (dim / 2 each), into y, which may

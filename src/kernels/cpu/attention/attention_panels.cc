@@ -40,17 +40,19 @@ struct Panel {
   float* total;    // [nr]
 };
 
-void pack_block(const Block& b, const float* k, const float* v, float* keys, float* values) {
+// k and v: the block's first rows.
+void pack_block(const Block& b, const float* k, std::int64_t k_row, const float* v, std::int64_t v_row, float* keys,
+                float* values) {
   const Cuts tiles(b.nk, b.gemm.mr);
   for (std::int64_t t = 0; t < tiles.parts; ++t) {
     // Rows of a head lie on pages of their own, where the hardware does not fetch ahead.
     for (std::int64_t j = tiles.begin(t) + 2 * b.gemm.mr, end = std::min(b.nk, j + b.gemm.mr); j < end; ++j) {
-      for (std::int64_t i = 0; i < b.a.head_size; i += 16) __builtin_prefetch(k + (b.j0 + j) * b.a.k_row + i);
+      for (std::int64_t i = 0; i < b.a.head_size; i += 16) __builtin_prefetch(k + j * k_row + i);
     }
-    b.gemm.pack_a_tile(reinterpret_cast<const char*>(k + (b.j0 + tiles.begin(t)) * b.a.k_row), b.a.k_row, 1, tiles.size(t),
-                       b.a.head_size, 1.0F, keys + tiles.begin(t) * b.a.head_size);
+    b.gemm.pack_a_tile(reinterpret_cast<const char*>(k + tiles.begin(t) * k_row), k_row, 1, tiles.size(t), b.a.head_size, 1.0F,
+                       keys + tiles.begin(t) * b.a.head_size);
   }
-  b.rows.column_tiles(v + b.j0 * b.a.v_row, b.a.v_row, b.nk, b.a.v_head_size, b.gemm.mr, values);
+  b.rows.column_tiles(v, v_row, b.nk, b.a.v_head_size, b.gemm.mr, values);
 }
 
 // scores[nk, nr] = K q
@@ -136,8 +138,10 @@ void attend_panels(const AttentionArgs& a, std::int64_t b, std::int64_t kv, std:
   const std::int64_t most = cuts.size(0);
   const std::int64_t state = (a.head_size + a.v_head_size + 2) * nr;
   const std::int64_t packed_floats = (most * (a.head_size + a.v_head_size) + 15) / 16 * 16;  // what follows stays aligned
-  float* packed = thread_scratch(2, static_cast<std::size_t>(packed_floats + 2 * most * nr));
+  const std::int64_t read_floats = a.source.read != nullptr ? packed_floats : 0;
+  float* packed = thread_scratch(2, static_cast<std::size_t>(packed_floats + 2 * most * nr + read_floats));
   float* scores = packed + packed_floats;
+  float* read = scores + 2 * most * nr;
   float* states = thread_scratch(3, static_cast<std::size_t>(group * panels * state));
   const auto panel = [&](std::int64_t g, std::int64_t i) {
     float* at = states + (g * panels + i) * state;
@@ -162,7 +166,14 @@ void attend_panels(const AttentionArgs& a, std::int64_t b, std::int64_t kv, std:
     block.nk = cuts.size(c);
     block.keys = packed;
     block.values = packed + block.nk * a.head_size;
-    pack_block(block, k, v, packed, packed + block.nk * a.head_size);
+    float* values = packed + block.nk * a.head_size;
+    if (a.source.read != nullptr) {
+      float* read_values = read + block.nk * a.head_size;
+      a.source.read(a.source.self, kv, block.j0, block.nk, read, read_values);
+      pack_block(block, read, a.head_size, read_values, a.v_head_size, packed, values);
+    } else {
+      pack_block(block, k + block.j0 * a.k_row, a.k_row, v + block.j0 * a.v_row, a.v_row, packed, values);
+    }
     for (std::int64_t i = 0; i < panels; ++i) {
       const std::int64_t count = std::min(nr, rows - i * nr), first = q0 + i * nr;
       const std::int64_t last = visible_keys(a, first + count - 1, valid).last;
