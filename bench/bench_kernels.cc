@@ -3,6 +3,7 @@
 
 #include <benchmark/benchmark.h>
 
+#include <array>
 #include <cstdint>
 #include <numeric>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "base/system/cpu_features.h"
 #include "base/thread_pool.h"
 #include "kernels/cpu/attention/attention.h"
+#include "kernels/cpu/attention/paged.h"
 #include "kernels/cpu/conv/plain/conv.h"
 #include "kernels/cpu/elementwise/elementwise.h"
 #include "kernels/cpu/gemm/gemm.h"
@@ -252,6 +254,83 @@ void attention(benchmark::State& state) {
   flops(state, 4.0 * static_cast<double>(n * n * 768));
 }
 BENCHMARK(attention)->ArgsProduct({{128, 1024}, {1, 2}})->UseRealTime();
+
+// Keys and values of `texts` texts with `past` rows each, in blocks of 64 in no order, and one query each, or 512.
+struct Pool {
+  Pool(std::int64_t heads, std::int64_t kv, std::int64_t texts, std::int64_t past, std::int64_t fresh, sdx::DataType type)
+      : width((past + fresh + 63) / 64),
+        keys(texts * width * 64 * kv * 64),
+        values(texts * width * 64 * kv * 64),
+        scales(texts * width * 64 * kv),
+        q(texts * fresh * heads * 64),
+        out(texts * fresh * heads * 64),
+        table(static_cast<std::size_t>(texts * width)) {
+    const auto blocks = texts * width;
+    for (std::int64_t i = 0; i < blocks; ++i) table[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(i * 7919 % blocks);
+    for (std::int64_t i = 0; i <= texts; ++i) starts.push_back(i * fresh), pasts.push_back(past);
+    args.heads = heads, args.kv_heads = kv, args.head_size = args.block_size = 64, args.scale = 0.125F;
+    const bool bytes = type == sdx::DataType::int8;
+    args.keys = {type, keys.data(), bytes ? scales.data() : nullptr};
+    args.values = {type, values.data(), bytes ? scales.data() : nullptr};
+    args.texts = texts, args.starts = starts.data(), args.past = pasts.data(), args.table = table.data(),
+    args.table_width = width;
+    args.q = q.data(), args.q_row = heads * 64, args.out = out.data();
+  }
+  std::int64_t width;
+  Floats keys, values, scales, q, out;
+  std::vector<std::int32_t> table;
+  std::vector<std::int64_t> starts, pasts;
+  sdx::cpu::PagedArgs args;
+};
+
+// heads, key heads, texts, past, new tokens, type of the caches, threads
+void paged(benchmark::State& state) {
+  const std::int64_t heads = state.range(0), kv = state.range(1), texts = state.range(2), past = state.range(3);
+  const std::int64_t fresh = state.range(4);
+  const auto type = static_cast<sdx::DataType>(state.range(5));
+  sdx::ThreadPool threads(static_cast<int>(state.range(6)));
+  const sdx::PoolScope scope(threads);
+  const Pool pool(heads, kv, texts, past, fresh, type);
+  for (auto _ : state) sdx::cpu::paged_attention_f32(pool.args);
+  flops(state, 4.0 * static_cast<double>(texts * fresh * (past + (fresh + 1) / 2) * heads * 64));
+  const std::int64_t element = type == sdx::DataType::float32 ? 4 : type == sdx::DataType::int8 ? 1 : 2;
+  state.SetBytesProcessed(state.iterations() * texts * (past + fresh) * kv * 128 * element);
+}
+// The same without blocks: each text's keys and values lie in one piece.
+void contiguous(benchmark::State& state) {
+  const std::int64_t heads = state.range(0), kv = state.range(1), texts = state.range(2), past = state.range(3);
+  const std::int64_t fresh = state.range(4), total = past + fresh;
+  sdx::ThreadPool threads(static_cast<int>(state.range(6)));
+  const sdx::PoolScope scope(threads);
+  const Floats q(texts * fresh * heads * 64), out(texts * fresh * heads * 64);
+  const Floats k(texts * kv * total * 64), v(texts * kv * total * 64);
+  sdx::cpu::AttentionArgs a;
+  a.batch = texts, a.heads = heads, a.kv_heads = kv, a.queries = fresh, a.keys = total, a.head_size = a.v_head_size = 64;
+  a.scale = 0.125F, a.causal = true, a.causal_offset = past;
+  a.q = q.data(), a.k = k.data(), a.v = v.data(), a.out = out.data();
+  a.q_head = a.out_head = a.k_row = a.v_row = 64, a.q_row = a.out_row = heads * 64;
+  a.q_batch = a.out_batch = fresh * a.q_row, a.k_head = a.v_head = total * 64, a.k_batch = a.v_batch = kv * a.k_head;
+  for (auto _ : state) sdx::cpu::attention_f32(a);
+  flops(state, 4.0 * static_cast<double>(texts * fresh * (past + (fresh + 1) / 2) * heads * 64));
+  state.SetBytesProcessed(state.iterations() * texts * total * kv * 512);
+}
+// SmolLM2-135M's heads, and those of a Llama of 1 billion parameters.
+void text_cases(benchmark::internal::Benchmark* b, const std::vector<sdx::DataType>& types) {
+  for (const auto& [heads, kv] : {std::pair<std::int64_t, std::int64_t>{9, 3}, {32, 8}}) {
+    for (const auto& [texts, past, fresh] :
+         {std::array<std::int64_t, 3>{1, 127, 1}, {1, 2047, 1}, {16, 2047, 1}, {1, 0, 512}, {1, 1536, 512}}) {
+      for (const sdx::DataType type : types) {
+        for (const std::int64_t threads : {1, 2})
+          b->Args({heads, kv, texts, past, fresh, static_cast<std::int64_t>(type), threads});
+      }
+    }
+  }
+  b->UseRealTime();
+}
+BENCHMARK(paged)->Apply([](benchmark::internal::Benchmark* b) {
+  text_cases(b, {sdx::DataType::float32, sdx::DataType::float16, sdx::DataType::bfloat16, sdx::DataType::int8});
+});
+BENCHMARK(contiguous)->Apply([](benchmark::internal::Benchmark* b) { text_cases(b, {sdx::DataType::float32}); });
 
 void softmax(benchmark::State& state) {
   sdx::ThreadPool pool(1);

@@ -7,6 +7,7 @@
 #include "base/thread_pool.h"
 #include "kernels/cpu/attention/attention_panels.h"
 #include "kernels/cpu/attention/attention_simd.h"
+#include "kernels/cpu/attention/attention_tiles_simd.h"
 #include "kernels/cpu/elementwise/elementwise_simd.h"
 #include "kernels/cpu/gemm/gemm_simd.h"
 #include "kernels/cpu/simd/cuts.h"
@@ -20,29 +21,10 @@ constexpr std::int64_t kKeyBlock = 128;
 constexpr std::int64_t kFewRows = 8;
 
 struct Kernels {
-  const GemmKernels& gemm;
+  const AttentionTileKernels& tiles;
   const AttentionKernels& rows;
   const ElementwiseKernels& elementwise;
 };
-
-// scores[rows, nk] = scale * q k^T
-void score_block(const Kernels& k, const AttentionArgs& a, const float* q, const float* keys, std::int64_t rows, std::int64_t nk,
-                 float* scores) {
-  for (std::int64_t i = 0; i < rows; ++i) {
-    k.gemm.gemv_dots(q + i * a.q_row, keys, a.k_row, a.head_size, nk, scores + i * kKeyBlock, 1);
-    k.rows.scale(scores + i * kKeyBlock, a.scale, scores + i * kKeyBlock, nk);
-  }
-}
-
-// sums[rows, v_head_size] += p v
-void value_block(const Kernels& k, const AttentionArgs& a, const float* p, const float* values, std::int64_t rows,
-                 std::int64_t nk, float* sums, float* scratch) {
-  for (std::int64_t i = 0; i < rows; ++i) {
-    float* row = sums + i * a.v_head_size;
-    k.gemm.gemv_rows(p + i * kKeyBlock, values, a.v_row, nk, a.v_head_size, scratch);
-    k.elementwise.binary(Binary::add, row, scratch, row, a.v_head_size);
-  }
-}
 
 std::int64_t valid_keys(const AttentionArgs& a, std::int64_t b) {
   return a.key_lengths != nullptr ? std::clamp<std::int64_t>(a.key_lengths[b], 0, a.keys) : a.keys;
@@ -56,9 +38,8 @@ void query_block(const Kernels& k, const AttentionArgs& a, std::int64_t b, std::
   const float* mask = a.mask != nullptr ? a.mask + b * a.mask_batch + h * a.mask_head + q0 * a.mask_row : nullptr;
   float* out = a.out + b * a.out_batch + h * a.out_head + q0 * a.out_row;
   const std::int64_t valid = valid_keys(a, b);
-  float* scores = thread_scratch(2, static_cast<std::size_t>(kFewRows * kKeyBlock + (kFewRows + 1) * a.v_head_size));
+  float* scores = thread_scratch(2, static_cast<std::size_t>(kFewRows * (kKeyBlock + a.v_head_size)));
   float* sums = scores + kFewRows * kKeyBlock;
-  float* spare = sums + kFewRows * a.v_head_size;
   float max[kFewRows];
   float total[kFewRows];
   std::fill_n(max, rows, -std::numeric_limits<float>::infinity());
@@ -69,9 +50,14 @@ void query_block(const Kernels& k, const AttentionArgs& a, std::int64_t b, std::
   const std::int64_t end = visible_keys(a, q0 + rows - 1, valid).last;
   for (std::int64_t j0 = begin; j0 < end; j0 += kKeyBlock) {
     const std::int64_t nk = std::min(kKeyBlock, end - j0);
-    score_block(k, a, q, keys + j0 * a.k_row, rows, nk, scores);
+    const float *block_keys = keys + j0 * a.k_row, *block_values = values + j0 * a.v_row;
+    // Of heads that lie apart nothing is fetched ahead: what follows a row is another head's.
+    const bool dense = a.k_row == a.head_size && a.v_row == a.v_head_size;
+    k.tiles.floats.dots(q, a.q_row, rows, block_keys, a.k_row, nk, a.head_size, scores, kKeyBlock,
+                        dense ? block_values : nullptr);
     for (std::int64_t i = 0; i < rows; ++i) {
       float* s = scores + i * kKeyBlock;
+      k.rows.scale(s, a.scale, s, nk);
       if (a.softcap > 0.0F) {
         k.rows.scale(s, 1.0F / a.softcap, s, nk);
         k.elementwise.unary({Unary::tanh}, s, s, nk);
@@ -86,7 +72,8 @@ void query_block(const Kernels& k, const AttentionArgs& a, std::int64_t b, std::
       const float factor = k.rows.online_softmax(s, nk, &max[i], &total[i]);
       if (factor != 1.0F) k.rows.scale(sums + i * a.v_head_size, factor, sums + i * a.v_head_size, a.v_head_size);
     }
-    value_block(k, a, scores, values + j0 * a.v_row, rows, nk, sums, spare);
+    k.tiles.floats.mix(scores, kKeyBlock, rows, block_values, a.v_row, nk, a.v_head_size, sums, a.v_head_size,
+                       dense && j0 + nk < end ? block_keys + nk * a.k_row : nullptr);
   }
   for (std::int64_t i = 0; i < rows; ++i) {
     k.rows.scale(sums + i * a.v_head_size, total[i] == 0.0F ? 0.0F : 1.0F / total[i], out + i * a.out_row, a.v_head_size);
@@ -143,7 +130,7 @@ AttentionArgs heads_as_queries(const AttentionArgs& a) {
 
 void attention_f32(const AttentionArgs& a) {
   if (a.batch <= 0 || a.heads <= 0 || a.queries <= 0 || a.v_head_size <= 0) return;
-  const Kernels k{gemm_kernels(), attention_kernels(), elementwise_kernels()};
+  const Kernels k{attention_tile_kernels(), attention_kernels(), elementwise_kernels()};
   const std::int64_t work = std::max<std::int64_t>(1, a.queries * a.keys * (a.head_size + a.v_head_size));
   const std::int64_t group = a.heads / a.kv_heads;
   if (a.queries == 1 && group > 1 && group <= kFewRows && (a.key_lengths == nullptr || (!a.causal && a.window <= 0)) &&
@@ -156,19 +143,20 @@ void attention_f32(const AttentionArgs& a) {
     });
     return;
   }
+  const std::int64_t nr = gemm_kernels().nr;
   // Few heads for the threads there are: more blocks of queries, down to two panels each.
   const std::int64_t groups = a.batch * a.kv_heads;
   const std::int64_t threads = current_pool().threads();
   std::int64_t most = kPanelQueries;
-  if (threads > 1 && groups < 4 * threads) most = std::max<std::int64_t>(2 * k.gemm.nr, most * groups / (4 * threads));
-  most = (most + k.gemm.nr - 1) / k.gemm.nr * k.gemm.nr;
-  const Cuts blocks((a.queries + k.gemm.nr - 1) / k.gemm.nr, most / k.gemm.nr);  // in panels
+  if (threads > 1 && groups < 4 * threads) most = std::max<std::int64_t>(2 * nr, most * groups / (4 * threads));
+  most = (most + nr - 1) / nr * nr;
+  const Cuts blocks((a.queries + nr - 1) / nr, most / nr);  // in panels
   parallel_for(groups * blocks.parts, std::max<std::int64_t>(1, 100000 * blocks.parts / work),
                [&](std::int64_t begin, std::int64_t end) {
                  for (std::int64_t t = begin; t < end; ++t) {
                    const std::int64_t i = t % blocks.parts, b = t / blocks.parts / a.kv_heads;
-                   const std::int64_t q0 = blocks.begin(i) * k.gemm.nr;
-                   const std::int64_t rows = std::min(a.queries - q0, blocks.size(i) * k.gemm.nr);
+                   const std::int64_t q0 = blocks.begin(i) * nr;
+                   const std::int64_t rows = std::min(a.queries - q0, blocks.size(i) * nr);
                    attend_panels(a, b, t / blocks.parts % a.kv_heads, q0, rows, valid_keys(a, b));
                  }
                });

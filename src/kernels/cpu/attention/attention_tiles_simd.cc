@@ -13,6 +13,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/cpu/simd/simd-inl.h"
+#include "tensor/types.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
@@ -25,6 +26,52 @@ constexpr int kQueries = 4;
 constexpr int kQueries = 2;
 #endif
 constexpr std::int64_t kVectors = 4;
+
+// Elements of rows, widened: whole vectors; `one` for what is left.
+struct Floats {
+  using T = float;
+  static HWY_INLINE VF load(const T* p) { return hn::LoadU(DF(), p); }
+  static float one(T x) { return x; }
+};
+struct Halves {
+  using T = std::uint16_t;
+  static HWY_INLINE VF load(const T* p) {
+    // F16C where there is AVX2 (base/system/cpu_features.h).
+#if SDX_512_BITS
+    return VF{_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
+#elif HWY_TARGET == HWY_AVX2 && !defined(HWY_DISABLE_F16C)
+    return VF{_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
+#elif HWY_TARGET == HWY_SCALAR
+    return hn::Set(DF(), half_to_float(*p));
+#else
+    return widened_half(p);
+#endif
+  }
+  static float one(T x) { return half_to_float(x); }
+};
+struct Bfloats {
+  using T = std::uint16_t;
+  static HWY_INLINE VF load(const T* p) { return widened_bfloat(p); }
+  static float one(T x) {
+    BFloat16 b;
+    b.bits = x;
+    return static_cast<float>(b);
+  }
+};
+struct Bytes {
+  using T = std::int8_t;
+  static HWY_INLINE VF load(const T* p) {
+    const DF d;
+    const hn::Rebind<std::int8_t, DF> d8;
+    const hn::Rebind<std::int32_t, DF> d32;
+    return hn::ConvertTo(d, hn::PromoteTo(d32, hn::LoadU(d8, p)));
+  }
+  static float one(T x) { return static_cast<float>(x); }
+};
+
+HWY_INLINE void fetch(const char* at, std::int64_t bytes) {
+  for (std::int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(at + i);
+}
 
 // The sums of a, b, c and d, the first n of them.
 #if HWY_TARGET == HWY_SCALAR
@@ -59,31 +106,30 @@ HWY_INLINE void store_sums(VF a, VF b, VF c, VF e, float* y, std::int64_t n) {
 }
 #endif
 
-// Four rows, the last ones of which may be the same: n of their products are wanted.
-template <int Q>
-HWY_INLINE void dots_of_four(const float* q, std::int64_t ld_q, const float* r0, std::int64_t s1, std::int64_t s2,
+// Whole vectors of four rows, the last ones of which may be the same: n of their products are wanted.
+template <class E, int Q>
+HWY_INLINE void dots_of_four(const float* q, std::int64_t ld_q, const typename E::T* r0, std::int64_t s1, std::int64_t s2,
                              std::int64_t s3, std::int64_t size, float* scores, std::int64_t ld_scores, std::int64_t n) {
   const DF d;
   const std::int64_t lanes = lanes_f32();
   VF a0 = hn::Zero(d), a1 = a0, a2 = a0, a3 = a0, b0 = a0, b1 = a0, b2 = a0, b3 = a0;
   VF c0 = a0, c1 = a0, c2 = a0, c3 = a0, e0 = a0, e1 = a0, e2 = a0, e3 = a0;
-  for (std::int64_t i = 0; i < size; i += lanes) {
-    const std::int64_t left = size - i;
-    const float* r = r0 + i;
-    const VF k0 = load_floats(r, left), k1 = load_floats(r + s1, left);
-    const VF k2 = load_floats(r + s2, left), k3 = load_floats(r + s3, left);
-    VF x = load_floats(q + i, left);
+  for (std::int64_t i = 0; i + lanes <= size; i += lanes) {
+    const typename E::T* r = r0 + i;
+    const VF k0 = E::load(r), k1 = E::load(r + s1);
+    const VF k2 = E::load(r + s2), k3 = E::load(r + s3);
+    VF x = hn::LoadU(d, q + i);
     a0 = hn::MulAdd(x, k0, a0), a1 = hn::MulAdd(x, k1, a1), a2 = hn::MulAdd(x, k2, a2), a3 = hn::MulAdd(x, k3, a3);
     if constexpr (Q > 1) {
-      x = load_floats(q + ld_q + i, left);
+      x = hn::LoadU(d, q + ld_q + i);
       b0 = hn::MulAdd(x, k0, b0), b1 = hn::MulAdd(x, k1, b1), b2 = hn::MulAdd(x, k2, b2), b3 = hn::MulAdd(x, k3, b3);
     }
     if constexpr (Q > 2) {
-      x = load_floats(q + 2 * ld_q + i, left);
+      x = hn::LoadU(d, q + 2 * ld_q + i);
       c0 = hn::MulAdd(x, k0, c0), c1 = hn::MulAdd(x, k1, c1), c2 = hn::MulAdd(x, k2, c2), c3 = hn::MulAdd(x, k3, c3);
     }
     if constexpr (Q > 3) {
-      x = load_floats(q + 3 * ld_q + i, left);
+      x = hn::LoadU(d, q + 3 * ld_q + i);
       e0 = hn::MulAdd(x, k0, e0), e1 = hn::MulAdd(x, k1, e1), e2 = hn::MulAdd(x, k2, e2), e3 = hn::MulAdd(x, k3, e3);
     }
   }
@@ -93,39 +139,56 @@ HWY_INLINE void dots_of_four(const float* q, std::int64_t ld_q, const float* r0,
   if constexpr (Q > 3) store_sums(e0, e1, e2, e3, scores + 3 * ld_scores, n);
 }
 
-template <int Q>
-void dots_of(const float* q, std::int64_t ld_q, const float* rows, std::int64_t ld_rows, std::int64_t n, std::int64_t size,
-             float* scores, std::int64_t ld_scores) {
+template <class E, int Q>
+void dots_of(const float* q, std::int64_t ld_q, const typename E::T* rows, std::int64_t ld_rows, std::int64_t n,
+             std::int64_t size, float* scores, std::int64_t ld_scores, const char* ahead) {
   std::int64_t j = 0;
+  const std::int64_t bytes = ld_rows * static_cast<std::int64_t>(sizeof(typename E::T));
   for (; j + 4 <= n; j += 4) {
-    dots_of_four<Q>(q, ld_q, rows + j * ld_rows, ld_rows, 2 * ld_rows, 3 * ld_rows, size, scores + j, ld_scores, 4);
+    if (ahead != nullptr) fetch(ahead + j * bytes, 4 * bytes);
+    dots_of_four<E, Q>(q, ld_q, rows + j * ld_rows, ld_rows, 2 * ld_rows, 3 * ld_rows, size, scores + j, ld_scores, 4);
   }
   if (j == n) return;
   const std::int64_t last = n - 1 - j;
-  dots_of_four<Q>(q, ld_q, rows + j * ld_rows, std::min<std::int64_t>(1, last) * ld_rows, last * ld_rows, last * ld_rows, size,
-                  scores + j, ld_scores, n - j);
+  dots_of_four<E, Q>(q, ld_q, rows + j * ld_rows, std::min<std::int64_t>(1, last) * ld_rows, last * ld_rows, last * ld_rows, size,
+                     scores + j, ld_scores, n - j);
 }
 
-void dots(const float* q, std::int64_t ld_q, std::int64_t queries, const float* rows, std::int64_t ld_rows, std::int64_t n,
-          std::int64_t size, float* scores, std::int64_t ld_scores) {
+// What whole vectors leave of a product. Apart from them, since a call in the loop would spill its sums.
+template <class E>
+float rest(const float* q, const typename E::T* row, std::int64_t begin, std::int64_t end) {
+  float sum = 0.0F;
+  for (std::int64_t i = begin; i < end; ++i) sum += q[i] * E::one(row[i]);
+  return sum;
+}
+
+template <class E>
+void dots(const float* q, std::int64_t ld_q, std::int64_t queries, const void* from_rows, std::int64_t ld_rows, std::int64_t n,
+          std::int64_t size, float* scores, std::int64_t ld_scores, const void* ahead) {
+  const auto* rows = static_cast<const typename E::T*>(from_rows);
   for (std::int64_t i = 0; i < queries; i += kQueries) {
     const float* from = q + i * ld_q;
     float* to = scores + i * ld_scores;
+    const char* next = i == 0 ? static_cast<const char*>(ahead) : nullptr;
     switch (std::min<std::int64_t>(kQueries, queries - i)) {
-      case 1: dots_of<1>(from, ld_q, rows, ld_rows, n, size, to, ld_scores); break;
-      case 2: dots_of<2>(from, ld_q, rows, ld_rows, n, size, to, ld_scores); break;
+      case 1: dots_of<E, 1>(from, ld_q, rows, ld_rows, n, size, to, ld_scores, next); break;
+      case 2: dots_of<E, 2>(from, ld_q, rows, ld_rows, n, size, to, ld_scores, next); break;
 #if SDX_512_BITS || HWY_TARGET == HWY_NEON
-      case 3: dots_of<3>(from, ld_q, rows, ld_rows, n, size, to, ld_scores); break;
-      default: dots_of<4>(from, ld_q, rows, ld_rows, n, size, to, ld_scores); break;
+      case 3: dots_of<E, 3>(from, ld_q, rows, ld_rows, n, size, to, ld_scores, next); break;
+      default: dots_of<E, 4>(from, ld_q, rows, ld_rows, n, size, to, ld_scores, next); break;
 #endif
     }
+  }
+  const std::int64_t whole = size / lanes_f32() * lanes_f32();
+  for (std::int64_t i = 0; whole < size && i < queries; ++i) {
+    for (std::int64_t j = 0; j < n; ++j) scores[i * ld_scores + j] += rest<E>(q + i * ld_q, rows + j * ld_rows, whole, size);
   }
 }
 
 // Four vectors of columns.
-template <int Q>
-HWY_INLINE void mix_wide(const float* p, std::int64_t ld_p, const float* rows, std::int64_t ld_rows, std::int64_t n, float* sums,
-                         std::int64_t ld_sums) {
+template <class E, int Q>
+HWY_INLINE void mix_wide(const float* p, std::int64_t ld_p, const typename E::T* rows, std::int64_t ld_rows, std::int64_t n,
+                         float* sums, std::int64_t ld_sums, const char* ahead) {
   const DF d;
   const std::int64_t w = lanes_f32();
   const float *p1 = p + ld_p, *p2 = p + 2 * ld_p, *p3 = p + 3 * ld_p;
@@ -138,9 +201,11 @@ HWY_INLINE void mix_wide(const float* p, std::int64_t ld_p, const float* rows, s
     c0 = hn::LoadU(d, y2), c1 = hn::LoadU(d, y2 + w), c2 = hn::LoadU(d, y2 + 2 * w), c3 = hn::LoadU(d, y2 + 3 * w);
   if constexpr (Q > 3)
     e0 = hn::LoadU(d, y3), e1 = hn::LoadU(d, y3 + w), e2 = hn::LoadU(d, y3 + 2 * w), e3 = hn::LoadU(d, y3 + 3 * w);
+  const std::int64_t bytes = ld_rows * static_cast<std::int64_t>(sizeof(typename E::T));
   for (std::int64_t j = 0; j < n; ++j, rows += ld_rows) {
-    const VF v0 = hn::LoadU(d, rows), v1 = hn::LoadU(d, rows + w);
-    const VF v2 = hn::LoadU(d, rows + 2 * w), v3 = hn::LoadU(d, rows + 3 * w);
+    if (ahead != nullptr) fetch(ahead + j * bytes, bytes);
+    const VF v0 = E::load(rows), v1 = E::load(rows + w);
+    const VF v2 = E::load(rows + 2 * w), v3 = E::load(rows + 3 * w);
     VF x = hn::Set(d, p[j]);
     a0 = hn::MulAdd(x, v0, a0), a1 = hn::MulAdd(x, v1, a1), a2 = hn::MulAdd(x, v2, a2), a3 = hn::MulAdd(x, v3, a3);
     if constexpr (Q > 1) {
@@ -165,40 +230,48 @@ HWY_INLINE void mix_wide(const float* p, std::int64_t ld_p, const float* rows, s
   if constexpr (Q > 3) store(y3, e0, e1, e2, e3);
 }
 
-// One vector of columns, of which `left` may be fewer than it has lanes.
-HWY_INLINE void mix_narrow(const float* p, const float* rows, std::int64_t ld_rows, std::int64_t n, std::int64_t left,
-                           float* sums) {
+// One vector of columns.
+template <class E>
+HWY_INLINE void mix_narrow(const float* p, const typename E::T* rows, std::int64_t ld_rows, std::int64_t n, float* sums) {
   const DF d;
-  VF a = load_floats(sums, left), b = hn::Zero(d);
+  VF a = hn::LoadU(d, sums), b = hn::Zero(d);
   std::int64_t j = 0;
   for (; j + 2 <= n; j += 2) {
-    a = hn::MulAdd(hn::Set(d, p[j]), load_floats(rows + j * ld_rows, left), a);
-    b = hn::MulAdd(hn::Set(d, p[j + 1]), load_floats(rows + (j + 1) * ld_rows, left), b);
+    a = hn::MulAdd(hn::Set(d, p[j]), E::load(rows + j * ld_rows), a);
+    b = hn::MulAdd(hn::Set(d, p[j + 1]), E::load(rows + (j + 1) * ld_rows), b);
   }
-  if (j < n) a = hn::MulAdd(hn::Set(d, p[j]), load_floats(rows + j * ld_rows, left), a);
-  store_floats(hn::Add(a, b), sums, left);
+  if (j < n) a = hn::MulAdd(hn::Set(d, p[j]), E::load(rows + j * ld_rows), a);
+  hn::StoreU(hn::Add(a, b), d, sums);
 }
 
-void mix(const float* p, std::int64_t ld_p, std::int64_t queries, const float* rows, std::int64_t ld_rows, std::int64_t n,
-         std::int64_t size, float* sums, std::int64_t ld_sums) {
+template <class E>
+void mix(const float* p, std::int64_t ld_p, std::int64_t queries, const void* from_rows, std::int64_t ld_rows, std::int64_t n,
+         std::int64_t size, float* sums, std::int64_t ld_sums, const void* ahead) {
+  const auto* rows = static_cast<const typename E::T*>(from_rows);
   const std::int64_t wide = kVectors * lanes_f32(), whole = size / wide * wide;
   for (std::int64_t i = 0; i < queries; i += kQueries) {
     const std::int64_t some = std::min<std::int64_t>(kQueries, queries - i);
     const float* x = p + i * ld_p;
     for (std::int64_t c = 0; c < whole; c += wide) {
       float* y = sums + i * ld_sums + c;
+      const char* next = i + c == 0 ? static_cast<const char*>(ahead) : nullptr;
       switch (some) {
-        case 1: mix_wide<1>(x, ld_p, rows + c, ld_rows, n, y, ld_sums); break;
-        case 2: mix_wide<2>(x, ld_p, rows + c, ld_rows, n, y, ld_sums); break;
+        case 1: mix_wide<E, 1>(x, ld_p, rows + c, ld_rows, n, y, ld_sums, next); break;
+        case 2: mix_wide<E, 2>(x, ld_p, rows + c, ld_rows, n, y, ld_sums, next); break;
 #if SDX_512_BITS || HWY_TARGET == HWY_NEON
-        case 3: mix_wide<3>(x, ld_p, rows + c, ld_rows, n, y, ld_sums); break;
-        default: mix_wide<4>(x, ld_p, rows + c, ld_rows, n, y, ld_sums); break;
+        case 3: mix_wide<E, 3>(x, ld_p, rows + c, ld_rows, n, y, ld_sums, next); break;
+        default: mix_wide<E, 4>(x, ld_p, rows + c, ld_rows, n, y, ld_sums, next); break;
 #endif
       }
     }
     for (std::int64_t g = 0; g < some; ++g) {
-      for (std::int64_t c = whole; c < size; c += lanes_f32())
-        mix_narrow(x + g * ld_p, rows + c, ld_rows, n, size - c, sums + (i + g) * ld_sums + c);
+      const float* weights = x + g * ld_p;
+      float* y = sums + (i + g) * ld_sums;
+      std::int64_t c = whole;
+      for (; c + lanes_f32() <= size; c += lanes_f32()) mix_narrow<E>(weights, rows + c, ld_rows, n, y + c);
+      for (; c < size; ++c) {
+        for (std::int64_t j = 0; j < n; ++j) y[c] += weights[j] * E::one(rows[j * ld_rows + c]);
+      }
     }
   }
 }
@@ -254,7 +327,12 @@ float quantize(const float* x, std::int8_t* y, std::int64_t n) {
 }  // namespace
 
 const AttentionTileKernels& attention_tile_table() {
-  static constexpr AttentionTileKernels kTable{dots, mix, widen_bytes, quantize};
+  static constexpr AttentionTileKernels kTable{{dots<Floats>, mix<Floats>},
+                                               {dots<Halves>, mix<Halves>},
+                                               {dots<Bfloats>, mix<Bfloats>},
+                                               {dots<Bytes>, mix<Bytes>},
+                                               widen_bytes,
+                                               quantize};
   return kTable;
 }
 

@@ -5,13 +5,20 @@
 
 namespace sdx::cpu {
 
-struct AttentionTileKernels {
-  // scores[i * ld_scores + j] = q[i, :] . rows[j, :] for i < queries, j < n; q has rows `ld_q`, keys rows `ld_rows` apart.
-  void (*dots)(const float* q, std::int64_t ld_q, std::int64_t queries, const float* rows, std::int64_t ld_rows, std::int64_t n,
-               std::int64_t size, float* scores, std::int64_t ld_scores);
+// Of rows of one type of elements. `ahead`: rows of the same kind that will be read next (or null), which are fetched meanwhile:
+// where rows lie in blocks, the hardware learns of each one too late.
+struct RowProducts {
+  // scores[i * ld_scores + j] = q[i, :] . rows[j, :] for i < queries, j < n; q has rows `ld_q`, keys rows `ld_rows` elements
+  // apart.
+  void (*dots)(const float* q, std::int64_t ld_q, std::int64_t queries, const void* rows, std::int64_t ld_rows, std::int64_t n,
+               std::int64_t size, float* scores, std::int64_t ld_scores, const void* ahead);
   // sums[i * ld_sums + d] += sum_j p[i * ld_p + j] rows[j, d] for i < queries, d < size.
-  void (*mix)(const float* p, std::int64_t ld_p, std::int64_t queries, const float* rows, std::int64_t ld_rows, std::int64_t n,
-              std::int64_t size, float* sums, std::int64_t ld_sums);
+  void (*mix)(const float* p, std::int64_t ld_p, std::int64_t queries, const void* rows, std::int64_t ld_rows, std::int64_t n,
+              std::int64_t size, float* sums, std::int64_t ld_sums, const void* ahead);
+};
+
+struct AttentionTileKernels {
+  RowProducts floats, halves, bfloats, bytes;
   // y = x * scale
   void (*widen_bytes)(const std::int8_t* x, float scale, float* y, std::int64_t n);
   // y[i] = x[i] / scale, rounded to the nearest even; returns the scale, the largest magnitude / 127, or NaN (and y = 0) where x

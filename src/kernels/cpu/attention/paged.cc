@@ -26,7 +26,6 @@ constexpr float kNever = -std::numeric_limits<float>::infinity();
 constexpr std::int64_t kFewTokens = 8;  // as in attention.cc
 constexpr std::int64_t kTile = 128;     // positions between two steps of the online softmax
 constexpr std::int64_t kPart = 512;     // positions that one task reads at most
-constexpr std::int64_t kWidened = 32;   // rows that are widened at a time: 8 KB of heads of 64
 
 struct Kernels {
   const AttentionKernels& rows;
@@ -71,41 +70,42 @@ void widen(const Kernels& k, DataType type, const char* from, float* to, std::in
   }
 }
 
+std::int64_t row_of(const PagedArgs& a, std::int64_t text, std::int64_t kv, std::int64_t position) {
+  const std::int64_t block = a.table[text * a.table_width + position / a.block_size];
+  return (block * a.kv_heads + kv) * a.block_size + position % a.block_size;
+}
+
 // Calls fn(position, row, n) for each run of positions in [begin, end) whose rows of head `kv` lie behind each other.
 template <class F>
 void for_each_run(const PagedArgs& a, std::int64_t text, std::int64_t kv, std::int64_t begin, std::int64_t end, const F& fn) {
   for (std::int64_t at = begin; at < end;) {
-    const std::int64_t inside = at % a.block_size, n = std::min(a.block_size - inside, end - at);
-    const std::int64_t block = a.table[text * a.table_width + at / a.block_size];
-    fn(at, (block * a.kv_heads + kv) * a.block_size + inside, n);
+    const std::int64_t n = std::min(a.block_size - at % a.block_size, end - at);
+    fn(at, row_of(a, text, kv, at), n);
     at += n;
   }
 }
 
-// Calls fn(floats, offset, n) for pieces of n rows of floats: in place, or widened.
-template <class F>
-void for_each_piece(const Kernels& k, const PagedRows& rows, std::int64_t row, std::int64_t n, std::int64_t size, float* widened,
-                    const F& fn) {
-  if (rows.type == DataType::float32) return fn(static_cast<const float*>(rows.data) + row * size, 0, n);
-  for (std::int64_t i = 0; i < n; i += kWidened) {
-    const std::int64_t some = std::min(kWidened, n - i);
-    widen(k, rows.type, row_at(rows, row + i, size), widened, some * size);
-    fn(widened, i, some);
+const RowProducts& products(const Kernels& k, DataType type) {
+  switch (type) {
+    case DataType::float16: return k.tiles.halves;
+    case DataType::bfloat16: return k.tiles.bfloats;
+    case DataType::int8: return k.tiles.bytes;
+    default: return k.tiles.floats;
   }
 }
 
 // One task row by row.
 class RowsTask {
  public:
-  RowsTask(const Kernels& kernels, const PagedArgs& args, const Task& task)
-      : k_(kernels), a_(args), t_(task), group_(args.heads / args.kv_heads), queries_(task.tokens * group_) {
+  // `next`: what the thread does then, or null.
+  RowsTask(const Kernels& kernels, const PagedArgs& args, const Task& task, const Task* next)
+      : k_(kernels), a_(args), t_(task), next_(next), group_(args.heads / args.kv_heads), queries_(task.tokens * group_) {
     const std::int64_t size = a_.head_size;
-    scores_ = thread_scratch(2, to_size(queries_ * (kTile + 2 * size + 2) + kWidened * size));
+    scores_ = thread_scratch(2, to_size(queries_ * (kTile + 2 * size + 2)));
     sums_ = scores_ + queries_ * kTile;
     max_ = sums_ + queries_ * size;
     total_ = max_ + queries_;
     packed_ = total_ + queries_;
-    widened_ = packed_ + queries_ * size;
   }
 
   void run(float* partials) {
@@ -138,11 +138,11 @@ class RowsTask {
 
   void tile(std::int64_t begin, std::int64_t end) {
     const std::int64_t size = a_.head_size, n = end - begin;
+    const RowProducts &keys = products(k_, a_.keys.type), &values = products(k_, a_.values.type);
     for_each_run(a_, t_.text, t_.kv, begin, end, [&](std::int64_t at, std::int64_t row, std::int64_t count) {
       float* to = scores_ + at - begin;
-      for_each_piece(k_, a_.keys, row, count, size, widened_, [&](const float* rows, std::int64_t first, std::int64_t some) {
-        k_.tiles.dots(q_, size, queries_, rows, size, some, size, to + first, kTile);
-      });
+      const char* next = ahead({false, at});
+      keys.dots(q_, size, queries_, row_at(a_.keys, row, size), size, count, size, to, kTile, next);
       for (std::int64_t i = 0; a_.keys.scales != nullptr && i < queries_; ++i)
         k_.elementwise.binary(Binary::mul, to + i * kTile, a_.keys.scales + row, to + i * kTile, count);
     });
@@ -150,10 +150,31 @@ class RowsTask {
     for_each_run(a_, t_.text, t_.kv, begin, end, [&](std::int64_t at, std::int64_t row, std::int64_t count) {
       float* p = scores_ + at - begin;
       if (a_.values.scales != nullptr) scale_weights(p, at, row, count);
-      for_each_piece(k_, a_.values, row, count, size, widened_, [&](const float* rows, std::int64_t first, std::int64_t some) {
-        k_.tiles.mix(p + first, kTile, queries_, rows, size, some, size, sums_, size);
-      });
+      const char* next = ahead({true, at});
+      values.mix(p, kTile, queries_, row_at(a_.values, row, size), size, count, size, sums_, size, next);
     });
+  }
+
+  // A run of rows, in the order in which they are read: a tile's keys, its values, the next tile's keys.
+  struct Run {
+    bool values;
+    std::int64_t at;
+  };
+  Run after(Run r) const {
+    const std::int64_t tile = t_.begin + (r.at - t_.begin) / kTile * kTile, end = std::min(tile + kTile, t_.end);
+    const std::int64_t next = r.at + a_.block_size - r.at % a_.block_size;
+    if (next < end) return {r.values, next};
+    return r.values ? Run{false, end} : Run{true, tile};
+  }
+  // The rows that are read after a run: they come meanwhile. Behind the task's last run those that the thread reads next.
+  const char* ahead(Run r) const {
+    r = after(r);
+    const Task* t = &t_;
+    if (r.at >= t_.end) {
+      if (next_ == nullptr) return nullptr;
+      t = next_, r = {false, next_->begin};
+    }
+    return row_at(r.values ? a_.values : a_.keys, row_of(a_, t->text, t->kv, r.at), a_.head_size);
   }
 
   // The scores of query i become weights; what it does not see gets none.
@@ -199,9 +220,10 @@ class RowsTask {
   const Kernels& k_;
   const PagedArgs& a_;
   const Task& t_;
+  const Task* next_;
   std::int64_t group_, queries_;
   const float* q_ = nullptr;  // [queries, size]
-  float *scores_, *sums_, *max_, *total_, *packed_, *widened_;
+  float *scores_, *sums_, *max_, *total_, *packed_;
 };
 
 struct TextRows {
@@ -325,7 +347,7 @@ void merge(const Kernels& k, const PagedArgs& a, const Work& work, std::int64_t 
     if (max == kNever) continue;  // it sees nothing of this part
     const float weight = std::exp(max - most);
     total += weight * part(i)[queries * size + queries + query];
-    k.tiles.mix(&weight, 1, 1, part(i) + query * size, size, 1, size, out, size);
+    k.tiles.floats.mix(&weight, 1, 1, part(i) + query * size, size, 1, size, out, size, nullptr);
   }
   k.rows.scale(out, total == 0.0F ? 0.0F : 1.0F / total, out, size);
 }
@@ -382,7 +404,8 @@ void paged_attention_f32(const PagedArgs& a) {
       if (t.panels) {
         run_panels(k, a, t);
       } else {
-        RowsTask(k, a, t).run(partials);
+        const Task* next = i + 1 < last ? &work.tasks[to_size(i + 1)] : nullptr;
+        RowsTask(k, a, t, next).run(partials);
       }
     }
   });
