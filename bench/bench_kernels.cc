@@ -272,6 +272,11 @@ struct Pool {
     const bool bytes = type == sdx::DataType::int8;
     args.keys = {type, keys.data(), bytes ? scales.data() : nullptr};
     args.values = {type, values.data(), bytes ? scales.data() : nullptr};
+    const Floats x(64 + 251);
+    for (std::int64_t row = 0; row < blocks * kv * 64; ++row) {
+      sdx::cpu::write_paged_row(args.keys, row, x.data() + row % 251, 64);
+      sdx::cpu::write_paged_row(args.values, row, x.data() + row * 7 % 251, 64);
+    }
     args.texts = texts, args.starts = starts.data(), args.past = pasts.data(), args.table = table.data(),
     args.table_width = width;
     args.q = q.data(), args.q_row = heads * 64, args.out = out.data();
