@@ -148,9 +148,11 @@ TEST(AttentionKernels, CachesInPlace) {
                                 "16]\ninput a: float32[2,2,19,8]\ninput b: float32[2,2,19,8]\nconstant s: int32[2] " +
                                 std::to_string(length + 4) + " " + std::to_string(length + 1) + "\nconstant t: int32[1] " +
                                 total + "\n" + angles +
-                                "y, pk, pv = com.microsoft.GroupQueryAttention(q, k, v, a, b, s, t, c, d) {num_heads=4, "
-                                "kv_num_heads=2, do_rotary=1}\n";
-    compare({"group-query-attention-f32", (head + grouped + out).c_str(), 3});
+                                "input h: float32[4]\n"
+                                "y, pk, pv = com.microsoft.GroupQueryAttention(q, k, v, a, b, s, t, c, d";
+    for (const char* rest : {") {do_rotary=1", ") {local_window_size=3, softcap=2.0", ", _, _, h) {scale=0.4"}) {
+      compare({"group-query-attention-f32", (head + grouped + rest + ", num_heads=4, kv_num_heads=2}\n" + out).c_str(), 3});
+    }
     const std::string multi = "input q: float32" + rows + "24]\ninput k: float32" + rows + "24]\ninput v: float32" + rows +
                               "24]\ninput b: float32[72]\ninput a: float32[2,3,19,8]\ninput d: float32[2,3,19,8]\n"
                               "constant n: int32[1] 5\ny, pk, pv = com.microsoft.MultiHeadAttention(q, k, v, b, _, _, a, d, n) "

@@ -6,12 +6,18 @@
 
 namespace sdx::cpu {
 
-// Keys and values that lie elsewhere than in k and v: brings rows [first, first + count) of a key head together, densely. Called
+// Rows of keys or values, `stride` floats apart.
+struct KeyRun {
+  const float* data;
+  std::int64_t stride, count;
+};
+// Keys and values that lie elsewhere than in k and v: the rows of a key head from `first` on, up to `most` of them, as far as
+// they lie behind each other. Those of other types than float are widened into `spare`, which has room for `most` rows. Called
 // from several threads.
 struct KeySource {
   const void* self = nullptr;
-  void (*read)(const void* self, std::int64_t kv_head, std::int64_t first, std::int64_t count, float* keys,
-               float* values) = nullptr;
+  KeyRun (*run)(const void* self, bool values, std::int64_t kv_head, std::int64_t first, std::int64_t most,
+                float* spare) = nullptr;
 };
 
 // One layer's attention. Strides count elements; the innermost axis (head_size) of q, k, v and out is contiguous.

@@ -19,6 +19,7 @@ namespace {
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 constexpr std::int64_t kMaxPanel = 64;   // columns of the widest panel
+constexpr std::int64_t kSpareRows = 32;  // at least as many as a register tile has
 constexpr std::int64_t kKeyBlock = 384;  // scores of 16 queries take 24 KB
 
 struct Block {
@@ -40,19 +41,47 @@ struct Panel {
   float* total;    // [nr]
 };
 
-// k and v: the block's first rows.
-void pack_block(const Block& b, const float* k, std::int64_t k_row, const float* v, std::int64_t v_row, float* keys,
-                float* values) {
+// Rows [first, first + most) of keys or values, or the first ones of them.
+KeyRun run_of(const AttentionArgs& a, bool values, std::int64_t batch, std::int64_t kv, std::int64_t first, std::int64_t most,
+              float* spare) {
+  if (a.source.run != nullptr) return a.source.run(a.source.self, values, kv, first, most, spare);
+  if (values) return {a.v + batch * a.v_batch + kv * a.v_head + first * a.v_row, a.v_row, most};
+  return {a.k + batch * a.k_batch + kv * a.k_head + first * a.k_row, a.k_row, most};
+}
+
+// Keys of a register tile; those of several runs are brought together in `spare`.
+KeyRun tile_keys(const Block& b, std::int64_t batch, std::int64_t kv, std::int64_t first, std::int64_t count, float* spare) {
+  const std::int64_t size = b.a.head_size;
+  KeyRun run = run_of(b.a, false, batch, kv, first, count, spare);
+  if (run.count == count) return run;
+  for (std::int64_t done = 0;;) {
+    float* to = spare + done * size;
+    if (run.data != to) std::copy_n(run.data, run.count * size, to);  // sources have dense rows
+    done += run.count;
+    if (done == count) return {spare, size, count};
+    run = run_of(b.a, false, batch, kv, first + done, count - done, spare + done * size);
+  }
+}
+
+void pack_block(const Block& b, std::int64_t batch, std::int64_t kv, float* keys, float* values, float* spare) {
+  const std::int64_t size = b.a.head_size;
   const Cuts tiles(b.nk, b.gemm.mr);
   for (std::int64_t t = 0; t < tiles.parts; ++t) {
+    const std::int64_t first = tiles.begin(t), count = tiles.size(t);
+    const KeyRun k = tile_keys(b, batch, kv, b.j0 + first, count, spare);
     // Rows of a head lie on pages of their own, where the hardware does not fetch ahead.
-    for (std::int64_t j = tiles.begin(t) + 2 * b.gemm.mr, end = std::min(b.nk, j + b.gemm.mr); j < end; ++j) {
-      for (std::int64_t i = 0; i < b.a.head_size; i += 16) __builtin_prefetch(k + j * k_row + i);
+    const std::int64_t ahead = std::min<std::int64_t>(b.nk - first, 3 * b.gemm.mr);
+    for (std::int64_t j = 2 * b.gemm.mr; b.a.source.run == nullptr && j < ahead; ++j) {
+      for (std::int64_t i = 0; i < size; i += 16) __builtin_prefetch(k.data + j * k.stride + i);
     }
-    b.gemm.pack_a_tile(reinterpret_cast<const char*>(k + tiles.begin(t) * k_row), k_row, 1, tiles.size(t), b.a.head_size, 1.0F,
-                       keys + tiles.begin(t) * b.a.head_size);
+    b.gemm.pack_a_tile(reinterpret_cast<const char*>(k.data), k.stride, 1, count, size, 1.0F, keys + first * size);
   }
-  b.rows.column_tiles(v, v_row, b.nk, b.a.v_head_size, b.gemm.mr, values);
+  for (std::int64_t i = 0; i < b.nk;) {
+    const std::int64_t most = b.a.source.run != nullptr ? std::min(kSpareRows, b.nk - i) : b.nk;
+    const KeyRun v = run_of(b.a, true, batch, kv, b.j0 + i, most, spare);
+    b.rows.column_tiles(v.data, v.stride, b.nk, i, v.count, b.a.v_head_size, b.gemm.mr, values);
+    i += v.count;
+  }
 }
 
 // scores[nk, nr] = K q
@@ -138,10 +167,10 @@ void attend_panels(const AttentionArgs& a, std::int64_t b, std::int64_t kv, std:
   const std::int64_t most = cuts.size(0);
   const std::int64_t state = (a.head_size + a.v_head_size + 2) * nr;
   const std::int64_t packed_floats = (most * (a.head_size + a.v_head_size) + 15) / 16 * 16;  // what follows stays aligned
-  const std::int64_t read_floats = a.source.read != nullptr ? packed_floats : 0;
-  float* packed = thread_scratch(2, static_cast<std::size_t>(packed_floats + 2 * most * nr + read_floats));
+  const std::int64_t spare_floats = a.source.run != nullptr ? kSpareRows * std::max(a.head_size, a.v_head_size) : 0;
+  float* packed = thread_scratch(2, static_cast<std::size_t>(packed_floats + 2 * most * nr + spare_floats));
   float* scores = packed + packed_floats;
-  float* read = scores + 2 * most * nr;
+  float* spare = scores + 2 * most * nr;
   float* states = thread_scratch(3, static_cast<std::size_t>(group * panels * state));
   const auto panel = [&](std::int64_t g, std::int64_t i) {
     float* at = states + (g * panels + i) * state;
@@ -159,21 +188,12 @@ void attend_panels(const AttentionArgs& a, std::int64_t b, std::int64_t kv, std:
       std::fill_n(p.total, nr, a.sink != nullptr ? 1.0F : 0.0F);
     }
   }
-  const float* k = a.k + b * a.k_batch + kv * a.k_head;
-  const float* v = a.v + b * a.v_batch + kv * a.v_head;
   for (std::int64_t c = 0; c < cuts.parts && end > begin; ++c) {
     block.j0 = begin + cuts.begin(c);
     block.nk = cuts.size(c);
     block.keys = packed;
     block.values = packed + block.nk * a.head_size;
-    float* values = packed + block.nk * a.head_size;
-    if (a.source.read != nullptr) {
-      float* read_values = read + block.nk * a.head_size;
-      a.source.read(a.source.self, kv, block.j0, block.nk, read, read_values);
-      pack_block(block, read, a.head_size, read_values, a.v_head_size, packed, values);
-    } else {
-      pack_block(block, k + block.j0 * a.k_row, a.k_row, v + block.j0 * a.v_row, a.v_row, packed, values);
-    }
+    pack_block(block, b, kv, packed, packed + block.nk * a.head_size, spare);
     for (std::int64_t i = 0; i < panels; ++i) {
       const std::int64_t count = std::min(nr, rows - i * nr), first = q0 + i * nr;
       const std::int64_t last = visible_keys(a, first + count - 1, valid).last;

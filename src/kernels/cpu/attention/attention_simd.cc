@@ -137,13 +137,14 @@ void store_columns(const float* x, std::int64_t width, const float* factors, flo
 }
 
 // A row at a time, of all tiles: they are a few write streams, and a row of a matrix of heads is a few lines of its own page.
-void column_tiles(const float* x, std::int64_t ldx, std::int64_t n, std::int64_t size, std::int64_t most, float* out) {
+void column_tiles(const float* x, std::int64_t ldx, std::int64_t n, std::int64_t first, std::int64_t count, std::int64_t size,
+                  std::int64_t most, float* out) {
   const DF d;
   const std::int64_t lanes = lanes_f32();
   const Cuts tiles(size, most);
-  for (std::int64_t i = 0; i < n; ++i) {
-    const float* row = x + i * ldx;
-    if (i + 8 < n) {
+  for (std::int64_t i = first; i < first + count; ++i) {
+    const float* row = x + (i - first) * ldx;
+    if (i + 8 < first + count) {
       for (std::int64_t c = 0; c < size; c += 16) __builtin_prefetch(row + 8 * ldx + c);
     }
     for (std::int64_t t = 0; t < tiles.parts; ++t) {

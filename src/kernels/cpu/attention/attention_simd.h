@@ -17,8 +17,10 @@ struct AttentionKernels {
   // y[j, i] = x[i, j] factors[j] for i < n, j < count; x has rows of `width`, y of `ldy` elements.
   void (*store_columns)(const float* x, std::int64_t width, const float* factors, float* y, std::int64_t ldy, std::int64_t n,
                         std::int64_t count);
-  // x[n, size] with rows ldx apart -> tiles of `most` columns at most, cut evenly, each [n][width of the tile].
-  void (*column_tiles)(const float* x, std::int64_t ldx, std::int64_t n, std::int64_t size, std::int64_t most, float* out);
+  // x[n, size] with rows ldx apart -> tiles of `most` columns at most, cut evenly, each [n][width of the tile]. `x` holds the
+  // rows [first, first + count) alone: rows are given in order.
+  void (*column_tiles)(const float* x, std::int64_t ldx, std::int64_t n, std::int64_t first, std::int64_t count,
+                       std::int64_t size, std::int64_t most, float* out);
   // rotate_f32 of the pairs (i, i + half).
   void (*rotate)(const float* x, const float* cos, const float* sin, float* y, std::int64_t half);
 };

@@ -60,16 +60,6 @@ const char* row_at(const PagedRows& rows, std::int64_t row, std::int64_t size) {
   return static_cast<const char*>(rows.data) + row * row_bytes(rows, size);
 }
 
-// n elements that lie densely; int8 without its scales.
-void widen(const Kernels& k, DataType type, const char* from, float* to, std::int64_t n) {
-  switch (type) {
-    case DataType::float16: return k.convert.half_to_f32(from, to, n);
-    case DataType::bfloat16: return k.convert.bfloat_to_f32(from, to, n);
-    case DataType::int8: return k.tiles.widen_bytes(reinterpret_cast<const std::int8_t*>(from), 1.0F, to, n);
-    default: std::memcpy(to, from, to_size(n) * sizeof(float));
-  }
-}
-
 std::int64_t row_of(const PagedArgs& a, std::int64_t text, std::int64_t kv, std::int64_t position) {
   const std::int64_t block = a.table[text * a.table_width + position / a.block_size];
   return (block * a.kv_heads + kv) * a.block_size + position % a.block_size;
@@ -232,14 +222,30 @@ struct TextRows {
   std::int64_t text;
 };
 
-void read_rows(const TextRows& t, const PagedRows& rows, std::int64_t kv, std::int64_t first, std::int64_t count, float* to) {
-  const std::int64_t size = t.a.head_size;
-  for_each_run(t.a, t.text, kv, first, first + count, [&](std::int64_t at, std::int64_t row, std::int64_t n) {
-    float* y = to + (at - first) * size;
-    if (rows.type != DataType::int8) return widen(t.k, rows.type, row_at(rows, row, size), y, n * size);
-    const auto* x = reinterpret_cast<const std::int8_t*>(row_at(rows, row, size));
-    for (std::int64_t i = 0; i < n; ++i) t.k.tiles.widen_bytes(x + i * size, rows.scales[row + i], y + i * size, size);
-  });
+// Of float32 where they lie.
+KeyRun widened_run(const TextRows& t, const PagedRows& rows, std::int64_t kv, std::int64_t first, std::int64_t most,
+                   float* spare) {
+  const std::int64_t size = t.a.head_size, row = row_of(t.a, t.text, kv, first);
+  const std::int64_t n = std::min(most, t.a.block_size - first % t.a.block_size);
+  const char* from = row_at(rows, row, size);
+  // What is asked for after next.
+  const std::int64_t later = first + 2 * most;
+  if (later < t.a.past[t.text] + length(t.a, t.text)) {
+    const char* there = row_at(rows, row_of(t.a, t.text, kv, later), size);
+    for (std::int64_t i = 0, end = n * row_bytes(rows, size); i < end; i += 64) __builtin_prefetch(there + i);
+  }
+  switch (rows.type) {
+    case DataType::float16: t.k.convert.half_to_f32(from, spare, n * size); break;
+    case DataType::bfloat16: t.k.convert.bfloat_to_f32(from, spare, n * size); break;
+    case DataType::int8:
+      for (std::int64_t i = 0; i < n; ++i) {
+        t.k.tiles.widen_bytes(reinterpret_cast<const std::int8_t*>(from) + i * size, rows.scales[row + i], spare + i * size,
+                              size);
+      }
+      break;
+    default: return {reinterpret_cast<const float*>(from), size, n};
+  }
+  return {spare, size, n};
 }
 
 void run_panels(const Kernels& k, const PagedArgs& a, const Task& t) {
@@ -252,10 +258,9 @@ void run_panels(const Kernels& k, const PagedArgs& a, const Task& t) {
   p.scale = a.scale, p.softcap = a.softcap, p.sink = a.sink;
   p.causal = true, p.causal_offset = a.past[t.text], p.window = a.window;
   p.source.self = &rows;
-  p.source.read = [](const void* self, std::int64_t kv, std::int64_t first, std::int64_t count, float* keys, float* values) {
+  p.source.run = [](const void* self, bool values, std::int64_t kv, std::int64_t first, std::int64_t most, float* spare) {
     const auto& text = *static_cast<const TextRows*>(self);
-    read_rows(text, text.a.keys, kv, first, count, keys);
-    read_rows(text, text.a.values, kv, first, count, values);
+    return widened_run(text, values ? text.a.values : text.a.keys, kv, first, most, spare);
   };
   attend_panels(p, 0, t.kv, t.first, t.tokens, p.keys);
 }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/attention/paged.h"
 #include "ops/attention/grouped_query.h"
 #include "ops/attention/signatures.h"
 #include "providers/cpu/attention_cache.h"
@@ -138,6 +139,7 @@ class GqaKernel : public Kernel {
       join_head(c, s, p, kPastKey, key, true, i, keys);
       join_head(c, s, p, kPastValue, value, false, i, values);
     };
+    if (grows_in_place(c, s, p)) return attend_in_place(s, p, a, keys, values, join);
     attend_joined(a, join, [&](std::int64_t b) { return p.past[static_cast<std::size_t>(b)]; });
   }
 
@@ -148,6 +150,40 @@ class GqaKernel : public Kernel {
     std::int64_t batch, head, row;
     const float* at(std::int64_t b, std::int64_t h, std::int64_t r) const { return data + b * batch + h * head + r * row; }
   };
+
+  // A few new tokens of each batch entry, all of them its own, behind what its buffers hold.
+  bool grows_in_place(const KernelContext& c, const GqaState& s, const Progress& p) const {
+    constexpr std::int64_t kFewTokens = 8;
+    if (s.length > kFewTokens || !causal_ || c.has_input(kBias) || !c.has_input(kPastKey)) return false;
+    if (c.in<float>(kPastKey) != c.out<float>(1) || c.in<float>(kPastValue) != c.out<float>(2)) return false;
+    for (std::size_t b = 0; b < p.past.size(); ++b) {
+      if (p.past[b] + s.length != p.lengths[b]) return false;
+    }
+    return true;
+  }
+
+  // The cache as blocks, of which each batch entry has one: long pasts are split between threads, whatever the number of heads.
+  template <class Join>
+  void attend_in_place(const GqaState& s, const Progress& p, const AttentionArgs& from, float* keys, float* values,
+                       const Join& join) const {
+    parallel_for(s.batch * heads_.kv, std::max<std::int64_t>(1, 16384 / (s.length * s.size)),
+                 [&](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t i = begin; i < end; ++i) join(i);
+                 });
+    std::vector<std::int64_t> starts;
+    std::vector<std::int32_t> table;
+    for (std::int64_t b = 0; b <= s.batch; ++b) {
+      starts.push_back(b * s.length);
+      table.push_back(static_cast<std::int32_t>(b));
+    }
+    PagedArgs a;
+    a.heads = heads_.q, a.kv_heads = heads_.kv, a.head_size = s.size, a.block_size = s.capacity;
+    a.keys.data = keys, a.values.data = values;
+    a.texts = s.batch, a.starts = starts.data(), a.past = p.past.data(), a.table = table.data(), a.table_width = 1;
+    a.q = from.q, a.q_row = from.q_row, a.out = from.out;
+    a.scale = from.scale, a.softcap = from.softcap, a.window = from.window, a.sink = from.sink;
+    paged_attention_f32(a);
+  }
 
   Progress progress(const KernelContext& c, const GqaState& s) const {
     Progress p;
