@@ -142,6 +142,9 @@ struct Perplexity {
 struct LanguageModelOptions {
   SessionOptions session;
   std::int64_t max_context = 0;  // tokens; 0: the model's own
+  // Of keys and values: float32, float16, bfloat16 or int8 (with a scale for each row); undefined: the model's own. load() throws
+  // Error(invalid_argument) where the network cannot have another. docs/language-models.md says what it does to results.
+  DataType cache_type = DataType::undefined;
 };
 
 struct LanguageModelInfo {

@@ -131,6 +131,14 @@ std::vector<float> to_floats(const Tensor& t) {
   return out;
 }
 
+Tensor to_float32(const Tensor& t) {
+  if (t.dtype() == DataType::float32) return t;
+  Tensor out(DataType::float32, t.shape());
+  const auto to = out.mutable_values<float>();
+  for (std::size_t i = 0; i < to.size(); ++i) to[i] = static_cast<float>(element_as_double(t, static_cast<std::int64_t>(i)));
+  return out;
+}
+
 Tensor from_ints(const std::vector<std::int64_t>& values) {
   return Tensor::of<std::int64_t>({static_cast<std::int64_t>(values.size())}, std::span<const std::int64_t>(values));
 }

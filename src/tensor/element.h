@@ -21,6 +21,8 @@ SDX_TOOLS_API void set_element_int(Tensor& tensor, std::int64_t index, std::int6
 std::vector<std::int64_t> to_ints(const Tensor& tensor);
 // All elements of a numeric tensor.
 SDX_TOOLS_API std::vector<float> to_floats(const Tensor& tensor);
+// The same as a tensor; itself where it is of float32.
+SDX_TOOLS_API Tensor to_float32(const Tensor& tensor);
 // rank-1 int64
 Tensor from_ints(const std::vector<std::int64_t>& values);
 

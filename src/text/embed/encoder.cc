@@ -94,11 +94,6 @@ Tensor input_of(const ValueSpec& spec, std::span<const TokenizedText> texts, std
   return out;
 }
 
-Tensor as_float32(const Tensor& tensor) {
-  if (tensor.dtype() == DataType::float32) return tensor;
-  return Tensor::of<float>(tensor.shape(), std::span<const float>(to_floats(tensor)));
-}
-
 }  // namespace
 
 Encoder::Encoder(const std::filesystem::path& model, const SessionOptions& options, std::size_t rank, std::int64_t padding)
@@ -121,7 +116,7 @@ Tensor Encoder::run(std::span<const TokenizedText> texts, std::span<const std::s
       (rank_ == 3 && result.dim(1) != length)) {
     fail(ErrorCode::invalid_model, "{} is {} for {} texts of {} tokens", output_, result.type_string(), chosen.size(), length);
   }
-  return as_float32(result);
+  return to_float32(result);
 }
 
 void Encoder::encode(std::span<const TokenizedText> texts, int batch,

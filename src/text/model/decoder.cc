@@ -1,11 +1,14 @@
 #include "text/model/decoder.h"
 
+#include <unistd.h>
 #include <algorithm>
 #include <cstring>
 
 #include "base/error.h"
 #include "base/suggest.h"
 #include "tensor/element.h"
+#include "text/model/paged_graph.h"
+#include "text/model/paged_step.h"
 
 namespace sdx::text {
 namespace {
@@ -47,12 +50,6 @@ Tensor resized(const Tensor& cache, std::int64_t rows, std::int64_t capacity, bo
   return out;
 }
 
-Tensor as_floats(const Tensor& t) {
-  if (t.dtype() == DataType::float32) return t;
-  const std::vector<float> values = to_floats(t);
-  return Tensor::of<float>(t.shape(), std::span<const float>(values));
-}
-
 }  // namespace
 
 void Decoder::describe() {
@@ -80,6 +77,13 @@ void Decoder::describe() {
     ++layers;
   }
   has_cache = layers > 0;
+  caches = {};
+  for (std::int64_t i = 0; i < layers; ++i) {
+    caches.pasts.push_back(of_layer(names.past_key, i));
+    caches.pasts.push_back(of_layer(names.past_value, i));
+    caches.presents.push_back(of_layer(names.present_key, i));
+    caches.presents.push_back(of_layer(names.present_value, i));
+  }
   refuse_other_inputs();
   if (!has_cache) return;
   const ValueSpec& key = *find(in, of_layer(names.past_key, 0));
@@ -93,9 +97,10 @@ void Decoder::describe() {
 
 void Decoder::refuse_other_inputs() const {
   std::vector<std::string> known{names.ids, names.mask, names.positions, names.use_cache, names.wanted};
-  for (std::int64_t i = 0; i < layers; ++i) {
-    known.push_back(of_layer(names.past_key, i));
-    known.push_back(of_layer(names.past_value, i));
+  for (const char* paged : {kStarts, kPastLengths, kTable}) known.emplace_back(paged);
+  for (const std::string& past : caches.pasts) {
+    known.push_back(past);
+    known.push_back(past + kScales);
   }
   for (const ValueSpec& s : session->inputs()) {
     const bool angle = s.name.starts_with("rope_cos.") || s.name.starts_with("rope_sin.");
@@ -134,35 +139,54 @@ void DecoderState::reserve(std::int64_t tokens) {
   capacity_ = capacity;
 }
 
-void DecoderState::grow_angles(std::int64_t positions) {
-  const Decoder& d = *decoder_;
-  if (positions <= positions_ || d.angles.empty()) return;
-  std::vector<std::pair<Tensor, Tensor>> grown;
-  for (std::size_t i = 0; i < d.angles.size(); ++i) {
-    const AngleInput& a = d.angles[i];
-    Tensor cos(DataType::float32, {positions, a.half}), sin(DataType::float32, {positions, a.half});
+const std::shared_ptr<BlockPool>& Decoder::pool() const {
+  const std::lock_guard lock(mutex_);
+  if (!pool_) {
+    const long pages = ::sysconf(_SC_PHYS_PAGES), size = ::sysconf(_SC_PAGESIZE);
+    const std::uint64_t memory =
+        pages > 0 && size > 0 ? static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(size) : std::uint64_t{1} << 36;
+    pool_ = std::make_shared<BlockPool>(layout(), static_cast<std::int64_t>(memory / layout().block_bytes()));
+  }
+  return pool_;
+}
+
+// Twice as many as before at least; runs that use the old ones keep them.
+std::shared_ptr<const Decoder::AngleTables> Decoder::angle_tables(std::int64_t positions) const {
+  const std::lock_guard lock(mutex_);
+  if (tables_ && (tables_->positions >= positions || angles.empty())) return tables_;
+  const std::int64_t before = tables_ ? tables_->positions : 0;
+  auto grown = std::make_shared<AngleTables>();
+  grown->positions = std::max({positions, 2 * before, std::int64_t{256}});
+  if (context > 0) grown->positions = std::min(grown->positions, std::max(positions, context));
+  for (std::size_t i = 0; i < angles.size(); ++i) {
+    const AngleInput& a = angles[i];
+    Tensor cos(DataType::float32, {grown->positions, a.half}), sin(DataType::float32, {grown->positions, a.half});
     float *c = cos.mutable_values<float>().data(), *s = sin.mutable_values<float>().data();
-    if (positions_ > 0) {
-      std::copy_n(cos_[i].values<float>().data(), positions_ * a.half, c);
-      std::copy_n(sin_[i].values<float>().data(), positions_ * a.half, s);
+    if (before > 0) {
+      std::copy_n(tables_->cos[i].values<float>().data(), before * a.half, c);
+      std::copy_n(tables_->sin[i].values<float>().data(), before * a.half, s);
     }
-    a.rows(positions_, positions - positions_, c + positions_ * a.half, s + positions_ * a.half);
-    grown.emplace_back(std::move(cos), std::move(sin));
+    a.rows(before, grown->positions - before, c + before * a.half, s + before * a.half);
+    grown->cos.push_back(std::move(cos));
+    grown->sin.push_back(std::move(sin));
   }
-  cos_.clear(), sin_.clear();
-  for (auto& [cos, sin] : grown) {
-    cos_.push_back(std::move(cos));
-    sin_.push_back(std::move(sin));
-  }
-  positions_ = positions;
+  tables_ = std::move(grown);
+  return tables_;
+}
+
+DecoderState::DecoderState(std::shared_ptr<const Decoder> decoder, std::shared_ptr<BlockPool> pool)
+    : decoder_(std::move(decoder)), blocks_(decoder_->paged() && !pool ? decoder_->pool() : std::move(pool)) {}
+
+void DecoderState::begin_with(std::span<const std::int32_t> blocks) {
+  blocks_.add_shared(blocks);
+  length_ = static_cast<std::int64_t>(blocks.size()) * CacheLayout::kBlockTokens;
 }
 
 Tensor DecoderState::append(std::span<const TokenId> tokens, bool all_logits, const RunOptions& options) {
   check(tokens);
   const Decoder& d = *decoder_;
   const std::int64_t before = length_, total = before + static_cast<std::int64_t>(tokens.size());
-  if (d.in_place) reserve(total);
-  grow_angles(d.in_place ? capacity_ : total);
+  if (d.in_place && !d.paged()) reserve(total);
   try {
     return run(tokens, all_logits, options);
   } catch (...) {
@@ -205,6 +229,10 @@ Tensor DecoderState::run_again(std::span<const TokenId> tokens, bool all_logits,
 
 Tensor DecoderState::one_step(std::span<const TokenId> tokens, bool all_logits, const RunOptions& options) {
   const Decoder& d = *decoder_;
+  if (d.paged()) {
+    const StepPart part{this, tokens, all_logits ? StepPart::Logits::all : StepPart::Logits::last};
+    return run_together(std::span(&part, 1), options);
+  }
   const auto count = static_cast<std::int64_t>(tokens.size());
   const std::int64_t total = length_ + count;
   const auto ints = [](Shape shape, auto value) {
@@ -224,43 +252,38 @@ Tensor DecoderState::one_step(std::span<const TokenId> tokens, bool all_logits, 
   if (!d.names.wanted.empty()) {
     in.add(d.names.wanted, ints({all_logits ? count : 1}, [&](std::int64_t i) { return all_logits ? i : count - 1; }));
   }
+  const auto angles = d.angle_tables(total);
   for (std::size_t i = 0; i < d.angles.size(); ++i) {
-    in.add(d.angles[i].cos, cos_[i]);
-    in.add(d.angles[i].sin, sin_[i]);
+    in.add(d.angles[i].cos, angles->cos[i]);
+    in.add(d.angles[i].sin, angles->sin[i]);
   }
   RunOptions run = options;
   if (!d.in_place && cache_.empty()) {
     for (std::int64_t i = 0; i < 2 * d.layers; ++i) cache_.emplace_back(d.cache_type, Shape{1, d.kv_heads, 0, d.head_size});
   }
-  for (std::int64_t layer = 0; layer < d.layers; ++layer) {
-    const auto at = static_cast<std::size_t>(2 * layer);
-    in.add(of_layer(d.names.past_key, layer), cache_[at]);
-    in.add(of_layer(d.names.past_value, layer), cache_[at + 1]);
-    if (!d.in_place) continue;
-    run.bound.emplace_back(of_layer(d.names.present_key, layer), cache_[at]);
-    run.bound.emplace_back(of_layer(d.names.present_value, layer), cache_[at + 1]);
+  for (std::size_t i = 0; i < cache_.size(); ++i) {
+    in.add(d.caches.pasts[i], cache_[i]);
+    if (d.in_place) run.bound.emplace_back(d.caches.presents[i], cache_[i]);
   }
   const NamedValues out = d.session->run(in, run);
-  if (!d.in_place) {
-    for (std::int64_t layer = 0; layer < d.layers; ++layer) {
-      cache_[static_cast<std::size_t>(2 * layer)] = out.tensor(of_layer(d.names.present_key, layer));
-      cache_[static_cast<std::size_t>(2 * layer + 1)] = out.tensor(of_layer(d.names.present_value, layer));
-    }
-  }
+  for (std::size_t i = 0; i < cache_.size() && !d.in_place; ++i) cache_[i] = out.tensor(d.caches.presents[i]);
   length_ = total;
-  const Tensor logits = as_floats(out.tensor(d.names.logits));
+  const Tensor& logits = out.tensor(d.names.logits);
   const std::int64_t width = logits.shape().back(), rows = logits.size() / std::max<std::int64_t>(1, width);
-  if (all_logits || rows == 1) return logits.reshaped({rows, width});
-  Tensor last(DataType::float32, {1, width});
-  std::copy_n(logits.values<float>().data() + (rows - 1) * width, width, last.mutable_values<float>().data());
-  return last;
+  if (all_logits || rows <= 1) return to_float32(logits.reshaped({rows, width}));
+  Tensor last(logits.dtype(), {1, width});
+  const std::size_t bytes = byte_size(logits.dtype(), width);
+  std::memcpy(last.mutable_data(), static_cast<const char*>(logits.data()) + static_cast<std::size_t>(rows - 1) * bytes, bytes);
+  return to_float32(last);
 }
 
 void DecoderState::rewind(std::int64_t count) {
   if (count < 0 || count > length_) {
     fail(ErrorCode::invalid_argument, "the state holds {} tokens: the first {} cannot be kept", length_, count);
   }
-  if (!decoder_->in_place && count < length_) {
+  if (decoder_->paged()) {
+    blocks_.resize(static_cast<std::size_t>((count + CacheLayout::kBlockTokens - 1) / CacheLayout::kBlockTokens));
+  } else if (!decoder_->in_place && count < length_) {
     for (Tensor& t : cache_) t = resized(t, count, count, false);
   }
   length_ = count;
@@ -269,14 +292,14 @@ void DecoderState::rewind(std::int64_t count) {
 DecoderState DecoderState::fork() const {
   DecoderState other = *this;
   // Of what steps write in place, each has its own; other caches are never changed, only replaced.
-  if (decoder_->in_place) {
+  if (decoder_->in_place) {  // nothing is in `cache_` where there are blocks
     for (Tensor& t : other.cache_) t = t.clone();
   }
   return other;
 }
 
 std::size_t DecoderState::cache_bytes() const {
-  std::size_t bytes = 0;
+  std::size_t bytes = blocks_.ids().size() * static_cast<std::size_t>(decoder_->layout().block_bytes());
   for (const Tensor& t : cache_) bytes += t.bytes();
   return bytes;
 }

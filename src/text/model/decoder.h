@@ -4,11 +4,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <sdx/session.hpp>
 #include <sdx/text.hpp>
 #include <span>
 #include <string>
 #include <vector>
+
+#include "text/model/block_pool.h"
 
 namespace sdx::text {
 
@@ -30,6 +33,11 @@ struct AngleInput {
   std::function<void(std::int64_t first, std::int64_t count, float* cos, float* sin)> rows;
 };
 
+// What pasts and presents of all layers are called, in the order of BlockPool::caches().
+struct CacheNames {
+  std::vector<std::string> pasts, presents;
+};
+
 // Immutable once made; shared by all states. Any number of states may run at once.
 struct Decoder {
   std::unique_ptr<Session> session;
@@ -41,48 +49,74 @@ struct Decoder {
   // Keys and values stay where they are, in buffers with room for more tokens: GroupQueryAttention writes what is new. Otherwise
   // each step returns the whole cache, which the next one takes.
   bool in_place = false;
+  // They lie in blocks of a pool, and a step takes tokens of several texts (text/model/paged_graph.h); "" where that is so.
+  std::string why_not_paged = "its network is not written for blocks";
+  CacheNames caches;
 
   // Reads inputs and outputs of `session` (names, layers, sizes of heads, types); `in_place` is the caller's to know. Throws
   // Error(invalid_model) naming what a decoder must have and the model lacks.
   void describe();
 
+  bool paged() const { return why_not_paged.empty(); }
+  CacheLayout layout() const { return {layers, kv_heads, head_size, cache_type}; }
+  // For texts that are given no other: as many blocks as the machine has memory for. Made when it is first asked for.
+  const std::shared_ptr<BlockPool>& pool() const;
+
+  // In the order of `angles`: [positions, half], at least as many as are asked for.
+  struct AngleTables {
+    std::int64_t positions = 0;
+    std::vector<Tensor> cos, sin;
+  };
+  std::shared_ptr<const AngleTables> angle_tables(std::int64_t positions) const;
+
  private:
   void refuse_other_inputs() const;
+
+  mutable std::mutex mutex_;
+  mutable std::shared_ptr<BlockPool> pool_;            // guarded by `mutex_`
+  mutable std::shared_ptr<const AngleTables> tables_;  // guarded by `mutex_`
 };
 
 // Not thread-safe.
 class DecoderState {
  public:
-  explicit DecoderState(std::shared_ptr<const Decoder> decoder) : decoder_(std::move(decoder)) {}
+  // `pool`: of decoder->layout(), for paged decoders; null: decoder->pool().
+  explicit DecoderState(std::shared_ptr<const Decoder> decoder, std::shared_ptr<BlockPool> pool = nullptr);
 
   // Takes the tokens in, and returns float32 logits: [1, vocabulary] of the last one, or [tokens, vocabulary]. Throws
-  // Error(invalid_argument) where there are none, one is not in the vocabulary, or the context is exceeded. After an error the
-  // state is as it was.
+  // Error(invalid_argument) where there are none, one is not in the vocabulary, or the context is exceeded, and
+  // Error(out_of_memory). After an error the state is as it was.
   Tensor append(std::span<const TokenId> tokens, bool all_logits = false, const RunOptions& options = {});
   // Forgets all tokens but the first `count`.
   void rewind(std::int64_t count);
-
-  // Another that goes on from here by itself.
+  // Another that goes on from here by itself. Blocks are shared until one of them writes.
   DecoderState fork() const;
 
   std::int64_t size() const { return length_; }
   const Decoder* decoder() const { return decoder_.get(); }
   std::size_t cache_bytes() const;
 
+  // Of paged decoders. Room for more tokens; false where the pool has none.
+  bool reserve_blocks(std::int64_t more) { return blocks_.reserve(length_, length_ + more); }
+  const BlockList& blocks() const { return blocks_; }
+  // Begins with full blocks of its pool that hold the keys and values of its first tokens. Only for empty states.
+  void begin_with(std::span<const std::int32_t> blocks);
+
+  // Throws as append() does.
+  void check(std::span<const TokenId> tokens) const;
+
  private:
+  friend class PagedStep;
   void reserve(std::int64_t tokens);
-  void grow_angles(std::int64_t positions);
   Tensor run(std::span<const TokenId> tokens, bool all_logits, const RunOptions& options);
   Tensor run_again(std::span<const TokenId> tokens, bool all_logits, const RunOptions& options);
   Tensor one_step(std::span<const TokenId> tokens, bool all_logits, const RunOptions& options);
-  void check(std::span<const TokenId> tokens) const;
 
   std::shared_ptr<const Decoder> decoder_;
   std::int64_t length_ = 0, capacity_ = 0;
   std::vector<Tensor> cache_;     // keys and values of layer 0, of layer 1, …: [1, kv_heads, capacity, head]
   std::vector<TokenId> history_;  // without a cache
-  std::vector<Tensor> cos_, sin_;
-  std::int64_t positions_ = 0;
+  BlockList blocks_;              // of paged decoders
 };
 
 }  // namespace sdx::text

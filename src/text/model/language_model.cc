@@ -80,7 +80,7 @@ LanguageModel LanguageModel::load(const std::filesystem::path& path, const Langu
   }
   auto impl = std::make_shared<Impl>();
   impl->path = path;
-  impl->model = open_model(path, {options.session, options.max_context});
+  impl->model = open_model(path, {options.session, options.max_context, options.cache_type});
   const OpenedModel& m = impl->model;
   LanguageModelInfo& info = impl->info;
   info.format = m.format;

@@ -3,7 +3,10 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/system/mapped_file.h"
 #include "onnx/reader.h"
+#include "onnx/writer.h"
+#include "text/model/paged_graph.h"
 
 namespace sdx::text {
 
@@ -87,17 +90,76 @@ bool works_in_place(const Graph& g, const DecoderNames& names) {
   return layer > 0 && mask && gives_lengths_alone(g, *mask, uses);
 }
 
+void check_cache_type(const Decoder& d, DataType wanted) {
+  if (wanted == DataType::undefined) return;
+  constexpr DataType kTypes[] = {DataType::float32, DataType::float16, DataType::bfloat16, DataType::int8};
+  if (std::find(std::begin(kTypes), std::end(kTypes), wanted) == std::end(kTypes)) {
+    fail(ErrorCode::invalid_argument, "keys and values can be float32, float16, bfloat16 or int8, not {}", name(wanted));
+  }
+  if (d.has_cache && d.cache_type == wanted) return;
+  fail(ErrorCode::invalid_argument, "keys and values cannot be {} in this model{}: {}", name(wanted),
+       d.has_cache ? fmt::format(", they are {}", name(d.cache_type)) : "", d.why_not_paged);
+}
+
+namespace {
+
+// Blocks need the engine's own kernels.
+bool may_be_native(const SessionOptions& o) {
+  return std::all_of(o.providers.begin(), o.providers.end(), [](const std::string& p) { return p == "cpu" || p == "CPU"; });
+}
+
+bool is_native(const Session& session) {
+  const Report report = session.report();
+  return report.runtime == "native" && report.providers == std::vector<std::string>{"cpu"};
+}
+
+// What lies in the folder's files stays there.
+std::optional<FilePlace> place_in(const std::filesystem::path& folder, const Tensor& t) {
+  constexpr std::size_t kSmall = 4096;
+  if (t.dtype() == DataType::string || t.bytes() < kSmall) return std::nullopt;
+  const auto at = MappedFile::place_of(t.data());
+  if (!at || at->path.parent_path() != folder) return std::nullopt;
+  return FilePlace{at->path.filename().string(), at->offset};
+}
+
+// The network with its attention over blocks. Nothing, and why_not_paged, where it cannot be written so.
+bool open_paged(Decoder& decoder, const std::filesystem::path& file, const OpenOptions& options) {
+  if (!may_be_native(options.session)) {
+    decoder.why_not_paged = "providers other than cpu have no attention over blocks";
+    return false;
+  }
+  Model model = read_model(file);
+  decoder.why_not_paged = model.functions.empty() ? page_attention(model, decoder.names, {options.cache_type, false})
+                                                  : "the network has functions of its own";
+  if (!decoder.paged()) return false;
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::canonical(file, error).parent_path();
+  const std::string bytes = write_model(model, [&](const Tensor& t) { return place_in(folder, t); });
+  SessionOptions with = options.session;
+  with.plan_cache_size = std::max<std::size_t>(with.plan_cache_size, kPagedPlans);
+  auto session = std::make_unique<Session>(Session::from_bytes(std::as_bytes(std::span<const char>(bytes)), with, folder));
+  if (!is_native(*session)) {
+    decoder.why_not_paged = "providers other than cpu have no attention over blocks";
+    return false;
+  }
+  decoder.session = std::move(session);
+  decoder.in_place = true;
+  return true;
+}
+
+}  // namespace
+
 void open_session(Decoder& decoder, const std::filesystem::path& file, const OpenOptions& options, std::int64_t context) {
   if (context > 0 && options.context > context) {
     fail(ErrorCode::invalid_argument, "a context of {} tokens is asked for, the model has {}", options.context, context);
   }
-  decoder.session = std::make_unique<Session>(Session::open(file, options.session));
+  const bool paged = open_paged(decoder, file, options);
+  if (!paged) decoder.session = std::make_unique<Session>(Session::open(file, options.session));
   decoder.describe();
   decoder.context = options.context > 0 ? options.context : context;
+  check_cache_type(decoder, options.cache_type);
   // Vendors' libraries have rules of their own about a cache's memory.
-  const Report report = decoder.session->report();
-  decoder.in_place = report.runtime == "native" && report.providers == std::vector<std::string>{"cpu"} &&
-                     works_in_place(read_model(file).graph, decoder.names);
+  if (!paged) decoder.in_place = is_native(*decoder.session) && works_in_place(read_model(file).graph, decoder.names);
 }
 
 }  // namespace sdx::text

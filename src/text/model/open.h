@@ -32,7 +32,8 @@ struct OpenedModel {
 
 struct OpenOptions {
   SessionOptions session;
-  std::int64_t context = 0;  // 0: the model's own
+  std::int64_t context = 0;                   // 0: the model's own
+  DataType cache_type = DataType::undefined;  // of keys and values; undefined: the network's own
 };
 
 // A .gguf file, a folder with genai_config.json, or a folder of Hugging Face's with an ONNX model. Throws Error naming the file.
@@ -42,8 +43,11 @@ OpenedModel open_gguf(const std::filesystem::path& path, const OpenOptions& opti
 OpenedModel open_genai(const std::filesystem::path& folder, const OpenOptions& options);
 OpenedModel open_onnx_folder(const std::filesystem::path& folder, const OpenOptions& options);
 
-// Opens a network's file and reads its interface; `context`: of the model, 0: not known. Throws Error(invalid_argument) where
-// options ask for more.
+// Throws Error(invalid_argument) where keys and values cannot be of the type that is asked for.
+void check_cache_type(const Decoder& decoder, DataType wanted);
+
+// Opens a network's file and reads its interface, with its attention over blocks where that is possible; `context`: of the model,
+// 0: not known. Throws Error(invalid_argument) where options ask for more.
 void open_session(Decoder& decoder, const std::filesystem::path& file, const OpenOptions& options, std::int64_t context);
 
 // Whether keys and values may stay in place: every past is read by GroupQueryAttention alone, whose outputs are the presents, and

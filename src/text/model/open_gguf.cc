@@ -5,6 +5,7 @@
 #include "text/model/decoder_config.h"
 #include "text/model/decoder_graph.h"
 #include "text/model/open.h"
+#include "text/model/paged_graph.h"
 
 namespace sdx::text {
 namespace {
@@ -39,15 +40,19 @@ OpenedModel open_gguf(const std::filesystem::path& path, const OpenOptions& opti
   try {
     DecoderConfig config = read_decoder_config(*file);
     const auto style = weights_in_place(file);
-    const Model model = build_decoder(file, config, *style, {});
-    const MappedModel mapped = map_model(model, *file);
+    Model model = build_decoder(file, config, *style, {});
     auto decoder = std::make_shared<Decoder>();
-    decoder->session = std::make_unique<Session>(
-        Session::from_bytes(std::as_bytes(std::span<const char>(mapped.bytes)), options.session, mapped.folder));
+    decoder->why_not_paged = page_attention(model, decoder->names, {options.cache_type, true});
+    const MappedModel mapped = map_model(model, *file);
+    SessionOptions with = options.session;
+    with.plan_cache_size = std::max<std::size_t>(with.plan_cache_size, kPagedPlans);
+    decoder->session =
+        std::make_unique<Session>(Session::from_bytes(std::as_bytes(std::span<const char>(mapped.bytes)), with, mapped.folder));
     decoder->describe();
     decoder->vocabulary = config.vocabulary;
     decoder->context = context_of(config, options.context);
     decoder->in_place = true;
+    check_cache_type(*decoder, options.cache_type);
     decoder->angles.push_back(angle_input(0, config.rope, config.rotary, decoder->context));
     for (const ValueSpec& s : decoder->session->inputs()) {
       if (s.name == "rope_cos.1") {

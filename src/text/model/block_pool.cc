@@ -1,0 +1,204 @@
+#include "text/model/block_pool.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace sdx::text {
+namespace {
+
+constexpr std::int64_t kWarm = 64;  // free blocks that keep their memory in any case
+
+std::size_t page_size() {
+  static const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return size;
+}
+
+std::size_t rounded_up(std::size_t bytes) { return (bytes + page_size() - 1) / page_size() * page_size(); }
+
+}  // namespace
+
+// One mapping: an array of blocks for keys, one for values, for each layer; the same for scales.
+struct BlockPool::Memory {
+  std::byte* data = nullptr;
+  std::size_t bytes = 0;
+  struct Array {
+    std::size_t at = 0, block_bytes = 0;
+  };
+  std::vector<Array> arrays;
+  ~Memory() {
+    if (data != nullptr) ::munmap(data, bytes);
+  }
+};
+
+std::uint64_t CacheLayout::block_bytes() const {
+  const std::int64_t rows = kv_heads * kBlockTokens;
+  const std::size_t scale = type == DataType::int8 ? sizeof(float) : 0;
+  return static_cast<std::uint64_t>(2 * layers) * (byte_size(type, rows * head_size) + static_cast<std::uint64_t>(rows) * scale);
+}
+
+BlockPool::BlockPool(const CacheLayout& layout, std::int64_t blocks)
+    : layout_(layout), capacity_(std::clamp<std::int64_t>(blocks, 1, std::int64_t{1} << 30)) {
+  map();
+  const bool scaled = layout_.type == DataType::int8;
+  for (std::size_t i = 0; i < memory_->arrays.size(); ++i) {
+    std::byte* at = memory_->data + memory_->arrays[i].at;
+    const Shape rows{capacity_, layout_.kv_heads, CacheLayout::kBlockTokens};
+    if (scaled && i % 2 == 1) {
+      scales_.push_back(Tensor::view_mutable(at, DataType::float32, rows, memory_));
+    } else {
+      caches_.push_back(Tensor::view_mutable(at, layout_.type, {rows[0], rows[1], rows[2], layout_.head_size}, memory_));
+    }
+  }
+  references_.resize(static_cast<std::size_t>(capacity_));
+}
+
+BlockPool::~BlockPool() = default;
+
+void BlockPool::map() {
+  const std::int64_t rows = layout_.kv_heads * CacheLayout::kBlockTokens;
+  for (;; capacity_ = (capacity_ + 1) / 2) {
+    auto memory = std::make_shared<Memory>();
+    for (std::int64_t i = 0; i < 2 * layout_.layers; ++i) {
+      std::vector<std::size_t> sizes{byte_size(layout_.type, rows * layout_.head_size)};
+      if (layout_.type == DataType::int8) sizes.push_back(static_cast<std::size_t>(rows) * sizeof(float));
+      for (const std::size_t size : sizes) {
+        memory->arrays.push_back({memory->bytes, size});
+        memory->bytes += rounded_up(size * static_cast<std::size_t>(capacity_));
+      }
+    }
+    void* data = ::mmap(nullptr, memory->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (data != MAP_FAILED) {
+      memory->data = static_cast<std::byte*>(data);
+      memory_ = std::move(memory);
+      return;
+    }
+    if (capacity_ == 1) {
+      fail(ErrorCode::out_of_memory, "the system has no {} bytes of address space for keys and values", memory->bytes);
+    }
+  }
+}
+
+std::int32_t BlockPool::take() {
+  const std::lock_guard lock(mutex_);
+  std::int32_t block = -1;
+  if (!warm_.empty()) {
+    block = warm_.back();
+    warm_.pop_back();
+  } else if (!cold_.empty()) {
+    block = cold_.back();
+    cold_.pop_back();
+  } else if (fresh_ < capacity_) {
+    block = fresh_++;
+  } else {
+    return -1;
+  }
+  references_[static_cast<std::size_t>(block)] = 1;
+  ++in_use_;
+  return block;
+}
+
+void BlockPool::share(std::span<const std::int32_t> blocks) {
+  const std::lock_guard lock(mutex_);
+  for (const std::int32_t b : blocks) ++references_[static_cast<std::size_t>(b)];
+}
+
+void BlockPool::drop(std::span<const std::int32_t> blocks) {
+  const std::lock_guard lock(mutex_);
+  // The first ones are taken again first: a text's blocks stay neighbours.
+  for (auto b = blocks.rbegin(); b != blocks.rend(); ++b) {
+    if (--references_[static_cast<std::size_t>(*b)] > 0) continue;
+    --in_use_;
+    warm_.push_back(*b);
+  }
+  const auto keep = static_cast<std::size_t>(std::max(kWarm, in_use_));
+  if (warm_.size() <= keep) return;
+  const auto end = warm_.begin() + static_cast<std::ptrdiff_t>(warm_.size() - keep);
+  give_back(std::vector<std::int32_t>(warm_.begin(), end));
+  warm_.erase(warm_.begin(), end);
+}
+
+void BlockPool::give_back(std::vector<std::int32_t> blocks) {
+  std::sort(blocks.begin(), blocks.end(), std::greater<>());
+  for (std::size_t i = 0; i < blocks.size();) {
+    std::size_t run = 1;
+    while (i + run < blocks.size() && blocks[i + run] == blocks[i] - static_cast<std::int32_t>(run)) ++run;
+    const auto first = static_cast<std::size_t>(blocks[i + run - 1]);
+    for (const Memory::Array& a : memory_->arrays) {
+      const std::size_t begin = rounded_up(a.at + first * a.block_bytes);
+      const std::size_t end = (a.at + (first + run) * a.block_bytes) / page_size() * page_size();
+      if (begin < end) ::madvise(memory_->data + begin, end - begin, MADV_DONTNEED);
+    }
+    i += run;
+  }
+  cold_.insert(cold_.end(), blocks.begin(), blocks.end());
+}
+
+int BlockPool::references(std::int32_t block) const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<int>(references_[static_cast<std::size_t>(block)]);
+}
+
+std::int64_t BlockPool::in_use() const {
+  const std::lock_guard lock(mutex_);
+  return in_use_;
+}
+
+std::uint64_t BlockPool::resident_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return (static_cast<std::uint64_t>(in_use_) + warm_.size()) * layout_.block_bytes();
+}
+
+void BlockPool::copy(std::int32_t from, std::int32_t to) {
+  for (const Memory::Array& a : memory_->arrays) {
+    std::byte* base = memory_->data + a.at;
+    std::memcpy(base + static_cast<std::size_t>(to) * a.block_bytes, base + static_cast<std::size_t>(from) * a.block_bytes,
+                a.block_bytes);
+  }
+}
+
+BlockList::BlockList(const BlockList& other) : pool_(other.pool_), ids_(other.ids_) {
+  if (pool_) pool_->share(ids_);
+}
+
+BlockList& BlockList::operator=(BlockList other) noexcept {
+  std::swap(pool_, other.pool_);
+  std::swap(ids_, other.ids_);
+  return *this;
+}
+
+bool BlockList::reserve(std::int64_t kept, std::int64_t tokens) {
+  const auto size = CacheLayout::kBlockTokens;
+  ids_.reserve(static_cast<std::size_t>((tokens + size - 1) / size));
+  for (std::int64_t i = kept / size; i * size < tokens; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    if (at < ids_.size() && pool_->references(ids_[at]) == 1) continue;
+    const std::int32_t block = pool_->take();
+    if (block < 0) return false;
+    if (at == ids_.size()) {
+      ids_.push_back(block);
+      continue;
+    }
+    if (i * size < kept) pool_->copy(ids_[at], block);
+    pool_->drop(std::span(&ids_[at], 1));
+    ids_[at] = block;
+  }
+  return true;
+}
+
+void BlockList::resize(std::size_t count) {
+  if (!pool_ || count >= ids_.size()) return;
+  pool_->drop(std::span(ids_).subspan(count));
+  ids_.resize(count);
+}
+
+void BlockList::add_shared(std::span<const std::int32_t> ids) {
+  pool_->share(ids);
+  ids_.insert(ids_.end(), ids.begin(), ids.end());
+}
+
+}  // namespace sdx::text

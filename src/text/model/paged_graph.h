@@ -1,0 +1,30 @@
+#pragma once
+// Networks of one text made into networks of many: GroupQueryAttention over past and present becomes PagedAttention over blocks.
+
+#include <string>
+
+#include "graph/graph.h"
+#include "text/model/decoder.h"
+
+namespace sdx::text {
+
+// What the rewritten network takes besides; docs/paged-attention.md says what they hold. All tokens of a step lie behind each
+// other in one row: input_ids [1,T], position_ids [1,T]. Pasts and presents are pools of blocks, with scales for int8 (their
+// names and kScales). The mask is gone where nothing else reads it.
+inline constexpr const char *kStarts = "sequence_starts", *kPastLengths = "past_lengths", *kTable = "block_table",
+                            *kScales = ".scales";
+
+// Steps differ in their numbers of texts and tokens: so many shapes' plans are worth keeping.
+inline constexpr std::size_t kPagedPlans = 64;
+
+struct PagingOptions {
+  DataType cache_type = DataType::undefined;  // undefined: the network's own
+  // Whoever built the network answers for all else in it computing token by token. Otherwise only operators that are known to do
+  // so are accepted, and logits become those of the places that the input `logits_indices` (int64[wanted]) names.
+  bool known = false;
+};
+
+// Returns "" and has changed the network, or says why it cannot be, and has not.
+std::string page_attention(Model& model, const DecoderNames& names, const PagingOptions& options);
+
+}  // namespace sdx::text
