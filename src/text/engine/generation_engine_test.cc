@@ -136,6 +136,13 @@ TEST_P(Engines, SeveralAnswersAreThoseOfTheModelItself) {
 
 INSTANTIATE_TEST_SUITE_P(Layouts, Engines, testing::Values("genai_fp32", "genai_int4", "optimum"));
 
+TEST_P(Engines, WhatBatches) {
+  GenerationEngine engine(load(folder_, 1));
+  const EngineStatus s = engine.status();
+  EXPECT_EQ(s.batches, GetParam() != std::string("optimum")) << s.why_not;
+  EXPECT_EQ(s.why_not.empty(), s.batches);
+}
+
 class Engine : public testing::Test {
  protected:
   void SetUp() override {
@@ -294,6 +301,90 @@ TEST_F(Engine, ItsEndCancelsWhatIsUnderWay) {
   EXPECT_EQ(ends, 6);
   for (const GenerationTask& t : tasks) EXPECT_EQ(t.wait().choices.at(0).finish_reason.empty(), false);
   tasks[0].cancel();  // of an engine that is no more
+}
+
+// Prompts of three blocks and more, whose first two are the same.
+std::vector<Ids> shared_prompts(std::size_t count) {
+  std::vector<Ids> prompts;
+  for (std::size_t i = 0; i < count; ++i) {
+    Ids p{1};
+    for (std::uint32_t k = 0; k < 70; ++k) p.push_back(300 + k * 7 % 90);
+    for (std::uint32_t k = 0; k < 40; ++k) p.push_back(static_cast<TokenId>(260 + (k * 11 + i * 13) % 200));
+    prompts.push_back(std::move(p));
+  }
+  return prompts;
+}
+
+TEST_F(Engine, WhatPromptsShareIsComputedOnce) {
+  const std::vector<Ids> prompts = shared_prompts(5);
+  for (const bool share : {true, false}) {
+    GenerationEngine engine(model(), {.max_step_tokens = 50, .share_prefixes = share});
+    std::vector<GenerationTask> tasks;
+    for (const Ids& p : prompts) tasks.push_back(engine.submit(asking(p, greedy(20))));
+    for (std::size_t i = 0; i < prompts.size(); ++i) {
+      const Generation g = tasks[i].wait();
+      EXPECT_EQ(g.choices.at(0).tokens, model().generate(prompts[i], greedy(20)).choices[0].tokens);
+      EXPECT_EQ(g.cached_tokens, share && i > 0 ? 64 : 0);
+    }
+    // A conversation that goes on: all but the last block is known.
+    const Generation first = tasks[0].wait();
+    Ids longer = prompts[0];
+    longer.insert(longer.end(), first.choices[0].tokens.begin(), first.choices[0].tokens.end());
+    longer.push_back(403);
+    const Generation second = engine.submit(asking(longer, greedy(5))).wait();
+    EXPECT_EQ(second.cached_tokens, share ? 128 : 0);
+    EXPECT_EQ(second.choices[0].tokens, model().generate(longer, greedy(5)).choices[0].tokens);
+    // The last token is computed in any case.
+    const Ids whole(longer.begin(), longer.begin() + 128);
+    EXPECT_EQ(engine.submit(asking(whole, greedy(1))).wait().cached_tokens, share ? 96 : 0);
+    EXPECT_EQ(engine.status().cache_in_use, 0U);
+    EXPECT_EQ(engine.status().cache_bytes > 0, share);
+  }
+}
+
+std::uint64_t block_bytes(const LanguageModel& m) {
+  return static_cast<std::uint64_t>(32 * 2 * m.info().layers * m.info().kv_heads * m.info().head_size) * 4;
+}
+
+TEST_F(Engine, ItGoesOnWhereTheCacheIsFull) {
+  const std::vector<Ids> prompts = shared_prompts(6);
+  std::vector<Ids> expected;
+  for (const Ids& p : prompts) expected.push_back(model().generate(p, greedy(100)).choices[0].tokens);
+  for (const bool share : {true, false}) {
+    GenerationEngine engine(model(), {.max_sequences = 6, .cache_bytes = 16 * block_bytes(model()), .share_prefixes = share});
+    std::vector<GenerationTask> tasks;
+    for (const Ids& p : prompts) tasks.push_back(engine.submit(asking(p, greedy(100))));
+    for (std::size_t i = 0; i < prompts.size(); ++i) EXPECT_EQ(tasks[i].wait().choices.at(0).tokens, expected[i]) << i;
+    const EngineStatus s = engine.status();
+    EXPECT_GT(s.preempted, 0U);
+    EXPECT_LE(s.cache_bytes, s.cache_limit);
+    EXPECT_EQ(s.cache_in_use, 0U);
+    // One alone that fills it ends there; several answers share what there is; a longer prompt is refused.
+    const Generation most = engine.submit(asking(prompts[0], greedy(1000))).wait();
+    EXPECT_EQ(most.choices[0].tokens.size(), 16U * 32 - prompts[0].size() + 1);
+    EXPECT_EQ(most.choices[0].finish_reason, "length");
+    GenerationSettings three = greedy(1000);
+    three.n = 3;
+    for (const Choice& c : engine.submit(asking(prompts[0], three)).wait().choices) {
+      EXPECT_EQ(c.tokens.size(), 4U * 32 - 15 + 1);
+      EXPECT_TRUE(std::equal(expected[0].begin(), expected[0].end(), c.tokens.begin()));
+    }
+    EXPECT_EQ(code_of([&] { engine.submit(asking(Ids(500, 403), three)); }), ErrorCode::out_of_memory);
+  }
+}
+
+// Short conversations, one after the other and together, in a small cache: nothing is left behind.
+TEST_F(Engine, MemoryStaysWhatItIs) {
+  GenerationEngine engine(model(), {.max_sequences = 4, .cache_bytes = 40 * block_bytes(model())});
+  std::vector<GenerationTask> tasks;
+  for (std::size_t i = 0; i < 60; ++i) {
+    tasks.push_back(engine.submit(asking(shared_prompts(i + 1).back(), greedy(5))));
+    if (i % 7 == 6) tasks[i].wait();
+  }
+  for (const GenerationTask& t : tasks) EXPECT_EQ(t.wait().choices.at(0).tokens.size(), 5U);
+  const EngineStatus s = engine.status();
+  EXPECT_EQ(s.cache_in_use, 0U);
+  EXPECT_LE(s.cache_bytes, s.cache_limit);
 }
 
 // Many threads submit, cancel, set deadlines and fail at random; whatever ends by itself is right.

@@ -43,6 +43,13 @@ void GenerationTask::Impl::end(const Generation* done, const std::exception_ptr&
   changed.notify_all();
 }
 
+std::vector<text::Sequence*> GenerationTask::Impl::texts() {
+  std::vector<text::Sequence*> all;
+  for (text::Sequence& s : sequences) all.push_back(&s);
+  if (prompt) all.push_back(&*prompt);
+  return all;
+}
+
 Generation GenerationTask::Impl::collect() {
   for (text::Sequence& s : sequences) {
     if (!s.answer) continue;

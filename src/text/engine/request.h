@@ -11,6 +11,7 @@
 
 #include <sdx/generation_engine.hpp>
 
+#include "text/engine/prefix_cache.h"
 #include "text/model/answer.h"
 #include "text/model/decoder.h"
 
@@ -32,9 +33,11 @@ struct Mailbox {
 // One text that grows: a prompt, and behind it an answer.
 struct Sequence {
   DecoderState state;
-  std::vector<TokenId> tokens;     // all that are known; state.size() of them are computed
-  std::unique_ptr<Answer> answer;  // none as long as the prompt is not computed
-  std::exception_ptr error;        // of choosing its last token
+  std::vector<TokenId> tokens;               // all that are known; state.size() of them are computed
+  std::unique_ptr<Answer> answer = nullptr;  // none as long as the prompt is not computed
+  // How many of its blocks the engine's prefixes know, and where they end.
+  std::size_t known_blocks = 0;
+  PrefixCache::Place place = PrefixCache::kStart;
 
   std::span<const TokenId> missing() const {
     return std::span<const TokenId>(tokens).subspan(static_cast<std::size_t>(state.size()));
@@ -70,9 +73,12 @@ struct GenerationTask::Impl {
   std::int64_t cached_tokens = 0;
   std::optional<text::Clock::time_point> started, first_token;
   bool over = false;
+  bool preempted = false, waits_again = false;  // at least once; now
 
   // Calls on_end, then lets wait() return.
   void end(const Generation* done, const std::exception_ptr& failure);
+  // All texts under way.
+  std::vector<text::Sequence*> texts();
   // What there is of the answers; those under way end with "cancelled".
   Generation collect();
 };

@@ -29,35 +29,51 @@ class Scheduler {
     Task task;
     Sequence* sequence = nullptr;
     std::size_t tokens = 0;
-    Tensor logits;             // behind the last token
-    std::exception_ptr error;  // of this part alone
+    std::span<float> logits = {};        // behind the last token, where all are computed
+    std::exception_ptr error = nullptr;  // of this part alone
+    bool completes() const { return tokens == sequence->missing().size(); }
   };
 
+  // scheduler.cc
   bool take_mail();
   void end_overdue();
   void admit();
   void begin_answers();
   void begin_answer(const Task& task);
-  std::vector<Part> plan() const;
-  void share_out(std::vector<Part>& prompts, std::int64_t budget) const;
-  void compute(std::vector<Part>& parts);
-  void compute_singly(std::vector<Part>& parts, const RunOptions& options);
-  RunOptions options_of(const std::vector<Part>& parts) const;
-  void choose(std::vector<Part>& parts);
-  void settle(std::vector<Part>& parts);
   void take_token(const Task& task, Sequence& sequence);
   void end(const Task& task, const std::exception_ptr& error, bool cancelled = false);
   int active() const;  // sequences under way
-  bool fits(const Task& task) const;
   void note(const std::function<void(EngineStatus&)>& change);
-  void count_requests();
+  void count();
+
+  // step.cc
+  std::vector<Part> plan();
+  void share_out(std::vector<Part>& prompts, std::int64_t budget) const;
+  void compute(std::vector<Part>& parts);
+  void compute_singly(std::vector<Part>& parts, const RunOptions& options);
+  void compute_together(std::vector<Part>& parts, const RunOptions& options);
+  RunOptions options_of(const std::vector<Part>& parts) const;
+  void choose(std::vector<Part>& parts);
+  void settle(std::vector<Part>& parts);
+
+  // memory.cc
+  bool fits(const Task& task);
+  std::vector<bool> held() const;  // by block: whether a text under way has it
+  void use_known_blocks(const Task& task, Sequence& sequence);
+  bool waits_for_another(const Part& part, const std::vector<Part>& prompts) const;
+  void reserve(std::vector<Part>& parts);
+  void preempt(const Task& task);
+  void remember(Sequence& sequence);
 
   std::shared_ptr<const Decoder> decoder_;
   LanguageModelInfo info_;
   EngineOptions options_;
   std::shared_ptr<Mailbox> mailbox_;
-  std::list<Task> waiting_, running_;  // first come, first
-  std::size_t turn_ = 0;               // of prompts: who is first with what is left over
+  std::shared_ptr<BlockPool> pool_;     // null where each text has a cache of its own
+  std::unique_ptr<PrefixCache> known_;  // null where nothing is shared
+  std::list<Task> waiting_, running_;   // first come, first
+  std::size_t turn_ = 0;                // of prompts: who is first with what is left over
+  std::vector<Tensor> logits_;          // of the step
 
   mutable std::mutex mutex_;
   EngineStatus status_;  // guarded by `mutex_`

@@ -177,9 +177,10 @@ std::shared_ptr<const Decoder::AngleTables> Decoder::angle_tables(std::int64_t p
 DecoderState::DecoderState(std::shared_ptr<const Decoder> decoder, std::shared_ptr<BlockPool> pool)
     : decoder_(std::move(decoder)), blocks_(decoder_->paged() && !pool ? decoder_->pool() : std::move(pool)) {}
 
-void DecoderState::begin_with(std::span<const std::int32_t> blocks) {
+void DecoderState::share_blocks(std::span<const std::int32_t> blocks) {
+  blocks_.resize(static_cast<std::size_t>(length_ / CacheLayout::kBlockTokens));  // of a step that failed
   blocks_.add_shared(blocks);
-  length_ = static_cast<std::int64_t>(blocks.size()) * CacheLayout::kBlockTokens;
+  length_ += static_cast<std::int64_t>(blocks.size()) * CacheLayout::kBlockTokens;
 }
 
 Tensor DecoderState::append(std::span<const TokenId> tokens, bool all_logits, const RunOptions& options) {

@@ -99,8 +99,8 @@ class DecoderState {
   // Of paged decoders. Room for more tokens; false where the pool has none.
   bool reserve_blocks(std::int64_t more) { return blocks_.reserve(length_, length_ + more); }
   const BlockList& blocks() const { return blocks_; }
-  // Begins with full blocks of its pool that hold the keys and values of its first tokens. Only for empty states.
-  void begin_with(std::span<const std::int32_t> blocks);
+  // Goes on with full blocks of its pool that hold the keys and values of the next tokens. Only where its own are full.
+  void share_blocks(std::span<const std::int32_t> blocks);
 
   // Throws as append() does.
   void check(std::span<const TokenId> tokens) const;

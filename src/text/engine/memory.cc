@@ -1,0 +1,150 @@
+#include <algorithm>
+
+#include "base/error.h"
+#include "text/engine/scheduler.h"
+
+namespace sdx::text {
+namespace {
+
+constexpr std::int64_t kBlock = CacheLayout::kBlockTokens;
+
+std::int64_t blocks_for(std::size_t tokens) { return (static_cast<std::int64_t>(tokens) + kBlock - 1) / kBlock; }
+
+// Of buffers that grow by doubling.
+std::uint64_t most_bytes_per_token(const Decoder& d) {
+  return 2 * static_cast<std::uint64_t>(2 * d.layers * d.kv_heads) * byte_size(d.cache_type, d.head_size);
+}
+
+}  // namespace
+
+// The last token of an answer is not computed.
+std::int64_t Scheduler::most_tokens(const GenerationRequest& request) const {
+  const auto prompt = static_cast<std::int64_t>(request.prompt.size());
+  std::int64_t most = request.settings.max_tokens;
+  if (info_.context > 0) most = std::min(most, info_.context - prompt + 1);
+  if (!pool_) return most;
+  // Its answers share the full blocks of the prompt; while some are still to begin, the prompt's last block stays as it is.
+  const std::int64_t full = prompt / kBlock, answers = std::min(request.settings.n, options_.max_sequences);
+  const std::int64_t each = (pool_->capacity() - full - (answers > 1 ? 1 : 0)) / answers;
+  const std::int64_t room = each * kBlock - prompt % kBlock + 1;
+  if (each < 0 || room < 1) {
+    fail(ErrorCode::out_of_memory,
+         "a prompt of {} tokens with {} answers exceeds the cache, which has room for {} tokens: raise cache_bytes", prompt,
+         request.settings.n, pool_->capacity() * kBlock);
+  }
+  return std::min(most, room);
+}
+
+std::vector<bool> Scheduler::held() const {
+  std::vector<bool> blocks(static_cast<std::size_t>(pool_->capacity()));
+  for (const Task& t : running_) {
+    for (const Sequence* s : t->texts()) {
+      for (const std::int32_t b : s->state.blocks().ids()) blocks[static_cast<std::size_t>(b)] = true;
+    }
+  }
+  return blocks;
+}
+
+// Whether there is room for what is known of its texts, beside what those that run are still to compute.
+bool Scheduler::fits(const Task& task) {
+  if (!pool_) {  // then each takes its place for as long as it runs
+    std::uint64_t tokens = 0;
+    const auto need = [](const Task& t) {
+      return static_cast<std::uint64_t>((static_cast<std::int64_t>(t->request.prompt.size()) + t->most_tokens) *
+                                        t->request.settings.n);
+    };
+    for (const Task& t : running_) tokens += need(t);
+    return (tokens + need(task)) * most_bytes_per_token(*decoder_) <= options_.cache_bytes;
+  }
+  const std::vector<bool> taken = held();
+  std::int64_t free = pool_->capacity() - std::count(taken.begin(), taken.end(), true);
+  for (const Task& t : running_) {
+    for (const Sequence* s : t->texts()) free -= blocks_for(s->missing().size());
+  }
+  const auto need = [&](const std::vector<TokenId>& tokens) {
+    std::int64_t blocks = blocks_for(tokens.size()) + 1;
+    if (!known_) return blocks;
+    for (const std::int32_t b : known_->find(PrefixCache::kStart, tokens, (tokens.size() - 1) / kBlock).blocks) {
+      blocks -= taken[static_cast<std::size_t>(b)] ? 1 : 0;
+    }
+    return blocks;
+  };
+  std::int64_t blocks = task->started ? 0 : need(task->request.prompt);
+  for (const Sequence* s : task->texts()) blocks += need(s->tokens);
+  return blocks <= free;
+}
+
+// What somebody computed before. The last token is computed in any case, for what follows it.
+void Scheduler::use_known_blocks(const Task& task, Sequence& s) {
+  const auto size = static_cast<std::size_t>(s.state.size());
+  if (!known_ || size != s.known_blocks * kBlock || s.missing().size() < 2) return;
+  const PrefixCache::Found found = known_->find(s.place, s.missing(), (s.missing().size() - 1) / kBlock);
+  if (found.blocks.empty()) return;
+  s.state.share_blocks(found.blocks);
+  s.place = found.place;
+  s.known_blocks += found.blocks.size();
+  if (s.answer || task->preempted) return;
+  const std::size_t tokens = found.blocks.size() * kBlock;
+  task->cached_tokens += static_cast<std::int64_t>(tokens);
+  note([&](EngineStatus& st) { st.cached_tokens += tokens; });
+}
+
+// A prompt that begins as one before it in the same step: what they have in common is computed once.
+bool Scheduler::waits_for_another(const Part& part, const std::vector<Part>& prompts) const {
+  const Sequence& s = *part.sequence;
+  const auto size = static_cast<std::size_t>(s.state.size());
+  if (!known_ || size != s.known_blocks * kBlock) return false;
+  const std::size_t least = size + kBlock;
+  return std::any_of(prompts.begin(), prompts.end(), [&](const Part& p) {
+    const Sequence& other = *p.sequence;
+    return other.known_blocks >= s.known_blocks && std::min(s.tokens.size() - 1, other.tokens.size()) >= least &&
+           std::equal(s.tokens.begin(), s.tokens.begin() + static_cast<std::ptrdiff_t>(least), other.tokens.begin());
+  });
+}
+
+// Room for all of them, in order: what is known but unused goes first, then the youngest requests wait again.
+void Scheduler::reserve(std::vector<Part>& parts) {
+  for (Part& p : parts) {
+    while (!p.task->waits_again && !p.sequence->state.reserve_blocks(static_cast<std::int64_t>(p.tokens))) {
+      if (known_ && known_->evict()) continue;
+      if (running_.size() == 1 && running_.front() == p.task) {  // most_tokens() sees to it that this cannot be
+        p.error = std::make_exception_ptr(Error(ErrorCode::out_of_memory, "the request exceeds the cache: raise cache_bytes"));
+        break;
+      }
+      preempt(running_.back());
+    }
+  }
+  std::vector<Part> failed;
+  for (const Part& p : parts) {
+    if (p.error) failed.push_back(p);
+  }
+  std::erase_if(parts, [](const Part& p) { return p.task->waits_again || p.error; });
+  for (const Part& p : failed) end(p.task, p.error);
+}
+
+void Scheduler::preempt(const Task& t) {
+  const Task task = t;
+  for (Sequence* s : task->texts()) {
+    s->state.rewind(0);
+    s->known_blocks = 0;
+    s->place = PrefixCache::kStart;
+  }
+  task->logits = Tensor();
+  task->preempted = task->waits_again = true;
+  running_.remove(task);
+  waiting_.push_front(task);
+  note([](EngineStatus& s) { ++s.preempted; });
+}
+
+// The blocks that have become full.
+void Scheduler::remember(Sequence& s) {
+  if (!known_) return;
+  const auto full = static_cast<std::size_t>(s.state.size() / kBlock);
+  for (; s.known_blocks < full; ++s.known_blocks) {
+    const std::size_t at = s.known_blocks * kBlock;
+    s.place =
+        known_->add(s.place, std::span<const TokenId>(s.tokens).subspan(at, kBlock), s.state.blocks().ids()[s.known_blocks]);
+  }
+}
+
+}  // namespace sdx::text
