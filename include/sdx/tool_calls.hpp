@@ -28,24 +28,27 @@ namespace sdx {
 
 // How models write calls.
 enum class ToolCallFormat {
-  detect,       // whatever of those below the answer turns out to have
-  none,         // the answer has no calls
-  hermes,       // <tool_call>{"name", "arguments"}</tool_call>: Hermes, Qwen 2.5 and 3, Granite 4
-  qwen_xml,     // <tool_call><function=NAME><parameter=KEY>VALUE</parameter></function></tool_call>: Qwen 3 Coder, Nemotron 3
-  llama,        // {"name", "parameters"}, perhaps behind <|python_tag|>: Llama 3.1 to 3.3
-  mistral,      // [TOOL_CALLS][{"name", "arguments", "id"}], or [TOOL_CALLS]NAME[ARGS]{…}
-  json_list,    // functools[{"name", "arguments"}], or <|tool_call|>[…]<|/tool_call|>: Phi-4-mini, Granite 3
-  gemma,        // a block ```tool_code or ```json with {"name", "parameters"} or such objects in a list: Gemma 3
-  functionary,  // >>>NAME, a line end, {…}: Functionary 3.2
-  deepseek,     // <｜tool▁call▁begin｜>NAME<｜tool▁sep｜>{…}<｜tool▁call▁end｜>: DeepSeek V3, R1, V3.1
-  kimi,         // <|tool_call_begin|>functions.NAME:0<|tool_call_argument_begin|>{…}<|tool_call_end|>: Kimi K2
-  harmony,      // <|channel|>commentary to=functions.NAME<|message|>{…}<|call|>: GPT-OSS
+  detect,        // whatever of those below the answer turns out to have
+  none,          // the answer has no calls
+  hermes,        // <tool_call>{"name", "arguments"}</tool_call>: Hermes, Qwen 2.5 and 3, Granite 4
+  qwen_xml,      // <tool_call><function=NAME><parameter=KEY>VALUE</parameter></function></tool_call>: Qwen 3 Coder, Nemotron 3
+  llama,         // {"name", "parameters"}, perhaps behind <|python_tag|>: Llama 3.1 to 3.3
+  mistral,       // [TOOL_CALLS][{"name", "arguments", "id"}]: Mistral 7B v0.3, Nemo
+  mistral_args,  // [TOOL_CALLS]NAME[ARGS]{…}: Mistral Small 3.2, Devstral, Ministral 3
+  json_list,     // functools[{"name", "arguments"}], or <|tool_call|>[…]<|/tool_call|>: Phi-4-mini, Granite 3
+  gemma,         // a block ```tool_code or ```json with {"name", "parameters"} or such objects in a list: Gemma 3
+  functionary,   // >>>NAME, a line end, {…}: Functionary 3.2
+  deepseek,      // <｜tool▁call▁begin｜>NAME<｜tool▁sep｜>{…}<｜tool▁call▁end｜>: DeepSeek V3, R1, V3.1
+  kimi,          // <|tool_call_begin|>functions.NAME:0<|tool_call_argument_begin|>{…}<|tool_call_end|>: Kimi K2
+  harmony,       // <|channel|>commentary to=functions.NAME<|message|>{…}<|call|>: GPT-OSS
 };
 
 struct AnswerFormat {
   ToolCallFormat calls = ToolCallFormat::detect;
   // Marks around reasoning; "": it is not looked for. Harmony has its channel `analysis` instead.
   std::string reasoning_begin = "<think>", reasoning_end = "</think>";
+  // What is around the list of json_list where a call is forced; all of them are read.
+  std::string list_begin = "functools", list_end = "";
 };
 
 // By the marks that a template writes: it shows a model its earlier calls as the model writes them. `detect` where none is known.

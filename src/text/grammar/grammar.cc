@@ -28,23 +28,23 @@ Program whole(Expressions& expressions, Expression body) {
   return compile(expressions, root);
 }
 
+}  // namespace
+
 // Objects that keep their order look through all names for each new one.
-nlohmann::ordered_json parse_schema(std::string_view text) {
+nlohmann::ordered_json parse_ordered(std::string_view text, const char* what) {
   std::vector<std::size_t> names;
-  const auto count = [&names](int depth, nlohmann::ordered_json::parse_event_t event, nlohmann::ordered_json&) {
+  const auto count = [&names, what](int depth, nlohmann::ordered_json::parse_event_t event, nlohmann::ordered_json&) {
     using Event = nlohmann::ordered_json::parse_event_t;
-    if (depth > max_json_depth) fail(ErrorCode::invalid_argument, "the JSON schema is nested more than {} deep", max_json_depth);
+    if (depth > max_json_depth) fail(ErrorCode::invalid_argument, "the {} is nested more than {} deep", what, max_json_depth);
     names.resize(static_cast<std::size_t>(max_json_depth) + 2);
     if (event == Event::object_start) names[static_cast<std::size_t>(depth) + 1] = 0;
     if (event == Event::key && ++names[static_cast<std::size_t>(depth)] > max_names) {
-      fail(ErrorCode::invalid_argument, "the JSON schema has an object with more than {} names", max_names);
+      fail(ErrorCode::invalid_argument, "the {} has an object with more than {} names", what, max_names);
     }
     return true;
   };
   return nlohmann::ordered_json::parse(text, count);
 }
-
-}  // namespace
 
 std::size_t Grammar::states() const { return program_->states.size(); }
 
@@ -67,7 +67,7 @@ Grammar Grammar::from_json_schema(std::string_view schema) {
   Expressions expressions;
   Rule root = 0;
   try {
-    root = read_json_schema(parse_schema(schema), expressions);
+    root = read_json_schema(parse_ordered(schema, "JSON schema"), expressions);
   } catch (const nlohmann::ordered_json::parse_error& error) {
     fail(ErrorCode::invalid_argument, "the JSON schema is not valid JSON: {}", error.what());
   } catch (const nlohmann::ordered_json::exception& error) {
@@ -85,6 +85,10 @@ Grammar Grammar::any_json() {
 Grammar Grammar::json_object() {
   Expressions expressions;
   const Expression body = JsonParts(expressions).object();
+  return Grammar(std::make_shared<const Program>(whole(expressions, body)));
+}
+
+Grammar Grammar::from_expressions(Expressions& expressions, std::uint32_t body) {
   return Grammar(std::make_shared<const Program>(whole(expressions, body)));
 }
 

@@ -16,6 +16,7 @@
 namespace sdx::text::grammar {
 
 struct Program;
+class Expressions;
 
 // Does not change; may be shared by any number of threads.
 class Grammar {
@@ -26,6 +27,8 @@ class Grammar {
   static Grammar from_json_schema(std::string_view schema);  // JSON text of a schema
   static Grammar any_json();                                 // any JSON value
   static Grammar json_object();                              // any JSON object
+  // What was put together: `body` is the whole (an Expression).
+  static Grammar from_expressions(Expressions& expressions, std::uint32_t body);
 
   const Program& program() const { return *program_; }
   std::size_t states() const;  // a measure of its size

@@ -18,6 +18,10 @@ enum class Writing : std::uint8_t { plain, json_string };
 // `search`: a match anywhere will do, as JSON Schema's `pattern` has it (with ^ and $ it is not anywhere).
 Expression read_regex(std::string_view pattern, Expressions& to, Writing writing, bool search);
 
+// JSON in its order, of at most 200 levels and 2000 names in an object. `what` it is called in Error(invalid_argument). Throws
+// nlohmann::json::parse_error.
+nlohmann::ordered_json parse_ordered(std::string_view text, const char* what);
+
 Rule read_json_schema(const nlohmann::ordered_json& schema, Expressions& to);
 
 // ---- JSON's own parts (json_parts.cc)

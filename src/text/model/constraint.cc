@@ -36,8 +36,11 @@ grammar::Grammar read(OutputFormat format, std::string_view text) {
 }  // namespace
 
 std::shared_ptr<const grammar::Vocabulary> grammar_vocabulary(const Tokenizer& tokenizer, std::span<const TokenId> ends,
-                                                              std::int64_t vocabulary) {
+                                                              std::int64_t vocabulary, const std::unordered_set<TokenId>& marks) {
   std::vector<std::string> bytes = token_bytes(tokenizer);
+  for (const TokenId id : marks) {
+    if (id < bytes.size()) bytes[id] = tokenizer.id_to_token(id).value_or("");
+  }
   if (vocabulary > 0) bytes.resize(static_cast<std::size_t>(vocabulary));
   std::vector<std::int32_t> known;
   for (const TokenId id : ends) {
@@ -49,7 +52,11 @@ std::shared_ptr<const grammar::Vocabulary> grammar_vocabulary(const Tokenizer& t
 }
 
 TokenMaskMaker mask_maker(OutputFormat format, std::string_view text, std::shared_ptr<const grammar::Vocabulary> vocabulary) {
-  return [grammar = read(format, text), vocabulary = std::move(vocabulary)]() -> std::unique_ptr<TokenMask> {
+  return mask_maker(read(format, text), std::move(vocabulary));
+}
+
+TokenMaskMaker mask_maker(grammar::Grammar grammar, std::shared_ptr<const grammar::Vocabulary> vocabulary) {
+  return [grammar = std::move(grammar), vocabulary = std::move(vocabulary)]() -> std::unique_ptr<TokenMask> {
     return std::make_unique<GrammarMask>(grammar, vocabulary);
   };
 }

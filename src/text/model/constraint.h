@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string_view>
+#include <unordered_set>
 
 #include <sdx/text.hpp>
 
@@ -11,8 +12,11 @@
 namespace sdx::text {
 
 // Of a tokenizer's tokens, with those of `ends` that it has. `vocabulary`: the model's; numbers beyond are never allowed.
+// `marks`: special tokens that stand for their names.
 std::shared_ptr<const grammar::Vocabulary> grammar_vocabulary(const Tokenizer& tokenizer, std::span<const TokenId> ends,
-                                                              std::int64_t vocabulary);
+                                                              std::int64_t vocabulary,
+                                                              const std::unordered_set<TokenId>& marks = {});
+TokenMaskMaker mask_maker(grammar::Grammar grammar, std::shared_ptr<const grammar::Vocabulary> vocabulary);
 TokenMaskMaker mask_maker(OutputFormat format, std::string_view text, std::shared_ptr<const grammar::Vocabulary> vocabulary);
 
 }  // namespace sdx::text

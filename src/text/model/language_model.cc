@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <mutex>
 #include <sdx/text.hpp>
 
 #include "base/error.h"
+#include "text/calls/constrain.h"
 #include "text/model/answer.h"
 #include "text/model/constraint.h"
 #include "text/model/decoder.h"
@@ -69,6 +71,8 @@ struct LanguageModel::Impl {
   mutable std::unique_ptr<const Tokenizer> tokenizer;        // guarded by `mutex` until it is there
   mutable std::unique_ptr<const ChatTemplate> chat;          // the same
   mutable std::shared_ptr<const grammar::Vocabulary> words;  // for grammars; guarded by `mutex`
+  // The same with the marks of a format of calls.
+  mutable std::map<std::pair<ToolCallFormat, std::string>, std::shared_ptr<const grammar::Vocabulary>> call_words;
 };
 
 LanguageModel::LanguageModel(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
@@ -125,6 +129,20 @@ TokenMaskMaker LanguageModel::constrain(OutputFormat format, std::string_view te
     vocabulary = impl_->words;
   }
   return mask_maker(format, text, std::move(vocabulary));
+}
+
+TokenMaskMaker LanguageModel::constrain_calls(const AnswerFormat& format, std::string_view tools, const ToolChoice& choice,
+                                              std::string_view prompt) const {
+  grammar::Grammar grammar = grammar_of_calls(format, tools, choice, prompt);
+  const Tokenizer& words = tokenizer();
+  std::shared_ptr<const grammar::Vocabulary> vocabulary;
+  {
+    const std::lock_guard lock(impl_->mutex);
+    auto& known = impl_->call_words[{format.calls, format.reasoning_end}];
+    if (!known) known = grammar_vocabulary(words, impl_->info.eos, impl_->info.vocabulary, kept_tokens(words, format));
+    vocabulary = known;
+  }
+  return mask_maker(std::move(grammar), std::move(vocabulary));
 }
 
 Generation LanguageModel::generate(std::string_view prompt, const GenerationSettings& settings, const OnToken& on_token) const {

@@ -1,0 +1,197 @@
+#include "text/calls/constrain.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/suggest.h"
+#include "text/calls/parser.h"
+#include "text/grammar/expressions.h"
+#include "text/grammar/readers.h"
+
+namespace sdx::text {
+namespace {
+
+using grammar::Characters;
+using grammar::Expression;
+using grammar::Expressions;
+using grammar::JsonParts;
+using Format = ToolCallFormat;
+using Json = nlohmann::ordered_json;
+
+// Calls as a format writes them.
+class CallGrammar {
+ public:
+  CallGrammar(const AnswerFormat& format, const OfferedTools& tools, Expressions& to)
+      : format_(format), tools_(tools), to_(to), parts_(to) {}
+
+  // `follows`: the prompt has the mark of the first call already.
+  Expression calls(const std::vector<std::size_t>& which, bool parallel, bool follows) {
+    std::vector<Expression> each, others;
+    for (const std::size_t i : which) {
+      try {
+        each.push_back(call(i, follows));
+        others.push_back(follows ? call(i, false) : each.back());
+      } catch (Error& e) {
+        e.add_context("in the parameters of the tool '" + tools_.names[i] + "'");
+        throw;
+      }
+    }
+    const Expression first = to_.choice(each);
+    if (!parallel || format_.calls == Format::harmony) return around(first);
+    const Expression more = to_.as_rule("call", to_.sequence({text(between()), to_.choice(others)}));
+    return around(to_.sequence({first, to_.repeat(more, 0, static_cast<std::uint32_t>(kMostCalls) - 1)}));
+  }
+
+  // What a model thinks before: up to its mark, which it does not write otherwise.
+  Expression reasoning() {
+    const std::string& end = format_.reasoning_end;
+    const auto first = static_cast<unsigned char>(end[0]);
+    return to_.sequence({to_.repeat(none_of(first), 0), text(end), text("\n\n")});
+  }
+
+ private:
+  Expression text(std::string_view utf8) { return to_.text(utf8); }
+  Expression none_of(char32_t c) { return to_.characters(grammar::complement(Characters{{c, c}})); }
+
+  const char* between() const {
+    switch (format_.calls) {
+      case Format::llama: return "; ";
+      case Format::mistral:
+      case Format::json_list: return ", ";
+      case Format::mistral_args:
+      case Format::deepseek:
+      case Format::kimi: return "";
+      default: return "\n";
+    }
+  }
+
+  Expression around(Expression calls) {
+    const auto within = [&](std::string_view begin, std::string_view end) {
+      return to_.sequence({text(begin), calls, text(end)});
+    };
+    switch (format_.calls) {
+      case Format::mistral: return within("[TOOL_CALLS][", "]");
+      case Format::json_list: return within(format_.list_begin + "[", "]" + format_.list_end);
+      case Format::deepseek: return within("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>");
+      case Format::kimi: return within("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>");
+      default: return calls;
+    }
+  }
+
+  Expression arguments(std::size_t i) {
+    Json schema = tools_.parameters[i];
+    if (schema.empty()) return parts_.object();
+    if (!schema.contains("type") && !schema.contains("$ref") && !schema.contains("anyOf")) schema["type"] = "object";
+    return to_.use(grammar::read_json_schema(schema, to_));
+  }
+
+  Expression object(std::size_t i, std::string_view key) {
+    const std::string head = "{\"name\": \"" + escaped(tools_.names[i]) + "\", \"" + std::string(key) + "\": ";
+    return to_.sequence({text(head), arguments(i), text("}")});
+  }
+
+  Expression named(std::string_view head, std::size_t i, std::string_view then, std::string_view end) {
+    return to_.sequence({text(std::string(head) + tools_.names[i] + std::string(then)), arguments(i), text(end)});
+  }
+
+  Expression call(std::size_t i, bool follows) {
+    switch (format_.calls) {
+      case Format::qwen_xml: return tagged(i);
+      case Format::llama: return object(i, "parameters");
+      case Format::mistral:
+      case Format::json_list: return object(i, "arguments");
+      case Format::mistral_args: return named("[TOOL_CALLS]", i, "[ARGS]", "");
+      case Format::gemma: return to_.sequence({text("```tool_code\n"), object(i, "parameters"), text("\n```")});
+      case Format::functionary: return named(follows ? "" : ">>>", i, "\n", "");
+      case Format::deepseek: return named("<｜tool▁call▁begin｜>", i, "<｜tool▁sep｜>", "<｜tool▁call▁end｜>");
+      case Format::kimi: {
+        const Expression number = to_.repeat(grammar::digits(to_), 1, 3);
+        return to_.sequence({text("<|tool_call_begin|>functions." + tools_.names[i] + ":"), number,
+                             text("<|tool_call_argument_begin|>"), arguments(i), text("<|tool_call_end|>")});
+      }
+      case Format::harmony: {
+        const Expression thought = to_.sequence(
+            {text("<|channel|>analysis<|message|>"), to_.repeat(none_of('<'), 0), text("<|end|><|start|>assistant")});
+        return to_.sequence(
+            {to_.optional(thought), named("<|channel|>commentary to=functions.", i, " <|constrain|>json<|message|>", "")});
+      }
+      default: return to_.sequence({text("<tool_call>\n"), object(i, "arguments"), text("\n</tool_call>")});
+    }
+  }
+
+  // Texts are written as they are, and end where "</" begins.
+  Expression plain_text() {
+    const Expression angle = to_.sequence({text("<"), none_of('/')});
+    return to_.repeat(to_.choice({none_of('<'), angle}), 0);
+  }
+
+  Expression tagged_value(const Json& schema) {
+    if (!wants_text(&schema)) return to_.use(grammar::read_json_schema(schema, to_));
+    if (!schema.contains("enum") || !schema["enum"].is_array()) return plain_text();
+    std::vector<Expression> words;
+    for (const Json& word : schema["enum"]) {
+      if (word.is_string()) words.push_back(text(word.get<std::string>()));
+    }
+    return to_.choice(std::move(words));
+  }
+
+  Expression tagged(std::size_t i) {
+    const Json& schema = tools_.parameters[i];
+    std::vector<Expression> all{text("<tool_call>\n<function=" + tools_.names[i] + ">\n")};
+    const Json none = Json::object();
+    const Json& properties = schema.contains("properties") && schema["properties"].is_object() ? schema["properties"] : none;
+    for (const auto& [key, value] : properties.items()) {
+      if (!good_name(key)) fail(ErrorCode::invalid_argument, "the parameter '{}' cannot be written in a tag", key.substr(0, 80));
+      const Expression one = to_.sequence({text("<parameter=" + key + ">\n"), tagged_value(value), text("\n</parameter>\n")});
+      bool required = false;
+      if (schema.contains("required") && schema["required"].is_array()) {
+        for (const Json& name : schema["required"]) required = required || name == key;
+      }
+      all.push_back(required ? one : to_.optional(one));
+    }
+    all.push_back(text("</function>\n</tool_call>"));
+    return to_.sequence(std::move(all));
+  }
+
+  AnswerFormat format_;
+  const OfferedTools& tools_;
+  Expressions& to_;
+  JsonParts parts_;
+};
+
+std::vector<std::size_t> chosen(const OfferedTools& tools, const ToolChoice& choice) {
+  if (tools.names.empty()) fail(ErrorCode::invalid_argument, "a call needs tools: there are none");
+  std::vector<std::size_t> which;
+  for (std::size_t i = 0; i < tools.names.size(); ++i) {
+    if (choice.name.empty() || tools.names[i] == choice.name) which.push_back(i);
+  }
+  if (which.empty()) {
+    fail(ErrorCode::invalid_argument, "'{}' is none of the tools; there are {}", choice.name, join(tools.names));
+  }
+  return which;
+}
+
+}  // namespace
+
+grammar::Grammar grammar_of_calls(const AnswerFormat& format, std::string_view tools, const ToolChoice& choice,
+                                  std::string_view prompt) {
+  if (format.calls == Format::none) fail(ErrorCode::invalid_argument, "the model's format has no calls");
+  const OfferedTools offered = read_tools(tools);
+  const std::vector<std::size_t> which = chosen(offered, choice);
+  while (!prompt.empty() && is_blank(prompt.back())) prompt.remove_suffix(1);
+  const bool thinks =
+      !format.reasoning_begin.empty() && !format.reasoning_end.empty() && prompt.ends_with(format.reasoning_begin);
+  const bool follows = format.calls == Format::functionary && prompt.ends_with(">>>");
+  Expressions expressions;
+  CallGrammar writer(format, offered, expressions);
+  Expression body = 0;
+  try {
+    body = writer.calls(which, choice.parallel, follows);
+  } catch (const nlohmann::json::exception& e) {
+    fail(ErrorCode::invalid_argument, "a tool's parameters have a value of an unexpected type: {}", e.what());
+  }
+  if (thinks) body = expressions.sequence({writer.reasoning(), body});
+  return grammar::Grammar::from_expressions(expressions, body);
+}
+
+}  // namespace sdx::text

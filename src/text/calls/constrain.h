@@ -1,0 +1,20 @@
+#pragma once
+// Answers that are made to be calls.
+
+#include <sdx/tool_calls.hpp>
+#include <string_view>
+#include <unordered_set>
+
+#include "text/grammar/grammar.h"
+
+namespace sdx::text {
+
+// Throws Error(invalid_argument): no tools, a name that is not among them, a schema that cannot be enforced, a format without
+// calls.
+grammar::Grammar grammar_of_calls(const AnswerFormat& format, std::string_view tools, const ToolChoice& choice,
+                                  std::string_view prompt);
+
+// The special tokens that the format's marks consist of.
+std::unordered_set<std::uint32_t> kept_tokens(const Tokenizer& tokenizer, const AnswerFormat& format);
+
+}  // namespace sdx::text

@@ -1,0 +1,125 @@
+// Forced calls: what the grammars allow is what the parser reads.
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "text/calls/constrain.h"
+
+namespace sdx::text {
+namespace {
+
+using Format = ToolCallFormat;
+
+constexpr const char* kTools = R"([
+  {"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object", "properties": {
+    "city": {"type": "string"}, "unit": {"type": "string", "enum": ["C", "F"]}, "days": {"type": "integer"}},
+    "required": ["city"], "additionalProperties": false}}},
+  {"type": "function", "function": {"name": "now"}}])";
+
+// The way through a grammar that takes the letters of `wish` first where it may, else any byte.
+bool fits(const grammar::Grammar& grammar, std::string_view text) {
+  const auto vocabulary = std::make_shared<const grammar::Vocabulary>(std::vector<std::string>{"a"}, std::vector<std::int32_t>{});
+  grammar::Matcher matcher(grammar, vocabulary);
+  return matcher.accept_text(text) && matcher.can_end();
+}
+
+struct Written {
+  Format format;
+  std::string text;
+  std::string prompt = "";
+};
+
+class Forced : public testing::TestWithParam<Written> {};
+
+TEST_P(Forced, FitsAndIsRead) {
+  const Written& w = GetParam();
+  AnswerFormat format;
+  format.calls = w.format;
+  if (w.format == Format::harmony) format.reasoning_begin = format.reasoning_end = "";
+  const grammar::Grammar one = grammar_of_calls(format, kTools, {.name = "get_weather"}, w.prompt);
+  EXPECT_TRUE(fits(one, w.text)) << w.text;
+  EXPECT_TRUE(fits(grammar_of_calls(format, kTools, {}, w.prompt), w.text));
+  EXPECT_TRUE(fits(grammar_of_calls(format, kTools, {.name = "", .parallel = true}, w.prompt), w.text));
+  EXPECT_FALSE(fits(grammar_of_calls(format, kTools, {.name = "now"}, w.prompt), w.text));
+  EXPECT_FALSE(fits(one, "Hello"));
+  const ParsedAnswer is = parse_answer(w.text, format, kTools, w.prompt);
+  ASSERT_EQ(is.calls.size(), 1U);
+  EXPECT_EQ(is.calls[0].name, "get_weather");
+  EXPECT_TRUE(is.calls[0].complete);
+  EXPECT_EQ(is.calls[0].arguments, R"({"city": "Rome", "days": 3})");
+  EXPECT_EQ(is.content, "");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Formats, Forced,
+    testing::Values(
+        Written{Format::hermes,
+                "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Rome\", \"days\": 3}}\n</tool_call>"},
+        Written{Format::detect,
+                "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Rome\", \"days\": 3}}\n</tool_call>"},
+        Written{Format::hermes,
+                "It rains > 3.</think>\n\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Rome\", \"days\": "
+                "3}}\n"
+                "</tool_call>",
+                "<think>\n"},
+        Written{Format::qwen_xml,
+                "<tool_call>\n<function=get_weather>\n<parameter=city>\nRome\n</parameter>\n<parameter=days>\n3\n</parameter>\n"
+                "</function>\n</tool_call>"},
+        Written{Format::llama, R"({"name": "get_weather", "parameters": {"city": "Rome", "days": 3}})"},
+        Written{Format::mistral, R"([TOOL_CALLS][{"name": "get_weather", "arguments": {"city": "Rome", "days": 3}}])"},
+        Written{Format::mistral_args, R"([TOOL_CALLS]get_weather[ARGS]{"city": "Rome", "days": 3})"},
+        Written{Format::json_list, R"(functools[{"name": "get_weather", "arguments": {"city": "Rome", "days": 3}}])"},
+        Written{Format::gemma,
+                "```tool_code\n{\"name\": \"get_weather\", \"parameters\": {\"city\": \"Rome\", \"days\": 3}}\n```"},
+        Written{Format::functionary, "get_weather\n{\"city\": \"Rome\", \"days\": 3}", "assistant\n>>>"},
+        Written{Format::functionary, ">>>get_weather\n{\"city\": \"Rome\", \"days\": 3}"},
+        Written{Format::deepseek,
+                "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>{\"city\": \"Rome\", \"days\": 3}"
+                "<｜tool▁call▁end｜><｜tool▁calls▁end｜>"},
+        Written{Format::kimi,
+                "<|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:0<|tool_call_argument_begin|>"
+                "{\"city\": \"Rome\", \"days\": 3}<|tool_call_end|><|tool_calls_section_end|>"},
+        Written{Format::harmony,
+                "<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{\"city\": \"Rome\", \"days\": 3}"},
+        Written{Format::harmony,
+                "<|channel|>analysis<|message|>Rome.<|end|><|start|>assistant<|channel|>commentary to=functions.get_weather "
+                "<|constrain|>json<|message|>{\"city\": \"Rome\", \"days\": 3}"}));
+
+TEST(ForcedCalls, SeveralAndSchemas) {
+  const std::string call = "<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>";
+  EXPECT_FALSE(fits(grammar_of_calls({}, kTools, {}, ""), call + "\n" + call));
+  EXPECT_TRUE(fits(grammar_of_calls({}, kTools, {.name = "", .parallel = true}, ""), call + "\n" + call));
+  const grammar::Grammar weather = grammar_of_calls({.calls = Format::llama}, kTools, {.name = "get_weather"}, "");
+  EXPECT_FALSE(fits(weather, R"({"name": "get_weather", "parameters": {"city": 3}})"));
+  EXPECT_FALSE(fits(weather, R"({"name": "get_weather", "parameters": {}})"));
+  EXPECT_TRUE(fits(weather, R"({"name": "get_weather", "parameters": {"city": "", "unit": "C"}})"));
+  EXPECT_FALSE(fits(weather, R"({"name": "get_weather", "parameters": {"city": "", "unit": "K"}})"));
+  const grammar::Grammar tags = grammar_of_calls({.calls = Format::qwen_xml}, kTools, {.name = "get_weather"}, "");
+  const auto tagged = [](const char* city, const char* unit) {
+    return std::string("<tool_call>\n<function=get_weather>\n<parameter=city>\n") + city + "\n</parameter>\n<parameter=unit>\n" +
+           unit + "\n</parameter>\n</function>\n</tool_call>";
+  };
+  EXPECT_TRUE(fits(tags, tagged("a < b \"c\"\n", "F")));
+  EXPECT_FALSE(fits(tags, tagged("a", "K")));
+}
+
+TEST(ForcedCalls, WhatCannotBeForcedIsRefused) {
+  EXPECT_THROW(grammar_of_calls({}, "", {}, ""), Error);
+  EXPECT_THROW(grammar_of_calls({.calls = Format::none}, kTools, {}, ""), Error);
+  try {
+    grammar_of_calls({}, kTools, {.name = "other"}, "");
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("get_weather, now"), std::string::npos) << e.what();
+  }
+  try {
+    grammar_of_calls({}, R"([{"name": "f", "parameters": {"type": "object", "properties": {"a": {"not": {}}}}}])", {}, "");
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("tool 'f'"), std::string::npos) << e.what();
+  }
+  EXPECT_THROW(grammar_of_calls({}, R"([{"name": "f", "parameters": {"type": 3}}])", {}, ""), Error);
+}
+
+}  // namespace
+}  // namespace sdx::text

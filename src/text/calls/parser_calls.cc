@@ -1,0 +1,289 @@
+// What stands behind a mark that says: names, arguments, parameters in tags, and Harmony's channels.
+
+#include <algorithm>
+
+#include "text/calls/parser.h"
+
+namespace sdx::text {
+namespace {
+
+using Format = ToolCallFormat;
+
+constexpr std::size_t kMostBlanks = 64, kMostHeader = 1024, kMostValue = std::size_t{64} << 10;
+constexpr std::string_view kParameter = "<parameter=", kFunctionEnd = "</function>", kValueEnd = "</parameter>";
+const std::vector<std::string_view> kBodyEnds{"<|end|>", "<|call|>", "<|return|>", "<|start|>", "<|channel|>"};
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+bool has_type(const nlohmann::ordered_json* schema, std::string_view type) {
+  if (schema == nullptr || !schema->is_object() || !schema->contains("type")) return false;
+  const nlohmann::ordered_json& types = (*schema)["type"];
+  if (types.is_string()) return types.get_ref<const std::string&>() == type;
+  return types.is_array() && std::any_of(types.begin(), types.end(), [&](const auto& t) { return t.is_string() && t == type; });
+}
+
+// The text up to the first blank or mark.
+std::string_view word(std::string_view text) { return text.substr(0, std::min(text.size(), text.find_first_of(" \t\r\n<"))); }
+
+}  // namespace
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (c == '\n') {
+      out += "\\n";
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      constexpr std::string_view digits = "0123456789abcdef";
+      out += "\\u00";
+      out += digits[static_cast<unsigned char>(c) >> 4];
+      out += digits[static_cast<unsigned char>(c) & 15];
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+bool wants_text(const nlohmann::ordered_json* schema) { return has_type(schema, "string") && (*schema)["type"].is_string(); }
+
+std::string json_of_text(std::string_view text, const nlohmann::ordered_json* schema) {
+  const std::string_view t = trimmed(text);
+  // Templates print Python's words.
+  if (t == "True") return "true";
+  if (t == "False") return "false";
+  if (t == "None") return "null";
+  const bool words = has_type(schema, "string");  // or null, or something else: a text where it may be nothing else
+  if (!t.empty() && nlohmann::json::accept(t)) {
+    const char c = t.front();
+    const bool number = c == '-' || (c >= '0' && c <= '9');
+    const bool fits = !words || (number && (has_type(schema, "number") || has_type(schema, "integer"))) ||
+                      (c == '{' && has_type(schema, "object")) || (c == '[' && has_type(schema, "array")) ||
+                      (t == "null" && has_type(schema, "null")) || ((t == "true" || t == "false") && has_type(schema, "boolean"));
+    if (fits) return std::string(t);
+  }
+  return '"' + escaped(text) + '"';
+}
+
+bool AnswerStates::named(std::string_view given, std::string_view id, std::size_t taken) {
+  const std::string_view plain = trimmed(given);
+  if (!good_name(plain) || !out_.can_begin()) return fail_look();
+  name_ = plain;
+  id_ = good_name(id) ? id : std::string_view();
+  take_lead(taken);
+  return go(State::arguments);
+}
+
+bool AnswerStates::name() {
+  if (opener_ == Opener::mistral) return mistral_name();
+  const std::string_view mark = opener_ == Opener::deepseek ? "<｜tool▁sep｜>"
+                                : opener_ == Opener::kimi   ? "<|tool_call_argument_begin|>"
+                                                            : "\n";
+  const std::string_view text = rest();
+  const std::size_t at = text.find(mark);
+  if (at == std::string_view::npos) return ending_ || text.size() > kMostName + mark.size() ? fail_look() : false;
+  const std::string_view found = text.substr(0, at);
+  if (opener_ == Opener::deepseek && found == "function") {  // V3 and R1: the name comes next, in a line of its own
+    take_lead(at + mark.size());
+    opener_ = Opener::functionary;
+    return true;
+  }
+  if (opener_ == Opener::kimi) {
+    const std::string_view id = trimmed(found);
+    std::string_view plain = id.substr(id.starts_with("functions.") ? 10 : 0);
+    return named(plain.substr(0, plain.rfind(':')), id, at + mark.size());
+  }
+  if (format_.calls == Format::functionary && found == "all") {
+    take(at + mark.size());
+    lead_.clear();
+    return go(State::content);
+  }
+  return named(found, {}, at + mark.size());
+}
+
+// NAME[ARGS]{…}, NAME[CALL_ID]ID[ARGS]{…}, NAME{…}
+bool AnswerStates::mistral_name() {
+  const std::string_view text = rest();
+  const std::size_t at = text.find_first_of("[{ \t\r\n");
+  if (at == std::string_view::npos) return ending_ || text.size() > kMostName ? fail_look() : false;
+  const std::string_view found = text.substr(0, at), tail = text.substr(at);
+  constexpr std::string_view args = "[ARGS]", id = "[CALL_ID]";
+  if (tail[0] == '{') return named(found, {}, at);
+  if (tail.starts_with(args)) return named(found, {}, at + args.size());
+  if (tail.starts_with(id)) {
+    const std::size_t end = tail.find(args);
+    if (end != std::string_view::npos) return named(found, tail.substr(id.size(), end - id.size()), at + end + args.size());
+    return ending_ || tail.size() > kMostName ? fail_look() : false;
+  }
+  const bool perhaps = !ending_ && (args.starts_with(tail) || id.starts_with(tail));
+  return perhaps ? false : fail_look();
+}
+
+bool AnswerStates::arguments() {
+  if (lead_.size() > kMostName + 4 * kMostBlanks) return fail_look();
+  if (!skip_blanks()) return ending_ ? fail_look() : false;
+  if (rest().front() == '`') {
+    const int fence = there("```json");
+    if (fence > 0) take_lead(7);
+    return fence > 0 ? true : fence == 0 ? false : fail_look();
+  }
+  if (rest().front() != '{') return fail_look();
+  out_.begin(name_, id_);
+  scan_ = ValueScan();
+  return go(State::value);
+}
+
+bool AnswerStates::value() {
+  const std::string_view text = rest();
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const ValueScan::Result result = scan_.feed(text[i]);
+    if (result == ValueScan::Result::inside) continue;
+    const bool last = result == ValueScan::Result::last;
+    out_.arguments(text.substr(0, i + (last ? 1 : 0)));
+    take(i + (last ? 1 : 0));
+    end_call(last);
+    return true;
+  }
+  out_.arguments(text);
+  take(text.size());
+  return false;
+}
+
+// NAME>, then parameters in tags, or JSON.
+bool AnswerStates::xml() {
+  const std::string_view text = rest();
+  const std::size_t end = text.find('>');
+  if (end == std::string_view::npos || end > kMostName) {
+    return end != std::string_view::npos || ending_ || text.size() > kMostName ? fail_look() : false;
+  }
+  const std::size_t next = std::min(text.size(), text.find_first_not_of(" \t\r\n", end + 1));
+  if (next == text.size()) return ending_ || next - end > kMostBlanks ? fail_look() : false;
+  const std::string_view found = text.substr(0, end), tail = text.substr(next);
+  if (!good_name(found) || !out_.can_begin()) return fail_look();
+  const bool json = tail[0] == '{', tags = tail.starts_with(kParameter) || tail.starts_with(kFunctionEnd);
+  if (!json && !tags) return !ending_ && (kParameter.starts_with(tail) || kFunctionEnd.starts_with(tail)) ? false : fail_look();
+  out_.begin(found, {});
+  properties_ = nullptr;
+  for (std::size_t i = 0; i < tools_.names.size(); ++i) {
+    if (tools_.names[i] != found || !tools_.parameters[i].contains("properties")) continue;
+    properties_ = &tools_.parameters[i]["properties"];
+  }
+  take(next);
+  lead_.clear();
+  if (json) {
+    scan_ = ValueScan();
+    return go(State::value);
+  }
+  out_.arguments("{");
+  members_ = 0;
+  return go(State::xml_text);
+}
+
+// Between the tags of parameters.
+bool AnswerStates::xml_text() {
+  const std::string_view all = rest();
+  take(std::min(all.size(), all.find_first_not_of(" \t\r\n")));
+  const std::string_view text = rest();
+  if (text.empty()) return false;
+  const int parameter = there(kParameter), last = there(kFunctionEnd);
+  if (last > 0) {
+    take(kFunctionEnd.size());
+    out_.arguments("}");
+    end_call(true);
+    return true;
+  }
+  if (parameter == 0 || last == 0) return false;
+  const std::size_t end = text.find('>');
+  if (parameter > 0 && end == std::string_view::npos && text.size() <= kMostName + kParameter.size()) return false;
+  if (parameter < 0 || end == std::string_view::npos || end > kMostName + kParameter.size()) {
+    end_call(false);
+    return true;
+  }
+  const std::string key(text.substr(kParameter.size(), end - kParameter.size()));
+  take(end + 1);
+  const bool known = properties_ != nullptr && properties_->is_object() && properties_->contains(key);
+  schema_ = known ? &(*properties_)[key] : nullptr;
+  text_value_ = wants_text(schema_);
+  out_.arguments((members_++ == 0 ? "\"" : ", \"") + escaped(key) + (text_value_ ? "\": \"" : "\": "));
+  xml_value_.clear();
+  at_value_start_ = true;
+  return go(State::xml_value);
+}
+
+// A value: one line end in front of it and one behind it are the tags'.
+bool AnswerStates::xml_value() {
+  if (at_value_start_ && !rest().empty()) {
+    if (rest().front() == '\n') take(1);
+    at_value_start_ = false;
+  }
+  const std::string_view text = rest();
+  const MarkFound found = find_mark(text, {kValueEnd});
+  std::size_t certain = found.at;
+  const bool line_end = certain > 0 && text[certain - 1] == '\n';
+  if (line_end) --certain;
+  if (text_value_) {
+    out_.arguments(escaped(text.substr(0, certain)));
+  } else {
+    xml_value_ += text.substr(0, certain);
+    if (xml_value_.size() > kMostValue) {
+      out_.arguments('"' + escaped(xml_value_));
+      xml_value_.clear();
+      text_value_ = true;
+    }
+  }
+  take(certain);
+  if (!found.whole) return false;
+  take((line_end ? 1 : 0) + kValueEnd.size());
+  out_.arguments(text_value_ ? "\"" : json_of_text(xml_value_, schema_));
+  return go(State::xml_text);
+}
+
+// <|start|>assistant<|channel|>commentary to=functions.NAME <|constrain|>json<|message|>: who hears what follows.
+bool AnswerStates::header() {
+  constexpr std::string_view message = "<|message|>", channel_mark = "<|channel|>", to = "to=", functions = "functions.";
+  const std::string_view text = rest();
+  const std::size_t end = text.find(message);
+  if (end == std::string_view::npos) return ending_ || text.size() > kMostHeader ? fail_look() : false;
+  if (end > kMostHeader) return fail_look();
+  take_lead(end);
+  const std::string_view head = lead_;
+  const std::size_t channel = head.find(channel_mark), recipient = head.find(to);
+  const std::string_view name =
+      channel == std::string_view::npos ? std::string_view() : word(head.substr(channel + channel_mark.size()));
+  std::string_view who = recipient == std::string_view::npos ? std::string_view() : word(head.substr(recipient + to.size()));
+  if (who.starts_with(functions)) who.remove_prefix(functions.size());
+  harmony_call_ = good_name(who) && who != "user" && who != "all" && out_.can_begin();
+  harmony_reasoning_ = name == "analysis";
+  if (harmony_call_) out_.begin(who, {});
+  lead_.clear();
+  take(message.size());
+  return go(State::body);
+}
+
+bool AnswerStates::body() {
+  const MarkFound found = find_mark(rest(), kBodyEnds);
+  const std::size_t certain = ending_ && !found.whole ? rest().size() : found.at;
+  const std::string_view text = rest().substr(0, certain);
+  if (harmony_call_) {
+    out_.arguments(text);
+  } else if (harmony_reasoning_) {
+    out_.reasoning(text);
+  } else {
+    out_.content(text);
+  }
+  take(certain);
+  if (!found.whole) return false;
+  if (harmony_call_) out_.end(true);
+  if (harmony_reasoning_) out_.drop_blanks();
+  const std::string_view mark = kBodyEnds[found.which];
+  if (mark != "<|start|>" && mark != "<|channel|>") take(mark.size());
+  return go(State::content);
+}
+
+}  // namespace sdx::text
