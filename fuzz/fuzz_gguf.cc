@@ -35,7 +35,7 @@ void exercise(const sdx::text::GgufModel& model) {
     attempt([&] { file.bytes(v.key); });
   }
   attempt([&] { sdx::text::read_decoder_config(model); });
-  for (const sdx::text::GgufTensor& t : model.tensors()) {
+  for (const sdx::text::StoredTensor& t : model.tensors()) {
     const sdx::GgmlFormat* format = sdx::find_ggml(t.type);
     if (format == nullptr || t.data.empty()) continue;
     std::vector<float> values(static_cast<std::size_t>(format->block));

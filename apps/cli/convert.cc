@@ -121,7 +121,7 @@ std::string report_json(const ConvertReport& r, const ConvertCommand& c, const s
       json_list(r.warnings), c.check ? "[" + outputs + "]" : "null");
 }
 
-// A .gguf file into a folder with genai_config.json.
+// A .gguf file, or a folder with .safetensors files, into a folder with genai_config.json.
 int ConvertCommand::run_language_model() const {
   for (const auto& [name, given] :
        {std::pair("--keep-io", keep_io), std::pair("--keep-op", !keep_ops.empty()), std::pair("--keep-node", !keep_nodes.empty()),
@@ -130,11 +130,13 @@ int ConvertCommand::run_language_model() const {
   }
   if (dtype == "float16" || dtype == "bfloat16") {
     throw UsageError(
-        fmt::format("--dtype {}: the weights of a .gguf file can be written as float32, int8 or int4, or as they are "
+        fmt::format("--dtype {}: the weights of a language model can be written as float32, int8 or int4, or as they are "
                     "(without --dtype)",
                     dtype));
   }
-  if (output.ends_with(".onnx")) throw UsageError(fmt::format("-o {}: a .gguf file becomes a folder", output));
+  if (output.ends_with(".onnx")) throw UsageError(fmt::format("-o {}: a language model becomes a folder", output));
+  std::error_code none;
+  if (std::filesystem::equivalent(model, output, none)) throw UsageError("-o: the model's own folder; the new one needs another");
   const LanguageConversion done = text_tools().convert(model, output, {dtype, 0});
   if (json) {
     print(fmt::format("{{\"model\":{},\"output\":{},\"dtype\":{},\"architecture\":{},\"context\":{},\"bytes\":{}}}\n",
@@ -148,9 +150,10 @@ int ConvertCommand::run_language_model() const {
 }
 
 int ConvertCommand::run() const {
-  if (model.ends_with(".gguf")) return run_language_model();
+  std::error_code none;
+  if (model.ends_with(".gguf") || std::filesystem::is_directory(model, none)) return run_language_model();
   if (dtype == "float32" || dtype == "int8" || dtype == "int4")
-    throw UsageError(fmt::format("--dtype {} is for .gguf files", dtype));
+    throw UsageError(fmt::format("--dtype {} is for language models", dtype));
   const std::string type = dtype.empty() ? "float16" : dtype;
   ConvertOptions o;
   o.dtype = parse_precision(type);
@@ -193,15 +196,17 @@ int ConvertCommand::run() const {
 
 void add_convert(const Command& app, Action& action) {
   const Command command =
-      app.add_subcommand("convert", "Write a model that computes in float16 or bfloat16, or a .gguf file as an ONNX folder");
+      app.add_subcommand("convert", "Write a model that computes in float16 or bfloat16, or a language model as an ONNX folder");
   const auto c = std::make_shared<ConvertCommand>();
-  command->add_option("MODEL", c->model, "Model file (.onnx, .gguf), project file (sdx.yml) or name")->required();
-  command->add_option("-o,--output", c->output, "The new model; of a .gguf file a folder")
+  command
+      ->add_option("MODEL", c->model, "Model file (.onnx, .gguf), folder with .safetensors files, project file (sdx.yml) or name")
+      ->required();
+  command->add_option("-o,--output", c->output, "The new model; of a language model a folder")
       ->required()
       ->type_name("FILE.onnx|FOLDER");
   command
       ->add_option("--dtype", c->dtype,
-                   "float16 (default) or bfloat16; of a .gguf file float32, int8 or int4 (default: as it is)")
+                   "float16 (default) or bfloat16; of a language model float32, int8 or int4 (default: as it is)")
       ->one_of({"float16", "bfloat16", "float32", "int8", "int4"})
       ->type_name("TYPE");
   command->add_flag("--keep-io", c->keep_io, "Inputs and outputs stay float32");

@@ -148,7 +148,7 @@ struct LanguageModelOptions {
 };
 
 struct LanguageModelInfo {
-  std::string format;               // "gguf", "genai", "onnx"
+  std::string format;               // "gguf", "safetensors", "genai", "onnx"
   std::string architecture;         // "llama"; "" where the files do not say
   std::filesystem::path tokenizer;  // the file or folder that the vocabulary is in
   std::int64_t context = 0;         // 0: not known
@@ -187,8 +187,9 @@ class SDX_API TextState {
 // A loaded model. Copies share it; all members may be called from any number of threads.
 class SDX_API LanguageModel {
  public:
-  // A .gguf file, or a folder: with genai_config.json, or as optimum and transformers.js export it. Throws Error: io,
-  // invalid_model, not_implemented (naming what is not supported), out_of_memory.
+  // A .gguf file, or a folder: with genai_config.json, as optimum and transformers.js export it, or as transformers writes it
+  // (config.json, model.safetensors). Throws Error: io, invalid_model, not_implemented (naming what is not supported),
+  // out_of_memory.
   static LanguageModel load(const std::filesystem::path& path, const LanguageModelOptions& options = {});
 
   const LanguageModelInfo& info() const;
@@ -254,7 +255,7 @@ struct LanguageConversion {
   std::uint64_t bytes = 0;  // of what was written
 };
 
-// Writes a .gguf file's network as FOLDER/model.onnx, model.onnx.data and genai_config.json, which onnxruntime-genai (0.18) opens
+// Writes the network of a .gguf file, or of a folder with .safetensors files, as FOLDER/model.onnx, model.onnx.data and genai_config.json, which onnxruntime-genai (0.18) opens
 // as well as LanguageModel. Takes as much memory as the files have. Throws Error as LanguageModel::load() does, and Error(io).
 SDX_API LanguageConversion convert_language_model(const std::filesystem::path& model, const std::filesystem::path& folder,
                                                   const LanguageConvertOptions& options = {});

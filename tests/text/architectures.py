@@ -486,4 +486,5 @@ def main():
         check_refusals(folder)
 
 
-main()
+if __name__ == "__main__":
+    main()

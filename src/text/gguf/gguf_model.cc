@@ -32,8 +32,8 @@ class TensorReader {
   }
 
   // Its data are placed by place().
-  GgufTensor tensor() {
-    GgufTensor t;
+  StoredTensor tensor() {
+    StoredTensor t;
     const auto size = number<std::uint64_t>("a tensor's name");
     need(size, "a tensor's name");
     t.name.assign(reinterpret_cast<const char*>(bytes_.data()) + at_, size);
@@ -56,7 +56,7 @@ class TensorReader {
   }
 
   // The tensor's bytes, with offsets counted from `base`, where data begin.
-  void place(GgufTensor& t, std::uint64_t base, std::uint64_t alignment) const {
+  void place(StoredTensor& t, std::uint64_t base, std::uint64_t alignment) const {
     if (t.offset % alignment != 0) {
       bad("tensor '{}' lies at offset {}, no multiple of the alignment {}", t.name, t.offset, alignment);
     }
@@ -110,12 +110,6 @@ std::uint64_t alignment_of(const GgufFile& file) {
 
 }  // namespace
 
-std::int64_t GgufTensor::elements() const {
-  std::int64_t n = 1;
-  for (const std::int64_t extent : shape) n *= extent;
-  return n;
-}
-
 void GgufModel::add_part(const std::filesystem::path& path, std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
                          const std::string& shown) {
   try {
@@ -125,10 +119,10 @@ void GgufModel::add_part(const std::filesystem::path& path, std::span<const std:
     reader.check_count(file.tensor_count());
     const std::size_t begin = tensors_.size();
     for (std::uint64_t i = 0; i < file.tensor_count(); ++i) {
-      tensors_.push_back(reader.tensor());
-      tensors_.back().file = files_.size();
-      const std::string& name = tensors_.back().name;
-      if (!names_.emplace(name, tensors_.size() - 1).second) TensorReader::bad("tensor '{}' stands there twice", name);
+      StoredTensor t = reader.tensor();
+      t.file = files_.size();
+      const std::string name = t.name;
+      if (!add_tensor(std::move(t))) TensorReader::bad("tensor '{}' stands there twice", name);
     }
     const std::uint64_t base = (reader.at() + alignment - 1) / alignment * alignment;
     for (std::size_t i = begin; i < tensors_.size(); ++i) reader.place(tensors_[i], base, alignment);
@@ -136,9 +130,7 @@ void GgufModel::add_part(const std::filesystem::path& path, std::span<const std:
   } catch (Error& e) {
     throw e.add_context("in '" + shown + "'");
   }
-  paths_.push_back(path);
-  owners_.push_back(std::move(owner));
-  bytes_.push_back(bytes);
+  add_file(path, bytes, std::move(owner));
 }
 
 std::shared_ptr<const GgufModel> GgufModel::open(const std::filesystem::path& path) {
@@ -168,11 +160,6 @@ std::shared_ptr<const GgufModel> GgufModel::read(std::span<const std::byte> byte
   auto model = std::make_shared<GgufModel>();
   model->add_part({}, bytes, std::move(owner), shown);
   return model;
-}
-
-const GgufTensor* GgufModel::find_tensor(std::string_view name) const {
-  const auto it = names_.find(std::string(name));
-  return it == names_.end() ? nullptr : &tensors_[it->second];
 }
 
 }  // namespace sdx::text

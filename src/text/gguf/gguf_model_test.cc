@@ -53,7 +53,7 @@ TEST(GgufModel, ReadsTensorsOfBothVersions) {
     EXPECT_EQ(file->metadata().texts("tokens"), (std::vector<std::string_view>{"a", "", "ccc"}));
     EXPECT_EQ(file->metadata().numbers("types"), (std::vector<double>{1, -2, 3}));
     ASSERT_EQ(file->tensors().size(), 2U);
-    const GgufTensor* w = file->find_tensor("w");
+    const StoredTensor* w = file->find_tensor("w");
     ASSERT_NE(w, nullptr);
     EXPECT_EQ(w->shape, (std::vector<std::int64_t>{3, 2}));
     EXPECT_EQ(w->data.size(), 24U);

@@ -21,6 +21,8 @@ class ConfigObject {
   // `shown`: "genai_config.json: model.decoder". Throws Error(invalid_model) where it is no object.
   ConfigObject(const nlohmann::json& json, std::string shown);
 
+  // Whether there is such a key, be it null.
+  bool has(const std::string& key) const { return json_.contains(key); }
   // Null where there is no such key, or null. Marks the key as known.
   const nlohmann::json* take(const std::string& key);
   std::optional<ConfigObject> object(const std::string& key);

@@ -63,7 +63,7 @@ class Reader {
 };
 
 std::vector<float> divisors_of(const GgufModel& file, std::string_view name, std::int64_t rotary) {
-  const GgufTensor* t = file.find_tensor(name);
+  const StoredTensor* t = file.find_tensor(name);
   if (t == nullptr) return {};
   const GgmlFormat* format = find_ggml(t->type);
   if (format == nullptr || format->block != 1 || t->elements() != rotary / 2) {
@@ -85,7 +85,7 @@ RopeConfig read_rope(const GgufModel& file, const Reader& r, const DecoderConfig
   rope.factor = r.positive("rope.scaling.factor", r.positive("rope.scale_linear", 1.0F));
   rope.attention_factor = r.positive("rope.scaling.attn_factor", 1.0F);
   rope.divisors = divisors_of(file, "rope_freqs.weight", c.rotary);
-  if (const GgufTensor* t = file.find_tensor("rope_factors_long.weight")) {
+  if (const StoredTensor* t = file.find_tensor("rope_factors_long.weight")) {
     rope.scaling = RopeScaling::longrope;
     rope.long_divisors = divisors_of(file, t->name, c.rotary);
     rope.divisors = divisors_of(file, "rope_factors_short.weight", c.rotary);
@@ -95,6 +95,9 @@ RopeConfig read_rope(const GgufModel& file, const Reader& r, const DecoderConfig
     rope.scaling = RopeScaling::linear;
   } else if (scaling == "yarn") {
     rope.scaling = RopeScaling::yarn;
+    rope.attention_factor *= 1.0F + 0.1F * std::log(rope.factor);
+    rope.beta_fast = r.positive("rope.scaling.yarn_beta_fast", rope.beta_fast);
+    rope.beta_slow = r.positive("rope.scaling.yarn_beta_slow", rope.beta_slow);
   } else if (!scaling.empty() && scaling != "none") {
     fail(ErrorCode::not_implemented, "rope scaling '{}' is not supported; those that are: none, linear, yarn, longrope", scaling);
   }
@@ -178,15 +181,17 @@ DecoderConfig read_decoder_config(const GgufModel& file) {
 
 namespace {
 
-// How much of a frequency is kept, by yarn's ramp between the dimensions that turn 32 times and once in the original context
-// (arXiv:2309.00071).
+// How much of a frequency is kept, by yarn's ramp between the dimensions that turn beta_fast and beta_slow times in the original
+// context (arXiv:2309.00071).
 double yarn_share(const RopeConfig& rope, std::int64_t rotary, std::int64_t i) {
   const auto dimension = [&](double turns) {
     return static_cast<double>(rotary) * std::log(static_cast<double>(rope.original_context) / (turns * 2.0 * std::numbers::pi)) /
            (2.0 * std::log(static_cast<double>(rope.base)));
   };
-  const double low = std::max(0.0, std::floor(dimension(32.0)));
-  const double high = std::min(static_cast<double>(rotary) - 1.0, std::ceil(dimension(1.0)));
+  double low = dimension(static_cast<double>(rope.beta_fast)), high = dimension(static_cast<double>(rope.beta_slow));
+  if (rope.truncate) low = std::floor(low), high = std::ceil(high);
+  low = std::max(0.0, low);
+  high = std::min(static_cast<double>(rotary) - 1.0, high);
   return 1.0 - std::clamp((static_cast<double>(i) - low) / std::max(0.001, high - low), 0.0, 1.0);
 }
 
@@ -197,8 +202,7 @@ void rope_rows(const RopeConfig& rope, std::int64_t rotary, std::int64_t context
   const std::int64_t half = rotary / 2;
   const std::vector<float>& divisors =
       rope.scaling == RopeScaling::longrope && context > rope.original_context ? rope.long_divisors : rope.divisors;
-  double size = static_cast<double>(rope.attention_factor);
-  if (rope.scaling == RopeScaling::yarn) size *= 1.0 + 0.1 * std::log(static_cast<double>(rope.factor));
+  const auto size = static_cast<double>(rope.attention_factor);
   std::vector<float> frequency(static_cast<std::size_t>(half));
   for (std::int64_t i = 0; i < half; ++i) {
     double f = std::pow(static_cast<double>(rope.base), -2.0 * static_cast<double>(i) / static_cast<double>(rotary));

@@ -1,5 +1,5 @@
 #pragma once
-// What a GGUF file says about the network of a language model.
+// What the network of a language model is built from: read from a GGUF file's metadata here, from config.json in hf_config.h.
 
 #include <cstdint>
 #include <string>
@@ -18,6 +18,8 @@ struct RopeConfig {
   float factor = 1.0F;                         // of the context
   std::int64_t original_context = 0;           // yarn, longrope: what the model was trained with before
   float attention_factor = 1.0F;               // cosines and sines are multiplied by it
+  float beta_fast = 32.0F, beta_slow = 1.0F;   // yarn: turns in the original context between which frequencies are mixed
+  bool truncate = true;                        // yarn: to whole dimensions
   std::vector<float> divisors, long_divisors;  // of the frequencies; empty: none. long_divisors: beyond original_context
 };
 
@@ -31,6 +33,7 @@ struct DecoderConfig {
   float attention_softcap = 0.0F;  // 0: none
   float logit_softcap = 0.0F;
   float embedding_scale = 1.0F;
+  float norm_shift = 0.0F;            // is added to the norms' weights
   bool gelu = false;                  // else SiLU
   bool post_norms = false;            // Gemma: a norm after attention and after the feed-forward part as well
   std::vector<std::int64_t> windows;  // per layer: keys that a query sees, itself included; 0: all

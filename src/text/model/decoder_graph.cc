@@ -12,11 +12,11 @@ namespace {
 
 class Builder {
  public:
-  Builder(std::shared_ptr<const GgufModel> file, DecoderConfig& config, WeightStyle& style, const DecoderOptions& options)
+  Builder(std::shared_ptr<const TensorFiles> file, DecoderConfig& config, WeightStyle& style, const DecoderOptions& options)
       : file_(std::move(file)), c_(config), style_(style), options_(options) {}
 
   Model build() {
-    const GgufTensor& embedding = tensor("token_embd.weight", {-1, c_.width});
+    const StoredTensor& embedding = tensor("token_embd.weight", {-1, c_.width});
     c_.vocabulary = embedding.shape[0];
     inputs();
     ValueId x = style_.rows(g_, "/model/embed_tokens", embedding, ids_);
@@ -31,13 +31,14 @@ class Builder {
   }
 
  private:
-  const GgufTensor& tensor(const std::string& name, const std::vector<std::int64_t>& shape) {
-    const GgufTensor* t = file_->find_tensor(name);
-    if (t == nullptr) fail(ErrorCode::invalid_model, "the GGUF file lacks the tensor '{}'", name);
+  const StoredTensor& tensor(const std::string& name, const std::vector<std::int64_t>& shape) {
+    const StoredTensor* t = file_->find_tensor(name);
+    if (t == nullptr) fail(ErrorCode::invalid_model, "the model lacks the tensor '{}'", file_->shown(name));
     used_.insert(name);
     bool fits = t->shape.size() == shape.size();
     for (std::size_t i = 0; fits && i < shape.size(); ++i) fits = shape[i] < 0 ? t->shape[i] > 0 : t->shape[i] == shape[i];
-    if (!fits) fail(ErrorCode::invalid_model, "tensor '{}' is {}, expected {}", name, to_string(t->shape), to_string(shape));
+    if (!fits)
+      fail(ErrorCode::invalid_model, "tensor '{}' is {}, expected {}", file_->shown(name), to_string(t->shape), to_string(shape));
     if (find_ggml(t->type) == nullptr) {
       const std::string_view type = ggml_type_name(t->type);
       fail(ErrorCode::not_implemented,
@@ -50,15 +51,24 @@ class Builder {
   }
   bool has(const std::string& name) const { return file_->find_tensor(name) != nullptr; }
 
-  // A vector as float32.
-  ValueId vector(const std::string& name, std::int64_t size) {
-    const GgufTensor& t = tensor(name, {size});
+  // A vector's values, as float32.
+  Tensor vector_values(const std::string& name, std::int64_t size) {
+    const StoredTensor& t = tensor(name, {size});
     const GgmlFormat& format = *find_ggml(t.type);
     if (format.type == GgmlType::f32) {
-      return g_.constant(name, Tensor::view(t.data.data(), DataType::float32, {size}, file_->owner(t.file)));
+      return Tensor::view(t.data.data(), DataType::float32, {size}, file_->owner(t.file)).aligned();
     }
     Tensor values(DataType::float32, {size});
     ggml_dequantize(format, t.data.data(), size / format.block, values.mutable_values<float>().data());
+    return values;
+  }
+  ValueId vector(const std::string& name, std::int64_t size) { return g_.constant(name, vector_values(name, size)); }
+  // A norm's weights.
+  ValueId gamma(const std::string& name, std::int64_t size) {
+    Tensor values = vector_values(name, size);
+    if (c_.norm_shift == 0.0F) return g_.constant(name, std::move(values));
+    values = values.clone();
+    for (float& v : values.mutable_values<float>()) v += c_.norm_shift;
     return g_.constant(name, std::move(values));
   }
 
@@ -99,21 +109,21 @@ class Builder {
 
   // The sum with what is still to be added, and its norm.
   std::pair<ValueId, ValueId> norm_after(const std::string& name, ValueId x, const std::string& weight) {
-    const ValueId gamma = vector(weight, c_.width);
+    const ValueId weights = gamma(weight, c_.width);
     const AttributeList epsilon{{"epsilon", c_.epsilon}};
     if (pending_ == kNoValue) {
       AttributeList attributes = epsilon;
       attributes.emplace_back("axis", std::int64_t{-1});
       attributes.emplace_back("stash_type", std::int64_t{1});
-      return {x, g_.node("SimplifiedLayerNormalization", name, {x, gamma}, attributes)};
+      return {x, g_.node("SimplifiedLayerNormalization", name, {x, weights}, attributes)};
     }
-    const auto out = g_.nodes("com.microsoft.SkipSimplifiedLayerNormalization", name, {x, pending_, gamma},
+    const auto out = g_.nodes("com.microsoft.SkipSimplifiedLayerNormalization", name, {x, pending_, weights},
                               {name + "/output_0", "", "", name + "/output_3"}, epsilon);
     pending_ = kNoValue;
     return {out[3], out[0]};
   }
   ValueId plain_norm(const std::string& name, ValueId x, const std::string& weight) {
-    return g_.node("SimplifiedLayerNormalization", name, {x, vector(weight, c_.width)},
+    return g_.node("SimplifiedLayerNormalization", name, {x, gamma(weight, c_.width)},
                    {{"epsilon", c_.epsilon}, {"axis", std::int64_t{-1}}, {"stash_type", std::int64_t{1}}});
   }
 
@@ -163,8 +173,8 @@ class Builder {
     if (c_.windows[layer] != 0) a.emplace_back("local_window_size", c_.windows[layer]);
     if (has(of + "attn_q_norm.weight")) {
       in.resize(14, kNoValue);
-      in.push_back(vector(of + "attn_q_norm.weight", c_.head_size));
-      in.push_back(vector(of + "attn_k_norm.weight", c_.head_size));
+      in.push_back(gamma(of + "attn_q_norm.weight", c_.head_size));
+      in.push_back(gamma(of + "attn_k_norm.weight", c_.head_size));
       a.emplace_back("qk_norm_epsilon", c_.epsilon);
     }
     const auto out = g_.nodes("com.microsoft.GroupQueryAttention", at + "/GroupQueryAttention", in,
@@ -180,7 +190,7 @@ class Builder {
       gate = linear(at + "/gate_proj", x, of + "ffn_gate.weight", c_.feed_forward, c_.width);
       up = linear(at + "/up_proj", x, of + "ffn_up.weight", c_.feed_forward, c_.width);
     } else {  // both in one, the gate first
-      const GgufTensor& both = tensor(of + "ffn_up.weight", {2 * c_.feed_forward, c_.width});
+      const StoredTensor& both = tensor(of + "ffn_up.weight", {2 * c_.feed_forward, c_.width});
       gate = style_.product(g_, at + "/gate_proj", x, both, 0, c_.feed_forward, kNoValue);
       up = style_.product(g_, at + "/up_proj", x, both, c_.feed_forward, c_.feed_forward, kNoValue);
     }
@@ -203,8 +213,8 @@ class Builder {
     return pick("/model/wanted", x);
   }
 
-  void finish(ValueId x, const GgufTensor& embedding) {
-    const GgufTensor& head = has("output.weight") ? tensor("output.weight", {c_.vocabulary, c_.width}) : embedding;
+  void finish(ValueId x, const StoredTensor& embedding) {
+    const StoredTensor& head = has("output.weight") ? tensor("output.weight", {c_.vocabulary, c_.width}) : embedding;
     const ValueId bias = has("output.bias") ? vector("output.bias", c_.vocabulary) : kNoValue;
     ValueId logits = style_.product(g_, "/lm_head", x, head, 0, c_.vocabulary, bias);
     if (c_.logit_softcap != 0.0F) {
@@ -227,14 +237,14 @@ class Builder {
 
   // A tensor that is left out would make another model of it.
   void refuse_unknown() const {
-    for (const GgufTensor& t : file_->tensors()) {
+    for (const StoredTensor& t : file_->tensors()) {
       const bool angles = t.name == "rope_freqs.weight" || t.name.starts_with("rope_factors_");
       if (used_.contains(t.name) || angles) continue;
       fail(ErrorCode::not_implemented, "tensor '{}' is not known to architecture '{}'", t.name, c_.architecture);
     }
   }
 
-  std::shared_ptr<const GgufModel> file_;
+  std::shared_ptr<const TensorFiles> file_;
   DecoderConfig& c_;
   WeightStyle& style_;
   const DecoderOptions& options_;
@@ -247,21 +257,21 @@ class Builder {
 
 class InPlace : public WeightStyle {
  public:
-  explicit InPlace(std::shared_ptr<const GgufModel> file) : file_(std::move(file)) {}
+  explicit InPlace(std::shared_ptr<const TensorFiles> file) : file_(std::move(file)) {}
 
-  ValueId product(GraphWriter& g, const std::string& name, ValueId x, const GgufTensor& weight, std::int64_t first,
+  ValueId product(GraphWriter& g, const std::string& name, ValueId x, const StoredTensor& weight, std::int64_t first,
                   std::int64_t rows, ValueId bias) override {
     return g.node("sdx.GgmlMatMul", name + "/MatMul", {x, bytes_of(g, weight, first, rows), bias}, attributes(weight));
   }
-  ValueId rows(GraphWriter& g, const std::string& name, const GgufTensor& weight, ValueId indices) override {
+  ValueId rows(GraphWriter& g, const std::string& name, const StoredTensor& weight, ValueId indices) override {
     return g.node("sdx.GgmlGather", name + "/Gather", {bytes_of(g, weight, 0, weight.shape[0]), indices}, attributes(weight));
   }
 
  private:
-  static AttributeList attributes(const GgufTensor& weight) {
+  static AttributeList attributes(const StoredTensor& weight) {
     return {{"type", std::string(find_ggml(weight.type)->name)}, {"K", weight.shape[1]}};
   }
-  ValueId bytes_of(GraphWriter& g, const GgufTensor& weight, std::int64_t first, std::int64_t rows) const {
+  ValueId bytes_of(GraphWriter& g, const StoredTensor& weight, std::int64_t first, std::int64_t rows) const {
     const std::string name = rows == weight.shape[0] ? weight.name : weight.name + "/" + std::to_string(first);
     if (const auto known = g.graph().find(name)) return *known;
     const std::int64_t row_bytes = find_ggml(weight.type)->row_bytes(weight.shape[1]);
@@ -269,21 +279,21 @@ class InPlace : public WeightStyle {
                                          file_->owner(weight.file)));
   }
 
-  std::shared_ptr<const GgufModel> file_;
+  std::shared_ptr<const TensorFiles> file_;
 };
 
 }  // namespace
 
-Model build_decoder(const std::shared_ptr<const GgufModel>& file, DecoderConfig& config, WeightStyle& style,
+Model build_decoder(const std::shared_ptr<const TensorFiles>& file, DecoderConfig& config, WeightStyle& style,
                     const DecoderOptions& options) {
   return Builder(file, config, style, options).build();
 }
 
-std::unique_ptr<WeightStyle> weights_in_place(std::shared_ptr<const GgufModel> file) {
+std::unique_ptr<WeightStyle> weights_in_place(std::shared_ptr<const TensorFiles> file) {
   return std::make_unique<InPlace>(std::move(file));
 }
 
-MappedModel map_model(const Model& model, const GgufModel& file) {
+MappedModel map_model(const Model& model, const TensorFiles& file) {
   namespace fs = std::filesystem;
   std::vector<fs::path> resolved;
   for (const fs::path& path : file.paths()) {

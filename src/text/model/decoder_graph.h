@@ -13,21 +13,21 @@
 #include <memory>
 
 #include "graph/graph.h"
-#include "text/gguf/gguf_model.h"
+#include "text/gguf/tensor_files.h"
 #include "text/model/decoder_config.h"
 #include "text/model/graph_writer.h"
 
 namespace sdx::text {
 
-// How weights enter the graph. Every call names a tensor of the file and, of it, rows [first, first + rows).
+// How weights enter the graph. Every call names a tensor of the files and, of it, rows [first, first + rows).
 class WeightStyle {
  public:
   virtual ~WeightStyle() = default;
   // x[.., k] times the rows' transpose, plus bias (kNoValue: none).
-  virtual ValueId product(GraphWriter& g, const std::string& name, ValueId x, const GgufTensor& weight, std::int64_t first,
+  virtual ValueId product(GraphWriter& g, const std::string& name, ValueId x, const StoredTensor& weight, std::int64_t first,
                           std::int64_t rows, ValueId bias) = 0;
   // Rows by index.
-  virtual ValueId rows(GraphWriter& g, const std::string& name, const GgufTensor& weight, ValueId indices) = 0;
+  virtual ValueId rows(GraphWriter& g, const std::string& name, const StoredTensor& weight, ValueId indices) = 0;
 };
 
 struct DecoderOptions {
@@ -37,17 +37,17 @@ struct DecoderOptions {
 
 // `config.vocabulary` is set from the embedding. Throws Error(invalid_model) for tensors that are missing or of another shape,
 // and Error(not_implemented) for tensors that nothing here knows.
-Model build_decoder(const std::shared_ptr<const GgufModel>& file, DecoderConfig& config, WeightStyle& style,
+Model build_decoder(const std::shared_ptr<const TensorFiles>& file, DecoderConfig& config, WeightStyle& style,
                     const DecoderOptions& options);
 
 // Weights as they lie in the file: sdx.GgmlMatMul and sdx.GgmlGather.
-std::unique_ptr<WeightStyle> weights_in_place(std::shared_ptr<const GgufModel> file);
+std::unique_ptr<WeightStyle> weights_in_place(std::shared_ptr<const TensorFiles> file);
 
 // What Session::from_bytes() takes for a graph of weights_in_place(): references into the files, which lie in `folder`.
 struct MappedModel {
   std::string bytes;
   std::filesystem::path folder;
 };
-MappedModel map_model(const Model& model, const GgufModel& file);
+MappedModel map_model(const Model& model, const TensorFiles& file);
 
 }  // namespace sdx::text

@@ -31,9 +31,9 @@ void in_parts(std::int64_t count, const Fn& fn) {
 
 class FileStyle : public WeightStyle {
  public:
-  FileStyle(std::shared_ptr<const GgufModel> file, FileWeights style) : file_(std::move(file)), style_(style) {}
+  FileStyle(std::shared_ptr<const TensorFiles> file, FileWeights style) : file_(std::move(file)), style_(style) {}
 
-  ValueId product(GraphWriter& g, const std::string& name, ValueId x, const GgufTensor& weight, std::int64_t first,
+  ValueId product(GraphWriter& g, const std::string& name, ValueId x, const StoredTensor& weight, std::int64_t first,
                   std::int64_t rows, ValueId bias) override {
     const GgmlFormat& format = *find_ggml(weight.type);
     const bool rounded = (style_ == FileWeights::int8 || style_ == FileWeights::int4) && weight.shape[1] % 32 == 0;
@@ -48,7 +48,7 @@ class FileStyle : public WeightStyle {
     return bias == kNoValue ? y : g.node("Add", name + "/Add", {y, bias});
   }
 
-  ValueId rows(GraphWriter& g, const std::string& name, const GgufTensor& weight, ValueId indices) override {
+  ValueId rows(GraphWriter& g, const std::string& name, const StoredTensor& weight, ValueId indices) override {
     const GgmlFormat& format = *find_ggml(weight.type);
     const std::int64_t n = weight.shape[0], k = weight.shape[1];
     const bool plain = format.block == 1 || style_ != FileWeights::as_stored;
@@ -68,7 +68,7 @@ class FileStyle : public WeightStyle {
   }
 
  private:
-  Tensor floats(const GgufTensor& weight, std::int64_t first, std::int64_t rows) const {
+  Tensor floats(const StoredTensor& weight, std::int64_t first, std::int64_t rows) const {
     const GgmlFormat& format = *find_ggml(weight.type);
     const std::int64_t k = weight.shape[1], row_bytes = format.row_bytes(k);
     Tensor out(DataType::float32, {rows, k});
@@ -81,7 +81,7 @@ class FileStyle : public WeightStyle {
     return out;
   }
 
-  Tensor transposed(const GgufTensor& weight, std::int64_t first, std::int64_t rows) const {
+  Tensor transposed(const StoredTensor& weight, std::int64_t first, std::int64_t rows) const {
     const Tensor in = floats(weight, first, rows);
     const std::int64_t k = weight.shape[1];
     Tensor out(DataType::float32, {k, rows});
@@ -114,7 +114,7 @@ class FileStyle : public WeightStyle {
     }
   }
 
-  static Coded as_stored(const GgufTensor& weight, std::int64_t first, std::int64_t rows) {
+  static Coded as_stored(const StoredTensor& weight, std::int64_t first, std::int64_t rows) {
     const GgmlFormat& format = *find_ggml(weight.type);
     const std::int64_t k = weight.shape[1];
     Coded c = room_for(code_format(format.type), rows, k);
@@ -140,7 +140,7 @@ class FileStyle : public WeightStyle {
     return c;
   }
 
-  Coded round_anew(const GgufTensor& weight, std::int64_t first, std::int64_t rows) const {
+  Coded round_anew(const StoredTensor& weight, std::int64_t first, std::int64_t rows) const {
     const int bits = style_ == FileWeights::int8 ? 8 : 4, zero = 1 << (bits - 1);
     const std::int64_t k = weight.shape[1];
     Coded c = room_for({32, bits, zero, false}, rows, k);
@@ -206,14 +206,14 @@ class FileStyle : public WeightStyle {
     return sums = g.node("ReduceSum", name + "/sums", {parts, ints("last_axis", {-1})}, {{"keepdims", std::int64_t{0}}});
   }
 
-  std::shared_ptr<const GgufModel> file_;
+  std::shared_ptr<const TensorFiles> file_;
   FileWeights style_;
   std::map<std::pair<ValueId, std::int64_t>, ValueId> sums_;
 };
 
 }  // namespace
 
-std::unique_ptr<WeightStyle> weights_for_file(std::shared_ptr<const GgufModel> file, FileWeights style) {
+std::unique_ptr<WeightStyle> weights_for_file(std::shared_ptr<const TensorFiles> file, FileWeights style) {
   return std::make_unique<FileStyle>(std::move(file), style);
 }
 

@@ -15,6 +15,6 @@ enum class FileWeights {
   int4,
 };
 
-std::unique_ptr<WeightStyle> weights_for_file(std::shared_ptr<const GgufModel> file, FileWeights style);
+std::unique_ptr<WeightStyle> weights_for_file(std::shared_ptr<const TensorFiles> file, FileWeights style);
 
 }  // namespace sdx::text

@@ -7,6 +7,7 @@
 #include "onnx/reader.h"
 #include "onnx/writer.h"
 #include "text/model/paged_graph.h"
+#include "text/model/weights_model.h"
 
 namespace sdx::text {
 
@@ -16,10 +17,11 @@ OpenedModel open_model(const std::filesystem::path& path, const OpenOptions& opt
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status)) fail(ErrorCode::io, "cannot open '{}': there is no such file or folder", path.string());
   if (!fs::is_directory(status)) {
-    if (path.extension() != ".onnx") return open_gguf(path, options);
+    if (path.extension() != ".onnx") return open_weights(path, options);
     fail(ErrorCode::invalid_argument, "'{}' is a network alone: name the folder that it lies in", path.string());
   }
   if (fs::exists(path / "genai_config.json", error)) return open_genai(path, options);
+  if (!find_network(path) && has_weights_alone(path)) return open_weights(path, options);
   return open_onnx_folder(path, options);
 }
 

@@ -22,7 +22,7 @@ struct SamplingDefaults {
 
 struct OpenedModel {
   std::shared_ptr<const Decoder> decoder;
-  std::string format;               // "gguf", "genai", "onnx"
+  std::string format;               // "gguf", "safetensors", "genai", "onnx"
   std::string architecture;         // "llama"; "" where the files do not say
   std::filesystem::path tokenizer;  // the file or folder that the tokenizer is in
   std::optional<TokenId> bos, pad;
@@ -36,11 +36,13 @@ struct OpenOptions {
   DataType cache_type = DataType::undefined;  // of keys and values; undefined: the network's own
 };
 
-// A .gguf file, a folder with genai_config.json, or a folder of Hugging Face's with an ONNX model. Throws Error naming the file.
+// A .gguf file, a folder with genai_config.json, or a folder of Hugging Face's with an ONNX model, or else with .safetensors
+// files. Throws Error naming the file.
 OpenedModel open_model(const std::filesystem::path& path, const OpenOptions& options);
 
-OpenedModel open_gguf(const std::filesystem::path& path, const OpenOptions& options);
 OpenedModel open_genai(const std::filesystem::path& folder, const OpenOptions& options);
+// The network's file; nothing: there is none.
+std::optional<std::filesystem::path> find_network(const std::filesystem::path& folder);
 OpenedModel open_onnx_folder(const std::filesystem::path& folder, const OpenOptions& options);
 
 // Throws Error(invalid_argument) where keys and values cannot be of the type that is asked for.

@@ -1,0 +1,19 @@
+#pragma once
+// Weights of a Hugging Face folder: model.safetensors, or the shards that model.safetensors.index.json names.
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "text/gguf/tensor_files.h"
+#include "text/model/hf_config.h"
+
+namespace sdx::text {
+
+// The file that says where the weights are; nothing: there is none.
+std::optional<std::filesystem::path> find_safetensors(const std::filesystem::path& folder);
+
+// Throws Error(io | invalid_model | not_implemented) naming the file and the tensor.
+std::shared_ptr<const TensorFiles> open_safetensors(const std::filesystem::path& listing, const HfNetwork& network);
+
+}  // namespace sdx::text

@@ -1,0 +1,145 @@
+#include "text/model/weights_model.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "text/model/config_object.h"
+#include "text/model/decoder_graph.h"
+#include "text/model/hf_tensors.h"
+#include "text/model/paged_graph.h"
+
+namespace sdx::text {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::optional<TokenId> token_of(const GgufFile& meta, std::string_view key) {
+  const auto id = meta.number(key);
+  if (!id || !(*id >= 0 && *id < 4294967296.0)) return std::nullopt;  // -1: none
+  return static_cast<TokenId>(*id);
+}
+
+WeightsModel read_gguf(const fs::path& path) {
+  WeightsModel m;
+  m.gguf = GgufModel::open(path);
+  m.files = m.gguf;
+  m.config = read_decoder_config(*m.gguf);
+  const GgufFile& meta = m.gguf->metadata();
+  m.bos = token_of(meta, "tokenizer.ggml.bos_token_id");
+  m.pad = token_of(meta, "tokenizer.ggml.padding_token_id");
+  // What ends an answer: the end of the text, of a turn, and of a message.
+  for (const char* key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"}) {
+    const auto id = token_of(meta, key);
+    if (id && std::find(m.eos.begin(), m.eos.end(), *id) == m.eos.end()) m.eos.push_back(*id);
+  }
+  return m;
+}
+
+WeightsModel read_folder(const fs::path& folder, const fs::path& listing) {
+  WeightsModel m;
+  const HfNetwork network = read_hf_network(read_json_file(folder / "config.json"));
+  HfSettings settings = read_hf_settings(folder);
+  m.files = open_safetensors(listing, network);
+  m.config = network.decoder;
+  m.bos = settings.bos;
+  m.pad = settings.pad;
+  m.eos = std::move(settings.eos);
+  m.sampling = settings.sampling;
+  return m;
+}
+
+// Numbers beyond the embedding name nothing.
+void drop_unknown_tokens(WeightsModel& m) {
+  const StoredTensor* embedding = m.files->find_tensor("token_embd.weight");
+  const std::int64_t count = embedding != nullptr && !embedding->shape.empty() ? embedding->shape[0] : 0;
+  const auto unknown = [&](TokenId id) { return static_cast<std::int64_t>(id) >= count; };
+  if (m.bos && unknown(*m.bos)) m.bos.reset();
+  if (m.pad && unknown(*m.pad)) m.pad.reset();
+  std::erase_if(m.eos, unknown);
+}
+
+AngleInput angle_input(std::size_t kind, const RopeConfig& rope, std::int64_t rotary, std::int64_t context) {
+  const std::string end = "." + std::to_string(kind);
+  return {"rope_cos" + end, "rope_sin" + end, rotary / 2,
+          [rope, rotary, context](std::int64_t first, std::int64_t count, float* cos, float* sin) {
+            rope_rows(rope, rotary, context, first, count, cos, sin);
+          }};
+}
+
+}  // namespace
+
+bool has_weights_alone(const fs::path& folder) {
+  std::error_code error;
+  return fs::is_regular_file(folder / "config.json", error) && find_safetensors(folder).has_value();
+}
+
+WeightsModel read_weights_model(const fs::path& path) {
+  try {
+    std::error_code error;
+    WeightsModel m;
+    if (!fs::is_directory(path, error)) {
+      m = read_gguf(path);
+    } else {
+      const auto listing = find_safetensors(path);
+      if (!listing) {
+        fail(ErrorCode::io,
+             "there is neither model.safetensors nor model.safetensors.index.json; weights in other formats "
+             "(pytorch_model.bin) are not read");
+      }
+      m = read_folder(path, *listing);
+    }
+    drop_unknown_tokens(m);
+    m.source = path;
+    return m;
+  } catch (Error& e) {
+    throw e.add_context("in '" + path.string() + "'");
+  }
+}
+
+// What was trained with less before is not used beyond that unasked: its angles differ there.
+std::int64_t used_context(const DecoderConfig& c, std::int64_t asked) {
+  if (asked < 0 || asked > c.context) {
+    fail(ErrorCode::invalid_argument, "a context of {} tokens is asked for, the model has {}", asked, c.context);
+  }
+  if (asked > 0) return asked;
+  return c.rope.scaling == RopeScaling::longrope ? std::min(c.context, c.rope.original_context) : c.context;
+}
+
+OpenedModel open_weights(const fs::path& path, const OpenOptions& options) {
+  WeightsModel w = read_weights_model(path);
+  try {
+    const auto style = weights_in_place(w.files);
+    Model model = build_decoder(w.files, w.config, *style, {});
+    auto decoder = std::make_shared<Decoder>();
+    decoder->why_not_paged = page_attention(model, decoder->names, {options.cache_type, true});
+    const MappedModel mapped = map_model(model, *w.files);
+    SessionOptions with = options.session;
+    with.plan_cache_size = std::max<std::size_t>(with.plan_cache_size, kPagedPlans);
+    decoder->session =
+        std::make_unique<Session>(Session::from_bytes(std::as_bytes(std::span<const char>(mapped.bytes)), with, mapped.folder));
+    decoder->describe();
+    decoder->vocabulary = w.config.vocabulary;
+    decoder->context = used_context(w.config, options.context);
+    decoder->in_place = true;
+    check_cache_type(*decoder, options.cache_type);
+    decoder->angles.push_back(angle_input(0, w.config.rope, w.config.rotary, decoder->context));
+    for (const ValueSpec& s : decoder->session->inputs()) {
+      if (s.name != "rope_cos.1") continue;
+      decoder->angles.push_back(angle_input(1, w.config.local_rope, w.config.rotary, decoder->context));
+    }
+    OpenedModel m;
+    m.format = w.gguf ? "gguf" : "safetensors";
+    m.architecture = w.config.architecture;
+    m.tokenizer = path;
+    m.bos = w.bos;
+    m.pad = w.pad;
+    m.eos = std::move(w.eos);
+    m.sampling = w.sampling;
+    m.decoder = std::move(decoder);
+    return m;
+  } catch (Error& e) {
+    throw e.add_context("in '" + path.string() + "'");
+  }
+}
+
+}  // namespace sdx::text

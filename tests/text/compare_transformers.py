@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""Tiny random models of every architecture, as transformers writes them, against what transformers computes.
+
+usage: compare_transformers.py LANGUAGE_PROBE
+
+Exit code 77: transformers or torch is missing.
+"""
+
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+try:
+    import numpy as np
+    import torch
+    import transformers as t
+except ImportError:
+    sys.exit(77)
+
+PROBE = sys.argv[1]
+SIZES = dict(vocab_size=160, hidden_size=64, intermediate_size=96, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2,
+             max_position_embeddings=256, bos_token_id=1, eos_token_id=2, pad_token_id=0, attn_implementation="eager")
+LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64,
+          "rope_theta": 500000.0}
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64, "rope_theta": 10000.0}
+
+
+def longrope(half: int, **more) -> dict:
+    return {"rope_type": "longrope", "short_factor": [1.0 + 0.05 * i for i in range(half)],
+            "long_factor": [1.0 + 0.7 * i for i in range(half)], "rope_theta": 10000.0} | more
+
+
+# name -> (configuration, model, what the context must be)
+CASES = {
+    "llama": (t.LlamaConfig(**SIZES), t.LlamaForCausalLM, 0),
+    "llama, tied, own head, biases": (t.LlamaConfig(**SIZES, tie_word_embeddings=True, head_dim=32, attention_bias=True, mlp_bias=True),
+                                      t.LlamaForCausalLM, 0),
+    "llama, linear": (t.LlamaConfig(**SIZES, rope_parameters={"rope_type": "linear", "factor": 3.0, "rope_theta": 1e4}), t.LlamaForCausalLM, 0),
+    "llama, llama3": (t.LlamaConfig(**SIZES, rope_parameters=LLAMA3), t.LlamaForCausalLM, 0),
+    "llama, yarn": (t.LlamaConfig(**SIZES, rope_parameters=YARN), t.LlamaForCausalLM, 0),
+    "llama, yarn with everything": (t.LlamaConfig(**SIZES, rope_parameters=YARN | {"beta_fast": 16, "beta_slow": 2, "mscale": 0.7,
+                                                                                   "mscale_all_dim": 1.1, "truncate": False}),
+                                    t.LlamaForCausalLM, 0),
+    "llama, yarn, attention factor": (t.LlamaConfig(**SIZES, rope_parameters=YARN | {"attention_factor": 1.3}), t.LlamaForCausalLM, 0),
+    "llama, longrope": (t.LlamaConfig(**SIZES, rope_parameters=longrope(8, original_max_position_embeddings=128)), t.LlamaForCausalLM, 0),
+    "mistral": (t.MistralConfig(**SIZES, sliding_window=7), t.MistralForCausalLM, 0),
+    "mistral, no window": (t.MistralConfig(**SIZES, sliding_window=None, head_dim=32), t.MistralForCausalLM, 0),
+    "qwen2": (t.Qwen2Config(**SIZES, tie_word_embeddings=True), t.Qwen2ForCausalLM, 0),
+    "qwen2, windows": (t.Qwen2Config(**SIZES, use_sliding_window=True, sliding_window=6, max_window_layers=2), t.Qwen2ForCausalLM, 0),
+    "qwen3": (t.Qwen3Config(**SIZES, head_dim=32), t.Qwen3ForCausalLM, 0),
+    "qwen3, layers by name, biases": (t.Qwen3Config(**SIZES, head_dim=32, attention_bias=True, use_sliding_window=True, sliding_window=5,
+                                                    layer_types=["sliding_attention", "full_attention"] * 2), t.Qwen3ForCausalLM, 0),
+    "gemma2": (t.Gemma2Config(**SIZES, head_dim=32, sliding_window=6, query_pre_attn_scalar=24), t.Gemma2ForCausalLM, 0),
+    "gemma2, no caps": (t.Gemma2Config(**SIZES, head_dim=16, sliding_window=6, attn_logit_softcapping=None, final_logit_softcapping=None),
+                        t.Gemma2ForCausalLM, 0),
+    "gemma3": (t.Gemma3TextConfig(**SIZES | {"num_hidden_layers": 7}, head_dim=32, sliding_window=6, query_pre_attn_scalar=24),
+               t.Gemma3ForCausalLM, 0),
+    "gemma3, scaled": (t.Gemma3TextConfig(**SIZES, head_dim=16, sliding_window=6, final_logit_softcapping=20.0,
+                                          rope_parameters={"full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6},
+                                                           "sliding_attention": {"rope_type": "default", "rope_theta": 5e3}},
+                                          layer_types=["sliding_attention", "full_attention"] * 2), t.Gemma3ForCausalLM, 0),
+    "phi3": (t.Phi3Config(**SIZES, sliding_window=9), t.Phi3ForCausalLM, 0),
+    "phi3, partly rotated": (t.Phi3Config(**SIZES, rope_parameters={"rope_type": "default", "partial_rotary_factor": 0.75}),
+                             t.Phi3ForCausalLM, 0),
+    "phi3, longrope": (t.Phi3Config(**SIZES, original_max_position_embeddings=64, rope_parameters=longrope(8)), t.Phi3ForCausalLM, 64),
+    "phi3, longrope, beyond": (t.Phi3Config(**SIZES, original_max_position_embeddings=16, rope_parameters=longrope(8)), t.Phi3ForCausalLM, 256),
+}
+
+
+def old_keys(path: pathlib.Path):
+    """As older versions wrote the file."""
+    c = json.loads(path.read_text())
+    rope = c.pop("rope_parameters", None)
+    if not rope or "full_attention" in rope:
+        return False
+    c["rope_theta"] = rope.pop("rope_theta")
+    if "partial_rotary_factor" in rope:
+        c["partial_rotary_factor"] = rope.pop("partial_rotary_factor")
+    kind = rope.pop("rope_type", "default")
+    c["rope_scaling"] = None if kind == "default" else {"type": kind, **rope}
+    c["torch_dtype"] = c.pop("dtype", "float32")
+    path.write_text(json.dumps(c))
+    return True
+
+
+def ours(folder: pathlib.Path, ids, context: int) -> np.ndarray:
+    command = [PROBE] + (["-c", str(context)] if context else []) + [str(folder), "0"] + [str(i) for i in ids]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return np.array(json.loads(done.stdout)["logits"])
+
+
+def main():
+    with tempfile.TemporaryDirectory(prefix="sdx-transformers-") as temporary:
+        for i, (name, (config, kind, context)) in enumerate(CASES.items()):
+            folder = pathlib.Path(temporary) / "model"
+            shutil.rmtree(folder, ignore_errors=True)
+            torch.manual_seed(i)
+            model = kind(config).float().eval()
+            with torch.no_grad():
+                for parameter in model.parameters():
+                    parameter.add_(torch.randn_like(parameter) * 0.15)
+            half = i % 2 == 0
+            (model.bfloat16() if half else model).save_pretrained(folder, max_shard_size="40KB" if i % 3 == 0 else "5GB")
+            model = kind.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+            ids = np.random.default_rng(i).integers(3, 160, 33)
+            with torch.no_grad():
+                expected = model(torch.tensor(ids[None])).logits[0].numpy().astype(np.float64)
+            for how in ("as written", "with older keys"):
+                if how != "as written" and not old_keys(folder / "config.json"):
+                    continue
+                worst = np.abs(ours(folder, ids, context) - expected).max()
+                print(f"{name}, {how}: off by {worst:.1e}, logits spread by {expected.std():.2f}", flush=True)
+                assert worst < 1e-4 * max(1.0, np.abs(expected).max()), name
+
+
+if __name__ == "__main__":
+    main()
