@@ -138,6 +138,7 @@ int ConvertCommand::run_language_model() const {
   std::error_code none;
   if (std::filesystem::equivalent(model, output, none)) throw UsageError("-o: the model's own folder; the new one needs another");
   const LanguageConversion done = text_tools().convert(model, output, {dtype, 0});
+  if (!done.without_tokenizer.empty()) note("note: no tokenizer was written: " + done.without_tokenizer);
   if (json) {
     print(fmt::format("{{\"model\":{},\"output\":{},\"dtype\":{},\"architecture\":{},\"context\":{},\"bytes\":{}}}\n",
                       json_text(model), json_text(output), dtype.empty() ? "null" : json_text(dtype),

@@ -252,11 +252,14 @@ struct LanguageConvertOptions {
 struct LanguageConversion {
   std::string architecture;
   std::int64_t context = 0;
-  std::uint64_t bytes = 0;  // of what was written
+  std::uint64_t bytes = 0;  // of the network that was written
+  // Why there are no tokenizer.json, tokenizer_config.json and special_tokens_map.json; "": they were written, or copied.
+  std::string without_tokenizer;
 };
 
-// Writes the network of a .gguf file, or of a folder with .safetensors files, as FOLDER/model.onnx, model.onnx.data and genai_config.json, which onnxruntime-genai (0.18) opens
-// as well as LanguageModel. Takes as much memory as the files have. Throws Error as LanguageModel::load() does, and Error(io).
+// Writes the network of a .gguf file, or of a folder with .safetensors files, as FOLDER/model.onnx, model.onnx.data and
+// genai_config.json, which onnxruntime-genai (0.18) opens as well as LanguageModel. Takes as much memory as the files have.
+// Throws Error as LanguageModel::load() does, and Error(io).
 SDX_API LanguageConversion convert_language_model(const std::filesystem::path& model, const std::filesystem::path& folder,
                                                   const LanguageConvertOptions& options = {});
 

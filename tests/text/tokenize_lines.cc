@@ -1,5 +1,6 @@
 // Encodes and decodes what standard input asks for, a JSON object a line, and answers likewise: for differential_tokenizers.py.
 //   {"load": PATH} or {"json": TEXT}      -> {"loaded": true}
+//   {"write": GGUF, "to": FOLDER}         -> {"without": why no tokenizer files were written, ""}
 //   {"text": …, "pair": …, "special": …}  -> the encoding, and what decoding makes of it
 //   {"ids": […]}                          -> {"decoded", "decoded_skip", "stream"}
 // Errors: {"error": …}.
@@ -9,6 +10,8 @@
 #include <optional>
 #include <sdx/error.hpp>
 #include <sdx/tokenizer.hpp>
+
+#include "text/tokenizer/load/gguf_to_json.h"
 
 namespace {
 
@@ -46,6 +49,10 @@ json answer(const json& line, std::optional<sdx::Tokenizer>& t) {
   if (line.contains("json")) {
     t = sdx::Tokenizer::from_json(line["json"].get<std::string>());
     return {{"loaded", true}};
+  }
+  if (line.contains("write")) {
+    const std::string from = line["write"], to = line.at("to");
+    return {{"without", sdx::text::write_tokenizer_files(sdx::text::GgufFile::open(from), 2048, to)}};
   }
   if (!t) throw sdx::Error(sdx::ErrorCode::invalid_argument, "no tokenizer is loaded");
   if (line.contains("ids")) return decode(*t, line["ids"]);

@@ -9,6 +9,7 @@
 #include "text/model/decoder_graph.h"
 #include "text/model/file_weights.h"
 #include "text/model/weights_model.h"
+#include "text/tokenizer/load/gguf_to_json.h"
 
 namespace sdx {
 
@@ -54,16 +55,17 @@ std::string genai_config(const WeightsModel& m, std::int64_t context) {
                    {"vocab_size", c.vocabulary},
                    {"context_length", context},
                    {"decoder", decoder}};
-  const json search{{"do_sample", false},
+  const SamplingDefaults& d = m.sampling;
+  const json search{{"do_sample", d.sample.value_or(false)},
                     {"early_stopping", true},
                     {"max_length", context},
                     {"min_length", 0},
                     {"num_beams", 1},
                     {"num_return_sequences", 1},
-                    {"repetition_penalty", 1.0},
-                    {"temperature", 1.0},
-                    {"top_k", 50},
-                    {"top_p", 1.0},
+                    {"repetition_penalty", d.repetition_penalty.value_or(1.0F)},
+                    {"temperature", d.temperature.value_or(1.0F)},
+                    {"top_k", d.top_k.value_or(50)},
+                    {"top_p", d.top_p.value_or(1.0F)},
                     {"past_present_share_buffer", true}};
   return json{{"model", model}, {"search", search}}.dump(2) + "\n";
 }
@@ -85,6 +87,11 @@ LanguageConversion convert_language_model(const fs::path& model, const fs::path&
     write_model(graph, folder / "model.onnx", write);
     write_file_atomically(folder / "genai_config.json", genai_config(m, context));
     LanguageConversion done;
+    if (m.gguf) {
+      done.without_tokenizer = write_tokenizer_files(m.gguf->metadata(), context, folder);
+    } else {
+      copy_tokenizer_files(m.source, folder);
+    }
     done.architecture = m.config.architecture;
     done.context = context;
     for (const char* name : {"model.onnx", "model.onnx.data"}) done.bytes += fs::file_size(folder / name, error);

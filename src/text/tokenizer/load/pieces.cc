@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "text/tokenizer/model/bpe.h"
 #include "text/tokenizer/model/unigram.h"
 #include "text/unicode/unicode.h"
 #include "text/utf8.h"
@@ -22,33 +21,6 @@ void check(const PieceVocabulary& v) {
     if (valid_utf8(text) != text.size()) fail(ErrorCode::invalid_model, "token {} of the vocabulary is not UTF-8", i);
     if (!(v.pieces[i].score == v.pieces[i].score)) fail(ErrorCode::invalid_model, "the score of token {} is not a number", i);
   }
-}
-
-// Two neighbours are joined where what they make is a token; the better its score, the sooner. Equal scores have one rank, so
-// that the place decides.
-std::vector<Bpe::RankedMerge> merges_of(const std::vector<ScoredPiece>& pieces, const Vocabulary& vocabulary) {
-  std::vector<std::uint32_t> order(pieces.size());
-  std::iota(order.begin(), order.end(), 0U);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::uint32_t a, std::uint32_t b) { return pieces[a].score > pieces[b].score; });
-  const auto usable = [&](std::string_view text) -> std::optional<std::uint32_t> {
-    const auto id = vocabulary.id(text);
-    return id && is_text(pieces[*id]) ? id : std::nullopt;
-  };
-  std::vector<Bpe::RankedMerge> merges;
-  std::uint32_t rank = 0;
-  float last = 0;
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    const ScoredPiece& p = pieces[order[i]];
-    if (i > 0 && p.score != last) ++rank;
-    last = p.score;
-    if (!is_text(p) || vocabulary.id(p.text) != order[i]) continue;
-    for (std::size_t at = p.text.empty() ? 0 : bytes_of_lead(p.text[0]); at < p.text.size(); at += bytes_of_lead(p.text[at])) {
-      const auto left = usable(p.text.substr(0, at)), right = left ? usable(p.text.substr(at)) : std::nullopt;
-      if (right) merges.push_back({*left, *right, {rank, order[i]}});
-    }
-  }
-  return merges;
 }
 
 std::unique_ptr<const Model> make_bpe(const PieceVocabulary& v) {
@@ -86,6 +58,32 @@ std::vector<DecoderStep> make_decoder(const SentencePieceRules& rules) {
 }
 
 }  // namespace
+
+// Two neighbours are joined where what they make is a token; the better its score, the sooner.
+std::vector<Bpe::RankedMerge> merges_of(const std::vector<ScoredPiece>& pieces, const Vocabulary& vocabulary) {
+  std::vector<std::uint32_t> order(pieces.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return pieces[a].score > pieces[b].score; });
+  const auto usable = [&](std::string_view text) -> std::optional<std::uint32_t> {
+    const auto id = vocabulary.id(text);
+    return id && is_text(pieces[*id]) ? id : std::nullopt;
+  };
+  std::vector<Bpe::RankedMerge> merges;
+  std::uint32_t rank = 0;
+  float last = 0;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const ScoredPiece& p = pieces[order[i]];
+    if (i > 0 && p.score != last) ++rank;
+    last = p.score;
+    if (!is_text(p) || vocabulary.id(p.text) != order[i]) continue;
+    for (std::size_t at = p.text.empty() ? 0 : bytes_of_lead(p.text[0]); at < p.text.size(); at += bytes_of_lead(p.text[at])) {
+      const auto left = usable(p.text.substr(0, at)), right = left ? usable(p.text.substr(at)) : std::nullopt;
+      if (right) merges.push_back({*left, *right, {rank, order[i]}});
+    }
+  }
+  return merges;
+}
 
 std::string token_text(const Core& core, std::uint32_t id) {
   if (const auto token = core.model->vocabulary().token(id)) return std::string(*token);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "text/tokenizer/core.h"
+#include "text/tokenizer/model/bpe.h"
 #include "text/tokenizer/sentencepiece_rules.h"
 
 namespace sdx::text {
@@ -34,6 +35,9 @@ struct PieceVocabulary {
 
 // Throws Error(invalid_model).
 std::shared_ptr<Core> core_of_pieces(PieceVocabulary vocabulary);
+
+// The merges that such a BPE model does, the soonest first. Equal scores have one rank, so that the place decides.
+std::vector<Bpe::RankedMerge> merges_of(const std::vector<ScoredPiece>& pieces, const Vocabulary& vocabulary);
 
 // What is added to each text: bos before, eos behind. Sets the post-processor.
 void add_begin_and_end(Core& core, std::optional<std::uint32_t> bos, std::optional<std::uint32_t> eos);

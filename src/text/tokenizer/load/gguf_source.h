@@ -1,0 +1,45 @@
+#pragma once
+// What `tokenizer.ggml.*` of a GGUF file says, before it becomes a tokenizer, or files that other programs read.
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/gguf/gguf.h"
+#include "text/tokenizer/load/pieces.h"
+#include "text/tokenizer/load/split_expressions.h"
+#include "text/tokenizer/model/bpe.h"
+
+namespace sdx::text {
+
+// Views into the file.
+struct GgufSource {
+  const GgufFile& file;
+  std::vector<std::string_view> tokens;
+  std::vector<double> types;
+
+  PieceType type(std::size_t i) const;
+  std::optional<std::uint32_t> id(const char* key) const;
+  std::optional<std::string> token(const char* key) const;
+  SpecialTokens special() const;
+};
+// Throws Error(invalid_model).
+GgufSource read_gguf_source(const GgufFile& file);
+
+// Of the kinds `llama` and `t5` (unigram).
+PieceVocabulary pieces_of(const GgufSource& source, bool unigram);
+
+// Of the kind `gpt2`.
+struct ByteLevelSource {
+  std::vector<Bpe::TextPair> merges;
+  const SplitExpressions* split = nullptr;
+  bool add_prefix_space = false;
+  std::optional<std::uint32_t> bos, eos;  // that are added
+};
+ByteLevelSource byte_level_of(const GgufSource& source);
+
+// Tokens that are looked for in text, by number.
+std::vector<std::pair<std::uint32_t, AddedToken>> added_tokens_of(const GgufSource& source);
+
+}  // namespace sdx::text
