@@ -128,11 +128,9 @@ int ConvertCommand::run_language_model() const {
         std::pair("--custom-ops", !custom_ops.empty()), std::pair("--check", check)}) {
     if (given) throw UsageError(fmt::format("{} is for .onnx models", name));
   }
-  if (dtype == "float16" || dtype == "bfloat16") {
+  if (dtype == "bfloat16") {
     throw UsageError(
-        fmt::format("--dtype {}: the weights of a language model can be written as float32, int8 or int4, or as they are "
-                    "(without --dtype)",
-                    dtype));
+        "--dtype bfloat16: a language model can be written as float32, float16, int8 or int4, or as it is (without --dtype)");
   }
   if (output.ends_with(".onnx")) throw UsageError(fmt::format("-o {}: a language model becomes a folder", output));
   std::error_code none;
@@ -207,7 +205,7 @@ void add_convert(const Command& app, Action& action) {
       ->type_name("FILE.onnx|FOLDER");
   command
       ->add_option("--dtype", c->dtype,
-                   "float16 (default) or bfloat16; of a language model float32, int8 or int4 (default: as it is)")
+                   "float16 (default) or bfloat16; of a language model float32, float16, int8 or int4 (default: as it is)")
       ->one_of({"float16", "bfloat16", "float32", "int8", "int4"})
       ->type_name("TYPE");
   command->add_flag("--keep-io", c->keep_io, "Inputs and outputs stay float32");

@@ -244,7 +244,8 @@ class SDX_API LanguageModel {
 
 struct LanguageConvertOptions {
   // Of the matrices: "" as they are stored, every value exactly (MatMulNBits with the codes of the blocks; minimums of blocks as
-  // a product of their own; floats as float32); "float32"; "int8" or "int4": rounded anew, in blocks of 32.
+  // a product of their own; floats as float32); "float32"; "float16", with all that is computed; "int8" or "int4": rounded anew,
+  // in blocks of 32.
   std::string dtype;
   std::int64_t max_context = 0;  // positions that the angles are written for; 0: the model's own
 };

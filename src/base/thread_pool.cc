@@ -22,6 +22,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/parallel.h"
 
 namespace sdx {
 namespace {
@@ -298,6 +299,10 @@ void parallel_for(std::int64_t count, std::int64_t grain, RangeFn fn) {
     return;
   }
   current_pool().parallel_for(count, grain, fn);
+}
+
+void in_parallel(std::int64_t count, std::int64_t grain, const std::function<void(std::int64_t, std::int64_t)>& fn) {
+  parallel_for(count, grain, [&](std::int64_t begin, std::int64_t end) { fn(begin, end); });
 }
 
 }  // namespace sdx

@@ -9,6 +9,7 @@
 #include "ops/attention/attention_core.h"
 #include "ops/context.h"
 #include "ops/op.h"
+#include "ops/tensor/gather_index.h"
 #include "tensor/types.h"
 
 namespace sdx::ops {
@@ -70,15 +71,7 @@ void infer_ggml_gather(InferContext& c) {
 void run_ggml_gather(OpContext& c) {
   const GgmlRows rows = ggml_rows(parse<GgmlAttrs>(c));
   const Tensor &w = checked_weights(c, 0, rows), &indices = c.input(1);
-  const std::int64_t extent = w.dim(0);
-  std::vector<std::int64_t> at(static_cast<std::size_t>(indices.size()));
-  for (std::size_t i = 0; i < at.size(); ++i) {
-    at[i] = indices.dtype() == DataType::int64 ? indices.values<std::int64_t>()[i] : indices.values<std::int32_t>()[i];
-    if (at[i] < -extent || at[i] >= extent) {
-      c.fail("index {} is out of range for {} rows; permitted: {} to {}", at[i], extent, -extent, extent - 1);
-    }
-    if (at[i] < 0) at[i] += extent;
-  }
+  const Ints at = checked_indices(indices, w.dim(0));
   Shape shape = indices.shape();
   shape.push_back(rows.k);
   auto* y = static_cast<float*>(c.output(0, DataType::float32, shape).mutable_data());

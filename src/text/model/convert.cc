@@ -23,10 +23,11 @@ using nlohmann::json;
 FileWeights style_of(const std::string& dtype) {
   if (dtype.empty()) return FileWeights::as_stored;
   if (dtype == "float32") return FileWeights::float32;
+  if (dtype == "float16") return FileWeights::float16;
   if (dtype == "int8") return FileWeights::int8;
   if (dtype == "int4") return FileWeights::int4;
   fail(ErrorCode::invalid_argument,
-       "the weights' type must be float32, int8 or int4, or left out (as in the file), received '{}'", dtype);
+       "the weights' type must be float32, float16, int8 or int4, or left out (as in the file), received '{}'", dtype);
 }
 
 std::string genai_type(const std::string& architecture) { return architecture == "gemma3" ? "gemma3_text" : architecture; }

@@ -21,7 +21,7 @@ class Builder {
     inputs();
     ValueId x = style_.rows(g_, "/model/embed_tokens", embedding, ids_);
     if (c_.embedding_scale != 1.0F) {
-      x = g_.node("Mul", "/model/embed_scale", {x, g_.scalar("embed_scale", c_.embedding_scale)});
+      x = g_.node("Mul", "/model/embed_scale", {x, number("embed_scale", c_.embedding_scale)});
     }
     for (std::int64_t i = 0; i < c_.layers; ++i) x = layer(i, x);
     if (!options_.for_file) x = wanted_rows(x);
@@ -62,14 +62,20 @@ class Builder {
     ggml_dequantize(format, t.data.data(), size / format.block, values.mutable_values<float>().data());
     return values;
   }
-  ValueId vector(const std::string& name, std::int64_t size) { return g_.constant(name, vector_values(name, size)); }
+  ValueId vector(const std::string& name, std::int64_t size) {
+    return g_.constant(name, with_type(vector_values(name, size), style_.type()));
+  }
+  ValueId number(const std::string& name, float value) {
+    return g_.constant(name, with_type(Tensor::scalar(value), style_.type()));
+  }
   // A norm's weights.
   ValueId gamma(const std::string& name, std::int64_t size) {
     Tensor values = vector_values(name, size);
-    if (c_.norm_shift == 0.0F) return g_.constant(name, std::move(values));
-    values = values.clone();
-    for (float& v : values.mutable_values<float>()) v += c_.norm_shift;
-    return g_.constant(name, std::move(values));
+    if (c_.norm_shift != 0.0F) {
+      values = values.clone();
+      for (float& v : values.mutable_values<float>()) v += c_.norm_shift;
+    }
+    return g_.constant(name, with_type(std::move(values), style_.type()));
   }
 
   void inputs() {
@@ -99,8 +105,8 @@ class Builder {
       Tensor cos(DataType::float32, {options_.context, c_.rotary / 2}), sin(DataType::float32, {options_.context, c_.rotary / 2});
       rope_rows(rope, c_.rotary, options_.context, 0, options_.context, cos.mutable_values<float>().data(),
                 sin.mutable_values<float>().data());
-      cos_.push_back(g_.constant("cos_cache" + end, std::move(cos)));
-      sin_.push_back(g_.constant("sin_cache" + end, std::move(sin)));
+      cos_.push_back(g_.constant("cos_cache" + end, with_type(std::move(cos), style_.type())));
+      sin_.push_back(g_.constant("sin_cache" + end, with_type(std::move(sin), style_.type())));
     } else {
       cos_.push_back(g_.input("rope_cos" + end, DataType::float32, {"positions", half}));
       sin_.push_back(g_.input("rope_sin" + end, DataType::float32, {"positions", half}));
@@ -160,7 +166,7 @@ class Builder {
     const auto layer = static_cast<std::size_t>(i);
     const std::string n = std::to_string(i), kv = std::to_string(c_.kv_heads), size = std::to_string(c_.head_size);
     const auto past = [&](const char* what) {
-      return g_.input("past_key_values." + n + "." + what, DataType::float32, {"batch_size", kv, "past_sequence_length", size});
+      return g_.input("past_key_values." + n + "." + what, style_.type(), {"batch_size", kv, "past_sequence_length", size});
     };
     const std::size_t angles = c_.local[layer] && cos_.size() > 1 ? 1 : 0;
     std::vector<ValueId> in{q, k, v, past("key"), past("value"), lengths_, total_, cos_[angles], sin_[angles]};
@@ -218,7 +224,7 @@ class Builder {
     const ValueId bias = has("output.bias") ? vector("output.bias", c_.vocabulary) : kNoValue;
     ValueId logits = style_.product(g_, "/lm_head", x, head, 0, c_.vocabulary, bias);
     if (c_.logit_softcap != 0.0F) {
-      const ValueId cap = g_.scalar("logit_softcap", c_.logit_softcap);
+      const ValueId cap = number("logit_softcap", c_.logit_softcap);
       logits = g_.node("Mul", "/lm_head/cap",
                        {g_.node("Tanh", "/lm_head/Tanh", {g_.node("Div", "/lm_head/Div", {logits, cap})}), cap});
     }
@@ -232,7 +238,7 @@ class Builder {
     }
   }
   void declare(ValueId v, SymShape shape) {
-    g_.graph().value(v).type = g_.graph().value(v).declared = Type::tensor(DataType::float32, std::move(shape));
+    g_.graph().value(v).type = g_.graph().value(v).declared = Type::tensor(style_.type(), std::move(shape));
   }
 
   // A tensor that is left out would make another model of it.

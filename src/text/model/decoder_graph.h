@@ -28,6 +28,8 @@ class WeightStyle {
                           std::int64_t rows, ValueId bias) = 0;
   // Rows by index.
   virtual ValueId rows(GraphWriter& g, const std::string& name, const StoredTensor& weight, ValueId indices) = 0;
+  // What the network computes in: float32, or float16, with caches and logits of that type.
+  virtual DataType type() const { return DataType::float32; }
 };
 
 struct DecoderOptions {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <thread>
 
 #include "base/error.h"
+#include "base/parallel.h"
 #include "text/model/block_codes.h"
 
 namespace sdx::text {
@@ -19,15 +19,7 @@ struct Coded {
   Tensor minimums;  // float32[k / block, rows]: the right side of a product; undefined where there are none
 };
 
-// fn(begin, end) over parts of [0, count) on all cores; fn throws nothing.
-template <class Fn>
-void in_parts(std::int64_t count, const Fn& fn) {
-  const auto parts = static_cast<std::int64_t>(std::clamp(std::thread::hardware_concurrency(), 1U, 16U));
-  std::vector<std::jthread> threads;
-  for (std::int64_t i = 1; i < parts; ++i)
-    threads.emplace_back([&fn, count, parts, i] { fn(count * i / parts, count * (i + 1) / parts); });
-  fn(std::int64_t{0}, count / parts);
-}
+constexpr std::int64_t kGrain = 16;  // rows
 
 class FileStyle : public WeightStyle {
  public:
@@ -38,8 +30,8 @@ class FileStyle : public WeightStyle {
     const GgmlFormat& format = *find_ggml(weight.type);
     const bool rounded = (style_ == FileWeights::int8 || style_ == FileWeights::int4) && weight.shape[1] % 32 == 0;
     ValueId y = kNoValue;
-    if (style_ == FileWeights::float32 || (format.block == 1 && !rounded)) {
-      const ValueId w = g.constant(name + ".weight", transposed(weight, first, rows));
+    if (type() == DataType::float16 || style_ == FileWeights::float32 || (format.block == 1 && !rounded)) {
+      const ValueId w = g.constant(name + ".weight", with_type(transposed(weight, first, rows), type()));
       y = g.node("MatMul", name + "/MatMul", {x, w});
     } else {
       y = coded_product(g, name, x, rounded ? round_anew(weight, first, rows) : as_stored(weight, first, rows), rows,
@@ -55,7 +47,8 @@ class FileStyle : public WeightStyle {
     // The middle of the codes is what the operator takes for the zero point; others, and minimums, become floats.
     if (plain || code_format(format.type).has_minimum ||
         code_format(format.type).zero != 1 << (code_format(format.type).bits - 1)) {
-      return g.node("Gather", name + "/Gather", {g.constant("model.embed_tokens.weight", floats(weight, 0, n)), indices});
+      return g.node("Gather", name + "/Gather",
+                    {g.constant("model.embed_tokens.weight", with_type(floats(weight, 0, n), type())), indices});
     }
     const Coded c = as_stored(weight, 0, n);
     return g.node("com.microsoft.GatherBlockQuantized", name + "/Gather",
@@ -67,13 +60,15 @@ class FileStyle : public WeightStyle {
                    {"quantize_axis", std::int64_t{1}}});
   }
 
+  DataType type() const override { return style_ == FileWeights::float16 ? DataType::float16 : DataType::float32; }
+
  private:
   Tensor floats(const StoredTensor& weight, std::int64_t first, std::int64_t rows) const {
     const GgmlFormat& format = *find_ggml(weight.type);
     const std::int64_t k = weight.shape[1], row_bytes = format.row_bytes(k);
     Tensor out(DataType::float32, {rows, k});
     float* to = out.mutable_values<float>().data();
-    in_parts(rows, [&](std::int64_t begin, std::int64_t end) {
+    in_parallel(rows, kGrain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t r = begin; r < end; ++r) {
         ggml_dequantize(format, weight.data.data() + (first + r) * row_bytes, k / format.block, to + r * k);
       }
@@ -88,7 +83,7 @@ class FileStyle : public WeightStyle {
     const float* from = in.values<float>().data();
     float* to = out.mutable_values<float>().data();
     constexpr std::int64_t kTile = 32;
-    in_parts((k + kTile - 1) / kTile, [&](std::int64_t begin, std::int64_t end) {
+    in_parallel((k + kTile - 1) / kTile, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t t = begin * kTile; t < std::min(k, end * kTile); t += kTile) {
         for (std::int64_t r = 0; r < rows; ++r) {
           for (std::int64_t i = t; i < std::min(k, t + kTile); ++i) to[i * rows + r] = from[r * k + i];
@@ -122,7 +117,7 @@ class FileStyle : public WeightStyle {
     auto* codes = c.codes.mutable_values<std::uint8_t>().data();
     float* scales = c.scales.mutable_values<float>().data();
     float* minimums = c.format.has_minimum ? c.minimums.mutable_values<float>().data() : nullptr;
-    in_parts(rows, [&](std::int64_t begin, std::int64_t end) {
+    in_parallel(rows, kGrain, [&](std::int64_t begin, std::int64_t end) {
       std::uint8_t some[256];
       float s[16], m[16];
       for (std::int64_t r = begin; r < end; ++r) {
@@ -148,7 +143,7 @@ class FileStyle : public WeightStyle {
     const float* from = values.values<float>().data();
     auto* codes = c.codes.mutable_values<std::uint8_t>().data();
     float* scales = c.scales.mutable_values<float>().data();
-    in_parts(rows * (k / 32), [&](std::int64_t begin, std::int64_t end) {
+    in_parallel(rows * (k / 32), 1024, [&](std::int64_t begin, std::int64_t end) {
       std::uint8_t some[32];
       for (std::int64_t b = begin; b < end; ++b) {
         const float* x = from + b * 32;

@@ -11,7 +11,8 @@ namespace sdx::text {
 enum class FileWeights {
   as_stored,  // every value exactly: codes, scales and minimums of blocks as they are; floats as float32
   float32,
-  int8,  // rounded anew, in blocks of 32 with a scale each
+  float16,  // and the network computes in float16
+  int8,     // rounded anew, in blocks of 32 with a scale each
   int4,
 };
 

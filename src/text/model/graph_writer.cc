@@ -1,6 +1,10 @@
 #include "text/model/graph_writer.h"
 
+#include <algorithm>
 #include <charconv>
+
+#include "base/parallel.h"
+#include "tensor/types.h"
 
 namespace sdx::text {
 namespace {
@@ -14,6 +18,18 @@ Dim dim_of(const std::string& text) {
 }
 
 }  // namespace
+
+Tensor with_type(Tensor floats, DataType type) {
+  if (type == DataType::float32) return floats;
+  constexpr float kMost = 65504.0F;
+  Tensor out(DataType::float16, floats.shape());
+  const float* from = floats.values<float>().data();
+  auto* to = static_cast<std::uint16_t*>(out.mutable_data());
+  in_parallel(floats.size(), 1 << 16, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) to[i] = float_to_half(std::clamp(from[i], -kMost, kMost));
+  });
+  return out;
+}
 
 GraphWriter::GraphWriter() {
   model_.ir_version = 10;

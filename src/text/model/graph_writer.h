@@ -11,6 +11,9 @@ namespace sdx::text {
 
 using AttributeList = std::vector<std::pair<std::string, AttributeValue>>;
 
+// Floats as float32, or rounded to float16: what is beyond its range becomes its largest.
+Tensor with_type(Tensor floats, DataType type);
+
 class GraphWriter {
  public:
   // Opsets as onnxruntime-genai's exports have them.

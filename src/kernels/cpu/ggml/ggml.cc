@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/thread_pool.h"
-#include "kernels/cpu/gemm/gemm.h"
+#include "kernels/cpu/gemm/gemm_args.h"
 #include "kernels/cpu/gemm/gemm_block.h"
 #include "kernels/cpu/ggml/ggml_simd.h"
 #include "kernels/cpu/simd/scratch.h"
@@ -15,20 +15,10 @@ constexpr std::int64_t kDirectRows = 8;
 constexpr std::int64_t kColumns = 16;  // rows of weights whose products are finished together
 constexpr std::int64_t kLargestBlock = 256;
 
-GemmArgs args_of(const GgmlArgs& a) {
-  GemmArgs g;
-  g.m = a.m, g.n = a.n, g.k = a.k;
-  g.a = a.a, g.lda = a.lda;
-  g.c = a.c, g.ldc = a.ldc;
-  g.epilogue.bias = a.bias;
-  g.epilogue.act = a.act;
-  return g;
-}
-
 void few_rows(const GgmlArgs& a) {
   const GgmlKernels& kernels = ggml_kernels();
   const GemmKernels& gemm = gemm_kernels();
-  const GemmArgs g = args_of(a);
+  const GemmArgs g = gemm_args_of(a);
   const auto* weights = static_cast<const char*>(a.weights);
   const std::int64_t row_bytes = a.format->row_bytes(a.k), groups = (a.n + kColumns - 1) / kColumns;
   const std::int64_t grain = std::max<std::int64_t>(1, 100000 / std::max<std::int64_t>(1, a.k * kColumns * a.m));
@@ -75,7 +65,7 @@ void ggml_gemm(const GgmlArgs& a) {
   if (a.m <= kDirectRows) {
     few_rows(a);
   } else {
-    gemm_unpacking(args_of(a), {&a, expand_panels});
+    gemm_unpacking(gemm_args_of(a), {&a, expand_panels});
   }
 }
 

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "base/thread_pool.h"
-#include "kernels/cpu/gemm/gemm.h"
+#include "kernels/cpu/gemm/gemm_args.h"
 #include "kernels/cpu/gemm/gemm_block.h"
 #include "kernels/cpu/gemm/gemm_simd.h"
 #include "kernels/cpu/nbits/nbits_digits.h"
@@ -85,16 +85,6 @@ void expand_panels(const void* context, std::int64_t k0, std::int64_t kc, std::i
   }
 }
 
-GemmArgs args_of(const NBitsArgs& a) {
-  GemmArgs g;
-  g.m = a.m, g.n = a.n, g.k = a.k;
-  g.a = a.a, g.lda = a.lda;
-  g.c = a.c, g.ldc = a.ldc;
-  g.epilogue.bias = a.bias;
-  g.epilogue.act = a.act;
-  return g;
-}
-
 // Divides by the powers of two with which the inner kernel finds a word's codes; exact above 2^-102.
 void place_codes(int bits, float* x, std::int64_t n) {
   const std::int64_t codes = 32 / bits;
@@ -106,7 +96,7 @@ void place_codes(int bits, float* x, std::int64_t n) {
 
 void few_rows(const NBitsArgs& a, const Weights& w) {
   const GemmKernels& gemm = gemm_kernels();
-  const GemmArgs g = args_of(a);
+  const GemmArgs g = gemm_args_of(a);
   const NBitsLayout& l = w.layout;
   const std::int64_t padded = l.blocks * l.block;
   // Rows padded to whole blocks, and the sums of their blocks; shared by all threads of this call.
@@ -154,7 +144,7 @@ bool in_digits(const NBitsArgs& a, const Weights& w) {
   });
   if (!ok) return false;
   const GemmKernels& gemm = gemm_kernels();
-  const GemmArgs g = args_of(a);
+  const GemmArgs g = gemm_args_of(a);
   const std::int64_t panels = (a.n + l.nr - 1) / l.nr;
   const std::int64_t grain = std::max<std::int64_t>(1, 400000 / std::max<std::int64_t>(1, parts * f.part * l.nr * a.m));
   parallel_for(panels, grain, [&](std::int64_t begin, std::int64_t end) {
@@ -222,7 +212,7 @@ void nbits_gemm(const NBitsArgs& a) {
   if (a.m <= kDirectRows) {
     few_rows(a, w);
   } else {
-    gemm_unpacking(args_of(a), {&w, expand_panels});
+    gemm_unpacking(gemm_args_of(a), {&w, expand_panels});
   }
 }
 

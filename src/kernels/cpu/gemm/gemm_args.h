@@ -1,0 +1,20 @@
+#pragma once
+// Products whose weights are coded, as those of floats.
+
+#include "kernels/cpu/gemm/gemm.h"
+
+namespace sdx::cpu {
+
+// All but the weights: sizes, activations, bias, activation function and output have the same names in each.
+template <class CodedArgs>
+GemmArgs gemm_args_of(const CodedArgs& a) {
+  GemmArgs g;
+  g.m = a.m, g.n = a.n, g.k = a.k;
+  g.a = a.a, g.lda = a.lda;
+  g.c = a.c, g.ldc = a.ldc;
+  g.epilogue.bias = a.bias;
+  g.epilogue.act = a.act;
+  return g;
+}
+
+}  // namespace sdx::cpu
