@@ -1,5 +1,5 @@
 #pragma once
-// Threads that run handlers, and a queue of bounded length before them.
+// Threads that run handlers, and a queue of bounded length before them. A thread is made when work finds none that is free.
 
 #include <condition_variable>
 #include <deque>
@@ -28,7 +28,8 @@ class HandlerPool {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<std::function<void()>> queue_;
-  std::size_t waiting_;
+  std::size_t most_threads_, waiting_;
+  std::size_t free_ = 0, busy_ = 0;  // threads that wait for work, and that do it
   bool ending_ = false;
   std::vector<std::thread> threads_;
 };

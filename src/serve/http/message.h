@@ -45,6 +45,8 @@ class Notes {
   std::atomic<bool> wants_prompt_{false};
 };
 
+struct RouterEntry;
+
 struct Request {
   std::string method;  // "GET", as sent
   std::string target;  // "/a%20b?c=d", as sent
@@ -62,6 +64,7 @@ struct Request {
   std::shared_ptr<Notes> notes;  // never null
 
   // What a Router and a guard have found out; empty where there is none.
+  const RouterEntry* matched = nullptr;
   std::string route;                                       // the pattern: "/v2/models/{model}/infer"
   std::vector<std::pair<std::string, std::string>> parts;  // {model} of the pattern and so on
   std::string id;                                          // X-Request-Id, as the client sent it or made up

@@ -39,6 +39,13 @@ struct Route {
 // May answer later, from any thread. What it throws becomes an answer like a Handler's, unless it has answered.
 using AsyncHandler = std::function<void(RequestPtr request, ResponderPtr responder)>;
 
+struct RouterEntry {
+  Route route;
+  Handler handler;  // one of the two
+  AsyncHandler async;
+  std::vector<std::string> segments;
+};
+
 // Filled before the server starts; then thread-safe.
 class Router {
  public:
@@ -51,12 +58,7 @@ class Router {
   void add(Route route, Handler handler);
   void add(Route route, AsyncHandler handler);
 
-  struct Entry {
-    Route route;
-    Handler handler;  // one of the two
-    AsyncHandler async;
-    std::vector<std::string> segments;
-  };
+  using Entry = RouterEntry;
   struct Match {
     const Entry* entry = nullptr;                            // null: no such path, or not with this method
     std::vector<std::pair<std::string, std::string>> parts;  // {name} and what stands there

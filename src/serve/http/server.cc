@@ -76,7 +76,7 @@ struct Server::Impl {
   void accept();
   void accepted(SystemError error, Tcp::socket socket);
   void ended();
-  void wait(std::chrono::milliseconds grace, const std::function<bool()>& hurry);
+  void wait(std::chrono::milliseconds grace);
 };
 
 void Server::Impl::begin(ServerOptions options, Service service) {
@@ -157,12 +157,10 @@ void Server::Impl::ended() {
   }
 }
 
-void Server::Impl::wait(std::chrono::milliseconds grace, const std::function<bool()>& hurry) {
+void Server::Impl::wait(std::chrono::milliseconds grace) {
   const auto end = Clock::now() + grace;
   std::unique_lock lock(waiting);
-  while (open > 0 && Clock::now() < end && !(hurry && hurry())) {
-    none_open.wait_until(lock, std::min(end, Clock::now() + std::chrono::milliseconds(50)));
-  }
+  none_open.wait_until(lock, end, [this] { return open == 0; });
 }
 
 namespace {
@@ -195,9 +193,8 @@ Server::~Server() { stop(std::chrono::milliseconds(0)); }
 
 std::uint16_t Server::port() const noexcept { return impl_->shared.port; }
 int Server::connections() const noexcept { return impl_->open; }
-HandlerPool& Server::pool() noexcept { return *impl_->pool; }
 
-void Server::stop(std::chrono::milliseconds grace, const std::function<bool()>& hurry) {
+void Server::stop(std::chrono::milliseconds grace) {
   Impl& i = *impl_;
   const std::lock_guard lock(i.stopping);
   if (i.loops.empty() || !i.loops[0]->thread.joinable()) return;
@@ -208,7 +205,7 @@ void Server::stop(std::chrono::milliseconds grace, const std::function<bool()>& 
     i.pause->cancel();
   });
   for (const auto& loop : i.loops) asio::post(loop->io, [l = loop.get()] { l->finish(); });
-  i.wait(grace, hurry);
+  i.wait(grace);
   for (const auto& loop : i.loops) asio::post(loop->io, [l = loop.get()] { l->cut(); });
   i.pool->join();
   for (const auto& loop : i.loops) loop->busy.reset();

@@ -77,8 +77,6 @@ struct Service {
   std::function<void(const Request&, const Outcome&)> ended;  // once for every request whose head was whole; may be empty
 };
 
-class HandlerPool;
-
 class Server {
  public:
   // Listens when it returns. Throws Error(io) when the address cannot be had.
@@ -91,13 +89,11 @@ class Server {
 
   std::uint16_t port() const noexcept;
   int connections() const noexcept;  // open ones
-  // Limits::threads threads with a queue of Limits::waiting, for Service::entry to hand work to.
-  HandlerPool& pool() noexcept;
 
   // Takes no more connections, lets requests under way end for `grace`, then cuts them; returns when no handler runs and no
-  // Responder is held. Handlers whose client was cut see Request::gone. `hurry` is asked now and then: true ends the grace. May
-  // be called more than once, by any thread but a handler's.
-  void stop(std::chrono::milliseconds grace = std::chrono::milliseconds(2000), const std::function<bool()>& hurry = {});
+  // Responder is held. Handlers whose client was cut see Request::gone. May be called more than once, by any thread but a
+  // handler's.
+  void stop(std::chrono::milliseconds grace = std::chrono::milliseconds(2000));
 
  private:
   struct Impl;
