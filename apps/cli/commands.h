@@ -26,6 +26,7 @@
   COMMAND("tokenize", add_tokenize)               \
   COMMAND("embed", add_embed)                     \
   COMMAND("rerank", add_rerank)                   \
+  COMMAND("serve", add_serve)                     \
   COMMAND("cache", add_cache)                     \
   COMMAND("init", add_init)                       \
   COMMAND("build", add_build)                     \

@@ -24,7 +24,8 @@ struct ServeRequest {
   int port = -1;       // 0: a free one; -1: not given (8080)
   int grpc_port = -1;  // the same (8081); -2: no gRPC
   std::string api_keys, tls_cert, tls_key;
-  std::vector<std::string> cors;  // origins that browsers may call from
+  std::vector<std::string> cors;   // origins that browsers may call from
+  std::vector<std::string> hosts;  // names by which the server may be called, besides its address
   std::int64_t max_batch_size = 0;
   double max_queue_delay_ms = -1;
   int queue = 0, instances = 0;

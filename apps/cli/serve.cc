@@ -1,0 +1,206 @@
+// sdx serve
+
+#include <dlfcn.h>
+
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "base/system/own_library.h"
+#include "cli/command.h"
+#include "cli/commands.h"
+#include "cli/session_flags.h"
+#include "project/resolve.h"
+#include "serve/module_api.h"
+
+namespace sdx::cli {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  sdx serve yolo11n.onnx\n"
+    "  sdx serve chat=SmolLM2-135M-Instruct.Q4_1.gguf embed=all-MiniLM-L6-v2/ --port 8000\n"
+    "  sdx serve --repository models/ --host 0.0.0.0 --api-keys keys.txt --tls-cert cert.pem --tls-key key.pem\n"
+    "MODEL is a file, a folder, a project or a name, NAME the one by which clients ask for it. Ctrl-C ends the server when "
+    "requests\n"
+    "under way have ended, a second one at once; SIGHUP reads keys and certificates again.\n";
+
+struct ServeCommand {
+  std::vector<std::string> models;
+  SessionFlags session;
+  serve::ServeRequest request;
+  std::string memory_limit;
+  std::optional<double> delay;
+  int grpc_port = -1;
+  bool no_grpc = false, no_page = false;
+
+  int run();
+};
+
+volatile std::sig_atomic_t stopped = 0;
+std::atomic<bool> reload_wanted{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+// Ctrl-C and `kill` end the server in an orderly way; a second one ends the program at once.
+class Signals {
+ public:
+  Signals() {
+    struct sigaction stop {};
+    stop.sa_handler = [](int) { stopped = 1; };
+    stop.sa_flags = static_cast<int>(SA_RESETHAND);
+    struct sigaction reload {};
+    reload.sa_handler = [](int) { reload_wanted = true; };
+    reload.sa_flags = SA_RESTART;
+    for (std::size_t i = 0; i < kSignals.size(); ++i) {
+      ::sigaction(kSignals[i], kSignals[i] == SIGHUP ? &reload : &stop, &before_[i]);
+    }
+  }
+  ~Signals() {
+    for (std::size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &before_[i], nullptr);
+  }
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+
+ private:
+  static constexpr std::array<int, 3> kSignals{SIGINT, SIGTERM, SIGHUP};
+  std::array<struct sigaction, 3> before_{};
+};
+
+void* module_of(void* handle) {
+  const auto function = reinterpret_cast<SdxServeModuleFunction>(::dlsym(handle, "sdx_serve_module"));
+  const serve::ServeModule* module = function == nullptr ? nullptr : function();
+  const bool same =
+      module != nullptr && module->version == serve::kModuleVersion && module->product == std::string_view(SDX_VERSION);
+  return same ? const_cast<serve::ServeModule*>(module) : nullptr;
+}
+
+const serve::ServeModule& load_module() {
+  const OwnLibrary library{"libsdx_serve.so",
+                           "SDX_SERVE_LIB",
+                           "sdx serve",
+                           {program_folder()},
+                           {SDX_LIB_FROM_BIN "/sardonyx", "../lib/sardonyx", "sardonyx", "."}};
+  return *static_cast<const serve::ServeModule*>(load_own_library(library, module_of));
+}
+
+// "chat=model.gguf", "model.onnx", or a name of the registry. A path that contains '=' is taken whole where it exists.
+std::pair<std::string, std::string> model_of(const std::string& text) {
+  std::error_code ignored;
+  const std::size_t equals = text.find('=');
+  const bool named = equals != std::string::npos && equals > 0 && !std::filesystem::exists(text, ignored);
+  std::string name = named ? text.substr(0, equals) : "";
+  const std::string path = named ? text.substr(equals + 1) : text;
+  if (std::filesystem::exists(path, ignored)) return {name, path};
+  const project::ResolvedModel found = project::resolve(path);
+  const bool is_project = found.project && !found.project->file().empty();
+  if (name.empty()) name = path;
+  return {name, is_project ? found.project->file().string() : found.model.string()};
+}
+
+int ServeCommand::run() {
+  if (models.empty() && request.repository.empty()) throw UsageError("name a MODEL, or --repository DIR with models");
+  for (const std::string& text : models) request.models.push_back(model_of(text));
+  request.session = session.options();
+  if (!memory_limit.empty()) request.memory_limit = parse_bytes(memory_limit);
+  if (delay && !(*delay >= 0 && *delay <= 60000)) throw UsageError("--max-queue-delay-ms must be 0 to 60000");
+  request.max_queue_delay_ms = delay.value_or(-1);
+  request.grpc_port = no_grpc ? -2 : grpc_port;
+  request.page = !no_page;
+  const serve::ServeModule& module = load_module();
+  const Signals signals;
+  serve::ServeHost host;
+  host.stop = [] { return stopped != 0; };
+  host.reload = [] { return reload_wanted.exchange(false); };
+  host.say = [](std::string_view lines) { note(lines); };
+  module.serve(request, host);
+  return kOk;
+}
+
+void add_network_flags(const Command& command, ServeCommand& c) {
+  const char* group = "Network";
+  serve::ServeRequest& r = c.request;
+  command.add_option("--host", r.host, "Address to listen on (127.0.0.1: this machine alone)")
+      ->type_name("ADDRESS")
+      ->group(group);
+  command.add_option("--port", r.port, "Port for HTTP (8080; 0: a free one)")->range(0, 65535)->type_name("N")->group(group);
+  command.add_option("--grpc-port", c.grpc_port, "Port for gRPC (8081; 0: a free one)")
+      ->range(0, 65535)
+      ->type_name("N")
+      ->group(group);
+  command.add_flag("--no-grpc", c.no_grpc, "HTTP alone")->group(group);
+  command.add_flag("--no-page", c.no_page, "No page at /")->group(group);
+  command.add_option("--tls-cert", r.tls_cert, "Certificate, with those that it rests upon (PEM)")
+      ->type_name("FILE")
+      ->group(group);
+  command.add_option("--tls-key", r.tls_key, "Its private key (PEM)")->type_name("FILE")->group(group);
+  command.add_option("--api-keys", r.api_keys, "Keys that clients must have, one a line: docs/serve.md")
+      ->type_name("FILE")
+      ->group(group);
+  command.add_option("--cors", r.cors, "A site whose pages may ask: https://example.com; * for all")
+      ->one_word()
+      ->type_name("ORIGIN")
+      ->group(group);
+  command.add_option("--allow-host", r.hosts, "A name by which a server on 127.0.0.1 may be called")
+      ->one_word()
+      ->type_name("NAME")
+      ->group(group);
+}
+
+void add_model_flags(const Command& command, ServeCommand& c) {
+  serve::ServeRequest& r = c.request;
+  command.add_option("MODEL", c.models, "MODEL or NAME=MODEL, as many as you like");
+  const char* group = "Models";
+  command.add_option("--repository", r.repository, "A folder of models, loaded when they are asked for")
+      ->type_name("DIR")
+      ->group(group);
+  command.add_option("--max-batch-size", r.max_batch_size, "Samples that one run takes at most")
+      ->range(1, 1'000'000)
+      ->type_name("N")
+      ->group(group);
+  command.add_option("--max-queue-delay-ms", c.delay, "How long a request waits for others to run with")
+      ->type_name("MS")
+      ->group(group);
+  command.add_option("--queue", r.queue, "Requests that wait for a model; more are refused (256)")
+      ->range(1, 1'000'000)
+      ->type_name("N")
+      ->group(group);
+  command.add_option("--instances", r.instances, "Runs of a model at the same time (1)")
+      ->range(1, 1024)
+      ->type_name("N")
+      ->group(group);
+}
+
+void add_log_flags(const Command& command, ServeCommand& c) {
+  const char* group = "Monitoring";
+  serve::ServeRequest& r = c.request;
+  command.add_option("--log-format", r.log_format, "Lines for people (text) or programs (json)")
+      ->one_of({"text", "json"})
+      ->type_name("FORMAT")
+      ->group(group);
+  command.add_flag("--log-prompts", r.log_prompts, "Log what clients ask, which may be private")->group(group);
+  command.add_option("--otlp", r.otlp, "Send traces to this collector: http://127.0.0.1:4318")->type_name("URL")->group(group);
+}
+
+}  // namespace
+
+void add_serve(const Command& app, Action& action) {
+  const Command command = app.add_subcommand("serve", "Answer requests for models over HTTP and gRPC");
+  const auto c = std::make_shared<ServeCommand>();
+  add_model_flags(command, *c);
+  add_network_flags(command, *c);
+  add_log_flags(command, *c);
+  c->session.add_to(command, false);
+  command.remove_option("--dtype");
+  command.remove_option("--memory-limit");  // here, of all models together
+  command.add_option("--memory-limit", c->memory_limit, "Memory of all models; what was used longest ago goes first")
+      ->type_name("SIZE")
+      ->group("Models");
+  command.footer(kExamples);
+  command.callback([c, &action] { action = [c] { return c->run(); }; });
+}
+
+}  // namespace sdx::cli

@@ -1,0 +1,132 @@
+#include "serve/server/guard.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/error.h"
+
+namespace sdx::serve {
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return out;
+}
+
+// "localhost" of "LocalHost:8080", "[::1]" of "[::1]:8080".
+std::string name_of(std::string_view host) {
+  const std::size_t colon = host.rfind(':');
+  const bool has_port = colon != std::string_view::npos && host.find(']', colon) == std::string_view::npos;
+  return lower(has_port ? host.substr(0, colon) : host);
+}
+
+// The key of "Authorization: Bearer KEY".
+std::string_view bearer(std::string_view field) {
+  constexpr std::string_view scheme = "bearer ";
+  if (field.size() < scheme.size() || lower(field.substr(0, scheme.size())) != scheme) return {};
+  field.remove_prefix(scheme.size());
+  while (field.starts_with(' ')) field.remove_prefix(1);
+  return field;
+}
+
+Response busy(Response response, std::chrono::seconds retry_after) {
+  response.headers.emplace_back("Retry-After", fmt::format("{}", std::max<std::int64_t>(1, retry_after.count())));
+  return response;
+}
+
+}  // namespace
+
+Guard::Guard(GuardOptions options, std::unique_ptr<Keys> keys) : options_(std::move(options)), keys_(std::move(keys)) {}
+
+bool Guard::allows(std::string_view origin) const {
+  return std::any_of(options_.origins.begin(), options_.origins.end(),
+                     [&](const std::string& allowed) { return allowed == "*" || lower(allowed) == lower(origin); });
+}
+
+// A page of another site that the user's browser shows: it can send requests here, though not read the answers, and what changes
+// something needs no answer. The scheme is not compared: a proxy may do the encrypting.
+bool Guard::foreign(const Request& request) const {
+  const std::string_view origin = request.header("origin");
+  if (origin.empty() || allows(origin)) return false;
+  const std::size_t slashes = origin.find("://");
+  return slashes == std::string_view::npos || lower(origin.substr(slashes + 3)) != lower(request.header("host"));
+}
+
+std::optional<Response> Guard::check_caller(const Request& request) const {
+  if (!options_.hosts.empty()) {
+    const std::string name = name_of(request.header("host"));
+    if (std::find(options_.hosts.begin(), options_.hosts.end(), name) == options_.hosts.end()) {
+      return api_error(421, "the request's Host is not a name of this server; --allow-host NAME adds one");
+    }
+  }
+  if (foreign(request)) return api_error(403, "pages of other sites may not ask this server; --cors ORIGIN lets them");
+  return std::nullopt;
+}
+
+std::optional<Response> Guard::check_key(Request& request, const Route* found) {
+  static const Route unknown;  // strangers do not learn which paths there are
+  const Route& route = found ? *found : unknown;
+  if (!keys_ || route.needs == Needs::nothing) return std::nullopt;
+  auto answer = keys_->ask(bearer(request.header("authorization")), route.limited, std::chrono::steady_clock::now(),
+                           std::chrono::system_clock::now());
+  request.key = answer.name;
+  request.held = std::move(answer.held);
+  const auto unauthorized = [](std::string_view message, std::string_view code) {
+    Response response = api_error(401, message, "invalid_request_error", code);
+    response.headers.emplace_back("WWW-Authenticate", "Bearer");
+    return response;
+  };
+  switch (answer.verdict) {
+    case Keys::Verdict::fine: return std::nullopt;
+    case Keys::Verdict::missing:
+      return unauthorized("this server needs an API key: send 'Authorization: Bearer KEY'", "missing_api_key");
+    case Keys::Verdict::unknown: return unauthorized("this server does not know the API key", "invalid_api_key");
+    case Keys::Verdict::expired: return api_error(403, "the API key has expired", "", "expired_api_key");
+    case Keys::Verdict::too_often:
+      return busy(api_error(429, "the API key has used up its requests for now", "", "rate_limit_exceeded"), answer.retry_after);
+    case Keys::Verdict::too_many:
+      return busy(api_error(429, "as many requests as the API key may have are under way", "", "concurrency_limit_exceeded"),
+                  answer.retry_after);
+  }
+  return std::nullopt;
+}
+
+std::optional<Response> Guard::check_load(Request& request, const Route& route) {
+  if (!route.limited) return std::nullopt;
+  if (running_->fetch_add(1) >= options_.most_running) {
+    --*running_;
+    return busy(route.shape(503, "the server is busy; try again later"), std::chrono::seconds(1));
+  }
+  // Lets go of the key's share as well.
+  request.held = std::shared_ptr<void>(nullptr, [running = running_, held = std::move(request.held)](void*) { --*running; });
+  return std::nullopt;
+}
+
+std::optional<Response> Guard::preflight(const Request& request, std::string_view allowed_methods) const {
+  if (request.method != "OPTIONS" || allowed_methods.empty()) return std::nullopt;
+  Response response;
+  response.status = 204;
+  response.headers.emplace_back("Allow", std::string(allowed_methods));
+  const std::string_view origin = request.header("origin");
+  if (origin.empty() || !allows(origin) || request.header("access-control-request-method").empty()) return response;
+  response.headers.emplace_back("Access-Control-Allow-Methods", std::string(allowed_methods));
+  response.headers.emplace_back("Access-Control-Max-Age", "600");
+  const std::string_view fields = request.header("access-control-request-headers");
+  if (!fields.empty()) response.headers.emplace_back("Access-Control-Allow-Headers", std::string(fields));
+  return response;
+}
+
+void Guard::decorate(const Request& request, Response& response) const {
+  if (!options_.origins.empty()) {
+    response.headers.emplace_back("Vary", "Origin");
+    const std::string_view origin = request.header("origin");
+    if (!origin.empty() && allows(origin)) {
+      response.headers.emplace_back("Access-Control-Allow-Origin", std::string(origin));
+      response.headers.emplace_back("Access-Control-Expose-Headers", "*");
+    }
+  }
+  if (!request.id.empty()) response.headers.emplace_back("X-Request-Id", request.id);
+}
+
+}  // namespace sdx::serve

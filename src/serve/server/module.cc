@@ -1,0 +1,201 @@
+// libsdx_serve.so
+
+#include <arpa/inet.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "base/error.h"
+#include "serve/http/tls.h"
+#include "serve/module_api.h"
+#include "serve/server/application.h"
+#include "serve/server/otlp.h"
+#include "serve/server/process_metrics.h"
+#include "serve/server/settings.h"
+#include "serve/server/systemd.h"
+
+namespace sdx::serve {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kGrace{30000};
+constexpr milliseconds kTick{50};
+constexpr int kConnections = 10000;
+
+// A thousand connections need as many file descriptors; many systems give a process 1024 and let it ask for more. Returns how
+// many connections there is room for, models and logs left aside.
+int room_for_connections() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return kConnections;
+  limit.rlim_cur = limit.rlim_max;
+  static_cast<void>(::setrlimit(RLIMIT_NOFILE, &limit));
+  static_cast<void>(::getrlimit(RLIMIT_NOFILE, &limit));
+  const rlim_t aside = 128;
+  return static_cast<int>(std::clamp<rlim_t>(limit.rlim_cur > aside ? limit.rlim_cur - aside : 1, 1, kConnections));
+}
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+// A name that belongs to somebody else may lead to this machine (DNS rebinding); whoever listens on this machine alone need not
+// answer to it.
+GuardOptions guard_options(const ServeRequest& request, const Settings& settings) {
+  GuardOptions options;
+  options.origins = request.cors;
+  if (is_loopback(settings.host)) options.hosts = {"127.0.0.1", "localhost", "[::1]", lower(settings.host)};
+  if (!options.hosts.empty()) {
+    for (const std::string& name : request.hosts) options.hosts.push_back(lower(name));
+  }
+  return options;
+}
+
+std::unique_ptr<Keys> keys_of(const ServeRequest& request) {
+  return request.api_keys.empty() ? nullptr : std::make_unique<Keys>(read_keys(request.api_keys));
+}
+
+std::string address_of(int socket, const std::string& otherwise) {
+  sockaddr_storage name{};
+  socklen_t size = sizeof name;
+  char text[INET6_ADDRSTRLEN] = "";
+  if (socket < 0 || ::getsockname(socket, reinterpret_cast<sockaddr*>(&name), &size) != 0) return otherwise;
+  const void* address = name.ss_family == AF_INET6
+                            ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in6*>(&name)->sin6_addr)
+                            : static_cast<const void*>(&reinterpret_cast<const sockaddr_in*>(&name)->sin_addr);
+  return ::inet_ntop(name.ss_family, address, text, sizeof text) == nullptr ? otherwise : text;
+}
+
+class Program {
+ public:
+  Program(const ServeRequest& request, const ServeHost& host)
+      : request_(request),
+        host_(host),
+        settings_(settings_of(request)),
+        log_(request.log_format == "json" ? LogFormat::json : LogFormat::text, host.say) {
+    const std::vector<int> sockets = inherited_sockets();
+    if (!sockets.empty()) socket_ = sockets.front();
+    settings_.host = address_of(socket_, settings_.host);
+    if (!request.tls_cert.empty()) encryption_ = tls_encryption({request.tls_cert, request.tls_key});
+    guard_.emplace(guard_options(request, settings_), keys_of(request));
+    if (!request.otlp.empty()) spans_.emplace(otlp_sender(request.otlp));
+    watch_process(metrics_);
+    watch_parts();
+    application_.emplace(router_, *guard_, metrics_, log_, spans_ ? &*spans_ : nullptr,
+                         ApplicationOptions{.log_prompts = request.log_prompts});
+  }
+
+  void run();
+
+ private:
+  void watch_parts();
+  void listen();
+  void warn();
+  void reload();
+
+  const ServeRequest& request_;
+  const ServeHost& host_;
+  Settings settings_;
+  int socket_ = -1;
+  std::shared_ptr<Encryption> encryption_;
+  Metrics metrics_;
+  Log log_;
+  std::optional<Guard> guard_;
+  std::optional<SpanExporter> spans_;
+  Router router_;
+  std::optional<Application> application_;
+  std::optional<Server> server_;
+};
+
+void Program::watch_parts() {
+  const auto add = [&](const char* name, const char* help, const char* kind, std::function<double()> value) {
+    metrics_.collect(name, help, kind, [value = std::move(value)] { return std::vector<Metrics::Sample>{{"", {}, value()}}; });
+  };
+  add("sdx_http_requests_running", "Requests under way, those of monitors left out.", "gauge",
+      [this] { return static_cast<double>(guard_->running()); });
+  add("sdx_http_connections", "Open connections.", "gauge",
+      [this] { return server_ ? static_cast<double>(server_->connections()) : 0.0; });
+  add("sdx_log_dropped_lines_total", "Log lines that nobody took in time.", "counter",
+      [this] { return static_cast<double>(log_.dropped()); });
+  if (!spans_) return;
+  add("sdx_spans_sent_total", "Spans that the collector took.", "counter",
+      [this] { return static_cast<double>(spans_->sent()); });
+  add("sdx_spans_dropped_total", "Spans that were lost: too many waited, or the collector did not take them.", "counter",
+      [this] { return static_cast<double>(spans_->dropped()); });
+}
+
+void Program::listen() {
+  ServerOptions options;
+  options.address = settings_.host;
+  options.port = static_cast<std::uint16_t>(settings_.port);
+  options.listening = socket_;
+  options.encryption = encryption_;
+  Limits& limits = options.limits;
+  limits.connections = room_for_connections();
+  limits.io_threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency() / 2, 1U, 8U));
+  limits.all_bodies_bytes = 4ull << 30;
+  limits.idle = milliseconds(75000);
+  server_.emplace(options, application_->service());
+}
+
+void Program::warn() {
+  if (is_loopback(settings_.host)) return;
+  if (!guard_->keys()) {
+    log_.add("warning", fmt::format("anybody who reaches {} may ask this server: --api-keys FILE says who may", settings_.host));
+  }
+  if (guard_->keys() && !encryption_) {
+    log_.add("warning", "keys and prompts cross the network as they are: --tls-cert and --tls-key, or a proxy, encrypt them");
+  }
+}
+
+// What cannot be used leaves what there was.
+void Program::reload() {
+  notify_service_manager("RELOADING=1");
+  const auto attempt = [&](const char* what, const std::function<void()>& action) {
+    try {
+      action();
+      log_.add("info", fmt::format("{} read again", what));
+    } catch (const std::exception& e) {
+      log_.add("error", fmt::format("{} as before: {}", what, e.what()));
+    }
+  };
+  if (guard_->keys()) attempt("API keys", [&] { guard_->keys()->replace(read_keys(request_.api_keys)); });
+  if (encryption_) attempt("certificate", [&] { serve::reload(*encryption_); });
+  notify_service_manager("READY=1");
+}
+
+void Program::run() {
+  listen();
+  warn();
+  log_.flush();
+  host_.say("listening on " + url_of(encryption_ ? "https" : "http", settings_.host, server_->port()));
+  notify_service_manager("READY=1");
+  const auto watchdog = watchdog_interval() / 2;
+  auto barked = std::chrono::steady_clock::now();
+  while (!host_.stop()) {
+    if (host_.reload()) reload();
+    if (watchdog.count() > 0 && std::chrono::steady_clock::now() - barked > watchdog) {
+      barked = std::chrono::steady_clock::now();
+      notify_service_manager("WATCHDOG=1");
+    }
+    std::this_thread::sleep_for(kTick);
+  }
+  notify_service_manager("STOPPING=1");
+  log_.add("info", "stopping: requests under way may end");
+  server_->stop(kGrace);
+  server_.reset();
+}
+
+void serve(const ServeRequest& request, const ServeHost& host) { Program(request, host).run(); }
+
+constexpr ServeModule kModule{kModuleVersion, SDX_VERSION, serve};
+
+}  // namespace
+}  // namespace sdx::serve
+
+extern "C" __attribute__((visibility("default"))) const sdx::serve::ServeModule* sdx_serve_module() {
+  return &sdx::serve::kModule;
+}

@@ -1,0 +1,73 @@
+#include "serve/server/settings.h"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <optional>
+#include <sdx/project.hpp>
+
+#include "base/error.h"
+
+namespace sdx::serve {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::optional<ProjectConfig> project_of(const fs::path& path) {
+  std::error_code ignored;
+  const fs::path file = fs::is_directory(path, ignored) ? path / "sdx.yml" : path;
+  const bool is_project = file.extension() == ".yml" || file.extension() == ".yaml";
+  if (!is_project || !fs::is_regular_file(file, ignored)) return std::nullopt;
+  return Project::open(file).config();
+}
+
+std::chrono::microseconds delay_of(double ms) {
+  return std::chrono::microseconds(static_cast<std::int64_t>(std::llround(ms * 1000)));
+}
+
+}  // namespace
+
+bool is_loopback(const std::string& address) {
+  in_addr four{};
+  if (::inet_pton(AF_INET, address.c_str(), &four) == 1) return (ntohl(four.s_addr) >> 24) == 127;
+  return address == "::1";
+}
+
+std::string url_of(const std::string& scheme, const std::string& address, int port) {
+  const bool six = address.find(':') != std::string::npos;
+  return fmt::format("{}://{}{}{}:{}", scheme, six ? "[" : "", address, six ? "]" : "", port);
+}
+
+Settings settings_of(const ServeRequest& request) {
+  if (request.tls_cert.empty() != request.tls_key.empty()) {
+    fail(ErrorCode::invalid_argument, "--tls-cert and --tls-key go together");
+  }
+  std::optional<ProjectConfig> project;
+  for (const auto& [name, path] : request.models) {
+    if (!project) project = project_of(path);
+  }
+  Settings s;
+  if (project) {
+    s.host = project->serving.host;
+    s.port = project->serving.port;
+  }
+  if (!request.host.empty()) s.host = request.host;
+  if (s.host == "localhost") s.host = "127.0.0.1";
+  if (request.port >= 0) s.port = request.port;
+  // Where any port will do, any will do for gRPC.
+  s.grpc_port = request.grpc_port != -1 ? request.grpc_port : s.port == 0 ? 0 : 8081;
+  CatalogOptions& c = s.catalog;
+  for (const auto& [name, path] : request.models) c.models.push_back({name, path});
+  c.repository = request.repository;
+  c.memory_limit = request.memory_limit;
+  c.session = request.session;
+  if (request.max_batch_size > 0) c.batch.max_batch_size = request.max_batch_size;
+  if (request.max_queue_delay_ms >= 0) c.batch.max_queue_delay = delay_of(request.max_queue_delay_ms);
+  if (request.queue > 0) c.batch.queue = request.queue;
+  if (request.instances > 0) c.batch.instances = request.instances;
+  return s;
+}
+
+}  // namespace sdx::serve

@@ -1,0 +1,27 @@
+#pragma once
+// What a server was told: flags before project files before defaults.
+
+#include <string>
+#include <vector>
+
+#include "serve/models/catalog.h"
+#include "serve/module_api.h"
+
+namespace sdx::serve {
+
+struct Settings {
+  std::string host = "127.0.0.1";
+  int port = 8080;
+  int grpc_port = 8081;  // -2: none
+  CatalogOptions catalog;
+};
+
+// The first project file among the models speaks where no flag does. Throws Error(invalid_argument), and what reading a project
+// file throws.
+Settings settings_of(const ServeRequest& request);
+
+bool is_loopback(const std::string& address);
+// "http://127.0.0.1:8080", "https://[::1]:8080"
+std::string url_of(const std::string& scheme, const std::string& address, int port);
+
+}  // namespace sdx::serve
