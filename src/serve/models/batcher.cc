@@ -36,6 +36,8 @@ struct Waiting {
 };
 using WaitingPtr = std::unique_ptr<Waiting>;
 using Batch = std::vector<WaitingPtr>;
+// What is told to whoever asked, once the instance is free for others again.
+using Answers = std::vector<std::pair<BatchDone, BatchResult>>;
 
 std::uint64_t count_ns(nanoseconds time) { return static_cast<std::uint64_t>(std::max<std::int64_t>(0, time.count())); }
 
@@ -123,8 +125,6 @@ struct Batcher::Impl {
     }
     wake.notify_all();
     for (std::thread& thread : threads) thread.join();
-    const Error error(ErrorCode::cancelled, "the model is being unloaded");
-    for (WaitingPtr& one : queue) refuse(std::move(one), error);
   }
 
   // ---- Taking requests ----
@@ -143,7 +143,8 @@ struct Batcher::Impl {
       if (!idle || !starts_at_once(*one)) {
         if (static_cast<int>(queue.size()) >= options.queue) {
           counts.failed(nanoseconds(0));
-          fail(ErrorCode::out_of_memory, "{} requests wait for this model already: try again later", queue.size());
+          throw Overloaded(ErrorCode::out_of_memory,
+                           fmt::format("{} requests wait for this model already: try again later", queue.size()));
         }
         queue.push_back(std::move(one));
         start_threads();
@@ -155,8 +156,7 @@ struct Batcher::Impl {
     }
     Batch batch;
     batch.push_back(std::move(one));
-    execute(std::move(batch));
-    release();
+    run_and_tell(std::move(batch));
   }
 
   bool starts_at_once(const Waiting& one) const {
@@ -191,8 +191,7 @@ struct Batcher::Impl {
           --free;
           lock.unlock();
           wake.notify_one();  // somebody else may have to look at the rest
-          execute(std::move(batch));
-          release();
+          run_and_tell(std::move(batch));
           lock.lock();
           continue;
         }
@@ -224,7 +223,9 @@ struct Batcher::Impl {
     }
     if (late.empty()) return;
     lock.unlock();
-    for (WaitingPtr& one : late) refuse_late(std::move(one));
+    Answers answers;
+    for (WaitingPtr& one : late) refuse_late(std::move(one), answers);
+    for (auto& [done, result] : answers) done(std::move(result));
     lock.lock();
   }
 
@@ -279,16 +280,23 @@ struct Batcher::Impl {
 
   // ---- Running ----
 
-  void execute(Batch batch) {
-    for (WaitingPtr& one : batch) {
-      if (one->cancelled() || (one->deadline && *one->deadline <= Clock::now())) refuse_late(std::move(one));
-    }
-    std::erase_if(batch, [](const WaitingPtr& one) { return one == nullptr; });
-    if (batch.size() > 1 && run_together(batch)) return;
-    for (WaitingPtr& one : batch) run_alone(std::move(one));
+  void run_and_tell(Batch batch) {
+    Answers answers;
+    execute(std::move(batch), answers);
+    release();
+    for (auto& [done, result] : answers) done(std::move(result));
   }
 
-  void run_alone(WaitingPtr one) {
+  void execute(Batch batch, Answers& answers) {
+    for (WaitingPtr& one : batch) {
+      if (one->cancelled() || (one->deadline && *one->deadline <= Clock::now())) refuse_late(std::move(one), answers);
+    }
+    std::erase_if(batch, [](const WaitingPtr& one) { return one == nullptr; });
+    if (batch.size() > 1 && run_together(batch, answers)) return;
+    for (WaitingPtr& one : batch) run_alone(std::move(one), answers);
+  }
+
+  void run_alone(WaitingPtr one, Answers& answers) {
     BatchResult result;
     const Clock::time_point begin = Clock::now();
     result.times.queue = begin - one->arrived;
@@ -296,10 +304,7 @@ struct Batcher::Impl {
     try {
       RunOptions run = one->options;
       if (!one->wanted.empty()) run.outputs = one->wanted;
-      if (one->deadline) {
-        run.timeout =
-            std::max(std::chrono::ceil<std::chrono::milliseconds>(*one->deadline - begin), std::chrono::milliseconds(1));
-      }
+      if (one->deadline) run.timeout = time_left(*one->deadline, begin);
       result.outputs = session->run(one->inputs, run);
       result.times.infer = Clock::now() - begin;
       counts.executed(result.times);
@@ -308,7 +313,11 @@ struct Batcher::Impl {
       result.error = std::current_exception();
       counts.failed(Clock::now() - one->arrived);
     }
-    one->done(std::move(result));
+    answers.emplace_back(std::move(one->done), std::move(result));
+  }
+
+  static std::chrono::milliseconds time_left(Clock::time_point deadline, Clock::time_point now) {
+    return std::max(std::chrono::ceil<std::chrono::milliseconds>(deadline - now), std::chrono::milliseconds(1));
   }
 
   // What all of them want, for as long as the most patient one waits.
@@ -326,12 +335,12 @@ struct Batcher::Impl {
       if (one->deadline) last = std::max(last, *one->deadline);
     }
     if (all) run.outputs.clear();
-    if (!endless) run.timeout = std::max(std::chrono::ceil<std::chrono::milliseconds>(last - now), std::chrono::milliseconds(1));
+    if (!endless) run.timeout = time_left(last, now);
     return run;
   }
 
   // False where each has to run alone: it failed together, or the outputs cannot be cut.
-  bool run_together(Batch& batch) {
+  bool run_together(Batch& batch, Answers& answers) {
     std::vector<JoinPart> parts;
     BatchTimes times;
     times.batch = 0;
@@ -358,13 +367,13 @@ struct Batcher::Impl {
       return false;
     }
     counts.executed(times);
-    for (std::size_t i = 0; i < batch.size(); ++i) deliver(std::move(batch[i]), std::move(shares[i]), times, begin);
+    for (std::size_t i = 0; i < batch.size(); ++i) deliver(std::move(batch[i]), std::move(shares[i]), times, begin, answers);
     return true;
   }
 
-  void deliver(WaitingPtr one, NamedValues outputs, BatchTimes times, Clock::time_point begin) {
+  void deliver(WaitingPtr one, NamedValues outputs, BatchTimes times, Clock::time_point begin, Answers& answers) {
     const Clock::time_point now = Clock::now();
-    if (one->cancelled() || (one->deadline && *one->deadline <= now)) return refuse_late(std::move(one));
+    if (one->cancelled() || (one->deadline && *one->deadline <= now)) return refuse_late(std::move(one), answers);
     BatchResult result;
     result.times = times;
     result.times.queue = begin - one->arrived;
@@ -374,23 +383,23 @@ struct Batcher::Impl {
     } else {
       for (const std::string& name : wanted) result.outputs.add(name, outputs.at(name));
     }
-    counts.succeeded(result.times, now - one->arrived, one->key->rows);
-    one->done(std::move(result));
+    counts.succeeded(result.times, now - one->arrived, one->rows);
+    answers.emplace_back(std::move(one->done), std::move(result));
   }
 
-  void refuse_late(WaitingPtr one) {
+  void refuse_late(WaitingPtr one, Answers& answers) {
     const Error late(ErrorCode::deadline_exceeded, "the request was not answered within its time");
     const Error cancelled(ErrorCode::cancelled, "the request was cancelled");
     const bool was_cancelled = one->cancelled();
-    refuse(std::move(one), was_cancelled ? cancelled : late);
+    refuse(std::move(one), was_cancelled ? cancelled : late, answers);
   }
 
-  void refuse(WaitingPtr one, const Error& error) {
+  void refuse(WaitingPtr one, const Error& error, Answers& answers) {
     BatchResult result;
     result.error = std::make_exception_ptr(error);
     result.times.queue = Clock::now() - one->arrived;
     counts.failed(result.times.queue);
-    one->done(std::move(result));
+    answers.emplace_back(std::move(one->done), std::move(result));
   }
 };
 

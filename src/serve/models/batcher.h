@@ -47,6 +47,12 @@ struct BatchStatistics {
   std::vector<OfSize> sizes;
 };
 
+// Too many requests wait.
+class Overloaded : public Error {
+ public:
+  using Error::Error;
+};
+
 // How a request ended.
 struct BatchResult {
   NamedValues outputs;
@@ -67,14 +73,14 @@ class Batcher {
   Batcher(const Batcher&) = delete;
   Batcher& operator=(const Batcher&) = delete;
 
-  // Blocks. `wanted`: names of outputs; empty: all. Throws Error(out_of_memory) where `queue` requests wait,
+  // Blocks. `wanted`: names of outputs; empty: all. Throws Overloaded where `queue` requests wait,
   // Error(deadline_exceeded), Error(cancelled), and what the run throws: a request that fails in a batch is run again alone, so
   // that it fails for its own faults only.
   NamedValues run(const NamedValues& inputs, const std::vector<std::string>& wanted, const RunOptions& options = {},
                   BatchTimes* times = nullptr);
 
   // The same without waiting, but where an instance is idle and nothing is to be waited for: then the model runs on this thread.
-  // `done` is called once, from this thread or another, and must be quick. Throws Error(out_of_memory) where `queue` requests
+  // `done` is called once, from this thread or another, and must be quick. Throws Overloaded where `queue` requests
   // wait; then `done` is not called.
   void submit(NamedValues inputs, std::vector<std::string> wanted, const RunOptions& options, BatchDone done);
 

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "serve/models/graveyard.h"
 #include "serve/models/load_model.h"
 #include "serve/models/repository.h"
 
@@ -92,6 +93,7 @@ std::string_view name(ModelState state) noexcept {
 }
 
 struct Catalog::Impl {
+  std::shared_ptr<Graveyard> graveyard = std::make_shared<Graveyard>();
   CatalogOptions options;
   mutable std::mutex mutex;
   std::condition_variable changed;  // a load has ended, a model has gone, the catalogue closes
@@ -112,6 +114,8 @@ struct Catalog::Impl {
     }
     changed.notify_all();
     if (watcher.joinable()) watcher.join();
+    families.clear();
+    graveyard->close();
   }
 
   void add_source(const ModelSource& source) {
@@ -249,12 +253,14 @@ struct Catalog::Impl {
     if (family != families.end() && !version.empty()) {
       std::vector<std::string> numbers;
       for (const auto& [number, one] : family->second.versions) numbers.push_back(std::to_string(number));
-      fail(ErrorCode::invalid_argument, "model '{}' has no version '{}'; it has {}", name, version, join(numbers));
+      throw UnknownModel(ErrorCode::invalid_argument,
+                         fmt::format("model '{}' has no version '{}'; it has {}", name, version, join(numbers)));
     }
     std::vector<std::string> names;
     for (const auto& [known, one] : families) names.push_back(known);
     const std::string near = closest(std::string(name), names);
-    fail(ErrorCode::invalid_argument, "there is no model '{}'{}", name, near.empty() ? "" : "; did you mean '" + near + "'?");
+    throw UnknownModel(ErrorCode::invalid_argument,
+                       fmt::format("there is no model '{}'{}", name, near.empty() ? "" : "; did you mean '" + near + "'?"));
   }
 
   // ---- Loading ----
@@ -325,10 +331,10 @@ struct Catalog::Impl {
   }
 
   // Returns the model that it replaces.
-  static ModelPtr take_over(Version& version, std::unique_ptr<LoadedModel> loaded) {
+  ModelPtr take_over(Version& version, std::unique_ptr<LoadedModel> loaded) {
     ModelPtr old = std::move(version.model);
     version.kind = loaded->kind;
-    version.model = std::shared_ptr<const LoadedModel>(std::move(loaded));
+    version.model = graveyard->own(std::move(loaded));
     version.state = ModelState::ready;
     version.reason.clear();
     version.pause = seconds(0);
@@ -343,7 +349,7 @@ struct Catalog::Impl {
     const Family& family = families.find(name)->second;
     version->used = Clock::now();
     if (version->model) return version->model;
-    if (family.withdrawn) fail(ErrorCode::invalid_argument, "model '{}' is unloaded", name);
+    if (family.withdrawn) throw UnknownModel(ErrorCode::invalid_argument, fmt::format("model '{}' is unloaded", name));
     if (version->failure && Clock::now() < version->retry_at) std::rethrow_exception(version->failure);
     return load(lock, std::string(name), version);
   }
@@ -386,6 +392,7 @@ struct Catalog::Impl {
       lock.unlock();
       old.reset();
       while (!watch.expired()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      graveyard->wait();
       lock.lock();
     }
     if (version.model || version.loading) return;  // somebody has loaded it again

@@ -86,7 +86,13 @@ struct CatalogOptions {
   std::function<void(std::string_view level, std::string_view message)> log{};  // from any thread
 };
 
-// Thread-safe.
+// There is no such model, or no such version of it, or it was unloaded. Its code is invalid_argument.
+class UnknownModel : public Error {
+ public:
+  using Error::Error;
+};
+
+// Thread-safe. Models are destroyed on a thread of the catalogue's, whoever lets go of them last.
 class Catalog {
  public:
   // Loads `models`; throws Error where one cannot be loaded.
@@ -95,9 +101,8 @@ class Catalog {
   Catalog(const Catalog&) = delete;
   Catalog& operator=(const Catalog&) = delete;
 
-  // The version that is asked for, "" for the newest; loads it first where it must. Throws Error(invalid_argument) "there is no
-  // model 'x'" (has_model() tells it from a model that cannot be loaded), else what loading throws. `name` is compared with the
-  // names that are known, and never becomes a path.
+  // The version that is asked for, "" for the newest; loads it first where it must. Throws UnknownModel, else what loading
+  // throws. `name` is compared with the names that are known, and never becomes a path.
   ModelPtr get(std::string_view name, std::string_view version = {});
   bool has_model(std::string_view name, std::string_view version = {}) const;
 
