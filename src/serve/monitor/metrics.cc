@@ -81,6 +81,7 @@ struct Metrics::Impl {
   };
   mutable std::mutex mutex;
   std::map<std::string, Family, std::less<>> families;
+  std::multimap<std::string, std::string> other_names;
 
   Family& family(std::string_view name, std::string_view help, std::string_view kind) {
     const auto found = families.find(name);
@@ -121,28 +122,41 @@ void Metrics::collect(std::string name, std::string help, std::string kind, std:
   impl_->family(name, help, kind).collected.push_back(std::move(samples));
 }
 
+void Metrics::also_called(std::string name, std::string other) {
+  if (!is_name(other, "_:")) fail(ErrorCode::invalid_argument, "'{}' cannot be the name of a metric", other);
+  const std::lock_guard lock(impl_->mutex);
+  impl_->other_names.emplace(std::move(name), std::move(other));
+}
+
+void Metrics::write(std::string& out, const std::string& name, const void* which) const {
+  const auto& family = *static_cast<const Impl::Family*>(which);
+  fmt::format_to(std::back_inserter(out), "# HELP {} {}\n# TYPE {} {}\n", name, escaped(family.help, false), name, family.kind);
+  for (const auto& [labels, counter] : family.counters) line(out, name, labels, number(counter->value()));
+  for (const auto& [labels, histogram] : family.histograms) {
+    std::uint64_t below = 0;
+    const std::string comma = labels.empty() ? "" : ",";
+    for (std::size_t i = 0; i <= histogram->bounds_.size(); ++i) {
+      below += histogram->counts_[i].load(std::memory_order_relaxed);
+      const std::string bound = i < histogram->bounds_.size() ? number(histogram->bounds_[i]) : "+Inf";
+      line(out, name + "_bucket", fmt::format("{}{}le=\"{}\"", labels, comma, bound), fmt::format("{}", below));
+    }
+    line(out, name + "_sum", labels, number(histogram->sum_.load(std::memory_order_relaxed)));
+    line(out, name + "_count", labels, fmt::format("{}", below));
+  }
+  for (const auto& collected : family.collected) {
+    for (const Sample& sample : collected()) {
+      line(out, sample.name.empty() ? name : sample.name, label_text(sample.labels), number(sample.value));
+    }
+  }
+}
+
 std::string Metrics::text() const {
   std::string out;
   const std::lock_guard lock(impl_->mutex);
   for (const auto& [name, family] : impl_->families) {
-    fmt::format_to(std::back_inserter(out), "# HELP {} {}\n# TYPE {} {}\n", name, escaped(family.help, false), name, family.kind);
-    for (const auto& [labels, counter] : family.counters) line(out, name, labels, number(counter->value()));
-    for (const auto& [labels, histogram] : family.histograms) {
-      std::uint64_t below = 0;
-      const std::string comma = labels.empty() ? "" : ",";
-      for (std::size_t i = 0; i <= histogram->bounds_.size(); ++i) {
-        below += histogram->counts_[i].load(std::memory_order_relaxed);
-        const std::string bound = i < histogram->bounds_.size() ? number(histogram->bounds_[i]) : "+Inf";
-        line(out, name + "_bucket", fmt::format("{}{}le=\"{}\"", labels, comma, bound), fmt::format("{}", below));
-      }
-      line(out, name + "_sum", labels, number(histogram->sum_.load(std::memory_order_relaxed)));
-      line(out, name + "_count", labels, fmt::format("{}", below));
-    }
-    for (const auto& collected : family.collected) {
-      for (const Sample& sample : collected()) {
-        line(out, sample.name.empty() ? name : sample.name, label_text(sample.labels), number(sample.value));
-      }
-    }
+    write(out, name, &family);
+    const auto [first, last] = impl_->other_names.equal_range(name);
+    for (auto other = first; other != last; ++other) write(out, other->second, &family);
   }
   return out;
 }

@@ -59,10 +59,14 @@ class Metrics {
   // Asked for its samples whenever text() is: for what is known elsewhere. `kind`: "gauge" or "counter".
   void collect(std::string name, std::string help, std::string kind, std::function<std::vector<Sample>()> samples);
 
+  // text() shows the metric `name` as `other` as well: the name that another server's dashboards look for.
+  void also_called(std::string name, std::string other);
+
   std::string text() const;
 
  private:
   struct Impl;
+  void write(std::string& out, const std::string& name, const void* family) const;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -48,6 +48,16 @@ TEST(Metrics, WritesAllNumbers) {
   EXPECT_NE(metrics.text().find("a +Inf\nb -Inf\nc NaN\nd 1e+300\ne 123456789012\n"), std::string::npos) << metrics.text();
 }
 
+TEST(Metrics, HaveOtherNames) {
+  Metrics metrics;
+  metrics.also_called("tokens", "vllm:tokens");
+  EXPECT_EQ(metrics.text(), "");
+  metrics.histogram("tokens", "", {1}).observe(0.5);
+  EXPECT_NE(metrics.text().find("vllm:tokens_bucket{le=\"1\"} 1\n"), std::string::npos) << metrics.text();
+  EXPECT_NE(metrics.text().find("\ntokens_count 1\n"), std::string::npos);
+  EXPECT_THROW(metrics.also_called("tokens", "a b"), Error);
+}
+
 TEST(Metrics, RefusesWhatNobodyCanRead) {
   Metrics metrics;
   EXPECT_THROW(metrics.counter("a b", ""), Error);

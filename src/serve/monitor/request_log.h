@@ -43,7 +43,8 @@ class Log {
 
   // 2026-01-02T03:04:05.678Z info message name=value "name=two words"
   void add(std::string_view level, std::string_view message, const LogLine& line = {});
-  void add(std::chrono::system_clock::time_point time, std::string_view level, std::string_view message, const LogLine& line);
+  void add(std::chrono::system_clock::time_point time, std::string_view level, std::string_view message,
+           const LogLine& line = {});
   // Returns when all that was added is written.
   void flush();
   std::uint64_t dropped() const;  // lines, because too many waited
