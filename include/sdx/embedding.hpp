@@ -20,6 +20,7 @@
 #include <sdx/export.hpp>
 #include <sdx/session.hpp>
 #include <sdx/tensor.hpp>
+#include <sdx/tokenizer.hpp>
 
 namespace sdx {
 
@@ -46,9 +47,10 @@ class SDX_API TextEmbedder {
   }
 
   const std::map<std::string, std::string>& prompts() const;
-  int max_length() const;          // tokens; 0: no limit
-  std::size_t tokens() const;      // of all texts so far, special ones included
-  const Session& session() const;  // whose report() says what ran where
+  int max_length() const;              // tokens; 0: no limit
+  std::size_t tokens() const;          // of all texts so far, special ones included
+  const Tokenizer& tokenizer() const;  // which cuts at max_length()
+  const Session& session() const;      // whose report() says what ran where
 
   TextEmbedder(TextEmbedder&&) noexcept;
   TextEmbedder& operator=(TextEmbedder&&) noexcept;
@@ -69,6 +71,7 @@ class SDX_API Reranker {
   // One score for each document, in their order; higher is better. From 0 to 1 (sigmoid), as sentence-transformers' CrossEncoder
   // has them for models with one label; of two labels, the second's probability.
   std::vector<float> score(std::string_view query, std::span<const std::string> documents) const;
+  const Tokenizer& tokenizer() const;  // which cuts pairs at what the model takes
   const Session& session() const;
 
   Reranker(Reranker&&) noexcept;

@@ -170,6 +170,7 @@ Tensor TextEmbedder::embed(std::span<const std::string> texts, std::string_view 
 const std::map<std::string, std::string>& TextEmbedder::prompts() const { return impl_->folder.prompts; }
 int TextEmbedder::max_length() const { return impl_->max_length; }
 std::size_t TextEmbedder::tokens() const { return impl_->tokens; }
+const Tokenizer& TextEmbedder::tokenizer() const { return impl_->tokenizer; }
 const Session& TextEmbedder::session() const { return impl_->encoder.session(); }
 TextEmbedder::TextEmbedder(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 TextEmbedder::TextEmbedder(TextEmbedder&&) noexcept = default;
@@ -213,6 +214,7 @@ std::vector<float> Reranker::score(std::string_view query, std::span<const std::
   return scores;
 }
 
+const Tokenizer& Reranker::tokenizer() const { return impl_->tokenizer; }
 const Session& Reranker::session() const { return impl_->encoder.session(); }
 Reranker::Reranker(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Reranker::Reranker(Reranker&&) noexcept = default;
