@@ -1,0 +1,255 @@
+// A chat's messages and tools.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "serve/openai/requests.h"
+
+namespace sdx::serve::openai {
+namespace {
+
+constexpr std::size_t kMostMessages = 16384, kMostTools = 128, kMostCalls = 1024;
+
+// The text of a content: itself, or its parts with a line end between them, as templates of models that only read text want it.
+std::string content_text(const Json& content, const std::string& param, bool assistant) {
+  if (content.is_string()) return content.get<std::string>();
+  if (!content.is_array()) wrong_type(param, "a string or an array of content parts", content);
+  std::string text;
+  for (std::size_t i = 0; i < content.size(); ++i) {
+    Fields part(content[i], fmt::format("{}[{}]", param, i));
+    const std::string type = part.required_text("type");
+    if (type != "text" && !(assistant && type == "refusal")) {
+      const bool known = type == "image_url" || type == "input_audio" || type == "file" || type == "video_url";
+      if (!known) wrong_value(part.path("type"), Json(type), "'text'");
+      refuse(fmt::format("Invalid content type '{}' in '{}': this server's models read text alone.", type, part.path("type")),
+             part.path("type"), "unsupported_content");
+    }
+    if (i > 0) text += '\n';
+    text += part.required_text(type);
+    part.ignore({"cache_control", "annotations"});
+    part.finish();
+  }
+  return text;
+}
+
+bool function_name(std::string_view name) {
+  return !name.empty() && name.size() <= 64 &&
+         name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") == std::string_view::npos;
+}
+
+Json read_call(const Json& value, const std::string& where, std::vector<std::string>& pending) {
+  Fields call(value, where);
+  const std::string id = call.required_text("id");
+  if (const auto type = call.text("type"); type && *type != "function") wrong_value(call.path("type"), Json(*type), "'function'");
+  call.ignore({"index"});
+  Fields function(call.required("function"), call.path("function"));
+  const std::string name = function.required_text("name");
+  const std::string arguments = function.required_text("arguments");
+  function.finish();
+  call.finish();
+  // Templates write objects; what a model wrote that is none stays as it was.
+  std::optional<Json> parsed = read_json(arguments);
+  pending.push_back(id);
+  return {{"id", id},
+          {"type", "function"},
+          {"function", {{"name", name}, {"arguments", parsed && parsed->is_object() ? std::move(*parsed) : Json(arguments)}}}};
+}
+
+Json read_assistant(Fields& m, std::vector<std::string>& pending) {
+  Json out = {{"role", "assistant"}};
+  const Json* content = m.take("content");
+  const Json* calls = m.array("tool_calls", 0, kMostCalls);
+  const auto refusal = m.text("refusal");
+  m.unsupported("function_call", "Use 'tool_calls' instead.");
+  m.ignore({"audio", "annotations"});
+  std::optional<std::string> reasoning = m.text("reasoning_content");
+  if (const auto other = m.text("reasoning"); other && !reasoning) reasoning = other;
+  if (content != nullptr) {
+    out["content"] = content_text(*content, m.path("content"), true);
+  } else if (refusal) {
+    out["content"] = *refusal;
+  } else if (calls != nullptr && !calls->empty()) {
+    out["content"] = "";
+  } else {
+    wrong_type(m.path("content"), "a string", Json());
+  }
+  if (reasoning) out["reasoning_content"] = *reasoning;
+  if (calls != nullptr && !calls->empty()) {
+    out["tool_calls"] = Json::array();
+    for (std::size_t i = 0; i < calls->size(); ++i) {
+      out["tool_calls"].push_back(read_call((*calls)[i], fmt::format("{}[{}]", m.path("tool_calls"), i), pending));
+    }
+  }
+  return out;
+}
+
+Json read_tool_answer(Fields& m, std::vector<std::string>& pending) {
+  const std::string id = m.required_text("tool_call_id");
+  const auto found = std::find(pending.begin(), pending.end(), id);
+  if (found == pending.end()) {
+    refuse("Invalid parameter: messages with role 'tool' must be a response to a preceding message with 'tool_calls'.",
+           m.path("role"), "invalid_value");
+  }
+  pending.erase(found);
+  return {{"role", "tool"}, {"content", content_text(m.required("content"), m.path("content"), false)}, {"tool_call_id", id}};
+}
+
+void check_answered(const std::vector<std::string>& pending, std::size_t at) {
+  if (pending.empty()) return;
+  refuse(fmt::format(
+             "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The "
+             "following tool_call_ids did not have response messages: {}",
+             fmt::join(pending.begin(), pending.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(pending.size(), 10)),
+                       ", ")),
+         fmt::format("messages[{}].role", at), "invalid_value");
+}
+
+Json read_message(const Json& value, std::size_t index, std::vector<std::string>& pending) {
+  Fields m(value, fmt::format("messages[{}]", index));
+  const std::string role = m.required_text("role");
+  if (role != "tool") check_answered(pending, index);
+  if (role != "tool") pending.clear();
+  Json out;
+  if (role == "system" || role == "developer" || role == "user") {
+    out = {{"role", role}, {"content", content_text(m.required("content"), m.path("content"), false)}};
+  } else if (role == "assistant") {
+    out = read_assistant(m, pending);
+  } else if (role == "tool") {
+    out = read_tool_answer(m, pending);
+  } else {
+    wrong_value(m.path("role"), Json(role), "'system', 'developer', 'user', 'assistant', and 'tool'");
+  }
+  if (const auto name = m.text("name")) out["name"] = *name;
+  m.finish();
+  return out;
+}
+
+std::string read_tool(const Json& value, const std::string& where, Json& out) {
+  Fields tool(value, where);
+  const std::string type = tool.required_text("type");
+  if (type != "function") wrong_value(tool.path("type"), Json(type), "'function'");
+  Fields function(tool.required("function"), tool.path("function"));
+  const std::string name = function.required_text("name");
+  if (!function_name(name)) {
+    refuse(
+        fmt::format(
+            "Invalid '{}': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_.-]{{1,64}}$'.",
+            function.path("name")),
+        function.path("name"), "invalid_value");
+  }
+  Json made = {{"name", name}};
+  if (const auto description = function.text("description")) made["description"] = *description;
+  const Json* parameters = function.object("parameters");
+  made["parameters"] = parameters != nullptr ? *parameters : Json{{"type", "object"}, {"properties", Json::object()}};
+  function.boolean("strict");  // calls that are forced always fit their schema
+  function.finish();
+  tool.finish();
+  out.push_back({{"type", "function"}, {"function", std::move(made)}});
+  return name;
+}
+
+void read_tool_choice(Fields& fields, const std::vector<std::string>& names, ChatRequest& to) {
+  const Json* choice = fields.take("tool_choice");
+  to.tool_use = names.empty() ? ToolUse::none : ToolUse::automatic;
+  if (choice == nullptr) return;
+  if (choice->is_string()) {
+    const auto& text = choice->get_ref<const std::string&>();
+    if (text != "none" && text != "auto" && text != "required")
+      wrong_value("tool_choice", *choice, "'none', 'auto', and 'required'");
+    if (names.empty()) {
+      if (text == "none") return;
+      refuse("Invalid value for 'tool_choice': 'tool_choice' is only allowed when 'tools' are specified.", "tool_choice",
+             "invalid_value");
+    }
+    to.tool_use = text == "none" ? ToolUse::none : text == "auto" ? ToolUse::automatic : ToolUse::required;
+    return;
+  }
+  Fields of(*choice, "tool_choice");
+  if (const std::string type = of.required_text("type"); type != "function") {
+    wrong_value("tool_choice.type", Json(type), "'function'");
+  }
+  Fields function(of.required("function"), "tool_choice.function");
+  to.tool_name = function.required_text("name");
+  function.finish();
+  of.finish();
+  if (std::find(names.begin(), names.end(), to.tool_name) == names.end()) {
+    refuse(fmt::format("Invalid value for 'tool_choice': no function named '{}' was specified in the 'tools' parameter.",
+                       to.tool_name.substr(0, 100)),
+           "tool_choice", "invalid_value");
+  }
+  to.tool_use = ToolUse::required;
+}
+
+}  // namespace
+
+Json read_messages(const Json& messages) {
+  Json out = Json::array();
+  std::vector<std::string> pending;  // calls without an answer
+  for (std::size_t i = 0; i < messages.size(); ++i) out.push_back(read_message(messages[i], i, pending));
+  check_answered(pending, messages.size() - 1);
+  return out;
+}
+
+void read_tools(Fields& fields, ChatRequest& to) {
+  const Json* tools = fields.array("tools", 0, kMostTools);
+  std::vector<std::string> names;
+  if (tools != nullptr && !tools->empty()) {
+    Json list = Json::array();
+    for (std::size_t i = 0; i < tools->size(); ++i) names.push_back(read_tool((*tools)[i], fmt::format("tools[{}]", i), list));
+    to.tools = dump(list);
+  }
+  read_tool_choice(fields, names, to);
+  const auto parallel = fields.boolean("parallel_tool_calls");
+  if (parallel && names.empty()) {
+    refuse("Invalid value for 'parallel_tool_calls': 'parallel_tool_calls' is only allowed when 'tools' are specified.",
+           "parallel_tool_calls", "invalid_value");
+  }
+  to.parallel_calls = parallel.value_or(true);
+  if (to.tool_use == ToolUse::none) to.tools.clear();
+  if (to.tool_use != ToolUse::none && to.generation.format) {
+    refuse(fmt::format(
+               "'{}' holds the whole answer to a form, which leaves no room for calls of 'tools'. Leave one of them out, or set "
+               "'tool_choice' to 'none'.",
+               to.generation.format->param),
+           to.generation.format->param, "invalid_parameter_combination");
+  }
+  if (to.tool_use == ToolUse::required && to.generation.ignore_end) {
+    refuse("'ignore_eos' cannot be kept to where 'tool_choice' says how the answer ends.", "ignore_eos",
+           "invalid_parameter_combination");
+  }
+}
+
+ChatRequest read_chat_request(const Json& body) {
+  Fields fields(body, "");
+  ChatRequest r;
+  r.generation = read_generation_fields(fields, true);
+  fields.required("messages");
+  r.messages = read_messages(*fields.array("messages", 1, kMostMessages));
+  read_tools(fields, r);
+  const bool logprobs = fields.boolean("logprobs").value_or(false);
+  const auto top = fields.integer("top_logprobs", 0, 20);
+  if (top && !logprobs) {
+    refuse("The 'top_logprobs' parameter is only allowed when 'logprobs' is enabled.", "top_logprobs", "invalid_value");
+  }
+  if (logprobs) r.logprobs = static_cast<int>(top.value_or(0));
+  if (const Json* variables = fields.object("chat_template_kwargs")) r.variables = *variables;
+  if (const auto effort = fields.text("reasoning_effort"); effort && !r.variables.contains("reasoning_effort")) {
+    r.variables["reasoning_effort"] = *effort;
+  }
+  if (const Json* modalities = fields.array("modalities", 0, 8)) {
+    if (std::any_of(modalities->begin(), modalities->end(), [](const Json& m) { return m != Json("text"); })) {
+      refuse("Unsupported value: 'modalities' may only be ['text'] with this server.", "modalities", "unsupported_value");
+    }
+  }
+  fields.unsupported("audio", "This server's models write text alone.");
+  fields.unsupported("web_search_options", "This server searches nothing.");
+  fields.unsupported("functions", "Use 'tools' instead.");
+  fields.unsupported("function_call", "Use 'tool_choice' instead.");
+  fields.ignore({"user", "metadata", "store", "service_tier", "prediction", "verbosity", "safety_identifier", "prompt_cache_key",
+                 "prompt_cache_retention"});
+  fields.finish();
+  return r;
+}
+
+}  // namespace sdx::serve::openai

@@ -1,0 +1,100 @@
+#pragma once
+// What requests say, checked. docs/serve-openai.md lists their fields.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <sdx/text.hpp>
+
+#include "serve/openai/fields.h"
+
+namespace sdx::serve::openai {
+
+// How tokens are chosen; nothing: as the model's files recommend.
+struct SamplingFields {
+  std::optional<double> temperature, top_p, min_p, typical_p, repetition_penalty, presence_penalty, frequency_penalty;
+  std::optional<std::int64_t> top_k, seed;
+  std::vector<std::pair<TokenId, float>> logit_bias;
+
+  SamplingSettings over(SamplingSettings defaults) const;
+};
+
+// What an answer is held to.
+struct FormatField {
+  OutputFormat format = OutputFormat::json_object;
+  std::string text, param;  // param: the field that asked for it
+};
+
+// What chats and completions have in common.
+struct GenerationFields {
+  std::string model;
+  SamplingFields sampling;
+  std::optional<std::int64_t> max_tokens;
+  std::string max_tokens_name = "max_tokens";  // the field that said so
+  std::int64_t min_tokens = 0;
+  int n = 1;
+  std::vector<std::string> stop;
+  std::vector<TokenId> stop_tokens;
+  bool ignore_end = false;
+  std::optional<FormatField> format;
+  bool stream = false, include_usage = false;
+};
+
+enum class ToolUse { none, automatic, required };
+
+struct ChatRequest {
+  GenerationFields generation;
+  Json messages = Json::array();  // as templates want them: contents are texts, arguments of calls objects
+  std::string tools;              // JSON text of the list; "": none
+  ToolUse tool_use = ToolUse::none;
+  std::string tool_name;  // that must be called; "": any
+  bool parallel_calls = true;
+  int logprobs = -1;                // of this many likeliest tokens; -1: none
+  Json variables = Json::object();  // for the template
+};
+
+using TokenList = std::vector<TokenId>;
+using PromptText = std::variant<std::string, TokenList>;
+
+struct CompletionRequest {
+  GenerationFields generation;
+  std::vector<PromptText> prompts;
+  bool echo = false;
+  int logprobs = -1;
+  int best_of = 1;  // answers of which the n best are returned
+};
+
+struct EmbeddingRequest {
+  std::string model;
+  std::vector<PromptText> input;
+  bool base64 = false;
+  bool cut = false;  // texts that are too long; else they are refused
+  std::optional<std::int64_t> dimensions;
+};
+
+struct RerankRequest {
+  std::string model, query;
+  std::vector<std::string> documents;
+  std::optional<std::int64_t> top_n;
+  bool return_documents = true;
+};
+
+// All throw ApiError.
+ChatRequest read_chat_request(const Json& body);
+CompletionRequest read_completion_request(const Json& body);
+EmbeddingRequest read_embedding_request(const Json& body);
+RerankRequest read_rerank_request(const Json& body);
+
+// Parts of them.
+GenerationFields read_generation_fields(Fields& fields, bool chat);
+Json read_messages(const Json& messages);
+void read_tools(Fields& fields, ChatRequest& to);
+// A text, a list of texts, a list of tokens or a list of lists of tokens.
+std::vector<PromptText> read_texts(const Json& value, const std::string& param, std::size_t most);
+
+}  // namespace sdx::serve::openai
