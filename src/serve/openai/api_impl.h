@@ -1,0 +1,41 @@
+#pragma once
+// What the paths share. For the sources of Api alone.
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "serve/openai/api.h"
+#include "serve/openai/generation.h"
+#include "serve/openai/heartbeats.h"
+#include "serve/openai/model_access.h"
+#include "serve/openai/requests.h"
+
+namespace sdx::serve::openai {
+
+struct Api::Impl {
+  Impl(Catalog& catalog, Metrics& all, const ApiOptions& given)
+      : options(given), models(catalog), metrics(all), heartbeats(given.heartbeat) {}
+
+  // Answer later, or at once with an error.
+  void chat(const RequestPtr& request, const ResponderPtr& responder);
+  void completions(const RequestPtr& request, const ResponderPtr& responder);
+  // Answer at once.
+  Response embeddings(const Request& request);
+  Response rerank(const Request& request);
+  Response list_models();
+  Response model(const std::string& name);
+
+  ApiOptions options;
+  ModelAccess models;
+  Metrics& metrics;
+  Heartbeats heartbeats;
+  std::mutex prompt_logprobs;  // held by whoever computes those of a prompt
+  const std::int64_t started =
+      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+};
+
+// The tokens of a text, as LanguageModel::generate() makes them.
+TokenList tokens_of(const Tokenizer& tokenizer, const std::string& text, bool special_tokens, std::string_view param);
+
+}  // namespace sdx::serve::openai

@@ -1,0 +1,178 @@
+// /v1/embeddings and /v1/rerank
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <iterator>
+#include <numeric>
+
+#include "base/error.h"
+#include "serve/openai/api_impl.h"
+#include "tensor/json.h"
+
+namespace sdx::serve::openai {
+namespace {
+
+constexpr std::size_t kSlice = 256;  // texts between two looks at whether the client is still there
+
+struct Texts {
+  std::vector<std::string> texts;
+  std::int64_t tokens = 0;
+};
+
+// As texts, with the number of their tokens; those that are too long are refused before anything is computed.
+Texts read_input(const EmbeddingRequest& r, const TextEmbedder& embedder) {
+  const Tokenizer whole = embedder.tokenizer().with_truncation(std::nullopt);
+  const std::int64_t most = embedder.max_length();
+  Texts out;
+  for (const PromptText& input : r.input) {
+    const auto* tokens = std::get_if<TokenList>(&input);
+    if (tokens != nullptr) {
+      const auto unknown = std::find_if(tokens->begin(), tokens->end(), [&](TokenId id) { return id > whole.largest_id(); });
+      if (unknown != tokens->end()) {
+        refuse(fmt::format("Invalid 'input': token {} is not in the model's vocabulary.", *unknown), "input", "invalid_value");
+      }
+    }
+    out.texts.push_back(tokens != nullptr ? whole.decode(*tokens) : std::get<std::string>(input));
+    const auto count = static_cast<std::int64_t>(whole.encode(out.texts.back()).size());
+    if (most > 0 && count > most && !r.cut) too_long(PromptKind::embedding, most, count, 0);
+    out.tokens += most > 0 ? std::min(count, most) : count;
+  }
+  return out;
+}
+
+void append_base64(std::string& out, std::span<const float> values) {
+  constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  static_assert(std::endian::native == std::endian::little);
+  const auto* bytes = reinterpret_cast<const unsigned char*>(values.data());
+  const std::size_t size = values.size_bytes();
+  for (std::size_t i = 0; i < size; i += 3) {
+    const std::size_t left = std::min<std::size_t>(3, size - i);
+    std::uint32_t word = std::uint32_t{bytes[i]} << 16;
+    if (left > 1) word |= std::uint32_t{bytes[i + 1]} << 8;
+    if (left > 2) word |= bytes[i + 2];
+    out += digits[word >> 18];
+    out += digits[word >> 12 & 63];
+    out += left > 1 ? digits[word >> 6 & 63] : '=';
+    out += left > 2 ? digits[word & 63] : '=';
+  }
+}
+
+// The first values, of length 1 again.
+std::vector<float> shortened(std::span<const float> row, std::size_t dimensions) {
+  std::vector<float> out(row.begin(), row.begin() + static_cast<std::ptrdiff_t>(dimensions));
+  double sum = 0;
+  for (const float x : out) sum += static_cast<double>(x) * static_cast<double>(x);
+  const double length = std::sqrt(sum);
+  if (length > 0) {
+    for (float& x : out) x = static_cast<float>(static_cast<double>(x) / length);
+  }
+  return out;
+}
+
+void append_vector(std::string& out, std::span<const float> row, const EmbeddingRequest& r, std::size_t index) {
+  fmt::format_to(std::back_inserter(out), R"({}{{"object":"embedding","index":{},"embedding":)", index == 0 ? "" : ",", index);
+  if (r.base64) {
+    out += '"';
+    append_base64(out, row);
+    out += "\"}";
+    return;
+  }
+  out += '[';
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    if (i != 0) out += ',';
+    if (std::isfinite(row[i])) {
+      fmt::format_to(std::back_inserter(out), "{}", row[i]);
+    } else {
+      out += "null";
+    }
+  }
+  out += "]}";
+}
+
+void check_client(const Request& request) {
+  if (request.gone && *request.gone) fail(ErrorCode::cancelled, "the client has gone");
+}
+
+}  // namespace
+
+Response Api::Impl::embeddings(const Request& request) {
+  const EmbeddingRequest r = read_embedding_request(read_body(request.body));
+  const Found found = models.get(r.model, ModelKind::embedding, "v1/embeddings");
+  const TextEmbedder& embedder = *found.model->embedder;
+  const Texts input = read_input(r, embedder);
+  if (request.notes) {
+    request.notes->set_model(r.model);
+    request.notes->set_tokens(input.tokens, 0);
+  }
+  Measured measured(metrics, r.model, request.arrived);
+  std::string out = R"({"object":"list","data":[)";
+  for (std::size_t begin = 0; begin < input.texts.size(); begin += kSlice) {
+    check_client(request);
+    const auto slice = std::span(input.texts).subspan(begin, std::min(kSlice, input.texts.size() - begin));
+    const Tensor vectors = embedder.embed(slice);
+    const std::span<const float> all = vectors.values<float>();
+    const std::size_t width = all.size() / slice.size();
+    if (r.dimensions && static_cast<std::size_t>(*r.dimensions) > width) {
+      refuse(fmt::format("Invalid value for 'dimensions' = {}. Must be less than or equal to {}.", *r.dimensions, width),
+             "dimensions", "invalid_value");
+    }
+    for (std::size_t i = 0; i < slice.size(); ++i) {
+      const std::span<const float> row = all.subspan(i * width, width);
+      append_vector(
+          out,
+          r.dimensions ? shortened(row, static_cast<std::size_t>(*r.dimensions)) : std::vector<float>(row.begin(), row.end()), r,
+          begin + i);
+    }
+  }
+  out += "],\"model\":";
+  append_json_string(out, r.model);
+  fmt::format_to(std::back_inserter(out), R"(,"usage":{{"prompt_tokens":{},"total_tokens":{}}}}})", input.tokens, input.tokens);
+  measured.end({.prompt = input.tokens}, "stop");
+  return json_response(std::move(out));
+}
+
+Response Api::Impl::rerank(const Request& request) {
+  const RerankRequest r = read_rerank_request(read_body(request.body));
+  const Found found = models.get(r.model, ModelKind::reranker, "v1/rerank");
+  const Reranker& reranker = *found.model->reranker;
+  Measured measured(metrics, r.model, request.arrived);
+  std::int64_t tokens = 0;
+  std::vector<float> scores;
+  for (std::size_t begin = 0; begin < r.documents.size(); begin += kSlice) {
+    check_client(request);
+    const auto slice = std::span(r.documents).subspan(begin, std::min(kSlice, r.documents.size() - begin));
+    for (const std::string& document : slice)
+      tokens += static_cast<std::int64_t>(reranker.tokenizer().encode(r.query, document).size());
+    const std::vector<float> part = reranker.score(r.query, slice);
+    scores.insert(scores.end(), part.begin(), part.end());
+  }
+  if (request.notes) {
+    request.notes->set_model(r.model);
+    request.notes->set_tokens(tokens, 0);
+  }
+  std::vector<std::size_t> order(scores.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return scores[a] > scores[b]; });
+  if (r.top_n && static_cast<std::size_t>(*r.top_n) < order.size()) order.resize(static_cast<std::size_t>(*r.top_n));
+
+  std::string out = answer_prefix(new_head("rerank-", r.model, found.facts->fingerprint()), "list") + ",\"results\":[";
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    fmt::format_to(std::back_inserter(out), R"({}{{"index":{},"relevance_score":)", i == 0 ? "" : ",", order[i]);
+    append_logarithm(out, scores[order[i]]);
+    if (r.return_documents) {
+      out += ",\"document\":{\"text\":";
+      append_json_string(out, r.documents[order[i]]);
+      out += '}';
+    }
+    out += '}';
+  }
+  fmt::format_to(std::back_inserter(out), R"(],"usage":{{"prompt_tokens":{0},"total_tokens":{0}}}}})", tokens);
+  measured.end({.prompt = tokens}, "stop");
+  return json_response(std::move(out));
+}
+
+}  // namespace sdx::serve::openai

@@ -1,0 +1,108 @@
+#include "serve/openai/generation.h"
+
+#include <fmt/format.h>
+
+#include "serve/http/access.h"
+
+namespace sdx::serve::openai {
+namespace {
+
+constexpr std::int64_t kUnknownContext = 4096;  // of models whose files do not say: where an answer ends at the latest
+
+const std::vector<double> kLatencies = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80};
+
+}  // namespace
+
+void too_long(PromptKind kind, std::int64_t context, std::int64_t prompt, std::int64_t asked) {
+  const std::string most = fmt::format("This model's maximum context length is {} tokens", context);
+  std::string message;
+  if (kind == PromptKind::chat && asked == 0) {
+    message =
+        fmt::format("{}. However, your messages resulted in {} tokens. Please reduce the length of the messages.", most, prompt);
+  } else if (kind == PromptKind::chat) {
+    message = fmt::format(
+        "{}. However, you requested {} tokens ({} in the messages, {} in the completion). Please reduce the length of the "
+        "messages or "
+        "completion.",
+        most, prompt + asked, prompt, asked);
+  } else {
+    message = fmt::format(
+        "{}, however you requested {} tokens ({} in your prompt; {} for the completion). Please reduce your prompt; or "
+        "completion "
+        "length.",
+        most, prompt + asked, prompt, asked);
+  }
+  refuse(message,
+         kind == PromptKind::chat         ? "messages"
+         : kind == PromptKind::completion ? "prompt"
+                                          : "input",
+         "context_length_exceeded");
+}
+
+std::int64_t answer_room(const GenerationFields& fields, PromptKind kind, const LanguageModelInfo& info, std::int64_t prompt) {
+  if (info.context <= 0) return fields.max_tokens.value_or(kUnknownContext);
+  const std::int64_t asked = fields.max_tokens.value_or(0);
+  if (prompt >= info.context) too_long(kind, info.context, prompt, kind == PromptKind::chat ? 0 : asked);
+  if (asked > info.context - prompt) too_long(kind, info.context, prompt, asked);
+  return fields.max_tokens.value_or(info.context - prompt);
+}
+
+GenerationSettings generation_settings(const GenerationFields& fields, const LanguageModel& model, std::int64_t max_tokens) {
+  GenerationSettings s;
+  s.max_tokens = max_tokens;
+  s.min_tokens = fields.min_tokens;
+  s.sampling = fields.sampling.over(model.info().defaults);
+  s.stop = fields.stop;
+  s.stop_tokens = fields.stop_tokens;
+  s.ignore_end = fields.ignore_end;
+  if (fields.format) {
+    try {
+      s.mask = model.constrain(fields.format->format, fields.format->text);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::invalid_argument && error.code() != ErrorCode::not_implemented) throw;
+      refuse(fmt::format("Invalid '{}': {}", fields.format->param, error.message()), fields.format->param, "invalid_value");
+    }
+  }
+  return s;
+}
+
+std::vector<TokenId> end_tokens(const GenerationSettings& settings, const LanguageModelInfo& info) {
+  std::vector<TokenId> out = settings.stop_tokens;
+  if (!settings.ignore_end) out.insert(out.end(), info.eos.begin(), info.eos.end());
+  return out;
+}
+
+AnswerHead new_head(std::string_view prefix, const std::string& model, const std::string& fingerprint) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return {std::string(prefix) + random_token(), std::chrono::duration_cast<std::chrono::seconds>(now).count(), model,
+          fingerprint};
+}
+
+Measured::Measured(Metrics& metrics, const std::string& model, Clock::time_point arrived)
+    : metrics_(metrics),
+      labels_{{"model", model}},
+      first_token_(metrics.histogram("sdx_time_to_first_token_seconds",
+                                     "From a request's arrival to the first token of its answer.", kLatencies, labels_)),
+      between_(metrics.histogram("sdx_inter_token_latency_seconds", "Between two tokens of a request.", kLatencies, labels_)),
+      arrived_(arrived) {}
+
+void Measured::token() {
+  const Clock::time_point now = Clock::now();
+  const auto seconds = std::chrono::duration<double>(now - last_.value_or(arrived_)).count();
+  (last_ ? between_ : first_token_).observe(seconds);
+  last_ = now;
+}
+
+void Measured::end(const Usage& usage, std::string_view reason) {
+  metrics_.counter("sdx_prompt_tokens_total", "Tokens of prompts.", labels_).add(static_cast<double>(usage.prompt));
+  metrics_.counter("sdx_prompt_tokens_cached_total", "Tokens of prompts that were not computed again.", labels_)
+      .add(static_cast<double>(usage.cached));
+  metrics_.counter("sdx_generation_tokens_total", "Tokens of answers.", labels_).add(static_cast<double>(usage.completion));
+  metrics_.histogram("sdx_e2e_request_latency_seconds", "From a request's arrival to the end of its answer.", kLatencies, labels_)
+      .observe(std::chrono::duration<double>(Clock::now() - arrived_).count());
+  Labels ended = labels_;
+  ended.emplace_back("finished_reason", reason);
+  metrics_.counter("sdx_request_success_total", "Requests whose answers were whole.", ended).add();
+}
+
+}  // namespace sdx::serve::openai

@@ -1,0 +1,51 @@
+#pragma once
+// From what a request says to what an engine is asked for, and what is measured of it.
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "serve/models/catalog.h"
+#include "serve/monitor/metrics.h"
+#include "serve/openai/answer_head.h"
+#include "serve/openai/requests.h"
+
+namespace sdx::serve::openai {
+
+// Names of fields and words for messages about a prompt that is too long.
+enum class PromptKind { chat, completion, embedding };
+// Throws ApiError (400, context_length_exceeded). `asked`: tokens of the answer; 0: none were asked for.
+[[noreturn]] void too_long(PromptKind kind, std::int64_t context, std::int64_t prompt, std::int64_t asked);
+
+// Checks that prompt and answer fit into the context; returns how many tokens the answer may have.
+std::int64_t answer_room(const GenerationFields& fields, PromptKind kind, const LanguageModelInfo& info, std::int64_t prompt);
+
+// All but detokenize, logprobs and n.
+GenerationSettings generation_settings(const GenerationFields& fields, const LanguageModel& model, std::int64_t max_tokens);
+
+// Tokens that end an answer.
+std::vector<TokenId> end_tokens(const GenerationSettings& settings, const LanguageModelInfo& info);
+
+AnswerHead new_head(std::string_view prefix, const std::string& model, const std::string& fingerprint);
+
+// Latencies and numbers of tokens of one request. For one thread at a time.
+class Measured {
+ public:
+  Measured(Metrics& metrics, const std::string& model, std::chrono::steady_clock::time_point arrived);
+  void token();
+  void end(const Usage& usage, std::string_view reason);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Metrics& metrics_;
+  Labels labels_;
+  Histogram& first_token_;
+  Histogram& between_;
+  Clock::time_point arrived_;
+  std::optional<Clock::time_point> last_;
+};
+
+}  // namespace sdx::serve::openai

@@ -1,0 +1,45 @@
+#pragma once
+// The client's side of one answer: a whole, or a stream of events that begins when the request is accepted.
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "serve/http/message.h"
+#include "serve/openai/error.h"
+
+namespace sdx::serve::openai {
+
+// Thread-safe; nothing waits for the client.
+class Reply {
+ public:
+  Reply(ResponderPtr responder, bool stream) : responder_(std::move(responder)), stream_(stream) {}
+
+  // From here on events go to the client: `first`, then what came before this call. Until then an error is a status of its own.
+  void open(std::string_view first);
+  // Events of a stream. False: nobody reads them.
+  bool send(std::string_view events);
+  // The last events of a stream, or the whole answer.
+  void finish(std::string last);
+  // Instead of either: a status, or in a stream that has begun an event that clients take for an error. Counts if nothing ended
+  // the answer before.
+  void fail(const ApiError& error);
+  // Lets go of the connection; finish() or fail() came before.
+  void let_go();
+  // Called now and then: a comment, which clients skip, where nothing was sent for so long.
+  void beat(std::chrono::steady_clock::duration silence);
+
+ private:
+  bool write(std::string_view bytes);
+
+  std::mutex mutex_;
+  ResponderPtr responder_;  // guarded by `mutex_`, as all that follows
+  const bool stream_;
+  bool open_ = false, over_ = false, whole_ = false;
+  std::string waiting_;  // events before open()
+  std::chrono::steady_clock::time_point written_;
+};
+
+}  // namespace sdx::serve::openai
