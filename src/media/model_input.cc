@@ -10,13 +10,25 @@ Tensor read_picture(const std::filesystem::path& file, const ValueSpec* spec, co
   return to_tensor(read_image(file), p, spec);
 }
 
-Tensor read_sound(const std::filesystem::path& file, const ValueSpec* spec, const Preprocessing& p) {
-  Tensor t = to_tensor(read_wav(file), p.sample_rate);
+namespace {
+
+Tensor fitting(const Sound& sound, const ValueSpec* spec, const Preprocessing& p) {
+  Tensor t = to_tensor(sound, p.sample_rate);
   const std::size_t rank = spec != nullptr && spec->has_shape ? spec->shape.size() : 2;
   if (rank < 1 || rank > 4) return t;
   Shape shape(rank, 1);
   shape.back() = t.size();
   return t.reshaped(shape);
+}
+
+}  // namespace
+
+Tensor read_sound(const std::filesystem::path& file, const ValueSpec* spec, const Preprocessing& p) {
+  return fitting(read_wav(file), spec, p);
+}
+
+Tensor decode_sound(std::span<const std::byte> bytes, const ValueSpec* spec, const Preprocessing& p) {
+  return fitting(decode_wav(bytes), spec, p);
 }
 
 }  // namespace sdx::media

@@ -1,7 +1,9 @@
 #pragma once
 // Files as the inputs of a model.
 
+#include <cstddef>
 #include <filesystem>
+#include <span>
 
 #include <sdx/preprocessing.hpp>
 #include <sdx/session.hpp>
@@ -15,5 +17,7 @@ SDX_TOOLS_API Tensor read_picture(const std::filesystem::path& file, const Value
 
 // A .wav file, at p.sample_rate samples a second unless that is 0, in as many dimensions as the input has; float32.
 SDX_TOOLS_API Tensor read_sound(const std::filesystem::path& file, const ValueSpec* spec, const Preprocessing& p);
+// The same from the file's bytes.
+SDX_TOOLS_API Tensor decode_sound(std::span<const std::byte> bytes, const ValueSpec* spec, const Preprocessing& p);
 
 }  // namespace sdx::media

@@ -463,6 +463,17 @@ std::vector<ModelStatus> Catalog::list() const {
   return out;
 }
 
+std::vector<ModelPtr> Catalog::loaded() const {
+  const std::lock_guard lock(impl_->mutex);
+  std::vector<ModelPtr> out;
+  for (const auto& [name, family] : impl_->families) {
+    for (const auto& [number, version] : family.versions) {
+      if (version->model) out.push_back(version->model);
+    }
+  }
+  return out;
+}
+
 bool Catalog::ready() const {
   const std::lock_guard lock(impl_->mutex);
   return std::all_of(impl_->families.begin(), impl_->families.end(), [](const auto& item) {

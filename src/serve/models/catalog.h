@@ -114,6 +114,8 @@ class Catalog {
   // By name, then by version, oldest first.
   std::vector<ModelStatus> list() const;
   bool ready() const;  // all models of the start are loaded
+  // Whatever is loaded now. Does not count as use.
+  std::vector<ModelPtr> loaded() const;
 
  private:
   struct Impl;

@@ -129,7 +129,9 @@ void warm_up(const TensorService& service, const ModelSettings& settings) {
 
 std::unique_ptr<TensorService> load_tensors(const LoadRequest& request, const ModelFiles& files) {
   auto service = std::make_unique<TensorService>();
-  SessionOptions options = request.settings.own_session ? request.settings.session : request.session;
+  SessionOptions options = request.session;
+  if (!request.settings.providers.empty()) options.providers = request.settings.providers;
+  if (request.settings.threads) options.threads = *request.settings.threads;
   std::shared_ptr<const Session> session;
   if (files.project) {
     service->project = Project::open(files.path);
@@ -206,7 +208,7 @@ bool looks_batched(const std::vector<ValueSpec>& inputs, const std::vector<Value
 
 std::unique_ptr<LoadedModel> load_model(const LoadRequest& request) {
   try {
-    const ModelFiles files = recognise_model(request.path);
+    const ModelFiles files = recognise_model(request.settings.file.empty() ? request.path : request.path / request.settings.file);
     auto out = std::make_unique<LoadedModel>();
     out->name = request.name;
     out->version = request.version;

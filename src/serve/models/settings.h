@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -47,11 +48,21 @@ struct ModelSettings {
   std::optional<std::chrono::microseconds> timeout;
   std::vector<DeclaredValue> inputs, outputs;
   std::vector<WarmUp> warm_up;
-  std::string file;        // of the model in a version's folder; "": told from the files
-  std::string mask_input;  // of BatchOptions
-  SessionOptions session;
-  bool own_session = false;  // `session` counts instead of the server's
+  std::string file;                    // of the model in a version's folder; "": told from the files
+  std::string mask_input;              // of BatchOptions
+  std::vector<std::string> providers;  // instead of the server's
+  std::optional<int> threads;
   std::vector<std::pair<std::string, std::string>> parameters;
+  std::string platform, backend;  // as the configuration calls them
+  // Which versions of a repository's model are served: the newest so many, those named, or all (0 and none).
+  std::int64_t newest = 1;
+  std::vector<std::int64_t> versions;
 };
+
+// From a model configuration in JSON with config.pbtxt's names: what POST …/load takes as its parameter "config", and what
+// config.pbtxt becomes. `folder`: that label_filename is in; "": none are read. Members without a meaning here are added to
+// `ignored`. Throws Error(invalid_argument) naming the member that is wrong, and for what would change answers if it were
+// ignored: sequence_batching, ensemble_scheduling, reshape, ragged batches.
+ModelSettings settings_of_json(std::string_view json, std::vector<std::string>& ignored);
 
 }  // namespace sdx::serve

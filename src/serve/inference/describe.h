@@ -1,0 +1,25 @@
+#pragma once
+// What the protocol tells of server and models, as JSON objects: HTTP sends them as they are, gRPC reads its messages from them.
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "serve/models/catalog.h"
+
+namespace sdx::serve {
+
+nlohmann::json describe_server();
+// `versions`: all that the model has.
+nlohmann::json describe_model(const LoadedModel& model, const std::vector<std::string>& versions);
+nlohmann::json describe_config(const LoadedModel& model);
+// {"model_stats": […]}: of the versions that are loaded; of all models where `name` is "".
+nlohmann::json describe_statistics(const Catalog& catalog, std::string_view name, std::string_view version);
+// A list. `ready`: models that are, alone.
+nlohmann::json describe_repository(const Catalog& catalog, bool ready);
+
+// Of a model's versions, those that the catalogue lists.
+std::vector<std::string> versions_of(const Catalog& catalog, std::string_view name);
+
+}  // namespace sdx::serve
