@@ -62,7 +62,6 @@ class Expressions {
   };
   const Node& node(Expression e) const { return nodes_[e]; }
   const std::vector<Definition>& rules() const { return rules_; }
-  std::size_t size() const { return nodes_.size(); }
 
  private:
   Expression add(Node node);

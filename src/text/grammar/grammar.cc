@@ -46,7 +46,6 @@ nlohmann::ordered_json parse_ordered(std::string_view text, const char* what) {
   return nlohmann::ordered_json::parse(text, count);
 }
 
-std::size_t Grammar::states() const { return program_->states.size(); }
 
 Grammar Grammar::from_gbnf(std::string_view text) {
   check_source(text, "grammar");

@@ -31,7 +31,6 @@ class Grammar {
   static Grammar from_expressions(Expressions& expressions, std::uint32_t body);
 
   const Program& program() const { return *program_; }
-  std::size_t states() const;  // a measure of its size
 
  private:
   explicit Grammar(std::shared_ptr<const Program> program) : program_(std::move(program)) {}

@@ -75,6 +75,12 @@ TEST(Grammar, ReadsJsonSchemas) {
       Grammar::from_json_schema(
           R"({"$ref": "#/$defs/node", "$defs": {"node": {"anyOf": [{"type": "null"}, {"type": "array", "items": {"$ref": "#/$defs/node"}}]}}})"),
       {"null", "[]", "[[null],null]"}, {"[1]", "[", "nul"});
+  // What both say of the value without restricting it need not be the same.
+  expect(
+      Grammar::from_json_schema(
+          R"({"allOf": [{"type": "integer", "example": 1, "name": "a", "xml": {}}, {"maximum": 2, "example": 2, "name": "b", "xml": 1}],
+                                       "minimum": 0})"),
+      {"0", "2"}, {"3", "-1", "\"a\""});
   expect(Grammar::from_json_schema(R"({"type": "number", "exclusiveMinimum": 0, "maximum": 2})"),
          {"0.5", "1", "1.99", "2", "2.0", "0.001"}, {"0", "0.0", "2.1", "-1", "3", "1e5"});
   expect(Grammar::any_json(), {"{\"a\": [1, 2.5e3, \"x\\n\", true, null, {}]}", "\"\\ud83d\\ude42\""},

@@ -222,8 +222,6 @@ Expression JsonParts::between(std::uint64_t least, std::uint64_t most) {
   return to_.choice(std::move(ways));
 }
 
-Expression JsonParts::up_to(std::uint64_t most) { return between(0, most); }
-
 Expression JsonParts::from(std::uint64_t least) {
   const std::string low = std::to_string(least);
   const Expression same = same_length(low, std::string(low.size(), '9'));

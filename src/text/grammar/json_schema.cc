@@ -17,11 +17,6 @@ using Json = nlohmann::ordered_json;
 constexpr int max_depth = 64;
 constexpr std::size_t max_merged = 20'000, max_combined = 2'000'000;
 
-// Said of a value, but no condition on it.
-const std::set<std::string_view> annotations{
-    "title",   "description", "default",  "examples",         "example",         "deprecated",    "readOnly",     "writeOnly",
-    "$schema", "$id",         "id",       "$comment",         "$anchor",         "$defs",         "definitions",  "$vocabulary",
-    "strict",  "name",        "nullable", "contentMediaType", "contentEncoding", "discriminator", "externalDocs", "xml"};
 const std::set<std::string_view> conditions{"type",
                                             "properties",
                                             "required",
@@ -86,7 +81,7 @@ class Reader {
     if (!schema.is_object()) refuse(path, "expected an object or a boolean");
     if (++read_ > max_merged) refuse(path, "the schema is too large once its parts are combined");
     for (const auto& [key, value] : schema.items()) {
-      if (!annotations.count(key) && !conditions.count(key) && !key.starts_with("x-")) {
+      if (!is_annotation(key) && !conditions.count(key)) {
         refuse(path + "/" + key, "'" + key + "' is not supported: it could not be enforced");
       }
     }
@@ -99,10 +94,10 @@ class Reader {
     for (const char* key : {"allOf", "anyOf", "oneOf"}) {
       if (schema.contains(key)) return combined(schema, key, path, depth);
     }
-    if (schema.contains("const")) return values(Json::array({schema["const"]}), schema, path, depth);
+    if (schema.contains("const")) return values(Json::array({schema["const"]}), schema, path);
     if (schema.contains("enum")) {
       if (!schema["enum"].is_array() || schema["enum"].empty()) refuse(path + "/enum", "expected a list with at least one value");
-      return values(schema["enum"], schema, path, depth);
+      return values(schema["enum"], schema, path);
     }
     return typed(schema, path, depth);
   }
@@ -141,7 +136,7 @@ class Reader {
     const std::string name = schema["$ref"].get<std::string>();
     const Json& found = target(name, path + "/$ref");
     const bool alone = std::all_of(schema.items().begin(), schema.items().end(),
-                                   [](const auto& item) { return item.key() == "$ref" || annotations.count(item.key()); });
+                                   [](const auto& item) { return item.key() == "$ref" || is_annotation(item.key()); });
     if (!alone) {
       Json rest = schema;
       rest.erase("$ref");
@@ -189,8 +184,8 @@ class Reader {
     if (!list.is_array() || list.empty()) refuse(path + "/" + key, "expected a list with at least one schema");
     Json rest = schema;
     rest.erase(key);
-    for (const std::string_view annotation : annotations) {
-      if (annotation != "nullable") rest.erase(std::string(annotation));
+    for (const auto& item : schema.items()) {
+      if (item.key() != "nullable" && is_annotation(item.key())) rest.erase(item.key());
     }
     if (key == "allOf") {
       std::vector<Json> all(list.begin(), list.end());
@@ -207,7 +202,7 @@ class Reader {
 
   // ---- Values
 
-  Expression values(const Json& list, const Json& schema, const std::string& path, int depth) {
+  Expression values(const Json& list, const Json& schema, const std::string& path) {
     Json rest = schema;
     for (const char* key : {"enum", "const", "type"}) rest.erase(key);
     if (schema.contains("const") && schema.contains("enum")) {
@@ -215,8 +210,7 @@ class Reader {
       if (!allowed.is_array() || std::find(allowed.begin(), allowed.end(), schema["const"]) == allowed.end()) return to_.never();
     }
     for (const auto& [key, value] : rest.items()) {
-      if (!annotations.count(key) && !key.starts_with("x-"))
-        refuse(path + "/" + key, "'" + key + "' beside 'enum' or 'const' is not supported");
+      if (!is_annotation(key)) refuse(path + "/" + key, "'" + key + "' beside 'enum' or 'const' is not supported");
     }
     std::vector<Expression> ways;
     const auto types = types_of(schema, path);
@@ -224,7 +218,6 @@ class Reader {
       if (types.empty() || std::any_of(types.begin(), types.end(), [&](const std::string& type) { return is_a(value, type); }))
         ways.push_back(parts_.literal(value));
     }
-    (void)depth;
     return to_.choice(std::move(ways));
   }
 

@@ -51,7 +51,6 @@ class JsonParts {
   Expression real_range(const Bound* least, const Bound* most);
 
  private:
-  Expression up_to(std::uint64_t most);  // 0 to most
   Expression from(std::uint64_t least);  // least to the largest with 16 digits more
   Expression between(std::uint64_t least, std::uint64_t most);
   Expression same_length(std::string_view least, std::string_view most);

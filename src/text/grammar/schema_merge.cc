@@ -30,12 +30,6 @@ Json common_values(const Json& a, const Json& b) {
   return result;
 }
 
-bool is_annotation(const std::string& key) {
-  return key == "title" || key == "description" || key == "default" || key == "examples" || key == "$comment" ||
-         key == "$schema" || key == "$id" || key == "$defs" || key == "definitions" || key == "deprecated" || key == "readOnly" ||
-         key == "writeOnly" || key.starts_with("x-");
-}
-
 bool is_least(const std::string& key) {
   return key == "minimum" || key == "exclusiveMinimum" || key == "minLength" || key == "minItems" || key == "minProperties";
 }
@@ -75,10 +69,10 @@ std::string merge_key(Json& to, const std::string& key, const Json& value) {
     to[key] = value;
     return {};
   }
+  if (is_annotation(key)) return {};
   Json& mine = to[key];
   if (mine.is_array() && value.is_array() && mine.size() * value.size() > 4'000'000)
     return "'" + key + "' is too long to be combined";
-  if (is_annotation(key)) return {};
   if (key == "type") {
     mine = common_types(mine, value);
     if (mine.empty()) to = false;
@@ -103,8 +97,6 @@ std::string merge_key(Json& to, const std::string& key, const Json& value) {
     }
   } else if (key == "allOf" && mine.is_array() && value.is_array()) {
     mine.insert(mine.end(), value.begin(), value.end());
-  } else if (key == "nullable") {
-    return {};
   } else if (key == "uniqueItems") {
     mine = true;
   } else {
@@ -114,6 +106,14 @@ std::string merge_key(Json& to, const std::string& key, const Json& value) {
 }
 
 }  // namespace
+
+bool is_annotation(std::string_view key) {
+  static constexpr std::string_view kAll[] = {
+      "title",   "description", "default",  "examples",         "example",         "deprecated",    "readOnly",     "writeOnly",
+      "$schema", "$id",         "id",       "$comment",         "$anchor",         "$defs",         "definitions",  "$vocabulary",
+      "strict",  "name",        "nullable", "contentMediaType", "contentEncoding", "discriminator", "externalDocs", "xml"};
+  return key.starts_with("x-") || std::find(std::begin(kAll), std::end(kAll), key) != std::end(kAll);
+}
 
 std::string merge_schema(Json& to, const Json& other) {
   if (other.is_boolean() || to.is_boolean()) {

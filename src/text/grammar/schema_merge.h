@@ -3,8 +3,12 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 
 namespace sdx::text::grammar {
+
+// What a schema says of a value that is no condition on it; "nullable" is looked at apart.
+bool is_annotation(std::string_view key);
 
 // Adds what `other` demands to `to`. Returns what could not be combined, or nothing. What nothing can fulfil becomes `false`.
 std::string merge_schema(nlohmann::ordered_json& to, const nlohmann::ordered_json& other);
