@@ -2,9 +2,20 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "text/utf8.h"
 
 namespace sdx::text {
+
+AlignedText AlignedText::instead_of(const AlignedText& from) {
+  AlignedText to;
+  to.most_ = from.most_;
+  return to;
+}
+
+void AlignedText::check_size(std::size_t bytes) const {
+  if (bytes > most_) fail(ErrorCode::out_of_memory, "the tokenizer makes more than {} bytes of a text", most_);
+}
 
 Span AlignedText::identity_at(std::size_t byte) const noexcept {
   std::size_t begin = byte;
@@ -52,6 +63,7 @@ void AlignedText::transform(std::span<const Change> chars, std::size_t removed) 
       skip(1 + static_cast<std::size_t>(-change.change));
     }
     append_utf8(text, change.c);
+    check_size(text.size());
     spans.resize(text.size(), span);
   }
   text_ = std::move(text);
@@ -67,6 +79,7 @@ void AlignedText::replace(std::span<const Match> matches, std::string_view conte
   spans.reserve(text_.size() + content.size());
   for (const Match& m : matches) {
     if (m.matched) {
+      check_size(text.size() + content.size());
       text += content;
       spans.resize(text.size(), m.end == 0 ? Span{shift_, shift_} : spans_[m.end - 1]);
     } else {
@@ -80,6 +93,7 @@ void AlignedText::replace(std::span<const Match> matches, std::string_view conte
 
 void AlignedText::prepend(std::string_view s) {
   if (text_.empty() || s.empty()) return;
+  check_size(text_.size() + s.size());
   materialize();
   spans_.insert(spans_.begin(), s.size(), spans_.front());
   text_.insert(0, s);
@@ -99,6 +113,7 @@ void AlignedText::trim(std::size_t left, std::size_t right) {
 
 void AlignedText::append(const AlignedText& other, Span range) {
   if (range.size() == 0) return;
+  check_size(text_.size() + range.size());
   const bool continues =
       spans_.empty() && other.spans_.empty() && (text_.empty() || shift_ + text_.size() == other.shift_ + range.begin);
   if (continues) {
@@ -121,6 +136,7 @@ void AlignedText::append(const AlignedText& other, Span range) {
 }
 
 void AlignedText::append(std::string_view text, Span origin) {
+  check_size(text_.size() + text.size());
   materialize();
   text_ += text;
   spans_.insert(spans_.end(), text.size(), origin);

@@ -1,6 +1,7 @@
 #pragma once
 // Text on its way from the input to the model, with the place in the input that each of its bytes stands for.
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -24,11 +25,15 @@ struct Match {
   bool matched;
 };
 
+// No step makes it much longer than it was: beyond that they throw Error(out_of_memory).
 class AlignedText {
  public:
   AlignedText() = default;
   // The part of an input that begins at its byte `shift`, unchanged.
-  AlignedText(std::string_view text, std::uint32_t shift) : text_(text), shift_(shift) {}
+  AlignedText(std::string_view text, std::uint32_t shift)
+      : text_(text), shift_(shift), most_(std::min(text.size() * kMostGrowth + kMostAdded, kMost)) {}
+  // Nothing yet, for what is made of `from`.
+  static AlignedText instead_of(const AlignedText& from);
 
   const std::string& text() const noexcept { return text_; }
   std::string_view view(Span range) const noexcept { return std::string_view(text_).substr(range.begin, range.size()); }
@@ -58,8 +63,13 @@ class AlignedText {
   // Adds text whose bytes all stand for the same place.
   void append(std::string_view text, Span origin);
   void reserve(std::size_t bytes);
+  // Throws Error(out_of_memory) where that is longer than it may become.
+  void check_size(std::size_t bytes) const;
 
  private:
+  // Compatibility forms make 11 bytes of one, characters for bytes 2: a file that asks for far more means no good.
+  static constexpr std::size_t kMostGrowth = 64, kMostAdded = 4096, kMost = 0xFFFFFFFF;
+
   void materialize();
   Span span_at(std::size_t byte) const noexcept { return spans_.empty() ? identity_at(byte) : spans_[byte]; }
   Span identity_at(std::size_t byte) const noexcept;
@@ -67,6 +77,7 @@ class AlignedText {
   std::string text_;
   std::vector<Span> spans_;  // empty: the text is the input's, from byte `shift_` on
   std::uint32_t shift_ = 0;
+  std::size_t most_ = kMost;  // bytes
 };
 
 }  // namespace sdx::text

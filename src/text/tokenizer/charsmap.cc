@@ -1,5 +1,7 @@
 #include "text/tokenizer/charsmap.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "text/utf8.h"
 
@@ -11,6 +13,9 @@ std::uint32_t label_of(std::uint32_t unit) { return unit & 0x800000FFU; }
 std::uint32_t offset_of(std::uint32_t unit) { return (unit >> 10) << ((unit & 0x200U) >> 6); }
 bool has_leaf(std::uint32_t unit) { return (unit >> 8) & 1; }
 
+constexpr std::size_t kMostBytes = std::size_t{1} << 24;  // the tables in use have 0.3 MB
+constexpr std::size_t kLongestKey = 256;                  // bytes; a broken table may go round in circles
+
 std::uint32_t read_u32(std::string_view bytes, std::size_t at) {
   std::uint32_t value = 0;
   for (std::size_t i = 4; i-- > 0;) value = (value << 8) | static_cast<unsigned char>(bytes[at + i]);
@@ -21,6 +26,8 @@ std::uint32_t read_u32(std::string_view bytes, std::size_t at) {
 
 Charsmap::Charsmap(std::string_view bytes) {
   if (bytes.empty()) return;
+  if (bytes.size() > kMostBytes)
+    fail(ErrorCode::invalid_model, "precompiled_charsmap has {} bytes; expected at most {}", bytes.size(), kMostBytes);
   const std::size_t size = bytes.size() < 4 ? 0 : read_u32(bytes, 0);
   if (size < 4 || size % 4 != 0 || size > bytes.size() - 4) {
     fail(ErrorCode::invalid_model, "precompiled_charsmap is not a table: its trie has {} bytes, of {} in all", size,
@@ -36,7 +43,7 @@ std::optional<Charsmap::Found> Charsmap::find(std::string_view text, bool longes
   std::optional<Found> found;
   if (units_.empty()) return found;
   std::uint32_t at = offset_of(units_[0]);
-  for (std::size_t i = 0; i < text.size() && text[i] != '\0'; ++i) {
+  for (std::size_t i = 0; i < std::min(text.size(), kLongestKey) && text[i] != '\0'; ++i) {
     const auto byte = static_cast<unsigned char>(text[i]);
     at ^= byte;
     if (at >= units_.size() || label_of(units_[at]) != byte) break;

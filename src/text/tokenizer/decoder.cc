@@ -1,7 +1,6 @@
 #include "text/tokenizer/decoder.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "text/tokenizer/byte_level.h"
 #include "text/unicode/unicode.h"
@@ -11,25 +10,6 @@ namespace sdx::text {
 namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
-
-std::string replace_all(std::string_view text, std::string_view what, std::string_view with) {
-  std::string out;
-  if (what.empty()) {  // between all characters, and at both ends
-    for (std::size_t at = 0; at < text.size();) {
-      const std::size_t size = bytes_of_lead(text[at]);
-      out += with;
-      out += text.substr(at, size);
-      at += size;
-    }
-    return out += with;
-  }
-  std::size_t last = 0;
-  for (std::size_t at = text.find(what); at != std::string_view::npos; at = text.find(what, last)) {
-    out.append(text.substr(last, at - last)).append(with);
-    last = at + what.size();
-  }
-  return out.append(text.substr(last));
-}
 
 std::string clean_up(std::string text) {
   if (text.find(' ') == std::string::npos) return text;
@@ -95,17 +75,6 @@ void strip(const DecoderStep& step, std::vector<std::string>& tokens) {
   }
 }
 
-std::optional<char> byte_of_token(std::string_view token) {
-  if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return std::nullopt;
-  const auto digit = [](char c) {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-  };
-  // A sign before one digit is what Rust's number parser takes.
-  if (token[3] == '+' && digit(token[4]) >= 0) return static_cast<char>(digit(token[4]));
-  if (digit(token[3]) < 0 || digit(token[4]) < 0) return std::nullopt;
-  return static_cast<char>(static_cast<unsigned char>(digit(token[3]) * 16 + digit(token[4])));
-}
-
 void byte_fallback(std::vector<std::string>& tokens) {
   std::vector<std::string> out;
   std::string bytes;
@@ -150,6 +119,36 @@ std::size_t broken_utf8(std::string_view bytes) {
 }
 
 }  // namespace
+
+std::optional<char> byte_of_token(std::string_view token) {
+  if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return std::nullopt;
+  const auto digit = [](char c) {
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+  };
+  // A sign before one digit is what Rust's number parser takes.
+  if (token[3] == '+' && digit(token[4]) >= 0) return static_cast<char>(digit(token[4]));
+  if (digit(token[3]) < 0 || digit(token[4]) < 0) return std::nullopt;
+  return static_cast<char>(static_cast<unsigned char>(digit(token[3]) * 16 + digit(token[4])));
+}
+
+std::string replace_all(std::string_view text, std::string_view what, std::string_view with) {
+  std::string out;
+  if (what.empty()) {  // between all characters, and at both ends
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t size = bytes_of_lead(text[at]);
+      out += with;
+      out += text.substr(at, size);
+      at += size;
+    }
+    return out += with;
+  }
+  std::size_t last = 0;
+  for (std::size_t at = text.find(what); at != std::string_view::npos; at = text.find(what, last)) {
+    out.append(text.substr(last, at - last)).append(with);
+    last = at + what.size();
+  }
+  return out.append(text.substr(last));
+}
 
 std::string repair_utf8(std::string_view bytes) {
   std::size_t valid = valid_utf8(bytes);

@@ -1,7 +1,9 @@
 #pragma once
 // Tokens to text: steps in order.
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "text/tokenizer/pattern.h"
@@ -20,6 +22,11 @@ struct DecoderStep {
   Pattern pattern;                    // replace
   std::uint64_t start = 0, stop = 0;  // strip
 };
+
+// The byte that a token as "<0x0A>" stands for.
+std::optional<char> byte_of_token(std::string_view token);
+// `with` in place of every `what`; of an empty one between all characters, and at both ends.
+std::string replace_all(std::string_view text, std::string_view what, std::string_view with);
 
 void decode(const DecoderStep& step, std::vector<std::string>& tokens);
 

@@ -161,6 +161,7 @@ void precompiled(const Charsmap& map, AlignedText& text) {
       if (const auto found = map.shortest(cluster)) {
         any = true;
         append_replacement(chars, count_chars(cluster), found->replacement);
+        text.check_size(chars.size());
         continue;
       }
     }
@@ -170,6 +171,7 @@ void precompiled(const Charsmap& map, AlignedText& text) {
       if (const auto found = map.shortest(cluster.substr(begin, i - begin))) {
         any = true;
         append_replacement(chars, 1, found->replacement);
+        text.check_size(chars.size());
       } else {
         chars.push_back({c, 0});
       }

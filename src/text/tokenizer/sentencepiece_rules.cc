@@ -13,7 +13,7 @@ struct Prefix {
 class Normalization {
  public:
   Normalization(const SentencePieceRules& rules, const Charsmap* charsmap, const AlignedText& from)
-      : rules_(rules), charsmap_(charsmap), from_(from), input_(from.text()) {}
+      : rules_(rules), charsmap_(charsmap), from_(from), input_(from.text()), to_(AlignedText::instead_of(from)) {}
 
   AlignedText run() {
     to_.reserve(input_.size() + input_.size() / 2);

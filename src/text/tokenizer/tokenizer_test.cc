@@ -4,6 +4,8 @@
 #include <sdx/tokenizer.hpp>
 #include <thread>
 
+#include "text/tokenizer/charsmap.h"
+
 namespace sdx {
 namespace {
 
@@ -79,6 +81,33 @@ TEST(Tokenizer, HostileVocabulariesLoad) {
                                            vocab + "}}}");
   EXPECT_EQ(t.encode(std::string(2000, 'b') + "1").ids, (Ids{1}));
   EXPECT_EQ(t.encode(std::string(1999, 'b') + "1").ids, (Ids{0}));
+}
+
+// A file may ask for a megabyte in place of each character, or for a table that goes round in circles.
+TEST(Tokenizer, HostileNormalizersAreRefused) {
+  const auto with = [](const std::string& normalizer) {
+    std::string json = byte_level_json();
+    const std::string none = R"("normalizer":null)";
+    return Tokenizer::from_json(json.replace(json.find(none), none.size(), "\"normalizer\":" + normalizer));
+  };
+  const std::string replace = R"({"type":"Replace","pattern":{"String":"a"},"content":")" + std::string(1 << 20, 'b') + "\"}";
+  try {
+    with(replace).encode(std::string(1 << 20, 'a'));
+    FAIL() << "a terabyte of text";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::out_of_memory);
+  }
+  EXPECT_EQ(with(R"({"type":"Replace","pattern":{"String":"a"},"content":"bbbbbbbbbb"})").encode("aa").size(), 20U);
+  // A double array whose 'a' leads back to itself: each place would be looked at as far as the text reaches.
+  std::string table(4 + 4 * 256, '\0');
+  table[1] = 4;
+  table[4 + 4 * 0x61] = 'a';
+  table[4 + 4 * 0x61 + 1] = static_cast<char>(0x84);  // 0x61 << 10
+  table[4 + 4 * 0x61 + 2] = 1;
+  const text::Charsmap circle(table);
+  const std::string as(1 << 20, 'a');
+  for (std::size_t at = 0; at < as.size(); ++at) ASSERT_FALSE(circle.longest(std::string_view(as).substr(at)));
+  EXPECT_THROW(text::Charsmap(std::string((1 << 24) + 4, '\0')), Error);
 }
 
 TEST(Tokenizer, StreamsWholeCharacters) {
