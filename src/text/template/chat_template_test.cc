@@ -48,6 +48,16 @@ TEST(ChatTemplate, HasPythonsNumbersAndTexts) {
   EXPECT_EQ(render("{{ 'straße ΣΑΣ'|upper }} {{ 'ΣΑΣ'.lower() }} {{ 'żółć'[::-1] }}"), "STRASSE ΣΑΣ σας ćłóż");
 }
 
+TEST(ChatTemplate, StripsTagsAsMarkupSafeDoes) {
+  EXPECT_EQ(render("{{ '<b>a</b> <!-- > -->  c &lt;d&gt;'|striptags }}"), "a c <d>");
+  EXPECT_EQ(render("{{ '<!-->a<!--->b<!-- c --->d'|striptags }}"), "abd");
+  EXPECT_EQ(render("{{ '<!<!-- -->-- x -->y <<!-- -->b>z'|striptags }}"), "y z");
+  EXPECT_EQ(render("{{ 'a <!-- b > c < d'|striptags }}"), "a c < d");
+  // What is opened without an end is looked through once: else this takes minutes.
+  EXPECT_EQ(render("{{ ('<' * 4000000)|striptags|length }}"), "4000000");
+  EXPECT_EQ(render("{{ ('<!--' * 1000000)|striptags|length }}"), "4000000");
+}
+
 TEST(ChatTemplate, IsAsOddAsPythonAndJinja) {
   EXPECT_EQ(render("{% for i in [1] %}{% break %}{% else %}none{% endfor %}"),
             "none");  // jinja2 takes a cut short round for none

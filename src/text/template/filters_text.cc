@@ -89,19 +89,43 @@ Value safe_filter(Runtime& rt, Value& value, Arguments& arguments) {
   return rt.str(to_text(rt, value), true);
 }
 
+// Behind the "-->" of a comment that has begun before `rest`: its hyphens may be those of the beginning, as for MarkupSafe.
+std::size_t comment_end(std::string_view rest) {
+  if (rest.starts_with('>')) return 1;
+  if (rest.starts_with("->")) return 2;
+  const std::size_t end = rest.find("-->");
+  return end == std::string_view::npos ? end : end + 3;
+}
+
+// Also without those that the loss of another one makes.
+std::string without_comments(std::string_view text) {
+  std::string kept;
+  for (std::size_t at = 0; at < text.size();) {
+    kept += text[at++];
+    if (!kept.ends_with("<!--")) continue;
+    const std::size_t end = comment_end(text.substr(at));
+    if (end == std::string_view::npos) return kept += text.substr(at);
+    kept.resize(kept.size() - 4);
+    at += end;
+  }
+  return kept;
+}
+
+std::string without_tags(std::string_view text) {
+  std::string kept;
+  while (true) {
+    const std::size_t open = text.find('<'), close = open == std::string_view::npos ? open : text.find('>', open);
+    if (close == std::string_view::npos) return kept += text;
+    kept += text.substr(0, open);
+    text.remove_prefix(close + 1);
+  }
+}
+
 Value striptags(Runtime& rt, Value& value, Arguments& arguments) {
   Bound(arguments, "striptags", {});
-  std::string text = to_text(rt, value), kept;
+  const std::string text = to_text(rt, value);
   rt.work(text.size());
-  for (std::size_t at = 0; at < text.size();) {
-    const bool comment = text.compare(at, 4, "<!--") == 0;
-    const std::size_t close = text[at] != '<' ? std::string::npos : comment ? text.find("-->", at + 4) : text.find('>', at + 1);
-    if (close == std::string::npos) {
-      kept += text[at++];
-    } else {
-      at = close + (comment ? 3 : 1);
-    }
-  }
+  const std::string kept = without_tags(without_comments(text));
   std::string result;
   for (std::string_view rest = strip(kept); !rest.empty(); rest = strip_left(rest)) {
     std::size_t end = 0;
