@@ -228,8 +228,8 @@ KeyRun widened_run(const TextRows& t, const PagedRows& rows, std::int64_t kv, st
   const std::int64_t size = t.a.head_size, row = row_of(t.a, t.text, kv, first);
   const std::int64_t n = std::min(most, t.a.block_size - first % t.a.block_size);
   const char* from = row_at(rows, row, size);
-  // What is asked for after next.
-  const std::int64_t later = first + 2 * most;
+  // 16 KB of heads of 64 ahead: blocks lie anywhere, and the hardware learns of each one too late.
+  const std::int64_t later = first + 64;
   if (later < t.a.past[t.text] + length(t.a, t.text)) {
     const char* there = row_at(rows, row_of(t.a, t.text, kv, later), size);
     for (std::int64_t i = 0, end = n * row_bytes(rows, size); i < end; i += 64) __builtin_prefetch(there + i);
