@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/system/cpu_bf16.h"
+#include "ops/attention/signatures.h"
 #include "ops/matrix/signatures.h"
 #include "ops/tensor/signatures.h"
 #include "passes/fuse/fuse.h"
@@ -141,18 +142,24 @@ class Widener {
   }
 
  private:
-  // Inputs that carry the node's floating type; Resize's others have types of their own.
-  static std::size_t typed_inputs(const Node& n) {
-    return n.op_type == "Resize" ? std::min<std::size_t>(1, n.inputs.size()) : n.inputs.size();
+  static bool is_paged(const Node& n) { return n.domain == "sdx" && n.op_type == "PagedAttention"; }
+
+  // Whether an input carries the node's floating type. Resize's others have types of their own, and PagedAttention's caches.
+  static bool typed_input(const Node& n, std::size_t i) {
+    using enum ops::PagedIn::Slot;
+    if (is_paged(n)) return i < kKeyCache || i >= kCos;
+    return i == 0 || n.op_type != "Resize";
   }
+  static bool typed_output(const Node& n, std::size_t i) { return i == 0 || !is_paged(n); }
 
   bool visit(NodeId id) {
     const Node& n = g_.node(id);
-    if (n.removed || (!n.domain.empty() && n.domain != "com.microsoft") || !n.subgraphs.empty() || n.inputs.empty()) return false;
+    if (n.removed || !n.subgraphs.empty() || n.inputs.empty()) return false;
+    if (!n.domain.empty() && n.domain != "com.microsoft" && !is_paged(n)) return false;
     const auto listed = [&](const auto& names) { return std::find(names.begin(), names.end(), n.op_type) != names.end(); };
     const bool microsoft = !n.domain.empty();
     if (!microsoft && n.op_type == "Cast") return skip_cast(n);
-    const bool computes = microsoft ? listed(kMicrosoft) : listed(kComputes);
+    const bool computes = is_paged(n) || (microsoft ? listed(kMicrosoft) : listed(kComputes));
     const bool moves = !microsoft && listed(kMoves);
     if ((!computes && !moves) || !is_half(g_, n.inputs[0])) return false;
     if (has_large_weights(n)) {
@@ -255,9 +262,11 @@ class Widener {
   // A cache of 16 bits is widened with the new rows that are joined to it: attention is fused only with both.
   bool fits(const Node& n, bool moves) const {
     bool any = false;  // is there in float32
-    for (std::size_t i = 0; i < typed_inputs(n); ++i) {
+    for (std::size_t i = 0; i < n.inputs.size(); ++i) {
       const ValueId v = n.inputs[i];
-      if (is_other_float(g_, v)) return false;
+      if (!typed_input(n, i)) continue;
+      // The angles of PagedAttention may be float32 anyway.
+      if (is_other_float(g_, v) && !(is_paged(n) && (i == ops::PagedIn::kCos || i == ops::PagedIn::kSin))) return false;
       if (!is_half(g_, v)) continue;
       const ValueInfo& info = g_.value(v);
       if (info.constant && !info.is_input) {
@@ -270,7 +279,10 @@ class Widener {
       }
     }
     if (moves && !any) return false;
-    return std::none_of(n.outputs.begin(), n.outputs.end(), [&](ValueId v) { return is_other_float(g_, v); });
+    for (std::size_t i = 0; i < n.outputs.size(); ++i) {
+      if (typed_output(n, i) && is_other_float(g_, n.outputs[i])) return false;
+    }
+    return true;
   }
 
   ValueId new_value(ValueId like) {
@@ -314,13 +326,13 @@ class Widener {
 
   // Puts `wide`, but for inputs `kept`, into float32 in place of node `id`.
   void rewrite(NodeId id, Node wide, std::initializer_list<std::size_t> kept) {
-    for (std::size_t i = 0; i < typed_inputs(wide); ++i) {
+    for (std::size_t i = 0; i < wide.inputs.size(); ++i) {
       if (std::find(kept.begin(), kept.end(), i) != kept.end()) continue;
-      if (is_half(g_, wide.inputs[i])) wide.inputs[i] = twin_of(wide.inputs[i]);
+      if (typed_input(wide, i) && is_half(g_, wide.inputs[i])) wide.inputs[i] = twin_of(wide.inputs[i]);
     }
     const std::vector<ValueId> outputs = wide.outputs;
-    for (ValueId& v : wide.outputs) {
-      if (is_half(g_, v)) v = new_value(v);
+    for (std::size_t i = 0; i < wide.outputs.size(); ++i) {
+      if (typed_output(wide, i) && is_half(g_, wide.outputs[i])) wide.outputs[i] = new_value(wide.outputs[i]);
     }
     const std::vector<ValueId> made = wide.outputs;
     g_.remove_node(id);
