@@ -1,6 +1,7 @@
 #include "text/model/sampler.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -55,12 +56,21 @@ void Sampler::penalise(std::span<float> logits) const {
   }
 }
 
+// The largest value first, sixteen at a time, which compilers make vectors of; then where it is.
 TokenId largest(std::span<const float> logits) {
-  std::size_t best = 0;
-  for (std::size_t i = 1; i < logits.size(); ++i) {
-    if (logits[i] > logits[best] || std::isnan(logits[best])) best = i;
+  constexpr std::size_t kAtOnce = 16;
+  constexpr float kLeast = -std::numeric_limits<float>::infinity();
+  std::array<float, kAtOnce> most;
+  most.fill(kLeast);
+  std::size_t i = 0;
+  for (; i + kAtOnce <= logits.size(); i += kAtOnce) {
+    for (std::size_t k = 0; k < kAtOnce; ++k) most[k] = logits[i + k] > most[k] ? logits[i + k] : most[k];
   }
-  return static_cast<TokenId>(best);
+  float top = kLeast;
+  for (; i < logits.size(); ++i) top = logits[i] > top ? logits[i] : top;
+  for (const float m : most) top = m > top ? m : top;
+  const auto at = std::find(logits.begin(), logits.end(), top);
+  return at == logits.end() ? 0 : static_cast<TokenId>(at - logits.begin());
 }
 
 // 53 bits, the same on every platform.

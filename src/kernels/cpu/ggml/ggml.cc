@@ -11,9 +11,28 @@
 namespace sdx::cpu {
 namespace {
 
-constexpr std::int64_t kDirectRows = 8;
+constexpr std::int64_t kDirectRows = 16;
 constexpr std::int64_t kColumns = 16;  // rows of weights whose products are finished together
 constexpr std::int64_t kLargestBlock = 256;
+
+// Of m rows of A, from row i on, and the weights of up to kColumns columns. Several rows of A stay in the first cache, in parts
+// where they are long.
+void products_of(const GgmlKernels& kernels, const GgmlArgs& a, std::int64_t i, std::int64_t m, const char* rows,
+                 std::int64_t columns, float* products) {
+  constexpr std::int64_t kPart = 768;  // whole blocks
+  const std::int64_t row_bytes = a.format->row_bytes(a.k), part = m > 4 && a.k > kPart * 4 / 3 ? kPart : a.k;
+  float sums[8];
+  for (std::int64_t k = 0; k < a.k; k += part) {
+    const char* at = rows + a.format->row_bytes(k);
+    for (std::int64_t j = 0; j < columns; ++j) {
+      kernels.dots(a.format->type, at + j * row_bytes, std::min(part, a.k - k), a.a + i * a.lda + k, a.lda, m, sums);
+      for (std::int64_t r = 0; r < m; ++r) {
+        float& product = products[r * kColumns + j];
+        product = k == 0 ? sums[r] : product + sums[r];
+      }
+    }
+  }
+}
 
 void few_rows(const GgmlArgs& a) {
   const GgmlKernels& kernels = ggml_kernels();
@@ -23,16 +42,13 @@ void few_rows(const GgmlArgs& a) {
   const std::int64_t row_bytes = a.format->row_bytes(a.k), groups = (a.n + kColumns - 1) / kColumns;
   const std::int64_t grain = std::max<std::int64_t>(1, 100000 / std::max<std::int64_t>(1, a.k * kColumns * a.m));
   parallel_for(groups, grain, [&](std::int64_t begin, std::int64_t end) {
-    float products[kDirectRows * kColumns], column[4];
+    float products[kDirectRows * kColumns];
     for (std::int64_t group = begin; group < end; ++group) {
       const std::int64_t first = group * kColumns, columns = std::min(kColumns, a.n - first);
-      for (std::int64_t j = 0; j < columns; ++j) {
-        const char* row = weights + (first + j) * row_bytes;
-        for (std::int64_t i = 0; i < a.m; i += 4) {
-          const std::int64_t rows = std::min<std::int64_t>(4, a.m - i);
-          kernels.dots(a.format->type, row, a.k, a.a + i * a.lda, a.lda, rows, column);
-          for (std::int64_t r = 0; r < rows; ++r) products[(i + r) * kColumns + j] = column[r];
-        }
+      const char* rows = weights + first * row_bytes;
+      for (std::int64_t i = 0, m = 0; i < a.m; i += m) {
+        m = a.m - i >= 8 ? 8 : std::min<std::int64_t>(4, a.m - i);
+        products_of(kernels, a, i, m, rows, columns, products + i * kColumns);
       }
       gemm_finish(gemm, g, 0, a.m, first, columns, products, kColumns);
     }

@@ -14,43 +14,89 @@ HWY_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 namespace {
 
-// Sums of M rows of x. One row alone has a chain of dependent multiply-adds: its steps go round the accumulators that other rows
-// would use.
+#if HWY_TARGET == HWY_SCALAR
+HWY_INLINE void sums_of_four(VF a, VF b, VF c, VF e, float* out) {
+  const VF all[] = {a, b, c, e};
+  for (int i = 0; i < 4; ++i) out[i] = hn::GetLane(all[i]);
+}
+#else
+// In each 128 bits, {a0 + a2, b0 + b2, a1 + a3, b1 + b3}: twice over four vectors, in the order 0 2, 1 3, it sums up each of
+// them.
+HWY_INLINE VF added(VF a, VF b) {
+  const DF d;
+  return hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b));
+}
+
+// The sums of four vectors' lanes.
+HWY_INLINE void sums_of_four(VF a, VF b, VF c, VF e, float* out) {
+  const hn::FixedTag<float, 4> four;
+  float lanes[kLanes];
+  hn::StoreU(added(added(a, c), added(b, e)), DF(), lanes);
+  auto sum = hn::LoadU(four, lanes);
+  for (int i = 4; i < kLanes; i += 4) sum = hn::Add(sum, hn::LoadU(four, lanes + i));
+  hn::StoreU(sum, four, out);
+}
+#endif
+
+// Sums of M rows of x. A multiply-add waits four cycles for the one before it in its sum, and two begin in each: fewer than eight
+// rows have several sums each, between which steps take turns.
 template <int M>
 struct RowSums {
-  VF s0, s1, s2, s3;
+  static constexpr int kTurns = M == 1 ? 4 : M <= 4 ? 2 : 1;
+  VF s0, s1, s2, s3, s4, s5, s6, s7;
   const float* x;
   std::int64_t ldx;
 
-  HWY_INLINE RowSums(const float* x_in, std::int64_t ldx_in) : s0(hn::Zero(DF())), s1(s0), s2(s0), s3(s0), x(x_in), ldx(ldx_in) {}
-  // `turn` is a constant once loops are unrolled.
+  HWY_INLINE RowSums(const float* x_in, std::int64_t ldx_in)
+      : s0(hn::Zero(DF())), s1(s0), s2(s0), s3(s0), s4(s0), s5(s0), s6(s0), s7(s0), x(x_in), ldx(ldx_in) {}
+
+  // Row `row` of the x, in sum number `sum`: constants once loops are unrolled.
+  HWY_INLINE void add_to(int sum, VF w, const float* p) {
+    const VF v = hn::LoadU(DF(), p);
+    switch (sum) {
+      case 0: s0 = hn::MulAdd(w, v, s0); break;
+      case 1: s1 = hn::MulAdd(w, v, s1); break;
+      case 2: s2 = hn::MulAdd(w, v, s2); break;
+      case 3: s3 = hn::MulAdd(w, v, s3); break;
+      case 4: s4 = hn::MulAdd(w, v, s4); break;
+      case 5: s5 = hn::MulAdd(w, v, s5); break;
+      case 6: s6 = hn::MulAdd(w, v, s6); break;
+      default: s7 = hn::MulAdd(w, v, s7); break;
+    }
+  }
   HWY_INLINE void add(int turn, VF w, std::int64_t at) {
-    const DF d;
     const float* p = x + at;
-    const VF v = hn::LoadU(d, p);
-    if constexpr (M == 1) {
-      switch (turn % 4) {
-        case 0: s0 = hn::MulAdd(w, v, s0); break;
-        case 1: s1 = hn::MulAdd(w, v, s1); break;
-        case 2: s2 = hn::MulAdd(w, v, s2); break;
-        default: s3 = hn::MulAdd(w, v, s3); break;
-      }
-    } else {
-      s0 = hn::MulAdd(w, v, s0);
-      s1 = hn::MulAdd(w, hn::LoadU(d, p + ldx), s1);
-      if constexpr (M > 2) s2 = hn::MulAdd(w, hn::LoadU(d, p + 2 * ldx), s2);
-      if constexpr (M > 3) s3 = hn::MulAdd(w, hn::LoadU(d, p + 3 * ldx), s3);
+    const int first = turn % kTurns * M;
+    add_to(first, w, p);
+    if constexpr (M > 1) add_to(first + 1, w, p + ldx);
+    if constexpr (M > 2) add_to(first + 2, w, p + 2 * ldx);
+    if constexpr (M > 3) add_to(first + 3, w, p + 3 * ldx);
+    if constexpr (M == 8) {
+      add_to(4, w, p + 4 * ldx);
+      add_to(5, w, p + 5 * ldx);
+      add_to(6, w, p + 6 * ldx);
+      add_to(7, w, p + 7 * ldx);
     }
   }
   HWY_INLINE void store(float* out) const {
     const DF d;
     if constexpr (M == 1) {
       out[0] = sum_lanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3)));
+    } else if constexpr (M == 2) {
+      out[0] = sum_lanes(d, hn::Add(s0, s2));
+      out[1] = sum_lanes(d, hn::Add(s1, s3));
+    } else if constexpr (M == 3) {
+      out[0] = sum_lanes(d, hn::Add(s0, s3));
+      out[1] = sum_lanes(d, hn::Add(s1, s4));
+      out[2] = sum_lanes(d, hn::Add(s2, s5));
+    } else if constexpr (M == 4) {
+      out[0] = sum_lanes(d, hn::Add(s0, s4));
+      out[1] = sum_lanes(d, hn::Add(s1, s5));
+      out[2] = sum_lanes(d, hn::Add(s2, s6));
+      out[3] = sum_lanes(d, hn::Add(s3, s7));
     } else {
-      out[0] = sum_lanes(d, s0);
-      out[1] = sum_lanes(d, s1);
-      if constexpr (M > 2) out[2] = sum_lanes(d, s2);
-      if constexpr (M > 3) out[3] = sum_lanes(d, s3);
+      sums_of_four(s0, s1, s2, s3, out);
+      sums_of_four(s4, s5, s6, s7, out + 4);
     }
   }
 };
@@ -89,7 +135,8 @@ void dots_rows(const Byte* row, std::int64_t k, const float* x, std::int64_t ldx
     case 1: return dots_of<Blocks, 1>(row, k, x, ldx, out);
     case 2: return dots_of<Blocks, 2>(row, k, x, ldx, out);
     case 3: return dots_of<Blocks, 3>(row, k, x, ldx, out);
-    default: return dots_of<Blocks, 4>(row, k, x, ldx, out);
+    case 4: return dots_of<Blocks, 4>(row, k, x, ldx, out);
+    default: return dots_of<Blocks, 8>(row, k, x, ldx, out);
   }
 }
 

@@ -8,7 +8,7 @@
 namespace sdx::cpu {
 
 struct GgmlKernels {
-  // out[i] = x row i times one row of k weights, for m <= 4 rows, ldx apart.
+  // out[i] = x row i times one row of k weights, for m <= 4 or 8 rows, ldx apart.
   void (*dots)(GgmlType type, const void* row, std::int64_t k, const float* x, std::int64_t ldx, std::int64_t m, float* out);
   // One row of k weights as floats.
   void (*expand)(GgmlType type, const void* row, std::int64_t k, float* out);
