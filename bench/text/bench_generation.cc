@@ -1,6 +1,7 @@
 // How fast a language model answers several requests at once: docs/language-models.md, "Many texts at once".
 //
-//   sdx_bench_generation MODEL [--threads N] [--prompt N] [--tokens N] [--rounds N] [--cache-type TYPE] [--conversations N]
+//   sdx_bench_generation MODEL [--threads N] [--prompt N] [--tokens N] [--rounds N] [--only SEQUENCES] [--cache-type TYPE]
+//   [--conversations N]
 
 #include <sys/resource.h>
 
@@ -20,7 +21,7 @@ using Ids = std::vector<sdx::TokenId>;
 
 struct Arguments {
   std::string model, cache_type;
-  int threads = 0, prompt = 64, tokens = 64, rounds = 3, conversations = 0;
+  int threads = 0, prompt = 64, tokens = 64, rounds = 3, only = 0, conversations = 0;
 };
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
@@ -62,6 +63,7 @@ void throughput(const sdx::LanguageModel& model, const Arguments& a) {
   std::printf("%9s %12s %12s %18s\n", "sequences", "tokens/s", "of one", "CPU ms per token");
   double one = 0;
   for (const int n : {1, 2, 4, 8, 16}) {
+    if (a.only > 0 && n != a.only) continue;
     double best = 0, least_cpu = 1e9;
     for (int round = 0; round < a.rounds; ++round) {
       sdx::GenerationEngine engine(model, {.max_sequences = n, .share_prefixes = false});
@@ -125,7 +127,8 @@ void conversations(const sdx::LanguageModel& model, const Arguments& a) {
 
 int usage() {
   std::fprintf(stderr,
-               "usage: sdx_bench_generation MODEL [--threads N] [--prompt N] [--tokens N] [--rounds N] [--cache-type TYPE] "
+               "usage: sdx_bench_generation MODEL [--threads N] [--prompt N] [--tokens N] [--rounds N] [--only SEQUENCES] "
+               "[--cache-type TYPE] "
                "[--conversations N]\n");
   return 2;
 }
@@ -140,6 +143,7 @@ int main(int argc, char** argv) {
                   : name == "--prompt"        ? &a.prompt
                   : name == "--tokens"        ? &a.tokens
                   : name == "--rounds"        ? &a.rounds
+                  : name == "--only"          ? &a.only
                   : name == "--conversations" ? &a.conversations
                                               : nullptr;
     if (number != nullptr && i + 1 < argc) {
@@ -165,7 +169,7 @@ int main(int argc, char** argv) {
       return 0;
     }
     throughput(model, a);
-    first_tokens(model, a);
+    if (a.only == 0) first_tokens(model, a);
   } catch (const sdx::Error& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;
