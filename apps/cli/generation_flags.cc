@@ -37,6 +37,8 @@ void GenerationFlags::add_to(const Command& command) {
   command->add_option("--context", context, "Tokens of prompt and answer at most; 0: as many as the model was made for")
       ->type_name("N");
   command->add_option("-t,--threads", threads, "Threads; 0: one for each core")->type_name("N");
+  command->add_option("--cache-type", cache_type, "What keys and values are kept as: half and a quarter of the memory")
+      ->one_of({"float32", "float16", "bfloat16", "int8"});
 }
 
 void GenerationFlags::check() const {
@@ -50,6 +52,9 @@ std::unique_ptr<text::OpenModel> GenerationFlags::open() const {
   LanguageModelOptions options;
   options.session.threads = threads;
   options.max_context = context;
+  for (const DataType type : {DataType::float32, DataType::float16, DataType::bfloat16, DataType::int8}) {
+    if (name(type) == cache_type) options.cache_type = type;
+  }
   return text_tools().open(model, options);
 }
 

@@ -21,6 +21,7 @@ struct GenerationFlags {
   int threads = 0;
   std::int64_t context = 0;
   bool greedy = false;
+  std::string cache_type;
   std::vector<std::string> stop, logit_bias;
   std::string json_schema, grammar, regex;
 

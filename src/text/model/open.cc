@@ -13,6 +13,12 @@ namespace sdx::text {
 
 OpenedModel open_model(const std::filesystem::path& path, const OpenOptions& options) {
   namespace fs = std::filesystem;
+  constexpr DataType kCacheTypes[] = {DataType::undefined, DataType::float32, DataType::float16, DataType::bfloat16,
+                                      DataType::int8};
+  if (std::find(std::begin(kCacheTypes), std::end(kCacheTypes), options.cache_type) == std::end(kCacheTypes)) {
+    fail(ErrorCode::invalid_argument, "keys and values can be float32, float16, bfloat16 or int8, not {}",
+         name(options.cache_type));
+  }
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status)) fail(ErrorCode::io, "cannot open '{}': there is no such file or folder", path.string());
@@ -93,12 +99,7 @@ bool works_in_place(const Graph& g, const DecoderNames& names) {
 }
 
 void check_cache_type(const Decoder& d, DataType wanted) {
-  if (wanted == DataType::undefined) return;
-  constexpr DataType kTypes[] = {DataType::float32, DataType::float16, DataType::bfloat16, DataType::int8};
-  if (std::find(std::begin(kTypes), std::end(kTypes), wanted) == std::end(kTypes)) {
-    fail(ErrorCode::invalid_argument, "keys and values can be float32, float16, bfloat16 or int8, not {}", name(wanted));
-  }
-  if (d.has_cache && d.cache_type == wanted) return;
+  if (wanted == DataType::undefined || (d.has_cache && d.cache_type == wanted)) return;
   fail(ErrorCode::invalid_argument, "keys and values cannot be {} in this model{}: {}", name(wanted),
        d.has_cache ? fmt::format(", they are {}", name(d.cache_type)) : "", d.why_not_paged);
 }
