@@ -34,6 +34,7 @@ constexpr const char* kHelp =
     "/save FILE     write it as JSON\n"
     "/load FILE     go on with one that was saved\n"
     "/stats         tokens and speed of the last answer\n"
+    "/result TEXT   what a function that the model called gives back; the model goes on when all have\n"
     "/exit          leave, as Ctrl-D does\n"
     "Ctrl-C ends an answer.\n";
 
@@ -64,7 +65,8 @@ struct ChatCommand {
  private:
   std::string prompt() const;
   void answer();
-  void ask(std::string question);
+  void ask(Json message, bool answered);
+  void give_result(const std::string& text);
   void set_system(const std::string& text);
   void load(const std::string& path);
   bool obey(const std::string& line);
@@ -72,6 +74,27 @@ struct ChatCommand {
 };
 
 std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+// A call is a line: the function's name and its arguments.
+void show(const std::vector<AnswerEvent>& events) {
+  for (const AnswerEvent& e : events) {
+    if (e.kind == AnswerEvent::Kind::call_begin) print(fmt::format("{}{} ", e.index > 0 ? "\n" : "", e.name));
+    if (e.kind == AnswerEvent::Kind::call_end && !e.complete) print(" (unfinished)");
+    print(e.text);
+  }
+}
+
+// As templates want calls: arguments are an object, where they are one.
+Json message_of(const ParsedAnswer& answer) {
+  Json message{{"role", "assistant"}, {"content", answer.content}};
+  if (!answer.reasoning.empty()) message["reasoning_content"] = answer.reasoning;
+  for (const ToolCall& call : answer.calls) {
+    const Json arguments = call.complete ? parse_json(call.arguments, "arguments") : Json(call.arguments);
+    message["tool_calls"].push_back(
+        {{"id", call.id}, {"type", "function"}, {"function", {{"name", call.name}, {"arguments", arguments}}}});
+  }
+  return message;
+}
 
 std::string ChatCommand::prompt() const {
   ChatInput input;
@@ -84,26 +107,35 @@ std::string ChatCommand::prompt() const {
 void ChatCommand::answer() {
   const std::string text = prompt();
   interrupted = 0;
-  const auto stream = [](const GeneratedToken& token) {
-    print(token.text);
-    if (!token.text.empty()) flush_output();
+  GenerationSettings with = settings;
+  const std::unique_ptr<text::AnswerReader> reader = tools.empty() ? nullptr : model->read_answer(tools, text, with);
+  const auto stream = [&](const GeneratedToken& token) {
+    if (token.text.empty()) return interrupted == 0;
+    if (reader) {
+      show(reader->add(token.text));
+    } else {
+      print(token.text);
+    }
+    flush_output();
     return interrupted == 0;
   };
   std::int64_t cached = 0;
   // The template writes the special tokens itself.
-  const Generation g = model->generate(text, false, settings, stream, cached);
+  const Generation g = model->generate(text, false, with, stream, cached);
+  if (reader) show(reader->finish());
   print("\n");
   flush_output();
-  messages.push_back({{"role", "assistant"}, {"content", g.choices.at(0).text}});
+  messages.push_back(reader ? message_of(reader->answer()) : Json{{"role", "assistant"}, {"content", g.choices.at(0).text}});
   last_stats = fmt::format(
       "prompt: {} tokens, {} of them from before; first token after {:.0f} ms; answer: {} tokens, {:.1f} a second; {}",
       g.prompt_tokens, cached, g.first_token_ms, g.completion_tokens, g.tokens_per_s, g.choices.at(0).finish_reason);
 }
 
-// A question that fails leaves the conversation as it was.
-void ChatCommand::ask(std::string question) {
-  messages.push_back({{"role", "user"}, {"content", std::move(question)}});
-  const std::size_t before = messages.size() - 1;
+// A message that fails leaves the conversation as it was.
+void ChatCommand::ask(Json message, bool answered) {
+  const std::size_t before = messages.size();
+  messages.push_back(std::move(message));
+  if (!answered) return;
   try {
     answer();
   } catch (const Error& e) {
@@ -111,6 +143,26 @@ void ChatCommand::ask(std::string question) {
     note(fmt::format("error: {}", e.what()));
     failed = true;
   }
+}
+
+// Of the first call that has none yet.
+void ChatCommand::give_result(const std::string& text) {
+  std::size_t results = 0;
+  while (results < messages.size() && messages[messages.size() - 1 - results].value("role", "") == "tool") ++results;
+  const Json* calls = nullptr;
+  if (results < messages.size()) {
+    const Json& last = messages[messages.size() - 1 - results];
+    if (last.contains("tool_calls") && last["tool_calls"].is_array()) calls = &last["tool_calls"];
+  }
+  if (calls == nullptr || results >= calls->size()) return note("the model has called no function");
+  const Json& call = (*calls)[results];
+  const bool all = results + 1 == calls->size();
+  const Json function = call.is_object() ? call.value("function", Json::object()) : Json::object();
+  ask({{"role", "tool"},
+       {"tool_call_id", call.is_object() ? call.value("id", Json()) : Json()},
+       {"name", function.is_object() ? function.value("name", Json()) : Json()},
+       {"content", text}},
+      all);
 }
 
 void ChatCommand::set_system(const std::string& text) {
@@ -148,6 +200,8 @@ bool ChatCommand::obey(const std::string& line) {
     } else if (word == "/reset") {
       messages = Json::array();
       set_system(system);
+    } else if (word == "/result") {
+      give_result(rest);
     } else if (word == "/stats") {
       note(last_stats.empty() ? "no answer yet" : last_stats);
     } else if ((word == "/save" || word == "/load") && rest.empty()) {
@@ -202,7 +256,7 @@ void ChatCommand::converse() {
     if (question->starts_with('/') && question->find('\n') == std::string::npos) {
       if (!obey(*question)) break;
     } else {
-      ask(std::move(*question));
+      ask({{"role", "user"}, {"content", std::move(*question)}}, true);
     }
   }
 }

@@ -47,18 +47,31 @@ std::string logprobs_json(const text::OpenModel& model, const Choice& choice) {
   return "[" + out + "]";
 }
 
-std::string generation_json(const text::OpenModel& model, const Generation& g, bool logprobs, std::int64_t cached) {
+// What guesses, beams and a context that slides have to say; "" without them.
+std::string search_json(const GenerationSettings& settings, const Generation& g) {
+  std::string out;
+  if (settings.lookup > 0 || settings.draft) {
+    out += fmt::format(",\"speculation\":{{\"drafted_tokens\":{},\"accepted_tokens\":{}}}", g.drafted_tokens, g.accepted_tokens);
+  }
+  if (settings.overflow == ContextOverflow::slide) out += fmt::format(",\"slides\":{}", g.slides);
+  return out;
+}
+
+std::string generation_json(const text::OpenModel& model, const GenerationSettings& settings, const Generation& g,
+                            std::int64_t cached) {
+  const bool logprobs = settings.logprobs >= 0;
   std::string choices;
   for (const Choice& c : g.choices) {
-    choices += fmt::format("{}{{\"text\":{},\"tokens\":[{}],\"finish_reason\":{},\"logprobs\":{}}}", choices.empty() ? "" : ",",
+    choices += fmt::format("{}{{\"text\":{},\"tokens\":[{}],\"finish_reason\":{},\"logprobs\":{}{}}}", choices.empty() ? "" : ",",
                            json_text(c.text), fmt::join(c.tokens, ","), json_text(c.finish_reason),
-                           logprobs ? logprobs_json(model, c) : "null");
+                           logprobs ? logprobs_json(model, c) : "null",
+                           settings.beams > 1 ? fmt::format(",\"score\":{:.6f}", c.score) : "");
   }
   return fmt::format(
       "{{\"choices\":[{}],\"usage\":{{\"prompt_tokens\":{},\"completion_tokens\":{},\"cached_tokens\":{}}},"
-      "\"timings\":{{\"load_ms\":{:.3f},\"first_token_ms\":{:.3f},\"prompt_tokens_per_s\":{:.2f},\"tokens_per_s\":{:.2f}}}}}\n",
+      "\"timings\":{{\"load_ms\":{:.3f},\"first_token_ms\":{:.3f},\"prompt_tokens_per_s\":{:.2f},\"tokens_per_s\":{:.2f}}}{}}}\n",
       choices, g.prompt_tokens, g.completion_tokens, cached, model.info().load_ms, g.first_token_ms, g.prompt_tokens_per_s,
-      g.tokens_per_s);
+      g.tokens_per_s, search_json(settings, g));
 }
 
 int GenerateCommand::run() const {
@@ -81,7 +94,7 @@ int GenerateCommand::run() const {
   };
   std::int64_t cached = 0;
   const Generation g = model->generate(text, true, settings, json ? OnToken() : OnToken(stream), cached);
-  print(json ? generation_json(*model, g, logprobs >= 0, cached) : "\n");
+  print(json ? generation_json(*model, settings, g, cached) : "\n");
   return kOk;
 }
 

@@ -34,6 +34,18 @@ void GenerationFlags::add_to(const Command& command) {
   command->add_option("--json-schema", json_schema, "The answer is JSON that fits this schema")->type_name("FILE");
   command->add_option("--grammar", grammar, "The answer fits this grammar, in llama.cpp's notation (GBNF)")->type_name("FILE");
   command->add_option("--regex", regex, "The whole answer fits this regular expression")->type_name("REGEX");
+  command->add_option("--lookup", lookup, "Guess up to N tokens that followed the last ones before: faster where a text repeats")
+      ->type_name("N")
+      ->range(0, 64);
+  command->add_option("--draft", draft, "A smaller model with the same vocabulary that guesses tokens")->type_name("MODEL");
+  command->add_option("--draft-tokens", draft_tokens, "Tokens of each of its guesses (4)")->type_name("N")->range(1, 64);
+  command->add_option("--beams", beams, "Beam search: so many texts grow at once")->type_name("N")->range(1, 64);
+  command->add_option("--length-penalty", length_penalty, "Of beam search: scores are divided by length to this power (1)")
+      ->type_name("X");
+  command->add_flag("--no-early-stopping", no_early_stopping, "Beam search goes on until no text can become better");
+  command->add_option("--context-overflow", overflow, "When the context is full: error (an end), or slide (older tokens go)")
+      ->one_of({"error", "slide"});
+  command->add_option("--keep", keep, "With slide: the first N tokens stay")->type_name("N");
   command->add_option("--context", context, "Tokens of prompt and answer at most; 0: as many as the model was made for")
       ->type_name("N");
   command->add_option("-t,--threads", threads, "Threads; 0: one for each core")->type_name("N");
@@ -44,6 +56,12 @@ void GenerationFlags::add_to(const Command& command) {
 void GenerationFlags::check() const {
   if (int{typed("--json-schema")} + int{typed("--grammar")} + int{typed("--regex")} > 1) {
     throw UsageError("only one of --json-schema, --grammar and --regex can be kept to");
+  }
+  if (typed("--keep") && overflow != "slide") throw UsageError("--keep needs --context-overflow slide");
+  if (typed("--draft-tokens") && draft.empty()) throw UsageError("--draft-tokens needs --draft");
+  if (lookup > 0 && !draft.empty()) throw UsageError("only one of --lookup and --draft can guess");
+  if (beams == 1 && (typed("--length-penalty") || no_early_stopping)) {
+    throw UsageError("--length-penalty and --no-early-stopping need --beams");
   }
   biases();
 }
@@ -75,6 +93,20 @@ std::vector<std::pair<TokenId, float>> GenerationFlags::biases() const {
   return out;
 }
 
+void GenerationFlags::set_search(GenerationSettings& s) const {
+  s.lookup = static_cast<int>(lookup);
+  s.draft_tokens = static_cast<int>(draft_tokens);
+  s.beams = static_cast<int>(beams);
+  s.length_penalty = static_cast<float>(length_penalty);
+  s.early_stopping = !no_early_stopping;
+  s.overflow = overflow == "slide" ? ContextOverflow::slide : ContextOverflow::error;
+  s.keep = keep;
+  if (draft.empty()) return;
+  LanguageModelOptions options;
+  options.session.threads = threads;
+  s.draft = text_tools().open(draft, options)->model();
+}
+
 GenerationSettings GenerationFlags::settings(const text::OpenModel& opened) const {
   GenerationSettings s;
   s.max_tokens = max_tokens;
@@ -98,6 +130,7 @@ GenerationSettings GenerationFlags::settings(const text::OpenModel& opened) cons
   if (greedy) s.sampling.greedy = true;
   if (typed("--seed")) s.sampling.seed = seed;
   s.sampling.logit_bias = biases();
+  set_search(s);
   if (typed("--json-schema")) s.mask = opened.constrain(OutputFormat::json_schema, read_text(json_schema));
   if (typed("--grammar")) s.mask = opened.constrain(OutputFormat::gbnf, read_text(grammar));
   if (typed("--regex")) s.mask = opened.constrain(OutputFormat::regex, regex);

@@ -24,6 +24,10 @@ struct GenerationFlags {
   std::string cache_type;
   std::vector<std::string> stop, logit_bias;
   std::string json_schema, grammar, regex;
+  std::int64_t lookup = 0, draft_tokens = 4, beams = 1, keep = 0;
+  double length_penalty = 1;
+  bool no_early_stopping = false;
+  std::string draft, overflow = "error";
 
   void add_to(const Command& command);
   std::unique_ptr<text::OpenModel> open() const;
@@ -34,6 +38,7 @@ struct GenerationFlags {
 
  private:
   std::vector<std::pair<TokenId, float>> biases() const;
+  void set_search(GenerationSettings& settings) const;
   bool typed(const char* flag) const { return command_.count(flag) > 0; }
   Command command_;
 };

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include <sdx/chat_template.hpp>
 #include <sdx/export.hpp>
 #include <sdx/session.hpp>
 #include <sdx/tensor.hpp>
@@ -72,6 +73,14 @@ using TokenMaskMaker = std::function<std::unique_ptr<TokenMask>()>;
 // answer fits; `json` and `json_object` need no text. docs/constrained-output.md says what is accepted of each.
 enum class OutputFormat { json_schema, gbnf, regex, json, json_object };
 
+class LanguageModel;
+
+// What happens where an answer, or its prompt, does not fit into the model's context.
+enum class ContextOverflow {
+  error,  // prompts are refused, answers end with "length"
+  slide,  // the first `keep` tokens stay, of the others the older half goes; the rest is computed anew
+};
+
 struct GenerationSettings {
   std::int64_t max_tokens = 256;  // of an answer; the model's context may end it sooner
   std::int64_t min_tokens = 0;    // so many tokens come before one that ends the answer
@@ -86,7 +95,24 @@ struct GenerationSettings {
   // Makes what each answer is held to (LanguageModel::constrain); empty: nothing. Tokens that it does not allow get the logit
   // -infinity behind penalties and biases. Error(runtime_failure) where it allows none. Not together with ignore_end.
   TokenMaskMaker mask;
-  RunOptions run;  // timeout of each step, cancelling
+
+  // Guessed tokens are computed together with the last one, and kept as far as the model chooses the same: fewer steps, the same
+  // answers up to rounding, whatever the other settings are. Either of these:
+  int lookup = 0;  // up to this many (64 at most) that followed the last tokens where they stood in the text before; 0: none
+  std::shared_ptr<const LanguageModel> draft;  // a smaller model's greedy choice; its vocabulary must be the same
+  int draft_tokens = 4;                        // of each guess of `draft`, 1 to 64
+
+  // > 1: beam search, as transformers and onnxruntime-genai define it: this many (64 at most) texts grow at once, and the n (at
+  // most `beams`) best ended ones are the answers, by the sum of their tokens' logarithms divided by length to the power of
+  // length_penalty. Tokens are told at the end. Of the sampling settings none counts; penalties other than 1 and 0, logit_bias,
+  // logprobs, stop, mask, lookup, draft and slide are refused.
+  int beams = 1;
+  float length_penalty = 1.0F;
+  bool early_stopping = true;  // ends with the first `beams` ended texts; else when none that grows can become better
+
+  ContextOverflow overflow = ContextOverflow::error;
+  std::int64_t keep = 0;  // with slide: fewer than the context has, less two
+  RunOptions run;         // timeout of each step, cancelling
 };
 
 struct TokenLogprob {
@@ -108,6 +134,7 @@ struct Choice {
   std::string text;
   std::string finish_reason;  // "stop", "length", "cancelled" (the callback returned false)
   std::string stop;           // the stop text that ended it
+  double score = 0;           // of beam search
   std::vector<TokenLogprob> logprobs;
   std::vector<std::vector<TokenLogprob>> top_logprobs;
 };
@@ -115,7 +142,9 @@ struct Choice {
 struct Generation {
   std::vector<Choice> choices;
   std::int64_t prompt_tokens = 0, completion_tokens = 0;
-  std::int64_t cached_tokens = 0;  // of the prompt's: not computed again
+  std::int64_t cached_tokens = 0;                        // of the prompt's: not computed again
+  std::int64_t drafted_tokens = 0, accepted_tokens = 0;  // guessed ones (lookup, draft), and those of them that were kept
+  std::int64_t slides = 0;                               // how often the context was full (ContextOverflow::slide)
   double first_token_ms = 0, prompt_tokens_per_s = 0, tokens_per_s = 0;
 };
 
@@ -184,6 +213,8 @@ class SDX_API TextState {
   std::unique_ptr<Impl> impl_;
 };
 
+enum class ModelState { loaded, unloaded };
+
 // A loaded model. Copies share it; all members may be called from any number of threads.
 class SDX_API LanguageModel {
  public:
@@ -200,7 +231,7 @@ class SDX_API LanguageModel {
   Generation generate(std::span<const TokenId> prompt, const GenerationSettings& settings = {},
                       const OnToken& on_token = {}) const;
   // The same behind what `state` holds, whose tokens count as the prompt's. It ends with the last answer in it, up to its last
-  // token, which is not computed.
+  // token, which is not computed; behind beam search, with the prompt.
   Generation generate(TextState& state, std::span<const TokenId> prompt, const GenerationSettings& settings = {},
                       const OnToken& on_token = {}) const;
 
@@ -209,6 +240,22 @@ class SDX_API LanguageModel {
   Generation generate(std::string_view prompt, const GenerationSettings& settings = {}, const OnToken& on_token = {}) const;
   Generation generate(TextState& state, std::string_view prompt, const GenerationSettings& settings = {},
                       const OnToken& on_token = {}) const;
+
+  // Of a conversation, with chat_template() and add_generation_prompt. Where there are tools, the marks of calls stay in the text
+  // (answer_detokenizer), and tokens that end a call end the answer (answer_ends): AnswerParser reads it. What the conversation
+  // has in common with what `state` holds is not computed again (cached_tokens).
+  Generation generate(const ChatInput& messages, const GenerationSettings& settings = {}, const OnToken& on_token = {}) const;
+  Generation generate(TextState& state, const ChatInput& messages, const GenerationSettings& settings = {},
+                      const OnToken& on_token = {}) const;
+
+  // Vectors of texts, float32[texts, dimensions], as TextEmbedder makes them. Throws Error(not_implemented) for a network that
+  // gives logits alone, as language models do: it says what to use.
+  Tensor embed(std::span<const std::string> texts) const;
+
+  // Lets go of the model: of this object, not of its copies and states; the last of them frees the memory. All other members but
+  // state() throw Error(invalid_argument) from then on. Not while another thread uses this object.
+  void unload();
+  ModelState state() const;
 
   // Of tokens, or of a text with the special tokens that the tokenizer adds. Throws Error(invalid_argument) for fewer than two
   // tokens, and for windows that are out of range.
@@ -238,6 +285,7 @@ class SDX_API LanguageModel {
   friend class GenerationEngine;
   struct Impl;
   explicit LanguageModel(std::shared_ptr<const Impl> impl);
+  const Impl& impl() const;  // throws where it was unloaded
   std::shared_ptr<const text::Decoder> decoder() const;
   std::shared_ptr<const Impl> impl_;
 };

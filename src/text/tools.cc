@@ -17,6 +17,17 @@ TokenizeResult tokenize(const TokenizeRequest& request) {
   return result;
 }
 
+class Reader final : public AnswerReader {
+ public:
+  explicit Reader(AnswerParser parser) : parser_(std::move(parser)) {}
+  std::vector<AnswerEvent> add(std::string_view text) override { return parser_.add(text); }
+  std::vector<AnswerEvent> finish() override { return parser_.finish(); }
+  const ParsedAnswer& answer() const override { return parser_.answer(); }
+
+ private:
+  AnswerParser parser_;
+};
+
 class Opened final : public OpenModel {
  public:
   explicit Opened(LanguageModel model) : model_(std::move(model)), state_(model_.new_state()) {}
@@ -37,8 +48,19 @@ class Opened final : public OpenModel {
     state_.rewind(common);
     cached = static_cast<std::int64_t>(common);
     GenerationSettings with = settings;
-    with.detokenize = [&words](std::span<const TokenId> part) { return words.decode(part); };
+    if (!with.detokenize) with.detokenize = [&words](std::span<const TokenId> part) { return words.decode(part); };
     return model_.generate(state_, std::span(ids).subspan(common), with, on_token);
+  }
+
+  std::shared_ptr<const LanguageModel> model() const override { return std::make_shared<const LanguageModel>(model_); }
+
+  std::unique_ptr<AnswerReader> read_answer(std::string_view tools, std::string_view prompt,
+                                            GenerationSettings& settings) const override {
+    const AnswerFormat format = answer_format(model_.chat_template());
+    settings.detokenize = answer_detokenizer(model_.tokenizer(), format);
+    const std::vector<TokenId> ends = answer_ends(model_.tokenizer(), format);
+    settings.stop_tokens.insert(settings.stop_tokens.end(), ends.begin(), ends.end());
+    return std::make_unique<Reader>(AnswerParser(format, tools, prompt));
   }
 
   Perplexity perplexity(std::string_view text, const PerplexitySettings& settings) const override {

@@ -15,7 +15,7 @@
 
 namespace sdx::text {
 
-inline constexpr int kToolsVersion = 4;
+inline constexpr int kToolsVersion = 5;
 
 struct TokenizeRequest {
   std::filesystem::path model;
@@ -29,6 +29,15 @@ struct TokenizeResult {
   std::string text;  // what was decoded
 };
 
+// An AnswerParser.
+class AnswerReader {
+ public:
+  virtual ~AnswerReader() = default;
+  virtual std::vector<AnswerEvent> add(std::string_view text) = 0;
+  virtual std::vector<AnswerEvent> finish() = 0;
+  virtual const ParsedAnswer& answer() const = 0;
+};
+
 // A model that is open, for one thread.
 class OpenModel {
  public:
@@ -38,9 +47,15 @@ class OpenModel {
   virtual std::string token(TokenId id) const = 0;  // its text
 
   // `text` whole. `special_tokens`: the tokenizer adds its own. What the text before had in common with it, computed and
-  // remembered, is not computed again: `cached` tells how many tokens that were.
+  // remembered, is not computed again: `cached` tells how many tokens that were. Answers have texts whether or not
+  // settings.detokenize is set.
   virtual Generation generate(std::string_view text, bool special_tokens, const GenerationSettings& settings,
                               const OnToken& on_token, std::int64_t& cached) = 0;
+  // For settings.draft of another.
+  virtual std::shared_ptr<const LanguageModel> model() const = 0;
+  // Reads the answer to a conversation with tools, in the format of the model's template; `settings` get what that needs.
+  virtual std::unique_ptr<AnswerReader> read_answer(std::string_view tools, std::string_view prompt,
+                                                    GenerationSettings& settings) const = 0;
   virtual Perplexity perplexity(std::string_view text, const PerplexitySettings& settings) const = 0;
 };
 

@@ -58,6 +58,7 @@ GenerationEngine::~GenerationEngine() {
 GenerationTask GenerationEngine::submit(GenerationRequest request) {
   const LanguageModelInfo& info = impl_->model.info();
   check_settings(request.settings, info);
+  check_alone(request.settings);
   if (request.prompt.empty()) fail(ErrorCode::invalid_argument, "there are no tokens to continue from");
   for (const TokenId id : request.prompt) {
     if (info.vocabulary > 0 && static_cast<std::int64_t>(id) >= info.vocabulary)

@@ -1,10 +1,51 @@
 #include "text/model/answer.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 
 namespace sdx::text {
+namespace {
+
+void need(bool ok, const char* name, auto value, const char* range) {
+  if (!ok) fail(ErrorCode::invalid_argument, "{} must be {}, received {}", name, range, value);
+}
+
+// Two settings of which each alone could be kept.
+void refuse_both(bool both, const char* one, const char* other) {
+  if (both) fail(ErrorCode::invalid_argument, "{} cannot be kept together with {}", one, other);
+}
+
+void check_beams(const GenerationSettings& s) {
+  need(s.beams >= 1 && s.beams <= 64, "beams", s.beams, "from 1 to 64");
+  if (s.beams == 1) return;
+  need(std::isfinite(s.length_penalty), "length_penalty", s.length_penalty, "a finite number");
+  if (s.n > s.beams) fail(ErrorCode::invalid_argument, "n must be at most the number of beams, {}, received {}", s.beams, s.n);
+  refuse_both(s.mask != nullptr, "beams", "a grammar");
+  refuse_both(!s.stop.empty(), "beams", "stop texts");
+  refuse_both(s.logprobs >= 0, "beams", "logprobs");
+  refuse_both(s.lookup > 0, "beams", "lookup");
+  refuse_both(s.draft != nullptr, "beams", "draft");
+  refuse_both(s.overflow == ContextOverflow::slide, "beams", "a context that slides");
+  refuse_both(s.sampling.repetition_penalty != 1.0F, "beams", "a repetition_penalty other than 1");
+  refuse_both(s.sampling.presence_penalty != 0.0F, "beams", "a presence_penalty other than 0");
+  refuse_both(s.sampling.frequency_penalty != 0.0F, "beams", "a frequency_penalty other than 0");
+  refuse_both(!s.sampling.logit_bias.empty(), "beams", "logit_bias");
+}
+
+}  // namespace
+
+void check_alone(const GenerationSettings& s) {
+  const char* what = s.beams > 1                            ? "beams"
+                     : s.lookup > 0                         ? "lookup"
+                     : s.draft != nullptr                   ? "draft"
+                     : s.overflow == ContextOverflow::slide ? "a context that slides"
+                                                            : nullptr;
+  if (what != nullptr) {
+    fail(ErrorCode::invalid_argument, "{} cannot be kept where steps are shared: LanguageModel::generate does it", what);
+  }
+}
 
 void check_settings(const GenerationSettings& s, const LanguageModelInfo& info) {
   check_sampling(s.sampling, info.vocabulary);
@@ -16,6 +57,16 @@ void check_settings(const GenerationSettings& s, const LanguageModelInfo& info) 
   if (s.mask && s.ignore_end) fail(ErrorCode::invalid_argument, "ignore_end cannot be kept where a grammar ends the answer");
   if (std::any_of(s.stop.begin(), s.stop.end(), [](const std::string& t) { return t.empty(); })) {
     fail(ErrorCode::invalid_argument, "a stop text must not be empty");
+  }
+  check_beams(s);
+  need(s.lookup >= 0 && s.lookup <= 64, "lookup", s.lookup, "from 0 to 64");
+  need(s.draft_tokens >= 1 && s.draft_tokens <= 64, "draft_tokens", s.draft_tokens, "from 1 to 64");
+  refuse_both(s.lookup > 0 && s.draft != nullptr, "lookup", "draft");
+  if (s.overflow != ContextOverflow::slide) return;
+  refuse_both(s.n > 1, "a context that slides", "n beyond 1");
+  if (s.keep < 0 || (info.context > 0 && s.keep > info.context - 2)) {
+    fail(ErrorCode::invalid_argument, "keep must be from 0 to {} (two tokens of the context slide), received {}",
+         info.context - 2, s.keep);
   }
 }
 

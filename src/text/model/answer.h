@@ -17,6 +17,9 @@ namespace sdx::text {
 // Throws Error(invalid_argument) naming what is out of range.
 void check_settings(const GenerationSettings& settings, const LanguageModelInfo& info);
 
+// Throws Error(invalid_argument) naming a setting that one text alone can have, not one of several that share steps.
+void check_alone(const GenerationSettings& settings);
+
 // Not thread-safe, but not bound to a thread either.
 class Answer {
  public:

@@ -2,11 +2,12 @@
 #include <chrono>
 #include <map>
 #include <mutex>
+#include <sdx/embedding.hpp>
 #include <sdx/text.hpp>
 
 #include "base/error.h"
 #include "text/calls/constrain.h"
-#include "text/model/answer.h"
+#include "text/generation/generation.h"
 #include "text/model/constraint.h"
 #include "text/model/decoder.h"
 #include "text/model/open.h"
@@ -35,10 +36,8 @@ SamplingSettings defaults_of(const SamplingDefaults& d) {
 
 }  // namespace
 
-struct TextState::Impl {
-  explicit Impl(std::shared_ptr<const Decoder> decoder) : state(std::move(decoder)) {}
-  DecoderState state;
-  std::vector<TokenId> tokens;
+struct TextState::Impl : TextBody {
+  using TextBody::TextBody;
 };
 
 TextState::TextState(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -47,17 +46,14 @@ TextState::TextState(TextState&&) noexcept = default;
 TextState& TextState::operator=(TextState&&) noexcept = default;
 
 Tensor TextState::append(std::span<const TokenId> tokens, bool all_logits, const RunOptions& options) {
-  Tensor logits = impl_->state.append(tokens, all_logits, options);
-  impl_->tokens.insert(impl_->tokens.end(), tokens.begin(), tokens.end());
-  return logits;
+  return impl_->append(tokens, all_logits, options);
 }
 
 void TextState::rewind(std::size_t count) {
   if (count > impl_->tokens.size()) {
     fail(ErrorCode::invalid_argument, "the state holds {} tokens: the first {} cannot be kept", impl_->tokens.size(), count);
   }
-  impl_->state.rewind(static_cast<std::int64_t>(count));
-  impl_->tokens.resize(count);
+  impl_->rewind(count);
 }
 
 const std::vector<TokenId>& TextState::tokens() const { return impl_->tokens; }
@@ -70,6 +66,7 @@ struct LanguageModel::Impl {
   std::filesystem::path path;
   mutable std::unique_ptr<const Tokenizer> tokenizer;        // guarded by `mutex` until it is there
   mutable std::unique_ptr<const ChatTemplate> chat;          // the same
+  mutable std::shared_ptr<const TextEmbedder> embedder;      // guarded by `mutex`
   mutable std::shared_ptr<const grammar::Vocabulary> words;  // for grammars; guarded by `mutex`
   // The same with the marks of a format of calls.
   mutable std::map<std::pair<ToolCallFormat, std::string>, std::shared_ptr<const grammar::Vocabulary>> call_words;
@@ -103,19 +100,19 @@ LanguageModel LanguageModel::load(const std::filesystem::path& path, const Langu
   return LanguageModel(std::move(impl));
 }
 
-const LanguageModelInfo& LanguageModel::info() const { return impl_->info; }
-std::shared_ptr<const Decoder> LanguageModel::decoder() const { return impl_->model.decoder; }
-Report LanguageModel::report() const { return impl_->model.decoder->session->report(); }
-TextState LanguageModel::new_state() const { return TextState(std::make_unique<TextState::Impl>(impl_->model.decoder)); }
+const LanguageModelInfo& LanguageModel::info() const { return impl().info; }
+std::shared_ptr<const Decoder> LanguageModel::decoder() const { return impl().model.decoder; }
+Report LanguageModel::report() const { return impl().model.decoder->session->report(); }
+TextState LanguageModel::new_state() const { return TextState(std::make_unique<TextState::Impl>(impl().model.decoder)); }
 
 const Tokenizer& LanguageModel::tokenizer() const {
-  const std::lock_guard lock(impl_->mutex);
+  const std::lock_guard lock(impl().mutex);
   if (!impl_->tokenizer) impl_->tokenizer = std::make_unique<const Tokenizer>(Tokenizer::load(impl_->info.tokenizer));
   return *impl_->tokenizer;
 }
 
 const ChatTemplate& LanguageModel::chat_template() const {
-  const std::lock_guard lock(impl_->mutex);
+  const std::lock_guard lock(impl().mutex);
   if (!impl_->chat) impl_->chat = std::make_unique<const ChatTemplate>(ChatTemplate::load(impl_->path));
   return *impl_->chat;
 }
@@ -168,40 +165,64 @@ Generation LanguageModel::generate(std::span<const TokenId> prompt, const Genera
 
 Generation LanguageModel::generate(TextState& state, std::span<const TokenId> prompt, const GenerationSettings& settings,
                                    const OnToken& on_token) const {
-  check_settings(settings, impl_->info);
-  if (state.impl_->state.decoder() != impl_->model.decoder.get()) {
+  if (state.impl_->state.decoder() != impl().model.decoder.get()) {
     fail(ErrorCode::invalid_argument, "the state belongs to another model");
   }
-  Generation out;
-  const auto start = Clock::now();
-  const std::size_t before = state.tokens().size();
-  const Tensor logits = state.append(prompt, false, settings.run);
-  out.first_token_ms = ms_since(start);
-  const std::size_t length = state.tokens().size();
-  out.prompt_tokens = static_cast<std::int64_t>(length);
-  const std::int64_t context = impl_->info.context;
-  const std::int64_t room = context > 0 ? context - out.prompt_tokens : settings.max_tokens;
-  const auto decoding = Clock::now();
-  const std::vector<TokenId> seen = state.tokens();
-  for (int i = 0; i < settings.n; ++i) {
-    state.rewind(length);
-    // The last token is not computed.
-    Answer answer(impl_->info, settings, on_token, i, seen, std::min(settings.max_tokens, room + 1));
-    for (Tensor next = settings.n == 1 ? logits : logits.clone();;) {
-      const TokenId id = answer.next(next.mutable_values<float>());
-      if (answer.ended()) break;
-      next = state.append(std::span(&id, 1), false, settings.run);
-    }
-    out.choices.push_back(answer.take_choice());
-    out.completion_tokens += static_cast<std::int64_t>(out.choices.back().tokens.size());
-    if (out.choices.back().finish_reason == "cancelled") break;
+  return generate_answers(*this, *state.impl_, prompt, settings, on_token);
+}
+
+Generation LanguageModel::generate(const ChatInput& messages, const GenerationSettings& settings, const OnToken& on_token) const {
+  TextState state = new_state();
+  return generate(state, messages, settings, on_token);
+}
+
+Generation LanguageModel::generate(TextState& state, const ChatInput& messages, const GenerationSettings& settings,
+                                   const OnToken& on_token) const {
+  ChatInput input = messages;
+  input.add_generation_prompt = true;
+  const std::vector<TokenId> ids = tokenizer().encode(chat_template().render(input), false).ids;
+  GenerationSettings with = settings;
+  const Tokenizer& words = tokenizer();
+  if (!input.tools.empty()) {
+    const AnswerFormat format = answer_format(chat_template());
+    const std::vector<TokenId> ends = answer_ends(words, format);
+    with.stop_tokens.insert(with.stop_tokens.end(), ends.begin(), ends.end());
+    if (!with.detokenize) with.detokenize = answer_detokenizer(words, format);
   }
-  const double seconds = ms_since(decoding) / 1000.0;
-  // The first token of each answer comes from the prompt's logits.
-  const std::int64_t steps = out.completion_tokens - static_cast<std::int64_t>(out.choices.size());
-  if (steps > 0 && seconds > 0) out.tokens_per_s = static_cast<double>(steps) / seconds;
-  if (out.first_token_ms > 0) out.prompt_tokens_per_s = static_cast<double>(length - before) / out.first_token_ms * 1000.0;
+  if (!with.detokenize) with.detokenize = [&words](std::span<const TokenId> part) { return words.decode(part); };
+  const std::vector<TokenId>& before = state.tokens();
+  const std::size_t most = std::min(before.size(), ids.empty() ? 0 : ids.size() - 1);  // one at least is computed, for its logits
+  std::size_t common = 0;
+  while (common < most && before[common] == ids[common]) ++common;
+  state.rewind(common);
+  Generation out = generate(state, std::span(ids).subspan(common), with, on_token);
+  out.cached_tokens = static_cast<std::int64_t>(common);
   return out;
+}
+
+Tensor LanguageModel::embed(std::span<const std::string> texts) const {
+  std::shared_ptr<const TextEmbedder> embedder;
+  {
+    const std::lock_guard lock(impl().mutex);
+    try {
+      if (!impl_->embedder) impl_->embedder = std::make_shared<const TextEmbedder>(TextEmbedder::load(impl_->path));
+    } catch (const Error& e) {
+      fail(ErrorCode::not_implemented,
+           "'{}' gives no vectors of texts, only logits: use TextEmbedder (`sdx embed`) with the folder of an embedding model "
+           "({})",
+           impl_->path.string(), e.what());
+    }
+    embedder = impl_->embedder;
+  }
+  return embedder->embed(texts);
+}
+
+void LanguageModel::unload() { impl_.reset(); }
+ModelState LanguageModel::state() const { return impl_ ? ModelState::loaded : ModelState::unloaded; }
+
+const LanguageModel::Impl& LanguageModel::impl() const {
+  if (!impl_) fail(ErrorCode::invalid_argument, "the model was unloaded");
+  return *impl_;
 }
 
 }  // namespace sdx

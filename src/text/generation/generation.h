@@ -1,0 +1,14 @@
+#pragma once
+// Answers to one prompt, by the settings: with guesses, beams, and a context that slides.
+
+#include <sdx/text.hpp>
+
+#include "text/generation/text_body.h"
+
+namespace sdx::text {
+
+// Throws Error(invalid_argument) for settings out of range, and prompts that leave no room.
+Generation generate_answers(const LanguageModel& model, TextBody& body, std::span<const TokenId> prompt,
+                            const GenerationSettings& settings, const OnToken& on_token);
+
+}  // namespace sdx::text
