@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sardonyx import InvalidArgument
-from sardonyx.text import ChatTemplate, LanguageModel, TextEmbedder, Tokenizer
+from sardonyx import InvalidArgument, NotImplemented
+from sardonyx.text import AnswerParser, ChatTemplate, LanguageModel, Reranker, TextEmbedder, Tokenizer, parse_answer
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cli"))
 import tiny_models  # noqa: E402
@@ -95,8 +95,8 @@ def test_generate(talker):
     assert model.generate("ab", seed=1, json_schema={"enum": [12]}).text == "12"
     assert model.generate("ab", seed=1, regex="b[12]c").text in ("b1c", "b2c")
     assert "".join(model.stream("ab", greedy=True, max_tokens=4)) == "aaaa"
-    with pytest.raises(TypeError, match="no setting 'beams'"):
-        model.generate("ab", beams=2)
+    with pytest.raises(TypeError, match="no setting 'beems'"):
+        model.generate("ab", beems=2)
     with pytest.raises(InvalidArgument, match="temperature"):
         model.generate("ab", temperature=-1)
     with pytest.raises(InvalidArgument):
@@ -149,3 +149,59 @@ def test_perplexity(talker):
     assert parts.tokens == len(model_tokens) and parts.windows == 2
     with pytest.raises(InvalidArgument, match="stride"):
         model.perplexity("abab", window=2, stride=3)
+
+
+def test_guesses_and_beams(talker):
+    model = LanguageModel(talker)
+    plain = model.generate("abab", greedy=True, max_tokens=6)
+    looked = model.generate("abab", greedy=True, max_tokens=6, lookup=3)
+    drafted = model.generate("abab", greedy=True, max_tokens=6, draft=LanguageModel(talker), draft_tokens=2)
+    assert looked.text == drafted.text == plain.text
+    assert drafted.accepted_tokens == drafted.drafted_tokens > 0
+    beams = model.generate("ab", beams=3, n=2, max_tokens=2, length_penalty=1.0, early_stopping=False)
+    assert len(beams.choices) == 2 and beams.choices[0].score == pytest.approx(-2.0794415)
+    assert len(model.generate("ab", greedy=True, max_tokens=40, overflow="slide", keep=1).text) == 40
+    with pytest.raises(InvalidArgument, match="beams"):
+        model.generate("ab", beams=2, regex="b")
+    with pytest.raises(InvalidArgument, match="overflow"):
+        model.generate("ab", overflow="roll")
+    with pytest.raises(TypeError, match="draft"):
+        model.generate("ab", draft="talker.gguf")
+
+
+def test_unload(talker):
+    model = LanguageModel(talker)
+    assert model.state == "loaded"
+    with pytest.raises(NotImplemented, match="TextEmbedder"):
+        model.embed("a")
+    model.unload()
+    assert model.state == "unloaded"
+    with pytest.raises(InvalidArgument, match="unloaded"):
+        model.generate("ab")
+
+
+TOOLS = [{"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}]
+
+
+def test_calls(talker):
+    text = '<think>Hm.</think>\n\nSum:\n<tool_call>\n{"name": "add", "arguments": {"a": 1}}\n</tool_call>'
+    answer = parse_answer(text, "hermes")
+    assert (answer.content, answer.reasoning) == ("Sum:", "Hm.")
+    assert answer.calls[0].name == "add" and json.loads(answer.calls[0].arguments) == {"a": 1} and answer.calls[0].complete
+    parser = AnswerParser(template=ChatTemplate("<tool_call> {{ x }}"), tools=TOOLS)
+    events = [e for letter in text for e in parser.add(letter)] + parser.finish()
+    assert parser.answer[:2] == answer[:2]
+    assert "".join(e.text for e in events if e.kind == "arguments") == '{"a": 1}'
+    assert [e.kind for e in events if e.name] == ["call_begin"]
+    with pytest.raises(InvalidArgument, match="hermes"):
+        AnswerParser("no such")
+    with pytest.raises(InvalidArgument, match="tool"):
+        AnswerParser(tools=[{"a": 1}])
+    said = LanguageModel(talker).generate([{"role": "user", "content": "ab"}], tools=TOOLS, greedy=True, max_tokens=2)
+    assert said.choices[0].message.content == said.text and said.choices[0].message.calls == []
+
+
+def test_rerank(tmp_path):
+    tiny_models.write_all(tmp_path)
+    scores = Reranker(tmp_path / "reranker").score("a", ["ab a", "a"])
+    assert len(scores) == 2 and all(isinstance(s, float) for s in scores)

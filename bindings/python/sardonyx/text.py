@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 
     from ._options import SessionOptions
 
-__all__ = ["ChatTemplate", "Choice", "Encoding", "Generation", "LanguageModel", "Perplexity", "TextEmbedder", "Tokenizer"]
+__all__ = [
+    "AnswerEvent", "AnswerParser", "ChatTemplate", "Choice", "Encoding", "Generation", "LanguageModel", "ParsedAnswer", "Perplexity",
+    "Reranker", "TextEmbedder", "Tokenizer", "ToolCall", "parse_answer",
+]
 
 _text = _sardonyx.text()
 Path = Union[str, "os.PathLike[str]"]
@@ -86,6 +89,11 @@ class ChatTemplate:
         named = isinstance(source, str) and ("{" in source or "\n" in source)
         self._template = _text.make_template(source) if named else _text.load_template(os.fspath(source))
 
+    @property
+    def source(self) -> str:
+        """The text of the template that conversations without tools get."""
+        return self._template.source()
+
     def render(
         self,
         messages: Messages,
@@ -104,8 +112,76 @@ def _json(value: Any) -> str:
     return json.dumps(value if isinstance(value, Mapping) else list(value), ensure_ascii=False)
 
 
+class ToolCall(NamedTuple):
+    """A call of a function. arguments: JSON text; of an object, if complete."""
+
+    id: str
+    name: str
+    arguments: str
+    complete: bool
+
+
+class ParsedAnswer(NamedTuple):
+    content: str
+    reasoning: str
+    calls: list[ToolCall]
+
+
+class AnswerEvent(NamedTuple):
+    """kind: "content" and "reasoning" (text), "call_begin" (index, id, name), "arguments" (index, text), "call_end" (index, complete)."""
+
+    kind: str
+    index: int
+    text: str
+    id: str
+    name: str
+    complete: bool
+
+
+class AnswerParser:
+    """Reads an answer as its text comes: content, reasoning, calls. docs/tool-calls.md says what they look like.
+
+    format: "hermes", "llama", "mistral" …; None: the template's, and without one whatever the answer turns out to have. prompt: the text
+    that the answer goes on with. For one answer, and one thread at a time.
+    """
+
+    def __init__(
+        self,
+        format: Optional[str] = None,  # noqa: A002, what it is
+        *,
+        template: Optional[ChatTemplate] = None,
+        tools: Optional[Sequence[Mapping[str, Any]]] = None,
+        prompt: str = "",
+    ) -> None:
+        self._parser = _text.make_parser(format, None if template is None else template.source, "" if not tools else _json(tools), prompt)
+
+    def add(self, text: str) -> list[AnswerEvent]:
+        return [AnswerEvent(**e) for e in self._parser.add(text)]
+
+    def finish(self) -> list[AnswerEvent]:
+        """What was held back. Nothing may follow."""
+        return [AnswerEvent(**e) for e in self._parser.finish()]
+
+    @property
+    def answer(self) -> ParsedAnswer:
+        """So far."""
+        parsed = self._parser.answer()
+        return ParsedAnswer(parsed["content"], parsed["reasoning"], [ToolCall(*c) for c in parsed["calls"]])
+
+
+def parse_answer(text: str, format: Optional[str] = None, **known: Any) -> ParsedAnswer:  # noqa: A002
+    """A whole answer; the arguments are AnswerParser's."""
+    parser = AnswerParser(format, **known)
+    parser.add(text)
+    parser.finish()
+    return parser.answer
+
+
 class Choice(NamedTuple):
-    """An answer. finish_reason: "stop", "length", "cancelled"; stop: the stop text that ended it. logprobs: (token, natural logarithm)."""
+    """An answer. finish_reason: "stop", "length", "cancelled"; stop: the stop text that ended it. logprobs: (token, natural logarithm).
+
+    message: of a conversation with tools, the text read as content, reasoning and calls. score: of beam search.
+    """
 
     text: str
     tokens: list[int]
@@ -113,12 +189,16 @@ class Choice(NamedTuple):
     stop: str
     logprobs: list[tuple[int, float]]
     top_logprobs: list[list[tuple[int, float]]]
+    score: float = 0.0
+    message: Optional[ParsedAnswer] = None
 
 
 class Generation(NamedTuple):
     choices: list[Choice]
     prompt_tokens: int
     completion_tokens: int
+    drafted_tokens: int
+    accepted_tokens: int
     first_token_ms: float
     prompt_tokens_per_s: float
     tokens_per_s: float
@@ -142,7 +222,8 @@ class Perplexity(NamedTuple):
 
 _SETTINGS = frozenset(
     "max_tokens min_tokens n logprobs stop stop_tokens ignore_end greedy temperature top_k top_p min_p typical_p repetition_penalty "
-    "presence_penalty frequency_penalty seed logit_bias json_schema grammar regex".split()
+    "presence_penalty frequency_penalty seed logit_bias json_schema grammar regex lookup draft draft_tokens beams length_penalty "
+    "early_stopping overflow keep".split()
 )
 
 
@@ -155,6 +236,10 @@ def _settings(given: Mapping[str, Any]) -> dict[str, Any]:
         settings["stop"] = [settings["stop"]]
     if isinstance(settings.get("logit_bias"), Mapping):
         settings["logit_bias"] = list(settings["logit_bias"].items())
+    if settings.get("draft") is not None:
+        if not isinstance(settings["draft"], LanguageModel):
+            raise TypeError("draft must be a LanguageModel")
+        settings["draft"] = settings["draft"]._model
     if isinstance(settings.get("json_schema"), (Mapping, bool)):
         settings["json_schema"] = json.dumps(settings["json_schema"])
     return settings
@@ -182,9 +267,7 @@ class LanguageModel:
         """A text, and whether the tokenizer adds special tokens: templates write them."""
         if isinstance(prompt, str):
             return prompt, True
-        if self._template is None:
-            self._template = ChatTemplate(self._path)
-        return self._template.render(prompt, tools=tools, add_generation_prompt=True), False
+        return self.chat_template.render(prompt, tools=tools, add_generation_prompt=True), False
 
     def generate(
         self,
@@ -199,9 +282,32 @@ class LanguageModel:
         on_token(choice, token, text): for each token; False ends the answer.
         """
         text, special = self._prompt(prompt, tools)
-        plain = self._model.generate(text, special, _settings(settings), on_token)
+        calls = bool(tools) and not isinstance(prompt, str)
+        plain = self._model.generate(text, special, _settings(settings), on_token, calls)
         plain["choices"] = [Choice(**c) for c in plain["choices"]]
+        if calls:
+            known = {"template": self.chat_template, "tools": tools, "prompt": text}
+            plain["choices"] = [c._replace(message=parse_answer(c.text, **known)) for c in plain["choices"]]
         return Generation(**plain)
+
+    @property
+    def chat_template(self) -> ChatTemplate:
+        if self._template is None:
+            self._template = ChatTemplate(self._path)
+        return self._template
+
+    def embed(self, texts: Union[str, Iterable[str]]) -> np.ndarray:
+        """Vectors of texts. Raises NotImplemented where the network gives logits alone: TextEmbedder takes embedding models."""
+        return self._model.embed([texts] if isinstance(texts, str) else list(texts))
+
+    @property
+    def state(self) -> str:
+        """ "loaded" or "unloaded"."""
+        return self._model.state()
+
+    def unload(self) -> None:
+        """Lets go of the model; what runs ends first, in its own thread. Other calls raise InvalidArgument from then on."""
+        self._model.unload()
 
     def perplexity(self, text: Union[str, Sequence[int]], *, window: int = 0, stride: int = 0) -> Perplexity:
         """How well the model foretells a text, or tokens. window: tokens seen at once (0: the context, 2048 at most); stride: 0: half."""
@@ -256,3 +362,22 @@ class TextEmbedder:
     def embed(self, texts: Union[str, Iterable[str]], prompt: str = "") -> np.ndarray:
         """float32[texts, dimensions]. prompt: the folder's prompt of that name comes before each text."""
         return self._embedder.embed([texts] if isinstance(texts, str) else list(texts), prompt)
+
+
+class Reranker:
+    """A folder with a cross-encoder, as sentence-transformers and Optimum write it."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        max_length: int = 0,
+        batch: int = 32,
+        providers: Optional[Providers] = None,
+        sess_options: Optional[SessionOptions] = None,
+    ) -> None:
+        self._reranker = _text.load_reranker(os.fspath(path), options_of(providers, sess_options), max_length, batch)
+
+    def score(self, query: str, documents: Iterable[str]) -> list[float]:
+        """How well each document answers the query, in the order of the documents."""
+        return self._reranker.score(query, list(documents))

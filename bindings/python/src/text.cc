@@ -116,7 +116,10 @@ PyMethodDef methods[] = {{"encode", &entry<encode>, METH_VARARGS, "encode($self,
                          {"id_to_token", &entry<id_to_token>, METH_VARARGS, "id_to_token($self, id, /)\n--\n\n"},
                          {"vocabulary_size", &entry<vocabulary_size>, METH_NOARGS, "vocabulary_size($self, /)\n--\n\n"},
                          {nullptr, nullptr, 0, nullptr}};
+Object template_source(PyObject* self, PyObject*) { return text(value_of<ChatTemplate>(self).source()); }
+
 PyMethodDef template_methods[] = {
+    {"source", &entry<template_source>, METH_NOARGS, "source($self, /)\n--\n\n"},
     {"render", &entry<render>, METH_VARARGS, "render($self, messages, tools, add_generation_prompt, now, variables, /)\n--\n\n"},
     {nullptr, nullptr, 0, nullptr}};
 PyMethodDef functions[] = {{"load_tokenizer", &entry<load>, METH_VARARGS, "load_tokenizer($module, path, /)\n--\n\n"},
