@@ -246,7 +246,8 @@ def _settings(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class LanguageModel:
-    """A .gguf file, a folder with genai_config.json, or one as optimum and transformers.js export it. max_context: tokens; 0: the model's.
+    """A .gguf file, or a folder: with genai_config.json, as optimum and transformers.js export it, or with config.json and
+    model.safetensors. max_context: tokens; 0: the model's.
 
     providers, sess_options: as for InferenceSession.
     """

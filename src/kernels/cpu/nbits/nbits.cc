@@ -160,6 +160,56 @@ bool in_digits(const NBitsArgs& a, const Weights& w) {
   return true;
 }
 
+// Scales and zero points of a block of a panel.
+void pack_scales(const NBitsSource& s, const NBitsLayout& l, std::int64_t panel, std::int64_t b, std::uint32_t* out) {
+  for (std::int64_t j = 0; j < l.nr; ++j) {
+    const std::int64_t column = panel * l.nr + j;
+    const bool real = column < s.n;
+    const float scale = real ? read_f32(s.scales, column * l.blocks + b) : 0.0F;
+    std::memcpy(out + j, &scale, 4);
+    if (l.zeros == NBitsZeros::none) continue;
+    const float zero = real ? zero_of(s, l, column, b) : 0.0F;
+    if (l.zeros == NBitsZeros::floats) std::memcpy(out + l.nr + j, &zero, 4);
+    if (l.zeros == NBitsZeros::integers) reinterpret_cast<std::uint8_t*>(out + l.nr)[j] = static_cast<std::uint8_t>(zero);
+  }
+}
+
+using FourWords = std::uint32_t __attribute__((vector_size(16)));
+
+// Four words of four columns, word by word: twice as fast as one by one.
+void transpose_four(const char* source, std::int64_t column_bytes, std::uint32_t* out, std::int64_t nr) {
+  FourWords column[4];
+  for (int i = 0; i < 4; ++i) std::memcpy(&column[i], source + i * column_bytes, 16);
+  const FourWords a = __builtin_shufflevector(column[0], column[1], 0, 4, 1, 5),
+                  b = __builtin_shufflevector(column[0], column[1], 2, 6, 3, 7),
+                  c = __builtin_shufflevector(column[2], column[3], 0, 4, 1, 5),
+                  d = __builtin_shufflevector(column[2], column[3], 2, 6, 3, 7);
+  const FourWords word[4] = {__builtin_shufflevector(a, c, 0, 1, 4, 5), __builtin_shufflevector(a, c, 2, 3, 6, 7),
+                             __builtin_shufflevector(b, d, 0, 1, 4, 5), __builtin_shufflevector(b, d, 2, 3, 6, 7)};
+  for (int w = 0; w < 4; ++w) std::memcpy(out + w * nr, &word[w], 16);
+}
+
+// Codes of a block of a panel. The low code of a byte is the earlier one, as in the source, so little-endian words can be taken
+// as they are.
+void pack_codes(const NBitsSource& s, const NBitsLayout& l, std::int64_t panel, std::int64_t b, std::uint32_t* out) {
+  const std::int64_t first = panel * l.nr, column_bytes = l.blocks * l.words * 4;
+  const char* source = static_cast<const char*>(s.b) + first * column_bytes + b * l.words * 4;
+  if (first + l.nr <= s.n && l.nr % 4 == 0 && l.words % 4 == 0) {
+    for (std::int64_t j = 0; j < l.nr; j += 4) {
+      for (std::int64_t w = 0; w < l.words; w += 4)
+        transpose_four(source + j * column_bytes + w * 4, column_bytes, out + w * l.nr + j, l.nr);
+    }
+    return;
+  }
+  for (std::int64_t j = 0; j < l.nr; ++j) {
+    for (std::int64_t w = 0; w < l.words; ++w) {
+      std::uint32_t word = 0;
+      if (first + j < s.n) std::memcpy(&word, source + j * column_bytes + w * 4, 4);
+      out[w * l.nr + j] = word;
+    }
+  }
+}
+
 }  // namespace
 
 std::size_t nbits_packed_bytes(const NBitsSource& s) {
@@ -174,28 +224,12 @@ void nbits_pack(const NBitsSource& s, void* packed) {
   std::memset(units, 0, kHeaderUnits * 4);
   units[0] = static_cast<std::uint32_t>(l.zeros);
   const std::int64_t panels = (s.n + nr - 1) / nr;
-  const std::int64_t column_bytes = l.blocks * l.words * 4;
   parallel_for(panels, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t p = begin; p < end; ++p) {
       for (std::int64_t b = 0; b < l.blocks; ++b) {
         std::uint32_t* out = units + kHeaderUnits + p * l.panel_units() + b * l.block_units();
-        for (std::int64_t j = 0; j < nr; ++j) {
-          const std::int64_t column = p * nr + j;
-          const bool real = column < s.n;
-          const float scale = real ? read_f32(s.scales, column * l.blocks + b) : 0.0F;
-          std::memcpy(out + j, &scale, 4);
-          const float zero = real && l.zeros != NBitsZeros::none ? zero_of(s, l, column, b) : 0.0F;
-          if (l.zeros == NBitsZeros::floats) std::memcpy(out + nr + j, &zero, 4);
-          if (l.zeros == NBitsZeros::integers) reinterpret_cast<std::uint8_t*>(out + nr)[j] = static_cast<std::uint8_t>(zero);
-          std::uint32_t* words = out + nr + l.zero_units() + j;
-          // The low code of a byte is the earlier one, as in the source, so little-endian words can be taken as they are.
-          const char* src = static_cast<const char*>(s.b) + column * column_bytes + b * l.words * 4;
-          for (std::int64_t w = 0; w < l.words; ++w) {
-            std::uint32_t word = 0;
-            if (real) std::memcpy(&word, src + w * 4, 4);
-            words[w * nr] = word;
-          }
-        }
+        pack_scales(s, l, p, b, out);
+        pack_codes(s, l, p, b, out + nr + l.zero_units());
       }
     }
   });
