@@ -9,8 +9,10 @@
 
 #include "base/error.h"
 #include "serve/http/tls.h"
+#include "serve/inference/http_routes.h"
 #include "serve/module_api.h"
 #include "serve/server/application.h"
+#include "serve/server/model_metrics.h"
 #include "serve/server/otlp.h"
 #include "serve/server/process_metrics.h"
 #include "serve/server/settings.h"
@@ -69,6 +71,26 @@ std::string address_of(int socket, const std::string& otherwise) {
   return ::inet_ntop(name.ss_family, address, text, sizeof text) == nullptr ? otherwise : text;
 }
 
+// What every monitor asks, and more often than all others.
+void add_own_routes(Router& router, const Metrics& metrics, const Catalog& catalog) {
+  Route route;
+  route.method = "GET";
+  route.limited = false;
+  route.pattern = "/metrics";
+  router.add(route, Handler([&metrics](const Request&) {
+               Response response;
+               response.headers = {{"Content-Type", "text/plain; version=0.0.4; charset=utf-8"}, {"Cache-Control", "no-store"}};
+               response.body = metrics.text();
+               return response;
+             }));
+  route.pattern = "/health";
+  route.runs = Runs::at_once;
+  route.needs = Needs::nothing;
+  router.add(route, Handler([&catalog](const Request&) {
+               return catalog.ready() ? json_response("{\"status\":\"ok\"}") : api_error(503, "not all models are loaded");
+             }));
+}
+
 class Program {
  public:
   Program(const ServeRequest& request, const ServeHost& host)
@@ -82,7 +104,13 @@ class Program {
     if (!request.tls_cert.empty()) encryption_ = tls_encryption({request.tls_cert, request.tls_key});
     guard_.emplace(guard_options(request, settings_), keys_of(request));
     if (!request.otlp.empty()) spans_.emplace(otlp_sender(request.otlp));
+    settings_.catalog.log = [this](std::string_view level, std::string_view message) { log_.add(level, message); };
+    catalog_.emplace(settings_.catalog);
+    add_inference_routes(router_, *catalog_);
+    add_inference_metrics(metrics_, *catalog_);
+    add_own_routes(router_, metrics_, *catalog_);
     watch_process(metrics_);
+    watch_models(metrics_, *catalog_);
     watch_parts();
     application_.emplace(router_, *guard_, metrics_, log_, spans_ ? &*spans_ : nullptr,
                          ApplicationOptions{.log_prompts = request.log_prompts});
@@ -105,6 +133,7 @@ class Program {
   Log log_;
   std::optional<Guard> guard_;
   std::optional<SpanExporter> spans_;
+  std::optional<Catalog> catalog_;
   Router router_;
   std::optional<Application> application_;
   std::optional<Server> server_;

@@ -1,0 +1,13 @@
+#pragma once
+// What is known of models, beside what their interfaces count themselves.
+
+#include "serve/models/catalog.h"
+#include "serve/monitor/metrics.h"
+
+namespace sdx::serve {
+
+// States of all models, and the engines of language models; the metrics that vLLM has too are there under its names as well. The
+// catalogue must outlive the metrics' use.
+void watch_models(Metrics& metrics, const Catalog& catalog);
+
+}  // namespace sdx::serve
