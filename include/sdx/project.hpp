@@ -57,7 +57,7 @@ struct ProjectRuntime {
   std::int64_t batch_size = 1;                       // samples that one run takes, where the model lets it vary
 };
 
-// Checked and kept for `sdx serve`, which does not exist yet: nothing else reads it.
+// What `sdx serve` does where no flag says otherwise.
 struct ProjectServing {
   std::string host = "127.0.0.1";
   int port = 8080;
