@@ -102,12 +102,12 @@ std::pair<std::string, std::string> model_of(const std::string& text) {
 }
 
 int ServeCommand::run() {
-  if (models.empty() && request.repository.empty()) throw UsageError("name a MODEL, or --repository DIR with models");
-  for (const std::string& text : models) request.models.push_back(model_of(text));
   request.session = session.options();
   if (!memory_limit.empty()) request.memory_limit = parse_bytes(memory_limit);
   if (delay && !(*delay >= 0 && *delay <= 60000)) throw UsageError("--max-queue-delay-ms must be 0 to 60000");
   request.max_queue_delay_ms = delay.value_or(-1);
+  if (models.empty() && request.repository.empty()) throw UsageError("name a MODEL, or --repository DIR with models");
+  for (const std::string& text : models) request.models.push_back(model_of(text));
   request.grpc_port = no_grpc ? -2 : grpc_port;
   request.page = !no_page;
   const serve::ServeModule& module = load_module();
