@@ -338,6 +338,7 @@ def smuggling():
         "a path upwards": (b"GET /v2/../health HTTP/1.1\r\nHost: localhost\r\n\r\n" + SMUGGLED, 400),
         "a path upwards, escaped": (b"GET /v2/%2e%2e/health HTTP/1.1\r\nHost: localhost\r\n\r\n" + SMUGGLED, 400),
         "another version": (b"GET /health HTTP/2.0\r\nHost: localhost\r\n\r\n" + SMUGGLED, 505),
+        "chunks in HTTP/1.0": (b"POST / HTTP/1.0\r\nHost: localhost\r\n" + chunked + b"\r\n0\r\n\r\n" + SMUGGLED, 400),
         "HTTP/0.9": (b"GET /health\r\n\r\n" + SMUGGLED, 400),
     }
     with with_model() as s:

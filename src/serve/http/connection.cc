@@ -3,7 +3,6 @@
 #include "serve/http/connection.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "base/error.h"
 #include "serve/http/access.h"
@@ -13,7 +12,6 @@ namespace sdx::serve {
 namespace {
 
 namespace asio = boost::asio;
-namespace http = boost::beast::http;
 
 // What an idle connection costs, a thousand times over.
 constexpr std::size_t kReadBytes = 4 * 1024;
@@ -104,7 +102,7 @@ Clock::time_point Connection::transfer_deadline(Clock::time_point start, std::ui
 
 void Connection::next_request() {
   release_body();
-  parser_.reset();
+  chunks_.reset();
   request_.reset();
   gone_.reset();
   answer_.reset();
@@ -193,17 +191,9 @@ void Connection::take_head(std::size_t size) {
   keep_alive_ = false;
   body_read_ = false;
   if (const auto error = check_head(std::string_view(input_).substr(0, size))) return refuse(error->status, error->message);
-  parser_.emplace();
-  parser_->header_limit(static_cast<std::uint32_t>(shared_.options.limits.header_bytes));
-  parser_->body_limit(std::numeric_limits<std::uint64_t>::max());  // until it is known
-  parser_->eager(false);
-  SystemError error;
-  const std::size_t used = parser_->put(asio::buffer(input_.data(), size), error);
-  if (error || !parser_->is_header_done() || used != size) return refuse(400, "the request is not HTTP/1.1");
+  make_request(std::string_view(input_).substr(0, size));
   input_.erase(0, size);
-  fill_request();
   if (!split_target(*request_)) return refuse(400, "the path of the request cannot be one of this server's");
-  keep_alive_ = parser_->get().keep_alive() && !shared_.stopping;
   const auto& names = shared_.options.hosts;
   if (!names.empty() && !host_is_ours(request_->header("host"), names, shared_.port)) {
     return refuse(421, "the request's Host is not the name of this server");
@@ -211,7 +201,7 @@ void Connection::take_head(std::size_t size) {
   begin_body();
 }
 
-void Connection::fill_request() {
+void Connection::make_request(std::string_view head) {
   request_ = std::make_shared<Request>();
   gone_ = std::make_shared<std::atomic<bool>>(false);
   request_->gone = gone_;
@@ -221,17 +211,11 @@ void Connection::fill_request() {
   request_->arrived_at = std::chrono::system_clock::now();
   reported_ = false;
   outcome_ = {};
-  const auto& message = parser_->get();
-  old_ = message.version() < 11;
-  request_->method = std::string(message.method_string());
-  request_->target = std::string(message.target());
-  for (const auto& field : message) request_->headers.emplace_back(std::string(field.name_string()), std::string(field.value()));
-  length_.reset();
-  if (parser_->is_done()) {
-    length_ = 0;
-  } else if (const auto length = parser_->content_length()) {
-    length_ = *length;
-  }
+  const Framing framing = serve::read_head(head, *request_);
+  old_ = framing.old;
+  length_ = framing.length;
+  keep_alive_ = framing.keep_alive && !shared_.stopping;
+  if (!length_) chunks_.emplace();
 }
 
 void Connection::begin_body() {
@@ -254,8 +238,6 @@ void Connection::begin_body() {
   if (!reserve_body(std::min(length_.value_or(body_limit_), kFirstBodyBytes))) {
     return refuse(503, "the server is busy with as many bytes as it can take; try again later");
   }
-  parser_->body_limit(body_limit_);
-  parser_->eager(true);
   state_ = State::body;
   since_ = Clock::now();
   if (!request_->header("expect").empty() && !old_ && input_.empty()) go_on();
@@ -304,37 +286,25 @@ bool Connection::read_plain_body() {
 }
 
 bool Connection::read_chunks() {
-  SystemError error;
-  while (!parser_->is_done() && !input_.empty()) {
-    const std::size_t used = parser_->put(asio::buffer(input_), error);
-    input_.erase(0, used);
-    if (error == http::error::need_more) {
-      if (input_.size() < shared_.options.limits.header_bytes) break;
-      refuse(400, "a chunk of the request's body is not as HTTP/1.1 has it");
-      return false;
-    }
-    if (error == http::error::body_limit) {
-      refuse(413, fmt::format("the request's body has more than {} bytes", body_limit_));
-      return false;
-    }
-    if (error) {
-      refuse(400, fmt::format("the request's body is not as HTTP/1.1 has it ({})", error.message()));
-      return false;
-    }
-    if (used == 0) break;
+  std::string& body = request_->body;
+  std::string_view rest = input_;
+  const Chunks::State state = chunks_->take(rest, body, body_limit_);
+  input_.erase(0, input_.size() - rest.size());
+  const auto refused = [&](int status, std::string_view message) {
+    refuse(status, message);
+    return false;
+  };
+  if (state == Chunks::State::too_large) {
+    return refused(413, fmt::format("the request's body has more than {} bytes", body_limit_));
   }
-  const std::uint64_t size = parser_->get().body().size();
+  body_read_ = state == Chunks::State::done;
+  const bool endless = !body_read_ && input_.size() >= shared_.options.limits.header_bytes;
+  if (state == Chunks::State::broken || endless) return refused(400, "a chunk of the request's body is not as HTTP/1.1 has it");
   // A chunk of one byte takes six; what takes more hides something, or wants to keep the server busy.
-  if (received_ > 16 * size + 64 * 1024) {
-    refuse(400, "the chunks of the request's body have more around them than in them");
-    return false;
+  if (received_ > 16 * body.size() + 64 * 1024) {
+    return refused(400, "the chunks of the request's body have more around them than in them");
   }
-  if (!reserve_body(std::max(body_reserved_, size))) {
-    refuse(503, "the server is busy with as many bytes as it can take; try again later");
-    return false;
-  }
-  body_read_ = parser_->is_done();
-  if (body_read_) request_->body = std::move(parser_->get().body());
+  if (!reserve_body(body.size())) return refused(503, "the server is busy with as many bytes as it can take; try again later");
   return true;
 }
 

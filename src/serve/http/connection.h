@@ -5,14 +5,13 @@
 #include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/string_body.hpp>
 #include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "serve/http/chunks.h"
 #include "serve/http/handler_pool.h"
 #include "serve/http/responder.h"
 #include "serve/http/server.h"
@@ -48,14 +47,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   boost::asio::io_context& io() noexcept { return io_; }
 
  private:
-  using Parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
-
   void next_request();
   void read();
   void arrived(SystemError error, std::size_t bytes);
   void read_head();
   void take_head(std::size_t size);
-  void fill_request();
+  void make_request(std::string_view head);
   void begin_body();
   void go_on();
   void read_body();
@@ -96,15 +93,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool keep_alive_ = false;
   bool old_ = false;        // HTTP/1.0
   bool body_read_ = false;  // nothing of the request is left to read
-  std::optional<Parser> parser_;
+  std::optional<Chunks> chunks_;
   std::optional<std::uint64_t> length_;  // of the body; nothing: in chunks
   RequestPtr request_;
   ErrorShape shape_ = error_response;
   std::shared_ptr<std::atomic<bool>> gone_;
   std::uint64_t body_limit_ = 0, body_reserved_ = 0, received_ = 0, drained_ = 0;
   Clock::time_point since_;
-  std::string head_, date_;
-  std::time_t date_of_ = 0;
+  std::string head_;
   Response response_;
   std::shared_ptr<Answer> answer_;
   bool streaming_ = false, writing_ = false, reported_ = true;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
 
 namespace sdx::serve {
 namespace {
@@ -27,6 +28,21 @@ std::string lower(std::string_view text) {
   std::string out(text);
   for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return out;
+}
+
+bool same(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
+}
+
+// Whether `word` is one of a list with commas.
+bool has_word(std::string_view list, std::string_view word) {
+  while (true) {
+    const std::size_t comma = std::min(list.find(','), list.size());
+    if (same(trimmed(list.substr(0, comma)), word)) return true;
+    if (comma == list.size()) return false;
+    list.remove_prefix(comma + 1);
+  }
 }
 
 std::optional<HeadError> bad(std::string message, int status = 400) { return HeadError{status, std::move(message)}; }
@@ -119,10 +135,41 @@ std::optional<HeadError> check_head(std::string_view head) {
     if (auto error = check_field(head.substr(at, end - at), seen)) return error;
   }
   if (seen.hosts > 1 || (needs_host && seen.hosts == 0)) return bad("a request has one header field Host");
+  if (seen.encodings > 0 && !needs_host) return bad("HTTP/1.0 knows no Transfer-Encoding");
   if (seen.lengths + seen.encodings > 1) {
     return bad("a request has at most one of Content-Length and Transfer-Encoding, and that once");
   }
   return std::nullopt;
+}
+
+Framing read_head(std::string_view head, Request& request) {
+  std::size_t end = head.find("\r\n");
+  const std::string_view line = head.substr(0, end);
+  const std::size_t first = line.find(' '), last = line.rfind(' ');
+  request.method = line.substr(0, first);
+  request.target = line.substr(first + 1, last - first - 1);
+  Framing framing;
+  framing.old = line.ends_with("1.0");
+  framing.length = 0;
+  bool close = false, keep = false;
+  for (std::size_t at = end + 2; at + 2 < head.size(); at = end + 2) {
+    end = head.find("\r\n", at);
+    const std::string_view field = head.substr(at, end - at);
+    const std::size_t colon = field.find(':');
+    const auto& [name, value] = request.headers.emplace_back(field.substr(0, colon), trimmed(field.substr(colon + 1)));
+    if (same(name, "content-length")) {
+      std::uint64_t length = 0;
+      std::from_chars(value.data(), value.data() + value.size(), length);
+      framing.length = length;
+    } else if (same(name, "transfer-encoding")) {
+      framing.length.reset();
+    } else if (same(name, "connection")) {
+      close = close || has_word(value, "close");
+      keep = keep || has_word(value, "keep-alive");
+    }
+  }
+  framing.keep_alive = !close && (!framing.old || keep);
+  return framing;
 }
 
 std::optional<std::string> percent_decode(std::string_view text, bool plus) {

@@ -3,6 +3,7 @@
 // body ends, which host is meant) is refused: between a proxy and a server such requests carry others inside.
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,6 +28,15 @@ struct HeadError {
 // Of a whole head as find_head_end() found it: request line, names of fields, folded lines, and the fields Host, Content-Length,
 // Transfer-Encoding and Expect.
 std::optional<HeadError> check_head(std::string_view head);
+
+// How a request's body comes, and whether the connection goes on behind it.
+struct Framing {
+  bool old = false;  // HTTP/1.0
+  bool keep_alive = false;
+  std::optional<std::uint64_t> length;  // nothing: in chunks
+};
+// Fills method, target and headers from a head that check_head() has passed.
+Framing read_head(std::string_view head, Request& request);
 
 // Fills path and query from target. False unless the target is a path whose escapes are whole, without zero bytes and without
 // parts that lead elsewhere.

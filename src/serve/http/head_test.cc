@@ -12,6 +12,39 @@ int status(std::string_view fields, std::string_view line = "GET / HTTP/1.1") {
   return error ? error->status : 200;
 }
 
+TEST(Head, IsRead) {
+  const std::string head =
+      "POST /a?b HTTP/1.1\r\nHost: x\r\nX-Y:  two words\t\r\nEmpty:\r\nConnection: foo, Close\r\nTransfer-Encoding: "
+      "chunked\r\n\r\n";
+  ASSERT_FALSE(check_head(head));
+  Request request;
+  const Framing framing = read_head(head, request);
+  EXPECT_EQ(request.method, "POST");
+  EXPECT_EQ(request.target, "/a?b");
+  EXPECT_EQ(request.headers.size(), 5u);
+  EXPECT_EQ(request.header("x-y"), "two words");
+  EXPECT_EQ(request.header("empty"), "");
+  EXPECT_FALSE(framing.old);
+  EXPECT_FALSE(framing.keep_alive);
+  EXPECT_FALSE(framing.length);
+}
+
+TEST(Head, SaysWhatFollows) {
+  const auto framing = [](const std::string& head) {
+    Request request;
+    EXPECT_FALSE(check_head(head)) << head;
+    return read_head(head, request);
+  };
+  EXPECT_EQ(framing("GET / HTTP/1.1\r\nHost: x\r\n\r\n").length, 0u);
+  EXPECT_TRUE(framing("GET / HTTP/1.1\r\nHost: x\r\n\r\n").keep_alive);
+  EXPECT_EQ(framing("GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 0012\r\n\r\n").length, 12u);
+  EXPECT_FALSE(framing("GET / HTTP/1.0\r\n\r\n").keep_alive);
+  EXPECT_TRUE(framing("GET / HTTP/1.0\r\n\r\n").old);
+  EXPECT_TRUE(framing("GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n").keep_alive);
+  EXPECT_FALSE(framing("GET / HTTP/1.1\r\nHost: x\r\nConnection: a\r\nConnection: close\r\n\r\n").keep_alive);
+  EXPECT_TRUE(check_head("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n"));
+}
+
 TEST(Head, EndsAtTheEmptyLine) {
   const std::string head = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
   EXPECT_EQ(find_head_end(head + "body").size, head.size());
