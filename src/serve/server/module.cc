@@ -11,6 +11,7 @@
 #include "serve/http/tls.h"
 #include "serve/inference/http_routes.h"
 #include "serve/module_api.h"
+#include "serve/openai/api.h"
 #include "serve/server/application.h"
 #include "serve/server/model_metrics.h"
 #include "serve/server/otlp.h"
@@ -106,6 +107,8 @@ class Program {
     if (!request.otlp.empty()) spans_.emplace(otlp_sender(request.otlp));
     settings_.catalog.log = [this](std::string_view level, std::string_view message) { log_.add(level, message); };
     catalog_.emplace(settings_.catalog);
+    api_.emplace(*catalog_, metrics_);
+    api_->add_routes(router_);
     add_inference_routes(router_, *catalog_);
     add_inference_metrics(metrics_, *catalog_);
     add_own_routes(router_, metrics_, *catalog_);
@@ -134,6 +137,7 @@ class Program {
   std::optional<Guard> guard_;
   std::optional<SpanExporter> spans_;
   std::optional<Catalog> catalog_;
+  std::optional<openai::Api> api_;
   Router router_;
   std::optional<Application> application_;
   std::optional<Server> server_;
