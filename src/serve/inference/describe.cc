@@ -186,4 +186,11 @@ std::vector<std::string> versions_of(const Catalog& catalog, std::string_view na
   return out;
 }
 
+ModelSettings settings_of_request(std::string_view config) {
+  std::vector<std::string> ignored;
+  ModelSettings settings = settings_of_json(config, ignored);
+  if (!ignored.empty()) fail(ErrorCode::invalid_argument, "\"config\" has members without a meaning here: {}", join(ignored));
+  return settings;
+}
+
 }  // namespace sdx::serve

@@ -22,4 +22,7 @@ nlohmann::json describe_repository(const Catalog& catalog, bool ready);
 // Of a model's versions, those that the catalogue lists.
 std::vector<std::string> versions_of(const Catalog& catalog, std::string_view name);
 
+// Of a request to load a model: settings_of_json(), and Error(invalid_argument) for members without a meaning.
+ModelSettings settings_of_request(std::string_view config);
+
 }  // namespace sdx::serve

@@ -80,14 +80,14 @@ void add_server_routes(Router& router, Catalog& catalog) {
 }
 
 void add_model_routes(Router& router, Catalog& catalog, const InferenceOptions& options) {
-  add_for_model(router, "GET", "", 0, [&catalog](const Request& request) {
+  const auto get = [&](const char* behind, const Handler& handler) { add_for_model(router, "GET", behind, 0, handler); };
+  get("", [&catalog](const Request& request) {
     const ModelPtr model = model_of(catalog, request);
     return answer(describe_model(*model, versions_of(catalog, model->name)));
   });
-  add_for_model(router, "GET", "/ready", 0, [&catalog](const Request& request) { return model_ready(catalog, request); });
-  add_for_model(router, "GET", "/config", 0,
-                [&catalog](const Request& request) { return answer(describe_config(*model_of(catalog, request))); });
-  add_for_model(router, "GET", "/stats", 0, [&catalog](const Request& request) {
+  get("/ready", [&catalog](const Request& request) { return model_ready(catalog, request); });
+  get("/config", [&catalog](const Request& request) { return answer(describe_config(*model_of(catalog, request))); });
+  get("/stats", [&catalog](const Request& request) {
     const ModelPtr model = model_of(catalog, request);
     return answer(describe_statistics(catalog, model->name, request.part("version")));
   });
@@ -109,6 +109,26 @@ Response error_answer(const std::exception_ptr& error) {
   Response response = protocol_error(meaning.status, meaning.message);
   if (meaning.retry_after > 0) response.headers.emplace_back("Retry-After", std::to_string(meaning.retry_after));
   return response;
+}
+
+Handler answering(Handler handler) {
+  return [handler = std::move(handler)](const Request& request) {
+    try {
+      return handler(request);
+    } catch (...) {
+      return error_answer(std::current_exception());
+    }
+  };
+}
+
+AsyncHandler answering(AsyncHandler handler) {
+  return [handler = std::move(handler)](const RequestPtr& request, const ResponderPtr& responder) {
+    try {
+      handler(request, responder);
+    } catch (...) {
+      responder->respond(error_answer(std::current_exception()));
+    }
+  };
 }
 
 ModelPtr model_of(Catalog& catalog, const Request& request) {

@@ -143,7 +143,7 @@ ErrorMeaning meaning_of(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
   } catch (const UnknownModel& e) {
-    return {404, 0, e.message()};
+    return {404, 0, "Request for unknown model: " + e.message()};  // programs look for these words, which are Triton's
   } catch (const Overloaded& e) {
     return {503, 1, e.message()};
   } catch (const Error& e) {

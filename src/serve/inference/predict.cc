@@ -288,12 +288,14 @@ Response info(Catalog& catalog, const Request& request) {
 void add_predict_routes(Router& router, Catalog& catalog, const InferenceOptions& options) {
   for (const char* pattern : {"/predict", "/predict/{model}"}) {
     router.add(protocol_route("POST", pattern, Runs::on_pool, options.body_bytes),
-               AsyncHandler([&catalog](const RequestPtr& request, const ResponderPtr& responder) {
+               answering(AsyncHandler([&catalog](const RequestPtr& request, const ResponderPtr& responder) {
                  predict(catalog, request, responder);
-               }));
+               })));
   }
-  router.add(protocol_route("GET", "/info"), [&catalog](const Request& request) { return info(catalog, request); });
-  router.add(protocol_route("GET", "/info/{model}"), [&catalog](const Request& request) { return info(catalog, request); });
+  for (const char* pattern : {"/info", "/info/{model}"}) {
+    router.add(protocol_route("GET", pattern),
+               answering(Handler([&catalog](const Request& request) { return info(catalog, request); })));
+  }
 }
 
 }  // namespace sdx::serve

@@ -1,7 +1,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/suggest.h"
 #include "serve/inference/describe.h"
 #include "serve/inference/routes.h"
 
@@ -43,22 +42,10 @@ Response load(Catalog& catalog, const Request& request) {
     }
     if (key != "config") fail(ErrorCode::invalid_argument, "loading has no parameter '{}'; it has config", key.substr(0, 100));
     if (!value.is_string()) fail(ErrorCode::invalid_argument, "\"config\" is a string with JSON in it");
-    std::vector<std::string> ignored;
-    settings = settings_of_json(value.get_ref<const std::string&>(), ignored);
-    if (!ignored.empty()) fail(ErrorCode::invalid_argument, "\"config\" has members without a meaning here: {}", join(ignored));
+    settings = settings_of_request(value.get_ref<const std::string&>());
   }
   catalog.load(request.part("model"), settings);
   return json_response("{}");
-}
-
-// 404 for a model that there is not: the protocol calls everything else a bad request.
-Response control(const InferenceOptions& options, const Handler& change, const Request& request) {
-  if (!options.control) return protocol_error(403, "this server does not load and unload models by request");
-  try {
-    return change(request);
-  } catch (...) {
-    return error_answer(std::current_exception());
-  }
 }
 
 constexpr const char* kNoSharedMemory = "shared memory is not supported: send tensors in the request (binary_data_size)";
@@ -90,10 +77,12 @@ void add_settings_routes(Router& router) {
 
 void add_repository_routes(Router& router, Catalog& catalog, const InferenceOptions& options) {
   router.add(protocol_route("POST", "/v2/repository/index"),
-             [&catalog](const Request& request) { return index(catalog, request); });
+             answering(Handler([&catalog](const Request& request) { return index(catalog, request); })));
   const auto add = [&](const char* pattern, const Handler& change) {
-    router.add(protocol_route("POST", pattern, Runs::on_pool, 16 << 20),
-               [options, change](const Request& request) { return control(options, change, request); });
+    const Handler refused = [](const Request&) {
+      return protocol_error(403, "this server does not load and unload models by request");
+    };
+    router.add(protocol_route("POST", pattern, Runs::on_pool, 16 << 20), options.control ? answering(change) : refused);
   };
   add("/v2/repository/models/{model}/load", [&catalog](const Request& request) { return load(catalog, request); });
   add("/v2/repository/models/{model}/unload", [&catalog](const Request& request) {

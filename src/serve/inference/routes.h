@@ -13,6 +13,9 @@ void add_predict_routes(Router& router, Catalog& catalog, const InferenceOptions
 
 // The answer to whatever was thrown.
 Response error_answer(const std::exception_ptr& error);
+// Whatever `handler` throws becomes error_answer().
+Handler answering(Handler handler);
+AsyncHandler answering(AsyncHandler handler);
 // {model} and {version} of the path.
 ModelPtr model_of(Catalog& catalog, const Request& request);
 // A run that ends when its client goes.
@@ -24,7 +27,7 @@ Route protocol_route(std::string_view method, std::string_view pattern, Runs run
 template <class H>
 void add_for_model(Router& router, std::string_view method, std::string_view behind, std::uint64_t body, const H& handler) {
   for (const char* pattern : {"/v2/models/{model}", "/v2/models/{model}/versions/{version}"}) {
-    router.add(protocol_route(method, std::string(pattern) + std::string(behind), Runs::on_pool, body), handler);
+    router.add(protocol_route(method, std::string(pattern) + std::string(behind), Runs::on_pool, body), answering(handler));
   }
 }
 

@@ -50,7 +50,7 @@ struct Family {
   bool gone = false;       // no longer in the repository
   ModelSettings settings;  // of the repository
   std::optional<ModelSettings> replaced;
-  std::string error;  // of the repository's model as a whole
+  std::string error, warning;  // of the repository's model as a whole
   std::map<std::int64_t, std::shared_ptr<Version>> versions;
 };
 
@@ -144,6 +144,8 @@ struct Catalog::Impl {
       family.settings = model.settings;
       if (family.error != model.error && !model.error.empty()) options.log("warning", name + ": " + model.error);
       family.error = model.error;
+      if (family.warning != model.warning && !model.warning.empty()) options.log("warning", name + ": " + model.warning);
+      family.warning = model.warning;
       for (auto& [number, version] : family.versions) version->leaving = !model.versions.contains(number);
       for (const auto& [number, place] : model.versions) take_over_place(family.versions[number], number, place);
       if (!family.error.empty()) continue;

@@ -5,6 +5,9 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/suggest.h"
+#include "base/system/mapped_file.h"
+#include "serve/models/grpc_library.h"
 #include "serve/models/model_files.h"
 
 namespace sdx::serve {
@@ -13,6 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMostModels = 10'000;
+constexpr std::size_t kConfigBytes = std::size_t{1} << 20;
 
 // "7", without sign and leading zeros; 0 is none.
 std::optional<std::int64_t> version_number(const std::string& text) {
@@ -33,6 +37,24 @@ std::map<std::int64_t, fs::path> numbered_folders(const fs::path& folder) {
   return out;
 }
 
+void read_config(const fs::path& file, RepositoryModel& model) {
+  std::vector<std::string> ignored;
+  const std::string json = grpc_module().read_config(read_file(file, kConfigBytes), ignored);
+  model.settings = settings_of_json(json, ignored);
+  if (!ignored.empty()) model.warning = "config.pbtxt: ignored: " + join(ignored);
+}
+
+void choose_versions(std::map<std::int64_t, fs::path>& versions, const ModelSettings& settings) {
+  if (!settings.versions.empty()) {
+    std::erase_if(versions, [&](const auto& item) {
+      return std::find(settings.versions.begin(), settings.versions.end(), item.first) == settings.versions.end();
+    });
+    if (versions.empty()) fail(ErrorCode::invalid_argument, "none of the versions of version_policy is there");
+  } else if (settings.newest > 0) {
+    while (static_cast<std::int64_t>(versions.size()) > settings.newest) versions.erase(versions.begin());
+  }
+}
+
 RepositoryModel scan_model(const fs::path& path, const fs::path& root) {
   RepositoryModel out;
   try {
@@ -41,8 +63,14 @@ RepositoryModel scan_model(const fs::path& path, const fs::path& root) {
     std::map<std::int64_t, fs::path> versions;
     if (fs::is_directory(path, ignored)) versions = numbered_folders(path);
     if (versions.empty()) versions[1] = path;
-    versions.erase(versions.begin(), std::prev(versions.end()));
-    for (const auto& [number, place] : versions) out.versions[number] = {place, model_stamp(place)};
+    const fs::path config = path / "config.pbtxt";
+    std::string stamp;
+    if (fs::is_regular_file(config, ignored)) {
+      stamp = model_stamp(config);
+      read_config(config, out);
+    }
+    choose_versions(versions, out.settings);
+    for (const auto& [number, place] : versions) out.versions[number] = {place, stamp + model_stamp(place)};
   } catch (const Error& error) {
     out.error = error.message();
   }

@@ -19,7 +19,8 @@ struct RepositoryVersion {
 struct RepositoryModel {
   std::map<std::int64_t, RepositoryVersion> versions;  // those that its version_policy wants; a model without numbers is 1
   ModelSettings settings;
-  std::string error;  // why none of it can be served: a configuration that cannot be read, a link that leads elsewhere
+  std::string error;    // why none of it can be served: a configuration that cannot be read, a link that leads elsewhere
+  std::string warning;  // what of its configuration has no meaning here
   // Settings follow from files that the stamps have in them.
   bool operator==(const RepositoryModel& other) const { return versions == other.versions && error == other.error; }
 };

@@ -58,6 +58,7 @@ std::vector<std::int64_t> numbers(const json& value, const std::string& where, s
 }
 
 constexpr std::int64_t kMost = std::int64_t{1} << 40;
+constexpr std::int64_t kUsualBatch = 4;  // with dynamic_batching and without max_batch_size, as Triton has it for ONNX models
 constexpr std::int64_t kMostDelay = std::int64_t{3600} * 1'000'000;  // microseconds
 
 DataType type(const json& value, const std::string& where) {
@@ -116,7 +117,7 @@ class SettingsReader {
         {"batch_output", refused("ragged batches are not supported")},
         {"model_transaction_policy", [this](const json& v, const std::string& at) { transactions(v, at); }}};
     read_object(document, "", members, ignored_);
-    if (batching_ && !out_.max_batch_size) out_.max_batch_size = 1;
+    if (batching_ && !out_.max_batch_size) out_.max_batch_size = kUsualBatch;
     return std::move(out_);
   }
 
@@ -270,8 +271,8 @@ class SettingsReader {
     if (!value.is_object()) wrong(where, "an object is needed");
     for (const auto& [key, item] : value.items()) {
       const std::string at = where + "." + key;
-      if (!item.is_object() || item.size() != 1 || !item.contains("string_value")) wrong(at, "{string_value: …} is needed");
-      const std::string content = text(item["string_value"], at);
+      if (!item.is_object()) wrong(at, "{string_value: …} is needed");
+      const std::string content = item.contains("string_value") ? text(item["string_value"], at) : "";
       if (key == "mask_input") {
         out_.mask_input = content;
       } else if (key == "intra_op_thread_count") {

@@ -1,0 +1,84 @@
+#pragma once
+// What libsdx_serve_grpc.so offers: the Open Inference Protocol over gRPC, and reading config.pbtxt. A library of its own, loaded
+// when there is need of one of both: gRPC and protobuf bring 30 libraries. All is of one build: C++ types cross the border.
+
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sdx::serve {
+
+struct InferRequest;
+struct InferResult;
+
+inline constexpr int kGrpcModuleVersion = 1;
+
+// An answer that is an error; HTTP's statuses stand for gRPC's.
+struct GrpcError {
+  int status = 500;
+  std::string message;
+};
+
+// One call, before anything of it is looked at.
+struct GrpcCall {
+  std::string peer;            // "ipv4:127.0.0.1:40000"
+  std::string method;          // "/inference.GRPCInferenceService/ModelInfer"
+  std::string authorization;   // "Bearer …", from the metadata of that name
+  bool health = false;         // asks only whether the server is there
+  std::shared_ptr<void> held;  // set by the guard; let go when the call has ended
+};
+
+// What the server answers with. Called from any thread; all may throw sdx::Error.
+struct GrpcHost {
+  std::function<std::optional<GrpcError>(GrpcCall& call)> guard;  // empty: everybody may ask
+  std::function<void(InferRequest request, std::function<void(InferResult)> done)> infer;
+  std::function<GrpcError(const std::exception_ptr& error)> meaning;
+  std::function<bool()> ready;
+  std::function<void(const std::string& name, const std::string& version)> need_model;  // throws where it is not ready
+  // JSON, as HTTP has it.
+  std::function<std::string()> server;
+  std::function<std::string(const std::string& name, const std::string& version)> model, config, statistics;
+  std::function<std::string(bool ready)> index;
+  std::function<void(const std::string& name, const std::optional<std::string>& config)> load;
+  std::function<void(const std::string& name)> unload;
+};
+
+struct GrpcOptions {
+  std::string host = "127.0.0.1";
+  int port = 0;                                            // 0: a free one
+  std::string certificate, key;                            // PEM; "": no TLS
+  std::uint64_t message_bytes = std::uint64_t{256} << 20;  // the most that a request may have
+  int threads = 64;                                        // that run handlers
+  int waiting = 1024;                                      // requests that wait for such a thread; beyond: RESOURCE_EXHAUSTED
+};
+
+// Destroying it ends calls under way within `grace` seconds.
+class GrpcServer {
+ public:
+  virtual ~GrpcServer() = default;
+  virtual int port() const = 0;
+  virtual void stop(std::chrono::milliseconds grace) = 0;
+};
+
+struct GrpcModule {
+  int version;
+  const char* product;  // SDX_VERSION of the build
+  // Listens when it returns. Throws Error(io) where the address cannot be had.
+  std::unique_ptr<GrpcServer> (*serve)(const GrpcOptions& options, GrpcHost host);
+  // config.pbtxt as JSON with the same names. Fields that are not known here are added to `ignored`, as messages. Throws
+  // Error(invalid_argument) with line and column.
+  std::string (*read_config)(std::string_view text, std::vector<std::string>& ignored);
+};
+
+}  // namespace sdx::serve
+
+extern "C" {
+// The library's only C symbol: sdx_serve_grpc_module.
+using SdxServeGrpcModuleFunction = const sdx::serve::GrpcModule* (*)();
+}

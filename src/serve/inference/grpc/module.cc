@@ -1,0 +1,14 @@
+// libsdx_serve_grpc.so
+
+#include "config_text.h"
+#include "serve/grpc_api.h"
+#include "server.h"
+
+namespace {
+
+constexpr sdx::serve::GrpcModule kModule{sdx::serve::kGrpcModuleVersion, SDX_VERSION, sdx::serve::serve_grpc,
+                                         sdx::serve::read_config_text};
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) const sdx::serve::GrpcModule* sdx_serve_grpc_module() { return &kModule; }

@@ -1,0 +1,56 @@
+#include "serve/inference/grpc_host.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "serve/inference/describe.h"
+#include "serve/inference/infer.h"
+
+namespace sdx::serve {
+namespace {
+
+std::string text_of(const nlohmann::json& document) {
+  return document.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+void check_control(const InferenceOptions& options) {
+  if (!options.control) fail(ErrorCode::invalid_argument, "this server does not load and unload models by request");
+}
+
+}  // namespace
+
+GrpcHost grpc_host(Catalog& catalog, const InferenceOptions& options) {
+  GrpcHost host;
+  host.infer = [&catalog](InferRequest request, std::function<void(InferResult)> done) {
+    infer(catalog, std::move(request), std::move(done));
+  };
+  host.meaning = [](const std::exception_ptr& error) {
+    const ErrorMeaning meaning = meaning_of(error);
+    return GrpcError{meaning.status, meaning.message};
+  };
+  host.ready = [&catalog] { return catalog.ready(); };
+  host.need_model = [&catalog](const std::string& name, const std::string& version) { catalog.get(name, version); };
+  host.server = [] { return text_of(describe_server()); };
+  host.model = [&catalog](const std::string& name, const std::string& version) {
+    return text_of(describe_model(*catalog.get(name, version), versions_of(catalog, name)));
+  };
+  host.config = [&catalog](const std::string& name, const std::string& version) {
+    return text_of(describe_config(*catalog.get(name, version)));
+  };
+  host.statistics = [&catalog](const std::string& name, const std::string& version) {
+    if (!name.empty()) catalog.get(name, version);
+    return text_of(describe_statistics(catalog, name, version));
+  };
+  host.index = [&catalog](bool ready) { return text_of(describe_repository(catalog, ready)); };
+  host.load = [&catalog, options](const std::string& name, const std::optional<std::string>& config) {
+    check_control(options);
+    catalog.load(name, config ? std::optional(settings_of_request(*config)) : std::nullopt);
+  };
+  host.unload = [&catalog, options](const std::string& name) {
+    check_control(options);
+    catalog.unload(name);
+  };
+  return host;
+}
+
+}  // namespace sdx::serve
