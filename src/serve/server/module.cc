@@ -13,6 +13,7 @@
 #include "serve/module_api.h"
 #include "serve/openai/api.h"
 #include "serve/server/application.h"
+#include "serve/server/grpc.h"
 #include "serve/server/model_metrics.h"
 #include "serve/server/otlp.h"
 #include "serve/server/process_metrics.h"
@@ -124,6 +125,7 @@ class Program {
  private:
   void watch_parts();
   void listen();
+  void listen_for_grpc();
   void warn();
   void reload();
 
@@ -141,6 +143,7 @@ class Program {
   Router router_;
   std::optional<Application> application_;
   std::optional<Server> server_;
+  std::unique_ptr<GrpcServer> grpc_;
 };
 
 void Program::watch_parts() {
@@ -174,6 +177,17 @@ void Program::listen() {
   server_.emplace(options, application_->service());
 }
 
+// Whoever did not ask for gRPC is served without it where its library or its port cannot be had.
+void Program::listen_for_grpc() {
+  try {
+    grpc_ = start_grpc(request_, settings_, *catalog_, *guard_);
+  } catch (const Error& error) {
+    if (request_.grpc_port != -1) throw;
+    log_.add("warning", std::string("no gRPC: ") + error.message());
+  }
+  if (grpc_) log_.add("info", fmt::format("gRPC on {}:{}", settings_.host, grpc_->port()));
+}
+
 void Program::warn() {
   if (is_loopback(settings_.host)) return;
   if (!guard_->keys()) {
@@ -202,6 +216,7 @@ void Program::reload() {
 
 void Program::run() {
   listen();
+  listen_for_grpc();
   warn();
   log_.flush();
   host_.say("listening on " + url_of(encryption_ ? "https" : "http", settings_.host, server_->port()));
@@ -218,7 +233,12 @@ void Program::run() {
   }
   notify_service_manager("STOPPING=1");
   log_.add("info", "stopping: requests under way may end");
+  std::thread other([this] {
+    if (grpc_) grpc_->stop(kGrace);
+  });
   server_->stop(kGrace);
+  other.join();
+  grpc_.reset();
   server_.reset();
 }
 
