@@ -437,9 +437,10 @@ void Catalog::load(std::string_view name, const std::optional<ModelSettings>& se
   std::unique_lock lock(impl_->mutex);
   for (const std::shared_ptr<Version>& version : impl_->versions_of(name)) {
     impl_->changed.wait(lock, [&] { return !version->loading; });
-    Family& family = impl_->families.find(name)->second;
-    family.withdrawn = false;
-    family.replaced = settings;
+    const auto family = impl_->families.find(name);
+    if (family == impl_->families.end()) impl_->no_such_model(name, {});  // it has gone meanwhile
+    family->second.withdrawn = false;
+    family->second.replaced = settings;
     impl_->load(lock, std::string(name), version);
   }
 }

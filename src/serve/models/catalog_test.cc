@@ -90,6 +90,24 @@ TEST_F(CatalogTest, a_repository_is_loaded_on_demand_newest_version_first) {
   EXPECT_NE(catalog.list()[0].reason.find("is no model"), std::string::npos);
 }
 
+TEST_F(CatalogTest, a_configuration_counts) {
+  write_model(folder_ / "m/1/model.onnx", 1);
+  write_model(folder_ / "m/2/other.onnx", 2);
+  write(folder_ / "m/config.pbtxt",
+        "max_batch_size: 4 default_model_filename: \"other.onnx\" version_policy { specific { versions: 2 } }\n"
+        "input { name: \"x\" data_type: TYPE_FP32 dims: 2 }\n"
+        "model_warmup { batch_size: 3 inputs { key: \"x\" value { data_type: TYPE_FP32 dims: 2 random_data: true } } }");
+  write_model(folder_ / "wrong/1/model.onnx", 1);
+  write(folder_ / "wrong/config.pbtxt", "input { name: \"z\" data_type: TYPE_FP32 dims: 2 }");
+  write_model(folder_ / "unreadable/1/model.onnx", 1);
+  write(folder_ / "unreadable/config.pbtxt", "input {{");
+  Catalog catalog({.repository = folder_, .watch = false});
+  EXPECT_EQ(answer(catalog, "m"), 2);
+  EXPECT_EQ(catalog.get("m")->tensors->batch.max_batch_size, 4);
+  expect_parts(error_of(ErrorCode::invalid_argument, [&] { catalog.get("wrong"); }), {"input 'z' is none of the model's"});
+  expect_parts(error_of(ErrorCode::invalid_argument, [&] { catalog.get("unreadable"); }), {"config.pbtxt", "line 1"});
+}
+
 TEST_F(CatalogTest, links_that_leave_the_repository_are_refused) {
   write_model(folder_ / "outside/model.onnx", 2);
   write_model(folder_ / "inside/real/1/model.onnx", 3);
