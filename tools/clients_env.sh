@@ -6,3 +6,7 @@ cd "$(dirname "$0")/.."
 wanted=tests/clients/requirements.txt
 tools/venv.sh build/clients-venv "$wanted" --no-deps ||
   echo "clients_env: the packages of $wanted cannot be installed (no connection to the package index?); the tests of published programs are skipped" >&2
+
+# And build/serving-venv: published clients of inference servers (tests/clients/serving.py).
+tools/venv.sh build/serving-venv tests/clients/serving.txt --no-deps ||
+  echo "clients_env: the packages of tests/clients/serving.txt cannot be installed; the test of published clients is skipped" >&2

@@ -262,6 +262,14 @@ json values_of(const std::vector<ValueSpec>& specs, bool inputs) {
   return out;
 }
 
+// The one that answers now; of a model without a node left to run, the one that would.
+std::string provider_of(const Report& report) {
+  for (const ChainReport& chain : report.chains) {
+    if (chain.state == "in use" && !chain.providers.empty()) return chain.providers.front();
+  }
+  return report.providers.empty() ? "" : report.providers.front();
+}
+
 Response info(Catalog& catalog, const Request& request) {
   const ModelPtr model = predicted_model(catalog, request);
   const TensorService& service = service_of(*model);
@@ -272,7 +280,7 @@ Response info(Catalog& catalog, const Request& request) {
            {"format", "onnx"},
            {"inputs", values_of(service.inputs, true)},
            {"outputs", values_of(service.outputs, false)},
-           {"provider", report.providers.empty() ? "" : report.providers.front()},
+           {"provider", provider_of(report)},
            {"providers", report.providers},
            {"fallbacks", report.fallbacks},
            {"runtime", report.runtime}};
