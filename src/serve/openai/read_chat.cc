@@ -179,6 +179,7 @@ void read_tool_choice(Fields& fields, const std::vector<std::string>& names, Cha
            "tool_choice", "invalid_value");
   }
   to.tool_use = ToolUse::required;
+  to.parallel_calls = false;  // this function, once
 }
 
 }  // namespace
@@ -199,13 +200,13 @@ void read_tools(Fields& fields, ChatRequest& to) {
     for (std::size_t i = 0; i < tools->size(); ++i) names.push_back(read_tool((*tools)[i], fmt::format("tools[{}]", i), list));
     to.tools = dump(list);
   }
-  read_tool_choice(fields, names, to);
   const auto parallel = fields.boolean("parallel_tool_calls");
   if (parallel && names.empty()) {
     refuse("Invalid value for 'parallel_tool_calls': 'parallel_tool_calls' is only allowed when 'tools' are specified.",
            "parallel_tool_calls", "invalid_value");
   }
   to.parallel_calls = parallel.value_or(true);
+  read_tool_choice(fields, names, to);
   if (to.tool_use == ToolUse::none) to.tools.clear();
   if (to.tool_use != ToolUse::none && to.generation.format) {
     refuse(fmt::format(

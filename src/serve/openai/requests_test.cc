@@ -37,10 +37,16 @@ std::string completion(const std::string& more) { return R"({"model": "m", "prom
 constexpr const char* kTool =
     R"("tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}])";
 
+struct ChatCase {
+  std::string body, verdict;
+};
+
+void expect_verdicts(std::initializer_list<ChatCase> cases) {
+  for (const ChatCase& c : cases) EXPECT_EQ(verdict(Path::chat, c.body), c.verdict) << c.body.substr(0, 200);
+}
+
 TEST(OpenAiRequests, MalformedBodies) {
-  const struct {
-    std::string body, verdict;
-  } cases[] = {
+  expect_verdicts({
       {"", "- -"},
       {"{", "- -"},
       {"null", "- -"},
@@ -73,6 +79,11 @@ TEST(OpenAiRequests, MalformedBodies) {
        "messages[0].tool_calls[0].function.arguments missing_required_parameter"},
       {chat_with(R"([{"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": ""}}]}])"),
        "messages[0].role invalid_value"},
+  });
+}
+
+TEST(OpenAiRequests, MalformedFields) {
+  expect_verdicts({
       {chat(R"("what": 1)"), "- -"},
       {chat(R"("temperature": "hot")"), "temperature invalid_type"},
       {chat(R"("temperature": 2.1)"), "temperature decimal_above_max_value"},
@@ -119,8 +130,7 @@ TEST(OpenAiRequests, MalformedBodies) {
       {chat(R"("functions": [{"name": "f"}])"), "functions unsupported_parameter"},
       {chat(R"("modalities": ["audio"])"), "modalities unsupported_value"},
       {chat(R"("ignore_eos": true, "grammar": "root ::= \"a\"")"), "ignore_eos invalid_value"},
-  };
-  for (const auto& c : cases) EXPECT_EQ(verdict(Path::chat, c.body), c.verdict) << c.body.substr(0, 200);
+  });
 }
 
 TEST(OpenAiRequests, MalformedOthers) {
