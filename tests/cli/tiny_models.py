@@ -92,12 +92,12 @@ def face_detector():
     return model(nodes, [value_info("image", FLOAT, [1, 3, 64, 64])], outputs, constants)
 
 
-def gguf(words=()) -> bytes:
-    """A language model of one layer, all zeros: each token is as likely as the others, and the first comes first. `words`: its eight
-    tokens, the last of which ends a text."""
+def gguf(words=(), context=16, template="{{ tools | length if tools else '' }}{% for m in messages %}{{ m.content }}{% endfor %}") -> bytes:
+    """A language model of one layer, all zeros: each token is as likely as the others, and the first comes first. `words`: its tokens
+    (eight without), the last of which ends a text."""
     text = lambda value: struct.pack("<Q", len(value.encode())) + value.encode()
     keys = [text("general.architecture") + struct.pack("<I", 8) + text("llama")]
-    for name, value in {"context_length": 16, "embedding_length": 32, "block_count": 1, "feed_forward_length": 32, "attention.head_count": 2,
+    for name, value in {"context_length": context, "embedding_length": 32, "block_count": 1, "feed_forward_length": 32, "attention.head_count": 2,
                         "attention.head_count_kv": 1}.items():
         keys.append(text(f"llama.{name}") + struct.pack("<II", 4, value))
     if words:
@@ -106,10 +106,9 @@ def gguf(words=()) -> bytes:
                  text("tokenizer.ggml.token_type") + struct.pack(f"<IIQ{len(words)}i", 9, 5, len(words), *[1] * (len(words) - 1), 3),
                  text("tokenizer.ggml.merges") + struct.pack("<IIQ", 9, 8, 0),
                  text("tokenizer.ggml.eos_token_id") + struct.pack("<II", 4, len(words) - 1),
-                 text("tokenizer.chat_template") + struct.pack("<I", 8) +
-                 text("{{ tools | length if tools else '' }}{% for m in messages %}{{ m.content }}{% endfor %}")]
+                 text("tokenizer.chat_template") + struct.pack("<I", 8) + text(template)]
     tensors, at = b"", 0
-    shapes = {"token_embd": (32, 8), "output_norm": (32,), "blk.0.attn_norm": (32,), "blk.0.attn_q": (32, 32), "blk.0.attn_k": (32, 16),
+    shapes = {"token_embd": (32, len(words) or 8), "output_norm": (32,), "blk.0.attn_norm": (32,), "blk.0.attn_q": (32, 32), "blk.0.attn_k": (32, 16),
               "blk.0.attn_v": (32, 16), "blk.0.attn_output": (32, 32), "blk.0.ffn_norm": (32,), "blk.0.ffn_gate": (32, 32),
               "blk.0.ffn_up": (32, 32), "blk.0.ffn_down": (32, 32)}
     for name, shape in shapes.items():

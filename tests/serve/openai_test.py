@@ -1,0 +1,387 @@
+"""PyPI's `openai`, unchanged, against `sdx serve`: openai_test.py SDX PROJECT WHAT
+
+WHAT is one of the functions at the end. The client comes from build/serve-venv, which tools/clients_env.sh makes: exit code 77 without it.
+Models are tiny ones, made here; SDX_TEST_MODELS and SDX_TEST_SMOLLM2 name real ones, which are left out where they are not there.
+"""
+
+import base64
+import json
+import math
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Annotated
+
+SKIPPED = 77
+PROJECT = Path(sys.argv[2]).resolve()
+PYTHON = PROJECT / "build" / "serve-venv" / "bin" / "python"
+if not PYTHON.exists():
+    print(f"{PYTHON} is missing: tools/clients_env.sh makes it")
+    sys.exit(SKIPPED)
+if Path(sys.prefix).resolve() != PYTHON.parent.parent.resolve():
+    os.execv(PYTHON, [str(PYTHON), "-B", *sys.argv])
+
+sys.path[:0] = [str(PROJECT / "tests" / folder) for folder in ("cli", "serve", "support")]
+import jsonschema  # noqa: E402
+import openai  # noqa: E402
+import pydantic  # noqa: E402
+import tiny_models  # noqa: E402
+from model_files import find_models  # noqa: E402
+from serve_process import Serve  # noqa: E402
+
+DESCRIPTION = json.loads((PROJECT / "docs" / "openapi" / "openai.json").read_text())
+HI = [{"role": "user", "content": "hi"}]
+WEATHER = {"type": "function", "function": {"name": "weather", "description": "Of a place.", "strict": True, "parameters": {
+    "type": "object", "properties": {"place": {"type": "string", "maxLength": 20}, "days": {"type": "integer", "minimum": 0, "maximum": 9}},
+    "required": ["place", "days"], "additionalProperties": False}}}
+TIME = {"type": "function", "function": {"name": "time", "parameters": {"type": "object", "properties": {}, "additionalProperties": False}}}
+
+
+class Place(pydantic.BaseModel):
+    name: str = pydantic.Field(max_length=20)
+    visits: int
+    tags: list[Annotated[str, pydantic.Field(max_length=10)]] = pydantic.Field(max_length=3)
+
+
+def expect(condition, what):
+    if not condition:
+        sys.exit(f"wrong: {what}")
+
+
+def fits(value, schema):
+    """An answer is what docs/openapi/openai.json says."""
+    jsonschema.validate(value, {"$ref": f"#/components/schemas/{schema}", "components": DESCRIPTION["components"]})
+
+
+def alphabet():
+    """GPT-2's letters for all bytes; what ends texts and brackets comes first, so that an answer that is held to JSON is short."""
+    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    letters, beyond = {}, 0
+    for byte in range(256):
+        if byte in plain:
+            letters[byte] = chr(byte)
+        else:
+            letters[byte], beyond = chr(256 + beyond), beyond + 1
+    first = [ord(c) for c in "\"}]0,:"]
+    order = [*first, *(b for b in plain if b not in first), *(b for b in range(256) if b not in plain)]
+    return [letters[b] for b in order]
+
+
+def write_models(folder):
+    template = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
+    refusing = "{% if messages[0].role == 'system' %}{{ raise_exception('no system here') }}{% endif %}{{ messages[0].content }}"
+    (folder / "letters.gguf").write_bytes(tiny_models.gguf([*alphabet(), "<end>"], 600, template))
+    (folder / "strict.gguf").write_bytes(tiny_models.gguf([*alphabet(), "<end>"], 32, refusing))
+
+    def put(name, content):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
+
+    tiny_models.write_language(put)
+    put("reranker/config.json", json.dumps({"architectures": ["BertForSequenceClassification"]}))
+
+
+class Server(Serve):
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.port}"
+
+    def request(self, method, path, body=None):
+        answer = self.ask(method, path, body, {"Content-Type": "application/json"})
+        return answer.status, answer.headers, answer.body
+
+
+class Test:
+    def __init__(self, sdx, folder):
+        self.sdx, self.folder = Path(sdx).resolve(), folder
+        write_models(folder)
+        self.words = [f"{name}={folder / file}" for name, file in
+                      (("letters", "letters.gguf"), ("strict", "strict.gguf"), ("embed", "embedder"), ("rank", "reranker"))]
+
+    def serve(self, *words):
+        self.server = Server(self.sdx, *(words or self.words))
+        return self.server
+
+    def client(self, **options):
+        return openai.OpenAI(base_url=self.server.url + "/v1", api_key="none", max_retries=0, timeout=120, **options)
+
+
+def models(test):
+    with test.serve():
+        client = test.client()
+        names = [m.id for m in client.models.list()]
+        expect(names == ["embed", "letters", "rank", "strict"], f"models: {names}")
+        expect(client.models.retrieve("letters").object == "model", "one model")
+        try:
+            client.models.retrieve("nobody")
+            sys.exit("wrong: a model that is not there")
+        except openai.NotFoundError as error:
+            expect(error.code == "model_not_found" and error.param == "model", f"{error}")
+        status, _, body = test.server.request("GET", "/v1/models")
+        fits(json.loads(body), "Models")
+
+
+def chat(test):
+    with test.serve():
+        client = test.client()
+        raw = client.chat.completions.with_raw_response.create(model="letters", messages=HI, max_tokens=5, temperature=0)
+        fits(json.loads(raw.text), "ChatAnswer")
+        answer = raw.parse()
+        expect(answer.id.startswith("chatcmpl-") and answer.system_fingerprint.startswith("fp_"), answer)
+        expect(answer.choices[0].message.content == '"' * 5 and answer.choices[0].finish_reason == "length", answer)
+        expect(answer.usage.completion_tokens == 5 and answer.usage.prompt_tokens == len("user: hi\n"), answer.usage)
+        expect(answer.usage.prompt_tokens_details.cached_tokens >= 0, "cached tokens")
+        several = client.chat.completions.create(model="letters", messages=HI, max_tokens=4, n=3, seed=5, temperature=1)
+        again = client.chat.completions.create(model="letters", messages=HI, max_tokens=4, n=3, seed=5, temperature=1)
+        texts = [c.message.content for c in several.choices]
+        expect(len(set(texts)) == 3 and texts == [c.message.content for c in again.choices], f"a seed: {texts}")
+        stopped = client.chat.completions.create(model="letters", messages=HI, temperature=0, stop=['"""'], max_tokens=9)
+        expect(stopped.choices[0].finish_reason == "stop" and stopped.choices[0].message.content == "", stopped)
+        biased = client.chat.completions.create(model="letters", messages=HI, temperature=0, max_tokens=2, logit_bias={"7": 100})
+        expect(biased.choices[0].message.content == alphabet()[7] * 2, biased)
+        shares = client.chat.completions.create(model="letters", messages=HI, max_tokens=2, temperature=0, logprobs=True, top_logprobs=2)
+        tokens = shares.choices[0].logprobs.content
+        expect(len(tokens) == 2 and tokens[0].bytes == [34] and len(tokens[0].top_logprobs) == 2, tokens)
+        expect(abs(tokens[0].logprob + math.log(257)) < 1e-3, f"log probability {tokens[0].logprob}")
+        parts = [{"role": "developer", "content": [{"type": "text", "text": "a"}]}, *HI]
+        expect(client.chat.completions.create(model="letters:1", messages=parts, max_tokens=1).usage.completion_tokens == 1, "parts")
+
+
+def stream(test):
+    with test.serve():
+        client = test.client()
+        options = {"model": "letters", "messages": HI, "max_tokens": 6, "seed": 3, "temperature": 1, "n": 2}
+        whole = client.chat.completions.create(**options)
+        texts, reasons, usage, roles = ["", ""], [None, None], None, []
+        for chunk in client.chat.completions.create(**options, stream=True, stream_options={"include_usage": True}):
+            fits(chunk.model_dump(exclude_unset=True), "ChatChunk")
+            usage = chunk.usage or usage
+            for choice in chunk.choices:
+                texts[choice.index] += choice.delta.content or ""
+                roles += [choice.delta.role] if choice.delta.role else []
+                reasons[choice.index] = choice.finish_reason or reasons[choice.index]
+        expect(texts == [c.message.content for c in whole.choices], f"streamed {texts}, whole {whole.choices}")
+        expect(reasons == ["length", "length"] and roles == ["assistant"] * 2, f"{reasons} {roles}")
+        expect(usage.completion_tokens == 12, usage)
+        four = {"guided_regex": "a{4}"}
+        with client.chat.completions.stream(model="letters", messages=HI, temperature=0, logprobs=True, extra_body=four) as events:
+            kinds = [event.type for event in events]
+            final = events.get_final_completion()
+        expect(final.choices[0].message.content == "aaaa" and len(final.choices[0].logprobs.content) == 4, final)
+        expect("content.delta" in kinds and kinds.count("content.done") == 1, f"events {kinds}")
+        text = "".join(c.choices[0].text for c in client.completions.create(model="letters", prompt="ab", max_tokens=3, stream=True, echo=True))
+        expect(text.startswith("ab") and len(text) > 2, f"streamed completion {text!r}")
+        # Whoever goes away frees the engine: 590 tokens would take longer than what is waited for.
+        before = test.server.metric("sdx_generation_tokens_total")
+        for _ in client.chat.completions.create(model="letters", messages=HI, stream=True, extra_body={"ignore_eos": True}):
+            break
+        after = client.chat.completions.create(model="letters", messages=HI, max_tokens=2)
+        expect(after.usage.completion_tokens == 2 and before is not None, "an answer behind one that nobody reads")
+
+
+def tools(test):
+    with test.serve():
+        client = test.client()
+        options = {"model": "letters", "messages": HI, "temperature": 0, "tools": [WEATHER, TIME]}
+        for choice, name in (("required", None), ({"type": "function", "function": {"name": "time"}}, "time")):
+            answer = client.chat.completions.create(**options, tool_choice=choice, parallel_tool_calls=False)
+            calls = answer.choices[0].message.tool_calls
+            expect(len(calls) == 1 and answer.choices[0].finish_reason == "tool_calls", answer)
+            expect(calls[0].function.name == (name or calls[0].function.name) and calls[0].id, calls)
+            arguments = json.loads(calls[0].function.arguments)
+            tool = WEATHER if calls[0].function.name == "weather" else TIME
+            jsonschema.validate(arguments, tool["function"]["parameters"])
+            pieces, found, reason = {}, None, None
+            for chunk in client.chat.completions.create(**options, tool_choice=choice, parallel_tool_calls=False, stream=True):
+                reason = chunk.choices[0].finish_reason or reason
+                for call in chunk.choices[0].delta.tool_calls or []:
+                    found = call.function.name or found
+                    pieces[call.index] = pieces.get(call.index, "") + (call.function.arguments or "")
+            expect(found == calls[0].function.name and reason == "tool_calls", f"{found} {reason}")
+            expect(list(pieces) == [0] and json.loads(pieces[0]) == arguments, f"{pieces} {arguments}")
+        answer = client.chat.completions.create(model="letters", messages=[
+            *HI, {"role": "assistant", "content": None, "tool_calls": [c.model_dump() for c in calls]},
+            {"role": "tool", "tool_call_id": calls[0].id, "content": "rain"}], tools=[WEATHER, TIME], tool_choice="none", max_tokens=2)
+        expect(answer.choices[0].message.tool_calls is None, answer)
+        with client.chat.completions.stream(**options, tool_choice={"type": "function", "function": {"name": "weather"}}) as events:
+            final = events.get_final_completion()
+        expect(set(final.choices[0].message.tool_calls[0].function.parsed_arguments) == {"place", "days"}, final)
+
+
+def forms(test):
+    with test.serve():
+        client = test.client()
+        parsed = client.chat.completions.parse(model="letters", messages=HI, temperature=0, response_format=Place)
+        expect(isinstance(parsed.choices[0].message.parsed, Place), parsed)
+        with client.chat.completions.stream(model="letters", messages=HI, seed=1, response_format=Place, max_tokens=500) as events:
+            final = events.get_final_completion()
+        expect(isinstance(final.choices[0].message.parsed, Place), final)
+        answer = client.chat.completions.create(model="letters", messages=HI, temperature=0, response_format={"type": "json_object"})
+        expect(isinstance(json.loads(answer.choices[0].message.content), dict), answer)
+        for extra, wanted in (({"guided_regex": "[ab]{3}c"}, None), ({"grammar": 'root ::= "xyz"'}, "xyz"),
+                              ({"guided_choice": ["north.", "south"]}, None), ({"guided_json": {"const": 7}}, "7")):
+            text = client.chat.completions.create(model="letters", messages=HI, extra_body=extra).choices[0].message.content
+            expect(text == wanted or (wanted is None and text in ("north.", "south") or set(text) <= set("abc")), f"{extra}: {text!r}")
+            told = client.completions.create(model="letters", prompt="a", max_tokens=50, extra_body=extra).choices[0].text
+            expect(wanted is None or told.strip() == wanted, f"{extra}: {told!r}")
+        try:
+            client.chat.completions.create(model="letters", messages=HI, response_format={
+                "type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "object", "not": {}}}})
+            sys.exit("wrong: a schema that cannot be kept to")
+        except openai.BadRequestError as error:
+            expect(error.param == "response_format", f"{error}")
+
+
+def completions(test):
+    with test.serve():
+        client = test.client()
+        raw = client.completions.with_raw_response.create(model="letters", prompt="ab", max_tokens=2, temperature=0, echo=True, logprobs=2)
+        fits(json.loads(raw.text), "Completion")
+        answer = raw.parse()
+        shares = answer.choices[0].logprobs
+        expect(answer.choices[0].text == 'ab""' and shares.tokens == ["a", "b", '"', '"'], answer)
+        expect(shares.token_logprobs[0] is None and shares.text_offset == [0, 1, 2, 3], shares)
+        expect(all(abs(p + math.log(257)) < 1e-3 for p in shares.token_logprobs[1:]), shares.token_logprobs)
+        scored = client.completions.create(model="letters", prompt=["abc", "de"], max_tokens=0, echo=True, logprobs=0)
+        expect([len(c.logprobs.tokens) for c in scored.choices] == [3, 2] and scored.usage.completion_tokens == 0, scored)
+        tokens = client.completions.create(model="letters", prompt=[[6, 7], [8]], max_tokens=1, n=2, temperature=0)
+        expect([c.index for c in tokens.choices] == [0, 1, 2, 3] and tokens.usage.prompt_tokens == 3, tokens)
+        best = client.completions.create(model="letters", prompt="a", max_tokens=3, best_of=4, n=2)
+        expect(len(best.choices) == 2 and best.usage.completion_tokens <= 12, best)
+        expect(client.completions.create(model="letters", prompt="a").usage.completion_tokens <= 16, "16 tokens where nothing is said")
+
+
+def embeddings(test):
+    with test.serve():
+        client = test.client()
+        texts = ["a", "ab a", "a a ab"]
+        default = client.embeddings.create(model="embed", input=texts)  # base64 on the wire
+        status, _, body = test.server.request("POST", "/v1/embeddings", {"model": "embed", "input": texts})
+        plain = json.loads(body)
+        fits(plain, "Embeddings")
+        expect([d.embedding for d in default.data] == [struct.unpack(f"<{len(d['embedding'])}f", struct.pack(
+            f"<{len(d['embedding'])}f", *d["embedding"])) and d["embedding"] for d in plain["data"]], "two encodings")
+        raw = json.loads(test.server.request("POST", "/v1/embeddings", {"model": "embed", "input": "a", "encoding_format": "base64"})[2])
+        expect(len(base64.b64decode(raw["data"][0]["embedding"])) == 4 * len(plain["data"][0]["embedding"]), raw)
+        expect(default.usage.prompt_tokens == default.usage.total_tokens == sum(len(t.split()) + 2 for t in texts), default.usage)
+        tokens = client.embeddings.create(model="embed", input=[[3], [4, 3]], encoding_format="float")
+        expect([d.embedding for d in tokens.data] == [d["embedding"] for d in plain["data"][:2]], "tokens")
+        short = client.embeddings.create(model="embed", input="a", dimensions=1).data[0].embedding
+        expect(len(short) == 1 and abs(abs(short[0]) - 1) < 1e-6, f"dimensions: {short}")
+        for bad in ({"input": ""}, {"input": "a", "dimensions": 5000}, {"input": [[99]]}):
+            status, _, body = test.server.request("POST", "/v1/embeddings", {"model": "embed", **bad})
+            expect(status == 400, f"{bad}: {body}")
+        for path in ("/v1/rerank", "/rerank"):
+            status, _, body = test.server.request("POST", path, {"model": "rank", "query": "a", "documents": ["ab", {"text": "a"}], "top_n": 1})
+            ranking = json.loads(body)
+            fits(ranking, "Ranking")
+            expect(status == 200 and len(ranking["results"]) == 1 and ranking["results"][0]["document"]["text"] in ("ab", "a"), ranking)
+
+
+def errors(test):
+    with test.serve():
+        client = test.client()
+        long = [{"role": "user", "content": "x" * 700}]
+        for exception, code, param, options in (
+                (openai.NotFoundError, "model_not_found", "model", {"model": "nobody"}),
+                (openai.NotFoundError, None, "model", {"model": "embed"}),
+                (openai.BadRequestError, "context_length_exceeded", "messages", {"messages": long}),
+                (openai.BadRequestError, "context_length_exceeded", "messages", {"max_tokens": 5000}),
+                (openai.BadRequestError, None, None, {"extra_body": {"colour": "red"}}),
+                (openai.BadRequestError, "decimal_above_max_value", "temperature", {"temperature": 3}),
+                (openai.BadRequestError, "invalid_value", "messages", {"model": "strict", "messages": [{"role": "system", "content": "x"}]}),
+                (openai.BadRequestError, None, None, {"logit_bias": {"9999": 1}}),
+                (openai.BadRequestError, "unsupported_content", "messages[0].content[0].type", {"messages": [
+                    {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,"}}]}]})):
+            for streaming in (False, True):
+                try:
+                    client.chat.completions.create(**{"model": "letters", "messages": HI, **options}, stream=streaming)
+                    sys.exit(f"wrong: {options} is taken")
+                except exception as error:
+                    expect((error.code, error.param) == (code, param), f"{options}: {error.code} {error.param} {error}")
+        status, _, body = test.server.request("POST", "/v1/chat/completions", {"model": "letters", "messages": HI, "what": 1})
+        expect(json.loads(body)["error"]["message"] == "Unrecognized request argument supplied: what", body)
+        status, _, body = test.server.request("POST", "/v1/chat/completions", {"model": "letters", "messages": long})
+        expect(json.loads(body)["error"]["message"] == "This model's maximum context length is 600 tokens. However, your messages resulted "
+               "in 707 tokens. Please reduce the length of the messages.", body)
+        for sent in (b"", b"{", b"[]", b"\xff\xfe", b"[" * 100000, b'{"model": "letters", "messages": [{"role": "user", "content": "\\ud800"}]}'):
+            status, _, body = test.server.request("POST", "/v1/chat/completions", sent)
+            expect(status == 400, f"{sent[:50]}: {status} {body}")
+            fits(json.loads(body), "Error")
+        for method, path, wanted in (("GET", "/v1/nothing", 404), ("GET", "/v1/chat/completions", 405), ("DELETE", "/v1/models/letters", 405)):
+            status, _, body = test.server.request(method, path)
+            expect(status == wanted, f"{method} {path}: {status}")
+            fits(json.loads(body), "Error")
+        status, _, body = test.server.request("POST", "/v1/chat/completions", b" " * (17 << 20))
+        expect(status == 413, f"17 MiB: {status}")
+
+
+def description(test):
+    done = subprocess.run([sys.executable, "-B", "-m", "openapi_spec_validator", str(PROJECT / "docs" / "openapi" / "openai.json")],
+                          capture_output=True, text=True)
+    expect(done.returncode == 0, done.stdout + done.stderr)
+    text = (PROJECT / "docs" / "serve-openai.md").read_text()
+    for schema in ("ChatRequest", "CompletionRequest", "EmbeddingRequest", "RerankRequest"):
+        for field in DESCRIPTION["components"]["schemas"][schema]["properties"]:
+            expect(f"`{field}`" in text, f"docs/serve-openai.md does not speak of {field}")
+
+
+def generated(test, model, prompt, count):
+    done = subprocess.run([test.sdx, "generate", model, "-p", prompt, "--greedy", "--max-tokens", str(count), "--json"],
+                          capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)["choices"][0]
+
+
+def real(test):
+    """The answers of `sdx generate`, to the letter."""
+    folder, words = find_models(), []
+    if folder and (folder / "llm_stories260k").exists():
+        words.append(f"stories={folder / 'llm_stories260k' / 'genai_fp32'}")
+    smollm = os.environ.get("SDX_TEST_SMOLLM2", "")
+    if smollm and Path(smollm).exists():
+        words.append(f"smollm2={smollm}")
+    if not words:
+        print("SDX_TEST_MODELS and SDX_TEST_SMOLLM2 name no models")
+        sys.exit(SKIPPED)
+    with test.serve(*words):
+        client = test.client()
+        for word in words:
+            name, _, path = word.partition("=")
+            prompt = "Once upon a time"
+            wanted = generated(test, path, prompt, 40)
+            told = client.completions.create(model=name, prompt=prompt, max_tokens=40, temperature=0)
+            expect(told.choices[0].text == wanted["text"], f"{name}: {told.choices[0].text!r}, sdx generate {wanted['text']!r}")
+            expect(told.choices[0].finish_reason == wanted["finish_reason"], told)
+            again = client.completions.create(model=name, prompt=prompt, max_tokens=40, temperature=0, echo=True, logprobs=1)
+            expect(again.choices[0].text == prompt + wanted["text"], again)
+        if not any(w.startswith("smollm2=") for w in words):
+            return
+        messages = [{"role": "system", "content": "You are brief."}, {"role": "user", "content": "What is the capital of France?"}]
+        (test.folder / "messages.json").write_text(json.dumps(messages))
+        prompt = subprocess.run([test.sdx, "chat", smollm, "--messages", test.folder / "messages.json", "--print-prompt"],
+                                capture_output=True, text=True, check=True).stdout
+        wanted = generated(test, smollm, prompt, 24)
+        whole = client.chat.completions.create(model="smollm2", messages=messages, max_tokens=24, temperature=0, logprobs=True)
+        expect(whole.choices[0].message.content == wanted["text"], f"{whole.choices[0].message.content!r}, sdx generate {wanted['text']!r}")
+        streamed = client.chat.completions.create(model="smollm2", messages=messages, max_tokens=24, temperature=0, stream=True)
+        expect("".join(c.choices[0].delta.content or "" for c in streamed) == wanted["text"], "streamed")
+        parsed = client.chat.completions.parse(model="smollm2", messages=messages, temperature=0, response_format=Place, max_tokens=200)
+        expect(isinstance(parsed.choices[0].message.parsed, Place), parsed)
+        called = client.chat.completions.create(model="smollm2", messages=messages, temperature=0, tools=[WEATHER], tool_choice="required",
+                                                parallel_tool_calls=False, max_tokens=200)
+        jsonschema.validate(json.loads(called.choices[0].message.tool_calls[0].function.arguments), WEATHER["function"]["parameters"])
+
+
+def main():
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        globals()[sys.argv[3]](Test(sys.argv[1], Path(folder)))
+    print(f"{sys.argv[3]}: {time.monotonic() - started:.1f} s")
+
+
+if __name__ == "__main__":
+    main()
