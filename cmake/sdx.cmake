@@ -107,3 +107,15 @@ function(sdx_folder name)
     set_property(GLOBAL APPEND PROPERTY SDX_UNIT_TESTS ${tests})
   endif()
 endfunction()
+
+# sdx_page(HEADER NAMESPACE VARIABLE SCRIPT...): assets.cc in the binary folder, a page in one text from the current folder's assets
+# (cmake/page.cmake).
+function(sdx_page header namespace variable)
+  file(GLOB assets CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/assets/*)
+  string(REPLACE ";" "," scripts "${ARGN}")
+  add_custom_command(
+    OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/assets.cc
+    COMMAND ${CMAKE_COMMAND} -DFOLDER=${CMAKE_CURRENT_SOURCE_DIR}/assets -DOUTPUT=${CMAKE_CURRENT_BINARY_DIR}/assets.cc -DHEADER=${header}
+            -DNAMESPACE=${namespace} -DVARIABLE=${variable} -DSCRIPTS=${scripts} -P ${PROJECT_SOURCE_DIR}/cmake/page.cmake
+    DEPENDS ${assets} ${PROJECT_SOURCE_DIR}/cmake/page.cmake)
+endfunction()

@@ -36,6 +36,7 @@ LAYERS = {
     "src/serve": 10,  # module_api.h
     "src/serve/http": 10,
     "src/serve/monitor": 10,
+    "src/serve/page": 11,
     "src/compare": 11,
     "src/benchmark": 11,
     "src/benchmark/report": 12,
