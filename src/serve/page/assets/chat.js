@@ -184,6 +184,7 @@ async function answerNow() {
 
 function keep(answer, times, reason) {
   setRunning(null);
+  const follow = nearEnd();
   draw(answer);
   answer.shown.done = true;
   finish(answer, times, reason);
@@ -194,6 +195,7 @@ function keep(answer, times, reason) {
   if (answer.content || answer.tool_calls) chat.messages.push(answer);
   else if (chat.messages.length && chat.messages[chat.messages.length - 1].role === 'user') chat.messages.pop();
   if (answer.tool_calls) askResults(answer);
+  if (follow) toEnd();
   $('message').focus();
 }
 
