@@ -12,6 +12,7 @@
 #include "serve/inference/http_routes.h"
 #include "serve/module_api.h"
 #include "serve/openai/api.h"
+#include "serve/page/page.h"
 #include "serve/server/application.h"
 #include "serve/server/grpc.h"
 #include "serve/server/model_metrics.h"
@@ -113,6 +114,7 @@ class Program {
     add_inference_routes(router_, *catalog_);
     add_inference_metrics(metrics_, *catalog_);
     add_own_routes(router_, metrics_, *catalog_);
+    if (request.page) add_page(router_);
     watch_process(metrics_);
     watch_models(metrics_, *catalog_);
     watch_parts();
