@@ -78,3 +78,11 @@ def numpy_type(what: Any) -> np.dtype:
         import ml_dtypes
 
         return np.dtype(getattr(ml_dtypes, name))
+
+
+def numpy_of(ort: str) -> np.dtype:
+    """The dtype for ONNX Runtime's name of a tensor's type: "tensor(float)". TypeError for what is no tensor."""
+    for _, name, numpy in _TABLE.values():
+        if ort == f"tensor({name})":
+            return numpy_type(numpy)
+    raise TypeError(f"{ort} is no type of tensors")
