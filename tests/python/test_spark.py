@@ -27,7 +27,7 @@ def test_a_column_by_predict_batch_udf(tmp_path, monkeypatch):
         session = sardonyx.InferenceSession(path, options)
 
         def predict(x: np.ndarray) -> np.ndarray:
-            return session.run(None, {"x": x})[0]
+            return session.run(None, {"x": x.astype(np.float32)})[0]
 
         return predict
 
