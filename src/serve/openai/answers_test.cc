@@ -30,7 +30,10 @@ GeneratedToken token(TokenId id, std::string text, float logprob = -0.5F) {
 
 Generation one_answer(std::string text, std::string reason) {
   Generation g;
-  g.choices.push_back({{}, std::move(text), std::move(reason), "", {}, {}});
+  Choice choice;
+  choice.text = std::move(text);
+  choice.finish_reason = std::move(reason);
+  g.choices.push_back(std::move(choice));
   g.prompt_tokens = 5;
   g.completion_tokens = 3;
   g.cached_tokens = 2;
