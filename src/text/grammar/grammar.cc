@@ -46,7 +46,6 @@ nlohmann::ordered_json parse_ordered(std::string_view text, const char* what) {
   return nlohmann::ordered_json::parse(text, count);
 }
 
-
 Grammar Grammar::from_gbnf(std::string_view text) {
   check_source(text, "grammar");
   Expressions expressions;
