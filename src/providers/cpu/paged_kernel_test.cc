@@ -124,7 +124,7 @@ TEST(PagedKernel, OddExtents) {
       PagedCase c;
       c.heads = 2 * group, c.kv = 2, c.size = size, c.block_size = 48, c.seed = ++seed;
       c.cache = std::array{DataType::float32, DataType::float16, DataType::bfloat16, DataType::int8}[seed % 4];
-      c.texts = {{127, 1}, {128, 2}, {511, 1}, {510, 3}, {0, 8}, {0, 9}, {600, 8}};
+      c.texts = {{127, 1}, {128, 2}, {511, 1}, {510, 3}, {0, 8}, {0, 17}, {600, 16}};
       check(c, true);
       if (::testing::Test::HasFatalFailure()) return;
     }

@@ -17,8 +17,6 @@ namespace sdx::cpu {
 namespace {
 
 constexpr std::int64_t kKeyBlock = 128;
-// Up to this many queries the products go row by row: packing keys for them would cost more than the arithmetic.
-constexpr std::int64_t kFewRows = 8;
 
 struct Kernels {
   const AttentionTileKernels& tiles;
@@ -38,10 +36,10 @@ void query_block(const Kernels& k, const AttentionArgs& a, std::int64_t b, std::
   const float* mask = a.mask != nullptr ? a.mask + b * a.mask_batch + h * a.mask_head + q0 * a.mask_row : nullptr;
   float* out = a.out + b * a.out_batch + h * a.out_head + q0 * a.out_row;
   const std::int64_t valid = valid_keys(a, b);
-  float* scores = thread_scratch(2, static_cast<std::size_t>(kFewRows * (kKeyBlock + a.v_head_size)));
-  float* sums = scores + kFewRows * kKeyBlock;
-  float max[kFewRows];
-  float total[kFewRows];
+  float* scores = thread_scratch(2, static_cast<std::size_t>(rows * (kKeyBlock + a.v_head_size)));
+  float* sums = scores + rows * kKeyBlock;
+  float max[kMostFewQueries];
+  float total[kMostFewQueries];
   std::fill_n(max, rows, -std::numeric_limits<float>::infinity());
   std::fill_n(total, rows, a.sink != nullptr ? 1.0F : 0.0F);
   for (std::int64_t i = 0; a.sink != nullptr && i < rows; ++i) max[i] = a.sink[h * a.sink_head + (q0 + i) * a.sink_row];
@@ -133,11 +131,11 @@ void attention_f32(const AttentionArgs& a) {
   const Kernels k{attention_tile_kernels(), attention_kernels(), elementwise_kernels()};
   const std::int64_t work = std::max<std::int64_t>(1, a.queries * a.keys * (a.head_size + a.v_head_size));
   const std::int64_t group = a.heads / a.kv_heads;
-  if (a.queries == 1 && group > 1 && group <= kFewRows && (a.key_lengths == nullptr || (!a.causal && a.window <= 0)) &&
+  if (a.queries == 1 && group > 1 && group <= few_queries() && (a.key_lengths == nullptr || (!a.causal && a.window <= 0)) &&
       (a.share_keys || a.batch * a.kv_heads >= current_pool().threads())) {
     return attention_f32(heads_as_queries(a));
   }
-  if (a.queries <= kFewRows) {
+  if (a.queries <= few_queries()) {
     parallel_for(a.batch * a.heads, std::max<std::int64_t>(1, 100000 / work), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t t = begin; t < end; ++t) query_block(k, a, t / a.heads, t % a.heads, 0, a.queries);
     });

@@ -155,6 +155,8 @@ void store(const Block& b, const Panel& p, std::int64_t batch, std::int64_t head
 
 }  // namespace
 
+std::int64_t few_queries() { return std::clamp<std::int64_t>(gemm_kernels().nr / 2, 8, kMostFewQueries); }
+
 void attend_panels(const AttentionArgs& a, std::int64_t b, std::int64_t kv, std::int64_t q0, std::int64_t rows,
                    std::int64_t valid) {
   Block block{a, gemm_kernels(), attention_kernels(), valid};

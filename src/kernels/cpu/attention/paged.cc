@@ -23,9 +23,8 @@ namespace sdx::cpu {
 namespace {
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();
-constexpr std::int64_t kFewTokens = 8;  // as in attention.cc
-constexpr std::int64_t kTile = 128;     // positions between two steps of the online softmax
-constexpr std::int64_t kPart = 512;     // positions that one task reads at most
+constexpr std::int64_t kTile = 128;  // positions between two steps of the online softmax
+constexpr std::int64_t kPart = 512;  // positions that one task reads at most
 
 struct Kernels {
   const AttentionKernels& rows;
@@ -318,15 +317,16 @@ void add_many(const PagedArgs& a, std::int64_t text, std::int64_t most, Work& wo
 
 Work work_of(const PagedArgs& a) {
   Work work;
+  const std::int64_t few = few_queries();
   std::int64_t many = 0;
-  for (std::int64_t s = 0; s < a.texts; ++s) many += length(a, s) > kFewTokens ? length(a, s) : 0;
+  for (std::int64_t s = 0; s < a.texts; ++s) many += length(a, s) > few ? length(a, s) : 0;
   // Keys are packed once for a block of queries: few blocks, but enough for the threads.
   const std::int64_t nr = gemm_kernels().nr, threads = current_pool().threads();
   std::int64_t most = kPanelQueries;
   if (threads > 1) most = std::min(most, std::max(2 * nr, up_div(many * a.kv_heads, 4 * threads)));
   most = round_up(most, nr);
   for (std::int64_t s = 0; s < a.texts; ++s) {
-    if (length(a, s) > kFewTokens) {
+    if (length(a, s) > few) {
       add_many(a, s, most, work);
     } else if (length(a, s) > 0) {
       add_few(a, s, work);
