@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <numeric>
 #include <random>
 #include <string>
@@ -154,6 +155,15 @@ class PagedProblem {
     return caches.size() == 4 ? x * element_as_double(caches[cache + 2], row) : x;
   }
 
+  static Tensor filled(DataType type, const Shape& shape) {
+    Tensor t(type, shape);
+    set_element(t, 0, kForeign);
+    auto* at = static_cast<std::byte*>(t.mutable_data());
+    const auto element = t.bytes() / static_cast<std::size_t>(t.size());
+    for (std::size_t i = element; i < t.bytes(); i += element) std::memcpy(at + i, at, element);
+    return t;
+  }
+
   static Tensor side_by_side(const std::vector<Tensor>& parts) {
     const std::int64_t rows = parts[0].dim(1);
     std::int64_t width = 0;
@@ -184,11 +194,8 @@ class PagedProblem {
     const Shape shape{blocks_, c_.kv, c_.block_size, c_.size}, scales{blocks_, c_.kv, c_.block_size};
     const bool quantised = c_.cache == DataType::int8;
     for (const std::size_t i : {kKeyCache, kValueCache}) {
-      inputs_[i] = Tensor(c_.cache, shape);
-      for (std::int64_t k = 0; k < inputs_[i].size(); ++k) set_element(inputs_[i], k, kForeign);
-      if (!quantised) continue;
-      inputs_[i + 2] = Tensor(DataType::float32, scales);
-      for (std::int64_t k = 0; k < inputs_[i + 2].size(); ++k) set_element(inputs_[i + 2], k, kForeign);
+      inputs_[i] = filled(c_.cache, shape);
+      if (quantised) inputs_[i + 2] = filled(DataType::float32, scales);
     }
     for (std::size_t s = 0; s < c_.texts.size(); ++s) {
       const std::int64_t past = c_.texts[s].first;

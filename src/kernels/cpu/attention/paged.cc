@@ -264,12 +264,12 @@ void run_panels(const Kernels& k, const PagedArgs& a, const Task& t) {
   attend_panels(p, 0, t.kv, t.first, t.tokens, p.keys);
 }
 
-// Nanoseconds, roughly: what a core reads at 15 GB/s or multiplies at 60 GFLOP/s, with panels at 150.
+// Nanoseconds, roughly: what a core of the fast ones reads at 40 GB/s or multiplies at 110 GFLOP/s, with panels at 190.
 double cost_of(const PagedArgs& a, const Task& t) {
   const auto positions = static_cast<double>(t.end - t.begin);
   const double flops = 4.0 * positions * static_cast<double>(t.tokens * (a.heads / a.kv_heads) * a.head_size);
-  if (t.panels) return flops / 150.0;
-  return std::max(flops / 60.0, positions * static_cast<double>(2 * row_bytes(a.keys, a.head_size)) / 15.0);
+  if (t.panels) return flops / 190.0;
+  return std::max(flops / 110.0, positions * static_cast<double>(2 * row_bytes(a.keys, a.head_size)) / 40.0);
 }
 
 // Tasks and their costs, and what the parts of long texts leave.
@@ -393,10 +393,10 @@ void paged_attention_f32(const PagedArgs& a) {
   const Work work = work_of(a);
   if (work.tasks.empty()) return;
   float* partials = work.partials > 0 ? thread_scratch(4, to_size(work.partials)) : nullptr;
-  // Shares of equal cost, of at least 4 microseconds.
+  // Shares of equal cost, of at least 2 microseconds.
   const double all = work.cost.back();
   const auto count = static_cast<std::int64_t>(work.tasks.size());
-  const std::int64_t shares = std::clamp<std::int64_t>(static_cast<std::int64_t>(all / 4000.0), 1,
+  const std::int64_t shares = std::clamp<std::int64_t>(static_cast<std::int64_t>(all / 2000.0), 1,
                                                        std::min<std::int64_t>(count, 4 * current_pool().threads()));
   const auto boundary = [&](std::int64_t share) {
     if (share >= shares) return count;
