@@ -23,8 +23,9 @@ namespace sdx::cpu {
 namespace {
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();
-constexpr std::int64_t kTile = 128;  // positions between two steps of the online softmax
-constexpr std::int64_t kPart = 512;  // positions that one task reads at most
+constexpr std::int64_t kTile = 128;    // positions between two steps of the online softmax
+constexpr std::int64_t kAhead = 8192;  // bytes, in whole runs: less comes too late from memory, more leaves the first-level cache
+constexpr std::int64_t kPart = 512;    // positions that one task reads at most
 
 struct Kernels {
   const AttentionKernels& rows;
@@ -90,6 +91,7 @@ class RowsTask {
   RowsTask(const Kernels& kernels, const PagedArgs& args, const Task& task, const Task* next)
       : k_(kernels), a_(args), t_(task), next_(next), group_(args.heads / args.kv_heads), queries_(task.tokens * group_) {
     const std::int64_t size = a_.head_size;
+    ahead_ = std::clamp<std::int64_t>(kAhead / (a_.block_size * row_bytes(a_.keys, size)), 1, 8);
     scores_ = thread_scratch(2, to_size(queries_ * (kTile + 2 * size + 2)));
     sums_ = scores_ + queries_ * kTile;
     max_ = sums_ + queries_ * size;
@@ -149,19 +151,21 @@ class RowsTask {
     bool values;
     std::int64_t at;
   };
-  Run after(Run r) const {
-    const std::int64_t tile = t_.begin + (r.at - t_.begin) / kTile * kTile, end = std::min(tile + kTile, t_.end);
+  Run after(const Task& t, Run r) const {
+    const std::int64_t tile = t.begin + (r.at - t.begin) / kTile * kTile, end = std::min(tile + kTile, t.end);
     const std::int64_t next = r.at + a_.block_size - r.at % a_.block_size;
     if (next < end) return {r.values, next};
     return r.values ? Run{false, end} : Run{true, tile};
   }
-  // The rows that are read after a run: they come meanwhile. Behind the task's last run those that the thread reads next.
+  // The rows that are read some runs after this one: they come meanwhile. Behind the task's last run those that the thread reads
+  // next.
   const char* ahead(Run r) const {
-    r = after(r);
     const Task* t = &t_;
-    if (r.at >= t_.end) {
-      if (next_ == nullptr) return nullptr;
-      t = next_, r = {false, next_->begin};
+    for (std::int64_t i = 0; i < ahead_; ++i) {
+      r = after(*t, r);
+      if (r.at < t->end) continue;
+      if (t == next_ || next_ == nullptr) return nullptr;
+      t = next_, r = {false, t->begin};
     }
     return row_at(r.values ? a_.values : a_.keys, row_of(a_, t->text, t->kv, r.at), a_.head_size);
   }
@@ -210,7 +214,7 @@ class RowsTask {
   const PagedArgs& a_;
   const Task& t_;
   const Task* next_;
-  std::int64_t group_, queries_;
+  std::int64_t group_, queries_, ahead_;
   const float* q_ = nullptr;  // [queries, size]
   float *scores_, *sums_, *max_, *total_, *packed_;
 };
