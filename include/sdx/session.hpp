@@ -135,7 +135,8 @@ struct RunOptions {
   std::vector<std::string> outputs;
   // Memory of the caller's for outputs, by name: such an output is written there, and the tensor that is returned is this one.
   // It must be writable and of the output's type and shape, else Error(invalid_argument). It may be an input's memory only where
-  // the operator that makes the output says so: GroupQueryAttention's present and past, where both have room for all tokens.
+  // the operator that makes the output says so: GroupQueryAttention's present and past, where both have room for all tokens, and
+  // the caches of PagedAttention.
   std::vector<std::pair<std::string, Tensor>> bound;
 };
 
