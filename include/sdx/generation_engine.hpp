@@ -27,8 +27,8 @@ struct EngineOptions {
   int max_waiting = 256;             // requests that wait; submit() refuses more
   std::int64_t max_step_tokens = 0;  // of one step: one for each answer under way, the rest for prompts, which are computed in
                                      // such chunks; 0: 512
-  std::uint64_t cache_bytes = 0;  // the most that keys and values may take; 0: half of the memory that the machine has free when
-                                  // the engine is made
+  std::uint64_t cache_bytes = 0;  // the most that keys and values may take; 0: half of the memory that the process could take
+                                  // when the engine is made
   bool share_prefixes = true;     // what prompts have in common is computed once, and kept while there is room
 };
 
@@ -41,10 +41,11 @@ struct GenerationRequest {
   std::optional<std::chrono::steady_clock::time_point> deadline;  // then it ends with Error(deadline_exceeded), waiting or not
 };
 
-// A request under way. Copies share it. Thread-safe.
+// A request under way. Copies share it, and may outlive the engine. Thread-safe.
 class SDX_API GenerationTask {
  public:
-  void cancel() const;  // its answers end with finish_reason "cancelled"; at once if it still waits
+  void cancel() const;  // its answers end with finish_reason "cancelled": before the next step, or in the middle of one that is
+                        // for this request alone
   bool ended() const;
   Generation wait() const;  // the result, or throws what the request ended with
 
@@ -72,8 +73,9 @@ class SDX_API GenerationEngine {
   GenerationEngine(const GenerationEngine&) = delete;
   GenerationEngine& operator=(const GenerationEngine&) = delete;
 
-  // Throws Error(invalid_argument) for settings out of range and prompts that leave no room in the context, and
-  // Error(out_of_memory) where max_waiting requests wait, or one alone would exceed the cache.
+  // Throws Error(invalid_argument) for settings out of range, tokens outside the vocabulary, and prompts that are empty or exceed
+  // the context; Error(out_of_memory) where max_waiting requests wait, or the prompt alone exceeds the cache. An answer ends with
+  // "length" where the context, or the cache with this request alone in it, has room for no more.
   GenerationTask submit(GenerationRequest request);
 
   EngineStatus status() const;

@@ -56,7 +56,7 @@ struct SamplingSettings {
   std::optional<std::uint64_t> seed;
 };
 
-// Which tokens an answer may have at each place. One object serves one answer, from one thread.
+// Which tokens an answer may have at each place. One object serves one answer, from one thread at a time.
 class SDX_API TokenMask {
  public:
   virtual ~TokenMask();
@@ -188,7 +188,7 @@ struct LanguageModelInfo {
   double load_ms = 0;
 };
 
-// One text in a model: its tokens, and what the model keeps of them. Memory grows with use: at most twice what the tokens need.
+// One text in a model: its tokens, and what the model keeps of them. Memory grows with use (docs/language-models.md).
 // Movable. Not thread-safe; any number of them may be used at once. Keeps the model alive.
 class SDX_API TextState {
  public:
