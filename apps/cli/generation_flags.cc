@@ -46,6 +46,9 @@ void GenerationFlags::add_to(const Command& command) {
   command->add_option("--context-overflow", overflow, "When the context is full: error (an end), or slide (older tokens go)")
       ->one_of({"error", "slide"});
   command->add_option("--keep", keep, "With slide: the first N tokens stay")->type_name("N");
+  command->add_option("--lora", loras, "A LoRA adapter, and the scale of what it adds (1); may be given several times")
+      ->type_name("PATH[=X]")
+      ->one_word();
   command->add_option("--context", context, "Tokens of prompt and answer at most; 0: as many as the model was made for")
       ->type_name("N");
   command->add_option("-t,--threads", threads, "Threads; 0: one for each core")->type_name("N");
@@ -64,6 +67,7 @@ void GenerationFlags::check() const {
     throw UsageError("--length-penalty and --no-early-stopping need --beams");
   }
   biases();
+  read_loras(loras);
 }
 
 std::unique_ptr<text::OpenModel> GenerationFlags::open() const {
@@ -73,6 +77,7 @@ std::unique_ptr<text::OpenModel> GenerationFlags::open() const {
   for (const DataType type : {DataType::float32, DataType::float16, DataType::bfloat16, DataType::int8}) {
     if (name(type) == cache_type) options.cache_type = type;
   }
+  options.loras = read_loras(loras);
   return text_tools().open(model, options);
 }
 
@@ -135,6 +140,23 @@ GenerationSettings GenerationFlags::settings(const text::OpenModel& opened) cons
   if (typed("--grammar")) s.mask = opened.constrain(OutputFormat::gbnf, read_text(grammar));
   if (typed("--regex")) s.mask = opened.constrain(OutputFormat::regex, regex);
   return s;
+}
+
+std::vector<LoraAdapter> read_loras(const std::vector<std::string>& texts) {
+  std::vector<LoraAdapter> out;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.rfind('=');
+    LoraAdapter adapter{text.substr(0, equals)};
+    if (equals != std::string::npos) {
+      const char* const end = text.data() + text.size();
+      const auto scale = std::from_chars(text.data() + equals + 1, end, adapter.scale);
+      if (scale.ec != std::errc{} || scale.ptr != end) {
+        throw UsageError(fmt::format("--lora {}: expected a path, and perhaps a scale, such as adapter/=0.5", text));
+      }
+    }
+    out.push_back(std::move(adapter));
+  }
+  return out;
 }
 
 std::string read_text(const std::string& path) {

@@ -22,7 +22,7 @@ struct GenerationFlags {
   std::int64_t context = 0;
   bool greedy = false;
   std::string cache_type;
-  std::vector<std::string> stop, logit_bias;
+  std::vector<std::string> stop, logit_bias, loras;
   std::string json_schema, grammar, regex;
   std::int64_t lookup = 0, draft_tokens = 4, beams = 1, keep = 0;
   double length_penalty = 1;
@@ -42,6 +42,9 @@ struct GenerationFlags {
   bool typed(const char* flag) const { return command_.count(flag) > 0; }
   Command command_;
 };
+
+// "PATH" or "PATH=SCALE", each. Throws UsageError.
+std::vector<LoraAdapter> read_loras(const std::vector<std::string>& texts);
 
 // A whole file, or standard input for "-". Throws Error(io), and Error(invalid_argument) beyond 1 GiB.
 std::string read_text(const std::string& path);

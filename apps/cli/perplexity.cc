@@ -21,6 +21,7 @@ constexpr const char* kExamples =
 
 struct PerplexityCommand {
   std::string model, input = "-";
+  std::vector<std::string> loras;
   PerplexitySettings settings;
   int threads = 0;
   bool json = false;
@@ -32,6 +33,7 @@ int PerplexityCommand::run() {
   const std::string text = read_text(input);
   LanguageModelOptions options;
   options.session.threads = threads;
+  options.loras = read_loras(loras);
   const std::unique_ptr<text::OpenModel> opened = text_tools().open(model, options);
   Perplexity p;
   {
@@ -62,6 +64,9 @@ void add_perplexity(const Command& app, Action& action) {
   command->add_option("--window", c->settings.window, "Tokens that the model sees at once; 0: its context, 2048 at most")
       ->type_name("N");
   command->add_option("--stride", c->settings.stride, "Tokens from one window to the next; 0: half a window")->type_name("N");
+  command->add_option("--lora", c->loras, "A LoRA adapter, and its scale (1); may be given several times")
+      ->type_name("PATH[=X]")
+      ->one_word();
   command->add_option("-t,--threads", c->threads, "Threads; 0: one for each core")->type_name("N");
   command->add_flag("--json", c->json, "Write {\"perplexity\", \"nll\", \"tokens\", …}");
   command->footer(kExamples);

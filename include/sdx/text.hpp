@@ -168,12 +168,22 @@ struct Perplexity {
   double seconds = 0, tokens_per_s = 0;  // of all tokens that were computed, those that windows share more than once
 };
 
+// A LoRA adapter: a folder as PEFT writes it (adapter_config.json, adapter_model.safetensors), or a GGUF file of kind "adapter".
+struct LoraAdapter {
+  std::filesystem::path path;
+  float scale = 1.0F;  // of what the adapter adds
+};
+
 struct LanguageModelOptions {
   SessionOptions session;
   std::int64_t max_context = 0;  // tokens; 0: the model's own
   // Of keys and values: float32, float16, bfloat16 or int8 (with a scale for each row); undefined: the model's own. load() throws
   // Error(invalid_argument) where the network cannot have another. docs/language-models.md says what it does to results.
   DataType cache_type = DataType::undefined;
+  // Each weight W acts as W + scale * alpha / rank * B * A, computed as two products beside W's own, which stays as it is stored.
+  // For models whose network is built here (.gguf files); load() throws Error(not_implemented) for others, naming what it cannot
+  // apply.
+  std::vector<LoraAdapter> loras;
 };
 
 struct LanguageModelInfo {

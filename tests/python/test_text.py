@@ -205,3 +205,10 @@ def test_rerank(tmp_path):
     tiny_models.write_all(tmp_path)
     scores = Reranker(tmp_path / "reranker").score("a", ["ab a", "a"])
     assert len(scores) == 2 and all(isinstance(s, float) for s in scores)
+
+
+def test_lora(talker, tmp_path):
+    with pytest.raises(Exception, match="in the adapter"):
+        LanguageModel(talker, loras=[tmp_path / "none"])
+    with pytest.raises(Exception, match="in the adapter"):
+        LanguageModel(talker, loras=[(talker, 0.5)])

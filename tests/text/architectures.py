@@ -306,8 +306,9 @@ MODELS = {
 }
 
 
-def probe(path: pathlib.Path, steps: int, ids, context=0):
-    command = [PROBE] + (["-c", str(context)] if context else []) + [str(path), str(steps)] + [str(i) for i in ids]
+def probe(path: pathlib.Path, steps: int, ids, context=0, loras=()):
+    adapters = [word for lora, scale in loras for word in ("-l", str(lora), str(scale))]
+    command = [PROBE] + (["-c", str(context)] if context else []) + adapters + [str(path), str(steps)] + [str(i) for i in ids]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     if done.returncode != 0:
         raise AssertionError(done.stderr)

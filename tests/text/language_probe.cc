@@ -1,5 +1,6 @@
 // What a language model makes of tokens, as JSON, for the Python tests: language_probe MODEL STEPS ID... prints the logits behind
-// each given token, computed in two parts, and STEPS tokens that greedy choice adds. `-c N`, first: the context.
+// each given token, computed in two parts, and STEPS tokens that greedy choice adds. `-c N`, first: the context; `-l PATH SCALE`,
+// behind it, any number of times: a LoRA adapter.
 // language_probe --convert MODEL FOLDER [DTYPE] converts.
 
 #include <cstdio>
@@ -25,8 +26,11 @@ int main(int argc, char** argv) {
     options.max_context = std::atoll(argv[2]);
     at = 3;
   }
+  for (; argc > at + 2 && std::strcmp(argv[at], "-l") == 0; at += 3) {
+    options.loras.push_back({argv[at + 1], static_cast<float>(std::atof(argv[at + 2]))});
+  }
   if (argc < at + 3) {
-    std::fprintf(stderr, "usage: language_probe [-c CONTEXT] MODEL STEPS ID...\n");
+    std::fprintf(stderr, "usage: language_probe [-c CONTEXT] [-l PATH SCALE]... MODEL STEPS ID...\n");
     return 2;
   }
   try {

@@ -249,14 +249,21 @@ class LanguageModel:
     """A .gguf file, or a folder: with genai_config.json, as optimum and transformers.js export it, or with config.json and
     model.safetensors. max_context: tokens; 0: the model's.
 
-    providers, sess_options: as for InferenceSession.
+    loras: LoRA adapters of a .gguf model: paths, or pairs of a path and a scale. providers, sess_options: as for InferenceSession.
     """
 
     def __init__(
-        self, path: Path, *, max_context: int = 0, providers: Optional[Providers] = None, sess_options: Optional[SessionOptions] = None
+        self,
+        path: Path,
+        *,
+        max_context: int = 0,
+        loras: Sequence[Union[Path, tuple[Path, float]]] = (),
+        providers: Optional[Providers] = None,
+        sess_options: Optional[SessionOptions] = None,
     ) -> None:
         self._path = os.fspath(path)
-        self._model = _text.load_model(self._path, options_of(providers, sess_options), max_context)
+        adapters = [(os.fspath(a[0]), float(a[1])) if isinstance(a, tuple) else (os.fspath(a), 1.0) for a in loras]
+        self._model = _text.load_model(self._path, options_of(providers, sess_options), max_context, adapters)
         self._template: Optional[ChatTemplate] = None
 
     @property

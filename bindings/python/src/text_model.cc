@@ -19,13 +19,17 @@ TokenId to_token(PyObject* object) {
   return static_cast<TokenId>(id);
 }
 
-// load_model(path, options of the session, max_context)
+// load_model(path, options of the session, max_context, adapters: (path, scale))
 Object load_model(PyObject*, PyObject* arguments) {
-  expect_arguments(arguments, 3);
+  expect_arguments(arguments, 4);
   const std::string path = to_text(argument(arguments, 0));
   LanguageModelOptions options;
   options.session = to_options(argument(arguments, 1));
   options.max_context = to_integer(argument(arguments, 2));
+  options.loras = to_list(argument(arguments, 3), [](PyObject* pair) {
+    const auto [adapter, scale] = to_pair(pair, to_text, to_double);
+    return LoraAdapter{adapter, static_cast<float>(scale)};
+  });
   return instance_of(unlocked([&] { return LanguageModel::load(path, options); }));
 }
 
@@ -331,7 +335,7 @@ PyMethodDef model_methods[] = {
 PyMethodDef embedder_methods[] = {{"embed", &entry<embed>, METH_VARARGS, "embed($self, texts, prompt, /)\n--\n\n"},
                                   {nullptr, nullptr, 0, nullptr}};
 PyMethodDef functions[] = {
-    {"load_model", &entry<load_model>, METH_VARARGS, "load_model($module, path, session, max_context, /)\n--\n\n"},
+    {"load_model", &entry<load_model>, METH_VARARGS, "load_model($module, path, session, max_context, adapters, /)\n--\n\n"},
     {"make_parser", &entry<make_parser>, METH_VARARGS, "make_parser($module, format, template, tools, prompt, /)\n--\n\n"},
     {"load_reranker", &entry<load_reranker>, METH_VARARGS, "load_reranker($module, path, session, max_length, batch, /)\n--\n\n"},
     {"load_embedder", &entry<load_embedder>, METH_VARARGS,

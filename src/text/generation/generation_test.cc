@@ -318,5 +318,50 @@ TEST_F(GrowingStories, UnloadedModelsSaySo) {
   }
 }
 
+constexpr const char* kTools = R"([{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object",
+  "properties": {"city": {"type": "string", "maxLength": 12}, "days": {"type": "integer", "minimum": 1, "maximum": 9}},
+  "required": ["city", "days"], "additionalProperties": false}}}])";
+
+TEST(Conversation, GoesOnWhereItWas) {
+  const char* file = std::getenv("SDX_TEST_SMOLLM2");
+  if (file == nullptr) GTEST_SKIP() << "no SmolLM2 (SDX_TEST_SMOLLM2)";
+  const LanguageModel model = LanguageModel::load(file);
+  ChatInput input;
+  input.messages = R"([{"role": "user", "content": "What is the capital of France?"}])";
+  TextState state = model.new_state();
+  const Generation first = model.generate(state, input, greedy(12));
+  EXPECT_NE(first.choices[0].text.find("Paris"), std::string::npos) << first.choices[0].text;
+  input.add_generation_prompt = true;
+  const Ids ids = model.tokenizer().encode(model.chat_template().render(input), false).ids;
+  EXPECT_EQ(model.generate(ids, greedy(12)).choices[0].tokens, first.choices[0].tokens);
+  const Generation again = model.generate(state, input, greedy(12));
+  EXPECT_EQ(again.choices[0].tokens, first.choices[0].tokens);
+  EXPECT_EQ(again.cached_tokens, static_cast<std::int64_t>(ids.size()) - 1);
+}
+
+TEST(Conversation, CallsAreForced) {
+  const char* file = std::getenv("SDX_TEST_SMOLLM2");
+  if (file == nullptr) GTEST_SKIP() << "no SmolLM2 (SDX_TEST_SMOLLM2)";
+  const LanguageModel model = LanguageModel::load(file);
+  ChatInput input;
+  input.messages = R"([{"role": "user", "content": "How is the weather in Rome?"}])";
+  input.tools = kTools;
+  for (const ToolCallFormat calls :
+       {ToolCallFormat::hermes, ToolCallFormat::qwen_xml, ToolCallFormat::mistral, ToolCallFormat::llama}) {
+    AnswerFormat format = answer_format(model.chat_template());
+    format.calls = calls;
+    GenerationSettings s = greedy(120);
+    s.mask = model.constrain_calls(format, kTools, {.name = "get_weather"});
+    s.lookup = 4;
+    const Generation g = model.generate(input, s);
+    const ParsedAnswer answer = parse_answer(g.choices[0].text, format, kTools);
+    ASSERT_EQ(answer.calls.size(), 1U) << g.choices[0].text;
+    EXPECT_EQ(answer.calls[0].name, "get_weather");
+    EXPECT_TRUE(answer.calls[0].complete) << g.choices[0].text;
+    EXPECT_EQ(answer.content, "");
+    EXPECT_EQ(g.choices[0].finish_reason, "stop");
+  }
+}
+
 }  // namespace
 }  // namespace sdx::text

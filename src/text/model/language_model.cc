@@ -81,7 +81,7 @@ LanguageModel LanguageModel::load(const std::filesystem::path& path, const Langu
   }
   auto impl = std::make_shared<Impl>();
   impl->path = path;
-  impl->model = open_model(path, {options.session, options.max_context, options.cache_type});
+  impl->model = open_model(path, {options.session, options.max_context, options.cache_type, options.loras});
   const OpenedModel& m = impl->model;
   LanguageModelInfo& info = impl->info;
   info.format = m.format;

@@ -26,6 +26,9 @@ OpenedModel open_model(const std::filesystem::path& path, const OpenOptions& opt
     if (path.extension() != ".onnx") return open_weights(path, options);
     fail(ErrorCode::invalid_argument, "'{}' is a network alone: name the folder that it lies in", path.string());
   }
+  if (!options.loras.empty()) {
+    fail(ErrorCode::not_implemented, "LoRA adapters are applied to .gguf models, not to what '{}' holds", path.string());
+  }
   if (fs::exists(path / "genai_config.json", error)) return open_genai(path, options);
   if (!find_network(path) && has_weights_alone(path)) return open_weights(path, options);
   return open_onnx_folder(path, options);

@@ -34,6 +34,7 @@ struct OpenOptions {
   SessionOptions session;
   std::int64_t context = 0;                   // 0: the model's own
   DataType cache_type = DataType::undefined;  // of keys and values; undefined: the network's own
+  std::vector<LoraAdapter> loras;
 };
 
 // A .gguf file, a folder with genai_config.json, or a folder of Hugging Face's with an ONNX model, or else with .safetensors

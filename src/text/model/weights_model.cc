@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "text/adapters/lora.h"
 #include "text/model/config_object.h"
 #include "text/model/decoder_graph.h"
 #include "text/model/hf_tensors.h"
@@ -108,8 +109,9 @@ std::int64_t used_context(const DecoderConfig& c, std::int64_t asked) {
 OpenedModel open_weights(const fs::path& path, const OpenOptions& options) {
   WeightsModel w = read_weights_model(path);
   try {
-    const auto style = weights_in_place(w.files);
+    const auto style = with_adapters(weights_in_place(w.files), read_adapters(options.loras, w.config));
     Model model = build_decoder(w.files, w.config, *style, {});
+    style->check_used();
     auto decoder = std::make_shared<Decoder>();
     decoder->why_not_paged = page_attention(model, decoder->names, {options.cache_type, true});
     const MappedModel mapped = map_model(model, *w.files);
