@@ -119,15 +119,28 @@ class CallGrammar {
     }
   }
 
-  // Texts are written as they are, and end where "</" begins.
-  Expression plain_text() {
+  // Texts are written as they are, and end where "</" begins; where their length counts, they have no "<".
+  Expression plain_text(const Json& schema) {
+    const auto bound = [&](const char* key, std::uint32_t none) {
+      if (!schema.contains(key)) return none;
+      const auto value = schema[key].get<std::int64_t>();
+      if (value < 0 || value > 100'000) fail(ErrorCode::invalid_argument, "{} must be from 0 to 100000, received {}", key, value);
+      return static_cast<std::uint32_t>(value);
+    };
+    const std::uint32_t least = bound("minLength", 0), most = bound("maxLength", grammar::unlimited);
+    if (least > most) fail(ErrorCode::invalid_argument, "minLength {} is greater than maxLength {}", least, most);
+    if (least != 0 || most != grammar::unlimited) return to_.repeat(none_of('<'), least, most);
     const Expression angle = to_.sequence({text("<"), none_of('/')});
     return to_.repeat(to_.choice({none_of('<'), angle}), 0);
   }
 
   Expression tagged_value(const Json& schema) {
     if (!wants_text(&schema)) return to_.use(grammar::read_json_schema(schema, to_));
-    if (!schema.contains("enum") || !schema["enum"].is_array()) return plain_text();
+    for (const char* key : {"pattern", "format", "const", "anyOf", "oneOf", "allOf", "$ref"}) {
+      if (schema.contains(key))
+        fail(ErrorCode::invalid_argument, "the keyword '{}' cannot be kept to where texts stand in tags", key);
+    }
+    if (!schema.contains("enum") || !schema["enum"].is_array()) return plain_text(schema);
     std::vector<Expression> words;
     for (const Json& word : schema["enum"]) {
       if (word.is_string()) words.push_back(text(word.get<std::string>()));
@@ -137,9 +150,19 @@ class CallGrammar {
 
   Expression tagged(std::size_t i) {
     const Json& schema = tools_.parameters[i];
+    for (const char* key : {"anyOf", "oneOf", "allOf", "$ref", "minProperties"}) {
+      if (schema.contains(key))
+        fail(ErrorCode::invalid_argument, "the keyword '{}' cannot be kept to where values stand in tags", key);
+    }
     std::vector<Expression> all{text("<tool_call>\n<function=" + tools_.names[i] + ">\n")};
     const Json none = Json::object();
     const Json& properties = schema.contains("properties") && schema["properties"].is_object() ? schema["properties"] : none;
+    if (schema.contains("required") && schema["required"].is_array()) {
+      for (const Json& name : schema["required"]) {
+        const bool known = name.is_string() && properties.contains(name.get<std::string>());
+        if (!known) fail(ErrorCode::invalid_argument, "{} is required, but is none of the properties", name.dump());
+      }
+    }
     for (const auto& [key, value] : properties.items()) {
       if (!good_name(key)) fail(ErrorCode::invalid_argument, "the parameter '{}' cannot be written in a tag", key.substr(0, 80));
       const Expression one = to_.sequence({text("<parameter=" + key + ">\n"), tagged_value(value), text("\n</parameter>\n")});

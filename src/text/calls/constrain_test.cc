@@ -16,7 +16,6 @@ constexpr const char* kTools = R"([
     "required": ["city"], "additionalProperties": false}}},
   {"type": "function", "function": {"name": "now"}}])";
 
-// The way through a grammar that takes the letters of `wish` first where it may, else any byte.
 bool fits(const grammar::Grammar& grammar, std::string_view text) {
   const auto vocabulary = std::make_shared<const grammar::Vocabulary>(std::vector<std::string>{"a"}, std::vector<std::int32_t>{});
   grammar::Matcher matcher(grammar, vocabulary);
@@ -119,6 +118,22 @@ TEST(ForcedCalls, WhatCannotBeForcedIsRefused) {
     EXPECT_NE(std::string(e.what()).find("tool 'f'"), std::string::npos) << e.what();
   }
   EXPECT_THROW(grammar_of_calls({}, R"([{"name": "f", "parameters": {"type": 3}}])", {}, ""), Error);
+  const AnswerFormat tags{.calls = Format::qwen_xml};
+  for (const char* text : {R"({"type": "string", "pattern": "a+"})", R"({"type": "string", "maxLength": -1})",
+                           R"({"type": "string", "minLength": 3, "maxLength": 2})", R"({"type": "string", "maxLength": "x"})"}) {
+    const std::string tools =
+        R"([{"name": "f", "parameters": {"type": "object", "properties": {"a": )" + std::string(text) + "}}}]";
+    EXPECT_THROW(grammar_of_calls(tags, tools, {}, ""), Error) << text;
+  }
+  EXPECT_THROW(grammar_of_calls(tags, R"([{"name": "f", "parameters": {"required": ["a"]}}])", {}, ""), Error);
+  const grammar::Grammar two = grammar_of_calls(
+      tags, R"([{"name": "f", "parameters": {"properties": {"a": {"type": "string", "maxLength": 2}}, "required": ["a"]}}])", {},
+      "");
+  const auto with = [](const char* value) {
+    return std::string("<tool_call>\n<function=f>\n<parameter=a>\n") + value + "\n</parameter>\n</function>\n</tool_call>";
+  };
+  EXPECT_TRUE(fits(two, with("ab")));
+  EXPECT_FALSE(fits(two, with("abc")));
 }
 
 }  // namespace
