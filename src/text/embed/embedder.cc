@@ -8,7 +8,7 @@
 #include "base/suggest.h"
 #include "text/embed/encoder.h"
 #include "text/embed/folder.h"
-#include "text/utf8.h"
+#include "text/tokenizer/decoder.h"
 
 namespace sdx {
 namespace {
@@ -23,20 +23,6 @@ void check(const EmbedderOptions& options) {
   if (options.batch < 1 || options.batch > 4096)
     fail(ErrorCode::invalid_argument, "batch is 1 to 4096; received {}", options.batch);
   if (options.max_length < 0) fail(ErrorCode::invalid_argument, "max_length is 0 or more; received {}", options.max_length);
-}
-
-// What the command line and files hold is not always text.
-std::string clean(std::string_view bytes) {
-  std::string out;
-  while (!bytes.empty()) {
-    const std::size_t good = text::valid_utf8(bytes);
-    out += bytes.substr(0, good);
-    bytes.remove_prefix(good);
-    if (bytes.empty()) break;
-    out += "\xEF\xBF\xBD";
-    bytes.remove_prefix(1);
-  }
-  return out;
 }
 
 // The folder's tokenizer, which cuts at `max_length` and leaves padding to the batches.
@@ -148,7 +134,7 @@ Tensor TextEmbedder::embed(std::span<const std::string> texts, std::string_view 
   std::vector<TokenizedText> tokenized;
   tokenized.reserve(texts.size());
   for (const std::string& text : texts) {
-    tokenized.push_back(tokens_of(impl_->tokenizer.encode(clean(before + text))));
+    tokenized.push_back(tokens_of(impl_->tokenizer.encode(text::repair_utf8(before + text))));
     impl_->tokens += tokenized.back().ids.size();
   }
   std::vector<std::vector<float>> vectors(texts.size());
@@ -202,11 +188,11 @@ Reranker Reranker::load(const std::filesystem::path& model, const EmbedderOption
 }
 
 std::vector<float> Reranker::score(std::string_view query, std::span<const std::string> documents) const {
-  const std::string question = clean(query);
+  const std::string question = text::repair_utf8(query);
   std::vector<TokenizedText> tokenized;
   tokenized.reserve(documents.size());
   for (const std::string& document : documents)
-    tokenized.push_back(tokens_of(impl_->tokenizer.encode(question, clean(document))));
+    tokenized.push_back(tokens_of(impl_->tokenizer.encode(question, text::repair_utf8(document))));
   std::vector<float> scores(documents.size());
   impl_->encoder.encode(tokenized, impl_->options.batch, [&](const EncodedBatch& batch) {
     for (std::size_t row = 0; row < batch.texts.size(); ++row) scores[batch.texts[row]] = impl_->score(row_of(batch, row));

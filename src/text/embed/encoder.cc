@@ -67,31 +67,38 @@ const ValueSpec& choose_output(const Session& session, std::size_t rank) {
        join(seen));
 }
 
-std::int64_t value_at(std::string_view input, const TokenizedText& text, std::size_t at, std::int64_t padding) {
-  const bool inside = at < text.ids.size();
-  if (input == "input_ids") return inside ? text.ids[at] : padding;
-  if (input == "attention_mask") return inside ? 1 : 0;
-  if (input == "token_type_ids") return inside && at < text.types.size() ? text.types[at] : 0;
-  return static_cast<std::int64_t>(at);
+// What an input holds of one text; behind it, padding.
+void fill(std::string_view input, const TokenizedText& text, std::int64_t padding, std::span<std::int64_t> row) {
+  const std::size_t count = std::min(row.size(), text.ids.size());
+  const auto copy = [&](const auto& from, std::int64_t rest) {
+    const auto n = static_cast<std::ptrdiff_t>(std::min(count, from.size()));
+    std::fill(std::copy(from.begin(), from.begin() + n, row.begin()), row.end(), rest);
+  };
+  if (input == "input_ids") {
+    copy(text.ids, padding);
+  } else if (input == "token_type_ids") {
+    copy(text.types, 0);
+  } else if (input == "attention_mask") {
+    std::fill(std::fill_n(row.begin(), count, 1), row.end(), 0);
+  } else {
+    std::iota(row.begin(), row.end(), std::int64_t{0});
+  }
 }
 
 // As int64, or int32 where the model declares that.
 Tensor input_of(const ValueSpec& spec, std::span<const TokenizedText> texts, std::span<const std::size_t> chosen,
                 std::int64_t length, std::int64_t padding) {
-  const bool narrow = spec.dtype == DataType::int32;
-  Tensor out(narrow ? DataType::int32 : DataType::int64, {static_cast<std::int64_t>(chosen.size()), length});
+  Tensor out(DataType::int64, {static_cast<std::int64_t>(chosen.size()), length});
+  const auto width = static_cast<std::size_t>(length);
+  const std::span<std::int64_t> all = out.mutable_values<std::int64_t>();
   for (std::size_t row = 0; row < chosen.size(); ++row) {
-    for (std::int64_t t = 0; t < length; ++t) {
-      const std::int64_t value = value_at(spec.name, texts[chosen[row]], static_cast<std::size_t>(t), padding);
-      const std::size_t at = row * static_cast<std::size_t>(length) + static_cast<std::size_t>(t);
-      if (narrow) {
-        out.mutable_values<std::int32_t>()[at] = static_cast<std::int32_t>(value);
-      } else {
-        out.mutable_values<std::int64_t>()[at] = value;
-      }
-    }
+    fill(spec.name, texts[chosen[row]], padding, all.subspan(row * width, width));
   }
-  return out;
+  if (spec.dtype != DataType::int32) return out;
+  Tensor narrow(DataType::int32, out.shape());
+  std::transform(all.begin(), all.end(), narrow.mutable_values<std::int32_t>().begin(),
+                 [](std::int64_t v) { return static_cast<std::int32_t>(v); });
+  return narrow;
 }
 
 }  // namespace
