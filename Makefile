@@ -5,7 +5,7 @@ BUILD := build/$(PRESET)
 # What counts to millions, or computes on large pictures and texts: a minute each without optimisation; `make test` runs all of it.
 SLOW_UNDER_SANITIZERS := -Loop.EndlessLoops*:Functions.ExponentialExpansion*:Reader.CapturesAreCounted:Gradient.NestedWithoutEnd*:Diff.IsQuiet*:Crop.FromThePartThatItNeeds*:RecordedFaces.YunetFinds*:RecordedFaces.AllFaces*:Scanners.LongRuns*:Utf8.EveryCharacter*
 
-.PHONY: help setup python-env runtimes clients browser bare-root build wheel test test-poisoned demo demo-chat install docs format format-check check-includes check-sizes asan asan-all slow-under-sanitizers neon bench bench-accuracy bench-operators bench-kernels bench-bridge bench-faces clean
+.PHONY: help setup python-env runtimes clients browser bare-root build wheel test test-poisoned demo demo-chat install docs format format-check check-includes check-sizes asan asan-all slow-under-sanitizers neon bench bench-accuracy bench-operators bench-kernels bench-bridge bench-faces bench-text clean
 
 help:
 	@echo "make demo    install what is missing, build, detect a face in a real photograph"
@@ -131,6 +131,13 @@ FACES ?=
 bench-faces: python-env build
 	@tools/venv.sh build/bench-faces-venv bench/faces/requirements.txt
 	PYTHONPATH=$(BUILD)/python build/bench-faces-venv/bin/python -B bench/faces/run.py --sdx $(BUILD)/bin/sdx $(FACES)
+
+# Language models and sentence vectors beside onnxruntime-genai and onnxruntime; TEXT="--only embed --minilm FOLDER" takes a part.
+TEXT ?=
+bench-text: python-env build
+	@tools/venv.sh build/bench-text-venv bench/text/requirements.txt
+	@test -f $(BUILD)/demo/SmolLM2-135M-Instruct.Q4_1.gguf || tools/demo_chat.sh $(BUILD)
+	PYTHONPATH=$(BUILD)/python build/bench-text-venv/bin/python -B bench/text/run.py --sdx $(BUILD)/bin/sdx $(TEXT)
 
 bench-bridge: build runtimes
 	cmake --preset $(PRESET) -DSDX_BUILD_BENCH=ON

@@ -107,8 +107,8 @@ def bandwidth(args: argparse.Namespace, work: pathlib.Path) -> list[str]:
     for threads in args.threads:
         turns, speed = Turns(args.by), 0.0
         for _ in range(args.rounds):
-            report = json.loads(run(args.sdx, "bench", small, "--profile", "--json", "--threads", threads))
-            speed = max(speed, report["results"][0]["limits"]["gbytes_per_s"])
+            report = json.loads(run(args.sdx, "bench", small, "--profile", "--json", "-", "--threads", threads))
+            speed = max(speed, report["results"][0]["limits"]["read_gbytes_per_s"])
             turns.add("large", json.loads(run(sys.executable, HERE / "large.py", "decode", work / "large4", threads, 33)))
         rate = 32 / turns.seconds("large", "decode")
         lines.append(f"| {threads} | {rate:.1f} | {rate * read * 1e-9:.1f} | {speed:.1f} | {rate * read * 1e-9 / speed:.2f} |")

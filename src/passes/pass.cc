@@ -22,6 +22,7 @@ constexpr Pass kPasses[] = {
     // Before fold-constants, which would store transposed weights a second time.
     {"fuse-weights", fuse::weights_in_place, "multiplies with weights in the order in which they are stored"},
     {"fold-constants", simplify::fold_constants, "computes what depends on constants alone"},
+    {"gather-early", simplify::gather_early, "takes rows of a table before it is dequantised"},
     {"fold-shapes", simplify::fold_shapes, "replaces shape computations that inference can settle"},
     {"remove-identities", simplify::remove_identities, "drops nodes that change nothing"},
     {"sum-to-add", simplify::sum_to_add, "writes Sum as Add"},

@@ -12,6 +12,10 @@ bool fold_constants(Graph& graph);
 // Dequantised weights that no integer operator took become floats once instead of in every run. 4-bit ones stay.
 bool fold_dequantized(Graph& graph);
 
+// Rows of a table that casts and factors make of a constant are taken first, and only these rows are made. For what
+// fold_constants leaves because it would be large: an embedding in 8 bits.
+bool gather_early(Graph& graph);
+
 // Replaces integer results that inference knows from shapes alone (Shape, Gather of a Shape, …) by constants.
 bool fold_shapes(Graph& graph);
 

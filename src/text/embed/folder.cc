@@ -8,6 +8,7 @@
 #include "base/suggest.h"
 #include "base/system/mapped_file.h"
 #include "base/system/safe_name.h"
+#include "tensor/json.h"
 #include "tensor/safetensors.h"
 
 namespace sdx::text {
@@ -22,9 +23,7 @@ constexpr std::size_t kMostJson = std::size_t{16} << 20;
 json read_json(const fs::path& path) {
   std::error_code none;
   if (!fs::is_regular_file(path, none)) return {};
-  json document = json::parse(read_file(path, kMostJson), nullptr, false);
-  if (document.is_discarded()) fail(ErrorCode::invalid_argument, "{} is no JSON", path.string());
-  return document;
+  return parse_json(read_file(path, kMostJson), path.string());
 }
 
 // A member of the right kind, else what is left out means.
@@ -182,8 +181,6 @@ EmbedFolder read_embed_folder(const fs::path& path) {
   const json config = read_json(prompts);
   out.prompts = member(config, "prompts", out.prompts, prompts);
   out.default_prompt = member(config, "default_prompt_name", std::string(), prompts);
-  const json labels = member(read_json(root / "config.json"), "id2label", json(), root / "config.json");
-  if (labels.is_object()) out.labels = static_cast<int>(std::min<std::size_t>(labels.size(), 1'000'000));
   return out;
 }
 

@@ -22,7 +22,6 @@ struct EmbedFolder {
   int max_length = 0;  // tokens; 0: not said
   std::map<std::string, std::string> prompts;
   std::string default_prompt;  // a name in `prompts`; "": none
-  int labels = 0;              // of a classifier: config.json's; 0: not said
 };
 
 // `path`: a folder, or an .onnx file in one. Throws Error(io), Error(invalid_argument) naming the file and what is wrong: no or
