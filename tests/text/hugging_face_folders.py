@@ -261,6 +261,31 @@ def check_refusals(root: pathlib.Path):
     print("what cannot be read is refused by name")
 
 
+def check_anything(root: pathlib.Path, rounds: int):
+    """Whatever stands in the files is read or refused."""
+    rng = np.random.default_rng(11)
+    odd = [0, 1, -1, 3, 1 << 31, 1 << 62, -(1 << 62), 0.5, 1e300, -1e-300, "", "x", None, True, [], [1], {}, {"a": 1}, [[]], "silu"]
+    folder = root / "model"
+    for i in range(rounds):
+        model = MODELS[list(MODELS)[int(rng.integers(len(MODELS)))]]
+        config, tensors = config_of(model), tensors_of(model)
+        for _ in range(int(rng.integers(1, 4))):
+            at, keys = config, list(config)
+            key = keys[int(rng.integers(len(keys)))]
+            if isinstance(at[key], dict) and at[key] and rng.random() < 0.7:
+                at = at[key]
+                key = list(at)[int(rng.integers(len(at)))]
+            at[key] = odd[int(rng.integers(len(odd)))]
+        write_folder(folder, config, tensors)
+        if i % 2:
+            raw = bytearray((folder / "model.safetensors").read_bytes())
+            for _ in range(int(rng.integers(1, 4))):
+                raw[int(rng.integers(3000))] = int(rng.integers(256))
+            (folder / "model.safetensors").write_bytes(raw)
+        run_probe(folder)
+    print(f"{rounds} folders with anything in them")
+
+
 def check_converted(root: pathlib.Path):
     for name in ("llama", "gemma3", "phi3"):
         model = MODELS[name]
@@ -306,6 +331,7 @@ def main():
         check_rope(root)
         check_converted(root)
         check_refusals(root)
+        check_anything(root, 60)
         if len(sys.argv) > 2 and pathlib.Path(sys.argv[2]).is_file():
             check_gguf(pathlib.Path(sys.argv[2]), root)
 

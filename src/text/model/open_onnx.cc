@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "onnx/reader.h"
 #include "text/model/hf_config.h"
 #include "text/model/open.h"
 
@@ -24,6 +25,26 @@ std::optional<fs::path> find_network(const fs::path& folder) {
   return std::nullopt;
 }
 
+namespace {
+
+// Of a pair, the network for later steps does the first one as well, with no keys and values before it. Where it takes one token
+// at a time, the other computes all tokens anew at each step.
+fs::path one_of_pair(const fs::path& network) {
+  constexpr std::string_view kLater = "decoder_with_past_model", kFirst = "decoder_model";
+  const std::string name = network.filename().string();
+  if (!name.starts_with(kLater)) return network;
+  fs::path first = network.parent_path() / (std::string(kFirst) + name.substr(kLater.size()));
+  std::error_code error;
+  if (!fs::is_regular_file(first, error)) return network;
+  const Graph graph = read_model(network).graph;
+  const auto ids = graph.find(DecoderNames().ids);
+  const bool one_token = ids && graph.value(*ids).type.shape && graph.value(*ids).type.shape->size() == 2 &&
+                         (*graph.value(*ids).type.shape)[1] == Dim(1);
+  return one_token ? first : network;
+}
+
+}  // namespace
+
 OpenedModel open_onnx_folder(const fs::path& folder, const OpenOptions& options) {
   try {
     const auto network = find_network(folder);
@@ -35,7 +56,7 @@ OpenedModel open_onnx_folder(const fs::path& folder, const OpenOptions& options)
     }
     HfSettings settings = read_hf_settings(folder);
     auto decoder = std::make_shared<Decoder>();
-    open_session(*decoder, *network, options, settings.context);
+    open_session(*decoder, one_of_pair(*network), options, settings.context);
     if (decoder->vocabulary == 0) decoder->vocabulary = settings.vocabulary;
     OpenedModel m;
     m.format = "onnx";

@@ -126,6 +126,33 @@ TEST(OnnxFolders, WithoutACacheAllIsComputedAnew) {
   EXPECT_EQ(at(state.append(Ids{3}), 0, 0), 4.0F);
 }
 
+std::string later_steps(const std::string& ids) {
+  std::string text = kMerged;
+  const auto put = [&](const std::string& from, const std::string& to) { text.replace(text.find(from), from.size(), to); };
+  put("  input use_cache_branch: boolean[1]\n", "  constant use_cache_branch: float32[1] 1\n");
+  put("Cast(use_cache_branch) {to=1}", "Identity(use_cache_branch)");
+  put("input_ids: int64[b,s]", "input_ids: " + ids);
+  return text;
+}
+
+TEST(OnnxFolders, PairsForFirstAndLaterSteps) {
+  const Folder folder;
+  folder.write("decoder_model.onnx", testing::model_bytes(kWithoutCache));
+  folder.write("decoder_with_past_model.onnx", testing::model_bytes(later_steps("int64[b,s]")));
+  {
+    const OpenedModel model = open_model(folder.path(), {});
+    DecoderState state(model.decoder);
+    EXPECT_EQ(at(state.append(Ids{1, 2}), 0, 0), 1003.0F);
+    EXPECT_EQ(at(state.append(Ids{3}), 0, 1), 1007.0F);
+  }
+  folder.write("decoder_with_past_model.onnx", testing::model_bytes(later_steps("int64[b,1]")));
+  const OpenedModel model = open_model(folder.path(), {});
+  EXPECT_FALSE(model.decoder->has_cache);
+  DecoderState state(model.decoder);
+  EXPECT_EQ(at(state.append(Ids{1, 2}), 0, 0), 3.0F);
+  EXPECT_EQ(at(state.append(Ids{3}), 0, 1), 7.0F);
+}
+
 TEST(OnnxFolders, WhatIsMissingOrUnknownIsNamed) {
   const Folder folder;
   const auto message = [&] {

@@ -1,0 +1,37 @@
+#!/usr/bin/env python3
+"""What docs/text.md says about formats of language models is what the sources have: language_formats.py REPOSITORY."""
+
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(sys.argv[1])
+
+
+def row(beginning: str) -> list[set[str]]:
+    line = next(l for l in (ROOT / "docs/text.md").read_text().splitlines() if l.startswith(beginning))
+    return [set(cell.strip().split(", ")) for cell in line.split("|")[2:4]]
+
+
+def source(path: str) -> str:
+    return (ROOT / "src" / path).read_text()
+
+
+def main() -> int:
+    gguf = re.search(r"kKnown\[\] = \{([^}]*)\}", source("text/model/decoder_config.cc"))[1]
+    ggml = re.findall(r'\{GgmlType::\w+, "(\w+)"', source("tensor/ggml.cc"))
+    folders = re.findall(r'\{\.type = "(\w+)"', source("text/model/hf_config.cc"))
+    floats = re.findall(r"GgmlType::(\w+)", re.search(r"type_of\(DataType t\) \{.*?\n\}", source("text/model/hf_tensors.cc"), re.S)[0])
+    expected = {
+        "| `.gguf` file": [set(re.findall(r'"(\w+)"', gguf)), {name.upper() for name in ggml}],
+        "| folder with `config.json`": [set(folders) | {"gemma3"}, {name.upper() for name in floats}],
+    }
+    for beginning, cells in expected.items():
+        found = row(beginning)
+        if found != cells or not all(cells):
+            print(f"docs/text.md, '{beginning}': {found}, the sources have {cells}")
+            return 1
+    return 0
+
+
+sys.exit(main())
