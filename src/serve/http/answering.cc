@@ -48,7 +48,9 @@ void Connection::dispatch() {
 
 void Connection::refuse(int status, std::string_view message) {
   keep_alive_ = false;
-  respond(shape_(status, message));
+  Response response = shape_(status, message);
+  if (status == 503) response.headers.emplace_back("Retry-After", "1");
+  respond(std::move(response));
 }
 
 void Connection::make_head(const Response& response, bool streamed, std::size_t body_size) {
