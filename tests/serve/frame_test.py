@@ -116,6 +116,29 @@ def browsers():
         check(s.get("/health", headers={"Origin": "https://friend.example"}).status == 403)
 
 
+def wide():
+    said = lambda s: [line for line in s.lines if " warning " in line]
+    with with_model() as s:
+        check(not said(s), s.lines)
+    with with_model(["--host", "0.0.0.0"]) as s:
+        check(s.host == "0.0.0.0" and any("--api-keys" in line for line in said(s)), s.lines)
+        check(s.get("/health", headers={"Host": "any.example"}).status == 200)
+    (FOLDER / "one.txt").write_text("key")
+    with with_model(["--host", "0.0.0.0", "--api-keys", FOLDER / "one.txt"]) as s:
+        check(any("--tls-cert" in line for line in said(s)), s.lines)
+
+
+def project():
+    (FOLDER / "served.yml").write_text("name: served\nmodel: {source: row.onnx}\nserving: {host: 127.0.0.2, max_batch_size: 4}\n")
+    with Serve(SDX, FOLDER / "served.yml", "--no-grpc", "--host", "127.0.0.1", "--port", "0") as s:
+        check(s.host == "127.0.0.1" and s.get("/v2/models/served").json()["name"] == "served")
+    process = subprocess.Popen([SDX, "serve", FOLDER / "served.yml", "--no-grpc", "--port", "0"], stderr=subprocess.PIPE, text=True)
+    line = next(line for line in process.stderr if "listening" in line)
+    check(line.startswith("listening on http://127.0.0.2:"), line)
+    process.terminate()
+    check(process.wait(PATIENCE) == 0)
+
+
 def certificate(name):
     """A certificate for 127.0.0.1 and its key."""
     cert, key = FOLDER / f"{name}.pem", FOLDER / f"{name}.key"
@@ -389,7 +412,7 @@ def threads_of(pid):
     return len(os.listdir(f"/proc/{pid}/task"))
 
 
-CASES = [routes, wrong_starts, keys, browsers, tls, stopping, logs, traces, systemd, smuggling, crowd]
+CASES = [routes, wrong_starts, keys, browsers, wide, project, tls, stopping, logs, traces, systemd, smuggling, crowd]
 
 if __name__ == "__main__":
     SDX = str(pathlib.Path(sys.argv[1]).resolve())
