@@ -41,17 +41,24 @@ def load(url, clients, lua):
     return float(re.search(r"Requests/sec:\s+([\d.]+)", out)[1]), re.search(r"99%\s+(\S+)", out)[1]
 
 
+def counts(server):
+    statistics = server.json("GET", "/v2/models/encoder/stats")["model_stats"][0]
+    return statistics["inference_count"], statistics["execution_count"]
+
+
 def main():
     sdx, model = sys.argv[1:3]
     with tempfile.TemporaryDirectory() as folder:
         lua = script(folder, *body())
         for name, flags in SETTINGS:
             with Server(sdx, f"encoder={model}", *flags) as server:
+                before = counts(server)
                 for clients in (1, 4, 16):
                     rate, slow = load(f"http://{server.address}/v2/models/encoder/infer", clients, lua)
-                    print(f"{name:18} {clients:3} clients {rate:8.1f} requests/s, 99 % within {slow}")
-                statistics = server.json("GET", "/v2/models/encoder/stats")["model_stats"][0]
-                print(f"{'':18} {statistics['inference_count'] / statistics['execution_count']:.2f} requests a run")
+                    after = counts(server)
+                    batch = (after[0] - before[0]) / max(1, after[1] - before[1])
+                    print(f"{name:18} {clients:3} clients {rate:8.1f} requests/s, 99 % within {slow}, {batch:.1f} a run")
+                    before = after
 
 
 if __name__ == "__main__":

@@ -48,6 +48,8 @@ class Protocol(unittest.TestCase):
     def test_health_and_metadata(self):
         for path in ("/v2/health/live", "/v2/health/ready", "/v2/models/simple/ready", "/v2/models/simple/versions/1/ready"):
             self.assertEqual(self.server.ask("GET", path).status, 200, path)
+        self.assertEqual(self.server.json("GET", "/v2/health/live"), {"live": True})
+        self.assertEqual(self.server.json("GET", "/v2/models/simple/ready"), {"name": "simple", "ready": True})
         server = self.server.json("GET", "/v2")
         self.assertEqual(server["name"], "sardonyx")
         self.assertIn("binary_tensor_data", server["extensions"])

@@ -58,11 +58,9 @@ void infer_over_http(Catalog& catalog, const RequestPtr& request, const Responde
   });
 }
 
-Response ready_answer(bool ready, std::string_view why) { return ready ? Response{} : protocol_error(503, why); }
-
 Response model_ready(Catalog& catalog, const Request& request) {
-  model_of(catalog, request);  // or throws why not
-  return {};
+  const ModelPtr model = model_of(catalog, request);  // or throws why not
+  return answer({{"name", model->name}, {"ready", true}});
 }
 
 void add_server_routes(Router& router, Catalog& catalog) {
@@ -72,8 +70,11 @@ void add_server_routes(Router& router, Catalog& catalog) {
     route.limited = false;
     router.add(route, handler);
   };
-  health("/v2/health/live", [](const Request&) { return Response{}; });
-  health("/v2/health/ready", [&catalog](const Request&) { return ready_answer(catalog.ready(), "not all models are loaded"); });
+  health("/v2/health/live", [](const Request&) { return answer({{"live", true}}); });
+  health("/v2/health/ready", [&catalog](const Request&) {
+    const bool ready = catalog.ready();
+    return json_response(json{{"ready", ready}}.dump(), ready ? 200 : 503);
+  });
   router.add(protocol_route("GET", "/v2", Runs::at_once), [](const Request&) { return answer(describe_server()); });
   router.add(protocol_route("GET", "/v2/models/stats"),
              [&catalog](const Request&) { return answer(describe_statistics(catalog, {}, {})); });

@@ -8,12 +8,14 @@
 #include "base/error.h"
 #include "base/system/mapped_file.h"
 #include "inputs/random_input.h"
+#include "inputs/shapes.h"
 
 namespace sdx::serve {
 namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::int64_t kMostWarm = 4 << 20;  // elements
 constexpr std::size_t kLabelBytes = std::size_t{16} << 20;
 
 bool open_first(const ValueSpec& spec) { return spec.is_tensor && spec.has_shape && !spec.shape.empty() && spec.shape[0] == -1; }
@@ -114,7 +116,29 @@ Tensor zeros(DataType dtype, const Shape& shape) {
   return out;
 }
 
+// One sample of zeros, as large as inputs of that kind usually are: the first request does not pay for the memory and the plan of
+// the first run. What it gives does not matter, so neither does what goes wrong.
+void warm_up_with_zeros(const TensorService& service) {
+  std::int64_t elements = 0;
+  NamedValues inputs;
+  for (const ValueSpec& spec : service.inputs) {
+    if (spec.has_default) continue;
+    if (!spec.is_tensor) return;
+    const Shape shape = inputs::concrete_shape(spec, {});
+    elements += element_count(shape);
+    if (elements > kMostWarm) return;
+    inputs.add(spec.name, zeros(spec.dtype, shape));
+  }
+  RunOptions run;
+  run.timeout = std::chrono::seconds(5);
+  try {
+    service.batcher->session().run(inputs, run);
+  } catch (const Error&) {
+  }
+}
+
 void warm_up(const TensorService& service, const ModelSettings& settings) {
+  if (settings.warm_up.empty()) return warm_up_with_zeros(service);
   for (const WarmUp& sample : settings.warm_up) {
     NamedValues inputs;
     for (const WarmUp::Input& input : sample.inputs) {
