@@ -49,6 +49,11 @@ void Connection::finish() {
   if (state_ == State::greeting || state_ == State::idle || state_ == State::draining) cut();
 }
 
+std::optional<Clock::time_point> Connection::idle_since() const noexcept {
+  if (state_ != State::idle) return std::nullopt;
+  return since_;
+}
+
 void Connection::cut() {
   if (state_ == State::closed) return;
   state_ = State::closed;

@@ -39,6 +39,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void finish();
   // Closes now, whatever is under way.
   void cut();
+  // Since when it waits for a request; nothing where one is under way.
+  std::optional<Clock::time_point> idle_since() const noexcept;
 
   // From the answer under way.
   void respond(Response response);

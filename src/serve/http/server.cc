@@ -43,6 +43,18 @@ struct Loop {
     connection->start();
   }
 
+  // False where every connection is busy.
+  bool cut_idlest() {
+    std::shared_ptr<Connection> idlest;
+    for (const auto& weak : connections) {
+      const auto connection = weak.lock();
+      const auto since = connection ? connection->idle_since() : std::nullopt;
+      if (since && (!idlest || *since < *idlest->idle_since())) idlest = connection;
+    }
+    if (idlest) idlest->cut();
+    return idlest != nullptr;
+  }
+
   void finish() {
     for (const auto& weak : connections) {
       if (const auto connection = weak.lock()) connection->finish();
@@ -74,7 +86,8 @@ struct Server::Impl {
   void begin(ServerOptions options, Service service);
   void listen();
   void accept();
-  void accepted(SystemError error, Tcp::socket socket);
+  void make_room();
+  void accept_later();
   void ended();
   void wait(std::chrono::milliseconds grace);
 };
@@ -119,17 +132,16 @@ void Server::Impl::listen() {
 }
 
 void Server::Impl::accept() {
-  if (accepting || shared.stopping || open >= shared.options.limits.connections) return;
+  if (accepting || shared.stopping) return;
   accepting = true;
+  if (open >= shared.options.limits.connections) return make_room();
   Loop& loop = *loops[next++ % loops.size()];
   acceptor->async_accept(loop.io, [this, &loop](SystemError error, Tcp::socket socket) {
     accepting = false;
     if (shared.stopping) return;
     if (error) {
       // Out of file descriptors, most likely: trying again at once would keep a core busy.
-      pause->expires_after(std::chrono::milliseconds(100));
-      pause->async_wait([this](SystemError) { accept(); });
-      return;
+      return accept_later();
     }
     SystemError ignored;
     socket.set_option(Tcp::no_delay(true), ignored);
@@ -144,6 +156,26 @@ void Server::Impl::accept() {
     }
     accept();
   });
+}
+
+// Somebody who waits at the door goes before a connection that nobody uses: idle ones must not keep others out.
+void Server::Impl::make_room() {
+  acceptor->async_wait(Tcp::acceptor::wait_read, [this](SystemError error) {
+    if (error || shared.stopping) return;
+    Loop& loop = *loops[next++ % loops.size()];
+    asio::post(loop.io, [this, &loop] {
+      const bool room = loop.cut_idlest();
+      asio::post(loops[0]->io, [this, room] {
+        accepting = false;
+        room ? accept() : accept_later();
+      });
+    });
+  });
+}
+
+void Server::Impl::accept_later() {
+  pause->expires_after(std::chrono::milliseconds(50));
+  pause->async_wait([this](SystemError) { accept(); });
 }
 
 // Called by any of the threads.

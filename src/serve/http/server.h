@@ -24,7 +24,7 @@ struct Limits {
   std::uint64_t body_bytes = 1024 * 1024;          // of routes for which Admit says nothing else
   std::uint64_t all_bodies_bytes = 1024ull << 20;  // of all requests that are being read or answered
   std::size_t unsent_bytes = 1024 * 1024;          // of a streamed answer, waiting for its client; beyond, the client is cut
-  int connections = 64;                            // more wait in the system's queue
+  int connections = 64;                            // beyond, the one that is idle longest goes; where none is, more wait
   int io_threads = 1;                              // that read and write
   int threads = 4;                                 // that run handlers
   int waiting = 64;                                // requests that wait for such a thread; beyond: 503

@@ -385,6 +385,44 @@ TEST(Server, MoreConnectionsWait) {
   EXPECT_EQ(status_of(third.receive("]")), 200);
 }
 
+TEST(Server, IdleConnectionsMakeRoom) {
+  for (const int threads : {1, 2}) {
+    ServerOptions options;
+    options.limits.connections = 4;
+    options.limits.io_threads = threads;
+    Server server(options, echo);
+    std::vector<std::unique_ptr<Client>> clients;
+    for (int i = 0; i < 20; ++i) {
+      clients.push_back(std::make_unique<Client>(server.port()));
+      clients.back()->send(kGet);
+      EXPECT_EQ(status_of(clients.back()->receive("]")), 200) << i;
+    }
+    EXPECT_EQ(clients.front()->receive(), "");  // closed, for the others
+    clients.back()->send(kGet);
+    EXPECT_EQ(status_of(clients.back()->receive("]")), 200);
+    EXPECT_LE(server.connections(), 4);
+  }
+}
+
+TEST(Server, BusyConnectionsKeepTheirPlace) {
+  std::atomic<bool> open = false;
+  ServerOptions options;
+  options.limits.connections = 2;
+  Server server(options, [&](const Request& request) {
+    while (!open && request.path == "/a") std::this_thread::sleep_for(milliseconds(1));
+    return echo(request);
+  });
+  Client first(server.port()), second(server.port()), third(server.port());
+  first.send(kGet);
+  second.send(kGet);
+  third.send("GET /b HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  std::this_thread::sleep_for(milliseconds(150));
+  open = true;
+  EXPECT_EQ(status_of(first.receive("]")), 200);
+  EXPECT_EQ(status_of(second.receive("]")), 200);
+  EXPECT_EQ(status_of(third.receive("]")), 200);
+}
+
 TEST(Server, StopLetsRequestsEnd) {
   std::atomic<bool> inside = false;
   Server server({}, [&](const Request& request) {
