@@ -72,8 +72,12 @@ std::optional<Response> Guard::check_key(Request& request, const Route* found) {
                            std::chrono::system_clock::now());
   request.key = answer.name;
   request.held = std::move(answer.held);
-  const auto unauthorized = [](std::string_view message, std::string_view code) {
-    Response response = api_error(401, message, "invalid_request_error", code);
+  // OpenAI's clients look at the code; others have an error's shape of their own.
+  const auto refuse = [&](int status, std::string_view message, std::string_view type, std::string_view code) {
+    return route.shape == api_error_shape ? api_error(status, message, type, code) : route.shape(status, message);
+  };
+  const auto unauthorized = [&](std::string_view message, std::string_view code) {
+    Response response = refuse(401, message, "invalid_request_error", code);
     response.headers.emplace_back("WWW-Authenticate", "Bearer");
     return response;
   };
@@ -82,11 +86,11 @@ std::optional<Response> Guard::check_key(Request& request, const Route* found) {
     case Keys::Verdict::missing:
       return unauthorized("this server needs an API key: send 'Authorization: Bearer KEY'", "missing_api_key");
     case Keys::Verdict::unknown: return unauthorized("this server does not know the API key", "invalid_api_key");
-    case Keys::Verdict::expired: return api_error(403, "the API key has expired", "", "expired_api_key");
+    case Keys::Verdict::expired: return refuse(403, "the API key has expired", "", "expired_api_key");
     case Keys::Verdict::too_often:
-      return busy(api_error(429, "the API key has used up its requests for now", "", "rate_limit_exceeded"), answer.retry_after);
+      return busy(refuse(429, "the API key has used up its requests for now", "", "rate_limit_exceeded"), answer.retry_after);
     case Keys::Verdict::too_many:
-      return busy(api_error(429, "as many requests as the API key may have are under way", "", "concurrency_limit_exceeded"),
+      return busy(refuse(429, "as many requests as the API key may have are under way", "", "concurrency_limit_exceeded"),
                   answer.retry_after);
   }
   return std::nullopt;
