@@ -5,12 +5,13 @@ import struct
 import sys
 import tempfile
 import threading
-import time
 import unittest
 from pathlib import Path
 
-from inference_models import gray_pixels, times, write, write_repository
-from server import Server, wait_until
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from model_files import find_models  # noqa: E402
+from inference_models import gray_pixels, times, write, write_repository  # noqa: E402
+from server import Server, wait_until  # noqa: E402
 
 SDX = sys.argv.pop(1)
 ONES, COUNT = [1] * 16, list(range(16))
@@ -311,6 +312,40 @@ serving: {max_batch_size: 4, max_queue_delay_ms: 1}
         self.assertEqual((info["name"], info["version"]), ("flaky", "2.1.0"))
         self.assertEqual(info["inputs"], [{"name": "x", "type": "float32", "shape": [-1, 3], "required": True}])
         self.assertIn(info["provider"], ("fault", "cpu"))
+
+
+@unittest.skipIf(find_models() is None, "SDX_TEST_MODELS names no folder")
+class Language(unittest.TestCase):
+    """Triton's generate extension."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server(SDX, f"story={find_models() / 'llm_stories260k' / 'genai_fp32'}")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.__exit__(None)
+
+    def test_text_whole_and_piece_by_piece(self):
+        request = {"id": "7", "text_input": "Once upon a time", "parameters": {"temperature": 0, "max_tokens": 24}}
+        whole = self.server.json("POST", "/v2/models/story/generate", request)
+        self.assertEqual((whole["id"], whole["model_name"], whole["model_version"]), ("7", "story", "1"))
+        self.assertGreater(len(whole["text_output"]), 20)
+        self.assertEqual(self.server.json("POST", "/v2/models/story/versions/1/generate", request), whole)
+        answer = self.server.ask("POST", "/v2/models/story/generate_stream", request)
+        self.assertEqual(answer.headers["Content-Type"], "text/event-stream; charset=utf-8")
+        events = [json.loads(line[6:]) for line in answer.body.decode().split("\n\n") if line]
+        self.assertGreater(len(events), 3)
+        self.assertEqual("".join(e["text_output"] for e in events), whole["text_output"])
+
+    def test_mistakes(self):
+        for body, part in (({}, "text_input"), ({"text_input": "a", "parameters": {"top_q": 1}}, "top_q"),
+                           ({"text_input": "a", "max_tokens": "many"}, "max_tokens"), ({"text_input": 5}, "string"),
+                           ({"text_input": "a", "temperature": -1}, "temperature")):
+            self.assertIn(part, self.server.json("POST", "/v2/models/story/generate", body, 400)["error"])
+        self.assertIn("language model", self.server.json("POST", "/v2/models/story/infer", pair(), 400)["error"])
+        self.server.json("POST", "/v2/models/nothing/generate_stream", {"text_input": "a"}, 404)
+        self.assertEqual(self.server.json("GET", "/v2/models/story")["platform"], "sardonyx_language")
 
 
 if __name__ == "__main__":
