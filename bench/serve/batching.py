@@ -2,6 +2,7 @@
 second, with and without, from 1, 4 and 16 clients. Needs wrk (Debian). Every client sends the same 32 tokens in binary form."""
 
 import json
+import os
 import re
 import struct
 import subprocess
@@ -42,8 +43,11 @@ def load(url, clients, lua):
 
 
 def counts(server):
+    """Requests, runs, and milliseconds of processor time."""
     statistics = server.json("GET", "/v2/models/encoder/stats")["model_stats"][0]
-    return statistics["inference_count"], statistics["execution_count"]
+    fields = Path(f"/proc/{server.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+    ticks = int(fields[11]) + int(fields[12])
+    return statistics["inference_count"], statistics["execution_count"], 1000 * ticks / os.sysconf("SC_CLK_TCK")
 
 
 def main():
@@ -56,8 +60,9 @@ def main():
                 for clients in (1, 4, 16):
                     rate, slow = load(f"http://{server.address}/v2/models/encoder/infer", clients, lua)
                     after = counts(server)
-                    batch = (after[0] - before[0]) / max(1, after[1] - before[1])
-                    print(f"{name:18} {clients:3} clients {rate:8.1f} requests/s, 99 % within {slow}, {batch:.1f} a run")
+                    requests, runs, cpu = (a - b for a, b in zip(after, before))
+                    print(f"{name:18} {clients:3} clients {rate:8.1f} requests/s, 99 % within {slow}, {requests / runs:.1f} a run, "
+                          f"{cpu / requests:.1f} ms of processor time each", flush=True)
                     before = after
 
 

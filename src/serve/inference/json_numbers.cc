@@ -15,6 +15,10 @@
 namespace sdx::serve {
 namespace {
 
+// What is not set aside becomes a document, which takes twenty times the memory of its text.
+constexpr std::size_t kMostText = std::size_t{8} << 20;
+constexpr std::size_t kMostValues = 4096;
+
 bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -98,6 +102,7 @@ void walk_item(Walker& walker, std::string_view member, Skeleton& out, std::size
     walker.peek();
     const std::size_t begin = walker.at();
     walker.skip_value();
+    if (out.values.size() >= kMostValues) fail(ErrorCode::invalid_argument, "more than {} arrays of data", kMostValues);
     out.text += walker.between(copied, begin);
     out.text += std::to_string(out.values.size());
     copied = walker.at();
@@ -358,6 +363,9 @@ Skeleton set_values_aside(std::string_view json, std::string_view list, std::str
       walker.need(']');
     } while (walker.take(','));
     walker.need('}');
+  }
+  if (out.text.size() + json.size() - copied > kMostText) {
+    fail(ErrorCode::invalid_argument, "the request has more than {} bytes of JSON besides its data", kMostText);
   }
   out.text += json.substr(copied);
   return out;

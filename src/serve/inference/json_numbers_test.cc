@@ -35,6 +35,15 @@ TEST(JsonNumbers, values_of_the_list_are_set_aside) {
   EXPECT_NE(s.text.find(R"("outputs":[{"data":[7]}])"), std::string::npos) << s.text;
 }
 
+TEST(JsonNumbers, what_is_not_data_is_limited) {
+  const std::string much = "{\"x\":[" + std::string(std::size_t{9} << 20, ' ') + "]}";
+  expect_parts(error_of(ErrorCode::invalid_argument, [&] { set_values_aside(much, "inputs", "data"); }), {"besides its data"});
+  std::string many = "{\"inputs\":[{";
+  for (int i = 0; i < 5000; ++i) many += "\"data\":[],";
+  many.back() = '}';
+  expect_parts(error_of(ErrorCode::invalid_argument, [&] { set_values_aside(many + "]}", "inputs", "data"); }), {"4096 arrays"});
+}
+
 TEST(JsonNumbers, brackets_and_quotes_must_match) {
   for (const char* broken :
        {"", "[", "{", "{\"inputs\":[", "{\"inputs\":[{\"data\":[1}", "{\"inputs\":[{\"data\":[\"\\", "{\"a\"}"}) {

@@ -19,6 +19,8 @@ namespace {
 
 using nlohmann::json;
 
+constexpr std::size_t kMostJson = std::size_t{32} << 20;  // a document takes many times the memory of its text
+
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text.data(), text.size())); }
 
 // The one that the request names (?model=, or the path), else the only one that takes tensors.
@@ -94,6 +96,9 @@ class InputReader {
   }
 
   void add_json(NamedValues& out, std::string_view text) const {
+    if (text.size() > kMostJson) {
+      fail(ErrorCode::out_of_memory, "{} bytes of JSON are too many here: /v2/models/NAME/infer takes more", text.size());
+    }
     const json document = parse_json(text, "the request");
     if (!document.is_object()) {
       const ValueSpec& spec = only_input();
