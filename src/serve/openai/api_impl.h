@@ -35,7 +35,4 @@ struct Api::Impl {
       std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
 };
 
-// The tokens of a text, as LanguageModel::generate() makes them.
-TokenList tokens_of(const Tokenizer& tokenizer, const std::string& text, bool special_tokens, std::string_view param);
-
 }  // namespace sdx::serve::openai

@@ -90,7 +90,7 @@ Prompt make_prompt(const ChatRequest& r, const Found& found) {
            "invalid_value");
   }
   // Templates write special tokens themselves.
-  out.tokens = tokens_of(service.model.tokenizer(), out.text, false, "messages");
+  out.tokens = tokens_of(service.model, out.text, false, PromptKind::chat);
   return out;
 }
 
@@ -115,12 +115,6 @@ void force_call(GenerationSettings& s, const ChatRequest& r, const LanguageModel
 }
 
 }  // namespace
-
-TokenList tokens_of(const Tokenizer& tokenizer, const std::string& text, bool special_tokens, std::string_view param) {
-  TokenList out = tokenizer.encode(text, special_tokens).ids;
-  if (out.empty()) refuse(fmt::format("Invalid '{}': there are no tokens to continue from.", param), param, "invalid_value");
-  return out;
-}
 
 void Api::Impl::chat(const RequestPtr& request, const ResponderPtr& responder) {
   const ChatRequest r = read_chat_request(read_body(request->body));

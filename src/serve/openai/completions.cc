@@ -68,7 +68,7 @@ std::vector<TokenList> read_prompts(const CompletionRequest& r, const LanguageMo
   std::vector<TokenList> out;
   for (const PromptText& prompt : r.prompts) {
     const auto* tokens = std::get_if<TokenList>(&prompt);
-    out.push_back(tokens != nullptr ? *tokens : tokens_of(model.tokenizer(), std::get<std::string>(prompt), true, "prompt"));
+    out.push_back(tokens != nullptr ? *tokens : tokens_of(model, std::get<std::string>(prompt), true, PromptKind::completion));
     const std::int64_t vocabulary = model.info().vocabulary;
     for (const TokenId id : out.back()) {
       if (vocabulary > 0 && static_cast<std::int64_t>(id) >= vocabulary) {

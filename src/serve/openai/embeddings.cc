@@ -18,6 +18,16 @@ namespace {
 
 constexpr std::size_t kSlice = 256;  // texts between two looks at whether the client is still there
 
+// What a model can read of a text that it cuts: the tokens of megabytes would take a hundred times their memory.
+std::string beginning(std::string text) {
+  constexpr std::size_t most = 1 << 20;
+  if (text.size() <= most) return text;
+  std::size_t end = most;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // between characters
+  text.resize(end);
+  return text;
+}
+
 struct Texts {
   std::vector<std::string> texts;
   std::int64_t tokens = 0;
@@ -37,6 +47,11 @@ Texts read_input(const EmbeddingRequest& r, const TextEmbedder& embedder) {
       }
     }
     out.texts.push_back(tokens != nullptr ? whole.decode(*tokens) : std::get<std::string>(input));
+    if (r.cut) {
+      out.texts.back() = beginning(out.texts.back());
+    } else {
+      check_length(whole, out.texts.back(), PromptKind::embedding, most);
+    }
     const auto count = static_cast<std::int64_t>(whole.encode(out.texts.back()).size());
     if (most > 0 && count > most && !r.cut) too_long(PromptKind::embedding, most, count, 0);
     out.tokens += most > 0 ? std::min(count, most) : count;
@@ -142,12 +157,15 @@ Response Api::Impl::rerank(const Request& request) {
   Measured measured(metrics, r.model, request.arrived);
   std::int64_t tokens = 0;
   std::vector<float> scores;
+  const std::string query = beginning(r.query);
   for (std::size_t begin = 0; begin < r.documents.size(); begin += kSlice) {
     check_client(request);
-    const auto slice = std::span(r.documents).subspan(begin, std::min(kSlice, r.documents.size() - begin));
+    const auto all = std::span(r.documents).subspan(begin, std::min(kSlice, r.documents.size() - begin));
+    std::vector<std::string> slice(all.begin(), all.end());
+    std::transform(slice.begin(), slice.end(), slice.begin(), beginning);
     for (const std::string& document : slice)
-      tokens += static_cast<std::int64_t>(reranker.tokenizer().encode(r.query, document).size());
-    const std::vector<float> part = reranker.score(r.query, slice);
+      tokens += static_cast<std::int64_t>(reranker.tokenizer().encode(query, document).size());
+    const std::vector<float> part = reranker.score(query, slice);
     scores.insert(scores.end(), part.begin(), part.end());
   }
   if (request.notes) {

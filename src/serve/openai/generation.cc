@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "serve/http/access.h"
 
 namespace sdx::serve::openai {
@@ -11,32 +13,56 @@ constexpr std::int64_t kUnknownContext = 4096;  // of models whose files do not 
 
 const std::vector<double> kLatencies = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80};
 
+std::string_view param_of(PromptKind kind) {
+  return kind == PromptKind::chat ? "messages" : kind == PromptKind::completion ? "prompt" : "input";
+}
+
+constexpr std::size_t kPiece = 128 * 1024;  // bytes of a text whose tokens are counted at a time
+constexpr std::int64_t kSeam = 16;          // tokens that a piece may have because it was cut out
+
 }  // namespace
 
-void too_long(PromptKind kind, std::int64_t context, std::int64_t prompt, std::int64_t asked) {
+void too_long(PromptKind kind, std::int64_t context, std::int64_t prompt, std::int64_t asked, bool more) {
   const std::string most = fmt::format("This model's maximum context length is {} tokens", context);
+  const std::string number = fmt::format("{}{}", more ? "more than " : "", prompt);
   std::string message;
-  if (kind == PromptKind::chat && asked == 0) {
+  if (kind == PromptKind::chat && (asked == 0 || more)) {
     message =
-        fmt::format("{}. However, your messages resulted in {} tokens. Please reduce the length of the messages.", most, prompt);
+        fmt::format("{}. However, your messages resulted in {} tokens. Please reduce the length of the messages.", most, number);
   } else if (kind == PromptKind::chat) {
     message = fmt::format(
         "{}. However, you requested {} tokens ({} in the messages, {} in the completion). Please reduce the length of the "
-        "messages or "
-        "completion.",
+        "messages or completion.",
         most, prompt + asked, prompt, asked);
   } else {
     message = fmt::format(
         "{}, however you requested {} tokens ({} in your prompt; {} for the completion). Please reduce your prompt; or "
-        "completion "
-        "length.",
-        most, prompt + asked, prompt, asked);
+        "completion length.",
+        most, more ? number : std::to_string(prompt + asked), number, asked);
   }
-  refuse(message,
-         kind == PromptKind::chat         ? "messages"
-         : kind == PromptKind::completion ? "prompt"
-                                          : "input",
-         "context_length_exceeded");
+  refuse(message, param_of(kind), "context_length_exceeded");
+}
+
+void check_length(const Tokenizer& tokenizer, const std::string& text, PromptKind kind, std::int64_t context) {
+  if (context <= 0 || text.size() <= kPiece) return;
+  std::int64_t count = 0;
+  for (std::size_t begin = 0; begin < text.size();) {
+    std::size_t end = std::min(begin + kPiece, text.size());
+    while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // between characters
+    const auto tokens = static_cast<std::int64_t>(tokenizer.encode(text.substr(begin, end - begin), false).size());
+    count += std::max<std::int64_t>(0, tokens - kSeam);
+    if (count > context) too_long(kind, context, count, 0, end < text.size());
+    begin = end;
+  }
+}
+
+TokenList tokens_of(const LanguageModel& model, const std::string& text, bool special_tokens, PromptKind kind) {
+  check_length(model.tokenizer(), text, kind, model.info().context);
+  TokenList out = model.tokenizer().encode(text, special_tokens).ids;
+  if (out.empty()) {
+    refuse(fmt::format("Invalid '{}': there are no tokens to continue from.", param_of(kind)), param_of(kind), "invalid_value");
+  }
+  return out;
 }
 
 std::int64_t answer_room(const GenerationFields& fields, PromptKind kind, const LanguageModelInfo& info, std::int64_t prompt) {

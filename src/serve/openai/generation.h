@@ -17,8 +17,14 @@ namespace sdx::serve::openai {
 
 // Names of fields and words for messages about a prompt that is too long.
 enum class PromptKind { chat, completion, embedding };
-// Throws ApiError (400, context_length_exceeded). `asked`: tokens of the answer; 0: none were asked for.
-[[noreturn]] void too_long(PromptKind kind, std::int64_t context, std::int64_t prompt, std::int64_t asked);
+// Throws ApiError (400, context_length_exceeded). `asked`: tokens of the answer; 0: none were asked for. `more`: the prompt has
+// more tokens than were counted.
+[[noreturn]] void too_long(PromptKind kind, std::int64_t context, std::int64_t prompt, std::int64_t asked, bool more = false);
+// Throws as too_long() does for a text that is so much too long that its beginning shows it: all the tokens of megabytes would
+// take a hundred times their memory.
+void check_length(const Tokenizer& tokenizer, const std::string& text, PromptKind kind, std::int64_t context);
+// The tokens of a text, as LanguageModel::generate() makes them; check_length() comes first.
+TokenList tokens_of(const LanguageModel& model, const std::string& text, bool special_tokens, PromptKind kind);
 
 // Checks that prompt and answer fit into the context; returns how many tokens the answer may have.
 std::int64_t answer_room(const GenerationFields& fields, PromptKind kind, const LanguageModelInfo& info, std::int64_t prompt);
