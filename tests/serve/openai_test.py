@@ -1,6 +1,6 @@
 """PyPI's `openai`, unchanged, against `sdx serve`: openai_test.py SDX PROJECT WHAT
 
-WHAT is one of the functions at the end. The client comes from build/serve-venv, which tools/clients_env.sh makes: exit code 77 without it.
+WHAT is one of the functions at the end. The client comes from build/serving-venv, which tools/clients_env.sh makes: exit code 77 without it.
 Models are tiny ones, made here; SDX_TEST_MODELS and SDX_TEST_SMOLLM2 name real ones, which are left out where they are not there.
 """
 
@@ -18,7 +18,7 @@ from typing import Annotated
 
 SKIPPED = 77
 PROJECT = Path(sys.argv[2]).resolve()
-PYTHON = PROJECT / "build" / "serve-venv" / "bin" / "python"
+PYTHON = PROJECT / "build" / "serving-venv" / "bin" / "python"
 if not PYTHON.exists():
     print(f"{PYTHON} is missing: tools/clients_env.sh makes it")
     sys.exit(SKIPPED)
