@@ -55,7 +55,7 @@ function drawChart(chart) {
   const last = now !== null && now !== undefined ? now : chart.mean ? [...chart.points].reverse().find((p) => p !== null) : null;
   const text = last === null || last === undefined ? '–' : shortly(last);
   chart.value.replaceChildren(text, ' ', make('span', {}, chart.unit));
-  chart.most.textContent = most > 1e-9 ? `at most ${shortly(most)} ${chart.unit}` : 'nothing yet';
+  chart.most.textContent = chart.points.some((p) => p !== null) ? `at most ${shortly(most > 1e-9 ? most : 0)} ${chart.unit}` : 'nothing yet';
   chart.svg.setAttribute('aria-label', `${chart.title}: now ${text} ${chart.unit}, ${chart.most.textContent}`);
 }
 
