@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """What packaging/ has for clusters, containers and proxies holds together and fits the server: deployment_test.py SDX SOURCE.
 
-Needs PyYAML; objects of Kubernetes are checked against its schemas where kubernetes-validate is installed. Exit code 77 without PyYAML.
+Needs PyYAML; objects of Kubernetes are checked against its schemas where kubernetes-validate is installed. Both are in build/serving-venv, which
+tools/clients_env.sh makes and this then runs in. Exit code 77 without PyYAML.
 """
 
+import os
 import pathlib
 import re
 import subprocess
@@ -134,6 +136,9 @@ def the_proxy_streams(source):
 
 
 def main():
+    venv = pathlib.Path(sys.argv[2]).resolve() / "build" / "serving-venv"
+    if kubernetes_validate is None and (venv / "bin" / "python").exists() and pathlib.Path(sys.prefix) != venv:
+        os.execv(venv / "bin" / "python", [venv / "bin" / "python", "-B", *sys.argv])
     if yaml is None:
         print("skipped, for want of PyYAML")
         return 77
