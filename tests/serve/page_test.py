@@ -288,6 +288,13 @@ def asks_for_a_key(b):
         b.until(lambda: b.one("#key-dialog").is_displayed(), "the dialog")
         check("needs a key" in b.text("#state-text"), b.text("#state-text"))
         b.shoot("key")
+        b.one("#key-cancel").click()
+        asked = b.js("return measure().then(() => 'answered', () => document.querySelector('#key-dialog').open)")
+        check(asked is False, "once is enough", asked)
+        b.one("#key").click()
+        check(b.one("#key-dialog").is_displayed(), "it can be asked for")
+        b.one("#key-value").send_keys("wrong", Keys.ENTER)
+        b.until(lambda: "does not take" in b.text("#key-why"), "a key that is wrong")
         b.one("#key-value").send_keys("secret", Keys.ENTER)
         b.until(lambda: "ready" in b.text("#state-text"), "the models, with the key")
     finally:

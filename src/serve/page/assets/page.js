@@ -1,6 +1,7 @@
 // What holds the page together: tabs, models, the key, light and dark.
 
-const kRefreshEvery = 5000;
+// Milliseconds: keys may allow few requests a minute, and models seldom change.
+const kRefreshEvery = 30000, kRefreshWhenShown = 5000;
 
 function showBanner(text) {
   $('banner').textContent = text;
@@ -37,6 +38,7 @@ function openTab(tab) {
     $(other.getAttribute('aria-controls')).hidden = !chosen;
   }
   history.replaceState(null, '', `#${tab.id.slice(4)}`);
+  if (tab.id === 'tab-models' && document.documentElement.dataset.ready) refresh();
 }
 
 // ---- The list of models
@@ -104,13 +106,21 @@ async function refresh() {
   }
 }
 
-function askForKey() {
-  if (!$('key-dialog').open) $('key-dialog').showModal();
+let declined = false;  // whoever closes the dialog is not asked again by what the page does by itself
+
+function askForKey(refused) {
+  if (declined || $('key-dialog').open) return;
+  $('key-why').textContent = refused && server.key ? 'The server does not take this key.' : 'This server answers whoever has a key. It is kept in this tab alone.';
+  $('key-dialog').showModal();
 }
 
 function startKey() {
-  $('key').addEventListener('click', askForKey);
-  $('key-cancel').addEventListener('click', () => $('key-dialog').close());
+  $('key').addEventListener('click', () => {
+    declined = false;
+    askForKey(false);
+  });
+  $('key-dialog').addEventListener('close', () => { declined = $('key-dialog').returnValue !== 'ok'; });
+  $('key-cancel').addEventListener('click', () => $('key-dialog').close(''));
   $('key-form').addEventListener('submit', () => {
     server.key = $('key-value').value.trim();
     $('key-value').value = '';
@@ -136,7 +146,7 @@ function startTheme() {
 }
 
 // One after the other, and not while nobody looks.
-async function every(ms, work) {
+async function every(delay, work) {
   for (;;) {
     const needless = document.hidden || $('key-dialog').open;
     if (!needless) {
@@ -144,7 +154,7 @@ async function every(ms, work) {
         await work();
       } catch { /* the state says it */ }
     }
-    await new Promise((resolve) => setTimeout(resolve, ms));
+    await new Promise((resolve) => setTimeout(resolve, delay()));
   }
 }
 
@@ -161,8 +171,8 @@ async function start() {
   if (named) openTab(named);
   await refresh();
   document.documentElement.dataset.ready = 'true';
-  every(kRefreshEvery, refresh);
-  every(kEvery, measure);
+  every(() => ($('view-models').hidden ? kRefreshEvery : kRefreshWhenShown), refresh);
+  every(() => kEvery, measure);
 }
 
 start();

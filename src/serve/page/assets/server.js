@@ -47,7 +47,7 @@ async function ask(path, {method = 'GET', json, body, headers = {}, signal} = {}
     throw new Refused('The server does not answer.', 0);
   }
   if (response.ok) return response;
-  if (response.status === 401) askForKey();
+  if (response.status === 401) askForKey(true);
   throw await refusal(response);
 }
 
