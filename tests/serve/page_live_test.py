@@ -80,7 +80,7 @@ def chats(b, real):
 def manages_models(b):
     b.tab("models")
     for state, label in (("UNAVAILABLE", "unload"), ("READY", "load")):
-        b.one(f'[aria-label="{label} colours"]').click()
+        b.press(f'[aria-label="{label} colours"]')
         b.until(lambda s=state: b.one('[data-name="colours"]').get_attribute("data-state") == s, f"colours are {state}")
     b.shoot("live-models")
 

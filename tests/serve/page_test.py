@@ -17,6 +17,7 @@ from stand_in import StandIn
 
 try:
     from selenium import webdriver
+    from selenium.common.exceptions import StaleElementReferenceException
     from selenium.webdriver.common.by import By
     from selenium.webdriver.common.keys import Keys
     from selenium.webdriver.support.ui import Select, WebDriverWait
@@ -65,7 +66,8 @@ class Browser:
 
     def until(self, condition, what):
         try:
-            return WebDriverWait(self.driver, PATIENCE, poll_frequency=0.05).until(lambda _: condition())
+            # What is looked at may be shown anew at any time.
+            return WebDriverWait(self.driver, PATIENCE, 0.05, [StaleElementReferenceException]).until(lambda _: condition())
         except Exception as error:
             self.shoot("failed")
             raise AssertionError(f"never: {what}") from error
@@ -82,6 +84,10 @@ class Browser:
     def tab(self, name):
         self.one(f"#tab-{name}").click()
         check(self.one(f"#view-{name}").is_displayed(), name)
+
+    def press(self, selector):
+        """For what is shown anew from time to time."""
+        self.until(lambda: self.one(selector).click() is None, f"{selector} is pressed")
 
     def shoot(self, name):
         if self.shots:
@@ -196,9 +202,9 @@ def manages_models(b, server):
     b.tab("models")
     item = '[data-name="resting"]'
     check("not loaded" in b.text(item), b.text(item))
-    b.one(f"{item} button").click()
+    b.press(f"{item} button")
     b.until(lambda: b.one(item).get_attribute("data-state") == "READY", "it is loaded")
-    b.one('[data-name="broken"] button').click()
+    b.press('[data-name="broken"] button')
     b.until(lambda: "cut short" in b.text("#banner"), "why it cannot be loaded")
     check("on cpu" in b.text('[data-name="colours"]') and "version 1" in b.text('[data-name="colours"]'), b.text('[data-name="colours"]'))
     check(b.text("#state-text") == "4 of 5 ready", b.text("#state-text"))
