@@ -460,7 +460,8 @@ std::vector<ModelStatus> Catalog::list() const {
       out.push_back({name, "", ModelState::failed, std::nullopt, family.error});
     }
     for (const auto& [number, version] : family.versions) {
-      out.push_back({name, version->number, version->state, version->kind, version->reason});
+      const std::string& reason = version->reason.empty() ? family.error : version->reason;
+      out.push_back({name, version->number, version->state, version->kind, reason});
     }
   }
   return out;
