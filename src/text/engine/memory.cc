@@ -119,7 +119,9 @@ void Scheduler::reserve(std::vector<Part>& parts) {
     if (p.error) failed.push_back(p);
   }
   std::erase_if(parts, [](const Part& p) { return p.task->waits_again || p.error; });
-  for (const Part& p : failed) end(p.task, p.error);
+  for (const Part& p : failed) {
+    if (!p.task->over) end(p.task, p.error);
+  }
 }
 
 void Scheduler::preempt(const Task& t) {
