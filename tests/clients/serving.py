@@ -161,7 +161,10 @@ def over_grpc(server, repository):
         typed_contents(server)
 
         class Control:  # the same names as HTTP's
-            get_model_repository_index = staticmethod(lambda: [{"name": m.name, "state": m.state} for m in client.get_model_repository_index().models])
+            @staticmethod
+            def get_model_repository_index():
+                return [{"name": m.name, "state": m.state} for m in client.get_model_repository_index().models]
+
             load_model, unload_model, is_model_ready = client.load_model, client.unload_model, client.is_model_ready
 
         control(Control, repository, "by_grpc")

@@ -42,7 +42,9 @@ TEST(Settings, of_config_pbtxt) {
     }
     default_model_filename: "other.onnx"
     parameters { key: "mask_input" value: { string_value: "attention_mask" } }
-    model_warmup [ { name: "w" batch_size: 2 count: 3 inputs: { key: "x" value: { data_type: TYPE_FP32 dims: [ 4, 3 ] random_data: true } } } ]
+    model_warmup [ {
+      name: "w" batch_size: 2 count: 3 inputs: { key: "x" value: { data_type: TYPE_FP32 dims: [ 4, 3 ] random_data: true } }
+    } ]
   )");
   EXPECT_EQ(s.max_batch_size, 8);
   ASSERT_EQ(s.inputs.size(), 2U);
