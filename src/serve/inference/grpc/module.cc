@@ -1,5 +1,7 @@
 // libsdx_serve_grpc.so
 
+#include <google/protobuf/stubs/logging.h>
+
 #include "config_text.h"
 #include "serve/grpc_api.h"
 #include "server.h"
@@ -11,4 +13,8 @@ constexpr sdx::serve::GrpcModule kModule{sdx::serve::kGrpcModuleVersion, SDX_VER
 
 }  // namespace
 
-extern "C" __attribute__((visibility("default"))) const sdx::serve::GrpcModule* sdx_serve_grpc_module() { return &kModule; }
+extern "C" __attribute__((visibility("default"))) const sdx::serve::GrpcModule* sdx_serve_grpc_module() {
+  // Else every broken message is a line on standard error; errors are told to whoever asked.
+  google::protobuf::SetLogHandler(nullptr);
+  return &kModule;
+}
