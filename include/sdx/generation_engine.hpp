@@ -27,9 +27,9 @@ struct EngineOptions {
   int max_waiting = 256;             // requests that wait; submit() refuses more
   std::int64_t max_step_tokens = 0;  // of one step: one for each answer under way, the rest for prompts, which are computed in
                                      // such chunks; 0: 512
-  std::uint64_t cache_bytes = 0;  // the most that keys and values may take; 0: half of the memory that the process could take
-                                  // when the engine is made
-  bool share_prefixes = true;     // what prompts have in common is computed once, and kept while there is room
+  std::uint64_t cache_bytes = 0;     // the most that keys and values may take; 0: half of the memory that the process could take
+                                     // when the engine is made
+  bool share_prefixes = true;        // what prompts have in common is computed once, and kept while there is room
 };
 
 struct GenerationRequest {

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "tensor/element.h"
-#include "text/model/paged_graph.h"
+#include "text/model/paged/paged_graph.h"
 #include "text/model/paged_step.h"
 
 namespace sdx::text {

@@ -6,7 +6,7 @@
 #include "base/system/mapped_file.h"
 #include "onnx/reader.h"
 #include "onnx/writer.h"
-#include "text/model/paged_graph.h"
+#include "text/model/paged/paged_graph.h"
 #include "text/model/weights_model.h"
 
 namespace sdx::text {

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "tensor/element.h"
-#include "text/model/paged_graph.h"
+#include "text/model/paged/paged_graph.h"
 
 namespace sdx::text {
 

@@ -7,7 +7,7 @@
 #include "text/model/config_object.h"
 #include "text/model/decoder_graph.h"
 #include "text/model/hf_tensors.h"
-#include "text/model/paged_graph.h"
+#include "text/model/paged/paged_graph.h"
 
 namespace sdx::text {
 namespace {

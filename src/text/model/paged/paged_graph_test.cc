@@ -1,4 +1,4 @@
-#include "text/model/paged_graph.h"
+#include "text/model/paged/paged_graph.h"
 
 #include <gtest/gtest.h>
 

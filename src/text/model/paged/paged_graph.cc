@@ -1,10 +1,10 @@
-#include "text/model/paged_graph.h"
+#include "text/model/paged/paged_graph.h"
 
 #include <algorithm>
 #include <set>
 
 #include "text/model/open.h"
-#include "text/model/token_wise.h"
+#include "text/model/paged/token_wise.h"
 
 namespace sdx::text {
 namespace {

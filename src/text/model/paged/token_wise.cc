@@ -1,4 +1,4 @@
-#include "text/model/token_wise.h"
+#include "text/model/paged/token_wise.h"
 
 #include <algorithm>
 #include <array>
