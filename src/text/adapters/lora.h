@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "text/model/decoder_config.h"
-#include "text/model/decoder_graph.h"
+#include "text/model/network/decoder_config.h"
+#include "text/model/network/decoder_graph.h"
 
 namespace sdx::text {
 

@@ -6,8 +6,8 @@
 #include "base/error.h"
 #include "base/system/mapped_file.h"
 #include "onnx/writer.h"
-#include "text/model/decoder_graph.h"
-#include "text/model/file_weights.h"
+#include "text/model/network/decoder_graph.h"
+#include "text/model/network/file_weights.h"
 #include "text/model/weights_model.h"
 #include "text/tokenizer/load/gguf_to_json.h"
 

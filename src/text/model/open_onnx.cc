@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "onnx/reader.h"
-#include "text/model/hf_config.h"
+#include "text/model/network/hf_config.h"
 #include "text/model/open.h"
 
 namespace sdx::text {

@@ -5,8 +5,8 @@
 #include "base/error.h"
 #include "text/adapters/lora.h"
 #include "text/model/config_object.h"
-#include "text/model/decoder_graph.h"
-#include "text/model/hf_tensors.h"
+#include "text/model/network/decoder_graph.h"
+#include "text/model/network/hf_tensors.h"
 #include "text/model/paged/paged_graph.h"
 
 namespace sdx::text {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "text/gguf/gguf_model.h"
-#include "text/model/decoder_config.h"
+#include "text/model/network/decoder_config.h"
 #include "text/model/open.h"
 
 namespace sdx::text {

@@ -1,4 +1,4 @@
-#include "text/model/decoder_graph.h"
+#include "text/model/network/decoder_graph.h"
 
 #include <algorithm>
 #include <set>

@@ -14,8 +14,8 @@
 
 #include "graph/graph.h"
 #include "text/gguf/tensor_files.h"
-#include "text/model/decoder_config.h"
-#include "text/model/graph_writer.h"
+#include "text/model/network/decoder_config.h"
+#include "text/model/network/graph_writer.h"
 
 namespace sdx::text {
 

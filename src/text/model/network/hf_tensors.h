@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "text/gguf/tensor_files.h"
-#include "text/model/hf_config.h"
+#include "text/model/network/hf_config.h"
 
 namespace sdx::text {
 

@@ -1,4 +1,4 @@
-#include "text/model/file_weights.h"
+#include "text/model/network/file_weights.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/parallel.h"
-#include "text/model/block_codes.h"
+#include "text/model/network/block_codes.h"
 
 namespace sdx::text {
 namespace {

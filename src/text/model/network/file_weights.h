@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "text/model/decoder_graph.h"
+#include "text/model/network/decoder_graph.h"
 
 namespace sdx::text {
 

@@ -1,4 +1,4 @@
-#include "text/model/decoder_config.h"
+#include "text/model/network/decoder_config.h"
 
 #include <algorithm>
 #include <cmath>

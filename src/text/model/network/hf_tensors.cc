@@ -1,4 +1,4 @@
-#include "text/model/hf_tensors.h"
+#include "text/model/network/hf_tensors.h"
 
 #include <algorithm>
 #include <array>

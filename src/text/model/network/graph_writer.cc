@@ -1,4 +1,4 @@
-#include "text/model/graph_writer.h"
+#include "text/model/network/graph_writer.h"
 
 #include <algorithm>
 #include <charconv>

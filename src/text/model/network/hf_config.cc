@@ -1,4 +1,4 @@
-#include "text/model/hf_config.h"
+#include "text/model/network/hf_config.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "text/model/block_codes.h"
+#include "text/model/network/block_codes.h"
 
 #include "base/error.h"
 

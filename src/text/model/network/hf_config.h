@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "text/model/decoder_config.h"
+#include "text/model/network/decoder_config.h"
 #include "text/model/open.h"
 
 namespace sdx::text {
