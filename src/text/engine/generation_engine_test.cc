@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "text/model/block_pool.h"
 
 namespace sdx::text {
 namespace {
@@ -336,14 +337,16 @@ TEST_F(Engine, WhatPromptsShareIsComputedOnce) {
     EXPECT_EQ(second.choices[0].tokens, model().generate(longer, greedy(5)).choices[0].tokens);
     // The last token is computed in any case.
     const Ids whole(longer.begin(), longer.begin() + 128);
-    EXPECT_EQ(engine.submit(asking(whole, greedy(1))).wait().cached_tokens, share ? 96 : 0);
+    EXPECT_EQ(engine.submit(asking(whole, greedy(1))).wait().cached_tokens, share ? 64 : 0);
     EXPECT_EQ(engine.status().cache_in_use, 0U);
     EXPECT_EQ(engine.status().cache_bytes > 0, share);
   }
 }
 
 std::uint64_t block_bytes(const LanguageModel& m) {
-  return static_cast<std::uint64_t>(32 * 2 * m.info().layers * m.info().kv_heads * m.info().head_size) * 4;
+  return static_cast<std::uint64_t>(text::CacheLayout::kBlockTokens * 2 * m.info().layers * m.info().kv_heads *
+                                    m.info().head_size) *
+         4;
 }
 
 TEST_F(Engine, ItGoesOnWhereTheCacheIsFull) {
@@ -351,7 +354,7 @@ TEST_F(Engine, ItGoesOnWhereTheCacheIsFull) {
   std::vector<Ids> expected;
   for (const Ids& p : prompts) expected.push_back(model().generate(p, greedy(100)).choices[0].tokens);
   for (const bool share : {true, false}) {
-    GenerationEngine engine(model(), {.max_sequences = 6, .cache_bytes = 16 * block_bytes(model()), .share_prefixes = share});
+    GenerationEngine engine(model(), {.max_sequences = 6, .cache_bytes = 8 * block_bytes(model()), .share_prefixes = share});
     std::vector<GenerationTask> tasks;
     for (const Ids& p : prompts) tasks.push_back(engine.submit(asking(p, greedy(100))));
     for (std::size_t i = 0; i < prompts.size(); ++i) EXPECT_EQ(tasks[i].wait().choices.at(0).tokens, expected[i]) << i;
@@ -361,13 +364,13 @@ TEST_F(Engine, ItGoesOnWhereTheCacheIsFull) {
     EXPECT_EQ(s.cache_in_use, 0U);
     // One alone that fills it ends there; several answers share what there is; a longer prompt is refused.
     const Generation most = engine.submit(asking(prompts[0], greedy(1000))).wait();
-    EXPECT_EQ(most.choices[0].tokens.size(), 16U * 32 - prompts[0].size() + 1);
+    EXPECT_EQ(most.choices[0].tokens.size(), 8U * 64 - prompts[0].size() + 1);
     EXPECT_EQ(most.choices[0].finish_reason, "length");
     GenerationSettings three = greedy(1000);
     three.n = 3;
     for (const Choice& c : engine.submit(asking(prompts[0], three)).wait().choices) {
-      EXPECT_EQ(c.tokens.size(), 4U * 32 - 15 + 1);
-      EXPECT_TRUE(std::equal(expected[0].begin(), expected[0].end(), c.tokens.begin()));
+      EXPECT_EQ(c.tokens.size(), 2U * 64 - prompts[0].size() % 64 + 1);
+      EXPECT_TRUE(std::equal(c.tokens.begin(), c.tokens.begin() + 80, expected[0].begin()));
     }
     EXPECT_EQ(code_of([&] { engine.submit(asking(Ids(500, 403), three)); }), ErrorCode::out_of_memory);
   }
@@ -438,7 +441,7 @@ TEST(GenerationEngine, SmolLM2AnswersAsRecordedAmongOthers) {
   // at a time.
   std::size_t longest = 0;
   for (const auto& p : expected["prompts"]) longest = std::max(longest, p["prompt_ids"].size() + p["generated_ids"].size());
-  const std::uint64_t tight = (longest / 32 + 3) * block_bytes(model);
+  const std::uint64_t tight = (longest / 64 + 3) * block_bytes(model);
   for (const std::uint64_t bytes : {std::uint64_t{0}, tight}) {
     GenerationEngine engine(model, {.max_sequences = 9, .max_step_tokens = 48, .cache_bytes = bytes});
     std::vector<std::pair<GenerationTask, Ids>> tasks;

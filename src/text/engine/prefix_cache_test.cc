@@ -10,9 +10,10 @@ namespace {
 
 using Ids = std::vector<TokenId>;
 constexpr std::int64_t kBlock = CacheLayout::kBlockTokens;
+constexpr auto kTokens = static_cast<std::size_t>(kBlock);
 
 Ids counting(TokenId first, std::size_t blocks) {
-  Ids ids(blocks * static_cast<std::size_t>(kBlock));
+  Ids ids(blocks * kTokens);
   std::iota(ids.begin(), ids.end(), first);
   return ids;
 }
@@ -23,23 +24,23 @@ std::shared_ptr<BlockPool> small_pool(std::int64_t blocks, DataType type = DataT
 
 TEST(BlockPool, BlocksAreSharedUntilSomebodyWrites) {
   const auto pool = small_pool(4, DataType::int8);
-  EXPECT_EQ(pool->layout().block_bytes(), 2U * 2 * 3 * 32 * (8 + 4));
+  EXPECT_EQ(pool->layout().block_bytes(), 2U * 2 * 3 * kTokens * (8 + 4));
   BlockList a(pool);
-  ASSERT_TRUE(a.reserve(0, 40));
+  ASSERT_TRUE(a.reserve(0, kBlock + 8));
   EXPECT_EQ(a.ids().size(), 2U);
   Tensor keys = pool->caches()[0];
   auto* rows = static_cast<std::int8_t*>(keys.mutable_data());
-  std::memset(rows + static_cast<std::ptrdiff_t>(a.ids()[1]) * 3 * 32 * 8, 7, 3 * 32 * 8);
+  std::memset(rows + static_cast<std::ptrdiff_t>(a.ids()[1]) * 3 * kBlock * 8, 7, 3 * kTokens * 8);
   BlockList b = a;
   EXPECT_EQ(pool->in_use(), 2);
   // The first block stays both's; the second one, which is to be written, becomes two with the same in it.
-  ASSERT_TRUE(b.reserve(40, 41));
+  ASSERT_TRUE(b.reserve(kBlock + 8, kBlock + 9));
   EXPECT_EQ(b.ids()[0], a.ids()[0]);
   EXPECT_NE(b.ids()[1], a.ids()[1]);
-  EXPECT_EQ(rows[static_cast<std::ptrdiff_t>(b.ids()[1]) * 3 * 32 * 8 + 5], 7);
-  ASSERT_TRUE(a.reserve(40, 64));
+  EXPECT_EQ(rows[static_cast<std::ptrdiff_t>(b.ids()[1]) * 3 * kBlock * 8 + 5], 7);
+  ASSERT_TRUE(a.reserve(kBlock + 8, 2 * kBlock));
   EXPECT_EQ(pool->in_use(), 3);
-  EXPECT_FALSE(a.reserve(64, 64 + 2 * kBlock));
+  EXPECT_FALSE(a.reserve(2 * kBlock, 4 * kBlock));
   a.resize(0);
   EXPECT_EQ(pool->in_use(), 2);
   b = BlockList();
@@ -52,7 +53,7 @@ TEST(BlockPool, FreeBlocksBeyondSomeGiveTheirMemoryBack) {
   ASSERT_TRUE(a.reserve(0, 500 * kBlock));
   EXPECT_EQ(pool->resident_bytes(), 500 * pool->layout().block_bytes());
   Tensor keys = pool->caches()[0];
-  for (float& x : keys.mutable_values<float>().first(static_cast<std::size_t>(500 * 3 * 32 * 8))) x = 1;
+  for (float& x : keys.mutable_values<float>().first(static_cast<std::size_t>(500 * 3 * kBlock * 8))) x = 1;
   a.resize(0);
   EXPECT_EQ(pool->resident_bytes(), 64 * pool->layout().block_bytes());
   ASSERT_TRUE(a.reserve(0, 1000 * kBlock));
@@ -66,19 +67,19 @@ TEST(PrefixCache, FindsTheLongestBeginning) {
   BlockList blocks(pool);
   ASSERT_TRUE(blocks.reserve(0, 3 * kBlock));
   PrefixCache::Place place = PrefixCache::kStart;
-  for (std::size_t i = 0; i < 3; ++i) place = cache.add(place, std::span(text).subspan(i * 32, 32), blocks.ids()[i]);
+  for (std::size_t i = 0; i < 3; ++i) place = cache.add(place, std::span(text).subspan(i * kTokens, kTokens), blocks.ids()[i]);
   EXPECT_EQ(cache.find(PrefixCache::kStart, text, 9).blocks, blocks.ids());
   EXPECT_EQ(cache.find(PrefixCache::kStart, text, 2).blocks.size(), 2U);
-  EXPECT_EQ(cache.find(PrefixCache::kStart, std::span(text).first(95), 9).blocks.size(), 2U);
+  EXPECT_EQ(cache.find(PrefixCache::kStart, std::span(text).first(3 * kTokens - 1), 9).blocks.size(), 2U);
   // The same tokens behind others are something else.
-  EXPECT_TRUE(cache.find(PrefixCache::kStart, std::span(text).subspan(32), 9).blocks.empty());
+  EXPECT_TRUE(cache.find(PrefixCache::kStart, std::span(text).subspan(kTokens), 9).blocks.empty());
   Ids other = text;
-  other[40] = 9999;
+  other[kTokens + 8] = 9999;
   EXPECT_EQ(cache.find(PrefixCache::kStart, other, 9).blocks.size(), 1U);
   // What is known already stays.
   BlockList twin(pool);
   ASSERT_TRUE(twin.reserve(0, kBlock));
-  cache.add(PrefixCache::kStart, std::span(text).first(32), twin.ids()[0]);
+  cache.add(PrefixCache::kStart, std::span(text).first(kTokens), twin.ids()[0]);
   EXPECT_EQ(cache.find(PrefixCache::kStart, text, 1).blocks[0], blocks.ids()[0]);
   EXPECT_EQ(cache.size(), 3U);
 }
@@ -90,8 +91,8 @@ TEST(PrefixCache, LetsGoWhatWasNotUsedForLongest) {
   {
     BlockList blocks(pool);
     ASSERT_TRUE(blocks.reserve(0, 3 * kBlock));
-    const auto place = cache.add(PrefixCache::kStart, std::span(old).first(32), blocks.ids()[0]);
-    cache.add(place, std::span(old).subspan(32), blocks.ids()[1]);
+    const auto place = cache.add(PrefixCache::kStart, std::span(old).first(kTokens), blocks.ids()[0]);
+    cache.add(place, std::span(old).subspan(kTokens), blocks.ids()[1]);
     cache.add(PrefixCache::kStart, fresh, blocks.ids()[2]);
     EXPECT_FALSE(cache.evict());  // a text has them all
   }

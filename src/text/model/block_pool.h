@@ -12,7 +12,7 @@
 namespace sdx::text {
 
 struct CacheLayout {
-  static constexpr std::int64_t kBlockTokens = 32;
+  static constexpr std::int64_t kBlockTokens = 64;
 
   std::int64_t layers = 0, kv_heads = 0, head_size = 0;
   DataType type = DataType::float32;  // int8: with a float32 scale for each row
