@@ -5,18 +5,24 @@
 #include <cstring>
 #include <memory>
 
+#include "base/error.h"
+#include "serve/models/value_specs.h"
+
 namespace sdx::serve {
 namespace {
 
-const ValueSpec* find(const std::vector<ValueSpec>& specs, std::string_view name) {
-  const auto at = std::find_if(specs.begin(), specs.end(), [&](const ValueSpec& s) { return s.name == name; });
-  return at == specs.end() ? nullptr : &*at;
+std::string_view second_symbol(const ValueSpec& spec) {
+  return spec.symbols.size() >= 2 ? std::string_view(spec.symbols[1]) : std::string_view();
 }
 
-// The second extent is the length of a text: open, and for this request that of its mask.
-bool has_length(const ValueSpec* spec, const Tensor& t, std::int64_t length) {
-  return spec != nullptr && spec->has_shape && spec->shape.size() >= 2 && spec->shape[1] == -1 && t.rank() >= 2 &&
-         t.dim(1) == length;
+// The second extent is the length of a text: open, for this request that of its mask, and of the mask's name where both have one:
+// equal extents alone may be a coincidence.
+bool has_length(const JoinRules& rules, const ValueSpec* spec, const Tensor& t, std::int64_t length) {
+  if (spec == nullptr || !spec->has_shape || spec->shape.size() < 2 || spec->shape[1] != -1) return false;
+  if (t.rank() < 2 || t.dim(1) != length) return false;
+  const ValueSpec* mask = find_spec(rules.inputs, rules.mask_input);
+  const std::string_view own = second_symbol(*spec), of_mask = mask != nullptr ? second_symbol(*mask) : std::string_view();
+  return own.empty() || of_mask.empty() || own == of_mask;
 }
 
 std::int64_t length_of(const JoinRules& rules, const NamedValues& inputs) {
@@ -46,6 +52,7 @@ std::int64_t longest(std::span<const JoinPart> parts) {
 
 // `width` bytes of each row into rows of `stride`; the rest is zeros.
 void copy_rows(std::byte* to, std::size_t stride, const std::byte* from, std::size_t width, std::int64_t rows) {
+  if (width > stride) fail(ErrorCode::internal, "a row of {} bytes does not fit into {}: the requests differ", width, stride);
   if (width == stride) {
     if (width > 0) std::memcpy(to, from, width * static_cast<std::size_t>(rows));
     return;
@@ -85,6 +92,9 @@ Tensor shortened(const Tensor& t, std::int64_t length) {
   return out;
 }
 
+// As bytes of a fixed number, so that no text can look like several others behind each other.
+void append(std::string& key, std::uint64_t number) { key.append(reinterpret_cast<const char*>(&number), sizeof number); }
+
 bool joinable(const Tensor& t) {
   return t.rank() >= 1 && t.dim(0) >= 1 && t.dtype() != DataType::string && !is_sub_byte(t.dtype());
 }
@@ -99,17 +109,19 @@ std::optional<JoinKey> join_key(const JoinRules& rules, const NamedValues& input
     const Tensor& t = item.value.tensor();
     if (key.rows == 0) key.rows = t.dim(0);
     if (t.dim(0) != key.rows) return std::nullopt;
+    const ValueSpec* spec = find_spec(rules.inputs, item.name);
+    if (spec == nullptr) return std::nullopt;  // fails for its own faults
+    const bool filled = key.length > 0 && has_length(rules, spec, t, key.length);
+    append(key.text, item.name.size());
     key.text += item.name;
-    key.text += '\0';
-    key.text += static_cast<char>(t.dtype());
-    const bool filled = key.length > 0 && has_length(find(rules.inputs, item.name), t, key.length);
+    append(key.text, static_cast<std::uint64_t>(t.dtype()));
+    append(key.text, t.rank());
+    append(key.text, filled ? 1 : 0);
     for (std::size_t axis = 1; axis < t.rank(); ++axis) {
       // Lengths up to the next power of two come together: at most half of a run is filling.
-      const std::uint64_t extent =
-          filled && axis == 1 ? std::bit_ceil(static_cast<std::uint64_t>(key.length)) : static_cast<std::uint64_t>(t.dim(axis));
-      key.text.append(reinterpret_cast<const char*>(&extent), sizeof extent);
+      const auto extent = static_cast<std::uint64_t>(t.dim(axis));
+      append(key.text, filled && axis == 1 ? std::bit_ceil(extent) : extent);
     }
-    key.text += '\0';
   }
   if (key.rows == 0) return std::nullopt;
   return key;
@@ -118,17 +130,18 @@ std::optional<JoinKey> join_key(const JoinRules& rules, const NamedValues& input
 NamedValues join(const JoinRules& rules, std::span<const JoinPart> parts) {
   const std::int64_t rows = all_rows(parts), length = longest(parts);
   NamedValues out;
-  for (const NamedValue& item : *parts.front().inputs) {
+  for (std::size_t i = 0; i < parts.front().inputs->size(); ++i) {
+    const NamedValue& item = (*parts.front().inputs)[i];
     const Tensor& first = item.value.tensor();
-    const ValueSpec* spec = find(rules.inputs, item.name);
+    const ValueSpec* spec = find_spec(rules.inputs, item.name);
     Shape shape = first.shape();
     shape[0] = rows;
-    if (length > 0 && has_length(spec, first, parts.front().length)) shape[1] = length;
+    if (length > 0 && has_length(rules, spec, first, parts.front().length)) shape[1] = length;
     Tensor whole(first.dtype(), shape);
     const std::size_t stride = bytes_behind(whole, 1);
     auto* to = static_cast<std::byte*>(whole.mutable_data());
     for (const JoinPart& part : parts) {
-      const Tensor& t = part.inputs->tensor(item.name);
+      const Tensor& t = (*part.inputs)[i].value.tensor();  // keys are equal: so is the order of names
       copy_rows(to, stride, static_cast<const std::byte*>(t.data()), bytes_behind(t, 1), part.rows);
       to += stride * static_cast<std::size_t>(part.rows);
     }
@@ -147,7 +160,7 @@ std::vector<NamedValues> cut(const JoinRules& rules, const NamedValues& outputs,
     }
     const Tensor& whole = item.value.tensor();
     const bool filled =
-        length > 0 && whole.dtype() != DataType::string && has_length(find(rules.outputs, item.name), whole, length);
+        length > 0 && whole.dtype() != DataType::string && has_length(rules, find_spec(rules.outputs, item.name), whole, length);
     std::int64_t first = 0;
     for (std::size_t i = 0; i < parts.size(); ++i) {
       Tensor part = part_of(whole, first, parts[i].rows);

@@ -8,9 +8,12 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <system_error>
 #include <thread>
+#include <unordered_set>
 
 #include "base/error.h"
+#include "base/suggest.h"
 #include "serve/models/batch_join.h"
 
 namespace sdx::serve {
@@ -18,6 +21,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using std::chrono::nanoseconds;
+
+// Of runs that are counted apart: clients choose how many samples they send.
+constexpr std::size_t kMostSizes = 1024;
 
 // How often waiting requests are asked whether they were cancelled, which nobody tells.
 constexpr std::chrono::milliseconds kCancelInterval{10};
@@ -67,6 +73,7 @@ class Counts {
   void executed(const BatchTimes& times) {
     const std::lock_guard lock(mutex_);
     ++now_.executions;
+    if (sizes_.size() >= kMostSizes && !sizes_.contains(times.batch)) return;
     BatchStatistics::OfSize& of = sizes_[times.batch];
     of.size = times.batch;
     add(of.input, times.input);
@@ -96,6 +103,7 @@ struct Batcher::Impl {
   std::shared_ptr<const Session> session;
   BatchOptions options;
   JoinRules rules;
+  std::unordered_set<std::string> names;  // of outputs
   bool has_batch;
   std::atomic<bool> joins;  // requests may run together
   Counts counts;
@@ -115,6 +123,7 @@ struct Batcher::Impl {
         free(std::max(1, given.instances)) {
     options.instances = free;
     rules = {session->inputs(), session->outputs(), given.mask_input};
+    for (const ValueSpec& output : rules.outputs) names.insert(output.name);
     std::sort(options.preferred.begin(), options.preferred.end());
   }
 
@@ -129,7 +138,20 @@ struct Batcher::Impl {
 
   // ---- Taking requests ----
 
+  // Before it can be part of a run with others.
+  void check_outputs(const std::vector<std::string>& wanted) const {
+    for (const std::string& name : wanted) {
+      if (names.contains(name)) continue;
+      const std::vector<std::string> known(names.begin(), names.end());
+      const std::string near = closest(name.substr(0, 256), known);
+      fail(ErrorCode::invalid_argument, "the model has no output '{}'{}", name.substr(0, 256),
+           near.empty() ? "" : "; did you mean '" + near + "'?");
+    }
+  }
+
   void submit(WaitingPtr one) {
+    check_outputs(one->wanted);
+    check_outputs(one->options.outputs);
     one->arrived = Clock::now();
     std::optional<std::chrono::milliseconds> timeout = one->options.timeout;
     if (options.timeout) timeout = std::min(timeout.value_or(*options.timeout), *options.timeout);
@@ -146,8 +168,8 @@ struct Batcher::Impl {
           throw Overloaded(ErrorCode::out_of_memory,
                            fmt::format("{} requests wait for this model already: try again later", queue.size()));
         }
-        queue.push_back(std::move(one));
         start_threads();
+        queue.push_back(std::move(one));
         lock.unlock();
         wake.notify_one();
         return;
@@ -174,8 +196,13 @@ struct Batcher::Impl {
     if (more) wake.notify_one();
   }
 
+  // One is enough for answers; where the system has no more, the next request tries again.
   void start_threads() {
-    while (static_cast<int>(threads.size()) <= options.instances) threads.emplace_back([this] { serve(); });
+    try {
+      while (static_cast<int>(threads.size()) <= options.instances) threads.emplace_back([this] { serve(); });
+    } catch (const std::system_error&) {
+      if (threads.empty()) throw;
+    }
   }
 
   // ---- Choosing what runs next ----
@@ -323,13 +350,14 @@ struct Batcher::Impl {
   // What all of them want, for as long as the most patient one waits.
   static RunOptions common_options(const Batch& batch, Clock::time_point now) {
     RunOptions run;
+    std::unordered_set<std::string_view> seen;
     bool all = false, endless = false;
     Clock::time_point last = now;
     for (const WaitingPtr& one : batch) {
       const std::vector<std::string>& wanted = one->wanted.empty() ? one->options.outputs : one->wanted;
       all = all || wanted.empty();
       for (const std::string& name : wanted) {
-        if (std::find(run.outputs.begin(), run.outputs.end(), name) == run.outputs.end()) run.outputs.push_back(name);
+        if (seen.insert(name).second) run.outputs.push_back(name);
       }
       endless = endless || !one->deadline;
       if (one->deadline) last = std::max(last, *one->deadline);
@@ -377,13 +405,18 @@ struct Batcher::Impl {
     BatchResult result;
     result.times = times;
     result.times.queue = begin - one->arrived;
-    const std::vector<std::string>& wanted = one->wanted.empty() ? one->options.outputs : one->wanted;
-    if (wanted.empty()) {
-      result.outputs = std::move(outputs);
-    } else {
-      for (const std::string& name : wanted) result.outputs.add(name, outputs.at(name));
+    try {
+      const std::vector<std::string>& wanted = one->wanted.empty() ? one->options.outputs : one->wanted;
+      if (wanted.empty()) {
+        result.outputs = std::move(outputs);
+      } else {
+        for (const std::string& name : wanted) result.outputs.add(name, outputs.at(name));
+      }
+      counts.succeeded(result.times, now - one->arrived, one->rows);
+    } catch (...) {  // this thread serves others too
+      result.error = std::current_exception();
+      counts.failed(now - one->arrived);
     }
-    counts.succeeded(result.times, now - one->arrived, one->rows);
     answers.emplace_back(std::move(one->done), std::move(result));
   }
 

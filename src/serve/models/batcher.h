@@ -44,7 +44,7 @@ struct BatchStatistics {
     std::int64_t size = 0;
     Duration input, infer, output;
   };
-  std::vector<OfSize> sizes;
+  std::vector<OfSize> sizes;  // of the first 1024 that came
 };
 
 // Too many requests wait.
@@ -80,8 +80,8 @@ class Batcher {
                   BatchTimes* times = nullptr);
 
   // The same without waiting, but where an instance is idle and nothing is to be waited for: then the model runs on this thread.
-  // `done` is called once, from this thread or another, and must be quick. Throws Overloaded where `queue` requests
-  // wait; then `done` is not called.
+  // `done` is called once, from this thread or another, and must be quick and throw nothing. Throws Overloaded where `queue`
+  // requests wait, and Error(invalid_argument) for outputs that the model does not have; then `done` is not called.
   void submit(NamedValues inputs, std::vector<std::string> wanted, const RunOptions& options, BatchDone done);
 
   BatchStatistics statistics() const;

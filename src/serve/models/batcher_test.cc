@@ -6,6 +6,7 @@
 #include <latch>
 #include <thread>
 
+#include "serve/models/batch_join.h"
 #include "support/session.h"
 
 namespace sdx::serve {
@@ -167,6 +168,67 @@ TEST(Batcher, texts_are_filled_up_where_there_is_a_mask) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(batcher.statistics().executions, 1U);
+}
+
+ValueSpec open_matrix(const std::string& name, const std::string& length) {
+  ValueSpec spec;
+  spec.name = name;
+  spec.dtype = DataType::float32;
+  spec.has_shape = true;
+  spec.shape = {-1, -1};
+  spec.symbols = {"n", length};
+  return spec;
+}
+
+Tensor row_of_zeros(std::int64_t length) { return floats({1, length}, Floats(static_cast<std::size_t>(length), 0)); }
+
+TEST(BatchJoin, keys_tell_apart_what_cannot_be_joined) {
+  const JoinRules rules{{open_matrix("ids", "s"), open_matrix("mask", "s"), open_matrix("x", "m")}, {}, "mask"};
+  const auto key = [&](std::int64_t ids, std::int64_t mask, std::int64_t x) {
+    return join_key(rules, {{"ids", row_of_zeros(ids)}, {"mask", row_of_zeros(mask)}, {"x", row_of_zeros(x)}})->text;
+  };
+  EXPECT_EQ(key(5, 5, 3), key(7, 7, 3));  // both are filled up
+  EXPECT_NE(key(8, 8, 3), key(8, 7, 3));  // the second's ids are no text of its mask's length
+  EXPECT_NE(key(7, 7, 7), key(6, 6, 6));  // x has another symbol than the mask: its extent is no length of a text
+  EXPECT_FALSE(join_key(rules, {{"ids", row_of_zeros(2)}, {std::string("x\0y", 3), row_of_zeros(2)}}));
+}
+
+TEST(BatchJoin, names_given_twice_keep_to_their_own_rows) {
+  const JoinRules rules{{open_matrix("x", "m")}, {}, ""};
+  const NamedValues one{{"x", floats({1, 4}, {1, 2, 3, 4})}, {"x", floats({1, 1}, {5})}};
+  const std::vector<JoinPart> parts{{&one, 1, 0}, {&one, 1, 0}};
+  const NamedValues both = join(rules, parts);
+  EXPECT_EQ(elements(both[1].value.tensor()), (Floats{5, 5}));
+}
+
+TEST(BatchJoin, outputs_of_another_symbol_are_not_shortened) {
+  const JoinRules rules{{open_matrix("mask", "s")}, {open_matrix("tokens", "s"), open_matrix("classes", "c")}, "mask"};
+  const NamedValues first{{"mask", row_of_zeros(3)}}, second{{"mask", row_of_zeros(4)}};
+  const std::vector<JoinPart> parts{{&first, 1, 3}, {&second, 1, 4}};
+  const NamedValues outputs{{"tokens", floats({2, 4}, Floats(8, 1))}, {"classes", floats({2, 4}, Floats(8, 1))}};
+  const std::vector<NamedValues> shares = cut(rules, outputs, parts);
+  ASSERT_EQ(shares.size(), 2U);
+  EXPECT_EQ(shares[0].tensor("tokens").shape(), (Shape{1, 3}));
+  EXPECT_EQ(shares[0].tensor("classes").shape(), (Shape{1, 4}));
+}
+
+TEST(Batcher, outputs_that_the_model_lacks_are_refused_at_once) {
+  Batcher batcher(session_of(kDouble), true, {.max_batch_size = 2, .max_queue_delay = std::chrono::seconds(60)});
+  std::thread other([&] { EXPECT_EQ(elements(batcher.run(input(4), {}).tensor("y")), (Floats{8, 8})); });
+  expect_parts(error_of(ErrorCode::invalid_argument, [&] { batcher.run(input(1), {"yy"}); }), {"no output 'yy'", "'y'?"});
+  RunOptions options;
+  options.outputs = {"z"};
+  expect_parts(error_of(ErrorCode::invalid_argument, [&] { batcher.run(input(1), {}, options); }), {"no output 'z'"});
+  EXPECT_EQ(elements(batcher.run(input(3), {"y", "y"}).tensor("y")), (Floats{6, 6}));
+  other.join();
+  EXPECT_EQ(batcher.statistics().executions, 1U);
+}
+
+TEST(Batcher, statistics_keep_so_many_sizes) {
+  Batcher batcher(session_of(kDouble), true, {});
+  for (std::int64_t rows = 1; rows <= 1100; ++rows) batcher.run(input(1, rows), {});
+  EXPECT_EQ(batcher.statistics().sizes.size(), 1024U);
+  EXPECT_EQ(batcher.statistics().executions, 1100U);
 }
 
 TEST(Batcher, strings_pass_alone) {
