@@ -2,10 +2,14 @@
 // Where models go when nobody uses them any more. The last one to let go of a model may be one of its own threads (of its
 // batcher, of its engine), which cannot wait for itself: so a thread of its own destroys them.
 
+#include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "serve/models/catalog.h"
@@ -21,6 +25,10 @@ class Graveyard : public std::enable_shared_from_this<Graveyard> {
   Graveyard& operator=(const Graveyard&) = delete;
 
   ModelPtr own(std::unique_ptr<LoadedModel> model) {
+    {
+      const std::lock_guard lock(mutex_);
+      ++out_;
+    }
     return {model.release(), [self = shared_from_this()](const LoadedModel* dead) { self->take(dead); }};
   }
 
@@ -30,10 +38,11 @@ class Graveyard : public std::enable_shared_from_this<Graveyard> {
     changed_.wait(lock, [&] { return dead_.empty() && !busy_; });
   }
 
-  // The same; models that are let go of later are destroyed at once, by whoever does.
+  // Waits a while for the models that somebody still has. Those that are let go of even later get a thread each.
   void close() {
     {
-      const std::lock_guard lock(mutex_);
+      std::unique_lock lock(mutex_);
+      changed_.wait_for(lock, kPatience, [&] { return out_ == 0; });
       closed_ = true;
     }
     changed_.notify_all();
@@ -41,12 +50,23 @@ class Graveyard : public std::enable_shared_from_this<Graveyard> {
   }
 
  private:
+  static constexpr std::chrono::seconds kPatience{10};
+
   void take(const LoadedModel* dead) {
     std::unique_ptr<const LoadedModel> model(dead);
     const std::lock_guard lock(mutex_);
-    if (closed_) return;
+    --out_;
+    if (closed_) return destroy_elsewhere(std::move(model));
     dead_.push_back(std::move(model));
     changed_.notify_all();
+  }
+
+  static void destroy_elsewhere(std::unique_ptr<const LoadedModel> model) {
+    const LoadedModel* dead = model.release();
+    try {
+      std::thread([dead] { delete dead; }).detach();
+    } catch (const std::system_error&) {  // the process ends: better a leak than a thread that waits for itself
+    }
   }
 
   void work() {
@@ -68,6 +88,7 @@ class Graveyard : public std::enable_shared_from_this<Graveyard> {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::unique_ptr<const LoadedModel>> dead_;
+  std::int64_t out_ = 0;  // models that somebody has
   bool busy_ = false, closed_ = false;
   std::thread thread_;
 };
