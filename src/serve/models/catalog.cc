@@ -9,6 +9,7 @@
 #include <map>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "base/error.h"
 #include "base/suggest.h"
@@ -48,7 +49,9 @@ struct Family {
   bool pinned = false;     // from the command line: neither watched nor given back
   bool withdrawn = false;  // unload() was called
   bool gone = false;       // no longer in the repository
-  ModelSettings settings;  // of the repository
+  // Of the repository; where it has an error, as they were before.
+  fs::path folder;
+  ModelSettings settings;
   std::optional<ModelSettings> replaced;
   std::string error, warning;  // of the repository's model as a whole
   std::map<std::int64_t, std::shared_ptr<Version>> versions;
@@ -141,7 +144,10 @@ struct Catalog::Impl {
     for (const auto& [name, model] : found) {
       Family& family = families[name];
       if (family.pinned) continue;
-      family.settings = model.settings;
+      if (model.error.empty()) {
+        family.folder = model.folder;
+        family.settings = model.settings;
+      }
       if (family.error != model.error && !model.error.empty()) options.log("warning", name + ": " + model.error);
       family.error = model.error;
       if (family.warning != model.warning && !model.warning.empty()) options.log("warning", name + ": " + model.warning);
@@ -197,7 +203,8 @@ struct Catalog::Impl {
       const bool used = std::any_of(family.versions.begin(), family.versions.end(),
                                     [](const auto& item) { return item.second->model != nullptr; });
       for (const auto& [number, version] : family.versions) {
-        const bool stale = version->model ? version->loaded_stamp != version->stamp : used || !options.load_on_demand;
+        // What was given back for others is loaded by the next request for it.
+        const bool stale = version->loaded_stamp != version->stamp && (version->model || used || !options.load_on_demand);
         if (stale && !version->leaving && !version->loading && Clock::now() >= version->retry_at) {
           wanted.emplace_back(name, version);
         }
@@ -205,6 +212,9 @@ struct Catalog::Impl {
     }
     for (const auto& [name, version] : wanted) {
       if (closing) return;
+      const auto family = families.find(name);  // much may have happened while others were loaded
+      if (family == families.end() || family->second.withdrawn || !family->second.error.empty()) continue;
+      if (version->leaving || version->loading || version->loaded_stamp == version->stamp) continue;
       try {
         load(lock, name, version);
       } catch (const Error&) {
@@ -236,7 +246,8 @@ struct Catalog::Impl {
     const auto [end, error] = std::from_chars(version.data(), version.data() + version.size(), number);
     if (error != std::errc() || end != version.data() + version.size()) return nullptr;
     const auto at = versions.find(number);
-    return at == versions.end() ? nullptr : at->second;
+    // Written as in the list: "01" is not 1.
+    return at == versions.end() || at->second->number != version ? nullptr : at->second;
   }
 
   // The newest that serves; the newest of all where none does. A new version takes over when it is loaded.
@@ -272,6 +283,7 @@ struct Catalog::Impl {
     request.name = name;
     request.version = version.number;
     request.path = version.path;
+    request.folder = family.folder;
     request.settings = family.replaced.value_or(family.settings);
     request.session = options.session;
     request.engine = options.engine;
@@ -325,6 +337,25 @@ struct Catalog::Impl {
     return fresh;
   }
 
+  // By request. `alone`: no version has been loaded with these settings; then nothing has changed where this one fails.
+  void load_with(std::unique_lock<std::mutex>& lock, const std::string& name, const std::shared_ptr<Version>& version,
+                 const std::optional<ModelSettings>& settings, bool alone) {
+    const auto family = families.find(name);
+    if (family == families.end() || !family->second.error.empty()) no_such_model(name, {});  // perhaps since a moment ago
+    const bool withdrawn = std::exchange(family->second.withdrawn, false);
+    std::optional<ModelSettings> replaced = std::exchange(family->second.replaced, settings);
+    try {
+      load(lock, name, version);
+    } catch (...) {
+      const auto now = families.find(name);
+      if (alone && now != families.end()) {
+        now->second.withdrawn = withdrawn;
+        now->second.replaced = std::move(replaced);
+      }
+      throw;
+    }
+  }
+
   static void failed(Version& version, const std::string& reason) {
     version.pause = version.pause.count() == 0 ? kFirstPause : std::min(version.pause * 2, kLongestPause);
     version.retry_at = Clock::now() + version.pause;
@@ -351,6 +382,7 @@ struct Catalog::Impl {
     const Family& family = families.find(name)->second;
     version->used = Clock::now();
     if (version->model) return version->model;
+    if (!family.error.empty()) no_such_model(name, {});  // says why
     if (family.withdrawn) throw UnknownModel(ErrorCode::invalid_argument, fmt::format("model '{}' is unloaded", name));
     if (version->failure && Clock::now() < version->retry_at) std::rethrow_exception(version->failure);
     return load(lock, std::string(name), version);
@@ -385,7 +417,7 @@ struct Catalog::Impl {
 
   // Returns when nobody has the model any more.
   void drop(std::unique_lock<std::mutex>& lock, Version& version, const std::string& reason) {
-    changed.wait(lock, [&] { return !version.loading; });
+    changed.wait(lock, [&] { return !version.loading && version.state != ModelState::unloading; });
     if (version.model) {
       std::weak_ptr<const LoadedModel> watch = version.model;
       ModelPtr old = std::move(version.model);
@@ -435,13 +467,11 @@ bool Catalog::has_model(std::string_view name, std::string_view version) const {
 
 void Catalog::load(std::string_view name, const std::optional<ModelSettings>& settings) {
   std::unique_lock lock(impl_->mutex);
+  bool any = false;
   for (const std::shared_ptr<Version>& version : impl_->versions_of(name)) {
     impl_->changed.wait(lock, [&] { return !version->loading; });
-    const auto family = impl_->families.find(name);
-    if (family == impl_->families.end()) impl_->no_such_model(name, {});  // it has gone meanwhile
-    family->second.withdrawn = false;
-    family->second.replaced = settings;
-    impl_->load(lock, std::string(name), version);
+    impl_->load_with(lock, std::string(name), version, settings, !any);
+    any = true;
   }
 }
 

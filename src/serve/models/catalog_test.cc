@@ -63,6 +63,7 @@ TEST_F(CatalogTest, models_of_the_command_line_are_served_under_their_names) {
   expect_parts(error_of(ErrorCode::invalid_argument, [&] { catalog.get("doubel"); }), {"no model 'doubel'", "'double'?"});
   expect_parts(error_of(ErrorCode::invalid_argument, [&] { catalog.get("three", "2"); }), {"no version '2'", "it has 1"});
   expect_parts(error_of(ErrorCode::invalid_argument, [&] { catalog.get("three", "1x"); }), {"no version '1x'"});
+  EXPECT_FALSE(catalog.has_model("three", "01"));
 }
 
 TEST_F(CatalogTest, two_models_of_one_name_are_refused) {
@@ -121,6 +122,92 @@ TEST_F(CatalogTest, links_that_leave_the_repository_are_refused) {
     expect_parts(error_of(ErrorCode::invalid_argument, [&] { catalog.get(name); }), {"leads out of the repository"});
   }
   for (const char* name : {"../outside", "inside/../real", "/etc/passwd", ""}) EXPECT_FALSE(catalog.has_model(name));
+}
+
+TEST_F(CatalogTest, labels_lie_beside_the_configuration) {
+  const std::string config = "output { name: \"y\" data_type: TYPE_FP32 label_filename: \"labels.txt\" }";
+  for (const char* model : {"flat/model.onnx", "numbered/1/model.onnx"}) {
+    const fs::path folder = folder_ / "repo" / fs::path(model).begin()->string();
+    write_model(folder_ / "repo" / model, 1);
+    write(folder / "config.pbtxt", config);
+    write(folder / "labels.txt", "cat\ndog\n");
+  }
+  write_model(folder_ / "repo/plain.onnx", 1);
+  write(folder_ / "repo/secret.txt", "of the repository's folder");
+  write(folder_ / "secret.txt", "of the folder above");
+  Catalog catalog({.repository = folder_ / "repo", .watch = false});
+  for (const char* name : {"flat", "numbered"}) {
+    EXPECT_EQ(catalog.get(name)->tensors->labels.at(0).second, (Strings{"cat", "dog"}));
+  }
+  ModelSettings settings;
+  settings.outputs.resize(1);
+  settings.outputs[0].name = "y";
+  const auto refused = [&](const char* model, std::string_view file, ErrorCode code, const char* why) {
+    settings.outputs[0].label_file = file;
+    expect_parts(error_of(code, [&] { catalog.load(model, settings); }), {why});
+  };
+  refused("flat", "secret.txt", ErrorCode::io, "there is no file 'secret.txt'");
+  refused("plain", "secret.txt", ErrorCode::invalid_argument, "have a folder in the repository");
+  for (const std::string_view file : {"../secret.txt", "..", ".hidden", "/etc/passwd"}) {
+    refused("flat", file, ErrorCode::invalid_argument, "must be a file beside config.pbtxt");
+  }
+  fs::create_symlink(folder_ / "secret.txt", folder_ / "repo/flat/link.txt");
+  refused("flat", "link.txt", ErrorCode::invalid_argument, "leads out of the repository");
+}
+
+TEST_F(CatalogTest, a_configuration_that_breaks_stops_loading) {
+  write_model(folder_ / "m/1/model.onnx", 1);
+  write(folder_ / "m/config.pbtxt", "max_batch_size: 4");
+  Catalog catalog({.repository = folder_, .watch = true});
+  write(folder_ / "m/config.pbtxt", "max_batch_size {{");
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (catalog.list().at(0).reason.empty() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  expect_parts(error_of(ErrorCode::invalid_argument, [&] { catalog.get("m"); }), {"cannot be served", "line 1"});
+  expect_parts(error_of(ErrorCode::invalid_argument, [&] { catalog.load("m"); }), {"cannot be served", "line 1"});
+}
+
+TEST_F(CatalogTest, a_load_that_fails_leaves_the_model_unloaded) {
+  write_model(folder_ / "m.onnx", 2);
+  Catalog catalog({.repository = folder_, .watch = false});
+  catalog.unload("m");
+  write(folder_ / "m.onnx", "broken");
+  EXPECT_THROW(catalog.load("m"), Error);
+  write_model(folder_ / "m.onnx", 2);
+  expect_parts(error_of(ErrorCode::invalid_argument, [&] { catalog.get("m"); }), {"is unloaded"});
+  ModelSettings wrong;
+  wrong.outputs.resize(1);
+  wrong.outputs[0].name = "z";
+  EXPECT_THROW(catalog.load("m", wrong), Error);
+  catalog.load("m");
+  EXPECT_EQ(answer(catalog, "m"), 2);
+}
+
+TEST_F(CatalogTest, what_memory_was_needed_for_is_not_loaded_by_the_watcher) {
+  for (const char* version : {"1", "2"}) write_model(folder_ / "m" / version / "model.onnx", 1);
+  write(folder_ / "m/config.pbtxt", "version_policy { all {} }");
+  const std::uint64_t bytes = fs::file_size(folder_ / "m/1/model.onnx");
+  std::atomic<int> loads{0};
+  const auto log = [&](std::string_view, std::string_view message) { loads += message.ends_with("is loaded") ? 1 : 0; };
+  Catalog catalog({.repository = folder_, .watch = true, .memory_limit = bytes + bytes / 2, .log = log});
+  answer(catalog, "m", "1");
+  answer(catalog, "m", "2");
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  for (const char* name : {"a", "b"}) {  // when the second one is known, the watcher is done with what it saw with the first
+    write_model(folder_ / (std::string(name) + ".onnx"), 1);
+    while (!catalog.has_model(name) && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  }
+  EXPECT_EQ(loads, 2);
+  EXPECT_EQ(answer(catalog, "m", "1"), 1);
+}
+
+TEST_F(CatalogTest, models_may_outlive_their_catalogue_for_a_while) {
+  write_model(folder_ / "m.onnx", 2);
+  std::thread holder;
+  {
+    Catalog catalog({.models = {{"m", folder_ / "m.onnx"}}});
+    holder = std::thread([held = catalog.get("m")] { EXPECT_EQ(held->name, "m"); });
+  }
+  holder.join();
 }
 
 TEST_F(CatalogTest, unloading_waits_and_lasts_until_loading) {

@@ -9,6 +9,7 @@
 #include "base/system/mapped_file.h"
 #include "inputs/random_input.h"
 #include "inputs/shapes.h"
+#include "serve/models/value_specs.h"
 
 namespace sdx::serve {
 namespace {
@@ -49,16 +50,11 @@ BatchOptions batch_options(const LoadRequest& request, const std::optional<Proje
   return out;
 }
 
-const ValueSpec* find(const std::vector<ValueSpec>& specs, std::string_view name) {
-  const auto at = std::find_if(specs.begin(), specs.end(), [&](const ValueSpec& s) { return s.name == name; });
-  return at == specs.end() ? nullptr : &*at;
-}
-
 // A configuration that does not fit its model would answer requests wrongly, or none.
 void check_declared(const std::vector<DeclaredValue>& declared, const std::vector<ValueSpec>& specs, bool has_batch,
                     std::string_view what) {
   for (const DeclaredValue& d : declared) {
-    const ValueSpec* spec = find(specs, d.name);
+    const ValueSpec* spec = find_spec(specs, d.name);
     if (spec == nullptr) fail(ErrorCode::invalid_argument, "the configuration's {} '{}' is none of the model's", what, d.name);
     if (d.dtype != DataType::undefined && spec->is_tensor && d.dtype != spec->dtype) {
       fail(ErrorCode::invalid_argument, "{} '{}': the configuration says {}, the model {}", what, d.name, name(d.dtype),
@@ -90,6 +86,25 @@ std::vector<std::string> read_labels(const fs::path& file) {
   return out;
 }
 
+// Clients may send a configuration: its files must not be others than the model's own.
+fs::path label_file(const DeclaredValue& output, const fs::path& folder) {
+  const std::string& name = output.label_file;
+  if (folder.empty()) {
+    fail(ErrorCode::invalid_argument, "output '{}': label_filename '{}' is for models that have a folder in the repository",
+         output.name, name);
+  }
+  if (name.starts_with('.') || name.find_first_of(std::string_view("/\\\0", 3)) != std::string::npos) {
+    fail(ErrorCode::invalid_argument, "output '{}': label_filename '{}' must be a file beside config.pbtxt", output.name, name);
+  }
+  fs::path file = folder / name;
+  std::error_code ignored;
+  if (!fs::is_regular_file(file, ignored)) {
+    fail(ErrorCode::io, "output '{}': there is no file '{}' beside config.pbtxt", output.name, name);
+  }
+  check_inside(file, folder.parent_path());
+  return file;
+}
+
 void add_labels(TensorService& service, const LoadRequest& request) {
   if (service.project) {
     const ProjectConfig& config = service.project->config();
@@ -100,13 +115,7 @@ void add_labels(TensorService& service, const LoadRequest& request) {
   }
   for (const DeclaredValue& o : request.settings.outputs) {
     if (o.label_file.empty()) continue;
-    const fs::path folder =
-        fs::is_directory(request.path) ? request.path.parent_path() : request.path.parent_path().parent_path();
-    if (fs::path(o.label_file).filename() != fs::path(o.label_file)) {
-      fail(ErrorCode::invalid_argument, "output '{}': label_filename '{}' must be a file beside config.pbtxt", o.name,
-           o.label_file);
-    }
-    service.labels.emplace_back(o.name, read_labels(folder / o.label_file));
+    service.labels.emplace_back(o.name, read_labels(label_file(o, request.folder)));
   }
 }
 

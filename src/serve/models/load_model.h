@@ -13,7 +13,8 @@ namespace sdx::serve {
 
 struct LoadRequest {
   std::string name, version;
-  std::filesystem::path path;  // a model, as recognise_model() takes it
+  std::filesystem::path path;      // a model, as recognise_model() takes it
+  std::filesystem::path folder{};  // NAME of a repository, with config.pbtxt and files of labels; "": there is none
   ModelSettings settings;
   SessionOptions session;
   EngineOptions engine;

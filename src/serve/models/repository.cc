@@ -61,7 +61,10 @@ RepositoryModel scan_model(const fs::path& path, const fs::path& root) {
     check_inside(path, root);
     std::error_code ignored;
     std::map<std::int64_t, fs::path> versions;
-    if (fs::is_directory(path, ignored)) versions = numbered_folders(path);
+    if (fs::is_directory(path, ignored)) {
+      out.folder = path;
+      versions = numbered_folders(path);
+    }
     if (versions.empty()) versions[1] = path;
     const fs::path config = path / "config.pbtxt";
     std::string stamp;

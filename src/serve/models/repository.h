@@ -18,6 +18,7 @@ struct RepositoryVersion {
 
 struct RepositoryModel {
   std::map<std::int64_t, RepositoryVersion> versions;  // those that its version_policy wants; a model without numbers is 1
+  std::filesystem::path folder;                        // NAME, below the repository without links; "": the model is one file
   ModelSettings settings;
   std::string error;    // why none of it can be served: a configuration that cannot be read, a link that leads elsewhere
   std::string warning;  // what of its configuration has no meaning here

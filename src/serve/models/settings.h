@@ -60,9 +60,9 @@ struct ModelSettings {
 };
 
 // From a model configuration in JSON with config.pbtxt's names: what POST …/load takes as its parameter "config", and what
-// config.pbtxt becomes. `folder`: that label_filename is in; "": none are read. Members without a meaning here are added to
-// `ignored`. Throws Error(invalid_argument) naming the member that is wrong, and for what would change answers if it were
-// ignored: sequence_batching, ensemble_scheduling, reshape, ragged batches.
+// config.pbtxt becomes. Members without a meaning here are added to `ignored`. Throws Error(invalid_argument) naming the member
+// that is wrong, and for what would change answers if it were ignored: sequence_batching, ensemble_scheduling, reshape, ragged
+// batches.
 ModelSettings settings_of_json(std::string_view json, std::vector<std::string>& ignored);
 
 }  // namespace sdx::serve
