@@ -46,6 +46,18 @@ class Protocol(unittest.TestCase):
         for part in parts:
             self.assertIn(part, message)
 
+    def test_a_field_of_a_form_is_no_larger_than_a_body_of_json(self):
+        for padding, status in ((0, 200), (33 << 20, 413)):
+            form = (b'--XX\r\nContent-Disposition: form-data; name="x"\r\n\r\n[[1, 3, 2]]' + b" " * padding + b"\r\n--XX--\r\n")
+            answer = self.server.ask("POST", "/predict/scores", form, {"Content-Type": "multipart/form-data; boundary=XX"})
+            self.assertEqual(answer.status, status, answer.body)
+
+    def test_outputs_that_the_model_lacks(self):
+        self.error("POST", "/v2/models/simple/infer", {**pair(), "outputs": [{"name": "OUTPUT7"}]}, 400, "no output 'OUTPUT7'")
+
+    def test_predict_takes_no_larger_batches(self):
+        self.error("POST", "/predict/scores", {"x": [[1, 2, 3]] * 17}, 400, "17 samples", "max_batch_size")
+
     def test_health_and_metadata(self):
         for path in ("/v2/health/live", "/v2/health/ready", "/v2/models/simple/ready", "/v2/models/simple/versions/1/ready"):
             self.assertEqual(self.server.ask("GET", path).status, 200, path)

@@ -24,19 +24,6 @@ const TensorService& tensors_of(const LoadedModel& model) {
   fail(ErrorCode::invalid_argument, "model '{}' takes no tensors; it is {}", model.name, instead);
 }
 
-// A configuration's max_batch_size is a promise about memory: larger requests are refused, as Triton does.
-void check_batch(const LoadedModel& model, const NamedValues& inputs) {
-  const TensorService& service = *model.tensors;
-  if (!service.has_batch || !model.settings.max_batch_size) return;
-  for (const NamedValue& item : inputs) {
-    const Tensor& t = item.value.tensor();
-    if (t.rank() > 0 && t.dim(0) > *model.settings.max_batch_size) {
-      fail(ErrorCode::invalid_argument, "input '{}': {} samples, model '{}' takes at most {} (max_batch_size)", item.name,
-           t.dim(0), model.name, *model.settings.max_batch_size);
-    }
-  }
-}
-
 const std::vector<std::string>& labels_of(const TensorService& service, const std::string& output) {
   static const std::vector<std::string> none;
   for (const auto& [name, labels] : service.labels) {
@@ -90,15 +77,27 @@ std::vector<double> scores_of(const Tensor& t) {
 
 }  // namespace
 
+void check_batch(const LoadedModel& model, const NamedValues& inputs) {
+  const TensorService& service = *model.tensors;
+  if (!service.has_batch || !model.settings.max_batch_size) return;
+  for (const NamedValue& item : inputs) {
+    const Tensor& t = item.value.tensor();
+    if (t.rank() > 0 && t.dim(0) > *model.settings.max_batch_size) {
+      fail(ErrorCode::invalid_argument, "input '{}': {} samples, model '{}' takes at most {} (max_batch_size)", item.name,
+           t.dim(0), model.name, *model.settings.max_batch_size);
+    }
+  }
+}
+
 void infer(Catalog& catalog, InferRequest request, std::function<void(InferResult)> done) {
-  ModelPtr model = catalog.get(request.model, request.version);
+  const ModelPtr model = catalog.get(request.model, request.version);  // stays until submit() has returned
   const TensorService& service = tensors_of(*model);
   check_batch(*model, request.inputs);
   std::vector<std::string> wanted;
   for (const RequestedOutput& output : request.outputs) wanted.push_back(output.name);
   Batcher& batcher = *service.batcher;
   batcher.submit(std::move(request.inputs), std::move(wanted), request.run,
-                 [model = std::move(model), asked = std::move(request.outputs), done = std::move(done)](BatchResult got) {
+                 [model, asked = std::move(request.outputs), done = std::move(done)](BatchResult got) {
                    InferResult result;
                    result.model = model;
                    result.times = got.times;

@@ -44,6 +44,10 @@ struct InferResult {
 // the request cannot even be asked; then `done` is not called.
 void infer(Catalog& catalog, InferRequest request, std::function<void(InferResult)> done);
 
+// A configuration's max_batch_size is a promise about memory: larger requests are refused, as Triton does. Of a model of tensors.
+// Throws Error(invalid_argument).
+void check_batch(const LoadedModel& model, const NamedValues& inputs);
+
 // "0.826453:281:tabby": for each sample the best `classes` of an output of scores. BYTES[classes], or BYTES[samples, classes].
 // Throws Error(invalid_argument) for what is no numbers.
 Tensor classify(const Tensor& scores, std::int64_t classes, bool has_batch, const std::vector<std::string>& labels);

@@ -12,6 +12,7 @@
 #include "serve/inference/infer.h"
 #include "serve/inference/json_numbers.h"
 #include "serve/inference/routes.h"
+#include "serve/models/value_specs.h"
 #include "tensor/json.h"
 
 namespace sdx::serve {
@@ -65,11 +66,7 @@ class InputReader {
   }
 
  private:
-  const ValueSpec* find(std::string_view name) const {
-    const auto at =
-        std::find_if(service_.inputs.begin(), service_.inputs.end(), [&](const ValueSpec& s) { return s.name == name; });
-    return at == service_.inputs.end() ? nullptr : &*at;
-  }
+  const ValueSpec* find(std::string_view name) const { return find_spec(service_.inputs, name); }
   const ValueSpec& only_input() const {
     const ValueSpec* only = nullptr;
     for (const ValueSpec& spec : service_.inputs) {
@@ -96,9 +93,7 @@ class InputReader {
   }
 
   void add_json(NamedValues& out, std::string_view text) const {
-    if (text.size() > kMostJson) {
-      fail(ErrorCode::out_of_memory, "{} bytes of JSON are too many here: /v2/models/NAME/infer takes more", text.size());
-    }
+    check_size(text);
     const json document = parse_json(text, "the request");
     if (!document.is_object()) {
       const ValueSpec& spec = only_input();
@@ -113,6 +108,12 @@ class InputReader {
     }
   }
 
+  static void check_size(std::string_view text) {
+    if (text.size() > kMostJson) {
+      fail(ErrorCode::out_of_memory, "{} bytes of JSON are too many here: /v2/models/NAME/infer takes more", text.size());
+    }
+  }
+
   void add_part(NamedValues& out, const Part& part) const {
     const ValueSpec& spec =
         find(part.name) == nullptr && !part.file_name.empty() && part.name == "file" ? only_input() : named(part.name);
@@ -121,9 +122,15 @@ class InputReader {
   }
   // A field of a form is text: for an input of strings, it is the value.
   static json text_or_json(std::string_view text, const ValueSpec& spec) {
-    const json value = json::parse(text, nullptr, false);
-    if (spec.dtype == DataType::string && (value.is_discarded() || !(value.is_string() || value.is_array()))) return json(text);
-    return parse_json(text, "field '" + spec.name + "'");
+    check_size(text);
+    if (spec.dtype != DataType::string) return parse_json(text, "field '" + spec.name + "'");
+    const std::size_t first = text.find_first_not_of(" \t\r\n");
+    if (first == std::string_view::npos || (text[first] != '"' && text[first] != '[')) return json(text);
+    try {
+      return parse_json(text, "field '" + spec.name + "'");
+    } catch (const Error&) {
+      return json(text);
+    }
   }
 
   static Tensor value_of(const json& value, const ValueSpec& spec) {
@@ -246,7 +253,9 @@ void predict(Catalog& catalog, const RequestPtr& request, const ResponderPtr& re
   RunOptions run;
   run.cancel = cancel_with(*responder);
   const TensorService& service = service_of(*model);
-  service.batcher->submit(InputReader(service).read(*request), {}, run, [model, responder](BatchResult result) {
+  NamedValues inputs = InputReader(service).read(*request);
+  check_batch(*model, inputs);
+  service.batcher->submit(std::move(inputs), {}, run, [model, responder](BatchResult result) {
     try {
       if (result.error) std::rethrow_exception(result.error);
       responder->respond(json_response(answer(*model, result.outputs)));
