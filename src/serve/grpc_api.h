@@ -28,7 +28,6 @@ struct GrpcError {
 // One call, before anything of it is looked at.
 struct GrpcCall {
   std::string peer;            // "ipv4:127.0.0.1:40000"
-  std::string method;          // "/inference.GRPCInferenceService/ModelInfer"
   std::string authorization;   // "Bearer …", from the metadata of that name
   bool health = false;         // asks only whether the server is there
   std::shared_ptr<void> held;  // set by the guard; let go when the call has ended
@@ -51,11 +50,13 @@ struct GrpcHost {
 
 struct GrpcOptions {
   std::string host = "127.0.0.1";
-  int port = 0;                                            // 0: a free one
-  std::string certificate, key;                            // PEM; "": no TLS
-  std::uint64_t message_bytes = std::uint64_t{256} << 20;  // the most that a request may have
-  int threads = 64;                                        // that run handlers
-  int waiting = 1024;                                      // requests that wait for such a thread; beyond: RESOURCE_EXHAUSTED
+  int port = 0;                                           // 0: a free one
+  std::string certificate, key;                           // PEM; "": no TLS
+  std::uint64_t message_bytes = std::uint64_t{64} << 20;  // the most that a request may have
+  std::uint64_t memory_bytes = std::uint64_t{4} << 30;    // that gRPC reads into, of all connections together
+  int streams = 256;                                      // calls at the same time on one connection; more wait
+  int threads = 64;                                       // that run handlers
+  int waiting = 1024;                                     // requests that wait for such a thread; beyond: RESOURCE_EXHAUSTED
 };
 
 // Destroying it ends calls under way within `grace` seconds.

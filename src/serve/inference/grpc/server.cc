@@ -64,7 +64,7 @@ class Calls {
     return error ? std::optional(status_of(*error)) : std::nullopt;
   }
 
-  // `work` answers by itself where it returns no status.
+  // What `work` throws, as a status.
   template <class Work>
   Status attempt(const Work& work) const {
     try {
@@ -138,7 +138,7 @@ class Stream : public grpc::ServerBidiReactor<inference::ModelInferRequest, infe
       return;
     }
     response_.Clear();
-    if (!calls_.pool.submit([this] { ask(); })) answer("the server is busy; try again later");
+    if (!calls_.pool.submit([this] { ask(); })) answer({StatusCode::RESOURCE_EXHAUSTED, "the server is busy; try again later"});
   }
   void OnWriteDone(bool ok) override {
     if (!ok) {
@@ -157,20 +157,18 @@ class Stream : public grpc::ServerBidiReactor<inference::ModelInferRequest, infe
       limit_time(request, *context_);
       request.run.cancel = cancel_;
       calls_.host.infer(std::move(request), [this](const InferResult& result) {
-        if (result.error) {
-          answer(calls_.host.meaning(result.error).message);
-        } else {
-          fill_response(*response_.mutable_infer_response(), request_.id(), result);
-          answer({});
-        }
+        // Whoever calls this serves others too: nothing may leave it.
+        answer(result.error ? status_of(calls_.host.meaning(result.error))
+                            : calls_.attempt([&] { fill_response(*response_.mutable_infer_response(), request_.id(), result); }));
       });
     } catch (...) {
-      answer(calls_.host.meaning(std::current_exception()).message);
+      answer(status_of(calls_.host.meaning(std::current_exception())));
     }
   }
-  void answer(const std::string& error) {
-    if (!error.empty()) {
-      response_.set_error_message(error);
+  void answer(const Status& status) {
+    if (!status.ok()) {
+      response_.Clear();  // what was filled in before it failed
+      response_.set_error_message(status.error_message().empty() ? "the request failed" : status.error_message());
       response_.mutable_infer_response()->set_id(request_.id());
     }
     StartWrite(&response_);
@@ -343,6 +341,11 @@ class Server final : public GrpcServer {
     builder.AddListeningPort(address, credentials(options), &port_);
     builder.SetMaxReceiveMessageSize(static_cast<int>(std::min<std::uint64_t>(options.message_bytes, (1U << 31) - 1)));
     builder.SetMaxSendMessageSize(-1);
+    // A message is read and parsed before its key can be looked at.
+    grpc::ResourceQuota quota("sdx serve");
+    quota.Resize(static_cast<std::size_t>(options.memory_bytes));
+    builder.SetResourceQuota(quota);
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, options.streams);
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a port that somebody else has is an error
     builder.RegisterService(&service_);
     builder.RegisterService(&health_);
