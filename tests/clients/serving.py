@@ -158,6 +158,10 @@ def over_grpc(server, repository):
         expect_error(lambda: client.infer("slow", inputs_of(triton_grpc, x=(values, "FP32")), client_timeout=0.2), "eadline")
         wait_until(lambda: client.get_inference_statistics("slow").model_stats[0].inference_stats.fail.count == 1)
         expect_error(lambda: client.register_system_shared_memory("r", "/r", 64), "")
+        large = np.zeros((1, 17 << 20), np.float32)  # 68 MiB
+        expect_error(lambda: client.infer("slow", inputs_of(triton_grpc, x=(large, "FP32"))), "larger than max")
+        missing = [triton_grpc.InferRequestedOutput("OUTPUT7")]
+        expect_error(lambda: client.infer("simple", pair(triton_grpc), outputs=missing), "no output 'OUTPUT7'")
         typed_contents(server)
 
         class Control:  # the same names as HTTP's
