@@ -139,9 +139,10 @@ struct Batcher::Impl {
   // ---- Taking requests ----
 
   // Before it can be part of a run with others.
-  void check_outputs(const std::vector<std::string>& wanted) const {
+  void check_outputs(const std::vector<std::string>& wanted) {
     for (const std::string& name : wanted) {
       if (names.contains(name)) continue;
+      counts.failed(nanoseconds(0));
       const std::vector<std::string> known(names.begin(), names.end());
       const std::string near = closest(name.substr(0, 256), known);
       fail(ErrorCode::invalid_argument, "the model has no output '{}'{}", name.substr(0, 256),
@@ -252,7 +253,7 @@ struct Batcher::Impl {
     lock.unlock();
     Answers answers;
     for (WaitingPtr& one : late) refuse_late(std::move(one), answers);
-    for (auto& [done, result] : answers) done(std::move(result));
+    tell(answers);
     lock.lock();
   }
 
@@ -311,7 +312,16 @@ struct Batcher::Impl {
     Answers answers;
     execute(std::move(batch), answers);
     release();
-    for (auto& [done, result] : answers) done(std::move(result));
+    tell(answers);
+  }
+
+  static void tell(Answers& answers) {
+    for (auto& [done, result] : answers) {
+      try {
+        done(std::move(result));
+      } catch (...) {  // which it must not: but the others get their answers, and this thread goes on
+      }
+    }
   }
 
   void execute(Batch batch, Answers& answers) {

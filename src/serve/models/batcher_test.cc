@@ -222,6 +222,13 @@ TEST(Batcher, outputs_that_the_model_lacks_are_refused_at_once) {
   EXPECT_EQ(elements(batcher.run(input(3), {"y", "y"}).tensor("y")), (Floats{6, 6}));
   other.join();
   EXPECT_EQ(batcher.statistics().executions, 1U);
+  EXPECT_EQ(batcher.statistics().fail.count, 2U);
+}
+
+TEST(Batcher, an_answer_that_throws_takes_none_from_others) {
+  Batcher batcher(session_of(kDouble), true, {.max_batch_size = 2, .max_queue_delay = std::chrono::seconds(60)});
+  batcher.submit(input(1), {}, {}, [](const BatchResult&) { throw std::runtime_error("of the one who asks"); });
+  EXPECT_EQ(elements(batcher.run(input(3), {}).tensor("y")), (Floats{6, 6}));
 }
 
 TEST(Batcher, statistics_keep_so_many_sizes) {

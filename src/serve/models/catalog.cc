@@ -349,7 +349,7 @@ struct Catalog::Impl {
     } catch (...) {
       const auto now = families.find(name);
       if (alone && now != families.end()) {
-        now->second.withdrawn = withdrawn;
+        now->second.withdrawn |= withdrawn;  // or unload() was called meanwhile
         now->second.replaced = std::move(replaced);
       }
       throw;
