@@ -36,6 +36,15 @@ void check_nodes(const Graph& graph) {
 
 }  // namespace
 
+void check_known(const Graph& graph) {
+  for (NodeId id = 0; id < graph.nodes().size(); ++id) {
+    const Node& node = graph.node(id);
+    if (node.removed || ops::find(node) != nullptr) continue;
+    fail(ErrorCode::not_implemented, "{} is no operator that this build knows", graph.describe(id));
+  }
+  check_nodes(graph);
+}
+
 std::vector<std::string> check_and_infer(Graph& graph, bool allow_unknown) {
   ops::InferOptions options;
   options.allow_unknown = allow_unknown;

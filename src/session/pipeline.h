@@ -16,6 +16,10 @@
 
 namespace sdx::session {
 
+// Numbers of arguments, attributes and declared types of every node, before anything is made of a graph that was only read.
+// Throws Error naming the node, also for operators that this build does not know.
+SDX_TOOLS_API void check_known(const Graph& graph);
+
 // Checks every node against its operator's definition and infers types. Throws Error naming node and operator.
 // Returns warnings about the model.
 // `allow_unknown`: operators that this build does not know are let through, because a provider may know them.

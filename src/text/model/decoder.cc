@@ -16,12 +16,6 @@ namespace {
 constexpr std::int64_t kChunk = 512;  // tokens of a prompt that are computed at once
 constexpr std::int64_t kLeastCapacity = 64;
 
-std::string of_layer(const std::string& pattern, std::int64_t layer) {
-  const std::size_t at = pattern.find("%d");
-  if (at == std::string::npos) return pattern;
-  return pattern.substr(0, at) + std::to_string(layer) + pattern.substr(at + 2);
-}
-
 const ValueSpec* find(const std::vector<ValueSpec>& specs, const std::string& name) {
   for (const ValueSpec& s : specs) {
     if (s.name == name) return &s;
@@ -51,6 +45,12 @@ Tensor resized(const Tensor& cache, std::int64_t rows, std::int64_t capacity, bo
 }
 
 }  // namespace
+
+std::string of_layer(const std::string& pattern, std::int64_t layer) {
+  const std::size_t at = pattern.find("%d");
+  if (at == std::string::npos) return pattern;
+  return pattern.substr(0, at) + std::to_string(layer) + pattern.substr(at + 2);
+}
 
 void Decoder::describe() {
   const std::vector<ValueSpec>&in = session->inputs(), &out = session->outputs();

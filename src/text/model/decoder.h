@@ -26,6 +26,9 @@ struct DecoderNames {
               present_value = "present.%d.value";
 };
 
+// A pattern's %d as a number.
+std::string of_layer(const std::string& pattern, std::int64_t layer);
+
 // Cosines and sines for one pair of inputs, made as positions are needed.
 struct AngleInput {
   std::string cos, sin;

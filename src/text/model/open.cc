@@ -46,36 +46,58 @@ bool read_by_attention_alone(const Graph& g, ValueId past, ValueId present, std:
 }
 
 // Its sum and its shape are all that is asked of the mask: zeros behind the tokens change nothing.
-bool gives_lengths_alone(const Graph& g, ValueId mask, const std::vector<std::vector<NodeId>>& uses) {
-  return std::all_of(uses[mask].begin(), uses[mask].end(), [&](NodeId id) {
-    const Node& n = g.node(id);
-    if (n.op_type == "Cast" && n.domain.empty()) return gives_lengths_alone(g, n.outputs.at(0), uses);
-    if (n.op_type == "ReduceSum" && n.domain.empty()) return true;
-    if (n.op_type != "Shape" || !n.domain.empty()) return false;
-    // The extent may serve as total_sequence_length, and nowhere else.
-    std::vector<ValueId> open{n.outputs.at(0)};
-    while (!open.empty()) {
-      const ValueId v = open.back();
-      open.pop_back();
-      for (const NodeId user : uses[v]) {
-        const Node& u = g.node(user);
-        if (u.op_type == "GroupQueryAttention") {
-          if (u.inputs.size() <= 6 || u.inputs[6] != v || std::count(u.inputs.begin(), u.inputs.end(), v) != 1) return false;
-        } else if (u.op_type == "Gather" || u.op_type == "Cast" || u.op_type == "Squeeze" || u.op_type == "Slice") {
-          open.push_back(u.outputs.at(0));
-        } else {
-          return false;
-        }
+class MaskUses {
+ public:
+  MaskUses(const Graph& g, const std::vector<std::vector<NodeId>>& uses)
+      : g_(g), uses_(uses), seen_(g.values().size()), seen_extents_(g.values().size()) {}
+
+  bool are_lengths_alone(ValueId mask) {
+    open_.push_back({mask, false});
+    while (!open_.empty()) {
+      const Item item = open_.back();
+      open_.pop_back();
+      std::vector<bool>& seen = item.extent ? seen_extents_ : seen_;
+      if (seen[item.value]) continue;
+      seen[item.value] = true;
+      for (const NodeId user : uses_[item.value]) {
+        if (!(item.extent ? serves_as_length(g_.node(user), item.value) : serves_as_mask(g_.node(user)))) return false;
       }
     }
     return true;
-  });
-}
+  }
 
-std::string layer_name(const std::string& pattern, int layer) {
-  const std::size_t at = pattern.find("%d");
-  return at == std::string::npos ? pattern : pattern.substr(0, at) + std::to_string(layer) + pattern.substr(at + 2);
-}
+ private:
+  struct Item {
+    ValueId value;
+    bool extent;  // computed from the mask's shape
+  };
+
+  bool follow(const Node& n, bool extent) {
+    if (n.outputs.empty() || n.outputs[0] == kNoValue) return false;
+    open_.push_back({n.outputs[0], extent});
+    return true;
+  }
+
+  bool serves_as_mask(const Node& n) {
+    if (!n.domain.empty()) return false;
+    if (n.op_type == "ReduceSum") return true;
+    return (n.op_type == "Cast" || n.op_type == "Shape") && follow(n, n.op_type == "Shape");
+  }
+
+  // The extent may serve as total_sequence_length, and nowhere else.
+  bool serves_as_length(const Node& n, ValueId v) {
+    if (n.op_type == "GroupQueryAttention" && n.domain == "com.microsoft") {
+      return n.inputs.size() > 6 && n.inputs[6] == v && std::count(n.inputs.begin(), n.inputs.end(), v) == 1;
+    }
+    const bool same = n.op_type == "Gather" || n.op_type == "Cast" || n.op_type == "Squeeze" || n.op_type == "Slice";
+    return n.domain.empty() && same && follow(n, true);
+  }
+
+  const Graph& g_;
+  const std::vector<std::vector<NodeId>>& uses_;
+  std::vector<bool> seen_, seen_extents_;
+  std::vector<Item> open_;
+};
 
 }  // namespace
 
@@ -87,18 +109,20 @@ bool works_in_place(const Graph& g, const DecoderNames& names) {
     }
     return std::nullopt;
   };
-  int layer = 0;
-  for (;; ++layer) {
-    const auto key = g.find(layer_name(names.past_key, layer)), value = g.find(layer_name(names.past_value, layer));
+  bool some = false;
+  for (int layer = 0;; ++layer) {
+    const auto key = g.find(of_layer(names.past_key, layer)), value = g.find(of_layer(names.past_value, layer));
     if (!key || !value) break;
-    const auto new_key = output(layer_name(names.present_key, layer)), new_value = output(layer_name(names.present_value, layer));
+    const auto new_key = output(of_layer(names.present_key, layer)), new_value = output(of_layer(names.present_value, layer));
     if (!new_key || !new_value || !read_by_attention_alone(g, *key, *new_key, 3, 1, uses) ||
         !read_by_attention_alone(g, *value, *new_value, 4, 2, uses)) {
       return false;
     }
+    some = true;
+    if (names.past_key.find("%d") == std::string::npos) break;  // one layer is all that such names can mean
   }
   const auto mask = g.find(names.mask);
-  return layer > 0 && mask && gives_lengths_alone(g, *mask, uses);
+  return some && mask && MaskUses(g, uses).are_lengths_alone(*mask);
 }
 
 void check_cache_type(const Decoder& d, DataType wanted) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "base/error.h"
+#include "session/pipeline.h"
 #include "text/model/open.h"
 #include "text/model/paged/token_wise.h"
 
@@ -40,9 +42,16 @@ class Paging {
       : g_(graph), opset_(opset), names_(names), options_(options) {}
 
   std::string run() {
+    // What follows relies on numbers of inputs and outputs that nobody has looked at yet.
+    try {
+      session::check_known(g_);
+    } catch (const Error& e) {
+      return e.what();
+    }
     if (!works_in_place(g_, names_)) return "its caches are read by more than GroupQueryAttention";
     std::vector<NodeId> attentions;
     for (NodeId id = 0; id < g_.nodes().size(); ++id) {
+      if (!g_.node(id).removed && g_.node(id).op_type == "PagedAttention") return "it has attention over blocks already";
       if (!is_attention(g_.node(id))) continue;
       if (std::string why = refusal(g_.node(id)); !why.empty()) return g_.describe(id) + " " + why;
       attentions.push_back(id);
@@ -59,7 +68,18 @@ class Paging {
   }
 
  private:
+  bool is_past(const Node& n, std::size_t i) const {
+    if (!given(n, i) || !g_.value(n.inputs[i]).is_input) return false;
+    const Type& type = g_.value(n.inputs[i]).type;
+    return type.shape && type.shape->size() == 4;
+  }
+
   std::string refusal(const Node& n) const {
+    if (!given(n, kQuery)) return "has no query";
+    if (!is_past(n, kPastKey) || !is_past(n, kPastValue)) return "has a past that is no input [batch,heads,past,size]";
+    for (std::size_t i = 0; i < 3; ++i) {
+      if (i >= n.outputs.size() || n.outputs[i] == kNoValue) return "leaves out its output " + std::to_string(i);
+    }
     for (const auto& [input, what] :
          {std::pair(kPositions, "position_ids"), {kBias, "attention_bias"}, {kKeyScale, "k_scale"}, {kValueScale, "v_scale"}}) {
       if (given(n, input)) return std::string("has the input ") + what;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "support/graph_text.h"
+#include "text/model/open.h"
 
 namespace sdx::text {
 namespace {
@@ -101,6 +102,65 @@ TEST(PagedGraphs, AttentionOfOtherKindsStaysAsItIs) {
   EXPECT_NE(page_attention(positions, {}, {}).find("position_ids"), std::string::npos);
   Model read_twice = network("  k = ReduceMax(past_key_values.0.key) {keepdims=0}\n  z = Mul(y, k)");
   EXPECT_NE(page_attention(read_twice, {}, {}).find("caches"), std::string::npos);
+}
+
+// Nobody has checked what a file holds when its attention is rewritten.
+TEST(PagedGraphs, WhatIsNotAsItMustBeStaysAsItIs) {
+  const auto attention = [](Model& m) -> Node& {
+    for (NodeId id = 0;; ++id) {
+      if (m.graph.node(id).op_type == "GroupQueryAttention") return m.graph.node(id);
+    }
+  };
+  const auto refused = [](Model m) {
+    EXPECT_FALSE(works_in_place(m.graph, {}) && page_attention(m, {}, {}).empty());
+    EXPECT_NE(page_attention(m, {}, {}), "");
+  };
+  for (const std::optional<SymShape>& shape : {std::optional<SymShape>(), {SymShape{Dim(1), Dim(8)}}}) {
+    Model m = network();
+    m.graph.value(*m.graph.find("past_key_values.0.value")).type.shape = shape;
+    refused(std::move(m));
+  }
+  for (const std::size_t count : {0, 2, 4, 6}) {
+    Model m = network();
+    attention(m).inputs.resize(count);
+    refused(std::move(m));
+  }
+  for (const std::size_t input : {0, 3, 4, 5}) {
+    Model m = network();
+    attention(m).inputs[input] = kNoValue;
+    refused(std::move(m));
+  }
+  Model m = network();
+  attention(m).outputs.resize(1);
+  refused(std::move(m));
+  // A second one, of which no cache is known.
+  refused(
+      network("  z, k, v = com.microsoft.GroupQueryAttention(qkv, _, _, x, x, lengths, total) {num_heads=1, kv_num_heads=1}"));
+  refused(network("  z = com.microsoft.GroupQueryAttention(qkv) {num_heads=1, kv_num_heads=1}"));
+  refused(network("  z = sdx.PagedAttention(y)"));
+  refused(network("  z = sdx.PagedAttention()"));
+  refused(network("  z = Concat(y, _) {axis=-1}"));
+  refused(network("  z = some.where.Gather(y) {axis=-1}"));
+}
+
+TEST(PagedGraphs, CachesStayInPlaceWhereTheMaskGivesLengthsAlone) {
+  EXPECT_TRUE(works_in_place(network().graph, {}));
+  DecoderNames single;
+  single.past_key = "past_key_values.0.key", single.past_value = "past_key_values.0.value";
+  single.present_key = "present.0.key", single.present_value = "present.0.value";
+  EXPECT_TRUE(works_in_place(network().graph, single));
+  EXPECT_FALSE(works_in_place(network("  m = Cast(attention_mask) {to=1}\n  z = Mul(y, m)").graph, {}));
+  EXPECT_FALSE(works_in_place(network("  e = other.Cast(extent) {to=1}\n  z = Mul(y, column)").graph, {}));
+  // Each value is looked at once: here more than 2^40 paths lead to the last one, and a mask has 100,000 Casts behind one
+  // another.
+  std::string paths = "  d0 = Gather(shape, index)\n", casts = "  c0 = Cast(attention_mask) {to=6}\n";
+  for (int i = 1; i <= 60; ++i) {
+    const auto d = [&](int back) { return "d" + std::to_string(std::max(0, i - back)); };
+    paths += "  " + d(0) + " = Slice(" + d(1) + ", " + d(2) + ", " + d(1) + ")\n";
+  }
+  EXPECT_TRUE(works_in_place(network(paths + "  z = Mul(y, column)").graph, {}));
+  for (int i = 1; i <= 100000; ++i) casts += "  c" + std::to_string(i) + " = Cast(c" + std::to_string(i - 1) + ") {to=6}\n";
+  EXPECT_TRUE(works_in_place(network(casts + "  z = Mul(y, column)").graph, {}));
 }
 
 }  // namespace

@@ -60,11 +60,11 @@ class Judge {
   }
 
  private:
-  const Place& place(ValueId v) const { return places_[v]; }
+  Place place(ValueId v) const { return v == kNoValue ? Place() : places_[v]; }
   const Tensor* constant(ValueId v) const {
     return v != kNoValue && place(v).kind == Place::constant && g_.value(v).constant ? &*g_.value(v).constant : nullptr;
   }
-  Place first(const Node& n) const { return n.inputs.empty() || n.inputs[0] == kNoValue ? Place() : place(n.inputs[0]); }
+  Place first(const Node& n) const { return n.inputs.empty() ? Place() : place(n.inputs[0]); }
   bool constants_from(const Node& n, std::size_t first) const {
     for (std::size_t i = first; i < n.inputs.size(); ++i) {
       if (n.inputs[i] != kNoValue && place(n.inputs[i]).kind != Place::constant) return false;
@@ -134,9 +134,10 @@ class Judge {
   }
 
   std::optional<Place> attention(const Node& n) const {
+    if (n.inputs.size() < 3) return std::nullopt;
     for (std::size_t i = 0; i < 3; ++i) {
       if (i > 0 && n.inputs[i] == kNoValue) continue;
-      const Place& p = place(n.inputs[i]);
+      const Place p = place(n.inputs[i]);
       if (p.kind != Place::tokens || p.rank != 3 || p.parts != 1) return std::nullopt;
     }
     return constants_from(n, 12) ? std::optional(Place{Place::tokens, 3, 1, -1}) : std::nullopt;
@@ -144,11 +145,12 @@ class Judge {
 
   std::optional<Place> gather(const Node& n) const {
     const std::int64_t axis = n.attributes.get_int("axis", 0);
-    if (g_.value(n.inputs.at(1)).name == names_.wanted && g_.value(n.inputs[1]).is_input) {
+    if (n.inputs.size() < 2 || n.inputs[1] == kNoValue) return std::nullopt;
+    if (g_.value(n.inputs[1]).name == names_.wanted && g_.value(n.inputs[1]).is_input) {
       return axis == 1 && first(n).kind == Place::tokens && first(n).parts == 1 ? std::optional(first(n)) : std::nullopt;
     }
-    const Tensor* data = constant(n.inputs.at(0));
-    Place out = place(n.inputs.at(1));
+    const Tensor* data = constant(n.inputs[0]);
+    Place out = place(n.inputs[1]);
     if (data == nullptr || out.kind != Place::tokens || axis != 0 || data->rank() < 1) return std::nullopt;
     out.rank += data->rank() - 1;
     out.features = data->rank() > 1 ? data->dim(data->rank() - 1) : -1;
@@ -183,7 +185,7 @@ class Judge {
     const std::size_t at = foreign ? 1 : 3;
     if (n.inputs.size() <= at || n.inputs[at] == kNoValue || n.attributes.get_int("is_packed_batching", 0) != 0)
       return std::nullopt;
-    const Place &x = first(n), &positions = place(n.inputs[at]);
+    const Place x = first(n), positions = place(n.inputs[at]);
     if (x.kind != Place::tokens || x.rank != 3 || x.parts != 1 || positions.kind != Place::tokens || positions.rank != 2)
       return std::nullopt;
     for (std::size_t i = 1; i < n.inputs.size(); ++i) {
@@ -199,7 +201,7 @@ class Judge {
     if (axis != -1 && axis != static_cast<std::int64_t>(out.rank) - 1) return std::nullopt;
     const bool all = n.op_type == "Concat";
     for (const ValueId v : n.inputs) {
-      const Place& p = place(v);
+      const Place p = place(v);
       if (all && (p.kind != Place::tokens || p.rank != out.rank || p.parts != out.parts)) return std::nullopt;
     }
     if (!all && !constants_from(n, 1)) return std::nullopt;
@@ -228,7 +230,8 @@ std::string want_rows(Graph& g, const DecoderNames& names, int opset) {
     if (user == kNoNode) return "its logits come from nowhere";
     const Node& n = g.node(user);
     if (one_of(kProducts, n.op_type)) {
-      rows = n.inputs.at(0);
+      if (n.inputs.empty() || n.inputs[0] == kNoValue) return g.describe(user) + " makes the logits";
+      rows = n.inputs[0];
       break;
     }
     if (!one_of(kUnary, n.op_type) && !one_of(kBinary, n.op_type)) return g.describe(user) + " makes the logits";
