@@ -50,7 +50,9 @@ double score(TextState& state, std::span<const TokenId> tokens, const Window& w,
     const std::span<const float> all = logits.values<float>();
     for (std::int64_t i = at; i < end; ++i) {
       const std::span<const float> row = all.subspan(static_cast<std::size_t>(i - at) * width, width);
-      sum -= Logprobs(row).precise(tokens[static_cast<std::size_t>(i + 1)]);
+      const TokenId id = tokens[static_cast<std::size_t>(i + 1)];
+      if (id >= width) fail(ErrorCode::invalid_argument, "token {} is beyond the model's {} logits", id, width);
+      sum -= Logprobs(row).precise(id);
     }
   }
   return sum;
@@ -75,6 +77,10 @@ Perplexity LanguageModel::perplexity(std::span<const TokenId> tokens, const Perp
   }
   if (tokens.size() < 2) {
     fail(ErrorCode::invalid_argument, "a perplexity needs a text of two tokens at least, received {}", tokens.size());
+  }
+  for (const TokenId id : tokens) {
+    if (info().vocabulary > 0 && static_cast<std::int64_t>(id) >= info().vocabulary)
+      fail(ErrorCode::invalid_argument, "token {} is not in the model's vocabulary of {}", id, info().vocabulary);
   }
   Perplexity out;
   out.tokens = static_cast<std::int64_t>(tokens.size());

@@ -96,6 +96,9 @@ TEST_F(PerplexityTest, TextsAndLimits) {
   settings.stride = -1;
   EXPECT_THROW(model_->perplexity(kText, settings), Error);
   EXPECT_THROW(model_->perplexity(std::span<const TokenId>(tokens_).first(1)), Error);
+  // The last token is never computed, only foretold.
+  EXPECT_THROW(model_->perplexity(std::vector<TokenId>{1, 4000000000}), Error);
+  EXPECT_THROW(model_->perplexity(std::vector<TokenId>{1, static_cast<TokenId>(model_->info().vocabulary)}), Error);
 }
 
 }  // namespace
