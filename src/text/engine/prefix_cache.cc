@@ -44,8 +44,13 @@ PrefixCache::Place PrefixCache::add(Place from, std::span<const TokenId> tokens,
   const auto [at, added] = entries_.try_emplace(key(from, tokens));
   if (added) {
     pool_->share(std::span(&block, 1));
-    uses_.push_front(&at->first);
-    at->second = {next_++, block, uses_.begin()};
+    // Just behind what it follows, so that ends are thrown away before it here too. What follows nothing that is known is never
+    // found.
+    const auto before = places_.find(from);
+    auto where = from == kStart ? uses_.begin() : uses_.end();
+    if (before != places_.end()) where = std::next(before->second);
+    at->second = {next_++, block, uses_.insert(where, &at->first)};
+    places_.emplace(at->second.place, at->second.use);
   }
   return at->second.place;
 }
@@ -57,6 +62,7 @@ bool PrefixCache::evict() {
     const std::int32_t block = at->second.block;
     if (pool_->references(block) > 1) continue;
     uses_.erase(use);
+    places_.erase(at->second.place);
     entries_.erase(at);
     pool_->drop(std::span(&block, 1));
     return true;

@@ -58,7 +58,9 @@ class PrefixCache {
 
   std::shared_ptr<BlockPool> pool_;
   std::unordered_map<Key, Entry, Hash> entries_;
-  std::list<const Key*> uses_;  // the most recent one first
+  using Uses = std::list<const Key*>;
+  Uses uses_;                                         // the most recent one first
+  std::unordered_map<Place, Uses::iterator> places_;  // where an entry is in the order of use
   Place next_ = 1;
 };
 

@@ -107,5 +107,20 @@ TEST(PrefixCache, LetsGoWhatWasNotUsedForLongest) {
   EXPECT_EQ(pool->in_use(), 0);
 }
 
+TEST(PrefixCache, EndsGoBeforeBeginningsThatNobodyLookedFor) {
+  const auto pool = small_pool(10);
+  PrefixCache cache(pool);
+  const Ids text = counting(0, 3);
+  {
+    BlockList blocks(pool);
+    ASSERT_TRUE(blocks.reserve(0, 3 * kBlock));
+    PrefixCache::Place place = PrefixCache::kStart;
+    for (std::size_t i = 0; i < 3; ++i) place = cache.add(place, std::span(text).subspan(i * kTokens, kTokens), blocks.ids()[i]);
+  }
+  ASSERT_TRUE(cache.evict());
+  EXPECT_EQ(cache.size(), 2U);
+  EXPECT_EQ(cache.find(PrefixCache::kStart, text, 3).blocks.size(), 2U);
+}
+
 }  // namespace
 }  // namespace sdx::text
