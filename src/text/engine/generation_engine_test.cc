@@ -368,12 +368,41 @@ TEST_F(Engine, ItGoesOnWhereTheCacheIsFull) {
     EXPECT_EQ(most.choices[0].finish_reason, "length");
     GenerationSettings three = greedy(1000);
     three.n = 3;
-    for (const Choice& c : engine.submit(asking(prompts[0], three)).wait().choices) {
-      EXPECT_EQ(c.tokens.size(), 2U * 64 - prompts[0].size() % 64 + 1);
-      EXPECT_TRUE(std::equal(c.tokens.begin(), c.tokens.begin() + 80, expected[0].begin()));
+    // Where nothing is shared each of them must find room for the whole prompt, once it had to make room for others.
+    const std::size_t room = 2U * 64 - (share ? prompts[0].size() % 64 : prompts[0].size()) + 1;
+    const GenerationTask beside[] = {engine.submit(asking(prompts[0], three)), engine.submit(asking(prompts[0], three))};
+    for (const GenerationTask& t : beside) {
+      for (const Choice& c : t.wait().choices) {
+        EXPECT_EQ(c.tokens.size(), room);
+        const auto same = static_cast<std::ptrdiff_t>(std::min<std::size_t>(room, 80));
+        EXPECT_TRUE(std::equal(c.tokens.begin(), c.tokens.begin() + same, expected[0].begin()));
+      }
     }
     EXPECT_EQ(code_of([&] { engine.submit(asking(Ids(500, 403), three)); }), ErrorCode::out_of_memory);
   }
+}
+
+TEST_F(Engine, OneTextAtATimeHasRoomForThePromptBesideIt) {
+  const Ids prompt = shared_prompts(1)[0];
+  GenerationSettings two = greedy(1000);
+  two.n = 2;
+  for (const bool share : {true, false}) {
+    GenerationEngine engine(model(), {.max_sequences = 1, .cache_bytes = 5 * block_bytes(model()), .share_prefixes = share});
+    const Generation g = engine.submit(asking(prompt, two)).wait();
+    for (const Choice& c : g.choices) EXPECT_EQ(c.tokens.size(), share ? 64U - prompt.size() % 64 + 1 : 128U - prompt.size() + 1);
+  }
+}
+
+TEST_F(Engine, LimitsOfCachesThatAreNotPaged) {
+  const LanguageModel plain = load(models() / "llm_stories260k/optimum", 1);
+  const std::uint64_t token = 2 * block_bytes(plain) / text::CacheLayout::kBlockTokens;  // buffers grow by doubling
+  GenerationEngine engine(plain, {.max_sequences = 4, .cache_bytes = 60 * token});
+  EXPECT_EQ(engine.submit(asking(Ids(10, 403), greedy(400))).wait().choices.at(0).tokens.size(), 51U);
+  GenerationSettings three = greedy(400);
+  three.n = 3;
+  for (const Choice& c : engine.submit(asking(Ids(10, 403), three)).wait().choices) EXPECT_EQ(c.tokens.size(), 11U);
+  EXPECT_EQ(code_of([&] { engine.submit(asking(Ids(21, 403), three)); }), ErrorCode::out_of_memory);
+  EXPECT_EQ(code_of([&] { engine.submit(asking(Ids(61, 403), greedy(1))); }), ErrorCode::out_of_memory);
 }
 
 // Short conversations, one after the other and together, in a small cache: nothing is left behind.

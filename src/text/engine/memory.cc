@@ -10,6 +10,14 @@ constexpr std::int64_t kBlock = CacheLayout::kBlockTokens;
 
 std::int64_t blocks_for(std::size_t tokens) { return (static_cast<std::int64_t>(tokens) + kBlock - 1) / kBlock; }
 
+// a * b, or the most there is.
+std::uint64_t product(std::uint64_t a, std::uint64_t b) {
+  std::uint64_t out = 0;
+  return __builtin_mul_overflow(a, b, &out) ? ~std::uint64_t{0} : out;
+}
+
+std::uint64_t sum(std::uint64_t a, std::uint64_t b) { return a + std::min(b, ~a); }
+
 // Of buffers that grow by doubling.
 std::uint64_t most_bytes_per_token(const Decoder& d) {
   return 2 * static_cast<std::uint64_t>(2 * d.layers * d.kv_heads) * byte_size(d.cache_type, d.head_size);
@@ -22,15 +30,25 @@ std::int64_t Scheduler::most_tokens(const GenerationRequest& request) const {
   const auto prompt = static_cast<std::int64_t>(request.prompt.size());
   std::int64_t most = request.settings.max_tokens;
   if (info_.context > 0) most = std::min(most, info_.context - prompt + 1);
-  if (!pool_) return most;
-  // Its answers share the full blocks of the prompt; while some are still to begin, the prompt's last block stays as it is.
-  const std::int64_t full = prompt / kBlock, answers = std::min(request.settings.n, options_.max_sequences);
-  const std::int64_t each = (pool_->capacity() - full - (answers > 1 ? 1 : 0)) / answers;
-  const std::int64_t room = each * kBlock - prompt % kBlock + 1;
-  if (each < 0 || room < 1) {
+  // Texts at once: answers, or one answer and the prompt that the others begin with.
+  const std::int64_t texts = std::min(request.settings.n, std::max(2, options_.max_sequences));
+  std::int64_t room = std::max<std::int64_t>(most, 1), tokens = 0;
+  if (pool_) {
+    // They share the full blocks of the prompt where the engine finds these again after a text had to make room; else each
+    // computes all by itself then. While some answers are still to begin, the prompt's last block stays as it is.
+    const std::int64_t shared = known_ ? prompt / kBlock : 0;
+    const std::int64_t left = pool_->capacity() - shared - (texts > 1 ? 1 : 0);
+    room = left < 0 ? 0 : left / texts * kBlock - (prompt - shared * kBlock) + 1;
+    tokens = pool_->capacity() * kBlock;
+  } else if (const std::uint64_t bytes = most_bytes_per_token(*decoder_); bytes > 0) {
+    constexpr std::uint64_t kMost = std::uint64_t{1} << 40;
+    tokens = static_cast<std::int64_t>(std::min(options_.cache_bytes / bytes, kMost));
+    room = tokens / texts - prompt + 1;
+  }
+  if (room < 1) {
     fail(ErrorCode::out_of_memory,
          "a prompt of {} tokens with {} answers exceeds the cache, which has room for {} tokens: raise cache_bytes", prompt,
-         request.settings.n, pool_->capacity() * kBlock);
+         request.settings.n, tokens);
   }
   return std::min(most, room);
 }
@@ -49,12 +67,12 @@ std::vector<bool> Scheduler::held() const {
 bool Scheduler::fits(const Task& task) {
   if (!pool_) {  // then each takes its place for as long as it runs
     std::uint64_t tokens = 0;
-    const auto need = [](const Task& t) {
-      return static_cast<std::uint64_t>((static_cast<std::int64_t>(t->request.prompt.size()) + t->most_tokens) *
-                                        t->request.settings.n);
+    const auto need = [&](const Task& t) {
+      const auto texts = static_cast<std::uint64_t>(std::min(t->request.settings.n, std::max(2, options_.max_sequences)));
+      return product(sum(t->request.prompt.size(), static_cast<std::uint64_t>(std::max<std::int64_t>(0, t->most_tokens))), texts);
     };
-    for (const Task& t : running_) tokens += need(t);
-    return (tokens + need(task)) * most_bytes_per_token(*decoder_) <= options_.cache_bytes;
+    for (const Task& t : running_) tokens = sum(tokens, need(t));
+    return product(sum(tokens, need(task)), most_bytes_per_token(*decoder_)) <= options_.cache_bytes;
   }
   const std::vector<bool> taken = held();
   std::int64_t free = pool_->capacity() - std::count(taken.begin(), taken.end(), true);
