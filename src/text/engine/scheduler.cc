@@ -69,20 +69,31 @@ void Scheduler::count() {
 }
 
 void Scheduler::run() {
-  while (take_mail()) {
-    end_overdue();
-    admit();
-    begin_answers();
-    std::vector<Part> parts = plan();
-    if (parts.empty()) continue;
-    compute(parts);
-    choose(parts);
-    settle(parts);
+  for (bool more = true; more;) {
+    try {
+      more = take_mail();
+      if (more) step();
+    } catch (...) {  // what belongs to no request, as no memory for the step's own lists: nobody knows how far it has come
+      const std::exception_ptr error = std::current_exception();
+      if (running_.empty() && !waiting_.empty()) end(waiting_.front(), error);
+      while (!running_.empty()) end(running_.front(), error);
+    }
     logits_.clear();
   }
   logits_.clear();
   while (!running_.empty()) end(running_.front(), nullptr, true);
   while (!waiting_.empty()) end(waiting_.front(), nullptr, true);
+}
+
+void Scheduler::step() {
+  end_overdue();
+  admit();
+  begin_answers();
+  std::vector<Part> parts = plan();
+  if (parts.empty()) return;
+  compute(parts);
+  choose(parts);
+  settle(parts);
 }
 
 // Waits for something to do; false: there is nothing more to come.
@@ -125,12 +136,15 @@ void Scheduler::admit() {
     const Task task = waiting_.front();
     const int texts = std::max<int>(1, static_cast<int>(task->texts().size()));
     if (!running_.empty() && (active() + texts > options_.max_sequences || !fits(task))) break;
-    waiting_.pop_front();
-    running_.push_back(task);
+    running_.splice(running_.end(), waiting_, waiting_.begin());
     task->waits_again = false;
     if (task->started) continue;  // it was preempted
     task->started = Clock::now();
-    task->prompt.emplace(Sequence{DecoderState(decoder_, pool_), task->request.prompt});
+    try {
+      task->prompt.emplace(Sequence{DecoderState(decoder_, pool_), task->request.prompt});
+    } catch (...) {  // no memory
+      end(task, std::current_exception());
+    }
   }
   count();
 }

@@ -4,6 +4,7 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "text/engine/request.h"
@@ -36,6 +37,7 @@ class Scheduler {
 
   // scheduler.cc
   bool take_mail();
+  void step();
   void end_overdue();
   void admit();
   void begin_answers();
@@ -51,7 +53,8 @@ class Scheduler {
   void share_out(std::vector<Part>& prompts, std::int64_t budget) const;
   void compute(std::vector<Part>& parts);
   void compute_singly(std::vector<Part>& parts, const RunOptions& options);
-  void compute_together(std::vector<Part>& parts, const RunOptions& options);
+  void compute_together(std::span<Part> parts, const RunOptions& options);
+  void compute_each(std::span<Part> parts, const RunOptions& options, bool ended);
   RunOptions options_of(const std::vector<Part>& parts) const;
   void choose(std::vector<Part>& parts);
   void settle(std::vector<Part>& parts);

@@ -55,7 +55,7 @@ RunOptions Scheduler::options_of(const std::vector<Part>& parts) const {
     std::optional<std::chrono::milliseconds> most = p.task->request.settings.run.timeout;
     if (p.task->request.deadline) {
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(*p.task->request.deadline - now);
-      most = std::clamp(left, std::chrono::milliseconds(1), most.value_or(std::max(left, std::chrono::milliseconds(1))));
+      most = std::max(std::chrono::milliseconds(1), std::min(left, most.value_or(left)));
     }
     if (!most) {
       o.timeout.reset();
@@ -100,15 +100,25 @@ void Scheduler::compute_singly(std::vector<Part>& parts, const RunOptions& optio
   }
 }
 
-// What fails, fails for all of them.
-void Scheduler::compute_together(std::vector<Part>& parts, const RunOptions& options) {
+// Where a step fails, each of its parts is computed by itself: one text's error is not the others'.
+void Scheduler::compute_together(std::span<Part> parts, const RunOptions& options) {
   std::vector<StepPart> step;
   for (const Part& p : parts) {
     step.push_back({&p.sequence->state, p.sequence->missing().first(p.tokens),
                     p.completes() ? StepPart::Logits::last : StepPart::Logits::none});
   }
+  Tensor logits;
   try {
-    Tensor logits = run_together(step, options);
+    logits = run_together(step, options);
+  } catch (const Error& e) {
+    const bool ended = e.code() == ErrorCode::cancelled || e.code() == ErrorCode::deadline_exceeded;
+    compute_each(parts, options, ended);
+    return;
+  } catch (...) {
+    compute_each(parts, options, false);
+    return;
+  }
+  try {
     const auto width = static_cast<std::size_t>(logits.dim(1));
     const std::span<float> all = logits.mutable_values<float>();
     std::size_t row = 0;
@@ -120,6 +130,15 @@ void Scheduler::compute_together(std::vector<Part>& parts, const RunOptions& opt
   } catch (...) {
     for (Part& p : parts) p.error = std::current_exception();
   }
+}
+
+// After the error that is being handled, which stays where there is nobody to tell apart.
+void Scheduler::compute_each(std::span<Part> parts, const RunOptions& options, bool ended) {
+  if (ended || parts.size() == 1) {
+    for (Part& p : parts) p.error = std::current_exception();
+    return;
+  }
+  for (Part& p : parts) compute_together(std::span(&p, 1), options);
 }
 
 void Scheduler::choose(std::vector<Part>& parts) {
@@ -147,7 +166,11 @@ void Scheduler::settle(std::vector<Part>& parts) {
           end(p.task, std::current_exception());
         }
       } else {
-        p.task->logits = Tensor::of<float>({static_cast<std::int64_t>(p.logits.size())}, std::span<const float>(p.logits));
+        try {
+          p.task->logits = Tensor::of<float>({static_cast<std::int64_t>(p.logits.size())}, std::span<const float>(p.logits));
+        } catch (...) {  // no memory
+          end(p.task, std::current_exception());
+        }
       }
     }
   }

@@ -28,10 +28,11 @@ class PagedStep {
     RunOptions with = options;
     caches(with);
     const NamedValues out = d_.session->run(in_, with);
-    for (const StepPart& p : parts_) p.state->length_ += static_cast<std::int64_t>(p.tokens.size());
-    const Tensor logits = to_float32(out.tensor(d_.names.logits));
+    Tensor logits = to_float32(out.tensor(d_.names.logits));
     const std::int64_t width = logits.shape().back();
-    return logits.reshaped({logits.size() / std::max<std::int64_t>(1, width), width});
+    logits = logits.reshaped({logits.size() / std::max<std::int64_t>(1, width), width});
+    for (const StepPart& p : parts_) p.state->length_ += static_cast<std::int64_t>(p.tokens.size());  // nothing fails any more
+    return logits;
   }
 
  private:
