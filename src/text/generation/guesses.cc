@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "text/model/sampler.h"
+#include "text/tokenizer/token_bytes.h"
 
 namespace sdx::text {
 namespace {
@@ -61,8 +62,9 @@ void check_draft(const LanguageModel& draft, const LanguageModel& model) {
   };
   const Tokenizer *theirs = words_of(draft), *own = words_of(model);
   if (theirs == nullptr || own == nullptr) return;
-  const std::uint32_t largest_id = std::max(theirs->largest_id(), own->largest_id());
-  for (std::uint32_t id = 0; id <= largest_id; ++id) {
+  const std::int64_t vocabulary = model.info().vocabulary;
+  const std::uint32_t count = std::max(token_count(*theirs, vocabulary), token_count(*own, vocabulary));
+  for (std::uint32_t id = 0; id < count; ++id) {
     const auto a = theirs->id_to_token(id), b = own->id_to_token(id);
     if (a != b) {
       fail(ErrorCode::invalid_argument, "the draft model has another vocabulary: token {} is '{}', of the model '{}'", id,

@@ -37,9 +37,13 @@ grammar::Grammar read(OutputFormat format, std::string_view text) {
 
 std::shared_ptr<const grammar::Vocabulary> grammar_vocabulary(const Tokenizer& tokenizer, std::span<const TokenId> ends,
                                                               std::int64_t vocabulary, const std::unordered_set<TokenId>& marks) {
-  std::vector<std::string> bytes = token_bytes(tokenizer);
+  std::vector<std::string> bytes = token_bytes(tokenizer, vocabulary);
   for (const TokenId id : marks) {
     if (id < bytes.size()) bytes[id] = tokenizer.id_to_token(id).value_or("");
+  }
+  if (vocabulary > kMostTokens) {
+    fail(ErrorCode::invalid_model, "outputs of a model with {} logits cannot be constrained, {} is the most", vocabulary,
+         kMostTokens);
   }
   if (vocabulary > 0) bytes.resize(static_cast<std::size_t>(vocabulary));
   std::vector<std::int32_t> known;

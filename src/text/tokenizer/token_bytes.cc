@@ -25,7 +25,18 @@ std::string bytes_of(const std::vector<DecoderStep>& steps, const std::string& t
 
 }  // namespace
 
-std::vector<std::string> token_bytes(const Tokenizer& tokenizer) {
+std::uint32_t token_count(const Tokenizer& tokenizer, std::int64_t vocabulary) {
+  std::int64_t count = std::int64_t{tokenizer.largest_id()} + 1;
+  if (vocabulary > 0) count = std::min(count, vocabulary);
+  if (count > kMostTokens) {
+    fail(ErrorCode::invalid_model, "the tokenizer has a token number {}; the largest that is supported is {}",
+         tokenizer.largest_id(), kMostTokens - 1);
+  }
+  return static_cast<std::uint32_t>(count);
+}
+
+std::vector<std::string> token_bytes(const Tokenizer& tokenizer, std::int64_t vocabulary) {
+  const std::uint32_t count = token_count(tokenizer, vocabulary);
   const Core& core = core_of(tokenizer);
   for (const Kind kind : {Kind::wordpiece, Kind::ctc, Kind::bpe}) {
     if (has(core.decoder, kind)) {
@@ -35,7 +46,7 @@ std::vector<std::string> token_bytes(const Tokenizer& tokenizer) {
            "blanks between words");
     }
   }
-  std::vector<std::string> out(std::size_t{tokenizer.largest_id()} + 1);
+  std::vector<std::string> out(count);
   for (std::uint32_t id = 0; id < out.size(); ++id) {
     if (tokenizer.is_special(id)) continue;
     const std::string* added = core.added.text(id);

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "text/tokenizer/charsmap.h"
+#include "text/tokenizer/token_bytes.h"
 
 namespace sdx {
 namespace {
@@ -190,6 +191,12 @@ TEST(Tokenizer, SaysWhatIsWrong) {
   EXPECT_THROW(Tokenizer::from_json(byte_level_json()).encode("a\xFFz"), Error);
   EXPECT_THROW(Tokenizer::load("/nowhere/tokenizer.json"), Error);
   EXPECT_THROW(Tokenizer::load("/"), Error);
+}
+
+TEST(Tokenizer, NumbersBeyondAllMeasureAreNotCountedUpTo) {
+  const Tokenizer t = Tokenizer::from_json(R"({"model":{"type":"BPE","vocab":{"a":0,"b":4294967295},"merges":[]}})");
+  EXPECT_THROW(text::token_bytes(t), Error);
+  EXPECT_EQ(text::token_bytes(t, 4), (std::vector<std::string>{"a", "", "", ""}));
 }
 
 }  // namespace
