@@ -54,7 +54,6 @@ BlockPool::BlockPool(const CacheLayout& layout, std::int64_t blocks)
       caches_.push_back(Tensor::view_mutable(at, layout_.type, {rows[0], rows[1], rows[2], layout_.head_size}, memory_));
     }
   }
-  references_.resize(static_cast<std::size_t>(capacity_));
 }
 
 BlockPool::~BlockPool() = default;
@@ -93,6 +92,7 @@ std::int32_t BlockPool::take() {
     block = cold_.back();
     cold_.pop_back();
   } else if (fresh_ < capacity_) {
+    references_.resize(static_cast<std::size_t>(fresh_) + 1);
     block = fresh_++;
   } else {
     return -1;

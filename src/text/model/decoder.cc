@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::int64_t kChunk = 512;  // tokens of a prompt that are computed at once
 constexpr std::int64_t kLeastCapacity = 64;
+constexpr std::int64_t kMostExtent = std::int64_t{1} << 20;  // of a cache's heads and their sizes: bytes are counted in 64 bits
 
 const ValueSpec* find(const std::vector<ValueSpec>& specs, const std::string& name) {
   for (const ValueSpec& s : specs) {
@@ -90,6 +91,10 @@ void Decoder::describe() {
   if (!key.has_shape || key.shape.size() != 4 || key.shape[1] < 1 || key.shape[3] < 1) {
     fail(ErrorCode::invalid_model, "input '{}' must be [batch,heads,past,size] with both heads and size fixed, it is {}",
          key.name, key.type);
+  }
+  if (key.shape[1] > kMostExtent || key.shape[3] > kMostExtent) {
+    fail(ErrorCode::invalid_model, "input '{}' is {}: more than {} heads or elements of a head are not supported", key.name,
+         key.type, kMostExtent);
   }
   kv_heads = key.shape[1], head_size = key.shape[3];
   cache_type = key.dtype;

@@ -172,5 +172,24 @@ TEST(OnnxFolders, WhatIsMissingOrUnknownIsNamed) {
   EXPECT_NE(message().find("'input_ids'"), std::string::npos) << message();
 }
 
+TEST(OnnxFolders, HeadsBeyondAllMeasureAreRefused) {
+  const Folder folder;
+  for (const std::string shape : {"float32[b,4000000000000,p,1]", "float32[b,1,p,4611686018427387904]"}) {
+    std::string text = kWithoutCache;
+    for (const std::string what : {"key", "value"}) {
+      text += "  input past_key_values.0." + what + ": " + shape + "\n  present.0." + what + " = Identity(past_key_values.0." +
+              what + ")\n  output present.0." + what + ": " + shape + "\n";
+    }
+    folder.write("model.onnx", testing::model_bytes(text));
+    std::string message;
+    try {
+      open_model(folder.path(), {});
+    } catch (const Error& e) {
+      message = e.what();
+    }
+    EXPECT_NE(message.find("1048576 heads"), std::string::npos) << message;
+  }
+}
+
 }  // namespace
 }  // namespace sdx::text
