@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "text/generation/generation.h"
+
 namespace sdx::text {
 namespace {
 
@@ -40,12 +42,7 @@ class Opened final : public OpenModel {
                       std::int64_t& cached) override {
     const Tokenizer& words = model_.tokenizer();
     const std::vector<std::uint32_t> ids = words.encode(text, special_tokens).ids;
-    const std::vector<TokenId>& before = state_.tokens();
-    const std::size_t most =
-        std::min(before.size(), ids.empty() ? 0 : ids.size() - 1);  // one at least is computed, for its logits
-    std::size_t common = 0;
-    while (common < most && before[common] == ids[common]) ++common;
-    state_.rewind(common);
+    const std::size_t common = keep_common(state_, ids);
     cached = static_cast<std::int64_t>(common);
     GenerationSettings with = settings;
     if (!with.detokenize) with.detokenize = [&words](std::span<const TokenId> part) { return words.decode(part); };

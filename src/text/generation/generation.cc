@@ -115,6 +115,15 @@ class Growth {
 
 }  // namespace
 
+std::size_t keep_common(TextState& state, std::span<const TokenId> ids) {
+  const std::vector<TokenId>& has = state.tokens();
+  const std::size_t most = std::min(has.size(), ids.empty() ? 0 : ids.size() - 1);
+  const auto at = std::mismatch(has.begin(), has.begin() + static_cast<std::ptrdiff_t>(most), ids.begin()).first;
+  const auto common = static_cast<std::size_t>(at - has.begin());
+  state.rewind(common);
+  return common;
+}
+
 Generation generate_answers(const LanguageModel& model, TextBody& body, std::span<const TokenId> prompt,
                             const GenerationSettings& settings, const OnToken& on_token) {
   const LanguageModelInfo& info = model.info();

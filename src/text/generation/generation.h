@@ -11,4 +11,8 @@ namespace sdx::text {
 Generation generate_answers(const LanguageModel& model, TextBody& body, std::span<const TokenId> prompt,
                             const GenerationSettings& settings, const OnToken& on_token);
 
+// Goes back to where `ids` and the state's tokens part, and returns how many they have in common: all of `ids` but the last one
+// at most, which is computed for its logits.
+std::size_t keep_common(TextState& state, std::span<const TokenId> ids);
+
 }  // namespace sdx::text

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "text/generation/generation.h"
 #include "text/model/sampler.h"
 #include "text/tokenizer/token_bytes.h"
 
@@ -26,11 +27,7 @@ class DraftGuesser final : public Guesser {
     most = std::min(most, tokens_);
     const auto context = static_cast<std::size_t>(model_->info().context);
     if (most == 0 || text.empty() || (context > 0 && text.size() + most > context)) return out;
-    const std::vector<TokenId>& has = state_.tokens();
-    const auto last = std::min(has.size(), text.size() - 1);  // one at least is computed, for its logits
-    const auto common = static_cast<std::size_t>(
-        std::mismatch(has.begin(), has.begin() + static_cast<std::ptrdiff_t>(last), text.begin()).first - has.begin());
-    state_.rewind(common);
+    const std::size_t common = keep_common(state_, text);
     Tensor logits = state_.append(text.subspan(common), false, run_);
     while (true) {
       out.push_back(largest(logits.values<float>()));

@@ -50,6 +50,11 @@ std::optional<std::int64_t> ConfigObject::integer(const std::string& key) {
   return v->get<std::int64_t>();
 }
 
+std::optional<float> ConfigObject::floating(const std::string& key) {
+  const auto v = number(key);
+  return v ? std::optional(static_cast<float>(*v)) : std::nullopt;
+}
+
 std::optional<double> ConfigObject::number(const std::string& key) {
   const nlohmann::json* v = take(key);
   if (v == nullptr) return std::nullopt;

@@ -30,6 +30,7 @@ class ConfigObject {
   std::optional<std::string> text(const std::string& key);
   std::optional<std::int64_t> integer(const std::string& key);
   std::optional<double> number(const std::string& key);
+  std::optional<float> floating(const std::string& key);  // the same, rounded
   std::optional<bool> flag(const std::string& key);
   std::optional<TokenId> token(const std::string& key);  // nullopt also for a negative number
   std::vector<TokenId> tokens(const std::string& key);   // a number or a list

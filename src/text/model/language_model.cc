@@ -190,11 +190,7 @@ Generation LanguageModel::generate(TextState& state, const ChatInput& messages, 
     if (!with.detokenize) with.detokenize = answer_detokenizer(words, format);
   }
   if (!with.detokenize) with.detokenize = [&words](std::span<const TokenId> part) { return words.decode(part); };
-  const std::vector<TokenId>& before = state.tokens();
-  const std::size_t most = std::min(before.size(), ids.empty() ? 0 : ids.size() - 1);  // one at least is computed, for its logits
-  std::size_t common = 0;
-  while (common < most && before[common] == ids[common]) ++common;
-  state.rewind(common);
+  const std::size_t common = keep_common(state, ids);
   Generation out = generate(state, std::span(ids).subspan(common), with, on_token);
   out.cached_tokens = static_cast<std::int64_t>(common);
   return out;

@@ -151,16 +151,12 @@ void read_model(ConfigObject o, GenaiConfig& c, const std::filesystem::path& fol
 
 void read_search(ConfigObject o, GenaiConfig& c) {
   SamplingDefaults& s = c.model.sampling;
-  const auto floating = [&](const char* key) -> std::optional<float> {
-    const auto v = o.number(key);
-    return v ? std::optional(static_cast<float>(*v)) : std::nullopt;
-  };
   s.sample = o.flag("do_sample").value_or(false);
-  s.temperature = floating("temperature");
+  s.temperature = o.floating("temperature");
   s.top_k = o.integer("top_k").value_or(50);
-  s.top_p = floating("top_p");
+  s.top_p = o.floating("top_p");
   if (s.top_p && *s.top_p <= 0.0F) s.top_p.reset();  // 0 there: none
-  s.repetition_penalty = floating("repetition_penalty");
+  s.repetition_penalty = o.floating("repetition_penalty");
   o.refuse("num_beams", 1);
   o.refuse("num_return_sequences", 1);
   o.refuse("batch_size", 1);

@@ -10,8 +10,6 @@
 namespace sdx::text {
 namespace {
 
-constexpr std::int64_t kMostLayers = 1024, kMostWidth = std::int64_t{1} << 20, kMostContext = std::int64_t{1} << 26;
-
 class Reader {
  public:
   Reader(const GgufFile& file, std::string architecture) : file_(file), prefix_(std::move(architecture) + ".") {}

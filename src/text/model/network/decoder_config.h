@@ -9,6 +9,9 @@
 
 namespace sdx::text {
 
+// What files may ask for at most.
+inline constexpr std::int64_t kMostLayers = 1024, kMostWidth = std::int64_t{1} << 20, kMostContext = std::int64_t{1} << 26;
+
 enum class RopeScaling { none, linear, yarn, longrope };
 
 // Angles of rotary embeddings, of one kind of layers.

@@ -15,8 +15,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr std::int64_t kMostLayers = 1024, kMostWidth = std::int64_t{1} << 20, kMostContext = std::int64_t{1} << 26;
-
 // What a key means that is left out.
 struct Defaults {
   std::string_view type;
@@ -54,11 +52,6 @@ std::string known_types() {
   std::string all = "gemma3";
   for (const Defaults& d : kDefaults) all += ", " + std::string(d.type);
   return all;
-}
-
-std::optional<float> floating(ConfigObject& o, const char* key) {
-  const auto v = o.number(key);
-  return v ? std::optional(static_cast<float>(*v)) : std::nullopt;
 }
 
 std::int64_t in_range(const ConfigObject& o, const char* key, std::int64_t n, std::int64_t most) {
@@ -385,12 +378,12 @@ HfSettings read_hf_settings(const fs::path& folder) {
   if (const auto bos = c.token("bos_token_id")) s.bos = bos;
   if (const auto pad = c.token("pad_token_id")) s.pad = pad;
   s.sampling.sample = c.flag("do_sample").value_or(false);
-  s.sampling.temperature = floating(c, "temperature");
+  s.sampling.temperature = c.floating("temperature");
   s.sampling.top_k = c.integer("top_k");
-  s.sampling.top_p = floating(c, "top_p");
-  s.sampling.min_p = floating(c, "min_p");
-  s.sampling.typical_p = floating(c, "typical_p");
-  s.sampling.repetition_penalty = floating(c, "repetition_penalty");
+  s.sampling.top_p = c.floating("top_p");
+  s.sampling.min_p = c.floating("min_p");
+  s.sampling.typical_p = c.floating("typical_p");
+  s.sampling.repetition_penalty = c.floating("repetition_penalty");
   return s;
 }
 
