@@ -140,6 +140,7 @@ void Scheduler::reserve(std::vector<Part>& parts) {
   for (const Part& p : failed) {
     if (!p.task->over) end(p.task, p.error);
   }
+  std::erase_if(parts, [](const Part& p) { return p.task->over; });  // its other texts are gone too
 }
 
 void Scheduler::preempt(const Task& t) {
