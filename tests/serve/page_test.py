@@ -139,7 +139,14 @@ def stops(b, server):
     b.until(lambda: b.one("#send").is_displayed(), "it has stopped")
     check("stopped" in b.all(".assistant")[-1].text, b.all(".assistant")[-1].text)
     b.until(lambda: server.broken_off > broken, "the server sees it")
+    b.say("And at more length?", kept=False)
+    b.until(lambda: b.one("#stop").is_displayed() and len(b.all(".assistant")[-1].text) > 0, "a token")
+    b.one("#new").click()
+    b.until(lambda: b.one("#send").is_displayed(), "a new conversation ends the answer")
     server.pause = 0.002
+    b.say("And now?")
+    sent = [m for m in json.loads(server.last("/v1/chat/completions")[2])["messages"] if m["role"] != "system"]
+    check(sent == [{"role": "user", "content": "And now?"}], sent)
 
 
 def calls_tools(b, server):
@@ -150,7 +157,9 @@ def calls_tools(b, server):
     b.one("#tools").clear()
     b.one("#tools").send_keys(json.dumps([{"type": "function", "function": {"name": "weather"}}]))
     b.one("#new").click()
-    answer = b.say("Weather?")
+    answer = b.say("")  # what was written is still there
+    sent = [m for m in json.loads(server.last("/v1/chat/completions")[2])["messages"] if m["role"] != "system"]
+    check(sent == [{"role": "user", "content": "Weather?"}], sent)
     check(answer.find_element(By.CSS_SELECTOR, ".call strong").text == "weather" and '"city": "Warsaw"' in answer.text, answer.text)
     answer.find_element(By.CSS_SELECTOR, ".call textarea").send_keys("rain")
     before = len(b.all(".assistant"))

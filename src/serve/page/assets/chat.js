@@ -7,7 +7,20 @@ function number(id) {
   return value === '' ? undefined : Number(value);
 }
 
-function requestOf() {
+// Null where what stands there cannot be read: the banner says so.
+function readTools() {
+  const text = $('tools').value.trim();
+  try {
+    const tools = text ? JSON.parse(text) : [];
+    if (!Array.isArray(tools)) throw new SyntaxError('an array is expected');
+    return tools;
+  } catch (error) {
+    showBanner(`Tools: ${error.message}`);
+    return null;
+  }
+}
+
+function requestOf(tools) {
   const system = $('system').value.trim();
   const request = {
     model: $('chat-model').value,
@@ -19,12 +32,7 @@ function requestOf() {
     max_tokens: number('max-tokens'),
     seed: number('seed'),
   };
-  const tools = $('tools').value.trim();
-  if (tools) {
-    request.tools = JSON.parse(tools);
-    if (!Array.isArray(request.tools)) throw new SyntaxError('an array is expected');
-    if (!request.tools.length) delete request.tools;
-  }
+  if (tools.length) request.tools = tools;
   return request;
 }
 
@@ -136,23 +144,20 @@ function askResults(answer) {
     return area;
   });
   const send = make('button', {type: 'button', className: 'secondary', onclick: () => {
+    const tools = readTools();
+    if (!tools) return;
     send.remove();
     for (const area of areas) area.readOnly = true;
     answer.tool_calls.forEach((call, i) => chat.messages.push({role: 'tool', tool_call_id: call.id, content: areas[i].value}));
-    answerNow();
+    answerNow(tools);
   }}, 'Send results');
   answer.shown.calls.append(send);
   chat.waits = () => { send.remove(); };
 }
 
-async function answerNow() {
-  let request;
-  try {
-    request = requestOf();
-  } catch (error) {
-    showBanner(`Tools: ${error.message}`);
-    return;
-  }
+async function answerNow(tools) {
+  const messages = chat.messages;
+  const request = requestOf(tools);
   const answer = newAnswer();
   const times = {begin: performance.now()};
   const controller = new AbortController();
@@ -179,7 +184,12 @@ async function answerNow() {
     else answer.shown.element.append(make('p', {className: 'failed', role: 'alert'}, error.message));
   }
   times.end = performance.now();
-  keep(answer, times, reason);
+  if (chat.messages === messages) {
+    keep(answer, times, reason);
+    return;
+  }
+  answer.shown.done = true;  // a new conversation has begun meanwhile
+  if (chat.running === controller) setRunning(null);
 }
 
 function keep(answer, times, reason) {
@@ -206,6 +216,8 @@ function send() {
     showBanner('There is no language model that is loaded.');
     return;
   }
+  const tools = readTools();
+  if (!tools) return;
   const last = chat.messages[chat.messages.length - 1];
   if (last && last.tool_calls) {  // the conversation goes on without results
     for (const call of last.tool_calls) chat.messages.push({role: 'tool', tool_call_id: call.id, content: ''});
@@ -216,7 +228,7 @@ function send() {
   bubble('user', 'You').body.textContent = text;
   $('message').value = '';
   growMessage();
-  answerNow();
+  answerNow(tools);
 }
 
 function growMessage() {
