@@ -39,6 +39,7 @@ void Connection::dispatch() {
   outcome_.received = request_->body.size();
   answer_ = std::make_shared<Answer>();
   answer_->gone = gone_;
+  answer_->held = std::move(request_->held);
   answer_->most_unsent = shared_.options.limits.unsent_bytes;
   answer_->chunked = !old_;
   answer_->head_only = request_->method == "HEAD";
@@ -148,7 +149,14 @@ void Connection::report() {
   if (std::exchange(reported_, true) || !request_) return;
   outcome_.duration = Clock::now() - request_->arrived;
   if (shared_.service.ended) shared_.service.ended(*request_, outcome_);
-  request_->held.reset();
+  const std::shared_ptr<BodyShare> share = std::move(body_share_);
+  std::shared_ptr<void> held = std::move(request_->held);
+  if (answer_) {
+    const std::lock_guard lock(answer_->mutex);
+    if (!answer_->ended) return;  // somebody still works on it
+    held = std::move(answer_->held);
+  }
+  if (share) share->release();
 }
 
 }  // namespace sdx::serve

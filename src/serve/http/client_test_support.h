@@ -41,6 +41,12 @@ class Client {
     if (fd_ >= 0) ::close(fd_);
     fd_ = -1;
   }
+  // As a client does that was killed: the server's next read fails.
+  void reset() {
+    const linger at_once{1, 0};
+    ::setsockopt(fd_, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    close();
+  }
   // Until `end` has come, or the connection's end where that is empty.
   std::string receive(std::string_view end = "") {
     char data[4096];

@@ -29,10 +29,7 @@ Connection::Connection(asio::io_context& io, std::unique_ptr<Transport> transpor
   if (!error) client_ = peer.address().to_string();
 }
 
-Connection::~Connection() {
-  release_body();
-  ended_();
-}
+Connection::~Connection() { ended_(); }
 
 void Connection::start() {
   if (!transport_->needs_handshake()) return next_request();
@@ -63,7 +60,6 @@ void Connection::cut() {
   report();
   answer_.reset();
   request_.reset();
-  release_body();
 }
 
 void Connection::lose_client() {
@@ -106,7 +102,6 @@ Clock::time_point Connection::transfer_deadline(Clock::time_point start, std::ui
 // ---- Reading
 
 void Connection::next_request() {
-  release_body();
   chunks_.reset();
   request_.reset();
   gone_.reset();
@@ -314,21 +309,21 @@ bool Connection::read_chunks() {
 }
 
 bool Connection::reserve_body(std::uint64_t bytes) {
-  if (bytes <= body_reserved_) return true;
-  const std::uint64_t more = bytes - body_reserved_;
-  const std::uint64_t most = shared_.options.limits.all_bodies_bytes;
-  if (more > most) return false;
-  if (shared_.body_bytes.fetch_add(more) > most - more) {
-    shared_.body_bytes -= more;
-    return false;
-  }
-  body_reserved_ = bytes;
-  return true;
+  if (!body_share_) request_->body_held = body_share_ = std::make_shared<BodyShare>(shared_.body_bytes);
+  return body_share_->grow(bytes, shared_.options.limits.all_bodies_bytes);
 }
 
-void Connection::release_body() {
-  shared_.body_bytes -= body_reserved_;
-  body_reserved_ = 0;
+bool BodyShare::grow(std::uint64_t bytes, std::uint64_t most) {
+  const std::uint64_t before = bytes_;
+  if (bytes <= before) return true;
+  const std::uint64_t more = bytes - before;
+  if (more > most) return false;
+  if (all_->fetch_add(more) > most - more) {
+    *all_ -= more;
+    return false;
+  }
+  bytes_ = bytes;
+  return true;
 }
 
 // What the client sends while its request is answered: the next ones, or nothing.

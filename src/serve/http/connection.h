@@ -21,12 +21,29 @@ namespace sdx::serve {
 
 using Clock = std::chrono::steady_clock;
 
+// What one body takes of the bytes that all bodies may have. Thread-safe but for grow().
+class BodyShare {
+ public:
+  explicit BodyShare(std::shared_ptr<std::atomic<std::uint64_t>> all) : all_(std::move(all)) {}
+  ~BodyShare() { release(); }
+  BodyShare(const BodyShare&) = delete;
+  BodyShare& operator=(const BodyShare&) = delete;
+  // To so many bytes; false where all together would be more than `most`.
+  bool grow(std::uint64_t bytes, std::uint64_t most);
+  void release() { *all_ -= bytes_.exchange(0); }
+
+ private:
+  std::shared_ptr<std::atomic<std::uint64_t>> all_;
+  std::atomic<std::uint64_t> bytes_{0};
+};
+
 // What connections share with their server.
 struct Shared {
   ServerOptions options;
   Service service;
   std::uint16_t port = 0;
-  std::atomic<std::uint64_t> body_bytes{0};  // of requests being read or answered
+  // Of requests being read or answered, some of which outlive their connections.
+  std::shared_ptr<std::atomic<std::uint64_t>> body_bytes = std::make_shared<std::atomic<std::uint64_t>>(0);
   std::atomic<bool> stopping{false};
 };
 
@@ -76,7 +93,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void timed_out();
   Clock::time_point transfer_deadline(Clock::time_point start, std::uint64_t bytes) const;
   bool reserve_body(std::uint64_t bytes);
-  void release_body();
   void lose_client();
 
   boost::asio::io_context& io_;
@@ -100,7 +116,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   RequestPtr request_;
   ErrorShape shape_ = error_response;
   std::shared_ptr<std::atomic<bool>> gone_;
-  std::uint64_t body_limit_ = 0, body_reserved_ = 0, received_ = 0, drained_ = 0;
+  std::shared_ptr<BodyShare> body_share_;  // the request's, while nothing was reported of it
+  std::uint64_t body_limit_ = 0, received_ = 0, drained_ = 0;
   Clock::time_point since_;
   std::string head_;
   Response response_;

@@ -70,7 +70,9 @@ struct Request {
   std::string id;                                          // X-Request-Id, as the client sent it or made up
   std::string key;                                         // the name of the key that it came with
   std::string traceparent, tracestate;  // of this request's own span (W3C Trace Context): what calls made for it send on
-  std::shared_ptr<void> held;           // let go when the request has ended
+  // Let go when the request has been answered, or where its client went first, when nobody works on it any more.
+  std::shared_ptr<void> held;
+  std::shared_ptr<void> body_held;  // the body's share of Limits::all_bodies_bytes; so too
 
   std::string_view part(std::string_view name) const;  // empty when there is none
   std::string_view header(std::string_view name) const { return serve::header(headers, name); }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <condition_variable>
+#include <mutex>
 #include <thread>
 
 #include "serve/http/client_test_support.h"
@@ -155,6 +156,42 @@ TEST(Responder, TellsWhenTheClientGoes) {
     EXPECT_EQ(calls, 2);
     responder->respond(text("for nobody"));
   }
+}
+
+TEST(Responder, WorkCountsUntilItEndsThoughItsClientHasGone) {
+  Desk desk;
+  ServerOptions options;
+  options.limits.all_bodies_bytes = 1500;
+  Service service = desk.service();
+  std::mutex mutex;
+  std::vector<std::weak_ptr<void>> held;
+  service.admit = [&](Request& request) {
+    request.held = std::make_shared<int>(0);
+    const std::lock_guard lock(mutex);
+    held.push_back(request.held);
+    return Admission();
+  };
+  Server server(options, service);
+  const std::string post = "POST /a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n" + std::string(1000, 'x');
+  Client first(server.port());
+  first.send(post);
+  auto [request, responder] = desk.next();
+  first.reset();
+  EXPECT_EQ(desk.outcome(0).status, 0);
+  Client second(server.port());
+  second.send(post);
+  EXPECT_TRUE(second.receive("\r\n\r\n").starts_with("HTTP/1.1 503 "));
+  EXPECT_FALSE(held[0].expired());
+  request.reset();
+  responder.reset();
+  Client third(server.port());
+  third.send(post);
+  desk.next().second->respond(text("done"));
+  EXPECT_TRUE(third.receive("done").starts_with("HTTP/1.1 200 "));
+  EXPECT_TRUE(held[0].expired());
+  third.send(post);  // what was answered counts no longer
+  desk.next().second->respond(text("again"));
+  EXPECT_TRUE(third.receive("again").starts_with("HTTP/1.1 200 "));
 }
 
 TEST(Responder, ForgetsWhomToTellWhenItHasEnded) {

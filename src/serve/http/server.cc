@@ -86,6 +86,8 @@ struct Server::Impl {
   void begin(ServerOptions options, Service service);
   void listen();
   void accept();
+  void accept_one();
+  void take(Loop& loop, Tcp::socket socket);
   void make_room();
   void accept_later();
   void ended();
@@ -134,6 +136,16 @@ void Server::Impl::listen() {
 void Server::Impl::accept() {
   if (accepting || shared.stopping) return;
   accepting = true;
+  try {
+    accept_one();
+  } catch (const std::exception& e) {  // out of memory: later there may be some
+    log::warning("no connection was accepted: {}", e.what());
+    accepting = false;
+    accept_later();
+  }
+}
+
+void Server::Impl::accept_one() {
   if (open >= shared.options.limits.connections) return make_room();
   Loop& loop = *loops[next++ % loops.size()];
   acceptor->async_accept(loop.io, [this, &loop](SystemError error, Tcp::socket socket) {
@@ -143,19 +155,34 @@ void Server::Impl::accept() {
       // Out of file descriptors, most likely: trying again at once would keep a core busy.
       return accept_later();
     }
-    SystemError ignored;
-    socket.set_option(Tcp::no_delay(true), ignored);
-    ++open;
-    auto& encryption = shared.options.encryption;
-    auto transport = encryption ? encryption->transport(std::move(socket)) : plain_transport(std::move(socket));
-    const auto connection = std::make_shared<Connection>(loop.io, std::move(transport), shared, [this] { ended(); });
-    if (&loop == loops[0].get()) {
-      loop.add(connection);
-    } else {
-      asio::post(loop.io, [&loop, connection] { loop.add(connection); });
+    try {
+      take(loop, std::move(socket));
+    } catch (const std::exception& e) {
+      log::warning("a connection was dropped: {}", e.what());
+      return accept_later();
     }
     accept();
   });
+}
+
+void Server::Impl::take(Loop& loop, Tcp::socket socket) {
+  SystemError ignored;
+  socket.set_option(Tcp::no_delay(true), ignored);
+  ++open;
+  std::shared_ptr<Connection> connection;
+  try {
+    auto& encryption = shared.options.encryption;
+    auto transport = encryption ? encryption->transport(std::move(socket)) : plain_transport(std::move(socket));
+    connection = std::make_shared<Connection>(loop.io, std::move(transport), shared, [this] { ended(); });
+  } catch (...) {
+    --open;
+    throw;
+  }
+  if (&loop == loops[0].get()) {
+    loop.add(connection);
+  } else {
+    asio::post(loop.io, [&loop, connection] { loop.add(connection); });
+  }
 }
 
 // Somebody who waits at the door goes before a connection that nobody uses: idle ones must not keep others out.

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "serve/http/client_test_support.h"
+#include "serve/http/transport.h"
 
 namespace sdx::serve {
 namespace {
@@ -371,6 +372,30 @@ TEST(Server, RefusesWhenTooManyWait) {
   b.join();
   EXPECT_EQ(status_of(of_second) + status_of(of_third), 200 + 503);
   EXPECT_EQ(status_of(first.receive("\r\n\r\n")), 200);
+}
+
+// As where memory is out.
+class Failing : public Encryption {
+ public:
+  std::unique_ptr<Transport> transport(Tcp::socket socket) override {
+    if (++connections_ <= 2) throw std::bad_alloc();
+    return plain_transport(std::move(socket));
+  }
+
+ private:
+  int connections_ = 0;
+};
+
+TEST(Server, AConnectionThatFailsIsNotTheLast) {
+  ServerOptions options;
+  options.limits.connections = 1;
+  options.encryption = std::make_shared<Failing>();
+  Server server(options, echo);
+  for (int i = 0; i < 2; ++i) {
+    Client client(server.port());
+    EXPECT_EQ(client.receive(), "");
+  }
+  EXPECT_EQ(status_of(ask(server, "GET /a HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")), 200);
 }
 
 TEST(Server, IdleConnectionsMakeRoom) {

@@ -114,14 +114,20 @@ Admission Application::admit(Request& request) {
 void Application::enter(const RequestPtr& request, const ResponderPtr& responder) {
   const RouterEntry& entry = *request->matched;
   if (entry.route.runs == Runs::at_once) return Router::run(entry, request, responder);
-  if (pool_.submit([&entry, request, responder] { Router::run(entry, request, responder); })) return;
+  const auto work = [&entry, request, responder] {
+    if (*request->gone) return responder->respond(entry.route.shape(kClientGone, "the client has gone"));
+    Router::run(entry, request, responder);
+  };
+  if (pool_.submit(work)) return;
   Response busy = entry.route.shape(503, "the server is busy; try again later");
   busy.headers.emplace_back("Retry-After", "1");
   responder->respond(std::move(busy));
 }
 
 void Application::ended(const Request& request, const Outcome& outcome) {
-  const int status = outcome.status == 0 ? kClientGone : outcome.status;
+  // What cannot be done for a client that has gone is nobody's mistake.
+  const bool unheard = outcome.status >= 500 && *request.gone;
+  const int status = outcome.status == 0 || unheard ? kClientGone : outcome.status;
   count(request, outcome, status);
   // Whoever looks every few seconds whether all is well would fill the log.
   const bool quiet = request.matched != nullptr && !request.matched->route.limited && status < 400;

@@ -72,7 +72,11 @@ class Whole {
     later.runs = Runs::at_once;
     router_.add(later, AsyncHandler([](const RequestPtr& request, const ResponderPtr& responder) {
                   if (request->parameter("throw") == "1") throw std::runtime_error("thrown");
-                  std::thread([responder] {
+                  std::thread([request, responder] {
+                    if (request->parameter("gone") == "1") {
+                      while (!*request->gone) std::this_thread::yield();
+                      return responder->respond(api_error(503, "too late"));
+                    }
                     responder->start({});
                     responder->write("later");
                     responder->end();
@@ -135,6 +139,17 @@ TEST(Application, LogsPromptsWhereAsked) {
   Whole whole("", {}, {.log_prompts = true});
   whole.ask("POST /echo/m HTTP/1.1", "secret");
   EXPECT_NE(whole.end().find("\"prompt\":\"secret\""), std::string::npos);
+}
+
+TEST(Application, WhoeverLeavesIsNoFailureOfTheServer) {
+  Whole whole;
+  Client client(whole.port());
+  client.send("GET /later?gone=1 HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  client.shut();
+  EXPECT_EQ(status_of_answer(client.receive()), 503);
+  const std::string lines = whole.end();
+  EXPECT_NE(lines.find("\"status\":499"), std::string::npos) << lines;
+  EXPECT_EQ(lines.find("error"), std::string::npos) << lines;
 }
 
 TEST(Application, HoldsKeysUntilTheAnswerHasEnded) {
