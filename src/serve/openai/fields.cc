@@ -11,12 +11,18 @@ namespace {
 constexpr int kDeepest = 64;
 constexpr std::size_t kMostMembers = 1024;        // of one object
 constexpr std::size_t kMostMembersInAll = 65536;  // 2^26 comparisons at most: a tenth of a second
+// Arrays and objects: an empty one takes three bytes of a body and dozens of memory.
+constexpr std::size_t kMostContainers = 262144;
 
 // Counts while nlohmann's parser reads, and stops it where there is too much.
 class Limits {
  public:
   bool operator()(int depth, Json::parse_event_t event, Json&) {
     if (depth > kDeepest) throw ApiError(400, fmt::format("The JSON body is nested more than {} levels deep.", kDeepest));
+    const bool begins = event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start;
+    if (begins && ++containers_ > kMostContainers) {
+      throw ApiError(400, fmt::format("The JSON body has more than {} arrays and objects.", kMostContainers));
+    }
     if (event == Json::parse_event_t::object_start) {
       members_.push_back(0);
     } else if (event == Json::parse_event_t::object_end) {
@@ -32,7 +38,7 @@ class Limits {
 
  private:
   std::vector<std::size_t> members_;
-  std::size_t all_ = 0;
+  std::size_t all_ = 0, containers_ = 0;
 };
 
 std::string shown(const Json& value) {

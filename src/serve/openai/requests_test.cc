@@ -193,6 +193,16 @@ TEST(OpenAiRequests, TooManyMembersAreRefused) {
   EXPECT_EQ(verdict(Path::chat, body + "}"), "- -");
 }
 
+TEST(OpenAiRequests, TooManyListsAreRefused) {
+  const auto nested = [](int lists) {
+    std::string body = "[[]";
+    for (int i = 2; i < lists; ++i) body += ",[]";
+    return body + "]";
+  };
+  EXPECT_TRUE(read_json(nested(262144)));
+  EXPECT_THROW(read_json(nested(262145)), ApiError);
+}
+
 TEST(OpenAiRequests, AWholeChat) {
   const ChatRequest r = read_chat_request(read_body(
       R"({"model": "m", "stream": true, "stream_options": {"include_usage": true}, "temperature": 0.5, "top_k": -1, "seed": -1, "n": 2,
