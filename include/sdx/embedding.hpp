@@ -69,8 +69,9 @@ class SDX_API Reranker {
   static Reranker load(const std::filesystem::path& model, const EmbedderOptions& options = {});
 
   // One score for each document, in their order; higher is better. From 0 to 1 (sigmoid), as sentence-transformers' CrossEncoder
-  // has them for models with one label; of two labels, the second's probability.
-  std::vector<float> score(std::string_view query, std::span<const std::string> documents) const;
+  // has them for models with one label; of two labels, the second's probability. `tokens`, where given, becomes the number of
+  // tokens that the model reads: those of the query count with each document.
+  std::vector<float> score(std::string_view query, std::span<const std::string> documents, std::size_t* tokens = nullptr) const;
   const Tokenizer& tokenizer() const;  // which cuts pairs at what the model takes
   const Session& session() const;
 

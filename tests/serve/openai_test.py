@@ -283,6 +283,15 @@ def embeddings(test):
             ranking = json.loads(body)
             fits(ranking, "Ranking")
             expect(status == 200 and len(ranking["results"]) == 1 and ranking["results"][0]["document"]["text"] in ("ab", "a"), ranking)
+        counted = test.server.metric("sdx_prompt_tokens_total", model="rank")
+        status, _, body = test.server.request("POST", "/rerank", {"model": "rank:1", "query": "a b " * 400, "documents": ["a"] * 600})
+        ranking = json.loads(body)
+        expect(status == 200 and sorted(r["index"] for r in ranking["results"]) == list(range(600)), body[:300])
+        more = test.server.metric("sdx_prompt_tokens_total", model="rank") - counted
+        expect(more == ranking["usage"]["prompt_tokens"] > 600, f"{more} tokens, {ranking['usage']}")
+        expect(test.server.metric("sdx_prompt_tokens_total", model="rank:1") == 0, "a label is the catalogue's name")
+        status, _, body = test.server.request("POST", "/rerank", {"model": "rank:" + "0" * 400 + "1", "query": "a", "documents": ["a"]})
+        expect(status == 404, body)
 
 
 def errors(test):

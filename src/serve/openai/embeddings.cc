@@ -16,7 +16,13 @@
 namespace sdx::serve::openai {
 namespace {
 
-constexpr std::size_t kSlice = 256;  // texts between two looks at whether the client is still there
+// Between two looks at whether the client is still there.
+constexpr std::size_t kSlice = 256;           // texts
+constexpr std::size_t kSliceBytes = 1 << 20;  // of queries and documents, which are cut into tokens in tenths of a second
+
+void check_client(const Request& request) {
+  if (request.gone && *request.gone) fail(ErrorCode::cancelled, "the client has gone");
+}
 
 // What a model can read of a text that it cuts: the tokens of megabytes would take a hundred times their memory.
 std::string beginning(std::string text) {
@@ -28,17 +34,46 @@ std::string beginning(std::string text) {
   return text;
 }
 
+// The byte at which so many characters of UTF-8 have ended.
+std::size_t end_of_characters(std::string_view text, std::size_t count) {
+  std::size_t at = 0;
+  for (; at < text.size(); ++at) {
+    if ((static_cast<unsigned char>(text[at]) & 0xC0) != 0x80 && count-- == 0) break;
+  }
+  return at;
+}
+
+// What the model can read of a query, and as much again: it is cut into tokens anew for each document, so that megabytes of it
+// would keep a thread busy for hours.
+std::string readable_query(const Reranker& reranker, const std::string& query) {
+  std::string text = beginning(query);
+  const auto& cut = reranker.tokenizer().truncation();
+  if (!cut) return text;
+  const Encoding whole = reranker.tokenizer().with_truncation(std::nullopt).encode(text, false);
+  const std::size_t most = 2 * cut->max_length;
+  if (whole.size() > most) text.resize(end_of_characters(text, whole.offsets[most - 1].end));
+  return text;
+}
+
+// How many of the documents come next, the query with each of them.
+std::size_t slice_of(std::span<const std::string> documents, std::size_t query) {
+  std::size_t count = 0, bytes = 0;
+  while (count < documents.size() && count < kSlice && bytes < kSliceBytes) bytes += query + documents[count++].size();
+  return count;
+}
+
 struct Texts {
   std::vector<std::string> texts;
   std::int64_t tokens = 0;
 };
 
 // As texts, with the number of their tokens; those that are too long are refused before anything is computed.
-Texts read_input(const EmbeddingRequest& r, const TextEmbedder& embedder) {
+Texts read_input(const EmbeddingRequest& r, const TextEmbedder& embedder, const Request& request) {
   const Tokenizer whole = embedder.tokenizer().with_truncation(std::nullopt);
   const std::int64_t most = embedder.max_length();
   Texts out;
   for (const PromptText& input : r.input) {
+    check_client(request);
     const auto* tokens = std::get_if<TokenList>(&input);
     if (tokens != nullptr) {
       const auto unknown = std::find_if(tokens->begin(), tokens->end(), [&](TokenId id) { return id > whole.largest_id(); });
@@ -108,22 +143,18 @@ void append_vector(std::string& out, std::span<const float> row, const Embedding
   out += "]}";
 }
 
-void check_client(const Request& request) {
-  if (request.gone && *request.gone) fail(ErrorCode::cancelled, "the client has gone");
-}
-
 }  // namespace
 
 Response Api::Impl::embeddings(const Request& request) {
   const EmbeddingRequest r = read_embedding_request(read_body(request.body));
   const Found found = models.get(r.model, ModelKind::embedding, "v1/embeddings");
   const TextEmbedder& embedder = *found.model->embedder;
-  const Texts input = read_input(r, embedder);
+  const Texts input = read_input(r, embedder, request);
   if (request.notes) {
     request.notes->set_model(r.model);
     request.notes->set_tokens(input.tokens, 0);
   }
-  Measured measured(metrics, r.model, request.arrived);
+  Measured measured(metrics, found.model->name, request.arrived);
   std::string out = R"({"object":"list","data":[)";
   for (std::size_t begin = 0; begin < input.texts.size(); begin += kSlice) {
     check_client(request);
@@ -154,18 +185,19 @@ Response Api::Impl::rerank(const Request& request) {
   const RerankRequest r = read_rerank_request(read_body(request.body));
   const Found found = models.get(r.model, ModelKind::reranker, "v1/rerank");
   const Reranker& reranker = *found.model->reranker;
-  Measured measured(metrics, r.model, request.arrived);
+  Measured measured(metrics, found.model->name, request.arrived);
   std::int64_t tokens = 0;
   std::vector<float> scores;
-  const std::string query = beginning(r.query);
-  for (std::size_t begin = 0; begin < r.documents.size(); begin += kSlice) {
+  const std::string query = readable_query(reranker, r.query);
+  for (std::span<const std::string> left = r.documents; !left.empty();) {
     check_client(request);
-    const auto all = std::span(r.documents).subspan(begin, std::min(kSlice, r.documents.size() - begin));
-    std::vector<std::string> slice(all.begin(), all.end());
+    const std::size_t count = slice_of(left, query.size());
+    std::vector<std::string> slice(left.begin(), left.begin() + static_cast<std::ptrdiff_t>(count));
+    left = left.subspan(count);
     std::transform(slice.begin(), slice.end(), slice.begin(), beginning);
-    for (const std::string& document : slice)
-      tokens += static_cast<std::int64_t>(reranker.tokenizer().encode(query, document).size());
-    const std::vector<float> part = reranker.score(query, slice);
+    std::size_t read = 0;
+    const std::vector<float> part = reranker.score(query, slice, &read);
+    tokens += static_cast<std::int64_t>(read);
     scores.insert(scores.end(), part.begin(), part.end());
   }
   if (request.notes) {

@@ -187,12 +187,16 @@ Reranker Reranker::load(const std::filesystem::path& model, const EmbedderOption
   return Reranker(std::make_unique<Impl>(options, text::read_embed_folder(model)));
 }
 
-std::vector<float> Reranker::score(std::string_view query, std::span<const std::string> documents) const {
+std::vector<float> Reranker::score(std::string_view query, std::span<const std::string> documents, std::size_t* tokens) const {
   const std::string question = text::repair_utf8(query);
   std::vector<TokenizedText> tokenized;
   tokenized.reserve(documents.size());
   for (const std::string& document : documents)
     tokenized.push_back(tokens_of(impl_->tokenizer.encode(question, text::repair_utf8(document))));
+  if (tokens != nullptr) {
+    *tokens = 0;
+    for (const TokenizedText& pair : tokenized) *tokens += pair.ids.size();
+  }
   std::vector<float> scores(documents.size());
   impl_->encoder.encode(tokenized, impl_->options.batch, [&](const EncodedBatch& batch) {
     for (std::size_t row = 0; row < batch.texts.size(); ++row) scores[batch.texts[row]] = impl_->score(row_of(batch, row));
