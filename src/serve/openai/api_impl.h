@@ -2,13 +2,13 @@
 // What the paths share. For the sources of Api alone.
 
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "serve/openai/api.h"
 #include "serve/openai/generation.h"
 #include "serve/openai/heartbeats.h"
 #include "serve/openai/model_access.h"
+#include "serve/openai/prompt_logprobs.h"
 #include "serve/openai/requests.h"
 
 namespace sdx::serve::openai {
@@ -30,7 +30,7 @@ struct Api::Impl {
   ModelAccess models;
   Metrics& metrics;
   Heartbeats heartbeats;
-  std::mutex prompt_logprobs;  // held by whoever computes those of a prompt
+  Line prompt_logprobs;
   const std::int64_t started =
       std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
 };

@@ -46,6 +46,9 @@ struct ChatRun {
     } catch (...) {
       reply->fail(current_api_error());
     }
+    // The server ends when nobody holds the reply: until then the catalogue holds the model as well. Were this the last to hold
+    // it, the engine's thread would wait for its own end.
+    model.reset();
     reply->let_go();
   }
 
@@ -151,7 +154,7 @@ void Api::Impl::chat(const RequestPtr& request, const ResponderPtr& responder) {
   with.ends = end_tokens(job.settings, model.info());
 
   const auto reply = std::make_shared<Reply>(responder, r.generation.stream);
-  const auto run = std::make_shared<ChatRun>(request, std::move(with), Measured(metrics, r.generation.model, request->arrived),
+  const auto run = std::make_shared<ChatRun>(request, std::move(with), Measured(metrics, found.model->name, request->arrived),
                                              found.model, reply);
   run->stream = r.generation.stream;
   const std::string first = r.generation.stream ? run->answer.begin() : std::string();

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <utility>
 
 #include "serve/openai/api_impl.h"
-#include "serve/openai/prompt_logprobs.h"
 
 namespace sdx::serve::openai {
 namespace {
@@ -44,7 +44,9 @@ struct CompletionRun {
     } catch (...) {
       reply->fail(current_api_error());
     }
-    if (ended == prompts) reply->let_go();
+    if (ended != prompts) return;
+    model.reset();  // as ChatRun::end() does
+    reply->let_go();
   }
 
   // Nothing is computed: the prompts themselves were asked for.
@@ -81,13 +83,16 @@ std::vector<TokenList> read_prompts(const CompletionRequest& r, const LanguageMo
 }
 
 std::vector<Echo> make_echoes(const CompletionRequest& r, const LanguageModel& model, const std::vector<TokenList>& prompts,
-                              std::mutex& one_at_a_time, const ResponderPtr& responder) {
+                              Line& line, const ResponderPtr& responder) {
   std::vector<Echo> out;
+  const auto gone = [&] { return responder->gone(); };
+  std::optional<Turn> turn;
+  if (r.logprobs >= 0) turn.emplace(line, gone);
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     const auto* text = std::get_if<std::string>(&r.prompts[i]);
     out.push_back({text != nullptr ? *text : model.tokenizer().decode(prompts[i]), {}, {}});
     if (r.logprobs < 0) continue;
-    add_prompt_logprobs(out.back(), model, prompts[i], r.logprobs, one_at_a_time, [&] { return responder->gone(); });
+    add_prompt_logprobs(out.back(), model, prompts[i], r.logprobs, gone);
   }
   return out;
 }
@@ -138,8 +143,8 @@ void Api::Impl::completions(const RequestPtr& request, const ResponderPtr& respo
   if (r.echo) with.echo = make_echoes(r, model, prompts, prompt_logprobs, responder);
 
   const auto reply = std::make_shared<Reply>(responder, g.stream);
-  const auto run =
-      std::make_shared<CompletionRun>(request, std::move(with), Measured(metrics, g.model, request->arrived), found.model, reply);
+  const auto run = std::make_shared<CompletionRun>(request, std::move(with),
+                                                   Measured(metrics, found.model->name, request->arrived), found.model, reply);
   run->prompts = prompts.size();
   const std::string first = g.stream ? run->answer.begin() : std::string();
   std::vector<GenerationTask> tasks;

@@ -37,7 +37,8 @@ std::vector<TokenId> end_tokens(const GenerationSettings& settings, const Langua
 
 AnswerHead new_head(std::string_view prefix, const std::string& model, const std::string& fingerprint);
 
-// Latencies and numbers of tokens of one request. For one thread at a time.
+// Latencies and numbers of tokens of one request. `model`: the catalogue's name, never the client's spelling, since a label lives
+// as long as the server. For one thread at a time.
 class Measured {
  public:
   Measured(Metrics& metrics, const std::string& model, std::chrono::steady_clock::time_point arrived);

@@ -7,6 +7,8 @@
 namespace sdx::serve::openai {
 namespace {
 
+constexpr std::size_t kMostNameBytes = 300;  // of a name and a version; folders have at most 255
+
 std::uint64_t fnv(std::uint64_t hash, std::string_view text) {
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3;
   return hash;
@@ -52,6 +54,7 @@ std::shared_ptr<const TokenTexts> ModelFacts::texts(const LanguageModel& model) 
 }
 
 ModelPtr ModelAccess::find(const std::string& name) {
+  if (name.size() > kMostNameBytes) no_such_model(name);
   try {
     try {
       return catalog_.get(name);

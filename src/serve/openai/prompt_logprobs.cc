@@ -1,17 +1,23 @@
 #include "serve/openai/prompt_logprobs.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <numeric>
 
 #include "base/error.h"
+#include "serve/openai/error.h"
 
 namespace sdx::serve::openai {
 namespace {
 
 constexpr std::size_t kPart = 64;  // tokens: logits of 12 MB with a vocabulary of 49152
+constexpr int kMostInLine = 5;     // one that computes, and four that wait: each keeps a handler's thread
 
 void append(Echo& to, std::span<const float> logits, TokenId next, std::size_t count) {
+  if (static_cast<std::size_t>(next) >= logits.size()) {
+    fail(ErrorCode::invalid_argument, "token {} of the prompt is not in the model's vocabulary of {}", next, logits.size());
+  }
   const float most = *std::max_element(logits.begin(), logits.end());
   double sum = 0;
   for (const float x : logits) sum += std::exp(static_cast<double>(x - most));
@@ -30,9 +36,29 @@ void append(Echo& to, std::span<const float> logits, TokenId next, std::size_t c
 
 }  // namespace
 
+Turn::Turn(Line& line, const std::function<bool()>& gone) : line_(line) {
+  if (line.length.fetch_add(1) >= kMostInLine) {
+    --line.length;
+    ApiError busy(503, "The server is overloaded: too many requests wait for log probabilities of their prompts.",
+                  "server_error");
+    busy.code = "overloaded";
+    busy.retry_after = 1;
+    throw busy;
+  }
+  while (!line.first.try_lock_for(std::chrono::milliseconds(50))) {
+    if (!gone()) continue;
+    --line.length;
+    fail(ErrorCode::cancelled, "the client has gone");
+  }
+}
+
+Turn::~Turn() {
+  line_.first.unlock();
+  --line_.length;
+}
+
 void add_prompt_logprobs(Echo& to, const LanguageModel& model, const std::vector<TokenId>& prompt, int count,
-                         std::mutex& one_at_a_time, const std::function<bool()>& gone) {
-  const std::lock_guard lock(one_at_a_time);
+                         const std::function<bool()>& gone) {
   TextState state = model.new_state();
   to.tokens.push_back({prompt.front(), 0});
   to.top.emplace_back();

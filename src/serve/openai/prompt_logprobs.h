@@ -1,6 +1,7 @@
 #pragma once
 // Log probabilities of a prompt's own tokens, which engines do not give.
 
+#include <atomic>
 #include <functional>
 #include <mutex>
 #include <vector>
@@ -11,10 +12,29 @@
 
 namespace sdx::serve::openai {
 
-// Fills `tokens` and `top` (the `count` likeliest) of `to`. Computes the prompt in parts on the calling thread, `one_at_a_time`
-// for all callers: their logits take `vocabulary` floats for each token. `gone`, asked between parts, ends it with
-// Error(cancelled).
+// Those who want log probabilities of a prompt: one computes, since logits take `vocabulary` floats for each token.
+struct Line {
+  std::timed_mutex first;
+  std::atomic<int> length{0};
+};
+
+// Being first in line. Waits for it: throws ApiError (503, overloaded) where too many do already, Error(cancelled) when `gone`,
+// asked now and then, says so. For the thread that made it.
+class Turn {
+ public:
+  Turn(Line& line, const std::function<bool()>& gone);
+  ~Turn();
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  Line& line_;
+};
+
+// Fills `tokens` and `top` (the `count` likeliest) of `to`. Computes the prompt in parts on the calling thread, which should have
+// its Turn. `gone`, asked between parts, ends it with Error(cancelled). Throws Error(invalid_argument) for a token that the model
+// does not have.
 void add_prompt_logprobs(Echo& to, const LanguageModel& model, const std::vector<TokenId>& prompt, int count,
-                         std::mutex& one_at_a_time, const std::function<bool()>& gone);
+                         const std::function<bool()>& gone);
 
 }  // namespace sdx::serve::openai

@@ -69,7 +69,8 @@ void watch_models(Metrics& metrics, const Catalog& catalog) {
     metrics.collect(number.name, number.help, number.kind, [&catalog, value = number.value] {
       Samples samples;
       for (const ModelPtr& model : catalog.loaded()) {
-        if (model->language) samples.push_back({"", {{"model", model->name}}, value(model->language->engine->status())});
+        if (!model->language) continue;
+        samples.push_back({"", {{"model", model->name}, {"version", model->version}}, value(model->language->engine->status())});
       }
       return samples;
     });
