@@ -18,8 +18,8 @@ struct ChatRun {
       : notes(request->notes),
         answer(std::move(with)),
         measured(std::move(measuring)),
-        model(std::move(used)),
-        reply(std::move(client)) {}
+        reply(std::move(client)),
+        model(std::move(used)) {}
 
   bool token(const GeneratedToken& token) {
     measured.token();
@@ -55,8 +55,8 @@ struct ChatRun {
   std::shared_ptr<Notes> notes;
   ChatAnswer answer;
   Measured measured;
-  ModelPtr model;
   std::shared_ptr<Reply> reply;
+  ModelPtr model;  // behind the reply, so that it is let go of first
   bool stream = false;
   std::string events;
 };

@@ -20,8 +20,8 @@ struct CompletionRun {
         stream(with.stream),
         answer(std::move(with)),
         measured(std::move(measuring)),
-        model(std::move(used)),
-        reply(std::move(client)) {}
+        reply(std::move(client)),
+        model(std::move(used)) {}
 
   bool token(std::size_t prompt, const GeneratedToken& token) {
     measured.token();
@@ -60,8 +60,8 @@ struct CompletionRun {
   const bool stream;
   CompletionAnswer answer;
   Measured measured;
-  ModelPtr model;
   std::shared_ptr<Reply> reply;
+  ModelPtr model;  // behind the reply, so that it is let go of first
   std::size_t prompts = 1, ended = 0;
   std::string events;
 };
