@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 
 #include "base/error.h"
+#include "serve/http/text.h"
 
 namespace sdx::serve {
 
@@ -33,20 +33,9 @@ bool equal_secrets(std::string_view a, std::string_view b) {
 }
 
 bool host_is_ours(std::string_view host, std::span<const std::string> names, std::uint16_t port) {
-  const std::size_t colon = host.rfind(':');
-  const bool has_port = colon != std::string_view::npos && host.find(']', colon) == std::string_view::npos;
-  const std::string_view name = has_port ? host.substr(0, colon) : host;
-  if (has_port ? host.substr(colon + 1) != std::to_string(port) : port != 80) return false;
-  return std::any_of(names.begin(), names.end(), [&](const std::string& ours) {
-    return std::equal(name.begin(), name.end(), ours.begin(), ours.end(),
-                      [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
-  });
-}
-
-bool origin_is_ours(std::string_view origin, std::span<const std::string> names, std::uint16_t port) {
-  if (origin.empty()) return true;
-  constexpr std::string_view scheme = "http://";
-  return origin.starts_with(scheme) && host_is_ours(origin.substr(scheme.size()), names, port);
+  const HostParts parts = split_host(host);
+  if (parts.port ? *parts.port != std::to_string(port) : port != 80) return false;
+  return std::any_of(names.begin(), names.end(), [&](const std::string& ours) { return same(parts.name, ours); });
 }
 
 }  // namespace sdx::serve

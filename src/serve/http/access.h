@@ -17,8 +17,4 @@ bool equal_secrets(std::string_view a, std::string_view b);
 // Whether the header field Host means this server: a name of `names` ("127.0.0.1", "localhost"; without regard to case) and
 // `port`, which may be left out when it is 80. A foreign name that resolves to this machine (DNS rebinding) is not among them.
 bool host_is_ours(std::string_view host, std::span<const std::string> names, std::uint16_t port);
-// Whether the header field Origin, as browsers send it, means this server. No Origin (empty) is fine: no browser sends a request
-// that changes anything without one.
-bool origin_is_ours(std::string_view origin, std::span<const std::string> names, std::uint16_t port);
-
 }  // namespace sdx::serve

@@ -40,14 +40,5 @@ TEST(Access, HostsAreNamesAndPort) {
   }
 }
 
-TEST(Access, OriginsAreOursOrAbsent) {
-  EXPECT_TRUE(origin_is_ours("", kNames, 8080));
-  EXPECT_TRUE(origin_is_ours("http://127.0.0.1:8080", kNames, 8080));
-  for (const char* origin :
-       {"null", "https://127.0.0.1:8080", "http://127.0.0.1:8081", "http://evil.example", "127.0.0.1:8080"}) {
-    EXPECT_FALSE(origin_is_ours(origin, kNames, 8080)) << origin;
-  }
-}
-
 }  // namespace
 }  // namespace sdx::serve

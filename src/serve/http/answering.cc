@@ -125,7 +125,6 @@ void Connection::pump() {
     ended = answer_->ended;
     whole = answer_->whole;
   }
-  answer_->room.notify_all();
   if (!response_.body.empty()) return send_pieces();
   if (!ended) return await_nothing();  // the handler takes its time
   if (!whole) return cut();

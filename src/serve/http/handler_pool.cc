@@ -48,11 +48,12 @@ void HandlerPool::run() {
     wake_.wait(lock, [this] { return ending_ || !queue_.empty(); });
     --free_;
     if (queue_.empty()) return;
-    const std::function<void()> work = std::move(queue_.front());
+    std::function<void()> work = std::move(queue_.front());
     queue_.pop_front();
     ++busy_;
     lock.unlock();
     work();
+    work = nullptr;  // what it holds may take its time to end, or submit work
     lock.lock();
     --busy_;
   }

@@ -5,6 +5,8 @@
 #include <cctype>
 #include <charconv>
 
+#include "serve/http/text.h"
+
 namespace sdx::serve {
 namespace {
 
@@ -16,23 +18,6 @@ bool is_token(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [&](unsigned char c) {
     return c < 128 && (std::isalnum(c) != 0 || marks.find(static_cast<char>(c)) != std::string_view::npos);
   });
-}
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
-}
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
-
-bool same(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
 }
 
 // Whether `word` is one of a list with commas.

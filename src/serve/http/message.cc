@@ -1,16 +1,12 @@
 #include "serve/http/message.h"
 
 #include <algorithm>
-#include <cctype>
 #include <nlohmann/json.hpp>
+
+#include "serve/http/text.h"
 
 namespace sdx::serve {
 namespace {
-
-bool same(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
-}
 
 std::string_view type_of(int status) {
   switch (status) {

@@ -80,34 +80,21 @@ struct Request {
   std::string_view parameter(std::string_view name) const;
 };
 
-// Takes what a streamed response consists of. Used by the thread that runs Response::stream alone.
-class BodyWriter {
- public:
-  virtual ~BodyWriter() = default;
-  // Sends the bytes, and waits while much is still unsent. False once the client has gone: nothing that follows will arrive.
-  virtual bool write(std::string_view bytes) = 0;
-  // True once the client has gone, at the latest when it has been noticed that its end of the connection is closed.
-  virtual bool gone() const = 0;
-};
-
 struct Response {
   int status = 200;
   Headers headers;  // without Content-Length, Transfer-Encoding, Connection and Date, which the server adds
   std::string body;
-  // When set, `body` is ignored and this writes the body piece by piece, on a thread of the server. An exception cuts the
-  // connection, so that the client sees that the body is not whole.
-  std::function<void(BodyWriter&)> stream;
 };
 
 using RequestPtr = std::shared_ptr<Request>;
 
-// The answer to one request, given now or later, by any thread. Thread-safe; no function waits but wait(). Whoever holds one
+// The answer to one request, given now or later, by any thread. Thread-safe; no function waits. Whoever holds one
 // keeps the server from ending: let go of it when the answer has ended, and soon after on_gone. One that is let go of unanswered
 // becomes status 500; one whose stream has not ended, a cut connection.
 class Responder {
  public:
   virtual ~Responder() = default;
-  // The whole answer, and the end of it. Response::stream is run by the calling thread. Counts once; what comes later is ignored.
+  // The whole answer, and the end of it. Counts once; what comes later is ignored.
   virtual void respond(Response response) = 0;
 
   // Or piece by piece: status and header fields (`body`, if any, is the first piece) …
@@ -118,8 +105,6 @@ class Responder {
   virtual void end() = 0;  // the body is whole
   virtual void cut() = 0;  // it is not: the connection is cut, so that the client sees it
 
-  // Waits while much is unsent: for threads that have nothing else to do. False once the client has gone.
-  virtual bool wait() = 0;
   virtual bool gone() const = 0;
   // Called once if the client goes before the answer has ended (at once if it has gone already): by the thread that reads and
   // writes, so it must be quick. Let go of when the answer has ended.

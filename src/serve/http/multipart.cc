@@ -1,23 +1,12 @@
 #include "serve/http/multipart.h"
 
 #include <algorithm>
-#include <cctype>
 
 #include "base/error.h"
+#include "serve/http/text.h"
 
 namespace sdx::serve {
 namespace {
-
-bool same(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
-}
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
-}
 
 // `; name=value; name="value"`: the value of that name. Quotes and line ends inside come as browsers write them: %22, %0D, %0A,
 // or with a backslash.

@@ -13,8 +13,6 @@ namespace {
 
 namespace asio = boost::asio;
 
-constexpr std::size_t kEnoughUnsent = 256 * 1024;  // wait() waits beyond
-
 bool can_be_sent(const Response& response) {
   const auto plain = [](const std::string& text) {
     return std::none_of(text.begin(), text.end(), [](unsigned char c) { return (c < 0x20 && c != '\t') || c == 0x7f; });
@@ -50,7 +48,6 @@ class ConnectionResponder : public Responder {
   bool write(std::string_view bytes) override;
   void end() override { finish(true); }
   void cut() override { finish(false); }
-  bool wait() override;
   bool gone() const override { return *answer_->gone; }
   void on_gone(std::function<void()> call) override;
 
@@ -65,40 +62,12 @@ class ConnectionResponder : public Responder {
   std::shared_ptr<Answer> answer_;
 };
 
-class StreamWriter : public BodyWriter {
- public:
-  explicit StreamWriter(Responder& responder) : responder_(responder) {}
-  bool write(std::string_view bytes) override { return responder_.wait() && responder_.write(bytes); }
-  bool gone() const override { return responder_.gone(); }
-
- private:
-  Responder& responder_;
-};
-
 bool ConnectionResponder::claim() {
   const std::lock_guard lock(answer_->mutex);
   return !std::exchange(answer_->answered, true);
 }
 
 void ConnectionResponder::respond(Response response) {
-  if (response.stream) {
-    const auto stream = std::move(response.stream);
-    response.stream = nullptr;
-    response.body.clear();
-    if (answer_->head_only) {
-      start(std::move(response));
-      return end();
-    }
-    start(std::move(response));
-    StreamWriter writer(*this);
-    try {
-      stream(writer);
-      end();
-    } catch (...) {  // whatever it is, the client sees that the body is not whole
-      cut();
-    }
-    return;
-  }
   if (!claim()) return;
   if (!can_be_sent(response)) response = error_response(500, "the answer cannot be put into HTTP");
   std::function<void()> unused;
@@ -153,12 +122,6 @@ void ConnectionResponder::finish(bool whole) {
   wake();
 }
 
-bool ConnectionResponder::wait() {
-  std::unique_lock lock(answer_->mutex);
-  answer_->room.wait(lock, [this] { return *answer_->gone || answer_->unsent.size() < kEnoughUnsent; });
-  return !*answer_->gone;
-}
-
 void ConnectionResponder::on_gone(std::function<void()> call) {
   {
     const std::lock_guard lock(answer_->mutex);
@@ -185,7 +148,6 @@ void Answer::client_gone() {
     *gone = true;
     call.swap(on_gone);
   }
-  room.notify_all();
   if (call) call();
 }
 

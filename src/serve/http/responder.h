@@ -2,7 +2,6 @@
 // What lies between a handler's threads and a connection.
 
 #include <atomic>
-#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -17,7 +16,6 @@ class Connection;
 // The state of one answer. Thread-safe.
 struct Answer {
   std::mutex mutex;
-  std::condition_variable room;
   std::string unsent;             // pieces of a stream, as they go out
   std::function<void()> on_gone;  // called once, by whoever takes it out
   std::shared_ptr<std::atomic<bool>> gone;

@@ -241,7 +241,7 @@ TEST(Server, ErrorsAreJson) {
   Server server({}, [](const Request& request) -> Response {
     if (request.path == "/argument") throw Error(ErrorCode::invalid_argument, "bad \"thing\" \xff");
     if (request.path == "/memory") throw std::bad_alloc();
-    if (request.path == "/split") return {.status = 200, .headers = {{"X", "a\r\nSet-Cookie: b"}}, .body = "", .stream = {}};
+    if (request.path == "/split") return {.status = 200, .headers = {{"X", "a\r\nSet-Cookie: b"}}, .body = ""};
     throw std::runtime_error("broken");
   });
   const auto get = [&](const std::string& path) { return ask(server, "GET " + path + " HTTP/1.1\r\nHost: a\r\n\r\n"); };
@@ -264,75 +264,6 @@ TEST(Server, ChecksHosts) {
   EXPECT_EQ(get("localhost:" + std::to_string(server.port())), 200);
   EXPECT_EQ(get("localhost"), 421);
   EXPECT_EQ(get("rebound.example:" + std::to_string(server.port())), 421);
-}
-
-TEST(Server, Streams) {
-  Server server({}, [](const Request&) {
-    Response response;
-    response.headers = {{"Content-Type", "text/event-stream"}};
-    response.stream = [](BodyWriter& out) {
-      for (int i = 0; i < 3; ++i) EXPECT_TRUE(out.write("data: " + std::to_string(i) + "\n\n"));
-      EXPECT_TRUE(out.write(""));
-      EXPECT_TRUE(out.write(std::string(3000000, 'x')));
-    };
-    return response;
-  });
-  Client client(server.port());
-  client.send(kGet + kGet);
-  for (int i = 0; i < 2; ++i) {
-    const std::string head = client.receive("\r\n\r\n");
-    EXPECT_NE(head.find("Transfer-Encoding: chunked\r\n"), std::string::npos) << head;
-    EXPECT_EQ(client.receive("\n\n\r\n"), "9\r\ndata: 0\n\n\r\n");
-    EXPECT_EQ(client.receive("\n\n\r\n"), "9\r\ndata: 1\n\n\r\n");
-    EXPECT_EQ(client.receive("0\r\n\r\n").size(), 9u + 5 + 8 + 3000000 + 2 + 5);
-  }
-  Client old(server.port());
-  old.send("GET / HTTP/1.0\r\n\r\n");
-  const std::string answer = old.receive();
-  EXPECT_EQ(answer.find("chunked"), std::string::npos);
-  EXPECT_EQ(answer.size() - answer.find("\r\n\r\n") - 4, 27u + 3000000);
-}
-
-TEST(Server, AStreamThatFailsIsCut) {
-  Server server({}, [](const Request&) {
-    Response response;
-    response.stream = [](BodyWriter& out) {
-      out.write("half");
-      throw std::runtime_error("broken");
-    };
-    return response;
-  });
-  Client client(server.port());
-  client.send(kGet);
-  const std::string answer = client.receive();
-  EXPECT_EQ(answer.find("0\r\n\r\n"), std::string::npos) << answer;
-}
-
-TEST(Server, AStreamNoticesThatItsClientIsGone) {
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool noticed = false;
-  Server server({}, [&](const Request&) {
-    Response response;
-    response.stream = [&](BodyWriter& out) {
-      while (out.write("tick")) std::this_thread::sleep_for(milliseconds(1));
-      EXPECT_TRUE(out.gone());
-      const std::lock_guard lock(mutex);
-      noticed = true;
-      changed.notify_all();
-    };
-    return response;
-  });
-  for (const bool without_reading : {false, true}) {
-    Client client(server.port());
-    client.send(kGet);
-    if (!without_reading) client.receive("tick");
-    client.close();
-    std::unique_lock lock(mutex);
-    changed.wait_for(lock, std::chrono::seconds(20), [&] { return noticed; });
-    EXPECT_TRUE(noticed);
-    noticed = false;
-  }
 }
 
 TEST(Server, RefusesWhenTooManyWait) {

@@ -108,7 +108,7 @@ struct Running {
     return dumped(out);
   }
   bool send(const std::string& json_text) {
-    if (!started) responder->start({200, {{"Content-Type", "text/event-stream; charset=utf-8"}}, "", {}});
+    if (!started) responder->start({200, {{"Content-Type", "text/event-stream; charset=utf-8"}}, ""});
     started = true;
     return responder->write("data: " + json_text + "\n\n");
   }

@@ -37,7 +37,6 @@ class Remembering final : public Responder {
   }
   void end() override { seen_->ended = true; }
   void cut() override {}
-  bool wait() override { return true; }
   bool gone() const override { return seen_->gone; }
   void on_gone(std::function<void()>) override {}
 

@@ -1,25 +1,12 @@
 #include "serve/server/guard.h"
 
 #include <algorithm>
-#include <cctype>
 
 #include "base/error.h"
+#include "serve/http/text.h"
 
 namespace sdx::serve {
 namespace {
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
-
-// "localhost" of "LocalHost:8080", "[::1]" of "[::1]:8080".
-std::string name_of(std::string_view host) {
-  const std::size_t colon = host.rfind(':');
-  const bool has_port = colon != std::string_view::npos && host.find(']', colon) == std::string_view::npos;
-  return lower(has_port ? host.substr(0, colon) : host);
-}
 
 // The key of "Authorization: Bearer KEY".
 std::string_view bearer(std::string_view field) {
@@ -55,7 +42,7 @@ bool Guard::foreign(const Request& request) const {
 
 std::optional<Response> Guard::check_caller(const Request& request) const {
   if (!options_.hosts.empty()) {
-    const std::string name = name_of(request.header("host"));
+    const std::string name = lower(split_host(request.header("host")).name);
     if (std::find(options_.hosts.begin(), options_.hosts.end(), name) == options_.hosts.end()) {
       return api_error(421, "the request's Host is not a name of this server; --allow-host NAME adds one");
     }

@@ -9,6 +9,7 @@
 // rate: requests a minute, as many of them at once. expires: the first day (UTC) on which it no longer holds.
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>

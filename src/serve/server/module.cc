@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "serve/http/text.h"
 #include "serve/http/tls.h"
 #include "serve/inference/http_routes.h"
 #include "serve/module_api.h"
@@ -40,11 +41,6 @@ int room_for_connections() {
   static_cast<void>(::getrlimit(RLIMIT_NOFILE, &limit));
   const rlim_t aside = 128;
   return static_cast<int>(std::clamp<rlim_t>(limit.rlim_cur > aside ? limit.rlim_cur - aside : 1, 1, kConnections));
-}
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
 }
 
 // A name that belongs to somebody else may lead to this machine (DNS rebinding); whoever listens on this machine alone need not

@@ -1,0 +1,43 @@
+#pragma once
+// Words of HTTP: ASCII, where case does not matter.
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace sdx::serve {
+
+constexpr char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+inline std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = lower(c);
+  return out;
+}
+
+inline bool same(std::string_view a, std::string_view b) noexcept {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) { return lower(x) == lower(y); });
+}
+
+// Without spaces and tabs at its ends.
+inline std::string_view trimmed(std::string_view text) noexcept {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+// "localhost" and "8080" of "localhost:8080", "[::1]" of "[::1]".
+struct HostParts {
+  std::string_view name;
+  std::optional<std::string_view> port;
+};
+
+inline HostParts split_host(std::string_view host) noexcept {
+  const std::size_t colon = host.rfind(':');
+  const bool has_port = colon != std::string_view::npos && host.find(']', colon) == std::string_view::npos;
+  if (!has_port) return {host, std::nullopt};
+  return {host.substr(0, colon), host.substr(colon + 1)};
+}
+
+}  // namespace sdx::serve
