@@ -3,7 +3,7 @@ PRESET ?= release
 BUILD := build/$(PRESET)
 
 # What counts to millions, or computes on large pictures and texts: a minute each without optimisation; `make test` runs all of it.
-SLOW_UNDER_SANITIZERS := -Loop.EndlessLoops*:Functions.ExponentialExpansion*:Reader.CapturesAreCounted:Gradient.NestedWithoutEnd*:Diff.IsQuiet*:Crop.FromThePartThatItNeeds*:RecordedFaces.YunetFinds*:RecordedFaces.AllFaces*:Scanners.LongRuns*:Utf8.EveryCharacter*
+SLOW_UNDER_SANITIZERS := -Loop.EndlessLoops*:Functions.ExponentialExpansion*:Reader.CapturesAreCounted:Gradient.NestedWithoutEnd*:Diff.IsQuiet*:Crop.FromThePartThatItNeeds*:RecordedFaces.YunetFinds*:RecordedFaces.AllFaces*:Scanners.LongRuns*:Utf8.EveryCharacter*:Scanners.Agree*:RecordedTokenizers.Cases:Tokenizer.LongTexts*:Tokenizer.HostileNormalizers*:*Engines.Greedy*:*Stories.Greedy*/1:*Stories.Greedy*/2:FailingSteps.*:GrowingStories.*:PagedGraphs.CachesStay*:Engine.ItGoesOn*
 
 .PHONY: help setup python-env runtimes clients browser bare-root build wheel test test-poisoned demo demo-chat install docs format format-check check-includes check-sizes asan asan-all slow-under-sanitizers neon bench bench-accuracy bench-operators bench-kernels bench-bridge bench-faces bench-text clean
 
