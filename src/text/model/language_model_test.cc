@@ -10,6 +10,7 @@
 #include <sdx/text.hpp>
 
 #include "base/error.h"
+#include "support/language_models.h"
 #include "tensor/npy.h"
 #include "text/model/sampler.h"
 
@@ -18,30 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Ids = std::vector<TokenId>;
-
-fs::path models() {
-  const char* folder = std::getenv("SDX_TEST_MODELS");
-  return folder == nullptr ? fs::path() : fs::path(folder);
-}
-
-nlohmann::json json_of(const fs::path& path) {
-  std::ifstream file(path);
-  return nlohmann::json::parse(file);
-}
-
-LanguageModel load(const fs::path& path, int threads) {
-  LanguageModelOptions options;
-  options.session.threads = threads;
-  return LanguageModel::load(path, options);
-}
-
-GenerationSettings greedy(std::size_t count) {
-  GenerationSettings s;
-  s.sampling.greedy = true;
-  s.max_tokens = static_cast<std::int64_t>(count);
-  s.ignore_end = true;
-  return s;
-}
 
 class Stories : public testing::TestWithParam<const char*> {
  protected:
