@@ -153,11 +153,15 @@ void Scheduler::choose(std::vector<Part>& parts) {
 }
 
 void Scheduler::settle(std::vector<Part>& parts) {
+  const bool stopping = [&] {
+    const std::lock_guard lock(mailbox_->mutex);
+    return mailbox_->stop;
+  }();
   for (Part& p : parts) {
     if (p.task->over) continue;
     if (p.error) {
-      // A step that the task's own cancel() or deadline ended is no failure of the model's: the next look at them ends it.
-      if (!p.task->cancel.cancelled()) end(p.task, p.error);
+      // A step that cancel(), or the engine's end, cut short is no failure of the model's: the next look at its tasks ends them.
+      if (!stopping && !p.task->cancel.cancelled()) end(p.task, p.error);
     } else if (p.sequence->missing().empty()) {
       if (p.sequence->answer) {
         try {
