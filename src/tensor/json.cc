@@ -213,14 +213,18 @@ bool fully_known(const std::optional<Shape>& shape) {
 }  // namespace
 
 json parse_json(std::string_view text, std::string_view what) {
+  // Without "[json.exception.parse_error.101] ", which is for the library's own users.
+  const auto why = [](const json::exception& e) {
+    const std::string all = e.what();
+    const std::size_t at = all.find("] ");
+    return all.starts_with('[') && at != std::string::npos ? all.substr(at + 2) : all;
+  };
   try {
     return json::parse(text);
   } catch (const json::parse_error& e) {
-    std::string why = e.what();
-    if (const auto at = why.find("] "); at != std::string::npos) why = why.substr(at + 2);
-    fail(ErrorCode::invalid_argument, "{} is not valid JSON: {}", what, why);
+    fail(ErrorCode::invalid_argument, "{} is not valid JSON: {}", what, why(e));
   } catch (const json::exception& e) {
-    fail(ErrorCode::invalid_argument, "{} is not usable JSON: {}", what, e.what());
+    fail(ErrorCode::invalid_argument, "{} is not usable JSON: {}", what, why(e));
   }
 }
 

@@ -28,6 +28,7 @@ struct ExternalReference {
   std::string location;
   std::uint64_t offset = 0;
   std::optional<std::uint64_t> length;
+  std::string tensor;  // whose data they are; may be empty
 };
 
 // Where external data come from.

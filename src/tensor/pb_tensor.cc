@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cstring>
@@ -222,7 +223,8 @@ Tensor from_external(const Message& m, DataType type, std::int64_t count, PbSour
          "it has external data, which cannot be resolved here; read the model from its file, or pass "
          "the folder that holds the data");
   }
-  const ExternalReference reference = external_reference(m.external);
+  ExternalReference reference = external_reference(m.external);
+  reference.tensor = std::string(m.name);
   const std::size_t need = raw_size(type, count);
   if (reference.length && *reference.length != need) {
     fail(ErrorCode::invalid_model, "external data: length is {} bytes, but {}{} takes {}", *reference.length, name(type),
@@ -419,7 +421,24 @@ void copy_element(const Tensor& from, std::int64_t i, Tensor& to, std::int64_t j
   }
 }
 
-Tensor densify(const Tensor& values, const Tensor& indices, const Shape& shape, PbSource& source) {
+// ONNX has them in int64; ONNX Runtime writes the smallest type that holds them.
+Tensor wide_indices(const Tensor& indices) {
+  const auto widen = [&]<class T>(T) {
+    const Tensor narrow = indices.aligned();
+    Tensor out(DataType::int64, indices.shape());
+    std::copy(narrow.values<T>().begin(), narrow.values<T>().end(), out.mutable_values<std::int64_t>().begin());
+    return out;
+  };
+  switch (indices.dtype()) {
+    case DataType::int8: return widen(std::int8_t{});
+    case DataType::int16: return widen(std::int16_t{});
+    case DataType::int32: return widen(std::int32_t{});
+    default: return indices.aligned();
+  }
+}
+
+Tensor densify(const Tensor& values, const Tensor& stored_indices, const Shape& shape, PbSource& source) {
+  const Tensor indices = wide_indices(stored_indices);
   const std::int64_t count = checked_count(shape);
   if (values.rank() != 1) fail(ErrorCode::invalid_model, "sparse values must have rank 1, received {}", values.type_string());
   const std::int64_t stored = values.size();
@@ -438,10 +457,9 @@ Tensor densify(const Tensor& values, const Tensor& indices, const Shape& shape, 
   source.dense_budget -= size;
   Tensor out(values.dtype(), shape);
   if (values.dtype() != DataType::string && size != 0) std::memset(out.mutable_data(), 0, size);
-  const Tensor aligned = indices.aligned();
   std::int64_t last = -1;
   for (std::int64_t i = 0; i < stored; ++i) {
-    const std::int64_t at = position(aligned, i, shape, count);
+    const std::int64_t at = position(indices, i, shape, count);
     if (at <= last) fail(ErrorCode::invalid_model, "sparse indices must ascend without repetition (at entry {})", i);
     last = at;
     copy_element(values, i, out, at);

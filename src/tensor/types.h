@@ -13,11 +13,13 @@
 
 #include <sdx/dtype.hpp>
 
+#include "base/tools_api.h"
+
 namespace sdx {
 
 // round-to-nearest-even; overflow to infinity, NaN stays NaN
-std::uint16_t float_to_half(float value) noexcept;
-float half_to_float(std::uint16_t bits) noexcept;
+SDX_TOOLS_API std::uint16_t float_to_half(float value) noexcept;
+SDX_TOOLS_API float half_to_float(std::uint16_t bits) noexcept;
 
 struct Float16 {
   std::uint16_t bits = 0;

@@ -57,7 +57,8 @@ struct UnarySpec {
 void unary_f32(const UnarySpec& spec, const float* x, float* y, std::int64_t n);
 
 // Functions of two variables. min and max return NaN if either operand is NaN (as NumPy's minimum and maximum do).
-enum class Binary : std::uint8_t { add, sub, mul, div, min, max, pow, prelu };  // prelu: a < 0 ? a b : a
+enum class Binary : std::uint8_t { add, sub, mul, div, min, max, pow, prelu, relu_grad };
+// prelu: a < 0 ? a b : a; relu_grad: b > 0 ? a : 0
 
 // y[i] = f(a[i], b[i]) for i < n.
 void binary_f32(Binary op, const float* a, const float* b, float* y, std::int64_t n);

@@ -214,6 +214,8 @@ HWY_INLINE VF combine(VF a, VF b) {
     return min_nan(a, b);
   } else if constexpr (kOp == Binary::max) {
     return max_nan(a, b);
+  } else if constexpr (kOp == Binary::relu_grad) {
+    return hn::IfThenElseZero(hn::Gt(b, hn::Zero(DF())), a);
   } else {
     return hn::IfThenElse(hn::Lt(a, hn::Zero(DF())), hn::Mul(a, b), a);
   }
@@ -269,6 +271,7 @@ void binary_form(Binary op, const float* a, const float* b, float* y, std::int64
     case Binary::min: return binary_loop<Binary::min, kForm>(a, b, y, n);
     case Binary::max: return binary_loop<Binary::max, kForm>(a, b, y, n);
     case Binary::prelu: return binary_loop<Binary::prelu, kForm>(a, b, y, n);
+    case Binary::relu_grad: return binary_loop<Binary::relu_grad, kForm>(a, b, y, n);
     case Binary::pow: return pow_loop<kForm>(a, b, y, n);
   }
 }

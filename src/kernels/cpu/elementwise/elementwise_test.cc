@@ -166,12 +166,13 @@ double exact_binary(Binary op, double a, double b) {
     case Binary::max: return std::max(a, b);
     case Binary::pow: return std::pow(a, b);
     case Binary::prelu: return a < 0 ? a * b : a;
+    case Binary::relu_grad: return b > 0 ? a : 0;
   }
   return 0;
 }
 
-constexpr Binary kBinaries[] = {Binary::add, Binary::sub, Binary::mul, Binary::div,
-                                Binary::min, Binary::max, Binary::pow, Binary::prelu};
+constexpr Binary kBinaries[] = {Binary::add, Binary::sub, Binary::mul,   Binary::div,      Binary::min,
+                                Binary::max, Binary::pow, Binary::prelu, Binary::relu_grad};
 
 TEST(KernelsElementwise, BinaryFormsMatch) {
   for_each_isa([] {

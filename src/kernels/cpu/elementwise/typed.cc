@@ -3,6 +3,19 @@
 #include "kernels/cpu/elementwise/typed_simd.h"
 
 namespace sdx::cpu {
+
+std::optional<Elem> elem_of(DataType type) {
+  switch (type) {
+    case DataType::boolean:
+    case DataType::uint8: return Elem::u8;
+    case DataType::int32: return Elem::i32;
+    case DataType::int64: return Elem::i64;
+    case DataType::float32: return Elem::f32;
+    case DataType::float64: return Elem::f64;
+    default: return std::nullopt;
+  }
+}
+
 namespace {
 
 // About 10 microseconds of work, a few times the cost of a fork and join.
@@ -11,13 +24,14 @@ constexpr std::int64_t kGrain = 32768;
 std::int64_t bytes_of(Elem elem) {
   switch (elem) {
     case Elem::u8: return 1;
-    case Elem::i64: return 8;
+    case Elem::i64:
+    case Elem::f64: return 8;
     default: return 4;
   }
 }
 
 bool gives_bytes(Pair op) { return op < Pair::add; }
-bool gives_bytes(Map op) { return op > Map::absolute; }
+bool gives_bytes(Map op) { return op > Map::square_root; }
 
 const char* at(const void* p, std::int64_t bytes) { return static_cast<const char*>(p) + bytes; }
 char* at(void* p, std::int64_t bytes) { return static_cast<char*>(p) + bytes; }

@@ -12,6 +12,7 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <type_traits>
@@ -25,8 +26,12 @@ namespace {
 // Signed integers wrap around: computed without a sign, where that is defined.
 template <class T, class F>
 HWY_INLINE T wrapped(T a, T b, F f) {
-  using U = std::make_unsigned_t<T>;
-  return static_cast<T>(f(static_cast<U>(a), static_cast<U>(b)));
+  if constexpr (std::is_floating_point_v<T>) {
+    return f(a, b);
+  } else {
+    using U = std::make_unsigned_t<T>;
+    return static_cast<T>(f(static_cast<U>(a), static_cast<U>(b)));
+  }
 }
 
 template <Pair kOp, class T>
@@ -49,6 +54,10 @@ HWY_INLINE auto combine(T a, T b) {
     return wrapped(a, b, [](auto x, auto y) { return x - y; });
   } else if constexpr (kOp == Pair::mul) {
     return wrapped(a, b, [](auto x, auto y) { return x * y; });
+  } else if constexpr (kOp == Pair::div) {
+    return a / b;
+  } else if constexpr (std::is_floating_point_v<T>) {  // the first operand where it is NaN, the second where that is
+    return (kOp == Pair::min ? a < b : b < a) || a != a ? a : b;
   } else if constexpr (kOp == Pair::min) {
     return a < b ? a : b;
   } else {
@@ -82,6 +91,7 @@ template <Pair kOp>
 PairRow ordered(Elem elem) {
   switch (elem) {
     case Elem::f32: return pair_loop<kOp, float>;
+    case Elem::f64: return pair_loop<kOp, double>;
     case Elem::i32: return pair_loop<kOp, std::int32_t>;
     case Elem::i64: return pair_loop<kOp, std::int64_t>;
     case Elem::u8: break;
@@ -90,7 +100,8 @@ PairRow ordered(Elem elem) {
 }
 
 template <Pair kOp>
-PairRow integral(Elem elem) {
+PairRow arithmetic(Elem elem) {
+  if (elem == Elem::f64) return pair_loop<kOp, double>;
   if (elem == Elem::i32) return pair_loop<kOp, std::int32_t>;
   return elem == Elem::i64 ? &pair_loop<kOp, std::int64_t> : nullptr;
 }
@@ -108,11 +119,12 @@ PairRow pair(Pair op, Elem elem) {
     case Pair::all: return bytes<Pair::all>(elem);
     case Pair::any: return bytes<Pair::any>(elem);
     case Pair::either: return bytes<Pair::either>(elem);
-    case Pair::add: return integral<Pair::add>(elem);
-    case Pair::sub: return integral<Pair::sub>(elem);
-    case Pair::mul: return integral<Pair::mul>(elem);
-    case Pair::min: return integral<Pair::min>(elem);
-    case Pair::max: return integral<Pair::max>(elem);
+    case Pair::add: return arithmetic<Pair::add>(elem);
+    case Pair::sub: return arithmetic<Pair::sub>(elem);
+    case Pair::mul: return arithmetic<Pair::mul>(elem);
+    case Pair::min: return arithmetic<Pair::min>(elem);
+    case Pair::max: return arithmetic<Pair::max>(elem);
+    case Pair::div: return elem == Elem::f64 ? &pair_loop<Pair::div, double> : nullptr;
   }
   return nullptr;
 }
@@ -120,7 +132,13 @@ PairRow pair(Pair op, Elem elem) {
 template <Map kOp, class T>
 HWY_INLINE auto mapped(T x) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
-  if constexpr (kOp == Map::negate) {
+  if constexpr (kOp == Map::square_root) {
+    return std::sqrt(x);
+  } else if constexpr (kOp == Map::negate && std::is_floating_point_v<T>) {
+    return -x;
+  } else if constexpr (kOp == Map::absolute && std::is_floating_point_v<T>) {
+    return std::abs(x);
+  } else if constexpr (kOp == Map::negate) {
     return wrapped(T(0), x, [](auto a, auto b) { return a - b; });
   } else if constexpr (kOp == Map::absolute) {
     const T negative = wrapped(T(0), x, [](auto a, auto b) { return a - b; });
@@ -146,7 +164,8 @@ HWY_NOINLINE void map_loop(const void* x, void* y, std::int64_t n) {
 }
 
 template <Map kOp>
-MapRow integral_map(Elem elem) {
+MapRow arithmetic_map(Elem elem) {
+  if (elem == Elem::f64) return map_loop<kOp, double>;
   if (elem == Elem::i32) return map_loop<kOp, std::int32_t>;
   return elem == Elem::i64 ? &map_loop<kOp, std::int64_t> : nullptr;
 }
@@ -158,8 +177,9 @@ MapRow float_map(Elem elem) {
 
 MapRow map(Map op, Elem elem) {
   switch (op) {
-    case Map::negate: return integral_map<Map::negate>(elem);
-    case Map::absolute: return integral_map<Map::absolute>(elem);
+    case Map::negate: return arithmetic_map<Map::negate>(elem);
+    case Map::absolute: return arithmetic_map<Map::absolute>(elem);
+    case Map::square_root: return elem == Elem::f64 ? &map_loop<Map::square_root, double> : nullptr;
     case Map::logical_not: return elem == Elem::u8 ? &map_loop<Map::logical_not, std::uint8_t> : nullptr;
     case Map::is_nan: return float_map<Map::is_nan>(elem);
     case Map::is_inf: return float_map<Map::is_inf>(elem);

@@ -129,6 +129,41 @@ TEST(KernelsTyped, InPlaceGivesTheSame) {
   });
 }
 
+TEST(KernelsTyped, DoublesMatchPlainLoops) {
+  for_each_isa([] {
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    for (const std::int64_t n : {1, 7, 33, 129}) {
+      Guarded<double> a(n, 1, values<double>(n, 1)), b(n, 2, values<double>(n, 2)), y(n, 3);
+      if (n > 7) a.data()[5] = b.data()[6] = nan;
+      const std::int64_t dims[1] = {n}, step[1] = {1};
+      const RowPlan<2> plan = plan_rows<2>(1, dims, {step, step});
+      const auto check = [&](Pair op, auto want) {
+        pair_broadcast(op, Elem::f64, plan, a.data(), b.data(), y.data());
+        for (std::int64_t i = 0; i < n; ++i) {
+          const double w = want(a.data()[i], b.data()[i]);
+          ASSERT_TRUE(y[i] == w || (y[i] != y[i] && w != w)) << a[i] << " and " << b[i] << ", op " << static_cast<int>(op);
+        }
+      };
+      check(Pair::add, [](double l, double r) { return l + r; });
+      check(Pair::sub, [](double l, double r) { return l - r; });
+      check(Pair::mul, [](double l, double r) { return l * r; });
+      check(Pair::div, [](double l, double r) { return l / r; });
+      check(Pair::min, [&](double l, double r) { return l != l || r != r ? nan : std::min(l, r); });
+      check(Pair::max, [&](double l, double r) { return l != l || r != r ? nan : std::max(l, r); });
+      const auto check_map = [&](Map op, auto want) {
+        map_elements(op, Elem::f64, a.data(), y.data(), n);
+        for (std::int64_t i = 0; i < n; ++i) {
+          const double w = want(a[i]);
+          ASSERT_TRUE(y[i] == w || (y[i] != y[i] && w != w)) << a[i];
+        }
+      };
+      check_map(Map::negate, [](double v) { return -v; });
+      check_map(Map::absolute, [](double v) { return std::abs(v); });
+      check_map(Map::square_root, [](double v) { return std::sqrt(v); });
+    }
+  });
+}
+
 TEST(KernelsTyped, FloatsAreClassified) {
   for_each_isa([] {
     for (const std::int64_t n : {1, 15, 33, 129}) {

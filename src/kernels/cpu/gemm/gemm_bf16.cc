@@ -113,8 +113,37 @@ void bf16_pack(const void* w, std::int64_t ld, bool trans, std::int64_t k, std::
   });
 }
 
-void bf16_pack_rounded(const float* w, std::int64_t ld, std::int64_t k, std::int64_t n, void* packed) {
+namespace {
+
+// W is [n, k]: a panel's rows are rounded, whose pairs then change places with the rows, 64 pairs at a time, so that what is read
+// with strides stays in the first-level cache.
+void pack_rounded_rows(const Bf16Kernels& kernels, const float* w, std::int64_t ld, std::int64_t k, std::int64_t n,
+                       void* packed) {
+  const std::int64_t nr = kernels.nr, pairs = pairs_of(k);
+  parallel_for((n + nr - 1) / nr, 1, [&](std::int64_t begin, std::int64_t end) {
+    auto* rows = reinterpret_cast<std::uint32_t*>(thread_scratch(0, static_cast<std::size_t>(nr * pairs)));
+    for (std::int64_t p = begin; p < end; ++p) {
+      const std::int64_t columns = std::min(nr, n - p * nr);
+      for (std::int64_t j = 0; j < columns; ++j) {
+        kernels.round(w + (p * nr + j) * ld, k, reinterpret_cast<std::uint16_t*>(rows + j * pairs));
+      }
+      auto* out = static_cast<std::uint32_t*>(packed) + p * pairs * nr;
+      if (columns < nr) std::fill_n(out, pairs * nr, 0U);
+      for (std::int64_t first = 0; first < pairs; first += 64) {
+        const std::int64_t last = std::min(pairs, first + 64);
+        for (std::int64_t j = 0; j < columns; ++j) {
+          for (std::int64_t i = first; i < last; ++i) out[i * nr + j] = rows[j * pairs + i];
+        }
+      }
+    }
+  });
+}
+
+}  // namespace
+
+void bf16_pack_rounded(const float* w, std::int64_t ld, bool trans, std::int64_t k, std::int64_t n, void* packed) {
   const Bf16Kernels& kernels = *bf16_kernels();
+  if (trans) return pack_rounded_rows(kernels, w, ld, k, n, packed);
   const std::int64_t nr = kernels.nr, pairs = pairs_of(k), panels = (n + nr - 1) / nr;
   parallel_for(pairs, std::max<std::int64_t>(1, 20000 / std::max<std::int64_t>(1, n)), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {

@@ -17,8 +17,9 @@ bool has_bf16_dots();
 // As half_pack: op(W)[k, n] with rows `ld` apart (W is [n, k] where `trans`), any alignment, in panels for bf16_gemm.
 std::size_t bf16_packed_bytes(std::int64_t k, std::int64_t n);
 void bf16_pack(const void* w, std::int64_t ld, bool trans, std::int64_t k, std::int64_t n, void* packed);
-// The same of floats W[k, n], rounded as bf16_gemm rounds `a`; 2-byte alignment of `packed` is enough. Split over current_pool().
-void bf16_pack_rounded(const float* w, std::int64_t ld, std::int64_t k, std::int64_t n, void* packed);
+// The same of floats, rounded as bf16_gemm rounds `a`; 2-byte alignment of `packed` is enough (4 where `trans`). Split over
+// current_pool().
+void bf16_pack_rounded(const float* w, std::int64_t ld, bool trans, std::int64_t k, std::int64_t n, void* packed);
 
 // As half_gemm, with weights from bf16_pack, and each element of `a` rounded to bfloat16 first: values that are bfloat16 already
 // stay what they are. args.type must be bfloat16. Sums run in float, in blocks of 512 along K. Thread-safe, split over

@@ -46,12 +46,15 @@ void check(const Case& c, bool trans, bool extras) {
   }
   Guarded<std::uint8_t> packed(static_cast<std::int64_t>(bf16_packed_bytes(c.k, c.n)));
   bf16_pack(weights.data() + 1, trans ? c.k : c.n, trans, c.k, c.n, packed.data());
-  if (!trans) {
-    Guarded<float> plain(c.k * c.n, 1, raw);
-    Guarded<std::uint8_t> again(packed.size(), 2);
-    bf16_pack_rounded(plain.data(), c.n, c.k, c.n, again.data());
-    ASSERT_EQ(std::memcmp(packed.data(), again.data(), static_cast<std::size_t>(packed.size())), 0);
+  std::vector<float> plain = raw;
+  for (std::int64_t i = 0; trans && i < c.k; ++i) {
+    for (std::int64_t j = 0; j < c.n; ++j)
+      plain[static_cast<std::size_t>(j * c.k + i)] = raw[static_cast<std::size_t>(i * c.n + j)];
   }
+  Guarded<float> floats(c.k * c.n, 1, plain);
+  Guarded<std::uint8_t> again(packed.size(), trans ? 4 : 2);
+  bf16_pack_rounded(floats.data(), trans ? c.k : c.n, trans, c.k, c.n, again.data());
+  ASSERT_EQ(std::memcmp(packed.data(), again.data(), static_cast<std::size_t>(packed.size())), 0);
   // Not rounded yet, but for rows that are: rounding must leave those alone.
   std::vector<float> values = random_floats(c.m * c.k, 5);
   for (std::int64_t i = 0; i < c.m * c.k; i += 3)

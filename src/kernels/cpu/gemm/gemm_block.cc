@@ -20,11 +20,14 @@ struct ATiles {
   std::int64_t row_step;  // between the first elements of rows of different tiles
   std::int64_t lda;       // of rows; 0 where tiles are packed
   std::int64_t row0;      // row of the first tile, within `tiles`
+  std::int64_t step = 0;  // of transposed A where it lies: from one step of K to the next
 };
 
 // Tiles take 2 % less time to multiply than rows in place, and packing them takes 3 to 5 % of a product by a few hundred columns
 // and more where threads share the columns.
 constexpr std::int64_t kPanelsWorthTiles = 32;
+// Transposed tiles lie a line or two in each row of A, which as many panels read again.
+constexpr std::int64_t kPanelsInPlace = 8;
 // Rows a multiple of 4 KB apart fall on the same few lines of the caches: if they stay rows, they are moved together, a line
 // apart.
 constexpr std::int64_t kBadStep = 1024;
@@ -62,6 +65,9 @@ ATiles a_tiles(const GemmKernels& kernels, const GemmArgs& args, std::int64_t m0
     const bool stay = args.lda % kBadStep != 0 || m1 - m0 <= 2 * kernels.mr || columns <= 2 * kernels.nr;
     const std::int64_t ld = stay ? args.lda : kc + kRowGap;
     return {tiles, 0, tiles.parts, stay ? rows : rows_together(rows, args.lda, m1 - m0, kc), ld, ld, 0};
+  }
+  if (args.trans_a && columns <= kPanelsInPlace * kernels.nr && args.lda % kBadStep != 0) {
+    return {tiles, 0, tiles.parts, args.a + k0 * args.lda + m0, 1, 0, 0, args.lda};
   }
   const Strides s = strides_of(args.lda, args.trans_a);
   float* out = thread_scratch(0, to_size(kGemmMBlock * kGemmKBlock));
@@ -147,6 +153,7 @@ void multiply(const GemmKernels& kernels, const GemmArgs& args, std::int64_t m0,
         t.m = a.tiles.size(a.first + i);
         t.a = a.data + local * a.row_step;
         t.lda = a.lda;
+        t.a_step = a.step;
         t.c = args.c + (mb + local) * args.ldc + n;
         fill_epilogue(t, args, mb + local, n);
         ahead.fetch(t);

@@ -85,18 +85,23 @@ HWY_INLINE Finish finish_of(const GemmTile& t, bool on, bool wide) {
 template <int M, bool kRows>
 struct Left {
   HWY_INLINE explicit Left(const GemmTile& t)
-      : p0(t.a), p1(t.a + 3 * t.lda), p2(t.a + 6 * t.lda), p3(t.a + 9 * t.lda), p4(t.a + 12 * t.lda), lda(t.lda) {}
+      : p0(t.a),
+        p1(t.a + 3 * t.lda),
+        p2(t.a + 6 * t.lda),
+        p3(t.a + 9 * t.lda),
+        p4(t.a + 12 * t.lda),
+        lda(kRows ? t.lda : (t.a_step != 0 ? t.a_step : M)) {}
   template <int I>
   HWY_INLINE float at(std::int64_t k) const {
     if constexpr (!kRows) {
-      return p0[k * M + I];
+      return p0[k * lda + I];
     } else {
       return row<I>()[k];
     }
   }
   HWY_INLINE void advance(std::int64_t k) {
     if constexpr (!kRows) {
-      p0 += k * M;
+      p0 += k * lda;
     } else {
       p0 += k;
       if constexpr (M > 3) p1 += k;
@@ -130,7 +135,7 @@ struct Left {
   const float* HWY_RESTRICT p2;
   const float* HWY_RESTRICT p3;
   const float* HWY_RESTRICT p4;
-  std::int64_t lda;
+  std::int64_t lda;  // of packed tiles: from one step of K to the next
 };
 
 #define SDX_ZERO(A, B) \

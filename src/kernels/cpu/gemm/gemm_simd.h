@@ -12,6 +12,7 @@ namespace sdx::cpu {
 struct GemmTile {
   const float* a = nullptr;
   std::int64_t lda = 0;
+  std::int64_t a_step = 0;  // of a tile that lies [k][a_step] in a larger matrix; 0: m
   const float* b = nullptr;
   std::int64_t ldb = 0;
   std::int64_t k = 0;

@@ -21,14 +21,24 @@ void products_of(const GgmlKernels& kernels, const GgmlArgs& a, std::int64_t i, 
                  std::int64_t columns, float* products) {
   constexpr std::int64_t kPart = 768;  // whole blocks
   const std::int64_t row_bytes = a.format->row_bytes(a.k), part = m > 4 && a.k > kPart * 4 / 3 ? kPart : a.k;
-  float sums[8];
+  const bool pairs = kernels.dots_two != nullptr && m == 8;
+  float sums[2 * 8];
   for (std::int64_t k = 0; k < a.k; k += part) {
     const char* at = rows + a.format->row_bytes(k);
-    for (std::int64_t j = 0; j < columns; ++j) {
-      kernels.dots(a.format->type, at + j * row_bytes, std::min(part, a.k - k), a.a + i * a.lda + k, a.lda, m, sums);
-      for (std::int64_t r = 0; r < m; ++r) {
-        float& product = products[r * kColumns + j];
-        product = k == 0 ? sums[r] : product + sums[r];
+    const std::int64_t length = std::min(part, a.k - k);
+    const float* x = a.a + i * a.lda + k;
+    for (std::int64_t j = 0, count = 0; j < columns; j += count) {
+      count = pairs && j + 1 < columns ? 2 : 1;
+      if (count == 2) {
+        kernels.dots_two(a.format->type, at + j * row_bytes, row_bytes, length, x, a.lda, sums);
+      } else {
+        kernels.dots(a.format->type, at + j * row_bytes, length, x, a.lda, m, sums);
+      }
+      for (std::int64_t c = 0; c < count; ++c) {
+        for (std::int64_t r = 0; r < m; ++r) {
+          float& product = products[r * kColumns + j + c];
+          product = k == 0 ? sums[c * m + r] : product + sums[c * m + r];
+        }
       }
     }
   }

@@ -14,6 +14,9 @@ HWY_BEFORE_NAMESPACE();
 namespace sdx::cpu::HWY_NAMESPACE {
 namespace {
 
+// For the sums of two rows of weights with eight rows of x.
+constexpr bool kManyRegisters = HWY_TARGET != HWY_SCALAR && (!HWY_ARCH_X86 || kLanes == 16);
+
 #if HWY_TARGET == HWY_SCALAR
 HWY_INLINE void sums_of_four(VF a, VF b, VF c, VF e, float* out) {
   const VF all[] = {a, b, c, e};
@@ -101,6 +104,11 @@ struct RowSums {
   }
 };
 
+// Four kilobytes ahead: the stream is read once, and the hardware's own prefetch stops at page borders.
+HWY_INLINE void fetch_ahead(const Byte* at) {
+  __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(at) + 4096));
+}
+
 template <class Blocks, int M>
 void dots_of(const Byte* row, std::int64_t k, const float* x, std::int64_t ldx, float* out) {
   RowSums<M> sums(x, ldx);
@@ -108,11 +116,7 @@ void dots_of(const Byte* row, std::int64_t k, const float* x, std::int64_t ldx, 
   // Blocks of 32 go by twos, so that neighbours have sums of their own.
   constexpr int kTwo = Blocks::kElements == 32 && !Blocks::kPlain && M == 1 ? 2 : 1;
   for (; at + kTwo * Blocks::kElements <= k; at += kTwo * Blocks::kElements, row += kTwo * Blocks::kBytes) {
-    // Four kilobytes ahead: the stream is read once, and the hardware's own prefetch stops at page borders.
-    for (int line = 0; line < kTwo * Blocks::kBytes; line += 64) {
-      __builtin_prefetch(
-          reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(row) + 4096 + static_cast<unsigned>(line)));
-    }
+    for (int line = 0; line < kTwo * Blocks::kBytes; line += 64) fetch_ahead(row + line);
     Blocks::each(row, [&](int turn, int offset, VF w) HWY_ATTR { sums.add(turn, w, at + offset); });
     if constexpr (kTwo == 2) {
       Blocks::each(row + Blocks::kBytes,
@@ -125,6 +129,58 @@ void dots_of(const Byte* row, std::int64_t k, const float* x, std::int64_t ldx, 
     for (; at < k; ++at, row += Blocks::kBytes / Blocks::kElements) {
       const float w = Blocks::one(row);
       for (int i = 0; i < M; ++i) out[i] += w * x[i * ldx + at];
+    }
+  }
+}
+
+// A row of x times a vector of either row of weights.
+HWY_INLINE void add_row(VF& a, VF& b, VF w, VF u, const float* p) {
+  VF v = hn::LoadU(DF(), p);
+#if SDX_512_BITS
+  __asm__("" : "+v"(v.raw));  // or GCC loads it once for each product, and loads are what there are too many of
+#endif
+  a = hn::MulAdd(w, v, a);
+  b = hn::MulAdd(u, v, b);
+}
+
+HWY_INLINE void add_rows(RowSums<8>& a, RowSums<8>& b, VF w, VF u, std::int64_t at) {
+  const float* p = a.x + at;
+  add_row(a.s0, b.s0, w, u, p);
+  add_row(a.s1, b.s1, w, u, p + a.ldx);
+  add_row(a.s2, b.s2, w, u, p + 2 * a.ldx);
+  add_row(a.s3, b.s3, w, u, p + 3 * a.ldx);
+  add_row(a.s4, b.s4, w, u, p + 4 * a.ldx);
+  add_row(a.s5, b.s5, w, u, p + 5 * a.ldx);
+  add_row(a.s6, b.s6, w, u, p + 6 * a.ldx);
+  add_row(a.s7, b.s7, w, u, p + 7 * a.ldx);
+}
+
+// Two rows of weights at once. Each vector of x is loaded once for both: with eight rows of x the loads, and not the products,
+// are what one row of weights waits for.
+template <class Blocks>
+void dots_of_two(const Byte* row, std::int64_t row_bytes, std::int64_t k, const float* x, std::int64_t ldx, float* out) {
+  RowSums<8> first(x, ldx), second(x, ldx);
+  HWY_ALIGN float weights[Blocks::kElements];
+  std::int64_t at = 0;
+  for (; at + Blocks::kElements <= k; at += Blocks::kElements, row += Blocks::kBytes) {
+    const Byte* other = row + row_bytes;
+    for (int line = 0; line < Blocks::kBytes; line += 64) {
+      fetch_ahead(row + line);
+      fetch_ahead(other + line);
+    }
+    Blocks::each(row, [&](int, int offset, VF w) HWY_ATTR { hn::Store(w, DF(), weights + offset); });
+    Blocks::each(other, [&](int, int offset, VF w)
+                            HWY_ATTR { add_rows(first, second, hn::Load(DF(), weights + offset), w, at + offset); });
+  }
+  first.store(out);
+  second.store(out + 8);
+  if constexpr (Blocks::kPlain) {
+    for (; at < k; ++at, row += Blocks::kBytes / Blocks::kElements) {
+      const float w = Blocks::one(row), v = Blocks::one(row + row_bytes);
+      for (int i = 0; i < 8; ++i) {
+        out[i] += w * x[i * ldx + at];
+        out[8 + i] += v * x[i * ldx + at];
+      }
     }
   }
 }
@@ -175,6 +231,12 @@ void dots(GgmlType type, const void* row, std::int64_t k, const float* x, std::i
   with_blocks(type, [&](auto blocks) { dots_rows<decltype(blocks)>(static_cast<const Byte*>(row), k, x, ldx, m, out); });
 }
 
+void dots_two(GgmlType type, const void* row, std::int64_t row_bytes, std::int64_t k, const float* x, std::int64_t ldx,
+              float* out) {
+  with_blocks(type,
+              [&](auto blocks) { dots_of_two<decltype(blocks)>(static_cast<const Byte*>(row), row_bytes, k, x, ldx, out); });
+}
+
 void expand(GgmlType type, const void* row, std::int64_t k, float* out) {
   with_blocks(type, [&](auto blocks) { expand_row<decltype(blocks)>(static_cast<const Byte*>(row), k, out); });
 }
@@ -182,7 +244,7 @@ void expand(GgmlType type, const void* row, std::int64_t k, float* out) {
 }  // namespace
 
 const GgmlKernels& ggml_table() {
-  static const GgmlKernels table{dots, expand};
+  static const GgmlKernels table{dots, kManyRegisters ? dots_two : nullptr, expand};
   return table;
 }
 

@@ -1,6 +1,7 @@
 #include "kernels/cpu/movement/transpose_simd.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "kernels/cpu/simd/targets.h"
 
@@ -132,9 +133,21 @@ HWY_INLINE void transpose_tile(const T* x, std::int64_t ldx, T* y, std::int64_t 
   transpose_plain(x + i * ldx, ldx, y + i, ldy, rows - i, columns);
 }
 
+// The same where rows of x or of y lie so far apart that the tile's lines share one or two sets of the first-level cache, which
+// hold fewer of them: each line is read, and each written, at once.
+template <class T>
+HWY_NOINLINE void transpose_far_tile(const T* x, std::int64_t ldx, T* y, std::int64_t ldy) {
+  constexpr std::int64_t kTile = static_cast<std::int64_t>(64 / sizeof(T));
+  HWY_ALIGN T from[kTile * kTile], to[kTile * kTile];
+  for (std::int64_t i = 0; i < kTile; ++i) std::memcpy(from + i * kTile, x + i * ldx, 64);
+  transpose_tile(from, kTile, to, kTile, kTile, kTile);
+  for (std::int64_t j = 0; j < kTile; ++j) std::memcpy(y + j * ldy, to + j * kTile, 64);
+}
+
 template <class T>
 void transpose_of(const T* x, std::int64_t ldx, T* y, std::int64_t ldy, std::int64_t rows, std::int64_t columns) {
-  constexpr std::int64_t kTile = static_cast<std::int64_t>(64 / sizeof(T));
+  constexpr std::int64_t kTile = static_cast<std::int64_t>(64 / sizeof(T)), kFar = static_cast<std::int64_t>(2048 / sizeof(T));
+  const bool far = ldx % kFar == 0 || ldy % kFar == 0;
   if (rows >= 2 && rows <= 4 && ldy == rows) {
     const std::int64_t done = from_planes(x, ldx, y, rows, columns);
     return transpose_plain(x + done, ldx, y + done * ldy, ldy, rows, columns - done);
@@ -145,6 +158,10 @@ void transpose_of(const T* x, std::int64_t ldx, T* y, std::int64_t ldy, std::int
   }
   for (std::int64_t i = 0; i < rows; i += kTile) {
     for (std::int64_t j = 0; j < columns; j += kTile) {
+      if (far && i + kTile <= rows && j + kTile <= columns) {
+        transpose_far_tile(x + i * ldx + j, ldx, y + j * ldy + i, ldy);
+        continue;
+      }
       transpose_tile(x + i * ldx + j, ldx, y + j * ldy + i, ldy, std::min(kTile, rows - i), std::min(kTile, columns - j));
     }
   }

@@ -224,10 +224,18 @@ void nbits_pack(const NBitsSource& s, void* packed) {
   std::memset(units, 0, kHeaderUnits * 4);
   units[0] = static_cast<std::uint32_t>(l.zeros);
   const std::int64_t panels = (s.n + nr - 1) / nr;
+  const auto pack = nbits_kernels().pack;
+  const bool whole = pack != nullptr && l.words % 4 == 0 && l.zeros == NBitsZeros::none;
   parallel_for(panels, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t p = begin; p < end; ++p) {
+      std::uint32_t* panel = units + kHeaderUnits + p * l.panel_units();
+      if (whole && (p + 1) * nr <= s.n) {
+        pack(l, static_cast<const char*>(s.b) + p * nr * l.blocks * l.words * 4,
+             static_cast<const char*>(s.scales) + p * nr * l.blocks * 4, panel);
+        continue;
+      }
       for (std::int64_t b = 0; b < l.blocks; ++b) {
-        std::uint32_t* out = units + kHeaderUnits + p * l.panel_units() + b * l.block_units();
+        std::uint32_t* out = panel + b * l.block_units();
         pack_scales(s, l, p, b, out);
         pack_codes(s, l, p, b, out + nr + l.zero_units());
       }

@@ -197,10 +197,70 @@ float sum(const float* x, std::int64_t n) {
   return total;
 }
 
+#if SDX_512_BITS
+
+HWY_INLINE __m512i four_columns(const char* first, std::int64_t step, __mmask8 words) {
+  const auto load = [&](std::int64_t i) HWY_ATTR {
+    const char* at = first + i * step;
+    return words == 15 ? _mm_loadu_si128(reinterpret_cast<const __m128i*>(at)) : _mm_maskz_loadu_epi32(words, at);
+  };
+  const __m256i low = _mm256_inserti128_si256(_mm256_castsi128_si256(load(0)), load(4), 1),
+                high = _mm256_inserti128_si256(_mm256_castsi128_si256(load(8)), load(12), 1);
+  return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+}
+
+// Up to four words of 16 columns, `step` bytes apart; word w goes to out[w * nr].
+HWY_INLINE void transpose_columns(const char* first, std::int64_t step, std::int64_t words, std::uint32_t* out, std::int64_t nr) {
+  const auto mask = static_cast<__mmask8>(words >= 4 ? 15 : (1 << words) - 1);
+  const __m512i a = four_columns(first, step, mask), b = four_columns(first + step, step, mask),
+                c = four_columns(first + 2 * step, step, mask), d = four_columns(first + 3 * step, step, mask);
+  const __m512i ab = _mm512_unpacklo_epi32(a, b), cd = _mm512_unpacklo_epi32(c, d);
+  const __m512i ab2 = _mm512_unpackhi_epi32(a, b), cd2 = _mm512_unpackhi_epi32(c, d);
+  _mm512_storeu_si512(out, _mm512_unpacklo_epi64(ab, cd));
+  if (words > 1) _mm512_storeu_si512(out + nr, _mm512_unpackhi_epi64(ab, cd));
+  if (words > 2) _mm512_storeu_si512(out + 2 * nr, _mm512_unpacklo_epi64(ab2, cd2));
+  if (words > 3) _mm512_storeu_si512(out + 3 * nr, _mm512_unpackhi_epi64(ab2, cd2));
+}
+
+// Four lines of the next panel for each four of this one.
+HWY_INLINE void fetch_lines(const char* at) {
+  HWY_UNROLL(4)
+  for (int line = 0; line < 4; ++line)
+    __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(at) + static_cast<unsigned>(64 * line)));
+}
+
+void pack(const NBitsLayout& l, const char* codes, const char* scales, std::uint32_t* panel) {
+  constexpr std::int64_t kHalf = 16, kNr = 2 * kHalf;
+  const std::int64_t column_bytes = l.blocks * l.words * 4, panel_bytes = kNr * column_bytes;
+  for (std::int64_t half = 0; half < kNr; half += kHalf) {
+    const char* at = codes + half * column_bytes;
+    const char* next = codes + panel_bytes + half * column_bytes;
+    for (std::int64_t b = 0; b < l.blocks; ++b) {
+      std::uint32_t* out = panel + b * l.block_units() + kNr + half;
+      for (std::int64_t w = 0; w < l.words; w += 4, at += 16, next += 256) {
+        fetch_lines(next);
+        transpose_columns(at, column_bytes, 4, out + w * kNr, kNr);
+      }
+    }
+    for (std::int64_t b = 0; b < l.blocks; b += 4) {
+      const std::int64_t count = l.blocks - b < 4 ? l.blocks - b : 4;
+      transpose_columns(scales + (half * l.blocks + b) * 4, l.blocks * 4, count, panel + b * l.block_units() + half,
+                        l.block_units());
+    }
+  }
+}
+
+#endif
+
 }  // namespace
 
 const NBitsKernels& nbits_table() {
-  static const NBitsKernels table{static_cast<int>(2 * lanes_f32()), gemv, expand, sum};
+#if SDX_512_BITS
+  constexpr auto kPack = pack;
+#else
+  constexpr decltype(NBitsKernels::pack) kPack = nullptr;
+#endif
+  static const NBitsKernels table{static_cast<int>(2 * lanes_f32()), kPack, gemv, expand, sum};
   return table;
 }
 

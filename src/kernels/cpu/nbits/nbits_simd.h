@@ -26,6 +26,9 @@ struct NBitsLayout {
 
 struct NBitsKernels {
   int nr;
+  // A panel from the codes and scales of its nr columns as MatMulNBits stores them, for words that are a multiple of 4 and no
+  // zero points. Null: words are moved one by one, or four by four.
+  void (*pack)(const NBitsLayout& layout, const char* codes, const char* scales, std::uint32_t* panel);
   // out[i * nr + j] for m <= 4 rows: x is [m][ldx], zero-padded to blocks * block, in each word's codes but the last divided by
   // 2^(bits * place), so that codes need not be shifted down; sums[i * blocks + b] is the sum of x's block before that.
   void (*gemv)(const NBitsLayout& layout, const std::uint32_t* panel, const float* x, std::int64_t ldx, const float* sums,

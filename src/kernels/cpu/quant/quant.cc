@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <numeric>
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/conv/plain/conv_depthwise.h"
@@ -53,6 +54,13 @@ void pack_a_rows(const std::uint8_t* a, bool is_signed, std::int64_t lda, std::i
       }
       sums[first + i] = static_cast<std::int32_t>(sum);
     }
+  }
+}
+
+// Rows of codes, `rows` of them, as a tile [pairs][rows][2].
+void spread_pairs(const std::int16_t* codes, std::int64_t rows, std::int64_t pairs, std::int16_t* tile) {
+  for (std::int64_t p = 0; p < pairs; ++p) {
+    for (std::int64_t i = 0; i < rows; ++i) std::memcpy(tile + (p * rows + i) * 2, codes + (i * pairs + p) * 2, 4);
   }
 }
 
@@ -320,7 +328,14 @@ void dequantize_s8(const std::int8_t* x, float* y, std::int64_t n, float scale, 
 }
 
 void min_max_f32(const float* x, std::int64_t n, float* min, float* max) {
-  quant_kernels().min_max(x, n, min, max);
+  constexpr std::int64_t kParts = 32;
+  float low[kParts], high[kParts];
+  const Cuts cuts(n, std::max<std::int64_t>(32768, up_div(n, kParts)));
+  parallel_for(cuts.parts, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) quant_kernels().min_max(x + cuts.begin(i), cuts.size(i), low + i, high + i);
+  });
+  *min = *std::min_element(low, low + cuts.parts);
+  *max = *std::max_element(high, high + cuts.parts);
   if (*min > *max) *min = *max = std::numeric_limits<float>::quiet_NaN();
 }
 
@@ -337,6 +352,24 @@ void pack_qa(const void* a, bool is_signed, std::int64_t lda, std::int64_t m, st
              std::int64_t zero_point_count, void* packed) {
   pack_a_rows(static_cast<const std::uint8_t*>(a), is_signed, lda, m, k, zero_points, zero_point_count > 1 ? 1 : 0,
               quant_kernels().mr, static_cast<std::int32_t*>(packed), tiles_of(packed, m));
+}
+
+void pack_qa_f32(const float* a, std::int64_t lda, std::int64_t m, std::int64_t k, float factor, void* packed) {
+  const QuantKernels& kernels = quant_kernels();
+  const std::int64_t pairs = pairs_of(k);
+  const Cuts tiles(m, kernels.mr);
+  for (std::int64_t t = 0; t < tiles.parts; ++t) {
+    const std::int64_t first = tiles.begin(t), rows = tiles.size(t);
+    std::int16_t* tile = tiles_of(packed, m) + first * pairs * 2;
+    auto* codes = rows == 1 ? tile : reinterpret_cast<std::int16_t*>(thread_scratch(2, to_size(rows * pairs)));
+    for (std::int64_t i = 0; i < rows; ++i) {
+      std::int16_t* row = codes + i * pairs * 2;
+      kernels.codes(a + (first + i) * lda, k, factor, row);
+      if (k % 2 != 0) row[k] = 0;
+      static_cast<std::int32_t*>(packed)[first + i] = std::accumulate(row, row + k, std::int32_t{0});
+    }
+    if (rows > 1) spread_pairs(codes, rows, pairs, tile);
+  }
 }
 
 void qgemm(const QGemmArgs& args) {

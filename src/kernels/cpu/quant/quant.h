@@ -50,6 +50,9 @@ void pack_qb(const void* b, bool is_signed, std::int64_t ldb, bool trans, std::i
 std::size_t packed_qa_bytes(std::int64_t m, std::int64_t k);
 void pack_qa(const void* a, bool is_signed, std::int64_t lda, std::int64_t m, std::int64_t k, const std::int32_t* zero_points,
              std::int64_t zero_point_count, void* packed);
+// The same of floats as codes of 16 bits: saturate(round_half_even(a * factor)); NaN gives some code. The caller sees to it that
+// no sum of products exceeds 32 bits.
+void pack_qa_f32(const float* a, std::int64_t lda, std::int64_t m, std::int64_t k, float factor, void* packed);
 
 struct QGemmArgs {
   std::int64_t m = 0;

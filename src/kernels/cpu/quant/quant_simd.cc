@@ -1,5 +1,6 @@
 #include "kernels/cpu/quant/quant_simd.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -211,6 +212,19 @@ void quantize(const float* x, void* y, bool is_signed, std::int64_t n, float sca
     const __m256i bytes = is_signed ? _mm256_packs_epi16(w0, w1) : _mm256_packus_epi16(w0, w1);
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i), _mm256_permutevar8x32_epi32(bytes, order));
   }
+#elif SDX_512_BITS
+  // As there: demoting saturates, and _mm512_max_ps gives its second operand for NaN.
+  const hn::Rebind<std::uint8_t, DI> du8;
+  const hn::Rebind<std::int8_t, DI> ds8;
+  for (; i + lanes <= n; i += lanes) {
+    const VF v = hn::Div(hn::LoadU(d, x + i), vs);
+    const VI q = hn::Add(hn::NearestInt(hn::Min(hn::Max(v, hn::Set(d, -1e6F)), hn::Set(d, 1e6F))), vzero);
+    if (is_signed) {
+      hn::StoreU(hn::DemoteTo(ds8, q), ds8, reinterpret_cast<std::int8_t*>(out) + i);
+    } else {
+      hn::StoreU(hn::DemoteTo(du8, q), du8, out + i);
+    }
+  }
 #endif
   for (; i < n; i += lanes) {
     const std::int64_t count = n - i < lanes ? n - i : lanes;
@@ -249,20 +263,47 @@ void dequantize(const void* x, bool is_signed, float* y, std::int64_t n, float s
   for (; i < n; ++i) y[i] = static_cast<float>((is_signed ? s8[i] : u8[i]) - zero_point) * scale;
 }
 
+void codes(const float* x, std::int64_t n, float factor, std::int16_t* y) {
+  const DF d;
+  const hn::Rebind<std::int16_t, DF> d16;
+  const std::int64_t lanes = lanes_f32();
+  const VF scale = hn::Set(d, factor);
+  const auto some = [&](VF v) HWY_ATTR { return hn::DemoteTo(d16, hn::NearestInt(hn::Mul(v, scale))); };
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(some(hn::LoadU(d, x + i)), d16, y + i);
+  if (i == n) return;
+  HWY_ALIGN std::int16_t buffer[kMaxF32Lanes];
+  hn::Store(some(load_tail(d, x + i, n - i)), d16, buffer);
+  std::copy_n(buffer, n - i, y + i);
+}
+
+// NaN is left out: comparisons with it are false, and x86's minimum and maximum give their second operand then.
 void min_max(const float* x, std::int64_t n, float* min, float* max) {
   const DF d;
   const std::int64_t lanes = lanes_f32();
-  const float inf = std::numeric_limits<float>::infinity();
-  VF lo = hn::Set(d, inf);
-  VF hi = hn::Set(d, -inf);
-  std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    const VF v = hn::LoadU(d, x + i);
+  constexpr int kChains = 4;  // a minimum takes longer than a load
+  const VF inf = hn::Set(d, std::numeric_limits<float>::infinity());
+  VF lo0 = inf, lo1 = inf, lo2 = inf, lo3 = inf;
+  VF hi0 = hn::Neg(inf), hi1 = hi0, hi2 = hi0, hi3 = hi0;
+  const auto take = [](VF v, VF& lo, VF& hi) HWY_ATTR {
+#if HWY_ARCH_X86
+    lo = hn::Min(v, lo);
+    hi = hn::Max(v, hi);
+#else
     lo = hn::IfThenElse(hn::Lt(v, lo), v, lo);
     hi = hn::IfThenElse(hn::Gt(v, hi), v, hi);
+#endif
+  };
+  std::int64_t i = 0;
+  for (; i + kChains * lanes <= n; i += kChains * lanes) {
+    take(hn::LoadU(d, x + i), lo0, hi0);
+    take(hn::LoadU(d, x + i + lanes), lo1, hi1);
+    take(hn::LoadU(d, x + i + 2 * lanes), lo2, hi2);
+    take(hn::LoadU(d, x + i + 3 * lanes), lo3, hi3);
   }
-  *min = hn::GetLane(hn::MinOfLanes(d, lo));
-  *max = hn::GetLane(hn::MaxOfLanes(d, hi));
+  for (; i + lanes <= n; i += lanes) take(hn::LoadU(d, x + i), lo0, hi0);
+  *min = hn::GetLane(hn::MinOfLanes(d, hn::Min(hn::Min(lo0, lo1), hn::Min(lo2, lo3))));
+  *max = hn::GetLane(hn::MaxOfLanes(d, hn::Max(hn::Max(hi0, hi1), hn::Max(hi2, hi3))));
   for (; i < n; ++i) {
     if (x[i] < *min) *min = x[i];
     if (x[i] > *max) *max = x[i];
@@ -273,7 +314,7 @@ void min_max(const float* x, std::int64_t n, float* min, float* max) {
 
 const QuantKernels& quant_table() {
   static const QuantKernels table{
-      kMr, static_cast<int>(2 * lanes_f32()), tile, interleave, halve, narrow, quantize, dequantize, min_max};
+      kMr, static_cast<int>(2 * lanes_f32()), tile, interleave, halve, narrow, quantize, dequantize, codes, min_max};
   return table;
 }
 

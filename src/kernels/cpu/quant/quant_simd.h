@@ -41,6 +41,7 @@ struct QuantKernels {
   void (*narrow)(const float* sums, std::int64_t n, const QEpilogue& e, std::int64_t row, void* y);
   void (*quantize)(const float* x, void* y, bool is_signed, std::int64_t n, float scale, std::int32_t zero_point);
   void (*dequantize)(const void* x, bool is_signed, float* y, std::int64_t n, float scale, std::int32_t zero_point);
+  void (*codes)(const float* x, std::int64_t n, float factor, std::int16_t* y);  // of pack_qa_f32
   void (*min_max)(const float* x, std::int64_t n, float* min, float* max);
 };
 

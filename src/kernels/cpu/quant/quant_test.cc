@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "base/thread_pool.h"
 #include "support/kernel_problems.h"
@@ -156,6 +158,82 @@ TEST(KernelsQuant, ProductsAreExact) {
         if (::testing::Test::HasFatalFailure()) return;
       }
     }
+  });
+}
+
+TEST(KernelsQuant, ExtremesOfManyValues) {
+  for_each_isa([] {
+    for (const std::int64_t n : {31, 100003}) {
+      std::vector<float> v = random_floats(n, 1, -3, 3);
+      v[static_cast<std::size_t>(n) - 1] = -7;
+      v[static_cast<std::size_t>(n) / 2] = 8;
+      for (std::size_t i = 0; i < v.size() / 2; i += 3) v[i] = std::numeric_limits<float>::quiet_NaN();
+      Guarded<float> x(n, 1, v);
+      float lo = 0, hi = 0;
+      min_max_f32(x.data(), n, &lo, &hi);
+      EXPECT_EQ(lo, -7);
+      EXPECT_EQ(hi, 8);
+      for (float& f : v) f = std::numeric_limits<float>::quiet_NaN();
+      Guarded<float> none(n, 1, v);
+      min_max_f32(none.data(), n, &lo, &hi);
+      EXPECT_TRUE(std::isnan(lo) && std::isnan(hi));
+    }
+  });
+}
+
+// A of 16-bit codes, whose sums nearly fill 32 bits.
+void check_codes(const Case& c, bool b_signed) {
+  SCOPED_TRACE("m " + std::to_string(c.m) + " n " + std::to_string(c.n) + " k " + std::to_string(c.k));
+  const std::int64_t lda = c.k + 3;
+  const auto factor = static_cast<float>(std::min<std::int64_t>(32767, 2147483647 / (255 * c.k)));
+  std::vector<float> values = random_floats(c.m * lda, 1, -1, 1);
+  values[0] = 1;
+  Guarded<float> a((c.m - 1) * lda + c.k, 1, std::vector<float>(values.begin(), values.end() - 3));
+  Guarded<std::uint8_t> b(c.k * c.n, 3, random_ints<std::uint8_t>(c.k * c.n, 2));
+  const std::vector<std::int32_t> zeros = random_ints<std::int32_t>(c.n, 4, b_signed ? -128 : 0, b_signed ? 127 : 255);
+  Guarded<std::uint8_t> pa(static_cast<std::int64_t>(packed_qa_bytes(c.m, c.k))),
+      pb(static_cast<std::int64_t>(packed_qb_bytes(c.k, c.n)));
+  pack_qa_f32(a.data(), lda, c.m, c.k, factor, pa.data());
+  pack_qb(b.data(), b_signed, c.n, false, c.k, c.n, pb.data());
+  Guarded<std::int32_t> sums(c.m * c.n, 1);
+  QGemmArgs g;
+  g.m = c.m, g.n = c.n, g.k = c.k;
+  g.packed_a = pa.data(), g.packed_b = pb.data();
+  g.b_signed = b_signed, g.b_zeros = zeros.data();
+  g.c = sums.data(), g.ldc = c.n;
+  qgemm(g);
+  for (std::int64_t i = 0; i < c.m; ++i) {
+    for (std::int64_t j = 0; j < c.n; ++j) {
+      double sum = 0;
+      for (std::int64_t k = 0; k < c.k; ++k) {
+        sum += round_even(static_cast<double>(a[i * lda + k] * factor)) *
+               (value(b[k * c.n + j], b_signed) - zeros[static_cast<std::size_t>(j)]);
+      }
+      ASSERT_EQ(sums[i * c.n + j], sum) << i << "," << j;
+    }
+  }
+}
+
+TEST(KernelsQuant, ProductsOfCodesAreExact) {
+  for_each_isa([] {
+    for (const Case& c :
+         {Case{1, 1, 1}, Case{1, 33, 5}, Case{1, 64, 256}, Case{2, 17, 31}, Case{13, 40, 64}, Case{30, 20, 511}}) {
+      for (const bool b_signed : {false, true}) check_codes(c, b_signed);
+    }
+    const float odd[4] = {2, -2, 1e30F, std::numeric_limits<float>::quiet_NaN()};
+    const std::uint8_t ones[4] = {1, 1, 1, 1};
+    Guarded<std::uint8_t> pa(static_cast<std::int64_t>(packed_qa_bytes(1, 3))),
+        pb(static_cast<std::int64_t>(packed_qb_bytes(3, 1)));
+    pack_qa_f32(odd, 4, 1, 3, 20000, pa.data());  // saturates; whatever NaN gives, it does no harm
+    pack_qb(ones, true, 1, false, 3, 1, pb.data());
+    std::int32_t sum = 0;
+    QGemmArgs g;
+    g.m = 1, g.n = 1, g.k = 3;
+    g.packed_a = pa.data(), g.packed_b = pb.data();
+    g.c = &sum, g.ldc = 1;
+    qgemm(g);
+    EXPECT_EQ(sum, 32767 - 32768 + 32767);
+    pack_qa_f32(odd + 3, 1, 1, 1, 1, pa.data());
   });
 }
 

@@ -13,6 +13,15 @@ enum class Reduce : std::uint8_t { sum, mean, max, min, sum_square, sum_abs, nor
 // summation; products in double. max and min return NaN if an element is NaN. norm neither overflows nor vanishes between.
 void reduce_f32(Reduce op, const float* x, float* y, std::int64_t outer, std::int64_t axis, std::int64_t inner);
 
+// Long rows are reduced in parts of this many elements, which are then joined: the result is the same bit for bit, whoever
+// computes the parts. For sum, mean, max, min, sum_square and sum_abs.
+inline constexpr std::int64_t kReducePart = 4096;
+bool reduces_in_parts(Reduce op);
+// Of one part, n <= kReducePart.
+float reduce_part_f32(Reduce op, const float* x, std::int64_t n);
+// Of all parts of a row of n elements, in order.
+float join_parts_f32(Reduce op, const float* parts, std::int64_t count, std::int64_t n);
+
 // Only sum, which wraps, max and min.
 void reduce_i32(Reduce op, const std::int32_t* x, std::int32_t* y, std::int64_t outer, std::int64_t axis, std::int64_t inner);
 void reduce_i64(Reduce op, const std::int64_t* x, std::int64_t* y, std::int64_t outer, std::int64_t axis, std::int64_t inner);

@@ -243,7 +243,7 @@ TEST(BlockedConv, Depthwise) {
   });
 }
 
-// F(4x4) loses some bits more than plain sums; see the note on its points in docs/design-notes.md.
+// F(4x4) loses some bits more than plain sums; see docs/design/convolutions.md, "Winograd".
 TEST(BlockedConv, Winograd) {
   for_each_isa([] {
     for (const ConvShape& s : {

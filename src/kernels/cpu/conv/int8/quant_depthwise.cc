@@ -6,6 +6,7 @@
 #include "base/thread_pool.h"
 #include "kernels/cpu/conv/int8/quant_depthwise3.h"
 #include "kernels/cpu/conv/int8/quant_depthwise_simd.h"
+#include "kernels/cpu/conv/int8/quant_nhwc_layout.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_simd.h"
 #include "kernels/cpu/simd/cuts.h"
 #include "kernels/cpu/simd/scratch.h"
@@ -73,25 +74,26 @@ void depthwise_rows(const Depthwise& d, std::int64_t begin, std::int64_t end) {
 
 void qdepthwise_conv(const ConvShape& s, const void* x, bool x_signed, std::int32_t x_zero, const void* packed,
                      const QEpilogue& epilogue, void* y) {
-  const std::int64_t channels = s.groups, nr = qnhwc_kernels().nr;
-  const auto* sums = static_cast<const std::int32_t*>(packed);
+  const std::int64_t channels = s.groups;
+  const nhwc::DepthwiseParts parts = nhwc::depthwise_parts(s, qnhwc_kernels().nr, const_cast<void*>(packed));
+  const bool three = qdepthwise3_runs(s, epilogue), quads = three && qdepthwise3_has_quads() && *parts.narrow != 0;
+  const std::int32_t shift = x_zero + (quads && x_signed ? 128 : 0);  // quads are of unsigned bytes
   // The zero point's share of the sums goes into the bias; both arrays are read by all threads.
   float* scratch = thread_scratch(2, to_size(round_up(channels, 16) * 2 + 16));
   auto* bias = reinterpret_cast<std::int32_t*>(scratch);
   auto* zeros = reinterpret_cast<std::uint8_t*>(bias + round_up(channels, 16));
   for (std::int64_t c = 0; c < channels; ++c) {
     const auto own = static_cast<std::uint32_t>(epilogue.bias != nullptr ? epilogue.bias[c] : 0);
-    bias[c] = static_cast<std::int32_t>(own - static_cast<std::uint32_t>(sums[c]) * static_cast<std::uint32_t>(x_zero));
+    bias[c] = static_cast<std::int32_t>(own - static_cast<std::uint32_t>(parts.sums[c]) * static_cast<std::uint32_t>(shift));
   }
   std::memset(zeros, x_zero & 0xFF, to_size(channels));
   QEpilogue e = epilogue;
   e.bias = bias;
-  const auto* weights = reinterpret_cast<const std::int16_t*>(sums + round_up(round_up(channels, nr), 16));
-  if (qdepthwise3_runs(s, e)) {
-    const std::int16_t* by_tap = weights + round_up(channels, nr) * round_up(volume(s.kernel), 2);
-    return qdepthwise3_conv(s, static_cast<const std::uint8_t*>(x), x_signed, x_zero, by_tap, e, static_cast<std::uint8_t*>(y));
+  if (three) {
+    const QDepthwiseImage image{static_cast<const std::uint8_t*>(x), x_signed, x_zero};
+    return qdepthwise3_conv(s, image, parts.by_tap, quads, e, static_cast<std::uint8_t*>(y));
   }
-  const Depthwise d{&s, static_cast<const std::uint8_t*>(x), zeros, x_signed, weights, &e, static_cast<char*>(y)};
+  const Depthwise d{&s, static_cast<const std::uint8_t*>(x), zeros, x_signed, parts.by_block, &e, static_cast<char*>(y)};
   const std::int64_t row_work = s.out[2] * channels * volume(s.kernel);
   parallel_for(s.batch * s.out[0] * s.out[1], std::max<std::int64_t>(1, 200000 / std::max<std::int64_t>(1, row_work)),
                [&](std::int64_t begin, std::int64_t end) { depthwise_rows(d, begin, end); });

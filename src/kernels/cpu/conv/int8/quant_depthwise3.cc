@@ -5,6 +5,8 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/conv/int8/quant_depthwise3_simd.h"
+#include "kernels/cpu/conv/int8/quant_depthwise_vnni.h"
+#include "kernels/cpu/conv/int8/quant_nhwc_simd.h"
 #include "kernels/cpu/simd/cuts.h"
 #include "kernels/cpu/simd/scratch.h"
 
@@ -43,9 +45,16 @@ bool qdepthwise3_runs(const ConvShape& s, const QEpilogue& e) {
 
 namespace {
 
+// How many blocks of 16 channels from `block` on are taken at once, of those before `stop`; the last, which is cut short, comes
+// alone.
+std::int64_t groups_at(std::int64_t block, std::int64_t stop) {
+  const std::int64_t left = stop - block;
+  return left >= 4 ? 4 : left >= 2 ? 2 : 1;
+}
+
 // Less than 16 channels: the image with 16, of which the others hold anything.
-void few_channels(ConvShape s, const std::uint8_t* x, bool x_signed, std::int32_t x_zero, const std::int16_t* weights,
-                  const QEpilogue& epilogue, std::uint8_t* y) {
+void few_channels(ConvShape s, const QDepthwiseImage& x, const std::int16_t* weights, bool quads, const QEpilogue& epilogue,
+                  std::uint8_t* y) {
   const std::int64_t channels = s.groups;
   const std::int64_t batch = s.batch;
   std::int32_t bias[kBlock] = {};
@@ -64,17 +73,19 @@ void few_channels(ConvShape s, const std::uint8_t* x, bool x_signed, std::int32_
       reinterpret_cast<std::uint8_t*>(thread_scratch(1, static_cast<std::size_t>((pixels(s.in) + pixels(s.out)) * kBlock / 4)));
   std::uint8_t* wide_y = wide_x + pixels(s.in) * kBlock;
   for (std::int64_t i = 0; i < batch; ++i) {
-    respace(x + i * pixels(s.in) * channels, channels, wide_x, kBlock, pixels(s.in));
-    qdepthwise3_conv(s, wide_x, x_signed, x_zero, weights, e, wide_y);
+    respace(x.data + i * pixels(s.in) * channels, channels, wide_x, kBlock, pixels(s.in));
+    qdepthwise3_conv(s, {wide_x, x.is_signed, x.zero}, weights, quads, e, wide_y);
     respace(wide_y, kBlock, y + i * pixels(s.out) * channels, channels, pixels(s.out));
   }
 }
 
 }  // namespace
 
-void qdepthwise3_conv(const ConvShape& s, const std::uint8_t* x, bool x_signed, std::int32_t x_zero, const std::int16_t* weights,
+bool qdepthwise3_has_quads() { return qnhwc_kernels().quads != nullptr && qdepthwise_quads(1) != nullptr; }
+
+void qdepthwise3_conv(const ConvShape& s, const QDepthwiseImage& x, const std::int16_t* weights, bool quads,
                       const QEpilogue& epilogue, std::uint8_t* y) {
-  if (s.groups < kBlock) return few_channels(s, x, x_signed, x_zero, weights, epilogue, y);
+  if (s.groups < kBlock) return few_channels(s, x, weights, quads, epilogue, y);
   const QDepthwise3Kernel kernel = qdepthwise3_kernel();
   const std::int64_t channels = s.groups;
   const std::int64_t row_bytes = s.in[2] * channels * s.stride[1];
@@ -92,23 +103,27 @@ void qdepthwise3_conv(const ConvShape& s, const std::uint8_t* x, bool x_signed, 
   parallel_for(s.batch * strips * cuts.parts, 1, [&](std::int64_t begin, std::int64_t end) {
     QDepthwise3 d;
     d.shape = &s;
-    d.is_signed = x_signed;
-    d.zero = x_zero;
+    d.is_signed = x.is_signed;
+    d.zero = x.zero;
     d.weight_step = (channels + 15) / 16 * 16;
     d.epilogue = &epilogue;
-    d.pairs = reinterpret_cast<std::int16_t*>(thread_scratch(0, static_cast<std::size_t>(2 * columns * 16)));
+    const std::int64_t buffer = quads ? kDepthwiseQuadBytes / 4 : 2 * columns * 16;
+    d.pairs = reinterpret_cast<std::int16_t*>(thread_scratch(0, static_cast<std::size_t>(buffer)));
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t part = i % cuts.parts;
       const std::int64_t strip = i / cuts.parts % strips;
       const std::int64_t image = i / (cuts.parts * strips);
       d.begin = strip * rows;
       d.end = std::min(s.out[1], d.begin + rows);
-      for (std::int64_t b = cuts.begin(part); b < cuts.begin(part + 1); ++b) {
+      const std::int64_t stop = cuts.begin(part + 1);
+      for (std::int64_t b = cuts.begin(part); b < stop;) {
         d.column = std::min(b * 16, channels - 16);  // the last block computes some channels again
-        d.x = x + image * s.in[1] * s.in[2] * channels + d.column;
+        const std::int64_t groups = quads ? groups_at(b, std::min(stop, channels / 16)) : 1;
+        b += groups;
+        d.x = x.data + image * s.in[1] * s.in[2] * channels + d.column;
         d.y = y + image * s.out[1] * s.out[2] * channels + d.column;
         d.weights = weights + d.column;
-        kernel(d);
+        quads ? qdepthwise_quads(groups)(d) : kernel(d);
       }
     }
   });

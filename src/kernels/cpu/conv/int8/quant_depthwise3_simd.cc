@@ -39,7 +39,7 @@ void widen_rows(const QDepthwise3& d, std::int64_t row, std::int64_t columns, st
   const ConvShape& s = *d.shape;
   const std::int64_t channels = s.groups;
   const __m256i zero = _mm256_set1_epi16(static_cast<std::int16_t>(d.zero));
-  const std::int64_t from = std::min(columns, s.pad[2]);
+  const std::int64_t from = std::clamp<std::int64_t>(s.pad[2], 0, columns);
   const std::int64_t to = std::clamp(s.in[2] + s.pad[2], from, columns);
   for (std::int64_t i = 0; i < from; ++i) store_pair(zero, zero, out + i * 32);
   for (std::int64_t i = to; i < columns; ++i) store_pair(zero, zero, out + i * 32);

@@ -11,6 +11,7 @@
 #include "kernels/cpu/conv/int8/quant_nhwc_simd.h"
 #include "kernels/cpu/conv/int8/quant_octets.h"
 #include "kernels/cpu/conv/int8/quant_octets_simd.h"
+#include "kernels/cpu/conv/int8/quant_quads.h"
 #include "kernels/cpu/conv/int8/quant_tiles_simd.h"
 #include "kernels/cpu/conv/int8/quant_winograd.h"
 #include "kernels/cpu/simd/cuts.h"
@@ -305,52 +306,16 @@ void octet_block(const QNhwcKernels& kernels, const Product& g, std::int64_t m0,
 }
 
 // Like block(), of rows of bytes and panels of quads.
-void quad_block(const QNhwcKernels& kernels, const Product& g, std::int64_t m0, std::int64_t m1, std::int64_t p0,
-                std::int64_t p1) {
-  const std::int64_t nr = kernels.nr;
-  QOctetRows r;
-  r.quads = pairs_of(g.k) / 2;
-  r.stride = (round_up(r.quads * 4, 32) / 32 | 1) * 32;
-  const Cuts blocks(m1 - m0, std::max(g.mr, kRowBytes / r.stride / g.mr * g.mr));
-  const std::int64_t most = (m1 - m0 + blocks.parts - 1) / blocks.parts;
-  const std::int64_t bytes = bytes_per_output(g.epilogue);
-  r.rows = reinterpret_cast<std::uint8_t*>(thread_scratch(0, to_size(most * r.stride / 4)));
-  auto* sums = reinterpret_cast<std::int32_t*>(thread_scratch(1, to_size((kFinishRows + g.mr) * nr)));
-  QEpilogue epilogue = g.epilogue;
-  epilogue.bias = g.byte_bias;
-  QRows t;
-  t.stride = r.stride / 2;
-  t.pairs = r.quads;
-  t.sums = sums;
-  for (std::int64_t i = 0; i < blocks.parts; ++i) {
-    const std::int64_t first = m0 + blocks.begin(i);
-    r.count = blocks.size(i);
-    qoctet_gather(g.source, first, r);
-    if (g.source.is_signed) {
-      for (std::int64_t j = 0; j < r.count * r.stride; ++j) r.rows[j] ^= 0x80;
-    }
-    const Cuts tiles(r.count, g.mr);
-    for (std::int64_t p = p0; p < p1; ++p) {
-      const std::int64_t column = p * nr;
-      const auto* panel = static_cast<const std::int8_t*>(g.panels) + p * r.quads * 4 * nr;
-      t.b = reinterpret_cast<const std::int16_t*>(panel);
-      Fetch fetch(reinterpret_cast<const char*>(panel + r.quads * 4 * nr), p + 1 < p1 ? r.quads * 4 * nr : 0, tiles.parts);
-      std::int64_t from = 0;  // the first row that is not finished
-      for (std::int64_t j = 0; j < tiles.parts; ++j) {
-        fetch.part();
-        const std::int64_t row = tiles.begin(j);
-        t.m = tiles.size(j);
-        t.a = reinterpret_cast<const std::int16_t*>(r.rows + row * r.stride);
-        t.sums = sums + (row - from) * nr;
-        kernels.quads(t);
-        const std::int64_t done = row + t.m;
-        if (done - from < kFinishRows && j + 1 < tiles.parts) continue;
-        kernels.finish(epilogue, sums, done - from, std::min(nr, g.n - column), column,
-                       static_cast<char*>(g.c) + ((first + from) * g.ldc + column) * bytes, g.ldc);
-        from = done;
-      }
-    }
-  }
+void quad_block(const QNhwcKernels&, const Product& g, std::int64_t m0, std::int64_t m1, std::int64_t p0, std::int64_t p1) {
+  QQuadProduct q;
+  q.source = g.source;
+  q.n = g.n;
+  q.panels = static_cast<const std::int8_t*>(g.panels);
+  q.epilogue = g.epilogue;
+  q.epilogue.bias = g.byte_bias;
+  q.c = g.c;
+  q.ldc = g.ldc;
+  qquad_block(q, m0, m1, p0, p1);
 }
 
 void multiply(const QNhwcKernels& kernels, Product g) {

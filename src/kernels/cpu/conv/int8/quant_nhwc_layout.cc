@@ -28,6 +28,16 @@ QOctetTable octet_table_of(const ConvShape& s, std::int64_t nr, const void* pack
   return {tables + panel * qoctet_table_units(quads), quads};
 }
 
+DepthwiseParts depthwise_parts(const ConvShape& s, std::int64_t nr, void* packed) {
+  const std::int64_t blocks = round_up(s.groups, nr);
+  DepthwiseParts p{};
+  p.sums = static_cast<std::int32_t*>(packed);
+  p.narrow = p.sums + round_up(blocks, 16);
+  p.by_block = reinterpret_cast<std::int16_t*>(p.narrow + 16);
+  p.by_tap = p.by_block + blocks * round_up(volume(s.kernel), 2);
+  return p;
+}
+
 Trailer trailer_of(const ConvShape& s, std::int64_t nr, const void* packed, bool wide) {
   Trailer trailer;
   std::memcpy(&trailer, static_cast<const char*>(packed) + panel_bytes(s, nr, wide), sizeof(trailer));

@@ -189,23 +189,27 @@ void pack_depthwise(const ConvShape& s, const QWeights& w, std::int64_t nr, void
   const std::int64_t taps = volume(s.kernel);
   const std::int64_t even = round_up(taps, 2);
   const std::int64_t blocks = round_up(s.groups, nr);
-  auto* sums = static_cast<std::int32_t*>(packed);
-  auto* out = reinterpret_cast<std::int16_t*>(sums + round_up(blocks, 16));
+  const DepthwiseParts parts = depthwise_parts(s, nr, packed);
+  std::int32_t* const sums = parts.sums;
+  std::int16_t* const out = parts.by_block;
   // A second copy, tap by tap, for the kernel of 3x3.
-  std::int16_t* by_tap = qdepthwise3_takes(s) ? out + blocks * even : nullptr;
+  std::int16_t* by_tap = qdepthwise3_takes(s) ? parts.by_tap : nullptr;
   const std::int64_t tap_step = round_up(s.groups, 16);
   std::fill(sums, sums + round_up(blocks, 16), 0);
   std::fill(out, out + blocks * even, std::int16_t{0});
   if (by_tap != nullptr) std::fill(by_tap, by_tap + taps * tap_step, std::int16_t{0});
+  bool narrow = true;
   for (std::int64_t c = 0; c < s.groups; ++c) {
     const Column values(s, w, c, taps);
     for (std::int64_t t = 0; t < taps; ++t) {
       const std::int32_t v = values[t];
+      narrow = narrow && v >= -128 && v <= 127;
       sums[c] += v;
       out[c / nr * nr * even + t / 2 * nr * 2 + c % nr * 2 + t % 2] = static_cast<std::int16_t>(v);
       if (by_tap != nullptr) by_tap[t * tap_step + c] = static_cast<std::int16_t>(v);
     }
   }
+  std::fill(parts.narrow, parts.narrow + 16, narrow ? 1 : 0);
 }
 
 // F(4x4, 3x3) reads pairs.
@@ -216,7 +220,7 @@ bool winograd_shape(const ConvShape& s) {
 
 // Whether panels hold quads of bytes, for instructions that multiply these exactly.
 bool uses_quads(const ConvShape& s, const QWeights& w, bool wide) {
-  return w.for_convolution && !wide && s.groups == 1 && qnhwc_kernels().quads != nullptr && !winograd_shape(s);
+  return w.for_convolution && !wide && s.groups == 1 && qnhwc_kernels().quads != nullptr;
 }
 
 // Whether packing may try octets.
@@ -311,7 +315,7 @@ std::size_t qnhwc_packed_bytes(const ConvShape& s, const QWeights& w, bool wide)
   if (qnhwc_is_depthwise(s)) {
     const std::int64_t blocks = round_up(s.groups, nr);
     const std::int64_t by_tap = qdepthwise3_takes(s) ? round_up(s.groups, 16) * 9 : 0;
-    return to_size(round_up(blocks, 16) * 4 + (blocks * round_up(volume(s.kernel), 2) + by_tap) * 2);
+    return to_size(round_up(blocks, 16) * 4 + 64 + (blocks * round_up(volume(s.kernel), 2) + by_tap) * 2);
   }
   const std::int64_t columns = padded_columns(s, nr);
   const std::size_t usual = panel_bytes(s, nr, wide) + sizeof(Trailer) + to_size(columns) * sizeof(std::int32_t);

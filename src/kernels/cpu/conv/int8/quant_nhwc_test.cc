@@ -147,6 +147,15 @@ const Conv kConvs[] = {
     {2, 5, 5, 5, 9, 8, 3, 1, 1, 1},
     {1, 10, 10, 10, 11, 12, 3, 2, 1, 1},
     {1, 2, 2, 2, 2, 2, 3, 1, 1, 1},
+    // Four, two and one block of channels at a time, and one that overlaps.
+    {1, 64, 64, 64, 6, 5, 3, 1, 1, 1},
+    {2, 112, 112, 112, 5, 6, 3, 1, 1, 1},
+    {1, 121, 121, 121, 7, 9, 3, 2, 1, 1},
+    {1, 96, 96, 96, 6, 8, 3, 2, 1, 0},
+    // Cropped; more single taps than a list of them has room for.
+    {1, 8, 16, 1, 9, 10, 3, 1, 1, -1},
+    {1, 64, 64, 64, 9, 10, 3, 1, 1, -1},
+    {1, 5, 20, 1, 10, 9, 9, 1, 2, 8},
 };
 
 TEST(KernelsQuantNhwc, ConvolutionIsExact) {
@@ -189,6 +198,17 @@ TEST(KernelsQuantNhwc, LowActivationsAreExact) {
     const PoolScope scope(pool);
     check({1, 128, 96, 1, 30, 31, 1, 1, 1, 0}, false, true, 2, true, 2, 0);
   }
+}
+
+// More rows than are gathered at once, and lines wider than what lies in the first cache at once.
+TEST(KernelsQuantNhwc, ManyRowsAreExact) {
+  for_each_isa([] {
+    check({1, 130, 40, 1, 24, 26, 3, 1, 1, 1}, false, true, 77, true);
+    check({1, 64, 64, 64, 5, 250, 3, 1, 1, 1}, true, true, 5, true);
+    check({1, 80, 80, 80, 5, 250, 3, 2, 1, 1}, false, true, 100, true);
+    check({1, 32, 32, 32, 4, 131, 3, 1, 1, 1}, false, true, 100, true);
+    check({1, 16, 16, 16, 7, 245, 3, 2, 1, 1}, false, true, 100, true);
+  });
 }
 
 TEST(KernelsQuantNhwc, ThreadCountsAgree) {

@@ -51,11 +51,12 @@ void sources_of(const ConvShape& s, std::int64_t oz, std::int64_t oy, std::vecto
   }
 }
 
-// Sums of one output channel's products. `lines`: room for all phases of a row; `phases`: a pointer to each.
-void put_channel(const ConvShape& s, const float* columns, float bias, const UnarySpec& act, float* y, float* lines,
-                 std::int64_t line, const float** phases, std::vector<Source>& sources) {
+// Sums of one output channel's products, of which those of a tap are `plane` after those of the one before. `lines`: room for all
+// phases of a row; `phases`: a pointer to each.
+void put_channel(const ConvShape& s, const float* columns, std::int64_t plane, float bias, const UnarySpec& act, float* y,
+                 float* lines, std::int64_t line, const float** phases, std::vector<Source>& sources) {
   const ConvKernels& k = conv_kernels();
-  const std::int64_t stride = s.stride[2], plane = volume(s.in), count = std::min(stride, s.out[2]);
+  const std::int64_t stride = s.stride[2], count = std::min(stride, s.out[2]);
   // A tap for each phase, all of them inside: the products are woven as they are.
   const bool one_each =
       s.kernel[2] == stride && s.dilation[2] == 1 && s.pad[2] == 0 && s.out[2] <= s.in[2] * stride && s.kernel[2] > 1;
@@ -91,36 +92,74 @@ void put_channel(const ConvShape& s, const float* columns, float bias, const Una
   if (act.op != Unary::none) elementwise_kernels().unary(act, y, y, volume(s.out));
 }
 
+// Images whose products are made together: few pixels do not fill register tiles.
+std::int64_t images_together(const ConvShape& s) {
+  constexpr std::int64_t kColumns = 256, kFloats = 1 << 20;
+  const std::int64_t n = std::max<std::int64_t>(1, volume(s.in)), channels = std::max(s.out_channels, s.in_channels) / s.groups;
+  const std::int64_t fit = kFloats / std::max<std::int64_t>(1, n * channels * volume(s.kernel));
+  return std::clamp<std::int64_t>(std::min(kColumns / n, fit), 1, std::max<std::int64_t>(1, s.batch));
+}
+
+// Where several images lie side by side: [channels of a group][image][pixel].
+void put_together(const ConvShape& s, const float* x, std::int64_t group, std::int64_t images, float* out) {
+  const std::int64_t k = s.in_channels / s.groups, n = volume(s.in);
+  parallel_for(k, std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, images * n)),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t c = begin; c < end; ++c) {
+                   for (std::int64_t i = 0; i < images; ++i)
+                     std::copy_n(x + ((i * s.groups + group) * k + c) * n, n, out + (c * images + i) * n);
+                 }
+               });
+}
+
+struct Sums {
+  const float* columns;  // [output channel of the group][tap][image][pixel]
+  const float* bias;
+  UnarySpec act;
+  std::int64_t images;
+};
+
+// Of `images` images from y on.
+void put_sums(const ConvShape& s, const Sums& from, std::int64_t group, float* y) {
+  const std::int64_t channels = s.out_channels / s.groups, n = volume(s.in), plane = volume(s.out);
+  const std::int64_t line = (s.out[2] + s.stride[2] - 1) / s.stride[2], per_channel = volume(s.kernel) * n;
+  parallel_for(channels * from.images, std::max<std::int64_t>(1, 32768 / std::max<std::int64_t>(1, per_channel)),
+               [&](std::int64_t begin, std::int64_t end) {
+                 float* lines = thread_scratch(2, static_cast<std::size_t>(std::min(s.stride[2], s.out[2]) * line));
+                 std::vector<const float*> phases(static_cast<std::size_t>(std::min(s.stride[2], s.out[2])));
+                 std::vector<Source> sources;
+                 for (std::int64_t i = begin; i < end; ++i) {
+                   const std::int64_t image = i / channels, c = i % channels;
+                   put_channel(s, from.columns + c * per_channel * from.images + image * n, from.images * n,
+                               from.bias != nullptr ? from.bias[group * channels + c] : 0.0F, from.act,
+                               y + ((image * s.groups + group) * channels + c) * plane, lines, line, phases.data(), sources);
+                 }
+               });
+}
+
 void with_gemm(const ConvShape& s, const float* x, const float* packed, const float* bias, const UnarySpec& act, float* y,
                float* columns) {
   const std::int64_t k = s.in_channels / s.groups;
-  const std::int64_t channels = s.out_channels / s.groups;
-  const std::int64_t m = channels * volume(s.kernel);
-  const std::int64_t n = volume(s.in), plane = volume(s.out);
-  const std::int64_t line = (s.out[2] + s.stride[2] - 1) / s.stride[2];
-  for (std::int64_t product = 0; product < s.batch * s.groups; ++product) {
-    const std::int64_t group = product % s.groups;
-    GemmArgs g;
-    g.m = m;
-    g.n = n;
-    g.k = k;
-    g.packed_a = packed + group * m * k;
-    g.b = x + product * k * n;
-    g.ldb = n;
-    g.c = columns;
-    g.ldc = n;
-    gemm_f32(g);
-    const std::int64_t per_channel = volume(s.kernel) * n;
-    parallel_for(channels, std::max<std::int64_t>(1, 32768 / std::max<std::int64_t>(1, per_channel)),
-                 [&](std::int64_t begin, std::int64_t end) {
-                   float* lines = thread_scratch(2, static_cast<std::size_t>(std::min(s.stride[2], s.out[2]) * line));
-                   std::vector<const float*> phases(static_cast<std::size_t>(std::min(s.stride[2], s.out[2])));
-                   std::vector<Source> sources;
-                   for (std::int64_t c = begin; c < end; ++c) {
-                     put_channel(s, columns + c * per_channel, bias != nullptr ? bias[group * channels + c] : 0.0F, act,
-                                 y + (product * channels + c) * plane, lines, line, phases.data(), sources);
-                   }
-                 });
+  const std::int64_t m = s.out_channels / s.groups * volume(s.kernel);
+  const std::int64_t n = volume(s.in), some = images_together(s);
+  float* const together = columns + m * n * some;
+  for (std::int64_t image = 0; image < s.batch; image += some) {
+    const std::int64_t images = std::min(some, s.batch - image);
+    const float* const from = x + image * s.in_channels * n;
+    for (std::int64_t group = 0; group < s.groups; ++group) {
+      if (images > 1) put_together(s, from, group, images, together);
+      GemmArgs g;
+      g.m = m;
+      g.n = n * images;
+      g.k = k;
+      g.packed_a = packed + group * m * k;
+      g.b = images > 1 ? together : from + group * k * n;
+      g.ldb = g.n;
+      g.c = columns;
+      g.ldc = g.n;
+      gemm_f32(g);
+      put_sums(s, {columns, bias, act, images}, group, y + image * s.out_channels * volume(s.out));
+    }
   }
 }
 
@@ -226,7 +265,9 @@ void conv_transpose_pack_f32(const ConvShape& s, const void* weights, float* pac
 
 std::size_t conv_transpose_workspace_bytes(const ConvShape& s) {
   if (is_depthwise(s)) return 0;
-  return static_cast<std::size_t>(s.out_channels / s.groups * volume(s.kernel) * volume(s.in)) * sizeof(float);
+  const std::int64_t some = images_together(s), together = some > 1 ? s.in_channels / s.groups : 0;
+  return static_cast<std::size_t>((s.out_channels / s.groups * volume(s.kernel) + together) * volume(s.in) * some) *
+         sizeof(float);
 }
 
 void conv_transpose_f32(const ConvShape& s, const float* x, const float* packed, const float* bias, const UnarySpec& act,

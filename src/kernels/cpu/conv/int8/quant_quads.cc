@@ -1,0 +1,119 @@
+#include "kernels/cpu/conv/int8/quant_quads.h"
+
+#include <algorithm>
+
+#include "kernels/cpu/conv/int8/quant_nhwc_layout.h"
+#include "kernels/cpu/conv/int8/quant_nhwc_simd.h"
+#include "kernels/cpu/conv/int8/quant_octets.h"
+#include "kernels/cpu/conv/int8/quant_quads_vnni.h"
+#include "kernels/cpu/simd/cuts.h"
+#include "kernels/cpu/simd/scratch.h"
+
+namespace sdx::cpu {
+
+using namespace nhwc;
+
+namespace {
+
+constexpr std::int64_t kRowBytes = 384 * 1024;  // rows that meet all panels from the second-level cache
+constexpr std::int64_t kSumRows = 48;           // rows whose sums are finished at once
+
+struct Rows {
+  const std::uint8_t* a;
+  std::int64_t stride;
+  std::int64_t first, count;  // of the product's
+};
+
+// Rows may be read where they lie: whole quads of unsigned bytes.
+bool lies_ready(const QSource& q) { return q.shape == nullptr && !q.is_signed && q.k % 4 == 0; }
+
+void gather(const QSource& q, const Rows& r, std::uint8_t* to) {
+  if (q.shape != nullptr) return qquad_kernels()->gather({q, r.stride}, r.first, r.count, to);
+  QOctetRows o;
+  o.rows = to;
+  o.stride = r.stride;
+  o.count = r.count;
+  qoctet_gather(q, r.first, o);
+  if (!q.is_signed) return;
+  for (std::int64_t j = 0; j < r.count * r.stride; ++j) to[j] ^= 0x80;
+}
+
+QQuadFinish finish_of(const QEpilogue& e, std::int64_t column, std::int64_t n) {
+  QQuadFinish f;
+  for (std::int64_t i = 0; i < n; ++i) {
+    f.bias[i] = e.bias != nullptr ? e.bias[column + i] : 0;
+    f.scale[i] = e.scale[e.scale_is_array ? column + i : 0];
+  }
+  f.low = static_cast<float>(e.low - e.zero_point);
+  f.high = static_cast<float>(e.high - e.zero_point);
+  f.zero_point = e.zero_point;
+  f.is_signed = e.output == QEpilogue::Output::s8;
+  return f;
+}
+
+// Panel p's results of these rows as bytes.
+void to_bytes(const QQuadProduct& g, const Rows& r, std::int64_t p, bool last) {
+  const std::int64_t column = p * kQuadColumns;
+  QQuadPanel q;
+  q.a = r.a;
+  q.stride = r.stride;
+  q.m = r.count;
+  q.quads = pairs_of(g.source.k) / 2;
+  const std::int64_t bytes = q.quads * 4 * kQuadColumns;
+  q.b = g.panels + p * bytes;
+  q.columns = std::min(kQuadColumns, g.n - column);
+  const QQuadFinish f = finish_of(g.epilogue, column, q.columns);
+  q.finish = &f;
+  q.y = static_cast<std::uint8_t*>(g.c) + r.first * g.ldc + column;
+  q.ldc = g.ldc;
+  q.ahead = reinterpret_cast<const char*>(q.b + bytes);
+  q.ahead_bytes = last ? 0 : bytes;
+  qquad_kernels()->panel(q);
+}
+
+// The same as int32 or float, by way of `sums`.
+void to_words(const QQuadProduct& g, const Rows& r, std::int64_t p, std::int32_t* sums) {
+  const QNhwcKernels& kernels = qnhwc_kernels();
+  const std::int64_t column = p * kernels.nr;
+  QRows t;
+  t.stride = r.stride / 2;
+  t.pairs = pairs_of(g.source.k) / 2;
+  t.b = reinterpret_cast<const std::int16_t*>(g.panels + p * t.pairs * 4 * kernels.nr);
+  for (std::int64_t from = 0; from < r.count; from += kSumRows) {
+    const std::int64_t rows = std::min(kSumRows, r.count - from);
+    for (std::int64_t row = 0; row < rows; row += t.m) {
+      t.m = std::min<std::int64_t>(kernels.mr, rows - row);
+      t.a = reinterpret_cast<const std::int16_t*>(r.a + (from + row) * r.stride);
+      t.sums = sums + row * kernels.nr;
+      kernels.quads(t);
+    }
+    kernels.finish(g.epilogue, sums, rows, std::min<std::int64_t>(kernels.nr, g.n - column), column,
+                   static_cast<char*>(g.c) + ((r.first + from) * g.ldc + column) * bytes_per_output(g.epilogue), g.ldc);
+  }
+}
+
+}  // namespace
+
+void qquad_block(const QQuadProduct& g, std::int64_t m0, std::int64_t m1, std::int64_t p0, std::int64_t p1) {
+  const QSource& q = g.source;
+  const bool ready = lies_ready(q);
+  // An odd multiple of 32: rows a power of two apart would compete for the same lines of the cache.
+  const std::int64_t stride = ready ? q.lda : (round_up(q.k, 32) / 32 | 1) * 32;
+  const Cuts blocks(m1 - m0, std::max(kQuadRows, kRowBytes / stride / kQuadRows * kQuadRows));
+  const std::int64_t most = up_div(m1 - m0, blocks.parts);
+  auto* gathered =
+      ready ? nullptr : reinterpret_cast<std::uint8_t*>(thread_scratch(0, to_size((most * stride + kQuadSlack) / 4)));
+  const bool bytes = gives_bytes(g.epilogue);
+  auto* sums = bytes ? nullptr : reinterpret_cast<std::int32_t*>(thread_scratch(1, to_size(kSumRows * kQuadColumns)));
+  for (std::int64_t i = 0; i < blocks.parts; ++i) {
+    Rows r{gathered, stride, m0 + blocks.begin(i), blocks.size(i)};
+    if (ready) {
+      r.a = q.x + r.first * q.lda;
+    } else {
+      gather(q, r, gathered);
+    }
+    for (std::int64_t p = p0; p < p1; ++p) bytes ? to_bytes(g, r, p, p + 1 == p1) : to_words(g, r, p, sums);
+  }
+}
+
+}  // namespace sdx::cpu

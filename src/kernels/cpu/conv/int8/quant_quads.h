@@ -1,0 +1,23 @@
+#pragma once
+// Products of bytes with panels in the order of quads (quant_nhwc_layout.h), where vpdpbusd is at hand; internal to this folder.
+
+#include <cstdint>
+
+#include "kernels/cpu/conv/int8/quant_gather_simd.h"
+#include "kernels/cpu/quant/quant.h"
+
+namespace sdx::cpu {
+
+struct QQuadProduct {
+  QSource source;
+  std::int64_t n = 0;
+  const std::int8_t* panels = nullptr;
+  QEpilogue epilogue;  // its bias has the zero point's share in it
+  void* c = nullptr;
+  std::int64_t ldc = 0;
+};
+
+// Rows [m0, m1), panels [p0, p1), on this thread.
+void qquad_block(const QQuadProduct& g, std::int64_t m0, std::int64_t m1, std::int64_t p0, std::int64_t p1);
+
+}  // namespace sdx::cpu

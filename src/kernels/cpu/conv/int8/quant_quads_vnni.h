@@ -1,0 +1,58 @@
+#pragma once
+// Rows of unsigned bytes times panels of quads of signed ones by vpdpbusd, straight to bytes; internal to this folder.
+//
+// 12 rows and 32 columns are 24 sums in registers; they start from the biases and leave as bytes, so that a product of few
+// channels, which has little to add up, does not spend its time in memory.
+
+#include <cstdint>
+
+#include "kernels/cpu/conv/conv_shape.h"
+#include "kernels/cpu/conv/int8/quant_gather_simd.h"
+#include "kernels/cpu/quant/quant.h"
+
+namespace sdx::cpu {
+
+constexpr std::int64_t kQuadRows = 12, kQuadColumns = 32;
+
+// What 32 columns need on their way to bytes; of columns that do not exist, anything finite.
+struct QQuadFinish {
+  alignas(64) std::int32_t bias[kQuadColumns] = {};
+  alignas(64) float scale[kQuadColumns] = {};
+  float low = 0, high = 0;  // before the zero point is added
+  std::int32_t zero_point = 0;
+  bool is_signed = false;
+};
+
+struct QQuadPanel {
+  const std::uint8_t* a = nullptr;  // m rows, `stride` bytes apart
+  std::int64_t stride = 0;
+  std::int64_t m = 0;
+  std::int64_t quads = 0;
+  const std::int8_t* b = nullptr;  // [quads][32][4]
+  const QQuadFinish* finish = nullptr;
+  std::uint8_t* y = nullptr;  // [m][columns], ldc apart
+  std::int64_t ldc = 0;
+  std::int64_t columns = kQuadColumns;
+  // Memory that is wanted next: fetched piece by piece.
+  const char* ahead = nullptr;
+  std::int64_t ahead_bytes = 0;
+};
+
+// Runs of bytes that make up a row of a convolution.
+struct QQuadWindow {
+  QSource source;              // its shape is set, of one group
+  std::int64_t row_bytes = 0;  // from one row to the next
+};
+
+struct QQuadKernels {
+  void (*panel)(const QQuadPanel& p);
+  // Rows [first, first + count) to `rows`, made unsigned; padding as the zero point. Up to 63 bytes behind the last row and any
+  // between a row's end and the next one's beginning are overwritten.
+  void (*gather)(const QQuadWindow& w, std::int64_t first, std::int64_t count, std::uint8_t* rows);
+};
+constexpr std::int64_t kQuadSlack = 64;
+
+// Null where the build has none; whether the machine has the instructions is not asked.
+const QQuadKernels* qquad_kernels();
+
+}  // namespace sdx::cpu

@@ -1,0 +1,29 @@
+#pragma once
+// Convolutions in float whose weights are new in each run, as in steps of training: they are packed on the way, and images go
+// through blocks of channels where that is faster, a few at a time. Contract as in conv/plain/conv.h.
+
+#include <cstddef>
+
+#include "kernels/cpu/conv/blocked/blocked_conv.h"
+#include "kernels/cpu/conv/plain/conv.h"
+
+namespace sdx::cpu {
+
+struct FreshConv {
+  ConvShape shape;
+  bool in_blocks = false;
+  bool plain_input = false;  // in blocks: x need not be rearranged
+  ConvAlgorithm plain = ConvAlgorithm::gemm;
+  BlockedConv blocked = BlockedConv::direct;
+  std::int64_t images = 1;                        // in blocks: at a time
+  std::size_t packed = 0, x = 0, y = 0, own = 0;  // floats of the workspace: weights, images, the algorithm's own
+};
+
+FreshConv plan_fresh_conv(const ConvShape& shape);
+std::size_t fresh_conv_workspace_bytes(const FreshConv& plan);
+// y = act(conv(x) + bias[channel]); bias may be null. `weights`: [out_channels, in_channels / groups, kernel...]. `workspace` is
+// 64-byte aligned and not shared between concurrent calls.
+void fresh_conv_f32(const FreshConv& plan, const float* x, const float* weights, const float* bias, const UnarySpec& act,
+                    float* y, void* workspace);
+
+}  // namespace sdx::cpu

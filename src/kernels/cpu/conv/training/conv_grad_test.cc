@@ -1,0 +1,156 @@
+#include <gtest/gtest.h>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu/conv/training/conv_fresh.h"
+#include "kernels/cpu/conv/training/conv_grad_input.h"
+#include "kernels/cpu/conv/training/conv_grad_weights.h"
+#include "support/kernel_problems.h"
+
+namespace sdx::cpu {
+namespace {
+
+using test::for_each_isa;
+using test::Guarded;
+using test::random_floats;
+
+struct Axis {
+  std::int64_t in, kernel, stride = 1, dilation = 1, pad = 0, pad_end = 0;
+};
+
+struct Channels {
+  std::int64_t batch, in, out, groups = 1;
+};
+
+ConvShape shape_of(const Channels& c, const Axis& h, const Axis& w) {
+  ConvShape s;
+  s.batch = c.batch, s.in_channels = c.in, s.out_channels = c.out, s.groups = c.groups;
+  const Axis axes[3] = {{1, 1}, h, w};
+  for (int i = 0; i < 3; ++i) {
+    s.in[i] = axes[i].in, s.kernel[i] = axes[i].kernel, s.stride[i] = axes[i].stride;
+    s.dilation[i] = axes[i].dilation, s.pad[i] = axes[i].pad;
+    s.out[i] = (axes[i].in + axes[i].pad + axes[i].pad_end - (axes[i].kernel - 1) * axes[i].dilation - 1) / axes[i].stride + 1;
+  }
+  return s;
+}
+
+// Calls use(x index, w index, y index) for every product of the convolution.
+template <class F>
+void for_each_product(const ConvShape& s, F&& use) {
+  const std::int64_t cg = s.in_channels / s.groups, mg = s.out_channels / s.groups;
+  for (std::int64_t n = 0; n < s.batch; ++n) {
+    for (std::int64_t m = 0; m < s.out_channels; ++m) {
+      for (std::int64_t o = 0; o < volume(s.out); ++o) {
+        for (std::int64_t c = 0; c < cg; ++c) {
+          for (std::int64_t k = 0; k < volume(s.kernel); ++k) {
+            const std::int64_t iy = o / s.out[2] * s.stride[1] - s.pad[1] + k / s.kernel[2] * s.dilation[1];
+            const std::int64_t ix = o % s.out[2] * s.stride[2] - s.pad[2] + k % s.kernel[2] * s.dilation[2];
+            if (iy < 0 || iy >= s.in[1] || ix < 0 || ix >= s.in[2]) continue;
+            const std::int64_t channel = n * s.in_channels + m / mg * cg + c;
+            use((channel * s.in[1] + iy) * s.in[2] + ix, (m * cg + c) * volume(s.kernel) + k,
+                (n * s.out_channels + m) * volume(s.out) + o);
+          }
+        }
+      }
+    }
+  }
+}
+
+// Winograd's transforms lose up to 8e-6 of the result's maximum, sums in float the rest.
+void expect_close(Guarded<float>& got, const std::vector<double>& expected, const char* what) {
+  double most = 0;
+  for (const double v : expected) most = std::max(most, std::fabs(v));
+  for (std::int64_t i = 0; i < got.size(); ++i) {
+    ASSERT_NEAR(static_cast<double>(got[i]), expected[static_cast<std::size_t>(i)], 2e-5 * most + 1e-6) << what << " " << i;
+  }
+}
+
+struct Workspace {
+  explicit Workspace(std::size_t bytes) : memory(static_cast<std::int64_t>(bytes)) {}
+  Guarded<unsigned char> memory;
+};
+
+void check(const ConvShape& s) {
+  SCOPED_TRACE(testing::Message() << s.batch << "x" << s.in_channels << " to " << s.out_channels << ", " << s.groups
+                                  << " groups, " << s.in[1] << "x" << s.in[2] << ", kernel " << s.kernel[1] << "x" << s.kernel[2]
+                                  << ", stride " << s.stride[1] << "x" << s.stride[2]);
+  const std::int64_t nx = s.batch * s.in_channels * volume(s.in), ny = s.batch * s.out_channels * volume(s.out);
+  const std::int64_t nw = s.out_channels * (s.in_channels / s.groups) * volume(s.kernel);
+  const std::vector<float> xv = random_floats(nx, 1), wv = random_floats(nw, 2), gv = random_floats(ny, 3);
+  std::vector<double> y(gv.size()), dx(xv.size()), dw(wv.size()), db(static_cast<std::size_t>(s.out_channels));
+  for_each_product(s, [&](std::int64_t i, std::int64_t k, std::int64_t o) {
+    const auto a = static_cast<std::size_t>(i), b = static_cast<std::size_t>(k), c = static_cast<std::size_t>(o);
+    y[c] += static_cast<double>(xv[a]) * wv[b];
+    dx[a] += static_cast<double>(gv[c]) * wv[b];
+    dw[b] += static_cast<double>(gv[c]) * xv[a];
+  });
+  for (std::int64_t o = 0; o < ny; ++o)
+    db[static_cast<std::size_t>(o / volume(s.out) % s.out_channels)] += static_cast<double>(gv[static_cast<std::size_t>(o)]);
+  Guarded<float> x(nx, 1, xv), w(nw, 3, wv), g(ny, 5, gv);
+  Guarded<float> got_y(ny, 7), got_dx(nx, 1), got_dw(nw, 3), got_db(s.out_channels, 5);
+
+  const FreshConv fresh = plan_fresh_conv(s);
+  Workspace a(fresh_conv_workspace_bytes(fresh));
+  fresh_conv_f32(fresh, x.data(), w.data(), nullptr, {}, got_y.data(), a.memory.data());
+  expect_close(got_y, y, "y");
+  const ConvGradInput of_input = plan_conv_grad_input(s);
+  Workspace b(conv_grad_input_workspace_bytes(of_input));
+  conv_grad_input_f32(of_input, g.data(), w.data(), got_dx.data(), b.memory.data());
+  expect_close(got_dx, dx, "dx");
+  ASSERT_TRUE(conv_grad_weights_supports(s));
+  const ConvGradWeights of_weights = plan_conv_grad_weights(s);
+  Workspace c(conv_grad_weights_workspace_bytes(of_weights));
+  conv_grad_weights_f32(of_weights, x.data(), g.data(), got_dw.data(), c.memory.data());
+  expect_close(got_dw, dw, "dw");
+  Workspace d(static_cast<std::size_t>(s.batch * s.out_channels) * sizeof(float));
+  conv_grad_bias_f32(s, g.data(), got_db.data(), d.memory.data());
+  expect_close(got_db, db, "db");
+}
+
+TEST(ConvGrad, MatchesSumsOverAllProducts) {
+  const std::pair<Channels, std::pair<Axis, Axis>> cases[] = {
+      {{2, 3, 5}, {{7, 3, 1, 1, 1, 1}, {9, 3, 1, 1, 1, 1}}},
+      {{3, 17, 33}, {{6, 3, 1, 1, 1, 1}, {5, 3, 1, 1, 1, 1}}},
+      {{2, 16, 40}, {{12, 3, 1, 1, 1, 1}, {12, 3, 1, 1, 1, 1}}},
+      {{2, 4, 6}, {{8, 3, 2, 1, 1, 1}, {9, 3, 2, 1, 1, 1}}},
+      {{2, 19, 35}, {{8, 3, 2, 1, 1, 0}, {11, 3, 2, 1, 0, 1}}},
+      {{2, 5, 7}, {{8, 1}, {9, 1}}},
+      {{2, 70, 66}, {{5, 1}, {4, 1}}},
+      {{2, 5, 7}, {{8, 1, 2}, {9, 1, 3}}},
+      {{1, 5, 7}, {{9, 5, 1, 1, 2, 2}, {9, 7, 1, 1, 3, 3}}},
+      {{1, 4, 5}, {{11, 3, 1, 2, 2, 2}, {13, 3, 1, 3, 0, 1}}},
+      {{2, 4, 5}, {{11, 3, 2, 2, 2, 2}, {13, 2, 3, 3, 1, 1}}},
+      {{2, 8, 12, 4}, {{6, 3, 1, 1, 1, 1}, {6, 3, 1, 1, 1, 1}}},
+      {{2, 6, 6, 6}, {{7, 3, 1, 1, 1, 1}, {20, 3, 1, 1, 1, 1}}},
+      {{2, 6, 6, 6}, {{9, 5, 2, 1, 2, 2}, {18, 3, 2, 1, 1, 1}}},
+      {{2, 6, 12, 6}, {{9, 3, 2, 1, 1, 1}, {8, 3, 1, 1, 1, 1}}},
+      {{2, 3, 4}, {{1, 1}, {19, 5, 1, 1, 2, 2}}},
+      {{3, 2, 3}, {{4, 4}, {4, 4}}},
+      {{2, 2, 3}, {{2, 1, 1, 1, 1, 1}, {3, 1, 1, 1, 2, 0}}},
+      {{1, 2, 3}, {{9, 3, 1, 1, 5, 4}, {4, 2, 4, 1, 0, 0}}},
+      {{40, 33, 17}, {{4, 3, 1, 1, 1, 1}, {4, 3, 1, 1, 1, 1}}},
+      {{9, 16, 70}, {{11, 3, 1, 1, 0, 1}, {23, 3, 1, 1, 1, 0}}},
+      {{1, 50, 16}, {{5, 3, 1, 1, 2, 2}, {6, 3, 1, 1, 2, 0}}},
+  };
+  for (const int threads : {1, 3}) {
+    ThreadPool pool(threads);
+    const PoolScope scope(pool);
+    for_each_isa([&] {
+      for (const auto& [channels, axes] : cases) check(shape_of(channels, axes.first, axes.second));
+    });
+  }
+}
+
+TEST(ConvGrad, NothingToSumGivesZeros) {
+  const ConvShape s = shape_of({0, 2, 3}, {5, 3}, {5, 3});
+  const ConvGradWeights plan = plan_conv_grad_weights(s);
+  Workspace workspace(conv_grad_weights_workspace_bytes(plan));
+  Guarded<float> dw(54, 1, random_floats(54, 1));
+  conv_grad_weights_f32(plan, nullptr, nullptr, dw.data(), workspace.memory.data());
+  for (std::int64_t i = 0; i < dw.size(); ++i) EXPECT_EQ(dw[i], 0.0F);
+  Guarded<float> db(3, 1, random_floats(3, 1));
+  conv_grad_bias_f32(s, nullptr, db.data(), nullptr);
+  for (std::int64_t i = 0; i < db.size(); ++i) EXPECT_EQ(db[i], 0.0F);
+}
+
+}  // namespace
+}  // namespace sdx::cpu

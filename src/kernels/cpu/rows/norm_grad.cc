@@ -1,0 +1,43 @@
+#include "kernels/cpu/rows/norm_grad.h"
+
+#include <algorithm>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu/rows/norm_grad_simd.h"
+
+namespace sdx::cpu {
+namespace {
+
+// Each part sums the parameters' gradients over rows of its own; more than there are threads would only add to what is summed up
+// at the end.
+constexpr std::int64_t kParts = 16;
+constexpr std::int64_t kElements = 8192;  // at least, of each part
+
+std::int64_t parts_of(std::int64_t rows, std::int64_t n) {
+  return std::clamp<std::int64_t>(rows * n / kElements, 1, std::min(kParts, std::max<std::int64_t>(1, rows)));
+}
+
+}  // namespace
+
+std::size_t layer_norm_grad_bytes(std::int64_t rows, std::int64_t n) {
+  return static_cast<std::size_t>(parts_of(rows, n)) * 2 * static_cast<std::size_t>(n) * sizeof(float);
+}
+
+void layer_norm_grad_f32(const LayerNormGradArgs& args, std::int64_t rows, std::int64_t n, void* workspace) {
+  if (n <= 0) return;
+  const NormGradKernels& k = norm_grad_kernels();
+  const std::int64_t parts = parts_of(rows, n);
+  auto* const sums = static_cast<float*>(workspace);
+  parallel_for(parts, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t p = begin; p < end; ++p) {
+      float* const own = sums + p * 2 * n;
+      std::fill_n(own, 2 * n, 0.0F);
+      for (std::int64_t r = rows * p / parts; r < rows * (p + 1) / parts; ++r) k.row(args, r, n, own, own + n);
+    }
+  });
+  for (std::int64_t p = 1; p < parts; ++p) k.add(sums, sums + p * 2 * n, 2 * n);
+  if (args.dscale != nullptr) std::copy_n(sums, n, args.dscale);
+  if (args.dbias != nullptr) std::copy_n(sums + n, n, args.dbias);
+}
+
+}  // namespace sdx::cpu
