@@ -1,11 +1,13 @@
 #include "base/memory.h"
 
+#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <mutex>
 #include <tuple>
 
 #include "base/error.h"
@@ -52,17 +54,55 @@ std::size_t with_slack(std::size_t bytes) {
 
 }  // namespace
 
-BlockKeep::BlockKeep() { blocks_.reserve(kBlocks); }
+namespace {
+
+struct Keeps {
+  std::mutex mutex;
+  std::vector<BlockKeep*> all;
+};
+
+// Never destroyed: results may outlive everything else.
+Keeps& keeps() {
+  static Keeps& instance = *new Keeps;
+  return instance;
+}
+
+}  // namespace
+
+// A thread that is in a keep while another one forks would never leave it in the child: all are locked meanwhile.
+BlockKeep::BlockKeep(std::size_t most, std::size_t blocks, std::size_t least) : most_(most), least_(least) {
+  static const int registered = [] {
+    const auto unlock_all = [] {
+      for (BlockKeep* keep : keeps().all) keep->mutex_.unlock();
+      keeps().mutex.unlock();
+    };
+    const auto lock_all = [] {
+      keeps().mutex.lock();
+      for (BlockKeep* keep : keeps().all) keep->mutex_.lock();
+    };
+    return ::pthread_atfork(lock_all, unlock_all, unlock_all);
+  }();
+  (void)registered;
+  blocks_.reserve(blocks);
+  const std::lock_guard lock(keeps().mutex);
+  keeps().all.push_back(this);
+}
 BlockKeep::~BlockKeep() {
+  {
+    const std::lock_guard lock(keeps().mutex);
+    std::erase(keeps().all, this);
+  }
   for (const Block& b : blocks_) std::free(b.data);
 }
 
 std::pair<void*, std::size_t> BlockKeep::take(std::size_t bytes) noexcept {
   const std::lock_guard lock(mutex_);
   auto best = blocks_.end();
-  for (auto it = blocks_.begin(); it != blocks_.end(); ++it) {
+  for (auto it = blocks_.end(); it != blocks_.begin();) {  // of equals the one used last: it may be in the cache
+    --it;
     if (it->bytes < bytes || it->bytes > bytes + bytes / 8) continue;
-    if (best == blocks_.end() || it->bytes <= best->bytes) best = it;  // of equals the one used last: it may be in the cache
+    if (best == blocks_.end() || it->bytes < best->bytes) best = it;
+    if (best->bytes == bytes) break;
   }
   if (best == blocks_.end()) return {nullptr, 0};
   const Block found = *best;
@@ -73,14 +113,23 @@ std::pair<void*, std::size_t> BlockKeep::take(std::size_t bytes) noexcept {
 
 void BlockKeep::give(void* block, std::size_t bytes) noexcept {
   const std::lock_guard lock(mutex_);
-  while (!blocks_.empty() && (blocks_.size() >= kBlocks || bytes_ + bytes > kMost)) {
-    bytes_ -= blocks_.front().bytes;
-    std::free(blocks_.front().data);
-    blocks_.erase(blocks_.begin());
-  }
-  if (bytes > kMost) return std::free(block);
+  const std::size_t most = this->most();
+  if (bytes > most) return std::free(block);
+  while (!blocks_.empty() && (blocks_.size() == blocks_.capacity() || bytes_ + bytes > most)) drop_oldest();
   blocks_.push_back({block, bytes});
   bytes_ += bytes;
+}
+
+void BlockKeep::drop_oldest() noexcept {
+  bytes_ -= blocks_.front().bytes;
+  std::free(blocks_.front().data);
+  blocks_.erase(blocks_.begin());
+}
+
+void BlockKeep::set_most(std::size_t bytes) noexcept {
+  const std::lock_guard lock(mutex_);
+  most_.store(bytes, std::memory_order_relaxed);
+  while (!blocks_.empty() && bytes_ > bytes) drop_oldest();
 }
 
 std::size_t BlockKeep::kept_bytes() const noexcept {
@@ -90,12 +139,13 @@ std::size_t BlockKeep::kept_bytes() const noexcept {
 
 void MemoryBudget::take(std::size_t bytes) {
   const std::size_t now = used_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-  if (limit_ != 0 && now > limit_) {
+  const std::size_t limit = this->limit();
+  if (limit != 0 && now > limit) {
     give_back(bytes);
     fail(ErrorCode::out_of_memory,
          "the memory limit of this session is {} bytes; {} are in use and {} more were asked for. Raise the limit, or use "
          "smaller inputs",
-         limit_, now - bytes, bytes);
+         limit, now - bytes, bytes);
   }
   std::size_t peak = peak_.load(std::memory_order_relaxed);
   while (now > peak && !peak_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
@@ -110,7 +160,8 @@ std::shared_ptr<void> allocate(std::size_t bytes) {
   const std::size_t rounded = (bytes == 0 ? 64 : (bytes + 63) / 64 * 64);
   std::shared_ptr<MemoryBudget> budget = current_budget();
   if (budget) budget->take(rounded);
-  std::shared_ptr<BlockKeep> keep = rounded >= BlockKeep::kLeast && rounded <= BlockKeep::kMost ? current_keep() : nullptr;
+  std::shared_ptr<BlockKeep> keep = current_keep();
+  if (keep && (rounded < keep->least() || rounded > keep->most())) keep = nullptr;
   void* data = nullptr;
   std::size_t size = rounded;
   if (keep) std::tie(data, size) = keep->take(rounded);

@@ -1,9 +1,12 @@
 #include "base/quantity.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <charconv>
+#include <cmath>
 #include <span>
 #include <string>
 #include <utility>
@@ -55,6 +58,13 @@ std::optional<std::chrono::milliseconds> time_from_text(std::string_view text) {
   const std::optional<double> ms = quantity(text, kUnits);
   if (!ms || !(*ms <= 1e12)) return std::nullopt;
   return std::chrono::milliseconds(static_cast<std::int64_t>(*ms));
+}
+
+std::string duration_text(double seconds) {
+  const auto whole = static_cast<std::int64_t>(std::clamp(std::ceil(seconds), 0.0, 1e9));
+  if (whole < 60) return fmt::format("{} s", whole);
+  if (whole < 3600) return fmt::format("{} min {} s", whole / 60, whole % 60);
+  return fmt::format("{} h {} min", whole / 3600, whole % 3600 / 60);
 }
 
 }  // namespace sdx

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "base/tools_api.h"
@@ -15,5 +16,8 @@ SDX_TOOLS_API std::optional<std::uint64_t> size_from_text(std::string_view text)
 
 // "30" or "2.5s" seconds, "500ms", "2m" or "2min" minutes. nullopt: no time, or none up to 1e12 ms.
 SDX_TOOLS_API std::optional<std::chrono::milliseconds> time_from_text(std::string_view text);
+
+// "12 s", "4 min 10 s", "2 h 5 min".
+SDX_TOOLS_API std::string duration_text(double seconds);
 
 }  // namespace sdx

@@ -30,7 +30,8 @@ std::size_t distance(std::string_view a, std::string_view b) {
 
 std::string closest(std::string_view text, std::span<const std::string> candidates) {
   std::string best;
-  std::size_t best_distance = std::max<std::size_t>(2, text.size() / 3) + 1;
+  // Two of three letters are another word.
+  std::size_t best_distance = (text.size() < 4 ? 1 : std::max<std::size_t>(2, text.size() / 3)) + 1;
   if (text.size() > 256) return best;
   for (const std::string& c : candidates) {
     if (c.size() > 256) continue;

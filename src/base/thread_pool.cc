@@ -10,6 +10,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <mutex>
 #include <optional>
@@ -21,6 +22,7 @@
 #endif
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 
@@ -250,12 +252,52 @@ void ThreadPool::parallel_for(std::int64_t count, std::int64_t grain, RangeFn fn
   if (p.error) std::rethrow_exception(p.error);
 }
 
-const std::shared_ptr<ThreadPool>& ThreadPool::shared() {
-  static const std::shared_ptr<ThreadPool> pool = [] {
-    const char* text = std::getenv("SDX_THREADS");
-    return std::make_shared<ThreadPool>(text ? std::clamp(std::atoi(text), 0, 1024) : 0);
+namespace {
+
+struct SharedPool {
+  std::once_flag once;
+  std::shared_ptr<ThreadPool> pool;
+};
+
+// Replaced in a child after fork(): threads do not follow, and what they held at that moment stays locked.
+constinit std::atomic<SharedPool*> g_shared{nullptr};
+
+SharedPool& shared_pool() {
+  static const int registered = [] {
+    g_shared.store(new SharedPool);
+    return ::pthread_atfork(nullptr, nullptr, [] { g_shared.store(new SharedPool); });
   }();
-  return pool;
+  (void)registered;
+  return *g_shared.load(std::memory_order_acquire);
+}
+
+// Its threads end with the process, as those of a static pool would.
+struct EndOfShared {
+  ~EndOfShared() {
+    if (SharedPool* s = g_shared.load()) s->pool.reset();
+  }
+};
+
+int threads_of_environment() {
+  constexpr int kMost = 1024;
+  const char* const text = std::getenv("SDX_THREADS");
+  if (text == nullptr || *text == '\0') return 0;
+  int threads = 0;
+  const auto result = std::from_chars(text, text + std::strlen(text), threads);
+  if (result.ec == std::errc{} && *result.ptr == '\0' && threads >= 0 && threads <= kMost) return threads;
+  log::warning("SDX_THREADS is '{}': expected a whole number of 0 to {}; one thread per core is used", text, kMost);
+  return 0;
+}
+
+}  // namespace
+
+const std::shared_ptr<ThreadPool>& ThreadPool::shared() {
+  SharedPool& s = shared_pool();
+  std::call_once(s.once, [&] {
+    s.pool = std::make_shared<ThreadPool>(threads_of_environment());
+    static const EndOfShared end;
+  });
+  return s.pool;
 }
 
 std::vector<int> parse_cores(std::string_view text) {
@@ -293,7 +335,8 @@ PoolScope::~PoolScope() {
   t_pool = previous_;
 }
 
-void parallel_for(std::int64_t count, std::int64_t grain, RangeFn fn) {
+// Exported here: the header is in 200 files.
+SDX_TOOLS_API void parallel_for(std::int64_t count, std::int64_t grain, RangeFn fn) {
   if (count <= grain) {  // spare small work the look-up
     if (count > 0) fn(0, count);
     return;

@@ -8,6 +8,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/tools_api.h"
+
 namespace sdx {
 
 // A non-owning reference to a callable void(begin, end); the callable must outlive the call it is passed to.
@@ -24,7 +26,7 @@ class RangeFn {
   void (*call_)(void*, std::int64_t, std::int64_t);
 };
 
-class ThreadPool {
+class SDX_TOOLS_API ThreadPool {
  public:
   // `threads` counts the caller: 1 starts no worker. 0 means one per usable core.
   // Worker i stays on cores[i % size]; empty: wherever the system puts it. Cores are as parse_cores() returns them.
@@ -56,11 +58,11 @@ class ThreadPool {
 std::vector<int> parse_cores(std::string_view text);
 
 // The pool that code on this thread should use: set by a session's run; ThreadPool::shared() otherwise.
-ThreadPool& current_pool();
+SDX_TOOLS_API ThreadPool& current_pool();
 
 // Sets current_pool() for this scope, in which its workers wait for the next region longer before they sleep. `pool` must
 // outlive it.
-class PoolScope {
+class SDX_TOOLS_API PoolScope {
  public:
   explicit PoolScope(ThreadPool& pool);
   ~PoolScope();

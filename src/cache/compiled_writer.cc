@@ -320,7 +320,7 @@ void write_compiled(const Recording& recording, const ModelInterface& interface)
       log::info("'{}' cannot be used after all", (folder / kFile).string());
     }
   } catch (const std::exception& e) {
-    log::info("nothing is kept for the next start in '{}': {}", folder.string(), e.what());
+    log::warning("nothing is kept for the next start in '{}': {}", folder.string(), e.what());
   }
 }
 

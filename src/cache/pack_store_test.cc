@@ -7,7 +7,7 @@
 namespace sdx::cache {
 namespace {
 
-class PackStoreTest : public testing::Test {
+class PackStoreTest : public ::testing::Test {
  protected:
   std::shared_ptr<const void> pack(PackStore& store, const PackKey& key, const Tensor& from, float factor) {
     const Tensor* source = &from;

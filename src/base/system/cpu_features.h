@@ -40,7 +40,7 @@ Isa isa_from_name(std::string_view text);
 SDX_TOOLS_API Isa cpu_isa();
 
 // Whether the dot-product extension of `isa` (VNNI) may be used: the machine has it, and SDX_CPU_VNNI is not "0".
-bool use_vnni(Isa isa);
+SDX_TOOLS_API bool use_vnni(Isa isa);
 
 // What the system calls the processor ("AMD EPYC"), or the board where it does not name processors; empty: it does not say.
 // Read anew by each call.

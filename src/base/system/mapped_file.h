@@ -73,7 +73,7 @@ class SDX_TOOLS_API MappedFile : public std::enable_shared_from_this<MappedFile>
 // Tells the kernel that the whole pages inside [data, data+size) are not needed for now, where they lie in a mapped file:
 // resident memory falls, and a later read fetches them from the file again. Other memory, whose content would be lost, is left
 // alone. A no-op for less than a page.
-void release_mapped_pages(const void* data, std::size_t size) noexcept;
+SDX_TOOLS_API void release_mapped_pages(const void* data, std::size_t size) noexcept;
 
 // Writes `content` to a temporary file beside `path`, syncs it, and renames it into place: readers see the old file or
 // the whole new one. Throws Error(io).

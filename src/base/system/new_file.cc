@@ -43,6 +43,7 @@ void NewFile::io(const char* what) const {
 // Not by mkostemp(), whose files only their owner may read: the process's mask, which open() applies, can be read by setting it
 // alone, and meanwhile other threads would make folders that everybody may write to.
 NewFile::NewFile(std::filesystem::path path, unsigned mode) : path_(std::move(path)) {
+  if (open_in_place()) return;
   constexpr int kTries = 100;
   std::random_device random;
   for (int i = 0; i < kTries; ++i) {
@@ -52,7 +53,40 @@ NewFile::NewFile(std::filesystem::path path, unsigned mode) : path_(std::move(pa
     if (errno != EEXIST) break;
   }
   temporary_.clear();
-  io("create a temporary file beside");
+  cannot_begin();
+}
+
+// Renaming a file over it would end a device or a pipe for everybody.
+bool NewFile::open_in_place() {
+  struct stat s {};
+  if (::stat(path_.c_str(), &s) != 0 || S_ISREG(s.st_mode)) return false;
+  if (S_ISDIR(s.st_mode)) fail(ErrorCode::io, "cannot write '{}': it is a folder", path_.string());
+  fd_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+  if (fd_ < 0) io("write");
+  return true;
+}
+
+// The system's words are about a file that nobody asked for; what is wrong is mostly the folder.
+void NewFile::cannot_begin() const {
+  const int error = errno;
+  const std::filesystem::path folder = path_.parent_path();
+  std::error_code ignored;
+  if (error == ENOENT && !folder.empty() && !std::filesystem::exists(folder, ignored)) {
+    fail(ErrorCode::io, "cannot write '{}': there is no folder '{}'", path_.string(), folder.string());
+  }
+  if (error == ENOTDIR) fail(ErrorCode::io, "cannot write '{}': '{}' is no folder", path_.string(), folder.string());
+  errno = error;
+  io("write");
+}
+
+void NewFile::check(const std::filesystem::path& path) {
+  struct stat s {};
+  const bool other = ::stat(path.c_str(), &s) == 0 && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode);
+  if (!other) {
+    const NewFile file(path);
+  } else if (::access(path.c_str(), W_OK) != 0) {  // not opened: the reader of a pipe would take closing it for the end
+    fail(ErrorCode::io, "cannot write '{}': {}", path.string(), std::strerror(errno));
+  }
 }
 
 // The lock says that somebody is writing it. remove_abandoned() may come in between: EEXIST, for another name to be tried.
@@ -114,6 +148,10 @@ void NewFile::resize(std::uint64_t bytes) const {
 }
 
 void NewFile::publish() {
+  if (temporary_.empty()) {
+    if (::close(std::exchange(fd_, -1)) != 0) io("write");
+    return;
+  }
   if (::fsync(fd_) != 0 && errno != EINVAL) io("sync");
   if (::close(std::exchange(fd_, -1)) != 0) io("write");
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) io("rename a temporary file to");

@@ -14,7 +14,8 @@ namespace sdx {
 SDX_TOOLS_API bool write_all(int fd, const void* data, std::size_t bytes) noexcept;
 
 // Written under another name beside `path`; publish() checks that all is on the disk, and gives it its own name. Without
-// publish() nothing is left. Everything throws Error(io) with the system's reason.
+// publish() nothing is left. What is there and no file (a pipe, a terminal, /dev/null) stays what it is and is written to.
+// Everything throws Error(io) with the system's reason.
 class SDX_TOOLS_API NewFile {
  public:
   // `mode`: the permissions, of which the process's mask takes some.
@@ -29,14 +30,19 @@ class SDX_TOOLS_API NewFile {
   void resize(std::uint64_t bytes) const;
   void publish();
 
+  // Whether a new file of that name could be begun: for those who work for a while before they write. Leaves nothing.
+  static void check(const std::filesystem::path& path);
+
   // Removes what processes that were killed left of new files of this name. A folder with very many files takes its time.
   static void remove_abandoned(const std::filesystem::path& path);
 
  private:
   bool open_temporary(unsigned mode);
+  bool open_in_place();
+  [[noreturn]] void cannot_begin() const;
   [[noreturn]] void io(const char* what) const;
   std::filesystem::path path_;
-  std::string temporary_;
+  std::string temporary_;  // empty: written in place
   int fd_ = -1;
 };
 

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <thread>
 
+#include "base/error.h"
 #include "base/system/mapped_file.h"
 
 namespace sdx {
@@ -40,6 +41,41 @@ TEST_F(NewFileTest, HasThePermissionsThatTheMaskLeaves) {
 TEST_F(NewFileTest, LeavesNothingWithoutPublish) {
   { NewFile(folder_ / "a").append(std::as_bytes(std::span<const char>("x", 1))); }
   EXPECT_TRUE(fs::is_empty(folder_));
+}
+
+std::string refusal(const fs::path& path) {
+  try {
+    NewFile::check(path);
+  } catch (const Error& e) {
+    return e.message();
+  }
+  return "";
+}
+
+TEST_F(NewFileTest, SaysBeforehandWhatCannotBeWritten) {
+  EXPECT_EQ(refusal(folder_ / "a"), "");
+  EXPECT_TRUE(fs::is_empty(folder_));
+  const std::string folder = folder_.string();
+  EXPECT_EQ(refusal(folder_ / "none" / "a"), "cannot write '" + folder + "/none/a': there is no folder '" + folder + "/none'");
+  EXPECT_EQ(refusal(folder_), "cannot write '" + folder + "': it is a folder");
+  std::ofstream(folder_ / "file") << "x";
+  EXPECT_EQ(refusal(folder_ / "file" / "a"), "cannot write '" + folder + "/file/a': '" + folder + "/file' is no folder");
+  EXPECT_EQ(refusal(folder_ / "file"), "");
+}
+
+// A pipe in place of a file, as /dev/stdout is: renaming a file over it would end it for whoever reads.
+TEST_F(NewFileTest, WritesIntoAPipeThatIsThere) {
+  const fs::path pipe = folder_ / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::string read;
+  std::thread reader([&] {
+    std::ifstream in(pipe);
+    std::getline(in, read);
+  });
+  write_file_atomically(pipe, std::string("hello\n"));
+  reader.join();
+  EXPECT_EQ(read, "hello");
+  EXPECT_TRUE(fs::is_fifo(pipe));
 }
 
 TEST_F(NewFileTest, RemovesWhatNobodyWritesAnyMore) {

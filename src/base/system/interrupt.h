@@ -1,0 +1,27 @@
+#pragma once
+// Ctrl-C while a long task runs: what has begun is finished.
+
+#include <signal.h>
+
+#include "base/tools_api.h"
+
+namespace sdx {
+
+// While one lives, the first SIGINT or SIGTERM sets a flag, and one that comes at least 0.3 seconds later ends the process as it
+// does without this. One at a time.
+class SDX_TOOLS_API Interrupt {
+ public:
+  Interrupt();
+  ~Interrupt();
+  Interrupt(const Interrupt&) = delete;
+  Interrupt& operator=(const Interrupt&) = delete;
+
+  static bool requested() noexcept;
+  static constexpr int kLookMs = 100;  // how often whoever waits looks at it
+
+ private:
+  struct sigaction before_int_ {
+  }, before_term_{};
+};
+
+}  // namespace sdx
