@@ -14,6 +14,7 @@
 
 #include "base/cancel.h"
 #include "base/error.h"
+#include "base/tools_api.h"
 #include "graph/graph.h"
 
 namespace sdx::ops {
@@ -30,7 +31,7 @@ class InferServices {
 
 // Everything known about one node's inputs; takes what can be said about its outputs. Inputs may be partly or wholly unknown:
 // an inference function says what it can and leaves the rest. It throws (use fail()) only when the model cannot be valid.
-class InferContext {
+class SDX_TOOLS_API InferContext {
  public:
   InferContext(const Node& node, InferServices* services) : node_(node), services_(services) {}
 
@@ -118,7 +119,7 @@ class NodeMemo {
 // Everything a reference kernel needs for one call. Inputs are aligned, except sub-byte types, which are packed. Tensors that
 // output() hands out share no memory with inputs. One that set_output() takes may, as what a subgraph hands on does: whoever runs
 // the node copies it where that memory is written again.
-class OpContext {
+class SDX_TOOLS_API OpContext {
  public:
   // `memo`: of the node, or null where it runs once.
   OpContext(const Node& node, std::span<const Value* const> inputs, std::span<Value* const> outputs, RunServices& services,

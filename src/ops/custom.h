@@ -12,12 +12,27 @@
 
 namespace sdx::ops {
 
-// One operator of one library. Immutable; thread-safe.
+// A node of a room above whose operator brings its own runner. Thread-safe.
+class CustomRunner {
+ public:
+  virtual ~CustomRunner() = default;
+  // Throws Error.
+  virtual void run(OpContext& context) const = 0;
+};
+
+// One operator of one library, or of a room above the engine (src/array), whose `def` runs it: then `functions` has no callback.
+// Immutable; thread-safe.
 struct CustomOp {
   OpDef def;                     // infer and run call the library
   sdx_op_definition functions;   // only the callbacks and user_data are valid: names and lists are in `def`
   std::string library;           // its path, for messages
   std::shared_ptr<void> handle;  // keeps the library loaded
+  // Where not null: makes what runs a node, in place of `functions` and of `def.run`; once for each node when a graph is
+  // compiled, with the types and constants that are known then. The graph outlives the runner. Throws Error.
+  std::unique_ptr<CustomRunner> (*make)(const Graph& graph, const Node& node) = nullptr;
+  // Input that output 0 may overwrite, or -1: for operators of rooms above that make all outputs of the inferred types, and keep
+  // what they do not change where both are one memory.
+  int in_place = -1;
 };
 
 // A node whose operator has been made by the library: what runs again and again. Thread-safe as the library promises to be.

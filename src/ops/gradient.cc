@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "ops/custom.h"
+#include "ops/gradients/fused.h"
 #include "ops/op.h"
 #include "tensor/element.h"
 
@@ -29,20 +30,36 @@ bool broadcast_axes(const SymShape* big, const SymShape* small, std::vector<std:
   return true;
 }
 
+// Of a tensor, or of the tensors in a sequence.
+DataType element_of(const Type& t) { return t.inner ? element_of(*t.inner) : t.elem; }
+
 bool floating(DataType t) { return t != DataType::undefined && (types::floats & bit(t)) != 0; }
 
 }  // namespace
 
-GradientContext::GradientContext(Graph& graph, NodeId id, std::vector<ValueId> of_outputs, std::vector<bool> wanted)
+std::vector<ValueId> operands(const Node& node) {
+  std::vector<ValueId> all = node.inputs;
+  for (const Subgraph& s : node.subgraphs) all.insert(all.end(), s.captures.begin(), s.captures.end());
+  return all;
+}
+
+GradientContext::GradientContext(Graph& graph, NodeId id, std::vector<ValueId> of_outputs, std::vector<bool> wanted, bool fused)
     : graph_(graph),
       id_(id),
       node_(graph.node(id)),
       of_outputs_(std::move(of_outputs)),
       wanted_(std::move(wanted)),
-      results_(node_.inputs.size(), kNoValue) {
-  for (std::size_t i = 0; i < node_.inputs.size() && elem_ == DataType::undefined; ++i) {
-    if (wants(i)) elem_ = graph.value(node_.inputs[i]).type.elem;
+      fused_(fused),
+      results_(operands(node_).size(), kNoValue) {
+  const auto choose = [&](ValueId v) {
+    const DataType elem = v == kNoValue ? DataType::undefined : element_of(graph.value(v).type);
+    if (elem_ == DataType::undefined && floating(elem)) elem_ = elem;
+  };
+  const std::vector<ValueId> all = operands(node_);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (wants(i)) choose(all[i]);
   }
+  for (const ValueId v : of_outputs_) choose(v);
 }
 
 Expr GradientContext::in(std::size_t i) { return has_input(i) ? Expr{this, node_.inputs[i]} : Expr{}; }
@@ -75,9 +92,10 @@ void GradientContext::set_broadcast(std::size_t i, Expr gradient) {
   if (!wants(i)) return;
   std::vector<std::int64_t> axes;
   if (!broadcast_axes(shape(out(0)), shape(in(i)), axes)) return set(i, sum_to(gradient, in(i)));
-  const bool same_rank = shape(out(0))->size() == shape(in(i))->size();
-  const Expr summed = sum(gradient, axes);
-  set(i, same_rank ? summed : reshape(summed, shape_of(in(i))));
+  const std::size_t missing = shape(out(0))->size() - shape(in(i))->size();
+  // The axes that the input lacks are the first, and they come first in `axes`.
+  if (missing == 0 || missing == axes.size()) return set(i, sum(gradient, axes, missing == 0));
+  set(i, reshape(sum(gradient, axes), target_shape(in(i))));
 }
 
 std::int64_t GradientContext::rank(Expr e) const {
@@ -99,6 +117,11 @@ bool GradientContext::same_shape(Expr a, Expr b) const {
 }
 
 bool GradientContext::is_float(Expr e) const { return e && floating(graph_.value(e.id).type.elem); }
+
+DataType GradientContext::dtype(Expr e) const {
+  const Type& t = graph_.value(e.id).type;
+  return t.is_tensor() ? t.elem : DataType::undefined;
+}
 
 const Tensor* GradientContext::value(std::size_t i) const {
   if (!has_input(i)) return nullptr;
@@ -150,6 +173,19 @@ std::vector<Expr> GradientContext::emit_many(const char* op, const std::vector<E
   return add("", op, kEmitted, inputs, outputs, to_attributes(attributes));
 }
 
+Expr GradientContext::emit_ms(const char* op, const std::vector<Expr>& inputs, EmittedAttributes attributes) {
+  return add("com.microsoft", op, 1, inputs, 1, to_attributes(attributes))[0];
+}
+
+std::vector<Expr> GradientContext::emit_with(const char* op, const std::vector<Expr>& inputs,
+                                             std::initializer_list<const char*> attributes, std::size_t outputs) {
+  Attributes kept;
+  for (const char* name : attributes) {
+    if (const AttributeValue* value = node_.attributes.find(name)) kept.set(name, *value);
+  }
+  return add("", op, kEmitted, inputs, outputs, std::move(kept));
+}
+
 Expr GradientContext::repeat(const std::vector<Expr>& inputs, EmittedAttributes changed, std::size_t outputs) {
   return repeat_many(inputs, changed, outputs)[0];
 }
@@ -158,6 +194,18 @@ std::vector<Expr> GradientContext::repeat_many(const std::vector<Expr>& inputs, 
   Attributes attributes = node_.attributes;
   for (const auto& [name, value] : changed) attributes.set(name, value);
   return add(node_.domain, node_.op_type, node_.version, inputs, outputs, std::move(attributes));
+}
+
+std::vector<Expr> GradientContext::emit_foreign(const char* domain, const char* op, int version, const std::vector<Expr>& inputs,
+                                                std::size_t outputs, Attributes attributes, const std::vector<bool>& present) {
+  std::vector<Expr> results = add(domain, op, version, inputs, outputs, std::move(attributes));
+  for (std::size_t i = 0; i < present.size(); ++i) {
+    if (present[i]) continue;
+    graph_.node(graph_.value(results[i].id).producer).outputs[i] = kNoValue;
+    graph_.value(results[i].id).producer = kNoNode;
+    results[i] = {};
+  }
+  return results;
 }
 
 Expr GradientContext::constant(Tensor tensor) { return {this, graph_.add_constant("gradient_constant", std::move(tensor))}; }
@@ -180,7 +228,21 @@ Expr GradientContext::extents(Expr e, std::int64_t from, std::int64_t to) {
 
 Expr GradientContext::reshape(Expr e, Expr shape) { return emit("Reshape", {e, shape}, {{"allowzero", std::int64_t{1}}}); }
 
-Expr GradientContext::reshape_like(Expr e, Expr like) { return same_shape(e, like) ? e : reshape(e, shape_of(like)); }
+Expr GradientContext::reshape_like(Expr e, Expr like) { return same_shape(e, like) ? e : reshape(e, target_shape(like)); }
+
+Expr GradientContext::target_shape(Expr e) {
+  const SymShape* s = shape(e);
+  if (s == nullptr) return shape_of(e);
+  std::vector<std::int64_t> extents;
+  std::size_t open = 0;
+  bool empty = false;  // beside an extent of 0 nothing says what -1 stands for
+  for (const Dim& d : *s) {
+    extents.push_back(d.is_const() ? d.value() : -1);
+    open += d.is_const() ? 0 : 1;
+    empty = empty || extents.back() == 0;
+  }
+  return open > 1 || (open == 1 && empty) ? shape_of(e) : ints(extents);
+}
 
 Expr GradientContext::sum(Expr e, const std::vector<std::int64_t>& axes, bool keep) {
   if (axes.empty()) return e;
@@ -202,6 +264,13 @@ Expr GradientContext::sum_to(Expr e, Expr like) {
   const Expr axes = emit("Squeeze", {emit("NonZero", {emit("Equal", {padded, int_scalar(1)})}), ints({0})});
   const Expr summed = emit("ReduceSum", {e, axes}, {{"keepdims", std::int64_t{1}}, {"noop_with_empty_axes", std::int64_t{1}}});
   return reshape(summed, small);
+}
+
+// Where the type is known, `like` itself is not needed.
+Expr GradientContext::cast_like(Expr e, Expr like) {
+  const Type& type = graph_.value(like.id).type;
+  if (!type.is_tensor() || type.elem == DataType::undefined) return emit("CastLike", {e, like});
+  return emit("Cast", {e}, {{"to", static_cast<std::int64_t>(type.elem)}});
 }
 
 Expr GradientContext::zeros_like(Expr e) { return emit("Expand", {scalar(0), shape_of(e)}); }
@@ -257,8 +326,8 @@ void GradientTable::add(std::initializer_list<Entry> entries) {
 }
 
 GradientFn GradientTable::find(std::string_view domain, std::string_view name) const {
-  if (!domain.empty() && domain != "ai.onnx") return nullptr;
-  const auto it = functions_.find(name);
+  const bool onnx = domain.empty() || domain == "ai.onnx";
+  const auto it = onnx ? functions_.find(name) : functions_.find(fmt::format("{}.{}", domain, name));
   return it == functions_.end() ? nullptr : it->second;
 }
 
@@ -308,13 +377,18 @@ std::vector<ValueId> emit_custom(Graph& graph, const Node& node, const std::vect
 
 }  // namespace
 
-std::vector<ValueId> emit_gradient(Graph& graph, NodeId id, std::vector<ValueId> of_outputs, std::vector<bool> wanted) {
+std::vector<ValueId> emit_gradient(Graph& graph, NodeId id, std::vector<ValueId> of_outputs, std::vector<bool> wanted,
+                                   bool fused) {
   try {
     const Node& node = graph.node(id);
     if (node.custom) return emit_custom(graph, Node(node), of_outputs);
     const GradientFn fn = gradients().find(node.domain, node.op_type);
+    if (fused) {
+      GradientContext context(graph, id, of_outputs, wanted, true);
+      if (emit_fused(context)) return context.results();
+    }
     if (fn == nullptr) fail(ErrorCode::not_implemented, "operator {} has no gradient", node.op_type);
-    GradientContext context(graph, id, std::move(of_outputs), std::move(wanted));
+    GradientContext context(graph, id, std::move(of_outputs), std::move(wanted), fused);
     fn(context);
     return context.results();
   } catch (Error& e) {

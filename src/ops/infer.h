@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/tools_api.h"
 #include "graph/graph.h"
 #include "ops/op.h"
 
@@ -43,6 +44,6 @@ InferResult infer(const Graph& graph, const std::vector<Type>& input_types, cons
                   const std::vector<const Tensor*>& input_values = {});
 
 // infer() with the declared input types; stores the types in the graph and in its subgraphs, and returns the warnings.
-std::vector<std::string> infer_in_place(Graph& graph, const InferOptions& options = {});
+SDX_TOOLS_API std::vector<std::string> infer_in_place(Graph& graph, const InferOptions& options = {});
 
 }  // namespace sdx::ops

@@ -10,6 +10,7 @@
 
 #include <sdx/tensor.hpp>
 
+#include "base/tools_api.h"
 #include "graph/graph.h"
 
 namespace sdx::ops {
@@ -74,7 +75,7 @@ using InferFn = void (*)(InferContext&);
 using RunFn = void (*)(OpContext&);
 
 // One version of one operator. Built once, then immutable.
-struct OpDef {
+struct SDX_TOOLS_API OpDef {
   std::string domain;  // "" is ai.onnx
   std::string name;
   int since = 1;  // first opset version with this behaviour

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "ops/control/signatures.h"
 #include "ops/control/slices.h"
 #include "ops/control/subgraphs.h"
 #include "ops/op.h"
-#include "ops/signature.h"
 #include "ops/tensor/axes.h"
 #include "tensor/element.h"
 
@@ -17,20 +17,6 @@ struct Plan {
   std::size_t first = 0;  // index of the first state among the node's inputs (Scan-8 has sequence_lens before them)
   std::size_t states = 0, inputs = 0, outputs = 0;
   std::vector<std::int64_t> input_axes, input_backward, output_axes, output_backward;
-};
-
-struct ScanAttrs {
-  std::int64_t num_scan_inputs = 0;
-  IntList input_directions, output_directions, input_axes, output_axes;
-
-  void fields(auto& f, const OpId& op) {
-    f.required("num_scan_inputs", num_scan_inputs);
-    if (op.version < 9) return f("directions", input_directions);
-    f("scan_input_axes", input_axes);
-    f("scan_input_directions", input_directions);
-    f("scan_output_axes", output_axes);
-    f("scan_output_directions", output_directions);
-  }
 };
 
 // A list attribute with one element per scanned value; all zero when missing.

@@ -1,5 +1,5 @@
 #pragma once
-// Gradient of ai.onnx.preview.training: attributes.
+// Scan, and Gradient of ai.onnx.preview.training: attributes.
 
 #include "ops/signature.h"
 
@@ -14,6 +14,20 @@ struct GradientAttrs {
     f.required("xs", xs);
     f("zs", zs);
     f.required("y", y);
+  }
+};
+
+struct ScanAttrs {
+  std::int64_t num_scan_inputs = 0;
+  IntList input_directions, output_directions, input_axes, output_axes;
+
+  void fields(auto& f, const OpId& op) {
+    f.required("num_scan_inputs", num_scan_inputs);
+    if (op.version < 9) return f("directions", input_directions);
+    f("scan_input_axes", input_axes);
+    f("scan_input_directions", input_directions);
+    f("scan_output_axes", output_axes);
+    f("scan_output_directions", output_directions);
   }
 };
 

@@ -59,14 +59,6 @@ class Heads {
   Expr query_, key_;  // how many, int64[1]
 };
 
-void check(GradientContext& c) {
-  if (c.has_input(kPastKey)) c.refuse("past keys");
-  if (parse<AttentionAttrs>(c).softcap != 0) c.refuse("softcap");
-  for (std::size_t i = 1; i < 4; ++i) {
-    if (c.dy(i)) c.refuse("outputs besides the first");
-  }
-}
-
 // All of the node's inputs as they are; the probabilities are its fourth output.
 Expr probabilities(GradientContext& c) {
   std::vector<Expr> inputs;
@@ -74,26 +66,60 @@ Expr probabilities(GradientContext& c) {
   return c.repeat_many(inputs, {{"qk_matmul_output_mode", std::int64_t{3}}}, 4)[3];
 }
 
+// Keys or values with those of the past before them, [batch, key heads, 1, rows, size].
+Expr with_past(GradientContext& c, std::size_t past, Expr fresh) {
+  if (!c.has_input(past)) return fresh;
+  return c.emit("Concat", {c.emit("Unsqueeze", {c.in(past), c.ints({2})}), fresh}, {{"axis", std::int64_t{3}}});
+}
+
+// `g`: of what with_past() made, but for what comes from output `present`, the same.
+void set_keys(GradientContext& c, Heads& heads, std::size_t input, std::size_t past, std::size_t present, Expr g) {
+  if (c.dy(present)) {
+    const Expr more = c.emit("Unsqueeze", {c.dy(present), c.ints({2})});
+    g = g ? g + more : more;
+  }
+  if (!g) return;
+  if (c.has_input(past)) {
+    const Expr before = c.extents(c.in(past), 2, 3);
+    const Expr sizes = join(c, {before, call("Sub", c.extents(g, 3, 4), before)});
+    const std::vector<Expr> parts = c.emit_many("Split", {g, sizes}, 2, {{"axis", std::int64_t{3}}});
+    c.set(past, c.emit("Squeeze", {parts[0], c.ints({2})}));
+    g = parts[1];
+  }
+  c.set(input, heads.merge(g, c.in(input)));
+}
+
 void attention(GradientContext& c) {
-  check(c);
+  if (c.dy(3)) c.refuse("the scores");
   Heads heads(c);
+  if (!c.dy()) {
+    set_keys(c, heads, kK, kPastKey, 1, {});
+    return set_keys(c, heads, kV, kPastValue, 2, {});
+  }
   const Expr all = probabilities(c);
   const Expr p = heads.split_scores(all);
   const Expr q = heads.split(c.in(kQ), true);
-  const Expr k = heads.split(c.in(kK), false);
-  const Expr v = heads.split(c.in(kV), false);
+  const Expr k = with_past(c, kPastKey, heads.split(c.in(kK), false));
+  const Expr v = with_past(c, kPastValue, heads.split(c.in(kV), false));
   const Expr g = heads.split(c.dy(), true);
   const Expr dp = call("MatMul", g, last_swapped(c, v));
-  const Expr ds = p * (dp - c.sum(dp * p, {-1}));
-  const float given = parse<AttentionAttrs>(c).scale.value_or(0);
-  const Expr size = c.cast_like(c.emit("Squeeze", {c.extents(q, 4, 5)}), q);
+  const Expr masked = p * (dp - c.sum(dp * p, {-1}));
+  const auto attr = parse<AttentionAttrs>(c);
+  const float given = attr.scale.value_or(0);
+  const Expr size = c.cast_like(c.emit("Squeeze", {c.extents(q, 4, 5)}), c.in(kQ));
   const Expr scale = given != 0 ? c.scalar(static_cast<double>(given)) : 1.0 / call("Sqrt", size);
+  Expr ds = masked;
+  if (attr.softcap > 0) {  // before the mask: cap * tanh(s / cap)
+    const Expr s = call("MatMul", q, last_swapped(c, k)) * scale;
+    ds = ds * (1.0 - square(call("Tanh", s / static_cast<double>(attr.softcap))));
+  }
   // Query heads that share a key head add up.
   const auto shared = [&](Expr e) { return c.sum(e, {2}); };
   if (c.wants(kQ)) c.set(kQ, heads.merge(call("MatMul", ds, k) * scale, c.in(kQ)));
-  if (c.wants(kK)) c.set(kK, heads.merge(shared(call("MatMul", last_swapped(c, ds), q)) * scale, c.in(kK)));
-  if (c.wants(kV)) c.set(kV, heads.merge(shared(call("MatMul", last_swapped(c, p), g)), c.in(kV)));
-  if (c.wants(kMask)) c.set(kMask, c.sum_to(c.reshape(ds, c.shape_of(all)), c.in(kMask)));
+  if (c.wants(kK) || c.wants(kPastKey))
+    set_keys(c, heads, kK, kPastKey, 1, shared(call("MatMul", last_swapped(c, ds), q)) * scale);
+  if (c.wants(kV) || c.wants(kPastValue)) set_keys(c, heads, kV, kPastValue, 2, shared(call("MatMul", last_swapped(c, p), g)));
+  if (c.wants(kMask)) c.set(kMask, c.sum_to(c.reshape(masked, c.shape_of(all)), c.in(kMask)));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "ops/gradient.h"
 #include "ops/math/signatures.h"
+#include "tensor/element.h"
 
 namespace sdx::ops {
 namespace {
@@ -41,7 +42,12 @@ void pow(GradientContext& c) {
   modern(c);
   const Expr x = c.in(0);
   const Expr y = c.is_float(c.in(1)) && c.wants(1) ? c.in(1) : c.cast_like(c.in(1), x);
-  if (c.wants(0)) c.set_broadcast(0, c.dy() * y * call("Pow", x, y - c.cast_like(c.scalar(1), x)));
+  const Tensor* exponent = c.value(1);
+  if (c.wants(0) && exponent != nullptr && exponent->size() == 1 && element_as_double(exponent->clone(), 0) == 2) {
+    c.set_broadcast(0, c.dy() * x * 2.0);  // of squared errors
+  } else if (c.wants(0)) {
+    c.set_broadcast(0, c.dy() * y * call("Pow", x, y - c.cast_like(c.scalar(1), x)));
+  }
   if (!c.wants(1)) return;
   const Expr log = where(call("Equal", x, c.cast_like(c.scalar(0), x)), c.cast_like(c.scalar(0), x), call("Log", x));
   c.set_broadcast(1, c.cast_like(c.dy() * c.out(0) * log, c.in(1)));

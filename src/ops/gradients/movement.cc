@@ -25,14 +25,27 @@ void transpose(GradientContext& c) {
   c.set(0, c.emit("Transpose", {c.dy()}, {{"perm", inverse}}));
 }
 
-void concat(GradientContext& c) {
-  const std::int64_t axis = parse<ConcatAttrs>(c).along();
+// How long each input is along the axis.
+Expr lengths(GradientContext& c, std::int64_t axis) {
   std::vector<Expr> sizes;
+  std::vector<std::int64_t> known;
+  for (std::size_t i = 0; i < c.num_inputs(); ++i) {
+    const SymShape* s = c.shape(c.in(i));
+    const std::int64_t at = s == nullptr || axis >= 0 ? axis : axis + static_cast<std::int64_t>(s->size());
+    if (s != nullptr && at >= 0 && at < static_cast<std::int64_t>(s->size()) && (*s)[static_cast<std::size_t>(at)].is_const()) {
+      known.push_back((*s)[static_cast<std::size_t>(at)].value());
+    }
+  }
+  if (known.size() == c.num_inputs()) return c.ints(known);
   for (std::size_t i = 0; i < c.num_inputs(); ++i) {
     sizes.push_back(c.emit("Gather", {c.shape_of(c.in(i)), c.ints({axis})}));
   }
-  const Expr split = c.emit("Concat", sizes, {{"axis", std::int64_t{0}}});
-  const std::vector<Expr> parts = c.emit_many("Split", {c.dy(), split}, c.num_inputs(), {{"axis", axis}});
+  return c.emit("Concat", sizes, {{"axis", std::int64_t{0}}});
+}
+
+void concat(GradientContext& c) {
+  const std::int64_t axis = parse<ConcatAttrs>(c).along();
+  const std::vector<Expr> parts = c.emit_many("Split", {c.dy(), lengths(c, axis)}, c.num_inputs(), {{"axis", axis}});
   for (std::size_t i = 0; i < parts.size(); ++i) c.set(i, parts[i]);
 }
 
@@ -81,21 +94,57 @@ void pad(GradientContext& c) {
   c.set(2, c.reshape_like(c.emit("ReduceSum", {filled}, {{"keepdims", std::int64_t{0}}}), c.in(2)));
 }
 
-std::string_view scatter_mode(GradientContext& c) {
-  const std::string_view mode = parse<ScatterAttrs>(c).reduction;
-  if (mode != "none" && mode != "add") c.refuse("reduction '" + std::string(mode) + "'");
-  return mode;
+// What the updates of a scatter saw, and where they went.
+struct Scatter {
+  GradientContext& c;
+  bool nd;
+
+  // `e`, shaped like the data, at the places of the updates.
+  Expr at_updates(Expr e) const {
+    if (nd) return c.emit("GatherND", {e, c.in(1)});
+    return c.emit("GatherElements", {e, c.in(1)}, {{"axis", parse<ScatterAttrs>(c).axis}});
+  }
+  Expr into(Expr data, Expr updates, const char* reduction) const {
+    return c.repeat({data, c.in(1), updates}, {{"reduction", std::string(reduction)}});
+  }
+};
+
+// The product of all other factors of an element: of those that are not zero where exactly one is.
+void scatter_mul(GradientContext& c, const Scatter& s) {
+  const Expr x = c.in(0);
+  const Expr u = c.in(2);
+  if (c.wants(0)) c.set(0, c.dy() * s.into(c.emit("Expand", {c.scalar(1), c.shape_of(x)}), u, "mul"));
+  if (!c.wants(2)) return;
+  const Expr zero = call("Equal", u, 0.0);
+  const Expr filled = where(zero, c.scalar(1), u);
+  const Expr zeros = s.at_updates(s.into(c.zeros_like(x), c.cast_like(zero, u), "add"));
+  const Expr product = s.at_updates(c.dy() * s.into(x, filled, "mul"));
+  const Expr lone = call("And", zero, call("Equal", zeros, 1.0));
+  c.set(2, where(lone, product, where(call("Greater", zeros, 0.0), c.scalar(0), product / filled)));
+}
+
+// Equal elements share the gradient evenly.
+void scatter_extreme(GradientContext& c, const Scatter& s) {
+  const Expr x = c.in(0);
+  const Expr u = c.in(2);
+  const Expr stays = c.cast_like(call("Equal", x, c.out(0)), x);
+  const Expr chosen = c.cast_like(call("Equal", u, s.at_updates(c.out(0))), u);
+  const Expr g = c.dy() / s.into(stays, chosen, "add");
+  if (c.wants(0)) c.set(0, stays * where(call("Greater", stays, 0.0), g, c.scalar(0)));
+  if (c.wants(2)) c.set(2, chosen * where(call("Greater", chosen, 0.0), s.at_updates(g), c.scalar(0)));
 }
 
 // Elements that are overwritten count no more; with equal indices the order of writing is not defined, and neither is this.
 template <bool nd>
 void scatter(GradientContext& c) {
-  const std::string_view mode = scatter_mode(c);
+  const Scatter s{c, nd};
+  const std::string_view mode = parse<ScatterAttrs>(c).reduction;
+  if (mode == "mul") return scatter_mul(c, s);
+  if (mode == "max" || mode == "min") return scatter_extreme(c, s);
+  if (mode != "none" && mode != "add") c.refuse("reduction '" + std::string(mode) + "'");
   const Expr g = c.dy();
   if (c.wants(0)) c.set(0, mode == "add" ? g : c.repeat({g, c.in(1), c.zeros_like(c.in(2))}));
-  if (!c.wants(2)) return;
-  if (nd) return c.set(2, c.emit("GatherND", {g, c.in(1)}));
-  c.set(2, c.emit("GatherElements", {g, c.in(1)}, {{"axis", parse<ScatterAttrs>(c).axis}}));
+  if (c.wants(2)) c.set(2, s.at_updates(g));
 }
 
 }  // namespace

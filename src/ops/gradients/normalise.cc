@@ -55,6 +55,7 @@ void layer_norm(GradientContext& c) {
 }
 
 void rms_norm(GradientContext& c) {
+  only_first_output(c);
   const std::vector<std::int64_t> axes = last_axes(c);
   const Expr x = c.in(0);
   const Expr r = 1.0 / call("Sqrt", c.mean(square(x), axes) + epsilon_of<LayerNormAttrs>(c));
@@ -138,7 +139,8 @@ void batch_norm(GradientContext& c) {
 
 void mean_variance(GradientContext& c) {
   const std::vector<std::int64_t> axes = to_vector(parse<MeanVarianceAttrs>(c).axes);
-  c.set(0, normalise_back(c, normalise(c, c.in(0), axes, 0), c.dy(), axes));
+  // The operator divides by sqrt(variance) + 1e-9, which where there is no variance is sqrt(1e-18).
+  c.set(0, normalise_back(c, normalise(c, c.in(0), axes, 1e-18), c.dy(), axes));
 }
 
 // y = x / |x|; 0 where the norm is.
@@ -185,6 +187,8 @@ void register_gradients_normalise(GradientTable& t) {
   t.add({{"LayerNormalization", layer_norm}, {"RMSNormalization", rms_norm}, {"InstanceNormalization", instance_norm}});
   t.add({{"GroupNormalization", group_norm}, {"BatchNormalization", batch_norm}, {"MeanVarianceNormalization", mean_variance}});
   t.add({{"LpNormalization", lp_norm}, {"LRN", lrn}});
+  t.add({"SimplifiedLayerNormalization", "com.microsoft.SimplifiedLayerNormalization"}, rms_norm);
+  t.add("com.microsoft.LayerNormalization", layer_norm);
 }
 
 }  // namespace sdx::ops

@@ -27,7 +27,10 @@ Expr counts(GradientContext& c, const Windows& w, Expr kernel) {
   const auto rank = static_cast<std::int64_t>(w.axes()) + 2;
   Expr image = c.emit("Expand", {c.scalar(1), concat(c, {c.ints({1, 1}), c.extents(c.in(0), 2, rank)})});
   std::vector<std::int64_t> pads = w.pads;
-  if (parse<PoolAttrs>(c).count_include_pad) {
+  const bool all_count = parse<PoolAttrs>(c).count_include_pad;
+  if (w.begins) {
+    image = padded(c, w, image, all_count ? 1 : 0);
+  } else if (all_count) {
     std::vector<std::int64_t> full{0, 0};
     full.insert(full.end(), pads.begin(), pads.begin() + static_cast<std::ptrdiff_t>(w.axes()));
     full.insert(full.end(), {0, 0});
@@ -92,6 +95,12 @@ std::vector<std::int64_t> global_axes(GradientContext& c) {
 
 void global_average_pool(GradientContext& c) {
   const Expr x = c.in(0);
+  const SymShape* s = c.shape(x);
+  if (s != nullptr && s->size() > 2) {
+    const SymShape plane(s->begin() + 2, s->end());
+    const std::int64_t n = all_const(plane) ? element_count(to_shape(plane)) : 0;
+    if (n != 0) return c.set(0, call("Expand", c.dy() * (1.0 / static_cast<double>(n)), c.shape_of(x)));
+  }
   const Expr part = c.cast_like(call("Size", c.out(0)), x) / c.cast_like(call("Size", x), x);
   c.set(0, call("Expand", c.dy() * part, c.shape_of(x)));
 }

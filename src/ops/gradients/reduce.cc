@@ -1,7 +1,12 @@
 // Gradients of reductions, softmax and running sums.
 
+#include <optional>
+
+#include "base/checked.h"
 #include "ops/gradient.h"
 #include "ops/reduce/signatures.h"
+#include "ops/tensor/axes.h"
+#include "tensor/element.h"
 
 namespace sdx::ops {
 namespace {
@@ -30,13 +35,54 @@ Expr same_sum(Expr e, GradientContext& c) {
 
 Expr expand(Expr e, Expr like) { return call("Expand", e, like.context->shape_of(like)); }
 
-void reduce_sum(GradientContext& c) { c.set(0, expand(of_sum(c, kept(c)), c.in(0))); }
+// The axes that are summed over, where that is known.
+std::optional<std::vector<std::int64_t>> summed_axes(GradientContext& c) {
+  const auto attr = parse<ReduceAttrs>(c);
+  std::vector<std::int64_t> axes = to_vector(attr.axes);
+  if (c.has_input(1)) {
+    if (c.value(1) == nullptr) return std::nullopt;
+    axes = to_ints(c.value(1)->clone());
+  }
+  const SymShape* x = c.shape(c.in(0));
+  if (!axes.empty() || attr.noop_with_empty_axes) return axes;
+  if (x == nullptr) return std::nullopt;
+  for (std::size_t i = 0; i < x->size(); ++i) axes.push_back(static_cast<std::int64_t>(i));
+  return axes;
+}
+
+// The gradient of the node's result so that it broadcasts to the node's input.
+Expr broadcastable(GradientContext& c) {
+  if (parse<ReduceAttrs>(c).keepdims) return c.dy();
+  const auto axes = summed_axes(c);
+  if (!axes) return of_sum(c, kept(c));
+  const SymShape* x = c.shape(c.in(0));
+  const bool all = x != nullptr && axes->size() == x->size();  // a scalar broadcasts as it is
+  return axes->empty() || all ? c.dy() : c.emit("Unsqueeze", {c.dy(), c.ints(*axes)});
+}
+
+void reduce_sum(GradientContext& c) { c.set(0, expand(broadcastable(c), c.in(0))); }
+
+// What a mean divides by; 0 where that is not known before the run.
+std::int64_t averaged(GradientContext& c) {
+  const SymShape* x = c.shape(c.in(0));
+  const auto axes = summed_axes(c);
+  if (x == nullptr || !axes) return 0;
+  std::int64_t count = 1;
+  for (const std::int64_t axis : normalize_axes(*axes, x->size())) {
+    const Dim& d = (*x)[static_cast<std::size_t>(axis)];
+    const auto product = d.is_const() ? checked_mul(count, d.value()) : std::nullopt;
+    if (!product) return 0;
+    count = *product;
+  }
+  return count;
+}
 
 void reduce_mean(GradientContext& c) {
   const Expr x = c.in(0);
-  const Expr y = kept(c);
-  const Expr part = c.cast_like(call("Size", y), x) / c.cast_like(call("Size", x), x);
-  c.set(0, expand(of_sum(c, y) * part, x));
+  const Expr g = broadcastable(c);
+  if (const std::int64_t n = averaged(c); n != 0) return c.set(0, expand(g * (1.0 / static_cast<double>(n)), x));
+  const Expr part = c.cast_like(call("Size", c.dy()), x) / c.cast_like(call("Size", x), x);
+  c.set(0, expand(g * part, x));
 }
 
 // Equal elements share the gradient evenly.
@@ -88,6 +134,23 @@ void cum_sum(GradientContext& c) {
   c.set(0, c.repeat({c.dy(), c.in(1)}, {{"reverse", reverse}}));
 }
 
+// The products without one element: where there is a zero, of those that have none but it.
+void cum_prod(GradientContext& c) {
+  const Expr x = c.in(0);
+  const bool reverse = parse<CumulativeAttrs>(c).reverse;
+  const std::int64_t exclusive = parse<CumulativeAttrs>(c).exclusive ? 1 : 0;
+  const auto sums = [&](Expr e, bool back, std::int64_t without) {
+    return c.emit("CumSum", {e, c.in(1)}, {{"reverse", std::int64_t{back}}, {"exclusive", without}});
+  };
+  const Expr zero = call("Equal", x, 0.0);
+  const Expr zeros = sums(c.cast_like(zero, x), reverse, 0);
+  const Expr first = call("And", zero, call("Equal", zeros, 1.0));
+  const Expr filled = where(first, c.scalar(1), x);
+  const Expr lone = sums(c.dy() * c.repeat({filled, c.in(1)}), !reverse, exclusive);
+  const Expr others = sums(c.dy() * c.out(0), !reverse, exclusive) / where(zero, c.scalar(1), x);
+  c.set(0, where(first, lone, where(call("Greater", zeros, 0.0), c.scalar(0), others)));
+}
+
 // One axis since 13; before, all axes from `axis` on together.
 std::vector<std::int64_t> softmax_axes(GradientContext& c) {
   const auto attr = parse<SoftmaxAttrs>(c);
@@ -125,6 +188,7 @@ void register_gradients_reduce(GradientTable& t) {
   t.add("ReduceLogSum", reduce_log_sum);
   t.add("ReduceLogSumExp", reduce_log_sum_exp);
   t.add("CumSum", cum_sum);
+  t.add("CumProd", cum_prod);
   t.add("Softmax", softmax);
   t.add("LogSoftmax", log_softmax);
 }

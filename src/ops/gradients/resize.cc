@@ -1,5 +1,5 @@
-// Gradient of Resize and Upsample. Every mode but tf_crop_and_resize is linear and goes axis by axis: resizing an identity matrix
-// along one axis gives the matrix of that axis, whose transpose takes the gradient back.
+// Gradient of Resize and Upsample. Every mode is linear, apart from what it fills in, and goes axis by axis: resizing an identity
+// matrix along one axis gives the matrix of that axis, whose transpose takes the gradient back.
 
 #include <string>
 #include <utility>
@@ -11,13 +11,21 @@
 namespace sdx::ops {
 namespace {
 
-constexpr std::size_t kScales = 2, kSizes = 3;  // inputs since opset 11
+constexpr std::size_t kRoi = 1, kScales = 2, kSizes = 3;  // inputs since opset 11
 
 Expr concat(GradientContext& c, Expr a, Expr b) { return c.emit("Concat", {a, b}, {{"axis", std::int64_t{0}}}); }
 Expr element(GradientContext& c, Expr e, std::int64_t i) { return c.emit("Slice", {e, c.ints({i}), c.ints({i + 1})}); }
 
-// [extent after, extent before] of axis `axis`, to which element `k` of scales or sizes belongs.
-Expr axis_matrix(GradientContext& c, std::int64_t axis, std::int64_t k) {
+// The part of axis `k` of `axes` that tf_crop_and_resize takes, and the whole of a second axis; null in other modes.
+Expr region(GradientContext& c, std::int64_t axes, std::int64_t k) {
+  if (parse<ResizeAttrs>(c).coordinate_transformation_mode != "tf_crop_and_resize") return {};
+  const Expr roi = c.in(kRoi);
+  const auto fixed = [&](double v) { return c.emit("CastLike", {c.emit("Reshape", {c.scalar(v), c.ints({1})}), roi}); };
+  return concat(c, concat(c, element(c, roi, k), fixed(0)), concat(c, element(c, roi, axes + k), fixed(1)));
+}
+
+// [extent after, extent before] of axis `axis`, to which element `k` of scales or sizes, which have `axes`, belongs.
+Expr axis_matrix(GradientContext& c, std::int64_t axis, std::int64_t axes, std::int64_t k) {
   const Expr n = c.extents(c.in(0), axis, axis + 1);
   const Expr eye = c.emit("EyeLike", {c.emit("Expand", {c.scalar(0), concat(c, n, n)})});
   const auto scales = [&](Expr all) {
@@ -25,10 +33,11 @@ Expr axis_matrix(GradientContext& c, std::int64_t axis, std::int64_t k) {
   };
   if (c.version() < 11) return c.repeat({eye, scales(c.in(1))});
   const bool by_size = c.has_input(kSizes);
-  const std::vector<Expr> inputs = by_size ? std::vector<Expr>{eye, {}, {}, concat(c, element(c, c.in(kSizes), k), n)}
-                                           : std::vector<Expr>{eye, {}, scales(c.in(kScales))};
-  if (c.version() < 18) return c.repeat(inputs);
-  return c.repeat(inputs, {{"axes", std::vector<std::int64_t>{0, 1}}});
+  const Expr roi = region(c, axes, k);
+  const std::vector<Expr> inputs = by_size ? std::vector<Expr>{eye, roi, {}, concat(c, element(c, c.in(kSizes), k), n)}
+                                           : std::vector<Expr>{eye, roi, scales(c.in(kScales))};
+  if (c.version() < 18) return c.repeat(inputs, {{"extrapolation_value", 0.0F}});
+  return c.repeat(inputs, {{"axes", std::vector<std::int64_t>{0, 1}}, {"extrapolation_value", 0.0F}});
 }
 
 // g's axis, of the extent after, times the matrix.
@@ -50,7 +59,6 @@ bool scale_is_one(GradientContext& c, std::size_t k) {
 
 void resize(GradientContext& c) {
   const auto attr = parse<ResizeAttrs>(c);
-  if (attr.coordinate_transformation_mode == "tf_crop_and_resize") c.refuse("tf_crop_and_resize");
   if (attr.keep_aspect_ratio_policy != "stretch") c.refuse("keep_aspect_ratio_policy");
   if (c.num_inputs() < 2) c.refuse("scales as an attribute");
   const std::int64_t rank = c.rank(c.in(0));
@@ -58,12 +66,13 @@ void resize(GradientContext& c) {
   if (axes.empty()) {
     for (std::int64_t k = 0; k < rank; ++k) axes.push_back(k);
   }
+  const bool crops = attr.coordinate_transformation_mode == "tf_crop_and_resize";
   Expr g = c.dy();
   for (std::size_t k = 0; k < axes.size(); ++k) {
     const std::int64_t axis = axes[k] < 0 ? axes[k] + rank : axes[k];
     if (axis < 0 || axis >= rank) c.refuse("an axis that there is not");
-    if (scale_is_one(c, k)) continue;
-    g = apply(c, g, axis_matrix(c, axis, static_cast<std::int64_t>(k)), axis, rank);
+    if (!crops && scale_is_one(c, k)) continue;
+    g = apply(c, g, axis_matrix(c, axis, static_cast<std::int64_t>(axes.size()), static_cast<std::int64_t>(k)), axis, rank);
   }
   c.set(0, g);
 }

@@ -5,8 +5,8 @@
 
 #include "base/thread_pool.h"
 #include "ops/context.h"
+#include "ops/image/signatures.h"
 #include "ops/op.h"
-#include "ops/signature.h"
 #include "ops/tensor/axes.h"
 #include "ops/tensor/movement.h"
 #include "ops/tensor/shape_values.h"
@@ -15,12 +15,6 @@
 
 namespace sdx::ops {
 namespace {
-
-struct AffineGridAttrs {
-  bool align_corners = false;
-
-  void fields(auto& f) { f("align_corners", align_corners); }
-};
 
 // size: N, C, [D,] H, W
 void check_size(const Ints& size) {

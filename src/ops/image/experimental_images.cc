@@ -5,22 +5,12 @@
 #include <cstring>
 #include <vector>
 
+#include "ops/image/signatures.h"
 #include "ops/math/elementwise.h"
 #include "ops/op.h"
-#include "ops/signature.h"
 
 namespace sdx::ops {
 namespace {
-
-struct ImageScalerAttrs {
-  float scale = 1;
-  FloatList bias;
-
-  void fields(auto& f) {
-    f("scale", scale);
-    f("bias", bias);
-  }
-};
 
 struct CropAttrs {
   IntList border, scale;

@@ -6,8 +6,8 @@
 
 #include "base/thread_pool.h"
 #include "ops/context.h"
+#include "ops/image/signatures.h"
 #include "ops/op.h"
-#include "ops/signature.h"
 #include "ops/tensor/axes.h"
 #include "ops/tensor/movement.h"
 #include "tensor/dispatch.h"
@@ -15,18 +15,6 @@
 
 namespace sdx::ops {
 namespace {
-
-struct GridSampleAttrs {
-  std::string_view mode = "linear";
-  std::string_view padding_mode = "zeros";
-  bool align_corners = false;
-
-  void fields(auto& f) {
-    f("mode", mode);
-    f("padding_mode", padding_mode);
-    f("align_corners", align_corners);
-  }
-};
 
 enum class Mode { nearest, linear, cubic };
 enum class Padding { zeros, border, reflection };

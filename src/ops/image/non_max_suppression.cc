@@ -39,16 +39,20 @@ class Selection {
     const float area = a.area();
     for (std::size_t at = 0; at < size_; at += kBlock) {
       const Block& b = blocks_[at / kBlock];
-      std::array<int, kBlock> hits;
+      std::array<float, kBlock> height, width;
+      std::array<int, kBlock> meets;
       for (std::size_t i = 0; i < kBlock; ++i) {
-        const float height = std::min(a.y2, b.y2[i]) - std::max(a.y1, b.y1[i]);
-        const float width = std::min(a.x2, b.x2[i]) - std::max(a.x1, b.x1[i]);
-        const float common = height * width;
-        const float all = area + b.area[i] - common;
-        hits[i] = static_cast<int>(height > 0) & static_cast<int>(width > 0) & static_cast<int>(all > 0) &
-                  static_cast<int>(common / all > threshold);
+        height[i] = std::min(a.y2, b.y2[i]) - std::max(a.y1, b.y1[i]);
+        width[i] = std::min(a.x2, b.x2[i]) - std::max(a.x1, b.x1[i]);
+        meets[i] = static_cast<int>(height[i] > 0) & static_cast<int>(width[i] > 0);
       }
-      if (std::accumulate(hits.begin(), hits.end(), 0) != 0) return true;
+      // Most boxes share nothing: few blocks need divisions.
+      if (std::accumulate(meets.begin(), meets.end(), 0) == 0) continue;
+      for (std::size_t i = 0; i < kBlock; ++i) {
+        const float common = height[i] * width[i];
+        const float all = area + b.area[i] - common;
+        if (meets[i] != 0 && all > 0 && common / all > threshold) return true;
+      }
     }
     return false;
   }

@@ -7,8 +7,8 @@
 
 #include "base/thread_pool.h"
 #include "ops/context.h"
+#include "ops/image/signatures.h"
 #include "ops/op.h"
-#include "ops/signature.h"
 #include "ops/tensor/gather_index.h"
 #include "ops/tensor/shape_values.h"
 #include "tensor/dispatch.h"
@@ -26,22 +26,6 @@ void infer_regions(InferContext& c, Dim height, Dim width) {
   if (rois != nullptr && rois->size() != 2) c.fail("'rois' must be of rank 2, received {}", to_string(*rois));
   c.output(0, c.dtype(0), SymShape{rois != nullptr ? (*rois)[0] : Dim(), x != nullptr ? (*x)[1] : Dim(), height, width});
 }
-
-struct RoiAlignAttrs {
-  std::string_view mode = "avg", coordinate_transformation_mode = "half_pixel";
-  std::int64_t output_height = 1, output_width = 1, sampling_ratio = 0;
-  float spatial_scale = 1;
-
-  void fields(auto& f, const OpId& op) {
-    if (op.version < 16) coordinate_transformation_mode = "output_half_pixel";
-    f("mode", mode);
-    f("output_height", output_height);
-    f("output_width", output_width);
-    f("sampling_ratio", sampling_ratio);
-    f("spatial_scale", spatial_scale);
-    f("coordinate_transformation_mode", coordinate_transformation_mode);
-  }
-};
 
 struct MaxRoiPoolAttrs {
   IntList pooled_shape;

@@ -1,5 +1,5 @@
 #pragma once
-// Resize and Upsample: attributes.
+// Images: attributes.
 
 #include "ops/signature.h"
 
@@ -37,6 +37,50 @@ struct ResizeAttrs {
     f("antialias", antialias);
     f("axes", axes);
     f("keep_aspect_ratio_policy", keep_aspect_ratio_policy);
+  }
+};
+
+struct GridSampleAttrs {
+  std::string_view mode = "linear";
+  std::string_view padding_mode = "zeros";
+  bool align_corners = false;
+
+  void fields(auto& f) {
+    f("mode", mode);
+    f("padding_mode", padding_mode);
+    f("align_corners", align_corners);
+  }
+};
+
+struct RoiAlignAttrs {
+  std::string_view mode = "avg", coordinate_transformation_mode = "half_pixel";
+  std::int64_t output_height = 1, output_width = 1, sampling_ratio = 0;
+  float spatial_scale = 1;
+
+  void fields(auto& f, const OpId& op) {
+    if (op.version < 16) coordinate_transformation_mode = "output_half_pixel";
+    f("mode", mode);
+    f("output_height", output_height);
+    f("output_width", output_width);
+    f("sampling_ratio", sampling_ratio);
+    f("spatial_scale", spatial_scale);
+    f("coordinate_transformation_mode", coordinate_transformation_mode);
+  }
+};
+
+struct AffineGridAttrs {
+  bool align_corners = false;
+
+  void fields(auto& f) { f("align_corners", align_corners); }
+};
+
+struct ImageScalerAttrs {
+  float scale = 1;
+  FloatList bias;
+
+  void fields(auto& f) {
+    f("scale", scale);
+    f("bias", bias);
   }
 };
 

@@ -1,10 +1,29 @@
 #include "ops/math/broadcast.h"
 
 #include <algorithm>
+#include <charconv>
+#include <string_view>
 
 #include "base/error.h"
 
 namespace sdx::ops {
+namespace {
+
+// Whether `d` is min(c, x) with a constant c >= 1, as a Slice of a table of c rows up to x has it. Both are extents, so x is what
+// they broadcast to: where x > c they fit only if c is 1.
+bool is_least_of(const Dim& d, const Dim& x) {
+  constexpr std::string_view kBegin = "min(", kBetween = ", ";
+  const std::string name = d.symbol_name();
+  if (!name.starts_with(kBegin)) return false;
+  for (const std::size_t at : {kBegin.size(), name.rfind(kBetween) + kBetween.size()}) {  // either may be the constant
+    std::int64_t c = 0;
+    const auto [end, error] = std::from_chars(name.data() + std::min(at, name.size()), name.data() + name.size(), c);
+    if (error == std::errc() && c >= 1 && min(Dim(c), x) == d) return true;
+  }
+  return false;
+}
+
+}  // namespace
 
 Shape broadcast_shapes(const Shape& a, const Shape& b) {
   const Shape& longer = a.size() >= b.size() ? a : b;
@@ -40,7 +59,9 @@ SymShape broadcast_shapes(const SymShape& a, const SymShape& b) {
            to_string(a), to_string(b), o.value(), d.value());
     } else if (!o.is_const() && d.is_const()) {
       o = d;  // a constant other than 1 decides
-    } else if (!o.is_const()) {
+    } else if (is_least_of(o, d)) {
+      o = d;
+    } else if (!o.is_const() && !is_least_of(d, o)) {
       o = Dim::unknown();  // two different symbols: either may be 1
     }
   }

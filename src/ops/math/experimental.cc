@@ -4,21 +4,11 @@
 #include <cmath>
 
 #include "ops/math/elementwise.h"
+#include "ops/math/experimental_signatures.h"
 #include "ops/op.h"
-#include "ops/signature.h"
 
 namespace sdx::ops {
 namespace {
-
-struct ExperimentalAttrs {
-  float alpha = 0, beta = 0;
-
-  void fields(auto& f, const OpId& op) {
-    if (op.name == "Affine") alpha = 1;
-    f("alpha", alpha);
-    f("beta", beta);
-  }
-};
 
 void run_affine(OpContext& c) {
   const auto k = parse<ExperimentalAttrs>(c);

@@ -171,6 +171,22 @@ TEST(Range, SymbolicCount) {
   EXPECT_EQ((*t.shape)[0].str(), "n");
 }
 
+TEST(Add, BroadcastsALeastExtentToTheOther) {
+  const Dim s = Dim::symbol("s"), t = Dim::symbol("t");
+  const auto of = [](const Dim& a, const Dim& b) {
+    const Type x = Type::tensor(DataType::float32, SymShape{a}), y = Type::tensor(DataType::float32, SymShape{b});
+    return (*SingleOp("Add", 14).infer({x, y}).shape)[0].str();
+  };
+  // What a table of 512 positions gives for s of them fits s only as a whole.
+  EXPECT_EQ(of(s, min(Dim(512), s)), "s");
+  EXPECT_EQ(of(min(Dim(512), s), s), "s");
+  EXPECT_EQ(of(s + s, min(Dim(512), s + s)), "2*s");
+  EXPECT_EQ(of(s, min(Dim(512), t)), "?");
+  EXPECT_EQ(of(s, min(Dim(0), s)), "?");  // s may be 1, and the result empty
+  EXPECT_EQ(of(s, min(t, s)), "?");
+  EXPECT_EQ(of(s, t), "?");
+}
+
 TEST(Det, PivotsAndEmpty) {
   EXPECT_EQ(list(SingleOp("Det", 11).run({floats({2, 2}, {0, 1, 1, 0})}))[0], -1);
   EXPECT_EQ(list(SingleOp("Det", 11).run({floats({1, 0, 0}, {})}))[0], 1);

@@ -5,17 +5,11 @@
 #include "base/thread_pool.h"
 #include "ops/context.h"
 #include "ops/math/float_view.h"
+#include "ops/matrix/cdist_signature.h"
 #include "ops/op.h"
-#include "ops/signature.h"
 
 namespace sdx::ops {
 namespace {
-
-struct CDistAttrs {
-  std::string_view metric = "sqeuclidean";
-
-  void fields(auto& f) { f("metric", metric); }
-};
 
 // Whether the root is taken. The metrics that ONNX Runtime computes.
 bool takes_root(const CDistAttrs& attr) {

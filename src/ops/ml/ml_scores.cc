@@ -54,7 +54,7 @@ PostTransform post_transform_of(const Attributes& attrs) {
 }
 
 template <class T>
-T logistic(T v) {
+T logistic_score(T v) {
   const T p = T(1) / (T(1) + std::exp(-std::abs(v)));  // never overflows
   return v < 0 ? T(1) - p : p;
 }
@@ -71,7 +71,7 @@ void transform_scores(PostTransform how, T* scores, std::size_t n) {
     case PostTransform::none: return;
     case PostTransform::softmax: return softmax(scores, n);
     case PostTransform::softmax_zero: return softmax_zero(scores, n);
-    case PostTransform::logistic: std::transform(scores, scores + n, scores, logistic<T>); return;
+    case PostTransform::logistic: std::transform(scores, scores + n, scores, logistic_score<T>); return;
     case PostTransform::probit: std::transform(scores, scores + n, scores, probit<T>); return;
   }
 }
@@ -83,16 +83,16 @@ void split_score(PostTransform how, SecondScore second, T* scores) {
     scores[0] = probit(s);  // ONNX Runtime writes this one and leaves the other
     scores[1] = -scores[0];
   } else if (how == PostTransform::logistic) {
-    scores[1] = logistic(s);
-    scores[0] = logistic(-s);
+    scores[1] = logistic_score(s);
+    scores[0] = logistic_score(-s);
   } else {
     scores[1] = s;
     scores[0] = second == SecondScore::complement ? T(1) - s : -s;
   }
 }
 
-template float logistic(float);
-template double logistic(double);
+template float logistic_score(float);
+template double logistic_score(double);
 template float probit(float);
 template double probit(double);
 template void transform_scores(PostTransform, float*, std::size_t);

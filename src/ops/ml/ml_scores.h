@@ -22,7 +22,7 @@ struct PostTransformAttrs {
 PostTransform post_transform_of(const Attributes& attrs);
 
 template <class T>
-T logistic(T v);
+T logistic_score(T v);
 template <class T>
 T probit(T v);
 // Two or more scores, in place.

@@ -236,7 +236,7 @@ void probabilities(const SvmModel& m, std::vector<double>& scores) {
   for (std::size_t i = 0; i < k; ++i) {
     for (std::size_t j = i + 1; j < k; ++j, ++at) {
       const double v = scores[at] * static_cast<double>(m.prob_a[at]) + static_cast<double>(m.prob_b[at]);
-      const double p = std::clamp(1.0 - logistic(v), 1e-7, 1.0 - 1e-7);  // bounds as in LIBSVM
+      const double p = std::clamp(1.0 - logistic_score(v), 1e-7, 1.0 - 1e-7);  // bounds as in LIBSVM
       pairwise[i * k + j] = p;
       pairwise[j * k + i] = 1.0 - p;
     }

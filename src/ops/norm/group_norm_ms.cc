@@ -5,27 +5,13 @@
 
 #include "ops/context.h"
 #include "ops/math/float_view.h"
+#include "ops/norm/group_norm_ms_signature.h"
 #include "ops/norm/norm_reference.h"
 #include "ops/op.h"
-#include "ops/signature.h"
 #include "ops/tensor/axes.h"
 
 namespace sdx::ops {
 namespace {
-
-struct ImageGroupNormAttrs {
-  std::int64_t activation = 0;
-  bool channels_last = true;
-  float epsilon = 1e-5F;
-  std::int64_t groups = 0;
-
-  void fields(auto& f) {
-    f("activation", activation);
-    f("channels_last", channels_last);
-    f("epsilon", epsilon);
-    f.required("groups", groups);
-  }
-};
 
 struct GroupAttrs {
   std::int64_t groups;

@@ -11,6 +11,10 @@ DynamicScale dynamic_scale(const float* data, std::int64_t count, DataType targe
     low = data[i] < low ? data[i] : low;
     high = data[i] > high ? data[i] : high;
   }
+  return dynamic_scale(low, high, target);
+}
+
+DynamicScale dynamic_scale(float low, float high, DataType target) {
   const QuantRange range = quant_range(target);
   DynamicScale out;
   if (high != low) out.scale = (high - low) / static_cast<float>(range.high - range.low);

@@ -5,7 +5,7 @@
 
 namespace sdx::ops {
 
-// LSTM, GRU, RNN; com.microsoft AttnLSTM and DynamicQuantizeLSTM.
+// LSTM, GRU, RNN; com.microsoft AttnLSTM, DynamicQuantizeLSTM, LSTMTraining, LSTMGrad, GRUTraining and GRUGrad.
 struct RecurrentFields {
   StringList activations;
   FloatList activation_alpha, activation_beta;
@@ -27,12 +27,20 @@ struct RecurrentFields {
       f("layout", batch_first);
       f.unread("output_sequence", AttrKind::i);  // of opset 1
     }
-    if (op.name == "GRU") f("linear_before_reset", linear_before_reset);
-    if (op.name.ends_with("LSTM")) f("input_forget", input_forget);
+    if (op.name.starts_with("GRU")) f("linear_before_reset", linear_before_reset);
+    if (op.name.ends_with("LSTM") || op.name.starts_with("LSTM")) f("input_forget", input_forget);
   }
 };
 struct RecurrentIn {
   enum Slot : std::size_t { kX, kW, kR, kB, kLengths, kH0, kC0, kPeephole };  // the last two of LSTM
+};
+
+// LSTMGrad and GRUGrad; the first does without the bias and the peephole weights.
+struct LstmGradIn {
+  enum Slot : std::size_t { kX, kW, kR, kLengths, kH0, kC0, kAllH, kAllC, kGates, kDAllH, kDH, kDC };
+};
+struct GruGradIn {
+  enum Slot : std::size_t { kX, kW, kR, kB, kLengths, kH0, kAllH, kGates, kDAllH, kDH };
 };
 
 }  // namespace sdx::ops

@@ -7,21 +7,11 @@
 #include "ops/math/broadcast.h"
 #include "ops/math/float_view.h"
 #include "ops/op.h"
-#include "ops/signature.h"
+#include "ops/reduce/bias_softmax_signature.h"
 #include "ops/tensor/axes.h"
 
 namespace sdx::ops {
 namespace {
-
-struct BiasSoftmaxAttrs {
-  std::int64_t axis = 1;
-  std::int64_t is_inner_broadcast;
-
-  void fields(auto& f) {
-    f("axis", axis);
-    f.required("is_inner_broadcast", is_inner_broadcast);
-  }
-};
 
 void run_bias_softmax(OpContext& c) {
   const Tensor &x = c.input(0), &bias = c.input(1);

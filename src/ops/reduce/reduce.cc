@@ -1,5 +1,6 @@
 // ReduceSum, ReduceMean, ReduceMax, ReduceMin, ReduceProd, ReduceL1, ReduceL2, ReduceSumSquare, ReduceLogSum, ReduceLogSumExp.
 // ai.onnx 1, 11, 12, 13: `axes` is an attribute (ReduceSum: an input since 13); 18, 20, 28: an input.
+// com.microsoft ReduceSumTraining: ReduceSum of 13.
 
 #include <cmath>
 #include <limits>
@@ -259,6 +260,13 @@ void add(OpTable& t, const char* name, TypeSet set) {
 
 void register_reduce(OpTable& t) {
   add<Sum>(t, "ReduceSum", types::numeric);
+  t.add(OpDef("com.microsoft", "ReduceSumTraining", 1)
+            .in("data", "T", types::numeric)
+            .in("axes", "", types::int64)
+            .out("reduced", "T", types::numeric)
+            .attrs<ReduceAttrs>()
+            .infer_with(infer_reduce)
+            .run_with(run_reduce<Sum, ArithmeticTypes>));
   add<Mean>(t, "ReduceMean", types::numeric);
   add<Max, OrderedTypes>(t, "ReduceMax", types::numeric | types::boolean);
   add<Min, OrderedTypes>(t, "ReduceMin", types::numeric | types::boolean);

@@ -17,7 +17,7 @@ struct SoftmaxAttrs {
   }
 };
 
-// ReduceSum and its like.
+// ReduceSum and its like; ReduceSumTraining.
 struct ReduceAttrs {
   static constexpr int axes_input_since(std::string_view name) { return name == "ReduceSum" ? 13 : 18; }
 
@@ -27,7 +27,7 @@ struct ReduceAttrs {
   bool noop_with_empty_axes = false;
 
   void fields(auto& f, const OpId& op) {
-    axes_are_input = op.version >= axes_input_since(op.name);
+    axes_are_input = op.microsoft() || op.version >= axes_input_since(op.name);
     if (!axes_are_input) f("axes", axes);
     f("keepdims", keepdims);
     if (axes_are_input) f("noop_with_empty_axes", noop_with_empty_axes);

@@ -5,33 +5,13 @@
 #include "base/checked.h"
 #include "ops/context.h"
 #include "ops/op.h"
-#include "ops/signature.h"
+#include "ops/sequence/signatures.h"
 #include "ops/tensor/axes.h"
 #include "ops/tensor/movement.h"
 #include "tensor/element.h"
 
 namespace sdx::ops {
 namespace {
-
-struct ConcatFromSequenceAttrs {
-  std::int64_t axis = 0;
-  bool new_axis = false;
-
-  void fields(auto& f) {
-    f.required("axis", axis);
-    f("new_axis", new_axis);
-  }
-};
-
-struct SplitToSequenceAttrs {
-  std::int64_t axis = 0;
-  bool keepdims = true;
-
-  void fields(auto& f) {
-    f("axis", axis);
-    f("keepdims", keepdims);
-  }
-};
 
 void infer_concat(InferContext& c) {
   const auto attr = parse<ConcatFromSequenceAttrs>(c);

@@ -7,7 +7,7 @@
 #include "ops/math/float_view.h"
 #include "ops/op.h"
 #include "ops/signal/fft.h"
-#include "ops/signature.h"
+#include "ops/signal/signatures.h"
 #include "ops/tensor/axes.h"
 #include "tensor/element.h"
 
@@ -16,27 +16,6 @@ namespace {
 
 using Complex = std::complex<double>;
 constexpr std::size_t kLength = 1, kAxis = 2;
-
-struct DftAttrs {
-  bool inverse = false, onesided = false;
-  std::int64_t axis = 1;  // before opset 20; an input since, -2 where it is left out
-
-  void fields(auto& f, const OpId& op) {
-    f("inverse", inverse);
-    f("onesided", onesided);
-    if (op.version < 20) {
-      f("axis", axis);
-    } else {
-      axis = -2;
-    }
-  }
-};
-
-struct StftAttrs {
-  bool onesided = true;
-
-  void fields(auto& f) { f("onesided", onesided); }
-};
 
 std::int64_t scalar(const Tensor& t, const char* name) {
   if (t.size() != 1) fail(ErrorCode::invalid_model, "'{}' must be a scalar, received shape {}", name, to_string(t.shape()));

@@ -7,6 +7,7 @@
 
 #include <sdx/tensor.hpp>
 
+#include "base/tools_api.h"
 #include "graph/dim.h"
 
 namespace sdx::ops {
@@ -17,10 +18,10 @@ std::int64_t normalize_axis(std::int64_t axis, std::size_t rank);
 std::vector<std::int64_t> normalize_axes(std::span<const std::int64_t> axes, std::size_t rank);
 
 // Product of shape[begin..end).
-std::int64_t product(const Shape& shape, std::size_t begin, std::size_t end);
+SDX_TOOLS_API std::int64_t product(const Shape& shape, std::size_t begin, std::size_t end);
 Dim product(const SymShape& shape, std::size_t begin, std::size_t end);
 
 // Row-major strides in elements.
-std::vector<std::int64_t> strides_of(const Shape& shape);
+SDX_TOOLS_API std::vector<std::int64_t> strides_of(const Shape& shape);
 
 }  // namespace sdx::ops

@@ -5,8 +5,8 @@
 #include "base/checked.h"
 #include "ops/context.h"
 #include "ops/op.h"
-#include "ops/signature.h"
 #include "ops/tensor/axes.h"
+#include "ops/tensor/col2im_signature.h"
 #include "ops/tensor/movement.h"
 #include "ops/tensor/shape_values.h"
 #include "tensor/dispatch.h"
@@ -14,16 +14,6 @@
 
 namespace sdx::ops {
 namespace {
-
-struct Col2ImAttrs {
-  std::optional<IntList> strides, dilations, pads;
-
-  void fields(auto& f) {
-    f("strides", strides);
-    f("dilations", dilations);
-    f("pads", pads);
-  }
-};
 
 // One spatial axis: how blocks lie over the image.
 struct Axis {

@@ -1,4 +1,4 @@
-// Concat: ai.onnx 1 (axis defaults to 1), 4, 11, 13.
+// Concat: ai.onnx 1 (axis defaults to 1), 4, 11, 13. com.microsoft ConcatTraining: also says how long each input is.
 
 #include <algorithm>
 
@@ -85,6 +85,27 @@ void run_concat(OpContext& c) {
   });
 }
 
+void infer_concat_training(InferContext& c) {
+  infer_concat(c);
+  if (!c.has_output(1)) return;
+  c.output(1, DataType::int64, SymShape{Dim(static_cast<std::int64_t>(c.num_inputs()))});
+  std::vector<Dim> lengths;
+  for (std::size_t i = 0; i < c.num_inputs(); ++i) {
+    const SymShape* s = c.shape(i);
+    if (s == nullptr) return;
+    lengths.push_back((*s)[static_cast<std::size_t>(normalize_axis(parse<ConcatAttrs>(c).along(), s->size()))]);
+  }
+  c.output_sym(1, std::move(lengths));
+}
+
+void run_concat_training(OpContext& c) {
+  run_concat(c);
+  if (!c.wants_output(1)) return;
+  const auto axis = static_cast<std::size_t>(normalize_axis(parse<ConcatAttrs>(c).along(), c.input(0).rank()));
+  auto lengths = c.output(1, DataType::int64, {static_cast<std::int64_t>(c.num_inputs())}).mutable_values<std::int64_t>();
+  for (std::size_t i = 0; i < lengths.size(); ++i) lengths[i] = c.input(i).dim(axis);
+}
+
 void add(OpTable& t, int since) {
   t.add(OpDef("Concat", since)
             .in("inputs", "T", types::any_tensor, Arity::variadic)
@@ -99,6 +120,13 @@ void add(OpTable& t, int since) {
 void register_concat(OpTable& t) {
   add(t, 1);
   add(t, 4);
+  t.add(OpDef("com.microsoft", "ConcatTraining", 1)
+            .in("inputs", "T", types::any_tensor, Arity::variadic)
+            .out("concat_result", "T", types::any_tensor)
+            .out("per_input_length", "Tint", types::int64, Arity::optional)
+            .attrs<ConcatAttrs>()
+            .infer_with(infer_concat_training)
+            .run_with(run_concat_training));
 }
 
 }  // namespace sdx::ops

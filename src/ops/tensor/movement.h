@@ -11,6 +11,7 @@
 
 #include "base/copy_bytes.h"
 #include "base/error.h"
+#include "base/tools_api.h"
 #include "ops/context.h"
 
 namespace sdx::ops {
@@ -25,21 +26,22 @@ struct CopyAxis {
 };
 
 // Tensors of sub-byte types as uint8 with one code per element; all others unchanged.
-Tensor widened(const Tensor& t);
+SDX_TOOLS_API Tensor widened(const Tensor& t);
 // The inverse: packs `codes` (uint8) into `packed`, a tensor of a sub-byte type and of the same shape.
-void narrow(const Tensor& codes, Tensor& packed);
+SDX_TOOLS_API void narrow(const Tensor& codes, Tensor& packed);
 
 // Copies element by element along `axes`, outermost first. Both tensors have the same element type, not a sub-byte one; the
 // caller has made sure that every offset lies inside, and that no element of `to` is written twice.
-void copy_strided(const Tensor& from, std::int64_t from_offset, Tensor& to, std::int64_t to_offset, std::vector<CopyAxis> axes);
+SDX_TOOLS_API void copy_strided(const Tensor& from, std::int64_t from_offset, Tensor& to, std::int64_t to_offset,
+                                std::vector<CopyAxis> axes);
 
 // All elements, same count and type; shapes may differ.
-void copy_all(const Tensor& from, Tensor& to);
+SDX_TOOLS_API void copy_all(const Tensor& from, Tensor& to);
 
 // Fills with element 0 of `value` (same type). A sub-byte tensor is filled as well.
-void fill_with(Tensor& to, const Tensor& value);
+SDX_TOOLS_API void fill_with(Tensor& to, const Tensor& value);
 // Fills with zeros, false, or empty strings.
-void fill_zero(Tensor& to);
+SDX_TOOLS_API void fill_zero(Tensor& to);
 
 // Output i, as fn(Tensor&) writes it. For a sub-byte type fn gets a uint8 tensor with one code per element, packed afterwards.
 template <class F>
@@ -90,6 +92,6 @@ void copy_units(const T* from, T* to, std::int64_t count) {
 
 // Runs of about this many bytes are worth handing to another thread.
 inline constexpr std::int64_t kMoveGrainBytes = 64 * 1024;
-std::int64_t grain_for(std::int64_t bytes_per_item);
+SDX_TOOLS_API std::int64_t grain_for(std::int64_t bytes_per_item);
 
 }  // namespace sdx::ops

@@ -8,24 +8,25 @@
 
 namespace sdx::ops {
 
-struct ConcatAttrs {
+struct ConcatAttrs {                           // and ConcatTraining
   static constexpr std::int64_t kDefault = 1;  // of opset 1
-  std::optional<std::int64_t> axis;            // required since opset 4
+  std::optional<std::int64_t> axis;            // required since opset 4, and of ConcatTraining
 
   std::int64_t along() const { return axis.value_or(kDefault); }
   void fields(auto& f, const OpId& op) {
-    if (op.version >= 4) return f.required("axis", axis);
+    if (op.version >= 4 || op.microsoft()) return f.required("axis", axis);
     f("axis", axis);
   }
 };
 
-struct SplitAttrs {
+struct SplitAttrs {  // and SplitTraining
   std::int64_t axis = 0;
   std::optional<IntList> split;             // an input since opset 13
   std::optional<std::int64_t> num_outputs;  // since opset 18
 
   void fields(auto& f, const OpId& op) {
     f("axis", axis);
+    if (op.microsoft()) return;
     if (op.version < 13) {
       f("split", split);
     } else {

@@ -1,4 +1,5 @@
 // Split: ai.onnx 1 (sizes as an attribute or an input), 2, 11, 13 (input), 18 (num_outputs).
+// com.microsoft SplitTraining: sizes as an input.
 
 #include <algorithm>
 
@@ -152,6 +153,13 @@ void register_split(OpTable& t) {
   t.add(split(1).in("split", "T", types::any_tensor, Arity::optional).infer_with(infer_split).run_with(run_split));
   t.add(split(2).infer_with(infer_split).run_with(run_split));
   t.add(split(13).in("split", "", types::int64, Arity::optional).infer_with(infer_split).run_with(run_split));
+  t.add(OpDef("com.microsoft", "SplitTraining", 1)
+            .in("input", "T", types::any_tensor)
+            .in("split", "", types::int64)
+            .out("outputs", "T", types::any_tensor, Arity::variadic)
+            .attrs<SplitAttrs>()
+            .infer_with(infer_split)
+            .run_with(run_split));
   t.add(split(18).in("split", "", types::int64, Arity::optional).infer_with(infer_split).run_with(run_split));
 }
 

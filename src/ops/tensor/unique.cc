@@ -5,23 +5,13 @@
 
 #include "ops/context.h"
 #include "ops/op.h"
-#include "ops/signature.h"
 #include "ops/tensor/axes.h"
 #include "ops/tensor/movement.h"
+#include "ops/tensor/unique_signature.h"
 #include "tensor/dispatch.h"
 
 namespace sdx::ops {
 namespace {
-
-struct UniqueAttrs {
-  std::optional<std::int64_t> axis;
-  bool sorted = true;
-
-  void fields(auto& f) {
-    f("axis", axis);
-    f("sorted", sorted);
-  }
-};
 
 using Sortable =
     TypeList<float, double, Float16, BFloat16, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t,

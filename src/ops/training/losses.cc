@@ -1,41 +1,20 @@
 // NegativeLogLikelihoodLoss: ai.onnx 12, 13, 22 (bfloat16). SoftmaxCrossEntropyLoss: ai.onnx 12, 13 (bfloat16).
 
-#include <cmath>
 #include <optional>
 
 #include "ops/context.h"
 #include "ops/math/float_view.h"
 #include "ops/op.h"
 #include "ops/tensor/axes.h"
+#include "ops/training/loss_parts.h"
 #include "ops/training/signatures.h"
 #include "tensor/element.h"
 
 namespace sdx::ops {
 namespace {
 
-enum class Reduction : std::uint8_t { none, sum, mean };
-
-Reduction read_reduction(const LossAttrs& attr) {
-  const std::string_view word = attr.reduction;
-  if (word == "none") return Reduction::none;
-  if (word == "sum") return Reduction::sum;
-  if (word == "mean") return Reduction::mean;
-  fail(ErrorCode::invalid_model, "attribute 'reduction' is '{}'; permitted: none, sum, mean", word);
-}
-
-// [N, C, d1, ...] without C: what the labels' shape must be.
-template <class S>
-S sample_shape(const S& scores) {
-  if (scores.size() < 2) {
-    fail(ErrorCode::invalid_model, "the scores must have rank 2 or more ([N, C, ...]), received shape {}", to_string(scores));
-  }
-  S out = scores;
-  out.erase(out.begin() + 1);
-  return out;
-}
-
 void infer_loss(InferContext& c) {
-  const Reduction reduction = read_reduction(parse<LossAttrs>(c));
+  const Reduction reduction = read_reduction(parse<LossAttrs>(c).reduction);
   const SymShape* x = c.shape(0);
   if (x != nullptr) c.output(1, c.dtype(0), *x);
   if (x == nullptr) c.output(1, c.dtype(0));
@@ -44,10 +23,6 @@ void infer_loss(InferContext& c) {
   if (const SymShape* labels = c.shape(1)) return c.output(0, c.dtype(0), *labels);
   c.output(0, c.dtype(0));
 }
-
-struct LossSizes {
-  std::int64_t batch, classes, inner;
-};
 
 LossSizes check_inputs(OpContext& c) {
   const Tensor& x = c.input(0);
@@ -69,7 +44,7 @@ void reduce_loss(OpContext& c, const LossSizes& s, const C* logp) {
   const auto attr = parse<LossAttrs>(c);
   const Tensor& labels = c.input(1);
   const DataType elem = c.input(0).dtype();
-  const Reduction reduction = read_reduction(attr);
+  const Reduction reduction = read_reduction(attr.reduction);
   const FloatInput<C> weight(c.optional_input(2));
   std::optional<std::int64_t> ignored;
   if (attr.ignore_index.has_value()) ignored = *attr.ignore_index;
@@ -101,21 +76,6 @@ void run_nll(OpContext& c) {
     const FloatInput<C> in(c.input(0));
     reduce_loss<C>(c, s, in.data());
   });
-}
-
-// out = in - log(sum(exp(in))) along the class axis.
-template <class C>
-void log_softmax(const LossSizes& s, const C* in, C* out) {
-  for (std::int64_t row = 0; row < s.batch * s.inner; ++row) {
-    const std::int64_t at = row / s.inner * s.classes * s.inner + row % s.inner;
-    double top = -INFINITY;
-    for (std::int64_t k = 0; k < s.classes; ++k) top = std::max(top, static_cast<double>(in[at + k * s.inner]));
-    double sum = 0;
-    for (std::int64_t k = 0; k < s.classes; ++k) sum += std::exp(static_cast<double>(in[at + k * s.inner]) - top);
-    const double shift = top + std::log(sum);
-    for (std::int64_t k = 0; k < s.classes; ++k)
-      out[at + k * s.inner] = static_cast<C>(static_cast<double>(in[at + k * s.inner]) - shift);
-  }
 }
 
 void run_cross_entropy(OpContext& c) {

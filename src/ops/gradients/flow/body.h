@@ -1,0 +1,70 @@
+#pragma once
+// What gradients of operators with graphs share: a copy of the body that computes forward again and leads gradients back.
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ops/backward.h"
+#include "ops/gradient.h"
+
+namespace sdx::ops::flow {
+
+// The copy has the values of the body, by the same ids, but none of its inputs: what of these the gradient needs is provided
+// after prune(). So long as a value is neither provided nor an input, nothing computes it.
+class Body {
+ public:
+  // `index`: which subgraph of the context's node.
+  Body(GradientContext& c, std::size_t index);
+
+  Graph& graph() { return graph_; }
+  std::size_t formals() const { return formals_.size(); }
+  ValueId formal(std::size_t i) const { return formals_.at(i); }
+  ValueId output(std::size_t i) const { return outputs_.at(i); }
+  const Type& type(ValueId v) const { return graph_.value(v).type; }
+  std::size_t captures() const { return captured_.size(); }
+  ValueId captured(std::size_t j) const { return captured_.at(j); }        // inside
+  ValueId outside(std::size_t j) const { return outside_.at(j); }          // of the enclosing graph
+  std::size_t operand(std::size_t j) const { return first_operand_ + j; }  // of the node
+  bool wanted(std::size_t j) const { return context_.wants(operand(j)); }
+
+  // The captures of which gradients are wanted and found, with these; `sources` get theirs in the same place as before.
+  struct Found {
+    std::vector<ValueId> sources;                           // kNoValue: none
+    std::vector<std::pair<std::size_t, ValueId>> captures;  // number of the capture, gradient
+  };
+  Found back(const std::vector<Seed>& seeds, const std::vector<ValueId>& sources);
+
+  // A value of the enclosing graph, inside.
+  ValueId capture(ValueId outer);
+
+  // Drops what the graph's outputs do not need. Afterwards used() says what is still read of the values that nothing computes.
+  void prune();
+  bool used(ValueId v) const { return used_.at(v); }
+  // What random nodes that are still needed gave: it cannot be computed again. Their nodes are dropped.
+  std::vector<ValueId> take_random();
+  // `v` is what the node computes, or `other`.
+  void provide(ValueId v, const char* op, std::vector<ValueId> inputs);
+  void provide(ValueId v, ValueId other) { provide(v, "Identity", {other}); }
+
+  // Provides the captures that are used and hands over the finished graph.
+  Subgraph finish(const char* attribute);
+
+ private:
+  void note_uses();
+
+  GradientContext& context_;
+  Graph graph_;
+  std::vector<ValueId> formals_, outputs_, captured_, outside_;
+  std::size_t first_operand_ = 0;
+  NodeId own_nodes_ = 0;  // nodes below are the body's
+  std::vector<bool> used_;
+  std::vector<std::pair<ValueId, ValueId>> new_captures_;  // inside, outside
+};
+
+// The body's graph of the node in the graph itself, for what the gradient makes it give beside.
+Graph& own_body(GradientContext& c, std::size_t index);
+// Appends an output, which is `v` of its body, and returns the new value outside.
+ValueId add_result(GradientContext& c, std::size_t index, ValueId v, Type type);
+
+}  // namespace sdx::ops::flow
