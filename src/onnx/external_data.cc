@@ -1,9 +1,11 @@
 #include "onnx/external_data.h"
 
 #include <algorithm>
+#include <optional>
 #include <system_error>
 
 #include "base/error.h"
+#include "onnx/given_data.h"
 
 namespace sdx {
 namespace {
@@ -65,14 +67,47 @@ const std::shared_ptr<const MappedFile>& ExternalFiles::open(const std::string& 
   return files_.emplace(location, mapped).first->second;
 }
 
-OwnedBytes ExternalFiles::read(const ExternalReference& reference, std::size_t size) {
-  const std::shared_ptr<const MappedFile>& file = open(reference.location);
-  const std::size_t available = file->bytes().size();
+namespace {
+
+OwnedBytes part_of(const OwnedBytes& file, const ExternalReference& reference, std::size_t size) {
+  const std::size_t available = file.data.size();
   if (reference.offset > available || size > available - reference.offset) {
     fail(ErrorCode::invalid_model, "external data: {} bytes at offset {} of '{}' are needed, but the file has {} bytes", size,
          reference.offset, reference.location, available);
   }
-  return {file->bytes().subspan(reference.offset, size), file};
+  return {file.data.subspan(reference.offset, size), file.owner};
+}
+
+// From memory, where the program gave the tensor or the file; else nothing.
+std::optional<OwnedBytes> given(const ExternalReference& reference, std::size_t size) {
+  const GivenData* const data = given_data();
+  if (data == nullptr) return std::nullopt;
+  if (const auto tensor = data->tensors.find(reference.tensor); tensor != data->tensors.end()) {
+    const Tensor& t = tensor->second;
+    if (t.bytes() != size) {
+      fail(ErrorCode::invalid_argument,
+           "the tensor that is given for initializer '{}' is {} and has {} bytes; the model needs {}", reference.tensor,
+           t.type_string(), t.bytes(), size);
+    }
+    // The handle itself is what keeps memory alive that another tensor owns.
+    return OwnedBytes{{static_cast<const std::byte*>(t.data()), size}, std::make_shared<const Tensor>(t)};
+  }
+  const auto file = data->files.find(reference.location);
+  if (file == data->files.end()) return std::nullopt;
+  return part_of(file->second, reference, size);
+}
+
+}  // namespace
+
+OwnedBytes ExternalFiles::read(const ExternalReference& reference, std::size_t size) {
+  if (std::optional<OwnedBytes> held = given(reference, size)) return *std::move(held);
+  if (roots_.empty()) {
+    fail(ErrorCode::invalid_model,
+         "external data: '{}' cannot be resolved here; read the model from its file, or pass the folder that holds the data",
+         reference.location);
+  }
+  const std::shared_ptr<const MappedFile>& file = open(reference.location);
+  return part_of({file->bytes(), file}, reference, size);
 }
 
 }  // namespace sdx

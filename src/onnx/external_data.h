@@ -13,7 +13,8 @@ namespace sdx {
 
 // Opens each file once. A location must be relative, without "..", and, with all symbolic links resolved, lie inside one of
 // `roots` (again resolved). Locations are relative to the first root. Two roots are useful where model and data are both
-// links into one store, as download caches lay them out: then the folder of the resolved model file is allowed as well.
+// links into one store, as download caches lay them out: then the folder of the resolved model file is allowed as well. Without
+// roots only what the program gave in memory (given_data.h) is found, which also comes before files.
 class ExternalFiles : public ExternalData {
  public:
   explicit ExternalFiles(std::vector<std::filesystem::path> roots) : roots_(std::move(roots)) {}

@@ -9,8 +9,11 @@
 #include "base/system/mapped_file.h"
 #include "onnx/external_data.h"
 #include "onnx/functions.h"
+#include "onnx/given_data.h"
 #include "onnx/graph_reader.h"
 #include "onnx/opsets.h"
+#include "onnx/ort/blocked.h"
+#include "onnx/ort/ort_model.h"
 #include "ops/op.h"
 #include "tensor/wire.h"
 
@@ -33,7 +36,6 @@ constexpr Magic kMagic[] = {
     {0, "\x89HDF", "an HDF5 file (Keras); convert the model to ONNX"},
     {0, "GGUF", "a GGUF file"},
     {4, "TFL3", "a TensorFlow Lite model; convert it to ONNX"},
-    {4, "ORTM", "a model in ONNX Runtime's own .ort format; use the .onnx file that it was made from"},
     {0, "\x80\x02", "a Python pickle (PyTorch); export the model to ONNX"},
     {0, "version https://git-lfs", "a Git LFS pointer: the model itself was not downloaded (git lfs pull)"},
     {0, "\x93NUMPY", "a NumPy array"},
@@ -152,12 +154,29 @@ Model read_checked(std::string_view data, PbSource source) {
   for (const Function& f : model.functions) state.function_domains.insert(f.domain);
   reading::Scope scope(model.graph);
   reading::read_graph(state, scope, m.graph);
+  unblock_channels(model);
   return model;
+}
+
+// The model is read from its other form, which lives as long as what views it.
+Model read_ort(std::span<const std::byte> data, const std::shared_ptr<const void>& owner) {
+  const auto converted = std::make_shared<const OrtModel>(read_ort_model(data, owner));
+  PbSource source;
+  source.owner = converted;
+  source.external = converted->content.get();
+  try {
+    Model model = read_checked(converted->proto, std::move(source));
+    if (converted->notice) log::info("{}", *converted->notice);
+    return model;
+  } catch (const protozero::exception& e) {
+    fail(ErrorCode::invalid_model, "the .ort file is damaged ({})", e.what());
+  }
 }
 
 Model read_bytes(std::span<const std::byte> data, const std::shared_ptr<const void>& owner, ExternalData* external) {
   const std::string_view text(reinterpret_cast<const char*>(data.data()), data.size());
   if (text.empty()) fail(ErrorCode::invalid_model, "this is no ONNX model: it is empty");
+  if (is_ort_model(text)) return read_ort(data, owner);
   PbSource source;
   source.owner = owner;  // a copy: the bytes are needed for the message when reading fails
   source.external = external;
@@ -229,8 +248,8 @@ Model read_model(std::span<const std::byte> data, std::shared_ptr<const void> ow
     data = *copy;
     owner = std::move(copy);
   }
-  if (base_dir.empty()) return read_bytes(data, owner, nullptr);
-  ExternalFiles external({base_dir});
+  if (base_dir.empty() && given_data() == nullptr) return read_bytes(data, owner, nullptr);
+  ExternalFiles external(base_dir.empty() ? std::vector<std::filesystem::path>() : std::vector{base_dir});
   return read_bytes(data, owner, &external);
 }
 

@@ -124,18 +124,35 @@ std::string write_attribute(const std::string& name, const AttributeValue& value
   return out;
 }
 
-// One graph's names: what its values are called in the file. A subgraph calls what it captures by the enclosing graph's name.
+// One graph's names: what its values are called in the file. A subgraph calls what it captures by the enclosing graph's name, and
+// no result by a name of the graphs around it: ONNX permits it to hide none. Its inputs keep their names, since operators
+// (BeamSearch of com.microsoft) know them by these, but for those that would hide what the subgraph captures.
 class Names {
  public:
-  Names(const Graph& graph, const std::vector<std::string>& captured) : graph_(graph), names_(graph.values().size()) {
+  // `around`: those of the enclosing graph; null for a model's.
+  Names(const Graph& graph, const std::vector<std::string>& captured, const Names* around)
+      : graph_(graph), names_(graph.values().size()) {
+    if (around != nullptr) taken_ = around->taken_;
     const std::size_t formals = graph.inputs().size() - captured.size();
     // A value may be captured twice; both are called the same.
     for (std::size_t i = 0; i < captured.size(); ++i) {
       names_[graph.inputs()[formals + i]] = captured[i];
       taken_.insert(captured[i]);
     }
-    for (std::size_t i = 0; i < formals; ++i) settle(graph.inputs()[i], graph.value(graph.inputs()[i]).name);
-    for (std::size_t i = 0; i < graph.outputs().size(); ++i) name_output(i, !captured.empty());
+    std::unordered_set<std::string> here(captured.begin(), captured.end());
+    for (std::size_t i = 0; i < formals; ++i) {
+      const ValueId v = graph.inputs()[i];
+      const std::string& own = graph.value(v).name;
+      if (!here.insert(own).second) {
+        settle(v, own);
+        continue;
+      }
+      names_[v] = own;
+      taken_.insert(own);
+    }
+    for (std::size_t i = 0; i < graph.outputs().size(); ++i) {
+      around == nullptr ? name_output(i) : name_inner_output(i, formals);
+    }
     for (ValueId v = 0; v < names_.size(); ++v) settle(v, graph.value(v).name);
   }
 
@@ -145,18 +162,32 @@ class Names {
 
  private:
   void settle(ValueId v, const std::string& wanted) {
-    if (!names_[v].empty()) return;
+    if (names_[v].empty()) names_[v] = free_name(wanted);
+  }
+  std::string free_name(const std::string& wanted) {
     std::string name = wanted;
     for (int i = 0; !taken_.insert(name).second; ++i) name = wanted + "_" + std::to_string(i);
-    names_[v] = name;
+    return name;
   }
-  void name_output(std::size_t i, bool has_captures) {
+  // Outputs of subgraphs go by their place. A captured value is none by itself, and no value is one twice.
+  void name_inner_output(std::size_t i, std::size_t formals) {
+    const ValueId v = graph_.outputs()[i];
+    const auto captures = graph_.inputs().begin() + static_cast<std::ptrdiff_t>(formals);
+    const auto before = graph_.outputs().begin() + static_cast<std::ptrdiff_t>(i);
+    const bool captured = std::find(captures, graph_.inputs().end(), v) != graph_.inputs().end();
+    if (!captured && std::find(graph_.outputs().begin(), before, v) == before) {
+      settle(v, graph_.output_names()[i]);
+      outputs_.push_back(names_[v]);
+      return;
+    }
+    copies_.emplace_back(v, free_name(graph_.output_names()[i]));
+    outputs_.push_back(copies_.back().second);
+  }
+  void name_output(std::size_t i) {
     const ValueId v = graph_.outputs()[i];
     const std::string& shown = graph_.output_names()[i];
     if (names_[v].empty() && !taken_.contains(shown)) settle(v, shown);
-    const auto formals_end = graph_.inputs().end();
-    const bool captured = has_captures && std::find(graph_.inputs().begin(), formals_end, v) != formals_end;
-    if (names_[v] == shown || (captured && !names_[v].empty())) {
+    if (names_[v] == shown) {
       outputs_.push_back(names_[v]);
       return;
     }
@@ -193,7 +224,7 @@ class ModelWriter {
     if (!model_.doc.empty()) w.add_string(6, model_.doc);
     {
       Writer graph(w, 7);
-      write_graph(model_.graph, {}, graph, true);
+      write_graph(model_.graph, {}, graph, nullptr);
     }
     for (const auto& [domain, version] : opsets_) {
       std::string import;
@@ -212,7 +243,8 @@ class ModelWriter {
   }
 
  private:
-  void write_graph(const Graph& g, const std::vector<std::string>& captured, Writer& w, bool main);
+  // `around`: null for the model's own graph.
+  void write_graph(const Graph& g, const std::vector<std::string>& captured, Writer& w, const Names* around);
   std::string write_node(const Node& n, const Names& names);
   std::string write_subgraph(const Subgraph& s, const Names& names);
   void note_version(const Node& n);
@@ -230,7 +262,7 @@ std::string ModelWriter::write_subgraph(const Subgraph& s, const Names& names) {
   w.add_string(1, s.attribute);
   {
     Writer graph(w, 6);
-    write_graph(*s.graph, captured, graph, false);
+    write_graph(*s.graph, captured, graph, &names);
   }
   w.add_enum(20, static_cast<std::int32_t>(AttributeType::g));
   return out;
@@ -263,8 +295,8 @@ std::string ModelWriter::write_node(const Node& n, const Names& names) {
   return out;
 }
 
-void ModelWriter::write_graph(const Graph& g, const std::vector<std::string>& captured, Writer& w, bool main) {
-  const Names names(g, captured);
+void ModelWriter::write_graph(const Graph& g, const std::vector<std::string>& captured, Writer& w, const Names* around) {
+  const Names names(g, captured, around);
   for (const Node& n : g.nodes()) {
     if (!n.removed) w.add_message(1, write_node(n, names));
   }
@@ -277,11 +309,12 @@ void ModelWriter::write_graph(const Graph& g, const std::vector<std::string>& ca
     n.add_string(4, "Identity");
     w.add_message(1, copy);
   }
-  w.add_string(2, g.name);  // also keeps the message from being empty, which protozero would drop
+  // Subgraphs must have a name. It also keeps the message from being empty, which protozero would drop.
+  w.add_string(2, g.name.empty() && around != nullptr ? "graph" : g.name);
   for (ValueId v = 0; v < g.values().size(); ++v) {
     const auto& constant = g.value(v).constant;
     if (!constant) continue;
-    const std::optional<FilePlace> place = main && place_ ? place_(*constant) : std::nullopt;
+    const std::optional<FilePlace> place = around == nullptr && place_ ? place_(*constant) : std::nullopt;
     w.add_message(5, place ? external_tensor(*constant, names[v], *place) : encode_tensor(*constant, names[v]));
   }
   const std::size_t formals = g.inputs().size() - captured.size();

@@ -84,6 +84,18 @@ TEST(Writer, RoundTripsUnsortedGraphs) {
   expect_round_trip(m, "unsorted");
 }
 
+// com.microsoft.BeamSearch knows the inputs of its decoders by their names, which those of the graph around them have as well.
+TEST(Writer, InputsOfSubgraphsKeepTheirNames) {
+  const std::string body = graph({{node("Neg", {"x"}, {"q"})}, {value("x", 1, {2})}, {value("q", 1, {2})}, {}, {}, {}});
+  GraphParts p = relu_parts();
+  p.nodes = {node("Scan", {"x"}, {"y"}, {graph_attribute("body", body), int_attribute("num_scan_inputs", 1)})};
+  const Model m = read(model(graph(p)));
+  const Model again = read(write_model(m));
+  const Graph& written = *again.graph.node(0).subgraphs[0].graph;
+  EXPECT_EQ(written.value(written.inputs()[0]).name, "x");
+  expect_round_trip(m, "body");
+}
+
 TEST(Writer, AttributesOfEveryKind) {
   Model m = read(model(graph(relu_parts())));
   Attributes& a = m.graph.node(0).attributes;
@@ -288,6 +300,21 @@ fs::path test_models() {
   return folder != nullptr ? folder : "";
 }
 
+// A dump in which _0, _1 and so on at the end of names are left out.
+std::string without_numbers(const std::string& dump) {
+  std::string out;
+  for (std::size_t i = 0; i < dump.size();) {
+    std::size_t end = i + 1;
+    while (dump[i] == '_' && end < dump.size() && dump[end] >= '0' && dump[end] <= '9') ++end;
+    if (end > i + 1) {
+      i = end;
+    } else {
+      out += dump[i++];
+    }
+  }
+  return out;
+}
+
 TEST(Writer, RoundTripsModelFiles) {
   if (!fs::exists(test_models())) GTEST_SKIP() << "no model files (SDX_TEST_MODELS)";
   int count = 0;
@@ -301,7 +328,10 @@ TEST(Writer, RoundTripsModelFiles) {
     }
     if (m.graph.dump().size() > (1 << 22)) continue;
     ++count;
-    expect_round_trip(m, entry.path().string());
+    // Results in subgraphs are called otherwise where they hid names of the graphs around them: the first time at most.
+    const Model once = read(write_model(m));
+    EXPECT_EQ(without_numbers(once.graph.dump()), without_numbers(m.graph.dump())) << entry.path();
+    expect_round_trip(once, entry.path().string());
   }
   EXPECT_GT(count, 100);
 }

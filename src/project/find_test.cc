@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class Find : public testing::Test {
+class Find : public ::testing::Test {
  protected:
   void SetUp() override {
     root_ = fs::temp_directory_path() / ("sdx_find_" + std::to_string(::getpid()));
