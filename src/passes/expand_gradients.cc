@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "ops/backward.h"
 #include "ops/control/signatures.h"
 #include "ops/gradient.h"
 #include "ops/infer.h"
@@ -26,26 +27,62 @@ bool is_gradient(const Node& n) { return !n.removed && n.domain == "ai.onnx.prev
 
 class Expansion {
  public:
-  Expansion(Graph& graph, NodeId id) : graph_(graph), id_(id), node_(graph.node(id)) {}
+  Expansion(Graph& graph, const GradientOptions& options) : graph_(graph), options_(options) {}
 
   // False when a Gradient on the way must be expanded before.
-  bool run() {
+  bool run(NodeId gradient) {
+    node_ = graph_.node(gradient);
     read_names();
     find_between();
-    for (const NodeId id : between_) {
-      if (is_gradient(graph_.node(id))) return false;
-    }
+    if (meets_gradient()) return false;
     if (moved_) repeat_between();
     if (depends_[y_]) accumulate(y_, filled_like(y_, 1));
-    for (std::size_t i = between_.size(); i-- > 0;) go_back(between_[i]);
-    graph_.remove_node(id_);
+    go_back_all();
+    graph_.remove_node(gradient);
     for (std::size_t i = 0; i < node_.outputs.size(); ++i) {
       if (node_.outputs[i] != kNoValue) emit_to("Identity", {result(i)}, node_.outputs[i]);
     }
     return true;
   }
 
+  std::vector<ValueId> append(ValueId y, std::span<const ValueId> xs) {
+    sources_.assign(xs.begin(), xs.end());
+    differentiated_ = sources_.size();
+    for (const auto& [also, seed] : options_.also) {
+      y_ = also;
+      check_differentiable();
+    }
+    y_ = y;
+    check_differentiable();
+    find_between();
+    SDX_ASSERT(!meets_gradient());
+    if (depends_[y_]) accumulate(y_, options_.seed != kNoValue ? options_.seed : filled_like(y_, 1));
+    for (const auto& [also, seed] : options_.also) {
+      if (depends_[also]) accumulate(also, seed);
+    }
+    go_back_all();
+    std::vector<ValueId> out;
+    for (const ValueId x : sources_) out.push_back(gradient_of(x));
+    return out;
+  }
+
  private:
+  bool meets_gradient() const {
+    return std::any_of(between_.begin(), between_.end(), [&](NodeId id) { return is_gradient(graph_.node(id)); });
+  }
+
+  void go_back_all() {
+    for (std::size_t i = between_.size(); i-- > 0;) go_back(between_[i]);
+  }
+
+  void check_differentiable() const {
+    const Type& t = graph_.value(y_).type;
+    if (!t.is_tensor() || (ops::types::floats & ops::bit(t.elem)) == 0) {
+      fail(ErrorCode::invalid_model, "the gradient of '{}', which is {}; expected a tensor of floats", graph_.value(y_).name,
+           t.str());
+    }
+  }
+
   ValueId named(const std::string& name) const {
     if (const auto found = graph_.find(name)) return *found;
     std::vector<std::string> names;
@@ -60,11 +97,7 @@ class Expansion {
     for (const std::string& name : attr.zs) sources_.push_back(named(name));
     differentiated_ = attr.xs.size();
     y_ = named(std::string(attr.y));
-    const Type& t = graph_.value(y_).type;
-    if (!t.is_tensor() || (ops::types::floats & ops::bit(t.elem)) == 0) {
-      fail(ErrorCode::invalid_model, "the gradient of '{}', which is {}; expected a tensor of floats", graph_.value(y_).name,
-           t.str());
-    }
+    check_differentiable();
     for (std::size_t i = 0; i < sources_.size(); ++i) moved_ = moved_ || node_.inputs[i] != sources_[i];
   }
 
@@ -74,6 +107,7 @@ class Expansion {
     std::vector<bool> source(graph_.values().size(), false);
     for (const ValueId v : sources_) source[v] = true;
     needed[y_] = !source[y_];
+    for (const auto& [also, seed] : options_.also) needed[also] = !source[also];
     // Also behind the Gradient: it knows y by its name, which orders nothing.
     for (NodeId id = static_cast<NodeId>(graph_.nodes().size()); id-- > 0;) {
       const Node& n = graph_.node(id);
@@ -108,16 +142,14 @@ class Expansion {
       for (const ValueId v : n.outputs) {
         if (v == kNoValue) continue;
         reached[v] = any;
-        depends_[v] = differentiable && is_float(v);
+        // Rounding counts as the identity: numbers that stand for floats carry gradients, which are floats.
+        depends_[v] = differentiable && (is_float(v) || n.op_type == "QuantizeLinear");
       }
       return !any;
     });
   }
 
-  bool is_float(ValueId v) const {
-    const Type& t = graph_.value(v).type;
-    return !t.is_tensor() || t.elem == DataType::undefined || (ops::types::floats & ops::bit(t.elem)) != 0;
-  }
+  bool is_float(ValueId v) const { return ops::has_derivative(graph_.value(v).type); }
 
   // The gradient is asked for at other values than those named: the same computation, from these.
   void repeat_between() {
@@ -169,19 +201,21 @@ class Expansion {
   }
 
   ValueId filled_like(ValueId v, double value) {
-    Tensor t(graph_.value(v).type.elem, {});
+    const Type& type = graph_.value(v).type;
+    Tensor t(type.elem, {});
     set_element(t, 0, value);
-    const ValueId out = emit("Expand", {graph_.add_constant("gradient_constant", std::move(t)), emit("Shape", {v})});
+    const ValueId scalar = graph_.add_constant("gradient_constant", std::move(t));
+    if (type.shape && type.shape->empty()) return scalar;
+    const ValueId out = emit("Expand", {scalar, emit("Shape", {v})});
     graph_.value(out).type = graph_.value(v).type;
     return out;
   }
 
   void accumulate(ValueId v, ValueId gradient) {
     if (gradients_.size() < graph_.values().size()) gradients_.resize(graph_.values().size(), kNoValue);
-    ValueId& sum = gradients_[v];
-    if (sum != kNoValue) gradient = emit("Add", {sum, gradient});
+    if (gradients_[v] != kNoValue) gradient = ops::append_sum(graph_, gradients_[v], gradient, graph_.value(v).type);
     // emit() added values, but none below v
-    graph_.value(gradient).type = graph_.value(v).type;
+    if (is_float(v)) graph_.value(gradient).type = graph_.value(v).type;
     gradients_[v] = gradient;
   }
 
@@ -189,7 +223,7 @@ class Expansion {
 
   void go_back(NodeId id) {
     if (graph_.nodes().size() > kMostNodes) fail(ErrorCode::out_of_memory, "the gradient needs more than {} nodes", kMostNodes);
-    const std::vector<ValueId> inputs = graph_.node(id).inputs;
+    const std::vector<ValueId> reads = ops::operands(graph_.node(id));
     std::vector<ValueId> of_outputs;
     bool any = false;
     for (const ValueId v : graph_.node(id).outputs) {
@@ -198,11 +232,11 @@ class Expansion {
     }
     if (!any) return;
     std::vector<bool> wanted;
-    for (const ValueId v : inputs) wanted.push_back(v != kNoValue && depends_[v]);
-    if (std::find(wanted.begin(), wanted.end(), true) == wanted.end() && graph_.node(id).subgraphs.empty()) return;
-    const std::vector<ValueId> results = ops::emit_gradient(graph_, id, std::move(of_outputs), wanted);
+    for (const ValueId v : reads) wanted.push_back(v != kNoValue && depends_[v]);
+    if (std::find(wanted.begin(), wanted.end(), true) == wanted.end()) return;
+    const std::vector<ValueId> results = ops::emit_gradient(graph_, id, std::move(of_outputs), wanted, options_.fused);
     for (std::size_t i = 0; i < results.size(); ++i) {
-      if (results[i] != kNoValue && wanted[i]) accumulate(inputs[i], results[i]);
+      if (results[i] != kNoValue && wanted[i]) accumulate(reads[i], results[i]);
     }
   }
 
@@ -215,8 +249,8 @@ class Expansion {
   }
 
   Graph& graph_;
-  NodeId id_;
-  Node node_;
+  GradientOptions options_;
+  Node node_;                     // the Gradient
   std::vector<ValueId> sources_;  // xs, then zs
   std::size_t differentiated_ = 0;
   ValueId y_ = kNoValue;
@@ -233,7 +267,7 @@ bool expand_one(Graph& graph) {
     if (!is_gradient(graph.node(id))) continue;
     last = id;
     try {
-      if (Expansion(graph, id).run()) return true;
+      if (Expansion(graph, {}).run(id)) return true;
     } catch (Error& e) {
       e.add_context("in " + graph.describe(id));
       throw;
@@ -256,6 +290,13 @@ bool expand_gradients(Graph& graph) {
     changed = true;
   }
   return changed;
+}
+
+std::vector<ValueId> append_gradients(Graph& graph, ValueId y, std::span<const ValueId> xs, const GradientOptions& options) {
+  std::vector<ValueId> out = Expansion(graph, options).append(y, xs);
+  graph.compact();
+  ops::infer_in_place(graph);
+  return out;
 }
 
 }  // namespace sdx

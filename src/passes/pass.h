@@ -11,6 +11,10 @@
 
 namespace sdx {
 
+// Names of nodes that compute something a second time begin so, to keep less in memory meanwhile: they are not shared with the
+// first ones.
+inline constexpr std::string_view kAgain = "again/";
+
 // A pass takes a graph whose nodes are in order and whose types are inferred, and leaves it so (new values may be untyped: types
 // are inferred again after a pass that changed something). It is called for subgraphs separately, innermost first. Returns
 // whether it changed anything.

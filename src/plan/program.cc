@@ -240,6 +240,11 @@ std::shared_ptr<const Plan> Program::plan_for(const std::vector<Value>& inputs) 
   return plan;
 }
 
+void Program::release_memory(std::size_t least) const {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(arenas_, [&](const ArenaBlock& block) { return block.bytes >= least; });
+}
+
 std::string Program::dump() const {
   std::string out;
   std::shared_ptr<const Plan> plan;

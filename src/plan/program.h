@@ -13,6 +13,7 @@
 #include <sdx/session.hpp>
 
 #include "base/cancel.h"
+#include "base/tools_api.h"
 #include "graph/graph.h"
 #include "plan/plan.h"
 #include "plan/profiler.h"
@@ -37,7 +38,7 @@ struct RunEnv {
 };
 
 // Compile once, resolve per input-shape signature, run many times. Immutable apart from its caches; thread-safe.
-class Program {
+class SDX_TOOLS_API Program {
  public:
   // `chain`: providers in order of preference; each node goes to the first that claims it. The graph's types are inferred.
   // Constants that no kernel needs any more are dropped, and their file pages released. `regions`: what form_regions() made of
@@ -51,6 +52,9 @@ class Program {
   // caller's, or nothing, for each output: see RunOptions::bound.
   std::vector<Value> run(std::vector<Value> inputs, RunEnv& env, const std::vector<bool>& wanted = {},
                          const std::vector<Value>& bound = {}) const;
+
+  // Frees memory blocks of `least` bytes and more that wait for the next run.
+  void release_memory(std::size_t least) const;
 
   const Graph& graph() const { return graph_; }
   const std::vector<Step>& steps() const { return steps_; }

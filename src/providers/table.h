@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/tools_api.h"
 #include "providers/interface/provider.h"
 
 namespace sdx {
@@ -12,6 +13,6 @@ namespace sdx {
 std::vector<const Provider*> own_providers();
 
 // Null when this build has no code for it.
-const Provider* find_provider(std::string_view short_name);
+SDX_TOOLS_API const Provider* find_provider(std::string_view short_name);
 
 }  // namespace sdx

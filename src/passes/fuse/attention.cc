@@ -135,9 +135,25 @@ Source key_source(const Graph& g, ValueId v, double& scale) {
   return s;
 }
 
+// x [b, n, t, h] of K' [b, n, h, t] that is turned with the first two axes as one: Reshape, Transpose, Reshape. kNoValue: it is
+// not.
+ValueId turned_as_three(const Graph& g, ValueId v) {
+  const Node* apart = made_by(g, v, "Reshape", 2);
+  const Node* turn = apart == nullptr ? nullptr : made_by(g, apart->inputs[0], "Transpose", 1);
+  const Node* together = turn == nullptr || !has_perm(*turn, {0, 2, 1}) ? nullptr : made_by(g, turn->inputs[0], "Reshape", 2);
+  if (together == nullptr) return kNoValue;
+  const SymShape *from = shape_of(g, together->inputs[0]), *three = shape_of(g, turn->inputs[0]), *to = shape_of(g, v);
+  if (from == nullptr || three == nullptr || to == nullptr || from->size() != 4 || three->size() != 3 || to->size() != 4)
+    return kNoValue;
+  const bool fits = (*three)[1] == (*from)[2] && (*three)[2] == (*from)[3] && (*to)[0] == (*from)[0] && (*to)[1] == (*from)[1] &&
+                    (*to)[2] == (*from)[3] && (*to)[3] == (*from)[2];
+  return fits ? together->inputs[0] : kNoValue;
+}
+
 // K from K' [b, n, h, t].
 std::optional<Source> transposed_keys(Graph& g, ValueId v, double& scale) {
   v = unscaled(g, v, scale);
+  if (const ValueId keys = turned_as_three(g, v); keys != kNoValue) return key_source(g, keys, scale);
   const Node* transpose = made_by(g, v, "Transpose", 1);
   if (transpose == nullptr) return std::nullopt;
   if (has_perm(*transpose, {0, 1, 3, 2})) return key_source(g, transpose->inputs[0], scale);

@@ -37,7 +37,7 @@ class GatherEarly {
     if (maker == kNoNode || data >= uses_.size() || uses_[data].size() != 1 || is_output(data) || !of_a_constant(maker))
       return false;
     const Node& made = g_.node(maker);
-    if (plain(made, "Cast")) return swap(id, maker, 0, Factor::one);
+    if (plain(made, "Cast") || one_scale(made)) return swap(id, maker, 0, Factor::one);
     if (!plain(made, "Mul") || made.inputs[0] == made.inputs[1]) return false;
     for (std::size_t table = 0; table < 2; ++table) {
       const Factor f = factor_of(g_.value(made.inputs[1 - table]), g_.value(made.inputs[table]));
@@ -46,18 +46,27 @@ class GatherEarly {
     return false;
   }
 
+  // Whether this dequantises a constant of whole bytes with a single scale.
+  bool one_scale(const Node& n) const {
+    return plain(n, "DequantizeLinear") && !is_sub_byte(g_.value(n.inputs[0]).type.elem) &&
+           std::all_of(n.inputs.begin() + 1, n.inputs.end(),
+                       [&](ValueId v) { return v == kNoValue || g_.value(v).constant->rank() == 0; });
+  }
+
   bool is_output(ValueId v) const { return std::find(g_.outputs().begin(), g_.outputs().end(), v) != g_.outputs().end(); }
 
-  // Through casts and factors, down to a table that is in the file.
+  // Through scales, casts and factors, down to a table that is in the file.
   bool of_a_constant(NodeId id) const {
     for (int depth = 0; depth < 8; ++depth) {
       const Node& n = g_.node(id);
-      if (!plain(n, "Cast") && !plain(n, "Mul")) return false;
+      const bool dequantizes = plain(n, "DequantizeLinear");
+      if (!dequantizes && !plain(n, "Cast") && !plain(n, "Mul")) return false;
       NodeId next = kNoNode;
       for (const ValueId v : n.inputs) {
+        if (v == kNoValue) continue;
         const ValueInfo& info = g_.value(v);
         if (info.constant && !info.is_input) continue;
-        if (info.producer == kNoNode || next != kNoNode) return false;
+        if (dequantizes || info.producer == kNoNode || next != kNoNode) return false;
         next = info.producer;
       }
       if (next == kNoNode) return true;

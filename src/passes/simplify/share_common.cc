@@ -2,6 +2,7 @@
 #include <map>
 
 #include "ops/op.h"
+#include "passes/pass.h"
 #include "passes/simplify/simplify.h"
 
 namespace sdx::simplify {
@@ -55,6 +56,7 @@ std::string key_of(const Node& n) {
   append_text(key, n.domain);
   append_text(key, n.op_type);
   append_number(key, static_cast<std::uint64_t>(n.version));
+  append_number(key, n.name.starts_with(kAgain) ? 1 : 0);
   append_number(key, n.outputs.size());
   append_number(key, n.inputs.size());
   for (const ValueId v : n.inputs) append_number(key, v);

@@ -9,6 +9,8 @@
 
 #include "kernels/cpu/conv/int8/quant_nhwc.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_pack.h"
+#include "kernels/cpu/quant/quant.h"
+#include "ops/quant/dynamic_quant.h"
 #include "ops/quant/quant_codec.h"
 #include "providers/cpu/kernel_table.h"
 #include "providers/cpu/packed.h"
@@ -72,6 +74,31 @@ struct ByteMatrix {
   }
 };
 
+// Where a matrix lies: `part` matrices into the weights, [k, n] or [n, k] when trans.
+struct MatrixSource {
+  const Tensor& weights;
+  const Tensor* zeros;  // may be null
+  std::int64_t part;
+  bool trans;
+};
+
+// zeros: the matrix's own zero points, one or n.
+inline ByteMatrix packed_matrix(LowerContext& c, const MatrixSource& from, std::int64_t k, std::int64_t n,
+                                const std::vector<std::int32_t>& zeros) {
+  ByteMatrix m;
+  m.k = k;
+  m.n = n;
+  const ConvShape shape = matrix_shape(k, n);
+  QWeights weights{nullptr, from.weights.dtype() == DataType::int8, zeros.data(), static_cast<std::int64_t>(zeros.size()),
+                   !from.trans};
+  m.wide = qnhwc_is_wide(shape, weights);
+  weights.data = static_cast<const char*>(from.weights.data()) + from.part * k * n;
+  m.packed = c.pack({&from.weights, from.zeros}, qnhwc_packed_bytes(shape, weights, m.wide),
+                    cache::PackKey("qmatrix-3", weights.is_signed, m.wide, from.trans, from.part, k, n),
+                    [&](float* to) { qnhwc_pack(shape, weights, m.wide, to); });
+  return m;
+}
+
 // Packs input i ([k, n]; [n, k] when trans), with its zero points in input zero_input. None: refused, and why is said.
 inline std::optional<ByteMatrix> byte_matrix(LowerContext& c, std::size_t i, std::size_t zero_input, bool trans = false) {
   const auto refuse = [&](const char* why) {
@@ -81,20 +108,18 @@ inline std::optional<ByteMatrix> byte_matrix(LowerContext& c, std::size_t i, std
   const Tensor* w = c.constant(i);
   if (w == nullptr) return refuse("the weights are not constant");
   if (!is_byte(w->dtype()) || w->rank() != 2 || w->size() == 0) return refuse("the weights are no matrix of 8-bit integers");
-  ByteMatrix m;
-  m.k = w->shape()[trans ? 1 : 0];
-  m.n = w->shape()[trans ? 0 : 1];
-  const auto zeros = constant_zeros(c, zero_input, w->dtype(), m.n);
+  const std::int64_t k = w->shape()[trans ? 1 : 0], n = w->shape()[trans ? 0 : 1];
+  const auto zeros = constant_zeros(c, zero_input, w->dtype(), n);
   if (!zeros) return refuse("the weights' zero points are not constant, or not one or one for each column");
-  const ConvShape shape = matrix_shape(m.k, m.n);
-  QWeights weights{nullptr, w->dtype() == DataType::int8, zeros->data(), static_cast<std::int64_t>(zeros->size()), !trans};
-  m.wide = qnhwc_is_wide(shape, weights);
-  weights.data = w->data();
   const Tensor* zero = c.has_input(zero_input) ? c.constant(zero_input) : nullptr;
-  m.packed = c.pack({w, zero}, qnhwc_packed_bytes(shape, weights, m.wide),
-                    cache::PackKey("qmatrix-2", weights.is_signed, m.wide, trans, m.k, m.n),
-                    [&](float* to) { qnhwc_pack(shape, weights, m.wide, to); });
-  return m;
+  return packed_matrix(c, {*w, zero, 0, trans}, k, n, *zeros);
+}
+
+// Scale and zero point of values as DynamicQuantizeLinear has them, for uint8.
+inline ops::DynamicScale dynamic_scale_of(const float* x, std::int64_t count) {
+  float low = 0, high = 0;
+  if (count > 0) min_max_f32(x, count, &low, &high);
+  return ops::dynamic_scale(low < 0 ? low : 0.0F, high > 0 ? high : 0.0F, DataType::uint8);
 }
 
 }  // namespace sdx::cpu

@@ -9,9 +9,12 @@
 #include "base/suggest.h"
 #include "base/system/cpu_features.h"
 #include "kernels/cpu/conv/blocked/blocked_layout.h"
+#include "ops/custom.h"
 #include "ops/op.h"
+#include "providers/cpu/custom_kernel.h"
 #include "providers/cpu/kernel_table.h"
 #include "providers/cpu/layout/block_channels.h"
+#include "providers/cpu/layout/join_transposes.h"
 #include "providers/cpu/tune.h"
 
 namespace sdx::cpu {
@@ -21,7 +24,20 @@ bool blocked(Graph& graph) { return block_channels(graph, channel_block()); }
 
 constexpr Pass kPasses[] = {
     {"block-channels", blocked, "keeps convolution networks in blocks of channels that fill vectors"},
+    {"join-transposes", join_transposes, "lets products read transposed matrices where they lie"},
 };
+
+// SDX_CPU_KERNEL; null: all kernels are offered. Throws Error(invalid_argument) for one that there is not.
+const char* kernel_of_environment() {
+  const char* const only = std::getenv("SDX_CPU_KERNEL");
+  if (only == nullptr || *only == '\0') return nullptr;
+  std::vector<std::string> names{"reference"};
+  for (const KernelEntry& entry : kernel_table().all()) names.push_back(entry.name);
+  if (std::find(names.begin(), names.end(), only) != names.end()) return only;
+  const std::string near = closest(only, names);
+  fail(ErrorCode::invalid_argument, "SDX_CPU_KERNEL: there is no kernel '{}'{}; `sdx explain` shows the kernels of a model", only,
+       near.empty() ? "" : ", did you mean '" + near + "'?");
+}
 
 class CpuProvider : public Provider {
  public:
@@ -58,9 +74,13 @@ class CpuProvider : public Provider {
   }
 
   Step lower(const Graph& graph, NodeId id, const LowerOptions& options) const override {
-    static const char* const only = std::getenv("SDX_CPU_KERNEL");
+    static const char* const only = kernel_of_environment();
     const Node& node = graph.node(id);
     Step step;
+    if (node.custom && node.custom->make != nullptr) {
+      step.kernel = make_runner(graph, node);
+      return step;
+    }
     for (const KernelEntry* entry : kernel_table().find(node.domain, node.op_type)) {
       if (only != nullptr && entry->name != only) continue;
       const std::string measured = options.tune ? tuned_kernel(graph, id, *entry, options.tuned, step.timed) : "";

@@ -26,8 +26,27 @@ class LibraryKernel : public Kernel {
   ops::CustomKernel kernel_;
 };
 
+// What a room above the engine brings along.
+class RunnerKernel : public Kernel {
+ public:
+  RunnerKernel(const Graph& graph, const Node& node)
+      : node_(node), name_(shown_name(node.custom->library)), runner_(node.custom->make(graph, node)) {}
+  std::string_view name() const override { return name_; }
+  bool allocates_outputs() const override { return true; }
+  void run(const KernelContext& c) const override {
+    ops::OpContext context(node_, c.inputs, c.outputs, *c.services);
+    runner_->run(context);
+  }
+
+ private:
+  const Node& node_;
+  std::string name_;
+  std::unique_ptr<ops::CustomRunner> runner_;
+};
+
 }  // namespace
 
+std::unique_ptr<Kernel> make_runner(const Graph& graph, const Node& node) { return std::make_unique<RunnerKernel>(graph, node); }
 std::unique_ptr<Kernel> make_custom(const Node& node) { return std::make_unique<LibraryKernel>(node); }
 
 }  // namespace sdx::cpu

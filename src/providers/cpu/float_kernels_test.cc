@@ -140,6 +140,9 @@ TEST(FloatKernels, Pooling) {
   const KernelCase cases[] = {
       {"max-pool-f32",
        "input x: float32[2,3,7,9]\ny = MaxPool(x) {kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]}\noutput y\n"},
+      {"max-pool-f32",
+       "input x: float32[2,3,7,9]\ny, at = MaxPool(x) {kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]}\noutput y\noutput "
+       "at\n"},
       {"max-pool-f32", "input x: float32[1,2,9]\ny = MaxPool(x) {kernel_shape=[2], dilations=[3], ceil_mode=1}\noutput y\n"},
       {"average-pool-f32", "input x: float32[1,2,6,6]\ny = AveragePool(x) {kernel_shape=[3,3], pads=[1,1,1,1]}\noutput y\n"},
       {"average-pool-f32",

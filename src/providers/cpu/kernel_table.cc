@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "ops/custom.h"
 #include "ops/op.h"
 #include "providers/cpu/custom_kernel.h"
 
@@ -17,9 +18,13 @@ const Type kUnknown{};
 
 class ReferenceKernel : public Kernel {
  public:
-  explicit ReferenceKernel(const Node& node) : node_(node), def_(ops::find(node)) { SDX_ASSERT(def_ != nullptr); }
+  explicit ReferenceKernel(const Node& node)
+      : node_(node), def_(ops::find(node)), in_place_(node.custom ? node.custom->in_place : -1) {
+    SDX_ASSERT(def_ != nullptr);
+  }
   std::string_view name() const override { return "reference"; }
-  bool allocates_outputs() const override { return true; }
+  int in_place() const override { return in_place_; }
+  bool allocates_outputs() const override { return in_place_ < 0; }
   void run(const KernelContext& c) const override {
     ops::OpContext context(node_, c.inputs, c.outputs, *c.services, &memo_);
     def_->run(context);
@@ -28,6 +33,7 @@ class ReferenceKernel : public Kernel {
  private:
   const Node& node_;  // of the program's graph, which outlives its kernels
   const ops::OpDef* def_;
+  int in_place_;
   mutable ops::NodeMemo memo_;
 };
 
@@ -89,7 +95,8 @@ const KernelTable& kernel_table() {
 }
 
 std::unique_ptr<Kernel> make_reference(const Node& node) {
-  return node.custom ? make_custom(node) : std::make_unique<ReferenceKernel>(node);
+  const bool of_library = node.custom && node.custom->functions.run != nullptr;
+  return of_library ? make_custom(node) : std::make_unique<ReferenceKernel>(node);
 }
 
 }  // namespace sdx::cpu

@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 
 #include "base/memory.h"
 #include "ops/op.h"
 #include "providers/cpu/kernel_table.h"
+#include "providers/cpu/recurrent_rows.h"
 #include "support/single_op.h"
 
 namespace sdx::cpu {
@@ -64,9 +66,11 @@ struct Problem {
   std::vector<Tensor> inputs;  // undefined: left out
   std::vector<bool> constant;
   std::size_t outputs = 1;
+  int runs = 1;  // of which the last one counts
 };
 
-void expect_equal(const Problem& p, float tolerance = 0) {
+// tolerance: of each value's magnitude, and `absolute` besides.
+void expect_equal(const Problem& p, float tolerance = 0, float absolute = 0) {
   SCOPED_TRACE(p.op + " " + to_string(p.inputs[0].shape()) + " " + p.inputs[0].type_string());
   ops::SingleOp single(p.op, p.version, p.domain);
   Graph graph;
@@ -101,6 +105,7 @@ void expect_equal(const Problem& p, float tolerance = 0) {
     const Tensor& t = v.tensor();
     node.outputs.push_back(graph.add_value("", Type::tensor(t.dtype(), to_sym(t.shape()))));
     received.emplace_back(Tensor(t.dtype(), t.shape()));
+    std::memset(received.back().tensor().mutable_data(), 0xFF, t.bytes());  // NaN in floats: all has to be written
   }
   for (Value& v : received) received_ptr.push_back(&v);
   const NodeId id = graph.add_node(node);
@@ -122,13 +127,15 @@ void expect_equal(const Problem& p, float tolerance = 0) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!kernel->uses_input(i)) inputs[i] = nullptr;
   }
-  kernel->run(KernelContext{inputs, received_ptr, state.get(), workspace.get(), &services});
+  for (int run = 0; run < p.runs; ++run)
+    kernel->run(KernelContext{inputs, received_ptr, state.get(), workspace.get(), &services});
   for (std::size_t o = 0; o < p.outputs; ++o) {
     const Tensor &want = expected[o].tensor(), &got = received[o].tensor();
     if (want.dtype() == DataType::float32) {
       for (std::int64_t i = 0; i < want.size(); ++i) {
         const float a = static_cast<const float*>(want.data())[i], b = static_cast<const float*>(got.data())[i];
-        ASSERT_LE(std::abs(a - b), tolerance * std::abs(a)) << "output " << o << " at " << i << ": " << a << " and " << b;
+        ASSERT_LE(std::abs(a - b), tolerance * std::abs(a) + absolute)
+            << "output " << o << " at " << i << ": " << a << " and " << b;
       }
     } else {
       for (std::size_t i = 0; i < want.bytes(); ++i) {
@@ -326,6 +333,12 @@ TEST(CpuQuantised, WeightsInBlocks) {
                     {a, b, scales, zero, Tensor(), floats({n}, 5, 0, 1)},
                     {false, true, true, true, true, true}},
                    1e-5F);
+      if (bits == 4) {  // without zero points; the first run packs, a second one finds that done
+        Tensor upper = b.clone();
+        for (std::size_t i = 0; i < upper.bytes(); ++i) static_cast<std::uint8_t*>(upper.mutable_data())[i] |= 0x88;
+        for (const int runs : {1, 2})
+          expect_equal({"MatMulNBits", 1, "com.microsoft", attrs, {a, upper, scales}, {false, true, true}, 1, runs}, 1e-5F);
+      }
       Tensor groups(DataType::int32, {k});  // every third row is in the same block: 24, 23 and 23 of 32 places
       for (std::int64_t i = 0; i < k; ++i)
         static_cast<std::int32_t*>(groups.mutable_data())[i] = static_cast<std::int32_t>(i % blocks);
@@ -338,6 +351,17 @@ TEST(CpuQuantised, WeightsInBlocks) {
                    1e-5F);
     }
   }
+}
+
+// Of three sequences of at most four steps: different ones, none of which is the longest possible; all alike; none with any step.
+std::vector<Tensor> some_lengths() {
+  std::vector<Tensor> out;
+  for (const auto& lengths : {std::array{2, 0, 3}, std::array{3, 3, 3}, std::array{4, 1, 4}, std::array{0, 0, 0}}) {
+    Tensor t(DataType::int32, {3});
+    std::copy(lengths.begin(), lengths.end(), static_cast<std::int32_t*>(t.mutable_data()));
+    out.push_back(std::move(t));
+  }
+  return out;
 }
 
 TEST(CpuRecurrent, Lstm) {
@@ -353,6 +377,11 @@ TEST(CpuRecurrent, Lstm) {
     expect_equal({"LSTM", 14, "", attrs, {x, w, r, b, Tensor(), h, c, p}, {false, true, true, true, true, false, false, true}, 3},
                  2e-5F);
     expect_equal({"LSTM", 14, "", attrs, {x, w, r}, {false, true, true}, 3}, 2e-5F);
+    for (const Tensor& lengths : some_lengths()) {
+      expect_equal(
+          {"LSTM", 14, "", attrs, {x, w, r, b, lengths, h, c, p}, {false, true, true, true, false, false, false, true}, 3},
+          2e-5F);
+    }
   }
 }
 
@@ -369,6 +398,9 @@ TEST(CpuRecurrent, Gru) {
       const Tensor h = floats({d, batch, hidden}, 5, 0, 1);
       expect_equal({"GRU", 14, "", attrs, {x, w, r, b, Tensor(), h}, {false, true, true, true, true, false}, 2}, 2e-5F);
       expect_equal({"GRU", 14, "", attrs, {x, w, r}, {false, true, true}, 2}, 2e-5F);
+      for (const Tensor& lengths : some_lengths()) {
+        expect_equal({"GRU", 14, "", attrs, {x, w, r, b, lengths, h}, {false, true, true, true, false, false}, 2}, 2e-5F);
+      }
     }
   }
 }
@@ -386,7 +418,55 @@ TEST(CpuRecurrent, Rnn) {
       const Tensor h = floats({d, batch, hidden}, 5, 0, 1);
       expect_equal({"RNN", 14, "", attrs, {x, w, r, b, Tensor(), h}, {false, true, true, true, true, false}, 2}, 2e-5F);
       expect_equal({"RNN", 14, "", attrs, {x, w, r}, {false, true, true}, 2}, 2e-5F);
+      for (const Tensor& lengths : some_lengths()) {
+        expect_equal({"RNN", 14, "", attrs, {x, w, r, b, lengths, h}, {false, true, true, true, true, false}, 2}, 2e-5F);
+      }
     }
+  }
+}
+
+// The reference keeps the hidden state in float, the kernel 15 bits of it.
+TEST(CpuRecurrent, DynamicQuantizeLstm) {
+  for (const char* direction : {"forward", "reverse", "bidirectional"}) {
+    for (const DataType type : kBytes) {
+      for (const bool per_column : {false, true}) {
+        const std::int64_t d = direction[0] == 'b' ? 2 : 1, hidden = 37, input = 5, seq = 4;
+        const Shape scales = per_column ? Shape{d, 4 * hidden} : Shape{d};
+        Attributes attrs;
+        attrs.set("hidden_size", hidden);
+        attrs.set("direction", std::string(direction));
+        const Tensor w = bytes(type, {d, input, 4 * hidden}, 2), r = bytes(type, {d, hidden, 4 * hidden}, 3);
+        const Tensor b = floats({d, 8 * hidden}, 4, 0, 0.2F), p = floats({d, 3 * hidden}, 7, 0, 0.2F);
+        const Tensor ws = floats(scales, 8, 0.001F, 0.002F), wz = bytes(type, scales, 9);
+        const Tensor rs = floats(scales, 10, 0.0001F, 0.0002F), rz = bytes(type, scales, 11);
+        for (const std::int64_t batch : {1, 3}) {
+          const Tensor x = floats({seq, batch, input}, 1, -1, 1), h = floats({d, batch, hidden}, 5, -2, 2);
+          const Tensor c = floats({d, batch, hidden}, 6, 0.5F, 1);
+          const std::vector<bool> constant{false, true, true, true, false, false, false, true, true, true, true, true};
+          const auto problem = [&](const Tensor& lengths) {
+            return Problem{
+                "DynamicQuantizeLSTM", 1, "com.microsoft", attrs, {x, w, r, b, lengths, h, c, p, ws, wz, rs, rz}, constant, 3};
+          };
+          expect_equal(problem(Tensor()), 1e-5F, 2e-6F);
+          if (batch != 3) continue;
+          for (const Tensor& lengths : some_lengths()) expect_equal(problem(lengths), 1e-5F, 2e-6F);
+        }
+      }
+    }
+  }
+}
+
+TEST(CpuRecurrent, LengthsBeyondTheSequencesAreRefused) {
+  for (const std::int32_t wrong : {-1, 5}) {
+    std::string message;
+    std::int64_t memory[6];
+    const std::int32_t lengths[] = {4, wrong, 0};
+    try {
+      const Sequences q(4, 3, lengths, memory);
+    } catch (const Error& e) {
+      message = e.what();
+    }
+    EXPECT_NE(message.find("permitted: 0 to 4"), std::string::npos) << message;
   }
 }
 

@@ -2,6 +2,8 @@
 // What the kernels of recurrent cells share.
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <initializer_list>
 #include <memory>
@@ -10,7 +12,9 @@
 
 #include "kernels/cpu/gemm/gemm.h"
 #include "ops/recurrent/recurrent.h"
+#include "ops/recurrent/signatures.h"
 #include "providers/cpu/kernel_table.h"
+#include "providers/cpu/recurrent_rows.h"
 
 namespace sdx::cpu {
 
@@ -38,31 +42,80 @@ inline std::vector<float> both_biases(const Tensor& b, std::int64_t begin, std::
 
 struct RecurrentState : KernelState {
   std::int64_t seq = 0, batch = 0;
+  bool lengths = false;  // sequence_lens is there
 };
 
 // Extents of weights: a step has `gates` sums for each of the hidden units.
 struct RecurrentExtents {
   std::int64_t directions, input, hidden, gates;
+  std::int64_t width() const { return gates * hidden; }
 };
 
-// X's extents, checked with those of the initial states. The workspace holds X's sums of all steps and `spare` states.
+// Hands out a workspace piece by piece, 64-byte aligned. Without one (null) it counts what is needed.
+class Workspace {
+ public:
+  explicit Workspace(void* memory = nullptr) : memory_(static_cast<std::byte*>(memory)) {}
+  template <class T>
+  T* take(const Shape& extents) {
+    std::byte* at = memory_ == nullptr ? nullptr : memory_ + used_;
+    used_ += (static_cast<std::size_t>(element_count(extents)) * sizeof(T) + 63) / 64 * 64;
+    return reinterpret_cast<T*>(at);
+  }
+  std::size_t used() const { return used_; }
+
+ private:
+  std::byte* memory_;
+  std::size_t used_ = 0;
+};
+
+struct RecurrentMemory {
+  float* sums;          // X's of all steps
+  float* states;        // as many as the cell asks for, [batch, hidden] each
+  float* now;           // X's sums of one step, where sequences may differ in length
+  std::int64_t* order;  // for Sequences
+};
+
+inline RecurrentMemory recurrent_memory(Workspace& w, const RecurrentState& s, const RecurrentExtents& e, std::int64_t states) {
+  RecurrentMemory m{};
+  m.sums = w.take<float>({s.seq, s.batch, e.width()});
+  m.states = w.take<float>({states, s.batch, e.hidden});
+  if (s.lengths) {
+    m.now = w.take<float>({s.batch, e.width()});
+    m.order = w.take<std::int64_t>({2, s.batch});
+  }
+  return m;
+}
+
+// X's extents, checked with those of the lengths and initial states. The workspace is recurrent_memory()'s.
 inline std::unique_ptr<RecurrentState> resolve_recurrent(ResolveContext& c, std::string_view op, const RecurrentExtents& e,
-                                                         std::initializer_list<std::size_t> initial, std::int64_t spare) {
+                                                         std::initializer_list<std::size_t> initial, std::int64_t states) {
   const Shape x = c.input_shape(0);
   auto state = std::make_unique<RecurrentState>();
   state->seq = x[0];
   state->batch = x[1];
-  const Shape states{e.directions, x[1], e.hidden};
+  state->lengths = c.has_input(ops::RecurrentIn::kLengths);
+  const Shape expected{e.directions, x[1], e.hidden};
   for (const std::size_t i : initial) {
-    if (c.has_input(i) && c.input_shape(i) != states) {
+    if (c.has_input(i) && c.input_shape(i) != expected) {
       fail(ErrorCode::runtime_failure, "{} initial state of {} must be {}, received {}", initial.size() == 1 ? "the" : "an", op,
-           to_string(states), to_string(c.input_shape(i)));
+           to_string(expected), to_string(c.input_shape(i)));
     }
   }
   if (x[2] != e.input) fail(ErrorCode::runtime_failure, "{}'s X is {}; W expects {} features", op, to_string(x), e.input);
-  const std::int64_t floats = element_count(Shape{x[0], x[1], e.gates * e.hidden}) + element_count(Shape{spare, x[1], e.hidden});
-  c.workspace_bytes = static_cast<std::size_t>(floats) * sizeof(float);
+  if (state->lengths && c.input_shape(ops::RecurrentIn::kLengths) != Shape{x[1]}) {
+    fail(ErrorCode::runtime_failure, "sequence_lens of {} must be {}, received {}", op, to_string(Shape{x[1]}),
+         to_string(c.input_shape(ops::RecurrentIn::kLengths)));
+  }
+  Workspace w;
+  recurrent_memory(w, *state, e, states);
+  c.workspace_bytes = w.used();
   return state;
+}
+
+// The batch's sequences, as sequence_lens has them.
+inline Sequences sequences_of(const KernelContext& c, const RecurrentState& s, const RecurrentMemory& m) {
+  if (!s.lengths) return {s.seq, s.batch};
+  return {s.seq, s.batch, c.in<std::int32_t>(ops::RecurrentIn::kLengths), m.order};
 }
 
 // X's sums of all steps: X W' + bias.
@@ -70,7 +123,7 @@ inline void input_sums(const KernelContext& c, const RecurrentState& s, const Re
                        const std::vector<float>& bias, float* sums) {
   GemmArgs g;
   g.m = s.seq * s.batch;
-  g.n = e.gates * e.hidden;
+  g.n = e.width();
   g.k = e.input;
   g.a = c.in<float>(0);
   g.lda = e.input;
@@ -81,14 +134,14 @@ inline void input_sums(const KernelContext& c, const RecurrentState& s, const Re
   gemm_f32(g);
 }
 
-// sums = act(sums + h R'), of one step. With a few rows the weights come from memory for one product each: the steps go through
-// them by turns up and down. More rows read them from caches.
-inline void add_recurrent(const RecurrentState& s, const RecurrentExtents& e, std::int64_t step, const float* h, const Packed& r,
+// sums = act(sums + h R'), `rows` rows of one step. With a few rows the weights come from memory for one product each: the steps
+// go through them by turns up and down. More rows read them from caches.
+inline void add_recurrent(std::int64_t rows, const RecurrentExtents& e, std::int64_t step, const float* h, const Packed& r,
                           UnarySpec act, float* sums) {
   constexpr std::int64_t kFewRows = 6;
   GemmArgs g;
-  g.m = s.batch;
-  g.n = e.gates * e.hidden;
+  g.m = rows;
+  g.n = e.width();
   g.k = e.hidden;
   g.a = h;
   g.lda = e.hidden;
@@ -98,17 +151,8 @@ inline void add_recurrent(const RecurrentState& s, const RecurrentExtents& e, st
   g.epilogue.residual = sums;
   g.epilogue.ld_residual = g.n;
   g.epilogue.act = act;
-  if (s.batch <= kFewRows) g.sweep = step % 2 == 0 ? 1 : -1;
+  if (rows <= kFewRows) g.sweep = step % 2 == 0 ? 1 : -1;
   gemm_f32(g);
-}
-
-// Values [at, at + count) of an initial state, zeros where it is left out.
-inline void initial_state(const KernelContext& c, std::size_t input, std::int64_t at, float* to, std::int64_t count) {
-  if (c.has_input(input)) {
-    std::copy_n(c.in<float>(input) + at, count, to);
-  } else {
-    std::fill_n(to, count, 0.0F);
-  }
 }
 
 // Whether every direction has Sigmoid and then only Tanh, the defaults.
@@ -133,6 +177,10 @@ class RecurrentKernel : public Kernel {
   RecurrentKernel(std::vector<Direction> directions, std::int64_t input, std::int64_t hidden, std::int64_t gates)
       : directions_(std::move(directions)), input_(input), hidden_(hidden), gates_(gates) {}
   virtual void run_direction(const KernelContext& c, const RecurrentState& s, std::size_t number) const = 0;
+  RecurrentOutput output_of(const KernelContext& c, std::size_t number) const {
+    return {c.has_output(0) ? c.out<float>(0) : nullptr, static_cast<std::int64_t>(directions_.size()),
+            static_cast<std::int64_t>(number), hidden_};
+  }
   RecurrentExtents extents() const { return {static_cast<std::int64_t>(directions_.size()), input_, hidden_, gates_}; }
 
   std::vector<Direction> directions_;

@@ -167,6 +167,11 @@ Diagnosis diagnose(const ProviderName& p, const MachineFacts& machine, const Run
             "use one of the providers for " + std::string(here) + ": `sdx providers`");
     return out.take();
   }
+  if (p.name == "azure") {
+    out.add("it calls models in Azure's cloud by operators of its own and runs no other node: ONNX Runtime's CPU kernels would",
+            "use cpu, or ort:cpu for ONNX Runtime's kernels");
+    return out.take();
+  }
   check_hardware(p, machine, runtime, out);
   if (!out.enough()) check_runtime(p, runtime, view, out);
   return out.take();

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/suggest.h"
+#include "base/system/mapped_file.h"
 #include "providers/vendor/search.h"
 
 namespace sdx::ort {
@@ -19,6 +20,24 @@ void log_message(void*, int severity, const char*, const char*, const char*, con
   // What it warns of is mostly about itself; failures come back as statuses and are reported there.
   const log::Level level = severity <= 1 ? log::Level::debug : severity <= 3 ? log::Level::info : log::Level::error;
   if (level >= log::level()) log::write(level, fmt::format("onnxruntime: {}", message));
+}
+
+// Sardonyx's own library of that name (src/dropin) tells itself by this symbol. It would load itself by way of this provider.
+constexpr const char kOwnMark[] = "sdx_dropin_library";
+
+// It is a tenth of ONNX Runtime's size at most: larger files are not read.
+bool is_our_own(const fs::path& file) {
+  constexpr std::uintmax_t kLargest = std::uintmax_t{8} << 20;
+  std::error_code error;
+  const std::uintmax_t size = fs::file_size(file, error);
+  if (error || size > kLargest) return false;
+  try {
+    const auto mapped = MappedFile::open(file, 0);
+    const auto bytes = mapped->bytes();
+    return std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()).find(kOwnMark) != std::string_view::npos;
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 std::mutex g_mutex;
@@ -41,6 +60,7 @@ std::vector<fs::path> library_candidates(const ProviderSettings& settings) {
   for (const char* name : {"libonnxruntime.so.1", "libonnxruntime.so"}) {
     if (const std::string found = find_library(name); !found.empty()) out.emplace_back(found);
   }
+  std::erase_if(out, is_our_own);
   return out;
 }
 
@@ -77,6 +97,10 @@ std::shared_ptr<const Library> Library::open(const fs::path& file) {
   std::shared_ptr<const Library>& slot = open_libraries()[resolved.string()];
   if (slot) return slot;
   const auto loaded = DynamicLibrary::open(resolved);
+  if (loaded->symbol(kOwnMark) != nullptr) {
+    fail(ErrorCode::provider_unavailable, "'{}' is Sardonyx itself under ONNX Runtime's name; name a real ONNX Runtime",
+         resolved.string());
+  }
   const auto get = reinterpret_cast<const ApiBase* (*)()>(loaded->symbol("OrtGetApiBase"));
   if (get == nullptr) {
     fail(ErrorCode::provider_unavailable, "'{}' has no function OrtGetApiBase: it is no ONNX Runtime library", resolved.string());

@@ -101,7 +101,7 @@ template <Binary Op>
 std::unique_ptr<Kernel> make_binary(LowerContext& c) {
   if (c.dtype(0) != DataType::float32 || c.dtype(1) != DataType::float32) return c.refuse("not float32");
   if (c.node().inputs.size() != 2) return c.refuse("not two inputs");
-  if (c.node().version < 7 && Op != Binary::min && Op != Binary::max && c.node().op_type != "Sum")
+  if (c.node().domain.empty() && c.node().version < 7 && Op != Binary::min && Op != Binary::max && c.node().op_type != "Sum")
     return c.refuse("broadcasting rules of opsets before 7");
   const SymShape *a = c.shape(0), *b = c.shape(1);
   if (a == nullptr || b == nullptr || a->size() > kMaxRank || b->size() > kMaxRank) return c.refuse("rank unknown or above 8");
@@ -131,6 +131,7 @@ void register_kernels_elementwise(KernelTable& t) {
   t.add("", "Max", "binary-f32", 10, make_binary<Binary::max>);
   t.add("", "Sum", "binary-f32", 10, make_binary<Binary::add>);
   t.add("", "PRelu", "binary-f32", 10, make_binary<Binary::prelu>);
+  t.add("com.microsoft", "ReluGrad", "binary-f32", 10, make_binary<Binary::relu_grad>);
 }
 
 }  // namespace sdx::cpu

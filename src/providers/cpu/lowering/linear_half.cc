@@ -56,12 +56,12 @@ class HalfLinearKernel : public Kernel {
 // A product of two bfloat16 tensors that come with each run, both widened to float32 on their way here.
 class Bf16ProductKernel : public Kernel {
  public:
-  explicit Bf16ProductKernel(UnarySpec act) : act_(act) {}
+  Bf16ProductKernel(bool trans, UnarySpec act) : trans_(trans), act_(act) {}
   std::string_view name() const override { return "gemm-bf16-dots"; }
 
   std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
     const Shape w = c.input_shape(kW);
-    c.workspace_bytes = bf16_packed_bytes(w[0], w[1]);
+    c.workspace_bytes = bf16_packed_bytes(w[trans_ ? 1 : 0], w[trans_ ? 0 : 1]);
     return nullptr;
   }
 
@@ -69,30 +69,37 @@ class Bf16ProductKernel : public Kernel {
     if (c.output(0).size() == 0) return;
     const Tensor& w = c.input(kW);
     HalfGemmArgs g;
-    g.n = g.ldc = w.dim(1);
-    g.k = g.lda = w.dim(0);
+    g.n = g.ldc = w.dim(trans_ ? 0 : 1);
+    g.k = g.lda = w.dim(trans_ ? 1 : 0);
     g.m = c.output(0).size() / g.n;
     g.type = HalfType::bfloat16;
-    bf16_pack_rounded(c.in<float>(kW), g.n, g.k, g.n, c.workspace);
+    bf16_pack_rounded(c.in<float>(kW), w.dim(1), trans_, g.k, g.n, c.workspace);
     g.a = c.in<float>(kX);
     g.packed = c.workspace;
     g.c = c.out<float>(0);
+    if (c.has_input(kB)) g.bias = c.in<float>(kB);
     g.act = act_;
     bf16_gemm(g);
   }
 
  private:
+  bool trans_;
   UnarySpec act_;
 };
 
 std::unique_ptr<Kernel> make_bf16_product(LowerContext& c) {
   if (c.dtype(kX) != DataType::float32 || c.dtype(kW) != DataType::float32) return c.refuse("not float32");
   const SymShape *x = c.shape(kX), *w = c.shape(kW);
-  if (c.has_input(kB) || c.has_input(kZ) || ops::parse<ops::LinearAttrs>(c).trans_b) return c.refuse("more than a product");
+  if (c.has_input(kZ)) return c.refuse("more than a product and a bias");
   if (x == nullptr || x->empty() || w == nullptr || w->size() != 2) return c.refuse("ranks unknown, or W is no matrix");
+  const bool trans = ops::parse<ops::LinearAttrs>(c).trans_b;
+  const SymShape* bias = c.shape(kB);
+  if (c.has_input(kB) && (bias == nullptr || bias->size() != 1 || (*bias)[0] != (*w)[trans ? 0 : 1])) {
+    return c.refuse("B is not known to have N elements");
+  }
   const auto act = fused_activation(c.node());
   if (!act) return c.refuse("no such fused activation");
-  return std::make_unique<Bf16ProductKernel>(*act);
+  return std::make_unique<Bf16ProductKernel>(trans, *act);
 }
 
 // dots: both operands are multiplied as bfloat16.

@@ -1,4 +1,4 @@
-// MatMul, Gemm (opset 7 on) and com.microsoft FusedGemm in float32.
+// MatMul, Gemm (opset 7 on), com.microsoft FusedGemm and FusedMatMul in float32.
 
 #include <algorithm>
 
@@ -93,6 +93,58 @@ class MatMulKernel : public Kernel {
   Packed packed_;
   Shape weights_;
 };
+
+// alpha A' B' of stacks of matrices, where A' is A or each of its matrices transposed.
+class FusedMatMulKernel : public Kernel {
+ public:
+  explicit FusedMatMulKernel(const ops::FusedMatMulAttrs& a) : alpha_(a.alpha), trans_a_(a.trans_a), trans_b_(a.trans_b) {}
+  std::string_view name() const override { return "gemm-f32"; }
+
+  std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
+    auto state = std::make_unique<MatMulState>();
+    Shape a = c.input_shape(0), b = c.input_shape(1);
+    if (b.size() == 2 && a.size() > 2 && !trans_a_) a = {ops::product(a, 0, a.size() - 1), a.back()};
+    GemmArgs& g = state->args;
+    g.m = a[a.size() - (trans_a_ ? 1 : 2)];
+    g.k = a[a.size() - (trans_a_ ? 2 : 1)];
+    g.n = b[b.size() - (trans_b_ ? 2 : 1)];
+    g.lda = a.back();
+    g.ldb = b.back();
+    g.ldc = g.n;
+    g.trans_a = trans_a_;
+    g.trans_b = trans_b_;
+    g.alpha = alpha_;
+    if (a.size() > 2 || b.size() > 2) batch_offsets(a, b, *state);
+    return state;
+  }
+
+  void run(const KernelContext& c) const override {
+    const auto& s = *static_cast<const MatMulState*>(c.state);
+    if (c.output(0).size() == 0) return;
+    GemmArgs g = s.args;
+    g.a = c.in<float>(0);
+    g.b = c.in<float>(1);
+    g.c = c.out<float>(0);
+    if (s.a_offsets.empty()) return gemm_f32(g);
+    gemm_batch_f32(g, s.batch, s.a_offsets.data(), s.b_offsets.data(), s.c_offsets.data());
+  }
+
+ private:
+  float alpha_;
+  bool trans_a_, trans_b_;
+};
+
+std::unique_ptr<Kernel> make_fused_matmul(LowerContext& c) {
+  if (c.dtype(0) != DataType::float32 || c.dtype(1) != DataType::float32) return c.refuse("not float32");
+  const auto attr = ops::parse<ops::FusedMatMulAttrs>(c);
+  if (attr.trans_batch_a || attr.trans_batch_b) return c.refuse("moves the first axis");
+  for (std::size_t i = 0; i < 2; ++i) {
+    if (c.shape(i) == nullptr || c.shape(i)->size() < 2 || c.shape(i)->size() > kMaxRank) {
+      return c.refuse("ranks are not known, or below 2 or above 8");
+    }
+  }
+  return std::make_unique<FusedMatMulKernel>(attr);
+}
 
 std::unique_ptr<Kernel> make_matmul(LowerContext& c) {
   if (c.dtype(0) != DataType::float32 || c.dtype(1) != DataType::float32) return c.refuse("not float32");
@@ -211,6 +263,7 @@ std::unique_ptr<Kernel> make_gemm(LowerContext& c) {
 void register_kernels_matmul(KernelTable& t) {
   t.add("", "MatMul", "gemm-f32", 10, make_matmul);
   t.add("", "Gemm", "gemm-f32", 10, make_gemm);
+  t.add("com.microsoft", "FusedMatMul", "gemm-f32", 10, make_fused_matmul);
   t.add("com.microsoft", "FusedGemm", "gemm-f32", 10, make_gemm);
 }
 

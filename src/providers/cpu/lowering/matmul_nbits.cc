@@ -7,7 +7,7 @@
 #include "base/thread_pool.h"
 #include "ops/quant/signatures.h"
 #include "providers/cpu/kernel_table.h"
-#include "providers/cpu/packed.h"
+#include "providers/cpu/late_packed.h"
 
 namespace sdx::cpu {
 namespace {
@@ -51,14 +51,14 @@ std::vector<std::uint8_t> reordered(const NBitsSource& s, const std::vector<std:
 
 class NBitsKernel : public Kernel {
  public:
-  NBitsKernel(const NBitsSource& source, NBitsAccuracy accuracy, std::int64_t k, std::vector<std::int32_t> order, Packed packed)
+  NBitsKernel(const NBitsSource& source, NBitsAccuracy accuracy, std::int64_t k, std::vector<std::int32_t> order,
+              LatePacked packed)
       : packed_(std::move(packed)), k_(k), order_(std::move(order)) {
     args_.accuracy = accuracy;
     args_.n = source.n;
     args_.k = source.k;
     args_.bits = source.bits;
     args_.block = source.block;
-    args_.packed = packed_.data();
     args_.lda = source.k;
     args_.ldc = source.n;
   }
@@ -77,6 +77,7 @@ class NBitsKernel : public Kernel {
       fail(ErrorCode::runtime_failure, "A's last extent must be K = {}, received {}", k_, a.type_string());
     }
     NBitsArgs args = args_;
+    args.packed = packed_.data();
     args.m = a.size() / k_;
     args.a = order_.empty() ? c.in<float>(0) : in_order(c.in<float>(0), args.m, static_cast<float*>(c.workspace));
     args.bias = c.has_input(5) ? c.in<float>(5) : nullptr;
@@ -96,7 +97,7 @@ class NBitsKernel : public Kernel {
     return out;
   }
 
-  Packed packed_;
+  LatePacked packed_;
   NBitsArgs args_;
   std::int64_t k_;                   // of A; args_.k counts places, where there is an order
   std::vector<std::int32_t> order_;  // empty: as they come
@@ -157,13 +158,14 @@ std::unique_ptr<Kernel> make_nbits(LowerContext& c) {
     if (order.empty()) return c.refuse("g_idx gives a block more rows than block_size");
     s.k = blocks * s.block;
   }
-  Packed packed = c.pack({b, scales, zero, groups}, nbits_packed_bytes(s), cache::PackKey("nbits-2", s.k, s.n, s.bits, s.block),
-                         [&](float* to) {
-                           NBitsSource from = s;
-                           std::vector<std::uint8_t> codes;
-                           if (!order.empty()) codes = reordered(s, order), from.b = codes.data();
-                           nbits_pack(from, to);
-                         });
+  const auto fill = [s, order](float* to) {
+    NBitsSource from = s;
+    std::vector<std::uint8_t> codes;
+    if (!order.empty()) codes = reordered(s, order), from.b = codes.data();
+    nbits_pack(from, to);
+  };
+  LatePacked packed(c, {b, scales, zero, groups}, nbits_packed_bytes(s), cache::PackKey("nbits-2", s.k, s.n, s.bits, s.block),
+                    fill);
   // The lowest precision of activations that the model allows: 1 float32, 2 float16, 3 bfloat16, 4 int8; 0 leaves it open.
   const std::int64_t level = attr.accuracy_level;
   const NBitsAccuracy accuracy = level == 4                 ? NBitsAccuracy::int8

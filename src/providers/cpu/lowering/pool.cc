@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "kernels/cpu/image/max_pool_places.h"
 #include "kernels/cpu/rows/reduce.h"
 #include "ops/conv/conv_geometry.h"
 #include "ops/conv/signatures.h"
@@ -30,7 +31,9 @@ class PoolKernel : public Kernel {
   void run(const KernelContext& c) const override {
     const auto& s = *static_cast<const PoolState*>(c.state);
     if (c.output(0).size() == 0) return;
-    if (average_) {
+    if (c.has_output(1)) {
+      max_pool_places_f32(s.shape, c.in<float>(0), c.out<float>(0), c.out<std::int64_t>(1));
+    } else if (average_) {
       average_pool_f32(s.shape, s.pad_end, count_pad_, c.in<float>(0), c.out<float>(0));
     } else {
       max_pool_f32(s.shape, c.in<float>(0), c.out<float>(0));
@@ -55,7 +58,7 @@ bool is_huge(const ops::WindowAttrs& w) {
 template <bool Average>
 std::unique_ptr<Kernel> make_pool(LowerContext& c) {
   if (c.dtype(0) != DataType::float32) return c.refuse("not float32");
-  if (c.has_output(1)) return c.refuse("the indices are asked for");
+  if (c.has_output(1) && ops::parse<ops::PoolAttrs>(c).storage_order) return c.refuse("indices that count down the columns");
   const SymShape* x = c.shape(0);
   if (x == nullptr || x->size() < 3 || x->size() > 5) return c.refuse("not known to have one to three spatial axes");
   const ops::WindowAttrs w = ops::read_window_attrs(c.attrs(), x->size() - 2);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "ops/quant/dynamic_quant.h"
 #include "ops/quant/signatures.h"
 #include "providers/cpu/byte_operands.h"
 
@@ -153,7 +152,7 @@ class DynamicMatMulKernel : public Kernel {
   void run(const KernelContext& c) const override {
     const std::int64_t rows = rows_of(c.input(0), b_);
     const std::int64_t count = c.input(0).size();
-    const ops::DynamicScale q = ops::dynamic_scale(c.in<float>(0), count, DataType::uint8);
+    const ops::DynamicScale q = dynamic_scale_of(c.in<float>(0), count);
     auto* bytes = static_cast<std::uint8_t*>(c.workspace) + scales_bytes(b_);
     quantize_u8(c.in<float>(0), bytes, count, q.scale, q.zero_point);
     b_.multiply(bytes, false, q.zero_point, rows, to_float(c, b_.n, q.scale, b_scale_, 4), c.output(0).mutable_data());

@@ -4,7 +4,6 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/quant/quant.h"
-#include "ops/quant/dynamic_quant.h"
 #include "ops/quant/quant_layout.h"
 #include "ops/quant/signatures.h"
 #include "providers/cpu/byte_operands.h"
@@ -128,7 +127,7 @@ class DynamicQuantizeKernel : public Kernel {
   std::string_view name() const override { return "dynamic-quantize-8"; }
   void run(const KernelContext& c) const override {
     const Tensor& x = c.input(kX);
-    const ops::DynamicScale q = ops::dynamic_scale(c.in<float>(kX), x.size(), DataType::uint8);
+    const ops::DynamicScale q = dynamic_scale_of(c.in<float>(kX), x.size());
     if (c.has_output(0)) quantize_u8(c.in<float>(kX), c.out<std::uint8_t>(0), x.size(), q.scale, q.zero_point);
     if (c.has_output(1)) *c.out<float>(1) = q.scale;
     if (c.has_output(2)) *c.out<std::uint8_t>(2) = static_cast<std::uint8_t>(q.zero_point);

@@ -1,4 +1,4 @@
-// Comparisons, logic, Where, IsNaN, IsInf and the arithmetic of 32- and 64-bit integers.
+// Comparisons, logic, Where, IsNaN, IsInf and the arithmetic of 32- and 64-bit integers and of float64.
 
 #include "kernels/cpu/elementwise/typed.h"
 
@@ -10,17 +10,6 @@
 
 namespace sdx::cpu {
 namespace {
-
-std::optional<Elem> elem_of(DataType type) {
-  switch (type) {
-    case DataType::boolean:
-    case DataType::uint8: return Elem::u8;
-    case DataType::int32: return Elem::i32;
-    case DataType::int64: return Elem::i64;
-    case DataType::float32: return Elem::f32;
-    default: return std::nullopt;
-  }
-}
 
 bool known_rank(const LowerContext& c, std::size_t i) {
   const SymShape* s = c.shape(i);
@@ -150,6 +139,7 @@ void register_kernels_typed(KernelTable& t) {
   pair("Add", make_pair<Pair::add>);
   pair("Sub", make_pair<Pair::sub>);
   pair("Mul", make_pair<Pair::mul>);
+  pair("Div", make_pair<Pair::div>);
   pair("Min", make_pair<Pair::min>);
   pair("Max", make_pair<Pair::max>);
   const auto map = [&](const char* op, MakeKernel make) { t.add("", op, "map-typed", 20, make); };
@@ -157,6 +147,7 @@ void register_kernels_typed(KernelTable& t) {
   map("IsNaN", make_map<Map::is_nan>);
   map("IsInf", make_is_inf);
   map("Neg", make_map<Map::negate>);
+  map("Sqrt", make_map<Map::square_root>);
   map("Abs", make_map<Map::absolute>);
   t.add("", "Where", "where", 20, make_where);
 }

@@ -1,13 +1,9 @@
 // LSTM in float32 with its default activations and constant weights.
 
-#include <algorithm>
-
-#include "kernels/cpu/gemm/gemm.h"
-#include "kernels/cpu/rows/recurrent.h"
 #include "ops/recurrent/signatures.h"
 #include "providers/cpu/kernel_table.h"
+#include "providers/cpu/lstm_steps.h"
 #include "providers/cpu/packed.h"
-#include "providers/cpu/recurrent_parts.h"
 
 namespace sdx::cpu {
 namespace {
@@ -26,37 +22,24 @@ class LstmKernel : public RecurrentKernel<Direction> {
   LstmKernel(std::vector<Direction> directions, std::int64_t input, std::int64_t hidden, float clip)
       : RecurrentKernel(std::move(directions), input, hidden, 4), clip_(clip) {}
   std::string_view name() const override { return "lstm-f32"; }
-  bool uses_input(std::size_t i) const override { return i == kX || i == kH0 || i == kC0; }
+  bool uses_input(std::size_t i) const override { return i == kX || i == kLengths || i == kH0 || i == kC0; }
 
   std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
-    return resolve_recurrent(c, "LSTM", extents(), {kH0, kC0}, 2);  // h and c
+    return resolve_recurrent(c, "LSTM", extents(), {kH0, kC0}, kLstmStates);
   }
 
  private:
   void run_direction(const KernelContext& c, const RecurrentState& s, std::size_t number) const override {
     const Direction& d = directions_[number];
-    const std::int64_t state_size = s.batch * hidden_;
-    const auto at = static_cast<std::int64_t>(number) * state_size;
-    auto* gates = static_cast<float*>(c.workspace);
-    float* h = gates + s.seq * s.batch * 4 * hidden_;
-    float* cell = h + state_size;
-    initial_state(c, kH0, at, h, state_size);
-    initial_state(c, kC0, at, cell, state_size);
-    input_sums(c, s, extents(), d.w, d.bias, gates);
-    float* y = c.has_output(0) ? c.out<float>(0) : nullptr;
-    for (std::int64_t step = 0; step < s.seq; ++step) {
-      c.services->stop().check();
-      const std::int64_t t = d.reverse ? s.seq - 1 - step : step;
-      float* now = gates + t * s.batch * 4 * hidden_;
-      add_recurrent(s, extents(), step, h, d.r, {}, now);
-      for (std::int64_t row = 0; row < s.batch; ++row) {
-        lstm_cell_f32(now + row * 4 * hidden_, d.peephole.empty() ? nullptr : d.peephole.data(), clip_, cell + row * hidden_,
-                      cell + row * hidden_, h + row * hidden_, hidden_);
-      }
-      if (y != nullptr) std::copy_n(h, state_size, y + t * static_cast<std::int64_t>(directions_.size()) * state_size + at);
-    }
-    if (c.has_output(1)) std::copy_n(h, state_size, c.out<float>(1) + at);
-    if (c.has_output(2)) std::copy_n(cell, state_size, c.out<float>(2) + at);
+    Workspace w(c.workspace);
+    const RecurrentMemory m = recurrent_memory(w, s, extents(), kLstmStates);
+    input_sums(c, s, extents(), d.w, d.bias, m.sums);
+    run_lstm(c, sequences_of(c, s, m), m, output_of(c, number),
+             {d.peephole.empty() ? nullptr : d.peephole.data(), clip_, d.reverse},
+             [&](std::int64_t rows, std::int64_t step, const float* h, float* sums) {
+               add_recurrent(rows, extents(), step, h, d.r, {}, sums);
+               return sums;
+             });
   }
 
   float clip_;
@@ -69,7 +52,6 @@ std::unique_ptr<Kernel> make_lstm(LowerContext& c) {
   if (a.batch_first) return c.refuse("the batch is the first axis");
   if (a.input_forget) return c.refuse("input and forget gates are coupled");
   if (!default_activations(a, 3)) return c.refuse("other activations than Sigmoid, Tanh, Tanh");
-  if (c.has_input(kLengths)) return c.refuse("sequences of different lengths");
   const Tensor *w = c.constant(kW), *r = c.constant(kR), *b = c.constant(kB), *p = c.constant(kPeephole);
   if (w == nullptr || r == nullptr || (c.has_input(kB) && b == nullptr) || (c.has_input(kPeephole) && p == nullptr)) {
     return c.refuse("the weights are not constant");

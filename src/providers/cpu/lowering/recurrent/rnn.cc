@@ -26,32 +26,33 @@ class RnnKernel : public RecurrentKernel<Direction> {
   RnnKernel(std::vector<Direction> directions, std::int64_t input, std::int64_t hidden)
       : RecurrentKernel(std::move(directions), input, hidden, 1) {}
   std::string_view name() const override { return "rnn-f32"; }
-  bool uses_input(std::size_t i) const override { return i == kX || i == kH0; }
+  bool uses_input(std::size_t i) const override { return i == kX || i == kLengths || i == kH0; }
 
   std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
-    return resolve_recurrent(c, "RNN", extents(), {kH0}, 1);  // the state before the first step: the others are the steps' sums
+    return resolve_recurrent(c, "RNN", extents(), {kH0}, 1);
   }
 
  private:
   void run_direction(const KernelContext& c, const RecurrentState& s, std::size_t number) const override {
     const Direction& d = directions_[number];
-    const std::int64_t state_size = s.batch * hidden_;
-    const auto at = static_cast<std::int64_t>(number) * state_size;
-    auto* sums = static_cast<float*>(c.workspace);
-    float* first = sums + s.seq * state_size;
-    initial_state(c, kH0, at, first, state_size);
-    input_sums(c, s, extents(), d.w, d.bias, sums);
-    float* y = c.has_output(0) ? c.out<float>(0) : nullptr;
-    const float* h = first;
-    for (std::int64_t step = 0; step < s.seq; ++step) {
+    const auto at = static_cast<std::int64_t>(number) * s.batch * hidden_;
+    Workspace w(c.workspace);
+    const RecurrentMemory m = recurrent_memory(w, s, extents(), 1);
+    const Sequences q = sequences_of(c, s, m);
+    float* h = m.states;
+    initial_state(c, kH0, at, q, hidden_, h);
+    input_sums(c, s, extents(), d.w, d.bias, m.sums);
+    const RecurrentOutput y = output_of(c, number);
+    for (std::int64_t step = 0; step < q.steps(); ++step) {
       c.services->stop().check();
-      const std::int64_t t = d.reverse ? s.seq - 1 - step : step;
-      float* now = sums + t * state_size;
-      add_recurrent(s, extents(), step, h, d.r, d.act, now);
-      h = now;
-      if (y != nullptr) std::copy_n(h, state_size, y + t * static_cast<std::int64_t>(directions_.size()) * state_size + at);
+      const std::int64_t rows = q.active(step);
+      float* now = sums_of_step(q, step, d.reverse, hidden_, m.sums, m.now);
+      add_recurrent(rows, extents(), step, h, d.r, d.act, now);
+      std::copy_n(now, rows * hidden_, h);
+      y.store(q, step, d.reverse, h);
     }
-    if (c.has_output(1)) std::copy_n(h, state_size, c.out<float>(1) + at);
+    y.pad(q);
+    last_state(c, 1, at, q, hidden_, h);
   }
 };
 
@@ -65,7 +66,6 @@ std::unique_ptr<Kernel> make_rnn(LowerContext& c) {
     return f.kind == ops::ActivationKind::tanh || f.kind == ops::ActivationKind::relu;
   };
   if (!std::all_of(a.activations.begin(), a.activations.end(), known)) return c.refuse("other activations than Tanh and Relu");
-  if (c.has_input(kLengths)) return c.refuse("sequences of different lengths");
   const Tensor *w = c.constant(kW), *r = c.constant(kR), *b = c.constant(kB);
   if (w == nullptr || r == nullptr || (c.has_input(kB) && b == nullptr)) return c.refuse("the weights are not constant");
   if (w->dtype() != DataType::float32 || w->rank() != 3 || r->rank() != 3 || w->size() == 0 || r->size() == 0) {

@@ -28,13 +28,15 @@ class GruKernel : public RecurrentKernel<Direction> {
   GruKernel(std::vector<Direction> directions, std::int64_t input, std::int64_t hidden, bool linear_before_reset)
       : RecurrentKernel(std::move(directions), input, hidden, 3), linear_before_reset_(linear_before_reset) {}
   std::string_view name() const override { return "gru-f32"; }
-  bool uses_input(std::size_t i) const override { return i == kX || i == kH0; }
+  bool uses_input(std::size_t i) const override { return i == kX || i == kLengths || i == kH0; }
 
   std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
-    return resolve_recurrent(c, "GRU", extents(), {kH0}, 5);  // h, its update and reset gates, its candidate in two forms
+    return resolve_recurrent(c, "GRU", extents(), {kH0}, kStates);
   }
 
  private:
+  static constexpr std::int64_t kStates = 5;  // h, its update and reset gates, its candidate in two forms
+
   // to = a B + residual (row stride 3 hidden) + bias
   void product(const float* a, const Packed& b, std::int64_t rows, std::int64_t n, const float* residual, const float* bias,
                float* to) const {
@@ -53,7 +55,7 @@ class GruKernel : public RecurrentKernel<Direction> {
     gemm_f32(g);
   }
 
-  // x_sums: the three gates' sums of X for this step.
+  // x_sums: the three gates' sums of X for this step, `batch` rows.
   void step(const Direction& d, std::int64_t batch, const float* x_sums, float* h, float* gates, float* candidate) const {
     const std::int64_t n = hidden_;
     float* sums = candidate + batch * n;
@@ -81,22 +83,23 @@ class GruKernel : public RecurrentKernel<Direction> {
 
   void run_direction(const KernelContext& c, const RecurrentState& s, std::size_t number) const override {
     const Direction& d = directions_[number];
-    const std::int64_t state_size = s.batch * hidden_;
-    const auto at = static_cast<std::int64_t>(number) * state_size;
-    auto* sums = static_cast<float*>(c.workspace);
-    float* h = sums + s.seq * s.batch * 3 * hidden_;
+    const std::int64_t state_size = s.batch * hidden_, at = static_cast<std::int64_t>(number) * state_size;
+    Workspace w(c.workspace);
+    const RecurrentMemory m = recurrent_memory(w, s, extents(), kStates);
+    const Sequences q = sequences_of(c, s, m);
+    float* h = m.states;
     float* gates = h + state_size;
     float* candidate = gates + 2 * state_size;
-    initial_state(c, kH0, at, h, state_size);
-    input_sums(c, s, extents(), d.w, d.bias, sums);
-    float* y = c.has_output(0) ? c.out<float>(0) : nullptr;
-    for (std::int64_t i = 0; i < s.seq; ++i) {
+    initial_state(c, kH0, at, q, hidden_, h);
+    input_sums(c, s, extents(), d.w, d.bias, m.sums);
+    const RecurrentOutput y = output_of(c, number);
+    for (std::int64_t i = 0; i < q.steps(); ++i) {
       c.services->stop().check();
-      const std::int64_t t = d.reverse ? s.seq - 1 - i : i;
-      step(d, s.batch, sums + t * s.batch * 3 * hidden_, h, gates, candidate);
-      if (y != nullptr) std::copy_n(h, state_size, y + t * static_cast<std::int64_t>(directions_.size()) * state_size + at);
+      step(d, q.active(i), sums_of_step(q, i, d.reverse, 3 * hidden_, m.sums, m.now), h, gates, candidate);
+      y.store(q, i, d.reverse, h);
     }
-    if (c.has_output(1)) std::copy_n(h, state_size, c.out<float>(1) + at);
+    y.pad(q);
+    last_state(c, 1, at, q, hidden_, h);
   }
 
   bool linear_before_reset_;
@@ -125,7 +128,6 @@ std::unique_ptr<Kernel> make_gru(LowerContext& c) {
   if (a.batch_first) return c.refuse("the batch is the first axis");
   if (a.clip > 0) return c.refuse("sums are clipped");
   if (!default_activations(a, 2)) return c.refuse("other activations than Sigmoid, Tanh");
-  if (c.has_input(kLengths)) return c.refuse("sequences of different lengths");
   const Tensor *w = c.constant(kW), *r = c.constant(kR), *b = c.constant(kB);
   if (w == nullptr || r == nullptr || (c.has_input(kB) && b == nullptr)) return c.refuse("the weights are not constant");
   if (w->dtype() != DataType::float32 || w->rank() != 3 || r->rank() != 3 || w->size() == 0 || r->size() == 0) {
