@@ -346,7 +346,7 @@ TEST(Metadata, IptcLiesInImageResources) {
 }
 
 TEST(Metadata, FilesAreWrittenByTheirEnding) {
-  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "sdx_metadata_test";
+  const std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) / "sdx_metadata_test";
   std::filesystem::create_directories(folder);
   for (const char* name : {"a.png", "b.JPG", "c.webp", "d.tif", "e.bmp", "f.avif"}) {
     EncodeOptions options;

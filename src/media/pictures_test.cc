@@ -78,7 +78,7 @@ fs::path folder() {
 
 nlohmann::json expected() { return nlohmann::json::parse(read_file(folder() / "expected.json")); }
 
-class Pictures : public testing::Test {
+class Pictures : public ::testing::Test {
  protected:
   void SetUp() override {
     if (folder().empty() || !fs::exists(folder() / "expected.json")) GTEST_SKIP() << "no models/faces below SDX_TEST_MODELS";

@@ -107,6 +107,10 @@ Image sized(const Image& image, const Preprocessing& p, const Axes& axes, Placem
               : p.width > 0      ? placed(image, p, p.width, p.height > 0 ? p.height : declared_height, placement)
                                  : image;
   int width = p.crop_width, height = p.crop_height;
+  if (width > out.width || height > out.height) {
+    fail(ErrorCode::invalid_argument, "a piece of {}x{} cannot be cut out of a picture of {}x{}: resize it to at least that size",
+         width, height, out.width, out.height);
+  }
   if (width == 0) {  // what the model takes, as far as it says
     width = declared_width;
     height = declared_height;
@@ -253,6 +257,10 @@ Tensor to_tensor(const Image& image, const Preprocessing& p, const ValueSpec* in
   const DataType dtype = type_of(input);
   const Normalization values = values_of(p, dtype, color);
   const int channels = color == Color::gray ? 1 : 3;
+  if (p.layout && axes.channels > 0 && axes.channels != channels) {
+    fail(ErrorCode::invalid_argument, "the layout puts {} colour{} where input '{}', {}, has {}: choose the layout that fits",
+         channels, channels == 1 ? "" : "s", input->name, input->type, axes.channels);
+  }
   if (layout == Layout::hw && channels != 1) {
     fail(ErrorCode::invalid_argument, "layout 'hw' has room for one channel: choose colour 'gray'");
   }

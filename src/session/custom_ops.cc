@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "session/ort_operators.h"
 
 namespace sdx::session {
 namespace {
@@ -26,7 +27,7 @@ fs::path checked_path(const fs::path& path) {
   return absolute;
 }
 
-std::vector<std::shared_ptr<const ops::CustomOp>> load_library(const fs::path& given) {
+CustomOps load_library(const fs::path& given) {
   const fs::path path = checked_path(given);
   ::dlerror();
   void* const loaded = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -38,14 +39,10 @@ std::vector<std::shared_ptr<const ops::CustomOp>> load_library(const fs::path& g
   const std::shared_ptr<void> handle(loaded, [](void* h) { ::dlclose(h); });
   void* const entry = ::dlsym(loaded, kEntry);
   if (entry == nullptr) {
-    if (::dlsym(loaded, kOrtEntry) != nullptr) {
-      fail(ErrorCode::not_implemented,
-           "'{}' holds custom operators for ONNX Runtime (it exports {}): such libraries cannot be loaded yet; this build takes "
-           "libraries that export {} (sdx/custom_op.h)",
-           given.string(), kOrtEntry, kEntry);
-    }
-    fail(ErrorCode::invalid_argument, "'{}' is no library of custom operators: it does not export {} (sdx/custom_op.h)",
-         given.string(), kEntry);
+    if (::dlsym(loaded, kOrtEntry) != nullptr) return read_ort_operators(handle, given.string());
+    fail(ErrorCode::invalid_argument,
+         "'{}' is no library of custom operators: it exports neither {} (sdx/custom_op.h) nor {} (made for ONNX Runtime)",
+         given.string(), kEntry, kOrtEntry);
   }
   return ops::register_custom(reinterpret_cast<sdx_register_operators_fn>(entry), given.string(), handle);
 }

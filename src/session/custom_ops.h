@@ -12,9 +12,9 @@ namespace sdx::session {
 
 using CustomOps = std::vector<std::shared_ptr<const ops::CustomOp>>;
 
-// Loads the libraries and collects their operators. Throws Error naming the library: io (missing, no library), not_implemented
-// (made for another version of the interface, or for ONNX Runtime), what its registration reports, operators that two libraries
-// add.
+// Loads the libraries, ours and those made for ONNX Runtime, and collects their operators. Throws Error naming the library: io
+// (missing, no library), not_implemented (made for another version of the interface), what its registration reports, operators
+// that two libraries add.
 CustomOps load_custom_ops(const std::vector<std::filesystem::path>& libraries);
 
 // Lets the nodes of the graph and its subgraphs that name one of the operators call it: of each operator the newest version that

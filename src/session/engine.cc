@@ -11,6 +11,12 @@
 #include "session/pipeline.h"
 
 namespace sdx::session {
+namespace {
+std::atomic<std::uint64_t> seed_of_sessions{0x5DEECE66DULL};
+}
+
+void set_first_seed(std::uint64_t seed) noexcept { seed_of_sessions = seed; }
+std::uint64_t first_seed() noexcept { return seed_of_sessions; }
 
 Engine::Engine(std::shared_ptr<Core> core, Selection chain, const std::function<void(int)>& compiling,
                cache::Recording* recording)

@@ -13,12 +13,17 @@
 
 #include "base/memory.h"
 #include "base/thread_pool.h"
+#include "base/tools_api.h"
 #include "cache/compiled_model.h"
 #include "graph/graph.h"
 #include "plan/program.h"
 #include "session/selection.h"
 
 namespace sdx::session {
+
+// Where operators without a seed of their own start in sessions that are opened from now on, of the whole process.
+SDX_TOOLS_API void set_first_seed(std::uint64_t seed) noexcept;
+std::uint64_t first_seed() noexcept;
 
 // What all chains of a session share. Outlives every run, also one that nobody waits for any more. Constant once the session is
 // open, apart from the counters.
@@ -37,7 +42,7 @@ struct Core {
   bool allow_unknown = false;                     // operators that only some provider of the chain may know
   std::shared_ptr<std::atomic<bool>> reject_nan;  // null: NaN is never a failure
   std::atomic<std::uint64_t> runs{0};
-  std::atomic<std::uint64_t> seed{0x5DEECE66DULL};
+  std::atomic<std::uint64_t> seed{first_seed()};
 
   // The prepared model; read now where a compiled one has answered so far. Throws Error, also when its file has changed since the
   // session was opened.

@@ -109,8 +109,10 @@ TEST(Gradient, OtherFloatTypes) {
 }
 
 TEST(Gradient, IsRefusedWithTheReason) {
-  const std::string model = "input x: float32[2,2]\ny = Det(x)\n";
-  expect_refusal(model + "g = ai.onnx.preview.training.Gradient(x) {xs=[\"x\"], y=\"y\"}\noutput g\n", {"Det", "no gradient"});
+  const std::string model =
+      "input x: float32[1,1,2,2]\nconstant r: float32[1,5] 0 0 0 1 1\ny = MaxRoiPool(x, r) {pooled_shape=[1,1]}\n";
+  expect_refusal(model + "g = ai.onnx.preview.training.Gradient(x) {xs=[\"x\"], y=\"y\"}\noutput g\n",
+                 {"MaxRoiPool", "no gradient"});
   expect_refusal(model + "g = ai.onnx.preview.training.Gradient(x) {xs=[\"xx\"], y=\"y\"}\noutput g\n",
                  {"no value 'xx'", "did you mean 'x'"});
   expect_refusal(model + "g = ai.onnx.preview.training.Gradient(x, x) {xs=[\"x\"], y=\"y\"}\noutput g\n",
@@ -126,6 +128,46 @@ TEST(Gradient, NestedWithoutEndIsRefused) {
     text += fmt::format("y{} = ai.onnx.preview.training.Gradient(x) {{xs=[\"x\"], y=\"y{}\"}}\n", i + 1, i);
   }
   expect_refusal(text + "output y40\n", {"more than 200000 nodes"});
+}
+
+// x: a step of 0.5 each; 100 lies beyond what int8 holds. The gradient of the scale is that of learned steps: what rounding
+// added, in steps, and the greatest number where values are cut off.
+TEST(Gradient, QuantisingCountsAsTheIdentity) {
+  const Session s = open(
+      "input x: float32[3]\n"
+      "input s: float32[]\n"
+      "input w: float32[3]\n"
+      "q = QuantizeLinear(x, s)\n"
+      "d = DequantizeLinear(q, s)\n"
+      "m = Mul(d, w)\n"
+      "y = ReduceSum(m)\n"
+      "g, h = ai.onnx.preview.training.Gradient(x, s, w) {xs=[\"x\", \"s\"], zs=[\"w\"], y=\"y\"}\n"
+      "output g\noutput h\n");
+  const NamedValues out = s.run({{"x", Tensor::of<float>({3}, {0.6F, 1.9F, 200.0F})},
+                                 {"s", Tensor::scalar<float>(0.5F)},
+                                 {"w", Tensor::of<float>({3}, {3, 5, 7})}});
+  const auto g = out.tensor("g").values<float>();
+  EXPECT_EQ(std::vector<float>(g.begin(), g.end()), (std::vector<float>{3, 5, 0}));
+  EXPECT_NEAR(one(out, "h"), 3 * (1 - 1.2F) + 5 * (4 - 3.8F) + 7 * 255, 1e-3);
+}
+
+TEST(Gradient, ThroughWeightsInAPackedForm) {
+  const Session s = open(
+      "opset com.microsoft 1\n"
+      "input x: float32[1,16]\n"
+      "constant w: uint8[2,1,8] 1 35 99 4 200 6 7 98 3 12 255 4 17 34 51 68\n"
+      "constant s: float32[2] 0.25 2\n"
+      "y = com.microsoft.MatMulNBits(x, w, s) {K=16, N=2, bits=4, block_size=16}\n"
+      "t = ReduceSum(y)\n"
+      "g = ai.onnx.preview.training.Gradient(x) {xs=[\"x\"], y=\"t\"}\n"
+      "output g\noutput y\n");
+  Tensor x(DataType::float32, {1, 16});
+  for (std::size_t at = 0; at < 16; ++at) {
+    for (std::size_t i = 0; i < 16; ++i) x.mutable_values<float>()[i] = i == at ? 1.0F : 0.0F;
+    const NamedValues out = s.run({{"x", x}});
+    const auto y = out.tensor("y").values<float>();
+    EXPECT_EQ(out.tensor("g").values<float>()[at], y[0] + y[1]);
+  }
 }
 
 }  // namespace

@@ -13,7 +13,9 @@
 #include "ops/op.h"
 #include "passes/expand_gradients.h"
 #include "passes/pass.h"
+#include "passes/training_nodes.h"
 #include "providers/table.h"
+#include "session/additions.h"
 #include "session/custom_ops.h"
 #include "session/provider_settings.h"
 
@@ -85,11 +87,17 @@ void bind_dimensions(Graph& graph, const std::vector<std::pair<std::string, std:
 
 bool prepare(Model& model, const SessionOptions& options, bool allow_unknown) {
   inline_functions(model);
-  const auto custom_ops = load_custom_ops(options.custom_ops);
+  CustomOps custom_ops = load_custom_ops(options.custom_ops);
+  bool changed = false;
+  if (const Additions* const given = additions()) {
+    custom_ops.insert(custom_ops.begin(), given->operators.begin(), given->operators.end());
+    changed = replace_initializers(model.graph, *given);
+  }
   bind_custom_ops(model.graph, custom_ops);
   bind_dimensions(model.graph, options.dimensions);
+  const bool settled = settle_training_nodes(model.graph);
   for (std::string& w : check_and_infer(model.graph, allow_unknown)) model.warnings.push_back(std::move(w));
-  if (!expand_gradients(model.graph)) return true;
+  if (!expand_gradients(model.graph)) return !settled && !changed;
   bind_custom_ops(model.graph, custom_ops);  // a library's gradient may use its other operators
   check_and_infer(model.graph, allow_unknown);
   return false;

@@ -28,8 +28,8 @@ std::vector<std::string> check_and_infer(Graph& graph, bool allow_unknown = fals
 // Values for symbolic dimensions of the graph's inputs. Throws Error(invalid_argument) for a symbol that the model does not have.
 SDX_TOOLS_API void bind_dimensions(Graph& graph, const std::vector<std::pair<std::string, std::int64_t>>& dimensions);
 
-// Inlines functions, checks, infers, expands gradients; model.graph is then ready for passes. Appends to model.warnings. Returns
-// whether the graph still computes with the file's operators alone.
+// Inlines functions, settles nodes of training graphs, checks, infers, expands gradients; model.graph is then ready for passes.
+// Appends to model.warnings. Returns whether the graph still computes with the file's operators alone.
 SDX_TOOLS_API bool prepare(Model& model, const SessionOptions& options, bool allow_unknown = false);
 
 // What compiling a graph needs to know of its model for providers that compile regions.
@@ -42,9 +42,9 @@ struct Origin {
 
 // Optimises a prepared graph and compiles it. Appends to `fallbacks` what a provider of the chain could not do. `recording`,
 // where not null, receives the graph as it was lowered, and all packed weights.
-std::unique_ptr<plan::Program> compile(Graph graph, const Selection& selection, const SessionOptions& options,
-                                       const Origin& origin, std::vector<std::string>& fallbacks,
-                                       cache::Recording* recording = nullptr);
+SDX_TOOLS_API std::unique_ptr<plan::Program> compile(Graph graph, const Selection& selection, const SessionOptions& options,
+                                                     const Origin& origin, std::vector<std::string>& fallbacks,
+                                                     cache::Recording* recording = nullptr);
 
 // From a file that an earlier compilation wrote. Null where it does not hold what this build needs after all.
 std::unique_ptr<plan::Program> load_compiled(const cache::CompiledModel& compiled, const Selection& selection,

@@ -6,6 +6,7 @@
 
 #include <sdx/session.hpp>
 
+#include "base/tools_api.h"
 #include "providers/interface/provider.h"
 
 namespace sdx::session {
@@ -20,7 +21,7 @@ struct Selection {
 // Throws Error(invalid_argument) for an unknown name or runtime; Error(provider_unavailable) when `strict` and what was asked for
 // first cannot be used. Providers that only `auto` mentions are left out without a word: nobody asked for them. Anything else
 // that is left out is warned of, once, in one line.
-Selection select_providers(const SessionOptions& options);
+SDX_TOOLS_API Selection select_providers(const SessionOptions& options);
 
 // "ort:cuda,cpu"
 std::string label_of(const Selection& selection);
@@ -28,6 +29,6 @@ std::string label_of(const Selection& selection);
 std::string runtime_of(const std::vector<std::string>& running, const Selection& selection);
 
 // Whether a provider can be used with these options, by its name in a chain ("cuda", "ort:cpu"), and if not why and what to do.
-ProviderInfo look_at_provider(const std::string& name, const SessionOptions& options, Effort effort);
+SDX_TOOLS_API ProviderInfo look_at_provider(const std::string& name, const SessionOptions& options, Effort effort);
 
 }  // namespace sdx::session

@@ -12,15 +12,17 @@
 #include "base/thread_pool.h"
 #include "onnx/reader.h"
 #include "passes/pass.h"
-#include "session/measure.h"
+#include "session/additions.h"
+#include "session/observe/measure.h"
+#include "session/observe/telemetry.h"
+#include "session/observe/trace.h"
+#include "session/optimized/optimized_model.h"
 #include "session/options/option_table.h"
 #include "session/pipeline.h"
 #include "session/provider_settings.h"
 #include "session/selection.h"
 #include "session/service.h"
 #include "session/specs.h"
-#include "session/telemetry.h"
-#include "session/trace.h"
 #include "tensor/own.h"
 
 namespace sdx {
@@ -198,6 +200,8 @@ static bool cpu_alone(const Selection& selection) { return selection.chain.size(
 
 // From the cache, where it has the model. Otherwise notes that it is to have it, if that is asked for.
 bool Session::Impl::open_compiled() {
+  if (additions() != nullptr) return false;                  // they are no part of what would be kept
+  if (!core->options.optimized_model.empty()) return false;  // for which the model has to be read
   const auto place = cache::compiled_place(core->source.path, core->options);
   if (!place || (!core->options.keep_compiled && !cache::has_compiled(*place))) return false;
   unused_cache = cache::compiled_problem(*place);
@@ -233,7 +237,8 @@ void Session::Impl::open() {
   const BudgetScope charge(core->budget);
   choose();
   if (recording != nullptr && !cpu_alone(selection)) {
-    log::info("nothing of '{}' is kept: cpu is not its only provider", shown);
+    log::emit(core->options.keep_compiled ? log::Level::warning : log::Level::info,
+              "nothing of '{}' is kept: cpu is not its only provider", shown);
     recording.reset();
   }
   measures = core->options.select == Select::measured;
@@ -242,12 +247,14 @@ void Session::Impl::open() {
   if (core->options.reject_nan) core->reject_nan = std::make_shared<std::atomic<bool>>(true);
   // Before the source may be dropped.
   if (measures && core->options.cache && selection.chain.size() > 1) decision = decision_file(*core, selection);
-  if (!prepare(core->model, core->options, core->allow_unknown)) core->source = {};
+  const bool as_in_file = prepare(core->model, core->options, core->allow_unknown);
+  if (!as_in_file || (core->source.path.empty() && core->source.bytes.empty())) core->source = {};
   describe_interface();
   warnings = core->model.warnings;
   if (!unused_cache.empty()) warnings.push_back("the cache is not used: " + unused_cache);
   start();
   keep();
+  write_optimized_model(core->model, core->options);
 }
 
 // With interface and selection known.
@@ -514,6 +521,7 @@ Session Session::from_bytes(std::span<const std::byte> bytes, const SessionOptio
                             const std::filesystem::path& folder) {
   auto impl = std::make_unique<Impl>();
   load(*impl, options, "(memory)", [&] {
+    if (Additions* const given = additions(); given != nullptr && given->model) return *std::exchange(given->model, std::nullopt);
     const auto copy = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
     impl->core->source.owner = copy;
     impl->core->source.bytes = *copy;

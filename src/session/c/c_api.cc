@@ -13,9 +13,6 @@ struct sdx_session {
   sdx::Session session;
   std::string report;
 };
-struct sdx_tensor {
-  sdx::Tensor tensor;
-};
 struct sdx_cancel {
   sdx::CancelToken token;
 };

@@ -12,6 +12,9 @@
 struct sdx_options {
   sdx::SessionOptions options;
 };
+struct sdx_tensor {
+  sdx::Tensor tensor;
+};
 
 namespace sdx::session {
 

@@ -20,6 +20,7 @@ constexpr auto kEnvironment =
     "one library serves the process, and an environment variable names it: [environment.md](environment.md)";
 constexpr auto kBackends = "it is said in `backends.yaml`: [providers.md](providers.md)";
 constexpr auto kBuild = "a project's model is what `sdx build` made of it, and what was compiled lies beside it";
+constexpr auto kConvert = "`sdx convert --optimize` writes such files";
 constexpr auto kOrtName = "ONNX Runtime has the option under another name";
 
 using S = SessionOptions;
@@ -209,6 +210,25 @@ constexpr std::array kOptions{
                   .value = "DIR",
                   .project = none(kBuild),
                   .python = as("cache_folder")},
+    SessionOption{.name = "optimized_model",
+                  .member = &S::optimized_model,
+                  .help = "File that the optimised model is written to, for other engines too",
+                  .cli = none(kConvert),
+                  .project = none(kBuild),
+                  .python = as("optimized_model"),
+                  .more = "See [ort-format.md](ort-format.md#writing)"},
+    SessionOption{.name = "optimized_model_basic",
+                  .member = &S::optimized_model_basic,
+                  .help = "Only operators of ai.onnx are made in it",
+                  .cli = none(kConvert),
+                  .project = none(kBuild),
+                  .python = as("optimized_model_basic")},
+    SessionOption{.name = "optimized_model_ort",
+                  .member = &S::optimized_model_ort,
+                  .help = "It is in ONNX Runtime's own format, whatever its name ends in",
+                  .cli = none(kConvert),
+                  .project = none(kBuild),
+                  .python = as("optimized_model_ort")},
     SessionOption{.name = "custom_ops",
                   .member = &S::custom_ops,
                   .help = "Library with operators of your own; may be repeated",

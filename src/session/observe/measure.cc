@@ -1,4 +1,4 @@
-#include "session/measure.h"
+#include "session/observe/measure.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "session/measure.h"
+#include "session/observe/measure.h"
 
 #include <gtest/gtest.h>
 

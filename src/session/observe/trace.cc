@@ -1,4 +1,4 @@
-#include "session/trace.h"
+#include "session/observe/trace.h"
 
 #include <fmt/format.h>
 

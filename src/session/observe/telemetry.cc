@@ -1,4 +1,4 @@
-#include "session/telemetry.h"
+#include "session/observe/telemetry.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

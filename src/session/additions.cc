@@ -1,0 +1,35 @@
+#include "session/additions.h"
+
+#include "base/error.h"
+
+namespace sdx::session {
+namespace {
+
+thread_local Additions* t_additions = nullptr;
+
+}  // namespace
+
+AdditionsScope::AdditionsScope(Additions& additions) noexcept : outer_(t_additions), data_(additions.data) {
+  t_additions = &additions;
+}
+AdditionsScope::~AdditionsScope() { t_additions = outer_; }
+
+Additions* additions() noexcept { return t_additions != nullptr && !t_additions->empty() ? t_additions : nullptr; }
+
+bool replace_initializers(Graph& graph, const Additions& additions) {
+  bool changed = false;
+  for (const auto& [name, tensor] : additions.initializers) {
+    const std::optional<ValueId> id = graph.find(name);
+    if (!id || !graph.value(*id).constant) continue;
+    Tensor& held = *graph.value(*id).constant;
+    if (held.dtype() != tensor.dtype() || held.shape() != tensor.shape()) {
+      fail(ErrorCode::invalid_argument, "initializer '{}' of the model is {}; the one that is given in its place is {}", name,
+           held.type_string(), tensor.type_string());
+    }
+    held = tensor;
+    changed = true;
+  }
+  return changed;
+}
+
+}  // namespace sdx::session

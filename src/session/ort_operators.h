@@ -1,0 +1,28 @@
+#pragma once
+// Operators in libraries made for ONNX Runtime (they export RegisterCustomOps). What speaks that program's C interface lies in a
+// layer above (src/dropin), in the program already or in libonnxruntime.so.1 of this build, which is loaded at the first such
+// library.
+
+#include <memory>
+#include <string>
+
+#include "base/tools_api.h"
+#include "session/custom_ops.h"
+
+namespace sdx::session {
+
+// Calls the library's RegisterCustomOps. `shown` names it in messages; the operators keep it loaded. Throws Error.
+using ReadOrtOperators = CustomOps (*)(const std::shared_ptr<void>& library, const std::string& shown);
+
+// What libonnxruntime.so.1 exports as sdx_ort_operators.
+struct OrtOperatorsModule {
+  const char* version;  // SDX_VERSION: C++ types cross this border
+  ReadOrtOperators read;
+};
+
+// For programs that contain src/dropin: `read` is called from now on, and no library is looked for.
+void read_ort_operators_with(ReadOrtOperators read) noexcept;
+
+CustomOps read_ort_operators(const std::shared_ptr<void>& library, const std::string& shown);
+
+}  // namespace sdx::session

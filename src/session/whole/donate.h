@@ -1,0 +1,21 @@
+#pragma once
+// Which results of a program may lie in the memory of an input that nobody needs afterwards.
+
+#include <vector>
+
+#include "base/tools_api.h"
+#include "plan/program.h"
+
+namespace sdx::session {
+
+struct Donation {
+  std::uint32_t output, input;  // numbers within Program::graph().outputs() and inputs()
+};
+
+// Below, memory that is allocated anew is as good.
+inline constexpr std::size_t kLeastDonated = std::size_t{64} << 10;
+
+// All that are possible, of which each input and each output may take part in one. For graphs with constant shapes.
+SDX_TOOLS_API std::vector<Donation> find_donations(const plan::Program& program);
+
+}  // namespace sdx::session
