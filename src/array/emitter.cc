@@ -1,0 +1,117 @@
+#include "array/emitter.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/error.h"
+#include "tensor/element.h"
+
+namespace sdx::array::detail {
+
+OwnOp own_op(const char* name, ops::InferFn infer, ops::RunFn run, int in_place) {
+  auto op = std::make_shared<ops::CustomOp>(ops::CustomOp{ops::OpDef("sdx.array", name, 1), {}, {}, {}});
+  op->def.in("inputs", "", ops::types::any_tensor, ops::Arity::variadic);
+  op->def.out("outputs", "", ops::types::any_tensor, ops::Arity::variadic);
+  op->def.infer = infer;
+  op->def.run = run;
+  op->in_place = in_place;
+  return op;
+}
+
+std::vector<ValueId> Emitter::add(::sdx::Node node, std::size_t outputs) {
+  for (std::size_t i = 0; i < outputs; ++i) node.outputs.push_back(graph_.add_value({}));
+  std::vector<ValueId> made = node.outputs;
+  graph_.add_node(std::move(node));
+  return made;
+}
+
+std::vector<ValueId> Emitter::foreign(const char* domain, const char* type, std::vector<ValueId> inputs, std::size_t outputs,
+                                      EmittedAttributes attributes) {
+  ::sdx::Node node;
+  node.domain = domain;
+  node.op_type = type;
+  node.version = *domain == '\0' ? kOpset : 1;
+  node.inputs = std::move(inputs);
+  for (auto& [name, value] : attributes) node.attributes.set(name, std::move(value));
+  return add(std::move(node), outputs);
+}
+
+std::vector<ValueId> Emitter::op_many(const char* type, std::vector<ValueId> inputs, std::size_t outputs,
+                                      EmittedAttributes attributes) {
+  return foreign("", type, std::move(inputs), outputs, std::move(attributes));
+}
+
+ValueId Emitter::op(const char* type, std::vector<ValueId> inputs, EmittedAttributes attributes) {
+  return op_many(type, std::move(inputs), 1, std::move(attributes))[0];
+}
+
+ValueId Emitter::op(const char* type, std::initializer_list<ValueId> inputs, EmittedAttributes attributes) {
+  return op(type, std::vector<ValueId>(inputs), std::move(attributes));
+}
+
+std::vector<ValueId> Emitter::own_many(const OwnOp& op, std::vector<ValueId> inputs, std::size_t outputs,
+                                       EmittedAttributes attributes) {
+  ::sdx::Node node;
+  node.domain = op->def.domain;
+  node.op_type = op->def.name;
+  node.version = 1;
+  node.custom = op;
+  node.inputs = std::move(inputs);
+  for (auto& [name, value] : attributes) node.attributes.set(name, std::move(value));
+  return add(std::move(node), outputs);
+}
+
+ValueId Emitter::own(const OwnOp& op, std::vector<ValueId> inputs, EmittedAttributes attributes) {
+  return own_many(op, std::move(inputs), 1, std::move(attributes))[0];
+}
+
+ValueId Emitter::constant(Tensor tensor) { return graph_.add_constant({}, std::move(tensor)); }
+
+// The same constants come again and again: found here, they need not be found equal by a pass, which looks at the whole graph for
+// each.
+ValueId Emitter::ints(const std::vector<std::int64_t>& values) {
+  const auto [it, fresh] = ints_.try_emplace(values, kNoValue);
+  if (fresh) it->second = constant(Tensor::of<std::int64_t>({static_cast<std::int64_t>(values.size())}, values));
+  return it->second;
+}
+
+ValueId Emitter::number(double value, Dtype dtype) {
+  const auto [it, fresh] = numbers_.try_emplace({std::bit_cast<std::uint64_t>(value), dtype}, kNoValue);
+  if (fresh) {
+    Tensor t(dtype, {});
+    set_element(t, 0, value);
+    it->second = constant(std::move(t));
+  }
+  return it->second;
+}
+
+ValueId Emitter::cast(ValueId value, Dtype to) { return op("Cast", {value}, {{"to", static_cast<std::int64_t>(to)}}); }
+
+ValueId Emitter::reshape(ValueId value, const Shape& shape) {
+  // allowzero: an extent of 0 means none, not "as before".
+  return op("Reshape", {value, ints(shape)}, {{"allowzero", std::int64_t{1}}});
+}
+
+bool Emitter::swaps_last_two(ValueId value) const {
+  const NodeId producer = graph_.value(value).producer;
+  if (producer == kNoNode || graph_.node(producer).op_type != "Transpose" || !graph_.node(producer).domain.empty()) return false;
+  std::vector<std::int64_t> perm = graph_.node(producer).attributes.get_ints("perm");
+  if (perm.size() < 2) return false;
+  std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+  return std::is_sorted(perm.begin(), perm.end());
+}
+
+ValueId Emitter::untransposed(ValueId value) const { return graph_.node(graph_.value(value).producer).inputs[0]; }
+
+const std::vector<ValueId>& Emitter::run(const Node& node, std::vector<ValueId> inputs) {
+  node_ = &node;
+  inputs_ = std::move(inputs);
+  results_.assign(node.results.size(), kNoValue);
+  node.kind->emit(*this);
+  for (const ValueId v : results_) {
+    if (v == kNoValue) fail(ErrorCode::internal, "[{}] left a result out", node.kind->name);
+  }
+  return results_;
+}
+
+}  // namespace sdx::array::detail

@@ -1,0 +1,165 @@
+#include "array/kernels/parts/gather.h"
+
+#include <algorithm>
+
+#include "array/kernels/parts/update.h"
+#include "array/kernels/stated.h"
+#include "base/thread_pool.h"
+#include "ops/tensor/axes.h"
+#include "ops/tensor/movement.h"
+
+namespace sdx::array::detail {
+namespace {
+
+using Ints = std::vector<std::int64_t>;
+
+std::int64_t checked(ops::OpContext& c, std::int64_t at, std::int64_t extent, std::int64_t block) {
+  const std::int64_t from = at < 0 ? at + extent : at;
+  if (from < 0 || from > extent - block) {
+    c.fail("position {} is out of range for an axis of {} elements{}", at, extent, block > 1 ? " and this slice size" : "");
+  }
+  return from;
+}
+
+// Where blocks begin, and how they lie: rows of `run` elements that are contiguous in array and block alike.
+struct Blocks {
+  Ints offsets;  // of each block in the array
+  Ints rows;     // of each row within a block of the array
+  std::int64_t run = 1;
+  std::int64_t size() const { return run * static_cast<std::int64_t>(rows.size()); }
+};
+
+Blocks blocks_of(ops::OpContext& c, const Shape& whole, std::size_t first) {
+  const Ints ints = c.attrs().get_ints("ints");
+  const std::size_t count = ints.size() - whole.size();
+  const Ints block(ints.begin() + static_cast<std::ptrdiff_t>(count), ints.end());
+  const Ints strides = ops::strides_of(whole);
+  Blocks b;
+  b.offsets.assign(static_cast<std::size_t>(count == 0 ? 1 : c.input(first).size()), 0);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto axis = static_cast<std::size_t>(ints[i]);
+    const auto* at = c.data<std::int64_t>(first + i);
+    for (std::size_t n = 0; n < b.offsets.size(); ++n) {
+      b.offsets[n] += strides[axis] * checked(c, at[n], whole[axis], block[axis]);
+    }
+  }
+  // The last axes that the block takes whole, and one before them, are contiguous.
+  std::size_t outer = whole.size();
+  while (outer > 0) {
+    --outer;
+    b.run *= block[outer];
+    if (block[outer] != whole[outer]) break;
+  }
+  b.rows.assign(1, 0);
+  for (std::size_t i = 0; i < outer; ++i) {
+    Ints next;
+    for (const std::int64_t row : b.rows) {
+      for (std::int64_t k = 0; k < block[i]; ++k) next.push_back(row + k * strides[i]);
+    }
+    b.rows = std::move(next);
+  }
+  return b;
+}
+
+void run_gather(ops::OpContext& c) {
+  Tensor& out = stated_output(c);
+  const Tensor& in = c.input(0);
+  const Blocks b = blocks_of(c, in.shape(), 1);
+  if (out.size() == 0) return;
+  ops::dispatch_unit(out.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const auto* from = static_cast<const T*>(in.data());
+    auto* to = static_cast<T*>(out.mutable_data());
+    const auto size = static_cast<std::int64_t>(sizeof(T));
+    parallel_for(static_cast<std::int64_t>(b.offsets.size()), ops::grain_for(b.size() * size),
+                 [&](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t n = begin; n < end; ++n) {
+                     T* at = to + n * b.size();
+                     const T* base = from + b.offsets[static_cast<std::size_t>(n)];
+                     for (const std::int64_t row : b.rows) {
+                       if (b.run == 1) {
+                         *at = base[row];
+                       } else {
+                         ops::copy_units(base + row, at, b.run);
+                       }
+                       at += b.run;
+                     }
+                   }
+                 });
+  });
+}
+
+// Where blocks are long, threads take parts of all of them; else one thread takes all: two may hit the same place.
+void run_scatter(ops::OpContext& c) {
+  Tensor& out = stated_output(c);
+  start_from_input(c, out);
+  const Tensor& updates = c.input(1);
+  const Blocks b = blocks_of(c, out.shape(), 2);
+  if (updates.size() == 0) return;
+  const auto mode = static_cast<Update>(c.attrs().get_int("mode"));
+  with_update(mode, out.dtype(), "scatter", [&](auto tag, auto update) {
+    using T = typename decltype(tag)::type;
+    const auto* from = static_cast<const T*>(updates.data());
+    auto* to = static_cast<T*>(out.mutable_data());
+    const auto part = [&](std::int64_t begin, std::int64_t end) {
+      for (std::size_t n = 0; n < b.offsets.size(); ++n) {
+        for (std::size_t r = 0; r < b.rows.size(); ++r) {
+          T* at = to + b.offsets[n] + b.rows[r];
+          const T* value = from + static_cast<std::int64_t>(n) * b.size() + static_cast<std::int64_t>(r) * b.run;
+          for (std::int64_t i = begin; i < end; ++i) at[i] = update(at[i], value[i]);
+        }
+      }
+    };
+    const auto all = static_cast<std::int64_t>(b.offsets.size() * b.rows.size());
+    parallel_for(b.run, std::max<std::int64_t>(64, (std::int64_t{1} << 16) / std::max<std::int64_t>(1, all)), part);
+  });
+}
+
+// Each line along the axis is changed by one thread alone.
+void run_scatter_axis(ops::OpContext& c) {
+  Tensor& out = stated_output(c);
+  start_from_input(c, out);
+  const Tensor &updates = c.input(1), &positions = c.input(2);
+  if (updates.size() == 0) return;
+  const auto axis = static_cast<std::size_t>(c.attrs().get_int("axis"));
+  const std::int64_t extent = out.dim(axis), picks = positions.dim(axis);
+  const std::int64_t inner = ops::product(out.shape(), axis + 1, out.rank());
+  const std::int64_t outer = ops::product(out.shape(), 0, axis);
+  const auto* at = static_cast<const std::int64_t*>(positions.data());
+  for (std::int64_t i = 0; i < positions.size(); ++i) checked(c, at[i], extent, 1);
+  const auto mode = static_cast<Update>(c.attrs().get_int("mode"));
+  with_update(mode, out.dtype(), "put_along_axis", [&](auto tag, auto update) {
+    using T = typename decltype(tag)::type;
+    const auto* from = static_cast<const T*>(updates.data());
+    auto* to = static_cast<T*>(out.mutable_data());
+    const std::int64_t grain = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, picks * inner));
+    parallel_for(outer, grain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t o = begin; o < end; ++o) {
+        for (std::int64_t p = 0; p < picks; ++p) {
+          for (std::int64_t i = 0; i < inner; ++i) {
+            const std::int64_t n = (o * picks + p) * inner + i;
+            T& element = to[(o * extent + (at[n] < 0 ? at[n] + extent : at[n])) * inner + i];
+            element = update(element, from[n]);
+          }
+        }
+      }
+    });
+  });
+}
+
+}  // namespace
+
+const OwnOp& gather_op() {
+  static const OwnOp op = stated_op("Gather", run_gather);
+  return op;
+}
+const OwnOp& scatter_op() {
+  static const OwnOp op = updating_op("Scatter", run_scatter);
+  return op;
+}
+const OwnOp& scatter_axis_op() {
+  static const OwnOp op = updating_op("ScatterAxis", run_scatter_axis);
+  return op;
+}
+
+}  // namespace sdx::array::detail

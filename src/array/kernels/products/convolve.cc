@@ -1,0 +1,198 @@
+// By matrix products: the windows of a block of positions are copied side by side ("im2col") and multiplied by the weights. With
+// channels last, windows are copied in runs, and products are results as they lie in memory.
+
+#include "array/kernels/products/convolve.h"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "array/kernels/products/convolve_windows.h"
+#include "array/kernels/stated.h"
+#include "base/thread_pool.h"
+#include "kernels/cpu/gemm/gemm.h"
+#include "kernels/cpu/gemm/gemm_wide.h"
+
+namespace sdx::array::detail {
+namespace {
+
+template <class T>
+struct Matrix {
+  const T* data;
+  std::int64_t ld;
+  bool trans;
+  const T* packed = nullptr;  // of a right operand: see Packed
+};
+
+// Weights of each group in the order that products read them, since blocks of positions are many. float64 has no such order.
+template <class T>
+class Packed {
+ public:
+  // op(weights of a group) is [k, n].
+  Packed(const Windows& w, const T* weights, bool trans, std::int64_t k, std::int64_t n)
+      : weights_(weights), ld_(w.window()), size_(w.out_each() * w.window()), trans_(trans) {
+    if constexpr (std::is_same_v<T, float>) {
+      const std::size_t bytes = cpu::packed_b_bytes(k, n);
+      packed_ = Tensor(Dtype::uint8, {static_cast<std::int64_t>(bytes) * w.groups});
+      each_ = static_cast<std::int64_t>(bytes / sizeof(float));
+      auto* to = static_cast<float*>(packed_.mutable_data());
+      for (std::int64_t g = 0; g < w.groups; ++g) {
+        cpu::pack_b_f32(weights + g * size_, ld_, trans, k, n, 1.0F, to + g * each_);
+      }
+    }
+  }
+  Matrix<T> of(std::int64_t group) const {
+    const auto* packed = static_cast<const T*>(packed_.data());
+    return {weights_ + group * size_, ld_, trans_, packed == nullptr ? nullptr : packed + group * each_};
+  }
+
+ private:
+  const T* weights_;
+  std::int64_t ld_, size_, each_ = 0;
+  bool trans_;
+  Tensor packed_;
+};
+
+// c = op(a) op(b), or c += where `adds`.
+void multiply(std::int64_t m, std::int64_t n, std::int64_t k, Matrix<float> a, Matrix<float> b, float* c, std::int64_t ldc,
+              bool adds) {
+  cpu::GemmArgs g;
+  g.m = m, g.n = n, g.k = k;
+  g.a = a.data, g.lda = a.ld, g.trans_a = a.trans;
+  g.b = b.data, g.ldb = b.ld, g.trans_b = b.trans, g.packed_b = b.packed;
+  g.c = c, g.ldc = ldc;
+  if (adds) g.epilogue.residual = c, g.epilogue.ld_residual = ldc;
+  cpu::gemm_f32(g);
+}
+
+void multiply(std::int64_t m, std::int64_t n, std::int64_t k, Matrix<double> a, Matrix<double> b, double* c, std::int64_t ldc,
+              bool adds) {
+  std::vector<double> fresh(adds ? static_cast<std::size_t>(m * n) : 0);
+  cpu::WideGemmArgs g;
+  g.m = m, g.n = n, g.k = k;
+  g.a = a.data, g.lda = a.ld, g.trans_a = a.trans;
+  g.b = b.data, g.ldb = b.ld, g.trans_b = b.trans;
+  g.c = adds ? fresh.data() : c, g.ldc = adds ? n : ldc;
+  cpu::gemm_wide(g);
+  for (std::int64_t i = 0; adds && i < m; ++i) {
+    for (std::int64_t j = 0; j < n; ++j) c[i * ldc + j] += fresh[static_cast<std::size_t>(i * n + j)];
+  }
+}
+
+// Positions whose windows are multiplied at once: some 512 KB of them.
+std::int64_t block_of(const Windows& w, std::size_t element) {
+  const std::int64_t fit = (std::int64_t{1} << 19) / std::max<std::int64_t>(1, w.window() * static_cast<std::int64_t>(element));
+  return std::clamp<std::int64_t>(fit, 48, 1024);
+}
+
+template <class T>
+void convolve(const Windows& w, const T* x, const T* weights, T* y) {
+  const std::int64_t block = block_of(w, sizeof(T)), blocks = (w.positions() + block - 1) / block;
+  if (w.depthwise()) return convolve_depthwise(w, x, weights, y);
+  const Packed<T> packed(w, weights, true, w.window(), w.out_each());
+  parallel_for(blocks, 1, [&](std::int64_t begin, std::int64_t end) {
+    std::vector<T> windows(static_cast<std::size_t>(block * w.window()));
+    for (std::int64_t b = begin; b < end; ++b) {
+      const std::int64_t first = b * block, count = std::min(block, w.positions() - first);
+      for (std::int64_t g = 0; g < w.groups; ++g) {
+        read_windows(w, x, g, first, count, windows.data());
+        multiply(count, w.out_each(), w.window(), Matrix<T>{windows.data(), w.window(), false}, packed.of(g),
+                 y + first * w.out_channels + g * w.out_each(), w.out_channels, false);
+      }
+    }
+  });
+}
+
+template <class T>
+void transpose_input(const Windows& w, const T* y, const T* weights, T* x) {
+  std::fill_n(x, w.batch * w.in_size() * w.in_channels, T{0});
+  if (w.depthwise()) return spread_depthwise(w, y, weights, x);
+  const std::int64_t block = block_of(w, sizeof(T)), each = w.out_size();
+  const Packed<T> packed(w, weights, false, w.out_each(), w.window());
+  // Windows overlap: one thread writes all of a picture.
+  parallel_for(w.batch, 1, [&](std::int64_t begin, std::int64_t end) {
+    std::vector<T> windows(static_cast<std::size_t>(block * w.window()));
+    for (std::int64_t first = begin * each; first < end * each; first += std::min(block, each - first % each)) {
+      const std::int64_t count = std::min(block, each - first % each);
+      for (std::int64_t g = 0; g < w.groups; ++g) {
+        multiply(count, w.window(), w.out_each(), Matrix<T>{y + first * w.out_channels + g * w.out_each(), w.out_channels, false},
+                 packed.of(g), windows.data(), w.window(), false);
+        add_windows(w, windows.data(), g, first, count, x);
+      }
+    }
+  });
+}
+
+template <class T>
+void transpose_weights(const Windows& w, const T* x, const T* y, T* weights) {
+  const std::int64_t size = w.out_channels * w.window();
+  const std::int64_t block = block_of(w, sizeof(T)), blocks = (w.positions() + block - 1) / block;
+  const std::int64_t parts = std::clamp<std::int64_t>(blocks, 1, current_pool().threads());
+  std::vector<T> sums(static_cast<std::size_t>(parts * size), T{0});
+  parallel_for(parts, 1, [&](std::int64_t begin, std::int64_t end) {
+    std::vector<T> windows(static_cast<std::size_t>(block * w.window()));
+    for (std::int64_t part = begin; part < end; ++part) {
+      T* sum = sums.data() + part * size;
+      const std::int64_t from = part * blocks / parts * block, to = std::min(w.positions(), (part + 1) * blocks / parts * block);
+      if (w.depthwise()) {
+        correlate_depthwise(w, x, y, from, to, sum);
+        continue;
+      }
+      for (std::int64_t first = from; first < to; first += block) {
+        const std::int64_t count = std::min(block, to - first);
+        for (std::int64_t g = 0; g < w.groups; ++g) {
+          read_windows(w, x, g, first, count, windows.data());
+          multiply(w.out_each(), w.window(), count,
+                   Matrix<T>{y + first * w.out_channels + g * w.out_each(), w.out_channels, true},
+                   Matrix<T>{windows.data(), w.window(), false}, sum + g * w.out_each() * w.window(), w.window(), true);
+        }
+      }
+    }
+  });
+  std::copy_n(sums.data(), size, weights);
+  for (std::int64_t part = 1; part < parts; ++part) {
+    for (std::int64_t i = 0; i < size; ++i) weights[i] += sums[static_cast<std::size_t>(part * size + i)];
+  }
+}
+
+enum class Which { output, input, weights };
+
+template <Which kWhich>
+void run(ops::OpContext& c) {
+  Tensor& out = stated_output(c);
+  const Tensor &a = c.input(0), &b = c.input(1);
+  const Tensor& x = kWhich == Which::input ? out : a;
+  const Tensor& weights = kWhich == Which::weights ? out : b;
+  const Tensor& y = kWhich == Which::output ? out : kWhich == Which::input ? a : b;
+  const Windows w = windows_of(x.shape(), weights.shape(), y.shape(), c.attrs().get_ints("ints"));
+  const auto call = [&](auto zero) {
+    using T = decltype(zero);
+    const auto *p = static_cast<const T*>(a.data()), *q = static_cast<const T*>(b.data());
+    auto* to = static_cast<T*>(out.mutable_data());
+    if (w.positions() == 0 || w.window() == 0 || a.size() == 0 || b.size() == 0) {
+      std::fill_n(to, out.size(), T{0});
+      return;
+    }
+    if constexpr (kWhich == Which::output) convolve(w, p, q, to);
+    if constexpr (kWhich == Which::input) transpose_input(w, p, q, to);
+    if constexpr (kWhich == Which::weights) transpose_weights(w, p, q, to);
+  };
+  if (out.size() == 0) return;
+  out.dtype() == Dtype::float64 ? call(0.0) : call(0.0F);
+}
+
+}  // namespace
+
+const OwnOp& conv_op() {
+  static const OwnOp op = stated_op("Convolution", run<Which::output>);
+  return op;
+}
+const OwnOp& conv_input_op() {
+  static const OwnOp op = stated_op("ConvolutionInput", run<Which::input>);
+  return op;
+}
+const OwnOp& conv_weight_op() {
+  static const OwnOp op = stated_op("ConvolutionWeights", run<Which::weights>);
+  return op;
+}
+
+}  // namespace sdx::array::detail

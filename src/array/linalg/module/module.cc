@@ -1,0 +1,34 @@
+// libsdx_linalg.so: decompositions of matrices by Eigen.
+
+#include <exception>
+#include <new>
+
+#include "array/linalg/module/parts.h"
+
+namespace sdx::array::detail {
+namespace {
+
+LinalgOutcome dispatch(const LinalgRequest& r) {
+  if (r.what <= Decomposition::qr) return run_factors(r);
+  return r.what <= Decomposition::eigvals ? run_eigen(r) : run_svd(r);
+}
+
+// Nothing is thrown across the border.
+LinalgOutcome run(const LinalgRequest* request) {
+  try {
+    return dispatch(*request);
+  } catch (const std::bad_alloc&) {
+    return LinalgOutcome::no_memory;
+  } catch (...) {
+    return LinalgOutcome::failed;
+  }
+}
+
+const LinalgModule kModule{kLinalgModuleVersion, &run};
+
+}  // namespace
+}  // namespace sdx::array::detail
+
+extern "C" __attribute__((visibility("default"))) const sdx::array::detail::LinalgModule* sdx_linalg_module() {
+  return &sdx::array::detail::kModule;
+}

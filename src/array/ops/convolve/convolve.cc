@@ -1,0 +1,121 @@
+// Convolutions with channels last, and their transposes: x, w -> y; y, w -> x; x, y -> w. Each one's derivatives are the others.
+
+#include <algorithm>
+
+#include <sdx/array.hpp>
+
+#include "array/emitter.h"
+#include "array/kernels/products/convolve.h"
+#include "array/kernels/stated.h"
+#include "array/ops/batch.h"
+#include "array/ops/common.h"
+#include "array/ops/convolve/convolve.h"
+
+namespace sdx::array {
+namespace detail {
+namespace {
+
+using Ints = std::vector<std::int64_t>;
+
+// params.ints: as the operators' attribute, then the result's shape.
+std::size_t head_of(const Params& p) { return 2 + 3 * static_cast<std::size_t>(p.ints[0]); }
+Ints head(const Params& p) { return Ints(p.ints.begin(), p.ints.begin() + static_cast<std::ptrdiff_t>(head_of(p))); }
+Shape shape_of(const Params& p) { return Shape(p.ints.begin() + static_cast<std::ptrdiff_t>(head_of(p)), p.ints.end()); }
+
+template <const OwnOp& (*kOp)()>
+void emit(Emitter& e) {
+  emit_stated_result(e, kOp(), {e.in(0), e.in(1)}, head(e.params()));
+}
+
+std::vector<array> conv_vjp(const VjpCall& c) {
+  const array &x = c.inputs[0], &w = c.inputs[1], &g = c.of_outputs[0];
+  std::vector<array> out;
+  for (const std::size_t i : c.wanted) {
+    out.push_back(i == 0 ? conv_input(g, w, head(c.params), x.shape()) : conv_weights(x, g, head(c.params), w.shape()));
+  }
+  return out;
+}
+
+std::vector<array> conv_input_vjp(const VjpCall& c) {
+  const array &y = c.inputs[0], &w = c.inputs[1], &g = c.of_outputs[0];
+  std::vector<array> out;
+  for (const std::size_t i : c.wanted) {
+    out.push_back(i == 0 ? conv(g, w, head(c.params), y.shape()) : conv_weights(g, y, head(c.params), w.shape()));
+  }
+  return out;
+}
+
+std::vector<array> conv_weights_vjp(const VjpCall& c) {
+  const array &x = c.inputs[0], &y = c.inputs[1], &g = c.of_outputs[0];
+  std::vector<array> out;
+  for (const std::size_t i : c.wanted) {
+    out.push_back(i == 0 ? conv_input(y, g, head(c.params), x.shape()) : conv(x, g, head(c.params), y.shape()));
+  }
+  return out;
+}
+
+// A batch of pictures as more pictures.
+array as_pictures(const VmapCall& c, std::size_t i) { return flatten(batch_first(c, i), 0, 1); }
+// A batch of pictures as more channels.
+array as_channels(const VmapCall& c, std::size_t i) { return flatten(moveaxis(batched(c, i), 0, -2), -2, -1); }
+// A batch of weights as more of them.
+array as_weights(const VmapCall& c, std::size_t i) { return flatten(batched(c, i), 0, 1); }
+
+Ints more_groups(const VmapCall& c) {
+  Ints h = head(c.params);
+  h[1] *= c.batch;
+  return h;
+}
+
+Shape with_factor(Shape shape, std::size_t axis, std::int64_t factor) {
+  shape[axis] *= factor;
+  return shape;
+}
+
+using Build = array (*)(const array&, const array&, const Ints&, const Shape&, const StreamOrDevice&);
+
+// Pictures and weights: conv() and conv_input().
+template <Build kBuild>
+VmapResult pictures_vmap(const VmapCall& c) {
+  const Shape shape = shape_of(c.params);
+  if (!is_batched(c, 1)) {
+    const array out = kBuild(as_pictures(c, 0), c.inputs[1], head(c.params), with_factor(shape, 0, c.batch), {});
+    return batch_result(unflatten(out, 0, {c.batch, shape[0]}));
+  }
+  const std::size_t last = shape.size() - 1;
+  const array out = kBuild(as_channels(c, 0), as_weights(c, 1), more_groups(c), with_factor(shape, last, c.batch), {});
+  return batch_result(moveaxis(unflatten(out, -1, {c.batch, shape[last]}), -2, 0));
+}
+
+VmapResult weights_vmap(const VmapCall& c) {
+  const Shape shape = shape_of(c.params);
+  const array out = conv_weights(as_channels(c, 0), as_channels(c, 1), more_groups(c), with_factor(shape, 0, c.batch));
+  return batch_result(unflatten(out, 0, {c.batch, shape[0]}));
+}
+
+const Kind kConv{.name = "conv_general", .emit = emit<conv_op>, .vjp = conv_vjp, .vmap = pictures_vmap<conv>};
+const Kind kConvInput{
+    .name = "conv_transpose", .emit = emit<conv_input_op>, .vjp = conv_input_vjp, .vmap = pictures_vmap<conv_input>};
+const Kind kConvWeights{.name = "conv_weights", .emit = emit<conv_weight_op>, .vjp = conv_weights_vjp, .vmap = weights_vmap};
+
+array build(const Kind& kind, const array& a, const array& b, const Ints& head, const Shape& shape, const StreamOrDevice& s) {
+  Params p;
+  p.ints = head;
+  p.ints.insert(p.ints.end(), shape.begin(), shape.end());
+  return make(kind, a.dtype(), shape, {a, b}, std::move(p), s);
+}
+
+}  // namespace
+
+array conv(const array& x, const array& w, const Ints& head, const Shape& y, const StreamOrDevice& s) {
+  return build(kConv, x, w, head, y, s);
+}
+array conv_input(const array& y, const array& w, const Ints& head, const Shape& x, const StreamOrDevice& s) {
+  return build(kConvInput, y, w, head, x, s);
+}
+array conv_weights(const array& x, const array& y, const Ints& head, const Shape& w, const StreamOrDevice& s) {
+  return build(kConvWeights, x, y, head, w, s);
+}
+
+}  // namespace detail
+}  // namespace sdx::array

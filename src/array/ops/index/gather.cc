@@ -1,0 +1,270 @@
+// Blocks at given positions: read, or written. ONNX Gather-13 where whole rows are read.
+
+#include "array/ops/index/gather.h"
+
+#include <algorithm>
+
+#include <sdx/array.hpp>
+
+#include "array/emitter.h"
+#include "array/kernels/parts/gather.h"
+#include "array/kernels/stated.h"
+#include "array/ops/batch.h"
+#include "array/ops/common.h"
+#include "array/ops/index/update.h"
+
+namespace sdx::array {
+namespace detail {
+namespace {
+
+using Ints = std::vector<std::int64_t>;
+
+// params.ints of all: axes, then the block's extents (one for each axis of the array). Scatters have the mode in front, and into
+// zeros the result's shape behind.
+struct Layout {
+  std::vector<int> axes;
+  Shape block;
+};
+
+Layout layout_of(const Ints& ints, std::size_t begin, std::size_t end, std::size_t rank) {
+  Layout l;
+  l.axes.assign(ints.begin() + static_cast<std::ptrdiff_t>(begin), ints.begin() + static_cast<std::ptrdiff_t>(end - rank));
+  l.block.assign(ints.begin() + static_cast<std::ptrdiff_t>(end - rank), ints.begin() + static_cast<std::ptrdiff_t>(end));
+  return l;
+}
+
+std::vector<array> from(const std::vector<array>& inputs, std::size_t first) {
+  return {inputs.begin() + static_cast<std::ptrdiff_t>(first), inputs.end()};
+}
+
+void emit_gather(Emitter& e) {
+  std::vector<ValueId> inputs;
+  for (std::size_t i = 0; i < e.num_inputs(); ++i) inputs.push_back(e.in(i));
+  const Ints& ints = e.params().ints;
+  const Shape& whole = e.shape(0);
+  // Whole rows: the engine's kernel.
+  const bool rows = e.num_inputs() == 2 && ints[0] == 0 && ints[1] == 1 &&
+                    std::equal(whole.begin() + 1, whole.end(), ints.begin() + 2, ints.end());
+  if (rows) return e.result(e.reshape(e.op("Gather", {e.in(0), e.in(1)}), e.out_shape()));
+  emit_stated_results(e, gather_op(), std::move(inputs));
+}
+
+std::vector<array> gather_vjp(const VjpCall& c) {
+  const Layout l = layout_of(c.params.ints, 0, c.params.ints.size(), c.inputs[0].shape().size());
+  std::vector<array> out;
+  for (const std::size_t i : c.wanted) {
+    out.push_back(i == 0 ? scatter_zeros(c.inputs[0].shape(), from(c.inputs, 1), c.of_outputs[0], l.axes)
+                         : zeros_of(c.inputs[i].shape(), c.inputs[i].dtype()));
+  }
+  return out;
+}
+
+// Positions of a batch: all with the batch axis in front, of one rank.
+std::vector<array> batched_positions(const VmapCall& c, std::size_t first) {
+  std::vector<array> out;
+  for (std::size_t i = first; i < c.inputs.size(); ++i) out.push_back(batched(c, i));
+  return out;
+}
+
+// The number of each element of the batch, broadcast to positions of this shape.
+array batch_positions(std::int64_t batch, const Shape& like) {
+  Shape shape(like.size(), 1);
+  shape[0] = batch;
+  return broadcast_to(reshape(iota(batch), shape), like);
+}
+
+VmapResult gather_vmap(const VmapCall& c) {
+  Layout l = layout_of(c.params.ints, 0, c.params.ints.size(), inner_rank(c, 0));
+  bool any_positions = false;
+  for (std::size_t i = 1; i < c.inputs.size(); ++i) any_positions = any_positions || is_batched(c, i);
+  std::vector<array> positions = any_positions ? batched_positions(c, 1) : from(c.inputs, 1);
+  if (!is_batched(c, 0)) return batch_result(gather(c.inputs[0], positions, l.axes, l.block));
+  for (int& axis : l.axes) ++axis;
+  const std::size_t rank = positions.empty() ? 0 : positions[0].shape().size();
+  if (!any_positions) {
+    l.block.insert(l.block.begin(), c.batch);
+    return {{gather(batch_first(c, 0), positions, l.axes, l.block)}, {static_cast<int>(rank)}};
+  }
+  l.block.insert(l.block.begin(), 1);
+  positions.insert(positions.begin(), batch_positions(c.batch, positions[0].shape()));
+  l.axes.insert(l.axes.begin(), 0);
+  return batch_result(squeeze(gather(batch_first(c, 0), positions, l.axes, l.block), static_cast<int>(rank)));
+}
+
+const Kind kGather{.name = "gather", .emit = emit_gather, .vjp = gather_vjp, .vmap = gather_vmap};
+
+Update mode_of(const Params& p) { return static_cast<Update>(p.ints[0]); }
+
+// Inputs: the array, updates, positions.
+void emit_scatter(Emitter& e) {
+  std::vector<ValueId> inputs;
+  for (std::size_t i = 0; i < e.num_inputs(); ++i) inputs.push_back(e.in(i));
+  const Ints& ints = e.params().ints;
+  e.result(emit_stated(e, scatter_op(), std::move(inputs), e.out_dtype(), e.out_shape(),
+                       {{"mode", ints[0]}, {"ints", Ints(ints.begin() + 1, ints.end())}}));
+}
+
+std::vector<array> scatter_vjp(const VjpCall& c) {
+  const Layout l = layout_of(c.params.ints, 1, c.params.ints.size(), c.inputs[0].shape().size());
+  const std::vector<array> positions = from(c.inputs, 2);
+  return chosen(c, update_gradients(
+                       mode_of(c.params), c, [=](const array& a) { return gather(a, positions, l.axes, l.block); },
+                       [=](const array& a, const array& v, Update mode) { return scatter(a, positions, v, l.axes, mode); }));
+}
+
+VmapResult scatter_vmap(const VmapCall& c) {
+  Layout l = layout_of(c.params.ints, 1, c.params.ints.size(), inner_rank(c, 0));
+  std::vector<array> positions = batched_positions(c, 2);
+  if (positions.empty()) return batch_result(combined(mode_of(c.params), batched(c, 0), batched(c, 1)));
+  for (int& axis : l.axes) ++axis;
+  l.axes.insert(l.axes.begin(), 0);
+  const std::size_t rank = positions[0].shape().size();
+  positions.insert(positions.begin(), batch_positions(c.batch, positions[0].shape()));
+  const array updates = expand_dims(batched(c, 1), static_cast<int>(rank));
+  return batch_result(scatter(batched(c, 0), positions, updates, l.axes, mode_of(c.params)));
+}
+
+const Kind kScatter{.name = "scatter", .emit = emit_scatter, .vjp = scatter_vjp, .vmap = scatter_vmap};
+
+// Inputs: updates, positions. params.ints: axes, the block, the result's shape.
+void emit_scatter_zeros(Emitter& e) {
+  std::vector<ValueId> inputs{kNoValue};
+  for (std::size_t i = 0; i < e.num_inputs(); ++i) inputs.push_back(e.in(i));
+  const Ints& ints = e.params().ints;
+  const auto rank = static_cast<std::ptrdiff_t>(e.out_shape().size());
+  e.result(emit_stated(e, scatter_op(), std::move(inputs), e.out_dtype(), e.out_shape(),
+                       {{"mode", static_cast<std::int64_t>(Update::add)}, {"ints", Ints(ints.begin(), ints.end() - rank)}}));
+}
+
+// The result's shape, behind axes and block of one number for each of its axes.
+Shape shape_behind(const Params& p, std::size_t positions) {
+  const std::size_t rank = (p.ints.size() - positions) / 2;
+  return Shape(p.ints.end() - static_cast<std::ptrdiff_t>(rank), p.ints.end());
+}
+
+std::vector<array> scatter_zeros_vjp(const VjpCall& c) {
+  const std::size_t rank = c.of_outputs[0].shape().size();
+  const Layout l = layout_of(c.params.ints, 0, c.params.ints.size() - rank, rank);
+  std::vector<array> out;
+  for (const std::size_t i : c.wanted) {
+    out.push_back(i == 0 ? gather(c.of_outputs[0], from(c.inputs, 1), l.axes, l.block)
+                         : zeros_of(c.inputs[i].shape(), c.inputs[i].dtype()));
+  }
+  return out;
+}
+
+VmapResult scatter_zeros_vmap(const VmapCall& c) {
+  Shape shape = shape_behind(c.params, c.inputs.size() - 1);
+  Layout l = layout_of(c.params.ints, 0, c.params.ints.size() - shape.size(), shape.size());
+  std::vector<array> positions = batched_positions(c, 1);
+  if (positions.empty()) return batch_result(batched(c, 0));
+  for (int& axis : l.axes) ++axis;
+  l.axes.insert(l.axes.begin(), 0);
+  const std::size_t rank = positions[0].shape().size();
+  positions.insert(positions.begin(), batch_positions(c.batch, positions[0].shape()));
+  shape.insert(shape.begin(), c.batch);
+  return batch_result(scatter_zeros(shape, positions, expand_dims(batched(c, 0), static_cast<int>(rank)), l.axes));
+}
+
+const Kind kScatterZeros{.name = "scatter", .emit = emit_scatter_zeros, .vjp = scatter_zeros_vjp, .vmap = scatter_zeros_vmap};
+
+// Checks axes and positions, and broadcasts these.
+struct Positions {
+  std::vector<array> arrays;
+  Shape shape;
+  Ints axes;
+};
+
+Positions settle(const char* operation, std::size_t rank, const std::vector<array>& indices, const std::vector<int>& axes,
+                 const StreamOrDevice& s) {
+  if (indices.size() != axes.size()) refuse(operation, "{} index arrays for {} axes", indices.size(), axes.size());
+  Positions p;
+  for (const int axis : axes) {
+    p.axes.push_back(axis_of(operation, axis, rank));
+    if (std::count(p.axes.begin(), p.axes.end(), p.axes.back()) > 1) refuse(operation, "axis {} is given twice", axis);
+  }
+  for (const array& a : indices) p.shape = broadcast(operation, p.shape, a.shape());
+  for (const array& a : indices) p.arrays.push_back(broadcast_to(positions_of(operation, a, s), p.shape, s));
+  return p;
+}
+
+// The block that updates of this shape consist of. Throws where they do not fit.
+Shape block_of(const char* operation, const Shape& whole, const Positions& p, const Shape& updates) {
+  const bool fits =
+      updates.size() == p.shape.size() + whole.size() && std::equal(p.shape.begin(), p.shape.end(), updates.begin());
+  if (!fits) {
+    refuse(operation, "updates of shape {} for positions of shape {} in an array of shape {}", to_string(updates),
+           to_string(p.shape), to_string(whole));
+  }
+  Shape block(updates.begin() + static_cast<std::ptrdiff_t>(p.shape.size()), updates.end());
+  for (std::size_t i = 0; i < block.size(); ++i) {
+    if (block[i] > whole[i]) refuse(operation, "blocks of shape {} in an array of shape {}", to_string(block), to_string(whole));
+  }
+  return block;
+}
+
+}  // namespace
+
+array positions_of(const char* operation, const array& indices, const StreamOrDevice& s) {
+  if (is_inexact(indices.dtype()) || indices.dtype() == Dtype::boolean) {
+    refuse(operation, "positions of type {}; expected integers", name(indices.dtype()));
+  }
+  return as_type(indices, Dtype::int64, s);
+}
+
+array scatter_zeros(const Shape& shape, const std::vector<array>& indices, const array& updates, const std::vector<int>& axes,
+                    const StreamOrDevice& s) {
+  Positions p = settle("scatter", shape.size(), indices, axes, s);
+  const Shape block = block_of("scatter", shape, p, updates.shape());
+  Params params;
+  params.ints = std::move(p.axes);
+  params.ints.insert(params.ints.end(), block.begin(), block.end());
+  params.ints.insert(params.ints.end(), shape.begin(), shape.end());
+  std::vector<array> inputs{updates};
+  inputs.insert(inputs.end(), p.arrays.begin(), p.arrays.end());
+  return make(kScatterZeros, updates.dtype(), shape, std::move(inputs), std::move(params), s);
+}
+
+}  // namespace detail
+
+array gather(const array& a, const std::vector<array>& indices, const std::vector<int>& axes, const Shape& slice_sizes,
+             StreamOrDevice s) {
+  detail::Positions p = detail::settle("gather", a.shape().size(), indices, axes, s);
+  if (slice_sizes.size() != a.shape().size()) {
+    detail::refuse("gather", "{} slice sizes for an array with {} dimensions", slice_sizes.size(), a.ndim());
+  }
+  Shape shape = p.shape;
+  for (std::size_t i = 0; i < slice_sizes.size(); ++i) {
+    if (slice_sizes[i] < 0 || slice_sizes[i] > a.shape()[i]) {
+      detail::refuse("gather", "slice sizes {} of an array of shape {}", to_string(slice_sizes), to_string(a.shape()));
+    }
+    shape.push_back(slice_sizes[i]);
+  }
+  detail::Params params;
+  params.ints = std::move(p.axes);
+  params.ints.insert(params.ints.end(), slice_sizes.begin(), slice_sizes.end());
+  std::vector<array> inputs{a};
+  inputs.insert(inputs.end(), p.arrays.begin(), p.arrays.end());
+  return detail::make(detail::kGather, a.dtype(), std::move(shape), std::move(inputs), std::move(params), s);
+}
+
+array scatter(const array& a, const std::vector<array>& indices, const array& updates, const std::vector<int>& axes, Update mode,
+              StreamOrDevice s) {
+  detail::Positions p = detail::settle("scatter", a.shape().size(), indices, axes, s);
+  array values = detail::as_type(updates, a.dtype(), s);
+  // Several values may meet at one place: what they do must not depend on their order.
+  if (mode == Update::subtract || mode == Update::divide) {
+    values = detail::reversed(mode, values, s);
+    mode = mode == Update::subtract ? Update::add : Update::multiply;
+  }
+  const Shape block = detail::block_of("scatter", a.shape(), p, values.shape());
+  detail::Params params;
+  params.ints.push_back(static_cast<std::int64_t>(mode));
+  params.ints.insert(params.ints.end(), p.axes.begin(), p.axes.end());
+  params.ints.insert(params.ints.end(), block.begin(), block.end());
+  std::vector<array> inputs{a, std::move(values)};
+  inputs.insert(inputs.end(), p.arrays.begin(), p.arrays.end());
+  return detail::make(detail::kScatter, a.dtype(), a.shape(), std::move(inputs), std::move(params), s);
+}
+
+}  // namespace sdx::array

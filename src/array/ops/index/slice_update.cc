@@ -1,0 +1,145 @@
+// Regular parts replaced, or changed by other numbers; parts that begin where an array says.
+
+#include <algorithm>
+
+#include <sdx/array.hpp>
+
+#include "array/emitter.h"
+#include "array/kernels/parts/strided.h"
+#include "array/kernels/stated.h"
+#include "array/ops/batch.h"
+#include "array/ops/common.h"
+#include "array/ops/index/slice.h"
+#include "array/ops/index/update.h"
+
+namespace sdx::array {
+namespace detail {
+namespace {
+
+using Ints = std::vector<std::int64_t>;
+
+// params.ints: the mode, starts, steps.
+Update mode_of(const Params& p) { return static_cast<Update>(p.ints[0]); }
+
+Steps steps_of(const Params& p) {
+  const auto rank = static_cast<std::ptrdiff_t>(p.ints.size() / 2);
+  return {Ints(p.ints.begin() + 1, p.ints.begin() + 1 + rank), Ints(p.ints.begin() + 1 + rank, p.ints.end())};
+}
+
+void emit_update(Emitter& e) { emit_stated_results(e, slice_update_op(), {e.in(0), e.in(1)}); }
+
+std::vector<array> update_vjp(const VjpCall& c) {
+  const Steps steps = steps_of(c.params);
+  const Shape& part = c.inputs[1].shape();
+  const UpdateGradients g = update_gradients(
+      mode_of(c.params), c, [&](const array& a) { return strided_slice(a, steps, part); },
+      [&](const array& a, const array& values, Update mode) { return strided_update(a, values, steps, mode); });
+  return chosen(c, g);
+}
+
+VmapResult update_vmap(const VmapCall& c) {
+  Steps steps = steps_of(c.params);
+  steps.start.insert(steps.start.begin(), 0);
+  steps.step.insert(steps.step.begin(), 1);
+  return batch_result(strided_update(batched(c, 0), batched(c, 1), steps, mode_of(c.params)));
+}
+
+const Kind kUpdate{.name = "slice_update", .emit = emit_update, .vjp = update_vjp, .vmap = update_vmap};
+
+// params.ints of moving parts: the axes that the starts are of, and behind them the part's shape.
+std::vector<std::int64_t> axes_in(const Params& p, std::size_t rank) {
+  return Ints(p.ints.begin(), p.ints.end() - static_cast<std::ptrdiff_t>(rank));
+}
+
+void emit_moving(Emitter& e) {
+  emit_stated_result(e, moving_slice_op(), {e.in(0), e.in(1)}, axes_in(e.params(), e.shape(0).size()));
+}
+
+void emit_moving_update(Emitter& e) {
+  emit_stated_result(e, moving_update_op(), {e.in(0), e.in(1), e.in(2)}, axes_in(e.params(), e.shape(0).size()));
+}
+
+std::vector<int> narrow(const Ints& axes) { return std::vector<int>(axes.begin(), axes.end()); }
+
+std::vector<array> moving_vjp(const VjpCall& c) {
+  const array& a = c.inputs[0];
+  const std::vector<int> axes = narrow(axes_in(c.params, a.shape().size()));
+  std::vector<array> out;
+  for (const std::size_t i : c.wanted) {
+    if (i == 0) out.push_back(slice_update(zeros_of(a.shape(), a.dtype()), c.of_outputs[0], c.inputs[1], axes));
+    if (i == 1) out.push_back(zeros_of(c.inputs[1].shape(), c.inputs[1].dtype()));
+  }
+  return out;
+}
+
+std::vector<array> moving_update_vjp(const VjpCall& c) {
+  const array &g = c.of_outputs[0], &part = c.inputs[1], &starts = c.inputs[2];
+  const std::vector<int> axes = narrow(axes_in(c.params, c.inputs[0].shape().size()));
+  std::vector<array> out;
+  for (const std::size_t i : c.wanted) {
+    if (i == 0) out.push_back(slice_update(g, zeros_of(part.shape(), g.dtype()), starts, axes));
+    if (i == 1) out.push_back(slice(g, starts, axes, part.shape()));
+    if (i == 2) out.push_back(zeros_of(starts.shape(), starts.dtype()));
+  }
+  return out;
+}
+
+const Kind kMovingSlice{.name = "slice", .emit = emit_moving, .vjp = moving_vjp};
+const Kind kMovingUpdate{.name = "slice_update", .emit = emit_moving_update, .vjp = moving_update_vjp};
+
+// Checks starts and axes of moving parts; returns the axes, then `part`.
+Params moving_params(const char* operation, const array& a, const array& starts, const std::vector<int>& axes,
+                     const Shape& part) {
+  const std::size_t rank = a.shape().size();
+  if (is_inexact(starts.dtype()) || starts.dtype() == Dtype::boolean) {
+    refuse(operation, "starts of type {}; expected integers", name(starts.dtype()));
+  }
+  if (starts.size() != static_cast<std::int64_t>(axes.size()) || starts.ndim() > 1) {
+    refuse(operation, "starts of shape {} for {} axes", to_string(starts.shape()), axes.size());
+  }
+  if (part.size() != rank) refuse(operation, "a part of shape {} of an array of shape {}", to_string(part), to_string(a.shape()));
+  Params p;
+  for (const int axis : axes) {
+    p.ints.push_back(axis_of(operation, axis, rank));
+    if (std::count(p.ints.begin(), p.ints.end(), p.ints.back()) > 1) refuse(operation, "axis {} is given twice", axis);
+  }
+  for (std::size_t i = 0; i < rank; ++i) {
+    if (part[i] < 0 || part[i] > a.shape()[i]) {
+      refuse(operation, "a part of shape {} of an array of shape {}", to_string(part), to_string(a.shape()));
+    }
+  }
+  p.ints.insert(p.ints.end(), part.begin(), part.end());
+  return p;
+}
+
+}  // namespace
+
+array strided_update(const array& a, const array& part, const Steps& steps, Update mode, const StreamOrDevice& s) {
+  if (mode != Update::set && mode != Update::add) {
+    const array now = strided_slice(a, steps, part.shape(), s);
+    return strided_update(a, combined(mode, now, part, s), steps, Update::set, s);
+  }
+  Params p;
+  p.ints.push_back(static_cast<std::int64_t>(mode));
+  p.ints.insert(p.ints.end(), steps.start.begin(), steps.start.end());
+  p.ints.insert(p.ints.end(), steps.step.begin(), steps.step.end());
+  return make(kUpdate, a.dtype(), a.shape(), {a, part}, std::move(p), s);
+}
+
+}  // namespace detail
+
+array slice(const array& a, const array& start_indices, const std::vector<int>& axes, const Shape& slice_size, StreamOrDevice s) {
+  detail::Params p = detail::moving_params("slice", a, start_indices, axes, slice_size);
+  return detail::make(detail::kMovingSlice, a.dtype(), slice_size, {a, detail::as_type(start_indices, Dtype::int64, s)},
+                      std::move(p), s);
+}
+
+array slice_update(const array& a, const array& update, const array& start_indices, const std::vector<int>& axes,
+                   StreamOrDevice s) {
+  detail::Params p = detail::moving_params("slice_update", a, start_indices, axes, update.shape());
+  return detail::make(detail::kMovingUpdate, a.dtype(), a.shape(),
+                      {a, detail::as_type(update, a.dtype(), s), detail::as_type(start_indices, Dtype::int64, s)}, std::move(p),
+                      s);
+}
+
+}  // namespace sdx::array

@@ -1,0 +1,28 @@
+#pragma once
+// What updates of parts have in common: their derivatives.
+
+#include <functional>
+
+#include <sdx/array/index.hpp>
+
+#include "array/kind.h"
+
+namespace sdx::array::detail {
+
+// Of the array, and of the values that change it.
+struct UpdateGradients {
+  std::function<array()> of_array, of_values;
+};
+
+// `read` takes the part of an array, `write` changes it. Inputs 0 and 1 are the array and the values.
+UpdateGradients update_gradients(Update mode, const VjpCall& c, std::function<array(const array&)> read,
+                                 std::function<array(const array&, const array&, Update)> write);
+// The wanted ones of inputs 0 and 1; zeros for others, which are positions.
+std::vector<array> chosen(const VjpCall& c, const UpdateGradients& g);
+
+// What `mode` makes of elements and values of one shape.
+array combined(Update mode, const array& now, const array& values, const StreamOrDevice& s = {});
+// What adding does instead of subtracting, and multiplying instead of dividing: -values, 1 / values.
+array reversed(Update mode, const array& values, const StreamOrDevice& s = {});
+
+}  // namespace sdx::array::detail

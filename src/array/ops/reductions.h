@@ -1,0 +1,17 @@
+#pragma once
+// What operations over axes have in common.
+
+#include <cstdint>
+#include <vector>
+
+#include <sdx/array/reduce.hpp>
+
+namespace sdx::array::detail {
+
+// Without the axes `over` (sorted), or with extents of 1 there.
+Shape reduced_shape(const Shape& shape, const std::vector<std::int64_t>& over, bool keepdims);
+bool is_half(Dtype type);
+// Elements that go into one result.
+std::int64_t count_over(const array& a, const Axes& axes, const char* operation);
+
+}  // namespace sdx::array::detail

@@ -1,0 +1,113 @@
+// Distributions that are operations on uniform numbers and bits, in MLX's order, so that they round alike.
+
+#include <cmath>
+#include <limits>
+
+#include <sdx/array.hpp>
+#include <sdx/array/linalg.hpp>
+
+#include "array/ops/common.h"
+
+namespace sdx::array::random {
+
+using detail::as_type;
+using detail::broadcast;
+using detail::refuse;
+
+namespace {
+
+void need_floating(const char* operation, Dtype dtype) {
+  if (!is_floating(dtype)) refuse(operation, "floating numbers are drawn, not {}", name(dtype));
+}
+
+const array& just_above_minus_one() {
+  static const array& value = *new array(std::nextafter(-1.0F, 0.0F));
+  return value;
+}
+
+}  // namespace
+
+array randint(const array& low, const array& high, const Shape& shape, Dtype dtype, const OptionalKey& key, StreamOrDevice s) {
+  if (detail::is_inexact(dtype)) refuse("randint", "whole numbers are drawn, not {}", name(dtype));
+  const array drawn = uniform(low, high, shape, Dtype::float32, key, s);
+  return astype(maximum(drawn, as_type(low, Dtype::float32, s), s), dtype, s);
+}
+
+array bernoulli(const array& p, const std::optional<Shape>& shape, const OptionalKey& key, StreamOrDevice s) {
+  if (!is_floating(p.dtype())) refuse("bernoulli", "probabilities are floating numbers, not {}", name(p.dtype()));
+  const Shape wanted = shape ? *shape : p.shape();
+  if (broadcast("bernoulli", wanted, p.shape()) != wanted) {
+    refuse("bernoulli", "probabilities of shape {} do not broadcast to {}", to_string(p.shape()), to_string(wanted));
+  }
+  // Just above all words: p = 1 gives truths alone.
+  const float most =
+      std::nextafter(static_cast<float>(std::numeric_limits<std::uint32_t>::max()), std::numeric_limits<float>::max());
+  return less(bits(wanted, 4, key, s), multiply(p, array(most), s), s);
+}
+
+array gumbel(const Shape& shape, Dtype dtype, const OptionalKey& key, StreamOrDevice s) {
+  return negative(log(negative(log(uniform(shape, dtype, key, s), s), s), s), s);
+}
+
+array laplace(const Shape& shape, Dtype dtype, float loc, float scale, const OptionalKey& key, StreamOrDevice s) {
+  need_floating("laplace", dtype);
+  const array u = uniform(just_above_minus_one(), array(1.0F), shape, Dtype::float32, key, s);
+  array samples = as_type(multiply(sign(u, s), log1p(negative(abs(u, s), s), s), s), dtype, s);
+  if (scale != 1) samples = multiply(array(scale, dtype), samples, s);
+  return loc == 0 ? samples : add(array(loc, dtype), samples, s);
+}
+
+array truncated_normal(const array& lower, const array& upper, const std::optional<Shape>& shape, Dtype dtype,
+                       const OptionalKey& key, StreamOrDevice s) {
+  need_floating("truncated_normal", dtype);
+  const Shape wanted = shape ? *shape : broadcast("truncated_normal", lower.shape(), upper.shape());
+  const array root(std::sqrt(2.0), dtype), low = as_type(lower, dtype, s), high = as_type(upper, dtype, s);
+  const array a = erf(divide(low, root, s), s), b = erf(divide(high, root, s), s);
+  const array drawn = multiply(root, erfinv(uniform(a, b, wanted, dtype, key, s), s), s);
+  return maximum(minimum(high, drawn, s), low, s);
+}
+
+array multivariate_normal(const array& mean, const array& cov, const Shape& shape, Dtype dtype, const OptionalKey& key,
+                          StreamOrDevice s) {
+  if (dtype != Dtype::float32) refuse("multivariate_normal", "float32 is drawn, not {}", name(dtype));
+  if (mean.ndim() < 1 || cov.ndim() < 2 || cov.shape(-1) != cov.shape(-2) || mean.shape(-1) != cov.shape(-1)) {
+    refuse("multivariate_normal", "a mean of shape [..., n] and a covariance of shape [..., n, n] are expected, not {} and {}",
+           to_string(mean.shape()), to_string(cov.shape()));
+  }
+  const Shape of_mean(mean.shape().begin(), mean.shape().end() - 1), of_cov(cov.shape().begin(), cov.shape().end() - 2);
+  Shape all = broadcast("multivariate_normal", broadcast("multivariate_normal", of_mean, of_cov), shape);
+  all.push_back(mean.shape(-1));
+  const auto [u, values, v] = linalg::svd(as_type(cov, dtype, s), s);
+  const array root = matmul(multiply(u, expand_dims(sqrt(values, s), -2, s), s), v, s);
+  const array standard = expand_dims(normal(all, dtype, std::nullopt, std::nullopt, key, s), -2, s);
+  return add(mean, squeeze(matmul(standard, root, s), -2, s), s);
+}
+
+array categorical(const array& logits, int axis, const Samples& samples, const OptionalKey& key, StreamOrDevice s) {
+  const int along = detail::axis_of("categorical", axis, logits.shape().size());
+  if (samples.count && samples.shape) refuse("categorical", "either a number of samples or their shape is given, not both");
+  array from = logits;
+  if (samples.count) from = expand_dims(logits, -1, s);
+  Shape wanted = from.shape();
+  wanted.erase(wanted.begin() + along);
+  if (samples.count) wanted.back() = *samples.count;
+  if (samples.shape) {
+    if (broadcast("categorical", *samples.shape, wanted) != *samples.shape) {
+      refuse("categorical", "rows of shape {} do not broadcast to {}", to_string(wanted), to_string(*samples.shape));
+    }
+    wanted = *samples.shape;
+  }
+  // Of logits plus Gumbel noise the largest.
+  const auto at = static_cast<std::int64_t>(along + 1 + static_cast<int>(wanted.size())) - from.ndim();
+  Shape noise = wanted;
+  noise.insert(noise.begin() + at, from.shape()[static_cast<std::size_t>(along)]);
+  return argmax(add(gumbel(noise, Dtype::float32, key, s), from, s), static_cast<int>(at), false, s);
+}
+
+array permutation(int n, const OptionalKey& key, StreamOrDevice s) { return argsort(bits({n}, 4, key, s), -1, s); }
+
+array permutation(const array& x, int axis, const OptionalKey& key, StreamOrDevice s) {
+  return take(x, permutation(static_cast<int>(x.shape(axis)), key, s), axis, s);
+}
+
+}  // namespace sdx::array::random
