@@ -1,4 +1,7 @@
-// Compares gradients with central differences in float64: sdx_gradient_tests FILE...
+// Compares gradients with central differences in float64.
+//
+//   sdx_gradient_tests FILE...               cases
+//   sdx_gradient_tests --random COUNT [N]    so many graphs drawn at random, from number N (0) on: see run_random.h
 //
 // A file holds cases, each a model (see support/graph_text.h) without values for the inputs that vary:
 //
@@ -12,7 +15,8 @@
 //   fails TEXT                           instead of agreeing: part of the error
 //
 // All float64 inputs are differentiated by; the function is the sum of all float64 outputs' elements, each weighted by a random
-// number. Every case runs with declared and with unknown extents. Every operator that has a gradient must occur in the files.
+// number. Every case runs with declared, with unknown
+// and with symbolic extents. Every operator that has a gradient must occur in the files.
 
 #include <fmt/format.h>
 
@@ -27,13 +31,17 @@
 #include <vector>
 
 #include "base/error.h"
-#include "onnx/writer.h"
+#include "gradients/built.h"
+#include "gradients/run_random.h"
 #include "ops/gradient.h"
 #include "support/graph_text.h"
 
 namespace {
 
 using namespace sdx;
+using namespace sdx::gradient_tests;
+
+constexpr const char* kExtents[] = {"declared", "unknown", "symbols"};
 
 struct Case {
   std::string name, model, error;
@@ -66,19 +74,6 @@ std::vector<Case> read_cases(const std::string& file) {
   return cases;
 }
 
-Tensor random_tensor(const Shape& shape, double low, double high, std::mt19937_64& random) {
-  Tensor t(DataType::float64, shape);
-  std::uniform_real_distribution<double> distribution(low, high);
-  for (double& v : t.mutable_values<double>()) v = distribution(random);
-  return t;
-}
-
-// Values for the inputs, and which of them vary.
-struct Point {
-  NamedValues values;
-  std::vector<std::string> varying;
-};
-
 Point draw(Graph& graph, const Case& c, std::mt19937_64& random) {
   Point p;
   for (const ValueId v : graph.inputs()) {
@@ -96,78 +91,13 @@ Point draw(Graph& graph, const Case& c, std::mt19937_64& random) {
   return p;
 }
 
-Session open(const Model& model) {
-  const std::string bytes = write_model(model);
-  return Session::from_bytes(std::as_bytes(std::span(bytes)));
-}
-
-ValueId add(Model& m, const char* op, std::vector<ValueId> inputs, Attributes attributes = {}, const char* domain = "") {
-  Node n;
-  n.op_type = op;
-  n.domain = domain;
-  n.version = *domain == '\0' ? m.opsets.at("") : 1;
-  n.inputs = std::move(inputs);
-  n.attributes = std::move(attributes);
-  n.outputs = {m.graph.add_value("made", Type::tensor(DataType::float64))};
-  const ValueId out = n.outputs[0];
-  m.graph.add_node(std::move(n));
-  return out;
-}
-
-// The sum of the values, weighted.
-ValueId weighted_sum(Model& m, const std::vector<ValueId>& values, const std::vector<Tensor>& like, std::mt19937_64& random) {
-  ValueId total = kNoValue;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const ValueId weights = m.graph.add_constant("weights", random_tensor(like[i].shape(), 0.5, 2, random));
-    Attributes keep;
-    keep.set("keepdims", std::int64_t{0});
-    const ValueId sum = add(m, "ReduceSum", {add(m, "Mul", {values[i], weights})}, keep);
-    total = total == kNoValue ? sum : add(m, "Add", {total, sum});
-  }
-  return total;
-}
-
-// Appends the gradient of `y` by the inputs that vary; all inputs determine it.
-std::vector<ValueId> add_gradient(Model& m, ValueId y, const Point& p) {
-  std::vector<std::string> rest;
-  std::vector<ValueId> inputs;
-  for (const std::string& name : p.varying) inputs.push_back(*m.graph.find(name));
-  for (const NamedValue& v : p.values) {
-    if (std::find(p.varying.begin(), p.varying.end(), v.name) != p.varying.end()) continue;
-    rest.push_back(v.name);
-    inputs.push_back(*m.graph.find(v.name));
-  }
-  Node n;
-  n.op_type = "Gradient";
-  n.domain = "ai.onnx.preview.training";
-  n.version = 1;
-  n.inputs = std::move(inputs);
-  n.attributes.set("xs", p.varying);
-  if (!rest.empty()) n.attributes.set("zs", rest);
-  n.attributes.set("y", m.graph.value(y).name);
-  for (const std::string& name : p.varying) {
-    n.outputs.push_back(m.graph.add_value("d_" + name, Type::tensor(DataType::float64)));
-  }
-  const std::vector<ValueId> out = n.outputs;
-  m.graph.add_node(std::move(n));
-  m.opsets["ai.onnx.preview.training"] = 1;
-  return out;
-}
-
-double target_at(const Session& session, const NamedValues& values, const std::string& name) {
-  RunOptions options;
-  options.outputs = {name};
-  return session.run(values, options)[0].value.tensor().values<double>()[0];
-}
-
 // "" when the gradient that the session computes is that of `target`.
-std::string compare(const Session& session, const Point& p, const std::string& target,
-                    const std::vector<std::string>& gradients) {
+std::string compare(const Built& built, const Point& p) {
   constexpr double kStep = 1e-5;
-  const NamedValues computed = session.run(p.values);
+  const NamedValues computed = built.session.run(p.values);
   for (std::size_t i = 0; i < p.varying.size(); ++i) {
     const Tensor& x = p.values.tensor(p.varying[i]);
-    const Tensor& g = computed.tensor(gradients[i]);
+    const Tensor& g = computed.tensor(built.gradients[i]);
     if (g.shape() != x.shape())
       return fmt::format("the gradient of '{}' is {}, expected {}", p.varying[i], g.type_string(), x.type_string());
     for (std::int64_t e = 0; e < x.size(); ++e) {
@@ -184,7 +114,7 @@ std::string compare(const Session& session, const Point& p, const std::string& t
           t.mutable_values<double>()[static_cast<std::size_t>(e)] += side == 0 ? -kStep : kStep;
           moved.add(v.name, std::move(t));
         }
-        sides[side] = target_at(session, moved, target);
+        sides[side] = target_at(built, moved);
       }
       const double expected = (sides[1] - sides[0]) / (2 * kStep);
       const double received = g.values<double>()[static_cast<std::size_t>(e)];
@@ -196,49 +126,17 @@ std::string compare(const Session& session, const Point& p, const std::string& t
   return "";
 }
 
-void forget_extents(Graph& graph) {
-  for (const ValueId v : graph.inputs()) {
-    ValueInfo& info = graph.value(v);
-    if (info.declared.shape) info.declared.shape->assign(info.declared.shape->size(), Dim::unknown());
-    info.type = info.declared;
-  }
-}
-
-std::string run_way(const Case& c, bool unknown_extents, bool second) {
+std::string run_way(const Case& c, Extents extents, bool second) {
   std::mt19937_64 random(7);
   Model m = testing::parse_model(c.model);
   const Point p = draw(m.graph, c, random);
-  std::vector<ValueId> outputs;
-  std::vector<Tensor> like;
-  const NamedValues plain = open(m).run(p.values);
-  for (std::size_t i = 0; i < m.graph.outputs().size(); ++i) {
-    if (plain[i].value.tensor().dtype() != DataType::float64) continue;
-    outputs.push_back(m.graph.outputs()[i]);
-    like.push_back(plain[i].value.tensor());
-  }
-  if (unknown_extents) forget_extents(m.graph);
-  while (!m.graph.outputs().empty()) m.graph.remove_output(0);
-  ValueId target = weighted_sum(m, outputs, like, random);
-  std::vector<ValueId> gradients = add_gradient(m, target, p);
-  if (second) {
-    std::vector<Tensor> shapes;
-    for (const std::string& name : p.varying) shapes.push_back(p.values.tensor(name));
-    target = weighted_sum(m, gradients, shapes, random);
-    gradients = add_gradient(m, target, p);
-  }
-  m.graph.add_output(target);
-  std::vector<std::string> names;
-  for (const ValueId g : gradients) {
-    m.graph.add_output(g);
-    names.push_back(m.graph.value(g).name);
-  }
-  return compare(open(m), p, m.graph.value(target).name, names);
+  return compare(build(std::move(m), p, {extents, second, false}, random), p);
 }
 
 // "" when it passes that way.
-std::string outcome(const Case& c, bool unknown_extents, bool second) {
+std::string outcome(const Case& c, Extents extents, bool second) {
   try {
-    const std::string problem = run_way(c, unknown_extents, second);
+    const std::string problem = run_way(c, extents, second);
     return c.error.empty() ? problem : "ran, but an error was expected";
   } catch (const std::exception& e) {
     const bool wanted = !c.error.empty() && std::string_view(e.what()).find(c.error) != std::string_view::npos;
@@ -248,10 +146,10 @@ std::string outcome(const Case& c, bool unknown_extents, bool second) {
 
 // "" when the case passes.
 std::string run_case(const Case& c) {
-  for (const bool unknown : {false, true}) {
+  for (const Extents extents : {Extents::declared, Extents::unknown, Extents::symbols}) {
     for (int order = 1; order <= (c.second ? 2 : 1); ++order) {
-      const std::string problem = outcome(c, unknown, order == 2);
-      if (!problem.empty()) return fmt::format("order {}{}: {}", order, unknown ? ", unknown extents" : "", problem);
+      const std::string problem = outcome(c, extents, order == 2);
+      if (!problem.empty()) return fmt::format("order {}, extents {}: {}", order, kExtents[static_cast<int>(extents)], problem);
     }
   }
   return "";
@@ -266,7 +164,7 @@ int run_files(int count, char** files) {
       ++cases;
       if (c.error.empty()) {
         const Model m = testing::parse_model(c.model);
-        for (const Node& n : m.graph.nodes()) covered.insert(n.op_type);
+        for (const Node& n : m.graph.nodes()) covered.insert(n.domain.empty() ? n.op_type : n.domain + "." + n.op_type);
       }
       const std::string problem = run_case(c);
       if (problem.empty()) continue;
@@ -287,6 +185,10 @@ int run_files(int count, char** files) {
 
 int main(int argc, char** argv) {
   try {
+    if (argc >= 3 && std::string_view(argv[1]) == "--random") {
+      const std::uint64_t first = argc > 3 ? std::stoull(argv[3]) : 0;
+      return sdx::gradient_tests::run_random(first, std::stoull(argv[2])) == 0 ? 0 : 1;
+    }
     return run_files(argc - 1, argv + 1);
   } catch (const std::exception& e) {
     fmt::print("error: {}\n", e.what());

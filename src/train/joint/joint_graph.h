@@ -1,0 +1,23 @@
+#pragma once
+// From a model's graph to those of a forward and a backward program.
+
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace sdx::train {
+
+struct JointGraphs {
+  Graph forward;                         // outputs: those of the graph that was given, then what is kept and no output
+  Graph backward;                        // inputs: `from_inputs`, `from_outputs`, what else is kept, then gradients of outputs
+  std::vector<std::size_t> from_inputs;  // numbers of inputs that the backward graph reads
+  std::vector<std::size_t>
+      from_outputs;                  // numbers of outputs of the forward graph that it reads; kept ones lie behind the others
+  std::vector<std::size_t> seeded;   // by the last inputs of the backward graph: which output's gradient
+  std::vector<std::size_t> results;  // by output of the backward graph: the input whose gradient it is
+};
+
+// `graph`: of inferred types with constant shapes. `differentiable`: numbers of outputs with gradients. `wanted`: by input.
+JointGraphs split_joint(Graph graph, const std::vector<std::size_t>& differentiable, const std::vector<bool>& wanted);
+
+}  // namespace sdx::train

@@ -1,0 +1,23 @@
+#include <sdx/export.hpp>
+
+#include "train/loop/run.h"
+#include "train/loop/settings.h"
+#include "train/loop/tools.h"
+
+namespace sdx::train::loop {
+namespace {
+
+void check(const Request& request) { static_cast<void>(settings_of(request)); }
+
+constexpr Tools kTools{
+    .version = kToolsVersion,
+    .request_bytes = sizeof(Request),
+    .release = SDX_VERSION,
+    .check = check,
+    .run = run,
+};
+
+}  // namespace
+}  // namespace sdx::train::loop
+
+extern "C" SDX_API const sdx::train::loop::Tools* sdx_train_loop_tools() { return &sdx::train::loop::kTools; }

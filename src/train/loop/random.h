@@ -1,0 +1,25 @@
+#pragma once
+// Random numbers by what they are for: a generator for each epoch and sample, so that nothing depends on what was drawn before.
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+
+#include "inputs/random.h"
+
+namespace sdx::train::loop {
+
+// What numbers are drawn for.
+inline constexpr std::uint64_t kOrder = 1, kAugment = 2, kSplit = 3, kLayers = 4;
+
+inline std::uint64_t mixed(std::uint64_t seed, std::initializer_list<std::uint64_t> keys) {
+  for (const std::uint64_t key : keys) seed = inputs::Random(seed ^ (key * 0xD6E8FEB86659FD93ULL)).bits();
+  return seed;
+}
+
+class Random : public inputs::Random {
+ public:
+  Random(std::uint64_t seed, std::initializer_list<std::uint64_t> keys) : inputs::Random(mixed(seed, keys)) {}
+};
+
+}  // namespace sdx::train::loop

@@ -1,0 +1,50 @@
+#pragma once
+// What `sdx train` is asked to do, as it was typed.
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sdx::train::loop {
+
+// Texts are as typed and empty where nothing was.
+struct Request {
+  std::filesystem::path artifacts, data, eval;
+  std::int64_t epochs = 1, batch = 0, accumulate = 1;  // batch 0: as the data come, or the model demands, else 32
+  double learning_rate = 0.001;
+  std::string schedule = "constant";
+  std::int64_t warmup = 0;
+  std::string optimizer;
+  std::optional<double> weight_decay, clip;
+  std::uint64_t seed = 0;
+  std::int64_t patience = 0, save_every = 0;
+  double validation_split = 0;
+  bool no_shuffle = false, drop_last = false, resume = false, json = false, bfloat16 = false, cache_features = false;
+
+  // Data.
+  std::string augment, label, text, on_bad = "stop", memory = "2GiB";
+  std::filesystem::path project, tokenizer;
+  std::string resize, normalize;  // WxH
+  std::vector<std::string> mean, deviation;
+  std::int64_t max_length = 0;
+
+  int threads = 0, workers = 0;
+  std::filesystem::path output, export_model, report, labels;
+  std::vector<std::string> outputs;  // of the exported model
+};
+
+// Where results and messages go. Called by the thread alone that called run().
+struct Console {
+  std::function<void(std::string_view)> print;  // to standard output; what it throws ends the training
+  std::function<void()> flush;                  // what was printed is there
+  std::function<void(std::string_view)> note;   // a line on standard error
+  std::function<void(std::string_view)> draw;   // on standard error as it is; for a terminal
+  bool terminal = false;                        // standard error is one
+};
+
+}  // namespace sdx::train::loop

@@ -1,0 +1,44 @@
+#pragma once
+// Nodes that change their inputs where they lie: adding up gradients, updating parameters. They are put into a graph after all
+// passes, which know nothing of them.
+
+#include <vector>
+
+#include "graph/graph.h"
+#include "kernels/cpu/optimizer/update.h"
+
+namespace sdx::train {
+
+// A node without results, or with small ones, that writes to inputs of the graph.
+struct InPlaceNode {
+  Node node;
+  std::vector<ValueId> written;
+  std::size_t after = SIZE_MAX;  // number in the list of one that must come before
+  bool last = false;             // after all other nodes of the graph, in the order of the list
+};
+
+// `guard`: a float32 scalar; what is not finite leaves everything as it is. kNoValue: nothing is looked at.
+
+// buffer += gradient
+InPlaceNode accumulate_node(ValueId guard, ValueId gradient, ValueId buffer);
+
+struct UpdateValues {
+  ValueId parameter = kNoValue, gradient = kNoValue, m = kNoValue, v = kNoValue;  // m, v: kNoValue where the rule has none
+};
+// `rule`: uint8[sizeof(cpu::UpdateRule)], the bytes of one. `clip`: above 0, the guard is the norm of all gradients, and they are
+// scaled so that it is at most this.
+InPlaceNode update_node(ValueId guard, ValueId rule, const std::vector<UpdateValues>& values, float clip);
+
+// norm (float32[1]) of all gradients together; NaN where the guard is not finite.
+InPlaceNode norm_node(ValueId guard, const std::vector<ValueId>& gradients, ValueId norm);
+
+// The factor that brings `norm` down to `clip`, as torch's clip_grad_norm_.
+float clip_factor(double norm, float clip);
+
+// Gradients whose memory may be an input's become copies: that input may be a parameter, which changes before they are read.
+void own_gradients(Graph& graph, std::vector<UpdateValues>& values);
+
+// Each at the first place where its inputs are there and nobody reads any more what it writes. The graph's nodes are in order.
+void insert_in_place(Graph& graph, std::vector<InPlaceNode> nodes);
+
+}  // namespace sdx::train

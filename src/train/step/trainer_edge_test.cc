@@ -1,0 +1,149 @@
+// Graphs and numbers that training meets rarely.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "support/training_models.h"
+
+namespace sdx::train {
+namespace {
+
+constexpr const char* kOpsets = "opset com.microsoft 1\nopset ai.onnx.preview.training 1\n";
+
+std::string message(auto&& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "nothing was thrown";
+}
+
+OptimizerOptions plain_sgd() {
+  OptimizerOptions o;
+  o.kind = OptimizerKind::sgd;
+  o.weight_decay = 0;
+  return o;
+}
+
+std::vector<float> floats(const Tensor& t) {
+  const auto v = t.values<float>();
+  return {v.begin(), v.end()};
+}
+
+// The gradient of either parameter is the other one, which must be read before it changes.
+TEST(TrainerEdges, AParameterThatIsAnothersGradient) {
+  const std::string inputs = std::string(kOpsets) + "input p: float32[n]\ninput q: float32[n]\n";
+  for (const std::int64_t n : {std::int64_t{3}, std::int64_t{20'000}}) {  // updated together, and each alone
+    for (const std::int64_t accumulate : {1, 2}) {
+      std::string sized = inputs;
+      for (std::size_t at = 0; (at = sized.find("[n]")) != std::string::npos;) {
+        sized.replace(at, 3, "[" + std::to_string(n) + "]");
+      }
+      const auto model =
+          test::written("product_training_model.onnx",
+                        test::training_text({"p", "q"}, sized, "m = Mul(p, q)\nloss = ReduceSum(m) {keepdims=0}\n"));
+      CheckpointState state;
+      const auto filled = [&](float value) {
+        Tensor t(DataType::float32, {n});
+        for (float& v : t.mutable_values<float>()) v = value;
+        return t;
+      };
+      state.parameters.push_back({"p", filled(2), true});
+      state.parameters.push_back({"q", filled(-3), true});
+      TrainerOptions options;
+      options.optimizer = plain_sgd();
+      options.learning_rate = 0.5F;
+      options.accumulate = accumulate;
+      Trainer trainer(model, state, options);
+      for (std::int64_t i = 0; i < accumulate; ++i) trainer.train_step({});
+      const auto times = static_cast<float>(accumulate);
+      EXPECT_FLOAT_EQ(state.at("p").value.values<float>()[1], 2 - 0.5F * times * -3) << n << ", " << accumulate;
+      EXPECT_FLOAT_EQ(state.at("q").value.values<float>()[1], -3 - 0.5F * times * 2) << n << ", " << accumulate;
+      CheckpointState again;
+      again.parameters.push_back({"p", filled(2), true});
+      again.parameters.push_back({"q", filled(-3), true});
+      Module module(model, again);
+      Optimizer optimizer(plain_sgd(), module);
+      optimizer.set_learning_rate(0.5F);
+      for (std::int64_t i = 0; i < accumulate; ++i) module.train_step({});
+      optimizer.step();
+      for (const char* name : {"p", "q"}) EXPECT_EQ(floats(again.at(name).value), floats(state.at(name).value)) << name;
+    }
+  }
+}
+
+// Finite at 0, with a gradient that is not.
+std::filesystem::path root_model() {
+  return test::written("root_training_model.onnx",
+                       test::training_text({"p"}, std::string(kOpsets) + "input x: float32[2]\ninput p: float32[2]\n",
+                                           "m = Mul(x, p)\nr = Sqrt(m)\nloss = ReduceSum(r) {keepdims=0}\n"));
+}
+
+CheckpointState root_state() {
+  CheckpointState state;
+  state.parameters.push_back({"p", Tensor::of<float>({2}, {1, 4}), true});
+  return state;
+}
+
+TEST(TrainerEdges, GoesOnAfterAGradientThatIsNotFinite) {
+  const std::vector<Tensor> good{Tensor::of<float>({2}, {1, 1})}, bad{Tensor::of<float>({2}, {0, 1})};
+  CheckpointState state = root_state(), expected = root_state();
+  TrainerOptions options;
+  options.optimizer = plain_sgd();
+  options.optimizer->clip_norm = 100;
+  options.learning_rate = 0.25F;
+  options.accumulate = 2;
+  Trainer trainer(root_model(), state, options), undisturbed(root_model(), expected, options);
+  trainer.train_step(good);
+  EXPECT_NE(message([&] { trainer.train_step(bad); }).find("norm of the gradients"), std::string::npos);
+  EXPECT_EQ(floats(state.parameters[0].value), (std::vector<float>{1, 4}));
+  for (int i = 0; i < 2; ++i) {
+    trainer.train_step(good);
+    undisturbed.train_step(good);
+  }
+  EXPECT_EQ(trainer.steps(), 1);
+  EXPECT_EQ(floats(state.parameters[0].value), floats(expected.parameters[0].value));
+}
+
+TEST(TrainerEdges, SaysWhenTheParametersAreLost) {
+  CheckpointState state = root_state();
+  TrainerOptions options;
+  options.optimizer = plain_sgd();
+  Trainer trainer(root_model(), state, options);
+  trainer.train_step(std::vector<Tensor>{Tensor::of<float>({2}, {0, 1})});
+  const std::string said = message([&] { trainer.train_step(std::vector<Tensor>{Tensor::of<float>({2}, {1, 1})}); });
+  EXPECT_NE(said.find("parameter 'p' is not finite"), std::string::npos) << said;
+}
+
+TEST(TrainerEdges, ParametersThatWereReplacedMeanwhile) {
+  CheckpointState state = test::state();
+  Module module(test::training_model(), state);
+  Optimizer optimizer(plain_sgd(), module);
+  module.train_step(test::batch(4, 1));
+  state.parameters[0].value = Tensor::of<float>({1}, {1});
+  EXPECT_NE(message([&] { optimizer.step(); }).find("'w1'"), std::string::npos);
+  state.parameters.clear();
+  EXPECT_NE(message([&] { optimizer.step(); }).find("'w1'"), std::string::npos);
+}
+
+TEST(TrainerEdges, SeedsOfAnySize) {
+  for (const char* seed : {"1e30", "-1e30", "0.5"}) {
+    const std::string forward = "h = Gemm(x, w1, b1) {transB=1}\nr = RandomUniformLike(h) {seed=" + std::string(seed) +
+                                "}\na = Mul(h, r)\nscores = Gemm(a, w2, b2) {transB=1}\n"
+                                "loss = SoftmaxCrossEntropyLoss(scores, labels)\n";
+    const auto model =
+        test::written("seeded_training_model.onnx", test::training_text({"w1", "b1", "w2", "b2"}, test::kInputs, forward));
+    std::vector<float> losses;
+    for (int run = 0; run < 2; ++run) {
+      CheckpointState state = test::state();
+      Trainer trainer(model, state);
+      losses.push_back(trainer.train_step(test::batch(4, 1)));
+    }
+    EXPECT_EQ(losses[0], losses[1]) << seed;
+  }
+}
+
+}  // namespace
+}  // namespace sdx::train

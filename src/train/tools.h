@@ -1,0 +1,33 @@
+#pragma once
+// What libsdx_train.so offers to the command, which loads it when it is needed.
+
+#include <filesystem>
+#include <sdx/train/artifacts.hpp>
+#include <sdx/train/checkpoint.hpp>
+#include <span>
+
+namespace sdx::train {
+
+inline constexpr int kToolsVersion = 2;
+
+struct Tools {
+  int version;
+  const char* product;  // SDX_VERSION of the build
+  // Functions throw sdx::Error. They are those of sdx/train/checkpoint.hpp and artifacts.hpp.
+  CheckpointState (*load)(const std::filesystem::path& path);
+  void (*save)(const CheckpointState& state, const std::filesystem::path& path, bool include_optimizer_state);
+  CheckpointState (*difference)(const CheckpointState& a, const CheckpointState& b);
+  CheckpointState (*sum)(const CheckpointState& base, const CheckpointState& delta, double factor);
+  CheckpointState (*average)(std::span<const CheckpointState> states, std::span<const double> weights);
+  ArtifactFiles (*generate_artifacts)(const std::filesystem::path& model, const std::filesystem::path& directory,
+                                      const ArtifactOptions& options);
+  Loss (*loss_named)(std::string_view name);
+  OptimizerKind (*optimizer_named)(std::string_view name);
+};
+
+}  // namespace sdx::train
+
+extern "C" {
+// The library's only C symbol.
+using SdxTrainToolsFunction = const sdx::train::Tools* (*)();
+}
