@@ -1,0 +1,207 @@
+"""Quantised models beside those of ONNX Runtime's own tool: size, agreement with the float model, and speed in our engine.
+
+    run.py [--models NAMES] [--folder FOLDER] [--seconds S] [--report FILE.md]
+
+Both tools get the same settings (uint8 activations, int8 weights per channel, QDQ, ranges by extremes) and the same calibration data; both
+models run in ONNX Runtime on other data. Ours also runs in our engine, and must agree with that.
+"""
+
+import argparse
+import logging
+import os
+import subprocess
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx.version_converter
+import onnxruntime as ort
+import sardonyx
+from onnxruntime import quantization as theirs
+from sardonyx import quantization as ours
+
+import data
+
+ort.set_default_logger_severity(4)
+logging.disable(logging.WARNING)
+warnings.simplefilter("ignore")
+SETS = ("scalar", "sse4", "avx2", "avx512 without VNNI", "avx512")
+
+
+class Reader(theirs.CalibrationDataReader):
+    def __init__(self, batches):
+        self.batches = iter(batches)
+
+    def get_next(self):
+        return next(self.batches, None)
+
+
+def run_all(session, batches):
+    return [[v for v in session.run(None, b)] for b in batches]
+
+
+def in_ort(path, batches):
+    return run_all(ort.InferenceSession(path, providers=["CPUExecutionProvider"]), batches)
+
+
+def agreement(expected, received):
+    """(the least cosine of an output over all batches, the share of rows with the same largest score or None)"""
+    least, rows, same = 1.0, 0, 0
+    for i in range(len(expected[0])):
+        if not np.issubdtype(expected[0][i].dtype, np.floating):
+            continue
+        a, b = (np.concatenate([batch[i].ravel().astype(np.float64) for batch in side]) for side in (expected, received))
+        length = np.linalg.norm(a) * np.linalg.norm(b)
+        least = min(least, float(a @ b / length) if length else float(np.array_equal(a, b)))
+        if expected[0][i].ndim == 2 and expected[0][i].shape[1] >= 3:
+            for x, y in zip(expected, received):
+                rows += len(x[i])
+                same += int(np.sum(np.argmax(x[i], 1) == np.argmax(y[i], 1)))
+    return least, same / rows if rows else None
+
+
+def quantize(q, mode, source, out, calibration, per_channel):
+    if mode == "dynamic":
+        q.quantize_dynamic(source, out)
+        return
+    q.quantize_static(
+        source, out, Reader(calibration), quant_format=q.QuantFormat.QDQ, per_channel=per_channel, activation_type=q.QuantType.QUInt8,
+        weight_type=q.QuantType.QInt8,
+    )
+
+
+def theirs_from(path, folder, mode, out, calibration):
+    """Of what a user of their tool would try, the first that works: the model as it is, raised to opset 13 (which scales for each channel
+    need), and one scale for all of a tensor."""
+    prepared, newer = os.path.join(folder, "prepared.onnx"), os.path.join(folder, "newer.onnx")
+    said = None
+    for raised, per_channel in ((False, True), (True, True), (False, False)):
+        try:
+            source = path
+            if raised:
+                onnx.save(onnx.version_converter.convert_version(onnx.load(path), 13), newer)
+                source = newer
+            theirs.quant_pre_process(source, prepared, skip_symbolic_shape=True)
+            quantize(theirs, mode, prepared, out, calibration, per_channel)
+            ort.InferenceSession(out, providers=["CPUExecutionProvider"])
+            return Path(out)
+        except Exception as e:  # noqa: BLE001, whatever the tool does not manage is part of the result
+            said = said or f"{type(e).__name__}: {e}"
+    return said
+
+
+def quantized_by(tool, path, folder, calibration):
+    """{mode: file or the error's text}"""
+    made = {}
+    for mode in ("dynamic", "static"):
+        out = os.path.join(folder, f"{tool}.{mode}.onnx")
+        if tool == "sardonyx":
+            quantize(ours, mode, path, out, calibration, True)
+            made[mode] = Path(out)
+        else:
+            made[mode] = theirs_from(path, folder, mode, out, calibration)
+    return made
+
+
+def measure_accuracy(name, path, calibration, test, folder):
+    rows = []
+    expected = in_ort(path, test)
+    for tool in ("sardonyx", "onnxruntime"):
+        for mode, made in quantized_by(tool, path, folder, calibration).items():
+            if not isinstance(made, Path):
+                rows.append((name, mode, tool, None, made.splitlines()[0][:60], "", ""))
+                continue
+            size = made.stat().st_size / 1e6
+            try:
+                got = in_ort(str(made), test)
+            except Exception as e:  # noqa: BLE001
+                rows.append((name, mode, tool, size, f"ONNX Runtime: {str(e).splitlines()[0][:60]}", "", ""))
+                continue
+            cosine, top1 = agreement(expected, got)
+            both = ""
+            if tool == "sardonyx":
+                session = sardonyx.InferenceSession(str(made), providers=["CPUExecutionProvider"])
+                both = f"{agreement(got, run_all(session, test))[0]:.5f}"
+            rows.append((name, mode, tool, size, f"{cosine:.5f}", "" if top1 is None else f"{100 * top1:.0f} %", both))
+        print(*rows[-2:], sep="\n", flush=True)
+    return rows
+
+
+def time_of(model, inputs, which, threads, seconds):
+    environment = {**os.environ, "SDX_CPU_ISA": which.split()[0], **({"SDX_CPU_VNNI": "0"} if "without" in which else {})}
+    worker = os.path.join(os.path.dirname(__file__), "worker.py")
+    done = subprocess.run([sys.executable, "-B", worker, model, inputs, str(threads), str(seconds)], env=environment, capture_output=True, text=True)
+    return float(done.stdout) if done.returncode == 0 else None
+
+
+def measure_speed(name, path, batch, folder, arguments):
+    inputs = os.path.join(folder, "inputs.npz")
+    np.savez(inputs, **batch)
+    rows = []
+    for which in SETS:
+        times = {"float": [], "static": [], "dynamic": []}
+        for _ in range(arguments.rounds):
+            for kind, seen in times.items():
+                file = path if kind == "float" else os.path.join(folder, f"sardonyx.{kind}.onnx")
+                t = time_of(file, inputs, which, 1, arguments.seconds) if os.path.exists(file) else None
+                if t is not None:
+                    seen.append(t)
+        if times["float"]:
+            rows.append((name, which, *(min(seen) if seen else None for seen in times.values())))
+            print(rows[-1], flush=True)
+    return rows
+
+
+def table(head, align, rows):
+    out = ["| " + " | ".join(head) + " |", "|" + "|".join(align) + "|"]
+    return out + ["| " + " | ".join("" if v is None else f"{v:.3g}" if isinstance(v, float) else str(v) for v in row) + " |" for row in rows]
+
+
+def faster(row):
+    name, which, plain, static, dynamic = row
+    return (name, which, plain, static, plain / static if static else None, dynamic, plain / dynamic if dynamic else None)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--models", help="comma-separated; default: all that are there")
+    parser.add_argument("--folder", default="build/bench-models", help="where generated models are kept")
+    parser.add_argument("--seconds", type=float, default=1.0, help="of each timing")
+    parser.add_argument("--rounds", type=int, default=2, help="of timings in turns; the least counts")
+    parser.add_argument("--no-speed", action="store_true")
+    parser.add_argument("--report", help="file for the tables (Markdown)")
+    arguments = parser.parse_args()
+    names = arguments.models.split(",") if arguments.models else [*data.SHAPED, *data.REAL]
+    accuracy, speed = [], []
+    for name in names:
+        count = 8 if name in data.SHAPED else 24
+        found = data.shaped(name, arguments.folder, count) if name in data.SHAPED else data.real(name, os.environ.get("SDX_TEST_MODELS", ""), count)
+        if found is None:
+            print(f"{name}: not there (SDX_TEST_MODELS)", flush=True)
+            continue
+        path, batches = found
+        half = count // 2 if name in data.SHAPED else 8
+        with tempfile.TemporaryDirectory() as folder:
+            size = os.path.getsize(path) / 1e6
+            accuracy.append((name, "float", "", size, "", "", ""))
+            accuracy += measure_accuracy(name, path, batches[:half], batches[half:], folder)
+            if not arguments.no_speed:
+                speed += measure_speed(name, path, batches[-1], folder, arguments)
+    lines = table(
+        ("model", "mode", "tool", "MB", "cosine to float", "same top class", "ours in both engines, cosine"),
+        ("---", "---", "---", "--:", "--:", "--:", "--:"), accuracy,
+    )
+    lines += ["", *table(
+        ("model", "instructions", "float, ms", "static, ms", "faster", "dynamic, ms", "faster"),
+        ("---", "---", "--:", "--:", "--:", "--:", "--:"), [faster(r) for r in speed],
+    )] if speed else []
+    print("\n".join(lines))
+    if arguments.report:
+        Path(arguments.report).write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+#pragma once
+// What was seen of a tensor, and the range that it gets.
+
+#include <cstdint>
+#include <limits>
+#include <sdx/quantize.hpp>
+#include <span>
+#include <vector>
+
+#include "quantize/numbers/params.h"
+
+namespace sdx::quantize {
+
+// Extremes over all batches. NaN is ignored; infinities count as the largest floats.
+class Extremes {
+ public:
+  // `smoothing`: how much the newest batch counts in an average of the batches' extremes, at least; absent: extremes of all.
+  void add(std::span<const float> values, std::optional<double> smoothing);
+  bool seen() const { return batches_ > 0; }
+  Range range() const { return seen() ? range_ : Range{}; }
+
+ private:
+  Range range_;
+  std::int64_t batches_ = 0;
+};
+
+// Counts in bins of one width around 0.
+class Histogram {
+ public:
+  // `bins` on each side of 0, up to the larger of the range's ends.
+  Histogram(Range range, int bins);
+  void add(std::span<const float> values);
+
+  Range range() const { return range_; }
+  double width() const { return width_; }
+  int half() const { return half_; }                             // bins on each side
+  const std::vector<double>& counts() const { return counts_; }  // 2 * half() of them, lowest first; zeros are not counted
+  double middle(std::size_t bin) const { return (static_cast<double>(bin) + 0.5 - half_) * width_; }
+  double zeros() const { return zeros_; }
+
+ private:
+  Range range_;
+  double width_ = 0, zeros_ = 0;
+  int half_ = 0;
+  std::vector<double> counts_;
+};
+
+// Each a part of the histogram's range.
+// A share of (100 - percentile) % is beyond the ends; of both sides half of it, of one side all where the other has nothing.
+Range percentile_range(const Histogram& h, double percentile);
+// Where the distribution of `codes` codes differs least from that of the values (Kullback-Leibler).
+Range entropy_range(const Histogram& h, int codes);
+// The least mean square of what is cut off and what is rounded, with `codes` steps.
+Range mse_range(const Histogram& h, double codes, bool symmetric);
+// Five standard deviations about the mean.
+Range distribution_range(const Histogram& h);
+double standard_deviation(const Histogram& h);
+
+}  // namespace sdx::quantize

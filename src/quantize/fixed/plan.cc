@@ -1,0 +1,281 @@
+#include "quantize/fixed/plan.h"
+
+#include <algorithm>
+#include <array>
+
+#include "quantize/model/edit.h"
+#include "quantize/model/model_file.h"
+
+namespace sdx::quantize {
+namespace {
+
+struct Entry {
+  std::string_view op;
+  StaticKind kind;
+  bool gains;  // our engine and others compute it with bytes
+};
+
+using enum StaticKind;
+constexpr std::array kOperators{
+    Entry{"Conv", weighted, true},
+    Entry{"ConvTranspose", weighted, false},
+    Entry{"Gemm", weighted, true},
+    Entry{"MatMul", weighted, true},
+    Entry{"Reshape", mover, true},
+    Entry{"Transpose", mover, true},
+    Entry{"Squeeze", mover, true},
+    Entry{"Unsqueeze", mover, true},
+    Entry{"Flatten", mover, true},
+    Entry{"MaxPool", mover, true},
+    Entry{"AveragePool", mover, false},
+    Entry{"Slice", mover, false},
+    Entry{"Split", mover, false},
+    Entry{"Pad", mover, false},
+    Entry{"Gather", mover, false},
+    Entry{"GatherElements", mover, false},
+    Entry{"Resize", mover, false},
+    Entry{"TopK", mover, false},
+    Entry{"Expand", mover, false},
+    Entry{"DepthToSpace", mover, false},
+    Entry{"SpaceToDepth", mover, false},
+    Entry{"Relu", bounding, true},
+    Entry{"Clip", bounding, true},
+    Entry{"Add", pointwise, true},
+    Entry{"Concat", pointwise, true},
+    Entry{"Sigmoid", pointwise, true},
+    Entry{"LeakyRelu", pointwise, true},
+    Entry{"GlobalAveragePool", pointwise, true},
+    Entry{"Mul", pointwise, false},
+    Entry{"Sub", pointwise, false},
+    Entry{"Div", pointwise, false},
+    Entry{"Softmax", pointwise, false},
+    Entry{"Where", pointwise, false},
+    Entry{"ArgMax", pointwise, false},
+    Entry{"CumSum", pointwise, false},
+    Entry{"Tanh", pointwise, false},
+    Entry{"HardSigmoid", pointwise, false},
+    Entry{"HardSwish", pointwise, false},
+    Entry{"Elu", pointwise, false},
+    Entry{"Gelu", pointwise, false},
+    Entry{"PRelu", pointwise, false},
+    Entry{"ReduceMean", pointwise, false},
+    Entry{"InstanceNormalization", norm, false},
+    Entry{"LayerNormalization", norm, false},
+    Entry{"BatchNormalization", norm, false},
+};
+
+const Entry* entry_of(const Node& node) {
+  if (!node.domain.empty()) return nullptr;
+  const auto at = std::find_if(kOperators.begin(), kOperators.end(), [&](const Entry& e) { return e.op == node.op_type; });
+  return at == kOperators.end() ? nullptr : &*at;
+}
+
+bool is_f32(const Graph& g, ValueId v) { return v != kNoValue && g.value(v).type.elem == DataType::float32; }
+
+bool one_shape(const Graph& g, const Node& n) {
+  for (const ValueId v : n.inputs) {
+    const Type &a = g.value(n.inputs[0]).type, &b = g.value(v).type;
+    if (!a.shape || !b.shape || a.shape->size() != b.shape->size()) return false;
+    if (!std::equal(a.shape->begin(), a.shape->end(), b.shape->begin())) return false;
+  }
+  return true;
+}
+
+// Pads with something else than 0, or interpolates beyond its inputs' range.
+bool leaves_range(const Graph& g, const Node& n) {
+  if (n.op_type == "Resize") return n.attributes.get_string("mode", "nearest") == "cubic";
+  if (n.op_type != "Pad" || n.attributes.get_string("mode", "constant") != "constant") return false;
+  const ValueId value = input_of(n, 2);
+  if (value == kNoValue) return false;
+  const Tensor* t = constant_of(g, value);
+  return t == nullptr || t->dtype() != DataType::float32 || t->size() == 0 || t->aligned().values<float>()[0] != 0;
+}
+
+class Planner {
+ public:
+  Planner(const Graph& graph, const StaticQuantOptions& options, QuantReport& report)
+      : g_(graph), o_(options), report_(report), uses_(graph.uses()), choice_(graph, options, static_operators(), false) {
+    plan_.nodes.resize(g_.nodes().size());
+    for (const ValueId v : g_.outputs()) outputs_.insert(v);
+  }
+
+  StaticPlan run() {
+    const bool explicit_ops = !o_.op_types_to_quantize.empty();
+    if (explicit_ops) {
+      choose_asked();
+    } else {
+      choose_gaining();
+    }
+    for (NodeId id = 0; id < g_.nodes().size(); ++id) {
+      if (plan_.nodes[id]) add_values(id, explicit_ops);
+    }
+    plan_.activations.assign(plan_.chosen.begin(), plan_.chosen.end());
+    return std::move(plan_);
+  }
+
+ private:
+  void choose_asked();
+  void choose_gaining();
+  void add_values(NodeId id, bool all);
+  std::string refusal(const Node& n) const;
+  bool candidate(NodeId id, bool note);
+  bool only_read_by_bounding(ValueId v) const;
+  bool excludes_output(const Node& n) const {
+    const auto& list = o_.extra.op_types_to_exclude_output_quantization;
+    return std::find(list.begin(), list.end(), n.op_type) != list.end();
+  }
+
+  const Graph& g_;
+  const StaticQuantOptions& o_;
+  QuantReport& report_;
+  std::vector<std::vector<NodeId>> uses_;
+  Choice choice_;
+  std::set<ValueId> outputs_;
+  std::set<ValueId> wanted_;
+  StaticPlan plan_;
+};
+
+// Why a node of a chosen operator cannot be quantised; empty: it can.
+std::string Planner::refusal(const Node& n) const {
+  const StaticKind kind = static_kind(n);
+  if (n.outputs.empty() || n.inputs.empty()) return "it has no inputs";
+  if (!is_f32(g_, n.inputs[0]) && n.op_type != "Where") return "it does not compute in float32";
+  if (kind == weighted) {
+    const Tensor* w = constant_of(g_, n.inputs[1]);
+    const bool needs = n.op_type != "MatMul" || o_.extra.matmul_const_b_only.value_or(o_.op_types_to_quantize.empty());
+    if (w == nullptr && needs) return "its weights are no constant";
+    if (w != nullptr && w->dtype() != DataType::float32) return "its weights are not float32";
+    if (w != nullptr && w->rank() < 2) return "its weights are no matrix";
+    if (constant_of(g_, n.inputs[0]) != nullptr) return "its first operand is constant";
+  }
+  return {};
+}
+
+bool Planner::candidate(NodeId id, bool note) {
+  const Node& n = g_.node(id);
+  if (entry_of(n) == nullptr || !choice_.wants(g_, n)) return false;
+  const std::string why = refusal(n);
+  if (why.empty()) return true;
+  if (note && static_kind(n) == weighted) note_kept(report_, g_, n, why);
+  return false;
+}
+
+void Planner::choose_asked() {
+  std::set<ValueId> codes;  // values that nodes before quantise
+  for (NodeId id = 0; id < g_.nodes().size(); ++id) {
+    const Node& n = g_.node(id);
+    if (!candidate(id, true)) continue;
+    const bool follows = static_kind(n) == mover || static_kind(n) == bounding;
+    if (follows && !codes.contains(n.inputs[0]) && !o_.extra.force_quantize_no_input_check) continue;
+    plan_.nodes[id] = true;
+    for (const std::size_t i : data_inputs(g_, n)) codes.insert(n.inputs[i]);
+    if (!excludes_output(n)) codes.insert(n.outputs[0]);
+  }
+}
+
+bool Planner::only_read_by_bounding(ValueId v) const {
+  return uses_[v].size() == 1 && !outputs_.contains(v) && static_kind(g_.node(uses_[v][0])) == bounding;
+}
+
+void Planner::choose_gaining() {
+  // Forward: what could be bytes without quantising anything for it.
+  std::vector<bool> able(g_.nodes().size());
+  std::set<ValueId> bytes;
+  for (NodeId id = 0; id < g_.nodes().size(); ++id) {
+    const Node& n = g_.node(id);
+    if (!candidate(id, true)) continue;
+    const Entry& e = *entry_of(n);
+    if (!e.gains && e.kind != weighted) continue;
+    if (e.kind != weighted) {
+      const std::vector<std::size_t> data = data_inputs(g_, n);
+      const bool from_bytes =
+          !data.empty() && std::all_of(data.begin(), data.end(), [&](std::size_t i) { return bytes.contains(n.inputs[i]); });
+      if (!from_bytes || (n.op_type == "Add" && !one_shape(g_, n))) continue;
+    }
+    able[id] = true;
+    bytes.insert(n.outputs[0]);
+  }
+  // Backward: what is wanted as bytes.
+  for (NodeId id = static_cast<NodeId>(g_.nodes().size()); id-- > 0;) {
+    if (!able[id]) continue;
+    const Node& n = g_.node(id);
+    const StaticKind kind = static_kind(n);
+    // Integer convolutions give bytes.
+    const bool convolves = n.op_type == "Conv" || n.op_type == "ConvTranspose";
+    if (convolves && !only_read_by_bounding(n.outputs[0])) wanted_.insert(n.outputs[0]);
+    const NodeId before = g_.value(n.inputs[0]).producer;
+    const bool ends_conv = kind == bounding && before != kNoNode && g_.node(before).op_type == "Conv" && able[before] &&
+                           only_read_by_bounding(n.inputs[0]);
+    if (ends_conv) wanted_.insert(n.outputs[0]);
+    if (kind != weighted && !wanted_.contains(n.outputs[0])) continue;
+    plan_.nodes[id] = true;
+    for (const std::size_t i : data_inputs(g_, n)) wanted_.insert(n.inputs[i]);
+  }
+}
+
+void Planner::add_values(NodeId id, bool all) {
+  const Node& n = g_.node(id);
+  const StaticKind kind = static_kind(n);
+  const bool own_scales = kind != mover || leaves_range(g_, n) || constant_of(g_, n.inputs[0]) != nullptr;
+  for (const std::size_t i : data_inputs(g_, n)) {
+    const NodeId before = g_.value(n.inputs[i]).producer;
+    // What Relu bounds goes from the node before it without being quantised between.
+    const bool through = kind == bounding && before != kNoNode && plan_.nodes[before] && static_kind(g_.node(before)) != mover &&
+                         only_read_by_bounding(n.inputs[i]);
+    if (!through) plan_.chosen.insert(n.inputs[i]);
+  }
+  const bool numbers = n.op_type == "ArgMax";
+  if (numbers || excludes_output(n)) return;
+  for (std::size_t i = 0; i < n.outputs.size(); ++i) {
+    const ValueId out = n.outputs[i];
+    if (!is_f32(g_, out) || (i > 0 && n.op_type != "Split")) continue;
+    if (kind == weighted && !all && !wanted_.contains(out)) continue;
+    const bool bounded = only_read_by_bounding(out) && plan_.nodes[uses_[out][0]];
+    if (bounded && kind != mover) continue;
+    plan_.chosen.insert(out);
+    if (!own_scales) plan_.like[out] = n.inputs[0];
+  }
+}
+
+}  // namespace
+
+StaticKind static_kind(const Node& node) {
+  const Entry* e = entry_of(node);
+  return e == nullptr ? none : e->kind;
+}
+
+std::vector<std::string> static_operators() {
+  std::vector<std::string> names;
+  for (const Entry& e : kOperators) names.emplace_back(e.op);
+  return names;
+}
+
+std::vector<std::size_t> data_inputs(const Graph& graph, const Node& node) {
+  std::vector<std::size_t> out;
+  const StaticKind kind = static_kind(node);
+  const auto add = [&](std::size_t i) {
+    if (is_f32(graph, input_of(node, i)) && constant_of(graph, node.inputs[i]) == nullptr) out.push_back(i);
+  };
+  if (kind == weighted) {
+    add(0);
+    if (node.op_type == "MatMul") add(1);
+  } else if (kind == pointwise) {
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) add(i);
+  } else {
+    add(0);
+  }
+  return out;
+}
+
+std::int64_t channel_axis(const Node& node, std::size_t rank) {
+  if (node.op_type == "Conv") return 0;
+  if (node.op_type == "ConvTranspose") return 1;
+  if (node.op_type == "Gemm") return node.attributes.get_int("transB", 0) != 0 ? 0 : 1;
+  return static_cast<std::int64_t>(rank) - 1;
+}
+
+StaticPlan plan_static(const Graph& graph, const StaticQuantOptions& options, QuantReport& report) {
+  return Planner(graph, options, report).run();
+}
+
+}  // namespace sdx::quantize

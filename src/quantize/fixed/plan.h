@@ -1,0 +1,45 @@
+#pragma once
+// Which nodes compute with quantised activations, and which values are quantised for them.
+
+#include <map>
+#include <sdx/quantize.hpp>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace sdx::quantize {
+
+// How an operator is treated.
+enum class StaticKind {
+  none,
+  weighted,   // Conv, ConvTranspose, Gemm, MatMul: weights, perhaps a bias
+  mover,      // its result has the scale of its input: Reshape, MaxPool, …
+  bounding,   // Relu, Clip: quantising its result does the same
+  pointwise,  // all its operands and results have scales of their own
+  norm,       // data and scale; the rest stays float
+};
+StaticKind static_kind(const Node& node);
+// Operators with a kind, by name.
+std::vector<std::string> static_operators();
+
+struct StaticPlan {
+  std::vector<bool> nodes;           // quantised, by NodeId
+  std::vector<ValueId> activations;  // float values that become codes, in no order
+  std::map<ValueId, ValueId> like;   // takes the scale of another
+  bool contains(ValueId v) const { return chosen.contains(v); }
+  std::set<ValueId> chosen;  // the activations
+};
+
+// Without op_types_to_quantize: products with constant weights and convolutions, and what lies between them and gains by it. With
+// them, exactly these, inputs and results, as ONNX Runtime's tool does it. Notes in the report what is kept.
+StaticPlan plan_static(const Graph& graph, const StaticQuantOptions& options, QuantReport& report);
+
+// Which of a node's inputs are data; those of weights and the rest (shapes, axes, bounds) are none.
+std::vector<std::size_t> data_inputs(const Graph& graph, const Node& node);
+// The axis along which weights of a weighted node have output channels.
+std::int64_t channel_axis(const Node& node, std::size_t rank);
+
+}  // namespace sdx::quantize

@@ -1,0 +1,149 @@
+#include "quantize/model/model_file.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "onnx/external_names.h"
+#include "onnx/reader.h"
+#include "onnx/writer.h"
+#include "ops/infer.h"
+#include "passes/pass.h"
+#include "session/pipeline.h"
+#include "session/whole/restate.h"
+
+namespace sdx::quantize {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kExternalTensor = 4096;  // smaller constants stay in the model file
+// The oldest IR versions of opsets that quantising may need; other engines refuse newer opsets in older files.
+constexpr std::int64_t kIrOf13 = 7, kIrOf21 = 10;
+
+std::uint64_t file_bytes(const fs::path& path) {
+  std::error_code error;
+  const std::uintmax_t bytes = fs::file_size(path, error);
+  return error ? 0 : bytes;
+}
+
+std::uint64_t constant_bytes(const Graph& graph) {
+  std::uint64_t bytes = 0;
+  for (const ValueInfo& v : graph.values()) bytes += v.constant ? v.constant->bytes() : 0;
+  return bytes;
+}
+
+bool has_quantized(const Graph& graph) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                     [](const Node& n) { return !n.removed && n.op_type == "DequantizeLinear"; });
+}
+
+// Passes whose results every engine knows.
+void fold(Graph& graph) {
+  constexpr std::array<std::string_view, 4> kWanted{"fold-constants", "fold-batch-norm", "remove-identities", "remove-dead"};
+  PassOptions options;
+  for (const std::string& name : pass_names()) {
+    // Folding would turn weights that are quantised already into floats.
+    const bool wanted =
+        std::find(kWanted.begin(), kWanted.end(), name) != kWanted.end() && (name != "fold-constants" || !has_quantized(graph));
+    if (!wanted) options.disabled.push_back(name);
+  }
+  run_passes(graph, options);
+}
+
+// One opset for all nodes, as the file will have it: functions may have brought others.
+void settle_opset(Model& model, int least, QuantReport& report) {
+  int& opset = model.opsets.try_emplace("", least).first->second;
+  const auto differs = [&](const Node& n) { return !n.removed && n.domain.empty() && n.version != opset; };
+  const bool mixed = std::any_of(model.graph.nodes().begin(), model.graph.nodes().end(), differs);
+  if (!mixed && opset >= least) return;
+  Graph copy = model.graph;
+  try {
+    session::restate(copy, std::max(opset, least));
+  } catch (const Error& e) {
+    if (mixed) throw;
+    report.warnings.push_back("the model stays at opset " + std::to_string(opset) + ": " + e.message());
+    return;
+  }
+  opset = std::max(opset, least);
+  ops::infer_in_place(copy);
+  model.graph = std::move(copy);
+}
+
+// Exporters used to declare all weights as inputs with a default value. Numbers alone stay inputs: those callers may set.
+void keep_weights(Graph& graph) {
+  for (std::size_t i = graph.inputs().size(); i-- > 0;) {
+    const std::optional<Tensor>& t = graph.value(graph.inputs()[i]).constant;
+    const bool weights = t && t->rank() > 0 && t->size() > 1 && t->dtype() != DataType::string && t->dtype() != DataType::boolean;
+    if (weights) graph.remove_input(i);
+  }
+}
+
+}  // namespace
+
+std::int64_t count_nodes(const Graph& graph) {
+  std::int64_t count = 0;
+  for (const Node& n : graph.nodes()) {
+    if (n.removed) continue;
+    ++count;
+    for (const Subgraph& s : n.subgraphs) count += count_nodes(*s.graph);
+  }
+  return count;
+}
+
+std::string node_name(const Graph& graph, const Node& node) {
+  if (!node.name.empty()) return node.name;
+  for (const ValueId v : node.outputs) {
+    if (v != kNoValue) return graph.value(v).name;
+  }
+  return node.op_type;
+}
+
+void prepare_for_quantizing(Model& model, const QuantOptions& options, int opset, QuantReport& report) {
+  SessionOptions session;
+  session.custom_ops = options.custom_ops;
+  session::prepare(model, session, true);
+  report.warnings.insert(report.warnings.end(), model.warnings.begin(), model.warnings.end());
+  model.functions.clear();
+  sink_constants(model.graph);
+  if (options.preprocess) fold(model.graph);
+  settle_opset(model, opset, report);
+  report.nodes = count_nodes(model.graph);
+}
+
+Model read_for_quantizing(const fs::path& path, const QuantOptions& options, int opset, QuantReport& report) {
+  Model model = read_model(path);
+  keep_weights(model.graph);
+  report.bytes_before = file_bytes(path);
+  for (const std::string& name : external_names(path)) report.bytes_before += file_bytes(path.parent_path() / name);
+  prepare_for_quantizing(model, options, opset, report);
+  return model;
+}
+
+void finish_quantized(Model& model) {
+  PassOptions only;
+  for (const std::string& name : pass_names()) {
+    if (name != "remove-dead") only.disabled.push_back(name);
+  }
+  model.graph.compact();
+  run_passes(model.graph, only);
+  model.graph.drop_unused_values();
+  ops::infer_in_place(model.graph);
+  const int opset = model.opsets[""];
+  model.ir_version = std::max(model.ir_version, opset >= 21 ? kIrOf21 : opset >= 13 ? kIrOf13 : std::int64_t{4});
+}
+
+void write_quantized(Model& model, const fs::path& output, const QuantOptions& options, QuantReport& report) {
+  std::error_code none;
+  if (!model.path.empty() && fs::equivalent(model.path, output, none)) {
+    fail(ErrorCode::invalid_argument, "'{}' is the model itself; the quantised one needs another name", output.string());
+  }
+  finish_quantized(model);
+  WriteOptions write;
+  if (constant_bytes(model.graph) > options.external_above) write.external_above = kExternalTensor;
+  write_model(model, output, write);
+  report.bytes_after = file_bytes(output);
+  if (write.external_above != 0) report.bytes_after += file_bytes(output.string() + ".data");
+}
+
+}  // namespace sdx::quantize

@@ -1,0 +1,29 @@
+#pragma once
+// Models on their way to a quantised one.
+
+#include <filesystem>
+#include <sdx/quantize.hpp>
+#include <string>
+
+#include "graph/graph.h"
+
+namespace sdx::quantize {
+
+// Reads a model, inlines its functions, infers types; with options.preprocess folds what depends on constants alone and
+// BatchNormalization. Constants of branches and loops are in these; inputs whose defaults are arrays become constants. All nodes
+// of ai.onnx have one opset, at least `opset` where that can be done. Fills in the report's nodes, bytes_before and warnings.
+Model read_for_quantizing(const std::filesystem::path& path, const QuantOptions& options, int opset, QuantReport& report);
+// The same of a model that was read.
+void prepare_for_quantizing(Model& model, const QuantOptions& options, int opset, QuantReport& report);
+
+// Drops dead nodes and constants, infers types again, writes the model and fills in the report's bytes_after. Throws
+// Error(invalid_argument) where the output is the model itself.
+void write_quantized(Model& model, const std::filesystem::path& output, const QuantOptions& options, QuantReport& report);
+// What write_quantized() does before it writes.
+void finish_quantized(Model& model);
+
+// The name by which options and reports know a node: its own, else that of its first output.
+std::string node_name(const Graph& graph, const Node& node);
+std::int64_t count_nodes(const Graph& graph);
+
+}  // namespace sdx::quantize

@@ -1,0 +1,54 @@
+#pragma once
+// Scales, zero points, and tensors in few bits.
+
+#include <cstdint>
+#include <optional>
+#include <sdx/quantize.hpp>
+#include <vector>
+
+namespace sdx::quantize {
+
+// The integers of a type. reduce_range: one bit less (of 8 bits). symmetric: as many below 0 as above. Of float8: the largest
+// values.
+struct CodeRange {
+  double low = 0, high = 0;
+};
+CodeRange code_range(QuantType type, bool symmetric, bool reduce_range);
+
+// real = (code - zero) * scale
+struct QuantParams {
+  float scale = 1;
+  std::int64_t zero = 0;
+};
+
+struct Range {
+  double low = 0, high = 0;
+};
+
+// The smallest scale whose codes span the range and 0. `least`: no range is narrower.
+QuantParams params_of(Range range, QuantType type, bool symmetric, bool reduce_range, std::optional<float> least = {});
+
+// A tensor in few bits. Scales and zero points are scalars, or vectors along `axis`.
+struct QuantizedTensor {
+  Tensor codes, scale, zero;
+  std::optional<std::int64_t> axis;
+};
+
+struct WeightSettings {
+  QuantType type = QuantType::qint8;
+  bool symmetric = true, reduce_range = false;
+  std::optional<std::int64_t> axis;  // along which each index has a scale of its own
+  std::optional<float> least_range;
+};
+// A float tensor (of 32, 16 or 64 bits) into a type's nearest codes; its scales are float32. Throws Error(invalid_argument) for
+// elements that are not finite.
+QuantizedTensor quantize_tensor(const Tensor& weights, const WeightSettings& settings);
+// With scales and zero points that are known: one, or one for each index along `axis`.
+QuantizedTensor quantize_tensor(const Tensor& weights, QuantType type, std::optional<std::int64_t> axis,
+                                const std::vector<QuantParams>& params);
+
+Tensor float_scalar(float value);
+// `value` as a scalar of the type.
+Tensor code_scalar(QuantType type, std::int64_t value);
+
+}  // namespace sdx::quantize

@@ -1,0 +1,17 @@
+#pragma once
+// A model's constant matrices in few bits.
+
+#include <sdx/quantize_weights.hpp>
+
+#include "graph/graph.h"
+
+namespace sdx::quantize {
+
+// Throws Error(invalid_argument) for options that contradict each other.
+void check(const WeightOnlyOptions& options);
+
+// `model`: functions inlined, types inferred, which they are to be again afterwards. Opsets and IR version are raised as the
+// result needs. Fills in what the report says of nodes.
+void to_weight_only(Model& model, const WeightOnlyOptions& options, CalibrationDataReader* data, WeightOnlyReport& report);
+
+}  // namespace sdx::quantize
