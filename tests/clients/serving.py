@@ -2,7 +2,6 @@
 behave like the `simple` models of Triton's examples. Exit code 77 where the packages are missing: tools/clients_env.sh installs them."""
 
 import json
-import os
 import queue
 import subprocess
 import sys
@@ -10,8 +9,7 @@ import tempfile
 import threading
 from pathlib import Path
 
-PROJECT = Path(__file__).resolve().parent.parent.parent
-SKIPPED = 77
+from serving_packages import PROJECT, SKIPPED, run_again_with_packages
 
 try:
     import numpy as np
@@ -19,11 +17,7 @@ try:
     import tritonclient.http as triton_http
     from tritonclient.utils import InferenceServerException
 except ImportError as missing:
-    python = PROJECT / "build" / "serving-venv" / "bin" / "python"
-    if python.exists() and Path(sys.prefix) != python.parent.parent:
-        os.execv(python, [str(python), "-B", *sys.argv])
-    print(f"{missing}: tools/clients_env.sh makes build/serving-venv")
-    sys.exit(SKIPPED)
+    run_again_with_packages(missing)
 
 sys.path.insert(0, str(PROJECT / "tests" / "serve"))
 from inference_models import times, write, write_repository  # noqa: E402

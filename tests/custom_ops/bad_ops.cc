@@ -16,9 +16,6 @@ sdx_status run(const sdx_op_api* api, sdx_op_call* call, void*, void*) {
 
 }  // namespace
 
-#if BAD == 0
-extern "C" SDX_OP_EXPORT void* RegisterCustomOps(void*, const void*) { return nullptr; }
-#else
 extern "C" SDX_OP_EXPORT sdx_status sdx_register_operators(const sdx_op_api* api, sdx_op_registry* registry) {
   if (BAD == 1) throw std::runtime_error("no licence");
   const sdx_op_formal x{"x", "T", 0, SDX_OP_REQUIRED};
@@ -31,4 +28,3 @@ extern "C" SDX_OP_EXPORT sdx_status sdx_register_operators(const sdx_op_api* api
   op.run = run;
   return api->add_operator(registry, &op);
 }
-#endif

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "dropin/custom/libraries.h"
 #include "session/custom_ops.h"
 #include "support/graph_text.h"
 
@@ -66,10 +67,24 @@ TEST(CustomOps, BelongToTheSessionThatNamedThem) {
 TEST(CustomOps, LibrariesThatCannotBeUsedAreNamedWithTheReason) {
   expect_error([] { open("nowhere.so"); }, {"nowhere.so", "there is no library"});
   expect_error([] { open("/etc/passwd"); }, {"/etc/passwd", "cannot load"});
-  expect_error([] { open(library("bad_ops_0")); }, {"libbad_ops_0.so", "ONNX Runtime", "RegisterCustomOps"});
   expect_error([] { open(library("bad_ops_1")); }, {"libbad_ops_1.so", "no licence"});
   expect_error([] { open(library("bad_ops_2")); }, {"libbad_ops_2.so", "version 99"});
   expect_error([] { open(library("bad_ops_6")); }, {"libbad_ops_6.so", "Relu", "built in"});
+}
+
+TEST(CustomOps, LibrariesMadeForOnnxRuntime) {
+  session::read_ort_operators_with(&dropin::operators_of_library);
+  const Session session = open(library("ort_ops"),
+                               "opset ort.example 1\ninput x: float32[n]\ninput i: int64[2]\n"
+                               "y = ort.example.Twice(x)\nj = ort.example.Twice(i)\noutput y\noutput j");
+  const NamedValues out =
+      session.run({{"x", Tensor::of<float>({3}, {1.0F, -2.0F, 4.0F})}, {"i", Tensor::of<std::int64_t>({2}, {5, -6})}});
+  EXPECT_EQ(out.tensor("y").values<float>()[1], -4.0F);
+  EXPECT_EQ(out.tensor("j").values<std::int64_t>()[1], -12);
+  EXPECT_EQ(session.report().nodes[0].kernel, "custom:libort_ops.so");
+  expect_error([] { open(library("ort_ops_refused")); }, {"libort_ops_refused.so", "no licence"});
+  expect_error([] { open(library("ort_ops"), "opset ort.example 1\ninput x: bool[2]\ny = ort.example.Twice(x)\noutput y"); },
+               {"Twice", "bool"});
 }
 
 TEST(CustomOps, WhatARunReportsThrowsOrForgets) {

@@ -1,0 +1,40 @@
+#pragma once
+// What an ONNX file says of itself beside its graph, and tensors of it exchanged, without reading the rest: a walk over the
+// lengths that the format is made of.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "dropin/objects.h"
+
+namespace sdx::dropin {
+
+struct InputFacts {
+  std::string denotation;                                    // of the type
+  std::vector<std::pair<std::string, std::string>> extents;  // name and denotation, "" where there is none
+};
+
+struct ModelFacts {
+  std::int64_t ir_version = 0;
+  OrtModelMetadata metadata;
+  std::map<std::string, InputFacts, std::less<>> values;  // inputs and outputs of the graph
+};
+
+// Nothing for bytes that are no ONNX model (a damaged file, an .ort file).
+std::optional<ModelFacts> read_facts(std::string_view model);
+
+// What replaces weights: tensors by name, and contents of files of external data by file name.
+struct Replacements {
+  std::vector<std::pair<std::string, Tensor>> tensors;
+  std::map<std::string, std::string_view> files;
+  bool empty() const { return tensors.empty() && files.empty(); }
+};
+// The model with these. Throws OrtError for names that it has no weights of.
+std::string with_replacements(std::string_view model, const Replacements& replacements);
+
+}  // namespace sdx::dropin

@@ -1,0 +1,196 @@
+// Runs: arguments checked as ONNX Runtime checks them, with its messages.
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+#include "dropin/objects.h"
+#include "dropin/status.h"
+#include "dropin/table.h"
+
+namespace sdx::dropin {
+namespace {
+
+[[noreturn]] void refuse(std::string message) { fail_ort(ORT_INVALID_ARGUMENT, std::move(message)); }
+
+std::string type_text(DataType type) {
+  switch (type) {
+    case DataType::float32: return "float";
+    case DataType::float64: return "double";
+    case DataType::boolean: return "bool";
+    default: return std::string(name(type));
+  }
+}
+
+void check_extents(const ValueSpec& spec, const Shape& shape, const char* what) {
+  if (!spec.has_shape || spec.shape.empty()) return;
+  if (shape.size() != spec.shape.size()) {
+    refuse(std::string("Invalid rank for ") + what + ": " + spec.name + " Got: " + std::to_string(shape.size()) +
+           " Expected: " + std::to_string(spec.shape.size()) + " Please fix either the inputs/outputs or the model.");
+  }
+  std::string wrong;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (spec.shape[i] < 0 || spec.shape[i] == shape[i]) continue;
+    wrong += " index: " + std::to_string(i) + " Got: " + std::to_string(shape[i]) +
+             " Expected: " + std::to_string(spec.shape[i]) + "\n";
+  }
+  if (wrong.empty()) return;
+  refuse(std::string("Got invalid dimensions for ") + what + ": " + spec.name + " for the following indices\n" + wrong +
+         " Please fix either the inputs/outputs or the model.");
+}
+
+void check_tensor(const ValueSpec& spec, const Tensor& tensor, const char* what) {
+  if (spec.dtype != DataType::undefined && tensor.dtype() != spec.dtype) {
+    refuse(std::string("Unexpected ") + what + " data type. Actual: (tensor(" + type_text(tensor.dtype()) +
+           ")) , expected: (tensor(" + type_text(spec.dtype) + "))");
+  }
+  check_extents(spec, tensor.shape(), what);
+}
+
+const ValueSpec* find(const std::vector<ValueSpec>& specs, const char* name) {
+  for (const ValueSpec& spec : specs) {
+    if (spec.name == name) return &spec;
+  }
+  return nullptr;
+}
+
+void add_input(NamedValues& given, const OrtSession& session, const char* name, const OrtValue& value) {
+  const ValueSpec* const spec = find(session.session.inputs(), name);
+  if (spec == nullptr) refuse(std::string("Invalid input name: ") + name);
+  Value held = engine_value(value);
+  if (spec->is_tensor) {
+    if (!held.is_tensor()) {
+      refuse("input with name: '" + spec->name + "' expected to be of type: " + std::to_string(ONNX_TYPE_TENSOR) +
+             " but received " + (held.is_sequence() ? "a tensor sequence" : "another kind of value"));
+    }
+    check_tensor(*spec, held.tensor(), "input");
+    // Where a scalar is declared, ONNX Runtime takes any shape: programs give one element as [1].
+    const Tensor& tensor = held.tensor();
+    if (spec->has_shape && spec->shape.empty() && tensor.rank() > 0 && tensor.size() == 1) held = tensor.reshaped({});
+  }
+  given.add(spec->name, std::move(held));
+}
+
+// Given by name, with the parameters of active adapters that the program does not give itself.
+NamedValues inputs_of(const OrtSession& session, const OrtRunOptions* options, const char* const* names,
+                      const OrtValue* const* values, std::size_t count) {
+  NamedValues given;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (names[i] == nullptr || *names[i] == '\0') refuse("input name cannot be empty");
+    if (values[i] == nullptr) refuse(std::string("NULL input supplied for input ") + names[i]);
+    add_input(given, session, names[i], *values[i]);
+  }
+  if (options == nullptr) return given;
+  for (const OrtLoraAdapter* adapter : options->adapters) {
+    for (const auto& [name, value] : adapter->parameters) {
+      const bool wanted = find(session.session.inputs(), name.c_str()) != nullptr && given.find(name) == nullptr;
+      if (wanted) add_input(given, session, name.c_str(), value);
+    }
+  }
+  return given;
+}
+
+void check_missing(const OrtSession& session, const NamedValues& given) {
+  if (given.size() >= session.session.inputs().size()) return;
+  for (const std::size_t i : session.inputs) {
+    const ValueSpec& spec = session.session.inputs()[i];
+    if (given.find(spec.name) == nullptr && !spec.type.starts_with("optional(")) refuse("Missing Input: " + spec.name);
+  }
+}
+
+// Whether results go into the value that is there already. Strings, and kinds other than tensors, are exchanged instead.
+bool takes_result(const OrtValue* value) {
+  return value != nullptr && value->value.is_tensor() && value->value.tensor().dtype() != DataType::string;
+}
+
+[[noreturn]] void fail_run(const Error& error) {
+  if (error.code() == ErrorCode::cancelled) fail_ort(ORT_FAIL, "Exiting due to terminate flag being set to true.");
+  if (error.code() == ErrorCode::invalid_model || error.code() == ErrorCode::runtime_failure) {
+    fail_ort(ORT_FAIL, std::string("Non-zero status code returned while running the model. ") + error.what());
+  }
+  throw error;
+}
+
+struct Outputs {
+  RunOptions engine;
+  std::vector<std::size_t> order;  // place in `engine.outputs` of each that was asked for
+};
+
+Outputs outputs_of(const OrtSession& session, const char* const* names, std::size_t count, OrtValue* const* values) {
+  if (count == 0) refuse("At least one output should be requested.");
+  Outputs wanted;
+  wanted.engine.outputs.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (names[i] == nullptr || *names[i] == '\0') refuse("output name cannot be empty");
+    const ValueSpec* const spec = find(session.session.outputs(), names[i]);
+    if (spec == nullptr) refuse(std::string(values[i] == nullptr ? "Invalid output name:" : "Invalid output name: ") + names[i]);
+    wanted.engine.outputs.push_back(spec->name);
+    if (!takes_result(values[i])) continue;
+    check_tensor(*spec, values[i]->value.tensor(), "output");
+    wanted.engine.bound.emplace_back(spec->name, values[i]->value.tensor());
+  }
+  return wanted;
+}
+
+}  // namespace
+
+void run_session(OrtSession& session, const OrtRunOptions* options, const char* const* input_names, const OrtValue* const* inputs,
+                 std::size_t input_count, const char* const* output_names, std::size_t output_count, OrtValue** outputs) {
+  const NamedValues given = inputs_of(session, options, input_names, inputs, input_count);
+  check_missing(session, given);
+  Outputs wanted = outputs_of(session, output_names, output_count, outputs);
+  if (options != nullptr) wanted.engine.cancel = options->terminate;
+  NamedValues results;
+  try {
+    results = session.session.run(given, wanted.engine);
+  } catch (const Error& error) {
+    fail_run(error);
+  }
+  std::vector<std::unique_ptr<OrtValue>> made(output_count);  // all or none
+  for (std::size_t i = 0; i < output_count; ++i) {
+    if (outputs[i] == nullptr) made[i].reset(make_value((results.begin() + static_cast<std::ptrdiff_t>(i))->value));
+  }
+  for (std::size_t i = 0; i < output_count; ++i) {
+    if (made[i]) {
+      outputs[i] = made[i].release();
+    } else if (!takes_result(outputs[i])) {
+      outputs[i]->value = (results.begin() + static_cast<std::ptrdiff_t>(i))->value;
+      outputs[i]->type = onnx_type_of(outputs[i]->value);
+    }
+  }
+}
+
+namespace {
+
+OrtStatus* run(OrtSession* session, const OrtRunOptions* options, const char* const* input_names, const OrtValue* const* inputs,
+               std::size_t input_count, const char* const* output_names, std::size_t output_count, OrtValue** outputs) {
+  return guarded([&] {
+    OrtSession& s = require(session, "session");
+    if (input_count > 0) require(input_names, "input_names"), require(inputs, "inputs");
+    if (output_count > 0) require(output_names, "output_names"), require(outputs, "outputs");
+    run_session(s, options, input_names, inputs, input_count, output_names, output_count, outputs);
+  });
+}
+
+// Names and values must live until the callback, as with ONNX Runtime; the outputs are the callback's.
+OrtStatus* run_async(OrtSession* session, const OrtRunOptions* options, const char* const* input_names,
+                     const OrtValue* const* inputs, std::size_t input_count, const char* const* output_names,
+                     std::size_t output_count, OrtValue** outputs, RunAsyncCallback callback, void* user_data) {
+  return guarded([&] {
+    require(session, "session");
+    require(outputs, "outputs");
+    if (callback == nullptr) refuse("run_async_callback must not be NULL");
+    std::thread([=] {
+      OrtStatus* const status = run(session, options, input_names, inputs, input_count, output_names, output_count, outputs);
+      callback(user_data, status == nullptr ? outputs : nullptr, status == nullptr ? output_count : 0, status);
+    }).detach();
+  });
+}
+
+}  // namespace
+
+void fill_run(Table& table) {
+  table.set(Slot::Run, &run);
+  table.set(Slot::RunAsync, &run_async);
+}
+
+}  // namespace sdx::dropin

@@ -1,0 +1,72 @@
+#include "dropin/table.h"
+
+#include <cstdio>
+#include <string>
+#include <utility>
+
+#include "dropin/status.h"
+
+namespace sdx::dropin {
+namespace {
+
+template <std::size_t place>
+OrtStatus* missing_status() noexcept {
+  return make_status(ORT_NOT_IMPLEMENTED, std::string(kSlots[place].name) + " is not implemented by Sardonyx");
+}
+void missing_void() noexcept {}
+std::uintptr_t missing_value() noexcept { return 0; }
+
+template <std::size_t place>
+Table::Function missing() {
+  switch (kSlots[place].returns) {
+    case Returns::status_: return reinterpret_cast<Table::Function>(&missing_status<place>);
+    case Returns::void_: return &missing_void;
+    case Returns::value_: break;
+  }
+  return reinterpret_cast<Table::Function>(&missing_value);
+}
+
+template <std::size_t... places>
+Table all_missing(std::index_sequence<places...>) {
+  return {{missing<places>()...}};
+}
+
+Table build_table() {
+  Table table = all_missing(std::make_index_sequence<kSlotCount>());
+  for (const auto fill : {fill_status, fill_key_values, fill_memory_info, fill_allocators, fill_shared_allocators, fill_env,
+                          fill_options, fill_run_options, fill_providers, fill_types, fill_tensors, fill_strings, fill_containers,
+                          fill_sparse, fill_session, fill_run, fill_metadata, fill_io_binding, fill_rest})
+    fill(table);
+  fill_attributes(table);
+  fill_domains(table);
+  fill_kernel_contexts(table);
+  fill_kernel_infos(table);
+  fill_shape_inference(table);
+  return table;
+}
+
+const OrtApi* get_api(std::uint32_t version) {
+  if (version >= 1 && version <= kNewestApi) return api();
+  std::fprintf(stderr,
+               "The requested API version [%u] is not available, only API versions [1, %u] are supported in this build. "
+               "Current ORT Version is: %s (Sardonyx)\n",
+               version, kNewestApi, SDX_DROPIN_VERSION);
+  return nullptr;
+}
+const char* version_string() { return SDX_DROPIN_VERSION; }
+
+}  // namespace
+
+const Table& table() {
+  static const Table made = build_table();
+  return made;
+}
+
+const OrtApi* api() { return reinterpret_cast<const OrtApi*>(table().functions); }
+
+const OrtApiBase* api_base() {
+  static constexpr OrtApiBase base{&get_api, &version_string};
+  return &base;
+}
+
+}  // namespace sdx::dropin
