@@ -1,13 +1,13 @@
 #pragma once
-// Chat templates: what a model was trained to see of a conversation. A template is written in Jinja (jinja2 3.1's language, with
-// the settings and additions of Hugging Face transformers); docs/chat-templates.md says what is there.
+// Chat templates turn a conversation into the prompt that a model was trained on. Templates are written in Jinja (jinja2 3.1's
+// language, with the settings and additions of Hugging Face transformers); docs/chat-templates.md lists what is supported.
 //
 //   const sdx::ChatTemplate chat = sdx::ChatTemplate::load("SmolLM2-135M-Instruct");
 //   const std::string prompt = chat.render({.messages = R"([{"role": "user", "content": "Hello"}])", .add_generation_prompt =
 //   true});
 //
-// A ChatTemplate does not change: any number of threads may render with one at once. Templates come from strangers: each
-// rendering has limits (ChatLimits), and a template reaches nothing but what it is given.
+// Any number of threads may render with one ChatTemplate at once. Templates are untrusted input: each rendering has limits
+// (ChatLimits), and a template can reach only what it is given.
 
 #include <cstddef>
 #include <cstdint>
@@ -20,27 +20,27 @@
 
 namespace sdx {
 
-// What a template is given, as JSON text (UTF-8). Numbers with a fraction or an exponent are floats, others integers.
+// Input of a template, as JSON text (UTF-8). Numbers with a fraction or an exponent are floats, others integers.
 struct ChatInput {
   std::string messages = "[]";
   std::string tools = {};      // a list of functions; "": none
   std::string documents = {};  // "": none
   bool add_generation_prompt = false;
-  // What strftime_now() tells: "2026-01-02" or "2026-01-02T03:04:05"; "": the local time.
+  // The time that strftime_now() uses: "2026-01-02" or "2026-01-02T03:04:05"; "": the local time.
   std::string now = {};
-  // An object: further variables, such as {"enable_thinking": false}. They win over special tokens of the same name.
+  // A JSON object with further variables, such as {"enable_thinking": false}. They override special tokens of the same name.
   std::string variables = {};
 };
 
 struct ChatLimits {
   std::uint64_t steps = 10'000'000;             // evaluations, loop rounds, 64 bytes of text copied
   std::size_t output = std::size_t{16} << 20;   // bytes of the result
-  std::size_t memory = std::size_t{256} << 20;  // bytes of values at one time
+  std::size_t memory = std::size_t{256} << 20;  // bytes held by values at any time
 };
 
 class SDX_API ChatTemplate {
  public:
-  // Parses. `name` is what errors call the template. Throws Error(invalid_model) with line and reason.
+  // Parses the template. `name` is its name in errors. Throws Error(invalid_model) with line and reason.
   explicit ChatTemplate(std::string_view source, std::string name = "chat template");
 
   // From a .gguf file: tokenizer.chat_template. From a model's folder: chat_template.jinja, else `chat_template` of
@@ -48,7 +48,7 @@ class SDX_API ChatTemplate {
   // special_tokens_map.json. Where several templates are there, "tool_use" serves requests with tools and "default" all others.
   // Throws Error(io) or Error(invalid_model).
   static ChatTemplate load(const std::filesystem::path& model);
-  // There is something for load() there.
+  // Whether load() would find a template there.
   static bool has(const std::filesystem::path& model);
 
   // The prompt. Throws Error(invalid_argument) for JSON that cannot be read and where the template itself refuses (its message to
@@ -56,9 +56,10 @@ class SDX_API ChatTemplate {
   // context names template, line and tag.
   std::string render(const ChatInput& input, const ChatLimits& limits = {}) const;
 
-  const std::string& source() const;  // of the template that requests without tools get
+  const std::string& source() const;  // of the template used for requests without tools
 
-  // The special tokens that every rendering gets: a JSON object.
+  // Sets the special tokens available to every rendering: a JSON object, else Error(invalid_argument). Not while another thread
+  // renders with this object.
   void set_special_tokens(std::string_view json);
 
  private:

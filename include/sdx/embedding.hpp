@@ -1,5 +1,5 @@
 #pragma once
-// Texts as vectors, and documents ranked by how well they answer a query. Link libsdx_text (CMake: sardonyx::text).
+// Text embeddings, and documents ranked by how well they answer a query. Link libsdx_text (CMake: sardonyx::text).
 //
 //   const sdx::TextEmbedder embedder = sdx::TextEmbedder::load("all-MiniLM-L6-v2");
 //   const sdx::Tensor vectors = embedder.embed({{"The cat sits on the mat.", "A feline rests."}});  // float32[2, 384]
@@ -27,10 +27,10 @@ namespace sdx {
 struct EmbedderOptions {
   SessionOptions session;
   std::vector<std::string>
-      pooling;  // "cls", "max", "mean", "mean_sqrt_len", "weightedmean", "last", one behind the other; empty: the folder's
-  std::optional<bool> normalize;  // to length 1; else as the folder says
-  int max_length = 0;             // tokens of a text; longer ones are cut; 0: the folder's
-  int batch = 32;                 // texts that run together, 1 to 4096
+      pooling;  // "cls", "max", "mean", "mean_sqrt_len", "weightedmean", "last", concatenated in this order; empty: the folder's
+  std::optional<bool> normalize;  // to length 1; no value: as the folder says
+  int max_length = 0;             // tokens per text; longer texts are truncated; 0: the folder's
+  int batch = 32;                 // texts per run, 1 to 4096
 };
 
 class SDX_API TextEmbedder {
@@ -48,9 +48,9 @@ class SDX_API TextEmbedder {
 
   const std::map<std::string, std::string>& prompts() const;
   int max_length() const;              // tokens; 0: no limit
-  std::size_t tokens() const;          // of all texts so far, special ones included
-  const Tokenizer& tokenizer() const;  // which cuts at max_length()
-  const Session& session() const;      // whose report() says what ran where
+  std::size_t tokens() const;          // tokens of all texts so far, special ones included
+  const Tokenizer& tokenizer() const;  // truncates at max_length()
+  const Session& session() const;      // its report() says what ran where
 
   TextEmbedder(TextEmbedder&&) noexcept;
   TextEmbedder& operator=(TextEmbedder&&) noexcept;
@@ -72,7 +72,7 @@ class SDX_API Reranker {
   // has them for models with one label; of two labels, the second's probability. `tokens`, where given, becomes the number of
   // tokens that the model reads: those of the query count with each document.
   std::vector<float> score(std::string_view query, std::span<const std::string> documents, std::size_t* tokens = nullptr) const;
-  const Tokenizer& tokenizer() const;  // which cuts pairs at what the model takes
+  const Tokenizer& tokenizer() const;  // truncates pairs to what the model takes
   const Session& session() const;
 
   Reranker(Reranker&&) noexcept;

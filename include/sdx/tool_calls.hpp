@@ -1,5 +1,5 @@
 #pragma once
-// What a model's answer says besides text: calls of functions, and reasoning. Link libsdx_text (CMake: sardonyx::text).
+// Parses function calls and reasoning out of a model's answer. Link libsdx_text (CMake: sardonyx::text).
 //
 //   const sdx::AnswerFormat format = sdx::answer_format(model.chat_template());
 //   settings.detokenize = sdx::answer_detokenizer(model.tokenizer(), format);  // marks of calls are often special tokens
@@ -8,9 +8,9 @@
 //   send(parser.finish());
 //   parser.answer().calls;
 //
-// Answers come from models, and models from anywhere: no text makes the parser fail, and what it holds back is bounded. Text that
-// only looks like a call stays content, byte for byte. docs/tool-calls.md shows the formats. Functions throw sdx::Error where
-// they say so; only an AnswerParser is bound to one thread at a time.
+// Answers are untrusted: no text makes the parser fail, and what it holds back is bounded. Text that only looks like a call stays
+// content, byte for byte. docs/tool-calls.md shows the formats. Functions throw sdx::Error where they say so. Use an AnswerParser
+// from one thread at a time; all else is thread-safe.
 
 #include <cstdint>
 #include <functional>
@@ -28,15 +28,17 @@ namespace sdx {
 
 // How models write calls.
 enum class ToolCallFormat {
-  detect,        // whatever of those below the answer turns out to have
+  detect,        // whichever of the formats below the answer uses
   none,          // the answer has no calls
   hermes,        // <tool_call>{"name", "arguments"}</tool_call>: Hermes, Qwen 2.5 and 3, Granite 4
   qwen_xml,      // <tool_call><function=NAME><parameter=KEY>VALUE</parameter></function></tool_call>: Qwen 3 Coder, Nemotron 3
+  glm,           // <tool_call>NAME<arg_key>KEY</arg_key><arg_value>VALUE</arg_value></tool_call>: GLM 4.5 to 4.7
   llama,         // {"name", "parameters"}, perhaps behind <|python_tag|>: Llama 3.1 to 3.3
   mistral,       // [TOOL_CALLS][{"name", "arguments", "id"}]: Mistral 7B v0.3, Nemo
   mistral_args,  // [TOOL_CALLS]NAME[ARGS]{…}: Mistral Small 3.2, Devstral, Ministral 3
   json_list,     // functools[{"name", "arguments"}], or <|tool_call|>[…]<|/tool_call|>: Phi-4-mini, Granite 3
   gemma,         // a block ```tool_code or ```json with {"name", "parameters"} or such objects in a list: Gemma 3
+  gemma4,        // <|tool_call>call:NAME{KEY:<|"|>TEXT<|"|>,KEY:3}<tool_call|>: Gemma 4
   functionary,   // >>>NAME, a line end, {…}: Functionary 3.2
   deepseek,      // <｜tool▁call▁begin｜>NAME<｜tool▁sep｜>{…}<｜tool▁call▁end｜>: DeepSeek V3, R1, V3.1
   kimi,          // <|tool_call_begin|>functions.NAME:0<|tool_call_argument_begin|>{…}<|tool_call_end|>: Kimi K2
@@ -45,25 +47,25 @@ enum class ToolCallFormat {
 
 struct AnswerFormat {
   ToolCallFormat calls = ToolCallFormat::detect;
-  // Marks around reasoning; "": it is not looked for. Harmony has its channel `analysis` instead.
+  // Marks around reasoning; "": do not look for it. Harmony uses its `analysis` channel instead.
   std::string reasoning_begin = "<think>", reasoning_end = "</think>";
-  // What is around the list of json_list where a call is forced; all of them are read.
+  // What surrounds the list of json_list in a forced call; when parsing, all variants are read.
   std::string list_begin = "functools", list_end = "";
 };
 
-// By the marks that a template writes: it shows a model its earlier calls as the model writes them. `detect` where none is known.
+// Detects the format from the call marks in a template's rendering of earlier calls; `detect` if none is known.
 SDX_API AnswerFormat answer_format(const ChatTemplate& chat_template);
 SDX_API AnswerFormat answer_format(std::string_view template_source);
 // "hermes" …
 SDX_API const char* to_string(ToolCallFormat format);
-// Throws Error(invalid_argument), naming those that are there.
+// Throws Error(invalid_argument) listing the valid names.
 SDX_API ToolCallFormat tool_call_format(std::string_view name);
 
 struct ToolCall {
-  std::string id;  // the model's, or one made up: "call_" and 24 letters and digits; of Mistral's format, 9
+  std::string id;  // the model's, or a generated one: "call_" and 24 letters and digits; for Mistral's format, 9
   std::string name;
-  std::string arguments;  // JSON text as the model wrote it, of an object if `complete`
-  bool complete = false;  // false: the answer ended within it, or what came is no JSON object
+  std::string arguments;  // JSON text as the model wrote it; an object if `complete`
+  bool complete = false;  // false: the answer ended within the call, or the arguments are not a JSON object
 };
 
 struct ParsedAnswer {
@@ -75,31 +77,31 @@ struct AnswerEvent {
   enum class Kind {
     content,     // `text`
     reasoning,   // `text`
-    call_begin,  // `index`, `id`, `name`; nothing of its arguments yet
+    call_begin,  // `index`, `id`, `name`; arguments follow
     arguments,   // `index`, `text`: the next part of them
     call_end,    // `index`, `complete`
   };
   Kind kind = Kind::content;
-  int index = -1;  // of the call, from 0; -1: of none
+  int index = -1;  // of the call, from 0; -1: no call
   std::string text, id, name;
   bool complete = false;
 };
 
-// For one answer. Calls come one behind the other. All parts together are the same however the text was cut into pieces.
+// Parses one answer. Calls arrive one after another. The events together do not depend on how the text was split.
 class SDX_API AnswerParser {
  public:
   // `tools`: the functions that were offered, JSON as for ChatInput::tools; "": none were, and then only calls with marks of
   // their own are seen. With them bare JSON counts as a call if its name is one of theirs, and values that a format writes as
-  // plain text (qwen_xml) become what the schemas say. `prompt`: the text that the answer goes on with, whose end may begin the
-  // reasoning. Throws Error(invalid_argument) for tools that are no JSON list of functions.
+  // plain text (qwen_xml, glm) become what the schemas say. `prompt`: the text that the answer goes on with, whose end may begin
+  // the reasoning. Throws Error(invalid_argument) for tools that are no JSON list of functions.
   explicit AnswerParser(const AnswerFormat& format, std::string_view tools = {}, std::string_view prompt = {});
   ~AnswerParser();
   AnswerParser(AnswerParser&&) noexcept;
   AnswerParser& operator=(AnswerParser&&) noexcept;
 
-  // What is certain with this piece, which need not be whole words nor whole characters.
+  // Returns what this piece makes certain; a piece may split words and characters.
   std::vector<AnswerEvent> add(std::string_view text);
-  // The answer is over: what was held back. Nothing may follow.
+  // Ends the answer and returns what was held back. Do not call add() afterwards.
   std::vector<AnswerEvent> finish();
 
   const ParsedAnswer& answer() const;  // so far

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """LoRA adapters beside the same network with dense weights W + scale * alpha / rank * B * A: adapters.py LANGUAGE_PROBE
 
-Folders as PEFT writes them and GGUF files, several at once, on weights of several types. Exit code 77: numpy is missing.
+Folders as PEFT writes them and GGUF files, several at once, on weights of several types, in GGUF files, in folders of Hugging Face's and
+in networks that come as ONNX. With the package onnx and SDX_TEST_MODELS also on the networks there. Exit code 77: numpy is missing.
 """
 
 import json
+import os
 import pathlib
 import struct
 import subprocess
@@ -13,6 +15,7 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import architectures  # noqa: E402, leaves with 77 where numpy is missing
+import hugging_face_folders  # noqa: E402
 import numpy as np  # noqa: E402
 from architectures import Model, Writer, key, probe  # noqa: E402
 
@@ -38,7 +41,7 @@ class Adapter:
 
     def __init__(self, model, of, rank, alpha, seed):
         rng = np.random.default_rng(seed)
-        self.rank, self.alpha, self.parts = rank, alpha, {}
+        self.rank, self.alpha, self.parts, self.phi = rank, alpha, {}, model.a == "phi3"
         for name, w in model.w.items():
             if any(name.endswith(f"{end}.weight") for end in of) and w.ndim == 2:
                 a = rng.standard_normal((rank, w.shape[1])).astype(np.float16).astype(np.float32) * np.float32(0.25)
@@ -54,7 +57,9 @@ class Adapter:
         tensors = {}
         for name, (a, b) in self.parts.items():
             layer = name.split(".")[1]
-            module = "lm_head" if name.startswith(("output.", "token_embd")) else f"model.layers.{layer}.{MODULES[name.split('.')[2]]}"
+            part = name.split(".")[2] if name.startswith("blk.") else ""
+            inner = "mlp.gate_up_proj" if self.phi and part == "ffn_up" else MODULES.get(part)
+            module = "lm_head" if name.startswith(("output.", "token_embd")) else f"model.layers.{layer}.{inner}"
             tensors[f"base_model.model.{module}.lora_A.weight"] = a.astype(np.float16)
             tensors[f"base_model.model.{module}.lora_B.weight"] = b
         safetensors(folder / "adapter_model.safetensors", tensors)
@@ -67,7 +72,7 @@ class Adapter:
         file.keys += [key("general.type", "adapter"), key("adapter.type", "lora"), key("adapter.lora.alpha", float(self.alpha))]
         heads = {"attn_q": model.o["heads"], "attn_k": model.o["kv"]}
         for name, (a, b) in self.parts.items():
-            part = name.split(".")[2] if name.startswith("blk.") else ""
+            part = name.split(".")[2] if name.startswith("blk.") else "" if name.startswith("blk.") else ""
             if model.a == "llama" and part in heads:  # as the model's own rows
                 b = b.reshape(heads[part], 2, -1, self.rank).swapaxes(1, 2).reshape(b.shape)
             file.add(name + ".lora_a", a.shape, np.ascontiguousarray(a).tobytes(), 0)
@@ -116,6 +121,81 @@ def refusals(folder, model, path):
         refused(path, broken, "adapter_model.safetensors")
 
 
+def other_forms(folder, name, model, path):
+    """The same model in other files."""
+    forms = {"ONNX": folder / f"{path.stem}.onnx"}
+    done = subprocess.run([architectures.PROBE, "--convert", str(path), str(forms["ONNX"])], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    if "mixed" not in name:
+        forms["safetensors"] = folder / f"{path.stem}.hf"
+        hugging_face_folders.write_folder(forms["safetensors"], hugging_face_folders.config_of(model), hugging_face_folders.tensors_of(model))
+    return forms
+
+
+def unknown_names(folder, model):
+    """Adapters of what a network has not, and networks whose products have no names."""
+    place = folder / "0.onnx"
+    deeper = Adapter(Model("llama", layers=4, seed=3), ["attn_v"], 2, 4, 9)
+    refused(place, deeper.peft(folder / "deeper"), "blk.3.attn_v.weight")
+    other = Model("llama", width=32, size=8, rotary=8, seed=3)
+    refused(place, Adapter(other, ["attn_v"], 2, 4, 9).peft(folder / "narrow"), "does not fit", "blk.0.attn_v.weight")
+    longer = Model("llama", size=32, rotary=32, seed=3)
+    refused(place, Adapter(longer, ["attn_v"], 2, 4, 9).peft(folder / "longer"), "does not fit", "blk.0.attn_v.weight")
+    raw = (place / "model.onnx").read_bytes()
+    (place / "model.onnx").write_bytes(raw.replace(b"v_proj", b"w_proj"))
+    refused(place, Adapter(model, ["attn_v"], 2, 4, 9).peft(folder / "unnamed"), "blk.0.attn_v.weight")
+    (place / "model.onnx").write_bytes(raw)
+
+
+def stored_networks(folder):
+    """Networks of other programs, beside the same with the adapter in their weights."""
+    try:
+        import onnx
+        from onnx import numpy_helper
+    except ImportError:
+        return print("no package onnx: no networks of other programs")
+    models = pathlib.Path(os.environ.get("SDX_TEST_MODELS", "none")) / "llm_stories260k"
+    rng = np.random.default_rng(8)
+    for kind in ("genai_fp32", "optimum"):
+        if not (models / kind / "model.onnx").exists():
+            print(f"no {models / kind}")
+            continue
+        place = folder / kind
+        place.mkdir()
+        for file in [*models.glob("*.json"), *(models / kind).glob("*.json")]:
+            (place / file.name).write_bytes(file.read_bytes())
+        network = onnx.load(models / kind / "model.onnx")
+        onnx.save(network, place / "model.onnx")
+        tensors, merged = {}, 0
+        for weight in network.graph.initializer:
+            words = weight.name.split(".")
+            if len(words) < 2 or words[-2] not in ("q_proj", "v_proj", "down_proj", "gate_proj", "lm_head"):
+                continue
+            w = numpy_helper.to_array(weight)  # [k, n]
+            a, b = (rng.standard_normal((3, w.shape[0])) * 0.2).astype(np.float32), (rng.standard_normal((w.shape[1], 3)) * 0.2).astype(np.float32)
+            inner = {"q_proj": "self_attn.", "v_proj": "self_attn."}.get(words[-2], "mlp.")
+            module = "lm_head" if words[-2] == "lm_head" else f"model.layers.{words[-3]}.{inner}{words[-2]}"
+            tensors[f"base_model.model.{module}.lora_A.weight"], tensors[f"base_model.model.{module}.lora_B.weight"] = a, b
+            weight.CopyFrom(numpy_helper.from_array((w + 2 * (b.astype(np.float64) @ a).T).astype(np.float32), weight.name))
+            merged += 1
+        assert merged > 15, merged
+        adapter = folder / f"{kind}.adapter"
+        adapter.mkdir()
+        safetensors(adapter / "adapter_model.safetensors", tensors)
+        (adapter / "adapter_config.json").write_text(json.dumps({"peft_type": "LORA", "r": 3, "lora_alpha": 6}))
+        with_weights = folder / f"{kind}.merged"
+        with_weights.mkdir()
+        for file in place.glob("*.json"):
+            (with_weights / file.name).write_bytes(file.read_bytes())
+        onnx.save(network, with_weights / "model.onnx")
+        ids = [1, 403, 407, 261, 378, 432]
+        expected, plain = (np.array(probe(p, 0, ids)["logits"]) for p in (with_weights, place))
+        made = np.array(probe(place, 0, ids, 0, [(adapter, 1.0)])["logits"])
+        worst = np.abs(made - expected).max()
+        print(f"{kind}: off by {worst:.1e}, the adapter moves logits by {np.abs(expected - plain).max():.2f}")
+        assert worst < 1e-4 * max(1.0, np.abs(expected).max()) and np.abs(expected - plain).max() > 0.5
+
+
 def main():
     with tempfile.TemporaryDirectory(prefix="sdx-adapters-") as temporary:
         folder = pathlib.Path(temporary)
@@ -126,12 +206,14 @@ def main():
             model.file.write(path)
             everything = list(MODULES) + ([] if model.o["tied"] else ["output"])
             one, two = Adapter(model, everything, 4, 6, 1), Adapter(model, ["attn_q", "attn_k", "ffn_down"], 2, 3, 2)
-            if model.a != "phi3":  # whose file has gate and up in one, as its modules do
-                check(f"{name}, a folder", model, path, [(one.peft(folder / f"one{i}"), 1.0)], one.merged(model.w, 6 / 4))
-            check(f"{name}, a GGUF file", model, path, [(one.gguf(folder / f"one{i}.gguf", model), 0.5)], one.merged(model.w, 0.5 * 6 / 4))
-            if two.parts and model.a != "phi3":
-                both = two.merged(one.merged(model.w, 6 / 4), -2 * 3 / 2**0.5)
-                check(f"{name}, both", model, path, [(folder / f"one{i}", 1.0), (two.peft(folder / f"two{i}", use_rslora=True), -2.0)], both)
+            one.peft(folder / f"one{i}")
+            one.gguf(folder / f"one{i}.gguf", model)
+            two.peft(folder / f"two{i}", use_rslora=True)
+            both = two.merged(one.merged(model.w, 6 / 4), -2 * 3 / 2**0.5)
+            for kind, place in {"GGUF": path, **other_forms(folder, name, model, path)}.items():
+                check(f"{name} as {kind}, a folder", model, place, [(folder / f"one{i}", 1.0)], one.merged(model.w, 6 / 4))
+                check(f"{name} as {kind}, a GGUF file", model, place, [(folder / f"one{i}.gguf", 0.5)], one.merged(model.w, 0.5 * 6 / 4))
+                check(f"{name} as {kind}, both", model, place, [(folder / f"one{i}", 1.0), (folder / f"two{i}", -2.0)], both)
         model = models["llama"]
         adapter = Adapter(model, ["attn_v", "ffn_up"], 2, 8, 4)
         weights = Adapter.merged(adapter, model.w, 8 / 2)
@@ -140,6 +222,8 @@ def main():
                 weights[name] = model.w[name] + 3 / 2 * adapter.parts[name][1].astype(np.float64) @ adapter.parts[name][0]
         check("alphas of modules", model, folder / "0.gguf", [(adapter.peft(folder / "alphas", alpha_pattern={"v_proj": 3}), 1.0)], weights)
         refusals(folder, model, folder / "0.gguf")
+        unknown_names(folder, model)
+        stored_networks(folder)
 
 
 main()

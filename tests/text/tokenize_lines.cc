@@ -52,7 +52,7 @@ json answer(const json& line, std::optional<sdx::Tokenizer>& t) {
   }
   if (line.contains("write")) {
     const std::string from = line["write"], to = line.at("to");
-    return {{"without", sdx::text::write_tokenizer_files(sdx::text::GgufFile::open(from), 2048, to)}};
+    return {{"without", sdx::text::write_tokenizer_files(sdx::GgufFile::open(from), 2048, to)}};
   }
   if (!t) throw sdx::Error(sdx::ErrorCode::invalid_argument, "no tokenizer is loaded");
   if (line.contains("ids")) return decode(*t, line["ids"]);

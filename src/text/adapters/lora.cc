@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "text/gguf/gguf_model.h"
+#include "tensor/gguf/gguf_model.h"
 
 namespace sdx::text {
 namespace {
@@ -27,6 +27,24 @@ std::vector<float> floats_of(const GgufTensor& t) {
   std::vector<float> out(static_cast<std::size_t>(t.elements()));
   ggml_dequantize(*format, t.data.data(), t.elements() / format->block, out.data());
   return out;
+}
+
+// Files of llama have halves of a head as neighbours; networks from other files have them one behind the other.
+void part_halves(Tensor& b, std::int64_t head_size, const std::string& weight) {
+  const std::int64_t rank = b.dim(0), n = b.dim(1), half = head_size / 2;
+  if (head_size < 2 || n % head_size != 0) {
+    fail(ErrorCode::invalid_model, "'{}.lora_b' has {} rows, which are no whole heads of {}", weight, n, head_size);
+  }
+  Tensor out(DataType::float32, b.shape());
+  for (std::int64_t r = 0; r < rank; ++r) {
+    const float* from = b.values<float>().data() + r * n;
+    float* to = out.mutable_values<float>().data() + r * n;
+    for (std::int64_t i = 0; i < n; ++i) {
+      const std::int64_t head = i / head_size * head_size, at = i % head_size;
+      to[i] = from[head + at % half * 2 + at / half];
+    }
+  }
+  b = std::move(out);
 }
 
 }  // namespace
@@ -60,6 +78,8 @@ LoraWeights read_gguf_adapter(const std::filesystem::path& path, float scale, co
     const float own = alpha != 0.0F ? alpha / static_cast<float>(a.shape[0]) : 1.0F;
     out.pairs[weight] = {transposed(floats_of(a), a.shape[0], a.shape[1], 1.0F),
                          transposed(floats_of(*b), b->shape[0], b->shape[1], own * scale)};
+    const bool turned = weight.ends_with("attn_q.weight") || weight.ends_with("attn_k.weight");
+    if (turned && architecture == "llama" && !config.interleaved) part_halves(out.pairs[weight].b, config.head_size, weight);
   }
   return out;
 }

@@ -102,7 +102,7 @@ std::vector<std::string_view> cut(std::string_view text, std::size_t size) {
   return out;
 }
 
-class Calls : public testing::TestWithParam<Case> {};
+class Calls : public ::testing::TestWithParam<Case> {};
 
 TEST_P(Calls, AreTheSameHoweverTheyAreCut) {
   const Case& c = GetParam();
@@ -129,7 +129,7 @@ const std::string kZurich = R"({"city": "Zürich", "days": 3})";
 
 INSTANTIATE_TEST_SUITE_P(
     Formats, Calls,
-    testing::Values(
+    ::testing::Values(
         Case{"hermes", Format::hermes, kHermes, {{"get_weather", kZurich.c_str()}}},
         Case{"hermes, found out", Format::detect, kHermes, {{"get_weather", kZurich.c_str()}}},
         Case{"hermes, two, with text",
@@ -210,6 +210,55 @@ INSTANTIATE_TEST_SUITE_P(
             "<tool_call><function=get_weather><parameter=city>12</parameter><parameter=note>7</parameter></function></tool_call>",
             {{"get_weather", R"({"city": "12", "note": "7"})"}}},
         Case{"tags, cut off", Format::qwen_xml, "<tool_call>\n<function=add>\n<parameter=a>\n1", {{"add", R"({"a": )", false}}},
+        Case{"glm",
+             Format::glm,
+             "I look.\n<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Zürich "
+             "\"x\"\nb</arg_value>\n<arg_key>days</arg_key>\n"
+             "<arg_value>3</arg_value>\n<arg_key>more</arg_key>\n<arg_value>{\"a\": [1]}</arg_value>\n</tool_call>\n"
+             "<tool_call>add\n</tool_call>",
+             {{"get_weather", R"({"city": "Zürich \"x\"\nb", "days": 3, "more": {"a": [1]}})"}, {"add", "{}"}},
+             "I look."},
+        Case{"glm, newer, without line ends",
+             Format::glm,
+             "<tool_call>get_weather<arg_key>city</arg_key><arg_value>12</arg_value><arg_key>metric</arg_key><arg_value>True</"
+             "arg_value>"
+             "</tool_call><tool_call>new</tool_call>",
+             {{"get_weather", R"({"city": "12", "metric": true})"}, {"new", "{}"}}},
+        Case{"glm, unasked",
+             Format::detect,
+             "<tool_call>other\n<arg_key>a</arg_key>\n<arg_value>b</arg_value>\n</tool_call>",
+             {{"other", R"({"a": "b"})"}}},
+        Case{"glm, JSON", Format::glm, "<tool_call>{\"name\": \"add\", \"arguments\": {}}</tool_call>", {{"add", "{}"}}},
+        Case{"glm, cut off", Format::glm, "<tool_call>add\n<arg_key>a</arg_key>\n<arg_value>1", {{"add", R"({"a": )", false}}},
+        Case{"glm, something between the pairs",
+             Format::glm,
+             "<tool_call>add<arg_key>a</arg_key>: <arg_value>1</arg_value></tool_call>",
+             {{"add", "{", false}},
+             "<arg_key>a</arg_key>: <arg_value>1</arg_value></tool_call>"},
+        Case{"words between marks", Format::detect, "<tool_call>hello</tool_call>", {}, "<tool_call>hello</tool_call>"},
+        Case{"glm, no name", Format::glm, "<tool_call>two words<arg_key>", {}, "<tool_call>two words<arg_key>"},
+        Case{"gemma 4",
+             Format::gemma4,
+             "<|tool_call>call:get_weather{city:<|\"|>Zürich \"x\"\n<b|<|\"|>,days:3,more:{a:[1,<|\"|>c<|\"|>],b:{}}}<tool_call|>"
+             "<|tool_call>call:add{}<tool_call|>",
+             {{"get_weather", R"({"city": "Zürich \"x\"\n<b|", "days": 3, "more": {"a": [1, "c"], "b": {}}})"}, {"add", "{}"}}},
+        Case{"gemma 4, quotes as in JSON",
+             Format::gemma4,
+             R"(<|tool_call>call:add{"a": 1, b: "x\"}"}<tool_call|>)",
+             {{"add", R"({"a":  1, "b":  "x\"}"})"}}},
+        Case{"gemma 4, text behind",
+             Format::gemma4,
+             "<|tool_call>call:add{a:true}<tool_call|>Well.",
+             {{"add", R"({"a": true})"}},
+             "Well."},
+        Case{"gemma 4, no JSON", Format::gemma4, "<|tool_call>call:add{a:b}<tool_call|>", {{"add", R"({"a": b})", false}}},
+        Case{"gemma 4, cut off", Format::gemma4, "<|tool_call>call:add{a:<|\"|>x", {{"add", R"({"a": "x)", false}}},
+        Case{"gemma 4, no call", Format::gemma4, "<|tool_call>add{a:1}", {}, "<|tool_call>add{a:1}"},
+        Case{"gemma 4, brackets that do not fit",
+             Format::gemma4,
+             "<|tool_call>call:add{a:[1}",
+             {{"add", R"({"a": [1)", false}},
+             "}"},
         Case{"a function tag with JSON", Format::llama, "<function=add>{\"a\": 1}</function>", {{"add", R"({"a": 1})"}}},
         Case{"llama",
              Format::llama,
@@ -379,6 +428,9 @@ TEST(CallParser, ToolsMustBeFunctions) {
 TEST(CallParser, FormatsOfTemplates) {
   EXPECT_EQ(answer_format("… <tool_call>\n{\"name\"…").calls, Format::hermes);
   EXPECT_EQ(answer_format("… <tool_call>\n<function=example>…").calls, Format::qwen_xml);
+  EXPECT_EQ(answer_format("… <tool_call>{function-name}\n<arg_key>…").calls, Format::glm);
+  EXPECT_EQ(answer_format("'<|tool_call>call:' + name … <|channel>thought").calls, Format::gemma4);
+  EXPECT_EQ(answer_format("'<|tool_call>call:' + name … <|channel>thought").reasoning_end, "<channel|>");
   EXPECT_EQ(answer_format("{{'[TOOL_CALLS] '}}[THINK]").calls, Format::mistral);
   EXPECT_EQ(answer_format("{{'[TOOL_CALLS] '}}[THINK]").reasoning_begin, "[THINK]");
   EXPECT_EQ(answer_format("<|channel|>analysis<|message|>").calls, Format::harmony);
@@ -408,6 +460,15 @@ TEST(CallParser, HostileTexts) {
                                        "<parameter=a>",
                                        "</parameter>",
                                        "</function>",
+                                       "<arg_key>",
+                                       "</arg_key>",
+                                       "<arg_value>",
+                                       "</arg_value>",
+                                       "<|tool_call>",
+                                       "call:add{",
+                                       "a:",
+                                       "<|\"|>",
+                                       "<tool_call|>",
                                        "[TOOL_CALLS]",
                                        "[ARGS]",
                                        "functools[",

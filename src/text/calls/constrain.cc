@@ -60,6 +60,7 @@ class CallGrammar {
       case Format::json_list: return ", ";
       case Format::mistral_args:
       case Format::deepseek:
+      case Format::gemma4:
       case Format::kimi: return "";
       default: return "\n";
     }
@@ -96,7 +97,12 @@ class CallGrammar {
 
   Expression call(std::size_t i, bool follows) {
     switch (format_.calls) {
-      case Format::qwen_xml: return tagged(i);
+      case Format::qwen_xml:
+        return tagged(i,
+                      {"<tool_call>\n<function=", ">\n", "<parameter=", ">\n", "\n</parameter>\n", "</function>\n</tool_call>"});
+      case Format::glm:
+        return tagged(i, {"<tool_call>", "\n", "<arg_key>", "</arg_key>\n<arg_value>", "</arg_value>\n", "</tool_call>"});
+      case Format::gemma4: return loose(i);
       case Format::llama: return object(i, "parameters");
       case Format::mistral:
       case Format::json_list: return object(i, "arguments");
@@ -119,8 +125,13 @@ class CallGrammar {
     }
   }
 
-  // Texts are written as they are, and end where "</" begins; where their length counts, they have no "<".
-  Expression plain_text(const Json& schema) {
+  // A call in tags: around its name, around a key, behind a value, and at the end.
+  struct Tags {
+    std::string_view before_name, behind_name, before_key, behind_key, behind_value, end;
+  };
+
+  // Texts are written as they are, and end where "<" and `mark` begin; where their length counts, they have no "<".
+  Expression plain_text(const Json& schema, char mark) {
     const auto bound = [&](const char* key, std::uint32_t none) {
       if (!schema.contains(key)) return none;
       const auto value = schema[key].get<std::int64_t>();
@@ -130,17 +141,17 @@ class CallGrammar {
     const std::uint32_t least = bound("minLength", 0), most = bound("maxLength", grammar::unlimited);
     if (least > most) fail(ErrorCode::invalid_argument, "minLength {} is greater than maxLength {}", least, most);
     if (least != 0 || most != grammar::unlimited) return to_.repeat(none_of('<'), least, most);
-    const Expression angle = to_.sequence({text("<"), none_of('/')});
+    const Expression angle = to_.sequence({text("<"), none_of(static_cast<unsigned char>(mark))});
     return to_.repeat(to_.choice({none_of('<'), angle}), 0);
   }
 
-  Expression tagged_value(const Json& schema) {
+  Expression tagged_value(const Json& schema, char mark) {
     if (!wants_text(&schema)) return to_.use(grammar::read_json_schema(schema, to_));
     for (const char* key : {"pattern", "format", "const", "anyOf", "oneOf", "allOf", "$ref"}) {
       if (schema.contains(key))
         fail(ErrorCode::invalid_argument, "the keyword '{}' cannot be kept to where texts stand in tags", key);
     }
-    if (!schema.contains("enum") || !schema["enum"].is_array()) return plain_text(schema);
+    if (!schema.contains("enum") || !schema["enum"].is_array()) return plain_text(schema, mark);
     std::vector<Expression> words;
     for (const Json& word : schema["enum"]) {
       if (word.is_string()) words.push_back(text(word.get<std::string>()));
@@ -148,13 +159,14 @@ class CallGrammar {
     return to_.choice(std::move(words));
   }
 
-  Expression tagged(std::size_t i) {
+  // The properties of a call that is no JSON, each with what `one` makes of it, and whether it may be left out.
+  template <typename One>
+  void each_property(std::size_t i, const One& one) {
     const Json& schema = tools_.parameters[i];
     for (const char* key : {"anyOf", "oneOf", "allOf", "$ref", "minProperties"}) {
       if (schema.contains(key))
         fail(ErrorCode::invalid_argument, "the keyword '{}' cannot be kept to where values stand in tags", key);
     }
-    std::vector<Expression> all{text("<tool_call>\n<function=" + tools_.names[i] + ">\n")};
     const Json none = Json::object();
     const Json& properties = schema.contains("properties") && schema["properties"].is_object() ? schema["properties"] : none;
     if (schema.contains("required") && schema["required"].is_array()) {
@@ -165,14 +177,49 @@ class CallGrammar {
     }
     for (const auto& [key, value] : properties.items()) {
       if (!good_name(key)) fail(ErrorCode::invalid_argument, "the parameter '{}' cannot be written in a tag", key.substr(0, 80));
-      const Expression one = to_.sequence({text("<parameter=" + key + ">\n"), tagged_value(value), text("\n</parameter>\n")});
       bool required = false;
       if (schema.contains("required") && schema["required"].is_array()) {
         for (const Json& name : schema["required"]) required = required || name == key;
       }
-      all.push_back(required ? one : to_.optional(one));
+      one(key, value, required);
     }
-    all.push_back(text("</function>\n</tool_call>"));
+  }
+
+  Expression tagged(std::size_t i, const Tags& tags) {
+    const auto joined = [&](std::string_view a, std::string_view b, std::string_view c) {
+      return text(std::string(a) + std::string(b) + std::string(c));
+    };
+    std::vector<Expression> all{joined(tags.before_name, tools_.names[i], tags.behind_name)};
+    each_property(i, [&](const std::string& key, const Json& value, bool required) {
+      const Expression one =
+          to_.sequence({joined(tags.before_key, key, tags.behind_key), tagged_value(value, '/'), text(tags.behind_value)});
+      all.push_back(required ? one : to_.optional(one));
+    });
+    all.push_back(text(tags.end));
+    return to_.sequence(std::move(all));
+  }
+
+  // Gemma 4: texts between marks, whatever else as JSON; first the properties that must be there.
+  Expression loose(std::size_t i) {
+    std::vector<Expression> needed, others;
+    each_property(i, [&](const std::string& key, const Json& value, bool required) {
+      const Expression inner = tagged_value(value, '|');
+      const Expression written = wants_text(&value) ? to_.sequence({text("<|\"|>"), inner, text("<|\"|>")}) : inner;
+      (required ? needed : others).push_back(to_.sequence({text(key + ":"), written}));
+    });
+    std::vector<Expression> all{text("<|tool_call>call:" + tools_.names[i] + "{")};
+    for (std::size_t k = 0; k < needed.size(); ++k) {
+      all.push_back(k == 0 ? needed[k] : to_.sequence({text(","), needed[k]}));
+    }
+    // Each of the others behind those before it, and any of them as the first.
+    Expression behind = text("");
+    std::vector<Expression> firsts{behind};
+    for (std::size_t k = others.size(); k-- > 0;) {
+      firsts.push_back(to_.sequence({others[k], behind}));
+      behind = to_.sequence({to_.optional(to_.sequence({text(","), others[k]})), behind});
+    }
+    all.push_back(needed.empty() ? to_.choice(std::move(firsts)) : behind);
+    all.push_back(text("}<tool_call|>"));
     return to_.sequence(std::move(all));
   }
 

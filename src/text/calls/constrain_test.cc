@@ -28,7 +28,7 @@ struct Written {
   std::string prompt = "";
 };
 
-class Forced : public testing::TestWithParam<Written> {};
+class Forced : public ::testing::TestWithParam<Written> {};
 
 TEST_P(Forced, FitsAndIsRead) {
   const Written& w = GetParam();
@@ -51,7 +51,7 @@ TEST_P(Forced, FitsAndIsRead) {
 
 INSTANTIATE_TEST_SUITE_P(
     Formats, Forced,
-    testing::Values(
+    ::testing::Values(
         Written{Format::hermes,
                 "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Rome\", \"days\": 3}}\n</tool_call>"},
         Written{Format::detect,
@@ -64,6 +64,10 @@ INSTANTIATE_TEST_SUITE_P(
         Written{Format::qwen_xml,
                 "<tool_call>\n<function=get_weather>\n<parameter=city>\nRome\n</parameter>\n<parameter=days>\n3\n</parameter>\n"
                 "</function>\n</tool_call>"},
+        Written{Format::glm,
+                "<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Rome</arg_value>\n<arg_key>days</arg_key>\n"
+                "<arg_value>3</arg_value>\n</tool_call>"},
+        Written{Format::gemma4, R"(<|tool_call>call:get_weather{city:<|"|>Rome<|"|>,days:3}<tool_call|>)"},
         Written{Format::llama, R"({"name": "get_weather", "parameters": {"city": "Rome", "days": 3}})"},
         Written{Format::mistral, R"([TOOL_CALLS][{"name": "get_weather", "arguments": {"city": "Rome", "days": 3}}])"},
         Written{Format::mistral_args, R"([TOOL_CALLS]get_weather[ARGS]{"city": "Rome", "days": 3})"},
@@ -100,6 +104,24 @@ TEST(ForcedCalls, SeveralAndSchemas) {
   };
   EXPECT_TRUE(fits(tags, tagged("a < b \"c\"\n", "F")));
   EXPECT_FALSE(fits(tags, tagged("a", "K")));
+}
+
+TEST(ForcedCalls, LooseObjects) {
+  const grammar::Grammar weather = grammar_of_calls({.calls = Format::gemma4}, kTools, {.name = "get_weather"}, "");
+  const auto call = [](const std::string& arguments) { return "<|tool_call>call:get_weather{" + arguments + "}<tool_call|>"; };
+  EXPECT_TRUE(fits(weather, call(R"(city:<|"|>a < "b"<|"|>,unit:<|"|>F<|"|>,days:3)")));
+  EXPECT_FALSE(fits(weather, call(R"(city:<|"|>a<|"|>,unit:<|"|>K<|"|>)")));
+  EXPECT_FALSE(fits(weather, call("days:3")));
+  EXPECT_FALSE(fits(weather, call(R"(city:<|"|>a<|"|>,)")));
+  const char* optional = R"([{"name": "f", "parameters": {"properties": {"a": {"type": "integer"}, "b": {"type": "integer"},
+                                                                         "c": {"type": "integer"}}}}])";
+  const grammar::Grammar any = grammar_of_calls({.calls = Format::gemma4}, optional, {}, "");
+  for (const std::string text : {"", "a:1", "b:1", "c:1", "a:1,c:2", "b:1,c:2", "a:1,b:2,c:3"}) {
+    EXPECT_TRUE(fits(any, "<|tool_call>call:f{" + text + "}<tool_call|>")) << text;
+  }
+  for (const std::string text : {",a:1", "a:1,", "a:1,a:1", "c:1,a:1", "d:1"}) {
+    EXPECT_FALSE(fits(any, "<|tool_call>call:f{" + text + "}<tool_call|>")) << text;
+  }
 }
 
 TEST(ForcedCalls, WhatCannotBeForcedIsRefused) {

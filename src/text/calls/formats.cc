@@ -15,15 +15,17 @@ namespace {
 
 using Format = ToolCallFormat;
 
-constexpr std::array<std::pair<Format, const char*>, 13> kNames{{{Format::detect, "detect"},
+constexpr std::array<std::pair<Format, const char*>, 15> kNames{{{Format::detect, "detect"},
                                                                  {Format::none, "none"},
                                                                  {Format::hermes, "hermes"},
                                                                  {Format::qwen_xml, "qwen_xml"},
+                                                                 {Format::glm, "glm"},
                                                                  {Format::llama, "llama"},
                                                                  {Format::mistral, "mistral"},
                                                                  {Format::mistral_args, "mistral_args"},
                                                                  {Format::json_list, "json_list"},
                                                                  {Format::gemma, "gemma"},
+                                                                 {Format::gemma4, "gemma4"},
                                                                  {Format::functionary, "functionary"},
                                                                  {Format::deepseek, "deepseek"},
                                                                  {Format::kimi, "kimi"},
@@ -34,6 +36,14 @@ constexpr std::string_view kMarks[] = {"<tool_call>",
                                        "</tool_call>",
                                        "<tool_calls>",
                                        "</tool_calls>",
+                                       "<arg_key>",
+                                       "</arg_key>",
+                                       "<arg_value>",
+                                       "</arg_value>",
+                                       "<|tool_call>",
+                                       "<tool_call|>",
+                                       "<|\"|>",
+                                       "<|channel>",
                                        "<|tool_call|>",
                                        "<|/tool_call|>",
                                        "<|python_tag|>",
@@ -55,8 +65,10 @@ constexpr std::string_view kHarmonyMarks[] = {"<|channel|>", "<|message|>", "<|s
 struct Reasoning {
   std::string_view begin, end;
 };
-constexpr Reasoning kReasoning[] = {
-    {"[THINK]", "[/THINK]"}, {"<seed:think>", "</seed:think>"}, {"<|START_THINKING|>", "<|END_THINKING|>"}};
+constexpr Reasoning kReasoning[] = {{"[THINK]", "[/THINK]"},
+                                    {"<seed:think>", "</seed:think>"},
+                                    {"<|START_THINKING|>", "<|END_THINKING|>"},
+                                    {"<|channel>thought", "<channel|>"}};
 
 Format calls_of(std::string_view source) {
   const auto has = [&](std::string_view mark) { return source.find(mark) != std::string_view::npos; };
@@ -65,7 +77,9 @@ Format calls_of(std::string_view source) {
   if (has("<|tool_call_begin|>")) return Format::kimi;
   if (has("[TOOL_CALLS]")) return has("[ARGS]") ? Format::mistral_args : Format::mistral;
   if (has(">>>${recipient}") || has(">>>all")) return Format::functionary;
+  if (has("<|tool_call>")) return Format::gemma4;
   if (has("functools") || has("<|tool_call|>") || has("<tool_calls>")) return Format::json_list;
+  if (has("<tool_call>") && has("<arg_key>")) return Format::glm;
   if (has("<tool_call>")) return has("<function=") ? Format::qwen_xml : Format::hermes;
   if (has("<|python_tag|>") || (has("<|start_header_id|>") && has("\"parameters\": dictionary of argument name"))) {
     return Format::llama;

@@ -15,7 +15,7 @@ constexpr std::size_t kMostHeader = 1024;
 const std::vector<std::string_view> kClosers{
     "</tool_call>",        "<|/tool_call|>",       "</tool_calls>",     "```",
     "<｜tool▁call▁end｜>", "<｜tool▁calls▁end｜>", "<|tool_call_end|>", "<|tool_calls_section_end|>",
-    "</function>",         "<|eom_id|>",           "<|eot_id|>"};
+    "</function>",         "<|eom_id|>",           "<|eot_id|>",        "<tool_call|>"};
 
 // What Mistral's templates insist on.
 bool short_ids(Format format) { return format == Format::mistral || format == Format::mistral_args; }
@@ -52,6 +52,8 @@ void AnswerStates::add_marks(Format format) {
       mark("<tool_call>", Opener::tool_call);
       mark("<function=", Opener::function_tag);
       break;
+    case Format::glm: mark("<tool_call>", Opener::tool_call); break;
+    case Format::gemma4: mark("<|tool_call>", Opener::loose); break;
     case Format::llama:
       mark("<|python_tag|>", Opener::python_tag);
       mark("<function=", Opener::function_tag);
@@ -84,7 +86,7 @@ void AnswerStates::add_marks(Format format) {
     case Format::none: break;
     case Format::detect:
       for (const Format f : {Format::hermes, Format::llama, Format::mistral, Format::json_list, Format::gemma, Format::deepseek,
-                             Format::kimi, Format::harmony}) {
+                             Format::kimi, Format::gemma4, Format::harmony}) {
         add_marks(f);
       }
       break;
@@ -159,6 +161,10 @@ bool AnswerStates::step() {
     case State::xml: return xml();
     case State::xml_text: return xml_text();
     case State::xml_value: return xml_value();
+    case State::pairs: return pairs();
+    case State::pair: return pair();
+    case State::loose: return loose();
+    case State::loose_value: return loose_value();
     case State::header: return header();
     case State::body: return body();
   }
@@ -237,6 +243,7 @@ bool AnswerStates::look() {
     case Opener::deepseek:
     case Opener::kimi:
     case Opener::functionary: return go(State::name);
+    case Opener::loose: return go(State::loose);
     case Opener::channel: return go(State::header);
     default: break;
   }
@@ -269,6 +276,7 @@ bool AnswerStates::look_at(char next) {
     begin_object(opener_ == Opener::fence);
     return true;
   }
+  if (next != '[' && opener_ == Opener::tool_call && uses(Format::glm)) return go(State::pairs);
   if (next == '[' && opener_ != Opener::tool_call && opener_ != Opener::python_tag) {
     take_lead(1);
     in_list_ = true;
@@ -378,6 +386,8 @@ void AnswerStates::end_of_states() {
       }
       return harmony_reasoning_ ? out_.reasoning(left) : out_.content(left);
     case State::value:
+    case State::loose_value:
+    case State::pair:
     case State::xml_text:
     case State::xml_value: return out_.end(false);
     case State::xml:

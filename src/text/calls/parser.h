@@ -11,6 +11,7 @@
 
 #include "text/calls/builder.h"
 #include "text/calls/json_scan.h"
+#include "text/calls/loose_scan.h"
 
 namespace sdx::text {
 
@@ -53,11 +54,28 @@ class AnswerStates {
     xml,
     xml_text,
     xml_value,
+    pairs,
+    pair,
+    loose,
+    loose_value,
     header,
     body
   };
   // What a mark says that follows.
-  enum class Opener { tool_call, function_tag, python_tag, mistral, list, fence, deepseek, kimi, section, functionary, channel };
+  enum class Opener {
+    tool_call,
+    function_tag,
+    python_tag,
+    mistral,
+    list,
+    fence,
+    deepseek,
+    kimi,
+    section,
+    functionary,
+    loose,
+    channel
+  };
   struct Mark {
     std::string_view text;
     Opener opener;
@@ -80,6 +98,12 @@ class AnswerStates {
   bool xml();
   bool xml_text();
   bool xml_value();
+  bool pairs();
+  bool pair();
+  bool loose();
+  bool loose_value();
+  void begin_tagged(std::string_view name);
+  void begin_tagged_value(const std::string& key);
   bool header();
   bool body();
   void end_of_states();
@@ -116,9 +140,11 @@ class AnswerStates {
   std::optional<ObjectCall> object_;
   ValueScan scan_;
   std::string name_, id_;
+  LooseScan loose_;
   // Parameters in tags.
   const nlohmann::ordered_json *properties_ = nullptr, *schema_ = nullptr;
   std::string xml_value_;
+  std::string_view value_end_;
   std::size_t members_ = 0;
   bool text_value_ = false, at_value_start_ = false;
 };
@@ -127,7 +153,5 @@ class AnswerStates {
 std::string json_of_text(std::string_view text, const nlohmann::ordered_json* schema);
 // Whether it is a text, whatever it says.
 bool wants_text(const nlohmann::ordered_json* schema);
-// As part of a JSON string.
-std::string escaped(std::string_view text);
 
 }  // namespace sdx::text

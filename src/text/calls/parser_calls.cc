@@ -11,6 +11,8 @@ using Format = ToolCallFormat;
 
 constexpr std::size_t kMostBlanks = 64, kMostHeader = 1024, kMostValue = std::size_t{64} << 10;
 constexpr std::string_view kParameter = "<parameter=", kFunctionEnd = "</function>", kValueEnd = "</parameter>";
+constexpr std::string_view kKey = "<arg_key>", kKeyEnd = "</arg_key>", kArgument = "<arg_value>", kArgumentEnd = "</arg_value>",
+                           kCallEnd = "</tool_call>";
 const std::vector<std::string_view> kBodyEnds{"<|end|>", "<|call|>", "<|return|>", "<|start|>", "<|channel|>"};
 
 std::string_view trimmed(std::string_view text) {
@@ -30,26 +32,6 @@ bool has_type(const nlohmann::ordered_json* schema, std::string_view type) {
 std::string_view word(std::string_view text) { return text.substr(0, std::min(text.size(), text.find_first_of(" \t\r\n<"))); }
 
 }  // namespace
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (c == '\n') {
-      out += "\\n";
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      constexpr std::string_view digits = "0123456789abcdef";
-      out += "\\u00";
-      out += digits[static_cast<unsigned char>(c) >> 4];
-      out += digits[static_cast<unsigned char>(c) & 15];
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
 
 bool wants_text(const nlohmann::ordered_json* schema) { return has_type(schema, "string") && (*schema)["type"].is_string(); }
 
@@ -168,21 +150,34 @@ bool AnswerStates::xml() {
   if (!good_name(found) || !out_.can_begin()) return fail_look();
   const bool json = tail[0] == '{', tags = tail.starts_with(kParameter) || tail.starts_with(kFunctionEnd);
   if (!json && !tags) return !ending_ && (kParameter.starts_with(tail) || kFunctionEnd.starts_with(tail)) ? false : fail_look();
-  out_.begin(found, {});
-  properties_ = nullptr;
-  for (std::size_t i = 0; i < tools_.names.size(); ++i) {
-    if (tools_.names[i] != found || !tools_.parameters[i].contains("properties")) continue;
-    properties_ = &tools_.parameters[i]["properties"];
-  }
+  begin_tagged(found);
   take(next);
-  lead_.clear();
   if (json) {
     scan_ = ValueScan();
     return go(State::value);
   }
   out_.arguments("{");
-  members_ = 0;
   return go(State::xml_text);
+}
+
+void AnswerStates::begin_tagged(std::string_view name) {
+  out_.begin(name, {});
+  lead_.clear();
+  members_ = 0;
+  properties_ = nullptr;
+  for (std::size_t i = 0; i < tools_.names.size(); ++i) {
+    if (tools_.names[i] != name || !tools_.parameters[i].contains("properties")) continue;
+    properties_ = &tools_.parameters[i]["properties"];
+  }
+}
+
+void AnswerStates::begin_tagged_value(const std::string& key) {
+  const bool known = properties_ != nullptr && properties_->is_object() && properties_->contains(key);
+  schema_ = known ? &(*properties_)[key] : nullptr;
+  text_value_ = wants_text(schema_);
+  out_.arguments((members_++ == 0 ? "\"" : ", \"") + escaped(key) + (text_value_ ? "\": \"" : "\": "));
+  xml_value_.clear();
+  state_ = State::xml_value;
 }
 
 // Between the tags of parameters.
@@ -207,25 +202,23 @@ bool AnswerStates::xml_text() {
   }
   const std::string key(text.substr(kParameter.size(), end - kParameter.size()));
   take(end + 1);
-  const bool known = properties_ != nullptr && properties_->is_object() && properties_->contains(key);
-  schema_ = known ? &(*properties_)[key] : nullptr;
-  text_value_ = wants_text(schema_);
-  out_.arguments((members_++ == 0 ? "\"" : ", \"") + escaped(key) + (text_value_ ? "\": \"" : "\": "));
-  xml_value_.clear();
+  begin_tagged_value(key);
+  value_end_ = kValueEnd;
   at_value_start_ = true;
-  return go(State::xml_value);
+  return true;
 }
 
-// A value: one line end in front of it and one behind it are the tags'.
+// A value: one line end in front of it and one behind it are the tags', but GLM's.
 bool AnswerStates::xml_value() {
   if (at_value_start_ && !rest().empty()) {
     if (rest().front() == '\n') take(1);
     at_value_start_ = false;
   }
   const std::string_view text = rest();
-  const MarkFound found = find_mark(text, {kValueEnd});
+  const MarkFound found = find_mark(text, {value_end_});
+  const bool lines = value_end_ == kValueEnd;
   std::size_t certain = found.at;
-  const bool line_end = certain > 0 && text[certain - 1] == '\n';
+  const bool line_end = lines && certain > 0 && text[certain - 1] == '\n';
   if (line_end) --certain;
   if (text_value_) {
     out_.arguments(escaped(text.substr(0, certain)));
@@ -239,9 +232,97 @@ bool AnswerStates::xml_value() {
   }
   take(certain);
   if (!found.whole) return false;
-  take((line_end ? 1 : 0) + kValueEnd.size());
+  take((line_end ? 1 : 0) + value_end_.size());
   out_.arguments(text_value_ ? "\"" : json_of_text(xml_value_, schema_));
-  return go(State::xml_text);
+  return go(lines ? State::xml_text : State::pair);
+}
+
+// NAME, then <arg_key>KEY</arg_key><arg_value>VALUE</arg_value> …, with line ends between them or without.
+bool AnswerStates::pairs() {
+  const std::string_view text = rest();
+  const std::size_t end = text.find('<');
+  if (end == std::string_view::npos) return ending_ || text.size() > kMostName + kMostBlanks ? fail_look() : false;
+  const std::string_view found = trimmed(text.substr(0, end)), tail = text.substr(end);
+  const bool keys = tail.starts_with(kKey), empty = tail.starts_with(kCallEnd);
+  if (!keys && !empty) return !ending_ && (kKey.starts_with(tail) || kCallEnd.starts_with(tail)) ? false : fail_look();
+  // A word between marks may be anything, unless the model is one that writes calls so.
+  const bool offered = std::find(tools_.names.begin(), tools_.names.end(), found) != tools_.names.end();
+  if (!good_name(found) || !out_.can_begin() || (empty && !offered && format_.calls != Format::glm)) return fail_look();
+  begin_tagged(found);
+  take(end);
+  out_.arguments("{");
+  return go(State::pair);
+}
+
+// Between the pairs of tags.
+bool AnswerStates::pair() {
+  const std::string_view all = rest();
+  take(std::min(all.size(), all.find_first_not_of(" \t\r\n")));
+  const std::string_view text = rest();
+  if (text.empty()) return false;
+  const int key = there(kKey), last = there(kCallEnd);
+  if (last > 0) {
+    take(kCallEnd.size());
+    out_.arguments("}");
+    end_call(true);
+    return true;
+  }
+  if (key == 0 || last == 0) return false;
+  const std::size_t end = key > 0 ? text.find(kKeyEnd) : std::string_view::npos;
+  if (key > 0 && end == std::string_view::npos && text.size() <= kKey.size() + kMostName + kKeyEnd.size()) return false;
+  if (end == std::string_view::npos || end > kKey.size() + kMostName) {
+    end_call(false);
+    return true;
+  }
+  const std::size_t behind = end + kKeyEnd.size(), next = std::min(text.size(), text.find_first_not_of(" \t\r\n", behind));
+  const std::string_view tail = text.substr(next);
+  if (!tail.starts_with(kArgument)) {
+    if (kArgument.starts_with(tail) && next - behind <= kMostBlanks) return false;
+    end_call(false);
+    return true;
+  }
+  const std::string name(trimmed(text.substr(kKey.size(), end - kKey.size())));
+  take(next + kArgument.size());
+  begin_tagged_value(name);
+  value_end_ = kArgumentEnd;
+  at_value_start_ = false;
+  return true;
+}
+
+// call:NAME{…} with texts between marks of their own, as Gemma 4 writes calls.
+bool AnswerStates::loose() {
+  constexpr std::string_view call = "call:";
+  if (lead_.size() > 4 * kMostBlanks) return fail_look();
+  if (!skip_blanks()) return ending_ ? fail_look() : false;
+  const int is = there(call);
+  if (is <= 0) return is == 0 ? false : fail_look();
+  const std::string_view text = rest();
+  const std::size_t end = text.find('{');
+  if (end == std::string_view::npos) return ending_ || text.size() > kMostName + kMostBlanks ? fail_look() : false;
+  const std::string_view found = trimmed(text.substr(call.size(), end - call.size()));
+  if (!good_name(found) || !out_.can_begin()) return fail_look();
+  out_.begin(found, {});
+  lead_.clear();
+  take(end);
+  loose_ = LooseScan();
+  return go(State::loose_value);
+}
+
+bool AnswerStates::loose_value() {
+  const std::string_view text = rest();
+  std::string json;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const LooseScan::Result result = loose_.feed(text[i], json);
+    if (result == LooseScan::Result::inside) continue;
+    const bool last = result == LooseScan::Result::last;
+    out_.arguments(json);
+    take(i + (last ? 1 : 0));
+    end_call(last);
+    return true;
+  }
+  out_.arguments(json);
+  take(text.size());
+  return false;
 }
 
 // <|start|>assistant<|channel|>commentary to=functions.NAME <|constrain|>json<|message|>: who hears what follows.

@@ -40,7 +40,7 @@ ErrorCode code_of(F&& f) {
   return ErrorCode::ok;
 }
 
-class Engines : public testing::TestWithParam<const char*> {
+class Engines : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     folder_ = models() / "llm_stories260k" / GetParam();
@@ -112,7 +112,7 @@ TEST_P(Engines, SeveralAnswersAreThoseOfTheModelItself) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Layouts, Engines, testing::Values("genai_fp32", "genai_int4", "optimum"));
+INSTANTIATE_TEST_SUITE_P(Layouts, Engines, ::testing::Values("genai_fp32", "genai_int4", "optimum"));
 
 TEST_P(Engines, WhatBatches) {
   GenerationEngine engine(load(folder_, 1));
@@ -121,7 +121,7 @@ TEST_P(Engines, WhatBatches) {
   EXPECT_EQ(s.why_not.empty(), s.batches);
 }
 
-class Engine : public testing::Test {
+class Engine : public ::testing::Test {
  protected:
   void SetUp() override {
     const fs::path folder = models() / "llm_stories260k/genai_fp32";

@@ -28,7 +28,7 @@ LanguageModel load(const char* variant, std::int64_t context = 0) {
   return LanguageModel::load(fs::path(models == nullptr ? "" : models) / "llm_stories260k" / variant, options);
 }
 
-class GrowingStories : public testing::Test {
+class GrowingStories : public ::testing::Test {
  protected:
   void SetUp() override {
     const char* models = std::getenv("SDX_TEST_MODELS");

@@ -19,7 +19,7 @@ constexpr const char* kText =
     "ball. She wanted to play with it, but it was too high. Her mom said: \"Lily, let's go to the park.\" Lily was sad. Then a "
     "bird came and sat on the tree.";
 
-class PerplexityTest : public testing::Test {
+class PerplexityTest : public ::testing::Test {
  protected:
   void SetUp() override {
     const char* models = std::getenv("SDX_TEST_MODELS");

@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using Ids = std::vector<TokenId>;
 
-class Stories : public testing::TestWithParam<const char*> {
+class Stories : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     folder_ = models() / "llm_stories260k" / GetParam();
@@ -97,7 +97,7 @@ TEST_P(Stories, TheContextEndsAnAnswer) {
   EXPECT_EQ(model.generate(Ids(20, 403), greedy(5)).choices[0].tokens.size(), 1U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Layouts, Stories, testing::Values("genai_fp32", "genai_int4", "optimum"));
+INSTANTIATE_TEST_SUITE_P(Layouts, Stories, ::testing::Values("genai_fp32", "genai_int4", "optimum"));
 
 TEST(LanguageModel, SamplingAnswersAndCallbacks) {
   const fs::path folder = models() / "llm_stories260k/genai_fp32";

@@ -6,6 +6,7 @@
 #include "base/system/mapped_file.h"
 #include "onnx/reader.h"
 #include "onnx/writer.h"
+#include "text/adapters/network.h"
 #include "text/model/paged/paged_graph.h"
 #include "text/model/weights_model.h"
 
@@ -25,9 +26,6 @@ OpenedModel open_model(const std::filesystem::path& path, const OpenOptions& opt
   if (!fs::is_directory(status)) {
     if (path.extension() != ".onnx") return open_weights(path, options);
     fail(ErrorCode::invalid_argument, "'{}' is a network alone: name the folder that it lies in", path.string());
-  }
-  if (!options.loras.empty()) {
-    fail(ErrorCode::not_implemented, "LoRA adapters are applied to .gguf models, not to what '{}' holds", path.string());
   }
   if (fs::exists(path / "genai_config.json", error)) return open_genai(path, options);
   if (!find_network(path) && has_weights_alone(path)) return open_weights(path, options);
@@ -152,22 +150,37 @@ std::optional<FilePlace> place_in(const std::filesystem::path& folder, const Ten
   return FilePlace{at->path.filename().string(), at->offset};
 }
 
+std::unique_ptr<Session> session_of(const Model& model, const std::filesystem::path& file, const SessionOptions& options) {
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::canonical(file, error).parent_path();
+  const std::string bytes = write_model(model, [&](const Tensor& t) { return place_in(folder, t); });
+  return std::make_unique<Session>(Session::from_bytes(std::as_bytes(std::span<const char>(bytes)), options, folder));
+}
+
+// The network with adapters; nothing where none are asked for.
+std::optional<Model> read_adapted(const Decoder& decoder, const std::filesystem::path& file, const OpenOptions& options,
+                                  const std::string& architecture) {
+  if (options.loras.empty()) return std::nullopt;
+  Model model = read_model(file);
+  const DecoderConfig config = config_for_adapters(model.graph, architecture, of_layer(decoder.names.past_key, 0));
+  add_adapters(model, read_adapters(options.loras, config));
+  return model;
+}
+
 // The network with its attention over blocks. Nothing, and why_not_paged, where it cannot be written so.
-bool open_paged(Decoder& decoder, const std::filesystem::path& file, const OpenOptions& options) {
+bool open_paged(Decoder& decoder, const std::filesystem::path& file, const std::optional<Model>& adapted,
+                const OpenOptions& options) {
   if (!may_be_native(options.session)) {
     decoder.why_not_paged = "providers other than cpu have no attention over blocks";
     return false;
   }
-  Model model = read_model(file);
+  Model model = adapted ? *adapted : read_model(file);
   decoder.why_not_paged = model.functions.empty() ? page_attention(model, decoder.names, {options.cache_type, false})
                                                   : "the network has functions of its own";
   if (!decoder.paged()) return false;
-  std::error_code error;
-  const std::filesystem::path folder = std::filesystem::canonical(file, error).parent_path();
-  const std::string bytes = write_model(model, [&](const Tensor& t) { return place_in(folder, t); });
   SessionOptions with = options.session;
   with.plan_cache_size = std::max<std::size_t>(with.plan_cache_size, kPagedPlans);
-  auto session = std::make_unique<Session>(Session::from_bytes(std::as_bytes(std::span<const char>(bytes)), with, folder));
+  auto session = session_of(model, file, with);
   if (!is_native(*session)) {
     decoder.why_not_paged = "providers other than cpu have no attention over blocks";
     return false;
@@ -179,17 +192,24 @@ bool open_paged(Decoder& decoder, const std::filesystem::path& file, const OpenO
 
 }  // namespace
 
-void open_session(Decoder& decoder, const std::filesystem::path& file, const OpenOptions& options, std::int64_t context) {
+void open_session(Decoder& decoder, const std::filesystem::path& file, const OpenOptions& options, std::int64_t context,
+                  const std::string& architecture) {
   if (context > 0 && options.context > context) {
     fail(ErrorCode::invalid_argument, "a context of {} tokens is asked for, the model has {}", options.context, context);
   }
-  const bool paged = open_paged(decoder, file, options);
-  if (!paged) decoder.session = std::make_unique<Session>(Session::open(file, options.session));
+  const std::optional<Model> adapted = read_adapted(decoder, file, options, architecture);
+  const bool paged = open_paged(decoder, file, adapted, options);
+  if (!paged) {
+    decoder.session =
+        adapted ? session_of(*adapted, file, options.session) : std::make_unique<Session>(Session::open(file, options.session));
+  }
   decoder.describe();
   decoder.context = options.context > 0 ? options.context : context;
   check_cache_type(decoder, options.cache_type);
+  if (paged) return;
   // Vendors' libraries have rules of their own about a cache's memory.
-  if (!paged) decoder.in_place = is_native(*decoder.session) && works_in_place(read_model(file).graph, decoder.names);
+  decoder.in_place =
+      is_native(*decoder.session) && works_in_place(adapted ? adapted->graph : read_model(file).graph, decoder.names);
 }
 
 }  // namespace sdx::text

@@ -50,8 +50,9 @@ OpenedModel open_onnx_folder(const std::filesystem::path& folder, const OpenOpti
 void check_cache_type(const Decoder& decoder, DataType wanted);
 
 // Opens a network's file and reads its interface, with its attention over blocks where that is possible; `context`: of the model,
-// 0: not known. Throws Error(invalid_argument) where options ask for more.
-void open_session(Decoder& decoder, const std::filesystem::path& file, const OpenOptions& options, std::int64_t context);
+// 0: not known, and its architecture, for adapters. Throws Error(invalid_argument) where options ask for more.
+void open_session(Decoder& decoder, const std::filesystem::path& file, const OpenOptions& options, std::int64_t context,
+                  const std::string& architecture);
 
 // Whether keys and values may stay in place: every past is read by GroupQueryAttention alone, whose outputs are the presents, and
 // the mask serves for lengths alone.

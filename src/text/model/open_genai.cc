@@ -211,7 +211,7 @@ OpenedModel open_genai(const std::filesystem::path& folder, const OpenOptions& o
     if (with.session.providers.empty()) with.session.providers = c.providers;
     if (with.session.threads == 0 && c.threads > 0)
       with.session.threads = static_cast<int>(std::min<std::int64_t>(c.threads, 1024));
-    open_session(*decoder, file, with, c.context);
+    open_session(*decoder, file, with, c.context, c.model.architecture);
     if (c.vocabulary > 0)
       decoder->vocabulary = decoder->vocabulary > 0 ? std::min(c.vocabulary, decoder->vocabulary) : c.vocabulary;
     if (c.layers > 0 && decoder->layers != c.layers) {

@@ -56,7 +56,7 @@ OpenedModel open_onnx_folder(const fs::path& folder, const OpenOptions& options)
     }
     HfSettings settings = read_hf_settings(folder);
     auto decoder = std::make_shared<Decoder>();
-    open_session(*decoder, one_of_pair(*network), options, settings.context);
+    open_session(*decoder, one_of_pair(*network), options, settings.context, settings.architecture);
     if (decoder->vocabulary == 0) decoder->vocabulary = settings.vocabulary;
     OpenedModel m;
     m.format = "onnx";

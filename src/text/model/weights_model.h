@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "text/gguf/gguf_model.h"
+#include "tensor/gguf/gguf_model.h"
 #include "text/model/network/decoder_config.h"
 #include "text/model/open.h"
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "text/gguf/gguf.h"
+#include "tensor/gguf/gguf.h"
 #include "text/template/from_json.h"
 #include "text/template/interpreter.h"
 #include "text/template/unicode.h"
@@ -221,7 +221,7 @@ namespace {
 
 bool is_gguf(const std::filesystem::path& path) { return path.extension() == ".gguf"; }
 
-json gguf_tokens(const text::GgufFile& file) {
+json gguf_tokens(const GgufFile& file) {
   json tokens = json::object();
   const auto words = file.texts("tokenizer.ggml.tokens");
   for (const auto& [name, key] :
@@ -236,7 +236,7 @@ json gguf_tokens(const text::GgufFile& file) {
 }  // namespace
 
 bool ChatTemplate::has(const std::filesystem::path& folder) {
-  if (is_gguf(folder)) return text::GgufFile::open(folder).text("tokenizer.chat_template").has_value();
+  if (is_gguf(folder)) return GgufFile::open(folder).text("tokenizer.chat_template").has_value();
   std::error_code error;
   if (std::filesystem::exists(folder / "chat_template.jinja", error)) return true;
   return read_object(folder / "tokenizer_config.json").contains("chat_template") ||
@@ -245,7 +245,7 @@ bool ChatTemplate::has(const std::filesystem::path& folder) {
 
 ChatTemplate ChatTemplate::load(const std::filesystem::path& folder) {
   if (is_gguf(folder)) {
-    const text::GgufFile file = text::GgufFile::open(folder);
+    const GgufFile file = GgufFile::open(folder);
     const auto source = file.text("tokenizer.chat_template");
     if (!source) {
       fail(ErrorCode::invalid_model,

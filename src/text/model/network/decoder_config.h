@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "text/gguf/gguf_model.h"
+#include "tensor/gguf/gguf_model.h"
 
 namespace sdx::text {
 

@@ -13,7 +13,7 @@
 #include <memory>
 
 #include "graph/graph.h"
-#include "text/gguf/tensor_files.h"
+#include "tensor/gguf/tensor_files.h"
 #include "text/model/network/decoder_config.h"
 #include "text/model/network/graph_writer.h"
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include "text/gguf/tensor_files.h"
+#include "tensor/gguf/tensor_files.h"
 #include "text/model/network/hf_config.h"
 
 namespace sdx::text {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "text/gguf/gguf.h"
+#include "tensor/gguf/gguf.h"
 #include "text/tokenizer/load/pieces.h"
 #include "text/tokenizer/load/split_expressions.h"
 #include "text/tokenizer/model/bpe.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "text/gguf/gguf.h"
+#include "tensor/gguf/gguf.h"
 
 namespace sdx::text {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "text/gguf/gguf.h"
+#include "tensor/gguf/gguf.h"
 #include "text/tokenizer/core.h"
 
 namespace sdx::text {

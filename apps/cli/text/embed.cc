@@ -1,0 +1,165 @@
+// sdx embed, sdx rerank
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <sdx/runner.hpp>
+
+#include "base/error.h"
+#include "base/system/mapped_file.h"
+#include "cli/command.h"
+#include "cli/commands.h"
+#include "cli/text/generation_flags.h"
+#include "cli/text/text_tools.h"
+#include "cli/values/outputs.h"
+#include "tensor/json.h"
+
+namespace sdx::cli {
+namespace {
+
+constexpr const char* kEmbedExamples =
+    "Examples:\n"
+    "  sdx embed all-MiniLM-L6-v2/ -i sentences.txt -o vectors.npy\n"
+    "  echo \"A feline rests.\" | sdx embed all-MiniLM-L6-v2/\n"
+    "  sdx embed model/ -i texts.jsonl -o vectors.jsonl --prompt query\n"
+    "One text a line; of a .jsonl file, each line is a JSON text or an object with \"text\".\n";
+constexpr const char* kRerankExamples =
+    "Examples:\n"
+    "  sdx rerank ms-marco-MiniLM/ -q \"How tall is Mont Blanc?\" -i passages.txt --top 3\n"
+    "One document a line; of a .jsonl file, each line is a JSON text or an object with \"text\".\n";
+
+// Texts of a file: lines, or the JSON in them.
+std::vector<std::string> read_texts(const std::string& path) {
+  const std::string all = read_text(path);
+  const bool json = path.ends_with(".jsonl");
+  std::vector<std::string> texts;
+  for (std::size_t at = 0, line_number = 1; at < all.size(); ++line_number) {
+    const std::size_t end = std::min(all.find('\n', at), all.size());
+    std::string line = all.substr(at, end - at);
+    at = end + 1;
+    if (line.ends_with('\r')) line.pop_back();
+    if (!json) {
+      texts.push_back(std::move(line));
+      continue;
+    }
+    if (line.find_first_not_of(" \t") == std::string::npos) continue;
+    const nlohmann::json value = parse_json(line, fmt::format("{}, line {}", path, line_number));
+    const nlohmann::json* text = value.is_object() && value.contains("text") ? &value["text"] : &value;
+    if (!text->is_string()) {
+      fail(ErrorCode::invalid_argument, "{}, line {}: expected a JSON text or an object with \"text\"", path, line_number);
+    }
+    texts.push_back(text->get<std::string>());
+  }
+  if (texts.empty()) fail(ErrorCode::invalid_argument, "{}: no texts", path == "-" ? "standard input" : path);
+  return texts;
+}
+
+struct EmbedCommand {
+  text::EmbedRequest request;
+  std::string model, input = "-", output, pooling;
+  int threads = 0;
+  bool no_normalize = false;
+
+  int run();
+};
+
+std::string vectors_jsonl(const Tensor& vectors) {
+  const auto width = static_cast<std::size_t>(vectors.shape()[1]);
+  const std::span<const float> all = vectors.values<float>();
+  std::string out;
+  for (std::size_t row = 0; row < static_cast<std::size_t>(vectors.shape()[0]); ++row) {
+    out += fmt::format("{{\"index\":{},\"embedding\":[{}]}}\n", row, fmt::join(all.subspan(row * width, width), ","));
+  }
+  return out;
+}
+
+int EmbedCommand::run() {
+  const bool npy = output.ends_with(".npy");
+  if (!output.empty() && output != "-" && !npy && !output.ends_with(".jsonl")) {
+    throw UsageError(fmt::format("-o {}: expected a name that ends in .npy or .jsonl", output));
+  }
+  request.model = model;
+  request.options.session.threads = threads;
+  if (!pooling.empty()) request.options.pooling = {pooling};
+  if (no_normalize) request.options.normalize = false;
+  request.texts = read_texts(input);
+  const Tensor vectors = text_tools().embed(request);
+  if (npy) {
+    NamedValues values;
+    values.add("embeddings", vectors);
+    write_outputs(output, values, Report(), -1, "");
+  } else if (output.empty() || output == "-") {
+    print(vectors_jsonl(vectors));
+  } else {
+    write_file_atomically(output, vectors_jsonl(vectors));
+  }
+  return kOk;
+}
+
+struct RerankCommand {
+  text::RerankRequest request;
+  std::string model, input = "-";
+  int top = 0, threads = 0;
+  bool json = false;
+
+  int run();
+};
+
+int RerankCommand::run() {
+  request.model = model;
+  request.options.session.threads = threads;
+  request.documents = read_texts(input);
+  const std::vector<float> scores = text_tools().rerank(request);
+  std::vector<std::size_t> order(scores.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return scores[a] > scores[b]; });
+  if (top > 0 && static_cast<std::size_t>(top) < order.size()) order.resize(static_cast<std::size_t>(top));
+  std::string list;
+  for (const std::size_t i : order) {
+    const std::string& document = request.documents[i];
+    list += json ? fmt::format("{}{{\"index\":{},\"score\":{},\"document\":{}}}", list.empty() ? "" : ",", i, scores[i],
+                               json_text(document))
+                 : fmt::format("{:.6f}\t{}\t{}\n", scores[i], i, document);
+  }
+  print(json ? fmt::format("{{\"results\":[{}]}}\n", list) : list);
+  return kOk;
+}
+
+}  // namespace
+
+void add_embed(const Command& app, Action& action) {
+  const Command command = app.add_subcommand("embed", "Turn texts into vectors that are near where meanings are");
+  const auto c = std::make_shared<EmbedCommand>();
+  command->add_option("MODEL", c->model, "A folder with an embedding model")->required();
+  command->add_option("-i,--input", c->input, "Texts, one a line; - (the default) reads standard input")->type_name("FILE");
+  command->add_option("-o,--output", c->output, "A .npy or .jsonl file; without it, JSON lines to standard output")
+      ->type_name("FILE");
+  command->add_option("--pooling", c->pooling, "How tokens' vectors become one; else as the folder says")
+      ->one_of({"cls", "mean", "max", "last"});
+  command->add_flag("--no-normalize", c->no_normalize, "Vectors as they are, not of length 1");
+  command->add_option("--prompt", c->request.prompt, "The folder's prompt of that name comes before each text")
+      ->type_name("NAME");
+  command->add_option("--batch", c->request.options.batch, "Texts that run together (32)")->type_name("N");
+  command->add_option("-t,--threads", c->threads, "Threads; 0: one for each core")->type_name("N");
+  command->footer(kEmbedExamples);
+  command->callback([c, &action] { action = [c] { return c->run(); }; });
+}
+
+void add_rerank(const Command& app, Action& action) {
+  const Command command = app.add_subcommand("rerank", "Rank documents by how well they answer a query");
+  const auto c = std::make_shared<RerankCommand>();
+  command->add_option("MODEL", c->model, "A folder with a cross-encoder")->required();
+  command->add_option("-q,--query", c->request.query, "What the documents are to answer")->type_name("TEXT")->required();
+  command->add_option("-i,--input", c->input, "Documents, one a line; - (the default) reads standard input")->type_name("FILE");
+  command->add_option("--top", c->top, "Write this many best ones; 0: all")->type_name("N");
+  command->add_option("--batch", c->request.options.batch, "Documents that run together (32)")->type_name("N");
+  command->add_option("-t,--threads", c->threads, "Threads; 0: one for each core")->type_name("N");
+  command->add_flag("--json", c->json, "Write {\"results\": [{\"index\", \"score\", \"document\"}]}");
+  command->footer(kRerankExamples);
+  command->callback([c, &action] { action = [c] { return c->run(); }; });
+}
+
+}  // namespace sdx::cli

@@ -1,0 +1,61 @@
+#include "cli/text/line_editor.h"
+
+#include <dlfcn.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+
+#include "cli/command.h"
+
+namespace sdx::cli {
+
+namespace {
+
+// libedit goes on reading behind a signal. While it waits for a key it calls this, and leaves when the hook is gone.
+const volatile std::sig_atomic_t* interrupted_flag = nullptr;
+int (**event_hook)() = nullptr;
+
+int wait_for_key() {
+  pollfd keys{STDIN_FILENO, POLLIN, 0};
+  ::poll(&keys, 1, 100);  // not without end: the signal may come just before it
+  if (*interrupted_flag != 0 || (keys.revents & (POLLHUP | POLLERR)) != 0) *event_hook = nullptr;
+  return 0;
+}
+
+}  // namespace
+
+LineEditor::LineEditor(const volatile std::sig_atomic_t& interrupted) : terminal_(::isatty(STDIN_FILENO) != 0) {
+  if (!terminal_ || ::isatty(STDOUT_FILENO) == 0) return;
+  for (const char* name : {"libedit.so.2", "libedit.so.0", "libedit.so"}) {
+    void* const library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) continue;
+    readline_ = reinterpret_cast<char* (*)(const char*)>(::dlsym(library, "readline"));
+    add_history_ = reinterpret_cast<int (*)(const char*)>(::dlsym(library, "add_history"));
+    event_hook = static_cast<int (**)()>(::dlsym(library, "rl_event_hook"));
+    interrupted_flag = &interrupted;
+    return;
+  }
+}
+
+std::optional<std::string> LineEditor::read(const char* prompt) {
+  if (readline_ != nullptr) {
+    if (event_hook != nullptr) *event_hook = &wait_for_key;
+    const std::unique_ptr<char, decltype(&std::free)> typed(readline_(prompt), &std::free);
+    if (!typed) return std::nullopt;
+    if (add_history_ != nullptr && *typed != '\0') add_history_(typed.get());
+    return std::string(typed.get());
+  }
+  if (terminal_) draw(prompt);
+  std::string line;
+  if (!std::getline(std::cin, line)) {
+    if (!std::cin.eof() || terminal_) std::cin.clear(), clearerr(stdin);  // a terminal goes on behind a signal
+    return std::nullopt;
+  }
+  if (line.ends_with('\r')) line.pop_back();
+  return line;
+}
+
+}  // namespace sdx::cli

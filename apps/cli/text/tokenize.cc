@@ -1,0 +1,109 @@
+// sdx tokenize
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <iostream>
+#include <memory>
+
+#include "base/error.h"
+#include "cli/command.h"
+#include "cli/commands.h"
+#include "cli/text/text_tools.h"
+#include "cli/values/outputs.h"
+
+namespace sdx::cli {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  sdx tokenize model/ \"Hello world\"\n"
+    "  sdx tokenize model/tokenizer.json - --json        # reads standard input\n"
+    "  sdx tokenize model.gguf --decode 15043,3186\n"
+    "MODEL is a tokenizer.json, a SentencePiece model, a vocab.txt, a GGUF file, or a folder with one of these.\n";
+
+struct TokenizeCommand {
+  std::string model, text, ids;
+  bool no_special = false, json = false;
+  Command command;
+
+  int run() const;
+};
+
+std::vector<std::uint32_t> parse_ids(std::string_view list) {
+  std::vector<std::uint32_t> ids;
+  for (std::size_t at = 0; at < list.size();) {
+    if (list[at] == ',' || list[at] == ' ') {
+      ++at;
+      continue;
+    }
+    std::uint32_t id = 0;
+    const auto result = std::from_chars(list.data() + at, list.data() + list.size(), id);
+    const auto end = static_cast<std::size_t>(result.ptr - list.data());
+    if (result.ec != std::errc{} || (end < list.size() && list[end] != ',' && list[end] != ' ')) {
+      throw UsageError(fmt::format("--decode {}: expected numbers of tokens, separated by commas or spaces", list));
+    }
+    ids.push_back(id);
+    at = end;
+  }
+  return ids;
+}
+
+std::string read_standard_input() {
+  constexpr std::size_t most = std::size_t{1} << 30;  // what a tokenizer takes at once
+  std::string text;
+  std::array<char, 65536> part;
+  while (std::cin.read(part.data(), part.size()), std::cin.gcount() > 0) {
+    text.append(part.data(), static_cast<std::size_t>(std::cin.gcount()));
+    if (text.size() > most) fail(ErrorCode::invalid_argument, "standard input has more than {} bytes; encode it in parts", most);
+  }
+  return text;
+}
+
+std::string ids_text(const std::vector<std::uint32_t>& ids, const char* between) {
+  return fmt::format("{}", fmt::join(ids, between));
+}
+
+std::string encoding_json(const Encoding& e) {
+  std::string offsets;
+  for (const TextRange& o : e.offsets) offsets += fmt::format("{}[{},{}]", offsets.empty() ? "" : ",", o.begin, o.end);
+  return fmt::format("{{\"ids\":[{}],\"tokens\":{},\"offsets\":[{}]}}\n", ids_text(e.ids, ","), json_list(e.tokens), offsets);
+}
+
+int TokenizeCommand::run() const {
+  const bool decodes = command.count("--decode") > 0, encodes = command.count("TEXT") > 0;
+  if (decodes == encodes) throw UsageError("expected TEXT, or --decode with the numbers of tokens");
+  text::TokenizeRequest request;
+  request.model = model;
+  request.special_tokens = !no_special;
+  if (decodes) {
+    request.decode = parse_ids(ids);
+  } else {
+    request.text = text == "-" ? read_standard_input() : text;
+  }
+  const text::TokenizeResult result = text_tools().tokenize(request);
+  if (decodes) {
+    print(json ? fmt::format("{{\"text\":{}}}\n", json_text(result.text)) : result.text + "\n");
+  } else {
+    print(json ? encoding_json(result.encoding) : ids_text(result.encoding.ids, " ") + "\n");
+  }
+  return kOk;
+}
+
+}  // namespace
+
+void add_tokenize(const Command& app, Action& action) {
+  const Command command = app.add_subcommand("tokenize", "Turn text into the numbers of a language model's tokens, or back");
+  const auto c = std::make_shared<TokenizeCommand>();
+  c->command = command;
+  command->add_option("MODEL", c->model, "A tokenizer's file, or a folder with one")->required();
+  command->add_option("TEXT", c->text, "The text; - reads standard input");
+  command->add_option("--decode", c->ids, "Text from these numbers instead, separated by commas")->type_name("IDS");
+  command->add_flag("--no-special", c->no_special, "Add no special tokens; leave them out of what is decoded");
+  command->add_flag("--json", c->json, "Write {\"ids\", \"tokens\", \"offsets\"}, or {\"text\"}; offsets count code points");
+  command->footer(kExamples);
+  command->callback([c, &action] { action = [c] { return c->run(); }; });
+}
+
+}  // namespace sdx::cli
