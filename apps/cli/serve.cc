@@ -137,7 +137,7 @@ void add_network_flags(const Command& command, ServeCommand& c) {
       ->type_name("FILE")
       ->group(group);
   command.add_option("--tls-key", r.tls_key, "Its private key (PEM)")->type_name("FILE")->group(group);
-  command.add_option("--api-keys", r.api_keys, "Keys that clients must have, one a line: docs/serve.md")
+  command.add_option("--api-keys", r.api_keys, "Keys that clients must have, one a line: docs/serve/serve.md")
       ->type_name("FILE")
       ->group(group);
   command.add_option("--cors", r.cors, "A site whose pages may ask: https://example.com; * for all")

@@ -7,9 +7,11 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace sdx::serve {
@@ -17,7 +19,7 @@ namespace sdx::serve {
 struct InferRequest;
 struct InferResult;
 
-inline constexpr int kGrpcModuleVersion = 1;
+inline constexpr int kGrpcModuleVersion = 2;
 
 // An answer that is an error; HTTP's statuses stand for gRPC's.
 struct GrpcError {
@@ -33,10 +35,44 @@ struct GrpcCall {
   std::shared_ptr<void> held;  // set by the guard; let go when the call has ended
 };
 
+// Cancels what may not have begun. Thread-safe.
+class LateCancel {
+ public:
+  // What cancel() calls from now on: at once where it has been called.
+  void set(std::function<void()> call) {
+    std::unique_lock lock(mutex_);
+    call_ = std::move(call);
+    const auto now = cancelled_ ? call_ : nullptr;
+    lock.unlock();
+    if (now) now();
+  }
+  void cancel() {
+    std::unique_lock lock(mutex_);
+    cancelled_ = true;
+    const auto now = call_;
+    lock.unlock();
+    if (now) now();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::function<void()> call_;
+  bool cancelled_ = false;
+};
+
 // What the server answers with. Called from any thread; all may throw sdx::Error.
 struct GrpcHost {
   std::function<std::optional<GrpcError>(GrpcCall& call)> guard;  // empty: everybody may ask
+  // What is wrong with a key alone, as the guard would say it; counts nothing.
+  std::function<std::optional<GrpcError>(std::string_view authorization)> key_error;
   std::function<void(InferRequest request, std::function<void(InferResult)> done)> infer;
+  // Whether a model answers with text, piece by piece; then generate() asks it. `answer` is called for each piece as it comes and
+  // once with `last`, by any thread but never by two; what it returns says whether more is wanted. Throws where the request
+  // cannot even be asked; then `answer` is not called.
+  std::function<bool(const std::string& name, const std::string& version)> generates;
+  std::function<void(InferRequest request, std::function<bool(const InferResult& result, bool last)> answer,
+                     std::shared_ptr<LateCancel> cancel)>
+      generate;
   std::function<GrpcError(const std::exception_ptr& error)> meaning;
   std::function<bool()> ready;
   std::function<void(const std::string& name, const std::string& version)> need_model;  // throws where it is not ready
@@ -64,6 +100,8 @@ class GrpcServer {
  public:
   virtual ~GrpcServer() = default;
   virtual int port() const = 0;
+  // PEM; of connections that are made from now on. Only for a server that began with a certificate.
+  virtual void replace_certificate(const std::string& certificate, const std::string& key) = 0;
   virtual void stop(std::chrono::milliseconds grace) = 0;
 };
 

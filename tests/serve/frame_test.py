@@ -271,6 +271,23 @@ class Collector(http.server.BaseHTTPRequestHandler):
         pass
 
 
+def spans():
+    return [x for _, _, d in Collector.received for r in d["resourceSpans"] for c in r["scopeSpans"] for x in c["spans"]]
+
+
+def check_parts(parent, *names):
+    """Its parts, one behind the other, within it."""
+    parts = [x for x in spans() if x.get("parentSpanId") == parent["spanId"]]
+    check([x["name"] for x in parts] == list(names), [x["name"] for x in parts])
+    at = int(parent["startTimeUnixNano"])
+    for part in parts:
+        check(part["traceId"] == parent["traceId"] and part["kind"] == 1, part)
+        check(at <= int(part["startTimeUnixNano"]) <= int(part["endTimeUnixNano"]), parent, parts)
+        at = int(part["startTimeUnixNano"])
+    # The answer may have arrived before the last part's own end was noted.
+    check(at <= int(parent["endTimeUnixNano"]), parent, parts)
+
+
 def traces():
     collector = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Collector)
     threading.Thread(target=collector.serve_forever, daemon=True).start()
@@ -280,16 +297,29 @@ def traces():
         s.ask("POST", INFER, tensors([1, 2], [3, 4]), headers={"traceparent": f"00-{trace}-{span}-00"})  # not sampled
         s.ask("POST", INFER, {})
         check(f"trace={trace}" in s.wait_for("status=200"))
-        wait_until(lambda: s.metric("sdx_spans_sent_total") >= 2, "spans are sent")
+        wait_until(lambda: s.metric("sdx_spans_sent_total") >= 4, "spans are sent")
     path, kind, _ = Collector.received[0]
     check(path == "/v1/traces" and kind == "application/json")
-    spans = [x for _, _, d in Collector.received for r in d["resourceSpans"] for c in r["scopeSpans"] for x in c["spans"] if "infer" in x["name"]]
-    check(len(spans) == 2, spans)
-    first = next(x for x in spans if x["traceId"] == trace)
+    inferences = [x for x in spans() if "infer" in x["name"]]
+    check(len(inferences) == 2, inferences)
+    first = next(x for x in inferences if x["traceId"] == trace)
+    check_parts(first, "queue", "compute")
     check(first["parentSpanId"] == span and first["spanId"] != span and first["traceState"] == "a=b" and first["kind"] == 2, first)
     check(int(first["endTimeUnixNano"]) > int(first["startTimeUnixNano"]))
     attributes = {a["key"]: next(iter(a["value"].values())) for a in first["attributes"]}
     check(attributes["http.route"] == "/v2/models/{model}/infer" and attributes["http.response.status_code"] == "200", attributes)
+    letters = FOLDER / "letters.gguf"
+    letters.write_bytes(tiny_models.gguf([*tiny_models.alphabet(), "<end>"], 64))
+    with with_model([f"letters={letters}", "--otlp", f"http://127.0.0.1:{collector.server_port}"]) as s:
+        for path, body in (("/v1/completions", {"model": "letters", "prompt": "ab", "max_tokens": 4}),
+                           ("/v1/chat/completions", {"model": "letters", "messages": [{"role": "user", "content": "ab"}], "max_tokens": 4}),
+                           ("/v2/models/letters/generate", {"text_input": "ab", "max_tokens": 4})):
+            check(s.ask("POST", path, body).status == 200)
+        wait_until(lambda: s.metric("sdx_spans_sent_total") >= 12, "spans are sent")
+    answers = [x for x in spans() if x["name"].endswith(("completions", "generate"))]
+    check(len(answers) == 3, answers)
+    for answer in answers:
+        check_parts(answer, "tokenize", "prompt", "decode")
     collector.shutdown()
     # A collector that is gone costs nothing but the spans.
     with with_model(["--otlp", "http://127.0.0.1:1"]) as s:

@@ -1,11 +1,13 @@
 """inference_test.py SDX: the Open Inference Protocol over HTTP as any client sees it. Standard library only."""
 
+import gzip
 import json
 import struct
 import sys
 import tempfile
 import threading
 import unittest
+import zlib
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
@@ -130,6 +132,16 @@ class Protocol(unittest.TestCase):
         self.assertEqual(status, 400)
         self.assertIn("not UTF-8", head["error"])
 
+    def test_packed_bodies(self):
+        body = json.dumps(pair()).encode()
+        for encoding, packed in (("gzip", gzip.compress(body)), ("deflate", zlib.compress(body))):
+            answer = self.server.ask("POST", "/v2/models/simple/infer", packed, {"Content-Encoding": encoding})
+            self.assertEqual(answer.status, 200, answer.body)
+            self.assertEqual(answer.json()["outputs"][1]["data"], [i - 1 for i in COUNT])
+        bomb = gzip.compress(b"[" * 300_000_000, 9)
+        self.assertLess(len(bomb), 1_000_000)
+        self.assertEqual(self.server.ask("POST", "/v2/models/simple/infer", bomb, {"Content-Encoding": "gzip"}).status, 413)
+
     def test_a_body_without_json(self):
         answer = self.server.ask("POST", "/v2/models/scores/infer", struct.pack("<3f", 1, 2, 3), {"Inference-Header-Content-Length": "0"})
         self.assertEqual(answer.status, 200, answer.body)
@@ -166,7 +178,8 @@ class Protocol(unittest.TestCase):
         self.error("POST", infer, {"inputs": [shared]}, 501, "shared memory")
         self.error("POST", "/v2/systemsharedmemory/region/r/register", {}, 501, "shared memory")
         self.error("GET", "/v2/cudasharedmemory/status", None, 501, "shared memory")
-        self.assertEqual(self.server.ask("POST", infer, b"x", {"Content-Encoding": "gzip"}).status, 415)
+        self.assertEqual(self.server.ask("POST", infer, b"x", {"Content-Encoding": "br"}).status, 415)
+        self.assertEqual(self.server.ask("POST", infer, b"x", {"Content-Encoding": "gzip"}).status, 400)
         self.assertEqual(self.server.ask("POST", infer, b"{}", {"Inference-Header-Content-Length": "9"}).status, 400)
         self.assertEqual(self.server.ask("DELETE", infer).status, 405)
 

@@ -8,13 +8,12 @@ Exit code 77 where Selenium, chromium or its driver is missing.
 import os
 import pathlib
 import re
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 
-from page_test import SKIP, Browser, check, green_picture, webdriver
+from page_test import SKIPPED, Page, check, green_picture, missing
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cli"))
 import tiny_models  # noqa: E402
@@ -117,10 +116,9 @@ def has_no_page(sdx, folder):
 
 
 def main():
-    missing = [what for what, there in (("selenium", webdriver), ("chromium", shutil.which("chromium")), ("chromedriver", shutil.which("chromedriver"))) if not there]
-    if missing:
-        print("skipped, for want of", ", ".join(missing))
-        return SKIP
+    if wanted := missing():
+        print("skipped, for want of", ", ".join(wanted))
+        return SKIPPED
     sdx = str(pathlib.Path(sys.argv[1]).resolve())
     shots = pathlib.Path(sys.argv[2]) if len(sys.argv) > 2 else None
     if shots:
@@ -132,7 +130,7 @@ def main():
         real = pathlib.Path(os.environ.get("SDX_LANGUAGE_MODELS", "none")) / REAL
         talker = real if real.exists() else folder / "talker.gguf"
         server = Server(sdx, f"talker={talker}", f"letters={folder / 'embedder'}", f"colours={folder / 'colours'}")
-        b = Browser(shots)
+        b = Page(shots)
         try:
             run(b, server, folder, real.exists())
         finally:

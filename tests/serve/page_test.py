@@ -7,7 +7,6 @@ Needs Selenium and Debian's chromium and chromium-driver; exit code 77 where som
 
 import json
 import pathlib
-import shutil
 import struct
 import sys
 import tempfile
@@ -15,21 +14,8 @@ import zlib
 
 from stand_in import StandIn
 
-try:
-    from selenium import webdriver
-    from selenium.common.exceptions import StaleElementReferenceException
-    from selenium.webdriver.common.by import By
-    from selenium.webdriver.common.keys import Keys
-    from selenium.webdriver.support.ui import Select, WebDriverWait
-except ImportError:
-    webdriver = None
-
-SKIP, PATIENCE = 77, 60  # seconds; how long something may take on a busy machine
-
-
-def check(condition, *what):
-    if not condition:
-        raise AssertionError(what)
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from browser import SKIPPED, Browser, By, Keys, Select, check, missing  # noqa: E402
 
 
 def green_picture(path):
@@ -41,46 +27,7 @@ def green_picture(path):
                      + chunk(b"IEND", b""))
 
 
-class Browser:
-    def __init__(self, shots):
-        options = webdriver.ChromeOptions()
-        options.binary_location = shutil.which("chromium")
-        for flag in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars", "--window-size=1400,900"):
-            options.add_argument(flag)
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-        self.driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(executable_path=shutil.which("chromedriver")))
-        self.shots = shots
-        self.resize(1400, 900)
-
-    def resize(self, width, height, dark=False):
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600})
-        scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": scheme})
-
-    def open(self, url):
-        self.driver.get(url)
-        self.until(lambda: self.js("return document.documentElement.dataset.ready") == "true", "the page is ready")
-
-    def js(self, script, *arguments):
-        return self.driver.execute_script(script, *arguments)
-
-    def until(self, condition, what):
-        try:
-            # What is looked at may be shown anew at any time.
-            return WebDriverWait(self.driver, PATIENCE, 0.05, [StaleElementReferenceException]).until(lambda _: condition())
-        except Exception as error:
-            self.shoot("failed")
-            raise AssertionError(f"never: {what}") from error
-
-    def all(self, selector):
-        return self.driver.find_elements(By.CSS_SELECTOR, selector)
-
-    def one(self, selector):
-        return self.driver.find_element(By.CSS_SELECTOR, selector)
-
-    def text(self, selector):
-        return self.js("return document.querySelector(arguments[0]).textContent", selector)
-
+class Page(Browser):
     def tab(self, name):
         self.one(f"#tab-{name}").click()
         check(self.one(f"#view-{name}").is_displayed(), name)
@@ -88,10 +35,6 @@ class Browser:
     def press(self, selector):
         """For what is shown anew from time to time."""
         self.until(lambda: self.one(selector).click() is None, f"{selector} is pressed")
-
-    def shoot(self, name):
-        if self.shots:
-            self.driver.save_screenshot(str(self.shots / f"{name}.png"))
 
     def say(self, text, kept=True):
         before = len(self.all(".assistant"))
@@ -339,17 +282,16 @@ def run(b, server, folder):
 
 
 def main():
-    missing = [what for what, there in (("selenium", webdriver), ("chromium", shutil.which("chromium")), ("chromedriver", shutil.which("chromedriver"))) if not there]
-    if missing:
-        print("skipped, for want of", ", ".join(missing))
-        return SKIP
+    if wanted := missing():
+        print("skipped, for want of", ", ".join(wanted))
+        return SKIPPED
     shots = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else None
     if shots:
         shots.mkdir(parents=True, exist_ok=True)
     server = StandIn()
     try:
         with tempfile.TemporaryDirectory() as name:
-            b = Browser(shots)
+            b = Page(shots)
             try:
                 run(b, server, pathlib.Path(name))
             finally:

@@ -309,21 +309,11 @@ bool Connection::read_chunks() {
 }
 
 bool Connection::reserve_body(std::uint64_t bytes) {
-  if (!body_share_) request_->body_held = body_share_ = std::make_shared<BodyShare>(shared_.body_bytes);
-  return body_share_->grow(bytes, shared_.options.limits.all_bodies_bytes);
-}
-
-bool BodyShare::grow(std::uint64_t bytes, std::uint64_t most) {
-  const std::uint64_t before = bytes_;
-  if (bytes <= before) return true;
-  const std::uint64_t more = bytes - before;
-  if (more > most) return false;
-  if (all_->fetch_add(more) > most - more) {
-    *all_ -= more;
-    return false;
+  if (!body_share_) {
+    body_share_ = std::make_shared<BodyShare>(shared_.body_bytes, shared_.options.limits.all_bodies_bytes);
+    request_->body_held = body_share_;
   }
-  bytes_ = bytes;
-  return true;
+  return body_share_->grow(bytes);
 }
 
 // What the client sends while its request is answered: the next ones, or nothing.

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "serve/http/body_share.h"
 #include "serve/http/chunks.h"
 #include "serve/http/handler_pool.h"
 #include "serve/http/responder.h"
@@ -20,22 +21,6 @@
 namespace sdx::serve {
 
 using Clock = std::chrono::steady_clock;
-
-// What one body takes of the bytes that all bodies may have. Thread-safe but for grow().
-class BodyShare {
- public:
-  explicit BodyShare(std::shared_ptr<std::atomic<std::uint64_t>> all) : all_(std::move(all)) {}
-  ~BodyShare() { release(); }
-  BodyShare(const BodyShare&) = delete;
-  BodyShare& operator=(const BodyShare&) = delete;
-  // To so many bytes; false where all together would be more than `most`.
-  bool grow(std::uint64_t bytes, std::uint64_t most);
-  void release() { *all_ -= bytes_.exchange(0); }
-
- private:
-  std::shared_ptr<std::atomic<std::uint64_t>> all_;
-  std::atomic<std::uint64_t> bytes_{0};
-};
 
 // What connections share with their server.
 struct Shared {

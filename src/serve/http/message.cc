@@ -52,6 +52,20 @@ void Notes::set_tokens(std::int64_t prompt, std::int64_t answer) {
   values_.answer_tokens = answer;
 }
 
+void Notes::add_stage(const char* name, Clock::time_point begin, Clock::time_point end) {
+  constexpr std::size_t most = 32;  // of a request with many parts
+  if (!wants_stages_) return;
+  const std::lock_guard lock(mutex_);
+  if (values_.stages.size() < most) values_.stages.push_back({name, begin, end});
+}
+
+void Notes::add_generation(Clock::time_point submitted, double first_token_ms) {
+  const auto first =
+      submitted + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double, std::milli>(first_token_ms));
+  add_stage("prompt", submitted, first);
+  add_stage("decode", first, Clock::now());
+}
+
 Notes::Values Notes::values() const {
   const std::lock_guard lock(mutex_);
   return values_;

@@ -26,10 +26,17 @@ std::string_view header(const Headers& headers, std::string_view name);
 // What a request's log line and trace say of it beyond its head. Thread-safe.
 class Notes {
  public:
+  using Clock = std::chrono::steady_clock;
+  // A part of the work, for a trace.
+  struct Stage {
+    const char* name;  // of the program's own text
+    Clock::time_point begin, end;
+  };
   struct Values {
     std::string model;                                  // as the request named it
     std::string prompt;                                 // logged where the user wants it alone
     std::int64_t prompt_tokens = 0, answer_tokens = 0;  // 0: not a matter of tokens
+    std::vector<Stage> stages;                          // 32 at most
   };
   void set_model(std::string_view model);
   void set_prompt(std::string_view prompt);
@@ -37,15 +44,37 @@ class Notes {
   // True where the user wants prompts in the log: else nobody need put them together.
   bool wants_prompt() const noexcept { return wants_prompt_; }
   void want_prompt() noexcept { wants_prompt_ = true; }
+  // Nothing happens where the request is not traced.
+  void add_stage(const char* name, Clock::time_point begin, Clock::time_point end);
+  // "prompt", from its submission to the first token, and "decode", from there to now.
+  void add_generation(Clock::time_point submitted, double first_token_ms);
+  void want_stages() noexcept { wants_stages_ = true; }
   Values values() const;
 
  private:
   mutable std::mutex mutex_;
   Values values_;
-  std::atomic<bool> wants_prompt_{false};
+  std::atomic<bool> wants_prompt_{false}, wants_stages_{false};
+};
+
+// A stage from here to its end. `notes` may be null, and must outlive it.
+class StageTimer {
+ public:
+  StageTimer(Notes* notes, const char* name) : notes_(notes), name_(name) {}
+  ~StageTimer() {
+    if (notes_ != nullptr) notes_->add_stage(name_, begin_, Notes::Clock::now());
+  }
+  StageTimer(const StageTimer&) = delete;
+  StageTimer& operator=(const StageTimer&) = delete;
+
+ private:
+  Notes* const notes_;
+  const char* const name_;
+  const Notes::Clock::time_point begin_ = Notes::Clock::now();
 };
 
 struct RouterEntry;
+class BodyShare;  // serve/http/body_share.h
 
 struct Request {
   std::string method;  // "GET", as sent
@@ -72,7 +101,7 @@ struct Request {
   std::string traceparent, tracestate;  // of this request's own span (W3C Trace Context): what calls made for it send on
   // Let go when the request has been answered, or where its client went first, when nobody works on it any more.
   std::shared_ptr<void> held;
-  std::shared_ptr<void> body_held;  // the body's share of Limits::all_bodies_bytes; so too
+  std::shared_ptr<BodyShare> body_held;  // the body's share of Limits::all_bodies_bytes; so too
 
   std::string_view part(std::string_view name) const;  // empty when there is none
   std::string_view header(std::string_view name) const { return serve::header(headers, name); }

@@ -1,7 +1,7 @@
 #pragma once
 // An HTTP/1.1 server: keep-alive, pipelining, chunked requests, streamed responses, TLS. A few threads do all reading and
 // writing, each for its own connections; handlers run on a pool of their own, or answer later (Responder). What it does not do:
-// compression, files, HTTP/2.
+// compressing answers, files, HTTP/2. Compressed bodies: content_encoding.h.
 //
 //   serve::Server server({.port = 8080}, [](const serve::Request& request) { return serve::json_response("{}"); });
 //   …

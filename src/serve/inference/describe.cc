@@ -134,8 +134,16 @@ json describe_config(const LoadedModel& model) {
   out["version_policy"] = std::move(policy);
   json parameters = json::object();
   for (const auto& [key, value] : model.settings.parameters) parameters[key] = {{"string_value", value}};
-  if (!model.tensors) {
+  if (model.language) {
+    out["input"] = {{{"name", "text_input"}, {"data_type", "TYPE_STRING"}, {"dims", {1}}},
+                    {{"name", "stream"}, {"data_type", "TYPE_BOOL"}, {"dims", {1}}, {"optional", true}},
+                    {{"name", "sampling_parameters"}, {"data_type", "TYPE_STRING"}, {"dims", {1}}, {"optional", true}}};
+    out["output"] = {{{"name", "text_output"}, {"data_type", "TYPE_STRING"}, {"dims", {1}}}};
+    out["model_transaction_policy"] = {{"decoupled", true}};
+  } else if (!model.tensors) {
     out["input"] = out["output"] = json::array();
+  }
+  if (!model.tensors) {
     out["parameters"] = std::move(parameters);
     return out;
   }

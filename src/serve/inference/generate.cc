@@ -1,9 +1,11 @@
-// Triton's generate extension: text in, text out, of language models.
+// Text in, text out, of language models: Triton's generate extension over HTTP, and streams over gRPC with the names of its
+// language backends (vLLM's, TensorRT-LLM's).
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "serve/inference/generate.h"
 #include "serve/inference/infer.h"
 #include "serve/inference/routes.h"
 
@@ -69,6 +71,15 @@ bool read_parameter(const std::string& key, const json& value, GenerationSetting
   return true;
 }
 
+// What belongs to the route, not to the text.
+bool is_left_alone(const std::string& key) {
+  return key == "stream" || key == "exclude_input_in_output" || key == "return_full_text";
+}
+
+void read_named(const std::string& key, const json& value, GenerationSettings& s) {
+  if (!read_parameter(key, value, s)) fail(ErrorCode::invalid_argument, "there is no parameter \"{}\"", key);
+}
+
 GenerateRequest read_request(std::string_view body, const LanguageModel& model) {
   const json document = json::parse(body, nullptr, false);
   if (!document.is_object()) fail(ErrorCode::invalid_argument, "the request is no JSON object");
@@ -76,8 +87,7 @@ GenerateRequest read_request(std::string_view body, const LanguageModel& model) 
   out.settings.sampling = model.info().defaults;
   bool text = false;
   const auto read = [&](const std::string& key, const json& value) {
-    if (key == "stream" || key == "exclude_input_in_output" || key == "return_full_text") return;  // the route decides
-    if (!read_parameter(key, value, out.settings)) fail(ErrorCode::invalid_argument, "there is no parameter \"{}\"", key);
+    if (!is_left_alone(key)) read_named(key, value, out.settings);
   };
   for (const auto& [key, value] : document.items()) {
     if (key == "id" || key == "text_input") {
@@ -127,6 +137,16 @@ struct Running {
   }
 };
 
+GenerationRequest engine_request(const LanguageModel& model, GenerateRequest& read) {
+  const Tokenizer& words = model.tokenizer();
+  const Encoding encoding = words.encode(read.text);
+  GenerationRequest asked;
+  asked.prompt.assign(encoding.ids.begin(), encoding.ids.end());
+  asked.settings = std::move(read.settings);
+  asked.settings.detokenize = [&words](std::span<const TokenId> ids) { return words.decode(ids); };
+  return asked;
+}
+
 void generate(Catalog& catalog, const RequestPtr& request, const ResponderPtr& responder, bool stream) {
   request->notes->set_model(request->part("model"));
   auto running = std::make_shared<Running>();
@@ -139,26 +159,145 @@ void generate(Catalog& catalog, const RequestPtr& request, const ResponderPtr& r
   running->id = read.id;
   running->responder = responder;
   running->stream = stream;
-  const Tokenizer& words = service.model.tokenizer();
-  const Encoding encoding = words.encode(read.text);
-  GenerationRequest asked;
-  asked.prompt.assign(encoding.ids.begin(), encoding.ids.end());
-  asked.settings = std::move(read.settings);
-  asked.settings.detokenize = [&words](std::span<const TokenId> ids) { return words.decode(ids); };
+  std::optional<StageTimer> cutting(std::in_place, request->notes.get(), "tokenize");
+  GenerationRequest asked = engine_request(service.model, read);
+  cutting.reset();
   if (stream) {
     asked.on_token = [running](const GeneratedToken& token) {
       return token.text.empty() ? !running->responder->gone() : running->send(running->answer(token.text));
     };
   }
-  asked.on_end = [running, request](const Generation* result, const std::exception_ptr& error) {
-    if (result != nullptr) request->notes->set_tokens(result->prompt_tokens, result->completion_tokens);
+  asked.on_end = [running, request, submitted = Notes::Clock::now()](const Generation* result, const std::exception_ptr& error) {
+    if (result != nullptr) {
+      request->notes->set_tokens(result->prompt_tokens, result->completion_tokens);
+      request->notes->add_generation(submitted, result->first_token_ms);
+    }
     running->end(result, error);
   };
   const GenerationTask task = service.engine->submit(std::move(asked));
   responder->on_gone([task] { task.cancel(); });
 }
 
+// ---- Tensors instead of JSON
+
+// The only element of an input.
+json scalar_of(const Tensor& t, const std::string& name) {
+  if (t.size() != 1) fail(ErrorCode::invalid_argument, "input '{}' has {} elements, one is needed", name, t.size());
+  switch (t.dtype()) {
+    case DataType::boolean: return t.values<bool>()[0];
+    case DataType::int32: return t.values<std::int32_t>()[0];
+    case DataType::int64: return t.values<std::int64_t>()[0];
+    case DataType::uint32: return t.values<std::uint32_t>()[0];
+    case DataType::uint64: return t.values<std::uint64_t>()[0];
+    case DataType::float32: return t.values<float>()[0];
+    case DataType::float64: return t.values<double>()[0];
+    case DataType::string: return t.values<std::string>()[0];
+    default: fail(ErrorCode::invalid_argument, "input '{}' is {}, which means nothing here", name, t.type_string());
+  }
+}
+
+// Lists of words, of which clients of TensorRT-LLM send empty ones where there is none.
+json words_of(const Tensor& t, const std::string& name) {
+  if (t.dtype() != DataType::string) fail(ErrorCode::invalid_argument, "input '{}' must be BYTES", name);
+  json out = json::array();
+  for (const std::string& word : t.values<std::string>()) {
+    if (!word.empty()) out.push_back(word);
+  }
+  return out;
+}
+
+// Inputs of TensorRT-LLM's models that change nothing with these values, which its clients send all the time.
+bool changes_nothing(const std::string& key, const json& value) {
+  if (key == "bad_words") return value.empty();
+  if (key == "beam_width" || key == "num_return_sequences" || key == "length_penalty") return value.is_number() && value == 1;
+  if (key == "return_log_probs" || key == "return_context_logits" || key == "return_generation_logits") return value == false;
+  return false;
+}
+
+struct TextRequest : GenerateRequest {
+  bool stream = false;
+};
+
+void read_sampling(const std::string& text, GenerationSettings& s) {
+  const json document = json::parse(text, nullptr, false);
+  if (!document.is_object()) fail(ErrorCode::invalid_argument, "\"sampling_parameters\" is no JSON object");
+  for (const auto& [key, value] : document.items()) {
+    if (!is_left_alone(key)) read_named(key, value, s);
+  }
+}
+
+TextRequest read_inputs(const InferRequest& request, const LanguageModel& model) {
+  TextRequest out;
+  out.settings.sampling = model.info().defaults;
+  bool text = false;
+  for (const auto& [key, item] : request.inputs) {
+    const Tensor& t = item.tensor();
+    const bool words = key == "stop" || key == "stop_words" || key == "bad_words";
+    const json value = words ? words_of(t, key) : scalar_of(t, key);
+    if (key == "text_input" || key == "sampling_parameters") {
+      if (!value.is_string()) fail(ErrorCode::invalid_argument, "input '{}' must be BYTES", key);
+      if (key == "text_input") {
+        out.text = value.get<std::string>();
+        text = true;
+      } else {
+        read_sampling(value.get<std::string>(), out.settings);
+      }
+    } else if (key == "stream" || key == "streaming") {
+      if (!value.is_boolean()) fail(ErrorCode::invalid_argument, "input '{}' must be BOOL", key);
+      out.stream = value.get<bool>();
+    } else if (!is_left_alone(key) && !changes_nothing(key, value)) {
+      read_named(key, value, out.settings);
+    }
+  }
+  if (!text) fail(ErrorCode::invalid_argument, "input 'text_input' is needed");
+  for (const RequestedOutput& output : request.outputs) {
+    if (output.name == "text_output") continue;
+    fail(ErrorCode::invalid_argument, "there is no output '{}': text_output is the only one", output.name);
+  }
+  return out;
+}
+
+InferResult text_result(const ModelPtr& model, std::string text) {
+  InferResult out;
+  out.model = model;
+  Tensor value(DataType::string, {1});
+  value.mutable_values<std::string>()[0] = std::move(text);
+  out.outputs.push_back({{"text_output", true}, std::move(value)});
+  return out;
+}
+
 }  // namespace
+
+bool generates(Catalog& catalog, const std::string& name, const std::string& version) {
+  return catalog.get(name, version)->language != nullptr;
+}
+
+void generate(Catalog& catalog, const InferRequest& request, std::function<bool(const InferResult&, bool last)> answer,
+              const std::function<void(std::function<void()>)>& cancel_with) {
+  const ModelPtr model = catalog.get(request.model, request.version);
+  if (!model->language) fail(ErrorCode::invalid_argument, "model '{}' is no language model", model->name);
+  TextRequest read = read_inputs(request, model->language->model);
+  const bool stream = read.stream;
+  GenerationRequest asked = engine_request(model->language->model, read);
+  if (request.run.timeout) asked.deadline = std::chrono::steady_clock::now() + *request.run.timeout;
+  const auto shared = std::make_shared<std::function<bool(const InferResult&, bool)>>(std::move(answer));
+  if (stream) {
+    asked.on_token = [shared, model](const GeneratedToken& token) {
+      return token.text.empty() || (*shared)(text_result(model, token.text), false);
+    };
+  }
+  asked.on_end = [shared, model, stream](const Generation* result, const std::exception_ptr& error) {
+    InferResult last;
+    last.model = model;
+    // Ended by the engine, or because the client does not read: no whole text.
+    const bool cut = !error && result->choices.at(0).finish_reason == "cancelled";
+    if (!error && !cut && !stream) last = text_result(model, result->choices.at(0).text);
+    last.error = cut ? std::make_exception_ptr(Error(ErrorCode::cancelled, "the text was cut short")) : error;
+    (*shared)(last, true);
+  };
+  const GenerationTask task = model->language->engine->submit(std::move(asked));
+  cancel_with([task] { task.cancel(); });
+}
 
 void add_generate_routes(Router& router, Catalog& catalog) {
   for (const bool stream : {false, true}) {

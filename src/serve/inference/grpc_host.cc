@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "serve/inference/describe.h"
+#include "serve/inference/generate.h"
 #include "serve/inference/infer.h"
 
 namespace sdx::serve {
@@ -23,6 +24,11 @@ GrpcHost grpc_host(Catalog& catalog, const InferenceOptions& options) {
   GrpcHost host;
   host.infer = [&catalog](InferRequest request, std::function<void(InferResult)> done) {
     infer(catalog, std::move(request), std::move(done));
+  };
+  host.generates = [&catalog](const std::string& name, const std::string& version) { return generates(catalog, name, version); };
+  host.generate = [&catalog](const InferRequest& request, std::function<bool(const InferResult&, bool)> answer,
+                             const std::shared_ptr<LateCancel>& cancel) {
+    generate(catalog, request, std::move(answer), [&](std::function<void()> call) { cancel->set(std::move(call)); });
   };
   host.meaning = [](const std::exception_ptr& error) {
     const ErrorMeaning meaning = meaning_of(error);

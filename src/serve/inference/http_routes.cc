@@ -27,15 +27,7 @@ std::optional<std::size_t> header_length(const Request& request) {
   return length;
 }
 
-// Nothing where the body comes as it is.
-std::optional<Response> refuse_encoding(const Request& request) {
-  const std::string_view encoding = request.header("Content-Encoding");
-  if (encoding.empty() || encoding == "identity") return std::nullopt;
-  return protocol_error(415, "Content-Encoding '" + std::string(encoding) + "' is not supported: send the body as it is");
-}
-
 void infer_over_http(Catalog& catalog, const RequestPtr& request, const ResponderPtr& responder) {
-  if (auto refused = refuse_encoding(*request)) return responder->respond(std::move(*refused));
   request->notes->set_model(request->part("model"));
   const std::optional<std::size_t> length = header_length(*request);
   auto parsed = std::make_shared<InferRequest>();
@@ -49,13 +41,15 @@ void infer_over_http(Catalog& catalog, const RequestPtr& request, const Responde
   parsed->run.cancel = cancel_with(*responder);
   InferRequest asked = *parsed;
   parsed->inputs = {};
-  infer(catalog, std::move(asked), [parsed, responder](const InferResult& result) {
-    try {
-      responder->respond(result.error ? error_answer(result.error) : infer_response(*parsed, result));
-    } catch (...) {
-      responder->respond(error_answer(std::current_exception()));
-    }
-  });
+  infer(catalog, std::move(asked),
+        [parsed, responder, notes = request->notes, begin = Notes::Clock::now()](const InferResult& result) {
+          add_stages(*notes, begin, result.times);
+          try {
+            responder->respond(result.error ? error_answer(result.error) : infer_response(*parsed, result));
+          } catch (...) {
+            responder->respond(error_answer(std::current_exception()));
+          }
+        });
 }
 
 Response model_ready(Catalog& catalog, const Request& request) {
@@ -134,6 +128,13 @@ AsyncHandler answering(AsyncHandler handler) {
 
 ModelPtr model_of(Catalog& catalog, const Request& request) {
   return catalog.get(request.part("model"), request.part("version"));
+}
+
+void add_stages(Notes& notes, Notes::Clock::time_point begin, const BatchTimes& times) {
+  const auto compute = begin + std::chrono::duration_cast<Notes::Clock::duration>(times.queue);
+  notes.add_stage("queue", begin, compute);
+  notes.add_stage("compute", compute,
+                  compute + std::chrono::duration_cast<Notes::Clock::duration>(times.input + times.infer + times.output));
 }
 
 CancelToken cancel_with(Responder& responder) {

@@ -1,6 +1,6 @@
 #pragma once
 // The Open Inference Protocol (KServe v2) over HTTP with Triton's extensions, and the routes of projects:
-// docs/serve-inference.md.
+// docs/serve/inference.md.
 
 #include <cstdint>
 

@@ -16,7 +16,9 @@ const TensorService& tensors_of(const LoadedModel& model) {
   if (model.tensors) return *model.tensors;
   const char* instead = "";
   switch (model.kind) {
-    case ModelKind::language: instead = "a language model: POST /v1/chat/completions, /v1/completions or …/generate"; break;
+    case ModelKind::language:
+      instead = "a language model: POST /v1/chat/completions, /v1/completions or …/generate, or gRPC's ModelStreamInfer";
+      break;
     case ModelKind::embedding: instead = "a model for embeddings: POST /v1/embeddings"; break;
     case ModelKind::reranker: instead = "a reranker: POST /v1/rerank"; break;
     case ModelKind::tensors: break;

@@ -253,9 +253,13 @@ void predict(Catalog& catalog, const RequestPtr& request, const ResponderPtr& re
   RunOptions run;
   run.cancel = cancel_with(*responder);
   const TensorService& service = service_of(*model);
+  std::optional<StageTimer> preprocessing(std::in_place, request->notes.get(), "preprocess");
   NamedValues inputs = InputReader(service).read(*request);
+  preprocessing.reset();
   check_batch(*model, inputs);
-  service.batcher->submit(std::move(inputs), {}, run, [model, responder](BatchResult result) {
+  const auto begin = Notes::Clock::now();
+  service.batcher->submit(std::move(inputs), {}, run, [model, responder, notes = request->notes, begin](BatchResult result) {
+    add_stages(*notes, begin, result.times);
     try {
       if (result.error) std::rethrow_exception(result.error);
       responder->respond(json_response(answer(*model, result.outputs)));

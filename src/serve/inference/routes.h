@@ -21,6 +21,9 @@ ModelPtr model_of(Catalog& catalog, const Request& request);
 // A run that ends when its client goes.
 CancelToken cancel_with(Responder& responder);
 
+// Where the time of a request went that was submitted at `begin`.
+void add_stages(Notes& notes, Notes::Clock::time_point begin, const BatchTimes& times);
+
 // A route of the protocol: GET or POST, errors in its shape.
 Route protocol_route(std::string_view method, std::string_view pattern, Runs runs = Runs::on_pool, std::uint64_t body = 1 << 20);
 // The same pattern for a model and for one of its versions: `behind` is "/infer", for example.

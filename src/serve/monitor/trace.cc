@@ -51,9 +51,10 @@ std::string span_json(const Span& span) {
   std::string out = fmt::format("{{\"traceId\":\"{}\",\"spanId\":\"{}\"", span.context.trace_id, span.context.span_id);
   if (!span.parent_id.empty()) out += fmt::format(",\"parentSpanId\":\"{}\"", span.parent_id);
   if (!span.tracestate.empty()) out += fmt::format(",\"traceState\":{}", json_string(span.tracestate));
-  constexpr int kServer = 2, kFailed = 2;
+  constexpr int kInternal = 1, kServer = 2, kFailed = 2;
   out += fmt::format(",\"name\":{},\"kind\":{},\"startTimeUnixNano\":\"{}\",\"endTimeUnixNano\":\"{}\",\"attributes\":[{}]",
-                     json_string(span.name), kServer, ns(span.start), ns(span.start) + span.duration.count(), attributes);
+                     json_string(span.name), span.internal ? kInternal : kServer, ns(span.start),
+                     ns(span.start) + span.duration.count(), attributes);
   if (span.failed) out += fmt::format(",\"status\":{{\"code\":{}}}", kFailed);
   return out + "}";
 }

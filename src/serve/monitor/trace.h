@@ -33,7 +33,8 @@ struct Span {
   TraceContext context;
   std::string parent_id;  // empty: the first of its trace
   std::string tracestate;
-  std::string name;  // "POST /v1/chat/completions"
+  std::string name;       // "POST /v1/chat/completions"
+  bool internal = false;  // a part of the server's own work
   std::chrono::system_clock::time_point start;
   std::chrono::nanoseconds duration{0};
   bool failed = false;

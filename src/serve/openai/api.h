@@ -1,5 +1,5 @@
 #pragma once
-// OpenAI's interface: /v1/models, /v1/chat/completions, /v1/completions, /v1/embeddings, /v1/rerank. docs/serve-openai.md.
+// OpenAI's interface: /v1/models, /v1/chat/completions, /v1/completions, /v1/embeddings, /v1/rerank. docs/serve/openai.md.
 
 #include <chrono>
 #include <memory>

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <utility>
 
 #include "serve/openai/api_impl.h"
@@ -34,7 +35,10 @@ struct ChatRun {
       if (answer.cut_short(*generation)) throw api_error(Error(ErrorCode::cancelled, ""));
       Usage usage;
       usage.add(*generation);
-      if (notes) notes->set_tokens(usage.prompt, usage.completion);
+      if (notes) {
+        notes->set_tokens(usage.prompt, usage.completion);
+        notes->add_generation(submitted, generation->first_token_ms);
+      }
       measured.end(usage, generation->choices.front().finish_reason == "length" ? "length" : "stop");
       std::string last;
       if (stream) {
@@ -58,6 +62,7 @@ struct ChatRun {
   std::shared_ptr<Reply> reply;
   ModelPtr model;  // behind the reply, so that it is let go of first
   bool stream = false;
+  Notes::Clock::time_point submitted;
   std::string events;
 };
 
@@ -124,7 +129,9 @@ void Api::Impl::chat(const RequestPtr& request, const ResponderPtr& responder) {
   const Found found = models.get(r.generation.model, ModelKind::language, kPath);
   if (request->notes) request->notes->set_model(r.generation.model);
   const LanguageModel& model = found.model->language->model;
+  std::optional<StageTimer> cutting(std::in_place, request->notes.get(), "tokenize");
   Prompt prompt = make_prompt(r, found);
+  cutting.reset();
   if (request->notes && request->notes->wants_prompt()) request->notes->set_prompt(prompt.text);
   const std::int64_t room =
       answer_room(r.generation, PromptKind::chat, model.info(), static_cast<std::int64_t>(prompt.tokens.size()));
@@ -160,6 +167,7 @@ void Api::Impl::chat(const RequestPtr& request, const ResponderPtr& responder) {
   const std::string first = r.generation.stream ? run->answer.begin() : std::string();
   job.on_token = [run](const GeneratedToken& token) { return run->token(token); };
   job.on_end = [run](const Generation* generation, const std::exception_ptr& failure) { run->end(generation, failure); };
+  run->submitted = Notes::Clock::now();
   const GenerationTask task = found.model->language->engine->submit(std::move(job));
   reply->open(first);
   if (r.generation.stream) heartbeats.watch(reply);

@@ -38,6 +38,7 @@ struct CompletionRun {
         if (c.finish_reason == "cancelled") throw api_error(Error(ErrorCode::cancelled, ""));
       }
       events.clear();
+      if (notes && generation->completion_tokens > 0) notes->add_generation(submitted, generation->first_token_ms);
       answer.finish(prompt, *generation, events);
       reply->send(events);
       if (answer.complete()) finish();
@@ -57,6 +58,7 @@ struct CompletionRun {
   }
 
   std::shared_ptr<Notes> notes;
+  Notes::Clock::time_point submitted;
   const bool stream;
   CompletionAnswer answer;
   Measured measured;
@@ -124,7 +126,9 @@ void Api::Impl::completions(const RequestPtr& request, const ResponderPtr& respo
   const Found found = models.get(g.model, ModelKind::language, kPath);
   if (request->notes) request->notes->set_model(g.model);
   const LanguageModel& model = found.model->language->model;
+  std::optional<StageTimer> cutting(std::in_place, request->notes.get(), "tokenize");
   const std::vector<TokenList> prompts = read_prompts(r, model);
+  cutting.reset();
   for (const TokenList& p : prompts) {
     answer_room(g, PromptKind::completion, model.info(), static_cast<std::int64_t>(p.size()));
   }
@@ -147,6 +151,7 @@ void Api::Impl::completions(const RequestPtr& request, const ResponderPtr& respo
                                                    Measured(metrics, found.model->name, request->arrived), found.model, reply);
   run->prompts = prompts.size();
   const std::string first = g.stream ? run->answer.begin() : std::string();
+  run->submitted = Notes::Clock::now();
   std::vector<GenerationTask> tasks;
   try {
     if (!computes) only_echo(run, prompts, r.best_of);

@@ -149,7 +149,9 @@ Response Api::Impl::embeddings(const Request& request) {
   const EmbeddingRequest r = read_embedding_request(read_body(request.body));
   const Found found = models.get(r.model, ModelKind::embedding, "v1/embeddings");
   const TextEmbedder& embedder = *found.model->embedder;
+  std::optional<StageTimer> cutting(std::in_place, request.notes.get(), "tokenize");
   const Texts input = read_input(r, embedder, request);
+  cutting.reset();
   if (request.notes) {
     request.notes->set_model(r.model);
     request.notes->set_tokens(input.tokens, 0);
@@ -159,7 +161,9 @@ Response Api::Impl::embeddings(const Request& request) {
   for (std::size_t begin = 0; begin < input.texts.size(); begin += kSlice) {
     check_client(request);
     const auto slice = std::span(input.texts).subspan(begin, std::min(kSlice, input.texts.size() - begin));
+    std::optional<StageTimer> computing(std::in_place, request.notes.get(), "compute");
     const Tensor vectors = embedder.embed(slice);
+    computing.reset();
     const std::span<const float> all = vectors.values<float>();
     const std::size_t width = all.size() / slice.size();
     if (r.dimensions && static_cast<std::size_t>(*r.dimensions) > width) {
@@ -196,7 +200,9 @@ Response Api::Impl::rerank(const Request& request) {
     left = left.subspan(count);
     std::transform(slice.begin(), slice.end(), slice.begin(), beginning);
     std::size_t read = 0;
+    std::optional<StageTimer> computing(std::in_place, request.notes.get(), "compute");
     const std::vector<float> part = reranker.score(query, slice, &read);
+    computing.reset();
     tokens += static_cast<std::int64_t>(read);
     scores.insert(scores.end(), part.begin(), part.end());
   }

@@ -1,5 +1,5 @@
 #pragma once
-// What requests say, checked. docs/serve-openai.md lists their fields.
+// What requests say, checked. docs/serve/openai.md lists their fields.
 
 #include <cstdint>
 #include <optional>

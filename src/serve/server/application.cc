@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "serve/http/content_encoding.h"
 
 namespace sdx::serve {
 namespace {
@@ -30,6 +31,18 @@ std::string_view method_label(std::string_view method) {
     if (method == known) return known;
   }
   return "other";
+}
+
+// False where the request was refused.
+bool decode(const Route& route, Request& request, Responder& responder) {
+  std::optional<Response> refused;
+  try {
+    refused = decode_body(request, route.body_bytes, route.shape);
+  } catch (const std::exception& e) {  // no memory
+    refused = route.shape(503, e.what());
+  }
+  if (refused) responder.respond(std::move(*refused));
+  return !refused;
 }
 
 }  // namespace
@@ -80,7 +93,9 @@ void Application::begin(Request& request) const {
   const std::string_view parent = request.header("traceparent");
   if (parent.empty() && spans_ == nullptr) return;
   const auto context = parse_traceparent(parent);
-  request.traceparent = traceparent(begin_span(context, spans_ != nullptr));
+  const TraceContext own = begin_span(context, spans_ != nullptr);
+  request.traceparent = traceparent(own);
+  if (own.sampled && spans_ != nullptr) request.notes->want_stages();
   if (context) request.tracestate = request.header("tracestate");
 }
 
@@ -113,9 +128,11 @@ Admission Application::admit(Request& request) {
 
 void Application::enter(const RequestPtr& request, const ResponderPtr& responder) {
   const RouterEntry& entry = *request->matched;
-  if (entry.route.runs == Runs::at_once) return Router::run(entry, request, responder);
-  const auto work = [&entry, request, responder] {
+  const bool encoded = is_encoded(*request);
+  if (entry.route.runs == Runs::at_once && !encoded) return Router::run(entry, request, responder);
+  const auto work = [&entry, request, responder, encoded] {
     if (*request->gone) return responder->respond(entry.route.shape(kClientGone, "the client has gone"));
+    if (encoded && !decode(entry.route, *request, *responder)) return;
     Router::run(entry, request, responder);
   };
   if (pool_.submit(work)) return;
@@ -196,6 +213,18 @@ void Application::trace(const Request& request, const Outcome& outcome, int stat
     span.numbers.emplace_back("gen_ai.usage.output_tokens", notes.answer_tokens);
   }
   spans_->add(std::move(span));
+  for (const Notes::Stage& stage : notes.stages) {
+    Span part;
+    part.context = begin_span(context, true);
+    part.parent_id = context->span_id;
+    part.tracestate = request.tracestate;
+    part.name = stage.name;
+    part.internal = true;
+    part.start =
+        request.arrived_at + std::chrono::duration_cast<std::chrono::system_clock::duration>(stage.begin - request.arrived);
+    part.duration = stage.end - stage.begin;
+    spans_->add(std::move(part));
+  }
 }
 
 }  // namespace sdx::serve

@@ -135,6 +135,17 @@ TEST(Application, LeadsRequestsThrough) {
   EXPECT_EQ(whole.guard().running(), 0);
 }
 
+TEST(Application, PackedBodiesAreUnpackedBeforeTheirHandler) {
+  Whole whole;
+  // gzip's stored form: head, one block, checksum, length.
+  const std::string body("\x1f\x8b\x08\0\0\0\0\0\0\xff\x01\x02\0\xfd\xff{}\x43\xbf\xa6\xa3\x02\0\0\0", 25);
+  EXPECT_TRUE(whole.ask("POST /echo/m HTTP/1.1\r\nContent-Encoding: gzip", body).ends_with("\r\n\r\n{}"));
+  EXPECT_EQ(status_of_answer(whole.ask("POST /echo/m HTTP/1.1\r\nContent-Encoding: gzip", "{}")), 400);
+  const std::string other = whole.ask("POST /echo/m HTTP/1.1\r\nContent-Encoding: br", "{}");
+  EXPECT_EQ(status_of_answer(other), 415);
+  EXPECT_NE(other.find("Accept-Encoding: gzip, deflate\r\n"), std::string::npos) << other;
+}
+
 TEST(Application, LogsPromptsWhereAsked) {
   Whole whole("", {}, {.log_prompts = true});
   whole.ask("POST /echo/m HTTP/1.1", "secret");

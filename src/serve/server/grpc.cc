@@ -38,7 +38,30 @@ std::optional<GrpcError> ask_guard(Guard& guard, GrpcCall& call) {
   return std::nullopt;
 }
 
+// Without counting.
+std::optional<GrpcError> key_error(Guard& guard, std::string_view authorization) {
+  Request request;
+  request.headers.emplace_back("authorization", authorization);
+  Route route;
+  route.limited = false;
+  const auto refused = guard.check_key(request, &route);
+  return refused ? std::optional(error_of(*refused)) : std::nullopt;
+}
+
+struct Pem {
+  std::string certificate, key;
+};
+
+Pem read_pem(const ServeRequest& request) {
+  return {read_file(request.tls_cert, kPemBytes), read_file(request.tls_key, kPemBytes)};
+}
+
 }  // namespace
+
+void reload_certificate(GrpcServer& server, const ServeRequest& request) {
+  const Pem pem = read_pem(request);
+  server.replace_certificate(pem.certificate, pem.key);
+}
 
 std::unique_ptr<GrpcServer> start_grpc(const ServeRequest& request, const Settings& settings, Catalog& catalog, Guard& guard) {
   if (settings.grpc_port == -2) return nullptr;
@@ -46,11 +69,13 @@ std::unique_ptr<GrpcServer> start_grpc(const ServeRequest& request, const Settin
   options.host = settings.host;
   options.port = settings.grpc_port;
   if (!request.tls_cert.empty()) {
-    options.certificate = read_file(request.tls_cert, kPemBytes);
-    options.key = read_file(request.tls_key, kPemBytes);
+    Pem pem = read_pem(request);
+    options.certificate = std::move(pem.certificate);
+    options.key = std::move(pem.key);
   }
   GrpcHost host = grpc_host(catalog);
   host.guard = [&guard](GrpcCall& call) { return ask_guard(guard, call); };
+  host.key_error = [&guard](std::string_view authorization) { return key_error(guard, authorization); };
   return grpc_module().serve(options, std::move(host));
 }
 

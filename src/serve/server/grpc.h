@@ -15,4 +15,7 @@ namespace sdx::serve {
 // address cannot be had.
 std::unique_ptr<GrpcServer> start_grpc(const ServeRequest& request, const Settings& settings, Catalog& catalog, Guard& guard);
 
+// Reads the files of the certificate again, which HTTP's side has found fit. Throws Error(io).
+void reload_certificate(GrpcServer& server, const ServeRequest& request);
+
 }  // namespace sdx::serve

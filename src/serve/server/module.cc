@@ -208,7 +208,11 @@ void Program::reload() {
     }
   };
   if (guard_->keys()) attempt("API keys", [&] { guard_->keys()->replace(read_keys(request_.api_keys)); });
-  if (encryption_) attempt("certificate", [&] { serve::reload(*encryption_); });
+  if (encryption_)
+    attempt("certificate", [&] {
+      serve::reload(*encryption_);
+      if (grpc_) reload_certificate(*grpc_, request_);
+    });
   notify_service_manager("READY=1");
 }
 

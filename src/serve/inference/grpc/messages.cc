@@ -126,6 +126,16 @@ InferRequest request_of(const inference::ModelInferRequest& message) {
   return out;
 }
 
+void add_text(inference::ModelInferResponse& message, const std::string& name, const std::string& text) {
+  auto* output = message.add_outputs();
+  output->set_name(name);
+  output->set_datatype("BYTES");
+  output->add_shape(1);
+  Tensor value(DataType::string, {1});
+  value.mutable_values<std::string>()[0] = text;
+  append_bytes(*message.add_raw_output_contents(), value);
+}
+
 void fill_response(inference::ModelInferResponse& message, const std::string& id, const InferResult& result) {
   message.set_model_name(result.model->name);
   message.set_model_version(result.model->version);

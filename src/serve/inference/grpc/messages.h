@@ -10,6 +10,9 @@ namespace sdx::serve {
 // part is wrong.
 InferRequest request_of(const inference::ModelInferRequest& message);
 
+// One text, as an output of one element.
+void add_text(inference::ModelInferResponse& message, const std::string& name, const std::string& text);
+
 // Values as raw_output_contents.
 void fill_response(inference::ModelInferResponse& message, const std::string& id, const InferResult& result);
 

@@ -3,14 +3,13 @@
 #include <google/protobuf/util/json_util.h>
 #include <grpcpp/grpcpp.h>
 
-#include <atomic>
-#include <mutex>
-
 #include "base/error.h"
+#include "calls.h"
+#include "credentials.h"
 #include "health.grpc.pb.h"
 #include "inference.grpc.pb.h"
 #include "messages.h"
-#include "serve/http/handler_pool.h"
+#include "stream.h"
 
 namespace sdx::serve {
 namespace {
@@ -19,24 +18,6 @@ using grpc::CallbackServerContext;
 using grpc::Status;
 using grpc::StatusCode;
 
-StatusCode code_of(int status) {
-  switch (status) {
-    case 400: return StatusCode::INVALID_ARGUMENT;
-    case 401: return StatusCode::UNAUTHENTICATED;
-    case 403: return StatusCode::PERMISSION_DENIED;
-    case 404: return StatusCode::NOT_FOUND;
-    case 413:
-    case 429: return StatusCode::RESOURCE_EXHAUSTED;
-    case 499: return StatusCode::CANCELLED;
-    case 501: return StatusCode::UNIMPLEMENTED;
-    case 503: return StatusCode::UNAVAILABLE;
-    case 504: return StatusCode::DEADLINE_EXCEEDED;
-    default: return StatusCode::INTERNAL;
-  }
-}
-
-Status status_of(const GrpcError& error) { return {code_of(error.status), error.message}; }
-
 // JSON and messages have the same names.
 template <class Message>
 void fill(Message& message, const std::string& json) {
@@ -44,47 +25,6 @@ void fill(Message& message, const std::string& json) {
   options.ignore_unknown_fields = true;
   const auto status = google::protobuf::util::JsonStringToMessage(json, &message, options);
   if (!status.ok()) fail(ErrorCode::internal, "a description does not fit its message: {}", std::string(status.message()));
-}
-
-// What all calls share.
-class Calls {
- public:
-  Calls(GrpcHost host, int threads, int waiting) : host(std::move(host)), pool(threads, waiting) {}
-
-  GrpcHost host;
-  HandlerPool pool;
-
-  std::optional<Status> refused(const CallbackServerContext& context, GrpcCall& call, bool health) const {
-    if (!host.guard) return std::nullopt;
-    call.peer = context.peer();
-    call.health = health;
-    const auto at = context.client_metadata().find("authorization");
-    if (at != context.client_metadata().end()) call.authorization.assign(at->second.data(), at->second.size());
-    const std::optional<GrpcError> error = host.guard(call);
-    return error ? std::optional(status_of(*error)) : std::nullopt;
-  }
-
-  // What `work` throws, as a status.
-  template <class Work>
-  Status attempt(const Work& work) const {
-    try {
-      work();
-      return Status::OK;
-    } catch (...) {
-      return status_of(host.meaning(std::current_exception()));
-    }
-  }
-};
-
-std::optional<std::chrono::milliseconds> time_left(const CallbackServerContext& context) {
-  const auto deadline = context.deadline();
-  if (deadline == std::chrono::system_clock::time_point::max()) return std::nullopt;
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::system_clock::now());
-  return std::max(left, std::chrono::milliseconds(1));
-}
-
-void limit_time(InferRequest& request, const CallbackServerContext& context) {
-  if (const auto left = time_left(context)) request.run.timeout = std::min(request.run.timeout.value_or(*left), *left);
 }
 
 // ---- Calls with one answer ----
@@ -120,73 +60,38 @@ grpc::ServerUnaryReactor* on_pool(Calls& calls, CallbackServerContext* context, 
   return reactor;
 }
 
-// ---- A stream of inferences ----
-
-// One at a time, in the order in which they come: a client that wants more at once opens more streams.
-class Stream : public grpc::ServerBidiReactor<inference::ModelInferRequest, inference::ModelStreamInferResponse> {
+// An inference. Its message is parsed here and not by gRPC, so that keys come first, and not on gRPC's threads.
+class Inference final : public Unary {
  public:
-  Stream(Calls& calls, CallbackServerContext* context) : calls_(calls), context_(context) {
-    if (const auto refused = calls_.refused(*context, call_, false)) {
-      Finish(*refused);
-      return;
-    }
-    StartRead(&request_);
-  }
-  void OnReadDone(bool ok) override {
-    if (!ok) {
-      Finish(Status::OK);
-      return;
-    }
-    response_.Clear();
-    if (!calls_.pool.submit([this] { ask(); })) answer({StatusCode::RESOURCE_EXHAUSTED, "the server is busy; try again later"});
-  }
-  void OnWriteDone(bool ok) override {
-    if (!ok) {
-      Finish({StatusCode::CANCELLED, "the client has gone"});
-      return;
-    }
-    StartRead(&request_);
-  }
-  void OnCancel() override { cancel_.cancel(); }
-  void OnDone() override { delete this; }
+  inference::ModelInferRequest request;
+  inference::ModelInferResponse response;
 
- private:
-  void ask() {
-    try {
-      InferRequest request = request_of(request_);
-      limit_time(request, *context_);
-      request.run.cancel = cancel_;
-      calls_.host.infer(std::move(request), [this](const InferResult& result) {
-        // Whoever calls this serves others too: nothing may leave it.
-        answer(result.error ? status_of(calls_.host.meaning(result.error))
-                            : calls_.attempt([&] { fill_response(*response_.mutable_infer_response(), request_.id(), result); }));
-      });
-    } catch (...) {
-      answer(status_of(calls_.host.meaning(std::current_exception())));
-    }
+  // False where the call has ended with an error. `bytes` are let go of: tensors would lie there twice.
+  bool read(const Calls& calls, grpc::ByteBuffer& bytes) {
+    Status parsed;
+    Status status =
+        calls.attempt([&] { parsed = grpc::SerializationTraits<inference::ModelInferRequest>::Deserialize(&bytes, &request); });
+    if (status.ok() && !parsed.ok()) status = {StatusCode::INVALID_ARGUMENT, "the message is no ModelInferRequest"};
+    if (!status.ok()) Finish(status);
+    return status.ok();
   }
-  void answer(const Status& status) {
-    if (!status.ok()) {
-      response_.Clear();  // what was filled in before it failed
-      response_.set_error_message(status.error_message().empty() ? "the request failed" : status.error_message());
-      response_.mutable_infer_response()->set_id(request_.id());
-    }
-    StartWrite(&response_);
+  void answer(const Calls& calls, grpc::ByteBuffer& bytes) {
+    Status made;
+    const Status status = calls.attempt([&] {
+      bool owns = false;
+      made = grpc::SerializationTraits<inference::ModelInferResponse>::Serialize(response, &bytes, &owns);
+    });
+    Finish(status.ok() ? made : status);
   }
-
-  Calls& calls_;
-  CallbackServerContext* context_;
-  GrpcCall call_;
-  CancelToken cancel_;
-  inference::ModelInferRequest request_;
-  inference::ModelStreamInferResponse response_;
 };
 
 // ---- Services ----
 
 using Reactor = grpc::ServerUnaryReactor;
+using RawService =
+    inference::GRPCInferenceService::WithRawCallbackMethod_ModelInfer<inference::GRPCInferenceService::CallbackService>;
 
-class Service final : public inference::GRPCInferenceService::CallbackService {
+class Service final : public RawService {
  public:
   explicit Service(Calls& calls) : calls_(calls) {}
 
@@ -243,19 +148,21 @@ class Service final : public inference::GRPCInferenceService::CallbackService {
     return on_pool(calls_, context, [this, request] { calls_.host.unload(request->model_name()); });
   }
 
-  Reactor* ModelInfer(CallbackServerContext* context, const inference::ModelInferRequest* request,
-                      inference::ModelInferResponse* response) override {
-    auto* reactor = new Unary;
+  Reactor* ModelInfer(CallbackServerContext* context, const grpc::ByteBuffer* request, grpc::ByteBuffer* response) override {
+    auto* reactor = new Inference;
+    auto* const bytes = const_cast<grpc::ByteBuffer*>(request);  // the call's own, which nobody else reads
     if (const auto refused = calls_.refused(*context, reactor->call, false)) {
       reactor->Finish(*refused);
-    } else if (!calls_.pool.submit([=, this] { infer(reactor, *context, *request, *response); })) {
+    } else if (!calls_.pool.submit([=, this] {
+                 if (reactor->read(calls_, *bytes)) infer(reactor, *context, *response);
+               })) {
       reactor->Finish({StatusCode::RESOURCE_EXHAUSTED, "the server is busy; try again later"});
     }
     return reactor;
   }
   grpc::ServerBidiReactor<inference::ModelInferRequest, inference::ModelStreamInferResponse>* ModelStreamInfer(
       CallbackServerContext* context) override {
-    return new Stream(calls_, context);
+    return new_stream(calls_, context);
   }
 
   // What Triton's clients may ask for. Traces and logs of this server are set on its command line.
@@ -278,18 +185,19 @@ class Service final : public inference::GRPCInferenceService::CallbackService {
   }
 
  private:
-  void infer(Unary* reactor, const CallbackServerContext& context, const inference::ModelInferRequest& message,
-             inference::ModelInferResponse& response) {
+  void infer(Inference* call, const CallbackServerContext& context, grpc::ByteBuffer& bytes) {
     const auto work = [&] {
-      InferRequest request = request_of(message);
+      InferRequest request = request_of(call->request);
       limit_time(request, context);
-      request.run.cancel = reactor->cancel;
-      calls_.host.infer(std::move(request), [this, reactor, &message, &response](const InferResult& result) {
-        reactor->Finish(result.error ? status_of(calls_.host.meaning(result.error))
-                                     : calls_.attempt([&] { fill_response(response, message.id(), result); }));
+      request.run.cancel = call->cancel;
+      calls_.host.infer(std::move(request), [this, call, &bytes](const InferResult& result) {
+        const Status status = result.error ? status_of(calls_.host.meaning(result.error))
+                                           : calls_.attempt([&] { fill_response(call->response, call->request.id(), result); });
+        if (!status.ok()) return call->Finish(status);
+        call->answer(calls_, bytes);
       });
     };
-    if (const Status status = calls_.attempt(work); !status.ok()) reactor->Finish(status);
+    if (const Status status = calls_.attempt(work); !status.ok()) call->Finish(status);
   }
 
   void load(const inference::RepositoryModelLoadRequest& request) const {
@@ -338,10 +246,11 @@ class Server final : public GrpcServer {
     grpc::ServerBuilder builder;
     const std::string address = (options.host.find(':') == std::string::npos ? options.host : "[" + options.host + "]") + ":" +
                                 std::to_string(options.port);
-    builder.AddListeningPort(address, credentials(options), &port_);
+    credentials_ = credentials(options);
+    builder.AddListeningPort(address, credentials_, &port_);
     builder.SetMaxReceiveMessageSize(static_cast<int>(std::min<std::uint64_t>(options.message_bytes, (1U << 31) - 1)));
     builder.SetMaxSendMessageSize(-1);
-    // A message is read and parsed before its key can be looked at.
+    // Without TLS a message is read before its key can be looked at.
     grpc::ResourceQuota quota("sdx serve");
     quota.Resize(static_cast<std::size_t>(options.memory_bytes));
     builder.SetResourceQuota(quota);
@@ -355,6 +264,9 @@ class Server final : public GrpcServer {
   ~Server() override { stop(std::chrono::milliseconds(0)); }
 
   int port() const override { return port_; }
+  void replace_certificate(const std::string& certificate, const std::string& key) override {
+    if (certificates_) certificates_->replace({certificate, key});
+  }
   void stop(std::chrono::milliseconds grace) override {
     if (!server_) return;
     server_->Shutdown(std::chrono::system_clock::now() + grace);
@@ -364,17 +276,18 @@ class Server final : public GrpcServer {
   }
 
  private:
-  static std::shared_ptr<grpc::ServerCredentials> credentials(const GrpcOptions& options) {
+  std::shared_ptr<grpc::ServerCredentials> credentials(const GrpcOptions& options) {
     if (options.certificate.empty()) return grpc::InsecureServerCredentials();
-    grpc::SslServerCredentialsOptions tls;
-    tls.pem_key_cert_pairs.push_back({options.key, options.certificate});
-    return grpc::SslServerCredentials(tls);
+    certificates_ = std::make_shared<Certificates>(Certificates::Pair{options.certificate, options.key});
+    return tls_credentials(certificates_, calls_.host.key_error);
   }
 
   Calls calls_;
   Service service_;
   Health health_;
   int port_ = 0;
+  std::shared_ptr<Certificates> certificates_;
+  std::shared_ptr<grpc::ServerCredentials> credentials_;  // which the server asks as long as it is there
   std::unique_ptr<grpc::Server> server_;
 };
 
