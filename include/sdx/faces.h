@@ -1,9 +1,7 @@
-/* Faces in pictures, for C: a small part of <sdx/faces.hpp>. Link libsdx_vision. The rules of <sdx/sdx.h> hold: nothing throws,
- * errors are statuses with sdx_last_error(), objects are freed by the caller, a detector may be used by any number of threads at
- * once.
- *
- * Pictures are uint8[height, width, channels], rows from top to bottom without padding: 1 channel (grey), 3 (red, green, blue) or
- * 4 (and opacity). Coordinates are pixels of the upright picture, continuous: pixel i covers [i, i+1). */
+/* Faces in images, for C: a small part of <sdx/faces.hpp>. Link libsdx_vision. The rules of <sdx/sdx.h> apply: nothing throws,
+ * errors are statuses with sdx_last_error(), the caller frees objects, and any number of threads may use one detector at once.
+ * Pictures are uint8[height, width, channels], rows from top to bottom without padding: 1 channel (grey), 3 (red, green, blue)
+ * or 4 (and opacity). Coordinates are pixels of the upright picture, continuous: pixel i covers [i, i+1). */
 #ifndef SDX_FACES_H
 #define SDX_FACES_H
 
@@ -16,7 +14,7 @@ extern "C" {
 typedef struct sdx_face_detector sdx_face_detector;
 typedef struct sdx_faces sdx_faces;
 
-/* Grows at the end only. */
+/* New members are added only at the end. */
 typedef struct sdx_face {
   float x, y, width, height; /* the box */
   float score;               /* 0 to 1 */
@@ -24,10 +22,10 @@ typedef struct sdx_face {
   float points[5][2];
 } sdx_face;
 
-/* Opens a detector model; what kind it is follows from its outputs. `options` are those of sessions and may be NULL. `settings`
- * may be NULL: "key=value,key=value" with runtime (auto, native, ort), size (auto, native, 640x480), score, nms (0 to 1), top_k,
- * min_face (pixels), any_orientation (0 or 1), decoder. SDX_INVALID_ARGUMENT for a model that is no detector, with the outputs
- * seen and the decoders known. */
+/* Opens a detector model; its outputs determine its kind. `options` are session options and may be NULL. `settings` may be
+ * NULL: "key=value,key=value" with runtime (auto, native, ort), size (auto, native, 640x480), score, nms (0 to 1), top_k,
+ * min_face (pixels), any_orientation (0 or 1), decoder. Returns SDX_INVALID_ARGUMENT for a model that is not a detector, with
+ * the outputs seen and the decoders known. */
 SDX_C_API sdx_status sdx_face_detector_open(const char* model, const sdx_options* options, const char* settings,
                                             sdx_face_detector** detector);
 SDX_C_API void sdx_face_detector_free(sdx_face_detector* detector);
@@ -39,18 +37,18 @@ SDX_C_API sdx_status sdx_face_detector_detect(const sdx_face_detector* detector,
 SDX_C_API sdx_status sdx_face_detector_detect_file(const sdx_face_detector* detector, const char* path, sdx_faces** faces);
 
 SDX_C_API size_t sdx_faces_count(const sdx_faces* faces);
-/* The highest score first. SDX_INVALID_ARGUMENT when `index` is out of range. */
+/* Highest score first. Returns SDX_INVALID_ARGUMENT if `index` is out of range. */
 SDX_C_API sdx_status sdx_faces_get(const sdx_faces* faces, size_t index, sdx_face* face);
 /* What ran: "native" or "ort"; "cpu", "cuda", ... */
 SDX_C_API const char* sdx_faces_runtime(const sdx_faces* faces);
 SDX_C_API const char* sdx_faces_provider(const sdx_faces* faces);
 SDX_C_API void sdx_faces_free(sdx_faces* faces);
 
-/* Cuts a face out of a picture file by a preset ("passport", ...; docs/faces-crops.md) and writes it in the format that `output`
- * ends with. The file appears whole or not at all. */
+/* Crops a face out of an image file by a preset ("passport", ...; docs/faces/crops.md) and writes it atomically, in the format
+ * given by the ending of `output`. */
 SDX_C_API sdx_status sdx_face_crop_file(const char* picture, const sdx_face* face, const char* preset, const char* output);
-/* size x size pixels of red, green, blue into `out` (3 * size * size bytes): aligned to ArcFace's template. `size` is a multiple
- * of 112 or of 128. */
+/* Writes size x size pixels of red, green, blue to `out` (3 * size * size bytes), aligned to ArcFace's template. `size` is a
+ * multiple of 112 or of 128. */
 SDX_C_API sdx_status sdx_face_align(const uint8_t* pixels, int width, int height, int channels, const sdx_face* face, int size,
                                     uint8_t* out);
 

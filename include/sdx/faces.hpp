@@ -1,6 +1,6 @@
 #pragma once
-// Faces in pictures: found by any detector model that the library knows how to read, judged, cut out, aligned, made
-// unrecognisable. Link libsdx_vision (CMake: sardonyx::vision).
+// Faces in images: detection with any supported detector model, quality, cropping, alignment and anonymisation. Link
+// libsdx_vision (CMake: sardonyx::vision).
 //
 //   const sdx::faces::FaceDetector detector = sdx::faces::FaceDetector::load("yunet.onnx");
 //   const sdx::media::Image picture = sdx::media::read_image("photo.jpg");
@@ -8,10 +8,10 @@
 //     sdx::media::write_image("face.jpg", sdx::faces::crop(picture, face, sdx::faces::preset("passport")));
 //   }
 //
-// Coordinates are in pixels of the upright picture, x to the right and y downwards; they are continuous: pixel i covers [i, i+1),
-// so that its centre is at i + 0.5. Right and left are the subject's: the right eye lies to the left in a picture. All types are
-// plain values that own what they hold. Functions keep no references to their arguments and may be called by any number of
-// threads at once. All throw sdx::Error.
+// Coordinates are in pixels of the upright picture, x to the right and y downwards. They are continuous: pixel i covers [i, i+1),
+// so its centre is at i + 0.5. Right and left are the subject's: the right eye is on the left of the picture. All types are plain
+// values that own their contents. Functions keep no references to their arguments; any number of threads may call them at once.
+// All throw sdx::Error.
 
 #include <array>
 #include <filesystem>
@@ -36,12 +36,12 @@ struct Box {
   float width = 0, height = 0;
 };
 
-// What the detector says; which points there are depends on the model.
+// The landmarks that the detector found; which ones exist depends on the model.
 struct Points {
   std::optional<Point> right_eye, left_eye, nose, right_mouth, left_mouth;
   std::optional<Point> mouth, right_ear, left_ear;  // BlazeFace: the middle of the mouth, the ears
 
-  // The five that alignment needs are there.
+  // True if the five points that alignment needs are present.
   bool complete() const { return right_eye && left_eye && nose && right_mouth && left_mouth; }
 };
 
@@ -52,8 +52,8 @@ struct Quality {
   double sharpness = 0;  // variance of the Laplacian, see sharpness()
   double exposure = 0;   // mean luma of the face's box, 0 (black) to 1 (white)
   double size_px = 0;    // the shorter side of the box
-  // Degrees, estimated from the points; empty without them. yaw: > 0 when the subject looks to the picture's right; pitch: > 0
-  // when it looks up; roll: > 0 when the head is turned clockwise in the picture.
+  // Degrees, estimated from the points; empty without them. yaw > 0: the subject looks to the picture's right; pitch > 0: it
+  // looks up; roll > 0: the head is turned clockwise in the picture.
   std::optional<double> yaw, pitch, roll;
 };
 
@@ -71,18 +71,19 @@ struct DetectorOptions {
   Runtime runtime = Runtime::automatic;  // ort without its library: a warning with the reason, and native answers
   SessionOptions session;                // providers, threads; `runtime` wins over its chain
   std::string decoder;  // "yunet", "yunet2022", "scrfd", "retinaface", "ultraface", "centerface", "blazeface"; "": by the outputs
-  std::optional<float> score;  // least score; else 0.6
-  std::optional<float> nms;    // most overlap of two faces (intersection over union); else the decoder's own, 0.3 or 0.4 or 0.5
-  int top_k = 5000;            // candidates that suppression looks at
-  // automatic: pictures are shrunk and looked at in several sizes, as min_face and the picture ask for; native: the picture's own
-  // size; fixed: fitted into width x height, proportions kept. A model of fixed size gets that size in any case.
+  std::optional<float> score;  // minimum score; no value: 0.6
+  // Maximum overlap of two faces (intersection over union); no value: the decoder's own, 0.3, 0.4 or 0.5.
+  std::optional<float> nms;
+  int top_k = 5000;  // candidates that non-maximum suppression considers
+  // automatic: shrink pictures and examine them at several sizes, as min_face and the picture require; native: the picture's own
+  // size; fixed: fit into width x height, keeping proportions. A model of fixed input size always gets that size.
   enum class Size { automatic, native, fixed } size = Size::automatic;
   int width = 0, height = 0;  // for Size::fixed
-  // Size::automatic, pixels: the smallest face that matters. 0: faces of over 1.6 % of the longer side are found at once; down to
-  // 10 pixels where larger ones, or doubtful ones, hint at more.
+  // For Size::automatic: smallest face of interest, in pixels. 0: find faces larger than 1.6 % of the longer side at once, and go
+  // down to 10 pixels if larger or doubtful faces hint at more.
   int min_face = 0;
-  // Where nothing is found, or nothing with a score of 0.89, the picture turned by 90, 180 and 270 degrees is tried as well, and
-  // the direction with the most to be seen counts.
+  // If no face, or none with a score of 0.89, is found, also try the picture turned by 90, 180 and 270 degrees, and use the
+  // direction that shows the most.
   bool any_orientation = false;
 };
 
@@ -93,13 +94,13 @@ struct StageTimes {
 
 struct Detection {
   std::vector<Face> faces;  // highest score first
-  std::string runtime;      // what ran: "native" or "ort"
-  std::string provider;     // the session's provider that did: "cpu", "cuda", …; several joined by ','
+  std::string runtime;      // runtime that ran: "native" or "ort"
+  std::string provider;     // the session's provider that ran: "cpu", "cuda", …; several joined by ','
   StageTimes times;
-  // Degrees clockwise by which the picture had to be turned (any_orientation); coordinates are those of the picture given.
+  // Clockwise degrees by which the picture had to be turned (any_orientation); coordinates still refer to the original picture.
   int turned = 0;
-  // Size::automatic: there are faces, or hints at some, that are almost too small to be seen, and the picture has no more pixels.
-  // A larger version of it, where there is one, may show more.
+  // With Size::automatic: there are faces, or hints of some, almost too small to see at the picture's full resolution. A larger
+  // version may show more.
   bool small_faces = false;
 };
 
@@ -109,15 +110,15 @@ class SDX_API FaceDetector {
   // decoder, with the outputs seen and the decoders known.
   static FaceDetector load(const std::filesystem::path& model, const DetectorOptions& options = {});
 
-  // Any number of threads at once. Throws Error for a picture that the model cannot take, or a failed run.
+  // Thread-safe. Throws Error for a picture that the model cannot take, or a failed run.
   Detection detect(const media::Image& picture) const;
 
   const std::string& decoder() const;                // the one in use
   const std::string& runtime() const;                // "native" or "ort"
   const std::vector<std::string>& warnings() const;  // e.g. why ONNX Runtime cannot be used
 
-  // The most of a picture of this size that detection needs: shrunk to so many pixels on its longer side it gives the same faces
-  // up to scaling, unless Detection::small_faces says that more pixels may show more. 0: all of it.
+  // The resolution that detection needs for a picture of this size: shrunk to this many pixels on its longer side, it gives the
+  // same faces up to scaling, unless Detection::small_faces says that more pixels may show more. 0: full resolution.
   int useful_size(int width, int height) const;
 
   FaceDetector(FaceDetector&&) noexcept;
@@ -138,35 +139,35 @@ class SDX_API FaceDetector {
 SDX_API double sharpness(const media::Image& picture);
 // low <= 300 < medium <= 1000 < high.
 SDX_API Level level_of(double sharpness);
-// Of the face in the picture; sharpness and exposure are those of the pixels that `box` touches, 0 where it lies outside. Throws
-// Error(invalid_argument) for boxes that are not finite or have no area. Pose: a mean face is fitted to the five points; typical
-// errors are 5 degrees of yaw and pitch, 2 of roll.
+// Quality of the face in the picture. Sharpness and exposure use the pixels that `box` touches; both are 0 if it lies outside.
+// Throws Error(invalid_argument) for boxes that are not finite or have no area. Pose: a mean face is fitted to the five points;
+// typical errors are 5 degrees of yaw and pitch, 2 of roll.
 SDX_API Quality judge(const media::Image& picture, const Face& face);
 
 enum class Pick { all, largest, best, nth };  // largest: width * height; best: the highest level, then score; else the first
 // Indices into `faces`, in order. `n` counts from 1 in the order of `faces`; outside those: empty. Only `best` looks at the
 // picture.
 SDX_API std::vector<std::size_t> pick(const media::Image& picture, const std::vector<Face>& faces, Pick which, int n = 1);
-// All indices, by the middle of the box; equal ones as they were. Boxes that are not a number are left out.
+// All indices, ordered by the middle of the box; ties keep their order. Boxes with NaN are omitted.
 SDX_API std::vector<std::size_t> left_to_right(const std::vector<Face>& faces);
 
 // ---- Cropping
 
 enum class Position { center, rule_of_thirds, custom };
-enum class Fill { colour, blur, edge, shift };  // of what lies outside the picture; shift: the crop is moved inside instead
+enum class Fill { colour, blur, edge, shift };  // how to fill what lies outside the picture; shift: move the crop inside instead
 enum class Shape { rectangle, rounded, ellipse };
 
 inline constexpr int kMaxCropSide = 16384;
 
 struct CropOptions {
   int width = 512, height = 512;  // of the result, in pixels; 1 to kMaxCropSide
-  double dpi = 0;                 // written into the file where it is known (ID photos)
-  double face_height = 70;        // per cent of the result's height that the face's box takes; 1 to 400
+  double dpi = 0;                 // resolution written to the file, where set (ID photos)
+  double face_height = 70;        // height of the face's box, in per cent of the result's height; 1 to 400
   Position position = Position::center;
   double offset_x = 0, offset_y = 0;  // custom: -1 to 1; +1 puts the face's centre on the right or bottom edge
   Fill fill = Fill::colour;
   std::array<std::uint8_t, 4> colour{0, 0, 0, 255};  // red, green, blue, opacity
-  bool align_eyes = false;                           // turn the picture before cropping so that the eyes are level
+  bool align_eyes = false;                           // rotate the picture before cropping so that the eyes are level
   Shape shape = Shape::rectangle;                    // what lies outside the shape is transparent: the result has four channels
   double radius = 0.1;                               // of rounded corners: share of the shorter side, 0 to 0.5
 };
@@ -182,25 +183,25 @@ SDX_API const std::vector<Preset>& presets();
 // Rounded to nearest: 35 mm at 300 dpi are 413 pixels. Throws Error(invalid_argument) outside 1 to kMaxCropSide.
 SDX_API int mm_to_pixels(double mm, double dpi);
 
-// The part of the picture that becomes the result, in its pixels; neither moved nor turned, whatever `fill` and `align_eyes` say.
+// The part of the picture that becomes the result, in picture pixels; ignores any shift or rotation from `fill` and `align_eyes`.
 // Throws Error(invalid_argument) for options out of range.
 SDX_API Box crop_box(const Box& face, const CropOptions& options);
-// Lanczos (a = 3), antialiased when shrinking. Three channels, or four where the shape or the colour is transparent or the
-// picture has opacity. With align_eyes the picture turns about the middle of the face, in the same resampling; without both eyes
-// it stays as it is. With Fill::colour a pixel has the colour if its centre lies outside the picture, else none of it (turned:
-// the slanting border is antialiased). Takes memory for the result and for what is read of the picture. Throws
-// Error(invalid_argument) for options out of range and for boxes that are not finite or have no area; a face outside the picture
-// is none.
+// Crops with Lanczos resampling (a = 3), antialiased when shrinking. Returns three channels, or four if the shape or the colour
+// is transparent or the picture has opacity. With align_eyes the same resampling rotates the picture about the middle of the
+// face; without both eyes it is not rotated. With Fill::colour a pixel takes the colour if its centre lies outside the picture,
+// and none of it otherwise (if rotated, the slanting border is antialiased). Needs memory only for the result and for the part of
+// the picture it reads. Throws Error(invalid_argument) for options out of range and for boxes that are not finite or have no
+// area; a face outside the picture is not an error.
 SDX_API media::Image crop(const media::Image& picture, const Face& face, const CropOptions& options = {});
 
 // Whole pixels of a picture.
 struct Region {
   int x = 0, y = 0, width = 0, height = 0;
 };
-// What crop() reads of a picture of this size: at least one pixel, never beyond the picture. Throws as crop() does.
+// The region that crop() reads of a picture of this size: at least one pixel, never beyond the picture. Throws as crop() does.
 SDX_API Region needed_region(int width, int height, const Face& face, const CropOptions& options);
-// crop(), for a picture of width x height of which only `part` is there, with its upper left corner at (x, y): the same bits, as
-// long as the part covers needed_region(); throws Error(invalid_argument) if it does not. `face` is in the whole picture's
+// crop() for a picture of width x height of which only `part`, with its upper left corner at (x, y), is available. The result is
+// bit-identical if the part covers needed_region(); otherwise throws Error(invalid_argument). `face` is in the whole picture's
 // coordinates.
 SDX_API media::Image crop_part(const media::Image& part, int x, int y, int width, int height, const Face& face,
                                const CropOptions& options);
@@ -218,7 +219,7 @@ SDX_API media::Image align(const media::Image& picture, const Face& face, int si
 
 // ---- Changing
 
-// All off. Applied in this order.
+// By default everything is off. Steps are applied in this order.
 struct Enhance {
   bool auto_colour = false;    // grey world, gains within 0.5 to 2
   bool red_eye = false;        // within the eyes alone; needs points
@@ -234,11 +235,11 @@ struct Enhance {
 // "none", "natural", "vivid", "professional", or "key=value,key=value" with the names above, over a preset that comes first
 // ("natural,sharpen=0.8"). Throws Error(invalid_argument) that lists the names, or the range.
 SDX_API Enhance parse_enhance(std::string_view text);
-// `face` in the coordinates of `picture`; null: nothing that needs one is done.
+// `face` is in the coordinates of `picture`; null: steps that need a face are skipped.
 SDX_API void enhance(media::Image& picture, const Enhance& settings, const Face* face = nullptr);
 
 enum class Anonymise { blur, mosaic, box };
-// Within the face's ellipse (box: its rectangle), grown by `margin` of its size. Nothing of the original can be restored.
+// Applies within the face's ellipse (box: its rectangle), grown by `margin` of its size. The original cannot be restored.
 SDX_API void anonymise(media::Image& picture, const Face& face, Anonymise method = Anonymise::blur, double margin = 0.1);
 
 }  // namespace sdx::faces

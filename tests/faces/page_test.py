@@ -6,7 +6,6 @@ Needs Selenium and Debian's chromium and chromium-driver; exit code 77 where som
 
 import pathlib
 import shlex
-import shutil
 import sys
 import tempfile
 import time
@@ -14,72 +13,15 @@ import zipfile
 
 from page_server import SKIP, Page, models
 
-try:
-    from selenium import webdriver
-    from selenium.webdriver.common.action_chains import ActionChains
-    from selenium.webdriver.common.by import By
-    from selenium.webdriver.common.keys import Keys
-    from selenium.webdriver.support.ui import Select, WebDriverWait
-except ImportError:
-    webdriver = None
-
-PATIENCE = 120  # seconds; how long something may take on a busy machine
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import browser  # noqa: E402
+from browser import ActionChains, Keys, Select, check  # noqa: E402
 
 
-def check(condition, *what):
-    if not condition:
-        raise AssertionError(what)
-
-
-def browser(downloads):
-    options = webdriver.ChromeOptions()
-    options.binary_location = shutil.which("chromium")
-    for flag in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars", "--window-size=1400,1000"):
-        options.add_argument(flag)
-    options.add_experimental_option("prefs", {"download.default_directory": str(downloads), "download.prompt_for_download": False})
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    service = webdriver.ChromeService(executable_path=shutil.which("chromedriver"))
-    return webdriver.Chrome(options=options, service=service)
-
-
-class Browser:
+class Browser(browser.Browser):
     def __init__(self, page, downloads, shots):
-        self.page, self.downloads, self.shots = page, downloads, shots
-        self.driver = browser(downloads)
-        self.resize(1400, 1000)
-
-    def resize(self, width, height, dark=False):
-        mobile = width < 600
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": mobile})
-        scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": scheme})
-
-    def open(self):
-        self.driver.get(self.page.url)
-        self.until(lambda: self.js("return document.documentElement.dataset.ready") == "true", "the page is ready")
-
-    def js(self, script, *arguments):
-        return self.driver.execute_script(script, *arguments)
-
-    def until(self, condition, what):
-        try:
-            return WebDriverWait(self.driver, PATIENCE, poll_frequency=0.05).until(lambda _: condition())
-        except Exception as error:
-            self.shoot("failed")
-            raise AssertionError(f"never: {what}") from error
-
-    def all(self, selector):
-        return self.driver.find_elements(By.CSS_SELECTOR, selector)
-
-    def one(self, selector):
-        return self.driver.find_element(By.CSS_SELECTOR, selector)
-
-    def text(self, selector):
-        return self.js("return document.querySelector(arguments[0]).textContent", selector)
-
-    def shoot(self, name):
-        if self.shots:
-            self.driver.save_screenshot(str(self.shots / f"{name}.png"))
+        super().__init__(shots, downloads, 1400, 1000)
+        self.page, self.downloads = page, downloads
 
     def settled(self):
         """The crop that is shown is that of the settings."""
@@ -227,7 +169,7 @@ def takes_pictures_of_the_screen(b):
 
 def run(b, page, folder, temporary):
     file = folder / "_assets" / "astronaut.png"
-    b.open()
+    b.open(page.url)
     b.shoot("empty")
     check(b.one("#empty").is_displayed() and not b.one("#work").is_displayed(), "the empty state")
     finds_faces(b, file)
@@ -249,8 +191,7 @@ def run(b, page, folder, temporary):
 
 def main():
     folder = models()
-    missing = [what for what, there in (("test models", folder), ("selenium", webdriver), ("chromium", shutil.which("chromium")),
-                                        ("chromedriver", shutil.which("chromedriver"))) if not there]
+    missing = browser.missing() + ([] if folder else ["test models"])
     if missing:
         print("skipped, for want of", ", ".join(missing))
         return SKIP

@@ -54,7 +54,8 @@ void add_detector_flags(const Command& command, SessionFlags& session, Request& 
 void add_crop_flags(const Command& command, Request& r) {
   const char* group = "Crop";
   command
-      .add_option("--preset", r.preset, "linkedin, passport, instagram, idcard, avatar, headshot, …: docs/faces.md lists them")
+      .add_option("--preset", r.preset,
+                  "linkedin, passport, instagram, idcard, avatar, headshot, …: docs/faces/faces.md lists them")
       ->type_name("NAME")
       ->group(group);
   command.add_option("--width", r.width, "Width of the crop (512)")->range(1, kMostPixels)->type_name("N")->group(group);

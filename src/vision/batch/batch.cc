@@ -12,8 +12,8 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/system/interrupt.h"
 #include "vision/batch/input/feed.h"
-#include "vision/batch/interrupt.h"
 #include "vision/batch/output/journal.h"
 #include "vision/batch/output/report.h"
 #include "vision/batch/pool.h"

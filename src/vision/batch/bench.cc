@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/system/interrupt.h"
 #include "base/text_table.h"
-#include "vision/batch/interrupt.h"
 #include "vision/batch/process.h"
 #include "vision/batch/settings.h"
 

@@ -5,7 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
+
+#include "base/quantity.h"
 
 namespace sdx::vision::batch {
 
@@ -19,13 +20,6 @@ std::size_t terminal_columns() {
 }
 
 }  // namespace
-
-std::string duration_text(double seconds) {
-  const auto whole = static_cast<std::int64_t>(std::clamp(std::ceil(seconds), 0.0, 1e9));
-  if (whole < 60) return fmt::format("{} s", whole);
-  if (whole < 3600) return fmt::format("{} min {} s", whole / 60, whole % 60);
-  return fmt::format("{} h {} min", whole / 3600, whole % 3600 / 60);
-}
 
 std::string progress_line(std::int64_t done, std::int64_t total, double seconds, std::size_t columns) {
   const double rate = seconds > 0 ? static_cast<double>(done) / seconds : 0;

@@ -30,7 +30,4 @@ class Progress {
 // "[####    ] 50/100  2.0 a second, 25 s left", in less than `columns` letters; `total`: 0 where nobody knows.
 std::string progress_line(std::int64_t done, std::int64_t total, double seconds, std::size_t columns);
 
-// "12 s", "4 min 10 s", "2 h 5 min".
-std::string duration_text(double seconds);
-
 }  // namespace sdx::vision::batch

@@ -58,7 +58,7 @@ Backend fake_backend() {
   return backend;
 }
 
-class PageTest : public testing::Test {
+class PageTest : public ::testing::Test {
  protected:
   PageLimits limits_{.upload_bytes = 1000, .memory = 5000, .zip_bytes = 200, .zip_entries = 5};
   Page page_{fake_backend(), kToken, limits_, Runtime::native};

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "vision/batch/interrupt.h"
+#include "base/system/interrupt.h"
 
 namespace sdx::vision::batch {
 namespace {

@@ -11,8 +11,8 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/system/interrupt.h"
 #include "vision/batch/input/feed.h"
-#include "vision/batch/interrupt.h"
 #include "vision/batch/output/journal.h"
 
 namespace sdx::vision::batch {
