@@ -137,7 +137,7 @@ def test_calls_leave_no_objects_behind(tmp_path):
         "lists": lambda: session.run(["y"], {"x": [1, 2, 3], "t": ["a"], "s": [[1.0]]}),
         "report": session.report,
         "errors": lambda: (fails(lambda: session.run(None, {"x": object(), "t": ["a"], "s": []})), fails(lambda: session.run(["q"], feed))),
-        "wrong arguments": lambda: (fails(lambda: session._session.run({}, [1], None, None)), fails(lambda: session._session.run({}))),
+        "wrong arguments": lambda: (fails(lambda: session._session.run({}, [1], None, None, None)), fails(lambda: session._session.run({}))),
         "open": lambda: ort.InferenceSession(data, providers=[("CPUExecutionProvider", {"use_arena": 1})]).get_inputs(),
         "providers": lambda: ort.pass_names(),
         "options": lambda: ort.RunOptions(),

@@ -156,8 +156,10 @@ def test_set_providers_opens_the_file_again(data, without, tmp_path):
     session.set_providers(["CPUExecutionProvider"])
     assert session.report()["fallbacks"] == []
     assert session.run(None, {"x": [1, 2]})[0].tolist() == [2, 4]
+    of_bytes = ort.InferenceSession(data, providers=["cpu"])
+    of_bytes.set_providers(["CPUExecutionProvider"])  # which it runs on
     with pytest.raises(ort.NotImplemented, match="make another one"):
-        ort.InferenceSession(data, providers=["cpu"]).set_providers(["cpu"])
+        of_bytes.set_providers(["CUDAExecutionProvider", "CPUExecutionProvider"])
 
 
 def test_session_options_of_ours(data, without, tmp_path):

@@ -292,7 +292,7 @@ def test_session_options():
     assert session.get_inputs()[0].shape == [4]
     with pytest.raises(AttributeError, match="did you mean 'intra_op_num_threads'"):
         options.intra_op_num_thread = 1
-    with pytest.raises(ort.InvalidArgument, match="no configuration entry"):
+    with pytest.raises(ort.InvalidArgument, match="does not have configuration with key: absent"):
         options.get_session_config_entry("absent")
     with pytest.raises(ort.InvalidArgument, match="no pass 'absent'"):
         options.disabled_passes = ["absent"]
@@ -452,6 +452,22 @@ def test_compiled_models_are_kept(tmp_path, monkeypatch):
     second = ort.InferenceSession(str(path), providers=["cpu"])
     assert first.report()["compiled"] == "" and second.report()["compiled"].startswith(str(tmp_path))
     np.testing.assert_array_equal(first.run(None, {"x": x})[0], second.run(None, {"x": x})[0])
+
+
+def test_operators_of_a_library_made_for_onnx_runtime():
+    library = Path(ort.__file__).parents[2] / "tests" / "custom_ops" / "libort_ops.so"
+    if not library.exists():
+        pytest.skip(f"{library} is not built")
+    nodes = [helper.make_node("Twice", ["x"], ["y"], domain="ort.example")]
+    data = model(nodes, [("x", TensorProto.FLOAT, ["n"])], [("y", TensorProto.FLOAT, ["n"])], domains=[("ort.example", 1)])
+    options = ort.SessionOptions()
+    options.register_custom_ops_library(library)
+    session = ort.InferenceSession(data, options, providers=["cpu"])
+    assert session.run(None, {"x": [1, -2, 4]})[0].tolist() == [2, -4, 8]
+    options = ort.SessionOptions()
+    options.register_custom_ops_library(library.with_name("libort_ops_refused.so"))
+    with pytest.raises(ort.Error, match="no licence"):
+        ort.InferenceSession(data, options, providers=["cpu"])
 
 
 def test_operators_of_a_library():

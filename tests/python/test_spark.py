@@ -7,7 +7,7 @@ from onnx import TensorProto, helper
 
 
 def test_a_column_by_predict_batch_udf(tmp_path, monkeypatch):
-    """The way of docs/scale.md."""
+    """The way of docs/serve/scale.md."""
     pytest.importorskip("pyspark")
     pytest.importorskip("pandas")
     from pyspark.ml.functions import predict_batch_udf

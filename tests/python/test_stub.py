@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import runpy
 from pathlib import Path
 
 import pytest
@@ -67,3 +68,12 @@ def test_values_out_of_range(name, value, message):
     setattr(options, name, value)
     with pytest.raises(sardonyx.InvalidArgument, match=message.replace("?", r"\?")):
         sardonyx.InferenceSession(b"", options, providers=["cpu"])
+
+
+def test_the_stubs_of_arrays_are_what_is_there():
+    tool = Path(__file__).resolve().parents[2] / "tools" / "array_stubs.py"
+    made = runpy.run_path(str(tool))["stubs"]()
+    folder = Path(sardonyx.__file__).parent / "array"
+    assert {n: (folder / n).read_text() for n in made} == made
+    for name, text in made.items():
+        ast.parse(text, name)

@@ -26,7 +26,7 @@ from ._errors import (
 )
 from ._options import RunOptions, SessionOptions
 from ._providers import get_all_providers, get_available_providers, get_device
-from ._session import InferenceSession, ModelMetadata, NodeArg, set_default_logger_severity
+from ._session import InferenceSession, ModelMetadata, NodeArg, set_default_logger_severity, set_default_logger_verbosity, set_seed
 
 if TYPE_CHECKING:
     from ._enums import ExecutionMode, ExecutionOrder, GraphOptimizationLevel
@@ -101,4 +101,6 @@ __all__ = [
     "pass_names",
     "providers",
     "set_default_logger_severity",
+    "set_default_logger_verbosity",
+    "set_seed",
 ]

@@ -46,6 +46,12 @@ class EngineOptions:
     keep_compiled: bool
     # Where compiled models are kept, in place of SDX_CACHE_DIR or ~/.cache/sdx.
     cache_folder: str | os.PathLike[str]
+    # File that the optimised model is written to, for other engines too.
+    optimized_model: str | os.PathLike[str]
+    # Only operators of ai.onnx are made in it.
+    optimized_model_basic: bool
+    # It is in ONNX Runtime's own format, whatever its name ends in.
+    optimized_model_ort: bool
 
 
 DEFAULTS: dict[str, Any] = {
@@ -66,4 +72,7 @@ DEFAULTS: dict[str, Any] = {
     "cache": True,
     "keep_compiled": False,
     "cache_folder": "",
+    "optimized_model": "",
+    "optimized_model_basic": False,
+    "optimized_model_ort": False,
 }

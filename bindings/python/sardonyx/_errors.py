@@ -71,6 +71,36 @@ class DeadlineExceeded(RuntimeException, TimeoutError):
     code = "deadline_exceeded"
 
 
+class NoModel(Error):
+    """A session was used before it had a model."""
+
+
+class ModelLoaded(Error):
+    """A session that has a model was given another."""
+
+
+class EngineError(Error):
+    """A part of ONNX Runtime's own that this engine does not have."""
+
+
+class NotFound(Error):
+    """Something that was asked for by name is not there."""
+
+
+class ModelLoadCanceled(Error):
+    """SessionOptions.set_load_cancellation_flag(True) ended the loading."""
+
+    code = "cancelled"
+
+
+class ModelRequiresCompilation(Error):
+    """Compiling was switched off, and the model needs it."""
+
+
+class DeviceReset(Error):
+    """A device lost its state."""
+
+
 _CLASSES = {
     c.code: c
     for c in (InvalidArgument, NoSuchFile, InvalidGraph, NotImplemented, EPFail, OutOfMemory, RuntimeException, Cancelled, DeadlineExceeded)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence
 
 from . import _sardonyx
 from ._engine_options import DEFAULTS, EngineOptions
-from ._errors import InvalidArgument, NotImplemented
+from ._errors import InvalidArgument
 
 if TYPE_CHECKING:
+    from ._adapters import LoraAdapter
+    from ._devices import OrtEpDevice, OrtExecutionProviderDevicePolicy
     from ._enums import ExecutionMode, ExecutionOrder, GraphOptimizationLevel
+    from ._values import OrtValue
 
 # Which enumeration's member an option is, as long as nobody has set it: fetched when somebody reads it.
 _MEMBERS = {
@@ -54,8 +57,10 @@ class SessionOptions(_Options, EngineOptions):
     """How a session loads and runs its model.
 
     Of ONNX Runtime's options these take effect: intra_op_num_threads (0: the pool shared by all sessions), graph_optimization_level,
-    enable_profiling, profile_file_prefix, log_severity_level (of the whole process), free dimension overrides, custom operators, and the
-    configuration entries "session.disable_cpu_ep_fallback" and "session.model_external_initializers_file_folder_path".
+    enable_profiling, profile_file_prefix, log_severity_level (of the whole process), optimized_model_filepath, free dimension overrides,
+    initializers, providers and policies, custom operators, and the configuration entries "session.disable_cpu_ep_fallback",
+    "session.model_external_initializers_file_folder_path", "session.optimized_model_external_initializers_file_name" and
+    "session.optimized_model_external_initializers_min_size_in_bytes".
     The others are accepted and change nothing here.
 
     EngineOptions has this engine's own; docs/options.md lists all, with their ranges. Times are seconds, sizes bytes.
@@ -102,6 +107,13 @@ class SessionOptions(_Options, EngineOptions):
         self._dimensions: list[tuple[str, int]] = []
         self._custom_ops: list[str] = []
         self._disabled_passes: list[str] = []
+        self._denotations: dict[str, int] = {}
+        self._initializers: dict[str, OrtValue] = {}
+        self._external: dict[str, OrtValue] = {}
+        self._files: dict[str, bytes] = {}
+        self._providers: list[tuple[str, dict[str, str]]] = []
+        self._policy: Any = None
+        self._load_cancelled = False
 
     @property
     def disabled_passes(self) -> list[str]:
@@ -118,19 +130,19 @@ class SessionOptions(_Options, EngineOptions):
 
     @property
     def optimized_model_filepath(self) -> str:
-        return ""
+        """Opening the session writes the optimised model there."""
+        return os.fspath(self.__dict__.get("optimized_model", ""))
 
     @optimized_model_filepath.setter
-    def optimized_model_filepath(self, path: str) -> None:
-        if path:
-            raise NotImplemented("optimised models cannot be saved yet; InferenceSession.dump('simplified') shows the graph")
+    def optimized_model_filepath(self, path: str | os.PathLike[str]) -> None:
+        object.__setattr__(self, "optimized_model", os.fspath(path))
 
     def add_session_config_entry(self, key: str, value: str) -> None:
         self._config[key] = value
 
     def get_session_config_entry(self, key: str) -> str:
         if key not in self._config:
-            raise InvalidArgument(f"the session options have no configuration entry '{key}'")
+            raise InvalidArgument(f"SessionOptions does not have configuration with key: {key}")
         return self._config[key]
 
     def add_free_dimension_override_by_name(self, name: str, value: int) -> None:
@@ -138,10 +150,87 @@ class SessionOptions(_Options, EngineOptions):
         self._dimensions.append((name, int(value)))
 
     def add_free_dimension_override_by_denotation(self, denotation: str, value: int) -> None:
-        raise NotImplemented("dimensions are overridden by name: add_free_dimension_override_by_name")
+        """Fixes extents of inputs that the model marks as such, for example ("DATA_BATCH", 1)."""
+        self._denotations[denotation] = int(value)
 
-    def add_initializer(self, name: str, value: Any) -> None:
-        raise NotImplemented("initializers cannot be replaced; pass the value as an input, which overrides the default")
+    def add_initializer(self, name: str, value: OrtValue) -> None:
+        """A value of the same type and shape in place of the model's own, in models that have an initializer of that name."""
+        self._initializers[name] = value
+
+    def add_external_initializers(self, names: Sequence[str], values: Sequence[OrtValue]) -> None:
+        """Values of initializers whose data the model expects in another file."""
+        if len(names) != len(values):
+            raise InvalidArgument(f"{len(names)} names, but {len(values)} values")
+        self._external.update(zip(names, values))
+
+    def add_external_initializers_from_files_in_memory(self, names: Sequence[str], contents: Sequence[Any], sizes: Sequence[int]) -> None:
+        """What files with initializers hold, by the names that the model has for them. The contents are copied."""
+        if not len(names) == len(contents) == len(sizes):
+            raise InvalidArgument(f"{len(names)} names, {len(contents)} contents and {len(sizes)} sizes: they must be as many")
+        for name, content, size in zip(names, contents, sizes):
+            held = bytes(content)
+            if not 0 <= size <= len(held):
+                raise InvalidArgument(f"file '{name}': {size} bytes are wanted of a content of {len(held)}")
+            self._files[name] = held[:size]
+
+    def add_provider(self, name: str, options: Mapping[str, Any] | None = None) -> None:
+        """One more provider, for sessions that are given none of their own."""
+        self._providers.append((name, {str(k): str(v) for k, v in (options or {}).items()}))
+
+    def add_provider_for_devices(self, devices: Sequence[OrtEpDevice], options: Mapping[str, Any] | None = None) -> None:
+        from . import _devices
+
+        self._providers += _devices.providers_of(devices, options or {})
+
+    def has_providers(self) -> bool:
+        return bool(self._providers) or self._policy is not None
+
+    def set_provider_selection_policy(self, policy: OrtExecutionProviderDevicePolicy) -> None:
+        """Which kind of device is preferred, for sessions that are given no providers."""
+        self._policy = policy
+
+    def set_provider_selection_policy_delegate(self, choose: Callable[..., Sequence[OrtEpDevice]]) -> None:
+        """choose(devices, metadata of the model, metadata of the run time, most devices) gives the devices to use."""
+        self._policy = choose
+
+    def set_load_cancellation_flag(self, cancel: bool) -> None:
+        """True: opening a session with these options fails, now or as soon as the model is loaded."""
+        self._load_cancelled = bool(cancel)
+
+    def set_ep_context_data_read_func(self, read: Callable[..., None], max_data_size: int = 0) -> None:
+        """For compiled parts of a model that ONNX Runtime's plugins keep; no provider here asks for them."""
+
+    def clear_ep_context_data_read_func(self) -> None:
+        """See set_ep_context_data_read_func."""
+
+    def _wanted_providers(self) -> list[Any] | None:
+        """Of the providers and policies above; None: automatic selection."""
+        if self._policy is None or self._providers:
+            return self._providers or None
+        from . import _devices
+
+        if callable(self._policy):
+            chosen = self._policy(_devices.get_ep_devices(), {}, {}, 8)
+            return [d.ep_name for d in chosen] or None
+        kinds = _devices.OrtExecutionProviderDevicePolicy
+        intents = {kinds.PREFER_CPU: "cpu", kinds.PREFER_GPU: "gpu", kinds.PREFER_NPU: "npu", kinds.MIN_OVERALL_POWER: "npu", kinds.MAX_EFFICIENCY: "npu"}
+        intent = intents.get(kinds(self._policy))
+        return None if intent is None else [intent]
+
+    def _edit(self, model: bytes) -> bytes:
+        """The model with values and extents that these options replace."""
+        from . import _model_edit
+        from ._values import OrtValue
+
+        def arrays(values: Mapping[str, Any]) -> dict[str, Any]:
+            return {n: OrtValue(v)._tensor() for n, v in values.items()}
+
+        if self._initializers or self._external or self._files:
+            model = _model_edit.with_initializers(model, arrays(self._initializers), arrays(self._external), self._files)
+        return _model_edit.with_extents(model, self._denotations) if self._denotations else model
+
+    def _edits(self) -> bool:
+        return bool(self._initializers or self._external or self._files or self._denotations)
 
     def register_custom_ops_library(self, path: str | os.PathLike[str]) -> None:
         """A shared library with operators, see docs/custom-operators.md."""
@@ -152,10 +241,19 @@ class SessionOptions(_Options, EngineOptions):
 
     def _to_engine(self) -> dict[str, Any]:
         """By the engine's names; providers apart. The engine checks them."""
+        level = int(self.__dict__.get("graph_optimization_level", 99))
+        own = {name: getattr(self, name) for name in DEFAULTS}
+        if path := self.optimized_model_filepath:
+            as_ort = self._config.get("session.save_model_format", "").upper() == "ORT"
+            own |= {
+                "optimized_model": path,
+                "optimized_model_basic": own.get("optimized_model_basic", False) or level == 1,
+                "optimized_model_ort": own.get("optimized_model_ort", False) or as_ort,
+            }
         return {
-            **{name: getattr(self, name) for name in DEFAULTS},
+            **own,
             "strict": self._is_strict(),
-            "optimize": int(self.__dict__.get("graph_optimization_level", 99)) != 0,
+            "optimize": level != 0,
             "disabled_passes": self._disabled_passes,
             "threads": self.intra_op_num_threads,
             "dimensions": self._dimensions,
@@ -187,6 +285,11 @@ class RunOptions(_Options):
         super().__init__()
         self._cancel = _sardonyx.cancel_token()
         self._config: dict[str, str] = {}
+        self._adapters: list[LoraAdapter] = []
+
+    def add_active_adapter(self, adapter: LoraAdapter) -> None:
+        """Its parameters go to the inputs of those names."""
+        self._adapters.append(adapter)
 
     @property
     def terminate(self) -> bool:
@@ -204,5 +307,5 @@ class RunOptions(_Options):
 
     def get_run_config_entry(self, key: str) -> str:
         if key not in self._config:
-            raise InvalidArgument(f"the run options have no configuration entry '{key}'")
+            raise InvalidArgument(f"RunOptions does not have configuration with key: {key}")
         return self._config[key]

@@ -36,7 +36,10 @@ def normalize(providers: Providers | None, provider_options: Sequence[Mapping[st
             )
             wanted.unknown.append(name)
             continue
-        identity = _identity(name)
+        try:
+            identity = _identity(name)
+        except InvalidArgument as e:
+            raise InvalidArgument(f"Unknown Provider Type: {name}; {e}") from None
         if identity in seen:
             _warn(f"Duplicate provider '{name}' encountered, ignoring.")
             continue
@@ -127,7 +130,9 @@ def get_available_providers() -> list[str]:
 
 
 def get_all_providers() -> list[str]:
-    return [p["ort_name"] for p in _sardonyx.providers()]
+    """The same of all that there are, the CPU's last."""
+    names = [p["ort_name"] for p in _sardonyx.providers()]
+    return sorted(names, key=lambda name: name == "CPUExecutionProvider")
 
 
 def get_device() -> str:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Sequence
 
 from . import _sardonyx, _types
-from ._errors import InvalidArgument, NoSuchFile, NotImplemented
+from ._errors import Fail, InvalidArgument, ModelLoadCanceled, NoSuchFile, NotImplemented
 from ._options import RunOptions, SessionOptions
 from ._providers import Providers, engine_options, is_own_cpu, normalize
 
 if TYPE_CHECKING:
+    from ._devices import OrtEpAssignedSubgraph, OrtEpDevice, OrtMemoryInfo
     from ._values import IOBinding, OrtValue
+    from ._vectors import InferenceSession as LowerSession
+    from ._vectors import OrtValueVector
 
 
 class NodeArg:
@@ -58,10 +62,16 @@ class InferenceSession:
         **kwargs: Any,
     ) -> None:
         # What ONNX Runtime takes by keyword for its own optimisers, and nothing else.
-        unknown = set(kwargs) - {"disabled_optimizers", "enable_fallback"}
+        unknown = set(kwargs) - {"disabled_optimizers", "enable_fallback", "read_config_from_model"}
         if unknown:
             raise TypeError(f"InferenceSession takes no argument '{sorted(unknown)[0]}'")
         self._options = sess_options if sess_options is not None else SessionOptions()
+        if kwargs.get("read_config_from_model", os.environ.get("ORT_LOAD_CONFIG_FROM_MODEL") == "1"):
+            from . import _model_edit
+
+            self._options = _model_edit.options_of(path_or_bytes, self._options)
+        if providers is None and self._options.has_providers():
+            providers = self._options._wanted_providers()
         if self._options.log_severity_level >= 0:
             set_default_logger_severity(self._options.log_severity_level)
         self._wanted = normalize(providers, provider_options, self._options._is_strict())
@@ -74,7 +84,19 @@ class InferenceSession:
         self._opened_ns = time.monotonic_ns()
 
     def _open(self, model: Any) -> None:
+        self._check_loading()
         self._session = _load(model, self._options, engine_options(self._options, self._wanted))
+        self._check_loading()
+        data_file = self._options._config.get("session.optimized_model_external_initializers_file_name")
+        if data_file and self._options.optimized_model_filepath:
+            from . import _model_edit
+
+            least = int(self._options._config.get("session.optimized_model_external_initializers_min_size_in_bytes", "1024"))
+            _model_edit.move_initializers(self._options.optimized_model_filepath, data_file, least)
+
+    def _check_loading(self) -> None:
+        if self._options._load_cancelled:
+            raise ModelLoadCanceled("loading the model was cancelled: SessionOptions.set_load_cancellation_flag")
 
     def get_inputs(self) -> list[NodeArg]:
         return list(self._inputs)
@@ -106,10 +128,13 @@ class InferenceSession:
 
     def set_providers(self, providers: Providers | None = None, provider_options: Sequence[Mapping[str, Any]] | None = None) -> None:
         """Opens the model's file again for other providers. If that fails the session stays as it was."""
-        if self._path is None:
-            raise NotImplemented("a session of bytes keeps none of them: make another one with these providers")
         before = self._wanted
-        self._wanted = normalize(providers, provider_options, self._options._is_strict())
+        wanted = normalize(providers, provider_options, self._options._is_strict())
+        if self._path is None:
+            if wanted == before or (wanted.names == ["CPUExecutionProvider"] == self.get_providers()):
+                return
+            raise NotImplemented("a session of bytes keeps none of them: make another one with these providers")
+        self._wanted = wanted
         try:
             self._open(self._path)
         except BaseException:
@@ -122,6 +147,75 @@ class InferenceSession:
     def disable_fallback(self) -> None:
         """For programs written for ONNX Runtime; SessionOptions.strict decides."""
 
+    @property
+    def _sess(self) -> LowerSession:
+        """What ONNX Runtime's package keeps here, and programs reach for."""
+        from ._vectors import InferenceSession as Lower
+
+        return Lower._of(self)
+
+    @property
+    def _model_path(self) -> str | None:
+        return self._path
+
+    @property
+    def _sess_options(self) -> SessionOptions:
+        return self._options
+
+    def get_input_memory_infos(self) -> list[OrtMemoryInfo]:
+        """Where inputs are expected: in the CPU's memory, all of them."""
+        from . import _devices
+
+        return [_devices.cpu_memory() for _ in self._inputs]
+
+    def get_output_memory_infos(self) -> list[OrtMemoryInfo]:
+        from . import _devices
+
+        return [_devices.cpu_memory() for _ in self._outputs]
+
+    def get_input_epdevices(self) -> list[OrtEpDevice]:
+        """The provider, with its device, that each input is for: the CPU."""
+        from . import _devices
+
+        cpu = next(d for d in _devices.get_ep_devices() if d.ep_name == "CPUExecutionProvider")
+        return [cpu for _ in self._inputs]
+
+    def get_provider_graph_assignment_info(self) -> list[OrtEpAssignedSubgraph]:
+        """Which nodes each provider runs, in neighbouring groups in order of execution."""
+        from itertools import groupby
+
+        from ._devices import OrtEpAssignedNode, OrtEpAssignedSubgraph
+
+        groups = groupby(self._session.report()["nodes"], key=lambda n: n["provider"])
+        return [
+            OrtEpAssignedSubgraph(_sardonyx.ort_name(p), [OrtEpAssignedNode(n["name"], *_domain_and_type(n["op"])) for n in nodes])
+            for p, nodes in groups
+        ]
+
+    def create_ortvalue_from_shape_and_type(
+        self, shape: Sequence[int], element_type: Any, device_type: Any = "cpu", device_id: int = 0, vendor_id: int = -1
+    ) -> OrtValue:
+        from ._values import OrtValue
+
+        return OrtValue.ortvalue_from_shape_and_type(shape, element_type, device_type, device_id)
+
+    def release_captured_graph(self, graph_annotation_id: int = 0) -> None:
+        """Nothing is captured here that could be released."""
+
+    def set_ep_dynamic_options(self, options: Mapping[str, str]) -> None:
+        """Options that a provider takes while it runs; those here have none, and as in ONNX Runtime that is no error."""
+        for key, value in options.items():
+            if not isinstance(key, str) or not isinstance(value, str):
+                raise InvalidArgument(f"dynamic options are texts by name, received {key!r}: {value!r}")
+
+    def get_tuning_results(self) -> list[dict[str, Any]]:
+        """ONNX Runtime's, of its GPU kernels: none. SessionOptions.tune keeps this engine's own."""
+        return []
+
+    def set_tuning_results(self, results: Sequence[Mapping[str, Any]], *, error_on_invalid: bool = False) -> None:
+        for result in results if error_on_invalid else []:
+            raise Fail(f"Cannot find execution provider {result.get('ep')} with tuning results")
+
     def run(
         self,
         output_names: Sequence[str] | None,
@@ -133,19 +227,59 @@ class InferenceSession:
         Inputs are NumPy arrays (not copied when contiguous), or what numpy.asarray makes arrays of; lists for sequences, dicts for maps,
         None for an empty optional. Outputs are arrays of their own, lists, dicts or None. Raises sardonyx.Error and its subclasses.
         """
+        if run_options is not None or "sardonyx._values" in sys.modules:
+            return self._run_into(output_names, input_feed, run_options, None)
+        feed = input_feed if type(input_feed) is dict else dict(input_feed)
+        try:
+            return self._session.run(feed, output_names or [], None, None, None)
+        except InvalidArgument as e:
+            raise self._explained(e, feed) from None
+
+    def _run_into(
+        self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], run_options: RunOptions | None, bound: dict[str, Any] | None
+    ) -> list[Any]:
+        """Values may be of this package's own classes. bound: arrays for outputs to be written into; these come back as None."""
+        from ._values import feedable
+
+        feed = {name: feedable(value) for name, value in input_feed.items()}
         timeout, cancel = None, None
         if run_options is not None:
             cancel = run_options._cancel
             timeout = None if run_options.timeout is None else max(1, int(run_options.timeout * 1000))
-        return self._session.run(input_feed if type(input_feed) is dict else dict(input_feed), output_names or [], timeout, cancel)
+            for adapter in run_options._adapters:
+                feed.update(adapter.parameters)
+        try:
+            return self._session.run(feed, output_names or [], timeout, cancel, bound or None)
+        except InvalidArgument as e:
+            raise self._explained(e, feed) from None
+
+    def _explained(self, error: InvalidArgument, feed: Mapping[str, Any]) -> InvalidArgument:
+        """In the words that programs look for where inputs are missing."""
+        missing = [i.name for i in self._inputs if i.name not in feed and not i.type.startswith("optional")]
+        if not missing:
+            return error
+        return InvalidArgument(f"Required inputs ({missing}) are missing from input feed ({list(feed)}). {error}")
 
     def run_with_ort_values(
         self, output_names: Sequence[str] | None, input_dict_ort_values: Mapping[str, OrtValue], run_options: RunOptions | None = None
     ) -> list[OrtValue]:
         from ._values import OrtValue
 
-        feed = {name: value.numpy() for name, value in input_dict_ort_values.items()}
-        return [OrtValue(v) for v in self.run(output_names, feed, run_options)]
+        return [OrtValue(v) for v in self._run_into(output_names, input_dict_ort_values, run_options, None)]
+
+    def run_with_ortvaluevector(
+        self,
+        run_options: RunOptions | None,
+        feed_names: Sequence[str],
+        feeds: OrtValueVector,
+        fetch_names: Sequence[str],
+        fetches: OrtValueVector,
+        fetch_devices: Sequence[Any],
+    ) -> None:
+        """Inputs and outputs by position. `fetches` holds memory for the results, or nothing yet."""
+        from ._vectors import run_with_vectors
+
+        run_with_vectors(self, run_options, feed_names, feeds, fetch_names, fetches, fetch_devices)
 
     def run_async(
         self,
@@ -204,18 +338,29 @@ class InferenceSession:
         return self._session.dump(stage)
 
 
+def _domain_and_type(op: str) -> tuple[str, str]:
+    domain, _, kind = op.rpartition(".")
+    return domain, kind
+
+
 def _load(model: Any, options: SessionOptions, engine: dict[str, Any]) -> Any:
+    folder = options._config.get("session.model_external_initializers_file_folder_path", "")
     if isinstance(model, (str, os.PathLike)):
         path = os.fspath(model)
         if not os.path.exists(path):
-            raise NoSuchFile(f"there is no file '{path}'")
-        return _sardonyx.open(path, engine)
-    if hasattr(model, "SerializeToString"):
+            raise NoSuchFile(f"Load model from {path} failed. File doesn't exist")
+        if not options._edits():
+            return _sardonyx.open(path, engine)
+        from . import _model_edit
+
+        model, beside = _model_edit.read(path)
+        folder = folder or beside
+    elif hasattr(model, "SerializeToString"):
         model = model.SerializeToString()
     if not isinstance(model, (bytes, bytearray, memoryview)):
         raise TypeError(f"InferenceSession takes a path, bytes or an onnx.ModelProto, received {type(model).__name__}")
-    folder = options._config.get("session.model_external_initializers_file_folder_path", "")
-    return _sardonyx.from_bytes(bytes(model), engine, folder)
+    model = bytes(model)
+    return _sardonyx.from_bytes(options._edit(model) if options._edits() else model, engine, folder)
 
 
 def set_default_logger_severity(severity: int) -> None:
@@ -223,3 +368,14 @@ def set_default_logger_severity(severity: int) -> None:
     if not 0 <= severity <= 4:
         raise InvalidArgument(f"severities are 0 (verbose) to 4 (fatal), received {severity}")
     _sardonyx.set_log_level(severity)
+
+
+def set_default_logger_verbosity(verbosity: int) -> None:
+    """How much a verbose log of ONNX Runtime says. Severity alone decides here."""
+    if verbosity < 0:
+        raise InvalidArgument(f"verbosities are 0 and more, received {verbosity}")
+
+
+def set_seed(seed: int) -> None:
+    """Where random operators without a seed of their own start, in sessions that are opened from now on."""
+    _sardonyx.set_seed(seed)

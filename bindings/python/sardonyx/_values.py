@@ -11,49 +11,106 @@ from ._errors import InvalidArgument
 
 if TYPE_CHECKING:
     from ._session import InferenceSession
+    from ._sparse import SparseTensor
+    from ._vectors import OrtValueVector
 
 
 class OrtValue:
-    """A value that a model takes or gives: an array, a list (sequence), a dict (map) or None. All values are in the CPU's memory."""
+    """A value that a model takes or gives: an array, a list (sequence), a dict (map), a sparse tensor or None. All values are in the CPU's
+    memory."""
 
-    def __init__(self, value: Any) -> None:
-        self._value = value
+    def __init__(self, value: Any, numpy_obj: Any = None) -> None:
+        self._value = value._value if isinstance(value, OrtValue) else value
+        self._keep = numpy_obj  # whose memory it is
 
     @classmethod
-    def ortvalue_from_numpy(cls, array: np.ndarray, device_type: str = "cpu", device_id: int = 0) -> OrtValue:
+    def ortvalue_from_numpy(cls, array: np.ndarray, device_type: Any = "cpu", device_id: int = 0, vendor_id: int = -1) -> OrtValue:
         """Holds the array itself, not a copy."""
-        _check_device(device_type)
+        check_device(device_type)
         return cls(np.asarray(array))
 
     @classmethod
     def ortvalue_from_numpy_with_onnx_type(cls, data: np.ndarray, onnx_element_type: int) -> OrtValue:
         """The bits of an array as another type of the same width, by ONNX's number (uint16 as bfloat16, …)."""
-        return cls(np.asarray(data).view(_types.numpy_type(onnx_element_type)))
+        dtype = _types.numpy_type(onnx_element_type)
+        array = np.asarray(data)
+        if dtype.itemsize != array.dtype.itemsize:
+            raise InvalidArgument(f"elements of {array.dtype} have {array.dtype.itemsize} bytes, those of type {onnx_element_type} {dtype.itemsize}")
+        return cls(array.view(dtype))
 
     @classmethod
     def ortvalue_from_shape_and_type(
-        cls, shape: Sequence[int], element_type: Any, device_type: str = "cpu", device_id: int = 0
+        cls, shape: Sequence[int], element_type: Any, device_type: Any = "cpu", device_id: int = 0, vendor_id: int = -1, memory_info: Any = None
     ) -> OrtValue:
         """An array of zeros, to bind as an output."""
-        _check_device(device_type)
+        check_device("cpu" if memory_info is not None and memory_info.name == "Cpu" else device_type)
         return cls(np.zeros(tuple(shape), _types.numpy_type(element_type)))
+
+    ortvalue_from_shape_and_onnx_type = ortvalue_from_shape_and_type
+
+    @classmethod
+    def ortvalue_from_shape_and_type_for_memory_info(cls, shape: Sequence[int], element_type: Any, memory_info: Any) -> OrtValue:
+        return cls.ortvalue_from_shape_and_type(shape, element_type, memory_info=memory_info)
+
+    ortvalue_from_shape_and_onnx_type_for_memory_info = ortvalue_from_shape_and_type_for_memory_info
+
+    @classmethod
+    def ort_value_from_sparse_tensor(cls, sparse_tensor: SparseTensor) -> OrtValue:
+        return cls(sparse_tensor)
+
+    @classmethod
+    def from_dlpack(cls, data: Any, is_bool_tensor: bool | None = None) -> OrtValue:
+        """An array of another library, or a capsule of DLPack, without a copy. is_bool_tensor: its bytes are truth values."""
+        from . import _dlpack
+
+        array = _dlpack.take(data)
+        return cls(array.view(np.bool_) if is_bool_tensor and array.dtype == np.uint8 else array)
+
+    @property
+    def _ortvalue(self) -> OrtValue:
+        return self
+
+    def _get_c_value(self) -> OrtValue:
+        return self
 
     def numpy(self) -> Any:
         """The value itself: changing it changes the OrtValue."""
+        if self.is_sparse_tensor():
+            raise InvalidArgument("a sparse tensor is no array: as_sparse_tensor()")
         return self._value
+
+    def as_sparse_tensor(self) -> SparseTensor:
+        """Of a dense one the elements that are not zero."""
+        if self.is_sparse_tensor():
+            return self._value
+        from ._sparse import SparseTensor
+
+        return SparseTensor.from_dense(self._tensor())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         array = self._tensor()
         return np.array(array, dtype=dtype) if copy or dtype not in (None, array.dtype) else array
 
-    def update_inplace(self, array: np.ndarray) -> None:
+    def __dlpack__(self, *, stream: Any = None, **wanted: Any) -> Any:
+        return self._tensor().__dlpack__(**wanted)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._tensor().__dlpack_device__()
+
+    def to_dlpack(self) -> Any:
+        """A capsule; truth values as bytes."""
+        array = self._tensor()
+        return (array.view(np.uint8) if array.dtype == np.bool_ else array).__dlpack__()
+
+    def update_inplace(self, array: Any) -> None:
         held = self._tensor()
-        if held.shape != array.shape or held.dtype != array.dtype:
-            raise InvalidArgument(f"expected {held.dtype} of shape {held.shape}, received {array.dtype} of shape {array.shape}")
-        np.copyto(held, array)
+        given = array._tensor() if isinstance(array, OrtValue) else array
+        if held.shape != given.shape or held.dtype != given.dtype:
+            raise InvalidArgument(f"expected {held.dtype} of shape {held.shape}, received {given.dtype} of shape {given.shape}")
+        np.copyto(held, given)
 
     def shape(self) -> list[int]:
-        return list(self._tensor().shape)
+        return self._value.dense_shape() if self.is_sparse_tensor() else list(self._tensor().shape)
 
     def data_type(self) -> str:
         if self._value is None:
@@ -63,10 +120,14 @@ class OrtValue:
         if isinstance(self._value, dict):
             key = next(iter(self._value), "")
             return f"map({'string' if isinstance(key, str) else 'int64'},tensor(float))"
+        if self.is_sparse_tensor():
+            return self._value.data_type()
         return _types.ort_type(_types.engine_name(self._value))
 
     def element_type(self) -> int:
-        """ONNX's number of the elements' type."""
+        """ONNX's number of the elements' type; of a sequence that of its tensors."""
+        if self.is_tensor_sequence() and self._value:
+            return _types.onnx_number(self._value[0])
         return _types.onnx_number(self._tensor())
 
     def tensor_size_in_bytes(self) -> int:
@@ -85,10 +146,13 @@ class OrtValue:
         return isinstance(self._value, np.ndarray)
 
     def is_sparse_tensor(self) -> bool:
-        return False
+        return hasattr(self._value, "dense_shape")
 
     def is_tensor_sequence(self) -> bool:
         return isinstance(self._value, list) and not any(isinstance(v, (dict, list)) for v in self._value)
+
+    def _is_webgpu_buffer(self) -> bool:
+        return False
 
     def _tensor(self) -> np.ndarray:
         if not isinstance(self._value, np.ndarray):
@@ -96,9 +160,18 @@ class OrtValue:
         return self._value
 
 
-def _check_device(device_type: str) -> None:
-    if device_type.lower() != "cpu":
-        raise InvalidArgument(f"values live in the CPU's memory; device '{device_type}' is not available")
+def feedable(value: Any) -> Any:
+    """What a session takes of a value that may be an OrtValue or a sparse tensor."""
+    if isinstance(value, OrtValue):
+        value = value._value
+    return value.to_dense() if hasattr(value, "to_dense") and hasattr(value, "dense_shape") else value
+
+
+def check_device(device: Any) -> None:
+    """A name, or an OrtDevice."""
+    name = device if isinstance(device, str) else ("cpu" if device.device_type() == 0 else f"of type {device.device_type()}")
+    if name.lower() != "cpu":
+        raise InvalidArgument(f"values live in the CPU's memory; device '{name}' is not available")
 
 
 class IOBinding:
@@ -110,6 +183,10 @@ class IOBinding:
         self._outputs: dict[str, OrtValue | None] = {}
         self._results: list[OrtValue] = []
 
+    @property
+    def _iobinding(self) -> IOBinding:
+        return self
+
     def bind_cpu_input(self, name: str, arr_on_cpu: np.ndarray) -> None:
         self.bind_ortvalue_input(name, OrtValue(np.asarray(arr_on_cpu)))
 
@@ -118,29 +195,29 @@ class IOBinding:
         self._inputs[name] = ortvalue
 
     def bind_input(
-        self, name: str, device_type: str, device_id: int, element_type: Any, shape: Sequence[int], buffer_ptr: int
+        self, name: str, device_type: Any, device_id: int, element_type: Any, shape: Sequence[int], buffer_ptr: int
     ) -> None:
         """An input in memory that the caller keeps alive."""
-        _check_device(device_type)
-        self.bind_ortvalue_input(name, OrtValue(_array_at(buffer_ptr, element_type, shape)))
+        check_device(device_type)
+        self.bind_ortvalue_input(name, OrtValue(array_at(buffer_ptr, element_type, shape)))
 
     def bind_output(
         self,
         name: str,
-        device_type: str = "cpu",
+        device_type: Any = "cpu",
         device_id: int = 0,
         element_type: Any = None,
         shape: Sequence[int] | None = None,
         buffer_ptr: int | None = None,
     ) -> None:
         """An output: allocated by the run, or copied to memory that the caller keeps alive."""
-        _check_device(device_type)
+        check_device(device_type)
         if buffer_ptr is None:
             self.bind_ortvalue_output(name, None)
         elif element_type is None or shape is None:
             raise InvalidArgument(f"output '{name}': memory needs its element type and shape")
         else:
-            self.bind_ortvalue_output(name, OrtValue(_array_at(buffer_ptr, element_type, shape)))
+            self.bind_ortvalue_output(name, OrtValue(array_at(buffer_ptr, element_type, shape)))
 
     def bind_ortvalue_output(self, name: str, ortvalue: OrtValue | None) -> None:
         self._check(name, [o.name for o in self._session.get_outputs()], "output")
@@ -163,6 +240,11 @@ class IOBinding:
         """Of the last run, in the order in which they were bound."""
         return list(self._results)
 
+    def get_outputs_as_ortvaluevector(self) -> OrtValueVector:
+        from ._vectors import OrtValueVector
+
+        return OrtValueVector(self._results)
+
     def copy_outputs_to_cpu(self) -> list[Any]:
         return [v.numpy() for v in self._results]
 
@@ -172,19 +254,26 @@ class IOBinding:
 
     def _run(self, run_options: Any) -> None:
         names = list(self._outputs) or [o.name for o in self._session.get_outputs()]
-        values = self._session.run(names, {n: v.numpy() for n, v in self._inputs.items()}, run_options)
+        bound = {name: value for name, value in self._outputs.items() if value is not None}
+        direct = {name: value._value for name, value in bound.items() if _takes_results(value._value)}
+        feed = {name: feedable(v) for name, v in self._inputs.items()}
         results = []
-        for name, value in zip(names, values):
-            bound = self._outputs.get(name)
-            if bound is None:
-                bound = OrtValue(value)
-            else:
-                bound.update_inplace(value)
-            results.append(bound)
+        for name, value in zip(names, self._session._run_into(names, feed, run_options, direct)):
+            held = bound.get(name)
+            if held is None:
+                held = OrtValue(value)
+            elif name not in direct:
+                held.update_inplace(value)
+            results.append(held)
         self._results = results
 
 
-def _array_at(address: int, element_type: Any, shape: Sequence[int]) -> np.ndarray:
+def _takes_results(value: Any) -> bool:
+    """Whether a run may write into this memory itself; else what it makes is copied there."""
+    return isinstance(value, np.ndarray) and value.flags.c_contiguous and value.flags.writeable and value.dtype.kind in "biufc" and value.size > 0
+
+
+def array_at(address: int, element_type: Any, shape: Sequence[int]) -> np.ndarray:
     import ctypes
 
     dtype = _types.numpy_type(element_type)

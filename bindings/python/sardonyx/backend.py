@@ -31,7 +31,7 @@ class SardonyxBackendRep(BackendRep):
         input itself. Keywords: attributes of RunOptions. Returns the outputs, in order and by name."""
         declared = [i.name for i in self.session.get_inputs()] + [i.name for i in self.session.get_overridable_initializers()]
         if isinstance(inputs, Mapping):
-            feed = dict(inputs)
+            feed = {declared[0]: inputs} if self._is_the_map(inputs, declared) else dict(inputs)
         elif isinstance(inputs, (list, tuple)):
             if len(inputs) > len(declared):
                 raise ValueError(f"the model has {len(declared)} inputs, received {len(inputs)}")
@@ -46,6 +46,10 @@ class SardonyxBackendRep(BackendRep):
                 setattr(options, name, value)
         names = [o.name for o in self.session.get_outputs()]
         return namedtupledict("Outputs", names)(*self.session.run(None, feed, options))
+
+    def _is_the_map(self, inputs: Mapping[Any, Any], declared: list[str]) -> bool:
+        """Whether a dict is the value of the model's only input, and not its inputs by name."""
+        return len(declared) == 1 and declared[0] not in inputs and self.session.get_inputs()[0].type.startswith("map(")
 
 
 class SardonyxBackend(Backend):

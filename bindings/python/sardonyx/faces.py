@@ -9,7 +9,7 @@
 
 Pictures are NumPy arrays uint8[height, width, channels]: red, green, blue, and opacity where there is a fourth channel; uint8[height, width]
 is grey. Coordinates are pixels of the upright picture, continuous: pixel i covers [i, i+1). Right and left are the subject's. All functions
-release the GIL and may be called by several threads at once. `docs/faces.md` describes what the options mean.
+release the GIL and may be called by several threads at once. `docs/faces/faces.md` describes what the options mean.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ def alignment(face: Face, size: int = 112) -> list[list[float]]:
 
 
 def enhance(picture: Picture, settings: str = "natural", face: Face | None = None) -> Picture:
-    """settings: "natural", "vivid", "professional", or "key=value,..." with the names of docs/faces.md. `face` lies in `picture`."""
+    """settings: "natural", "vivid", "professional", or "key=value,..." with the names of docs/faces/faces.md. `face` lies in `picture`."""
     return _faces.enhance(picture, settings, None if face is None else face._plain())
 
 

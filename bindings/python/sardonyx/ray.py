@@ -8,7 +8,7 @@
     from ray import serve
     serve.run(deployment("model.onnx", num_replicas=2, max_batch_size=32))
 
-Predictor needs no Ray: anything that hands over columns may call it. docs/scale.md says what to choose when.
+Predictor needs no Ray: anything that hands over columns may call it. docs/serve/scale.md says what to choose when.
 """
 
 from __future__ import annotations

@@ -249,7 +249,7 @@ class LanguageModel:
     """A .gguf file, or a folder: with genai_config.json, as optimum and transformers.js export it, or with config.json and
     model.safetensors. max_context: tokens; 0: the model's.
 
-    loras: LoRA adapters of a .gguf model: paths, or pairs of a path and a scale. providers, sess_options: as for InferenceSession.
+    loras: LoRA adapters: paths, or pairs of a path and a scale. providers, sess_options: as for InferenceSession.
     """
 
     def __init__(

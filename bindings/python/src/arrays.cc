@@ -125,6 +125,7 @@ Tensor array_to_tensor(const Object& array, const Expected& expected, Buffers& b
   const std::string kind = to_text(dtype.attribute("kind").get());
   if (kind == "O" || kind == "U" || kind == "S" || kind == "T") return strings_of(array, expected.name);
   const std::string name = to_text(dtype.attribute("name").get());
+  if (expected.dtype == DataType::string && name.starts_with("void")) return strings_of(array, expected.name);
   const DataType extension = extension_type(name);
   const Object plain =
       extension != DataType::undefined
@@ -162,6 +163,16 @@ Tensor object_to_tensor(PyObject* object, const Expected& expected, Buffers& buf
   return array_to_tensor(array, expected, buffers);
 }
 
+std::int64_t to_key(PyObject* key, const Expected& expected) {
+  try {
+    return to_integer(key);
+  } catch (const Raised&) {
+    take_error();
+    fail(ErrorCode::invalid_argument, "input '{}': Unexpected key type  <class '{}'>, it cannot be linked to C type int64_t",
+         expected.name, class_of(key));
+  }
+}
+
 Value to_map(PyObject* dict, const Expected& expected, Buffers& buffers) {
   const Object keys = Object::taken(PyDict_Keys(dict));
   const Py_ssize_t count = PyList_Size(keys.get());
@@ -175,7 +186,7 @@ Value to_map(PyObject* dict, const Expected& expected, Buffers& buffers) {
     if (is_text) {
       map.keys.mutable_values<std::string>()[at] = text_of(key, expected.name);
     } else {
-      map.keys.mutable_values<std::int64_t>()[at] = to_integer(key);
+      map.keys.mutable_values<std::int64_t>()[at] = to_key(key, expected);
     }
   }
   // Python's numbers are wide, maps of models narrow.
@@ -308,6 +319,16 @@ Value to_value(PyObject* object, const Expected& expected, Buffers& buffers) {
   const bool is_list = PyList_Check(object) != 0 || PyTuple_Check(object) != 0;
   if (is_list && !expected.is_tensor) return to_sequence(object, expected, buffers);
   return object_to_tensor(object, expected, buffers);
+}
+
+Tensor to_memory(PyObject* array, const char* name, Buffers& buffers) {
+  const Py_buffer* view = buffers.get(array);
+  const DataType dtype = view == nullptr || view->readonly != 0 ? DataType::undefined : from_format(*view);
+  if (dtype == DataType::undefined) {
+    fail(ErrorCode::invalid_argument, "output '{}': expected a contiguous, writable array of numbers, received {}", name,
+         class_of(array));
+  }
+  return Tensor::view_mutable(view->buf, dtype, Shape(view->shape, view->shape + view->ndim));
 }
 
 Object to_python(const Value& value) {

@@ -38,6 +38,10 @@ struct Expected {
 // None: nothing; dict: a map; list or tuple where no tensor is expected: a sequence. Throws Error(invalid_argument), or Raised.
 Value to_value(PyObject* object, const Expected& expected, Buffers& buffers);
 
+// An array's own memory, to be written to. It must be contiguous and writable, of numbers. Valid as long as `buffers`. Throws
+// Error.
+Tensor to_memory(PyObject* array, const char* name, Buffers& buffers);
+
 // Arrays own the engine's memory: nothing is copied, except text and types of less than a byte. Types that NumPy lacks come as
 // those of ml_dtypes; where that package is missing as their bits (uint16, uint8), 4- and 2-bit integers as int8 and uint8.
 // Tensors that somebody else can still see are copied first.

@@ -60,12 +60,12 @@ void add_class(const Object& module, const char* name, const char* full_name, Py
 // Sets Python's error: one of the exception classes of sardonyx/_errors.py, which chooses by the code's name.
 void raise(const Error& e);
 
-// A C++ function as Python calls it: with itself (or the module) and a tuple.
-template <auto Function>
-PyObject* entry(PyObject* self, PyObject* arguments) noexcept {
+// What `body` gives, with C++ exceptions as Python's. `failed` is what says so to Python.
+template <class R, class Body>
+R guarded(R failed, const Body& body) noexcept {
   try {
     try {
-      return Function(self, arguments).release();
+      return body();
     } catch (const Error& e) {
       raise(e);
     }
@@ -75,7 +75,13 @@ PyObject* entry(PyObject* self, PyObject* arguments) noexcept {
   } catch (const std::exception& e) {
     PyErr_SetString(PyExc_RuntimeError, e.what());
   }
-  return nullptr;
+  return failed;
+}
+
+// A C++ function as Python calls it: with itself (or the module) and a tuple.
+template <auto Function>
+PyObject* entry(PyObject* self, PyObject* arguments) noexcept {
+  return guarded<PyObject*>(nullptr, [&] { return Function(self, arguments).release(); });
 }
 
 // How many arguments there are, and each of them. Borrowed.

@@ -1,17 +1,24 @@
 // The compiled half of the Python package; sardonyx/*.py is the half that users see.
 
+#include <algorithm>
 #include <array>
 #include <sdx/sdx.hpp>
 
+#include "array/module.h"
 #include "arrays.h"
 #include "base/log.h"
+#include "dropin/custom/libraries.h"
 #include "entry.h"
 #include "faces.h"
 #include "ops/op.h"
 #include "options.h"
 #include "providers/cpu/cpu_provider.h"
 #include "providers/interface/provider.h"
+#include "quantize.h"
+#include "session/engine.h"
+#include "session/ort_operators.h"
 #include "text.h"
+#include "train/module.h"
 
 namespace sdx::python {
 namespace {
@@ -65,10 +72,27 @@ NamedValues feed_to_values(const Session& session, PyObject* feed, Buffers& buff
   return values;
 }
 
-// run(feed, outputs, timeout in milliseconds or None, CancelToken or None)
+// Memory for results, from a dict of arrays by name; None: none.
+void bind_outputs(PyObject* arrays, RunOptions& options, Buffers& buffers) {
+  if (arrays == Py_None) return;
+  const Object items = Object::taken(PyDict_Items(arrays));
+  for (Py_ssize_t i = 0; i < PyList_Size(items.get()); ++i) {
+    PyObject* item = PyList_GetItem(items.get(), i);
+    const std::string name = to_text(PyTuple_GetItem(item, 0));
+    options.bound.emplace_back(name, to_memory(PyTuple_GetItem(item, 1), name.c_str(), buffers));
+  }
+}
+
+Object result_to_python(const NamedValue& result, const RunOptions& options) {
+  const auto is_it = [&](const auto& bound) { return bound.first == result.name; };
+  if (std::any_of(options.bound.begin(), options.bound.end(), is_it)) return Object::none();
+  return to_python(result.value);
+}
+
+// run(feed, outputs, timeout in milliseconds or None, CancelToken or None, memory for outputs or None): None for those outputs.
 Object run(PyObject* self, PyObject* arguments) {
   const Session& session = value_of<Session>(self);
-  expect_arguments(arguments, 4);
+  expect_arguments(arguments, 5);
   PyObject* feed = argument(arguments, 0);
   if (PyDict_Check(feed) == 0) {
     PyErr_Format(PyExc_TypeError, "the feed must be a dict, received %R", feed);
@@ -80,8 +104,9 @@ Object run(PyObject* self, PyObject* arguments) {
   options.outputs = to_list(argument(arguments, 1), to_text);
   if (argument(arguments, 2) != Py_None) options.timeout = std::chrono::milliseconds(to_integer(argument(arguments, 2)));
   if (argument(arguments, 3) != Py_None) options.cancel = value_of<CancelToken>(argument(arguments, 3));
+  bind_outputs(argument(arguments, 4), options, buffers);
   const NamedValues results = unlocked([&] { return session.run(inputs, options); });
-  return list_of(results, [](const NamedValue& v) { return to_python(v.value); });
+  return list_of(results, [&](const NamedValue& v) { return result_to_python(v, options); });
 }
 
 Object node_to_python(const NodeReport& n) {
@@ -253,15 +278,22 @@ Object set_log_level(PyObject*, PyObject* arguments) {
   return Object::none();
 }
 
+Object set_seed(PyObject*, PyObject* arguments) {
+  expect_arguments(arguments, 1);
+  session::set_first_seed(static_cast<std::uint64_t>(to_integer(argument(arguments, 0))));
+  return Object::none();
+}
+
 // Each with its signature, as inspect.signature() reads it; _sardonyx.pyi adds the types.
-PyMethodDef session_methods[] = {{"inputs", &entry<inputs>, METH_NOARGS, "inputs($self, /)\n--\n\n"},
-                                 {"outputs", &entry<outputs>, METH_NOARGS, "outputs($self, /)\n--\n\n"},
-                                 {"metadata", &entry<metadata>, METH_NOARGS, "metadata($self, /)\n--\n\n"},
-                                 {"run", &entry<run>, METH_VARARGS, "run($self, feed, outputs, timeout_ms, cancel, /)\n--\n\n"},
-                                 {"report", &entry<report>, METH_NOARGS, "report($self, /)\n--\n\n"},
-                                 {"write_trace", &entry<write_trace>, METH_VARARGS, "write_trace($self, path, /)\n--\n\n"},
-                                 {"dump", &entry<dump>, METH_VARARGS, "dump($self, stage, /)\n--\n\n"},
-                                 {nullptr, nullptr, 0, nullptr}};
+PyMethodDef session_methods[] = {
+    {"inputs", &entry<inputs>, METH_NOARGS, "inputs($self, /)\n--\n\n"},
+    {"outputs", &entry<outputs>, METH_NOARGS, "outputs($self, /)\n--\n\n"},
+    {"metadata", &entry<metadata>, METH_NOARGS, "metadata($self, /)\n--\n\n"},
+    {"run", &entry<run>, METH_VARARGS, "run($self, feed, outputs, timeout_ms, cancel, bound, /)\n--\n\n"},
+    {"report", &entry<report>, METH_NOARGS, "report($self, /)\n--\n\n"},
+    {"write_trace", &entry<write_trace>, METH_VARARGS, "write_trace($self, path, /)\n--\n\n"},
+    {"dump", &entry<dump>, METH_VARARGS, "dump($self, stage, /)\n--\n\n"},
+    {nullptr, nullptr, 0, nullptr}};
 
 PyMethodDef cancel_methods[] = {{"cancel", &entry<cancel>, METH_NOARGS, "cancel($self, /)\n--\n\n"},
                                 {"cancelled", &entry<cancelled>, METH_NOARGS, "cancelled($self, /)\n--\n\n"},
@@ -278,7 +310,11 @@ PyMethodDef functions[] = {
     {"operators", &entry<operators>, METH_NOARGS, "operators($module, /)\n--\n\n"},
     {"version", &entry<version_to_python>, METH_NOARGS, "version($module, /)\n--\n\n"},
     {"faces", &entry<make_faces>, METH_NOARGS, "faces($module, /)\n--\n\n"},
+    {"arrays", &entry<make_arrays>, METH_NOARGS, "arrays($module, /)\n--\n\n"},
     {"text", &entry<make_text>, METH_NOARGS, "text($module, /)\n--\n\n"},
+    {"quantize", &entry<make_quantize>, METH_NOARGS, "quantize($module, /)\n--\n\n"},
+    {"training", &entry<make_training>, METH_NOARGS, "training($module, /)\n--\n\n"},
+    {"set_seed", &entry<set_seed>, METH_VARARGS, "set_seed($module, seed, /)\n--\n\n"},
     {"set_log_level", &entry<set_log_level>, METH_VARARGS, "set_log_level($module, level, /)\n--\n\n"},
     {nullptr, nullptr, 0, nullptr}};
 
@@ -288,6 +324,7 @@ Object make_module(PyObject*, PyObject*) {
   add_class<Session>(module, "Session", "sardonyx._sardonyx.Session", session_methods);
   add_class<CancelToken>(module, "CancelToken", "sardonyx._sardonyx.CancelToken", cancel_methods);
   prepare_memory_type();
+  session::read_ort_operators_with(&dropin::operators_of_library);
   return module;
 }
 

@@ -4,6 +4,7 @@
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <string>
@@ -15,6 +16,18 @@ namespace sdx::python {
 
 // Thrown where Python's error indicator is set.
 struct Raised {};
+
+// Runs a function of Python that waits for the GIL. Once the interpreter is ending, Python up to 3.13 ends threads that wait, by
+// forced unwinding: that would end the process at the first noexcept function, or run destructors that need the GIL. Such a
+// thread stays here instead, as it does from 3.14 on.
+template <class Wait>
+auto or_stay(const Wait& wait) noexcept {
+  try {
+    return wait();
+  } catch (...) {
+    for (;;) ::pause();
+  }
+}
 
 // A reference that is held.
 class Object {
@@ -46,7 +59,7 @@ class Object {
   Object attribute(const char* name) const { return taken(PyObject_GetAttrString(held_, name)); }
   template <class... Arguments>
   Object call(const Arguments&... arguments) const {
-    return taken(PyObject_CallFunctionObjArgs(held_, arguments.get()..., nullptr));
+    return taken(or_stay([&] { return PyObject_CallFunctionObjArgs(held_, arguments.get()..., nullptr); }));
   }
 
  private:
@@ -110,11 +123,17 @@ auto to_pair(PyObject* sequence, const First& first, const Second& second) {
   return std::pair(first(a.get()), second(b.get()));
 }
 
+// How many scopes below let others go on: not 0 for a thread of Python's that has no GIL.
+inline thread_local int unlocked_scopes = 0;
+
 // Lets other threads of Python go on while this one computes.
 class Unlocked {
  public:
-  Unlocked() : state_(PyEval_SaveThread()) {}
-  ~Unlocked() { PyEval_RestoreThread(state_); }
+  Unlocked() : state_(PyEval_SaveThread()) { ++unlocked_scopes; }
+  ~Unlocked() {
+    or_stay([&] { PyEval_RestoreThread(state_); });
+    --unlocked_scopes;
+  }
   Unlocked(const Unlocked&) = delete;
   Unlocked& operator=(const Unlocked&) = delete;
 

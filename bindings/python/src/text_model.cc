@@ -120,7 +120,7 @@ class Callback {
  public:
   explicit Callback(PyObject* function) : function_(function) {}
   bool operator()(const GeneratedToken& token) {
-    const PyGILState_STATE state = PyGILState_Ensure();
+    const PyGILState_STATE state = or_stay([] { return PyGILState_Ensure(); });
     bool go_on = false;
     try {
       const Object answer = Object::of(function_).call(whole(token.choice), whole(token.id), text(token.text));

@@ -1,0 +1,3 @@
+"""ONNX's backend interface."""
+
+from .backend import is_compatible, prepare, run, supports_device  # noqa: F401

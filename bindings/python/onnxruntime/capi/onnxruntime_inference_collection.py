@@ -1,0 +1,84 @@
+"""Sessions and values, under the module that ONNX Runtime's package keeps them in."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Mapping, Sequence
+
+import sardonyx
+from sardonyx import NodeArg
+
+from .. import _names
+from . import _pybind_state as C  # noqa: F401, N812
+
+_find = _names.resolver(_names.PUBLIC, globals())
+
+
+def __getattr__(name: str) -> Any:
+    return _find(name)
+
+
+class InferenceSession(sardonyx.InferenceSession):
+    """sardonyx.InferenceSession, with ONNX Runtime's answers where the two differ: a value of unknown rank has the shape []."""
+
+    def __init__(self, path_or_bytes: Any, sess_options: Any = None, providers: Any = None, provider_options: Any = None, **kwargs: Any) -> None:
+        super().__init__(path_or_bytes, sess_options, providers, provider_options, **kwargs)
+        for node in (*self._inputs, *self._outputs, *self._overridable):
+            if node.shape is None:
+                node.shape = []
+
+    @property
+    def _inputs_meta(self) -> list[NodeArg]:
+        return self._inputs
+
+    @property
+    def _outputs_meta(self) -> list[NodeArg]:
+        return self._outputs
+
+
+Session = sardonyx.InferenceSession
+
+
+def get_ort_device_type(device_type: str) -> int:
+    """The number of a kind of device: "cpu", "cuda"."""
+    from sardonyx._devices import OrtDevice
+
+    return OrtDevice.make(device_type, 0).device_type()
+
+
+def check_and_normalize_provider_args(
+    providers: Sequence[Any] | None, provider_options: Sequence[Mapping[Any, Any]] | None, available_provider_names: Sequence[str]
+) -> tuple[list[str], list[dict[str, str]]]:
+    """Names and options, one each, from the forms in which sessions take them."""
+    if providers is None:
+        return [], []
+    if not isinstance(providers, Sequence):
+        raise ValueError("`providers` must be a sequence")
+    if provider_options is not None:
+        if not isinstance(provider_options, Sequence):
+            raise ValueError("`provider_options` must be a sequence")
+        if len(provider_options) != len(providers):
+            raise ValueError(f"`providers` has {len(providers)} items, `provider_options` {len(provider_options)}: they must be as many")
+        if not all(isinstance(o, Mapping) for o in provider_options):
+            raise ValueError("`provider_options` must hold dicts")
+    found: dict[str, dict[str, str]] = {}
+    for i, item in enumerate(providers):
+        name, options = (item, {}) if isinstance(item, str) else item if _is_pair(item) else (None, {})
+        if name is None:
+            raise ValueError(f"a provider is its name, or a pair of name and options, received {item!r}")
+        if provider_options is not None:
+            if options:
+                raise ValueError(f"the options of '{name}' are given twice: with it, and in `provider_options`")
+            options = provider_options[i]
+        if name not in available_provider_names:
+            known = ", ".join(available_provider_names)
+            warnings.warn(f"Specified provider '{name}' is not in available provider names. Available providers: '{known}'", stacklevel=2)
+        if name in found:
+            warnings.warn(f"Duplicate provider '{name}' encountered, ignoring.", stacklevel=2)
+        else:
+            found[name] = {str(k): str(v) for k, v in options.items()}
+    return list(found), list(found.values())
+
+
+def _is_pair(item: Any) -> bool:
+    return isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str) and isinstance(item[1], Mapping)

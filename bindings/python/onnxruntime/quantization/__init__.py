@@ -1,0 +1,4 @@
+"""onnxruntime.quantization, answered by sardonyx.quantization."""
+
+from sardonyx.quantization import *  # noqa: F403
+from sardonyx.quantization import __all__  # noqa: F401

@@ -1,0 +1,3 @@
+"""sardonyx.quantization.quantize by its name in ONNX Runtime."""
+
+from sardonyx.quantization.quantize import *  # noqa: F403

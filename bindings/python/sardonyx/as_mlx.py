@@ -1,0 +1,79 @@
+"""python -m sardonyx.as_mlx SCRIPT|-m MODULE ARGUMENTS…: runs a program in which `import mlx.core` is answered by sardonyx.array.
+
+`mlx.nn`, `mlx.optimizers` and `mlx.utils` are those of the installed `mlx` package, which are pure Python; its native core is not
+loaded.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.machinery
+import importlib.util
+import runpy
+import sys
+from types import ModuleType
+
+_USAGE = "usage: python -m sardonyx.as_mlx SCRIPT|-m MODULE [ARGUMENT…]"
+_MODULES = ("cuda", "distributed", "fast", "fft", "linalg", "metal", "random")
+
+
+def _core() -> ModuleType:
+    import sardonyx.array as source
+    from sardonyx.array import _members
+    from sardonyx.array._core import core
+
+    module = ModuleType("mlx.core", source.__doc__)
+    names = {k: v for k, v in vars(source).items() if not k.startswith("_") and not isinstance(v, ModuleType)}
+    names.update(source._as_mlx())  # MLX's where the standard's differ
+    for name in ("asarray", "broadcast_shapes", "from_dlpack"):
+        names[name] = getattr(source, f"_mlx_{name}")
+    names.update({"__array_namespace_info__": source.__array_namespace_info__, "__version__": "0.32.4"})
+    vars(module).update(names)
+    module.__path__ = []
+    for name in _MODULES:
+        part = importlib.import_module(f"sardonyx.array.{name}")
+        setattr(module, name, part)
+        sys.modules[f"mlx.core.{name}"] = part
+    module.matrix_norm = module.linalg.norm
+    core._print_as("mlx.core")
+    _members.namespace_is_mlx = True
+    return module
+
+
+def install() -> ModuleType:
+    """Puts sardonyx.array at sys.modules["mlx.core"]; makes an empty package `mlx` where none is installed."""
+    if "mlx.core" in sys.modules:
+        return sys.modules["mlx.core"]
+    module = _core()
+    module.__spec__ = importlib.machinery.ModuleSpec("mlx.core", None, is_package=True)
+    if importlib.util.find_spec("mlx") is None:
+        sys.modules["mlx"] = package = ModuleType("mlx")
+        package.__path__ = []
+    import mlx
+
+    sys.modules["mlx.core"] = module
+    mlx.core = module
+    return module
+
+
+def main() -> None:
+    arguments = sys.argv[1:]
+    as_module = arguments[:1] == ["-m"]
+    if as_module:
+        arguments = arguments[1:]
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(_USAGE if arguments else f"{_USAGE}\nerror: no program is named", file=sys.stdout if arguments else sys.stderr)
+        sys.exit(0 if arguments else 2)
+    install()
+    sys.argv = arguments
+    if as_module:
+        runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
+    else:
+        import os
+
+        sys.path[0] = os.path.dirname(os.path.abspath(arguments[0]))
+        runpy.run_path(arguments[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()

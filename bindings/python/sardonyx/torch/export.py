@@ -1,0 +1,98 @@
+"""A torch.nn.Module as an ONNX model whose parameters and buffers are inputs."""
+
+from __future__ import annotations
+
+import inspect
+import io
+import warnings
+
+import torch
+
+from .structure import flatten, rebuild
+
+OPSET = 17
+
+
+class _Flat(torch.nn.Module):
+    """Tensors in, a tuple of tensors out, whatever the module takes and gives."""
+
+    def __init__(self, module, arguments):
+        super().__init__()
+        self.module = module
+        self._arguments = arguments
+        self.results = self.types = None
+
+    def forward(self, *tensors):
+        args, kwargs = rebuild(self._arguments, iter(tensors))
+        out: list = []
+        self.results = flatten(self.module(*args, **kwargs), out)
+        self.types = [t.dtype for t in out]
+        return tuple(out)
+
+
+def named_state(module):
+    """Parameters and buffers by each of their names."""
+    state = {}
+    for prefix, part in module.named_modules(remove_duplicate=False):
+        for name, value in [*part._parameters.items(), *part._buffers.items()]:
+            if value is not None:
+                state[f"{prefix}.{name}" if prefix else name] = value
+    return state
+
+
+def refuse_what_a_trace_hides(module):
+    """Raises ValueError for what a trace would show wrongly."""
+    for name, part in module.named_modules():
+        where = f"'{name}' " if name else "the module "
+        if part._forward_hooks or part._forward_pre_hooks or part._backward_hooks:
+            raise ValueError(where + "has hooks, which would not be called")
+        if isinstance(part, torch.nn.modules.batchnorm._BatchNorm) and part.training and part.momentum is None:
+            raise ValueError(where + "averages its statistics over all batches (momentum is None)")
+
+
+def export(flat, tensors, names, dynamic, parameters=False) -> bytes:
+    """`flat`: a module of tensors alone, in the modes that it has; `parameters`: as initializers, else as inputs."""
+    refuse_what_a_trace_hides(flat)
+    axes = {}
+    if dynamic:
+        axes = {n: {a: f"{n}_{a}" for a in range(t.dim())} for n, t in zip(names, tensors)}
+    # Tensors of their own: the trace adds nothing to the graph of the caller's.
+    examples = tuple(t.detach().clone().requires_grad_(t.requires_grad) for t in tensors)
+    modes = [(m, m.training) for m in flat.modules()]
+    before = [(b, b.detach().clone()) for b in flat.buffers()]
+    file = io.BytesIO()
+    options = {
+        "input_names": names,
+        "opset_version": OPSET,
+        "export_params": parameters,
+        "do_constant_folding": False,
+        "keep_initializers_as_inputs": not parameters,
+        "dynamic_axes": axes,
+        "training": torch.onnx.TrainingMode.PRESERVE,
+    }
+    if "dynamo" in inspect.signature(torch.onnx.export).parameters:
+        options["dynamo"] = False  # which keeps modes of training and names of parameters
+    try:
+        with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            torch.onnx.export(flat, examples, file, **options)
+    finally:  # the trace is no step of training
+        for m, training in modes:
+            m.training = training
+        with torch.no_grad():
+            for buffer, value in before:
+                buffer.copy_(value)
+    return file.getvalue()
+
+
+class Exported:
+    """`model`: bytes. `results`, `types`: the structure of what the module gives, and the types of its tensors."""
+
+    PREFIX = "module."  # of names of parameters and buffers
+
+    def __init__(self, module, arguments, tensors, dynamic):
+        flat = _Flat(module, arguments)
+        flat.training = module.training
+        self.argument_names = [f"argument_{i}" for i in range(len(tensors))]
+        self.model = export(flat, tensors, self.argument_names, dynamic)
+        self.results, self.types = flat.results, flat.types

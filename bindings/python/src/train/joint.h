@@ -1,0 +1,10 @@
+#pragma once
+
+#include "../object.h"
+
+namespace sdx::python {
+
+// Adds what sardonyx.torch differentiates models with.
+void add_joint(const Object& module);
+
+}  // namespace sdx::python

@@ -1,0 +1,53 @@
+"""sardonyx.array: who may write to an array's memory, and how buffers describe it."""
+
+import copy
+import ctypes
+
+import numpy as np
+import pytest
+import sardonyx.array as mx
+
+
+def views(a):
+    return [np.asarray(memoryview(a)), np.from_dlpack(a)]
+
+
+def test_memory_that_an_array_has_alone_is_writable():
+    a = mx.ones((3,)) * 2
+    mx.eval(a)
+    memoryview(a)[0] = 9.0
+    assert a.tolist() == [9.0, 2.0, 2.0]
+    np.from_dlpack(a)[1] = 5.0
+    assert a.tolist() == [9.0, 5.0, 2.0]
+
+
+def test_memory_that_arrays_share_is_for_reading():
+    for share in (copy.copy, copy.deepcopy, mx.stop_gradient, lambda a: a + 1, lambda a: mx.array([a, a]), memoryview, np.asarray):
+        a = mx.ones((3,)) * 2
+        mx.eval(a)
+        other = share(a)
+        for view in views(a):
+            assert not view.flags.writeable
+            with pytest.raises(ValueError, match="read-only"):
+                view[0] = 9.0
+        del other, view
+        assert views(a)[0].flags.writeable
+
+
+def test_a_copy_stays_as_it_was():
+    a = mx.array([1.0, 2.0])
+    b = copy.deepcopy(a)
+    with pytest.raises(ValueError, match="read-only"):
+        np.asarray(memoryview(a))[0] = 9
+    assert b.tolist() == [1.0, 2.0]
+
+
+def test_buffers_in_columns():
+    columns = ctypes.c_int(0x0040 | 0x0010 | 0x0008)  # PyBUF_F_CONTIGUOUS
+    view = ctypes.create_string_buffer(256)
+    get = ctypes.pythonapi.PyObject_GetBuffer
+    with pytest.raises(BufferError, match="in rows"):
+        get(ctypes.py_object(mx.ones((2, 3))), view, columns)
+    for shape in ((), (3,), (1, 3)):
+        assert get(ctypes.py_object(mx.ones(shape)), view, columns) == 0
+        ctypes.pythonapi.PyBuffer_Release(view)

@@ -1,0 +1,133 @@
+"""The package that answers for onnxruntime, in processes of their own: in this one the real package may have been imported."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import model
+from onnx import TensorProto, helper
+
+import sardonyx
+
+# What the real package's modules import for themselves, and what is asked of them only by name.
+IMPORTED_THERE = {"annotations", "contextlib", "import_capi_exception", "onnxruntime_validation", "os", "platform", "warnings"}
+TABLES_OF_ITS_OPERATORS = {
+    "get_all_operator_schema", "get_all_opkernel_def", "get_registered_ep_kernel_defs", "opkernel", "schemadef", "pack_fp4_weights_for_cuda_moe_gemm",
+}  # fmt: skip
+SOURCES = Path(__file__).resolve().parents[2] / "bindings" / "python"
+
+
+def run(code, *arguments, folder=None):
+    """What the program prints last, under python -m sardonyx.as_onnxruntime."""
+    program = Path(folder or ".") / "program.py"
+    program.write_text(code)
+    command = [sys.executable, "-B", "-m", "sardonyx.as_onnxruntime", str(program), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=dict(os.environ))
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_programs_see_onnxruntime(tmp_path):
+    found = run(
+        """
+import importlib.metadata, importlib.util, json, sys
+import onnxruntime as ort
+from onnxruntime.capi import _pybind_state, onnxruntime_pybind11_state
+from onnxruntime.capi.onnxruntime_inference_collection import InferenceSession
+from onnxruntime.datasets import get_example
+session = ort.InferenceSession(get_example("mul_1.onnx"), providers=["CPUExecutionProvider"])
+print(json.dumps({
+    "version": [ort.__version__, importlib.metadata.version("onnxruntime"), ort.get_version_string()],
+    "arguments": sys.argv[1:],
+    "same": InferenceSession is ort.InferenceSession and issubclass(_pybind_state.Fail, Exception),
+    "place": importlib.util.find_spec("onnxruntime").origin,
+    "engine": [c.__module__.split(".")[0] for c in ort.InferenceSession.__mro__],
+    "sums": session.run(None, {"X": [[1, 2], [3, 4], [5, 6]]})[0].tolist(),
+    "missing": [name for name in ort.__all__ if not hasattr(ort, name)],
+}))
+""",
+        "-x",
+        "y",
+        folder=tmp_path,
+    )
+    assert found["version"] == ["1.31.1"] * 3
+    assert found["arguments"] == ["-x", "y"]
+    assert found["same"] and "sardonyx" in found["engine"] and not found["missing"]
+    assert Path(found["place"]).resolve().parent == SOURCES / "onnxruntime"
+    assert found["sums"] == [[1, 4], [9, 16], [25, 36]]
+
+
+def test_modules_run_as_well():
+    code = "import onnxruntime.capi; print(onnxruntime.capi.__file__)"
+    done = subprocess.run([sys.executable, "-B", "-m", "sardonyx.as_onnxruntime", "-m", "timeit", "-n", "1", "-r", "1", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert str(SOURCES) in done.stdout
+
+
+def test_all_names_of_the_real_package():
+    if importlib.util.find_spec("onnxruntime") is None:  # not imported here: two of its versions in one process crash in vendors' providers
+        pytest.skip("onnxruntime is not installed")
+    code = "import json, sys, onnxruntime as o; from onnxruntime.capi import _pybind_state as s; print(json.dumps([dir(o), dir(s), o.__file__]))"
+    clean = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    names, lower, place = json.loads(subprocess.run([sys.executable, "-B", "-c", code], env=clean, capture_output=True, text=True, check=True).stdout)
+    assert "site-packages" in place
+    ours = subprocess.run(
+        [sys.executable, "-B", "-c", f"import sardonyx.as_onnxruntime as a; a.install(); {code}"], capture_output=True, text=True, check=True
+    )
+    our_names, our_lower, our_place = json.loads(ours.stdout)
+    assert our_place != place
+    assert {n for n in set(names) - set(our_names) if not n.startswith("_")} <= IMPORTED_THERE
+    lacking = {n for n in set(lower) - set(our_lower) if not n.startswith("_") and not n.startswith("quantize_")}
+    assert lacking <= IMPORTED_THERE | TABLES_OF_ITS_OPERATORS
+
+
+def test_writers_errors_are_failures():
+    from sardonyx._compiler import ModelCompiler
+
+    def refuse(part):
+        raise ValueError("no room")
+
+    relu = model([helper.make_node("Relu", ["x"], ["y"])], [("x", TensorProto.FLOAT, [3])], [("y", TensorProto.FLOAT, [3])])
+    with pytest.raises(sardonyx.Fail, match="no room") as failed:
+        ModelCompiler(sardonyx.SessionOptions(), relu).compile_to_stream(refuse)
+    assert isinstance(failed.value.__cause__, ValueError)
+
+
+def test_compatibility_needs_devices():
+    from sardonyx import _devices, _process
+
+    with pytest.raises(RuntimeError, match="no devices"):
+        _process.get_model_compatibility_for_ep_devices([], "info")
+    with pytest.raises(TypeError):
+        _process.get_model_compatibility_for_ep_devices(_devices.get_ep_devices(), None)
+
+
+def vectorizer():
+    """From a map of numbers by number to a row."""
+    made = helper.make_graph(
+        [helper.make_node("DictVectorizer", ["m"], ["row"], domain="ai.onnx.ml", int64_vocabulary=[1, 2, 5])],
+        "vectorizer",
+        [helper.make_value_info("m", helper.make_map_type_proto(TensorProto.INT64, helper.make_tensor_type_proto(TensorProto.FLOAT, [])))],
+        [helper.make_tensor_value_info("row", TensorProto.FLOAT, None)],
+    )
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("ai.onnx.ml", 3)]
+    return helper.make_model(made, opset_imports=opsets, ir_version=10).SerializeToString()
+
+
+def test_keys_of_maps():
+    session = sardonyx.InferenceSession(vectorizer())
+    assert session.run(None, {"m": {1: 0.5, 5: 2.0}})[0].ravel().tolist() == [0.5, 0, 2]
+    with pytest.raises(sardonyx.InvalidArgument, match="Unexpected key type  <class 'str'>, it cannot be linked to C type int64_t"):
+        session.run(None, {"m": {1: 0.5, "a": 2.0}})
+
+
+def test_backend_takes_a_map_as_the_only_input():
+    from sardonyx import backend
+
+    rep = backend.prepare(vectorizer())
+    assert rep.run({1: 0.5, 5: 2.0})[0].ravel().tolist() == [0.5, 0, 2]
+    assert rep.run({"m": {2: 3.0}})[0].ravel().tolist() == [0, 3, 0]
