@@ -1,0 +1,3 @@
+module sardonyx
+
+go 1.19
