@@ -20,12 +20,16 @@
   COMMAND("report", add_report)                   \
   COMMAND("compare-outputs", add_compare_outputs) \
   COMMAND("convert", add_convert)                 \
+  COMMAND("quantize", add_quantize)               \
   COMMAND("generate", add_generate)               \
   COMMAND("chat", add_chat)                       \
   COMMAND("perplexity", add_perplexity)           \
   COMMAND("tokenize", add_tokenize)               \
   COMMAND("embed", add_embed)                     \
   COMMAND("rerank", add_rerank)                   \
+  COMMAND("artifacts", add_artifacts)             \
+  COMMAND("train", add_train)                     \
+  COMMAND("checkpoint", add_checkpoint)           \
   COMMAND("serve", add_serve)                     \
   COMMAND("cache", add_cache)                     \
   COMMAND("init", add_init)                       \

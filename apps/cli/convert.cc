@@ -12,7 +12,7 @@
 #include "base/suggest.h"
 #include "cli/command.h"
 #include "cli/resolve.h"
-#include "cli/text_tools.h"
+#include "cli/text/text_tools.h"
 #include "cli/values/inputs.h"
 #include "cli/values/outputs.h"
 #include "compare/values.h"
@@ -27,15 +27,17 @@ constexpr const char* kExamples =
     "  sdx convert resnet50.onnx -o resnet50.fp16.onnx\n"
     "  sdx convert detector.onnx -o half.onnx --keep-io --keep-op Softmax,Resize --check\n"
     "  sdx bench resnet50.onnx --dtype float16        # the same for one run, kept in the cache\n"
+    "  sdx convert resnet50.onnx -o resnet50.ort --optimize   # for ONNX Runtime\n"
     "  sdx convert SmolLM2.Q4_1.gguf -o smollm2/      # a language model, for onnxruntime-genai as well\n";
 
 struct ConvertCommand {
   std::string model, output, dtype;
   std::vector<std::string> keep_ops, keep_nodes, custom_ops;
-  bool keep_io = false, check = false, json = false;
+  bool keep_io = false, check = false, json = false, optimize = false;
 
   int run() const;
   int run_language_model() const;
+  int run_optimize() const;
 };
 
 // One output of both models on the same made-up inputs.
@@ -148,7 +150,37 @@ int ConvertCommand::run_language_model() const {
   return kOk;
 }
 
+// What passes make of the model, in operators that other engines know.
+int ConvertCommand::run_optimize() const {
+  for (const auto& [name, given] :
+       {std::pair("--dtype", !dtype.empty()), std::pair("--keep-io", keep_io), std::pair("--keep-op", !keep_ops.empty()),
+        std::pair("--keep-node", !keep_nodes.empty()), std::pair("--check", check)}) {
+    if (given) throw UsageError(fmt::format("{} is not for --optimize, which changes no types", name));
+  }
+  if (!output.ends_with(".onnx") && !output.ends_with(".ort"))
+    throw UsageError(fmt::format("-o {}: the model's name must end in .onnx or .ort", output));
+  const std::filesystem::path file = project::resolve(model).source;
+  std::error_code error;
+  if (std::filesystem::equivalent(file, output, error)) throw UsageError("-o: the model itself; the new one needs another name");
+  SessionOptions session;
+  session.providers = {"cpu"};
+  session.cache = false;
+  session.custom_ops.assign(custom_ops.begin(), custom_ops.end());
+  session.optimized_model = output;
+  for (const std::string& w : Session::open(file, session).report().warnings) note("warning: " + w);
+  const std::uintmax_t before = std::filesystem::file_size(file), after = std::filesystem::file_size(output);
+  if (json) {
+    print(fmt::format("{{\"model\":{},\"output\":{},\"bytes_before\":{},\"bytes_after\":{}}}\n", json_text(model),
+                      json_text(output), before, after));
+  } else {
+    print(fmt::format("{}: optimised, {:.1f} MB instead of {:.1f} MB\n", output, static_cast<double>(after) * 1e-6,
+                      static_cast<double>(before) * 1e-6));
+  }
+  return kOk;
+}
+
 int ConvertCommand::run() const {
+  if (optimize) return run_optimize();
   std::error_code none;
   if (model.ends_with(".gguf") || std::filesystem::is_directory(model, none)) return run_language_model();
   if (dtype == "float32" || dtype == "int8" || dtype == "int4")
@@ -219,6 +251,10 @@ void add_convert(const Command& app, Action& action) {
   command->add_option("--custom-ops", c->custom_ops, "Library with operators of your own; may be repeated")
       ->type_name("LIB.so")
       ->one_word();
+  command->add_flag(
+      "--optimize", c->optimize,
+      "Write what passes make of the model, for other engines too, and change no types; FILE.ort: in ONNX Runtime's "
+      "own format");
   command->add_flag("--check", c->check, "Run both on made-up inputs and say by how much they differ");
   command->add_flag("--json", c->json, "What was done as JSON");
   command->footer(kExamples);

@@ -69,14 +69,17 @@ NEEDS = {"run": ["add.onnx", "--random"], "inspect": ["add.onnx"], "init": ["add
          "models add": ["a", "add.onnx"], "completion": ["bash"], "faces detect": ["light.png"], "faces crop": ["light.png", "-o", "out"],
          "faces align": ["light.png", "-o", "out"], "faces blur": ["light.png", "-o", "out"], "faces bench": ["light.png"],
          "perplexity": ["talker.gguf", "-i", "texts.txt"], "tokenize": ["letters"], "generate": ["talker.gguf", "-p", "ab"], "chat": ["talker.gguf", "--messages", "question.json"],
+         "checkpoint show": ["one.ckpt"], "checkpoint diff": ["one.ckpt", "one.ckpt"], "checkpoint export": ["one.ckpt", "-o", "x.npz"],
+         "checkpoint apply": ["one.ckpt", "two.ckpt", "-o", "x.ckpt"], "checkpoint average": ["one.ckpt", "-o", "x.ckpt"],
+         "quantize": ["classifier.onnx", "-o", "out8.onnx"], "artifacts": ["classifier.onnx", "-o", "made"], "train": ["made", "--data", "points.npz"],
          "embed": ["embedder", "-i", "texts.txt"], "rerank": ["reranker", "-q", "ab", "-i", "texts.txt"]}
 # Flags that matter where a picture is read.
 PICTURES = ("--resize", "--crop", "--fill", "--scale", "--mean", "--std")
 # Values that are no value of that kind. What takes any text has none.
-WRONG = {"N": "x", "N,…": "x", "TIME": "soon", "DURATION": "soon", "SIZE": "lots", "SYMBOL=N": "n=x", "PERCENT": "nan", "P": "2", "X": "x", "HZ": "x",
+WRONG = {"N": "x", "N,…": "x", "W,…": "x", "TIME": "soon", "DURATION": "soon", "SIZE": "lots", "SYMBOL=N": "n=x", "PERCENT": "nan", "P": "2", "X": "x", "HZ": "x",
          "R": "nan", "K": "x", "WxH": "x", "GREY": "x", "IDS": "x", "CHAIN": "cpuu", "PASS": "no-such-pass", "INPUT=SHAPE": "a", "NAME=SHAPE": "a=b",
          "PLACE": "left", "FILL": "purplish", "SHAPE": "star", "WHICH": "biggest", "LEVEL": "good", "SETTINGS": "nice", "FORMAT": "gif",
-         "TEMPLATE": "{name}", "MODE": "keep", "NAME=VALUE": "x"}
+         "TEMPLATE": "{name}", "MODE": "keep", "NAME=VALUE": "x", "SHARE": "2", "WORD": "no-such-word", "WORDS": "no-such-word", "X,…": "x"}
 
 
 def wrong_uses(sdx, folder, command, named, failures):

@@ -2,8 +2,12 @@
 
 import json
 import struct
+import sys
 import zlib
 from pathlib import Path
+
+from tiny_checkpoints import write_checkpoints
+from tiny_training import write_training
 
 FLOAT, UINT8, INT64, STRING = 1, 2, 7, 8
 FLOAT_ATTRIBUTE, INT_ATTRIBUTE = 1, 2
@@ -90,6 +94,20 @@ def face_detector():
             nodes.append(node("Mul", [f"of_{name}", "light"], [name]) if kind == "score" else node("Identity", [f"of_{name}"], [name]))
             outputs.append(value_info(name, FLOAT, [cells, width]))
     return model(nodes, [value_info("image", FLOAT, [1, 3, 64, 64])], outputs, constants)
+
+
+def alphabet():
+    """GPT-2's letters for all bytes; what ends texts and brackets comes first, so that an answer that is held to JSON is short."""
+    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    letters, beyond = {}, 0
+    for byte in range(256):
+        if byte in plain:
+            letters[byte] = chr(byte)
+        else:
+            letters[byte], beyond = chr(256 + beyond), beyond + 1
+    first = [ord(c) for c in "\"}]0,:"]
+    order = [*first, *(b for b in plain if b not in first), *(b for b in range(256) if b not in plain)]
+    return [letters[b] for b in order]
 
 
 def gguf(words=(), context=16, template="{{ tools | length if tools else '' }}{% for m in messages %}{{ m.content }}{% endfor %}") -> bytes:
@@ -215,6 +233,12 @@ def write_all(folder: Path):
     put("native.yml", b"name: native\nmodel: {source: add.onnx}\nruntime: {runtime: native, gpu: {backend: cuda}}\n")
     put("strict.yml", b"name: strict\nmodel: {source: add.onnx}\nruntime: {providers: [qnn], fallback: strict}\n")
     put("typo.yml", b"name: typo\nmodel: {source: add.onnx}\nruntime: {thread: 4}\n")
+    put("classifier.onnx", model([node("MatMul", ["X", "hidden.weight"], ["a"]), node("Add", ["a", "hidden.bias"], ["b"]),
+                                  node("Relu", ["b"], ["c"]), node("Gemm", ["c", "out.weight", "out.bias"], ["scores"], transB=1)],
+                                 [value_info("X", FLOAT, ["n", 2])], [value_info("scores", FLOAT, ["n", 3])],
+                                 [tensor("hidden.weight", FLOAT, [2, 2], floats(1, 2, 3, 4)), tensor("hidden.bias", FLOAT, [2], floats(0, 1)),
+                                  tensor("out.weight", FLOAT, [3, 2], floats(1, 0, 0, 1, 1, 1)),
+                                  tensor("out.bias", FLOAT, [3], floats(0, 0, 0))]))
     write_language(put)
     put("tone.wav", wav(8000, [0, 16384, -16384, 0]))
     put("labels.txt", "cat\ndog\n")
@@ -227,5 +251,7 @@ def write_all(folder: Path):
     put("wrong.json", json.dumps({"results": [{"backend": "cpu", "latencies_ms": [1, -2]}]}))
     put("add/model.onnx", (folder / "add.onnx").read_bytes())
     write_faces(put)
+    write_checkpoints(put)
+    write_training(put, folder, sys.modules[__name__])
     for name, values in {"input_0": (1, 2), "input_1": (10, 20), "output_0": (11, 22)}.items():
         put(f"add/test_data_set_0/{name}.pb", tensor("", FLOAT, [2], floats(*values)))
