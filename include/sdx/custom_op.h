@@ -48,7 +48,7 @@ typedef struct sdx_op_registry sdx_op_registry;     /* what sdx_register_operato
 typedef struct sdx_op_attributes sdx_op_attributes; /* of one node */
 typedef struct sdx_op_tensor sdx_op_tensor;         /* an input, an output or an attribute of a node */
 typedef struct sdx_op_call sdx_op_call;             /* one run of one node */
-typedef struct sdx_op_inference sdx_op_inference;   /* what is known of one node's inputs before they are computed */
+typedef struct sdx_op_inference sdx_op_inference;   /* what is known about one node's inputs before they are computed */
 typedef struct sdx_op_gradient sdx_op_gradient;     /* nodes that compute the gradient of one node */
 typedef struct sdx_op_api sdx_op_api;
 
@@ -77,20 +77,22 @@ typedef struct sdx_op_definition {
   size_t input_count;
   const sdx_op_formal* outputs;
   size_t output_count;
-  const sdx_op_attribute* attributes; /* that are checked before create; others may be read as well */
+  const sdx_op_attribute* attributes; /* checked before create; others may be read as well */
   size_t attribute_count;
-  void* user_data; /* handed to every callback */
+  void* user_data; /* passed to every callback */
 
-  /* Makes the kernel of one node. May be NULL: run then gets kernel NULL. */
+  /* Creates the kernel of one node. May be NULL: run then receives a NULL kernel. */
   sdx_status (*create)(const sdx_op_api* api, const sdx_op_attributes* attributes, void* user_data, void** kernel);
-  /* Required. Makes every output that api->wants_output() affirms. Must not change the kernel without a lock. */
+  /* Required. Produces every output for which api->wants_output() is true. May run concurrently: lock before changing the
+   * kernel. */
   sdx_status (*run)(const sdx_op_api* api, sdx_op_call* call, void* kernel, void* user_data);
-  /* May be NULL. Not called for a create that failed. */
+  /* May be NULL. Not called if create failed. */
   void (*destroy)(void* kernel, void* user_data);
-  /* Says what follows for the outputs. May be NULL: element types then follow from type variables, and shapes show when the node
-   * has run. Called before inputs are known and again for the shapes of a run; must be exact when it says an extent. */
+  /* Infers the outputs' types and shapes. May be NULL: element types then follow from type variables, and shapes are known
+   * once the node has run. Called before inputs are known and again for the shapes of a run; every extent it reports must be
+   * exact. */
   sdx_status (*infer)(const sdx_op_api* api, sdx_op_inference* inference, void* user_data);
-  /* Emits nodes that compute the gradients of the inputs. May be NULL: the operator cannot be trained through. */
+  /* Emits nodes that compute the gradients of the inputs. May be NULL: then training cannot go through the operator. */
   sdx_status (*gradient)(const sdx_op_api* api, sdx_op_gradient* gradient, void* user_data);
 } sdx_op_definition;
 
@@ -107,11 +109,12 @@ struct sdx_op_api {
   uint32_t abi;  /* newest version that the engine offers; 1 for the functions below */
   uint32_t size; /* of this table */
 
-  /* Keeps the message (copied) for this thread and returns `status`, SDX_INTERNAL in place of SDX_OK: return api->fail(…). */
+  /* Stores a copy of the message for this thread and returns `status` (SDX_INTERNAL in place of SDX_OK). Usage: return
+   * api->fail(...). */
   sdx_status (*fail)(sdx_status status, const char* message);
   sdx_status (*add_operator)(sdx_op_registry* registry, const sdx_op_definition* definition);
 
-  /* Attributes. The getters leave *value as it is when the node lacks the attribute; they fail for another kind. */
+  /* Attributes. Getters leave *value unchanged if the node lacks the attribute, and fail if it has another kind. */
   int (*has_attribute)(const sdx_op_attributes* attributes, const char* name);
   sdx_status (*attribute_int)(const sdx_op_attributes* attributes, const char* name, int64_t* value);
   sdx_status (*attribute_float)(const sdx_op_attributes* attributes, const char* name, float* value);
@@ -122,7 +125,7 @@ struct sdx_op_api {
   sdx_status (*attribute_strings_count)(const sdx_op_attributes* attributes, const char* name, size_t* count);
   /* Element `index` of a list of strings; NULL when there is none. */
   const char* (*attribute_strings_at)(const sdx_op_attributes* attributes, const char* name, size_t index);
-  /* Version of the domain that the model imports. */
+  /* Opset version of the domain that the model imports. */
   int32_t (*opset_version)(const sdx_op_attributes* attributes);
 
   /* Tensors: dense, row-major, aligned for their element type; 4- and 2-bit types packed, low bits first. */
@@ -131,25 +134,25 @@ struct sdx_op_api {
   const int64_t* (*tensor_shape)(const sdx_op_tensor* tensor);
   int64_t (*tensor_count)(const sdx_op_tensor* tensor); /* elements */
   size_t (*tensor_bytes)(const sdx_op_tensor* tensor);
-  const void* (*tensor_data)(const sdx_op_tensor* tensor); /* not for strings: NULL */
+  const void* (*tensor_data)(const sdx_op_tensor* tensor); /* NULL for strings */
   void* (*tensor_mutable_data)(sdx_op_tensor* tensor);     /* of an output; NULL otherwise */
   /* Strings, UTF-8, also NUL-terminated. NULL when `index` is out of range or the elements are no strings. */
   const char* (*tensor_string)(const sdx_op_tensor* tensor, int64_t index, size_t* length);
   sdx_status (*tensor_set_string)(sdx_op_tensor* tensor, int64_t index, const char* text, size_t length);
 
-  /* A run. Inputs are tensors; NULL when left out. */
+  /* A run. Inputs are tensors; NULL if omitted. */
   size_t (*input_count)(const sdx_op_call* call);
   const sdx_op_tensor* (*input)(const sdx_op_call* call, size_t index);
   size_t (*output_count)(const sdx_op_call* call);
   int (*wants_output)(const sdx_op_call* call, size_t index);
-  /* The tensor to write output `index` into, uninitialised; it never overlaps an input. One that nobody wants may be made as
-   * well. Fails for negative extents and when there is no memory. */
+  /* The tensor to write output `index` into, uninitialised; it never overlaps an input. Unwanted outputs may be made too.
+   * Fails for negative extents and if memory runs out. */
   sdx_status (*output)(sdx_op_call* call, size_t index, sdx_dtype dtype, const int64_t* shape, size_t rank,
                        sdx_op_tensor** tensor);
   /* Calls body over disjoint ranges that cover [0, count), on the threads of the session; each range but the last is at least
    * `grain` long. Returns when all are done; fails when body threw. */
   sdx_status (*parallel_for)(sdx_op_call* call, int64_t count, int64_t grain, sdx_op_range body, void* argument);
-  /* SDX_OK, or SDX_CANCELLED or SDX_DEADLINE_EXCEEDED: ask now and then in long loops, and return what is not SDX_OK. */
+  /* SDX_OK, SDX_CANCELLED or SDX_DEADLINE_EXCEEDED: check regularly in long loops, and return any status other than SDX_OK. */
   sdx_status (*check_stop)(const sdx_op_call* call);
 
   /* Inference. Unknown: element type 0, rank -1, extent -1. */
@@ -160,13 +163,14 @@ struct sdx_op_api {
   sdx_dtype (*infer_input_dtype)(const sdx_op_inference* inference, size_t index);
   int64_t (*infer_input_rank)(const sdx_op_inference* inference, size_t index);
   int64_t (*infer_input_extent)(const sdx_op_inference* inference, size_t index, size_t axis);
-  /* The input's value where it is known already (weights, folded shapes); NULL otherwise. */
+  /* The input's value if already known (weights, folded shapes); NULL otherwise. */
   const sdx_op_tensor* (*infer_input_value)(const sdx_op_inference* inference, size_t index);
-  /* `rank` -1: not known; `shape` has `rank` extents, -1 where one is not known. */
+  /* `rank` -1: unknown; `shape` has `rank` extents, -1 for each unknown one. */
   sdx_status (*infer_output)(sdx_op_inference* inference, size_t index, sdx_dtype dtype, const int64_t* shape, int64_t rank);
   /* Output `index` has the shape of input `input`, symbols included; `dtype` 0: its element type too. */
   sdx_status (*infer_output_like)(sdx_op_inference* inference, size_t index, size_t input, sdx_dtype dtype);
-  /* Extent `axis` of output `index`, whose rank was said, is extent `input_axis` of input `input`, symbolic or not. */
+  /* Extent `axis` of output `index`, whose rank must have been set, equals extent `input_axis` of input `input`, symbolic or
+   * not. */
   sdx_status (*infer_extent_like)(sdx_op_inference* inference, size_t index, size_t axis, size_t input, size_t input_axis);
 
   /* Gradients. Values have names: of the node's inputs, outputs and of the gradients that flow into its outputs (NULL when left
@@ -175,7 +179,7 @@ struct sdx_op_api {
   const char* (*gradient_input)(const sdx_op_gradient* gradient, size_t index);
   const char* (*gradient_output)(const sdx_op_gradient* gradient, size_t index);
   const char* (*gradient_of_output)(const sdx_op_gradient* gradient, size_t index);
-  /* Appends a node. The functions after it give attributes to the node that was appended last. Domain "" is ai.onnx. */
+  /* Appends a node. The setters below add attributes to the node appended last. Domain "" is ai.onnx. */
   sdx_status (*gradient_node)(sdx_op_gradient* gradient, const char* domain, const char* op, int32_t version,
                               const char* const* inputs, size_t input_count, const char* const* outputs, size_t output_count);
   sdx_status (*gradient_set_int)(sdx_op_gradient* gradient, const char* name, int64_t value);
@@ -183,7 +187,7 @@ struct sdx_op_api {
   sdx_status (*gradient_set_string)(sdx_op_gradient* gradient, const char* name, const char* value);
   sdx_status (*gradient_set_ints)(sdx_op_gradient* gradient, const char* name, const int64_t* values, size_t count);
   sdx_status (*gradient_set_floats)(sdx_op_gradient* gradient, const char* name, const float* values, size_t count);
-  /* The gradient of input `index` is the value `name`. Inputs for which this is not said have none. */
+  /* Declares the value `name` as the gradient of input `index`. Other inputs have no gradient. */
   sdx_status (*gradient_of_input)(sdx_op_gradient* gradient, size_t index, const char* name);
 };
 

@@ -43,22 +43,22 @@ enum class DataType : std::uint8_t {
 
 inline constexpr int kDataTypeCount = 29;
 
-// Bits that one element takes in memory; 4- and 2-bit types are packed, low bits first. 0 for `undefined` and `string`.
+// Size of one element in bits; 4- and 2-bit types are packed, low bits first. 0 for `undefined` and `string`.
 SDX_API int bit_width(DataType type) noexcept;
 
 // "float32", "int4", "bool", …; "undefined" for values outside the enumeration.
 SDX_API std::string_view name(DataType type) noexcept;
 
-// The inverse of name(); also accepts ONNX's spellings ("FLOAT", "tensor(float)", "DOUBLE") and numpy's ("f4", "<i8").
-// Returns DataType::undefined when the text names no type.
+// The inverse of name(); also accepts the spellings of ONNX ("FLOAT", "tensor(float)", "DOUBLE") and NumPy ("f4", "<i8"). Returns
+// DataType::undefined if the text names no type.
 SDX_API DataType parse_data_type(std::string_view text) noexcept;
 
 SDX_API bool is_floating(DataType type) noexcept;  // f32, f64, f16, bf16 and the f8/f6/f4 families
 SDX_API bool is_integer(DataType type) noexcept;   // signed or unsigned, 2 to 64 bits; not bool
 SDX_API bool is_sub_byte(DataType type) noexcept;  // int4, uint4, float4e2m1, int2, uint2
 
-// Bytes that `count` elements take (rounded up to whole bytes). `count` must be >= 0; the caller has checked overflow.
-// Strings count as sizeof(std::string) each.
+// Size of `count` elements in bytes, rounded up to whole bytes. The caller ensures that `count` >= 0 and that the size does not
+// overflow. Strings count as sizeof(std::string) each.
 SDX_API std::size_t byte_size(DataType type, std::int64_t count) noexcept;
 
 }  // namespace sdx

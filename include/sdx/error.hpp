@@ -13,20 +13,20 @@ namespace sdx {
 enum class ErrorCode : int {
   ok = 0,
   invalid_model = 1,         // the file or graph breaks a rule of the format or of an operator
-  invalid_argument = 2,      // the caller passed something that cannot be used
-  not_implemented = 3,       // valid, but this build has no code for it
-  provider_unavailable = 4,  // a provider that was asked for cannot be used here
-  out_of_memory = 5,         // an allocation or a configured limit was exceeded
+  invalid_argument = 2,      // the caller passed an unusable argument
+  not_implemented = 3,       // valid, but not supported by this build
+  provider_unavailable = 4,  // a requested provider cannot be used here
+  out_of_memory = 5,         // an allocation failed or a configured limit was exceeded
   io = 6,                    // reading or writing a file failed
   runtime_failure = 7,       // running the model failed (for example a data-dependent shape does not fit)
   cancelled = 8,             // the caller cancelled the run
   deadline_exceeded = 9,     // the run took longer than its deadline
-  internal = 10,             // our own mistake; please report it
+  internal = 10,             // a bug in the library; please report it
 };
 
 SDX_API std::string_view name(ErrorCode code) noexcept;
 
-// What went wrong, and where: each layer that an error passes adds one line of context (model file, node, operator).
+// What went wrong, and where: each layer that an error passes through adds one line of context (model file, node, operator).
 // what() is the message followed by the context, innermost first. Copyable; copying may allocate.
 class SDX_API Error : public std::exception {
  public:

@@ -1,5 +1,5 @@
 #pragma once
-// Marks what libsdx exports.
+// Marks the symbols that libsdx exports.
 
 #if defined(_WIN32)
 #define SDX_API

@@ -1,13 +1,13 @@
 #pragma once
-// Pictures: from files and memory, as the input of a model, marked and written back.
+// Images: decode them from files and memory, convert them to model inputs, draw on them and write them back.
 //
 //   const sdx::media::Image picture = sdx::media::read_image("photo.jpg");
 //   const sdx::ValueSpec& input = session.inputs().front();
 //   const sdx::NamedValues outputs = session.run({{input.name, sdx::media::to_tensor(picture, {.normalize = "imagenet"},
 //   &input)}});
 //
-// Pictures are plain values that own their pixels. Functions keep no references to their arguments; any number of threads may
-// call them at once, with different pictures or with one that nobody changes. All throw sdx::Error.
+// Images are plain values that own their pixels. Functions keep no references to their arguments; any number of threads may call
+// them at once, with different images or with one that nobody changes. All throw sdx::Error.
 
 #include <cstddef>
 #include <cstdint>
@@ -28,8 +28,8 @@
 
 namespace sdx::media {
 
-// 8 bits a channel, uint8[height, width, channels]: rows from top to bottom without padding; 3 channels are red, green, blue, the
-// fourth is opacity (255 = opaque), a single one is grey.
+// 8 bits per channel, uint8[height, width, channels]: rows from top to bottom without padding. 3 channels are red, green, blue;
+// the fourth is opacity (255 = opaque); a single one is grey.
 struct SDX_API Image {
   int width = 0;  // pixels
   int height = 0;
@@ -45,16 +45,16 @@ struct SDX_API Image {
 };
 
 struct DecodeLimits {
-  std::int64_t pixels = 128'000'000;  // of the whole picture, checked against the header before memory is taken
+  std::int64_t pixels = 128'000'000;  // of the whole picture, checked against the header before allocating
   bool upright = true;                // false: the file's orientation is ignored (HEIC and AVIF are always turned)
 };
 
-// JPEG, PNG, WebP, BMP, PNM, PAM, TIFF, JPEG 2000, HEIC, AVIF or a camera's raw file, whatever the file is called. Three
-// channels, or four where the file has opacity. Grey, palette, CMYK, interlaced and progressive files are converted, of 16 bits
-// the high byte is taken; colour profiles and gamma are not applied. The picture is turned upright as the file's orientation
-// says; one that makes no sense is ignored. Throws Error(invalid_argument) for other formats, damaged or truncated files and
-// animations, Error(out_of_memory) beyond `limits`, Error(io) where the library that a format needs (libtiff, libheif, libraw)
-// cannot be loaded: the message names Debian's package; read_image() also Error(io) for the file.
+// Decodes JPEG, PNG, WebP, BMP, PNM, PAM, TIFF, JPEG 2000, HEIC, AVIF or a camera's raw file, whatever the file's name. Returns
+// three channels, or four if the file has opacity. Grey, palette, CMYK, interlaced and progressive files are converted; of 16-bit
+// values the high byte is kept; colour profiles and gamma are not applied. The picture is turned upright by the file's
+// orientation; an invalid orientation is ignored. Throws Error(invalid_argument) for other formats, damaged or truncated files
+// and animations, Error(out_of_memory) beyond `limits`, Error(io) if the library that a format needs (libtiff, libheif, libraw)
+// cannot be loaded, naming Debian's package; read_image() also throws Error(io) if it cannot read the file.
 SDX_API Image decode_image(std::span<const std::byte> bytes, const DecodeLimits& limits = {});
 SDX_API Image read_image(const std::filesystem::path& path, const DecodeLimits& limits = {});
 
@@ -64,26 +64,26 @@ struct Rectangle {
   int width = 0, height = 0;
 };
 
-// What a file holds besides its pixels, in bytes as the standards have them, without what a format wraps around them.
+// A file's metadata: the raw bytes that the standards define, without the container format's wrapping.
 struct Metadata {
   std::string exif;  // a TIFF structure that begins with "II*" or "MM"; the file's own, its orientation included
   std::string xmp;   // an XMP packet: XML in UTF-8
   std::string icc;   // a colour profile
   std::string iptc;  // IPTC-IIM records
-  double dpi = 0;    // pixels an inch; 0: not said
-  // Text of one's own, name and value in UTF-8. Written, never read: PNG as text chunks, other formats inside XMP in the
-  // namespace urn:sardonyx:tags:1.0/.
+  double dpi = 0;    // pixels per inch; 0: not specified
+  // Custom text, name and value in UTF-8. Written, never read: PNG as text chunks, other formats inside XMP in the namespace
+  // urn:sardonyx:tags:1.0/.
   std::vector<std::pair<std::string, std::string>> tags;
 };
 
 struct DecodeOptions {
   DecodeLimits limits{};
-  // > 0: a JPEG may come at 1/2, 1/4 or 1/8 of its size as long as the longer side of what is returned (the whole picture, or the
-  // region) has so many pixels: for pictures that are shrunk anyway, 1.2 to 1.6 times as fast, and a fraction of the memory.
-  // Other formats come whole; of a raw file the preview inside may do.
+  // > 0: a JPEG may be decoded at 1/2, 1/4 or 1/8 of its size, as long as the longer side of the result (the whole picture, or
+  // the region) has at least this many pixels: for images that are shrunk anyway, 1.2 to 1.6 times as fast, with a fraction of
+  // the memory. Other formats are decoded whole; for a raw file the embedded preview may be used.
   int at_least = 0;
-  // Only this part, in pixels of the whole upright picture; clipped to it. A JPEG is decoded no further than that needs; other
-  // formats are decoded whole and cut. Throws Error(invalid_argument) where nothing of it lies inside.
+  // Decode only this part, in pixels of the whole upright picture; clipped to it. A JPEG is decoded only as far as needed; other
+  // formats are decoded whole and cropped. Throws Error(invalid_argument) if no part of it lies inside.
   std::optional<Rectangle> region = std::nullopt;
   bool to_srgb = false;  // apply the colour profile (liblcms2); without one, nothing happens
   bool metadata = true;  // fill DecodedImage::metadata
@@ -93,14 +93,14 @@ struct DecodedImage {
   Image image;
   int full_width = 0, full_height = 0;  // of the whole upright picture, in the file's own pixels
   double scale = 1;                     // 1, 1/2, 1/4, 1/8: pixels of `image` for one of the file's
-  Rectangle region;                     // what `image` shows, in pixels of the whole upright picture
+  Rectangle region;                     // the part shown by `image`, in pixels of the whole upright picture
   std::string_view format;              // "jpeg", "png", "webp", "bmp", "pnm", "tiff", "jpeg2000", "heic", "avif", "raw"
   int orientation = 1;                  // 1 to 8, as EXIF numbers it: what the file asked for; `image` has been turned
-  Metadata metadata;                    // to_srgb: without the profile, once it has been applied
-  std::vector<std::string> warnings;    // what is odd and did no harm, e.g. a profile that cannot be applied
+  Metadata metadata;                    // with to_srgb: without the profile, once applied
+  std::vector<std::string> warnings;    // harmless anomalies, e.g. a profile that cannot be applied
 };
 
-// As decode_image() and read_image(), with choices. Pixel (x, y) of `image` shows the square of side 1/scale at region.x +
+// Like decode_image() and read_image(), with options. Pixel (x, y) of `image` shows the square of side 1/scale at region.x +
 // x/scale, region.y + y/scale of the whole picture.
 SDX_API DecodedImage decode_picture(std::span<const std::byte> bytes, const DecodeOptions& options = {});
 SDX_API DecodedImage open_picture(const std::filesystem::path& path, const DecodeOptions& options = {});
@@ -115,12 +115,12 @@ struct ImageInfo {
   bool animation = false;  // decoding refuses it
 };
 
-// From the header alone: no pixel is decoded, and no limit checked. Throws as decode_image() does.
+// Reads only the header: decodes no pixels and checks no limit. Throws as decode_image() does.
 SDX_API ImageInfo probe_image(std::span<const std::byte> bytes);
 SDX_API ImageInfo probe_image(const std::filesystem::path& path);
 
-// The bytes of a file. Throw Error(invalid_argument) for an Image whose `pixels` do not fit the other fields, as whatever takes
-// one does, and for a quality out of range.
+// Encode to the bytes of a file. Throw Error(invalid_argument) for an Image whose `pixels` do not fit its other fields, as every
+// function that takes one does, and for a quality out of range.
 SDX_API std::string encode_png(const Image& image);
 SDX_API std::string encode_jpeg(const Image& image, int quality = 90);  // quality 1 to 100; opacity is dropped
 
@@ -138,11 +138,11 @@ struct Ink {
 struct EncodeOptions {
   std::optional<FileFormat> format = std::nullopt;  // empty: write_image() goes by the name's ending, encode() takes PNG
   int quality = 90;                                 // 1 to 100: JPEG, WebP (100: lossless) and AVIF; the others lose nothing
-  double dpi = 0;                                   // pixels an inch, up to 65535; 0: what `metadata` says
-  Ink background{255, 255, 255};                    // JPEG has no opacity: this is what shows through
-  // Kept as far as the format has room for it: BMP keeps the resolution alone; PNG, WebP and AVIF have no place for IPTC; TIFF
-  // holds of EXIF the tags of its main directory, the EXIF and the GPS directory, but no maker notes. The picture is taken to be
-  // upright: orientations become 1, sizes those of the image, and the thumbnail goes, which would show what was cut away.
+  double dpi = 0;                                   // pixels per inch, up to 65535; 0: from `metadata`
+  Ink background{255, 255, 255};                    // shows through transparent pixels in JPEG, which has no opacity
+  // Kept as far as the format allows: BMP stores only the resolution; PNG, WebP and AVIF have no place for IPTC; TIFF keeps EXIF
+  // tags of its main, EXIF and GPS directories, but no maker notes. The image is assumed to be upright: orientations become 1,
+  // sizes become those of the image, and the thumbnail, which would show what was cropped away, is dropped.
   Metadata metadata{};
 };
 
@@ -155,21 +155,21 @@ SDX_API void write_image(const std::filesystem::path& path, const Image& image, 
 
 struct FrameLimits {
   DecodeLimits decode{};
-  std::size_t bytes = std::size_t{64} << 20;  // of one frame as it comes; memory never holds more than two
+  std::size_t bytes = std::size_t{64} << 20;  // per encoded frame; at most two are held in memory
 };
 
-// Frames from a stream without an end: JPEGs one after the other (MJPEG), or PPM, PGM, PBM, PAM (what `ffmpeg -f image2pipe`
-// writes). Behind a damaged JPEG it goes on at the next one; behind a damaged PNM header there is nothing to go by, and it ends.
-// One thread at a time.
+// Reads frames from an endless stream: concatenated JPEGs (MJPEG), or PPM, PGM, PBM, PAM (as `ffmpeg -f image2pipe` writes).
+// After a damaged JPEG, reading resumes at the next one; after a damaged PNM header there is no way to resynchronise, and the
+// stream ends. Use from one thread at a time.
 class SDX_API FrameReader {
  public:
   explicit FrameReader(std::istream& in, const FrameLimits& limits = {});  // keeps a reference to `in`
-  // The next whole frame; empty at the end. Throws Error(io) when reading fails, Error(invalid_argument) when what comes is
+  // Returns the next whole frame; empty at the end. Throws Error(io) if reading fails, Error(invalid_argument) if the data is
   // neither JPEG nor PNM.
   std::optional<Image> next();
-  std::int64_t frames() const;            // given out
-  std::int64_t damaged() const;           // left out
-  const std::string& last_error() const;  // why, of the last one that was left out; "" when none was
+  std::int64_t frames() const;            // returned so far
+  std::int64_t damaged() const;           // damaged frames skipped
+  const std::string& last_error() const;  // reason why the last skipped frame was skipped; "" if none was
 
   FrameReader(FrameReader&&) noexcept;
   FrameReader& operator=(FrameReader&&) noexcept;
@@ -186,7 +186,7 @@ class SDX_API FrameReader {
 SDX_API Image resize(const Image& image, int width, int height, Preprocessing::Filter filter = Preprocessing::Filter::bilinear,
                      bool antialias = true);
 
-// Where a picture lies in a model's input: input = picture * scale + offset, in pixels.
+// Maps picture coordinates to a model's input: input = picture * scale + offset, in pixels.
 struct Placement {
   double scale_x = 1, scale_y = 1;
   double offset_x = 0, offset_y = 0;
@@ -199,7 +199,7 @@ struct Placement {
 SDX_API Tensor to_tensor(const Image& image, const Preprocessing& p = {}, const ValueSpec* input = nullptr,
                          Placement* placement = nullptr);
 
-// Marks, in pixels from the upper left corner. They end at the picture's edges and accept any coordinates.
+// Drawing, in pixels from the upper left corner. Shapes are clipped to the picture; any coordinates are accepted.
 SDX_API void fill_rectangle(Image& image, int x, int y, int width, int height, Ink ink);
 SDX_API void draw_rectangle(Image& image, int x, int y, int width, int height, Ink ink, int thickness = 2);  // grows inwards
 SDX_API void draw_disc(Image& image, int x, int y, int radius, Ink ink);

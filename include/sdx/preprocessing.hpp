@@ -1,5 +1,5 @@
 #pragma once
-// How pictures, sound and text become a tensor: in project files, on the command line, and for whoever calls <sdx/image.hpp>.
+// How images, sound and text become a tensor: used by project files, the command line and callers of <sdx/image.hpp>.
 
 #include <optional>
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace sdx {
 
-// What is left open follows from the declared shape and type of the input that it is for. Plain data.
+// Settings left open follow from the declared shape and type of the input. Plain data.
 struct Preprocessing {
   enum class Fit { stretch, letterbox, letterbox_corner, crop };  // crop: cover, then cut out the middle
   enum class Filter {
@@ -19,14 +19,14 @@ struct Preprocessing {
   enum class Layout { nchw, nhwc, chw, hwc, hw };  // hw only for grey
   enum class Color { rgb, bgr, gray };
 
-  int width = 0, height = 0;            // pixels; 0: what the input declares, else the picture's own
+  int width = 0, height = 0;            // pixels; 0: as the input declares, else the picture's own size
   int shorter_side = 0;                 // instead of width and height: the shorter side's new length, proportions kept
-  int crop_width = 0, crop_height = 0;  // then the middle is cut out; 0: nothing is
+  int crop_width = 0, crop_height = 0;  // then crop the centre; 0: no crop
   Fit fit = Fit::stretch;
   Filter filter = Filter::bilinear;
-  int fill = 114;                // of letterboxes, 0 to 255: the grey that YOLO models are trained with
-  std::optional<Layout> layout;  // else: the axis of 1 or 3 is colour; where the input declares none, nchw
-  std::optional<Color> color;    // else: gray for inputs of one channel, rgb for others
+  int fill = 114;                // letterbox value, 0 to 255: the grey used to train YOLO models
+  std::optional<Layout> layout;  // no value: the axis of extent 1 or 3 is colour; nchw if the input declares none
+  std::optional<Color> color;    // no value: gray for inputs of one channel, rgb for others
   // value = (pixel * scale - mean) / deviation. `normalize` names a common choice; the others replace its parts. Lists have one
   // number, or one for each channel in the order of `color`. Where nothing is said, floats go from 0 to 1, integers from 0 to
   // 255.
@@ -35,9 +35,9 @@ struct Preprocessing {
   std::string normalize{};
   std::optional<float> scale;
   std::vector<float> mean{}, deviation{};
-  int sample_rate = 0;      // samples a second of sound; 0: as it comes
+  int sample_rate = 0;      // samples per second of sound; 0: as it comes
   std::string tokenizer{};  // file or name
-  int max_length = 0;       // most tokens; 0: any number
+  int max_length = 0;       // maximum number of tokens; 0: unlimited
 };
 
 }  // namespace sdx

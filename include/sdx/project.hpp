@@ -1,5 +1,5 @@
 #pragma once
-// Projects: a model with a file (sdx.yml) that says how to run it, and what `sdx build` makes of both.
+// Projects: a model together with a file (sdx.yml) that says how to run it, and the result of `sdx build`.
 
 #include <chrono>
 #include <cstdint>
@@ -18,15 +18,15 @@
 
 namespace sdx {
 
-// What turns scores into probabilities. As text: "none", "softmax", "sigmoid".
+// The function that turns scores into probabilities. As text: "none", "softmax", "sigmoid".
 enum class Activation { none, softmax, sigmoid };
 SDX_API std::string_view name(Activation activation) noexcept;
 
-// What is done with an output of scores.
+// How an output of scores is processed.
 struct Postprocessing {
   Activation activation = Activation::none;
   int axis = -1;                    // the axis of classes
-  std::int64_t top_k = 0;           // classes to list; 0: 5 where there are labels, else none
+  std::int64_t top_k = 0;           // classes to list; 0: 5 if there are labels, else none
   std::optional<double> threshold;  // list only classes with at least this score
   std::vector<std::string> labels;  // names of the classes
   bool ranks() const { return top_k > 0 || threshold.has_value() || !labels.empty(); }
@@ -41,8 +41,8 @@ struct ProjectValue {
 
 struct ProjectInput : ProjectValue {
   bool required = true;
-  std::int64_t max_length = 0;  // most elements along the last axis, of text most characters; 0: any number
-  Preprocessing preprocessing;  // the project's, with this input's own changes
+  std::int64_t max_length = 0;  // maximum number of elements along the last axis, or of characters in text; 0: unlimited
+  Preprocessing preprocessing;  // the project's, overridden by this input's own settings
 };
 
 struct ProjectOutput : ProjectValue {
@@ -50,14 +50,14 @@ struct ProjectOutput : ProjectValue {
 };
 
 struct ProjectRuntime {
-  SessionOptions session;            // what the section says of it; `providers` is empty where only gpu_backend speaks
+  SessionOptions session;            // session options from the runtime section; `providers` is empty if only gpu_backend is set
   std::uint64_t gpu_memory = 0;      // bytes; 0: no limit
   std::string gpu_backend = "auto";  // or a provider
   std::optional<std::chrono::milliseconds> timeout;  // of one run
-  std::int64_t batch_size = 1;                       // samples that one run takes, where the model lets it vary
+  std::int64_t batch_size = 1;                       // samples per run, where the model's batch size is variable
 };
 
-// What `sdx serve` does where no flag says otherwise.
+// Defaults of `sdx serve`, used where no flag overrides them.
 struct ProjectServing {
   std::string host = "127.0.0.1";
   int port = 8080;
@@ -71,84 +71,84 @@ struct ProjectConfig {
   std::string name;
   std::string version = "1.0.0";
   std::string description;
-  std::string model_source;  // as written: relative to the file's folder
+  std::string model_source;  // as written, relative to the file's folder
   std::string model_version;
   std::vector<ProjectInput> inputs;
   std::vector<ProjectOutput> outputs;
   ProjectRuntime runtime;
   ProjectServing serving;
-  Preprocessing preprocessing;    // of inputs that are not listed
-  Postprocessing postprocessing;  // of the first output of floating-point numbers, unless it is listed
+  Preprocessing preprocessing;                                // for inputs that are not listed
+  Postprocessing postprocessing;                              // for the first floating-point output, unless it is listed
   std::vector<std::pair<std::string, std::string>> metadata;  // nested keys joined by '.'
 };
 
 struct BuildOptions {
-  std::vector<std::string> providers;  // the chain to build for; empty: the project's
+  std::vector<std::string> providers;  // the provider chain to build for; empty: the project's
   bool optimize = true;
   std::function<void(std::string_view step)> progress;  // called before each step; may be empty
 };
 
-// What a build did.
+// Result of a build.
 struct BuildReport {
   std::filesystem::path folder;        // .sdx
   std::filesystem::path compiled;      // the model in it
-  std::vector<std::string> providers;  // that run at least one node
+  std::vector<std::string> providers;  // those that run at least one node
   std::vector<std::string> fallbacks;  // "wanted X, took Y: reason"
-  std::vector<std::string> warnings;   // about project file and model
+  std::vector<std::string> warnings;   // about the project file and the model
   bool optimized = false;
-  std::string not_optimized;  // why not; empty where it was
+  std::string not_optimized;  // why not; empty if it was
   std::int64_t nodes_before = 0, nodes_after = 0;
   std::uint64_t source_bytes = 0, compiled_bytes = 0;  // external data included
-  double build_ms = 0;                                 // all of it
+  double build_ms = 0;                                 // total time
   double open_ms = 0;                                  // opening the result: choosing kernels, compiling for the providers
 };
 
-// Whether a project's build can stand in for its model.
+// Whether a project's build can replace its model.
 struct BuildState {
   enum class Kind {
     none,   // nothing was built
     fresh,  // usable
-    stale,  // model or settings have changed since, or it was built by another version
-    other,  // it was built for other options than those asked for
+    stale,  // the model or the settings have changed since, or another version built it
+    other,  // built for other options than those requested
   };
   Kind kind = Kind::none;
   std::string why;                     // for stale and other
-  std::filesystem::path compiled;      // where fresh: the model to open, and
-  SessionOptions options;              // the options to open it with
-  std::vector<std::string> providers;  // where fresh: those that the build found
+  std::filesystem::path compiled;      // if fresh: the model to open
+  SessionOptions options;              // if fresh: the options to open it with
+  std::vector<std::string> providers;  // if fresh: the providers that the build found
 };
 
-// A project file, read and checked; or a bare model, which is a project without settings. Immutable; safe to share.
+// A project file, read and validated, or a bare model, which is a project without settings. Immutable; safe to share.
 class SDX_API Project {
  public:
-  // A project file, a folder with one, or a model file. Throws Error(io) where there is none, and Error(invalid_argument)
+  // Opens a project file, a folder with one, or a model file. Throws Error(io) if there is none, and Error(invalid_argument)
   // "FILE:LINE:COLUMN: key: …" for anything wrong with the file.
   static Project open(const std::filesystem::path& path);
-  // The same by name: an explicit path, ./sdx.yml, the registry, ~/.sdx/models/, ./.sdx/, in this order. Throws Error(io) with
-  // the closest name.
+  // Finds a project by name: an explicit path, ./sdx.yml, the registry, ~/.sdx/models/, ./.sdx/, in this order. Throws Error(io)
+  // with the closest name.
   static Project find(const std::string& name);
 
   const ProjectConfig& config() const noexcept { return config_; }
   const std::filesystem::path& file() const noexcept { return file_; }      // empty for a bare model
-  const std::filesystem::path& folder() const noexcept { return folder_; }  // that .sdx/ is in
-  std::filesystem::path model() const;                                      // the model file, whether or not it is there
+  const std::filesystem::path& folder() const noexcept { return folder_; }  // contains .sdx/
+  std::filesystem::path model() const;                                      // the model file, which may not exist
 
   // The settings of the runtime section.
   SessionOptions options() const;
-  // Reads the model and compares what the file declares with it: names, types, shapes, labels. Returns what is odd but works.
-  // Throws Error(invalid_argument) with the place in the file for what cannot work, and what Session::open throws.
+  // Reads the model and checks the file's declarations against it: names, types, shapes, labels. Returns warnings. Throws
+  // Error(invalid_argument) with the place in the file for errors, and whatever Session::open throws.
   std::vector<std::string> validate() const;
-  // The same against a session of the model.
+  // The same with an open session of the model.
   std::vector<std::string> validate(const Session& session) const;
 
-  // Checks everything, optimises the model, compiles it for the providers, and puts the result into .sdx/ beside the project
-  // file: the model, model_info.json and provider_info.json (docs/projects.md). Whatever happens, .sdx/ holds either the old
-  // build or the new one. Throws Error, also where another build of this project is at work.
+  // Validates the project, optimises the model, compiles it for the providers, and writes the result to .sdx/ beside the project
+  // file: the model, model_info.json and provider_info.json (docs/projects.md). On any failure .sdx/ keeps the old build. Throws
+  // Error, also if another build of this project is running.
   BuildReport build(const BuildOptions& options = {}) const;
-  // Looks at the build without opening it. Reads the model only where its time stamp differs from the build's.
+  // Checks the build without opening it. Reads the model only if its time stamp differs from the build's.
   BuildState build_state(const SessionOptions& options) const;
 
-  // Opens the built model where it is fresh, else the model itself.
+  // Opens the built model if it is fresh, else the model itself.
   Session session() const { return session(options()); }
   Session session(const SessionOptions& options) const;
 
@@ -162,11 +162,11 @@ class SDX_API Project {
 
 struct InitOptions {
   std::string name;              // empty: the model file's
-  std::filesystem::path folder;  // that the project file will be in; empty: the current one
+  std::filesystem::path folder;  // destination of the project file; empty: the current folder
 };
 
-// The text of a project file for a model: its inputs and outputs, and preprocessing that fits what they look like (pictures by
-// shape, sound and text by name and type, labels and tokenizers found beside the model), with comments. Throws what reading the
+// Generates the text of a project file: the model's inputs and outputs, and preprocessing guessed from them (images by shape,
+// sound and text by name and type, labels and tokenizers found beside the model), with comments. Throws whatever reading the
 // model throws.
 SDX_API std::string project_text(const std::filesystem::path& model, const InitOptions& options = {});
 

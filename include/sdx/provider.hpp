@@ -1,5 +1,5 @@
 #pragma once
-// What this machine can run models on.
+// The providers available on this machine.
 
 #include <string>
 #include <string_view>
@@ -10,18 +10,18 @@
 namespace sdx {
 
 struct ProviderInfo {
-  std::string name;      // "cpu", "cuda", …: what users type
+  std::string name;      // the name users type: "cpu", "cuda", …
   std::string ort_name;  // "CPUExecutionProvider", …
   std::string hardware;  // "any CPU", "NVIDIA GPU", …
   bool available = false;
-  std::string reason;   // why not, exactly; empty when available
-  std::string hint;     // what to do about it; may be empty
-  std::string version;  // of the runtime behind it; may be empty
+  std::string reason;   // exactly why it is unavailable; empty if available
+  std::string hint;     // how to make it available; may be empty
+  std::string version;  // version of the runtime behind it; may be empty
   std::vector<std::string> devices;
-  bool accelerator = false;  // has a device other than the CPU that our own engine uses
+  bool accelerator = false;  // our own engine can use a device of it other than the CPU
 };
 
-// Every provider that has a name, available or not, in the order of automatic selection. Thread-safe.
+// Every known provider, available or not, in the order of automatic selection. Thread-safe.
 SDX_API std::vector<ProviderInfo> providers();
 
 // The version of this library, "0.1.0".

@@ -1,5 +1,5 @@
 #pragma once
-// All of libsdx. Measuring and comparing, <sdx/runner.hpp> and <sdx/compare.hpp>, are in a library of their own,
+// All of libsdx. Benchmarking and comparison, <sdx/runner.hpp> and <sdx/compare.hpp>, are in a separate library,
 // libsdx_benchmark.
 
 #include <sdx/convert.hpp>

@@ -1,5 +1,5 @@
 #pragma once
-// Dense tensors, and the other kinds of value that ONNX graphs exchange.
+// Dense tensors, and the other kinds of values in ONNX graphs.
 
 #include <algorithm>
 #include <cstdint>
@@ -45,7 +45,7 @@ constexpr DataType data_type_of() {
 }
 }  // namespace detail
 
-// A dense, contiguous, row-major array. Three kinds of storage, the same interface:
+// A dense, contiguous, row-major array. One interface, three kinds of storage:
 //  - owning: allocated here, 64-byte aligned, shared between copies (copying a Tensor copies the handle, not the data);
 //  - borrowed: a view of memory kept alive by a shared owner (a mapped file, another tensor);
 //  - external: a view of memory that the caller promises to keep alive.
@@ -60,7 +60,7 @@ class SDX_API Tensor {
   // Owning, uninitialised (strings: empty). Throws Error(out_of_memory), Error(invalid_argument).
   Tensor(DataType dtype, Shape shape);
 
-  // Owning copy of `values`, which must hold exactly element_count(shape) elements.
+  // Owning copy of `values`, which must hold exactly element_count(shape) elements, else Error(invalid_argument).
   template <class T>
   static Tensor of(Shape shape, std::span<const T> values);
   template <class T>
@@ -72,10 +72,10 @@ class SDX_API Tensor {
     return of<T>(Shape{}, std::span<const T>(&value, 1));
   }
 
-  // A view. `data` must hold byte_size(dtype, element_count(shape)) bytes for the life of `owner`, or of the Tensor and
-  // all its copies where owner is null. Not for strings. The data may be unaligned: see is_aligned().
+  // A view. `data` must hold byte_size(dtype, element_count(shape)) bytes and stay valid as long as `owner` lives, or, if owner
+  // is null, as long as the Tensor and all its copies. Not for strings. The data may be unaligned: see is_aligned().
   static Tensor view(const void* data, DataType dtype, Shape shape, std::shared_ptr<const void> owner = nullptr);
-  // The same over writable memory, for outputs that the caller owns.
+  // The same over writable memory, for outputs owned by the caller.
   static Tensor view_mutable(void* data, DataType dtype, Shape shape, std::shared_ptr<void> owner = nullptr);
 
   bool defined() const noexcept { return dtype_ != DataType::undefined; }
@@ -105,13 +105,13 @@ class SDX_API Tensor {
     return {static_cast<T*>(mutable_data()), static_cast<std::size_t>(count_)};
   }
 
-  // The same data under another shape with as many elements. Throws Error(invalid_argument) otherwise.
+  // The same data with another shape of equal element count. Throws Error(invalid_argument) if the counts differ.
   Tensor reshaped(Shape shape) const;
   // A deep, owning copy.
   Tensor clone() const;
   // *this if aligned, else an owning copy.
   Tensor aligned() const;
-  // Whoever keeps the data alive; null for external views.
+  // The object that keeps the data alive; null for external views.
   const std::shared_ptr<const void>& owner() const noexcept { return owner_; }
 
   // "float32[1,3,224,224]"
@@ -136,17 +136,17 @@ struct Map {
   Tensor values;
 };
 
-// ONNX sequence(T). Elements all have the same type; an empty sequence remembers it.
+// ONNX sequence(T). All elements have the same type; an empty sequence keeps its element type.
 struct Sequence {
-  DataType element_type = DataType::undefined;  // of the tensors in it; undefined for sequences of maps
+  DataType element_type = DataType::undefined;  // of its tensors; undefined for sequences of maps
   std::vector<Value> items;
 };
 
-// Anything that an ONNX graph passes along an edge: a tensor, a sequence, a map, or nothing (an empty optional).
-// Copying is cheap: tensors share data; sequences and maps are shared and immutable once stored here.
+// Any value on an edge of an ONNX graph: a tensor, a sequence, a map, or nothing (an empty optional). Copying is cheap: tensors
+// share data; sequences and maps are shared and immutable once stored here.
 class SDX_API Value {
  public:
-  Value() = default;                                  // an empty optional, or an input left out
+  Value() = default;                                  // an empty optional or an omitted input
   Value(Tensor tensor) : held_(std::move(tensor)) {}  // NOLINT: implicit on purpose
   Value(Sequence sequence);                           // NOLINT
   Value(Map map);                                     // NOLINT
@@ -156,7 +156,7 @@ class SDX_API Value {
   bool is_sequence() const noexcept { return held_.index() == 2; }
   bool is_map() const noexcept { return held_.index() == 3; }
 
-  // Throw Error(invalid_argument) when the value is of another kind.
+  // Throw Error(invalid_argument) if the value is of another kind.
   const Tensor& tensor() const;
   Tensor& tensor();
   const Sequence& sequence() const;
