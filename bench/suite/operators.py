@@ -190,6 +190,26 @@ def recurrent(op, gates, steps, inputs, batch, directions=1, **attributes):
                   hidden_size=units, **attributes)
 
 
+def recurrent_lengths(op, gates):
+    """Sequences of different lengths."""
+    case = recurrent(op, gates, 50, 256, 16)
+    case.constants["l"] = np.linspace(5, 50, 16).astype(np.int32)
+    case.name = f"{op}, 5 to 50 steps, batch 16"
+    case.nodes[0].input.append("l")
+    return case
+
+
+def quantised_lstm(steps, inputs, units, batch, directions):
+    """Weights as quantize_dynamic writes them."""
+    constants = {"b": normal(directions, 8 * units, scale=0.1)}
+    for name, rows in (("w", inputs), ("r", units)):
+        constants[name] = integers(-127, 128, directions, rows, 4 * units, dtype=np.int8)
+        constants[name + "s"], constants[name + "z"] = np.full(directions, 0.001, np.float32), np.zeros(directions, np.int8)
+    case = Case(f"DynamicQuantizeLSTM, {steps} steps, batch {batch}, {directions} directions", {"x": normal(steps, batch, inputs)}, constants)
+    return case.node("DynamicQuantizeLSTM", "x,w,r,b,,,,,ws,wz,rs,rz", "y,h", domain="com.microsoft", hidden_size=units,
+                     direction="bidirectional" if directions == 2 else "forward")
+
+
 def products():
     for name, a, b, constant in (("128x768x768", (1, 128, 768), (768, 768), True), ("1 row", (1, 1, 768), (768, 3072), True), ("4 rows", (1, 4, 768), (768, 768), True),
                                  ("512, not constant", (512, 512), (512, 512), False), ("heads", (1, 12, 128, 64), (1, 12, 64, 128), False),
@@ -204,6 +224,10 @@ def products():
         yield recurrent(op, gates, 100, 128, 1)
         yield recurrent(op, gates, 1, 128, 1)
         yield recurrent(op, gates, 50, 256, 16, 2)
+        yield recurrent_lengths(op, gates)
+    yield quantised_lstm(100, 128, 256, 1, 1)
+    yield quantised_lstm(30, 512, 512, 1, 2)
+    yield quantised_lstm(50, 256, 256, 16, 2)
     yield single("DFT", {"x": normal(1, 400, 1)}, {"n": array(400)}, opset=20, onesided=1)
     yield single("STFT", {"x": normal(1, 16000, 1)}, {"s": array(160), "w": normal(400)}, opset=17, onesided=1)
 
