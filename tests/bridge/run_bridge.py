@@ -159,7 +159,7 @@ def devices(sdx):
 
 
 def sessions(sdx):
-    tests = Path(sdx.program).parent / "sdx_unit_tests"
+    tests = Path(sdx.program).parent / "sdx_engine_tests"
     done = subprocess.run([tests, "--gtest_filter=VendorLibraries.*", "--gtest_brief=1"], capture_output=True, text=True, timeout=LIMIT_S,
                           env={**sdx.environment, "SDX_VENDOR_PROVIDER": sdx.provider})
     want(r"PASSED +. 4 tests", done.stdout, f"exit code {done.returncode}\n{done.stdout}{done.stderr}")
@@ -167,7 +167,7 @@ def sessions(sdx):
 
 def binding(sdx):
     """The path of devices with memory of their own, in the memory that every machine has."""
-    tests = Path(sdx.program).parent / "sdx_unit_tests"
+    tests = Path(sdx.program).parent / "sdx_engine_tests"
     done = subprocess.run([tests, "--gtest_filter=VendorBinding.*", "--gtest_brief=1"], capture_output=True, text=True, timeout=LIMIT_S,
                           env={**sdx.environment, "SDX_VENDOR_PROVIDER": sdx.provider})
     want(r"PASSED +. 2 tests", done.stdout, f"exit code {done.returncode}\n{done.stdout}{done.stderr}")

@@ -19,6 +19,8 @@ ELSEWHERE = {
     "src/ops/math/broadcast.h": {"docs/Broadcasting.md"},  # of ONNX
     "src/providers/openvino/openvino_test.cc": {"src/inference/src/cpp/core.cpp", "src/frontends/a.cpp", "src/frontends/onnx/conv.cpp"},
     "src/providers/openvino/region_kernel.cc": {"src/a/b.cpp"},
+    "docs/add-a-provider.md": {"src/providers/plain/plain_provider.cc", "src/providers/plain/CMakeLists.txt"},  # examples
+    "docs/add-a-subcommand.md": {"apps/cli/opsets.cc"},  # example
     "Makefile": {"docs/operators.md.new"},  # for a moment
 }
 

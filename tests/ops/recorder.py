@@ -151,10 +151,10 @@ def onnx_runtime(model, feeds, shared=None):
 class Recorder:
     """Collects cases of one file. Names of cases must be unique in it."""
 
-    def __init__(self, about):
+    def __init__(self, about, seed=4):
         self.text = [about, ""]
         self.seen = set()
-        self.rng = np.random.default_rng(4)
+        self.rng = np.random.default_rng(seed)
 
     def normal(self, *shape, dtype=np.float32):
         # Few digits keep the files small, and exact in every float type wide enough.
