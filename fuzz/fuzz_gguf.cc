@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "text/gguf/gguf_model.h"
+#include "tensor/gguf/gguf_model.h"
 #include "text/model/network/decoder_config.h"
 
 namespace {
@@ -23,9 +23,9 @@ void attempt(Call&& call) {
   }
 }
 
-void exercise(const sdx::text::GgufModel& model) {
-  const sdx::text::GgufFile& file = model.metadata();
-  for (const sdx::text::GgufValue& v : file.values()) {
+void exercise(const sdx::GgufModel& model) {
+  const sdx::GgufFile& file = model.metadata();
+  for (const sdx::GgufValue& v : file.values()) {
     attempt([&] { file.text(v.key); });
     attempt([&] { file.whole(v.key); });
     attempt([&] { file.number(v.key); });
@@ -35,7 +35,7 @@ void exercise(const sdx::text::GgufModel& model) {
     attempt([&] { file.bytes(v.key); });
   }
   attempt([&] { sdx::text::read_decoder_config(model); });
-  for (const sdx::text::StoredTensor& t : model.tensors()) {
+  for (const sdx::StoredTensor& t : model.tensors()) {
     const sdx::GgmlFormat* format = sdx::find_ggml(t.type);
     if (format == nullptr || t.data.empty()) continue;
     std::vector<float> values(static_cast<std::size_t>(format->block));
@@ -48,6 +48,6 @@ void exercise(const sdx::text::GgufModel& model) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  attempt([&] { exercise(*sdx::text::GgufModel::read(std::as_bytes(std::span(data, size)), nullptr, "fuzzed")); });
+  attempt([&] { exercise(*sdx::GgufModel::read(std::as_bytes(std::span(data, size)), nullptr, "fuzzed")); });
   return 0;
 }

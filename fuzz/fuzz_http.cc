@@ -1,12 +1,29 @@
-// What a server reads before it knows who sent it: heads of requests, targets, forms.
+// What a server reads before it knows who sent it: heads of requests, targets, forms, packed bodies.
 
 #include <cstdint>
 #include <cstdlib>
 #include <sdx/error.hpp>
 #include <string>
 
+#include "serve/http/content_encoding.h"
 #include "serve/http/head.h"
 #include "serve/http/multipart.h"
+
+namespace {
+
+void unpack(std::string_view text) {
+  constexpr std::size_t most = 1 << 16;
+  for (const char* encoding : {"gzip", "deflate"}) {
+    sdx::serve::Request request;
+    request.headers = {{"Content-Encoding", encoding}};
+    request.body = text;
+    if (sdx::serve::is_encoded(request) == text.empty()) std::abort();
+    const auto refused = sdx::serve::decode_body(request, most, sdx::serve::error_response);
+    if (refused ? refused->status < 400 : request.body.size() > most) std::abort();
+  }
+}
+
+}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
@@ -26,5 +43,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
   } catch (const sdx::Error&) {  // forms may be refused
   }
+  unpack(text);
   return 0;
 }

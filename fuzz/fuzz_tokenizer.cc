@@ -21,7 +21,7 @@ std::shared_ptr<const Core> load(unsigned format, std::string_view bytes) {
   switch (format % 5) {
     case 0: return sdx::text::core_of_json(std::string(bytes));
     case 1: return sdx::text::core_of_sentencepiece(bytes, {true, true, true});
-    case 2: return sdx::text::core_of_gguf(sdx::text::GgufFile(std::as_bytes(std::span(bytes))));
+    case 2: return sdx::text::core_of_gguf(sdx::GgufFile(std::as_bytes(std::span(bytes))));
     case 3: return sdx::text::core_of_vocab_txt(bytes, {});
     default: {
       const std::size_t middle = bytes.find('\0');
