@@ -25,6 +25,13 @@ trap 'rm -rf "$stage"' EXIT
 "$python" -B -c "import sys; from scikit_build_core.build import prepare_metadata_for_build_wheel as prepare; prepare(sys.argv[1])" "$stage/wheel" >/dev/null
 mkdir -p "$stage/wheel/sardonyx"
 cp -L "$build"/python/sardonyx/*.py "$build"/python/sardonyx/*.pyi "$build"/python/sardonyx/py.typed "$stage/wheel/sardonyx/"
+for folder in array quantization torch training; do
+  cp -rL "$build/python/sardonyx/$folder" "$stage/wheel/sardonyx/"
+done
+# The package that answers for onnxruntime: python -m sardonyx.as_onnxruntime.
+mkdir "$stage/wheel/sardonyx/_onnxruntime"
+cp -rL bindings/python/onnxruntime "$stage/wheel/sardonyx/_onnxruntime/"
+find "$stage/wheel" -name __pycache__ -prune -exec rm -rf {} +
 # The extension and what it loads, of which the build has links beside it. Libraries of some picture formats are not in the wheel but taken
 # from the machine that it is installed on, where they are.
 for library in "$build"/python/sardonyx/*.so; do
