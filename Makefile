@@ -3,9 +3,14 @@ PRESET ?= release
 BUILD := build/$(PRESET)
 
 # What counts to millions, or computes on large pictures and texts: a minute each without optimisation; `make test` runs all of it.
-SLOW_UNDER_SANITIZERS := -Loop.EndlessLoops*:Functions.ExponentialExpansion*:Reader.CapturesAreCounted:Gradient.NestedWithoutEnd*:Diff.IsQuiet*:Crop.FromThePartThatItNeeds*:RecordedFaces.YunetFinds*:RecordedFaces.AllFaces*:Scanners.LongRuns*:Utf8.EveryCharacter*:Scanners.Agree*:RecordedTokenizers.Cases:Tokenizer.LongTexts*:Tokenizer.HostileNormalizers*:*Engines.Greedy*:*Stories.Greedy*/1:*Stories.Greedy*/2:FailingSteps.*:GrowingStories.*:PagedGraphs.CachesStay*:Engine.ItGoesOn*
+# And children of processes with busy threads: Clang 16's AddressSanitizer does not hold its allocator's locks across fork(), so such a child
+# can wait for one for ever.
+SLOW_UNDER_SANITIZERS := -Loop.EndlessLoops*:Functions.ExponentialExpansion*:Reader.CapturesAreCounted:Gradient.NestedWithoutEnd*:Diff.IsQuiet*:Crop.FromThePartThatItNeeds*:RecordedFaces.YunetFinds*:RecordedFaces.AllFaces*:Scanners.LongRuns*:Utf8.EveryCharacter*:Scanners.Agree*:RecordedTokenizers.Cases:Tokenizer.LongTexts*:Tokenizer.HostileNormalizers*:*Engines.Greedy*:*Stories.Greedy*/1:*Stories.Greedy*/2:FailingSteps.*:GrowingStories.*:PagedGraphs.CachesStay*:Engine.ItGoesOn*:ArrayProcesses.*:BlockKeep.Children*
 
-.PHONY: help setup python-env runtimes clients browser bare-root build wheel test test-poisoned demo demo-chat install docs format format-check check-includes check-sizes asan asan-all slow-under-sanitizers neon bench bench-accuracy bench-operators bench-kernels bench-bridge bench-faces bench-text clean
+.PHONY: help setup python-env runtimes clients browser bare-root build wheel dropin-wheel dropin-clients test test-poisoned \
+  demo demo-chat install docs format format-check tidy check-includes check-sizes asan asan-all slow-under-sanitizers neon \
+  bench bench-accuracy bench-check bench-keep bench-operators bench-kernels bench-bridge bench-faces bench-text bench-serve \
+  bench-arrays bench-training clean
 
 help:
 	@echo "make demo    install what is missing, build, detect a face in a real photograph"
@@ -14,9 +19,12 @@ help:
 	@echo "make build   build/$(PRESET)/bin/sdx     (PRESET=release|debug|asan|tsan|clang|fuzz)"
 	@echo "make install PREFIX=/usr/local"
 	@echo "make wheel   build/wheel/*.whl: the Python package for every Python from 3.9 on"
+	@echo "make dropin-wheel  build/dropin-wheel/*.whl: the package onnxruntime for programs that depend on it, answered by that wheel"
+	@echo "make dropin-clients  published packages on ONNX Runtime and on us in turns: same results, starts, work, memory; DROPIN=\"--rounds 1 magika\" takes a part"
 	@echo "make docs    write docs/operators.md, docs/options.md and what else follows from tables in the code anew"
 	@echo "make bench   compare with ONNX Runtime, OpenVINO, tract, MNN and ncnn; bench-accuracy: errors; bench-operators: single operators; bench-kernels: single kernels"
-	@echo "make format | format-check | check-includes | check-sizes | asan | asan-all | neon | clean"
+	@echo "make bench-keep  keep the present program; make bench-check: what became slower since, by more than 3 %"
+	@echo "make format | format-check | tidy | check-includes | check-sizes | asan | asan-all | neon | clean"
 
 setup:
 	@tools/setup.sh
@@ -47,14 +55,17 @@ $(BUILD)/build.ninja: | setup
 build: $(BUILD)/build.ninja
 	cmake --build --preset $(PRESET)
 
-test: python-env runtimes clients bare-root build
+# What comes over the network, while the compiler works; the second configuration finds the Python that the first may have lacked.
+test: | setup
+	$(MAKE) -j 5 python-env runtimes clients bare-root build
 	cmake --preset $(PRESET)
 	cmake --build --preset $(PRESET)
 	ctest --test-dir $(BUILD) --output-on-failure -j 2
 
-# The same with memory filled that nobody has written (docs/environment.md): what opens a model, without the vendors' libraries.
+# The same with memory filled that nobody has written (docs/environment.md): what opens a model, without the vendors' libraries, and
+# without what `make test` runs so.
 test-poisoned: build
-	SDX_POISON=1 ctest --test-dir $(BUILD) --output-on-failure -j 2 -L 'conformance|models|ops|passes|python|unit|cli|project'
+	SDX_POISON=1 ctest --test-dir $(BUILD) --output-on-failure -j 2 -L 'conformance|models|ops|passes|python|unit|cli|project|train' -LE poisoned
 
 # Only what it runs: the tests would more than double the time to a first result.
 demo: $(BUILD)/build.ninja
@@ -75,6 +86,20 @@ wheel: python-env build
 	cmake --preset $(PRESET)
 	cmake --build --preset $(PRESET) --target sdx_python
 	tools/wheel.sh $(BUILD) build/wheel
+
+# build/dropin-wheel/sardonyx_onnxruntime-….whl, which needs the wheel above.
+dropin-wheel: wheel
+	cmake --build --preset $(PRESET) --target sdx_dropin_library
+	tools/dropin_wheel.sh $(BUILD) build/dropin-wheel
+
+# Published packages that carry models with them, unchanged, on ONNX Runtime and on our package in turns; left out without a connection.
+DROPIN ?=
+dropin-clients: python-env build
+	@if tools/venv.sh build/packages-venv tests/clients/packages.txt --no-deps; then \
+		python3 -B tests/clients/packages_in_turns.py $(BUILD)/dropin $(BUILD)/python $(DROPIN); \
+	else \
+		echo "dropin-clients: the packages of tests/clients/packages.txt cannot be installed (no connection to the package index?); skipped" >&2; \
+	fi
 
 docs: $(BUILD)/build.ninja
 	cmake --build --preset $(PRESET) --target sdx_operators_doc sdx_options_doc
@@ -100,6 +125,10 @@ slow-under-sanitizers:
 neon:
 	@tools/neon.sh
 
+# clang-tidy; SINCE=COMMIT looks at what changed since then alone.
+tidy: | setup
+	@tools/tidy.sh $(SINCE)
+
 # Sardonyx beside its peers, which come from the package index; BENCH="--models resnet50 --threads 1" takes a part.
 BENCH ?=
 bench: python-env build
@@ -107,6 +136,17 @@ bench: python-env build
 	cmake --preset $(PRESET)
 	cmake --build --preset $(PRESET)
 	PYTHONPATH=$(BUILD)/python build/bench-venv/bin/python -B bench/suite/run.py $(BENCH)
+
+# Keeps the present program, with which bench-check compares later ones. BASE=OTHER/bin/sdx names another, BENCH="--models resnet50" takes a part.
+KEPT := build/bench-base
+BASE ?= $(KEPT)
+bench-keep: build
+	rm -rf $(KEPT).new && mkdir -p $(KEPT).new/bin && cp $(BUILD)/bin/sdx $(KEPT).new/bin/ && cp -a $(BUILD)/lib $(KEPT).new/lib
+	rm -rf $(KEPT) && mv $(KEPT).new $(KEPT)
+
+bench-check: build
+	@tools/bench_env.sh
+	build/bench-venv/bin/python -B bench/suite/check.py $(BASE) $(BUILD)/bin/sdx $(BENCH)
 
 # Errors against float64 beside ONNX Runtime's; how often integer models agree on the class.
 bench-accuracy: python-env build
@@ -138,6 +178,25 @@ bench-text: python-env build
 	@tools/venv.sh build/bench-text-venv bench/text/requirements.txt
 	@test -f $(BUILD)/demo/SmolLM2-135M-Instruct.Q4_1.gguf || tools/demo_chat.sh $(BUILD)
 	PYTHONPATH=$(BUILD)/python build/bench-text-venv/bin/python -B bench/text/run.py --sdx $(BUILD)/bin/sdx $(TEXT)
+
+# Arrays beside NumPy, MLX and JAX; ARRAYS="--case 'sum 1048576' --rounds 1" takes a part.
+ARRAYS ?=
+bench-arrays: python-env build
+	@tools/venv.sh build/bench-arrays-venv bench/arrays/requirements.txt
+	PYTHONPATH=$(BUILD)/python build/bench-arrays-venv/bin/python -B bench/arrays/run.py $(ARRAYS)
+
+# Steps of training beside onnxruntime-training and PyTorch (Debian's python3-torch); TRAINING="--case cnn --rounds 1" takes a part.
+TRAINING ?=
+bench-training: python-env build
+	@tools/venv.sh build/bench-training-venv bench/training/requirements.txt
+	PYTHONPATH=$(BUILD)/python /usr/bin/python3 -B bench/training/run.py --sdx $(BUILD)/bin/sdx --peer-python build/bench-training-venv/bin/python --folder $(BUILD)/bench-training $(TRAINING)
+
+# `sdx serve` beside MLServer, Ray Serve and BentoML; SERVE="--models tiny --rounds 1" takes a part.
+SERVE ?=
+bench-serve: build
+	@for peer in mlserver ray bentoml; do tools/venv.sh build/bench-$$peer-venv bench/serve/peers/$$peer.txt || exit 1; done
+	@test -f $(BUILD)/demo/SmolLM2-135M-Instruct.Q4_1.gguf || tools/demo_chat.sh $(BUILD)
+	python3 -B bench/serve/peers.py --sdx $(BUILD)/bin/sdx --gguf $(BUILD)/demo/SmolLM2-135M-Instruct.Q4_1.gguf $(SERVE)
 
 bench-bridge: build runtimes
 	cmake --preset $(PRESET) -DSDX_BUILD_BENCH=ON

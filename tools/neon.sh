@@ -1,6 +1,6 @@
 #!/bin/sh
 # The kernels' tests on NEON: built for 64-bit Arm and run under QEMU. With arguments: builds and runs these targets instead, as in
-# `tools/neon.sh sdx_unit_tests`.
+# `tools/neon.sh sdx_engine_tests`.
 # Installs the compiler and QEMU (needs root or sudo, only where they are missing); Arm's libraries are unpacked into build/, the
 # system's own packages stay as they are. Debian and what descends from it.
 set -eu
@@ -21,7 +21,8 @@ fi
 
 # apt resolves what these need for an Arm machine that has nothing yet, and only downloads.
 libraries="libc6-dev libstdc++6 libhwy-dev libfmt-dev libgtest-dev libgmock-dev libprotozero-dev libcli11-dev nlohmann-json3-dev libjpeg-dev
-  libpng-dev libwebp-dev zlib1g-dev libutf8proc-dev libpcre2-dev libxxhash-dev libyaml-cpp-dev libopenjp2-7-dev libcpp-httplib-dev libssl-dev"
+  libpng-dev libwebp-dev zlib1g-dev libutf8proc-dev libpcre2-dev libxxhash-dev libyaml-cpp-dev libopenjp2-7-dev libcpp-httplib-dev libssl-dev
+  libflatbuffers-dev"
 sysroot="build/neon-sysroot"
 if [ "$(cat "$sysroot/packages.txt" 2>/dev/null)" != "$libraries" ]; then
   echo "neon: unpacking libraries for Arm into $sysroot" >&2
@@ -42,7 +43,7 @@ if [ "$(cat "$sysroot/packages.txt" 2>/dev/null)" != "$libraries" ]; then
   mv "$sysroot.new" "$sysroot"
 fi
 
-[ $# -gt 0 ] || set -- sdx_kernel_tests
+[ $# -gt 0 ] || set -- sdx_kernels_tests
 cmake --preset neon >/dev/null
 cmake --build --preset neon --target "$@"
 for target in "$@"; do

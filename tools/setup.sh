@@ -7,13 +7,15 @@ packages="
   cmake ninja-build g++ python3 python3-venv python3-dev
   libhwy-dev libprotozero-dev libfmt-dev nlohmann-json3-dev
   libjpeg-dev libpng-dev libwebp-dev zlib1g-dev libutf8proc-dev libpcre2-dev libxxhash-dev libopenjp2-7-dev libonig-dev
+  libflatbuffers-dev flatbuffers-compiler
 "
 [ "${1:-}" = python ] || packages="$packages
   ccache git pkg-config
   clang-16 clang-format-16 clang-tidy-16 libclang-rt-16-dev llvm-16
   libcli11-dev libyaml-cpp-dev libcpp-httplib-dev libssl-dev
-  liblcms2-dev libtiff-dev libheif-dev libraw-dev libboost-dev libsqlite3-dev
+  libeigen3-dev liblcms2-dev libtiff-dev libheif-dev libraw-dev libboost-dev libsqlite3-dev
   libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc wrk
+  golang-go cargo rustc
   libgtest-dev libgmock-dev libbenchmark-dev
   libonnx-testdata debootstrap
 "

@@ -1,0 +1,143 @@
+"""unity_groups.py OUTPUT ROOT... : reads names of C++ sources, between semicolons, from standard input and writes a CMake file to OUTPUT that gives
+them groups to be compiled together (SDX_UNITY). Files share a group where nothing that one defines for itself, in an unnamed namespace, as a
+static or by #define, is a word of a later one, or of a header that comes in with it. ROOT: where the project's headers are looked for."""
+
+import re
+import sys
+from functools import lru_cache
+from pathlib import Path
+
+LARGEST = 12  # files: more save little, and two cores have to share the work
+NOISE = re.compile(r'//[^\n]*|/\*.*?\*/|R"\w*\((?:.|\n)*?\)\w*"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.S)
+INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.M)
+DEFINE = re.compile(r"^\s*#\s*define\s+(\w+)", re.M)
+TOKEN = re.compile(r"[A-Za-z_]\w*|::|[{}()<>=;\[\]]")
+WORD = re.compile(r"[A-Za-z_]\w*")
+FREE = re.compile(r"(?<![\w.])(?<!->)[A-Za-z_]\w*")  # not a member of something
+
+
+def name_of(statement):
+    """What a declaration at namespace scope declares, or None: the statement's tokens up to its first ; { or }."""
+    if statement[:1] == ["namespace"]:  # another name for one
+        return None
+    if statement[:1] == ["using"]:
+        return statement[1] if "=" in statement[:3] else statement[-1]
+    depth, before = 0, None
+    for i, token in enumerate(statement):
+        if token in ("struct", "class", "enum", "union") and depth == 0:
+            names = [t for t in statement[i + 1:] if WORD.fullmatch(t) and t not in ("class", "struct", "final")]
+            return names[0] if names else None
+        if token == "<":
+            depth += 1
+        elif token == ">":
+            depth -= 1
+        elif depth == 0 and token in ("(", "=", "["):
+            break
+        elif depth == 0:
+            before = None if before == "::" and WORD.fullmatch(token) else token
+    return before if before and WORD.fullmatch(before) else None
+
+
+def own_names(text):
+    """Names that belong to this file alone."""
+    names = set(DEFINE.findall(text))
+    stack, statement, brackets = [], [], 0
+    for token in TOKEN.findall(re.sub(r"^\s*#(?:[^\n\\]|\\\n|\\.)*", "", re.sub(r"\[\[[^\]]*\]\]", "", text), flags=re.M)):
+        at_scope = not {"enum", "other"} & set(stack)
+        if token == "{" and brackets == 0:
+            if at_scope and (statement[:1] == ["namespace"] or statement[:2] == ["inline", "namespace"]):
+                stack.append("own" if statement[-1] == "namespace" else "named")
+            else:
+                if at_scope:
+                    note(names, statement, "own" in stack)
+                stack.append("enum" if at_scope and statement[:1] == ["enum"] else "other")
+            statement = []
+        elif token == "}" and brackets == 0:
+            if stack and stack.pop() == "enum":
+                names.update(t for t in statement if WORD.fullmatch(t))
+            statement = []
+        elif token == ";" and brackets == 0:
+            if at_scope:
+                note(names, statement, "own" in stack)
+            statement = []
+        else:
+            brackets += (token == "(") - (token == ")")
+            if token in "{}":
+                continue
+            statement.append(token)
+    return names
+
+
+def note(names, statement, own):
+    if own or (statement and statement[0] in ("static", "constexpr", "const", "using")):
+        name = name_of(statement)
+        if name and name != "static_assert" and not re.fullmatch("[A-Z_]+", name):  # TEST and its like
+            names.add(name)
+
+
+class Reader:
+    def __init__(self, roots):
+        self.roots = [Path(r) for r in roots]
+
+    @lru_cache(maxsize=None)
+    def text(self, path):
+        return NOISE.sub('""', Path(path).read_text(errors="replace"))
+
+    @lru_cache(maxsize=None)
+    def words(self, path):
+        return frozenset(FREE.findall(self.text(path)))
+
+    @lru_cache(maxsize=None)
+    def direct(self, path):
+        found = []
+        for name in INCLUDE.findall(Path(path).read_text(errors="replace")):
+            for root in [Path(path).parent, *self.roots]:
+                if (root / name).is_file():
+                    found.append(str((root / name).resolve()))
+                    break
+        return found
+
+    @lru_cache(maxsize=None)
+    def headers(self, path):
+        seen, todo = set(), list(self.direct(path))
+        while todo:
+            header = todo.pop()
+            if header not in seen:
+                seen.add(header)
+                todo += self.direct(header)
+        return frozenset(seen)
+
+
+class Group:
+    def __init__(self):
+        self.files, self.names, self.headers = [], set(), set()
+
+    def takes(self, reader, path, names):
+        if len(self.files) >= LARGEST or self.names & reader.words(path):
+            return False
+        headers = reader.headers(path)
+        return not (any(self.names & reader.words(h) for h in headers - self.headers) or
+                    any(names & reader.words(h) for h in self.headers - headers))
+
+    def add(self, reader, path, names):
+        self.files.append(path)
+        self.names |= names
+        self.headers |= reader.headers(path)
+
+
+def main():
+    output, reader, groups = Path(sys.argv[1]), Reader(sys.argv[2:]), []
+    for path in sorted(set(filter(None, sys.stdin.read().split(";")))):
+        text = reader.text(path)
+        if re.search(r"foreach_target|^using (?:namespace|enum)\b|HWY_", text, re.M):
+            continue
+        names = own_names(text)
+        group = next((g for g in groups if g.takes(reader, path, names)), None)
+        if group is None:
+            groups.append(group := Group())
+        group.add(reader, path, names)
+    lines = [f"set_source_files_properties({f} PROPERTIES UNITY_GROUP group{i})" for i, g in enumerate(groups) for f in g.files]
+    output.write_text("\n".join(lines) + "\n")
+
+
+main()
