@@ -269,11 +269,18 @@ def watch(place):
             time.sleep(0.3)
             slow.write(content[100:])
         place.put("in/new/deep/third.png", picture(3))
+        (place.folder / "comes").mkdir()
+        with open(place.folder / "comes/late.png", "wb") as late:  # in a folder that comes while the file is written
+            late.write(content[:100])
+            late.flush()
+            (place.folder / "comes").rename(place.folder / "in/came")
+            time.sleep(0.3)
+            late.write(content[100:])
         moved = place.put("elsewhere.png", picture(4))
         moved.rename(place.folder / "in/moved.png")
         place.put("in/.hidden.png", picture(5))
         place.put("in/notes.txt", b"no picture")
-        wanted = {"first_face1.png", "slow_face1.png", "new/deep/third_face1.png", "moved_face1.png"}
+        wanted = {"first_face1.png", "slow_face1.png", "new/deep/third_face1.png", "came/late_face1.png", "moved_face1.png"}
         assert until(lambda: set(tree(out)) >= wanted), tree(out)
         before = tree(out)
         place.put("in/slow.png", picture(77))  # written again: done again

@@ -1,6 +1,9 @@
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/inotify.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,6 +24,22 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint32_t kEvents = IN_CLOSE_WRITE | IN_MOVED_TO | IN_CREATE | IN_ONLYDIR;
+
+// True for a file that somebody is about to fill: while it is open for writing, the kernel grants no lease for reading
+// (fcntl(2)). File systems without leases, and files of others, leave its emptiness as the only sign.
+bool is_unfinished(const fs::path& file) {
+  const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return false;
+  ::fcntl(fd, F_SETSIG,
+          SIGURG);  // whoever opens the file during the lease makes this signal, which is ignored; SIGIO would end us
+  const bool leased = ::fcntl(fd, F_SETLEASE, F_RDLCK) == 0;
+  const bool open_elsewhere = !leased && errno == EAGAIN;
+  if (leased) ::fcntl(fd, F_SETLEASE, F_UNLCK);
+  struct stat info {};
+  const bool empty = ::fstat(fd, &info) == 0 && info.st_size == 0;
+  ::close(fd);
+  return open_elsewhere || empty;
+}
 
 }  // namespace
 
@@ -84,7 +103,7 @@ class Watch {
       if (entry.filename().string().starts_with('.')) continue;
       if (fs::is_directory(entry, error)) {
         if (!fs::is_symlink(entry, error) && !is_one_of(outputs_, entry)) add(root, entry, fresh);
-      } else if (fresh) {
+      } else if (fresh && !is_unfinished(entry)) {  // else an event tells of its end
         take(root, entry);
       }
     }
