@@ -68,7 +68,8 @@ OrtStatus* create(const OrtSession* session, const OrtMemoryInfo* info, OrtAlloc
     if (asked.device != DEVICE_CPU) fail_ort(ORT_INVALID_ARGUMENT, "No requested allocator available");
     auto made = std::make_unique<Ours>();
     fill(*made, asked);
-    require(out, "out") = made.release();
+    require(out, "out");
+    *out = made.release();
   });
 }
 

@@ -21,7 +21,10 @@ struct OrtIoBinding {
 namespace {
 
 OrtStatus* create(OrtSession* session, OrtIoBinding** out) {
-  return guarded([&] { require(out, "out") = new OrtIoBinding{&require(session, "session"), {}, {}}; });
+  return guarded([&] {
+    require(out, "out");
+    *out = new OrtIoBinding{&require(session, "session"), {}, {}};
+  });
 }
 void release(OrtIoBinding* binding) { delete binding; }
 
@@ -107,8 +110,12 @@ OrtStatus* output_values(const OrtIoBinding* binding, OrtAllocator* allocator, O
   });
 }
 
-void clear_inputs(OrtIoBinding* binding) { binding->inputs.clear(); }
-void clear_outputs(OrtIoBinding* binding) { binding->outputs.clear(); }
+void clear_inputs(OrtIoBinding* binding) {
+  if (binding != nullptr) binding->inputs.clear();
+}
+void clear_outputs(OrtIoBinding* binding) {
+  if (binding != nullptr) binding->outputs.clear();
+}
 OrtStatus* synchronize(OrtIoBinding* binding) {
   return guarded([&] { require(binding, "binding_ptr"); });  // memory of the host is always up to date
 }

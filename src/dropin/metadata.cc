@@ -8,13 +8,19 @@ namespace sdx::dropin {
 namespace {
 
 OrtStatus* create(const OrtSession* session, OrtModelMetadata** out) {
-  return guarded([&] { require(out, "out") = new OrtModelMetadata(require(session, "session").metadata); });
+  return guarded([&] {
+    require(out, "out");
+    *out = new OrtModelMetadata(require(session, "session").metadata);
+  });
 }
 void release(OrtModelMetadata* metadata) { delete metadata; }
 
 template <auto member>
 OrtStatus* get_text(const OrtModelMetadata* metadata, OrtAllocator* allocator, char** out) {
-  return guarded([&] { require(out, "value") = copy_text(allocator, require(metadata, "model_metadata").*member); });
+  return guarded([&] {
+    require(out, "value");
+    *out = copy_text(allocator, require(metadata, "model_metadata").*member);
+  });
 }
 OrtStatus* get_version(const OrtModelMetadata* metadata, std::int64_t* out) {
   return guarded([&] { require(out, "value") = require(metadata, "model_metadata").version; });

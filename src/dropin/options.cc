@@ -19,14 +19,16 @@ OrtStatus* create(OrtSessionOptions** out) {
     made->cancel_load = std::make_shared<std::atomic<bool>>(false);
     // Another ONNX Runtime, for providers that are not ours.
     if (const char* real = std::getenv("SDX_DROPIN_REAL_ORT")) made->engine.ort_library = real;
-    require(out, "options") = made.release();
+    require(out, "options");
+    *out = made.release();
   });
 }
 OrtStatus* clone(const OrtSessionOptions* options, OrtSessionOptions** out) {
   return guarded([&] {
     auto made = std::make_unique<OrtSessionOptions>(require(options, "in_options"));
     made->cancel_load = std::make_shared<std::atomic<bool>>(false);
-    require(out, "out_options") = made.release();
+    require(out, "out_options");
+    *out = made.release();
   });
 }
 void release(OrtSessionOptions* options) { delete options; }
@@ -181,12 +183,18 @@ OrtStatus* add_external_files(OrtSessionOptions* options, const char* const* nam
 }
 
 OrtStatus* create_prepacked(OrtPrepackedWeightsContainer** out) {
-  return guarded([&] { require(out, "out") = new OrtPrepackedWeightsContainer(); });
+  return guarded([&] {
+    require(out, "out");
+    *out = new OrtPrepackedWeightsContainer();
+  });
 }
 void release_prepacked(OrtPrepackedWeightsContainer* container) { delete container; }
 
 OrtStatus* create_threading(OrtThreadingOptions** out) {
-  return guarded([&] { require(out, "out") = new OrtThreadingOptions(); });
+  return guarded([&] {
+    require(out, "out");
+    *out = new OrtThreadingOptions();
+  });
 }
 void release_threading(OrtThreadingOptions* options) { delete options; }
 template <auto member, class T>

@@ -126,7 +126,8 @@ OrtStatus* vendor_text(const VendorOptions* options, OrtAllocator* allocator, ch
     for (const auto& [key, value] : require(options, "provider options").entries) {
       text += (text.empty() ? "" : ";") + key + "=" + value;
     }
-    require(out, "ptr") = copy_text(allocator, text);
+    require(out, "ptr");
+    *out = copy_text(allocator, text);
   });
 }
 template <const char* vendor>

@@ -8,7 +8,10 @@ namespace sdx::dropin {
 namespace {
 
 OrtStatus* create(OrtRunOptions** out) {
-  return guarded([&] { require(out, "out") = new OrtRunOptions(); });
+  return guarded([&] {
+    require(out, "out");
+    *out = new OrtRunOptions();
+  });
 }
 void release(OrtRunOptions* options) { delete options; }
 

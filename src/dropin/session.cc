@@ -208,7 +208,10 @@ OrtStatus* get_count(const OrtSession* session, std::size_t* out) {
 }
 template <List list>
 OrtStatus* get_name(const OrtSession* session, std::size_t index, OrtAllocator* allocator, char** out) {
-  return guarded([&] { require(out, "value") = copy_text(allocator, spec_at<list>(session, index).name); });
+  return guarded([&] {
+    require(out, "value");
+    *out = copy_text(allocator, spec_at<list>(session, index).name);
+  });
 }
 template <List list>
 OrtStatus* get_type(const OrtSession* session, std::size_t index, OrtTypeInfo** out) {
@@ -233,7 +236,8 @@ OrtStatus* get_memory(const OrtSession* session, const OrtMemoryInfo** out, std:
 OrtStatus* end_profiling(OrtSession* session, OrtAllocator* allocator, char** out) {
   return guarded([&] {
     OrtSession& s = require(session, "session");
-    require(out, "out") = copy_text(allocator, s.finish_profile());
+    require(out, "out");
+    *out = copy_text(allocator, s.finish_profile());
   });
 }
 OrtStatus* profiling_start(const OrtSession* session, std::uint64_t* out) {

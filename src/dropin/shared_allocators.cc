@@ -95,7 +95,8 @@ OrtStatus* create_arena_config(std::size_t max_mem, int strategy, int initial, i
                     {"arena_extend_strategy", static_cast<std::size_t>(strategy)},
                     {"initial_chunk_size_bytes", static_cast<std::size_t>(initial)},
                     {"max_dead_bytes_per_chunk", static_cast<std::size_t>(dead)}};
-    require(out, "out") = made.release();
+    require(out, "out");
+    *out = made.release();
   });
 }
 
@@ -115,7 +116,8 @@ OrtStatus* create_arena_config_v2(const char* const* keys, const std::size_t* va
       }
       made->values[key] = values[i];
     }
-    require(out, "out") = made.release();
+    require(out, "out");
+    *out = made.release();
   });
 }
 

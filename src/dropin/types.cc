@@ -34,17 +34,29 @@ OrtStatus* get_map_key(const OrtMapTypeInfo* info, ElementType* out) {
   return guarded([&] { require(out, "out") = require(info, "map_type_info").key; });
 }
 OrtStatus* get_map_value(const OrtMapTypeInfo* info, OrtTypeInfo** out) {
-  return guarded([&] { require(out, "type_info") = copy(require(info, "map_type_info").value); });
+  return guarded([&] {
+    require(out, "type_info");
+    *out = copy(require(info, "map_type_info").value);
+  });
 }
 OrtStatus* get_sequence_element(const OrtSequenceTypeInfo* info, OrtTypeInfo** out) {
-  return guarded([&] { require(out, "type_info") = copy(require(info, "sequence_type_info").element); });
+  return guarded([&] {
+    require(out, "type_info");
+    *out = copy(require(info, "sequence_type_info").element);
+  });
 }
 OrtStatus* get_optional_element(const OrtOptionalTypeInfo* info, OrtTypeInfo** out) {
-  return guarded([&] { require(out, "out") = copy(require(info, "optional_type_info").element); });
+  return guarded([&] {
+    require(out, "out");
+    *out = copy(require(info, "optional_type_info").element);
+  });
 }
 
 OrtStatus* create(OrtTensorTypeAndShapeInfo** out) {
-  return guarded([&] { require(out, "out") = new OrtTensorTypeAndShapeInfo(); });
+  return guarded([&] {
+    require(out, "out");
+    *out = new OrtTensorTypeAndShapeInfo();
+  });
 }
 OrtStatus* set_element(OrtTensorTypeAndShapeInfo* info, ElementType type) {
   return guarded([&] { require(info, "info").element = type; });
@@ -64,6 +76,7 @@ OrtStatus* set_dimensions(OrtTensorTypeAndShapeInfo* info, const std::int64_t* e
 OrtStatus* set_symbols(OrtTensorTypeAndShapeInfo* info, const char** names, std::size_t count) {
   return guarded([&] {
     OrtTensorTypeAndShapeInfo& to = require(info, "info");
+    if (count > 0) require(names, "dim_params");
     to.symbols.resize(std::max(count, to.shape.size()));
     for (std::size_t i = 0; i < count; ++i) to.symbols[i] = names[i] == nullptr ? "" : names[i];
   });
@@ -77,12 +90,14 @@ OrtStatus* get_rank(const OrtTensorTypeAndShapeInfo* info, std::size_t* out) {
 OrtStatus* get_extents(const OrtTensorTypeAndShapeInfo* info, std::int64_t* out, std::size_t count) {
   return guarded([&] {
     const Shape& shape = require(info, "info").shape;
+    if (count > 0) require(out, "dim_values");
     std::copy_n(shape.begin(), std::min(count, shape.size()), out);
   });
 }
 OrtStatus* get_symbols(const OrtTensorTypeAndShapeInfo* info, const char** out, std::size_t count) {
   return guarded([&] {
     const std::vector<std::string>& symbols = require(info, "info").symbols;
+    if (count > 0) require(out, "dim_params");
     for (std::size_t i = 0; i < std::min(count, symbols.size()); ++i) out[i] = symbols[i].c_str();
   });
 }
@@ -102,13 +117,15 @@ OrtStatus* tensor_info(const OrtValue* value, OrtTensorTypeAndShapeInfo** out) {
       fail_ort(v.value.empty() ? ORT_INVALID_ARGUMENT : ORT_RUNTIME_EXCEPTION,
                v.value.empty() ? "the ort_value must contain a constructed tensor or sparse tensor" : "Argument is not a tensor");
     }
-    require(out, "out") = new OrtTensorTypeAndShapeInfo(type_of_value(v).tensor);
+    require(out, "out");
+    *out = new OrtTensorTypeAndShapeInfo(type_of_value(v).tensor);
   });
 }
 OrtStatus* type_info(const OrtValue* value, OrtTypeInfo** out) {
   return guarded([&] {
     const OrtValue& v = require(value, "value");
-    require(out, "out") = !v.sparse && v.value.empty() ? nullptr : new OrtTypeInfo(type_of_value(v));
+    require(out, "out");
+    *out = !v.sparse && v.value.empty() ? nullptr : new OrtTypeInfo(type_of_value(v));
   });
 }
 OrtStatus* value_type(const OrtValue* value, OnnxType* out) {

@@ -8,24 +8,6 @@
 
 namespace sdx::dropin {
 
-const OrtValueInfo* OrtGraph::value(const std::string& wanted) const {
-  for (const auto* list : {&inputs, &outputs}) {
-    for (const auto& info : *list) {
-      if (info->name == wanted) return info.get();
-    }
-  }
-  const std::lock_guard lock(mutex_);
-  auto& made = others_[wanted];
-  if (made == nullptr) {
-    made = std::make_unique<OrtValueInfo>();
-    made->name = wanted;
-    made->graph = this;
-    const auto held = initializers.find(wanted);
-    if (held != initializers.end()) made->type = type_of_value(*held->second);
-  }
-  return made.get();
-}
-
 namespace {
 
 // Names that the interface hands over as arrays; an empty one is a part that is left out.
@@ -105,7 +87,10 @@ OrtStatus* create_node(const char* op, const char* domain, const char* name, con
 }
 
 OrtStatus* create_graph(OrtGraph** out) noexcept {
-  return guarded([&] { require(out, "graph") = new OrtGraph; });
+  return guarded([&] {
+    require(out, "graph");
+    *out = new OrtGraph;
+  });
 }
 
 void take_values(OrtGraph& graph, std::vector<std::unique_ptr<OrtValueInfo>>& list, OrtValueInfo** values, std::size_t count,
@@ -184,6 +169,12 @@ void release_value_info(OrtValueInfo* value) noexcept {
 void release_node(OrtNode* node) noexcept {
   if (node != nullptr && node->graph == nullptr) delete node;
 }
+OrtStatus* get_name(const OrtValueInfo* value, const char** out) noexcept {
+  return guarded([&] { require(out, "name") = require(value, "value_info").name.c_str(); });
+}
+OrtStatus* get_type(const OrtValueInfo* value, const OrtTypeInfo** out) noexcept {
+  return guarded([&] { require(out, "type_info") = &require(value, "value_info").type; });
+}
 void release_graph(OrtGraph* graph) noexcept { delete graph; }
 void release_model(OrtModel* model) noexcept { delete model; }
 
@@ -206,7 +197,9 @@ void fill_editor_parts(EditorFunctions& f) {
   f.set(EditorFunction::AddGraphToModel, &add_graph);
 }
 
-void fill_editor_releases(Table& table) {
+void fill_editor_values(Table& table) {
+  table.set(Slot::GetValueInfoName, &get_name);
+  table.set(Slot::GetValueInfoTypeInfo, &get_type);
   table.set(Slot::ReleaseValueInfo, &release_value_info);
   table.set(Slot::ReleaseNode, &release_node);
   table.set(Slot::ReleaseGraph, &release_graph);

@@ -3,7 +3,6 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -36,13 +35,6 @@ struct OrtGraph {
   std::vector<std::unique_ptr<OrtNode>> nodes;
   std::map<std::string, std::unique_ptr<OrtValue>, std::less<>> initializers;
   const std::map<std::string, int>* opsets = nullptr;  // of its model
-
-  // What programs ask about values by their names, made when asked for.
-  const OrtValueInfo* value(const std::string& name) const;
-
- private:
-  mutable std::mutex mutex_;
-  mutable std::map<std::string, std::unique_ptr<OrtValueInfo>, std::less<>> others_;  // guarded by mutex_
 };
 
 struct OrtModel {

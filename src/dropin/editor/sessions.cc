@@ -138,10 +138,10 @@ const void* editor_table() noexcept {
 
 }  // namespace
 
-void fill_editor_releases(Table& table);
+void fill_editor_values(Table& table);
 
 void fill_editor(Table& table) {
-  fill_editor_releases(table);
+  fill_editor_values(table);
   table.set(Slot::GetModelEditorApi, &editor_table);
 }
 

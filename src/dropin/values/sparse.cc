@@ -43,7 +43,8 @@ OrtStatus* is_sparse(const OrtValue* value, int* out) {
 OrtStatus* create(OrtAllocator* allocator, const std::int64_t* extents, std::size_t rank, ElementType element, OrtValue** out) {
   return guarded([&] {
     require(allocator, "allocator");
-    require(out, "out") = make_sparse(empty_sparse(checked_type(element), shape_of(extents, rank)));
+    require(out, "out");
+    *out = make_sparse(empty_sparse(checked_type(element), shape_of(extents, rank)));
   });
 }
 
@@ -63,7 +64,8 @@ OrtStatus* create_with_values(const OrtMemoryInfo* info, void* data, const std::
     sparse.values = Tensor::view_mutable(data, type, std::move(shape));
     auto made = std::unique_ptr<OrtValue>(make_sparse(std::move(sparse)));
     made->memory = keep_info(info);
-    require(out, "out") = made.release();
+    require(out, "out");
+    *out = made.release();
   });
 }
 
@@ -119,6 +121,8 @@ std::vector<Tensor> csr_indices(const SparseTensor& sparse, std::int64_t values,
   if (outer_count != 0 && static_cast<std::int64_t>(outer_count) != rows + 1) {
     refuse("Outer index count must be rows + 1 or zero. Got: " + std::to_string(outer_count) + " rows: " + std::to_string(rows));
   }
+  if (inner_count > 0) require(inner, "inner indices");
+  if (outer_count > 0) require(outer, "outer indices");
   if ((outer_count == 0) != (inner_count == 0) && inner_count > 0)
     refuse("CSR indices need outer indices where there are values");
   for (std::size_t i = 0; i < inner_count; ++i) {
@@ -218,7 +222,10 @@ OrtTensorTypeAndShapeInfo* info_of(const Tensor& tensor) {
   return new OrtTensorTypeAndShapeInfo{element_of(tensor.dtype()), true, tensor.shape(), std::vector<std::string>(tensor.rank())};
 }
 OrtStatus* values_info(const OrtValue* value, OrtTensorTypeAndShapeInfo** out) {
-  return guarded([&] { require(out, "out") = info_of(filled(value).values); });
+  return guarded([&] {
+    require(out, "out");
+    *out = info_of(filled(value).values);
+  });
 }
 OrtStatus* values_data(const OrtValue* value, const void** out) {
   return guarded([&] {
@@ -243,7 +250,10 @@ const Tensor& indices_of(const OrtValue* value, OrtSparseIndicesFormat format) {
   return sparse.indices.at(which);
 }
 OrtStatus* indices_info(const OrtValue* value, OrtSparseIndicesFormat format, OrtTensorTypeAndShapeInfo** out) {
-  return guarded([&] { require(out, "out") = info_of(indices_of(value, format)); });
+  return guarded([&] {
+    require(out, "out");
+    *out = info_of(indices_of(value, format));
+  });
 }
 OrtStatus* indices_data(const OrtValue* value, OrtSparseIndicesFormat format, std::size_t* count, const void** out) {
   return guarded([&] {

@@ -32,6 +32,7 @@ OrtStatus* fill(OrtValue* value, const char* const* texts, std::size_t count) {
   return guarded([&] {
     const std::span<std::string> strings = writable_strings(value);
     if (strings.size() != count) fail_ort(ORT_INVALID_ARGUMENT, "input array doesn't equal tensor size");
+    if (count > 0) require(texts, "s");
     for (std::size_t i = 0; i < count; ++i) strings[i] = &require(texts[i], "a string");
   });
 }

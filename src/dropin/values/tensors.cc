@@ -144,6 +144,7 @@ OrtStatus* at(OrtValue* value, const std::int64_t* place, std::size_t rank, void
     const Tensor& tensor = tensor_of(value);
     if (tensor.dtype() == DataType::string) fail_ort(ORT_INVALID_ARGUMENT, "this API does not support strings");
     if (rank != tensor.rank()) fail_ort(ORT_INVALID_ARGUMENT, "location dimensions do not match shape size");
+    if (rank > 0) require(place, "location_values");
     std::int64_t index = 0;
     for (std::size_t i = 0; i < rank; ++i) {
       if (place[i] < 0 || place[i] >= tensor.shape()[i]) fail_ort(ORT_INVALID_ARGUMENT, "invalid location range");
@@ -164,18 +165,47 @@ OrtStatus* memory_of(const OrtValue* value, const OrtMemoryInfo** out) {
 
 void release(OrtValue* value) { delete value; }
 
-}  // namespace
-
 // What an output refers to may be constant (a weight that is an output): programs get a pointer that they can write through, so
 // it must be memory of the value's own then.
+Tensor& writable(OrtValue* value) {
+  tensor_of(value);
+  Tensor& tensor = value->value.tensor();
+  if (!tensor.writable()) tensor = tensor.clone();
+  return tensor;
+}
+
 OrtStatus* mutable_data_of(OrtValue* value, void** out) {
+  return guarded([&] { require(out, "out") = writable(value).mutable_data(); });
+}
+
+// Between tensors of the processor's memory, the only one that sessions of ours have.
+OrtStatus* copy_tensors(const OrtEnv*, const OrtValue* const* from, OrtValue* const* to, OrtSyncStream*, std::size_t count) {
   return guarded([&] {
-    tensor_of(value);
-    Tensor& tensor = value->value.tensor();
-    if (!tensor.writable()) tensor = tensor.clone();
-    require(out, "out") = tensor.mutable_data();
+    if (count == 0) fail_ort(ORT_INVALID_ARGUMENT, "num_tensors must be greater than zero");
+    require(from, "src_tensors");
+    require(to, "dst_tensors");
+    for (std::size_t i = 0; i < count; ++i) {
+      const Tensor& source = tensor_of(from[i]);
+      const Tensor& target = tensor_of(to[i]);
+      if (source.dtype() != target.dtype() || source.shape() != target.shape()) {
+        fail_ort(ORT_INVALID_ARGUMENT,
+                 "tensor " + std::to_string(i) + " is " + source.type_string() + ", its destination " + target.type_string());
+      }
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      if (from[i] == to[i]) continue;
+      const Tensor& source = tensor_of(from[i]);
+      Tensor& target = writable(to[i]);
+      if (source.dtype() == DataType::string) {
+        std::ranges::copy(source.values<std::string>(), target.mutable_values<std::string>().begin());
+      } else if (source.bytes() > 0) {
+        std::memmove(target.mutable_data(), source.data(), source.bytes());
+      }
+    }
   });
 }
+
+}  // namespace
 
 void fill_tensors(Table& table) {
   table.set(Slot::CreateTensorAsOrtValue, &create);
@@ -188,6 +218,7 @@ void fill_tensors(Table& table) {
   table.set(Slot::GetTensorSizeInBytes, &size_of);
   table.set(Slot::TensorAt, &at);
   table.set(Slot::GetTensorMemoryInfo, &memory_of);
+  table.set(Slot::CopyTensors, &copy_tensors);
   table.set(Slot::ReleaseValue, &release);
 }
 

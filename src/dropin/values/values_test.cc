@@ -109,6 +109,45 @@ TEST(DropinValues, SequencesAndMaps) {
   EXPECT_EQ(ask(Slot::CreateValue, parts + 0, std::size_t{1}, ONNX_TYPE_MAP, &made), "1: For map type num_values MUST be 2");
 }
 
+TEST(DropinValues, TensorsAreCopied) {
+  std::vector<float> data{1, 2}, other{0, 0};
+  const Value_ a = floats(data, {2}), b = floats(other, {2}), c = floats(other, {1, 2}), texts = strings({"k", "l"}),
+               to = strings({"", ""});
+  const auto copy = [](const OrtValue* from, OrtValue* into, std::size_t count) {
+    return ask(Slot::CopyTensors, static_cast<const OrtEnv*>(nullptr), &from, &into, static_cast<OrtSyncStream*>(nullptr), count);
+  };
+  EXPECT_EQ(copy(a.get(), b.get(), 1), "");
+  EXPECT_EQ(other, data);
+  EXPECT_EQ(copy(texts.get(), to.get(), 1), "");
+  EXPECT_EQ(to->value.tensor().values<std::string>()[1], "l");
+  EXPECT_EQ(copy(a.get(), c.get(), 1), "2: tensor 0 is float32[2], its destination float32[1,2]");
+  EXPECT_EQ(copy(a.get(), nullptr, 1).substr(0, 2), "2:");
+  EXPECT_EQ(copy(a.get(), b.get(), 0).substr(0, 2), "2:");
+}
+
+TEST(DropinValues, ArraysThatMustBeGiven) {
+  OrtValue* made = nullptr;
+  const std::int64_t dense[] = {2, 3}, count[] = {2};
+  const float values[] = {5, 6};
+  EXPECT_OK(Slot::CreateSparseTensorAsOrtValue, default_allocator(), dense + 0, std::size_t{2}, ELEMENT_FLOAT, &made);
+  const Value_ csr(made);
+  const std::int64_t* const none = nullptr;
+  EXPECT_EQ(ask(Slot::FillSparseTensorCsr, made, cpu_memory(), count + 0, std::size_t{1}, static_cast<const void*>(values), none,
+                std::size_t{2}, none, std::size_t{3}),
+            "2: inner indices must not be NULL");
+  const Value_ texts = strings({"k", "l"});
+  EXPECT_EQ(ask(Slot::FillStringTensor, texts.get(), static_cast<const char* const*>(nullptr), std::size_t{2}),
+            "2: s must not be NULL");
+  void* place = nullptr;
+  std::vector<float> data{1, 2};
+  const Value_ a = floats(data, {2});
+  EXPECT_EQ(ask(Slot::TensorAt, a.get(), none, std::size_t{1}, &place), "2: location_values must not be NULL");
+  EXPECT_EQ(ask(Slot::CreateTensorAsOrtValue, default_allocator(), dense + 0, std::size_t{2}, ELEMENT_FLOAT,
+                static_cast<OrtValue**>(nullptr))
+                .substr(0, 2),
+            "2:");
+}
+
 TEST(DropinValues, SparseTensorsBecomeDense) {
   OrtValue* made = nullptr;
   const std::int64_t dense[] = {2, 3}, count[] = {2};
