@@ -47,7 +47,8 @@ OrtStatus* statistics(const OrtAllocator* self, OrtKeyValuePairs** out) {
     pairs->set("NumReserves", std::to_string(ours.reserves.load()));
     pairs->set("TotalAllocated", std::to_string(ours.bytes.load()));
     pairs->set("MaxAllocSize", std::to_string(ours.largest.load()));
-    require(out, "out") = pairs.release();
+    require(out, "out");
+    *out = pairs.release();
   });
 }
 

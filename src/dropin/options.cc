@@ -138,7 +138,8 @@ OrtStatus* get_entries(const OrtSessionOptions* options, OrtKeyValuePairs** out)
   return guarded([&] {
     auto pairs = std::make_unique<OrtKeyValuePairs>();
     for (const auto& [key, value] : require(options, "options").config) pairs->set(key, value);
-    require(out, "out") = pairs.release();
+    require(out, "out");
+    *out = pairs.release();
   });
 }
 

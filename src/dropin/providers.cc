@@ -156,6 +156,8 @@ OrtStatus* append_openvino_structure(OrtSessionOptions* options, const char* con
 // most programs' whole start.
 OrtStatus* available(char*** out, int* count) {
   return guarded([&] {
+    require(out, "out_ptr");
+    require(count, "provider_length");
     std::vector<std::string> names;
     if (std::getenv("SDX_DROPIN_REAL_ORT") != nullptr) {
       SessionOptions engine;
@@ -168,8 +170,8 @@ OrtStatus* available(char*** out, int* count) {
     names.emplace_back("CPUExecutionProvider");
     auto list = std::make_unique<char*[]>(names.size());
     for (std::size_t i = 0; i < names.size(); ++i) list[i] = strdup(names[i].c_str());
-    require(count, "provider_length") = static_cast<int>(names.size());
-    require(out, "out_ptr") = list.release();
+    *count = static_cast<int>(names.size());
+    *out = list.release();
   });
 }
 OrtStatus* release_available(char** names, int count) {

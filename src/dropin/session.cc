@@ -220,7 +220,8 @@ OrtStatus* get_type(const OrtSession* session, std::size_t index, OrtTypeInfo** 
     auto info = std::make_unique<OrtTypeInfo>(type_of_spec(spec));
     const auto denotation = session->denotations.find(spec.name);
     if (denotation != session->denotations.end()) info->denotation = denotation->second;
-    require(out, "type_info") = info.release();
+    require(out, "type_info");
+    *out = info.release();
   });
 }
 template <List list>

@@ -24,7 +24,7 @@ OrtStatus* make_status(OrtErrorCode code, std::string_view message) noexcept {
   if (block == nullptr) return &kNoMemory;
   auto* const status = new (block) OrtStatus{code, {'\0'}};
   char* const text = static_cast<char*>(block) + offsetof(OrtStatus, message);
-  std::memcpy(text, message.data(), message.size());
+  if (!message.empty()) std::memcpy(text, message.data(), message.size());
   text[message.size()] = '\0';
   return status;
 }
