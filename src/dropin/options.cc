@@ -1,4 +1,4 @@
-// Options of sessions and of thread pools. What our engine decides for itself (memory patterns, arenas, spinning) is taken and
+// Options of sessions and thread pools. What our engine decides for itself (memory patterns, arenas, spinning) is taken and
 // kept, so that programs read back what they wrote.
 #include <algorithm>
 #include <cstdlib>

@@ -28,18 +28,22 @@ namespace types = sdx::ops::types;
 constexpr const char* kHead =
     R"(# Operators
 
-Written by `make docs` from the tables that the engine uses; a test fails when this page is stale. Do not edit it.
+`make docs` writes this page from the tables that the engine uses; a test fails if it is out of date. Do not edit it.
 
-- **versions**: the opset version since which a definition holds. One definition may serve several versions: those that differ in the types
-  that they permit alone, and those whose differences the operator settles by itself.
-- **types**: of the newest version, by type variable. *floats*: float32, float64, float16, bfloat16. *numbers*: floats, and int and uint of 8 to 64
-  bits. *float8*: e4m3fn, e4m3fnuz, e5m2, e5m2fnuz, e8m0. *packed*: int4, uint4, int2, uint2, float4e2m1. *tensors*: any of these, bool, string,
-  complex64, complex128 and the 6-bit floats. Variables that permit any tensor and those of integer shapes and axes alone are left out.
-- **kernels**: the fast ones that the `cpu` provider tries, best first. They are compiled for SSE4, AVX2, AVX-512 and NEON, and without vector
-  instructions; `sdx explain` says which one a node gets, and why better ones refused. What none of them takes runs on the reference
-  kernel, which every operator has.
-- **gradient**: whether Gradient of ai.onnx.preview.training differentiates through it.
+| column | contents |
+|---|---|
+| versions | the first opset version of each definition. One definition may cover several versions of an operator: those that only permit different types, and those whose differences the operator itself handles |
+| types | the permitted element types of the newest version, by type variable. Variables that permit any tensor, or only integers for shapes and axes, are omitted |
+| kernels | the fast kernels that the `cpu` provider tries, best first. They are compiled for SSE4, AVX2, AVX-512 and NEON, and without vector instructions. `sdx explain` shows which kernel runs a node, and why better ones refused it. All other cases run on the reference kernel, which every operator has |
+| gradient | whether Gradient of ai.onnx.preview.training can differentiate through the operator |
 
+| group of types | members |
+|---|---|
+| floats | float32, float64, float16, bfloat16 |
+| numbers | floats, and signed and unsigned integers of 8 to 64 bits |
+| float8 | e4m3fn, e4m3fnuz, e5m2, e5m2fnuz, e8m0 |
+| packed | int4, uint4, int2, uint2, float4e2m1 |
+| tensors | any of these, and bool, string, complex64, complex128 and the 6-bit floats |
 )";
 
 std::string domain_title(const std::string& domain) { return domain.empty() ? "ai.onnx" : domain; }

@@ -1,4 +1,4 @@
-// What follows from the table of session options: sdx_options_doc [--check] SOURCE_DIR writes, or checks,
+// sdx_options_doc [--check] SOURCE_DIR writes, or checks, everything that is generated from the table of session options:
 //
 // - docs/options.md,
 // - the section `runtime` of docs/sdx.schema.json,
@@ -28,17 +28,26 @@ constexpr std::size_t kMostBytes = 1 << 22;
 
 // --- docs/options.md ---------------------------------------------------------------------------------------------------
 
-constexpr auto kHead = R"(# Options of sessions
+constexpr auto kHead = R"(# Session options
 
 <!-- Written by `make docs` from src/session/options/option_table.cc. -->
 
-How a model is opened and run. One table in the code says names, ranges and defaults, and every surface takes them from there: `sdx`
-commands that open a model ([cli.md](cli.md)), the section `runtime` of a project file ([projects.md](projects.md)), the attributes of
-Python's `sardonyx.SessionOptions`, in C `sdx_options_set(options, NAME, TEXT)`, and in C++ the member of `sdx::SessionOptions` called
-NAME. A value out of range and an unknown word are the same error on all of them, with the closest match.
+These options determine how a model is opened and run. One table in the code defines their names, ranges and defaults for every interface:
 
-What was typed wins over the project file. Times are text with a unit (`500ms`, `2s`, `1m`; a bare number is seconds), in Python seconds,
-in C++ `std::chrono`; sizes are text with a unit (KB, MB, GB, TB of 1000; KiB, MiB, GiB, TiB and K, M, G, T of 1024) or a number of bytes.
+| interface | how to set an option |
+|---|---|
+| `sdx` commands that open a model ([cli.md](cli.md)) | the flag in the column "command" |
+| project files ([projects.md](projects.md)) | the key in the section `runtime` |
+| Python | an attribute of `sardonyx.SessionOptions` |
+| C | `sdx_options_set(options, NAME, TEXT)` |
+| C++ | the member NAME of `sdx::SessionOptions` |
+
+Flags override the project file. A value out of range or an unknown word is the same error everywhere; it shows the closest match.
+
+| values | as text | Python | C++ |
+|---|---|---|---|
+| times | with a unit (`500ms`, `2s`, `1m`); a bare number is seconds | seconds | `std::chrono` |
+| sizes | with a unit (KB, MB, GB, TB are powers of 1000; KiB, MiB, GiB, TiB and K, M, G, T of 1024), or a number of bytes | bytes | bytes |
 
 | name | command | project | Python | default | takes | meaning |
 |---|---|---|---|---|---|---|
@@ -47,15 +56,15 @@ in C++ `std::chrono`; sizes are text with a unit (KB, MB, GB, TB of 1000; KiB, M
 constexpr auto kTail = R"(
 ## Adding an option
 
-1. A member of `SessionOptions` in `include/sdx/session.hpp`, with its default and a comment.
-2. An entry in `src/session/options/option_table.cc`: name, member, one line of help, and for command, project and Python the name there, or the
-   reason why it is not there. A number has its greatest value, an enumeration its words.
-3. The code that heeds it.
+1. Add a member to `SessionOptions` in `include/sdx/session.hpp`, with its default and a comment.
+2. Add an entry to `src/session/options/option_table.cc`: the name, the member, one line of help, and for command, project and Python either
+   the name there or the reason for its absence. Give numbers a maximum, and enumerations their words.
+3. Write the code that uses it.
 
-The command's flag, the project's key, Python's attribute and C's `sdx_options_set` follow by themselves. `make docs` writes this page, the
-JSON Schema and Python's defaults anew; the test `docs.options` fails until then, and `cli.flag_coverage` until a case in `tests/cli/` uses
-the flag. A member of a new type needs an overload in `src/session/options/option_values.cc`, and in `src/project/config_options.cc` and
-`bindings/python/src/options.cc` where YAML and Python have a form of their own for it.
+The command's flag, the project's key, Python's attribute and C's `sdx_options_set` need no further code. `make docs` regenerates this page,
+the JSON Schema and Python's defaults. The test `docs.options` fails until you run it, and `cli.flag_coverage` fails until a case in
+`tests/cli/` uses the flag. A member of a new type needs an overload in `src/session/options/option_values.cc`, and in
+`src/project/config_options.cc` and `bindings/python/src/options.cc` if YAML and Python have their own form for it.
 )";
 
 std::string code(std::string_view text) { return fmt::format("`{}`", text); }
@@ -76,7 +85,7 @@ std::string flag_text(const SessionOption& option) {
   return out;
 }
 
-// A number for what is said below the table.
+// The name, or a dash and the number of the reason below the table.
 std::string cell(const OptionPlace& place, const std::string& shown, std::vector<std::string>& notes) {
   if (!place.name.empty()) return shown;
   auto it = std::find(notes.begin(), notes.end(), place.why);
@@ -95,7 +104,7 @@ std::string page() {
                        cell(o.project, code(o.project.name), notes), cell(o.python, code(o.python.name), notes),
                        standard.empty() ? "none" : code(standard), takes, o.help, o.more.empty() ? "" : ". ", o.more);
   }
-  out += "\nAn option is not there, because:\n\n";
+  out += "\nA dash means that the option is not available there. The reasons:\n\n";
   for (std::size_t i = 0; i < notes.size(); ++i) out += fmt::format("{}. {}\n", i + 1, notes[i]);
   return out + kTail;
 }

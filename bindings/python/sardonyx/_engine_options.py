@@ -16,41 +16,41 @@ class EngineOptions:
     runtime: Literal["auto", "native", "ort"]
     # warn: take the next provider with a warning; strict: fail.
     strict: bool
-    # order: the first that can be used; measured: the fastest on this model, remembered.
+    # order: the first available provider; measured: the fastest provider for this model, measured once.
     select: Literal["order", "measured"]
-    # Measure the cpu provider's kernels for each node, and remember the fastest.
+    # Measure the cpu provider's kernels for each node and keep the fastest.
     tune: bool
-    # Answer on this provider (cpu) while slower ones compile.
+    # Answer on this provider (such as cpu) while slower ones compile.
     start_on: str
-    # Longest run, or compilation, before the next provider takes over, for example 2s; 0: it is waited for.
+    # Time limit for a run or a compilation, after which the next provider takes over, for example 2s; 0: no limit.
     provider_timeout: float
-    # How long a provider that failed is left alone before it is tried again; 0: for good.
+    # Delay before a failed provider is retried; 0: never retry.
     provider_retry: float
-    # Take NaN that only a provider other than cpu makes for its failure.
+    # Treat NaN as a provider failure if the next provider produces none.
     reject_nan: bool
-    # What automatic selection tries, in place of the platform's own order.
+    # Providers that automatic selection tries, instead of the platform's order.
     provider_priority: Sequence[str]
-    # What automatic selection tries first on a kind of machine, for example linux_amd=migraphx.
+    # Provider that automatic selection tries first on a kind of machine, for example linux_amd=migraphx.
     platform_defaults: Mapping[str, str]
-    # A line of JSON for each run: stderr, or a file to append to.
+    # Write a line of JSON for each run to stderr or append it to this file.
     telemetry: str
-    # Cores that worker threads stay on: auto, or a list such as 0,2-3, the caller's first.
+    # Cores to which worker threads are pinned: auto, or a list such as 0,2-3 that begins with the caller's core.
     thread_affinity: str
-    # Most memory for tensors, for example 512MB; 0: no limit.
+    # Memory limit for tensors, for example 512MB; 0: no limit.
     memory_limit: int
-    # How many signatures of input shapes keep their memory plan.
+    # Number of input shape combinations whose memory plans are kept.
     plan_cache_size: int
-    # Keep what vendors' compilers make, and use what is kept.
+    # Keep the output of vendors' compilers and use it in later starts.
     cache: bool
-    # Write what cpu made of the model into the cache, for later starts.
+    # Store the model as compiled by cpu in the cache, for later starts.
     keep_compiled: bool
-    # Where compiled models are kept, in place of SDX_CACHE_DIR or ~/.cache/sdx.
+    # Folder for compiled models, instead of SDX_CACHE_DIR or ~/.cache/sdx.
     cache_folder: str | os.PathLike[str]
-    # File that the optimised model is written to, for other engines too.
+    # Write the optimised model to this file, also usable by other engines.
     optimized_model: str | os.PathLike[str]
-    # Only operators of ai.onnx are made in it.
+    # Passes that write `optimized_model` create only operators of ai.onnx.
     optimized_model_basic: bool
-    # It is in ONNX Runtime's own format, whatever its name ends in.
+    # Write `optimized_model` in ONNX Runtime's format, whatever the file's extension.
     optimized_model_ort: bool
 
 
