@@ -23,7 +23,7 @@ constexpr const char* kBenchExamples =
     "  sdx bench model.onnx --clients 4\n"
     "  sdx bench model.onnx --rate 200 --duration 30\n"
     "  sdx bench model.onnx --profile --trace trace.json\n"
-    "A backend that cannot be used is reported and left out; none is ever replaced by another without --fallback warn.\n";
+    "Unavailable backends are reported and skipped. No backend is replaced by another one without --fallback warn.\n";
 
 constexpr const char* kSweepExamples =
     "Examples:\n"
@@ -41,7 +41,7 @@ constexpr const char* kDiffExamples =
     "  sdx diff main.json branch.json\n"
     "  sdx diff main.json branch.json -t 3 --json\n"
     "  sdx diff main.json branch.json --no-fail\n"
-    "Exit code 1 where something became slower, unless --no-fail.\n";
+    "The exit code is 1 if something became slower, unless --no-fail is given.\n";
 
 int bench(const BenchFlags& flags) {
   BenchRun run;
@@ -148,7 +148,7 @@ int DiffCommand::run() const {
 }  // namespace
 
 void add_bench(const Command& app, Action& action) {
-  const Command command = app.add_subcommand("bench", "Measure a model on several backends side by side");
+  const Command command = app.add_subcommand("bench", "Measure a model on several backends and compare them");
   const auto flags = std::make_shared<BenchFlags>();
   flags->add_to(command, "--batch-size");
   command->footer(kBenchExamples);
@@ -164,33 +164,32 @@ void add_sweep(const Command& app, Action& action) {
 }
 
 void add_report(const Command& app, Action& action) {
-  const Command command = app.add_subcommand("report", "Show what `sdx bench --json` wrote");
+  const Command command = app.add_subcommand("report", "Show a benchmark that `sdx bench --json` wrote");
   struct Options {
     std::string path, format = "terminal", output;
     int width = 100;
   };
   const auto o = std::make_shared<Options>();
-  command->add_option("RUN", o->path, "File of sdx bench --json")->required();
+  command->add_option("RUN", o->path, "File written by sdx bench --json")->required();
   command->add_option("-f,--format", o->format, "terminal (default), html, json, csv or md")
       ->one_of({"terminal", "html", "json", "csv", "md"})
       ->type_name("FORMAT");
   command->add_option("-o,--output", o->output, "Write to this file")->type_name("FILE");
-  command->add_option("--width", o->width, "Columns of the charts (100)")->range(40, 400)->type_name("N");
+  command->add_option("--width", o->width, "Width of the charts in columns (100)")->range(40, 400)->type_name("N");
   command->footer(kReportExamples);
   command->callback([o, &action] { action = [o] { return report(o->path, o->format, o->output, o->width); }; });
 }
 
 void add_diff(const Command& app, Action& action) {
-  const Command command = app.add_subcommand("diff", "Compare two benchmarks: what became slower or faster");
+  const Command command = app.add_subcommand("diff", "Compare two benchmarks and show what became slower or faster");
   const auto c = std::make_shared<DiffCommand>();
-  command->add_option("BASE", c->base, "File of sdx bench --json")->required();
-  command->add_option("CURRENT", c->current, "File of sdx bench --json")->required();
-  command->add_option("-t,--threshold", c->threshold, "Smaller changes of the median are neutral, in percent (5)")
-      ->type_name("PERCENT");
-  command->add_option("--alpha", c->alpha, "Largest p-value that counts (0.05)")->type_name("P");
-  command->add_flag("--json", c->json, "As JSON");
+  command->add_option("BASE", c->base, "File written by sdx bench --json")->required();
+  command->add_option("CURRENT", c->current, "File written by sdx bench --json")->required();
+  command->add_option("-t,--threshold", c->threshold, "Changes below this percentage are neutral (5)")->type_name("PERCENT");
+  command->add_option("--alpha", c->alpha, "Significance level: largest p-value of a significant change (0.05)")->type_name("P");
+  command->add_flag("--json", c->json, "Print JSON");
   command->add_option("--md", c->markdown, "Write a Markdown table")->type_name("FILE");
-  command->add_flag("--no-fail", c->no_fail, "Exit code 0 even where something became slower");
+  command->add_flag("--no-fail", c->no_fail, "Exit with 0 even if something became slower");
   command->footer(kDiffExamples);
   command->callback([c, &action] { action = [c] { return c->run(); }; });
 }

@@ -29,7 +29,7 @@ void BenchFlags::add_to(const Command& command, const char* batches) {
   command.remove_option("--random");  // what is not given is made up here
   command.remove_option("--rate");    // here that is how often runs start
   command.add_option("--sample-rate", inputs.rate, "Convert .wav files to this rate")->range(1, 768000)->type_name("HZ");
-  command.add_option("-b,--backend", backends, "Provider chain to measure; repeat for several, the first is the base")
+  command.add_option("-b,--backend", backends, "Provider chain to measure; may be repeated, the first is the base of the ratio")
       ->one_word()
       ->type_name("CHAIN");
   command.add_option("-t,--threads", given.threads, "Thread counts, comma-separated or repeated; 0: one per core")
@@ -40,10 +40,10 @@ void BenchFlags::add_to(const Command& command, const char* batches) {
       ->delimiter(',')
       ->one_word()
       ->type_name("N");
-  command.add_option("-w,--warmup", given.warmup, fmt::format("Runs before those that count ({})", given.warmup))
+  command.add_option("-w,--warmup", given.warmup, fmt::format("Warm-up runs ({})", given.warmup))
       ->range(0, 100000000)
       ->type_name("N");
-  command.add_option("-n,--runs,--iterations", given.runs, fmt::format("Runs that count ({})", given.runs))
+  command.add_option("-n,--runs,--iterations", given.runs, fmt::format("Measured runs ({})", given.runs))
       ->range(1, 100000000)
       ->type_name("N");
   command.add_option("--duration", duration, "Measure each combination for this long instead of -n runs: 10, 500ms, 2m")
@@ -51,7 +51,9 @@ void BenchFlags::add_to(const Command& command, const char* batches) {
   command.add_option("--clients", given.clients, fmt::format("Concurrent callers ({})", given.clients))
       ->range(1, 1024)
       ->type_name("N");
-  command.add_option("--rate", given.rate, "Start so many runs a second, ready or not; latency counts from the intended start")
+  command
+      .add_option("--rate", given.rate,
+                  "Start R runs per second, whether or not earlier ones are done; latency counts from the intended start")
       ->type_name("R");
   command
       .add_option_function(
@@ -65,22 +67,21 @@ void BenchFlags::add_to(const Command& command, const char* batches) {
       ->type_name("KIND");
   command
       .add_option("--rounds", given.rounds,
-                  fmt::format("In how many rounds the combinations take turns ({}, fewer for few runs)", kUsualRounds))
+                  fmt::format("Number of rounds in which the combinations take turns ({}, fewer for few runs)", kUsualRounds))
       ->range(1, 100000)
       ->type_name("N");
   command
       .add_option("--processes", given.processes,
-                  fmt::format("Fresh processes for each combination, one after the other (up to {}); what `diff` compares",
-                              kMostProcesses))
+                  fmt::format("Processes per combination, one after the other (up to {}); `diff` compares them", kMostProcesses))
       ->range(1, 1000)
       ->type_name("N");
-  command.add_flag("--no-interleave", no_interleave, "One combination after the other: only one is in memory at a time");
+  command.add_flag("--no-interleave", no_interleave, "Measure one combination after the other, so that only one is in memory");
   command.add_flag("--no-isolate", no_isolate, "Measure in this process instead of one process for each combination");
-  command.add_flag("--profile", given.profile, "Time of each operator as well, from further runs");
+  command.add_flag("--profile", given.profile, "Also measure the time of each operator, in further runs");
   command.add_option("--trace", given.trace, "Write the profile as a Chrome trace; implies --profile")->type_name("FILE.json");
   command.add_option("--json", json, "Write everything as JSON; '-': to standard output")->type_name("FILE");
-  command.add_option("--csv", csv, "Write one line for each combination")->type_name("FILE");
-  command.add_option("--html", html, "Write a page with plots, which needs nothing but itself")->type_name("FILE");
+  command.add_option("--csv", csv, "Write one line per combination")->type_name("FILE");
+  command.add_option("--html", html, "Write a self-contained page with plots")->type_name("FILE");
   command.add_option("--md", markdown, "Write Markdown tables")->type_name("FILE");
 }
 

@@ -29,7 +29,7 @@ constexpr const char* kBuildExamples =
     "  sdx build\n"
     "  sdx build -c sdx.yml -p cuda,cpu\n"
     "  sdx build model.onnx --no-optimize\n"
-    "The result is in .sdx/ beside the project file; `sdx run NAME` uses it until model or settings change.\n";
+    "The result is stored in .sdx/ beside the project file. `sdx run NAME` uses it until the model or settings change.\n";
 
 struct InitCommand {
   std::string model, name, output = "sdx.yml";
@@ -135,24 +135,24 @@ void add_init(const Command& app, Action& action) {
   const Command command = app.add_subcommand("init", "Write a project file (sdx.yml) for a model");
   const auto c = std::make_shared<InitCommand>();
   command->add_option("MODEL", c->model, "The model file")->required();
-  command->add_option("-o,--output", c->output, "The project file (sdx.yml); '-': standard output")->type_name("FILE");
-  command->add_option("--name", c->name, "The project's name; default: the model file's")->type_name("NAME");
-  command->add_flag("--force", c->force, "Overwrite a file that is there");
+  command->add_option("-o,--output", c->output, "Project file (sdx.yml); '-': standard output")->type_name("FILE");
+  command->add_option("--name", c->name, "Project name; default: the name of the model file")->type_name("NAME");
+  command->add_flag("--force", c->force, "Overwrite an existing file");
   command->footer(kInitExamples);
   command->callback([c, &action] { action = [c] { return c->run(); }; });
 }
 
 void add_build(const Command& app, Action& action) {
-  const Command command = app.add_subcommand("build", "Check a project, optimise its model, compile it for the providers");
+  const Command command = app.add_subcommand("build", "Check a project, optimise its model and compile it for the providers");
   const auto c = std::make_shared<BuildCommand>();
-  command->add_option("PATH", c->path, "A folder with sdx.yml, a project file, a model or a name; default: this folder");
+  command->add_option("PATH", c->path, "A folder with sdx.yml, a project file, a model or a name; default: the current folder");
   command->add_option("-c,--config", c->config, "The project file")->type_name("CONFIG");
   command->add_option("-p,--provider", c->providers, "The chain to build for, comma-separated, instead of the project's")
       ->delimiter(',')
       ->one_word()
       ->type_name("CHAIN");
-  command->add_flag("--no-optimize,!--optimize", c->no_optimize, "Keep the graph as it is in the file");
-  command->add_flag("--json", c->json, "Say what was done as JSON");
+  command->add_flag("--no-optimize,!--optimize", c->no_optimize, "Do not rewrite the graph");
+  command->add_flag("--json", c->json, "Print a summary as JSON");
   command->footer(kBuildExamples);
   command->callback([c, &action] { action = [c] { return c->run(); }; });
 }

@@ -30,7 +30,7 @@ constexpr const char* kClearExamples =
     "  sdx cache clear openvino tensorrt\n"
     "  sdx cache clear 4f1d0a                 (an entry, by the beginning of its key)\n"
     "  sdx cache clear --older-than 30\n"
-    "What a running session uses stays.\n";
+    "Entries in use by a running session are kept.\n";
 
 struct CacheCommand {
   std::string folder;
@@ -132,21 +132,22 @@ int CacheCommand::clear() const {
 }  // namespace
 
 void add_cache(const Command& app, Action& action) {
-  const Command command = app.add_subcommand("cache", "Compiled models, kept for the next start");
+  const Command command = app.add_subcommand("cache", "List or remove compiled models that are kept for later starts");
   command->require_subcommand(1);
   const auto c = std::make_shared<CacheCommand>();
   const auto common = [&](const Command& sub) {
-    sub.add_option("--cache-dir", c->folder, "In place of SDX_CACHE_DIR, $XDG_CACHE_HOME/sdx or ~/.cache/sdx")->type_name("DIR");
-    sub.add_flag("--json", c->json, "As JSON");
+    sub.add_option("--cache-dir", c->folder, "Cache folder, instead of SDX_CACHE_DIR, $XDG_CACHE_HOME/sdx or ~/.cache/sdx")
+        ->type_name("DIR");
+    sub.add_flag("--json", c->json, "Print JSON");
   };
-  const Command list = command->add_subcommand("ls", "Entries with their sizes, the last used first");
+  const Command list = command->add_subcommand("ls", "List entries with their sizes, most recently used first");
   common(list);
   list->footer(kListExamples);
   list->callback([c, &action] { action = [c] { return c->list(); }; });
-  const Command clear = command->add_subcommand("clear", "Remove entries: all, or those of providers, or single ones");
+  const Command clear = command->add_subcommand("clear", "Remove all entries, the entries of a provider, or single entries");
   common(clear);
   clear->add_option("WHICH", c->which, "Providers, or beginnings of keys");
-  clear->add_option("--older-than", c->older_than, "Only what has not been used for so many days")
+  clear->add_option("--older-than", c->older_than, "Only entries that have not been used for this many days")
       ->range(0, 100000)
       ->type_name("DAYS");
   clear->footer(kClearExamples);

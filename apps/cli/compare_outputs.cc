@@ -18,8 +18,8 @@ constexpr const char* kExamples =
     "  sdx compare-outputs model.onnx -b cpu -b ort:cpu\n"
     "  sdx compare-outputs model.onnx -b cpu+SDX_CPU_KERNEL=reference -b cpu\n"
     "  sdx compare-outputs model.onnx -b cpu+no-optimize -b cpu -i input=@photo.npy --json\n"
-    "The first backend is what is expected. Behind a backend, each after a '+': no-optimize, threads=N, disable=PASS,\n"
-    "SDX_NAME=VALUE (an environment variable). Exit code 1 where an output differs.\n";
+    "The first backend is the reference. Settings follow a backend, each after a '+': no-optimize, threads=N, disable=PASS,\n"
+    "SDX_NAME=VALUE (an environment variable). The exit code is 1 if an output differs.\n";
 
 struct CompareCommand {
   SessionFlags session;
@@ -69,7 +69,8 @@ int CompareCommand::run() const {
 }  // namespace
 
 void add_compare_outputs(const Command& app, Action& action) {
-  const Command command = app.add_subcommand("compare-outputs", "Do two backends compute the same? The first node that differs");
+  const Command command =
+      app.add_subcommand("compare-outputs", "Compare the results of two backends and find the first node that differs");
   const auto c = std::make_shared<CompareCommand>();
   c->session.add_to(command);
   for (const char* name : {"--provider", "--runtime"}) command.remove_option(name);
@@ -78,14 +79,16 @@ void add_compare_outputs(const Command& app, Action& action) {
   command.remove_option("--random");  // what is not given is made up here
   command
       ->add_option("-b,--backend", c->backends,
-                   "Provider chain, with settings behind '+'; twice, the first is what is expected (default: cpu)")
+                   "Provider chain, with settings after '+'; give two, the first is the reference (default: cpu)")
       ->one_word()
       ->required()
       ->type_name("CHAIN");
-  command->add_option("--atol", c->atol, "Allowed difference, in place of the automatic tolerance")->type_name("X");
-  command->add_option("--rtol", c->rtol, "Allowed difference relative to the expected element, likewise")->type_name("X");
-  command->add_flag("--no-bisect", c->no_bisect, "Do not look for the first node that differs");
-  command->add_flag("--json", c->json, "As JSON");
+  command->add_option("--atol", c->atol, "Allowed absolute difference, instead of the automatic tolerance")->type_name("X");
+  command
+      ->add_option("--rtol", c->rtol, "Allowed difference relative to the expected element, instead of the automatic tolerance")
+      ->type_name("X");
+  command->add_flag("--no-bisect", c->no_bisect, "Do not search for the first node that differs");
+  command->add_flag("--json", c->json, "Print JSON");
   command->footer(kExamples);
   command->callback([c, &action] { action = [c] { return c->run(); }; });
 }

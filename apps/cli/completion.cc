@@ -124,7 +124,7 @@ std::string fish(const CLI::App& app) {
 }  // namespace
 
 void add_completion(const Command& app, Action& action) {
-  const Command command = app.add_subcommand("completion", "A completion script for a shell");
+  const Command command = app.add_subcommand("completion", "Print a shell completion script");
   const auto shell = std::make_shared<std::string>();
   command->add_option("SHELL", *shell, "bash, zsh or fish")->required()->one_of({"bash", "zsh", "fish"});
   command->footer(kExamples);

@@ -28,7 +28,7 @@ constexpr const char* kExamples =
     "  sdx convert detector.onnx -o half.onnx --keep-io --keep-op Softmax,Resize --check\n"
     "  sdx bench resnet50.onnx --dtype float16        # the same for one run, kept in the cache\n"
     "  sdx convert resnet50.onnx -o resnet50.ort --optimize   # for ONNX Runtime\n"
-    "  sdx convert SmolLM2.Q4_1.gguf -o smollm2/      # a language model, for onnxruntime-genai as well\n";
+    "  sdx convert SmolLM2.Q4_1.gguf -o smollm2/      # a language model, also for onnxruntime-genai\n";
 
 struct ConvertCommand {
   std::string model, output, dtype;
@@ -227,36 +227,35 @@ int ConvertCommand::run() const {
 
 void add_convert(const Command& app, Action& action) {
   const Command command =
-      app.add_subcommand("convert", "Write a model that computes in float16 or bfloat16, or a language model as an ONNX folder");
+      app.add_subcommand("convert", "Convert a model to float16 or bfloat16, or a language model to an ONNX folder");
   const auto c = std::make_shared<ConvertCommand>();
   command
       ->add_option("MODEL", c->model, "Model file (.onnx, .gguf), folder with .safetensors files, project file (sdx.yml) or name")
       ->required();
-  command->add_option("-o,--output", c->output, "The new model; of a language model a folder")
+  command->add_option("-o,--output", c->output, "New model; for a language model, a folder")
       ->required()
       ->type_name("FILE.onnx|FOLDER");
   command
       ->add_option("--dtype", c->dtype,
-                   "float16 (default) or bfloat16; of a language model float32, float16, int8 or int4 (default: as it is)")
+                   "float16 (default) or bfloat16; for a language model float32, float16, int8 or int4 (default: unchanged)")
       ->one_of({"float16", "bfloat16", "float32", "int8", "int4"})
       ->type_name("TYPE");
-  command->add_flag("--keep-io", c->keep_io, "Inputs and outputs stay float32");
-  command->add_option("--keep-op", c->keep_ops, "Operators that stay in float32, comma-separated")
+  command->add_flag("--keep-io", c->keep_io, "Keep inputs and outputs in float32");
+  command->add_option("--keep-op", c->keep_ops, "Operators to keep in float32, comma-separated")
       ->delimiter(',')
       ->one_word()
       ->type_name("OP");
-  command->add_option("--keep-node", c->keep_nodes, "Nodes that stay in float32, by name; may be repeated")
+  command->add_option("--keep-node", c->keep_nodes, "Nodes to keep in float32, by name; may be repeated")
       ->one_word()
       ->type_name("NAME");
-  command->add_option("--custom-ops", c->custom_ops, "Library with operators of your own; may be repeated")
+  command->add_option("--custom-ops", c->custom_ops, "Library with custom operators; may be repeated")
       ->type_name("LIB.so")
       ->one_word();
   command->add_flag(
       "--optimize", c->optimize,
-      "Write what passes make of the model, for other engines too, and change no types; FILE.ort: in ONNX Runtime's "
-      "own format");
-  command->add_flag("--check", c->check, "Run both on made-up inputs and say by how much they differ");
-  command->add_flag("--json", c->json, "What was done as JSON");
+      "Write the model after graph passes, with unchanged types, also for other engines; FILE.ort: in ONNX Runtime's format");
+  command->add_flag("--check", c->check, "Run both models on random inputs and show the differences");
+  command->add_flag("--json", c->json, "Print JSON");
   command->footer(kExamples);
   command->callback([c, &action] { action = [c] { return c->run(); }; });
 }

@@ -82,10 +82,10 @@ int ExplainCommand::run() {
 
 void add_explain(const Command& app, Action& action) {
   const Command command =
-      app.add_subcommand("explain", "What runs each node: provider and kernel, and why the better ones refused");
+      app.add_subcommand("explain", "Show the provider and kernel of each node, and why better kernels refused it");
   const auto c = std::make_shared<ExplainCommand>();
   c->session.add_to(command);
-  command->add_flag("--json", c->json, "As JSON");
+  command->add_flag("--json", c->json, "Print JSON");
   command->add_option("--op", c->op, "Only nodes of this operator")->type_name("NAME");
   command->footer(kExamples);
   command->callback([c, &action] { action = [c] { return c->run(); }; });

@@ -20,7 +20,7 @@ constexpr const char* kExamples =
     "  sdx inspect model.onnx\n"
     "  sdx inspect model.onnx --json --dim batch=8\n"
     "  sdx inspect model.onnx --stage planned\n"
-    "Stages: loaded (as the file has it), simplified (after the passes), claimed (with providers), planned (with kernels and "
+    "Stages: loaded (as in the file), simplified (after the passes), claimed (with providers), planned (with kernels and "
     "memory).\n";
 
 struct InspectCommand {
@@ -150,11 +150,11 @@ int InspectCommand::run() {
 }  // namespace
 
 void add_inspect(const Command& app, Action& action) {
-  const Command command = app.add_subcommand("inspect", "Inputs, outputs, operators, parameters and cost of a model");
+  const Command command = app.add_subcommand("inspect", "Show a model's inputs, outputs, operators, parameters and cost");
   const auto c = std::make_shared<InspectCommand>();
   c->session.add_to(command);
-  command->add_flag("--json", c->json, "As JSON");
-  command->add_option("--stage", c->stage, "The graph at a stage: loaded, simplified, claimed or planned")
+  command->add_flag("--json", c->json, "Print JSON");
+  command->add_option("--stage", c->stage, "Print the graph at this stage: loaded, simplified, claimed or planned")
       ->one_of({"loaded", "simplified", "claimed", "planned"})
       ->type_name("STAGE");
   command->footer(kExamples);

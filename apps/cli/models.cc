@@ -202,28 +202,27 @@ Command add_sub(const Command& parent, const char* word, const char* help, Metho
 }  // namespace
 
 void add_models(const Command& app, Action& action) {
-  const Command command = app.add_subcommand("models", "Short names for models: list, show, validate, add, remove");
+  const Command command = app.add_subcommand("models", "Manage short names for models: list, show, validate, add, remove");
   const auto c = std::make_shared<ModelsCommand>();
   command->require_subcommand(1);
   command->footer(kExamples);
-  const Command ls = add_sub(command, "ls", "The models of the registry", &ModelsCommand::list, c, action);
+  const Command ls = add_sub(command, "ls", "List the models of the registry", &ModelsCommand::list, c, action);
   ls->add_option("--tag", c->tag, "Only models with this tag")->type_name("TAG");
-  const Command show = add_sub(command, "show", "One model's entry", &ModelsCommand::show, c, action);
+  const Command show = add_sub(command, "show", "Show one model's entry", &ModelsCommand::show, c, action);
   const Command validate =
-      add_sub(command, "validate", "Check the file, and that its models are there", &ModelsCommand::validate, c, action);
-  for (const Command& sub : {ls, show, validate}) sub->add_flag("--json", c->json, "As JSON");
-  const Command add =
-      add_sub(command, "add", "Add an entry; the rest of the file stays as it is", &ModelsCommand::add, c, action);
-  const Command rm = add_sub(command, "rm", "Remove an entry; the model's files stay", &ModelsCommand::remove, c, action);
+      add_sub(command, "validate", "Check the registry file and whether its models exist", &ModelsCommand::validate, c, action);
+  for (const Command& sub : {ls, show, validate}) sub->add_flag("--json", c->json, "Print JSON");
+  const Command add = add_sub(command, "add", "Add an entry; the rest of the file is unchanged", &ModelsCommand::add, c, action);
+  const Command rm = add_sub(command, "rm", "Remove an entry, but not the model's files", &ModelsCommand::remove, c, action);
   for (const Command& sub : {show, add, rm}) sub->add_option("NAME", c->name, "The model's name")->required();
   add->add_option("PATH", c->path, "The model file, or a folder with one")->required();
   add->add_option("--tag", c->tags, "Tags, comma-separated")->delimiter(',')->one_word()->type_name("TAG");
-  add->add_option("--description", c->description, "A line for people")->type_name("TEXT");
+  add->add_option("--description", c->description, "A one-line description")->type_name("TEXT");
   add->add_option("--shape", c->shapes, "An input's default shape: input=1x3x224x224")->one_word()->type_name("NAME=SHAPE");
   add->add_option("--dtype", c->dtype, "Element type, for example float16")->type_name("TYPE");
-  add->add_flag("--convert", c->convert, "Convert a float32 model to that type where it is used");
-  add->add_option("--warmup", c->warmup, "Runs before those that count")->range(0, 100000000)->type_name("N");
-  add->add_option("--iterations", c->iterations, "Runs that count")->range(1, 100000000)->type_name("N");
+  add->add_flag("--convert", c->convert, "Convert a float32 model to that type when it is used");
+  add->add_option("--warmup", c->warmup, "Warm-up runs")->range(0, 100000000)->type_name("N");
+  add->add_option("--iterations", c->iterations, "Measured runs")->range(1, 100000000)->type_name("N");
 }
 
 }  // namespace sdx::cli

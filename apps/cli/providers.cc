@@ -40,9 +40,10 @@ int list(bool json) {
 }  // namespace
 
 void add_providers(const Command& app, Action& action) {
-  const Command command = app.add_subcommand("providers", "What this machine can run models on, and why not on the rest");
+  const Command command =
+      app.add_subcommand("providers", "List what this machine can run models on, and why other providers are unavailable");
   const auto json = std::make_shared<bool>(false);
-  command->add_flag("--json", *json, "As JSON");
+  command->add_flag("--json", *json, "Print JSON");
   command->footer(kExamples);
   command->callback([json, &action] { action = [json] { return list(*json); }; });
 }

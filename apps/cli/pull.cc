@@ -23,7 +23,7 @@ constexpr const char* kExamples =
     "  sdx pull https://example.org/models/resnet50.onnx --sha256 0123…\n"
     "  sdx pull hf://org/name\n"
     "  sdx pull hf://org/name@v1.0/onnx/model_fp16.onnx --name small\n"
-    "A model goes to ~/.sdx/models/NAME; `sdx run NAME` finds it there. An interrupted pull continues where it ended.\n"
+    "The model is stored in ~/.sdx/models/NAME, where `sdx run NAME` finds it. An interrupted pull continues where it ended.\n"
     "Environment: SDX_HUB_ENDPOINT or HF_ENDPOINT (the hub), HF_TOKEN (for private models), http_proxy, https_proxy, no_proxy.\n";
 
 struct PullCommand {
@@ -152,18 +152,18 @@ void add_pull(const Command& app, Action& action) {
   command->add_option("--endpoint", c->endpoint, "Address of the hub")->type_name("URL");
   command->add_option("--revision", c->revision, "Branch, tag or commit of a hub's repository")->type_name("REV");
   command->add_option("--sha256", c->sha256, "Checksum that the model file must have")->type_name("HEX");
-  command->add_flag("--offline", c->offline, "Use what an earlier pull left; no network");
-  command->add_flag("--force", c->force, "Replace a folder that no pull has made");
-  command->add_flag("--only-model", c->only_model, "Without the configuration, tokenizer and label files of a hub's repository");
+  command->add_flag("--offline", c->offline, "Use the files of an earlier pull, without a network");
+  command->add_flag("--force", c->force, "Replace a folder that was not created by a pull");
+  command->add_flag("--only-model", c->only_model, "Skip the configuration, tokenizer and label files of a hub's repository");
   command->add_flag("--no-check", c->no_check, "Do not read the model before putting it into place");
   command->add_option("--timeout", c->timeout, "Give up an attempt after this long without progress; default 30 s")
       ->type_name("DURATION");
-  command->add_option("--retries", c->retries, "Further attempts after a passing failure; default 4")
+  command->add_option("--retries", c->retries, "Further attempts after a temporary failure; default 4")
       ->range(0, 1000)
       ->type_name("N");
   command->add_option("--max-size", c->max_size, "Largest file to accept, for example 2GB")->type_name("SIZE");
-  command->add_flag("--register", c->enter, "Enter the model into the registry (models.yaml) under its name");
-  command->add_flag("--json", c->json, "Write the result as JSON");
+  command->add_flag("--register", c->enter, "Add the model to the registry (models.yaml) under its name");
+  command->add_flag("--json", c->json, "Print the result as JSON");
   command->footer(kExamples);
   command->callback([c, &action] { action = [c] { return c->run(); }; });
 }

@@ -163,7 +163,7 @@ void add_quantize(const Command& app, Action& action) {
   command->add_option("--exclude", c->exclude, "Leave this node as it is; may be repeated")->one_word()->type_name("NAME");
   command->add_flag("--subgraphs", c->subgraphs, "Nodes in branches and loops too (dynamic)");
   command->add_flag("--no-preprocess", c->no_preprocess, "Fold neither constants nor BatchNormalization before");
-  command->add_option("--custom-ops", c->custom_ops, "Library with operators of your own; may be repeated")
+  command->add_option("--custom-ops", c->custom_ops, "Library with custom operators; may be repeated")
       ->type_name("LIB.so")
       ->one_word();
   command->add_flag("--accuracy", c->accuracy, "Compare with the float model on the data, outputs and values inside");

@@ -177,16 +177,16 @@ void add_run(const Command& app, Action& action) {
       ->delimiter(',')
       ->one_word()
       ->type_name("NAME");
-  command->add_flag("--json", c->json, "Outputs and report as JSON on standard output");
+  command->add_flag("--json", c->json, "Print outputs and report as JSON");
   command->add_option("--timeout", c->timeout, "Give up after this long, for example 30 (seconds) or 500ms")->type_name("TIME");
   c->post.add_to(command);
-  command->add_option("--batch-size", c->batch_size, "Of many samples, how many one run takes (1)")
+  command->add_option("--batch-size", c->batch_size, "Samples per run, if there are several (1)")
       ->range(1, 1 << 20)
       ->type_name("N");
-  command->add_flag("--overwrite", c->overwrite, "Make a folder's results again that are there already");
+  command->add_flag("--overwrite", c->overwrite, "Recompute and replace results that already exist in the folder");
   command->add_flag("--benchmark", c->benchmark, "Measure: see --runs and --warmup");
-  command->add_option("--runs", c->runs, "Runs that count (100)")->range(1, 100000000)->type_name("N");
-  command->add_option("--warmup", c->warmup, "Runs before those (10)")->range(0, 100000000)->type_name("N");
+  command->add_option("--runs", c->runs, "Measured runs (100)")->range(1, 100000000)->type_name("N");
+  command->add_option("--warmup", c->warmup, "Warm-up runs (10)")->range(0, 100000000)->type_name("N");
   command->add_option("--profile", c->profile, "Write the time of every step as a Chrome trace")->type_name("TRACE.json");
   command->footer(kExamples);
   command->callback([c, &action] { action = [c] { return c->run(); }; });

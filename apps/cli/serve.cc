@@ -123,7 +123,7 @@ int ServeCommand::run() {
 void add_network_flags(const Command& command, ServeCommand& c) {
   const char* group = "Network";
   serve::ServeRequest& r = c.request;
-  command.add_option("--host", r.host, "Address to listen on (127.0.0.1: this machine alone)")
+  command.add_option("--host", r.host, "Address to listen on (default: 127.0.0.1, this machine only)")
       ->type_name("ADDRESS")
       ->group(group);
   command.add_option("--port", r.port, "Port for HTTP (8080; 0: a free one)")->range(0, 65535)->type_name("N")->group(group);
@@ -131,20 +131,18 @@ void add_network_flags(const Command& command, ServeCommand& c) {
       ->range(0, 65535)
       ->type_name("N")
       ->group(group);
-  command.add_flag("--no-grpc", c.no_grpc, "HTTP alone")->group(group);
+  command.add_flag("--no-grpc", c.no_grpc, "No gRPC, only HTTP")->group(group);
   command.add_flag("--no-page", c.no_page, "No page at /")->group(group);
-  command.add_option("--tls-cert", r.tls_cert, "Certificate, with those that it rests upon (PEM)")
-      ->type_name("FILE")
-      ->group(group);
+  command.add_option("--tls-cert", r.tls_cert, "Certificate, followed by its chain (PEM)")->type_name("FILE")->group(group);
   command.add_option("--tls-key", r.tls_key, "Its private key (PEM)")->type_name("FILE")->group(group);
-  command.add_option("--api-keys", r.api_keys, "Keys that clients must have, one a line: docs/serve/serve.md")
+  command.add_option("--api-keys", r.api_keys, "File of API keys, one per line: docs/serve/serve.md")
       ->type_name("FILE")
       ->group(group);
-  command.add_option("--cors", r.cors, "A site whose pages may ask: https://example.com; * for all")
+  command.add_option("--cors", r.cors, "Origin that may send requests, such as https://example.com; * for all")
       ->one_word()
       ->type_name("ORIGIN")
       ->group(group);
-  command.add_option("--allow-host", r.hosts, "A name by which a server on 127.0.0.1 may be called")
+  command.add_option("--allow-host", r.hosts, "Additional host name for a server on 127.0.0.1")
       ->one_word()
       ->type_name("NAME")
       ->group(group);
@@ -152,43 +150,40 @@ void add_network_flags(const Command& command, ServeCommand& c) {
 
 void add_model_flags(const Command& command, ServeCommand& c) {
   serve::ServeRequest& r = c.request;
-  command.add_option("MODEL", c.models, "MODEL or NAME=MODEL, as many as you like");
+  command.add_option("MODEL", c.models, "MODEL or NAME=MODEL; may be repeated");
   const char* group = "Models";
-  command.add_option("--repository", r.repository, "A folder of models, loaded when they are asked for")
+  command.add_option("--repository", r.repository, "Folder of models, which are loaded on demand")
       ->type_name("DIR")
       ->group(group);
-  command.add_option("--max-batch-size", r.max_batch_size, "Samples that one run takes at most")
+  command.add_option("--max-batch-size", r.max_batch_size, "Maximum number of samples per run")
       ->range(1, 1'000'000)
       ->type_name("N")
       ->group(group);
-  command.add_option("--max-queue-delay-ms", c.delay, "How long a request waits for others to run with")
+  command.add_option("--max-queue-delay-ms", c.delay, "How long a request waits for others to form a batch")
       ->type_name("MS")
       ->group(group);
-  command.add_option("--queue", r.queue, "Requests that wait for a model; more are refused (256)")
+  command.add_option("--queue", r.queue, "Maximum number of requests that wait for a model (256)")
       ->range(1, 1'000'000)
       ->type_name("N")
       ->group(group);
-  command.add_option("--instances", r.instances, "Runs of a model at the same time (1)")
-      ->range(1, 1024)
-      ->type_name("N")
-      ->group(group);
+  command.add_option("--instances", r.instances, "Concurrent runs of a model (1)")->range(1, 1024)->type_name("N")->group(group);
 }
 
 void add_log_flags(const Command& command, ServeCommand& c) {
   const char* group = "Monitoring";
   serve::ServeRequest& r = c.request;
-  command.add_option("--log-format", r.log_format, "Lines for people (text) or programs (json)")
+  command.add_option("--log-format", r.log_format, "Log lines as text or as JSON")
       ->one_of({"text", "json"})
       ->type_name("FORMAT")
       ->group(group);
-  command.add_flag("--log-prompts", r.log_prompts, "Log what clients ask, which may be private")->group(group);
+  command.add_flag("--log-prompts", r.log_prompts, "Log prompts, which may be private")->group(group);
   command.add_option("--otlp", r.otlp, "Send traces to this collector: http://127.0.0.1:4318")->type_name("URL")->group(group);
 }
 
 }  // namespace
 
 void add_serve(const Command& app, Action& action) {
-  const Command command = app.add_subcommand("serve", "Answer requests for models over HTTP and gRPC");
+  const Command command = app.add_subcommand("serve", "Serve models over HTTP and gRPC");
   const auto c = std::make_shared<ServeCommand>();
   add_model_flags(command, *c);
   add_network_flags(command, *c);
@@ -196,7 +191,8 @@ void add_serve(const Command& app, Action& action) {
   c->session.add_to(command, false);
   command.remove_option("--dtype");
   command.remove_option("--memory-limit");  // here, of all models together
-  command.add_option("--memory-limit", c->memory_limit, "Memory of all models; what was used longest ago goes first")
+  command
+      .add_option("--memory-limit", c->memory_limit, "Memory limit for all models; the least recently used one is unloaded first")
       ->type_name("SIZE")
       ->group("Models");
   command.footer(kExamples);

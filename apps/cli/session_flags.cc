@@ -69,7 +69,9 @@ void SessionFlags::add_to(const Command& command, bool positional_model) {
   for (const session::SessionOption& option : session::session_options()) {
     if (option.cli.present()) add_option(command, option, given);
   }
-  command.add_option("--dtype", dtype, "float16 or bfloat16: convert the model to it first (see sdx convert); kept in the cache")
+  command
+      .add_option("--dtype", dtype,
+                  "Convert the model to float16 or bfloat16 first (see sdx convert) and keep the result in the cache")
       ->one_of({"float16", "bfloat16"})
       ->type_name("TYPE");
 }

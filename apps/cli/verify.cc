@@ -28,7 +28,7 @@ constexpr const char* kExamples =
     "  sdx verify model.onnx test_data_set_0\n"
     "  sdx verify model_folder                 (model.onnx and test_data_set_* inside)\n"
     "  sdx verify model.onnx answers.npz --rtol 1e-3 --atol 1e-5\n"
-    "Without --rtol and --atol each output is allowed what its type's precision loses; see the documentation.\n";
+    "Without --rtol and --atol, the tolerance of each output depends on its element type (docs/cli.md).\n";
 
 struct VerifyCommand {
   SessionFlags session;
@@ -191,13 +191,15 @@ void add_verify(const Command& app, Action& action) {
   command
       ->add_option("TARGET", c->targets, "MODEL and a folder or .npz with its recorded values; or .case.json files; or folders")
       ->required();
-  command->add_option("--model", c->model, "The model, where the case file names none or another")->type_name("FILE");
+  command->add_option("--model", c->model, "Model, if the case file names none or another one")->type_name("FILE");
   c->session.add_to(command, false);
-  command->add_option("--atol", c->atol, "Allowed difference, in place of the automatic tolerance")->type_name("X");
-  command->add_option("--rtol", c->rtol, "Allowed difference relative to the expected element, likewise")->type_name("X");
-  command->add_option("--timeout", c->timeout, "For each run, for example 30 (seconds) or 500ms")->type_name("TIME");
-  command->add_flag("--json", c->json, "Results as JSON");
-  command->add_flag("-q,--quiet", c->quiet, "Show only what fails, and the summary");
+  command->add_option("--atol", c->atol, "Allowed absolute difference, instead of the automatic tolerance")->type_name("X");
+  command
+      ->add_option("--rtol", c->rtol, "Allowed difference relative to the expected element, instead of the automatic tolerance")
+      ->type_name("X");
+  command->add_option("--timeout", c->timeout, "Time limit for each run, for example 30 (seconds) or 500ms")->type_name("TIME");
+  command->add_flag("--json", c->json, "Print results as JSON");
+  command->add_flag("-q,--quiet", c->quiet, "Show only failures and the summary");
   command->footer(kExamples);
   command->callback([c, &action] { action = [c] { return c->run(); }; });
 }

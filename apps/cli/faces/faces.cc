@@ -21,9 +21,9 @@ constexpr const char* kExamples =
     "Examples:\n"
     "  sdx faces detect photo.jpg --json\n"
     "  sdx faces crop photos/ -o crops/ --preset passport\n"
-    "Faces are found by YuNet, SCRFD, RetinaFace, UltraFace, CenterFace or BlazeFace: -m names the model's file, or any "
+    "Detectors: YuNet, SCRFD, RetinaFace, UltraFace, CenterFace or BlazeFace. -m names the model; without it, the first "
     "detector\n"
-    "among your models is taken (`sdx models ls`).\n";
+    "among your models is used (`sdx models ls`).\n";
 
 constexpr const char* kDetectExamples =
     "Examples:\n"
@@ -103,7 +103,7 @@ std::pair<Command, std::shared_ptr<FacesCommand>> add_task(const Command& faces,
 }
 
 void add_faces_bench(const Command& faces, Action& action) {
-  const Command command = faces.add_subcommand("bench", "Measure each stage, runtime by runtime");
+  const Command command = faces.add_subcommand("bench", "Measure each stage with each runtime");
   const auto c = std::make_shared<FacesCommand>();
   add_paths(command, c->request);
   add_detector_flags(command, c->session, c->request);
@@ -136,18 +136,18 @@ void find_model(SessionFlags& session, Request& request) {
 }
 
 void add_faces(const Command& app, Action& action) {
-  const Command faces = app.add_subcommand("faces", "Find, cut out, align and hide faces in pictures");
+  const Command faces = app.add_subcommand("faces", "Find, crop, align and hide faces in pictures");
   faces.require_subcommand(1);
   faces.footer(kExamples);
-  const auto detect = add_task(faces, "detect", "Find faces: boxes, points, quality", kDetectExamples, Task::detect, action);
+  const auto detect =
+      add_task(faces, "detect", "Find faces and print boxes, points and quality", kDetectExamples, Task::detect, action);
   add_table_flags(detect.first, detect.second->request);
-  const auto crop = add_task(faces, "crop", "Cut faces out, as presets or sizes say", kCropExamples, Task::crop, action);
+  const auto crop = add_task(faces, "crop", "Crop faces to a preset or size", kCropExamples, Task::crop, action);
   add_crop_flags(crop.first, crop.second->request);
   add_choice_flags(crop.first, crop.second->request);
   add_file_flags(crop.first, crop.second->request);
   add_table_flags(crop.first, crop.second->request);
-  const auto align =
-      add_task(faces, "align", "Cut faces out as face recognition wants them", kAlignExamples, Task::align, action);
+  const auto align = add_task(faces, "align", "Crop and align faces for face recognition", kAlignExamples, Task::align, action);
   add_align_flags(align.first, align.second->request);
   add_choice_flags(align.first, align.second->request);
   add_file_flags(align.first, align.second->request);

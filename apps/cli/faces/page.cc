@@ -23,7 +23,7 @@ constexpr const char* kExamples =
     "Examples:\n"
     "  sdx faces page\n"
     "  sdx faces page -m yunet.onnx --port 8090\n"
-    "The page is served to this machine alone, at an address with a secret in it. Pictures stay in memory. Ctrl-C ends it.\n";
+    "Only this machine can open the page; its address contains a secret. Pictures stay in memory. Ctrl-C ends the server.\n";
 
 struct PageCommand {
   vision::Request request;
@@ -91,11 +91,11 @@ int serve(PageCommand& c) {
 }  // namespace
 
 void add_faces_page(const Command& faces, Action& action) {
-  const Command command = faces.add_subcommand("page", "Crop faces by hand, on a page in the browser");
+  const Command command = faces.add_subcommand("page", "Crop faces by hand on a web page");
   const auto c = std::make_shared<PageCommand>();
   add_detector_flags(command, c->session, c->request);
   command.remove_option("--json");
-  command.add_option("--port", c->port, "Port of 127.0.0.1 (0: a free one)")->range(0, 65535)->type_name("N");
+  command.add_option("--port", c->port, "Port on 127.0.0.1 (0: a free one)")->range(0, 65535)->type_name("N");
   command.footer(kExamples);
   command.callback([c, &action] { action = [c] { return serve(*c); }; });
 }

@@ -24,19 +24,19 @@ constexpr const char* kExamples =
     "  sdx chat SmolLM2-135M-Instruct.Q4_1.gguf --system \"You are brief.\"\n"
     "  sdx chat model/ --messages question.json            # one answer\n"
     "  sdx chat model/ --messages question.json --print-prompt\n"
-    "Messages are a JSON list of {\"role\", \"content\"}. Without --messages each line is a question; /help lists what else "
-    "there\n"
-    "is to type. Ctrl-C ends the answer, Ctrl-D the program. What no flag says is as the model's files recommend.\n";
+    "Messages are a JSON list of {\"role\", \"content\"}. Without --messages, each line is a question; /help lists the "
+    "commands.\n"
+    "Ctrl-C ends the answer, Ctrl-D the program. Settings without a flag are those that the model's files recommend.\n";
 constexpr const char* kHelp =
-    "A line is a question; one that ends in \\ goes on, and lines between \"\"\" and \"\"\" belong together.\n"
-    "/system TEXT   what the model is told before all questions, from here on; without TEXT: nothing\n"
+    "Each line is a question. A line that ends in \\ continues on the next; lines between \"\"\" and \"\"\" form one question.\n"
+    "/system TEXT   set the system message from here on; without TEXT: remove it\n"
     "/reset         forget the conversation\n"
-    "/save FILE     write it as JSON\n"
-    "/load FILE     go on with one that was saved\n"
-    "/stats         tokens and speed of the last answer\n"
-    "/result TEXT   what a function that the model called gives back; the model goes on when all have\n"
-    "/exit          leave, as Ctrl-D does\n"
-    "Ctrl-C ends an answer.\n";
+    "/save FILE     save the conversation as JSON\n"
+    "/load FILE     continue a saved conversation\n"
+    "/stats         show tokens and speed of the last answer\n"
+    "/result TEXT   give the result of a function call; the model continues when all calls have one\n"
+    "/exit          exit, like Ctrl-D\n"
+    "Ctrl-C ends the answer.\n";
 
 volatile std::sig_atomic_t interrupted = 0;
 void interrupt(int) { interrupted = 1; }
@@ -287,14 +287,14 @@ int ChatCommand::run() {
 }  // namespace
 
 void add_chat(const Command& app, Action& action) {
-  const Command command = app.add_subcommand("chat", "Talk with a language model");
+  const Command command = app.add_subcommand("chat", "Chat with a language model");
   const auto c = std::make_shared<ChatCommand>();
   c->command = command;
   c->flags.add_to(command);
-  command->add_option("--system", c->system, "What the model is told before all questions")->type_name("TEXT");
-  command->add_option("--messages", c->messages_file, "Answer this conversation and leave")->type_name("FILE");
-  command->add_option("--tools", c->tools_file, "Functions that the model may call: a JSON list")->type_name("FILE");
-  command->add_flag("--print-prompt", c->print_prompt, "Print what the messages become, and leave");
+  command->add_option("--system", c->system, "System message that precedes the conversation")->type_name("TEXT");
+  command->add_option("--messages", c->messages_file, "Answer this conversation and exit")->type_name("FILE");
+  command->add_option("--tools", c->tools_file, "JSON list of functions that the model may call")->type_name("FILE");
+  command->add_flag("--print-prompt", c->print_prompt, "Print the formatted messages and exit");
   command->footer(kExamples);
   command->callback([c, &action] { action = [c] { return c->run(); }; });
 }

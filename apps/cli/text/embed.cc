@@ -25,11 +25,11 @@ constexpr const char* kEmbedExamples =
     "  sdx embed all-MiniLM-L6-v2/ -i sentences.txt -o vectors.npy\n"
     "  echo \"A feline rests.\" | sdx embed all-MiniLM-L6-v2/\n"
     "  sdx embed model/ -i texts.jsonl -o vectors.jsonl --prompt query\n"
-    "One text a line; of a .jsonl file, each line is a JSON text or an object with \"text\".\n";
+    "One text per line; in a .jsonl file, each line is a JSON string or an object with \"text\".\n";
 constexpr const char* kRerankExamples =
     "Examples:\n"
     "  sdx rerank ms-marco-MiniLM/ -q \"How tall is Mont Blanc?\" -i passages.txt --top 3\n"
-    "One document a line; of a .jsonl file, each line is a JSON text or an object with \"text\".\n";
+    "One document per line; in a .jsonl file, each line is a JSON string or an object with \"text\".\n";
 
 // Texts of a file: lines, or the JSON in them.
 std::vector<std::string> read_texts(const std::string& path) {
@@ -131,19 +131,19 @@ int RerankCommand::run() {
 }  // namespace
 
 void add_embed(const Command& app, Action& action) {
-  const Command command = app.add_subcommand("embed", "Turn texts into vectors that are near where meanings are");
+  const Command command =
+      app.add_subcommand("embed", "Convert texts to embedding vectors: similar meanings have similar vectors");
   const auto c = std::make_shared<EmbedCommand>();
-  command->add_option("MODEL", c->model, "A folder with an embedding model")->required();
-  command->add_option("-i,--input", c->input, "Texts, one a line; - (the default) reads standard input")->type_name("FILE");
-  command->add_option("-o,--output", c->output, "A .npy or .jsonl file; without it, JSON lines to standard output")
+  command->add_option("MODEL", c->model, "Folder that contains an embedding model")->required();
+  command->add_option("-i,--input", c->input, "Texts, one per line; '-' (default) reads standard input")->type_name("FILE");
+  command->add_option("-o,--output", c->output, "A .npy or .jsonl file; default: JSON lines to standard output")
       ->type_name("FILE");
-  command->add_option("--pooling", c->pooling, "How tokens' vectors become one; else as the folder says")
+  command->add_option("--pooling", c->pooling, "How to combine the tokens' vectors; default: as the folder specifies")
       ->one_of({"cls", "mean", "max", "last"});
-  command->add_flag("--no-normalize", c->no_normalize, "Vectors as they are, not of length 1");
-  command->add_option("--prompt", c->request.prompt, "The folder's prompt of that name comes before each text")
-      ->type_name("NAME");
-  command->add_option("--batch", c->request.options.batch, "Texts that run together (32)")->type_name("N");
-  command->add_option("-t,--threads", c->threads, "Threads; 0: one for each core")->type_name("N");
+  command->add_flag("--no-normalize", c->no_normalize, "Do not normalise vectors to length 1");
+  command->add_option("--prompt", c->request.prompt, "Prepend the folder's prompt of this name to each text")->type_name("NAME");
+  command->add_option("--batch", c->request.options.batch, "Texts per run (32)")->type_name("N");
+  command->add_option("-t,--threads", c->threads, "Threads; 0: one per core")->type_name("N");
   command->footer(kEmbedExamples);
   command->callback([c, &action] { action = [c] { return c->run(); }; });
 }
@@ -151,13 +151,15 @@ void add_embed(const Command& app, Action& action) {
 void add_rerank(const Command& app, Action& action) {
   const Command command = app.add_subcommand("rerank", "Rank documents by how well they answer a query");
   const auto c = std::make_shared<RerankCommand>();
-  command->add_option("MODEL", c->model, "A folder with a cross-encoder")->required();
-  command->add_option("-q,--query", c->request.query, "What the documents are to answer")->type_name("TEXT")->required();
-  command->add_option("-i,--input", c->input, "Documents, one a line; - (the default) reads standard input")->type_name("FILE");
-  command->add_option("--top", c->top, "Write this many best ones; 0: all")->type_name("N");
-  command->add_option("--batch", c->request.options.batch, "Documents that run together (32)")->type_name("N");
-  command->add_option("-t,--threads", c->threads, "Threads; 0: one for each core")->type_name("N");
-  command->add_flag("--json", c->json, "Write {\"results\": [{\"index\", \"score\", \"document\"}]}");
+  command->add_option("MODEL", c->model, "Folder that contains a cross-encoder")->required();
+  command->add_option("-q,--query", c->request.query, "Query that the documents are compared with")
+      ->type_name("TEXT")
+      ->required();
+  command->add_option("-i,--input", c->input, "Documents, one per line; '-' (default) reads standard input")->type_name("FILE");
+  command->add_option("--top", c->top, "Print the N best documents; 0: all")->type_name("N");
+  command->add_option("--batch", c->request.options.batch, "Documents per run (32)")->type_name("N");
+  command->add_option("-t,--threads", c->threads, "Threads; 0: one per core")->type_name("N");
+  command->add_flag("--json", c->json, "Print {\"results\": [{\"index\", \"score\", \"document\"}]}");
   command->footer(kRerankExamples);
   command->callback([c, &action] { action = [c] { return c->run(); }; });
 }

@@ -18,8 +18,8 @@ constexpr const char* kExamples =
     "  sdx generate SmolLM2-135M-Instruct.Q4_1.gguf -p \"The capital of France is\" --max-tokens 20\n"
     "  cat prompt.txt | sdx generate model/ -p - --greedy --json\n"
     "  sdx generate model/ -p \"A person as JSON: \" --json-schema person.json\n"
-    "The prompt is taken as it is: sdx chat puts questions in the form that a model was trained on.\n"
-    "What no flag says is as the model's files recommend.\n";
+    "The prompt is used unchanged. `sdx chat` formats questions as the model expects them.\n"
+    "Settings without a flag are those that the model's files recommend.\n";
 
 struct GenerateCommand {
   GenerationFlags flags;
@@ -101,15 +101,16 @@ int GenerateCommand::run() const {
 }  // namespace
 
 void add_generate(const Command& app, Action& action) {
-  const Command command = app.add_subcommand("generate", "Let a language model go on with a text");
+  const Command command = app.add_subcommand("generate", "Continue a text with a language model");
   const auto c = std::make_shared<GenerateCommand>();
   c->flags.add_to(command);
-  command->add_option("-p,--prompt", c->prompt, "The text; - reads standard input")->type_name("TEXT")->required();
-  command->add_option("-n,--n", c->n, "Answers; the prompt is computed once")->type_name("N");
-  command->add_option("--logprobs", c->logprobs, "With --json: logarithms of the tokens' shares, and of N likeliest ones")
+  command->add_option("-p,--prompt", c->prompt, "The text; '-' reads standard input")->type_name("TEXT")->required();
+  command->add_option("-n,--n", c->n, "Number of answers; the prompt is computed once")->type_name("N");
+  command
+      ->add_option("--logprobs", c->logprobs, "With --json: log probabilities of the tokens, and of the N likeliest alternatives")
       ->type_name("N")
       ->range(0, 1000);
-  command->add_flag("--json", c->json, "Write {\"choices\", \"usage\", \"timings\"}");
+  command->add_flag("--json", c->json, "Print {\"choices\", \"usage\", \"timings\"}");
   command->footer(kExamples);
   command->callback([c, &action] { action = [c] { return c->run(); }; });
 }

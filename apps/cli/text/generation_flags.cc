@@ -14,45 +14,51 @@ namespace sdx::cli {
 
 void GenerationFlags::add_to(const Command& command) {
   command_ = command;
-  command->add_option("MODEL", model, "A .gguf file, or a folder with a language model")->required();
-  command->add_option("--max-tokens", max_tokens, "Tokens of an answer at most (256)")->type_name("N");
-  command->add_flag("--greedy", greedy, "The likeliest token each time");
-  command->add_option("--temperature", temperature, "What logits are divided by; 0: as --greedy")->type_name("X");
-  command->add_option("--top-k", top_k, "Choose among this many likeliest tokens; 0: all")->type_name("N");
-  command->add_option("--top-p", top_p, "Among the likeliest that together have this share")->type_name("X");
-  command->add_option("--min-p", min_p, "Among those with this part of the likeliest one's share")->type_name("X");
-  command->add_option("--typical-p", typical_p, "Among the most typical that together have this share")->type_name("X");
-  command->add_option("--repetition-penalty", repetition_penalty, "Divides the logits of tokens that were there; 1: none")
+  command->add_option("MODEL", model, "A .gguf file, or a folder that contains a language model")->required();
+  command->add_option("--max-tokens", max_tokens, "Maximum number of tokens per answer (256)")->type_name("N");
+  command->add_flag("--greedy", greedy, "Always choose the likeliest token");
+  command->add_option("--temperature", temperature, "Divisor of the logits; 0: same as --greedy")->type_name("X");
+  command->add_option("--top-k", top_k, "Choose among the N likeliest tokens; 0: all")->type_name("N");
+  command->add_option("--top-p", top_p, "Choose among the likeliest tokens whose total probability reaches X")->type_name("X");
+  command->add_option("--min-p", min_p, "Choose among tokens with at least X times the probability of the likeliest")
       ->type_name("X");
-  command->add_option("--presence-penalty", presence_penalty, "Taken from the logits of tokens in the answer")->type_name("X");
-  command->add_option("--frequency-penalty", frequency_penalty, "The same, for each time")->type_name("X");
-  command->add_option("--logit-bias", logit_bias, "Added to a token's logit; may be given several times")
-      ->type_name("ID=X")
-      ->one_word();
-  command->add_option("--seed", seed, "The same seed, the same answer")->type_name("N");
-  command->add_option("--stop", stop, "A text that ends the answer; may be given several times")->type_name("TEXT")->one_word();
-  command->add_option("--json-schema", json_schema, "The answer is JSON that fits this schema")->type_name("FILE");
-  command->add_option("--grammar", grammar, "The answer fits this grammar, in llama.cpp's notation (GBNF)")->type_name("FILE");
-  command->add_option("--regex", regex, "The whole answer fits this regular expression")->type_name("REGEX");
-  command->add_option("--lookup", lookup, "Guess up to N tokens that followed the last ones before: faster where a text repeats")
+  command->add_option("--typical-p", typical_p, "Choose among the most typical tokens whose total probability reaches X")
+      ->type_name("X");
+  command
+      ->add_option("--repetition-penalty", repetition_penalty,
+                   "Divisor of the logits of tokens that have already occurred; 1: none")
+      ->type_name("X");
+  command->add_option("--presence-penalty", presence_penalty, "Subtracted from the logits of tokens that occur in the answer")
+      ->type_name("X");
+  command->add_option("--frequency-penalty", frequency_penalty, "The same, for each occurrence")->type_name("X");
+  command->add_option("--logit-bias", logit_bias, "Added to a token's logit; may be repeated")->type_name("ID=X")->one_word();
+  command->add_option("--seed", seed, "Seed; the same seed gives the same answer")->type_name("N");
+  command->add_option("--stop", stop, "Text that ends the answer; may be repeated")->type_name("TEXT")->one_word();
+  command->add_option("--json-schema", json_schema, "Answer with JSON that matches this schema")->type_name("FILE");
+  command->add_option("--grammar", grammar, "Answer with text that matches this grammar, in llama.cpp's notation (GBNF)")
+      ->type_name("FILE");
+  command->add_option("--regex", regex, "Answer with text that matches this regular expression as a whole")->type_name("REGEX");
+  command
+      ->add_option("--lookup", lookup, "Guess up to N tokens from earlier repetitions in the text: faster if it repeats itself")
       ->type_name("N")
       ->range(0, 64);
-  command->add_option("--draft", draft, "A smaller model with the same vocabulary that guesses tokens")->type_name("MODEL");
-  command->add_option("--draft-tokens", draft_tokens, "Tokens of each of its guesses (4)")->type_name("N")->range(1, 64);
-  command->add_option("--beams", beams, "Beam search: so many texts grow at once")->type_name("N")->range(1, 64);
-  command->add_option("--length-penalty", length_penalty, "Of beam search: scores are divided by length to this power (1)")
+  command->add_option("--draft", draft, "Smaller model with the same vocabulary that guesses tokens")->type_name("MODEL");
+  command->add_option("--draft-tokens", draft_tokens, "Tokens per guess of the --draft model (4)")->type_name("N")->range(1, 64);
+  command->add_option("--beams", beams, "Beam search with N texts at a time")->type_name("N")->range(1, 64);
+  command->add_option("--length-penalty", length_penalty, "Beam search: divide scores by length to the power X (1)")
       ->type_name("X");
-  command->add_flag("--no-early-stopping", no_early_stopping, "Beam search goes on until no text can become better");
-  command->add_option("--context-overflow", overflow, "When the context is full: error (an end), or slide (older tokens go)")
+  command->add_flag("--no-early-stopping", no_early_stopping, "Beam search: continue until no text can become better");
+  command
+      ->add_option("--context-overflow", overflow,
+                   "When the context is full: error (end the answer) or slide (drop older tokens)")
       ->one_of({"error", "slide"});
-  command->add_option("--keep", keep, "With slide: the first N tokens stay")->type_name("N");
-  command->add_option("--lora", loras, "A LoRA adapter, and the scale of what it adds (1); may be given several times")
-      ->type_name("PATH[=X]")
-      ->one_word();
-  command->add_option("--context", context, "Tokens of prompt and answer at most; 0: as many as the model was made for")
+  command->add_option("--keep", keep, "With slide: keep the first N tokens")->type_name("N");
+  command->add_option("--lora", loras, "LoRA adapter and its scale (1); may be repeated")->type_name("PATH[=X]")->one_word();
+  command->add_option("--context", context, "Maximum number of tokens of prompt and answer; 0: the model's context")
       ->type_name("N");
-  command->add_option("-t,--threads", threads, "Threads; 0: one for each core")->type_name("N");
-  command->add_option("--cache-type", cache_type, "What keys and values are kept as: half and a quarter of the memory")
+  command->add_option("-t,--threads", threads, "Threads; 0: one per core")->type_name("N");
+  command
+      ->add_option("--cache-type", cache_type, "Type in which keys and values are stored: float16, bfloat16 and int8 save memory")
       ->one_of({"float32", "float16", "bfloat16", "int8"});
 }
 

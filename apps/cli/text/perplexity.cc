@@ -16,8 +16,8 @@ constexpr const char* kExamples =
     "Examples:\n"
     "  sdx perplexity SmolLM2-135M-Instruct.Q4_1.gguf -i book.txt\n"
     "  sdx perplexity model/ -i book.txt --window 1024 --stride 512 --json\n"
-    "Each token but the first counts once, foretold by those before it in its window. Windows overlap where the stride is less\n"
-    "than the window; a small stride takes longer and comes nearer to what the model can do.\n";
+    "Each token except the first is scored once, given the tokens before it in its window. Windows overlap if the stride is\n"
+    "smaller than the window. A small stride takes longer and shows more precisely what the model can do.\n";
 
 struct PerplexityCommand {
   std::string model, input = "-";
@@ -57,18 +57,15 @@ int PerplexityCommand::run() {
 }  // namespace
 
 void add_perplexity(const Command& app, Action& action) {
-  const Command command = app.add_subcommand("perplexity", "Measure how well a language model foretells a text");
+  const Command command = app.add_subcommand("perplexity", "Measure how well a language model predicts a text");
   const auto c = std::make_shared<PerplexityCommand>();
-  command->add_option("MODEL", c->model, "A .gguf file, or a folder with a language model")->required();
-  command->add_option("-i,--input", c->input, "The text; - (the default) reads standard input")->type_name("FILE");
-  command->add_option("--window", c->settings.window, "Tokens that the model sees at once; 0: its context, 2048 at most")
-      ->type_name("N");
-  command->add_option("--stride", c->settings.stride, "Tokens from one window to the next; 0: half a window")->type_name("N");
-  command->add_option("--lora", c->loras, "A LoRA adapter, and its scale (1); may be given several times")
-      ->type_name("PATH[=X]")
-      ->one_word();
-  command->add_option("-t,--threads", c->threads, "Threads; 0: one for each core")->type_name("N");
-  command->add_flag("--json", c->json, "Write {\"perplexity\", \"nll\", \"tokens\", …}");
+  command->add_option("MODEL", c->model, "A .gguf file, or a folder that contains a language model")->required();
+  command->add_option("-i,--input", c->input, "The text; '-' (default) reads standard input")->type_name("FILE");
+  command->add_option("--window", c->settings.window, "Tokens per window; 0: the model's context, at most 2048")->type_name("N");
+  command->add_option("--stride", c->settings.stride, "Distance between windows in tokens; 0: half a window")->type_name("N");
+  command->add_option("--lora", c->loras, "LoRA adapter and its scale (1); may be repeated")->type_name("PATH[=X]")->one_word();
+  command->add_option("-t,--threads", c->threads, "Threads; 0: one per core")->type_name("N");
+  command->add_flag("--json", c->json, "Print {\"perplexity\", \"nll\", \"tokens\", …}");
   command->footer(kExamples);
   command->callback([c, &action] { action = [c] { return c->run(); }; });
 }

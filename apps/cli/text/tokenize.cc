@@ -94,14 +94,14 @@ int TokenizeCommand::run() const {
 }  // namespace
 
 void add_tokenize(const Command& app, Action& action) {
-  const Command command = app.add_subcommand("tokenize", "Turn text into the numbers of a language model's tokens, or back");
+  const Command command = app.add_subcommand("tokenize", "Convert text to a language model's token ids, or back");
   const auto c = std::make_shared<TokenizeCommand>();
   c->command = command;
-  command->add_option("MODEL", c->model, "A tokenizer's file, or a folder with one")->required();
-  command->add_option("TEXT", c->text, "The text; - reads standard input");
-  command->add_option("--decode", c->ids, "Text from these numbers instead, separated by commas")->type_name("IDS");
-  command->add_flag("--no-special", c->no_special, "Add no special tokens; leave them out of what is decoded");
-  command->add_flag("--json", c->json, "Write {\"ids\", \"tokens\", \"offsets\"}, or {\"text\"}; offsets count code points");
+  command->add_option("MODEL", c->model, "A tokenizer file, or a folder that contains one")->required();
+  command->add_option("TEXT", c->text, "The text; '-' reads standard input");
+  command->add_option("--decode", c->ids, "Decode these comma-separated token ids instead")->type_name("IDS");
+  command->add_flag("--no-special", c->no_special, "Add no special tokens, and omit them from decoded text");
+  command->add_flag("--json", c->json, "Print {\"ids\", \"tokens\", \"offsets\"}, or {\"text\"}; offsets count code points");
   command->footer(kExamples);
   command->callback([c, &action] { action = [c] { return c->run(); }; });
 }

@@ -28,9 +28,9 @@ constexpr const char* kExamples =
     "Examples:\n"
     "  sdx artifacts classifier.onnx -o artifacts\n"
     "  sdx artifacts net.onnx -o out --loss mse --optimizer sgd,momentum=0.9 --frozen 'encoder.*'\n"
-    "  sdx artifacts mobilenet.onnx -o out --head classes=5            # a new last layer, which alone is trained\n"
+    "  sdx artifacts mobilenet.onnx -o out --head classes=5            # trains only a new last layer\n"
     "  sdx artifacts encoder.onnx -o out --lora rank=8,alpha=16,target='*query*,*value*' --recompute auto\n"
-    "The files are in the formats of ONNX Runtime 1.19's training, which can train from them as `sdx train` does.\n";
+    "The files have the formats of ONNX Runtime 1.19's training; both it and `sdx train` can use them.\n";
 
 // "rank=8,alpha=16": in the order given; a word without '=' belongs to the value before it.
 using Settings = std::vector<std::pair<std::string, std::string>>;
@@ -176,45 +176,47 @@ void add_what_is_trained(const Command& command, ArtifactsCommand& c) {
   const auto names = [&](const char* flag, std::vector<std::string>& to, const char* help) {
     command->add_option(flag, to, help)->type_name("NAME|GLOB")->one_word();
   };
-  names("--requires-grad", c.options.requires_grad, "Train these initializers; may be given several times (all)");
-  names("--frozen", c.options.frozen, "Do not train these; may be given several times");
+  names("--requires-grad", c.options.requires_grad, "Initializers to train; may be repeated (default: all)");
+  names("--frozen", c.options.frozen, "Initializers not to train; may be repeated");
   const auto reads = [&](const char* flag, void (ArtifactsCommand::*read)(const std::string&), const char* help) {
     command
         ->add_option_function(
             flag, [&c, read](const std::vector<std::string>& words) { (c.*read)(words.back()); }, help)
         ->type_name("SETTINGS");
   };
-  reads("--head", &ArtifactsCommand::read_head, "classes=N: a new last layer of N classes, which alone is trained");
-  reads("--lora", &ArtifactsCommand::read_lora, "rank=N,alpha=X,target=GLOB: train small products beside frozen linear layers");
-  command->add_option("--seed", c.options.seed, "Of new weights (0)")->type_name("N");
-  command->add_flag("--fixed-statistics", c.fixed_statistics, "BatchNormalization keeps its running statistics");
-  names("--recompute", c.options.recompute, "Values that the backward part computes again; auto: what is cheap");
+  reads("--head", &ArtifactsCommand::read_head, "classes=N: replace the last layer by one with N classes, and train only that");
+  reads("--lora", &ArtifactsCommand::read_lora,
+        "rank=N,alpha=X,target=GLOB: train low-rank products beside frozen linear layers");
+  command->add_option("--seed", c.options.seed, "Seed for new weights (0)")->type_name("N");
+  command->add_flag("--fixed-statistics", c.fixed_statistics, "Keep the running statistics of BatchNormalization unchanged");
+  names("--recompute", c.options.recompute, "Values that the backward pass recomputes; auto: cheap ones");
 }
 
 }  // namespace
 
 void add_artifacts(const Command& app, Action& action) {
-  const Command command = app.add_subcommand("artifacts", "Make the models and the checkpoint that training needs");
+  const Command command = app.add_subcommand("artifacts", "Create the models and the checkpoint for training");
   const auto c = std::make_shared<ArtifactsCommand>();
-  command->add_option("MODEL", c->model, "A .onnx file that computes forward")->required();
-  command->add_option("-o,--output", c->output, "The folder to write into")->type_name("DIR")->required();
-  command->add_option("--loss", c->loss, "The loss (cross-entropy); none: the model's first output is it")
+  command->add_option("MODEL", c->model, "An inference model (.onnx)")->required();
+  command->add_option("-o,--output", c->output, "Output folder")->type_name("DIR")->required();
+  command->add_option("--loss", c->loss, "Loss (cross-entropy); none: the model's first output is the loss")
       ->one_of({"cross-entropy", "mse", "bce-with-logits", "l1", "none"});
-  command->add_option("--loss-input", c->options.loss_input, "What the loss is computed of (the first output)")
+  command->add_option("--loss-input", c->options.loss_input, "Value from which the loss is computed (the first output)")
       ->type_name("NAME");
-  command->add_option("--target", c->options.target_name, "The input for labels or target (labels, target)")->type_name("NAME");
+  command->add_option("--target", c->options.target_name, "Name of the input for labels or target (labels, target)")
+      ->type_name("NAME");
   command
       ->add_option_function(
           "--optimizer", [c](const std::vector<std::string>& words) { c->read_optimizer(words.back()); },
-          "adamw (the default), adam, sgd, rmsprop, adagrad, lion or none, and its settings: sgd,momentum=0.9")
+          "adamw (default), adam, sgd, rmsprop, adagrad, lion or none, with settings: sgd,momentum=0.9")
       ->type_name("NAME[,SETTINGS]");
   add_what_is_trained(command, *c);
-  command->add_option("--additional-output", c->options.additional_outputs, "Outputs beside the loss; may be given several times")
+  command->add_option("--additional-output", c->options.additional_outputs, "Outputs in addition to the loss; may be repeated")
       ->type_name("NAME")
       ->one_word();
-  command->add_option("--prefix", c->options.prefix, "Of the files' names")->type_name("TEXT");
-  command->add_flag("--nominal", c->options.nominal_checkpoint, "A nominal checkpoint as well: names, types and shapes");
-  command->add_flag("--json", c->json, "As JSON");
+  command->add_option("--prefix", c->options.prefix, "Prefix of the file names")->type_name("TEXT");
+  command->add_flag("--nominal", c->options.nominal_checkpoint, "Also write a nominal checkpoint: names, types and shapes");
+  command->add_flag("--json", c->json, "Print JSON");
   command->footer(kExamples);
   command->callback([c, &action] { action = [c] { return c->run(); }; });
 }

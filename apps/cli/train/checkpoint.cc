@@ -31,18 +31,18 @@ constexpr const char* kDiffExamples =
     "Examples:\n"
     "  sdx checkpoint diff before after\n"
     "  sdx checkpoint diff before after -o delta\n"
-    "The difference is AFTER minus BEFORE. Exit code 1 where a parameter differs by more than --atol; with -o, which writes the\n"
-    "difference, 0.\n";
+    "The difference is AFTER minus BEFORE. The exit code is 1 if a parameter differs by more than --atol, but 0 with -o, which\n"
+    "writes the difference.\n";
 constexpr const char* kApplyExamples =
     "Examples:\n"
     "  sdx checkpoint apply before delta -o after\n"
     "  sdx checkpoint apply before delta --factor 0.5 -o between\n"
-    "Properties and the optimizer's state are those of BASE.\n";
+    "The result has BASE's properties and optimizer state.\n";
 constexpr const char* kAverageExamples =
     "Examples:\n"
     "  sdx checkpoint average client1 client2 client3 -o global\n"
     "  sdx checkpoint average client1 client2 --weights 600,200 -o global\n"
-    "Properties and the optimizer's state are those of the first.\n";
+    "The result has the first checkpoint's properties and optimizer state.\n";
 constexpr const char* kExportExamples =
     "Examples:\n"
     "  sdx checkpoint export checkpoint -o parameters.npz\n"
@@ -242,20 +242,20 @@ int CheckpointCommand::export_values() const {
 using Chosen = std::shared_ptr<CheckpointCommand>;
 
 void add_show(const Command& command, const Chosen& c, Action& action) {
-  const Command show = command->add_subcommand("show", "Parameters with their norms, the optimizer's state, properties");
-  show->add_option("CHECKPOINT", c->base, "A file that training wrote")->required();
-  show->add_flag("--json", c->json, "As JSON");
+  const Command show = command->add_subcommand("show", "Show parameters with their norms, the optimizer's state and properties");
+  show->add_option("CHECKPOINT", c->base, "A training checkpoint")->required();
+  show->add_flag("--json", c->json, "Print JSON");
   show->footer(kShowExamples);
   show->callback([c, &action] { action = [c] { return c->show(); }; });
 }
 
 void add_diff_of(const Command& command, const Chosen& c, Action& action) {
-  const Command diff = command->add_subcommand("diff", "How far each parameter is from another checkpoint's");
+  const Command diff = command->add_subcommand("diff", "Show how far each parameter is from another checkpoint's");
   diff->add_option("BEFORE", c->base, "A checkpoint")->required();
-  diff->add_option("AFTER", c->other, "Another of the same parameters")->required();
-  diff->add_option("-o,--output", c->output, "Write the difference, as a checkpoint")->type_name("FILE");
-  diff->add_option("--atol", c->atol, "Largest difference of an element that counts as none (0)")->type_name("X");
-  diff->add_flag("--json", c->json, "As JSON");
+  diff->add_option("AFTER", c->other, "Another checkpoint with the same parameters")->required();
+  diff->add_option("-o,--output", c->output, "Write the difference as a checkpoint")->type_name("FILE");
+  diff->add_option("--atol", c->atol, "Ignore differences of elements up to X (0)")->type_name("X");
+  diff->add_flag("--json", c->json, "Print JSON");
   diff->footer(kDiffExamples);
   diff->callback([c, &action] { action = [c] { return c->diff(); }; });
 }
@@ -264,16 +264,16 @@ void add_apply(const Command& command, const Chosen& c, Action& action) {
   const Command apply = command->add_subcommand("apply", "Add a difference to a checkpoint");
   apply->add_option("BASE", c->base, "A checkpoint")->required();
   apply->add_option("DELTA", c->other, "A difference, as `sdx checkpoint diff -o` writes it")->required();
-  apply->add_option("--factor", c->factor, "The difference times this (1)")->type_name("X");
+  apply->add_option("--factor", c->factor, "Factor for the difference (1)")->type_name("X");
   apply->add_option("-o,--output", c->output, "The new checkpoint")->type_name("FILE")->required();
   apply->footer(kApplyExamples);
   apply->callback([c, &action] { action = [c] { return c->apply(); }; });
 }
 
 void add_average(const Command& command, const Chosen& c, Action& action) {
-  const Command average = command->add_subcommand("average", "The mean of checkpoints' parameters: federated averaging");
-  average->add_option("CHECKPOINTS", c->files, "Checkpoints of the same parameters")->required();
-  average->add_option("--weights", c->weights, "One number for each, as that of its samples (all alike)")
+  const Command average = command->add_subcommand("average", "Average the parameters of checkpoints (federated averaging)");
+  average->add_option("CHECKPOINTS", c->files, "Checkpoints with the same parameters")->required();
+  average->add_option("--weights", c->weights, "One number for each, such as its number of samples (default: equal)")
       ->delimiter(',')
       ->one_word()
       ->type_name("W,…");
@@ -283,10 +283,10 @@ void add_average(const Command& command, const Chosen& c, Action& action) {
 }
 
 void add_export(const Command& command, const Chosen& c, Action& action) {
-  const Command values = command->add_subcommand("export", "Parameters for other programs: .npz or .safetensors");
-  values->add_option("CHECKPOINT", c->base, "A file that training wrote")->required();
+  const Command values = command->add_subcommand("export", "Write parameters for other programs as .npz or .safetensors");
+  values->add_option("CHECKPOINT", c->base, "A training checkpoint")->required();
   values->add_option("-o,--output", c->output, "A .npz or .safetensors file")->type_name("FILE")->required();
-  values->add_flag("--moments", c->moments, "The optimizer's moments as well, as GROUP/PARAMETER/MOMENT");
+  values->add_flag("--moments", c->moments, "Include the optimizer's moments as GROUP/PARAMETER/MOMENT");
   values->footer(kExportExamples);
   values->callback([c, &action] { action = [c] { return c->export_values(); }; });
 }
@@ -294,7 +294,7 @@ void add_export(const Command& command, const Chosen& c, Action& action) {
 }  // namespace
 
 void add_checkpoint(const Command& app, Action& action) {
-  const Command command = app.add_subcommand("checkpoint", "Checkpoints of training: look into them, compare, average, export");
+  const Command command = app.add_subcommand("checkpoint", "Show, compare, average and export training checkpoints");
   command->require_subcommand(1);
   const auto c = std::make_shared<CheckpointCommand>();
   add_show(command, c, action);

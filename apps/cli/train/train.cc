@@ -18,10 +18,10 @@ constexpr const char* kExamples =
     "  sdx train art/ --data reviews.jsonl --tokenizer model/ --batch 16 --lr 2e-5 --schedule linear --warmup 100\n"
     "  sdx train art/ --data table.csv --label price --eval test.csv --report training.html\n"
     "  sdx train art/ --data photos/ --cache-features --epochs 50          # only the last layer is trained\n"
-    "  sdx train art/ --data batches.npz --epochs 5 --resume               # after Ctrl-C, or anything else\n"
-    "Data: arrays (.npz, or a folder of .npy) by the inputs' names or in their order; a folder with a folder of pictures for "
-    "each\n"
-    "class; .csv or .tsv with a column for the label; .jsonl with a key for each input, or with text and label.\n";
+    "  sdx train art/ --data batches.npz --epochs 5 --resume               # continues after an interruption\n"
+    "Data: arrays (.npz, or a folder of .npy) matched to inputs by name or order; a folder with one folder of pictures per "
+    "class;\n"
+    ".csv or .tsv with a label column; .jsonl with a key for each input, or with text and label.\n";
 
 struct TrainCommand {
   train::loop::Request request;
@@ -62,62 +62,64 @@ int TrainCommand::run() {
 
 void add_training_flags(const Command& command, TrainCommand& c) {
   train::loop::Request& r = c.request;
-  command.add_option("--epochs", r.epochs, "How often all samples are gone through")->type_name("N");
-  command.add_option("--batch", r.batch, "Samples in a batch (default: as the data come in batches, else 32)")->type_name("N");
-  command.add_option("--lr", r.learning_rate, "The learning rate (default: 0.001)")->type_name("X");
-  command.add_option("--schedule", r.schedule, "How the rate falls: constant, linear or cosine")->type_name("WORD");
-  command.add_option("--warmup", r.warmup, "Updates in which the rate rises from 0")->type_name("N");
-  command.add_option("--accumulate", r.accumulate, "Batches whose gradients are summed for an update")->type_name("N");
-  command.add_option("--clip", r.clip, "The largest norm of all gradients together")->type_name("X");
+  command.add_option("--epochs", r.epochs, "Number of passes over all samples")->type_name("N");
+  command.add_option("--batch", r.batch, "Samples per batch (default: the batches of the data, else 32)")->type_name("N");
+  command.add_option("--lr", r.learning_rate, "Learning rate (default: 0.001)")->type_name("X");
+  command.add_option("--schedule", r.schedule, "How the learning rate changes: constant, linear or cosine")->type_name("WORD");
+  command.add_option("--warmup", r.warmup, "Updates during which the learning rate rises from 0")->type_name("N");
+  command.add_option("--accumulate", r.accumulate, "Batches whose gradients are summed for each update")->type_name("N");
+  command.add_option("--clip", r.clip, "Limit for the norm of all gradients")->type_name("X");
   command
       .add_option("--optimizer", r.optimizer,
-                  "adamw, adam, sgd, rmsprop, adagrad or lion (default: that of the artifacts, else adamw)")
+                  "adamw, adam, sgd, rmsprop, adagrad or lion (default: as in the artifacts, else adamw)")
       ->type_name("WORD");
-  command.add_option("--weight-decay", r.weight_decay, "How strongly weights are drawn to 0")->type_name("X");
-  command.add_option("--seed", r.seed, "Of the order, of random changes and of dropout")->type_name("N");
-  command.add_option("--patience", r.patience, "End after so many epochs without a lower validation loss")->type_name("N");
-  command.add_flag("--no-shuffle", r.no_shuffle, "Take the samples in their order");
-  command.add_flag("--drop-last", r.drop_last, "Leave out a last batch that is not full");
+  command.add_option("--weight-decay", r.weight_decay, "Weight decay")->type_name("X");
+  command.add_option("--seed", r.seed, "Seed for order, random changes and dropout")->type_name("N");
+  command.add_option("--patience", r.patience, "Stop after N epochs without a lower validation loss")->type_name("N");
+  command.add_flag("--no-shuffle", r.no_shuffle, "Do not shuffle samples");
+  command.add_flag("--drop-last", r.drop_last, "Drop the last batch if it is not full");
   command.add_flag("--bfloat16", r.bfloat16, "Compute products and convolutions in bfloat16");
-  command.add_flag("--cache-features", r.cache_features, "Compute what lies before the first trained layer once for each sample");
-  command.add_option("-t,--threads", r.threads, "Threads that train; 0: all cores")->type_name("N");
+  command.add_flag("--cache-features", r.cache_features,
+                   "Compute the layers before the first trained one only once for each sample");
+  command.add_option("-t,--threads", r.threads, "Threads for training; 0: all cores")->type_name("N");
 }
 
 void add_data_flags(const Command& command, TrainCommand& c) {
   train::loop::Request& r = c.request;
   command.add_option("--eval", c.eval, "Data for validation after each epoch")->type_name("DATA");
-  command.add_option("--validation-split", r.validation_split, "Share of the data that is kept for validation")
+  command.add_option("--validation-split", r.validation_split, "Share of the data that is used for validation")
       ->type_name("SHARE");
-  command.add_option("--label", r.label, "The column or key of the labels")->type_name("NAME");
-  command.add_option("--text", r.text, "The column or key of the texts")->type_name("NAME");
-  command.add_option("--tokenizer", c.tokenizer, "The texts' tokenizer: a file, or a model's folder")->type_name("PATH");
-  command.add_option("--max-length", r.max_length, "Most tokens of a text")->type_name("N");
-  command.add_option("--project", c.project, "Prepare pictures as this project file says")->type_name("FILE");
-  command.add_option("--resize", r.resize, "The pictures' size, where the model leaves it open")->type_name("WxH");
-  command.add_option("--normalize", r.normalize, "How pixels become numbers: 0-1, -1-1, imagenet, clip, none")->type_name("NAME");
-  command.add_option("--mean", r.mean, "Taken from the pixels, for each channel")->type_name("X,…")->delimiter(',').one_word();
-  command.add_option("--std", r.deviation, "What they are divided by then")->type_name("X,…")->delimiter(',').one_word();
-  command.add_option("--augment", r.augment, "Random changes of pictures: flip, crop, colour, joined by commas")
+  command.add_option("--label", r.label, "Column or key of the labels")->type_name("NAME");
+  command.add_option("--text", r.text, "Column or key of the texts")->type_name("NAME");
+  command.add_option("--tokenizer", c.tokenizer, "Tokenizer for texts: a file, or a model's folder")->type_name("PATH");
+  command.add_option("--max-length", r.max_length, "Maximum number of tokens per text")->type_name("N");
+  command.add_option("--project", c.project, "Prepare pictures according to this project file")->type_name("FILE");
+  command.add_option("--resize", r.resize, "Size of pictures, if the model leaves it open")->type_name("WxH");
+  command.add_option("--normalize", r.normalize, "Value range of pixels: 0-1, -1-1, imagenet, clip, none")->type_name("NAME");
+  command.add_option("--mean", r.mean, "Subtracted from pixels, for each channel")->type_name("X,…")->delimiter(',').one_word();
+  command.add_option("--std", r.deviation, "Divisor of pixels, for each channel")->type_name("X,…")->delimiter(',').one_word();
+  command.add_option("--augment", r.augment, "Random changes to pictures: flip, crop, colour, comma-separated")
       ->type_name("WORDS");
-  command.add_option("--on-bad", r.on_bad, "What cannot be read: stop, or skip it")->type_name("WORD");
-  command.add_option("--memory", r.memory, "Memory for decoded data")->type_name("SIZE");
+  command.add_option("--on-bad", r.on_bad, "Unreadable data: stop, or skip")->type_name("WORD");
+  command.add_option("--memory", r.memory, "Memory limit for decoded data")->type_name("SIZE");
   command.add_option("--workers", r.workers, "Threads that decode pictures; 0: all cores")->type_name("N");
 }
 
 void add_result_flags(const Command& command, TrainCommand& c) {
   train::loop::Request& r = c.request;
-  command.add_option("-o,--output", c.output, "The checkpoint (default: 'trained' beside the artifacts)")
+  command.add_option("-o,--output", c.output, "Checkpoint to write (default: 'trained' beside the artifacts)")
       ->type_name("CHECKPOINT");
-  command.add_option("--save-every", r.save_every, "Updates between checkpoints, besides those after epochs")->type_name("N");
-  command.add_flag("--resume", r.resume, "Go on where the checkpoint was written, with the losses of a training without a stop");
-  command.add_option("--export", c.export_model, "Write the trained model, for inference")->type_name("FILE");
-  command.add_option("--outputs", r.outputs, "Its outputs (default: what the loss is computed of)")
+  command.add_option("--save-every", r.save_every, "Updates between checkpoints, in addition to those after epochs")
+      ->type_name("N");
+  command.add_flag("--resume", r.resume, "Continue from the checkpoint, with the same losses as an uninterrupted training");
+  command.add_option("--export", c.export_model, "Write the trained model for inference")->type_name("FILE");
+  command.add_option("--outputs", r.outputs, "Outputs of the exported model (default: those from which the loss is computed)")
       ->type_name("NAME,…")
       ->delimiter(',')
       .one_word();
-  command.add_option("--labels", c.labels, "Write the classes' names, one a line")->type_name("FILE");
-  command.add_option("--report", c.report, "Write curves and figures as a page")->type_name("FILE");
-  command.add_flag("--json", r.json, "A line of JSON for each batch, epoch and checkpoint");
+  command.add_option("--labels", c.labels, "Write the names of the classes, one per line")->type_name("FILE");
+  command.add_option("--report", c.report, "Write a page with curves and figures")->type_name("FILE");
+  command.add_flag("--json", r.json, "Print a line of JSON for each batch, epoch and checkpoint");
 }
 
 }  // namespace

@@ -120,30 +120,30 @@ void InputFlags::add_to(const Command& command) {
       ->type_name("INPUT")
       ->one_word();
   command.add_option("-f,--file", files, "All inputs from a .json or .npz file")->type_name("FILE")->one_word();
-  command.add_flag("--random", random, "Made-up values for the inputs that are not given");
-  command.add_option("--seed", seed, "Of --random")->type_name("N");
-  command.add_option("--shape", shapes, "Shape of a made-up input, for example data=1x3x224x224")
+  command.add_flag("--random", random, "Random values for inputs that are not given");
+  command.add_option("--seed", seed, "Seed for --random")->type_name("N");
+  command.add_option("--shape", shapes, "Shape of a random input, for example data=1x3x224x224")
       ->type_name("NAME=SHAPE")
       ->one_word();
   const char* group = "Images and sound";
-  command.add_option("--resize", resize, "Size of the image; default: what the input declares")->type_name("WxH")->group(group);
+  command.add_option("--resize", resize, "Size of the image; default: the size that the input declares")
+      ->type_name("WxH")
+      ->group(group);
   command.add_option("--fit", fit, "stretch, letterbox, letterbox-corner or crop")->type_name("FIT")->group(group);
   command.add_option("--filter", filter, "bilinear, bicubic, area or nearest")->type_name("FILTER")->group(group);
-  command.add_option("--crop", crop, "Cut this out of the middle after resizing")->type_name("WxH")->group(group);
-  command.add_option("--fill", fill, "Grey around a letterboxed picture, 0 to 255 (114)")->type_name("GREY")->group(group);
-  command.add_option("--layout", layout, "nchw, nhwc, chw, hwc or hw; default: what the input declares")
+  command.add_option("--crop", crop, "Crop this size from the middle after resizing")->type_name("WxH")->group(group);
+  command.add_option("--fill", fill, "Grey level around a letterboxed picture, 0 to 255 (114)")->type_name("GREY")->group(group);
+  command.add_option("--layout", layout, "nchw, nhwc, chw, hwc or hw; default: the layout that the input declares")
       ->type_name("LAYOUT")
       ->group(group);
   command.add_option("--color", color, "rgb, bgr or gray")->type_name("ORDER")->group(group);
   command.add_option("--normalize", normalize, "imagenet, 0-1, -1-1, clip or none (0 to 255)")->type_name("NAME")->group(group);
-  command.add_option("--mean", mean, "Subtracted, for each channel")->type_name("A,B,C")->group(group);
-  command.add_option("--std", deviation, "Divided by, for each channel")->type_name("A,B,C")->group(group);
-  command.add_option("--scale", scale, "Multiplies the pixel before --mean and --std, for example 1/255")
+  command.add_option("--mean", mean, "Subtracted from each channel")->type_name("A,B,C")->group(group);
+  command.add_option("--std", deviation, "Divisor of each channel")->type_name("A,B,C")->group(group);
+  command.add_option("--scale", scale, "Factor applied to pixels before --mean and --std, for example 1/255")
       ->type_name("X")
       ->group(group);
-  command.add_option("--rate", rate, "Samples a second that a .wav is converted to; default: as it is")
-      ->type_name("HZ")
-      ->group(group);
+  command.add_option("--rate", rate, "Convert .wav files to this sample rate; default: unchanged")->type_name("HZ")->group(group);
 }
 
 }  // namespace sdx::cli

@@ -34,9 +34,9 @@ bool several_rows(const Tensor& t, int axis) {
 }  // namespace
 
 void PostFlags::add_to(const Command& command) {
-  command.add_option("--labels", labels, "File with one class name a line: show the best classes")->type_name("FILE");
-  command.add_option("--top-k", top, "How many classes to show (5)")->range(1, 100000)->type_name("K");
-  command.add_flag("--softmax", softmax, "Turn the scores into probabilities first");
+  command.add_option("--labels", labels, "File with one class name per line; show the best classes")->type_name("FILE");
+  command.add_option("--top-k", top, "Number of classes to show (5)")->range(1, 100000)->type_name("K");
+  command.add_flag("--softmax", softmax, "Convert scores to probabilities first");
 }
 
 Postprocessor::Postprocessor(const PostFlags& flags, const ProjectConfig* project) : flags_(flags), project_(project) {

@@ -234,7 +234,7 @@ constexpr std::array kOptions{
                   .python = as("optimized_model_ort")},
     SessionOption{.name = "custom_ops",
                   .member = &S::custom_ops,
-                  .help = "Library with operators of your own; may be repeated",
+                  .help = "Library with custom operators; may be repeated",
                   .cli = as("--custom-ops"),
                   .value = "LIB.so",
                   .project = none("a library is code, so it must be named by whoever runs the model"),
