@@ -11,8 +11,9 @@ INT64 = TensorProto.INT64
 class Builder:
     """Every method that adds a node returns the name of its (first) output."""
 
-    def __init__(self, name, opset=17, seed=0):
-        self.name, self.opset = name, opset
+    def __init__(self, name, opset=17, seed=0, ir_version=8, domains=()):
+        """IR 8 is what opset 17 came with; every peer reads it. domains: [(name, version)] beside ai.onnx and com.microsoft."""
+        self.name, self.opset, self.ir_version, self.domains = name, opset, ir_version, dict(domains)
         self.random = np.random.default_rng(seed)
         self.nodes, self.inputs, self.outputs, self.initializers = [], [], [], []
         self.counter = 0
@@ -45,9 +46,14 @@ class Builder:
         return self.const((self.random.standard_normal(shape, np.float32) * np.float32(std)), stem)
 
     def op(self, op_type, inputs, out=None, outputs=1, domain="", **attributes):
-        names = [out or self.fresh(op_type.lower())] if outputs == 1 else [self.fresh(op_type.lower()) for _ in range(outputs)]
+        """outputs: how many, or their stems, of which "" leaves an output out."""
+        stems = [op_type.lower()] * outputs if isinstance(outputs, int) else outputs
+        names = [out] if out else [stem and self.fresh(stem) for stem in stems]
         self.nodes.append(helper.make_node(op_type, inputs, names, name=f"{op_type}_{len(self.nodes)}", domain=domain, **attributes))
-        return names[0] if outputs == 1 else names
+        if domain:
+            self.domains.setdefault(domain, 1)
+        names = [name for name in names if name]
+        return names[0] if len(names) == 1 else names
 
     # -- common pieces, as PyTorch's exporter writes them (batch normalisation folded into the convolution's bias)
 
@@ -88,5 +94,5 @@ class Builder:
 
     def model(self):
         graph = helper.make_graph(self.nodes, self.name, self.inputs, self.outputs, self.initializers)
-        # IR 8 is what opset 17 came with; every peer reads it.
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=8, producer_name="sdx-bench")
+        opsets = [helper.make_opsetid(domain, version) for domain, version in {"": self.opset, **self.domains}.items()]
+        return helper.make_model(graph, opset_imports=opsets, ir_version=self.ir_version, producer_name="sdx-bench")

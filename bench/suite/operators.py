@@ -1,9 +1,10 @@
-"""Single operators and small blocks, Sardonyx beside ONNX Runtime: `operators.py [--only A,B] [--out FILE]`.
+"""Single operators and small blocks, Sardonyx beside ONNX Runtime: `operators.py [--only A,B] [--save]`.
 
 Both engines take turns in one process, with one thread; times are the process's CPU time. A graph of one operator includes what a network pays once: reordering its channels, starting a run (3 to 9 us in Python).
 """
 
 import argparse
+import datetime
 import math
 import os
 import time
@@ -13,6 +14,8 @@ import onnx
 import onnxruntime
 import sardonyx
 from onnx import helper, numpy_helper
+
+import processor
 
 random = np.random.default_rng(0)
 
@@ -310,7 +313,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="parts of names, separated by commas")
     parser.add_argument("--seconds", type=float, default=0.2, help="for each operator")
-    parser.add_argument("--out", help="a Markdown file for the table")
+    parser.add_argument("--save", action="store_true", help="the table, as bench/results/PROCESSOR/operators.md")
     args = parser.parse_args()
     wanted = [part.lower() for part in args.only.split(",") if part]
     rows = []
@@ -333,10 +336,12 @@ def main():
                   f"Geometric mean {mean:.2f}x, faster in {sum(row[0] >= 1 for row in rows)}."]
     text = "\n".join(lines) + "\n"
     print(text)
-    if args.out:
-        with open(args.out + ".new", "w") as file:
-            file.write(text)
-        os.replace(args.out + ".new", args.out)
+    if args.save:
+        os.makedirs(processor.folder(), exist_ok=True)
+        path = os.path.join(processor.folder(), "operators.md")
+        with open(path + ".new", "w") as file:
+            file.write(f"# {datetime.date.today()}\n\n{processor.described(processor.machine())}.\n\n{text}")
+        os.replace(path + ".new", path)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
-"""INT8 in QDQ form: per-channel symmetric weights, asymmetric uint8 activations, calibrated on random pictures (onnxruntime's quantiser)."""
+"""INT8 by onnxruntime's quantiser. Static: QDQ form, per-channel symmetric weights, asymmetric uint8 activations, calibrated on random pictures.
+Dynamic: activations are quantised in each run."""
 
 import os
 import tempfile
 
 import numpy as np
 import onnx
-from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_dynamic, quantize_static
 
 
 class _Pictures(CalibrationDataReader):
@@ -39,4 +40,13 @@ def quantized(model):
         out = os.path.join(folder, "int8.onnx")
         quantize_static(_folded(path), out, _Pictures(model), quant_format=QuantFormat.QDQ, per_channel=True, weight_type=QuantType.QInt8,
                         activation_type=QuantType.QUInt8)
+        return onnx.load(out)
+
+
+def dynamic(model):
+    """MatMulInteger of weights in int8 and of what DynamicQuantizeLinear makes of activations; embeddings are bytes."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, out = os.path.join(folder, "float.onnx"), os.path.join(folder, "int8.onnx")
+        onnx.save(model, path)
+        quantize_dynamic(path, out, weight_type=QuantType.QInt8, op_types_to_quantize=["MatMul", "Gather"])
         return onnx.load(out)

@@ -7,24 +7,11 @@ import importlib.util
 import json
 import math
 import os
-import platform
 import sys
 
 import models
+import processor
 from measure import measure, ratio
-
-
-def machine():
-    info = {"system": f"{platform.system()} {platform.release().split('-')[0]}", "cores": os.cpu_count()}
-    with open("/proc/cpuinfo") as file:
-        for line in file:
-            key, _, value = line.partition(":")
-            if key.strip() == "model name":
-                info["cpu"] = value.strip()
-            if key.strip() == "flags":
-                info["isa"] = [f for f in value.split() if f.startswith(("avx", "amx", "fma"))]
-                break
-    return info
 
 
 def geometric_mean(values):
@@ -48,13 +35,19 @@ def key_of(report):
     return "cpus_ms" if report["by"] == "cpu" else "medians_ms"
 
 
+def load_of(report):
+    """Programs that wanted to run while a model was measured: the engine under measurement is one of them, or as many as it has threads."""
+    loads = [row["load"] for row in report["rows"] if "load" in row]
+    return f" Load averages of one minute at the ends of the measurements: {min(loads):.1f} to {max(loads):.1f}." if loads else ""
+
+
 def markdown(report):
     key, shown = key_of(report), "cpu_ms" if report["by"] == "cpu" else "p50_ms"
     peers = [e for e in report["engines"] if e != "sdx"]
     versions = ", ".join(f"{e} {v}" for e, v in report["versions"].items())
     lines = [f"# {report['created'][:10]}", "",
-             f"{report['machine'].get('cpu', '')}, {report['machine']['cores']} cores, {report['machine']['system']}; {versions}. {report['rounds']} rounds of "
-             f"{report['seconds']} s in which the engines take turns.", "",
+             f"{processor.described(report['machine'])}; {versions}. {report['rounds']} rounds of "
+             f"{report['seconds']} s in which the engines take turns.{load_of(report)}", "",
              ("ms: CPU time of a run, all threads together (the machine was busy)." if report["by"] == "cpu" else "ms: median time of a run.") + " ×: how many times faster sdx is (median over rounds). start: load + first run in ms, median of 3 processes; cached: the same where the "
              "compiled model is kept. MB: growth of peak memory over that of the "
              "process before the engine came. diff: largest difference to ONNX Runtime's results over their largest magnitude.", ""]
@@ -92,7 +85,7 @@ def plot(report, path):
     import matplotlib.pyplot as plt
 
     peers, key = [e for e in report["engines"] if e != "sdx"], key_of(report)
-    figure, axes = plt.subplots(1, len(report["threads"]), figsize=(7 * len(report["threads"]), 0.42 * len(models.SUITE) + 1), squeeze=False)
+    figure, axes = plt.subplots(1, len(report["threads"]), figsize=(7 * len(report["threads"]), 0.42 * len({r['model'] for r in report['rows']}) + 1), squeeze=False)
     for axis, threads in zip(axes[0], report["threads"]):
         rows = [r for r in report["rows"] if r["threads"] == threads][::-1]
         height = 0.8 / max(1, len(peers))
@@ -134,12 +127,12 @@ def main():
     parser.add_argument("--seconds", type=float, default=0.3, help="per engine and round")
     parser.add_argument("--by", choices=["time", "cpu"], default="time", help="cpu: ratios of CPU time, for a machine that is busy with other things")
     parser.add_argument("--folder", default="build/bench-models", help="where the models are made")
-    parser.add_argument("--out", default="bench/results")
+    parser.add_argument("--out", default=processor.folder(), help="default: bench/results/PROCESSOR")
     parser.add_argument("--name", default="suite")
     parser.add_argument("--no-plot", action="store_true")
     args = parser.parse_args()
     compile_package()
-    report = {"name": args.name, "created": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"), "machine": machine(),
+    report = {"name": args.name, "created": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"), "machine": processor.machine(),
               "by": args.by, "rounds": args.rounds, "seconds": args.seconds, "engines": args.engines.split(","), "versions": {},
               "threads": [int(t) for t in args.threads.split(",")], "rows": []}
     for name in args.models.split(","):
@@ -147,7 +140,7 @@ def main():
         for threads in report["threads"]:
             limit = 0.25 if name in models.INTEGER else 0.02
             results = measure(path, report["engines"], threads, args.rounds, args.seconds, limit)
-            report["rows"].append({"model": os.path.basename(name), "threads": threads, "results": results})
+            report["rows"].append({"model": os.path.basename(name), "threads": threads, "load": os.getloadavg()[0], "results": results})
             for engine, result in results.items():
                 if "version" in result:
                     report["versions"][engine] = result.pop("version")

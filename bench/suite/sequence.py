@@ -5,7 +5,7 @@ import numpy as np
 from builder import FLOAT, INT64, Builder
 
 
-def _heads(b, x, length, heads, size):
+def heads_first(b, x, length, heads, size):
     return b.transpose(b.reshape(x, 1, length, heads, size), 0, 2, 1, 3)
 
 
@@ -20,7 +20,7 @@ def _attend(b, q, k, v, size, mask=None):
 
 def _self_attention(b, x, length, features, heads, mask=None, key_bias=True):
     size = features // heads
-    q, k, v = (_heads(b, b.linear(x, features, features, bias), length, heads, size) for bias in (True, key_bias, True))
+    q, k, v = (heads_first(b, b.linear(x, features, features, bias), length, heads, size) for bias in (True, key_bias, True))
     y = b.reshape(b.transpose(_attend(b, q, k, v, size, mask), 0, 2, 1, 3), 1, length, features)
     return b.linear(y, features, features)
 
@@ -98,7 +98,7 @@ def gpt2(new, past, layers=12, features=768, heads=12, vocabulary=50257):
     linear = lambda t, fin, fout: b.op("Add", [b.op("MatMul", [t, b.normal((fin, fout), 1 / np.sqrt(fin))]), b.normal((fout,), 0.02)])
     for layer in range(layers):
         y = linear(b.layer_norm(x, features), features, 3 * features)
-        q, k, v = (_heads(b, part, new, heads, size) for part in b.op("Split", [y, b.ints(features, features, features)], outputs=3, axis=-1))
+        q, k, v = (heads_first(b, part, new, heads, size) for part in b.op("Split", [y, b.ints(features, features, features)], outputs=3, axis=-1))
         if past:
             k, v = (b.op("Concat", [b.input(f"past.{layer}.{kind}", [1, heads, past, size]), part], axis=2) for kind, part in (("key", k), ("value", v)))
         y = b.reshape(b.transpose(_attend(b, q, k, v, size, mask), 0, 2, 1, 3), 1, new, features)
