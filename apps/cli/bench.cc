@@ -126,7 +126,7 @@ double parse_number(const std::string& text, const char* option) {
     if ((used == text.size() || percent) && std::isfinite(v)) return v;
   } catch (const std::exception&) {
   }
-  throw UsageError(fmt::format("{}: '{}' is no number", option, text));
+  throw UsageError(fmt::format("{}: '{}' is not a number", option, text));
 }
 
 int DiffCommand::run() const {

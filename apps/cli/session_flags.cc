@@ -118,13 +118,13 @@ DataType parse_precision(const std::string& text) {
 std::size_t parse_bytes(const std::string& text) {
   const auto bytes = size_from_text(text);
   if (!bytes)
-    throw UsageError(fmt::format("'{}' is no size; for example 512MB; units: KB, MB, GB, TB, KiB, MiB, GiB, TiB", text));
+    throw UsageError(fmt::format("'{}' is not a size; for example 512MB; units: KB, MB, GB, TB, KiB, MiB, GiB, TiB", text));
   return *bytes;
 }
 
 std::chrono::milliseconds parse_duration(const std::string& text) {
   const auto time = time_from_text(text);
-  if (!time) throw UsageError(fmt::format("'{}' is no duration; for example 30 (seconds), 500ms or 2m", text));
+  if (!time) throw UsageError(fmt::format("'{}' is not a duration; for example 30 (seconds), 500ms or 2m", text));
   return *time;
 }
 
@@ -140,7 +140,7 @@ Shape parse_shape(const std::string& text) {
     std::int64_t extent = 0;
     const auto [next, error] = std::from_chars(at, end, extent);
     if (error != std::errc{} || extent < 0 || (next != end && *next != ',') || (next != end && next + 1 == end)) {
-      throw UsageError(fmt::format("'{}' is no shape; for example 1x3x224x224", text));
+      throw UsageError(fmt::format("'{}' is not a shape; for example 1x3x224x224", text));
     }
     shape.push_back(extent);
     at = next == end ? end : next + 1;

@@ -115,7 +115,7 @@ func (d Dtype) String() string {
 
 func (d Dtype) number() (C.sdx_dtype, error) {
 	if !d.known() {
-		return 0, fmt.Errorf("%w: %v is no element type", ErrInvalidInput, d)
+		return 0, fmt.Errorf("%w: %v is not an element type", ErrInvalidInput, d)
 	}
 	return dtypes[d].number, nil
 }

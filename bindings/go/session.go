@@ -121,7 +121,7 @@ func (t *Tensor) Strings() ([]string, error) {
 	for i := range out {
 		text := C.sdx_tensor_string(t.handle, C.size_t(i))
 		if text == nil {
-			return nil, fmt.Errorf("%w: the elements are no strings", ErrInvalidInput)
+			return nil, fmt.Errorf("%w: the elements are not strings", ErrInvalidInput)
 		}
 		out[i] = C.GoString(text)
 	}

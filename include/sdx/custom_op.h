@@ -136,7 +136,7 @@ struct sdx_op_api {
   size_t (*tensor_bytes)(const sdx_op_tensor* tensor);
   const void* (*tensor_data)(const sdx_op_tensor* tensor); /* NULL for strings */
   void* (*tensor_mutable_data)(sdx_op_tensor* tensor);     /* of an output; NULL otherwise */
-  /* Strings, UTF-8, also NUL-terminated. NULL when `index` is out of range or the elements are no strings. */
+  /* Strings, UTF-8, also NUL-terminated. NULL when `index` is out of range or the elements are not strings. */
   const char* (*tensor_string)(const sdx_op_tensor* tensor, int64_t index, size_t* length);
   sdx_status (*tensor_set_string)(sdx_op_tensor* tensor, int64_t index, const char* text, size_t length);
 

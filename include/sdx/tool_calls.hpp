@@ -93,7 +93,7 @@ class SDX_API AnswerParser {
   // `tools`: the functions that were offered, JSON as for ChatInput::tools; "": none were, and then only calls with marks of
   // their own are seen. With them bare JSON counts as a call if its name is one of theirs, and values that a format writes as
   // plain text (qwen_xml, glm) become what the schemas say. `prompt`: the text that the answer goes on with, whose end may begin
-  // the reasoning. Throws Error(invalid_argument) for tools that are no JSON list of functions.
+  // the reasoning. Throws Error(invalid_argument) for tools that are not a JSON list of functions.
   explicit AnswerParser(const AnswerFormat& format, std::string_view tools = {}, std::string_view prompt = {});
   ~AnswerParser();
   AnswerParser(AnswerParser&&) noexcept;

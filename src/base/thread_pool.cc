@@ -311,7 +311,7 @@ std::vector<int> parse_cores(std::string_view text) {
     const auto first = core_number(item.substr(0, dash));
     const auto last = dash == std::string_view::npos ? first : core_number(item.substr(dash + 1));
     if (!first || !last || *last < *first) {
-      fail(ErrorCode::invalid_argument, "'{}' is no list of cores; expected auto, or numbers and ranges such as 0,2-3", text);
+      fail(ErrorCode::invalid_argument, "'{}' is not a list of cores; expected auto, or numbers and ranges such as 0,2-3", text);
     }
     for (int core = *first; core <= *last; ++core) cores.push_back(core);
   }

@@ -54,7 +54,7 @@ class SDX_TOOLS_API ThreadPool {
 };
 
 // Cores by number, from "auto" (those that the process may use) or a list such as "0,2-3". Throws Error(invalid_argument) for
-// what is no list, and for cores that the process may not use.
+// what is not a list, and for cores that the process may not use.
 std::vector<int> parse_cores(std::string_view text);
 
 // The pool that code on this thread should use: set by a session's run; ThreadPool::shared() otherwise.

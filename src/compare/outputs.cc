@@ -316,7 +316,7 @@ void Search::alone(NodeId id, NodeDifference& d) {
       to = model.graph.add_input(info.name, type);
       inputs.add(info.name, *given);
     } else {
-      fail(ErrorCode::not_implemented, "its input '{}' is no tensor, so it cannot be run alone", info.name);
+      fail(ErrorCode::not_implemented, "its input '{}' is not a tensor, so it cannot be run alone", info.name);
     }
     known.emplace_back(v, to);
     return to;

@@ -37,7 +37,7 @@ class Dim {
   friend Dim operator+(const Dim& a, const Dim& b);
   friend Dim operator-(const Dim& a, const Dim& b);
   friend Dim operator*(const Dim& a, const Dim& b);
-  // Rounds towards minus infinity. Unknown for a zero or unknown divisor. Where the quotient is no polynomial, the result
+  // Rounds towards minus infinity. Unknown for a zero or unknown divisor. Where the quotient is not a polynomial, the result
   // is a symbol named after the expression ("floor((h - 1)/2)"), so that equal expressions still compare equal.
   friend Dim floor_div(const Dim& a, const Dim& b);
   friend Dim ceil_div(const Dim& a, const Dim& b);

@@ -43,7 +43,7 @@ Source parse_hub(std::string_view text) {
   const std::string last = slash == std::string::npos ? head : head.substr(slash + 1);
   const bool named = std::all_of(head.begin(), head.end(), [](char c) { return name_character(c) || c == '/'; });
   if (last.empty() || slash == 0 || last.find('/') != std::string::npos || !named || !unsafe_name(head).empty()) {
-    fail(ErrorCode::invalid_argument, "'{}' is no model of a hub; expected hf://ORG/NAME[@REVISION][/FILE]", text);
+    fail(ErrorCode::invalid_argument, "'{}' is not a model of a hub; expected hf://ORG/NAME[@REVISION][/FILE]", text);
   }
   if (!tail.empty()) {
     if (const std::string why = unsafe_name(tail); !why.empty()) {
@@ -93,7 +93,7 @@ std::string checked_sha256(std::string_view text) {
   for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   const bool hex = std::all_of(out.begin(), out.end(), [](unsigned char c) { return std::isxdigit(c) != 0; });
   if (out.size() != 64 || !hex)
-    fail(ErrorCode::invalid_argument, "'{}' is no SHA-256 checksum: expected 64 hexadecimal digits", text);
+    fail(ErrorCode::invalid_argument, "'{}' is not a SHA-256 checksum: expected 64 hexadecimal digits", text);
   return out;
 }
 

@@ -31,7 +31,7 @@ int parse_port(std::string_view text, std::string_view whole) {
   int port = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
   if (error != std::errc{} || end != text.data() + text.size() || port < 1 || port > 65535) {
-    fail(ErrorCode::invalid_argument, "'{}' is no port (in '{}')", text, whole);
+    fail(ErrorCode::invalid_argument, "'{}' is not a port (in '{}')", text, whole);
   }
   return port;
 }
@@ -77,7 +77,7 @@ Url parse_url(std::string_view text) {
   const auto colon = text.find("://");
   url.scheme = colon == std::string_view::npos ? "" : lower(text.substr(0, colon));
   if (url.scheme != "http" && url.scheme != "https") {
-    fail(ErrorCode::invalid_argument, "'{}' is no http:// or https:// address", text);
+    fail(ErrorCode::invalid_argument, "'{}' is not an http:// or https:// address", text);
   }
   std::string_view rest = text.substr(colon + 3);
   if (const auto hash = rest.find('#'); hash != std::string_view::npos) {

@@ -20,7 +20,7 @@ struct InputRequest {
 };
 
 struct PlannedInput {
-  std::string name, type;  // "float32", of what is no tensor "sequence(float32) of 4"
+  std::string name, type;  // "float32", of what is not a tensor "sequence(float32) of 4"
   Shape shape;
 };
 

@@ -13,7 +13,7 @@ namespace {
 
 [[noreturn]] void unknown(std::span<const std::byte> bytes) {
   if (bytes.empty()) fail(ErrorCode::invalid_argument, "there is no image: no bytes at all");
-  fail(ErrorCode::invalid_argument, "the data are no JPEG, PNG, WebP, BMP, PNM, TIFF, JPEG 2000, HEIC, AVIF or raw image");
+  fail(ErrorCode::invalid_argument, "the data are not a JPEG, PNG, WebP, BMP, PNM, TIFF, JPEG 2000, HEIC, AVIF or raw image");
 }
 
 Stored plain(Image image) {

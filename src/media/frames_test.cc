@@ -68,7 +68,7 @@ TEST(Frames, MapsFollowEachOther) {
 }
 
 TEST(Frames, WhatIsNoStreamOfPicturesIsAnError) {
-  for (const char* text : {"hello, this is no picture", "P3\n1 1\n255\n1 2 3\n", "P6\n99999 99999\n255\n", "P6\nx"}) {
+  for (const char* text : {"hello, this is not a picture", "P3\n1 1\n255\n1 2 3\n", "P6\n99999 99999\n255\n", "P6\nx"}) {
     std::istringstream in(text);
     FrameReader reader(in);
     EXPECT_THROW(reader.next(), Error) << text;

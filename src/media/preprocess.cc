@@ -293,7 +293,7 @@ Image from_tensor(const Tensor& tensor, Layout layout, float scale) {
   if (planar) shape = {shape[1], shape[2], shape[0]};
   if (shape.size() != 3 || shape[0] < 1 || shape[0] > 65535 || shape[1] < 1 || shape[1] > 65535 ||
       (shape[2] != 1 && shape[2] != 3 && shape[2] != 4)) {
-    fail(ErrorCode::invalid_argument, "a tensor {} is no image: expected [1,]C,H,W or [1,]H,W,C with 1, 3 or 4 channels",
+    fail(ErrorCode::invalid_argument, "a tensor {} is not an image: expected [1,]C,H,W or [1,]H,W,C with 1, 3 or 4 channels",
          tensor.type_string());
   }
   Image image = Image::blank(static_cast<int>(shape[1]), static_cast<int>(shape[0]), static_cast<int>(shape[2]));

@@ -121,7 +121,7 @@ std::set<std::string> external_names(const std::filesystem::path& model) {
         std::string(reinterpret_cast<const char*>(file->bytes().data()), std::min<std::size_t>(file->bytes().size(), 64));
     const bool pointer = head.starts_with("version https://git-lfs");
     const bool page = head.find("<!DOCTYPE") != std::string::npos || head.find("<html") != std::string::npos;
-    fail(ErrorCode::invalid_model, "'{}' is no ONNX model{}", model.filename().string(),
+    fail(ErrorCode::invalid_model, "'{}' is not an ONNX model{}", model.filename().string(),
          pointer ? ": it is a Git LFS pointer, so the address must be that of the file behind it"
          : page  ? ": it is a web page"
                  : "");

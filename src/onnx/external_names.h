@@ -10,7 +10,7 @@
 namespace sdx {
 
 // The files beside it that an ONNX model names as external data, backslashes turned into slashes, whether or not they are there.
-// Reads no weights. Throws Error(invalid_model) when the file is no ONNX model, or names a file outside its folder.
+// Reads no weights. Throws Error(invalid_model) when the file is not an ONNX model, or names a file outside its folder.
 SDX_TOOLS_API std::set<std::string> external_names(const std::filesystem::path& model);
 
 }  // namespace sdx

@@ -114,7 +114,7 @@ Type declared_type(const Scope& scope, std::string_view name) {
     }
   }
   const std::string near = closest(name, names);
-  fail(ErrorCode::invalid_model, "{} '{}', which is no graph input, no initializer, and no output of any node{}", reader, name,
+  fail(ErrorCode::invalid_model, "{} '{}', which is not a graph input, an initializer, or an output of any node{}", reader, name,
        near.empty() ? "" : "; did you mean '" + near + "'?");
 }
 

@@ -22,7 +22,7 @@ struct Scope;
 class CallExpander {
  public:
   virtual ~CallExpander() = default;
-  // Expands the call in place, adding nodes to scope.graph; false: the node is no call.
+  // Expands the call in place, adding nodes to scope.graph; false: the node is not a call.
   virtual bool expand(Scope& scope, const Node& call) = 0;
 };
 

@@ -141,7 +141,7 @@ Model read_checked(std::string_view data, PbSource source) {
   Model model;
   const ModelMessage m = scan_model(data, model);
   if (!m.has_graph) {
-    fail(ErrorCode::invalid_model, "this is no ONNX model: it holds no graph{}", hint(data));
+    fail(ErrorCode::invalid_model, "this is not an ONNX model: it holds no graph{}", hint(data));
   }
   check_versions(model);
   if (m.has_training) model.warnings.emplace_back("the model's training information is ignored");
@@ -175,7 +175,7 @@ Model read_ort(std::span<const std::byte> data, const std::shared_ptr<const void
 
 Model read_bytes(std::span<const std::byte> data, const std::shared_ptr<const void>& owner, ExternalData* external) {
   const std::string_view text(reinterpret_cast<const char*>(data.data()), data.size());
-  if (text.empty()) fail(ErrorCode::invalid_model, "this is no ONNX model: it is empty");
+  if (text.empty()) fail(ErrorCode::invalid_model, "this is not an ONNX model: it is empty");
   if (is_ort_model(text)) return read_ort(data, owner);
   PbSource source;
   source.owner = owner;  // a copy: the bytes are needed for the message when reading fails
@@ -183,7 +183,7 @@ Model read_bytes(std::span<const std::byte> data, const std::shared_ptr<const vo
   try {
     return read_checked(text, std::move(source));
   } catch (const protozero::exception& e) {
-    fail(ErrorCode::invalid_model, "this is no ONNX model, or it is damaged or incomplete ({}, after {} bytes in all){}",
+    fail(ErrorCode::invalid_model, "this is not an ONNX model, or it is damaged or incomplete ({}, after {} bytes in all){}",
          e.what(), text.size(), hint(text));
   }
 }

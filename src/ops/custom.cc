@@ -9,7 +9,7 @@
 namespace sdx::ops {
 namespace {
 
-// A library's SDX_INTERNAL is no mistake of ours.
+// A library's SDX_INTERNAL is not a mistake of ours.
 ErrorCode code_of(sdx_status status) {
   if (status <= SDX_OK || status >= SDX_INTERNAL) return ErrorCode::runtime_failure;
   return static_cast<ErrorCode>(status);

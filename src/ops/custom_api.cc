@@ -44,7 +44,7 @@ T& require(T* pointer, const char* what) {
 }
 
 DataType dtype_of(sdx_dtype dtype) {
-  if (dtype <= 0 || dtype >= kDataTypeCount) fail(ErrorCode::invalid_argument, "{} is no element type", dtype);
+  if (dtype <= 0 || dtype >= kDataTypeCount) fail(ErrorCode::invalid_argument, "{} is not an element type", dtype);
   return static_cast<DataType>(dtype);
 }
 

@@ -30,7 +30,7 @@ inline constexpr const char* kRegionDomain = "sdx.region";
 // What inference knows beyond the types stored in the graph.
 struct InferResult {
   std::vector<Type> types;                     // by ValueId
-  std::unordered_map<ValueId, Tensor> values;  // known values that are no constants of the graph, aligned
+  std::unordered_map<ValueId, Tensor> values;  // known values that are not constants of the graph, aligned
   std::vector<std::string> warnings;           // declared shapes that inference contradicts
 };
 

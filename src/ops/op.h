@@ -18,7 +18,7 @@ namespace sdx::ops {
 class InferContext;
 class OpContext;
 
-// Sets of permitted types: one bit per DataType, and bits for the kinds that are no tensors.
+// Sets of permitted types: one bit per DataType, and bits for the kinds that are not tensors.
 using TypeSet = std::uint64_t;
 constexpr TypeSet bit(DataType t) { return TypeSet{1} << static_cast<unsigned>(t); }
 template <class... D>

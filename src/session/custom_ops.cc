@@ -23,7 +23,7 @@ fs::path checked_path(const fs::path& path) {
     fail(ErrorCode::io, "there is no library of custom operators '{}'", path.string());
   }
   if (!fs::is_regular_file(absolute, error))
-    fail(ErrorCode::io, "'{}' is no file; expected a library of custom operators", path.string());
+    fail(ErrorCode::io, "'{}' is not a file; expected a library of custom operators", path.string());
   return absolute;
 }
 
@@ -41,7 +41,7 @@ CustomOps load_library(const fs::path& given) {
   if (entry == nullptr) {
     if (::dlsym(loaded, kOrtEntry) != nullptr) return read_ort_operators(handle, given.string());
     fail(ErrorCode::invalid_argument,
-         "'{}' is no library of custom operators: it exports neither {} (sdx/custom_op.h) nor {} (made for ONNX Runtime)",
+         "'{}' is not a library of custom operators: it exports neither {} (sdx/custom_op.h) nor {} (made for ONNX Runtime)",
          given.string(), kEntry, kOrtEntry);
   }
   return ops::register_custom(reinterpret_cast<sdx_register_operators_fn>(entry), given.string(), handle);

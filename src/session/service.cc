@@ -34,7 +34,7 @@ Error caught() {
   } catch (const std::exception& e) {
     return {ErrorCode::internal, e.what()};
   } catch (...) {
-    return {ErrorCode::internal, "something was thrown that is no exception of the C++ library"};
+    return {ErrorCode::internal, "something was thrown that is not an exception of the C++ library"};
   }
 }
 

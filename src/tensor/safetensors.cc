@@ -46,7 +46,7 @@ DataType type_of(const std::string& name, const std::string& word) {
 }
 
 std::uint64_t natural(const json& value, const std::string& name, const char* what) {
-  if (!value.is_number_unsigned()) malformed(fmt::format("{} of tensor '{}' is no whole number", what, name));
+  if (!value.is_number_unsigned()) malformed(fmt::format("{} of tensor '{}' is not a whole number", what, name));
   return value.get<std::uint64_t>();
 }
 
@@ -58,7 +58,7 @@ struct Entry {
 };
 
 Entry entry_of(const std::string& name, const json& value) {
-  if (!value.is_object()) malformed(fmt::format("'{}' is no object", name));
+  if (!value.is_object()) malformed(fmt::format("'{}' is not an object", name));
   const json dtype = value.value("dtype", json()), shape = value.value("shape", json()),
              offsets = value.value("data_offsets", json());
   if (!dtype.is_string() || !shape.is_array() || !offsets.is_array() || offsets.size() != 2) {
@@ -91,9 +91,9 @@ std::vector<Entry> entries_of(const json& header, std::uint64_t data_bytes, std:
       entries.push_back(entry_of(name, value));
       continue;
     }
-    if (!value.is_object()) malformed("'__metadata__' is no object");
+    if (!value.is_object()) malformed("'__metadata__' is not an object");
     for (const auto& [key, text] : value.items()) {
-      if (!text.is_string()) malformed("'__metadata__' has a value that is no text");
+      if (!text.is_string()) malformed("'__metadata__' has a value that is not text");
       metadata[key] = text.get<std::string>();
     }
   }
@@ -120,7 +120,7 @@ SafeTensors parse_safetensors(std::span<const std::byte> bytes, std::shared_ptr<
   if (length > kMostHeader || length > bytes.size() - kPrefix) malformed(fmt::format("a header of {} bytes", length));
   const auto* text = reinterpret_cast<const char*>(bytes.data()) + kPrefix;
   const json header = json::parse(text, text + length, nullptr, false);
-  if (!header.is_object()) malformed("the header is no JSON object");
+  if (!header.is_object()) malformed("the header is not a JSON object");
   SafeTensors out;
   const std::byte* data = bytes.data() + kPrefix + length;
   for (Entry& e : entries_of(header, bytes.size() - kPrefix - length, out.metadata)) {

@@ -25,7 +25,7 @@ OptimizerKind optimizer_named(std::string_view name) {
   for (const auto& [known, kind] : kNames) {
     if (name == known) return kind;
   }
-  fail(ErrorCode::invalid_argument, "'{}' is no optimizer; permitted: adamw, adam, sgd, rmsprop, adagrad, lion", name);
+  fail(ErrorCode::invalid_argument, "'{}' is not an optimizer; permitted: adamw, adam, sgd, rmsprop, adagrad, lion", name);
 }
 
 const char* to_string(OptimizerKind kind) { return kNames[static_cast<std::size_t>(kind)].first; }

@@ -22,7 +22,7 @@ SKIPPED = 77
 SECONDS = 600  # for one file
 HERE = Path(__file__).resolve().parent
 PATTERN = "onnxruntime_test_python*.py"
-# What needs another provider's machine, or is no test of the package.
+# What needs another provider's machine, or is not a test of the package.
 OTHERS = ("azure", "cudagraph", "dmlgraph", "nv_tensorrt_rtx_ep_tests")
 
 # Runs in a process of its own for each file: a crash costs the tests after it in that file, and is seen as that test's.

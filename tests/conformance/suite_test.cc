@@ -64,7 +64,7 @@ TEST(Cases, AreFoundInFoldersAndInFoldersOfFolders) {
   EXPECT_EQ(find_cases(root), expected);
   EXPECT_EQ(find_cases(root / "node"), expected);
   EXPECT_EQ(find_cases(root / "node/test_a"), std::vector<fs::path>{root / "node/test_a"});
-  // A file that is no model is a failure of that case, not of the run.
+  // A file that is not a model is a failure of that case, not of the run.
   EXPECT_EQ(run_in_child(root / "node/test_a", way("default"), 20).kind, Outcome::Kind::failed);
   fs::remove_all(root);
 }

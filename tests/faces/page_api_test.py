@@ -73,7 +73,7 @@ def strangers_are_refused(page):
 def bad_pictures_are_refused(page, file):
     status, _, body = page.ask("POST", "/api/pictures", b"x" * (65 << 20))
     check(status == 413 and b"error" in body, status)
-    status, _, body = page.ask("POST", "/api/pictures", b"this is no picture")
+    status, _, body = page.ask("POST", "/api/pictures", b"this is not a picture")
     check(status == 400 and json.loads(body)["error"]["message"], status, body)
     whole = file.read_bytes()
     status, _, body = page.ask("POST", "/api/pictures", whole[: len(whole) // 2])

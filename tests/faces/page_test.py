@@ -120,7 +120,7 @@ def downloads_what_the_command_writes(b, page, file):
 
 def shows_what_is_wrong(b, folder):
     bad = folder / "<img src=x onerror=document.title='broken'>.jpg"
-    bad.write_bytes(b"this is no picture")
+    bad.write_bytes(b"this is not a picture")
     b.add(bad)
     b.until(lambda: b.all(".toast"), "the error is shown")
     check(bad.name in b.text(".toast"), b.text(".toast"))

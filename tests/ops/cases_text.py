@@ -29,11 +29,11 @@ def tokenizer(r):
     case("no strings", x=np.zeros((0,), object), separators=[" "])
     case("no strings, two axes", x=np.zeros((2, 0), object), separators=[" "])
     for text, message in (('{mark=0, mincharnum=1, pad_value=""}', "one of the attributes"), ('{mark=0, mincharnum=0, pad_value="", separators=[" "]}', "mincharnum is 0"),
-                          ('{mark=0, mincharnum=1, pad_value="", separators=["("]}', "no valid regular expression"),
+                          ('{mark=0, mincharnum=1, pad_value="", separators=["("]}', "not a valid regular expression"),
                           ('{mark=0, mincharnum=2, pad_value="", separators=[""]}', "it must be 1")):
         r.fails("Tokenizer", f'input x: string[1] = "a"\ny = com.microsoft.Tokenizer(x) {text}\noutput y', message)
     r.fails("Tokenizer", 'input x: string[1] = "a\\xff"\ny = com.microsoft.Tokenizer(x) {mark=0, mincharnum=1, pad_value="", separators=[""]}\noutput y',
-            "no valid UTF-8")
+            "not valid UTF-8")
 
 
 def words(r):

@@ -184,7 +184,7 @@ def test_trainer_options(artifacts, state):
     for wrong in ({"momentun": 1}, {"momentum": 0.9}):
         with pytest.raises(TypeError):
             Trainer(artifacts, state, **wrong)
-    with pytest.raises(sardonyx.InvalidArgument, match="no optimizer; permitted: adamw"):
+    with pytest.raises(sardonyx.InvalidArgument, match="not an optimizer; permitted: adamw"):
         Trainer(artifacts, state, "adamm")
     with pytest.raises(sardonyx.InvalidArgument, match="no schedule"):
         Trainer(artifacts, state, schedule="square")

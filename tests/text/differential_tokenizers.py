@@ -241,7 +241,7 @@ def expected(t, ask):
         if "ids" in ask:
             return {"decoded": t.decode(ask["ids"], False), "decoded_skip": t.decode(ask["ids"], True)}
         return described(t.encode(ask["text"], ask.get("pair"), add_special_tokens=ask["special"]))
-    except BaseException as e:  # a panic is no Exception
+    except BaseException as e:  # a panic is not an Exception
         if isinstance(e, KeyboardInterrupt):
             raise
         return None if "Panic" in type(e).__name__ else str(e)

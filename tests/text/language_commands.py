@@ -42,7 +42,7 @@ def standard_input(sdx, folder):
     vector = run(sdx, "embed", "embedder", "--no-normalize", "--pooling", "max", given="a\n", cwd=folder)
     expect(vector == '{"index":0,"embedding":[3]}\n', f"embed: {vector}")
     talk = 'ab\n/save talk.json\n/stats\n"""\na\nb\n"""\n/system c\n/save two.json\n/reset\n/load talk.json\na\\\nb\n/save three.json\n/exit\nab\n'
-    # A line feed is no token of this model: it is left out or unknown, so the answers to what has one are not looked at.
+    # A line feed is not a token of this model: it is left out or unknown, so the answers to what has one are not looked at.
     subprocess.run([sdx, "chat", "talker.gguf", *options], input=talk, capture_output=True, text=True, cwd=folder, timeout=60)
     first = [{"role": "user", "content": "ab"}, {"role": "assistant", "content": "aa"}]
     expect(json.loads((folder / "talk.json").read_text()) == first, "/save")

@@ -58,7 +58,7 @@ double number(const std::string& name, const std::string& text) {
   char* end = nullptr;
   const double v = std::strtod(text.c_str(), &end);
   if (text.empty() || *end != '\0' || !std::isfinite(v)) {
-    fail(ErrorCode::invalid_argument, "{}={} is no number", name, text);
+    fail(ErrorCode::invalid_argument, "{}={} is not a number", name, text);
   }
   return v;
 }

@@ -170,7 +170,7 @@ int CheckpointCommand::diff() const {
   int different = 0;
   for (std::size_t i = 0; i < delta.parameters.size(); ++i) {
     const Parameter& p = delta.parameters[i];
-    // Numbers that are no floating-point numbers have no difference there.
+    // Numbers that are not floating-point numbers have no difference there.
     if (!is_floating(p.value.dtype())) continue;
     const Size size = size_of(p.value);
     const auto old =
@@ -200,7 +200,7 @@ int CheckpointCommand::average() const {
     char* end = nullptr;
     const double v = std::strtod(w.c_str(), &end);
     if (w.empty() || *end != '\0' || !std::isfinite(v) || v < 0) {
-      throw UsageError(fmt::format("--weights: '{}' is no number that is not negative", w));
+      throw UsageError(fmt::format("--weights: '{}' is not a nonnegative number", w));
     }
     numbers.push_back(v);
   }

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 [[noreturn]] void malformed(const fs::path& path, const std::string& why) {
-  fail(ErrorCode::invalid_argument, "'{}' is no case file: {}", path.string(), why);
+  fail(ErrorCode::invalid_argument, "'{}' is not a case file: {}", path.string(), why);
 }
 
 std::vector<std::pair<std::string, std::string>> read_files(const json& set, const char* key, const fs::path& file) {

@@ -8,7 +8,7 @@
 namespace sdx::cli {
 namespace {
 
-// Strings are no plain bytes, and elements of less than a byte do not begin at one.
+// Strings are not plain bytes, and elements of less than a byte do not begin at one.
 bool plain(const Tensor& t) { return t.dtype() != DataType::string && bit_width(t.dtype()) >= 8; }
 
 }  // namespace

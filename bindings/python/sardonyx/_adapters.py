@@ -146,7 +146,7 @@ def _serialize(adapter: int, model: int, parameters: Mapping[str, np.ndarray]) -
 def _array(name: str, value: Any) -> np.ndarray:
     array = value.numpy() if isinstance(value, OrtValue) else np.asarray(value)
     if not isinstance(array, np.ndarray) or _types.engine_name(array) == "string" or not _types.onnx_number(array):
-        raise InvalidArgument(f"adapter parameter '{name}' is no tensor of numbers")
+        raise InvalidArgument(f"adapter parameter '{name}' is not a tensor of numbers")
     return array
 
 

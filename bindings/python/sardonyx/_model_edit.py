@@ -216,7 +216,7 @@ def options_of(model: Any, options: SessionOptions) -> SessionOptions:
     try:
         wanted = json.loads(text).get("session_options", {}).items()
     except (ValueError, AttributeError):
-        raise InvalidArgument(f"the model's metadata 'ort_config' is no JSON object: {text[:80]!r}") from None
+        raise InvalidArgument(f"the model's metadata 'ort_config' is not a JSON object: {text[:80]!r}") from None
     options = copy.copy(options)
     for name, value in wanted:
         setattr(options, name, bool(value) if name == "enable_profiling" else value)

@@ -81,8 +81,8 @@ def numpy_type(what: Any) -> np.dtype:
 
 
 def numpy_of(ort: str) -> np.dtype:
-    """The dtype for ONNX Runtime's name of a tensor's type: "tensor(float)". TypeError for what is no tensor."""
+    """The dtype for ONNX Runtime's name of a tensor's type: "tensor(float)". TypeError for what is not a tensor."""
     for _, name, numpy in _TABLE.values():
         if ort == f"tensor({name})":
             return numpy_type(numpy)
-    raise TypeError(f"{ort} is no type of tensors")
+    raise TypeError(f"{ort} is not a type of tensors")

@@ -76,7 +76,7 @@ class OrtValue:
     def numpy(self) -> Any:
         """The value itself: changing it changes the OrtValue."""
         if self.is_sparse_tensor():
-            raise InvalidArgument("a sparse tensor is no array: as_sparse_tensor()")
+            raise InvalidArgument("a sparse tensor is not an array: as_sparse_tensor()")
         return self._value
 
     def as_sparse_tensor(self) -> SparseTensor:
@@ -156,7 +156,7 @@ class OrtValue:
 
     def _tensor(self) -> np.ndarray:
         if not isinstance(self._value, np.ndarray):
-            raise InvalidArgument(f"this value is no tensor but {self.data_type() or 'nothing'}")
+            raise InvalidArgument(f"this value is not a tensor but {self.data_type() or 'nothing'}")
         return self._value
 
 

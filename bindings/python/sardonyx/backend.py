@@ -39,7 +39,7 @@ class SardonyxBackendRep(BackendRep):
         elif len(declared) == 1:
             feed = {declared[0]: inputs}
         else:
-            raise ValueError(f"the model has {len(declared)} inputs, received one value that is no list")
+            raise ValueError(f"the model has {len(declared)} inputs, received one value that is not a list")
         options = RunOptions()
         for name, value in kwargs.items():
             if hasattr(options, name):

@@ -26,7 +26,7 @@ class Buffers {
   std::deque<Py_buffer> views_;  // addresses must not change: they go to the exporter
 };
 
-// What a model expects of an input, to convert what is no array yet.
+// What a model expects of an input, to convert what is not an array yet.
 struct Expected {
   const char* name;  // of the input, for messages
   DataType dtype = DataType::undefined;

@@ -72,7 +72,7 @@ inline void check(int answer) {
   if (answer == -1) throw Raised();
 }
 
-// From here to there. Text that is no UTF-8 goes both ways as Python's file names do (surrogateescape).
+// From here to there. Text that is not UTF-8 goes both ways as Python's file names do (surrogateescape).
 Object text(std::string_view s);
 inline Object number(std::int64_t v) { return Object::taken(PyLong_FromLongLong(v)); }
 inline Object number(std::uint64_t v) { return Object::taken(PyLong_FromUnsignedLongLong(v)); }

@@ -15,7 +15,7 @@ namespace {
 
 TokenId to_token(PyObject* object) {
   const std::int64_t id = to_integer(object);
-  if (id < 0 || id > 0xFFFFFFFFLL) fail(ErrorCode::invalid_argument, "{} is no token's number", id);
+  if (id < 0 || id > 0xFFFFFFFFLL) fail(ErrorCode::invalid_argument, "{} is not a token's number", id);
   return static_cast<TokenId>(id);
 }
 

@@ -58,7 +58,7 @@ mx::Dtype dtype_of(sdx_dtype number) {
   constexpr mx::Dtype known[] = {float32, uint8,   int8,   uint16, int16,     int32,      int64,   boolean,
                                  float16, float64, uint32, uint64, complex64, complex128, bfloat16};
   if (std::find(std::begin(known), std::end(known), dtype) == std::end(known)) {
-    sdx::fail(sdx::ErrorCode::invalid_argument, "{} is no element type of arrays", number);
+    sdx::fail(sdx::ErrorCode::invalid_argument, "{} is not an element type of arrays", number);
   }
   return dtype;
 }

@@ -88,7 +88,7 @@ array numbers_of(const GgufModel& model, const GgufValue& v) {
     }
     return array(std::move(t));
   }
-  fail(ErrorCode::invalid_model, "[load_gguf] the value '{}' is no number", v.key);
+  fail(ErrorCode::invalid_model, "[load_gguf] the value '{}' is not a number", v.key);
 }
 
 // One text after the other; the reader has seen that all lie within the value. Not by key: a file may have a million keys.

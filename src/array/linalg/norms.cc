@@ -46,7 +46,7 @@ array of_matrices(const array& a, double ord, const std::vector<int>& axes, bool
     return of_singular_values(
         a, axes, keepdims, [&](const array& v) { return ord > 0 ? max(v, -1, false, s) : min(v, -1, false, s); }, s);
   }
-  if (size != 1 && !std::isinf(size)) refuse("norm", "{} is no order of a norm of matrices", ord);
+  if (size != 1 && !std::isinf(size)) refuse("norm", "{} is not an order of a norm of matrices", ord);
   const auto rank = a.shape().size();
   const int row = detail::axis_of("norm", axes[0], rank), column = detail::axis_of("norm", axes[1], rank);
   const int summed = size == 1 ? row : column;
@@ -84,7 +84,7 @@ array norm(const array& a, double ord, const NormAxes& axis, bool keepdims, Stre
 
 array norm(const array& a, const std::string& ord, const NormAxes& axis, bool keepdims, StreamOrDevice s) {
   const std::vector<int> axes = axes_for(a, axis);
-  if (ord != "fro" && ord != "f" && ord != "nuc") refuse("norm", "\"{}\" is no order of a norm", ord);
+  if (ord != "fro" && ord != "f" && ord != "nuc") refuse("norm", "\"{}\" is not an order of a norm", ord);
   if (axes.size() != 2) refuse("norm", "order \"{}\" is one of matrices, and one axis is given", ord);
   if (ord != "nuc") return root_of_squares(a, axes, keepdims, s);
   return of_singular_values(

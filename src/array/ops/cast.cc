@@ -82,7 +82,7 @@ array view(const array& a, Dtype dtype, StreamOrDevice s) {
   if (from != to) {
     if (shape.empty()) detail::refuse("view", "a scalar of {} seen as {}: the width differs", name(a.dtype()), name(dtype));
     if (shape.back() * from % to != 0) {
-      detail::refuse("view", "the last extent of {} ({} bytes) is no multiple of {}", to_string(shape), shape.back() * from,
+      detail::refuse("view", "the last extent of {} ({} bytes) is not a multiple of {}", to_string(shape), shape.back() * from,
                      name(dtype));
     }
     shape.back() = shape.back() * from / to;

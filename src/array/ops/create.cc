@@ -47,9 +47,9 @@ const Kind kTriangle{.name = "tri", .emit = emit_triangle, .vjp = range_vjp};
 
 void check_extents(const char* operation, const Shape& shape) {
   for (const std::int64_t extent : shape) {
-    if (extent < 0) refuse(operation, "{} is no shape", to_string(shape));
+    if (extent < 0) refuse(operation, "{} is not a shape", to_string(shape));
   }
-  if (element_count(shape) < 0) refuse(operation, "{} is no shape", to_string(shape));
+  if (element_count(shape) < 0) refuse(operation, "{} is not a shape", to_string(shape));
 }
 
 array range(double start, double step, std::int64_t count, Dtype type, const StreamOrDevice& s) {

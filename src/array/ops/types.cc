@@ -61,7 +61,7 @@ bool isdtype(Dtype dtype, std::string_view kind) {
   if (kind == "complex floating") return c == DtypeCategory::complexfloating;
   if (kind == "numeric") return integral || detail::is_inexact(dtype);
   detail::refuse("isdtype",
-                 "\"{}\" is no kind of types: expected bool, signed integer, unsigned integer, integral, real floating, "
+                 "\"{}\" is not a kind of types: expected bool, signed integer, unsigned integer, integral, real floating, "
                  "complex floating or numeric",
                  kind);
 }
@@ -93,7 +93,7 @@ FloatInfo finfo(Dtype dtype) {
       using L = std::numeric_limits<double>;
       return {64, L::lowest(), L::max(), L::epsilon(), L::min(), Dtype::float64};
     }
-    default: detail::refuse("finfo", "{} is no floating-point type", name(dtype));
+    default: detail::refuse("finfo", "{} is not a floating-point type", name(dtype));
   }
 }
 
@@ -101,7 +101,7 @@ IntegerInfo iinfo(Dtype dtype) {
   const DtypeCategory c = category(dtype);
   const int bits = bit_width(dtype);
   if (c == DtypeCategory::unsignedinteger) return {bits, 0, ~std::uint64_t{0} >> (64 - bits), dtype};
-  if (c != DtypeCategory::signedinteger) detail::refuse("iinfo", "{} is no integer type", name(dtype));
+  if (c != DtypeCategory::signedinteger) detail::refuse("iinfo", "{} is not an integer type", name(dtype));
   const std::uint64_t most = ~std::uint64_t{0} >> (65 - bits);
   return {bits, -static_cast<std::int64_t>(most) - 1, most, dtype};
 }

@@ -159,7 +159,7 @@ std::uint32_t most_below_one(Dtype dtype) {
 array drawn(const Request& r, const Shape& shape, const random::OptionalKey& given, const std::vector<array>& bounds,
             const StreamOrDevice& s) {
   for (const std::int64_t extent : shape) {
-    if (extent < 0) refuse(r.name, "{} is no shape", to_string(shape));
+    if (extent < 0) refuse(r.name, "{} is not a shape", to_string(shape));
   }
   const array key = key_or_next(given);
   if (key.dtype() != Dtype::uint32 || key.shape() != Shape{2}) {

@@ -22,7 +22,7 @@ class Ledger {
 
   Maybe& at(const array& a) {
     const auto place = tape_.places.find(a.node())->second;
-    // An argument is no step of the tape.
+    // An argument is not a step of the tape.
     const bool step = place < tape_.order.size() && tape_.order[place] == a.node();
     return step ? of_steps_[place][a.index()] : of_arguments_[place];
   }

@@ -131,7 +131,7 @@ TEST_F(Dynlib, OtherMachinesAndOlderSystems) {
   EXPECT_NE(finding.reason.find("has no GLIBC_2.38"), std::string::npos) << finding.reason;
   EXPECT_NE(finding.hint.find("older version"), std::string::npos) << finding.hint;
 
-  std::ofstream(folder / "lib/libtext.so") << "this is no library";
+  std::ofstream(folder / "lib/libtext.so") << "this is not a library";
   EXPECT_FALSE(explain_library(folder / "lib/libtext.so", view).loadable);
   EXPECT_EQ(explain_library("libnowhere.so.1", view).reason, "libnowhere.so.1 is not found");
 }

@@ -74,7 +74,7 @@ void NewFile::cannot_begin() const {
   if (error == ENOENT && !folder.empty() && !std::filesystem::exists(folder, ignored)) {
     fail(ErrorCode::io, "cannot write '{}': there is no folder '{}'", path_.string(), folder.string());
   }
-  if (error == ENOTDIR) fail(ErrorCode::io, "cannot write '{}': '{}' is no folder", path_.string(), folder.string());
+  if (error == ENOTDIR) fail(ErrorCode::io, "cannot write '{}': '{}' is not a folder", path_.string(), folder.string());
   errno = error;
   io("write");
 }

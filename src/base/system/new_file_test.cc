@@ -59,7 +59,7 @@ TEST_F(NewFileTest, SaysBeforehandWhatCannotBeWritten) {
   EXPECT_EQ(refusal(folder_ / "none" / "a"), "cannot write '" + folder + "/none/a': there is no folder '" + folder + "/none'");
   EXPECT_EQ(refusal(folder_), "cannot write '" + folder + "': it is a folder");
   std::ofstream(folder_ / "file") << "x";
-  EXPECT_EQ(refusal(folder_ / "file" / "a"), "cannot write '" + folder + "/file/a': '" + folder + "/file' is no folder");
+  EXPECT_EQ(refusal(folder_ / "file" / "a"), "cannot write '" + folder + "/file/a': '" + folder + "/file' is not a folder");
   EXPECT_EQ(refusal(folder_ / "file"), "");
 }
 

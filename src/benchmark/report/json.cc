@@ -305,7 +305,7 @@ BenchRun read_benchmark(const std::filesystem::path& path) {
     if (const auto* report = r.find("report"); report != nullptr && run.model.empty())
       Reader(*report, what + ".report").read("model", run.model);
   } else if (r.find("results") == nullptr) {
-    fail(ErrorCode::invalid_argument, "{} is no benchmark: it has neither 'results' nor 'benchmark'", what);
+    fail(ErrorCode::invalid_argument, "{} is not a benchmark: it has neither 'results' nor 'benchmark'", what);
   }
   r.for_each("results", [&](const auto& item, const std::string& at) { run.results.push_back(read_result(item, at)); });
   return run;

@@ -11,7 +11,7 @@ namespace sdx::media {
 // tiff:Orientation becomes 1; thumbnails and references to a JPEG's further segments go.
 std::string upright_xmp(std::string xmp);
 // With the names and values added; a new packet where there is none to add to. Throws Error(invalid_argument) for what XML cannot
-// hold (control characters, text that is no UTF-8).
+// hold (control characters, text that is not UTF-8).
 std::string xmp_with_tags(std::string xmp, const std::vector<std::pair<std::string, std::string>>& tags);
 
 }  // namespace sdx::media

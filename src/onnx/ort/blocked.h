@@ -10,7 +10,7 @@ namespace sdx {
 // Turns operators of com.microsoft.nchwc into those of ai.onnx and com.microsoft (FusedConv): weights get their plain order, and
 // channels that only fill a block stay, as zeros. A block has 8 or 16 channels, by the machine that saved the model; where the
 // model does not tell, it is taken for one of this machine, as ONNX Runtime takes it. Does nothing to other models. Throws
-// Error(not_implemented | invalid_model) naming the node: weights that are no constants, and what ONNX Runtime does not write.
+// Error(not_implemented | invalid_model) naming the node: weights that are not constants, and what ONNX Runtime does not write.
 SDX_TOOLS_API void unblock_channels(Model& model);
 
 }  // namespace sdx

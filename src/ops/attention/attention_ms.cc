@@ -22,7 +22,8 @@ Widths widths_of(const MultiHeadAttrs& attr, const Dim& columns) {
   const IntList given = attr.qkv_hidden_sizes;
   if (given.empty()) {
     if (columns.is_const() && columns.value() % 3 != 0) {
-      fail(ErrorCode::invalid_model, "weights have {} columns, which is no multiple of 3; set qkv_hidden_sizes", columns.value());
+      fail(ErrorCode::invalid_model, "weights have {} columns, which is not a multiple of 3; set qkv_hidden_sizes",
+           columns.value());
     }
     const Dim third = floor_div(columns, Dim(3));
     return {third, third, third};

@@ -52,7 +52,7 @@ void check_conv_channels(std::int64_t c, std::int64_t m, std::int64_t per_group,
          per_group, group, checked_mul(per_group, group).value_or(-1));
   }
   if (m % group != 0) {
-    fail(ErrorCode::invalid_model, "W has {} output channels, which is no multiple of group {}", m, group);
+    fail(ErrorCode::invalid_model, "W has {} output channels, which is not a multiple of group {}", m, group);
   }
 }
 
@@ -84,7 +84,7 @@ TransposeAttrs read_transpose_attrs(const Attributes& attrs, std::size_t spatial
     fail(ErrorCode::invalid_model, "attribute 'output_shape' must have {} values, received {}", spatial, t.output_shape.size());
   }
   for (const std::int64_t v : t.output_shape) {
-    if (v < 0 || v > kMaxAttr) fail(ErrorCode::invalid_model, "attribute 'output_shape' holds {}, which is no extent", v);
+    if (v < 0 || v > kMaxAttr) fail(ErrorCode::invalid_model, "attribute 'output_shape' holds {}, which is not an extent", v);
   }
   return t;
 }

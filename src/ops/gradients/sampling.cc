@@ -177,7 +177,7 @@ std::vector<Expr> deform_formula(GradientContext& c) {
   const Expr x = c.in(0);
   const Expr weights = c.in(1);
   const Expr offset = c.in(2);
-  if (c.rank(x) != 4) c.refuse("an input that is no image");
+  if (c.rank(x) != 4) c.refuse("an input that is not an image");
   if (attr.offset_group <= 0 || attr.group <= 0) c.refuse("groups must be positive");
   const Windows w = windows_of(c, x, weights);
   const Expr groups = c.ints({attr.offset_group});

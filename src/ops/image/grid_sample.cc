@@ -326,7 +326,7 @@ void sample_planes(const OpContext& c, const Options& o, Tensor& out, F&& sample
   });
 }
 
-// Again what is no number, without the taps that lie outside.
+// Again what is not a number, without the taps that lie outside.
 template <class T>
 void sample_again(const OpContext& c, const Options& o, const T* plane, std::int64_t first, std::int64_t count, T* to) {
   const Shape& x = c.input(0).shape();

@@ -41,7 +41,7 @@ T original_position(const ResampleAxis& a, CoordinateMode mode, std::int64_t o) 
   return x;
 }
 
-// Where a position falls between two pixels decides what the rounding modes pick, and dividing by a scale that is no binary
+// Where a position falls between two pixels decides what the rounding modes pick, and dividing by a scale that is not binary
 // fraction misses that: 2 / (4 / 7) is 3.4999998 in float. Where the scale is the ratio of the lengths, x * in / out is exact.
 float rounded_position(const ResampleAxis& a, CoordinateMode mode, std::int64_t o) {
   const auto in = static_cast<double>(a.in);

@@ -181,7 +181,7 @@ F parse_float(std::string_view original) {
   const auto [end, error] = std::from_chars(s.data(), s.data() + s.size(), value);
   if (end != s.data() + s.size() || s.empty() || error == std::errc::invalid_argument) no_number(original);
   if (error == std::errc::result_out_of_range) {
-    // Too large or too small: the exponent's sign tells which, as a mantissa long enough to decide it alone is no number
+    // Too large or too small: the exponent's sign tells which, as a mantissa long enough to decide it alone is not a number
     // that anyone writes.
     const std::size_t e = s.find_first_of("eE");
     const bool tiny = e != std::string_view::npos ? s.substr(e + 1).starts_with('-') : s.find('.') < 2;

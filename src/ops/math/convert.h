@@ -19,7 +19,7 @@ inline constexpr TypeSet kConvertible =
 
 // Writes `in`, converted, to `out`, which has as many elements. What the specification leaves undefined is settled as x86
 // and ONNX Runtime there do: NaN and floats out of range become the smallest number of int32 or int64; for narrower types the
-// truncated int32, for unsigned ones of 32 and 64 bits the truncated int64, loses its high bits. Text that is no number is
+// truncated int32, for unsigned ones of 32 and 64 bits the truncated int64, loses its high bits. Text that is not a number is
 // an Error(runtime_failure).
 void convert(const Tensor& in, Tensor& out, const ConvertOptions& options = {});
 // The same into a new tensor; `in` itself where it has the type already.

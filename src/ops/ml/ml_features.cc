@@ -102,7 +102,8 @@ std::vector<std::int64_t> dimensions(const FeatureVectorizerAttrs& attr, std::si
          inputs);
   }
   for (const std::int64_t d : dims) {
-    if (d < 0 || d > kMaxDimension) fail(ErrorCode::invalid_model, "inputdimensions holds {}, which is no number of features", d);
+    if (d < 0 || d > kMaxDimension)
+      fail(ErrorCode::invalid_model, "inputdimensions holds {}, which is not a number of features", d);
   }
   return dims;
 }

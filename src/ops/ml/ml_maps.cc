@@ -78,14 +78,14 @@ void infer_cast_map(InferContext& c) {
 float parse_float(const OpContext& c, const std::string& text) {
   char* end = nullptr;
   const float v = std::strtof(text.c_str(), &end);
-  if (text.empty() || *end != 0) c.fail("the map's value '{}' is no number", text);
+  if (text.empty() || *end != 0) c.fail("the map's value '{}' is not a number", text);
   return v;
 }
 
 std::int64_t parse_int(const OpContext& c, const std::string& text) {
   std::int64_t v = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), v);
-  if (error != std::errc{} || end != text.data() + text.size()) c.fail("the map's value '{}' is no 64-bit integer", text);
+  if (error != std::errc{} || end != text.data() + text.size()) c.fail("the map's value '{}' is not a 64-bit integer", text);
   return v;
 }
 

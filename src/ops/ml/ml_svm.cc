@@ -123,7 +123,7 @@ SvmModel read_model(const Node& node) {
   m.prob_b = to_vector(attr.prob_b);
   for (const std::int64_t n : m.per_class) {
     const auto sum = n < 0 ? std::nullopt : checked_add(m.vectors, n);
-    if (!sum) fail(ErrorCode::invalid_model, "vectors_per_class holds {}, which is no count of vectors", n);
+    if (!sum) fail(ErrorCode::invalid_model, "vectors_per_class holds {}, which is not a count of vectors", n);
     m.vectors = *sum;
   }
   m.classes = static_cast<std::int64_t>(m.votes() ? m.per_class.size() : m.labels.size());

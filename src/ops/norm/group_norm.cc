@@ -29,7 +29,7 @@ std::int64_t read_groups(const GroupNormAttrs& attr) {
 
 void check_groups(std::int64_t channels, std::int64_t groups) {
   if (channels % groups != 0) {
-    fail(ErrorCode::invalid_model, "X has {} channels, which is no multiple of num_groups {}", channels, groups);
+    fail(ErrorCode::invalid_model, "X has {} channels, which is not a multiple of num_groups {}", channels, groups);
   }
 }
 

@@ -47,7 +47,7 @@ GroupLayout layout_of(OpContext& c, const GroupAttrs& a) {
   l.positions = a.channels_last ? product(x, 1, x.size() - 1) : product(x, 2, x.size());
   l.channel_step = a.channels_last ? 1 : l.positions;
   l.position_step = a.channels_last ? l.channels : 1;
-  if (l.channels % a.groups != 0) c.fail("X has {} channels, which is no multiple of groups {}", l.channels, a.groups);
+  if (l.channels % a.groups != 0) c.fail("X has {} channels, which is not a multiple of groups {}", l.channels, a.groups);
   for (const std::size_t i : {std::size_t{1}, std::size_t{2}}) {
     if (c.input(i).size() != l.channels)
       c.fail("input {} must have shape [{}], received {}", i, l.channels, to_string(c.input(i).shape()));

@@ -52,7 +52,7 @@ void infer_unpool(InferContext& c) {
   }
   if (const auto* wanted = c.sym(2)) {
     for (const Dim& d : *wanted) {
-      if (d.is_const() && d.value() < 0) c.fail("output_shape holds {}, which is no extent", d.value());
+      if (d.is_const() && d.value() < 0) c.fail("output_shape holds {}, which is not an extent", d.value());
     }
     if (x != nullptr && wanted->size() != x->size()) {
       c.fail("output_shape has {} values, X rank {}: they must agree", wanted->size(), x->size());

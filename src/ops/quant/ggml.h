@@ -23,7 +23,7 @@ struct GgmlRows {
   std::int64_t k;
   std::int64_t bytes;  // of a row
 };
-// Throws Error(invalid_model) for an unknown type and a K that is no whole number of blocks.
+// Throws Error(invalid_model) for an unknown type and a K that is not a whole number of blocks.
 GgmlRows ggml_rows(const GgmlAttrs& attr);
 
 }  // namespace sdx::ops

@@ -23,7 +23,7 @@ QuantRange quant_range(DataType type) {
     case DataType::int16: return {-32768, 32767};
     case DataType::uint16: return {0, 65535};
     default:
-      fail(ErrorCode::not_implemented, "{} is no integer quantisation type; expected int or uint of 2, 4, 8 or 16 bits",
+      fail(ErrorCode::not_implemented, "{} is not an integer quantisation type; expected int or uint of 2, 4, 8 or 16 bits",
            name(type));
   }
 }

@@ -15,7 +15,7 @@ struct QuantRange {
   std::int32_t low;
   std::int32_t high;
 };
-// Throws Error(not_implemented) for types that are no quantisation target of integer kind.
+// Throws Error(not_implemented) for types that are not integer quantisation targets.
 QuantRange quant_range(DataType type);
 
 // Rounds half to even and saturates: saturate(round(value) + zero_point). Source: ONNX QuantizeLinear-10. Clamping comes

@@ -29,7 +29,7 @@ DataType target_type(const QuantizeAttrs& attr, DataType zero_point) {
   if (asked == 0) return zero_point != DataType::undefined ? zero_point : DataType::uint8;
   const auto type = static_cast<DataType>(asked);
   if (asked < 0 || asked >= kDataTypeCount || (kTargets & bit(type)) == 0) {
-    fail(ErrorCode::invalid_model, "output_dtype {} is no type that QuantizeLinear can produce", asked);
+    fail(ErrorCode::invalid_model, "output_dtype {} is not a type that QuantizeLinear can produce", asked);
   }
   if (zero_point != DataType::undefined && zero_point != type) {
     fail(ErrorCode::invalid_model, "output_dtype is {}, but y_zero_point is {}; they must agree", name(type), name(zero_point));

@@ -63,7 +63,7 @@ void run_construct(OpContext& c) {
 
 DataType empty_type(const SequenceEmptyAttrs& attr) {
   const std::int64_t code = attr.dtype;
-  if (code <= 0 || code >= kDataTypeCount) fail(ErrorCode::invalid_model, "'dtype' {} is no element type", code);
+  if (code <= 0 || code >= kDataTypeCount) fail(ErrorCode::invalid_model, "'dtype' {} is not an element type", code);
   return static_cast<DataType>(code);
 }
 

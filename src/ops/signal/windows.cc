@@ -28,7 +28,7 @@ DataType output_type(const WindowAttrs& attr) {
   const std::int64_t code = attr.output_datatype;
   const auto type = static_cast<DataType>(code);
   if (code < 1 || code >= kDataTypeCount || (types::numeric & bit(type)) == 0) {
-    fail(ErrorCode::invalid_model, "attribute 'output_datatype' is {}, which is no numeric type", code);
+    fail(ErrorCode::invalid_model, "attribute 'output_datatype' is {}, which is not a numeric type", code);
   }
   return type;
 }

@@ -77,10 +77,10 @@ struct EyeLikeAttrs {
 DataType eye_type(const EyeLikeAttrs& attr, DataType input) {
   if (!attr.dtype) return input;
   const std::int64_t code = *attr.dtype;
-  if (code <= 0 || code >= kDataTypeCount) fail(ErrorCode::invalid_model, "'dtype' {} is no element type", code);
+  if (code <= 0 || code >= kDataTypeCount) fail(ErrorCode::invalid_model, "'dtype' {} is not an element type", code);
   const auto dtype = static_cast<DataType>(code);
   if ((bit(dtype) & (types::numeric | types::boolean)) == 0) {
-    fail(ErrorCode::invalid_model, "'dtype' {} is no type that EyeLike makes", name(dtype));
+    fail(ErrorCode::invalid_model, "'dtype' {} is not a type that EyeLike makes", name(dtype));
   }
   return dtype;
 }

@@ -38,7 +38,7 @@ void check_rank(std::size_t rank) {
 
 Dim divided(const Dim& extent, std::int64_t by, const char* what) {
   if (extent.is_const() && extent.value() % by != 0) {
-    fail(ErrorCode::invalid_model, "{} {} is no multiple of {}", what, extent.value(), by);
+    fail(ErrorCode::invalid_model, "{} {} is not a multiple of {}", what, extent.value(), by);
   }
   return floor_div(extent, Dim(by));
 }

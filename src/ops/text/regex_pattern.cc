@@ -43,7 +43,7 @@ RegexPattern::RegexPattern(std::string_view pattern, bool whole, std::string_vie
   State& s = *state_;
   s.code.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(), options, &error, &at, context.get()));
   if (!s.code) {
-    fail(ErrorCode::invalid_model, "'{}' is no valid regular expression: {} at position {}", what, message(error), at);
+    fail(ErrorCode::invalid_model, "'{}' is not a valid regular expression: {} at position {}", what, message(error), at);
   }
   s.data.reset(pcre2_match_data_create(1, nullptr));
   s.limits.reset(pcre2_match_context_create(nullptr));

@@ -66,7 +66,7 @@ Rules rules_of(const TokenizerAttrs& attr) {
 
 // The byte after the character at `at`.
 std::size_t after(std::string_view text, std::size_t at) {
-  if (!next_utf8(text, at)) fail(ErrorCode::runtime_failure, "the string '{}' is no valid UTF-8", text);
+  if (!next_utf8(text, at)) fail(ErrorCode::runtime_failure, "the string '{}' is not valid UTF-8", text);
   return at;
 }
 

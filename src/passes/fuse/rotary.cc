@@ -22,7 +22,7 @@ bool is_const(const Dim& d, std::int64_t value) { return d.is_const() && d.value
 std::optional<std::int64_t> integer(const Graph& g, const Node& n, std::size_t i) {
   const Tensor* t = constant_input(g, n, i);
   if (t == nullptr || t->dtype() != DataType::int64 || t->size() != 1) return std::nullopt;
-  std::int64_t value;  // perhaps INT64_MAX, which is no double
+  std::int64_t value;  // perhaps INT64_MAX, which is not a double
   std::memcpy(&value, t->data(), sizeof(value));
   return value;
 }

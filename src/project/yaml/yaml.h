@@ -91,7 +91,7 @@ class YamlValue {
 // One parsed document. Immutable; may be read from several threads.
 class YamlDocument {
  public:
-  // Throws Error(invalid_argument): not valid UTF-8 or YAML, control characters, duplicate keys, keys that are no words, tags
+  // Throws Error(invalid_argument): not valid UTF-8 or YAML, control characters, duplicate keys, keys that are not words, tags
   // other than YAML's own, more than one document, and whatever exceeds the limits. `name` stands in messages.
   static YamlDocument parse(std::string_view text, std::string name, const YamlLimits& limits = {});
   // Also Error(io).

@@ -107,7 +107,7 @@ inline std::optional<ByteMatrix> byte_matrix(LowerContext& c, std::size_t i, std
   };
   const Tensor* w = c.constant(i);
   if (w == nullptr) return refuse("the weights are not constant");
-  if (!is_byte(w->dtype()) || w->rank() != 2 || w->size() == 0) return refuse("the weights are no matrix of 8-bit integers");
+  if (!is_byte(w->dtype()) || w->rank() != 2 || w->size() == 0) return refuse("the weights are not a matrix of 8-bit integers");
   const std::int64_t k = w->shape()[trans ? 1 : 0], n = w->shape()[trans ? 0 : 1];
   const auto zeros = constant_zeros(c, zero_input, w->dtype(), n);
   if (!zeros) return refuse("the weights' zero points are not constant, or not one or one for each column");

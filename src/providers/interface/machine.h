@@ -33,7 +33,7 @@ MachineFacts machine_facts(const std::string& root = "/");
 // Those of this machine, read once in a process.
 const MachineFacts& this_machine();
 
-// True when version `have` ("535.104.05") is below `need`, part by part as numbers. False for a text that is no version.
+// True when version `have` ("535.104.05") is below `need`, part by part as numbers. False for a text that is not a version.
 bool version_below(std::string_view have, std::string_view need);
 
 }  // namespace sdx

@@ -69,10 +69,10 @@ std::shared_ptr<const Library> Library::open(const fs::path& file) {
   SDX_OPENVINO_FUNCTIONS(SDX_OPENVINO_LOAD)
   SDX_OPENVINO_OPTIONAL(SDX_OPENVINO_LOAD)
 #undef SDX_OPENVINO_LOAD
-#define SDX_OPENVINO_NEED(result, name, arguments)                                                                      \
-  if (f.name == nullptr) {                                                                                              \
-    fail(ErrorCode::provider_unavailable, "'{}' has no function ov_{}: it is no C library of OpenVINO 2023.1 or newer", \
-         resolved.string(), #name);                                                                                     \
+#define SDX_OPENVINO_NEED(result, name, arguments)                                                                         \
+  if (f.name == nullptr) {                                                                                                 \
+    fail(ErrorCode::provider_unavailable, "'{}' has no function ov_{}: it is not a C library of OpenVINO 2023.1 or newer", \
+         resolved.string(), #name);                                                                                        \
   }
   SDX_OPENVINO_FUNCTIONS(SDX_OPENVINO_NEED)
 #undef SDX_OPENVINO_NEED

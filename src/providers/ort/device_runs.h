@@ -28,8 +28,8 @@ std::string device_memory_name(std::string_view provider);
 class DeviceRuns {
  public:
   // Null where the session shall not or cannot be bound: the provider works in the host's memory (and the option `io_binding`
-  // does not say otherwise), an input or output is no tensor of numbers, or the library has no such memory. Runs without binding
-  // do the same work. `names` of inputs and outputs outlive the result.
+  // does not say otherwise), an input or output is not a tensor of numbers, or the library has no such memory. Runs without
+  // binding do the same work. `names` of inputs and outputs outlive the result.
   static std::unique_ptr<DeviceRuns> make(const Library& library, c::Session* session, std::string_view provider,
                                           const Region& region, const ProviderSettings& settings,
                                           std::span<const char* const> inputs, std::span<const char* const> outputs);

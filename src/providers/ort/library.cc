@@ -103,7 +103,8 @@ std::shared_ptr<const Library> Library::open(const fs::path& file) {
   }
   const auto get = reinterpret_cast<const ApiBase* (*)()>(loaded->symbol("OrtGetApiBase"));
   if (get == nullptr) {
-    fail(ErrorCode::provider_unavailable, "'{}' has no function OrtGetApiBase: it is no ONNX Runtime library", resolved.string());
+    fail(ErrorCode::provider_unavailable, "'{}' has no function OrtGetApiBase: it is not an ONNX Runtime library",
+         resolved.string());
   }
   return slot = from(*get(), resolved, loaded);
 }

@@ -40,7 +40,7 @@ std::optional<HeadError> check_request_line(std::string_view line, bool& needs_h
   }
   const std::string_view target = line.substr(first + 1, last - first - 1);
   const std::string_view version = line.substr(last + 1);
-  if (!is_token(line.substr(0, first))) return bad("the method is no word");
+  if (!is_token(line.substr(0, first))) return bad("the method is not a word");
   if (version != "HTTP/1.1" && version != "HTTP/1.0") {
     return bad("the request line ends with an unknown version of HTTP; this server speaks HTTP/1.1", 505);
   }

@@ -46,7 +46,7 @@ void read_part_head(std::string_view head, Part& part) {
     const std::string_view value = trimmed(line.substr(colon + 1));
     if (same(line.substr(0, colon), "content-disposition")) {
       if (!same(trimmed(value.substr(0, value.find(';'))), "form-data")) {
-        fail(ErrorCode::invalid_argument, "a part of the form is no form-data");
+        fail(ErrorCode::invalid_argument, "a part of the form is not form-data");
       }
       disposed = true;
       part.name = parameter(value, "name");

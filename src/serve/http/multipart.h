@@ -10,7 +10,7 @@ namespace sdx::serve {
 
 struct Part {
   std::string name;       // of the form's field
-  std::string file_name;  // as sent: never a path to be opened; empty when the part is no file
+  std::string file_name;  // as sent: never a path to be opened; empty when the part is not a file
   std::string type;       // Content-Type; empty when there is none
   std::string_view body;  // into the request's body
 };

@@ -82,7 +82,7 @@ void read_named(const std::string& key, const json& value, GenerationSettings& s
 
 GenerateRequest read_request(std::string_view body, const LanguageModel& model) {
   const json document = json::parse(body, nullptr, false);
-  if (!document.is_object()) fail(ErrorCode::invalid_argument, "the request is no JSON object");
+  if (!document.is_object()) fail(ErrorCode::invalid_argument, "the request is not a JSON object");
   GenerateRequest out;
   out.settings.sampling = model.info().defaults;
   bool text = false;
@@ -152,7 +152,7 @@ void generate(Catalog& catalog, const RequestPtr& request, const ResponderPtr& r
   auto running = std::make_shared<Running>();
   running->model = model_of(catalog, *request);
   if (!running->model->language) {
-    fail(ErrorCode::invalid_argument, "model '{}' is no language model: POST …/infer", running->model->name);
+    fail(ErrorCode::invalid_argument, "model '{}' is not a language model: POST …/infer", running->model->name);
   }
   const LanguageService& service = *running->model->language;
   GenerateRequest read = read_request(request->body, service.model);
@@ -220,7 +220,7 @@ struct TextRequest : GenerateRequest {
 
 void read_sampling(const std::string& text, GenerationSettings& s) {
   const json document = json::parse(text, nullptr, false);
-  if (!document.is_object()) fail(ErrorCode::invalid_argument, "\"sampling_parameters\" is no JSON object");
+  if (!document.is_object()) fail(ErrorCode::invalid_argument, "\"sampling_parameters\" is not a JSON object");
   for (const auto& [key, value] : document.items()) {
     if (!is_left_alone(key)) read_named(key, value, s);
   }
@@ -275,7 +275,7 @@ bool generates(Catalog& catalog, const std::string& name, const std::string& ver
 void generate(Catalog& catalog, const InferRequest& request, std::function<bool(const InferResult&, bool last)> answer,
               const std::function<void(std::function<void()>)>& cancel_with) {
   const ModelPtr model = catalog.get(request.model, request.version);
-  if (!model->language) fail(ErrorCode::invalid_argument, "model '{}' is no language model", model->name);
+  if (!model->language) fail(ErrorCode::invalid_argument, "model '{}' is not a language model", model->name);
   TextRequest read = read_inputs(request, model->language->model);
   const bool stream = read.stream;
   GenerationRequest asked = engine_request(model->language->model, read);

@@ -49,7 +49,7 @@ void infer(Catalog& catalog, InferRequest request, std::function<void(InferResul
 void check_batch(const LoadedModel& model, const NamedValues& inputs);
 
 // "0.826453:281:tabby": for each sample the best `classes` of an output of scores. BYTES[classes], or BYTES[samples, classes].
-// Throws Error(invalid_argument) for what is no numbers.
+// Throws Error(invalid_argument) for what is not numbers.
 Tensor classify(const Tensor& scores, std::int64_t classes, bool has_batch, const std::vector<std::string>& labels);
 
 // What an error means: its HTTP status, with "Retry-After" in seconds where trying again may help (else 0).

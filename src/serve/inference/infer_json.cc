@@ -70,7 +70,7 @@ class RequestReader {
   RequestReader(std::string_view json_text, std::string_view binary, const std::shared_ptr<const void>& owner)
       : skeleton_(set_values_aside(json_text, "inputs", "data")), binary_(binary), owner_(owner) {
     document_ = json::parse(skeleton_.text, nullptr, false);
-    if (!document_.is_object()) fail(ErrorCode::invalid_argument, "the request is no JSON object");
+    if (!document_.is_object()) fail(ErrorCode::invalid_argument, "the request is not a JSON object");
   }
 
   InferRequest read() {

@@ -79,7 +79,7 @@ class Walker {
     } while (depth > 0);
   }
   [[noreturn]] void broken() const {
-    fail(ErrorCode::invalid_argument, "the request is no JSON: something is missing or wrong at byte {}",
+    fail(ErrorCode::invalid_argument, "the request is not JSON: something is missing or wrong at byte {}",
          std::min(at_, json_.size()));
   }
 
@@ -197,7 +197,7 @@ class ValueReader {
     T out{};
     check_start();
     const auto [behind, error] = std::from_chars(at_, end_, out);
-    if (error == std::errc::invalid_argument) wrong("this is no number of the type");
+    if (error == std::errc::invalid_argument) wrong("this is not a number of the type");
     if (error == std::errc::result_out_of_range) {
       if constexpr (kIsFloat<T>) {
         out = denormal(behind);
@@ -214,7 +214,7 @@ class ValueReader {
   // What from_chars takes beyond JSON: leading zeros, "inf", "nan".
   void check_start() {
     const char* digit = at_ < end_ && *at_ == '-' ? at_ + 1 : at_;
-    if (digit >= end_ || !is_digit(*digit)) wrong("this is no number");
+    if (digit >= end_ || !is_digit(*digit)) wrong("this is not a number");
     if (*digit == '0' && digit + 1 < end_ && is_digit(digit[1])) wrong("numbers do not begin with 0");
   }
   // Too close to zero for the type: nearly zero, or zero. Too large: an error.

@@ -72,7 +72,7 @@ TEST(JsonNumbers, types_take_what_they_hold) {
 
 TEST(JsonNumbers, mistakes_are_named) {
   expect_parts(refusal("[128]", DataType::int8, {1}), {"input 'x'", "does not fit", "128"});
-  expect_parts(refusal("[-1]", DataType::uint8, {1}), {"no number of the type"});
+  expect_parts(refusal("[-1]", DataType::uint8, {1}), {"not a number of the type"});
   expect_parts(refusal("[1.5]", DataType::int32, {1}), {"comma is missing"});
   expect_parts(refusal("[1e60]", DataType::float32, {1}), {"does not fit"});
   expect_parts(refusal("[1,2,3]", DataType::float32, {2}), {"more values than the 2"});

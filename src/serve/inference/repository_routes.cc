@@ -13,7 +13,7 @@ using nlohmann::json;
 json read_object(const Request& request) {
   if (request.body.empty()) return json::object();
   json document = json::parse(request.body, nullptr, false);
-  if (!document.is_object()) fail(ErrorCode::invalid_argument, "the body is no JSON object");
+  if (!document.is_object()) fail(ErrorCode::invalid_argument, "the body is not a JSON object");
   return document;
 }
 

@@ -68,7 +68,7 @@ std::string stem_of(const fs::path& path) {
 void check_name(const std::string& name) {
   const bool odd = std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F || c == '/'; });
   if (name.empty() || name.size() > 256 || odd) {
-    fail(ErrorCode::invalid_argument, "'{}' is no name for a model: 1 to 256 characters, none of them '/'", name);
+    fail(ErrorCode::invalid_argument, "'{}' is not a name for a model: 1 to 256 characters, none of them '/'", name);
   }
 }
 

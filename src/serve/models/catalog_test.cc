@@ -87,8 +87,8 @@ TEST_F(CatalogTest, a_repository_is_loaded_on_demand_newest_version_first) {
   EXPECT_EQ(answer(catalog, "numbered"), 10);
   EXPECT_EQ(answer(catalog, "plain"), 5);
   EXPECT_EQ(states(catalog), (Strings{"empty 1 UNAVAILABLE", "numbered 10 READY", "plain 1 READY"}));
-  expect_parts(error_of(ErrorCode::invalid_argument, [&] { catalog.get("empty"); }), {"is no model"});
-  EXPECT_NE(catalog.list()[0].reason.find("is no model"), std::string::npos);
+  expect_parts(error_of(ErrorCode::invalid_argument, [&] { catalog.get("empty"); }), {"is not a model"});
+  EXPECT_NE(catalog.list()[0].reason.find("is not a model"), std::string::npos);
 }
 
 TEST_F(CatalogTest, a_configuration_counts) {

@@ -125,7 +125,7 @@ ModelFiles recognise_folder(const fs::path& folder) {
     fail(ErrorCode::invalid_argument, "'{}' has {} .onnx files and none is model.onnx: name one", folder.string(), models.size());
   }
   fail(ErrorCode::invalid_argument,
-       "'{}' is no model: there is no sdx.yml, genai_config.json, modules.json, .onnx or .gguf file in it", folder.string());
+       "'{}' is not a model: there is no sdx.yml, genai_config.json, modules.json, .onnx or .gguf file in it", folder.string());
 }
 
 ModelFiles recognise_file(const fs::path& file) {

@@ -202,7 +202,7 @@ class SettingsReader {
     for (const char* known : {"KIND_AUTO", "KIND_CPU", "KIND_MODEL"}) {
       if (name == known) return;
     }
-    if (name != "KIND_GPU") wrong(where, "'" + name + "' is no kind of instance");
+    if (name != "KIND_GPU") wrong(where, "'" + name + "' is not a kind of instance");
     ignored_.push_back(where + " KIND_GPU (providers are chosen with --provider, or in a project file)");
   }
 
@@ -306,7 +306,7 @@ class SettingsReader {
 
 ModelSettings settings_of_json(std::string_view text, std::vector<std::string>& ignored) {
   const json document = json::parse(text, nullptr, false);
-  if (!document.is_object()) fail(ErrorCode::invalid_argument, "the model configuration is no JSON object");
+  if (!document.is_object()) fail(ErrorCode::invalid_argument, "the model configuration is not a JSON object");
   return SettingsReader(ignored).read(document);
 }
 

@@ -16,8 +16,8 @@ namespace sdx::serve::openai {
 
 using Json = nlohmann::ordered_json;  // schemas and tools keep the order of their members
 
-// Text of the body, an object. Throws ApiError (400) for what is no JSON object, is nested more than 64 levels deep, or has more
-// members than a request needs: looking for a member of an ordered object takes time in proportion to their number.
+// Text of the body, an object. Throws ApiError (400) for what is not a JSON object, is nested more than 64 levels deep, or has
+// more members than a request needs: looking for a member of an ordered object takes time in proportion to their number.
 Json read_body(std::string_view body);
 // The same for JSON of any kind within a body; nothing where it is broken.
 std::optional<Json> read_json(std::string_view text);

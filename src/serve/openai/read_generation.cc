@@ -15,7 +15,7 @@ constexpr std::int64_t kMostTokenId = 0xFFFFFFFF;
 TokenId read_token(const Json& value, const std::string& param) {
   if (!value.is_number_integer()) wrong_type(param, "an integer", value);
   if (value.is_number_unsigned() ? value.get<std::uint64_t>() > kMostTokenId : value.get<std::int64_t>() < 0) {
-    refuse(fmt::format("Invalid '{}': {} is no token.", param, dump(value)), param, "invalid_value");
+    refuse(fmt::format("Invalid '{}': {} is not a token.", param, dump(value)), param, "invalid_value");
   }
   return value.get<TokenId>();
 }

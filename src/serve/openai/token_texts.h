@@ -16,7 +16,7 @@ class TokenTexts {
 
   // What the token adds to a text: nothing for special tokens.
   std::string_view bytes(TokenId id) const;
-  // As OpenAI's interface shows it: tokens that are no whole characters as \xe2\x80; special ones by their name.
+  // As OpenAI's interface shows it: tokens that are not whole characters as \xe2\x80; special ones by their name.
   std::string shown(TokenId id) const;
 
   // {"token": "…", "logprob": -0.5, "bytes": [226, 128]}, without the closing brace.

@@ -48,7 +48,7 @@ void notify_service_manager(std::string_view state) {
   const std::size_t size = std::strlen(path);
   if (size >= sizeof address.sun_path) return;
   std::memcpy(address.sun_path, path, size);
-  if (address.sun_path[0] == '@') address.sun_path[0] = '\0';  // a name that is no file
+  if (address.sun_path[0] == '@') address.sun_path[0] = '\0';  // a name that is not a file
   const int fd = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return;
   const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + size);

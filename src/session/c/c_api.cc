@@ -30,7 +30,7 @@ sdx::Shape shape_of(const int64_t* shape, size_t rank) {
 }
 
 sdx::DataType dtype_of(sdx_dtype dtype) {
-  if (dtype <= 0 || dtype >= sdx::kDataTypeCount) sdx::fail(sdx::ErrorCode::invalid_argument, "{} is no element type", dtype);
+  if (dtype <= 0 || dtype >= sdx::kDataTypeCount) sdx::fail(sdx::ErrorCode::invalid_argument, "{} is not an element type", dtype);
   return static_cast<sdx::DataType>(dtype);
 }
 

@@ -33,7 +33,7 @@ std::vector<float> floats_of(const GgufTensor& t) {
 void part_halves(Tensor& b, std::int64_t head_size, const std::string& weight) {
   const std::int64_t rank = b.dim(0), n = b.dim(1), half = head_size / 2;
   if (head_size < 2 || n % head_size != 0) {
-    fail(ErrorCode::invalid_model, "'{}.lora_b' has {} rows, which are no whole heads of {}", weight, n, head_size);
+    fail(ErrorCode::invalid_model, "'{}.lora_b' has {} rows, which are not whole heads of {}", weight, n, head_size);
   }
   Tensor out(DataType::float32, b.shape());
   for (std::int64_t r = 0; r < rank; ++r) {
@@ -53,7 +53,7 @@ LoraWeights read_gguf_adapter(const std::filesystem::path& path, float scale, co
   const std::shared_ptr<const GgufModel> file = GgufModel::open(path);
   const GgufFile& about = file->metadata();
   if (about.text("general.type").value_or("") != "adapter" || about.text("adapter.type").value_or("") != "lora") {
-    fail(ErrorCode::invalid_model, "the file is no LoRA adapter: general.type and adapter.type must be 'adapter' and 'lora'");
+    fail(ErrorCode::invalid_model, "the file is not a LoRA adapter: general.type and adapter.type must be 'adapter' and 'lora'");
   }
   const std::string architecture(about.text("general.architecture").value_or(""));
   if (architecture != config.architecture) {

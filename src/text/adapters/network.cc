@@ -98,7 +98,7 @@ class Adding {
     const Type& weight = typed_.value(n.inputs[1]).type;
     const bool known = weight.is_tensor() && weight.shape && weight.shape->size() == 2 && weight.shape->back().is_const();
     if (known) return weight.shape->back().value();
-    fail(ErrorCode::not_implemented, "the weight '{}' is no matrix of a known size", graph_.value(n.inputs[1]).name);
+    fail(ErrorCode::not_implemented, "the weight '{}' is not a matrix of a known size", graph_.value(n.inputs[1]).name);
   }
 
   const LoraPair* pair(const std::string& weight) const {

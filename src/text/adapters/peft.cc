@@ -119,7 +119,7 @@ LoraPair pair_of(const Tensor& a, const Tensor& b, const std::string& module, fl
     fail(ErrorCode::invalid_model, "the parts of '{}' do not fit: they must be [rank, k] and [n, rank]", module);
   }
   if (permuted && (head_size < 2 || n % head_size != 0)) {
-    fail(ErrorCode::invalid_model, "'{}.lora_B' has {} rows, which are no whole heads of {}", module, n, head_size);
+    fail(ErrorCode::invalid_model, "'{}.lora_B' has {} rows, which are not whole heads of {}", module, n, head_size);
   }
   LoraPair out{Tensor(DataType::float32, {k, rank}), Tensor(DataType::float32, {rank, n})};
   const std::span<float> at = out.a.mutable_values<float>(), bt = out.b.mutable_values<float>();

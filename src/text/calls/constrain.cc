@@ -159,7 +159,7 @@ class CallGrammar {
     return to_.choice(std::move(words));
   }
 
-  // The properties of a call that is no JSON, each with what `one` makes of it, and whether it may be left out.
+  // The properties of a call that is not JSON, each with what `one` makes of it, and whether it may be left out.
   template <typename One>
   void each_property(std::size_t i, const One& one) {
     const Json& schema = tools_.parameters[i];

@@ -37,7 +37,7 @@ class ObjectCall {
 
   enum class Result {
     more,
-    done,    // the object is over; if it was no call (nothing told), held() is its text
+    done,    // the object is over; if it was not a call (nothing told), held() is its text
     failed,  // the byte does not fit, and was not taken
   };
   Result feed(char c);

@@ -20,7 +20,7 @@ struct OfferedTools {
   std::vector<std::string> names;
   std::vector<nlohmann::ordered_json> parameters;  // an object each; null: none was given
 };
-// Throws Error(invalid_argument) for what is no list of functions. "" gives none.
+// Throws Error(invalid_argument) for what is not a list of functions. "" gives none.
 OfferedTools read_tools(std::string_view json);
 
 // Where a mark begins in a text, or the text's end may begin one.

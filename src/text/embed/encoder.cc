@@ -28,7 +28,7 @@ void check_inputs(const Session& session) {
   const auto known = [](const std::string& name) { return std::find(kInputs.begin(), kInputs.end(), name) != kInputs.end(); };
   if (std::find(names.begin(), names.end(), kInputs[0]) == names.end() || !std::all_of(names.begin(), names.end(), known)) {
     fail(ErrorCode::invalid_argument,
-         "the model is no encoder: it takes {}; expected input_ids, attention_mask and perhaps token_type_ids, position_ids",
+         "the model is not an encoder: it takes {}; expected input_ids, attention_mask and perhaps token_type_ids, position_ids",
          join(names));
   }
 }

@@ -139,7 +139,8 @@ void read_module(const std::string& kind, const fs::path& folder, EmbedFolder& t
 
 void read_modules(const fs::path& root, const json& modules, EmbedFolder& to) {
   const fs::path where = root / "modules.json";
-  if (!modules.is_array() || modules.size() > 100) fail(ErrorCode::invalid_argument, "{} is no list of modules", where.string());
+  if (!modules.is_array() || modules.size() > 100)
+    fail(ErrorCode::invalid_argument, "{} is not a list of modules", where.string());
   for (const json& module : modules) {
     const std::string path = member(module, "path", std::string(), where);
     if (!path.empty() && !unsafe_name(path).empty()) {

@@ -23,7 +23,7 @@ Characters merged(Characters characters) {
     }
   }
   Characters valid;
-  for (const CharacterRange& range : result) {  // U+D800 to U+DFFF are no characters
+  for (const CharacterRange& range : result) {  // U+D800 to U+DFFF are not characters
     if (range.first < 0xd800) valid.push_back({range.first, std::min<char32_t>(range.last, 0xd7ff)});
     if (range.last > 0xdfff) valid.push_back({std::max<char32_t>(range.first, 0xe000), std::min(range.last, last_character)});
   }

@@ -192,7 +192,7 @@ class Reader {
       value = value * 16 + static_cast<char32_t>(digit);
       at_++;
     }
-    if (value > last_character || (value >= 0xd800 && value <= 0xdfff)) error("an escape that is no character");
+    if (value > last_character || (value >= 0xd800 && value <= 0xdfff)) error("an escape that is not a character");
     return value;
   }
 

@@ -29,7 +29,7 @@ Expression JsonParts::character() {
     const Characters hex{{'0', '9'}, {'A', 'F'}, {'a', 'f'}};
     const Expression digit = to_.characters(hex), d = to_.characters({{'D', 'D'}, {'d', 'd'}});
     const Expression three = to_.repeat(digit, 3, 3), two = to_.repeat(digit, 2, 2);
-    // Half a pair of surrogates is no character.
+    // Half a pair of surrogates is not a character.
     const Expression single =
         to_.choice({to_.sequence({to_.characters({{'0', '9'}, {'A', 'C'}, {'E', 'F'}, {'a', 'c'}, {'e', 'f'}}), three}),
                     to_.sequence({d, digits(to_, '0', '7'), two})});

@@ -189,7 +189,7 @@ class Reader {
       if (digit < 0) error(fmt::format("expected {} hexadecimal digits", size));
       value = value * 16 + static_cast<char32_t>(digit);
     }
-    if (value > last_character || (value >= 0xd800 && value <= 0xdfff)) error("an escape that is no character");
+    if (value > last_character || (value >= 0xd800 && value <= 0xdfff)) error("an escape that is not a character");
     return value;
   }
 

@@ -7,7 +7,7 @@
 
 namespace sdx::text::grammar {
 
-// What a schema says of a value that is no condition on it; "nullable" is looked at apart.
+// What a schema says of a value that is not a condition on it; "nullable" is looked at apart.
 bool is_annotation(std::string_view key);
 
 // Adds what `other` demands to `to`. Returns what could not be combined, or nothing. What nothing can fulfil becomes `false`.

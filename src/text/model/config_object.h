@@ -18,7 +18,7 @@ nlohmann::json read_json_file(const std::filesystem::path& path);
 
 class ConfigObject {
  public:
-  // `shown`: "genai_config.json: model.decoder". Throws Error(invalid_model) where it is no object.
+  // `shown`: "genai_config.json: model.decoder". Throws Error(invalid_model) where it is not an object.
   ConfigObject(const nlohmann::json& json, std::string shown);
 
   // Whether there is such a key, be it null.

@@ -115,7 +115,7 @@ namespace {
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 
-// Closed on failure: what is no number does not come either.
+// Closed on failure: what is not a number does not come either.
 void keep_allowed(std::span<float> logits, std::span<const std::uint64_t> allowed) {
   for (std::size_t i = 0; i < logits.size(); ++i) {
     const bool may = i / 64 < allowed.size() && (allowed[i / 64] >> (i % 64) & 1) != 0;

@@ -85,7 +85,7 @@ text::jinja::Now parse_now(const std::string& text) {
   const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(static_cast<unsigned>(month)),
                                          std::chrono::day(static_cast<unsigned>(day))};
   if (!shaped || year < 1 || !date.ok() || hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 59) {
-    fail(ErrorCode::invalid_argument, "now: '{}' is no date; expected, for example, \"2026-01-02\" or \"2026-01-02T03:04:05\"",
+    fail(ErrorCode::invalid_argument, "now: '{}' is not a date; expected, for example, \"2026-01-02\" or \"2026-01-02T03:04:05\"",
          text);
   }
   now.time.tm_year = year - 1900;

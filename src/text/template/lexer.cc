@@ -318,7 +318,8 @@ class Lexer {
     for (; used < digits.size() && digit_value(digits[used]) < base; used++)
       code = code * static_cast<char32_t>(base) + static_cast<char32_t>(digit_value(digits[used]));
     if (used < least) syntax_error(line_, "truncated escape in a string");
-    if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) syntax_error(line_, "an escape in a string that is no character");
+    if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
+      syntax_error(line_, "an escape in a string that is not a character");
     append_utf8(to, code);
   }
 

@@ -213,7 +213,7 @@ struct UndefinedInfo : Object {
   std::string hint;             // the whole message, where not empty
   std::string name;             // as repr() prints it
   const char* owner = nullptr;  // type of the object that lacks it; null: a variable
-  bool element = false;         // a key that is no string
+  bool element = false;         // a key that is not a string
   bool unsafe = false;          // a SecurityError when used
   std::string message() const;
 };

@@ -4,7 +4,7 @@ namespace sdx {
 namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
-// More tokens than any character is made of: what is held back beyond that is no text, and waiting on would cost quadratic time.
+// More tokens than any character is made of: what is held back beyond that is not text, and waiting on would cost quadratic time.
 constexpr std::size_t kMostHeld = 256;
 
 }  // namespace

@@ -159,7 +159,7 @@ class Merge {
     if (!w || !a || !b) return;  // an output was asked for that lies before this layer
     const Tensor* const weights = constant_of(g_, *w);
     if (weights == nullptr || constant_of(g_, *a) == nullptr || constant_of(g_, *b) == nullptr) {
-      fail(ErrorCode::invalid_argument, "LoRA's weights '{}', '{}' and '{}' are no constants of the model", pair.weights, pair.a,
+      fail(ErrorCode::invalid_argument, "LoRA's weights '{}', '{}' and '{}' are not constants of the model", pair.weights, pair.a,
            pair.b);
     }
     std::optional<ValueId> merged;
@@ -210,7 +210,7 @@ class Merge {
     const Tensor second = constant_of(g_, *g_.find(turned ? pair.a : pair.b))->aligned();
     for (const Tensor* t : {&w, &first, &second}) {
       if (t->dtype() == DataType::float32 && t->shape().size() == 2) continue;
-      fail(ErrorCode::invalid_model, "LoRA's weights for '{}' are no matrices of float32", pair.weights);
+      fail(ErrorCode::invalid_model, "LoRA's weights for '{}' are not matrices of float32", pair.weights);
     }
     const std::int64_t rows = w.shape().at(0);
     const std::int64_t columns = w.shape().at(1);
@@ -259,7 +259,7 @@ std::vector<LoraPair> lora_pairs(const Model& model) {
     pair.b = pair.weights + ".lora_B";
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), pair.factor);
     if (error != std::errc() || end != value.data() + value.size()) {
-      fail(ErrorCode::invalid_model, "metadata '{}': '{}' is no number", key, value);
+      fail(ErrorCode::invalid_model, "metadata '{}': '{}' is not a number", key, value);
     }
     out.push_back(std::move(pair));
   }

@@ -16,7 +16,7 @@ Loss loss_named(std::string_view name) {
   for (const auto& [word, loss] : known) {
     if (name == word) return loss;
   }
-  fail(ErrorCode::invalid_argument, "'{}' is no loss; permitted: cross-entropy, mse, bce-with-logits, l1, none", name);
+  fail(ErrorCode::invalid_argument, "'{}' is not a loss; permitted: cross-entropy, mse, bce-with-logits, l1, none", name);
 }
 
 }  // namespace sdx::train

@@ -20,7 +20,7 @@ struct ChosenParameter {
 // `added`: names of new parameters (a new head, LoRA's), which are trained, and where requires_grad is empty they alone: what
 // else could be trained is then frozen. In the model's order. Constants of Constant nodes are parameters where their very names
 // are given: they become initializers. The rest of the model's constants stay in it. Throws Error(invalid_argument): names that
-// meet nothing, a trained one that is no float32, nothing to train.
+// meet nothing, a trained one that is not a float32, nothing to train.
 std::vector<ChosenParameter> choose_parameters(Graph& graph, const ArtifactOptions& options,
                                                const std::vector<std::string>& added = {});
 

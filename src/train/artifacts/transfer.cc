@@ -81,7 +81,7 @@ std::vector<std::string> replace_head(Graph& graph, ValueId scores, std::int64_t
   const Node product = graph.node(layer.product);
   const Tensor* const old = constant_of(graph, product.inputs.at(1));
   if (old == nullptr || old->shape().size() != 2 || old->dtype() != DataType::float32) {
-    fail(ErrorCode::invalid_argument, "head_classes: the weights of {} are no constant of float32[n,m]",
+    fail(ErrorCode::invalid_argument, "head_classes: the weights of {} are not a constant of float32[n,m]",
          graph.describe(layer.product));
   }
   const bool transposed = product.op_type == "Gemm" && product.attributes.get_int("transB", 0) != 0;

@@ -183,7 +183,7 @@ TEST_F(CheckpointFile, OldOnesAreKeptWithTheirSecondFile) {
     expect_same(second, CheckpointState::load(path_));
     EXPECT_EQ(fs::exists(external_path(old)), most == 100);
   }
-  // Files that are no checkpoints are kept as they are.
+  // Files that are not checkpoints are kept as they are.
   write_file_atomically(path_, "something else");
   keep_checkpoint(path_, old);
   EXPECT_EQ(read_file(old), "something else");

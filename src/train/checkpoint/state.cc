@@ -56,7 +56,7 @@ void combine(Tensor& to, const Tensor& from, F&& f) {
   for (std::int64_t i = 0; i < to.size(); ++i) set_element(to, i, f(element_as_double(to, i), element_as_double(from, i)));
 }
 
-// f(p, of the other state's); what is no floating-point number stays.
+// f(p, of the other state's); what is not a floating-point number stays.
 template <class F>
 CheckpointState combined(const CheckpointState& a, const CheckpointState& b, F&& f) {
   check_alike(a, b);

@@ -23,7 +23,7 @@ struct PlotLine {
 // Empty for fewer than two points.
 std::string plot_text(std::span<const PlotLine> lines, std::size_t columns, std::size_t rows);
 
-// "0.4321" with four significant digits; "–" for what is no number.
+// "0.4321" with four significant digits; "–" for what is not a number.
 std::string short_number(double v);
 
 // One line on a terminal; draws nothing elsewhere.

@@ -29,11 +29,11 @@ struct Task {
   std::int64_t batch = 0;  // that the models demand; 0: any
 
   const ValueSpec& label_input() const { return inputs.at(label); }
-  // Those that are no label.
+  // Those that are not a label.
   std::vector<std::size_t> features() const;
 };
 
-// `model`: the training or the eval model, as the file has it. Parameters of `state` are no inputs of the user's.
+// `model`: the training or the eval model, as the file has it. Parameters of `state` are not inputs of the user's.
 Task read_task(const Model& model, const CheckpointState& state);
 // Whether the graph's input is the user's.
 bool is_users_input(std::string_view name, const CheckpointState& state);

@@ -87,7 +87,7 @@ namespace {
 std::vector<Tensor> tensors(std::vector<Value>& values, std::size_t count, const std::string& file) {
   std::vector<Tensor> out;
   for (std::size_t i = 0; i < count; ++i) {
-    if (!values[i].is_tensor()) fail(ErrorCode::not_implemented, "output {} of '{}' is no tensor", i, file);
+    if (!values[i].is_tensor()) fail(ErrorCode::not_implemented, "output {} of '{}' is not a tensor", i, file);
     out.push_back(std::move(values[i].tensor()));
   }
   return out;

@@ -93,10 +93,10 @@ std::array<std::uint8_t, 4> parse_colour(std::string_view text) {
     if (const auto hsv = numbers_of(low, "hsv(")) out = from_hsv(*hsv);
   }
   if (out) return *out;
-  fail(
-      ErrorCode::invalid_argument,
-      "'{}' is no colour; for example white, #ffcc00, rgb(255,204,0) with 0 to 255, or hsv(48,100,100) with degrees and per cent",
-      text);
+  fail(ErrorCode::invalid_argument,
+       "'{}' is not a colour; for example white, #ffcc00, rgb(255,204,0) with 0 to 255, or hsv(48,100,100) with degrees and per "
+       "cent",
+       text);
 }
 
 }  // namespace sdx::vision::batch

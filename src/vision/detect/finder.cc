@@ -25,10 +25,10 @@ Recognised of_specs(std::span<const ValueSpec> inputs, std::span<const ValueSpec
   if (!decoder.empty()) return {family_named(decoder).family, picture_input(inputs)};
   const std::optional<Family> family = recognise(outputs);
   if (!family) {
-    fail(
-        ErrorCode::invalid_argument,
-        "the model is no detector of faces that can be read: its outputs fit none of the decoders; it has:{}\nknown decoders: {}",
-        listed(outputs), known_families());
+    fail(ErrorCode::invalid_argument,
+         "the model is not a detector of faces that can be read: its outputs fit none of the decoders; it has:{}\nknown "
+         "decoders: {}",
+         listed(outputs), known_families());
   }
   return {*family, picture_input(inputs)};
 }

@@ -18,7 +18,7 @@ struct Recognised {
 };
 
 // The family of a model file, or the one that `decoder` names ("": by the outputs). Throws Error(io | invalid_model …) as reading
-// a model does, Error(invalid_argument) for a model that is no detector, with what it has and the decoders known.
+// a model does, Error(invalid_argument) for a model that is not a detector, with what it has and the decoders known.
 Recognised recognise(const std::filesystem::path& model, std::string_view decoder = "");
 
 }  // namespace sdx::vision

@@ -58,7 +58,7 @@ bool find_preset(std::string_view name, Enhance& out) {
   for (const Switch& s : kSwitches) names += std::string(names.empty() ? "" : ", ") + std::string(s.name);
   for (const Number& n : kNumbers) names += ", " + std::string(n.name);
   fail(ErrorCode::invalid_argument,
-       "'{}' is no enhancement; expected none, natural, vivid or professional, then NAME=VALUE with one of {}", item, names);
+       "'{}' is not an enhancement; expected none, natural, vivid or professional, then NAME=VALUE with one of {}", item, names);
 }
 
 void set_switch(const Switch& s, std::string_view value, Enhance& out) {

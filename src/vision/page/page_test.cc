@@ -22,7 +22,7 @@ Backend fake_backend() {
   backend.decoder = "fake";
   backend.open = [](std::string bytes) {
     const std::size_t x = bytes.find('x');
-    if (x == std::string::npos) fail(ErrorCode::invalid_argument, "this is no picture");
+    if (x == std::string::npos) fail(ErrorCode::invalid_argument, "this is not a picture");
     Opened opened;
     opened.image = std::make_shared<media::Image>(media::Image::blank(std::stoi(bytes), std::stoi(bytes.substr(x + 1))));
     opened.memory = opened.image->pixels.size();

@@ -76,7 +76,7 @@ def export(flat, tensors, names, dynamic, parameters=False) -> bytes:
         with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             torch.onnx.export(flat, examples, file, **options)
-    finally:  # the trace is no step of training
+    finally:  # the trace is not a step of training
         for m, training in modes:
             m.training = training
         with torch.no_grad():

@@ -26,7 +26,7 @@ def flatten(value, tensors: list):
         return ("sequence", kind, tuple(flatten(item, tensors) for item in value))
     if isinstance(value, dict):
         if not all(isinstance(key, (str, int)) for key in value):
-            raise Unsupported("a dict whose keys are no strings")
+            raise Unsupported("a dict whose keys are not strings")
         return ("dict", type(value), tuple((key, flatten(item, tensors)) for key, item in value.items()))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = tuple((f.name, flatten(getattr(value, f.name), tensors)) for f in dataclasses.fields(value) if f.init)

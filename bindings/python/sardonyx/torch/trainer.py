@@ -49,7 +49,7 @@ def optimizer_settings(optimizer) -> tuple[dict, Union[float, None]]:
         return {"kind": kind, **_DEFAULTS.get(kind, {}), **optimizer}, None
     if type(optimizer) not in _NAMES:
         known = ", ".join(c.__name__ for c in _NAMES)
-        raise InvalidArgument(f"{type(optimizer).__qualname__} is no optimiser that can be compiled: {known}, or a name")
+        raise InvalidArgument(f"{type(optimizer).__qualname__} is not an optimiser that can be compiled: {known}, or a name")
     if len(optimizer.param_groups) != 1:
         raise InvalidArgument("an optimiser with several groups of parameters cannot be compiled")
     if any(float(of.get("step", 1)) > 0 for of in optimizer.state.values()):

@@ -177,7 +177,7 @@ std::optional<mx::array> from_buffer(PyObject* object, bool copy, bool keep_wide
   const std::shared_ptr<void> held = hold(view);
   const Dtype dtype = type_of(view);
   if (dtype == Dtype::undefined)
-    raise_value_error("Cannot convert " + class_name(object) + " to an array: its elements are no numbers");
+    raise_value_error("Cannot convert " + class_name(object) + " to an array: its elements are not numbers");
   Shape shape(view.shape, view.shape + view.ndim);
   if (!keep_wide && (dtype == Dtype::float64 || dtype == Dtype::complex128))
     return mx::array(narrowed(view, dtype, std::move(shape)));

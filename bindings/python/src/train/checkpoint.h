@@ -24,7 +24,7 @@ auto alone(SharedState& state, const Compute& compute) {
   });
 }
 
-// Throws Raised where `object` is no CheckpointState of the compiled module.
+// Throws Raised where `object` is not a CheckpointState of the compiled module.
 const HeldState& state_of(PyObject* object);
 
 // Adds CheckpointState and the functions that make one.

@@ -194,7 +194,7 @@ train::ScheduleKind schedule_named(const std::string& name) {
   if (name == "constant") return train::ScheduleKind::constant;
   if (name == "linear") return train::ScheduleKind::linear;
   if (name == "cosine") return train::ScheduleKind::cosine;
-  fail(ErrorCode::invalid_argument, "'{}' is no schedule; permitted: constant, linear, cosine", name);
+  fail(ErrorCode::invalid_argument, "'{}' is not a schedule; permitted: constant, linear, cosine", name);
 }
 
 // make_trainer(artifacts, state, optimizer: None, a model's path or a dict; settings: a dict)

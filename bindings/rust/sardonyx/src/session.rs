@@ -15,7 +15,7 @@ use crate::tensor::{DataType, Tensor};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValueInfo {
     pub name: String,
-    /// `DataType::UNDEFINED` for values that are no tensors.
+    /// `DataType::UNDEFINED` for values that are not tensors.
     pub data_type: DataType,
     /// Extents, -1 where one is not fixed; `None`: not even the rank is known.
     pub shape: Option<Vec<i64>>,
@@ -52,7 +52,7 @@ impl Session {
     /// Reads and compiles an `.onnx` file.
     pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Self> {
         let shown = path.as_ref();
-        let text = shown.to_str().ok_or_else(|| Error::argument(format!("{:?} is no UTF-8", shown)))?;
+        let text = shown.to_str().ok_or_else(|| Error::argument(format!("{:?} is not UTF-8", shown)))?;
         let path = c_text(text)?;
         let mut handle = ptr::null_mut();
         // SAFETY: path and options live until the call is over.

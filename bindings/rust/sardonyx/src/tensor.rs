@@ -161,7 +161,7 @@ impl Tensor {
         unsafe { slice::from_raw_parts(sys::sdx_tensor_data(self.as_ptr()).cast(), size) }
     }
 
-    /// The texts of a tensor of strings, which may hold bytes that are no UTF-8: those are replaced.
+    /// The texts of a tensor of strings, which may hold bytes that are not UTF-8: those are replaced.
     pub fn texts(&self) -> Result<Vec<String>> {
         if self.data_type() != DataType::STRING {
             return Err(Error::argument(format!("the tensor is of {:?}, not of strings", self.data_type())));

@@ -5,7 +5,7 @@
 
 namespace sdx::array::detail {
 
-// Positions as int64. Throws for types that are no integers.
+// Positions as int64. Throws for types that are not integers.
 array positions_of(const char* operation, const array& indices, const StreamOrDevice& s = {});
 
 // scatter() into zeros of this shape.

@@ -105,7 +105,7 @@ Dtype product_type(const char* operation, const array& a, const array& b) {
 
 array matmul(const array& a, const array& b, StreamOrDevice s) {
   if (a.ndim() == 0 || b.ndim() == 0) {
-    detail::refuse("matmul", "shapes {} and {}: a scalar is no matrix", to_string(a.shape()), to_string(b.shape()));
+    detail::refuse("matmul", "shapes {} and {}: a scalar is not a matrix", to_string(a.shape()), to_string(b.shape()));
   }
   const Dtype type = detail::product_type("matmul", a, b);
   array x = detail::as_type(a, type, s), y = detail::as_type(b, type, s);

@@ -249,7 +249,7 @@ array quantized_matmul(const array& x, const array& w, const array& scales, cons
     return gather_qmm(x, w, scales, biases, std::nullopt, std::nullopt, transpose, group_size, bits, mode, std::nullopt, false,
                       s);
   }
-  if (x.ndim() == 0) detail::refuse("quantized_matmul", "a scalar is no matrix");
+  if (x.ndim() == 0) detail::refuse("quantized_matmul", "a scalar is not a matrix");
   // All rows are one matrix.
   const auto widened = [&](const array& a) { return expand_dims(a, 0, s); };
   const array out = gather_qmm(reshape(x, {1, -1, x.shape().back()}, s), widened(w), widened(scales),

@@ -228,7 +228,7 @@ HWY_NOINLINE void product(const GemmTile& t, bool to_c, float* out, std::int64_t
 #undef SDX_MULTIPLY
 #undef SDX_ZERO
 
-// Activations that are no bounds, in place.
+// Activations that are not bounds, in place.
 void activate(const GemmTile& t) {
   if (!t.last || t.act.op == Unary::none || t.act.op == Unary::relu || t.act.op == Unary::clip) return;
   elementwise_kernels().unary_rows(t.act, t.c, t.ldc, t.m, t.n);

@@ -1,5 +1,5 @@
 #pragma once
-// Operators on bytes that are no products: additions of quantised values, pools over images with the channels last.
+// Operators on bytes that are not products: additions of quantised values, pools over images with the channels last.
 //
 // Common contract as in quant.h: u8 or s8 as a flag says, any alignment, outputs must not overlap inputs (add: may be equal to
 // one), thread-safe, split over current_pool().

@@ -40,7 +40,7 @@ std::unique_ptr<Kernel> make_ggml(LowerContext& c) {
   const Tensor* weights = c.constant(1);
   if (weights == nullptr) return c.refuse("the weights are not constant");
   if (weights->dtype() != DataType::uint8 || weights->rank() != 2 || weights->dim(1) != rows.bytes) {
-    return c.refuse("the weights are no rows of K elements");
+    return c.refuse("the weights are not rows of K elements");
   }
   if (c.has_input(2)) {
     const SymShape* bias = c.shape(2);

@@ -42,7 +42,7 @@ bool read_bias(LowerContext& c, std::size_t i, std::int64_t count, std::vector<f
   if (!c.has_input(i)) return true;
   const Tensor* b = c.constant(i);
   if (b == nullptr || b->dtype() != DataType::float16 || b->size() != count || b->rank() < 1 || b->shape().back() != count) {
-    return c.refuse("the bias is no constant with one float16 for each channel or column"), false;
+    return c.refuse("the bias is not a constant with one float16 for each channel or column"), false;
   }
   bias = widened(*b);
   return true;
@@ -140,13 +140,13 @@ std::unique_ptr<Kernel> make_product(LowerContext& c) {
   if (c.dtype(0) != DataType::float16) return c.refuse("not float16");
   const SymShape* a = c.shape(0);
   if (a == nullptr || a->empty()) return c.refuse("A's rank is not known, or 0");
-  if (kGemm && (c.node().version < 7 || a->size() != 2)) return c.refuse("opset before 7, or A is no matrix");
+  if (kGemm && (c.node().version < 7 || a->size() != 2)) return c.refuse("opset before 7, or A is not a matrix");
   if (kGemm && (attr.trans_a || attr.beta != 1.0F)) {
     return c.refuse("A is transposed, or beta is not 1");
   }
   const Tensor* w = c.constant(1);
   if (w == nullptr || w->dtype() != DataType::float16 || w->rank() != 2 || w->size() == 0) {
-    return c.refuse("the weights are no constant matrix of float16");
+    return c.refuse("the weights are not a constant matrix of float16");
   }
   const bool trans = kGemm && attr.trans_b;
   const std::int64_t k = w->shape()[trans ? 1 : 0], n = w->shape()[trans ? 0 : 1];

@@ -55,7 +55,7 @@ std::unique_ptr<Kernel> make_linear(LowerContext& c) {
     if (c.has_input(i) && c.dtype(i) != DataType::float32) return c.refuse("not float32");
   }
   const Tensor* w = c.constant(kW);
-  if (w == nullptr || w->rank() != 2 || w->size() == 0) return c.refuse("the weights are no constant matrix");
+  if (w == nullptr || w->rank() != 2 || w->size() == 0) return c.refuse("the weights are not a constant matrix");
   if (c.shape(kX) == nullptr || c.shape(kX)->empty()) return c.refuse("rank unknown or 0");
   const auto act = fused_activation(c.node());
   if (!act) return c.refuse("no such fused activation");

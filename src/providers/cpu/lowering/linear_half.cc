@@ -91,7 +91,7 @@ std::unique_ptr<Kernel> make_bf16_product(LowerContext& c) {
   if (c.dtype(kX) != DataType::float32 || c.dtype(kW) != DataType::float32) return c.refuse("not float32");
   const SymShape *x = c.shape(kX), *w = c.shape(kW);
   if (c.has_input(kZ)) return c.refuse("more than a product and a bias");
-  if (x == nullptr || x->empty() || w == nullptr || w->size() != 2) return c.refuse("ranks unknown, or W is no matrix");
+  if (x == nullptr || x->empty() || w == nullptr || w->size() != 2) return c.refuse("ranks unknown, or W is not a matrix");
   const bool trans = ops::parse<ops::LinearAttrs>(c).trans_b;
   const SymShape* bias = c.shape(kB);
   if (c.has_input(kB) && (bias == nullptr || bias->size() != 1 || (*bias)[0] != (*w)[trans ? 0 : 1])) {
@@ -108,7 +108,7 @@ std::unique_ptr<Kernel> make(LowerContext& c, bool dots) {
     if (c.has_input(i) && c.dtype(i) != DataType::float32) return c.refuse("not float32");
   }
   const Tensor* w = c.constant(kW);
-  if (w == nullptr || w->rank() != 2 || w->size() == 0) return c.refuse("the weights are no constant matrix");
+  if (w == nullptr || w->rank() != 2 || w->size() == 0) return c.refuse("the weights are not a constant matrix");
   if (w->dtype() != DataType::float16 && w->dtype() != DataType::bfloat16) return c.refuse("the weights have no 16 bits");
   if (c.shape(kX) == nullptr || c.shape(kX)->empty()) return c.refuse("rank unknown or 0");
   const auto act = fused_activation(c.node());

@@ -116,7 +116,7 @@ std::unique_ptr<Kernel> make_nbits(LowerContext& c) {
   if (s.k < 1 || s.n < 1 || s.k > kMost || s.n > kMost) return c.refuse("K or N is out of range");
   // Larger blocks than K are legal, but packing pads to whole blocks.
   if (s.block < 16 || s.block > 4096 || (s.block & (s.block - 1)) != 0)
-    return c.refuse("block_size is no power of two up to 4096");
+    return c.refuse("block_size is not a power of two up to 4096");
   if (attr.weight_prepacked) return c.refuse("the weights are packed for a device");
   s.bits = static_cast<int>(bits);
   const std::int64_t blocks = (s.k + s.block - 1) / s.block;
@@ -153,7 +153,7 @@ std::unique_ptr<Kernel> make_nbits(LowerContext& c) {
   if (c.has_input(4)) {
     groups = c.constant(4);
     if (groups == nullptr || groups->dtype() != DataType::int32 || groups->size() < k)
-      return c.refuse("g_idx is no constant int32[K]");
+      return c.refuse("g_idx is not a constant int32[K]");
     order = block_order(*groups, s, blocks);
     if (order.empty()) return c.refuse("g_idx gives a block more rows than block_size");
     s.k = blocks * s.block;

@@ -434,7 +434,7 @@ std::unique_ptr<Kernel> make_mha(LowerContext& c) {
   if (attr.do_rotary) return c.refuse("queries and keys are rotated");
   if (attr.past_present_share_buffer && !c.has_input(slots.past_length)) return c.refuse("the past's length is missing");
   const Tensor* w = c.constant(1);
-  if (w == nullptr || w->rank() != 2 || w->size() == 0) return c.refuse("the weights are no constant matrix");
+  if (w == nullptr || w->rank() != 2 || w->size() == 0) return c.refuse("the weights are not a constant matrix");
   Projection p;
   p.features = w->dim(0);
   const ops::IntList widths = attr.qkv_hidden_sizes;

@@ -218,7 +218,7 @@ std::unique_ptr<Kernel> make_qgemm(LowerContext& c) {
   if (c.has_input(6)) {
     auto values = constant_values<std::int32_t>(c, 6, DataType::int32, n);
     if (!values || static_cast<std::int64_t>(values->size()) != n)
-      return c.refuse("C is no constant vector, one for each column");
+      return c.refuse("C is not a constant vector, one for each column");
     bias = std::move(*values);
   }
   auto b = byte_matrix(c, 3, 5, trans);

@@ -20,7 +20,7 @@ class ViewKernel : public Kernel {
 };
 
 std::unique_ptr<Kernel> make_view(LowerContext& c) {
-  if (!c.input(0).is_tensor()) return c.refuse("the input is no tensor");
+  if (!c.input(0).is_tensor()) return c.refuse("the input is not a tensor");
   if (c.dtype(0) == DataType::string) return c.refuse("strings are copied");
   return std::make_unique<ViewKernel>(c.node());
 }

@@ -71,7 +71,7 @@ class Inference final : public Unary {
     Status parsed;
     Status status =
         calls.attempt([&] { parsed = grpc::SerializationTraits<inference::ModelInferRequest>::Deserialize(&bytes, &request); });
-    if (status.ok() && !parsed.ok()) status = {StatusCode::INVALID_ARGUMENT, "the message is no ModelInferRequest"};
+    if (status.ok() && !parsed.ok()) status = {StatusCode::INVALID_ARGUMENT, "the message is not a ModelInferRequest"};
     if (!status.ok()) Finish(status);
     return status.ok();
   }

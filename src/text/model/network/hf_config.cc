@@ -311,7 +311,7 @@ void check_kind(ConfigObject& o) {
     return name.ends_with("ForCausalLM") || name.ends_with("ForConditionalGeneration");
   });
   if (!known)
-    fail(ErrorCode::not_implemented, "{} = {}: it is no language model that goes on with a text", o.shown("architectures"),
+    fail(ErrorCode::not_implemented, "{} = {}: it is not a language model that goes on with a text", o.shown("architectures"),
          kinds->dump().substr(0, 100));
 }
 

@@ -76,7 +76,7 @@ class Paging {
 
   std::string refusal(const Node& n) const {
     if (!given(n, kQuery)) return "has no query";
-    if (!is_past(n, kPastKey) || !is_past(n, kPastValue)) return "has a past that is no input [batch,heads,past,size]";
+    if (!is_past(n, kPastKey) || !is_past(n, kPastValue)) return "has a past that is not an input [batch,heads,past,size]";
     for (std::size_t i = 0; i < 3; ++i) {
       if (i >= n.outputs.size() || n.outputs[i] == kNoValue) return "leaves out its output " + std::to_string(i);
     }

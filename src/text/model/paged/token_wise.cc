@@ -54,7 +54,7 @@ class Judge {
     }
     for (std::size_t i = 0; i < g_.outputs().size(); ++i) {
       if (g_.output_names()[i] == names_.logits && place(g_.outputs()[i]).kind != Place::tokens)
-        return "its logits are no rows of tokens";
+        return "its logits are not rows of tokens";
     }
     return {};
   }

@@ -28,7 +28,7 @@ class JsonValue {
   std::optional<std::uint64_t> whole() const noexcept;  // a whole number >= 0, written as one
   // How many elements or members an array or object has; 0 for others.
   std::size_t size() const noexcept;
-  // The member of that name; of several the last. Nothing where this is no object.
+  // The member of that name; of several the last. Nothing where this is not an object.
   std::optional<JsonValue> find(std::string_view key) const noexcept;
 
   class Iterator {

@@ -222,7 +222,7 @@ std::shared_ptr<Core> load_by_content(const fs::path& path) {
   if (text != std::string::npos && begin[text] == '{') return core_of_json(read(path));
   if (begin.starts_with('\n')) return load_sentencepiece(path, nullptr);  // the tag of the first piece
   fail(ErrorCode::invalid_model,
-       "'{}' is no tokenizer: expected a tokenizer.json, a SentencePiece model (.model), a vocab.txt, or a GGUF file", name);
+       "'{}' is not a tokenizer: expected a tokenizer.json, a SentencePiece model (.model), a vocab.txt, or a GGUF file", name);
 }
 
 }  // namespace

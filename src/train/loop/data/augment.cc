@@ -71,7 +71,7 @@ Augmentation augmentation_of(std::string_view text) {
     } else if (word == "colour" || word == "color") {
       a.colour = true;
     } else {
-      fail(ErrorCode::invalid_argument, "'{}' is no augmentation; permitted: flip, crop, colour, joined by commas", word);
+      fail(ErrorCode::invalid_argument, "'{}' is not an augmentation; permitted: flip, crop, colour, joined by commas", word);
     }
     text.remove_prefix(std::min(end + 1, text.size()));
   }

@@ -29,12 +29,12 @@ std::int64_t Classes::number_of(const std::string& word) const {
   std::int64_t number = 0;
   if (names_.empty()) {
     if (whole_number(word, number)) return number;
-    fail(ErrorCode::invalid_argument, "the label '{}' is no number, as the training data's labels are", word);
+    fail(ErrorCode::invalid_argument, "the label '{}' is not a number, as the training data's labels are", word);
   }
   const auto it = std::lower_bound(names_.begin(), names_.end(), word);
   if (it != names_.end() && *it == word) return it - names_.begin();
   const std::string near = closest(word, names_);
-  fail(ErrorCode::invalid_argument, "the label '{}' is no class of the training data{}", word,
+  fail(ErrorCode::invalid_argument, "the label '{}' is not a class of the training data{}", word,
        near.empty() ? "" : "; did you mean '" + near + "'?");
 }
 

@@ -16,7 +16,7 @@ class Classes {
   // the training data.
   Classes(const std::vector<std::string>& words, const std::vector<std::string>* known);
 
-  // Throws Error(invalid_argument) for a word that is no known class.
+  // Throws Error(invalid_argument) for a word that is not a known class.
   std::int64_t number_of(const std::string& word) const;
   const std::vector<std::string>& names() const { return names_; }
 

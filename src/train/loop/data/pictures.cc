@@ -265,7 +265,7 @@ std::vector<fs::path> pictures_in(const fs::path& path) {
   return files;
 }
 
-// The one input that is no label.
+// The one input that is not a label.
 std::size_t picture_input(const Task& task) {
   const std::vector<std::size_t> features = task.features();
   if (features.size() == 1 && task.inputs.size() == 2) return features[0];

@@ -208,7 +208,7 @@ std::vector<Record> read_records(const SourceRequest& r, std::vector<std::string
       ++bad;
     }
   }
-  if (bad > 0) notes.push_back(fmt::format("{} lines that are no JSON objects are left out", bad));
+  if (bad > 0) notes.push_back(fmt::format("{} lines that are not JSON objects are left out", bad));
   if (records.empty()) fail(ErrorCode::invalid_argument, "'{}' has no records", r.path.string());
   return records;
 }

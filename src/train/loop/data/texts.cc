@@ -172,7 +172,7 @@ Tensor labels_of_words(const SourceRequest& r, const std::vector<std::string>& w
     for (std::size_t i = 0; i < words.size(); ++i) {
       double v = 0;
       if (!finite_number(words[i], v)) {
-        fail(ErrorCode::invalid_argument, "{}: the target '{}' is no finite number", where[i], words[i]);
+        fail(ErrorCode::invalid_argument, "{}: the target '{}' is not a finite number", where[i], words[i]);
       }
       set_element(out, static_cast<std::int64_t>(i), v);
     }

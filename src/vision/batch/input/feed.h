@@ -35,7 +35,7 @@ class Watch;
 // `outputs`: folders that are not looked at. Throws Error(io) where the folders cannot be watched.
 std::shared_ptr<Watch> watch_folders(const std::vector<std::filesystem::path>& folders,
                                      const std::vector<std::filesystem::path>& outputs);
-// After `first`, whatever is written into or moved into the folders, hidden files and those that are no pictures left out. A
+// After `first`, whatever is written into or moved into the folders, hidden files and those that are not pictures left out. A
 // file that is written again comes again. Ends with an interrupt alone.
 Feed watch_feed(std::shared_ptr<Watch> watch, Feed first);
 

@@ -25,7 +25,7 @@ struct Input {
 
 struct Collected {
   std::vector<Input> inputs;           // in the order of the request; folders sorted by name
-  std::size_t hidden = 0, others = 0;  // left out of folders: hidden files, and files that are no pictures
+  std::size_t hidden = 0, others = 0;  // left out of folders: hidden files, and files that are not pictures
 };
 
 // `outputs`: folders that hold results and are not read, where they lie inside what is. Throws Error for a table that cannot be

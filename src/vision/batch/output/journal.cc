@@ -22,7 +22,7 @@ using Json = nlohmann::json;
 
 constexpr int kVersion = 1;
 
-// A path as JSON can hold it: bytes that are no UTF-8 would be lost, so that all beyond ASCII and '%' are written by number.
+// A path as JSON can hold it: bytes that are not UTF-8 would be lost, so that all beyond ASCII and '%' are written by number.
 std::string packed(const std::string& path) {
   std::string out;
   for (const char c : path) {

@@ -18,7 +18,7 @@ using faces::Level;
 using faces::Point;
 using faces::Points;
 
-// At most `digits` behind the point, without zeros at the end; what is no number is null, as JSON has no other word for it.
+// At most `digits` behind the point, without zeros at the end; what is not a number is null, as JSON has no other word for it.
 std::string number(double value, int digits) {
   if (!std::isfinite(value)) return "null";
   std::string out = fmt::format("{:.{}f}", value, digits);

@@ -34,7 +34,7 @@ struct Record {
 
 const char* name_of(faces::Level level);
 
-// "text" with quotes; bytes that are no UTF-8 become U+FFFD.
+// "text" with quotes; bytes that are not UTF-8 become U+FFFD.
 std::string json_string(std::string_view text);
 
 // Without what commands a terminal: control characters, those of two bytes (U+0080 to U+009F) too, become \x1b and the like.

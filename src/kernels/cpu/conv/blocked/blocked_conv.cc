@@ -100,7 +100,7 @@ struct Lines {
   const float* x;
   std::int64_t line_step;
   std::int64_t lines, width, first;
-  const std::int64_t* places = nullptr;  // of one line's pixels behind x, if they are no equal steps apart
+  const std::int64_t* places = nullptr;  // of one line's pixels behind x, if they are not equal steps apart
 };
 
 // An activation that is no bound follows while the results lie in the first-level cache: after so many floats of each vector.

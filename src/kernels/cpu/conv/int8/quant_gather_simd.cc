@@ -168,7 +168,7 @@ void gather_windows(const QSource& q, const Position& at, std::int64_t count, st
 }
 
 void gather(const QSource& q, std::int64_t first, std::int64_t rows, std::int16_t* out, std::int64_t stride) {
-  // The rest of the last quad; four values more do not matter, and a fixed size is no call.
+  // The rest of the last quad; four values more do not matter, and a fixed size is not a call.
   const bool whole = q.k % 4 == 0;
   const auto fill_up = [&](std::int16_t* row) {
     if (!whole) std::memset(row + q.k, 0, 4 * sizeof(std::int16_t));

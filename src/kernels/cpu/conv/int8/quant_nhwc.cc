@@ -93,7 +93,7 @@ struct PartialPanel {
 
 void copy_columns(const std::uint8_t* from, std::int64_t step, std::int64_t rows, std::int64_t n, std::uint8_t* to,
                   std::int64_t ldc) {
-  if (n == 8) {  // of a fixed size it is no call
+  if (n == 8) {  // of a fixed size it is not a call
     for (std::int64_t i = 0; i < rows; ++i) std::memcpy(to + i * ldc, from + i * step, 8);
     return;
   }
