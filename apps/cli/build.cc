@@ -58,7 +58,7 @@ int InitCommand::run() const {
   }
   fs::create_directories(o.folder, ignored);
   write_file_atomically(file, text);
-  note(fmt::format("wrote {}; `sdx build{}` comes next", output, output == "sdx.yml" ? "" : " -c " + output));
+  note(fmt::format("wrote {}; next, run `sdx build{}`", output, output == "sdx.yml" ? "" : " -c " + output));
   return kOk;
 }
 

@@ -112,7 +112,7 @@ int CacheCommand::clear() const {
     std::vector<std::string> names{"measured"};
     for (const ProviderName& p : provider_names()) names.push_back(p.name);
     if (std::find(names.begin(), names.end(), w) != names.end()) continue;  // has nothing
-    fail(ErrorCode::invalid_argument, "the cache has no entry or provider '{}'; `sdx cache ls` shows what it has", w);
+    fail(ErrorCode::invalid_argument, "the cache has no entry or provider '{}'; `sdx cache ls` lists its contents", w);
   }
   std::vector<cache::CacheItem> removed, kept;
   for (const cache::CacheItem& i : all) {

@@ -136,7 +136,8 @@ int ConvertCommand::run_language_model() const {
   }
   if (output.ends_with(".onnx")) throw UsageError(fmt::format("-o {}: a language model becomes a folder", output));
   std::error_code none;
-  if (std::filesystem::equivalent(model, output, none)) throw UsageError("-o: the model's own folder; the new one needs another");
+  if (std::filesystem::equivalent(model, output, none))
+    throw UsageError("-o: the output folder must differ from the model's folder");
   const LanguageConversion done = text_tools().convert(model, output, {dtype, 0});
   if (!done.without_tokenizer.empty()) note("note: no tokenizer was written: " + done.without_tokenizer);
   if (json) {
@@ -217,8 +218,8 @@ int ConvertCommand::run() const {
   const auto broken = std::find_if(checked.begin(), checked.end(), [](const Checked& c) { return !c.finite; });
   if (broken == checked.end()) return kOk;
   note(
-      fmt::format("error: '{}' has NaN or infinities where the float32 model has none, or other extents; --keep-op and "
-                  "--keep-node leave in float32 what overflows",
+      fmt::format("error: '{}' has NaN or infinities where the float32 model has none, or other extents; use --keep-op and "
+                  "--keep-node to keep overflowing nodes in float32",
                   broken->output));
   return kFailed;
 }

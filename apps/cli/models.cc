@@ -84,12 +84,12 @@ std::string entry_text(const RegistryEntry& e) {
 
 Registry ModelsCommand::open() const {
   if (const auto file = Registry::find_file(registry)) return Registry::open(*file);
-  fail(ErrorCode::io, "there is no models.yaml here or in ~/.sdx; `sdx models add NAME PATH` makes one");
+  fail(ErrorCode::io, "there is no models.yaml here or in ~/.sdx; `sdx models add NAME PATH` creates one");
 }
 
 int ModelsCommand::list() const {
   const auto file = Registry::find_file(registry);
-  if (!file) note("note: there is no models.yaml here or in ~/.sdx; `sdx models add NAME PATH` makes one");
+  if (!file) note("note: there is no models.yaml here or in ~/.sdx; `sdx models add NAME PATH` creates one");
   const Registry all = file ? Registry::open(*file) : Registry::create("models.yaml");
   std::vector<const RegistryEntry*> shown;
   std::size_t width = 4;

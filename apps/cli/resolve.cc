@@ -66,7 +66,7 @@ void apply_entry(const RegistryEntry& entry, const std::vector<ValueSpec>& specs
   }
   if (!other.empty()) {
     note(
-        fmt::format("warning: {}: the entry says {}, the model takes {}: it runs as it is; `convert: true` in the entry, or "
+        fmt::format("warning: {}: the entry has {}, the model takes {}: it runs unchanged; `convert: true` in the entry, or "
                     "--dtype {}, converts it",
                     entry.place, name(entry.dtype), join(other), name(entry.dtype)));
   }

@@ -145,7 +145,7 @@ class LinesSink : public Sink {
     }
     if (resumable) count_lines();
     if (::ftruncate(fd_, static_cast<off_t>(complete_)) != 0 || ::lseek(fd_, 0, SEEK_END) < 0) io("cut");
-    if (lines_ > 0) note(fmt::format("note: going on behind {} samples of an earlier run", lines_));
+    if (lines_ > 0) note(fmt::format("note: continuing after {} samples of an earlier run", lines_));
   }
   ~LinesSink() override {
     if (fd_ >= 0) ::close(fd_);
@@ -226,8 +226,7 @@ class Batch {
     }
     flush();
     fatal([&] { sink_->finish(); });
-    if (run_.samples.files && kept_ > 0)
-      note(fmt::format("note: {} results were there already (--overwrite makes them again)", kept_));
+    if (run_.samples.files && kept_ > 0) note(fmt::format("note: {} results already exist (--overwrite recomputes them)", kept_));
     if (failed_ > 0) note(fmt::format("{} of {} samples failed", failed_, kept_ + run_count_));
     return failed_ == 0 ? kOk : kFailed;
   }
@@ -338,7 +337,7 @@ class Batch {
 void check_batch_output(const std::string& output) {
   const fs::path ending = fs::path(output).extension();
   if (ending == ".npz" || ending == ".npy") {
-    throw UsageError(fmt::format("-o {}: many results go to a folder, a .jsonl or a .json file", output));
+    throw UsageError(fmt::format("-o {}: for several results, give a folder, a .jsonl or a .json file", output));
   }
 }
 

@@ -98,7 +98,7 @@ bool VerifyCommand::verify_set(const Session& s, const CaseSet& set, const compa
     const ValueSpec* spec = find_spec(s.inputs(), name);
     // Before IR version 4 initializers were listed among the inputs; recorded values for them are theirs already.
     if (spec == nullptr) {
-      note(fmt::format("note: '{}' is not an input of the model; '{}' is not used", name, file));
+      note(fmt::format("note: '{}' is not an input of the model; '{}' is ignored", name, file));
       continue;
     }
     given.add(name, read_value_file(file, spec, InputFlags()));

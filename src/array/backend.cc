@@ -40,7 +40,7 @@ ProviderInfo look_at(const Named& backend, Effort effort) {
   return session::look_at_provider(std::string(backend.provider), {}, effort);
 }
 
-std::string why_not(const ProviderInfo& info) { return info.reason + (info.hint.empty() ? "" : ". To mend it: " + info.hint); }
+std::string why_not(const ProviderInfo& info) { return info.reason + (info.hint.empty() ? "" : ". To fix it: " + info.hint); }
 
 Choice choice_of(const Named& backend) { return {&backend, chain_of(backend), chain_of(kBackends.back())}; }
 

@@ -295,7 +295,7 @@ void judge(DiffEntry& e, const BenchResult& base, const BenchResult& current, co
   if (std::abs(e.change_percent) <= o.threshold_percent) {
     e.why = fmt::format("within {:.4g} %", o.threshold_percent);
   } else if (e.p_value >= o.alpha && !(quiet && too_few && !overlap(evidence))) {
-    e.why = too_few ? fmt::format("too few {} to tell", what) : fmt::format("{} overlap: noise explains it", what);
+    e.why = too_few ? fmt::format("too few {} to decide", what) : fmt::format("{} overlap: noise explains it", what);
   } else if (slower ? e.low_percent < half : e.high_percent > -half) {
     e.why = fmt::format("the confidence interval reaches below {:.4g} %: noise explains it", half);
   } else if (quiet) {

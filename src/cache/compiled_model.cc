@@ -161,8 +161,8 @@ const std::byte* CompiledModel::block(const Block& b) const {
 
 void CompiledModel::read_tables(std::string_view meta, const CompiledPlace& place) {
   ByteReader in(meta);
-  if (in.view() != place.conditions) fail(ErrorCode::invalid_model, "it was made by another build, or for other options");
-  if (in.view() != place.model.string()) fail(ErrorCode::invalid_model, "it was made for another model");
+  if (in.view() != place.conditions) fail(ErrorCode::invalid_model, "it was written by another build, or for other options");
+  if (in.view() != place.model.string()) fail(ErrorCode::invalid_model, "it was written for another model");
   sources_.resize(in.count());
   for (Source& s : sources_) {
     s.path = in.text();

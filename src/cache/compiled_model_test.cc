@@ -103,7 +103,8 @@ TEST_F(CompiledModelTest, OfAFolderThatOthersMayWriteToNothingIsUsedAndNothingKe
     const Report r = open(true).report();
     EXPECT_EQ(r.compiled, "");
     ASSERT_EQ(r.warnings.size(), 1U) << p;
-    EXPECT_NE(r.warnings[0].find("the cache is not used: others than its owner may write to '" + p.string()), std::string::npos);
+    EXPECT_NE(r.warnings[0].find("the cache is not used: users other than its owner may write to '" + p.string()),
+              std::string::npos);
     fs::permissions(p, mode);
     EXPECT_NE(open().report().compiled, "");
   }

@@ -111,7 +111,7 @@ std::shared_ptr<CacheEntry> CacheEntry::open(const fs::path& folder, const std::
   const std::shared_ptr<CacheEntry> made(new CacheEntry);
   made->folder_ = folder / key;
   made->label_ = escape_line(label);
-  std::string why = "somebody else keeps removing it";
+  std::string why = "another process keeps removing it";
   if (!cache_problem(folder.parent_path(), made->folder_).empty()) return nullptr;
   constexpr int kMostAttempts = 100;  // each time somebody else removed it in between
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
@@ -179,7 +179,7 @@ void CacheEntry::check() {
                        return it != sealed.files.end() && it->second.first == f.second.size && it->second.second == f.second.hash;
                      });
   if (whole) return;
-  log::info("'{}' is not as it was left: what is in it is made again", folder_.string());
+  log::info("'{}' has been changed since it was written; its contents are recreated", folder_.string());
   remove_files(folder_);
   files_.clear();
 }

@@ -33,7 +33,7 @@ std::string problem_of(const fs::path& path) {
   }
   if (!mine_or_roots(about)) return not_ours(S_ISDIR(about.st_mode) ? "the folder" : "the file");
   if ((about.st_mode & (S_IWGRP | S_IWOTH)) == 0) return "";
-  return fmt::format("others than its owner may write to '{0}' (mode {1:04o}); to use it: chmod go-w '{0}'", path.string(),
+  return fmt::format("users other than its owner may write to '{0}' (mode {1:04o}); to use it: chmod go-w '{0}'", path.string(),
                      about.st_mode & 07777U);
 }
 

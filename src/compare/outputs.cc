@@ -271,8 +271,8 @@ void Search::describe(NodeId id) {
   d.inputs.assign(seen.begin() + static_cast<std::ptrdiff_t>(outputs), seen.end());
   if (std::all_of(d.outputs.begin(), d.outputs.end(), [](const auto& v) { return v.pass; })) {
     out_.notes.emplace_back(
-        "with its inner values shown as outputs the model agrees up to this node and at it: the difference comes from what "
-        "optimising makes of the nodes around it; compare with '+no-optimize' behind one of the backends");
+        "with its inner values as outputs, the model agrees up to and including this node, so the difference comes from "
+        "optimising the nodes around it; compare with '+no-optimize' after one of the backends");
   }
   std::vector<Value> given(last_a_.begin() + static_cast<std::ptrdiff_t>(outputs), last_a_.end());
   NamedValues inputs;

@@ -51,7 +51,7 @@ std::string node_text(const OutputsComparison& c) {
     out += fmt::format("  alone: {}\n", n.alone_error);
   } else if (!n.alone.empty()) {
     out += differs ? "  alone: given the same inputs, the node differs by itself\n"
-                   : "  alone: given the same inputs, the node agrees: it enlarges what reaches it\n";
+                   : "  alone: given the same inputs, the node agrees: it only amplifies earlier differences\n";
   }
   return out;
 }

@@ -240,7 +240,7 @@ class Download {
   // What does not fit, or "".
   std::string mismatch() {
     if (file_.bytes && part_.size() != *file_.bytes) {
-      return fmt::format("{} bytes came, where the hub lists {}", part_.size(), *file_.bytes);
+      return fmt::format("received {} bytes, but the hub lists {}", part_.size(), *file_.bytes);
     }
     result_.sha256 = part_.sha256();
     for (const std::string& wanted : {file_.sha256, sha256_}) {
@@ -301,8 +301,8 @@ void check_space(const fs::path& folder, std::uint64_t bytes, const std::string&
   if (::statvfs(folder.empty() ? "." : folder.c_str(), &info) != 0) return;
   const std::uint64_t free = std::uint64_t{info.f_bavail} * info.f_frsize;
   if (free < bytes + kSpaceStep) {
-    fail(ErrorCode::io, "{}: {} bytes are needed, and {} are free on the file system of '{}' (64 MiB are left alone)", what,
-         bytes, free, folder.string());
+    fail(ErrorCode::io, "{}: {} bytes are needed, and {} are free on the file system of '{}' (64 MiB are kept free)", what, bytes,
+         free, folder.string());
   }
 }
 

@@ -66,8 +66,8 @@ class Pull {
     if (there) before_ = read_manifest(result_.folder);
     if (options_.offline && source_.kind != Source::Kind::local) return offline();
     if (there && before_.source.empty() && !options_.force) {
-      fail(ErrorCode::invalid_argument, "'{}' exists and was not made by a pull; give another --name, or --force to replace it",
-           result_.folder.string());
+      fail(ErrorCode::invalid_argument,
+           "'{}' exists and was not created by a pull; give another --name, or --force to replace it", result_.folder.string());
     }
     switch (source_.kind) {
       case Source::Kind::local: local(); break;
@@ -80,7 +80,7 @@ class Pull {
  private:
   Pulled offline() {
     if (before_.files.empty() || before_.source != result_.source) {
-      fail(ErrorCode::io, "'{}' is not at hand: '{}' holds {}; leave out --offline to fetch it", result_.source,
+      fail(ErrorCode::io, "'{}' is not available: '{}' contains {}; omit --offline to fetch it", result_.source,
            result_.folder.string(), before_.source.empty() ? "nothing pulled before" : "'" + before_.source + "'");
     }
     result_.revision = before_.revision;

@@ -32,7 +32,7 @@ Source parse_hub(std::string_view text) {
     const auto slash = rest.find('/', at);
     s.revision = rest.substr(at + 1, slash == std::string::npos ? slash : slash - at - 1);
     tail = slash == std::string::npos ? "" : rest.substr(slash + 1);
-    if (s.revision.empty()) fail(ErrorCode::invalid_argument, "'{}': there is no revision behind '@'", text);
+    if (s.revision.empty()) fail(ErrorCode::invalid_argument, "'{}': there is no revision after '@'", text);
   } else if (const auto first = head.find('/'); first != std::string::npos) {
     if (const auto second = head.find('/', first + 1); second != std::string::npos) {
       tail = head.substr(second + 1);
@@ -62,7 +62,7 @@ Source parse_http(std::string_view text) {
   s.url = parse_url(text);
   if (!s.url.fragment.empty()) {
     if (!s.url.fragment.starts_with("sha256=")) {
-      fail(ErrorCode::invalid_argument, "'#{}': behind '#' stands sha256=HEX or nothing", s.url.fragment);
+      fail(ErrorCode::invalid_argument, "'#{}': only sha256=HEX may follow '#'", s.url.fragment);
     }
     s.sha256 = checked_sha256(std::string_view(s.url.fragment).substr(7));
   }

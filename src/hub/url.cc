@@ -88,7 +88,7 @@ Url parse_url(std::string_view text) {
   std::string_view authority = rest.substr(0, slash);
   if (slash != std::string_view::npos) url.path = (rest[slash] == '?' ? "/" : "") + sendable(rest.substr(slash));
   if (authority.find('@') != std::string_view::npos) {
-    fail(ErrorCode::invalid_argument, "an address with a user name or password is not used; give a token by HF_TOKEN");
+    fail(ErrorCode::invalid_argument, "addresses with a user name or password are not supported; set HF_TOKEN instead");
   }
   url.port = url.scheme == "https" ? 443 : 80;
   const auto bracket = authority.rfind(']');

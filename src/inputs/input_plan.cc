@@ -74,7 +74,7 @@ InputPlan plan_inputs(const std::vector<ValueSpec>& specs, const InputRequest& r
     }
     if (spec.has_default || spec.type.starts_with("optional")) continue;
     if (!spec.is_tensor) {
-      fail(ErrorCode::invalid_argument, "input '{}' is {}: only tensors can be made up, give its value", spec.name, spec.type);
+      fail(ErrorCode::invalid_argument, "input '{}' is {}: only tensors can be generated; give its value", spec.name, spec.type);
     }
     Shape shape = concrete_shape(spec, dimensions, &chosen);
     for (const auto& [input, s] : request.shapes) {

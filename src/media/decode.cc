@@ -12,7 +12,7 @@ namespace sdx::media {
 namespace {
 
 [[noreturn]] void unknown(std::span<const std::byte> bytes) {
-  if (bytes.empty()) fail(ErrorCode::invalid_argument, "there is no image: no bytes at all");
+  if (bytes.empty()) fail(ErrorCode::invalid_argument, "the image is empty");
   fail(ErrorCode::invalid_argument, "the data are not a JPEG, PNG, WebP, BMP, PNM, TIFF, JPEG 2000, HEIC, AVIF or raw image");
 }
 

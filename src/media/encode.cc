@@ -62,10 +62,10 @@ std::string encode(const Image& image, const EncodeOptions& options) {
   check_pixels(image);
   const FileFormat format = options.format.value_or(FileFormat::png);
   if (options.quality < 1 || options.quality > 100) {
-    fail(ErrorCode::invalid_argument, "the quality of a picture goes from 1 to 100, received {}", options.quality);
+    fail(ErrorCode::invalid_argument, "the quality of a picture must be 1 to 100, received {}", options.quality);
   }
   const double dpi = options.dpi != 0 ? options.dpi : std::clamp(options.metadata.dpi, 0.0, 65535.0);
-  if (!(dpi >= 0 && dpi <= 65535)) fail(ErrorCode::invalid_argument, "the resolution goes from 0 to 65535 dpi, received {}", dpi);
+  if (!(dpi >= 0 && dpi <= 65535)) fail(ErrorCode::invalid_argument, "the resolution must be 0 to 65535 dpi, received {}", dpi);
   const Metadata metadata = fitting(image, options, format, options.dpi);
   const Writing writing{options.quality, dpi, options.background, metadata};
   switch (format) {

@@ -86,7 +86,7 @@ void reserve(std::vector<std::uint8_t>& pixels, std::size_t size) {
 
 Image Image::blank(int width, int height, int channels) {
   if (width < 1 || height < 1 || width > 65535 || height > 65535 || (channels != 1 && channels != 3 && channels != 4)) {
-    fail(ErrorCode::invalid_argument, "an image of {}x{} with {} channels; sides go from 1 to 65535, channels are 1, 3 or 4",
+    fail(ErrorCode::invalid_argument, "an image of {}x{} with {} channels; sides must be 1 to 65535, and channels 1, 3 or 4",
          width, height, channels);
   }
   Image image{width, height, channels, {}};

@@ -102,7 +102,7 @@ bool write_rows(Encoder& e, const Image& image, const Ink* background, unsigned 
 
 std::string encoded(const Image& image, bool grey, int quality, double dpi, const Ink* background, const Segments& segments) {
   check_pixels(image);
-  if (quality < 1 || quality > 100) fail(ErrorCode::invalid_argument, "JPEG quality goes from 1 to 100, received {}", quality);
+  if (quality < 1 || quality > 100) fail(ErrorCode::invalid_argument, "JPEG quality must be 1 to 100, received {}", quality);
   Encoder e;
   std::vector<unsigned char> line;
   if (image.channels != (grey ? 1 : 3)) line.resize(static_cast<std::size_t>(image.width) * 3);

@@ -38,7 +38,7 @@ const Module& load() {
   try {
     return *static_cast<const Module*>(load_own_library(library, &accept<kLibrary, Module>));
   } catch (const Error& e) {
-    fail(ErrorCode::io, "{} (Debian's package {} has what it needs)", e.message(), kLibrary.package);
+    fail(ErrorCode::io, "{} (Debian's package {} provides what it needs)", e.message(), kLibrary.package);
   }
 }
 

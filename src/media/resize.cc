@@ -103,7 +103,7 @@ void resize_row(const std::uint8_t* from, int channels, const Taps& taps, float*
 Image resize(const Image& image, int width, int height, Filter filter, bool antialias) {
   check_pixels(image);
   if (width < 1 || height < 1 || width > 65535 || height > 65535) {
-    fail(ErrorCode::invalid_argument, "cannot resize to {}x{}: sides go from 1 to 65535", width, height);
+    fail(ErrorCode::invalid_argument, "cannot resize to {}x{}: sides must be 1 to 65535", width, height);
   }
   if (width == image.width && height == image.height) return image;
   if (filter == Filter::nearest) return resize_nearest(image, width, height);

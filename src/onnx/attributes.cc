@@ -57,7 +57,7 @@ void settle_type(AttributeMessage& m, std::int64_t declared, Seen seen) {
   }
   if ((seen & ~bit(m.type)) != 0) {
     const auto other = static_cast<std::size_t>(std::countr_zero(seen & ~bit(m.type)));
-    fail(ErrorCode::invalid_model, "the attribute says it is {} but holds {}", kNames[static_cast<std::size_t>(m.type)],
+    fail(ErrorCode::invalid_model, "the attribute is declared as {} but contains {}", kNames[static_cast<std::size_t>(m.type)],
          kNames[other]);
   }
   if (needs_message(m.type) && m.reference.empty() && m.messages.size() != 1) {

@@ -103,7 +103,7 @@ OwnedBytes ExternalFiles::read(const ExternalReference& reference, std::size_t s
   if (std::optional<OwnedBytes> held = given(reference, size)) return *std::move(held);
   if (roots_.empty()) {
     fail(ErrorCode::invalid_model,
-         "external data: '{}' cannot be resolved here; read the model from its file, or pass the folder that holds the data",
+         "external data: '{}' cannot be resolved here; read the model from its file, or pass the folder that contains the data",
          reference.location);
   }
   const std::shared_ptr<const MappedFile>& file = open(reference.location);

@@ -91,7 +91,7 @@ ModelMessage scan_model(std::string_view data, Model& model) {
       case varint(5): model.model_version = r.get_int64(); break;
       case bytes(6): model.doc = std::string(wire::text(r)); break;
       case bytes(7):
-        if (m.has_graph) fail(ErrorCode::invalid_model, "the file holds two main graphs");
+        if (m.has_graph) fail(ErrorCode::invalid_model, "the file contains two main graphs");
         m.has_graph = true;
         m.graph = wire::text(r);
         break;
@@ -141,7 +141,7 @@ Model read_checked(std::string_view data, PbSource source) {
   Model model;
   const ModelMessage m = scan_model(data, model);
   if (!m.has_graph) {
-    fail(ErrorCode::invalid_model, "this is not an ONNX model: it holds no graph{}", hint(data));
+    fail(ErrorCode::invalid_model, "this is not an ONNX model: it contains no graph{}", hint(data));
   }
   check_versions(model);
   if (m.has_training) model.warnings.emplace_back("the model's training information is ignored");

@@ -89,7 +89,7 @@ TEST(Reader, SaysWhatAFileLooksLike) {
   EXPECT_REFUSED(std::string("PK\x03\x04 and more", 14), "zip");
   EXPECT_REFUSED("<!DOCTYPE html><html><body>Not Found</body></html>", "text");
   EXPECT_REFUSED("version https://git-lfs.github.com/spec/v1\noid sha256:1", "LFS");
-  EXPECT_REFUSED(message([](auto& w) { w.add_int64(1, 8); }), "holds no graph");
+  EXPECT_REFUSED(message([](auto& w) { w.add_int64(1, 8); }), "contains no graph");
 }
 
 TEST(Reader, ChecksVersions) {

@@ -266,7 +266,7 @@ class Narrower {
   std::string convert(NodeId id) {
     Node n = g_.node(id);
     const ops::OpDef* const def = n.custom ? nullptr : ops::find(n);
-    if (def == nullptr) return "its operator is not one of this program's own";
+    if (def == nullptr) return "its operator is not defined by this program";
     if (def->outputs.empty() || (def->inputs.empty() && !n.inputs.empty())) return lacks_type(n, options_.to);
     std::vector<bool> narrow = convertible(n, *def);
     // A Cast reads what is there: through float16 an index beyond 2048 would be another one.

@@ -33,7 +33,7 @@ struct NarrowReport {
 // inferred again afterwards. A node stays float32 where its definition lacks the new type, where it passes sequences, has
 // subgraphs (what is inside is converted, what goes in and out stays), where its operator needs digits or range that the type
 // lacks (sines of large angles; for float16 squares and exponentials until a root, logarithm or other operand reduces them),
-// where it computes with extents alone, and where `options` say so. Throws Error(invalid_argument): a name in `options` that no
+// where it computes only with extents, and where `options` say so. Throws Error(invalid_argument): a name in `options` that no
 // node has, an opset without such a Cast.
 NarrowReport narrow(Graph& graph, int opset, const NarrowOptions& options);
 

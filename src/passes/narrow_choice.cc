@@ -65,7 +65,7 @@ bool defined_for(const Node& n, DataType type) {
 }
 
 constexpr const char* kQuantised = "it computes with dequantised values";
-constexpr const char* kSquares = "squares and exponentials leave the range of float16";
+constexpr const char* kSquares = "squares and exponentials exceed the range of float16";
 
 // Operators that hand on what is too large for float16; the last three reduce it.
 constexpr std::array<std::string_view, 21> kHandOn = {
@@ -181,7 +181,7 @@ class Chooser {
     const Node& n = g_.node(id);
     const std::string op = n.domain.empty() ? n.op_type : n.domain + "." + n.op_type;
     if (named(options_.keep_nodes, n.name) || named(options_.keep_ops, op)) return "as asked";
-    if (!n.subgraphs.empty()) return "what goes into its subgraphs and out of them stays as it is";
+    if (!n.subgraphs.empty()) return "values that enter or leave its subgraphs are unchanged";
     for (const auto* list : {&n.inputs, &n.outputs}) {
       for (const ValueId v : *list) {
         if (v != kNoValue && !g_.value(v).type.is_tensor() && holds_float32(g_.value(v).type))
@@ -189,7 +189,7 @@ class Chooser {
       }
     }
     if (n.domain == "ai.onnx.ml") return "thresholds of classical models need their digits";
-    if (constants_too_large(n)) return "its constants leave the range of float16";
+    if (constants_too_large(n)) return "its constants exceed the range of float16";
     if (!n.domain.empty()) return "";
     const auto rule = std::find_if(kDigits.begin(), kDigits.end(), [&](const Rule& r) { return r.op == n.op_type; });
     if (rule != kDigits.end()) return std::string(rule->why);
@@ -201,7 +201,7 @@ class Chooser {
         std::any_of(n.outputs.begin(), n.outputs.end(), [&](ValueId v) { return v != kNoValue && from_extents_[v]; });
     const bool floats =
         std::any_of(n.outputs.begin(), n.outputs.end(), [&](ValueId v) { return v != kNoValue && is_float32(g_, v); });
-    return extents && floats ? "it computes with extents alone" : "";
+    return extents && floats ? "it computes only with extents" : "";
   }
 
   // Positions become angles: what is made of integers and read by nodes that stay alone stays, too.
@@ -219,7 +219,7 @@ class Chooser {
         stays = stays && from_integers_[v] && !shown && !uses[v].empty() &&
                 std::all_of(uses[v].begin(), uses[v].end(), [&](NodeId user) { return !why_[user].empty(); });
       }
-      if (floats && stays) why_[id] = "it leads to nodes that stay alone";
+      if (floats && stays) why_[id] = "it leads to nodes that are not converted";
     }
   }
 

@@ -134,7 +134,7 @@ TEST(Narrow, SingleNumbersAreClippedAndWeightsKept) {
   EXPECT_EQ(n.report.clipped, 1);
   EXPECT_EQ(n.report.clipped_in, std::vector<std::string>{"low"});
   EXPECT_EQ(n.report.raised_in, std::vector<std::string>{"tiny"});
-  EXPECT_EQ(n.why("Mul"), "its constants leave the range of float16");
+  EXPECT_EQ(n.why("Mul"), "its constants exceed the range of float16");
   EXPECT_EQ(n.type("huge"), DataType::float32);
 }
 
@@ -153,7 +153,7 @@ TEST(Narrow, RatiosAndExtentsStay) {
       "output y\n");
   EXPECT_EQ(n.type("scales"), DataType::float32);
   EXPECT_EQ(n.type("g"), DataType::float32);
-  EXPECT_EQ(n.why("Mul"), "it computes with extents alone");
+  EXPECT_EQ(n.why("Mul"), "it computes only with extents");
   EXPECT_EQ(n.type("y"), DataType::float16);
 }
 
@@ -205,7 +205,7 @@ TEST(Narrow, SubgraphsAreConvertedInside) {
       "  }\n"
       "output y\n");
   EXPECT_EQ(n.report.converted, 3);
-  EXPECT_EQ(n.why("If"), "what goes into its subgraphs and out of them stays as it is");
+  EXPECT_EQ(n.why("If"), "values that enter or leave its subgraphs are unchanged");
   EXPECT_EQ(n.graph.value(n.graph.outputs()[0]).type.elem, DataType::float16);
   for (const Node& node : n.graph.nodes()) {
     for (const Subgraph& s : node.subgraphs) {

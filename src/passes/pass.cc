@@ -21,7 +21,7 @@ constexpr Pass kPasses[] = {
     {"split-fused", simplify::split_fused, "writes what other runtimes fused as single steps, for the fusions that follow"},
     // Before fold-constants, which would store transposed weights a second time.
     {"fuse-weights", fuse::weights_in_place, "multiplies with weights in the order in which they are stored"},
-    {"fold-constants", simplify::fold_constants, "computes what depends on constants alone"},
+    {"fold-constants", simplify::fold_constants, "computes values that depend only on constants"},
     {"gather-early", simplify::gather_early, "takes rows of a table before it is dequantised"},
     {"fold-shapes", simplify::fold_shapes, "replaces shape computations that inference can settle"},
     {"remove-identities", simplify::remove_identities, "drops nodes that change nothing"},
@@ -38,7 +38,7 @@ constexpr Pass kPasses[] = {
     {"fuse-one-hot", fuse::fuse_one_hot, "takes rows of weights instead of multiplying with one-hot vectors"},
     {"fuse-epilogues", fuse::fuse_epilogues, "lets Conv and Gemm add residuals and apply activations"},
     {"fold-dequantized", simplify::fold_dequantized, "dequantises the weights that stayed floats", true},
-    {"remove-dead", simplify::remove_dead, "drops nodes whose results nobody uses"},
+    {"remove-dead", simplify::remove_dead, "removes nodes whose results are not used"},
 };
 
 bool run_recursively(Graph& graph, const Pass& pass) {

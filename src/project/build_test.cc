@@ -100,10 +100,11 @@ TEST_F(Build, ContradictionsNameTheirPlace) {
     }
     return "";
   };
-  EXPECT_NE(error_of("inputs:\n  x: {type: int64}\n").find("sdx.yml:4:6: inputs.x: type: the model says float32[n]"),
+  EXPECT_NE(error_of("inputs:\n  x: {type: int64}\n").find("sdx.yml:4:6: inputs.x: type: float32[n] in the model"),
             std::string::npos)
       << error_of("inputs:\n  x: {type: int64}\n");
-  EXPECT_NE(error_of("inputs: {x: {shape: [1, 2]}}").find("shape: the model says float32[n], the file [1,2]"), std::string::npos);
+  EXPECT_NE(error_of("inputs: {x: {shape: [1, 2]}}").find("shape: float32[n] in the model, [1,2] in the file"),
+            std::string::npos);
   EXPECT_NE(error_of("inputs: {x: {}, z: {}}").find("the model has no input 'z'"), std::string::npos);
   EXPECT_NE(error_of("outputs: {y: {softmax: true, postprocessing: {axis: 3}}}").find("no axis 3"), std::string::npos);
   EXPECT_EQ(error_of("inputs: {other: {shape: [n]}}\noutputs: {y: {labels: [a]}}"), "");  // the only input, by another name

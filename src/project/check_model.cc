@@ -95,14 +95,14 @@ class Checker {
 
   void compare(const ProjectValue& value, const ValueSpec& spec, const std::string& key) const {
     if (value.dtype != DataType::undefined && spec.dtype != DataType::undefined && value.dtype != spec.dtype) {
-      stop(key, fmt::format("type: the model says {}, the file {}", spec.type, name(value.dtype)));
+      stop(key, fmt::format("type: {} in the model, {} in the file", spec.type, name(value.dtype)));
     }
     if (!value.shape || !spec.has_shape) return;
     bool same = value.shape->size() == spec.shape.size();
     for (std::size_t i = 0; same && i < spec.shape.size(); ++i) {
       same = (*value.shape)[i] < 0 || spec.shape[i] < 0 || (*value.shape)[i] == spec.shape[i];
     }
-    if (!same) stop(key, fmt::format("shape: the model says {}, the file [{}]", spec.type, fmt::join(*value.shape, ",")));
+    if (!same) stop(key, fmt::format("shape: {} in the model, [{}] in the file", spec.type, fmt::join(*value.shape, ",")));
   }
 
   void labels(const Postprocessing& p, const ValueSpec& spec, const std::string& key) {

@@ -160,7 +160,7 @@ std::vector<std::string> read_label_file(const YamlValue& value, const fs::path&
     labels.push_back(std::move(line));
     at = end + 1;
   }
-  if (labels.empty()) value.fail(fmt::format("'{}' holds no labels", path.string()));
+  if (labels.empty()) value.fail(fmt::format("'{}' contains no labels", path.string()));
   return labels;
 }
 
@@ -264,7 +264,7 @@ void parse_model(ProjectConfig& c, const YamlValue& root) {
   model.only_keys(kModel);
   c.model_source = model.require("source").string();
   if (c.model_source.find("://") != std::string::npos) {
-    model.get("source").fail("an address; fetch the model with `sdx pull` and give the file");
+    model.get("source").fail("this is an address; fetch the model with `sdx pull` and give its file");
   }
   if (const YamlValue v = model.get("format")) {
     const std::string format = lower(v.string());

@@ -90,7 +90,7 @@ RegistryEntry read_entry(const std::string& name, const YamlValue& value, const 
   if (const YamlValue convert = value.get("convert")) {
     entry.convert = convert.boolean();
     if (entry.convert && entry.dtype != DataType::float16 && entry.dtype != DataType::bfloat16) {
-      convert.fail("models are converted to float16 or bfloat16: 'dtype' must say which");
+      convert.fail("models are converted to float16 or bfloat16: 'dtype' must specify which");
     }
   }
   entry.warmup = read_count(value.get("warmup"), 0);
@@ -114,7 +114,7 @@ bool same_entry(const RegistryEntry& a, const RegistryEntry& b) {
 // The changed text, read again: an edit that did anything but what was asked for is not taken.
 Registry checked(std::optional<std::string> text, const fs::path& file, std::span<const RegistryEntry> wanted,
                  std::string_view what) {
-  std::string why = "its models do not stand on lines of their own";
+  std::string why = "its models are not on separate lines";
   if (text) {
     try {
       Registry changed = Registry::parse(*std::move(text), file);

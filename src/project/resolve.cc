@@ -23,7 +23,7 @@ ResolvedModel resolve(const std::string& name, const Places& places) {
         out.built = true;
         break;
       }
-      fail(ErrorCode::io, "'{}' is not a complete build, and the project file it was made from is gone", found.path.string());
+      fail(ErrorCode::io, "'{}' is not a complete build, and its project file no longer exists", found.path.string());
   }
   out.model = out.source;
   return out;

@@ -23,8 +23,8 @@ bool replace_initializers(Graph& graph, const Additions& additions) {
     if (!id || !graph.value(*id).constant) continue;
     Tensor& held = *graph.value(*id).constant;
     if (held.dtype() != tensor.dtype() || held.shape() != tensor.shape()) {
-      fail(ErrorCode::invalid_argument, "initializer '{}' of the model is {}; the one that is given in its place is {}", name,
-           held.type_string(), tensor.type_string());
+      fail(ErrorCode::invalid_argument, "initializer '{}' of the model is {}; its replacement is {}", name, held.type_string(),
+           tensor.type_string());
     }
     held = tensor;
     changed = true;

@@ -100,7 +100,7 @@ std::shared_ptr<const Engine> compile_in_time(const std::shared_ptr<Core>& core,
   if (limit.count() <= 0 || !compiles_regions(selection)) return std::make_shared<const Engine>(core, selection);
   const auto name = [&] { return selection.chain[static_cast<std::size_t>(late.index)]->name(); };
   if ((late.index = left_behind().first_of(selection)) >= 0) {
-    fail(ErrorCode::runtime_failure, "{} has not come back from compiling another model", name());
+    fail(ErrorCode::runtime_failure, "{} has not finished compiling another model", name());
   }
   const auto c = std::make_shared<Compilation>();
   std::thread thread([c, core, selection] { Compilation::run(c, core, selection); });

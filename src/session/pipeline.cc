@@ -42,7 +42,7 @@ void check_known(const Graph& graph) {
   for (NodeId id = 0; id < graph.nodes().size(); ++id) {
     const Node& node = graph.node(id);
     if (node.removed || ops::find(node) != nullptr) continue;
-    fail(ErrorCode::not_implemented, "{} is not an operator that this build knows", graph.describe(id));
+    fail(ErrorCode::not_implemented, "{} is not an operator of this build", graph.describe(id));
   }
   check_nodes(graph);
 }

@@ -27,12 +27,12 @@ std::string warning_of(const std::vector<ChainGap>& gaps, const std::vector<std:
   if (std::all_of(gaps.begin(), gaps.end(), [&](const ChainGap& g) { return g.reason == gaps[0].reason; })) {
     std::vector<std::string> names;
     for (const ChainGap& g : gaps) names.push_back(g.provider);
-    return fmt::format("wanted {}, took {}: {}{}{}", join(names), taken, gaps[0].reason,
-                       gaps[0].hint.empty() ? "" : ". To mend it: ", gaps[0].hint);
+    return fmt::format("requested {}, using {}: {}{}{}", join(names), taken, gaps[0].reason,
+                       gaps[0].hint.empty() ? "" : ". To fix it: ", gaps[0].hint);
   }
   std::string reasons;
   for (const ChainGap& g : gaps) reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", g.provider, in_short(g.reason));
-  return fmt::format("wanted {}, took {} ({}). `sdx providers` says it in full, and how to mend it", join(asked), taken, reasons);
+  return fmt::format("requested {}, using {} ({}). `sdx providers` gives details and how to fix it", join(asked), taken, reasons);
 }
 
 }  // namespace
@@ -79,8 +79,7 @@ Selection select_providers(const SessionOptions& options) {
   input.probe = [&](const std::string& name) { return look_at_provider(name, options, Effort::quick); };
   const Chain chain = decide_chain(input);
   if (!chain.broken.empty()) {
-    fail(ErrorCode::provider_unavailable, "{}, but {}. Leave out `strict` to fall back to the next provider", chain.why,
-         chain.broken);
+    fail(ErrorCode::provider_unavailable, "{}, but {}. Omit `strict` to fall back to the next provider", chain.why, chain.broken);
   }
   Selection selection;
   selection.why = chain.why;
@@ -95,12 +94,12 @@ Selection select_providers(const SessionOptions& options) {
   std::vector<ChainGap> warned;
   for (const ChainGap& g : chain.gaps) {
     if (!g.asked_for) {
-      log::debug("{}: left out {}: {}", chain.why, g.provider, g.reason);
+      log::debug("{}: skipped {}: {}", chain.why, g.provider, g.reason);
       continue;
     }
     warned.push_back(g);
-    selection.fallbacks.push_back(
-        fmt::format("wanted {}, took {}: {}{}{}", g.provider, taken, g.reason, g.hint.empty() ? "" : ". To mend it: ", g.hint));
+    selection.fallbacks.push_back(fmt::format("requested {}, using {}: {}{}{}", g.provider, taken, g.reason,
+                                              g.hint.empty() ? "" : ". To fix it: ", g.hint));
   }
   if (!warned.empty()) log::warning("{}", warning_of(warned, options.providers, taken));
   return selection;

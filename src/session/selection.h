@@ -14,7 +14,7 @@ namespace sdx::session {
 struct Selection {
   std::vector<const Provider*> chain;  // never empty; ends with `cpu`
   std::vector<std::string> devices;    // parallel: the kind of device that an intent wants of it ("NPU"), else empty
-  std::vector<std::string> fallbacks;  // "wanted cuda, took cpu: <reason>. <what to do>"
+  std::vector<std::string> fallbacks;  // "requested cuda, using cpu: <reason>. <what to do>"
   std::string why;                     // "asked for cuda", "the automatic order of Linux"
 };
 

@@ -34,7 +34,7 @@ Error caught() {
   } catch (const std::exception& e) {
     return {ErrorCode::internal, e.what()};
   } catch (...) {
-    return {ErrorCode::internal, "something was thrown that is not an exception of the C++ library"};
+    return {ErrorCode::internal, "something other than a C++ exception class was thrown"};
   }
 }
 
@@ -105,7 +105,8 @@ void Service::open(std::shared_ptr<const Engine> ready) {
       mask &= ~(Mask{1} << failure.provider);
       trip(failure, "opening", label_of(subset(mask)));
       const std::lock_guard lock(mutex_);
-      fallbacks_.push_back(fmt::format("wanted {}, took {}: {}", name_of(failure.provider), label_of(subset(mask)), e.message()));
+      fallbacks_.push_back(
+          fmt::format("requested {}, using {}: {}", name_of(failure.provider), label_of(subset(mask)), e.message()));
     }
   }
 }
@@ -364,14 +365,13 @@ void Service::trip(const Failure& f, const std::string& when, const std::string&
     b.trips = std::min(b.trips + 1, 30);
     const auto pause = core_->options.provider_retry * std::min(1 << std::min(b.trips - 1, 10), kLongestPause);
     b.retry_at = Clock::now() + pause;
-    const std::string next =
-        pause.count() > 0 ? fmt::format("it is tried again in {:.3g} s", seconds(pause)) : "it is not tried again";
+    const std::string next = pause.count() > 0 ? fmt::format("it is retried in {:.3g} s", seconds(pause)) : "it is not retried";
     if (first) {
       said =
           fmt::format("{}: {} failed and is dropped; answered by {}; {} ({})", when, name_of(f.provider), taken, next, f.reason);
       note(said);
     } else {
-      note(fmt::format("{}: {} was tried again and failed; {}", when, name_of(f.provider), next));
+      note(fmt::format("{}: {} was retried and failed; {}", when, name_of(f.provider), next));
     }
   }
   // Without the lock: whoever listens may ask for a report.
@@ -427,7 +427,7 @@ void Service::describe(Report& report) const {
   }
   report.fallbacks.insert(report.fallbacks.end(), fallbacks_.begin(), fallbacks_.end());
   report.events.insert(report.events.end(), events_.begin(), events_.end());
-  if (forgotten_events_ > 0) report.events.push_back(fmt::format("{} events in the middle are left out", forgotten_events_));
+  if (forgotten_events_ > 0) report.events.push_back(fmt::format("{} events in the middle are omitted", forgotten_events_));
 }
 
 }  // namespace sdx::session

@@ -95,7 +95,7 @@ TEST_F(ServiceTest, AProviderThatIsNotAvailableIsLeftOutWithItsReason) {
   EXPECT_TRUE(right(s, 1, 2));
   const Report r = s.report();
   ASSERT_EQ(r.fallbacks.size(), 1U);
-  EXPECT_EQ(r.fallbacks[0], "wanted fault, took cpu: the device is on fire");
+  EXPECT_EQ(r.fallbacks[0], "requested fault, using cpu: the device is on fire");
   EXPECT_EQ(warnings(), r.fallbacks);
   SessionOptions strict = options({{"fail_probe", "the device is on fire"}});
   strict.strict = true;
@@ -167,7 +167,7 @@ TEST_F(ServiceTest, AfterAPauseTheProviderIsTriedAgain) {
   }
   const Report r = s.report();
   const std::string story = join(r.events, "\n");
-  EXPECT_NE(story.find("was tried again and failed"), std::string::npos) << story;
+  EXPECT_NE(story.find("was retried and failed"), std::string::npos) << story;
   EXPECT_NE(story.find("fault works again"), std::string::npos) << story;
   EXPECT_EQ(r.providers, std::vector<std::string>{"fault"});
   EXPECT_EQ(warnings().size(), 1U) << join(warnings(), "\n");
@@ -179,7 +179,7 @@ TEST_F(ServiceTest, WithoutRetryItStaysDropped) {
   const Session s = open(o);
   for (int i = 0; i < 20; ++i) EXPECT_TRUE(right(s, 1, 2));
   EXPECT_EQ(s.report().chains[0].runs, 0U);
-  EXPECT_NE(warnings().at(0).find("it is not tried again"), std::string::npos);
+  EXPECT_NE(warnings().at(0).find("it is not retried"), std::string::npos);
 }
 
 TEST_F(ServiceTest, WrongShapesAndTypesAreFailures) {
@@ -236,7 +236,8 @@ TEST_F(ServiceTest, ACompilerThatHangsIsLeftBehindAndTheNextAnswers) {
     const Report r = s.report();
     EXPECT_EQ(r.providers, std::vector<std::string>{"cpu"});
     ASSERT_EQ(r.fallbacks.size(), 1U);
-    EXPECT_NE(r.fallbacks[0].find("wanted fault, took cpu: fault has not compiled the model after 0.050 s"), std::string::npos)
+    EXPECT_NE(r.fallbacks[0].find("requested fault, using cpu: fault has not compiled the model after 0.050 s"),
+              std::string::npos)
         << r.fallbacks[0];
     ASSERT_EQ(r.events.size(), 1U);
     EXPECT_NE(r.events[0].find("opening: fault failed and is dropped"), std::string::npos) << r.events[0];
@@ -245,7 +246,7 @@ TEST_F(ServiceTest, ACompilerThatHangsIsLeftBehindAndTheNextAnswers) {
   // Another session does not hang as well: one compiler that is left behind is enough.
   const Session other = open(o);
   EXPECT_TRUE(right(other, 1, 2));
-  EXPECT_NE(other.report().fallbacks.at(0).find("has not come back from compiling another model"), std::string::npos);
+  EXPECT_NE(other.report().fallbacks.at(0).find("has not finished compiling another model"), std::string::npos);
   // What it made in the end is taken, without compiling again.
   for (int i = 0; i < 5000 && s.report().providers != std::vector<std::string>{"fault"}; ++i) {
     ASSERT_TRUE(right(s, 3, 4));

@@ -289,7 +289,7 @@ void Session::Impl::open_measured() {
   } catch (const Error& e) {
     if (e.code() != ErrorCode::not_implemented) throw;
     serve(0, nullptr, {},
-          fmt::format("{}; not measured, because cpu alone cannot run the model: {}", selection.why, e.message()));
+          fmt::format("{}; not measured, because cpu cannot run the whole model: {}", selection.why, e.message()));
   }
 }
 
@@ -340,7 +340,7 @@ void Session::Impl::warn_of_other_extents(const std::vector<Value>& values) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!values[i].is_tensor() || !check_input(inputs[i], values[i])) continue;
     warnings.push_back(fmt::format(
-        "input '{}' is declared as {} but given as {}: the model runs at this size although its file does not foresee it",
+        "input '{}' is declared as {} but given as {}: the model runs at this size although its file declares another",
         inputs[i].name, inputs[i].type, values[i].type_string()));
     log::warning("{}", warnings.back());
   }

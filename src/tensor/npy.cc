@@ -163,7 +163,7 @@ Layout layout_of(const std::string& descr, DataType opaque) {
   if (kind == '?' && text.size() == 1) {
     size = 1;
   } else if (kind == 'O') {
-    malformed("it holds pickled Python objects, which are not read");
+    malformed("it contains pickled Python objects, which are not supported");
   } else if (error != std::errc{} || end != text.data() + text.size() || size > (1u << 28)) {
     malformed("element type '" + descr.substr(0, 40) + "' is unknown");
   }
@@ -215,7 +215,7 @@ std::string text_from_utf32(const std::byte* data, std::size_t units, bool big) 
   };
   while (length > 0 && unit(length - 1) == 0) --length;
   for (std::size_t i = 0; i < length; ++i) {
-    if (!append_utf8(out, unit(i))) malformed("a string holds a code point that Unicode lacks");
+    if (!append_utf8(out, unit(i))) malformed("a string contains an invalid code point");
   }
   return out;
 }

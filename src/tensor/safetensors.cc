@@ -79,7 +79,7 @@ Entry entry_of(const std::string& name, const json& value) {
   }
   const auto bytes = checked_mul(count, static_cast<std::int64_t>(byte_size(e.dtype, 1)));
   if (e.end < e.begin || !bytes || e.end - e.begin != static_cast<std::uint64_t>(*bytes)) {
-    malformed(fmt::format("tensor '{}' has offsets {} to {}, which is not what its shape takes", name, e.begin, e.end));
+    malformed(fmt::format("tensor '{}' has offsets {} to {}, which do not match its shape", name, e.begin, e.end));
   }
   return e;
 }
@@ -145,7 +145,8 @@ void write_safetensors(const std::filesystem::path& path, const std::vector<std:
   std::uint64_t offset = 0;
   for (const auto& [name, tensor] : tensors) {
     const auto at = std::find_if(kTypes.begin(), kTypes.end(), [&](const auto& t) { return tensor.dtype() == t.second; });
-    if (at == kTypes.end()) fail(ErrorCode::invalid_argument, "safetensors files hold no {} ('{}')", tensor.type_string(), name);
+    if (at == kTypes.end())
+      fail(ErrorCode::invalid_argument, "safetensors files cannot hold {} ('{}')", tensor.type_string(), name);
     if (header.contains(name)) fail(ErrorCode::invalid_argument, "two tensors are called '{}'", name);
     header[name] = {{"dtype", at->first}, {"shape", tensor.shape()}, {"data_offsets", {offset, offset + tensor.bytes()}}};
     offset += tensor.bytes();

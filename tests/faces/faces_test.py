@@ -227,7 +227,7 @@ def resume(place):
     assert tree(place.folder / "killed") != wanted
     before = tree(place.folder / "killed")
     _, err = place.records("crop", "in", "-o", "killed", "--resume", *flags, "--face-height", 50, code=1)
-    assert "done before" not in err and "nothing counts as done" in err and "is there already" in err, err
+    assert "done before" not in err and "nothing counts as done" in err and "already exists" in err, err
     assert tree(place.folder / "killed") == before, "the results of other settings are not replaced by the way"
     records, err = place.records("crop", "in", "-o", "other", "--resume", *flags, "--face-height", 50)
     assert len(records) == pictures and "nothing counts" not in err, err
@@ -241,7 +241,7 @@ def resume(place):
         time.sleep(0.01)
     rest, err = process.communicate(timeout=60)
     if process.returncode != 0:  # else it was done before the signal came
-        assert process.returncode == 130 and b"--resume goes on there" in err, (process.returncode, err)
+        assert process.returncode == 130 and b"--resume continues" in err, (process.returncode, err)
         assert rest.rstrip().endswith(b"]}"), rest[-200:]
     return 0
 
@@ -410,7 +410,7 @@ def tiny_disk(place):
     try:
         flags = ["--width", 100, "--format", "bmp", "--workers", 1]  # 30 KB each
         _, err = place.run("crop", "in", "-o", "disk", *flags, code=1)
-        assert "No space left on device" in err and "--resume goes on there" in err, err
+        assert "No space left on device" in err and "--resume continues" in err, err
         written = [n for n in tree(disk) if not n.startswith(".sdx")]
         assert written and all(struct.unpack("<I", (disk / n).read_bytes()[2:6])[0] == (disk / n).stat().st_size for n in written)
         subprocess.run(["mount", "-o", "remount,size=4m", str(disk)], check=True)

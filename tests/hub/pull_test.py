@@ -188,7 +188,7 @@ class Pull(unittest.TestCase):
 
     def test_offline(self):
         url = f"{self.base}/small.onnx"
-        self.pull(url, "--offline", code=1, says="not at hand")
+        self.pull(url, "--offline", code=1, says="is not available")
         self.pull(url)
         Handler.seen = []
         self.pull(url, "--offline")

@@ -57,7 +57,7 @@ def test_names_and_options_without_libraries(data, without):
 def test_a_fallback_is_in_the_report(data, without):
     session = ort.InferenceSession(data, providers=[("CUDAExecutionProvider", {"device_id": 0}), "CPUExecutionProvider"])
     (fallback,) = session.report()["fallbacks"]
-    assert fallback.startswith("wanted cuda, took cpu: ")
+    assert fallback.startswith("requested cuda, using cpu: ")
     options = ort.SessionOptions()
     options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
     with pytest.raises(ort.EPFail, match="cuda"):
@@ -119,7 +119,7 @@ def test_execution_providers_that_nobody_knows_are_left_out_with_a_warning(data,
         assert session.get_provider_options() == {"CPUExecutionProvider": {}}
         assert session.run(None, {"x": [1, 2]})[0].tolist() == [2, 4]
         (fallback,) = session.report()["fallbacks"]
-        assert fallback == f"wanted {name}, took cpu: there is no provider of that name"
+        assert fallback == f"requested {name}, using cpu: there is no provider of that name"
         assert fallback in session.report()["text"]
 
 
@@ -134,7 +134,7 @@ def test_known_providers_that_are_not_there_fall_back(data, without):
     session = ort.InferenceSession(data, providers=["AzureExecutionProvider", "CPUExecutionProvider"])
     assert session.get_providers() == ["CPUExecutionProvider"]
     (fallback,) = session.report()["fallbacks"]
-    assert fallback.startswith("wanted azure, took cpu: ")
+    assert fallback.startswith("requested azure, using cpu: ")
 
 
 def test_the_first_of_two_counts(data, without):
@@ -149,10 +149,10 @@ def test_set_providers_opens_the_file_again(data, without, tmp_path):
     path.write_bytes(data)
     session = ort.InferenceSession(path, providers=["cpu"])
     session.set_providers(["CUDAExecutionProvider", "CPUExecutionProvider"], [{"device_id": 0}, {}])
-    assert session.report()["fallbacks"][0].startswith("wanted cuda, took cpu")
+    assert session.report()["fallbacks"][0].startswith("requested cuda, using cpu")
     with pytest.raises(ort.InvalidArgument, match="did you mean 'cuda'"):
         session.set_providers(["cdua"])
-    assert session.report()["fallbacks"][0].startswith("wanted cuda, took cpu")
+    assert session.report()["fallbacks"][0].startswith("requested cuda, using cpu")
     session.set_providers(["CPUExecutionProvider"])
     assert session.report()["fallbacks"] == []
     assert session.run(None, {"x": [1, 2]})[0].tolist() == [2, 4]

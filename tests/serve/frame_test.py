@@ -61,7 +61,7 @@ def wrong_starts():
         (["missing.onnx"], "missing.onnx"),
         (["add.onnx", "--api-keys", "missing"], "missing"),
         (["add.onnx", "--tls-cert", "missing", "--tls-key", "missing"], "missing"),
-        (["add.onnx", "--tls-cert", "missing"], "go together"),
+        (["add.onnx", "--tls-cert", "missing"], "must be given together"),
         (["add.onnx", "--otlp", "nonsense"], "nonsense"),
         (["add.onnx", "--host", "256.0.0.1"], "256.0.0.1"),
     ]:

@@ -167,7 +167,7 @@ class Protocol(unittest.TestCase):
         self.error("POST", infer, pair([2**31] * 16), 400, "does not fit")
         self.error("POST", infer, pair(datatype="INT23"), 400, "no datatype 'INT23'")
         self.error("POST", infer, pair(datatype="FP32"), 400, "INPUT0")
-        self.error("POST", infer, pair(datatype="FP16"), 400, "binary data alone")
+        self.error("POST", infer, pair(datatype="FP16"), 400, "only as binary data")
         self.error("POST", infer, {**pair(), "outputs": [{"name": "OUTPUT7"}]}, 400, "OUTPUT7")
         big = {"inputs": [tensor(f"INPUT{i}", "INT32", [9, 16], [0] * 144) for i in (0, 1)]}
         self.error("POST", infer, big, 400, "at most 8")
@@ -206,7 +206,7 @@ class Protocol(unittest.TestCase):
         override = {"parameters": {"config": json.dumps({"max_batch_size": 2, "dynamic_batching": {}})}}
         self.server.json("POST", "/v2/repository/models/late/load", override)
         self.assertEqual(self.server.json("GET", "/v2/models/late/config")["max_batch_size"], 2)
-        self.error("POST", "/v2/repository/models/late/load", {"parameters": {"file:1/model.onnx": "AAAA"}}, 501, "repository alone")
+        self.error("POST", "/v2/repository/models/late/load", {"parameters": {"file:1/model.onnx": "AAAA"}}, 501, "only from the repository")
         self.error("POST", "/v2/repository/models/nothing/load", {}, 404, "no model 'nothing'")
 
     def test_new_versions_take_over_without_a_failed_request(self):
@@ -318,7 +318,7 @@ serving: {max_batch_size: 4, max_queue_delay_ms: 1}
         self.assertAlmostEqual(sum(answer["y"][0]), 1, 5)
         self.assertEqual([(t["label"], t["class"]) for t in answer["top"]], [("dog", 1), ("bird", 2)])
         self.assertEqual(self.server.json("POST", "/predict?model=flaky", {"inputs": {"x": [1, 3, 2]}}), answer)
-        self.assertIn("say which one", self.server.json("POST", "/predict", {"x": [[1, 3, 2]]}, 400)["error"])
+        self.assertIn("name one of them", self.server.json("POST", "/predict", {"x": [[1, 3, 2]]}, 400)["error"])
         self.assertIn("no input 'z'", self.server.json("POST", "/predict/flaky", {"z": [1]}, 400)["error"])
         self.server.json("POST", "/predict/nothing", {}, 404)
 

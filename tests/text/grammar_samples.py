@@ -216,7 +216,7 @@ def main():
                 print(f"{kind} {text[:200]!r} should be refused: {line[:200]}")
             continue
         if "error" in answer:
-            if "fits no text" not in answer["error"] or count != 20:
+            if "matches no text" not in answer["error"] or count != 20:
                 failed += 1
                 print(f"{kind} {text!r}: {answer['error']}")
             continue

@@ -103,7 +103,7 @@ def kills(program, folder, count, reference, whole_model):
         killed += code == -signal.SIGKILL
         if code == 130:
             interrupted += 1
-            expect("--resume goes on" in error, f"no word of how to go on: {error}")
+            expect("--resume continues" in error, f"no word of how to go on: {error}")
         if code == 0 or i == count - 1 or i % 6 == 5:  # complete it, and begin another
             done = sdx(program, folder, *words("killed", "--resume", "--export", "killed.onnx"))
             check_like(reference, done.stdout, "resumed")

@@ -142,8 +142,8 @@ void add_file_flags(const Command& command, Request& r) {
       ->group(group);
   command
       .add_option("--metadata", r.metadata,
-                  r.task == Task::blur ? "preserve, strip or custom: --tag alone (strip)"
-                                       : "preserve (EXIF, XMP, colour profile), strip or custom: --tag alone (preserve)")
+                  r.task == Task::blur ? "preserve, strip or custom: only --tag (strip)"
+                                       : "preserve (EXIF, XMP, colour profile), strip or custom: only --tag (preserve)")
       ->type_name("MODE")
       ->group(group);
   command.add_option("--tag", r.tags, "Text to write into the file; may be repeated")

@@ -211,7 +211,7 @@ bool ChatCommand::obey(const std::string& line) {
     } else if (word == "/load") {
       load(rest);
     } else {
-      note(word + " is not known; /help lists what is");
+      note(word + " is unknown; /help lists the commands");
     }
   } catch (const Error& e) {
     note(fmt::format("error: {}", e.what()));
@@ -250,7 +250,7 @@ std::optional<std::string> read_question(LineEditor& editor) {
 
 void ChatCommand::converse() {
   LineEditor editor(interrupted);
-  if (editor.terminal()) note("/help lists what there is to type; Ctrl-D leaves.");
+  if (editor.terminal()) note("/help lists the commands; Ctrl-D exits.");
   while (std::optional<std::string> question = read_question(editor)) {
     if (question->find_first_not_of(" \t\n") == std::string::npos) continue;
     if (question->starts_with('/') && question->find('\n') == std::string::npos) {

@@ -97,7 +97,7 @@ std::vector<std::pair<TokenId, float>> GenerationFlags::biases() const {
     const bool equals = number.ec == std::errc{} && number.ptr != end && *number.ptr == '=';
     const auto value = equals ? std::from_chars(number.ptr + 1, end, bias) : number;
     if (!equals || value.ec != std::errc{} || value.ptr != end) {
-      throw UsageError(fmt::format("--logit-bias {}: expected a token's number and what is added to it, such as 42=-1.5", text));
+      throw UsageError(fmt::format("--logit-bias {}: expected a token id and the value to add, such as 42=-1.5", text));
     }
     out.emplace_back(id, bias);
   }

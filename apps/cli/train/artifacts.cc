@@ -47,7 +47,7 @@ Settings settings(const std::string& text) {
     } else if (!out.empty() && out.back().first == "target") {
       out.emplace_back("target", word);
     } else {
-      fail(ErrorCode::invalid_argument, "expected NAME=VALUE in place of '{}'", word);
+      fail(ErrorCode::invalid_argument, "expected NAME=VALUE, received '{}'", word);
     }
     at = end + 1;
   }

@@ -220,7 +220,7 @@ int CheckpointCommand::export_values() const {
     throw UsageError(fmt::format("-o {}: expected a name that ends in .npz or .safetensors", output));
   }
   const CheckpointState s = train_tools().load(base);
-  if (s.nominal) fail(ErrorCode::invalid_argument, "'{}' is a nominal checkpoint, which holds no values", base);
+  if (s.nominal) fail(ErrorCode::invalid_argument, "'{}' is a nominal checkpoint, which contains no values", base);
   NamedTensors tensors;
   for (const Parameter& p : s.parameters) tensors.emplace_back(p.name, p.value);
   for (const auto& [group, state] : s.optimizers) {

@@ -50,7 +50,7 @@ fs::path find_case_model(const fs::path& file, const std::string& model) {
     }
     if (folder == folder.parent_path()) break;
   }
-  fail(ErrorCode::io, "'{}' names the model '{}', which is neither beside it nor in a folder above; name it with --model",
+  fail(ErrorCode::io, "'{}' names the model '{}', which is neither beside it nor in a folder above it; name it with --model",
        file.string(), model);
 }
 
@@ -91,7 +91,8 @@ std::vector<std::pair<std::string, std::string>> archived(const fs::path& file, 
   for (const auto& [name, tensor] : read_npz(file)) {
     const bool known = std::any_of(specs.begin(), specs.end(), [&, &n = name](const ValueSpec& s) { return s.name == n; });
     if (known) out.emplace_back(name, file.string());
-    if (!known && all) fail(ErrorCode::invalid_argument, "'{}' holds '{}', which the model does not have", file.string(), name);
+    if (!known && all)
+      fail(ErrorCode::invalid_argument, "'{}' contains '{}', which the model does not have", file.string(), name);
   }
   return out;
 }
@@ -149,7 +150,7 @@ Case read_case_folder(const fs::path& path, const std::vector<ValueSpec>& inputs
   for (const CaseSet& s : c.sets) {
     if (s.outputs.empty()) {
       fail(ErrorCode::invalid_argument,
-           "'{}' holds no expected outputs: looked for test_data_set_*, output_N.pb, output_N.npy and outputs.npz",
+           "'{}' contains no expected outputs: looked for test_data_set_*, output_N.pb, output_N.npy and outputs.npz",
            path.string());
     }
   }

@@ -72,7 +72,7 @@ Tensor from_npz(const std::string& path, const ValueSpec* spec) {
     names.push_back(name);
   }
   if (arrays.size() == 1) return arrays.front().second;
-  fail(ErrorCode::invalid_argument, "'{}' holds {} arrays ({}), none called '{}'", path, arrays.size(), join(names),
+  fail(ErrorCode::invalid_argument, "'{}' contains {} arrays ({}), none named '{}'", path, arrays.size(), join(names),
        name_of(spec));
 }
 
@@ -337,7 +337,7 @@ NamedValues InputFlags::read(const std::vector<ValueSpec>& specs,
       continue;
     }
     if (!spec.is_tensor)
-      throw UsageError(fmt::format("--random makes tensors only; give input '{}' ({}) with -i", spec.name, spec.type));
+      throw UsageError(fmt::format("--random generates only tensors; give input '{}' ({}) with -i", spec.name, spec.type));
     const auto size = std::find_if(sizes.begin(), sizes.end(), [&](const auto& s) { return s.first == spec.name; });
     const Shape shape = size != sizes.end() ? size->second : inputs::concrete_shape(spec, dimensions, &chosen);
     const DataType dtype = spec.dtype == DataType::undefined ? DataType::float32 : spec.dtype;

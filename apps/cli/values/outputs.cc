@@ -136,7 +136,8 @@ void write_outputs(const std::string& path, const NamedValues& outputs, const Re
   if (ending == ".npz") return write_npz(path, tensors);
   if (tensors.size() != 1) {
     fail(ErrorCode::invalid_argument,
-         "the model has {} outputs and a .npy file holds one: write .npz, or choose with --output-name", tensors.size());
+         "the model has {} outputs, but a .npy file holds only one: write .npz, or choose one with --output-name",
+         tensors.size());
   }
   write_npy(path, tensors.front().second);
 }

@@ -57,7 +57,7 @@ Folder list_folder(const std::string& path) {
     folder.files.push_back(it->path());
   }
   if (error) fail(ErrorCode::io, "cannot read the folder '{}': {}", path, error.message());
-  if (folder.files.empty()) fail(ErrorCode::io, "the folder '{}' holds no files", path);
+  if (folder.files.empty()) fail(ErrorCode::io, "the folder '{}' contains no files", path);
   std::sort(folder.files.begin(), folder.files.end());
   std::map<std::string, int> stems;
   for (const fs::path& file : folder.files) ++stems[file.stem().string()];
@@ -82,7 +82,7 @@ Lines list_lines(const std::string& path) {
     if (text.substr(at, end - at).find_first_not_of(" \t\r") != std::string_view::npos) lines.places.emplace_back(at, end - at);
     at = end + 1;
   }
-  if (lines.places.empty()) fail(ErrorCode::io, "'{}' holds no lines", path);
+  if (lines.places.empty()) fail(ErrorCode::io, "'{}' contains no lines", path);
   return lines;
 }
 
@@ -101,7 +101,7 @@ class Finder {
       if (!take_file(f)) rest.files.push_back(f);
     }
     if (!samples_) return std::nullopt;
-    if (flags_.random) throw UsageError("--random makes up one set of inputs: leave it out where there are many");
+    if (flags_.random) throw UsageError("--random generates only one set of inputs; omit it when there are several samples");
     *constants_ = rest.given(specs_);
     if (!samples_->identity.empty()) {
       for (const std::string& i : rest.inputs) samples_->identity += "\n" + stamp(i);

@@ -328,7 +328,7 @@ class InferenceSession:
         `report()["text"]` is the same for people. Not in ONNX Runtime."""
         report = self._session.report()
         for name in self._wanted.unknown:
-            line = f"wanted {name}, took {', '.join(report['providers']) or 'cpu'}: there is no provider of that name"
+            line = f"requested {name}, using {', '.join(report['providers']) or 'cpu'}: there is no provider of that name"
             report["fallbacks"].append(line)
             report["text"] += f"fallback: {line}\n"
         return report

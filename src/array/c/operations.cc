@@ -175,7 +175,7 @@ array random_by_name(std::string_view name, Dtype dtype, const Shape& shape, dou
   if (name == "randint") {
     return astype(floor(random::uniform(array(a), array(b), shape)), dtype);
   }
-  fail(ErrorCode::invalid_argument, "'{}' is not a kind of random numbers; known: uniform, normal, randint", name);
+  fail(ErrorCode::invalid_argument, "'{}' is not a known distribution; known: uniform, normal, randint", name);
 }
 
 }  // namespace sdx::array::detail

@@ -61,7 +61,7 @@ bool isdtype(Dtype dtype, std::string_view kind) {
   if (kind == "complex floating") return c == DtypeCategory::complexfloating;
   if (kind == "numeric") return integral || detail::is_inexact(dtype);
   detail::refuse("isdtype",
-                 "\"{}\" is not a kind of types: expected bool, signed integer, unsigned integer, integral, real floating, "
+                 "\"{}\" is not a known kind of types: expected bool, signed integer, unsigned integer, integral, real floating, "
                  "complex floating or numeric",
                  kind);
 }

@@ -78,7 +78,7 @@ void Reader::read_header(ElfInfo& info) {
     bad("it does not begin like an ELF file");
   }
   const auto kind = std::to_integer<int>(file_[4]);
-  if (kind != 1 && kind != 2) bad("it is neither of the 32-bit nor of the 64-bit kind");
+  if (kind != 1 && kind != 2) bad("it is neither a 32-bit nor a 64-bit file");
   wide_ = kind == 2;
   info.bits = wide_ ? 64 : 32;
   constexpr int kOwnOrder = 1;  // little-endian: all machines that this code is built for
@@ -89,7 +89,7 @@ void Reader::read_header(ElfInfo& info) {
   const std::uint64_t entry = at<std::uint16_t>(wide_ ? 54 : 42);
   const std::uint64_t count = at<std::uint16_t>(wide_ ? 56 : 44);
   if (count != 0 && entry < (wide_ ? 56U : 32U)) bad("its program headers are too small");
-  if (table > file_.size() || count * entry > file_.size() - table) bad("its program headers lie outside of it");
+  if (table > file_.size() || count * entry > file_.size() - table) bad("its program headers are outside the file");
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::uint64_t p = table + i * entry;
     Segment s;
@@ -113,11 +113,11 @@ std::uint64_t Reader::file_offset(std::uint64_t address) const {
       return offset;
     }
   }
-  bad("an address of its dynamic section lies in no segment");
+  bad("an address of its dynamic section is in no segment");
 }
 
 std::string Reader::text(std::uint64_t index) const {
-  if (index >= strings_size_) bad("a name lies outside its string table");
+  if (index >= strings_size_) bad("a name is outside its string table");
   const auto* begin = reinterpret_cast<const char*>(file_.data() + strings_ + index);
   const std::size_t room = static_cast<std::size_t>(strings_size_ - index);
   const void* end = std::memchr(begin, 0, room);
@@ -130,7 +130,7 @@ std::string Reader::text(std::uint64_t index) const {
 void Reader::read_dynamic(const Segment& dynamic, ElfInfo& info) {
   const std::uint64_t entry = wide_ ? 16 : 8;
   if (dynamic.offset > file_.size() || dynamic.file_size > file_.size() - dynamic.offset) {
-    bad("its dynamic section lies outside of it");
+    bad("its dynamic section is outside the file");
   }
   struct Tag {
     std::int64_t tag;

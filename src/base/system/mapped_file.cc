@@ -98,8 +98,8 @@ void MappedFile::check_unchanged() const {
   if (!now || now->device != stamp_.device || now->inode != stamp_.inode) return;
   if (now->bytes == stamp_.bytes && now->modified_ns == stamp_.modified_ns) return;
   fail(ErrorCode::io,
-       "'{}' was written to while it is in use: it had {} bytes when it was opened and has {} now. Open it again; to replace a "
-       "file that is in use write the new one beside it and rename it",
+       "'{}' was written to while in use: it had {} bytes when it was opened and has {} now. Open it again. To replace a file in "
+       "use, write the new one beside it and rename it",
        path_.string(), stamp_.bytes, now->bytes);
 }
 

@@ -147,7 +147,7 @@ Outcome get_guarded(const ModuleRequest& request, char* error, std::size_t error
   watch.finish();
   if (result.error() == httplib::Error::Success) return Outcome::ok;
   if (watch.verdict() == Outcome::stalled) {
-    std::snprintf(error, error_size, "too little came in %d ms", request.timeout_ms);
+    std::snprintf(error, error_size, "too little data arrived in %d ms", request.timeout_ms);
     return Outcome::stalled;
   }
   if (watch.verdict() == Outcome::oversized) {

@@ -74,7 +74,7 @@ void check_text(std::string_view text) {
     const bool continuation = (byte & 0xC0) == 0x80;
     const bool control = byte < 32 && c != '\t' && c != '\n' && c != '\r';
     if (control || continuation != (follow > 0) || byte >= 0xF8) {
-      fail(ErrorCode::invalid_argument, "a tag's name or value of {} bytes holds control characters or is not UTF-8",
+      fail(ErrorCode::invalid_argument, "a tag's name or value of {} bytes contains control characters or is not UTF-8",
            text.size());
     }
     if (continuation) {

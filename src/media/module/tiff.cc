@@ -290,7 +290,7 @@ Outcome read(const ModuleRead* request, const ModuleSink* sink, ModuleText error
     const std::int64_t most = std::min<std::int64_t>(request->most_pixels, std::int64_t{1} << 30);
     const Tiff t = open(memory, "rm", (std::int64_t{64} << 20) + most * 8);
     const auto damaged = [&] {
-      return say(error, Outcome::damaged, memory.message[0] != '\0' ? memory.message : "its directory makes no sense");
+      return say(error, Outcome::damaged, memory.message[0] != '\0' ? memory.message : "its directory is invalid");
     };
     if (!t) return damaged();
     const Picture p = describe(t.get());
@@ -357,7 +357,7 @@ Outcome write(const ModuleWrite* w, ModuleText error) {
     Memory memory;
     memory.writing = true;
     const auto failed = [&] {
-      return say(error, Outcome::failed, memory.message[0] != '\0' ? memory.message : "libtiff does not say why");
+      return say(error, Outcome::failed, memory.message[0] != '\0' ? memory.message : "libtiff gives no reason");
     };
     Tiff t = open(memory, w->big_endian ? "wb" : "wl", 0);
     if (!t || !set_fields(t.get(), *w)) return failed();

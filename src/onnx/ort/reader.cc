@@ -32,7 +32,7 @@ class Content : public ExternalData {
   OwnedBytes read(const ExternalReference& reference, std::size_t size) override {
     const std::size_t all = bytes_.data.size();
     if (reference.location != kHere || reference.offset > all || size > all - reference.offset) {
-      fail(ErrorCode::invalid_model, "its data lie outside the .ort file");
+      fail(ErrorCode::invalid_model, "its data are outside the .ort file");
     }
     return {bytes_.data.subspan(reference.offset, size), bytes_.owner};
   }
@@ -170,7 +170,8 @@ void Converter::add_tensor(Writer& w, const file::Tensor& t) {
   add_text(w, 8, t.name());
   charge(16);
   if (t.file_offset() >= 0 && t.content() == nullptr) {
-    fail(ErrorCode::not_implemented, "tensor '{}' lies in a file beside the .ort file; such files are not read", text(t.name()));
+    fail(ErrorCode::not_implemented, "tensor '{}' is in a file beside the .ort file; such files are not supported",
+         text(t.name()));
   }
   add_names(w, 6, t.text());
   if (t.content() == nullptr) return;
@@ -294,7 +295,7 @@ std::string Converter::run(const file::Model& m) {
   add_text(w, 4, m.domain());
   w.add_int64(5, m.model_version());
   add_text(w, 6, m.doc());
-  if (m.graph() == nullptr) fail(ErrorCode::invalid_model, "the .ort file holds no graph");
+  if (m.graph() == nullptr) fail(ErrorCode::invalid_model, "the .ort file contains no graph");
   {
     Writer graph(w, 7);
     add_graph(graph, *m.graph());
@@ -340,12 +341,12 @@ OrtModel read_ort_model(std::span<const std::byte> data, std::shared_ptr<const v
   }
   const file::Session& session = *file::GetSession(bytes);
   check_version(session);
-  if (session.model() == nullptr) fail(ErrorCode::invalid_model, "the .ort file holds no model");
+  if (session.model() == nullptr) fail(ErrorCode::invalid_model, "the .ort file contains no model");
   Converter converter(data);
   OrtModel out;
   out.proto = converter.run(*session.model());
   out.content = std::make_unique<Content>(OwnedBytes{data, std::move(owner)});
-  if (converter.has_saved_optimizations()) out.notice = "saved runtime optimisations are not needed and left out";
+  if (converter.has_saved_optimizations()) out.notice = "saved runtime optimisations are not needed and are omitted";
   return out;
 }
 

@@ -103,7 +103,7 @@ Offset<file::AnyType> SessionWriter::type(const Type& t, const std::string& valu
     const Offset<file::MapType> made = file::CreateMapType(out_, static_cast<std::int32_t>(t.elem), inner);
     return file::CreateAnyType(out_, 0, file::TypeContent_MapType, made.Union());
   }
-  fail(ErrorCode::invalid_argument, "value '{}' is {}, which the .ort format cannot say: write an .onnx file", value,
+  fail(ErrorCode::invalid_argument, "value '{}' is {}, which the .ort format cannot express: write an .onnx file", value,
        kind_text(t.kind));
 }
 
@@ -151,7 +151,8 @@ Offset<file::Attribute> SessionWriter::attribute(const std::string& name, const 
     p.tensors = out_.CreateVector(made);
   }
   if (std::holds_alternative<Type>(value) || std::holds_alternative<std::vector<Type>>(value)) {
-    fail(ErrorCode::invalid_argument, "attribute '{}' is a type, which the .ort format cannot say: write an .onnx file", name);
+    fail(ErrorCode::invalid_argument, "attribute '{}' is a type, which the .ort format cannot express: write an .onnx file",
+         name);
   }
   count(0);
   return file::CreateAttribute(out_, named, 0, static_cast<std::int32_t>(type_of(value)), p.number, p.integer, p.text, p.tensor,
@@ -339,7 +340,7 @@ std::string write_ort_model(const Model& model) {
   const auto* const bytes = reinterpret_cast<const std::byte*>(proto.data());
   const Model named = read_model({bytes, proto.size()}, std::make_shared<int>(), {});
   if (!named.functions.empty()) {
-    fail(ErrorCode::invalid_argument, "an .ort file holds no functions; they have to be inlined first");
+    fail(ErrorCode::invalid_argument, "an .ort file cannot contain functions; they must be inlined first");
   }
   return SessionWriter().run(named, plain.opsets);
 }

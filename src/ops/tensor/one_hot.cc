@@ -80,7 +80,7 @@ DataType eye_type(const EyeLikeAttrs& attr, DataType input) {
   if (code <= 0 || code >= kDataTypeCount) fail(ErrorCode::invalid_model, "'dtype' {} is not an element type", code);
   const auto dtype = static_cast<DataType>(code);
   if ((bit(dtype) & (types::numeric | types::boolean)) == 0) {
-    fail(ErrorCode::invalid_model, "'dtype' {} is not a type that EyeLike makes", name(dtype));
+    fail(ErrorCode::invalid_model, "'dtype' {} is not a type that EyeLike can produce", name(dtype));
   }
   return dtype;
 }

@@ -24,7 +24,7 @@ bool blocked(Graph& graph) { return block_channels(graph, channel_block()); }
 
 constexpr Pass kPasses[] = {
     {"block-channels", blocked, "keeps convolution networks in blocks of channels that fill vectors"},
-    {"join-transposes", join_transposes, "lets products read transposed matrices where they lie"},
+    {"join-transposes", join_transposes, "lets products read transposed matrices in place"},
 };
 
 // SDX_CPU_KERNEL; null: all kernels are offered. Throws Error(invalid_argument) for one that there is not.

@@ -168,8 +168,10 @@ Diagnosis diagnose(const ProviderName& p, const MachineFacts& machine, const Run
     return out.take();
   }
   if (p.name == "azure") {
-    out.add("it calls models in Azure's cloud by operators of its own and runs no other node: ONNX Runtime's CPU kernels would",
-            "use cpu, or ort:cpu for ONNX Runtime's kernels");
+    out.add(
+        "it only calls models in Azure's cloud through its own operators; all other nodes would run on ONNX Runtime's CPU "
+        "kernels",
+        "use cpu, or ort:cpu for ONNX Runtime's kernels");
     return out.take();
   }
   check_hardware(p, machine, runtime, out);

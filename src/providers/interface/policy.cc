@@ -121,8 +121,8 @@ void apply_runtime(std::vector<Wish>& wishes, Runtime runtime, std::vector<Chain
       if (w.provider == "cpu") {
         kept.push_back(std::move(w));
       } else if (w.asked_for) {
-        gaps.push_back({w.provider, "the runtime `native` was asked for, which is our own engine, and that has no such provider",
-                        "leave out `--runtime native`", true});
+        gaps.push_back({w.provider, "the requested runtime `native` is our own engine, which has no such provider",
+                        "omit `--runtime native`", true});
       }
     }
     wishes = std::move(kept);
@@ -135,7 +135,7 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-constexpr const char* kMerelyCpu = "its only device is the CPU, which our own engine uses already";
+constexpr const char* kMerelyCpu = "its only device is the CPU, which our own engine already uses";
 
 // Why a provider that is available is not what was wanted; empty: it is.
 std::string unsuitable(const Wish& w, const ProviderInfo& info) {
@@ -184,7 +184,7 @@ std::string pointless(const Wish& w, const MachineFacts& m) {
   if ((p == "cuda" || p == "tensorrt") && !nvidia) return "this machine has no NVIDIA GPU";
   if ((p == "rocm" || p == "migraphx") && !amd) return "this machine has no AMD GPU";
   if (p == "openvino" && m.intel_gpus.empty() && m.npus.empty()) {
-    return "there is no GPU or NPU of Intel's: it would use the CPU, as our own engine does";
+    return "there is no Intel GPU or NPU: it would use the CPU, which our own engine already uses";
   }
   return {};
 }

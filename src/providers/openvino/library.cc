@@ -39,14 +39,13 @@ std::vector<fs::path> library_candidates(const ProviderSettings& settings) {
 fs::path choose_library(const ProviderSettings& settings) {
   const std::vector<fs::path> candidates = library_candidates(settings);
   if (candidates.empty()) {
-    fail(
-        ErrorCode::provider_unavailable,
-        "libopenvino_c.so was looked for beside this program, in the Python package openvino, below INTEL_OPENVINO_DIR and where "
-        "the system's loader looks");
+    fail(ErrorCode::provider_unavailable,
+         "libopenvino_c.so was looked for beside this program, in the Python package openvino, below INTEL_OPENVINO_DIR and on "
+         "the loader's search path");
   }
   std::error_code none;
   if (!fs::exists(candidates.front(), none)) {
-    fail(ErrorCode::provider_unavailable, "'{}', as SDX_OPENVINO_LIB or the configuration says, does not exist",
+    fail(ErrorCode::provider_unavailable, "'{}', given by SDX_OPENVINO_LIB or the configuration, does not exist",
          candidates.front().string());
   }
   return candidates.front();

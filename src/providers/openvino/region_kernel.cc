@@ -214,8 +214,8 @@ void RegionKernel::find_outputs(const Graph& graph) {
     output.type = library_->data_type(type);
     const DataType expected = graph.value(graph.outputs()[i]).type.elem;
     if (output.type == DataType::undefined || (expected != DataType::undefined && expected != output.type)) {
-      fail(ErrorCode::not_implemented, "OpenVINO {} makes output '{}' of another element type than {}", library_->version(), name,
-           sdx::name(expected));
+      fail(ErrorCode::not_implemented, "OpenVINO {} returns output '{}' with another element type than {}", library_->version(),
+           name, sdx::name(expected));
     }
     outputs_.push_back(std::move(output));
   }
@@ -378,7 +378,7 @@ std::unique_ptr<Kernel> make_region_kernel(std::shared_ptr<const Library> librar
     compiled = compile_region(*library, model.get(), settings_of(own));
   } catch (const Error& e) {
     if (!cache || !cache->warm()) throw;
-    log::info("openvino: what was kept cannot be used and is made again: {}", plain(e.message()));
+    log::info("openvino: the cached model cannot be used and is compiled again: {}", plain(e.message()));
     cache->discard();
     compiled = compile_region(*library, model.get(), settings_of(own));
   }

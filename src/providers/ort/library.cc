@@ -74,9 +74,8 @@ std::string provider_library_name(std::string_view provider) {
 fs::path choose_library(const ProviderSettings& settings, std::string_view provider) {
   const std::vector<fs::path> candidates = library_candidates(settings);
   if (candidates.empty()) {
-    fail(
-        ErrorCode::provider_unavailable,
-        "libonnxruntime.so was looked for beside this program, in installed Python packages and where the system's loader looks");
+    fail(ErrorCode::provider_unavailable,
+         "libonnxruntime.so was looked for beside this program, in installed Python packages and on the loader's search path");
   }
   const std::string own = provider_library_name(provider);
   std::error_code none;
@@ -84,7 +83,7 @@ fs::path choose_library(const ProviderSettings& settings, std::string_view provi
     if (!own.empty() && fs::exists(c.parent_path() / own, none)) return c;
   }
   if (!fs::exists(candidates.front(), none)) {
-    fail(ErrorCode::provider_unavailable, "'{}', as SDX_ORT_LIB or the configuration says, does not exist",
+    fail(ErrorCode::provider_unavailable, "'{}', given by SDX_ORT_LIB or the configuration, does not exist",
          candidates.front().string());
   }
   return candidates.front();

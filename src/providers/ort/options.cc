@@ -219,8 +219,8 @@ void check_options(std::string_view provider, const ProviderSettings& settings) 
     if (key == kIoBinding) check_value(provider, {key, "?"}, value);
     if (replays(key, value)) {
       fail(ErrorCode::invalid_argument,
-           "option '{}' of provider '{}' must be 0: a recorded graph reads its first run's memory, and each run here brings its "
-           "own",
+           "option '{}' of provider '{}' must be 0: a recorded graph reads the memory of its first run, but here each run has "
+           "its own memory",
            key, provider);
     }
   }

@@ -172,7 +172,7 @@ class OrtProvider : public Provider {
     if (library.f().register_plugin == nullptr) {
       problems.push_back("ONNX Runtime " + library.version() + " does not load plugins; 1.22 or newer does");
     }
-    return problems.empty() ? "its plugin finds no device that it supports on this machine" : join(problems, "; ");
+    return problems.empty() ? "its plugin finds no supported device on this machine" : join(problems, "; ");
   }
 
   void add_provider_library(const std::filesystem::path& runtime, RuntimeFacts& facts) const {

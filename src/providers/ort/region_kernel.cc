@@ -286,7 +286,7 @@ std::unique_ptr<Kernel> make_region_kernel(std::shared_ptr<const Library> librar
     session = make_session(*library, provider, region, settings, cache.get());
   } catch (const Error& e) {
     if (!cache || !cache->warm()) throw;
-    log::info("{}: what was kept cannot be used and is made again: {}", provider, e.message());
+    log::info("{}: the cached model cannot be used and is compiled again: {}", provider, e.message());
     cache->discard();
     session = make_session(*library, provider, region, settings, cache.get());
   }

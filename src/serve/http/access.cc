@@ -15,7 +15,7 @@ std::string random_token() {
   std::size_t got = 0;
   while (got < bytes.size()) {
     const ssize_t n = ::getrandom(bytes.data() + got, bytes.size() - got, 0);
-    if (n < 0 && errno != EINTR) fail(ErrorCode::io, "the system gives no random numbers for the page's token");
+    if (n < 0 && errno != EINTR) fail(ErrorCode::io, "the system provides no random numbers for the page's token");
     if (n > 0) got += static_cast<std::size_t>(n);
   }
   std::string text;

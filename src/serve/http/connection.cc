@@ -236,7 +236,7 @@ void Connection::begin_body() {
     return refuse(413, fmt::format("the request's body has {} bytes; at most {} are taken here", *length_, body_limit_));
   }
   if (!reserve_body(std::min(length_.value_or(body_limit_), kFirstBodyBytes))) {
-    return refuse(503, "the server is busy with as many bytes as it can take; try again later");
+    return refuse(503, "the server is busy: its limit for request bodies is reached; try again later");
   }
   state_ = State::body;
   since_ = Clock::now();
@@ -269,7 +269,7 @@ bool Connection::read_plain_body() {
     // Memory follows what has come, not what was announced.
     const std::uint64_t size = std::min(*length_, std::max<std::uint64_t>(kBodyReadBytes, 2 * received_));
     if (!reserve_body(std::min(*length_, std::max(size, kFirstBodyBytes)))) {
-      refuse(503, "the server is busy with as many bytes as it can take; try again later");
+      refuse(503, "the server is busy: its limit for request bodies is reached; try again later");
       return false;
     }
     body.resize(static_cast<std::size_t>(size));
@@ -299,12 +299,13 @@ bool Connection::read_chunks() {
   }
   body_read_ = state == Chunks::State::done;
   const bool endless = !body_read_ && input_.size() >= shared_.options.limits.header_bytes;
-  if (state == Chunks::State::broken || endless) return refused(400, "a chunk of the request's body is not as HTTP/1.1 has it");
+  if (state == Chunks::State::broken || endless) return refused(400, "a chunk of the request's body is malformed");
   // A chunk of one byte takes six; what takes more hides something, or wants to keep the server busy.
   if (received_ > 16 * body.size() + 64 * 1024) {
     return refused(400, "the chunks of the request's body have more around them than in them");
   }
-  if (!reserve_body(body.size())) return refused(503, "the server is busy with as many bytes as it can take; try again later");
+  if (!reserve_body(body.size()))
+    return refused(503, "the server is busy: its limit for request bodies is reached; try again later");
   return true;
 }
 

@@ -68,7 +68,7 @@ std::optional<Refusal> unpack(std::string_view in, bool gzip, std::uint64_t most
       const std::uint64_t size = std::min<std::uint64_t>(most + 1, std::max<std::uint64_t>(kFirstBytes, 2 * used));
       if (used == size) return Refusal{413, fmt::format("the request's body, unpacked, has more than {} bytes", most)};
       if (share != nullptr && !share->grow(packed + size)) {
-        return Refusal{503, "the server is busy with as many bytes as it can take; try again later"};
+        return Refusal{503, "the server is busy: its limit for request bodies is reached; try again later"};
       }
       out.resize(static_cast<std::size_t>(size));
     }
@@ -80,7 +80,7 @@ std::optional<Refusal> unpack(std::string_view in, bool gzip, std::uint64_t most
     used = out.size() - room;
     if (status == Z_STREAM_END) {
       if (in.empty()) break;
-      if (!gzip) return Refusal{400, "something stands behind the compressed body"};
+      if (!gzip) return Refusal{400, "there are extra bytes after the compressed body"};
       inflater.start_again();  // gzip data may be several, one behind the other
     } else if (status != Z_OK && (status != Z_BUF_ERROR || stuck)) {
       return Refusal{400, fmt::format("the request's body is not whole, or no {} data", gzip ? "gzip" : "deflate")};

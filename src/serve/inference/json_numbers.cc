@@ -390,7 +390,7 @@ Tensor read_values(std::string_view json, DataType type, Shape shape, std::strin
     case DataType::float32: return read_as<float>(json, type, std::move(shape), what);
     case DataType::float64: return read_as<double>(json, type, std::move(shape), what);
     case DataType::string: return read_as<std::string>(json, type, std::move(shape), what);
-    default: fail(ErrorCode::invalid_argument, "{}: {} is sent as binary data alone (binary_data_size)", what, name(type));
+    default: fail(ErrorCode::invalid_argument, "{}: {} can be sent only as binary data (binary_data_size)", what, name(type));
   }
 }
 

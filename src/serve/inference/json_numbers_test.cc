@@ -78,7 +78,7 @@ TEST(JsonNumbers, mistakes_are_named) {
   expect_parts(refusal("[1,2,3]", DataType::float32, {2}), {"more values than the 2"});
   expect_parts(refusal("[1]  ", DataType::float32, {2}), {"has 2 elements", "has 1"});
   expect_parts(refusal("[1]", DataType::float32, {1, 1000}), {"more elements"});
-  expect_parts(refusal("[1]", DataType::float16, {1}), {"binary data alone"});
+  expect_parts(refusal("[1]", DataType::float16, {1}), {"only as binary data"});
   expect_parts(refusal(R"(["a])", DataType::string, {1}), {"does not end"});
   expect_parts(refusal(R"(["\x"])", DataType::string, {1}), {"escape"});
   for (const char* broken : {"1", "[1,]", "[,1]", "[1 2]", "[1]]", "[1", "[01]", "[1.]", "[.5]", "[nan]", "[inf]", "[+1]",

@@ -36,7 +36,8 @@ ModelPtr predicted_model(Catalog& catalog, const Request& request) {
   }
   if (names.size() == 1) return catalog.get(names.front());
   if (names.empty()) throw UnknownModel(ErrorCode::invalid_argument, "no model here takes tensors");
-  fail(ErrorCode::invalid_argument, "there are several models: say which one (/predict/NAME, or ?model=NAME): {}", join(names));
+  fail(ErrorCode::invalid_argument, "there are several models: name one of them (/predict/NAME, or ?model=NAME): {}",
+       join(names));
 }
 
 const TensorService& service_of(const LoadedModel& model) {

@@ -38,7 +38,7 @@ Response load(Catalog& catalog, const Request& request) {
   const json parameters = parameters_of(request);
   for (const auto& [key, value] : parameters.items()) {
     if (key.starts_with("file:")) {
-      fail(ErrorCode::not_implemented, "models are loaded from the repository alone: '{}' is not supported", key.substr(0, 100));
+      fail(ErrorCode::not_implemented, "models are loaded only from the repository: '{}' is not supported", key.substr(0, 100));
     }
     if (key != "config") fail(ErrorCode::invalid_argument, "loading has no parameter '{}'; it has config", key.substr(0, 100));
     if (!value.is_string()) fail(ErrorCode::invalid_argument, "\"config\" is a string with JSON in it");

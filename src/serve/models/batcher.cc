@@ -167,7 +167,7 @@ struct Batcher::Impl {
         if (static_cast<int>(queue.size()) >= options.queue) {
           counts.failed(nanoseconds(0));
           throw Overloaded(ErrorCode::out_of_memory,
-                           fmt::format("{} requests wait for this model already: try again later", queue.size()));
+                           fmt::format("{} requests already wait for this model: try again later", queue.size()));
         }
         start_threads();
         queue.push_back(std::move(one));

@@ -68,7 +68,7 @@ std::string stem_of(const fs::path& path) {
 void check_name(const std::string& name) {
   const bool odd = std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F || c == '/'; });
   if (name.empty() || name.size() > 256 || odd) {
-    fail(ErrorCode::invalid_argument, "'{}' is not a name for a model: 1 to 256 characters, none of them '/'", name);
+    fail(ErrorCode::invalid_argument, "'{}' is not a valid model name: 1 to 256 characters, none of them '/'", name);
   }
 }
 
@@ -407,7 +407,7 @@ struct Catalog::Impl {
       ModelPtr old = std::move(oldest->model);
       oldest->model.reset();
       oldest->state = ModelState::unloaded;
-      oldest->reason = "given back for other models";
+      oldest->reason = "unloaded to make room for other models";
       lock.unlock();
       options.log("info", fmt::format("model '{}' version {} is unloaded: memory is needed", old->name, old->version));
       old.reset();

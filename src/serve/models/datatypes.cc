@@ -34,7 +34,7 @@ constexpr std::size_t kLength = 4;  // bytes before each string
 Tensor strings_of(std::string_view bytes, Shape shape, std::string_view what) {
   const std::int64_t count = element_count(shape);
   if (static_cast<std::uint64_t>(count) > bytes.size() / kLength) {
-    fail(ErrorCode::invalid_argument, "{}: {} bytes cannot hold {} strings, each behind its length in 4 bytes", what,
+    fail(ErrorCode::invalid_argument, "{}: {} bytes cannot hold {} strings, each preceded by its length in 4 bytes", what,
          bytes.size(), count);
   }
   Tensor out(DataType::string, std::move(shape));
@@ -42,7 +42,7 @@ Tensor strings_of(std::string_view bytes, Shape shape, std::string_view what) {
     std::uint32_t length = 0;
     if (bytes.size() >= kLength) std::memcpy(&length, bytes.data(), kLength);
     if (bytes.size() < kLength || length > bytes.size() - kLength) {
-      fail(ErrorCode::invalid_argument, "{}: a string ends behind the data", what);
+      fail(ErrorCode::invalid_argument, "{}: a string extends beyond the end of the data", what);
     }
     s.assign(bytes.substr(kLength, length));
     bytes.remove_prefix(kLength + length);

@@ -57,7 +57,7 @@ void check_declared(const std::vector<DeclaredValue>& declared, const std::vecto
     const ValueSpec* spec = find_spec(specs, d.name);
     if (spec == nullptr) fail(ErrorCode::invalid_argument, "the configuration's {} '{}' is none of the model's", what, d.name);
     if (d.dtype != DataType::undefined && spec->is_tensor && d.dtype != spec->dtype) {
-      fail(ErrorCode::invalid_argument, "{} '{}': the configuration says {}, the model {}", what, d.name, name(d.dtype),
+      fail(ErrorCode::invalid_argument, "{} '{}': {} in the configuration, {} in the model", what, d.name, name(d.dtype),
            spec->type);
     }
     if (!spec->has_shape || d.dims.empty()) continue;

@@ -231,7 +231,7 @@ class SettingsReader {
                            }},
                           {"allow_timeout_override", nothing},
                           {"timeout_action", [](const json& v, const std::string& at) {
-                             if (text(v, at) != "REJECT") wrong(at, "REJECT alone is supported");
+                             if (text(v, at) != "REJECT") wrong(at, "only REJECT is supported");
                            }}};
     read_object(value, where, members, ignored_);
   }

@@ -22,7 +22,7 @@ std::string content_text(const Json& content, const std::string& param, bool ass
     if (type != "text" && !(assistant && type == "refusal")) {
       const bool known = type == "image_url" || type == "input_audio" || type == "file" || type == "video_url";
       if (!known) wrong_value(part.path("type"), Json(type), "'text'");
-      refuse(fmt::format("Invalid content type '{}' in '{}': this server's models read text alone.", type, part.path("type")),
+      refuse(fmt::format("Invalid content type '{}' in '{}': this server's models accept only text.", type, part.path("type")),
              part.path("type"), "unsupported_content");
     }
     if (i > 0) text += '\n';
@@ -209,14 +209,13 @@ void read_tools(Fields& fields, ChatRequest& to) {
   read_tool_choice(fields, names, to);
   if (to.tool_use == ToolUse::none) to.tools.clear();
   if (to.tool_use != ToolUse::none && to.generation.format) {
-    refuse(fmt::format(
-               "'{}' holds the whole answer to a form, which leaves no room for calls of 'tools'. Leave one of them out, or set "
-               "'tool_choice' to 'none'.",
-               to.generation.format->param),
+    refuse(fmt::format("'{}' constrains the whole answer, which leaves no room for calls of 'tools'. Omit one of them, or set "
+                       "'tool_choice' to 'none'.",
+                       to.generation.format->param),
            to.generation.format->param, "invalid_parameter_combination");
   }
   if (to.tool_use == ToolUse::required && to.generation.ignore_end) {
-    refuse("'ignore_eos' cannot be kept to where 'tool_choice' says how the answer ends.", "ignore_eos",
+    refuse("'ignore_eos' cannot be honoured if 'tool_choice' determines how the answer ends.", "ignore_eos",
            "invalid_parameter_combination");
   }
 }
@@ -243,7 +242,7 @@ ChatRequest read_chat_request(const Json& body) {
       refuse("Unsupported value: 'modalities' may only be ['text'] with this server.", "modalities", "unsupported_value");
     }
   }
-  fields.unsupported("audio", "This server's models write text alone.");
+  fields.unsupported("audio", "This server's models generate only text.");
   fields.unsupported("web_search_options", "This server searches nothing.");
   fields.unsupported("functions", "Use 'tools' instead.");
   fields.unsupported("function_call", "Use 'tool_choice' instead.");

@@ -216,7 +216,7 @@ GenerationFields read_generation_fields(Fields& fields, bool chat) {
   read_response_format(fields, g);
   read_extra_formats(fields, g);
   if (g.ignore_end && g.format) {
-    refuse(fmt::format("'ignore_eos' cannot be kept to where '{}' says how the answer ends.", g.format->param), "ignore_eos",
+    refuse(fmt::format("'ignore_eos' cannot be honoured if '{}' determines how the answer ends.", g.format->param), "ignore_eos",
            "invalid_value");
   }
   read_stream(fields, g);

@@ -77,7 +77,7 @@ std::optional<Response> Guard::check_key(Request& request, const Route* found) {
     case Keys::Verdict::too_often:
       return busy(refuse(429, "the API key has used up its requests for now", "", "rate_limit_exceeded"), answer.retry_after);
     case Keys::Verdict::too_many:
-      return busy(refuse(429, "as many requests as the API key may have are under way", "", "concurrency_limit_exceeded"),
+      return busy(refuse(429, "the API key's limit of concurrent requests is reached", "", "concurrency_limit_exceeded"),
                   answer.retry_after);
   }
   return std::nullopt;

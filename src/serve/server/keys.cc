@@ -93,7 +93,7 @@ KeyRule parse_rule(const std::vector<std::string_view>& words, const std::string
     }
     if (!fine) {
       fail(ErrorCode::invalid_argument,
-           "{}: word {} behind the key must be name=NAME, rate=REQUESTS_A_MINUTE, concurrency=N or expires=YYYY-MM-DD", place, i);
+           "{}: word {} after the key must be name=NAME, rate=REQUESTS_A_MINUTE, concurrency=N or expires=YYYY-MM-DD", place, i);
     }
   }
   return rule;
@@ -118,7 +118,7 @@ std::vector<KeyRule> parse_keys(std::string_view text, const std::string& file) 
     }
     rules.push_back(std::move(rule));
   }
-  if (rules.empty()) fail(ErrorCode::invalid_argument, "{} has no key: nobody could ask anything", file);
+  if (rules.empty()) fail(ErrorCode::invalid_argument, "{} contains no key, so no client could send requests", file);
   return rules;
 }
 

@@ -148,11 +148,11 @@ void Program::watch_parts() {
   const auto add = [&](const char* name, const char* help, const char* kind, std::function<double()> value) {
     metrics_.collect(name, help, kind, [value = std::move(value)] { return std::vector<Metrics::Sample>{{"", {}, value()}}; });
   };
-  add("sdx_http_requests_running", "Requests under way, those of monitors left out.", "gauge",
+  add("sdx_http_requests_running", "Requests in progress, without those for health and metrics.", "gauge",
       [this] { return static_cast<double>(guard_->running()); });
   add("sdx_http_connections", "Open connections.", "gauge",
       [this] { return server_ ? static_cast<double>(server_->connections()) : 0.0; });
-  add("sdx_log_dropped_lines_total", "Log lines that nobody took in time.", "counter",
+  add("sdx_log_dropped_lines_total", "Log lines dropped because the reader was too slow.", "counter",
       [this] { return static_cast<double>(log_.dropped()); });
   if (!spans_) return;
   add("sdx_spans_sent_total", "Spans that the collector took.", "counter",
@@ -189,7 +189,8 @@ void Program::listen_for_grpc() {
 void Program::warn() {
   if (is_loopback(settings_.host)) return;
   if (!guard_->keys()) {
-    log_.add("warning", fmt::format("anybody who reaches {} may ask this server: --api-keys FILE says who may", settings_.host));
+    log_.add("warning",
+             fmt::format("anyone who can reach {} can use this server; --api-keys FILE restricts access", settings_.host));
   }
   if (guard_->keys() && !encryption_) {
     log_.add("warning", "keys and prompts cross the network as they are: --tls-cert and --tls-key, or a proxy, encrypt them");

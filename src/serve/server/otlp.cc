@@ -17,7 +17,7 @@ std::function<bool(const std::vector<Span>&)> otlp_sender(const std::string& url
   const std::string given = slash == std::string::npos ? "/" : url.substr(slash);
   const std::string path = given == "/" ? "/v1/traces" : given;
   const auto client = std::make_shared<httplib::Client>(host);
-  if (!client->is_valid()) fail(ErrorCode::invalid_argument, "--otlp '{}' is not an address that can be asked", url);
+  if (!client->is_valid()) fail(ErrorCode::invalid_argument, "--otlp '{}' is not a valid address", url);
   client->set_connection_timeout(2);
   client->set_read_timeout(5);
   client->set_write_timeout(5);

@@ -42,7 +42,7 @@ std::string url_of(const std::string& scheme, const std::string& address, int po
 
 Settings settings_of(const ServeRequest& request) {
   if (request.tls_cert.empty() != request.tls_key.empty()) {
-    fail(ErrorCode::invalid_argument, "--tls-cert and --tls-key go together");
+    fail(ErrorCode::invalid_argument, "--tls-cert and --tls-key must be given together");
   }
   std::optional<ProjectConfig> project;
   for (const auto& [name, path] : request.models) {

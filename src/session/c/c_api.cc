@@ -258,8 +258,8 @@ sdx_status sdx_session_run(const sdx_session* session, const char* const* names,
       options.outputs.emplace_back(&require(output_names[i], "an output name"));
     }
     if (output_names == nullptr && output_count != s.outputs().size()) {
-      sdx::fail(sdx::ErrorCode::invalid_argument, "the model has {} outputs, room was given for {}", s.outputs().size(),
-                output_count);
+      sdx::fail(sdx::ErrorCode::invalid_argument, "the model has {} outputs, but the caller provided room for {}",
+                s.outputs().size(), output_count);
     }
     if (output_count != 0) require(outputs, "outputs");
     for (const sdx::NamedValue& v : s.run(values, options)) {

@@ -55,7 +55,7 @@ GgufFile::GgufFile(std::span<const std::byte> bytes) : data_(reinterpret_cast<co
   const std::uint64_t count = take_whole(8, "the number of values");
   // The shortest value has a key's length, a type and one byte.
   if (count > (data_.size() - at_) / 13) {
-    fail(ErrorCode::invalid_model, "the GGUF header promises {} values, which {} bytes cannot hold", count, data_.size() - at_);
+    fail(ErrorCode::invalid_model, "the GGUF header declares {} values, which {} bytes cannot hold", count, data_.size() - at_);
   }
   values_.reserve(count);
   for (std::uint64_t i = 0; i < count; ++i) take_value(values_.emplace_back());
@@ -101,7 +101,7 @@ void GgufFile::take_value(GgufValue& value) {
 void GgufFile::skip(GgufType type, std::uint64_t count, std::string_view key) {
   if (type != GgufType::string) {
     if (count > (data_.size() - at_) / size_of(type)) {
-      fail(ErrorCode::invalid_model, "the GGUF value '{}' promises {} elements, which {} bytes cannot hold", key, count,
+      fail(ErrorCode::invalid_model, "the GGUF value '{}' declares {} elements, which {} bytes cannot hold", key, count,
            data_.size() - at_);
     }
     at_ += count * size_of(type);

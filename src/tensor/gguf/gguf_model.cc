@@ -7,7 +7,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 
-static_assert(std::endian::native == std::endian::little, "numbers are read as they lie in the file");
+static_assert(std::endian::native == std::endian::little, "numbers are read as they are stored in the file");
 
 namespace sdx {
 namespace {
@@ -58,10 +58,10 @@ class TensorReader {
   // The tensor's bytes, with offsets counted from `base`, where data begin.
   void place(StoredTensor& t, std::uint64_t base, std::uint64_t alignment) const {
     if (t.offset % alignment != 0) {
-      bad("tensor '{}' lies at offset {}, no multiple of the alignment {}", t.name, t.offset, alignment);
+      bad("tensor '{}' is at offset {}, which is not a multiple of the alignment {}", t.name, t.offset, alignment);
     }
     const std::uint64_t room = bytes_.size() > base ? bytes_.size() - base : 0;
-    if (t.offset > room) bad("tensor '{}' lies at offset {} of the data, which have {} bytes", t.name, t.offset, room);
+    if (t.offset > room) bad("tensor '{}' is at offset {} of the data, which have {} bytes", t.name, t.offset, room);
     const std::uint64_t left = room - t.offset;
     t.offset += base;
     const GgmlFormat* format = find_ggml(t.type);
@@ -73,8 +73,8 @@ class TensorReader {
     }
     const auto size = checked_mul(elements / format->block, format->bytes);
     if (!size || static_cast<std::uint64_t>(*size) > left) {
-      bad("tensor '{}' ({} elements of {}) needs more than the {} bytes that are left from its offset on: the file is cut short",
-          t.name, elements, ggml_type_name(t.type), left);
+      bad("tensor '{}' ({} elements of {}) needs more than the {} bytes after its offset: the file is truncated", t.name,
+          elements, ggml_type_name(t.type), left);
     }
     t.data = bytes_.subspan(t.offset, static_cast<std::size_t>(*size));
   }
@@ -122,7 +122,7 @@ void GgufModel::add_part(const std::filesystem::path& path, std::span<const std:
       StoredTensor t = reader.tensor();
       t.file = files_.size();
       const std::string name = t.name;
-      if (!add_tensor(std::move(t))) TensorReader::bad("tensor '{}' stands there twice", name);
+      if (!add_tensor(std::move(t))) TensorReader::bad("tensor '{}' occurs twice", name);
     }
     const std::uint64_t base = (reader.at() + alignment - 1) / alignment * alignment;
     for (std::size_t i = begin; i < tensors_.size(); ++i) reader.place(tensors_[i], base, alignment);

@@ -76,9 +76,9 @@ TEST(GgufModel, RefusesWhatCannotBe) {
   expect_error(GgufBytes().tensor_at("t", 0, {std::uint64_t{1} << 63}, 0).bytes(), "too large");
   expect_error(GgufBytes().tensor_at("t", 0, {std::uint64_t{1} << 40, std::uint64_t{1} << 40}, 0).bytes(), "too large");
   expect_error(GgufBytes().tensor_at("t", 0, {0, std::uint64_t{1} << 40, std::uint64_t{1} << 40}, 0).bytes(), "too large");
-  expect_error(GgufBytes().tensor_at("t", 0, {8}, 16).bytes(), "no multiple of the alignment");
+  expect_error(GgufBytes().tensor_at("t", 0, {8}, 16).bytes(), "not a multiple of the alignment");
   expect_error(GgufBytes().tensor_at("t", 0, {8}, 1 << 20).bytes(), "offset 1048576");
-  expect_error(GgufBytes().tensor_at("t", 0, {std::uint64_t{1} << 60}, 0).bytes(), "cut short");
+  expect_error(GgufBytes().tensor_at("t", 0, {std::uint64_t{1} << 60}, 0).bytes(), "truncated");
   expect_error(GgufBytes().tensor("t", 2, {33}, std::string(100, 'x')).bytes(), "do not divide");
   expect_error(GgufBytes().u32("general.alignment", 3).bytes(), "general.alignment");
   std::string many;

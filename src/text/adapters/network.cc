@@ -242,8 +242,7 @@ DecoderConfig config_for_adapters(const Graph& graph, const std::string& archite
 }
 
 void add_adapters(Model& model, const std::vector<LoraWeights>& adapters) {
-  if (!model.functions.empty())
-    fail(ErrorCode::not_implemented, "adapters are not added to networks with functions of their own");
+  if (!model.functions.empty()) fail(ErrorCode::not_implemented, "adapters cannot be added to networks with their own functions");
   if (!model.opsets.contains("")) fail(ErrorCode::invalid_model, "the network has no operators of ai.onnx");
   for (std::size_t i = 0; i < adapters.size(); ++i) {
     Adding(model, adapters[i], i).run();

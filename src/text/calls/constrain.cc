@@ -148,8 +148,7 @@ class CallGrammar {
   Expression tagged_value(const Json& schema, char mark) {
     if (!wants_text(&schema)) return to_.use(grammar::read_json_schema(schema, to_));
     for (const char* key : {"pattern", "format", "const", "anyOf", "oneOf", "allOf", "$ref"}) {
-      if (schema.contains(key))
-        fail(ErrorCode::invalid_argument, "the keyword '{}' cannot be kept to where texts stand in tags", key);
+      if (schema.contains(key)) fail(ErrorCode::invalid_argument, "the keyword '{}' cannot be enforced for texts in tags", key);
     }
     if (!schema.contains("enum") || !schema["enum"].is_array()) return plain_text(schema, mark);
     std::vector<Expression> words;
@@ -164,8 +163,7 @@ class CallGrammar {
   void each_property(std::size_t i, const One& one) {
     const Json& schema = tools_.parameters[i];
     for (const char* key : {"anyOf", "oneOf", "allOf", "$ref", "minProperties"}) {
-      if (schema.contains(key))
-        fail(ErrorCode::invalid_argument, "the keyword '{}' cannot be kept to where values stand in tags", key);
+      if (schema.contains(key)) fail(ErrorCode::invalid_argument, "the keyword '{}' cannot be enforced for values in tags", key);
     }
     const Json none = Json::object();
     const Json& properties = schema.contains("properties") && schema["properties"].is_object() ? schema["properties"] : none;

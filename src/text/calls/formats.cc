@@ -125,7 +125,7 @@ ToolCallFormat tool_call_format(std::string_view name) {
     if (name == known) return format;
     all.emplace_back(known);
   }
-  fail(ErrorCode::invalid_argument, "'{}' is not a format of calls; there are {}", name, join(all));
+  fail(ErrorCode::invalid_argument, "'{}' is not a call format; known: {}", name, join(all));
 }
 
 AnswerFormat answer_format(std::string_view source) {

@@ -76,7 +76,7 @@ struct TextEmbedder::Impl {
     }
     const bool whole = encoder.rank() == 2;  // the graph pools by itself
     if (whole && !options.pooling.empty()) {
-      fail(ErrorCode::invalid_argument, "the model gives one vector for each text: pooling cannot be chosen");
+      fail(ErrorCode::invalid_argument, "the model returns one vector for each text: pooling cannot be chosen");
     }
     const auto normalizes = [](const text::Layer& layer) { return layer.kind == text::Layer::Kind::normalize; };
     const bool declared = std::any_of(folder.layers.begin(), folder.layers.end(), normalizes);
@@ -178,7 +178,7 @@ struct Reranker::Impl {
   float score(std::span<const float> logits) const {
     if (logits.size() == 1) return 1 / (1 + std::exp(-logits[0]));
     if (logits.size() == 2) return 1 / (1 + std::exp(logits[0] - logits[1]));
-    fail(ErrorCode::invalid_argument, "the model gives {} numbers for each pair; a reranker gives one, or two", logits.size());
+    fail(ErrorCode::invalid_argument, "the model returns {} numbers for each pair; a reranker returns one or two", logits.size());
   }
 };
 

@@ -76,7 +76,7 @@ GenerationTask GenerationEngine::submit(GenerationRequest request) {
   const std::shared_ptr<Mailbox>& mail = impl_->mailbox;
   const std::lock_guard lock(mail->mutex);
   if (mail->waiting >= impl_->max_waiting + mail->free) {
-    fail(ErrorCode::out_of_memory, "{} requests wait already: try again later, or raise max_waiting", mail->waiting);
+    fail(ErrorCode::out_of_memory, "{} requests already wait: try again later, or raise max_waiting", mail->waiting);
   }
   impl_->scheduler.submitted();
   mail->arrived.push_back(task);

@@ -94,7 +94,7 @@ struct Matcher::Automaton {
       work.pop_back();
       if (!seen.emplace(std::uint64_t{place.state} << 32 | place.stack, true).second) continue;
       if (seen.size() > max_places) {
-        fail(ErrorCode::invalid_argument, "the grammar is too ambiguous: more than {} ways to go on at one place of the text",
+        fail(ErrorCode::invalid_argument, "the grammar is too ambiguous: more than {} ways to continue at one place of the text",
              max_places);
       }
       const State& state = program.states[place.state];

@@ -91,8 +91,8 @@ class Analysis {
         const Rule other = begins[rule][next++];
         if (marks[other] == Mark::open) {
           fail(ErrorCode::invalid_argument,
-               "the rule '{}' of the grammar begins with itself (left recursion); write the repetition with * or behind what it "
-               "repeats",
+               "the rule '{}' of the grammar begins with itself (left recursion); write the repetition with *, or put the "
+               "recursion at the end",
                grammar_.rules()[other].name);
         }
         if (marks[other] == Mark::unseen) path.emplace_back(other, 0);
@@ -310,7 +310,7 @@ Program compile(const Expressions& grammar, Rule root) {
   analysis.refuse_left_recursion();
   if (!analysis.possible(grammar.rules()[root].body)) {
     fail(ErrorCode::invalid_argument,
-         "the grammar fits no text at all: its rules never come to an end, or its conditions contradict each other");
+         "the grammar matches no text: its rules never end, or its conditions contradict each other");
   }
   return Compiler(grammar, analysis).run(root);
 }

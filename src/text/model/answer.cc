@@ -54,7 +54,7 @@ void check_settings(const GenerationSettings& s, const LanguageModelInfo& info) 
   if (s.n < 1 || s.n > 1024) fail(ErrorCode::invalid_argument, "n must be from 1 to 1024, received {}", s.n);
   if (s.logprobs > 1000) fail(ErrorCode::invalid_argument, "logprobs must be at most 1000, received {}", s.logprobs);
   if (!s.stop.empty() && !s.detokenize) fail(ErrorCode::invalid_argument, "stop texts need `detokenize`");
-  if (s.mask && s.ignore_end) fail(ErrorCode::invalid_argument, "ignore_end cannot be kept where a grammar ends the answer");
+  if (s.mask && s.ignore_end) fail(ErrorCode::invalid_argument, "ignore_end cannot be honoured if a grammar ends the answer");
   if (std::any_of(s.stop.begin(), s.stop.end(), [](const std::string& t) { return t.empty(); })) {
     fail(ErrorCode::invalid_argument, "a stop text must not be empty");
   }

@@ -106,8 +106,7 @@ void ConfigObject::finish() const {
     if (known_.contains(key)) continue;
     const std::vector<std::string> known(known_.begin(), known_.end());
     const std::string near = closest(key, known);
-    fail(ErrorCode::invalid_model, "{} is not a key that is known here{}", shown(key),
-         near.empty() ? "" : "; did you mean '" + near + "'?");
+    fail(ErrorCode::invalid_model, "{} is not a known key{}", shown(key), near.empty() ? "" : "; did you mean '" + near + "'?");
   }
 }
 

@@ -30,7 +30,7 @@ grammar::Grammar read(OutputFormat format, std::string_view text) {
     case OutputFormat::json: return grammar::Grammar::any_json();
     case OutputFormat::json_object: return grammar::Grammar::json_object();
   }
-  fail(ErrorCode::invalid_argument, "no such format of outputs: {}", static_cast<int>(format));
+  fail(ErrorCode::invalid_argument, "unknown output format: {}", static_cast<int>(format));
 }
 
 }  // namespace

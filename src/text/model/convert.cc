@@ -27,7 +27,7 @@ FileWeights style_of(const std::string& dtype) {
   if (dtype == "int8") return FileWeights::int8;
   if (dtype == "int4") return FileWeights::int4;
   fail(ErrorCode::invalid_argument,
-       "the weights' type must be float32, float16, int8 or int4, or left out (as in the file), received '{}'", dtype);
+       "the weights' type must be float32, float16, int8 or int4, or omitted (as in the file), received '{}'", dtype);
 }
 
 std::string genai_type(const std::string& architecture) { return architecture == "gemma3" ? "gemma3_text" : architecture; }

@@ -110,8 +110,7 @@ void Decoder::refuse_other_inputs() const {
   for (const ValueSpec& s : session->inputs()) {
     const bool angle = s.name.starts_with("rope_cos.") || s.name.starts_with("rope_sin.");
     if (s.has_default || angle || std::find(known.begin(), known.end(), s.name) != known.end()) continue;
-    fail(ErrorCode::not_implemented, "the network has an input '{}' ({}) that language models are not given here", s.name,
-         s.type);
+    fail(ErrorCode::not_implemented, "the network has an unsupported input '{}' ({})", s.name, s.type);
   }
 }
 
@@ -285,7 +284,7 @@ Tensor DecoderState::one_step(std::span<const TokenId> tokens, bool all_logits, 
 
 void DecoderState::rewind(std::int64_t count) {
   if (count < 0 || count > length_) {
-    fail(ErrorCode::invalid_argument, "the state holds {} tokens: the first {} cannot be kept", length_, count);
+    fail(ErrorCode::invalid_argument, "the state holds only {} tokens, so {} cannot be kept", length_, count);
   }
   if (decoder_->paged()) {
     blocks_.resize(static_cast<std::size_t>((count + CacheLayout::kBlockTokens - 1) / CacheLayout::kBlockTokens));

@@ -51,7 +51,7 @@ Tensor TextState::append(std::span<const TokenId> tokens, bool all_logits, const
 
 void TextState::rewind(std::size_t count) {
   if (count > impl_->tokens.size()) {
-    fail(ErrorCode::invalid_argument, "the state holds {} tokens: the first {} cannot be kept", impl_->tokens.size(), count);
+    fail(ErrorCode::invalid_argument, "the state holds only {} tokens, so {} cannot be kept", impl_->tokens.size(), count);
   }
   impl_->rewind(count);
 }
@@ -204,7 +204,7 @@ Tensor LanguageModel::embed(std::span<const std::string> texts) const {
       if (!impl_->embedder) impl_->embedder = std::make_shared<const TextEmbedder>(TextEmbedder::load(impl_->path));
     } catch (const Error& e) {
       fail(ErrorCode::not_implemented,
-           "'{}' gives no vectors of texts, only logits: use TextEmbedder (`sdx embed`) with the folder of an embedding model "
+           "'{}' returns no text vectors, only logits: use TextEmbedder (`sdx embed`) with the folder of an embedding model "
            "({})",
            impl_->path.string(), e.what());
     }

@@ -25,7 +25,7 @@ OpenedModel open_model(const std::filesystem::path& path, const OpenOptions& opt
   if (!fs::exists(status)) fail(ErrorCode::io, "cannot open '{}': there is no such file or folder", path.string());
   if (!fs::is_directory(status)) {
     if (path.extension() != ".onnx") return open_weights(path, options);
-    fail(ErrorCode::invalid_argument, "'{}' is a network alone: name the folder that it lies in", path.string());
+    fail(ErrorCode::invalid_argument, "'{}' is only the network: name its folder", path.string());
   }
   if (fs::exists(path / "genai_config.json", error)) return open_genai(path, options);
   if (!find_network(path) && has_weights_alone(path)) return open_weights(path, options);
@@ -176,7 +176,7 @@ bool open_paged(Decoder& decoder, const std::filesystem::path& file, const std::
   }
   Model model = adapted ? *adapted : read_model(file);
   decoder.why_not_paged = model.functions.empty() ? page_attention(model, decoder.names, {options.cache_type, false})
-                                                  : "the network has functions of its own";
+                                                  : "the network has its own functions";
   if (!decoder.paged()) return false;
   SessionOptions with = options.session;
   with.plan_cache_size = std::max<std::size_t>(with.plan_cache_size, kPagedPlans);

@@ -127,7 +127,7 @@ void read_model(ConfigObject o, GenaiConfig& c, const std::filesystem::path& fol
   OpenedModel& m = c.model;
   m.architecture = o.text("type").value_or("");
   if (std::find(std::begin(kTypes), std::end(kTypes), m.architecture) == std::end(kTypes)) {
-    fail(ErrorCode::not_implemented, "{} = '{}' is not supported: it is not a language model that takes tokens alone",
+    fail(ErrorCode::not_implemented, "{} = '{}' is not supported: it is not a language model whose only input is tokens",
          o.shown("type"), m.architecture);
   }
   m.bos = o.token("bos_token_id");

@@ -50,7 +50,7 @@ OpenedModel open_onnx_folder(const fs::path& folder, const OpenOptions& options)
     const auto network = find_network(folder);
     if (!network) {
       fail(ErrorCode::io,
-           "'{}' holds no language model: neither genai_config.json, nor model.onnx, decoder_model_merged.onnx or "
+           "'{}' contains no language model: neither genai_config.json, nor model.onnx, decoder_model_merged.onnx or "
            "decoder_with_past_model.onnx, there or in onnx/, nor config.json with model.safetensors",
            folder.string());
     }

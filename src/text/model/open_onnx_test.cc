@@ -163,7 +163,7 @@ TEST(OnnxFolders, WhatIsMissingOrUnknownIsNamed) {
     }
     return std::string("no error");
   };
-  EXPECT_NE(message().find("holds no language model"), std::string::npos) << message();
+  EXPECT_NE(message().find("contains no language model"), std::string::npos) << message();
   std::string other = kWithoutCache;
   other.replace(other.find("input input_ids: int64[b,s]"), 0, "input encoder_hidden_states: float32[b,1]\n  ");
   folder.write("model.onnx", testing::model_bytes(other));

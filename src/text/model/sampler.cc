@@ -134,7 +134,7 @@ TokenId Sampler::choose(std::span<float> logits, std::span<const TokenId> barred
   const TokenId best = largest(logits);
   if (allowed != nullptr && logits[best] == kNever) {
     fail(ErrorCode::runtime_failure,
-         "no token of the vocabulary may come here: the model's tokens cannot continue what the grammar demands, or a setting "
+         "no token of the vocabulary fits here: the model's tokens cannot continue what the grammar demands, or a setting "
          "(min_tokens, logit_bias) forbids those that can");
   }
   if (settings_.greedy || settings_.temperature == 0.0F || settings_.top_k == 1) return best;

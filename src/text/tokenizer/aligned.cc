@@ -14,7 +14,7 @@ AlignedText AlignedText::instead_of(const AlignedText& from) {
 }
 
 void AlignedText::check_size(std::size_t bytes) const {
-  if (bytes > most_) fail(ErrorCode::out_of_memory, "the tokenizer makes more than {} bytes of a text", most_);
+  if (bytes > most_) fail(ErrorCode::out_of_memory, "the tokenizer turns a text into more than {} bytes", most_);
 }
 
 Span AlignedText::identity_at(std::size_t byte) const noexcept {

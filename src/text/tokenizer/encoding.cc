@@ -156,11 +156,11 @@ void truncate(Encoding& first, Encoding* second, const Truncation& settings) {
   }
   const bool of_first = settings.strategy == TruncationStrategy::only_first;
   if (!of_first && second == nullptr)
-    fail(ErrorCode::invalid_argument, "truncation: the second text alone is to be cut, but there is none");
+    fail(ErrorCode::invalid_argument, "truncation: only the second text may be cut, but there is none");
   Encoding& target = of_first ? first : *second;
   if (target.size() <= excess) {
     fail(ErrorCode::invalid_argument,
-         "truncation: the {} text has {} tokens, and {} must go; shorten the other, or allow more than {} tokens",
+         "truncation: the {} text has {} tokens, and {} must be removed; shorten the other, or allow more than {} tokens",
          of_first ? "first" : "second", target.size(), excess, most);
   }
   truncate(target, target.size() - excess, settings);

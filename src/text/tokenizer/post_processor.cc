@@ -155,11 +155,11 @@ Encoding post_process(const std::vector<Step>& steps, bool present, std::vector<
     }
     for (const Step& s : steps) {
       if (parts.empty() || (parts.size() > 2 && s.kind == Step::Kind::templated)) {
-        fail(ErrorCode::invalid_model, "the tokenizer's post-processors do not fit together: one gives {} parts to the next",
+        fail(ErrorCode::invalid_model, "the tokenizer's post-processors do not fit together: one passes {} parts to the next",
              parts.size());
       }
       if (parts.size() > 2 && (s.kind == Step::Kind::bert || s.kind == Step::Kind::roberta)) {
-        fail(ErrorCode::invalid_model, "the tokenizer's post-processors do not fit together: one gives {} parts to the next",
+        fail(ErrorCode::invalid_model, "the tokenizer's post-processors do not fit together: one passes {} parts to the next",
              parts.size());
       }
       parts = apply(s, std::move(parts), add_special_tokens);

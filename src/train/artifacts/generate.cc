@@ -112,7 +112,7 @@ class Files {
     std::error_code none;
     const auto there = std::filesystem::status(path, none);
     if (std::filesystem::exists(there) && !std::filesystem::is_regular_file(there)) {
-      fail(ErrorCode::io, "'{}' is in the way: it is not a file", path.string());
+      fail(ErrorCode::io, "'{}' exists and is not a file", path.string());
     }
     files_.push_back(std::make_unique<NewFile>(path));
     files_.back()->append(content);

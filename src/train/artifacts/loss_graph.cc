@@ -83,7 +83,7 @@ class LossGraph {
   void warn_of_softmax() const {
     const NodeId from = graph_.value(scores_).producer;
     if (from == kNoNode || (graph_.node(from).op_type != "Softmax" && graph_.node(from).op_type != "LogSoftmax")) return;
-    log::warning("the loss is computed of '{}', which a {} made; cross-entropy expects what goes into it: loss_input \"{}\"",
+    log::warning("the loss is computed from '{}', the output of {}; cross-entropy expects its input: loss_input \"{}\"",
                  graph_.value(scores_).name, graph_.node(from).op_type, graph_.value(graph_.node(from).inputs[0]).name);
   }
 

@@ -47,7 +47,7 @@ Layer last_layer(const Graph& graph, ValueId scores) {
     v = graph.node(id).inputs.at(0);
   }
   fail(ErrorCode::invalid_argument,
-       "head_classes: '{}' does not come from a Gemm, or a MatMul with an Add, whose place a new head could take",
+       "head_classes: '{}' does not come from a Gemm, or a MatMul with an Add, which a new head could replace",
        graph.value(scores).name);
 }
 

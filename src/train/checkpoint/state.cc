@@ -23,7 +23,7 @@ void clone_moments(OptimizerState& state) {
 }
 
 void check_held(const CheckpointState& state) {
-  if (state.nominal) fail(ErrorCode::invalid_argument, "a nominal checkpoint holds no values; load the full one");
+  if (state.nominal) fail(ErrorCode::invalid_argument, "a nominal checkpoint contains no values; load the full one");
 }
 
 void check_alike(const CheckpointState& a, const CheckpointState& b) {

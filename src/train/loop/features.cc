@@ -147,7 +147,7 @@ void check_frozen(const Graph& frozen) {
         (n.op_type == "BatchNormalization" && n.attributes.get_int("training_mode", 0) == 1) || n.op_type == "BatchNormInternal";
     if (statistics) {
       fail(ErrorCode::invalid_argument,
-           "--cache-features: {} lies before the trained part and takes the statistics of each batch; make artifacts with "
+           "--cache-features: {} lies before the trained part and takes the statistics of each batch; create the artifacts with "
            "--fixed-statistics",
            frozen.describe(id));
     }
@@ -188,9 +188,8 @@ SplitModel split_model(const Model& training, const CheckpointState& state, cons
   }
   if (!computed) {
     fail(ErrorCode::invalid_argument,
-         "--cache-features: nothing is computed before the first trained parameter; freeze the layers before it when the "
-         "artifacts "
-         "are made");
+         "--cache-features: nothing is computed before the first trained parameter; freeze the layers before it when creating "
+         "the artifacts");
   }
   out.frozen = with_outputs(training, state, out.features);
   check_frozen(out.frozen.graph);

@@ -79,7 +79,7 @@ Fitting::Fitting(Trainer& trainer, Dataset& data, Dataset* validation, const Fit
   least("save_every", o_.save_every, 0);
   least("the number of samples", data_.size(), 1);
   if (o_.patience > 0 && validation_ == nullptr) {
-    fail(ErrorCode::invalid_argument, "patience needs validation data: the loss on them tells when to end");
+    fail(ErrorCode::invalid_argument, "patience needs validation data, whose loss determines when to stop");
   }
   if (validation_ != nullptr && batches_of(validation_->size(), o_) == 0) {
     fail(ErrorCode::invalid_argument, "{} validation samples do not make a batch of {}", validation_->size(), o_.batch);
@@ -87,7 +87,7 @@ Fitting::Fitting(Trainer& trainer, Dataset& data, Dataset* validation, const Fit
   per_epoch_ = updates_per_epoch(data_.size(), o_) * o_.accumulate;
   if (per_epoch_ == 0) {
     fail(ErrorCode::invalid_argument,
-         "{} samples do not make {} batch{} of {}{}; give more samples, a smaller batch, or accumulate less", data_.size(),
+         "{} samples are too few for {} batch{} of {}{}; give more samples, a smaller batch, or accumulate less", data_.size(),
          o_.accumulate, o_.accumulate == 1 ? "" : "es", o_.batch, o_.drop_last ? ", all of them full" : "");
   }
 }
@@ -133,8 +133,8 @@ void Fitting::find_place() {
   check_same_task(saved, place_);
   if (saved.batch > per_epoch_) {
     fail(ErrorCode::invalid_argument,
-         "the checkpoint does not say where training was: batch {} of an epoch that has {}; begin anew without resuming",
-         saved.batch, per_epoch_);
+         "the checkpoint's position is invalid: batch {} of an epoch that has {}; start again without resuming", saved.batch,
+         per_epoch_);
   }
   place_ = std::move(saved);
 }
@@ -145,8 +145,8 @@ bool Fitting::patience_is_over() const { return o_.patience > 0 && place_.epochs
 void Fitting::save(const std::filesystem::path& path) {
   if (const Parameter* lost = first_not_finite(trainer_.state())) {
     fail(ErrorCode::runtime_failure,
-         "the parameter '{}' is not finite after an update, though the loss was: no checkpoint is written. Go on from the last "
-         "one with a lower learning rate, or with gradients clipped",
+         "the parameter '{}' is not finite after an update, though the loss was: no checkpoint is written. Continue from the "
+         "last one with a lower learning rate, or with clipped gradients",
          lost->name);
   }
   trainer_.state().properties[kPlaceProperty] = to_text(place_);

@@ -137,7 +137,7 @@ TEST_F(FitTest, RefusesToGoOnWithSomethingElse) {
   EXPECT_NE(message([&] { train(o, CheckpointState::load(checkpoint_)); }).find("seed 5, and this is 6"), std::string::npos);
   CheckpointState odd = CheckpointState::load(checkpoint_);
   odd.properties[loop::kPlaceProperty] = std::string("{\"version\": 1}");
-  EXPECT_NE(message([&] { train(o, std::move(odd)); }).find("does not say where training was"), std::string::npos);
+  EXPECT_NE(message([&] { train(o, std::move(odd)); }).find("is not a valid position"), std::string::npos);
 }
 
 TEST_F(FitTest, EndsWhenValidationGetsNoBetterAndKeepsTheBest) {
@@ -230,7 +230,7 @@ TEST_F(FitTest, PlacesBeyondTheDataAreRefused) {
     FitOptions o = options();
     o.resume = true;
     const std::string text = message([&] { train(o, state.clone()); });
-    EXPECT_NE(text.find("where training was"), std::string::npos) << text;
+    EXPECT_NE(text.find("position"), std::string::npos) << text;
   }
 }
 
@@ -242,7 +242,7 @@ TEST_F(FitTest, AccumulatingLeavesOutWhatFillsNoUpdate) {
   o.drop_last = true;
   o.accumulate = 6;
   const std::string text = message([&] { train(o, test::state()); });
-  EXPECT_NE(text.find("22 samples do not make 6 batches of 4, all of them full"), std::string::npos) << text;
+  EXPECT_NE(text.find("22 samples are too few for 6 batches of 4, all of them full"), std::string::npos) << text;
 }
 
 TEST_F(FitTest, DataThatFailEndIt) {

@@ -120,9 +120,8 @@ Place place_from(std::string_view text) {
     if (j.at("version") != 1) fail(ErrorCode::invalid_argument, "version {} is not known", j.at("version").dump());
     return read(j);
   } catch (const std::exception& e) {
-    fail(ErrorCode::invalid_argument,
-         "the checkpoint's property '{}' does not say where training was ({}); begin anew without resuming", kPlaceProperty,
-         e.what());
+    fail(ErrorCode::invalid_argument, "the checkpoint's property '{}' is not a valid position ({}); start again without resuming",
+         kPlaceProperty, e.what());
   }
 }
 
@@ -130,8 +129,8 @@ void check_same_task(const Place& saved, const Place& now) {
   const auto same = [](const char* what, auto before, auto after) {
     if (before == after) return;
     fail(ErrorCode::invalid_argument,
-         "the checkpoint was made with {} {}, and this is {}: training cannot go on where it stopped; use the same data and "
-         "options, or begin anew without resuming",
+         "the checkpoint was made with {} {}, and this is {}: training cannot continue; use the same data and options, or start "
+         "again without resuming",
          what, before, after);
   };
   same("samples:", saved.samples, now.samples);

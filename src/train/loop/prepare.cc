@@ -30,10 +30,10 @@ std::unique_ptr<CheckpointState> load_state(const Request& r, Prepared& p) {
   }
   if (r.resume) {
     p.notes.push_back("there is no checkpoint '" + p.fit.checkpoint.string() +
-                      "' to go on from: training begins at the beginning");
+                      "' to continue from: training starts from the beginning");
   }
   if (p.paths.checkpoint.empty()) {
-    fail(ErrorCode::io, "'{}' has no file 'checkpoint' with the parameters; `sdx artifacts MODEL -o DIR` makes one",
+    fail(ErrorCode::io, "'{}' has no file 'checkpoint' with the parameters; `sdx artifacts MODEL -o DIR` creates one",
          p.paths.folder.string());
   }
   return std::make_unique<CheckpointState>(CheckpointState::load(p.paths.checkpoint));
@@ -63,7 +63,7 @@ Task task_of(const ArtifactPaths& paths, const CheckpointState& state) {
 
 std::int64_t batch_of(const Request& r, const Task& task, const OpenedData& data) {
   if (task.batch > 0 && r.batch > 0 && r.batch != task.batch) {
-    fail(ErrorCode::invalid_argument, "--batch {}: the model takes batches of {} alone", r.batch, task.batch);
+    fail(ErrorCode::invalid_argument, "--batch {}: the model accepts only batches of {}", r.batch, task.batch);
   }
   if (task.batch > 0) return task.batch;
   if (r.batch > 0) return r.batch;
@@ -162,9 +162,8 @@ void check_classes(const CheckpointState& state, const std::vector<std::string>&
   const std::string* saved = std::get_if<std::string>(&it->second);
   if (saved != nullptr && *saved == nlohmann::json(classes).dump()) return;
   fail(ErrorCode::invalid_argument,
-       "the checkpoint was made with the classes {}, and the data have {}: training cannot go on; use the same data, or begin "
-       "anew "
-       "without --resume",
+       "the checkpoint was made with the classes {}, and the data have {}: training cannot continue; use the same data, or start "
+       "again without --resume",
        saved == nullptr ? "of other data" : *saved, nlohmann::json(classes).dump());
 }
 
@@ -210,8 +209,7 @@ void check_outputs(const Graph& graph, const std::vector<std::string>& outputs) 
 std::vector<std::string> outputs_of(const Request& r, const Prepared& p) {
   if (r.export_model.empty()) return {};
   if (p.paths.eval.empty()) {
-    fail(ErrorCode::invalid_argument, "'{}' has no eval_model.onnx, from which --export makes the model",
-         p.paths.folder.string());
+    fail(ErrorCode::invalid_argument, "'{}' has no eval_model.onnx, which --export needs", p.paths.folder.string());
   }
   const Model eval = read_model(p.paths.eval);
   if (!r.outputs.empty()) {

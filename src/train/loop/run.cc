@@ -79,7 +79,7 @@ void Telling::begin(const Prepared& p, std::int64_t done, std::int64_t total) {
     std::string line = p.data.kind;
     if (p.data.validation) line += fmt::format(", {} for validation", p.data.validation->size());
     note(line + fmt::format("; batches of {}", p.fit.batch));
-    if (done > 0) note(fmt::format("goes on after {} of {} batches", done, total));
+    if (done > 0) note(fmt::format("continuing after {} of {} batches", done, total));
   }
   progress_.start(done, total);
 }
@@ -175,7 +175,7 @@ Report report_of(const Request& r, const Prepared& p, const FitResult& result) {
   fact("checkpoint", p.fit.checkpoint.string());
   report.notes = p.notes;
   if (result.end == FitResult::End::stopped)
-    report.notes.emplace_back("The training was stopped; it can go on from its checkpoint.");
+    report.notes.emplace_back("The training was stopped; it can continue from its checkpoint.");
   report.history = result.history;
   report.curve = result.curve;
   report.batches_per_epoch = updates_per_epoch(p.data.train->size(), p.fit) * p.fit.accumulate;
@@ -252,8 +252,8 @@ int run(const Request& request, const Console& console) {
     if (!request.export_model.empty() && !request.json) console.print(fmt::format("model: {}\n", request.export_model.string()));
     return 0;
   }
-  tell.note(fmt::format("stopped after {} of {} batches; the same command with --resume goes on from '{}'", result.batches, total,
-                        p.fit.checkpoint.string()));
+  tell.note(fmt::format("stopped after {} of {} batches; the same command with --resume continues from '{}'", result.batches,
+                        total, p.fit.checkpoint.string()));
   return kInterrupted;
 }
 

@@ -119,8 +119,8 @@ Settings settings_of(const Request& r) {
   check_numbers(r);
   if (r.cache_features && !r.augment.empty()) {
     fail(ErrorCode::invalid_argument,
-         "--cache-features computes what is frozen once for each sample, and --augment makes another sample "
-         "in each epoch: use one of them");
+         "--cache-features computes frozen layers once for each sample, but --augment changes samples in each epoch: use one of "
+         "them");
   }
   if (r.validation_split > 0 && !r.eval.empty()) {
     fail(ErrorCode::invalid_argument,

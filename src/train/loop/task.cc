@@ -62,7 +62,7 @@ void read_loss(const Graph& graph, Task& task) {
 }  // namespace
 
 ArtifactPaths find_artifacts(const fs::path& given) {
-  constexpr const char* kHow = "`sdx artifacts MODEL -o DIR` makes them from a model";
+  constexpr const char* kHow = "`sdx artifacts MODEL -o DIR` creates them from a model";
   std::error_code ignored;
   ArtifactPaths paths;
   std::string prefix;

@@ -31,7 +31,7 @@ std::filesystem::path training_file(const std::filesystem::path& artifacts) {
     if (entry.path().filename().string().ends_with(kTraining)) found.push_back(entry.path());
   }
   if (found.empty()) {
-    fail(ErrorCode::io, "the folder '{}' has no training_model.onnx; generate_artifacts() or `sdx artifacts` makes one",
+    fail(ErrorCode::io, "the folder '{}' has no training_model.onnx; generate_artifacts() or `sdx artifacts` creates one",
          artifacts.string());
   }
   if (found.size() > 1) {

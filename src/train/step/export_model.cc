@@ -81,7 +81,7 @@ void place_parameters(Graph& graph, const CheckpointState& state) {
 void export_for_inference(const std::filesystem::path& eval_model, const CheckpointState& state,
                           const std::filesystem::path& path, std::span<const std::string> outputs) {
   if (outputs.empty()) fail(ErrorCode::invalid_argument, "name at least one output that the model for inference should have");
-  if (state.nominal) fail(ErrorCode::invalid_argument, "a nominal checkpoint holds no values that could be exported");
+  if (state.nominal) fail(ErrorCode::invalid_argument, "a nominal checkpoint contains no values to export");
   Model model = read_model(eval_model);
   session::prepare(model, SessionOptions(), true);
   set_outputs(model.graph, outputs, eval_model.string());

@@ -21,7 +21,7 @@ Module::Impl::Impl(const std::filesystem::path& training_model, CheckpointState&
 }
 
 const TrainingGraph& Module::Impl::eval_graph() const {
-  if (!eval) fail(ErrorCode::invalid_argument, "the module has no eval model; give its path when the module is made");
+  if (!eval) fail(ErrorCode::invalid_argument, "the module has no eval model; give its path when creating the module");
   return *eval;
 }
 

@@ -196,8 +196,8 @@ void Trainer::Impl::check_finite(const Tensor& loss, const Value* norm) const {
   if (!std::isfinite(value)) {
     if (const Parameter* lost = first_not_finite(*module.state)) {
       fail(ErrorCode::runtime_failure,
-           "the loss of step {} is {}, and the parameter '{}' is not finite since an earlier update: go on from the last "
-           "checkpoint, with a lower learning rate, or with gradients clipped",
+           "the loss of step {} is {}, and the parameter '{}' is not finite since an earlier update: continue from the last "
+           "checkpoint, with a lower learning rate, or with clipped gradients",
            step, value, lost->name);
     }
     fail(ErrorCode::runtime_failure,

@@ -35,7 +35,7 @@ std::array<Place, kPoints> points_of(const Face& face) {
   const Points& p = face.points;
   if (!p.complete()) {
     fail(ErrorCode::invalid_argument,
-         "a face without its five points (eyes, nose, corners of the mouth) cannot be aligned; use a detector that gives them");
+         "a face without its five points (eyes, nose, corners of the mouth) cannot be aligned; use a detector that returns them");
   }
   const auto place = [](const Point& q) { return Place{static_cast<double>(q.x), static_cast<double>(q.y)}; };
   return {place(*p.right_eye), place(*p.left_eye), place(*p.nose), place(*p.right_mouth), place(*p.left_mouth)};

@@ -108,8 +108,8 @@ class Batch {
     detector_.emplace(faces::FaceDetector::load(r_.model, options));
     for (const std::string& warning : detector_->warnings()) console_.note("warning: " + warning);
     if (s_.task == Task::align && detector_->decoder() == "ultraface") {
-      fail(ErrorCode::invalid_argument, "'{}' gives boxes alone; aligning needs a detector that gives five points, such as YuNet",
-           r_.model.string());
+      fail(ErrorCode::invalid_argument,
+           "'{}' returns only boxes; aligning needs a detector that returns five points, such as YuNet", r_.model.string());
     }
   }
 
@@ -281,7 +281,7 @@ class Batch {
     if (total_ > pictures_) {
       const char* why = hopeless() ? "nothing more can be written" : "interrupted";
       console_.note(fmt::format("stopped after {} of {} pictures: {}{}", pictures_, total_, why,
-                                journal_ ? "; the same command with --resume goes on there" : ""));
+                                journal_ ? "; the same command with --resume continues" : ""));
     }
     if (Interrupt::requested() && !endless() && total_ > pictures_) return kInterrupted;
     return failed_ > 0 || total_ > pictures_ ? 1 : 0;

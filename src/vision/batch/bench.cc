@@ -116,9 +116,9 @@ std::string table(const std::vector<Result>& results) {
 }  // namespace
 
 void check_bench(const Request& request) {
-  if (request.paths.empty()) fail(ErrorCode::invalid_argument, "no pictures are named: give files, folders or patterns");
+  if (request.paths.empty()) fail(ErrorCode::invalid_argument, "no pictures given: give files, folders or patterns");
   if (std::find(request.paths.begin(), request.paths.end(), "-") != request.paths.end()) {
-    fail(ErrorCode::invalid_argument, "'-' cannot be measured: the pictures are read again and again");
+    fail(ErrorCode::invalid_argument, "'-' cannot be measured, because the pictures are read several times");
   }
   static_cast<void>(parse_detector(request));
 }

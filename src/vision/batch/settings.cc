@@ -92,7 +92,7 @@ void parse_crop_size(const Request& r, faces::CropOptions& o) {
   const bool by_pixels = r.width > 0 || r.height > 0;
   if (by_pixels && !r.mm.empty()) wrong("--mm and --width or --height contradict each other: give one of them");
   if (!r.preset.empty() && (by_pixels || !r.mm.empty())) {
-    wrong("--preset {} says the size: leave out {}", r.preset, by_pixels ? "--width and --height" : "--mm");
+    wrong("--preset {} sets the size: omit {}", r.preset, by_pixels ? "--width and --height" : "--mm");
   }
   if (!r.mm.empty()) {
     const auto mm = pair_of(r.mm);
@@ -122,7 +122,7 @@ faces::CropOptions parse_crop(const Request& r) {
   }
   if (r.offset_x || r.offset_y) {
     if (!r.position.empty() && o.position != faces::Position::custom) {
-      wrong("--offset-x and --offset-y go with --position custom, not with {}", r.position);
+      wrong("--offset-x and --offset-y need --position custom, not {}", r.position);
     }
     o.position = faces::Position::custom;
     o.offset_x = r.offset_x.value_or(o.offset_x);  // the other one is the preset's
@@ -214,11 +214,11 @@ void parse_table(const Request& r, Settings& s) {
 }
 
 void check_batch(const Request& r, const Settings& s) {
-  if (r.paths.empty() && r.map.empty()) wrong("no pictures are named: give files, folders, patterns, '-' or --map");
+  if (r.paths.empty() && r.map.empty()) wrong("no pictures given: give files, folders, patterns, '-' or --map");
   const bool frames = std::find(r.paths.begin(), r.paths.end(), "-") != r.paths.end();
-  if (frames && r.paths.size() > 1) wrong("'-' (frames on standard input) does not go together with other pictures");
-  if (frames && (r.watch || r.resume || !r.map.empty())) wrong("'-' does not go together with --watch, --resume or --map");
-  if (s.writes() && r.output.empty() && !r.dry_run) wrong("-o FOLDER is missing: where the results go");
+  if (frames && r.paths.size() > 1) wrong("'-' (frames on standard input) cannot be combined with other pictures");
+  if (frames && (r.watch || r.resume || !r.map.empty())) wrong("'-' cannot be combined with --watch, --resume or --map");
+  if (s.writes() && r.output.empty() && !r.dry_run) wrong("-o FOLDER is missing: it names the folder for the results");
   if (!r.output.empty() && !r.annotate.empty() && real_folder(r.output) == real_folder(r.annotate)) {
     wrong("-o {} and --annotate {} name one folder, where the marked pictures and the results would have the same names",
           r.output, r.annotate);
@@ -228,7 +228,7 @@ void check_batch(const Request& r, const Settings& s) {
   if (r.resume && r.dry_run && r.output.empty()) wrong("--resume needs -o FOLDER, where the journal is");
   if (r.resume && r.output.empty() && r.annotate.empty()) wrong("--resume needs -o or --annotate, where the journal is");
   if (r.resume && r.overwrite)
-    wrong("--resume and --overwrite contradict each other: one keeps what is there, one makes it again");
+    wrong("--resume and --overwrite contradict each other: one keeps existing results, the other replaces them");
 }
 
 }  // namespace

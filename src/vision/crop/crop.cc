@@ -29,7 +29,7 @@ bool covers(const Image& part, int x, int y, const Region& need) {
 
 void check_picture(int width, int height) {
   if (width >= 1 && height >= 1 && width <= 65535 && height <= 65535) return;
-  fail(ErrorCode::invalid_argument, "a picture of {}x{} pixels; sides go from 1 to 65535", width, height);
+  fail(ErrorCode::invalid_argument, "a picture of {}x{} pixels; sides must be 1 to 65535", width, height);
 }
 
 }  // namespace

@@ -117,7 +117,7 @@ int mm_to_pixels(double mm, double dpi) {
   if (!(mm > 0 && dpi > 0)) fail(ErrorCode::invalid_argument, "{} mm at {} dpi: both must be greater than 0", mm, dpi);
   const double pixels = std::floor(mm / 25.4 * dpi + 0.5);
   if (!(pixels >= 1 && pixels <= kMaxCropSide)) {
-    fail(ErrorCode::invalid_argument, "{} mm at {} dpi are {} pixels; a side goes from 1 to {}", mm, dpi, pixels, kMaxCropSide);
+    fail(ErrorCode::invalid_argument, "{} mm at {} dpi are {} pixels; a side must be 1 to {}", mm, dpi, pixels, kMaxCropSide);
   }
   return static_cast<int>(pixels);
 }

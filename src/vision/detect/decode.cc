@@ -44,14 +44,14 @@ Grid grid_of(std::span<const Output> outputs, const Output& output, InputSize in
     if (grid.cells() * values == count) return grid;
   }
   fail_outputs(outputs,
-               fmt::format("'{}' must hold {} numbers for each of {} x {} cells of {} pixels, it holds {}", output.name, values,
+               fmt::format("'{}' must hold {} numbers for each of {} x {} cells of {} pixels, but holds {}", output.name, values,
                            (input.width + stride - 1) / stride, (input.height + stride - 1) / stride, stride, count));
 }
 
 void require_cells(std::span<const Output> outputs, const Output& output, const Grid& grid, std::int64_t values) {
   const auto count = static_cast<std::int64_t>(output.values.size());
   if (grid.cells() * values == count) return;
-  fail_outputs(outputs, fmt::format("'{}' must hold {} numbers for each of {} x {} cells, it holds {}", output.name, values,
+  fail_outputs(outputs, fmt::format("'{}' must hold {} numbers for each of {} x {} cells, but holds {}", output.name, values,
                                     grid.columns, grid.rows, count));
 }
 

@@ -74,7 +74,7 @@ const Output& one_of(std::span<const Output> outputs, std::string_view name, std
   }
   if (count > 0 && found->values.size() != count * static_cast<std::size_t>(extent)) {
     fail_outputs(outputs,
-                 fmt::format("'{}' must hold {} numbers for each of {} boxes that an input of this size has, it holds {} in all",
+                 fmt::format("'{}' must hold {} numbers for each of {} boxes for an input of this size, but holds {} in all",
                              found->name, extent, count, found->values.size()));
   }
   return *found;

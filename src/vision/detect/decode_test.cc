@@ -139,7 +139,7 @@ TEST(FaceDecoders, CountsThatDoNotFitAreErrors) {
   // Where one output is for a map that is rounded up and another for one that is rounded down.
   std::vector<Made> mixed = yunet(random, 64, 64, true);
   mixed[1].values.resize(20, 1.0F);  // 5 x 4 cells
-  EXPECT_NE(complaint(Family::yunet, mixed, {71, 64}).find("'obj_16' must hold 1 numbers for each of 5 x 4 cells, it holds 16"),
+  EXPECT_NE(complaint(Family::yunet, mixed, {71, 64}).find("'obj_16' must hold 1 numbers for each of 5 x 4 cells, but holds 16"),
             std::string::npos);
   for (const FamilyTraits& t : families()) {
     EXPECT_NE(complaint(t.family, {}, {64, 64}).find("none"), std::string::npos) << t.name;

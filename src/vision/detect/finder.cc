@@ -26,8 +26,7 @@ Recognised of_specs(std::span<const ValueSpec> inputs, std::span<const ValueSpec
   const std::optional<Family> family = recognise(outputs);
   if (!family) {
     fail(ErrorCode::invalid_argument,
-         "the model is not a detector of faces that can be read: its outputs fit none of the decoders; it has:{}\nknown "
-         "decoders: {}",
+         "the model is not a known face detector: its outputs fit none of the decoders; it has:{}\nknown decoders: {}",
          listed(outputs), known_families());
   }
   return {*family, picture_input(inputs)};

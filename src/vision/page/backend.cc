@@ -123,7 +123,7 @@ File crop_file(const Opened& opened, const Face& face, const CropSettings& wante
   const vision::batch::Settings settings = batch::parse(crop_request(wanted));
   const CropOptions& size = settings.crop;
   if (static_cast<std::int64_t>(size.width) * size.height > kMostCropPixels) {
-    fail(ErrorCode::out_of_memory, "a crop of {}x{} pixels: the page makes up to {} million; `sdx faces crop` makes larger ones",
+    fail(ErrorCode::out_of_memory, "a crop of {}x{} pixels: the page's limit is {} million; `sdx faces crop` has none",
          size.width, size.height, kMostCropPixels / 1'000'000);
   }
   const batch::PictureView& view = *static_cast<const Decoded*>(opened.more.get())->whole;

@@ -40,7 +40,7 @@ PyObject* reduce(PyObject* self, PyObject*) {
 
 // Each type is there once: one made by calling the class would have no meaning.
 PyObject* refuse_new(PyTypeObject*, PyObject*, PyObject*) {
-  PyErr_SetString(PyExc_TypeError, "element types are not made: use sardonyx.array.float32 and its like");
+  PyErr_SetString(PyExc_TypeError, "element types cannot be constructed: use sardonyx.array.float32 or another constant");
   return nullptr;
 }
 

@@ -80,7 +80,7 @@ Object has(PyObject* self, PyObject* arguments) {
 }
 
 void check_has_values(const CheckpointState& state) {
-  if (state.nominal) fail(ErrorCode::invalid_argument, "this is a nominal checkpoint, which holds no values");
+  if (state.nominal) fail(ErrorCode::invalid_argument, "this is a nominal checkpoint, which contains no values");
 }
 
 Object requires_grad(PyObject* self, PyObject* arguments) {

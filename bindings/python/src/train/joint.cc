@@ -144,7 +144,7 @@ Object backward(PyObject* self, PyObject* arguments) {
     const std::lock_guard lock(held->mutex);
     if (const auto it = held->tokens.find(id); it != held->tokens.end()) token = it->second.lock();
   }
-  if (!token) fail(ErrorCode::invalid_argument, "what the backward pass needs is gone already");
+  if (!token) fail(ErrorCode::invalid_argument, "the values that the backward pass needs have already been released");
   const std::vector<Tensor> gradients = to_list(argument(arguments, 1), [](PyObject* c) { return taken(c, false); });
   const std::vector<Tensor> out = unlocked([&] { return held->joint.backward(*token->kept, token->inputs, gradients); });
   return list_of(out, [](const Tensor& t) { return given_away(t); });

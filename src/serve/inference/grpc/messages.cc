@@ -64,7 +64,7 @@ Tensor typed_values(const inference::InferTensorContents& c, DataType type, cons
     case DataType::float32: return narrowed<float>(c.fp32_contents(), type, where);
     case DataType::float64: return narrowed<double>(c.fp64_contents(), type, where);
     case DataType::string: return strings(c.bytes_contents());
-    default: fail(ErrorCode::invalid_argument, "{}: {} is sent in raw_input_contents alone", where, name(type));
+    default: fail(ErrorCode::invalid_argument, "{}: {} can be sent only in raw_input_contents", where, name(type));
   }
 }
 

@@ -204,7 +204,7 @@ class Service final : public RawService {
     std::optional<std::string> config;
     for (const auto& [key, value] : request.parameters()) {
       if (key.starts_with("file:")) {
-        fail(ErrorCode::not_implemented, "models are loaded from the repository alone: file parameters are not supported");
+        fail(ErrorCode::not_implemented, "models are loaded only from the repository: file parameters are not supported");
       }
       if (key != "config") fail(ErrorCode::invalid_argument, "loading has no parameter '{}'; it has config", key);
       config = value.string_param();

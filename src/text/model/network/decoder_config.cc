@@ -70,7 +70,8 @@ std::vector<float> divisors_of(const GgufModel& file, std::string_view name, std
   std::vector<float> values(static_cast<std::size_t>(rotary / 2));
   ggml_dequantize(*format, t->data.data(), rotary / 2, values.data());
   for (const float v : values) {
-    if (!(v > 0.0F) || !std::isfinite(v)) fail(ErrorCode::invalid_model, "tensor '{}' holds {}, no divisor", name, v);
+    if (!(v > 0.0F) || !std::isfinite(v))
+      fail(ErrorCode::invalid_model, "tensor '{}' contains {}, which is not a divisor", name, v);
   }
   return values;
 }

@@ -307,7 +307,7 @@ MappedModel map_model(const Model& model, const TensorFiles& file) {
     resolved.push_back(fs::canonical(path, error));
     if (error) fail(ErrorCode::io, "cannot open '{}': {}", path.string(), error.message());
     if (resolved.back().parent_path() != resolved.front().parent_path()) {
-      fail(ErrorCode::not_implemented, "the parts of a split model must lie in one folder; '{}' does not lie beside '{}'",
+      fail(ErrorCode::not_implemented, "the parts of a split model must be in one folder; '{}' is not beside '{}'",
            resolved.back().string(), resolved.front().string());
     }
   }

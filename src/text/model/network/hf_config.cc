@@ -179,7 +179,7 @@ void read_ropes(ConfigObject& o, const Defaults& d, DecoderConfig& c) {
     return;
   }
   if (d.type != "gemma3_text") {
-    fail(ErrorCode::not_implemented, "{}: angles that differ between kinds of layers are known of gemma3 alone",
+    fail(ErrorCode::not_implemented, "{}: angles that differ between kinds of layers are supported only for gemma3",
          scaling->shown("sliding_attention"));
   }
   if (everywhere) c.rope = read_scaling(*everywhere, c, theta, original);
@@ -246,7 +246,7 @@ void read_sizes(ConfigObject& o, const Defaults& d, DecoderConfig& c) {
   double part = o.number("partial_rotary_factor").value_or(1.0);
   if (auto scaling = scaling_object(o)) part = scaling->number("partial_rotary_factor").value_or(part);
   if (part != 1.0 && d.type != "phi3") {
-    fail(ErrorCode::not_implemented, "{} = {}: heads that are rotated in part are known of phi3 alone",
+    fail(ErrorCode::not_implemented, "{} = {}: partially rotated heads are supported only for phi3",
          o.shown("partial_rotary_factor"), part);
   }
   if (!(part > 0.0 && part <= 1.0)) {
@@ -287,8 +287,8 @@ void refuse_quantized(ConfigObject& o) {
   if (!q) return;
   const std::string how = q->text("quant_method").value_or("?");
   fail(ErrorCode::not_implemented,
-       "{} = '{}' is not supported: weights must be F32, F16 or BF16. Take the model that this one was made from, and "
-       "`sdx convert --dtype int4`, or a .gguf file of it",
+       "{} = '{}' is not supported: weights must be F32, F16 or BF16. Use the original model with `sdx convert --dtype int4`, or "
+       "its .gguf file",
        q->shown("quant_method"), how);
 }
 
@@ -311,7 +311,7 @@ void check_kind(ConfigObject& o) {
     return name.ends_with("ForCausalLM") || name.ends_with("ForConditionalGeneration");
   });
   if (!known)
-    fail(ErrorCode::not_implemented, "{} = {}: it is not a language model that goes on with a text", o.shown("architectures"),
+    fail(ErrorCode::not_implemented, "{} = {}: it is not a text-generating language model", o.shown("architectures"),
          kinds->dump().substr(0, 100));
 }
 

@@ -174,7 +174,7 @@ class Reader {
     t.data = {static_cast<const std::byte*>(tensor.data()), tensor.bytes()};
     t.offset = static_cast<std::uint64_t>(t.data.data() - to_.bytes(file).data());
     t.file = file;
-    if (!to_.add_tensor(std::move(t))) fail(ErrorCode::invalid_model, "tensor '{}' stands there twice", name);
+    if (!to_.add_tensor(std::move(t))) fail(ErrorCode::invalid_model, "tensor '{}' occurs twice", name);
   }
 
   Names names_;
@@ -192,7 +192,7 @@ std::map<std::string, std::vector<std::string>> read_index(const fs::path& path)
     if (!in.is_string()) wrong("'weight_map' gives no file for '" + name + "'");
     const std::string why = unsafe_name(in.get_ref<const std::string&>());
     if (!why.empty() || in.get_ref<const std::string&>().find('/') != std::string::npos) {
-      wrong("the file of '" + name + "' must lie beside the index" + (why.empty() ? "" : ": " + why));
+      wrong("the file of '" + name + "' must be beside the index" + (why.empty() ? "" : ": " + why));
     }
     files[in.get<std::string>()].push_back(name);
     if (files.size() > kMostFiles) wrong(fmt::format("at most {} files are read", kMostFiles));

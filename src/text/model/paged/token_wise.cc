@@ -227,7 +227,7 @@ std::string want_rows(Graph& g, const DecoderNames& names, int opset) {
   ValueId rows = kNoValue;
   for (NodeId user = kNoNode; rows == kNoValue;) {
     user = g.value(v).producer;
-    if (user == kNoNode) return "its logits come from nowhere";
+    if (user == kNoNode) return "its logits are not computed by any node";
     const Node& n = g.node(user);
     if (one_of(kProducts, n.op_type)) {
       if (n.inputs.empty() || n.inputs[0] == kNoValue) return g.describe(user) + " makes the logits";

@@ -215,7 +215,7 @@ std::vector<PostProcessorStep::Special> parse_specials(const Part& part) {
   ids.expect(JsonKind::array);
   tokens.expect(JsonKind::array);
   if (ids.json().size() != tokens.json().size())
-    part.wrong("has {} ids and {} tokens; expected as many", ids.json().size(), tokens.json().size());
+    part.wrong("has {} ids and {} tokens; the numbers must be equal", ids.json().size(), tokens.json().size());
   std::vector<PostProcessorStep::Special> specials;
   for (const JsonValue id : ids.json()) specials.push_back({"", ids.element(id, specials.size()).id()});
   std::size_t i = 0;

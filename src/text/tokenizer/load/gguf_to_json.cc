@@ -154,7 +154,7 @@ std::string write_tokenizer_files(const GgufFile& file, std::int64_t context, co
     p = byte_level(source);
   } else {
     const PieceVocabulary v = pieces_of(source, false);
-    if (!v.charsmap.empty() || v.rules.remove_extra_whitespaces) return "it changes characters as SentencePiece alone does";
+    if (!v.charsmap.empty() || v.rules.remove_extra_whitespaces) return "it changes characters as only SentencePiece does";
     p = pieces(source, v);
   }
   const json tokenizer{{"version", "1.0"},

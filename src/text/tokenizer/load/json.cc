@@ -159,7 +159,7 @@ class JsonParser {
     while (true) {
       if (at_ == end_) error("a string does not end");
       if (*at_ == '"') break;
-      if (static_cast<unsigned char>(*at_) < 0x20) error("a control character stands in a string");
+      if (static_cast<unsigned char>(*at_) < 0x20) error("a string contains a control character");
       if (*at_ == '\\') {
         escape(to);
       } else {

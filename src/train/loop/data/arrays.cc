@@ -87,7 +87,7 @@ void ArrayData::check_finite(const Tensor& rows, std::span<const std::int64_t> s
   if (sum == 0) return;
   const auto bad = std::find_if(values.begin(), values.end(), [](float v) { return !std::isfinite(v); });
   const std::size_t at = static_cast<std::size_t>(bad - values.begin()) / (values.size() / samples.size());
-  fail(ErrorCode::invalid_argument, "{}sample {} of array {} holds {}; leave such samples out, or fill the gaps", prefix(),
+  fail(ErrorCode::invalid_argument, "{}sample {} of array {} contains {}; remove such samples, or fill the gaps", prefix(),
        samples[at], index + 1, *bad);
 }
 

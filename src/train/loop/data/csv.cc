@@ -65,7 +65,7 @@ class Parser {
         ++at_;
       } else {
         ++at_;
-        if (!ends()) fail(ErrorCode::invalid_argument, "{}, line {}: text behind a closing quote", where_, line_);
+        if (!ends()) fail(ErrorCode::invalid_argument, "{}, line {}: text after a closing quote", where_, line_);
         return out;
       }
     }

@@ -201,7 +201,7 @@ TEST_F(DataTest, BrokenCsv) {
   expect_message([&] { parse_csv("a,a\n1,2\n", "T"); }, {"two columns are called 'a'"});
   expect_message([&] { parse_csv("a,b\n", "T"); }, {"no rows"});
   expect_message([&] { parse_csv("", "T"); }, {"T is empty"});
-  expect_message([&] { parse_csv("a,b\n\"x\"y,2\n", "T"); }, {"text behind a closing quote"});
+  expect_message([&] { parse_csv("a,b\n\"x\"y,2\n", "T"); }, {"text after a closing quote"});
   const CsvTable t = parse_csv(
       "\xEF\xBB\xBF"
       "a\tb\r\n\"x\"\"y\nz\"\t\r\n\r\n1\t2",

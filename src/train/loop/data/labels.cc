@@ -41,8 +41,8 @@ std::int64_t Classes::number_of(const std::string& word) const {
 void check_label(const Task& task, std::int64_t label, const std::string& where) {
   if (task.classes == 0 || label == task.ignored || (label >= 0 && label < task.classes)) return;
   fail(ErrorCode::invalid_argument,
-       "{}: the label is {}, and the model has {} classes, 0 to {}; make artifacts for as many classes "
-       "as the data have, or mend the labels",
+       "{}: the label is {}, and the model has {} classes, 0 to {}; make artifacts for as many classes as the data have, or "
+       "correct the labels",
        where, label, task.classes, task.classes - 1);
 }
 

@@ -39,7 +39,7 @@ std::pair<std::unique_ptr<Dataset>, std::unique_ptr<Dataset>> split(std::unique_
                                                                     std::uint64_t seed) {
   const std::int64_t count = all->size();
   if (!(share > 0 && share < 1)) {
-    fail(ErrorCode::invalid_argument, "the share for validation is {}; it lies between 0 and 1, as 0.1 does", share);
+    fail(ErrorCode::invalid_argument, "the share for validation is {}; it must be between 0 and 1, such as 0.1", share);
   }
   if (count < 2) fail(ErrorCode::invalid_argument, "{} sample cannot be split in two", count);
   const auto wanted = static_cast<std::int64_t>(std::llround(share * static_cast<double>(count)));

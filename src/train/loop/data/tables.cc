@@ -48,7 +48,7 @@ void drop_gaps(const SourceRequest& r, CsvTable& table, std::vector<std::string>
     ++kept;
   }
   if (kept == table.rows.size()) return;
-  notes.push_back(fmt::format("{} rows with gaps are left out", table.rows.size() - kept));
+  notes.push_back(fmt::format("{} rows with gaps are skipped", table.rows.size() - kept));
   table.rows.resize(kept);
   table.lines.resize(kept);
   if (kept == 0) fail(ErrorCode::invalid_argument, "'{}': every row has a gap", r.path.string());
@@ -71,14 +71,14 @@ Feature feature_of(const SourceRequest& r, const CsvTable& table, std::size_t co
     const std::string& value = table.rows[i][column];
     const bool gap = value.empty() || value == "NA" || value == "NaN" || value == "nan" || value == "null";
     if (!gap && (numbers == 0 || finite_number(value, number))) continue;
-    fail(ErrorCode::invalid_argument, "{}, column '{}': {}{}; fill the gap, or leave such rows out with --on-bad skip",
+    fail(ErrorCode::invalid_argument, "{}, column '{}': {}{}; fill the gap, or skip such rows with --on-bad skip",
          where_of(r, table.lines[i]), table.names[column], value.empty() ? "nothing" : "'" + value + "'",
          numbers > 0 ? " where numbers are expected" : " among words");
   }
   if (words.size() > kMostCategories) {
     fail(ErrorCode::invalid_argument,
-         "'{}': the column '{}' has more than {} different words: no categories; leave it out of the file", r.path.string(),
-         table.names[column], kMostCategories);
+         "'{}': the column '{}' has more than {} different words, too many for categories; remove it from the file",
+         r.path.string(), table.names[column], kMostCategories);
   }
   f.categories.assign(words.begin(), words.end());
   return f;

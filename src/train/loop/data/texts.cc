@@ -131,8 +131,7 @@ Tokenizer tokenizer_for(const SourceRequest& r) {
   std::error_code ignored;
   const std::filesystem::path beside = r.path.parent_path() / "tokenizer.json";
   if (std::filesystem::exists(beside, ignored)) return Tokenizer::load(beside);
-  fail(ErrorCode::invalid_argument, "'{}' holds texts: say with --tokenizer which tokenizer the model was trained with",
-       r.path.string());
+  fail(ErrorCode::invalid_argument, "'{}' contains texts: name the model's tokenizer with --tokenizer", r.path.string());
 }
 
 }  // namespace

@@ -82,7 +82,7 @@ class Database {
     if (raw == nullptr) fail(ErrorCode::invalid_argument, "'{}': the query is empty", file_.string());
     std::vector<std::string> names;
     for (int i = 0; i < lib_.column_count(raw); ++i) names.emplace_back(lib_.column_name(raw, i));
-    if (names.empty()) fail(ErrorCode::invalid_argument, "'{}': the query '{}' gives no rows", file_.string(), text);
+    if (names.empty()) fail(ErrorCode::invalid_argument, "'{}': the query '{}' returns no rows", file_.string(), text);
     int state = SQLITE_ROW;
     for (std::size_t n = 1; (state = lib_.step(raw)) == SQLITE_ROW; ++n) {
       SqlRow row;

@@ -215,7 +215,7 @@ class CsvParser {
       } else {
         ++at_;
         if (at_ < text_.size() && text_[at_] != delimiter_ && text_[at_] != '\n' && text_[at_] != '\r') {
-          fail(ErrorCode::invalid_argument, "line {}: letters behind a closing quote", line_);
+          fail(ErrorCode::invalid_argument, "line {}: text after a closing quote", line_);
         }
         return out;
       }

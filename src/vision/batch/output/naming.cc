@@ -55,7 +55,7 @@ NameTemplate::NameTemplate(std::string_view text) {
   keep();
   if (parts_.empty()) fail(ErrorCode::invalid_argument, "the name template is empty; for example {{stem}}_face{{index}}.{{ext}}");
   if (!parts_.back().placeholder && parts_.back().text.ends_with('/')) {
-    fail(ErrorCode::invalid_argument, "name template '{}': it ends with a folder; a file's name is missing behind it", text);
+    fail(ErrorCode::invalid_argument, "name template '{}': it ends with a folder; the file name is missing", text);
   }
   if (!uses("ext")) {
     const std::string ending =

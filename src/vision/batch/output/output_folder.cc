@@ -76,8 +76,8 @@ fs::path OutputFolder::claim(const std::string& name, const std::string& owner) 
     const std::lock_guard lock(mutex_);
     const auto [it, fresh] = owners_.emplace(name, owner);
     if (!fresh && it->second != owner) {
-      fail(ErrorCode::io, "'{}' was made from '{}': two pictures cannot have one output; use {{stem}} in --name", file.string(),
-           it->second);
+      fail(ErrorCode::io, "'{}' was created from '{}': two pictures cannot have one output; use {{stem}} in --name",
+           file.string(), it->second);
     }
     if (!fresh) return file;
   }
@@ -89,8 +89,7 @@ fs::path OutputFolder::claim(const std::string& name, const std::string& owner) 
          file.string());
   }
   if (!replace_) {
-    fail(ErrorCode::io, "'{}' is there already: --overwrite replaces it, --resume goes on where an earlier run ended",
-         file.string());
+    fail(ErrorCode::io, "'{}' already exists: --overwrite replaces it, --resume continues an earlier run", file.string());
   }
   return file;
 }
