@@ -2,9 +2,10 @@
 PRESET ?= release
 BUILD := build/$(PRESET)
 
-# What counts to millions, or computes on large pictures and texts: a minute each without optimisation; `make test` runs all of it.
-# And children of processes with busy threads: Clang 16's AddressSanitizer does not hold its allocator's locks across fork(), so such a child
-# can wait for one for ever.
+# Tests that sanitizer builds skip; `make test` runs all of them:
+# - tests that count to millions, or compute on large pictures and texts, and take a minute each without optimisation;
+# - tests that fork while other threads are busy: Clang 16's AddressSanitizer does not hold its allocator's locks across fork(), so the
+#   child can wait forever.
 SLOW_UNDER_SANITIZERS := -Loop.EndlessLoops*:Functions.ExponentialExpansion*:Reader.CapturesAreCounted:Gradient.NestedWithoutEnd*:Diff.IsQuiet*:Crop.FromThePartThatItNeeds*:RecordedFaces.YunetFinds*:RecordedFaces.AllFaces*:Scanners.LongRuns*:Utf8.EveryCharacter*:Scanners.Agree*:RecordedTokenizers.Cases:Tokenizer.LongTexts*:Tokenizer.HostileNormalizers*:*Engines.Greedy*:*Stories.Greedy*/1:*Stories.Greedy*/2:FailingSteps.*:GrowingStories.*:PagedGraphs.CachesStay*:Engine.ItGoesOn*:ArrayProcesses.*:BlockKeep.Children*
 
 .PHONY: help setup python-env runtimes clients browser bare-root build wheel dropin-wheel dropin-clients test test-poisoned \
@@ -13,31 +14,31 @@ SLOW_UNDER_SANITIZERS := -Loop.EndlessLoops*:Functions.ExponentialExpansion*:Rea
   bench-arrays bench-training clean
 
 help:
-	@echo "make demo    install what is missing, build, detect a face in a real photograph"
-	@echo "make demo-chat  the same for a small language model, which answers a question"
-	@echo "make test    install what is missing, build, run all tests"
-	@echo "make build   build/$(PRESET)/bin/sdx     (PRESET=release|debug|asan|tsan|clang|fuzz)"
+	@echo "make demo    install missing packages, build, detect a face in a photograph"
+	@echo "make demo-chat  fetch a small language model and ask it a question"
+	@echo "make test    install missing packages, build, run all tests"
+	@echo "make build   build build/$(PRESET)/bin/sdx     (PRESET=release|debug|asan|tsan|clang|fuzz)"
 	@echo "make install PREFIX=/usr/local"
-	@echo "make wheel   build/wheel/*.whl: the Python package for every Python from 3.9 on"
-	@echo "make dropin-wheel  build/dropin-wheel/*.whl: the package onnxruntime for programs that depend on it, answered by that wheel"
-	@echo "make dropin-clients  published packages on ONNX Runtime and on us in turns: same results, starts, work, memory; DROPIN=\"--rounds 1 magika\" takes a part"
-	@echo "make docs    write docs/operators.md, docs/options.md and what else follows from tables in the code anew"
+	@echo "make wheel   build/wheel/*.whl: the Python package for Python 3.9 and newer"
+	@echo "make dropin-wheel  build/dropin-wheel/*.whl: a package onnxruntime that computes with the wheel above"
+	@echo "make dropin-clients  compare published packages on ONNX Runtime and on Sardonyx: results, start, time, memory; DROPIN=\"--rounds 1 magika\" runs a part"
+	@echo "make docs    regenerate docs/operators.md, docs/options.md and other files from tables in the code"
 	@echo "make bench   compare with ONNX Runtime, OpenVINO, tract, MNN and ncnn; bench-accuracy: errors; bench-operators: single operators; bench-kernels: single kernels"
-	@echo "make bench-keep  keep the present program; make bench-check: what became slower since, by more than 3 %"
+	@echo "make bench-keep  keep the current program; make bench-check: show what has become more than 3 % slower since"
 	@echo "make format | format-check | tidy | check-includes | check-sizes | asan | asan-all | neon | clean"
 
 setup:
 	@tools/setup.sh
 
-# The environment of the Python package's tests; left out where there is no connection.
+# The environment of the Python package's tests; skipped without a network connection.
 python-env: | setup
 	@tools/python_env.sh
 
-# Vendors' libraries for the tests that need them; left out likewise.
+# Vendors' libraries for the tests that need them; also skipped without a connection.
 runtimes: | setup
 	@tools/runtimes.sh
 
-# Published programs that call ONNX Runtime, for tests/clients; left out likewise.
+# Published programs that call ONNX Runtime, for tests/clients; also skipped without a connection.
 clients: | setup
 	@tools/clients_env.sh
 
@@ -45,7 +46,7 @@ clients: | setup
 browser: | setup
 	@tools/browser.sh
 
-# A bare Debian for the tests of the wheel; left out likewise.
+# A bare Debian for the tests of the wheel; also skipped without a connection.
 bare-root: | setup
 	@tools/bare_root.sh
 
@@ -55,19 +56,19 @@ $(BUILD)/build.ninja: | setup
 build: $(BUILD)/build.ninja
 	cmake --build --preset $(PRESET)
 
-# What comes over the network, while the compiler works; the second configuration finds the Python that the first may have lacked.
+# Downloads run while the compiler works. The second configuration finds the Python environment that the first may have lacked.
 test: | setup
 	$(MAKE) -j 5 python-env runtimes clients bare-root build
 	cmake --preset $(PRESET)
 	cmake --build --preset $(PRESET)
 	ctest --test-dir $(BUILD) --output-on-failure -j 2
 
-# The same with memory filled that nobody has written (docs/environment.md): what opens a model, without the vendors' libraries, and
-# without what `make test` runs so.
+# Tests that open models, with uninitialised memory filled (docs/environment.md). Skips vendors' libraries, and tests that `make test` already
+# runs this way.
 test-poisoned: build
 	SDX_POISON=1 ctest --test-dir $(BUILD) --output-on-failure -j 2 -L 'conformance|models|ops|passes|python|unit|cli|project|train' -LE poisoned
 
-# Only what it runs: the tests would more than double the time to a first result.
+# Builds only what the demo runs: the tests would more than double the time to a first result.
 demo: $(BUILD)/build.ninja
 	cmake --build --preset $(PRESET) --target sdx_cli sdx_example_faces
 	@tools/demo.sh $(BUILD)
@@ -81,7 +82,7 @@ install: $(BUILD)/build.ninja
 	cmake --build --preset $(PRESET) --target sdx_installed
 	cmake --install $(BUILD) --prefix $(PREFIX) --strip
 
-# build/wheel/sardonyx-….whl, for every Python from 3.9 on.
+# build/wheel/sardonyx-….whl, for Python 3.9 and newer.
 wheel: python-env build
 	cmake --preset $(PRESET)
 	cmake --build --preset $(PRESET) --target sdx_python
@@ -92,7 +93,7 @@ dropin-wheel: wheel
 	cmake --build --preset $(PRESET) --target sdx_dropin_library
 	tools/dropin_wheel.sh $(BUILD) build/dropin-wheel
 
-# Published packages that carry models with them, unchanged, on ONNX Runtime and on our package in turns; left out without a connection.
+# Runs published packages that contain models, unchanged, on ONNX Runtime and on our package in turns; skipped without a connection.
 DROPIN ?=
 dropin-clients: python-env build
 	@if tools/venv.sh build/packages-venv tests/clients/packages.txt --no-deps; then \
@@ -109,8 +110,8 @@ docs: $(BUILD)/build.ninja
 asan:
 	$(MAKE) PRESET=asan test
 
-# Everything that opens a model under address and undefined-behaviour sanitizers, the Python package's tests and 20,000 changed models
-# included: some hours. GTEST_FILTER leaves out what counts to millions, as .ci/run does.
+# All tests under address and undefined-behaviour sanitizers, including the Python package's tests and 20,000 models of fuzz_models: takes some
+# hours. GTEST_FILTER skips the slow tests, as in .ci/run.
 asan-all: python-env runtimes
 	cmake --preset asan -DSDX_PYTHON_SANITIZED=ON
 	cmake --build --preset asan
@@ -125,11 +126,11 @@ slow-under-sanitizers:
 neon:
 	@tools/neon.sh
 
-# clang-tidy; SINCE=COMMIT looks at what changed since then alone.
+# clang-tidy; SINCE=COMMIT checks only what has changed since that commit.
 tidy: | setup
 	@tools/tidy.sh $(SINCE)
 
-# Sardonyx beside its peers, which come from the package index; BENCH="--models resnet50 --threads 1" takes a part.
+# Compares Sardonyx with its peers, which come from the package index; BENCH="--models resnet50 --threads 1" runs a part.
 BENCH ?=
 bench: python-env build
 	@tools/bench_env.sh
@@ -137,7 +138,8 @@ bench: python-env build
 	cmake --build --preset $(PRESET)
 	PYTHONPATH=$(BUILD)/python build/bench-venv/bin/python -B bench/suite/run.py $(BENCH)
 
-# Keeps the present program, with which bench-check compares later ones. BASE=OTHER/bin/sdx names another, BENCH="--models resnet50" takes a part.
+# bench-keep keeps the current program, with which bench-check compares later ones. BASE=OTHER/bin/sdx names another program,
+# BENCH="--models resnet50" runs a part.
 KEPT := build/bench-base
 BASE ?= $(KEPT)
 bench-keep: build
@@ -148,7 +150,7 @@ bench-check: build
 	@tools/bench_env.sh
 	build/bench-venv/bin/python -B bench/suite/check.py $(BASE) $(BUILD)/bin/sdx $(BENCH)
 
-# Errors against float64 beside ONNX Runtime's; how often integer models agree on the class.
+# Errors relative to float64, compared with those of ONNX Runtime; how often the classes of integer models agree.
 bench-accuracy: python-env build
 	@tools/bench_env.sh
 	cmake --preset $(PRESET)
@@ -166,32 +168,32 @@ bench-kernels: build
 	cmake --build --preset $(PRESET) --target sdx_bench_kernels
 	$(BUILD)/bin/sdx_bench_kernels
 
-# Faces beside OpenCV's own pipeline; FACES="--only job" takes a part.
+# Faces, compared with OpenCV's pipeline; FACES="--only job" runs a part.
 FACES ?=
 bench-faces: python-env build
 	@tools/venv.sh build/bench-faces-venv bench/faces/requirements.txt
 	PYTHONPATH=$(BUILD)/python build/bench-faces-venv/bin/python -B bench/faces/run.py --sdx $(BUILD)/bin/sdx $(FACES)
 
-# Language models and sentence vectors beside onnxruntime-genai and onnxruntime; TEXT="--only embed --minilm FOLDER" takes a part.
+# Language models and sentence vectors, compared with onnxruntime-genai and onnxruntime; TEXT="--only embed --minilm FOLDER" runs a part.
 TEXT ?=
 bench-text: python-env build
 	@tools/venv.sh build/bench-text-venv bench/text/requirements.txt
 	@test -f $(BUILD)/demo/SmolLM2-135M-Instruct.Q4_1.gguf || tools/demo_chat.sh $(BUILD)
 	PYTHONPATH=$(BUILD)/python build/bench-text-venv/bin/python -B bench/text/run.py --sdx $(BUILD)/bin/sdx $(TEXT)
 
-# Arrays beside NumPy, MLX and JAX; ARRAYS="--case 'sum 1048576' --rounds 1" takes a part.
+# Arrays, compared with NumPy, MLX and JAX; ARRAYS="--case 'sum 1048576' --rounds 1" runs a part.
 ARRAYS ?=
 bench-arrays: python-env build
 	@tools/venv.sh build/bench-arrays-venv bench/arrays/requirements.txt
 	PYTHONPATH=$(BUILD)/python build/bench-arrays-venv/bin/python -B bench/arrays/run.py $(ARRAYS)
 
-# Steps of training beside onnxruntime-training and PyTorch (Debian's python3-torch); TRAINING="--case cnn --rounds 1" takes a part.
+# Training steps, compared with onnxruntime-training and PyTorch (Debian's python3-torch); TRAINING="--case cnn --rounds 1" runs a part.
 TRAINING ?=
 bench-training: python-env build
 	@tools/venv.sh build/bench-training-venv bench/training/requirements.txt
 	PYTHONPATH=$(BUILD)/python /usr/bin/python3 -B bench/training/run.py --sdx $(BUILD)/bin/sdx --peer-python build/bench-training-venv/bin/python --folder $(BUILD)/bench-training $(TRAINING)
 
-# `sdx serve` beside MLServer, Ray Serve and BentoML; SERVE="--models tiny --rounds 1" takes a part.
+# `sdx serve`, compared with MLServer, Ray Serve and BentoML; SERVE="--models tiny --rounds 1" runs a part.
 SERVE ?=
 bench-serve: build
 	@for peer in mlserver ray bentoml; do tools/venv.sh build/bench-$$peer-venv bench/serve/peers/$$peer.txt || exit 1; done
