@@ -1,7 +1,7 @@
 #!/bin/sh
-# For tests/wheel: makes build/bare-debian, a Debian 12 with Python and NumPy and nothing else, and for each further Python on this machine
-# build/bare-numpy/VERSION with a NumPy for it. Once. What cannot be had (not root, no debootstrap, no connection) is left out with a word
-# about it: its tests are then skipped.
+# For tests/wheel: creates, once, build/bare-debian, a Debian 12 with only Python and NumPy, and for each further Python on this machine
+# build/bare-numpy/VERSION with a NumPy for it. What cannot be created (not root, no debootstrap, no connection) is skipped with a message,
+# and so are its tests.
 set -eu
 cd "$(dirname "$0")/.."
 root=build/bare-debian

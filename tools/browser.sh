@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs Debian's browser and its driver, which tests/faces/page_test.py needs, where they are missing. Needs root or sudo only then.
+# Installs Debian's browser and its driver for tests/faces/page_test.py if they are missing; needs root or sudo only then.
 set -eu
 missing=""
 for package in chromium chromium-driver; do

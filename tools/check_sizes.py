@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""Checks that the house stays in rooms that one can look over: no folder of more than 40 files, no source file of more than 600 lines, no
-function of more than 80.
+"""Checks that folders have at most 40 files, source files at most 600 lines, and functions at most 80.
 
-Functions are found by the layout that clang-format gives them: a line that ends with `{` and has a parenthesis, up to the `}` of the same
-indentation; so format first. Prints every violation; exit code 1 if there is one.
+Functions are recognised by clang-format's layout, from a line that contains a parenthesis and ends with `{` to the `}` with the same
+indentation; so format first. Prints every violation; the exit code is 1 if there is one.
 """
 
 import ast

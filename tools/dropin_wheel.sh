@@ -1,7 +1,7 @@
 #!/bin/sh
-# dropin_wheel.sh BUILD INTO: packs the package `onnxruntime` that Sardonyx answers, with the library of that name, as the wheel
+# dropin_wheel.sh BUILD INTO: packs Sardonyx's package `onnxruntime`, with the library of that name, as the wheel
 # sardonyx-onnxruntime in the folder INTO. It needs the wheel sardonyx of the same version. Programs that look for the distribution
-# `onnxruntime`, pip among them, find it. Exit code 77 where its tools (tools/wheel_requirements.txt) cannot be installed.
+# `onnxruntime`, pip among them, find it. Exit code 77 if its tools (tools/wheel_requirements.txt) cannot be installed.
 set -eu
 build=$(cd "$1" && pwd)
 mkdir -p "$2"
@@ -26,7 +26,7 @@ stage=$(mktemp -d "$into/stage.XXXXXX")
 trap 'rm -rf "$stage"' EXIT
 package=$stage/wheel/onnxruntime
 about=$stage/wheel/sardonyx_onnxruntime-$version.dist-info
-# pip unpacks it beside the packages, as the metadata of an installed onnxruntime.
+# pip unpacks this beside the packages, like the metadata of an installed onnxruntime.
 stands_for=$stage/wheel/sardonyx_onnxruntime-$version.data/platlib/onnxruntime-$ort.dist-info
 mkdir -p "$stage/wheel" "$about/licenses" "$stands_for"
 cp -rL bindings/python/onnxruntime "$package"

@@ -1,8 +1,8 @@
 #!/bin/sh
-# The kernels' tests on NEON: built for 64-bit Arm and run under QEMU. With arguments: builds and runs these targets instead, as in
+# Builds the kernels' tests for 64-bit Arm and runs them under QEMU, to test NEON. With arguments, builds and runs these targets instead:
 # `tools/neon.sh sdx_engine_tests`.
-# Installs the compiler and QEMU (needs root or sudo, only where they are missing); Arm's libraries are unpacked into build/, the
-# system's own packages stay as they are. Debian and what descends from it.
+# Installs the compiler and QEMU if they are missing (needs root or sudo only then). Arm's libraries are unpacked into build/; the system's
+# own packages are not changed. For Debian and its derivatives.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -19,7 +19,7 @@ if [ -n "$missing" ]; then
   DEBIAN_FRONTEND=noninteractive $root apt-get install -y -qq --no-install-recommends $missing >/dev/null
 fi
 
-# apt resolves what these need for an Arm machine that has nothing yet, and only downloads.
+# apt resolves their dependencies for an Arm machine without any packages, and only downloads them.
 libraries="libc6-dev libstdc++6 libhwy-dev libfmt-dev libgtest-dev libgmock-dev libprotozero-dev libcli11-dev nlohmann-json3-dev libjpeg-dev
   libpng-dev libwebp-dev zlib1g-dev libutf8proc-dev libpcre2-dev libxxhash-dev libyaml-cpp-dev libopenjp2-7-dev libcpp-httplib-dev libssl-dev
   libflatbuffers-dev"

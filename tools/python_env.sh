@@ -1,7 +1,7 @@
 #!/bin/sh
-# Makes the virtual environment build/python-venv with tests/python/requirements.txt, and in its folder onnx-data the test data of
-# tests/conformance/requirements.txt, once, and again when one of these files changes. Without a connection to the package index it says
-# so and ends well: the build then leaves the Python package and its tests out.
+# Creates the virtual environment build/python-venv with tests/python/requirements.txt and, in its folder onnx-data, the test data of
+# tests/conformance/requirements.txt; does so again when one of these files changes. Without a connection to the package index it prints a
+# message and succeeds; the build then omits the Python package and its tests.
 set -eu
 cd "$(dirname "$0")/.."
 venv=build/python-venv
@@ -11,7 +11,7 @@ if ! tools/venv.sh "$venv" "$wanted"; then
   echo "python_env: the packages of $wanted cannot be installed (no connection to the package index?); the Python package and its tests are left out" >&2
   exit 0
 fi
-# Test data alone, in a folder that no interpreter imports from: the environment itself has a newer onnx.
+# Only test data, in a folder from which no interpreter imports: the environment itself has a newer onnx.
 into=$venv/onnx-data
 cmp -s "$data" "$into/installed.txt" && exit 0
 rm -rf "$into" "$venv/onnx-all"

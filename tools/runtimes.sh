@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs the runtimes of tests/bridge/runtimes.txt into build/runtimes/, each once, and again when its line changes. What cannot be had
-# (no connection to the package index, no wheel for this machine) is left out with a word about it: its tests are then skipped.
+# Installs the runtimes of tests/bridge/runtimes.txt into build/runtimes/, each once, and again when its line changes. Runtimes that cannot be
+# installed (no connection to the package index, no wheel for this machine) are skipped with a message, and so are their tests.
 set -eu
 cd "$(dirname "$0")/.."
 list=tests/bridge/runtimes.txt

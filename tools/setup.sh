@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs the Debian packages that building and testing need, where they are missing. Needs root or sudo only then.
-# `setup.sh python`: those alone that `pip install .` needs.
+# Installs the Debian packages for building and testing if they are missing; needs root or sudo only then.
+# `setup.sh python` installs only those that `pip install .` needs.
 set -eu
 
 packages="

@@ -1,8 +1,8 @@
 #!/bin/sh
-# clang-tidy over the project's C++ sources, or over those that differ from a commit: tidy.sh [COMMIT]. Exit code 1 where it finds something.
+# tidy.sh [COMMIT]: runs clang-tidy on the project's C++ sources, or on those that differ from COMMIT. Exit code 1 if it finds something.
 set -eu
 cmake --preset clang >/dev/null
-# Generated headers have to be there before a source that includes one is looked at.
+# Generated headers must exist before a source that includes one is checked.
 ninja -C build/clang -t targets all | sed -n 's/^\([^:]*\(_generated\.h\|\.pb\.h\)\): CUSTOM_COMMAND$/\1/p' | xargs -r ninja -C build/clang >/dev/null
 if [ -n "${1:-}" ]; then
   files=$(git diff --name-only --diff-filter=d "$1" -- '*.cc')
@@ -12,5 +12,5 @@ fi
 compiled=$(mktemp)
 trap 'rm -f "$compiled"' EXIT
 python3 -c 'import json, os; root = os.getcwd() + "/"; print("\n".join(sorted({e["file"].removeprefix(root) for e in json.load(open("build/clang/compile_commands.json"))})))' >"$compiled"
-# Sources of examples and fuzzers that this configuration does not compile are left out.
+# Skips sources of examples and fuzzers that this configuration does not compile.
 printf '%s\n' $files | grep -Fxf "$compiled" | xargs -r -P "$(nproc)" -n 4 clang-tidy-16 --quiet --warnings-as-errors='*' -p build/clang

