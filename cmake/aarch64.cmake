@@ -1,4 +1,4 @@
-# Cross-compiling for 64-bit Arm with Debian's compiler and the libraries that tools/neon.sh unpacks; what is built runs under QEMU.
+# Cross-compiling for 64-bit Arm with Debian's compiler and the libraries that tools/neon.sh unpacks; the programs run under QEMU.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc-12)

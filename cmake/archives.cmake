@@ -1,9 +1,9 @@
-# sdx_find_archive(VARIABLE NAME): the static library libNAME.a, so that what is installed needs the C and C++ libraries alone; the shared one
-# where there is no static one, or none that a shared library can take in.
+# sdx_find_archive(VARIABLE NAME): finds the static library libNAME.a, so that installed files need only the C and C++ libraries; the shared
+# library if there is no static one, or none that can be linked into a shared library.
 #
-# Debian builds static libraries for programs, which keep a copy of `stdout` and `stderr` at a place of their own: code compiled so cannot go
-# into a shared library. Nothing else in these libraries is of that kind. So a copy of the archive is linked, which reads sdx_NAME_stdout and
-# sdx_NAME_stderr instead; who calls the library defines them.
+# Debian compiles static libraries for programs, in which `stdout` and `stderr` are copied into the program; such code cannot be linked into a
+# shared library. These two names are the only obstacle, so a copy of the archive is linked that reads sdx_NAME_stdout and sdx_NAME_stderr
+# instead. The caller of the library defines them.
 function(sdx_find_archive variable name)
   find_library(${variable}_FOUND NAMES lib${name}.a ${name} REQUIRED)
   set(found ${${variable}_FOUND})

@@ -1,5 +1,5 @@
 # -DFOLDER=… -DOUTPUT=… -DHEADER=… -DNAMESPACE=… -DVARIABLE=… -DSCRIPTS=a,b: writes OUTPUT, which defines VARIABLE as the page of FOLDER
-# (page.html) in one text, with style (page.css) and scripts (a.js, b.js) in their places.
+# (page.html) in one string, with style (page.css) and scripts (a.js, b.js) inserted.
 file(READ ${FOLDER}/page.html page)
 set(parts "")
 string(REPLACE "," ";" SCRIPTS "${SCRIPTS}")

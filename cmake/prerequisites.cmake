@@ -1,4 +1,4 @@
-# One error that names all packages of Debian which are missing, in place of one for each library in turn.
+# Reports all missing Debian packages in one error, instead of one library at a time.
 set(missing "")
 function(sdx_need package header)
   find_path(SDX_HEADER_${package} ${header} PATH_SUFFIXES ${ARGN})

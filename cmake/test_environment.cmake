@@ -1,12 +1,12 @@
-# Read by ctest before the first test: the environment of them all.
+# ctest reads this file before the first test: it sets the environment of all tests.
 
-# glibc fills memory when it is given out and when it is taken back, so that reading what is not there, or no longer, shows. Not for
+# glibc fills memory when it is allocated and when it is freed, so that reads of uninitialised or freed memory show. This does not affect
 # benchmarks, which ctest does not run.
 if(NOT DEFINED ENV{MALLOC_PERTURB_})
   set(ENV{MALLOC_PERTURB_} 137)
 endif()
 
-# Of builds with sanitizers: a report is no ordinary error, which the command ends with exit code 1 for.
+# In builds with sanitizers, a report must differ from an ordinary error, for which the command exits with code 1.
 if(NOT DEFINED ENV{ASAN_OPTIONS})
   set(ENV{ASAN_OPTIONS} "exitcode=99:detect_stack_use_after_return=0:allocator_may_return_null=1:max_allocation_size_mb=4096")
 endif()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""array_stubs.py [--check]: writes the type stubs of sardonyx.array (bindings/python/sardonyx/array/*.pyi) from the package that is
-found by PYTHONPATH, or says where they differ from it."""
+"""array_stubs.py [--check]: writes the type stubs of sardonyx.array (bindings/python/sardonyx/array/*.pyi) from the package
+on PYTHONPATH, or shows where they differ from it."""
 
 import importlib
 import inspect

@@ -1,6 +1,6 @@
 #!/bin/sh
-# venv.sh VENV REQUIREMENTS [OPTIONS OF PIP]: makes the virtual environment VENV with the packages of the file REQUIREMENTS, once, and again
-# when that file changes. Exit code 1, and what was there stays, where they cannot be installed.
+# venv.sh VENV REQUIREMENTS [OPTIONS OF PIP]: creates the virtual environment VENV with the packages of the file REQUIREMENTS, once, and again
+# when that file changes. If they cannot be installed, the exit code is 1 and the old environment stays.
 set -eu
 venv=$1
 wanted=$2
@@ -15,7 +15,7 @@ if ! "$venv.new/bin/python" -m pip install --quiet --disable-pip-version-check -
   rm -rf "$venv.new"
   exit 1
 fi
-# Scripts in it name the place where it was made: what it holds is started as modules of its interpreter.
+# Its scripts contain the path at which it was created, so start its programs as modules of its interpreter.
 rm -rf "$venv"
 mv "$venv.new" "$venv"
 cp "$wanted" "$venv/installed.txt"
