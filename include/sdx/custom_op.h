@@ -1,17 +1,17 @@
-/* Operators of your own, in C: a shared library that exports sdx_register_operators() adds them to the sessions that name the
- * library (SessionOptions::custom_ops, sdx_options_add_custom_ops, `sdx run --custom-ops`). The library needs this header and
- * links nothing: everything that it calls comes in the table sdx_op_api. docs/custom-operators.md explains, examples/custom_op
- * shows.
+/* Custom operators, in C: a shared library that exports sdx_register_operators() adds them to the sessions that name the
+ * library (SessionOptions::custom_ops, sdx_options_add_custom_ops, `sdx run --custom-ops`). The library needs only this header
+ * and links nothing: it calls the engine through the table sdx_op_api. See docs/custom-operators.md and the example in
+ * examples/custom_op.
  *
- * Versions: sdx_op_api and sdx_op_definition grow at the end only, and SDX_OP_ABI counts their versions. A library that was built
- * with an older header goes on working; one that was built with a newer header is refused with a message.
+ * Versions: sdx_op_api and sdx_op_definition grow only at the end, and SDX_OP_ABI counts their versions. A library built with an
+ * older header continues to work; one built with a newer header is refused with a message.
  * Status: every callback returns SDX_OK, or what api->fail(status, message) returned. C++ exceptions that leave a callback are
  * caught and become errors; a callback that crashes takes the process with it.
  * Threads: sdx_register_operators runs once for each session that is opened. create, run, destroy, infer and gradient may be
- * called from any thread; run also concurrently for one and the same kernel. api functions may be called from any thread as long
+ * called from any thread; run also concurrently for the same kernel. api functions may be called from any thread as long
  * as the callback that received the object has not returned. Ownership: strings and arrays that the engine hands out live until
- * the callback returns; what a definition points to is copied while it is added, user_data and the functions apart, which must
- * live as long as the library is loaded. */
+ * the callback returns; data to which a definition points is copied when it is added, except user_data and the functions, which
+ * must live as long as the library is loaded. */
 #ifndef SDX_CUSTOM_OP_H
 #define SDX_CUSTOM_OP_H
 

@@ -28,7 +28,7 @@ struct Preprocessing {
   std::optional<Layout> layout;  // no value: the axis of extent 1 or 3 is colour; nchw if the input declares none
   std::optional<Color> color;    // no value: gray for inputs of one channel, rgb for others
   // value = (pixel * scale - mean) / deviation. `normalize` names a common choice; the others replace its parts. Lists have one
-  // number, or one for each channel in the order of `color`. Where nothing is said, floats go from 0 to 1, integers from 0 to
+  // number, or one for each channel in the order of `color`. By default, floats range from 0 to 1, integers from 0 to
   // 255.
   //   "none": 0 to 255; "0-1" (or "unit"); "-1-1" (or "signed"); "custom": only the parts below;
   //   "imagenet": 0 to 1, then mean 0.485 0.456 0.406, deviation 0.229 0.224 0.225, red first; "clip": the means of CLIP models

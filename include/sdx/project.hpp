@@ -166,8 +166,8 @@ struct InitOptions {
 };
 
 // Generates the text of a project file: the model's inputs and outputs, and preprocessing guessed from them (images by shape,
-// sound and text by name and type, labels and tokenizers found beside the model), with comments. Throws whatever reading the
-// model throws.
+// sound and text by name and type, labels and tokenizers found beside the model), with comments. Throws the same errors as
+// reading the model.
 SDX_API std::string project_text(const std::filesystem::path& model, const InitOptions& options = {});
 
 }  // namespace sdx

@@ -90,9 +90,9 @@ struct AnswerEvent {
 // Parses one answer. Calls arrive one after another. The events together do not depend on how the text was split.
 class SDX_API AnswerParser {
  public:
-  // `tools`: the functions that were offered, JSON as for ChatInput::tools; "": none were, and then only calls with marks of
-  // their own are seen. With them bare JSON counts as a call if its name is one of theirs, and values that a format writes as
-  // plain text (qwen_xml, glm) become what the schemas say. `prompt`: the text that the answer goes on with, whose end may begin
+  // `tools`: the offered functions, as JSON like ChatInput::tools; "": none, so that only calls with marks are recognised. With
+  // tools, bare JSON counts as a call if it names one of them, and values that a format writes as plain text (qwen_xml, glm) get
+  // the types in the schemas. `prompt`: the text that the answer continues, whose end may begin
   // the reasoning. Throws Error(invalid_argument) for tools that are not a JSON list of functions.
   explicit AnswerParser(const AnswerFormat& format, std::string_view tools = {}, std::string_view prompt = {});
   ~AnswerParser();

@@ -131,12 +131,12 @@ SDX_API std::vector<array> depends(const std::vector<array>& inputs, const std::
 
 namespace detail {
 enum class ScalarKind : std::uint8_t { boolean, integer, real };
-// The type that a plain number takes beside an array: the array's, unless it cannot hold such a number.
+// The type of a plain number combined with an array: the array's, unless that cannot hold such a number.
 SDX_API Dtype weak_type(Dtype array, ScalarKind number);
 }  // namespace detail
 
-// A scalar for an operation with `a`: of a's type where that holds such a number (2 beside float16 is float16); a whole number
-// beside booleans is int32, a fraction beside whole numbers float32.
+// A scalar for an operation with `a`: of a's type if that can hold such a number (2 with float16 is float16); a whole number with
+// booleans is int32, a fraction with whole numbers float32.
 template <class T, class = std::enable_if_t<std::is_arithmetic_v<T>>>
 array scalar_like(const array& a, T value) {
   using detail::ScalarKind;

@@ -52,11 +52,11 @@ SDX_API array rfftfreq(std::int64_t n, double d = 1.0, StreamOrDevice s = {});
 SDX_API array fftshift(const array& a, const OptionalAxes& axes = std::nullopt, StreamOrDevice s = {});
 SDX_API array ifftshift(const array& a, const OptionalAxes& axes = std::nullopt, StreamOrDevice s = {});
 
-// Short-time transforms. stft(): windows of `n_fft` samples of the last axis, one each `hop` samples, become [..., frequencies,
-// windows]. `window`: one dimension, at most n_fft long, centred; left out: ones. center: so that window i is centred at sample
-// i * hop, x is extended at both ends as pad() does by `pad_mode`. one_sided: the first n_fft / 2 + 1 frequencies; left out: of
-// real numbers so. istft() adds the windows up and divides by what the squared windows add up to (by 1e-8 at least), so that it
-// gives back what stft() was given, `length` samples of it; of all frequencies (one_sided false) the real parts.
+// Short-time transforms. stft(): windows of `n_fft` samples of the last axis, one every `hop` samples, become [..., frequencies,
+// windows]. `window`: one dimension, at most n_fft long, centred; default: ones. center: x is extended at both ends as pad() does
+// with `pad_mode`, so that window i is centred at sample i * hop. one_sided: the first n_fft / 2 + 1 frequencies; default: for
+// real numbers. istft() sums the windows and divides by the sum of the squared windows (at least 1e-8), so it returns the input
+// of stft(), `length` samples of it; with all frequencies (one_sided false), the real parts.
 struct ShortTime {
   std::optional<std::int64_t> hop;         // n_fft / 4
   std::optional<std::int64_t> win_length;  // of windows that are left out: so many ones; n_fft

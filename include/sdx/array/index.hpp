@@ -24,11 +24,11 @@ using Index = std::variant<std::int64_t, Slice, NewAxis, Ellipsis, array>;
 // apply each value.
 enum class Update : std::uint8_t { set, add, subtract, multiply, divide, maximum, minimum };
 
-// a[at...], by NumPy's rules: the axes of several index arrays, which broadcast, come where the arrays stand side by side, else
-// first. A bool index array is computed now, as the result's shape depends on it.
+// a[at...], by NumPy's rules: several index arrays broadcast, and their axes take the arrays' place if these are adjacent, else
+// come first. A bool index array is computed at once, because the result's shape depends on it.
 SDX_API array index(const array& a, const std::vector<Index>& at, StreamOrDevice s = {});
-// `a` with a[at...] = values (or +=, …). Values broadcast to a[at...] and take a's element type. A bool array of the shape of a's
-// first axes is not computed now where the values broadcast over what it picks.
+// `a` with a[at...] = values (or +=, …). Values broadcast to a[at...] and take a's element type. A bool array with the shape of
+// a's first axes is not computed at once if the values broadcast over the elements that it selects.
 SDX_API array index_update(const array& a, const std::vector<Index>& at, const array& values, Update mode = Update::set,
                            StreamOrDevice s = {});
 

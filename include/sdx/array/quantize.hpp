@@ -37,7 +37,7 @@ SDX_API array gather_qmm(const array& x, const array& w, const array& scales, co
                          std::optional<int> group_size = std::nullopt, std::optional<int> bits = std::nullopt,
                          const std::string& mode = "affine", const std::optional<array>& global_scale = std::nullopt,
                          bool sorted_indices = false, StreamOrDevice s = {});
-// x @ w.T, where x is quantized first, and w as well where it has no scales.
+// x @ w.T, where x is quantized first, and so is w if it has no scales.
 SDX_API array qqmm(const array& x, const array& w, const std::optional<array>& scales = std::nullopt,
                    std::optional<int> group_size = std::nullopt, std::optional<int> bits = std::nullopt,
                    const std::string& mode = "nvfp4", const std::optional<array>& global_scale_x = std::nullopt,

@@ -70,7 +70,7 @@ SDX_API ArrayFunction vmap(ArrayFunction fun, std::optional<int> in_axis = 0, st
 
 // --- compiling ---------------------------------------------------------------------------------------------------------------
 
-// State that a function reads or changes beside its arguments: all of its arrays, always in the same order.
+// State that a function reads or changes in addition to its arguments: all of its arrays, always in the same order.
 struct Capture {
   std::function<std::vector<array>()> read;
   std::function<void(const std::vector<array>&)> write;
@@ -79,16 +79,16 @@ struct Capture {
 struct CompileOptions {
   Capture inputs;          // the function reads these; without it the state at the first call is a constant
   Capture outputs;         // the function changes these; they are updated after each call
-  bool shapeless = false;  // as in MLX, but other shapes always trace anew, which costs some microseconds an operation
+  bool shapeless = false;  // as in MLX, but other shapes always cause a new trace, which costs some microseconds per operation
 };
 
 // A function that is called once for each combination of shapes, element types and `constants`, and whose operations then run
-// without being built again: calling it costs building one operation. Arrays of one element that it makes or uses beside its
-// arguments become constants, larger ones inputs.
+// without being built again: a call costs as much as building one operation. Arrays of one element that it creates or uses in
+// addition to its arguments become constants, larger ones inputs.
 class SDX_API CompiledFunction {
  public:
   CompiledFunction(ArraysFunction fun, CompileOptions options);
-  // `constants`: whatever else the result of the function depends on; other values trace anew.
+  // `constants`: other values on which the result of the function depends; a change causes a new trace.
   std::vector<array> operator()(const std::vector<array>& args, std::span<const std::uint64_t> constants = {}) const;
   // Number of times the function was traced.
   std::size_t traces() const noexcept;

@@ -38,7 +38,7 @@ struct OptimizerState {
 // state is always current between two of their calls.
 class SDX_API CheckpointState {
  public:
-  // Throws Error(io) where the file cannot be read, Error(invalid_model) with the place of the damage where it is not a
+  // Throws Error(io) if the file cannot be read, and Error(invalid_model) with the place of the damage if it is not a valid
   // checkpoint. Tensors are copies; external data is read from the file's neighbour "<path>.data".
   static CheckpointState load(const std::filesystem::path& path);
   static CheckpointState load(std::span<const std::byte> bytes);

@@ -24,7 +24,7 @@
 
 namespace sdx::train {
 
-// Samples by number. fit() calls batch() on a thread of its own, one call at a time, while it trains.
+// Numbered samples. While it trains, fit() calls batch() on a separate thread, one call at a time.
 class SDX_API Dataset {
  public:
   Dataset() = default;
@@ -34,8 +34,8 @@ class SDX_API Dataset {
 
   virtual std::int64_t size() const = 0;
   // These samples as one tensor for each input of the trainer, in its order; the first axis of each is as long as `samples`.
-  // `epoch` counts from 0: for what is changed at random anew in each. The same arguments give the same batch, whatever was
-  // asked before: training that goes on later depends on it. Throws Error, which ends fit().
+  // `epoch` counts from 0, for random changes that differ between epochs. The same arguments must always give the same batch,
+  // regardless of earlier calls: resuming depends on it. Throws Error, which ends fit().
   virtual std::vector<Tensor> batch(std::span<const std::int64_t> samples, std::int64_t epoch) = 0;
 };
 
@@ -67,7 +67,7 @@ struct FitOptions {
   std::filesystem::path checkpoint;
   std::int64_t save_every = 0;
   // Resume where the trainer's state, loaded from such a checkpoint, was saved, with the same losses as uninterrupted training. A
-  // state that no fit() has saved starts from the beginning. false: always start anew.
+  // state that no fit() has saved starts from the beginning. false: always start from the beginning.
   bool resume = false;
   AccuracyPlaces accuracy;
 };

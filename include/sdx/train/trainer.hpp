@@ -20,13 +20,13 @@ namespace sdx::train {
 struct ModuleOptions {
   int threads = 0;         // 0: all cores
   std::uint64_t seed = 0;  // of dropout and other random operators; 0: the operators' own, else the clock's
-  // Products of matrices round their operands to bfloat16 where the processor has instructions for that (AVX512-BF16, Arm's
-  // BF16); sums, parameters and all else stay float32. Elsewhere it has no effect.
+  // Matrix products round their operands to bfloat16 if the processor has instructions for it (AVX512-BF16, Arm's BF16); sums,
+  // parameters and everything else stay float32. On other processors it has no effect.
   bool bfloat16 = false;
 };
 
 // A training model and its eval model over the parameters of one state. Artifacts come from generate_artifacts() or from ONNX
-// Runtime's training packages up to 1.19.2. Not thread-safe; what it does itself takes `threads` threads.
+// Runtime's training packages up to 1.19.2. Not thread-safe; it computes with `threads` threads.
 class SDX_API Module {
  public:
   // `eval_model` may be empty. `state` outlives the module. Throws Error: io, invalid_model, not_implemented,
@@ -41,7 +41,7 @@ class SDX_API Module {
   const std::vector<std::string>& input_names(bool eval = false) const;
   const std::vector<std::string>& output_names(bool eval = false) const;
 
-  // Runs forward and backward, adds the gradients to what was accumulated since lazy_reset_grad(), and returns the outputs: the
+  // Runs forward and backward, adds the gradients to those accumulated since lazy_reset_grad(), and returns the outputs: the
   // loss (a scalar) first. Throws Error(invalid_argument) that names an input of the wrong type or shape; then nothing has
   // changed.
   std::vector<Tensor> train_step(std::span<const Tensor> inputs);
@@ -68,8 +68,8 @@ class SDX_API Module {
 // Applies a module's gradients to its parameters.
 class SDX_API Optimizer {
  public:
-  // From an optimizer model: of ONNX Runtime's (AdamWOptimizer, SGDOptimizerV2) or of ours. The moments begin at zero, or are
-  // those of the state where it has them. `module` outlives the optimizer.
+  // From an optimizer model of ONNX Runtime (AdamWOptimizer, SGDOptimizerV2) or of ours. The moments start at zero, or are those
+  // of the state if it has any. `module` must outlive the optimizer.
   Optimizer(const std::filesystem::path& optimizer_model, Module& module);
   Optimizer(const OptimizerOptions& options, Module& module);
   Optimizer(Optimizer&&) noexcept;
@@ -79,7 +79,7 @@ class SDX_API Optimizer {
   // Throws Error(invalid_argument) before the first train_step().
   void step();
   void set_learning_rate(float rate);
-  float learning_rate() const;          // at first 0.001, or what the state remembers
+  float learning_rate() const;          // initially 0.001, or the state's
   float initial_learning_rate() const;  // what schedules multiply
   std::int64_t steps() const;
 
