@@ -23,7 +23,7 @@ def worker(library: str, threads: int, cases: list[str]) -> dict[str, float | No
 
 
 def table(best: dict[str, dict[str, float | None]]) -> list[str]:
-    lines = [f"| case | {' | '.join(LIBRARIES)} | the fastest other, over ours |", "|---|" + "--:|" * (len(LIBRARIES) + 1)]
+    lines = [f"| case | {' | '.join(LIBRARIES)} | fastest other / sardonyx |", "|---|" + "--:|" * (len(LIBRARIES) + 1)]
     for case in best[LIBRARIES[0]]:
         times = [best[library][case] for library in LIBRARIES]
         others = [t for t in times[1:] if t is not None]

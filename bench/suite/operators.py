@@ -313,7 +313,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="parts of names, separated by commas")
     parser.add_argument("--seconds", type=float, default=0.2, help="for each operator")
-    parser.add_argument("--save", action="store_true", help="the table, as bench/results/PROCESSOR/operators.md")
+    parser.add_argument("--save", action="store_true", help="the table, as bench/results/<processor>/operators.md")
     args = parser.parse_args()
     wanted = [part.lower() for part in args.only.split(",") if part]
     rows = []

@@ -48,9 +48,9 @@ def markdown(report):
     lines = [f"# {report['created'][:10]}", "",
              f"{processor.described(report['machine'])}; {versions}. {report['rounds']} rounds of "
              f"{report['seconds']} s in which the engines take turns.{load_of(report)}", "",
-             ("ms: CPU time of a run, all threads together (the machine was busy)." if report["by"] == "cpu" else "ms: median time of a run.") + " ×: how many times faster sdx is (median over rounds). start: load + first run in ms, median of 3 processes; cached: the same where the "
-             "compiled model is kept. MB: growth of peak memory over that of the "
-             "process before the engine came. diff: largest difference to ONNX Runtime's results over their largest magnitude.", ""]
+             ("ms: CPU time of a run, all threads together (the machine was busy)." if report["by"] == "cpu" else "ms: median time of a run.") + " ×: how many times faster sdx is (median over rounds). start: load + first run in ms, median of 3 processes; cached: the same with a "
+             "stored compiled model. MB: growth of the process's peak memory caused by the engine. diff: largest difference from ONNX Runtime's "
+             "results, divided by their largest magnitude.", ""]
     head = ["model", "T", "sdx ms"] + [c for p in peers for c in (f"{p} ms", "×")] + ["sdx start", "cached"] + [f"{p} start" for p in peers[:2]]
     head += ["sdx MB"] + [f"{p} MB" for p in peers[:2]] + ["diff"]
     lines += ["| " + " | ".join(head) + " |", "|---" + "|--:" * (len(head) - 1) + "|"]
@@ -127,7 +127,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=0.3, help="per engine and round")
     parser.add_argument("--by", choices=["time", "cpu"], default="time", help="cpu: ratios of CPU time, for a machine that is busy with other things")
     parser.add_argument("--folder", default="build/bench-models", help="where the models are made")
-    parser.add_argument("--out", default=processor.folder(), help="default: bench/results/PROCESSOR")
+    parser.add_argument("--out", default=processor.folder(), help="default: bench/results/<processor>")
     parser.add_argument("--name", default="suite")
     parser.add_argument("--no-plot", action="store_true")
     args = parser.parse_args()

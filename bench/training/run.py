@@ -50,7 +50,7 @@ def shown(value: float) -> str:
 
 
 def table(best: dict[str, dict[str, Figures]], about: dict[str, str]) -> list[str]:
-    lines = ["| case | | sardonyx | onnxruntime | pytorch | over ours |", "|---|---|--:|--:|--:|--:|"]
+    lines = ["| case | | sardonyx | onnxruntime | pytorch | peers / sardonyx |", "|---|---|--:|--:|--:|--:|"]
     for case, of in best.items():
         for row, (figure, unit) in enumerate((("step", "ms"), ("start", "ms"), ("memory", "MB"))):
             values = [of[library][figure] for library in LIBRARIES]
