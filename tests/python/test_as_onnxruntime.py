@@ -131,3 +131,48 @@ def test_backend_takes_a_map_as_the_only_input():
     rep = backend.prepare(vectorizer())
     assert rep.run({1: 0.5, 5: 2.0})[0].ravel().tolist() == [0.5, 0, 2]
     assert rep.run({"m": {2: 3.0}})[0].ravel().tolist() == [0, 3, 0]
+
+
+def test_sizes_and_threads_are_held_to_as_there(tmp_path):
+    data = model([helper.make_node("Add", ["x", "x"], ["y"])], [("x", TensorProto.FLOAT, [2, "n"])], [("y", TensorProto.FLOAT, [2, "n"])])
+    (tmp_path / "add.onnx").write_bytes(data)
+    found = run(
+        """
+import json, sys
+import numpy as np
+import onnxruntime as ort
+def said(call, *arguments):
+    try:
+        return np.asarray(call(*arguments)).tolist()
+    except Exception as e:
+        return f"{type(e).__name__}: {e}"
+data = open(sys.argv[1], "rb").read()
+session = ort.InferenceSession(data, providers=["CPUExecutionProvider"])
+session.set_providers(["cpu"])
+binding = session.io_binding()
+binding.bind_cpu_input("x", np.zeros((3, 1), np.float32))
+given = [np.ones((2, 1), np.float32), np.ones((3, 4), np.float32), np.ones(2, np.float32), [[1.0], [2.0]], [[1.0]]]
+found = {
+    "run": [said(session.run, None, {"x": x}) for x in given],
+    "binding": said(session.run_with_iobinding, binding),
+    "value": said(session.run_with_ort_values, None, {"x": ort.OrtValue.ortvalue_from_numpy(np.ones((1, 1), np.float32))}),
+    "missing": said(session.run, None, {}),
+}
+ort.set_global_thread_pool_sizes(2, 1)
+found["own threads"] = said(ort.InferenceSession, data)
+options = ort.SessionOptions()
+options.use_per_session_threads = False
+found["shared threads"] = ort.InferenceSession(data, options).run(None, {"x": given[0]})[0].tolist()
+print(json.dumps(found))
+""",
+        str(tmp_path / "add.onnx"),
+        folder=tmp_path,
+    )
+    extents = "InvalidArgument: Got invalid dimensions for input: x for the following indices\n index: 0 Got: {} Expected: 2\n Please fix either"
+    assert found["run"][0] == [[[2.0], [2.0]]] and found["run"][3] == [[[2.0], [4.0]]]
+    assert found["run"][1].startswith(extents.format(3)) and found["run"][4].startswith(extents.format(1))
+    assert found["run"][2].startswith("InvalidArgument: Invalid rank for input: x Got: 1 Expected: 2 Please fix either the inputs/outputs")
+    assert found["binding"].startswith(extents.format(3)) and found["value"].startswith(extents.format(1))
+    assert "missing" in found["missing"]
+    assert found["own threads"].startswith("Fail: use_per_session_threads must be false")
+    assert found["shared threads"] == [[2.0], [2.0]]

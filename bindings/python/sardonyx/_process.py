@@ -41,12 +41,17 @@ def print_debug_info() -> None:
         print(f"{provider['ort_name']}: {'available' if provider['available'] else provider['reason']}")
 
 
+global_pool = False  # whether a program has asked for one
+
+
 def set_global_thread_pool_sizes(intra_op_num_threads: int = 0, inter_op_num_threads: int = 0) -> None:
     """How many threads the pool has that sessions share; before the first session. 0: one a core."""
     import os
 
     if intra_op_num_threads < 0 or inter_op_num_threads < 0:
         raise InvalidArgument(f"numbers of threads are 0 and more, received {intra_op_num_threads} and {inter_op_num_threads}")
+    global global_pool
+    global_pool = True
     if intra_op_num_threads:
         os.environ["SDX_THREADS"] = str(intra_op_num_threads)
 

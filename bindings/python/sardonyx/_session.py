@@ -130,16 +130,21 @@ class InferenceSession:
         """Opens the model's file again for other providers. If that fails the session stays as it was."""
         before = self._wanted
         wanted = normalize(providers, provider_options, self._options._is_strict())
-        if self._path is None:
+        model = self._model_again()
+        if model is None:
             if wanted == before or (wanted.names == ["CPUExecutionProvider"] == self.get_providers()):
                 return
             raise NotImplemented("a session of bytes keeps none of them: make another one with these providers")
         self._wanted = wanted
         try:
-            self._open(self._path)
+            self._open(model)
         except BaseException:
             self._wanted = before
             raise
+
+    def _model_again(self) -> Any:
+        """What set_providers opens; None: nothing is kept."""
+        return self._path
 
     def enable_fallback(self) -> None:
         """For programs written for ONNX Runtime; SessionOptions.strict decides."""

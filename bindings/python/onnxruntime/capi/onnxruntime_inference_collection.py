@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from typing import Any, Mapping, Sequence
+
+import numpy as np
 
 import sardonyx
 from sardonyx import NodeArg
@@ -19,13 +22,31 @@ def __getattr__(name: str) -> Any:
 
 
 class InferenceSession(sardonyx.InferenceSession):
-    """sardonyx.InferenceSession, with ONNX Runtime's answers where the two differ: a value of unknown rank has the shape []."""
+    """sardonyx.InferenceSession, with ONNX Runtime's answers where the two differ: a value of unknown rank has the shape [], inputs must have
+    the sizes that the model declares, and a model that was given as bytes is kept for set_providers."""
 
     def __init__(self, path_or_bytes: Any, sess_options: Any = None, providers: Any = None, provider_options: Any = None, **kwargs: Any) -> None:
+        _check_threads(sess_options)
+        self._model_bytes = path_or_bytes if isinstance(path_or_bytes, bytes) else None
         super().__init__(path_or_bytes, sess_options, providers, provider_options, **kwargs)
         for node in (*self._inputs, *self._outputs, *self._overridable):
             if node.shape is None:
                 node.shape = []
+        nodes = (n for n in (*self._inputs, *self._overridable) if n.type.startswith("tensor("))
+        self._extents = {n.name: n.shape for n in nodes if any(isinstance(extent, int) for extent in n.shape or [])}
+
+    def _model_again(self) -> Any:
+        return self._path if self._path is not None else self._model_bytes
+
+    def run(self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], run_options: Any = None) -> list[Any]:
+        if self._extents:
+            _check_extents(self._extents, input_feed)
+        return super().run(output_names, input_feed, run_options)
+
+    def _run_into(self, output_names: Any, input_feed: Mapping[str, Any], run_options: Any, bound: Any) -> list[Any]:
+        if self._extents:
+            _check_extents(self._extents, input_feed)
+        return super()._run_into(output_names, input_feed, run_options, bound)
 
     @property
     def _inputs_meta(self) -> list[NodeArg]:
@@ -37,6 +58,34 @@ class InferenceSession(sardonyx.InferenceSession):
 
 
 Session = sardonyx.InferenceSession
+
+
+def _check_threads(options: Any) -> None:
+    process = sys.modules.get("sardonyx._process")
+    if process is not None and process.global_pool and (options is None or options.use_per_session_threads):
+        raise C.Fail("use_per_session_threads must be false when using a global thread pool")
+
+
+def _check_extents(declared: Mapping[str, Sequence[Any]], feed: Mapping[str, Any]) -> None:
+    """In ONNX Runtime's words, which programs look for."""
+    for name, extents in declared.items():
+        value = feed.get(name)
+        if value is None:
+            continue
+        shape = getattr(value, "shape", None)
+        if type(shape) is not tuple:
+            shape = tuple(shape()) if callable(shape) else np.shape(value)
+        if len(shape) != len(extents):
+            raise C.InvalidArgument(
+                f"Invalid rank for input: {name} Got: {len(shape)} Expected: {len(extents)} Please fix either the inputs/outputs or the model."
+            )
+        wrong = [
+            f" index: {i} Got: {got} Expected: {wanted}\n" for i, (got, wanted) in enumerate(zip(shape, extents)) if isinstance(wanted, int) and got != wanted
+        ]
+        if wrong:
+            raise C.InvalidArgument(
+                f"Got invalid dimensions for input: {name} for the following indices\n{''.join(wrong)} Please fix either the inputs/outputs or the model."
+            )
 
 
 def get_ort_device_type(device_type: str) -> int:
