@@ -52,6 +52,102 @@ TEST(TreeEnsemble, MissingValuesFollowTheirTrack) {
   EXPECT_EQ(list<float>(s.run({column({std::nanf("")})}))[0], 1);
 }
 
+// 19 complete trees of depth 5 with pseudo-random features, thresholds and weights of two targets.
+struct Wood {
+  static constexpr std::int64_t kTrees = 19, kInner = 31, kLeaves = 32, kFeatures = 3;
+  std::uint32_t state = 7;
+  std::vector<Ints> feature{kTrees, Ints(kInner)};
+  std::vector<Floats> split{kTrees, Floats(kInner)}, weight{kTrees, Floats(kLeaves)};
+
+  std::uint32_t next(std::uint32_t below) { return (state = state * 1664525U + 1013904223U) / 65536U % below; }
+  Wood() {
+    for (std::size_t t = 0; t < kTrees; ++t) {
+      for (auto& f : feature[t]) f = next(kFeatures);
+      for (auto& v : split[t]) v = static_cast<float>(next(64)) / 64;
+      for (auto& v : weight[t]) v = static_cast<float>(next(1000)) / 7;
+    }
+  }
+
+  // One target, or two of which each leaf has one.
+  std::int64_t targets = 2;
+  std::int64_t target(std::int64_t tree, std::int64_t node) const { return (tree + node) % targets; }
+
+  SingleOp regressor(const std::string& aggregate) const {
+    Ints trees, ids, features, yes, no, weight_trees, weight_ids, to;
+    Floats values, weights;
+    Words modes;
+    for (std::int64_t t = 0; t < kTrees; ++t) {
+      for (std::int64_t i = 0; i < kInner + kLeaves; ++i) {
+        const bool inner = i < kInner;
+        trees.push_back(t);
+        ids.push_back(i);
+        modes.push_back(inner ? "BRANCH_LEQ" : "LEAF");
+        features.push_back(inner ? feature[t][i] : 0);
+        values.push_back(inner ? split[t][i] : 0);
+        yes.push_back(inner ? 2 * i + 1 : 0);
+        no.push_back(inner ? 2 * i + 2 : 0);
+        if (inner) continue;
+        weight_trees.push_back(t);
+        weight_ids.push_back(i);
+        to.push_back(target(t, i));
+        weights.push_back(weight[t][i - kInner]);
+      }
+    }
+    SingleOp s("TreeEnsembleRegressor", 1, "ai.onnx.ml");
+    s.with("nodes_treeids", trees).with("nodes_nodeids", ids).with("nodes_featureids", features).with("nodes_values", values);
+    s.with("nodes_modes", modes)
+        .with("nodes_truenodeids", yes)
+        .with("nodes_falsenodeids", no)
+        .with("target_treeids", weight_trees);
+    s.with("target_nodeids", weight_ids).with("target_ids", to).with("target_weights", weights).with("n_targets", targets);
+    return s.with("aggregate_function", aggregate);
+  }
+
+  // By the definition, one tree after the other.
+  Floats sums(const float* row) const {
+    Floats out(static_cast<std::size_t>(targets), 0.0F);
+    for (std::int64_t t = 0; t < kTrees; ++t) {
+      std::int64_t at = 0;
+      while (at < kInner) at = 2 * at + (row[feature[t][at]] <= split[t][at] ? 1 : 2);
+      out[static_cast<std::size_t>(target(t, at))] += weight[t][at - kInner];
+    }
+    return out;
+  }
+};
+
+TEST(TreeEnsemble, AnyNumberOfRowsGivesTheSumsOfTheDefinition) {
+  Wood wood;
+  for (const std::int64_t rows : {1, 3, 7, 8, 9, 16, 24, 31, 64, 65, 66, 200}) {
+    wood.targets = rows % 3 == 0 ? 1 : 2;
+    Floats x(static_cast<std::size_t>(rows * Wood::kFeatures));
+    for (auto& v : x) v = static_cast<float>(wood.next(128)) / 64 - 0.5F;
+    x[0] = std::nanf("");  // goes to `no`
+    const Tensor in = Tensor::of<float>({rows, Wood::kFeatures}, std::span<const float>(x));
+    const Floats sum = list<float>(wood.regressor("SUM").run({in})), mean = list<float>(wood.regressor("AVERAGE").run({in}));
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const Floats expected = wood.sums(x.data() + r * Wood::kFeatures);
+      for (std::int64_t i = 0; i < wood.targets; ++i) {
+        EXPECT_EQ(sum[r * wood.targets + i], expected[i]) << rows << " rows, row " << r;
+        EXPECT_EQ(mean[r * wood.targets + i], expected[i] / Wood::kTrees) << rows << " rows, row " << r;
+      }
+    }
+  }
+}
+
+TEST(TreeEnsemble, TreesOfOneLeafReadNoFeature) {
+  SingleOp s("TreeEnsembleRegressor", 1, "ai.onnx.ml");
+  s.with("nodes_treeids", Ints{0, 1})
+      .with("nodes_nodeids", Ints{0, 0})
+      .with("nodes_featureids", Ints{0, 0})
+      .with("nodes_values", Floats{0, 0});
+  s.with("nodes_modes", Words{"LEAF", "LEAF"}).with("nodes_truenodeids", Ints{0, 0}).with("nodes_falsenodeids", Ints{0, 0});
+  s.with("target_treeids", Ints{0, 1})
+      .with("target_nodeids", Ints{0, 0})
+      .with("target_ids", Ints{0, 0})
+      .with("target_weights", Floats{2, 3});
+  EXPECT_EQ(list<float>(s.run({column(Floats(9, 1.0F))})), Floats(9, 5.0F));
+}
+
 TEST(TreeEnsemble, NodesMayBeListedInAnyOrder) {
   SingleOp s("TreeEnsembleRegressor", 1, "ai.onnx.ml");
   s.with("nodes_treeids", Ints{5, 5, 5}).with("nodes_nodeids", Ints{30, 10, 20}).with("nodes_featureids", Ints{0, 0, 0});

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 
 #include "base/thread_pool.h"
 #include "ops/ml/ml_scores.h"
@@ -51,13 +52,18 @@ void for_each_row(const OpContext& c, const TreeForest<T>& forest, TreeAggregate
                   F&& fn) {
   check_width(c, forest, rows);
   const std::vector<T> x = features_of<T>(c.input(0));
+  // A tree stays in the caches for a block of rows.
+  const std::int64_t block =
+      std::clamp<std::int64_t>(65536 / static_cast<std::int64_t>(std::max<std::size_t>(1, targets)), 1, 64);
   parallel_for(rows.count, 16, [&](std::int64_t begin, std::int64_t end) {
-    std::vector<TreeScore<T>> scores(targets);
+    std::vector<TreeScore<T>> scores(targets * static_cast<std::size_t>(std::min(block, end - begin)));
     std::vector<T> room(targets);
-    for (std::int64_t r = begin; r < end; ++r) {
-      if ((r & 63) == 0) c.stop().check();
-      score_row(forest, how, x.data() + r * rows.width, scores);
-      fn(r, scores, room);
+    for (std::int64_t first = begin; first < end; first += block) {
+      c.stop().check();
+      const std::int64_t count = std::min(block, end - first);
+      const auto found = std::span(scores).first(targets * static_cast<std::size_t>(count));
+      score_rows(forest, how, x.data() + first * rows.width, count, rows.width, found);
+      for (std::int64_t r = 0; r < count; ++r) fn(first + r, found.subspan(targets * static_cast<std::size_t>(r), targets), room);
     }
   });
 }
@@ -101,7 +107,7 @@ TreeAggregate aggregate_of(std::string_view word) {
 
 // One target knows PROBIT only (ONNX Runtime).
 template <class T>
-void finish_row(PostTransform post, const std::vector<TreeScore<T>>& scores, const std::vector<T>& base, std::vector<T>& out) {
+void finish_row(PostTransform post, std::span<const TreeScore<T>> scores, const std::vector<T>& base, std::vector<T>& out) {
   for (std::size_t i = 0; i < out.size(); ++i) out[i] = scores[i].value + (base.empty() ? T(0) : base[i]);
   if (out.size() > 1) {
     transform_scores(post, out.data(), out.size());
@@ -143,8 +149,8 @@ void regress(OpContext& c) {
   Tensor& y = c.output(0, DataType::float32, {rows.count, targets});
   auto* out = static_cast<float*>(y.mutable_data());
   for_each_row<T>(c, k->forest, k->how, rows, static_cast<std::size_t>(targets),
-                  [&](std::int64_t r, const std::vector<TreeScore<T>>& scores, std::vector<T>& done) {
-                    finish_row(k->post, scores, k->base, done);
+                  [&](std::int64_t r, std::span<const TreeScore<T>> scores, std::vector<T>& done) {
+                    finish_row<T>(k->post, scores, k->base, done);
                     for (std::size_t i = 0; i < done.size(); ++i)
                       out[r * targets + static_cast<std::int64_t>(i)] = static_cast<float>(done[i]);
                   });
@@ -172,7 +178,7 @@ void ensemble(OpContext& c) {
   const DataType elem = c.input(0).dtype();
   Tensor& y = c.output(0, elem, {rows.count, targets});
   for_each_row<T>(c, *forest, static_cast<TreeAggregate>(how), rows, static_cast<std::size_t>(targets),
-                  [&](std::int64_t r, const std::vector<TreeScore<T>>& scores, std::vector<T>& done) {
+                  [&](std::int64_t r, std::span<const TreeScore<T>> scores, std::vector<T>& done) {
                     // The numbers of PostTransform are TreeEnsemble-5's.
                     finish_row<T>(static_cast<PostTransform>(post), scores, {}, done);
                     if constexpr (std::is_same_v<T, double>) {
@@ -209,7 +215,7 @@ struct Classifier {
   // Of two scores, or of one that stands for both: which class, 0 or 1.
   std::int64_t pick(T score) const { return one_sided && positive ? score > T(0.5f) : score > 0; }
 
-  std::int64_t two(std::vector<TreeScore<T>>& s, T* out) const {
+  std::int64_t two(std::span<TreeScore<T>> s, T* out) const {
     if (base.size() == 2 && s[1].has) {
       // base_values[0] counts for nothing: ONNX Runtime takes the one score to stand for both classes.
       s[1].value = base[1] + s[0].value;
@@ -230,7 +236,7 @@ struct Classifier {
     return label;
   }
 
-  std::int64_t many(std::vector<TreeScore<T>>& s, T* out) const {
+  std::int64_t many(std::span<TreeScore<T>> s, T* out) const {
     std::int64_t best = -1;
     for (std::size_t i = 0; i < s.size(); ++i) {
       if (!base.empty()) s[i] = {s[i].value + base[i], true};
@@ -273,9 +279,9 @@ void classify(OpContext& c) {
   Tensor& z = c.output(1, DataType::float32, {rows.count, classes});
   auto* out = static_cast<float*>(z.mutable_data());
   for_each_row<T>(c, k->forest, TreeAggregate::sum, rows, labels.size(),
-                  [&](std::int64_t r, std::vector<TreeScore<T>>& scores, std::vector<T>& done) {
+                  [&](std::int64_t r, std::span<TreeScore<T>> scores, std::vector<T>& done) {
                     if (classes == 1) {
-                      finish_row(k->post, scores, k->base, done);
+                      finish_row<T>(k->post, scores, k->base, done);
                       const bool chosen = done[0] > 0;
                       // With one class ONNX Runtime answers 1 or 0: a member of it or not.
                       if (labels.strings.empty()) {

@@ -1,6 +1,7 @@
 #include "ops/ml/tree_forest.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <unordered_map>
@@ -258,10 +259,27 @@ void read_members(const Attributes& attrs, std::size_t nodes, TreeForest<T>& f) 
 }
 
 template <class T>
-bool is_plain(const TreeForest<T>& f) {
-  return std::all_of(f.nodes.begin(), f.nodes.end(), [](const auto& node) {
+void set_plain(TreeForest<T>& f, std::int64_t targets) {
+  f.plain = std::all_of(f.nodes.begin(), f.nodes.end(), [](const auto& node) {
     return node.mode == NodeMode::leaf || (node.mode == NodeMode::leq && !node.missing_is_yes);
   });
+  if (!f.plain || f.max_feature < 0) return;
+  f.steps.reserve(f.nodes.size());
+  for (const auto& node : f.nodes) {
+    const auto self = static_cast<std::int32_t>(f.steps.size());
+    const bool leaf = node.mode == NodeMode::leaf;
+    f.steps.push_back(
+        {leaf ? static_cast<T>(node.yes) : node.value, node.feature, {leaf ? self : node.no, leaf ? self : node.yes}});
+  }
+  constexpr std::size_t kExact = std::size_t{1} << 24;  // a float counts so far
+  f.dense = f.weights.size() < kExact && std::all_of(f.nodes.begin(), f.nodes.end(), [&](const auto& node) {
+              if (node.mode != NodeMode::leaf) return true;
+              if (node.no != targets) return false;
+              for (std::int32_t i = 0; i < node.no; ++i) {
+                if (f.weights[static_cast<std::size_t>(node.yes + i)].target != i) return false;
+              }
+              return true;
+            });
 }
 
 template <class T>
@@ -322,7 +340,7 @@ TreeForest<T> build_forest(const Attributes& attrs, const std::string& prefix, s
   find_roots(trees, f);
   read_weights(attrs, prefix, targets, index, f);
   refuse_cycles(f);
-  f.plain = is_plain(f);
+  set_plain(f, targets);
   return f;
 }
 
@@ -373,30 +391,88 @@ TreeForest<T> build_forest_v5(const Attributes& attrs, std::int64_t targets) {
   for (const std::int64_t root : ints_of(attrs, "tree_roots")) f.roots.push_back(child_v5(root, false, n, leaves));
   read_members(attrs, n, f);
   refuse_cycles(f);
-  f.plain = is_plain(f);
+  set_plain(f, targets);
   return f;
 }
 
+// A forest is bound by the wait for the next node, and by branches that are guessed wrongly half of the time. Walks go side by
+// side without branches.
+constexpr std::size_t kWalks = 8;
+using Places = std::array<std::int32_t, kWalks>;
+
+// The leaves that walks from `roots` reach.
 template <class T>
-void score_row(const TreeForest<T>& forest, TreeAggregate how, const T* row, std::vector<TreeScore<T>>& out) {
-  std::fill(out.begin(), out.end(), TreeScore<T>{});
-  for (const std::int32_t root : forest.roots) {
-    const auto& leaf = forest.leaf(root, row);
-    for (std::int32_t i = 0; i < leaf.no; ++i) {
-      const auto& weight = forest.weights[static_cast<std::size_t>(leaf.yes + i)];
-      TreeScore<T>& score = out[static_cast<std::size_t>(weight.target)];
-      if (how == TreeAggregate::min) {
-        score.value = score.has ? std::min(score.value, weight.value) : weight.value;
-      } else if (how == TreeAggregate::max) {
-        score.value = score.has ? std::max(score.value, weight.value) : weight.value;
-      } else {
-        score.value += weight.value;
-      }
-      score.has = true;
+Places walk(const TreeForest<T>& f, const Places& roots, const std::array<const T*, kWalks>& rows) {
+  const auto* steps = f.steps.data();
+  Places at = roots;
+  for (std::int32_t moved = 1; moved != 0;) {
+    moved = 0;
+    for (std::size_t i = 0; i < kWalks; ++i) {
+      const auto& step = steps[at[i]];
+      const std::int32_t next = step.next[rows[i][step.feature] <= step.value ? 1 : 0];
+      moved |= next ^ at[i];
+      at[i] = next;
     }
   }
-  if (how != TreeAggregate::average || forest.roots.empty()) return;
-  for (TreeScore<T>& score : out) score.value /= static_cast<T>(forest.roots.size());
+  return at;
+}
+
+template <class T>
+void add_leaf(const TreeForest<T>& f, TreeAggregate how, const typename TreeForest<T>::Node& leaf, TreeScore<T>* out) {
+  for (std::int32_t i = 0; i < leaf.no; ++i) {
+    const auto& weight = f.weights[static_cast<std::size_t>(leaf.yes + i)];
+    TreeScore<T>& score = out[weight.target];
+    if (how == TreeAggregate::min) {
+      score.value = score.has ? std::min(score.value, weight.value) : weight.value;
+    } else if (how == TreeAggregate::max) {
+      score.value = score.has ? std::max(score.value, weight.value) : weight.value;
+    } else {
+      score.value += weight.value;
+    }
+    score.has = true;
+  }
+}
+
+template <class T>
+void score_rows(const TreeForest<T>& f, TreeAggregate how, const T* rows, std::int64_t count, std::int64_t width,
+                std::span<TreeScore<T>> out) {
+  // Of dense leaves all that varies is where their weights begin.
+  const bool dense = f.dense && (how == TreeAggregate::sum || how == TreeAggregate::average);
+  std::fill(out.begin(), out.end(), TreeScore<T>{T(0), dense && !f.roots.empty()});
+  const std::int64_t targets = count == 0 ? 0 : static_cast<std::int64_t>(out.size()) / count;
+  const auto add = [&](std::int32_t place, TreeScore<T>* scores) {
+    if (!dense) return add_leaf(f, how, f.nodes[static_cast<std::size_t>(place)], scores);
+    const auto* weight = f.weights.data() + static_cast<std::int64_t>(f.steps[static_cast<std::size_t>(place)].value);
+    for (std::int64_t i = 0; i < targets; ++i) scores[i].value += weight[i].value;
+  };
+  constexpr auto kMany = static_cast<std::int64_t>(kWalks);
+  const std::int64_t together = f.steps.empty() ? 0 : count / kMany * kMany;  // rows that walk one tree side by side
+  Places roots;
+  std::array<const T*, kWalks> from;
+  for (const std::int32_t root : f.roots) {
+    roots.fill(root);
+    for (std::int64_t r = 0; r < together; r += kMany) {
+      for (std::size_t i = 0; i < kWalks; ++i) from[i] = rows + (r + static_cast<std::int64_t>(i)) * width;
+      const Places found = walk(f, roots, from);
+      for (std::size_t i = 0; i < kWalks; ++i) add(found[i], out.data() + (r + static_cast<std::int64_t>(i)) * targets);
+    }
+  }
+  for (std::int64_t r = together; r < count; ++r) {
+    const T* row = rows + r * width;
+    TreeScore<T>* scores = out.data() + r * targets;
+    std::size_t tree = 0;
+    from.fill(row);
+    for (; !f.steps.empty() && tree + kWalks <= f.roots.size(); tree += kWalks) {
+      std::copy_n(f.roots.begin() + static_cast<std::ptrdiff_t>(tree), kWalks, roots.begin());
+      for (const std::int32_t place : walk(f, roots, from)) add(place, scores);
+    }
+    for (; tree < f.roots.size(); ++tree) {
+      const auto& leaf = f.leaf(f.roots[tree], row);
+      add(static_cast<std::int32_t>(&leaf - f.nodes.data()), scores);
+    }
+  }
+  if (how != TreeAggregate::average || f.roots.empty()) return;
+  for (TreeScore<T>& score : out) score.value /= static_cast<T>(f.roots.size());
 }
 
 #define SDX_FOREST(T)                                                                       \
@@ -404,7 +480,7 @@ void score_row(const TreeForest<T>& forest, TreeAggregate how, const T* row, std
   template std::vector<T> numbers_of(const Attributes&, const std::string&);                \
   template TreeForest<T> build_forest(const Attributes&, const std::string&, std::int64_t); \
   template TreeForest<T> build_forest_v5(const Attributes&, std::int64_t);                  \
-  template void score_row(const TreeForest<T>&, TreeAggregate, const T*, std::vector<TreeScore<T>>&);
+  template void score_rows(const TreeForest<T>&, TreeAggregate, const T*, std::int64_t, std::int64_t, std::span<TreeScore<T>>);
 SDX_FOREST(float)
 SDX_FOREST(double)
 #undef SDX_FOREST

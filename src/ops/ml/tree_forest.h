@@ -3,6 +3,7 @@
 // share. Building takes time linear in the number of nodes; walking is bounded because cycles are refused when building.
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,11 +31,19 @@ struct TreeForest {
     std::int32_t target = 0;
     T value = 0;
   };
+  // A node of a plain forest for walks side by side: a leaf leads to itself.
+  struct Step {
+    T value = 0;  // of a leaf: its first weight
+    std::int32_t feature = 0;
+    std::int32_t next[2] = {0, 0};  // [1]: x <= value
+  };
   std::vector<Node> nodes;
+  std::vector<Step> steps;  // one for each node; none where the forest is not plain or has no branch
   std::vector<std::int32_t> roots;
   std::vector<Weight> weights;
   std::vector<T> members;
   std::int32_t max_feature = -1;
+  bool dense = false;  // each leaf has one weight for each target, in order, and `steps` can count them
   bool plain = false;  // all branches are `feature <= value`, and what is missing goes to `no`: what nearly all tools write
 
   // The leaf that a row of features reaches. max_feature < width of the row.
@@ -63,8 +72,10 @@ struct TreeScore {
   bool has = false;  // some tree had a weight for it
 };
 
-// The scores of one row: `out` has one entry per target.
+// The scores of `count` rows of `width` features: `out` has one entry per row and target. Each row's trees are added in their
+// order, so the results do not depend on how many rows there are. max_feature < width.
 template <class T>
-void score_row(const TreeForest<T>& forest, TreeAggregate how, const T* row, std::vector<TreeScore<T>>& out);
+void score_rows(const TreeForest<T>& forest, TreeAggregate how, const T* rows, std::int64_t count, std::int64_t width,
+                std::span<TreeScore<T>> out);
 
 }  // namespace sdx::ops
