@@ -23,6 +23,7 @@ struct Mask {
   ValueId condition = kNoValue;  // where it holds (or, `inverted`, where not) the score is replaced
   ValueId replacement = kNoValue;
   bool inverted = false;  // replaced where the condition does not hold
+  bool windows = false;   // `add` has an axis of 1 before those of the scores
 };
 
 // Q, K or V: [batch, heads, rows, size], or [batch, rows, heads * size].
@@ -168,6 +169,24 @@ std::optional<Source> transposed_keys(Graph& g, ValueId v, double& scale) {
   return s;
 }
 
+// Shifted windows (Swin) add a mask while the batch is apart from the windows: [w, n, q, k] -> [1, w, n, q, k], + mask, and back.
+// The scores before that, and the mask; kNoValue where v is made otherwise.
+ValueId scores_in_windows(const Graph& g, ValueId v, const Uses& uses, ValueId& mask) {
+  const Node* together = made_by(g, v, "Reshape", 2);
+  if (together == nullptr || only_reader(g, together->inputs[0], uses) == kNoNode) return kNoValue;
+  const Node* add = made_by(g, together->inputs[0], "Add", 2);
+  for (std::size_t i = 0; add != nullptr && i < 2; ++i) {
+    const Node* apart = made_by(g, add->inputs[i], "Reshape", 2);
+    if (apart == nullptr || only_reader(g, add->inputs[i], uses) == kNoNode) continue;
+    const SymShape *wide = shape_of(g, add->inputs[i]), *scores = shape_of(g, v);
+    if (wide == nullptr || scores == nullptr || wide->size() != 5 || !is_const((*wide)[0], 1)) continue;
+    if (SymShape(wide->begin() + 1, wide->end()) != *scores || !same_shape(g, apart->inputs[0], v)) continue;
+    mask = add->inputs[1 - i];
+    return apart->inputs[0];
+  }
+  return kNoValue;
+}
+
 // Walks up from the softmax's input to the product of Q and K; false when there is none.
 bool match_scores(const Graph& g, ValueId v, const Uses& uses, Match& m, int depth) {
   if (depth == 0 || v == kNoValue || only_reader(g, v, uses) == kNoNode) return false;
@@ -189,14 +208,18 @@ bool match_scores(const Graph& g, ValueId v, const Uses& uses, Match& m, int dep
     m.scale *= scale;
     return true;
   }
-  const auto step = [&](std::size_t chain, const Mask& mask) {
-    if (!same_shape(g, n.inputs[chain], v)) return false;
+  const auto above = [&](ValueId inner, const Mask& mask) {
+    if (!same_shape(g, inner, v)) return false;
     Match below = m;
     below.masks.push_back(mask);
-    if (!match_scores(g, n.inputs[chain], uses, below, depth - 1)) return false;
+    if (!match_scores(g, inner, uses, below, depth - 1)) return false;
     m = below;
     return true;
   };
+  const auto step = [&](std::size_t chain, const Mask& mask) { return above(n.inputs[chain], mask); };
+  ValueId windows = kNoValue;
+  if (const ValueId inner = scores_in_windows(g, v, uses, windows); inner != kNoValue)
+    return above(inner, {.add = windows, .windows = true});
   if (is_binary(n, "Add")) return step(0, {.add = n.inputs[1]}) || step(1, {.add = n.inputs[0]});
   if (n.op_type == "Where" && n.inputs.size() == 3) {
     return step(1, {.condition = n.inputs[0], .replacement = n.inputs[2], .inverted = true}) ||
@@ -206,8 +229,16 @@ bool match_scores(const Graph& g, ValueId v, const Uses& uses, Match& m, int dep
 }
 
 // The mask's last extents are those of the scores, or 1 but for the keys'.
-bool broadcasts(const Graph& g, ValueId mask, const SymShape& scores) {
+bool broadcasts(const Graph& g, ValueId mask, const SymShape& scores, bool windows = false) {
   const SymShape* s = shape_of(g, mask);
+  if (windows) {  // the axis before the scores' goes with a reshape to known extents
+    if (s == nullptr || s->size() != 5 || !is_const((*s)[0], 1)) return false;
+    for (std::size_t i = 1; i < 5; ++i) {
+      const Dim& d = (*s)[i];
+      if (!d.is_const() || (!(d == scores[i - 1]) && (!is_const(d, 1) || i == 4))) return false;
+    }
+    return true;
+  }
   if (s == nullptr || s->empty() || s->size() > 4) return false;
   for (std::size_t i = 0; i < s->size(); ++i) {
     const Dim &d = (*s)[s->size() - 1 - i], &want = scores[3 - i];
@@ -217,7 +248,7 @@ bool broadcasts(const Graph& g, ValueId mask, const SymShape& scores) {
 }
 
 bool usable(const Graph& g, const Mask& mask, const SymShape& scores) {
-  if (mask.add != kNoValue) return is_f32(g, mask.add) && broadcasts(g, mask.add, scores);
+  if (mask.add != kNoValue) return is_f32(g, mask.add) && broadcasts(g, mask.add, scores, mask.windows);
   const auto value = scalar_value(g, mask.replacement);
   // Smaller ones swallow every score that is added to them.
   return value && *value <= -1e30 && is_f32(g, mask.replacement) && broadcasts(g, mask.condition, scores);
@@ -278,6 +309,15 @@ ValueId joined_masks(Graph& g, const Match& m, const std::string& name, int vers
       const auto inputs = mask.inverted ? std::vector<ValueId>{mask.condition, zero, mask.replacement}
                                         : std::vector<ValueId>{mask.condition, mask.replacement, zero};
       g.add_node(make(g, name, "Where", inputs, add, version));
+    } else if (mask.windows) {
+      const SymShape wide = *shape_of(g, add);
+      std::vector<std::int64_t> extents;
+      for (std::size_t i = 1; i < wide.size(); ++i) extents.push_back(wide[i].value());
+      const ValueId shape =
+          g.add_constant(name + "_windows", Tensor::of<std::int64_t>({4}, std::span<const std::int64_t>(extents)));
+      const ValueId narrow = g.add_value(name + "_mask");
+      g.add_node(make(g, name, "Reshape", {add, shape}, narrow, version));
+      add = narrow;
     }
     if (sum != kNoValue) {
       const ValueId both = g.add_value(name + "_masks");
@@ -415,7 +455,8 @@ bool fuse_at(Graph& g, NodeId id, const Uses& uses) {
   attention.attributes.set("q_num_heads", m.q.heads);
   attention.attributes.set("kv_num_heads", m.k.heads);
   ValueId mask = kNoValue;
-  const bool causal = m.masks.size() == 1 && m.masks[0].add != kNoValue && is_causal(g, m.masks[0].add) && scores[2].is_const();
+  const bool causal = m.masks.size() == 1 && m.masks[0].add != kNoValue && !m.masks[0].windows && is_causal(g, m.masks[0].add) &&
+                      scores[2].is_const();
   const Dim past = cached ? (*shape_of(g, m.k.past))[2] : Dim(0);
   if (causal && past == scores[3] - scores[2]) {
     attention.attributes.set("is_causal", std::int64_t{1});
