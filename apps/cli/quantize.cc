@@ -2,7 +2,7 @@
 
 #include <memory>
 #include <sdx/project.hpp>
-#include <sdx/quantize.hpp>
+#include <sdx/quantize_weights.hpp>
 
 #include "base/error.h"
 #include "base/system/new_file.h"
@@ -18,23 +18,77 @@ constexpr const char* kExamples =
     "Examples:\n"
     "  sdx quantize bert.onnx -o bert.int8.onnx                                   # dynamic: needs no data\n"
     "  sdx quantize resnet50.onnx -o resnet50.int8.onnx --mode static --data pictures/ --normalize imagenet\n"
-    "  sdx quantize model.onnx -o small.onnx --mode static --data samples.npz --max-loss 0.01 --report report.json\n";
+    "  sdx quantize model.onnx -o small.onnx --mode static --data samples.npz --max-loss 0.01 --report report.json\n"
+    "  sdx quantize decoder.onnx -o decoder.int4.onnx --mode weight-only --bits 4 --method hqq\n"
+    "  sdx quantize model.onnx -o half.onnx --mode float16 --keep-io --data samples.npz --accuracy\n";
+
+// Flags that some modes alone have.
+struct ModeFlag {
+  const char* flag;
+  std::string_view modes;
+};
+constexpr ModeFlag kModeFlags[] = {
+    {"--weight-type", "dynamic, static"},
+    {"--per-tensor", "dynamic, static"},
+    {"--reduce-range", "dynamic, static"},
+    {"--no-preprocess", "dynamic, static"},
+    {"--subgraphs", "dynamic"},
+    {"--op", "dynamic, static, weight-only"},
+    {"--node", "dynamic, static, weight-only"},
+    {"--max-loss", "dynamic, static, weight-only"},
+    {"--format", "static, weight-only"},
+    {"--activation-type", "static"},
+    {"--activation-symmetric", "static"},
+    {"--calibrate", "static"},
+    {"--percentile", "static"},
+    {"--smooth-quant", "static"},
+    {"--method", "weight-only"},
+    {"--bits", "weight-only"},
+    {"--block-size", "weight-only"},
+    {"--symmetric", "weight-only"},
+    {"--accuracy-level", "weight-only"},
+    {"--act-order", "weight-only"},
+    {"--keep-io", "float16, bfloat16"},
+    {"--keep-op", "float16, bfloat16"},
+};
 
 struct QuantizeCommand {
-  std::string model, output, mode = "dynamic", weight_type = "int8", activation_type = "uint8", format = "qdq",
-                             calibrate = "minmax", data, report, normalize, resize;
-  std::vector<std::string> ops, nodes, exclude, custom_ops;
+  std::string model, output, mode = "dynamic", weight_type = "int8", activation_type = "uint8", format, calibrate = "minmax",
+                             data, report, normalize, resize, method = "rtn";
+  std::vector<std::string> ops, nodes, exclude, custom_ops, keep_ops;
   bool per_tensor = false, reduce_range = false, activation_symmetric = false, no_preprocess = false, accuracy = false,
-       json = false, subgraphs = false;
+       json = false, subgraphs = false, symmetric = false, act_order = false, keep_io = false;
   double percentile = 99.999;
-  std::optional<double> max_loss;
-  std::int64_t batch = 0, samples = 0;
+  std::optional<double> max_loss, smooth_quant;
+  std::int64_t batch = 0, samples = 0, bits = 4, block_size = 32, accuracy_level = 0;
+  Command command;
 
   int run() const;
+
+ private:
+  void check() const;
   void fill(QuantOptions& o) const;
-  QuantReport run_static(const std::filesystem::path& file) const;
+  QuantReport quantized(const std::filesystem::path& file, CalibrationDataReader* reader) const;
+  QuantReport run_static(const std::filesystem::path& file, CalibrationDataReader& reader) const;
+  QuantReport run_weight_only(const std::filesystem::path& file, CalibrationDataReader* reader) const;
+  QuantReport run_half(const std::filesystem::path& file, CalibrationDataReader* reader) const;
   CalibrationFiles files() const;
 };
+
+void QuantizeCommand::check() const {
+  if (!output.ends_with(".onnx")) throw UsageError("-o " + output + ": the model's name must end in .onnx");
+  for (const ModeFlag& f : kModeFlags) {
+    if (command.count(f.flag) == 0 || (", " + std::string(f.modes) + ",").find(", " + mode + ",") != std::string::npos) continue;
+    throw UsageError(std::string(f.flag) + " is for --mode " + std::string(f.modes));
+  }
+  if (!data.empty()) return;
+  const bool gptq = mode == "weight-only" && method == "gptq";
+  if (mode == "static" || gptq) {
+    throw UsageError((gptq ? "--method gptq" : "--mode static") +
+                     std::string(" needs --data: an .npz, an .npy, or a folder of pictures or arrays"));
+  }
+  if (max_loss || accuracy) throw UsageError(std::string(max_loss ? "--max-loss" : "--accuracy") + " needs --data");
+}
 
 void QuantizeCommand::fill(QuantOptions& o) const {
   o.op_types_to_quantize = ops;
@@ -44,6 +98,8 @@ void QuantizeCommand::fill(QuantOptions& o) const {
   o.reduce_range = reduce_range;
   o.weight_type = quantize_tools().type(weight_type);
   o.preprocess = !no_preprocess;
+  o.max_loss = max_loss;
+  o.measure_accuracy = accuracy;
   o.custom_ops.assign(custom_ops.begin(), custom_ops.end());
   o.extra.enable_subgraph = subgraphs;
 }
@@ -65,38 +121,67 @@ CalibrationFiles QuantizeCommand::files() const {
   return f;
 }
 
-QuantReport QuantizeCommand::run_static(const std::filesystem::path& file) const {
+QuantReport QuantizeCommand::run_static(const std::filesystem::path& file, CalibrationDataReader& reader) const {
   const quantize::Tools& tools = quantize_tools();
   StaticQuantOptions o;
   fill(o);
   o.activation_type = tools.type(activation_type);
-  o.quant_format = tools.format(format);
+  if (!format.empty()) o.quant_format = tools.format(format);
   o.calibrate_method = tools.method(calibrate);
   o.extra.calib_percentile = percentile;
   if (activation_symmetric) o.extra.activation_symmetric = true;
+  if (smooth_quant) {
+    o.extra.smooth_quant = true;
+    o.extra.smooth_quant_alpha = *smooth_quant;
+  }
+  return tools.calibrated(file, output, reader, o);
+}
+
+QuantReport QuantizeCommand::run_weight_only(const std::filesystem::path& file, CalibrationDataReader* reader) const {
+  const quantize::Tools& tools = quantize_tools();
+  WeightOnlyOptions o;
+  o.method = tools.weight_method(method);
+  if (format == "qdq") o.form = WeightForm::qdq;
+  o.format.bits = static_cast<int>(bits);
+  o.format.block_size = block_size;
+  o.format.symmetric = symmetric;
+  o.accuracy_level = static_cast<int>(accuracy_level);
+  if (!ops.empty()) o.ops = ops;
+  o.nodes = nodes;
+  o.exclude = exclude;
+  o.act_order = act_order;
   o.max_loss = max_loss;
   o.measure_accuracy = accuracy;
-  const auto reader = tools.open_data(file, data, files());
-  return tools.calibrated(file, output, *reader, o);
+  o.custom_ops.assign(custom_ops.begin(), custom_ops.end());
+  return tools.weight_only(file, output, o, reader);
+}
+
+QuantReport QuantizeCommand::run_half(const std::filesystem::path& file, CalibrationDataReader* reader) const {
+  HalfOptions o;
+  o.dtype = parse_data_type(mode);
+  o.keep_io = keep_io;
+  o.keep_ops = keep_ops;
+  o.keep_nodes = exclude;
+  o.measure_accuracy = accuracy;
+  o.custom_ops.assign(custom_ops.begin(), custom_ops.end());
+  return quantize_tools().half(file, output, o, reader);
+}
+
+QuantReport QuantizeCommand::quantized(const std::filesystem::path& file, CalibrationDataReader* reader) const {
+  if (mode == "static") return run_static(file, *reader);
+  if (mode == "weight-only") return run_weight_only(file, reader);
+  if (mode != "dynamic") return run_half(file, reader);
+  DynamicQuantOptions o;
+  fill(o);
+  return quantize_tools().dynamic(file, output, o, reader);
 }
 
 int QuantizeCommand::run() const {
-  if (!output.ends_with(".onnx")) throw UsageError("-o " + output + ": the model's name must end in .onnx");
-  const bool fixed = mode == "static";
-  if (fixed && data.empty()) throw UsageError("--mode static needs --data: an .npz, an .npy, or a folder of pictures or arrays");
-  if (!fixed && max_loss) throw UsageError("--max-loss is for --mode static");
-  if (!fixed && accuracy && data.empty()) throw UsageError("--accuracy needs --data");
+  check();
   const std::filesystem::path file = project::resolve(model).source;
   const quantize::Tools& tools = quantize_tools();
-  QuantReport done;
-  if (fixed) {
-    done = run_static(file);
-  } else {
-    DynamicQuantOptions o;
-    fill(o);
-    done = tools.dynamic(file, output, o);
-    if (accuracy) done.accuracy = tools.compare(file, output, *tools.open_data(file, data, files()), 0);
-  }
+  const std::unique_ptr<CalibrationDataReader> reader = data.empty() ? nullptr : tools.open_data(file, data, files());
+  const QuantReport done = quantized(file, reader.get());
   for (const std::string& w : done.warnings) note("warning: " + w);
   if (done.quantized == 0) note("note: nothing was quantised");
   const std::string all = tools.json(done);
@@ -109,7 +194,7 @@ int QuantizeCommand::run() const {
   return kOk;
 }
 
-void add_static_flags(const Command& command, QuantizeCommand& c) {
+void add_data_flags(const Command& command, QuantizeCommand& c) {
   command
       ->add_option("--data", c.data,
                    "Samples: an .npz with an array for each input, an .npy, or a folder of these or of pictures")
@@ -121,7 +206,10 @@ void add_static_flags(const Command& command, QuantizeCommand& c) {
       ->type_name("NAME")
       ->group("Data");
   command->add_option("--resize", c.resize, "Of pictures, where the model takes any size")->type_name("WxH")->group("Data");
-  command->add_option("--format", c.format, "qdq (default) or qoperator")
+}
+
+void add_static_flags(const Command& command, QuantizeCommand& c) {
+  command->add_option("--format", c.format, "qdq or qoperator (default: static qdq; weight-only qoperator, which is MatMulNBits)")
       ->one_of({"qdq", "qoperator"})
       ->type_name("FORMAT")
       ->group("Static");
@@ -135,21 +223,49 @@ void add_static_flags(const Command& command, QuantizeCommand& c) {
       ->group("Static");
   command->add_option("--percentile", c.percentile, "Of values inside the range (default: 99.999)")->group("Static");
   command
-      ->add_option("--max-loss", c.max_loss,
-                   "Keep layers float until 1 - cosine of outputs, and rows with another top class, are at most this")
-      ->type_name("LOSS")
+      ->add_option("--smooth-quant", c.smooth_quant,
+                   "Move outliers of activations into the weights (SmoothQuant): how much of them, 0 to 1; 0.5 is usual")
+      ->type_name("ALPHA")
       ->group("Static");
+}
+
+void add_weight_only_flags(const Command& command, QuantizeCommand& c) {
+  const auto option = [&](const char* flag, auto& to, const char* help) {
+    return command.add_option(flag, to, help)->group("Weight-only");
+  };
+  option("--method", c.method, "rtn (default), search, hqq or gptq, which needs --data")
+      ->one_of({"rtn", "search", "hqq", "gptq"})
+      ->type_name("METHOD");
+  option("--bits", c.bits, "Of each weight: 2, 4 (default) or 8")->type_name("N");
+  option("--block-size", c.block_size, "Weights that share a scale: a power of two from 16 (default: 32)")->type_name("N");
+  command->add_flag("--symmetric", c.symmetric, "No zero points")->group("Weight-only");
+  option("--accuracy-level", c.accuracy_level, "What activations may be rounded to: 1 float32, 2 float16, 3 bfloat16, 4 int8")
+      ->type_name("N")
+      ->range(0, 4);
+  command->add_flag("--act-order", c.act_order, "gptq: columns with large inputs first")->group("Weight-only");
+}
+
+void add_float_flags(const Command& command, QuantizeCommand& c) {
+  command->add_flag("--keep-io", c.keep_io, "Inputs and outputs stay float32")->group("float16, bfloat16");
+  command->add_option("--keep-op", c.keep_ops, "Operators that stay float32, comma-separated")
+      ->delimiter(',')
+      ->one_word()
+      ->type_name("OP")
+      ->group("float16, bfloat16");
 }
 
 }  // namespace
 
 void add_quantize(const Command& app, Action& action) {
-  const Command command = app.add_subcommand("quantize", "Write a model with weights, and what it computes with, in 8 bits");
+  const Command command = app.add_subcommand("quantize", "Write a model in fewer bits: 8, 4, 2, float16 or bfloat16");
   const auto c = std::make_shared<QuantizeCommand>();
   command->add_option("MODEL", c->model, "Model file (.onnx), project file (sdx.yml) or name")->required();
   command->add_option("-o,--output", c->output, "The new model")->required()->type_name("FILE.onnx");
-  command->add_option("--mode", c->mode, "dynamic (default): no data needed; static: with ranges from --data")
-      ->one_of({"dynamic", "static"})
+  command
+      ->add_option("--mode", c->mode,
+                   "dynamic (default): no data needed; static: with ranges from --data; weight-only: weights in 2, 4 or 8 bits; "
+                   "float16, bfloat16")
+      ->one_of({"dynamic", "static", "weight-only", "float16", "bfloat16"})
       ->type_name("MODE");
   command->add_option("--weight-type", c->weight_type, "int8 (default), uint8; static also int16, int4, float8e4m3fn")
       ->type_name("TYPE");
@@ -166,10 +282,18 @@ void add_quantize(const Command& app, Action& action) {
   command->add_option("--custom-ops", c->custom_ops, "Library with custom operators; may be repeated")
       ->type_name("LIB.so")
       ->one_word();
+  command
+      ->add_option("--max-loss", c->max_loss,
+                   "Keep layers float until 1 - cosine of outputs, and rows with another top class, are at most this")
+      ->type_name("LOSS");
   command->add_flag("--accuracy", c->accuracy, "Compare with the float model on the data, outputs and values inside");
   command->add_option("--report", c->report, "Write all that was done and measured as JSON")->type_name("FILE.json");
   command->add_flag("--json", c->json, "The same to standard output");
+  add_data_flags(command, *c);
   add_static_flags(command, *c);
+  add_weight_only_flags(command, *c);
+  add_float_flags(command, *c);
+  c->command = command;
   command->footer(kExamples);
   command->callback([c, &action] { action = [c] { return c->run(); }; });
 }

@@ -13,7 +13,7 @@ void* tools_of(void* handle) {
   const auto function = reinterpret_cast<SdxQuantizeToolsFunction>(::dlsym(handle, "sdx_quantize_tools"));
   const quantize::Tools* tools = function == nullptr ? nullptr : function();
   const bool same = tools != nullptr && tools->version == quantize::kToolsVersion &&
-                    tools->options_bytes == sizeof(StaticQuantOptions) && tools->release == std::string_view(SDX_VERSION);
+                    tools->options_bytes == quantize::kOptionsBytes && tools->release == std::string_view(SDX_VERSION);
   return same ? const_cast<quantize::Tools*>(tools) : nullptr;
 }
 

@@ -2,11 +2,13 @@
 
     run.py [--models NAMES] [--folder FOLDER] [--seconds S] [--report FILE.md]
 
-Both tools get the same settings (uint8 activations, int8 weights per channel, QDQ, ranges by extremes) and the same calibration data; both
+Both tools get the same settings (uint8 activations, int8 weights per channel, QDQ, ranges by extremes, and by entropy; 4-bit weights in
+blocks of 32, rounded to nearest, for models with more than four MatMul) and the same calibration data; both
 models run in ONNX Runtime on other data. Ours also runs in our engine, and must agree with that.
 """
 
 import argparse
+import importlib
 import logging
 import os
 import subprocess
@@ -67,9 +69,16 @@ def quantize(q, mode, source, out, calibration, per_channel):
     if mode == "dynamic":
         q.quantize_dynamic(source, out)
         return
+    if mode == "weight-only":
+        nbits = importlib.import_module(f"{q.__name__}.matmul_nbits_quantizer")
+        quantizer = nbits.MatMulNBitsQuantizer(onnx.load(source), block_size=32, op_types_to_quantize=("MatMul",))
+        quantizer.process()
+        onnx.save(quantizer.model.model, out)
+        return
+    method = q.CalibrationMethod.Entropy if "entropy" in mode else q.CalibrationMethod.MinMax
     q.quantize_static(
         source, out, Reader(calibration), quant_format=q.QuantFormat.QDQ, per_channel=per_channel, activation_type=q.QuantType.QUInt8,
-        weight_type=q.QuantType.QInt8,
+        weight_type=q.QuantType.QInt8, calibrate_method=method,
     )
 
 
@@ -93,10 +102,10 @@ def theirs_from(path, folder, mode, out, calibration):
     return said
 
 
-def quantized_by(tool, path, folder, calibration):
+def quantized_by(tool, path, folder, calibration, modes):
     """{mode: file or the error's text}"""
     made = {}
-    for mode in ("dynamic", "static"):
+    for mode in modes:
         out = os.path.join(folder, f"{tool}.{mode}.onnx")
         if tool == "sardonyx":
             quantize(ours, mode, path, out, calibration, True)
@@ -106,11 +115,11 @@ def quantized_by(tool, path, folder, calibration):
     return made
 
 
-def measure_accuracy(name, path, calibration, test, folder):
+def measure_accuracy(name, path, calibration, test, folder, modes):
     rows = []
     expected = in_ort(path, test)
     for tool in ("sardonyx", "onnxruntime"):
-        for mode, made in quantized_by(tool, path, folder, calibration).items():
+        for mode, made in quantized_by(tool, path, folder, calibration, modes).items():
             if not isinstance(made, Path):
                 rows.append((name, mode, tool, None, made.splitlines()[0][:60], "", ""))
                 continue
@@ -126,7 +135,7 @@ def measure_accuracy(name, path, calibration, test, folder):
                 session = sardonyx.InferenceSession(str(made), providers=["CPUExecutionProvider"])
                 both = f"{agreement(got, run_all(session, test))[0]:.5f}"
             rows.append((name, mode, tool, size, f"{cosine:.5f}", "" if top1 is None else f"{100 * top1:.0f} %", both))
-        print(*rows[-2:], sep="\n", flush=True)
+        print(*rows[-len(modes):], sep="\n", flush=True)
     return rows
 
 
@@ -183,11 +192,14 @@ def main():
             print(f"{name}: not there (SDX_TEST_MODELS)", flush=True)
             continue
         path, batches = found
+        modes = ["dynamic", "static", "static, entropy"]
+        if sum(n.op_type == "MatMul" for n in onnx.load(path, load_external_data=False).graph.node) > 4:
+            modes.append("weight-only")
         half = count // 2 if name in data.SHAPED else 8
         with tempfile.TemporaryDirectory() as folder:
             size = os.path.getsize(path) / 1e6
             accuracy.append((name, "float", "", size, "", "", ""))
-            accuracy += measure_accuracy(name, path, batches[:half], batches[half:], folder)
+            accuracy += measure_accuracy(name, path, batches[:half], batches[half:], folder, modes)
             if not arguments.no_speed:
                 speed += measure_speed(name, path, batches[-1], folder, arguments)
     lines = table(

@@ -92,6 +92,11 @@ struct QuantOptions : QuantSelection {
   QuantExtraOptions extra;
   // Fold BatchNormalization into the preceding layer, and constant expressions, before quantising.
   bool preprocess = true;
+  // Keep the layers that do the most damage in float until the loss (see QuantAccuracy::loss) is at most this. Measures every
+  // layer: needs data.
+  std::optional<double> max_loss{};
+  // Measure the quantised model against the float one on the data: QuantReport::accuracy.
+  bool measure_accuracy = false;
   std::vector<std::filesystem::path> custom_ops{};        // custom operator libraries that the model needs
   std::uint64_t external_above = std::uint64_t{1} << 30;  // constants totalling more bytes go into OUTPUT.data
 };
@@ -102,11 +107,6 @@ struct StaticQuantOptions : QuantOptions {
   QuantFormat quant_format = QuantFormat::qdq;
   QuantType activation_type = QuantType::qint8;
   CalibrationMethod calibrate_method = CalibrationMethod::minmax;
-  // Keep the layers that do the most damage in float until the loss (see QuantAccuracy::loss) is at most this. Measures every
-  // layer.
-  std::optional<double> max_loss;
-  // Measure the quantised model against the float one on the calibration data: QuantReport::accuracy.
-  bool measure_accuracy = false;
 };
 
 // Supplies calibration data to a model, one batch of inputs at a time.
@@ -140,7 +140,7 @@ struct QuantReport {
   struct Kept {
     std::string node, op, why;  // "node 'scores'"
   };
-  std::string mode;                       // "dynamic", "static", …
+  std::string mode;                       // "dynamic", "static", "weight-only", "float16", "bfloat16"
   std::int64_t nodes = 0, quantized = 0;  // nodes of the source model, and how many of them compute in fewer bits
   std::vector<std::pair<std::string, std::int64_t>> quantized_by_op;
   std::vector<Kept> kept;                           // nodes that the mode supports but that were not quantised
@@ -155,10 +155,11 @@ struct QuantReport {
 
 // Dynamic quantisation: weights are quantised ahead of time, node inputs when the model runs. Needs no data. Supports Gemm,
 // MatMul, LSTM, GRU, Attention, Gather of tables and EmbedLayerNormalization; for Conv, only weights, unless op_types_to_quantize
-// names it. Writes the result to `output` atomically. Throws Error: whatever reading the model throws; invalid_argument for
-// unknown names in `options` and types that the mode does not support; io.
+// names it. Writes the result to `output` atomically. `data`: for max_loss and measure_accuracy alone. Throws Error: whatever
+// reading the model throws; invalid_argument for unknown names in `options`, types that the mode does not support, and options
+// that need data where there are none; io.
 SDX_API QuantReport quantize_dynamic(const std::filesystem::path& model, const std::filesystem::path& output,
-                                     const DynamicQuantOptions& options = {});
+                                     const DynamicQuantOptions& options = {}, CalibrationDataReader* data = nullptr);
 
 // Static quantisation: weights and activations are quantised, using the activation ranges observed while the float model runs
 // over the data. Throws as quantize_dynamic() does, whatever `data` throws, and Error(invalid_argument) if there is no data.
@@ -190,6 +191,21 @@ SDX_API void preprocess_for_quantizing(const std::filesystem::path& model, const
 // compared if both models have one of the same name.
 SDX_API QuantAccuracy compare_quantized(const std::filesystem::path& model, const std::filesystem::path& quantized,
                                         CalibrationDataReader& data, std::int64_t samples = 0);
+
+// float16 or bfloat16 in place of float32, as sdx/convert.hpp does it.
+struct HalfOptions {
+  DataType dtype = DataType::float16;                     // or bfloat16
+  bool keep_io = false;                                   // inputs and outputs stay float32
+  std::vector<std::string> keep_ops{};                    // operators that stay float32: "Softmax", "com.microsoft.Attention"
+  std::vector<std::string> keep_nodes{};                  // names of nodes that stay float32
+  bool measure_accuracy = false;                          // on the data
+  std::vector<std::filesystem::path> custom_ops{};        // custom operator libraries that the model needs
+  std::uint64_t external_above = std::uint64_t{1} << 30;  // constants totalling more bytes go into OUTPUT.data
+};
+// Writes a model that computes in 16 bits. Its report counts nodes that do so. Throws as quantize_dynamic() does, and
+// Error(invalid_argument) if no node can compute in the type.
+SDX_API QuantReport convert_to_half(const std::filesystem::path& model, const std::filesystem::path& output,
+                                    const HalfOptions& options = {}, CalibrationDataReader* data = nullptr);
 
 struct CalibrationFiles {
   std::int64_t batch = 0;       // rows per batch; 0: as the model fixes it, else 1

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -52,6 +53,9 @@ struct WeightOnlyOptions {
   // scales by search.
   double damp = 0.01;
   bool act_order = false, search_scales = false;
+  // As in QuantOptions; both need data.
+  std::optional<double> max_loss{};
+  bool measure_accuracy = false;
   std::vector<std::filesystem::path> custom_ops;          // custom operator libraries that the model needs
   std::uint64_t external_above = std::uint64_t{1} << 30;  // constants totalling more bytes go into OUTPUT.data
 };
@@ -67,15 +71,20 @@ struct WeightOnlyReport {
     std::string node, op, why;
   };
   std::vector<Node> quantized;
-  std::vector<Kept> kept;                           // nodes of a selected operator that were not quantised
+  std::vector<Kept> kept;  // nodes of a selected operator that were not quantised
+  std::int64_t nodes = 0;  // of the source model
+  std::optional<QuantAccuracy> accuracy;
   std::uint64_t bytes_before = 0, bytes_after = 0;  // of the files
   std::vector<std::string> warnings;                // about the model
+
+  // The same in the form that the other modes have.
+  SDX_API QuantReport summary() const;
 };
 
 // Quantises a model and writes it to `output` atomically. Weights shared by several nodes are quantised once. `data` is for gptq,
-// which runs the model on it; null for the other methods. Throws Error: whatever reading and running the model throws;
-// invalid_argument for contradictory options, unknown nodes, or gptq without data; not_implemented if the qdq form needs a newer
-// opset and a node cannot be converted to it; io.
+// which runs the model on it, and for max_loss and measure_accuracy. Nodes go by the names that QuantSelection says. Throws
+// Error: whatever reading and running the model throws; invalid_argument for contradictory options, unknown nodes, or options
+// that need data without them; not_implemented if the qdq form needs a newer opset and a node cannot be converted to it; io.
 SDX_API WeightOnlyReport quantize_weights(const std::filesystem::path& model, const std::filesystem::path& output,
                                           const WeightOnlyOptions& options = {}, CalibrationDataReader* data = nullptr);
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/tools_api.h"
 #include "graph/graph.h"
 
 namespace sdx {
@@ -35,6 +36,6 @@ struct NarrowReport {
 // lacks (sines of large angles; for float16 squares and exponentials until a root, logarithm or other operand reduces them),
 // where it computes only with extents, and where `options` say so. Throws Error(invalid_argument): a name in `options` that no
 // node has, an opset without such a Cast.
-NarrowReport narrow(Graph& graph, int opset, const NarrowOptions& options);
+SDX_TOOLS_API NarrowReport narrow(Graph& graph, int opset, const NarrowOptions& options);
 
 }  // namespace sdx

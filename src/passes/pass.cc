@@ -35,6 +35,7 @@ constexpr Pass kPasses[] = {
     {"fuse-attention", fuse::fuse_attention, "computes attention without its matrix of scores"},
     {"fuse-gelu", fuse::fuse_gelu, "computes Gelu in one step"},
     {"fuse-linear", fuse::fuse_linear, "lets products with weights add biases and residuals and apply activations"},
+    {"fuse-integer-products", fuse::fuse_integer_products, "lets products of bytes give floats, scaled and with a bias"},
     {"fuse-one-hot", fuse::fuse_one_hot, "takes rows of weights instead of multiplying with one-hot vectors"},
     {"fuse-epilogues", fuse::fuse_epilogues, "lets Conv and Gemm add residuals and apply activations"},
     {"fold-dequantized", simplify::fold_dequantized, "dequantises the weights that stayed floats", true},

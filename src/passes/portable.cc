@@ -21,7 +21,8 @@ constexpr int kHardSigmoidOpset = 6, kBroadcastOpset = 7;
 constexpr std::string_view kBasic[] = {"fold-constants",  "fold-shapes",  "remove-identities", "sum-to-add",
                                        "transposed-conv", "share-common", "fold-batch-norm",   "remove-dead"};
 // Whose results com.microsoft can say.
-constexpr std::string_view kExtended[] = {"fuse-block-weights", "fuse-silu", "fuse-layer-norm", "fuse-gelu", "fuse-epilogues"};
+constexpr std::string_view kExtended[] = {"fuse-block-weights", "fuse-silu",      "fuse-layer-norm",
+                                          "fuse-gelu",          "fuse-epilogues", "fuse-integer-products"};
 
 bool any_node(const Graph& g, bool (*is)(const Node&)) {
   for (const Node& n : g.nodes()) {

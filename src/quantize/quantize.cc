@@ -6,9 +6,10 @@
 #include "base/error.h"
 #include "onnx/reader.h"
 #include "quantize/accuracy/measure.h"
+#include "quantize/accuracy/sensitive.h"
 #include "quantize/dynamic/dynamic.h"
 #include "quantize/fixed/qdq.h"
-#include "quantize/fixed/sensitive.h"
+#include "quantize/fixed/smooth.h"
 #include "quantize/model/edit.h"
 #include "quantize/model/model_file.h"
 
@@ -18,18 +19,65 @@ using namespace quantize;
 
 namespace {
 
-// Batches on which each layer is measured for itself.
-constexpr std::int64_t kSearchBatches = 16;
+StaticQuantOptions narrowed(const StaticQuantOptions& options, const std::vector<std::string>& only,
+                            const std::vector<std::string>& without) {
+  StaticQuantOptions o = options;
+  if (!only.empty()) o.nodes_to_quantize = only;
+  o.nodes_to_exclude.insert(o.nodes_to_exclude.end(), without.begin(), without.end());
+  return o;
+}
 
+// Plans anew, without the layers that lose too much.
 void leave_sensitive(const Model& model, StaticPlan& plan, const Calibration& calibration, CalibrationDataReader& data,
                      StaticQuantOptions& options, QuantReport& report) {
-  if (!(*options.max_loss >= 0)) fail(ErrorCode::invalid_argument, "a loss is 0 or more, received {}", *options.max_loss);
-  const Recorded expected = record(model, data, options, kSearchBatches);
-  const auto kept = sensitive_nodes(model, plan, calibration, expected, data, options, *options.max_loss, report);
+  const auto make = [&](const std::vector<std::string>& only, const std::vector<std::string>& without) {
+    const StaticQuantOptions o = narrowed(options, only, without);
+    Model made = model;
+    QuantReport ignored;
+    const StaticPlan own = plan_static(made.graph, o, ignored);
+    make_static(made, own, calibration, o, ignored);
+    finish_quantized(made);
+    return made;
+  };
+  std::vector<Layer> layers;
+  for (NodeId id = 0; id < plan.nodes.size(); ++id) {
+    const Node& n = model.graph.node(id);
+    if (plan.nodes[id] && static_kind(n) == StaticKind::weighted) layers.push_back({node_name(model.graph, n), n.op_type, 0});
+  }
+  const std::vector<Layer> kept = sensitive_layers(model, std::move(layers), make, data, options);
   if (kept.empty()) return;
-  options.nodes_to_exclude.insert(options.nodes_to_exclude.end(), kept.begin(), kept.end());
+  for (const Layer& l : kept) {
+    options.nodes_to_exclude.push_back(l.name);
+    report.kept.push_back({l.name, l.op, damage_text(l)});
+  }
   QuantReport ignored;
   plan = plan_static(model.graph, options, ignored);
+}
+
+void leave_sensitive(const Model& model, CalibrationDataReader& data, DynamicQuantOptions& options, QuantReport& report) {
+  std::set<std::string> left;
+  const auto make = [&](const std::vector<std::string>& only, const std::vector<std::string>& without) {
+    DynamicQuantOptions o = options;
+    if (!only.empty()) o.nodes_to_quantize = only;
+    o.nodes_to_exclude.insert(o.nodes_to_exclude.end(), without.begin(), without.end());
+    Model made = model;
+    QuantReport own;
+    make_dynamic(made, o, own);
+    finish_quantized(made);
+    for (const QuantReport::Kept& k : own.kept) left.insert(k.node);
+    return made;
+  };
+  make({}, {});  // tells what cannot be quantised
+  std::vector<Layer> layers;
+  const Choice choice(model.graph, options, dynamic_operators(), options.extra.enable_subgraph);
+  for (const Node& n : model.graph.nodes()) {
+    const std::string name = node_name(model.graph, n);
+    if (choice.wants(model.graph, n) && !left.contains(name)) layers.push_back({name, n.op_type, 0});
+  }
+  for (const Layer& l : sensitive_layers(model, std::move(layers), make, data, options)) {
+    options.nodes_to_exclude.push_back(l.name);
+    report.kept.push_back({l.name, l.op, damage_text(l)});
+  }
 }
 
 // Float values that nodes of the chosen operators read or give, constants aside.
@@ -63,13 +111,19 @@ QuantReport write_static(Model& model, const std::filesystem::path& output, Stat
 }  // namespace
 
 QuantReport quantize_dynamic(const std::filesystem::path& path, const std::filesystem::path& output,
-                             const DynamicQuantOptions& options) {
+                             const DynamicQuantOptions& asked, CalibrationDataReader* data) {
+  DynamicQuantOptions options = asked;
+  check_measurable(options.max_loss, options.measure_accuracy, data);
   QuantReport report;
   report.mode = "dynamic";
   constexpr int kOpset = 13;  // scales along an axis; DynamicQuantizeLinear is of 11
   Model model = read_for_quantizing(path, options, kOpset, report);
+  const bool measured = options.measure_accuracy || options.max_loss;
+  const std::optional<Model> before = measured ? std::optional(model) : std::nullopt;
+  if (options.max_loss) leave_sensitive(model, *data, options, report);
   make_dynamic(model, options, report);
   write_quantized(model, output, options, report);
+  if (before) report.accuracy = measure(*before, model, *data, options, 0);
   return report;
 }
 
@@ -79,7 +133,9 @@ QuantReport quantize_static(const std::filesystem::path& path, const std::filesy
   check_static(options);
   QuantReport report;
   report.mode = "static";
+  check_measurable(options.max_loss, options.measure_accuracy, &data);
   Model model = read_for_quantizing(path, options, opset_for(options), report);
+  if (options.extra.smooth_quant) smooth(model, data, options);
   StaticPlan plan = plan_static(model.graph, options, report);
   const Calibration calibration = calibrate(model, observed_names(model.graph, plan), data, options);
   return write_static(model, output, plan, calibration, &data, options, report);
@@ -115,7 +171,8 @@ CalibratedRanges calibrate_static(const std::filesystem::path& path, Calibration
                                   const StaticQuantOptions& options, bool all) {
   check_static(options);
   QuantReport ignored;
-  const Model model = read_for_quantizing(path, options, opset_for(options), ignored);
+  Model model = read_for_quantizing(path, options, opset_for(options), ignored);
+  if (options.extra.smooth_quant) smooth(model, data, options);
   const auto names =
       all ? float_values(model.graph, options) : observed_names(model.graph, plan_static(model.graph, options, ignored));
   const Calibration found = calibrate(model, names, data, options);

@@ -5,20 +5,26 @@ namespace {
 
 std::string text(const QuantReport& report, std::size_t layers) { return report.text(layers); }
 std::string json(const QuantReport& report) { return report.json(); }
+QuantReport weight_only(const std::filesystem::path& model, const std::filesystem::path& output, const WeightOnlyOptions& options,
+                        CalibrationDataReader* data) {
+  return quantize_weights(model, output, options, data).summary();
+}
 
 constexpr Tools kTools{
     .version = kToolsVersion,
     .release = SDX_VERSION,
-    .options_bytes = sizeof(StaticQuantOptions),
+    .options_bytes = kOptionsBytes,
     .dynamic = quantize_dynamic,
     .calibrated = quantize_static,
-    .compare = compare_quantized,
+    .weight_only = weight_only,
+    .half = convert_to_half,
     .open_data = open_calibration_data,
     .text = text,
     .json = json,
     .type = parse_quant_type,
     .format = parse_quant_format,
     .method = parse_calibration_method,
+    .weight_method = weight_method_named,
 };
 
 }  // namespace

@@ -2,26 +2,32 @@
 // What libsdx_quantize.so offers to the command of the same build, which loads it when `sdx quantize` runs. Functions throw
 // sdx::Error.
 
-#include <sdx/quantize.hpp>
+#include <sdx/quantize_weights.hpp>
 
 namespace sdx::quantize {
 
-inline constexpr int kToolsVersion = 2;
+inline constexpr int kToolsVersion = 3;
+
+inline constexpr std::size_t kOptionsBytes =
+    sizeof(StaticQuantOptions) + sizeof(WeightOnlyOptions) + sizeof(HalfOptions) + sizeof(QuantReport);
 
 struct Tools {
   int version;                // kToolsVersion
   const char* release;        // SDX_VERSION
-  std::size_t options_bytes;  // sizeof(StaticQuantOptions): what another build would pass another way
+  std::size_t options_bytes;  // kOptionsBytes: what another build would pass another way
 
   decltype(&quantize_dynamic) dynamic;
   decltype(&quantize_static) calibrated;
-  decltype(&compare_quantized) compare;
+  QuantReport (*weight_only)(const std::filesystem::path&, const std::filesystem::path&, const WeightOnlyOptions&,
+                             CalibrationDataReader*);
+  decltype(&convert_to_half) half;
   decltype(&open_calibration_data) open_data;
   std::string (*text)(const QuantReport&, std::size_t layers);
   std::string (*json)(const QuantReport&);
   QuantType (*type)(std::string_view);
   QuantFormat (*format)(std::string_view);
   CalibrationMethod (*method)(std::string_view);
+  WeightMethod (*weight_method)(std::string_view);
 };
 
 }  // namespace sdx::quantize

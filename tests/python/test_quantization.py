@@ -10,6 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import sardonyx
 from sardonyx import quantization as q
+from sardonyx.quantization import float16, registry
 from sardonyx.quantization import matmul_nbits_quantizer as nbits
 from sardonyx.quantization import qdq_loss_debug as debug
 from sardonyx.quantization import quant_utils as utils
@@ -186,6 +187,51 @@ def test_max_loss(tmp_path):
     assert again["loss"] <= wanted and tight["quantized"] < loose["quantized"]
 
 
+def test_max_loss_and_accuracy_of_dynamic(tmp_path):
+    loose = q.quantize_dynamic(network(), tmp_path / "a.onnx", extra_options={"Accuracy": True}, calibration_data_reader=Reader())
+    wanted = loose["accuracy"]["loss"] / 2
+    tight = q.quantize_dynamic(network(), tmp_path / "b.onnx", extra_options={"MaxLoss": wanted}, calibration_data_reader=Reader())
+    assert tight["accuracy"]["loss"] <= wanted and tight["quantized"] < loose["quantized"]
+    with pytest.raises(sardonyx.InvalidArgument, match="needs data"):
+        q.quantize_dynamic(network(), tmp_path / "c.onnx", extra_options={"MaxLoss": wanted})
+
+
+def test_smooth_quant(tmp_path):
+    rng = np.random.default_rng(4)
+    uneven = np.where(np.arange(64) % 16 == 3, 60, 1).astype(np.float32)
+    weights = (rng.standard_normal((64, 24)) / uneven[:, None]).astype(np.float32)
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"], name="product")],
+        "product",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 64])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 24])],
+        [numpy_helper.from_array(weights, "w")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    data = [{"x": (rng.standard_normal((16, 64)) * uneven).astype(np.float32)} for _ in range(4)]
+    losses = []
+    for smooth in (False, True):
+        extra = {"SmoothQuant": smooth, "SmoothQuantAlpha": 0.5, "Accuracy": True}
+        losses.append(q.quantize_static(model, tmp_path / "q.onnx", Reader(data), extra_options=extra)["accuracy"]["loss"])
+    assert losses[1] < losses[0] / 5
+
+
+def test_sixteen_bits(tmp_path):
+    report = q.convert_to_half(network(), tmp_path / "h.onnx", keep_io_types=True, calibration_data_reader=Reader())
+    assert report["mode"] == "float16" and report["accuracy"]["loss"] < 1e-3
+    close(tmp_path / "h.onnx")
+    model = float16.convert_float_to_float16(network(), keep_io_types=True, op_block_list=["Conv"])
+    kinds = {t.name: t.data_type for t in model.graph.initializer}
+    assert TensorProto.FLOAT in [kinds[n] for n in kinds if n.startswith("w")] and TensorProto.FLOAT16 in kinds.values()
+    assert float16.convert_float_to_bfloat16(network()).graph.input[0].type.tensor_type.elem_type == TensorProto.BFLOAT16
+
+
+def test_registry():
+    assert {"MatMul", "LSTM", "Attention"} <= set(registry.IntegerOpsRegistry)
+    assert {"Conv", "Gemm", "Add", "Relu"} <= set(registry.QLinearOpsRegistry)
+    assert {"MatMul", "LayerNormalization", "Softmax"} <= set(registry.QDQRegistry)
+
+
 def test_calibrators(tmp_path):
     onnx.save(network(), tmp_path / "f.onnx")
     calibrator = q.create_calibrator(tmp_path / "f.onnx", ["Conv"])
@@ -270,6 +316,10 @@ def test_few_bits(tmp_path):
         got = sardonyx.InferenceSession(quantizer.model.model.SerializeToString()).run(None, data[0])[0]
         expected = data[0]["x"] @ weights
         assert np.sum(got * expected) / np.linalg.norm(got) / np.linalg.norm(expected) > 0.99
+    measured = nbits.MatMulNBitsQuantizer(model, block_size=32).process_to(tmp_path / "m.onnx", Reader(data))
+    assert 0 < measured["accuracy"]["loss"] < 0.02
+    kept = nbits.MatMulNBitsQuantizer(model, block_size=32).process_to(tmp_path / "m.onnx", Reader(data), max_loss=0)
+    assert kept["quantized"] == [] and kept["accuracy"]["loss"] == 0
     excluded = nbits.MatMulNBitsQuantizer(model, nodes_to_exclude=["product"])
     excluded.process()
     assert [n.op_type for n in excluded.model.nodes()] == ["MatMul"]

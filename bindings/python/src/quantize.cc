@@ -14,6 +14,8 @@
 #include "arrays.h"
 #include "base/error.h"
 #include "entry.h"
+#include "quantize/dynamic/dynamic.h"
+#include "quantize/fixed/plan.h"
 
 namespace sdx::python {
 namespace {
@@ -123,6 +125,8 @@ Setters common_setters(QuantOptions& o) {
       {"reduce_range", into(o.reduce_range, to_truth)},
       {"weight_type", into(o.weight_type, to_type)},
       {"preprocess", into(o.preprocess, to_truth)},
+      {"max_loss", into(o.max_loss, to_double)},
+      {"measure_accuracy", into(o.measure_accuracy, to_truth)},
       {"custom_ops", list_into(o.custom_ops, to_text)},
       {"external_above",
        [&o](PyObject* v) { o.external_above = static_cast<std::uint64_t>(std::max<std::int64_t>(0, to_integer(v))); }},
@@ -137,8 +141,6 @@ StaticQuantOptions to_static(PyObject* dict) {
       {"quant_format", [&o](PyObject* v) { o.quant_format = parse_quant_format(to_text(v)); }},
       {"activation_type", into(o.activation_type, to_type)},
       {"calibrate_method", [&o](PyObject* v) { o.calibrate_method = parse_calibration_method(to_text(v)); }},
-      {"max_loss", into(o.max_loss, to_double)},
-      {"measure_accuracy", into(o.measure_accuracy, to_truth)},
   });
   set_all(dict, setters, "options of static quantisation");
   return o;
@@ -206,13 +208,42 @@ class PythonReader : public CalibrationDataReader {
   std::size_t at_ = 0;
 };
 
-// dynamic(model, output, options): the report as JSON.
+std::optional<PythonReader> reader_or_none(PyObject* reader) {
+  if (reader == Py_None) return std::nullopt;
+  return std::optional<PythonReader>(std::in_place, reader, true);
+}
+
+// dynamic(model, output, options, reader or None): the report as JSON.
 Object dynamic(PyObject*, PyObject* arguments) {
-  expect_arguments(arguments, 3);
+  expect_arguments(arguments, 4);
   const std::string model = to_text(argument(arguments, 0)), output = to_text(argument(arguments, 1));
   DynamicQuantOptions options;
   set_all(argument(arguments, 2), common_setters(options), "options of dynamic quantisation");
-  return text(unlocked([&] { return quantize_dynamic(model, output, options).json(); }));
+  std::optional<PythonReader> reader = reader_or_none(argument(arguments, 3));
+  return text(unlocked([&] { return quantize_dynamic(model, output, options, reader ? &*reader : nullptr).json(); }));
+}
+
+// half(model, output, options, reader or None): the report as JSON.
+Object half(PyObject*, PyObject* arguments) {
+  expect_arguments(arguments, 4);
+  const std::string model = to_text(argument(arguments, 0)), output = to_text(argument(arguments, 1));
+  HalfOptions o;
+  set_all(argument(arguments, 2),
+          {{"dtype", [&o](PyObject* v) { o.dtype = parse_data_type(to_text(v)); }},
+           {"keep_io", into(o.keep_io, to_truth)},
+           {"keep_ops", list_into(o.keep_ops, to_text)},
+           {"keep_nodes", list_into(o.keep_nodes, to_text)},
+           {"measure_accuracy", into(o.measure_accuracy, to_truth)},
+           {"custom_ops", list_into(o.custom_ops, to_text)}},
+          "options of 16 bits");
+  std::optional<PythonReader> reader = reader_or_none(argument(arguments, 3));
+  return text(unlocked([&] { return convert_to_half(model, output, o, reader ? &*reader : nullptr).json(); }));
+}
+
+// operators(): those that dynamic and static quantisation know.
+Object operators(PyObject*, PyObject* arguments) {
+  expect_arguments(arguments, 0);
+  return tuple(texts(quantize::dynamic_operators()), texts(quantize::static_operators()));
 }
 
 // calibrated(model, output, reader, options)
@@ -306,28 +337,32 @@ WeightOnlyOptions to_weight_only(PyObject* dict) {
       {"damp", into(o.damp, to_double)},
       {"act_order", into(o.act_order, to_truth)},
       {"search_scales", into(o.search_scales, to_truth)},
+      {"max_loss", into(o.max_loss, to_double)},
+      {"measure_accuracy", into(o.measure_accuracy, to_truth)},
   });
   set_all(dict, setters, "options of weights in few bits");
   return o;
 }
 
-// weights(model, output, options, reader or None): ([(node, op, bits, k, n, block_size, error)], [(node, op, why)], warnings)
+// weights(model, output, options, reader or None): ([(node, op, bits, k, n, block_size, error)], [(node, op, why)], warnings, the
+// summary as JSON)
 Object weights(PyObject*, PyObject* arguments) {
   expect_arguments(arguments, 4);
   const std::string model = to_text(argument(arguments, 0)), output = to_text(argument(arguments, 1));
   const WeightOnlyOptions options = to_weight_only(argument(arguments, 2));
-  std::optional<PythonReader> reader;
-  if (argument(arguments, 3) != Py_None) reader.emplace(argument(arguments, 3), true);
+  std::optional<PythonReader> reader = reader_or_none(argument(arguments, 3));
   const WeightOnlyReport r = unlocked([&] { return quantize_weights(model, output, options, reader ? &*reader : nullptr); });
   const auto node = [](const WeightOnlyReport::Node& n) {
     return tuple(text(n.name), text(n.op), whole(n.bits), number(n.k), number(n.n), number(n.block_size), number(n.error));
   };
   const auto kept = [](const WeightOnlyReport::Kept& k) { return tuple(text(k.node), text(k.op), text(k.why)); };
-  return tuple(list_of(r.quantized, node), list_of(r.kept, kept), texts(r.warnings));
+  return tuple(list_of(r.quantized, node), list_of(r.kept, kept), texts(r.warnings), text(r.summary().json()));
 }
 
 PyMethodDef functions[] = {
-    {"dynamic", &entry<dynamic>, METH_VARARGS, "dynamic($module, model, output, options, /)\n--\n\n"},
+    {"dynamic", &entry<dynamic>, METH_VARARGS, "dynamic($module, model, output, options, reader, /)\n--\n\n"},
+    {"half", &entry<half>, METH_VARARGS, "half($module, model, output, options, reader, /)\n--\n\n"},
+    {"operators", &entry<operators>, METH_VARARGS, "operators($module, /)\n--\n\n"},
     {"calibrated", &entry<calibrated>, METH_VARARGS, "calibrated($module, model, output, reader, options, /)\n--\n\n"},
     {"ranges", &entry<ranges>, METH_VARARGS, "ranges($module, model, reader, options, all, /)\n--\n\n"},
     {"with_ranges", &entry<with_ranges>, METH_VARARGS, "with_ranges($module, model, output, ranges, options, /)\n--\n\n"},

@@ -39,6 +39,10 @@ bool fuse_linear(Graph& graph);
 // Linear of one-hot vectors, Cast(Equal(i, 0 .. N - 1)), becomes Gather of the weights' rows, if finite. float32 only.
 bool fuse_one_hot(Graph& graph);
 
+// MatMulInteger with constant weights, Cast to float32, Mul by the product of both scales and Add of a bias:
+// com.microsoft MatMulIntegerToFloat. One scale and zero point for the left operand.
+bool fuse_integer_products(Graph& graph);
+
 // x cos + concat(-x2, x1) sin becomes sdx RotaryEmbedding, also where it turns only the first elements of each head, before the
 // heads are transposed. The tables' halves must be seen to be equal. float32 only.
 bool fuse_rotary(Graph& graph);

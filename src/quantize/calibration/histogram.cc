@@ -60,6 +60,18 @@ double divergence(const std::vector<double>& counts, std::size_t begin, std::siz
   return sum;
 }
 
+// Of what the range cuts off, and of rounding the rest to the nearest of `codes` steps.
+double squared_error(const Histogram& h, const Moments& m, Range r, double codes, bool symmetric) {
+  const double half = h.half();
+  const auto bin_of = [&](double x) {
+    return static_cast<std::size_t>(std::clamp(std::round(x / h.width() + half), 0.0, 2 * half));
+  };
+  const std::size_t low = bin_of(r.low), high = std::max(bin_of(r.high), low);
+  const double step = (symmetric ? 2 * std::max(-r.low, r.high) : r.high - r.low) / codes;
+  const double rounded = (m.count[high] - m.count[low]) * step * step / 12;
+  return rounded + m.squares(0, low, r.low) + m.squares(high, h.counts().size(), r.high);
+}
+
 }  // namespace
 
 void Extremes::add(std::span<const float> values, std::optional<double> smoothing) {
@@ -114,38 +126,38 @@ Range percentile_range(const Histogram& h, double percentile) {
   return inside(h, {(static_cast<double>(low) - half) * h.width(), (static_cast<double>(high) - half) * h.width()});
 }
 
-Range entropy_range(const Histogram& h, int codes) {
+Range entropy_range(const Histogram& h, int groups, double codes, bool symmetric) {
   const auto middle = static_cast<std::size_t>(h.half());
   const bool below = h.range().low<0, above = h.range().high> 0;
-  std::size_t best = middle;
+  const Moments m(h);
+  // Few large values hardly change a distribution, and may be what a network is about: a layer norm's outliers, a detector's
+  // hits.
+  const double most = squared_error(h, m, h.range(), codes, symmetric) * (1 + 1e-9);
+  Range best = h.range();
   double least = std::numeric_limits<double>::infinity();
   const std::size_t step = std::max<std::size_t>(1, middle / 128);
-  const auto first = std::max<std::size_t>(step, static_cast<std::size_t>(codes) / 2);
+  const auto first = std::max<std::size_t>(step, static_cast<std::size_t>(groups) / 2);
   for (std::size_t reach = first; reach <= middle; reach += step) {
-    const double d = divergence(h.counts(), below ? middle - reach : middle, above ? middle + reach : middle + 1, codes);
+    const double end = static_cast<double>(reach) * h.width();
+    const Range r = inside(h, {-end, end});
+    if (squared_error(h, m, r, codes, symmetric) > most) continue;
+    const double d = divergence(h.counts(), below ? middle - reach : middle, above ? middle + reach : middle + 1, groups);
     if (d < least) {
       least = d;
-      best = reach;
+      best = r;
     }
   }
-  const double reach = static_cast<double>(best) * h.width();
-  return inside(h, {-reach, reach});
+  return best;
 }
 
 Range mse_range(const Histogram& h, double codes, bool symmetric) {
   const Moments m(h);
-  const double whole = std::max(-h.range().low, h.range().high), half = h.half();
+  const double whole = std::max(-h.range().low, h.range().high);
   Range best = h.range();
   double least = std::numeric_limits<double>::infinity();
   constexpr int kSteps = 64;
-  const auto bin_of = [&](double x) {
-    return static_cast<std::size_t>(std::clamp(std::round(x / h.width() + half), 0.0, 2 * half));
-  };
   const auto try_range = [&](Range r) {
-    const std::size_t low = bin_of(r.low), high = std::max(bin_of(r.high), low);
-    const double step = (symmetric ? 2 * std::max(-r.low, r.high) : r.high - r.low) / codes;
-    const double rounded = (m.count[high] - m.count[low]) * step * step / 12;
-    const double error = rounded + m.squares(0, low, r.low) + m.squares(high, h.counts().size(), r.high);
+    const double error = squared_error(h, m, r, codes, symmetric);
     if (error < least) {
       least = error;
       best = r;

@@ -48,8 +48,9 @@ class Histogram {
 // Each a part of the histogram's range.
 // A share of (100 - percentile) % is beyond the ends; of both sides half of it, of one side all where the other has nothing.
 Range percentile_range(const Histogram& h, double percentile);
-// Where the distribution of `codes` codes differs least from that of the values (Kullback-Leibler).
-Range entropy_range(const Histogram& h, int codes);
+// Where the distribution of the values in `groups` groups differs least from their own (Kullback-Leibler), among the ranges whose
+// squared error with `codes` steps is no larger than that of the whole range.
+Range entropy_range(const Histogram& h, int groups, double codes, bool symmetric);
 // The least mean square of what is cut off and what is rounded, with `codes` steps.
 Range mse_range(const Histogram& h, double codes, bool symmetric);
 // Five standard deviations about the mean.

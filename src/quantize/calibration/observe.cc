@@ -55,7 +55,7 @@ Range narrowed(const Histogram& h, const StaticQuantOptions& o) {
   const bool symmetric = e.activation_symmetric.value_or(false) || e.calib_tensor_range_symmetric;
   const CodeRange codes = code_range(o.activation_type, symmetric, false);
   switch (o.calibrate_method) {
-    case CalibrationMethod::entropy: return entropy_range(h, e.calib_num_quantized_bins);
+    case CalibrationMethod::entropy: return entropy_range(h, e.calib_num_quantized_bins, codes.high - codes.low, symmetric);
     case CalibrationMethod::percentile: return percentile_range(h, e.calib_percentile);
     case CalibrationMethod::distribution: return distribution_range(h);
     case CalibrationMethod::mse: return mse_range(h, codes.high - codes.low, symmetric);

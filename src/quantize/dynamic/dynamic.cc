@@ -265,6 +265,10 @@ bool byte(QuantType type) { return type == QuantType::qint8 || type == QuantType
 
 }  // namespace
 
+std::vector<std::string> dynamic_operators() {
+  return {"MatMul", "Gemm", "Conv", "LSTM", "GRU", "Attention", "EmbedLayerNormalization", "Gather"};
+}
+
 void shrink_tables(Model& model, const QuantOptions& options, QuantReport& report) {
   if (!options.op_types_to_quantize.empty() || !byte(options.weight_type)) return;
   DynamicQuantOptions own;
@@ -287,9 +291,7 @@ void make_dynamic(Model& model, const DynamicQuantOptions& options, QuantReport&
   if (opset < kDynamicQuantizeLinear) {
     fail(ErrorCode::invalid_argument, "the model has opset {}; quantising needs {} or newer", opset, kDynamicQuantizeLinear);
   }
-  const Choice choice(model.graph, options,
-                      {"MatMul", "Gemm", "Conv", "LSTM", "GRU", "Attention", "EmbedLayerNormalization", "Gather"},
-                      options.extra.enable_subgraph);
+  const Choice choice(model.graph, options, dynamic_operators(), options.extra.enable_subgraph);
   Rewriter(model.graph, opset, options, choice, report).run();
   for (const Node& n : model.graph.nodes()) {
     if (!n.removed && n.domain == "com.microsoft") model.opsets.try_emplace("com.microsoft", 1);

@@ -70,7 +70,8 @@ void settle_opset(Model& model, int least, QuantReport& report) {
   model.graph = std::move(copy);
 }
 
-// Exporters used to declare all weights as inputs with a default value. Numbers alone stay inputs: those callers may set.
+}  // namespace
+
 void keep_weights(Graph& graph) {
   for (std::size_t i = graph.inputs().size(); i-- > 0;) {
     const std::optional<Tensor>& t = graph.value(graph.inputs()[i]).constant;
@@ -78,8 +79,6 @@ void keep_weights(Graph& graph) {
     if (weights) graph.remove_input(i);
   }
 }
-
-}  // namespace
 
 std::int64_t count_nodes(const Graph& graph) {
   std::int64_t count = 0;
@@ -128,7 +127,7 @@ void finish_quantized(Model& model) {
   model.graph.compact();
   run_passes(model.graph, only);
   model.graph.drop_unused_values();
-  ops::infer_in_place(model.graph);
+  ops::infer_in_place(model.graph, {.allow_unknown = true});
   const int opset = model.opsets[""];
   model.ir_version = std::max(model.ir_version, opset >= 21 ? kIrOf21 : opset >= 13 ? kIrOf13 : std::int64_t{4});
 }

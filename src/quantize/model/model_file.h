@@ -13,6 +13,9 @@ namespace sdx::quantize {
 // BatchNormalization. Constants of branches and loops are in these; inputs whose defaults are arrays become constants. All nodes
 // of ai.onnx have one opset, at least `opset` where that can be done. Fills in the report's nodes, bytes_before and warnings.
 Model read_for_quantizing(const std::filesystem::path& path, const QuantOptions& options, int opset, QuantReport& report);
+// Exporters used to declare all weights as inputs with a default value: these become constants. Numbers alone stay inputs, which
+// callers may set.
+void keep_weights(Graph& graph);
 // The same of a model that was read.
 void prepare_for_quantizing(Model& model, const QuantOptions& options, int opset, QuantReport& report);
 

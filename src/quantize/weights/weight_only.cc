@@ -12,6 +12,7 @@
 #include "base/thread_pool.h"
 #include "ops/infer.h"
 #include "passes/simplify/simplify.h"
+#include "quantize/model/model_file.h"
 #include "quantize/weights/activations.h"
 #include "quantize/weights/block_matrix.h"
 #include "quantize/weights/gptq.h"
@@ -107,7 +108,7 @@ class Quantizer {
     for (NodeId id = 0; id < count; ++id) {
       Node& node = here.graph->node(id);
       if (node.removed) continue;
-      names_.insert(node.name);
+      names_.insert(node_name(*here.graph, node));
       for (Subgraph& s : node.subgraphs) find(Scope{s.graph.get(), &here, &s});
       if (node.domain.empty() && contains(options_.ops, node.op_type)) consider(here, id);
     }
@@ -116,13 +117,14 @@ class Quantizer {
   void consider(Scope& scope, NodeId id) {
     const Node& node = scope.graph->node(id);
     if (node.op_type != "MatMul" && node.op_type != "Gemm" && node.op_type != "Gather") return;
-    if (!options_.nodes.empty() && !contains(options_.nodes, node.name)) return;
+    const std::string name = node_name(*scope.graph, node);
+    if (!options_.nodes.empty() && !contains(options_.nodes, name)) return;
     Target target;
-    std::string why = contains(options_.exclude, node.name) ? "excluded" : target_of(scope, id, target);
-    const WeightFormat format = format_of(node, target);
+    std::string why = contains(options_.exclude, name) ? "excluded" : target_of(scope, id, target);
+    const WeightFormat format = format_of(node, name, target);
     if (why.empty()) why = obstacle(node, target, format);
     if (!why.empty()) {
-      if (target.weight.tensor != nullptr) report_.kept.push_back({node.name, node.op_type, std::move(why)});
+      if (target.weight.tensor != nullptr) report_.kept.push_back({name, node.op_type, std::move(why)});
       return;
     }
     const Target& kept = targets_.emplace_back(target);
@@ -138,10 +140,10 @@ class Quantizer {
     shared->users.push_back(&kept);
   }
 
-  WeightFormat format_of(const Node& node, const Target& target) const {
+  WeightFormat format_of(const Node& node, const std::string& name, const Target& target) const {
     WeightFormat f = options_.format;
-    for (const auto& [name, own] : options_.node_formats) {
-      if (name == node.name) f = own;
+    for (const auto& [named, own] : options_.node_formats) {
+      if (named == name) f = own;
     }
     while (f.block_size > kFewestInBlock && f.block_size / 2 >= target.k) f.block_size /= 2;
     if (options_.method == WeightMethod::hqq && node.op_type != "Gather") f.symmetric = false;
@@ -176,7 +178,8 @@ class Quantizer {
       const Node& node = t.scope->graph->node(t.node);
       if (node.op_type == "Gather") continue;
       if (t.scope->parent != nullptr) {
-        report_.warnings.push_back("node '" + node.name + "' lies in a subgraph, whose inputs are not seen: rounded to nearest");
+        report_.warnings.push_back("node '" + node_name(*t.scope->graph, node) +
+                                   "' lies in a subgraph, whose inputs are not seen: rounded to nearest");
         continue;
       }
       by_input[node.inputs[0]].push_back(s.get());
@@ -207,7 +210,7 @@ class Quantizer {
     if (!finite(weights)) {
       for (const Target* u : s.users) {
         const Node& node = u->scope->graph->node(u->node);
-        report_.kept.push_back({node.name, node.op_type, "its weights are not all finite"});
+        report_.kept.push_back({node_name(*u->scope->graph, node), node.op_type, "its weights are not all finite"});
       }
       return;
     }
@@ -223,7 +226,8 @@ class Quantizer {
     const Operands operands = make_operands(t, matrix, options_.form, gather);
     for (const Target* u : s.users) {
       const Node& node = u->scope->graph->node(u->node);
-      report_.quantized.push_back({node.name, node.op_type, s.format.bits, t.k, t.n, s.format.block_size, error});
+      report_.quantized.push_back(
+          {node_name(*u->scope->graph, node), node.op_type, s.format.bits, t.k, t.n, s.format.block_size, error});
       use_operands(*u, operands, options_.accuracy_level);
     }
     uses_contrib_ = uses_contrib_ || options_.form == WeightForm::qoperator;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 from typing import Any, Sequence
@@ -219,17 +220,27 @@ class MatMulNBitsQuantizer:
             options |= {"damp": config.percdamp, "act_order": config.actorder, "search_scales": config.mse}
         return options
 
-    def process_to(self, path: str | os.PathLike[str]) -> dict[str, Any]:
-        """Writes the quantised model to a file; returns which nodes were quantised and which were kept, and why."""
+    def process_to(
+        self,
+        path: str | os.PathLike[str],
+        calibration_data_reader: Any | None = None,
+        max_loss: float | None = None,
+    ) -> dict[str, Any]:
+        """Writes the quantised model to a file; returns which nodes were quantised and which were kept, and why. With a reader it also says
+        how near the result is to the float model ("accuracy"), and max_loss keeps the layers that lose most until that loss is met."""
         source = self._model.model if self._model is not None else self.model_path
         reader = getattr(self.algo_config, "calibration_data_reader", None)
+        if reader is None:
+            reader = calibration_data_reader
+        options = {**self._options(), "max_loss": max_loss, "measure_accuracy": calibration_data_reader is not None}
         with _models.as_file(source) as model:
-            done, kept, warnings = _native.weights(model, os.fspath(path), self._options(), reader)
+            done, kept, warnings, summary = _native.weights(model, os.fspath(path), options, reader)
         names = ("node", "op", "bits", "k", "n", "block_size", "error")
         return {
             "quantized": [dict(zip(names, entry)) for entry in done],
             "kept": [dict(zip(("node", "op", "why"), entry)) for entry in kept],
             "warnings": warnings,
+            "accuracy": json.loads(summary)["accuracy"],
         }
 
     def process(self) -> dict[str, Any]:

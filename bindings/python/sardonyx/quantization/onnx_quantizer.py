@@ -50,6 +50,6 @@ class ONNXQuantizer(RangedQuantizer):
         if self.static:
             return super().quantize_model()
         with _models.as_file(self.model.model) as model, _models.new_file() as output:
-            _native.dynamic(model, output, self._options())
+            _native.dynamic(model, output, self._options(), None)
             self.model = ONNXModel(_models.load(output))
         return self.model.model

@@ -328,8 +328,10 @@ def quantize_dynamic(
     nodes_to_exclude: Sequence[str] | None = None,
     use_external_data_format: bool = False,
     extra_options: dict[str, Any] | None = None,
+    calibration_data_reader: Any | None = None,
 ) -> dict[str, Any]:
-    """Quantises weights; ranges of activations are found in each run. Returns a report of what was done."""
+    """Quantises weights; ranges of activations are found in each run. extra_options has MaxLoss and Accuracy too (see quantize_static()),
+    which need a reader. Returns a report of what was done."""
     options = options_of(
         weight_type,
         op_types_to_quantize,
@@ -341,7 +343,29 @@ def quantize_dynamic(
         extra_options,
     )
     with _models.as_file(model_input) as model:
-        return json.loads(_native.dynamic(model, os.fspath(model_output), options))
+        return json.loads(_native.dynamic(model, os.fspath(model_output), options, calibration_data_reader))
+
+
+def convert_to_half(
+    model_input: _models.ModelInput,
+    model_output: str | os.PathLike[str],
+    to: str = "float16",
+    keep_io_types: bool = False,
+    op_block_list: Sequence[str] | None = None,
+    node_block_list: Sequence[str] | None = None,
+    calibration_data_reader: Any | None = None,
+) -> dict[str, Any]:
+    """Writes a model that computes in float16 or bfloat16. What would lose too much stays float32, as do the blocked operators and nodes.
+    Returns a report; with a reader it says how near the result is to the float32 model."""
+    options = {
+        "dtype": to,
+        "keep_io": bool(keep_io_types),
+        "keep_ops": list(op_block_list or []),
+        "keep_nodes": list(node_block_list or []),
+        "measure_accuracy": calibration_data_reader is not None,
+    }
+    with _models.as_file(model_input) as model:
+        return json.loads(_native.half(model, os.fspath(model_output), options, calibration_data_reader))
 
 
 def quantize(model_input: _models.ModelInput, model_output: str | os.PathLike[str], quant_config: QuantConfig) -> dict[str, Any]:
@@ -456,6 +480,7 @@ __all__ = [
     "StaticQuantConfig",
     "check_static_quant_arguments",
     "compare_quantized",
+    "convert_to_half",
     "get_qdq_config",
     "quantize",
     "quantize_dynamic",

@@ -1,0 +1,120 @@
+// Whole files: what is written, and how near it is to the float model.
+
+#include <filesystem>
+#include <sdx/quantize_weights.hpp>
+
+#include "base/error.h"
+#include "onnx/reader.h"
+#include "support/quantize_models.h"
+
+namespace sdx::quantize {
+namespace {
+
+using namespace sdx::testing;
+namespace fs = std::filesystem;
+
+// One layer, "bad", has a weight beside which 8 bits for all of them hardly hold the others.
+Model two_layers() {
+  Model m = model_of(
+      "opset 17\ninput x: float32[n,32]\nconstant w1: float32[32,32] 0\nconstant w2: float32[32,8] 0\n"
+      "a = MatMul(x, w1)\nb = Relu(a)\ny = MatMul(b, w2)\noutput y\n");
+  m.graph.node(0).name = "good";
+  m.graph.node(2).name = "bad";
+  m.graph.value(*m.graph.find("w2")).constant->mutable_values<float>()[0] = 100;
+  return m;
+}
+
+class Quantizing : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "sdx-quantize-test-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    folder_ = name;
+    write_model(two_layers(), folder_ / "float.onnx");
+    std::vector<NamedValues> all;
+    for (unsigned i = 0; i < 4; ++i) all.push_back({{"x", noise({6, 32}, 40 + i)}});
+    data_.emplace(std::move(all));
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  fs::path folder_;
+  std::optional<Batches> data_;
+};
+
+TEST_F(Quantizing, KeepsWhatLosesMostInEveryMode) {
+  const auto check = [&](auto options, const auto& quantize) {
+    options.measure_accuracy = true;
+    const double all = quantize(options).accuracy->loss;
+    options.max_loss = all / 2;
+    const QuantReport r = quantize(options);
+    EXPECT_LE(r.accuracy->loss, all / 2) << r.mode;
+    ASSERT_EQ(r.kept.size(), 1U) << r.mode;
+    EXPECT_EQ(r.kept[0].node, "bad") << r.mode;
+    EXPECT_NE(r.kept[0].why.find("alone it costs"), std::string::npos) << r.kept[0].why;
+    EXPECT_GT(r.quantized, 0) << r.mode;
+  };
+  const fs::path from = folder_ / "float.onnx", to = folder_ / "q.onnx";
+  check(DynamicQuantOptions{}, [&](const auto& o) { return quantize_dynamic(from, to, o, &*data_); });
+  check(StaticQuantOptions{}, [&](const auto& o) { return quantize_static(from, to, *data_, o); });
+  WeightOnlyOptions few;
+  few.format = {8, 32, false};
+  few.node_formats = {{"bad", {2, 32, false}}};
+  check(few, [&](const auto& o) { return quantize_weights(from, to, o, &*data_).summary(); });
+}
+
+TEST_F(Quantizing, WithoutDataThereIsNothingToMeasure) {
+  DynamicQuantOptions dynamic;
+  dynamic.measure_accuracy = true;
+  EXPECT_THROW(quantize_dynamic(folder_ / "float.onnx", folder_ / "d.onnx", dynamic), Error);
+  WeightOnlyOptions few;
+  few.max_loss = 0.1;
+  EXPECT_THROW(quantize_weights(folder_ / "float.onnx", folder_ / "d.onnx", few), Error);
+  few = {};
+  EXPECT_THROW(quantize_weights(folder_ / "float.onnx", folder_ / "float.onnx", few), Error);
+  EXPECT_FALSE(fs::exists(folder_ / "d.onnx"));
+}
+
+TEST_F(Quantizing, SixteenBits) {
+  for (const DataType type : {DataType::float16, DataType::bfloat16}) {
+    for (const bool keep_io : {false, true}) {
+      HalfOptions o;
+      o.dtype = type;
+      o.keep_io = keep_io;
+      o.measure_accuracy = true;
+      const QuantReport r = convert_to_half(folder_ / "float.onnx", folder_ / "h.onnx", o, &*data_);
+      EXPECT_EQ(r.mode, name(type));
+      EXPECT_EQ(r.quantized, 3);
+      ASSERT_TRUE(r.accuracy);
+      EXPECT_LT(r.accuracy->loss, 1e-3);
+      EXPECT_LT(r.bytes_after * 10, r.bytes_before * 7);
+      const Session session = Session::open(folder_ / "h.onnx");
+      EXPECT_EQ(session.inputs()[0].dtype, keep_io ? DataType::float32 : type);
+    }
+  }
+}
+
+TEST_F(Quantizing, SmoothQuantIsNearerWhereChannelsDiffer) {
+  std::vector<NamedValues> all;
+  for (unsigned i = 0; i < 4; ++i) {
+    Tensor x = noise({16, 32}, 70 + i);
+    const auto v = x.mutable_values<float>();
+    for (std::size_t j = 0; j < v.size(); ++j) v[j] *= j % 32 == 5 ? 80.0F : 1.0F;
+    all.push_back({{"x", std::move(x)}});
+  }
+  Batches data(std::move(all));
+  Model m = model_of("opset 17\ninput x: float32[n,32]\nconstant w1: float32[32,16] 0\ny = MatMul(x, w1)\noutput y\n");
+  const auto w = m.graph.value(*m.graph.find("w1")).constant->mutable_values<float>();
+  for (std::size_t c = 0; c < 16; ++c) w[5 * 16 + c] *= 0.02F;  // the large channel counts as much as the others
+  write_model(m, folder_ / "uneven.onnx");
+  double losses[2];
+  for (const bool smooth : {false, true}) {
+    StaticQuantOptions o;
+    o.extra.smooth_quant = smooth;
+    o.measure_accuracy = true;
+    losses[smooth ? 1 : 0] = quantize_static(folder_ / "uneven.onnx", folder_ / "q.onnx", data, o).accuracy->loss;
+  }
+  EXPECT_LT(losses[1] * 5, losses[0]);
+}
+
+}  // namespace
+}  // namespace sdx::quantize
