@@ -317,7 +317,7 @@ def test_few_bits(tmp_path):
         expected = data[0]["x"] @ weights
         assert np.sum(got * expected) / np.linalg.norm(got) / np.linalg.norm(expected) > 0.99
     measured = nbits.MatMulNBitsQuantizer(model, block_size=32).process_to(tmp_path / "m.onnx", Reader(data))
-    assert 0 < measured["accuracy"]["loss"] < 0.02
+    assert measured["accuracy"]["loss"] > 0 and measured["accuracy"]["outputs"][0]["cosine"] > 0.98
     kept = nbits.MatMulNBitsQuantizer(model, block_size=32).process_to(tmp_path / "m.onnx", Reader(data), max_loss=0)
     assert kept["quantized"] == [] and kept["accuracy"]["loss"] == 0
     excluded = nbits.MatMulNBitsQuantizer(model, nodes_to_exclude=["product"])
