@@ -186,7 +186,7 @@ def test_trainer_options(artifacts, state):
             Trainer(artifacts, state, **wrong)
     with pytest.raises(sardonyx.InvalidArgument, match="not an optimizer; permitted: adamw"):
         Trainer(artifacts, state, "adamm")
-    with pytest.raises(sardonyx.InvalidArgument, match="no schedule"):
+    with pytest.raises(sardonyx.InvalidArgument, match="not a schedule"):
         Trainer(artifacts, state, schedule="square")
     with pytest.raises(sardonyx.InvalidArgument, match="inputs are"):
         trainer.train_step({"x": X})

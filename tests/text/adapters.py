@@ -110,7 +110,7 @@ def refusals(folder, model, path):
     deeper = Model("llama", layers=4, seed=3)
     refused(path, Adapter(deeper, ["attn_v"], 2, 4, 9).peft(folder / "deep"), "blk.3.attn_v.weight")
     refused(path, good.gguf(folder / "qwen.gguf", model, "qwen2"), "architecture 'qwen2'")
-    refused(path, path, "no LoRA adapter")
+    refused(path, path, "not a LoRA adapter")
     refused(path, folder / "none", "none")
     (folder / "empty").mkdir()
     refused(path, folder / "empty", "adapter_config.json")
