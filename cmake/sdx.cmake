@@ -6,12 +6,12 @@ if(SDX_WARNINGS_AS_ERRORS)
   target_compile_options(sdx_flags INTERFACE -Werror)
 endif()
 if(SDX_SANITIZE)
-  # The preset `asan` is Clang without optimisation: 15 minutes of processor time for what takes GCC at -O1 over 40, and the tests still
-  # run in minutes. The widest register tiles alone would take minutes more, and SSE4 adds no code path that SSE2 and AVX2 lack.
+  # The preset `asan` uses Clang without optimisation: it compiles in 15 minutes of processor time, where GCC at -O1 takes over 40, and the
+  # tests still run in minutes. The widest register tiles would add minutes, and SSE4 adds no code path that SSE2 and AVX2 lack.
   target_compile_definitions(sdx_flags INTERFACE SDX_NO_AVX512)
   # Views into a mapped file may be unaligned and are copied before typed access, so the alignment check stays on.
   target_compile_options(sdx_flags INTERFACE -fsanitize=${SDX_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
-  # Tables of C functions that hand out incomplete types are called with our own names for these.
+  # We call tables of C functions with our own names for their incomplete types.
   target_compile_options(sdx_flags INTERFACE $<$<CXX_COMPILER_ID:Clang>:-fno-sanitize=function>)
   target_link_options(sdx_flags INTERFACE -fsanitize=${SDX_SANITIZE})
 endif()
@@ -19,8 +19,8 @@ if(SDX_FUZZ)
   target_compile_options(sdx_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
-  # The baseline of other processors has fused multiply-add, and GCC fuses where it likes: a reference kernel would round otherwise than
-  # the operator's definition says. (x86-64's baseline has none; the kernels' own targets set this everywhere.)
+  # The baseline of other processors has fused multiply-add, which GCC uses at will: a reference kernel would then round differently from
+  # the operator's definition. (x86-64's baseline has none; the kernels' own targets set this everywhere.)
   target_compile_options(sdx_flags INTERFACE -ffp-contract=off)
 endif()
 target_include_directories(sdx_flags INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
@@ -30,15 +30,15 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
                                              -Wno-maybe-uninitialized)
 endif()
 
-# Each function by itself, so that what a library does not use stays out of it.
+# Each function in its own section, so that a library contains only what it uses.
 target_compile_options(sdx_flags INTERFACE $<$<CONFIG:Release>:-ffunction-sections -fdata-sections>)
 
-# The standard library read once instead of 600 times: 0.8 s less for each file, of 3 to 10. Folders whose flags are the same share one
-# precompiled header, which costs 2 to 4 s. Not in the preset `clang`, so that one build notices a file that does not name what it uses.
+# Precompiled headers read the standard library once instead of 600 times: each file takes 0.8 s less, of 3 to 10 s. Folders with the same
+# flags share one, which costs 2 to 4 s. The preset `clang` has none, so that one build notices files that lack an include.
 option(SDX_PRECOMPILE "Precompile the standard library's headers" ON)
 set(SDX_PRECOMPILED <algorithm> <atomic> <cmath> <cstring> <filesystem> <functional> <limits> <map> <memory> <mutex> <optional> <set>
                     <span> <string> <unordered_map> <vector> <fmt/format.h>)
-# sdx_precompile(TARGET [FROM OTHER] [HEADER ...]): with the target's own header, which has these headers too, or with another's.
+# sdx_precompile(TARGET [FROM OTHER] [HEADER ...]): gives TARGET its own precompiled header, which also contains these headers, or OTHER's.
 function(sdx_precompile target)
   cmake_parse_arguments(ARG "" "FROM" "" ${ARGN})
   if(NOT SDX_PRECOMPILE OR SDX_FUZZ)
@@ -49,15 +49,15 @@ function(sdx_precompile target)
   else()
     target_precompile_headers(${target} PRIVATE ${SDX_PRECOMPILED} ${ARG_UNPARSED_ARGUMENTS})
   endif()
-  # Without its time of day in the header ccache can keep what uses it.
+  # Without a time stamp in the header, ccache can cache files that use it.
   target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>)
 endfunction()
 
-# Folders that compute little are a fifth smaller, and sooner compiled. Not what a start or a run passes through.
+# Folders that compute little are compiled for size: a fifth smaller, and compiled sooner. Not used for code on the path of a start or a run.
 set(SDX_SMALL $<$<CONFIG:Release>:-Os>)
 
-# Several files compiled as one, which takes a third of the time where nothing is optimised: the preset `asan` builds so. A changed file takes
-# longer then, so the others do not.
+# Compiles several files as one, which takes a third of the time without optimisation, as in the preset `asan`. A changed file then takes
+# longer, so other presets do not do this by default.
 option(SDX_UNITY "Compile several files of a target together" OFF)
 if(SDX_UNITY)
   find_package(Python3 REQUIRED COMPONENTS Interpreter)
@@ -74,7 +74,7 @@ function(sdx_unity target)
                   INPUT_FILE ${groups}.in COMMAND_ERROR_IS_FATAL ANY)
   include(${groups})
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
-  # GCC takes a class with members of a file's own types for one that several files see, unless it stands in the main file.
+  # GCC assumes that a class with members of a file's internal types is visible to several files, unless it is in the main file.
   target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/unity_groups.py ${ARGN})
 endfunction()
@@ -89,9 +89,9 @@ endforeach()
 target_compile_options(sdx_precompiled_small PRIVATE ${SDX_SMALL})
 
 # sdx_folder(NAME [SMALL | OPTIONS ... | HEADERS ... | LIKE FOLDER] [DEPENDS ...] [EXCLUDE REGEX] [TESTS PROGRAM]): one static library sdx_<name> from every
-# .cc of the current folder and its sub-folders, unit tests (*_test.cc) apart: those join the unit-test program, or with TESTS one of
-# their own. OPTIONS: the compiler's, beyond those of all. HEADERS: of the project (those in <> public), precompiled as well; LIKE takes
-# another folder's.
+# .cc of the current folder and its subfolders except unit tests (*_test.cc), which join the unit-test program, or with TESTS their own.
+# OPTIONS: additional compiler options. HEADERS: headers of the project (public ones in <>) to precompile as well; LIKE uses another
+# folder's.
 function(sdx_folder name)
   cmake_parse_arguments(ARG "SMALL" "EXCLUDE;LIKE;TESTS" "DEPENDS;SOURCES;LINK;OPTIONS;HEADERS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
@@ -133,8 +133,8 @@ function(sdx_folder name)
   endif()
 endfunction()
 
-# sdx_always_poisoned(TEST...): with memory filled that nobody has written (docs/environment.md), and so left out of `make test-poisoned`.
-# What computes the same as other tests, in another way.
+# sdx_always_poisoned(TEST...): runs these tests with uninitialised memory filled (docs/environment.md), so `make test-poisoned` skips them.
+# For tests that compute the same as others in another way.
 function(sdx_always_poisoned)
   foreach(test IN LISTS ARGN)
     set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT SDX_POISON=1)
@@ -142,8 +142,8 @@ function(sdx_always_poisoned)
   endforeach()
 endfunction()
 
-# sdx_page(HEADER NAMESPACE VARIABLE SCRIPT...): assets.cc in the binary folder, a page in one text from the current folder's assets
-# (cmake/page.cmake).
+# sdx_page(HEADER NAMESPACE VARIABLE SCRIPT...): writes assets.cc in the binary folder: a page in one string, from the current folder's
+# assets (cmake/page.cmake).
 function(sdx_page header namespace variable)
   file(GLOB assets CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/assets/*)
   string(REPLACE ";" "," scripts "${ARGN}")
