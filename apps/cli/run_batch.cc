@@ -68,7 +68,7 @@ class TextSink : public Sink {
     } else if (r.error.empty()) {
       print(fmt::format("{}:\n{}", r.name, r.shown.text.empty() ? outputs_text(r.shown.outputs) : r.shown.text));
     }
-    flush_output();  // whoever feeds samples in waits for the answer
+    flush_output();  // the sender of the samples waits for the answer
   }
 
  private:
@@ -109,7 +109,7 @@ class FolderSink : public Sink {
  private:
   fs::path path_of(std::int64_t index) const { return folder_ / (run_.samples.name(index) + ".json"); }
 
-  // Temporary files of a run that was killed: ours by name, and the lock says that nobody writes them any more.
+  // Temporary files of a killed run: the names are ours, and the lock shows that no process writes them any more.
   void drop_leftovers() const {
     constexpr std::string_view kEnding = ".json.tmp.";
     std::vector<fs::path> old;

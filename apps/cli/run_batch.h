@@ -21,7 +21,7 @@ struct BatchRun {
   bool json = false;            // JSON Lines on standard output
   std::int64_t batch_size = 1;  // samples that one run takes, where model and samples let themselves be stacked
   bool overwrite = false;       // a folder's results are made again
-  std::string identity;         // of model and settings: an interrupted FILE.jsonl goes on where it is the same
+  std::string identity;         // of model and settings: an interrupted FILE.jsonl continues if it is the same
 };
 
 // Throws UsageError for an output that cannot hold many results.

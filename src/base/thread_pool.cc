@@ -165,7 +165,7 @@ struct ThreadPool::Impl {
       if (Clock::now() - start > limit) break;
     }
     std::unique_lock lock(mutex);
-    sleepers.fetch_add(1);  // before the last look at `state`: whoever opens a region looks at both the other way round
+    sleepers.fetch_add(1);  // before the last look at `state`: a thread that opens a region looks at both in reverse order
     wake.wait(lock, ready);
     sleepers.fetch_sub(1);
   }

@@ -296,7 +296,7 @@ class Narrower {
     for (std::size_t i = 0; i < old.size(); ++i) g_.add_output(floats(old[i]) ? version(old[i], wanted) : old[i], names[i]);
   }
 
-  // A constant that nobody reads as float32 any more leaves its name to the converted one.
+  // A constant without float32 readers passes its name to the converted one.
   void name_constants() {
     const auto uses = g_.uses();
     for (const auto& [wide, narrow] : twins_) {

@@ -150,7 +150,7 @@ void Program::drop_packed(const Step& step, std::vector<std::uint32_t>& pending)
   }
 }
 
-// Keeps the constants that somebody reads, aligned where the reader needs it, and lets go of file pages that are not needed.
+// Keeps constants that have readers, aligned if the reader needs it, and releases file pages that are not needed.
 void Program::settle_constants() {
   const std::size_t n = graph_.values().size();
   std::vector<bool>& needed = needed_;

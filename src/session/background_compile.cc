@@ -16,7 +16,7 @@ using Clock = std::chrono::steady_clock;
 
 double seconds(Clock::duration d) { return std::chrono::duration<double>(d).count(); }
 
-// Compilers that nobody waits for any more, by provider.
+// Abandoned compilers, by provider.
 class LeftBehind {
  public:
   void change(const Provider* provider, int by) {

@@ -117,7 +117,7 @@ const plan::Program& Engine::variant(std::size_t which, plan::RunEnv& env) const
     program = make_variant(
         which, [&](int i) { tell(i < 0 ? nullptr : &names_[static_cast<std::size_t>(i)]); }, failures);
   } catch (...) {
-    tell(nullptr);  // what cannot be compiled at all is nobody's failure in service
+    tell(nullptr);  // if nothing can compile it, no provider has failed
     throw;
   }
   const std::lock_guard lock(mutex_);

@@ -1,5 +1,5 @@
 #pragma once
-// What works for `sdx faces`, in a library of its own: whoever runs other commands does not load it.
+// The code of `sdx faces`, in a separate library that other commands do not load.
 
 #include "vision/batch/tools.h"
 

@@ -66,7 +66,7 @@ bool NewFile::open_in_place() {
   return true;
 }
 
-// The system's words are about a file that nobody asked for; what is wrong is mostly the folder.
+// The system's message names a temporary file; the actual cause is usually the folder.
 void NewFile::cannot_begin() const {
   const int error = errno;
   const std::filesystem::path folder = path_.parent_path();
@@ -89,7 +89,7 @@ void NewFile::check(const std::filesystem::path& path) {
   }
 }
 
-// The lock says that somebody is writing it. remove_abandoned() may come in between: EEXIST, for another name to be tried.
+// The lock shows that a process is writing it. remove_abandoned() may intervene: EEXIST, so that another name is tried.
 bool NewFile::open_temporary(unsigned mode) {
   fd_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
   if (fd_ < 0) return false;

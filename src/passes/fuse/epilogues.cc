@@ -66,7 +66,7 @@ std::optional<Activation> activation_of(const Graph& g, const Node& n) {
   return std::nullopt;
 }
 
-// The one node that reads the value, if nobody else does: not the caller, no subgraph.
+// The only node that reads the value; none if the caller or a subgraph reads it.
 NodeId only_reader(const Graph& g, ValueId v, const Uses& uses) {
   if (uses[v].size() != 1) return kNoNode;
   if (std::find(g.outputs().begin(), g.outputs().end(), v) != g.outputs().end()) return kNoNode;

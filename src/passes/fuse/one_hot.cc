@@ -29,7 +29,7 @@ std::int64_t counts_to(const Tensor* t) {
   return t->size();
 }
 
-// What Cast and Equal turn into the vectors `v`, if nobody else reads them.
+// The value that Cast and Equal turn into the vectors `v`, if these have no other readers.
 OneHot one_hot(const Graph& g, ValueId v, const Uses& uses) {
   const Node* cast = made_by(g, v, "Cast", 1);
   if (cast == nullptr || !is_f32(g, v) || only_reader(g, v, uses) == kNoNode) return {};

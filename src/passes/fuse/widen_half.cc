@@ -337,7 +337,7 @@ class Widener {
     const std::vector<ValueId> made = wide.outputs;
     g_.remove_node(id);
     g_.add_node(std::move(wide));
-    // For whoever still reads the float16 form; dropped as dead where nobody does.
+    // For remaining readers of the float16 form; removed as dead if there are none.
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       if (made[i] == outputs[i]) continue;
       add_cast(made[i], outputs[i], g_.value(outputs[i]).type.elem);

@@ -120,7 +120,7 @@ Tensor scaled_weights(const Tensor& w, const Affine& a, bool transposed, std::in
   } else {
     scale_channels(w, a, transposed, group, static_cast<double*>(out.mutable_data()));
   }
-  // Most likely nobody reads the original any more.
+  // The original probably has no readers left.
   release_mapped_pages(w.data(), w.bytes());
   return out;
 }

@@ -100,7 +100,7 @@ std::string tuned_kernel(const Graph& graph, NodeId id, const KernelEntry& entry
                          std::vector<cache::KernelTime>& times) {
   const Node& node = graph.node(id);
   if (!untimeable(graph, node).empty()) return "";
-  cache::PackStore losers_too;  // what they pack is nobody's in the end
+  cache::PackStore losers_too;  // their packed weights are discarded in the end
   const cache::PackScope scope(losers_too);
   LowerContext context(graph, id);
   std::vector<std::unique_ptr<Kernel>> kernels;

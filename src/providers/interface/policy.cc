@@ -174,8 +174,8 @@ void add_gap(std::vector<ChainGap>& gaps, ChainGap gap) {
   gaps.push_back(std::move(gap));
 }
 
-// What nobody asked for is not looked for where the machine has no device for it: searching for vendors' libraries takes a
-// thousand file accesses, and loading OpenVINO longer than a small model's run. Empty: it is worth a look.
+// Providers that were not requested are not searched for if the machine has no device for them: finding vendors' libraries takes
+// a thousand file accesses, and loading OpenVINO longer than a small model's run. Empty: it is worth a look.
 std::string pointless(const Wish& w, const MachineFacts& m) {
   if (!w.by_auto || m.platform != Platform::linux_os) return {};
   const std::string p = w.provider.starts_with("ort:") ? w.provider.substr(4) : w.provider;

@@ -80,7 +80,7 @@ class OpenVino : public Provider {
     return {};
   }
 
-  // ONNX Runtime's provider where OpenVINO's library is not installed and nobody said where it should be; null: it is.
+  // ONNX Runtime's provider if OpenVINO's library is not installed and no path was given; null if it is.
   static const Provider* instead(const ProviderSettings& settings) {
     return library_candidates(settings).empty() ? ort::find("ort:openvino") : nullptr;
   }

@@ -82,7 +82,7 @@ Settings settings_of(const ProviderSettings& settings) {
     if (!given && !value.empty()) out.properties.emplace_back(key, value);
   };
   const bool cpu = out.device.starts_with("CPU");
-  add("PERFORMANCE_HINT", "LATENCY");  // each run is somebody waiting
+  add("PERFORMANCE_HINT", "LATENCY");  // a caller waits for each run
   // Without being asked to, the CPU's plugin computes in bfloat16 where the processor has instructions for it.
   if (precision == "FP32" || (precision.empty() && cpu)) add("INFERENCE_PRECISION_HINT", "f32");
   if (precision == "FP16") add("INFERENCE_PRECISION_HINT", "f16");

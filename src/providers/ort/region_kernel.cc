@@ -23,7 +23,7 @@ constexpr std::chrono::milliseconds kWatchEvery{2};
 
 using RunOptionsHandle = std::unique_ptr<c::RunOptions, void (*)(c::RunOptions*)>;
 
-// Ends a run in progress when its deadline passes or somebody cancels it. Costs a thread, so it exists only for runs that can be
+// Ends a run in progress when its deadline passes or it is cancelled. Costs a thread, so it exists only for runs that can be
 // stopped.
 class Watch {
  public:

@@ -586,7 +586,7 @@ class Blocker {
   std::int64_t block_;
   std::vector<std::vector<NodeId>> uses_;  // before anything changed
   std::vector<ValueId> twin_;              // value -> its blocked form
-  std::vector<ValueId> made_;              // values that nobody makes in their plain form any more
+  std::vector<ValueId> made_;              // values no longer computed in plain form
 };
 
 }  // namespace

@@ -66,7 +66,7 @@ class AttentionKernel : public Kernel {
     s->total = s->past + k.rows;
     std::size_t bytes = 0;
     if (c.has_input(kMask)) bytes = resolve_mask(c, *s);
-    // Caches that nobody asks for.
+    // Caches that are not requested.
     const auto room = [&](std::size_t output, const Heads& h) {
       const std::size_t at = bytes;
       const bool wanted = output < c.outputs.size() && c.outputs[output] != nullptr;
@@ -151,7 +151,7 @@ class AttentionKernel : public Kernel {
     return s.convert_mask ? (byte_size(DataType::float32, m[0] * m[1] * m[2] * s.total) + 63) / 64 * 64 : 0;
   }
 
-  // Booleans as 0 and -inf; keys beyond the mask's end are seen by nobody.
+  // Booleans as 0 and -inf; keys beyond the mask's end are ignored.
   const float* additive_mask(const KernelContext& c, const AttentionState& s, std::byte* workspace) const {
     constexpr float kNever = -std::numeric_limits<float>::infinity();
     auto* out = reinterpret_cast<float*>(workspace);
