@@ -117,9 +117,10 @@ bool is_bias(const Graph& g, ValueId v, std::int64_t n) {
 }
 
 bool fuse_at(Graph& g, NodeId id) {
-  const Node n = g.node(id);
-  const bool gemm = n.op_type == "Gemm";
-  if (n.removed || !n.domain.empty() || (!gemm && n.op_type != "MatMul") || !is_f32(g, n.inputs[0])) return false;
+  const bool gemm = g.node(id).op_type == "Gemm";
+  if (const Node& n = g.node(id); n.removed || !n.domain.empty() || (!gemm && n.op_type != "MatMul") || !is_f32(g, n.inputs[0]))
+    return false;
+  const Node n = g.node(id);  // a copy of a product alone: other nodes may hold whole subgraphs
   const ops::GemmAttrs attr = gemm ? ops::parse<ops::GemmAttrs>(n) : ops::GemmAttrs{};
   if (!attr.plain()) return false;
   const SymShape* left = shape_of(g, n.inputs[0]);

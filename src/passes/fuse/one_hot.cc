@@ -92,8 +92,9 @@ ValueId clipped_index(Graph& g, const std::string& name, ValueId index, std::int
 }
 
 bool fuse(Graph& g, NodeId id, const Uses& uses) {
+  // A copy only of what it is about: other nodes may hold whole subgraphs.
+  if (const Node& n = g.node(id); n.removed || n.domain != "sdx" || n.op_type != "Linear") return false;
   const Node linear = g.node(id);
-  if (linear.removed || linear.domain != "sdx" || linear.op_type != "Linear") return false;
   if (linear.outputs.size() != 1 || linear.outputs[0] == kNoValue) return false;
   if (!ops::parse<ops::FusedActivationFields>(linear).activation.empty()) return false;
   if (linear.inputs.size() > 3 && linear.inputs[3] != kNoValue) return false;

@@ -35,8 +35,9 @@ bool is_matrices(const Graph& g, ValueId v) {
 }
 
 bool join(Graph& g, NodeId id) {
-  const Node n = g.node(id);
-  if (!is_onnx(n, "MatMul") || !is_matrices(g, n.inputs[0]) || !is_matrices(g, n.inputs[1])) return false;
+  if (!is_onnx(g.node(id), "MatMul")) return false;
+  const Node n = g.node(id);  // a copy of a product alone: other nodes may hold whole subgraphs
+  if (!is_matrices(g, n.inputs[0]) || !is_matrices(g, n.inputs[1])) return false;
   const ValueId from[2] = {swapped_from(g, n.inputs[0]), swapped_from(g, n.inputs[1])};
   if (from[0] == kNoValue && from[1] == kNoValue) return false;
   Node& joined = g.node(id);
