@@ -102,8 +102,10 @@ bool takes_result(const OrtValue* value) {
   return value != nullptr && value->value.is_tensor() && value->value.tensor().dtype() != DataType::string;
 }
 
+[[noreturn]] void fail_terminated() { fail_ort(ORT_FAIL, "Exiting due to terminate flag being set to true."); }
+
 [[noreturn]] void fail_run(const Error& error) {
-  if (error.code() == ErrorCode::cancelled) fail_ort(ORT_FAIL, "Exiting due to terminate flag being set to true.");
+  if (error.code() == ErrorCode::cancelled) fail_terminated();
   if (error.code() == ErrorCode::invalid_model || error.code() == ErrorCode::runtime_failure) {
     fail_ort(ORT_FAIL, std::string("Non-zero status code returned while running the model. ") + error.what());
   }
@@ -138,7 +140,11 @@ void run_session(OrtSession& session, const OrtRunOptions* options, const char* 
   const NamedValues given = inputs_of(session, options, input_names, inputs, input_count);
   check_missing(session, given);
   Outputs wanted = outputs_of(session, output_names, output_count, outputs);
-  if (options != nullptr) wanted.engine.cancel = options->terminate;
+  if (options != nullptr) {
+    // Looked at here too: a model of few steps ends before the engine looks.
+    if (options->terminate.cancelled()) fail_terminated();
+    wanted.engine.cancel = options->terminate;
+  }
   NamedValues results;
   try {
     results = session.session.run(given, wanted.engine);

@@ -96,11 +96,7 @@ OrtStatus* register_using_function(OrtSessionOptions* options, const char* name)
     if (*(&require(name, "registration_func_name")) == '\0') {
       fail_ort(ORT_INVALID_ARGUMENT, "RegisterCustomOpsUsingFunction: Registration function name must be specified.");
     }
-    void* const entry = ::dlsym(RTLD_DEFAULT, name);
-    if (entry == nullptr) {
-      fail_ort(ORT_INVALID_ARGUMENT, std::string("RegisterCustomOpsUsingFunction: Registration function was not found: ") + name);
-    }
-    refused = reinterpret_cast<RegisterCustomOps>(entry)(options, api_base());
+    refused = entry_of(RTLD_DEFAULT, name, "it is not among the symbols that all libraries see")(options, api_base());
   });
   return status != nullptr ? status : refused;
 }
