@@ -93,13 +93,20 @@ dropin-wheel: wheel
 	cmake --build --preset $(PRESET) --target sdx_dropin_library
 	tools/dropin_wheel.sh $(BUILD) build/dropin-wheel
 
-# Runs published packages that contain models, unchanged, on ONNX Runtime and on our package in turns; skipped without a connection.
+# Runs published packages that contain models, and programs that open the C library, unchanged, on ONNX Runtime and on ours in turns; skipped
+# without a connection. DROPIN="--rounds 1 magika" takes a part of the packages, NATIVE="sherpa" one of the programs.
 DROPIN ?=
+NATIVE ?=
 dropin-clients: python-env build
 	@if tools/venv.sh build/packages-venv tests/clients/packages.txt --no-deps; then \
 		python3 -B tests/clients/packages_in_turns.py $(BUILD)/dropin $(BUILD)/python $(DROPIN); \
 	else \
 		echo "dropin-clients: the packages of tests/clients/packages.txt cannot be installed (no connection to the package index?); skipped" >&2; \
+	fi
+	@if tools/venv.sh build/native-venv tests/clients/native.txt --no-deps; then \
+		build/native-venv/bin/python -B tests/clients/native.py $(BUILD)/lib/sardonyx/libonnxruntime.so.1 $(BUILD)/bin/sdx $(NATIVE); \
+	else \
+		echo "dropin-clients: the packages of tests/clients/native.txt cannot be installed; skipped" >&2; \
 	fi
 
 docs: $(BUILD)/build.ninja

