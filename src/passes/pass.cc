@@ -14,6 +14,7 @@ namespace {
 constexpr Pass kPasses[] = {
     // First: fold-constants would turn quantised weights into floats.
     {"qdq-to-integer", fuse::qdq_to_integer, "runs operators between DequantizeLinear and QuantizeLinear in integers"},
+    {"byte-tables", fuse::byte_tables, "computes bytes from bytes by tables"},
     {"fuse-block-weights", fuse::fuse_block_weights, "multiplies with weights quantised in blocks as they are"},
     {"bytes-channels-last", fuse::bytes_channels_last, "lets convolutions of bytes have the channels last"},
     // Before fusions, which are for float32.

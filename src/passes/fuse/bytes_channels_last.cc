@@ -65,24 +65,26 @@ ValueId operand(Graph& g, ValueId v, int version) {
   return last != kNoValue ? last : transposed(g, v, to_last(rank_of(g, v)), version);
 }
 
-// The node now gives its result with the channels last; a transpose after it gives the old value.
+// The node now gives its results with the channels last; transposes after it give the old values.
 void turn(Graph& g, NodeId id, Node n, int version) {
-  const ValueId out = n.outputs[0];
-  const std::size_t rank = rank_of(g, out);
-  const ValueId last = g.add_value(g.value(out).name + "_last");
-  g.value(last).type.kind = Type::Kind::tensor;
-  g.value(last).type.elem = g.value(out).type.elem;
-  n.outputs[0] = last;
+  std::vector<Node> after;
+  for (ValueId& out : n.outputs) {
+    const ValueId last = g.add_value(g.value(out).name + "_last");
+    g.value(last).type.kind = Type::Kind::tensor;
+    g.value(last).type.elem = g.value(out).type.elem;
+    Node t;
+    t.name = g.value(out).name + "_first";
+    t.op_type = "Transpose";
+    t.version = version;
+    t.attributes.set("perm", to_first(rank_of(g, out)));
+    t.inputs = {last};
+    t.outputs = {out};
+    after.push_back(std::move(t));
+    out = last;
+  }
   g.remove_node(id);
   g.add_node(std::move(n));
-  Node t;
-  t.name = g.value(out).name + "_first";
-  t.op_type = "Transpose";
-  t.version = version;
-  t.attributes.set("perm", to_first(rank));
-  t.inputs = {last};
-  t.outputs = {out};
-  g.add_node(std::move(t));
+  for (Node& t : after) g.add_node(std::move(t));
 }
 
 // One group, one channel per group, or groups of at least eight: narrower ones fill no vector of output channels.
@@ -112,7 +114,7 @@ bool follow(Graph& g, NodeId id, const std::vector<std::size_t>& images, int ver
   for (const std::size_t i : images) {
     if (i >= n.inputs.size() || !is_byte_image(g, n.inputs[i]) || last_of(g, n.inputs[i]) == kNoValue) return false;
   }
-  if (rank_of(g, n.outputs[0]) != 4) return false;
+  if (!std::ranges::all_of(n.outputs, [&](ValueId v) { return v != kNoValue && rank_of(g, v) == 4; })) return false;
   for (const std::size_t i : images) n.inputs[i] = last_of(g, n.inputs[i]);
   change(n);
   turn(g, id, std::move(n), version);
@@ -144,12 +146,20 @@ bool turn_concat(Graph& g, NodeId id, int version) {
   return follow(g, id, images, version, [](Node& c) { c.attributes.set("axis", std::int64_t{3}); });
 }
 
+bool turn_split(Graph& g, NodeId id, int version) {
+  const std::int64_t axis = ops::parse<ops::SplitAttrs>(g.node(id)).axis;
+  if (axis != 1 && axis != -3) return false;
+  return follow(g, id, {0}, version, [](Node& c) { c.attributes.set("axis", std::int64_t{3}); });
+}
+
 bool turn_node(Graph& g, NodeId id, int version) {
   const Node& n = g.node(id);
   if (n.removed || n.outputs.empty() || n.outputs[0] == kNoValue || n.inputs.empty() || n.inputs[0] == kNoValue) return false;
   const std::string& op = n.op_type;
   if (op == "QLinearConv") return turn_conv(g, id, version);
   if (n.domain.empty() && op == "MaxPool") return n.outputs.size() == 1 && follow(g, id, {0}, version, make_nhwc_pool);
+  if (n.domain.empty() && op == "Split") return turn_split(g, id, version);
+  if (n.domain == "sdx" && op == "ByteTable") return follow(g, id, {0}, version, keep);
   if (n.domain != "com.microsoft") return false;
   if (op == "QLinearAdd") return same_shape(g, n.inputs[0], n.inputs[3]) && follow(g, id, {0, 3}, version, keep);
   if (op == "QLinearSigmoid" || op == "QLinearLeakyRelu") return follow(g, id, {0}, version, keep);

@@ -22,9 +22,13 @@ bool widen_half(Graph& graph);
 // input and one for the result, a bias in the steps of the sums. Likewise com.microsoft QLinearAdd (equal shapes), QGemm,
 // QLinearMatMul and MatMulIntegerToFloat (constant weights), QLinearGlobalAveragePool, QLinearSigmoid, QLinearLeakyRelu (also for
 // Relu and for quantising anew), QLinearConcat; Gather works on tables of bytes; MaxPool,
-// Reshape, Flatten, Transpose, Squeeze and Unsqueeze work on bytes where both sides are quantised alike. Relu or Clip before
-// QuantizeLinear goes where it changes nothing.
+// Split, Reshape, Flatten, Transpose, Squeeze and Unsqueeze work on bytes where both sides are quantised alike. Relu or Clip
+// before QuantizeLinear goes where it changes nothing.
 bool qdq_to_integer(Graph& graph);
+
+// Nodes between a tensor of bytes and a QuantizeLinear that compute each byte from the byte in the same place become sdx
+// ByteTable.
+bool byte_tables(Graph& graph);
 
 // MatMul and Gemm (alpha and beta 1, bias a vector) with a constant matrix of 4 or 8 bits that a DequantizeLinear with blocks
 // along the inner axis makes float32, block_size a power of two from 16 to 4096: com.microsoft MatMulNBits.

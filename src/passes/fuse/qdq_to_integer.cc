@@ -237,6 +237,27 @@ bool pool_first(Graph& g, NodeId id, const Uses& uses) {
   return true;
 }
 
+// Parts that are all quantised as the whole is are split as bytes.
+bool split_bytes(Graph& g, NodeId id, const Uses& uses) {
+  const Node n = g.node(id);
+  const NodeId d = byte_dequantizer(g, n, 0);
+  if (d == kNoNode || g.value(g.node(d).inputs[0]).constant) return false;
+  Node moved = n;
+  moved.inputs[0] = g.node(d).inputs[0];
+  std::vector<NodeId> quantizers;
+  for (ValueId& part : moved.outputs) {
+    const NodeId q = part == kNoValue ? kNoNode : only_quantizer(g, part, uses);
+    if (q == kNoNode || byte_type(g, {q, kNoNode}) != g.value(moved.inputs[0]).type.elem || !same_params(g, g.node(d), g.node(q)))
+      return false;
+    quantizers.push_back(q);
+    part = g.node(q).outputs[0];
+  }
+  for (const NodeId q : quantizers) g.remove_node(q);
+  g.remove_node(id);
+  g.add_node(std::move(moved));
+  return true;
+}
+
 bool fuse_concat(Graph& g, NodeId id, const Uses& uses) {
   const Node n = g.node(id);
   const Quantizer q = clamping_quantizer(g, n.outputs[0], uses);
@@ -359,6 +380,7 @@ bool fuse_other(Graph& g, NodeId id, const Uses& uses) {
   if (op == "LeakyRelu" || op == "Relu") return fuse_unary(g, id, "QLinearLeakyRelu", uses);
   if (op == "QuantizeLinear") return fuse_requantize(g, id);
   if (op == "Concat") return fuse_concat(g, id, uses);
+  if (op == "Split") return split_bytes(g, id, uses);
   for (const char* moves : {"MaxPool", "Reshape", "Flatten", "Transpose", "Squeeze", "Unsqueeze"}) {
     if (op == moves) return move_to_bytes(g, id, uses) || pool_first(g, id, uses);
   }

@@ -255,6 +255,27 @@ TEST(CpuQuantised, BytesWithChannelsLast) {
   }
 }
 
+TEST(CpuQuantised, TablesAndConcatenation) {
+  for (const DataType type : kBytes) {
+    const Tensor x = bytes(type, {2, 7, 5, 19}, 1), zero = bytes(type, {}, 3), other = bytes(type, {}, 4);
+    for (const DataType to : kBytes) expect_equal({"ByteTable", 1, "sdx", {}, {x, bytes(to, {256}, 7)}, {false, true}});
+    for (const std::int64_t axis : {0, 1, 3}) {  // whole tensors, blocks, and a few bytes at a time
+      Attributes attrs;
+      attrs.set("axis", axis);
+      Shape part = x.shape();
+      part[static_cast<std::size_t>(axis)] = 3;
+      const Tensor y = bytes(type, part, 5);
+      // The first part is quantised as the result is, the second is not.
+      expect_equal({"QLinearConcat",
+                    1,
+                    "com.microsoft",
+                    attrs,
+                    {scalar(0.05F), zero, x, scalar(0.05F), zero, y, scalar(0.03F), other},
+                    {true, true, false, true, true, false, true, true}});
+    }
+  }
+}
+
 TEST(CpuQuantised, Gemm) {
   for (const DataType type : kBytes) {
     for (const bool trans : {false, true}) {

@@ -59,6 +59,24 @@ void map_bytes(const std::uint8_t* table, const void* x, void* y, std::int64_t n
   });
 }
 
+void map_byte_rows(const std::uint8_t* table, const void* x, void* y, std::int64_t y_step, std::int64_t rows,
+                   std::int64_t count) {
+  if (count == 0) return;
+  if (rows == 1 && table != nullptr) return map_bytes(table, x, y, count);
+  const QuantBytesKernels& k = quant_bytes_kernels();
+  parallel_for(rows, std::max<std::int64_t>(1, 65536 / count), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t r = begin; r < end; ++r) {
+      const auto* from = static_cast<const std::uint8_t*>(x) + r * count;
+      auto* to = static_cast<std::uint8_t*>(y) + r * y_step;
+      if (table == nullptr) {
+        std::memcpy(to, from, static_cast<std::size_t>(count));
+      } else {
+        k.map(table, from, to, count);
+      }
+    }
+  });
+}
+
 void max_pool_bytes(const ConvShape& s, const void* x, bool is_signed, void* y) {
   const QuantBytesKernels& k = quant_bytes_kernels();
   const std::int64_t channels = s.in_channels;

@@ -20,6 +20,8 @@ void qadd(const QAdd& add, const void* a, const void* b, void* y, std::int64_t n
 
 // y = table[x], the byte as an unsigned index.
 void map_bytes(const std::uint8_t* table, const void* x, void* y, std::int64_t n);
+// The same of rows of `count` bytes that stand together in x and `y_step` bytes apart in y; without a table they are copied.
+void map_byte_rows(const std::uint8_t* table, const void* x, void* y, std::int64_t y_step, std::int64_t rows, std::int64_t count);
 
 // x: [batch, in..., channels] (in_channels of the shape), y: [batch, out..., channels]. A window of nothing but padding gives the
 // lowest value.

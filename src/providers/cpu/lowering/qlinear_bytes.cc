@@ -1,5 +1,5 @@
 // com.microsoft QLinearAdd of equal shapes, NhwcMaxPool and QLinearGlobalAveragePool over bytes with the channels last,
-// QLinearSigmoid and QLinearLeakyRelu by a table of 256 results.
+// QLinearSigmoid, QLinearLeakyRelu and sdx ByteTable by a table of 256 results, QLinearConcat by one for each part.
 
 #include <cmath>
 
@@ -166,6 +166,67 @@ std::unique_ptr<Kernel> make_leaky_relu(LowerContext& c) {
   return make_table(c, [alpha](float v) { return v >= 0.0F ? v : v * alpha; });
 }
 
+std::unique_ptr<Kernel> make_byte_table(LowerContext& c) {
+  const Tensor* table = c.constant(1);
+  if (table == nullptr || table->size() != 256) return c.refuse("the table is no constant of 256 bytes");
+  const auto* byte = static_cast<const std::uint8_t*>(table->data());
+  return std::make_unique<TableKernel>(std::vector<std::uint8_t>(byte, byte + 256));
+}
+
+struct ConcatState : KernelState {
+  std::int64_t outer = 1, row = 0;
+  std::vector<std::int64_t> own;  // bytes of each part that stand together
+};
+
+class QConcatKernel : public Kernel {
+ public:
+  // tables: for each part; an empty one copies.
+  QConcatKernel(std::vector<std::vector<std::uint8_t>> tables, std::int64_t axis) : tables_(std::move(tables)), axis_(axis) {}
+  std::string_view name() const override { return "concat-8"; }
+  bool uses_input(std::size_t i) const override { return i >= 2 && (i - 2) % 3 == 0; }
+
+  std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
+    auto s = std::make_unique<ConcatState>();
+    for (std::size_t i = 0; i < tables_.size(); ++i) {
+      const Shape x = c.input_shape(2 + 3 * i);
+      const auto axis = static_cast<std::size_t>(ops::normalize_axis(axis_, x.size()));
+      if (i == 0) s->outer = ops::product(x, 0, axis);
+      s->own.push_back(ops::product(x, axis, x.size()));
+      s->row += s->own.back();
+    }
+    return s;
+  }
+
+  void run(const KernelContext& c) const override {
+    const auto& s = *static_cast<const ConcatState*>(c.state);
+    auto* out = static_cast<std::uint8_t*>(c.output(0).mutable_data());
+    for (std::size_t i = 0; i < tables_.size(); ++i) {
+      map_byte_rows(tables_[i].empty() ? nullptr : tables_[i].data(), c.input(2 + 3 * i).data(), out, s.row, s.outer, s.own[i]);
+      out += s.own[i];
+    }
+  }
+
+ private:
+  std::vector<std::vector<std::uint8_t>> tables_;
+  std::int64_t axis_;
+};
+
+std::unique_ptr<Kernel> make_concat(LowerContext& c) {
+  const DataType type = c.output(0).elem;
+  if (!is_byte(type)) return c.refuse("not 8 bits");
+  const auto to = quantised(c, 0, type);
+  std::vector<std::vector<std::uint8_t>> tables;
+  for (std::size_t i = 2; i + 2 < c.node().inputs.size(); i += 3) {
+    if (c.dtype(i) != type) return c.refuse("parts of another type than the result");
+    const auto from = quantised(c, i + 1, type);
+    if (!from || !to) return c.refuse("scales or zero points are not single constants");
+    const bool copies = from->scale == to->scale && from->zero == to->zero;
+    tables.push_back(copies ? std::vector<std::uint8_t>()
+                            : ops::quant_table(type, from->scale, from->zero, to->scale, to->zero, [](float v) { return v; }));
+  }
+  return std::make_unique<QConcatKernel>(std::move(tables), ops::parse<ops::QLinearConcatAttrs>(c).axis);
+}
+
 }  // namespace
 
 void register_kernels_qlinear_bytes(KernelTable& t) {
@@ -174,6 +235,8 @@ void register_kernels_qlinear_bytes(KernelTable& t) {
   t.add("com.microsoft", "QLinearGlobalAveragePool", "global-average-nhwc-8", 10, make_global_average);
   t.add("com.microsoft", "QLinearSigmoid", "table-8", 10, make_sigmoid);
   t.add("com.microsoft", "QLinearLeakyRelu", "table-8", 10, make_leaky_relu);
+  t.add("sdx", "ByteTable", "table-8", 10, make_byte_table);
+  t.add("com.microsoft", "QLinearConcat", "concat-8", 10, make_concat);
 }
 
 }  // namespace sdx::cpu
