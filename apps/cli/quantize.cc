@@ -22,7 +22,7 @@ constexpr const char* kExamples =
     "  sdx quantize decoder.onnx -o decoder.int4.onnx --mode weight-only --bits 4 --method hqq\n"
     "  sdx quantize model.onnx -o half.onnx --mode float16 --keep-io --data samples.npz --accuracy\n";
 
-// Flags that some modes alone have.
+// Flags that only some modes have.
 struct ModeFlag {
   const char* flag;
   std::string_view modes;
@@ -200,31 +200,33 @@ void add_data_flags(const Command& command, QuantizeCommand& c) {
                    "Samples: an .npz with an array for each input, an .npy, or a folder of these or of pictures")
       ->type_name("PATH")
       ->group("Data");
-  command->add_option("--batch", c.batch, "Samples at a time (default: 1, or as the model fixes it)")->group("Data");
-  command->add_option("--samples", c.samples, "At most so many (default: all)")->group("Data");
-  command->add_option("--normalize", c.normalize, "Of pictures: 0-1, -1-1, imagenet, clip, none")
+  command->add_option("--batch", c.batch, "Samples per batch (default: 1, or as fixed by the model)")->group("Data");
+  command->add_option("--samples", c.samples, "Maximum number of samples (default: all)")->group("Data");
+  command->add_option("--normalize", c.normalize, "Value range of pictures: 0-1, -1-1, imagenet, clip, none")
       ->type_name("NAME")
       ->group("Data");
-  command->add_option("--resize", c.resize, "Of pictures, where the model takes any size")->type_name("WxH")->group("Data");
+  command->add_option("--resize", c.resize, "Size of pictures, if the model takes any size")->type_name("WxH")->group("Data");
 }
 
 void add_static_flags(const Command& command, QuantizeCommand& c) {
-  command->add_option("--format", c.format, "qdq or qoperator (default: static qdq; weight-only qoperator, which is MatMulNBits)")
+  command
+      ->add_option("--format", c.format,
+                   "qdq or qoperator (default: qdq for static; qoperator, which is MatMulNBits, for weight-only)")
       ->one_of({"qdq", "qoperator"})
       ->type_name("FORMAT")
       ->group("Static");
   command->add_option("--activation-type", c.activation_type, "uint8 (default), int8, uint16, int16, float8e4m3fn")
       ->type_name("TYPE")
       ->group("Static");
-  command->add_flag("--activation-symmetric", c.activation_symmetric, "As much range below 0 as above")->group("Static");
+  command->add_flag("--activation-symmetric", c.activation_symmetric, "Use ranges that are symmetric around 0")->group("Static");
   command->add_option("--calibrate", c.calibrate, "minmax (default), entropy, percentile, distribution or mse")
       ->one_of({"minmax", "entropy", "percentile", "distribution", "mse"})
       ->type_name("METHOD")
       ->group("Static");
-  command->add_option("--percentile", c.percentile, "Of values inside the range (default: 99.999)")->group("Static");
+  command->add_option("--percentile", c.percentile, "Percentage of values inside the range (default: 99.999)")->group("Static");
   command
       ->add_option("--smooth-quant", c.smooth_quant,
-                   "Move outliers of activations into the weights (SmoothQuant): how much of them, 0 to 1; 0.5 is usual")
+                   "Move this share of activation outliers into the weights (SmoothQuant), 0 to 1; usually 0.5")
       ->type_name("ALPHA")
       ->group("Static");
 }
@@ -238,16 +240,17 @@ void add_weight_only_flags(const Command& command, QuantizeCommand& c) {
       ->type_name("METHOD");
   option("--bits", c.bits, "Of each weight: 2, 4 (default) or 8")->type_name("N");
   option("--block-size", c.block_size, "Weights that share a scale: a power of two from 16 (default: 32)")->type_name("N");
-  command->add_flag("--symmetric", c.symmetric, "No zero points")->group("Weight-only");
-  option("--accuracy-level", c.accuracy_level, "What activations may be rounded to: 1 float32, 2 float16, 3 bfloat16, 4 int8")
+  command->add_flag("--symmetric", c.symmetric, "Use no zero points")->group("Weight-only");
+  option("--accuracy-level", c.accuracy_level,
+         "Type to which activations may be rounded: 1 float32, 2 float16, 3 bfloat16, 4 int8")
       ->type_name("N")
       ->range(0, 4);
-  command->add_flag("--act-order", c.act_order, "gptq: columns with large inputs first")->group("Weight-only");
+  command->add_flag("--act-order", c.act_order, "gptq: process columns with large inputs first")->group("Weight-only");
 }
 
 void add_float_flags(const Command& command, QuantizeCommand& c) {
-  command->add_flag("--keep-io", c.keep_io, "Inputs and outputs stay float32")->group("float16, bfloat16");
-  command->add_option("--keep-op", c.keep_ops, "Operators that stay float32, comma-separated")
+  command->add_flag("--keep-io", c.keep_io, "Keep inputs and outputs in float32")->group("float16, bfloat16");
+  command->add_option("--keep-op", c.keep_ops, "Operators to keep in float32, comma-separated")
       ->delimiter(',')
       ->one_word()
       ->type_name("OP")
@@ -257,38 +260,39 @@ void add_float_flags(const Command& command, QuantizeCommand& c) {
 }  // namespace
 
 void add_quantize(const Command& app, Action& action) {
-  const Command command = app.add_subcommand("quantize", "Write a model in fewer bits: 8, 4, 2, float16 or bfloat16");
+  const Command command = app.add_subcommand("quantize", "Convert a model to fewer bits: 8, 4, 2, float16 or bfloat16");
   const auto c = std::make_shared<QuantizeCommand>();
   command->add_option("MODEL", c->model, "Model file (.onnx), project file (sdx.yml) or name")->required();
-  command->add_option("-o,--output", c->output, "The new model")->required()->type_name("FILE.onnx");
+  command->add_option("-o,--output", c->output, "New model")->required()->type_name("FILE.onnx");
   command
       ->add_option("--mode", c->mode,
-                   "dynamic (default): no data needed; static: with ranges from --data; weight-only: weights in 2, 4 or 8 bits; "
+                   "dynamic (default): needs no data; static: ranges from --data; weight-only: weights in 2, 4 or 8 bits; "
                    "float16, bfloat16")
       ->one_of({"dynamic", "static", "weight-only", "float16", "bfloat16"})
       ->type_name("MODE");
   command->add_option("--weight-type", c->weight_type, "int8 (default), uint8; static also int16, int4, float8e4m3fn")
       ->type_name("TYPE");
-  command->add_flag("--per-tensor", c->per_tensor, "One scale for all of a weight instead of one for each channel");
-  command->add_flag("--reduce-range", c->reduce_range, "Weights of 7 bits, for processors without VNNI in other engines");
-  command->add_option("--op", c->ops, "Operators to quantise, comma-separated (default: those that gain)")
+  command->add_flag("--per-tensor", c->per_tensor, "Use one scale for a whole weight instead of one per channel");
+  command->add_flag("--reduce-range", c->reduce_range, "Use 7-bit weights, for other engines on processors without VNNI");
+  command->add_option("--op", c->ops, "Operators to quantise, comma-separated (default: those that gain from it)")
       ->delimiter(',')
       ->one_word()
       ->type_name("OP");
-  command->add_option("--node", c->nodes, "Quantise this node alone; may be repeated")->one_word()->type_name("NAME");
-  command->add_option("--exclude", c->exclude, "Leave this node as it is; may be repeated")->one_word()->type_name("NAME");
-  command->add_flag("--subgraphs", c->subgraphs, "Nodes in branches and loops too (dynamic)");
-  command->add_flag("--no-preprocess", c->no_preprocess, "Fold neither constants nor BatchNormalization before");
+  command->add_option("--node", c->nodes, "Quantise only this node; may be repeated")->one_word()->type_name("NAME");
+  command->add_option("--exclude", c->exclude, "Do not quantise this node; may be repeated")->one_word()->type_name("NAME");
+  command->add_flag("--subgraphs", c->subgraphs, "Also quantise nodes in branches and loops (dynamic)");
+  command->add_flag("--no-preprocess", c->no_preprocess, "Do not fold constants and BatchNormalization first");
   command->add_option("--custom-ops", c->custom_ops, "Library with custom operators; may be repeated")
       ->type_name("LIB.so")
       ->one_word();
   command
       ->add_option("--max-loss", c->max_loss,
-                   "Keep layers float until 1 - cosine of outputs, and rows with another top class, are at most this")
+                   "Keep sensitive layers in float until 1 - cosine of outputs, and the share of rows with another top class, "
+                   "are at most LOSS")
       ->type_name("LOSS");
-  command->add_flag("--accuracy", c->accuracy, "Compare with the float model on the data, outputs and values inside");
-  command->add_option("--report", c->report, "Write all that was done and measured as JSON")->type_name("FILE.json");
-  command->add_flag("--json", c->json, "The same to standard output");
+  command->add_flag("--accuracy", c->accuracy, "Compare outputs and inner values with the float model on the data");
+  command->add_option("--report", c->report, "Write a report as JSON")->type_name("FILE.json");
+  command->add_flag("--json", c->json, "Print the report as JSON");
   add_data_flags(command, *c);
   add_static_flags(command, *c);
   add_weight_only_flags(command, *c);
