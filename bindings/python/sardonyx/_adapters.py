@@ -26,7 +26,8 @@ class _Reader:
         size = struct.calcsize(code)
         if at < 0 or at + size > len(self._data):
             raise InvalidProtobuf(f"the adapter's bytes end at {len(self._data)}, and {size} at {at} are wanted")
-        return struct.unpack_from(code, self._data, at)[0]
+        found: int = struct.unpack_from(code, self._data, at)[0]
+        return found
 
     def follow(self, at: int) -> int:
         return at + self.number("<I", at)
@@ -155,8 +156,8 @@ class AdapterFormat:
 
     def __init__(self, adapter: AdapterFormat | None = None) -> None:
         self._format = _FORMAT
-        self._adapter = adapter._adapter if adapter else 0
-        self._model = adapter._model if adapter else 0
+        self._adapter: int = adapter._adapter if adapter else 0
+        self._model: int = adapter._model if adapter else 0
         self._parameters: dict[str, OrtValue] = dict(adapter._parameters) if adapter else {}
 
     @staticmethod

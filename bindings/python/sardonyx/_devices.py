@@ -77,6 +77,8 @@ kNextPowerOfTwo, kSameAsRequested = ArenaExtendStrategy
 class OrtDevice:
     """A kind of device, and which one of it. OrtDevice(type, memory, index) or OrtDevice(type, memory, vendor, index)."""
 
+    _numbers: tuple[int, ...]
+
     def __init__(self, *numbers: Any) -> None:
         if len(numbers) == 1 and isinstance(numbers[0], OrtDevice):
             numbers = numbers[0]._numbers

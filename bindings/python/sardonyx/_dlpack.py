@@ -41,8 +41,8 @@ def take(data: Any) -> np.ndarray:
     # NumPy takes memory for read-only where the protocol's older form cannot say. Here it belongs to whoever has the capsule.
     import ctypes
 
-    memory = (ctypes.c_ubyte * array.nbytes).from_address(array.ctypes.data)
-    memory._owner = array  # type: ignore[attr-defined]
+    memory: Any = (ctypes.c_ubyte * array.nbytes).from_address(array.ctypes.data)
+    memory._owner = array
     return np.frombuffer(memory, np.uint8).view(array.dtype).reshape(array.shape)
 
 

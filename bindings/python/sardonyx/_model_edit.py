@@ -244,7 +244,7 @@ def raw_data(tensor: memoryview) -> memoryview | None:
     return next((v for n, wire, v, _ in fields(tensor) if n == _RAW and wire == _BYTES), None)
 
 
-def write_whole(path: str, write: Callable[[BinaryIO], None]) -> None:
+def write_whole(path: str, write: Callable[[BinaryIO], Any]) -> None:
     """A file that appears whole or not at all."""
     temporary = f"{path}.{os.getpid()}.new"
     try:

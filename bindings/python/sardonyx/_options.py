@@ -33,24 +33,26 @@ class _Options:
             if name not in _MEMBERS:
                 object.__setattr__(self, name, value)
 
-    def __getattr__(self, name: str) -> Any:
-        if name not in _MEMBERS or name not in self._defaults:
-            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
-        from . import _enums
+    if not TYPE_CHECKING:  # a type checker would take any name for an option
 
-        enumeration, member = _MEMBERS[name]
-        value = getattr(getattr(_enums, enumeration), member)
-        object.__setattr__(self, name, value)
-        return value
+        def __getattr__(self, name: str) -> Any:
+            if name not in _MEMBERS or name not in self._defaults:
+                raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+            from . import _enums
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        if not name.startswith("_") and name not in self._defaults and not isinstance(getattr(type(self), name, None), property):
-            import difflib  # 1 ms of every start, for an error
+            enumeration, member = _MEMBERS[name]
+            value = getattr(getattr(_enums, enumeration), member)
+            object.__setattr__(self, name, value)
+            return value
 
-            near = difflib.get_close_matches(name, self._defaults, 1)
-            hint = f"; did you mean '{near[0]}'?" if near else ""
-            raise AttributeError(f"{type(self).__name__} has no option '{name}'{hint}")
-        object.__setattr__(self, name, value)
+        def __setattr__(self, name: str, value: Any) -> None:
+            if not name.startswith("_") and name not in self._defaults and not isinstance(getattr(type(self), name, None), property):
+                import difflib  # 1 ms of every start, for an error
+
+                near = difflib.get_close_matches(name, self._defaults, 1)
+                hint = f"; did you mean '{near[0]}'?" if near else ""
+                raise AttributeError(f"{type(self).__name__} has no option '{name}'{hint}")
+            object.__setattr__(self, name, value)
 
 
 class SessionOptions(_Options, EngineOptions):
@@ -131,7 +133,8 @@ class SessionOptions(_Options, EngineOptions):
     @property
     def optimized_model_filepath(self) -> str:
         """Opening the session writes the optimised model there."""
-        return os.fspath(self.__dict__.get("optimized_model", ""))
+        path: str = os.fspath(self.__dict__.get("optimized_model", ""))
+        return path
 
     @optimized_model_filepath.setter
     def optimized_model_filepath(self, path: str | os.PathLike[str]) -> None:
@@ -255,7 +258,7 @@ class SessionOptions(_Options, EngineOptions):
             "strict": self._is_strict(),
             "optimize": level != 0,
             "disabled_passes": self._disabled_passes,
-            "threads": self.intra_op_num_threads,
+            "threads": max(int(self.intra_op_num_threads), 0),  # as in ONNX Runtime, less than 0 is 0
             "dimensions": self._dimensions,
             "profile": self.enable_profiling,
             "custom_ops": self._custom_ops,

@@ -89,6 +89,7 @@ def _pairs(providers: Providers, provider_options: Sequence[Mapping[str, Any]] |
     if provider_options is not None and len(provider_options) != len(providers):
         raise InvalidArgument(f"provider_options must be as many as providers ({len(providers)}), received {len(provider_options)}")
     pairs: list[tuple[str, Mapping[str, Any]]] = []
+    own: Mapping[str, Any]
     for i, item in enumerate(providers):
         if isinstance(item, str):
             name, own = item, {}

@@ -51,6 +51,11 @@ class SparseCsrView:
 class SparseTensor:
     """Values, where they are, and the shape of the whole."""
 
+    _shape: list[int]
+    _values: np.ndarray
+    _kind: OrtSparseFormat
+    _indices: tuple[np.ndarray, ...]
+
     def __init__(self, other: SparseTensor) -> None:
         self.__dict__.update(other.__dict__)
 

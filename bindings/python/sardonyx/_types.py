@@ -77,7 +77,8 @@ def numpy_type(what: Any) -> np.dtype:
     except TypeError:
         import ml_dtypes
 
-        return np.dtype(getattr(ml_dtypes, name))
+        dtype: np.dtype = np.dtype(getattr(ml_dtypes, name))
+        return dtype
 
 
 def numpy_of(ort: str) -> np.dtype:

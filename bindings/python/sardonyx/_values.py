@@ -19,6 +19,8 @@ class OrtValue:
     """A value that a model takes or gives: an array, a list (sequence), a dict (map), a sparse tensor or None. All values are in the CPU's
     memory."""
 
+    _value: Any
+
     def __init__(self, value: Any, numpy_obj: Any = None) -> None:
         self._value = value._value if isinstance(value, OrtValue) else value
         self._keep = numpy_obj  # whose memory it is
@@ -82,7 +84,8 @@ class OrtValue:
     def as_sparse_tensor(self) -> SparseTensor:
         """Of a dense one the elements that are not zero."""
         if self.is_sparse_tensor():
-            return self._value
+            sparse: SparseTensor = self._value
+            return sparse
         from ._sparse import SparseTensor
 
         return SparseTensor.from_dense(self._tensor())
@@ -121,7 +124,8 @@ class OrtValue:
             key = next(iter(self._value), "")
             return f"map({'string' if isinstance(key, str) else 'int64'},tensor(float))"
         if self.is_sparse_tensor():
-            return self._value.data_type()
+            name: str = self._value.data_type()
+            return name
         return _types.ort_type(_types.engine_name(self._value))
 
     def element_type(self) -> int:
@@ -278,4 +282,5 @@ def array_at(address: int, element_type: Any, shape: Sequence[int]) -> np.ndarra
 
     dtype = _types.numpy_type(element_type)
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-    return np.frombuffer((ctypes.c_ubyte * size).from_address(address), dtype=np.uint8).view(dtype).reshape(tuple(shape))
+    memory: Any = (ctypes.c_ubyte * size).from_address(address)
+    return np.frombuffer(memory, dtype=np.uint8).view(dtype).reshape(tuple(shape))

@@ -87,7 +87,7 @@ class SessionIOBinding(IOBinding):
             device, element_type, shape, address = where
             super().bind_output(name, device, 0, element_type, shape, address)
 
-    def get_outputs(self) -> OrtValueVector:
+    def get_outputs(self) -> OrtValueVector:  # type: ignore[override]  # as in ONNX Runtime's package
         return OrtValueVector(self._results)
 
 

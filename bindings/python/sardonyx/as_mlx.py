@@ -12,17 +12,19 @@ import importlib.util
 import runpy
 import sys
 from types import ModuleType
+from typing import Any
 
 _USAGE = "usage: python -m sardonyx.as_mlx SCRIPT|-m MODULE [ARGUMENT…]"
 _MODULES = ("cuda", "distributed", "fast", "fft", "linalg", "metal", "random")
 
 
 def _core() -> ModuleType:
-    import sardonyx.array as source
+    import sardonyx.array
     from sardonyx.array import _members
     from sardonyx.array._core import core
 
-    module = ModuleType("mlx.core", source.__doc__)
+    source: Any = sardonyx.array  # with names that its stub leaves out
+    module: Any = ModuleType("mlx.core", source.__doc__)
     names = {k: v for k, v in vars(source).items() if not k.startswith("_") and not isinstance(v, ModuleType)}
     names.update(source._as_mlx())  # MLX's where the standard's differ
     for name in ("asarray", "broadcast_shapes", "from_dlpack"):
@@ -37,7 +39,8 @@ def _core() -> ModuleType:
     module.matrix_norm = module.linalg.norm
     core._print_as("mlx.core")
     _members.namespace_is_mlx = True
-    return module
+    made: ModuleType = module
+    return made
 
 
 def install() -> ModuleType:

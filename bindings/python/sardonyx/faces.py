@@ -140,7 +140,8 @@ def _picture(source: Any) -> Any:
 
 def read(source: str | os.PathLike[str] | bytes) -> Picture:
     """The picture in a file or in its bytes, upright."""
-    return _faces.read(source if isinstance(source, bytes) else os.fspath(source))
+    found: Picture = _faces.read(source if isinstance(source, bytes) else os.fspath(source))
+    return found
 
 
 def write(path: str | os.PathLike[str], picture: Picture) -> None:
@@ -150,7 +151,8 @@ def write(path: str | os.PathLike[str], picture: Picture) -> None:
 
 def sharpness(picture: Picture) -> float:
     """Variance of the Laplacian of the luma, at most 512 pixels long."""
-    return _faces.sharpness(picture)
+    found: float = _faces.sharpness(picture)
+    return found
 
 
 def judge(picture: Picture, face: Face) -> Quality:
@@ -182,17 +184,20 @@ def crop(picture: Picture, face: Face, **options: Any) -> Picture:
     from -1 to 1; fill: "colour" (with colour=(red, green, blue[, opacity])), "blur", "edge" or "shift"; align_eyes; shape: "rectangle",
     "rounded" (with radius) or "ellipse". What is given wins over the preset.
     """
-    return _faces.crop(picture, face._plain(), _crop_options(options))
+    found: Picture = _faces.crop(picture, face._plain(), _crop_options(options))
+    return found
 
 
 def crop_box(face: Face, **options: Any) -> tuple[float, float, float, float]:
     """The part (x, y, width, height) of the picture that crop() takes."""
-    return _faces.crop_box(face._plain(), _crop_options(options))
+    found: tuple[float, float, float, float] = _faces.crop_box(face._plain(), _crop_options(options))
+    return found
 
 
 def align(picture: Picture, face: Face, size: int = 112) -> Picture:
     """size x size pixels with eyes, nose and mouth at the places of ArcFace's template."""
-    return _faces.align(picture, face._plain(), size)
+    found: Picture = _faces.align(picture, face._plain(), size)
+    return found
 
 
 def alignment(face: Face, size: int = 112) -> list[list[float]]:
@@ -202,12 +207,14 @@ def alignment(face: Face, size: int = 112) -> list[list[float]]:
 
 def enhance(picture: Picture, settings: str = "natural", face: Face | None = None) -> Picture:
     """settings: "natural", "vivid", "professional", or "key=value,..." with the names of docs/faces/faces.md. `face` lies in `picture`."""
-    return _faces.enhance(picture, settings, None if face is None else face._plain())
+    found: Picture = _faces.enhance(picture, settings, None if face is None else face._plain())
+    return found
 
 
 def blur(picture: Picture, faces: Iterable[Face], method: str = "blur", margin: float = 0.1) -> Picture:
     """A copy in which nobody recognises the faces. method: "blur", "mosaic" or "box"."""
-    return _faces.anonymise(picture, [f._plain() for f in faces], method, margin)
+    found: Picture = _faces.anonymise(picture, [f._plain() for f in faces], method, margin)
+    return found
 
 
 __all__ = [

@@ -175,4 +175,5 @@ def deployment(
                 return JSONResponse({"error": str(e) or type(e).__name__}, status_code=400)
             return JSONResponse({"outputs": {name: values.tolist() for name, values in results.items()}})
 
-    return Served.bind()
+    made: Any = Served
+    return made.bind()

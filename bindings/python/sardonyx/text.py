@@ -54,7 +54,7 @@ class Encoding(NamedTuple):
         return len(self.ids)
 
 
-def _encoding(values: dict) -> Encoding:
+def _encoding(values: dict[str, Any]) -> Encoding:
     values["overflowing"] = [_encoding(part) for part in values["overflowing"]]
     return Encoding(**values)
 
@@ -69,17 +69,21 @@ class Tokenizer:
         return _encoding(self._tokenizer.encode(text, pair, add_special_tokens))
 
     def decode(self, ids: Iterable[int], skip_special_tokens: bool = True) -> str:
-        return self._tokenizer.decode(ids, skip_special_tokens)
+        found: str = self._tokenizer.decode(ids, skip_special_tokens)
+        return found
 
     def token_to_id(self, token: str) -> Optional[int]:
-        return self._tokenizer.token_to_id(token)
+        found: Optional[int] = self._tokenizer.token_to_id(token)
+        return found
 
     def id_to_token(self, id: int) -> Optional[str]:  # noqa: A002, the name that users of tokenizers know
-        return self._tokenizer.id_to_token(id)
+        found: Optional[str] = self._tokenizer.id_to_token(id)
+        return found
 
     @property
     def vocabulary_size(self) -> int:
-        return self._tokenizer.vocabulary_size()
+        found: int = self._tokenizer.vocabulary_size()
+        return found
 
 
 class ChatTemplate:
@@ -92,7 +96,8 @@ class ChatTemplate:
     @property
     def source(self) -> str:
         """The text of the template that conversations without tools get."""
-        return self._template.source()
+        found: str = self._template.source()
+        return found
 
     def render(
         self,
@@ -103,9 +108,10 @@ class ChatTemplate:
         **variables: Any,
     ) -> str:
         """The prompt. now: what strftime_now() tells, "2026-01-02"; "": the local time."""
-        return self._template.render(
+        found: str = self._template.render(
             _json(messages), "" if tools is None else _json(tools), add_generation_prompt, now, _json(variables) if variables else ""
         )
+        return found
 
 
 def _json(value: Any) -> str:
@@ -131,7 +137,7 @@ class AnswerEvent(NamedTuple):
     """kind: "content" and "reasoning" (text), "call_begin" (index, id, name), "arguments" (index, text), "call_end" (index, complete)."""
 
     kind: str
-    index: int
+    index: int  # type: ignore[assignment]  # tuples have a method of that name
     text: str
     id: str
     name: str
@@ -269,7 +275,8 @@ class LanguageModel:
     @property
     def info(self) -> dict[str, Any]:
         """format, architecture, context, vocabulary, layers, eos, load_ms, and the providers that run it."""
-        return self._model.info()
+        found: dict[str, Any] = self._model.info()
+        return found
 
     def _prompt(self, prompt: Union[str, Messages], tools: Optional[Sequence[Mapping[str, Any]]]) -> tuple[str, bool]:
         """A text, and whether the tokenizer adds special tokens: templates write them."""
@@ -294,8 +301,10 @@ class LanguageModel:
         plain = self._model.generate(text, special, _settings(settings), on_token, calls)
         plain["choices"] = [Choice(**c) for c in plain["choices"]]
         if calls:
-            known = {"template": self.chat_template, "tools": tools, "prompt": text}
-            plain["choices"] = [c._replace(message=parse_answer(c.text, **known)) for c in plain["choices"]]
+            template = self.chat_template
+            plain["choices"] = [
+                c._replace(message=parse_answer(c.text, template=template, tools=tools, prompt=text)) for c in plain["choices"]
+            ]
         return Generation(**plain)
 
     @property
@@ -306,12 +315,14 @@ class LanguageModel:
 
     def embed(self, texts: Union[str, Iterable[str]]) -> np.ndarray:
         """Vectors of texts. Raises NotImplemented where the network gives logits alone: TextEmbedder takes embedding models."""
-        return self._model.embed([texts] if isinstance(texts, str) else list(texts))
+        found: np.ndarray = self._model.embed([texts] if isinstance(texts, str) else list(texts))
+        return found
 
     @property
     def state(self) -> str:
         """ "loaded" or "unloaded"."""
-        return self._model.state()
+        found: str = self._model.state()
+        return found
 
     def unload(self) -> None:
         """Lets go of the model; what runs ends first, in its own thread. Other calls raise InvalidArgument from then on."""
@@ -369,7 +380,8 @@ class TextEmbedder:
 
     def embed(self, texts: Union[str, Iterable[str]], prompt: str = "") -> np.ndarray:
         """float32[texts, dimensions]. prompt: the folder's prompt of that name comes before each text."""
-        return self._embedder.embed([texts] if isinstance(texts, str) else list(texts), prompt)
+        found: np.ndarray = self._embedder.embed([texts] if isinstance(texts, str) else list(texts), prompt)
+        return found
 
 
 class Reranker:
@@ -388,4 +400,5 @@ class Reranker:
 
     def score(self, query: str, documents: Iterable[str]) -> list[float]:
         """How well each document answers the query, in the order of the documents."""
-        return self._reranker.score(query, list(documents))
+        found: list[float] = self._reranker.score(query, list(documents))
+        return found

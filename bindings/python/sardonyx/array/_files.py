@@ -13,7 +13,7 @@ _FORMATS = ("npy", "npz", "safetensors", "gguf")
 
 
 def _path(file: Any, ending: str) -> str:
-    path = os.fspath(file)
+    path: str = os.fspath(file)
     return path if path.endswith(ending) else path + ending
 
 
@@ -34,7 +34,7 @@ def save(file: Any, arr: array) -> None:
     _write(file, ".npy", lambda path: core._save(path, arr))
 
 
-def _numbered(args: tuple, kwargs: dict[str, array]) -> dict[str, array]:
+def _numbered(args: tuple[Any, ...], kwargs: dict[str, array]) -> dict[str, array]:
     arrays = dict(kwargs)
     for i, a in enumerate(args):
         if f"arr_{i}" in arrays:

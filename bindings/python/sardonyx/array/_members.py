@@ -89,7 +89,7 @@ def _rebuild(kind: type, shape: tuple[int, ...], name: str, data: bytes) -> arra
     return kind(core._from_bytes(data, _dtype(name), shape))
 
 
-def _reduce_ex(self: array, protocol: int) -> tuple:
+def _reduce_ex(self: array, protocol: int) -> tuple[Any, ...]:
     return _rebuild, (type(self), self.shape, self.dtype.name, bytes(self))
 
 
@@ -153,4 +153,4 @@ def _repr_array(self: reprlib.Repr, x: Any, level: int) -> str:
     return self.repr_instance(x, level) if isinstance(x, array) else _repr_of_arrays(self, x, level)
 
 
-reprlib.Repr.repr_array = _repr_array
+setattr(reprlib.Repr, "repr_array", _repr_array)  # noqa: B010, a method of the class may not be assigned to

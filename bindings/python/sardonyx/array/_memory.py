@@ -9,14 +9,15 @@ from ._core import array, core
 
 def get_memory_limit() -> int:
     """The most memory that may be in use; 0: no limit."""
-    limit = core._set_memory_limit(0)
+    limit: int = core._set_memory_limit(0)
     core._set_memory_limit(limit)
     return limit
 
 
 def set_memory_limit(limit: int) -> int:
     """Returns the limit before."""
-    return core._set_memory_limit(limit)
+    before: int = core._set_memory_limit(limit)
+    return before
 
 
 def set_wired_limit(limit: int) -> int:

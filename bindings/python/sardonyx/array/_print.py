@@ -67,7 +67,7 @@ def _ends(a: array) -> array:
     return a
 
 
-def _lines(values: list, shape: tuple[int, ...], depth: int) -> str:
+def _lines(values: list[Any], shape: tuple[int, ...], depth: int) -> str:
     last = depth == len(shape) - 1
     parts = [_number(v) if last else _lines(v, shape, depth + 1) for v in values]
     if shape[depth] > 2 * _SHOWN:

@@ -197,7 +197,7 @@ def _sum_type(x: array, dtype: Dtype | None) -> Dtype:
     return x.dtype
 
 
-def _cumulative(run: Any, start: int, x: array, axis: int | None, dtype: Dtype | None, include_initial: bool, names: dict) -> array:
+def _cumulative(run: Any, start: int, x: array, axis: int | None, dtype: Dtype | None, include_initial: bool, names: dict[str, Any]) -> array:
     if axis is None:
         if x.ndim > 1 and not names:
             raise ValueError("the axis must be given for an array of more than one axis")

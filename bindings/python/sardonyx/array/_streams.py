@@ -13,6 +13,9 @@ from ._core import core
 class DeviceType:
     """`cpu` or `gpu`."""
 
+    cpu: DeviceType
+    gpu: DeviceType
+
     def __init__(self, name: str, number: int) -> None:
         self.name, self.value = name, number
         self._place = (0, 0, number, 0)
@@ -81,7 +84,8 @@ class ThreadLocalStream:
     def _stream(self) -> Stream:
         if not hasattr(self._local, "stream"):
             self._local.stream = new_stream(self.device)
-        return self._local.stream
+        stream: Stream = self._local.stream
+        return stream
 
     @property
     def _place(self) -> tuple[int, int, int, int]:

@@ -8,6 +8,8 @@ from typing import Any
 
 from ._core import array, core
 
+Function = Callable[..., Any]
+
 
 def _name(o: Any) -> str:
     return type(o).__name__
@@ -28,7 +30,7 @@ def _argument_numbers(argnums: int | Sequence[int] | None, argnames: str | Seque
     return numbers, names
 
 
-def _check_called(numbers: list[int], names: set[str], args: tuple, kwargs: dict, tag: str) -> None:
+def _check_called(numbers: list[int], names: set[str], args: tuple[Any, ...], kwargs: dict[str, Any], tag: str) -> None:
     if numbers and numbers[-1] >= len(args):
         raise ValueError(
             f"{tag} Can't compute the gradient of argument index {numbers[-1]} because the function is called with only "
@@ -63,7 +65,7 @@ def _check_value(value: Any, tag: str, scalar_only: bool) -> None:
 class _Call:
     """Arguments of one call: where in the flat list the ones are whose gradient is asked for."""
 
-    def __init__(self, numbers: list[int], names: set[str], args: tuple, kwargs: dict) -> None:
+    def __init__(self, numbers: list[int], names: set[str], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.objects: list[array] = []
         self.wanted: list[int] = []
         self.targets: list[Any] = []  # structures, in the order of the gradients
@@ -87,7 +89,7 @@ class _Call:
         return trees
 
 
-def _value_and_grad(fun: Callable, argnums: Any, argnames: Any, tag: str, scalar_only: bool) -> Callable:
+def _value_and_grad(fun: Function, argnums: Any, argnames: Any, tag: str, scalar_only: bool) -> Function:
     numbers, names = _argument_numbers(argnums, argnames, tag)
 
     @functools.wraps(fun, updated=())
@@ -99,13 +101,14 @@ def _value_and_grad(fun: Callable, argnums: Any, argnames: Any, tag: str, scalar
         # Lists and dicts among the arguments are the caller's own: what the function puts into them stays.
         def flat(arrays: list[array]) -> list[array]:
             nonlocal structure
-            tree = [args, kwargs]
+            tree: list[Any] = [args, kwargs]
             core._update(tree, arrays)
             try:
                 value = fun(*tree[0], **tree[1])
             finally:
                 core._restore(tree, arrays, call.objects)
             _check_value(value, tag, scalar_only)
+            leaves: list[array]
             leaves, structure = core._flatten(value)
             return leaves
 
@@ -121,13 +124,13 @@ def _value_and_grad(fun: Callable, argnums: Any, argnames: Any, tag: str, scalar
 
 
 def value_and_grad(
-    fun: Callable, argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] = []  # noqa: B006, MLX's default
-) -> Callable:
+    fun: Function, argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] = []  # noqa: B006, MLX's default
+) -> Function:
     """A function that returns `fun`'s value and its gradients with respect to these arguments."""
     return _value_and_grad(fun, argnums, argnames, "[value_and_grad]", False)
 
 
-def grad(fun: Callable, argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] = []) -> Callable:  # noqa: B006
+def grad(fun: Function, argnums: int | Sequence[int] | None = None, argnames: str | Sequence[str] = []) -> Function:  # noqa: B006
     """A function that returns the gradients of `fun` with respect to these arguments."""
     both = _value_and_grad(fun, argnums, argnames, "[grad]", True)
 
@@ -142,14 +145,16 @@ def _listed(value: Any) -> list[array]:
     return [value] if isinstance(value, array) else list(value)
 
 
-def vjp(fun: Callable, primals: list[array], cotangents: list[array]) -> tuple[list[array], list[array]]:
+def vjp(fun: Function, primals: list[array], cotangents: list[array]) -> tuple[list[array], list[array]]:
     """`fun`'s results at `primals`, and the cotangents times its Jacobian."""
-    return core._vjp(lambda arrays: _listed(fun(*arrays)), list(primals), list(cotangents))
+    results: tuple[list[array], list[array]] = core._vjp(lambda arrays: _listed(fun(*arrays)), list(primals), list(cotangents))
+    return results
 
 
-def jvp(fun: Callable, primals: list[array], tangents: list[array]) -> tuple[list[array], list[array]]:
+def jvp(fun: Function, primals: list[array], tangents: list[array]) -> tuple[list[array], list[array]]:
     """`fun`'s results at `primals`, and its Jacobian times the tangents."""
-    return core._jvp(lambda arrays: _listed(fun(*arrays)), list(primals), list(tangents))
+    results: tuple[list[array], list[array]] = core._jvp(lambda arrays: _listed(fun(*arrays)), list(primals), list(tangents))
+    return results
 
 
 def _flat_axes(tree: Any, axes: Any, what: str, output: bool) -> list[int | None]:
@@ -177,7 +182,7 @@ def _flat_axes(tree: Any, axes: Any, what: str, output: bool) -> list[int | None
     raise ValueError("[vmap] The arguments should contain only arrays")
 
 
-def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0) -> Callable:
+def vmap(fun: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
     """`fun` for all elements along an axis of its arguments at once."""
 
     @functools.wraps(fun, updated=())
@@ -185,11 +190,13 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0) -> Callable:
         leaves, structure = core._flatten(args, True)
         # One argument needs no tuple around its axes, one result none around its axis.
         axes = _flat_axes(args, (in_axes,) if isinstance(in_axes, dict) and len(args) == 1 else in_axes, "in_axes", False)
-        result, asked = None, []
+        result: Any = None
+        asked: list[int | None] = []
 
         def flat(arrays: list[array]) -> list[array]:
             nonlocal result
             out = fun(*core._unflatten(structure, arrays))
+            found: list[array]
             found, result = core._flatten(out, True)
             one = isinstance(out, array) and isinstance(out_axes, (list, tuple)) and len(out_axes) == 1
             asked[:] = _flat_axes(out, out_axes[0] if one else out_axes, "out_axes", True)
@@ -203,17 +210,18 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0) -> Callable:
     return wrapped
 
 
-def compile(fun: Callable, inputs: Any = None, outputs: Any = None, shapeless: bool = False) -> Callable:
+def compile(fun: Function, inputs: Any = None, outputs: Any = None, shapeless: bool = False) -> Function:
     """`fun`, whose operations are built once for each combination of shapes and constants."""
-    made = core._Compiled(fun, inputs, outputs, shapeless)
+    made: Any = core._Compiled(fun, inputs, outputs, shapeless)
     for name in ("__module__", "__name__", "__qualname__", "__doc__"):
         if hasattr(fun, name):
             setattr(made, name, getattr(fun, name))
     made.__wrapped__ = fun
-    return made
+    compiled: Function = made
+    return compiled
 
 
-def checkpoint(fun: Callable) -> Callable:
+def checkpoint(fun: Function) -> Function:
     """`fun`, whose intermediate results are computed again for its gradient instead of being kept."""
 
     @functools.wraps(fun, updated=())
@@ -224,6 +232,7 @@ def checkpoint(fun: Callable) -> Callable:
         def flat(arrays: list[array]) -> list[array]:
             nonlocal result
             call_args, call_kwargs = core._unflatten(structure, arrays)
+            found: list[array]
             found, result = core._flatten(fun(*call_args, **call_kwargs))
             return found
 
@@ -243,22 +252,22 @@ class custom_function:
     def f_vjp(primals, cotangent, output): …
     """
 
-    def __init__(self, f: Callable) -> None:
+    def __init__(self, f: Function) -> None:
         functools.update_wrapper(self, f)
         self._function = f
-        self._vjp: Callable | None = None
-        self._jvp: Callable | None = None
-        self._vmap: Callable | None = None
+        self._vjp: Function | None = None
+        self._jvp: Function | None = None
+        self._vmap: Function | None = None
 
-    def vjp(self, f: Callable) -> custom_function:
+    def vjp(self, f: Function) -> custom_function:
         self._vjp = f
         return self
 
-    def jvp(self, f: Callable) -> custom_function:
+    def jvp(self, f: Function) -> custom_function:
         self._jvp = f
         return self
 
-    def vmap(self, f: Callable) -> custom_function:
+    def vmap(self, f: Function) -> custom_function:
         self._vmap = f
         return self
 
@@ -274,6 +283,7 @@ class custom_function:
 
         def flat(arrays: list[array]) -> list[array]:
             call_args, call_kwargs = core._unflatten(structure, arrays)
+            found: list[array]
             found, result = core._flatten(self._function(*call_args, **call_kwargs))
             results[:] = [result]
             return found
@@ -282,34 +292,34 @@ class custom_function:
         values = core._custom(flat, *rules, leaves)
         return core._unflatten(results[0], values)
 
-    def _flat_vjp(self, args: tuple, leaves: list, primals_of: Callable, results: list) -> Callable | None:
+    def _flat_vjp(self, args: tuple[Any, ...], leaves: list[array], primals_of: Function, results: list[Any]) -> Function | None:
         rule = self._vjp
         if rule is None:
             return None
 
-        def flat(primals: list, cotangents: list, outputs: list) -> list:
+        def flat(primals: list[array], cotangents: list[array], outputs: list[array]) -> list[array]:
             given = rule(primals_of(primals), core._unflatten(results[0], cotangents), core._unflatten(results[0], outputs))
-            found = core._leaves(given)
-            wanted = core._leaves(args)
+            found: list[array] = core._leaves(given)
+            wanted: list[array] = core._leaves(args)
             if len(found) != len(wanted):
                 raise ValueError(f"[custom vjp] expected {len(wanted)} gradients, one for each array of the arguments; received {len(found)}")
             return found + [core.zeros_like(p) for p in primals[len(found) :]]
 
         return flat
 
-    def _flat_jvp(self, function: Callable, primals_of: Callable) -> Callable | None:
+    def _flat_jvp(self, function: Function, primals_of: Function) -> Function | None:
         rule = self._jvp
         if rule is not None:
             return lambda primals, tangents: core._leaves(rule(primals_of(primals), primals_of(tangents)))
         # The rule for gradients says nothing of the forward derivative: that is the function's own.
         return None if self._vjp is None else lambda primals, tangents: core._jvp(function, primals, tangents)[1]
 
-    def _flat_vmap(self, args: tuple, primals_of: Callable) -> Callable | None:
+    def _flat_vmap(self, args: tuple[Any, ...], primals_of: Function) -> Function | None:
         rule = self._vmap
         if rule is None:
             return None
 
-        def axes_tree(tree: Any, axes: list) -> Any:
+        def axes_tree(tree: Any, axes: list[int | None]) -> Any:
             if isinstance(tree, array):
                 return axes.pop(0)
             if isinstance(tree, dict):
@@ -318,7 +328,7 @@ class custom_function:
                 return type(tree)(axes_tree(v, axes) for v in tree)
             return None
 
-        def flat(inputs: list, axes: list) -> tuple[list, list]:
+        def flat(inputs: list[array], axes: list[int | None]) -> tuple[list[array], list[int | None]]:
             tree = axes_tree(args, list(axes))
             out, out_axes = rule(primals_of(inputs), tree[0] if len(tree) == 1 else tree)
             return core._leaves(out), _axis_ends(out, out_axes)

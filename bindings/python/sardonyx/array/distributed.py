@@ -31,7 +31,7 @@ def is_available(backend: str = "any") -> bool:
     return False
 
 
-def init(strict: bool = False, backend: str = "any", *, all_gather_factory: Callable | None = None) -> Group:
+def init(strict: bool = False, backend: str = "any", *, all_gather_factory: Callable[..., Any] | None = None) -> Group:
     is_available(backend)
     if strict:
         raise RuntimeError(f"[distributed] Couldn't initialize the distributed backend {backend!r}: there is none in this build.")

@@ -19,16 +19,17 @@ def as_file(model: ModelInput) -> Iterator[str]:
     if not hasattr(model, "SerializeToString"):
         yield os.fspath(model)
         return
+    proto: Any = model
     with tempfile.TemporaryDirectory(prefix="sardonyx.quantization.") as folder:
         path = os.path.join(folder, "model.onnx")
-        if model.ByteSize() < EXTERNAL_TENSORS:
-            Path(path).write_bytes(model.SerializeToString())
+        if proto.ByteSize() < EXTERNAL_TENSORS:
+            Path(path).write_bytes(proto.SerializeToString())
         else:
             import copy
 
             import onnx
 
-            onnx.save_model(copy.deepcopy(model), path, save_as_external_data=True, location="model.onnx.data")
+            onnx.save_model(copy.deepcopy(proto), path, save_as_external_data=True, location="model.onnx.data")
         yield path
 
 

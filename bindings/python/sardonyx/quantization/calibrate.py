@@ -482,4 +482,5 @@ def create_calibrator(
     )
     if providers:
         calibrator.set_execution_providers(providers)
-    return calibrator
+    found: CalibraterBase = calibrator
+    return found

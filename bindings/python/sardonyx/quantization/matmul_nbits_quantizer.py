@@ -157,7 +157,7 @@ class MatMulNBitsQuantizer:
         algo_config: WeightOnlyQuantConfig | None = None,
     ):
         in_memory = hasattr(model, "SerializeToString")
-        self.model_path = None if in_memory else os.fspath(model)
+        self.model_path: Any = None if in_memory else os.fspath(model)
         self._model = ONNXModel(model) if in_memory else None
         self.bits = bits
         self.block_size = block_size
@@ -193,7 +193,7 @@ class MatMulNBitsQuantizer:
         self._model = model
 
     def _options(self) -> dict[str, Any]:
-        config = self.algo_config
+        config: Any = self.algo_config
         gptq = config.algorithm == "GPTQ"
         # ONNX Runtime takes the width and the block of these two methods from the quantiser, not from their configurations.
         own = config.algorithm in ("DEFAULT", "HQQ")

@@ -73,6 +73,8 @@ def create_activation_matching(
 ) -> dict[str, dict[str, Sequence[Any]]]:
     """By name of the value: "pre_qdq" and "post_qdq" of the quantised model and, where the float model has it, "float"."""
     out: dict[str, dict[str, Sequence[Any]]] = {}
+    before: Sequence[Any] | None
+    after: Sequence[Any] | None
     for name, values in qdq_activations.items():
         if name.endswith(QUANT_INPUT_SUFFIX):
             plain = name[: -len(QUANT_INPUT_SUFFIX)]

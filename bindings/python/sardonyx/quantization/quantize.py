@@ -303,18 +303,20 @@ def quantize_static(
         if calibration_cache_path is None:
             if reader is None:
                 raise ValueError("quantize_static needs a calibration_data_reader, or a calibration_cache_path with what one gave")
-            return json.loads(_native.calibrated(model, output, reader, options))
+            found: dict[str, Any] = json.loads(_native.calibrated(model, output, reader, options))
+            return found
         cache = Path(calibration_cache_path)
         smooth = bool(options["extra"].get("SmoothQuant", False))
         if smooth:
             raise ValueError("SmoothQuant changes weights by the data: it cannot work from a calibration_cache_path")
-        found = _cached(cache, calibrate_method, smooth)
-        if found is None:
+        data = _cached(cache, calibrate_method, smooth)
+        if data is None:
             if reader is None:
                 raise ValueError(f"there is no calibration cache '{cache}' yet: a calibration_data_reader is needed")
-            found = tensors_data_of(_native.ranges(model, reader, options, False), calibrate_method)
-            save_tensors_data(found, cache, smooth_quant=smooth)
-        return json.loads(_native.with_ranges(model, output, found.ranges(), options))
+            data = tensors_data_of(_native.ranges(model, reader, options, False), calibrate_method)
+            save_tensors_data(data, cache, smooth_quant=smooth)
+        result: dict[str, Any] = json.loads(_native.with_ranges(model, output, data.ranges(), options))
+        return result
 
 
 def quantize_dynamic(
@@ -343,7 +345,8 @@ def quantize_dynamic(
         extra_options,
     )
     with _models.as_file(model_input) as model:
-        return json.loads(_native.dynamic(model, os.fspath(model_output), options, calibration_data_reader))
+        result: dict[str, Any] = json.loads(_native.dynamic(model, os.fspath(model_output), options, calibration_data_reader))
+        return result
 
 
 def convert_to_half(
@@ -365,7 +368,8 @@ def convert_to_half(
         "measure_accuracy": calibration_data_reader is not None,
     }
     with _models.as_file(model_input) as model:
-        return json.loads(_native.half(model, os.fspath(model_output), options, calibration_data_reader))
+        result: dict[str, Any] = json.loads(_native.half(model, os.fspath(model_output), options, calibration_data_reader))
+        return result
 
 
 def quantize(model_input: _models.ModelInput, model_output: str | os.PathLike[str], quant_config: QuantConfig) -> dict[str, Any]:
@@ -411,9 +415,9 @@ def get_qdq_config(
     """A configuration that quantises all operators of the model, except Cast, QuantizeLinear and DequantizeLinear."""
     import onnx
 
-    model = model_input
+    model: Any = model_input
     if not hasattr(model, "SerializeToString"):
-        model = onnx.load_model(os.fspath(model_input), load_external_data=False)
+        model = onnx.load_model(os.fspath(model), load_external_data=False)
     excluded = set(nodes_to_exclude) if nodes_to_exclude and not callable(nodes_to_exclude) else set()
     ops = set()
     for node in model.graph.node:
@@ -470,7 +474,8 @@ def compare_quantized(
     """How near a quantised model is to the float one on the reader's data, or on its first `samples` batches: its loss, the share of rows
     with the same largest score (top1), and cosine and signal to noise of outputs and layers."""
     with _models.as_file(model) as before, _models.as_file(quantized) as after:
-        return json.loads(_native.compare(before, after, calibration_data_reader, samples))["accuracy"]
+        found: dict[str, Any] = json.loads(_native.compare(before, after, calibration_data_reader, samples))["accuracy"]
+        return found
 
 
 __all__ = [

@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import io
 import warnings
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 
@@ -16,21 +18,22 @@ OPSET = 17
 class _Flat(torch.nn.Module):
     """Tensors in, a tuple of tensors out, whatever the module takes and gives."""
 
-    def __init__(self, module, arguments):
+    def __init__(self, module: torch.nn.Module, arguments: tuple[Any, ...]) -> None:
         super().__init__()
         self.module = module
         self._arguments = arguments
-        self.results = self.types = None
+        self.results: tuple[Any, ...] = ()
+        self.types: list[torch.dtype] = []
 
-    def forward(self, *tensors):
+    def forward(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
         args, kwargs = rebuild(self._arguments, iter(tensors))
-        out: list = []
+        out: list[torch.Tensor] = []
         self.results = flatten(self.module(*args, **kwargs), out)
         self.types = [t.dtype for t in out]
         return tuple(out)
 
 
-def named_state(module):
+def named_state(module: torch.nn.Module) -> dict[str, torch.Tensor]:
     """Parameters and buffers by each of their names."""
     state = {}
     for prefix, part in module.named_modules(remove_duplicate=False):
@@ -40,7 +43,7 @@ def named_state(module):
     return state
 
 
-def refuse_what_a_trace_hides(module):
+def refuse_what_a_trace_hides(module: torch.nn.Module) -> None:
     """Raises ValueError for what a trace would show wrongly."""
     for name, part in module.named_modules():
         where = f"'{name}' " if name else "the module "
@@ -50,7 +53,9 @@ def refuse_what_a_trace_hides(module):
             raise ValueError(where + "averages its statistics over all batches (momentum is None)")
 
 
-def export(flat, tensors, names, dynamic, parameters=False) -> bytes:
+def export(
+    flat: torch.nn.Module, tensors: Sequence[torch.Tensor], names: list[str], dynamic: bool, parameters: bool = False
+) -> bytes:
     """`flat`: a module of tensors alone, in the modes that it has; `parameters`: as initializers, else as inputs."""
     refuse_what_a_trace_hides(flat)
     axes = {}
@@ -90,7 +95,7 @@ class Exported:
 
     PREFIX = "module."  # of names of parameters and buffers
 
-    def __init__(self, module, arguments, tensors, dynamic):
+    def __init__(self, module: torch.nn.Module, arguments: tuple[Any, ...], tensors: Sequence[torch.Tensor], dynamic: bool) -> None:
         flat = _Flat(module, arguments)
         flat.training = module.training
         self.argument_names = [f"argument_{i}" for i in range(len(tensors))]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch.autograd.function import once_differentiable
@@ -15,7 +17,7 @@ from .export import Exported, named_state
 from .structure import Unsupported, flatten, rebuild
 
 
-def capsule(tensor):
+def capsule(tensor: torch.Tensor) -> Any:
     tensor = tensor.detach()
     if tensor.dtype is torch.bool:  # DLPack's truths are newer than some of PyTorch's versions
         tensor = tensor.view(torch.uint8)
@@ -24,22 +26,22 @@ def capsule(tensor):
 
 def _autocast() -> bool:
     try:
-        return torch.is_autocast_enabled("cpu")
+        return bool(torch.is_autocast_enabled("cpu"))
     except TypeError:  # before PyTorch 2.4
-        return torch.is_autocast_cpu_enabled()
+        return bool(torch.is_autocast_cpu_enabled())
 
 
 class _Plan:
     """One exported model: for modes of training, a structure of arguments, and their types."""
 
-    def __init__(self, module, arguments, tensors, dynamic):
+    def __init__(self, module: torch.nn.Module, arguments: tuple[Any, ...], tensors: Sequence[torch.Tensor], dynamic: bool) -> None:
         exported = Exported(module, arguments, tensors, dynamic)
         self.results, self.types = exported.results, exported.types
         self.joint = _training.joint(exported.model)
         self.random = self.joint.random()
         numbers = {name: i for i, name in enumerate(exported.argument_names)}
         state = named_state(module)
-        self.sources = []  # by input: the number of an argument, or the name of a parameter or buffer
+        self.sources: list[int | str] = []  # by input: the number of an argument, or the name of a parameter or buffer
         for name in self.joint.inputs():
             own = name[len(exported.PREFIX) :]
             if name in numbers:
@@ -56,14 +58,14 @@ class _Plan:
             for m in module.modules()
             if isinstance(m, torch.nn.modules.batchnorm._BatchNorm) and m.training and m.num_batches_tracked is not None
         ]
-        self._places = [None] * len(self.sources)  # by input: where the parameter lay when it was handed over
+        self._places: list[Any] = [None] * len(self.sources)  # by input: where the parameter lay when it was handed over
 
-    def inputs(self, tensors, state):
+    def inputs(self, tensors: Sequence[torch.Tensor], state: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
         return [tensors[s] if isinstance(s, int) else state[s] for s in self.sources]
 
-    def run(self, inputs, wanted, seed):
+    def run(self, inputs: Sequence[torch.Tensor], wanted: bytes, seed: int) -> tuple[list[torch.Tensor], Any, list[int], list[int]]:
         """The outputs, new statistics behind them; the token or None; what must not change until the backward pass."""
-        given = [None] * len(inputs)
+        given: list[Any] = [None] * len(inputs)
         for i, (tensor, source) in enumerate(zip(inputs, self.sources)):
             if isinstance(source, int):
                 given[i] = capsule(tensor)
@@ -82,7 +84,7 @@ class _Plan:
 
 class _Function(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, plan, wanted, seed, *inputs):
+    def forward(ctx: Any, plan: _Plan, wanted: bytes, seed: int, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
         outputs, token, reads, shown = plan.run(inputs, wanted, seed)
         ctx.plan = plan
         if token is not None:
@@ -95,8 +97,8 @@ class _Function(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, *gradients):
-        plan = ctx.plan
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[Any, ...]:
+        plan: _Plan = ctx.plan
         given = [capsule(g) for g, dtype in zip(gradients, plan.types) if dtype.is_floating_point]
         results = plan.joint.backward(int(ctx.saved_tensors[0]), given)
         return (None, None, None, *(None if r is None else from_dlpack(r) for r in results))
@@ -111,7 +113,12 @@ class Module(torch.nn.Module):
     warning that says why: sardonyx_status() says it too.
     """
 
-    def __init__(self, module: torch.nn.Module, *, dynamic: bool = True):
+    _original: torch.nn.Module
+    _dynamic: bool
+    _plans: dict[Any, _Plan | str]  # by key: a plan, or why there is none
+    _warned: set[str]
+
+    def __init__(self, module: torch.nn.Module, *, dynamic: bool = True) -> None:
         if not isinstance(module, torch.nn.Module):
             raise TypeError(f"expected a torch.nn.Module, received {type(module).__qualname__}")
         super().__init__()
@@ -121,18 +128,20 @@ class Module(torch.nn.Module):
             object.__setattr__(self, part, getattr(module, part))
         object.__setattr__(self, "training", module.training)
         object.__setattr__(self, "_dynamic", dynamic)
-        object.__setattr__(self, "_plans", {})  # by key: a plan, or why there is none
+        object.__setattr__(self, "_plans", {})
         object.__setattr__(self, "_warned", set())
 
-    def forward(self, *args, **kwargs):
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
         original = self._original
+        key: Any = None
+        plan: _Plan | str | None
         try:
             key, arguments, tensors = self._key(args, kwargs)
             plan = self._plans.get(key)
             if plan is None:
                 plan = self._plans[key] = self._made(arguments, tensors)
         except Unsupported as e:
-            key, plan = None, str(e)
+            plan = str(e)
         if not isinstance(plan, str):
             try:
                 return self._run(plan, tensors)
@@ -147,7 +156,7 @@ class Module(torch.nn.Module):
     def module(self) -> torch.nn.Module:
         return self._original
 
-    def sardonyx_status(self) -> dict:
+    def sardonyx_status(self) -> dict[str, Any]:
         """`active`: whether some call was computed by Sardonyx; `reasons`: why others were not; `exports`, `programs`: how many
         models and, for shapes of arguments, compiled programs are held."""
         plans = [p for p in self._plans.values() if not isinstance(p, str)]
@@ -158,35 +167,35 @@ class Module(torch.nn.Module):
             "programs": sum(p.joint.programs() for p in plans),
         }
 
-    def train(self, mode: bool = True):
+    def train(self, mode: bool = True) -> Module:
         self._original.train(mode)
         object.__setattr__(self, "training", mode)
         return self
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         try:
             return super().__getattr__(name)
         except AttributeError:
             return getattr(object.__getattribute__(self, "_original"), name)
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: dict[int, Any]) -> Module:
         return Module(copy.deepcopy(self._original, memo), dynamic=self._dynamic)
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return _open, (self._original, self._dynamic)
 
-    def _apply(self, fn, *args, **kwargs):
+    def _apply(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         self._plans.clear()  # types may change
         return super()._apply(fn, *args, **kwargs)
 
-    def _save_to_state_dict(self, *args, **kwargs):
+    def _save_to_state_dict(self, *args: Any, **kwargs: Any) -> None:
         self._original._save_to_state_dict(*args, **kwargs)
 
-    def _load_from_state_dict(self, *args, **kwargs):
+    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
         self._original._load_from_state_dict(*args, **kwargs)
 
-    def _key(self, args, kwargs):
-        tensors: list = []
+    def _key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, tuple[Any, ...], list[torch.Tensor]]:
+        tensors: list[torch.Tensor] = []
         arguments = ("sequence", tuple, (flatten(args, tensors), flatten(kwargs, tensors)))
         for t in tensors:
             if t.device.type != "cpu" or t.layout is not torch.strided:
@@ -203,7 +212,7 @@ class Module(torch.nn.Module):
             raise Unsupported(f"arguments that have no hash ({e})") from None
         return key, arguments, tensors
 
-    def _made(self, arguments, tensors):
+    def _made(self, arguments: tuple[Any, ...], tensors: Sequence[torch.Tensor]) -> _Plan | str:
         for name, value in named_state(self._original).items():
             if value.device.type != "cpu":
                 return f"'{name}' is on '{value.device}': only the CPU is supported"
@@ -212,7 +221,7 @@ class Module(torch.nn.Module):
         except Exception as e:  # whatever the exporter throws
             return f"{type(e).__name__}: {str(e).strip() or 'no reason given'}"
 
-    def _run(self, plan, tensors):
+    def _run(self, plan: _Plan, tensors: Sequence[torch.Tensor]) -> Any:
         state = named_state(self._original)
         inputs = plan.inputs(tensors, state)
         seed = int(torch.randint(2**62, (1,))) if plan.random else 0
@@ -229,7 +238,7 @@ class Module(torch.nn.Module):
                 m.num_batches_tracked += 1
         return rebuild(plan.results, iter(outputs))
 
-    def _warn(self, reason):
+    def _warn(self, reason: str) -> None:
         if reason in self._warned:
             return
         self._warned.add(reason)
@@ -237,5 +246,5 @@ class Module(torch.nn.Module):
         warnings.warn(f"Sardonyx does not compute {name}, which runs in PyTorch alone: {reason}", stacklevel=4)
 
 
-def _open(module, dynamic):
+def _open(module: torch.nn.Module, dynamic: bool) -> Module:
     return Module(module, dynamic=dynamic)

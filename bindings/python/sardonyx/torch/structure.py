@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
+from typing import Any
 
 import torch
 
@@ -14,7 +16,7 @@ class Unsupported(Exception):
 _PLAIN = (type(None), bool, int, float, str, bytes, torch.dtype, torch.device, torch.Size)
 
 
-def flatten(value, tensors: list):
+def flatten(value: Any, tensors: list[torch.Tensor]) -> tuple[Any, ...]:
     """Appends the tensors in `value` and returns a description, hashable, that rebuild() takes."""
     if isinstance(value, torch.Tensor):
         tensors.append(value)
@@ -34,7 +36,7 @@ def flatten(value, tensors: list):
     raise Unsupported(f"{type(value).__qualname__} as an argument or result")
 
 
-def rebuild(description, tensors):
+def rebuild(description: tuple[Any, ...], tensors: Iterator[torch.Tensor]) -> Any:
     """`tensors`: an iterator."""
     what = description[0]
     if what == "tensor":
@@ -46,5 +48,5 @@ def rebuild(description, tensors):
         if kind in (list, tuple):
             return kind(items)
         return kind(*items) if hasattr(kind, "_fields") else kind(items)  # a named tuple takes its items one by one
-    items = {key: rebuild(item, tensors) for key, item in description[2]}
-    return items if description[1] is dict else description[1](**items)
+    fields = {key: rebuild(item, tensors) for key, item in description[2]}
+    return fields if description[1] is dict else description[1](**fields)

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Mapping
-from typing import Any, Union
+from typing import Any, Callable, Optional, Union
 
 import torch
 
@@ -39,7 +39,7 @@ _NAMES = {  # by class: the kind, and where its settings go; what is not listed 
 _REFUSED = ("amsgrad", "maximize", "centered", "lr_decay")
 
 
-def optimizer_settings(optimizer) -> tuple[dict, Union[float, None]]:
+def optimizer_settings(optimizer: Any) -> tuple[dict[str, Any], Union[float, None]]:
     """The settings that the compiled step takes, and the learning rate where `optimizer` has one. A name means PyTorch's
     defaults, a dict with `kind` changes some of them, and an optimiser of torch.optim is taken as it is."""
     if isinstance(optimizer, str):
@@ -70,24 +70,24 @@ def optimizer_settings(optimizer) -> tuple[dict, Union[float, None]]:
 class _WithLoss(torch.nn.Module):
     """Tensors in; the loss, then what the module gave."""
 
-    def __init__(self, model, loss, arguments):
+    def __init__(self, model: torch.nn.Module, loss: Optional[Callable[..., Any]], arguments: tuple[Any, ...]) -> None:
         super().__init__()
         self.model = model
         self.loss = loss if isinstance(loss, torch.nn.Module) else None
         self._compute = loss
         self._arguments = arguments
-        self.results = None
+        self.results: tuple[Any, ...] = ()
 
-    def forward(self, *tensors):
+    def forward(self, *tensors: torch.Tensor) -> tuple[Any, ...]:
         inputs, targets = rebuild(self._arguments, iter(tensors))
         result = self.model(**inputs) if isinstance(inputs, dict) else self.model(*inputs)
         loss = result if self._compute is None else self._compute(result, *targets)
-        out: list = []
+        out: list[torch.Tensor] = []
         self.results = flatten(None if self._compute is None else result, out)
         return (loss, *out)
 
 
-def _as_arguments(given):
+def _as_arguments(given: Any) -> Union[tuple[Any, ...], dict[str, Any]]:
     return given if isinstance(given, (tuple, dict)) else tuple(given) if isinstance(given, list) else (given,)
 
 
@@ -103,7 +103,15 @@ class Trainer:
     be float32, on the CPU. Only those that require gradients then are trained.
     """
 
-    def __init__(self, model: torch.nn.Module, loss=None, optimizer: Any = "adamw", *, dynamic: bool = True, **options: Any):
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        loss: Optional[Callable[..., Any]] = None,
+        optimizer: Any = "adamw",
+        *,
+        dynamic: bool = True,
+        **options: Any,
+    ) -> None:
         if not isinstance(model, torch.nn.Module):
             raise TypeError(f"expected a torch.nn.Module, received {type(model).__qualname__}")
         self.model = model
@@ -116,17 +124,18 @@ class Trainer:
             options.setdefault("learning_rate", rate)
         self._settings, self._options = settings, options
         self._dynamic = dynamic
-        self._steps = None
+        self._steps: Optional[_Steps] = None
 
     def train_step(self, inputs: Any, targets: Any = ()) -> float:
         """One batch: the loss before the update. inputs: the model's arguments, a tensor, a tuple or a dict; targets: what the
         loss takes besides."""
         description, tensors = self._taken(inputs, targets)
-        if self._steps is None:
-            self._start(description, tensors)
+        steps = self._steps
+        if steps is None:
+            steps = self._start(description, tensors)
         elif description != self._description:
             raise InvalidArgument("the arguments have another structure than in the first step")
-        loss = self._steps.train_step(self._arrays(tensors))
+        loss = steps.train_step(self._arrays(tensors))
         for m in self._counters:
             m.num_batches_tracked += 1
         return loss
@@ -137,7 +146,7 @@ class Trainer:
             raise InvalidArgument("there has been no step yet")
         return rebuild(self._results, iter([torch.from_numpy(o) for o in self._steps.last_outputs()[1:]]))
 
-    def save_checkpoint(self, path: Union[str, os.PathLike]) -> None:
+    def save_checkpoint(self, path: Union[str, os.PathLike[str]]) -> None:
         """Parameters and the optimiser's state, for sardonyx.training.api or load_checkpoint()."""
         self._started().save_checkpoint(path)
 
@@ -148,7 +157,8 @@ class Trainer:
 
     @property
     def learning_rate(self) -> float:
-        return self._options.get("learning_rate", 0.001) if self._steps is None else self._steps.learning_rate
+        found: float = self._options.get("learning_rate", 0.001) if self._steps is None else self._steps.learning_rate
+        return found
 
     @learning_rate.setter
     def learning_rate(self, rate: float) -> None:
@@ -157,20 +167,20 @@ class Trainer:
         else:
             self._steps.learning_rate = rate
 
-    def _started(self):
+    def _started(self) -> _Steps:
         if self._steps is None:
             raise InvalidArgument("there has been no step yet")
         return self._steps
 
     @staticmethod
-    def _taken(inputs, targets):
-        tensors: list = []
+    def _taken(inputs: Any, targets: Any) -> tuple[tuple[Any, ...], list[torch.Tensor]]:
+        tensors: list[torch.Tensor] = []
         return flatten((_as_arguments(inputs), _as_arguments(targets)), tensors), tensors
 
-    def _arrays(self, tensors):
+    def _arrays(self, tensors: list[torch.Tensor]) -> list[Any]:
         return [tensors[i].detach().contiguous().numpy() for i in self._order]
 
-    def _start(self, description, tensors):
+    def _start(self, description: tuple[Any, ...], tensors: list[torch.Tensor]) -> _Steps:
         flat = _WithLoss(self.model, self._loss, description)
         flat.training = self.model.training
         state = named_state(flat)
@@ -204,11 +214,13 @@ class Trainer:
                 _training.adopt(self.state._state, name, capsule(self._dense(value)))
         self._description, self._results = description, flat.results
         self._counters = [m for m in norms if m.training and m.num_batches_tracked is not None]
-        self._steps = _Steps(folder, self.state, self._settings, **self._options)
-        self._order = [names.index(n) for n in self._steps.input_names()]
+        steps = _Steps(folder, self.state, self._settings, **self._options)
+        self._order = [names.index(n) for n in steps.input_names()]
+        self._steps = steps
+        return steps
 
     @staticmethod
-    def _dense(value):
+    def _dense(value: torch.Tensor) -> torch.Tensor:
         if not value.is_contiguous():
             value.data = value.data.contiguous()
         return value

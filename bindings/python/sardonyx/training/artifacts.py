@@ -67,7 +67,8 @@ def _source(model: Any) -> Union[str, bytes]:
     if isinstance(model, (bytes, bytearray, memoryview)):
         return bytes(model)
     if hasattr(model, "SerializeToString"):
-        return model.SerializeToString()
+        found: Union[str, bytes] = model.SerializeToString()
+        return found
     raise RuntimeError("Please pass in either a string, bytes or an ONNX ModelProto for the model.")
 
 
@@ -153,11 +154,10 @@ def generate_artifacts(
             f"Unknown loss provided {type(loss)}. Expected loss to be either one of "
             "sardonyx.training.artifacts.LossType or sardonyx.training.onnxblock.Block."
         )
-    built = False
     if optimizer is not None:
         options["optimizer"] = _optimizer(optimizer)
-        built = options["optimizer"] is None
-    _write(source, os.fsdecode(artifact_directory), options, optimizer if built else None)
+    block = optimizer if isinstance(optimizer, onnxblock.Block) else None
+    _write(source, os.fsdecode(artifact_directory), options, block)
 
 
 def _write(source: Union[str, bytes], directory: str, options: dict[str, Any], optimizer: Optional[onnxblock.Block]) -> None:

@@ -28,7 +28,8 @@ class Parameter:
     @property
     def data(self) -> np.ndarray:
         """A copy. Assigning an array of the same type and shape changes the parameter."""
-        return self._state._state.get(self._name)
+        found: np.ndarray = self._state._state.get(self._name)
+        return found
 
     @data.setter
     def data(self, value: np.ndarray) -> None:
@@ -41,7 +42,8 @@ class Parameter:
 
     @property
     def requires_grad(self) -> bool:
-        return self._state._state.requires_grad(self._name)
+        found: bool = self._state._state.requires_grad(self._name)
+        return found
 
     def __repr__(self) -> str:
         return f"Parameter(name={self.name}, requires_grad={self.requires_grad})"
@@ -111,11 +113,13 @@ class Properties(_Named):
     _kind = "Property"
 
     def keys(self) -> list[str]:
-        return self._state.property_names()
+        found: list[str] = self._state.property_names()
+        return found
 
     def __getitem__(self, name: str) -> Union[int, float, str]:
         self._check(name)
-        return self._state.get_property(name)
+        found: Union[int, float, str] = self._state.get_property(name)
+        return found
 
     def __setitem__(self, name: str, value: Union[int, float, str]) -> None:
         self._state.set_property(name, value)
@@ -157,12 +161,14 @@ class CheckpointState:
         return cls(_training.from_bytes(data))
 
     def to_bytes(self, include_optimizer_state: bool = False) -> bytes:
-        return self._state.to_bytes(include_optimizer_state)
+        found: bytes = self._state.to_bytes(include_optimizer_state)
+        return found
 
     @property
     def nominal(self) -> bool:
         """Names, types and shapes only."""
-        return self._state.nominal()
+        found: bool = self._state.nominal()
+        return found
 
     @property
     def optimizers(self) -> dict[str, dict[str, Any]]:
@@ -175,11 +181,13 @@ class CheckpointState:
 
     def size(self, trainable_only: bool = True) -> int:
         """Elements of all parameters."""
-        return self._state.size(trainable_only)
+        found: int = self._state.size(trainable_only)
+        return found
 
     def to_buffer(self, trainable_only: bool = True) -> np.ndarray:
         """All parameters' elements, one parameter after the other: float32[size]."""
-        return self._state.to_buffer(trainable_only)
+        found: np.ndarray = self._state.to_buffer(trainable_only)
+        return found
 
     def from_buffer(self, buffer: np.ndarray, trainable_only: bool = True) -> None:
         self._state.from_buffer(buffer, trainable_only)

@@ -96,10 +96,12 @@ class Module:
         self._module.export(os.fspath(inference_model_uri), list(graph_output_names))
 
     def input_names(self) -> list[str]:
-        return self._module.input_names(not self.training)
+        found: list[str] = self._module.input_names(not self.training)
+        return found
 
     def output_names(self) -> list[str]:
-        return self._module.output_names(not self.training)
+        found: list[str] = self._module.output_names(not self.training)
+        return found
 
 
 class Optimizer:
@@ -115,7 +117,8 @@ class Optimizer:
         self._optimizer.set_learning_rate(learning_rate)
 
     def get_learning_rate(self) -> float:
-        return self._optimizer.learning_rate()
+        found: float = self._optimizer.learning_rate()
+        return found
 
 
 class LinearLRScheduler:
@@ -183,7 +186,8 @@ class Trainer:
 
     def train_step(self, batch: Union[Mapping[str, Any], Sequence[Any]]) -> float:
         """The loss before the update. batch: arrays in the order of input_names(), or a dict by name."""
-        return self._trainer.train_step(self._inputs(batch))
+        found: float = self._trainer.train_step(self._inputs(batch))
+        return found
 
     def eval_step(self, batch: Union[Mapping[str, Any], Sequence[Any]]) -> Any:
         """The eval model's output, or a tuple of them."""
@@ -192,7 +196,8 @@ class Trainer:
 
     def last_outputs(self) -> list[np.ndarray]:
         """All outputs of the last step of training, the loss first."""
-        return self._trainer.last_outputs()
+        found: list[np.ndarray] = self._trainer.last_outputs()
+        return found
 
     def save_checkpoint(self, path: Path) -> None:
         """With the optimizer's state: a trainer made from it goes on with the same losses."""
@@ -202,20 +207,24 @@ class Trainer:
         self._trainer.export(os.fspath(path), list(outputs))
 
     def input_names(self) -> list[str]:
-        return self._trainer.input_names()
+        found: list[str] = self._trainer.input_names()
+        return found
 
     def output_names(self) -> list[str]:
-        return self._trainer.output_names()
+        found: list[str] = self._trainer.output_names()
+        return found
 
     @property
     def steps(self) -> int:
         """Updates made so far."""
-        return self._trainer.steps()
+        found: int = self._trainer.steps()
+        return found
 
     @property
     def learning_rate(self) -> float:
         """Of the next update. What is assigned holds from now on, instead of the schedule."""
-        return self._trainer.learning_rate()
+        found: float = self._trainer.learning_rate()
+        return found
 
     @learning_rate.setter
     def learning_rate(self, rate: float) -> None:

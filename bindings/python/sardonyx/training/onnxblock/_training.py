@@ -108,7 +108,8 @@ class TrainingBlock(blocks.Block):
         """Trained ones and frozen ones, as TensorProtos."""
         if self._made is None:
             raise RuntimeError("Please build the training model first before trying to retrieve the parameters.")
-        return self._made[1]
+        found: Parameters = self._made[1]
+        return found
 
     def to_model_proto(self) -> Any:
         """The training model and the eval model."""
@@ -122,7 +123,8 @@ def _serialised(model: Any, folder: str) -> Union[str, bytes]:
     import onnx
 
     if model.ByteSize() < 2**31 - 1:
-        return model.SerializeToString()
+        found: Union[str, bytes] = model.SerializeToString()
+        return found
     path = os.path.join(folder, "forward.onnx")
     onnx.save(model, path, save_as_external_data=True, all_tensors_to_one_file=True, location="forward.data")
     return path
@@ -157,7 +159,8 @@ def built_optimizer(block: blocks.Block, training_model: str, checkpoint: str) -
     with empty_base(opset) as held:
         block(parameters)
         model = block.to_model_proto() if hasattr(block, "to_model_proto") else held.model
-        return model.SerializeToString()
+        found: bytes = model.SerializeToString()
+        return found
 
 
 def save_checkpoint(

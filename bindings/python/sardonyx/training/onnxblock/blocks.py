@@ -194,7 +194,8 @@ class InputLike(Block):
         made = self.base.graph.input.add()
         made.CopyFrom(value_info(self.base, self._like))
         made.name = input_name or new_name("input")
-        return made.name
+        found: str = made.name
+        return found
 
 
 class LabelEncoder(Block):
@@ -213,7 +214,7 @@ class LabelEncoder(Block):
         values_strings: Optional[Sequence[str]] = None,
     ) -> None:
         super().__init__()
-        self._attributes = {
+        self._attributes: dict[str, Any] = {
             "default_float": default_float,
             "default_int64": default_int64,
             "default_string": default_string,

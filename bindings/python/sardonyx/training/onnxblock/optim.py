@@ -97,7 +97,8 @@ class AdamW(_Optimizer):
         self._adamw = AdamWOptimizer(bias_correction, betas, eps, weight_decay)
 
     def _update(self, gradients: str) -> str:
-        return self._adamw("learning_rate", "step", "params", gradients, *self._moments)
+        found: str = self._adamw("learning_rate", "step", "params", gradients, *self._moments)
+        return found
 
 
 class SGD(_Optimizer):
@@ -106,7 +107,8 @@ class SGD(_Optimizer):
         self._sgd = SGDOptimizer()
 
     def _update(self, gradients: str) -> str:
-        return self._sgd("learning_rate", "params", gradients)
+        found: str = self._sgd("learning_rate", "params", gradients)
+        return found
 
 
 def settings(block: blocks.Block) -> Optional[dict[str, Any]]:
