@@ -10,7 +10,8 @@ namespace {
 
 // Fields of onnx.proto that are read here.
 namespace model_field {
-constexpr std::uint32_t kIrVersion = 1, kProducer = 2, kDomain = 4, kVersion = 5, kDoc = 6, kGraph = 7, kMetadata = 14;
+constexpr std::uint32_t kIrVersion = 1, kProducer = 2, kProducerVersion = 3, kDomain = 4, kVersion = 5, kDoc = 6, kGraph = 7,
+                        kMetadata = 14;
 }
 namespace graph_field {
 constexpr std::uint32_t kName = 2, kInitializer = 5, kDoc = 10, kInput = 11, kOutput = 12;
@@ -95,12 +96,15 @@ void read_tensor_type(std::string_view bytes, InputFacts& facts) {
   Walk type(bytes);
   for (Field f; type.next(f);) {
     if (f.number != 2 || f.wire != 2) continue;
+    facts.has_shape = true;
     Walk shape(f.bytes);
     for (Field d; shape.next(d);) {
       if (d.number != 1 || d.wire != 2) continue;
       facts.extents.emplace_back();
+      facts.numbers.push_back(-1);
       Walk extent(d.bytes);
       for (Field e; extent.next(e);) {
+        if (e.number == 1 && e.wire == 0) facts.numbers.back() = static_cast<std::int64_t>(e.value);
         if (e.number == 2 && e.wire == 2) facts.extents.back().first = e.bytes;
         if (e.number == 3 && e.wire == 2) facts.extents.back().second = e.bytes;
       }
@@ -148,6 +152,7 @@ std::optional<ModelFacts> read_facts(std::string_view bytes) {
     if (f.number == kVersion && f.wire == 0) facts.metadata.version = static_cast<std::int64_t>(f.value);
     if (f.wire != 2) continue;
     if (f.number == kProducer) facts.metadata.producer = f.bytes;
+    if (f.number == kProducerVersion) facts.producer_version = f.bytes;
     if (f.number == kDomain) facts.metadata.domain = f.bytes;
     if (f.number == kDoc) facts.metadata.description = f.bytes;
     if (f.number == kMetadata) facts.metadata.custom.push_back(entry_of(f.bytes));

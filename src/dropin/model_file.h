@@ -15,13 +15,16 @@
 namespace sdx::dropin {
 
 struct InputFacts {
-  std::string denotation;                                    // of the type
+  std::string denotation;  // of the type
+  bool has_shape = false;
   std::vector<std::pair<std::string, std::string>> extents;  // name and denotation, "" where there is none
+  std::vector<std::int64_t> numbers;                         // parallel to extents: -1 where there is none
 };
 
 struct ModelFacts {
   std::int64_t ir_version = 0;
   OrtModelMetadata metadata;
+  std::string producer_version;
   std::map<std::string, InputFacts, std::less<>> values;  // inputs and outputs of the graph
 };
 

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/poison.h"
+#include "base/system/interruption.h"
 #include "ops/check_values.h"
 #include "ops/op.h"
 #include "plan/program.h"
@@ -67,6 +68,7 @@ class Execution : public ops::RunServices {
 void Execution::run_steps() {
   for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
     env_.stop.check();
+    check_interruption();
     const StepPlan& s = plan_.steps[i];
     current_ = &s;
     env_.provider.store(&program_.steps()[s.step].provider, std::memory_order_relaxed);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/system/interruption.h"
 #include "tensor/own.h"
 
 namespace sdx::session {
@@ -78,10 +79,10 @@ BackgroundRun::Outcome BackgroundRun::wait(Clock::time_point limit, const std::f
     const auto now = Clock::now();
     auto next = limit;
     if (wish.deadline) next = std::min(next, *wish.deadline + kGrace);
-    if (wish.cancelled || stopping || now >= limit) next = now + kLook;
+    if (wish.cancelled || interruption != nullptr || stopping || now >= limit) next = now + kLook;
     if (state_->changed.wait_until(lock, next, [&] { return state_->done; })) return Outcome::done;
     const auto then = Clock::now();
-    const bool cancelled = wish.cancelled && wish.cancelled->load(std::memory_order_relaxed);
+    const bool cancelled = (wish.cancelled && wish.cancelled->load(std::memory_order_relaxed)) || interrupted();
     if (!stopping && (cancelled || (wish.deadline && then > *wish.deadline))) {
       stopping = then;
       state_->stop->store(cancelled, std::memory_order_relaxed);

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/stoppable_lock.h"
 #include "base/suggest.h"
+#include "base/system/interruption.h"
 #include "plan/guarded_kernel.h"
 #include "session/background_compile.h"
 #include "session/background_run.h"
@@ -253,6 +254,7 @@ std::vector<Value> Service::attempt_in_time(const std::shared_ptr<const Engine>&
     case BackgroundRun::Outcome::stopped:
       run.abandon(nullptr);
       request.stop.check();
+      check_interruption();
       fail(ErrorCode::deadline_exceeded, "the run took longer than its deadline allows");
     case BackgroundRun::Outcome::late: break;
   }

@@ -174,7 +174,10 @@ void Session::Impl::describe_interface() {
   for (const ValueId v : g.inputs()) core->may_be_absent.push_back(g.value(v).declared.kind == Type::Kind::optional);
   for (std::size_t i = 0; i < g.outputs().size(); ++i) {
     const ValueInfo& info = g.value(g.outputs()[i]);
-    core->outputs.push_back(spec_of(g.output_names()[i], info.type.known() ? info.type : info.declared));
+    Type type = info.type.known() ? info.type : info.declared;
+    // Where inference knows no rank, the file may.
+    if (type.is_tensor() && !type.shape && info.declared.is_tensor()) type.shape = info.declared.shape;
+    core->outputs.push_back(spec_of(g.output_names()[i], type));
   }
   const auto add = [&](const char* key, const std::string& value) {
     if (!value.empty()) metadata.emplace_back(key, value);
@@ -522,6 +525,7 @@ Session Session::from_bytes(std::span<const std::byte> bytes, const SessionOptio
   auto impl = std::make_unique<Impl>();
   load(*impl, options, "(memory)", [&] {
     if (Additions* const given = additions(); given != nullptr && given->model) return *std::exchange(given->model, std::nullopt);
+    if (bytes.empty()) fail(ErrorCode::invalid_argument, "a model of no bytes was given");
     const auto copy = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
     impl->core->source.owner = copy;
     impl->core->source.bytes = *copy;

@@ -120,6 +120,16 @@ TEST(Session, InputsAndOutputs) {
   EXPECT_EQ(s.outputs()[0].type, "float32[n,2]");
 }
 
+TEST(Session, OutputsWithoutAnInferredRankAreAsTheFileDeclaresThem) {
+  const Session session = open("input x: float32[n,2]\ninput s: int64[?]\ny = Reshape(x, s)\noutput y: float32[?,1]\n");
+  EXPECT_EQ(session.outputs()[0].type, "float32[?,1]");
+  EXPECT_EQ(session.outputs()[0].shape, (std::vector<std::int64_t>{-1, 1}));
+}
+
+TEST(Session, NoBytesAreNoModel) {
+  expect_parts(error_of(ErrorCode::invalid_argument, [] { Session::from_bytes({}); }), {"no bytes"});
+}
+
 TEST(Session, DefaultsMayBeOverridden) {
   const Session s = open(kScale);
   const Tensor x = floats({1, 2}, {1, 2});

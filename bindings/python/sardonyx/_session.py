@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sys
 import time
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence
 
 from . import _sardonyx, _types
-from ._errors import Fail, InvalidArgument, ModelLoadCanceled, NoSuchFile, NotImplemented
+from ._errors import Error, Fail, InvalidArgument, InvalidGraph, InvalidProtobuf, ModelLoadCanceled, NoSuchFile, NotImplemented
 from ._options import RunOptions, SessionOptions
 from ._providers import Providers, engine_options, is_own_cpu, normalize
 
@@ -32,18 +32,17 @@ class NodeArg:
 
 
 class ModelMetadata:
-    """Who made the model."""
+    """What the model's file says about itself."""
 
-    def __init__(self, entries: Iterable[tuple[str, str]]) -> None:
-        own = dict(entries)
-        self.producer_name = own.pop("producer_name", "")
-        self.producer_version = own.pop("producer_version", "")
-        self.domain = own.pop("domain", "")
-        self.description = own.pop("description", "")
-        self.version = int(own.pop("model_version", "0") or 0)
-        self.graph_name = own.pop("graph_name", "")
-        self.graph_description = own.pop("graph_description", "")
-        self.custom_metadata_map = own
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        self.producer_name: str = fields["producer_name"]
+        self.producer_version: str = fields["producer_version"]
+        self.domain: str = fields["domain"]
+        self.description: str = fields["description"]
+        self.version: int = fields["version"]
+        self.graph_name: str = fields["graph_name"]
+        self.graph_description: str = fields["graph_description"]
+        self.custom_metadata_map: dict[str, str] = fields["custom"]
 
 
 class InferenceSession:
@@ -80,12 +79,15 @@ class InferenceSession:
         specs = self._session.inputs()
         self._inputs = [NodeArg(n, _types.ort_type(t), s) for n, t, s, default in specs if not default]
         self._overridable = [NodeArg(n, _types.ort_type(t), s) for n, t, s, default in specs if default]
-        self._outputs = [NodeArg(n, _types.ort_type(t), s) for n, t, s, _ in self._session.outputs()]
         self._opened_ns = time.monotonic_ns()
+
+    _session: _sardonyx.Session
+    _file: dict[str, Any] | None = None  # what the model's file says; None: not asked for yet
 
     def _open(self, model: Any) -> None:
         self._check_loading()
-        self._session = _load(model, self._options, engine_options(self._options, self._wanted))
+        self._session, source = _load(model, self._options, engine_options(self._options, self._wanted))
+        self._file = None if isinstance(source, str) else _sardonyx.declared(source)
         self._check_loading()
         data_file = self._options._config.get("session.optimized_model_external_initializers_file_name")
         if data_file and self._options.optimized_model_filepath:
@@ -98,18 +100,38 @@ class InferenceSession:
         if self._options._load_cancelled:
             raise ModelLoadCanceled("loading the model was cancelled: SessionOptions.set_load_cancellation_flag")
 
+    def _declared(self) -> dict[str, Any]:
+        """Of a file it is read when it is first asked for: starts do without."""
+        if self._file is None:
+            try:
+                self._file = _sardonyx.declared(self._path) if self._path is not None else None
+            except Error:
+                pass  # the file is gone
+        if self._file is None:
+            own = dict(reversed(self._session.metadata()))  # the model's own entries come last
+            empty = ("producer_name", "producer_version", "domain", "description", "graph_name", "graph_description")
+            version = own.pop("model_version", "")
+            number = int(version) if version.lstrip("-").isdecimal() else 0
+            self._file = {**{n: own.pop(n, "") for n in empty}, "version": number, "custom": own, "shapes": {}}
+        return self._file
+
+    @property
+    def _outputs(self) -> list[NodeArg]:
+        shapes = self._declared()["shapes"]
+        return [NodeArg(n, _types.ort_type(t), _shown(s, shapes.get(n))) for n, t, s, _ in self._session.outputs()]
+
     def get_inputs(self) -> list[NodeArg]:
         return list(self._inputs)
 
     def get_outputs(self) -> list[NodeArg]:
-        return list(self._outputs)
+        return self._outputs
 
     def get_overridable_initializers(self) -> list[NodeArg]:
         """Inputs with a default."""
         return list(self._overridable)
 
     def get_modelmeta(self) -> ModelMetadata:
-        return ModelMetadata(self._session.metadata())
+        return ModelMetadata(self._declared())
 
     def get_session_options(self) -> SessionOptions:
         return self._options
@@ -176,7 +198,7 @@ class InferenceSession:
     def get_output_memory_infos(self) -> list[OrtMemoryInfo]:
         from . import _devices
 
-        return [_devices.cpu_memory() for _ in self._outputs]
+        return [_devices.cpu_memory() for _ in self._session.outputs()]
 
     def get_input_epdevices(self) -> list[OrtEpDevice]:
         """The provider, with its device, that each input is for: the CPU."""
@@ -317,10 +339,10 @@ class InferenceSession:
         iobinding._run(run_options)
 
     def end_profiling(self) -> str:
-        """Writes the trace of the runs so far (for Perfetto or chrome://tracing) and returns its file's name.
-        SessionOptions.enable_profiling must have been set."""
+        """Writes the trace of the runs so far (for Perfetto or chrome://tracing) and returns its file's name; "" where
+        SessionOptions.enable_profiling was not set."""
         if not self._options.enable_profiling:
-            raise InvalidArgument("this session records no profile: set SessionOptions.enable_profiling before opening it")
+            return ""
         path = f"{self._options.profile_file_prefix}_{time.strftime('%Y-%m-%d_%H-%M-%S')}_{os.getpid()}_{id(self) & 0xFFFF:04x}.json"
         self._session.write_trace(path)
         return path
@@ -343,19 +365,31 @@ class InferenceSession:
         return self._session.dump(stage)
 
 
+def _shown(inferred: list[int | str | None] | None, declared: list[int | str | None] | None) -> list[int | str | None] | None:
+    """An output's shape: as the file declares it, with what inference adds; what was inferred where the two contradict each other."""
+    if inferred is None or declared is None:
+        return inferred if declared is None else declared
+    pairs = list(zip(inferred, declared))
+    if len(inferred) != len(declared) or any(isinstance(i, int) and isinstance(d, int) and i != d for i, d in pairs):
+        return inferred
+    return [i if d is None or (isinstance(i, int) and isinstance(d, str)) else d for i, d in pairs]
+
+
 def _domain_and_type(op: str) -> tuple[str, str]:
     domain, _, kind = op.rpartition(".")
     return domain, kind
 
 
-def _load(model: Any, options: SessionOptions, engine: dict[str, Any]) -> Any:
+def _load(model: Any, options: SessionOptions, engine: dict[str, Any]) -> tuple[_sardonyx.Session, str | bytes]:
+    """The session, and what it was opened from."""
     folder = options._config.get("session.model_external_initializers_file_folder_path", "")
     if isinstance(model, (str, os.PathLike)):
         path = os.fspath(model)
         if not os.path.exists(path):
             raise NoSuchFile(f"Load model from {path} failed. File doesn't exist")
         if not options._edits():
-            return _sardonyx.open(path, engine)
+            with _telling_what_is_no_model(path):
+                return _sardonyx.open(path, engine), path
         from . import _model_edit
 
         model, beside = _model_edit.read(path)
@@ -364,8 +398,25 @@ def _load(model: Any, options: SessionOptions, engine: dict[str, Any]) -> Any:
         model = model.SerializeToString()
     if not isinstance(model, (bytes, bytearray, memoryview)):
         raise TypeError(f"InferenceSession takes a path, bytes or an onnx.ModelProto, received {type(model).__name__}")
-    model = bytes(model)
-    return _sardonyx.from_bytes(options._edit(model) if options._edits() else model, engine, folder)
+    data = bytes(model)
+    with _telling_what_is_no_model(data):
+        if options._edits():
+            data = options._edit(data)
+        return _sardonyx.from_bytes(data, engine, folder), data
+
+
+class _telling_what_is_no_model:
+    """Of what breaks a rule InvalidGraph is raised, of what is no model at all InvalidProtobuf."""
+
+    def __init__(self, model: str | bytes) -> None:
+        self._model = model
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, InvalidGraph) and not _sardonyx.is_model(self._model):
+            raise InvalidProtobuf(str(error)) from None
 
 
 def set_default_logger_severity(severity: int) -> None:

@@ -7,6 +7,7 @@
 #include "arrays.h"
 #include "entry.h"
 #include "options.h"
+#include "signals.h"
 #include "vision/names.h"
 
 namespace sdx::python {
@@ -122,7 +123,7 @@ Object detect(PyObject* self, PyObject* arguments) {
   expect_arguments(arguments, 1);
   const FaceDetector& detector = value_of<FaceDetector>(self);
   const Image picture = to_image(argument(arguments, 0));
-  const faces::Detection found = unlocked([&] { return detector.detect(picture); });
+  const faces::Detection found = interruptible([&] { return detector.detect(picture); });
   const Object d = new_dict(), times = new_dict();
   set(times, "preprocess", number(found.times.preprocess));
   set(times, "inference", number(found.times.inference));

@@ -7,9 +7,12 @@
 #include "array/module.h"
 #include "arrays.h"
 #include "base/log.h"
+#include "base/system/mapped_file.h"
 #include "dropin/custom/libraries.h"
+#include "dropin/model_file.h"
 #include "entry.h"
 #include "faces.h"
+#include "onnx/ort/ort_model.h"
 #include "ops/op.h"
 #include "options.h"
 #include "providers/cpu/cpu_provider.h"
@@ -17,6 +20,7 @@
 #include "quantize.h"
 #include "session/engine.h"
 #include "session/ort_operators.h"
+#include "signals.h"
 #include "text.h"
 #include "train/module.h"
 
@@ -105,7 +109,7 @@ Object run(PyObject* self, PyObject* arguments) {
   if (argument(arguments, 2) != Py_None) options.timeout = std::chrono::milliseconds(to_integer(argument(arguments, 2)));
   if (argument(arguments, 3) != Py_None) options.cancel = value_of<CancelToken>(argument(arguments, 3));
   bind_outputs(argument(arguments, 4), options, buffers);
-  const NamedValues results = unlocked([&] { return session.run(inputs, options); });
+  const NamedValues results = interruptible([&] { return session.run(inputs, options); });
   return list_of(results, [&](const NamedValue& v) { return result_to_python(v, options); });
 }
 
@@ -209,6 +213,65 @@ Object operators(PyObject*, PyObject*) {
   });
 }
 
+std::string_view text_of(std::span<const std::byte> bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+
+// use(bytes) of a model that is a file's path, or bytes.
+template <class Use>
+auto with_bytes(PyObject* source, const Use& use) {
+  if (PyBytes_Check(source) == 0) {
+    const auto file = MappedFile::open(to_text(source), 0);
+    return use(text_of(file->bytes()));
+  }
+  char* data = nullptr;
+  Py_ssize_t size = 0;
+  check(PyBytes_AsStringAndSize(source, &data, &size));
+  return use(std::string_view(data, static_cast<std::size_t>(size)));
+}
+
+// Whether they are a model of any sort: ONNX Runtime tells what is none from what breaks a rule.
+Object is_model(PyObject*, PyObject* arguments) {
+  expect_arguments(arguments, 1);
+  return truth(with_bytes(argument(arguments, 0),
+                          [](std::string_view bytes) { return is_ort_model(bytes) || dropin::read_facts(bytes).has_value(); }));
+}
+
+Object declared_shape(const dropin::InputFacts& value) {
+  if (!value.has_shape) return Object::none();
+  const Object shape = new_list();
+  for (std::size_t i = 0; i < value.extents.size(); ++i) {
+    const std::string& name = value.extents[i].first;
+    append(shape, value.numbers[i] >= 0 ? number(value.numbers[i]) : name.empty() ? Object::none() : text(name));
+  }
+  return shape;
+}
+
+// What a file says about itself, and the shapes of its inputs and outputs as it declares them; None for what is no model.
+Object declared(PyObject*, PyObject* arguments) {
+  expect_arguments(arguments, 1);
+  const std::optional<dropin::ModelFacts> facts = with_bytes(argument(arguments, 0), [](std::string_view bytes) {
+    if (!is_ort_model(bytes)) return dropin::read_facts(bytes);
+    auto found = dropin::read_facts(read_ort_model(std::as_bytes(std::span(bytes)), nullptr).proto);
+    if (found) found->metadata.graph_name.clear();  // the format has none
+    return found;
+  });
+  if (!facts) return Object::none();
+  const auto& m = facts->metadata;
+  const Object d = new_dict(), custom = new_dict(), shapes = new_dict();
+  for (const auto& [key, value] : m.custom) check(PyDict_SetItem(custom.get(), text(key).get(), text(value).get()));
+  for (const auto& [name, value] : facts->values)
+    check(PyDict_SetItem(shapes.get(), text(name).get(), declared_shape(value).get()));
+  set(d, "producer_name", text(m.producer));
+  set(d, "producer_version", text(facts->producer_version));
+  set(d, "domain", text(m.domain));
+  set(d, "description", text(m.description));
+  set(d, "version", number(m.version));
+  set(d, "graph_name", text(m.graph_name));
+  set(d, "graph_description", text(m.graph_description));
+  set(d, "custom", custom);
+  set(d, "shapes", shapes);
+  return d;
+}
+
 // open(path, options)
 Object open(PyObject*, PyObject* arguments) {
   expect_arguments(arguments, 2);
@@ -302,6 +365,8 @@ PyMethodDef cancel_methods[] = {{"cancel", &entry<cancel>, METH_NOARGS, "cancel(
 PyMethodDef functions[] = {
     {"open", &entry<open>, METH_VARARGS, "open($module, path, options, /)\n--\n\n"},
     {"from_bytes", &entry<from_bytes>, METH_VARARGS, "from_bytes($module, model, options, folder, /)\n--\n\n"},
+    {"is_model", &entry<is_model>, METH_VARARGS, "is_model($module, path_or_bytes, /)\n--\n\n"},
+    {"declared", &entry<declared>, METH_VARARGS, "declared($module, path_or_bytes, /)\n--\n\n"},
     {"cancel_token", &entry<cancel_token>, METH_NOARGS, "cancel_token($module, /)\n--\n\n"},
     {"providers", &entry<providers_to_python>, METH_NOARGS, "providers($module, /)\n--\n\n"},
     {"ort_name", &entry<ort_name>, METH_VARARGS, "ort_name($module, name, /)\n--\n\n"},

@@ -16,6 +16,7 @@
 #include "entry.h"
 #include "quantize/dynamic/dynamic.h"
 #include "quantize/fixed/plan.h"
+#include "signals.h"
 
 namespace sdx::python {
 namespace {
@@ -220,7 +221,7 @@ Object dynamic(PyObject*, PyObject* arguments) {
   DynamicQuantOptions options;
   set_all(argument(arguments, 2), common_setters(options), "options of dynamic quantisation");
   std::optional<PythonReader> reader = reader_or_none(argument(arguments, 3));
-  return text(unlocked([&] { return quantize_dynamic(model, output, options, reader ? &*reader : nullptr).json(); }));
+  return text(interruptible([&] { return quantize_dynamic(model, output, options, reader ? &*reader : nullptr).json(); }));
 }
 
 // half(model, output, options, reader or None): the report as JSON.
@@ -237,7 +238,7 @@ Object half(PyObject*, PyObject* arguments) {
            {"custom_ops", list_into(o.custom_ops, to_text)}},
           "options of 16 bits");
   std::optional<PythonReader> reader = reader_or_none(argument(arguments, 3));
-  return text(unlocked([&] { return convert_to_half(model, output, o, reader ? &*reader : nullptr).json(); }));
+  return text(interruptible([&] { return convert_to_half(model, output, o, reader ? &*reader : nullptr).json(); }));
 }
 
 // operators(): those that dynamic and static quantisation know.
@@ -254,7 +255,7 @@ Object calibrated(PyObject*, PyObject* arguments) {
   const bool twice = options.calibrate_method != CalibrationMethod::minmax || options.max_loss || options.measure_accuracy ||
                      options.extra.smooth_quant;
   PythonReader reader(argument(arguments, 2), twice);
-  return text(unlocked([&] { return quantize_static(model, output, reader, options).json(); }));
+  return text(interruptible([&] { return quantize_static(model, output, reader, options).json(); }));
 }
 
 // ranges(model, reader, options, all): {name: (low, high, deviation or None)}
@@ -264,7 +265,7 @@ Object ranges(PyObject*, PyObject* arguments) {
   const StaticQuantOptions options = to_static(argument(arguments, 2));
   const bool all = to_truth(argument(arguments, 3));
   PythonReader reader(argument(arguments, 1), options.calibrate_method != CalibrationMethod::minmax);
-  const CalibratedRanges found = unlocked([&] { return calibrate_static(model, reader, options, all); });
+  const CalibratedRanges found = interruptible([&] { return calibrate_static(model, reader, options, all); });
   const Object out = new_dict();
   for (const auto& [name, r] : found) {
     set(out, name.c_str(), tuple(number(r.low), number(r.high), r.deviation ? number(*r.deviation) : Object::none()));
@@ -284,7 +285,7 @@ Object with_ranges(PyObject*, PyObject* arguments) {
     given[name] = r;
   });
   const StaticQuantOptions options = to_static(argument(arguments, 3));
-  return text(unlocked([&] { return quantize_calibrated(model, output, given, options).json(); }));
+  return text(interruptible([&] { return quantize_calibrated(model, output, given, options).json(); }));
 }
 
 // preprocess(model, output, options)
@@ -293,7 +294,7 @@ Object preprocess(PyObject*, PyObject* arguments) {
   const std::string model = to_text(argument(arguments, 0)), output = to_text(argument(arguments, 1));
   QuantOptions options;
   set_all(argument(arguments, 2), common_setters(options), "options of preprocessing");
-  unlocked([&] {
+  interruptible([&] {
     preprocess_for_quantizing(model, output, options);
     return 0;
   });
@@ -307,7 +308,7 @@ Object compare(PyObject*, PyObject* arguments) {
   PythonReader reader(argument(arguments, 2), false);
   const std::int64_t samples = to_integer(argument(arguments, 3));
   QuantReport report;
-  report.accuracy = unlocked([&] { return compare_quantized(model, quantized, reader, samples); });
+  report.accuracy = interruptible([&] { return compare_quantized(model, quantized, reader, samples); });
   return text(report.json());
 }
 
@@ -351,7 +352,7 @@ Object weights(PyObject*, PyObject* arguments) {
   const std::string model = to_text(argument(arguments, 0)), output = to_text(argument(arguments, 1));
   const WeightOnlyOptions options = to_weight_only(argument(arguments, 2));
   std::optional<PythonReader> reader = reader_or_none(argument(arguments, 3));
-  const WeightOnlyReport r = unlocked([&] { return quantize_weights(model, output, options, reader ? &*reader : nullptr); });
+  const WeightOnlyReport r = interruptible([&] { return quantize_weights(model, output, options, reader ? &*reader : nullptr); });
   const auto node = [](const WeightOnlyReport::Node& n) {
     return tuple(text(n.name), text(n.op), whole(n.bits), number(n.k), number(n.n), number(n.block_size), number(n.error));
   };

@@ -9,6 +9,7 @@
 #include "arrays.h"
 #include "entry.h"
 #include "options.h"
+#include "signals.h"
 
 namespace sdx::python {
 namespace {
@@ -154,7 +155,7 @@ Object generate(PyObject* self, PyObject* arguments) {
     const std::vector<TokenId> ends = answer_ends(model.tokenizer(), format);
     settings.stop_tokens.insert(settings.stop_tokens.end(), ends.begin(), ends.end());
   }
-  const Generation g = unlocked([&] {
+  const Generation g = interruptible([&] {
     return model.generate(std::span<const TokenId>(model.tokenizer().encode(prompt, special).ids), settings, on_token);
   });
   if (callback.raised()) throw Raised();
@@ -186,7 +187,7 @@ Object embed_texts(PyObject* self, PyObject* arguments) {
   expect_arguments(arguments, 1);
   const LanguageModel model = value_of<LanguageModel>(self);
   const std::vector<std::string> given = to_list(argument(arguments, 0), to_text);
-  return to_python(Value(unlocked([&] { return model.embed(given); })));
+  return to_python(Value(interruptible([&] { return model.embed(given); })));
 }
 
 AnswerFormat read_format(PyObject* name, PyObject* source) {
@@ -244,7 +245,7 @@ Object perplexity(PyObject* self, PyObject* arguments) {
   PerplexitySettings settings;
   settings.window = to_integer(argument(arguments, 1));
   settings.stride = to_integer(argument(arguments, 2));
-  const Perplexity p = unlocked([&] {
+  const Perplexity p = interruptible([&] {
     return is_text ? model.perplexity(std::string_view(words), settings)
                    : model.perplexity(std::span<const TokenId>(ids), settings);
   });
@@ -294,7 +295,7 @@ Object embed(PyObject* self, PyObject* arguments) {
   const TextEmbedder& embedder = value_of<TextEmbedder>(self);
   const std::vector<std::string> given = to_list(argument(arguments, 0), to_text);
   const std::string prompt = to_text(argument(arguments, 1));
-  return to_python(Value(unlocked([&] { return embedder.embed(std::span(given), prompt); })));
+  return to_python(Value(interruptible([&] { return embedder.embed(std::span(given), prompt); })));
 }
 
 // load_reranker(path, options of the session, max_length, batch)
@@ -314,7 +315,7 @@ Object score(PyObject* self, PyObject* arguments) {
   const Reranker& reranker = value_of<Reranker>(self);
   const std::string query = to_text(argument(arguments, 0));
   const std::vector<std::string> documents = to_list(argument(arguments, 1), to_text);
-  const std::vector<float> scores = unlocked([&] { return reranker.score(query, std::span(documents)); });
+  const std::vector<float> scores = interruptible([&] { return reranker.score(query, std::span(documents)); });
   return list_of(scores, [](float x) { return number(static_cast<double>(x)); });
 }
 

@@ -5,6 +5,7 @@
 #include <sdx/train/checkpoint.hpp>
 
 #include "../object.h"
+#include "../signals.h"
 
 namespace sdx::python {
 
@@ -18,7 +19,7 @@ using HeldState = std::shared_ptr<SharedState>;
 // What compute() gives, while other threads of Python go on and none works on the same state.
 template <class Compute>
 auto alone(SharedState& state, const Compute& compute) {
-  return unlocked([&] {
+  return interruptible([&] {
     const std::lock_guard lock(state.mutex);
     return compute();
   });

@@ -8,6 +8,7 @@
 
 #include "../array/dlpack.h"
 #include "../entry.h"
+#include "../signals.h"
 #include "base/error.h"
 #include "checkpoint.h"
 #include "onnx/reader.h"
@@ -124,7 +125,7 @@ Object forward(PyObject* self, PyObject* arguments) {
   const std::vector<bool> wanted(flags, flags + size);
   const auto seed = static_cast<std::uint64_t>(to_integer(argument(arguments, 2)));
   std::shared_ptr<const Joint::Kept> kept;
-  std::vector<Tensor> out = unlocked([&] { return held->joint.forward(in, wanted, seed, &kept); });
+  std::vector<Tensor> out = interruptible([&] { return held->joint.forward(in, wanted, seed, &kept); });
   const Object results = list_of(out, [](const Tensor& t) { return given_away(t); });
   if (!kept) return tuple(results, Object::none(), new_list(), new_list());
   const auto numbers = [](const std::vector<std::size_t>& list) { return list_of(list, [](std::size_t i) { return whole(i); }); };
@@ -146,7 +147,7 @@ Object backward(PyObject* self, PyObject* arguments) {
   }
   if (!token) fail(ErrorCode::invalid_argument, "the values that the backward pass needs have already been released");
   const std::vector<Tensor> gradients = to_list(argument(arguments, 1), [](PyObject* c) { return taken(c, false); });
-  const std::vector<Tensor> out = unlocked([&] { return held->joint.backward(*token->kept, token->inputs, gradients); });
+  const std::vector<Tensor> out = interruptible([&] { return held->joint.backward(*token->kept, token->inputs, gradients); });
   return list_of(out, [](const Tensor& t) { return given_away(t); });
 }
 
