@@ -4,7 +4,7 @@
   the lines behind it. In those, "…" stands for anything within a line, and a line that is "…" alone for any number of lines.
 - every other line of the documentation and of the examples under `--help` that calls sdx must be understood: whatever is not there, it
   is no wrong use (exit code 2).
-- C and C++ blocks of README.md and docs/api.md compile, their Python blocks parse.
+- C and C++ blocks of README.md, docs/api.md and docs/python.md compile, their Python blocks parse.
 
 The folder has the models of tests/cli/tiny_models.py, and stand-ins for the files that the examples name.
 """
@@ -24,7 +24,7 @@ import tiny_models as tm  # noqa: E402
 SYNOPSIS = re.compile(r"\[|\.\.\.|\||…|(?<![A-Za-z_=])[A-Z]{4,}(?![A-Za-z_=.0-9])|\b(MODEL|NAME|SOURCE|FILE|FOLDER|DATA|BASE|RUN|PATH|COMMAND|SYMBOL)\b")
 
 
-CODE_PAGES = ("README.md", "docs/api.md")
+CODE_PAGES = ("README.md", "docs/api.md", "docs/python.md")
 # Pages that show how to add something: lines with its name are left out.
 ADDED = {"add-a-provider.md": "plain", "add-a-subcommand.md": "opsets"}
 
