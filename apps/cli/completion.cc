@@ -1,4 +1,4 @@
-// sdx completion: scripts made from the commands and options themselves, so that they cannot fall behind.
+// sdx completion: scripts, and a manual page, made from the commands and options themselves, so that they cannot fall behind.
 
 #include <fmt/format.h>
 
@@ -8,6 +8,7 @@
 #include "base/suggest.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
+#include "cli/manual.h"
 
 namespace sdx::cli {
 namespace {
@@ -16,7 +17,8 @@ constexpr const char* kExamples =
     "Examples:\n"
     "  sdx completion bash > /etc/bash_completion.d/sdx     or: source <(sdx completion bash)\n"
     "  sdx completion zsh > \"${fpath[1]}/_sdx\"\n"
-    "  sdx completion fish > ~/.config/fish/completions/sdx.fish\n";
+    "  sdx completion fish > ~/.config/fish/completions/sdx.fish\n"
+    "  sdx completion man > sdx.1                           and: man ./sdx.1\n";
 
 struct Word {
   std::string text;         // "--runs", "run"
@@ -124,13 +126,19 @@ std::string fish(const CLI::App& app) {
 }  // namespace
 
 void add_completion(const Command& app, Action& action) {
-  const Command command = app.add_subcommand("completion", "Print a shell completion script");
+  const Command command = app.add_subcommand("completion", "Print a shell completion script, or the manual page");
   const auto shell = std::make_shared<std::string>();
-  command->add_option("SHELL", *shell, "bash, zsh or fish")->required()->one_of({"bash", "zsh", "fish"});
+  command->add_option("SHELL", *shell, "bash, zsh or fish; man: the manual page")
+      ->required()
+      ->one_of({"bash", "zsh", "fish", "man"});
   command->footer(kExamples);
   command->callback([shell, &program = app.app(), &action] {
     action = [shell, &program] {
-      print(*shell == "bash" ? bash(program) : *shell == "zsh" ? zsh(program) : fish(program));
+      if (*shell == "man") {
+        print(manual_page(program));
+      } else {
+        print(*shell == "bash" ? bash(program) : *shell == "zsh" ? zsh(program) : fish(program));
+      }
       return kOk;
     };
   });
