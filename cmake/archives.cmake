@@ -5,7 +5,7 @@
 # shared library. These two names are the only obstacle, so a copy of the archive is linked that reads sdx_NAME_stdout and sdx_NAME_stderr
 # instead. The caller of the library defines them.
 function(sdx_find_archive variable name)
-  find_library(${variable}_FOUND NAMES lib${name}.a ${name} REQUIRED)
+  find_library(${variable}_FOUND NAMES lib${name}.a ${name} PATHS ${SDX_LIBRARY_DIRS} REQUIRED)
   set(found ${${variable}_FOUND})
   if(found MATCHES "\\.a$" AND CMAKE_OBJCOPY)
     set(copy ${CMAKE_BINARY_DIR}/archives/lib${name}.a)
@@ -15,7 +15,7 @@ function(sdx_find_archive variable name)
     set(found ${copy})
   endif()
   if(NOT EXISTS ${found})
-    find_library(${variable}_SHARED NAMES ${name} REQUIRED)
+    find_library(${variable}_SHARED NAMES ${name} PATHS ${SDX_LIBRARY_DIRS} REQUIRED)
     set(found ${${variable}_SHARED})
   endif()
   set(${variable} ${found} PARENT_SCOPE)

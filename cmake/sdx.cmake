@@ -24,6 +24,9 @@ if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
   target_compile_options(sdx_flags INTERFACE -ffp-contract=off)
 endif()
 target_include_directories(sdx_flags INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+if(SDX_INCLUDES)
+  target_include_directories(sdx_flags SYSTEM INTERFACE ${SDX_INCLUDES})
+endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12's warnings below report impossible paths inside libstdc++ at -O2.
   target_compile_options(sdx_flags INTERFACE -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread -Wno-restrict
