@@ -133,9 +133,9 @@ slow-under-sanitizers:
 neon:
 	@tools/neon.sh
 
-# clang-tidy; SINCE=COMMIT checks only what has changed since that commit.
+# clang-tidy; SINCE=COMMIT looks at what changed since then alone, MINUTES=N begins no source after that time.
 tidy: | setup
-	@tools/tidy.sh $(SINCE)
+	@tools/tidy.sh "$(SINCE)" "$(MINUTES)"
 
 # Compares Sardonyx with its peers, which come from the package index; BENCH="--models resnet50 --threads 1" runs a part.
 BENCH ?=
