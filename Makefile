@@ -11,7 +11,7 @@ SLOW_UNDER_SANITIZERS := -Loop.EndlessLoops*:Functions.ExponentialExpansion*:Rea
 .PHONY: help setup python-env runtimes clients browser bare-root build wheel dropin-wheel dropin-clients test test-poisoned \
   demo demo-chat install docs format format-check tidy check-includes check-sizes asan asan-all slow-under-sanitizers neon \
   bench bench-accuracy bench-check bench-keep bench-operators bench-kernels bench-bridge bench-faces bench-text bench-serve \
-  bench-arrays bench-training clean
+  bench-arrays bench-quantize bench-training clean
 
 help:
 	@echo "make demo    install missing packages, build, detect a face in a photograph"
@@ -190,6 +190,10 @@ bench-text: python-env build
 
 # Arrays, compared with NumPy, MLX and JAX; ARRAYS="--case 'sum 1048576' --rounds 1" runs a part.
 ARRAYS ?=
+bench-quantize: python-env build
+	@tools/venv.sh build/bench-quantize-venv bench/quantize/requirements.txt
+	PYTHONPATH=$(BUILD)/python build/bench-quantize-venv/bin/python -B bench/quantize/run.py $(QUANTIZE)
+
 bench-arrays: python-env build
 	@tools/venv.sh build/bench-arrays-venv bench/arrays/requirements.txt
 	PYTHONPATH=$(BUILD)/python build/bench-arrays-venv/bin/python -B bench/arrays/run.py $(ARRAYS)
