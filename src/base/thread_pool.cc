@@ -15,6 +15,7 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #if defined(__x86_64__)
@@ -25,6 +26,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/parallel.h"
+#include "base/system/thread_maker.h"
 
 namespace sdx {
 namespace {
@@ -48,11 +50,11 @@ int count_of(int threads, const std::vector<int>& cores) {
 }
 
 // A refusal (the core went offline) leaves the thread to the system.
-void stay_on(std::thread& thread, int core) {
+void stay_on(int core) {
   cpu_set_t set;
   CPU_ZERO(&set);
   CPU_SET(core, &set);
-  pthread_setaffinity_np(thread.native_handle(), sizeof(set), &set);
+  pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
 }
 
 std::optional<int> core_number(std::string_view text) {
@@ -69,6 +71,7 @@ inline void cpu_relax() {
 }
 
 thread_local ThreadPool* t_pool = nullptr;
+thread_local const ThreadMaker* t_maker = nullptr;
 thread_local bool t_inside = false;  // this thread is running a chunk: nested regions run inline
 
 }  // namespace
@@ -86,7 +89,15 @@ constexpr std::chrono::microseconds kSpinInRun{200}, kSpinAfterRun{50};
 // regions thus put the same part of an activation on the same core: where cores have no cache in common, reading what another
 // core wrote is three times slower than reading one's own (8 instead of 29 GB/s for 64 KB on two vCPUs of a Zen 4).
 struct ThreadPool::Impl {
-  std::vector<std::thread> workers;
+  struct Worker {
+    Impl* pool;
+    std::size_t share;
+    int core;  // -1: any
+    std::thread own;
+    void* made = nullptr;  // by `maker`
+  };
+  std::vector<Worker> workers;  // never grows: threads hold places in it
+  ThreadMaker maker;
   std::mutex region_mutex;
 
   std::mutex mutex;  // for sleeping only
@@ -113,7 +124,32 @@ struct ThreadPool::Impl {
   std::mutex error_mutex;
   std::exception_ptr error;
 
-  explicit Impl(int threads) : shares(static_cast<std::size_t>(threads)) {}
+  Impl(int threads, ThreadMaker thread_maker) : maker(std::move(thread_maker)), shares(static_cast<std::size_t>(threads)) {}
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+  ~Impl() {
+    stop = true;
+    wake_all();
+    for (Worker& w : workers) {
+      if (w.own.joinable()) w.own.join();
+      if (w.made != nullptr && maker.join) maker.join(w.made);
+    }
+  }
+
+  static void work(void* worker) {
+    const Worker& w = *static_cast<const Worker*>(worker);
+    if (w.core >= 0) stay_on(w.core);
+    w.pool->worker(w.share);
+  }
+
+  void start(Worker& w) {
+    if (!maker.start) {
+      w.own = std::thread(work, &w);
+      return;
+    }
+    w.made = maker.start(work, &w);
+    if (w.made == nullptr) fail(ErrorCode::runtime_failure, "the program's function for new threads made none");
+  }
 
   std::int64_t share_begin(std::size_t share) const {
     return chunks * static_cast<std::int64_t>(share) / static_cast<std::int64_t>(shares.size());
@@ -214,20 +250,18 @@ struct ThreadPool::Impl {
   }
 };
 
-ThreadPool::ThreadPool(int threads, const std::vector<int>& cores) : impl_(std::make_unique<Impl>(count_of(threads, cores))) {
+ThreadPool::ThreadPool(int threads, const std::vector<int>& cores)
+    : impl_(std::make_unique<Impl>(count_of(threads, cores), t_maker != nullptr ? *t_maker : ThreadMaker())) {
+  impl_->workers.reserve(impl_->shares.size());
   for (std::size_t i = 1; i < impl_->shares.size(); ++i) {
-    impl_->workers.emplace_back([this, i] { impl_->worker(i); });
-    if (!cores.empty()) stay_on(impl_->workers.back(), cores[i % cores.size()]);
+    const int core = cores.empty() ? -1 : cores[i % cores.size()];
+    impl_->start(impl_->workers.emplace_back(Impl::Worker{impl_.get(), i, core, {}}));
   }
 }
 
-ThreadPool::~ThreadPool() {
-  impl_->stop = true;
-  impl_->wake_all();
-  for (auto& t : impl_->workers) t.join();
-}
+ThreadPool::~ThreadPool() = default;
 
-int ThreadPool::threads() const noexcept { return static_cast<int>(impl_->workers.size()) + 1; }
+int ThreadPool::threads() const noexcept { return static_cast<int>(impl_->shares.size()); }
 
 void ThreadPool::parallel_for(std::int64_t count, std::int64_t grain, RangeFn fn) {
   if (count <= 0) return;
@@ -325,6 +359,9 @@ std::vector<int> parse_cores(std::string_view text) {
 }
 
 ThreadPool& current_pool() { return t_pool ? *t_pool : *ThreadPool::shared(); }
+
+ThreadMakerScope::ThreadMakerScope(const ThreadMaker& maker) noexcept : outer_(std::exchange(t_maker, &maker)) {}
+ThreadMakerScope::~ThreadMakerScope() { t_maker = outer_; }
 
 PoolScope::PoolScope(ThreadPool& pool) : previous_(t_pool) {
   pool.impl_->runs.fetch_add(1, std::memory_order_relaxed);

@@ -1,6 +1,7 @@
 #include "dropin/model_file.h"
 
 #include <charconv>
+#include <filesystem>
 #include <set>
 
 #include "dropin/status.h"
@@ -123,6 +124,7 @@ void read_value(std::string_view bytes, ModelFacts& model) {
     for (Field t; type.next(t);) {
       if (t.number == 6 && t.wire == 2) facts.denotation = t.bytes;
       if ((t.number == 1 || t.number == 8) && t.wire == 2) read_tensor_type(t.bytes, facts);
+      if (t.number == 8) facts.sparse = true;
     }
   }
   model.values.insert_or_assign(std::move(name), std::move(facts));
@@ -214,7 +216,7 @@ std::optional<std::string> from_file(std::string_view proto, const std::map<std:
       kept += f.whole;
     }
   }
-  const auto file = files.find(place["location"]);
+  const auto file = files.find(std::filesystem::path(place["location"]).lexically_normal().string());
   if (place["location"].empty() || file == files.end()) return std::nullopt;
   const std::uint64_t offset = number_of(place["offset"], 0);
   if (offset > file->second.size()) fail_ort(ORT_INVALID_ARGUMENT, "external data of '" + file->first + "' begin behind its end");

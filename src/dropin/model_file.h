@@ -19,6 +19,7 @@ struct InputFacts {
   bool has_shape = false;
   std::vector<std::pair<std::string, std::string>> extents;  // name and denotation, "" where there is none
   std::vector<std::int64_t> numbers;                         // parallel to extents: -1 where there is none
+  bool sparse = false;
 };
 
 struct ModelFacts {

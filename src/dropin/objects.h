@@ -5,6 +5,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +15,10 @@
 #include <sdx/tensor.hpp>
 
 #include "dropin/abi.h"
+
+namespace sdx {
+class ThreadPool;
+}
 
 namespace sdx::dropin {
 
@@ -57,8 +63,15 @@ struct OrtLogger {
   void log(OrtLoggingLevel level, std::string_view message, std::string_view where = "sardonyx") const;
 };
 
+// A program's own functions for threads; `create` null: none.
+struct CustomThreads {
+  CreateThread create = nullptr;
+  void* argument = nullptr;
+  JoinThread join = nullptr;
+};
 struct OrtThreadingOptions {
   int intra_op = 0, inter_op = 0;  // 0: as many as there are cores
+  CustomThreads custom_threads;
   std::string affinity;
   bool spin = true, denormals_are_zero = false;
 };
@@ -70,6 +83,7 @@ struct OrtEnv {
   OrtLogger logger;
   bool global_threads = false;
   OrtThreadingOptions threads;
+  std::shared_ptr<ThreadPool> pool;                                 // as `threads` says; see threads.cc
   std::vector<std::pair<OrtMemoryInfo, OrtAllocator*>> allocators;  // registered by programs, or ours; see env.cc
   OrtKeyValuePairs config;
 };
@@ -100,6 +114,9 @@ OrtValue* make_value(Value value);
 const Tensor& tensor_of(const OrtValue* value);
 // What a session takes: sparse tensors made dense.
 Value engine_value(const OrtValue& value);
+// The other way round, for outputs that the model declares as sparse: elements that are not zero, with their places in the
+// flattened tensor. A new value that the program owns.
+OrtValue* make_sparse_value(const Tensor& dense);
 
 struct OrtTensorTypeAndShapeInfo {
   ElementType element = ELEMENT_UNDEFINED;
@@ -155,6 +172,8 @@ struct OrtSessionOptions {
   LogSink log_sink;
   GraphOptimizationLevel level = ORT_ENABLE_ALL;
   ExecutionMode mode = ORT_SEQUENTIAL;
+  int inter_op = 0;  // threads for operators side by side; 0: the program does not say
+  CustomThreads custom_threads;
   bool memory_pattern = true, arena = true, own_threads = true, deterministic = false;
   std::string optimized_path, profile_prefix;
   bool profile = false;
@@ -178,7 +197,7 @@ struct OrtRunOptions {
   CancelToken terminate;
   std::map<std::string, std::string, std::less<>> config;
   std::vector<const OrtLoraAdapter*> adapters;
-  std::string profile_prefix;
+  std::optional<std::string> profile_prefix;  // of the file for each run's profile; none: not profiled
 };
 
 struct OrtSession {
@@ -196,6 +215,9 @@ struct OrtSession {
   std::vector<std::size_t> inputs, overridable;  // index into session.inputs()
   OrtModelMetadata metadata;
   std::map<std::string, std::string, std::less<>> denotations;  // of types, by the value's name
+  std::map<std::string, OrtTensorTypeAndShapeInfo, std::less<>>
+      declared_outputs;                               // shapes of outputs that the engine infers none for
+  std::set<std::string, std::less<>> sparse_outputs;  // declared as sparse tensors
   std::uint64_t started_ns = 0;
   std::vector<std::shared_ptr<const void>> kept;
 };

@@ -1,4 +1,4 @@
-// Options of sessions and thread pools. What our engine decides for itself (memory patterns, arenas, spinning) is taken and
+// Options of sessions. What our engine decides for itself (memory patterns, arenas, spinning) is taken and
 // kept, so that programs read back what they wrote.
 #include <algorithm>
 #include <cstdlib>
@@ -70,8 +70,8 @@ OrtStatus* set_level(OrtSessionOptions* options, GraphOptimizationLevel level) {
 OrtStatus* set_threads(OrtSessionOptions* options, int threads) {
   return guarded([&] { require(options, "options").engine.threads = std::max(threads, 0); });
 }
-OrtStatus* ignore_threads(OrtSessionOptions* options, int) {
-  return guarded([&] { require(options, "options"); });  // the engine has one pool for all kinds of work
+OrtStatus* set_parallel_threads(OrtSessionOptions* options, int threads) {
+  return guarded([&] { require(options, "options").inter_op = std::max(threads, 0); });
 }
 
 OrtStatus* enable_profiling(OrtSessionOptions* options, const char* prefix) {
@@ -183,6 +183,14 @@ OrtStatus* add_external_files(OrtSessionOptions* options, const char* const* nam
   });
 }
 
+// Weights for nodes that a provider has compiled before: no provider here makes such nodes.
+OrtStatus* set_weights_source(OrtSessionOptions* options, const void* bytes, std::size_t size) {
+  return guarded([&] {
+    require(options, "options");
+    if (size > 0) require_memory(bytes, "source_model_data");
+  });
+}
+
 OrtStatus* create_prepacked(OrtPrepackedWeightsContainer** out) {
   return guarded([&] {
     require(out, "out");
@@ -190,47 +198,6 @@ OrtStatus* create_prepacked(OrtPrepackedWeightsContainer** out) {
   });
 }
 void release_prepacked(OrtPrepackedWeightsContainer* container) { delete container; }
-
-OrtStatus* create_threading(OrtThreadingOptions** out) {
-  return guarded([&] {
-    require(out, "out");
-    *out = new OrtThreadingOptions();
-  });
-}
-void release_threading(OrtThreadingOptions* options) { delete options; }
-template <auto member, class T>
-OrtStatus* set_threading(OrtThreadingOptions* options, T value) {
-  return guarded([&] { require(options, "tp_options").*member = value; });
-}
-OrtStatus* set_spin(OrtThreadingOptions* options, int spin) {
-  return guarded([&] {
-    if (spin != 0 && spin != 1)
-      fail_ort(ORT_INVALID_ARGUMENT, "Received invalid value for allow_spinning. Valid values are 0 or 1");
-    require(options, "tp_options").spin = spin == 1;
-  });
-}
-OrtStatus* set_denormals(OrtThreadingOptions* options) {
-  return guarded([&] { require(options, "tp_options").denormals_are_zero = true; });
-}
-OrtStatus* set_affinity(OrtThreadingOptions* options, const char* affinity) {
-  return guarded([&] {
-    if (affinity == nullptr) fail_ort(ORT_INVALID_ARGUMENT, "Received null affinity_string.");
-    const std::size_t length = std::strlen(affinity);
-    if (length == 0) fail_ort(ORT_INVALID_ARGUMENT, "Received empty affinity_string.");
-    if (length > kLongestValue) fail_ort(ORT_INVALID_ARGUMENT, "affinity string is too long");
-    require(options, "tp_options").affinity = affinity;
-  });
-}
-
-void fill_threads(Table& table) {
-  table.set(Slot::CreateThreadingOptions, &create_threading);
-  table.set(Slot::ReleaseThreadingOptions, &release_threading);
-  table.set(Slot::SetGlobalIntraOpNumThreads, &set_threading<&OrtThreadingOptions::intra_op, int>);
-  table.set(Slot::SetGlobalInterOpNumThreads, &set_threading<&OrtThreadingOptions::inter_op, int>);
-  table.set(Slot::SetGlobalSpinControl, &set_spin);
-  table.set(Slot::SetGlobalDenormalAsZero, &set_denormals);
-  table.set(Slot::SetGlobalIntraOpThreadAffinity, &set_affinity);
-}
 
 }  // namespace
 
@@ -255,7 +222,7 @@ void fill_options(Table& table) {
   table.set(Slot::SetUserLoggingFunction, &set_log_sink);
   table.set(Slot::SetSessionGraphOptimizationLevel, &set_level);
   table.set(Slot::SetIntraOpNumThreads, &set_threads);
-  table.set(Slot::SetInterOpNumThreads, &ignore_threads);
+  table.set(Slot::SetInterOpNumThreads, &set_parallel_threads);
   table.set(Slot::DisablePerSessionThreads, &fix<&O::own_threads, false>);
   table.set(Slot::SetDeterministicCompute, &set<&O::deterministic, bool>);
   table.set(Slot::AddFreeDimensionOverride, &override_by_denotation);
@@ -268,9 +235,9 @@ void fill_options(Table& table) {
   table.set(Slot::AddInitializer, &add_initializer);
   table.set(Slot::AddExternalInitializers, &add_external);
   table.set(Slot::AddExternalInitializersFromFilesInMemory, &add_external_files);
+  table.set(Slot::SessionOptionsSetWeightlessSourceModelBuffer, &set_weights_source);
   table.set(Slot::CreatePrepackedWeightsContainer, &create_prepacked);
   table.set(Slot::ReleasePrepackedWeightsContainer, &release_prepacked);
-  fill_threads(table);
 }
 
 }  // namespace sdx::dropin

@@ -6,6 +6,8 @@
 #include "dropin/objects.h"
 #include "dropin/status.h"
 #include "dropin/table.h"
+#include "session/observe/run_profile.h"
+#include "session/observe/trace.h"
 
 namespace sdx::dropin {
 namespace {
@@ -53,6 +55,16 @@ const ValueSpec* find(const std::vector<ValueSpec>& specs, const char* name) {
   return nullptr;
 }
 
+// The element types of sequences of tensors; the engine checks the rest.
+void check_sequence(const ValueSpec& spec, const Value& value) {
+  if (!value.is_sequence() || !spec.type.starts_with("sequence(")) return;
+  const std::shared_ptr<const OrtTypeInfo> item = type_of_spec(spec).sequence.element;
+  if (item == nullptr || item->type != ONNX_TYPE_TENSOR) return;
+  const DataType expected = type_of_element(item->tensor.element), actual = value.sequence().element_type;
+  if (expected == DataType::undefined || actual == DataType::undefined || expected == actual) return;
+  refuse("Unexpected input data type. Actual: (seq(" + type_text(actual) + ")) , expected: (seq(" + type_text(expected) + "))");
+}
+
 void add_input(NamedValues& given, const OrtSession& session, const char* name, const OrtValue& value) {
   const ValueSpec* const spec = find(session.session.inputs(), name);
   if (spec == nullptr) refuse(std::string("Invalid input name: ") + name);
@@ -66,6 +78,8 @@ void add_input(NamedValues& given, const OrtSession& session, const char* name, 
     // Where a scalar is declared, ONNX Runtime takes any shape: programs give one element as [1].
     const Tensor& tensor = held.tensor();
     if (spec->has_shape && spec->shape.empty() && tensor.rank() > 0 && tensor.size() == 1) held = tensor.reshaped({});
+  } else {
+    check_sequence(*spec, held);
   }
   given.add(spec->name, std::move(held));
 }
@@ -133,6 +147,24 @@ Outputs outputs_of(const OrtSession& session, const char* const* names, std::siz
   return wanted;
 }
 
+bool declared_sparse(const OrtSession& session, const char* output) {
+  return session.sparse_outputs.contains(std::string_view(output));
+}
+
+NamedValues run_engine(const OrtSession& session, const OrtRunOptions* options, const NamedValues& given,
+                       const RunOptions& engine) {
+  try {
+    if (options == nullptr || !options->profile_prefix) return session.session.run(given, engine);
+    const auto profiler = std::make_shared<plan::Profiler>();
+    const session::RunProfileScope scope(profiler);
+    NamedValues results = session.session.run(given, engine);
+    session::write_chrome_trace(profile_file(*options->profile_prefix), profiler->events());
+    return results;
+  } catch (const Error& error) {
+    fail_run(error);
+  }
+}
+
 }  // namespace
 
 void run_session(OrtSession& session, const OrtRunOptions* options, const char* const* input_names, const OrtValue* const* inputs,
@@ -145,15 +177,13 @@ void run_session(OrtSession& session, const OrtRunOptions* options, const char* 
     if (options->terminate.cancelled()) fail_terminated();
     wanted.engine.cancel = options->terminate;
   }
-  NamedValues results;
-  try {
-    results = session.session.run(given, wanted.engine);
-  } catch (const Error& error) {
-    fail_run(error);
-  }
+  const NamedValues results = run_engine(session, options, given, wanted.engine);
   std::vector<std::unique_ptr<OrtValue>> made(output_count);  // all or none
   for (std::size_t i = 0; i < output_count; ++i) {
-    if (outputs[i] == nullptr) made[i].reset(make_value((results.begin() + static_cast<std::ptrdiff_t>(i))->value));
+    if (outputs[i] != nullptr) continue;
+    const Value& result = (results.begin() + static_cast<std::ptrdiff_t>(i))->value;
+    made[i].reset(result.is_tensor() && declared_sparse(session, output_names[i]) ? make_sparse_value(result.tensor())
+                                                                                  : make_value(result));
   }
   for (std::size_t i = 0; i < output_count; ++i) {
     if (made[i]) {
@@ -182,8 +212,12 @@ OrtStatus* run_async(OrtSession* session, const OrtRunOptions* options, const ch
                      const OrtValue* const* inputs, std::size_t input_count, const char* const* output_names,
                      std::size_t output_count, OrtValue** outputs, RunAsyncCallback callback, void* user_data) {
   return guarded([&] {
-    require(session, "session");
+    const OrtSession& s = require(session, "session");
     require(outputs, "outputs");
+    // A program that is told so does not wait for the callback, and may end the session at once.
+    if (s.options.own_threads && s.options.engine.threads == 1) {
+      fail_ort(ORT_FAIL, "intra op thread pool must have at least one thread for RunAsync");
+    }
     if (callback == nullptr) refuse("run_async_callback must not be NULL");
     std::thread([=] {
       OrtStatus* const status = run(session, options, input_names, inputs, input_count, output_names, output_count, outputs);

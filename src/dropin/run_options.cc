@@ -48,6 +48,12 @@ const char* get_entry(const OrtRunOptions* options, const char* key) {
   const auto it = options->config.find(std::string_view(key));
   return it == options->config.end() ? nullptr : it->second.c_str();
 }
+OrtStatus* enable_profiling(OrtRunOptions* options, const char* prefix) {
+  return guarded([&] { require(options, "options").profile_prefix = &require(prefix, "profile_file_prefix"); });
+}
+OrtStatus* disable_profiling(OrtRunOptions* options) {
+  return guarded([&] { require(options, "options").profile_prefix.reset(); });
+}
 OrtStatus* add_adapter(OrtRunOptions* options, const OrtLoraAdapter* adapter) {
   return guarded([&] { require(options, "options").adapters.push_back(&require(adapter, "adapter")); });
 }
@@ -67,6 +73,8 @@ void fill_run_options(Table& table) {
   table.set(Slot::RunOptionsUnsetTerminate, &unset_terminate);
   table.set(Slot::AddRunConfigEntry, &add_entry);
   table.set(Slot::GetRunConfigEntry, &get_entry);
+  table.set(Slot::RunOptionsEnableProfiling, &enable_profiling);
+  table.set(Slot::RunOptionsDisableProfiling, &disable_profiling);
   table.set(Slot::RunOptionsAddActiveLoraAdapter, &add_adapter);
 }
 

@@ -1,4 +1,5 @@
 // Sessions: opening, and what they tell of their model.
+#include <charconv>
 #include <filesystem>
 
 #include "base/system/mapped_file.h"
@@ -7,6 +8,7 @@
 #include "dropin/objects.h"
 #include "dropin/status.h"
 #include "dropin/table.h"
+#include "dropin/threads.h"
 
 namespace sdx::dropin {
 namespace {
@@ -43,10 +45,14 @@ struct Source {
 }
 
 // What the options say in the engine's words.
-SessionOptions engine_options(const OrtEnv& env, const OrtSessionOptions& options, const std::optional<ModelFacts>& facts) {
+SessionOptions engine_options(const OrtSessionOptions& options, const std::optional<ModelFacts>& facts) {
   SessionOptions engine = options.engine;
   if (engine.providers.empty() || engine.providers.back() != "cpu") engine.providers.emplace_back("cpu");
-  if (!options.own_threads) engine.threads = env.global_threads ? std::max(env.threads.intra_op, 0) : 0;
+  if (!options.own_threads) engine.threads = 0;
+  if (const auto cores = options.config.find("session.intra_op_thread_affinities");
+      cores != options.config.end() && cores->second.empty()) {
+    fail_ort(ORT_INVALID_ARGUMENT, "Affinity string must not be empty");
+  }
   engine.strict = entry(options, "session.disable_cpu_ep_fallback") == "1";
   if (!options.optimized_path.empty()) {
     engine.optimized_model = options.optimized_path;
@@ -87,8 +93,21 @@ Replacements replacements_of(const OrtSessionOptions& options) {
   for (const auto* list : {&options.initializers, &options.external_initializers}) {
     for (const auto& [name, value] : *list) wanted.tensors.emplace_back(name, value.value.tensor());
   }
-  wanted.files = options.external_files;
+  for (const auto& [name, bytes] : options.external_files)
+    wanted.files.emplace(fs::path(name).lexically_normal().string(), bytes);
   return wanted;
+}
+
+// Where the optimised model's weights go.
+WriteOptions write_options(const OrtSessionOptions& options) {
+  WriteOptions how;
+  how.external_name = entry(options, "session.optimized_model_external_initializers_file_name");
+  const std::string least = entry(options, "session.optimized_model_external_initializers_min_size_in_bytes");
+  how.external_above = 1024;
+  std::from_chars(least.data(), least.data() + least.size(), how.external_above);
+  how.external_above = std::max<std::size_t>(how.external_above, 1);
+  how.alignment = 1;
+  return how;
 }
 
 Session open_engine(Source& source, const OrtSessionOptions& options, const SessionOptions& engine) {
@@ -112,6 +131,21 @@ OrtLogger logger_of(const OrtEnv& env, const OrtSessionOptions& options) {
   return logger;
 }
 
+// What the file says of outputs beyond what the engine knows.
+void describe_outputs(OrtSession& made, const ModelFacts& facts) {
+  for (const ValueSpec& spec : made.session.outputs()) {
+    const auto it = facts.values.find(spec.name);
+    if (it == facts.values.end()) continue;
+    const InputFacts& declared = it->second;
+    if (declared.sparse) made.sparse_outputs.insert(spec.name);
+    if (spec.has_shape || !spec.is_tensor || !declared.has_shape) continue;
+    OrtTensorTypeAndShapeInfo& info = made.declared_outputs[spec.name];
+    info.has_shape = true;
+    info.shape.assign(declared.numbers.begin(), declared.numbers.end());
+    for (const auto& [name, denotation] : declared.extents) info.symbols.push_back(name);
+  }
+}
+
 void describe(OrtSession& made, const std::optional<ModelFacts>& facts) {
   const std::vector<ValueSpec>& inputs = made.session.inputs();
   const bool overridable = !facts || facts->ir_version >= 4;  // before it, all weights were inputs as well
@@ -124,6 +158,7 @@ void describe(OrtSession& made, const std::optional<ModelFacts>& facts) {
     for (const auto& [name, value] : facts->values) {
       if (!value.denotation.empty()) made.denotations.insert_or_assign(name, value.denotation);
     }
+    describe_outputs(made, *facts);
   }
 }
 
@@ -148,12 +183,15 @@ OrtSession* open_source(const OrtEnv* env, Source source, const OrtSessionOption
     facts = read_facts(source.bytes);
     const OrtLogger logger = logger_of(environment, options);
     session::Additions additions = additions_of(options, logger);
+    additions.optimized_model = write_options(options);
+    additions.pool = pool_for(const_cast<OrtEnv&>(environment), options);
     const session::AdditionsScope scope(additions);
-    auto made = std::make_unique<OrtSession>(open_engine(source, options, engine_options(environment, options, facts)));
+    auto made = std::make_unique<OrtSession>(open_engine(source, options, engine_options(options, facts)));
     check_cancelled(options);
     made->logger = logger;
     made->options = options;
-    made->started_ns = static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+    made->started_ns =
+        static_cast<std::uint64_t>(std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count());
     describe(*made, facts);
     made->logger.log(ORT_LOGGING_LEVEL_INFO, "Session successfully initialized.");
     return made.release();
@@ -218,6 +256,15 @@ OrtStatus* get_type(const OrtSession* session, std::size_t index, OrtTypeInfo** 
   return guarded([&] {
     const ValueSpec& spec = spec_at<list>(session, index);
     auto info = std::make_unique<OrtTypeInfo>(type_of_spec(spec));
+    if constexpr (list == List::outputs) {
+      const auto declared = session->declared_outputs.find(spec.name);
+      if (declared != session->declared_outputs.end()) {
+        const ElementType element = info->tensor.element;
+        info->tensor = declared->second;
+        info->tensor.element = element;
+      }
+      if (session->sparse_outputs.contains(spec.name)) info->type = ONNX_TYPE_SPARSETENSOR;
+    }
     const auto denotation = session->denotations.find(spec.name);
     if (denotation != session->denotations.end()) info->denotation = denotation->second;
     require(out, "type_info");

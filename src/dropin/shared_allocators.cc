@@ -2,8 +2,10 @@
 // program's own tensors alone.
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "dropin/allocator.h"
+#include "dropin/devices/devices.h"
 #include "dropin/status.h"
 #include "dropin/table.h"
 
@@ -18,22 +20,28 @@ namespace {
 // One that the environment made for a registration; the program's own are told from it by the type.
 bool made_by_us(const OrtAllocator* allocator) { return allocator->Free == default_allocator()->Free; }
 
-void check_new(const OrtEnv& env, const OrtMemoryInfo& info) {
-  if (info.device != DEVICE_CPU) fail_ort(ORT_INVALID_ARGUMENT, "Only CPU devices are supported for now.");
-  for (const auto& [there, allocator] : env.allocators) {
-    if (there == info) {
-      fail_ort(ORT_INVALID_ARGUMENT, "An allocator for this device has already been registered for sharing.");
-    }
+// In place of one that is there for the same memory; of ours, that one ends. The caller holds the lock.
+void put(OrtEnv& env, const OrtMemoryInfo& info, OrtAllocator* allocator) {
+  const auto it = std::find_if(env.allocators.begin(), env.allocators.end(), [&](const auto& a) { return a.first == info; });
+  if (it == env.allocators.end()) {
+    env.allocators.emplace_back(info, allocator);
+  } else if (it->second != allocator) {
+    release_shared(it->first, std::exchange(it->second, allocator));
   }
+}
+
+void check_device(const OrtMemoryInfo& info) {
+  if (info.device != DEVICE_CPU) fail_ort(ORT_INVALID_ARGUMENT, "Only CPU devices are supported for now.");
 }
 
 OrtStatus* create_and_register(OrtEnv* env, const OrtMemoryInfo* info, const OrtArenaCfg*) {
   return guarded([&] {
     OrtEnv& e = require(env, "env");
     if (info == nullptr) fail_ort(ORT_INVALID_ARGUMENT, "OrtMemoryInfo is null");
+    check_device(*info);
+    OrtAllocator* const made = new_allocator(*info);
     const std::lock_guard lock(e.mutex);
-    check_new(e, *info);
-    e.allocators.emplace_back(*info, new_allocator(*info));
+    put(e, *info, made);
   });
 }
 
@@ -55,9 +63,9 @@ OrtStatus* register_allocator(OrtEnv* env, OrtAllocator* allocator) {
     if (info->type == OrtArenaAllocator) {
       fail_ort(ORT_INVALID_ARGUMENT, "OrtAllocator must not be an arena allocator: arenas are made by the library");
     }
+    check_device(*info);
     const std::lock_guard lock(e.mutex);
-    check_new(e, *info);
-    e.allocators.emplace_back(*info, allocator);
+    put(e, *info, allocator);
   });
 }
 
@@ -86,6 +94,36 @@ OrtStatus* get_shared(OrtEnv* env, const OrtMemoryInfo* info, OrtAllocator** out
     }
     if (*out == nullptr && asked.device == DEVICE_CPU) *out = default_allocator();
   });
+}
+
+const OrtMemoryInfo& memory_of(const OrtEpDevice* device, OrtDeviceMemoryType type) {
+  require(device, "ep_device");
+  if (device != cpu_device() || type != OrtDeviceMemoryType_DEFAULT) {
+    fail_ort(ORT_INVALID_ARGUMENT, "Invalid memory type for OrtEpDevice.");
+  }
+  return *cpu_memory();
+}
+
+// In place of one that is there, which ends with it. `out` may be NULL.
+OrtStatus* create_for_device(OrtEnv* env, const OrtEpDevice* device, OrtDeviceMemoryType memory, OrtAllocatorType type,
+                             const OrtKeyValuePairs*, OrtAllocator** out) {
+  return guarded([&] {
+    OrtEnv& e = require(env, "env");
+    const OrtMemoryInfo& info = memory_of(device, memory);
+    if (type == OrtArenaAllocator) {
+      fail_ort(ORT_FAIL, "OrtAllocatorType::OrtArenaAllocator is reserved for internal use; ask for OrtDeviceAllocator");
+    }
+    OrtAllocator* const made = new_allocator(info);
+    const std::lock_guard lock(e.mutex);
+    put(e, info, made);
+    if (out != nullptr) *out = made;
+  });
+}
+
+OrtStatus* release_for_device(OrtEnv* env, const OrtEpDevice* device, OrtDeviceMemoryType memory) {
+  const OrtMemoryInfo* info = nullptr;
+  OrtStatus* const status = guarded([&] { info = &memory_of(device, memory); });
+  return status != nullptr ? status : unregister_allocator(env, info);
 }
 
 OrtStatus* create_arena_config(std::size_t max_mem, int strategy, int initial, int dead, OrtArenaCfg** out) {
@@ -135,6 +173,8 @@ void fill_shared_allocators(Table& table) {
   table.set(Slot::RegisterAllocator, &register_allocator);
   table.set(Slot::UnregisterAllocator, &unregister_allocator);
   table.set(Slot::GetSharedAllocator, &get_shared);
+  table.set(Slot::CreateSharedAllocator, &create_for_device);
+  table.set(Slot::ReleaseSharedAllocator, &release_for_device);
   table.set(Slot::CreateArenaCfg, &create_arena_config);
   table.set(Slot::CreateArenaCfgV2, &create_arena_config_v2);
   table.set(Slot::ReleaseArenaCfg, &release_arena_config);

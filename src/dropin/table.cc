@@ -32,10 +32,11 @@ Table all_missing(std::index_sequence<places...>) {
 }
 
 Table build_table() {
-  Table table = all_missing(std::make_index_sequence<kSlotCount>());
-  for (const auto fill : {fill_status, fill_key_values, fill_memory_info, fill_allocators, fill_shared_allocators, fill_env,
-                          fill_options, fill_run_options, fill_providers, fill_types, fill_tensors, fill_strings, fill_containers,
-                          fill_sparse, fill_session, fill_run, fill_metadata, fill_io_binding, fill_rest})
+  Table table = missing_table();
+  for (const auto fill :
+       {fill_status,  fill_key_values,  fill_memory_info, fill_allocators, fill_shared_allocators, fill_env,     fill_options,
+        fill_threads, fill_run_options, fill_providers,   fill_types,      fill_tensors,           fill_strings, fill_containers,
+        fill_sparse,  fill_session,     fill_run,         fill_metadata,   fill_io_binding,        fill_rest})
     fill(table);
   fill_attributes(table);
   fill_domains(table);
@@ -56,6 +57,11 @@ const OrtApi* get_api(std::uint32_t version) {
 const char* version_string() { return SDX_DROPIN_VERSION; }
 
 }  // namespace
+
+const Table& missing_table() {
+  static const Table made = all_missing(std::make_index_sequence<kSlotCount>());
+  return made;
+}
 
 const Table& table() {
   static const Table made = build_table();

@@ -25,6 +25,8 @@ struct Table {
 
 // The one table, made when it is first asked for. The same for all versions. Thread-safe.
 const Table& table();
+// What stands in the places that nobody sets.
+const Table& missing_table();
 // The same as programs see it.
 const OrtApi* api();
 // What OrtGetApiBase returns: GetApi answers NULL for versions other than 1 to kNewestApi, with a line on stderr.
@@ -45,6 +47,7 @@ void fill_allocators(Table& table);
 void fill_shared_allocators(Table& table);
 void fill_env(Table& table);
 void fill_options(Table& table);
+void fill_threads(Table& table);
 void fill_run_options(Table& table);
 void fill_providers(Table& table);
 void fill_types(Table& table);

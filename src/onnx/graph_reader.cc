@@ -128,12 +128,10 @@ int version_of(State& state, const Scope& scope, const std::string& domain) {
   }
   const auto it = state.opsets->find(domain);
   if (it != state.opsets->end()) return it->second;
-  if (domain.empty()) {
-    fail(ErrorCode::invalid_model, "the model imports no opset of domain 'ai.onnx'; opset_import must name every domain that is used");
-  }
-  // A domain that nobody knows may be that of operators that the session brings along.
-  const int newest = state.function_domains.contains(domain) ? 1 : std::max(1, ops::newest_version(domain));
-  state.warnings->push_back(fmt::format("the model imports no opset of domain '{}'; version {} is assumed", domain, newest));
+  // Domains that only a program's own operators are of start at 1.
+  const int newest = state.function_domains.contains(domain) ? 1 : std::max(ops::newest_version(domain), 1);
+  state.warnings->push_back(fmt::format("the model imports no opset of domain '{}'; version {} is assumed",
+                                        domain.empty() ? "ai.onnx" : domain, newest));
   state.opsets->emplace(domain, newest);
   return newest;
 }

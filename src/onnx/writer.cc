@@ -20,14 +20,14 @@ namespace {
 using Writer = protozero::pbf_writer;
 
 constexpr std::size_t kMaxMessage = (std::size_t{1} << 31) - 1;
-constexpr std::size_t kAlignment = 4096;
 constexpr std::int64_t kLeastIrVersion = 4;
 constexpr std::int64_t kDefaultIrVersion = 10;
 
 // The file that large constants go to.
 class ExternalWriter {
  public:
-  ExternalWriter(std::size_t threshold, std::string name) : threshold_(threshold), name_(std::move(name)) {}
+  ExternalWriter(const WriteOptions& options, std::string name)
+      : threshold_(options.external_above), alignment_(options.alignment), name_(std::move(name)) {}
 
   // Where the tensor will be, if it is one for the file: it is remembered.
   std::optional<FilePlace> take(const Tensor& t) {
@@ -48,7 +48,7 @@ class ExternalWriter {
 
  private:
   std::uint64_t add(const Tensor& t) {
-    size_ = (size_ + kAlignment - 1) / kAlignment * kAlignment;
+    size_ = (size_ + alignment_ - 1) / alignment_ * alignment_;
     const std::uint64_t at = size_;
     const std::size_t bytes = raw_bytes(t).data.size();
     items_.push_back({at, t});
@@ -60,7 +60,7 @@ class ExternalWriter {
     std::uint64_t at;
     Tensor tensor;
   };
-  std::size_t threshold_;
+  std::size_t threshold_, alignment_;
   std::string name_;
   std::uint64_t size_ = 0;
   std::vector<Item> items_;
@@ -347,7 +347,7 @@ void write_model(const Model& model, const std::filesystem::path& path, const Wr
   if (name.find('/') != std::string::npos || name == "." || name == "..") {
     fail(ErrorCode::invalid_argument, "the external file's name '{}' must not name a folder", name);
   }
-  ExternalWriter external(options.external_above, name);
+  ExternalWriter external(options, name);
   const std::string bytes = ModelWriter(model, [&](const Tensor& t) { return external.take(t); }).run();
   external.write(path.has_parent_path() ? path.parent_path() : std::filesystem::path("."));
   write_file_atomically(path, bytes);

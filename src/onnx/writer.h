@@ -14,9 +14,10 @@
 namespace sdx {
 
 struct WriteOptions {
-  // Initializers of the main graph with at least this many bytes go into one file beside the model, each at a multiple of 4096
-  // bytes, so that it can be mapped. 0: everything goes into the model file.
+  // Initializers of the main graph with at least this many bytes go into one file beside the model, each at a multiple of
+  // `alignment` bytes, by default so that it can be mapped. 0: everything goes into the model file.
   std::size_t external_above = 0;
+  std::size_t alignment = 4096;
   // That file's name, without a folder; empty: the model file's name and ".data".
   std::string external_name;
 };

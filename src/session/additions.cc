@@ -14,6 +14,12 @@ AdditionsScope::AdditionsScope(Additions& additions) noexcept : outer_(t_additio
 }
 AdditionsScope::~AdditionsScope() { t_additions = outer_; }
 
+std::shared_ptr<ThreadPool> given_pool() noexcept { return t_additions != nullptr ? t_additions->pool : nullptr; }
+
+const WriteOptions* given_write_options() noexcept {
+  return t_additions != nullptr && !t_additions->optimized_model.external_name.empty() ? &t_additions->optimized_model : nullptr;
+}
+
 Additions* additions() noexcept { return t_additions != nullptr && !t_additions->empty() ? t_additions : nullptr; }
 
 bool replace_initializers(Graph& graph, const Additions& additions) {

@@ -5,9 +5,11 @@
 #include <memory>
 #include <optional>
 
+#include "base/thread_pool.h"
 #include "base/tools_api.h"
 #include "graph/graph.h"
 #include "onnx/given_data.h"
+#include "onnx/writer.h"
 #include "session/custom_ops.h"
 
 namespace sdx::session {
@@ -18,7 +20,9 @@ struct Additions {
   // In place of initializers of the model's main graph, of the same type and shape; those that the model lacks are ignored. The
   // session keeps the tensors' owners.
   std::vector<std::pair<std::string, Tensor>> initializers;
-  std::optional<Model> model;  // opened instead of what Session::from_bytes is given; taken away by it
+  std::optional<Model> model;        // opened instead of what Session::from_bytes is given; taken away by it
+  WriteOptions optimized_model;      // how the file of SessionOptions::optimized_model is written, where `external_name` is set
+  std::shared_ptr<ThreadPool> pool;  // computes on it, whatever SessionOptions say of threads; null: as they say
 
   bool empty() const { return operators.empty() && data.files.empty() && data.tensors.empty() && initializers.empty() && !model; }
 };
@@ -37,8 +41,11 @@ class SDX_TOOLS_API AdditionsScope {
   GivenDataScope data_;
 };
 
-// Of this thread; null: none.
+// Of this thread; null: none, or nothing that changes what a model computes.
 SDX_TOOLS_API Additions* additions() noexcept;
+// Of this thread; null: none was given.
+std::shared_ptr<ThreadPool> given_pool() noexcept;
+const WriteOptions* given_write_options() noexcept;
 
 // Puts the given initializers into the graph. Throws Error(invalid_argument) for another type or shape than the model's. Returns
 // whether it changed anything.

@@ -130,7 +130,7 @@ std::vector<Value> Engine::run(const Request& request, plan::RunEnv& env) const 
   const BudgetScope charge(core_->budget);
   const KeepScope reuse(core_->keep);
   const PoolScope threads(core_->pool ? *core_->pool : *ThreadPool::shared());
-  env.profiler = core_->profiler.get();
+  env.profiler = request.profiler != nullptr ? request.profiler.get() : core_->profiler.get();
   env.run = request.number;
   env.seed = &core_->seed;
   const plan::Program& program = variant(request.which, env);

@@ -65,7 +65,8 @@ struct Request {
   std::vector<bool> wanted;   // one flag per output; empty: all
   std::vector<Value> bound;   // the caller's tensor, or nothing, per output; empty: none
   StopCondition stop;
-  std::uint64_t number = 0;  // of the run, from 0
+  std::uint64_t number = 0;                  // of the run, from 0
+  std::shared_ptr<plan::Profiler> profiler;  // of this run; null: the session's
 };
 
 // Thread-safe.

@@ -14,6 +14,7 @@
 #include "passes/pass.h"
 #include "session/additions.h"
 #include "session/observe/measure.h"
+#include "session/observe/run_profile.h"
 #include "session/observe/telemetry.h"
 #include "session/observe/trace.h"
 #include "session/optimized/optimized_model.h"
@@ -412,6 +413,7 @@ NamedValues Session::Impl::run(const NamedValues& given, const RunOptions& run_o
   if (run_options.timeout) request.stop.deadline = Clock::now() + *run_options.timeout;
   if (run_options.cancel) request.stop.cancelled = run_options.cancel->flag();
   request.number = core->runs.fetch_add(1, std::memory_order_relaxed);
+  request.profiler = run_profiler();
   std::vector<Value> results;
   try {
     results = answer(request);
@@ -474,6 +476,14 @@ Session& Session::operator=(Session&&) noexcept = default;
 
 namespace {
 
+// Null: the process's own.
+std::shared_ptr<ThreadPool> pool_of(const SessionOptions& options) {
+  if (std::shared_ptr<ThreadPool> given = given_pool()) return given;
+  if (options.thread_affinity.empty() && options.threads <= 0) return nullptr;
+  const std::vector<int> cores = options.thread_affinity.empty() ? std::vector<int>() : parse_cores(options.thread_affinity);
+  return std::make_shared<ThreadPool>(options.threads, cores);
+}
+
 template <class Read, class Impl>
 void load(Impl& impl, const SessionOptions& options, const std::string& shown, Read&& read) {
   const auto start = Clock::now();
@@ -483,11 +493,7 @@ void load(Impl& impl, const SessionOptions& options, const std::string& shown, R
   impl.shown = shown;
   core.budget = std::make_shared<MemoryBudget>(options.memory_limit);
   if (options.memory_limit == 0) core.keep = std::make_shared<BlockKeep>();
-  if (!options.thread_affinity.empty()) {
-    core.pool = std::make_shared<ThreadPool>(options.threads, parse_cores(options.thread_affinity));
-  } else if (options.threads > 0) {
-    core.pool = std::make_shared<ThreadPool>(options.threads);
-  }
+  core.pool = pool_of(options);
   if (options.profile) core.profiler = std::make_unique<plan::Profiler>();
   try {
     if (impl.open_compiled()) {

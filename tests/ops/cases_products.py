@@ -34,6 +34,8 @@ def matmul(r):
     r.case("FusedMatMul", [r.normal(3, 2, 4), r.normal(2, 4, 5)], name="batch transposed A", transBatchA=1, tolerance=TOL)
     r.case("FusedMatMul", [r.normal(2, 3, 4), r.normal(4, 2, 5)], name="batch transposed B", transBatchB=1, tolerance=TOL)
     r.case("FusedMatMul", [r.normal(4, 2, 3), r.normal(5, 2, 4)], name="both transposed", transBatchA=1, transBatchB=1, transA=1, transB=1, tolerance=TOL)
+    a, b = np.array([[0, 2, 0], [0, 0, -1]], f32), np.array([[1, 2], [3, 4]], f32)  # ONNX Runtime takes A as a sparse tensor alone
+    r.case("SparseToDenseMatMul", [a, b], name="by formula", alpha=0.5, transA=1, expect=[0.5 * (a.T @ b)], tolerance=TOL)
     a, b = r.normal(2, 3, 4), r.normal(4, 5)
     y = 0.5 * (a @ b)
     r.case("FusedMatMulActivation", [a, b], name="Relu, by formula", alpha=0.5, activation="Relu", expect=[np.maximum(y, 0).astype(f32)], tolerance=TOL)

@@ -49,6 +49,15 @@ OrtStatus* get_output(OrtKernelContext* context, std::size_t index, const std::i
   });
 }
 
+// The engine keeps the caller's memory to itself: what a kernel makes goes there where it can.
+OrtStatus* no_preallocated(const OrtKernelContext* context, std::size_t index, OrtValue** out) noexcept {
+  return guarded([&] {
+    require(out, "output") = nullptr;
+    if (index >= require(context, "context").outputs.size())
+      fail_ort(ORT_INVALID_ARGUMENT, "the index of an output is out of range");
+  });
+}
+
 OrtStatus* no_gpu_stream(const OrtKernelContext*, void** out) noexcept {
   return guarded([&] { require(out, "out") = nullptr; });
 }
@@ -106,6 +115,7 @@ void fill_kernel_contexts(Table& table) {
   table.set(Slot::KernelContext_GetOutputCount, &output_count);
   table.set(Slot::KernelContext_GetInput, &get_input);
   table.set(Slot::KernelContext_GetOutput, &get_output);
+  table.set(Slot::KernelContext_GetPreallocatedOutput, &no_preallocated);
   table.set(Slot::KernelContext_GetGPUComputeStream, &no_gpu_stream);
   table.set(Slot::KernelContext_GetSyncStream, &no_sync_stream);
   table.set(Slot::KernelContext_GetResource, &no_resource);

@@ -85,8 +85,13 @@ session::Additions additions_of(const OrtSessionOptions& options, const OrtLogge
 }
 
 const Signature* choose(const ProgramOperator& op, const std::vector<DataType>& types, int version) {
+  // As there, an operator that ends at a version serves later ones until another begins.
+  int newest = 0;
   for (const Signature& s : op.overloads) {
-    if (version < s.since || version > s.until) continue;
+    if (s.since <= version) newest = std::max(newest, s.since);
+  }
+  for (const Signature& s : op.overloads) {
+    if (version < s.since || s.until < newest) continue;
     bool fits = true;
     for (std::size_t i = 0; i < types.size() && fits && !s.inputs.empty(); ++i) {
       const Argument& a = formal(s.inputs, i);

@@ -116,6 +116,8 @@ OrtStatus* no_stream(const OrtEpDevice* device, const OrtKeyValuePairs*, OrtSync
   });
 }
 void release_stream(OrtSyncStream*) noexcept {}
+void* stream_handle(OrtSyncStream*) noexcept { return nullptr; }
+void set_stream(OrtRunOptions*, OrtSyncStream*) noexcept {}  // there is none but NULL
 
 OrtStatus* register_library(OrtEnv*, const char* name, const char* path) noexcept {
   return guarded([&] {
@@ -217,6 +219,8 @@ void fill_devices(Table& table) {
   table.set(Slot::EpDevice_MemoryInfo, &ep_memory);
   table.set(Slot::CreateSyncStreamForEpDevice, &no_stream);
   table.set(Slot::ReleaseSyncStream, &release_stream);
+  table.set(Slot::SyncStream_GetHandle, &stream_handle);
+  table.set(Slot::RunOptionsSetSyncStream, &set_stream);
   table.set(Slot::RegisterExecutionProviderLibrary, &register_library);
   table.set(Slot::UnregisterExecutionProviderLibrary, &unregister_library);
   table.set(Slot::SessionOptionsAppendExecutionProvider_V2, &append_devices);

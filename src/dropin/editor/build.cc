@@ -59,8 +59,9 @@ void add_initializers(Graph& graph, const OrtGraph& from) {
 int version_of(const Model& model, const std::string& domain, const OrtNode& node) {
   const auto it = model.opsets.find(domain);
   if (it == model.opsets.end()) {
-    fail_ort(ORT_INVALID_GRAPH, "node '" + node.name + "' (" + node.op_type + ") is of domain '" +
-                                    (domain.empty() ? "ai.onnx" : domain) + "', for which the model names no opset version");
+    const std::string what =
+        "Error No opset import for domain '" + domain + "' of node '" + node.name + "' (" + node.op_type + ")";
+    fail_ort(ORT_INVALID_GRAPH, domain.empty() ? what + ": The opset for the ONNX domain must be explicitly specified" : what);
   }
   return it->second;
 }
@@ -108,7 +109,9 @@ void check_defined(const Graph& graph) {
       const ValueInfo& v = graph.value(id);
       if (v.producer == kNoNode && !v.is_input && !v.constant) {
         fail_ort(ORT_INVALID_GRAPH,
-                 "node '" + node.name + "' (" + node.op_type + ") reads '" + v.name + "', which nothing defines");
+                 "Node input '" + v.name +
+                     "' is not a graph input, initializer, or output of a previous node. It is read by node '" + node.name +
+                     "' (" + node.op_type + ")");
       }
     }
   }
@@ -139,7 +142,9 @@ Type model_type(const OrtTypeInfo& info) {
   fail_ort(ORT_INVALID_ARGUMENT, "a type of this kind cannot be part of a model");
 }
 
-Model build_model(const OrtModel& from) {
+namespace {
+
+Model built(const OrtModel& from) {
   if (from.graph == nullptr) fail_ort(ORT_INVALID_ARGUMENT, "the model has no graph");
   Model model;
   model.ir_version = 10;
@@ -156,7 +161,7 @@ Model build_model(const OrtModel& from) {
   return model;
 }
 
-void extend_model(Model& model, const OrtModel& more) {
+void extend(Model& model, const OrtModel& more) {
   for (const auto& [domain, version] : more.opsets) {
     const auto [it, added] = model.opsets.emplace(domain, version);
     if (!added && it->second != version) {
@@ -174,17 +179,40 @@ void extend_model(Model& model, const OrtModel& more) {
       graph.add_input(in->name, model_type(in->type));
     }
   }
-  add_initializers(graph, *more.graph);
-  add_nodes(model, *more.graph);
-  if (!more.graph->inputs.empty()) {
+  if (!more.graph->inputs.empty()) {  // before new nodes make what was an input
     for (std::size_t i = graph.inputs().size(); i-- > 0;) {
       const std::string& name = graph.value(graph.inputs()[i]).name;
       const auto named = [&](const auto& in) { return in->name == name; };
       if (std::none_of(more.graph->inputs.begin(), more.graph->inputs.end(), named)) graph.remove_input(i);
     }
   }
+  add_initializers(graph, *more.graph);
+  add_nodes(model, *more.graph);
   if (!more.graph->outputs.empty()) set_outputs(graph, *more.graph);
   finish(model);
+}
+
+// As ONNX Runtime starts its messages.
+template <class F>
+void in_its_words(F&& work) {
+  try {
+    work();
+  } catch (OrtError& e) {
+    if (e.code == ORT_INVALID_GRAPH) e.message = "This is an invalid model. " + e.message;
+    throw;
+  }
+}
+
+}  // namespace
+
+Model build_model(const OrtModel& from) {
+  Model model;
+  in_its_words([&] { model = built(from); });
+  return model;
+}
+
+void extend_model(Model& model, const OrtModel& more) {
+  in_its_words([&] { extend(model, more); });
 }
 
 }  // namespace sdx::dropin

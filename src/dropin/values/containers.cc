@@ -40,7 +40,7 @@ OrtStatus* get(const OrtValue* value, int index, OrtAllocator* allocator, OrtVal
       *out = make_value(copy_of(index == 0 ? v.map().keys : v.map().values, allocator));
     } else if (v.is_sequence()) {
       const std::vector<Value>& items = v.sequence().items;
-      if (index < 0 || static_cast<std::size_t>(index) >= items.size()) fail_ort(ORT_FAIL, "index out of range");
+      if (index < 0 || static_cast<std::size_t>(index) >= items.size()) fail_ort(ORT_RUNTIME_EXCEPTION, "index out of range");
       const Value& item = items[static_cast<std::size_t>(index)];
       *out = make_value(allocator == default_allocator() ? item : copy_of(item, allocator));
     } else {

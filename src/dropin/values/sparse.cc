@@ -305,6 +305,30 @@ Value engine_value(const OrtValue& value) {
   return dense;
 }
 
+OrtValue* make_sparse_value(const Tensor& dense) {
+  const std::size_t size = byte_size(dense.dtype(), 1);
+  if (dense.dtype() == DataType::string || is_sub_byte(dense.dtype())) {
+    fail_ort(ORT_NOT_IMPLEMENTED, "an output of " + dense.type_string() + " cannot be a sparse tensor");
+  }
+  const auto* const from = static_cast<const char*>(dense.data());
+  std::vector<std::int64_t> places;
+  for (std::int64_t i = 0; i < dense.size(); ++i) {
+    const char* const element = from + static_cast<std::size_t>(i) * size;
+    if (std::any_of(element, element + size, [](char c) { return c != 0; })) places.push_back(i);
+  }
+  const Shape count{static_cast<std::int64_t>(places.size())};
+  SparseTensor sparse = empty_sparse(dense.dtype(), dense.shape());
+  sparse.format = ORT_SPARSE_COO;
+  sparse.values = Tensor(dense.dtype(), count);
+  sparse.indices.emplace_back(DataType::int64, count);
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    std::memcpy(static_cast<char*>(sparse.values.mutable_data()) + i * size, from + static_cast<std::size_t>(places[i]) * size,
+                size);
+    sparse.indices[0].mutable_values<std::int64_t>()[i] = places[i];
+  }
+  return make_sparse(std::move(sparse));
+}
+
 void fill_sparse(Table& table) {
   table.set(Slot::IsSparseTensor, &is_sparse);
   table.set(Slot::CreateSparseTensorAsOrtValue, &create);

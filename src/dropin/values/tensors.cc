@@ -82,6 +82,13 @@ std::size_t checked_size(DataType type, const Shape& shape, const void* data, st
   return needed;
 }
 
+Tensor copy_strings(const void* data, Shape shape) {
+  Tensor tensor(DataType::string, std::move(shape));
+  const auto* const from = static_cast<const std::string*>(data);
+  std::copy_n(from, tensor.size(), tensor.mutable_values<std::string>().begin());
+  return tensor;
+}
+
 OrtStatus* create_with_data(const OrtMemoryInfo* info, void* data, std::size_t size, const std::int64_t* extents,
                             std::size_t rank, ElementType element, OrtValue** out) {
   return guarded([&] {
@@ -90,11 +97,10 @@ OrtStatus* create_with_data(const OrtMemoryInfo* info, void* data, std::size_t s
     const DataType type = checked_type(element);
     Shape shape = shape_of(extents, rank);
     checked_size(type, shape, data, size, "not enough space: expected %zu, got %zu");
-    if (type == DataType::string) {
-      fail_ort(ORT_NOT_IMPLEMENTED,
-               "a tensor of strings cannot lie in memory of the caller's: use CreateTensorAsOrtValue and FillStringTensor");
-    }
-    auto made = std::unique_ptr<OrtValue>(make_value(Tensor::view_mutable(data, type, std::move(shape))));
+    // Strings are a C++ program's objects, which are copied: the engine moves its own about.
+    Tensor tensor =
+        type == DataType::string ? copy_strings(data, std::move(shape)) : Tensor::view_mutable(data, type, std::move(shape));
+    auto made = std::unique_ptr<OrtValue>(make_value(std::move(tensor)));
     made->memory = keep_info(info);
     *out = made.release();
   });

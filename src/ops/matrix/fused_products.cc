@@ -1,4 +1,4 @@
-// com.microsoft 1: FusedGemm, GemmFastGelu, FusedMatMul (TransposeMatMul), FusedMatMulActivation.
+// com.microsoft 1: FusedGemm, GemmFastGelu, FusedMatMul (TransposeMatMul), FusedMatMulActivation, SparseToDenseMatMul.
 
 #include <cmath>
 
@@ -74,6 +74,34 @@ void run_fused_matmul(OpContext& c) {
   apply_fused_activation(read_fused_activation(c.node()), y);
 }
 
+// --- SparseToDenseMatMul: A is sparse in the file, and dense here ------------------------------------------------------------
+
+struct SparseMatMulAttrs {
+  float alpha = 1;
+  bool trans_a = false, trans_b = false;
+
+  void fields(auto& f) {
+    f("alpha", alpha);
+    f("transA", trans_a);
+    f("transB", trans_b);
+  }
+};
+
+void infer_sparse_matmul(InferContext& c) {
+  const auto a = parse<SparseMatMulAttrs>(c);
+  const SymShape* left = c.shape(0);
+  const SymShape* right = c.shape(1);
+  if (left == nullptr || right == nullptr) return c.output(0, c.dtype(1));
+  c.output(0, c.dtype(1), matmul_shape(*left, *right, a.trans_a, a.trans_b));
+}
+
+void run_sparse_matmul(OpContext& c) {
+  const auto a = parse<SparseMatMulAttrs>(c);
+  const MatMulPlan plan = matmul_plan(c.input(0).shape(), c.input(1).shape(), a.trans_a, a.trans_b);
+  Tensor& y = c.output(0, c.input(1).dtype(), plan.output);
+  matmul_reference(plan, c.input(0), c.input(1), y, c.stop(), a.trans_a, a.trans_b, a.alpha);
+}
+
 // --- GemmFastGelu: Y = FastGelu(X x W + bias) ----------------------------------------------------------------------------
 
 void infer_gemm_fast_gelu(InferContext& c) {
@@ -104,6 +132,9 @@ void run_gemm_fast_gelu(OpContext& c) {
   });
 }
 
+constexpr TypeSet kSparseProducts =
+    set_of(DataType::float32, DataType::float64, DataType::int32, DataType::int64, DataType::uint32, DataType::uint64);
+
 OpDef def(const char* name) { return OpDef("com.microsoft", name, 1); }
 
 OpDef matmul_def(const char* name) {
@@ -131,6 +162,13 @@ void register_fused_products(OpTable& t) {
   t.add(matmul_def("FusedMatMul"));
   t.add(matmul_def("TransposeMatMul"));  // the older name
   t.add(matmul_def("FusedMatMulActivation").attrs<FusedActivationFields>());
+  t.add(def("SparseToDenseMatMul")
+            .in("A", "T", kSparseProducts)
+            .in("B", "T", kSparseProducts)
+            .out("Y", "T", kSparseProducts)
+            .attrs<SparseMatMulAttrs>()
+            .infer_with(infer_sparse_matmul)
+            .run_with(run_sparse_matmul));
   t.add(def("GemmFastGelu")
             .in("X", "T", types::floats)
             .in("W", "T", types::floats)

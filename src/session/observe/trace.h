@@ -7,6 +7,8 @@
 
 #include <sdx/session.hpp>
 
+#include "base/tools_api.h"
+
 #include "plan/program.h"
 
 namespace sdx::session {
@@ -15,6 +17,6 @@ namespace sdx::session {
 void append_steps(const plan::Program& program, const std::string& prefix, Report& report);
 
 // Chrome trace event format ("Trace Event Format", complete events, microseconds). Throws Error(io).
-void write_chrome_trace(const std::filesystem::path& path, const std::vector<ProfileEvent>& events);
+SDX_TOOLS_API void write_chrome_trace(const std::filesystem::path& path, const std::vector<ProfileEvent>& events);
 
 }  // namespace sdx::session

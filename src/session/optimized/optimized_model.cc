@@ -8,6 +8,7 @@
 #include "onnx/ort/ort_model.h"
 #include "onnx/writer.h"
 #include "passes/portable.h"
+#include "session/additions.h"
 
 namespace sdx::session {
 namespace {
@@ -41,7 +42,11 @@ void write_optimized_model(const Model& model, const SessionOptions& options) {
     }
     if (options.optimized_model_ort || named_ort(path)) return write_file_atomically(path, write_ort_model(written));
     WriteOptions how;
-    if (constant_bytes(written.graph) > kMostInline) how.external_above = kExternalAbove;
+    if (const WriteOptions* const given = given_write_options()) {
+      how = *given;
+    } else if (constant_bytes(written.graph) > kMostInline) {
+      how.external_above = kExternalAbove;
+    }
     write_model(written, path, how);
   } catch (Error& e) {
     e.add_context("while writing the optimised model '" + path.string() + "'");
