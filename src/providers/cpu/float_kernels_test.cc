@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/system/cpu_features.h"
 #include "kernels/cpu/conv/blocked/blocked_layout.h"
 #include "kernels/cpu/gemm/gemm_bf16.h"
 #include "support/compare_kernels.h"
@@ -227,8 +228,14 @@ TEST(FloatKernels, ProductsWithWeights) {
       {"gemm-packed-f32",
        "input x: float32[0,3]\nconstant w: float32[3,2] 1 -2 3 4 -5 6\ny = sdx.Linear(x, w) {activation=\"Gelu\"}\noutput y\n"},
       {"unary-f32", "input x: float32[9]\ny = com.microsoft.FastGelu(x)\noutput y\n"},
+      // One row less than Strassen's scheme takes.
+      {"gemm-packed-f32", "input x: float32[95,768]\nconstant w: float32[768,768] 0.01\ny = sdx.Linear(x, w)\noutput y\n"},
   };
   for (const KernelCase& c : cases) compare(c);
+  if (cpu_isa() != Isa::avx2) return;
+  compare({"gemm-strassen-f32",
+           "input x: float32[2,48,768]\nconstant w: float32[784,768] 0.01\ninput b: float32[784]\ninput z: float32[2,48,784]\n"
+           "y = sdx.Linear(x, w, b, z) {transB=1, activation=\"Gelu\"}\noutput y\n"});
 }
 
 TEST(FloatKernels, ProductsWithWeightsOf16Bits) {

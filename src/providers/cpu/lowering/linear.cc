@@ -1,7 +1,12 @@
 // sdx Linear in float32: a product with packed weights; bias, residual and activation are applied to sums that are still in
 // registers or in the first-level cache.
 
+#include <cstdlib>
+#include <string_view>
+
+#include "base/system/cpu_features.h"
 #include "kernels/cpu/gemm/gemm.h"
+#include "kernels/cpu/gemm/gemm_strassen.h"
 #include "ops/matrix/signatures.h"
 #include "ops/tensor/axes.h"
 #include "providers/cpu/activation.h"
@@ -14,9 +19,11 @@ using enum ops::LinearIn::Slot;
 
 class LinearKernel : public Kernel {
  public:
-  LinearKernel(Packed packed, std::int64_t k, std::int64_t n, UnarySpec act, bool in_place)
-      : packed_(std::move(packed)), k_(k), n_(n), act_(act), in_place_(in_place) {}
-  std::string_view name() const override { return "gemm-packed-f32"; }
+  LinearKernel(Packed packed, std::int64_t k, std::int64_t n, UnarySpec act, bool in_place, bool strassen)
+      : packed_(std::move(packed)), k_(k), n_(n), act_(act), in_place_(in_place) {
+    if (strassen) columns_ = std::make_unique<StrassenColumns>();
+  }
+  std::string_view name() const override { return columns_ ? "gemm-strassen-f32" : "gemm-packed-f32"; }
   bool uses_input(std::size_t i) const override { return i != 1; }
   int in_place() const override { return in_place_ ? 3 : -1; }
 
@@ -40,7 +47,7 @@ class LinearKernel : public Kernel {
       g.epilogue.ld_residual = n_;
     }
     g.epilogue.act = act_;
-    gemm_f32(g);
+    columns_ ? gemm_strassen_f32(g, *columns_) : gemm_f32(g);
   }
 
  private:
@@ -48,9 +55,25 @@ class LinearKernel : public Kernel {
   std::int64_t k_, n_;
   UnarySpec act_;
   bool in_place_;
+  std::unique_ptr<StrassenColumns> columns_;  // null: plain sums
 };
 
-std::unique_ptr<Kernel> make_linear(LowerContext& c) {
+const char* setting_of(const char* name) {
+  const char* const value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+// The rows of the left operand; 0 where they are not known before a run.
+std::int64_t rows_of(const SymShape& x) {
+  std::int64_t rows = 1;
+  for (std::size_t i = 0; i + 1 < x.size(); ++i) {
+    if (!x[i].is_const()) return 0;
+    rows *= x[i].value();
+  }
+  return rows;
+}
+
+std::unique_ptr<Kernel> make(LowerContext& c, bool strassen) {
   for (std::size_t i = 0; i < 4; ++i) {
     if (c.has_input(i) && c.dtype(i) != DataType::float32) return c.refuse("not float32");
   }
@@ -70,14 +93,25 @@ std::unique_ptr<Kernel> make_linear(LowerContext& c) {
   if (c.has_input(kZ) && (z == nullptr || !c.output(0).shape || *z != *c.output(0).shape)) {
     return c.refuse("Z is not known to have the output's shape");
   }
+  if (strassen && std::string_view(setting_of("SDX_CPU_STRASSEN")) == "0") return c.refuse("SDX_CPU_STRASSEN is 0");
+  if (strassen && cpu_isa() != Isa::avx2) return c.refuse("the gain is known for AVX2 alone");
+  if (strassen && rows_of(*c.shape(kX)) == 0) return c.refuse("the number of rows is not known before a run");
+  if (strassen && !strassen_fits(k, n)) return c.refuse("K does not divide into even blocks, or there are few columns");
+  if (strassen && !strassen_pays(rows_of(*c.shape(kX)), k, n)) return c.refuse("the product is too small");
   Packed packed = c.pack({w}, packed_b_bytes(k, n), cache::PackKey("gemm-b", trans, k, n, 1.0F),
                          [&](float* to) { pack_b_f32(w->data(), w->shape()[1], trans, k, n, 1.0F, to); });
   const bool in_place = c.has_input(kZ) && c.node().inputs[3] != c.node().inputs[0];
-  return std::make_unique<LinearKernel>(std::move(packed), k, n, *act, in_place);
+  return std::make_unique<LinearKernel>(std::move(packed), k, n, *act, in_place, strassen);
 }
+
+std::unique_ptr<Kernel> make_linear(LowerContext& c) { return make(c, false); }
+std::unique_ptr<Kernel> make_strassen(LowerContext& c) { return make(c, true); }
 
 }  // namespace
 
-void register_kernels_linear(KernelTable& t) { t.add("sdx", "Linear", "gemm-packed-f32", 10, make_linear); }
+void register_kernels_linear(KernelTable& t) {
+  t.add("sdx", "Linear", "gemm-strassen-f32", 9, make_strassen);
+  t.add("sdx", "Linear", "gemm-packed-f32", 10, make_linear);
+}
 
 }  // namespace sdx::cpu

@@ -1,0 +1,378 @@
+#include "kernels/cpu/gemm/gemm_strassen.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu/gemm/gemm_block.h"
+#include "kernels/cpu/gemm/gemm_simd.h"
+#include "kernels/cpu/gemm/gemm_strassen_simd.h"
+#include "kernels/cpu/simd/cuts.h"
+#include "kernels/cpu/simd/scratch.h"
+
+namespace sdx::cpu {
+namespace {
+
+constexpr int kProducts = 7;
+// Squares of norms of quarters of two rows or columns that may pair up.
+constexpr float kMostUneven = 64.0F;
+// Below, sums of weights take more than the eighth product, and with smaller K the ends of tiles do: with 384 a product took 8 %
+// longer at 1500 rows.
+constexpr std::int64_t kFewestRows = 96;
+constexpr std::int64_t kLeastK = 768;
+constexpr std::int64_t kFewestColumns = 768;
+// Tiles of all seven left operands, of all of K: as many rows at a time as fit, but at least kFewestRows.
+constexpr std::int64_t kMostLeft = std::int64_t{1} << 20;  // floats
+constexpr std::int64_t kMostTileRows = 14;
+constexpr std::int64_t kMostHalf = kGemmKBlock / 2;
+
+// Blocks of K whose halves are the two parts of K of a product of quarters. `groups` of them are multiplied before C is touched:
+// a panel of a group's half fits the first-level cache.
+struct Depth {
+  Cuts blocks;
+  Cuts groups;
+  Depth(std::int64_t k, std::int64_t nr) : blocks(k_cuts(k)), groups(blocks.parts, nr <= 16 ? 3 : 2) {}
+  std::int64_t half(std::int64_t block) const { return blocks.size(block) / 2; }
+  // Halves before a block.
+  std::int64_t before(std::int64_t block) const { return blocks.begin(block) / 2; }
+  std::int64_t group_half(std::int64_t g) const { return before(groups.begin(g + 1)) - before(groups.begin(g)); }
+};
+
+// A block of rows, the upper half of which pairs up with the lower one; that may have a row less.
+struct Rows {
+  std::int64_t first;
+  std::int64_t count;
+  std::int64_t half;
+  Cuts tiles;  // of the upper half
+};
+
+// The seven products: the quarters of B whose sum or difference is the right operand, and the quarters of C that the product is
+// added to, for the first or last time.
+enum Quarter : std::uint8_t { k11, k12, k21, k22 };
+struct Goes {
+  Quarter to;
+  float sign;
+  bool first, last;
+};
+struct Product {
+  StrassenRight right;
+  Quarter b, b2;
+  int targets;
+  Goes goes[2];
+};
+constexpr Product kScheme[kProducts] = {
+    {StrassenRight::sum, k11, k22, 2, {{k11, 1, true, false}, {k22, 1, true, false}}},          // (A11 + A22) (B11 + B22)
+    {StrassenRight::one, k11, k11, 2, {{k21, 1, true, false}, {k22, -1, false, false}}},        // (A21 + A22) B11
+    {StrassenRight::difference, k12, k22, 2, {{k12, 1, true, false}, {k22, 1, false, false}}},  // A11 (B12 - B22)
+    {StrassenRight::difference, k21, k11, 2, {{k11, 1, false, false}, {k21, 1, false, true}}},  // A22 (B21 - B11)
+    {StrassenRight::one, k22, k22, 2, {{k11, -1, false, false}, {k12, 1, false, true}}},        // (A11 + A12) B22
+    {StrassenRight::sum, k11, k12, 1, {{k22, 1, false, true}, {k22, 0, false, false}}},         // (A21 - A11) (B11 + B12)
+    {StrassenRight::sum, k21, k22, 1, {{k11, 1, false, true}, {k11, 0, false, false}}}};        // (A12 - A22) (B21 + B22)
+
+bool even(const float squares[4]) {
+  const auto [least, most] = std::minmax_element(squares, squares + 4);
+  return std::isfinite(squares[0] + squares[1] + squares[2] + squares[3]) && *most <= kMostUneven * *least;
+}
+
+// Fetches the weights of the group to come, evenly over the tiles of this one: the first tile of a panel would otherwise wait for
+// memory.
+struct Ahead {
+  const float* at[6] = {};
+  std::int64_t lines[6] = {};  // of 64 bytes
+  int count = 0, now = 0;
+  std::int64_t step = 0;
+
+  void add(const float* from, std::int64_t floats) {
+    at[count] = from;
+    lines[count++] = floats / 16;
+  }
+  void begin(std::int64_t tiles) {
+    std::int64_t all = 0;
+    for (int i = 0; i < count; ++i) all += lines[i];
+    step = up_div(all, tiles);
+  }
+  // The next part of it, for a tile of k steps to fetch on the way.
+  void give(StrassenTile& t, std::int64_t k) {
+    t.ahead = reinterpret_cast<const char*>(t.a);
+    t.ahead_step = 0;
+    if (now == count) return;
+    const std::int64_t some = std::min(step, lines[now]);
+    t.ahead = reinterpret_cast<const char*>(at[now]);
+    t.ahead_step = up_div(some * 64, k / 2);
+    at[now] += 16 * some;
+    lines[now] -= some;
+    if (lines[now] == 0) ++now;
+  }
+};
+
+struct Scheme {
+  const GemmKernels& gemm = gemm_kernels();
+  const StrassenKernels& strassen = strassen_kernels();
+  const GemmArgs& args;
+  Depth depth;
+  std::int64_t nr;
+  std::int64_t pairs;  // of panels
+  std::int64_t padded;
+
+  explicit Scheme(const GemmArgs& a)
+      : args(a), depth(a.k, gemm.nr), nr(gemm.nr), pairs(a.n / nr / 2), padded(round_up(a.n, nr)) {}
+
+  std::int64_t left_floats(std::int64_t half) const { return kProducts * half * (args.k / 2); }
+  float* left_tile(float* left, const Rows& r, std::int64_t group, int product, std::int64_t row) const {
+    const std::int64_t k = depth.group_half(group);
+    return left + kProducts * r.half * depth.before(depth.groups.begin(group)) + (product * r.half + row) * k;
+  }
+
+  bool rows_even(const Rows& r, std::int64_t row, std::int64_t rows) const;
+  void pack_block(const Rows& r, std::int64_t tile, std::int64_t group, std::int64_t block, float* left) const;
+  void set_right(StrassenTile& t, const Product& p, std::int64_t pair, std::int64_t group) const;
+  void set_target(StrassenTarget& o, const Goes& goes, const Rows& r, std::int64_t row, std::int64_t rows, std::int64_t pair,
+                  std::int64_t group, float* sums, std::int64_t step) const;
+  Ahead fetch_after(std::int64_t pair, std::int64_t group) const;
+  void multiply(const Rows& r, std::int64_t tile0, std::int64_t tile1, std::int64_t pair, float* left) const;
+};
+
+// Of rows [row, row + rows) of the upper half with those of the lower one. A row without partner pairs up with zeros.
+bool Scheme::rows_even(const Rows& r, std::int64_t row, std::int64_t rows) const {
+  for (std::int64_t i = row; i < row + rows; ++i) {
+    float squares[4] = {};
+    const bool alone = r.half + i >= r.count;
+    for (std::int64_t b = 0; b < depth.blocks.parts; ++b) {
+      const float* a = args.a + (r.first + i) * args.lda + depth.blocks.begin(b);
+      const std::int64_t half = depth.half(b);
+      const float* low = alone ? a : a + r.half * args.lda;
+      squares[k11] += strassen.squares(a, half);
+      squares[k12] += strassen.squares(a + half, half);
+      squares[k21] += strassen.squares(low, half);
+      squares[k22] += strassen.squares(low + half, half);
+    }
+    if (!even(squares)) return false;
+  }
+  return true;
+}
+
+// One block of K of one tile, for all products.
+void Scheme::pack_block(const Rows& r, std::int64_t tile, std::int64_t group, std::int64_t block, float* left) const {
+  const std::int64_t row = r.tiles.begin(tile), rows = r.tiles.size(tile), half = depth.half(block);
+  const std::int64_t at = (depth.before(block) - depth.before(depth.groups.begin(group))) * rows;
+  float* slots[kProducts];
+  for (int p = 0; p < kProducts; ++p) slots[p] = left_tile(left, r, group, p, row) + at;
+  alignas(64) float others[2][kMostTileRows * kMostHalf];
+  const float* up = args.a + (r.first + row) * args.lda + depth.blocks.begin(block);
+  const float* low = up + r.half * args.lda;
+  std::int64_t low_step = args.lda;
+  float filled[kMostTileRows * 2 * kMostHalf];
+  const std::int64_t low_rows = std::min(rows, r.count - r.half - row);
+  if (low_rows < rows) {
+    for (std::int64_t i = 0; i < rows; ++i) {
+      if (i < low_rows) {
+        std::memcpy(filled + i * 2 * half, low + i * low_step, to_size(2 * half) * sizeof(float));
+      } else {
+        std::fill_n(filled + i * 2 * half, 2 * half, 0.0F);
+      }
+    }
+    low = filled;
+    low_step = 2 * half;
+  }
+  const auto pack = [&](const float* from, std::int64_t step, float* to) {
+    gemm.pack_a_tile(reinterpret_cast<const char*>(from), step, 1, rows, half, 1.0F, to);
+  };
+  pack(up, args.lda, slots[2]);
+  pack(up + half, args.lda, others[0]);
+  pack(low, low_step, others[1]);
+  pack(low + half, low_step, slots[3]);
+  const float* const quarters[4] = {slots[2], others[0], others[1], slots[3]};
+  float* const sums[5] = {slots[0], slots[4], slots[1], slots[5], slots[6]};
+  strassen.sums(quarters, rows * half, sums);
+}
+
+void Scheme::set_right(StrassenTile& t, const Product& p, std::int64_t pair, std::int64_t group) const {
+  t.pieces = 0;
+  const auto quarter = [&](Quarter q, std::int64_t block) {
+    const std::int64_t panel = q == k11 || q == k21 ? pair : pair + pairs;
+    const float* b = args.packed_b + depth.blocks.begin(block) * padded + panel * nr * depth.blocks.size(block);
+    return q == k11 || q == k12 ? b : b + depth.half(block) * nr;
+  };
+  for (std::int64_t block = depth.groups.begin(group); block < depth.groups.begin(group + 1); ++block) {
+    const Cuts sums(depth.half(block), kStrassenSum);
+    for (std::int64_t i = 0; i < sums.parts; ++i, ++t.pieces) {
+      t.k[t.pieces] = sums.size(i);
+      t.b[t.pieces] = quarter(p.b, block) + sums.begin(i) * nr;
+      t.b2[t.pieces] = quarter(p.b2, block) + sums.begin(i) * nr;
+    }
+  }
+  t.right = p.right;
+}
+
+// `sums`: those of this tile, of the four quarters `step` apart.
+void Scheme::set_target(StrassenTarget& o, const Goes& goes, const Rows& r, std::int64_t row, std::int64_t rows,
+                        std::int64_t pair, std::int64_t group, float* sums, std::int64_t step) const {
+  o.sums = sums + goes.to * step;
+  o.sign = goes.sign;
+  o.accumulate = group > 0 || !goes.first;
+  o.c = nullptr;
+  if (!goes.last || group + 1 < depth.groups.parts) return;
+  const bool low = goes.to == k21 || goes.to == k22, right = goes.to == k12 || goes.to == k22;
+  const std::int64_t m = r.first + row + (low ? r.half : 0), n = (pair + (right ? pairs : 0)) * nr;
+  o.c = args.c + m * args.ldc + n;
+  o.rows = low ? std::min(rows, r.count - r.half - row) : rows;
+  const Epilogue& e = args.epilogue;
+  o.residual = e.residual != nullptr ? e.residual + m * e.ld_residual + n : nullptr;
+  o.bias = e.bias != nullptr ? e.bias + n : nullptr;
+}
+
+Ahead Scheme::fetch_after(std::int64_t pair, std::int64_t group) const {
+  Ahead ahead;
+  if (++group == depth.groups.parts) {
+    group = 0;
+    if (++pair == pairs) return ahead;
+  }
+  for (std::int64_t block = depth.groups.begin(group); block < depth.groups.begin(group + 1); ++block) {
+    for (const std::int64_t panel : {pair, pair + pairs}) {
+      const std::int64_t k = depth.blocks.size(block);
+      ahead.add(args.packed_b + depth.blocks.begin(block) * padded + panel * nr * k, nr * k);
+    }
+  }
+  return ahead;
+}
+
+// Tiles [tile0, tile1) of the upper half and their partners, by one pair of panels.
+void Scheme::multiply(const Rows& r, std::int64_t tile0, std::int64_t tile1, std::int64_t pair, float* left) const {
+  const std::int64_t row0 = r.tiles.begin(tile0), step = (r.tiles.begin(tile1) - row0) * nr;
+  float* made = thread_scratch(1, to_size(2 * kGemmKBlock * nr + 4 * step));
+  float* sums = made + 2 * kGemmKBlock * nr;
+  StrassenTile t;
+  t.ldc = args.ldc;
+  t.ld_residual = args.epilogue.ld_residual;
+  t.act = args.epilogue.act;
+  for (std::int64_t g = 0; g < depth.groups.parts; ++g) {
+    Ahead ahead = fetch_after(pair, g);
+    ahead.begin(kProducts * (tile1 - tile0));
+    for (int p = 0; p < kProducts; ++p) {
+      const Product& product = kScheme[p];
+      set_right(t, product, pair, g);
+      t.made = made;
+      t.targets = product.targets;
+      for (std::int64_t i = tile0; i < tile1; ++i) {
+        const std::int64_t row = r.tiles.begin(i);
+        t.rows = r.tiles.size(i);
+        t.a = left_tile(left, r, g, p, row);
+        for (int o = 0; o < product.targets; ++o) {
+          set_target(t.to[o], product.goes[o], r, row, t.rows, pair, g, sums + (row - row0) * nr, step);
+        }
+        ahead.give(t, depth.group_half(g));
+        strassen.tile(t);
+        if (t.right != StrassenRight::one) {
+          t.right = StrassenRight::one;
+          const float* from = made;
+          for (std::int64_t s = 0; s < t.pieces; from += t.k[s] * nr, ++s) t.b[s] = from;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+const std::vector<std::uint8_t>& StrassenColumns::even(const float* packed_b, std::int64_t k, std::int64_t n) {
+  std::call_once(once_, [&] {
+    const std::int64_t nr = gemm_kernels().nr, pairs = n / nr / 2, padded = round_up(n, nr);
+    const Depth depth(k, nr);
+    std::vector<std::uint8_t> found(to_size(pairs));
+    parallel_for(pairs, std::max<std::int64_t>(1, 100000 / (k * nr)), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t pair = begin; pair < end; ++pair) {
+        float squares[4][64] = {};
+        for (std::int64_t b = 0; b < depth.blocks.parts; ++b) {
+          const std::int64_t half = depth.half(b);
+          for (int q = 0; q < 4; ++q) {
+            const std::int64_t panel = q == k11 || q == k21 ? pair : pair + pairs;
+            const float* p = packed_b + depth.blocks.begin(b) * padded + panel * nr * 2 * half;
+            strassen_kernels().column_squares(q < 2 ? p : p + half * nr, half, squares[q]);
+          }
+        }
+        bool all = true;
+        for (std::int64_t j = 0; j < nr; ++j) {
+          const float column[4] = {squares[0][j], squares[1][j], squares[2][j], squares[3][j]};
+          all = all && sdx::cpu::even(column);
+        }
+        found[to_size(pair)] = all ? 1 : 0;
+      }
+    });
+    even_ = std::move(found);
+  });
+  return even_;
+}
+
+bool strassen_fits(std::int64_t k, std::int64_t n) {
+  if (k < 64 || n < 2 * gemm_kernels().nr) return false;
+  const Cuts blocks = k_cuts(k);
+  return k % (2 * blocks.parts) == 0 && kProducts * kFewestRows / 2 * (k / 2) <= 4 * kMostLeft;
+}
+
+bool strassen_pays(std::int64_t m, std::int64_t k, std::int64_t n) {
+  return m >= kFewestRows && k >= kLeastK && n >= kFewestColumns;
+}
+
+void gemm_strassen_f32(const GemmArgs& args, StrassenColumns& columns) {
+  const Scheme s(args);
+  const std::vector<std::uint8_t>& even = columns.even(args.packed_b, args.k, args.n);
+  const std::int64_t most = std::max(kFewestRows / 2, kMostLeft / (kProducts * (args.k / 2)));
+  const Cuts parts(up_div(args.m, 2), most);
+  const std::int64_t mr = s.gemm.mr;
+  float* left = thread_scratch(4, to_size(s.left_floats(up_div(parts.total, parts.parts))));
+  for (std::int64_t b = 0; b < parts.parts; ++b) {
+    const std::int64_t first = 2 * parts.begin(b), count = std::min(args.m, 2 * parts.begin(b + 1)) - first;
+    const Rows r{first, count, parts.size(b), Cuts(parts.size(b), mr)};
+    std::atomic<bool> rows_even{true};
+    parallel_for(r.tiles.parts, std::max<std::int64_t>(1, 50000 / (args.k * mr)), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        if (!rows_even.load(std::memory_order_relaxed)) return;
+        if (!s.rows_even(r, r.tiles.begin(i), r.tiles.size(i))) {
+          rows_even.store(false, std::memory_order_relaxed);
+          return;
+        }
+        for (std::int64_t g = 0; g < s.depth.groups.parts; ++g) {
+          for (std::int64_t k = s.depth.groups.begin(g); k < s.depth.groups.begin(g + 1); ++k) s.pack_block(r, i, g, k, left);
+        }
+      }
+    });
+    if (!rows_even.load(std::memory_order_relaxed)) {
+      GemmArgs plain = args;
+      plain.m = count;
+      plain.a += first * args.lda;
+      plain.c += first * args.ldc;
+      if (plain.epilogue.residual != nullptr) plain.epilogue.residual += first * args.epilogue.ld_residual;
+      gemm_f32(plain);
+      continue;
+    }
+    // Rows are cut only where there are too few pairs of panels for the threads.
+    const std::int64_t rest = s.pairs * 2 * s.nr < args.n ? 1 : 0;
+    const std::int64_t threads = current_pool().threads();
+    const std::int64_t want = threads == 1 ? 1 : up_div(3 * threads, s.pairs);
+    const Cuts cuts(r.tiles.parts,
+                    up_div(r.tiles.parts, std::clamp<std::int64_t>(want, 1, std::max<std::int64_t>(1, r.tiles.parts / 4))));
+    parallel_for((s.pairs + rest) * cuts.parts, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t task = begin; task < end; ++task) {
+        const std::int64_t pair = task / cuts.parts, cut = task % cuts.parts;
+        if (pair < s.pairs && even[to_size(pair)] != 0) {
+          s.multiply(r, cuts.begin(cut), cuts.begin(cut + 1), pair, left);
+          continue;
+        }
+        if (cut != 0) continue;
+        const auto plain = [&](std::int64_t panel, std::int64_t end_column) {
+          gemm_block(s.gemm, args, nullptr, first, first + count, panel * s.nr, end_column);
+        };
+        if (pair == s.pairs) {
+          plain(2 * s.pairs, args.n);
+        } else {
+          plain(pair, (pair + 1) * s.nr);
+          plain(pair + s.pairs, (pair + s.pairs + 1) * s.nr);
+        }
+      }
+    });
+  }
+}
+
+}  // namespace sdx::cpu
