@@ -61,6 +61,12 @@ print(json.dumps({
     assert found["sums"] == [[1, 4], [9, 16], [25, 36]]
 
 
+def test_lower_layers_are_attributes(tmp_path):
+    # onnxruntime_extensions reaches for them so, without an import of its own.
+    code = "import json, onnxruntime as o; print(json.dumps([o.capi.onnxruntime_pybind11_state.Fail.__name__, hasattr(o.capi, 'no_such')]))"
+    assert run(code, folder=tmp_path) == ["Fail", False]
+
+
 def test_modules_run_as_well():
     code = "import onnxruntime.capi; print(onnxruntime.capi.__file__)"
     done = subprocess.run([sys.executable, "-B", "-m", "sardonyx.as_onnxruntime", "-m", "timeit", "-n", "1", "-r", "1", code], capture_output=True, text=True)
