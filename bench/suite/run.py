@@ -7,6 +7,7 @@ import importlib.util
 import json
 import math
 import os
+import re
 import sys
 
 import models
@@ -41,6 +42,11 @@ def load_of(report):
     return f" Load averages of one minute at the ends of the measurements: {min(loads):.1f} to {max(loads):.1f}." if loads else ""
 
 
+def without_places(error):
+    """An error without the places in the engine's own source that it names."""
+    return re.sub(r"(Exception from|Check '[^']*' failed at) \S+:\d+: ?", "", error)
+
+
 def markdown(report):
     key, shown = key_of(report), "cpu_ms" if report["by"] == "cpu" else "p50_ms"
     peers = [e for e in report["engines"] if e != "sdx"]
@@ -72,7 +78,7 @@ def markdown(report):
             found = summary(report["rows"], peer, threads, key)
             if found:
                 lines.append(f"- {threads} thread{'s' * (threads > 1)}, against {peer}: geometric mean {found[0]:.2f}x over {found[2]} models, least {found[1][0]:.2f}x ({found[1][1]}).")
-    errors = sorted({f"- {engine}, {row['model']}: {result['error']}" for row in report["rows"] for engine, result in row["results"].items() if "error" in result})
+    errors = sorted({f"- {engine}, {row['model']}: {without_places(result['error'])}" for row in report["rows"] for engine, result in row["results"].items() if "error" in result})
     if errors:
         lines += ["", "Without figures:", ""] + errors
     return "\n".join(lines) + "\n"
