@@ -40,6 +40,15 @@ SDX_API std::string_view name(Select select) noexcept;
 // Ignores case. Throws Error(invalid_argument) with the closest match.
 SDX_API Select parse_select(std::string_view text);
 
+// Whether a session quantises its model when it is opened. As text: "none", "dynamic".
+enum class Quantize {
+  none,
+  dynamic,  // products with constant float32 weights compute in 8 bits (docs/quantization.md)
+};
+SDX_API std::string_view name(Quantize quantize) noexcept;
+// Ignores case. Throws Error(invalid_argument) with the closest match.
+SDX_API Quantize parse_quantize(std::string_view text);
+
 // docs/options.md lists every option with its range and its name in C, Python, the command line and project files. Session::open
 // throws Error(invalid_argument) for a number out of range or an unknown pass.
 struct SessionOptions {
@@ -119,6 +128,9 @@ struct SessionOptions {
   std::chrono::milliseconds provider_retry{30'000};
   // Treat NaN in the results of a provider other than `cpu` as a failure of that provider if the next provider produces none.
   bool reject_nan = false;
+  // Quantise the model in memory before it is compiled, as `sdx quantize` would write it. Needs libsdx_quantize.so beside
+  // libsdx.so, or where SDX_QUANTIZE_LIB says: else Error(io).
+  Quantize quantize = Quantize::none;
   // Destination for one line of JSON per run (docs/providers.md): "stderr", or a file to append to. Empty: use the environment
   // variable SDX_TELEMETRY; if that is unset, write nothing.
   std::string telemetry;

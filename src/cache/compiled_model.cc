@@ -26,7 +26,7 @@ using namespace compiled;  // NOLINT: this file is its other half
 namespace {
 
 std::string options_text(const SessionOptions& o) {
-  std::string text = fmt::format("optimize {}, tune {}\n", o.optimize, o.tune);
+  std::string text = fmt::format("optimize {}, tune {}, quantize {}\n", o.optimize, o.tune, static_cast<int>(o.quantize));
   std::vector<std::string> passes = o.disabled_passes;
   std::sort(passes.begin(), passes.end());
   for (const std::string& p : passes) text += fmt::format("without {}\n", p);

@@ -5,6 +5,8 @@
 
 #include "base/error.h"
 #include "onnx/reader.h"
+#include "quantize/dynamic/at_load.h"
+#include "session/quantize_at_load.h"
 #include "support/quantize_models.h"
 
 namespace sdx::quantize {
@@ -114,6 +116,28 @@ TEST_F(Quantizing, SmoothQuantIsNearerWhereChannelsDiffer) {
     losses[smooth ? 1 : 0] = quantize_static(folder_ / "uneven.onnx", folder_ / "q.onnx", data, o).accuracy->loss;
   }
   EXPECT_LT(losses[1] * 5, losses[0]);
+}
+
+TEST_F(Quantizing, WhenASessionOpensTheModel) {
+  session::quantize_with(&at_load);
+  SessionOptions options;
+  options.quantize = Quantize::dynamic;
+  const Session plain = Session::open(folder_ / "float.onnx"), quantized = Session::open(folder_ / "float.onnx", options);
+  const auto runs = [](const Session& s, std::string_view op) {
+    const Report r = s.report();
+    return std::any_of(r.nodes.begin(), r.nodes.end(), [&](const NodeReport& n) { return n.op.find(op) != std::string::npos; });
+  };
+  EXPECT_FALSE(runs(plain, "Integer"));
+  EXPECT_TRUE(runs(quantized, "Integer"));
+  const NamedValues inputs{{"x", noise({3, 32}, 9)}};
+  const Tensor a = plain.run(inputs)[0].value.tensor(), b = quantized.run(inputs)[0].value.tensor();
+  EXPECT_LT(difference(a, b), 0.05);
+  EXPECT_GT(difference(a, b), 0);
+  const Model none = model_of("opset 17\ninput x: float32[n,32]\ny = Relu(x)\noutput y\n");
+  const std::string bytes = write_model(none);
+  const Session nothing = Session::from_bytes(std::as_bytes(std::span(bytes)), options);
+  ASSERT_EQ(nothing.report().warnings.size(), 1U);
+  EXPECT_NE(nothing.report().warnings[0].find("nothing was quantised"), std::string::npos);
 }
 
 }  // namespace

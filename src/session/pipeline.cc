@@ -18,6 +18,7 @@
 #include "session/additions.h"
 #include "session/custom_ops.h"
 #include "session/provider_settings.h"
+#include "session/quantize_at_load.h"
 
 namespace sdx::session {
 namespace {
@@ -86,6 +87,8 @@ void bind_dimensions(Graph& graph, const std::vector<std::pair<std::string, std:
 }
 
 bool prepare(Model& model, const SessionOptions& options, bool allow_unknown) {
+  const bool quantized = options.quantize == Quantize::dynamic;
+  if (quantized) quantize_at_load(model, options);
   inline_functions(model);
   CustomOps custom_ops = load_custom_ops(options.custom_ops);
   bool changed = false;
@@ -97,7 +100,7 @@ bool prepare(Model& model, const SessionOptions& options, bool allow_unknown) {
   bind_dimensions(model.graph, options.dimensions);
   const bool settled = settle_training_nodes(model.graph);
   for (std::string& w : check_and_infer(model.graph, allow_unknown)) model.warnings.push_back(std::move(w));
-  if (!expand_gradients(model.graph)) return !settled && !changed;
+  if (!expand_gradients(model.graph)) return !settled && !changed && !quantized;
   bind_custom_ops(model.graph, custom_ops);  // a library's gradient may use its other operators
   check_and_infer(model.graph, allow_unknown);
   return false;

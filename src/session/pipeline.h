@@ -28,8 +28,9 @@ std::vector<std::string> check_and_infer(Graph& graph, bool allow_unknown = fals
 // Values for symbolic dimensions of the graph's inputs. Throws Error(invalid_argument) for a symbol that the model does not have.
 SDX_TOOLS_API void bind_dimensions(Graph& graph, const std::vector<std::pair<std::string, std::int64_t>>& dimensions);
 
-// Inlines functions, settles nodes of training graphs, checks, infers, expands gradients; model.graph is then ready for passes.
-// Appends to model.warnings. Returns whether the graph still computes with the file's operators alone.
+// Quantises where the options say so, inlines functions, settles nodes of training graphs, checks, infers, expands gradients;
+// model.graph is then ready for passes. Appends to model.warnings. Returns whether the graph still computes with the file's
+// operators alone.
 SDX_TOOLS_API bool prepare(Model& model, const SessionOptions& options, bool allow_unknown = false);
 
 // What compiling a graph needs to know of its model for providers that compile regions.

@@ -232,6 +232,15 @@ def test_registry():
     assert {"MatMul", "LayerNormalization", "Softmax"} <= set(registry.QDQRegistry)
 
 
+def test_when_a_session_opens_the_model():
+    options = sardonyx.SessionOptions()
+    options.quantize = "dynamic"
+    plain, quantized = (sardonyx.InferenceSession(network().SerializeToString(), o) for o in (None, options))
+    for batch in batches():
+        a, b = plain.run(None, batch)[0], quantized.run(None, batch)[0]
+        assert not np.array_equal(a, b) and np.abs(a - b).max() < 0.05 * np.abs(a).max()
+
+
 def test_calibrators(tmp_path):
     onnx.save(network(), tmp_path / "f.onnx")
     calibrator = q.create_calibrator(tmp_path / "f.onnx", ["Conv"])

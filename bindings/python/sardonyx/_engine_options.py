@@ -34,6 +34,8 @@ class EngineOptions:
     platform_defaults: Mapping[str, str]
     # Write a line of JSON for each run to stderr or append it to this file.
     telemetry: str
+    # dynamic: products with constant weights compute in 8 bits, as if the model came from sdx quantize.
+    quantize: Literal["none", "dynamic"]
     # Cores to which worker threads are pinned: auto, or a list such as 0,2-3 that begins with the caller's core.
     thread_affinity: str
     # Memory limit for tensors, for example 512MB; 0: no limit.
@@ -66,6 +68,7 @@ DEFAULTS: dict[str, Any] = {
     "provider_priority": (),
     "platform_defaults": (),
     "telemetry": "",
+    "quantize": "none",
     "thread_affinity": "",
     "memory_limit": 0,
     "plan_cache_size": 8,

@@ -18,8 +18,10 @@
 #include "providers/cpu/cpu_provider.h"
 #include "providers/interface/provider.h"
 #include "quantize.h"
+#include "quantize/dynamic/at_load.h"
 #include "session/engine.h"
 #include "session/ort_operators.h"
+#include "session/quantize_at_load.h"
 #include "signals.h"
 #include "text.h"
 #include "train/module.h"
@@ -390,6 +392,7 @@ Object make_module(PyObject*, PyObject*) {
   add_class<CancelToken>(module, "CancelToken", "sardonyx._sardonyx.CancelToken", cancel_methods);
   prepare_memory_type();
   session::read_ort_operators_with(&dropin::operators_of_library);
+  session::quantize_with(&quantize::at_load);
   return module;
 }
 

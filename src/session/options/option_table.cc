@@ -8,6 +8,7 @@ namespace {
 constexpr std::array<std::string_view, 3> kRuntimes{"auto", "native", "ort"};
 constexpr std::array<std::string_view, 2> kSelects{"order", "measured"};
 constexpr std::array<std::string_view, 2> kFallbacks{"warn", "strict"};
+constexpr std::array<std::string_view, 2> kQuantizes{"none", "dynamic"};
 
 constexpr std::int64_t kMostThreads = 4096;
 constexpr std::int64_t kMostMilliseconds = 1'000'000'000'000;
@@ -138,6 +139,16 @@ constexpr std::array kOptions{
                   .flag_help = "Run the graph as it is in the file",
                   .project = none(kBuild),
                   .python = by_hand("graph_optimization_level", kOrtName)},
+    SessionOption{.name = "quantize",
+                  .member = &S::quantize,
+                  .help = "dynamic: products with constant weights compute in 8 bits, as if the model came from sdx quantize",
+                  .cli = as("--quantize"),
+                  .value = "MODE",
+                  .project = as("quantize"),
+                  .python = as("quantize"),
+                  .more = "Each start quantises anew, unless `keep_compiled` keeps the result: "
+                          "[quantization.md](quantization.md#when-a-model-is-opened)",
+                  .words = kQuantizes},
     SessionOption{.name = "disabled_passes",
                   .member = &S::disabled_passes,
                   .help = "Graph passes to skip, comma-separated",
@@ -263,6 +274,7 @@ std::span<const SessionOption> session_options() { return kOptions; }
 namespace sdx {
 
 std::string_view name(Runtime runtime) noexcept { return session::kRuntimes[static_cast<std::size_t>(runtime)]; }
+std::string_view name(Quantize quantize) noexcept { return session::kQuantizes[static_cast<std::size_t>(quantize)]; }
 std::string_view name(Select select) noexcept { return session::kSelects[static_cast<std::size_t>(select)]; }
 
 }  // namespace sdx

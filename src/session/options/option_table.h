@@ -24,12 +24,11 @@ using DimensionValues = std::vector<std::pair<std::string, std::int64_t>>;
 using ProviderOptions = std::vector<std::pair<std::string, TextPairs>>;
 
 // A member of SessionOptions. Its type decides how the option is written in text, YAML, JSON Schema and Python.
-using OptionMember =
-    std::variant<bool SessionOptions::*, int SessionOptions::*, std::size_t SessionOptions::*,
-                 std::chrono::milliseconds SessionOptions::*, std::string SessionOptions::*,
-                 std::filesystem::path SessionOptions::*, Runtime SessionOptions::*, Select SessionOptions::*,
-                 std::vector<std::string> SessionOptions::*, std::vector<std::filesystem::path> SessionOptions::*,
-                 DimensionValues SessionOptions::*, TextPairs SessionOptions::*, ProviderOptions SessionOptions::*>;
+using OptionMember = std::variant<
+    bool SessionOptions::*, int SessionOptions::*, std::size_t SessionOptions::*, std::chrono::milliseconds SessionOptions::*,
+    std::string SessionOptions::*, std::filesystem::path SessionOptions::*, Runtime SessionOptions::*, Select SessionOptions::*,
+    Quantize SessionOptions::*, std::vector<std::string> SessionOptions::*, std::vector<std::filesystem::path> SessionOptions::*,
+    DimensionValues SessionOptions::*, TextPairs SessionOptions::*, ProviderOptions SessionOptions::*>;
 
 // What the member's type alone does not say.
 enum class OptionMeaning {

@@ -266,6 +266,7 @@ std::string default_text(const SessionOption& option) {
 namespace sdx {
 
 Runtime parse_runtime(std::string_view text) { return parse_word<Runtime>(session::session_option("runtime").words, text); }
+Quantize parse_quantize(std::string_view text) { return parse_word<Quantize>(session::session_option("quantize").words, text); }
 Select parse_select(std::string_view text) { return parse_word<Select>(session::session_option("select").words, text); }
 
 }  // namespace sdx
