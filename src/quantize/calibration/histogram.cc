@@ -60,8 +60,8 @@ double divergence(const std::vector<double>& counts, std::size_t begin, std::siz
   return sum;
 }
 
-// Of what the range cuts off, and of rounding the rest to the nearest of `codes` steps.
-double squared_error(const Histogram& h, const Moments& m, Range r, double codes, bool symmetric) {
+// Of what the range cuts off, `cut` times, and of rounding the rest to the nearest of `codes` steps.
+double squared_error(const Histogram& h, const Moments& m, Range r, double codes, bool symmetric, double cut = 1) {
   const double half = h.half();
   const auto bin_of = [&](double x) {
     return static_cast<std::size_t>(std::clamp(std::round(x / h.width() + half), 0.0, 2 * half));
@@ -69,7 +69,7 @@ double squared_error(const Histogram& h, const Moments& m, Range r, double codes
   const std::size_t low = bin_of(r.low), high = std::max(bin_of(r.high), low);
   const double step = (symmetric ? 2 * std::max(-r.low, r.high) : r.high - r.low) / codes;
   const double rounded = (m.count[high] - m.count[low]) * step * step / 12;
-  return rounded + m.squares(0, low, r.low) + m.squares(high, h.counts().size(), r.high);
+  return rounded + cut * (m.squares(0, low, r.low) + m.squares(high, h.counts().size(), r.high));
 }
 
 }  // namespace
@@ -133,6 +133,8 @@ Range entropy_range(const Histogram& h, int groups, double codes, bool symmetric
   // Few large values hardly change a distribution, and may be what a network is about: a layer norm's outliers, a detector's
   // hits.
   const double most = squared_error(h, m, h.range(), codes, symmetric) * (1 + 1e-9);
+  // What is cut off is wrong in one direction, where errors of rounding average out in the sums of the next layer.
+  constexpr double kCut = 16;
   Range best = h.range();
   double least = std::numeric_limits<double>::infinity();
   const std::size_t step = std::max<std::size_t>(1, middle / 128);
@@ -140,7 +142,7 @@ Range entropy_range(const Histogram& h, int groups, double codes, bool symmetric
   for (std::size_t reach = first; reach <= middle; reach += step) {
     const double end = static_cast<double>(reach) * h.width();
     const Range r = inside(h, {-end, end});
-    if (squared_error(h, m, r, codes, symmetric) > most) continue;
+    if (squared_error(h, m, r, codes, symmetric, kCut) > most) continue;
     const double d = divergence(h.counts(), below ? middle - reach : middle, above ? middle + reach : middle + 1, groups);
     if (d < least) {
       least = d;

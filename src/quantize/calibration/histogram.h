@@ -49,7 +49,7 @@ class Histogram {
 // A share of (100 - percentile) % is beyond the ends; of both sides half of it, of one side all where the other has nothing.
 Range percentile_range(const Histogram& h, double percentile);
 // Where the distribution of the values in `groups` groups differs least from their own (Kullback-Leibler), among the ranges whose
-// squared error with `codes` steps is no larger than that of the whole range.
+// squared error with `codes` steps, with what is cut off counted several times, is no larger than that of the whole range.
 Range entropy_range(const Histogram& h, int groups, double codes, bool symmetric);
 // The least mean square of what is cut off and what is rounded, with `codes` steps.
 Range mse_range(const Histogram& h, double codes, bool symmetric);
