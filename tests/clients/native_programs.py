@@ -2,8 +2,7 @@
 time. Prints as JSON what it finds, and the CPU time to import and open it, then that of the work (the best of three, after one to warm up).
 
 genai FOLDER             onnxruntime-genai continues three prompts with a language model
-extensions LIBRARY       onnxruntime-extensions through the C library LIBRARY
-extensions_python        the same through the package onnxruntime"""
+extensions LIBRARY       onnxruntime-extensions through the C library LIBRARY"""
 
 import ctypes
 import importlib.util
@@ -176,22 +175,6 @@ def extensions(path):
         library = Library(path)
         session = library.session(model, extensions_library())
         return lambda: as_found(outputs, library.run(session, inputs, outputs))
-
-    return opened
-
-
-def extensions_python():
-    model, outputs = operators()
-    inputs = {"s": np.array(TEXTS, dtype=object), "sound": sound()}
-
-    def opened():
-        import onnxruntime
-        from onnxruntime_extensions import get_library_path
-
-        options = onnxruntime.SessionOptions()
-        options.register_custom_ops_library(get_library_path())
-        session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-        return lambda: as_found(outputs, session.run(outputs, inputs))
 
     return opened
 
