@@ -1,5 +1,7 @@
 // Themes that stand apart from sessions and values.
 
+#include <initializer_list>
+
 #include "dropin/table.h"
 
 namespace sdx::dropin {
