@@ -1,8 +1,13 @@
 #include "cli/arguments.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
 
 #include "base/error.h"
+#include "base/suggest.h"
 
 namespace sdx::cli {
 
@@ -15,11 +20,27 @@ Argument Argument::required() const {
   return *this;
 }
 Argument Argument::one_of(std::vector<std::string> words) const {
-  option_->check(CLI::IsMember(std::move(words)));
+  const std::string shown = fmt::format("{{{}}}", fmt::join(words, ","));  // behind the value's name in help, and for completion
+  option_->check(CLI::Validator(
+      [words = std::move(words)](std::string& text) -> std::string {
+        if (std::find(words.begin(), words.end(), text) != words.end()) return "";
+        const std::string near = closest(text, words);
+        return fmt::format("expected one of {}, found '{}'{}", join(words), text,
+                           near.empty() ? "" : "; did you mean '" + near + "'?");
+      },
+      shown));
   return *this;
 }
 Argument Argument::range(std::int64_t least, std::int64_t most) const {
-  option_->check(CLI::Range(least, most));
+  option_->check(CLI::Validator(
+      [least, most](std::string& text) -> std::string {
+        std::int64_t value = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+        const bool whole = error == std::errc{} && end == text.data() + text.size();
+        if (whole && value >= least && value <= most) return "";
+        return fmt::format("expected an integer from {} to {}, found '{}'", least, most, text);
+      },
+      ""));
   return *this;
 }
 Argument Argument::delimiter(char c) const {
@@ -89,7 +110,9 @@ std::size_t Command::count(const char* name) const {
 }
 
 Command Command::add_subcommand(std::string name, std::string help) const {
-  return Command(*app_->add_subcommand(std::move(name), std::move(help)));
+  CLI::App* sub = app_->add_subcommand(std::move(name), std::move(help));
+  sub->footer("");  // not the examples of the command above
+  return Command(*sub);
 }
 void Command::require_subcommand(int count) const { app_->require_subcommand(count); }
 void Command::footer(std::string text) const { app_->footer(std::move(text)); }

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"
+#include "base/system/new_file.h"
 #include "cli/bench_flags.h"
 #include "cli/command.h"
 
@@ -46,7 +47,7 @@ constexpr const char* kDiffExamples =
 int bench(const BenchFlags& flags) {
   BenchRun run;
   const int code = run_bench(flags, run);
-  print(flags.json == "-" ? to_json(run) : to_text(run));
+  show_bench(flags, run);
   return code;
 }
 
@@ -80,13 +81,8 @@ int sweep(const BenchFlags& flags) {
   if (f.given.processes == 0) f.given.processes = 1;
   BenchRun run;
   run_bench(f, run);
-  if (flags.json == "-") {
-    print(to_json(run));
-  } else {
-    print(to_text(run));
-    const std::string best = best_batches(run);
-    if (!best.empty()) print("\n" + best);
-  }
+  const std::string best = best_batches(run);
+  if (show_bench(flags, run) && !best.empty()) print("\n" + best);
   // A batch size that does not work is a finding; a sweep without any figure has failed.
   return std::any_of(run.results.begin(), run.results.end(), [](const BenchResult& r) { return r.error.empty(); }) ? kOk
                                                                                                                    : kFailed;
@@ -140,8 +136,14 @@ int DiffCommand::run() const {
   Diff d = diff(a, b, o);
   d.base = base;
   d.current = current;
-  print(json ? to_json(d) : to_text(d));
-  if (!markdown.empty()) write_file_atomically(markdown, to_markdown(d));
+  if (markdown == "-" && json) throw UsageError("only one of --json and --md may go to standard output");
+  if (!markdown.empty() && markdown != "-") NewFile::check(markdown);
+  if (json || markdown == "-") {
+    print(json ? to_json(d) : to_markdown(d));
+  } else {
+    print_coloured(to_text(d), {{"REGRESSION", Colour::red}, {"IMPROVEMENT", Colour::green}, {"MISSING", Colour::yellow}});
+  }
+  if (!markdown.empty() && markdown != "-") write_file_atomically(markdown, to_markdown(d));
   return d.regressed() && !no_fail ? kFailed : kOk;
 }
 
@@ -167,7 +169,7 @@ void add_report(const Command& app, Action& action) {
   const Command command = app.add_subcommand("report", "Show a benchmark that `sdx bench --json` wrote");
   struct Options {
     std::string path, format = "terminal", output;
-    int width = 100;
+    int width = 0;
   };
   const auto o = std::make_shared<Options>();
   command->add_option("RUN", o->path, "File written by sdx bench --json")->required();
@@ -175,9 +177,11 @@ void add_report(const Command& app, Action& action) {
       ->one_of({"terminal", "html", "json", "csv", "md"})
       ->type_name("FORMAT");
   command->add_option("-o,--output", o->output, "Write to this file")->type_name("FILE");
-  command->add_option("--width", o->width, "Width of the charts in columns (100)")->range(40, 400)->type_name("N");
+  command->add_option("--width", o->width, "Width in columns; default: the terminal's")->range(40, 400)->type_name("N");
   command->footer(kReportExamples);
-  command->callback([o, &action] { action = [o] { return report(o->path, o->format, o->output, o->width); }; });
+  command->callback([o, &action] {
+    action = [o] { return report(o->path, o->format, o->output, o->width > 0 ? o->width : terminal_columns()); };
+  });
 }
 
 void add_diff(const Command& app, Action& action) {
@@ -188,7 +192,7 @@ void add_diff(const Command& app, Action& action) {
   command->add_option("-t,--threshold", c->threshold, "Changes below this percentage are neutral (5)")->type_name("PERCENT");
   command->add_option("--alpha", c->alpha, "Significance level: largest p-value of a significant change (0.05)")->type_name("P");
   command->add_flag("--json", c->json, "Print JSON");
-  command->add_option("--md", c->markdown, "Write a Markdown table")->type_name("FILE");
+  command->add_option("--md", c->markdown, "Write a Markdown table; '-': to standard output")->type_name("FILE");
   command->add_flag("--no-fail", c->no_fail, "Exit with 0 even if something became slower");
   command->footer(kDiffExamples);
   command->callback([c, &action] { action = [c] { return c->run(); }; });

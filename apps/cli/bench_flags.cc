@@ -7,6 +7,8 @@
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"
+#include "base/system/new_file.h"
+#include "base/thread_pool.h"
 #include "base/words.h"
 #include "cli/command.h"
 #include "cli/resolve.h"
@@ -29,7 +31,9 @@ void BenchFlags::add_to(const Command& command, const char* batches) {
   command.remove_option("--random");  // what is not given is made up here
   command.remove_option("--rate");    // here that is how often runs start
   command.add_option("--sample-rate", inputs.rate, "Convert .wav files to this rate")->range(1, 768000)->type_name("HZ");
-  command.add_option("-b,--backend", backends, "Provider chain to measure; may be repeated, the first is the base of the ratio")
+  command
+      .add_option("-b,-p,--backend,--provider", backends,
+                  "Provider chain to measure; may be repeated, the first is the base of the ratio")
       ->one_word()
       ->type_name("CHAIN");
   command.add_option("-t,--threads", given.threads, "Thread counts, comma-separated or repeated; 0: one per core")
@@ -79,7 +83,7 @@ void BenchFlags::add_to(const Command& command, const char* batches) {
   command.add_flag("--no-isolate", no_isolate, "Measure in this process instead of one process for each combination");
   command.add_flag("--profile", given.profile, "Also measure the time of each operator, in further runs");
   command.add_option("--trace", given.trace, "Write the profile as a Chrome trace; implies --profile")->type_name("FILE.json");
-  command.add_option("--json", json, "Write everything as JSON; '-': to standard output")->type_name("FILE");
+  command.add_option("--json", json, "Write everything as JSON; '-' in place of a file: to standard output")->type_name("FILE");
   command.add_option("--csv", csv, "Write one line per combination")->type_name("FILE");
   command.add_option("--html", html, "Write a self-contained page with plots")->type_name("FILE");
   command.add_option("--md", markdown, "Write Markdown tables")->type_name("FILE");
@@ -107,7 +111,7 @@ BenchOptions BenchFlags::options(const std::optional<ProjectConfig>& project) co
   o.allow_fallback = !session.given.strict;
   o.session.strict = !o.allow_fallback;
   if (!duration.empty()) {
-    o.duration_s = static_cast<double>(parse_duration(duration).count()) * 1e-3;
+    o.duration_s = static_cast<double>(parse_duration(duration, "--duration").count()) * 1e-3;
     if (o.duration_s <= 0) throw UsageError("--duration must be longer than 0");
   }
   o.isolate = !no_isolate;
@@ -136,13 +140,62 @@ void BenchFlags::use_entry(const RegistryEntry& entry, const std::vector<ValueSp
   }
 }
 
+namespace {
+
+// Where a format goes: "" nowhere, "-" to standard output.
+struct Destination {
+  const char* option;
+  const std::string& path;
+  std::string (*text)(const BenchRun&);
+};
+
+std::array<Destination, 4> destinations(const BenchFlags& flags) {
+  return {{{"--json", flags.json, [](const BenchRun& r) { return to_json(r); }},
+           {"--csv", flags.csv, &to_csv},
+           {"--html", flags.html, &to_html},
+           {"--md", flags.markdown, &to_markdown}}};
+}
+
+// Before anything is measured.
+void check_destinations(const BenchFlags& flags) {
+  int printed = 0;
+  for (const Destination& d : destinations(flags)) {
+    if (d.path == "-" && ++printed > 1) throw UsageError("only one of --json, --csv, --html and --md may go to standard output");
+    if (!d.path.empty() && d.path != "-") NewFile::check(d.path);
+  }
+  if (!flags.given.trace.empty()) NewFile::check(flags.given.trace);
+}
+
+}  // namespace
+
+bool show_bench(const BenchFlags& flags, const BenchRun& run) {
+  bool table = true;
+  for (const Destination& d : destinations(flags)) {
+    if (d.path == "-") print(d.text(run));
+    table = table && d.path != "-";
+  }
+  if (table) print_coloured(to_text(run, {terminal_columns(), false}), {{"no figures", Colour::red}, {"note:", Colour::dim}});
+  // What has been measured is shown before a disk that is full by now ends the command.
+  flush_output();
+  for (const Destination& d : destinations(flags)) {
+    if (!d.path.empty() && d.path != "-") write_file_atomically(d.path, d.text(run));
+  }
+  return table;
+}
+
 int run_bench(const BenchFlags& flags, BenchRun& run) {
   flags.options();  // wrong uses come before missing files
+  check_destinations(flags);
   const project::ResolvedModel model = resolve(flags.session);
   BenchOptions o = flags.options(model.project ? std::optional(*model.config()) : std::nullopt);
   o.model = model.model;
   const std::vector<ValueSpec> specs = model_inputs(o.model, o.session);
-  o.inputs = flags.inputs.given(specs);
+  {
+    // On this thread alone: threads that stay would keep the combinations from running in processes of their own.
+    ThreadPool alone(1);
+    const PoolScope scope(alone);
+    o.inputs = flags.inputs.given(specs);
+  }
   o.shapes = flags.inputs.given_shapes(specs);
   if (model.entry) flags.use_entry(*model.entry, specs, o);
   {
@@ -154,10 +207,6 @@ int run_bench(const BenchFlags& flags, BenchRun& run) {
       run.notes.push_back(fmt::format("the model was converted: {}", o.model.filename().string()));
     }
   }
-  if (!flags.json.empty() && flags.json != "-") write_file_atomically(flags.json, to_json(run));
-  if (!flags.csv.empty()) write_file_atomically(flags.csv, to_csv(run));
-  if (!flags.html.empty()) write_file_atomically(flags.html, to_html(run));
-  if (!flags.markdown.empty()) write_file_atomically(flags.markdown, to_markdown(run));
   const auto has_figures = [](const BenchResult& r) { return r.error.empty(); };
   const auto fine = [](const BenchResult& r) { return r.error.empty() || r.error_code == "provider_unavailable"; };
   const bool any = std::any_of(run.results.begin(), run.results.end(), has_figures);

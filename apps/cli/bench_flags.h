@@ -37,8 +37,10 @@ struct BenchFlags {
   Command command_;  // outlives these flags
 };
 
-// Runs it with a progress bar, and writes the files that were asked for. 1: nothing could be measured, or a backend failed
-// otherwise than by not being there.
+// Runs it with a progress bar, after a look whether the files that were asked for can be written. 1: nothing could be measured,
+// or a backend failed otherwise than by not being there.
 int run_bench(const BenchFlags& flags, BenchRun& run);
+// Prints the table, or the format that goes to standard output, and writes the files. Returns whether it was the table.
+bool show_bench(const BenchFlags& flags, const BenchRun& run);
 
 }  // namespace sdx::cli

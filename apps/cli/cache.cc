@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "base/text_table.h"
 #include "cache/entry.h"
 #include "cache/folder.h"
 #include "cli/arguments.h"
@@ -36,23 +37,12 @@ struct CacheCommand {
   std::string folder;
   std::vector<std::string> which;
   int older_than = -1;
-  bool json = false;
+  bool json = false, dry_run = false;
 
   int list() const;
   int clear() const;
   bool wanted(const cache::CacheItem& item) const;
 };
-
-std::string size_text(std::uintmax_t bytes) {
-  const char* units[] = {"B", "KB", "MB", "GB", "TB"};
-  auto value = static_cast<double>(bytes);
-  int unit = 0;
-  while (value >= 1000 && unit < 4) {
-    value /= 1000;
-    ++unit;
-  }
-  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", value, units[unit]);
-}
 
 std::string items_json(const std::vector<cache::CacheItem>& items) {
   std::string out;
@@ -82,14 +72,16 @@ int CacheCommand::list() const {
     return kOk;
   }
   std::string out;
-  if (!items.empty()) out += fmt::format("{:<10} {:>9}  {:<16}  {:<8}  {}\n", "provider", "size", "last used", "key", "model");
+  std::vector<std::vector<std::string>> rows{{"provider", "size", "last used", "key", "model"}};
   for (const cache::CacheItem& i : items) {
     const std::time_t time = i.last_used;
-    out += fmt::format("{:<10} {:>9}  {:%Y-%m-%d %H:%M}  {:<8}  {}{}\n", i.provider, size_text(i.bytes), fmt::localtime(time),
-                       i.key.substr(0, 8), i.label, i.in_use ? "  (in use)" : "");
+    rows.push_back({i.provider, size_text(static_cast<double>(i.bytes)), fmt::format("{:%Y-%m-%d %H:%M}", fmt::localtime(time)),
+                    i.key.substr(0, 8), i.label + (i.in_use ? "  (in use)" : "")});
   }
-  out += root.empty() ? std::string("there is no cache: neither SDX_CACHE_DIR, XDG_CACHE_HOME nor HOME names a folder\n")
-                      : fmt::format("{} in {} below {}\n", size_text(total), count_text(items.size()), root.string());
+  if (!items.empty()) out += text_table(rows, TableLayout{"", static_cast<std::size_t>(terminal_columns()), 1});
+  out += root.empty()
+             ? std::string("there is no cache: neither SDX_CACHE_DIR, XDG_CACHE_HOME nor HOME names a folder\n")
+             : fmt::format("{} in {} below {}\n", size_text(static_cast<double>(total)), count_text(items.size()), root.string());
   print(out);
   return kOk;
 }
@@ -116,7 +108,8 @@ int CacheCommand::clear() const {
   }
   std::vector<cache::CacheItem> removed, kept;
   for (const cache::CacheItem& i : all) {
-    if (wanted(i)) (cache::remove_cache_item(i) ? removed : kept).push_back(i);
+    if (wanted(i) && dry_run) removed.push_back(i);
+    if (wanted(i) && !dry_run) (cache::remove_cache_item(i) ? removed : kept).push_back(i);
   }
   for (const cache::CacheItem& i : kept)
     note(fmt::format("warning: {} {} stays: it is in use, or cannot be removed", i.provider, i.key));
@@ -124,7 +117,8 @@ int CacheCommand::clear() const {
     print(fmt::format("{{\"folder\":{},\"bytes\":{},\"removed\":{},\"kept\":{}}}\n", json_text(root.string()), total_of(removed),
                       items_json(removed), items_json(kept)));
   } else {
-    print(fmt::format("removed {} in {}\n", size_text(total_of(removed)), count_text(removed.size())));
+    print(fmt::format("{} {} in {}\n", dry_run ? "would remove" : "removed", size_text(static_cast<double>(total_of(removed))),
+                      count_text(removed.size())));
   }
   return kOk;
 }
@@ -147,6 +141,7 @@ void add_cache(const Command& app, Action& action) {
   const Command clear = command->add_subcommand("clear", "Remove all entries, the entries of a provider, or single entries");
   common(clear);
   clear->add_option("WHICH", c->which, "Providers, or beginnings of keys");
+  clear->add_flag("--dry-run", c->dry_run, "Print what would be removed, and remove nothing");
   clear->add_option("--older-than", c->older_than, "Only entries that have not been used for this many days")
       ->range(0, 100000)
       ->type_name("DAYS");

@@ -1,7 +1,10 @@
 #pragma once
 // What the subcommands share. Results go to stdout, everything else to stderr.
 
+#include <chrono>
+#include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -12,6 +15,7 @@ namespace sdx::cli {
 inline constexpr int kOk = 0;
 inline constexpr int kFailed = 1;
 inline constexpr int kUsage = 2;
+inline constexpr int kInterrupted = 130;  // by Ctrl-C, as shells tell it
 
 // Something is wrong with the command line itself: exit code 2.
 struct UsageError : std::runtime_error {
@@ -29,29 +33,58 @@ struct OutputError : std::runtime_error {
 // Whoever reads standard output has seen enough: the program ends quietly.
 struct ReaderGone : std::exception {};
 
-// Writes to standard output. Throws OutputError or ReaderGone, now or at the next print() or flush_output().
+// Writes to standard output. Throws OutputError or ReaderGone, now or at the next print() or flush_output(). What would steer a
+// terminal is escaped (base/printable.h): names and texts of files may hold anything.
 void print(std::string_view text);
+// Words that have a colour where standard output is a terminal with colours, and NO_COLOR is not set. The word "": the first
+// line.
+enum class Colour { bold, dim, red, green, yellow };
+struct Highlight {
+  std::string_view word;
+  Colour colour;
+};
+void print_coloured(std::string_view text, std::initializer_list<Highlight> words);
+// What the caller asked a model to write: as it is, but escaped where standard output is a terminal.
+void print_exact(std::string_view text);
 // What was printed is where it belongs. For those who wait for an answer; at the end of a command the program itself sees to it.
 void flush_output();
-// A line on stderr.
+// The width of standard output's terminal; else what COLUMNS says, else 80. At least 40.
+int terminal_columns();
+
+// How much is said on stderr: warnings and errors alone; notes and progress too; what the engine does; all of that in detail.
+enum class Talk { quiet, usual, verbose, debug };
+void set_talk(Talk talk);
+// A line on stderr, escaped like print(). It begins with "error: ", "warning: " or "note: ", or tells what was done. A warning is
+// said once.
 void note(std::string_view text);
+// The same for lines that were asked for, which --quiet does not silence: a server's log.
+void say(std::string_view text);
 bool stderr_is_terminal();
 // On stderr as it is.
 void draw(std::string_view text);
 
-// Redraws one line on stderr where that is a terminal; draws nothing in a pipe.
+// Redraws one line on stderr where that is a terminal, and makes room for what others write there; draws nothing in a pipe.
 class Progress {
  public:
-  explicit Progress(std::string label) : label_(std::move(label)) {}
+  // `unit`: what is counted ("pictures"; "B" for bytes), with rate and time left; "": only the share is shown.
+  explicit Progress(std::string label, std::string unit = "");
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
-  void show(int done, int total);
+  void show(std::int64_t done, std::int64_t total);
+  // Takes the line away until the next show().
+  void hide();
 
  private:
-  std::string label_;
+  std::string label_, unit_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now(), drawn_at_;
+  std::int64_t first_ = -1;  // what was done when it began
   bool drawn_ = false;
-  int last_percent_ = -1;
 };
+
+// "2.1 s", "450 ms", "3 min 20 s"
+std::string time_text(double seconds);
+// "1.2 MB"
+std::string size_text(double bytes);
 
 }  // namespace sdx::cli

@@ -34,7 +34,8 @@
   COMMAND("cache", add_cache)                     \
   COMMAND("init", add_init)                       \
   COMMAND("build", add_build)                     \
-  COMMAND("completion", add_completion)
+  COMMAND("completion", add_completion)           \
+  COMMAND("help", add_help)
 
 namespace sdx::cli {
 

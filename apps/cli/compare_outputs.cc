@@ -33,6 +33,9 @@ struct CompareCommand {
 int CompareCommand::run() const {
   CompareOptions o;
   o.backends = backends;
+  if (o.backends == std::vector<std::string>{"cpu"}) {
+    throw UsageError("-b cpu: that compares cpu with itself; name another backend, or settings: -b ort:cpu, -b cpu+no-optimize");
+  }
   if (o.backends.size() == 1) o.backends.insert(o.backends.begin(), "cpu");
   if (o.backends.size() != 2) throw UsageError("compare-outputs takes two backends: -b cpu -b ort:cpu");
   for (const auto& t : {atol, rtol}) {
@@ -62,7 +65,12 @@ int CompareCommand::run() const {
     o.progress = [&](const std::string&) { bar.show(std::min(++steps, 10), 10); };
     c = compare_outputs(o);
   }
-  print(json ? to_json(c) : to_text(c));
+  if (o.backends[0] == o.backends[1]) note("note: both sides are the same: a difference is chance within one backend");
+  if (json) {
+    print(to_json(c));
+  } else {
+    print_coloured(to_text(c), {{"DIFFERS", Colour::red}, {"same", Colour::green}});
+  }
   return c.pass() ? kOk : kFailed;
 }
 
@@ -78,7 +86,7 @@ void add_compare_outputs(const Command& app, Action& action) {
   c->inputs.add_to(command);
   command.remove_option("--random");  // what is not given is made up here
   command
-      ->add_option("-b,--backend", c->backends,
+      ->add_option("-b,-p,--backend,--provider", c->backends,
                    "Provider chain, with settings after '+'; give two, the first is the reference (default: cpu)")
       ->one_word()
       ->required()

@@ -9,6 +9,7 @@
 
 #include "cli/command.h"
 #include "cli/resolve.h"
+#include "cli/values/inputs.h"
 #include "cli/values/outputs.h"
 #include "inspect/facts.h"
 
@@ -119,8 +120,8 @@ std::string facts_text(const std::string& file, const inspect::ModelFacts& f, co
   for (const std::string& p : s.report().providers) providers += (providers.empty() ? "" : ", ") + p;
   out += fmt::format("providers   {}\n", providers.empty() ? "none needed" : providers);
   for (const auto& [title, specs] : {std::pair{"inputs", &s.inputs()}, {"outputs", &s.outputs()}}) {
-    out += fmt::format("{}\n", title);
-    for (const ValueSpec& v : *specs) out += fmt::format("  {}: {}{}\n", v.name, v.type, v.has_default ? "  (optional)" : "");
+    const std::string lines = describe_inputs(*specs);
+    out += fmt::format("{}\n{}{}", title, lines, lines.empty() ? "" : "\n");
   }
   std::vector<std::pair<std::string, std::int64_t>> ops(f.operators.begin(), f.operators.end());
   std::stable_sort(ops.begin(), ops.end(), [](const auto& a, const auto& b) { return a.second > b.second; });

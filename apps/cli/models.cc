@@ -11,6 +11,8 @@
 #include "cli/command.h"
 #include "cli/session_flags.h"
 #include "cli/values/outputs.h"
+#include "hub/staging.h"
+#include "project/find.h"
 
 namespace sdx::cli {
 namespace {
@@ -26,11 +28,13 @@ constexpr const char* kExamples =
     "  sdx run resnet50 --random\n"
     "The registry is --registry FILE, else $SDX_REGISTRY, else ./models.yaml, else ~/.sdx/models.yaml.\n";
 
+struct PulledModel;
+
 struct ModelsCommand {
   std::string registry, name, path, tag, description, dtype;
   std::vector<std::string> tags, shapes;
   int warmup = -1, iterations = -1;
-  bool json = false, convert = false;
+  bool json = false, convert = false, dry_run = false, names = false;
 
   int list() const;
   int show() const;
@@ -39,6 +43,7 @@ struct ModelsCommand {
   int remove() const;
 
  private:
+  int remove_pulled(const PulledModel& model) const;
   Registry open() const;
   RegistryEntry entry_for(const fs::path& file) const;
 };
@@ -87,9 +92,44 @@ Registry ModelsCommand::open() const {
   fail(ErrorCode::io, "there is no models.yaml here or in ~/.sdx; `sdx models add NAME PATH` creates one");
 }
 
+// A model that `sdx pull` fetched.
+struct PulledModel {
+  std::string name, source;
+  fs::path folder;
+};
+
+std::optional<PulledModel> pulled_model(const fs::path& folder) {
+  const hub::Pulled p = hub::read_manifest(folder);
+  if (p.source.empty()) return std::nullopt;
+  return PulledModel{folder.filename().string(), p.source, folder};
+}
+
+std::vector<PulledModel> pulled_models() {
+  std::vector<PulledModel> out;
+  std::error_code error;
+  const fs::path home = project::default_places().home;
+  if (home.empty()) return out;
+  for (fs::directory_iterator it(home / "models", error), end; !error && it != end; it.increment(error)) {
+    if (it->path().filename().string().starts_with('.')) continue;  // a pull at work
+    if (auto model = pulled_model(it->path())) out.push_back(std::move(*model));
+  }
+  std::sort(out.begin(), out.end(), [](const PulledModel& a, const PulledModel& b) { return a.name < b.name; });
+  return out;
+}
+
+std::string pulled_json(const std::vector<PulledModel>& models) {
+  std::string out;
+  for (const PulledModel& m : models) {
+    out += fmt::format("{}{{\"name\":{},\"folder\":{},\"source\":{}}}", out.empty() ? "" : ",", json_text(m.name),
+                       json_text(m.folder.string()), json_text(m.source));
+  }
+  return "[" + out + "]";
+}
+
 int ModelsCommand::list() const {
   const auto file = Registry::find_file(registry);
-  if (!file) note("note: there is no models.yaml here or in ~/.sdx; `sdx models add NAME PATH` creates one");
+  const std::vector<PulledModel> pulled = tag.empty() ? pulled_models() : std::vector<PulledModel>{};
+  if (!file && pulled.empty()) note("note: there is no models.yaml here or in ~/.sdx; `sdx models add NAME PATH` creates one");
   const Registry all = file ? Registry::open(*file) : Registry::create("models.yaml");
   std::vector<const RegistryEntry*> shown;
   std::size_t width = 4;
@@ -98,10 +138,17 @@ int ModelsCommand::list() const {
     shown.push_back(&e);
     width = std::max(width, e.name.size());
   }
+  for (const PulledModel& m : pulled) width = std::max(width, m.name.size());
+  if (names) {
+    for (const RegistryEntry* e : shown) print(e->name + "\n");
+    for (const PulledModel& m : pulled) print(m.name + "\n");
+    return kOk;
+  }
   if (json) {
     std::string items;
     for (const RegistryEntry* e : shown) items += (items.empty() ? "" : ",") + entry_json(*e);
-    print(fmt::format("{{\"registry\":{},\"models\":[{}]}}\n", file ? json_text(file->string()) : "null", items));
+    print(fmt::format("{{\"registry\":{},\"models\":[{}],\"pulled\":{}}}\n", file ? json_text(file->string()) : "null", items,
+                      pulled_json(pulled)));
     return kOk;
   }
   for (const RegistryEntry* e : shown) {
@@ -110,6 +157,8 @@ int ModelsCommand::list() const {
     if (!e->description.empty()) line += "  " + e->description;
     print(line + "\n");
   }
+  for (const PulledModel& m : pulled)
+    print(fmt::format("{:<{}}  {}  (pulled from {})\n", m.name, width, m.folder.string(), m.source));
   return kOk;
 }
 
@@ -155,7 +204,7 @@ RegistryEntry ModelsCommand::entry_for(const fs::path& file) const {
     const bool twice =
         std::any_of(entry.inputs.begin(), entry.inputs.end(), [&, &n = input](const auto& i) { return i.name == n; });
     if (twice) throw UsageError(fmt::format("--shape: the input '{}' is there twice", input));
-    entry.inputs.push_back({input, parse_shape(shape), DataType::undefined});
+    entry.inputs.push_back({input, parse_shape(shape, "--shape"), DataType::undefined});
   }
   if (!dtype.empty()) {
     entry.dtype = parse_data_type(dtype);
@@ -176,15 +225,45 @@ RegistryEntry ModelsCommand::entry_for(const fs::path& file) const {
 int ModelsCommand::add() const {
   const fs::path file = Registry::find_file(registry).value_or("models.yaml");
   const RegistryEntry entry = entry_for(file);
+  if (dry_run) {
+    std::error_code ignored;
+    Registry all = fs::exists(file, ignored) ? Registry::open(file) : Registry::create(file);
+    all.add(entry);
+    print(fmt::format("would add {} to {}\n", name, file.string()));
+    return kOk;
+  }
   Registry::edit(file, [&](Registry& all) { all.add(entry); });
   note(fmt::format("added {} to {}", name, file.string()));
   return kOk;
 }
 
 int ModelsCommand::remove() const {
+  const auto found = Registry::find_file(registry);
+  const bool listed = found && fs::exists(*found) && Registry::open(*found).find(name) != nullptr;
+  const fs::path home = project::default_places().home;
+  const bool plain = name.find('/') == std::string::npos && !name.starts_with('.');
+  const auto pulled = home.empty() || !plain ? std::nullopt : pulled_model(home / "models" / name);
+  if (!listed && pulled) return remove_pulled(*pulled);
   const fs::path file = open().file();
+  if (dry_run) {
+    static_cast<void>(Registry::open(file).at(name));
+    print(fmt::format("would remove {} from {}; its files stay\n", name, file.string()));
+    return kOk;
+  }
   Registry::edit(file, [&](Registry& all) { all.remove(name); });
   note(fmt::format("removed {} from {}; its files stay", name, file.string()));
+  return kOk;
+}
+
+int ModelsCommand::remove_pulled(const PulledModel& model) const {
+  if (dry_run) {
+    print(fmt::format("would remove {} and its folder '{}'\n", model.name, model.folder.string()));
+    return kOk;
+  }
+  std::error_code error;
+  fs::remove_all(model.folder, error);
+  if (error) fail(ErrorCode::io, "cannot remove '{}': {}", model.folder.string(), error.message());
+  note(fmt::format("removed {} and its folder '{}'", model.name, model.folder.string()));
   return kOk;
 }
 
@@ -208,12 +287,14 @@ void add_models(const Command& app, Action& action) {
   command->footer(kExamples);
   const Command ls = add_sub(command, "ls", "List the models of the registry", &ModelsCommand::list, c, action);
   ls->add_option("--tag", c->tag, "Only models with this tag")->type_name("TAG");
+  ls->add_flag("--names", c->names, "Print names only, one a line");
   const Command show = add_sub(command, "show", "Show one model's entry", &ModelsCommand::show, c, action);
   const Command validate =
       add_sub(command, "validate", "Check the registry file and whether its models exist", &ModelsCommand::validate, c, action);
   for (const Command& sub : {ls, show, validate}) sub->add_flag("--json", c->json, "Print JSON");
   const Command add = add_sub(command, "add", "Add an entry; the rest of the file is unchanged", &ModelsCommand::add, c, action);
   const Command rm = add_sub(command, "rm", "Remove an entry, but not the model's files", &ModelsCommand::remove, c, action);
+  for (const Command& sub : {add, rm}) sub->add_flag("--dry-run", c->dry_run, "Print what would be done, and do nothing");
   for (const Command& sub : {show, add, rm}) sub->add_option("NAME", c->name, "The model's name")->required();
   add->add_option("PATH", c->path, "The model file, or a folder with one")->required();
   add->add_option("--tag", c->tags, "Tags, comma-separated")->delimiter(',')->one_word()->type_name("TAG");

@@ -35,16 +35,6 @@ struct PullCommand {
   int run();
 };
 
-std::string size_text(double bytes) {
-  const char* units[] = {"B", "KB", "MB", "GB", "TB"};
-  int unit = 0;
-  while (bytes >= 1000 && unit < 4) {
-    bytes /= 1000;
-    ++unit;
-  }
-  return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.1f} {}", bytes, units[unit]);
-}
-
 hub::PullOptions PullCommand::options() const {
   hub::PullOptions o;
   o.name = name;
@@ -58,12 +48,12 @@ hub::PullOptions PullCommand::options() const {
   o.check = !no_check;
   o.network.retries = retries;
   if (!timeout.empty()) {
-    o.network.timeout = parse_duration(timeout);
+    o.network.timeout = parse_duration(timeout, "--timeout");
     if (o.network.timeout.count() < 1 || o.network.timeout.count() > 3'600'000) {
       throw UsageError(fmt::format("--timeout {}: expected 1ms to 60m", timeout));
     }
   }
-  if (!max_size.empty()) o.network.max_bytes = parse_bytes(max_size);
+  if (!max_size.empty()) o.network.max_bytes = parse_bytes(max_size, "--max-size");
   o.network.note = [](const std::string& text) { note("note: " + text); };
   return o;
 }
@@ -97,10 +87,10 @@ class Bars {
     if (!stderr_is_terminal() || total == 0) return;
     if (file != file_) {
       bar_.reset();
-      bar_ = std::make_unique<Progress>(file);
+      bar_ = std::make_unique<Progress>(file, "B");
       file_ = file;
     }
-    bar_->show(static_cast<int>(1000.0 * static_cast<double>(done) / static_cast<double>(total)), 1000);
+    bar_->show(static_cast<std::int64_t>(done), static_cast<std::int64_t>(total));
   }
 
  private:

@@ -33,6 +33,8 @@ constexpr const char* kExamples =
     "  sdx run resnet50.onnx -i photo.jpg --normalize imagenet --labels classes.txt --softmax\n"
     "  sdx run vad.onnx -i input=speech.wav --rate 16000 -i sr=16000 -i state=state.npy -o out.npz\n"
     "  sdx run classifier -i photos/ -o results/\n"
+    "  sdx run classifier -i 'photos/**/*.jpg' -o results.jsonl\n"
+    "  curl -s https://example.org/cat.jpg | sdx run classifier -i -\n"
     "  sdx run model.onnx -f samples.jsonl -o results.jsonl\n"
     "  sdx run model.onnx --random --shape tokens=1x128 --benchmark --runs 50\n";
 
@@ -43,7 +45,7 @@ struct RunCommand {
   std::string output, timeout, profile;
   std::vector<std::string> output_names;
   std::int64_t batch_size = 0;
-  bool json = false, benchmark = false, overwrite = false;
+  bool json = false, benchmark = false, overwrite = false, dry_run = false;
   int runs = 100, warmup = 10;
 
   int run();
@@ -58,7 +60,7 @@ struct RunCommand {
 
 RunOptions RunCommand::run_options() const {
   RunOptions o;
-  if (!timeout.empty()) o.timeout = parse_duration(timeout);
+  if (!timeout.empty()) o.timeout = parse_duration(timeout, "--timeout");
   o.outputs = output_names;
   return o;
 }
@@ -83,8 +85,8 @@ int RunCommand::bench(const Session& s, const NamedValues& given) {
   }
   BenchResult m;
   {
-    Progress bar("running");
-    o.progress = [&](std::int64_t done, std::int64_t total) { bar.show(static_cast<int>(done), static_cast<int>(total)); };
+    Progress bar("running", "runs");
+    o.progress = [&](std::int64_t done, std::int64_t total) { bar.show(done, total); };
     m = Runner::measure(s, given, o);
   }
   const std::string text = json || !output.empty()
@@ -103,7 +105,8 @@ int RunCommand::batch(const Session& s, const Samples& samples, const project::R
   check_batch_output(output);
   const ProjectConfig* config = model.config();
   const Postprocessor postprocessor(post, config);
-  BatchRun run{s, samples, postprocessor, {}, run_options(), output, json, std::max<std::int64_t>(1, batch_size), overwrite, {}};
+  BatchRun run{s,       samples, postprocessor, {}, run_options(), output, json, std::max<std::int64_t>(1, batch_size), overwrite,
+               dry_run, {}};
   run.check = [&](const NamedValues& values) {
     if (config != nullptr) project::check_inputs(*config, s.inputs(), values);
   };
@@ -137,6 +140,9 @@ int RunCommand::once(const Session& s, const NamedValues& given, const ProjectCo
 }
 
 int RunCommand::run() {
+  if (!benchmark && (session.typed("--runs") || session.typed("--warmup"))) {
+    throw UsageError("--runs and --warmup are for --benchmark");
+  }
   if (benchmark && !output.empty() && output != "-" && !output.ends_with(".json")) {
     throw UsageError("--benchmark writes its figures with -o FILE.json");
   }
@@ -148,9 +154,10 @@ int RunCommand::run() {
   if (model.project) {
     for (const std::string& w : model.project->validate(s)) note("warning: " + w);
   }
-  if (const std::optional<Samples> samples = find_samples(inputs, s.inputs())) return batch(s, *samples, model);
+  if (const std::optional<Samples> samples = find_samples(inputs, s.inputs(), output)) return batch(s, *samples, model);
   if (!output.empty()) check_output_name(output);
   if (overwrite) throw UsageError("--overwrite is for folders of results");
+  if (dry_run) throw UsageError("--dry-run is for many samples");
   if (model.entry) {
     apply_entry(*model.entry, s.inputs(), inputs.shapes);
     if (model.entry->warmup && !session.typed("--warmup")) warmup = *model.entry->warmup;
@@ -184,6 +191,7 @@ void add_run(const Command& app, Action& action) {
       ->range(1, 1 << 20)
       ->type_name("N");
   command->add_flag("--overwrite", c->overwrite, "Recompute and replace results that already exist in the folder");
+  command->add_flag("--dry-run", c->dry_run, "Print which samples would run, and run none");
   command->add_flag("--benchmark", c->benchmark, "Measure: see --runs and --warmup");
   command->add_option("--runs", c->runs, "Measured runs (100)")->range(1, 100000000)->type_name("N");
   command->add_option("--warmup", c->warmup, "Warm-up runs (10)")->range(0, 100000000)->type_name("N");

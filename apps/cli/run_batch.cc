@@ -6,16 +6,21 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <set>
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/system/interrupt.h"
 #include "base/system/mapped_file.h"
 #include "base/system/new_file.h"
 #include "cli/command.h"
+#include "cli/values/file_list.h"
 #include "cli/values/outputs.h"
 #include "cli/values/stack.h"
 #include "tensor/json.h"
@@ -103,18 +108,24 @@ class FolderSink : public Sink {
   }
   void put(const Result& r) override {
     if (!r.error.empty()) return;  // nothing to keep: the next run tries again
-    write_file_atomically(path_of(r.index), outputs_json(r.shown.outputs, run_.session.report(), -1, r.shown.json));
+    const fs::path path = path_of(r.index);
+    std::error_code error;
+    if (path.parent_path() != folder_) fs::create_directories(path.parent_path(), error);
+    if (error) fail(ErrorCode::io, "cannot create the folder '{}': {}", path.parent_path().string(), error.message());
+    write_file_atomically(path, outputs_json(r.shown.outputs, run_.session.report(), -1, r.shown.json));
   }
 
  private:
-  fs::path path_of(std::int64_t index) const { return folder_ / (run_.samples.name(index) + ".json"); }
+  fs::path path_of(std::int64_t index) const {
+    return folder_ / (run_.samples.files ? result_name(run_.samples.name(index)) : run_.samples.name(index) + ".json");
+  }
 
   // Temporary files of a killed run: the names are ours, and the lock shows that no process writes them any more.
   void drop_leftovers() const {
     constexpr std::string_view kEnding = ".json.tmp.";
     std::vector<fs::path> old;
     std::error_code error;
-    for (fs::directory_iterator it(folder_, error), end; !error && it != end; it.increment(error)) {
+    for (fs::recursive_directory_iterator it(folder_, error), end; !error && it != end; it.increment(error)) {
       const std::string name = it->path().filename().string();
       const std::size_t at = name.rfind(kEnding);
       if (at != std::string::npos && name.size() == at + kEnding.size() + 6) old.push_back(it->path());
@@ -213,21 +224,19 @@ class Batch {
   explicit Batch(const BatchRun& run) : run_(run), sink_(make_sink(run)), stack_(run.session.inputs()) {}
 
   int work() {
-    Progress bar("running");
+    const auto start = std::chrono::steady_clock::now();
     const std::int64_t total = run_.samples.total;
-    for (std::int64_t i = 0; total < 0 || i < total; ++i) {
-      if (total > 0) bar.show(static_cast<int>(1000 * i / total), 1000);
-      if (sink_->done(i)) {
-        ++kept_;
-        continue;
-      }
-      if (!take(i)) break;
-      if (static_cast<std::int64_t>(waiting_.size()) >= run_.batch_size) flush();
+    std::optional<Interrupt> interrupt;
+    if (total >= 0) interrupt.emplace();  // who waits for standard input is ended at once
+    {
+      Progress bar("running", run_.samples.unit);
+      run_all(bar, total);
     }
-    flush();
+    if (Interrupt::requested()) return interrupted();
     fatal([&] { sink_->finish(); });
     if (run_.samples.files && kept_ > 0) note(fmt::format("note: {} results already exist (--overwrite recomputes them)", kept_));
     if (failed_ > 0) note(fmt::format("{} of {} samples failed", failed_, kept_ + run_count_));
+    conclude(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     return failed_ == 0 ? kOk : kFailed;
   }
 
@@ -236,6 +245,40 @@ class Batch {
     std::int64_t index;
     NamedValues values;
   };
+
+  void run_all(Progress& bar, std::int64_t total) {
+    for (std::int64_t i = 0; (total < 0 || i < total) && !Interrupt::requested(); ++i) {
+      if (total > 0) bar.show(i, total);
+      if (sink_->done(i)) {
+        ++kept_;
+        continue;
+      }
+      if (!take(i)) break;
+      if (static_cast<std::int64_t>(waiting_.size()) >= run_.batch_size) flush();
+    }
+    flush();
+  }
+
+  bool to_output() const { return run_.output.empty() || run_.output == "-"; }
+
+  // "300 pictures in 2.1 s -> results/"
+  void conclude(double seconds) const {
+    const std::int64_t done = run_count_ - failed_;
+    const std::string unit = done == 1 ? run_.samples.unit.substr(0, run_.samples.unit.size() - 1) : run_.samples.unit;
+    std::error_code ignored;
+    const bool folder = !to_output() && fs::is_directory(run_.output, ignored);
+    note(fmt::format("{} {} in {}{}", done, unit, time_text(seconds),
+                     to_output() ? "" : fmt::format(" -> {}{}", run_.output, folder && !run_.output.ends_with('/') ? "/" : "")));
+  }
+
+  // What is there already stays, where it is of use to the next run.
+  int interrupted() const {
+    const bool resumable = !to_output() && fs::path(run_.output).extension() != ".json";
+    note(fmt::format("error: interrupted, {} of {} done{}", kept_ + run_count_ - failed_,
+                     run_.samples.total < 0 ? run_.samples.unit : fmt::format("{} {}", run_.samples.total, run_.samples.unit),
+                     resumable ? "; the same command goes on from there" : ""));
+    return kInterrupted;
+  }
 
   // Reads a sample; false where there are no more.
   bool take(std::int64_t index) {
@@ -334,13 +377,44 @@ class Batch {
 
 }  // namespace
 
+namespace {
+
+// A name like "r.csv" is that of a file; "v1.2" may be that of a folder.
+bool has_file_ending(const std::string& output) {
+  const std::string ending = fs::path(output).extension().string();
+  return ending.size() >= 3 && ending.size() <= 6 &&
+         std::all_of(ending.begin() + 1, ending.end(), [](unsigned char c) { return std::isalnum(c) != 0; }) &&
+         std::isalpha(static_cast<unsigned char>(ending[1])) != 0;
+}
+
+int say_plan(const BatchRun& run) {
+  std::int64_t there = 0;
+  const std::int64_t total = run.samples.total;
+  const fs::path folder = run.output;
+  std::error_code ignored;
+  for (std::int64_t i = 0; run.samples.files && i < total && !run.overwrite; ++i) {
+    there += fs::is_regular_file(folder / result_name(run.samples.name(i)), ignored) ? 1 : 0;
+  }
+  for (std::int64_t i = 0; i < std::min<std::int64_t>(total, 10); ++i) print(run.samples.name(i) + "\n");
+  if (total > 10) print(fmt::format("and {} more\n", total - 10));
+  print(fmt::format("{} {} would run{}{}\n", total < 0 ? "all" : std::to_string(total - there), run.samples.unit,
+                    there > 0 ? fmt::format(" ({} are done)", there) : "",
+                    run.output.empty() || run.output == "-" ? "" : " -> " + run.output));
+  return kOk;
+}
+
+}  // namespace
+
 void check_batch_output(const std::string& output) {
   const fs::path ending = fs::path(output).extension();
-  if (ending == ".npz" || ending == ".npy") {
-    throw UsageError(fmt::format("-o {}: for several results, give a folder, a .jsonl or a .json file", output));
+  std::error_code ignored;
+  if (ending == ".json" || ending == ".jsonl" || output.ends_with('/') || fs::is_directory(output, ignored)) return;
+  if (has_file_ending(output)) {
+    throw UsageError(fmt::format(
+        "-o {0}: for several results, give a folder, a .jsonl or a .json file; a folder of that name is {0}/", output));
   }
 }
 
-int run_batch(const BatchRun& run) { return Batch(run).work(); }
+int run_batch(const BatchRun& run) { return run.dry_run ? say_plan(run) : Batch(run).work(); }
 
 }  // namespace sdx::cli

@@ -21,13 +21,15 @@ struct BatchRun {
   bool json = false;            // JSON Lines on standard output
   std::int64_t batch_size = 1;  // samples that one run takes, where model and samples let themselves be stacked
   bool overwrite = false;       // a folder's results are made again
+  bool dry_run = false;         // say what would be done, and do nothing
   std::string identity;         // of model and settings: an interrupted FILE.jsonl continues if it is the same
 };
 
 // Throws UsageError for an output that cannot hold many results.
 void check_batch_output(const std::string& output);
 
-// A sample that fails is said and does not stop the others. Returns the exit code: failed where one did.
+// A sample that fails is said and does not stop the others; Ctrl-C does, behind the present one. Returns the exit code: failed
+// where one did.
 int run_batch(const BatchRun& run);
 
 }  // namespace sdx::cli

@@ -103,7 +103,7 @@ std::pair<std::string, std::string> model_of(const std::string& text) {
 
 int ServeCommand::run() {
   request.session = session.options();
-  if (!memory_limit.empty()) request.memory_limit = parse_bytes(memory_limit);
+  if (!memory_limit.empty()) request.memory_limit = parse_bytes(memory_limit, "--memory-limit");
   if (delay && !(*delay >= 0 && *delay <= 60000)) throw UsageError("--max-queue-delay-ms must be 0 to 60000");
   request.max_queue_delay_ms = delay.value_or(-1);
   if (models.empty() && request.repository.empty()) throw UsageError("name a MODEL, or --repository DIR with models");
@@ -115,7 +115,7 @@ int ServeCommand::run() {
   serve::ServeHost host;
   host.stop = [] { return stopped != 0; };
   host.reload = [] { return reload_wanted.exchange(false); };
-  host.say = [](std::string_view lines) { note(lines); };
+  host.say = [](std::string_view lines) { say(lines); };
   module.serve(request, host);
   return kOk;
 }

@@ -115,20 +115,21 @@ DataType parse_precision(const std::string& text) {
   throw UsageError(fmt::format("'{}': models are converted to float16 or bfloat16", text));
 }
 
-std::size_t parse_bytes(const std::string& text) {
+std::size_t parse_bytes(const std::string& text, const char* option) {
   const auto bytes = size_from_text(text);
   if (!bytes)
-    throw UsageError(fmt::format("'{}' is not a size; for example 512MB; units: KB, MB, GB, TB, KiB, MiB, GiB, TiB", text));
+    throw UsageError(
+        fmt::format("{}: '{}' is not a size; for example 512MB; units: KB, MB, GB, TB, KiB, MiB, GiB, TiB", option, text));
   return *bytes;
 }
 
-std::chrono::milliseconds parse_duration(const std::string& text) {
+std::chrono::milliseconds parse_duration(const std::string& text, const char* option) {
   const auto time = time_from_text(text);
-  if (!time) throw UsageError(fmt::format("'{}' is not a duration; for example 30 (seconds), 500ms or 2m", text));
+  if (!time) throw UsageError(fmt::format("{}: '{}' is not a duration; for example 30 (seconds), 500ms or 2m", option, text));
   return *time;
 }
 
-Shape parse_shape(const std::string& text) {
+Shape parse_shape(const std::string& text, const char* option) {
   std::string plain;
   for (const char c : text) {
     if (c != '[' && c != ']' && c != ' ') plain += c == 'x' || c == 'X' ? ',' : c;
@@ -140,7 +141,7 @@ Shape parse_shape(const std::string& text) {
     std::int64_t extent = 0;
     const auto [next, error] = std::from_chars(at, end, extent);
     if (error != std::errc{} || extent < 0 || (next != end && *next != ',') || (next != end && next + 1 == end)) {
-      throw UsageError(fmt::format("'{}' is not a shape; for example 1x3x224x224", text));
+      throw UsageError(fmt::format("{}: '{}' is not a shape; for example 1x3x224x224", option, text));
     }
     shape.push_back(extent);
     at = next == end ? end : next + 1;

@@ -36,12 +36,12 @@ std::function<void(SessionOptions&)> backend_names();
 
 // "float16", "bfloat16". Throws UsageError.
 DataType parse_precision(const std::string& text);
-// "512MB", "2GiB", "1000000": bytes. Throws UsageError.
-std::size_t parse_bytes(const std::string& text);
+// "512MB", "2GiB", "1000000": bytes. Throws UsageError that names the option, as those below do.
+std::size_t parse_bytes(const std::string& text, const char* option);
 // "2.5" or "2.5s" seconds, "300ms". Throws UsageError.
-std::chrono::milliseconds parse_duration(const std::string& text);
+std::chrono::milliseconds parse_duration(const std::string& text, const char* option);
 // "1x3x224x224", "1,3,224,224" or "[1,3]"; "" is a scalar. Throws UsageError.
-Shape parse_shape(const std::string& text);
+Shape parse_shape(const std::string& text, const char* option);
 // Splits at the first '='. Throws UsageError naming `option` when there is none.
 std::pair<std::string, std::string> split_pair(const std::string& text, const char* option);
 

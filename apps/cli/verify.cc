@@ -30,6 +30,8 @@ constexpr const char* kExamples =
     "  sdx verify model.onnx answers.npz --rtol 1e-3 --atol 1e-5\n"
     "Without --rtol and --atol, the tolerance of each output depends on its element type (docs/cli.md).\n";
 
+void print_verdict(std::string_view text) { print_coloured(text, {{"PASS", Colour::green}, {"FAIL", Colour::red}}); }
+
 struct VerifyCommand {
   SessionFlags session;
   std::vector<std::string> targets;
@@ -87,8 +89,8 @@ void VerifyCommand::show(const std::string& set, const std::string& output, cons
       json_text(session.model), json_text(set), json_text(output), json_text(c.type), c.pass, number_json(c.max_abs),
       number_json(c.max_rel), c.differing, json_text(t.reason), json_text(c.why));
   if (json || (quiet && c.pass)) return;
-  print(fmt::format("{} {}{}{}: {}  max abs {:.3g}, max rel {:.3g}  ({})\n", c.pass ? "PASS" : "FAIL", set,
-                    set.empty() ? "" : " ", output, c.type, c.max_abs, c.max_rel, t.reason));
+  print_verdict(fmt::format("{} {}{}{}: {}  max abs {:.3g}, max rel {:.3g}  ({})\n", c.pass ? "PASS" : "FAIL", set,
+                            set.empty() ? "" : " ", output, c.type, c.max_abs, c.max_rel, t.reason));
   if (!c.pass) print(fmt::format("     {}\n", c.why));
 }
 
@@ -104,7 +106,7 @@ bool VerifyCommand::verify_set(const Session& s, const CaseSet& set, const compa
     given.add(name, read_value_file(file, spec, InputFlags()));
   }
   RunOptions options;
-  if (!timeout.empty()) options.timeout = parse_duration(timeout);
+  if (!timeout.empty()) options.timeout = parse_duration(timeout, "--timeout");
   for (const auto& [name, file] : set.outputs) options.outputs.push_back(name);
   const NamedValues outputs = s.run(given, options);
   bool all = true;
@@ -148,6 +150,9 @@ bool VerifyCommand::verify_one(const fs::path& model_file, const fs::path& data)
 }
 
 int VerifyCommand::run() {
+  for (const auto& t : {atol, rtol}) {
+    if (t && !(*t >= 0 && std::isfinite(*t))) throw UsageError("--atol and --rtol must be numbers that are not negative");
+  }
   bool all = true;
   const auto guarded = [&](const fs::path& model_file, const fs::path& data) {
     try {
@@ -178,7 +183,7 @@ int VerifyCommand::run() {
   if (json) {
     print(fmt::format("{{\"pass\":{},\"passed\":{},\"failed\":{},\"results\":[{}]}}\n", all, passed_, failed_, results_));
   } else {
-    print(fmt::format("{}: {} outputs agree, {} do not\n", all ? "PASS" : "FAIL", passed_, failed_));
+    print_verdict(fmt::format("{}: {} outputs agree, {} do not\n", all ? "PASS" : "FAIL", passed_, failed_));
   }
   return all ? kOk : kFailed;
 }

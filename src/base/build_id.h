@@ -3,9 +3,11 @@
 
 #include <string_view>
 
+#include "base/tools_api.h"
+
 namespace sdx {
 
 // 32 hexadecimal digits: a hash of the engine's sources, its compiler and its flags. Programs and libraries of one build agree.
-std::string_view build_id() noexcept;
+SDX_TOOLS_API std::string_view build_id() noexcept;
 
 }  // namespace sdx

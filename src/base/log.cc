@@ -6,6 +6,8 @@
 #include <mutex>
 #include <string>
 
+#include "base/system/printable.h"
+
 namespace sdx::log {
 namespace {
 
@@ -32,7 +34,8 @@ std::function<void(Level, std::string_view)> g_sink;
 void set_level(Level level) noexcept { current().store(level, std::memory_order_relaxed); }
 Level level() noexcept { return current().load(std::memory_order_relaxed); }
 
-void set_sink(std::function<void(Level, std::string_view)> sink) {
+// For the command, which has words of its own for errors and warnings.
+SDX_TOOLS_API void set_sink(std::function<void(Level, std::string_view)> sink) {
   const std::lock_guard lock(g_mutex);
   g_sink = std::move(sink);
 }
@@ -43,7 +46,7 @@ void write(Level at, std::string_view message) {
     g_sink(at, message);
     return;
   }
-  const std::string line = fmt::format("sdx: {}: {}\n", kNames[static_cast<int>(at)], message);
+  const std::string line = fmt::format("sdx: {}: {}\n", kNames[static_cast<int>(at)], printable(message));
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 

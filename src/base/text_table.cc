@@ -21,26 +21,89 @@ std::string padded(const std::string& cell, std::size_t width, bool right) {
   return right ? space + cell : cell + space;
 }
 
-}  // namespace
+using Rows = std::vector<std::vector<std::string>>;
 
-std::string text_table(const std::vector<std::vector<std::string>>& rows, std::string_view indent) {
-  if (rows.empty()) return "";
-  std::vector<std::size_t> widths(rows[0].size(), 0);
-  std::vector<bool> right(rows[0].size(), true);
+struct Columns {
+  std::vector<std::size_t> widths;
+  std::vector<bool> right;
+};
+
+Columns columns_of(const Rows& rows) {
+  Columns c{std::vector<std::size_t>(rows[0].size(), 0), std::vector<bool>(rows[0].size(), true)};
   for (std::size_t r = 0; r < rows.size(); ++r) {
-    for (std::size_t c = 0; c < rows[r].size() && c < widths.size(); ++c) {
-      widths[c] = std::max(widths[c], columns(rows[r][c]));
-      if (r > 0 && !rows[r][c].empty()) right[c] = right[c] && is_number(rows[r][c]);
+    for (std::size_t i = 0; i < rows[r].size() && i < c.widths.size(); ++i) {
+      c.widths[i] = std::max(c.widths[i], columns(rows[r][i]));
+      if (r > 0 && !rows[r][i].empty()) c.right[i] = c.right[i] && is_number(rows[r][i]);
     }
   }
+  return c;
+}
+
+// Lines of at most `width` columns; a longer word stays whole.
+std::vector<std::string> wrapped(const std::string& text, std::size_t width) {
+  std::vector<std::string> lines{""};
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    const std::string word = text.substr(at, end - at);
+    at = end + 1;
+    if (!lines.back().empty() && columns(lines.back()) + 1 + columns(word) > width) lines.emplace_back();
+    lines.back() += (lines.back().empty() ? "" : " ") + word;
+  }
+  return lines;
+}
+
+constexpr std::size_t kGap = 2, kLeastText = 24;  // between columns; the narrowest column that text is wrapped in
+
+std::string plain_table(const Rows& rows, std::string_view indent, std::size_t width) {
+  Columns c = columns_of(rows);
+  const std::size_t last = c.widths.size() - 1;
+  std::size_t before = columns(indent);
+  for (std::size_t i = 0; i < last; ++i) before += c.widths[i] + kGap;
+  const bool wraps = width > 0 && before + c.widths[last] > width && before + kLeastText <= width && !c.right[last];
+  if (wraps) c.widths[last] = width - before;
   std::string out;
   for (const auto& row : rows) {
     std::string line(indent);
-    for (std::size_t c = 0; c < row.size() && c < widths.size(); ++c) {
-      line += (c == 0 ? "" : "  ") + padded(row[c], widths[c], right[c]);
+    std::vector<std::string> more;
+    for (std::size_t i = 0; i < row.size() && i < c.widths.size(); ++i) {
+      if (i == last && wraps) more = wrapped(row[i], c.widths[i]);
+      line += (i == 0 ? "" : "  ") + padded(more.empty() ? row[i] : more[0], c.widths[i], c.right[i]);
     }
     while (line.ends_with(' ')) line.pop_back();
     out += line + "\n";
+    for (std::size_t i = 1; i < more.size(); ++i) out += std::string(before, ' ') + more[i] + "\n";
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string text_table(const std::vector<std::vector<std::string>>& rows, std::string_view indent) {
+  return rows.empty() || rows[0].empty() ? "" : plain_table(rows, indent, 0);
+}
+
+std::string text_table(const std::vector<std::vector<std::string>>& rows, const TableLayout& layout) {
+  if (rows.empty() || rows[0].empty()) return "";
+  const Columns c = columns_of(rows);
+  const std::size_t count = c.widths.size(), keys = std::min(layout.keys, count - 1);
+  std::size_t start = columns(layout.indent);
+  for (std::size_t i = 0; i < keys; ++i) start += c.widths[i] + kGap;
+  std::string out;
+  for (std::size_t first = keys; first < count;) {
+    std::size_t end = first;
+    for (std::size_t used = start; end < count; ++end) {
+      const bool text = end + 1 == count && !c.right[end];  // is wrapped
+      const std::size_t width = text ? std::min(c.widths[end], kLeastText) : c.widths[end];
+      if (layout.width > 0 && end > first && used + width > layout.width) break;
+      used += width + kGap;
+    }
+    Rows part;
+    for (const auto& row : rows) {
+      auto& cells = part.emplace_back(row.begin(), row.begin() + static_cast<std::ptrdiff_t>(std::min(keys, row.size())));
+      for (std::size_t i = first; i < end && i < row.size(); ++i) cells.push_back(row[i]);
+    }
+    out += (out.empty() ? "" : "\n") + plain_table(part, layout.indent, layout.width);
+    first = end;
   }
   return out;
 }

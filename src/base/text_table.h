@@ -1,6 +1,7 @@
 #pragma once
 // Tables for people.
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,9 +10,18 @@
 
 namespace sdx {
 
+struct TableLayout {
+  std::string_view indent = "";
+  // Lines of at most so many columns; 0: as long as they get. The last column's text is wrapped. Where that is not enough,
+  // further columns follow in a second table, which repeats the first `keys` columns.
+  std::size_t width = 0;
+  std::size_t keys = 1;
+};
+
 // Rows of cells in columns; the first row is the heading. Columns whose cells below the heading are numbers are right-aligned.
 // Cells are UTF-8, one column of a terminal for each character.
 SDX_TOOLS_API std::string text_table(const std::vector<std::vector<std::string>>& rows, std::string_view indent = "");
+SDX_TOOLS_API std::string text_table(const std::vector<std::vector<std::string>>& rows, const TableLayout& layout);
 SDX_TOOLS_API std::string markdown_table(const std::vector<std::vector<std::string>>& rows);
 
 }  // namespace sdx

@@ -69,10 +69,17 @@ class Pull {
       fail(ErrorCode::invalid_argument,
            "'{}' exists and was not created by a pull; give another --name, or --force to replace it", result_.folder.string());
     }
-    switch (source_.kind) {
-      case Source::Kind::local: local(); break;
-      case Source::Kind::http: http(); break;
-      case Source::Kind::hub: hub(); break;
+    try {
+      switch (source_.kind) {
+        case Source::Kind::local: local(); break;
+        case Source::Kind::http: http(); break;
+        case Source::Kind::hub: hub(); break;
+      }
+    } catch (const Error& e) {
+      // A copy costs nothing to make again, and what is no model or has another checksum will be none the next time either.
+      const bool passing = source_.kind != Source::Kind::local && e.code() == ErrorCode::io;
+      if (staging_ && !passing) staging_->drop();
+      throw;
     }
     return std::move(result_);
   }

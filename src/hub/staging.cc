@@ -104,9 +104,27 @@ Staging::Staging(const fs::path& target, const std::string& plan)
   }
 }
 
-Staging::~Staging() {
-  if (lock_ >= 0) ::close(lock_);
+namespace {
+
+// Whether a folder holds bytes that the next pull need not fetch again.
+bool holds_anything(const fs::path& folder) {
+  std::error_code error, ignored;
+  for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    if (it->is_regular_file(ignored) && it->file_size(ignored) > 0) return true;
+  }
+  return false;
 }
+
+}  // namespace
+
+Staging::~Staging() {
+  if (lock_ < 0) return;
+  std::error_code ignored;
+  if (same_folder(lock_, folder_) && (useless_ || !holds_anything(folder_ / "files"))) fs::remove_all(folder_, ignored);
+  ::close(lock_);
+}
+
+void Staging::drop() noexcept { useless_ = true; }
 
 fs::path Staging::path_of(const std::string& name) const {
   const fs::path path = folder_ / "files" / name;

@@ -26,6 +26,8 @@ class Staging {
   // The complete file of this name, or null.
   const PulledFile* done(const std::string& name) const;
   void add(const PulledFile& file);
+  // What was collected is of no use: it goes when the object does. So it does where there is nothing.
+  void drop() noexcept;
   // Puts files/ in the target's place, in one step as far as the file system can.
   void commit();
 
@@ -36,6 +38,7 @@ class Staging {
   std::string plan_;
   std::map<std::string, PulledFile> done_;
   int lock_ = -1;
+  bool useless_ = false;
 };
 
 // What a pull leaves in the folder of a model: where it came from.

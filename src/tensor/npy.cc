@@ -287,7 +287,8 @@ bool all_zero_or_one(const std::byte* data, std::int64_t count) {
 
 }  // namespace
 
-Tensor parse_npy(std::span<const std::byte> bytes, std::shared_ptr<const void> owner, DataType opaque) {
+// For the command, which reads one from standard input.
+SDX_TOOLS_API Tensor parse_npy(std::span<const std::byte> bytes, std::shared_ptr<const void> owner, DataType opaque) {
   std::size_t offset = 0;
   const Header header = read_header(bytes, offset);
   const Layout layout = layout_of(header.descr, opaque);

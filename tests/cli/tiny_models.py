@@ -179,6 +179,13 @@ def write_language(put):
     put("wrong.jsonl", "[1]\n")
 
 
+def write_old(put):
+    # As files of IR version 3 do: every weight is an input with a default.
+    put("old.onnx", model([node("Sum", ["X", *(f"w{i}" for i in range(6))], ["Y"])],
+                          [value_info("X", FLOAT, [2]), *(value_info(f"w{i}", FLOAT, [2]) for i in range(6))],
+                          [value_info("Y", FLOAT, [2])], [tensor(f"w{i}", FLOAT, [2], floats(1, 2)) for i in range(6)]))
+
+
 def write_all(folder: Path):
     def put(name, content):
         path = folder / name
@@ -239,9 +246,11 @@ def write_all(folder: Path):
                                  [tensor("hidden.weight", FLOAT, [2, 2], floats(1, 2, 3, 4)), tensor("hidden.bias", FLOAT, [2], floats(0, 1)),
                                   tensor("out.weight", FLOAT, [3, 2], floats(1, 0, 0, 1, 1, 1)),
                                   tensor("out.bias", FLOAT, [3], floats(0, 0, 0))]))
+    write_old(put)
     write_language(put)
     put("tone.wav", wav(8000, [0, 16384, -16384, 0]))
     put("labels.txt", "cat\ndog\n")
+    put("more.txt", "cat\ndog\ncow\n")
     put("good.case.json", json.dumps({"model": "add.onnx", "inputs": {"A": "a.npy", "B": "b.npy"}, "outputs": {"C": "c.npy"}}))
     put("bad.case.json", json.dumps({"model": "add.onnx", "sets": [
         {"dir": "one", "inputs": {"A": "a.npy", "B": "b.npy"}, "outputs": {"C": "wrong.npy"}}]}))

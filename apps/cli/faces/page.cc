@@ -81,7 +81,7 @@ int serve(PageCommand& c) {
   options.request = &c.request;
   options.port = static_cast<std::uint16_t>(c.port);
   options.stopped = [](void*) { return stopped != 0; };
-  options.listening = [](void*, const char* url) { note(std::string("open ") + url); };
+  options.listening = [](void*, const char* url) { say(std::string("open ") + url); };
   options.warning = [](void*, const char* text) { note(std::string("warning: ") + text); };
   std::array<char, 2000> error{};
   if (!module.serve(&options, error.data(), error.size())) throw Error(ErrorCode::runtime_failure, error.data());

@@ -80,7 +80,7 @@ void show(const std::vector<AnswerEvent>& events) {
   for (const AnswerEvent& e : events) {
     if (e.kind == AnswerEvent::Kind::call_begin) print(fmt::format("{}{} ", e.index > 0 ? "\n" : "", e.name));
     if (e.kind == AnswerEvent::Kind::call_end && !e.complete) print(" (unfinished)");
-    print(e.text);
+    print_exact(e.text);
   }
 }
 
@@ -114,7 +114,7 @@ void ChatCommand::answer() {
     if (reader) {
       show(reader->add(token.text));
     } else {
-      print(token.text);
+      print_exact(token.text);
     }
     flush_output();
     return interrupted == 0;
@@ -154,7 +154,7 @@ void ChatCommand::give_result(const std::string& text) {
     const Json& last = messages[messages.size() - 1 - results];
     if (last.contains("tool_calls") && last["tool_calls"].is_array()) calls = &last["tool_calls"];
   }
-  if (calls == nullptr || results >= calls->size()) return note("the model has called no function");
+  if (calls == nullptr || results >= calls->size()) return say("the model has called no function");
   const Json& call = (*calls)[results];
   const bool all = results + 1 == calls->size();
   const Json function = call.is_object() ? call.value("function", Json::object()) : Json::object();
@@ -194,7 +194,7 @@ bool ChatCommand::obey(const std::string& line) {
   if (word == "/exit") return false;
   try {
     if (word == "/help") {
-      note(kHelp);
+      say(kHelp);
     } else if (word == "/system") {
       set_system(rest);
     } else if (word == "/reset") {
@@ -203,15 +203,15 @@ bool ChatCommand::obey(const std::string& line) {
     } else if (word == "/result") {
       give_result(rest);
     } else if (word == "/stats") {
-      note(last_stats.empty() ? "no answer yet" : last_stats);
+      say(last_stats.empty() ? "no answer yet" : last_stats);
     } else if ((word == "/save" || word == "/load") && rest.empty()) {
-      note(word + " needs the name of a file");
+      say(word + " needs the name of a file");
     } else if (word == "/save") {
       write_file_atomically(rest, messages.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
     } else if (word == "/load") {
       load(rest);
     } else {
-      note(word + " is unknown; /help lists the commands");
+      say(word + " is unknown; /help lists the commands");
     }
   } catch (const Error& e) {
     note(fmt::format("error: {}", e.what()));
@@ -250,7 +250,7 @@ std::optional<std::string> read_question(LineEditor& editor) {
 
 void ChatCommand::converse() {
   LineEditor editor(interrupted);
-  if (editor.terminal()) note("/help lists the commands; Ctrl-D exits.");
+  if (editor.terminal()) say("/help lists the commands; Ctrl-D exits.");
   while (std::optional<std::string> question = read_question(editor)) {
     if (question->find_first_not_of(" \t\n") == std::string::npos) continue;
     if (question->starts_with('/') && question->find('\n') == std::string::npos) {
@@ -270,7 +270,7 @@ int ChatCommand::run() {
   if (print_prompt) {
     LineEditor editor(interrupted);
     if (!given) messages.push_back({{"role", "user"}, {"content", read_question(editor).value_or("")}});
-    print(prompt());
+    print_exact(prompt());
     return kOk;
   }
   model = flags.open();

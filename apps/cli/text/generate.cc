@@ -87,7 +87,7 @@ int GenerateCommand::run() const {
     if (token.choice != shown) print("\n\n");  // answers come one behind the other
     shown = token.choice;
     if (!token.text.empty()) {
-      print(token.text);
+      print_exact(token.text);
       flush_output();
     }
     return true;

@@ -84,7 +84,7 @@ int TokenizeCommand::run() const {
   }
   const text::TokenizeResult result = text_tools().tokenize(request);
   if (decodes) {
-    print(json ? fmt::format("{{\"text\":{}}}\n", json_text(result.text)) : result.text + "\n");
+    print_exact(json ? fmt::format("{{\"text\":{}}}\n", json_text(result.text)) : result.text + "\n");
   } else {
     print(json ? encoding_json(result.encoding) : ids_text(result.encoding.ids, " ") + "\n");
   }

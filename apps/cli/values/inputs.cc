@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <iostream>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "base/error.h"
 #include "base/suggest.h"
@@ -83,6 +86,17 @@ bool is_text(const std::string& text) {
   return !text.empty() && letter(static_cast<unsigned char>(text[0])) && text.find('/') == std::string::npos;
 }
 
+// "clip.mp4", "data/values": no JSON, and most likely a file.
+bool is_file_name(const std::string& text) {
+  if (text.find_first_of("[{\"") != std::string::npos) return false;
+  if (text.find('/') != std::string::npos) return true;
+  const std::string ending = ending_of(text);
+  const auto letter_or_digit = [](unsigned char c) { return std::isalnum(c) != 0; };
+  return ending.size() >= 2 && ending.size() <= 6 && text.find(' ') == std::string::npos &&
+         std::isalpha(static_cast<unsigned char>(ending[1])) != 0 &&
+         std::all_of(ending.begin() + 1, ending.end(), letter_or_digit);
+}
+
 Value inline_value(const std::string& text, const ValueSpec& spec) {
   if (spec.is_tensor && spec.dtype == DataType::string && !text.starts_with('[') && !text.starts_with('{') &&
       !text.starts_with('"')) {
@@ -94,14 +108,12 @@ Value inline_value(const std::string& text, const ValueSpec& spec) {
   try {
     return tensor_from_json(parse_json(text, "the value of input '" + spec.name + "'"), hint_of(&spec), spec.name);
   } catch (const Error&) {
+    if (is_file_name(text)) fail(ErrorCode::io, "input '{}': there is no file '{}'", spec.name, text);
     if (is_text(text) && spec.is_tensor && spec.dtype != DataType::string) {
       fail(
           ErrorCode::invalid_argument,
           "input '{0}' takes {1}, not text, and there is no tokenizer in this version; give numbers: -i {0}='[[101, 7592, 102]]'",
           spec.name, spec.type);
-    }
-    if (text.find('/') != std::string::npos && text.find_first_of("[{\"") == std::string::npos) {
-      fail(ErrorCode::io, "input '{}': there is no file '{}'", spec.name, text);
     }
     throw;
   }
@@ -159,7 +171,8 @@ NamedText split_input(const std::vector<ValueSpec>& specs, const std::string& te
     if (const ValueSpec* spec = find_spec(specs, text.substr(0, at))) return {spec, text.substr(at + 1)};
   }
   const std::size_t at = text.find('=');
-  const bool named = at != std::string::npos && at > 0 && text.find_first_of("[{\"@/") > at && as_file(text).empty();
+  std::error_code ignored;  // a file's name may hold '=', too
+  const bool named = at != std::string::npos && at > 0 && text.find_first_of("[{\"@/") > at && !fs::exists(text, ignored);
   if (named) unknown_input(text.substr(0, at), specs);
   return {nullptr, text};
 }
@@ -220,6 +233,7 @@ class Collector {
 
  private:
   void add_value(const ValueSpec& spec, const std::string& text) {
+    if (text == "-") return add(spec, read_standard_input(spec, flags_));
     const std::string file = as_file(text);
     add(spec, file.empty() ? inline_value(text, spec) : read_value_file(file, &spec, flags_));
   }
@@ -275,16 +289,16 @@ Tensor convert_elements(const Tensor& t, DataType wanted, std::string_view input
   return out;
 }
 
-// Files of IR version 3 list every weight as an input with a default: of those the first few must do.
+// Files of IR version 3 list every weight as an input with a default: where there are many, their number must do.
 std::string describe_inputs(const std::vector<ValueSpec>& specs) {
-  constexpr std::size_t kDefaultsShown = 4;
+  constexpr std::ptrdiff_t kDefaultsShown = 4;
+  const std::ptrdiff_t defaults = std::count_if(specs.begin(), specs.end(), [](const ValueSpec& s) { return s.has_default; });
   std::string out;
-  std::size_t defaults = 0;
   for (const ValueSpec& s : specs) {
-    if (s.has_default && ++defaults > kDefaultsShown) continue;
+    if (s.has_default && defaults > kDefaultsShown) continue;
     out += fmt::format("  {}: {}{}\n", s.name, s.type, s.has_default ? "  (optional)" : "");
   }
-  if (defaults > kDefaultsShown) out += fmt::format("  and {} more that have a default\n", defaults - kDefaultsShown);
+  if (defaults > kDefaultsShown) out += fmt::format("  and {} weights that may be given, too\n", defaults);
   if (!out.empty()) out.pop_back();
   return out;
 }
@@ -305,6 +319,19 @@ Value read_value_file(const std::string& path, const ValueSpec* spec, const Inpu
        path);
 }
 
+Value read_standard_input(const ValueSpec& spec, const InputFlags& flags) {
+  const std::string all{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+  const auto bytes = std::as_bytes(std::span(all.data(), all.size()));
+  if (bytes.empty()) fail(ErrorCode::io, "input '{}': standard input is empty", spec.name);
+  if (!media::image_format(bytes).empty()) return image_input(bytes, &spec, flags);
+  if (all.starts_with("\x93NUMPY")) {
+    const auto owner = std::make_shared<const std::string>(all);
+    return converted(parse_npy(std::as_bytes(std::span(owner->data(), owner->size())), owner, spec.dtype), &spec);
+  }
+  if (all.starts_with("RIFF") && all.compare(8, 4, "WAVE") == 0) return sound_input(bytes, &spec, flags);
+  return tensor_from_json(parse_json(all, "standard input, the value of input '" + spec.name + "'"), hint_of(&spec), spec.name);
+}
+
 NamedValues InputFlags::given(const std::vector<ValueSpec>& specs) const {
   Collector collector(specs, *this);
   collector.add_all();
@@ -316,7 +343,7 @@ std::vector<std::pair<std::string, Shape>> InputFlags::given_shapes(const std::v
   for (const std::string& s : shapes) {
     const auto at = s.rfind('=');
     const std::string input = at == std::string::npos ? only_input(specs, s).name : s.substr(0, at);
-    out.emplace_back(required_spec(specs, input).name, parse_shape(at == std::string::npos ? s : s.substr(at + 1)));
+    out.emplace_back(required_spec(specs, input).name, parse_shape(at == std::string::npos ? s : s.substr(at + 1), "--shape"));
   }
   return out;
 }

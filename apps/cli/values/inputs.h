@@ -49,6 +49,9 @@ NamedValues values_from_json(const std::string& text, const std::string& what, c
 // One value from a file, by its ending; `spec` may be null. Converts elements where that loses nothing but precision.
 Value read_value_file(const std::string& path, const ValueSpec* spec, const InputFlags& flags);
 
+// The same from standard input: a picture, sound, .npy or JSON, whichever it is.
+Value read_standard_input(const ValueSpec& spec, const InputFlags& flags);
+
 // `t` as the element type that the model wants: between number types where every value fits (floats may round).
 // Throws Error(invalid_argument) otherwise.
 Tensor convert_elements(const Tensor& t, DataType wanted, std::string_view name);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <sdx/image.hpp>
 #include <tuple>
 #include <utility>
 
@@ -24,7 +26,7 @@ std::vector<float> parse_floats(const std::string& text, const char* option) {
   while (at != end) {
     float v = 0;
     const auto [next, error] = std::from_chars(at, end, v);
-    if (error != std::errc{} || (next != end && *next != ',')) {
+    if (error != std::errc{} || (next != end && *next != ',') || !std::isfinite(v)) {
       throw UsageError(fmt::format("{} {}: expected numbers separated by commas", option, text));
     }
     out.push_back(v);
@@ -41,6 +43,7 @@ float parse_scale(const std::string& text) {
       slash == std::string::npos ? std::vector<float>{1} : parse_floats(text.substr(slash + 1), "--scale");
   if (top.size() != 1 || bottom.size() != 1 || bottom[0] == 0.0F)
     throw UsageError(fmt::format("--scale {}: expected a number or a fraction", text));
+  if (!std::isfinite(top[0] / bottom[0])) throw UsageError(fmt::format("--scale {}: that is beyond float32", text));
   return top[0] / bottom[0];
 }
 
@@ -55,7 +58,7 @@ auto usage(F&& parse) {
 }
 
 std::pair<int, int> parse_sides(const std::string& text, const char* option) {
-  const Shape size = parse_shape(text);
+  const Shape size = parse_shape(text, option);
   const auto side = [](std::int64_t s) { return s >= 1 && s <= 65535; };
   if (size.empty() || size.size() > 2 || !side(size[0]) || !side(size.back())) {
     throw UsageError(fmt::format("{} {}: expected WIDTHxHEIGHT, for example 640x480", option, text));
@@ -64,9 +67,24 @@ std::pair<int, int> parse_sides(const std::string& text, const char* option) {
 }
 
 int parse_fill(const std::string& text) {
-  const Shape value = parse_shape(text);
+  const Shape value = parse_shape(text, "--fill");
   if (value.size() != 1 || value[0] > 255) throw UsageError(fmt::format("--fill {}: expected a grey of 0 to 255", text));
   return static_cast<int>(value[0]);
+}
+
+}  // namespace
+
+namespace {
+
+void say_scaling(const std::string& what, const ValueSpec* spec, const Preprocessing& p) {
+  static bool said = false;  // once, not for each picture of a folder
+  if (!media::scales_unasked(p, spec) || std::exchange(said, true)) return;
+  note(fmt::format("note: {} is scaled to 0..1; choose with --normalize imagenet|0-1|-1-1|clip|none or --mean, --std, --scale",
+                   what));
+}
+
+Value in_type_of(const ValueSpec* spec, Tensor t) {
+  return spec == nullptr || spec->dtype == DataType::undefined ? t : convert_elements(t, spec->dtype, spec->name);
 }
 
 }  // namespace
@@ -74,17 +92,23 @@ int parse_fill(const std::string& text) {
 Value image_input(const std::string& path, const ValueSpec* spec, const InputFlags& flags) {
   const Preprocessing p = flags.preprocessing(spec != nullptr ? spec->name : "");
   Tensor t = media::read_picture(path, spec, p);
-  static bool said = false;  // once, not for each picture of a folder
-  if (media::scales_unasked(p, spec) && !std::exchange(said, true)) {
-    note(fmt::format(
-        "note: '{}' is scaled to 0..1; choose with --normalize imagenet|0-1|-1-1|clip|none or --mean, --std, --scale", path));
-  }
+  say_scaling("'" + path + "'", spec, p);
+  return t;
+}
+
+Value image_input(std::span<const std::byte> bytes, const ValueSpec* spec, const InputFlags& flags) {
+  const Preprocessing p = flags.preprocessing(spec != nullptr ? spec->name : "");
+  Tensor t = media::to_tensor(media::decode_image(bytes), p, spec);
+  say_scaling("the picture", spec, p);
   return t;
 }
 
 Value sound_input(const std::string& path, const ValueSpec* spec, const InputFlags& flags) {
-  Tensor t = media::read_sound(path, spec, flags.preprocessing(spec != nullptr ? spec->name : ""));
-  return spec == nullptr || spec->dtype == DataType::undefined ? t : convert_elements(t, spec->dtype, spec->name);
+  return in_type_of(spec, media::read_sound(path, spec, flags.preprocessing(spec != nullptr ? spec->name : "")));
+}
+
+Value sound_input(std::span<const std::byte> bytes, const ValueSpec* spec, const InputFlags& flags) {
+  return in_type_of(spec, media::decode_sound(bytes, spec, flags.preprocessing(spec != nullptr ? spec->name : "")));
 }
 
 Preprocessing InputFlags::preprocessing(const std::string& input) const {

@@ -1,6 +1,8 @@
 #pragma once
 // Pictures and sound as inputs: what the flags leave open follows from the input's declared shape and type.
 
+#include <cstddef>
+#include <span>
 #include <string>
 
 #include <sdx/session.hpp>
@@ -11,5 +13,8 @@ namespace sdx::cli {
 
 Value image_input(const std::string& path, const ValueSpec* spec, const InputFlags& flags);
 Value sound_input(const std::string& path, const ValueSpec* spec, const InputFlags& flags);
+// The same from what standard input had.
+Value image_input(std::span<const std::byte> bytes, const ValueSpec* spec, const InputFlags& flags);
+Value sound_input(std::span<const std::byte> bytes, const ValueSpec* spec, const InputFlags& flags);
 
 }  // namespace sdx::cli

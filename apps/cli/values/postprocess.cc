@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "cli/command.h"
 #include "cli/values/outputs.h"
 #include "project/process.h"
 
@@ -84,6 +85,12 @@ Shown Postprocessor::operator()(NamedValues outputs) const {
       }
     }
     any = true;
+    if (!p.labels.empty() && scores.rank() > 0) {
+      const auto classes = static_cast<std::size_t>(scores.dim(project::class_axis(scores.shape(), p.axis)));
+      if (classes != p.labels.size()) {
+        note(fmt::format("warning: {} labels for the {} classes of output '{}'", p.labels.size(), classes, item.name));
+      }
+    }
     const bool rows = several_rows(scores, p.axis);
     int place = 0;
     std::int64_t row = 0;

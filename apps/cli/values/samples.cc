@@ -9,10 +9,12 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"
 #include "cli/command.h"
+#include "cli/values/file_list.h"
 #include "tensor/json.h"
 
 namespace sdx::cli {
@@ -21,11 +23,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kLongestLine = std::size_t{256} << 20;
-
-bool is_folder(const std::string& path) {
-  std::error_code ignored;
-  return !path.empty() && path.size() < 4096 && fs::is_directory(path, ignored);
-}
 
 std::string stamp(const fs::path& path) {
   struct stat info {};
@@ -42,44 +39,23 @@ NamedValues joined(NamedValues sample, const NamedValues& constants) {
   return sample;
 }
 
-struct Folder {
-  std::vector<fs::path> files;
-  std::vector<std::string> names;
-};
-
-// The visible files, sorted. Names are without endings unless that makes two the same.
-Folder list_folder(const std::string& path) {
-  Folder folder;
-  std::error_code error;
-  for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
-    std::error_code ignored;
-    if (!it->is_regular_file(ignored) || it->path().filename().string().starts_with('.')) continue;
-    folder.files.push_back(it->path());
-  }
-  if (error) fail(ErrorCode::io, "cannot read the folder '{}': {}", path, error.message());
-  if (folder.files.empty()) fail(ErrorCode::io, "the folder '{}' contains no files", path);
-  std::sort(folder.files.begin(), folder.files.end());
-  std::map<std::string, int> stems;
-  for (const fs::path& file : folder.files) ++stems[file.stem().string()];
-  for (const fs::path& file : folder.files) {
-    folder.names.push_back(stems[file.stem().string()] == 1 ? file.stem().string() : file.filename().string());
-  }
-  return folder;
-}
-
 // One sample a line; lines that are empty do not count.
 struct Lines {
   std::shared_ptr<const MappedFile> file;
-  std::vector<std::pair<std::size_t, std::size_t>> places;  // offset, length
+  struct Place {
+    std::size_t offset, length, number;  // number: as editors count lines
+  };
+  std::vector<Place> places;
 };
 
 Lines list_lines(const std::string& path) {
   Lines lines{MappedFile::open(path), {}};
   const auto bytes = lines.file->bytes();
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  for (std::size_t at = 0; at < text.size();) {
+  for (std::size_t at = 0, number = 1; at < text.size(); ++number) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
-    if (text.substr(at, end - at).find_first_not_of(" \t\r") != std::string_view::npos) lines.places.emplace_back(at, end - at);
+    if (text.substr(at, end - at).find_first_not_of(" \t\r") != std::string_view::npos)
+      lines.places.push_back({at, end - at, number});
     at = end + 1;
   }
   if (lines.places.empty()) fail(ErrorCode::io, "'{}' contains no lines", path);
@@ -88,14 +64,16 @@ Lines list_lines(const std::string& path) {
 
 class Finder {
  public:
-  Finder(const InputFlags& flags, const std::vector<ValueSpec>& specs) : flags_(flags), specs_(specs) {}
+  Finder(const InputFlags& flags, const std::vector<ValueSpec>& specs, const std::string& output)
+      : flags_(flags), specs_(specs), output_(output) {}
 
   std::optional<Samples> run() {
     InputFlags rest = flags_;
     rest.inputs.clear();
     rest.files.clear();
-    for (const std::string& i : flags_.inputs) {
-      if (!take_input(i)) rest.inputs.push_back(i);
+    take_files(rest.inputs);
+    for (const std::string& i : std::exchange(rest.inputs, {})) {
+      if (!take_lines(i)) rest.inputs.push_back(i);
     }
     for (const std::string& f : flags_.files) {
       if (!take_file(f)) rest.files.push_back(f);
@@ -112,19 +90,57 @@ class Finder {
 
  private:
   Samples& start() {
-    if (samples_) throw UsageError("only one of the inputs may be a folder, a .jsonl file or a list of samples");
+    if (samples_) throw UsageError("only one of the inputs may be a folder, several files, a .jsonl file or a list of samples");
     return samples_.emplace();
   }
 
-  // -i [NAME=]FOLDER and -i [NAME=]FILE.jsonl
-  bool take_input(const std::string& argument) {
-    const NamedText named = is_folder(argument) ? NamedText{nullptr, argument} : split_input(specs_, argument);
-    const std::string path = named.text.starts_with('@') ? named.text.substr(1) : named.text;
-    const bool lines = path.ends_with(".jsonl");
-    if (!lines && !is_folder(path)) return false;
-    Samples& samples = start();
-    const ValueSpec* spec = named.spec != nullptr ? named.spec : &only_input(specs_, path);
-    lines ? from_lines(samples, path, spec) : from_folder(samples, path, *spec);
+  // Text may hold '*' and '?'.
+  bool is_pattern_for(const ValueSpec* spec, const std::string& text) const {
+    const auto takes_text = [](const ValueSpec& s) { return s.is_tensor && s.dtype == DataType::string; };
+    const bool words = spec != nullptr ? takes_text(*spec) : std::any_of(specs_.begin(), specs_.end(), takes_text);
+    return !words && is_pattern_argument(text);
+  }
+
+  NamedText argument_of(const std::string& argument) const {
+    const bool path = is_folder(argument) || (argument.find('=') == std::string::npos && is_pattern_for(nullptr, argument));
+    NamedText named = path ? NamedText{nullptr, argument} : split_input(specs_, argument);
+    if (named.text.starts_with('@')) named.text.erase(0, 1);
+    return named;
+  }
+
+  // -i [NAME=]FOLDER, -i [NAME=]PATTERN, and several -i [NAME=]FILE for one input. What is none of these goes to `others`.
+  void take_files(std::vector<std::string>& others) {
+    std::map<const ValueSpec*, std::vector<std::string>> files;  // by the input that was named; null: without a name
+    for (const std::string& argument : flags_.inputs) {
+      const NamedText named = argument_of(argument);
+      std::error_code ignored;
+      const bool file =
+          fs::is_regular_file(named.text, ignored) && !named.text.ends_with(".npz") && !named.text.ends_with(".jsonl");
+      if (file || is_folder(named.text) || is_pattern_for(named.spec, named.text)) files[named.spec].push_back(named.text);
+    }
+    const auto many = [&](const std::vector<std::string>& paths) {
+      std::error_code ignored;
+      return paths.size() > 1 || !fs::is_regular_file(paths.front(), ignored);
+    };
+    const auto taken = [&](const std::string& argument) {
+      const NamedText named = argument_of(argument);
+      const auto at = files.find(named.spec);
+      if (at == files.end() || !many(at->second)) return false;
+      return std::find(at->second.begin(), at->second.end(), named.text) != at->second.end();
+    };
+    for (const std::string& argument : flags_.inputs) {
+      if (!taken(argument)) others.push_back(argument);
+    }
+    for (const auto& [spec, paths] : files) {
+      if (many(paths)) from_files(start(), paths, spec != nullptr ? *spec : only_input(specs_, paths.front()));
+    }
+  }
+
+  // -i [NAME=]FILE.jsonl
+  bool take_lines(const std::string& argument) {
+    const NamedText named = argument_of(argument);
+    if (!named.text.ends_with(".jsonl")) return false;
+    from_lines(start(), named.text, named.spec != nullptr ? named.spec : &only_input(specs_, named.text));
     return true;
   }
 
@@ -146,18 +162,19 @@ class Finder {
     return true;
   }
 
-  void from_folder(Samples& samples, const std::string& path, const ValueSpec& spec) {
-    const auto folder = std::make_shared<const Folder>(list_folder(path));
-    samples.total = static_cast<std::int64_t>(folder->files.size());
+  void from_files(Samples& samples, const std::vector<std::string>& paths, const ValueSpec& spec) {
+    const auto list = std::make_shared<const FileList>(list_files(paths, output_));
+    samples.total = static_cast<std::int64_t>(list->files.size());
     samples.files = true;
-    samples.name = [folder](std::int64_t i) { return folder->names[static_cast<std::size_t>(i)]; };
-    samples.identity = path;
-    for (const fs::path& file : folder->files) samples.identity += "\n" + stamp(file);
-    samples.read = [folder, &spec, &flags = flags_, constants = constants_](std::int64_t i) -> std::optional<NamedValues> {
+    samples.unit = list->pictures ? "pictures" : "files";
+    samples.name = [list](std::int64_t i) { return list->files[static_cast<std::size_t>(i)].name; };
+    for (const std::string& path : paths) samples.identity += path + "\n";
+    for (const ListedFile& file : list->files) samples.identity += "\n" + stamp(file.path);
+    samples.read = [list, &spec, &flags = flags_, constants = constants_](std::int64_t i) -> std::optional<NamedValues> {
       const auto at = static_cast<std::size_t>(i);
-      if (at >= folder->files.size()) return std::nullopt;
+      if (at >= list->files.size()) return std::nullopt;
       NamedValues values;
-      values.add(spec.name, read_value_file(folder->files[at].string(), &spec, flags));
+      values.add(spec.name, read_value_file(list->files[at].path.string(), &spec, flags));
       return joined(std::move(values), *constants);
     };
   }
@@ -175,26 +192,29 @@ class Finder {
     samples.read = [lines, path, spec, this_ = *this](std::int64_t i) -> std::optional<NamedValues> {
       const auto at = static_cast<std::size_t>(i);
       if (at >= lines->places.size()) return std::nullopt;
-      const auto [offset, length] = lines->places[at];
+      const auto [offset, length, number] = lines->places[at];
       const std::string text(reinterpret_cast<const char*>(lines->file->bytes().data()) + offset, length);
-      return joined(this_.parse_line(text, fmt::format("'{}', sample {}", path, i), spec), *this_.constants_);
+      return joined(this_.parse_line(text, fmt::format("'{}', line {}", path, number), spec), *this_.constants_);
     };
   }
 
   void from_standard_input(Samples& samples) {
     samples.name = [](std::int64_t i) { return std::to_string(i); };
-    samples.read = [this_ = *this](std::int64_t i) -> std::optional<NamedValues> {
+    const auto number = std::make_shared<std::int64_t>(0);  // of the line
+    samples.read = [this_ = *this, number](std::int64_t) -> std::optional<NamedValues> {
       std::string text;
       do {
+        ++*number;
         text.clear();
         char c = 0;
         while (std::cin.get(c) && c != '\n') {
           text += c;
-          if (text.size() > kLongestLine) fail(ErrorCode::invalid_argument, "sample {}: a line of more than 256 MiB", i);
+          if (text.size() > kLongestLine)
+            fail(ErrorCode::invalid_argument, "standard input, line {}: more than 256 MiB", *number);
         }
         if (text.empty() && !std::cin) return std::nullopt;
       } while (text.find_first_not_of(" \t\r") == std::string::npos);
-      return joined(this_.parse_line(text, fmt::format("standard input, sample {}", i), nullptr), *this_.constants_);
+      return joined(this_.parse_line(text, fmt::format("standard input, line {}", *number), nullptr), *this_.constants_);
     };
   }
 
@@ -213,14 +233,15 @@ class Finder {
 
   const InputFlags& flags_;
   const std::vector<ValueSpec>& specs_;
+  const std::string& output_;
   std::optional<Samples> samples_;
   std::shared_ptr<NamedValues> constants_ = std::make_shared<NamedValues>();
 };
 
 }  // namespace
 
-std::optional<Samples> find_samples(const InputFlags& flags, const std::vector<ValueSpec>& specs) {
-  return Finder(flags, specs).run();
+std::optional<Samples> find_samples(const InputFlags& flags, const std::vector<ValueSpec>& specs, const std::string& output) {
+  return Finder(flags, specs, output).run();
 }
 
 }  // namespace sdx::cli

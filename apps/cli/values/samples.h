@@ -1,5 +1,5 @@
 #pragma once
-// Many inputs for one model: folders of files, JSON Lines, JSON arrays.
+// Many inputs for one model: folders and lists of files, JSON Lines, JSON arrays.
 
 #include <cstdint>
 #include <functional>
@@ -15,7 +15,8 @@ namespace sdx::cli {
 
 struct Samples {
   std::int64_t total = -1;  // -1: as many as come (standard input)
-  bool files = false;       // from a folder: each has a name of its own, without an ending
+  bool files = false;       // each has a file, and its name is that of the file: "sub/photo.jpg"
+  std::string unit = "samples";
   // What the samples are and where they come from: an interrupted run may go on where this is the same. Empty: it may not.
   std::string identity;
   std::function<std::string(std::int64_t index)> name;  // for people, and for result files
@@ -24,9 +25,9 @@ struct Samples {
   std::function<std::optional<NamedValues>(std::int64_t index)> read;
 };
 
-// Whether the flags name a folder, a .jsonl file, '-' or a .json file with a list; nullopt where they give one set of inputs.
-// The other inputs are the same for every sample and read once. Throws UsageError where two of the flags name samples.
-// `flags` must live as long as the result.
-std::optional<Samples> find_samples(const InputFlags& flags, const std::vector<ValueSpec>& specs);
+// Whether the flags name a folder, a pattern, several files, a .jsonl file, '-' or a .json file with a list; nullopt where they
+// give one set of inputs. The other inputs are the same for every sample and read once. `output`: where results go, which is
+// never read as a sample. Throws UsageError where two of the flags name samples. `flags` must live as long as the result.
+std::optional<Samples> find_samples(const InputFlags& flags, const std::vector<ValueSpec>& specs, const std::string& output);
 
 }  // namespace sdx::cli

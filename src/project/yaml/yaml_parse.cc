@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <exception>
 #include <map>
 
@@ -231,6 +232,21 @@ void check_text(std::string_view text, const std::string& name) {
   }
 }
 
+// The parser's words for tabs speak of other things. The line that it stumbled over or the one before, where one begins with a
+// tab; 0: neither does.
+int tab_line(std::string_view text, int line) {
+  int number = 1, found = 0;
+  for (std::size_t at = 0; at < text.size() && number <= line; ++number) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view words = text.substr(at, end - at);
+    const std::size_t first = words.find_first_not_of(" \t");
+    if (number + 1 >= line && first != std::string_view::npos && words.substr(0, first).find('\t') != std::string_view::npos)
+      found = number;
+    at = end + 1;
+  }
+  return found;
+}
+
 }  // namespace
 
 YamlDocument::YamlDocument() = default;
@@ -251,6 +267,9 @@ YamlDocument YamlDocument::parse(std::string_view text, std::string name, const 
   const auto outcome = static_cast<YamlOutcome>(yaml_events_function()(&request));
   if (context.thrown) std::rethrow_exception(context.thrown);
   if (outcome != YamlOutcome::ok) {
+    if (const int line = tab_line(text, request.line); line > 0) {
+      sdx::fail(ErrorCode::invalid_argument, "{}:{}:1: indented with a tab; use spaces", *document.name_, line);
+    }
     sdx::fail(ErrorCode::invalid_argument, "{}:{}:{}: not valid YAML: {}", *document.name_, request.line, request.column,
               std::string(request.message));
   }

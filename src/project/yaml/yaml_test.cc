@@ -83,7 +83,8 @@ TEST(Yaml, RefusesWhatIsAmbiguous) {
   EXPECT_NE(complaint("a: [1, 2").find("not valid YAML"), std::string::npos);
   EXPECT_NE(complaint("a: \"\x04\"").find("control character 4"), std::string::npos);
   EXPECT_NE(complaint("a: \xC3(").find("not UTF-8"), std::string::npos);
-  EXPECT_EQ(complaint("\ta: 1").substr(0, 6), "f.yml:");
+  EXPECT_EQ(complaint("\ta: 1"), "f.yml:1:1: indented with a tab; use spaces");
+  EXPECT_EQ(complaint("a:\n\tb: 1\n"), "f.yml:2:1: indented with a tab; use spaces");
 }
 
 TEST(Yaml, AliasesAndMerges) {

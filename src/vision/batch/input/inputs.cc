@@ -11,8 +11,8 @@
 #include <sdx/image.hpp>
 
 #include "base/error.h"
+#include "base/system/glob.h"
 #include "base/system/safe_name.h"
-#include "vision/batch/input/glob.h"
 
 namespace sdx::vision::batch {
 namespace {

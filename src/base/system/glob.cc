@@ -1,9 +1,9 @@
-#include "vision/batch/input/glob.h"
+#include "base/system/glob.h"
 
 #include <algorithm>
 #include <system_error>
 
-namespace sdx::vision::batch {
+namespace sdx {
 namespace {
 
 namespace fs = std::filesystem;
@@ -149,4 +149,4 @@ Matched expand_pattern(const std::string& pattern) {
   return out;
 }
 
-}  // namespace sdx::vision::batch
+}  // namespace sdx

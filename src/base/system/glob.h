@@ -6,14 +6,16 @@
 #include <string_view>
 #include <vector>
 
-namespace sdx::vision::batch {
+#include "base/tools_api.h"
+
+namespace sdx {
 
 // Whether the text has *, ? or [.
-bool is_pattern(std::string_view text);
+SDX_TOOLS_API bool is_pattern(std::string_view text);
 
 // One part of a path against one part of a pattern: * any letters, ? one (UTF-8) letter, [abc], [a-z], [!abc]. A leading dot is
 // matched by a dot alone. Takes time proportional to the product of the lengths at most.
-bool matches_part(std::string_view pattern, std::string_view name);
+SDX_TOOLS_API bool matches_part(std::string_view pattern, std::string_view name);
 
 struct Matched {
   std::filesystem::path base;                // the folder in front of the first part with a pattern
@@ -21,6 +23,6 @@ struct Matched {
 };
 
 // Files that fit; "**" is any number of folders, none included. Hidden folders and links to folders are not entered by "**".
-Matched expand_pattern(const std::string& pattern);
+SDX_TOOLS_API Matched expand_pattern(const std::string& pattern);
 
-}  // namespace sdx::vision::batch
+}  // namespace sdx

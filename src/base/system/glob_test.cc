@@ -1,10 +1,10 @@
-#include "vision/batch/input/glob.h"
+#include "base/system/glob.h"
 
 #include <gtest/gtest.h>
 
 #include <fstream>
 
-namespace sdx::vision::batch {
+namespace sdx {
 namespace {
 
 namespace fs = std::filesystem;
@@ -60,4 +60,4 @@ TEST(Glob, CrossesFolders) {
 }
 
 }  // namespace
-}  // namespace sdx::vision::batch
+}  // namespace sdx

@@ -1,0 +1,27 @@
+#pragma once
+// Help, what is wrong with a command line, and what this program is.
+
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+class ParseError;
+}  // namespace CLI
+
+namespace sdx::cli {
+
+// The subcommand of that name; null where there is none.
+const CLI::App* command_named(const CLI::App& app, const std::string& name);
+std::vector<std::string> names_of_commands(const CLI::App& app);
+
+// A command's help in lines of at most `columns`, where its words let themselves be wrapped.
+std::string help_of(const CLI::App& app, int columns);
+// Options that each command has: -q and -v, where these letters are free.
+void add_common_options(CLI::App& app);
+// What is wrong, with what was probably meant.
+std::string usage_message(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv);
+// What --version says: version, build and processor.
+std::string version_text();
+
+}  // namespace sdx::cli

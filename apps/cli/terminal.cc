@@ -1,0 +1,259 @@
+// Standard output and standard error.
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <set>
+
+#include "base/log.h"
+#include "base/system/printable.h"
+#include "cli/command.h"
+
+namespace sdx::cli {
+namespace {
+
+[[noreturn]] void output_failed() {
+  const int error = errno;
+  if (error == EPIPE) throw ReaderGone();
+  throw OutputError(fmt::format("cannot write to standard output: {}", std::strerror(error)));
+}
+
+// What cannot be said on standard error is lost: throwing would end the program where it reports an error, as in `sdx … 2>&1 |
+// head`.
+void tell(std::string_view text) { static_cast<void>(std::fwrite(text.data(), 1, text.size(), stderr)); }
+
+// https://no-color.org
+bool has_colours(int fd) {
+  const char* off = std::getenv("NO_COLOR");
+  const char* kind = std::getenv("TERM");
+  return (off == nullptr || *off == '\0') && kind != nullptr && std::strcmp(kind, "dumb") != 0 && ::isatty(fd) != 0;
+}
+
+std::string coloured(std::string_view text, Colour colour) {
+  constexpr int kCodes[] = {1, 2, 31, 32, 33};  // in the order of Colour
+  return fmt::format("\033[{}m{}\033[0m", kCodes[static_cast<int>(colour)], text);
+}
+
+// The columns of a terminal; 0 where there is none, or it does not say.
+int columns_of(int fd) {
+  winsize size{};
+  return ::ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+int columns_of_environment() {
+  const char* text = std::getenv("COLUMNS");
+  return text == nullptr ? 0 : static_cast<int>(std::clamp(std::strtol(text, nullptr, 10), 0L, 10000L));
+}
+
+Talk g_talk = Talk::usual;
+
+// One at a time: the one that was made last. It outlives nothing of main().
+std::mutex g_mutex;
+Progress* g_progress = nullptr;
+
+bool is_word_letter(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-'; }
+
+// `text` with each of the words, where it stands by itself, in its colour.
+std::string with_words(std::string text, std::initializer_list<Highlight> words) {
+  for (const auto& [word, colour] : words) {
+    if (word.empty()) {
+      const std::size_t end = std::min(text.find('\n'), text.size());
+      text = coloured(std::string_view(text).substr(0, end), colour) + text.substr(end);
+      continue;
+    }
+    for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos;) {
+      const std::size_t end = at + word.size();
+      const bool alone = (at == 0 || !is_word_letter(text[at - 1])) && (end == text.size() || !is_word_letter(text[end]));
+      const std::string shown = alone ? coloured(word, colour) : std::string(word);
+      text.replace(at, word.size(), shown);
+      at += shown.size();
+    }
+  }
+  return text;
+}
+
+void hide_progress() {
+  if (g_progress != nullptr) g_progress->hide();
+}
+
+void write_output(std::string_view text) {
+  {
+    const std::lock_guard lock(g_mutex);
+    if (g_progress != nullptr && ::isatty(STDOUT_FILENO) != 0) hide_progress();
+  }
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) output_failed();
+}
+
+}  // namespace
+
+void print(std::string_view text) { write_output(printable(text)); }
+
+void print_coloured(std::string_view text, std::initializer_list<Highlight> words) {
+  write_output(has_colours(STDOUT_FILENO) ? with_words(printable(text), words) : printable(text));
+}
+
+void print_exact(std::string_view text) {
+  if (::isatty(STDOUT_FILENO) != 0) return print(text);
+  write_output(text);
+}
+
+void flush_output() {
+  if (std::fflush(stdout) != 0) output_failed();
+}
+
+int terminal_columns() {
+  const int own = columns_of(STDOUT_FILENO);
+  const int columns = own > 0 ? own : columns_of_environment();
+  return std::max(40, columns > 0 ? columns : 80);
+}
+
+void set_talk(Talk talk) {
+  g_talk = talk;
+  if (talk == Talk::verbose) log::set_level(log::Level::info);
+  if (talk == Talk::debug) log::set_level(log::Level::debug);
+}
+
+namespace {
+
+void say_line(const std::string& line) {
+  hide_progress();
+  std::string out = line + "\n";
+  if (has_colours(STDERR_FILENO)) {
+    for (const auto& [word, colour] : {Highlight{"error:", Colour::red}, {"warning:", Colour::yellow}, {"note:", Colour::dim}}) {
+      if (out.starts_with(word)) out = coloured(word, colour) + out.substr(word.size());
+    }
+  }
+  tell(out);
+}
+
+}  // namespace
+
+void say(std::string_view text) {
+  const std::lock_guard lock(g_mutex);
+  say_line(printable(text));
+}
+
+void note(std::string_view text) {
+  constexpr std::size_t kMostRemembered = 1000;
+  static std::set<std::string> warned;
+  const std::lock_guard lock(g_mutex);
+  const std::string line = printable(text);
+  const bool warning = line.starts_with("warning: ");
+  if (g_talk == Talk::quiet && !warning && !line.starts_with("error: ")) return;
+  if (warning && warned.size() < kMostRemembered && !warned.insert(line).second) return;
+  say_line(line);
+}
+
+void draw(std::string_view text) {
+  tell(text);
+  std::fflush(stderr);
+}
+
+bool stderr_is_terminal() { return ::isatty(STDERR_FILENO) != 0; }
+
+std::string time_text(double seconds) {
+  if (seconds < 1) return fmt::format("{:.0f} ms", 1e3 * seconds);
+  if (seconds < 60) return fmt::format("{:.1f} s", seconds);
+  const auto whole = static_cast<std::int64_t>(seconds);
+  if (whole < 3600) return fmt::format("{} min {} s", whole / 60, whole % 60);
+  return fmt::format("{} h {} min", whole / 3600, whole / 60 % 60);
+}
+
+std::string size_text(double bytes) {
+  const char* units[] = {"B", "KB", "MB", "GB", "TB"};
+  int unit = 0;
+  while (bytes >= 1000 && unit < 4) {
+    bytes /= 1000;
+    ++unit;
+  }
+  return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.1f} {}", bytes, units[unit]);
+}
+
+namespace {
+
+// What is told beside the bar, the most important first.
+std::vector<std::string> progress_parts(std::int64_t done, std::int64_t total, const std::string& unit, double rate) {
+  std::vector<std::string> parts{fmt::format("{:3d}%", 100 * done / total)};
+  if (unit.empty()) return parts;
+  const bool bytes = unit == "B";
+  parts.push_back(bytes ? fmt::format("{} of {}", size_text(static_cast<double>(done)), size_text(static_cast<double>(total)))
+                        : fmt::format("{} of {} {}", done, total, unit));
+  if (rate <= 0) return parts;
+  parts.push_back(fmt::format("{} left", time_text(static_cast<double>(total - done) / rate)));
+  parts.push_back(bytes ? size_text(rate) + "/s" : fmt::format("{:.3g}/s", rate));
+  return parts;
+}
+
+std::size_t letters(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+// As much of the label, the parts and a bar as a line has room for.
+std::string progress_line(std::string label, const std::vector<std::string>& parts, double share, std::size_t columns) {
+  constexpr std::size_t kLeastBar = 10, kMostBar = 30;
+  std::string text = parts.front();
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    const std::string longer = fmt::format("{}{}{}", text, i == 1 ? "  " : ", ", parts[i]);
+    if (letters(label) + 1 + letters(longer) > columns) break;
+    text = longer;
+  }
+  while (!label.empty() && letters(label) + 1 + letters(text) > columns) {
+    while (label.size() > 1 && (static_cast<unsigned char>(label.back()) & 0xC0) == 0x80) label.pop_back();
+    label.pop_back();
+  }
+  const std::size_t used = letters(label) + letters(text) + 4;
+  if (columns < used + kLeastBar) return label + " " + text;
+  const std::size_t bar = std::min(kMostBar, columns - used);
+  const auto filled = static_cast<std::size_t>(share * static_cast<double>(bar));
+  return fmt::format("{} [{}{}] {}", label, std::string(filled, '#'), std::string(bar - filled, ' '), text);
+}
+
+}  // namespace
+
+Progress::Progress(std::string label, std::string unit) : label_(printable(label)), unit_(std::move(unit)) {
+  const std::lock_guard lock(g_mutex);
+  g_progress = this;
+}
+
+void Progress::show(std::int64_t done, std::int64_t total) {
+  using namespace std::chrono;
+  if (g_talk == Talk::quiet || !stderr_is_terminal() || total <= 0) return;
+  const std::lock_guard lock(g_mutex);
+  const auto now = steady_clock::now();
+  if (first_ < 0) {
+    first_ = done;
+    start_ = now;
+  }
+  if (drawn_ && done < total && now - drawn_at_ < milliseconds(50)) return;
+  const double seconds = duration<double>(now - start_).count();
+  const double rate = seconds > 0.5 ? static_cast<double>(done - first_) / seconds : 0;
+  const int width = columns_of(STDERR_FILENO);
+  const auto columns = static_cast<std::size_t>(std::max(10, width > 0 ? width : 80)) - 1;  // the last column may wrap
+  done = std::clamp<std::int64_t>(done, 0, total);
+  const double share = static_cast<double>(done) / static_cast<double>(total);
+  tell("\r\033[K" + progress_line(label_, progress_parts(done, total, unit_, rate), share, columns));
+  std::fflush(stderr);
+  drawn_ = true;
+  drawn_at_ = now;
+}
+
+void Progress::hide() {
+  if (drawn_) tell("\r\033[K");
+  drawn_ = false;
+}
+
+Progress::~Progress() {
+  const std::lock_guard lock(g_mutex);
+  hide();
+  if (g_progress == this) g_progress = nullptr;
+}
+
+}  // namespace sdx::cli

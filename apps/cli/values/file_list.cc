@@ -1,0 +1,140 @@
+#include "cli/values/file_list.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <map>
+
+#include "base/error.h"
+#include "base/suggest.h"
+#include "base/system/glob.h"
+#include "cli/command.h"
+#include "media/image.h"
+
+namespace sdx::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+enum class Kind { picture, value, other };
+
+Kind kind_of(const fs::path& file) {
+  std::string ending = file.extension().string();
+  std::transform(ending.begin(), ending.end(), ending.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  for (const char* e : {".jpg", ".jpeg", ".png", ".webp"}) {
+    if (ending == e) return Kind::picture;
+  }
+  for (const char* e : {".json", ".npy", ".npz", ".pb", ".wav"}) {
+    if (ending == e) return Kind::value;
+  }
+  std::array<char, 64> start{};
+  std::ifstream in(file, std::ios::binary);
+  in.read(start.data(), start.size());
+  const auto bytes = std::as_bytes(std::span(start.data(), static_cast<std::size_t>(in.gcount())));
+  return media::image_format(bytes).empty() ? Kind::other : Kind::picture;
+}
+
+bool hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
+
+void add_folder(const fs::path& folder, const fs::path& output, std::vector<ListedFile>& files) {
+  std::error_code error, ignored;
+  const std::size_t first = files.size();
+  for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const fs::path& path = it->path();
+    const bool skip = hidden(path) || (!output.empty() && it->is_directory(ignored) && fs::equivalent(path, output, ignored));
+    if (skip && it->is_directory(ignored)) it.disable_recursion_pending();
+    if (skip || !it->is_regular_file(ignored)) continue;
+    files.push_back({path, path.lexically_relative(folder).string()});
+  }
+  if (error) fail(ErrorCode::io, "cannot read the folder '{}': {}", folder.string(), error.message());
+  if (files.size() == first) fail(ErrorCode::io, "the folder '{}' contains no files", folder.string());
+  std::sort(files.begin() + static_cast<std::ptrdiff_t>(first), files.end(),
+            [](const ListedFile& a, const ListedFile& b) { return a.path < b.path; });
+}
+
+void add_pattern(const std::string& pattern, std::vector<ListedFile>& files) {
+  const Matched matched = expand_pattern(pattern);
+  if (matched.files.empty()) fail(ErrorCode::io, "no file fits the pattern '{}'", pattern);
+  for (const fs::path& path : matched.files) {
+    files.push_back({path, matched.base.empty() ? path.string() : path.lexically_relative(matched.base).string()});
+  }
+}
+
+// Without the files that are not meant.
+FileList readable(std::vector<ListedFile> files) {
+  std::vector<Kind> kinds;
+  std::size_t pictures = 0, values = 0;
+  for (const ListedFile& f : files) {
+    kinds.push_back(kind_of(f.path));
+    pictures += kinds.back() == Kind::picture ? 1 : 0;
+    values += kinds.back() == Kind::value ? 1 : 0;
+  }
+  const bool only_pictures = pictures > values;
+  FileList out;
+  std::vector<std::string> left_out;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const bool kept = kinds[i] == Kind::picture || (kinds[i] == Kind::value && !only_pictures);
+    if (kept) {
+      out.files.push_back(std::move(files[i]));
+    } else {
+      left_out.push_back(files[i].name);
+    }
+  }
+  out.pictures = only_pictures || (pictures > 0 && values == 0);
+  if (out.files.empty()) return out;
+  if (!left_out.empty()) {
+    constexpr std::size_t kShown = 3;
+    const std::size_t more = left_out.size() > kShown ? left_out.size() - kShown : 0;
+    const std::size_t count = left_out.size();
+    left_out.resize(count - more);
+    note(fmt::format("note: {} file{} left out, {}: {}{}", count, count == 1 ? " is" : "s are",
+                     only_pictures ? "as most others are pictures" : "which nothing reads", join(left_out),
+                     more > 0 ? fmt::format(" and {} more", more) : ""));
+  }
+  return out;
+}
+
+}  // namespace
+
+bool is_folder(const std::string& path) {
+  std::error_code ignored;
+  return !path.empty() && path.size() < 4096 && fs::is_directory(path, ignored);
+}
+
+bool is_pattern_argument(const std::string& text) {
+  std::error_code ignored;
+  return is_pattern(text) && text.size() < 4096 && text.find_first_of("{\"") == std::string::npos && text[0] != '[' &&
+         !fs::exists(text, ignored);
+}
+
+std::string result_name(const std::string& name) { return name.ends_with(".json") ? name : name + ".json"; }
+
+FileList list_files(const std::vector<std::string>& paths, const std::string& output) {
+  std::vector<ListedFile> files;
+  for (const std::string& path : paths) {
+    if (is_folder(path)) {
+      add_folder(path, output, files);
+    } else if (is_pattern_argument(path)) {
+      add_pattern(path, files);
+    } else {
+      files.push_back({path, fs::path(path).filename().string()});
+    }
+  }
+  FileList list = readable(std::move(files));
+  if (list.files.empty()) {
+    fail(ErrorCode::io, "'{}' contains no readable files: pictures, .json, .npy, .npz, .pb or .wav", join(paths));
+  }
+  std::map<std::string, std::string> names;
+  for (const ListedFile& f : list.files) {
+    const auto [at, fresh] = names.emplace(result_name(f.name), f.path.string());
+    if (fresh || at->second == f.path.string()) continue;
+    throw UsageError(fmt::format("the results of '{}' and '{}' would have the same name; name the folder above both", at->second,
+                                 f.path.string()));
+  }
+  return list;
+}
+
+}  // namespace sdx::cli

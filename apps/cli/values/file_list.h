@@ -1,0 +1,32 @@
+#pragma once
+// The files that folders and patterns mean.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace sdx::cli {
+
+struct ListedFile {
+  std::filesystem::path path;
+  std::string name;  // below the folder or pattern that was given: "sub/photo.jpg"; of a file that was given, its own
+};
+
+struct FileList {
+  std::vector<ListedFile> files;
+  bool pictures = false;  // all of them are
+};
+
+bool is_folder(const std::string& path);
+// A pattern for files, and neither a file's name nor JSON.
+bool is_pattern_argument(const std::string& text);
+
+// Folders with those below them, patterns and files, in this order, each sorted. Left out are hidden files, what lies in the
+// folder `output`, and, with a note, files that nothing reads; where most are pictures, whatever is none. Throws Error where
+// nothing is left, or two results would have one name.
+FileList list_files(const std::vector<std::string>& paths, const std::string& output);
+
+// The name of a file's result: "sub/photo.jpg.json". That of a JSON file is its own.
+std::string result_name(const std::string& name);
+
+}  // namespace sdx::cli

@@ -1,0 +1,19 @@
+#pragma once
+// Text from files, safe for a terminal.
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "base/tools_api.h"
+
+namespace sdx {
+
+// `text` with escapes for what would steer a terminal: control characters other than newline and tab ("\u001b", as JSON has
+// them), and bytes that are no UTF-8 ("\x9b"). JSON stays the same JSON.
+SDX_TOOLS_API std::string printable(std::string_view text);
+
+// The bytes of the UTF-8 letter that `text` begins with; 0 where it begins with none.
+SDX_TOOLS_API std::size_t utf8_letter(std::string_view text) noexcept;
+
+}  // namespace sdx

@@ -1,0 +1,30 @@
+#include "base/system/printable.h"
+
+#include <gtest/gtest.h>
+
+namespace sdx {
+namespace {
+
+TEST(Printable, EscapesWhatSteersATerminal) {
+  EXPECT_EQ(printable("plain\ttext\nZürich ± 5 %, 日本"), "plain\ttext\nZürich ± 5 %, 日本");
+  EXPECT_EQ(printable("a\x1b[2Jb"), "a\\u001b[2Jb");
+  EXPECT_EQ(printable(std::string_view("\0\r\b\x7f", 4)), "\\u0000\\u000d\\u0008\\u007f");
+  EXPECT_EQ(printable("\xC2\x9B"), "\\u009b");   // CSI in one character
+  EXPECT_EQ(printable("\xC2\xA0"), "\xC2\xA0");  // a space that does not break
+  EXPECT_EQ(printable("\x9B\xFF"), "\\x9b\\xff");
+  EXPECT_EQ(printable("\xC3"), "\\xc3");                    // cut off
+  EXPECT_EQ(printable("\xE0\x9B\x9B"), "\\xe0\\x9b\\x9b");  // longer than need be
+}
+
+TEST(Printable, FindsLetters) {
+  EXPECT_EQ(utf8_letter("a"), 1U);
+  EXPECT_EQ(utf8_letter("ü."), 2U);
+  EXPECT_EQ(utf8_letter("日"), 3U);
+  EXPECT_EQ(utf8_letter("\xF0\x9F\x98\x80"), 4U);
+  EXPECT_EQ(utf8_letter("\xED\xA0\x80"), 0U);  // half of a pair
+  EXPECT_EQ(utf8_letter("\xF5\x80\x80\x80"), 0U);
+  EXPECT_EQ(utf8_letter(""), 0U);
+}
+
+}  // namespace
+}  // namespace sdx
