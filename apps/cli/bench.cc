@@ -110,7 +110,7 @@ int report(const std::string& path, const std::string& format, const std::string
 struct DiffCommand {
   std::string base, current, markdown;
   std::string threshold = "5", alpha = "0.05";
-  bool json = false, no_fail = false;
+  bool json = false, no_fail = false, different_models = false;
   int run() const;
 };
 
@@ -131,6 +131,7 @@ int DiffCommand::run() const {
   o.alpha = parse_number(alpha, "--alpha");
   if (o.threshold_percent < 0) throw UsageError(fmt::format("--threshold must not be negative, received {}", threshold));
   if (!(o.alpha > 0 && o.alpha < 1)) throw UsageError(fmt::format("--alpha must lie between 0 and 1, received {}", alpha));
+  o.different_models = different_models;
   const BenchRun a = read_benchmark(base);
   const BenchRun b = read_benchmark(current);
   Diff d = diff(a, b, o);
@@ -141,7 +142,7 @@ int DiffCommand::run() const {
   if (json || markdown == "-") {
     print(json ? to_json(d) : to_markdown(d));
   } else {
-    print_coloured(to_text(d), {{"REGRESSION", Colour::red}, {"IMPROVEMENT", Colour::green}, {"MISSING", Colour::yellow}});
+    print_coloured(to_text(d, terminal_columns()), {{"REGRESSION", Colour::red}, {"IMPROVEMENT", Colour::green}, {"MISSING", Colour::yellow}});
   }
   if (!markdown.empty() && markdown != "-") write_file_atomically(markdown, to_markdown(d));
   return d.regressed() && !no_fail ? kFailed : kOk;
@@ -193,6 +194,7 @@ void add_diff(const Command& app, Action& action) {
   command->add_option("--alpha", c->alpha, "Significance level: largest p-value of a significant change (0.05)")->type_name("P");
   command->add_flag("--json", c->json, "Print JSON");
   command->add_option("--md", c->markdown, "Write a Markdown table; '-': to standard output")->type_name("FILE");
+  command->add_flag("--different-models", c->different_models, "Compare benchmarks of different models or inputs");
   command->add_flag("--no-fail", c->no_fail, "Exit with 0 even if something became slower");
   command->footer(kDiffExamples);
   command->callback([c, &action] { action = [c] { return c->run(); }; });

@@ -34,7 +34,7 @@ struct OutputError : std::runtime_error {
 struct ReaderGone : std::exception {};
 
 // Writes to standard output. Throws OutputError or ReaderGone, now or at the next print() or flush_output(). What would steer a
-// terminal is escaped (base/printable.h): names and texts of files may hold anything.
+// terminal is escaped (base/system/printable.h): names and texts of files may hold anything.
 void print(std::string_view text);
 // Words that have a colour where standard output is a terminal with colours, and NO_COLOR is not set. The word "": the first
 // line.

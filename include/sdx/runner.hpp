@@ -84,7 +84,7 @@ struct MachineLimits {
 struct ProcessRecord {
   double median_ms = 0, fast_ms = 0;  // median and 10th percentile of its measured runs
   double load_ms = 0, init_ms = 0, first_run_ms = 0, peak_rss_mb = 0;
-  // Median time of a fixed reference workload, run next to the measured runs: arithmetic on one core, and reading memory. A
+  // Median time of a fixed reference workload, run next to the measured runs on as many threads: arithmetic, and reading memory. A
   // change in these reflects a change in the machine, not in the model. 0: not measured.
   double compute_ms = 0, memory_ms = 0;
   friend bool operator==(const ProcessRecord&, const ProcessRecord&) = default;
@@ -98,6 +98,13 @@ struct RoundRecord {
   friend bool operator==(const RoundRecord&, const RoundRecord&) = default;
 };
 
+// How many of a model's nodes a provider runs.
+struct ProviderNodes {
+  std::string provider;
+  std::int64_t nodes = 0;
+  friend bool operator==(const ProviderNodes&, const ProviderNodes&) = default;
+};
+
 // Measurements of one combination of backend, thread count and batch size.
 struct BenchResult {
   std::string backend;     // as requested
@@ -108,6 +115,7 @@ struct BenchResult {
   std::string error;       // why there are no measurements; empty if there are
   std::string error_code;  // "provider_unavailable", …; "crashed" if the backend's process died
   std::string provider, runtime;
+  std::vector<ProviderNodes> places;  // where the nodes ran: the backend's own providers first
   std::vector<std::string> fallbacks;
   Statistics statistics;
   std::int64_t warmup_iterations = 0, measure_iterations = 0;
@@ -230,6 +238,7 @@ SDX_API std::vector<ValueSpec> model_inputs(const std::filesystem::path& path, c
 struct DiffOptions {
   double threshold_percent = 5;  // smaller changes of the median count as neutral
   double alpha = 0.05;           // largest p-value that counts as a change
+  bool different_models = false; // whether the benchmarks may be of different models or inputs
 };
 
 struct DiffEntry {
@@ -258,7 +267,7 @@ struct Diff {
 };
 
 // Pairs results of the same backend, threads, batch size, clients and rate. Throws Error(invalid_argument) for a threshold that
-// is negative or NaN, or an alpha outside (0, 1).
+// is negative or NaN, an alpha outside (0, 1), benchmarks of different models or inputs, and benchmarks that have no result in common.
 SDX_API Diff diff(const BenchRun& base, const BenchRun& current, const DiffOptions& options = {});
 
 // Reads the output of to_json(BenchRun) and of `sdx run --benchmark --json`; missing fields are zero. Throws Error(io), and
@@ -275,12 +284,12 @@ SDX_API std::string to_markdown(const BenchRun& run);
 // A self-contained page: interactive plots and tables, light and dark.
 SDX_API std::string to_html(const BenchRun& run);
 struct BenchTextOptions {
-  int width = 100;      // columns
+  int width = 100;      // columns; 0: as many as it takes
   bool charts = false;  // histogram and time series of each result
 };
 SDX_API std::string to_text(const BenchRun& run, const BenchTextOptions& options = {});
 SDX_API std::string to_text(const BenchResult& result);
-SDX_API std::string to_text(const Diff& diff);
+SDX_API std::string to_text(const Diff& diff, int width = 0);  // columns; 0: as many as it takes
 SDX_API std::string to_json(const Diff& diff);
 SDX_API std::string to_markdown(const Diff& diff);
 

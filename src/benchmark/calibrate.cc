@@ -1,7 +1,10 @@
 #include "benchmark/calibrate.h"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <limits>
+#include <thread>
 #include <vector>
 
 #include "benchmark/load.h"
@@ -26,22 +29,42 @@ std::uint64_t reading(const std::vector<std::uint64_t>& memory) {
   return sum;
 }
 
+constexpr int kTurns = 3;
+
+// All threads begin a turn together. A turn takes as long as its slowest thread.
 template <class F>
-std::int64_t fastest(const F& work) {
+std::int64_t fastest(int threads, const F& work) {
+  std::vector<std::array<std::int64_t, kTurns>> times(static_cast<std::size_t>(threads));
+  std::atomic<int> arrived{0};
+  const auto turns = [&](std::size_t thread) {
+    for (int turn = 0; turn < kTurns; ++turn) {
+      arrived.fetch_add(1);
+      while (arrived.load() < threads * (turn + 1)) std::this_thread::yield();
+      const std::int64_t start = now_ns();
+      [[maybe_unused]] const volatile auto result = work();
+      times[thread][static_cast<std::size_t>(turn)] = now_ns() - start;
+    }
+  };
+  std::vector<std::jthread> others;
+  for (std::size_t i = 1; i < times.size(); ++i) others.emplace_back(turns, i);
+  turns(0);
+  others.clear();
   std::int64_t best = std::numeric_limits<std::int64_t>::max();
-  for (int i = 0; i < 3; ++i) {
-    const std::int64_t start = now_ns();
-    [[maybe_unused]] const volatile auto result = work();
-    best = std::min(best, now_ns() - start);
+  for (std::size_t turn = 0; turn < kTurns; ++turn) {
+    std::int64_t slowest = 0;
+    for (const auto& t : times) slowest = std::max(slowest, t[turn]);
+    best = std::min(best, slowest);
   }
   return best;
 }
 
 }  // namespace
 
-Calibration calibrate() {
+Calibration calibrate(int threads) {
+  constexpr int kMost = 256;
+  threads = std::clamp(threads, 1, kMost);
   static const std::vector<std::uint64_t> memory(std::size_t{1} << 19, 1);
-  return {fastest(arithmetic), fastest([] { return reading(memory); })};
+  return {fastest(threads, arithmetic), fastest(threads, [] { return reading(memory); })};
 }
 
 }  // namespace sdx::benchmark

@@ -10,7 +10,8 @@ struct Calibration {
   std::int64_t memory_ns = 0;   // summing up 4 MiB, about 0.3 ms
 };
 
-// The fastest of three each: a run that lost its core says nothing about the core's speed. Single-threaded; about 2 ms.
-Calibration calibrate();
+// Times the work on `threads` threads at once, as many as the run beside it has: the run, too, waits for its slowest thread. The
+// fastest of three turns counts, because a thread that lost its core says nothing about the core's speed. Takes about 2 ms.
+Calibration calibrate(int threads);
 
 }  // namespace sdx::benchmark

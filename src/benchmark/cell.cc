@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "benchmark/calibrate.h"
+#include "benchmark/machine.h"
 #include "benchmark/profile.h"
 #include "inputs/input_plan.h"
 #include "providers/interface/provider.h"
@@ -40,6 +41,26 @@ std::string canonical_or_same(const std::string& provider) {
   }
 }
 
+// How many nodes each provider runs; the requested providers come first.
+std::vector<ProviderNodes> places_of(const Report& report, const std::vector<std::string>& asked) {
+  std::vector<ProviderNodes> places;
+  for (const NodeReport& n : report.nodes) {
+    const auto same = [&](const ProviderNodes& p) { return p.provider == n.provider; };
+    const auto at = std::find_if(places.begin(), places.end(), same);
+    if (at == places.end()) {
+      places.push_back({n.provider, 1});
+    } else {
+      ++at->nodes;
+    }
+  }
+  const auto is_asked = [&](const ProviderNodes& p) {
+    return std::any_of(asked.begin(), asked.end(),
+                       [&](const std::string& a) { return canonical_or_same(a) == canonical_or_same(p.provider); });
+  };
+  std::stable_partition(places.begin(), places.end(), is_asked);
+  return places;
+}
+
 // A backend's figures must be its own: nothing may have run on a provider that was not asked for without saying so.
 void check_providers(const Report& report, const CellOptions& options, Opened& opened) {
   const std::vector<std::string>& asked = options.session.providers;
@@ -57,10 +78,12 @@ void check_providers(const Report& report, const CellOptions& options, Opened& o
   if (all && !options.allow_fallback) {
     fail(ErrorCode::provider_unavailable, "asked for {}, but every node ran on {}", join(asked), join(report.providers));
   }
-  const auto elsewhere =
-      std::count_if(report.nodes.begin(), report.nodes.end(), [&](const NodeReport& n) { return foreign(n.provider); });
-  opened.notes.push_back(fmt::format("{} of {} nodes ran on a provider that is not in {}: on {} in all", elsewhere,
-                                     report.nodes.size(), join(asked), join(report.providers)));
+  std::string counts;
+  for (const ProviderNodes& p : opened.places) {
+    counts += fmt::format("{}{} {}{}", counts.empty() ? "" : ", ", p.provider, counts.empty() ? "ran " : "", p.nodes);
+    if (&p == opened.places.data()) counts += fmt::format(" of {} nodes", report.nodes.size());
+  }
+  opened.notes.push_back(counts);
 }
 
 class LocalCell : public Cell {
@@ -77,6 +100,7 @@ class LocalCell : public Cell {
       opened.fallbacks = report.fallbacks;
       opened.load_ms = report.load_ms;
       opened.init_ms = report.init_ms;
+      opened.places = places_of(report, options_.session.providers);
       check_providers(report, options_, opened);
       inputs_ = inputs::with_made_up(session_->inputs(), options_.inputs, options_.shapes, options_.seed);
       return opened;
@@ -87,11 +111,11 @@ class LocalCell : public Cell {
     return guarded([&] {
       const RunOptions run_options;
       const LoadOptions load = order.sequential ? LoadOptions{} : options_.load;
-      const Calibration before = order.sequential ? Calibration{} : calibrate();
+      const Calibration before = order.sequential ? Calibration{} : calibrate(threads());
       Load out = generate_load(
           load, order.count, order.duration_ns, order.seed, [&] { session_->run(inputs_, run_options); }, done);
       if (!order.sequential) {
-        const Calibration after = calibrate();
+        const Calibration after = calibrate(threads());
         out.compute_ns = std::max(before.compute_ns, after.compute_ns);
         out.memory_ns = std::max(before.memory_ns, after.memory_ns);
       }
@@ -114,6 +138,9 @@ class LocalCell : public Cell {
   }
 
  private:
+  // The number of threads of a run.
+  int threads() const { return options_.session.threads > 0 ? options_.session.threads : usable_cores(); }
+
   CellOptions options_;
   std::optional<Session> session_;
   NamedValues inputs_;

@@ -31,6 +31,7 @@ struct CellOptions {
 struct Opened {
   std::string provider, runtime;
   std::vector<std::string> fallbacks, notes;
+  std::vector<ProviderNodes> places;
   double load_ms = 0, init_ms = 0;
 };
 

@@ -306,6 +306,8 @@ void judge(DiffEntry& e, const BenchResult& base, const BenchResult& current, co
   }
 }
 
+constexpr const char *kNotInBase = "not in the base", *kOnlyInBase = "only in the base";
+
 std::vector<std::string> machine_notes(const MachineInfo& a, const MachineInfo& b) {
   std::vector<std::string> notes;
   if (!a.cpu.empty() && !b.cpu.empty() && a.cpu != b.cpu) {
@@ -314,6 +316,47 @@ std::vector<std::string> machine_notes(const MachineInfo& a, const MachineInfo& 
     notes.push_back(fmt::format("measured with {} and with {} cores", a.cores, b.cores));
   }
   return notes;
+}
+
+std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+std::string text_of(const std::vector<BenchInput>& inputs) {
+  std::string out;
+  for (const BenchInput& i : inputs)
+    out += fmt::format("{}{}: {}[{}]", out.empty() ? "" : ", ", i.name, i.dtype, fmt::join(i.shape, ","));
+  return out;
+}
+
+void check_same_model(const BenchRun& base, const BenchRun& current) {
+  if (!base.model.empty() && !current.model.empty() && file_name(base.model) != file_name(current.model)) {
+    fail(ErrorCode::invalid_argument, "these are benchmarks of different models: '{}' and '{}'", base.model, current.model);
+  }
+  if (!base.inputs.empty() && !current.inputs.empty() && base.inputs != current.inputs) {
+    fail(ErrorCode::invalid_argument, "these are benchmarks with different inputs: {}, and {}", text_of(base.inputs),
+         text_of(current.inputs));
+  }
+}
+
+std::string settings_of(const BenchRun& run) {
+  std::string out;
+  for (const BenchResult& r : run.results) {
+    out += fmt::format("{}{} (threads {}, batch {})", out.empty() ? "" : ", ", r.backend,
+                       r.threads == 0 ? "auto" : std::to_string(r.threads), r.batch);
+  }
+  return out.empty() ? "nothing" : out;
+}
+
+// A comparison needs at least one pair of figures.
+void check_common(const Diff& d, const BenchRun& base, const BenchRun& current) {
+  const auto missing = [](const DiffEntry& e) { return e.verdict == Verdict::missing; };
+  if (!std::all_of(d.entries.begin(), d.entries.end(), missing)) return;
+  const auto paired = std::find_if(d.entries.begin(), d.entries.end(),
+                                   [](const DiffEntry& e) { return e.why != kNotInBase && e.why != kOnlyInBase; });
+  if (paired != d.entries.end()) {
+    fail(ErrorCode::invalid_argument, "the benchmarks have no figures in common: {}: {}", paired->backend, paired->why);
+  }
+  fail(ErrorCode::invalid_argument, "the benchmarks have nothing in common: the base has {}, the other {}", settings_of(base),
+       settings_of(current));
 }
 
 }  // namespace
@@ -344,6 +387,7 @@ Diff diff(const BenchRun& base, const BenchRun& current, const DiffOptions& opti
   if (!(options.alpha > 0 && options.alpha < 1)) {
     fail(ErrorCode::invalid_argument, "alpha must lie between 0 and 1, received {}", options.alpha);
   }
+  if (!options.different_models) benchmark::check_same_model(base, current);
   Diff d;
   d.base = base.model;
   d.current = current.model;
@@ -353,7 +397,7 @@ Diff diff(const BenchRun& base, const BenchRun& current, const DiffOptions& opti
   for (const BenchResult& c : current.results) {
     DiffEntry& e = d.entries.emplace_back(benchmark::entry_of(c));
     e.verdict = DiffEntry::Verdict::missing;
-    e.why = "not in the base";
+    e.why = benchmark::kNotInBase;
     for (std::size_t i = 0; i < base.results.size(); ++i) {
       const BenchResult& b = base.results[i];
       if (used[i] || !benchmark::same_setting(b, c)) continue;
@@ -372,8 +416,9 @@ Diff diff(const BenchRun& base, const BenchRun& current, const DiffOptions& opti
     if (used[i]) continue;
     DiffEntry& e = d.entries.emplace_back(benchmark::entry_of(base.results[i]));
     e.verdict = DiffEntry::Verdict::missing;
-    e.why = "only in the base";
+    e.why = benchmark::kOnlyInBase;
   }
+  benchmark::check_common(d, base, current);
   return d;
 }
 

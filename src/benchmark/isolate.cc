@@ -95,6 +95,18 @@ std::vector<NodeTime> nodes_from(const json& list) {
   return out;
 }
 
+json places_json(const std::vector<ProviderNodes>& places) {
+  json out = json::array();
+  for (const ProviderNodes& p : places) out.push_back({p.provider, p.nodes});
+  return out;
+}
+
+std::vector<ProviderNodes> places_from(const json& list) {
+  std::vector<ProviderNodes> out;
+  for (const json& p : list) out.push_back({p[0], p[1]});
+  return out;
+}
+
 std::string pack(const Load& load) {
   const std::int64_t head[5] = {load.wall_ns, load.cpu_ns, load.preempted, load.compute_ns, load.memory_ns};
   std::string out(reinterpret_cast<const char*>(head), sizeof head);
@@ -125,7 +137,7 @@ void serve(int fd, CellOptions options) {
     try {
       if (m.kind == Kind::open) {
         const Opened o = cell->open();
-        send(fd, Kind::open, dump(json{o.provider, o.runtime, o.fallbacks, o.notes, o.load_ms, o.init_ms}));
+        send(fd, Kind::open, dump(json{o.provider, o.runtime, o.fallbacks, o.notes, o.load_ms, o.init_ms, places_json(o.places)}));
       } else if (m.kind == Kind::run) {
         Order order;
         std::memcpy(&order, m.body.data(), std::min(m.body.size(), sizeof order));
@@ -169,7 +181,7 @@ class IsolatedCell : public Cell {
   Opened open() override {
     start();
     const json j = json::parse(ask(Kind::open, {}));
-    return {j[0], j[1], j[2], j[3], j[4], j[5]};
+    return {j[0], j[1], j[2], j[3], places_from(j[6]), j[4], j[5]};
   }
 
   Load run(const Order& order, const std::function<void(std::int64_t)>&) override {

@@ -36,12 +36,6 @@ double number_of(const fs::path& path) {
   return in >> v ? v : 0;
 }
 
-int usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
-}
-
 double frequency_mhz() {
   const double khz = number_of("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq");
   if (khz > 0) return khz / 1000;
@@ -66,6 +60,12 @@ std::int64_t throttle_events() {
 }
 
 }  // namespace
+
+int usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
+}
 
 MachineInfo machine_info() {
   MachineInfo m;

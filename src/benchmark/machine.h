@@ -9,6 +9,8 @@
 
 namespace sdx::benchmark {
 
+// The number of cores that this process may use.
+int usable_cores();
 MachineInfo machine_info();
 
 // Counters of the whole machine at one moment. What the system does not tell is 0.

@@ -181,6 +181,7 @@ void Bench::begin(Slot& slot) {
     r.provider = opened.provider;
     r.runtime = opened.runtime;
     r.fallbacks = opened.fallbacks;
+    r.places = opened.places;
     r.notes = opened.notes;
     slot.process.load_ms = opened.load_ms;
     slot.process.init_ms = opened.init_ms;
@@ -296,7 +297,7 @@ void Bench::add_notes(Slot& slot) const {
   }
   const double spread = s.p50_ms > 0 ? (s.median_high_ms - s.median_low_ms) / s.p50_ms : 0;
   if (spread > 0.1 && slot.measured > 1) {
-    r.notes.push_back(fmt::format("the median is known to {:.0f} % only: measure longer, or on a quieter machine", 100 * spread));
+    r.notes.push_back(fmt::format("95 % interval of the median ±{:.0f} %: measure longer, or on a quieter machine", 50 * spread));
   }
   constexpr double kUnlike = 0.05;
   if (r.between_processes_cv > kUnlike) {

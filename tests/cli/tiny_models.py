@@ -186,6 +186,20 @@ def write_old(put):
                           [value_info("Y", FLOAT, [2])], [tensor(f"w{i}", FLOAT, [2], floats(1, 2)) for i in range(6)]))
 
 
+def write_benchmarks(put):
+    def benchmark(model="m", backend="cpu", shape=(1,), ms=10.0):
+        times = [ms + 0.001 * (i * 37 % 101) for i in range(100)]
+        return json.dumps({"model": model, "inputs": [{"name": "X", "dtype": "float32", "shape": shape}],
+                           "results": [{"backend": backend, "latencies_ms": times}]})
+
+    put("fast.json", benchmark())
+    put("slow.json", benchmark(ms=11.0))
+    put("other_model.json", benchmark(model="other.onnx"))
+    put("other_backend.json", benchmark(backend="cuda"))
+    put("other_inputs.json", benchmark(shape=(2,)))
+    put("wrong.json", json.dumps({"results": [{"backend": "cpu", "latencies_ms": [1, -2]}]}))
+
+
 def write_all(folder: Path):
     def put(name, content):
         path = folder / name
@@ -197,6 +211,7 @@ def write_all(folder: Path):
     put("scale.onnx", model([node("Mul", ["X", "factor"], ["Y"])],
                             [value_info("X", FLOAT, ["n"]), value_info("factor", FLOAT, [1])], [value_info("Y", FLOAT, ["n"])],
                             [tensor("factor", FLOAT, [1], floats(10))]))
+    write_old(put)
     put("names.onnx", model([node("Identity", ["S"], ["T"])], [value_info("S", STRING, [2])], [value_info("T", STRING, [2])]))
     put("ints.onnx", model([node("Add", ["I", "I"], ["J"])], [value_info("I", INT64, ["n"])], [value_info("J", INT64, ["n"])]))
     put("picture.onnx", model([node("Identity", ["image"], ["copy"])],
@@ -246,7 +261,6 @@ def write_all(folder: Path):
                                  [tensor("hidden.weight", FLOAT, [2, 2], floats(1, 2, 3, 4)), tensor("hidden.bias", FLOAT, [2], floats(0, 1)),
                                   tensor("out.weight", FLOAT, [3, 2], floats(1, 0, 0, 1, 1, 1)),
                                   tensor("out.bias", FLOAT, [3], floats(0, 0, 0))]))
-    write_old(put)
     write_language(put)
     put("tone.wav", wav(8000, [0, 16384, -16384, 0]))
     put("labels.txt", "cat\ndog\n")
@@ -254,10 +268,7 @@ def write_all(folder: Path):
     put("good.case.json", json.dumps({"model": "add.onnx", "inputs": {"A": "a.npy", "B": "b.npy"}, "outputs": {"C": "c.npy"}}))
     put("bad.case.json", json.dumps({"model": "add.onnx", "sets": [
         {"dir": "one", "inputs": {"A": "a.npy", "B": "b.npy"}, "outputs": {"C": "wrong.npy"}}]}))
-    for name, ms in {"fast": 10.0, "slow": 11.0}.items():
-        times = [ms + 0.001 * (i * 37 % 101) for i in range(100)]
-        put(f"{name}.json", json.dumps({"model": "m", "results": [{"backend": "cpu", "latencies_ms": times}]}))
-    put("wrong.json", json.dumps({"results": [{"backend": "cpu", "latencies_ms": [1, -2]}]}))
+    write_benchmarks(put)
     put("add/model.onnx", (folder / "add.onnx").read_bytes())
     write_faces(put)
     write_checkpoints(put)

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sdx/runner.hpp>
 
@@ -28,8 +29,8 @@ std::vector<std::vector<std::string>> rows_of(const Diff& d) {
 
 }  // namespace
 
-std::string to_text(const Diff& d) {
-  std::string out = text_table(rows_of(d));
+std::string to_text(const Diff& d, int width) {
+  std::string out = text_table(rows_of(d), TableLayout{"", static_cast<std::size_t>(std::max(0, width)), 3});
   for (const std::string& n : d.notes) out += "note: " + n + "\n";
   return out;
 }

@@ -112,6 +112,28 @@ std::string profiles(const BenchRun& run) {
   return out;
 }
 
+// True for notes that cast doubt on the figures: these stay visible, all others are folded.
+bool weighs(const std::string& note) {
+  return note.find("FALLBACK") != std::string::npos || note.find(" ran ") != std::string::npos ||
+         note.find("95 % interval") != std::string::npos || note.find("speed changed") != std::string::npos;
+}
+
+std::string notes_of(const BenchRun& run) {
+  std::string open, folded;
+  int count = 0;
+  for (const std::string& n : all_notes(run)) {
+    if (weighs(n)) {
+      open += "<p class=\"note\">" + escaped(n) + "</p>\n";
+    } else {
+      folded += "<p class=\"note light\">" + escaped(n) + "</p>\n";
+      ++count;
+    }
+  }
+  if (count == 0) return open;
+  return open +
+         fmt::format("<details class=\"card\"><summary>{} note{}</summary>{}</details>\n", count, count == 1 ? "" : "s", folded);
+}
+
 }  // namespace
 
 std::string to_html(const BenchRun& run) {
@@ -143,7 +165,7 @@ std::string to_html(const BenchRun& run) {
         "sorts</span></div>" +
         table(rows, 1) + "</section>\n";
   }
-  for (const std::string& n : all_notes(run)) out += "<p class=\"note\">" + escaped(n) + "</p>\n";
+  out += notes_of(run);
   out += profiles(run);
   out += "</main><div id=\"tip\"></div>\n<script type=\"application/json\" id=\"data\">" + data_json(run) + "</script>\n";
   return out + "<script>" + kReportScript + "</script></body></html>\n";

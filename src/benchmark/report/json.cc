@@ -74,6 +74,8 @@ constexpr auto kMachine =
            at("steal_percent", &MachineInfo::steal_percent), at("throttle_events", &MachineInfo::throttle_events),
            at("sdx_version", &MachineInfo::sdx_version));
 
+constexpr auto kPlace = fields(at("provider", &ProviderNodes::provider), at("nodes", &ProviderNodes::nodes));
+
 // Who a result is about; written whether or not there are figures.
 constexpr auto kSetting =
     fields(at("backend", &BenchResult::backend), at("threads", &BenchResult::threads), at("batch_size", &BenchResult::batch),
@@ -119,6 +121,7 @@ ordered_json iterations_json(const std::vector<IterationRecord>& iterations) {
 
 ordered_json result_json(const BenchResult& r) {
   ordered_json j = object_of(r, kSetting);
+  j["nodes_on"] = list_of(r.places, kPlace);
   j["error"] = nullptr;
   if (!r.error.empty()) {
     j["error"] = r.error;
@@ -243,6 +246,7 @@ BenchResult read_result(const nlohmann::json& json, const std::string& where) {
   const Reader r(json, where);
   r.read("provider", b.backend);  // where there is no backend
   r.fields(b, kSetting);
+  b.places = read_list<ProviderNodes>(r, "nodes_on", kPlace);
   r.read("error", b.error);
   r.read("error_code", b.error_code);
   r.read("notes", b.notes);

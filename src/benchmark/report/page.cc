@@ -38,12 +38,15 @@ tr:last-child td{border-bottom:0}
 th[aria-sort=ascending]::after{content:" ↑"}th[aria-sort=descending]::after{content:" ↓"}
 summary{cursor:pointer;font-weight:600;font-size:15px}details[open] summary{margin-bottom:10px}
 .note{background:var(--warnbg);color:var(--warn);border-radius:8px;padding:8px 12px;margin-bottom:8px}
-.error{color:var(--bad)}
+.error{color:var(--bad)}.light{background:none;color:var(--soft);padding:2px 0;margin:0}
 svg{display:block;width:100%;height:auto;overflow:visible}
 svg text{fill:var(--soft);font-size:12px}svg .axis{stroke:var(--line)}svg .grid{stroke:var(--grid)}svg .title{fill:var(--mute)}
 #tip{position:fixed;pointer-events:none;background:var(--card);color:var(--ink);border:1px solid var(--mute);border-radius:7px;
 padding:6px 10px;font-size:12.5px;display:none;z-index:9;max-width:340px;box-shadow:0 4px 14px rgb(0 0 0/.18)}
 #tip b{display:block}
+/* Drawings shrink with the screen; their text must stay legible. */
+@media(max-width:900px){svg text{font-size:18px}}
+@media(max-width:640px){main{padding:16px 10px 40px}.card{padding:12px 10px}svg text{font-size:26px}}
 @media print{button{display:none}.card{break-inside:avoid}}
 )css";
 
@@ -85,14 +88,15 @@ const trim = v => String(+v.toPrecision(6));
 
 // A plane with axes. `draw` gets the functions from values to places and returns SVG.
 function plane(o, draw) {
-  const w = o.width || 1080, h = o.height || 300, left = 58, right = 14, top = 22, bottom = 40;
+  const narrow = innerWidth < 640;  // fewer and larger labels
+  const w = narrow ? 760 : o.width || 1080, h = o.height || 300, left = narrow ? 96 : 58, right = 14, top = narrow ? 36 : 22, bottom = narrow ? 66 : 40;
   const X = v => left + (v - o.x[0]) / (o.x[1] - o.x[0] || 1) * (w - left - right);
   const Y = v => h - bottom - (v - o.y[0]) / (o.y[1] - o.y[0] || 1) * (h - top - bottom);
   let s = `<svg viewBox="0 0 ${w} ${h}" role="img" aria-label="${esc(o.title)}">`;
   for (const t of ticks(o.y[0], o.y[1], 5))
     s += `<line class="grid" x1="${left}" x2="${w - right}" y1="${Y(t)}" y2="${Y(t)}"/><text x="${left - 8}" y="${Y(t) + 4}" text-anchor="end">${trim(t)}</text>`;
-  for (const t of o.xticks || ticks(o.x[0], o.x[1], w > 700 ? 10 : 6))
-    s += `<line class="axis" x1="${X(t)}" x2="${X(t)}" y1="${h - bottom}" y2="${h - bottom + 4}"/><text x="${X(t)}" y="${h - bottom + 18}" text-anchor="middle">${trim(t)}</text>`;
+  for (const t of o.xticks || ticks(o.x[0], o.x[1], narrow ? 4 : w > 700 ? 10 : 6))
+    s += `<line class="axis" x1="${X(t)}" x2="${X(t)}" y1="${h - bottom}" y2="${h - bottom + 4}"/><text x="${X(t)}" y="${h - bottom + (narrow ? 28 : 18)}" text-anchor="middle">${trim(t)}</text>`;
   s += `<line class="axis" x1="${left}" x2="${w - right}" y1="${h - bottom}" y2="${h - bottom}"/>`;
   s += `<text class="title" x="${w - right}" y="${h - 6}" text-anchor="end">${esc(o.xlabel)}</text>`;
   s += `<text class="title" x="${left}" y="${top - 10}">${esc(o.ylabel)}</text>`;

@@ -39,10 +39,43 @@ std::string limit_text(const LimitShare& s) {
 
 }  // namespace
 
+namespace {
+
+bool has_clients(const BenchRun& run) {
+  return any(run, [](const BenchResult& r) { return r.clients > 1; });
+}
+bool has_rate(const BenchRun& run) {
+  return any(run, [](const BenchResult& r) { return r.rate > 0; });
+}
+// True if nodes of any result ran on another provider than its name says.
+bool has_places(const BenchRun& run) {
+  return any(run, [](const BenchResult& r) { return r.error.empty() && !places_text(r).empty(); });
+}
+
+}  // namespace
+
+std::string places_text(const BenchResult& r) {
+  if (r.backend == "auto") return "";  // its name says it
+  if (r.places.size() == 1 && (r.fallbacks.empty() || r.places[0].provider == r.backend)) return "";
+  std::vector<std::string> parts;
+  for (const ProviderNodes& p : r.places) {
+    parts.push_back(r.places.size() == 1 ? p.provider : fmt::format("{} {}", p.provider, p.nodes));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string backend_text(const BenchResult& r) {
+  return r.backend == "auto" && !r.provider.empty() ? fmt::format("auto: {}", r.provider) : r.backend;
+}
+
+std::size_t key_columns(const BenchRun& run) {
+  return 3 + (has_clients(run) ? 1U : 0U) + (has_rate(run) ? 1U : 0U) + (has_places(run) ? 1U : 0U);
+}
+
 Rows summary_rows(const BenchRun& run) {
-  const bool clients = any(run, [](const BenchResult& r) { return r.clients > 1; });
-  const bool rate = any(run, [](const BenchResult& r) { return r.rate > 0; });
+  const bool clients = has_clients(run), rate = has_rate(run), places = has_places(run);
   Rows rows{{"backend", "threads", "batch"}};
+  if (places) rows[0].insert(rows[0].begin() + 1, "nodes on");
   if (clients) rows[0].emplace_back("clients");
   if (rate) rows[0].emplace_back("rate/s");
   for (const char* h :
@@ -51,7 +84,8 @@ Rows summary_rows(const BenchRun& run) {
   for (const BenchResult& r : run.results) {
     if (!r.error.empty()) continue;
     const Statistics& s = r.statistics;
-    auto& row = rows.emplace_back(std::vector<std::string>{r.backend, threads_text(r), std::to_string(r.batch)});
+    auto& row = rows.emplace_back(std::vector<std::string>{backend_text(r), threads_text(r), std::to_string(r.batch)});
+    if (places) row.insert(row.begin() + 1, places_text(r));
     if (clients) row.push_back(std::to_string(r.clients));
     if (rate) row.push_back(fmt::format("{:.6g}", r.rate));
     for (const std::string& cell :
@@ -102,7 +136,7 @@ std::string node_heading(const BenchResult& r, std::size_t most) {
 }
 
 std::string result_label(const BenchResult& r) {
-  std::string out = r.backend + (r.threads != 0 ? fmt::format(", {} thread{}", r.threads, r.threads == 1 ? "" : "s") : "");
+  std::string out = backend_text(r) + (r.threads != 0 ? fmt::format(", {} thread{}", r.threads, r.threads == 1 ? "" : "s") : "");
   if (r.batch != 1) out += fmt::format(", batch {}", r.batch);
   return out;
 }

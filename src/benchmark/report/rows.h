@@ -12,6 +12,12 @@ namespace sdx::benchmark {
 using Rows = std::vector<std::vector<std::string>>;
 
 Rows summary_rows(const BenchRun& run);
+// The requested backend and the one chosen: "auto: cpu".
+std::string backend_text(const BenchResult& r);
+// Where nodes ran ("openvino 3, cpu 68") if the backend's name does not say it; otherwise "".
+std::string places_text(const BenchResult& r);
+// The number of columns that identify a row's result.
+std::size_t key_columns(const BenchRun& run);
 // The most expensive `most`, and what the rest takes together.
 Rows operator_rows(const BenchResult& r, std::size_t most);
 Rows node_rows(const BenchResult& r, std::size_t most);

@@ -32,22 +32,25 @@ std::string csv_cell(const std::string& text) {
 std::string to_text(const BenchRun& run, const BenchTextOptions& options) {
   std::string out = fmt::format("{}  ({})\n{}\n", run.model, inputs_line(run), machine_line(run.machine));
   const Rows rows = summary_rows(run);
-  if (rows.size() > 1) out += "\n" + text_table(rows);
+  const auto columns = static_cast<std::size_t>(std::max(0, options.width));
+  if (rows.size() > 1) out += "\n" + text_table(rows, TableLayout{"", columns, key_columns(run)});
   for (const BenchResult& r : run.results) {
     if (!r.error.empty()) out += fmt::format("\n{}: no figures: {}\n", result_label(r), r.error);
   }
   for (const BenchResult& r : run.results) {
     if (!r.error.empty() || !options.charts) continue;
     const auto& times = r.statistics.latencies_ms;
-    const auto width = static_cast<std::size_t>(std::clamp(options.width - 24, 10, 120));
+    const auto width = static_cast<std::size_t>(std::clamp(options.width > 0 ? options.width - 24 : 76, 10, 120));
     out += fmt::format("\n{}: {} runs\n{}", result_label(r), times.size(), histogram(times, 10, width));
     if (!times.empty()) out += fmt::format("  {:>9} {}\n", "course", sparkline(times, width));
   }
   for (const BenchResult& r : run.results) {
     if (r.operators.empty()) continue;
-    out += fmt::format("\n{}: operators of one run\n{}", result_label(r), text_table(operator_rows(r, 20), "  "));
+    out += fmt::format("\n{}: operators of one run\n{}", result_label(r),
+                       text_table(operator_rows(r, 20), TableLayout{"  ", columns, 1}));
     if (!r.nodes.empty())
-      out += fmt::format("\n{}: {}\n{}", result_label(r), node_heading(r, 20), text_table(node_rows(r, 20), "  "));
+      out += fmt::format("\n{}: {}\n{}", result_label(r), node_heading(r, 20),
+                         text_table(node_rows(r, 20), TableLayout{"  ", columns, 1}));
   }
   const std::vector<std::string> notes = all_notes(run);
   if (!notes.empty()) out += "\n";
