@@ -142,7 +142,8 @@ int DiffCommand::run() const {
   if (json || markdown == "-") {
     print(json ? to_json(d) : to_markdown(d));
   } else {
-    print_coloured(to_text(d, terminal_columns()), {{"REGRESSION", Colour::red}, {"IMPROVEMENT", Colour::green}, {"MISSING", Colour::yellow}});
+    print_coloured(to_text(d, terminal_columns()),
+                   {{"REGRESSION", Colour::red}, {"IMPROVEMENT", Colour::green}, {"MISSING", Colour::yellow}});
   }
   if (!markdown.empty() && markdown != "-") write_file_atomically(markdown, to_markdown(d));
   return d.regressed() && !no_fail ? kFailed : kOk;

@@ -84,8 +84,8 @@ struct MachineLimits {
 struct ProcessRecord {
   double median_ms = 0, fast_ms = 0;  // median and 10th percentile of its measured runs
   double load_ms = 0, init_ms = 0, first_run_ms = 0, peak_rss_mb = 0;
-  // Median time of a fixed reference workload, run next to the measured runs on as many threads: arithmetic, and reading memory. A
-  // change in these reflects a change in the machine, not in the model. 0: not measured.
+  // Median time of a fixed reference workload, run next to the measured runs on as many threads: arithmetic, and reading memory.
+  // A change in these reflects a change in the machine, not in the model. 0: not measured.
   double compute_ms = 0, memory_ms = 0;
   friend bool operator==(const ProcessRecord&, const ProcessRecord&) = default;
 };
@@ -236,9 +236,9 @@ class SDX_API Runner {
 SDX_API std::vector<ValueSpec> model_inputs(const std::filesystem::path& path, const SessionOptions& options = {});
 
 struct DiffOptions {
-  double threshold_percent = 5;  // smaller changes of the median count as neutral
-  double alpha = 0.05;           // largest p-value that counts as a change
-  bool different_models = false; // whether the benchmarks may be of different models or inputs
+  double threshold_percent = 5;   // smaller changes of the median count as neutral
+  double alpha = 0.05;            // largest p-value that counts as a change
+  bool different_models = false;  // whether the benchmarks may be of different models or inputs
 };
 
 struct DiffEntry {
@@ -267,7 +267,8 @@ struct Diff {
 };
 
 // Pairs results of the same backend, threads, batch size, clients and rate. Throws Error(invalid_argument) for a threshold that
-// is negative or NaN, an alpha outside (0, 1), benchmarks of different models or inputs, and benchmarks that have no result in common.
+// is negative or NaN, an alpha outside (0, 1), benchmarks of different models or inputs, and benchmarks that have no result in
+// common.
 SDX_API Diff diff(const BenchRun& base, const BenchRun& current, const DiffOptions& options = {});
 
 // Reads the output of to_json(BenchRun) and of `sdx run --benchmark --json`; missing fields are zero. Throws Error(io), and

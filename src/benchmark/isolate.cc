@@ -137,7 +137,8 @@ void serve(int fd, CellOptions options) {
     try {
       if (m.kind == Kind::open) {
         const Opened o = cell->open();
-        send(fd, Kind::open, dump(json{o.provider, o.runtime, o.fallbacks, o.notes, o.load_ms, o.init_ms, places_json(o.places)}));
+        send(fd, Kind::open,
+             dump(json{o.provider, o.runtime, o.fallbacks, o.notes, o.load_ms, o.init_ms, places_json(o.places)}));
       } else if (m.kind == Kind::run) {
         Order order;
         std::memcpy(&order, m.body.data(), std::min(m.body.size(), sizeof order));
