@@ -197,7 +197,7 @@ Model with_weights() {
 TEST(ExternalData, RoundTrip) {
   const Folder folder;
   const Model m = with_weights();
-  write_model(m, folder / "m.onnx", {1000, ""});
+  write_model(m, folder / "m.onnx", {.external_above = 1000});
   EXPECT_LT(fs::file_size(folder / "m.onnx"), 1000U);
   EXPECT_EQ(fs::file_size(folder / "m.onnx.data"), 12288U + 3751U);
   const Model again = read_model(folder / "m.onnx");
@@ -207,7 +207,7 @@ TEST(ExternalData, RoundTrip) {
     const Tensor& b = *again.graph.value(*again.graph.find(name)).constant;
     EXPECT_EQ(std::memcmp(a.data(), b.data(), a.bytes()), 0) << name;
   }
-  EXPECT_THROW(write_model(m, folder / "m.onnx", {1000, "../m.data"}), Error);
+  EXPECT_THROW(write_model(m, folder / "m.onnx", {.external_above = 1000, .external_name = "../m.data"}), Error);
 }
 
 std::string external_model(const std::vector<std::pair<std::string, std::string>>& entries) {
