@@ -197,7 +197,7 @@ Model with_weights() {
 TEST(ExternalData, RoundTrip) {
   const Folder folder;
   const Model m = with_weights();
-  write_model(m, folder / "m.onnx", {.external_above = 1000});
+  write_model(m, folder / "m.onnx", {.external_above = 1000, .external_name = ""});
   EXPECT_LT(fs::file_size(folder / "m.onnx"), 1000U);
   EXPECT_EQ(fs::file_size(folder / "m.onnx.data"), 12288U + 3751U);
   const Model again = read_model(folder / "m.onnx");

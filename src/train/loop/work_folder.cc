@@ -28,7 +28,7 @@ WorkFolder::~WorkFolder() {
 
 void WorkFolder::write(const Model& model, const char* name) const {
   constexpr std::size_t kLarge = std::size_t{1} << 20;
-  write_model(model, path_ / name, {.external_above = kLarge});
+  write_model(model, path_ / name, {.external_above = kLarge, .external_name = ""});
 }
 
 }  // namespace sdx::train::loop
