@@ -3,6 +3,7 @@
 #include <memory>
 #include <sdx/project.hpp>
 #include <sdx/quantize_weights.hpp>
+#include <tuple>
 
 #include "base/error.h"
 #include "base/system/new_file.h"
@@ -10,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/quantize_tools.h"
 #include "cli/resolve.h"
+#include "cli/values/media_input.h"
 
 namespace sdx::cli {
 namespace {
@@ -109,15 +111,7 @@ CalibrationFiles QuantizeCommand::files() const {
   f.batch = batch;
   f.samples = samples;
   f.preprocessing.normalize = normalize;
-  if (!resize.empty()) {
-    const std::size_t x = resize.find('x');
-    try {
-      f.preprocessing.width = std::stoi(resize.substr(0, x));
-      f.preprocessing.height = x == std::string::npos ? f.preprocessing.width : std::stoi(resize.substr(x + 1));
-    } catch (const std::exception&) {
-      throw UsageError("--resize takes WIDTHxHEIGHT, received '" + resize + "'");
-    }
-  }
+  if (!resize.empty()) std::tie(f.preprocessing.width, f.preprocessing.height) = parse_sides(resize, "--resize");
   return f;
 }
 
@@ -178,9 +172,10 @@ QuantReport QuantizeCommand::quantized(const std::filesystem::path& file, Calibr
 
 int QuantizeCommand::run() const {
   check();
+  const CalibrationFiles settings = files();
   const std::filesystem::path file = project::resolve(model).source;
   const quantize::Tools& tools = quantize_tools();
-  const std::unique_ptr<CalibrationDataReader> reader = data.empty() ? nullptr : tools.open_data(file, data, files());
+  const std::unique_ptr<CalibrationDataReader> reader = data.empty() ? nullptr : tools.open_data(file, data, settings);
   const QuantReport done = quantized(file, reader.get());
   for (const std::string& w : done.warnings) note("warning: " + w);
   if (done.quantized == 0) note("note: nothing was quantised");

@@ -24,6 +24,7 @@ SECONDS = 900  # for one run of a program
 HERE = Path(__file__).resolve().parent
 
 # The program's environment as ONNX Runtime's tests have it: one pool of threads for all sessions. Its own main() hands over an internal structure.
+CONFIG = "onnxruntime_config.h"  # ONNX Runtime's build writes it; the tests include it and need nothing of it
 MAIN = """
 #include <memory>
 #include <gtest/gtest.h>
@@ -72,7 +73,7 @@ class Build:
         self.folder = folder
         headers = checkout / "include" / "onnxruntime"
         (folder / "include").mkdir(parents=True, exist_ok=True)
-        for name, text in (("include/onnxruntime_config.h", ""), ("main.cc", MAIN), ("support.cc", SUPPORT)):
+        for name, text in (("include/" + CONFIG, ""), ("main.cc", MAIN), ("support.cc", SUPPORT)):
             if not (folder / name).exists() or (folder / name).read_text() != text:
                 (folder / name).write_text(text)
         places = [folder / "include", *include, headers, headers / "core" / "session", checkout / "onnxruntime", self.tests / "util" / "include",

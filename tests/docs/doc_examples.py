@@ -114,7 +114,7 @@ def help_lines(sdx):
     commands = subcommands(sdx, [])
     for command in commands + [[*c, *sub] for c in commands for sub in subcommands(sdx, c)]:
         text = subprocess.run([sdx, *command, "--help"], capture_output=True, text=True, check=True).stdout
-        for line in text.splitlines():
+        for line in re.sub(r" \\\n\s+", " ", text).splitlines():  # long examples are folded
             example = re.split(r"\s{3,}\(|\s{3,}#|\s>\s", line.strip())[0]
             if line.startswith("  ") and example.startswith("sdx "):
                 yield example

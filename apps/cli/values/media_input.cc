@@ -57,6 +57,14 @@ auto usage(F&& parse) {
   }
 }
 
+int parse_fill(const std::string& text) {
+  const Shape value = parse_shape(text, "--fill");
+  if (value.size() != 1 || value[0] > 255) throw UsageError(fmt::format("--fill {}: expected a grey of 0 to 255", text));
+  return static_cast<int>(value[0]);
+}
+
+}  // namespace
+
 std::pair<int, int> parse_sides(const std::string& text, const char* option) {
   const Shape size = parse_shape(text, option);
   const auto side = [](std::int64_t s) { return s >= 1 && s <= 65535; };
@@ -65,14 +73,6 @@ std::pair<int, int> parse_sides(const std::string& text, const char* option) {
   }
   return {static_cast<int>(size[0]), static_cast<int>(size.back())};
 }
-
-int parse_fill(const std::string& text) {
-  const Shape value = parse_shape(text, "--fill");
-  if (value.size() != 1 || value[0] > 255) throw UsageError(fmt::format("--fill {}: expected a grey of 0 to 255", text));
-  return static_cast<int>(value[0]);
-}
-
-}  // namespace
 
 namespace {
 

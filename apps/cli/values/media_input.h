@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <utility>
 
 #include <sdx/session.hpp>
 
@@ -16,5 +17,8 @@ Value sound_input(const std::string& path, const ValueSpec* spec, const InputFla
 // The same from what standard input had.
 Value image_input(std::span<const std::byte> bytes, const ValueSpec* spec, const InputFlags& flags);
 Value sound_input(std::span<const std::byte> bytes, const ValueSpec* spec, const InputFlags& flags);
+
+// WIDTHxHEIGHT, or one number for both, 1 to 65535 each. Throws UsageError, which names the option.
+std::pair<int, int> parse_sides(const std::string& text, const char* option);
 
 }  // namespace sdx::cli
