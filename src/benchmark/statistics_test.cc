@@ -293,16 +293,34 @@ TEST(Statistics, KnowsStudentsQuantiles) {
 TEST(Diff, PairsSettingsAndNamesWhatIsMissing) {
   BenchRun base = simulated(1, 1);
   BenchRun current = simulated(1, 1);
-  current.results[0].batch = 8;
-  const Diff d = diff(base, current);
-  ASSERT_EQ(d.entries.size(), 2U);
-  EXPECT_EQ(d.entries[0].verdict, Verdict::missing);
-  EXPECT_EQ(d.entries[0].why, "not in the base");
-  EXPECT_EQ(d.entries[1].why, "only in the base");
+  base.results.push_back(base.results[0]);
+  base.results[1].batch = 4;
+  current.results.push_back(current.results[0]);
+  current.results[1].batch = 8;
+  Diff d = diff(base, current);
+  ASSERT_EQ(d.entries.size(), 3U);
+  EXPECT_EQ(d.entries[0].verdict, Verdict::neutral);
+  EXPECT_EQ(d.entries[1].verdict, Verdict::missing);
+  EXPECT_EQ(d.entries[1].why, "not in the base");
+  EXPECT_EQ(d.entries[2].why, "only in the base");
   EXPECT_FALSE(d.regressed());
-  current.results[0].batch = 1;
-  current.results[0].error = "no such device";
-  EXPECT_EQ(diff(base, current).entries[0].why, "now: no such device");
+  current.results[1].batch = 4;
+  current.results[1].error = "no such device";
+  d = diff(base, current);
+  EXPECT_EQ(d.entries[1].why, "now: no such device");
+}
+
+TEST(Diff, RefusesWhatCannotBeCompared) {
+  BenchRun base = simulated(1, 1), current = simulated(1, 1);
+  current.results[0].batch = 8;
+  EXPECT_THROW(diff(base, current), Error);
+  current = base;
+  current.model = "other.onnx";
+  base.model = "m.onnx";
+  EXPECT_THROW(diff(base, current), Error);
+  DiffOptions options;
+  options.different_models = true;
+  EXPECT_EQ(diff(base, current, options).entries.size(), 1U);
 }
 
 TEST(Diff, RefusesThresholdsThatMakeNoSense) {

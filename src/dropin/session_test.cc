@@ -94,7 +94,7 @@ TEST(DropinSession, MessagesAreThoseThatProgramsKnow) {
 
 TEST(DropinSession, DamagedModelsAndMissingFiles) {
   EXPECT_EQ(Opened("no model").problem.substr(0, 2), "7:");
-  EXPECT_EQ(Opened("").problem.substr(0, 2), "7:");
+  EXPECT_EQ(Opened("").problem.substr(0, 2), "2:");
   const Opened opened(testing::model_bytes(kAdd));
   OrtSession* session = nullptr;
   EXPECT_EQ(ask(Slot::CreateSession, const_cast<const OrtEnv*>(opened.env), "/no/such/model.onnx",

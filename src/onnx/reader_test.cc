@@ -166,7 +166,7 @@ TEST(Reader, ChecksAttributeTypes) {
                    w.add_float(2, 1);
                    w.add_enum(20, 2);
                  })),
-                 "says it is INT but holds FLOAT");
+                 "is declared as INT but contains FLOAT");
   EXPECT_REFUSED(with(message([](auto& w) { w.add_string(1, "a"); })), "no type");
   EXPECT_REFUSED(with(message([](auto& w) {
                    w.add_string(1, "a");

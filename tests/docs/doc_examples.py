@@ -103,7 +103,7 @@ def command_lines(path):
         for line in lines:
             text = re.sub(r"^(\$ |source <\()", "", line.strip())
             text = re.sub(r"^(\.\./)*(build/release/)?(bin/)?sdx ", "sdx ", text)
-            text = re.split(r"\s{3,}|\s>\s|\)$", text)[0]
+            text = re.split(r"\s{3,}|\s>\s", text)[0].removesuffix(")")
             overview = re.match(r"sdx [a-z-]+(\s{2,}|$)", line.strip())
             added = path.name in ADDED and ADDED[path.name] in text.split(" ", 1)[-1]
             if text.startswith("sdx ") and not added and not overview and not SYNOPSIS.search(re.sub(r"'[^']*'", "''", text)):

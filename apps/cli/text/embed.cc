@@ -28,7 +28,7 @@ constexpr const char* kEmbedExamples =
     "One text per line; in a .jsonl file, each line is a JSON string or an object with \"text\".\n";
 constexpr const char* kRerankExamples =
     "Examples:\n"
-    "  sdx rerank ms-marco-MiniLM/ -q \"How tall is Mont Blanc?\" -i passages.txt --top 3\n"
+    "  sdx rerank ms-marco-MiniLM/ -q \"the highest mountain\" -i passages.txt --top 3\n"
     "One document per line; in a .jsonl file, each line is a JSON string or an object with \"text\".\n";
 
 // Texts of a file: lines, or the JSON in them.

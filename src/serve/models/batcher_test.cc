@@ -268,7 +268,7 @@ TEST(Batcher, a_full_queue_refuses) {
     for (int i = 0; i < 2; ++i) {
       batcher.submit(input(1), {}, {}, [&](BatchResult result) { answered += result.error == nullptr ? 1 : 0; });
     }
-    expect_parts(error_of(ErrorCode::out_of_memory, [&] { batcher.run(input(1), {}); }), {"2 requests wait"});
+    expect_parts(error_of(ErrorCode::out_of_memory, [&] { batcher.run(input(1), {}); }), {"2 requests already wait"});
     EXPECT_EQ(batcher.statistics().pending, 2);
   }
   EXPECT_EQ(answered, 2);  // what waits is answered when the model goes

@@ -84,7 +84,7 @@ TEST_F(TrainC, Properties) {
   EXPECT_STREQ(sdx_checkpoint_property_name(back.value, 1), "epoch");
   EXPECT_EQ(sdx_checkpoint_property_name(back.value, 3), nullptr);
   EXPECT_EQ(sdx_checkpoint_get_float(back.value, "epoch", &best), SDX_INVALID_ARGUMENT);
-  EXPECT_STREQ(sdx_last_error(), "property 'epoch' is not a float");
+  EXPECT_STREQ(sdx_last_error(), "property 'epoch' is not of type float");
   EXPECT_EQ(sdx_checkpoint_get_int(back.value, "none", &epoch), SDX_INVALID_ARGUMENT);
 }
 

@@ -32,7 +32,7 @@ const T& property(const sdx_checkpoint* checkpoint, const char* name, const char
   const auto at = all.find(&require(name, "name"));
   if (at == all.end()) sdx::fail(sdx::ErrorCode::invalid_argument, "the checkpoint has no property '{}'", name);
   const T* value = std::get_if<T>(&at->second);
-  if (value == nullptr) sdx::fail(sdx::ErrorCode::invalid_argument, "property '{}' is no {}", name, type);
+  if (value == nullptr) sdx::fail(sdx::ErrorCode::invalid_argument, "property '{}' is not of type {}", name, type);
   return *value;
 }
 

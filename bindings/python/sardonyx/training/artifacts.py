@@ -156,7 +156,8 @@ def generate_artifacts(
         )
     if optimizer is not None:
         options["optimizer"] = _optimizer(optimizer)
-    block = optimizer if isinstance(optimizer, onnxblock.Block) else None
+    # Blocks whose settings the engine knows need no building.
+    block = optimizer if isinstance(optimizer, onnxblock.Block) and options["optimizer"] is None else None
     _write(source, os.fsdecode(artifact_directory), options, block)
 
 

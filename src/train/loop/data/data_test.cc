@@ -150,7 +150,7 @@ TEST_F(DataTest, WhatArraysMustBe) {
             {{"x", Tensor::of<float>({2, 2}, {1, 2, NAN, 4})}, {"labels", Tensor::of<std::int64_t>({2}, {0, 1})}});
   OpenedData nan = open(classes(2, 2), folder_ / "nan.npz");
   const std::vector<std::int64_t> second{1};
-  expect_message([&] { nan.train->batch(second, 0); }, {"sample 1 of array 1 holds nan"});
+  expect_message([&] { nan.train->batch(second, 0); }, {"sample 1 of array 1 contains nan"});
   expect_message([&] { open(classes(2, 2), folder_ / "absent.npz"); }, {"do not exist"});
 }
 
