@@ -160,7 +160,7 @@ class Protocol(unittest.TestCase):
         self.error("GET", "/v2/models/simple/versions/3", None, 404, "no version '3'")
         self.error("POST", infer, {"inputs": []}, 400, "INPUT0")
         self.error("POST", infer, {}, 400, '"inputs"')
-        self.error("POST", infer, "{", 400, "no JSON")
+        self.error("POST", infer, "{", 400, "not JSON")
         self.error("POST", infer, pair(COUNT[:15]), 400, "16 elements", "15")
         self.error("POST", infer, pair(COUNT + [1]), 400, "more values")
         self.error("POST", infer, pair([1.5] * 16), 400, "INPUT0")

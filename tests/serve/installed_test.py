@@ -27,7 +27,7 @@ def main():
         wanted = {f.relative_to(SOURCE / "packaging") for name in ("grafana", "kserve", "kubernetes", "proxy")
                   for f in (SOURCE / "packaging" / name).rglob("*") if f.is_file()}  # fmt: skip
         check(installed == wanted and Path("grafana/sdx-serve.json") in installed, installed ^ wanted)
-        for file, fragment in {"bash-completion/completions/sdx": "complete -o default -F _sdx sdx", "zsh/site-functions/_sdx": "#compdef sdx",
+        for file, fragment in {"bash-completion/completions/sdx": "complete -o default -o filenames -F _sdx sdx", "zsh/site-functions/_sdx": "#compdef sdx",
                                "fish/vendor_completions.d/sdx.fish": "complete -c sdx", "doc/sardonyx/LICENSE": "Permission is hereby granted",
                                "doc/sardonyx/NOTICE.md": ""}.items():  # fmt: skip
             check(fragment in (prefix / "share" / file).read_text(), file)
