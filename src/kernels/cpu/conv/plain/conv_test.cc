@@ -126,6 +126,22 @@ TEST(KernelsConv, ImplicitGemmMatchesTheDefinition) {
   });
 }
 
+TEST(KernelsConv, ManyImagesOfFewPixels) {
+  for_each_isa([] {
+    for (const ConvShape& s : {shape_of(37, 5, 7, 1, kNone, kNone, {4, 3, 1, 1, 1, 1}),
+                               shape_of(9, 130, 20, 1, kNone, kNone, {4, 3, 2, 1, 1, 1}),  // two blocks of sums
+                               shape_of(131, 4, 9, 1, kNone, kNone, {1, 3, 1, 1, 1, 1}),
+                               shape_of(5, 6, 8, 1, kNone, {3, 3, 1, 1, 1, 1}, {3, 2, 1, 2, 1, 1}),
+                               shape_of(6, 3, 5, 1, {2, 2, 1, 1, 1, 0}, {3, 3, 2, 1, 1, 1}, {2, 1, 1, 1, 0, 0}),
+                               shape_of(7, 4, 6, 1, kNone, {5, 3, 2, 1, 1, 1}, kNone),  // one column
+                               shape_of(4, 3, 2, 1, kNone, kNone, {3, 3, 1, 1, 4, -1})}) {
+      check(s, ConvAlgorithm::gemm, false, 1e-5);
+      check(s, ConvAlgorithm::gemm, true, 1e-5);
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+  });
+}
+
 TEST(KernelsConv, DepthwiseMatchesTheDefinition) {
   const std::vector<ConvShape> shapes = {
       shape_of(1, 6, 6, 6, kNone, {9, 3, 1, 1, 1, 1}, {11, 3, 1, 1, 1, 1}),
