@@ -28,6 +28,8 @@ def main():
     parser.add_argument("--python", default=str(HERE.parent.parent / "build" / "packages-venv" / "bin" / "python"))
     turns.arguments(parser)
     args = parser.parse_intermixed_args()
+    if unknown := [c for c in args.clients if c not in CLIENTS]:
+        parser.error(f"{unknown[0]} is not one of {', '.join(CLIENTS)}")
     if not Path(args.python).exists():
         print(f"{args.python} is missing: `make dropin-clients` makes it")
         return run.SKIPPED
