@@ -12,6 +12,7 @@
 #include "kernels/cpu/conv/int8/quant_octets.h"
 #include "kernels/cpu/conv/int8/quant_octets_simd.h"
 #include "kernels/cpu/conv/int8/quant_quads.h"
+#include "kernels/cpu/conv/int8/quant_quads_amx.h"
 #include "kernels/cpu/conv/int8/quant_tiles_simd.h"
 #include "kernels/cpu/conv/int8/quant_winograd.h"
 #include "kernels/cpu/simd/cuts.h"
@@ -28,7 +29,8 @@ constexpr std::int64_t kLeastCrossed = 24;      // pairs; below, tiles of fewer 
 constexpr std::int64_t kRowBytes = 128 * 1024;  // rows widened at a time: they meet all panels from the second-level cache
 constexpr std::int64_t kFinishRows = 48;  // rows whose sums are finished at once: what is set up for that costs as much as two
 constexpr std::int64_t kEntriesPer = 10;  // quads: with an eighth bit in each of so many, octets are no faster
-constexpr std::int64_t kTaskProducts = 1 << 19;  // about 10 microseconds
+constexpr std::int64_t kTaskProducts = 1 << 19;      // about 10 microseconds
+constexpr std::int64_t kTileTaskProducts = 1 << 22;  // the same by AMX
 
 // An odd multiple of 32 bytes: rows a power of two apart would compete for the same lines of the cache.
 std::int64_t row_stride(std::int64_t k) {
@@ -321,11 +323,14 @@ void quad_block(const QNhwcKernels&, const Product& g, std::int64_t m0, std::int
 void multiply(const QNhwcKernels& kernels, Product g) {
   g.crossed = kernels.crossed != nullptr && pairs_of(g.k) >= kLeastCrossed;
   g.mr = g.crossed ? kernels.crossed_mr : kernels.mr;
+  const bool by_tiles = g.quads && qquad_by_tiles(g.k);
+  if (by_tiles) g.mr = 2 * kTileRows;
   const std::int64_t tiles = (g.m + g.mr - 1) / g.mr;
   const std::int64_t panels = (g.n + kernels.nr - 1) / kernels.nr;
   const std::int64_t threads = current_pool().threads();
   const std::int64_t work = g.m * round_up(g.n, kernels.nr) * std::max<std::int64_t>(1, g.k);
-  const std::int64_t wanted = threads == 1 ? 1 : std::clamp<std::int64_t>(work / kTaskProducts, 1, 4 * threads);
+  const std::int64_t wanted =
+      threads == 1 ? 1 : std::clamp<std::int64_t>(work / (by_tiles ? kTileTaskProducts : kTaskProducts), 1, 4 * threads);
   // Each cut across columns gathers the rows once more, each across rows reads and widens the weights once more: whichever are
   // fewer are not cut. At least four tiles in a row block, so that widening a panel is little beside multiplying by it.
   const bool columns_first = g.n >= 2 * g.m && panels >= 2 * threads;

@@ -12,6 +12,7 @@
 #include "kernels/cpu/conv/int8/quant_nhwc_simd.h"
 #include "kernels/cpu/conv/int8/quant_octets.h"
 #include "kernels/cpu/conv/int8/quant_octets_simd.h"
+#include "kernels/cpu/conv/int8/quant_quads_amx.h"
 #include "kernels/cpu/simd/cuts.h"
 
 namespace sdx::cpu {
@@ -321,7 +322,7 @@ std::size_t qnhwc_packed_bytes(const ConvShape& s, const QWeights& w, bool wide)
   const std::size_t usual = panel_bytes(s, nr, wide) + sizeof(Trailer) + to_size(columns) * sizeof(std::int32_t);
   const int order = qnhwc_order(s, w, wide);
   if (order == kPairs) return usual;
-  if (order == kQuads) return usual + to_size(columns) * sizeof(std::int32_t);
+  if (order == kQuads) return usual + to_size(columns) * sizeof(std::int32_t) + to_size(kTileSlack);
   return usual + to_size(columns) * sizeof(std::int32_t) +
          to_size(columns / nr * qoctet_table_units(pairs_of(inner(s)) / 2)) * sizeof(std::uint16_t);
 }

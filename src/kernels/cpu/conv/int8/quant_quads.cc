@@ -1,10 +1,13 @@
 #include "kernels/cpu/conv/int8/quant_quads.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "base/system/amx.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_layout.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_simd.h"
 #include "kernels/cpu/conv/int8/quant_octets.h"
+#include "kernels/cpu/conv/int8/quant_quads_amx.h"
 #include "kernels/cpu/conv/int8/quant_quads_vnni.h"
 #include "kernels/cpu/simd/cuts.h"
 #include "kernels/cpu/simd/scratch.h"
@@ -18,10 +21,16 @@ namespace {
 constexpr std::int64_t kRowBytes = 384 * 1024;  // rows that meet all panels from the second-level cache
 constexpr std::int64_t kSumRows = 48;           // rows whose sums are finished at once
 
+constexpr std::int64_t kTileBlock = 2 * kTileRows;
+constexpr std::int64_t kTileByteRows = 8192;
+constexpr std::int64_t kTileSumRows = 256;                        // the same of tiles
+constexpr std::int64_t kLeastTileRows = 8, kLeastTileBytes = 32;  // fewer take as long as by vpdpbusd
+
 struct Rows {
   const std::uint8_t* a;
   std::int64_t stride;
-  std::int64_t first, count;  // of the product's
+  std::int64_t first, count;           // of the product's
+  const std::uint8_t* ends = nullptr;  // of tiles: what is left of rows that lie ready
 };
 
 // Rows may be read where they lie: whole quads of unsigned bytes.
@@ -48,6 +57,10 @@ QQuadFinish finish_of(const QEpilogue& e, std::int64_t column, std::int64_t n) {
   f.high = static_cast<float>(e.high - e.zero_point);
   f.zero_point = e.zero_point;
   f.is_signed = e.output == QEpilogue::Output::s8;
+  const std::int32_t least = f.is_signed ? -128 : 0;
+  // Half of any int32 is one.
+  f.clamp = e.low != least || e.high != least + 255 ||
+            !std::all_of(f.scale, f.scale + n, [](float scale) { return std::fabs(scale) <= 0.5F; });
   return f;
 }
 
@@ -92,9 +105,74 @@ void to_words(const QQuadProduct& g, const Rows& r, std::int64_t p, std::int32_t
   }
 }
 
+// The same as bytes or words, by tiles.
+QTilePanel tile_panel(const QQuadProduct& g, const Rows& r, std::int64_t p) {
+  const std::int64_t k = g.source.k;
+  QTilePanel t;
+  t.a = r.a;
+  t.stride = r.stride;
+  t.m = r.count;
+  t.steps = r.ends != nullptr ? k / kTileBytes : up_div(k, kTileBytes);
+  t.tail = r.ends;
+  t.b = g.panels + p * (pairs_of(k) / 2) * 4 * kQuadColumns;
+  t.columns = std::min(kQuadColumns, g.n - p * kQuadColumns);
+  return t;
+}
+
+void tiles_to_bytes(const QQuadProduct& g, const Rows& r, std::int64_t p) {
+  const std::int64_t column = p * kQuadColumns;
+  QTilePanel t = tile_panel(g, r, p);
+  const QQuadFinish f = finish_of(g.epilogue, column, t.columns);
+  t.finish = &f;
+  t.y = static_cast<std::uint8_t*>(g.c) + r.first * g.ldc + column;
+  t.ldc = g.ldc;
+  qtile_kernels()->bytes(t);
+}
+
+// sums: [r.count][32].
+void tiles_to_words(const QQuadProduct& g, const Rows& r, std::int64_t p, std::int32_t* sums) {
+  const std::int64_t column = p * kQuadColumns;
+  const QTilePanel t = tile_panel(g, r, p);
+  qtile_kernels()->sums(t, sums);
+  qnhwc_kernels().finish(g.epilogue, sums, r.count, t.columns, column,
+                         static_cast<char*>(g.c) + (r.first * g.ldc + column) * bytes_per_output(g.epilogue), g.ldc);
+}
+
+void tile_block(const QQuadProduct& g, std::int64_t m0, std::int64_t m1, std::int64_t p0, std::int64_t p1) {
+  const QSource& q = g.source;
+  const bool ready = lies_ready(q), bytes = gives_bytes(g.epilogue);
+  const bool ends = ready && q.k % kTileBytes != 0;
+  // An odd multiple of a line: rows a power of two apart would compete for the same lines of the cache.
+  const std::int64_t gathered_stride = (up_div(q.k, kTileBytes) | 1) * kTileBytes;
+  const std::int64_t stride = ready ? q.lda : gathered_stride;
+  const std::int64_t row_bytes = std::max(stride, kTileBytes);
+  const std::int64_t most =
+      std::clamp(kRowBytes / row_bytes / kTileBlock * kTileBlock, kTileBlock, bytes ? kTileByteRows : kTileSumRows);
+  const Cuts blocks(m1 - m0, most);  // of kTileRows or more wherever there are so many
+  const std::int64_t at_once = up_div(m1 - m0, blocks.parts), room = at_once * (ready ? kTileBytes : stride) + kQuadSlack;
+  auto* own = ready && !ends ? nullptr : reinterpret_cast<std::uint8_t*>(thread_scratch(0, to_size(room / 4)));
+  auto* sums = bytes ? nullptr : reinterpret_cast<std::int32_t*>(thread_scratch(1, to_size(at_once * kQuadColumns)));
+  const TileScope scope(std::min(m1 - m0, kTileRows));
+  for (std::int64_t i = 0; i < blocks.parts; ++i) {
+    Rows r{own, stride, m0 + blocks.begin(i), blocks.size(i), nullptr};
+    if (ready) {
+      r.a = q.x + r.first * q.lda;
+      if (ends) qtile_kernels()->copy_ends(r.a, stride, r.count, q.k, own);
+      r.ends = ends ? own : nullptr;
+    } else {
+      gather(q, r, own);
+      qtile_kernels()->clear_ends(own, stride, r.count, q.k, round_up(q.k, kTileBytes));
+    }
+    for (std::int64_t p = p0; p < p1; ++p) bytes ? tiles_to_bytes(g, r, p) : tiles_to_words(g, r, p, sums);
+  }
+}
+
 }  // namespace
 
+bool qquad_by_tiles(std::int64_t k) { return k >= kLeastTileBytes && use_amx(); }
+
 void qquad_block(const QQuadProduct& g, std::int64_t m0, std::int64_t m1, std::int64_t p0, std::int64_t p1) {
+  if (m1 - m0 >= kLeastTileRows && qquad_by_tiles(g.source.k)) return tile_block(g, m0, m1, p0, p1);
   const QSource& q = g.source;
   const bool ready = lies_ready(q);
   // An odd multiple of 32: rows a power of two apart would compete for the same lines of the cache.

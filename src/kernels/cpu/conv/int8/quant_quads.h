@@ -17,6 +17,8 @@ struct QQuadProduct {
   std::int64_t ldc = 0;
 };
 
+// Whether qquad_block() multiplies rows of k bytes by tiles of 32 rows, where there are enough of them.
+bool qquad_by_tiles(std::int64_t k);
 // Rows [m0, m1), panels [p0, p1), on this thread.
 void qquad_block(const QQuadProduct& g, std::int64_t m0, std::int64_t m1, std::int64_t p0, std::int64_t p1);
 

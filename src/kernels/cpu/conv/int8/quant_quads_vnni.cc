@@ -13,31 +13,10 @@
 #include "kernels/cpu/simd/repeat.h"
 
 HWY_PUSH_ATTRIBUTES(SDX_AVX512_VNNI)
+#include "kernels/cpu/conv/int8/quant_quads_bytes-inl.h"
+
 namespace sdx::cpu {
 namespace {
-
-// Not __m512i: GCC 12 spills accumulators of that type, which halves the speed.
-using Ints = int __attribute__((vector_size(64)));
-
-// 16 sums, biases added: scaled, clamped and rounded, which keeps bounds that are whole numbers.
-inline __m512i rounded(const QQuadFinish& f, Ints sums, const float* scale) {
-  const __m512 v = _mm512_mul_ps(_mm512_cvtepi32_ps(reinterpret_cast<__m512i>(sums)), _mm512_load_ps(scale));
-  return _mm512_cvtps_epi32(_mm512_min_ps(_mm512_max_ps(v, _mm512_set1_ps(f.low)), _mm512_set1_ps(f.high)));
-}
-
-// 32 sums as int16; groups of four in the order 0 4 1 5 2 6 3 7.
-inline __m512i words(const QQuadFinish& f, Ints c, Ints e) {
-  const __m512i w = _mm512_packs_epi32(rounded(f, c, f.scale), rounded(f, e, f.scale + 16));
-  return _mm512_adds_epi16(w, _mm512_set1_epi16(static_cast<short>(f.zero_point)));
-}
-
-// Two rows of words as bytes, the first in the lower half.
-inline __m512i bytes_of(const QQuadFinish& f, __m512i w0, __m512i w1) {
-  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-  return _mm512_permutexvar_epi32(order, f.is_signed ? _mm512_packs_epi16(w0, w1) : _mm512_packus_epi16(w0, w1));
-}
-
-inline void store(std::uint8_t* y, __mmask32 columns, __m256i v) { _mm256_mask_storeu_epi8(y, columns, v); }
 
 // Weights come from memory, and are wanted one panel after the other: a line with each quad, for as many as there are left.
 struct Ahead {
@@ -46,7 +25,7 @@ struct Ahead {
 };
 
 // M rows; kHalf: only the first 16 columns count.
-template <int M, bool kHalf>
+template <int M, bool kHalf, bool kClamp>
 void tile(const QQuadPanel& g, std::int64_t row, Ahead ahead) {
   const std::int64_t s = g.stride;
   const std::uint8_t* const first = g.a + row * s;
@@ -80,14 +59,14 @@ void tile(const QQuadPanel& g, std::int64_t row, Ahead ahead) {
   }
   std::uint8_t* const y = g.y + row * g.ldc;
   const auto columns = static_cast<__mmask32>((std::uint64_t{1} << g.columns) - 1);
-#define SDX_STORE(I, J)                                                        \
-  if constexpr (M > J) {                                                       \
-    const __m512i v = bytes_of(f, words(f, c##I, e##I), words(f, c##J, e##J)); \
-    store(y + I * g.ldc, columns, _mm512_castsi512_si256(v));                  \
-    store(y + J * g.ldc, columns, _mm512_extracti64x4_epi64(v, 1));            \
-  } else if constexpr (M > I) {                                                \
-    const __m512i w = words(f, c##I, e##I);                                    \
-    store(y + I * g.ldc, columns, _mm512_castsi512_si256(bytes_of(f, w, w)));  \
+#define SDX_STORE(I, J)                                                                        \
+  if constexpr (M > J) {                                                                       \
+    const __m512i v = bytes_of(f, words<kClamp>(f, c##I, e##I), words<kClamp>(f, c##J, e##J)); \
+    store(y + I * g.ldc, columns, _mm512_castsi512_si256(v));                                  \
+    store(y + J * g.ldc, columns, _mm512_extracti64x4_epi64(v, 1));                            \
+  } else if constexpr (M > I) {                                                                \
+    const __m512i w = words<kClamp>(f, c##I, e##I);                                            \
+    store(y + I * g.ldc, columns, _mm512_castsi512_si256(bytes_of(f, w, w)));                  \
   }
   SDX_STORE(0, 1)
   SDX_STORE(2, 3)
@@ -100,11 +79,11 @@ void tile(const QQuadPanel& g, std::int64_t row, Ahead ahead) {
 #undef SDX_DECLARE
 }
 
-template <bool kHalf>
+template <bool kHalf, bool kClamp>
 void tile_of(const QQuadPanel& g, std::int64_t row, std::int64_t m, Ahead ahead) {
   switch (m) {
 #define SDX_CASE(I) \
-  case I + 1: return tile<I + 1, kHalf>(g, row, ahead);
+  case I + 1: return tile<I + 1, kHalf, kClamp>(g, row, ahead);
     SDX_REPEAT_12(SDX_CASE)
 #undef SDX_CASE
     default: break;
@@ -114,12 +93,15 @@ void tile_of(const QQuadPanel& g, std::int64_t row, std::int64_t m, Ahead ahead)
 void panel(const QQuadPanel& g) {
   const std::int64_t tiles = (g.m + kQuadRows - 1) / kQuadRows;
   const std::int64_t fetched = g.quads * 64;  // with each tile
-  const bool half = g.columns <= kQuadColumns / 2;
+  const bool half = g.columns <= kQuadColumns / 2, clamp = g.finish->clamp;
+  const auto tile = half    ? (clamp ? tile_of<true, true> : tile_of<true, false>)
+                    : clamp ? tile_of<false, true>
+                            : tile_of<false, false>;
   for (std::int64_t i = 0; i < tiles; ++i) {
     const std::int64_t row = g.m * i / tiles, m = g.m * (i + 1) / tiles - row;
     const Ahead ahead =
         i * fetched < g.ahead_bytes ? Ahead{g.ahead + i * fetched, 64} : Ahead{reinterpret_cast<const char*>(g.b), 0};
-    half ? tile_of<true>(g, row, m, ahead) : tile_of<false>(g, row, m, ahead);
+    tile(g, row, m, ahead);
   }
 }
 

@@ -21,6 +21,7 @@ struct QQuadFinish {
   float low = 0, high = 0;  // before the zero point is added
   std::int32_t zero_point = 0;
   bool is_signed = false;
+  bool clamp = true;  // false: packing saturates at these bounds anyway, and no scaled sum exceeds an int32
 };
 
 struct QQuadPanel {

@@ -1,0 +1,56 @@
+#include "base/system/amx.h"
+
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "base/system/cpu_features.h"
+
+#if defined(__x86_64__) && defined(__linux__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+namespace sdx {
+namespace {
+
+#if defined(__x86_64__) && defined(__linux__)
+
+bool has_tiles() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
+  if ((d >> 24 & 1U) == 0 || (d >> 25 & 1U) == 0) return false;
+  std::uint32_t low = 0, high = 0;
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return (low & 0x60000U) == 0x60000U;  // XCR0: tile configuration and tile data
+}
+
+// Linux saves tiles only for processes that ask (arch_prctl(2), ARCH_REQ_XCOMP_PERM). It refuses while a thread's alternate signal
+// stack has no room for them.
+bool system_grants_tiles() {
+  constexpr long kRequest = 0x1023, kTileData = 18;
+  return syscall(SYS_arch_prctl, kRequest, kTileData) == 0;
+}
+
+bool has_permission() {
+  const char* text = std::getenv("SDX_CPU_AMX");
+  if (text != nullptr && std::string_view(text) == "0") return false;
+  return cpu_features().avx512_vnni && has_tiles() && system_grants_tiles();
+}
+
+#else
+
+bool has_permission() { return false; }
+
+#endif
+
+}  // namespace
+
+bool use_amx() {
+  if (cpu_isa() != Isa::avx512 || !use_vnni(Isa::avx512)) return false;
+  static const bool permission = has_permission();
+  return permission;
+}
+
+}  // namespace sdx

@@ -1,0 +1,222 @@
+#include "kernels/cpu/conv/int8/quant_quads_amx.h"
+
+#if defined(__x86_64__) && defined(__GNUC__)
+
+// GCC 12's own headers start from registers that are deliberately left undefined (GCC bug 105593).
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#include <immintrin.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/cpu/simd/attributes.h"
+
+HWY_PUSH_ATTRIBUTES(SDX_AMX_INT8)
+#include "kernels/cpu/conv/int8/quant_quads_bytes-inl.h"
+
+namespace sdx::cpu {
+namespace {
+
+constexpr std::int64_t kStep = kTileBytes / 4 * kQuadColumns * 4;  // bytes of a panel that 64 bytes of a row meet
+constexpr std::int64_t kPanelRow = kQuadColumns * 4, kSumRow = kQuadColumns * 4;  // bytes
+
+// What ldtilecfg reads (Intel SDM, volume 1, 18.2): tiles 0 to 3 are sums, 4 and 5 rows, 6 and 7 columns.
+struct alignas(64) TileConfig {
+  std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
+  std::uint16_t row_bytes[16] = {};
+  std::uint8_t rows[16] = {};
+};
+
+// Sums of a block of rows that are not bytes yet.
+struct Pending {
+  const QQuadFinish* finish = nullptr;
+  const std::int32_t* sums = nullptr;
+  std::uint8_t* y = nullptr;
+  std::int64_t ldc = 0;
+  std::int64_t left = 0;  // rows
+  __mmask32 columns = 0;
+
+  template <bool kClamp>
+  __m512i row(std::int64_t at) const {
+    const auto half = [&](std::int64_t i) { return reinterpret_cast<Ints>(_mm512_load_si512(sums + at + i)); };
+    return words<kClamp>(*finish, half(0), half(16));
+  }
+  // Two rows.
+  template <bool kClamp>
+  void two() {
+    const __m512i v = bytes_of(*finish, row<kClamp>(0), row<kClamp>(kQuadColumns));
+    store(y, columns, _mm512_castsi512_si256(v));
+    store(y + ldc, columns, _mm512_extracti64x4_epi64(v, 1));
+    sums += 2 * kQuadColumns;
+    y += 2 * ldc;
+  }
+  // That many times two rows.
+  void some(std::int64_t pairs) {
+    left -= 2 * pairs;
+    if (finish->clamp) {
+      for (; pairs > 0; --pairs) two<true>();
+    } else {
+      for (; pairs > 0; --pairs) two<false>();
+    }
+  }
+  void all() {
+    if (left > 1) some(left / 2);
+    if (left == 0) return;
+    const __m512i w = row<true>(0);
+    store(y, columns, _mm512_castsi512_si256(bytes_of(*finish, w, w)));
+    left = 0;
+  }
+};
+
+// One or two tiles of rows.
+struct Rows {
+  std::int64_t first = 0, second = -1;
+};
+
+// Products of one step, with 64 bytes at each of the rows.
+template <bool kTwoRows, bool kTwoColumns>
+inline void step(const std::uint8_t* a0, const std::uint8_t* a1, std::int64_t stride, const std::int8_t* b) {
+  _tile_loadd(6, b, kPanelRow);
+  _tile_loadd(4, a0, stride);
+  _tile_dpbusd(0, 4, 6);
+  if constexpr (kTwoColumns) {
+    _tile_loadd(7, b + 64, kPanelRow);
+    _tile_dpbusd(1, 4, 7);
+  }
+  if constexpr (kTwoRows) {
+    _tile_loadd(5, a1, stride);
+    _tile_dpbusd(2, 5, 6);
+    if constexpr (kTwoColumns) _tile_dpbusd(3, 5, 7);
+  }
+}
+
+// Sums of the rows' tiles to `out0` and `out1`, [tile rows][32] each, from `start` (32 values) on; meanwhile what is pending, if
+// anything, becomes bytes.
+template <bool kTwoRows, bool kTwoColumns>
+void multiply(const QTilePanel& p, Rows rows, const std::int32_t* start, std::int32_t* out0, std::int32_t* out1,
+              Pending& pending) {
+  _tile_loadd(0, start, 0);
+  if constexpr (kTwoColumns) _tile_loadd(1, start + 16, 0);
+  if constexpr (kTwoRows) _tile_loadd(2, start, 0);
+  if constexpr (kTwoRows && kTwoColumns) _tile_loadd(3, start + 16, 0);
+  const std::uint8_t* a0 = p.a + rows.first * p.stride;
+  const std::uint8_t* a1 = kTwoRows ? p.a + rows.second * p.stride : nullptr;
+  const std::int8_t* b = p.b;
+  const std::int64_t steps = p.steps + (p.tail != nullptr ? 1 : 0);
+  const std::int64_t pairs = steps > 0 ? (pending.left / 2 + steps - 1) / steps : 0;  // of rows with each step
+  for (std::int64_t i = 0; i < p.steps; ++i, b += kStep) {
+    step<kTwoRows, kTwoColumns>(a0, a1, p.stride, b);
+    a0 += kTileBytes;
+    if constexpr (kTwoRows) a1 += kTileBytes;
+    if (pending.left > 1) pending.some(std::min(pairs, pending.left / 2));
+  }
+  if (p.tail != nullptr) {
+    const std::uint8_t* second = kTwoRows ? p.tail + rows.second * kTileBytes : nullptr;
+    step<kTwoRows, kTwoColumns>(p.tail + rows.first * kTileBytes, second, kTileBytes, b);
+  }
+  pending.all();
+  _tile_stored(0, out0, kSumRow);
+  if constexpr (kTwoColumns) _tile_stored(1, out0 + 16, kSumRow);
+  if constexpr (kTwoRows) _tile_stored(2, out1, kSumRow);
+  if constexpr (kTwoRows && kTwoColumns) _tile_stored(3, out1 + 16, kSumRow);
+}
+
+using Multiply = void (*)(const QTilePanel&, Rows, const std::int32_t*, std::int32_t*, std::int32_t*, Pending&);
+
+Multiply multiply_of(bool two_rows, bool two_columns) {
+  if (two_rows) return two_columns ? multiply<true, true> : multiply<true, false>;
+  return two_columns ? multiply<false, true> : multiply<false, false>;
+}
+
+// fn(rows) for each block: whole tiles, the last of which begins earlier where it would reach beyond m.
+template <class F>
+void over_rows(std::int64_t m, F&& fn) {
+  if (m <= kTileRows) return fn(Rows{});
+  for (std::int64_t row = 0; row < m; row += 2 * kTileRows) {
+    const std::int64_t left = m - row;
+    Rows r{row, row + kTileRows};
+    if (left <= kTileRows) r = {m - kTileRows, -1};
+    if (left > kTileRows) r.second = std::min(r.second, m - kTileRows);
+    fn(r);
+  }
+}
+
+void bytes(const QTilePanel& p) {
+  alignas(64) std::int32_t sums[2][2 * kTileRows * kQuadColumns];
+  const std::int64_t tile_rows = std::min(p.m, kTileRows);
+  const bool two_columns = p.columns > kQuadColumns / 2;
+  const auto columns = static_cast<__mmask32>((std::uint64_t{1} << p.columns) - 1);
+  Pending pending;
+  int turn = 0;
+  over_rows(p.m, [&](Rows r) {
+    const bool two = r.second >= 0;
+    // Where two tiles overlap, so do their sums.
+    const std::int64_t fresh = two ? r.second - r.first : 0;
+    std::int32_t* const out = sums[turn];
+    multiply_of(two, two_columns)(p, r, p.finish->bias, out, out + fresh * kQuadColumns, pending);
+    pending = {p.finish, out, p.y + r.first * p.ldc, p.ldc, fresh + tile_rows, columns};
+    turn ^= 1;
+  });
+  pending.all();
+}
+
+void sums_of(const QTilePanel& p, std::int32_t* out) {
+  alignas(64) static constexpr std::int32_t kNone[kQuadColumns] = {};
+  const bool two_columns = p.columns > kQuadColumns / 2;
+  Pending none;
+  over_rows(p.m, [&](Rows r) {
+    multiply_of(r.second >= 0, two_columns)(p, r, kNone, out + r.first * kQuadColumns,
+                                            r.second < 0 ? nullptr : out + r.second * kQuadColumns, none);
+  });
+}
+
+void clear_ends(std::uint8_t* rows, std::int64_t stride, std::int64_t count, std::int64_t k, std::int64_t width) {
+  if (width == k) return;
+  const __mmask64 mask = ~std::uint64_t{0} >> (64 - (width - k));
+  for (std::int64_t i = 0; i < count; ++i) _mm512_mask_storeu_epi8(rows + i * stride + k, mask, _mm512_setzero_si512());
+}
+
+void copy_ends(const std::uint8_t* rows, std::int64_t stride, std::int64_t count, std::int64_t k, std::uint8_t* to) {
+  const std::int64_t rest = k % kTileBytes;
+  const __mmask64 mask = ~std::uint64_t{0} >> (64 - rest);
+  const std::uint8_t* from = rows + k - rest;
+  for (std::int64_t i = 0; i < count; ++i) {
+    _mm512_store_si512(to + i * kTileBytes, _mm512_maskz_loadu_epi8(mask, from + i * stride));
+  }
+}
+
+void load_config(std::int64_t rows) {
+  TileConfig config;
+  for (int i = 0; i < 8; ++i) {
+    config.row_bytes[i] = kTileBytes;
+    config.rows[i] = static_cast<std::uint8_t>(i < 6 ? rows : kTileBytes / 4);
+  }
+  // Not _tile_loadconfig: GCC 12's says that it reads eight bytes, and the rest is never written.
+  __asm__ volatile("ldtilecfg %0" ::"m"(config));
+}
+
+void unload() { _tile_release(); }
+
+constexpr QTileKernels kKernels = {bytes, sums_of, clear_ends, copy_ends};
+
+}  // namespace
+
+TileScope::TileScope(std::int64_t rows) { load_config(rows); }
+TileScope::~TileScope() { unload(); }
+
+}  // namespace sdx::cpu
+HWY_POP_ATTRIBUTES
+
+namespace sdx::cpu {
+const QTileKernels* qtile_kernels() { return &kKernels; }
+}  // namespace sdx::cpu
+
+#else
+
+namespace sdx::cpu {
+TileScope::TileScope(std::int64_t) {}
+TileScope::~TileScope() = default;
+const QTileKernels* qtile_kernels() { return nullptr; }
+}  // namespace sdx::cpu
+
+#endif

@@ -1,0 +1,53 @@
+#pragma once
+// Rows of unsigned bytes times panels of quads of signed ones by AMX's tdpbusd; internal to this folder.
+//
+// A tile of 16 rows by 64 bytes meets one of 16 quads by 16 columns: 16,384 products in 16 cycles, eight times as many as vpdpbusd
+// does. Two tiles of rows and two of columns are four sums, so that each tile that is loaded serves twice and no product waits
+// for the one before it. Where sums become bytes, those of the block before do so between the products of the next: both take
+// about as long where K is small.
+
+#include <cstdint>
+
+#include "kernels/cpu/conv/int8/quant_quads_vnni.h"
+
+namespace sdx::cpu {
+
+constexpr std::int64_t kTileRows = 16, kTileBytes = 64;
+constexpr std::int64_t kTileSlack = 15 * 4 * kQuadColumns;  // bytes behind a panel that may be read
+
+// Tiles are this thread's for as long as it lives: 16 rows, or fewer. About 300 cycles.
+class TileScope {
+ public:
+  explicit TileScope(std::int64_t rows);
+  ~TileScope();
+  TileScope(const TileScope&) = delete;
+  TileScope& operator=(const TileScope&) = delete;
+};
+
+struct QTilePanel {
+  const std::uint8_t* a = nullptr;  // m rows, `stride` bytes apart
+  std::int64_t stride = 0;
+  std::int64_t m = 0;
+  std::int64_t steps = 0;                // of kTileBytes of each row
+  const std::uint8_t* tail = nullptr;    // [m][kTileBytes]: the rest of each row, filled up with zeros; null: there is none
+  const std::int8_t* b = nullptr;        // [quads][32][4]; kTileSlack bytes behind the last quad may be read
+  std::int64_t columns = kQuadColumns;   // of which so many count
+  const QQuadFinish* finish = nullptr;   // bytes only
+  std::uint8_t* y = nullptr;             // [m][columns], ldc apart
+  std::int64_t ldc = 0;
+};
+
+struct QTileKernels {
+  // Within a TileScope of min(m, kTileRows) rows.
+  void (*bytes)(const QTilePanel& p);
+  void (*sums)(const QTilePanel& p, std::int32_t* out);  // [m][32], without biases
+  // Bytes [k, width) of each row become 0; width - k is below 64.
+  void (*clear_ends)(std::uint8_t* rows, std::int64_t stride, std::int64_t count, std::int64_t k, std::int64_t width);
+  // The last k % 64 bytes of rows of k bytes to [count][64], filled up with zeros.
+  void (*copy_ends)(const std::uint8_t* rows, std::int64_t stride, std::int64_t count, std::int64_t k, std::uint8_t* to);
+};
+
+// Null where the build has none; whether the machine has the instructions is not asked.
+const QTileKernels* qtile_kernels();
+
+}  // namespace sdx::cpu
