@@ -26,8 +26,8 @@ bool has_tiles() {
   return (low & 0x60000U) == 0x60000U;  // XCR0: tile configuration and tile data
 }
 
-// Linux saves tiles only for processes that ask (arch_prctl(2), ARCH_REQ_XCOMP_PERM). It refuses while a thread's alternate signal
-// stack has no room for them.
+// Linux saves tiles only for processes that ask (arch_prctl(2), ARCH_REQ_XCOMP_PERM). It refuses while a thread's alternate
+// signal stack has no room for them.
 bool system_grants_tiles() {
   constexpr long kRequest = 0x1023, kTileData = 18;
   return syscall(SYS_arch_prctl, kRequest, kTileData) == 0;

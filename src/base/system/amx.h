@@ -5,8 +5,9 @@
 
 namespace sdx {
 
-// Whether products of bytes may use tiles: the processor has AMX-TILE and AMX-INT8, the system grants this process the use of their
-// registers, which the first call asks for, cpu_isa() is avx512, use_vnni() of it holds, and SDX_CPU_AMX is not "0". Thread-safe.
+// Whether products of bytes may use tiles: the processor has AMX-TILE and AMX-INT8, the system grants this process the use of
+// their registers, which the first call asks for, cpu_isa() is avx512, use_vnni() of it holds, and SDX_CPU_AMX is not "0".
+// Thread-safe.
 SDX_TOOLS_API bool use_amx();
 
 }  // namespace sdx

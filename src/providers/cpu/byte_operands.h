@@ -70,7 +70,7 @@ struct ByteMatrix {
 
   // c [m, n] = epilogue(a [m, k] minus a_zero, times this).
   void multiply(const void* a, bool a_signed, std::int32_t a_zero, std::int64_t m, const QEpilogue& epilogue, void* c) const {
-    qnhwc_product({a, a_signed, k, m, k, a_zero, nullptr}, n, packed.data(), wide, epilogue, c, n);
+    qnhwc_product({a, a_signed, k, m, k, a_zero}, n, packed.data(), wide, epilogue, c, n);
   }
 };
 
@@ -93,9 +93,10 @@ inline ByteMatrix packed_matrix(LowerContext& c, const MatrixSource& from, std::
                    !from.trans};
   m.wide = qnhwc_is_wide(shape, weights);
   weights.data = static_cast<const char*>(from.weights.data()) + from.part * k * n;
-  m.packed = c.pack({&from.weights, from.zeros}, qnhwc_packed_bytes(shape, weights, m.wide),
-                    cache::PackKey("qmatrix-3", weights.is_signed, m.wide, from.trans, from.part, k, n),
-                    [&](float* to) { qnhwc_pack(shape, weights, m.wide, to); });
+  m.packed = c.pack(
+      {&from.weights, from.zeros}, qnhwc_packed_bytes(shape, weights, m.wide),
+      cache::PackKey("qmatrix-4", weights.is_signed, m.wide, qnhwc_order(shape, weights, m.wide), from.trans, from.part, k, n),
+      [&](float* to) { qnhwc_pack(shape, weights, m.wide, to); });
   return m;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/cpu/simd/target_width.h"
 #include "kernels/cpu/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -55,6 +56,41 @@ std::int64_t add_blocks(const QAdd& q, const T* a, const T* b, T* y, std::int64_
   return i;
 }
 
+#elif SDX_512_BITS
+
+// The same, 64 at a time. Unpacking and packing work in the same parts of 128 bits, so that nothing needs to be put in order.
+// Bytes below 2^23 as a float's low bits are 2^23 and the byte, exactly: one subtraction takes this and the zero point away.
+template <bool kPlain, class T>
+std::int64_t add_blocks(const QAdd& q, const T* a, const T* b, T* y, std::int64_t n, VF low, VF high) {
+  constexpr bool kSigned = std::is_signed_v<T>;
+  const __m512i flip = _mm512_set1_epi8(static_cast<char>(kSigned ? 0x80 : 0)), none = _mm512_setzero_si512();
+  const __m512i exponent = _mm512_set1_epi16(0x4B00), zero = _mm512_set1_epi16(static_cast<std::int16_t>(q.y_zero));
+  const float base = 8388608.0F + (kSigned ? 128.0F : 0.0F);
+  const __m512 a_base = _mm512_set1_ps(base + static_cast<float>(q.a_zero)), a_scale = _mm512_set1_ps(q.a_scale);
+  const __m512 b_base = _mm512_set1_ps(base + static_cast<float>(q.b_zero)), b_scale = _mm512_set1_ps(q.b_scale);
+  const auto floats = [&](__m512i words, bool upper) HWY_ATTR {
+    return _mm512_castsi512_ps(upper ? _mm512_unpackhi_epi16(words, exponent) : _mm512_unpacklo_epi16(words, exponent));
+  };
+  // Words of both, of which each 128 bits are half of what they were as bytes.
+  const auto sums = [&](__m512i wa, __m512i wb) HWY_ATTR {
+    const auto rounded = [&](bool upper) HWY_ATTR {
+      const __m512 va = _mm512_mul_ps(_mm512_sub_ps(floats(wa, upper), a_base), a_scale);
+      __m512 sum = _mm512_add_ps(va, _mm512_mul_ps(_mm512_sub_ps(floats(wb, upper), b_base), b_scale));
+      if constexpr (!kPlain) sum = _mm512_min_ps(_mm512_max_ps(sum, low.raw), high.raw);
+      return _mm512_cvtps_epi32(sum);
+    };
+    return _mm512_adds_epi16(_mm512_packs_epi32(rounded(false), rounded(true)), zero);
+  };
+  std::int64_t i = 0;
+  for (; i + 64 <= n; i += 64) {
+    const __m512i va = _mm512_xor_si512(_mm512_loadu_si512(a + i), flip), vb = _mm512_xor_si512(_mm512_loadu_si512(b + i), flip);
+    const __m512i lower = sums(_mm512_unpacklo_epi8(va, none), _mm512_unpacklo_epi8(vb, none));
+    const __m512i upper = sums(_mm512_unpackhi_epi8(va, none), _mm512_unpackhi_epi8(vb, none));
+    _mm512_storeu_si512(y + i, kSigned ? _mm512_packs_epi16(lower, upper) : _mm512_packus_epi16(lower, upper));
+  }
+  return i;
+}
+
 #endif
 
 template <class T>
@@ -64,10 +100,11 @@ void add_of(const QAdd& q, const T* a, const T* b, T* y, std::int64_t n) {
   [[maybe_unused]] const VF low = hn::Set(df, static_cast<float>(lowest - q.y_zero));
   [[maybe_unused]] const VF high = hn::Set(df, static_cast<float>(lowest + 255 - q.y_zero));
   std::int64_t i = 0;
-#if HWY_TARGET == HWY_AVX2
+#if HWY_TARGET == HWY_AVX2 || SDX_512_BITS
   const bool plain = std::fabs(q.a_scale) < 1e6F && std::fabs(q.b_scale) < 1e6F;
   i = plain ? add_blocks<true>(q, a, b, y, n, low, high) : add_blocks<false>(q, a, b, y, n, low, high);
-#elif HWY_TARGET != HWY_SCALAR
+#endif
+#if HWY_TARGET != HWY_AVX2 && HWY_TARGET != HWY_SCALAR
   const std::int64_t lanes = lanes_f32();
   const DI d;
   const hn::Rebind<std::uint8_t, DI> d8;

@@ -175,7 +175,7 @@ void gather(const QSource& q, std::int64_t first, std::int64_t rows, std::int16_
   };
   if (q.shape == nullptr) {
     for (std::int64_t i = 0; i < rows; ++i, out += stride) {
-      widen(q.x + (first + i) * q.lda, q.end, q.is_signed, q.zeros != nullptr ? q.zeros[first + i] : q.zero, q.k, out);
+      widen(q.x + (first + i) * q.lda, q.end, q.is_signed, q.zero, q.k, out);
       fill_up(out);
     }
     return;

@@ -13,7 +13,6 @@ struct QSource {
   const std::uint8_t* end = nullptr;  // of x's memory
   bool is_signed = false;
   std::int32_t zero = 0;
-  const std::int32_t* zeros = nullptr;  // per row, matrices only
   std::int64_t k = 0;
   std::int64_t lda = 0;    // matrices
   std::int64_t group = 0;  // convolutions

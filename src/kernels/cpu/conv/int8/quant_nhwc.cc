@@ -370,6 +370,14 @@ const std::int32_t* byte_bias(const ConvShape& s, std::int64_t nr, const void* p
   return bias;
 }
 
+// What panels that do not hold pairs need; their shape has one group.
+void set_order(Product& g, const ConvShape& s, std::int64_t nr, const void* packed, std::int64_t order) {
+  if (order == kPairs) return;
+  g.byte_bias = byte_bias(s, nr, packed, g.source.zero + (g.source.is_signed ? 128 : 0), g.epilogue);
+  if (order == kOctets) g.octets = octet_table_of(s, nr, packed, 0).data;
+  g.quads = order == kQuads;
+}
+
 }  // namespace
 
 void qnhwc_conv(const ConvShape& s, const void* x, bool x_signed, std::int32_t x_zero, const void* packed, bool wide,
@@ -406,9 +414,7 @@ void qnhwc_conv(const ConvShape& s, const void* x, bool x_signed, std::int32_t x
     g.epilogue = from_column(epilogue, group * columns);
     g.c = static_cast<char*>(y) + group * columns * bytes_per_output(epilogue);
     g.ldc = s.out_channels;
-    if (trailer.order != kPairs) g.byte_bias = byte_bias(s, kernels.nr, packed, x_zero + (x_signed ? 128 : 0), epilogue);
-    if (trailer.order == kOctets) g.octets = octet_table_of(s, kernels.nr, packed, 0).data;
-    g.quads = trailer.order == kQuads;
+    set_order(g, s, kernels.nr, packed, trailer.order);
     multiply(kernels, g);
   }
 }
@@ -423,24 +429,26 @@ ConvShape matrix_shape(std::int64_t k, std::int64_t n) {
 void qnhwc_product(const QMatrix& a, std::int64_t n, const void* packed, bool wide, const QEpilogue& epilogue, void* c,
                    std::int64_t ldc) {
   if (a.m <= 0 || n <= 0) return;
+  const QNhwcKernels& kernels = qnhwc_kernels();
+  const ConvShape shape = matrix_shape(a.k, n);
   Product g;
   g.source.x = static_cast<const std::uint8_t*>(a.a);
   g.source.end = g.source.x + (a.m - 1) * a.lda + a.k;
   g.source.is_signed = a.is_signed;
   g.source.zero = a.zero;
-  g.source.zeros = a.zeros;
   g.source.k = a.k;
   g.source.lda = a.lda;
   g.m = a.m;
   g.n = n;
   g.k = a.k;
   g.panels = packed;
-  g.cross = cross_of(matrix_shape(a.k, n), qnhwc_kernels().nr, packed, wide);
+  g.cross = cross_of(shape, kernels.nr, packed, wide);
   g.wide = wide;
   g.epilogue = epilogue;
   g.c = c;
   g.ldc = ldc;
-  multiply(qnhwc_kernels(), g);
+  set_order(g, shape, kernels.nr, packed, trailer_of(shape, kernels.nr, packed, wide).order);
+  multiply(kernels, g);
 }
 
 }  // namespace sdx::cpu

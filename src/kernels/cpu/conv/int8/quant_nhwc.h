@@ -17,8 +17,7 @@ namespace sdx::cpu {
 void qnhwc_conv(const ConvShape& shape, const void* x, bool x_signed, std::int32_t x_zero, const void* packed, bool wide,
                 const QEpilogue& epilogue, void* y);
 
-// A matrix product is a 1x1 convolution over m pixels; `packed` by qnhwc_pack of matrix_shape(k, n). a_zeros: m values instead of
-// a_zero, or null.
+// A matrix product is a 1x1 convolution over m pixels; `packed` by qnhwc_pack of matrix_shape(k, n).
 ConvShape matrix_shape(std::int64_t k, std::int64_t n);
 struct QMatrix {
   const void* a = nullptr;
@@ -27,7 +26,6 @@ struct QMatrix {
   std::int64_t m = 0;
   std::int64_t k = 0;
   std::int32_t zero = 0;
-  const std::int32_t* zeros = nullptr;
 };
 void qnhwc_product(const QMatrix& a, std::int64_t n, const void* packed, bool wide, const QEpilogue& epilogue, void* c,
                    std::int64_t ldc);

@@ -220,9 +220,7 @@ bool winograd_shape(const ConvShape& s) {
 }
 
 // Whether panels hold quads of bytes, for instructions that multiply these exactly.
-bool uses_quads(const ConvShape& s, const QWeights& w, bool wide) {
-  return w.for_convolution && !wide && s.groups == 1 && qnhwc_kernels().quads != nullptr;
-}
+bool uses_quads(const ConvShape& s, bool wide) { return !wide && s.groups == 1 && qnhwc_kernels().quads != nullptr; }
 
 // Whether packing may try octets.
 bool may_use_octets(const ConvShape& s, const QWeights& w, bool wide) {
@@ -308,7 +306,7 @@ bool qnhwc_is_wide(const ConvShape& s, const QWeights& w) {
 
 int qnhwc_order(const ConvShape& s, const QWeights& w, bool wide) {
   if (qnhwc_is_depthwise(s)) return kPairs;
-  return uses_quads(s, w, wide) ? kQuads : may_use_octets(s, w, wide) ? kOctets : kPairs;
+  return uses_quads(s, wide) ? kQuads : may_use_octets(s, w, wide) ? kOctets : kPairs;
 }
 
 std::size_t qnhwc_packed_bytes(const ConvShape& s, const QWeights& w, bool wide) {

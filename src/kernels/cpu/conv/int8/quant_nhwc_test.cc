@@ -224,49 +224,69 @@ TEST(KernelsQuantNhwc, ThreadCountsAgree) {
   }
 }
 
+// m x k times k x n to int32, floats and bytes.
+void check_product(std::int64_t m, std::int64_t n, std::int64_t k, bool is_signed) {
+  SCOPED_TRACE(std::to_string(m) + " x " + std::to_string(k) + " x " + std::to_string(n) + (is_signed ? " signed" : ""));
+  const std::int64_t lda = k % 8 == 0 ? k : k + 3, ldc = n + 2, zero = is_signed ? -7 : 93;
+  Guarded<std::uint8_t> a((m - 1) * lda + k, 1, bytes((m - 1) * lda + k, 1, is_signed));
+  const Bytes b = bytes(n * k, 2, true);
+  const QWeights weights{b.data(), true, nullptr, 0};
+  const ConvShape s = matrix_shape(k, n);
+  Guarded<std::uint8_t> packed(static_cast<std::int64_t>(qnhwc_packed_bytes(s, weights, false)));
+  qnhwc_pack(s, weights, false, packed.data());
+  const QMatrix matrix{a.data(), is_signed, lda, m, k, static_cast<std::int32_t>(zero)};
+  Guarded<std::int32_t> c((m - 1) * ldc + n, 1);
+  qnhwc_product(matrix, n, packed.data(), false, QEpilogue{}, c.data(), ldc);
+  const std::vector<float> scale = random_floats(n, 5, 1e-4F, 2e-3F);
+  Guarded<float> f32((m - 1) * ldc + n, 1);
+  Guarded<std::uint8_t> u8((m - 1) * ldc + n, 1);
+  QEpilogue e;
+  e.scale = scale.data(), e.scale_is_array = true;
+  e.output = QEpilogue::Output::f32;
+  qnhwc_product(matrix, n, packed.data(), false, e, f32.data(), ldc);
+  e.output = QEpilogue::Output::u8, e.zero_point = 90, e.low = 0, e.high = 255;
+  qnhwc_product(matrix, n, packed.data(), false, e, u8.data(), ldc);
+  for (std::int64_t i = 0; i < m; ++i) {
+    for (std::int64_t j = 0; j < n; ++j) {
+      std::int32_t sum = 0;
+      for (std::int64_t p = 0; p < k; ++p) {
+        sum += (value(a[i * lda + p], is_signed) - static_cast<std::int32_t>(zero)) *
+               static_cast<std::int8_t>(b[static_cast<std::size_t>(j * k + p)]);
+      }
+      ASSERT_EQ(c[i * ldc + j], sum) << i << " " << j;
+      const float real = static_cast<float>(sum) * scale[static_cast<std::size_t>(j)];
+      ASSERT_EQ(f32[i * ldc + j], real) << i << " " << j;
+      ASSERT_EQ(u8[i * ldc + j], std::clamp(std::nearbyint(real) + 90, 0.0F, 255.0F)) << i << " " << j;
+    }
+    if (i + 1 < m) {
+      ASSERT_EQ(c[i * ldc + n], 0) << "wrote between rows";
+      ASSERT_EQ(f32[i * ldc + n], 0) << "wrote between rows";
+      ASSERT_EQ(u8[i * ldc + n], 0) << "wrote between rows";
+    }
+  }
+}
+
 TEST(KernelsQuantNhwc, ProductsAreExact) {
   for_each_isa([] {
-    for (const std::int64_t m : {1, 5, 7, 40}) {
-      for (const std::int64_t n : {1, 16, 35}) {
-        for (const std::int64_t k : {1, 31, 64, 1100}) {
-          for (const bool arrays : {false, true}) {
-            const std::int64_t lda = k + 3, ldc = n + 2;
-            Guarded<std::uint8_t> a((m - 1) * lda + k, 1, bytes((m - 1) * lda + k, 1, false));
-            const Bytes b = bytes(n * k, 2, true);
-            const std::vector<std::int32_t> zeros = random_ints<std::int32_t>(m, 3, 0, 255);
-            const QWeights weights{b.data(), true, nullptr, 0};
-            const ConvShape s = matrix_shape(k, n);
-            Guarded<std::uint8_t> packed(static_cast<std::int64_t>(qnhwc_packed_bytes(s, weights, false)));
-            qnhwc_pack(s, weights, false, packed.data());
-            QMatrix matrix{a.data(), false, lda, m, k, zeros[0], arrays ? zeros.data() : nullptr};
-            Guarded<std::int32_t> c((m - 1) * ldc + n, 1);
-            qnhwc_product(matrix, n, packed.data(), false, QEpilogue{}, c.data(), ldc);
-            const std::vector<float> scale = random_floats(n, 5, 1e-4F, 2e-3F);
-            Guarded<std::uint8_t> u8((m - 1) * ldc + n, 1);
-            QEpilogue e;
-            e.scale = scale.data(), e.scale_is_array = true;
-            e.output = QEpilogue::Output::u8, e.zero_point = 90, e.low = 0, e.high = 255;
-            qnhwc_product(matrix, n, packed.data(), false, e, u8.data(), ldc);
-            for (std::int64_t i = 0; i < m; ++i) {
-              for (std::int64_t j = 0; j < n; ++j) {
-                std::int32_t sum = 0;
-                for (std::int64_t p = 0; p < k; ++p) {
-                  sum += (a[i * lda + p] - zeros[arrays ? static_cast<std::size_t>(i) : 0]) *
-                         static_cast<std::int8_t>(b[static_cast<std::size_t>(j * k + p)]);
-                }
-                ASSERT_EQ(c[i * ldc + j], sum) << m << " " << n << " " << k;
-                const float real = static_cast<float>(sum) * scale[static_cast<std::size_t>(j)];
-                ASSERT_EQ(u8[i * ldc + j], std::clamp(std::nearbyint(real) + 90, 0.0F, 255.0F)) << m << " " << n << " " << k;
-              }
-              if (i + 1 < m) {
-                ASSERT_EQ(c[i * ldc + n], 0) << "wrote between rows";
-                ASSERT_EQ(u8[i * ldc + n], 0) << "wrote between rows";
-              }
-            }
+    for (const bool is_signed : {false, true}) {
+      // Rows: less than a tile, whole ones, tiles that overlap; the last does not fit one block.
+      for (const std::int64_t m : {1, 5, 9, 16, 17, 40, 300}) {
+        for (const std::int64_t n : {1, 16, 35}) {
+          for (const std::int64_t k : {1, 31, 64, 100, 1100}) {
+            if (m == 300 && k > 100) continue;
+            check_product(m, n, k, is_signed);
           }
         }
       }
     }
+  });
+}
+
+// Rows of one byte more than tiles take: more than a block holds.
+TEST(KernelsQuantNhwc, ManyRows) {
+  for_each_isa([] {
+    check_product(9001, 3, 36, false);
+    check_product(130, 40, 3001, false);
   });
 }
 

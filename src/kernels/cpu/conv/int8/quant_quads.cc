@@ -34,7 +34,7 @@ struct Rows {
 };
 
 // Rows may be read where they lie: whole quads of unsigned bytes.
-bool lies_ready(const QSource& q) { return q.shape == nullptr && !q.is_signed && q.k % 4 == 0; }
+bool lies_ready(const QSource& q) { return q.shape == nullptr && !q.is_signed && q.k % 4 == 0 && q.lda % 4 == 0; }
 
 void gather(const QSource& q, const Rows& r, std::uint8_t* to) {
   if (q.shape != nullptr) return qquad_kernels()->gather({q, r.stride}, r.first, r.count, to);

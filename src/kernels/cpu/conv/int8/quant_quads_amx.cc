@@ -17,7 +17,7 @@ HWY_PUSH_ATTRIBUTES(SDX_AMX_INT8)
 namespace sdx::cpu {
 namespace {
 
-constexpr std::int64_t kStep = kTileBytes / 4 * kQuadColumns * 4;  // bytes of a panel that 64 bytes of a row meet
+constexpr std::int64_t kStep = kTileBytes / 4 * kQuadColumns * 4;                 // bytes of a panel that 64 bytes of a row meet
 constexpr std::int64_t kPanelRow = kQuadColumns * 4, kSumRow = kQuadColumns * 4;  // bytes
 
 // What ldtilecfg reads (Intel SDM, volume 1, 18.2): tiles 0 to 3 are sums, 4 and 5 rows, 6 and 7 columns.

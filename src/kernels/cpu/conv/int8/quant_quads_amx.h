@@ -1,10 +1,10 @@
 #pragma once
 // Rows of unsigned bytes times panels of quads of signed ones by AMX's tdpbusd; internal to this folder.
 //
-// A tile of 16 rows by 64 bytes meets one of 16 quads by 16 columns: 16,384 products in 16 cycles, eight times as many as vpdpbusd
-// does. Two tiles of rows and two of columns are four sums, so that each tile that is loaded serves twice and no product waits
-// for the one before it. Where sums become bytes, those of the block before do so between the products of the next: both take
-// about as long where K is small.
+// A tile of 16 rows by 64 bytes meets one of 16 quads by 16 columns: 16,384 products in 16 cycles, eight times as many as
+// vpdpbusd does. Two tiles of rows and two of columns are four sums, so that each tile that is loaded serves twice and no product
+// waits for the one before it. Where sums become bytes, those of the block before do so between the products of the next: both
+// take about as long where K is small.
 
 #include <cstdint>
 
@@ -28,12 +28,12 @@ struct QTilePanel {
   const std::uint8_t* a = nullptr;  // m rows, `stride` bytes apart
   std::int64_t stride = 0;
   std::int64_t m = 0;
-  std::int64_t steps = 0;                // of kTileBytes of each row
-  const std::uint8_t* tail = nullptr;    // [m][kTileBytes]: the rest of each row, filled up with zeros; null: there is none
-  const std::int8_t* b = nullptr;        // [quads][32][4]; kTileSlack bytes behind the last quad may be read
-  std::int64_t columns = kQuadColumns;   // of which so many count
-  const QQuadFinish* finish = nullptr;   // bytes only
-  std::uint8_t* y = nullptr;             // [m][columns], ldc apart
+  std::int64_t steps = 0;               // of kTileBytes of each row
+  const std::uint8_t* tail = nullptr;   // [m][kTileBytes]: the rest of each row, filled up with zeros; null: there is none
+  const std::int8_t* b = nullptr;       // [quads][32][4]; kTileSlack bytes behind the last quad may be read
+  std::int64_t columns = kQuadColumns;  // of which so many count
+  const QQuadFinish* finish = nullptr;  // bytes only
+  std::uint8_t* y = nullptr;            // [m][columns], ldc apart
   std::int64_t ldc = 0;
 };
 
