@@ -1,5 +1,6 @@
 #include "base/system/amx.h"
 
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
@@ -45,9 +46,14 @@ bool has_permission() { return false; }
 
 #endif
 
+std::atomic<bool> g_allowed{true};
+
 }  // namespace
 
+void allow_amx(bool allowed) { g_allowed.store(allowed, std::memory_order_relaxed); }
+
 bool use_amx() {
+  if (!g_allowed.load(std::memory_order_relaxed)) return false;
   if (cpu_isa() != Isa::avx512 || !use_vnni(Isa::avx512)) return false;
   static const bool permission = has_permission();
   return permission;

@@ -10,4 +10,7 @@ namespace sdx {
 // Thread-safe.
 SDX_TOOLS_API bool use_amx();
 
+// For tests: false makes use_amx() false, true leaves it to what is said above. Not while kernels run.
+void allow_amx(bool allowed);
+
 }  // namespace sdx

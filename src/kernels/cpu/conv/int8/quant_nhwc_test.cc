@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/system/amx.h"
 #include "base/thread_pool.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_pack.h"
 #include "support/kernel_problems.h"
@@ -11,11 +12,22 @@
 namespace sdx::cpu {
 namespace {
 
-using test::for_each_isa;
 using test::Guarded;
 using test::random_floats;
 using test::random_ints;
 using Bytes = std::vector<std::uint8_t>;
+
+// For each instruction set, and where there are tiles also without them.
+template <class F>
+void for_each_way(F&& fn) {
+  test::for_each_isa([&] {
+    fn();
+    if (!use_amx()) return;
+    allow_amx(false);
+    fn();
+    allow_amx(true);
+  });
+}
 
 std::int32_t value(std::uint8_t v, bool is_signed) { return is_signed ? static_cast<std::int8_t>(v) : v; }
 
@@ -159,7 +171,7 @@ const Conv kConvs[] = {
 };
 
 TEST(KernelsQuantNhwc, ConvolutionIsExact) {
-  for_each_isa([] {
+  for_each_way([] {
     for (const Conv& v : kConvs) {
       for (int bits = 0; bits < 8; ++bits) {
         const bool xs = (bits & 1) != 0;
@@ -180,7 +192,7 @@ TEST(KernelsQuantNhwc, LowActivationsAreExact) {
       {1, 301, 65, 1, 4, 3, 1, 1, 1, 0}, {1, 1100, 49, 1, 3, 2, 1, 1, 1, 0}, {1, 128, 64, 1, 40, 30, 1, 1, 1, 0},
       {1, 95, 48, 1, 4, 4, 1, 1, 1, 0},  {1, 96, 47, 1, 4, 4, 1, 1, 1, 0},
   };
-  for_each_isa([&] {
+  for_each_way([&] {
     for (const Conv& v : convs) {
       for (const int low : {1, 2}) {
         for (const bool xs : {false, true}) {
@@ -202,7 +214,7 @@ TEST(KernelsQuantNhwc, LowActivationsAreExact) {
 
 // More rows than are gathered at once, and lines wider than what lies in the first cache at once.
 TEST(KernelsQuantNhwc, ManyRowsAreExact) {
-  for_each_isa([] {
+  for_each_way([] {
     check({1, 130, 40, 1, 24, 26, 3, 1, 1, 1}, false, true, 77, true);
     check({1, 64, 64, 64, 5, 250, 3, 1, 1, 1}, true, true, 5, true);
     check({1, 80, 80, 80, 5, 250, 3, 2, 1, 1}, false, true, 100, true);
@@ -267,7 +279,7 @@ void check_product(std::int64_t m, std::int64_t n, std::int64_t k, bool is_signe
 }
 
 TEST(KernelsQuantNhwc, ProductsAreExact) {
-  for_each_isa([] {
+  for_each_way([] {
     for (const bool is_signed : {false, true}) {
       // Rows: less than a tile, whole ones, tiles that overlap; the last does not fit one block.
       for (const std::int64_t m : {1, 5, 9, 16, 17, 40, 300}) {
@@ -284,7 +296,7 @@ TEST(KernelsQuantNhwc, ProductsAreExact) {
 
 // Rows of one byte more than tiles take: more than a block holds.
 TEST(KernelsQuantNhwc, ManyRows) {
-  for_each_isa([] {
+  for_each_way([] {
     check_product(9001, 3, 36, false);
     check_product(130, 40, 3001, false);
   });
