@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "base/system/mapped_file.h"
+#include "base/system/new_file.h"
 #include "cli/command.h"
 #include "cli/resolve.h"
 #include "cli/values/outputs.h"
@@ -33,9 +34,18 @@ constexpr const char* kBuildExamples =
 
 struct InitCommand {
   std::string model, name, output = "sdx.yml";
-  bool force = false;
+  bool force = false, dry_run = false;
   int run() const;
 };
+
+// Whether write_file_atomically() could write the file after its folders are created.
+void check_new_file(const fs::path& file) {
+  std::error_code ignored;
+  fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
+  while (!fs::exists(folder, ignored) && folder.has_parent_path()) folder = folder.parent_path();
+  if (!fs::exists(folder, ignored)) folder = ".";
+  NewFile::check(folder == file.parent_path() ? file : folder / file.filename());
+}
 
 int InitCommand::run() const {
   InitOptions o;
@@ -54,6 +64,11 @@ int InitCommand::run() const {
   const std::string text = project_text(found.source, o);
   if (output == "-") {
     print(text);
+    return kOk;
+  }
+  if (dry_run) {
+    check_new_file(file);
+    print(fmt::format("would {} {}, {} bytes\n", fs::exists(file, ignored) ? "overwrite" : "write", output, text.size()));
     return kOk;
   }
   fs::create_directories(o.folder, ignored);
@@ -138,6 +153,7 @@ void add_init(const Command& app, Action& action) {
   command->add_option("-o,--output", c->output, "Project file (sdx.yml); '-': standard output")->type_name("FILE");
   command->add_option("--name", c->name, "Project name; default: the name of the model file")->type_name("NAME");
   command->add_flag("--force", c->force, "Overwrite an existing file");
+  command->add_flag("--dry-run", c->dry_run, "Print what would be written, and write nothing");
   command->footer(kInitExamples);
   command->callback([c, &action] { action = [c] { return c->run(); }; });
 }

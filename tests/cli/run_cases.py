@@ -15,6 +15,7 @@ A case file is a list of commands, each followed by what is expected of it:
     stderr: hint                   likewise for standard error
     stderr: this || that           either will do: what depends on the machine
     file out.json: "C"             a fragment of a file that the command wrote
+    no file out.json               there is no such file or folder
 
 Every file runs in a fresh folder with the models of tiny_models.py. The default is `exit 0`; lines with '#' are comments.
 """
@@ -53,6 +54,8 @@ def check(expectation, result, folder):
         return None if result.returncode == int(rest) else f"exit code {result.returncode}"
     if expectation.startswith("stdout = "):
         return None if json.loads(result.stdout) == json.loads(expectation[9:]) else "another JSON"
+    if kind == "no" and rest.startswith("file "):
+        return "it is there" if (folder / rest[5:]).exists() else None
     if kind == "no":
         stream, _, fragment = rest.partition(": ")
         return f"{stream} has it" if fragment in streams[stream] else None
