@@ -99,13 +99,13 @@ std::string Rewriter::product(NodeId id) {
   const Tensor* w = constant_of(edit_.graph(), n.inputs[1]);
   if (!is_f32(n.inputs[0]) || !is_f32(n.inputs[1])) return "its operands are not both float32";
   if (w == nullptr) {
-    if (options_.extra.matmul_const_b_only.value_or(true)) return "its second operand is no constant (MatMulConstBOnly)";
+    if (options_.extra.matmul_const_b_only.value_or(true)) return "its second operand is not a constant (MatMulConstBOnly)";
     const Quantized a = quantized(n.inputs[0]), b = quantized(n.inputs[1]);
     edit_.graph().remove_node(id);
     integer_product(n, "MatMulInteger", a, {b.codes, b.scale, b.zero}, kNoValue, {}, n.outputs[0]);
     return {};
   }
-  if (w->rank() < 2) return "its weights are no matrix";
+  if (w->rank() < 2) return "its weights are not a matrix";
   const auto axis = w->rank() == 2 && options_.per_channel ? std::optional<std::int64_t>(1) : std::nullopt;
   const StoredWeights stored = weights_.store(n.inputs[1], axis);
   const Quantized x = quantized(n.inputs[0]);
@@ -118,7 +118,7 @@ std::string Rewriter::gemm(NodeId id) {
   const Node n = edit_.graph().node(id);
   const Tensor* w = constant_of(edit_.graph(), n.inputs[1]);
   if (!is_f32(n.inputs[0])) return "it does not compute in float32";
-  if (w == nullptr || w->rank() != 2) return "its weights are no constant matrix";
+  if (w == nullptr || w->rank() != 2) return "its weights are not a constant matrix";
   const float alpha = n.attributes.get_float("alpha", 1), beta = n.attributes.get_float("beta", 1);
   if (n.attributes.get_int("transA", 0) != 0) return "its first operand is transposed";
   if (alpha != 1) return "its product is scaled (alpha)";
@@ -137,7 +137,7 @@ std::string Rewriter::conv(NodeId id) {
   const Node n = edit_.graph().node(id);
   const Tensor* w = constant_of(edit_.graph(), n.inputs[1]);
   if (!is_f32(n.inputs[0])) return "it does not compute in float32";
-  if (w == nullptr || w->rank() < 3) return "its weights are no constant";
+  if (w == nullptr || w->rank() < 3) return "its weights are not a constant";
   // Convolutions of bytes whose range is found in each run lose much accuracy, and gain no time. A scale for each kernel costs
   // nothing here.
   if (options_.op_types_to_quantize.empty()) {
@@ -152,7 +152,7 @@ std::string Rewriter::conv(NodeId id) {
   if (const Tensor* b = constant_of(edit_.graph(), bias)) {
     bias = edit_.constant(name_of(n, "_bias"), b->reshaped(spread));
   } else if (bias != kNoValue) {
-    return "its bias is no constant";
+    return "its bias is not a constant";
   }
   StoredWeights stored = weights_.store_kernels(n.inputs[1], options_.per_channel);
   if (options_.per_channel) stored.scale = weights_.reshaped(stored.scale, spread);
@@ -166,7 +166,7 @@ std::string Rewriter::lstm(NodeId id) {
   const Node n = edit_.graph().node(id);
   const Tensor *w = constant_of(edit_.graph(), n.inputs[1]), *r = constant_of(edit_.graph(), n.inputs[2]);
   if (!is_f32(n.inputs[0])) return "it does not compute in float32";
-  if (w == nullptr || r == nullptr || w->rank() != 3 || r->rank() != 3) return "its weights are no constants";
+  if (w == nullptr || r == nullptr || w->rank() != 3 || r->rank() != 3) return "its weights are not constant";
   if (n.attributes.get_int("layout", 0) != 0) return "its batches come first (layout 1)";
   const StoredWeights input = weights_.store_gates(n.inputs[1]), recurrent = weights_.store_gates(n.inputs[2]);
   std::vector<ValueId> inputs = n.inputs;
@@ -186,7 +186,7 @@ std::string Rewriter::gru(NodeId id) {
   const Node n = edit_.graph().node(id);
   for (const std::size_t i : {1, 2}) {
     const Tensor* w = constant_of(edit_.graph(), n.inputs[i]);
-    if (w == nullptr || w->rank() != 3 || w->dtype() != DataType::float32) return "its weights are no float32 constants";
+    if (w == nullptr || w->rank() != 3 || w->dtype() != DataType::float32) return "its weights are not float32 constants";
   }
   const auto axis = options_.per_channel && edit_.opset() >= 13 ? std::optional<std::int64_t>(1) : std::nullopt;
   for (const std::size_t i : {1, 2}) {
@@ -200,7 +200,7 @@ std::string Rewriter::attention(NodeId id) {
   const Node n = edit_.graph().node(id);
   if (n.domain != "com.microsoft") return "only com.microsoft's has an integer form";
   const Tensor* w = constant_of(edit_.graph(), n.inputs[1]);
-  if (!is_f32(n.inputs[0]) || w == nullptr || w->rank() != 2) return "its weights are no constant float32 matrix";
+  if (!is_f32(n.inputs[0]) || w == nullptr || w->rank() != 2) return "its weights are not a constant float32 matrix";
   if (n.attributes.has("qkv_hidden_sizes")) return "queries, keys and values have sizes of their own (qkv_hidden_sizes)";
   if (input_of(n, 2) == kNoValue || input_of(n, 5) != kNoValue || input_of(n, 6) != kNoValue) {
     return "it has no bias, or inputs that the integer form lacks";
@@ -221,7 +221,7 @@ std::string Rewriter::embed_layer_norm(NodeId id) {
   inputs.resize(18, kNoValue);
   for (std::size_t i = 2; i < 7; ++i) {
     if (n.inputs[i] == kNoValue) continue;
-    if (constant_of(edit_.graph(), n.inputs[i]) == nullptr || !is_f32(n.inputs[i])) return "its tables are no float32 constants";
+    if (constant_of(edit_.graph(), n.inputs[i]) == nullptr || !is_f32(n.inputs[i])) return "its tables are not float32 constants";
   }
   for (std::size_t i = 2; i < 7; ++i) {
     if (n.inputs[i] == kNoValue) continue;

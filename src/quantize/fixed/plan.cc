@@ -143,9 +143,9 @@ std::string Planner::refusal(const Node& n) const {
   if (kind == weighted) {
     const Tensor* w = constant_of(g_, n.inputs[1]);
     const bool needs = n.op_type != "MatMul" || o_.extra.matmul_const_b_only.value_or(o_.op_types_to_quantize.empty());
-    if (w == nullptr && needs) return "its weights are no constant";
+    if (w == nullptr && needs) return "its weights are not a constant";
     if (w != nullptr && w->dtype() != DataType::float32) return "its weights are not float32";
-    if (w != nullptr && w->rank() < 2) return "its weights are no matrix";
+    if (w != nullptr && w->rank() < 2) return "its weights are not a matrix";
     if (constant_of(g_, n.inputs[0]) != nullptr) return "its first operand is constant";
   }
   return {};

@@ -43,13 +43,13 @@ std::string matmul_target(Scope& scope, const Node& node, Target& t) {
     const std::vector<std::int64_t> perm = transpose.attributes.get_ints("perm");
     t.weight = constant_in(scope, transpose.inputs[0]);
     t.transposed = true;
-    if (t.weight.tensor == nullptr) return "its weights are no constant";
+    if (t.weight.tensor == nullptr) return "its weights are not a constant";
     if (t.weight.tensor->rank() != 2 || !(perm.empty() || perm == std::vector<std::int64_t>{1, 0}))
-      return "its weights are no matrix";
+      return "its weights are not a matrix";
   }
-  if (t.weight.tensor == nullptr) return "its weights are no constant";
+  if (t.weight.tensor == nullptr) return "its weights are not a constant";
   std::int64_t rows = 0, columns = 0;
-  if (!matrix_shape(*t.weight.tensor, rows, columns)) return "its weights are no matrix";
+  if (!matrix_shape(*t.weight.tensor, rows, columns)) return "its weights are not a matrix";
   if (!keeps_rank(*scope.graph, node, *t.weight.tensor)) return "its weights have more axes than its input";
   t.k = t.transposed ? columns : rows;
   t.n = t.transposed ? rows : columns;
@@ -63,7 +63,7 @@ std::string gemm_target(Scope& scope, const Node& node, Target& t) {
     return "transA, alpha or beta is not the default";
   }
   t.weight = constant_in(scope, node.inputs[1]);
-  if (t.weight.tensor == nullptr || t.weight.tensor->rank() != 2) return "its weights are no constant matrix";
+  if (t.weight.tensor == nullptr || t.weight.tensor->rank() != 2) return "its weights are not a constant matrix";
   t.transposed = a.get_int("transB", 0) != 0;
   t.k = t.weight.tensor->dim(t.transposed ? 1 : 0);
   t.n = t.weight.tensor->dim(t.transposed ? 0 : 1);
@@ -78,7 +78,7 @@ std::string gemm_target(Scope& scope, const Node& node, Target& t) {
 
 std::string gather_target(Scope& scope, const Node& node, Target& t) {
   t.weight = constant_in(scope, node.inputs[0]);
-  if (t.weight.tensor == nullptr || t.weight.tensor->rank() < 2) return "what it gathers from is no constant table";
+  if (t.weight.tensor == nullptr || t.weight.tensor->rank() < 2) return "its data input is not a constant table";
   const auto rank = static_cast<std::int64_t>(t.weight.tensor->rank());
   std::int64_t axis = node.attributes.get_int("axis", 0);
   if (axis < 0) axis += rank;
@@ -138,7 +138,7 @@ std::string target_of(Scope& scope, NodeId id, Target& target) {
   } else {
     why = gather_target(scope, node, target);
   }
-  if (why.empty() && !is_float(target.weight.tensor->dtype())) why = "its weights are no float32, float16 or bfloat16";
+  if (why.empty() && !is_float(target.weight.tensor->dtype())) why = "its weights are not float32, float16 or bfloat16";
   return why;
 }
 

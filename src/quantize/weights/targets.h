@@ -21,7 +21,7 @@ struct Scope {
 struct OwnedConstant {
   Scope* scope = nullptr;
   ValueId value = kNoValue;
-  const Tensor* tensor = nullptr;  // null: the value is no constant
+  const Tensor* tensor = nullptr;  // null: the value is not a constant
 };
 
 // Follows captures outwards, and Identity and Constant nodes to their source.

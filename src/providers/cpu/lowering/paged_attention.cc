@@ -156,7 +156,7 @@ std::unique_ptr<Kernel> make_paged(LowerContext& c) {
   for (const std::size_t i : {kKeyScales, kValueScales}) {
     if (c.has_input(i) != bytes) return c.refuse("scales go with caches of int8");
     if (bytes && (c.dtype(i) != DataType::float32 || !c.has_output(i - kKeyCache + 1)))
-      return c.refuse("the scales are not float32, or nobody asks for them");
+      return c.refuse("the scales are not float32, or the outputs for them are missing");
   }
   if (!c.has_output(1) || !c.has_output(2)) return c.refuse("the caches are not asked for");
   if (c.dtype(kStarts) != DataType::int64 || c.dtype(kPast) != DataType::int64 || c.dtype(kTable) != DataType::int32)

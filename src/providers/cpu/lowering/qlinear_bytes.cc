@@ -168,7 +168,7 @@ std::unique_ptr<Kernel> make_leaky_relu(LowerContext& c) {
 
 std::unique_ptr<Kernel> make_byte_table(LowerContext& c) {
   const Tensor* table = c.constant(1);
-  if (table == nullptr || table->size() != 256) return c.refuse("the table is no constant of 256 bytes");
+  if (table == nullptr || table->size() != 256) return c.refuse("the table is not a constant of 256 bytes");
   const auto* byte = static_cast<const std::uint8_t*>(table->data());
   return std::make_unique<TableKernel>(std::vector<std::uint8_t>(byte, byte + 256));
 }

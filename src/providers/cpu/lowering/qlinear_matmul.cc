@@ -204,7 +204,8 @@ std::unique_ptr<Kernel> make_qgemm(LowerContext& c) {
   if (attr.trans_a) return c.refuse("A is transposed");
   const bool quantised = c.has_input(7) && c.has_input(8);
   const DataType to = c.output(0).elem;
-  if (quantised ? !is_byte(to) || c.dtype(8) != to : to != DataType::float32) return c.refuse("the result is no byte or float32");
+  if (quantised ? !is_byte(to) || c.dtype(8) != to : to != DataType::float32)
+    return c.refuse("the result is neither bytes of the expected type nor float32");
   const bool trans = attr.trans_b;
   const Tensor* w = c.constant(3);
   const std::int64_t n = w != nullptr && w->rank() == 2 ? w->shape()[trans ? 0 : 1] : 0;
