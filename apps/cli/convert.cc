@@ -33,7 +33,7 @@ constexpr const char* kExamples =
 struct ConvertCommand {
   std::string model, output, dtype;
   std::vector<std::string> keep_ops, keep_nodes, custom_ops;
-  bool keep_io = false, check = false, json = false, optimize = false;
+  bool keep_io = false, check = false, json = false, optimize = false, dry_run = false;
 
   int run() const;
   int run_language_model() const;
@@ -127,7 +127,7 @@ std::string report_json(const ConvertReport& r, const ConvertCommand& c, const s
 int ConvertCommand::run_language_model() const {
   for (const auto& [name, given] :
        {std::pair("--keep-io", keep_io), std::pair("--keep-op", !keep_ops.empty()), std::pair("--keep-node", !keep_nodes.empty()),
-        std::pair("--custom-ops", !custom_ops.empty()), std::pair("--check", check)}) {
+        std::pair("--custom-ops", !custom_ops.empty()), std::pair("--check", check), std::pair("--dry-run", dry_run)}) {
     if (given) throw UsageError(fmt::format("{} is for .onnx models", name));
   }
   if (dtype == "bfloat16") {
@@ -158,6 +158,7 @@ int ConvertCommand::run_optimize() const {
         std::pair("--keep-node", !keep_nodes.empty()), std::pair("--check", check)}) {
     if (given) throw UsageError(fmt::format("{} is not for --optimize, which changes no types", name));
   }
+  if (dry_run) throw UsageError("--dry-run is not for --optimize");
   if (!output.ends_with(".onnx") && !output.ends_with(".ort"))
     throw UsageError(fmt::format("-o {}: the model's name must end in .onnx or .ort", output));
   const std::filesystem::path file = project::resolve(model).source;
@@ -181,6 +182,7 @@ int ConvertCommand::run_optimize() const {
 }
 
 int ConvertCommand::run() const {
+  if (dry_run && check) throw UsageError("--check needs the written model; it does not go with --dry-run");
   if (optimize) return run_optimize();
   std::error_code none;
   if (model.ends_with(".gguf") || std::filesystem::is_directory(model, none)) return run_language_model();
@@ -189,6 +191,7 @@ int ConvertCommand::run() const {
   const std::string type = dtype.empty() ? "float16" : dtype;
   ConvertOptions o;
   o.dtype = parse_precision(type);
+  o.dry_run = dry_run;
   o.keep_io = keep_io;
   o.keep_ops = keep_ops;
   o.keep_nodes = keep_nodes;
@@ -210,7 +213,7 @@ int ConvertCommand::run() const {
   if (json) {
     print(report_json(report, *this, checked));
   } else {
-    print(report_text(report, output, type));
+    print((dry_run ? "would write " : "") + report_text(report, output, type));
     for (const Checked& c : checked) {
       print(fmt::format("  {}: differs by at most {:.3g}, {:.3g} of the largest magnitude\n", c.output, c.max_abs, c.max_rel));
     }
@@ -256,6 +259,7 @@ void add_convert(const Command& app, Action& action) {
       "--optimize", c->optimize,
       "Write the model after graph passes, with unchanged types, also for other engines; FILE.ort: in ONNX Runtime's format");
   command->add_flag("--check", c->check, "Run both models on random inputs and show the differences");
+  command->add_flag("--dry-run", c->dry_run, "Convert an .onnx model in memory, print what would be written, and write nothing");
   command->add_flag("--json", c->json, "Print JSON");
   command->footer(kExamples);
   command->callback([c, &action] { action = [c] { return c->run(); }; });

@@ -18,6 +18,7 @@ struct ConvertOptions {
   std::vector<std::string> keep_nodes{};  // names of nodes that stay float32
   std::vector<std::filesystem::path> custom_ops{};  // custom operator libraries that the model needs (SessionOptions::custom_ops)
   std::uint64_t external_above = std::uint64_t{1} << 30;  // constants totalling more bytes go into OUTPUT.data
+  bool dry_run = false;  // do everything but write: the report's bytes_after is what would be written
 };
 
 // Result of a conversion.

@@ -46,6 +46,8 @@ class ExternalWriter {
     file.publish();
   }
 
+  std::uint64_t bytes() const { return size_; }
+
  private:
   std::uint64_t add(const Tensor& t) {
     size_ = (size_ + alignment_ - 1) / alignment_ * alignment_;
@@ -334,6 +336,14 @@ void ModelWriter::write_graph(const Graph& g, const std::vector<std::string>& ca
   }
 }
 
+std::string external_name(const std::filesystem::path& path, const WriteOptions& options) {
+  std::string name = options.external_name.empty() ? path.filename().string() + ".data" : options.external_name;
+  if (name.find('/') != std::string::npos || name == "." || name == "..") {
+    fail(ErrorCode::invalid_argument, "the external file's name '{}' must not name a folder", name);
+  }
+  return name;
+}
+
 }  // namespace
 
 std::string write_model(const Model& model) { return ModelWriter(model, nullptr).run(); }
@@ -343,14 +353,17 @@ std::string write_model(const Model& model, const std::function<std::optional<Fi
 }
 
 void write_model(const Model& model, const std::filesystem::path& path, const WriteOptions& options) {
-  const std::string name = options.external_name.empty() ? path.filename().string() + ".data" : options.external_name;
-  if (name.find('/') != std::string::npos || name == "." || name == "..") {
-    fail(ErrorCode::invalid_argument, "the external file's name '{}' must not name a folder", name);
-  }
-  ExternalWriter external(options, name);
+  ExternalWriter external(options, external_name(path, options));
   const std::string bytes = ModelWriter(model, [&](const Tensor& t) { return external.take(t); }).run();
   external.write(path.has_parent_path() ? path.parent_path() : std::filesystem::path("."));
   write_file_atomically(path, bytes);
+}
+
+std::uint64_t measure_model(const Model& model, const std::filesystem::path& path, const WriteOptions& options) {
+  ExternalWriter external(options, external_name(path, options));
+  const std::string bytes = ModelWriter(model, [&](const Tensor& t) { return external.take(t); }).run();
+  NewFile::check(path);
+  return bytes.size() + external.bytes();
 }
 
 }  // namespace sdx

@@ -39,4 +39,8 @@ SDX_TOOLS_API std::string write_model(const Model& model, const std::function<st
 // The same into a file, which appears whole or not at all. Throws Error(io | invalid_argument).
 SDX_TOOLS_API void write_model(const Model& model, const std::filesystem::path& path, const WriteOptions& options = {});
 
+// What that would write: the bytes of both files together. Throws as it does, also where it could not begin a file.
+SDX_TOOLS_API std::uint64_t measure_model(const Model& model, const std::filesystem::path& path,
+                                          const WriteOptions& options = {});
+
 }  // namespace sdx

@@ -50,7 +50,13 @@ ConvertReport convert_model(const fs::path& path, const fs::path& output, const 
   session::check_and_infer(model.graph, true);
   WriteOptions write;
   if (constant_bytes(model.graph) > options.external_above) write.external_above = kExternalTensor;
-  write_model(model, output, write);
+  if (options.dry_run) {
+    report.bytes_after = measure_model(model, output, write);
+  } else {
+    write_model(model, output, write);
+    report.bytes_after = file_bytes(output);
+    if (write.external_above != 0) report.bytes_after += file_bytes(output.string() + ".data");
+  }
   report.nodes = count_nodes(model.graph);
   report.converted = done.converted;
   for (const NarrowReport::Kept& k : done.kept) report.kept.push_back({k.node, k.op, k.why});
@@ -60,8 +66,6 @@ ConvertReport convert_model(const fs::path& path, const fs::path& output, const 
   report.raised = done.raised;
   report.clipped_in = done.clipped_in;
   report.raised_in = done.raised_in;
-  report.bytes_after = file_bytes(output);
-  if (write.external_above != 0) report.bytes_after += file_bytes(output.string() + ".data");
   report.warnings = std::move(model.warnings);
   return report;
 }
