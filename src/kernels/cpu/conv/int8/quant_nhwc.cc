@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/thread_pool.h"
-#include "kernels/cpu/conv/int8/quant_depthwise.h"
+#include "kernels/cpu/conv/int8/depthwise/quant_depthwise.h"
 #include "kernels/cpu/conv/int8/quant_gather_simd.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_layout.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_pack.h"

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/thread_pool.h"
-#include "kernels/cpu/conv/int8/quant_depthwise3.h"
+#include "kernels/cpu/conv/int8/depthwise/quant_depthwise3.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_layout.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_simd.h"
 #include "kernels/cpu/conv/int8/quant_octets.h"

@@ -1,4 +1,4 @@
-#include "kernels/cpu/conv/int8/quant_depthwise_vnni.h"
+#include "kernels/cpu/conv/int8/depthwise/quant_depthwise_vnni.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
 

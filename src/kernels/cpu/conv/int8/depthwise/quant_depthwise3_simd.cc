@@ -1,4 +1,4 @@
-#include "kernels/cpu/conv/int8/quant_depthwise3_simd.h"
+#include "kernels/cpu/conv/int8/depthwise/quant_depthwise3_simd.h"
 
 #include <algorithm>
 #include <type_traits>
@@ -6,7 +6,7 @@
 #include "kernels/cpu/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/conv/int8/quant_depthwise3_simd.cc"
+#define HWY_TARGET_INCLUDE "kernels/cpu/conv/int8/depthwise/quant_depthwise3_simd.cc"
 #include <hwy/foreach_target.h>
 // after foreach_target.h
 #include <hwy/highway.h>

@@ -1,11 +1,11 @@
-#include "kernels/cpu/conv/int8/quant_depthwise3.h"
+#include "kernels/cpu/conv/int8/depthwise/quant_depthwise3.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "base/thread_pool.h"
-#include "kernels/cpu/conv/int8/quant_depthwise3_simd.h"
-#include "kernels/cpu/conv/int8/quant_depthwise_vnni.h"
+#include "kernels/cpu/conv/int8/depthwise/quant_depthwise3_simd.h"
+#include "kernels/cpu/conv/int8/depthwise/quant_depthwise_vnni.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_simd.h"
 #include "kernels/cpu/simd/cuts.h"
 #include "kernels/cpu/simd/scratch.h"

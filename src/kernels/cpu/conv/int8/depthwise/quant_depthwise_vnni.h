@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "kernels/cpu/conv/int8/quant_depthwise3_simd.h"
+#include "kernels/cpu/conv/int8/depthwise/quant_depthwise3_simd.h"
 
 namespace sdx::cpu {
 
