@@ -18,12 +18,13 @@ namespace {
 constexpr int kProducts = 7;
 // Squares of norms of quarters of two rows or columns that may pair up.
 constexpr float kMostUneven = 64.0F;
-// Below, sums of weights take more than the eighth product, and with smaller K the ends of tiles do: with 384 a product took 8 %
-// longer at 1500 rows.
+// Below, sums of weights take more than the eighth product, and with smaller K the ends of tiles do: under AVX2 a product of K = 384
+// took 8 % longer at 1500 rows. With vectors of 512 bits MiniLM, which has these, takes 9 % less time, Whisper's encoder 2 %.
 constexpr std::int64_t kFewestRows = 96;
-constexpr std::int64_t kLeastK = 768;
-constexpr std::int64_t kFewestColumns = 768;
-// Tiles of all seven left operands, of all of K: as many rows at a time as fit, but at least kFewestRows.
+std::int64_t least_k(const GemmKernels& gemm) { return gemm.nr >= 32 ? 384 : 768; }
+// Tiles of all seven left operands, of all of K: as many pairs of rows at a time as fit, but at least kFewestRows / 2, and at most
+// kMostPairs: with 750 of K = 384 they leave the second-level cache, and Whisper's encoder takes 4 % longer.
+constexpr std::int64_t kMostPairs = 192;
 constexpr std::int64_t kMostLeft = std::int64_t{1} << 20;  // floats
 constexpr std::int64_t kMostTileRows = 14;
 constexpr std::int64_t kMostHalf = kGemmKBlock / 2;
@@ -312,13 +313,14 @@ bool strassen_fits(std::int64_t k, std::int64_t n) {
 }
 
 bool strassen_pays(std::int64_t m, std::int64_t k, std::int64_t n) {
-  return m >= kFewestRows && k >= kLeastK && n >= kFewestColumns;
+  const std::int64_t least = least_k(gemm_kernels());
+  return m >= kFewestRows && k >= least && n >= least;
 }
 
 void gemm_strassen_f32(const GemmArgs& args, StrassenColumns& columns) {
   const Scheme s(args);
   const std::vector<std::uint8_t>& even = columns.even(args.packed_b, args.k, args.n);
-  const std::int64_t most = std::max(kFewestRows / 2, kMostLeft / (kProducts * (args.k / 2)));
+  const std::int64_t most = std::clamp(kMostLeft / (kProducts * (args.k / 2)), kFewestRows / 2, kMostPairs);
   const Cuts parts(up_div(args.m, 2), most);
   const std::int64_t mr = s.gemm.mr;
   float* left = thread_scratch(4, to_size(s.left_floats(up_div(parts.total, parts.parts))));
