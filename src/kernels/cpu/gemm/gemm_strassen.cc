@@ -18,12 +18,12 @@ namespace {
 constexpr int kProducts = 7;
 // Squares of norms of quarters of two rows or columns that may pair up.
 constexpr float kMostUneven = 64.0F;
-// Below, sums of weights take more than the eighth product, and with smaller K the ends of tiles do: under AVX2 a product of K = 384
-// took 8 % longer at 1500 rows. With vectors of 512 bits MiniLM, which has these, takes 9 % less time, Whisper's encoder 2 %.
+// Below, sums of weights take more than the eighth product, and with smaller K the ends of tiles do: under AVX2 a product of K =
+// 384 took 8 % longer at 1500 rows. With vectors of 512 bits MiniLM, which has these, takes 9 % less time, Whisper's encoder 2 %.
 constexpr std::int64_t kFewestRows = 96;
 std::int64_t least_k(const GemmKernels& gemm) { return gemm.nr >= 32 ? 384 : 768; }
-// Tiles of all seven left operands, of all of K: as many pairs of rows at a time as fit, but at least kFewestRows / 2, and at most
-// kMostPairs: with 750 of K = 384 they leave the second-level cache, and Whisper's encoder takes 4 % longer.
+// Tiles of all seven left operands, of all of K: as many pairs of rows at a time as fit, but at least kFewestRows / 2, and at
+// most kMostPairs: with 750 of K = 384 they leave the second-level cache, and Whisper's encoder takes 4 % longer.
 constexpr std::int64_t kMostPairs = 192;
 constexpr std::int64_t kMostLeft = std::int64_t{1} << 20;  // floats
 constexpr std::int64_t kMostTileRows = 14;
