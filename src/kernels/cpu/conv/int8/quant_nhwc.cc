@@ -52,6 +52,7 @@ struct Product {
   std::int64_t ldc = 0;
   const std::uint16_t* octets = nullptr;  // tables, where the panels are in that order
   bool quads = false;
+  const QQuadImage* image = nullptr;        // of quads: rows lie in it
   const std::int32_t* byte_bias = nullptr;  // the epilogue's with the zero point's share
 };
 
@@ -317,6 +318,7 @@ void quad_block(const QNhwcKernels&, const Product& g, std::int64_t m0, std::int
   q.epilogue.bias = g.byte_bias;
   q.c = g.c;
   q.ldc = g.ldc;
+  q.image = g.image;
   qquad_block(q, m0, m1, p0, p1);
 }
 
@@ -378,6 +380,20 @@ void set_order(Product& g, const ConvShape& s, std::int64_t nr, const void* pack
   g.quads = order == kQuads;
 }
 
+// A convolution whose rows are not gathered, one image after the other.
+void multiply_images(const QNhwcKernels& kernels, Product g, const ConvShape& s) {
+  const std::int64_t in_bytes = volume(s.in) * s.in_channels, out_bytes = volume(s.out) * s.out_channels;
+  const std::uint8_t* const x = g.source.x;
+  char* const y = static_cast<char*>(g.c);
+  for (std::int64_t b = 0; b < s.batch; ++b) {
+    const QQuadImage image = qimage_of(s, x + b * in_bytes, g.source.is_signed, g.source.zero);
+    g.image = &image;
+    g.m = image.outputs;
+    g.c = y + b * out_bytes;
+    multiply(kernels, g);
+  }
+}
+
 }  // namespace
 
 void qnhwc_conv(const ConvShape& s, const void* x, bool x_signed, std::int32_t x_zero, const void* packed, bool wide,
@@ -415,7 +431,11 @@ void qnhwc_conv(const ConvShape& s, const void* x, bool x_signed, std::int32_t x
     g.c = static_cast<char*>(y) + group * columns * bytes_per_output(epilogue);
     g.ldc = s.out_channels;
     set_order(g, s, kernels.nr, packed, trailer.order);
-    multiply(kernels, g);
+    if (g.quads && qimage_takes(s, epilogue)) {
+      multiply_images(kernels, g, s);
+    } else {
+      multiply(kernels, g);
+    }
   }
 }
 

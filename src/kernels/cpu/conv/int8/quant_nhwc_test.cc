@@ -168,6 +168,12 @@ const Conv kConvs[] = {
     {1, 8, 16, 1, 9, 10, 3, 1, 1, -1},
     {1, 64, 64, 64, 9, 10, 3, 1, 1, -1},
     {1, 5, 20, 1, 10, 9, 9, 1, 2, 8},
+    // Steps of 64 channels, which tiles read from a padded image: several images, dilation, padding wider than the image and
+    // none.
+    {2, 64, 40, 1, 7, 7, 3, 1, 1, 1},
+    {1, 128, 33, 1, 12, 15, 3, 1, 2, 2},
+    {1, 64, 16, 1, 2, 9, 3, 1, 1, 2},
+    {3, 64, 31, 1, 8, 8, 5, 1, 1, 0},
 };
 
 TEST(KernelsQuantNhwc, ConvolutionIsExact) {

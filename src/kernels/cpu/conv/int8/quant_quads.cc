@@ -129,6 +129,27 @@ void tiles_to_bytes(const QQuadProduct& g, const Rows& r, std::int64_t p) {
   qtile_kernels()->bytes(t);
 }
 
+// Rows [m0, m1), panels [p0, p1) of a product whose rows lie in an image.
+void image_block(const QQuadProduct& g, std::int64_t m0, std::int64_t m1, std::int64_t p0, std::int64_t p1) {
+  const QQuadImage& image = *g.image;
+  const Rows rows{image.pixels + m0 * image.channels, image.channels, m0, m1 - m0, nullptr};
+  const std::int64_t at = m0 % image.line, stored = m0 / image.line * image.width + std::min(at, image.width);
+  const TileScope scope(std::min(m1 - m0, kTileRows));
+  for (std::int64_t p = p0; p < p1; ++p) {
+    const std::int64_t column = p * kQuadColumns;
+    QTilePanel t = tile_panel(g, rows, p);
+    const QQuadFinish f = finish_of(g.epilogue, column, t.columns);
+    t.places = image.places;
+    t.line = image.line;
+    t.width = image.width;
+    t.at = at;
+    t.finish = &f;
+    t.y = static_cast<std::uint8_t*>(g.c) + stored * g.ldc + column;
+    t.ldc = g.ldc;
+    qtile_kernels()->bytes(t);
+  }
+}
+
 // sums: [r.count][32].
 void tiles_to_words(const QQuadProduct& g, const Rows& r, std::int64_t p, std::int32_t* sums) {
   const std::int64_t column = p * kQuadColumns;
@@ -172,6 +193,7 @@ void tile_block(const QQuadProduct& g, std::int64_t m0, std::int64_t m1, std::in
 bool qquad_by_tiles(std::int64_t k) { return k >= kLeastTileBytes && use_amx(); }
 
 void qquad_block(const QQuadProduct& g, std::int64_t m0, std::int64_t m1, std::int64_t p0, std::int64_t p1) {
+  if (g.image != nullptr) return image_block(g, m0, m1, p0, p1);
   if (m1 - m0 >= kLeastTileRows && qquad_by_tiles(g.source.k)) return tile_block(g, m0, m1, p0, p1);
   const QSource& q = g.source;
   const bool ready = lies_ready(q);

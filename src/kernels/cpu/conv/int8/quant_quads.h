@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/cpu/conv/int8/quant_gather_simd.h"
+#include "kernels/cpu/conv/int8/quant_quads_image.h"
 #include "kernels/cpu/quant/quant.h"
 
 namespace sdx::cpu {
@@ -15,6 +16,7 @@ struct QQuadProduct {
   QEpilogue epilogue;  // its bias has the zero point's share in it
   void* c = nullptr;
   std::int64_t ldc = 0;
+  const QQuadImage* image = nullptr;  // rows are its outputs, and lie in it; null: they are the source's
 };
 
 // Whether qquad_block() multiplies rows of k bytes by tiles of 32 rows, where there are enough of them.

@@ -35,20 +35,27 @@ struct Pending {
   std::int64_t ldc = 0;
   std::int64_t left = 0;  // rows
   __mmask32 columns = 0;
+  std::int64_t line = 0, width = 0, at = 0;  // as in QTilePanel
 
   template <bool kClamp>
   __m512i row(std::int64_t at) const {
     const auto half = [&](std::int64_t i) { return reinterpret_cast<Ints>(_mm512_load_si512(sums + at + i)); };
     return words<kClamp>(*finish, half(0), half(16));
   }
+  void put(__m256i v) {
+    if (at < width) {
+      store(y, columns, v);
+      y += ldc;
+    }
+    if (++at == line) at = 0;
+  }
   // Two rows.
   template <bool kClamp>
   void two() {
     const __m512i v = bytes_of(*finish, row<kClamp>(0), row<kClamp>(kQuadColumns));
-    store(y, columns, _mm512_castsi512_si256(v));
-    store(y + ldc, columns, _mm512_extracti64x4_epi64(v, 1));
+    put(_mm512_castsi512_si256(v));
+    put(_mm512_extracti64x4_epi64(v, 1));
     sums += 2 * kQuadColumns;
-    y += 2 * ldc;
   }
   // That many times two rows.
   void some(std::int64_t pairs) {
@@ -63,10 +70,18 @@ struct Pending {
     if (left > 1) some(left / 2);
     if (left == 0) return;
     const __m512i w = row<true>(0);
-    store(y, columns, _mm512_castsi512_si256(bytes_of(*finish, w, w)));
+    put(_mm512_castsi512_si256(bytes_of(*finish, w, w)));
     left = 0;
   }
 };
+
+// What is pending of rows from `first` on.
+Pending pending_rows(const QTilePanel& p, const std::int32_t* sums, std::int64_t first, std::int64_t count) {
+  const std::int64_t row = p.at + first, at = row % p.line;
+  const std::int64_t stored = row / p.line * p.width + std::min(at, p.width) - std::min(p.at, p.width);
+  const auto columns = static_cast<__mmask32>((std::uint64_t{1} << p.columns) - 1);
+  return {p.finish, sums, p.y + stored * p.ldc, p.ldc, count, columns, p.line, p.width, at};
+}
 
 // One or two tiles of rows.
 struct Rows {
@@ -99,15 +114,14 @@ void multiply(const QTilePanel& p, Rows rows, const std::int32_t* start, std::in
   if constexpr (kTwoColumns) _tile_loadd(1, start + 16, 0);
   if constexpr (kTwoRows) _tile_loadd(2, start, 0);
   if constexpr (kTwoRows && kTwoColumns) _tile_loadd(3, start + 16, 0);
-  const std::uint8_t* a0 = p.a + rows.first * p.stride;
-  const std::uint8_t* a1 = kTwoRows ? p.a + rows.second * p.stride : nullptr;
+  const std::uint8_t* const a0 = p.a + rows.first * p.stride;
+  const std::uint8_t* const a1 = kTwoRows ? p.a + rows.second * p.stride : p.a;
   const std::int8_t* b = p.b;
   const std::int64_t steps = p.steps + (p.tail != nullptr ? 1 : 0);
   const std::int64_t pairs = steps > 0 ? (pending.left / 2 + steps - 1) / steps : 0;  // of rows with each step
   for (std::int64_t i = 0; i < p.steps; ++i, b += kStep) {
-    step<kTwoRows, kTwoColumns>(a0, a1, p.stride, b);
-    a0 += kTileBytes;
-    if constexpr (kTwoRows) a1 += kTileBytes;
+    const std::int64_t place = p.places != nullptr ? p.places[i] : i * kTileBytes;
+    step<kTwoRows, kTwoColumns>(a0 + place, a1 + place, p.stride, b);
     if (pending.left > 1) pending.some(std::min(pairs, pending.left / 2));
   }
   if (p.tail != nullptr) {
@@ -145,7 +159,6 @@ void bytes(const QTilePanel& p) {
   alignas(64) std::int32_t sums[2][2 * kTileRows * kQuadColumns];
   const std::int64_t tile_rows = std::min(p.m, kTileRows);
   const bool two_columns = p.columns > kQuadColumns / 2;
-  const auto columns = static_cast<__mmask32>((std::uint64_t{1} << p.columns) - 1);
   Pending pending;
   int turn = 0;
   over_rows(p.m, [&](Rows r) {
@@ -154,7 +167,7 @@ void bytes(const QTilePanel& p) {
     const std::int64_t fresh = two ? r.second - r.first : 0;
     std::int32_t* const out = sums[turn];
     multiply_of(two, two_columns)(p, r, p.finish->bias, out, out + fresh * kQuadColumns, pending);
-    pending = {p.finish, out, p.y + r.first * p.ldc, p.ldc, fresh + tile_rows, columns};
+    pending = pending_rows(p, out, r.first, fresh + tile_rows);
     turn ^= 1;
   });
   pending.all();

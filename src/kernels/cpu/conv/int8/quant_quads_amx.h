@@ -13,6 +13,7 @@
 namespace sdx::cpu {
 
 constexpr std::int64_t kTileRows = 16, kTileBytes = 64;
+constexpr std::int64_t kTileAllRows = std::int64_t{1} << 62;
 constexpr std::int64_t kTileSlack = 15 * 4 * kQuadColumns;  // bytes behind a panel that may be read
 
 // Tiles are this thread's for as long as it lives: 16 rows, or fewer. About 300 cycles.
@@ -28,13 +29,16 @@ struct QTilePanel {
   const std::uint8_t* a = nullptr;  // m rows, `stride` bytes apart
   std::int64_t stride = 0;
   std::int64_t m = 0;
-  std::int64_t steps = 0;               // of kTileBytes of each row
-  const std::uint8_t* tail = nullptr;   // [m][kTileBytes]: the rest of each row, filled up with zeros; null: there is none
-  const std::int8_t* b = nullptr;       // [quads][32][4]; kTileSlack bytes behind the last quad may be read
-  std::int64_t columns = kQuadColumns;  // of which so many count
-  const QQuadFinish* finish = nullptr;  // bytes only
-  std::uint8_t* y = nullptr;            // [m][columns], ldc apart
+  std::int64_t steps = 0;                // of kTileBytes of each row
+  const std::int64_t* places = nullptr;  // of these, in bytes from the row's begin; null: one behind the other
+  const std::uint8_t* tail = nullptr;    // [m][kTileBytes]: the rest of each row, filled up with zeros; null: there is none
+  const std::int8_t* b = nullptr;        // [quads][32][4]; kTileSlack bytes behind the last quad may be read
+  std::int64_t columns = kQuadColumns;   // of which so many count
+  const QQuadFinish* finish = nullptr;   // bytes only
+  std::uint8_t* y = nullptr;             // bytes only: [m][columns], ldc apart
   std::int64_t ldc = 0;
+  // Of each `line` rows only the first `width` are stored; the first row is the one at `at`.
+  std::int64_t line = kTileAllRows, width = kTileAllRows, at = 0;
 };
 
 struct QTileKernels {

@@ -1,0 +1,29 @@
+#pragma once
+// Convolutions of bytes whose rows are not gathered; internal to this folder.
+//
+// In an image with its padding around it, the bytes under one tap of a convolution of stride 1 are the image itself, a pixel
+// further with each output. So tiles of rows are read from there, at another place for each tap. Outputs run on over the padding
+// between two lines, and those few are not stored: 2 of 58 at 56x56 pixels, 2 of 9 at 7x7. Gathering writes and reads nine bytes
+// for each byte of the image.
+
+#include <cstdint>
+
+#include "kernels/cpu/conv/conv_shape.h"
+#include "kernels/cpu/quant/quant.h"
+
+namespace sdx::cpu {
+
+struct QQuadImage {
+  const std::uint8_t* pixels = nullptr;  // [lines][line][channels], unsigned
+  std::int64_t channels = 0;
+  std::int64_t line = 0, width = 0;      // pixels of a line, and how many of them are outputs
+  std::int64_t outputs = 0;              // from the first to the last, with those that are not stored
+  const std::int64_t* places = nullptr;  // of each kTileBytes of a row, in bytes from its first pixel
+};
+
+// Whether tiles can read images of this shape so, and it pays.
+bool qimage_takes(const ConvShape& s, const QEpilogue& epilogue);
+// One image, padded. Valid until this thread's next call; all threads may read it.
+QQuadImage qimage_of(const ConvShape& s, const std::uint8_t* x, bool is_signed, std::int32_t zero);
+
+}  // namespace sdx::cpu
