@@ -106,7 +106,7 @@ void to_words(const QQuadProduct& g, const Rows& r, std::int64_t p, std::int32_t
 }
 
 // The same as bytes or words, by tiles.
-QTilePanel tile_panel(const QQuadProduct& g, const Rows& r, std::int64_t p) {
+QTilePanel tile_panel(const QQuadProduct& g, const Rows& r, std::int64_t p, bool last) {
   const std::int64_t k = g.source.k;
   QTilePanel t;
   t.a = r.a;
@@ -114,14 +114,17 @@ QTilePanel tile_panel(const QQuadProduct& g, const Rows& r, std::int64_t p) {
   t.m = r.count;
   t.steps = r.ends != nullptr ? k / kTileBytes : up_div(k, kTileBytes);
   t.tail = r.ends;
-  t.b = g.panels + p * (pairs_of(k) / 2) * 4 * kQuadColumns;
+  const std::int64_t bytes = pairs_of(k) / 2 * 4 * kQuadColumns;
+  t.b = g.panels + p * bytes;
+  t.ahead = reinterpret_cast<const char*>(t.b + bytes);
+  t.ahead_bytes = last ? 0 : bytes;
   t.columns = std::min(kQuadColumns, g.n - p * kQuadColumns);
   return t;
 }
 
-void tiles_to_bytes(const QQuadProduct& g, const Rows& r, std::int64_t p) {
+void tiles_to_bytes(const QQuadProduct& g, const Rows& r, std::int64_t p, bool last) {
   const std::int64_t column = p * kQuadColumns;
-  QTilePanel t = tile_panel(g, r, p);
+  QTilePanel t = tile_panel(g, r, p, last);
   const QQuadFinish f = finish_of(g.epilogue, column, t.columns);
   t.finish = &f;
   t.y = static_cast<std::uint8_t*>(g.c) + r.first * g.ldc + column;
@@ -137,7 +140,7 @@ void image_block(const QQuadProduct& g, std::int64_t m0, std::int64_t m1, std::i
   const TileScope scope(std::min(m1 - m0, kTileRows));
   for (std::int64_t p = p0; p < p1; ++p) {
     const std::int64_t column = p * kQuadColumns;
-    QTilePanel t = tile_panel(g, rows, p);
+    QTilePanel t = tile_panel(g, rows, p, p + 1 == p1);
     const QQuadFinish f = finish_of(g.epilogue, column, t.columns);
     t.places = image.places;
     t.line = image.line;
@@ -151,9 +154,9 @@ void image_block(const QQuadProduct& g, std::int64_t m0, std::int64_t m1, std::i
 }
 
 // sums: [r.count][32].
-void tiles_to_words(const QQuadProduct& g, const Rows& r, std::int64_t p, std::int32_t* sums) {
+void tiles_to_words(const QQuadProduct& g, const Rows& r, std::int64_t p, bool last, std::int32_t* sums) {
   const std::int64_t column = p * kQuadColumns;
-  const QTilePanel t = tile_panel(g, r, p);
+  const QTilePanel t = tile_panel(g, r, p, last);
   qtile_kernels()->sums(t, sums);
   qnhwc_kernels().finish(g.epilogue, sums, r.count, t.columns, column,
                          static_cast<char*>(g.c) + (r.first * g.ldc + column) * bytes_per_output(g.epilogue), g.ldc);
@@ -184,7 +187,10 @@ void tile_block(const QQuadProduct& g, std::int64_t m0, std::int64_t m1, std::in
       gather(q, r, own);
       qtile_kernels()->clear_ends(own, stride, r.count, q.k, round_up(q.k, kTileBytes));
     }
-    for (std::int64_t p = p0; p < p1; ++p) bytes ? tiles_to_bytes(g, r, p) : tiles_to_words(g, r, p, sums);
+    for (std::int64_t p = p0; p < p1; ++p) {
+      const bool last = p + 1 == p1;
+      bytes ? tiles_to_bytes(g, r, p, last) : tiles_to_words(g, r, p, last, sums);
+    }
   }
 }
 

@@ -37,6 +37,8 @@ struct QTilePanel {
   const QQuadFinish* finish = nullptr;   // bytes only
   std::uint8_t* y = nullptr;             // bytes only: [m][columns], ldc apart
   std::int64_t ldc = 0;
+  const char* ahead = nullptr;  // memory that is wanted next: fetched piece by piece
+  std::int64_t ahead_bytes = 0;
   // Of each `line` rows only the first `width` are stored; the first row is the one at `at`.
   std::int64_t line = kTileAllRows, width = kTileAllRows, at = 0;
 };
