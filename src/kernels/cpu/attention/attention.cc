@@ -145,7 +145,7 @@ void attention_f32(const AttentionArgs& a) {
   // Few heads for the threads there are: more blocks of queries, down to two panels each.
   const std::int64_t groups = a.batch * a.kv_heads;
   const std::int64_t threads = current_pool().threads();
-  std::int64_t most = kPanelQueries;
+  std::int64_t most = panel_queries(group, a.head_size, a.v_head_size);
   if (threads > 1 && groups < 4 * threads) most = std::max<std::int64_t>(2 * nr, most * groups / (4 * threads));
   most = (most + nr - 1) / nr * nr;
   const Cuts blocks((a.queries + nr - 1) / nr, most / nr);  // in panels

@@ -17,8 +17,10 @@ inline constexpr std::int64_t kMostFewQueries = 16;
 std::int64_t few_queries();
 
 // Queries [q0, q0 + rows) of all heads that share key head `kv` of batch entry b.
-inline constexpr std::int64_t kPanelQueries = 384;  // rows at most: keys and values are packed once for them
 void attend_panels(const AttentionArgs& a, std::int64_t b, std::int64_t kv, std::int64_t q0, std::int64_t rows,
                    std::int64_t valid);
+// Rows of one call at most, where threads do not ask for fewer: keys and values are packed once for them. `group` heads share
+// keys.
+std::int64_t panel_queries(std::int64_t group, std::int64_t head_size, std::int64_t v_head_size);
 
 }  // namespace sdx::cpu

@@ -326,7 +326,7 @@ Work work_of(const PagedArgs& a) {
   for (std::int64_t s = 0; s < a.texts; ++s) many += length(a, s) > few ? length(a, s) : 0;
   // Keys are packed once for a block of queries: few blocks, but enough for the threads.
   const std::int64_t nr = gemm_kernels().nr, threads = current_pool().threads();
-  std::int64_t most = kPanelQueries;
+  std::int64_t most = panel_queries(a.heads / a.kv_heads, a.head_size, a.head_size);
   if (threads > 1) most = std::min(most, std::max(2 * nr, up_div(many * a.kv_heads, 4 * threads)));
   most = round_up(most, nr);
   for (std::int64_t s = 0; s < a.texts; ++s) {
