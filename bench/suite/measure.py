@@ -11,7 +11,7 @@ from statistics import median
 import numpy as np
 import onnx
 
-STARTS = 3
+STARTS = 3  # processes of each engine, unless run.py is told otherwise
 HERE = os.path.dirname(os.path.abspath(__file__))
 INTEGERS = {onnx.TensorProto.INT64: np.int64, onnx.TensorProto.INT32: np.int32}
 

@@ -10,6 +10,7 @@ import os
 import re
 import sys
 
+import measure as measurement
 import models
 import processor
 from measure import measure, ratio
@@ -42,6 +43,11 @@ def load_of(report):
     return f" Load averages of one minute at the ends of the measurements: {min(loads):.1f} to {max(loads):.1f}." if loads else ""
 
 
+def starts_of(report):
+    starts = report.get("starts", 3)
+    return f", median of {starts} processes" if starts > 1 else ", of one process"
+
+
 def without_places(error):
     """An error without the places in the engine's own source that it names."""
     return re.sub(r"(Exception from|Check '[^']*' failed at) \S+:\d+: ?", "", error)
@@ -54,7 +60,7 @@ def markdown(report):
     lines = [f"# {report['created'][:10]}", "",
              f"{processor.described(report['machine'])}; {versions}. {report['rounds']} rounds of "
              f"{report['seconds']} s in which the engines take turns.{load_of(report)}", "",
-             ("ms: CPU time of a run, all threads together (the machine was busy)." if report["by"] == "cpu" else "ms: median time of a run.") + " ×: how many times faster sdx is (median over rounds). start: load + first run in ms, median of 3 processes; cached: the same with a "
+             ("ms: CPU time of a run, all threads together (the machine was busy)." if report["by"] == "cpu" else "ms: median time of a run.") + " ×: how many times faster sdx is (median over rounds). start: load + first run in ms" + starts_of(report) + "; cached: the same with a "
              "stored compiled model. MB: growth of the process's peak memory caused by the engine. diff: largest difference from ONNX Runtime's "
              "results, divided by their largest magnitude.", ""]
     head = ["model", "T", "sdx ms"] + [c for p in peers for c in (f"{p} ms", "×")] + ["sdx start", "cached"] + [f"{p} start" for p in peers[:2]]
@@ -131,15 +137,17 @@ def main():
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--rounds", type=int, default=7, help="0: only starts and memory")
     parser.add_argument("--seconds", type=float, default=0.3, help="per engine and round")
+    parser.add_argument("--starts", type=int, default=measurement.STARTS, help="processes of each engine")
     parser.add_argument("--by", choices=["time", "cpu"], default="time", help="cpu: ratios of CPU time, for a machine that is busy with other things")
     parser.add_argument("--folder", default="build/bench-models", help="where the models are made")
     parser.add_argument("--out", default=processor.folder(), help="default: bench/results/<processor>")
     parser.add_argument("--name", default="suite")
     parser.add_argument("--no-plot", action="store_true")
     args = parser.parse_args()
+    measurement.STARTS = max(1, args.starts)
     compile_package()
     report = {"name": args.name, "created": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"), "machine": processor.machine(),
-              "by": args.by, "rounds": args.rounds, "seconds": args.seconds, "engines": args.engines.split(","), "versions": {},
+              "by": args.by, "starts": measurement.STARTS, "rounds": args.rounds, "seconds": args.seconds, "engines": args.engines.split(","), "versions": {},
               "threads": [int(t) for t in args.threads.split(",")], "rows": []}
     for name in args.models.split(","):
         path = name if os.path.exists(name) else models.make(args.folder, name)
