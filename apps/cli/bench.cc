@@ -45,6 +45,10 @@ constexpr const char* kDiffExamples =
     "The exit code is 1 if something became slower, unless --no-fail is given.\n";
 
 int bench(const BenchFlags& flags) {
+  if (flags.dry_run) {
+    show_bench_plan(flags);
+    return kOk;
+  }
   BenchRun run;
   const int code = run_bench(flags, run);
   show_bench(flags, run);
@@ -79,6 +83,10 @@ int sweep(const BenchFlags& flags) {
   if (f.given.batch_sizes.empty()) f.given.batch_sizes = {1, 2, 4, 8, 16, 32};
   f.no_interleave = true;  // large batches of large models need the memory
   if (f.given.processes == 0) f.given.processes = 1;
+  if (flags.dry_run) {
+    show_bench_plan(f);
+    return kOk;
+  }
   BenchRun run;
   run_bench(f, run);
   const std::string best = best_batches(run);

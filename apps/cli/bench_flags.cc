@@ -10,6 +10,7 @@
 #include "base/system/new_file.h"
 #include "base/thread_pool.h"
 #include "base/words.h"
+#include "cli/bench_plan.h"
 #include "cli/command.h"
 #include "cli/resolve.h"
 #include "providers/interface/provider.h"
@@ -83,6 +84,7 @@ void BenchFlags::add_to(const Command& command, const char* batches) {
   command.add_flag("--no-isolate", no_isolate, "Measure in this process instead of one process for each combination");
   command.add_flag("--profile", given.profile, "Also measure the time of each operator, in further runs");
   command.add_option("--trace", given.trace, "Write the profile as a Chrome trace; implies --profile")->type_name("FILE.json");
+  command.add_flag("--dry-run", dry_run, "Print what would be measured, with which inputs and backends; run and write nothing");
   command.add_option("--json", json, "Write everything as JSON; '-' in place of a file: to standard output")->type_name("FILE");
   command.add_option("--csv", csv, "Write one line per combination")->type_name("FILE");
   command.add_option("--html", html, "Write a self-contained page with plots")->type_name("FILE");
@@ -183,28 +185,56 @@ bool show_bench(const BenchFlags& flags, const BenchRun& run) {
   return table;
 }
 
-int run_bench(const BenchFlags& flags, BenchRun& run) {
-  flags.options();  // wrong uses come before missing files
-  check_destinations(flags);
-  const project::ResolvedModel model = resolve(flags.session);
-  BenchOptions o = flags.options(model.project ? std::optional(*model.config()) : std::nullopt);
+BenchSetup BenchFlags::set_up() const {
+  static_cast<void>(options());  // wrong uses come before missing files
+  check_destinations(*this);
+  std::optional<DataType> converting;
+  const project::ResolvedModel model = dry_run ? resolve_unconverted(session, converting) : resolve(session);
+  BenchSetup setup;
+  setup.shown = model.source.string();
+  BenchOptions& o = setup.options;
+  o = options(model.project ? std::optional(*model.config()) : std::nullopt);
   o.model = model.model;
-  const std::vector<ValueSpec> specs = model_inputs(o.model, o.session);
+  setup.conversion = model.conversion;
+  if (model.conversion) setup.converted = o.model.filename().string();
+  setup.specs = model_inputs(o.model, o.session);
+  const bool io_stays = session.keep_io || model.project;
+  for (ValueSpec& s : setup.specs) {
+    if (!converting || io_stays || s.dtype != DataType::float32) continue;
+    s.dtype = *converting;
+    if (s.type.starts_with("float32")) s.type.replace(0, 7, name(*converting));
+  }
+  if (converting) note(fmt::format("note: '{}' would be converted to {}", setup.shown, name(*converting)));
   {
     // On this thread alone: threads that stay would keep the combinations from running in processes of their own.
     ThreadPool alone(1);
     const PoolScope scope(alone);
-    o.inputs = flags.inputs.given(specs);
+    o.inputs = inputs.given(setup.specs);
   }
-  o.shapes = flags.inputs.given_shapes(specs);
-  if (model.entry) flags.use_entry(*model.entry, specs, o);
+  o.shapes = inputs.given_shapes(setup.specs);
+  if (model.entry) use_entry(*model.entry, setup.specs, o);
+  return setup;
+}
+
+void show_bench_plan(const BenchFlags& flags) {
+  const BenchSetup setup = flags.set_up();
+  std::vector<std::string> files;
+  for (const Destination& d : destinations(flags)) {
+    if (!d.path.empty() && d.path != "-") files.push_back(d.path);
+  }
+  if (!flags.given.trace.empty()) files.push_back(flags.given.trace.string());
+  print(flags.json == "-" ? bench_plan_json(setup, files) : bench_plan_text(setup, files));
+}
+
+int run_bench(const BenchFlags& flags, BenchRun& run) {
+  BenchSetup setup = flags.set_up();
   {
     Progress bar("measuring");
-    o.progress = [&](double done, const std::string&) { bar.show(static_cast<int>(done * 1000), 1000); };
-    run = Runner(o).run();
-    if (model.conversion) {
-      run.model = model.source.string();
-      run.notes.push_back(fmt::format("the model was converted: {}", o.model.filename().string()));
+    setup.options.progress = [&](double done, const std::string&) { bar.show(static_cast<int>(done * 1000), 1000); };
+    run = Runner(setup.options).run();
+    if (!setup.converted.empty()) {
+      run.model = setup.shown;
+      run.notes.push_back(fmt::format("the model was converted: {}", setup.converted));
     }
   }
   const auto has_figures = [](const BenchResult& r) { return r.error.empty(); };

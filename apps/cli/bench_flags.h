@@ -1,6 +1,7 @@
 #pragma once
 // What `sdx bench` and `sdx sweep` share.
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +16,15 @@
 
 namespace sdx::cli {
 
+// All that measuring needs.
+struct BenchSetup {
+  std::string shown;  // the model, for people
+  BenchOptions options;
+  std::vector<ValueSpec> specs;            // the model's inputs
+  std::shared_ptr<const void> conversion;  // holds a converted model while it is in use
+  std::string converted;                   // its file's name; empty: the model is as it was
+};
+
 struct BenchFlags {
   SessionFlags session;
   InputFlags inputs;
@@ -23,7 +33,7 @@ struct BenchFlags {
   std::vector<std::int64_t> batch_sizes;
   BenchOptions given;  // what was typed, as it is used
   std::string duration;
-  bool no_isolate = false, no_interleave = false;
+  bool no_isolate = false, no_interleave = false, dry_run = false;
   std::string json, csv, markdown, html;
 
   // `batches`: the letter and name of the option for batch sizes.
@@ -31,15 +41,20 @@ struct BenchFlags {
   // Throws UsageError. What was not typed is as the project says.
   BenchOptions options(const std::optional<ProjectConfig>& project = {}) const;
 
+  // For a dry run nothing is converted, and the types of `specs` are those that a conversion would give. Throws UsageError,
+  // Error.
+  BenchSetup set_up() const;
+
  private:
   void use_entry(const RegistryEntry& entry, const std::vector<ValueSpec>& specs, BenchOptions& o) const;
-  friend int run_bench(const BenchFlags& flags, BenchRun& run);
   Command command_;  // outlives these flags
 };
 
 // Runs it with a progress bar, after a look whether the files that were asked for can be written. 1: nothing could be measured,
 // or a backend failed otherwise than by not being there.
 int run_bench(const BenchFlags& flags, BenchRun& run);
+// --dry-run: prints what run_bench() would do, after the same checks.
+void show_bench_plan(const BenchFlags& flags);
 // Prints the table, or the format that goes to standard output, and writes the files. Returns whether it was the table.
 bool show_bench(const BenchFlags& flags, const BenchRun& run);
 

@@ -38,15 +38,6 @@ struct InitCommand {
   int run() const;
 };
 
-// Whether write_file_atomically() could write the file after its folders are created.
-void check_new_file(const fs::path& file) {
-  std::error_code ignored;
-  fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
-  while (!fs::exists(folder, ignored) && folder.has_parent_path()) folder = folder.parent_path();
-  if (!fs::exists(folder, ignored)) folder = ".";
-  NewFile::check(folder == file.parent_path() ? file : folder / file.filename());
-}
-
 int InitCommand::run() const {
   InitOptions o;
   o.name = name;
@@ -67,7 +58,7 @@ int InitCommand::run() const {
     return kOk;
   }
   if (dry_run) {
-    check_new_file(file);
+    NewFile::check_with_folders(file);
     print(fmt::format("would {} {}, {} bytes\n", fs::exists(file, ignored) ? "overwrite" : "write", output, text.size()));
     return kOk;
   }
@@ -80,7 +71,7 @@ int InitCommand::run() const {
 struct BuildCommand {
   std::string path, config;
   std::vector<std::string> providers;
-  bool no_optimize = false, json = false;
+  bool no_optimize = false, json = false, dry_run = false;
   int run() const;
 
  private:
@@ -100,34 +91,42 @@ Project BuildCommand::project() const {
   fail(ErrorCode::io, "there is no sdx.yml here; `sdx init MODEL` writes one, or give a PATH");
 }
 
-std::string report_text(const Project& p, const BuildReport& r) {
+// `dry`: a dry run's.
+std::string report_text(const Project& p, const BuildReport& r, bool dry) {
   const auto line = [](const char* what, const std::string& text) { return fmt::format("{:<11} {}\n", what, text); };
   std::string out = line("project", fmt::format("{} {}{}", p.config().name, p.config().version,
                                                 p.file().empty() ? "" : " (" + p.file().string() + ")"));
   out += line("model", fmt::format("{}, {} nodes, {} bytes", p.model().string(), r.nodes_before, r.source_bytes));
-  out += line("optimised",
-              r.optimized ? fmt::format("{} nodes became {}", r.nodes_before, r.nodes_after) : "no: " + r.not_optimized);
+  out += line("optimised", r.optimized
+                               ? fmt::format("{} nodes {} {}", r.nodes_before, dry ? "would become" : "became", r.nodes_after)
+                               : "no: " + r.not_optimized);
   out += line("providers", r.providers.empty() ? "none needed" : join(r.providers));
+  if (dry) {
+    return out + line("would build", fmt::format("{}, {} bytes{}", r.compiled.string(), r.compiled_bytes,
+                                                 r.up_to_date ? "; the build that is there is up to date" : ""));
+  }
   out += line("built", fmt::format("{}, {} bytes; opens in {:.1f} ms, took {:.1f} ms in all", r.compiled.string(),
                                    r.compiled_bytes, r.open_ms, r.build_ms));
   return out;
 }
 
-std::string report_json(const Project& p, const BuildReport& r) {
+std::string report_json(const Project& p, const BuildReport& r, bool dry) {
   return fmt::format(
       "{{\"name\":{},\"model\":{},\"folder\":{},\"compiled\":{},\"optimized\":{},\"not_optimized\":{},\"nodes_before\":{},"
       "\"nodes\":{},\"source_bytes\":{},\"compiled_bytes\":{},\"providers\":{},\"fallbacks\":{},\"warnings\":{},\"open_ms\":{:."
       "3f},"
-      "\"build_ms\":{:.3f}}}\n",
+      "\"build_ms\":{:.3f}{}}}\n",
       json_text(p.config().name), json_text(p.model().string()), json_text(r.folder.string()), json_text(r.compiled.string()),
       r.optimized, json_text(r.not_optimized), r.nodes_before, r.nodes_after, r.source_bytes, r.compiled_bytes,
-      json_list(r.providers), json_list(r.fallbacks), json_list(r.warnings), r.open_ms, r.build_ms);
+      json_list(r.providers), json_list(r.fallbacks), json_list(r.warnings), r.open_ms, r.build_ms,
+      dry ? fmt::format(",\"up_to_date\":{},\"dry_run\":true", r.up_to_date) : "");
 }
 
 int BuildCommand::run() const {
   BuildOptions o;
   o.optimize = !no_optimize;
   o.providers = providers;
+  o.dry_run = dry_run;
   for (const std::string& p : providers) {
     try {
       provider_chain(std::vector<std::string>{p}, false);
@@ -140,7 +139,7 @@ int BuildCommand::run() const {
   const BuildReport r = p.build(o);
   for (const std::string& w : r.warnings) note("warning: " + w);
   // Fallbacks are warned of by the library.
-  print(json ? report_json(p, r) : report_text(p, r));
+  print(json ? report_json(p, r, dry_run) : report_text(p, r, dry_run));
   return kOk;
 }
 
@@ -168,6 +167,7 @@ void add_build(const Command& app, Action& action) {
       ->one_word()
       ->type_name("CHAIN");
   command->add_flag("--no-optimize,!--optimize", c->no_optimize, "Do not rewrite the graph");
+  command->add_flag("--dry-run", c->dry_run, "Print what would be built, and where; compile and write nothing");
   command->add_flag("--json", c->json, "Print a summary as JSON");
   command->footer(kBuildExamples);
   command->callback([c, &action] { action = [c] { return c->run(); }; });

@@ -18,6 +18,8 @@
 #include "compare/values.h"
 #include "inputs/input_plan.h"
 #include "inputs/random_input.h"
+#include "onnx/external_names.h"
+#include "session/additions.h"
 
 namespace sdx::cli {
 namespace {
@@ -127,7 +129,7 @@ std::string report_json(const ConvertReport& r, const ConvertCommand& c, const s
 int ConvertCommand::run_language_model() const {
   for (const auto& [name, given] :
        {std::pair("--keep-io", keep_io), std::pair("--keep-op", !keep_ops.empty()), std::pair("--keep-node", !keep_nodes.empty()),
-        std::pair("--custom-ops", !custom_ops.empty()), std::pair("--check", check), std::pair("--dry-run", dry_run)}) {
+        std::pair("--custom-ops", !custom_ops.empty()), std::pair("--check", check)}) {
     if (given) throw UsageError(fmt::format("{} is for .onnx models", name));
   }
   if (dtype == "bfloat16") {
@@ -138,17 +140,30 @@ int ConvertCommand::run_language_model() const {
   std::error_code none;
   if (std::filesystem::equivalent(model, output, none))
     throw UsageError("-o: the output folder must differ from the model's folder");
-  const LanguageConversion done = text_tools().convert(model, output, {dtype, 0});
-  if (!done.without_tokenizer.empty()) note("note: no tokenizer was written: " + done.without_tokenizer);
+  const LanguageConversion done = text_tools().convert(model, output, {dtype, 0, dry_run});
+  if (!done.without_tokenizer.empty())
+    note(fmt::format("note: no tokenizer {} written: ", dry_run ? "would be" : "was") + done.without_tokenizer);
   if (json) {
-    print(fmt::format("{{\"model\":{},\"output\":{},\"dtype\":{},\"architecture\":{},\"context\":{},\"bytes\":{}}}\n",
-                      json_text(model), json_text(output), dtype.empty() ? "null" : json_text(dtype),
-                      json_text(done.architecture), done.context, done.bytes));
+    print(
+        fmt::format("{{\"model\":{},\"output\":{},\"dtype\":{},\"architecture\":{},\"context\":{},\"bytes\":{},"
+                    "\"files\":{}}}\n",
+                    json_text(model), json_text(output), dtype.empty() ? "null" : json_text(dtype), json_text(done.architecture),
+                    done.context, done.bytes, json_list(done.files)));
   } else {
-    print(fmt::format("{}: {} with a context of {} tokens, weights {}, {:.1f} MB\n", output, done.architecture, done.context,
-                      dtype.empty() ? "as they were" : "in " + dtype, static_cast<double>(done.bytes) * 1e-6));
+    print(fmt::format("{}{}: {} with a context of {} tokens, weights {}, {:.1f} MB\n", dry_run ? "would write " : "", output,
+                      done.architecture, done.context, dtype.empty() ? "as they were" : "in " + dtype,
+                      static_cast<double>(done.bytes) * 1e-6));
+    if (dry_run) print(fmt::format("  {}\n", join(done.files)));
   }
   return kOk;
+}
+
+// External data included.
+std::uint64_t model_bytes(const std::filesystem::path& file) {
+  std::uint64_t bytes = std::filesystem::file_size(file);
+  if (file.extension() != ".onnx") return bytes;
+  for (const std::string& name : external_names(file)) bytes += std::filesystem::file_size(file.parent_path() / name);
+  return bytes;
 }
 
 // What passes make of the model, in operators that other engines know.
@@ -158,7 +173,6 @@ int ConvertCommand::run_optimize() const {
         std::pair("--keep-node", !keep_nodes.empty()), std::pair("--check", check)}) {
     if (given) throw UsageError(fmt::format("{} is not for --optimize, which changes no types", name));
   }
-  if (dry_run) throw UsageError("--dry-run is not for --optimize");
   if (!output.ends_with(".onnx") && !output.ends_with(".ort"))
     throw UsageError(fmt::format("-o {}: the model's name must end in .onnx or .ort", output));
   const std::filesystem::path file = project::resolve(model).source;
@@ -169,14 +183,21 @@ int ConvertCommand::run_optimize() const {
   session.cache = false;
   session.custom_ops.assign(custom_ops.begin(), custom_ops.end());
   session.optimized_model = output;
-  for (const std::string& w : Session::open(file, session).report().warnings) note("warning: " + w);
-  const std::uintmax_t before = std::filesystem::file_size(file), after = std::filesystem::file_size(output);
+  std::uint64_t after = 0;
+  session::Additions measuring;
+  if (dry_run) measuring.optimized_bytes = &after;
+  {
+    const session::AdditionsScope scope(measuring);
+    for (const std::string& w : Session::open(file, session).report().warnings) note("warning: " + w);
+  }
+  const std::uint64_t before = model_bytes(file);
+  if (!dry_run) after = model_bytes(output);
   if (json) {
     print(fmt::format("{{\"model\":{},\"output\":{},\"bytes_before\":{},\"bytes_after\":{}}}\n", json_text(model),
                       json_text(output), before, after));
   } else {
-    print(fmt::format("{}: optimised, {:.1f} MB instead of {:.1f} MB\n", output, static_cast<double>(after) * 1e-6,
-                      static_cast<double>(before) * 1e-6));
+    print(fmt::format("{}{}: optimised, {:.1f} MB instead of {:.1f} MB\n", dry_run ? "would write " : "", output,
+                      static_cast<double>(after) * 1e-6, static_cast<double>(before) * 1e-6));
   }
   return kOk;
 }
@@ -259,7 +280,7 @@ void add_convert(const Command& app, Action& action) {
       "--optimize", c->optimize,
       "Write the model after graph passes, with unchanged types, also for other engines; FILE.ort: in ONNX Runtime's format");
   command->add_flag("--check", c->check, "Run both models on random inputs and show the differences");
-  command->add_flag("--dry-run", c->dry_run, "Convert an .onnx model in memory, print what would be written, and write nothing");
+  command->add_flag("--dry-run", c->dry_run, "Convert in memory, print what would be written, and write nothing");
   command->add_flag("--json", c->json, "Print JSON");
   command->footer(kExamples);
   command->callback([c, &action] { action = [c] { return c->run(); }; });

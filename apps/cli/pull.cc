@@ -29,7 +29,7 @@ constexpr const char* kExamples =
 struct PullCommand {
   std::string source, name, folder, endpoint, revision, sha256, timeout, max_size;
   int retries = 4;
-  bool offline = false, force = false, only_model = false, no_check = false, json = false, enter = false;
+  bool offline = false, force = false, only_model = false, no_check = false, json = false, enter = false, dry_run = false;
 
   hub::PullOptions options() const;
   int run();
@@ -46,6 +46,7 @@ hub::PullOptions PullCommand::options() const {
   o.force = force;
   o.only_model = only_model;
   o.check = !no_check;
+  o.dry_run = dry_run;
   o.network.retries = retries;
   if (!timeout.empty()) {
     o.network.timeout = parse_duration(timeout, "--timeout");
@@ -58,16 +59,19 @@ hub::PullOptions PullCommand::options() const {
   return o;
 }
 
-std::string result_json(const hub::Pulled& p) {
+// `dry`: a dry run's.
+std::string result_json(const hub::Pulled& p, bool dry) {
   std::string files;
   for (const hub::PulledFile& f : p.files) {
     if (!files.empty()) files += ',';
-    files += fmt::format("{{\"name\":{},\"bytes\":{},\"sha256\":{},\"origin\":{}}}", json_text(f.name), f.bytes,
-                         json_text(f.sha256), json_text(f.origin));
+    files += fmt::format("{{\"name\":{},\"bytes\":{},\"sha256\":{},\"origin\":{},\"from\":{}}}", json_text(f.name),
+                         f.size_known ? fmt::format("{}", f.bytes) : "null", json_text(f.sha256), json_text(f.origin),
+                         json_text(f.from));
   }
-  return fmt::format("{{\"name\":{},\"folder\":{},\"model\":{},\"source\":{},\"revision\":{},\"files\":[{}],\"received\":{}}}\n",
-                     json_text(p.name), json_text(p.folder.string()), json_text(p.model.string()), json_text(p.source),
-                     json_text(p.revision), files, p.received);
+  return fmt::format(
+      "{{\"name\":{},\"folder\":{},\"model\":{},\"source\":{},\"revision\":{},\"files\":[{}],\"received\":{}{}}}\n",
+      json_text(p.name), json_text(p.folder.string()), json_text(p.model.string()), json_text(p.source), json_text(p.revision),
+      files, p.received, dry ? ",\"dry_run\":true" : "");
 }
 
 std::string result_text(const hub::Pulled& p) {
@@ -76,6 +80,16 @@ std::string result_text(const hub::Pulled& p) {
   for (const hub::PulledFile& f : p.files) {
     out += fmt::format("  {:<10}  {:>9}  sha256 {}  {}\n", f.origin, size_text(static_cast<double>(f.bytes)),
                        f.sha256.substr(0, 16), f.name);
+  }
+  return out;
+}
+
+std::string plan_text(const hub::Pulled& p) {
+  std::string out = fmt::format("would {} '{}'\n", p.replaces ? "renew" : "make", p.folder.string());
+  if (!p.revision.empty()) out += fmt::format("  revision {}\n", p.revision);
+  for (const hub::PulledFile& f : p.files) {
+    out += fmt::format("  {:<10}  {:>9}  {}{}\n", f.origin, f.size_known ? size_text(static_cast<double>(f.bytes)) : "size ?",
+                       f.name, f.from.empty() ? "" : "  from " + f.from);
   }
   return out;
 }
@@ -99,17 +113,25 @@ class Bars {
 };
 
 // --register: an entry with the model's name, in place of one that a pull of the same name has made before.
-void enter_into_registry(const hub::Pulled& pulled) {
+void enter_into_registry(const hub::Pulled& pulled, bool dry) {
   const fs::path file = Registry::find_file().value_or("models.yaml");
   RegistryEntry entry;
   entry.name = pulled.name;
   entry.path = fs::absolute(pulled.model).lexically_normal().string();
   entry.description = pulled.source;
-  Registry::edit(file, [&](Registry& all) {
+  const auto enter = [&](Registry& all) {
     const RegistryEntry* old = all.find(entry.name);
     if (old != nullptr && old->path == entry.path) return;
     all.add(entry);
-  });
+  };
+  if (dry) {
+    std::error_code ignored;
+    Registry all = fs::exists(file, ignored) ? Registry::open(file) : Registry::create(file);
+    enter(all);
+    note(fmt::format("would enter {} into {}", entry.name, file.string()));
+    return;
+  }
+  Registry::edit(file, enter);
   note(fmt::format("entered {} into {}", entry.name, file.string()));
 }
 
@@ -126,8 +148,10 @@ int PullCommand::run() {
       throw;
     }
   }
-  if (enter) enter_into_registry(pulled);
-  print(json ? result_json(pulled) : result_text(pulled));
+  if (enter) enter_into_registry(pulled, dry_run);
+  if (pulled.may_be_more)
+    note("note: external data that the model names comes as well; its files are known when the model is here");
+  print(json ? result_json(pulled, dry_run) : dry_run ? plan_text(pulled) : result_text(pulled));
   return kOk;
 }
 
@@ -153,6 +177,7 @@ void add_pull(const Command& app, Action& action) {
       ->type_name("N");
   command->add_option("--max-size", c->max_size, "Largest file to accept, for example 2GB")->type_name("SIZE");
   command->add_flag("--register", c->enter, "Add the model to the registry (models.yaml) under its name");
+  command->add_flag("--dry-run", c->dry_run, "Print what would be fetched, from where and to where; fetch and write nothing");
   command->add_flag("--json", c->json, "Print the result as JSON");
   command->footer(kExamples);
   command->callback([c, &action] { action = [c] { return c->run(); }; });

@@ -59,7 +59,7 @@ struct QuantizeCommand {
                              data, report, normalize, resize, method = "rtn";
   std::vector<std::string> ops, nodes, exclude, custom_ops, keep_ops;
   bool per_tensor = false, reduce_range = false, activation_symmetric = false, no_preprocess = false, accuracy = false,
-       json = false, subgraphs = false, symmetric = false, act_order = false, keep_io = false;
+       json = false, dry_run = false, subgraphs = false, symmetric = false, act_order = false, keep_io = false;
   double percentile = 99.999;
   std::optional<double> max_loss, smooth_quant;
   std::int64_t batch = 0, samples = 0, bits = 4, block_size = 32, accuracy_level = 0;
@@ -102,6 +102,7 @@ void QuantizeCommand::fill(QuantOptions& o) const {
   o.preprocess = !no_preprocess;
   o.max_loss = max_loss;
   o.measure_accuracy = accuracy;
+  o.dry_run = dry_run;
   o.custom_ops.assign(custom_ops.begin(), custom_ops.end());
   o.extra.enable_subgraph = subgraphs;
 }
@@ -146,6 +147,7 @@ QuantReport QuantizeCommand::run_weight_only(const std::filesystem::path& file, 
   o.act_order = act_order;
   o.max_loss = max_loss;
   o.measure_accuracy = accuracy;
+  o.dry_run = dry_run;
   o.custom_ops.assign(custom_ops.begin(), custom_ops.end());
   return tools.weight_only(file, output, o, reader);
 }
@@ -157,6 +159,7 @@ QuantReport QuantizeCommand::run_half(const std::filesystem::path& file, Calibra
   o.keep_ops = keep_ops;
   o.keep_nodes = exclude;
   o.measure_accuracy = accuracy;
+  o.dry_run = dry_run;
   o.custom_ops.assign(custom_ops.begin(), custom_ops.end());
   return quantize_tools().half(file, output, o, reader);
 }
@@ -173,6 +176,7 @@ QuantReport QuantizeCommand::quantized(const std::filesystem::path& file, Calibr
 int QuantizeCommand::run() const {
   check();
   const CalibrationFiles settings = files();
+  if (dry_run && !report.empty()) NewFile::check(report);
   const std::filesystem::path file = project::resolve(model).source;
   const quantize::Tools& tools = quantize_tools();
   const std::unique_ptr<CalibrationDataReader> reader = data.empty() ? nullptr : tools.open_data(file, data, settings);
@@ -180,12 +184,17 @@ int QuantizeCommand::run() const {
   for (const std::string& w : done.warnings) note("warning: " + w);
   if (done.quantized == 0) note("note: nothing was quantised");
   const std::string all = tools.json(done);
-  if (!report.empty()) {
+  if (!report.empty() && !dry_run) {
     NewFile to(report);
     to.append(std::as_bytes(std::span(all.data(), all.size())));
     to.publish();
   }
-  print(json ? all : output + ": " + tools.text(done, 10));
+  if (json) {
+    print(all);
+  } else {
+    print((dry_run ? "would write " : "") + output + ": " + tools.text(done, 10));
+    if (dry_run && !report.empty()) print("would write " + report + "\n");
+  }
   return kOk;
 }
 
@@ -287,6 +296,7 @@ void add_quantize(const Command& app, Action& action) {
       ->type_name("LOSS");
   command->add_flag("--accuracy", c->accuracy, "Compare outputs and inner values with the float model on the data");
   command->add_option("--report", c->report, "Write a report as JSON")->type_name("FILE.json");
+  command->add_flag("--dry-run", c->dry_run, "Quantise in memory, print what would be written, and write nothing");
   command->add_flag("--json", c->json, "Print the report as JSON");
   add_data_flags(command, *c);
   add_static_flags(command, *c);

@@ -1,6 +1,7 @@
 #pragma once
 // The MODEL of a command: found once, in the same way by all of them.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,9 @@ namespace sdx::cli {
 // What flags.model names, with the flags over a project's settings in its `options`, converted where --dtype or the registry asks
 // for it. Throws UsageError, Error.
 project::ResolvedModel resolve(const SessionFlags& flags);
+
+// The same for a dry run, with the model as it is. `wanted`: to what it would be converted.
+project::ResolvedModel resolve_unconverted(const SessionFlags& flags, std::optional<DataType>& wanted);
 
 // Opens it, the project's build where that is up to date, and shows the model's warnings on stderr.
 Session open(const project::ResolvedModel& model);

@@ -156,7 +156,7 @@ func Item[T Element](a *Array) (T, error) {
 		return zero, err
 	}
 	if a.Size() != 1 {
-		return zero, fmt.Errorf("%w: an array of shape %v has not exactly one element", ErrInvalidInput, a.shape)
+		return zero, fmt.Errorf("%w: an array of shape %v does not have exactly one element", ErrInvalidInput, a.shape)
 	}
 	values, err := Data[T](a)
 	if err != nil {

@@ -36,7 +36,7 @@ struct EmbedderOptions {
 class SDX_API TextEmbedder {
  public:
   // Throws Error(io), Error(invalid_argument) for a folder without model or tokenizer, modules that are not known, a model whose
-  // inputs or outputs are no encoder's; and as Session::open does.
+  // inputs or outputs are not those of an encoder; and as Session::open does.
   static TextEmbedder load(const std::filesystem::path& model, const EmbedderOptions& options = {});
 
   // float32[texts, dimensions], in the order of the texts. `prompt`: a name of prompts(), whose text comes before each; "": the

@@ -222,7 +222,7 @@ SDX_API media::Image align(const media::Image& picture, const Face& face, int si
 // By default everything is off. Steps are applied in this order.
 struct Enhance {
   bool auto_colour = false;    // grey world, gains within 0.5 to 2
-  bool red_eye = false;        // within the eyes alone; needs points
+  bool red_eye = false;        // only within the eyes; needs points
   double exposure = 0;         // stops, -2 to 2
   double brightness = 1;       // 0.5 to 2
   double contrast = 1;         // 0.5 to 2

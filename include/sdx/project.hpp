@@ -85,10 +85,11 @@ struct ProjectConfig {
 struct BuildOptions {
   std::vector<std::string> providers;  // the provider chain to build for; empty: the project's
   bool optimize = true;
+  bool dry_run = false;                                 // optimise in memory, compile and write nothing; see BuildReport
   std::function<void(std::string_view step)> progress;  // called before each step; may be empty
 };
 
-// Result of a build.
+// Result of a build. After a dry run `providers` is the chain to compile for, and there are no fallbacks and no open_ms.
 struct BuildReport {
   std::filesystem::path folder;        // .sdx
   std::filesystem::path compiled;      // the model in it
@@ -101,6 +102,7 @@ struct BuildReport {
   std::uint64_t source_bytes = 0, compiled_bytes = 0;  // external data included
   double build_ms = 0;                                 // total time
   double open_ms = 0;                                  // opening the result: choosing kernels, compiling for the providers
+  bool up_to_date = false;                             // a dry run's: the build that is there is of this model and these settings
 };
 
 // Whether a project's build can replace its model.

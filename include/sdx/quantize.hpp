@@ -99,6 +99,7 @@ struct QuantOptions : QuantSelection {
   bool measure_accuracy = false;
   std::vector<std::filesystem::path> custom_ops{};        // custom operator libraries that the model needs
   std::uint64_t external_above = std::uint64_t{1} << 30;  // constants totalling more bytes go into OUTPUT.data
+  bool dry_run = false;  // do everything but write: the report's bytes_after is what would be written
 };
 
 struct DynamicQuantOptions : QuantOptions {};
@@ -155,9 +156,9 @@ struct QuantReport {
 
 // Dynamic quantisation: weights are quantised ahead of time, node inputs when the model runs. Needs no data. Supports Gemm,
 // MatMul, LSTM, GRU, Attention, Gather of tables and EmbedLayerNormalization; for Conv, only weights, unless op_types_to_quantize
-// names it. Writes the result to `output` atomically. `data`: for max_loss and measure_accuracy alone. Throws Error: whatever
+// names it. Writes the result to `output` atomically. `data`: only for max_loss and measure_accuracy. Throws Error: whatever
 // reading the model throws; invalid_argument for unknown names in `options`, types that the mode does not support, and options
-// that need data where there are none; io.
+// that need data that was not given; io.
 SDX_API QuantReport quantize_dynamic(const std::filesystem::path& model, const std::filesystem::path& output,
                                      const DynamicQuantOptions& options = {}, CalibrationDataReader* data = nullptr);
 
@@ -201,6 +202,7 @@ struct HalfOptions {
   bool measure_accuracy = false;                          // on the data
   std::vector<std::filesystem::path> custom_ops{};        // custom operator libraries that the model needs
   std::uint64_t external_above = std::uint64_t{1} << 30;  // constants totalling more bytes go into OUTPUT.data
+  bool dry_run = false;  // do everything but write: the report's bytes_after is what would be written
 };
 // Writes a model that computes in 16 bits. Its report counts nodes that do so. Throws as quantize_dynamic() does, and
 // Error(invalid_argument) if no node can compute in the type.

@@ -58,6 +58,7 @@ struct WeightOnlyOptions {
   bool measure_accuracy = false;
   std::vector<std::filesystem::path> custom_ops;          // custom operator libraries that the model needs
   std::uint64_t external_above = std::uint64_t{1} << 30;  // constants totalling more bytes go into OUTPUT.data
+  bool dry_run = false;  // do everything but write: the report's bytes_after is what would be written
 };
 
 struct WeightOnlyReport {

@@ -70,7 +70,7 @@ SDX_C_API sdx_status sdx_options_set_memory_limit(sdx_options* options, size_t b
 /* Adds a shared library with custom operators (sdx/custom_op.h). It is loaded when a session is opened. */
 SDX_C_API sdx_status sdx_options_add_custom_ops(sdx_options* options, const char* library);
 
-/* "auto", "native" (our own engine alone) or "ort" (the ONNX Runtime library). */
+/* "auto", "native" (our own engine only) or "ort" (the ONNX Runtime library). */
 SDX_C_API sdx_status sdx_options_set_runtime(sdx_options* options, const char* runtime);
 /* Sets an option of one provider, by the vendor's name: ("cuda", "device_id", "1"). */
 SDX_C_API sdx_status sdx_options_set_provider_option(sdx_options* options, const char* provider, const char* key,

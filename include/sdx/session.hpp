@@ -24,7 +24,7 @@ namespace sdx {
 // Which engine runs the nodes. As text: "auto", "native", "ort".
 enum class Runtime {
   automatic,  // our own engine, plus the vendor libraries behind the providers
-  native,     // our own engine alone
+  native,     // our own engine only
   ort,        // everything through the ONNX Runtime library
 };
 SDX_API std::string_view name(Runtime runtime) noexcept;
@@ -85,7 +85,7 @@ struct SessionOptions {
   std::string openvino_library;
   // Write what our own engine makes of the model (optimised graph, packed weights) to the cache folder, so that later starts map
   // it instead of recomputing it; see docs/cache.md. Existing cache files are used whether or not this is set, unless `cache` is
-  // off. Applies to models in files that run on `cpu` alone.
+  // off. Applies to models in files that run only on `cpu`.
   bool keep_compiled = false;
   // Cache the output of vendor compilers (TensorRT engines, OpenVINO blobs, …) for the next start in `cache_folder`. If that is
   // empty, use SDX_CACHE_DIR, then $XDG_CACHE_HOME/sdx, then ~/.cache/sdx; without any of these nothing is cached.
@@ -272,8 +272,10 @@ class SDX_API Session {
 
   const std::vector<ValueSpec>& inputs() const;
   const std::vector<ValueSpec>& outputs() const;
-  // Metadata from the file: producer, domain, version, description and the model's own key-value pairs.
+  // Fields of the file that are not empty: producer_name, producer_version, domain, description, model_version.
   const std::vector<std::pair<std::string, std::string>>& metadata() const;
+  // Key-value pairs that whoever made the model added (metadata_props), in the file's order. Keys may be those of metadata().
+  const std::vector<std::pair<std::string, std::string>>& custom_metadata() const;
 
   // Runs the model. Inputs are only read and may be views of the caller's memory; the caller owns the outputs. Throws
   // Error(invalid_argument) for missing, unknown or misshapen inputs (naming all of them with their types), runtime_failure,

@@ -305,12 +305,14 @@ struct LanguageConvertOptions {
   // product; floats as float32); "float32"; "float16", including all computation; "int8" or "int4": requantised in blocks of 32.
   std::string dtype;
   std::int64_t max_context = 0;  // positions to write rotary angles for; 0: the model's own
+  bool dry_run = false;          // do everything but write
 };
 
 struct LanguageConversion {
   std::string architecture;
   std::int64_t context = 0;
-  std::uint64_t bytes = 0;  // size of the written network
+  std::uint64_t bytes = 0;         // size of the written network
+  std::vector<std::string> files;  // names of all files written to the folder
   // Why tokenizer.json, tokenizer_config.json and special_tokens_map.json are missing; "": they were written or copied.
   std::string without_tokenizer;
 };

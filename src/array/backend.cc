@@ -74,7 +74,7 @@ Choice from_environment() {
     const ProviderInfo info = look_at(*backend, Effort::quick);
     if (info.available) return choice_of(*backend);
     Choice other = automatic();
-    log::warning("{} asks for {}, took {}: {}", variable, backend->name, other.backend->name, why_not(info));
+    log::warning("{} asks for {}; using {} instead: {}", variable, backend->name, other.backend->name, why_not(info));
     return other;
   }
   return automatic();
@@ -123,7 +123,7 @@ std::vector<BackendInfo> backend_info() {
     const ProviderInfo info = look_at(b, Effort::full);
     BackendInfo shown{std::string(b.name), info.available, info.available ? "" : why_not(info),
                       info.devices.empty() ? "" : info.devices[0], b.provider == "cpu" ? std::string(version()) : info.version};
-    if (info.available && &b != used && !b.by_itself) shown.reason = "taken only by its name";
+    if (info.available && &b != used && !b.by_itself) shown.reason = "used only when it is named";
     if (&b == used) {
       out.insert(out.begin(), std::move(shown));
     } else {

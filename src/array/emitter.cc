@@ -109,7 +109,7 @@ const std::vector<ValueId>& Emitter::run(const Node& node, std::vector<ValueId> 
   results_.assign(node.results.size(), kNoValue);
   node.kind->emit(*this);
   for (const ValueId v : results_) {
-    if (v == kNoValue) fail(ErrorCode::internal, "[{}] left a result out", node.kind->name);
+    if (v == kNoValue) fail(ErrorCode::internal, "[{}] did not produce all its results", node.kind->name);
   }
   return results_;
 }

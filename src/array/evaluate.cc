@@ -234,7 +234,7 @@ std::shared_ptr<const Error> error_at_hand() noexcept {
     } catch (const std::exception& error) {
       return std::make_shared<const Error>(ErrorCode::runtime_failure, error.what());
     } catch (...) {
-      return std::make_shared<const Error>(ErrorCode::runtime_failure, "an operation threw something else than an error");
+      return std::make_shared<const Error>(ErrorCode::runtime_failure, "an operation threw an exception of unknown type");
     }
   } catch (...) {
     return nullptr;

@@ -158,7 +158,7 @@ namespace {
 
 const Tensor& single(const array& a) {
   if (a.size() != 1)
-    fail(ErrorCode::invalid_argument, "[item] an array of shape {} has not exactly one element", to_string(a.shape()));
+    fail(ErrorCode::invalid_argument, "[item] an array of shape {} does not have exactly one element", to_string(a.shape()));
   return a.tensor();
 }
 

@@ -84,7 +84,7 @@ void start(Queue& q) {
   try {
     std::thread([&q] { work_for(q); }).detach();
   } catch (const std::system_error& e) {
-    fail(ErrorCode::runtime_failure, "no thread for a stream of arrays can be started: {}", e.what());
+    fail(ErrorCode::runtime_failure, "cannot start a thread for a stream of arrays: {}", e.what());
   }
   q.started = true;
 }
@@ -166,7 +166,7 @@ void put(const Stream& stream, std::function<void()> work) {
   Registry& r = registry();
   const std::lock_guard lock(r.mutex);
   Queue& q = queue_of(stream);
-  if (r.stopping) fail(ErrorCode::runtime_failure, "streams of arrays compute no more: the process ends");
+  if (r.stopping) fail(ErrorCode::runtime_failure, "streams of arrays no longer compute: the process is ending");
   if (!q.started) start(q);  // may fail: then nothing is queued
   q.work.push_back(std::move(work));
   ++q.put;

@@ -19,7 +19,7 @@ inline constexpr char kFile[] = "compiled.sdx";
 inline constexpr char kSealed[] = ".sealed";
 inline constexpr char kLock[] = ".lock";
 inline constexpr char kMagic[8] = {'S', 'D', 'X', 'M', 'O', 'D', 'E', 'L'};
-inline constexpr std::uint32_t kFormat = 1;
+inline constexpr std::uint32_t kFormat = 2;
 inline constexpr std::uint32_t kOrder = 0x01020304;  // in this machine's byte order
 inline constexpr std::uint64_t kSmall = 16384;       // bytes: constants below lie in the checked part
 inline constexpr std::uint64_t kAlign = 64, kPage = 4096;

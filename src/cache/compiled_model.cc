@@ -159,6 +159,14 @@ const std::byte* CompiledModel::block(const Block& b) const {
   return file_->bytes().data() + b.offset;
 }
 
+static void read_pairs(ByteReader& in, std::vector<std::pair<std::string, std::string>>& pairs) {
+  pairs.resize(in.count());
+  for (auto& [key, value] : pairs) {
+    key = in.text();
+    value = in.text();
+  }
+}
+
 void CompiledModel::read_tables(std::string_view meta, const CompiledPlace& place) {
   ByteReader in(meta);
   if (in.view() != place.conditions) fail(ErrorCode::invalid_model, "it was written by another build, or for other options");
@@ -177,11 +185,8 @@ void CompiledModel::read_tables(std::string_view meta, const CompiledPlace& plac
   }
   interface_.outputs.resize(in.count());
   for (ValueSpec& s : interface_.outputs) s = read_spec(in);
-  interface_.metadata.resize(in.count());
-  for (auto& [key, value] : interface_.metadata) {
-    key = in.text();
-    value = in.text();
-  }
+  read_pairs(in, interface_.metadata);
+  read_pairs(in, interface_.custom_metadata);
   interface_.warnings.resize(in.count());
   for (std::string& w : interface_.warnings) w = in.text();
 

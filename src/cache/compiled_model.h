@@ -43,7 +43,7 @@ std::string compiled_problem(const CompiledPlace& place);
 struct ModelInterface {
   std::vector<ValueSpec> inputs, outputs;
   std::vector<bool> may_be_absent;  // parallel to inputs: of an optional type
-  std::vector<std::pair<std::string, std::string>> metadata;
+  std::vector<std::pair<std::string, std::string>> metadata, custom_metadata;
   std::vector<std::string> warnings;
 };
 

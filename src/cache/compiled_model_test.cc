@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "cache/compiled_format.h"
+#include "onnx/writer.h"
 #include "support/graph_text.h"
 
 namespace sdx::cache {
@@ -46,7 +47,10 @@ class CompiledModelTest : public ::testing::Test {
     folder_ = fs::temp_directory_path() / fmt::format("sdx_compiled_{}", static_cast<const void*>(this));
     fs::create_directories(folder_);
     model_ = folder_ / "net.onnx";
-    write_file_atomically(model_, testing::model_bytes(kModel));
+    Model model = testing::parse_model(kModel);
+    model.doc = "of the model";
+    model.metadata = {{"description", "another"}};
+    write_model(model, model_);
     options_.providers = {"cpu"};
     options_.cache_folder = folder_ / "cache";
   }
@@ -91,6 +95,8 @@ TEST_F(CompiledModelTest, AnswersAsTheModelDoes) {
   EXPECT_EQ(mapped.inputs()[0].type, plain.inputs()[0].type);
   EXPECT_TRUE(mapped.inputs()[1].has_default);
   EXPECT_EQ(mapped.metadata(), plain.metadata());
+  EXPECT_EQ(mapped.custom_metadata(), plain.custom_metadata());
+  EXPECT_EQ(mapped.custom_metadata().size(), 1U);
 }
 
 TEST_F(CompiledModelTest, OfAFolderThatOthersMayWriteToNothingIsUsedAndNothingKept) {

@@ -217,10 +217,12 @@ class Composer {
     }
     out.number(interface.outputs.size());
     for (const ValueSpec& s : interface.outputs) write_spec(out, s);
-    out.number(interface.metadata.size());
-    for (const auto& [key, value] : interface.metadata) {
-      out.text(key);
-      out.text(value);
+    for (const auto* pairs : {&interface.metadata, &interface.custom_metadata}) {
+      out.number(pairs->size());
+      for (const auto& [key, value] : *pairs) {
+        out.text(key);
+        out.text(value);
+      }
     }
     out.number(interface.warnings.size());
     for (const std::string& w : interface.warnings) out.text(w);

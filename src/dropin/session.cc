@@ -80,10 +80,8 @@ OrtModelMetadata metadata_of(const Session& session, const std::optional<ModelFa
     if (key == "domain") metadata.domain = value;
     if (key == "description") metadata.description = value;
     if (key == "model_version") metadata.version = std::atoll(value.c_str());
-    const bool own =
-        key == "producer_name" || key == "producer_version" || key == "domain" || key == "description" || key == "model_version";
-    if (!own) metadata.custom.emplace_back(key, value);
   }
+  metadata.custom = session.custom_metadata();
   return metadata;
 }
 

@@ -8,6 +8,9 @@
 #include "base/system/mapped_file.h"
 #include "dropin/objects.h"
 #include "dropin/test_program.h"
+#include "onnx/ort/ort_model.h"
+#include "onnx/writer.h"
+#include "ops/infer.h"
 #include "support/graph_text.h"
 
 namespace sdx::dropin {
@@ -56,6 +59,25 @@ TEST(DropinSession, TheOptimisedModelIsWrittenWhereAskedFor) {
   const Value_ y(results[0]);
   EXPECT_EQ(data_of(y.get())[3], 8);
   std::filesystem::remove_all(folder);
+}
+
+// In the format of ONNX Runtime's own files, of which the engine alone knows the metadata.
+TEST(DropinSession, CustomMetadataAreApartFromTheModelsFields) {
+  Model model = testing::parse_model(kAdd);
+  ops::infer_in_place(model.graph);
+  model.domain = "org.example";
+  model.metadata = {{"domain", "another"}, {"description", "another"}, {"model_version", "3"}};
+  for (const std::string& bytes : {write_ort_model(model), write_model(model)}) {
+    const Opened opened(bytes);
+    ASSERT_EQ(opened.problem, "");
+    OrtModelMetadata* made = nullptr;
+    EXPECT_OK(Slot::SessionGetModelMetadata, opened.session, &made);
+    const Handle<OrtModelMetadata, Slot::ReleaseModelMetadata> metadata(made);
+    EXPECT_EQ(metadata->domain, "org.example");
+    EXPECT_EQ(metadata->description, "");
+    EXPECT_EQ(metadata->version, 0);
+    EXPECT_EQ(metadata->custom, model.metadata);
+  }
 }
 
 TEST(DropinSession, ResultsGoIntoMemoryThatIsGiven) {

@@ -215,10 +215,7 @@ class Download {
 
   void check_size() {
     next_check_ = part_.size() + kSpaceStep;
-    if (total_ && *total_ > options_.max_bytes) {
-      fail(ErrorCode::invalid_argument, "{}: it has {} bytes, more than the allowed {} (--max-size)", file_.name, *total_,
-           options_.max_bytes);
-    }
+    if (total_) check_allowed(*total_, options_, file_.name);
     check_space(target_.parent_path(), total_ && *total_ > part_.size() ? *total_ - part_.size() : 0, file_.name);
   }
 
@@ -271,6 +268,28 @@ Fetched download(const RemoteFile& file, const fs::path& target, const NetworkOp
   return Download(file, target, options).run();
 }
 
+Described describe(const RemoteFile& file, const NetworkOptions& options) {
+  return with_retries(
+      options, file.name,
+      [&] {
+        Described found;
+        Exchange exchange{options, file.name, {{"Accept-Encoding", "identity"}, {"User-Agent", "sardonyx/" SDX_VERSION}}, {}, {},
+                          {},      {}};
+        if (!file.known_etag.empty()) exchange.headers.emplace_back("If-None-Match", file.known_etag);
+        exchange.accept = [&](const Response& r) {
+          found.unchanged = r.status == 304;
+          found.etag = found.unchanged ? file.known_etag : r.header("ETag");
+          if (const std::string& linked = exchange.linked_etag; linked.size() == 66) found.sha256 = linked.substr(1, 64);
+          if (!found.unchanged) found.bytes = number(r.header("Content-Length"));
+          return false;
+        };
+        exchange.run(file.url);
+        if (found.bytes) check_allowed(*found.bytes, options, file.name);
+        return found;
+      },
+      [] { return false; });
+}
+
 std::string get_text(const Url& url, const std::string& what, const NetworkOptions& options) {
   return with_retries(
       options, what,
@@ -294,6 +313,11 @@ std::string sha256_of(const fs::path& path) {
   Digest digest("sha256");
   read_pieces(path, [&](std::span<const std::byte> piece) { digest.update(piece.data(), piece.size()); });
   return digest.hex();
+}
+
+void check_allowed(std::uint64_t bytes, const NetworkOptions& options, const std::string& what) {
+  if (bytes <= options.max_bytes) return;
+  fail(ErrorCode::invalid_argument, "{}: it has {} bytes, more than the allowed {} (--max-size)", what, bytes, options.max_bytes);
 }
 
 void check_space(const fs::path& folder, std::uint64_t bytes, const std::string& what) {

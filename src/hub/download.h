@@ -44,11 +44,22 @@ struct Fetched {
 // what helps; Error(invalid_argument) beyond max_bytes.
 Fetched download(const RemoteFile& file, const std::filesystem::path& target, const NetworkOptions& options);
 
+struct Described {
+  bool unchanged = false;              // the server still has `known_etag`
+  std::optional<std::uint64_t> bytes;  // if the server says
+  std::string sha256, etag;            // likewise; may be empty
+};
+// What the server says of a file, whose bytes are not asked for. Throws as download() does.
+Described describe(const RemoteFile& file, const NetworkOptions& options);
+
 // The body of a small document (at most 32 MiB) and what the server called it.
 std::string get_text(const Url& url, const std::string& what, const NetworkOptions& options);
 
 // Lower-case hexadecimal SHA-256 of a file. Throws Error(io).
 std::string sha256_of(const std::filesystem::path& path);
+
+// Throws Error(invalid_argument) beyond max_bytes.
+void check_allowed(std::uint64_t bytes, const NetworkOptions& options, const std::string& what);
 
 // Throws Error(io) unless the file system of `folder` has room for `bytes` and 64 MiB to spare.
 void check_space(const std::filesystem::path& folder, std::uint64_t bytes, const std::string& what);

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <set>
 
 #include "base/error.h"
+#include "base/system/new_file.h"
 #include "base/system/safe_name.h"
 #include "hub/hub_api.h"
 #include "hub/source.h"
@@ -63,6 +65,7 @@ class Pull {
 
   Pulled run() {
     const bool there = fs::exists(fs::symlink_status(result_.folder));
+    result_.replaces = there;
     if (there) before_ = read_manifest(result_.folder);
     if (options_.offline && source_.kind != Source::Kind::local) return offline();
     if (there && before_.source.empty() && !options_.force) {
@@ -104,11 +107,11 @@ class Pull {
 
   void start(const std::string& revision) {
     result_.revision = revision;
-    staging_ = std::make_unique<Staging>(result_.folder, result_.source + "\n" + revision);
+    if (!options_.dry_run) staging_ = std::make_unique<Staging>(result_.folder, result_.source + "\n" + revision);
   }
 
   void add(PulledFile file) {
-    staging_->add(file);
+    if (!options_.dry_run) staging_->add(file);
     result_.files.push_back(std::move(file));
   }
 
@@ -118,10 +121,23 @@ class Pull {
 
   void finish() {
     const std::string name = result_.files.front().name;
+    result_.model = result_.folder / name;
+    if (options_.dry_run) return check_room();
     if (options_.check) read_model(staging_->path_of(name));
     write_manifest(staging_->path_of(name).parent_path(), result_);
     staging_->commit();
-    result_.model = result_.folder / name;
+  }
+
+  // Of a dry run: whether the folder could be made, and hold the files.
+  void check_room() const {
+    const fs::path file = result_.folder.parent_path() / (".pull-" + result_.folder.filename().string()) / "state.json";
+    NewFile::check_with_folders(file);
+    std::uint64_t bytes = 0;
+    for (const PulledFile& f : result_.files) bytes += f.origin == "unchanged" ? 0 : f.bytes;
+    fs::path folder = file.parent_path();
+    std::error_code ignored;
+    while (!fs::exists(folder, ignored) && folder.has_relative_path()) folder = folder.parent_path();
+    check_space(folder, bytes, result_.name);
   }
 
   const PulledFile* earlier(const std::string& name) const {
@@ -140,16 +156,37 @@ class Pull {
     return !error;
   }
 
+  // What fetch() would do.
+  void plan_fetch(const std::string& name, RemoteFile file) {
+    const PulledFile* const old = earlier(name);
+    const auto kept = [&] {
+      return old != nullptr && (file.sha256.empty() || file.sha256 == old->sha256) &&
+             sha256_of(result_.folder / name) == old->sha256;
+    };
+    const std::string from = file.url.text();
+    if (!file.sha256.empty() && kept()) return add({name, old->bytes, old->sha256, "unchanged", old->etag, from});
+    if (file.bytes) check_allowed(*file.bytes, options_.network, name);
+    if (file.bytes) return add({name, *file.bytes, file.sha256, "download", "", from});
+    if (old != nullptr && source_.kind == Source::Kind::http && before_.source == result_.source) file.known_etag = old->etag;
+    file.name = name;
+    const Described found = describe(file, options_.network);
+    if (found.unchanged && kept()) return add({name, old->bytes, old->sha256, "unchanged", old->etag, from});
+    add({name, found.bytes.value_or(0), file.sha256.empty() ? found.sha256 : file.sha256, "download", found.etag, from,
+         found.bytes.has_value()});
+  }
+
   void fetch(const std::string& name, RemoteFile file) {
+    if (options_.dry_run) return plan_fetch(name, std::move(file));
+    const std::string from = file.url.text();
     if (const PulledFile* staged = staging_->done(name)) {
       // A hub's revision is fixed; of a plain address the version is asked for.
       const bool fixed = source_.kind == Source::Kind::hub && (file.sha256.empty() || file.sha256 == staged->sha256);
-      if (fixed) return add({name, staged->bytes, staged->sha256, "downloaded", staged->etag});
+      if (fixed) return add({name, staged->bytes, staged->sha256, "downloaded", staged->etag, from});
       file.known_etag = staged->etag;
     }
     const PulledFile* old = staging_->done(name) != nullptr ? nullptr : earlier(name);
     if (old != nullptr && !file.sha256.empty() && file.sha256 == old->sha256 && reuse(name, old->sha256)) {
-      return add({name, old->bytes, old->sha256, "unchanged", old->etag});
+      return add({name, old->bytes, old->sha256, "unchanged", old->etag, from});
     }
     if (old != nullptr && source_.kind == Source::Kind::http && before_.source == result_.source) file.known_etag = old->etag;
     file.name = name;
@@ -162,16 +199,16 @@ class Pull {
     if (got.unchanged) {
       if (const PulledFile* staged = staging_->done(name);
           staged != nullptr && (file.sha256.empty() || file.sha256 == staged->sha256)) {
-        return add({name, staged->bytes, staged->sha256, "downloaded", staged->etag});
+        return add({name, staged->bytes, staged->sha256, "downloaded", staged->etag, from});
       }
       if (old != nullptr && (file.sha256.empty() || file.sha256 == old->sha256) && reuse(name, old->sha256)) {
-        return add({name, old->bytes, old->sha256, "unchanged", old->etag});
+        return add({name, old->bytes, old->sha256, "unchanged", old->etag, from});
       }
       file.known_etag.clear();  // what is here is damaged
       got = download(file, staging_->path_of(name), network);
       result_.received += got.received;
     }
-    add({name, got.bytes, got.sha256, "downloaded", got.etag});
+    add({name, got.bytes, got.sha256, "downloaded", got.etag, from});
   }
 
   // --- from this machine
@@ -196,6 +233,7 @@ class Pull {
       }
       copy(real, external);
     }
+    if (options_.dry_run && options_.check) read_model(model);
     finish();
   }
 
@@ -217,18 +255,16 @@ class Pull {
   }
 
   void copy(const fs::path& from, const std::string& name) {
-    const fs::path to = staging_->path_of(name);
     std::error_code error;
     const std::uint64_t bytes = fs::file_size(from, error);
     if (error) fail(ErrorCode::io, "cannot read '{}': {}", from.string(), error.message());
-    if (bytes > options_.network.max_bytes) {
-      fail(ErrorCode::invalid_argument, "'{}' has {} bytes, more than the allowed {} (--max-size)", name, bytes,
-           options_.network.max_bytes);
-    }
+    check_allowed(bytes, options_.network, name);
+    if (options_.dry_run) return add({name, bytes, sha256_of(from), "copy", "", from.string()});
+    const fs::path to = staging_->path_of(name);
     check_space(to.parent_path(), bytes, name);
     fs::copy_file(from, to, fs::copy_options::overwrite_existing, error);
     if (error) fail(ErrorCode::io, "cannot copy '{}' to '{}': {}", from.string(), to.string(), error.message());
-    add({name, fs::file_size(to), sha256_of(to), "copied", ""});
+    add({name, fs::file_size(to), sha256_of(to), "copied", "", from.string()});
   }
 
   // --- from an address
@@ -239,6 +275,10 @@ class Pull {
     if (!unsafe_name(name).empty() || name == kManifest) name = "model.onnx";
     if (!name.ends_with(".onnx")) name += ".onnx";
     fetch(name, {source_.url, name, std::nullopt, sha256_, "", ""});
+    if (options_.dry_run) {
+      result_.may_be_more = true;
+      return finish();
+    }
     for (const std::string& external : external_names(staging_->path_of(name))) {
       if (has(external)) continue;
       fetch(external, {resolve_location(source_.url, percent_encode(external, true)), external, std::nullopt, "", "", ""});
@@ -266,7 +306,10 @@ class Pull {
     }
     const std::string base = model.name.substr(0, model.name.size() - file_name(model.name).size());
     get(model, file_name(model.name), sha256_);
-    for (const std::string& external : external_names(staging_->path_of(file_name(model.name)))) {
+    result_.may_be_more = options_.dry_run;
+    const std::set<std::string> externals =
+        options_.dry_run ? std::set<std::string>() : external_names(staging_->path_of(file_name(model.name)));
+    for (const std::string& external : externals) {
       const HubFile* file = listing.find(base + external);
       if (file == nullptr)
         fail(ErrorCode::io, "'{}' names the external data '{}', which {} does not have", model.name, external, source_.id);

@@ -22,6 +22,7 @@ struct PullOptions {
   bool force = false;            // replace a folder that no pull has made
   bool only_model = false;       // without configuration, tokenizer and labels
   bool check = true;             // read the model before it is put into place
+  bool dry_run = false;          // say what would be pulled; see pull()
   NetworkOptions network;
   std::function<void(const std::string& file, std::uint64_t done, std::uint64_t total)> progress;
 };
@@ -30,8 +31,10 @@ struct PulledFile {
   std::string name;  // in the folder
   std::uint64_t bytes = 0;
   std::string sha256;
-  std::string origin;  // "downloaded", "copied", "unchanged"
+  std::string origin;  // "downloaded", "copied", "unchanged"; of a dry run: "download", "copy", "unchanged"
   std::string etag;
+  std::string from;        // address or path; of what an earlier pull left, empty
+  bool size_known = true;  // false in a dry run if the server does not say
 };
 
 struct Pulled {
@@ -40,11 +43,14 @@ struct Pulled {
   std::filesystem::path model;  // the model file
   std::string source, revision;
   std::vector<PulledFile> files;  // the model first
-  std::uint64_t received = 0;     // bytes over the network
+  std::uint64_t received = 0;     // bytes of files over the network
+  bool replaces = false;          // the folder was there before
+  bool may_be_more = false;       // a dry run: external data that the model names, which is known when the model is here
 };
 
 // The folder appears, or is exchanged for the older one, when everything in it is complete and checked. What an interrupted call
 // has fetched lies in ".pull-NAME" beside it, and the next call continues there. Two calls for one folder exclude each other.
+// A dry run asks servers for listings and sizes alone, checks what can be checked without the files, and writes nothing.
 // Throws Error: io, invalid_argument, invalid_model.
 Pulled pull(const std::string& source, const PullOptions& options);
 

@@ -352,17 +352,13 @@ std::string write_model(const Model& model, const std::function<std::optional<Fi
   return ModelWriter(model, place).run();
 }
 
-void write_model(const Model& model, const std::filesystem::path& path, const WriteOptions& options) {
+std::uint64_t write_model(const Model& model, const std::filesystem::path& path, const WriteOptions& options) {
   ExternalWriter external(options, external_name(path, options));
   const std::string bytes = ModelWriter(model, [&](const Tensor& t) { return external.take(t); }).run();
-  external.write(path.has_parent_path() ? path.parent_path() : std::filesystem::path("."));
-  write_file_atomically(path, bytes);
-}
-
-std::uint64_t measure_model(const Model& model, const std::filesystem::path& path, const WriteOptions& options) {
-  ExternalWriter external(options, external_name(path, options));
-  const std::string bytes = ModelWriter(model, [&](const Tensor& t) { return external.take(t); }).run();
-  NewFile::check(path);
+  if (!options.dry_run) {
+    external.write(path.has_parent_path() ? path.parent_path() : std::filesystem::path("."));
+    write_file_atomically(path, bytes);
+  }
   return bytes.size() + external.bytes();
 }
 

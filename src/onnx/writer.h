@@ -20,6 +20,7 @@ struct WriteOptions {
   std::size_t alignment = 4096;
   // That file's name, without a folder; empty: the model file's name and ".data".
   std::string external_name;
+  bool dry_run = false;  // touch no file, and only tell the size
 };
 
 // The serialised ModelProto, everything inside. Reading it again gives a graph with the same dump(), apart from names that had to
@@ -36,11 +37,8 @@ struct FilePlace {
 // The same, with constants of the main graph for which `place` names a place as references to it: as they lie there.
 SDX_TOOLS_API std::string write_model(const Model& model, const std::function<std::optional<FilePlace>(const Tensor&)>& place);
 
-// The same into a file, which appears whole or not at all. Throws Error(io | invalid_argument).
-SDX_TOOLS_API void write_model(const Model& model, const std::filesystem::path& path, const WriteOptions& options = {});
-
-// What that would write: the bytes of both files together. Throws as it does, also where it could not begin a file.
-SDX_TOOLS_API std::uint64_t measure_model(const Model& model, const std::filesystem::path& path,
-                                          const WriteOptions& options = {});
+// The same into a file, which appears whole or not at all. Returns the bytes of both files together. Throws Error(io |
+// invalid_argument).
+SDX_TOOLS_API std::uint64_t write_model(const Model& model, const std::filesystem::path& path, const WriteOptions& options = {});
 
 }  // namespace sdx

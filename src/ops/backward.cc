@@ -78,7 +78,7 @@ ValueId item_zeros(Graph& graph, ValueId v, DataType elem) {
 DataType items_of(const Type& sequence) {
   const Type item = sequence.inner ? *sequence.inner : Type{};
   if (!item.is_tensor() || item.elem == DataType::undefined) {
-    fail(ErrorCode::not_implemented, "the gradient of a value whose type, {}, is not known enough", sequence.str());
+    fail(ErrorCode::not_implemented, "the gradient of a value whose type, {}, is not fully known", sequence.str());
   }
   return item.elem;
 }

@@ -233,7 +233,7 @@ sdx_status tensor_set_string(sdx_op_tensor* t, int64_t index, const char* text, 
   return guarded([&] {
     const Tensor& tensor = tensor_of(t);
     if (tensor.dtype() != DataType::string)
-      fail(ErrorCode::invalid_argument, "the tensor is {}, no strings", tensor.type_string());
+      fail(ErrorCode::invalid_argument, "the tensor is {}, not strings", tensor.type_string());
     if (index < 0 || index >= tensor.size()) {
       fail(ErrorCode::invalid_argument, "there is no element {} in {}", index, tensor.type_string());
     }
@@ -363,7 +363,7 @@ sdx_status infer_extent_like(sdx_op_inference* i, size_t index, size_t axis, siz
   return guarded([&] {
     Type& type = inferred(i, index);
     if (!type.shape || axis >= type.shape->size()) {
-      fail(ErrorCode::invalid_argument, "output {} has no axis {}: say its rank first", index, axis);
+      fail(ErrorCode::invalid_argument, "output {} has no axis {}: set its rank first", index, axis);
     }
     const SymShape* s = state_of(i).context.shape(input);
     (*type.shape)[axis] = s != nullptr && input_axis < s->size() ? (*s)[input_axis] : Dim::unknown();

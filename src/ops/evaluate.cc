@@ -10,7 +10,7 @@ namespace {
 class EvaluateServices : public RunServices {
  public:
   std::vector<Value> run_subgraph(const Node&, std::size_t, std::vector<Value>) override {
-    fail(ErrorCode::internal, "operators with subgraphs are evaluated by sessions only");
+    fail(ErrorCode::internal, "only sessions evaluate operators with subgraphs");
   }
   const StopCondition& stop() const override { return stop_; }
   std::uint64_t next_seed() override { return 0; }

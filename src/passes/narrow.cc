@@ -154,7 +154,7 @@ class Narrower {
     const bool makes = std::any_of(n.outputs.begin(), n.outputs.end(), is_float);
     if (!reads && !makes && n.subgraphs.empty()) return;
     std::string reason = why;
-    if (reason.empty() && reads && !makes && reads_float32_alone(n)) reason = "what it reads stays float32";
+    if (reason.empty() && reads && !makes && reads_float32_alone(n)) reason = "its inputs stay float32";
     if (reason.empty()) reason = convert(id);
     if (!reason.empty()) keep(id, std::move(reason));
   }

@@ -185,7 +185,7 @@ class Chooser {
     for (const auto* list : {&n.inputs, &n.outputs}) {
       for (const ValueId v : *list) {
         if (v != kNoValue && !g_.value(v).type.is_tensor() && holds_float32(g_.value(v).type))
-          return "it passes no single tensor";
+          return "it handles sequences or optional values";
       }
     }
     if (n.domain == "ai.onnx.ml") return "thresholds of classical models need their digits";

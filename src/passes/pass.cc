@@ -19,7 +19,7 @@ constexpr Pass kPasses[] = {
     {"bytes-channels-last", fuse::bytes_channels_last, "lets convolutions of bytes have the channels last"},
     // Before fusions, which are for float32.
     {"widen-half", fuse::widen_half, "computes networks of 16-bit floats in float32, with casts at their edges"},
-    {"split-fused", simplify::split_fused, "writes what other runtimes fused as single steps, for the fusions that follow"},
+    {"split-fused", simplify::split_fused, "splits what other runtimes fused, for the fusions that follow"},
     // Before fold-constants, which would store transposed weights a second time.
     {"fuse-weights", fuse::weights_in_place, "multiplies with weights in the order in which they are stored"},
     {"fold-constants", simplify::fold_constants, "computes values that depend only on constants"},

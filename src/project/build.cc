@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/system/mapped_file.h"
+#include "base/system/new_file.h"
 #include "cache/entry.h"
 #include "onnx/reader.h"
 #include "onnx/writer.h"
@@ -118,28 +119,33 @@ std::string why_not_optimized(const BuildOptions& build, const SessionOptions& o
   return "";
 }
 
-void write_optimized(Model& model, const SessionOptions& options, const fs::path& path) {
+std::uint64_t write_optimized(Model& model, const SessionOptions& options, const fs::path& path, bool dry_run) {
   session::prepare(model, options);
   sink_constants(model.graph);
   run_passes(model.graph);
   WriteOptions write;
   if (constant_bytes(model.graph) > kOneFile) write.external_above = kExternalAbove;
-  write_model(model, path, write);
+  write.dry_run = dry_run;
+  return write_model(model, path, write);
 }
 
 // As it is, but with everything in this folder.
-void write_plain(const fs::path& source, bool external, const fs::path& path) {
-  if (!external) return write_file_atomically(path, MappedFile::open(source)->bytes());
+std::uint64_t write_plain(const fs::path& source, bool external, const fs::path& path, bool dry_run) {
+  if (!external) {
+    if (!dry_run) write_file_atomically(path, MappedFile::open(source)->bytes());
+    return file_bytes(source);
+  }
   const Model model = read_model(source);
   WriteOptions write;
   write.external_above = kExternalAbove;
-  write_model(model, path, write);
+  write.dry_run = dry_run;
+  return write_model(model, path, write);
 }
 
 // A graph that cannot be written is none to fail for: the report says why, and the model stays as it is.
-void optimize_into(const fs::path& staged, Model& model, const SessionOptions& options, BuildReport& report) {
+void optimize_into(const fs::path& staged, Model& model, const SessionOptions& options, bool dry_run, BuildReport& report) {
   try {
-    write_optimized(model, options, staged);
+    report.compiled_bytes = write_optimized(model, options, staged, dry_run);
     report.nodes_after = count_nodes(model.graph);
     report.optimized = true;
   } catch (const Error& e) {
@@ -178,8 +184,14 @@ BuildReport Project::build(const BuildOptions& build) const {
   report.warnings = validate();
   SessionOptions options = this->options();
   if (!build.providers.empty()) options.providers = build.providers;
-  const Workshop workshop(folder_ == "." ? fs::path(".sdx") : folder_ / ".sdx");
-  report.folder = workshop.folder();
+  report.folder = folder_ == "." ? fs::path(".sdx") : folder_ / ".sdx";
+  std::optional<Workshop> workshop;
+  if (build.dry_run) {
+    report.up_to_date = build_state(options).kind == BuildState::Kind::fresh;
+    NewFile::check_with_folders(report.folder / ".build" / "model.onnx");
+  } else {
+    workshop.emplace(report.folder);
+  }
 
   BuildInfo info;
   info.source = config_.model_source;
@@ -196,37 +208,41 @@ BuildReport Project::build(const BuildOptions& build) const {
   std::string identity = info.settings + info.version + report.not_optimized;
   for (const cache::Fingerprint& f : info.files) identity += f.name + f.hash;
   info.compiled = "model-" + hash_text(identity).substr(0, 16) + ".onnx";
-  const fs::path staged = workshop.at(info.compiled);
+  report.compiled = report.folder / info.compiled;
+  const fs::path staged = workshop ? workshop->at(info.compiled) : report.compiled;
   if (report.not_optimized.empty()) {
     step("optimising");
-    optimize_into(staged, model, options, report);
+    optimize_into(staged, model, options, build.dry_run, report);
   }
-  if (!report.optimized) write_plain(this->model(), info.files.size() > 1, staged);
+  if (!report.optimized) report.compiled_bytes = write_plain(this->model(), info.files.size() > 1, staged, build.dry_run);
   info.optimized = report.optimized;
-  report.compiled_bytes = file_bytes(staged) + file_bytes(workshop.at(info.compiled + ".data"));
+  if (build.dry_run) {
+    for (const Provider* p : selection.chain) report.providers.emplace_back(p->name());
+    report.build_ms = ms_since(start);
+    return report;
+  }
 
   step("compiling for " + std::string(selection.chain.front()->name()));
   SessionOptions open = options;
   if (report.optimized) open.dimensions.clear();
   const Clock::time_point opening = Clock::now();
-  const Session session = open_published(workshop, info.compiled, std::move(open));
+  const Session session = open_published(*workshop, info.compiled, std::move(open));
   report.open_ms = ms_since(opening);
   const Report ran = session.report();
   report.providers = info.providers = ran.providers;
   report.fallbacks = ran.fallbacks;
   report.warnings.insert(report.warnings.end(), ran.warnings.begin(), ran.warnings.end());
-  report.compiled = workshop.folder() / info.compiled;
 
-  step("writing " + workshop.folder().string());
+  step("writing " + workshop->folder().string());
   const fs::path config = file_.empty() ? fs::path() : file_.filename();
   const BuildFacts facts{config_, config.string(), info, report, session, options};
-  write_file_atomically(workshop.at("provider_info.json"), provider_info_json(facts));
-  write_file_atomically(workshop.at("model_info.json"), model_info_json(facts));
+  write_file_atomically(workshop->at("provider_info.json"), provider_info_json(facts));
+  write_file_atomically(workshop->at("model_info.json"), model_info_json(facts));
   // model_info.json is last: it names the others, so that up to here the old build is whole.
-  workshop.publish("provider_info.json");
-  workshop.publish("model_info.json");
-  workshop.drop_others(info.compiled);
-  for (const cache::CacheItem& item : cache::list_cache(workshop.folder() / "cache")) {
+  workshop->publish("provider_info.json");
+  workshop->publish("model_info.json");
+  workshop->drop_others(info.compiled);
+  for (const cache::CacheItem& item : cache::list_cache(workshop->folder() / "cache")) {
     if (item.provider == "cpu" && item.label != info.compiled) cache::remove_cache_item(item);
   }
   report.build_ms = ms_since(start);

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/system/new_file.h"
 #include "cache/entry.h"
 #include "cache/fingerprint.h"
 #include "cache/folder.h"
@@ -50,13 +51,9 @@ ConvertReport convert_model(const fs::path& path, const fs::path& output, const 
   session::check_and_infer(model.graph, true);
   WriteOptions write;
   if (constant_bytes(model.graph) > options.external_above) write.external_above = kExternalTensor;
-  if (options.dry_run) {
-    report.bytes_after = measure_model(model, output, write);
-  } else {
-    write_model(model, output, write);
-    report.bytes_after = file_bytes(output);
-    if (write.external_above != 0) report.bytes_after += file_bytes(output.string() + ".data");
-  }
+  write.dry_run = options.dry_run;
+  if (write.dry_run) NewFile::check(output);
+  report.bytes_after = write_model(model, output, write);
   report.nodes = count_nodes(model.graph);
   report.converted = done.converted;
   for (const NarrowReport::Kept& k : done.kept) report.kept.push_back({k.node, k.op, k.why});

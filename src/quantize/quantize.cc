@@ -146,7 +146,7 @@ QuantReport quantize_calibrated(const std::filesystem::path& path, const std::fi
   StaticQuantOptions options = asked;
   check_static(options);
   if (options.max_loss || options.measure_accuracy || options.extra.smooth_quant) {
-    fail(ErrorCode::invalid_argument, "ranges alone do for quantising, but {} needs calibration data",
+    fail(ErrorCode::invalid_argument, "{} needs calibration data; ranges are not enough",
          options.max_loss           ? "max_loss"
          : options.measure_accuracy ? "measure_accuracy"
                                     : "SmoothQuant");

@@ -6,7 +6,7 @@
 
 namespace sdx::quantize {
 
-inline constexpr int kToolsVersion = 3;
+inline constexpr int kToolsVersion = 4;
 
 inline constexpr std::size_t kOptionsBytes =
     sizeof(StaticQuantOptions) + sizeof(WeightOnlyOptions) + sizeof(HalfOptions) + sizeof(QuantReport);

@@ -20,6 +20,8 @@ const WriteOptions* given_write_options() noexcept {
   return t_additions != nullptr && !t_additions->optimized_model.external_name.empty() ? &t_additions->optimized_model : nullptr;
 }
 
+std::uint64_t* wanted_optimized_bytes() noexcept { return t_additions != nullptr ? t_additions->optimized_bytes : nullptr; }
+
 Additions* additions() noexcept { return t_additions != nullptr && !t_additions->empty() ? t_additions : nullptr; }
 
 bool replace_initializers(Graph& graph, const Additions& additions) {

@@ -20,9 +20,10 @@ struct Additions {
   // In place of initializers of the model's main graph, of the same type and shape; those that the model lacks are ignored. The
   // session keeps the tensors' owners.
   std::vector<std::pair<std::string, Tensor>> initializers;
-  std::optional<Model> model;        // opened instead of what Session::from_bytes is given; taken away by it
-  WriteOptions optimized_model;      // how the file of SessionOptions::optimized_model is written, where `external_name` is set
-  std::shared_ptr<ThreadPool> pool;  // computes on it, whatever SessionOptions say of threads; null: as they say
+  std::optional<Model> model;    // opened instead of what Session::from_bytes is given; taken away by it
+  WriteOptions optimized_model;  // how the file of SessionOptions::optimized_model is written, where `external_name` is set
+  std::uint64_t* optimized_bytes = nullptr;  // not null: receives that file's size, and nothing is written
+  std::shared_ptr<ThreadPool> pool;          // computes on it, whatever SessionOptions say of threads; null: as they say
 
   bool empty() const { return operators.empty() && data.files.empty() && data.tensors.empty() && initializers.empty() && !model; }
 };
@@ -46,6 +47,8 @@ SDX_TOOLS_API Additions* additions() noexcept;
 // Of this thread; null: none was given.
 std::shared_ptr<ThreadPool> given_pool() noexcept;
 const WriteOptions* given_write_options() noexcept;
+// Receives the optimised model's size, and nothing is written; null: the model is written.
+std::uint64_t* wanted_optimized_bytes() noexcept;
 
 // Puts the given initializers into the graph. Throws Error(invalid_argument) for another type or shape than the model's. Returns
 // whether it changed anything.

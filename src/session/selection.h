@@ -24,7 +24,7 @@ struct Selection {
 SDX_TOOLS_API Selection select_providers(const SessionOptions& options);
 
 // "ort:cuda,cpu"
-std::string label_of(const Selection& selection);
+SDX_TOOLS_API std::string label_of(const Selection& selection);
 // "ort" where ONNX Runtime is behind one of these providers of the chain, else "native".
 std::string runtime_of(const std::vector<std::string>& running, const Selection& selection);
 

@@ -343,8 +343,8 @@ void Service::succeeded(const Pick& p, const std::vector<Failure>& failures, con
     if (nan) {
       // The model itself makes NaN of this input: whoever else did was right.
       core_->reject_nan->store(false, std::memory_order_relaxed);
-      note(fmt::format("run {}: NaN comes from the model, not from {}; it is no failure from here on", request.number + 1,
-                       name_of(failures.front().provider)));
+      note(fmt::format("run {}: NaN comes from the model, not from {}; from now on it does not count as a failure",
+                       request.number + 1, name_of(failures.front().provider)));
       for (const Failure& f : failures) breakers_[static_cast<std::size_t>(f.provider)].probing = false;
       return;
     }

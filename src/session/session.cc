@@ -125,7 +125,7 @@ struct Session::Impl {
   std::string shown;  // the model's name in errors
   Selection selection;
   std::shared_ptr<Service> service;
-  std::vector<std::pair<std::string, std::string>> metadata;
+  std::vector<std::pair<std::string, std::string>> metadata, custom_metadata;
   std::unique_ptr<Telemetry> telemetry;  // null: nobody listens
   double load_ms = 0, init_ms = 0;
 
@@ -188,7 +188,7 @@ void Session::Impl::describe_interface() {
   add("domain", model.domain);
   add("description", model.doc);
   if (model.model_version != 0) add("model_version", std::to_string(model.model_version));
-  metadata.insert(metadata.end(), model.metadata.begin(), model.metadata.end());
+  custom_metadata = model.metadata;
 }
 
 void Session::Impl::choose() {
@@ -225,6 +225,7 @@ bool Session::Impl::open_compiled() {
   core->outputs = interface.outputs;
   core->may_be_absent = interface.may_be_absent;
   metadata = interface.metadata;
+  custom_metadata = interface.custom_metadata;
   warnings = interface.warnings;
   start();
   return true;
@@ -233,7 +234,8 @@ bool Session::Impl::open_compiled() {
 // For the next start.
 void Session::Impl::keep() {
   if (recording == nullptr) return;
-  cache::write_compiled(*recording, {core->inputs, core->outputs, core->may_be_absent, metadata, core->model.warnings});
+  cache::write_compiled(*recording,
+                        {core->inputs, core->outputs, core->may_be_absent, metadata, custom_metadata, core->model.warnings});
   recording.reset();
 }
 
@@ -544,6 +546,7 @@ Session Session::from_bytes(std::span<const std::byte> bytes, const SessionOptio
 const std::vector<ValueSpec>& Session::inputs() const { return impl_->core->inputs; }
 const std::vector<ValueSpec>& Session::outputs() const { return impl_->core->outputs; }
 const std::vector<std::pair<std::string, std::string>>& Session::metadata() const { return impl_->metadata; }
+const std::vector<std::pair<std::string, std::string>>& Session::custom_metadata() const { return impl_->custom_metadata; }
 
 NamedValues Session::run(const NamedValues& inputs, const RunOptions& options) const { return impl_->run(inputs, options); }
 

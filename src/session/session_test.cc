@@ -7,6 +7,8 @@
 #include <sdx/sdx.hpp>
 #include <thread>
 
+#include "onnx/writer.h"
+#include "support/graph_text.h"
 #include "support/session.h"
 #include "tensor/element.h"
 
@@ -498,6 +500,17 @@ TEST(Session, Movable) {
   a = open("input x: float32[1]\n y = Neg(x)\n output y\n");
   EXPECT_EQ(b.inputs().size(), 2U);
   EXPECT_EQ(elements(a.run({{"x", floats({1}, {2})}}).tensor("y")), (Floats{-2}));
+}
+
+TEST(Session, CustomMetadataAreApartFromTheModelsFields) {
+  Model model = testing::parse_model("input x: float32[1]\n y = Neg(x)\n output y\n");
+  model.producer_name = "tests";
+  model.metadata = {{"producer_name", "somebody"}, {"description", "another"}, {"author", "me"}};
+  const std::string bytes = write_model(model);
+  const Session s = Session::from_bytes(std::as_bytes(std::span(bytes)));
+  using Pairs = std::vector<std::pair<std::string, std::string>>;
+  EXPECT_EQ(s.metadata(), (Pairs{{"producer_name", "tests"}}));
+  EXPECT_EQ(s.custom_metadata(), model.metadata);
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ constexpr std::array kTypes{std::pair("BOOL", DataType::boolean),
 DataType type_of(const std::string& name, const std::string& word) {
   const auto at = std::find_if(kTypes.begin(), kTypes.end(), [&](const auto& t) { return word == t.first; });
   if (at == kTypes.end())
-    fail(ErrorCode::invalid_argument, "tensor '{}' has the element type '{}', which is not known here", name, word);
+    fail(ErrorCode::invalid_argument, "tensor '{}' has the element type '{}', which is not supported", name, word);
   return at->second;
 }
 

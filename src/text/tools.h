@@ -15,7 +15,7 @@
 
 namespace sdx::text {
 
-inline constexpr int kToolsVersion = 5;
+inline constexpr int kToolsVersion = 6;
 
 struct TokenizeRequest {
   std::filesystem::path model;

@@ -220,6 +220,46 @@ class Pull(unittest.TestCase):
         self.pull("m.onnx", "--force")
         self.whole("m", {"m.onnx": MODEL, "w.bin": WEIGHTS})
 
+    def test_dry_run_of_an_address(self):
+        url = f"{self.base}/m.onnx"
+        text = self.pull(url, "--dry-run", says="external data that the model names comes as well")
+        self.assertIn(f"would make '{self.models / 'm'}'", text)
+        self.assertIn(f"m.onnx  from {url}", text)
+        plan = self.pull(url, "--dry-run", "--json")
+        self.assertEqual((plan["dry_run"], plan["received"], plan["model"]), (True, 0, str(self.models / "m" / "m.onnx")))
+        self.assertEqual([(f["name"], f["bytes"], f["origin"], f["from"]) for f in plan["files"]], [("m.onnx", len(MODEL), "download", url)])
+        self.assertFalse(self.models.exists())
+        self.assertNotIn("/w.bin", [p for p, _ in Handler.seen])
+        self.assertIsNone(self.pull(f"{self.base}/endless.onnx", "--dry-run", "--json")["files"][0]["bytes"])
+        self.pull(f"{self.base}/none.onnx", "--dry-run", code=1, says="404")
+        self.pull(url, "--dry-run", "--max-size", "10", code=2, says="--max-size")
+        (self.home / "file").touch()
+        self.pull(url, "--dry-run", "--to", "file/m", code=1, says="is not a folder")
+        self.pull(url)
+        self.assertIn("unchanged", self.pull(url, "--dry-run"))
+
+    def test_dry_run_of_a_hub(self):
+        plan = self.pull("hf://org/name", "--dry-run", "--json")
+        self.assertEqual(plan["revision"], "abc123")
+        self.assertEqual({f["name"]: f["bytes"] for f in plan["files"]},
+                         {"model.onnx": len(MODEL), "config.json": 3, "tokenizer.json": 2})
+        self.assertEqual([p for p, _ in Handler.seen], ["/api/models/org/name/revision/main"])
+        self.assertFalse(self.models.exists())
+        self.pull("hf://org/name")
+        again = self.pull("hf://org/name", "--dry-run", "--json")
+        self.assertEqual({f["origin"] for f in again["files"]}, {"unchanged"})
+
+    def test_dry_run_of_a_path(self):
+        (self.home / "m.onnx").write_bytes(MODEL)
+        self.pull("m.onnx", "--dry-run", code=1, says="w.bin")
+        (self.home / "w.bin").write_bytes(WEIGHTS)
+        plan = self.pull("m.onnx", "--dry-run", "--json", "--register", says="would enter m into models.yaml")
+        self.assertEqual([(f["name"], f["bytes"], f["origin"]) for f in plan["files"]],
+                         [("m.onnx", len(MODEL), "copy"), ("w.bin", len(WEIGHTS), "copy")])
+        self.assertEqual(sorted(p.name for p in self.home.iterdir()), ["m.onnx", "w.bin"])
+        (self.models / "m").mkdir(parents=True)
+        self.pull("m.onnx", "--dry-run", code=2, says="--force")
+
     def test_checksum(self):
         good = hashlib.sha256(SMALL).hexdigest()
         self.pull(f"{self.base}/small.onnx", "--sha256", "0" * 64, code=1, says="wrong checksum")

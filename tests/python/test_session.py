@@ -50,10 +50,28 @@ def test_metadata_are_the_models_own(tmp_path):
     gone = ort.InferenceSession(path)
     path.unlink()
     assert gone.get_modelmeta().producer_version == "2.0" and gone.get_outputs()[0].shape == [1]
+    assert gone.get_modelmeta().custom_metadata_map == own
     meta = of_file.get_modelmeta()
     assert (meta.producer_name, meta.producer_version, meta.domain, meta.description) == ("tests", "2.0", "org.example", "of the model")
     assert (meta.version, meta.graph_name, meta.graph_description) == (7, "main", "of the graph")
     assert meta.custom_metadata_map == own
+
+
+def test_custom_metadata_do_not_stand_in_for_fields_that_the_model_lacks(tmp_path):
+    import onnx
+
+    made = onnx.ModelProto.FromString(model([helper.make_node("Neg", ["x"], ["y"])], [("x", 1, [1])], [("y", 1, [1])]))
+    made.ClearField("producer_name")
+    own = {"description": "another", "domain": "another", "producer_name": "somebody", "model_version": "3"}
+    helper.set_model_props(made, own)
+    path = tmp_path / "model.onnx"
+    path.write_bytes(made.SerializeToString())
+    of_file, gone = ort.InferenceSession(path), ort.InferenceSession(path)
+    of_file.get_modelmeta()
+    path.unlink()
+    for meta in (of_file.get_modelmeta(), gone.get_modelmeta()):
+        assert (meta.producer_name, meta.domain, meta.description, meta.version) == ("", "", "", 0)
+        assert meta.custom_metadata_map == own
 
 
 def test_run(add):

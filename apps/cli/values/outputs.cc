@@ -44,7 +44,7 @@ std::string value_text(const Value& v) {
 std::vector<std::string> read_labels(const std::string& path) {
   const std::string text = read_file(path);
   if (text.find('\0') != std::string::npos)
-    fail(ErrorCode::invalid_argument, "'{}' is no text: one label a line was expected", path);
+    fail(ErrorCode::invalid_argument, "'{}' is not text; expected one label a line", path);
   std::vector<std::string> labels;
   for (std::size_t at = 0; at < text.size();) {
     std::size_t end = text.find('\n', at);

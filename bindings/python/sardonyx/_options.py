@@ -169,7 +169,7 @@ class SessionOptions(_Options, EngineOptions):
     def add_external_initializers_from_files_in_memory(self, names: Sequence[str], contents: Sequence[Any], sizes: Sequence[int]) -> None:
         """What files with initializers hold, by the names that the model has for them. The contents are copied."""
         if not len(names) == len(contents) == len(sizes):
-            raise InvalidArgument(f"{len(names)} names, {len(contents)} contents and {len(sizes)} sizes: they must be as many")
+            raise InvalidArgument(f"{len(names)} names, {len(contents)} contents and {len(sizes)} sizes: their numbers must be equal")
         for name, content, size in zip(names, contents, sizes):
             held = bytes(content)
             if not 0 <= size <= len(held):

@@ -108,11 +108,11 @@ class InferenceSession:
             except Error:
                 pass  # the file is gone
         if self._file is None:
-            own = dict(reversed(self._session.metadata()))  # the model's own entries come last
-            empty = ("producer_name", "producer_version", "domain", "description", "graph_name", "graph_description")
-            version = own.pop("model_version", "")
-            number = int(version) if version.lstrip("-").isdecimal() else 0
-            self._file = {**{n: own.pop(n, "") for n in empty}, "version": number, "custom": own, "shapes": {}}
+            own = dict(self._session.metadata())
+            names = ("producer_name", "producer_version", "domain", "description", "graph_name", "graph_description")
+            version = int(own.get("model_version", "0"))
+            custom = dict(self._session.custom_metadata())
+            self._file = {**{n: own.get(n, "") for n in names}, "version": version, "custom": custom, "shapes": {}}
         return self._file
 
     @property

@@ -296,9 +296,11 @@ Object from_bytes(PyObject*, PyObject* arguments) {
 
 Object inputs(PyObject* self, PyObject*) { return specs_to_python(value_of<Session>(self).inputs()); }
 Object outputs(PyObject* self, PyObject*) { return specs_to_python(value_of<Session>(self).outputs()); }
-Object metadata(PyObject* self, PyObject*) {
-  return list_of(value_of<Session>(self).metadata(), [](const auto& m) { return tuple(text(m.first), text(m.second)); });
+Object pairs_to_python(const std::vector<std::pair<std::string, std::string>>& pairs) {
+  return list_of(pairs, [](const auto& m) { return tuple(text(m.first), text(m.second)); });
 }
+Object metadata(PyObject* self, PyObject*) { return pairs_to_python(value_of<Session>(self).metadata()); }
+Object custom_metadata(PyObject* self, PyObject*) { return pairs_to_python(value_of<Session>(self).custom_metadata()); }
 
 Object write_trace(PyObject* self, PyObject* arguments) {
   expect_arguments(arguments, 1);
@@ -354,6 +356,7 @@ PyMethodDef session_methods[] = {
     {"inputs", &entry<inputs>, METH_NOARGS, "inputs($self, /)\n--\n\n"},
     {"outputs", &entry<outputs>, METH_NOARGS, "outputs($self, /)\n--\n\n"},
     {"metadata", &entry<metadata>, METH_NOARGS, "metadata($self, /)\n--\n\n"},
+    {"custom_metadata", &entry<custom_metadata>, METH_NOARGS, "custom_metadata($self, /)\n--\n\n"},
     {"run", &entry<run>, METH_VARARGS, "run($self, feed, outputs, timeout_ms, cancel, bound, /)\n--\n\n"},
     {"report", &entry<report>, METH_NOARGS, "report($self, /)\n--\n\n"},
     {"write_trace", &entry<write_trace>, METH_VARARGS, "write_trace($self, path, /)\n--\n\n"},

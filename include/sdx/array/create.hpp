@@ -54,7 +54,7 @@ SDX_API array hamming(int m, StreamOrDevice s = {});
 SDX_API array hanning(int m, StreamOrDevice s = {});
 
 // Kinds of element types: generic > number > integer > signedinteger, unsignedinteger; number > inexact > floating,
-// complexfloating. bool is generic alone.
+// complexfloating. bool is only generic.
 enum class DtypeCategory : std::uint8_t {
   complexfloating,
   floating,

@@ -63,7 +63,7 @@ SDX_API array vector_norm(const array& a, const NormAxes& axis = std::nullopt, b
                           StreamOrDevice s = {});
 SDX_API array matrix_norm(const array& a, bool keepdims = false, const std::string& ord = "fro", StreamOrDevice s = {});
 SDX_API array matrix_norm(const array& a, bool keepdims, double ord, StreamOrDevice s = {});
-// Along an axis with 3 elements; 2 count as 3 with a 0 (two such arrays give the third element alone).
+// Along an axis with 3 elements; 2 count as 3 with a 0 (for two such arrays, only the third element is returned).
 SDX_API array cross(const array& a, const array& b, int axis = -1, StreamOrDevice s = {});
 SDX_API array diagonal(const array& a, int offset = 0, StreamOrDevice s = {});
 SDX_API array trace(const array& a, int offset = 0, Dtype dtype = Dtype::undefined, StreamOrDevice s = {});

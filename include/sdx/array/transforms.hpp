@@ -38,7 +38,7 @@ SDX_API std::pair<array, array> jvp(const ArrayFunction& fun, const array& prima
 using ValueAndGradFunction = std::function<std::pair<std::vector<array>, std::vector<array>>(const std::vector<array>&)>;
 SDX_API ValueAndGradFunction value_and_grad(ArraysFunction fun, std::vector<int> argnums = {0});
 SDX_API std::function<std::pair<array, array>(const array&)> value_and_grad(ArrayFunction fun);
-// The gradients alone.
+// Only the gradients.
 SDX_API ArraysFunction grad(ArraysFunction fun, std::vector<int> argnums = {0});
 SDX_API ArrayFunction grad(ArrayFunction fun);
 

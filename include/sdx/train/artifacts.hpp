@@ -38,8 +38,9 @@ struct ArtifactOptions {
   // Initializers that are trained and that are not, by name or glob (`*`, `?`). Frozen wins. `requires_grad` empty: all float32
   // initializers of at least one axis that a gradient reaches, except the running statistics of BatchNormalization and settings
   // such as the scales of Resize. Trained and frozen ones become inputs and are kept in the checkpoint; other initializers stay
-  // constants. Constant nodes count where their output's very name is given, or where the model has its weights there alone. A
-  // name or glob that meets nothing is an error, and so is a trained parameter, given by its very name, that no gradient reaches.
+  // constants. Constant nodes count if the exact name of their output is given, or if all of the model's weights are Constant
+  // nodes. A name or glob that matches nothing is an error, and so is a trained parameter, given by its exact name, that no
+  // gradient reaches.
   std::vector<std::string> requires_grad, frozen;
 
   Loss loss = Loss::cross_entropy;

@@ -136,7 +136,7 @@ template <class... Lists>
   };
   (add_names(lists), ...);
   const std::string near = closest(name, names);
-  fail(ErrorCode::invalid_argument, "'{}' is no {}{}", name, what,
+  fail(ErrorCode::invalid_argument, "'{}' is not an {}{}", name, what,
        near.empty() ? "; known: " + join(names) : "; did you mean '" + near + "'?");
 }
 

@@ -76,7 +76,7 @@ array apply(const Step& step, const array& a, Dtype dtype, std::int64_t extent, 
 FourierNorm norm_of(const char* name, const std::string& norm, bool inverse) {
   if (norm == "ortho") return FourierNorm::by_root;
   if (norm != "backward" && norm != "forward") {
-    refuse(name, "norm is \"backward\", \"ortho\" or \"forward\", and not \"{}\"", norm);
+    refuse(name, "norm must be \"backward\", \"ortho\" or \"forward\", received \"{}\"", norm);
   }
   return (norm == "backward") == inverse ? FourierNorm::by_length : FourierNorm::none;
 }
@@ -123,7 +123,7 @@ array transformed(const char* name, Which which, const array& a, const fft::Opti
   const Plan plan = plan_of(name, a, shape, axes, which == Which::inverse_real);
   const FourierNorm by = norm_of(name, norm, inverse);
   const Dtype whole = complex_of(a.dtype()), real = real_of(a.dtype());
-  if (which == Which::real && is_complex(a.dtype())) refuse(name, "real numbers are expected, not {}", sdx::name(a.dtype()));
+  if (which == Which::real && is_complex(a.dtype())) refuse(name, "expected real numbers, received {}", sdx::name(a.dtype()));
   array x = as_type(a, which == Which::real ? real : whole, s);
   std::size_t left = plan.axes.size();
   const std::size_t last = left - 1;

@@ -30,9 +30,9 @@ array padded_window(const char* name, const ShortTime& how, std::int64_t n_fft, 
 }
 
 Frames frames_of(const char* name, std::int64_t n_fft, const ShortTime& how, Dtype dtype, const StreamOrDevice& s) {
-  if (n_fft < 1 || n_fft > INT32_MAX) detail::refuse(name, "n_fft = {}; expected a number of samples, 1 at least", n_fft);
+  if (n_fft < 1 || n_fft > INT32_MAX) detail::refuse(name, "n_fft = {}; expected at least 1 sample", n_fft);
   const std::int64_t hop = how.hop.value_or(n_fft / 4);
-  if (hop < 1 || hop > INT32_MAX) detail::refuse(name, "a hop of {} samples; expected 1 at least", hop);
+  if (hop < 1 || hop > INT32_MAX) detail::refuse(name, "a hop of {} samples; expected at least 1", hop);
   return {n_fft, hop, padded_window(name, how, n_fft, dtype, s)};
 }
 

@@ -66,7 +66,7 @@ array tensor_of(const GgufModel& model, const StoredTensor& stored) {
   }
   const GgmlFormat* format = find_ggml(stored.type);
   if (format == nullptr) {
-    fail(ErrorCode::not_implemented, "[load_gguf] tensor '{}' has the type {} {}, which is not known here", stored.name,
+    fail(ErrorCode::not_implemented, "[load_gguf] tensor '{}' has the type {} {}, which is not supported", stored.name,
          stored.type, ggml_type_name(stored.type));
   }
   const array blocks(Tensor::view(stored.data.data(), Dtype::uint8, {static_cast<std::int64_t>(stored.data.size())}, owner));
@@ -141,8 +141,8 @@ void put_numbers(Bytes& bytes, const std::string& key, const array& a) {
   const auto* found =
       std::find_if(std::begin(kNumbers), std::end(kNumbers), [&](const auto& n) { return n.second == a.dtype(); });
   if (found == std::end(kNumbers) || a.ndim() > 1) {
-    refuse("save_gguf", "the value '{}' is {}{}: numbers and one-dimensional arrays of what the format knows are expected", key,
-           name(a.dtype()), to_string(a.shape()));
+    refuse("save_gguf", "the value '{}' is {}{}: expected numbers and one-dimensional arrays of types that the format supports",
+           key, name(a.dtype()), to_string(a.shape()));
   }
   if (a.ndim() == 1) {
     bytes.number(static_cast<std::uint32_t>(GgufType::array));
@@ -174,7 +174,7 @@ std::uint32_t type_of(const std::string& key, const array& a) {
   for (const auto& [type, dtype] : kPlain) {
     if (dtype == a.dtype()) return type;
   }
-  refuse("save_gguf", "the array '{}' is of {}, which the format lacks", key, name(a.dtype()));
+  refuse("save_gguf", "the array '{}' is of {}, which the format does not support", key, name(a.dtype()));
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ NamedTensors tensors_of(const NamedArrays& arrays) {
 
 // Kernels need numbers at multiples of their size.
 array array_of(const Tensor& tensor) {
-  if (tensor.dtype() == Dtype::string) fail(ErrorCode::invalid_argument, "[load] arrays hold numbers, and the file holds texts");
+  if (tensor.dtype() == Dtype::string) fail(ErrorCode::invalid_argument, "[load] arrays hold numbers, but the file holds text");
   return array(tensor.aligned());
 }
 
@@ -82,7 +82,7 @@ Loaded load(const std::filesystem::path& file, const std::string& format) {
     auto [arrays, metadata] = load_gguf(file);
     return {std::move(arrays), std::move(metadata)};
   }
-  detail::refuse("load", "{}: the format \"{}\" is not among npy, npz, safetensors and gguf", file.string(), kind);
+  detail::refuse("load", "{}: unknown format \"{}\"; expected npy, npz, safetensors or gguf", file.string(), kind);
 }
 
 }  // namespace sdx::array

@@ -49,10 +49,9 @@ LinalgScalar scalar_of(Dtype dtype) {
 [[noreturn]] void report(Decomposition what, LinalgOutcome outcome) {
   const char* why = outcome == LinalgOutcome::not_positive_definite ? "a matrix is not positive definite"
                     : outcome == LinalgOutcome::singular            ? "a matrix is singular"
-                    : outcome == LinalgOutcome::no_convergence
-                        ? "it does not converge: has the matrix numbers that are not finite?"
-                    : outcome == LinalgOutcome::no_memory ? "there is not enough memory"
-                                                          : "an unknown failure";
+                    : outcome == LinalgOutcome::no_convergence ? "it does not converge; check the matrix for NaN and infinities"
+                    : outcome == LinalgOutcome::no_memory      ? "there is not enough memory"
+                                                               : "an unknown failure";
   const bool memory = outcome == LinalgOutcome::no_memory;
   fail(memory ? ErrorCode::out_of_memory : ErrorCode::invalid_argument, "[linalg::{}] {}", name_of(what), why);
 }

@@ -99,7 +99,7 @@ Arrays determinant_vjp(const VjpCall& c) {
 Arrays qr_vjp(const VjpCall& c) {
   const array &q = c.outputs[0], &r = c.outputs[1], &of_q = c.of_outputs[0], &of_r = c.of_outputs[1];
   if (c.inputs[0].shape(-2) < c.inputs[0].shape(-1)) {
-    refuse("vjp", "qr has no derivative where a matrix has more columns than rows: shape {}", to_string(c.inputs[0].shape()));
+    refuse("vjp", "qr has no derivative for matrices with more columns than rows: shape {}", to_string(c.inputs[0].shape()));
   }
   const array m = subtract(matmul(r, adjoint(of_r)), matmul(adjoint(of_q), q));
   const array half = lower_half(m), mirrored = add(half, adjoint(half));
@@ -109,7 +109,7 @@ Arrays qr_vjp(const VjpCall& c) {
 Arrays lu_vjp(const VjpCall& c) {
   const array& a = c.inputs[0];
   if (a.shape(-2) != a.shape(-1))
-    refuse("vjp", "lu has a derivative for square matrices alone, not shape {}", to_string(a.shape()));
+    refuse("vjp", "lu has a derivative for square matrices only, received shape {}", to_string(a.shape()));
   const array &l = c.outputs[1], &u = c.outputs[2];
   const array middle = add(tril(matmul(adjoint(l), c.of_outputs[1]), -1), triu(matmul(c.of_outputs[2], adjoint(u))));
   const array of_product = solved_from_right(solved(adjoint(l), middle, true), adjoint(u), false);
@@ -157,7 +157,7 @@ array outside(const array& q, const array& x) { return subtract(x, matmul(q, mat
 
 Arrays svd_vjp(const VjpCall& c) {
   if (is_complex(c.inputs[0].dtype()))
-    refuse("vjp", "svd of complex matrices has a derivative for its values alone: see svdvals()");
+    refuse("vjp", "svd of complex matrices has a derivative for its values only: see svdvals()");
   const array& s = c.outputs[1];
   const std::int64_t k = s.shape(-1);
   const array u = first_columns(c.outputs[0], k), of_u = first_columns(c.of_outputs[0], k);

@@ -22,20 +22,20 @@ using detail::refuse;
 array computed(const char* operation, const array& a, const StreamOrDevice& s) {
   const Dtype t = detail::at_least_float(a.dtype());
   if (t == Dtype::float16 || t == Dtype::bfloat16) {
-    refuse(operation, "float32, float64, complex64 or complex128 is expected, not {}", name(t));
+    refuse(operation, "expected float32, float64, complex64 or complex128, received {}", name(t));
   }
   return detail::as_type(a, t, s);
 }
 
 array matrix(const char* operation, const array& a, const StreamOrDevice& s) {
-  if (a.ndim() < 2) refuse(operation, "matrices are expected, not an array of shape {}", to_string(a.shape()));
+  if (a.ndim() < 2) refuse(operation, "expected matrices, received an array of shape {}", to_string(a.shape()));
   return computed(operation, a, s);
 }
 
 array square_matrix(const char* operation, const array& a, const StreamOrDevice& s) {
   const array made = matrix(operation, a, s);
   if (a.shape(-1) != a.shape(-2))
-    refuse(operation, "square matrices are expected, not an array of shape {}", to_string(a.shape()));
+    refuse(operation, "expected square matrices, received an array of shape {}", to_string(a.shape()));
   return made;
 }
 
@@ -43,7 +43,7 @@ array one(Decomposition what, bool flag, const array& a, const StreamOrDevice& s
 
 bool upper_half(const char* operation, const std::string& uplo) {
   if (uplo == "U" || uplo == "u") return true;
-  if (uplo != "L" && uplo != "l") refuse(operation, "the half is \"L\" or \"U\", and not \"{}\"", uplo);
+  if (uplo != "L" && uplo != "l") refuse(operation, "the half must be \"L\" or \"U\", received \"{}\"", uplo);
   return false;
 }
 
@@ -173,7 +173,7 @@ array matrix_rank(const array& a, std::optional<double> rtol, StreamOrDevice s) 
 
 array matrix_power(const array& a, int n, StreamOrDevice s) {
   if (a.ndim() < 2 || a.shape(-1) != a.shape(-2)) {
-    refuse("matrix_power", "square matrices are expected, not an array of shape {}", to_string(a.shape()));
+    refuse("matrix_power", "expected square matrices, received an array of shape {}", to_string(a.shape()));
   }
   if (n == 0) return broadcast_to(eye(static_cast<int>(a.shape(-1)), std::nullopt, 0, a.dtype(), s), a.shape(), s);
   array base = n < 0 ? inv(a, s) : a;
@@ -192,7 +192,8 @@ array cross(const array& a, const array& b, int axis, StreamOrDevice s) {
     refuse("cross", "axis {} is not in both {} and {}", axis, to_string(a.shape()), to_string(b.shape()));
   const std::int64_t x = a.shape(at), y = b.shape(at);
   if (x < 2 || x > 3 || y < 2 || y > 3) {
-    refuse("cross", "2 or 3 elements along the axis are expected: shapes {} and {}", to_string(a.shape()), to_string(b.shape()));
+    refuse("cross", "expected 2 or 3 elements along the axis, received shapes {} and {}", to_string(a.shape()),
+           to_string(b.shape()));
   }
   const auto part = [&](const array& v, int i) { return take(v, i, at, s); };
   const auto turn = [&](int i, int j) {

@@ -62,10 +62,9 @@ std::vector<int> axes_for(const array& a, const NormAxes& given) {
     if (given->size() == 2) detail::axes_of("norm", *given, a.shape().size());  // refuses an axis twice
     return *given;
   }
-  if (given) refuse("norm", "one axis or two are expected, not {}", given->size());
+  if (given) refuse("norm", "expected one axis or two, received {}", given->size());
   if (a.ndim() != 1 && a.ndim() != 2) {
-    refuse("norm", "with an order and without axes a vector or a matrix is expected, not an array of shape {}",
-           to_string(a.shape()));
+    refuse("norm", "an order without axes needs a vector or a matrix, received an array of shape {}", to_string(a.shape()));
   }
   return a.ndim() == 1 ? std::vector<int>{0} : std::vector<int>{0, 1};
 }
@@ -73,7 +72,7 @@ std::vector<int> axes_for(const array& a, const NormAxes& given) {
 }  // namespace
 
 array norm(const array& a, const NormAxes& axis, bool keepdims, StreamOrDevice s) {
-  if (axis && axis->size() != 1 && axis->size() != 2) refuse("norm", "one axis or two are expected, not {}", axis->size());
+  if (axis && axis->size() != 1 && axis->size() != 2) refuse("norm", "expected one axis or two, received {}", axis->size());
   return root_of_squares(a, axis, keepdims, s);
 }
 
@@ -85,7 +84,7 @@ array norm(const array& a, double ord, const NormAxes& axis, bool keepdims, Stre
 array norm(const array& a, const std::string& ord, const NormAxes& axis, bool keepdims, StreamOrDevice s) {
   const std::vector<int> axes = axes_for(a, axis);
   if (ord != "fro" && ord != "f" && ord != "nuc") refuse("norm", "\"{}\" is not an order of a norm", ord);
-  if (axes.size() != 2) refuse("norm", "order \"{}\" is one of matrices, and one axis is given", ord);
+  if (axes.size() != 2) refuse("norm", "order \"{}\" is for matrices, but one axis is given", ord);
   if (ord != "nuc") return root_of_squares(a, axes, keepdims, s);
   return of_singular_values(
       a, axes, keepdims, [&](const array& v) { return sum(v, -1, false, s); }, s);

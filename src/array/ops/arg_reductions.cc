@@ -61,7 +61,7 @@ array arg_of(const Kind& kind, const array& a, std::optional<int> axis, bool kee
   if (a.size() == 0) refuse(kind.name, "an array of shape {} has no elements", to_string(a.shape()));
   const array x = axis ? a : reshape(a, {a.size()}, s);
   const auto along = static_cast<std::size_t>(axis_of(kind.name, axis.value_or(0), x.shape().size()));
-  if (x.shape()[along] > std::numeric_limits<std::uint32_t>::max()) refuse(kind.name, "more elements than uint32 counts");
+  if (x.shape()[along] > std::numeric_limits<std::uint32_t>::max()) refuse(kind.name, "more elements than uint32 can count");
   Shape shape = x.shape();
   shape[along] = 1;
   const array result = make(kind, Dtype::uint32, shape, {x}, params_of({static_cast<std::int64_t>(along)}), s);

@@ -101,7 +101,7 @@ array laid_out(const array& a, std::optional<int> axis, const StreamOrDevice& s)
 
 std::size_t checked_axis(const char* operation, const array& x, std::optional<int> axis) {
   const auto along = static_cast<std::size_t>(axis_of(operation, axis.value_or(0), x.shape().size()));
-  if (x.shape()[along] > std::numeric_limits<std::uint32_t>::max()) refuse(operation, "more elements than uint32 counts");
+  if (x.shape()[along] > std::numeric_limits<std::uint32_t>::max()) refuse(operation, "more elements than uint32 can count");
   return along;
 }
 
@@ -178,7 +178,7 @@ array searchsorted(const array& sorted_sequence, const array& values, std::strin
     detail::refuse("searchsorted", "the sequence has shape {}: expected one axis", to_string(sorted_sequence.shape()));
   }
   if (sorted_sequence.size() > std::numeric_limits<std::uint32_t>::max()) {
-    detail::refuse("searchsorted", "more elements than uint32 counts");
+    detail::refuse("searchsorted", "more elements than uint32 can count");
   }
   const Dtype type = detail::promote(sorted_sequence.dtype(), values.dtype());
   return detail::make(detail::kSearch, Dtype::uint32, values.shape(),

@@ -17,7 +17,7 @@ using detail::refuse;
 namespace {
 
 void need_floating(const char* operation, Dtype dtype) {
-  if (!is_floating(dtype)) refuse(operation, "floating numbers are drawn, not {}", name(dtype));
+  if (!is_floating(dtype)) refuse(operation, "expected a floating-point type, received {}", name(dtype));
 }
 
 const array& just_above_minus_one() {
@@ -28,13 +28,13 @@ const array& just_above_minus_one() {
 }  // namespace
 
 array randint(const array& low, const array& high, const Shape& shape, Dtype dtype, const OptionalKey& key, StreamOrDevice s) {
-  if (detail::is_inexact(dtype)) refuse("randint", "whole numbers are drawn, not {}", name(dtype));
+  if (detail::is_inexact(dtype)) refuse("randint", "expected an integer type, received {}", name(dtype));
   const array drawn = uniform(low, high, shape, Dtype::float32, key, s);
   return astype(maximum(drawn, as_type(low, Dtype::float32, s), s), dtype, s);
 }
 
 array bernoulli(const array& p, const std::optional<Shape>& shape, const OptionalKey& key, StreamOrDevice s) {
-  if (!is_floating(p.dtype())) refuse("bernoulli", "probabilities are floating numbers, not {}", name(p.dtype()));
+  if (!is_floating(p.dtype())) refuse("bernoulli", "probabilities must be floating-point numbers, received {}", name(p.dtype()));
   const Shape wanted = shape ? *shape : p.shape();
   if (broadcast("bernoulli", wanted, p.shape()) != wanted) {
     refuse("bernoulli", "probabilities of shape {} do not broadcast to {}", to_string(p.shape()), to_string(wanted));
@@ -69,9 +69,9 @@ array truncated_normal(const array& lower, const array& upper, const std::option
 
 array multivariate_normal(const array& mean, const array& cov, const Shape& shape, Dtype dtype, const OptionalKey& key,
                           StreamOrDevice s) {
-  if (dtype != Dtype::float32) refuse("multivariate_normal", "float32 is drawn, not {}", name(dtype));
+  if (dtype != Dtype::float32) refuse("multivariate_normal", "expected float32, received {}", name(dtype));
   if (mean.ndim() < 1 || cov.ndim() < 2 || cov.shape(-1) != cov.shape(-2) || mean.shape(-1) != cov.shape(-1)) {
-    refuse("multivariate_normal", "a mean of shape [..., n] and a covariance of shape [..., n, n] are expected, not {} and {}",
+    refuse("multivariate_normal", "expected a mean of shape [..., n] and a covariance of shape [..., n, n], received {} and {}",
            to_string(mean.shape()), to_string(cov.shape()));
   }
   const Shape of_mean(mean.shape().begin(), mean.shape().end() - 1), of_cov(cov.shape().begin(), cov.shape().end() - 2);
@@ -85,7 +85,7 @@ array multivariate_normal(const array& mean, const array& cov, const Shape& shap
 
 array categorical(const array& logits, int axis, const Samples& samples, const OptionalKey& key, StreamOrDevice s) {
   const int along = detail::axis_of("categorical", axis, logits.shape().size());
-  if (samples.count && samples.shape) refuse("categorical", "either a number of samples or their shape is given, not both");
+  if (samples.count && samples.shape) refuse("categorical", "give either a number of samples or their shape, not both");
   array from = logits;
   if (samples.count) from = expand_dims(logits, -1, s);
   Shape wanted = from.shape();

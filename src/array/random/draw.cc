@@ -128,7 +128,7 @@ array draw(const array& keys, const Params& params, const std::vector<array>& bo
 // A key for each element of the batch.
 VmapResult draw_vmap(const VmapCall& c) {
   for (std::size_t i = 1; i < c.in_axes.size(); ++i) {
-    if (c.in_axes[i] >= 0) refuse("vmap", "bounds of random numbers are the same for the whole batch here");
+    if (c.in_axes[i] >= 0) refuse("vmap", "bounds of random numbers must be the same for the whole batch");
   }
   return {{draw(moveaxis(c.inputs[0], c.in_axes[0], 0), c.params, {c.inputs.begin() + 1, c.inputs.end()}, {})}, {0}};
 }
@@ -163,7 +163,7 @@ array drawn(const Request& r, const Shape& shape, const random::OptionalKey& giv
   }
   const array key = key_or_next(given);
   if (key.dtype() != Dtype::uint32 || key.shape() != Shape{2}) {
-    refuse(r.name, "a key is uint32[2], and this one is {}{}", name(key.dtype()), to_string(key.shape()));
+    refuse(r.name, "a key must be uint32[2], received {}{}", name(key.dtype()), to_string(key.shape()));
   }
   Params params;
   params.ints = {static_cast<std::int64_t>(r.what), most_below_one(r.most_of), static_cast<std::int64_t>(r.dtype)};
@@ -174,7 +174,7 @@ array drawn(const Request& r, const Shape& shape, const random::OptionalKey& giv
 bool plain_number(const array& a) { return a.ndim() == 0 && a.is_evaluated() && a.node()->traced == 0; }
 
 void need_floating(const char* operation, Dtype dtype) {
-  if (!is_floating(dtype)) refuse(operation, "draws floating numbers, not {}", name(dtype));
+  if (!is_floating(dtype)) refuse(operation, "expected a floating-point type, received {}", name(dtype));
 }
 
 // Whole numbers and floats alike to `dtype`, without an operation for a number.
@@ -207,7 +207,7 @@ array bits(const Shape& shape, int width, const OptionalKey& key, StreamOrDevice
                       : width == 4 ? Dtype::uint32
                       : width == 8 ? Dtype::uint64
                                    : Dtype::undefined;
-  if (dtype == Dtype::undefined) refuse("bits", "an element has 1, 2, 4 or 8 bytes, not {}", width);
+  if (dtype == Dtype::undefined) refuse("bits", "elements must have 1, 2, 4 or 8 bytes, received {}", width);
   return drawn({"bits", Draw::bits, dtype}, shape, key, {}, s);
 }
 

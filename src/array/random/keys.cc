@@ -87,7 +87,7 @@ Capture state() {
 }
 
 array split(const array& key, int num, StreamOrDevice s) {
-  if (num < 1) detail::refuse("split", "{} keys are asked for", num);
+  if (num < 1) detail::refuse("split", "{} keys were requested", num);
   return bits({num, 2}, 4, key, s);
 }
 

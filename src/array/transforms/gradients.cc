@@ -31,7 +31,7 @@ Arrays or_zeros(std::vector<Maybe> found, const Arrays& like) {
 }
 
 std::vector<std::size_t> numbers_of(const std::vector<int>& argnums, std::size_t count) {
-  if (argnums.empty()) refuse("grad", "no argument is given with respect to which to differentiate");
+  if (argnums.empty()) refuse("grad", "name at least one argument to differentiate with respect to");
   std::vector<std::size_t> numbers;
   for (const int n : argnums) {
     const auto all = static_cast<int>(count);
@@ -104,7 +104,7 @@ ValueAndGradFunction value_and_grad(ArraysFunction fun, std::vector<int> argnums
     for (const std::size_t n : numbers) arguments.push_back(all[n] = detail::tracer(args[n]));
     Arrays outputs = fun(all);
     if (outputs.empty() || outputs[0].size() != 1) {
-      refuse("grad", "the function must return a single number first, and returned {}",
+      refuse("grad", "the function's first result must be a single number, received {}",
              outputs.empty() ? std::string("nothing") : "an array of shape " + to_string(outputs[0].shape()));
     }
     const array one = broadcast_to(array(1, outputs[0].dtype()), outputs[0].shape());

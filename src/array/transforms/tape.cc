@@ -15,7 +15,7 @@ namespace {
 
 void emit_identity(Emitter& e) { e.result(e.op("Identity", {e.in(0)})); }
 void emit_placeholder(Emitter&) {
-  refuse("eval", "a function that vmap or compile calls asks for the numbers of an array that depends on its arguments");
+  refuse("eval", "a function inside vmap or compile needs the value of an array that depends on its arguments");
 }
 std::vector<array> pass(const VjpCall& c) { return {c.of_outputs[0]}; }
 

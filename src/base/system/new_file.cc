@@ -89,6 +89,14 @@ void NewFile::check(const std::filesystem::path& path) {
   }
 }
 
+void NewFile::check_with_folders(const std::filesystem::path& path) {
+  std::error_code ignored;
+  std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+  while (!std::filesystem::exists(folder, ignored) && folder.has_parent_path()) folder = folder.parent_path();
+  if (!std::filesystem::exists(folder, ignored)) folder = ".";
+  check(folder == path.parent_path() ? path : folder / path.filename());
+}
+
 // The lock shows that a process is writing it. remove_abandoned() may intervene: EEXIST, so that another name is tried.
 bool NewFile::open_temporary(unsigned mode) {
   fd_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);

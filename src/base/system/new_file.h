@@ -32,6 +32,8 @@ class SDX_TOOLS_API NewFile {
 
   // Whether a new file of that name could be begun: for those who work for a while before they write. Leaves nothing.
   static void check(const std::filesystem::path& path);
+  // The same for a file whose folders, if missing, will be created first.
+  static void check_with_folders(const std::filesystem::path& path);
 
   // Removes what processes that were killed left of new files of this name. A folder with very many files takes its time.
   static void remove_abandoned(const std::filesystem::path& path);

@@ -141,7 +141,7 @@ OrtStatus* append_devices(OrtSessionOptions* options, OrtEnv*, const OrtEpDevice
     require(options, "session_options");
     if (count == 0 || devices == nullptr) fail_ort(ORT_INVALID_ARGUMENT, "Empty input. Must provide OrtEpDevice instances.");
     for (std::size_t i = 0; i < count; ++i) {
-      if (devices[i] != cpu_device()) fail_ort(ORT_INVALID_ARGUMENT, "an OrtEpDevice is none of those that GetEpDevices lists");
+      if (devices[i] != cpu_device()) fail_ort(ORT_INVALID_ARGUMENT, "an OrtEpDevice is not one that GetEpDevices lists");
     }
     for (std::size_t i = 0; i < option_count; ++i) {
       require(keys, "ep_option_keys");

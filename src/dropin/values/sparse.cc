@@ -127,7 +127,7 @@ std::vector<Tensor> csr_indices(const SparseTensor& sparse, std::int64_t values,
     refuse("CSR indices need outer indices where there are values");
   for (std::size_t i = 0; i < inner_count; ++i) {
     if (inner[i] < 0 || inner[i] >= sparse.dense_shape[1])
-      refuse("CSR inner index " + std::to_string(inner[i]) + " is no column");
+      refuse("CSR inner index " + std::to_string(inner[i]) + " is not a column");
   }
   for (std::size_t i = 0; i < outer_count; ++i) {
     const std::int64_t least = i == 0 ? 0 : outer[i - 1];

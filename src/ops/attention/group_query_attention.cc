@@ -84,7 +84,7 @@ void check_lengths(OpContext& c, Problem& p) {
     const std::int64_t total = std::int64_t{last} + 1;
     const std::int64_t past = prompt ? 0 : total - p.length;
     if (total < 1 || total > p.total || past < 0 || past > p.past_capacity) {
-      c.fail("seqlens_k holds {}: with {} new tokens, a total of {} and {} cached rows this cannot be", last, p.length, p.total,
+      c.fail("seqlens_k holds {}, which does not fit {} new tokens, a total of {} and {} cached rows", last, p.length, p.total,
              p.past_capacity);
     }
     p.total_of.push_back(total);
@@ -102,7 +102,7 @@ Problem problem_of(OpContext& c) {
   const std::int64_t parts = packed ? p.heads.q + 2 * p.heads.kv : p.heads.q;
   p.batch = query.dim(0), p.length = query.dim(1), p.size = query.dim(2) / parts;
   if (query.dim(2) != p.size * parts) c.fail("query is {}: its features do not divide into {} heads", query.type_string(), parts);
-  if (p.size < 1) c.fail("query is {}: there is nothing in a head", query.type_string());
+  if (p.size < 1) c.fail("query is {}: its heads are empty", query.type_string());
   p.rows = grouped_query(c, p.heads, p.size);
   if (c.has_input(kPastKey) != c.has_input(kPastValue)) c.fail("past_key and past_value go together");
   if (const Tensor* past = c.optional_input(kPastKey)) {

@@ -74,7 +74,7 @@ void run_bias(OpContext& c) {
     c.fail("lengths {} and {} are out of range", queries, keys);
   const std::int64_t buckets = table.dim(0), heads = table.dim(1);
   if (far <= buckets / (both ? 4 : 2) || far > kLongest)
-    c.fail("max_distance is {}: not beyond the buckets of single distances", far);
+    c.fail("max_distance is {}; it must exceed the number of buckets with a single distance", far);
   const Tensor values = converted(table, DataType::float32);
   Tensor y(DataType::float32, {1, heads, queries, keys});
   auto* to = static_cast<float*>(y.mutable_data());

@@ -30,7 +30,8 @@ Geometry geometry_of(OpContext& c, const Tensor& x) {
     g = {s[0], s[1], s[2], s[3], 0, view_bnsh(data, s[1], s[2], s[3])};
   } else if (s.size() == 3) {
     const std::int64_t heads = attr.num_heads;
-    if (heads < 1 || s[2] % heads != 0) c.fail("num_heads is {}: X {} cannot be split so", heads, x.type_string());
+    if (heads < 1 || s[2] % heads != 0)
+      c.fail("num_heads is {}, but X {} cannot be split into that many heads", heads, x.type_string());
     g = {s[0], heads, s[1], s[2] / heads, 0, view_bsd(data, heads, s[1], s[2] / heads)};
   } else {
     c.fail("X must have 3 or 4 axes, received {}", x.type_string());

@@ -115,7 +115,7 @@ struct Problem {
 void read_lengths(OpContext& c, Problem& p, const BlockMask& mask) {
   const std::int64_t total = single_int(c.input(kTotal), "total_sequence_length");
   if (total < p.length || total > p.capacity || total > mask.blocks() * p.heads.block) {
-    c.fail("total_sequence_length is {}; with {} new tokens, {} cached rows and {} blocks of {} this cannot be", total, p.length,
+    c.fail("total_sequence_length is {}, which does not fit {} new tokens, {} cached rows and {} blocks of {}", total, p.length,
            p.capacity, mask.blocks(), p.heads.block);
   }
   const Tensor& lengths = c.input(kLengths);
@@ -124,7 +124,8 @@ void read_lengths(OpContext& c, Problem& p, const BlockMask& mask) {
   }
   const bool prompt = total == p.length;
   for (const std::int32_t n : lengths.values<std::int32_t>()) {
-    if (n < 1 || n > total || (!prompt && n < p.length)) c.fail("key_total_sequence_lengths hold {}; the most are {}", n, total);
+    if (n < 1 || n > total || (!prompt && n < p.length))
+      c.fail("key_total_sequence_lengths hold {}; the maximum is {}", n, total);
     p.total.push_back(n);
     p.past.push_back(prompt ? 0 : n - p.length);
   }
@@ -133,7 +134,7 @@ void read_lengths(OpContext& c, Problem& p, const BlockMask& mask) {
 Problem problem_of(OpContext& c, const BlockMask& mask) {
   Problem p;
   p.heads = heads_of(c.attrs());
-  if (p.heads.q % mask.layouts() != 0) c.fail("{} heads cannot take {} layouts in turn", p.heads.q, mask.layouts());
+  if (p.heads.q % mask.layouts() != 0) c.fail("{} heads are not a multiple of {} layouts", p.heads.q, mask.layouts());
   const Tensor& query = c.input(kQuery);
   const bool packed = !c.has_input(kKey);
   const std::int64_t parts = packed ? p.heads.q + 2 * p.heads.kv : p.heads.q;

@@ -61,8 +61,8 @@ constexpr std::int64_t kMostUnboundedIterations = std::int64_t{1} << 22;
 
 [[noreturn]] void endless(const OpContext& c) {
   c.fail(
-      "the condition has not turned false in {} iterations, and there is no trip count; mend the condition that the body "
-      "gives, or set the trip count (input M) of a loop that is meant to run so long",
+      "the condition is still true after {} iterations, and there is no trip count; correct the condition that the body "
+      "gives, or set the trip count (input M) of a loop that should run that long",
       kMostUnboundedIterations);
 }
 

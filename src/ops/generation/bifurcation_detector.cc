@@ -48,7 +48,7 @@ void run_bifurcation(OpContext& c) {
     text.insert(text.end(), predicted.begin(), differs + 1);
   }
   const std::int64_t least = attr.min_ngram_size, most = attr.max_ngram_size;
-  if (least < 1 || most < least) c.fail("n-grams of {} to {} tokens cannot be", least, most);
+  if (least < 1 || most < least) c.fail("n-grams of {} to {} tokens are impossible", least, most);
   std::int64_t match = -1;
   for (std::int64_t n = least; n <= std::min<std::int64_t>(most, static_cast<std::int64_t>(text.size())); ++n) {
     const auto found = std::search(source.begin(), source.end(), text.end() - n, text.end());

@@ -63,7 +63,7 @@ Tensor repeat(const Tensor& t, std::int64_t beams) {
 // [N, heads, rows, size] with zeros appended up to `rows`.
 Tensor with_room(const Tensor& t, std::int64_t rows) {
   if (t.rank() != 4 || t.dim(2) > rows)
-    fail(ErrorCode::runtime_failure, "a cache has shape {}; the most rows are {}", t.type_string(), rows);
+    fail(ErrorCode::runtime_failure, "a cache has shape {}; the maximum is {} rows", t.type_string(), rows);
   Tensor out(t.dtype(), {t.dim(0), t.dim(1), rows, t.dim(3)});
   if (out.size() == 0) return out;
   std::memset(out.mutable_data(), 0, out.bytes());
@@ -247,7 +247,7 @@ void DecoderFeeds::encode(const Tensor& input, const Tensor* mask, const std::ve
   const Slot begin = slot(encoder, "decoder_input_ids");
   if (begin.present) inputs[begin.index] = rows_of(prefix);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i].empty()) c_.fail("graph 'encoder' has an input '{}' that nothing is known of", input_name(node, encoder, i));
+    if (inputs[i].empty()) c_.fail("graph 'encoder' has an unknown input '{}'", input_name(node, encoder, i));
   }
   std::vector<Value> results = c_.run_subgraph(encoder, std::move(inputs));
   // With decoder_input_ids the encoder gives logits, its hidden states and all caches; without, the caches of the encoder alone.
@@ -278,8 +278,7 @@ void DecoderFeeds::encode(const Tensor& input, const Tensor* mask, const std::ve
 std::vector<float> DecoderFeeds::scores(std::int64_t most) {
   if (!ready_) {
     for (std::size_t i = 0; i < feeds_.size(); ++i) {
-      if (feeds_[i].empty())
-        c_.fail("graph 'decoder' has an input '{}' that nothing is known of", input_name(c_.node(), decoder_, i));
+      if (feeds_[i].empty()) c_.fail("graph 'decoder' has an unknown input '{}'", input_name(c_.node(), decoder_, i));
     }
     c_.stop().check();
     results_ = c_.run_subgraph(decoder_, feeds_);

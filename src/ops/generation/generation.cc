@@ -55,7 +55,7 @@ float float_input(OpContext& c, std::size_t i, float otherwise, const char* what
 
 std::int32_t checked_token(std::int64_t token, const char* name) {
   if (token < -1 || token >= (std::int64_t{1} << 31))
-    fail(ErrorCode::invalid_model, "attribute '{}' is {}: no token", name, token);
+    fail(ErrorCode::invalid_model, "attribute '{}' is {}, which is not a token", name, token);
   return static_cast<std::int32_t>(token);
 }
 

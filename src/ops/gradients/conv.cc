@@ -183,7 +183,7 @@ Windows windows_of(GradientContext& c, Expr x, Expr kernel) {
       return w;
     }
     const std::int64_t in = (*xs)[i + 2].value();
-    if (taps[i] <= 0 || taps[i] > kMostExtent || in > kMostExtent) c.refuse("a kernel or an input out of all proportion");
+    if (taps[i] <= 0 || taps[i] > kMostExtent || in > kMostExtent) c.refuse("a kernel or an input that is far too large");
     const std::int64_t reach = (taps[i] - 1) * w.dilations[i] + 1;
     const std::int64_t out = (in + w.strides[i] - 1) / w.strides[i];
     const std::int64_t total = std::max<std::int64_t>((out - 1) * w.strides[i] + reach - in, 0);

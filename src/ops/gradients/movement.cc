@@ -19,7 +19,7 @@ void transpose(GradientContext& c) {
   std::vector<std::int64_t> inverse(perm.size());
   for (std::size_t i = 0; i < perm.size(); ++i) {
     const auto to = static_cast<std::size_t>(perm[i]);
-    if (to >= perm.size()) c.refuse("perm names an axis that there is not");
+    if (to >= perm.size()) c.refuse("perm names an axis that does not exist");
     inverse[to] = static_cast<std::int64_t>(i);
   }
   c.set(0, c.emit("Transpose", {c.dy()}, {{"perm", inverse}}));

@@ -33,7 +33,7 @@ std::vector<std::int64_t> last_axes(GradientContext& c) {
   std::int64_t axis = parse<LayerNormAttrs>(c).axis;
   std::int64_t end = 0;
   if (axis >= 0) end = c.rank(c.in(0));
-  if (axis < -kMostAxes) c.refuse("an axis that there is not");
+  if (axis < -kMostAxes) c.refuse("an axis that does not exist");
   std::vector<std::int64_t> axes;
   for (; axis < end; ++axis) axes.push_back(axis);
   return axes;

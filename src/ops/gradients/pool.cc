@@ -56,7 +56,7 @@ void average_pool(GradientContext& c) {
 
 // The gradient goes to the element that was chosen.
 void max_pool(GradientContext& c) {
-  if (c.version() < 8) c.refuse("it says which elements it chose since opset 8");
+  if (c.version() < 8) c.refuse("it reports which elements it chose only since opset 8");
   if (c.dy(1)) c.refuse("indices");
   const std::vector<Expr> again = c.repeat_many({c.in(0)}, {{"storage_order", std::int64_t{0}}}, 2);
   c.set(0, c.add_by_position(c.in(0), c.dy(), call("Add", again[1], c.int_scalar(1))));

@@ -158,7 +158,7 @@ std::vector<std::int64_t> softmax_axes(GradientContext& c) {
   if (!attr.flattened) return {axis};
   const std::int64_t rank = c.rank(c.in(0));
   if (axis < 0) axis += rank;
-  if (axis < 0) c.refuse("an axis that there is not");
+  if (axis < 0) c.refuse("an axis that does not exist");
   std::vector<std::int64_t> axes;
   for (; axis < rank; ++axis) axes.push_back(axis);
   return axes;

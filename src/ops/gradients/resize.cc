@@ -70,7 +70,7 @@ void resize(GradientContext& c) {
   Expr g = c.dy();
   for (std::size_t k = 0; k < axes.size(); ++k) {
     const std::int64_t axis = axes[k] < 0 ? axes[k] + rank : axes[k];
-    if (axis < 0 || axis >= rank) c.refuse("an axis that there is not");
+    if (axis < 0 || axis >= rank) c.refuse("an axis that does not exist");
     if (!crops && scale_is_one(c, k)) continue;
     g = apply(c, g, axis_matrix(c, axis, static_cast<std::int64_t>(axes.size()), static_cast<std::int64_t>(k)), axis, rank);
   }

@@ -196,7 +196,7 @@ class ScanGradient {
 };
 
 void scan(GradientContext& c) {
-  if (c.version() < 9) c.refuse("the Scan of opset 8 has a batch; Scan of opset 9 and later is differentiated");
+  if (c.version() < 9) c.refuse("Scan of opset 8 has a batch; only Scan of opset 9 and later has a gradient");
   ScanGradient(c).run();
 }
 

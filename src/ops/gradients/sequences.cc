@@ -111,7 +111,7 @@ class MapGradient {
     for (const auto& [number, g] : found.captures) add_result(results, body_.operand(number), g);
     if (results.empty()) return;
     body_.prune();
-    if (!body_.take_random().empty()) c_.refuse("a random operator in the graph; a Loop can record what it gave");
+    if (!body_.take_random().empty()) c_.refuse("a random operator in the graph; a Loop can record its results");
     for (std::size_t i = 0; i < c_.num_inputs(); ++i) {
       if (i == 0 || body_.used(sources[i])) add_input(sources[i], c_.in(i).id);
     }

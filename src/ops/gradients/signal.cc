@@ -21,7 +21,7 @@ std::int64_t transformed_axis(GradientContext& c) {
   }
   const std::int64_t rank = c.rank(c.in(0));
   if (axis < 0) axis += rank;
-  if (axis < 0 || axis >= rank - 1) c.refuse("an axis that there is not");
+  if (axis < 0 || axis >= rank - 1) c.refuse("an axis that does not exist");
   return axis;
 }
 

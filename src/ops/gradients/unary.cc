@@ -146,8 +146,7 @@ void clip(GradientContext& c) {
 
 // A run that drops elements scales the others by 1 / (1 - ratio), so that the mean stays.
 void dropout(GradientContext& c) {
-  if (c.version() < 7 && parse<DropoutAttrs>(c).is_test.value_or(0) == 0)
-    c.refuse("its mask has no type to count with before opset 7");
+  if (c.version() < 7 && parse<DropoutAttrs>(c).is_test.value_or(0) == 0) c.refuse("its mask is not numeric before opset 7");
   if (c.version() < 12 || !c.has_input(2)) return c.set(0, c.dy());
   const Expr ratio = c.has_input(1) ? c.cast_like(c.in(1), c.in(0)) : c.scalar(0.5);
   const Expr scale = where(c.in(2), 1.0 / (1.0 - ratio), c.scalar(1));

@@ -18,7 +18,7 @@ DataType target_type(const CastAttrs& attr) {
   } else if (attr.to > 0 && attr.to < kDataTypeCount) {
     type = static_cast<DataType>(attr.to);
   }
-  if (type == DataType::undefined) fail(ErrorCode::invalid_model, "attribute 'to' names no element type");
+  if (type == DataType::undefined) fail(ErrorCode::invalid_model, "attribute 'to' is not an element type");
   return type;
 }
 

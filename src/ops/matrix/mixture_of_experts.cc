@@ -315,11 +315,11 @@ Experts experts_of(OpContext& c, const Options& o, std::int64_t experts, std::in
   if (x.has_fc3) x.fc3 = projection_of(c, o, 2, experts);
   const std::int64_t inter = x.fc2.columns;
   if (x.fc1.columns != hidden || x.fc2.rows != hidden || x.fc1.rows != inter * (o.fused() ? 2 : 1)) {
-    c.fail("FC1 is [{},{}] and FC2 [{},{}]; with {} features this cannot be", x.fc1.rows, x.fc1.columns, x.fc2.rows, inter,
-           hidden);
+    c.fail("FC1 is [{},{}] and FC2 [{},{}], which do not fit {} features", x.fc1.rows, x.fc1.columns, x.fc2.rows, inter, hidden);
   }
   if (x.has_fc3 && (o.fused() || x.fc3.rows != inter || x.fc3.columns != hidden)) {
-    c.fail("FC3 is [{},{}]; expected {}", x.fc3.rows, x.fc3.columns, o.fused() ? "none, as it is fused into FC1" : "FC1's shape");
+    c.fail("FC3 is [{},{}]; expected {}", x.fc3.rows, x.fc3.columns,
+           o.fused() ? "no FC3, because it is fused into FC1" : "FC1's shape");
   }
   if (o.activation == Activation::swiglu && !o.fused() && !x.has_fc3) c.fail("swiglu without fusion needs FC3");
   return x;

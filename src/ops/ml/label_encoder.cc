@@ -150,7 +150,7 @@ Table<K, V> table_of(const OpContext& c) {
   const std::vector<K> keys = list_of<K>(attr.keys, "keys_tensor");
   const std::vector<V> values = list_of<V>(attr.values, "values_tensor");
   if (keys.size() != values.size()) {
-    c.fail("{} keys of type {} meet {} values; they must be as many", keys.size(), name(DataTypeOf<K>::value), values.size());
+    c.fail("{} keys of type {} meet {} values; the counts must be equal", keys.size(), name(DataTypeOf<K>::value), values.size());
   }
   Table<K, V> table{{}, {}, default_of<V>(parse<DefaultAttrs>(c))};
   for (std::size_t i = 0; i < keys.size(); ++i) {
@@ -199,7 +199,7 @@ struct Swap {
 };
 
 Swap swap_of(const OpContext& c, StringList strings, IntList ints) {
-  if (strings.size() != ints.size()) c.fail("{} strings meet {} integers; they must be as many", strings.size(), ints.size());
+  if (strings.size() != ints.size()) c.fail("{} strings meet {} integers; the counts must be equal", strings.size(), ints.size());
   const auto attr = parse<DefaultAttrs>(c);
   Swap swap{{{}, {}, attr.number}, {{}, {}, std::string(attr.word)}};
   for (std::size_t i = 0; i < strings.size(); ++i) {

@@ -65,7 +65,7 @@ void one_hot(OpContext& c, std::span<const K> cats, Tensor& y, F&& key_at) {
     if (it != index.end()) {
       out[i * width + it->second] = 1.0f;
     } else if (!zeros) {
-      c.fail("element {} is none of the {} categories; attribute zeros = 1 would answer with zeros", i, width);
+      c.fail("element {} is not one of the {} categories; with attribute zeros = 1 its result is zeros", i, width);
     }
   }
 }
@@ -136,7 +136,7 @@ void run_vectorizer(OpContext& c) {
   const bool own = dims.empty();
   for (std::size_t i = 0; i < c.num_inputs(); ++i) {
     const auto [n, d] = row_shape(c.input(i).shape());
-    if (n != rows) c.fail("input 0 has {} rows, input {} has {}; they must be as many", rows, i, n);
+    if (n != rows) c.fail("input 0 has {} rows, input {} has {}; the counts must be equal", rows, i, n);
     if (own) dims.push_back(d);
     const auto sum = checked_add(width, dims[i]);
     if (!sum) c.fail("the inputs have too many features together");

@@ -47,7 +47,7 @@ NodeMode mode_of(const std::string& word) {
 
 std::int32_t feature_of(std::int64_t feature) {
   if (feature < 0 || feature > std::numeric_limits<std::int32_t>::max()) {
-    fail(ErrorCode::invalid_model, "a node tests feature {}, which no input has", feature);
+    fail(ErrorCode::invalid_model, "a node tests feature {}, but no input has it", feature);
   }
   return static_cast<std::int32_t>(feature);
 }

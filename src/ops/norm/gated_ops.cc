@@ -155,7 +155,7 @@ Branches branches_of(OpContext& c, const Tensor& x) {
   b.count = parse<HyperConnectionAttrs>(c).num_branches;  // BranchwiseRMSNorm calls it the same
   const Shape& s = x.shape();
   if (b.count < 0 || s.size() < (b.count > 0 ? 1U : 2U))
-    c.fail("with num_branches = {} the shape {} cannot be", b.count, to_string(s));
+    c.fail("num_branches = {} does not fit the shape {}", b.count, to_string(s));
   if (b.count > 0) {
     if (s.back() % b.count != 0) c.fail("{} features do not divide into {} branches", s.back(), b.count);
     b.width = s.back() / b.count;

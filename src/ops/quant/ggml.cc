@@ -87,7 +87,7 @@ void run_ggml_gather(OpContext& c) {
 
 GgmlRows ggml_rows(const GgmlAttrs& attr) {
   const GgmlFormat* format = find_ggml(attr.type);
-  if (format == nullptr) fail(ErrorCode::invalid_model, "'{}' is none of the types of blocks that can be read", attr.type);
+  if (format == nullptr) fail(ErrorCode::invalid_model, "'{}' is not a block type that can be read", attr.type);
   if (attr.k < 1 || attr.k > std::int64_t{1} << 31 || attr.k % format->block != 0) {
     fail(ErrorCode::invalid_model, "K must be a multiple of the {} elements of a {} block, received {}", format->block,
          format->name, attr.k);

@@ -95,7 +95,7 @@ MatMulShapes matmul_shapes(const Shape& a, const Shape& b) {
   s.k = left.back();
   s.n = right.back();
   if (right[right.size() - 2] != s.k) {
-    fail(ErrorCode::runtime_failure, "matrix product of {} and {}: {} columns do not meet {} rows", to_string(a), to_string(b),
+    fail(ErrorCode::runtime_failure, "matrix product of {} and {}: {} columns do not match {} rows", to_string(a), to_string(b),
          s.k, right[right.size() - 2]);
   }
   s.outer_a.assign(left.begin(), left.end() - 2);
@@ -126,7 +126,7 @@ void infer_matmul(InferContext& c, std::size_t a, std::size_t b, DataType elem) 
   const Dim& k = left.back();
   const Dim& rows = right[right.size() - 2];
   if (k.is_const() && rows.is_const() && k.value() != rows.value()) {
-    c.fail("matrix product of {} and {}: {} columns do not meet {} rows", to_string(*sa), to_string(*sb), k.value(),
+    c.fail("matrix product of {} and {}: {} columns do not match {} rows", to_string(*sa), to_string(*sb), k.value(),
            rows.value());
   }
   SymShape out = broadcast_shapes(SymShape(left.begin(), left.end() - 2), SymShape(right.begin(), right.end() - 2));

@@ -94,7 +94,7 @@ std::vector<std::int64_t> lengths_of(OpContext& c, std::size_t i, std::int64_t b
   if (static_cast<std::int64_t>(lengths.size()) != batch)
     c.fail("lengths must have {} elements, received {}", batch, t->type_string());
   for (const std::int64_t n : lengths) {
-    if (n < 0 || n > most) c.fail("a length is {}; the most are {}", n, most);
+    if (n < 0 || n > most) c.fail("a length is {}; the maximum is {}", n, most);
   }
   return lengths;
 }

@@ -93,7 +93,7 @@ Ints part_sizes(const OpContext& c, std::int64_t extent) {
   std::int64_t sum = 0;
   for (const std::int64_t s : sizes) {
     const auto next = checked_add(sum, s);
-    if (s < 0 || !next) c.fail("'split' {} holds a size that cannot be", to_string(sizes));
+    if (s < 0 || !next) c.fail("'split' {} has a size out of range", to_string(sizes));
     sum = *next;
   }
   if (sum != extent) c.fail("'split' {} adds up to {}; the axis has extent {}", to_string(sizes), sum, extent);

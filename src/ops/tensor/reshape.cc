@@ -46,7 +46,7 @@ SymShape resolve(const SymShape* data, const std::vector<Dim>& wanted, bool allo
     const Dim& d = wanted[i];
     if (d.is_unknown()) ++unknowns;
     if (!d.is_const() || d.value() > 0) continue;
-    if (d.value() < -1) fail(ErrorCode::invalid_model, "shape {}: extents below -1 have no meaning", to_string(wanted));
+    if (d.value() < -1) fail(ErrorCode::invalid_model, "shape {}: extents must be at least -1", to_string(wanted));
     if (d.value() == -1) {
       if (inferred != wanted.size()) fail(ErrorCode::invalid_model, "shape {} has more than one -1", to_string(wanted));
       inferred = i;

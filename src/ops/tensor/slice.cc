@@ -22,7 +22,7 @@ struct Range {
 
 // Source: ONNX Slice-13: negative positions count from the end, then everything is clamped.
 Range resolve(std::int64_t start, std::int64_t end, std::int64_t step, std::int64_t extent) {
-  if (step == 0) fail(ErrorCode::invalid_model, "a step of 0 has no meaning; use a step other than 0");
+  if (step == 0) fail(ErrorCode::invalid_model, "the step is 0; use a step other than 0");
   if (start < 0) start += extent;
   if (end < 0) end += extent;
   if (step > 0) {
@@ -59,7 +59,7 @@ Dim symbolic_count(const Dim& start, const Dim& end, const Dim& step, const Dim&
 }
 
 Dim count_of(const Dim& start, const Dim& end, const Dim& step, const Dim& extent) {
-  if (step.is_const() && step.value() == 0) fail(ErrorCode::invalid_model, "a step of 0 has no meaning; use a step other than 0");
+  if (step.is_const() && step.value() == 0) fail(ErrorCode::invalid_model, "the step is 0; use a step other than 0");
   if (start.is_const() && end.is_const() && step.is_const() && extent.is_const()) {
     return resolve(start.value(), end.value(), step.value(), extent.value()).count;
   }

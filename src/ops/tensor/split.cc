@@ -22,7 +22,7 @@ void check_sizes(const Ints& sizes, const Dim& extent, std::size_t outputs) {
   std::int64_t sum = 0;
   for (const std::int64_t s : sizes) {
     const auto next = checked_add(sum, s);
-    if (s < 0 || !next) fail(ErrorCode::invalid_model, "'split' {} holds a size that cannot be", to_string(sizes));
+    if (s < 0 || !next) fail(ErrorCode::invalid_model, "'split' {} has a size out of range", to_string(sizes));
     sum = *next;
   }
   if (extent.is_const() && sum != extent.value()) {

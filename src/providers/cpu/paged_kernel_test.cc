@@ -239,7 +239,7 @@ TEST(PagedKernel, SaysWhatItDoesNotTake) {
   PagedCase c;
   c.texts = {{3, 2}}, c.window = 0;
   PagedProblem nothing(c);
-  EXPECT_EQ(Compiled(nothing).reason(), "a window of nothing");
+  EXPECT_EQ(Compiled(nothing).reason(), "an empty window");
   c.window = -1;
   PagedProblem half(c);
   for (const std::size_t i : {kQuery, kKey, kValue}) half.inputs()[i] = ops::converted(half.inputs()[i], DataType::float16);

@@ -63,7 +63,7 @@ Script script_of(const ProviderSettings& settings) {
     else if (key == "fault" && std::find(kinds.begin(), kinds.end(), value) != kinds.end())
       s.fault = value;
     else if (key == "fault")
-      fail(ErrorCode::invalid_argument, "provider 'fault' knows no fault '{}'; known: {}", value, join(kinds));
+      fail(ErrorCode::invalid_argument, "provider 'fault' has no fault '{}'; known: {}", value, join(kinds));
     else {
       const std::string near = closest(key, known);
       fail(ErrorCode::invalid_argument, "provider 'fault' has no option '{}'{} Known: {}", key,

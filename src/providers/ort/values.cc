@@ -16,7 +16,7 @@ DataType data_type(int type) {
   if (type == kUint2) return DataType::uint2;
   if (type == kInt2) return DataType::int2;
   if (type > 0 && type < kUint2) return static_cast<DataType>(type);
-  fail(ErrorCode::not_implemented, "ONNX Runtime returned a tensor of element type {}, which is not known here", type);
+  fail(ErrorCode::not_implemented, "ONNX Runtime returned a tensor of element type {}, which is not supported", type);
 }
 
 Handle own(const Library& library, c::Value* v) { return {v, library.f().release_value}; }

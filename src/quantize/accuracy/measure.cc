@@ -138,7 +138,7 @@ Recorded record(const Model& model, CalibrationDataReader& data, const QuantOpti
     out.outputs.push_back(observed.run(*inputs));
     out.inputs.push_back(std::move(*inputs));
   }
-  if (out.inputs.empty()) fail(ErrorCode::invalid_argument, "there are no data to measure with: the reader gave no batch");
+  if (out.inputs.empty()) fail(ErrorCode::invalid_argument, "there is no data to measure with: the reader returned no batch");
   return out;
 }
 
@@ -191,7 +191,7 @@ QuantAccuracy measure(const Model& model, const Model& quantized, CalibrationDat
       if (e != nullptr && r != nullptr) layers[i].add(*e, *r);
     }
   }
-  if (out.samples == 0) fail(ErrorCode::invalid_argument, "there are no data to measure with: the reader gave no batch");
+  if (out.samples == 0) fail(ErrorCode::invalid_argument, "there is no data to measure with: the reader returned no batch");
   for (std::size_t i = 0; i < watched.size(); ++i) {
     const Watched& w = watched[i];
     out.layers.push_back({w.name, w.node, w.op, layers[i].signal_to_noise(), layers[i].cosine(), w.quantized});

@@ -48,7 +48,7 @@ std::vector<Layer> sensitive_layers(const Model& prepared, std::vector<Layer> la
 std::string damage_text(const Layer& layer) { return fmt::format("alone it costs {:.3g}", layer.damage); }
 
 void check_measurable(const std::optional<double>& max_loss, bool measure_accuracy, const CalibrationDataReader* data) {
-  if (max_loss && !(*max_loss >= 0)) fail(ErrorCode::invalid_argument, "a loss is 0 or more, received {}", *max_loss);
+  if (max_loss && !(*max_loss >= 0)) fail(ErrorCode::invalid_argument, "a loss must be 0 or more, received {}", *max_loss);
   if (data != nullptr || (!max_loss && !measure_accuracy)) return;
   fail(ErrorCode::invalid_argument, "{} needs data: inputs of the model to run it on",
        max_loss ? "max_loss" : "measure_accuracy");

@@ -69,7 +69,7 @@ void check_settings(const QuantExtraOptions& e) {
     fail(ErrorCode::invalid_argument, "CalibPercentile is {}; expected more than 0 and at most 100", e.calib_percentile);
   }
   if (e.calib_num_bins < 16 || e.calib_num_bins > 1 << 20) {
-    fail(ErrorCode::invalid_argument, "histograms have 16 to 1048576 bins, received {}", e.calib_num_bins);
+    fail(ErrorCode::invalid_argument, "histograms must have 16 to 1048576 bins, received {}", e.calib_num_bins);
   }
   if (e.calib_num_quantized_bins < 2 || e.calib_num_quantized_bins > e.calib_num_bins) {
     fail(ErrorCode::invalid_argument, "CalibNumQuantizedBins is {}; expected 2 to {}", e.calib_num_quantized_bins,
@@ -94,7 +94,7 @@ Calibration calibrate(const Model& model, const std::vector<std::string>& names,
                              : std::nullopt;
   out.batches = for_each_value(observed, names, data,
                                [&](std::size_t i, std::span<const float> values) { extremes[i].add(values, smoothing); });
-  if (out.batches == 0) fail(ErrorCode::invalid_argument, "there are no calibration data: the reader gave no batch");
+  if (out.batches == 0) fail(ErrorCode::invalid_argument, "there is no calibration data: the reader returned no batch");
   std::vector<Histogram> counted;
   if (histograms) {
     for (const Extremes& e : extremes) counted.emplace_back(e.range(), options.extra.calib_num_bins);

@@ -142,7 +142,7 @@ NamedValues FileReader::pictures() {
   for (; static_cast<std::int64_t>(rows.size()) < count && next_ < files_.size(); ++next_) {
     rows.push_back(media::to_tensor(media::read_image(files_[next_]), settings_.preprocessing, &one));
     if (rows.back().shape() != rows[0].shape()) {
-      fail(ErrorCode::invalid_argument, "'{}' is of {}, and the picture before it of {}: pictures of a batch need one size",
+      fail(ErrorCode::invalid_argument, "'{}' is {}, but the picture before it is {}: all pictures of a batch need the same size",
            files_[next_].string(), to_string(rows.back().shape()), to_string(rows[0].shape()));
     }
   }

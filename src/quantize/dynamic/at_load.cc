@@ -25,7 +25,7 @@ void at_load(Model& model, const SessionOptions& session) {
                   report.warnings.end());
   make_dynamic(model, options, report);
   finish_quantized(model);
-  if (report.quantized == 0) warnings.emplace_back("nothing was quantised: no product has constant float32 weights");
+  if (report.quantized == 0) warnings.emplace_back("nothing was quantised: no matrix product has constant float32 weights");
   model.warnings = std::move(warnings);
 }
 

@@ -239,7 +239,7 @@ std::string Rewriter::embed_layer_norm(NodeId id) {
 std::string Rewriter::gather(NodeId id) {
   const Node n = edit_.graph().node(id);
   const Tensor* table = constant_of(edit_.graph(), n.inputs[0]);
-  if (table == nullptr || table->dtype() != DataType::float32) return "it takes from no float32 constant";
+  if (table == nullptr || table->dtype() != DataType::float32) return "it does not gather from a float32 constant";
   constexpr std::int64_t kSmall = 1024;  // bytes: scales and a further node would be no gain
   if (static_cast<std::int64_t>(table->bytes()) < kSmall) return "its table is small";
   const StoredWeights stored = weights_.store(n.inputs[0], {});
@@ -283,7 +283,7 @@ void shrink_tables(Model& model, const QuantOptions& options, QuantReport& repor
 
 void make_dynamic(Model& model, const DynamicQuantOptions& options, QuantReport& report) {
   if (!byte(options.weight_type)) {
-    fail(ErrorCode::invalid_argument, "dynamic quantisation has weights of QInt8 or QUInt8, received {}",
+    fail(ErrorCode::invalid_argument, "dynamic quantisation supports weights of QInt8 or QUInt8, received {}",
          name(options.weight_type));
   }
   constexpr int kDynamicQuantizeLinear = 11;

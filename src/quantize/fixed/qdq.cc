@@ -326,7 +326,7 @@ void check_static(const StaticQuantOptions& o) {
          name(o.weight_type), name(o.activation_type));
   }
   if (o.quant_format == QuantFormat::qoperator && !(byte(o.activation_type) && byte(o.weight_type))) {
-    fail(ErrorCode::invalid_argument, "QOperator has types of 8 bits, received {} and {}; QDQ has the others",
+    fail(ErrorCode::invalid_argument, "QOperator supports 8-bit types only, received {} and {}; QDQ supports the others",
          name(o.activation_type), name(o.weight_type));
   }
   // Convolutions of int8 with uint8 weights are in no engine.

@@ -25,7 +25,7 @@ std::vector<QuantParams> params_in(const QuantizedTensor& q) {
 std::int64_t axis_of(const std::string& name, std::int64_t axis, const Tensor& weights) {
   const auto rank = static_cast<std::int64_t>(weights.rank());
   if (axis < -rank || axis >= rank) {
-    fail(ErrorCode::invalid_argument, "scales of '{}' are to lie along axis {}, and it is {}", name, axis, weights.type_string());
+    fail(ErrorCode::invalid_argument, "scales of '{}' must lie along axis {}, but it is {}", name, axis, weights.type_string());
   }
   return axis < 0 ? axis + rank : axis;
 }

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "base/system/new_file.h"
 #include "onnx/external_names.h"
 #include "onnx/reader.h"
 #include "onnx/writer.h"
@@ -140,9 +141,9 @@ void write_quantized(Model& model, const fs::path& output, const QuantOptions& o
   finish_quantized(model);
   WriteOptions write;
   if (constant_bytes(model.graph) > options.external_above) write.external_above = kExternalTensor;
-  write_model(model, output, write);
-  report.bytes_after = file_bytes(output);
-  if (write.external_above != 0) report.bytes_after += file_bytes(output.string() + ".data");
+  write.dry_run = options.dry_run;
+  if (write.dry_run) NewFile::check(output);
+  report.bytes_after = write_model(model, output, write);
 }
 
 }  // namespace sdx::quantize

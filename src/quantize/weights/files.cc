@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "base/system/new_file.h"
 #include "onnx/external_names.h"
 #include "onnx/reader.h"
 #include "onnx/writer.h"
@@ -119,9 +120,9 @@ WeightOnlyReport quantize_weights(const fs::path& path, const fs::path& output, 
   }
   WriteOptions write;
   if (constant_bytes(model.graph) > options.external_above) write.external_above = kExternalTensor;
-  write_model(model, output, write);
-  report.bytes_after = file_bytes(output);
-  if (write.external_above != 0) report.bytes_after += file_bytes(output.string() + ".data");
+  write.dry_run = options.dry_run;
+  if (write.dry_run) NewFile::check(output);
+  report.bytes_after = write_model(model, output, write);
   if (before) report.accuracy = quantize::measure(*before, model, *data, measuring(options), 0);
   return report;
 }

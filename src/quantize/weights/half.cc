@@ -51,6 +51,7 @@ QuantReport convert_to_half(const std::filesystem::path& path, const std::filesy
   common.preprocess = false;
   common.custom_ops = options.custom_ops;
   common.external_above = options.external_above;
+  common.dry_run = options.dry_run;
   QuantReport report;
   report.mode = name(options.dtype);
   Model model = read_for_quantizing(path, common, 1, report);

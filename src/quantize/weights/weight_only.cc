@@ -151,8 +151,8 @@ class Quantizer {
   }
 
   std::string obstacle(const Node& node, const Target& target, const WeightFormat& format) const {
-    if (target.k * target.n < options_.min_elements) return "it has fewer elements than asked for";
-    if (node.op_type == "Gather" && options_.form == WeightForm::qdq) return "DequantizeLinear would make the whole table";
+    if (target.k * target.n < options_.min_elements) return "it has fewer elements than min_elements";
+    if (node.op_type == "Gather" && options_.form == WeightForm::qdq) return "DequantizeLinear would dequantise the whole table";
     if (node.op_type == "Gather" && format.bits != 4 && target.weight.tensor->rank() != 2)
       return "its table has more than two axes";
     if (node.op_type == "Gather" && format.bits == 2 && target.k % 4 != 0) return "its rows do not fill whole bytes";

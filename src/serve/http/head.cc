@@ -120,7 +120,7 @@ std::optional<HeadError> check_head(std::string_view head) {
     if (auto error = check_field(head.substr(at, end - at), seen)) return error;
   }
   if (seen.hosts > 1 || (needs_host && seen.hosts == 0)) return bad("a request has one header field Host");
-  if (seen.encodings > 0 && !needs_host) return bad("HTTP/1.0 knows no Transfer-Encoding");
+  if (seen.encodings > 0 && !needs_host) return bad("HTTP/1.0 does not support Transfer-Encoding");
   if (seen.lengths + seen.encodings > 1) {
     return bad("a request has at most one of Content-Length and Transfer-Encoding, and that once");
   }

@@ -115,7 +115,7 @@ void Server::Impl::listen() {
     socklen_t size = sizeof name;
     const bool known = ::getsockname(options.listening, reinterpret_cast<sockaddr*>(&name), &size) == 0;
     if (!known || (name.ss_family != AF_INET && name.ss_family != AF_INET6)) {
-      fail(ErrorCode::io, "the socket that was handed over (file descriptor {}) is none of TCP", options.listening);
+      fail(ErrorCode::io, "the socket that was handed over (file descriptor {}) is not a TCP socket", options.listening);
     }
     acceptor->assign(name.ss_family == AF_INET6 ? Tcp::v6() : Tcp::v4(), options.listening, error);
   } else {

@@ -172,7 +172,8 @@ InferRequest parse_infer_request(std::string_view body, std::optional<std::size_
 void add_raw_input(InferRequest& request, const LoadedModel& model, std::string_view body,
                    const std::shared_ptr<const void>& owner) {
   if (!model.tensors || model.tensors->inputs.size() != 1 || !model.tensors->inputs[0].has_shape) {
-    fail(ErrorCode::invalid_argument, "a body without JSON needs a model with one input of known rank; '{}' is none", model.name);
+    fail(ErrorCode::invalid_argument, "a body without JSON needs a model with one input of known rank; '{}' does not have that",
+         model.name);
   }
   const ValueSpec& spec = model.tensors->inputs[0];
   if (protocol_name(spec.dtype).empty()) fail(ErrorCode::invalid_argument, "the protocol has no type for {}", spec.type);

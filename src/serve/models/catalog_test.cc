@@ -105,7 +105,7 @@ TEST_F(CatalogTest, a_configuration_counts) {
   Catalog catalog({.repository = folder_, .watch = false});
   EXPECT_EQ(answer(catalog, "m"), 2);
   EXPECT_EQ(catalog.get("m")->tensors->batch.max_batch_size, 4);
-  expect_parts(error_of(ErrorCode::invalid_argument, [&] { catalog.get("wrong"); }), {"input 'z' is none of the model's"});
+  expect_parts(error_of(ErrorCode::invalid_argument, [&] { catalog.get("wrong"); }), {"input 'z' is not one of the model's"});
   expect_parts(error_of(ErrorCode::invalid_argument, [&] { catalog.get("unreadable"); }), {"config.pbtxt", "line 1"});
 }
 

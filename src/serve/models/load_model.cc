@@ -55,7 +55,7 @@ void check_declared(const std::vector<DeclaredValue>& declared, const std::vecto
                     std::string_view what) {
   for (const DeclaredValue& d : declared) {
     const ValueSpec* spec = find_spec(specs, d.name);
-    if (spec == nullptr) fail(ErrorCode::invalid_argument, "the configuration's {} '{}' is none of the model's", what, d.name);
+    if (spec == nullptr) fail(ErrorCode::invalid_argument, "the configuration's {} '{}' is not one of the model's", what, d.name);
     if (d.dtype != DataType::undefined && spec->is_tensor && d.dtype != spec->dtype) {
       fail(ErrorCode::invalid_argument, "{} '{}': {} in the configuration, {} in the model", what, d.name, name(d.dtype),
            spec->type);

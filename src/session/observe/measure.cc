@@ -163,7 +163,7 @@ cache::Decision measure_providers(const std::shared_ptr<Core>& core, const Selec
       candidates[i].engine = compile_in_time(core, chain_from(selection, i), late);
       found.compile_ms = ms_since(start);
       if (!candidates[i].engine->runs(found.provider)) {
-        found.note = "takes no node of this model";
+        found.note = "runs no node of this model";
         candidates[i].engine.reset();
         continue;
       }

@@ -122,7 +122,7 @@ TEST_F(MeasureTest, WhatDisagreesOrFailsIsNotChosen) {
   EXPECT_NE(note({{"fault", "nan"}, {"at", "1"}, {"count", "0"}}).find("NaN"), std::string::npos);
   EXPECT_NE(note({{"at", "1"}, {"count", "0"}}).find("device lost"), std::string::npos);
   EXPECT_NE(note({{"at", "3"}, {"count", "0"}}).find("device lost"), std::string::npos);
-  EXPECT_NE(note({{"fail_compile", "no such opcode"}}).find("takes no node"), std::string::npos);
+  EXPECT_NE(note({{"fail_compile", "no such opcode"}}).find("runs no node"), std::string::npos);
   EXPECT_TRUE(decisions().empty());  // without a cache nothing is kept
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"
+#include "base/system/new_file.h"
 #include "onnx/ort/ort_model.h"
 #include "onnx/writer.h"
 #include "passes/portable.h"
@@ -40,14 +41,23 @@ void write_optimized_model(const Model& model, const SessionOptions& options) {
     if (options.optimize) {
       optimize_portably(written.graph, {options.optimized_model_basic, options.disabled_passes, &model.opsets});
     }
-    if (options.optimized_model_ort || named_ort(path)) return write_file_atomically(path, write_ort_model(written));
+    std::uint64_t* const size = wanted_optimized_bytes();
+    if (size != nullptr) NewFile::check(path);
+    if (options.optimized_model_ort || named_ort(path)) {
+      const std::string bytes = write_ort_model(written);
+      if (size == nullptr) return write_file_atomically(path, bytes);
+      *size = bytes.size();
+      return;
+    }
     WriteOptions how;
     if (const WriteOptions* const given = given_write_options()) {
       how = *given;
     } else if (constant_bytes(written.graph) > kMostInline) {
       how.external_above = kExternalAbove;
     }
-    write_model(written, path, how);
+    how.dry_run = size != nullptr;
+    const std::uint64_t bytes = write_model(written, path, how);
+    if (size != nullptr) *size = bytes;
   } catch (Error& e) {
     e.add_context("while writing the optimised model '" + path.string() + "'");
     throw;

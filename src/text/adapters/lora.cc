@@ -67,7 +67,7 @@ LoraWeights read_gguf_adapter(const std::filesystem::path& path, float scale, co
       if (file->find_tensor(a.name.substr(0, a.name.size() - b_end.size()) + ".lora_a") != nullptr) continue;
       fail(ErrorCode::invalid_model, "'{}' has no .lora_a beside it", a.name);
     }
-    if (!a.name.ends_with(a_end)) fail(ErrorCode::not_implemented, "tensor '{}' is no part of a LoRA adapter", a.name);
+    if (!a.name.ends_with(a_end)) fail(ErrorCode::not_implemented, "tensor '{}' is not part of a LoRA adapter", a.name);
     const std::string weight = a.name.substr(0, a.name.size() - a_end.size());
     const GgufTensor* b = file->find_tensor(weight + ".lora_b");
     if (b == nullptr) fail(ErrorCode::invalid_model, "'{}' has no .lora_b beside it", a.name);

@@ -148,7 +148,7 @@ LoraWeights read_peft_folder(const std::filesystem::path& folder, float scale, c
       fail(ErrorCode::invalid_model, "'{}' has no lora_A beside it", name);
     }
     if (!name.ends_with(a_end) || !name.starts_with(prefix)) {
-      fail(ErrorCode::not_implemented, "tensor '{}' is no part of a LoRA adapter that is supported here", name.substr(0, 200));
+      fail(ErrorCode::not_implemented, "tensor '{}' is not part of a LoRA adapter that is supported here", name.substr(0, 200));
     }
     const std::string module = name.substr(prefix.size(), name.size() - prefix.size() - a_end.size());
     const auto b = file.tensors.find(std::string(prefix) + module + std::string(b_end));

@@ -170,7 +170,7 @@ class CallGrammar {
     if (schema.contains("required") && schema["required"].is_array()) {
       for (const Json& name : schema["required"]) {
         const bool known = name.is_string() && properties.contains(name.get<std::string>());
-        if (!known) fail(ErrorCode::invalid_argument, "{} is required, but is none of the properties", name.dump());
+        if (!known) fail(ErrorCode::invalid_argument, "{} is required, but is not one of the properties", name.dump());
       }
     }
     for (const auto& [key, value] : properties.items()) {
@@ -234,7 +234,7 @@ std::vector<std::size_t> chosen(const OfferedTools& tools, const ToolChoice& cho
     if (choice.name.empty() || tools.names[i] == choice.name) which.push_back(i);
   }
   if (which.empty()) {
-    fail(ErrorCode::invalid_argument, "'{}' is none of the tools; there are {}", choice.name, join(tools.names));
+    fail(ErrorCode::invalid_argument, "'{}' is not one of the tools: {}", choice.name, join(tools.names));
   }
   return which;
 }

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/system/mapped_file.h"
+#include "base/system/new_file.h"
 #include "onnx/writer.h"
 #include "text/model/network/decoder_graph.h"
 #include "text/model/network/file_weights.h"
@@ -71,6 +72,12 @@ std::string genai_config(const WeightsModel& m, std::int64_t context) {
   return json{{"model", model}, {"search", search}}.dump(2) + "\n";
 }
 
+void make_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) fail(ErrorCode::io, "cannot make the folder '{}': {}", folder.string(), error.message());
+}
+
 }  // namespace
 
 LanguageConversion convert_language_model(const fs::path& model, const fs::path& folder, const LanguageConvertOptions& options) {
@@ -80,22 +87,26 @@ LanguageConversion convert_language_model(const fs::path& model, const fs::path&
     const std::int64_t context = used_context(m.config, options.max_context);
     const auto weights = weights_for_file(m.files, style);
     const Model graph = build_decoder(m.files, m.config, *weights, {true, context});
-    std::error_code error;
-    fs::create_directories(folder, error);
-    if (error) fail(ErrorCode::io, "cannot make the folder '{}': {}", folder.string(), error.message());
     WriteOptions write;
     write.external_above = 1024;
-    write_model(graph, folder / "model.onnx", write);
-    write_file_atomically(folder / "genai_config.json", genai_config(m, context));
-    LanguageConversion done;
-    if (m.gguf) {
-      done.without_tokenizer = write_tokenizer_files(m.gguf->metadata(), context, folder);
+    write.dry_run = options.dry_run;
+    if (options.dry_run) {
+      NewFile::check_with_folders(folder / "model.onnx");
     } else {
-      copy_tokenizer_files(m.source, folder);
+      make_folder(folder);
     }
+    LanguageConversion done;
+    done.bytes = write_model(graph, folder / "model.onnx", write);
+    done.files = {"model.onnx", "model.onnx.data"};
+    TokenizerFiles more = m.gguf ? tokenizer_files(m.gguf->metadata(), context) : tokenizer_files(m.source);
+    more.files.emplace(more.files.begin(), "genai_config.json", genai_config(m, context));
+    for (const auto& [name, content] : more.files) {
+      if (!options.dry_run) write_file_atomically(folder / name, content);
+      done.files.push_back(name);
+    }
+    done.without_tokenizer = more.missing;
     done.architecture = m.config.architecture;
     done.context = context;
-    for (const char* name : {"model.onnx", "model.onnx.data"}) done.bytes += fs::file_size(folder / name, error);
     return done;
   } catch (Error& e) {
     throw e.add_context("in '" + model.string() + "'");

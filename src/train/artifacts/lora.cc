@@ -166,7 +166,7 @@ class Merge {
     for (const NodeId low : users_[*a]) {
       const Branch branch = follow(low, *w, *b);
       if (branch.layer == kNoNode)
-        fail(ErrorCode::invalid_model, "{} is no branch of LoRA as the model's metadata says", g_.describe(low));
+        fail(ErrorCode::invalid_model, "{} is not the LoRA branch that the model's metadata describes", g_.describe(low));
       if (!merged) merged = g_.add_constant(pair.weights + ".merged", sum(pair, transposed(g_.node(branch.layer))));
       apply(branch, *merged);
     }

@@ -107,7 +107,7 @@ def check_and_normalize_provider_args(
         if not isinstance(provider_options, Sequence):
             raise ValueError("`provider_options` must be a sequence")
         if len(provider_options) != len(providers):
-            raise ValueError(f"`providers` has {len(providers)} items, `provider_options` {len(provider_options)}: they must be as many")
+            raise ValueError(f"`providers` has {len(providers)} items, `provider_options` {len(provider_options)}: their numbers must be equal")
         if not all(isinstance(o, Mapping) for o in provider_options):
             raise ValueError("`provider_options` must hold dicts")
     found: dict[str, dict[str, str]] = {}

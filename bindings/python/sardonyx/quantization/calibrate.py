@@ -299,7 +299,7 @@ class CalibraterBase:
         while (batch := data_reader.get_next()) is not None:
             self._batches.append(batch)
         if len(self._batches) == before:
-            raise ValueError("no data is collected: the reader gave no batch")
+            raise ValueError("no data was collected: the reader returned no batch")
 
     def clear_collected_data(self) -> None:
         self._batches = []

@@ -179,7 +179,7 @@ class MatMulNBitsQuantizer:
         if algo_config.algorithm not in _METHODS:
             raise NotImplementedError(f"the method {algo_config.algorithm!r} is not implemented; there are {', '.join(_METHODS)}")
         if getattr(algo_config, "bits", bits) not in (2, 4, 8):
-            raise AssertionError(f"weights have 2, 4 or 8 bits, received {getattr(algo_config, 'bits', bits)}")
+            raise AssertionError(f"weights must have 2, 4 or 8 bits, received {getattr(algo_config, 'bits', bits)}")
         self.algo_config = algo_config
 
     @property

@@ -64,7 +64,7 @@ def collect_activations(
         for name, value in zip(saved, session.run(saved, batch)):
             out.setdefault(name[: -len(_SAVED)], []).append(value)
     if not batches:
-        raise RuntimeError("no data is collected: the reader gave no batch")
+        raise RuntimeError("no data was collected: the reader returned no batch")
     return out
 
 

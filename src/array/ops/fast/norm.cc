@@ -135,7 +135,7 @@ array norm(const array& x, const std::optional<array>& weight, const std::option
 
 array checked_norm(const char* operation, const array& x, const std::optional<array>& weight, const std::optional<array>& bias,
                    float eps, bool rms, const StreamOrDevice& s) {
-  if (x.ndim() == 0) refuse(operation, "a scalar; expected one axis at least");
+  if (x.ndim() == 0) refuse(operation, "a scalar; expected at least one axis");
   Dtype type = x.dtype();
   for (const auto* v : {&weight, &bias}) {
     if (!*v) continue;

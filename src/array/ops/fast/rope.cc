@@ -72,7 +72,7 @@ array fast::rope(const array& a, int dims, bool traditional, std::optional<float
                  const std::optional<array>& freqs, StreamOrDevice s) {
   using detail::refuse;
   if (a.ndim() < 3 || !is_floating(a.dtype())) {
-    refuse("rope", "an array of shape {} and type {}; expected floats of three dimensions at least", to_string(a.shape()),
+    refuse("rope", "an array of shape {} and type {}; expected floats with at least three dimensions", to_string(a.shape()),
            name(a.dtype()));
   }
   if (dims < 2 || dims % 2 != 0 || dims > a.shape().back()) {

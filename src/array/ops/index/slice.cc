@@ -100,7 +100,7 @@ array unslice(const array& part, const Shape& shape, const Steps& steps, const S
 
 Range range_of(const char* operation, const Slice& slice, std::int64_t extent) {
   const std::int64_t step = std::max(slice.step.value_or(1), -INT64_MAX);
-  if (step == 0) refuse(operation, "a step of 0 has no meaning; use a step other than 0");
+  if (step == 0) refuse(operation, "the step is 0; use a step other than 0");
   const auto inside = [&](std::int64_t at, std::int64_t low, std::int64_t high) {
     return std::clamp(at < 0 ? at + extent : at, low, high);
   };

@@ -43,7 +43,7 @@ array block_masked_mm(const array& a, const array& b, int block_size, const std:
                       const std::optional<array>& mask_lhs, const std::optional<array>& mask_rhs, StreamOrDevice s) {
   if (block_size != 32 && block_size != 64) detail::refuse("block_masked_mm", "block_size {}; expected 32 or 64", block_size);
   if (a.ndim() < 2 || b.ndim() < 2) {
-    detail::refuse("block_masked_mm", "shapes {} and {}; expected two dimensions at least", to_string(a.shape()),
+    detail::refuse("block_masked_mm", "shapes {} and {}; expected at least two dimensions", to_string(a.shape()),
                    to_string(b.shape()));
   }
   const array x = detail::masked(a, mask_lhs, block_size, "mask_lhs", s),
@@ -54,7 +54,7 @@ array block_masked_mm(const array& a, const array& b, int block_size, const std:
 array gather_mm(const array& a, const array& b, const std::optional<array>& lhs_indices, const std::optional<array>& rhs_indices,
                 bool, StreamOrDevice s) {
   if (a.ndim() < 2 || b.ndim() < 2) {
-    detail::refuse("gather_mm", "shapes {} and {}; expected two dimensions at least", to_string(a.shape()), to_string(b.shape()));
+    detail::refuse("gather_mm", "shapes {} and {}; expected at least two dimensions", to_string(a.shape()), to_string(b.shape()));
   }
   return matmul(detail::picked("gather_mm", a, lhs_indices, s), detail::picked("gather_mm", b, rhs_indices, s), s);
 }

@@ -202,7 +202,7 @@ array of_global(const array& global_scale, const StreamOrDevice& s) {
 }
 
 void check_global(const char* operation, const Format& f, const std::optional<array>& global_scale) {
-  if (global_scale && f.mode != QuantMode::nvfp4) refuse(operation, "a global scale; expected with mode nvfp4 alone");
+  if (global_scale && f.mode != QuantMode::nvfp4) refuse(operation, "a global scale; expected with mode nvfp4 only");
 }
 
 // Leading axes as one.
@@ -267,7 +267,7 @@ array gather_qmm(const array& x, const array& w, const array& scales, const std:
   constexpr const char* kName = "gather_qmm";
   const detail::Format f = detail::format_of(kName, mode, group_size, bits);
   detail::check_global(kName, f, global_scale);
-  if (x.ndim() < 2) detail::refuse(kName, "x of shape {}; expected two dimensions at least", to_string(x.shape()));
+  if (x.ndim() < 2) detail::refuse(kName, "x of shape {}; expected at least two dimensions", to_string(x.shape()));
   const Dtype type = detail::product_type(kName, x, scales, f);
   std::vector<array> parts = detail::checked(kName, w, scales, biases, f, s);
   const std::int64_t k = transpose ? w.shape().back() * 32 / f.bits : w.shape()[w.shape().size() - 2];

@@ -10,7 +10,7 @@ namespace sdx::array {
 
 array diagonal(const array& a, int offset, int axis1, int axis2, StreamOrDevice s) {
   const std::size_t rank = a.shape().size();
-  if (rank < 2) detail::refuse("diagonal", "shape {} has no two axes", to_string(a.shape()));
+  if (rank < 2) detail::refuse("diagonal", "shape {} has fewer than two axes", to_string(a.shape()));
   const int x = detail::axis_of("diagonal", axis1, rank), y = detail::axis_of("diagonal", axis2, rank);
   if (x == y) detail::refuse("diagonal", "axis {} is given twice", axis1);
   std::vector<int> perm;

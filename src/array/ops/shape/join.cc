@@ -94,7 +94,7 @@ Shape joined(const std::vector<array>& arrays, std::size_t axis) {
     bool fits = next.size() == shape.size();
     for (std::size_t d = 0; fits && d < shape.size(); ++d) fits = d == axis || next[d] == shape[d];
     if (!fits) {
-      refuse("concatenate", "shapes {} and {} differ beside axis {}", to_string(arrays[0].shape()), to_string(next), axis);
+      refuse("concatenate", "shapes {} and {} differ outside axis {}", to_string(arrays[0].shape()), to_string(next), axis);
     }
     shape[axis] = extent_sum("concatenate", shape[axis], next[axis]);
   }
@@ -105,7 +105,7 @@ Shape joined(const std::vector<array>& arrays, std::size_t axis) {
 }  // namespace detail
 
 array concatenate(const std::vector<array>& arrays, std::optional<int> axis, StreamOrDevice s) {
-  if (arrays.empty()) detail::refuse("concatenate", "there are no arrays; give one at least");
+  if (arrays.empty()) detail::refuse("concatenate", "there are no arrays; give at least one");
   if (!axis) {
     std::vector<array> flat;
     for (const array& a : arrays) flat.push_back(reshape(a, {-1}, s));
@@ -127,7 +127,7 @@ array concatenate(const std::vector<array>& arrays, std::optional<int> axis, Str
 array concat(const std::vector<array>& arrays, std::optional<int> axis, StreamOrDevice s) { return concatenate(arrays, axis, s); }
 
 array stack(const std::vector<array>& arrays, int axis, StreamOrDevice s) {
-  if (arrays.empty()) detail::refuse("stack", "there are no arrays; give one at least");
+  if (arrays.empty()) detail::refuse("stack", "there are no arrays; give at least one");
   for (const array& a : arrays) {
     if (a.shape() != arrays[0].shape()) {
       detail::refuse("stack", "shapes {} and {} differ", to_string(arrays[0].shape()), to_string(a.shape()));

@@ -94,7 +94,7 @@ array pad(const array& a, const std::vector<std::pair<int, int>>& pad_width, con
   }
   const bool constant = mode == "constant";
   if (!constant && mode != "edge" && mode != "reflect" && mode != "symmetric") {
-    detail::refuse("pad", "mode '{}' is none of constant, edge, reflect, symmetric", mode);
+    detail::refuse("pad", "mode '{}'; expected constant, edge, reflect or symmetric", mode);
   }
   std::vector<std::int64_t> pads(2 * rank);
   bool none = true;

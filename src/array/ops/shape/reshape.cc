@@ -64,7 +64,7 @@ array flatten(const array& a, int start_axis, int end_axis, StreamOrDevice s) {
   if (a.ndim() == 0) return reshape(a, {1}, s);
   const int first = detail::axis_of("flatten", start_axis, a.shape().size());
   const int last = detail::axis_of("flatten", end_axis, a.shape().size());
-  if (first > last) detail::refuse("flatten", "start_axis {} lies behind end_axis {}", start_axis, end_axis);
+  if (first > last) detail::refuse("flatten", "start_axis {} comes after end_axis {}", start_axis, end_axis);
   Shape shape(a.shape().begin(), a.shape().begin() + first);
   std::int64_t count = 1;
   for (int i = first; i <= last; ++i) count *= a.shape()[static_cast<std::size_t>(i)];
@@ -74,7 +74,7 @@ array flatten(const array& a, int start_axis, int end_axis, StreamOrDevice s) {
 }
 
 array unflatten(const array& a, int axis, Shape shape, StreamOrDevice s) {
-  if (shape.empty()) detail::refuse("unflatten", "the shape is empty; give one extent at least");
+  if (shape.empty()) detail::refuse("unflatten", "the shape is empty; give at least one extent");
   const int at = detail::axis_of("unflatten", axis, a.shape().size());
   const std::int64_t extent = a.shape()[static_cast<std::size_t>(at)];
   const Shape asked = shape;
@@ -102,7 +102,7 @@ array squeeze(const array& a, const std::optional<std::vector<int>>& axis, Strea
       continue;
     }
     ++next;
-    if (a.shape()[i] != 1) detail::refuse("squeeze", "axis {} of shape {} has not extent 1", i, to_string(a.shape()));
+    if (a.shape()[i] != 1) detail::refuse("squeeze", "axis {} of shape {} does not have extent 1", i, to_string(a.shape()));
   }
   return reshape(a, std::move(shape), s);
 }

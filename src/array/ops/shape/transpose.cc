@@ -68,7 +68,7 @@ array permute_dims(const array& a, const std::optional<std::vector<int>>& axes, 
 }
 
 array matrix_transpose(const array& a, StreamOrDevice s) {
-  if (a.ndim() < 2) detail::refuse("matrix_transpose", "shape {} has no two axes", to_string(a.shape()));
+  if (a.ndim() < 2) detail::refuse("matrix_transpose", "shape {} has fewer than two axes", to_string(a.shape()));
   return swapaxes(a, -1, -2, s);
 }
 

@@ -105,7 +105,7 @@ std::vector<ValueId> Body::take_random() {
     if (n.removed) continue;
     if (holds_random(n)) {
       fail(ErrorCode::not_implemented,
-           "no gradient through {}: random operators two graphs deep; take them out of the inner graph", graph_.describe(id));
+           "no gradient through {}: random operators two graphs deep; move them out of the inner graph", graph_.describe(id));
     }
     if (!is_random(n)) continue;
     for (const ValueId v : n.outputs) {

@@ -59,7 +59,7 @@ class AttentionKernel : public Kernel {
     if (c.has_input(kPastKey)) {
       const Shape pk = c.input_shape(kPastKey), pv = c.input_shape(kPastValue);
       if (pk.size() != 4 || pk != Shape{k.batch, k.heads, pk[2], k.size} || pv != Shape{v.batch, v.heads, pk[2], v.size}) {
-        fail(ErrorCode::runtime_failure, "the caches {} and {} do not fit to K and V", to_string(pk), to_string(pv));
+        fail(ErrorCode::runtime_failure, "the caches {} and {} do not fit K and V", to_string(pk), to_string(pv));
       }
       s->past = pk[2];
     }
@@ -200,7 +200,7 @@ std::unique_ptr<Kernel> make_attention(LowerContext& c) {
     return c.refuse("the mask is neither float32 nor bool");
   }
   if (c.has_input(kPastKey) != c.has_input(kPastValue)) return c.refuse("only one of the caches is given");
-  if (c.has_output(3)) return c.refuse("the scores are asked for");
+  if (c.has_output(3)) return c.refuse("the scores are requested");
   if (c.has_input(kNonpad)) return c.refuse("each batch entry has a length of its own");
   if (attr.right_window != -1) return c.refuse("a window to the right");
   if (attr.left_window < -1) return c.refuse("a negative window");

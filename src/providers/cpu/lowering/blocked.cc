@@ -165,7 +165,7 @@ std::unique_ptr<Kernel> make_conv(LowerContext& c) {
   if (ops::parse<ops::BlockAttrs>(c).block != channel_block() || !(is_rank(c, 0, 4) || has_block(c, 0)))
     return c.refuse("blocks of another size");
   const auto act = fused_activation(c.node());
-  if (!act) return c.refuse("no such fused activation");
+  if (!act) return c.refuse("this activation cannot be fused");
   const std::int64_t group = ops::group_of(c.attrs());
   if (group < 1 || w->shape()[0] % group != 0) return c.refuse("ill-grouped weights");
   ConvShape packing = packing_shape(c.attrs(), w->shape(), false);
@@ -174,7 +174,7 @@ std::unique_ptr<Kernel> make_conv(LowerContext& c) {
   if (joined < 1 || w->shape()[1] % joined != 0 || filters % joined != 0) return c.refuse("ill-joined groups");
   std::vector<BlockedConv> able{choose(c, packing, w->shape())};
   if (!conv_blocked_supports(able[0], packing)) return c.refuse("groups that do not fill blocks");
-  if (able[0] == BlockedConv::plain && packing.shuffle != 1) return c.refuse("plain channels to be shuffled");
+  if (able[0] == BlockedConv::plain && packing.shuffle != 1) return c.refuse("shuffled channels that are not in blocks");
   if (joined > 1 && (able[0] == BlockedConv::plain || able[0] == BlockedConv::listed || able[0] == BlockedConv::depthwise))
     return c.refuse("joined groups that do not fill blocks");
   if (able[0] == BlockedConv::listed && is_padded(c.attrs())) return c.refuse("padding around single pixels");

@@ -37,7 +37,7 @@ class ChainKernel : public Kernel {
 
 std::unique_ptr<Kernel> make_chain(LowerContext& c) {
   const ChainOp* op = chain_of(c.node());
-  return op == nullptr ? c.refuse("no chain of this engine's") : std::make_unique<ChainKernel>(*op);
+  return op == nullptr ? c.refuse("not a chain of this engine") : std::make_unique<ChainKernel>(*op);
 }
 
 }  // namespace

@@ -70,7 +70,8 @@ const Tensor* weights_of(LowerContext& c) {
   if (w->dtype() != DataType::float32) return c.refuse("weights are not float32"), nullptr;
   if (w->rank() < 3 || w->rank() > 5) return c.refuse("more than three or no spatial axes"), nullptr;
   const std::int64_t group = ops::group_of(c.attrs());
-  if (w->size() == 0 || group < 1 || w->shape()[0] % group != 0) return c.refuse("empty or ill-grouped weights"), nullptr;
+  if (w->size() == 0 || group < 1 || w->shape()[0] % group != 0)
+    return c.refuse("weights that are empty or do not fit the groups"), nullptr;
   return w;
 }
 
@@ -98,7 +99,7 @@ std::unique_ptr<Kernel> make_conv(LowerContext& c) {
   const Tensor* w = weights_of(c);
   if (w == nullptr) return nullptr;
   const auto act = fused_activation(c.node());
-  if (!act) return c.refuse("no such fused activation");
+  if (!act) return c.refuse("this activation cannot be fused");
   const ConvShape packing = packing_shape(c.attrs(), w->shape(), false);
   const ConvAlgorithm algorithm = choose(c, packing, w->shape());
   Packed packed = c.pack({w}, conv_packed_bytes(algorithm, packing), cache::PackKey("conv", algorithm, packing),

@@ -52,7 +52,7 @@ class FreshConvKernel : public Kernel {
 std::unique_ptr<Kernel> make_fresh(LowerContext& c) {
   if (!takes(c, kX, kW)) return nullptr;
   const auto act = fused_activation(c.node());
-  if (!act) return c.refuse("no such fused activation");
+  if (!act) return c.refuse("this activation cannot be fused");
   if (c.has_input(kZ)) return c.refuse("Z and weights that are not constant");
   return std::make_unique<FreshConvKernel>(c.attrs(), *act);
 }
@@ -116,7 +116,7 @@ class ConvGradKernel : public Kernel {
     state->input = plan_conv_grad_input(state->shape);
     state->weights = plan_conv_grad_weights(state->shape);
     if (!conv_grad_weights_supports(state->shape))
-      fail(ErrorCode::runtime_failure, "pads, dilations or strides out of all proportion");
+      fail(ErrorCode::runtime_failure, "pads, dilations or strides that are far too large");
     const auto wants = [&](std::size_t i) { return i < c.outputs.size() && c.outputs[i] != nullptr; };
     if (wants(0)) c.workspace_bytes = conv_grad_input_workspace_bytes(state->input);
     if (wants(1)) c.workspace_bytes = std::max(c.workspace_bytes, conv_grad_weights_workspace_bytes(state->weights));
@@ -162,9 +162,9 @@ std::unique_ptr<Kernel> make_grad(LowerContext& c) {
   if (x == nullptr || !all_const(*x)) return c.refuse("extents are not known");
   const Shape kernel = to_shape(w);
   const ops::WindowAttrs window = ops::read_window_attrs(c.attrs(), kernel.size() - 2, {kernel.begin() + 2, kernel.end()});
-  if (!usual(window)) return c.refuse("windows or strides out of all proportion");
+  if (!usual(window)) return c.refuse("windows or strides that are far too large");
   const ConvShape shape = conv_shape(ops::conv_geometry(c.attrs(), to_shape(*x), kernel));
-  if (!conv_grad_weights_supports(shape)) return c.refuse("pads out of all proportion");
+  if (!conv_grad_weights_supports(shape)) return c.refuse("pads that are far too large");
   return std::make_unique<ConvGradKernel>(c.attrs());
 }
 

@@ -45,7 +45,7 @@ std::unique_ptr<Kernel> make_ggml(LowerContext& c) {
   if (c.has_input(2)) {
     const SymShape* bias = c.shape(2);
     if (bias == nullptr || !all_const(*bias) || element_count(to_shape(*bias)) != weights->dim(0)) {
-      return c.refuse("the bias has not one element for each row of weights");
+      return c.refuse("the bias does not have one element for each row of weights");
     }
   }
   return std::make_unique<GgmlKernel>(rows, weights->dim(0));

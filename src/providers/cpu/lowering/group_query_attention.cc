@@ -193,16 +193,15 @@ class GqaKernel : public Kernel {
            s.batch, seqlens.type_string(), total.type_string());
     p.total = *c.in<std::int32_t>(kTotal);
     if (p.total < s.length || std::max(p.total, s.past_capacity) != s.capacity) {
-      fail(ErrorCode::runtime_failure, "total_sequence_length is {}: this cannot be with {} new tokens and a cache for {}",
+      fail(ErrorCode::runtime_failure, "total_sequence_length is {}, which does not fit {} new tokens and a cache for {}",
            p.total, s.length, s.capacity);
     }
     const bool prompt = s.length == p.total;
     for (std::int64_t b = 0; b < s.batch; ++b) {
       const std::int64_t length = std::int64_t{c.in<std::int32_t>(kSeqlens)[b]} + 1, past = prompt ? 0 : length - s.length;
       if (length < 1 || length > p.total || past < 0 || past > s.past_capacity) {
-        fail(ErrorCode::runtime_failure,
-             "seqlens_k holds {}: with {} new tokens, a total of {} and {} cached rows this cannot be", length - 1, s.length,
-             p.total, s.past_capacity);
+        fail(ErrorCode::runtime_failure, "seqlens_k holds {}, which does not fit {} new tokens, a total of {} and {} cached rows",
+             length - 1, s.length, p.total, s.past_capacity);
       }
       p.past.push_back(past);
       p.lengths.push_back(static_cast<std::int32_t>(length));
@@ -298,14 +297,15 @@ std::unique_ptr<Kernel> make_gqa(LowerContext& c) {
   }
   if (c.has_input(kKey) != c.has_input(kValue) || c.has_input(kPastKey) != c.has_input(kPastValue))
     return c.refuse("only one of key and value is given");
-  if (!c.has_output(1) || !c.has_output(2)) return c.refuse("the caches are not asked for");
-  if (c.has_output(3)) return c.refuse("the scores are asked for");
+  if (!c.has_output(1) || !c.has_output(2)) return c.refuse("the caches are not requested");
+  if (c.has_output(3)) return c.refuse("the scores are requested");
   if (attr.quantised()) return c.refuse("the cache is quantised");
   if (attr.sliding_window_cache) return c.refuse("the cache is a window");
-  if (attr.local_window_size == 0) return c.refuse("a window of nothing");
+  if (attr.local_window_size == 0) return c.refuse("an empty window");
   if (c.dtype(kSeqlens) != DataType::int32 || c.dtype(kTotal) != DataType::int32) return c.refuse("lengths are not int32");
   if (c.has_input(kPositions) && c.dtype(kPositions) != DataType::int64) return c.refuse("positions are not int64");
-  if (attr.do_rotary && (!c.has_input(kCos) || !c.has_input(kSin))) return c.refuse("no angles to rotate by");
+  if (attr.do_rotary && (!c.has_input(kCos) || !c.has_input(kSin)))
+    return c.refuse("the caches of cosines and sines are missing");
   return std::make_unique<GqaKernel>(c, attr);
 }
 

@@ -87,7 +87,8 @@ std::unique_ptr<Kernel> make_conv(LowerContext& c) {
   if (w == nullptr || w->dtype() != DataType::float16) return c.refuse("the weights are not constant float16");
   if (w->rank() < 3 || w->rank() > 5) return c.refuse("more than three or no spatial axes");
   const std::int64_t group = ops::group_of(c.attrs());
-  if (w->size() == 0 || group < 1 || w->shape()[0] % group != 0) return c.refuse("empty or ill-grouped weights");
+  if (w->size() == 0 || group < 1 || w->shape()[0] % group != 0)
+    return c.refuse("weights that are empty or do not fit the groups");
   std::vector<float> bias;
   if (!read_bias(c, 2, w->shape()[0], bias)) return nullptr;
   const ConvShape packing = packing_shape(c.attrs(), w->shape(), false);

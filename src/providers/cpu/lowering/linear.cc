@@ -81,7 +81,7 @@ std::unique_ptr<Kernel> make(LowerContext& c, bool strassen) {
   if (w == nullptr || w->rank() != 2 || w->size() == 0) return c.refuse("the weights are not a constant matrix");
   if (c.shape(kX) == nullptr || c.shape(kX)->empty()) return c.refuse("rank unknown or 0");
   const auto act = fused_activation(c.node());
-  if (!act) return c.refuse("no such fused activation");
+  if (!act) return c.refuse("this activation cannot be fused");
   const bool trans = ops::parse<ops::LinearAttrs>(c).trans_b;
   const std::int64_t k = w->shape()[trans ? 1 : 0], n = w->shape()[trans ? 0 : 1];
   // The kernel trusts these extents.
@@ -94,8 +94,7 @@ std::unique_ptr<Kernel> make(LowerContext& c, bool strassen) {
     return c.refuse("Z is not known to have the output's shape");
   }
   if (strassen && std::string_view(setting_of("SDX_CPU_STRASSEN")) == "0") return c.refuse("SDX_CPU_STRASSEN is 0");
-  if (strassen && cpu_isa() != Isa::avx2 && cpu_isa() != Isa::avx512)
-    return c.refuse("the gain is known for AVX2 and AVX-512 alone");
+  if (strassen && cpu_isa() != Isa::avx2 && cpu_isa() != Isa::avx512) return c.refuse("it pays on AVX2 and AVX-512 only");
   if (strassen && rows_of(*c.shape(kX)) == 0) return c.refuse("the number of rows is not known before a run");
   if (strassen && !strassen_fits(k, n)) return c.refuse("K does not divide into even blocks, or there are few columns");
   if (strassen && !strassen_pays(rows_of(*c.shape(kX)), k, n)) return c.refuse("the product is too small");

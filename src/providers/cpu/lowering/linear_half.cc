@@ -98,7 +98,7 @@ std::unique_ptr<Kernel> make_bf16_product(LowerContext& c) {
     return c.refuse("B is not known to have N elements");
   }
   const auto act = fused_activation(c.node());
-  if (!act) return c.refuse("no such fused activation");
+  if (!act) return c.refuse("this activation cannot be fused");
   return std::make_unique<Bf16ProductKernel>(trans, *act);
 }
 
@@ -109,10 +109,10 @@ std::unique_ptr<Kernel> make(LowerContext& c, bool dots) {
   }
   const Tensor* w = c.constant(kW);
   if (w == nullptr || w->rank() != 2 || w->size() == 0) return c.refuse("the weights are not a constant matrix");
-  if (w->dtype() != DataType::float16 && w->dtype() != DataType::bfloat16) return c.refuse("the weights have no 16 bits");
+  if (w->dtype() != DataType::float16 && w->dtype() != DataType::bfloat16) return c.refuse("the weights do not have 16 bits");
   if (c.shape(kX) == nullptr || c.shape(kX)->empty()) return c.refuse("rank unknown or 0");
   const auto act = fused_activation(c.node());
-  if (!act) return c.refuse("no such fused activation");
+  if (!act) return c.refuse("this activation cannot be fused");
   const bool trans = ops::parse<ops::LinearAttrs>(c).trans_b;
   const std::int64_t k = w->dim(trans ? 1 : 0), n = w->dim(trans ? 0 : 1);
   // The kernel trusts these extents.

@@ -243,7 +243,7 @@ std::unique_ptr<Kernel> make_gemm(LowerContext& c) {
   }
   if (c.shape(0) == nullptr || c.shape(0)->size() != 2) return c.refuse("A is not known to have rank 2");
   const auto act = fused_activation(c.node());
-  if (!act) return c.refuse("no such fused activation");
+  if (!act) return c.refuse("this activation cannot be fused");
   Packed packed;
   Shape shape;
   const Tensor* w = c.constant(1);

@@ -123,7 +123,7 @@ std::unique_ptr<Kernel> make_nbits(LowerContext& c) {
   const Tensor *b = c.constant(1), *scales = c.constant(2);
   if (b == nullptr || scales == nullptr) return c.refuse("weights or scales are not constant");
   if (b->dtype() != DataType::uint8 || b->size() != element_count(Shape{s.n, blocks, s.block * bits / 8})) {
-    return c.refuse("B has not the size that K, N and block_size ask for");
+    return c.refuse("B does not have the size that K, N and block_size require");
   }
   if (scales->dtype() != DataType::float32 || scales->size() != s.n * blocks)
     return c.refuse("the scales are not float32[N, blocks]");

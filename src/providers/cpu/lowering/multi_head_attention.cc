@@ -425,7 +425,7 @@ std::unique_ptr<Kernel> make_mha(LowerContext& c) {
   }
   if (c.has_input(slots.past_key) != c.has_input(slots.past_value)) return c.refuse("only one of the caches is given");
   if (c.has_input(slots.indirection)) return c.refuse("beams share rows of the cache");
-  if (!projected && c.has_output(3)) return c.refuse("the scores are asked for");
+  if (!projected && c.has_output(3)) return c.refuse("the scores are requested");
   const auto attr = ops::parse<ops::MultiHeadAttrs>(c);
   const std::int64_t heads = attr.num_heads;
   if (heads < 1 || heads > (1 << 20)) return c.refuse("no usable number of heads");

@@ -120,7 +120,7 @@ std::unique_ptr<Kernel> make_skip(LowerContext& c) {
   slots.sum = 3;
   slots.mean = Rms ? kNone : 1;
   slots.inv_std = 2;
-  if (Rms && c.has_output(1)) return c.refuse("the mean is asked for");
+  if (Rms && c.has_output(1)) return c.refuse("the mean is requested");
   const float epsilon = ops::parse<ops::SkipNormAttrs>(c).epsilon;
   if (!(epsilon >= 0)) return c.refuse("epsilon is negative");
   return make_rows(c, slots, -1, epsilon, Rms);
@@ -153,7 +153,7 @@ std::unique_ptr<Kernel> make_batch_norm(LowerContext& c) {
   if (!attr.spatial) return c.refuse("statistics for each position");
   if (attr.training_mode) return c.refuse("training");
   for (std::size_t i = 1; i < 5; ++i) {
-    if (c.has_output(i)) return c.refuse("statistics are asked for");
+    if (c.has_output(i)) return c.refuse("statistics are requested");
   }
   const Tensor* p[4];
   for (std::size_t i = 0; i < 4; ++i) {

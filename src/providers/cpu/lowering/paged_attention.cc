@@ -158,11 +158,12 @@ std::unique_ptr<Kernel> make_paged(LowerContext& c) {
     if (bytes && (c.dtype(i) != DataType::float32 || !c.has_output(i - kKeyCache + 1)))
       return c.refuse("the scales are not float32, or the outputs for them are missing");
   }
-  if (!c.has_output(1) || !c.has_output(2)) return c.refuse("the caches are not asked for");
+  if (!c.has_output(1) || !c.has_output(2)) return c.refuse("the caches are not requested");
   if (c.dtype(kStarts) != DataType::int64 || c.dtype(kPast) != DataType::int64 || c.dtype(kTable) != DataType::int32)
     return c.refuse("lengths or blocks are not of their types");
-  if (attr.local_window_size == 0) return c.refuse("a window of nothing");
-  if (attr.do_rotary && (!c.has_input(kCos) || !c.has_input(kSin))) return c.refuse("no angles to rotate by");
+  if (attr.local_window_size == 0) return c.refuse("an empty window");
+  if (attr.do_rotary && (!c.has_input(kCos) || !c.has_input(kSin)))
+    return c.refuse("the caches of cosines and sines are missing");
   return std::make_unique<PagedKernel>(c, attr);
 }
 

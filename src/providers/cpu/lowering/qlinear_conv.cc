@@ -33,7 +33,7 @@ std::optional<ByteFilters> filters_of(LowerContext& c, std::size_t i, std::size_
   if (!is_byte(w->dtype()) || w->rank() < 3 || w->rank() > 5) return refuse("more than three or no spatial axes");
   const std::int64_t group = ops::group_of(c.attrs());
   const std::int64_t channels = w->shape()[0];
-  if (w->size() == 0 || group < 1 || channels % group != 0) return refuse("empty or ill-grouped weights");
+  if (w->size() == 0 || group < 1 || channels % group != 0) return refuse("weights that are empty or do not fit the groups");
   const auto zeros = constant_zeros(c, zero_input, w->dtype(), channels);
   if (!zeros) return refuse("the weights' zero points are not constant, or not one or one for each channel");
   const ConvShape packing = packing_shape(c.attrs(), w->shape(), false);
@@ -80,7 +80,7 @@ class QLinearConvKernel : public Kernel {
 
 std::unique_ptr<Kernel> make_qlinear_conv(LowerContext& c) {
   const DataType to = c.output(0).elem;
-  if (!is_byte(to) || c.dtype(7) != to) return c.refuse("the result has not 8 bits");
+  if (!is_byte(to) || c.dtype(7) != to) return c.refuse("the result does not have 8 bits");
   const auto x_scale = constant_scales(c, 1), y_scale = constant_scales(c, 6);
   const auto x_zero = constant_zeros(c, 2, c.dtype(0)), y_zero = constant_zeros(c, 7, to);
   if (!x_scale || !x_zero || !y_scale || !y_zero) return c.refuse("scales or zero points of x or y are not single constants");

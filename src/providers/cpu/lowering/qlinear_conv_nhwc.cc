@@ -78,7 +78,7 @@ std::unique_ptr<Kernel> make_nhwc_conv(LowerContext& c) {
   if (!is_byte(w->dtype()) || w->rank() < 3 || w->rank() > 5) return c.refuse("more than three or no spatial axes");
   const std::int64_t group = ops::group_of(c.attrs());
   const std::int64_t channels = w->shape()[0];
-  if (w->size() == 0 || group < 1 || channels % group != 0) return c.refuse("empty or ill-grouped weights");
+  if (w->size() == 0 || group < 1 || channels % group != 0) return c.refuse("weights that are empty or do not fit the groups");
   const auto x_scale = constant_scales(c, 1), y_scale = constant_scales(c, 6), w_scale = constant_scales(c, 4, channels);
   const auto x_zero = constant_zeros(c, 2, c.dtype(0)), y_zero = constant_zeros(c, 7, to);
   const auto w_zero = constant_zeros(c, 5, w->dtype(), channels);

@@ -82,7 +82,7 @@ class QuantizeKernel : public LayoutKernel {
 std::unique_ptr<Kernel> make_quantize(LowerContext& c) {
   if (c.dtype(kX) != DataType::float32 || c.dtype(kScale) != DataType::float32) return c.refuse("not float32");
   const DataType to = c.output(0).elem;
-  if (!is_byte(to)) return c.refuse("the target has not 8 bits");
+  if (!is_byte(to)) return c.refuse("the target does not have 8 bits");
   if (c.has_input(kZero) && c.dtype(kZero) != to) return c.refuse("the zero point's type is not the target's");
   const auto attr = ops::parse<ops::QuantizeAttrs>(c);
   if (attr.precision != 0 && attr.precision != static_cast<std::int64_t>(DataType::float32))
@@ -114,7 +114,7 @@ class DequantizeKernel : public LayoutKernel {
 };
 
 std::unique_ptr<Kernel> make_dequantize(LowerContext& c) {
-  if (!is_byte(c.dtype(kX))) return c.refuse("the input has not 8 bits");
+  if (!is_byte(c.dtype(kX))) return c.refuse("the input does not have 8 bits");
   if (c.dtype(kScale) != DataType::float32 || c.output(0).elem != DataType::float32) return c.refuse("not to float32");
   if (c.has_input(kZero) && c.dtype(kZero) != c.dtype(kX)) return c.refuse("the zero point's type is not the input's");
   const auto attr = ops::parse<ops::QuantizeAttrs>(c);

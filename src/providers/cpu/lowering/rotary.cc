@@ -48,7 +48,7 @@ class RotaryKernel : public Kernel {
     const bool per_token = !c.has_input(ids_at());
     const bool fits = per_token ? cos.size() == 3 && cos[0] == s->x.batch && cos[1] == s->x.rows : cos.size() == 2;
     if (s->dim > s->x.size || s->dim % 2 != 0 || !fits || cos.back() != s->dim / 2) {
-      fail(ErrorCode::runtime_failure, "rotating {} of {} features per head does not go with caches {}", s->dim, s->x.size,
+      fail(ErrorCode::runtime_failure, "rotating {} of {} features per head does not fit caches {}", s->dim, s->x.size,
            to_string(cos));
     }
     s->positions = per_token ? s->x.batch * s->x.rows : cos[0];

@@ -26,7 +26,7 @@ std::unique_ptr<Kernel> make_view(LowerContext& c) {
 }
 
 std::unique_ptr<Kernel> make_dropout(LowerContext& c) {
-  if (c.has_output(1)) return c.refuse("the mask is asked for");
+  if (c.has_output(1)) return c.refuse("the mask is requested");
   if (c.has_input(2) || ops::parse<ops::DropoutAttrs>(c).says_training()) return c.refuse("may run in training mode");
   return make_view(c);
 }

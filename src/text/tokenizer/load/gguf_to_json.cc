@@ -144,17 +144,17 @@ void put_special(const SpecialTokens& special, json& to) {
 
 }  // namespace
 
-std::string write_tokenizer_files(const GgufFile& file, std::int64_t context, const fs::path& folder) {
+TokenizerFiles tokenizer_files(const GgufFile& file, std::int64_t context) {
   const auto kind = file.text("tokenizer.ggml.model");
-  if (!kind) return "the file has none";
-  if (*kind != "gpt2" && *kind != "llama") return fmt::format("its kind is '{}', not gpt2 or llama", *kind);
+  if (!kind) return {{}, "the file has none"};
+  if (*kind != "gpt2" && *kind != "llama") return {{}, fmt::format("its kind is '{}', not gpt2 or llama", *kind)};
   const GgufSource source = read_gguf_source(file);
   Parts p;
   if (*kind == "gpt2") {
     p = byte_level(source);
   } else {
     const PieceVocabulary v = pieces_of(source, false);
-    if (!v.charsmap.empty() || v.rules.remove_extra_whitespaces) return "it changes characters as only SentencePiece does";
+    if (!v.charsmap.empty() || v.rules.remove_extra_whitespaces) return {{}, "it changes characters as only SentencePiece does"};
     p = pieces(source, v);
   }
   const json tokenizer{{"version", "1.0"},
@@ -176,19 +176,21 @@ std::string write_tokenizer_files(const GgufFile& file, std::int64_t context, co
   put_special(source.special(), map);
   if (const auto chat = file.text("tokenizer.chat_template")) config["chat_template"] = std::string(*chat);
   const auto text = [](const json& j, int indent) { return j.dump(indent, ' ', false, json::error_handler_t::replace) + "\n"; };
-  write_file_atomically(folder / "tokenizer.json", text(tokenizer, -1));
-  write_file_atomically(folder / "tokenizer_config.json", text(config, 2));
-  write_file_atomically(folder / "special_tokens_map.json", text(map, 2));
-  return "";
+  return {{{"tokenizer.json", text(tokenizer, -1)},
+           {"tokenizer_config.json", text(config, 2)},
+           {"special_tokens_map.json", text(map, 2)}},
+          ""};
 }
 
-void copy_tokenizer_files(const fs::path& from, const fs::path& folder) {
+TokenizerFiles tokenizer_files(const fs::path& folder) {
   constexpr std::size_t kMost = std::size_t{256} << 20;
+  TokenizerFiles found;
   for (const char* name : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
                            "tokenizer.model", "vocab.json", "merges.txt", "chat_template.jinja", "chat_template.json"}) {
     std::error_code none;
-    if (fs::is_regular_file(from / name, none)) write_file_atomically(folder / name, read_file(from / name, kMost));
+    if (fs::is_regular_file(folder / name, none)) found.files.emplace_back(name, read_file(folder / name, kMost));
   }
+  return found;
 }
 
 }  // namespace sdx::text

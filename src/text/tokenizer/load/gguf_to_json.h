@@ -3,18 +3,23 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tensor/gguf/gguf.h"
 
 namespace sdx::text {
 
-// Writes tokenizer.json, tokenizer_config.json (with the chat template) and special_tokens_map.json into the folder. Returns why
-// not, where such files cannot say what the GGUF file does; "" where they were written. `context`: tokens. Throws Error(io |
-// invalid_model).
-std::string write_tokenizer_files(const GgufFile& file, std::int64_t context, const std::filesystem::path& folder);
+struct TokenizerFiles {
+  std::vector<std::pair<std::string, std::string>> files;  // name and content
+  std::string missing;                                     // why there are none
+};
 
-// Copies what a folder of Hugging Face's has of a tokenizer and its chat template.
-void copy_tokenizer_files(const std::filesystem::path& from, const std::filesystem::path& folder);
+// tokenizer.json, tokenizer_config.json (with the chat template) and special_tokens_map.json, if such files can say what the GGUF
+// file does. `context`: tokens. Throws Error(invalid_model).
+TokenizerFiles tokenizer_files(const GgufFile& file, std::int64_t context);
+
+// What a folder of Hugging Face's has of a tokenizer and its chat template. Throws Error(io).
+TokenizerFiles tokenizer_files(const std::filesystem::path& folder);
 
 }  // namespace sdx::text
