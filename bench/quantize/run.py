@@ -1,10 +1,11 @@
 """Quantised models beside those of ONNX Runtime's own tool: size, agreement with the float model, and speed in our engine.
 
-    run.py [--models NAMES] [--folder FOLDER] [--seconds S] [--report FILE.md]
+    run.py [--models NAMES] [--folder FOLDER] [--count N] [--sets NAMES] [--engines] [--seconds S] [--report FILE.md]
 
 Both tools get the same settings (uint8 activations, int8 weights per channel, QDQ, ranges by extremes, and by entropy; 4-bit weights in
 blocks of 32, rounded to nearest, for models with more than four MatMul) and the same calibration data; both
-models run in ONNX Runtime on other data, with exact sums. Ours also runs in our engine, and must agree with that.
+models run in ONNX Runtime on other data, with exact sums. Ours also runs in our engine, and must agree with that. --engines measures
+both tools' models in both engines in turns.
 """
 
 import argparse
@@ -147,10 +148,11 @@ def measure_accuracy(name, path, calibration, test, folder, modes):
     return rows
 
 
-def time_of(model, inputs, which, threads, seconds):
+def time_of(model, inputs, which, threads, seconds, engine="sardonyx"):
     environment = {**os.environ, "SDX_CPU_ISA": which.split()[0], **({"SDX_CPU_VNNI": "0"} if "without" in which else {})}
     worker = os.path.join(os.path.dirname(__file__), "worker.py")
-    done = subprocess.run([sys.executable, "-B", worker, model, inputs, str(threads), str(seconds)], env=environment, capture_output=True, text=True)
+    command = [sys.executable, "-B", worker, model, inputs, str(threads), str(seconds), engine]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
     return float(done.stdout) if done.returncode == 0 else None
 
 
@@ -158,7 +160,7 @@ def measure_speed(name, path, batch, folder, arguments):
     inputs = os.path.join(folder, "inputs.npz")
     np.savez(inputs, **batch)
     rows = []
-    for which in SETS:
+    for which in arguments.sets.split(","):
         times = {"float": [], "static": [], "dynamic": []}
         for _ in range(arguments.rounds):
             for kind, seen in times.items():
@@ -169,6 +171,25 @@ def measure_speed(name, path, batch, folder, arguments):
         if times["float"]:
             rows.append((name, which, *(min(seen) if seen else None for seen in times.values())))
             print(rows[-1], flush=True)
+    return rows
+
+
+def measure_engines(name, path, batch, folder, arguments):
+    """[(model, mode, tool, time in our engine, in ONNX Runtime)]: all in turns, the least of the rounds."""
+    inputs = os.path.join(folder, "inputs.npz")
+    np.savez(inputs, **batch)
+    files = {("float", ""): path}
+    for mode in ("static", "dynamic"):
+        files.update({(mode, tool): os.path.join(folder, f"{tool}.{mode}.onnx") for tool in ("sardonyx", "onnxruntime")})
+    times = {(key, engine): [] for key, file in files.items() if os.path.exists(file) for engine in ("sardonyx", "onnxruntime")}
+    for _ in range(arguments.rounds):
+        for (key, engine), seen in times.items():
+            t = time_of(files[key], inputs, "avx512", 1, arguments.seconds, engine)
+            if t is not None:
+                seen.append(t)
+    least = {k: min(seen) if seen else None for k, seen in times.items()}
+    rows = [(name, *key, least[key, "sardonyx"], least[key, "onnxruntime"]) for key in files if (key, "sardonyx") in least]
+    print(*rows, sep="\n", flush=True)
     return rows
 
 
@@ -188,13 +209,16 @@ def main():
     parser.add_argument("--folder", default="build/bench-models", help="where generated models are kept")
     parser.add_argument("--seconds", type=float, default=1.0, help="of each timing")
     parser.add_argument("--rounds", type=int, default=2, help="of timings in turns; the least counts")
+    parser.add_argument("--count", type=int, help="of batches; half of those of generated models, and all but 8 of the others, measure accuracy")
+    parser.add_argument("--sets", default=",".join(SETS), help="comma-separated instruction sets of the speed in our engine")
+    parser.add_argument("--engines", action="store_true", help="measure in both engines, on this machine's own instructions alone")
     parser.add_argument("--no-speed", action="store_true")
     parser.add_argument("--report", help="file for the tables (Markdown)")
     arguments = parser.parse_args()
     names = arguments.models.split(",") if arguments.models else [*data.SHAPED, *data.REAL]
-    accuracy, speed = [], []
+    accuracy, speed, engines = [], [], []
     for name in names:
-        count = 8 if name in data.SHAPED else 24
+        count = arguments.count or (8 if name in data.SHAPED else 24)
         found = data.shaped(name, arguments.folder, count) if name in data.SHAPED else data.real(name, os.environ.get("SDX_TEST_MODELS", ""), count)
         if found is None:
             print(f"{name}: not there (SDX_TEST_MODELS)", flush=True)
@@ -208,7 +232,9 @@ def main():
             size = os.path.getsize(path) / 1e6
             accuracy.append((name, "float", "", size, "", "", ""))
             accuracy += measure_accuracy(name, path, batches[:half], batches[half:], folder, modes)
-            if not arguments.no_speed:
+            if arguments.engines:
+                engines += measure_engines(name, path, batches[-1], folder, arguments)
+            elif not arguments.no_speed:
                 speed += measure_speed(name, path, batches[-1], folder, arguments)
     lines = table(
         ("model", "mode", "tool", "MB", "cosine to float", "same top class", "ours in both engines, cosine"),
@@ -218,6 +244,9 @@ def main():
         ("model", "instructions", "float, ms", "static, ms", "faster", "dynamic, ms", "faster"),
         ("---", "---", "--:", "--:", "--:", "--:", "--:"), [faster(r) for r in speed],
     )] if speed else []
+    lines += ["", *table(
+        ("model", "mode", "tool", "our engine, ms", "ONNX Runtime, ms"), ("---", "---", "---", "--:", "--:"), engines,
+    )] if engines else []
     print("\n".join(lines))
     if arguments.report:
         Path(arguments.report).write_text("\n".join(lines) + "\n")

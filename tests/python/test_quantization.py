@@ -10,7 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import sardonyx
 from sardonyx import quantization as q
-from sardonyx.quantization import float16, registry
+from sardonyx.quantization import calibrate, float16, onnx_model, registry
 from sardonyx.quantization import matmul_nbits_quantizer as nbits
 from sardonyx.quantization import qdq_loss_debug as debug
 from sardonyx.quantization import quant_utils as utils
@@ -348,3 +348,51 @@ def test_arithmetic():
     assert q.QuantType.from_string("QUInt4").tensor_type == TensorProto.UINT4 and str(q.QuantFormat.QDQ) == "QDQ"
     with pytest.raises(ValueError):
         q.QuantType.from_string("QInt7")
+
+
+def test_runner_with_data_beside_the_model(tmp_path, monkeypatch):
+    from sardonyx.quantization import static_quantize_runner
+
+    onnx.save(network(), tmp_path / "model.onnx")
+    for i, batch in enumerate(batches(12)):
+        folder = tmp_path / f"test_data_set_{i}"
+        folder.mkdir()
+        (folder / "input_0.pb").write_bytes(numpy_helper.from_array(batch["x"]).SerializeToString())
+    out = tmp_path / "q.onnx"
+    (tmp_path / "own.json").write_text('{"x": [{"scale": 0.125, "zero_point": 3}]}')
+    given = ["-i", str(tmp_path / "model.onnx"), "-o", str(out), "--per_channel", "--tensor_quant_overrides", str(tmp_path / "own.json")]
+    monkeypatch.setattr("sys.argv", ["runner", *given])
+    static_quantize_runner.main()
+    constants = {t.name: numpy_helper.to_array(t) for t in onnx.load(out).graph.initializer}
+    assert constants["x_scale"] == np.float32(0.125) and constants["w_scale"].shape == (8,)
+    monkeypatch.setattr("sys.argv", ["runner", *given[:4], "--quant_format", "qoperator", "--calibration_method", "entropy"])
+    static_quantize_runner.main()
+    assert "QLinearConv" in operators(out)
+
+
+def test_overrides_that_contradict():
+    def refused(entry, match):
+        with pytest.raises(ValueError, match=match):
+            q.quantize_static(network(), "q.onnx", Reader(), extra_options={"TensorQuantOverrides": {"x": [entry]}})
+
+    refused({"scale": 1.0}, "Must provide both 'scale' and 'zero_point'")
+    refused({"scale": 1.0, "zero_point": 0, "rmax": 2.0}, r"option\(s\) \[rmax\] are invalid with 'scale' and 'zero_point'")
+
+
+def test_nodes_in_order():
+    model = network()
+    nodes = list(model.graph.node)
+    model.graph.ClearField("node")
+    model.graph.node.extend(reversed(nodes))
+    sorted_model = onnx_model.ONNXModel(model)
+    sorted_model.topological_sort()
+    assert [n.name for n in sorted_model.nodes()] == [n.name for n in nodes]
+    model.graph.node[0].input[0] = nodes[-1].output[0]
+    with pytest.raises(ValueError, match="circle"):
+        sorted_model.topological_sort()
+
+
+def test_divergence():
+    assert calibrate.entropy([1, 1], [1, 3]) == pytest.approx(0.5 * np.log(0.5 / 0.25) + 0.5 * np.log(0.5 / 0.75))
+    assert calibrate.entropy([1, 1], [1, 0]) == np.inf
+    assert calibrate.entropy([0, 2], [1, 1], base=2) == pytest.approx(1)

@@ -19,6 +19,25 @@ from . import _models
 _native = _sardonyx.quantize()
 
 
+def rel_entr(pk: Any, qk: Any) -> Any:
+    """p log(p / q) of each pair: 0 where p is, infinite where only q is or one is negative."""
+    p, q = np.broadcast_arrays(np.asarray(pk), np.asarray(qk))
+    out = np.full(p.shape, np.inf, dtype=np.result_type(p, np.float32))
+    both = (p > 0) & (q > 0)
+    out[both] = p[both] * np.log(p[both] / q[both])
+    out[(p == 0) & (q >= 0)] = 0
+    return out
+
+
+def entropy(pk: Any, qk: Any, base: float | None = None, axis: int = 0) -> Any:
+    """The Kullback-Leibler divergence of two distributions, each scaled to a sum of 1."""
+    if base is not None and base <= 0:
+        raise ValueError(f"the logarithm's base is {base}; expected more than 0")
+    p, q = (np.asarray(k) / np.sum(k, axis=axis, keepdims=True) for k in (pk, qk))
+    divergence = np.sum(rel_entr(p, q), axis=axis)
+    return divergence if base is None else divergence / np.log(base)
+
+
 class CalibrationMethod(Enum):
     MinMax = 0
     Entropy = 1

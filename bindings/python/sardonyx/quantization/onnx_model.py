@@ -119,6 +119,28 @@ class ONNXModel:
     def is_graph_input(self, tensor_name: str) -> bool:
         return self.find_graph_input(tensor_name) is not None
 
+    def topological_sort(self) -> None:
+        """Puts every node behind those whose results it reads; otherwise earlier nodes, and earlier readers of one result, come first."""
+        graph = self.model.graph
+        makers = {name: i for i, node in enumerate(graph.node) for name in node.output if name}
+        readers: dict[int, list[int]] = {}
+        waits = [0] * len(graph.node)
+        for i, node in enumerate(graph.node):
+            for maker in {makers[name] for name in node.input if name in makers}:
+                readers.setdefault(maker, []).append(i)
+                waits[i] += 1
+        ready = [i for i, count in enumerate(waits) if count == 0]
+        for i in ready:  # grows
+            for reader in readers.get(i, []):
+                waits[reader] -= 1
+                if waits[reader] == 0:
+                    ready.append(reader)
+        if len(ready) != len(graph.node):
+            raise ValueError("the graph's nodes read each other's results in a circle")
+        nodes = [graph.node[i] for i in ready]
+        graph.ClearField("node")
+        graph.node.extend(nodes)
+
     def save_model_to_file(self, output_path: str | os.PathLike[str], use_external_data_format: bool = False) -> None:
         """Weights go into a file beside the model where asked: OUTPUT.data."""
         import onnx

@@ -151,6 +151,13 @@ def _override(tensor: str, entries: Any) -> dict[str, Any]:
         return {}
     if any("convert" in e for e in entries):
         raise NotImplementedError(f"TensorQuantOverrides of '{tensor}': 'convert' (two types for one tensor) is not implemented")
+    for entry in entries:
+        if not ("scale" in entry or "zero_point" in entry):
+            continue
+        if not ("scale" in entry and "zero_point" in entry):
+            raise ValueError(f"Must provide both 'scale' and 'zero_point' if one of the overrides is provided, for tensor '{tensor}'")
+        if other := [name for name in ("symmetric", "reduce_range", "rmax", "rmin") if name in entry]:
+            raise ValueError(f"Tensor override option(s) [{', '.join(other)}] are invalid with 'scale' and 'zero_point', for '{tensor}'")
     out: dict[str, Any] = {}
     for name in ("quant_type", "axis", "symmetric", "reduce_range", "rmin", "rmax"):
         values = [e[name] for e in entries if e.get(name) is not None]
@@ -161,8 +168,8 @@ def _override(tensor: str, entries: Any) -> dict[str, Any]:
         else:
             out[name] = str(values[0]) if name == "quant_type" else values[0]
     if any("scale" in e for e in entries):
-        if not all("scale" in e and "zero_point" in e for e in entries):
-            raise ValueError(f"TensorQuantOverrides of '{tensor}': scale and zero_point come together, for all channels or none")
+        if not all("scale" in e for e in entries):
+            raise ValueError(f"TensorQuantOverrides of '{tensor}': scale and zero_point are for all channels or none")
         out["scale"] = [float(e["scale"]) for e in entries]
         out["zero_point"] = [int(e["zero_point"]) for e in entries]
     return out
