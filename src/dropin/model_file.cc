@@ -15,7 +15,7 @@ constexpr std::uint32_t kIrVersion = 1, kProducer = 2, kProducerVersion = 3, kDo
                         kMetadata = 14;
 }
 namespace graph_field {
-constexpr std::uint32_t kName = 2, kInitializer = 5, kDoc = 10, kInput = 11, kOutput = 12;
+constexpr std::uint32_t kNode = 1, kName = 2, kInitializer = 5, kDoc = 10, kInput = 11, kOutput = 12;
 }
 namespace tensor_field {
 constexpr std::uint32_t kDims = 1, kType = 2, kName = 8, kRaw = 9, kExternal = 13, kLocation = 14;
@@ -130,14 +130,51 @@ void read_value(std::string_view bytes, ModelFacts& model) {
   model.values.insert_or_assign(std::move(name), std::move(facts));
 }
 
+std::string_view name_of(std::string_view value_info) {
+  Walk walk(value_info);
+  for (Field f; walk.next(f);) {
+    if (f.number == 1 && f.wire == 2) return f.bytes;
+  }
+  return {};
+}
+
+// Names that a graph's nodes, their subgraphs and its outputs refer to. False: it is nested too deeply to tell.
+bool collect_reads(std::string_view graph, std::set<std::string_view>& reads, int depth) {
+  using namespace graph_field;
+  if (depth == 0) return false;
+  constexpr std::uint32_t kInputOfNode = 1, kAttribute = 5, kGraph = 6, kGraphs = 11;
+  Walk walk(graph);
+  for (Field f; walk.next(f);) {
+    if (f.wire != 2) continue;
+    if (f.number == kOutput) reads.insert(name_of(f.bytes));
+    if (f.number != kNode) continue;
+    Walk node(f.bytes);
+    for (Field n; node.next(n);) {
+      if (n.wire != 2) continue;
+      if (n.number == kInputOfNode) reads.insert(n.bytes);
+      if (n.number != kAttribute) continue;
+      Walk attribute(n.bytes);
+      for (Field a; attribute.next(a);) {
+        const bool nested = a.wire == 2 && (a.number == kGraph || a.number == kGraphs);
+        if (nested && !collect_reads(a.bytes, reads, depth - 1)) return false;
+      }
+    }
+  }
+  return true;
+}
+
 bool read_graph(std::string_view bytes, ModelFacts& model) {
   using namespace graph_field;
+  constexpr int kDepth = 32;
+  std::set<std::string_view> reads;
+  const bool known = collect_reads(bytes, reads, kDepth);
   Walk walk(bytes);
   for (Field f; walk.next(f);) {
     if (f.wire != 2) continue;
     if (f.number == kName) model.metadata.graph_name = f.bytes;
     if (f.number == kDoc) model.metadata.graph_description = f.bytes;
     if (f.number == kInput || f.number == kOutput) read_value(f.bytes, model);
+    if (f.number == kInput && known && !reads.contains(name_of(f.bytes))) model.unread.emplace(name_of(f.bytes));
   }
   return !walk.broken();
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,6 +28,7 @@ struct ModelFacts {
   OrtModelMetadata metadata;
   std::string producer_version;
   std::map<std::string, InputFacts, std::less<>> values;  // inputs and outputs of the graph
+  std::set<std::string, std::less<>> unread;              // inputs that no node reads
 };
 
 // Nothing for bytes that are no ONNX model (a damaged file, an .ort file).

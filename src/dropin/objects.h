@@ -218,6 +218,7 @@ struct OrtSession {
   std::map<std::string, OrtTensorTypeAndShapeInfo, std::less<>>
       declared_outputs;                               // shapes of outputs that the engine infers none for
   std::set<std::string, std::less<>> sparse_outputs;  // declared as sparse tensors
+  std::set<std::string, std::less<>> unread;          // inputs that no node reads, which programs may leave out
   std::uint64_t started_ns = 0;
   std::vector<std::shared_ptr<const void>> kept;
 };

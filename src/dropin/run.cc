@@ -103,11 +103,31 @@ NamedValues inputs_of(const OrtSession& session, const OrtRunOptions* options, c
   return given;
 }
 
-void check_missing(const OrtSession& session, const NamedValues& given) {
+// Something for an input that nothing reads: extents with a name are those of the inputs that are given.
+Tensor stand_in(const OrtSession& session, const NamedValues& given, const ValueSpec& spec) {
+  Shape shape(spec.shape.begin(), spec.shape.end());
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] >= 0) continue;
+    shape[i] = 1;
+    if (spec.symbols[i].empty()) continue;
+    for (const ValueSpec& other : session.session.inputs()) {
+      const auto at = std::find(other.symbols.begin(), other.symbols.end(), spec.symbols[i]);
+      const Value* value = at == other.symbols.end() ? nullptr : given.find(other.name);
+      if (value != nullptr && value->is_tensor())
+        shape[i] = value->tensor().dim(static_cast<std::size_t>(at - other.symbols.begin()));
+    }
+  }
+  return {spec.dtype, std::move(shape)};
+}
+
+void complete(const OrtSession& session, NamedValues& given) {
   if (given.size() >= session.session.inputs().size()) return;
   for (const std::size_t i : session.inputs) {
     const ValueSpec& spec = session.session.inputs()[i];
-    if (given.find(spec.name) == nullptr && !spec.type.starts_with("optional(")) refuse("Missing Input: " + spec.name);
+    if (given.find(spec.name) != nullptr || spec.type.starts_with("optional(")) continue;
+    const bool needless = session.unread.contains(spec.name) && spec.is_tensor && spec.dtype != DataType::string;
+    if (!needless) refuse("Missing Input: " + spec.name);
+    given.add(spec.name, stand_in(session, given, spec));
   }
 }
 
@@ -169,8 +189,8 @@ NamedValues run_engine(const OrtSession& session, const OrtRunOptions* options, 
 
 void run_session(OrtSession& session, const OrtRunOptions* options, const char* const* input_names, const OrtValue* const* inputs,
                  std::size_t input_count, const char* const* output_names, std::size_t output_count, OrtValue** outputs) {
-  const NamedValues given = inputs_of(session, options, input_names, inputs, input_count);
-  check_missing(session, given);
+  NamedValues given = inputs_of(session, options, input_names, inputs, input_count);
+  complete(session, given);
   Outputs wanted = outputs_of(session, output_names, output_count, outputs);
   if (options != nullptr) {
     // Looked at here too: a model of few steps ends before the engine looks.

@@ -156,6 +156,7 @@ void describe(OrtSession& made, const std::optional<ModelFacts>& facts) {
     for (const auto& [name, value] : facts->values) {
       if (!value.denotation.empty()) made.denotations.insert_or_assign(name, value.denotation);
     }
+    made.unread = facts->unread;
     describe_outputs(made, *facts);
   }
 }

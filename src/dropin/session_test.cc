@@ -114,6 +114,19 @@ TEST(DropinSession, MessagesAreThoseThatProgramsKnow) {
             "2: Unexpected input data type. Actual: (tensor(double)) , expected: (tensor(float))");
 }
 
+TEST(DropinSession, InputsThatNothingReadsMayBeLeftOut) {
+  const Opened opened(testing::model_bytes(
+      "input x: float32[n,2]\ninput u: float32[n,?,3]\ninput t: float32[2]\ny = Add(x, x)\noutput y: float32[n,2]"));
+  std::vector<float> data(10, 1);
+  const Value_ x = floats(data, {5, 2});
+  std::vector<OrtValue*> results{nullptr};
+  ASSERT_EQ(opened.run({"x"}, {x.get()}, {"y"}, results), "");
+  const Value_ y(results[0]);
+  std::vector<OrtValue*> none{nullptr};
+  const std::string problem = opened.run({}, {}, {"y"}, none);
+  EXPECT_EQ(problem, "2: Missing Input: x");
+}
+
 TEST(DropinSession, DamagedModelsAndMissingFiles) {
   EXPECT_EQ(Opened("no model").problem.substr(0, 2), "7:");
   EXPECT_EQ(Opened("").problem.substr(0, 2), "2:");
