@@ -118,6 +118,18 @@ TEST_F(Quantizing, SmoothQuantIsNearerWhereChannelsDiffer) {
   EXPECT_LT(losses[1] * 5, losses[0]);
 }
 
+// As Caffe2 joins branches: left in float, the sum would take what is around it out of the bytes.
+TEST_F(Quantizing, SumsOfTwoAsAdditions) {
+  write_model(model_of("opset 17\ninput x: float32[1,4,6,6]\nconstant v: float32[4,4,1,1] 0\nconstant w: float32[4,4,1,1] 0\n"
+                       "a = Conv(x, v)\nb = Conv(x, w)\nc = Sum(a, b)\nd = Relu(c)\ny = Conv(d, v)\noutput y\n"),
+              folder_ / "sum.onnx");
+  std::vector<NamedValues> all;
+  all.push_back({{"x", noise({1, 4, 6, 6}, 3)}});
+  Batches data(std::move(all));
+  const QuantReport r = quantize_static(folder_ / "sum.onnx", folder_ / "q.onnx", data, {});
+  EXPECT_EQ(r.quantized, r.nodes);
+}
+
 TEST_F(Quantizing, WhenASessionOpensTheModel) {
   session::quantize_with(&at_load);
   SessionOptions options;

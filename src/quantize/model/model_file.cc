@@ -39,8 +39,17 @@ bool has_quantized(const Graph& graph) {
                      [](const Node& n) { return !n.removed && n.op_type == "DequantizeLinear"; });
 }
 
+// Sums of two become Add, which tools and engines know as bytes: models that Caffe2 wrote join their branches so.
+void write_sums_as_adds(Graph& graph) {
+  for (NodeId id = 0; id < graph.nodes().size(); ++id) {
+    Node& n = graph.node(id);
+    if (!n.removed && n.domain.empty() && n.op_type == "Sum" && n.inputs.size() == 2) n.op_type = "Add";
+  }
+}
+
 // Passes whose results every engine knows.
 void fold(Graph& graph) {
+  write_sums_as_adds(graph);
   constexpr std::array<std::string_view, 4> kWanted{"fold-constants", "fold-batch-norm", "remove-identities", "remove-dead"};
   PassOptions options;
   for (const std::string& name : pass_names()) {
