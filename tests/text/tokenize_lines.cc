@@ -5,12 +5,14 @@
 //   {"ids": […]}                          -> {"decoded", "decoded_skip", "stream"}
 // Errors: {"error": …}.
 
+#include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sdx/error.hpp>
 #include <sdx/tokenizer.hpp>
 
+#include "base/system/mapped_file.h"
 #include "text/tokenizer/load/gguf_to_json.h"
 
 namespace {
@@ -51,8 +53,10 @@ json answer(const json& line, std::optional<sdx::Tokenizer>& t) {
     return {{"loaded", true}};
   }
   if (line.contains("write")) {
-    const std::string from = line["write"], to = line.at("to");
-    return {{"without", sdx::text::write_tokenizer_files(sdx::GgufFile::open(from), 2048, to)}};
+    const std::filesystem::path from = line["write"].get<std::string>(), to = line.at("to").get<std::string>();
+    const sdx::text::TokenizerFiles made = sdx::text::tokenizer_files(sdx::GgufFile::open(from), 2048);
+    for (const auto& [name, content] : made.files) sdx::write_file_atomically(to / name, content);
+    return {{"without", made.missing}};
   }
   if (!t) throw sdx::Error(sdx::ErrorCode::invalid_argument, "no tokenizer is loaded");
   if (line.contains("ids")) return decode(*t, line["ids"]);
