@@ -5,6 +5,7 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/conv/int8/depthwise/quant_depthwise.h"
+#include "kernels/cpu/conv/int8/quant_fetch.h"
 #include "kernels/cpu/conv/int8/quant_gather_simd.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_layout.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_pack.h"
@@ -61,20 +62,6 @@ QOctetTable octet_table(const Product& g, std::int64_t p) {
   const std::int64_t quads = pairs_of(g.k) / 2;
   return {const_cast<std::uint16_t*>(g.octets) + p * qoctet_table_units(quads), quads};
 }
-
-// Weights come from memory, and are wanted one panel after the other: while a panel is multiplied, the next one is fetched, a
-// part with each tile.
-struct Fetch {
-  const char* at = nullptr;
-  std::int64_t left = 0, step = 0;
-  Fetch(const char* next, std::int64_t bytes, std::int64_t tiles)
-      : at(next), left(bytes), step(round_up(bytes / tiles + 1, 64)) {}
-  void part() {
-    for (const std::int64_t stop = std::max<std::int64_t>(0, left - step); left > stop; left -= 64, at += 64) {
-      __builtin_prefetch(at, 0, 2);
-    }
-  }
-};
 
 // The last panel of columns, where there are less than 16: what their results need, filled up.
 struct PartialPanel {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "kernels/cpu/conv/int8/quant_fetch.h"
 #include "kernels/cpu/simd/repeat.h"
 #include "kernels/cpu/simd/targets.h"
 
@@ -179,12 +180,9 @@ template <bool kPlain, bool kSigned>
 void tiles(const QOctetPanel& g, const Columns& k) {
   const auto* ones = reinterpret_cast<const __m256i*>(kOnes);
   const std::int64_t whole = g.rows->count / kOctetRows;
-  const std::int64_t step = (g.ahead_bytes / std::max<std::int64_t>(1, whole) + 64) / 64 * 64;
-  std::int64_t fetched = 0;
+  Fetch fetch(g.ahead, g.ahead_bytes, whole);
   for (std::int64_t t = 0; t < whole; ++t) {
-    for (const std::int64_t to = std::min(g.ahead_bytes, fetched + step); fetched < to; fetched += 64) {
-      __builtin_prefetch(g.ahead + fetched, 0, 2);
-    }
+    fetch.part();
     tile<4, kPlain, kSigned>(g, k, t, ones);
   }
   switch (g.rows->count % kOctetRows) {

@@ -127,30 +127,22 @@ void tiles_to_bytes(const QQuadProduct& g, const Rows& r, std::int64_t p, bool l
   QTilePanel t = tile_panel(g, r, p, last);
   const QQuadFinish f = finish_of(g.epilogue, column, t.columns);
   t.finish = &f;
-  t.y = static_cast<std::uint8_t*>(g.c) + r.first * g.ldc + column;
+  t.y = static_cast<std::uint8_t*>(g.c) + column;
   t.ldc = g.ldc;
+  t.first = r.first;
+  if (g.image != nullptr) {
+    t.places = g.image->places;
+    t.line = g.image->line;
+    t.width = g.image->width;
+  }
   qtile_kernels()->bytes(t);
 }
 
 // Rows [m0, m1), panels [p0, p1) of a product whose rows lie in an image.
 void image_block(const QQuadProduct& g, std::int64_t m0, std::int64_t m1, std::int64_t p0, std::int64_t p1) {
-  const QQuadImage& image = *g.image;
-  const Rows rows{image.pixels + m0 * image.channels, image.channels, m0, m1 - m0, nullptr};
-  const std::int64_t at = m0 % image.line, stored = m0 / image.line * image.width + std::min(at, image.width);
-  const TileScope scope(std::min(m1 - m0, kTileRows));
-  for (std::int64_t p = p0; p < p1; ++p) {
-    const std::int64_t column = p * kQuadColumns;
-    QTilePanel t = tile_panel(g, rows, p, p + 1 == p1);
-    const QQuadFinish f = finish_of(g.epilogue, column, t.columns);
-    t.places = image.places;
-    t.line = image.line;
-    t.width = image.width;
-    t.at = at;
-    t.finish = &f;
-    t.y = static_cast<std::uint8_t*>(g.c) + stored * g.ldc + column;
-    t.ldc = g.ldc;
-    qtile_kernels()->bytes(t);
-  }
+  const Rows rows{g.image->pixels + m0 * g.image->channels, g.image->channels, m0, m1 - m0, nullptr};
+  const TileScope scope(std::min(rows.count, kTileRows));
+  for (std::int64_t p = p0; p < p1; ++p) tiles_to_bytes(g, rows, p, p + 1 == p1);
 }
 
 // sums: [r.count][32].

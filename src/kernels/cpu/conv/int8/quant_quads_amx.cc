@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/cpu/conv/int8/quant_fetch.h"
 #include "kernels/cpu/simd/attributes.h"
 #include "kernels/cpu/simd/cuts.h"
 
@@ -36,11 +37,12 @@ struct Pending {
   std::int64_t ldc = 0;
   std::int64_t left = 0;  // rows
   __mmask32 columns = 0;
-  std::int64_t line = 0, width = 0, at = 0;  // as in QTilePanel
+  std::int64_t line = 0, width = 0;  // as in QTilePanel
+  std::int64_t at = 0;               // the next row's place in its line
 
   template <bool kClamp>
-  __m512i row(std::int64_t at) const {
-    const auto half = [&](std::int64_t i) { return reinterpret_cast<Ints>(_mm512_load_si512(sums + at + i)); };
+  __m512i row(std::int64_t from) const {
+    const auto half = [&](std::int64_t i) { return reinterpret_cast<Ints>(_mm512_load_si512(sums + from + i)); };
     return words<kClamp>(*finish, half(0), half(16));
   }
   void put(__m256i v) {
@@ -76,31 +78,16 @@ struct Pending {
   }
 };
 
-// What is pending of rows from `first` on.
-Pending pending_rows(const QTilePanel& p, const std::int32_t* sums, std::int64_t first, std::int64_t count) {
-  const std::int64_t row = p.at + first, at = row % p.line;
-  const std::int64_t stored = row / p.line * p.width + std::min(at, p.width) - std::min(p.at, p.width);
+// What is pending of rows of the panel from `from` on.
+Pending pending_rows(const QTilePanel& p, const std::int32_t* sums, std::int64_t from, std::int64_t count) {
+  const std::int64_t row = p.first + from, at = row % p.line, stored = row / p.line * p.width + std::min(at, p.width);
   const auto columns = static_cast<__mmask32>((std::uint64_t{1} << p.columns) - 1);
   return {p.finish, sums, p.y + stored * p.ldc, p.ldc, count, columns, p.line, p.width, at};
 }
 
-// What is fetched with each step: the next panel, evenly while this one is worked on. Without it ResNet-50's stage of 7x7 pixels,
-// which reads 15 MB of weights once each, waits for the third-level cache.
-struct Fetch {
-  const char* at = nullptr;
-  const char* end = nullptr;
-  std::int64_t step = 0;  // bytes
-
-  void some() {
-    const char* const to = std::min(end, at + step);
-    for (; at < to; at += 64) __builtin_prefetch(at, 0, 2);
-  }
-};
-
-Fetch fetch_of(const QTilePanel& p) {
-  const std::int64_t steps = std::max<std::int64_t>(1, up_div(p.m, 2 * kTileRows) * p.steps);
-  return {p.ahead, p.ahead + p.ahead_bytes, round_up(up_div(p.ahead_bytes, steps), 64)};
-}
+// The next panel, evenly with the steps of this one. Without it ResNet-50's stage of 7x7 pixels, which reads 15 MB of weights
+// once each, waits for the third-level cache.
+Fetch fetch_of(const QTilePanel& p) { return {p.ahead, p.ahead_bytes, up_div(p.m, 2 * kTileRows) * p.steps}; }
 
 // One or two tiles of rows.
 struct Rows {
@@ -141,7 +128,7 @@ void multiply(const QTilePanel& p, Rows rows, const std::int32_t* start, std::in
   for (std::int64_t i = 0; i < p.steps; ++i, b += kStep) {
     const std::int64_t place = p.places != nullptr ? p.places[i] : i * kTileBytes;
     step<kTwoRows, kTwoColumns>(a0 + place, a1 + place, p.stride, b);
-    fetch.some();
+    fetch.part();
     if (pending.left > 1) pending.some(std::min(pairs, pending.left / 2));
   }
   if (p.tail != nullptr) {

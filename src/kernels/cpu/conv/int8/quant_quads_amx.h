@@ -35,12 +35,13 @@ struct QTilePanel {
   const std::int8_t* b = nullptr;        // [quads][32][4]; kTileSlack bytes behind the last quad may be read
   std::int64_t columns = kQuadColumns;   // of which so many count
   const QQuadFinish* finish = nullptr;   // bytes only
-  std::uint8_t* y = nullptr;             // bytes only: [m][columns], ldc apart
+  std::uint8_t* y = nullptr;             // bytes only: the product's first row in these columns; rows lie ldc apart
   std::int64_t ldc = 0;
   const char* ahead = nullptr;  // memory that is wanted next: fetched piece by piece
   std::int64_t ahead_bytes = 0;
-  // Of each `line` rows only the first `width` are stored; the first row is the one at `at`.
-  std::int64_t line = kTileAllRows, width = kTileAllRows, at = 0;
+  std::int64_t first = 0;  // bytes only: which of the product's rows the first one is
+  // Of each `line` rows of the product, only the first `width` are stored.
+  std::int64_t line = kTileAllRows, width = kTileAllRows;
 };
 
 struct QTileKernels {

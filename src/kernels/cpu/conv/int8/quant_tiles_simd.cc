@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "kernels/cpu/conv/int8/quant_fetch.h"
 #include "kernels/cpu/simd/repeat.h"
 #include "kernels/cpu/simd/targets.h"
 
@@ -116,13 +117,9 @@ HWY_INLINE void tile(const QTiles& g, const Columns& k, const Start& s, std::int
 
 template <int M, bool kCrossed, bool kAdd, bool kPlain, bool kSigned, bool kHalf>
 void whole_tiles(const QTiles& g, const Columns& k, const Start& s, std::int64_t stop) {
-  const std::int64_t tiles = std::max<std::int64_t>(1, stop / M);
-  const std::int64_t step = (g.ahead_bytes / tiles + 64) / 64 * 64;
-  std::int64_t fetched = 0;
+  Fetch fetch(g.ahead, g.ahead_bytes, stop / M);
   for (std::int64_t row = 0; row < stop; row += M) {
-    for (const std::int64_t to = std::min(g.ahead_bytes, fetched + step); fetched < to; fetched += 64) {
-      __builtin_prefetch(g.ahead + fetched, 0, 2);
-    }
+    fetch.part();
     tile<M, kCrossed, kAdd, kPlain, kSigned, kHalf>(g, k, s, row);
   }
 }
