@@ -158,12 +158,8 @@ int ConvertCommand::run_language_model() const {
   return kOk;
 }
 
-// External data included.
-std::uint64_t model_bytes(const std::filesystem::path& file) {
-  std::uint64_t bytes = std::filesystem::file_size(file);
-  if (file.extension() != ".onnx") return bytes;
-  for (const std::string& name : external_names(file)) bytes += std::filesystem::file_size(file.parent_path() / name);
-  return bytes;
+std::uint64_t bytes_of(const std::filesystem::path& file) {
+  return file.extension() == ".onnx" ? model_file_bytes(file) : std::filesystem::file_size(file);
 }
 
 // What passes make of the model, in operators that other engines know.
@@ -190,8 +186,8 @@ int ConvertCommand::run_optimize() const {
     const session::AdditionsScope scope(measuring);
     for (const std::string& w : Session::open(file, session).report().warnings) note("warning: " + w);
   }
-  const std::uint64_t before = model_bytes(file);
-  if (!dry_run) after = model_bytes(output);
+  const std::uint64_t before = bytes_of(file);
+  if (!dry_run) after = bytes_of(output);
   if (json) {
     print(fmt::format("{{\"model\":{},\"output\":{},\"bytes_before\":{},\"bytes_after\":{}}}\n", json_text(model),
                       json_text(output), before, after));

@@ -129,4 +129,15 @@ std::set<std::string> external_names(const std::filesystem::path& model) {
   return scan.names;
 }
 
+std::uint64_t model_file_bytes(const std::filesystem::path& model) {
+  const auto size = [](const std::filesystem::path& file) -> std::uint64_t {
+    std::error_code error;
+    const std::uintmax_t bytes = std::filesystem::file_size(file, error);
+    return error ? 0 : bytes;
+  };
+  std::uint64_t bytes = size(model);
+  for (const std::string& name : external_names(model)) bytes += size(model.parent_path() / name);
+  return bytes;
+}
+
 }  // namespace sdx

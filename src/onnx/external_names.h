@@ -1,6 +1,7 @@
 #pragma once
 // Which further files a model consists of.
 
+#include <cstdint>
 #include <filesystem>
 #include <set>
 #include <string>
@@ -12,5 +13,8 @@ namespace sdx {
 // The files beside it that an ONNX model names as external data, backslashes turned into slashes, whether or not they are there.
 // Reads no weights. Throws Error(invalid_model) when the file is not an ONNX model, or names a file outside its folder.
 SDX_TOOLS_API std::set<std::string> external_names(const std::filesystem::path& model);
+
+// The sizes of the model's file and of these together, in bytes; those that are not there count nothing. Throws as that does.
+SDX_TOOLS_API std::uint64_t model_file_bytes(const std::filesystem::path& model);
 
 }  // namespace sdx

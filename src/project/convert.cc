@@ -35,8 +35,7 @@ constexpr std::size_t kExternalTensor = 4096;  // smaller constants stay in the 
 ConvertReport convert_model(const fs::path& path, const fs::path& output, const ConvertOptions& options) {
   ConvertReport report;
   Model model = read_model(path);
-  report.bytes_before = file_bytes(path);
-  for (const std::string& name : external_names(path)) report.bytes_before += file_bytes(path.parent_path() / name);
+  report.bytes_before = model_file_bytes(path);
   SessionOptions session;
   session.custom_ops = options.custom_ops;
   session::prepare(model, session, true);

@@ -22,12 +22,6 @@ constexpr std::size_t kExternalTensor = 4096;  // smaller constants stay in the 
 // The oldest IR versions of opsets that quantising may need; other engines refuse newer opsets in older files.
 constexpr std::int64_t kIrOf13 = 7, kIrOf21 = 10;
 
-std::uint64_t file_bytes(const fs::path& path) {
-  std::error_code error;
-  const std::uintmax_t bytes = fs::file_size(path, error);
-  return error ? 0 : bytes;
-}
-
 std::uint64_t constant_bytes(const Graph& graph) {
   std::uint64_t bytes = 0;
   for (const ValueInfo& v : graph.values()) bytes += v.constant ? v.constant->bytes() : 0;
@@ -39,18 +33,10 @@ bool has_quantized(const Graph& graph) {
                      [](const Node& n) { return !n.removed && n.op_type == "DequantizeLinear"; });
 }
 
-// Sums of two become Add, which tools and engines know as bytes: models that Caffe2 wrote join their branches so.
-void write_sums_as_adds(Graph& graph) {
-  for (NodeId id = 0; id < graph.nodes().size(); ++id) {
-    Node& n = graph.node(id);
-    if (!n.removed && n.domain.empty() && n.op_type == "Sum" && n.inputs.size() == 2) n.op_type = "Add";
-  }
-}
-
-// Passes whose results every engine knows.
+// Passes whose results every engine knows. Models that Caffe2 wrote join their branches by Sum, which only Add makes bytes.
 void fold(Graph& graph) {
-  write_sums_as_adds(graph);
-  constexpr std::array<std::string_view, 4> kWanted{"fold-constants", "fold-batch-norm", "remove-identities", "remove-dead"};
+  constexpr std::array<std::string_view, 5> kWanted{"fold-constants", "fold-batch-norm", "remove-identities", "sum-to-add",
+                                                    "remove-dead"};
   PassOptions options;
   for (const std::string& name : pass_names()) {
     // Folding would turn weights that are quantised already into floats.
@@ -123,8 +109,7 @@ void prepare_for_quantizing(Model& model, const QuantOptions& options, int opset
 Model read_for_quantizing(const fs::path& path, const QuantOptions& options, int opset, QuantReport& report) {
   Model model = read_model(path);
   keep_weights(model.graph);
-  report.bytes_before = file_bytes(path);
-  for (const std::string& name : external_names(path)) report.bytes_before += file_bytes(path.parent_path() / name);
+  report.bytes_before = model_file_bytes(path);
   prepare_for_quantizing(model, options, opset, report);
   return model;
 }

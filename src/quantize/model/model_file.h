@@ -10,7 +10,7 @@
 namespace sdx::quantize {
 
 // Reads a model, inlines its functions, infers types; with options.preprocess folds what depends on constants alone and
-// BatchNormalization, and writes Sum of two as Add. Constants of branches and loops are in these; inputs whose defaults are
+// BatchNormalization, and writes Sum as Add. Constants of branches and loops are in these; inputs whose defaults are
 // arrays become constants. All nodes of ai.onnx have one opset, at least `opset` where that can be done. Fills in the report's
 // nodes, bytes_before and warnings.
 Model read_for_quantizing(const std::filesystem::path& path, const QuantOptions& options, int opset, QuantReport& report);

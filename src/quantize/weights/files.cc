@@ -25,12 +25,6 @@ namespace fs = std::filesystem;
 constexpr std::array<std::string_view, 4> kMethods{"rtn", "search", "hqq", "gptq"};
 constexpr std::size_t kExternalTensor = 4096;  // smaller constants stay in the model file
 
-std::uint64_t file_bytes(const fs::path& path) {
-  std::error_code error;
-  const auto size = fs::file_size(path, error);
-  return error ? 0 : size;
-}
-
 std::uint64_t constant_bytes(const Graph& graph) {
   std::uint64_t bytes = 0;
   for (const ValueInfo& v : graph.values()) bytes += v.constant ? v.constant->bytes() : 0;
@@ -93,8 +87,7 @@ WeightOnlyReport quantize_weights(const fs::path& path, const fs::path& output, 
   quantize::check_measurable(options.max_loss, options.measure_accuracy, data);
   WeightOnlyReport report;
   Model model = read_model(path);
-  report.bytes_before = file_bytes(path);
-  for (const std::string& name : external_names(path)) report.bytes_before += file_bytes(path.parent_path() / name);
+  report.bytes_before = model_file_bytes(path);
   SessionOptions session;
   session.custom_ops = options.custom_ops;
   session::prepare(model, session, true);
