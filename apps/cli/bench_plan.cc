@@ -21,11 +21,7 @@ struct Backend {
 Backend look_at(const std::string& name, const BenchOptions& o) {
   Backend b{name.empty() ? "auto" : name, "", ""};
   SessionOptions session = o.session;
-  for (std::size_t at = 0; at < name.size();) {
-    const std::size_t end = std::min(name.find(',', at), name.size());
-    if (end > at) session.providers.push_back(name.substr(at, end - at));
-    at = end + 1;
-  }
+  if (!name.empty()) session.providers = split_list(name);
   if (o.resolve) o.resolve(session);
   try {
     b.chain = session::label_of(session::select_providers(session));

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/suggest.h"
 #include "base/system/fork.h"
 #include "benchmark/cell.h"
 #include "benchmark/machine.h"
@@ -20,16 +21,6 @@
 
 namespace sdx::benchmark {
 namespace {
-
-std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> out;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find(',', at), text.size());
-    if (end > at) out.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return out;
-}
 
 // A combination and what came of it.
 struct Slot {
@@ -147,7 +138,7 @@ CellOptions Bench::cell_options(const Slot& slot, std::size_t index) const {
   CellOptions c;
   c.model = o_.model;
   c.session = o_.session;
-  if (!o_.backends.empty()) c.session.providers = split(slot.result.backend);
+  if (!o_.backends.empty()) c.session.providers = split_list(slot.result.backend);
   if (o_.resolve) o_.resolve(c.session);
   c.session.threads = slot.result.threads;
   c.session.strict = o_.session.strict || !o_.allow_fallback;
@@ -438,7 +429,7 @@ void check(const BenchOptions& o) {
   }
   for (const std::string& b : o.backends) {
     SessionOptions session = o.session;
-    session.providers = split(b);
+    session.providers = split_list(b);
     if (session.providers.empty()) wrong("a backend's name is empty");
     if (o.resolve) o.resolve(session);
     provider_chain(session.providers, false);  // throws for unknown names

@@ -134,10 +134,7 @@ class Pull {
     NewFile::check_with_folders(file);
     std::uint64_t bytes = 0;
     for (const PulledFile& f : result_.files) bytes += f.origin == "unchanged" ? 0 : f.bytes;
-    fs::path folder = file.parent_path();
-    std::error_code ignored;
-    while (!fs::exists(folder, ignored) && folder.has_relative_path()) folder = folder.parent_path();
-    check_space(folder, bytes, result_.name);
+    check_space(nearest_folder(file), bytes, result_.name);
   }
 
   const PulledFile* earlier(const std::string& name) const {

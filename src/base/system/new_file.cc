@@ -89,11 +89,15 @@ void NewFile::check(const std::filesystem::path& path) {
   }
 }
 
-void NewFile::check_with_folders(const std::filesystem::path& path) {
+std::filesystem::path nearest_folder(const std::filesystem::path& path) {
   std::error_code ignored;
   std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
   while (!std::filesystem::exists(folder, ignored) && folder.has_parent_path()) folder = folder.parent_path();
-  if (!std::filesystem::exists(folder, ignored)) folder = ".";
+  return std::filesystem::exists(folder, ignored) ? folder : std::filesystem::path(".");
+}
+
+void NewFile::check_with_folders(const std::filesystem::path& path) {
+  const std::filesystem::path folder = nearest_folder(path);
   check(folder == path.parent_path() ? path : folder / path.filename());
 }
 

@@ -13,6 +13,9 @@ namespace sdx {
 // Writes all of it; false, with errno, where that cannot be done.
 SDX_TOOLS_API bool write_all(int fd, const void* data, std::size_t bytes) noexcept;
 
+// The nearest folder above `path` that there is, by way of which a file of that name, and its folders, would be made.
+SDX_TOOLS_API std::filesystem::path nearest_folder(const std::filesystem::path& path);
+
 // Written under another name beside `path`; publish() checks that all is on the disk, and gives it its own name. Without
 // publish() nothing is left. What is there and no file (a pipe, a terminal, /dev/null) stays what it is and is written to.
 // Everything throws Error(io) with the system's reason.
