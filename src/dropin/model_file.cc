@@ -138,44 +138,48 @@ std::string_view name_of(std::string_view value_info) {
   return {};
 }
 
-// Names that a graph's nodes, their subgraphs and its outputs refer to. False: it is nested too deeply to tell.
-bool collect_reads(std::string_view graph, std::set<std::string_view>& reads, int depth) {
+using Names = std::set<std::string, std::less<>>;
+
+// Takes away the names that a graph's nodes, their subgraphs and its outputs refer to, until none is left: in most models the
+// first nodes read all inputs. Where it is nested too deeply to tell, all count as read.
+void drop_read(std::string_view graph, Names& unread, int depth) {
   using namespace graph_field;
-  if (depth == 0) return false;
+  if (depth == 0) return unread.clear();
+  const auto drop = [&](std::string_view name) {
+    if (const auto at = unread.find(name); at != unread.end()) unread.erase(at);
+  };
   constexpr std::uint32_t kInputOfNode = 1, kAttribute = 5, kGraph = 6, kGraphs = 11;
   Walk walk(graph);
-  for (Field f; walk.next(f);) {
+  for (Field f; !unread.empty() && walk.next(f);) {
     if (f.wire != 2) continue;
-    if (f.number == kOutput) reads.insert(name_of(f.bytes));
+    if (f.number == kOutput) drop(name_of(f.bytes));
     if (f.number != kNode) continue;
     Walk node(f.bytes);
     for (Field n; node.next(n);) {
       if (n.wire != 2) continue;
-      if (n.number == kInputOfNode) reads.insert(n.bytes);
+      if (n.number == kInputOfNode) drop(n.bytes);
       if (n.number != kAttribute) continue;
       Walk attribute(n.bytes);
       for (Field a; attribute.next(a);) {
         const bool nested = a.wire == 2 && (a.number == kGraph || a.number == kGraphs);
-        if (nested && !collect_reads(a.bytes, reads, depth - 1)) return false;
+        if (nested) drop_read(a.bytes, unread, depth - 1);
       }
     }
   }
-  return true;
 }
 
 bool read_graph(std::string_view bytes, ModelFacts& model) {
   using namespace graph_field;
   constexpr int kDepth = 32;
-  std::set<std::string_view> reads;
-  const bool known = collect_reads(bytes, reads, kDepth);
   Walk walk(bytes);
   for (Field f; walk.next(f);) {
     if (f.wire != 2) continue;
     if (f.number == kName) model.metadata.graph_name = f.bytes;
     if (f.number == kDoc) model.metadata.graph_description = f.bytes;
     if (f.number == kInput || f.number == kOutput) read_value(f.bytes, model);
-    if (f.number == kInput && known && !reads.contains(name_of(f.bytes))) model.unread.emplace(name_of(f.bytes));
+    if (f.number == kInput) model.unread.emplace(name_of(f.bytes));
   }
+  drop_read(bytes, model.unread, kDepth);
   return !walk.broken();
 }
 
