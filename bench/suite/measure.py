@@ -11,7 +11,7 @@ from statistics import median
 import numpy as np
 import onnx
 
-STARTS = 3  # processes of each engine, unless run.py is told otherwise
+STARTS = 3  # processes of each engine, unless asked for another number
 HERE = os.path.dirname(os.path.abspath(__file__))
 INTEGERS = {onnx.TensorProto.INT64: np.int64, onnx.TensorProto.INT32: np.int32}
 
@@ -86,18 +86,18 @@ def warm(path):
                     pass
 
 
-def start(engines, path, folder, threads):
+def start(engines, path, folder, threads, count):
     """Loads one after the other, so that nobody's loading disturbs another's: (workers that are ready, results so far). The times to
-    load are medians of STARTS processes; the last one stays."""
+    load are medians of `count` processes; the last one stays."""
     warm(path)
     workers, results, starts = {}, {}, {}
-    for last in range(STARTS):
+    for last in range(count):
         for engine in engines:
             if "error" in results.get(engine, {}):
                 continue
             worker = Worker(engine, path, folder, threads)
             results[engine] = result = worker.answer()
-            if "error" in result or last < STARTS - 1:
+            if "error" in result or last < count - 1:
                 worker.close()
             else:
                 workers[engine] = worker
@@ -109,13 +109,13 @@ def start(engines, path, folder, threads):
     return workers, results
 
 
-def cached_start(path, folder, threads):
+def cached_start(path, folder, threads, count):
     """Of a process that finds what another one has left in the cache."""
     worker = Worker("sdx-keeping", path, folder, threads, "cache")
     answer = worker.answer()
     worker.close()
     starts = []
-    while "error" not in answer and len(starts) < STARTS:
+    while "error" not in answer and len(starts) < count:
         worker = Worker("sdx", path, folder, threads, "cache")
         answer = worker.answer()
         worker.close()
@@ -140,17 +140,17 @@ def check(workers, results, reference, limit):
             results[engine] = {"error": "results of another shape" if found is None else f"results differ by {found:.1e} of the largest", "difference": found}
 
 
-def measure(path, engines, threads, rounds, seconds, limit, reference="onnxruntime"):
+def measure(path, engines, threads, rounds, seconds, limit, reference="onnxruntime", starts=STARTS):
     """{engine: {"p50_ms", "cpu_ms", "load_ms", "first_ms", "memory_mb", "private_mb", "difference", "medians_ms", "cpus_ms", "version"} or
     {"error"}}; of sdx also "cached_load_ms", "cached_first_ms", "cached_memory_mb", "cached_private_mb".
     limit: how far results may be from those of `reference`, relative to their largest magnitude."""
     path = os.path.abspath(path)
     with tempfile.TemporaryDirectory() as folder:
         np.savez(os.path.join(folder, "inputs.npz"), **random_inputs(path))
-        workers, results = start(engines, path, folder, threads)
+        workers, results = start(engines, path, folder, threads, starts)
         check(workers, results, reference, limit)
         if "sdx" in workers:
-            results["sdx"].update(cached_start(path, folder, threads))
+            results["sdx"].update(cached_start(path, folder, threads, starts))
         order = list(workers)
         for _ in range(rounds):
             random.shuffle(order)

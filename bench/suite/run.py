@@ -10,10 +10,9 @@ import os
 import re
 import sys
 
-import measure as measurement
 import models
 import processor
-from measure import measure, ratio
+from measure import STARTS, measure, ratio
 
 
 def geometric_mean(values):
@@ -44,7 +43,7 @@ def load_of(report):
 
 
 def starts_of(report):
-    starts = report.get("starts", 3)
+    starts = report.get("starts", STARTS)
     return f", median of {starts} processes" if starts > 1 else ", of one process"
 
 
@@ -137,23 +136,23 @@ def main():
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--rounds", type=int, default=7, help="0: only starts and memory")
     parser.add_argument("--seconds", type=float, default=0.3, help="per engine and round")
-    parser.add_argument("--starts", type=int, default=measurement.STARTS, help="processes of each engine")
+    parser.add_argument("--starts", type=int, default=STARTS, help="processes of each engine")
     parser.add_argument("--by", choices=["time", "cpu"], default="time", help="cpu: ratios of CPU time, for a machine that is busy with other things")
     parser.add_argument("--folder", default="build/bench-models", help="where the models are made")
     parser.add_argument("--out", default=processor.folder(), help="default: bench/results/<processor>")
     parser.add_argument("--name", default="suite")
     parser.add_argument("--no-plot", action="store_true")
     args = parser.parse_args()
-    measurement.STARTS = max(1, args.starts)
+    starts = max(1, args.starts)
     compile_package()
     report = {"name": args.name, "created": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"), "machine": processor.machine(),
-              "by": args.by, "starts": measurement.STARTS, "rounds": args.rounds, "seconds": args.seconds, "engines": args.engines.split(","), "versions": {},
+              "by": args.by, "starts": starts, "rounds": args.rounds, "seconds": args.seconds, "engines": args.engines.split(","), "versions": {},
               "threads": [int(t) for t in args.threads.split(",")], "rows": []}
     for name in args.models.split(","):
         path = name if os.path.exists(name) else models.make(args.folder, name)
         for threads in report["threads"]:
             limit = 0.25 if name in models.INTEGER else 0.02
-            results = measure(path, report["engines"], threads, args.rounds, args.seconds, limit)
+            results = measure(path, report["engines"], threads, args.rounds, args.seconds, limit, starts=starts)
             report["rows"].append({"model": os.path.basename(name), "threads": threads, "load": os.getloadavg()[0], "results": results})
             for engine, result in results.items():
                 if "version" in result:
