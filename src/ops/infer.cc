@@ -1,6 +1,8 @@
 #include "ops/infer.h"
 
 #include <algorithm>
+#include <cstring>
+#include <utility>
 
 #include "base/error.h"
 #include "base/suggest.h"
@@ -19,27 +21,65 @@ Type without_shape(Type type) {
   return type;
 }
 
-// One graph, one pass, in node order.
-class Engine {
+// The same, or known to the same degree.
+bool same(const Dim& a, const Dim& b) { return a == b || (a.is_unknown() && b.is_unknown()); }
+
+bool same(const std::vector<Dim>& a, const std::vector<Dim>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Dim& x, const Dim& y) { return same(x, y); });
+}
+
+bool same(const Type& a, const Type& b) {
+  if (a.kind != b.kind || a.elem != b.elem || a.shape.has_value() != b.shape.has_value()) return false;
+  if (a.shape && !same(*a.shape, *b.shape)) return false;
+  return a.inner == b.inner || (a.inner && b.inner && same(*a.inner, *b.inner));
+}
+
+bool same(const Tensor& a, const Tensor& b) {
+  return a.dtype() == b.dtype() && a.dtype() != DataType::string && a.shape() == b.shape() &&
+         (a.bytes() == 0 || std::memcmp(a.data(), b.data(), a.bytes()) == 0);
+}
+
+}  // namespace
+
+// One graph, in node order; once, or again and again.
+class InferEngine {
  public:
-  Engine(const Graph& graph, const InferOptions& options) : graph_(graph), options_(options) {
-    result_.types.resize(graph.values().size());
+  InferEngine(const Graph& graph, const InferOptions& options)
+      : graph_(graph), options_(options), defs_(graph.nodes().size(), nullptr) {
+    clear();
   }
 
   InferResult run(const std::vector<Type>& input_types, const std::vector<const Tensor*>& input_values);
+  const InferResult& update(const std::vector<Type>& input_types);
+  const std::vector<char>& changed() const { return changed_; }
   // Also stores types in the graph and its subgraphs.
   void store_into(Graph* target) { target_ = target; }
   void set_nested() { nested_ = true; }
 
  private:
   friend class NodeServices;
+  // What is known of a value's elements: its tensor, or else single elements.
+  struct Known {
+    std::optional<Tensor> value;
+    std::optional<std::vector<Dim>> sym;
+    bool operator==(const Known& other) const;
+  };
+  void clear();
+  Type input_type(ValueId v, const Type& given) const;
   void seed_values(const std::vector<Type>& input_types, const std::vector<const Tensor*>& input_values);
+  void note_changed_inputs(const std::vector<Type>& input_types);
+  bool reads_changed(const Node& node) const;
+  void infer_all(bool only_changed);
+  void infer_again(NodeId id);
+  Known take_known(ValueId v);
+  Known known_copy(ValueId v) const;
   void infer_node(NodeId id);
   void accept_outputs(NodeId id, InferContext& context);
   void fold(NodeId id, const OpDef& def);
   const Tensor* known(ValueId v);
   const std::vector<Dim>* sym(ValueId v);
   void note_sym(ValueId v, std::vector<Dim> elements);
+  void note_value(ValueId v, Tensor value);
 
   const Graph& graph_;
   Graph* target_ = nullptr;
@@ -49,11 +89,15 @@ class Engine {
   InferResult result_;
   std::unordered_map<ValueId, std::vector<Dim>> syms_;
   std::unordered_map<ValueId, Tensor> aligned_;  // aligned copies of small unaligned constants
+  std::vector<char> has_value_, has_sym_;        // by ValueId: whether result_.values and syms_ have it; most have none
+  std::vector<const OpDef*> defs_;               // by NodeId; null: not looked up yet
+  std::vector<char> changed_;
+  bool ready_ = false;  // the last update() went through
 };
 
 class NodeServices : public InferServices {
  public:
-  NodeServices(Engine& engine, NodeId id) : engine_(engine), id_(id) {}
+  NodeServices(InferEngine& engine, NodeId id) : engine_(engine), id_(id) {}
 
   std::vector<Type> infer_subgraph(std::size_t index, std::span<const Type> formal_inputs) override {
     const Node& node = engine_.graph_.node(id_);
@@ -68,7 +112,7 @@ class NodeServices : public InferServices {
       types.push_back(engine_.result_.types[v]);
       values.push_back(engine_.known(v));
     }
-    Engine inner(*sub.graph, engine_.options_);
+    InferEngine inner(*sub.graph, engine_.options_);
     inner.set_nested();
     if (engine_.target_ != nullptr) inner.store_into(engine_.target_->node(id_).subgraphs[index].graph.get());
     InferResult r = inner.run(types, values);
@@ -79,13 +123,26 @@ class NodeServices : public InferServices {
   }
 
  private:
-  Engine& engine_;
+  InferEngine& engine_;
   NodeId id_;
 };
 
-const Tensor* Engine::known(ValueId v) {
-  const auto it = result_.values.find(v);
-  if (it != result_.values.end()) return &it->second;
+void InferEngine::clear() {
+  const std::size_t values = graph_.values().size();
+  result_ = {};
+  result_.types.resize(values);
+  syms_.clear();
+  has_value_.assign(values, 0);
+  has_sym_.assign(values, 0);
+}
+
+void InferEngine::note_value(ValueId v, Tensor value) {
+  result_.values.insert_or_assign(v, std::move(value));
+  has_value_[v] = 1;
+}
+
+const Tensor* InferEngine::known(ValueId v) {
+  if (has_value_[v] != 0) return &result_.values.find(v)->second;
   const auto& constant = graph_.value(v).constant;
   if (!constant) return nullptr;
   if (constant->is_aligned()) return &*constant;
@@ -94,18 +151,18 @@ const Tensor* Engine::known(ValueId v) {
   return &aligned_.try_emplace(v, constant->aligned()).first->second;
 }
 
-const std::vector<Dim>* Engine::sym(ValueId v) {
-  const auto it = syms_.find(v);
-  if (it != syms_.end()) return &it->second;
+const std::vector<Dim>* InferEngine::sym(ValueId v) {
+  if (has_sym_[v] != 0) return &syms_.find(v)->second;
   const Tensor* t = known(v);
   if (t == nullptr || t->rank() > 1 || t->size() > kMaxSymElements || !is_integer(t->dtype())) return nullptr;
   // Extents, which are int64 but for those of old TensorFlow models: not zero points, biases, or bytes.
   if (t->dtype() != DataType::int64 && t->size() > kMaxNarrow) return nullptr;
   const std::vector<std::int64_t> ints = to_ints(*t);
+  has_sym_[v] = 1;
   return &syms_.emplace(v, std::vector<Dim>(ints.begin(), ints.end())).first->second;
 }
 
-void Engine::note_sym(ValueId v, std::vector<Dim> elements) {
+void InferEngine::note_sym(ValueId v, std::vector<Dim> elements) {
   const Type& type = result_.types[v];
   if (!type.is_tensor() || !type.has_static_shape() || elements.size() > kMaxSymElements) return;
   const Shape shape = to_shape(*type.shape);
@@ -113,12 +170,18 @@ void Engine::note_sym(ValueId v, std::vector<Dim> elements) {
   if (std::all_of(elements.begin(), elements.end(), [](const Dim& d) { return d.is_const(); }) && is_integer(type.elem)) {
     Tensor t(type.elem, shape);
     for (std::size_t i = 0; i < elements.size(); ++i) set_element_int(t, static_cast<std::int64_t>(i), elements[i].value());
-    result_.values.insert_or_assign(v, std::move(t));
+    note_value(v, std::move(t));
   }
   syms_.insert_or_assign(v, std::move(elements));
+  has_sym_[v] = 1;
 }
 
-void Engine::seed_values(const std::vector<Type>& input_types, const std::vector<const Tensor*>& input_values) {
+Type InferEngine::input_type(ValueId v, const Type& given) const {
+  const Type& declared = graph_.value(v).declared;
+  return merge(given, nested_ ? without_shape(declared) : declared);
+}
+
+void InferEngine::seed_values(const std::vector<Type>& input_types, const std::vector<const Tensor*>& input_values) {
   for (ValueId v = 0; v < graph_.values().size(); ++v) {
     const ValueInfo& info = graph_.value(v);
     if (info.constant) {
@@ -129,13 +192,12 @@ void Engine::seed_values(const std::vector<Type>& input_types, const std::vector
   }
   for (std::size_t i = 0; i < graph_.inputs().size() && i < input_types.size(); ++i) {
     const ValueId v = graph_.inputs()[i];
-    const Type& declared = graph_.value(v).declared;
-    if (!graph_.value(v).constant) result_.types[v] = merge(input_types[i], nested_ ? without_shape(declared) : declared);
-    if (i < input_values.size() && input_values[i] != nullptr) result_.values.insert_or_assign(v, *input_values[i]);
+    if (!graph_.value(v).constant) result_.types[v] = input_type(v, input_types[i]);
+    if (i < input_values.size() && input_values[i] != nullptr) note_value(v, *input_values[i]);
   }
 }
 
-void Engine::accept_outputs(NodeId id, InferContext& context) {
+void InferEngine::accept_outputs(NodeId id, InferContext& context) {
   const Node& node = graph_.node(id);
   for (std::size_t i = 0; i < node.outputs.size(); ++i) {
     const ValueId v = node.outputs[i];
@@ -149,6 +211,8 @@ void Engine::accept_outputs(NodeId id, InferContext& context) {
                                                graph_.value(v).name, declared.str(), inferred.str(), graph_.describe(id)));
       }
       result_.types[v] = std::move(inferred);
+    } else if (inferred.is_tensor() && inferred.elem != DataType::undefined) {
+      result_.types[v] = std::move(inferred);  // the declaration adds nothing
     } else {
       result_.types[v] = merge(inferred, without_shape(declared));
     }
@@ -156,7 +220,7 @@ void Engine::accept_outputs(NodeId id, InferContext& context) {
   }
 }
 
-void Engine::fold(NodeId id, const OpDef& def) {
+void InferEngine::fold(NodeId id, const OpDef& def) {
   const Node& node = graph_.node(id);
   if (options_.fold_elements <= 0 || !def.deterministic || !node.subgraphs.empty() || node.outputs.empty()) return;
   std::int64_t total = 0;
@@ -167,7 +231,7 @@ void Engine::fold(NodeId id, const OpDef& def) {
     if (!type.has_static_shape()) return;
     total += element_count(to_shape(*type.shape));
     if (total > options_.fold_elements) return;
-    wanted = wanted || !result_.values.contains(v);
+    wanted = wanted || has_value_[v] == 0;
   }
   if (!wanted) return;
   std::vector<Value> inputs(node.inputs.size());
@@ -193,13 +257,14 @@ void Engine::fold(NodeId id, const OpDef& def) {
     if (!outputs[i].is_tensor()) continue;
     const Tensor& t = outputs[i].tensor();
     result_.types[node.outputs[i]] = Type::tensor(t.dtype(), to_sym(t.shape()));
-    result_.values.insert_or_assign(node.outputs[i], t);
+    note_value(node.outputs[i], t);
   }
 }
 
-void Engine::infer_node(NodeId id) {
+void InferEngine::infer_node(NodeId id) {
   const Node& node = graph_.node(id);
-  const OpDef* def = find(node);
+  const OpDef*& def = defs_[id];
+  if (def == nullptr) def = find(node);
   if (def == nullptr) {
     if (!options_.allow_unknown && node.domain != kRegionDomain) unknown_operator(node);
     for (const ValueId v : node.outputs) {
@@ -225,17 +290,29 @@ void Engine::infer_node(NodeId id) {
   fold(id, *def);
 }
 
-InferResult Engine::run(const std::vector<Type>& input_types, const std::vector<const Tensor*>& input_values) {
-  seed_values(input_types, input_values);
+bool InferEngine::reads_changed(const Node& node) const {
+  const auto changed = [&](ValueId v) { return v != kNoValue && changed_[v] != 0; };
+  return std::any_of(node.inputs.begin(), node.inputs.end(), changed) ||
+         std::any_of(node.subgraphs.begin(), node.subgraphs.end(),
+                     [&](const Subgraph& s) { return std::any_of(s.captures.begin(), s.captures.end(), changed); });
+}
+
+void InferEngine::infer_all(bool only_changed) {
   for (NodeId id = 0; id < graph_.nodes().size(); ++id) {
     if (graph_.node(id).removed) continue;
+    if (only_changed && !reads_changed(graph_.node(id))) continue;
     try {
-      infer_node(id);
+      only_changed ? infer_again(id) : infer_node(id);
     } catch (Error& e) {
       e.add_context("in " + graph_.describe(id));
       throw;
     }
   }
+}
+
+InferResult InferEngine::run(const std::vector<Type>& input_types, const std::vector<const Tensor*>& input_values) {
+  seed_values(input_types, input_values);
+  infer_all(false);
   if (contradictions_ > 3) {
     result_.warnings.push_back(
         fmt::format("{} more values of graph '{}' are declared with wrong types", contradictions_ - 3, graph_.name));
@@ -245,6 +322,72 @@ InferResult Engine::run(const std::vector<Type>& input_types, const std::vector<
   }
   return std::move(result_);
 }
+
+const InferResult& InferEngine::update(const std::vector<Type>& input_types) {
+  const bool again = std::exchange(ready_, false);
+  result_.warnings.clear();
+  contradictions_ = 0;
+  changed_.assign(graph_.values().size(), again ? 0 : 1);
+  if (again) {
+    note_changed_inputs(input_types);
+  } else {
+    clear();
+    seed_values(input_types, {});
+  }
+  infer_all(again);
+  ready_ = true;
+  return result_;
+}
+
+void InferEngine::note_changed_inputs(const std::vector<Type>& input_types) {
+  for (std::size_t i = 0; i < graph_.inputs().size() && i < input_types.size(); ++i) {
+    const ValueId v = graph_.inputs()[i];
+    if (graph_.value(v).constant) continue;
+    Type type = input_type(v, input_types[i]);
+    if (same(type, result_.types[v])) continue;
+    result_.types[v] = std::move(type);
+    changed_[v] = 1;
+  }
+}
+
+// Elements taken from a tensor follow it: they are compared only where there is none.
+bool InferEngine::Known::operator==(const Known& other) const {
+  if (value.has_value() != other.value.has_value()) return false;
+  if (value) return same(*value, *other.value);
+  return sym.has_value() == other.sym.has_value() && (!sym || same(*sym, *other.sym));
+}
+
+InferEngine::Known InferEngine::known_copy(ValueId v) const {
+  Known known;
+  if (has_value_[v] != 0) known.value = result_.values.at(v);
+  if (has_sym_[v] != 0) known.sym = syms_.at(v);
+  return known;
+}
+
+InferEngine::Known InferEngine::take_known(ValueId v) {
+  Known known = known_copy(v);
+  if (has_value_[v] != 0) result_.values.erase(v);
+  if (has_sym_[v] != 0) syms_.erase(v);
+  has_value_[v] = has_sym_[v] = 0;
+  return known;
+}
+
+void InferEngine::infer_again(NodeId id) {
+  const Node& node = graph_.node(id);
+  std::vector<std::pair<Type, Known>> before;
+  for (const ValueId v : node.outputs) {
+    if (v != kNoValue) before.emplace_back(std::exchange(result_.types[v], {}), take_known(v));
+  }
+  infer_node(id);
+  auto old = before.begin();
+  for (const ValueId v : node.outputs) {
+    if (v == kNoValue) continue;
+    changed_[v] = same(old->first, result_.types[v]) && old->second == known_copy(v) ? 0 : 1;
+    ++old;
+  }
+}
+
+namespace {
 
 std::vector<Type> declared_inputs(const Graph& graph) {
   std::vector<Type> types;
@@ -275,11 +418,16 @@ void unknown_operator(const Node& node) {
 
 InferResult infer(const Graph& graph, const std::vector<Type>& input_types, const InferOptions& options,
                   const std::vector<const Tensor*>& input_values) {
-  return Engine(graph, options).run(input_types, input_values);
+  return InferEngine(graph, options).run(input_types, input_values);
 }
 
+Inference::Inference(const Graph& graph, const InferOptions& options) : engine_(std::make_unique<InferEngine>(graph, options)) {}
+Inference::~Inference() = default;
+const InferResult& Inference::update(const std::vector<Type>& input_types) { return engine_->update(input_types); }
+const std::vector<char>& Inference::changed() const { return engine_->changed(); }
+
 std::vector<std::string> infer_in_place(Graph& graph, const InferOptions& options) {
-  Engine engine(graph, options);
+  InferEngine engine(graph, options);
   engine.store_into(&graph);
   return engine.run(declared_inputs(graph), {}).warnings;
 }

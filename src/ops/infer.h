@@ -2,6 +2,7 @@
 // Type and shape inference over a whole graph.
 
 #include <map>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -42,6 +43,27 @@ struct InferResult {
 // `input_values` (optional; parallel to the inputs, null where unknown) lets a caller bind known input values.
 InferResult infer(const Graph& graph, const std::vector<Type>& input_types, const InferOptions& options = {},
                   const std::vector<const Tensor*>& input_values = {});
+
+class InferEngine;
+
+// Inference that is repeated for other input types, such as each new length of a text: nodes are inferred again only where the
+// type or the known elements of an input have changed since the last call. The graph must outlive it and stay as it is. Not
+// thread-safe.
+class Inference {
+ public:
+  explicit Inference(const Graph& graph, const InferOptions& options = {});
+  Inference(const Inference&) = delete;
+  Inference& operator=(const Inference&) = delete;
+  ~Inference();
+
+  // As infer(); the reference holds until the next call. After an Error, everything is inferred again.
+  const InferResult& update(const std::vector<Type>& input_types);
+  // By ValueId: whether type or known elements differ from what the call before the last returned. All true after the first call.
+  const std::vector<char>& changed() const;
+
+ private:
+  std::unique_ptr<InferEngine> engine_;
+};
 
 // infer() with the declared input types; stores the types in the graph and in its subgraphs, and returns the warnings.
 SDX_TOOLS_API std::vector<std::string> infer_in_place(Graph& graph, const InferOptions& options = {});

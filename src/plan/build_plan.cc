@@ -1,9 +1,12 @@
 #include <algorithm>
+#include <bit>
+#include <utility>
 
 #include "base/error.h"
 #include "base/poison.h"
 #include "ops/infer.h"
 #include "plan/arena.h"
+#include "plan/frame.h"
 #include "plan/plan.h"
 #include "plan/program.h"
 
@@ -13,18 +16,30 @@ namespace {
 constexpr std::uint32_t kForever = 0xFFFFFFFF;
 constexpr std::uint32_t kNever = 0xFFFFFFFE;
 
-bool is_static(const Type& t) { return t.has_static_shape() && t.elem != DataType::undefined && t.elem != DataType::string; }
+ValueFacts facts_of(const Type& type) {
+  ValueFacts facts;
+  facts.type = std::make_shared<const Type>(type);
+  facts.fixed = type.has_static_shape() && type.elem != DataType::undefined && type.elem != DataType::string;
+  if (facts.fixed) facts.bytes = byte_size(type.elem, element_count(to_shape(*type.shape)));
+  return facts;
+}
+
+bool has_fixed_inputs(const Graph& graph) {
+  return std::all_of(graph.inputs().begin(), graph.inputs().end(),
+                     [&](ValueId v) { return graph.value(v).type.has_static_shape(); });
+}
 
 }  // namespace
 
 class PlanBuilder {
  public:
-  PlanBuilder(const Program& program, std::vector<std::int64_t> signature) : program_(program), graph_(program.graph()) {
+  // `base`: the plan before, or null; `changed`: the values whose types are others than in it.
+  PlanBuilder(const Program& program, const std::vector<ValueFacts>& facts, const Plan* base, const std::vector<char>& changed)
+      : program_(program), graph_(program.graph()), facts_(facts), base_(base), changed_(changed) {
     plan_ = std::make_shared<Plan>();
-    plan_->signature = std::move(signature);
   }
 
-  std::shared_ptr<const Plan> build(const std::vector<Type>& inputs);
+  std::shared_ptr<Plan> build(const ops::InferResult& inferred);
 
  private:
   void place_given(const ops::InferResult& inferred);
@@ -33,13 +48,13 @@ class PlanBuilder {
   void find_last_uses();
   bool merge_in_place(std::uint32_t index);
   void join_inputs(std::uint32_t index);
+  bool takes_over(StepPlan& s, BufferRequest& workspace, std::size_t& at) const;
+  void resolve_kernel(StepPlan& s, BufferRequest& workspace);
   void resolve_kernels();
   void lay_out();
+  void lay_out(std::vector<BufferRequest>& requests);
   void find_releases();
-  std::size_t bytes_of(ValueId v) const {
-    const Type& t = plan_->values[v].type;
-    return byte_size(t.elem, element_count(to_shape(*t.shape)));
-  }
+  std::size_t bytes_of(ValueId v) const { return facts_[v].bytes; }
   template <class F>
   void for_each_use(const Node& node, F&& fn) const {
     for (const ValueId v : node.inputs) {
@@ -54,6 +69,9 @@ class PlanBuilder {
 
   const Program& program_;
   const Graph& graph_;
+  const std::vector<ValueFacts>& facts_;
+  const Plan* base_;
+  const std::vector<char>& changed_;
   std::shared_ptr<Plan> plan_;
   ValueId root(ValueId v) {
     while (root_[v] != v) v = root_[v] = root_[root_[v]];
@@ -79,15 +97,18 @@ void PlanBuilder::place_given(const ops::InferResult& inferred) {
   for (ValueId v = 0; v < graph_.values().size(); ++v) {
     ValuePlan& p = plan_->values[v];
     root_[v] = v;
-    p.type = inferred.types[v];
+    p.type = facts_[v].type;
+    p.bytes = facts_[v].bytes;
     if (graph_.value(v).is_input) {
       p.place = Place::input;
     } else if (graph_.value(v).constant || !program_.constants_[v].empty()) {
       p.place = Place::constant;
-    } else if (const auto it = inferred.values.find(v); it != inferred.values.end()) {
-      p.place = Place::known;
-      plan_->known.emplace_back(v, it->second);
     }
+  }
+  for (const auto& [v, tensor] : inferred.values) {
+    if (plan_->values[v].place != Place::absent) continue;
+    plan_->values[v].place = Place::known;
+    plan_->known.emplace_back(v, tensor);
   }
 }
 
@@ -112,12 +133,12 @@ void PlanBuilder::place_results() {
     for (const ValueId v : node.inputs) {
       if (v == kNoValue) continue;
       const ValuePlan& p = plan_->values[v];
-      s.dynamic = s.dynamic || p.place == Place::dynamic || (p.place == Place::input && !is_static(p.type));
+      s.dynamic = s.dynamic || p.place == Place::dynamic || (p.place == Place::input && !facts_[v].fixed);
       // Of another type than the kernel was chosen for: what to do about it is settled in the run.
-      s.dynamic = s.dynamic || (p.type.is_tensor() && p.type.elem != graph_.value(v).type.elem);
+      s.dynamic = s.dynamic || (p.type->is_tensor() && p.type->elem != graph_.value(v).type.elem);
     }
     for (const ValueId v : node.outputs) {
-      if (v != kNoValue) s.dynamic = s.dynamic || !is_static(plan_->values[v].type);
+      if (v != kNoValue) s.dynamic = s.dynamic || !facts_[v].fixed;
     }
     // Results of subgraph calls are made by the subgraph.
     s.dynamic = s.dynamic || !node.subgraphs.empty();
@@ -199,7 +220,7 @@ void PlanBuilder::join_inputs(std::uint32_t index) {
   const Node& node = node_of(s);
   const ValueId out = node.outputs[0];
   if (out == kNoValue || root_[out] != out || plan_->values[out].place != Place::arena || last_[out] == kForever) return;
-  const Shape shape = to_shape(*plan_->values[out].type.shape);
+  const Shape shape = to_shape(*plan_->values[out].type->shape);
   for (std::size_t i = 0; i < static_cast<std::size_t>(axis); ++i) {
     if (shape[i] != 1) return;
   }
@@ -215,27 +236,68 @@ void PlanBuilder::join_inputs(std::uint32_t index) {
   }
 }
 
+void PlanBuilder::resolve_kernel(StepPlan& s, BufferRequest& workspace) {
+  const Node& node = node_of(s);
+  std::vector<const Type*> in, out;
+  for (const ValueId v : node.inputs) in.push_back(v == kNoValue ? nullptr : plan_->values[v].type.get());
+  for (const ValueId v : node.outputs) out.push_back(v == kNoValue ? nullptr : plan_->values[v].type.get());
+  ResolveContext context;
+  context.inputs = in;
+  context.outputs = out;
+  try {
+    s.state = kernel_of(s).resolve(context);
+  } catch (Error& e) {
+    e.add_context("in " + graph_.describe(program_.steps()[s.step].node));
+    throw;
+  }
+  workspace.bytes = context.workspace_bytes;
+}
+
+// The state that the step has in the plan before, if its types are the same there. `at`: where to look on, since both plans have
+// their steps in the program's order.
+bool PlanBuilder::takes_over(StepPlan& s, BufferRequest& workspace, std::size_t& at) const {
+  if (base_ == nullptr) return false;
+  while (at < base_->steps.size() && base_->steps[at].step < s.step) ++at;
+  if (at == base_->steps.size() || base_->steps[at].step != s.step || base_->steps[at].dynamic) return false;
+  const Node& node = node_of(s);
+  const auto changed = [&](ValueId v) { return v != kNoValue && changed_[v] != 0; };
+  if (std::any_of(node.inputs.begin(), node.inputs.end(), changed)) return false;
+  if (std::any_of(node.outputs.begin(), node.outputs.end(), changed)) return false;
+  s.state = base_->steps[at].state;
+  workspace.bytes = base_->steps[at].workspace_bytes;
+  return true;
+}
+
 void PlanBuilder::resolve_kernels() {
   workspaces_.resize(plan_->steps.size());
+  std::size_t at = 0;
   for (std::uint32_t i = 0; i < plan_->steps.size(); ++i) {
     StepPlan& s = plan_->steps[i];
     workspaces_[i].first = workspaces_[i].last = i;
     if (s.dynamic || kernel_of(s).allocates_outputs()) continue;
-    const Node& node = node_of(s);
-    std::vector<const Type*> in, out;
-    for (const ValueId v : node.inputs) in.push_back(v == kNoValue ? nullptr : &plan_->values[v].type);
-    for (const ValueId v : node.outputs) out.push_back(v == kNoValue ? nullptr : &plan_->values[v].type);
-    ResolveContext context;
-    context.inputs = in;
-    context.outputs = out;
-    try {
-      s.state = kernel_of(s).resolve(context);
-    } catch (Error& e) {
-      e.add_context("in " + graph_.describe(program_.steps()[s.step].node));
-      throw;
-    }
-    workspaces_[i].bytes = context.workspace_bytes;
+    if (!takes_over(s, workspaces_[i], at)) resolve_kernel(s, workspaces_[i]);
   }
+}
+
+// Where shapes are open, buffers get some slack, so that those which grow a little with each run keep their places.
+void PlanBuilder::lay_out(std::vector<BufferRequest>& requests) {
+  if (!has_fixed_inputs(graph_)) {
+    for (BufferRequest& r : requests) {
+      const std::size_t step = std::max<std::size_t>(std::bit_floor(r.bytes) / 16, 64);
+      if (r.bytes < SIZE_MAX / 4) r.bytes = (r.bytes + step - 1) / step * step;
+    }
+  }
+  if (base_ != nullptr) {
+    const auto same = [](const BufferRequest& a, const BufferRequest& b) {
+      return a.bytes == b.bytes && a.first == b.first && a.last == b.last;
+    };
+    if (std::equal(requests.begin(), requests.end(), base_->buffers.begin(), base_->buffers.end(), same)) {
+      requests = base_->buffers;
+      plan_->arena_bytes = base_->arena_bytes;
+      return;
+    }
+  }
+  plan_->arena_bytes = assign_offsets(requests);
 }
 
 void PlanBuilder::lay_out() {
@@ -260,7 +322,7 @@ void PlanBuilder::lay_out() {
     requests.push_back(workspaces_[i]);
     workspace_steps.push_back(i);
   }
-  plan_->arena_bytes = assign_offsets(requests);
+  lay_out(requests);
   for (std::size_t i = 0; i < buffers; ++i) plan_->values[owners[i]].offset = requests[i].offset;
   for (ValueId v = 0; v < plan_->values.size(); ++v) {
     if (parts_[v].whole == kNoValue) continue;
@@ -272,8 +334,9 @@ void PlanBuilder::lay_out() {
   for (std::size_t i = 0; i < workspace_steps.size(); ++i) {
     StepPlan& s = plan_->steps[workspace_steps[i]];
     s.workspace_offset = requests[buffers + i].offset;
-    s.workspace_bytes = requests[buffers + i].bytes;
+    s.workspace_bytes = workspaces_[workspace_steps[i]].bytes;
   }
+  plan_->buffers = std::move(requests);
   // Views of arena memory have a fixed address too; the others are bound for each run.
   for (const Node& node : graph_.nodes()) {
     for (const ValueId v : node.outputs) {
@@ -305,9 +368,8 @@ void PlanBuilder::find_releases() {
   }
 }
 
-std::shared_ptr<const Plan> PlanBuilder::build(const std::vector<Type>& inputs) {
-  ops::InferOptions options;
-  place_given(ops::infer(graph_, inputs, options));
+std::shared_ptr<Plan> PlanBuilder::build(const ops::InferResult& inferred) {
+  place_given(inferred);
   choose_steps();
   place_results();
   find_last_uses();
@@ -320,9 +382,27 @@ std::shared_ptr<const Plan> PlanBuilder::build(const std::vector<Type>& inputs) 
   return plan_;
 }
 
-std::shared_ptr<const Plan> build_plan(const Program& program, std::vector<std::int64_t> signature,
-                                       const std::vector<Type>& inputs) {
-  return PlanBuilder(program, std::move(signature)).build(inputs);
+std::shared_ptr<const Plan> Planner::plan(std::vector<std::int64_t> signature, const std::vector<Type>& inputs) {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return Planner(program_).plan(std::move(signature), inputs);
+  if (!inference_) inference_ = std::make_unique<ops::Inference>(program_.graph());
+  const std::shared_ptr<const Plan> base = std::exchange(last_, nullptr);
+  const ops::InferResult& inferred = inference_->update(inputs);
+  const std::vector<char>& changed = inference_->changed();
+  facts_.resize(inferred.types.size());
+  for (ValueId v = 0; v < facts_.size(); ++v) {
+    if (changed[v] != 0) facts_[v] = facts_of(inferred.types[v]);
+  }
+  const std::shared_ptr<Plan> made = PlanBuilder(program_, facts_, base.get(), changed).build(inferred);
+  made->signature = std::move(signature);
+  if (base) hand_on_frame(*base, *made, changed);
+  if (has_fixed_inputs(program_.graph())) {  // there will be no other plan
+    inference_.reset();
+    facts_ = {};
+  } else {
+    last_ = made;
+  }
+  return made;
 }
 
 }  // namespace sdx::plan

@@ -10,6 +10,8 @@
 #include <sdx/tensor.hpp>
 
 #include "graph/graph.h"
+#include "ops/infer.h"
+#include "plan/arena.h"
 #include "providers/interface/kernel.h"
 
 namespace sdx::plan {
@@ -36,26 +38,35 @@ enum class Place : std::uint8_t {
 
 struct ValuePlan {
   Place place = Place::absent;
-  ValueId root = kNoValue;  // of a view: whose memory (arena, output or input)
-  std::size_t offset = 0;   // arena, and views of arena
-  bool shared = false;      // output: other values lie in the same memory
-  Type type;
+  ValueId root = kNoValue;           // of a view: whose memory (arena, output or input)
+  std::size_t offset = 0;            // arena, and views of arena
+  bool shared = false;               // output: other values lie in the same memory
+  std::size_t bytes = 0;             // of tensors with constant extents
+  std::shared_ptr<const Type> type;  // shared by plans in which it is the same
 };
 
 struct StepPlan {
-  std::uint32_t step = 0;  // index into Program::steps()
-  bool dynamic = false;    // shapes are settled when it runs
-  std::unique_ptr<KernelState> state;
+  std::uint32_t step = 0;                    // index into Program::steps()
+  bool dynamic = false;                      // shapes are settled when it runs
+  std::shared_ptr<const KernelState> state;  // shared by plans in which the step's types are the same
   std::size_t workspace_offset = SIZE_MAX;
   std::size_t workspace_bytes = 0;
   std::vector<ValueId> release;  // dynamic values that nobody needs after this step
   std::vector<ValueId> dead;     // when poisoning: arena values whose memory nobody needs after this step
 };
 
+// What planning needs to know of a value's type.
+struct ValueFacts {
+  std::shared_ptr<const Type> type;
+  bool fixed = false;     // a tensor of numbers with constant extents
+  std::size_t bytes = 0;  // of such a tensor
+};
+
 // Memory of one run in progress; reused by later runs.
 struct Frame {
   ArenaBlock arena;
   const void* bound_to = nullptr;    // arena address that the values below point into
+  bool bound_whole = true;           // false: values of the arena that are empty have to be bound yet
   std::vector<Value> values;         // by ValueId
   std::vector<const Value*> inputs;  // of all steps, one after the other
   std::vector<Value*> outputs;
@@ -70,14 +81,29 @@ struct Plan {
   std::vector<ValueId> fresh;  // Place::output, allocated at the start of each run
   std::vector<ValueId> views;  // of inputs and outputs, in an order in which they can be bound
   std::size_t arena_bytes = 0;
+  std::vector<BufferRequest> buffers;  // of the arena, laid out
 
   mutable std::mutex mutex;
   mutable std::vector<std::unique_ptr<Frame>> frames;  // not in use
 };
 
-// Resolves the program for inputs of the given types (tensors with constant extents, or anything else: then what depends on them
-// is settled while running).
-std::shared_ptr<const Plan> build_plan(const Program& program, std::vector<std::int64_t> signature,
-                                       const std::vector<Type>& inputs);
+// Makes the plans of one program. Consecutive plans often differ in little, such as the length of a cache that grows by one with
+// each token: what depends on no input that changed is taken from the plan before. Thread-safe: a caller who finds another one
+// planning makes a plan from nothing.
+class Planner {
+ public:
+  explicit Planner(const Program& program) : program_(program) {}
+
+  // Resolves the program for inputs of the given types (tensors with constant extents, or anything else: then what depends on
+  // them is settled while running).
+  std::shared_ptr<const Plan> plan(std::vector<std::int64_t> signature, const std::vector<Type>& inputs);
+
+ private:
+  const Program& program_;
+  std::mutex mutex_;
+  std::unique_ptr<ops::Inference> inference_;
+  std::vector<ValueFacts> facts_;     // by ValueId, as of the last inference
+  std::shared_ptr<const Plan> last_;  // the plan for these
+};
 
 }  // namespace sdx::plan

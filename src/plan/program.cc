@@ -233,7 +233,7 @@ std::shared_ptr<const Plan> Program::plan_for(const std::vector<Value>& inputs) 
       return plans_.front();
     }
   }
-  std::shared_ptr<const Plan> plan = build_plan(*this, std::move(key), types_of(inputs));
+  std::shared_ptr<const Plan> plan = planner_.plan(std::move(key), types_of(inputs));
   const std::lock_guard lock(mutex_);
   plans_.push_front(plan);
   if (plans_.size() > cache_size_) plans_.pop_back();
@@ -253,7 +253,7 @@ std::string Program::dump() const {
   if (fixed) {
     std::vector<Type> types;
     for (const ValueId v : graph_.inputs()) types.push_back(graph_.value(v).type);
-    plan = build_plan(*this, {}, types);
+    plan = planner_.plan({}, types);
     out += fmt::format("plan: {} of {} steps, arena {} bytes\n", plan->steps.size(), steps_.size(), plan->arena_bytes);
   } else {
     out += fmt::format("plan: {} steps; input shapes are not fixed, memory is laid out per shape\n", steps_.size());
@@ -263,7 +263,7 @@ std::string Program::dump() const {
     const std::string name = "%" + graph_.value(v).name;
     if (!plan) return name + ": " + graph_.value(v).type.str();
     const ValuePlan& p = plan->values[v];
-    const std::string typed = name + ": " + p.type.str();
+    const std::string typed = name + ": " + p.type->str();
     switch (p.place) {
       case Place::arena: return fmt::format("{} @{}", typed, p.offset);
       case Place::output: return typed + " @output";

@@ -87,6 +87,7 @@ class SDX_TOOLS_API Program {
   std::vector<bool> needed_;                              // while compiling: constants that a step reads when it runs
   std::size_t cache_size_;
 
+  mutable Planner planner_{*this};
   mutable std::mutex mutex_;
   mutable std::list<std::shared_ptr<const Plan>> plans_;  // most recently used first
   mutable std::vector<ArenaBlock> arenas_;                // not in use; shared by all plans of this program
