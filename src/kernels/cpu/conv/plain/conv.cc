@@ -7,6 +7,7 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/conv/plain/conv_depthwise.h"
+#include "kernels/cpu/conv/plain/conv_narrow.h"
 #include "kernels/cpu/conv/plain/conv_simd.h"
 #include "kernels/cpu/conv/winograd/winograd.h"
 #include "kernels/cpu/elementwise/elementwise_simd.h"
@@ -150,6 +151,7 @@ void conv_gemm(const ConvShape& s, const float* x, const float* packed, const fl
   const std::int64_t n = volume(s.out);
   const std::int64_t products = s.batch * s.groups;
   if (m <= 0 || n <= 0 || products <= 0) return;
+  if (conv_is_narrow(s)) return conv_narrow(s, x, packed, bias, residual, act, y);
   if (n < kernels.nr && s.batch > 1 && s.groups == 1 && residual == nullptr) return conv_images(s, x, packed, bias, act, y);
   const bool direct = pointwise(s);
   const TaskGrid grid = choose_grid(kernels, m, n, k, products, false);

@@ -142,6 +142,28 @@ TEST(KernelsConv, ManyImagesOfFewPixels) {
   });
 }
 
+TEST(KernelsConv, FewPositions) {
+  for_each_isa([] {
+    for (std::int64_t positions = 1; positions <= 17; ++positions) {
+      SCOPED_TRACE(positions);
+      check(shape_of(1, 3, 29, 1, kNone, kNone, {positions, 3, 1, 1, 1, 1}), ConvAlgorithm::gemm, positions % 2 == 0, 1e-5);
+      check(shape_of(1, 130, 43, 1, kNone, kNone, {positions, 1, 1, 1, 0, 0}), ConvAlgorithm::gemm, positions % 2 != 0, 1e-5);
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+    for (const ConvShape& s : {shape_of(1, 1, 258, 1, kNone, kNone, {640, 256, 128, 1, 0, 0}),  // a spectrum
+                               shape_of(1, 300, 1, 1, kNone, kNone, {6, 3, 2, 1, 1, 1}),        // one channel, blocks of sums
+                               shape_of(3, 5, 15, 1, kNone, kNone, {7, 3, 2, 2, 2, 1}),         // images side by side
+                               shape_of(1, 20, 31, 1, kNone, {3, 3, 1, 1, 1, 1}, {4, 3, 1, 1, 1, 1}),
+                               shape_of(1, 4, 17, 1, {4, 2, 2, 1, 0, 0}, {3, 2, 1, 2, 1, 0}, {4, 3, 3, 1, 2, 2}),
+                               shape_of(1, 6, 15, 1, kNone, {2, 3, 1, 1, 4, 4}, {1, 1, 1, 1, 0, 0}),  // padding alone reached
+                               shape_of(1, 6, 16, 1, kNone, {6, 3, 1, 1, -1, -1}, {5, 3, 1, 1, -2, 1})}) {
+      check(s, ConvAlgorithm::gemm, false, 1e-5);
+      check(s, ConvAlgorithm::gemm, true, 1e-5);
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+  });
+}
+
 TEST(KernelsConv, DepthwiseMatchesTheDefinition) {
   const std::vector<ConvShape> shapes = {
       shape_of(1, 6, 6, 6, kNone, {9, 3, 1, 1, 1, 1}, {11, 3, 1, 1, 1, 1}),
