@@ -140,10 +140,10 @@ class Readers {
 };
 
 bool fuse_at(Graph& g, NodeId id, Readers& readers) {
+  // A copy only of what it is about: other nodes may hold whole subgraphs.
+  if (const Node& n = g.node(id); n.removed || n.op_type != "QuantizeLinear" || !n.domain.empty()) return false;
   const Node quantizer = g.node(id);
-  if (quantizer.removed || quantizer.op_type != "QuantizeLinear" || !quantizer.domain.empty() ||
-      !is_quantizing(g, quantizer, quantizer.outputs.at(0)))
-    return false;
+  if (!is_quantizing(g, quantizer, quantizer.outputs.at(0))) return false;
   for (const bool through : {false, true}) {
     Cone cone(g, through);
     // A DequantizeLinear alone is qdq-to-integer's.

@@ -33,8 +33,10 @@ NodeId reader(const Graph& g, ValueId v, std::string_view op, const Uses& uses, 
 }
 
 bool fuse(Graph& g, NodeId id, const Uses& uses) {
+  // A copy only of what it is about: other nodes may hold whole subgraphs.
+  if (const Node& any = g.node(id); any.removed || !any.domain.empty() || any.op_type != "MatMulInteger") return false;
   const Node n = g.node(id);
-  if (n.removed || !n.domain.empty() || n.op_type != "MatMulInteger" || n.outputs[0] == kNone) return false;
+  if (n.outputs[0] == kNone) return false;
   const auto input = [&](std::size_t i) { return i < n.inputs.size() ? n.inputs[i] : kNone; };
   const Tensor* w = constant_value(g, n.inputs[1]);
   const SymShape* a = shape_of(g, n.inputs[0]);
