@@ -39,10 +39,11 @@ struct Block {
 
 // Running state of one panel of queries.
 struct Panel {
-  const float* q;  // [size][nr], scaled
-  float* sums;     // [v][nr]
-  float* max;      // [nr]
-  float* total;    // [nr]
+  const float* q;      // [size][nr], scaled
+  float* sums;         // [v][nr]
+  float* max;          // [nr]
+  float* total;        // [nr]
+  std::int64_t width;  // columns that are computed: a last panel's few queries take half of them
 };
 
 // Rows [first, first + most) of keys or values, or the first ones of them.
@@ -92,7 +93,8 @@ void pack_block(const Block& b, std::int64_t batch, std::int64_t kv, float* keys
 void score(const Block& b, const Panel& p, std::int64_t nk, float* scores) {
   GemmTile t;
   t.b = p.q;
-  t.ldb = t.ldc = t.n = b.gemm.nr;
+  t.ldb = t.ldc = b.gemm.nr;
+  t.n = p.width;
   t.k = b.a.head_size;
   const Cuts tiles(b.nk, b.gemm.mr);
   for (std::int64_t i = 0; i < tiles.parts && tiles.begin(i) < nk; ++i) {
@@ -107,7 +109,8 @@ void score(const Block& b, const Panel& p, std::int64_t nk, float* scores) {
 void add_values(const Block& b, const Panel& p, std::int64_t nk, const float* scores) {
   GemmTile t;
   t.b = scores;
-  t.ldb = t.ldc = t.n = b.gemm.nr;
+  t.ldb = t.ldc = b.gemm.nr;
+  t.n = p.width;
   t.k = nk;
   t.accumulate = true;
   const Cuts columns(b.a.v_head_size, b.gemm.mr);
@@ -186,7 +189,8 @@ void attend_panels(const AttentionArgs& a, std::int64_t b, std::int64_t kv, std:
   const auto panel = [&](std::int64_t g, std::int64_t i) {
     float* at = states + (g * panels + i) * state;
     float* sums = at + a.head_size * nr;
-    return Panel{at, sums, sums + a.v_head_size * nr, sums + (a.v_head_size + 1) * nr};
+    const std::int64_t width = rows - i * nr <= nr / 2 ? nr / 2 : nr;
+    return Panel{at, sums, sums + a.v_head_size * nr, sums + (a.v_head_size + 1) * nr, width};
   };
   for (std::int64_t g = 0; g < group; ++g) {
     const float* q = a.q + b * a.q_batch + (kv * group + g) * a.q_head + q0 * a.q_row;
@@ -214,7 +218,7 @@ void attend_panels(const AttentionArgs& a, std::int64_t b, std::int64_t kv, std:
         const Panel p = panel(g, i);
         score(block, p, nk, scores);
         mask_scores(block, b, kv * group + g, first, count, nk, scores, scores + most * nr);
-        block.rows.panel_softmax(scores, nk, nr, p.max, p.total, p.sums, a.v_head_size);
+        block.rows.panel_softmax(scores, nk, nr, p.width, p.max, p.total, p.sums, a.v_head_size);
         add_values(block, p, nk, scores);
       }
     }
