@@ -162,6 +162,52 @@ void store(const Block& b, const Panel& p, std::int64_t batch, std::int64_t head
 
 }  // namespace
 
+namespace {
+
+// The largest square of a row's norm; not finite where an element is not, or a square leaves float's range.
+float largest_square(const float* rows, std::int64_t stride, std::int64_t n, std::int64_t size) {
+  float largest = 0.0F, all = 0.0F;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const float* const row = rows + i * stride;
+    float square = 0.0F;
+    gemm_kernels().gemv_dots(row, row, size, size, 1, &square, 1);
+    largest = std::max(largest, square);
+    all += square * 0.0F;
+  }
+  return largest + all;
+}
+
+}  // namespace
+
+std::int64_t keys_with_weight(const AttentionArgs& a, std::int64_t b, std::int64_t kv, std::int64_t q0, std::int64_t rows,
+                              std::int64_t valid) {
+  if (a.mask == nullptr || a.mask_row != 0 || a.mask_head != 0 || valid < 2) return valid;
+  if (a.causal || a.window > 0 || a.softcap > 0.0F || a.source.run != nullptr) return valid;
+  // Weights below e^-88 of the largest are 0.
+  constexpr float kNone = 100.0F;
+  const float* const mask = a.mask + b * a.mask_batch;
+  const float most = *std::max_element(mask, mask + valid);
+  if (!std::isfinite(most) || !(mask[valid - 1] < most - kNone)) return valid;
+  const float* const k = a.k + b * a.k_batch + kv * a.k_head;
+  const std::int64_t group = a.heads / a.kv_heads;
+  float queries = 0.0F;
+  for (std::int64_t g = 0; g < group; ++g) {
+    const float* const q = a.q + b * a.q_batch + (kv * group + g) * a.q_head + q0 * a.q_row;
+    const float square = largest_square(q, a.q_row, rows, a.head_size);
+    if (!std::isfinite(square)) return valid;
+    queries = std::max(queries, square);
+  }
+  // No score is larger than this (Cauchy and Schwarz), roundings included.
+  const float keys = largest_square(k, a.k_row, valid, a.head_size);
+  const float score = 1.001F * std::fabs(a.scale) * std::sqrt(queries) * std::sqrt(keys);
+  if (!std::isfinite(score)) return valid;
+  const float least = most - 2.0F * score - kNone;
+  std::int64_t n = valid;
+  while (n > 1 && mask[n - 1] < least) --n;
+  const float* const v = a.v + b * a.v_batch + kv * a.v_head;
+  return std::isfinite(largest_square(v + n * a.v_row, a.v_row, valid - n, a.v_head_size)) ? n : valid;
+}
+
 std::int64_t few_queries() { return std::clamp<std::int64_t>(gemm_kernels().nr / 2, 8, kMostFewQueries); }
 
 std::int64_t panel_queries(std::int64_t group, std::int64_t head_size, std::int64_t v_head_size) {
