@@ -54,6 +54,26 @@ void accumulate(const T* x, T* y, std::int64_t length, std::int64_t step, bool e
   }
 }
 
+// `columns` neighbours at a time, so that what is read lies together.
+template <class T, class Op>
+void accumulate_columns(const T* x, T* y, std::int64_t columns, std::int64_t length, std::int64_t step, bool exclusive,
+                        bool reverse) {
+  constexpr std::int64_t kMost = 64;
+  for (; columns > 0; columns -= kMost, x += kMost, y += kMost) {
+    const std::int64_t some = std::min(columns, kMost);
+    Accumulator<T> totals[kMost];
+    std::fill_n(totals, some, static_cast<Accumulator<T>>(Op::kIdentity));
+    for (std::int64_t k = 0; k < length; ++k) {
+      const std::int64_t at = (reverse ? length - 1 - k : k) * step;
+      for (std::int64_t i = 0; i < some; ++i) {
+        const Accumulator<T> next = Op{}(totals[i], widen(x[at + i]));
+        y[at + i] = narrow<T>(exclusive ? totals[i] : next);
+        totals[i] = next;
+      }
+    }
+  }
+}
+
 std::int64_t axis_of(const Tensor& t) {
   if (t.size() != 1) fail(ErrorCode::invalid_model, "the axis must be one integer, received {}", t.type_string());
   return to_ints(t)[0];
@@ -84,9 +104,15 @@ void run_cumulative(OpContext& c) {
     auto* y = static_cast<T*>(out.mutable_data());
     const std::int64_t grain = std::max<std::int64_t>(1, kElementGrain / length);
     parallel_for(in.size() / length, grain, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t lane = begin; lane < end; ++lane) {
+      for (std::int64_t lane = begin; lane < end;) {
         const std::int64_t at = lane / inner * inner * length + lane % inner;
-        accumulate<T, Op>(x + at, y + at, length, inner, exclusive, reverse);
+        const std::int64_t columns = std::min(end - lane, inner - lane % inner);
+        if (columns == 1) {
+          accumulate<T, Op>(x + at, y + at, length, inner, exclusive, reverse);
+        } else {
+          accumulate_columns<T, Op>(x + at, y + at, columns, length, inner, exclusive, reverse);
+        }
+        lane += columns;
       }
     });
   });

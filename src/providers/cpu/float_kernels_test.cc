@@ -94,6 +94,17 @@ TEST(FloatKernels, Reductions) {
     }
   }
   compare({"reduce-f32", "input z: float32[3,4,35]\nconstant a: int64[1] 1\ny = ReduceLogSum(z, a)\noutput y\n"});
+  // Axes that are not neighbours, which ones may separate.
+  for (const char* op :
+       {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceSumSquare", "ReduceL1", "ReduceL2", "ReduceLogSumExp"}) {
+    for (const char* axes : {"[2] 0 2", "[3] 0 2 4", "[3] 0 3 4", "[2] 1 4", "[3] 1 3 5"}) {
+      compare({"reduce-f32", ("input x: float32[3,4,5,1,6,7]\nconstant a: int64" + std::string(axes) + "\ny = " + op +
+                              "(x, a) {keepdims=0}\noutput y\n")
+                                 .c_str()});
+    }
+  }
+  compare({"reduce-f32", "input z: float32[3,4,35]\nconstant a: int64[2] 0 2\ny = ReduceLogSum(z, a)\noutput y\n"});
+  compare({"reduce-int", "input x: int64[3,4,35]\nconstant a: int64[2] 0 2\ny = ReduceSum(x, a)\noutput y\n"});
   for (const char* type : {"int32", "int64"}) {
     for (const char* op : {"ReduceSum", "ReduceMax", "ReduceMin"}) {
       for (const char* axes : {"0", "1", "-1"}) {
@@ -119,6 +130,9 @@ TEST(FloatKernels, PositionsAndOrder) {
                              "\noutput y\noutput at\n")
                                 .c_str()});
     }
+    compare({"top-k-f32", ("input x: float32[2,200,3]\nconstant k: int64[1] " + std::string(k) +
+                           "\ny, at = TopK(x, k) {axis=1}\noutput y\noutput at\n")
+                              .c_str()});
   }
 }
 
@@ -306,6 +320,8 @@ TEST(FloatKernels, Normalisations) {
   compare({"layer-norm-f32", layer.c_str()});
   compare({"instance-norm-f32", instance.c_str()});
   compare({"batch-norm-f32", batch.c_str()});
+  const std::string rows = "input x: float32[5,2]" + batch.substr(batch.find('\n'));
+  compare({"batch-norm-f32", rows.c_str()});
   compare({"lrn-f32", "input x: float32[2,5,3]\ny = LRN(x) {size=4, alpha=0.1}\noutput y\n"});
 }
 

@@ -155,7 +155,8 @@ void attention_f32(const AttentionArgs& a) {
                    const std::int64_t i = t % blocks.parts, b = t / blocks.parts / a.kv_heads;
                    const std::int64_t q0 = blocks.begin(i) * nr;
                    const std::int64_t rows = std::min(a.queries - q0, blocks.size(i) * nr);
-                   attend_panels(a, b, t / blocks.parts % a.kv_heads, q0, rows, valid_keys(a, b));
+                   const std::int64_t kv = t / blocks.parts % a.kv_heads;
+                   attend_panels(a, b, kv, q0, rows, keys_with_weight(a, b, kv, q0, rows, valid_keys(a, b)));
                  }
                });
 }

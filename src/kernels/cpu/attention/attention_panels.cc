@@ -39,10 +39,11 @@ struct Block {
 
 // Running state of one panel of queries.
 struct Panel {
-  const float* q;  // [size][nr], scaled
-  float* sums;     // [v][nr]
-  float* max;      // [nr]
-  float* total;    // [nr]
+  const float* q;      // [size][nr], scaled
+  float* sums;         // [v][nr]
+  float* max;          // [nr]
+  float* total;        // [nr]
+  std::int64_t width;  // columns that are computed: a last panel's few queries take half of them
 };
 
 // Rows [first, first + most) of keys or values, or the first ones of them.
@@ -92,7 +93,8 @@ void pack_block(const Block& b, std::int64_t batch, std::int64_t kv, float* keys
 void score(const Block& b, const Panel& p, std::int64_t nk, float* scores) {
   GemmTile t;
   t.b = p.q;
-  t.ldb = t.ldc = t.n = b.gemm.nr;
+  t.ldb = t.ldc = b.gemm.nr;
+  t.n = p.width;
   t.k = b.a.head_size;
   const Cuts tiles(b.nk, b.gemm.mr);
   for (std::int64_t i = 0; i < tiles.parts && tiles.begin(i) < nk; ++i) {
@@ -107,7 +109,8 @@ void score(const Block& b, const Panel& p, std::int64_t nk, float* scores) {
 void add_values(const Block& b, const Panel& p, std::int64_t nk, const float* scores) {
   GemmTile t;
   t.b = scores;
-  t.ldb = t.ldc = t.n = b.gemm.nr;
+  t.ldb = t.ldc = b.gemm.nr;
+  t.n = p.width;
   t.k = nk;
   t.accumulate = true;
   const Cuts columns(b.a.v_head_size, b.gemm.mr);
@@ -159,6 +162,52 @@ void store(const Block& b, const Panel& p, std::int64_t batch, std::int64_t head
 
 }  // namespace
 
+namespace {
+
+// The largest square of a row's norm; not finite where an element is not, or a square leaves float's range.
+float largest_square(const float* rows, std::int64_t stride, std::int64_t n, std::int64_t size) {
+  float largest = 0.0F, all = 0.0F;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const float* const row = rows + i * stride;
+    float square = 0.0F;
+    gemm_kernels().gemv_dots(row, row, size, size, 1, &square, 1);
+    largest = std::max(largest, square);
+    all += square * 0.0F;
+  }
+  return largest + all;
+}
+
+}  // namespace
+
+std::int64_t keys_with_weight(const AttentionArgs& a, std::int64_t b, std::int64_t kv, std::int64_t q0, std::int64_t rows,
+                              std::int64_t valid) {
+  if (a.mask == nullptr || a.mask_row != 0 || a.mask_head != 0 || valid < 2) return valid;
+  if (a.causal || a.window > 0 || a.softcap > 0.0F || a.source.run != nullptr) return valid;
+  // Weights below e^-88 of the largest are 0.
+  constexpr float kNone = 100.0F;
+  const float* const mask = a.mask + b * a.mask_batch;
+  const float most = *std::max_element(mask, mask + valid);
+  if (!std::isfinite(most) || !(mask[valid - 1] < most - kNone)) return valid;
+  const float* const k = a.k + b * a.k_batch + kv * a.k_head;
+  const std::int64_t group = a.heads / a.kv_heads;
+  float queries = 0.0F;
+  for (std::int64_t g = 0; g < group; ++g) {
+    const float* const q = a.q + b * a.q_batch + (kv * group + g) * a.q_head + q0 * a.q_row;
+    const float square = largest_square(q, a.q_row, rows, a.head_size);
+    if (!std::isfinite(square)) return valid;
+    queries = std::max(queries, square);
+  }
+  // No score is larger than this (Cauchy and Schwarz), roundings included.
+  const float keys = largest_square(k, a.k_row, valid, a.head_size);
+  const float score = 1.001F * std::fabs(a.scale) * std::sqrt(queries) * std::sqrt(keys);
+  if (!std::isfinite(score)) return valid;
+  const float least = most - 2.0F * score - kNone;
+  std::int64_t n = valid;
+  while (n > 1 && mask[n - 1] < least) --n;
+  const float* const v = a.v + b * a.v_batch + kv * a.v_head;
+  return std::isfinite(largest_square(v + n * a.v_row, a.v_row, valid - n, a.v_head_size)) ? n : valid;
+}
+
 std::int64_t few_queries() { return std::clamp<std::int64_t>(gemm_kernels().nr / 2, 8, kMostFewQueries); }
 
 std::int64_t panel_queries(std::int64_t group, std::int64_t head_size, std::int64_t v_head_size) {
@@ -186,7 +235,8 @@ void attend_panels(const AttentionArgs& a, std::int64_t b, std::int64_t kv, std:
   const auto panel = [&](std::int64_t g, std::int64_t i) {
     float* at = states + (g * panels + i) * state;
     float* sums = at + a.head_size * nr;
-    return Panel{at, sums, sums + a.v_head_size * nr, sums + (a.v_head_size + 1) * nr};
+    const std::int64_t width = rows - i * nr <= nr / 2 ? nr / 2 : nr;
+    return Panel{at, sums, sums + a.v_head_size * nr, sums + (a.v_head_size + 1) * nr, width};
   };
   for (std::int64_t g = 0; g < group; ++g) {
     const float* q = a.q + b * a.q_batch + (kv * group + g) * a.q_head + q0 * a.q_row;
@@ -214,7 +264,7 @@ void attend_panels(const AttentionArgs& a, std::int64_t b, std::int64_t kv, std:
         const Panel p = panel(g, i);
         score(block, p, nk, scores);
         mask_scores(block, b, kv * group + g, first, count, nk, scores, scores + most * nr);
-        block.rows.panel_softmax(scores, nk, nr, p.max, p.total, p.sums, a.v_head_size);
+        block.rows.panel_softmax(scores, nk, nr, p.width, p.max, p.total, p.sums, a.v_head_size);
         add_values(block, p, nk, scores);
       }
     }

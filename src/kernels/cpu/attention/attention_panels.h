@@ -16,6 +16,12 @@ VisibleKeys visible_keys(const AttentionArgs& a, std::int64_t i, std::int64_t va
 inline constexpr std::int64_t kMostFewQueries = 16;
 std::int64_t few_queries();
 
+// How many of the first `valid` keys have any weight for queries [q0, q0 + rows) of the heads that share key head kv. A mask that
+// is the same for all queries gives the places behind a shorter sequence so little that their weights are 0 whatever the scores
+// are; the bound is that of the norms of queries and keys. What hides infinities or NaN is not left out: 0 times these is NaN.
+std::int64_t keys_with_weight(const AttentionArgs& a, std::int64_t b, std::int64_t kv, std::int64_t q0, std::int64_t rows,
+                              std::int64_t valid);
+
 // Queries [q0, q0 + rows) of all heads that share key head `kv` of batch entry b.
 void attend_panels(const AttentionArgs& a, std::int64_t b, std::int64_t kv, std::int64_t q0, std::int64_t rows,
                    std::int64_t valid);

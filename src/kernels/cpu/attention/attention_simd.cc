@@ -116,8 +116,9 @@ void panel_softmax_lanes(float* s, std::int64_t n, std::int64_t width, float* ma
   for (i = 0; i < m; ++i) hn::StoreU(hn::Mul(hn::LoadU(d, sums + i * width), factor), d, sums + i * width);
 }
 
-void panel_softmax(float* s, std::int64_t n, std::int64_t width, float* max, float* sum, float* sums, std::int64_t m) {
-  for (std::int64_t c = 0; c < width; c += lanes_f32()) panel_softmax_lanes(s + c, n, width, max + c, sum + c, sums + c, m);
+void panel_softmax(float* s, std::int64_t n, std::int64_t width, std::int64_t count, float* max, float* sum, float* sums,
+                   std::int64_t m) {
+  for (std::int64_t c = 0; c < count; c += lanes_f32()) panel_softmax_lanes(s + c, n, width, max + c, sum + c, sums + c, m);
 }
 
 void add_rows(float* x, const float* row, std::int64_t n, std::int64_t width) {

@@ -10,8 +10,10 @@ struct AttentionKernels {
   // by which what was gathered so far must be scaled.
   float (*online_softmax)(float* scores, std::int64_t n, float* max, float* sum);
   void (*scale)(const float* x, float factor, float* y, std::int64_t n);
-  // The same down the columns of scores [n, width]; sums [m, width] are scaled by each column's factor. width is a panel's.
-  void (*panel_softmax)(float* scores, std::int64_t n, std::int64_t width, float* max, float* sum, float* sums, std::int64_t m);
+  // The same down the first `count` columns, whole vectors, of scores [n, width]; sums [m, width] are scaled by each column's
+  // factor.
+  void (*panel_softmax)(float* scores, std::int64_t n, std::int64_t width, std::int64_t count, float* max, float* sum,
+                        float* sums, std::int64_t m);
   // x[i, :] += row[i]
   void (*add_rows)(float* x, const float* row, std::int64_t n, std::int64_t width);
   // y[j, i] = x[i, j] factors[j] for i < n, j < count; x has rows of `width`, y of `ldy` elements.

@@ -89,7 +89,7 @@ TEST(KernelsAttention, MatchesTheDefinition) {
           Case{1, 2, 1, 1, 500, 64, 64, true, true, 0, 0, false}, Case{2, 2, 2, 3, 130, 16, 40, false, true, 0, 5.0F, true},
           Case{2, 1, 1, 50, 50, 17, 9, true, true, 13, 0, true}, Case{1, 1, 1, 100, 40, 8, 8, true, false, 0, 0, false},
           Case{1, 4, 2, 33, 900, 20, 12, false, true, 0, 2.0F, false}, Case{2, 2, 1, 450, 70, 5, 3, true, true, 30, 0, true},
-          Case{2, 1, 1, 9, 17, 1, 1, false, true, 0, 0, true}}) {
+          Case{2, 1, 1, 9, 17, 1, 1, false, true, 0, 0, true}, Case{2, 2, 1, 40, 450, 16, 24, true, false, 0, 1.5F, false}}) {
       check(c);
       if (::testing::Test::HasFatalFailure()) return;
     }
@@ -163,6 +163,57 @@ TEST(KernelsAttention, DistantScores) {
       attention_f32(a);
       const double want = j < 30 ? 1e37 * std::exp(static_cast<double>(k[j])) : 0.0;
       for (const float y : out) EXPECT_NEAR(y, want, want * 1e-5) << j;
+    }
+  });
+}
+
+// Places behind shorter sequences are left out of the products; what they hold still counts where it must.
+TEST(KernelsAttention, MaskedPlacesBehindSequences) {
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  for_each_isa([&] {
+    const std::int64_t batch = 3, heads = 2, n = 70, size = 20, lengths[3] = {70, 33, 1};
+    for (const float hidden : {-1e4F, -3.4028235e38F, -inf, -90.0F}) {
+      for (const float odd : {0.0F, inf, nan}) {
+        const std::int64_t all = batch * heads * n * size;
+        std::vector<float> q = random_floats(all, 1, -2, 2), k = random_floats(all, 2, -2, 2), v = random_floats(all, 3),
+                           out(q.size()), mask(static_cast<std::size_t>(batch * n), 0.5F);
+        for (std::int64_t b = 0; b < batch; ++b) std::fill(mask.begin() + b * n + lengths[b], mask.begin() + (b + 1) * n, hidden);
+        // Behind the second sequence, in the second head's values.
+        if (odd != 0.0F) v[static_cast<std::size_t>((3 * n + 50) * size)] = odd;
+        AttentionArgs a;
+        a.batch = batch, a.heads = a.kv_heads = heads, a.queries = a.keys = n, a.head_size = a.v_head_size = size;
+        a.q = q.data(), a.k = k.data(), a.v = v.data(), a.out = out.data(), a.mask = mask.data(), a.mask_batch = n;
+        a.q_batch = a.k_batch = a.v_batch = a.out_batch = heads * n * size;
+        a.q_head = a.k_head = a.v_head = a.out_head = n * size, a.q_row = a.k_row = a.v_row = a.out_row = size;
+        a.scale = 0.3F;
+        attention_f32(a);
+        for (std::int64_t h = 0; h < batch * heads; ++h) {
+          for (std::int64_t i = 0; i < n; ++i) {
+            std::vector<double> p(static_cast<std::size_t>(n));
+            double max = -1e300, sum = 0;
+            for (std::int64_t j = 0; j < n; ++j) {
+              double s = 0;
+              for (std::int64_t x = 0; x < size; ++x)
+                s += static_cast<double>(q[static_cast<std::size_t>((h * n + i) * size + x)]) *
+                     k[static_cast<std::size_t>((h * n + j) * size + x)];
+              p[static_cast<std::size_t>(j)] = s * 0.3 + mask[static_cast<std::size_t>(h / heads * n + j)];
+              max = std::max(max, p[static_cast<std::size_t>(j)]);
+            }
+            for (double& s : p) sum += s = std::exp(s - max);
+            for (std::int64_t x = 0; x < size; ++x) {
+              const float got = out[static_cast<std::size_t>((h * n + i) * size + x)];
+              if (odd != 0.0F && h == 3 && x == 0) {
+                ASSERT_FALSE(std::isfinite(got)) << hidden;
+                continue;
+              }
+              double want = 0;
+              for (std::int64_t j = 0; j < n; ++j)
+                want += p[static_cast<std::size_t>(j)] * v[static_cast<std::size_t>((h * n + j) * size + x)] / sum;
+              ASSERT_NEAR(got, want, 3e-6) << hidden << " " << h << " " << i;
+            }
+          }
+        }
+      }
     }
   });
 }

@@ -11,6 +11,7 @@
 // after foreach_target.h
 #include <hwy/highway.h>
 
+#include "kernels/cpu/elementwise/pow-inl.h"
 #include "kernels/cpu/simd/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -243,7 +244,18 @@ HWY_NOINLINE void binary_loop(const float* a, const float* b, float* y, std::int
   }
 }
 
-// There is no float pow of 1 ulp without extended precision; the common constant exponents have exact forms.
+// a^e for e = 1/2 and -1/2, which is no root of -0 and -inf.
+void root_loop(const float* a, bool inverse, float* y, std::int64_t n) {
+  const DF d;
+  const VF inf = hn::Inf(d), one = hn::Set(d, 1.0F);
+  for (std::int64_t i = 0; i < n; i += lanes_f32()) {
+    const VF v = load_floats(a + i, n - i);
+    const VF root = hn::IfThenElse(hn::Eq(v, hn::Neg(inf)), inf, hn::Sqrt(hn::Add(v, hn::Zero(d))));
+    store_floats(inverse ? hn::Div(one, root) : root, y + i, n - i);
+  }
+}
+
+// A power of 1 ulp needs more than float's precision; the common constant exponents have forms of their own.
 template <Form kForm>
 void pow_loop(const float* a, const float* b, float* y, std::int64_t n) {
   if constexpr (kForm == Form::right_scalar) {
@@ -251,13 +263,24 @@ void pow_loop(const float* a, const float* b, float* y, std::int64_t n) {
     if (e == 2.0F) return unary({Unary::square}, a, y, n);
     if (e == 1.0F) return unary({Unary::none}, a, y, n);
     if (e == -1.0F) return unary({Unary::reciprocal}, a, y, n);
+    if (e == 0.5F || e == -0.5F) return root_loop(a, e < 0.0F, y, n);
     if (e == 3.0F) {
       for (std::int64_t i = 0; i < n; ++i) y[i] = a[i] * a[i] * a[i];
       return;
     }
   }
-  for (std::int64_t i = 0; i < n; ++i) {
-    y[i] = std::pow(a[kForm == Form::left_scalar ? 0 : i], b[kForm == Form::right_scalar ? 0 : i]);
+  const DFHalf df;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(df));
+  HWY_ALIGN float some[HWY_MAX_BYTES / sizeof(double)];
+  const auto load = [&](const float* p, bool scalar, std::int64_t i) HWY_ATTR {
+    if (scalar) return hn::Set(df, *p);
+    if (n - i >= lanes) return hn::LoadU(df, p + i);
+    for (std::int64_t j = 0; j < lanes; ++j) some[j] = j < n - i ? p[i + j] : 1.0F;
+    return hn::Load(df, some);
+  };
+  for (std::int64_t i = 0; i < n; i += lanes) {
+    const VFHalf base = load(a, kForm == Form::left_scalar, i), exponent = load(b, kForm == Form::right_scalar, i);
+    pow_half(base, exponent, y + i, n - i < lanes ? n - i : lanes);
   }
 }
 

@@ -204,6 +204,46 @@ TEST(KernelsElementwise, BinaryFormsMatch) {
   });
 }
 
+// Powers within 1 ulp over all of float32, and exactly what the library gives where they are not ordinary.
+TEST(KernelsElementwise, Powers) {
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  for_each_isa([&] {
+    std::vector<float> a, b;
+    for (const float x :
+         {0.0F, -0.0F, 1.0F, -1.0F, -2.0F, 2.5F, 1e-40F, 1e-38F, 3e38F, inf, -inf, nan, 0.99999994F, 1.0000001F}) {
+      for (const float e : {0.0F, -0.0F, 0.5F, -0.5F, 3.0F, -3.0F, 0.3F, 130.0F, -130.0F, 1e9F, inf, -inf, nan}) {
+        a.push_back(x);
+        b.push_back(e);
+      }
+    }
+    const std::size_t special = a.size();
+    const std::vector<float> logs = random_floats(3000, 1, -86, 88), more = random_floats(3000, 2, -3, 3);
+    for (std::size_t i = 0; i < logs.size(); ++i) {
+      a.push_back(std::exp(logs[i]));
+      b.push_back(more[i]);
+    }
+    const auto n = static_cast<std::int64_t>(a.size());
+    Guarded<float> x(n, 1, a), e(n, 3, b), y(n, 2);
+    binary_f32(Binary::pow, x.data(), e.data(), y.data(), n);
+    const auto check = [&](std::int64_t i, float base, float exponent) {
+      const float want = std::pow(base, exponent);
+      if (std::isnan(want)) {
+        ASSERT_TRUE(std::isnan(y[i])) << base << " ^ " << exponent;
+      } else if (!std::isnormal(want)) {
+        ASSERT_EQ(y[i], want) << base << " ^ " << exponent;
+        ASSERT_EQ(std::signbit(y[i]), std::signbit(want)) << base << " ^ " << exponent;
+      } else {
+        ASSERT_LE(ulps(y[i], std::pow(static_cast<double>(base), static_cast<double>(exponent))), 1) << base << " ^ " << exponent;
+      }
+    };
+    for (std::int64_t i = 0; i < n; ++i) check(i, a[static_cast<std::size_t>(i)], b[static_cast<std::size_t>(i)]);
+    for (const float s : {0.5F, -0.5F, 2.2F}) {
+      binary_scalar_right_f32(Binary::pow, x.data(), s, y.data(), static_cast<std::int64_t>(special));
+      for (std::size_t i = 0; i < special; ++i) check(static_cast<std::int64_t>(i), a[i], s);
+    }
+  });
+}
+
 TEST(KernelsElementwise, BroadcastMatchesIndexing) {
   struct Shape {
     std::vector<std::int64_t> dims, a, b;

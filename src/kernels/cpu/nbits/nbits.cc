@@ -5,13 +5,16 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/system/amx.h"
 #include "base/thread_pool.h"
 #include "kernels/cpu/gemm/gemm_args.h"
 #include "kernels/cpu/gemm/gemm_block.h"
 #include "kernels/cpu/gemm/gemm_simd.h"
+#include "kernels/cpu/nbits/nbits_amx.h"
 #include "kernels/cpu/nbits/nbits_digits.h"
 #include "kernels/cpu/nbits/nbits_digits_simd.h"
 #include "kernels/cpu/nbits/nbits_simd.h"
+#include "kernels/cpu/simd/cuts.h"
 #include "kernels/cpu/simd/scratch.h"
 
 namespace sdx::cpu {
@@ -122,6 +125,31 @@ void few_rows(const NBitsArgs& a, const Weights& w) {
   });
 }
 
+// Panels times rows of digits by tiles, at least one of rows. Weights are unpacked once for all rows.
+void by_tiles(const NBitsArgs& a, const Weights& w, const NBitsRowFormat& f, const std::byte* rows) {
+  const NBitsTileKernels& kernels = *nbits_tile_kernels();
+  const GemmKernels& gemm = gemm_kernels();
+  const GemmArgs g = gemm_args_of(a);
+  const NBitsLayout& l = w.layout;
+  const std::int64_t panels = up_div(a.n, l.nr);
+  parallel_for(panels, 1, [&](std::int64_t begin, std::int64_t end) {
+    auto* tiles = reinterpret_cast<std::int8_t*>(thread_scratch(2, static_cast<std::size_t>(nbits_tile_bytes(l) / 4)));
+    const TileScope scope(nbits_tile_config(f));
+    alignas(64) float out[kNBitsTileRows * 32];
+    for (std::int64_t p = begin; p < end; ++p) {
+      const std::uint32_t* panel = w.panels + p * l.panel_units();
+      kernels.expand(l, f, panel, tiles);
+      for (std::int64_t i = 0; i < a.m; i += kNBitsTileRows) {
+        // The last tile begins earlier: some of its rows are there already.
+        const std::int64_t first = std::min(i, a.m - kNBitsTileRows), known = i - first;
+        kernels.panel(l, f, panel, tiles, rows + first * f.row_bytes, out);
+        gemm_finish(gemm, g, i, kNBitsTileRows - known, p * l.nr, std::min<std::int64_t>(l.nr, a.n - p * l.nr),
+                    out + known * l.nr, l.nr);
+      }
+    }
+  });
+}
+
 // Panels of packed weights times rows of digits. False, with nothing written, where the activations cannot be cut into digits.
 bool in_digits(const NBitsArgs& a, const Weights& w) {
   const NBitsDigitKernels* kernels = nbits_digit_kernels();
@@ -143,6 +171,10 @@ bool in_digits(const NBitsArgs& a, const Weights& w) {
     }
   });
   if (!ok) return false;
+  if (a.m >= kNBitsTileRows && nbits_fits_tiles(l, f) && nbits_tile_kernels() != nullptr && use_amx()) {
+    by_tiles(a, w, f, rows);
+    return true;
+  }
   const GemmKernels& gemm = gemm_kernels();
   const GemmArgs g = gemm_args_of(a);
   const std::int64_t panels = (a.n + l.nr - 1) / l.nr;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/system/amx.h"
 #include "support/kernel_problems.h"
 
 namespace sdx::cpu {
@@ -166,6 +167,25 @@ TEST(KernelsNBits, UnusualActivations) {
       EXPECT_NEAR(out[0], 1e-33 * want, 1e-35 * size);
     }
   });
+}
+
+// Tiles add the same integers and scale them in the same order as other instructions do.
+TEST(KernelsNBits, TilesGiveTheSameBits) {
+  if (!use_amx()) GTEST_SKIP() << "no AMX";
+  for (const Case& c : {Case{16, 32, 32, 32}, Case{17, 40, 100, 16}, Case{33, 70, 130, 32}, Case{47, 50, 500, 128},
+                        Case{128, 33, 256, 64}, Case{64, 96, 1024, 32}}) {
+    for (const Zeros zeros : {Zeros::none, Zeros::packed, Zeros::floats, Zeros::whole_floats}) {
+      SCOPED_TRACE("m " + std::to_string(c.m) + " k " + std::to_string(c.k) + " block " + std::to_string(c.block));
+      const Weights w(c, 4, zeros);
+      const std::vector<float> a = random_floats(c.m * c.k, 5);
+      Guarded<float> tiles(c.m * c.n, 3), dots(c.m * c.n, 3);
+      multiply(c, w, a.data(), nullptr, {Unary::relu}, NBitsAccuracy::int8, tiles.data());
+      allow_amx(false);
+      multiply(c, w, a.data(), nullptr, {Unary::relu}, NBitsAccuracy::int8, dots.data());
+      allow_amx(true);
+      for (std::int64_t i = 0; i < c.m * c.n; ++i) ASSERT_EQ(tiles[i], dots[i]) << i;
+    }
+  }
 }
 
 }  // namespace

@@ -216,8 +216,13 @@ void quantize(const float* x, void* y, bool is_signed, std::int64_t n, float sca
   // As there: demoting saturates, and _mm512_max_ps gives its second operand for NaN.
   const hn::Rebind<std::uint8_t, DI> du8;
   const hn::Rebind<std::int8_t, DI> ds8;
+  // A division takes 16 cycles. A product by the inverse is off by less than 2^-14 where its bytes are in range, so both round
+  // alike unless the product is that near to the middle between two integers.
+  const bool multiplies = scale > 1e-30F && scale < 1e30F;
+  const VF inverse = hn::Set(d, 1.0F / scale), middle = hn::Set(d, 0.5F - 0x1p-13F);
   for (; i + lanes <= n; i += lanes) {
-    const VF v = hn::Div(hn::LoadU(d, x + i), vs);
+    VF v = hn::Mul(hn::LoadU(d, x + i), inverse);
+    if (!multiplies || !hn::AllFalse(d, hn::Gt(hn::Abs(hn::Sub(v, hn::Round(v))), middle))) v = hn::Div(hn::LoadU(d, x + i), vs);
     const VI q = hn::Add(hn::NearestInt(hn::Min(hn::Max(v, hn::Set(d, -1e6F)), hn::Set(d, 1e6F))), vzero);
     if (is_signed) {
       hn::StoreU(hn::DemoteTo(ds8, q), ds8, reinterpret_cast<std::int8_t*>(out) + i);

@@ -22,6 +22,26 @@ std::int32_t value(std::uint8_t v, bool is_signed) { return is_signed ? static_c
 
 double round_even(double v) { return std::nearbyint(v); }
 
+// Quotients next to the middle between two integers, where a product by the inverse would round the other way.
+TEST(KernelsQuant, QuantizeDividesExactly) {
+  for_each_isa([] {
+    for (const float scale : {0.1F, 0.0125F, 3.3F, 1.0F / 127.0F, 1e-35F}) {
+      std::vector<float> v;
+      for (int i = -130; i < 130; ++i) {
+        float x = (static_cast<float>(i) + 0.5F) * scale;
+        for (int back = 0; back < 3; ++back) x = std::nextafter(x, -1e38F);
+        for (int step = 0; step < 7; ++step, x = std::nextafter(x, 1e38F)) v.push_back(x);
+      }
+      const auto n = static_cast<std::int64_t>(v.size());
+      Guarded<float> x(n, 1, v);
+      Guarded<std::int8_t> s(n, 7);
+      quantize_s8(x.data(), s.data(), n, scale, 0);
+      for (std::int64_t i = 0; i < n; ++i)
+        ASSERT_EQ(s[i], std::clamp(round_even(static_cast<double>(x[i] / scale)), -128.0, 127.0)) << x[i] << " / " << scale;
+    }
+  });
+}
+
 TEST(KernelsQuant, QuantizeAndBack) {
   for_each_isa([] {
     for (const std::int64_t n : {1, 7, 16, 33, 1000}) {

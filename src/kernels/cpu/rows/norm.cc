@@ -97,6 +97,13 @@ void channel_affine_f32(const float* x, const float* scale, const float* shift, 
   if (inner <= 0) return;
   const NormKernels& k = norm_kernels();
   const ElementwiseKernels& elementwise = elementwise_kernels();
+  if (inner == 1) {
+    parallel_for(batch, grain(channels, 32768), [&](std::int64_t b, std::int64_t e) {
+      for (std::int64_t i = b; i < e; ++i) k.affine_columns(x + i * channels, scale, shift, y + i * channels, channels);
+      if (act.op != Unary::none) elementwise.unary(act, y + b * channels, y + b * channels, (e - b) * channels);
+    });
+    return;
+  }
   parallel_for(batch * channels, grain(inner, 32768), [&](std::int64_t b, std::int64_t e) {
     for (std::int64_t i = b; i < e; ++i) {
       float* out = y + i * inner;

@@ -70,6 +70,13 @@ void affine(const float* x, float scale, float shift, float* y, std::int64_t n) 
   each(x, n, [&](std::int64_t i, VF v, std::int64_t count) HWY_ATTR { store_floats(hn::MulAdd(v, vs, vb), y + i, count); });
 }
 
+void affine_columns(const float* x, const float* scale, const float* shift, float* y, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; i += lanes_f32()) {
+    const std::int64_t left = n - i;
+    store_floats(hn::MulAdd(load_floats(x + i, left), load_floats(scale + i, left), load_floats(shift + i, left)), y + i, left);
+  }
+}
+
 // Squares of the window are summed anew for each channel: size is small (5), and a running sum would lose precision.
 template <int kQuarters>
 void lrn_loop(const float* x, float* y, std::int64_t channels, std::int64_t inner, std::int64_t begin, std::int64_t end,
@@ -109,7 +116,7 @@ void lrn(const float* x, float* y, std::int64_t channels, std::int64_t inner, st
 }  // namespace
 
 const NormKernels& norm_table() {
-  static const NormKernels table{layer_norm, affine, moments, lrn};
+  static const NormKernels table{layer_norm, affine, affine_columns, moments, lrn};
   return table;
 }
 

@@ -98,6 +98,11 @@ void reduce_f32(Reduce op, const float* x, float* y, std::int64_t outer, std::in
   if (inner == 1 && outer > 0 && outer <= kFewRows && axis >= kLongRow && reduces_in_parts(op)) {
     return reduce_long_rows(op, x, y, outer, axis);
   }
+  if (inner == 1 && axis > 0 && axis < k.lanes) {
+    parallel_for(outer, grain(axis, 32768),
+                 [&](std::int64_t b, std::int64_t e) { k.short_rows(op, x + b * axis, y + b, e - b, axis); });
+    return;
+  }
   over_slices(
       x, y, outer, axis, inner, [&](const float* from, float* to) { *to = k.row(op, from, axis); },
       [&](const float* from, float* to, std::int64_t b, std::int64_t e) { k.columns(op, from, to, axis, inner, b, e); });
@@ -151,6 +156,31 @@ void top_few(const float* x, std::int64_t n, std::int64_t k, bool largest, std::
   }
 }
 
+// The k largest ranks of the first `count`, in front in any order.
+void keep_largest(std::uint64_t* ranks, std::int64_t k, std::int64_t count) {
+  if (count > k) std::nth_element(ranks, ranks + k - 1, ranks + count, std::greater<>());
+}
+
+// As above, for more than are cheaply kept sorted: up to as many again gather behind the best k before these are chosen anew.
+void top_some(const float* x, std::int64_t n, std::int64_t k, bool largest, std::uint64_t* kept) {
+  const std::int64_t room = std::min(n, 2 * k);
+  for (std::int64_t i = 0; i < room; ++i) kept[i] = rank_of(x[i], i, largest);
+  keep_largest(kept, k, room);
+  const auto next = reduce_kernels().next_beyond;
+  std::int64_t count = k, i = room;
+  float least = x[position_of(kept[k - 1])];
+  while ((i = next(x, i, n, least, largest)) < n) {
+    kept[count++] = rank_of(x[i], i, largest);
+    ++i;
+    if (count < room) continue;
+    keep_largest(kept, k, count);
+    count = k;
+    least = x[position_of(kept[k - 1])];
+  }
+  keep_largest(kept, k, count);
+  std::sort(kept, kept + k, std::greater<>());
+}
+
 // By the ranks' upper 11 bits: all above some value of them are among the k, and of those with it the rest.
 void top_many(const float* x, std::int64_t n, std::int64_t k, bool largest, std::uint64_t* ranks) {
   constexpr int kShift = 53;
@@ -175,7 +205,8 @@ void top_many(const float* x, std::int64_t n, std::int64_t k, bool largest, std:
 
 void top_k_f32(const float* x, std::int64_t n, std::int64_t k, bool largest, float* values, std::int64_t* indices,
                std::uint64_t* scratch) {
-  (k <= 32 ? top_few : top_many)(x, n, k, largest, scratch);
+  constexpr std::int64_t kFew = 32, kSparse = 16;
+  (k <= kFew ? top_few : (k <= n / kSparse ? top_some : top_many))(x, n, k, largest, scratch);
   for (std::int64_t i = 0; i < k; ++i) {
     const std::int64_t at = position_of(scratch[i]);
     if (indices != nullptr) indices[i] = at;

@@ -171,6 +171,16 @@ void reduce_columns(Reduce op, const float* x, float* y, std::int64_t axis, std:
   }
 }
 
+void short_rows(Reduce op, const float* x, float* y, std::int64_t rows, std::int64_t n) {
+  HWY_ALIGN float columns[kMaxF32Lanes * kMaxF32Lanes];
+  const std::int64_t lanes = lanes_f32();
+  for (; rows >= lanes; rows -= lanes, x += lanes * n, y += lanes) {
+    rows_to_columns(x, n, columns);
+    reduce_columns(op, columns, y, n, lanes, 0, lanes);
+  }
+  for (; rows > 0; --rows, x += n) *y++ = reduce(op, x, n);
+}
+
 // The first (last) position of the row's largest (smallest) element; a NaN beats everything.
 template <bool kMax>
 std::int64_t arg_row(const float* x, std::int64_t n, bool last) {
@@ -314,9 +324,15 @@ void reduce_ints(Reduce op, const T* x, T* y, std::int64_t axis, std::int64_t in
 }  // namespace
 
 const ReduceKernels& reduce_table() {
-  static const ReduceKernels table{
-      reduce,     reduce_columns, reduce_ints<std::int32_t>, reduce_ints<std::int64_t>, arg_extreme_row, arg_extreme_columns,
-      next_beyond};
+  static const ReduceKernels table{reduce,
+                                   reduce_columns,
+                                   static_cast<int>(lanes_f32()),
+                                   short_rows,
+                                   reduce_ints<std::int32_t>,
+                                   reduce_ints<std::int64_t>,
+                                   arg_extreme_row,
+                                   arg_extreme_columns,
+                                   next_beyond};
   return table;
 }
 

@@ -11,6 +11,9 @@ struct ReduceKernels {
   float (*row)(Reduce op, const float* x, std::int64_t n);
   void (*columns)(Reduce op, const float* x, float* y, std::int64_t axis, std::int64_t inner, std::int64_t begin,
                   std::int64_t end);
+  // Rows of fewer elements than a vector has, `lanes`.
+  int lanes;
+  void (*short_rows)(Reduce op, const float* x, float* y, std::int64_t rows, std::int64_t n);
   // sum, max and min of [axis, inner] at columns [begin, end); inner == 1: one row.
   void (*ints32)(Reduce op, const std::int32_t* x, std::int32_t* y, std::int64_t axis, std::int64_t inner, std::int64_t begin,
                  std::int64_t end);

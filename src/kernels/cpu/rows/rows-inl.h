@@ -21,6 +21,24 @@ HWY_INLINE void each(const float* x, std::int64_t n, F&& body) {
   if (i < n) body(i, load_tail(d, x + i, n - i), n - i);
 }
 
+// Zeros behind the first n lanes.
+HWY_INLINE VF first_lanes(VF v, std::int64_t n) { return hn::IfThenElseZero(hn::FirstN(DF(), static_cast<std::size_t>(n)), v); }
+
+// `lanes` rows of n < lanes elements side by side, element a of row i at out[a * lanes + i]: rows shorter than a vector are done
+// as columns. And back.
+HWY_INLINE void rows_to_columns(const float* x, std::int64_t n, float* HWY_RESTRICT out) {
+  const DF d;
+  const hn::RebindToSigned<DF> di;
+  const auto at = hn::Mul(hn::Iota(di, 0), hn::Set(di, static_cast<std::int32_t>(n)));
+  for (std::int64_t a = 0; a < n; ++a) hn::Store(hn::GatherIndex(d, x + a, at), d, out + a * lanes_f32());
+}
+HWY_INLINE void columns_to_rows(const float* HWY_RESTRICT x, std::int64_t n, float* out) {
+  const DF d;
+  const hn::RebindToSigned<DF> di;
+  const auto at = hn::Mul(hn::Iota(di, 0), hn::Set(di, static_cast<std::int32_t>(n)));
+  for (std::int64_t a = 0; a < n; ++a) hn::ScatterIndex(hn::Load(d, x + a * lanes_f32()), d, out + a, at);
+}
+
 // Blocks of 4096 elements bound the growth of rounding errors: a float sum of n terms errs by about n / lanes ulp.
 inline constexpr std::int64_t kSumBlock = 4096;
 
@@ -40,14 +58,9 @@ HWY_INLINE float sum_of(const float* x, std::int64_t n, F&& map) {
       s3 = hn::Add(s3, map(hn::LoadU(d, x + i + 3 * lanes)));
     }
     for (; i + lanes <= e; i += lanes) s0 = hn::Add(s0, map(hn::LoadU(d, x + i)));
-    float rest = 0.0F;
-    if (i < e) {
-      // Zeros behind the tail would be mapped too (to mean^2, for a variance).
-      HWY_ALIGN float tail[kMaxF32Lanes];
-      hn::Store(map(load_tail(d, x + i, e - i)), d, tail);
-      for (std::int64_t j = 0; j < e - i; ++j) rest += tail[j];
-    }
-    total += sum_lanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3))) + rest;
+    // Zeros behind the tail would be mapped too (to mean^2, for a variance).
+    if (i < e) s1 = hn::Add(s1, first_lanes(map(load_tail(d, x + i, e - i)), e - i));
+    total += sum_lanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3)));
   }
   return total;
 }

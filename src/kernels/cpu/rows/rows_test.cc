@@ -21,7 +21,8 @@ struct Shape {
   std::int64_t outer, axis, inner;
 };
 const std::vector<Shape> kShapes = {{1, 1, 1},  {3, 5, 1},   {2, 8, 1},    {4, 1000, 1}, {1, 17, 3},
-                                    {2, 9, 64}, {3, 4, 131}, {1, 2000, 5}, {70, 33, 1},  {5, 1, 7}};
+                                    {2, 9, 64}, {3, 4, 131}, {1, 2000, 5}, {70, 33, 1},  {5, 1, 7},
+                                    {70, 3, 1}, {35, 15, 1}, {5, 20, 1},   {3, 49, 1},   {2, 64, 1}};
 
 TEST(KernelsRows, SoftmaxMatchesTheDefinition) {
   for_each_isa([] {
@@ -263,7 +264,7 @@ TEST(KernelsRows, TopK) {
           return largest ? x > y : x < y;
         });
         Guarded<float> x(n, 1, values);
-        for (const std::int64_t k : {std::int64_t{1}, std::int64_t{5}, std::int64_t{32}, std::int64_t{33}, n / 3, n}) {
+        for (const std::int64_t k : {std::int64_t{1}, std::int64_t{5}, std::int64_t{32}, std::int64_t{33}, n / 20, n / 3, n}) {
           if (k < 1 || k > n) continue;
           Guarded<float> top(k, 1);
           Guarded<std::int64_t> at(k);

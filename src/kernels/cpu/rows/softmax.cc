@@ -10,9 +10,8 @@ void any_softmax(const float* x, float* y, std::int64_t outer, std::int64_t axis
   if (outer <= 0 || axis <= 0 || inner <= 0) return;
   const SoftmaxKernels& k = softmax_kernels();
   if (inner == 1) {
-    parallel_for(outer, grain(axis, 8192), [&](std::int64_t b, std::int64_t e) {
-      for (std::int64_t i = b; i < e; ++i) k.row(x + i * axis, y + i * axis, axis, log);
-    });
+    parallel_for(outer, grain(axis, 8192),
+                 [&](std::int64_t b, std::int64_t e) { k.rows(x + b * axis, y + b * axis, e - b, axis, log); });
     return;
   }
   over_columns(outer, axis, inner, 8192, [&](std::int64_t i, std::int64_t b, std::int64_t e) {

@@ -56,13 +56,14 @@ void softmax(const float* x, float* y, std::int64_t n, bool log) {
     hn::StoreU(e, d, y + i);
     s0 = hn::Add(s0, e);
   }
-  float total = sum_lanes(d, hn::Add(s0, s1));
+  VF tail = hn::Zero(d);
   if (i < n) {
-    store_tail(exp_row(hn::Sub(load_tail(d, x + i, n - i), vm)), d, y + i, n - i);
-    for (std::int64_t j = i; j < n; ++j) total += y[j];
+    tail = first_lanes(exp_row(hn::Sub(load_tail(d, x + i, n - i), vm)), n - i);
+    s1 = hn::Add(s1, tail);
   }
-  const VF scale = hn::Set(d, 1.0F / total);
-  each(y, n, [&](std::int64_t at, VF v, std::int64_t count) HWY_ATTR { store_floats(hn::Mul(v, scale), y + at, count); });
+  const VF scale = hn::Set(d, 1.0F / sum_lanes(d, hn::Add(s0, s1)));
+  for (std::int64_t at = 0; at < i; at += lanes) hn::StoreU(hn::Mul(hn::LoadU(d, y + at), scale), d, y + at);
+  if (i < n) store_tail(hn::Mul(tail, scale), d, y + i, n - i);
 }
 
 // kWide vectors of columns at a time: whole cache lines, and sums that do not wait for each other.
@@ -104,10 +105,55 @@ void softmax_columns(const float* x, float* y, std::int64_t axis, std::int64_t i
   for (; c < end; c += lanes) softmax_some<1>(x + c, y + c, axis, inner, end - c < lanes ? end - c : lanes, log);
 }
 
+// A row of two to four vectors, which stay in registers. False where its largest element is not finite.
+template <int kVectors>
+HWY_INLINE bool softmax_in_registers(const float* x, float* y, std::int64_t n) {
+  const DF d;
+  const std::int64_t lanes = lanes_f32(), rest = n - (kVectors - 1) * lanes;
+  VF v[kVectors], m = hn::Set(d, hn::GetLane(hn::LoadU(d, x)));
+  for (int i = 0; i + 1 < kVectors; ++i) v[i] = hn::LoadU(d, x + i * lanes);
+  v[kVectors - 1] = load_floats(x + (kVectors - 1) * lanes, rest);
+  const auto in_row = hn::FirstN(d, static_cast<std::size_t>(rest));
+  m = hn::IfThenElse(in_row, v[kVectors - 1], m);
+  for (int i = 0; i + 1 < kVectors; ++i) m = hn::Max(m, v[i]);
+  const VF vm = hn::MaxOfLanes(d, m);
+  if (!is_finite(hn::GetLane(vm))) return false;
+  for (int i = 0; i < kVectors; ++i) v[i] = exp_row(hn::Sub(v[i], vm));
+  v[kVectors - 1] = hn::IfThenElseZero(in_row, v[kVectors - 1]);
+  VF s = v[0];
+  for (int i = 1; i < kVectors; ++i) s = hn::Add(s, v[i]);
+  const VF scale = hn::Div(hn::Set(d, 1.0F), hn::SumOfLanes(d, s));
+  for (int i = 0; i + 1 < kVectors; ++i) hn::StoreU(hn::Mul(v[i], scale), d, y + i * lanes);
+  store_floats(hn::Mul(v[kVectors - 1], scale), y + (kVectors - 1) * lanes, rest);
+  return true;
+}
+
+bool softmax_short(const float* x, float* y, std::int64_t n) {
+  const std::int64_t lanes = lanes_f32();
+  return n <= 2 * lanes   ? softmax_in_registers<2>(x, y, n)
+         : n <= 3 * lanes ? softmax_in_registers<3>(x, y, n)
+                          : softmax_in_registers<4>(x, y, n);
+}
+
+void softmax_rows(const float* x, float* y, std::int64_t rows, std::int64_t n, bool log) {
+  const std::int64_t lanes = lanes_f32();
+  if (n < lanes) {
+    HWY_ALIGN float columns[kMaxF32Lanes * kMaxF32Lanes];
+    for (; rows >= lanes; rows -= lanes, x += lanes * n, y += lanes * n) {
+      rows_to_columns(x, n, columns);
+      softmax_columns(columns, columns, n, lanes, 0, lanes, log);
+      columns_to_rows(columns, n, y);
+    }
+  }
+  for (; rows > 0; --rows, x += n, y += n) {
+    if (n <= lanes || n > 4 * lanes || log || !softmax_short(x, y, n)) softmax(x, y, n, log);
+  }
+}
+
 }  // namespace
 
 const SoftmaxKernels& softmax_table() {
-  static const SoftmaxKernels table{softmax, softmax_columns};
+  static const SoftmaxKernels table{softmax_rows, softmax_columns};
   return table;
 }
 

@@ -6,7 +6,7 @@
 namespace sdx::cpu {
 
 struct SoftmaxKernels {
-  void (*row)(const float* x, float* y, std::int64_t n, bool log);
+  void (*rows)(const float* x, float* y, std::int64_t rows, std::int64_t n, bool log);
   // [axis, inner] at columns [begin, end).
   void (*columns)(const float* x, float* y, std::int64_t axis, std::int64_t inner, std::int64_t begin, std::int64_t end,
                   bool log);

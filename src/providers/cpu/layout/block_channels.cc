@@ -189,10 +189,14 @@ class Blocker {
   bool worth_the_way(const Node& n) const {
     const Shape& w = constant(n.inputs[1])->shape();
     const std::int64_t group = ops::group_of(n.attributes), in = w[1] * group;
-    if (is_depthwise(n) || w[2] * w[3] == 1) return false;
-    const ops::IntList strides = ops::parse<ops::WindowFields>(n).strides;
+    if (w[2] * w[3] == 1) return false;
+    const auto window = ops::parse<ops::WindowFields>(n);
+    // Plain rows shorter than a vector leave most of it unused, and taps that lie apart are done one by one.
+    const Dim& width = (*shape(n.outputs[0]))[3];
+    const bool narrow = width.is_const() && width.value() < block_;
+    if (is_depthwise(n)) return in % block_ == 0 && (narrow || above_one(window.dilations));
     std::int64_t inputs = group == 1 && in < block_ ? 0 : in;
-    for (const std::int64_t v : strides) inputs *= std::clamp<std::int64_t>(v, 1, 64);
+    for (const std::int64_t v : window.strides) inputs *= std::clamp<std::int64_t>(v, 1, 64);
     return w[1] * w[2] * w[3] * w[0] >= (group > 1 ? 16 : 64) * (inputs + w[0]);
   }
 
@@ -336,10 +340,10 @@ class Blocker {
 
   // --- what follows ----------------------------------------------------------------------------------------------------------
 
-  static bool is_strided(const Node& n) {
-    const ops::IntList strides = ops::parse<ops::WindowFields>(n).strides;
-    return std::any_of(strides.begin(), strides.end(), [](std::int64_t v) { return v > 1; });
+  static bool above_one(const ops::IntList& list) {
+    return std::any_of(list.begin(), list.end(), [](std::int64_t v) { return v > 1; });
   }
+  static bool is_strided(const Node& n) { return above_one(ops::parse<ops::WindowFields>(n).strides); }
 
   void visit_pool(NodeId id) {
     const Node& n = g_.node(id);

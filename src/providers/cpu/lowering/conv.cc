@@ -2,6 +2,7 @@
 
 #include "kernels/cpu/conv/plain/conv.h"
 #include "kernels/cpu/conv/plain/conv_transpose.h"
+#include "kernels/cpu/conv/plain/conv_transpose_phases.h"
 
 #include "ops/conv/signatures.h"
 #include "providers/cpu/activation.h"
@@ -107,25 +108,41 @@ std::unique_ptr<Kernel> make_conv(LowerContext& c) {
   return std::make_unique<ConvKernel>(c.attrs(), w->shape(), algorithm, std::move(packed), *act);
 }
 
+// How a transposed convolution is computed.
+struct TransposeForm {
+  std::string_view name;
+  std::size_t (*packed_bytes)(const ConvShape&);
+  void (*pack)(const ConvShape&, const void* weights, float* packed);
+  std::size_t (*workspace_bytes)(const ConvShape&);
+  void (*run)(const ConvShape&, const float* x, const float* packed, const float* bias, const UnarySpec&, float* y,
+              void* workspace);
+};
+constexpr TransposeForm kProducts = {"conv-transpose-f32", conv_transpose_packed_bytes, conv_transpose_pack_f32,
+                                     conv_transpose_workspace_bytes, conv_transpose_f32};
+constexpr TransposeForm kPhases = {"conv-transpose-phases-f32", conv_transpose_phases_packed_bytes,
+                                   conv_transpose_phases_pack_f32, conv_transpose_phases_workspace_bytes,
+                                   conv_transpose_phases_f32};
+
 class ConvTransposeKernel : public Kernel {
  public:
-  ConvTransposeKernel(Attributes attrs, Shape weights, Packed packed)
-      : attrs_(std::move(attrs)), weights_(std::move(weights)), packed_(std::move(packed)) {}
-  std::string_view name() const override { return "conv-transpose-f32"; }
+  ConvTransposeKernel(const TransposeForm& form, Attributes attrs, Shape weights, Packed packed)
+      : form_(form), attrs_(std::move(attrs)), weights_(std::move(weights)), packed_(std::move(packed)) {}
+  std::string_view name() const override { return form_.name; }
   bool uses_input(std::size_t i) const override { return i != 1; }
   std::unique_ptr<KernelState> resolve(ResolveContext& c) const override {
     auto state = std::make_unique<ConvState>();
     state->shape = conv_shape(ops::conv_transpose_geometry(attrs_, c.input_shape(kX), weights_));
-    c.workspace_bytes = conv_transpose_workspace_bytes(state->shape);
+    c.workspace_bytes = form_.workspace_bytes(state->shape);
     return state;
   }
   void run(const KernelContext& c) const override {
     if (c.output(0).size() == 0) return;
-    conv_transpose_f32(static_cast<const ConvState*>(c.state)->shape, c.in<float>(kX), packed_.data(),
-                       c.has_input(kB) ? c.in<float>(kB) : nullptr, UnarySpec{}, c.out<float>(0), c.workspace);
+    form_.run(static_cast<const ConvState*>(c.state)->shape, c.in<float>(kX), packed_.data(),
+              c.has_input(kB) ? c.in<float>(kB) : nullptr, UnarySpec{}, c.out<float>(0), c.workspace);
   }
 
  private:
+  const TransposeForm& form_;
   Attributes attrs_;
   Shape weights_;
   Packed packed_;
@@ -135,9 +152,10 @@ std::unique_ptr<Kernel> make_conv_transpose(LowerContext& c) {
   const Tensor* w = weights_of(c);
   if (w == nullptr) return nullptr;
   const ConvShape packing = packing_shape(c.attrs(), w->shape(), true);
-  Packed packed = c.pack({w}, conv_transpose_packed_bytes(packing), cache::PackKey("conv-transpose", packing),
-                         [&](float* to) { conv_transpose_pack_f32(packing, w->data(), to); });
-  return std::make_unique<ConvTransposeKernel>(c.attrs(), w->shape(), std::move(packed));
+  const TransposeForm& form = w->rank() < 5 && conv_transpose_has_phases(packing) ? kPhases : kProducts;
+  Packed packed = c.pack({w}, form.packed_bytes(packing), cache::PackKey(form.name, packing),
+                         [&](float* to) { form.pack(packing, w->data(), to); });
+  return std::make_unique<ConvTransposeKernel>(form, c.attrs(), w->shape(), std::move(packed));
 }
 
 }  // namespace

@@ -174,6 +174,11 @@ const Conv kConvs[] = {
     {1, 128, 33, 1, 12, 15, 3, 1, 2, 2},
     {1, 64, 16, 1, 2, 9, 3, 1, 1, 2},
     {3, 64, 31, 1, 8, 8, 5, 1, 1, 0},
+    // The same of stride 2: odd and even extents, dilation, padding wider than a line's end.
+    {2, 64, 40, 1, 14, 15, 3, 2, 1, 1},
+    {1, 128, 33, 1, 15, 14, 3, 2, 1, 1},
+    {1, 64, 16, 1, 13, 17, 5, 2, 2, 3},
+    {2, 64, 20, 1, 9, 8, 2, 2, 1, 0},
 };
 
 TEST(KernelsQuantNhwc, ConvolutionIsExact) {

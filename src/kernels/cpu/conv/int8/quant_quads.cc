@@ -140,8 +140,8 @@ void tiles_to_bytes(const QQuadProduct& g, const Rows& r, std::int64_t p, bool l
 
 // Rows [m0, m1), panels [p0, p1) of a product whose rows lie in an image.
 void image_block(const QQuadProduct& g, std::int64_t m0, std::int64_t m1, std::int64_t p0, std::int64_t p1) {
-  const Rows rows{g.image->pixels + m0 * g.image->channels, g.image->channels, m0, m1 - m0, nullptr};
-  const TileScope scope(std::min(rows.count, kTileRows));
+  const Rows rows{g.image->pixels + m0 * g.image->step, g.image->step, m0, m1 - m0, nullptr};
+  const TileScope scope(qtile_config(std::min(rows.count, kTileRows)));
   for (std::int64_t p = p0; p < p1; ++p) tiles_to_bytes(g, rows, p, p + 1 == p1);
 }
 
@@ -168,7 +168,7 @@ void tile_block(const QQuadProduct& g, std::int64_t m0, std::int64_t m1, std::in
   const std::int64_t at_once = up_div(m1 - m0, blocks.parts), room = at_once * (ready ? kTileBytes : stride) + kQuadSlack;
   auto* own = ready && !ends ? nullptr : reinterpret_cast<std::uint8_t*>(thread_scratch(0, to_size(room / 4)));
   auto* sums = bytes ? nullptr : reinterpret_cast<std::int32_t*>(thread_scratch(1, to_size(at_once * kQuadColumns)));
-  const TileScope scope(std::min(m1 - m0, kTileRows));
+  const TileScope scope(qtile_config(std::min(m1 - m0, kTileRows)));
   for (std::int64_t i = 0; i < blocks.parts; ++i) {
     Rows r{own, stride, m0 + blocks.begin(i), blocks.size(i), nullptr};
     if (ready) {

@@ -22,13 +22,6 @@ namespace {
 constexpr std::int64_t kStep = kTileBytes / 4 * kQuadColumns * 4;                 // bytes of a panel that 64 bytes of a row meet
 constexpr std::int64_t kPanelRow = kQuadColumns * 4, kSumRow = kQuadColumns * 4;  // bytes
 
-// What ldtilecfg reads (Intel SDM, volume 1, 18.2): tiles 0 to 3 are sums, 4 and 5 rows, 6 and 7 columns.
-struct alignas(64) TileConfig {
-  std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
-  std::uint16_t row_bytes[16] = {};
-  std::uint8_t rows[16] = {};
-};
-
 // Sums of a block of rows that are not bytes yet.
 struct Pending {
   const QQuadFinish* finish = nullptr;
@@ -207,25 +200,9 @@ void copy_ends(const std::uint8_t* rows, std::int64_t stride, std::int64_t count
   }
 }
 
-void load_config(std::int64_t rows) {
-  TileConfig config;
-  for (int i = 0; i < 8; ++i) {
-    config.row_bytes[i] = kTileBytes;
-    config.rows[i] = static_cast<std::uint8_t>(i < 6 ? rows : kTileBytes / 4);
-  }
-  // Not _tile_loadconfig: GCC 12's says that it reads eight bytes, and the rest is never written.
-  __asm__ volatile("ldtilecfg %0" ::"m"(config));
-}
-
-void unload() { _tile_release(); }
-
 constexpr QTileKernels kKernels = {bytes, sums_of, clear_ends, copy_ends};
 
 }  // namespace
-
-TileScope::TileScope(std::int64_t rows) { load_config(rows); }
-TileScope::~TileScope() { unload(); }
-
 }  // namespace sdx::cpu
 HWY_POP_ATTRIBUTES
 
@@ -236,8 +213,6 @@ const QTileKernels* qtile_kernels() { return &kKernels; }
 #else
 
 namespace sdx::cpu {
-TileScope::TileScope(std::int64_t) {}
-TileScope::~TileScope() = default;
 const QTileKernels* qtile_kernels() { return nullptr; }
 }  // namespace sdx::cpu
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "kernels/cpu/conv/int8/quant_quads_vnni.h"
+#include "kernels/cpu/simd/tiles.h"
 
 namespace sdx::cpu {
 
@@ -16,14 +17,12 @@ constexpr std::int64_t kTileRows = 16, kTileBytes = 64;
 constexpr std::int64_t kTileAllRows = std::int64_t{1} << 62;
 constexpr std::int64_t kTileSlack = 15 * 4 * kQuadColumns;  // bytes behind a panel that may be read
 
-// Tiles are this thread's for as long as it lives: 16 rows, or fewer. About 300 cycles.
-class TileScope {
- public:
-  explicit TileScope(std::int64_t rows);
-  ~TileScope();
-  TileScope(const TileScope&) = delete;
-  TileScope& operator=(const TileScope&) = delete;
-};
+// Of 16 rows, or fewer: tiles 0 to 3 are sums, 4 and 5 rows, 6 and 7 columns.
+inline TileConfig qtile_config(std::int64_t rows) {
+  TileConfig config;
+  for (int i = 0; i < 8; ++i) config.set(i, i < 6 ? rows : kTileBytes / 4, kTileBytes);
+  return config;
+}
 
 struct QTilePanel {
   const std::uint8_t* a = nullptr;  // m rows, `stride` bytes apart
@@ -45,7 +44,7 @@ struct QTilePanel {
 };
 
 struct QTileKernels {
-  // Within a TileScope of min(m, kTileRows) rows.
+  // Within a TileScope of qtile_config(min(m, kTileRows)).
   void (*bytes)(const QTilePanel& p);
   void (*sums)(const QTilePanel& p, std::int32_t* out);  // [m][32], without biases
   // Bytes [k, width) of each row become 0; width - k is below 64.

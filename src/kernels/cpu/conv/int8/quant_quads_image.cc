@@ -16,7 +16,11 @@ constexpr std::int64_t kMostBytes = std::int64_t{4} << 20;  // of a padded image
 constexpr std::int64_t kCopyGrain = 64 * 1024;              // bytes
 
 // Extents of the padded image: what the outputs reach.
-std::int64_t reach(const ConvShape& s, int axis) { return s.out[axis] + (s.kernel[axis] - 1) * s.dilation[axis]; }
+std::int64_t reach(const ConvShape& s, int axis) {
+  return (s.out[axis] - 1) * s.stride[axis] + 1 + (s.kernel[axis] - 1) * s.dilation[axis];
+}
+// Outputs from one line to the next.
+std::int64_t line_of(const ConvShape& s) { return up_div(reach(s, 2), s.stride[2]); }
 
 std::int64_t steps_of(const ConvShape& s) { return volume(s.kernel) * s.in_channels / kTileBytes; }
 
@@ -30,29 +34,32 @@ bool qimage_takes(const ConvShape& s, const QEpilogue& epilogue) {
   if (!gives_bytes(epilogue) || !qquad_by_tiles(s.in_channels)) return false;
   if (s.groups != 1 || s.in_channels % kTileBytes != 0 || volume(s.kernel) == 1) return false;
   if (s.kernel[0] != 1 || s.in[0] != 1 || s.out[0] != 1 || s.pad[0] != 0) return false;
-  if (s.stride[1] != 1 || s.stride[2] != 1 || s.pad[1] < 0 || s.pad[2] < 0) return false;
+  if (s.stride[1] > 2 || s.stride[2] > 2 || s.pad[1] < 0 || s.pad[2] < 0) return false;
   // Seven of nine outputs is as good as gathering 49 rows, of which two blocks of 32 are multiplied too.
-  return s.out[2] * 10 >= reach(s, 2) * 7 && reach(s, 1) * reach(s, 2) * s.in_channels <= kMostBytes;
+  return s.out[2] * 10 >= line_of(s) * 7 && reach(s, 1) * reach(s, 2) * s.in_channels <= kMostBytes;
 }
 
 QQuadImage qimage_of(const ConvShape& s, const std::uint8_t* x, bool is_signed, std::int32_t zero) {
   QQuadImage image;
-  image.channels = s.in_channels;
-  image.line = reach(s, 2);
+  image.step = s.stride[2] * s.in_channels;
+  image.line = line_of(s);
   image.width = s.out[2];
   image.outputs = (s.out[1] - 1) * image.line + s.out[2];
-  const std::int64_t lines = reach(s, 1), line_bytes = image.line * s.in_channels, steps = steps_of(s);
+  // Lines of one phase lie together.
+  const std::int64_t phases = s.stride[1], phase_lines = up_div(reach(s, 1), phases), lines = phases * phase_lines;
+  const std::int64_t pixels_of_line = image.line * s.stride[2], line_bytes = pixels_of_line * s.in_channels, steps = steps_of(s);
   auto* pixels = reinterpret_cast<std::uint8_t*>(thread_scratch(4, to_size(up_div(lines * line_bytes, 4) + 2 * steps)));
   auto* places = reinterpret_cast<std::int64_t*>(pixels + lines * line_bytes);
+  const auto place_of = [&](std::int64_t line) { return (line % phases * phase_lines + line / phases) * line_bytes; };
   for (std::int64_t i = 0; i < steps; ++i) {
     const std::int64_t tap = i * kTileBytes / s.in_channels, channel = i * kTileBytes % s.in_channels;
     const std::int64_t row = tap / s.kernel[2] * s.dilation[1], column = tap % s.kernel[2] * s.dilation[2];
-    places[i] = row * line_bytes + column * s.in_channels + channel;
+    places[i] = place_of(row) + column * s.in_channels + channel;
   }
   // Of a line, what lies in the image.
-  const std::int64_t before = std::min(s.pad[2], image.line), inside = std::min(s.in[2], image.line - before);
+  const std::int64_t before = std::min(s.pad[2], pixels_of_line), inside = std::min(s.in[2], pixels_of_line - before);
   const auto copy_line = [&](std::int64_t line) {
-    std::uint8_t* to = pixels + line * line_bytes;
+    std::uint8_t* to = pixels + place_of(line);
     const std::int64_t from = line - s.pad[1];
     if (from < 0 || from >= s.in[1]) {
       std::memset(to, zero & 0xFF, to_size(line_bytes));

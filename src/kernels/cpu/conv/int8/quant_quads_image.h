@@ -4,7 +4,8 @@
 // In an image with its padding around it, the bytes under one tap of a convolution of stride 1 are the image itself, a pixel
 // further with each output. So tiles of rows are read from there, at another place for each tap. Outputs run on over the padding
 // between two lines, and those few are not stored: 2 of 58 at 56x56 pixels, 2 of 9 at 7x7. Gathering writes and reads nine bytes
-// for each byte of the image.
+// for each byte of the image. With stride 2 the same holds of two pixels side by side, if the even lines lie together and the odd
+// ones behind them.
 
 #include <cstdint>
 
@@ -14,11 +15,11 @@
 namespace sdx::cpu {
 
 struct QQuadImage {
-  const std::uint8_t* pixels = nullptr;  // [lines][line][channels], unsigned
-  std::int64_t channels = 0;
-  std::int64_t line = 0, width = 0;      // pixels of a line, and how many of them are outputs
+  const std::uint8_t* pixels = nullptr;  // unsigned
+  std::int64_t step = 0;                 // bytes from one output to the next
+  std::int64_t line = 0, width = 0;      // outputs from line to line, and how many of them are stored
   std::int64_t outputs = 0;              // from the first to the last, with those that are not stored
-  const std::int64_t* places = nullptr;  // of each kTileBytes of a row, in bytes from its first pixel
+  const std::int64_t* places = nullptr;  // of each kTileBytes of a row, in bytes from its begin
 };
 
 // Whether tiles can read images of this shape so, and it pays.

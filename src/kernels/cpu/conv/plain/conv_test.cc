@@ -4,6 +4,7 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/conv/plain/conv_transpose.h"
+#include "kernels/cpu/conv/plain/conv_transpose_phases.h"
 #include "support/kernel_problems.h"
 
 namespace sdx::cpu {
@@ -287,6 +288,12 @@ TEST(KernelsConv, TransposeMatchesTheDefinition) {
       make(1, 2, 6, 2, {5, 3, 1, 2, 1, 2}, {9, 5, 3, 2, 4, 1}, 1),
       make(1, 2, 2, 2, {4, 2, 3, 1, 0, 0}, {17, 2, 2, 1, 1, 1}, 0),
       make(1, 2, 4, 2, {3, 3, 1, 1, 2, 2}, {3, 9, 4, 1, 3, 5}, 2),
+      // Windows that are multiples of their strides: one row, cut and cropped more than a stride, three taps for each phase, and
+      // results that no window covers.
+      make(2, 3, 9, 1, {1, 1, 1, 1, 0, 0}, {21, 16, 8, 1, 4, 4}, 0),
+      make(1, 4, 17, 1, {5, 4, 2, 1, 3, 2}, {9, 4, 2, 1, -1, -2}, 0),
+      make(3, 2, 11, 1, {4, 6, 3, 1, 2, 2}, {40, 6, 2, 1, 1, 0}, 1),
+      make(1, 2, 32, 1, {2, 3, 1, 1, 1, 1}, {1, 4, 2, 1, 0, 0}, 0),
   };
   for_each_isa([&] {
     for (const ConvShape& s : shapes) {
@@ -321,11 +328,21 @@ TEST(KernelsConv, TransposeMatchesTheDefinition) {
       conv_transpose_pack_f32(s, wv.data(), packed.data());
       Guarded<float> workspace(static_cast<std::int64_t>(conv_transpose_workspace_bytes(s) / 4));
       Guarded<float> x(nx, 1, xv), y(ny, 1), bias(s.out_channels, 1, bv);
+      const auto check = [&] {
+        for (std::int64_t i = 0; i < ny; ++i) {
+          const double v = want[static_cast<std::size_t>(i)] + bv[static_cast<std::size_t>(i / volume(s.out) % s.out_channels)];
+          ASSERT_NEAR(y[i], std::max(0.0, v), 1e-5);
+        }
+      };
       conv_transpose_f32(s, x.data(), packed.data(), bias.data(), {Unary::relu}, y.data(), workspace.data());
-      for (std::int64_t i = 0; i < ny; ++i) {
-        const double v = want[static_cast<std::size_t>(i)] + bv[static_cast<std::size_t>(i / volume(s.out) % s.out_channels)];
-        ASSERT_NEAR(y[i], std::max(0.0, v), 1e-5);
-      }
+      check();
+      if (!conv_transpose_has_phases(s)) continue;
+      Guarded<float> turned(static_cast<std::int64_t>(conv_transpose_phases_packed_bytes(s) / 4));
+      conv_transpose_phases_pack_f32(s, wv.data(), turned.data());
+      Guarded<float> phases(static_cast<std::int64_t>(conv_transpose_phases_workspace_bytes(s) / 4));
+      std::fill_n(y.data(), ny, -1.0F);
+      conv_transpose_phases_f32(s, x.data(), turned.data(), bias.data(), {Unary::relu}, y.data(), phases.data());
+      check();
     }
   });
 }

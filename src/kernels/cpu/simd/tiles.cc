@@ -1,0 +1,18 @@
+#include "kernels/cpu/simd/tiles.h"
+
+namespace sdx::cpu {
+
+#if defined(__x86_64__) && defined(__GNUC__)
+
+// Not _tile_loadconfig: GCC 12's says that it reads eight bytes, and the rest is never written.
+TileScope::TileScope(const TileConfig& config) { __asm__ volatile("ldtilecfg %0" ::"m"(config)); }
+TileScope::~TileScope() { __asm__ volatile("tilerelease"); }
+
+#else
+
+TileScope::TileScope(const TileConfig&) {}
+TileScope::~TileScope() = default;
+
+#endif
+
+}  // namespace sdx::cpu
