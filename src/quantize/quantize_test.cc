@@ -130,6 +130,32 @@ TEST_F(Quantizing, SumsOfTwoAsAdditions) {
   EXPECT_EQ(r.quantized, r.nodes);
 }
 
+// ONNX Runtime makes Gemm of both, and computes that with bytes where the bias is int32 in steps of both scales.
+TEST_F(Quantizing, VectorsAddedToProductsAreBiases) {
+  write_model(model_of("opset 17\ninput x: float32[n,32]\nconstant w: float32[32,16] 0\nconstant w_added: float32[16] 0\n"
+                       "a = MatMul(x, w)\ny = Add(w_added, a)\noutput y\n"),
+              folder_ / "bias.onnx");
+  for (const bool per_channel : {false, true}) {
+    StaticQuantOptions o;
+    o.per_channel = per_channel;
+    o.measure_accuracy = true;
+    const QuantReport r = quantize_static(folder_ / "bias.onnx", folder_ / "q.onnx", *data_, o);
+    EXPECT_LT(r.accuracy->loss, 1e-3);
+    const Model m = read_model(folder_ / "q.onnx");
+    const auto constant = [&](std::string_view value) -> const Tensor& { return *m.graph.value(*m.graph.find(value)).constant; };
+    EXPECT_EQ(constant("w_added_quantized").dtype(), DataType::int32);
+    const Tensor &scale = constant("w_added_scale"), &w = constant("w_scale");
+    ASSERT_EQ(scale.size(), per_channel ? 16 : 1);
+    for (std::size_t i = 0; i < static_cast<std::size_t>(scale.size()); ++i) {
+      EXPECT_EQ(scale.values<float>()[i], constant("x_scale").values<float>()[0] * w.values<float>()[i]);
+    }
+  }
+  StaticQuantOptions operators;
+  operators.quant_format = QuantFormat::qoperator;
+  quantize_static(folder_ / "bias.onnx", folder_ / "q.onnx", *data_, operators);
+  EXPECT_FALSE(read_model(folder_ / "q.onnx").graph.find("w_added_quantized"));
+}
+
 TEST_F(Quantizing, WhenASessionOpensTheModel) {
   session::quantize_with(&at_load);
   SessionOptions options;

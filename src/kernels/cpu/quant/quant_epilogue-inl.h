@@ -82,6 +82,20 @@ HWY_INLINE Narrow narrow_of(const QEpilogue& e, std::int64_t row, std::int64_t c
 // Clamped as a float: the conversion is undefined beyond int32's range, and rounding keeps bounds that are whole numbers.
 HWY_INLINE VI to_byte(const Narrow& n, VF v) { return hn::Add(hn::NearestInt(hn::Min(hn::Max(v, n.low), n.high)), n.zero_point); }
 
+#if HWY_TARGET == HWY_SCALAR
+
+// To the nearest, halves to even, by adding and subtracting 1.5 * 2^23: for values below 2^22 in amount.
+inline float whole_of(float v) { return v + 12582912.0F - 12582912.0F; }
+
+inline std::uint8_t byte_of(const QEpilogue& e, float v) {
+  const auto low = static_cast<float>(e.low - e.zero_point), high = static_cast<float>(e.high - e.zero_point);
+  v = v > low ? v : low;
+  v = v < high ? v : high;
+  return static_cast<std::uint8_t>(static_cast<std::int32_t>(whole_of(v)) + e.zero_point);
+}
+
+#endif
+
 // Values j to j + min(left, lanes) of the row to y, which is the row's beginning.
 HWY_INLINE void put(const Narrow& n, VI v, std::int64_t j, std::int64_t left, void* y) {
   const QEpilogue& e = *n.e;

@@ -6,6 +6,7 @@
 
 #include "base/system/cpu_features.h"
 #include "kernels/cpu/quant/quant_vnni.h"
+#include "kernels/cpu/quant/two_sums.h"
 #include "kernels/cpu/simd/repeat.h"
 #include "kernels/cpu/simd/target_width.h"
 #include "kernels/cpu/simd/targets.h"
@@ -27,20 +28,32 @@ constexpr int kMr = kPairTileRows;
 
 #if HWY_TARGET == HWY_SCALAR
 
-template <int M>
-void product(const QTile& t, std::int32_t* out) {
-  std::int32_t acc[M][2] = {};
-  for (std::int64_t p = 0; p < t.pairs; ++p) {
-    for (int i = 0; i < M; ++i) {
-      const std::int16_t* a = t.a + (p * M + i) * 2;
-      for (int j = 0; j < 2; ++j) {
-        const std::int8_t* b = t.b + (p * 2 + j) * 2;
-        const std::int32_t sum = a[0] * b[0] + a[1] * b[1];
-        acc[i][j] = static_cast<std::int32_t>(static_cast<std::uint32_t>(acc[i][j]) + static_cast<std::uint32_t>(sum));
-      }
+// Rows [first, first + R) of M.
+template <int R>
+void few_rows(const QTile& t, int m, int first, std::int32_t* out) {
+  constexpr std::int64_t kPairs = 1 << 14;  // whose products, of 9 and 8 bits, fit int32
+  std::uint32_t total[R][2] = {};
+  const std::int16_t* a = t.a + 2 * first;
+  const std::int8_t* b = t.b;
+  for (std::int64_t begin = 0; begin < t.pairs; begin += kPairs) {
+    std::uint64_t sums[R] = {};
+    for (std::int64_t p = begin; p < std::min(t.pairs, begin + kPairs); ++p, a += 2 * m, b += 4) {
+      std::uint64_t b0 = two_values(b[0], b[2]), b1 = two_values(b[1], b[3]);
+      keep_whole(b0, b1);
+      for (int i = 0; i < R; ++i) sums[i] += times(b0, a[2 * i]) + times(b1, a[2 * i + 1]);
+    }
+    for (int i = 0; i < R; ++i) {
+      total[i][0] += low_sum(sums[i]);
+      total[i][1] += high_sum(sums[i]);
     }
   }
-  std::memcpy(out, acc, sizeof(acc));
+  std::memcpy(out + 2 * first, total, sizeof(total));
+}
+
+template <int M>
+void product(const QTile& t, std::int32_t* out) {
+  for (int i = 0; i + 4 <= M; i += 4) few_rows<4>(t, M, i, out);
+  if constexpr (M % 4 != 0) few_rows<M % 4>(t, M, M / 4 * 4, out);
 }
 
 #else
@@ -85,6 +98,35 @@ HWY_NOINLINE void product(const QTile& t, std::int32_t* HWY_RESTRICT out) {
 
 #endif
 
+#if HWY_TARGET == HWY_SCALAR
+
+void write_row(const QTile& t, std::int64_t i, const std::int32_t* sums) {
+  const QEpilogue& e = *t.epilogue;
+  const std::int64_t row = t.row + i, size = bytes_per_output(e);
+  const auto row_sum = static_cast<std::uint32_t>(t.row_sums != nullptr ? t.row_sums[i] : 0);
+  char* y = static_cast<char*>(t.c) + i * t.ldc * size;
+  for (std::int64_t j = 0; j < t.n; ++j, y += size) {
+    const std::int64_t at = e.per_row ? row : t.column + j;
+    const std::int32_t zero = t.b_zeros != nullptr ? t.b_zeros[j] + t.b_shift : t.b_zero;
+    const auto bias = static_cast<std::uint32_t>(e.bias != nullptr ? e.bias[at] : 0);
+    const auto v =
+        static_cast<std::int32_t>(static_cast<std::uint32_t>(sums[j]) - static_cast<std::uint32_t>(zero) * row_sum + bias);
+    if (e.output == QEpilogue::Output::i32) {
+      std::memcpy(y, &v, sizeof(v));
+      continue;
+    }
+    const float f = static_cast<float>(v) * (e.scale == nullptr ? 1.0F : e.scale[e.scale_is_array ? at : 0]);
+    if (e.output == QEpilogue::Output::f32) {
+      const float sum = f + (e.bias_f32 != nullptr ? e.bias_f32[at] : 0.0F);
+      std::memcpy(y, &sum, sizeof(sum));
+    } else {
+      *y = static_cast<char>(byte_of(e, f));
+    }
+  }
+}
+
+#else
+
 void write_row(const QTile& t, std::int64_t i, const std::int32_t* sums) {
   const DI d;
   const std::int64_t lanes = lanes_f32();
@@ -96,7 +138,6 @@ void write_row(const QTile& t, std::int64_t i, const std::int32_t* sums) {
   const bool bytes = gives_bytes(*t.epilogue);
   void* y = bytes ? static_cast<void*>(static_cast<std::uint8_t*>(t.c) + i * t.ldc)
                   : static_cast<void*>(static_cast<float*>(t.c) + i * t.ldc);
-#if HWY_TARGET != HWY_SCALAR
   // Convolutions: one scale and one correction for the whole row.
   if (bytes && t.epilogue->per_row && t.b_zeros == nullptr && t.n == 2 * lanes) {
     const DF df;
@@ -109,7 +150,6 @@ void write_row(const QTile& t, std::int64_t i, const std::int32_t* sums) {
     }
     return;
   }
-#endif
   for (std::int64_t j = 0; j < t.n; j += lanes) {
     VI zero = shift;
     if (t.b_zeros != nullptr) {
@@ -118,6 +158,8 @@ void write_row(const QTile& t, std::int64_t i, const std::int32_t* sums) {
     put(n, hn::Sub(hn::LoadU(d, sums + j), zero), j, t.n - j, y);
   }
 }
+
+#endif
 
 void narrow(const float* sums, std::int64_t n, const QEpilogue& e, std::int64_t row, void* y) {
   const DI d;
@@ -229,6 +271,14 @@ void quantize(const float* x, void* y, bool is_signed, std::int64_t n, float sca
     } else {
       hn::StoreU(hn::DemoteTo(du8, q), du8, out + i);
     }
+  }
+#endif
+#if HWY_TARGET == HWY_SCALAR
+  for (; i < n; ++i) {
+    float v = x[i] / scale;
+    v = v > -1e6F ? v : -1e6F;  // NaN too
+    const std::int32_t q = static_cast<std::int32_t>(whole_of(v < 1e6F ? v : 1e6F)) + zero_point;
+    out[i] = static_cast<std::uint8_t>((q < low ? low : q > low + 255 ? low + 255 : q) & 0xFF);
   }
 #endif
   for (; i < n; i += lanes) {

@@ -103,7 +103,7 @@ std::unique_ptr<Kernel> make_nhwc_conv(LowerContext& c) {
   const bool wide = qnhwc_is_wide(shape, weights);
   const Tensor* zero = c.has_input(5) ? c.constant(5) : nullptr;
   Packed packed = c.pack({w, zero}, qnhwc_packed_bytes(shape, weights, wide),
-                         cache::PackKey("qnhwc-10", shape, weights.is_signed, wide, qnhwc_order(shape, weights, wide)),
+                         cache::PackKey("qnhwc-11", shape, weights.is_signed, wide, qnhwc_order(shape, weights, wide)),
                          [&](float* to) { qnhwc_pack(shape, weights, wide, to); });
   auto kernel =
       std::make_unique<NhwcConvKernel>(c.attrs(), w->shape(), std::move(packed), wide, std::move(scales), std::move(bias));

@@ -188,6 +188,7 @@ void block(const QNhwcKernels& kernels, const Product& g, std::int64_t m0, std::
     for (std::int64_t p = p0; p < p1; ++p) {
       const std::int64_t column = p * nr;
       t.column_cross = g.cross + column;
+      t.half = g.n - column <= nr / 2;
       for (std::int64_t kb = 0; kb < pair_blocks; ++kb) {
         t.pairs = std::min(kPairBlock, pairs - kb * kPairBlock);
         t.add = kb > 0;

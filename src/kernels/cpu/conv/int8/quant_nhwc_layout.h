@@ -33,7 +33,7 @@ std::int64_t padded_columns(const ConvShape& s, std::int64_t nr);
 std::size_t panel_bytes(const ConvShape& s, std::int64_t nr, bool wide);
 
 // Weights of depthwise convolutions: each channel's sum, whether all of them fit 8 bits, blocks of nr channels in pairs of taps,
-// and where qdepthwise3_takes() them once more tap by tap, each of as many channels as fill up blocks of 16.
+// and where qdepthwise_plane_takes() them once more tap by tap, each of as many channels as fill up blocks of 16.
 struct DepthwiseParts {
   std::int32_t* sums;
   std::int32_t* narrow;  // 16 times the same

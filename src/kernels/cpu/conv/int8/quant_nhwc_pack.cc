@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/thread_pool.h"
-#include "kernels/cpu/conv/int8/depthwise/quant_depthwise3.h"
+#include "kernels/cpu/conv/int8/depthwise/quant_depthwise_plane.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_layout.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_simd.h"
 #include "kernels/cpu/conv/int8/quant_octets.h"
@@ -193,8 +193,8 @@ void pack_depthwise(const ConvShape& s, const QWeights& w, std::int64_t nr, void
   const DepthwiseParts parts = depthwise_parts(s, nr, packed);
   std::int32_t* const sums = parts.sums;
   std::int16_t* const out = parts.by_block;
-  // A second copy, tap by tap, for the kernel of 3x3.
-  std::int16_t* by_tap = qdepthwise3_takes(s) ? parts.by_tap : nullptr;
+  // A second copy, tap by tap, for the kernels of planes.
+  std::int16_t* by_tap = qdepthwise_plane_takes(s) ? parts.by_tap : nullptr;
   const std::int64_t tap_step = round_up(s.groups, 16);
   std::fill(sums, sums + round_up(blocks, 16), 0);
   std::fill(out, out + blocks * even, std::int16_t{0});
@@ -313,7 +313,7 @@ std::size_t qnhwc_packed_bytes(const ConvShape& s, const QWeights& w, bool wide)
   const std::int64_t nr = qnhwc_kernels().nr;
   if (qnhwc_is_depthwise(s)) {
     const std::int64_t blocks = round_up(s.groups, nr);
-    const std::int64_t by_tap = qdepthwise3_takes(s) ? round_up(s.groups, 16) * 9 : 0;
+    const std::int64_t by_tap = qdepthwise_plane_takes(s) ? round_up(s.groups, 16) * volume(s.kernel) : 0;
     return to_size(round_up(blocks, 16) * 4 + 64 + (blocks * round_up(volume(s.kernel), 2) + by_tap) * 2);
   }
   const std::int64_t columns = padded_columns(s, nr);

@@ -2,6 +2,7 @@
 
 #include "base/system/cpu_features.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_vnni.h"
+#include "kernels/cpu/quant/two_sums.h"
 #include "kernels/cpu/simd/repeat.h"
 #include "kernels/cpu/simd/target_width.h"
 #include "kernels/cpu/simd/targets.h"
@@ -24,24 +25,33 @@ constexpr int kMr = kPairTileRows;
 
 #if HWY_TARGET == HWY_SCALAR
 
-template <int M>
-void product(const QRows& t) {
-  for (int i = 0; i < M; ++i) {
-    for (int j = 0; j < 2; ++j) {
-      auto sum = static_cast<std::uint32_t>(t.add ? t.sums[2 * i + j] : 0);
-      for (std::int64_t p = 0; p < t.pairs; ++p) {
-        const std::int16_t* a = t.a + i * t.stride + 2 * p;
-        const std::int16_t* b = t.b + 4 * p + 2 * j;
-        sum += static_cast<std::uint32_t>(a[0] * b[0] + a[1] * b[1]);
-      }
-      t.sums[2 * i + j] = static_cast<std::int32_t>(sum);
-    }
+// Rows [first, first + R). Values are bytes less a zero point: 512 products fit int32.
+template <int R>
+void few_rows(const QRows& t, int first) {
+  std::uint64_t sums[R] = {};
+  const std::int16_t* a = t.a + first * t.stride;
+  const std::int16_t* b = t.b;
+  for (std::int64_t p = 0; p < t.pairs; ++p, a += 2, b += 4) {
+    std::uint64_t b0 = two_values(b[0], b[2]), b1 = two_values(b[1], b[3]);
+    keep_whole(b0, b1);
+    for (int i = 0; i < R; ++i) sums[i] += times(b0, a[i * t.stride]) + times(b1, a[i * t.stride + 1]);
   }
+  for (int i = 0; i < R; ++i) {
+    std::int32_t* out = t.sums + 2 * (first + i);
+    out[0] = static_cast<std::int32_t>((t.add ? static_cast<std::uint32_t>(out[0]) : 0) + low_sum(sums[i]));
+    out[1] = static_cast<std::int32_t>((t.add ? static_cast<std::uint32_t>(out[1]) : 0) + high_sum(sums[i]));
+  }
+}
+
+template <int M, bool kHalf>
+void product(const QRows& t) {
+  for (int i = 0; i + 4 <= M; i += 4) few_rows<4>(t, i);
+  if constexpr (M % 4 != 0) few_rows<M % 4>(t, M / 4 * 4);
 }
 
 #else
 
-template <int M>
+template <int M, bool kHalf>
 HWY_NOINLINE void product(const QRows& t) {
   const DI d;
   const D16 d16;
@@ -57,31 +67,31 @@ HWY_NOINLINE void product(const QRows& t) {
   (void)c##I;            \
   (void)e##I;
   SDX_REPEAT_12(SDX_DECLARE)
-#define SDX_LOAD(I)                                  \
-  if constexpr (M > I) {                             \
-    c##I = hn::Load(d, out + 2 * lanes * I);         \
-    e##I = hn::Load(d, out + 2 * lanes * I + lanes); \
+#define SDX_LOAD(I)                                                        \
+  if constexpr (M > I) {                                                   \
+    c##I = hn::Load(d, out + 2 * lanes * I);                               \
+    if constexpr (!kHalf) e##I = hn::Load(d, out + 2 * lanes * I + lanes); \
   }
   if (t.add) {
     SDX_REPEAT_12(SDX_LOAD)
   }
   for (std::int64_t p = 0; p < t.pairs; ++p) {
     const V16 b0 = hn::LoadU(d16, b);
-    const V16 b1 = hn::LoadU(d16, b + 2 * lanes);
+    const V16 b1 = kHalf ? b0 : hn::LoadU(d16, b + 2 * lanes);
 #define SDX_STEP(I)                                                                \
   if constexpr (M > I) {                                                           \
     const V16 v = hn::BitCast(d16, hn::Set(d, read_pair(a[I / 3] + (I % 3) * s))); \
     c##I = pair_add(c##I, v, b0);                                                  \
-    e##I = pair_add(e##I, v, b1);                                                  \
+    if constexpr (!kHalf) e##I = pair_add(e##I, v, b1);                            \
   }
     SDX_REPEAT_12(SDX_STEP)
     for (int i = 0; i < (M + 2) / 3; ++i) a[i] += 2;
     b += 4 * lanes;
   }
-#define SDX_STORE(I)                                 \
-  if constexpr (M > I) {                             \
-    hn::Store(c##I, d, out + 2 * lanes * I);         \
-    hn::Store(e##I, d, out + 2 * lanes * I + lanes); \
+#define SDX_STORE(I)                                                       \
+  if constexpr (M > I) {                                                   \
+    hn::Store(c##I, d, out + 2 * lanes * I);                               \
+    if constexpr (!kHalf) hn::Store(e##I, d, out + 2 * lanes * I + lanes); \
   }
   SDX_REPEAT_12(SDX_STORE)
 #undef SDX_STORE
@@ -92,20 +102,25 @@ HWY_NOINLINE void product(const QRows& t) {
 
 #endif
 
-void product_of(const QRows& t) {
-#if SDX_512_BITS
-  static const bool vnni = use_vnni(Isa::avx512) && qnhwc_vnni_product(1) != nullptr;
-  if (vnni) return qnhwc_vnni_product(t.m)(t);
-#endif
+template <bool kHalf>
+void product_rows(const QRows& t) {
   switch (t.m) {
-#define SDX_CASE(I)                                                  \
-  case I + 1:                                                        \
-    if constexpr (I < kMr) return product<(I < kMr ? I + 1 : 1)>(t); \
+#define SDX_CASE(I)                                                         \
+  case I + 1:                                                               \
+    if constexpr (I < kMr) return product<(I < kMr ? I + 1 : 1), kHalf>(t); \
     break;
     SDX_REPEAT_12(SDX_CASE)
 #undef SDX_CASE
     default: break;
   }
+}
+
+void product_of(const QRows& t) {
+#if SDX_512_BITS
+  static const bool vnni = use_vnni(Isa::avx512) && qnhwc_vnni_product(1) != nullptr;
+  if (vnni) return qnhwc_vnni_product(t.m)(t);
+#endif
+  t.half ? product_rows<true>(t) : product_rows<false>(t);
 }
 
 #if HWY_TARGET == HWY_AVX2

@@ -24,6 +24,7 @@ struct QRows {
   std::int64_t m = 0;
   std::int32_t* sums = nullptr;  // [m][nr], 64-byte aligned
   bool add = false;              // to what `sums` holds
+  bool half = false;             // the second half of the columns is not wanted
   // Of crossed products, where add is false: what is to be subtracted for each row and each column.
   const std::int32_t* row_cross = nullptr;
   const std::int32_t* column_cross = nullptr;

@@ -50,6 +50,7 @@ Bytes low_bytes(std::int64_t n, unsigned seed, bool is_signed) {
 
 struct Conv {
   std::int64_t batch, c, m, groups, h, w, kernel, stride, dilation, pad;
+  std::int64_t tall = 0, down = 0;  // the kernel's height and the stride along it, where they differ
 };
 
 ConvShape shape_of(const Conv& v) {
@@ -57,8 +58,9 @@ ConvShape shape_of(const Conv& v) {
   s.batch = v.batch, s.in_channels = v.c, s.out_channels = v.m, s.groups = v.groups;
   s.in[1] = v.h, s.in[2] = v.w;
   for (int i = 1; i < 3; ++i) {
-    s.kernel[i] = v.kernel, s.stride[i] = v.stride, s.dilation[i] = v.dilation, s.pad[i] = v.pad;
-    s.out[i] = (s.in[i] + 2 * v.pad - (v.kernel - 1) * v.dilation - 1) / v.stride + 1;
+    s.kernel[i] = i == 1 && v.tall != 0 ? v.tall : v.kernel, s.stride[i] = i == 1 && v.down != 0 ? v.down : v.stride;
+    s.dilation[i] = v.dilation, s.pad[i] = v.pad;
+    s.out[i] = (s.in[i] + 2 * v.pad - (s.kernel[i] - 1) * v.dilation - 1) / s.stride[i] + 1;
   }
   return s;
 }
@@ -69,7 +71,7 @@ void check(const Conv& v, bool xs, bool ws, std::int32_t xz, bool plain_zero, in
   SCOPED_TRACE("c " + std::to_string(v.c) + " m " + std::to_string(v.m) + " groups " + std::to_string(v.groups) + " kernel " +
                std::to_string(v.kernel) + " flags " + std::to_string(xs) + std::to_string(ws) + std::to_string(plain_zero));
   const ConvShape s = shape_of(v);
-  const std::int64_t cg = v.c / v.groups, mg = v.m / v.groups, taps = v.kernel * v.kernel;
+  const std::int64_t cg = v.c / v.groups, mg = v.m / v.groups, taps = s.kernel[1] * s.kernel[2];
   const std::int64_t count = v.batch * v.c * v.h * v.w, out = v.batch * s.out[1] * s.out[2] * v.m;
   Guarded<std::uint8_t> x(count, 1, low == 2 ? low_bytes(count, 1, xs) : bytes(count, 1, xs));
   Bytes w = heavy == 2 ? bytes(v.m * cg * taps, 2, ws) : random_ints<std::uint8_t>(v.m * cg * taps, 2);
@@ -106,13 +108,13 @@ void check(const Conv& v, bool xs, bool ws, std::int32_t xz, bool plain_zero, in
     const std::int64_t m = i % v.m, ox = i / v.m % s.out[2], oy = i / v.m / s.out[2] % s.out[1],
                        n = i / v.m / s.out[2] / s.out[1];
     std::int32_t sum = bias[static_cast<std::size_t>(m)];
-    for (std::int64_t ky = 0; ky < v.kernel; ++ky) {
-      for (std::int64_t kx = 0; kx < v.kernel; ++kx) {
-        const std::int64_t iy = oy * v.stride - v.pad + ky * v.dilation, ix = ox * v.stride - v.pad + kx * v.dilation;
+    for (std::int64_t ky = 0; ky < s.kernel[1]; ++ky) {
+      for (std::int64_t kx = 0; kx < s.kernel[2]; ++kx) {
+        const std::int64_t iy = oy * s.stride[1] - v.pad + ky * v.dilation, ix = ox * v.stride - v.pad + kx * v.dilation;
         if (iy < 0 || iy >= v.h || ix < 0 || ix >= v.w) continue;
         for (std::int64_t c = 0; c < cg; ++c) {
           sum += (value(x[((n * v.h + iy) * v.w + ix) * v.c + m / mg * cg + c], xs) - xz) *
-                 (value(w[static_cast<std::size_t>((m * cg + c) * taps + ky * v.kernel + kx)], ws) -
+                 (value(w[static_cast<std::size_t>((m * cg + c) * taps + ky * s.kernel[2] + kx)], ws) -
                   wz[plain_zero ? 0 : static_cast<std::size_t>(m)]);
         }
       }
@@ -159,6 +161,20 @@ const Conv kConvs[] = {
     {2, 5, 5, 5, 9, 8, 3, 1, 1, 1},
     {1, 10, 10, 10, 11, 12, 3, 2, 1, 1},
     {1, 2, 2, 2, 2, 2, 3, 1, 1, 1},
+    // Depthwise of other shapes: even kernels, strides that differ, rows in parts, dilation along rows, and one that has no room.
+    {2, 16, 16, 16, 7, 9, 5, 1, 1, 2},
+    {1, 40, 40, 40, 12, 13, 5, 2, 1, 2},
+    {1, 24, 24, 24, 9, 150, 5, 1, 1, 2},
+    {1, 18, 18, 18, 11, 9, 7, 1, 1, 3},
+    {1, 33, 33, 33, 6, 7, 2, 1, 1, 0},
+    {1, 17, 17, 17, 8, 7, 4, 2, 1, 1},
+    {2, 8, 8, 8, 12, 20, 3, 1, 1, 1, 3, 2},
+    {1, 32, 32, 32, 9, 8, 5, 1, 1, 2, 3, 2},
+    {1, 16, 16, 16, 3, 30, 7, 1, 3, 9, 1},
+    {1, 16, 16, 16, 3, 250, 7, 1, 40, 120, 1},
+    {1, 20, 20, 20, 5, 4, 1, 1, 1, 0, 6},
+    {1, 16, 16, 16, 6, 6, 5, 3, 1, 4},
+    {1, 64, 64, 64, 9, 10, 5, 1, 1, -1},
     // Four, two and one block of channels at a time, and one that overlaps.
     {1, 64, 64, 64, 6, 5, 3, 1, 1, 1},
     {2, 112, 112, 112, 5, 6, 3, 1, 1, 1},

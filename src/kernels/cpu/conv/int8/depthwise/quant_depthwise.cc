@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/thread_pool.h"
-#include "kernels/cpu/conv/int8/depthwise/quant_depthwise3.h"
+#include "kernels/cpu/conv/int8/depthwise/quant_depthwise_plane.h"
 #include "kernels/cpu/conv/int8/depthwise/quant_depthwise_simd.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_layout.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_simd.h"
@@ -76,7 +76,8 @@ void qdepthwise_conv(const ConvShape& s, const void* x, bool x_signed, std::int3
                      const QEpilogue& epilogue, void* y) {
   const std::int64_t channels = s.groups;
   const nhwc::DepthwiseParts parts = nhwc::depthwise_parts(s, qnhwc_kernels().nr, const_cast<void*>(packed));
-  const bool three = qdepthwise3_runs(s, epilogue), quads = three && qdepthwise3_has_quads() && *parts.narrow != 0;
+  const bool plane = qdepthwise_plane_runs(s, epilogue);
+  const bool quads = plane && qdepthwise_plane_has_quads(s) && *parts.narrow != 0;
   const std::int32_t shift = x_zero + (quads && x_signed ? 128 : 0);  // quads are of unsigned bytes
   // The zero point's share of the sums goes into the bias; both arrays are read by all threads.
   float* scratch = thread_scratch(2, to_size(round_up(channels, 16) * 2 + 16));
@@ -89,9 +90,9 @@ void qdepthwise_conv(const ConvShape& s, const void* x, bool x_signed, std::int3
   std::memset(zeros, x_zero & 0xFF, to_size(channels));
   QEpilogue e = epilogue;
   e.bias = bias;
-  if (three) {
+  if (plane) {
     const QDepthwiseImage image{static_cast<const std::uint8_t*>(x), x_signed, x_zero};
-    return qdepthwise3_conv(s, image, parts.by_tap, quads, e, static_cast<std::uint8_t*>(y));
+    return qdepthwise_plane_conv(s, image, parts.by_tap, quads, e, static_cast<std::uint8_t*>(y));
   }
   const Depthwise d{&s, static_cast<const std::uint8_t*>(x), zeros, x_signed, parts.by_block, &e, static_cast<char*>(y)};
   const std::int64_t row_work = s.out[2] * channels * volume(s.kernel);

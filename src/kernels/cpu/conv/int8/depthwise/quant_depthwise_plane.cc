@@ -1,10 +1,11 @@
-#include "kernels/cpu/conv/int8/depthwise/quant_depthwise3.h"
+#include "kernels/cpu/conv/int8/depthwise/quant_depthwise_plane.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/conv/int8/depthwise/quant_depthwise3_simd.h"
+#include "kernels/cpu/conv/int8/depthwise/quant_depthwise_any_simd.h"
 #include "kernels/cpu/conv/int8/depthwise/quant_depthwise_vnni.h"
 #include "kernels/cpu/conv/int8/quant_nhwc_simd.h"
 #include "kernels/cpu/simd/cuts.h"
@@ -30,16 +31,21 @@ void respace(const std::uint8_t* from, std::int64_t n, std::uint8_t* to, std::in
   for (; i < count; ++i) std::memcpy(to + i * m, from + i * n, static_cast<std::size_t>(used));
 }
 
-}  // namespace
-
-bool qdepthwise3_takes(const ConvShape& s) {
-  return qdepthwise3_kernel() != nullptr && s.groups > 1 && s.kernel[0] == 1 && s.kernel[1] == 3 && s.kernel[2] == 3;
+// Whether the kernel of 3x3 serves the shape.
+bool three(const ConvShape& s) {
+  return qdepthwise3_kernel() != nullptr && s.kernel[1] == 3 && s.kernel[2] == 3 && s.dilation[2] == 1 &&
+         s.stride[1] == s.stride[2] && (s.stride[1] == 1 || s.stride[1] == 2) && s.out[2] >= 2;
 }
 
-bool qdepthwise3_runs(const ConvShape& s, const QEpilogue& e) {
-  const bool bytes = gives_bytes(e);
-  return bytes && qdepthwise3_takes(s) && s.in[0] == 1 && s.out[0] == 1 && s.pad[0] == 0 && s.dilation[1] == 1 &&
-         s.dilation[2] == 1 && s.stride[1] == s.stride[2] && (s.stride[1] == 1 || s.stride[1] == 2) && s.out[2] >= 2 &&
+}  // namespace
+
+bool qdepthwise_plane_takes(const ConvShape& s) {
+  return s.groups > 1 && s.kernel[0] == 1 && s.kernel[1] <= kMostDepthwiseTaps && s.kernel[2] <= kMostDepthwiseTaps;
+}
+
+bool qdepthwise_plane_runs(const ConvShape& s, const QEpilogue& e) {
+  return gives_bytes(e) && qdepthwise_plane_takes(s) && s.in[0] == 1 && s.out[0] == 1 && s.pad[0] == 0 &&
+         (s.dilation[1] == 1 || s.kernel[1] == 1) && (three(s) || qdepthwise_any_columns(s) >= 4) &&
          (s.groups >= kBlock || std::max(pixels(s.in), pixels(s.out)) * kBlock <= kMostPadded);
 }
 
@@ -74,22 +80,25 @@ void few_channels(ConvShape s, const QDepthwiseImage& x, const std::int16_t* wei
   std::uint8_t* wide_y = wide_x + pixels(s.in) * kBlock;
   for (std::int64_t i = 0; i < batch; ++i) {
     respace(x.data + i * pixels(s.in) * channels, channels, wide_x, kBlock, pixels(s.in));
-    qdepthwise3_conv(s, {wide_x, x.is_signed, x.zero}, weights, quads, e, wide_y);
+    qdepthwise_plane_conv(s, {wide_x, x.is_signed, x.zero}, weights, quads, e, wide_y);
     respace(wide_y, kBlock, y + i * pixels(s.out) * channels, channels, pixels(s.out));
   }
 }
 
 }  // namespace
 
-bool qdepthwise3_has_quads() { return qnhwc_kernels().quads != nullptr && qdepthwise_quads(1) != nullptr; }
+bool qdepthwise_plane_has_quads(const ConvShape& s) {
+  return three(s) && qnhwc_kernels().quads != nullptr && qdepthwise_quads(1) != nullptr;
+}
 
-void qdepthwise3_conv(const ConvShape& s, const QDepthwiseImage& x, const std::int16_t* weights, bool quads,
-                      const QEpilogue& epilogue, std::uint8_t* y) {
+void qdepthwise_plane_conv(const ConvShape& s, const QDepthwiseImage& x, const std::int16_t* weights, bool quads,
+                           const QEpilogue& epilogue, std::uint8_t* y) {
   if (s.groups < kBlock) return few_channels(s, x, weights, quads, epilogue, y);
-  const QDepthwise3Kernel kernel = qdepthwise3_kernel();
+  const bool by_three = three(s);
+  const QDepthwise3Kernel kernel = by_three ? qdepthwise3_kernel() : qdepthwise_any_kernel();
   const std::int64_t channels = s.groups;
   const std::int64_t row_bytes = s.in[2] * channels * s.stride[1];
-  const std::int64_t row_work = s.out[2] * channels * 9;
+  const std::int64_t row_work = s.out[2] * channels * volume(s.kernel);
   std::int64_t rows = std::max(kLeastRows, kStripBytes / std::max<std::int64_t>(1, row_bytes));
   if (current_pool().threads() > 1) rows = std::min(rows, std::max(kLeastRows, kTaskProducts / row_work));
   rows = rows / 2 * 2;
@@ -107,7 +116,7 @@ void qdepthwise3_conv(const ConvShape& s, const QDepthwiseImage& x, const std::i
     d.zero = x.zero;
     d.weight_step = (channels + 15) / 16 * 16;
     d.epilogue = &epilogue;
-    const std::int64_t buffer = quads ? kDepthwiseQuadBytes / 4 : 2 * columns * 16;
+    const std::int64_t buffer = quads ? kDepthwiseQuadBytes / 4 : by_three ? 2 * columns * 16 : kDepthwiseAnyBytes / 4;
     d.pairs = reinterpret_cast<std::int16_t*>(thread_scratch(0, static_cast<std::size_t>(buffer)));
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t part = i % cuts.parts;
