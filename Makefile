@@ -9,7 +9,7 @@ BUILD := build/$(PRESET)
 SLOW_UNDER_SANITIZERS := -Loop.EndlessLoops*:Functions.ExponentialExpansion*:Reader.CapturesAreCounted:Gradient.NestedWithoutEnd*:Diff.IsQuiet*:Crop.FromThePartThatItNeeds*:RecordedFaces.YunetFinds*:RecordedFaces.AllFaces*:Scanners.LongRuns*:Utf8.EveryCharacter*:Scanners.Agree*:RecordedTokenizers.Cases:Tokenizer.LongTexts*:Tokenizer.HostileNormalizers*:*Engines.Greedy*:*Stories.Greedy*/1:*Stories.Greedy*/2:FailingSteps.*:GrowingStories.*:PagedGraphs.CachesStay*:Engine.ItGoesOn*:ArrayProcesses.*:BlockKeep.Children*
 
 .PHONY: help setup python-env runtimes clients browser bare-root build wheel dropin-wheel dropin-clients test test-poisoned \
-  demo demo-chat install docs format format-check tidy check-includes check-sizes asan asan-all slow-under-sanitizers neon \
+  demo demo-chat install docs guides format format-check tidy check-includes check-sizes asan asan-all slow-under-sanitizers neon \
   bench bench-accuracy bench-check bench-keep bench-operators bench-kernels bench-bridge bench-faces bench-text bench-serve \
   bench-arrays bench-quantize bench-training clean
 
@@ -23,6 +23,7 @@ help:
 	@echo "make dropin-wheel  build/dropin-wheel/*.whl: a package onnxruntime that computes with the wheel above"
 	@echo "make dropin-clients  compare published packages on ONNX Runtime and on Sardonyx: results, start, time, memory; DROPIN=\"--rounds 1 magika\" runs a part"
 	@echo "make docs    regenerate docs/operators.md, docs/options.md and other files from tables in the code"
+	@echo "make guides  follow docs/add-*.md in a clone: an operator, a pass, a kernel, a provider, a subcommand"
 	@echo "make bench   compare with ONNX Runtime, OpenVINO, tract, MNN and ncnn; bench-accuracy: errors; bench-operators: single operators; bench-kernels: single kernels"
 	@echo "make bench-keep  keep the current program; make bench-check: show what has become more than 3 % slower since"
 	@echo "make format | format-check | tidy | check-includes | check-sizes | asan | asan-all | neon | clean"
@@ -227,6 +228,13 @@ check-includes:
 
 check-sizes:
 	python3 tools/check_sizes.py
+
+# Follows docs/add-*.md in a clone of what is committed: their changes, a build, their commands. Takes as long as a first build.
+GUIDES := build/guides
+guides: | setup
+	rm -rf $(GUIDES) && git clone -q . $(GUIDES)
+	cd $(GUIDES) && python3 -B tests/docs/guides.py apply && $(MAKE) build && python3 -B tests/docs/guides.py follow
+	rm -rf $(GUIDES)
 
 clean:
 	rm -rf build

@@ -64,16 +64,43 @@ def has(words, names):
 
 
 # What commands need besides the flag in question.
-NEEDS = {"run": ["add.onnx", "--random"], "inspect": ["add.onnx"], "init": ["add.onnx"], "convert": ["add.onnx", "-o", "out.onnx"], "explain": ["add.onnx"], "verify": ["good.case.json"],
-         "bench": ["add.onnx", "-n", "1"], "sweep": ["scale.onnx", "-n", "1"], "report": ["fast.json"], "diff": ["fast.json", "fast.json"],
-         "compare-outputs": ["add.onnx", "-b", "cpu", "-b", "cpu+no-optimize"], "pull": ["add.onnx", "--to", "there"], "models show": ["a"], "models rm": ["a"],
-         "models add": ["a", "add.onnx"], "completion": ["bash"], "faces detect": ["light.png"], "faces crop": ["light.png", "-o", "out"],
-         "faces align": ["light.png", "-o", "out"], "faces blur": ["light.png", "-o", "out"], "faces bench": ["light.png"],
-         "perplexity": ["talker.gguf", "-i", "texts.txt"], "tokenize": ["letters"], "generate": ["talker.gguf", "-p", "ab"], "chat": ["talker.gguf", "--messages", "question.json"],
-         "checkpoint show": ["one.ckpt"], "checkpoint diff": ["one.ckpt", "one.ckpt"], "checkpoint export": ["one.ckpt", "-o", "x.npz"],
-         "checkpoint apply": ["one.ckpt", "two.ckpt", "-o", "x.ckpt"], "checkpoint average": ["one.ckpt", "-o", "x.ckpt"],
-         "quantize": ["classifier.onnx", "-o", "out8.onnx"], "artifacts": ["classifier.onnx", "-o", "made"], "train": ["made", "--data", "points.npz"],
-         "embed": ["embedder", "-i", "texts.txt"], "rerank": ["reranker", "-q", "ab", "-i", "texts.txt"]}
+NEEDS = {
+    "run": ["add.onnx", "--random"],
+    "inspect": ["add.onnx"],
+    "init": ["add.onnx"],
+    "convert": ["add.onnx", "-o", "out.onnx"],
+    "explain": ["add.onnx"],
+    "verify": ["good.case.json"],
+    "bench": ["add.onnx", "-n", "1"],
+    "sweep": ["scale.onnx", "-n", "1"],
+    "report": ["fast.json"],
+    "diff": ["fast.json", "fast.json"],
+    "compare-outputs": ["add.onnx", "-b", "cpu", "-b", "cpu+no-optimize"],
+    "pull": ["add.onnx", "--to", "there"],
+    "models show": ["a"],
+    "models rm": ["a"],
+    "models add": ["a", "add.onnx"],
+    "completion": ["bash"],
+    "faces detect": ["light.png"],
+    "faces crop": ["light.png", "-o", "out"],
+    "faces align": ["light.png", "-o", "out"],
+    "faces blur": ["light.png", "-o", "out"],
+    "faces bench": ["light.png"],
+    "perplexity": ["talker.gguf", "-i", "texts.txt"],
+    "tokenize": ["letters"],
+    "generate": ["talker.gguf", "-p", "ab"],
+    "chat": ["talker.gguf", "--messages", "question.json"],
+    "checkpoint show": ["one.ckpt"],
+    "checkpoint diff": ["one.ckpt", "one.ckpt"],
+    "checkpoint export": ["one.ckpt", "-o", "x.npz"],
+    "checkpoint apply": ["one.ckpt", "two.ckpt", "-o", "x.ckpt"],
+    "checkpoint average": ["one.ckpt", "-o", "x.ckpt"],
+    "quantize": ["classifier.onnx", "-o", "out8.onnx"],
+    "artifacts": ["classifier.onnx", "-o", "made"],
+    "train": ["made", "--data", "points.npz"],
+    "embed": ["embedder", "-i", "texts.txt"],
+    "rerank": ["reranker", "-q", "ab", "-i", "texts.txt"],
+}
 # Flags that matter where a picture is read.
 PICTURES = ("--resize", "--crop", "--fill", "--scale", "--mean", "--std")
 # Values that are no value of that kind. What takes any text has none.

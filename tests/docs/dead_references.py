@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import guides
+
 KINDS = (".md", ".h", ".hpp", ".cc", ".c", ".py", ".pyi", ".txt", ".cmake", ".sh", ".yml", ".toml")
 FOLDERS = "apps|bench|bindings|cmake|docs|examples|fuzz|include|src|tests|tools"
 NAMED = re.compile(rf"(?<![\w./$}}>-])(?:{FOLDERS})/[\w./*<>{{}}-]*")
@@ -19,13 +21,8 @@ ELSEWHERE = {
     "src/ops/math/broadcast.h": {"docs/Broadcasting.md"},  # of ONNX
     "src/providers/openvino/openvino_test.cc": {"src/inference/src/cpp/core.cpp", "src/frontends/a.cpp", "src/frontends/onnx/conv.cpp"},
     "src/providers/openvino/region_kernel.cc": {"src/a/b.cpp"},
-    "docs/add-a-kernel.md": {  # examples
-        "src/kernels/cpu/elementwise/negate.h", "src/kernels/cpu/elementwise/negate_test.cc", "src/providers/cpu/lowering/negate.cc",
-    },  # fmt: skip
-    "docs/add-a-pass.md": {"src/passes/simplify/double_negation.cc", "tests/passes/double-negation.txt"},  # examples
-    "docs/add-a-provider.md": {"src/providers/plain/plain_provider.cc", "src/providers/plain/CMakeLists.txt"},  # examples
-    "docs/add-a-subcommand.md": {"apps/cli/opsets.cc"},  # example
     "Makefile": {"docs/operators.md.new"},  # for a moment
+    **{f"docs/{guide}": guides.changes(guide)[1] for guide in guides.GUIDES},  # files that they tell the reader to write
 }
 
 
