@@ -138,6 +138,17 @@ struct Left {
   std::int64_t lda;  // of packed tiles: from one step of K to the next
 };
 
+// Into the second-level cache, every line of the next `bytes`, once or more often.
+HWY_INLINE void fetch_lines(const char* from, std::int64_t bytes) {
+  if (bytes == 0) return;
+  __builtin_prefetch(from, 0, 2);
+  if (bytes <= 64) return;
+  __builtin_prefetch(from + 64, 0, 2);
+  if (bytes <= 128) return;
+  __builtin_prefetch(from + 128, 0, 2);
+  __builtin_prefetch(from + 192, 0, 2);
+}
+
 #define SDX_ZERO(A, B) \
   VF A = hn::Zero(d);  \
   VF B = hn::Zero(d);  \
@@ -191,8 +202,11 @@ HWY_NOINLINE void product(const GemmTile& t, bool to_c, float* out, std::int64_t
     }
     SDX_REPEAT_14(SDX_JOIN)
   } else {
-    for (; k >= 2; k -= 2) {
+    const char* ahead = t.ahead;
+    const std::int64_t step = t.ahead_step;
+    for (; k >= 2; k -= 2, ahead += step) {
       a.fetch(k);
+      fetch_lines(ahead, step);
       {
         const VF b0 = hn::LoadU(d, b);
         [[maybe_unused]] const VF b1 = kWide ? hn::LoadU(d, b + lanes) : hn::Zero(d);

@@ -30,6 +30,10 @@ struct GemmTile {
   std::int64_t ld_residual = 0;
   float residual_scale = 1.0F;
   UnarySpec act;
+  // What comes from memory next, fetched line by line while this tile is multiplied: so many bytes for two steps of K, 256 at
+  // most. Only tiles of 4 rows and more do.
+  const char* ahead = nullptr;
+  std::int64_t ahead_step = 0;
 };
 
 struct GemmKernels {
