@@ -130,6 +130,19 @@ TEST_F(Quantizing, SumsOfTwoAsAdditions) {
   EXPECT_EQ(r.quantized, r.nodes);
 }
 
+// In float it would keep what lies between convolutions out of the bytes.
+TEST_F(Quantizing, ProductsWithTheirSigmoid) {
+  write_model(model_of("opset 17\ninput x: float32[1,4,6,6]\nconstant v: float32[4,4,1,1] 0\nconstant w: float32[4,8,1,1] 0\n"
+                       "a = Conv(x, v)\nb = Sigmoid(a)\nc = Mul(a, b)\nd = MaxPool(c) {kernel_shape=[3,3], pads=[1,1,1,1]}\n"
+                       "e = Concat(c, d) {axis=1}\ny = Conv(e, w)\noutput y\n"),
+              folder_ / "silu.onnx");
+  std::vector<NamedValues> all;
+  all.push_back({{"x", noise({1, 4, 6, 6}, 3)}});
+  Batches data(std::move(all));
+  const QuantReport r = quantize_static(folder_ / "silu.onnx", folder_ / "q.onnx", data, {});
+  EXPECT_EQ(r.quantized, r.nodes);
+}
+
 // ONNX Runtime makes Gemm of both, and computes that with bytes where the bias is int32 in steps of both scales.
 TEST_F(Quantizing, VectorsAddedToProductsAreBiases) {
   write_model(model_of("opset 17\ninput x: float32[n,32]\nconstant w: float32[32,16] 0\nconstant w_added: float32[16] 0\n"

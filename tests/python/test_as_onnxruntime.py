@@ -7,9 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from conftest import model
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 import sardonyx
 
@@ -182,3 +183,55 @@ print(json.dumps(found))
     assert "missing" in found["missing"]
     assert found["own threads"].startswith("Fail: use_per_session_threads must be false")
     assert found["shared threads"] == [[2.0], [2.0]]
+
+
+def test_quantising_takes_the_operators_of_onnxruntime(tmp_path):
+    # Alone, a MaxPool gains nothing by 8 bits: sardonyx.quantization leaves it, ONNX Runtime's tool does not.
+    path = tmp_path / "model.onnx"
+    path.write_bytes(
+        model(
+            [
+                helper.make_node("Conv", ["x", "w"], ["c"]),
+                helper.make_node("MaxPool", ["c"], ["y"], kernel_shape=[2, 2]),
+            ],
+            [("x", TensorProto.FLOAT, [1, 1, 4, 4])],
+            [("y", TensorProto.FLOAT, [1, 1, 3, 3])],
+            [numpy_helper.from_array(np.full((1, 1, 1, 1), 2, np.float32), "w")],
+        )
+    )
+    found = run(
+        """
+import json, sys
+import numpy as np
+import onnx
+import onnxruntime.quantization as q
+import sardonyx.quantization as plain
+class Reader(q.CalibrationDataReader):
+    def __init__(self):
+        self.left = 2
+    def get_next(self):
+        self.left -= 1
+        return {"x": np.ones((1, 1, 4, 4), np.float32) * self.left} if self.left >= 0 else None
+def ops(path):
+    return sorted(n.op_type for n in onnx.load(path).graph.node)
+def pairs(run):
+    run("q.onnx")
+    return ops("q.onnx").count("QuantizeLinear")
+source = sys.argv[1]
+config = q.StaticQuantConfig(None)
+def by_config(out):
+    config.calibration_data_reader = Reader()
+    q.quantize(source, out, config)
+q.quantize_dynamic(source, "d.onnx")
+dynamic = "ConvInteger" in ops("d.onnx")
+plain.quantize_dynamic(source, "d.onnx")
+print(json.dumps([
+    pairs(lambda out: q.quantize_static(source, out, Reader())), pairs(by_config),
+    pairs(lambda out: plain.quantize_static(source, out, Reader())), dynamic, "ConvInteger" in ops("d.onnx"),
+]))
+""",
+        str(path),
+        folder=tmp_path,
+    )
+    assert found[0] == found[1] > found[2]
+    assert found[3:] == [True, False]

@@ -44,7 +44,8 @@ bool fuse_linear(Graph& graph);
 bool fuse_one_hot(Graph& graph);
 
 // MatMulInteger with constant weights, Cast to float32, Mul by the product of both scales and Add of a bias:
-// com.microsoft MatMulIntegerToFloat. One scale and zero point for the left operand.
+// com.microsoft MatMulIntegerToFloat. One scale and zero point for the left operand. A MatMulIntegerToFloat without a bias takes
+// in the one that is added to it.
 bool fuse_integer_products(Graph& graph);
 
 // x cos + concat(-x2, x1) sin becomes sdx RotaryEmbedding, also where it turns only the first elements of each head, before the

@@ -75,13 +75,33 @@ bool fuse(Graph& g, NodeId id, const Uses& uses) {
   return true;
 }
 
+// The bias that an Add puts on such a product.
+bool take_bias(Graph& g, NodeId id, const Uses& uses) {
+  const Node& any = g.node(id);
+  if (any.removed || any.domain != "com.microsoft" || any.op_type != "MatMulIntegerToFloat" || any.inputs.size() < 4)
+    return false;
+  if (any.inputs.size() > 6 && any.inputs[6] != kNone) return false;
+  const Tensor* w = constant_value(g, any.inputs[1]);
+  ValueId bias = kNone;
+  const NodeId add = reader(g, any.outputs[0], "Add", uses, bias);
+  if (w == nullptr || w->rank() != 2 || add == kNoNode || !is_row(g, bias, w->dim(1))) return false;
+  Node fused = any;
+  fused.inputs.resize(7, kNone);
+  fused.inputs[6] = bias;
+  fused.outputs = g.node(add).outputs;
+  g.remove_node(add);
+  g.remove_node(id);
+  g.add_node(std::move(fused));
+  return true;
+}
+
 }  // namespace
 
 bool fuse_integer_products(Graph& graph) {
   bool changed = false;
   const Uses uses = graph.uses();
   const std::size_t count = graph.nodes().size();
-  for (NodeId id = 0; id < count; ++id) changed = fuse(graph, id, uses) || changed;
+  for (NodeId id = 0; id < count; ++id) changed = fuse(graph, id, uses) || take_bias(graph, id, uses) || changed;
   return changed;
 }
 

@@ -81,6 +81,17 @@ bool one_shape(const Graph& g, const Node& n) {
   return true;
 }
 
+// x * Sigmoid(x): a table of bytes in our engine, with the sigmoid quantised between too, and two integer operators in ONNX
+// Runtime.
+bool is_silu(const Graph& g, const Node& n) {
+  if (n.op_type != "Mul" || n.inputs.size() != 2) return false;
+  const auto is_sigmoid = [&](ValueId v, ValueId of) {
+    const NodeId from = g.value(v).producer;
+    return from != kNoNode && is_op(g.node(from), "Sigmoid") && g.node(from).inputs[0] == of;
+  };
+  return is_sigmoid(n.inputs[0], n.inputs[1]) || is_sigmoid(n.inputs[1], n.inputs[0]);
+}
+
 // Pads with something else than 0, or interpolates beyond its inputs' range.
 bool leaves_range(const Graph& g, const Node& n) {
   if (n.op_type == "Resize") return n.attributes.get_string("mode", "nearest") == "cubic";
@@ -185,7 +196,7 @@ void Planner::choose_gaining() {
     const Node& n = g_.node(id);
     if (!candidate(id, true)) continue;
     const Entry& e = *entry_of(n);
-    if (!e.gains && e.kind != weighted) continue;
+    if (!e.gains && e.kind != weighted && !is_silu(g_, n)) continue;
     if (e.kind != weighted) {
       const std::vector<std::size_t> data = data_inputs(g_, n);
       const bool from_bytes =

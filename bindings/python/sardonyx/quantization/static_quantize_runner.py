@@ -7,7 +7,7 @@ import argparse
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
 from .calibrate import Batches, CalibrationMethod
 from .quant_utils import QuantFormat, QuantType
@@ -75,7 +75,8 @@ class OnnxModelCalibrationDataReader(Batches):
         super().__init__([{name: read(f / f"input_{i}.pb") for i, name in enumerate(names)} for f in folders])
 
 
-def main() -> None:
+def main(run: Callable[..., Any] = quantize) -> None:
+    """run: what writes the model, with quantize()'s arguments."""
     args = parse_arguments()
     extra: dict[str, Any] = {entry: getattr(args, flag[2:]) for flag, (entry, _) in _FLAGS.items()}
     extra["QuantizeBias"] = not args.disable_quantize_bias
@@ -95,7 +96,7 @@ def main() -> None:
         per_channel=args.per_channel,
         extra_options=extra,
     )
-    quantize(args.input_model_path, args.output_quantized_model_path, config)
+    run(args.input_model_path, args.output_quantized_model_path, config)
 
 
 __all__ = ["OnnxModelCalibrationDataReader", "main", "parse_arguments"]
