@@ -1,10 +1,11 @@
-"""Single operators and small blocks, Sardonyx beside ONNX Runtime: `operators.py [--only A,B] [--save]`.
+"""Single operators and small blocks, Sardonyx beside ONNX Runtime and OpenVINO: `operators.py [--only A,B] [--save]`.
 
-Both engines take turns in one process, with one thread; times are the process's CPU time. A graph of one operator includes what a network pays once: reordering its channels, starting a run (3 to 9 us in Python).
+The engines take turns in one process, with one thread; times are the process's CPU time. A graph of one operator includes what a network pays once: reordering its channels, starting a run (3 to 9 us in Python, with OpenVINO 20 to 30).
 """
 
 import argparse
 import datetime
+import io
 import math
 import os
 import time
@@ -12,6 +13,7 @@ import time
 import numpy as np
 import onnx
 import onnxruntime
+import openvino
 import sardonyx
 from onnx import helper, numpy_helper
 
@@ -66,6 +68,8 @@ def elementwise():
     yield single("Clip", {"x": x}, {"low": array(0, np.float32), "high": array(6, np.float32)})
     for op in "Add Sub Mul Div Pow Max Min Greater LessOrEqual Equal PRelu".split():
         yield single(op, {"a": far, "b": np.abs(normal(1, 64, 56, 56)) + 0.5})
+    for exponent in (0.5, 2.2):
+        yield single("Pow", {"x": far}, {"e": array(exponent, np.float32)}, name=f"Pow, {exponent}")
     yield single("Mod", {"a": far, "b": far[::-1] + 1}, fmod=1)
     yield single("And", {"a": x > 0, "b": x < 1})
     yield single("Add", {"a": x, "b": normal(1, 64, 1, 1)}, name="Add, a channel")
@@ -86,14 +90,22 @@ def reductions():
     for op in "ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceL1 ReduceL2 ReduceSumSquare ReduceLogSumExp".split():
         for name, v, axes in (("2 last axes", x, [2, 3]), ("last axis", rows, [-1]), ("first axis", rows, [0])):
             yield single(op, {"x": v}, {"axes": array(axes)}, name=f"{op}, {name}")
+    for op in ("ReduceMean", "ReduceMax"):
+        for name, v, axes in (("of channels", normal(8, 64, 28, 28), [0, 2, 3]), ("rows of 7", normal(20000, 7), [-1]), ("rows of 49", normal(3136, 49), [-1])):
+            yield single(op, {"x": v}, {"axes": array(axes)}, name=f"{op}, {name}")
     yield single("ArgMax", {"x": normal(128, 1000)}, name="ArgMax, last axis", axis=-1)
     yield single("ArgMax", {"x": normal(1, 21, 128, 128)}, name="ArgMax, channels", axis=1)
     yield single("Softmax", {"x": normal(12, 128, 128)}, name="Softmax, last axis", axis=-1)
     yield single("Softmax", {"x": normal(1, 21, 128, 128)}, name="Softmax, channels", axis=1)
+    yield single("Softmax", {"x": normal(20000, 8)}, name="Softmax, rows of 8", axis=-1)
+    yield single("Softmax", {"x": normal(3136, 49)}, name="Softmax, rows of 49", axis=-1)
     yield single("LogSoftmax", {"x": normal(128, 1000)}, axis=-1)
     yield single("CumSum", {"x": normal(64, 1024)}, {"axis": array(1)})
+    yield single("CumSum", {"x": normal(1024, 64)}, {"axis": array(0)}, name="CumSum, first axis")
     yield single("TopK", {"x": normal(64, 1000)}, {"k": array([5])}, name="TopK, 5 of 1000", outputs="y,i")
     yield single("TopK", {"x": normal(1, 8400)}, {"k": array([300])}, name="TopK, 300 of 8400", outputs="y,i")
+    yield single("TopK", {"x": normal(1, 672000)}, {"k": array([100])}, name="TopK, 100 of 672000", outputs="y,i")
+    yield single("TopK", {"x": normal(100, 64, 8)}, {"k": array([5])}, name="TopK, middle axis", outputs="y,i", axis=1)
 
 
 def norms():
@@ -104,6 +116,8 @@ def norms():
     yield single("InstanceNormalization", {"x": x}, scale)
     yield single("GroupNormalization", {"x": x}, scale, num_groups=8)
     yield single("BatchNormalization", {"x": x}, {**scale, "m": normal(64), "v": np.abs(normal(64)) + 0.1})
+    rows = {"s": normal(256), "b": normal(256), "m": normal(256), "v": np.abs(normal(256)) + 0.1}
+    yield single("BatchNormalization", {"x": normal(64, 256)}, rows, name="BatchNormalization, rows")
     yield single("LpNormalization", {"x": normal(128, 768)}, axis=-1, p=2)
     yield single("LRN", {"x": x}, size=5)
     yield single("MeanVarianceNormalization", {"x": x})
@@ -135,6 +149,8 @@ def movement():
         yield Case(f"Resize, {mode}, {coordinates}", {"x": small}, {"s": array([1, 1, 2, 2], np.float32)}).node(
             "Resize", "x,,s", mode=mode, coordinate_transformation_mode=coordinates, **more)
     yield Case("Resize, a picture", {"x": normal(1, 3, 480, 640)}, {"z": array([1, 3, 224, 224])}).node("Resize", "x,,,z", mode="linear")
+    yield Case("Resize, a picture of bytes", {"x": integers(0, 255, 1, 3, 480, 640, dtype=np.uint8)}, {"z": array([1, 3, 224, 224])}).node("Resize", "x,,,z", mode="linear")
+    yield Case("Resize, antialias", {"x": normal(1, 3, 480, 640)}, {"z": array([1, 3, 192, 256])}).node("Resize", "x,,,z", mode="linear", antialias=1)
     yield single("Trilu", {"x": normal(1, 12, 128, 128)})
     yield single("NonZero", {"x": normal(128, 128) > 1})
     yield single("OneHot", {"i": integers(0, 1000, 128)}, {"d": array(1000), "v": array([0, 1], np.float32)})
@@ -162,6 +178,11 @@ def convolutions():
     yield convolution("3-D", (1, 16, 16, 56, 56), (32, 16, 3, 3, 3), pads=[1] * 6)
     yield convolution("depthwise 7x7", (1, 96, 56, 56), (96, 1, 7, 7), pads=[3] * 4, group=96)
     yield convolution("depthwise 5x5, stride 2", (1, 144, 56, 56), (144, 1, 5, 5), pads=[2] * 4, strides=[2, 2], group=144)
+    yield convolution("depthwise 3x3, 7x7 pixels", (1, 960, 7, 7), (960, 1, 3, 3), pads=[1] * 4, group=960)
+    yield convolution("depthwise 3x3, dilation 2", (1, 96, 33, 33), (96, 1, 3, 3), pads=[2] * 4, dilations=[2, 2], group=96)
+    yield convolution("3-D, depthwise", (1, 64, 8, 28, 28), (64, 1, 3, 3, 3), pads=[1] * 6, group=64)
+    yield convolution("1-D, 16 groups, 128 taps", (1, 768, 149), (768, 48, 128), pads=[64, 64], group=16)
+    yield convolution("7x1", (1, 160, 17, 17), (192, 160, 7, 1), pads=[3, 0, 3, 0])
     yield convolution("patches of 4", (1, 3, 224, 224), (96, 3, 4, 4), strides=[4, 4])
     yield convolution("patches of 16", (1, 3, 224, 224), (768, 3, 16, 16), strides=[16, 16])
     yield convolution("dilation 2", (1, 256, 32, 32), (256, 256, 3, 3), pads=[2] * 4, dilations=[2, 2])
@@ -173,6 +194,8 @@ def convolutions():
     yield convolution("3 filters", (1, 32, 128, 128), (3, 32, 3, 3), pads=[1] * 4)
     yield convolution("2x2, stride 2", (1, 128, 28, 28), (128, 64, 2, 2), op="ConvTranspose", strides=[2, 2])
     yield convolution("4x4, stride 2", (1, 128, 28, 28), (128, 64, 4, 4), op="ConvTranspose", strides=[2, 2], pads=[1] * 4)
+    yield convolution("4x4, stride 2, 512 channels", (1, 512, 4, 4), (512, 256, 4, 4), op="ConvTranspose", strides=[2, 2], pads=[1] * 4)
+    yield convolution("16x16, stride 8", (1, 21, 34, 34), (21, 21, 16, 16), op="ConvTranspose", strides=[8, 8])
     yield convolution("3x3", (1, 64, 28, 28), (64, 64, 3, 3), op="ConvTranspose", pads=[1] * 4)
     yield convolution("depthwise", (1, 64, 28, 28), (64, 1, 4, 4), op="ConvTranspose", strides=[2, 2], pads=[1] * 4, group=64)
     yield convolution("1-D", (1, 256, 200), (256, 128, 16), op="ConvTranspose", strides=[8], pads=[4, 4])
@@ -213,6 +236,13 @@ def quantised_lstm(steps, inputs, units, batch, directions):
                      direction="bidirectional" if directions == 2 else "forward")
 
 
+def coded_product(rows, inputs, outputs, block):
+    """Weights of 4 bits, activations of 8."""
+    constants = {"c": integers(0, 256, outputs, inputs // block, block // 2, dtype=np.uint8), "s": np.abs(normal(outputs * inputs // block, scale=0.01))}
+    case = Case(f"MatMulNBits, {rows} rows, blocks of {block}", {"x": normal(rows, inputs)}, constants)
+    return case.node("MatMulNBits", "x,c,s", domain="com.microsoft", K=inputs, N=outputs, bits=4, block_size=block, accuracy_level=4)
+
+
 def products():
     for name, a, b, constant in (("128x768x768", (1, 128, 768), (768, 768), True), ("1 row", (1, 1, 768), (768, 3072), True), ("4 rows", (1, 4, 768), (768, 768), True),
                                  ("512, not constant", (512, 512), (512, 512), False), ("heads", (1, 12, 128, 64), (1, 12, 64, 128), False),
@@ -220,6 +250,8 @@ def products():
                                  ("small batches", (1, 256, 7, 32), (1, 256, 32, 7), False)):
         right = {"w": normal(*b)}
         yield Case(f"MatMul, {name}", {"x": normal(*a), **({} if constant else right)}, right if constant else {}).node("MatMul", "x,w")
+    for rows, block in ((1, 32), (16, 32), (128, 32), (128, 128)):
+        yield coded_product(rows, 2048, 2048, block)
     yield single("Gemm", {"x": normal(32, 512)}, {"w": normal(1000, 512), "b": normal(1000)}, transB=1)
     yield single("Einsum", {"q": normal(1, 12, 128, 64), "k": normal(1, 12, 128, 64)}, name="Einsum, scores", equation="bhid,bhjd->bhij")
     yield single("Einsum", {"x": normal(1, 128, 768)}, {"w": normal(768, 12, 64)}, name="Einsum, projection", equation="btc,chd->bthd")
@@ -257,6 +289,11 @@ def next_block(channels, pixels):
 def blocks():
     yield attention("windows of 49", (64, 3, 49, 32), (64, 3, 49, 32), [(1, 3, 49, 49), (64, 1, 49, 49)])
     yield attention("256 with bias", (1, 8, 256, 64), (1, 8, 256, 64), [(1, 8, 256, 256)])
+    yield attention("77", (1, 8, 77, 64), (1, 8, 77, 64))
+    yield attention("197", (1, 12, 197, 64), (1, 12, 197, 64))
+    padded = attention("8 texts of 20 to 128", (8, 12, 128, 64), (8, 12, 128, 64), [(8, 1, 1, 128)])
+    padded.constants["b0"] = np.where(np.arange(128) < np.linspace(20, 128, 8).astype(int)[:, None, None, None], 0, -10000).astype(np.float32)
+    yield padded
     yield attention("1024", (1, 8, 1024, 40), (1, 8, 1024, 40))
     yield attention("1024 to 77", (1, 8, 1024, 40), (1, 8, 77, 40))
     yield next_block(96, 56)
@@ -301,12 +338,27 @@ def difference(ours, theirs):
     return worst
 
 
+class OpenVino:
+    def __init__(self, model):
+        settings = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1, "NUM_STREAMS": 1}
+        core = openvino.Core()
+        self.request = core.compile_model(core.read_model(io.BytesIO(model)), "CPU", settings).create_infer_request()
+
+    def run(self, _, inputs):
+        return list(self.request.infer(inputs, share_inputs=True, share_outputs=True).values())
+
+
 def sessions(model):
     theirs = onnxruntime.SessionOptions()
     theirs.intra_op_num_threads, theirs.log_severity_level = 1, 4
     ours = sardonyx.SessionOptions()
     ours.intra_op_num_threads = 1
     return sardonyx.InferenceSession(model, ours, providers=["cpu"]), onnxruntime.InferenceSession(model, theirs, providers=["CPUExecutionProvider"])
+
+
+def summary(peer, ratios):
+    mean = math.exp(sum(math.log(ratio) for ratio in ratios) / max(1, len(ratios)))
+    return f"Beside {peer}: geometric mean {mean:.2f}x, faster in {sum(ratio >= 1 for ratio in ratios)} of {len(ratios)}."
 
 
 def main():
@@ -327,13 +379,20 @@ def main():
             except Exception as error:  # an engine that lacks the operator
                 print(f"{case.name}: {str(error).splitlines()[0][:120]}")
                 continue
-            ours, theirs = cpu_times(pair, case.inputs, args.seconds)
-            rows.append((theirs / ours, case.name, ours, theirs, off))
-    lines = ["| operator | sdx ms | onnxruntime ms | × | diff |", "|---|--:|--:|--:|--:|"]
-    lines += [f"| {name} | {ours:.4f} | {theirs:.4f} | {ratio:.2f} | {off:.0e} |" for ratio, name, ours, theirs, off in sorted(rows)]
-    mean = math.exp(sum(math.log(row[0]) for row in rows) / max(1, len(rows)))
-    lines += ["", f"{len(rows)} operators and blocks, 1 thread, CPU time; sardonyx {sardonyx.__version__}, onnxruntime {onnxruntime.__version__}, onnx {onnx.__version__}. "
-                  f"Geometric mean {mean:.2f}x, faster in {sum(row[0] >= 1 for row in rows)}."]
+            try:
+                third = [OpenVino(case.model())]
+                third[0].run(None, case.inputs)
+            except Exception:  # it lacks com.microsoft's operators
+                third = []
+            ours, theirs, *other = cpu_times([*pair, *third], case.inputs, args.seconds)
+            rows.append((theirs / ours, case.name, ours, theirs, other[0] if other else None, off))
+    lines = ["| operator | sdx ms | onnxruntime ms | × | openvino ms | × | diff |", "|---|--:|--:|--:|--:|--:|--:|"]
+    for ratio, name, ours, theirs, other, off in sorted(rows, key=lambda row: row[:2]):
+        third = f"{other:.4f} | {other / ours:.2f}" if other else "– | –"
+        lines.append(f"| {name} | {ours:.4f} | {theirs:.4f} | {ratio:.2f} | {third} | {off:.0e} |")
+    lines += ["", f"{len(rows)} operators and blocks, 1 thread, CPU time; sardonyx {sardonyx.__version__}, onnxruntime {onnxruntime.__version__}, "
+                  f"openvino {openvino.__version__.split('-')[0]}, onnx {onnx.__version__}. {summary('onnxruntime', [row[0] for row in rows])} "
+                  f"{summary('openvino', [row[4] / row[2] for row in rows if row[4]])}"]
     text = "\n".join(lines) + "\n"
     print(text)
     if args.save:

@@ -255,30 +255,29 @@ void quantize(const float* x, void* y, bool is_signed, std::int64_t n, float sca
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i), _mm256_permutevar8x32_epi32(bytes, order));
   }
 #elif SDX_512_BITS
-  // As there: demoting saturates, and _mm512_max_ps gives its second operand for NaN.
-  const hn::Rebind<std::uint8_t, DI> du8;
-  const hn::Rebind<std::int8_t, DI> ds8;
-  // A division takes 16 cycles. A product by the inverse is off by less than 2^-14 where its bytes are in range, so both round
-  // alike unless the product is that near to the middle between two integers.
+  // As there: narrowing saturates, and _mm512_max_ps gives its second operand for NaN. A division takes 16 cycles. A product by
+  // the inverse is off by less than 2^-14 where its bytes are in range, so both round alike unless the product is that near to
+  // the middle between two integers.
   const bool multiplies = scale > 1e-30F && scale < 1e30F;
-  const VF inverse = hn::Set(d, 1.0F / scale), middle = hn::Set(d, 0.5F - 0x1p-13F);
-  for (; i + lanes <= n; i += lanes) {
-    VF v = hn::Mul(hn::LoadU(d, x + i), inverse);
-    if (!multiplies || !hn::AllFalse(d, hn::Gt(hn::Abs(hn::Sub(v, hn::Round(v))), middle))) v = hn::Div(hn::LoadU(d, x + i), vs);
-    const VI q = hn::Add(hn::NearestInt(hn::Min(hn::Max(v, hn::Set(d, -1e6F)), hn::Set(d, 1e6F))), vzero);
-    if (is_signed) {
-      hn::StoreU(hn::DemoteTo(ds8, q), ds8, reinterpret_cast<std::int8_t*>(out) + i);
-    } else {
-      hn::StoreU(hn::DemoteTo(du8, q), du8, out + i);
+  const __m512 inverse = _mm512_set1_ps(1.0F / scale), middle = _mm512_set1_ps(0.5F - 0x1p-13F);
+  const auto bounded = [](__m512 v)
+                           HWY_ATTR { return _mm512_min_ps(_mm512_max_ps(v, _mm512_set1_ps(-1e6F)), _mm512_set1_ps(1e6F)); };
+  const auto narrowed = [&](__m512i q) HWY_ATTR {
+    q = _mm512_add_epi32(q, vzero.raw);
+    return is_signed ? _mm512_cvtsepi32_epi8(q) : _mm512_cvtusepi32_epi8(_mm512_max_epi32(q, _mm512_setzero_si512()));
+  };
+  for (; i + 64 <= n; i += 64) {
+    __m512i q[4];
+    __m512 furthest = _mm512_setzero_ps();
+    for (int j = 0; j < 4; ++j) {
+      const __m512 v = bounded(_mm512_mul_ps(_mm512_loadu_ps(x + i + 16 * j), inverse));
+      q[j] = _mm512_cvtps_epi32(v);
+      furthest = _mm512_max_ps(furthest, _mm512_abs_ps(_mm512_sub_ps(v, _mm512_cvtepi32_ps(q[j]))));
     }
-  }
-#endif
-#if HWY_TARGET == HWY_SCALAR
-  for (; i < n; ++i) {
-    float v = x[i] / scale;
-    v = v > -1e6F ? v : -1e6F;  // NaN too
-    const std::int32_t q = static_cast<std::int32_t>(whole_of(v < 1e6F ? v : 1e6F)) + zero_point;
-    out[i] = static_cast<std::uint8_t>((q < low ? low : q > low + 255 ? low + 255 : q) & 0xFF);
+    if (!multiplies || _mm512_cmp_ps_mask(furthest, middle, _CMP_GT_OQ) != 0) {
+      for (int j = 0; j < 4; ++j) q[j] = _mm512_cvtps_epi32(bounded(_mm512_div_ps(_mm512_loadu_ps(x + i + 16 * j), vs.raw)));
+    }
+    for (int j = 0; j < 4; ++j) _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i + 16 * j), narrowed(q[j]));
   }
 #endif
   for (; i < n; i += lanes) {
