@@ -1,5 +1,6 @@
 #include "kernels/cpu/rows/reduce_simd.h"
 
+#include <algorithm>
 #include <cmath>
 #include <type_traits>
 
@@ -178,7 +179,14 @@ void short_rows(Reduce op, const float* x, float* y, std::int64_t rows, std::int
     rows_to_columns(x, n, columns);
     reduce_columns(op, columns, y, n, lanes, 0, lanes);
   }
-  for (; rows > 0; --rows, x += n) *y++ = reduce(op, x, n);
+  if (rows == 0) return;
+  // The same sums for the last ones, whatever stands beside them.
+  HWY_ALIGN float last[kMaxF32Lanes * kMaxF32Lanes] = {};
+  HWY_ALIGN float results[kMaxF32Lanes];
+  std::copy_n(x, rows * n, last);
+  rows_to_columns(last, n, columns);
+  reduce_columns(op, columns, results, n, lanes, 0, lanes);
+  std::copy_n(results, rows, y);
 }
 
 // The first (last) position of the row's largest (smallest) element; a NaN beats everything.
