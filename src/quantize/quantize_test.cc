@@ -143,6 +143,18 @@ TEST_F(Quantizing, ProductsWithTheirSigmoid) {
   EXPECT_EQ(r.quantized, r.nodes);
 }
 
+// The engine picks rows of the table; a product of bytes would be slower.
+TEST_F(Quantizing, OneHotRowsStayFloat) {
+  write_model(model_of("opset 17\ninput i: int64[5,1]\nconstant k: int64[4] 0 1 2 3\nconstant w1: float32[4,32] 0\n"
+                       "constant w2: float32[32,8] 0\ne = Equal(i, k)\nx = Cast(e) {to=1}\na = MatMul(x, w1)\ny = MatMul(a, w2)\n"
+                       "output y\n"),
+              folder_ / "one_hot.onnx");
+  EXPECT_EQ(quantize_dynamic(folder_ / "one_hot.onnx", folder_ / "q.onnx").quantized, 1);
+  DynamicQuantOptions asked;
+  asked.op_types_to_quantize = {"MatMul"};
+  EXPECT_EQ(quantize_dynamic(folder_ / "one_hot.onnx", folder_ / "q.onnx", asked).quantized, 2);
+}
+
 // ONNX Runtime makes Gemm of both, and computes that with bytes where the bias is int32 in steps of both scales.
 TEST_F(Quantizing, VectorsAddedToProductsAreBiases) {
   write_model(model_of("opset 17\ninput x: float32[n,32]\nconstant w: float32[32,16] 0\nconstant w_added: float32[16] 0\n"

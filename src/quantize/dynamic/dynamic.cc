@@ -46,6 +46,7 @@ class Rewriter {
     return n.domain.empty() || (microsoft && n.domain == "com.microsoft");
   }
   std::string rewrite(NodeId id, const std::string& op);
+  bool is_one_hot(ValueId v) const;
   std::string product(NodeId id);
   std::string gemm(NodeId id);
   std::string conv(NodeId id);
@@ -94,9 +95,19 @@ void Rewriter::integer_product(const Node& from, const char* op, const Quantized
   if (bias != kNoValue) edit_.node(name + "_bias_add", "Add", {product, bias}, {output});
 }
 
+// What Equal gives, as numbers.
+bool Rewriter::is_one_hot(ValueId v) const {
+  const Graph& g = edit_.graph();
+  const NodeId cast = g.value(v).producer;
+  if (cast == kNoNode || !is_op(g.node(cast), "Cast")) return false;
+  const NodeId equal = g.value(g.node(cast).inputs[0]).producer;
+  return equal != kNoNode && is_op(g.node(equal), "Equal");
+}
+
 std::string Rewriter::product(NodeId id) {
   const Node n = edit_.graph().node(id);
   const Tensor* w = constant_of(edit_.graph(), n.inputs[1]);
+  if (options_.op_types_to_quantize.empty() && is_one_hot(n.inputs[0])) return "one-hot rows pick from its weights as they are";
   if (!is_f32(n.inputs[0]) || !is_f32(n.inputs[1])) return "its operands are not both float32";
   if (w == nullptr) {
     if (options_.extra.matmul_const_b_only.value_or(true)) return "its second operand is not a constant (MatMulConstBOnly)";
