@@ -113,6 +113,12 @@ void fetch_results(const GemmTile& t) {
   for (std::int64_t i = 0; i < t.m; ++i) __builtin_prefetch(t.c + i * t.ldc, 1);
 }
 
+// Short panels are taken several at a time, as many as stay in the first-level cache: rows of C are then written in longer runs.
+std::int64_t panels_together(const GemmKernels& kernels, std::int64_t kc) {
+  constexpr std::int64_t kPanelFloats = 4096, kMost = 8;
+  return std::clamp<std::int64_t>(kPanelFloats / (kc * kernels.nr), 1, kMost);
+}
+
 // One block of K of columns [n0, n1): panels outside, so that a panel stays in the first-level cache while A streams by.
 void multiply(const GemmKernels& kernels, const GemmArgs& args, std::int64_t m0, std::int64_t m1, std::int64_t n0,
               std::int64_t n1, std::int64_t k0, std::int64_t kc, const float* panels, std::int64_t ldb, std::int64_t panel_step) {
@@ -120,6 +126,8 @@ void multiply(const GemmKernels& kernels, const GemmArgs& args, std::int64_t m0,
   t.k = kc;
   t.accumulate = k0 > 0;
   t.last = k0 + kc == args.k;
+  const std::int64_t together = panels_together(kernels, kc);
+  t.ldb = ldb;
   const Cuts blocks((m1 - m0 + kernels.mr - 1) / kernels.mr, kGemmMBlock / kernels.mr);
   std::int64_t block = 0;
   for (std::int64_t mb = m0; mb < m1;) {
@@ -132,24 +140,26 @@ void multiply(const GemmKernels& kernels, const GemmArgs& args, std::int64_t m0,
       me = tiles.begin(i);
     }
     const ATiles a = a_tiles(kernels, args, mb, me, k0, kc, n1 - n0);
-    std::int64_t p = 0;
-    for (std::int64_t n = n0; n < n1; n += kernels.nr, ++p) {
-      t.b = panels + p * panel_step;
-      t.ldb = ldb;
-      t.n = std::min<std::int64_t>(kernels.nr, n1 - n);
-      t.ahead_step = 0;
-      const bool streams = args.packed_b != nullptr && n + kernels.nr < n1;
+    for (std::int64_t n = n0; n < n1; n += together * kernels.nr) {
+      const std::int64_t end = std::min(n1, n + together * kernels.nr);
       for (std::int64_t i = 0; i < a.count; ++i) {
         const std::int64_t local = a.tiles.begin(a.first + i) - a.row0;
         t.m = a.tiles.size(a.first + i);
         t.a = a.data + local * a.row_step;
         t.lda = a.lda;
         t.a_step = a.step;
-        t.c = args.c + (mb + local) * args.ldc + n;
-        fill_epilogue(t, args, mb + local, n);
-        fetch_results(t);
-        if (streams) share_out(t, reinterpret_cast<const char*>(t.b + panel_step), i, a.count);
-        kernels.tile(t);
+        t.b = panels + (n - n0) / kernels.nr * panel_step;
+        for (std::int64_t column = n; column < end; column += kernels.nr, t.b += panel_step) {
+          t.n = std::min<std::int64_t>(kernels.nr, n1 - column);
+          t.c = args.c + (mb + local) * args.ldc + column;
+          fill_epilogue(t, args, mb + local, column);
+          fetch_results(t);
+          t.ahead_step = 0;
+          if (args.packed_b != nullptr && column + together * kernels.nr < n1) {
+            share_out(t, reinterpret_cast<const char*>(t.b + together * panel_step), i, a.count);
+          }
+          kernels.tile(t);
+        }
       }
     }
     mb = me;

@@ -256,6 +256,34 @@ TEST(KernelsConv, WinogradMatchesTheDefinition) {
   }
 }
 
+// A transposed convolution by its definition.
+std::vector<double> transposed(const ConvShape& s, const std::vector<float>& xv, const std::vector<float>& wv) {
+  const std::int64_t cg = s.in_channels / s.groups, mg = s.out_channels / s.groups;
+  std::vector<double> want(static_cast<std::size_t>(s.batch * s.out_channels * volume(s.out)));
+  for (std::int64_t n = 0; n < s.batch; ++n) {
+    for (std::int64_t c = 0; c < s.in_channels; ++c) {
+      for (std::int64_t m = 0; m < mg; ++m) {
+        const std::int64_t om = c / cg * mg + m;
+        for (std::int64_t iy = 0; iy < s.in[1]; ++iy) {
+          for (std::int64_t ix = 0; ix < s.in[2]; ++ix) {
+            for (std::int64_t ky = 0; ky < s.kernel[1]; ++ky) {
+              for (std::int64_t kx = 0; kx < s.kernel[2]; ++kx) {
+                const std::int64_t oy = iy * s.stride[1] + ky * s.dilation[1] - s.pad[1];
+                const std::int64_t ox = ix * s.stride[2] + kx * s.dilation[2] - s.pad[2];
+                if (oy < 0 || oy >= s.out[1] || ox < 0 || ox >= s.out[2]) continue;
+                want[static_cast<std::size_t>(((n * s.out_channels + om) * s.out[1] + oy) * s.out[2] + ox)] +=
+                    static_cast<double>(xv[static_cast<std::size_t>(((n * s.in_channels + c) * s.in[1] + iy) * s.in[2] + ix)]) *
+                    wv[static_cast<std::size_t>(((c * mg + m) * s.kernel[1] + ky) * s.kernel[2] + kx)];
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+  return want;
+}
+
 TEST(KernelsConv, TransposeMatchesTheDefinition) {
   struct Case {
     ConvShape s;
@@ -297,33 +325,11 @@ TEST(KernelsConv, TransposeMatchesTheDefinition) {
   };
   for_each_isa([&] {
     for (const ConvShape& s : shapes) {
-      const std::int64_t cg = s.in_channels / s.groups, mg = s.out_channels / s.groups;
+      const std::int64_t mg = s.out_channels / s.groups;
       const std::int64_t nx = s.batch * s.in_channels * volume(s.in), nw = s.in_channels * mg * volume(s.kernel);
       const std::int64_t ny = s.batch * s.out_channels * volume(s.out);
       const std::vector<float> xv = random_floats(nx, 1), wv = random_floats(nw, 2), bv = random_floats(s.out_channels, 3);
-      std::vector<double> want(static_cast<std::size_t>(ny));
-      for (std::int64_t n = 0; n < s.batch; ++n) {
-        for (std::int64_t c = 0; c < s.in_channels; ++c) {
-          for (std::int64_t m = 0; m < mg; ++m) {
-            const std::int64_t om = c / cg * mg + m;
-            for (std::int64_t iy = 0; iy < s.in[1]; ++iy) {
-              for (std::int64_t ix = 0; ix < s.in[2]; ++ix) {
-                for (std::int64_t ky = 0; ky < s.kernel[1]; ++ky) {
-                  for (std::int64_t kx = 0; kx < s.kernel[2]; ++kx) {
-                    const std::int64_t oy = iy * s.stride[1] + ky * s.dilation[1] - s.pad[1];
-                    const std::int64_t ox = ix * s.stride[2] + kx * s.dilation[2] - s.pad[2];
-                    if (oy < 0 || oy >= s.out[1] || ox < 0 || ox >= s.out[2]) continue;
-                    want[static_cast<std::size_t>(((n * s.out_channels + om) * s.out[1] + oy) * s.out[2] + ox)] +=
-                        static_cast<double>(
-                            xv[static_cast<std::size_t>(((n * s.in_channels + c) * s.in[1] + iy) * s.in[2] + ix)]) *
-                        wv[static_cast<std::size_t>(((c * mg + m) * s.kernel[1] + ky) * s.kernel[2] + kx)];
-                  }
-                }
-              }
-            }
-          }
-        }
-      }
+      const std::vector<double> want = transposed(s, xv, wv);
       Guarded<float> packed(static_cast<std::int64_t>(conv_transpose_packed_bytes(s) / 4));
       conv_transpose_pack_f32(s, wv.data(), packed.data());
       Guarded<float> workspace(static_cast<std::int64_t>(conv_transpose_workspace_bytes(s) / 4));
