@@ -325,6 +325,17 @@ TEST(FloatKernels, Normalisations) {
   compare({"lrn-f32", "input x: float32[2,5,3]\ny = LRN(x) {size=4, alpha=0.1}\noutput y\n"});
 }
 
+TEST(FloatKernels, TransposedConvolutionsByPhases) {
+  std::string weights = "constant w: float32[2,16,4,4]";
+  for (int i = 0; i < 2 * 16 * 16; ++i) weights += " " + std::to_string(i * 37 % 19 - 9);
+  weights += "\ny = ConvTranspose(x, w) {strides=[2,2], pads=[1,1,1,1]}\noutput y\n";
+  // Of few pixels, phases would read many more.
+  for (const auto& [kernel, x] : {std::pair("conv-transpose-phases-f32", "input x: float32[2,2,20,12]\n"),
+                                  std::pair("conv-transpose-f32", "input x: float32[2,2,3,4]\n")}) {
+    compare({kernel, (x + weights).c_str()});
+  }
+}
+
 TEST(FloatKernels, Resize) {
   const std::string head = "input x: float32[1,2,5,7]\nconstant e: float32[0]\nconstant s: float32[4] 1 1 2 1.5\n";
   for (const char* mode : {"half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric"}) {
