@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/bench_flags.h"
+#include "cli/bench/bench_flags.h"
 
 namespace sdx::cli {
 

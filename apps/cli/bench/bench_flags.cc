@@ -1,4 +1,4 @@
-#include "cli/bench_flags.h"
+#include "cli/bench/bench_flags.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include "base/system/new_file.h"
 #include "base/thread_pool.h"
 #include "base/words.h"
-#include "cli/bench_plan.h"
+#include "cli/bench/bench_plan.h"
 #include "cli/command.h"
 #include "cli/resolve.h"
 #include "providers/interface/provider.h"

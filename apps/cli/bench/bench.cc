@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/system/mapped_file.h"
 #include "base/system/new_file.h"
-#include "cli/bench_flags.h"
+#include "cli/bench/bench_flags.h"
 #include "cli/command.h"
 
 namespace sdx::cli {

@@ -1,4 +1,4 @@
-#include "cli/bench_plan.h"
+#include "cli/bench/bench_plan.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -59,7 +59,7 @@ std::string load_text(const BenchOptions& o) {
   if (o.clients > 1) out += fmt::format(", {} clients", o.clients);
   if (o.rate > 0) out += fmt::format(", {:g} a second", o.rate);
   if (o.rounds > 0) out += fmt::format(", {} rounds", o.rounds);
-  if (o.profile) out += ", and some more with a profile";
+  if (o.profile) out += ", and further ones with a profile";
   return out;
 }
 
