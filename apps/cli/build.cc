@@ -48,10 +48,10 @@ int InitCommand::run() const {
   o.folder = output != "-" && file.has_parent_path() ? file.parent_path() : fs::path(".");
   std::error_code ignored;
   if (output != "-" && !force && fs::exists(file, ignored)) {
-    throw UsageError(fmt::format("'{}' is there already; --force overwrites it, -o FILE takes another name", output));
+    throw UsageError(fmt::format("'{}' already exists; --force overwrites it, -o FILE chooses another name", output));
   }
   const project::ResolvedModel found = project::resolve(model);
-  if (found.project || found.built) fail(ErrorCode::invalid_argument, "'{}' has a project file already", model);
+  if (found.project || found.built) fail(ErrorCode::invalid_argument, "'{}' already has a project file", model);
   const std::string text = project_text(found.source, o);
   if (output == "-") {
     print(text);
@@ -103,7 +103,7 @@ std::string report_text(const Project& p, const BuildReport& r, bool dry) {
   out += line("providers", r.providers.empty() ? "none needed" : join(r.providers));
   if (dry) {
     return out + line("would build", fmt::format("{}, {} bytes{}", r.compiled.string(), r.compiled_bytes,
-                                                 r.up_to_date ? "; the build that is there is up to date" : ""));
+                                                 r.up_to_date ? "; the existing build is up to date" : ""));
   }
   out += line("built", fmt::format("{}, {} bytes; opens in {:.1f} ms, took {:.1f} ms in all", r.compiled.string(),
                                    r.compiled_bytes, r.open_ms, r.build_ms));

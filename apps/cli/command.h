@@ -51,7 +51,7 @@ void flush_output();
 // The width of standard output's terminal; else what COLUMNS says, else 80. At least 40.
 int terminal_columns();
 
-// How much is said on stderr: warnings and errors alone; notes and progress too; what the engine does; all of that in detail.
+// What goes to stderr: only warnings and errors; also notes and progress; also what the engine does; all of that in detail.
 enum class Talk { quiet, usual, verbose, debug };
 void set_talk(Talk talk);
 // A line on stderr, escaped like print(). It begins with "error: ", "warning: " or "note: ", or tells what was done. A warning is

@@ -65,7 +65,7 @@ int CompareCommand::run() const {
     o.progress = [&](const std::string&) { bar.show(std::min(++steps, 10), 10); };
     c = compare_outputs(o);
   }
-  if (o.backends[0] == o.backends[1]) note("note: both sides are the same: a difference is chance within one backend");
+  if (o.backends[0] == o.backends[1]) note("note: both sides are the same, so a difference is random variation of one backend");
   if (json) {
     print(to_json(c));
   } else {

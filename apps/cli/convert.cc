@@ -173,7 +173,8 @@ int ConvertCommand::run_optimize() const {
     throw UsageError(fmt::format("-o {}: the model's name must end in .onnx or .ort", output));
   const std::filesystem::path file = project::resolve(model).source;
   std::error_code error;
-  if (std::filesystem::equivalent(file, output, error)) throw UsageError("-o: the model itself; the new one needs another name");
+  if (std::filesystem::equivalent(file, output, error))
+    throw UsageError("-o names the model itself; choose another name for the new one");
   SessionOptions session;
   session.providers = {"cpu"};
   session.cache = false;
@@ -199,7 +200,7 @@ int ConvertCommand::run_optimize() const {
 }
 
 int ConvertCommand::run() const {
-  if (dry_run && check) throw UsageError("--check needs the written model; it does not go with --dry-run");
+  if (dry_run && check) throw UsageError("--check needs the written model; it cannot be combined with --dry-run");
   if (optimize) return run_optimize();
   std::error_code none;
   if (model.ends_with(".gguf") || std::filesystem::is_directory(model, none)) return run_language_model();
@@ -216,10 +217,11 @@ int ConvertCommand::run() const {
   if (!output.ends_with(".onnx")) throw UsageError(fmt::format("-o {}: the model's name must end in .onnx", output));
   const std::filesystem::path file = project::resolve(model).source;
   std::error_code error;
-  if (std::filesystem::equivalent(file, output, error)) throw UsageError("-o: the model itself; the new one needs another name");
+  if (std::filesystem::equivalent(file, output, error))
+    throw UsageError("-o names the model itself; choose another name for the new one");
   const ConvertReport report = convert_model(file, output, o);
   for (const std::string& w : report.warnings) note("warning: " + w);
-  if (report.converted == 0) note("note: the model computes nothing in float32: it is as it was");
+  if (report.converted == 0) note("note: the model computes nothing in float32, so it is unchanged");
   std::vector<Checked> checked;
   if (check) {
     SessionOptions session;

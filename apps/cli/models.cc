@@ -203,13 +203,13 @@ RegistryEntry ModelsCommand::entry_for(const fs::path& file) const {
     const auto [input, shape] = split_pair(s, "--shape");
     const bool twice =
         std::any_of(entry.inputs.begin(), entry.inputs.end(), [&, &n = input](const auto& i) { return i.name == n; });
-    if (twice) throw UsageError(fmt::format("--shape: the input '{}' is there twice", input));
+    if (twice) throw UsageError(fmt::format("--shape: the input '{}' is given twice", input));
     entry.inputs.push_back({input, parse_shape(shape, "--shape"), DataType::undefined});
   }
   if (!dtype.empty()) {
     entry.dtype = parse_data_type(dtype);
     if (entry.dtype == DataType::undefined)
-      throw UsageError(fmt::format("--dtype {}: no element type; for example float16", dtype));
+      throw UsageError(fmt::format("--dtype {}: not an element type; expected, for example, float16", dtype));
   }
   if (convert && entry.dtype != DataType::float16 && entry.dtype != DataType::bfloat16) {
     throw UsageError("--convert needs --dtype float16 or bfloat16");

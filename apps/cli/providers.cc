@@ -30,7 +30,7 @@ std::vector<ProviderInfo> all_providers() {
   return all;
 }
 
-// What several have in common is said once.
+// A text that several providers share is printed only once.
 std::string once(const std::string& text, const std::string& name, std::map<std::string, std::string>& said) {
   if (text.empty()) return "";
   const auto [at, fresh] = said.emplace(text, name);

@@ -149,8 +149,7 @@ int PullCommand::run() {
     }
   }
   if (enter) enter_into_registry(pulled, dry_run);
-  if (pulled.may_be_more)
-    note("note: external data that the model names comes as well; its files are known when the model is here");
+  if (pulled.may_be_more) note("note: external data is fetched too; only the model itself names its files");
   print(json ? result_json(pulled, dry_run) : dry_run ? plan_text(pulled) : result_text(pulled));
   return kOk;
 }

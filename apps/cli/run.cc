@@ -110,7 +110,7 @@ int RunCommand::batch(const Session& s, const Samples& samples, const project::R
   run.check = [&](const NamedValues& values) {
     if (config != nullptr) project::check_inputs(*config, s.inputs(), values);
   };
-  // Whatever the results depend on, so that an interrupted run does not go on as another one.
+  // Everything that results depend on, so that an interrupted run is continued only by the same one.
   run.identity = s.report().model;
   for (const cache::Fingerprint& f : cache::fingerprints(run.identity)) run.identity += "\n" + f.hash;
   for (const auto& part : {join(output_names), post.labels, std::to_string(post.top), std::to_string(post.softmax), inputs.resize,

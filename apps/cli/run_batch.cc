@@ -271,12 +271,12 @@ class Batch {
                      to_output() ? "" : fmt::format(" -> {}{}", run_.output, folder && !run_.output.ends_with('/') ? "/" : "")));
   }
 
-  // What is there already stays, where it is of use to the next run.
+  // Existing results are kept if the next run can use them.
   int interrupted() const {
     const bool resumable = !to_output() && fs::path(run_.output).extension() != ".json";
     note(fmt::format("error: interrupted, {} of {} done{}", kept_ + run_count_ - failed_,
                      run_.samples.total < 0 ? run_.samples.unit : fmt::format("{} {}", run_.samples.total, run_.samples.unit),
-                     resumable ? "; the same command goes on from there" : ""));
+                     resumable ? "; the same command continues from there" : ""));
     return kInterrupted;
   }
 
@@ -341,7 +341,7 @@ class Batch {
     std::vector<const NamedValues*> samples;
     for (const Waiting& w : waiting_) samples.push_back(&w.values);
     const std::optional<NamedValues> stacked = stack_.stacked(samples);
-    if (!stacked) return unstackable("the samples' shapes do not let them be stacked");
+    if (!stacked) return unstackable("the samples' shapes do not allow stacking them");
     std::vector<NamedValues> parts;
     try {
       const std::optional<std::vector<NamedValues>> split =

@@ -28,8 +28,8 @@ struct BatchRun {
 // Throws UsageError for an output that cannot hold many results.
 void check_batch_output(const std::string& output);
 
-// A sample that fails is said and does not stop the others; Ctrl-C does, behind the present one. Returns the exit code: failed
-// where one did.
+// A sample that fails is reported and does not stop the others; Ctrl-C stops after the current one. Returns the exit code:
+// kFailed if a sample failed.
 int run_batch(const BatchRun& run);
 
 }  // namespace sdx::cli

@@ -37,7 +37,7 @@ const CLI::Option* option_named(const CLI::App& app, const std::string& word) {
 std::string unknown_option(const CLI::App& app, const std::string& word) {
   std::error_code ignored;
   if (!word.starts_with("--") && std::filesystem::exists(word, ignored)) {
-    return fmt::format("'{}' begins with '-', which options do; write ./{}", word, word);
+    return fmt::format("'{}' begins with '-', like an option; write ./{}", word, word);
   }
   const std::string name = word.substr(0, word.find('='));
   std::string near = closest(name, names_of_options(app));
@@ -88,7 +88,7 @@ std::string in_words(std::string text, const CLI::App& app) {
     if (!text.starts_with(start)) continue;
     const std::string words = text.substr(start.size());
     const bool pattern = app.get_option_no_throw("-i") != nullptr && app.get_option_no_throw("-i")->count() > 0;
-    return fmt::format("nothing takes '{}'{}", words, pattern ? "; a pattern for files stands in quotes: -i 'photos/*.jpg'" : "");
+    return fmt::format("nothing takes '{}'{}", words, pattern ? "; put a pattern for files in quotes: -i 'photos/*.jpg'" : "");
   }
   if (const std::size_t at = text.find(": 1 required "); at != std::string::npos && text.ends_with(" missing")) {
     return text.substr(0, at) + " needs a value";

@@ -46,7 +46,7 @@ struct FrameReader::Impl {
     last_error = std::move(why);
   }
 
-  // Goes to the next start of a JPEG. False: there is none. `most`: so much may lie before it.
+  // Moves to the next start of a JPEG. False: there is none. `most`: bytes that may precede it.
   bool find_jpeg(std::size_t from, std::size_t most) {
     drop(from);
     for (std::size_t skipped = 0; skipped <= most;) {

@@ -27,7 +27,7 @@ void* accept(void* handle) {
   return module == nullptr || module->version != kPictureModuleVersion ? nullptr : const_cast<Module*>(module);
 }
 
-// Beside whoever contains this code, as a build, an installation and the Python package lay things out.
+// Beside the binary that contains this code: the layout of a build, an installation and the Python package.
 template <const Library& kLibrary, class Module>
 const Module& load() {
   const OwnLibrary library{kLibrary.file,

@@ -15,8 +15,8 @@ struct Turn {
 
 Turn turn_of(int o) { return {o >= 5, o == 2 || o == 3 || o == 6 || o == 7, o == 3 || o == 4 || o == 7 || o == 8}; }
 
-// Three bytes are moved as four, of which the next pixel overwrites the last: half the instructions. Not where the fourth lies
-// behind the picture.
+// Three bytes are moved as four, of which the next pixel overwrites the last: half the instructions. Not if the fourth would
+// be beyond the end of the picture.
 template <int kChannels, int kMoved>
 void move_run(const std::uint8_t* from, std::ptrdiff_t step, std::uint8_t* to, int count) {
   for (int u = 0; u + 1 < count; ++u, from += step, to += kChannels) std::memcpy(to, from, kMoved);

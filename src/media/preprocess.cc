@@ -268,7 +268,7 @@ Tensor to_tensor(const Image& image, const Preprocessing& p, const ValueSpec* in
   check_list("mean", values.mean, channels);
   check_list("deviation", values.deviation, channels);
   if (std::any_of(values.deviation.begin(), values.deviation.end(), [](float d) { return d == 0.0F; })) {
-    fail(ErrorCode::invalid_argument, "a deviation of 0 cannot be divided by");
+    fail(ErrorCode::invalid_argument, "a standard deviation must not be 0");
   }
   Placement where;
   const Image ready = sized(image, p, axes, where);

@@ -41,14 +41,14 @@ Format read_format(std::span<const std::byte> chunk) {
   f.bits = static_cast<int>(number(chunk, 14, 2));
   // WAVE_FORMAT_EXTENSIBLE: the code is the beginning of a GUID
   if (f.code == 0xFFFE && chunk.size() >= 26) f.code = static_cast<int>(number(chunk, 24, 2));
-  if (f.channels < 1 || f.channels > 64) malformed("it has " + std::to_string(f.channels) + " channels; 1 to 64 are read");
+  if (f.channels < 1 || f.channels > 64) malformed("it has " + std::to_string(f.channels) + " channels; expected 1 to 64");
   if (rate < kMinRate || rate > kMaxRate) malformed("its rate of " + std::to_string(rate) + " samples a second is out of range");
   f.rate = static_cast<int>(rate);
   const bool pcm = f.code == 1 && (f.bits == 8 || f.bits == 16 || f.bits == 24 || f.bits == 32);
   const bool floats = f.code == 3 && (f.bits == 32 || f.bits == 64);
   if (!pcm && !floats) {
     malformed("encoding " + std::to_string(f.code) + " with " + std::to_string(f.bits) +
-              " bits is not read; expected PCM of 8, 16, 24 or 32 bits or floats");
+              " bits is not supported; expected PCM of 8, 16, 24 or 32 bits or floats");
   }
   return f;
 }
@@ -114,7 +114,7 @@ Sound decode_wav(std::span<const std::byte> bytes) {
     const std::span<const std::byte> chunk = bytes.subspan(at, open_ended ? left : claimed);
     if (id == "fmt ") format = read_format(chunk);
     if (id == "data") {
-      if (format.rate == 0) malformed("its data come before their format");
+      if (format.rate == 0) malformed("its data precede their format");
       const auto width = static_cast<std::size_t>(format.bits / 8);
       const std::size_t frame = width * static_cast<std::size_t>(format.channels);
       Sound sound{format.rate, format.channels, std::vector<float>(chunk.size() / frame)};

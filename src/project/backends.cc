@@ -36,7 +36,8 @@ bool is_provider(const std::string& name) {
 Backend parse_backend(const std::string& name, const YamlValue& value) {
   value.only_keys({"provider", "options", "description"});
   if (is_provider(name)) value.fail("a backend cannot have a provider's name");
-  if (name.empty() || name.find_first_of(",. ") != std::string::npos) value.fail("a backend's name has no comma, dot or space");
+  if (name.empty() || name.find_first_of(",. ") != std::string::npos)
+    value.fail("a backend's name must not contain commas, dots or spaces");
   Backend b;
   b.name = name;
   b.provider = provider_at(value.require("provider"));

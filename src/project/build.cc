@@ -50,7 +50,7 @@ class Workshop {
     if (lock_ < 0) fail(ErrorCode::io, "cannot open '{}': {}", folder_.string(), std::strerror(errno));
     if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
       ::close(lock_);
-      fail(ErrorCode::io, "another build in '{}' is at work", folder_.string());
+      fail(ErrorCode::io, "another build in '{}' is running", folder_.string());
     }
     try {
       clear();  // what a killed build left

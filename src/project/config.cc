@@ -227,7 +227,7 @@ ProjectRuntime parse_runtime(const YamlValue& section) {
 // The second name is the one that other systems' files use.
 YamlValue either(const YamlValue& section, const char* name, const char* other) {
   const YamlValue value = section.get(name), alias = section.get(other);
-  if (value && alias) alias.fail(fmt::format("means the same as '{}', which is there, too", name));
+  if (value && alias) alias.fail(fmt::format("means the same as '{}', which is also given", name));
   return value ? value : alias;
 }
 

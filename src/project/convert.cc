@@ -88,7 +88,7 @@ ConvertedModel::ConvertedModel(const fs::path& model, DataType dtype, bool keep_
   }
   if (!entry_) {
     std::string folder = (fs::temp_directory_path() / "sdx-convert-XXXXXX").string();
-    if (::mkdtemp(folder.data()) == nullptr) fail(ErrorCode::io, "cannot make a folder like '{}'", folder);
+    if (::mkdtemp(folder.data()) == nullptr) fail(ErrorCode::io, "cannot create a folder beside '{}'", folder);
     temporary_ = folder;
     try {
       convert(temporary_ / file);

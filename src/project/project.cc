@@ -18,7 +18,7 @@ using namespace project;
 
 namespace fs = std::filesystem;
 
-// Without a "./" that nobody typed.
+// Does not add a "./" that the user did not type.
 fs::path inside(const fs::path& folder, const fs::path& name) { return folder == "." ? name : folder / name; }
 
 fs::path parent_of(const fs::path& file) { return file.has_parent_path() ? file.parent_path() : fs::path("."); }

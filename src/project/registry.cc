@@ -57,7 +57,7 @@ std::vector<RegistryInput> read_inputs(const YamlValue& entry) {
     item.only_keys({"name", "shape", "dtype"});
     RegistryInput input{item.require("name").string(), std::nullopt, read_dtype(item.get("dtype"))};
     if (std::find(seen.begin(), seen.end(), input.name) != seen.end()) {
-      item.fail(fmt::format("the input '{}' is there twice", input.name));
+      item.fail(fmt::format("the input '{}' is listed twice", input.name));
     }
     seen.push_back(input.name);
     if (const YamlValue shape = item.get("shape")) input.shape = read_shape(shape);
@@ -199,7 +199,7 @@ const RegistryEntry& Registry::at(std::string_view name) const {
 
 void Registry::add(const RegistryEntry& entry) {
   if (const RegistryEntry* taken = find(entry.name)) {
-    fail(ErrorCode::invalid_argument, "{}: there is a model '{}' already; take another name, or remove that one first",
+    fail(ErrorCode::invalid_argument, "{}: there is already a model '{}'; choose another name, or remove that model first",
          taken->place, entry.name);
   }
   std::vector<RegistryEntry> wanted(entries_);

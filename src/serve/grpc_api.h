@@ -27,7 +27,7 @@ struct GrpcError {
   std::string message;
 };
 
-// One call, before anything of it is looked at.
+// One call, before its contents are parsed.
 struct GrpcCall {
   std::string peer;            // "ipv4:127.0.0.1:40000"
   std::string authorization;   // "Bearer …", from the metadata of that name

@@ -1,4 +1,4 @@
-// Values that lie in one memory: what one step hands on, a later one must not overwrite, nor read before it is written.
+// Values that share memory: a later step must not overwrite what an earlier one passes on, nor read it before it is written.
 
 #include <gtest/gtest.h>
 

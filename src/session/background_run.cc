@@ -14,7 +14,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How often the caller's wish to stop is looked at, and how long a provider has to heed it before the run is left behind.
+// How often the caller's wish to stop is checked, and how long a provider may take to stop before its run is abandoned.
 constexpr std::chrono::milliseconds kLook{5}, kGrace{50};
 
 }  // namespace

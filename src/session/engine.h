@@ -25,7 +25,7 @@ namespace sdx::session {
 SDX_TOOLS_API void set_first_seed(std::uint64_t seed) noexcept;
 std::uint64_t first_seed() noexcept;
 
-// What all chains of a session share. Outlives every run, also one that nobody waits for any more. Constant once the session is
+// What all chains of a session share. Outlives every run, even an abandoned one. Constant once the session is
 // open, apart from the counters.
 struct Core {
   SessionOptions options;

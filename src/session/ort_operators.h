@@ -1,7 +1,7 @@
 #pragma once
-// Operators in libraries made for ONNX Runtime (they export RegisterCustomOps). What speaks that program's C interface lies in a
-// layer above (src/dropin), in the program already or in libonnxruntime.so.1 of this build, which is loaded at the first such
-// library.
+// Operators in libraries made for ONNX Runtime (they export RegisterCustomOps). ONNX Runtime's C interface is implemented in a
+// layer above (src/dropin): either the program contains it, or libonnxruntime.so.1 of this build, which is loaded with the first
+// such library.
 
 #include <memory>
 #include <string>

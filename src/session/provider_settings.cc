@@ -34,7 +34,7 @@ std::vector<plan::ChosenProvider> chosen_providers(const Selection& selection, c
   std::vector<plan::ChosenProvider> chosen;
   for (const Provider* p : selection.chain) {
     ProviderSettings settings = p->compiles_regions() ? provider_settings(options, p->name()) : ProviderSettings{};
-    // An intent ("npu") speaks of a kind of device where a provider has several; what the user says of it wins.
+    // An intent ("npu") selects a kind of device if a provider has several; the user's own setting takes precedence.
     const std::string& device = selection.devices[chosen.size()];
     const bool said =
         std::any_of(settings.options.begin(), settings.options.end(), [](const auto& o) { return o.first == "device_type"; });

@@ -1,6 +1,6 @@
 #pragma once
-// SessionOptions::quantize. The quantiser lies in a library of its own (src/quantize), which is loaded when a session first asks
-// for it.
+// SessionOptions::quantize. The quantiser is a separate library (src/quantize), which is loaded when a session first needs
+// it.
 
 #include <cstddef>
 

@@ -22,7 +22,7 @@ const ProviderName* name_of(std::string_view plain) {
 // "no NVIDIA GPU: none on the PCI bus, …" -> "no NVIDIA GPU".
 std::string in_short(const std::string& reason) { return reason.substr(0, std::min(reason.find(": "), reason.find("; "))); }
 
-// One line. What several providers lack is said in short: each has its full reason in the report.
+// One line. If several providers are missing, it is short: the report has the full reason of each.
 std::string warning_of(const std::vector<ChainGap>& gaps, const std::vector<std::string>& asked, const std::string& taken) {
   if (std::all_of(gaps.begin(), gaps.end(), [&](const ChainGap& g) { return g.reason == gaps[0].reason; })) {
     std::vector<std::string> names;

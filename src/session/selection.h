@@ -18,9 +18,9 @@ struct Selection {
   std::string why;                     // "asked for cuda", "the automatic order of Linux"
 };
 
-// Throws Error(invalid_argument) for an unknown name or runtime; Error(provider_unavailable) when `strict` and what was asked for
-// first cannot be used. Providers that only `auto` mentions are left out without a word: nobody asked for them. Anything else
-// that is left out is warned of, once, in one line.
+// Throws Error(invalid_argument) for an unknown name or runtime; Error(provider_unavailable) when `strict` and the first
+// requested provider cannot be used. Providers that only `auto` mentions are skipped silently (not requested). All others
+// that are skipped cause one warning, in one line.
 SDX_TOOLS_API Selection select_providers(const SessionOptions& options);
 
 // "ort:cuda,cpu"

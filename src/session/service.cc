@@ -186,7 +186,7 @@ std::shared_ptr<const Engine> Service::compile(Mask mask, Failure& failure) {
     const std::lock_guard lock(self->mutex_);
     --self->breakers_[places[static_cast<std::size_t>(index)]].hung;
     Slot& s = self->slot(mask);
-    if (!engine) s.problem = "its compiler came back without a result";
+    if (!engine) s.problem = "its compiler returned no result";
     if (!s.engine) s.engine = std::move(engine);  // what came too late serves the next try
   };
   try {
@@ -341,7 +341,7 @@ void Service::succeeded(const Pick& p, const std::vector<Failure>& failures, con
     if (failures.empty()) return;
     taken = s.engine->label();
     if (nan) {
-      // The model itself makes NaN of this input: whoever else did was right.
+      // The model itself produces NaN for this input, so the provider that did was right.
       core_->reject_nan->store(false, std::memory_order_relaxed);
       note(fmt::format("run {}: NaN comes from the model, not from {}; from now on it does not count as a failure",
                        request.number + 1, name_of(failures.front().provider)));

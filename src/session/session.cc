@@ -199,7 +199,7 @@ void Session::Impl::choose() {
   why = selection.why;
 }
 
-// Our own engine and nobody else.
+// Only our own engine.
 static bool cpu_alone(const Selection& selection) { return selection.chain.size() == 1 && selection.chain[0]->name() == "cpu"; }
 
 // From the cache, where it has the model. Otherwise notes that it is to have it, if that is asked for.
@@ -244,7 +244,7 @@ void Session::Impl::open() {
   choose();
   if (recording != nullptr && !cpu_alone(selection)) {
     log::emit(core->options.keep_compiled ? log::Level::warning : log::Level::info,
-              "nothing of '{}' is kept: cpu is not its only provider", shown);
+              "'{}' is not kept as compiled: cpu is not its only provider", shown);
     recording.reset();
   }
   measures = core->options.select == Select::measured;
@@ -533,7 +533,7 @@ Session Session::from_bytes(std::span<const std::byte> bytes, const SessionOptio
   auto impl = std::make_unique<Impl>();
   load(*impl, options, "(memory)", [&] {
     if (Additions* const given = additions(); given != nullptr && given->model) return *std::exchange(given->model, std::nullopt);
-    if (bytes.empty()) fail(ErrorCode::invalid_argument, "a model of no bytes was given");
+    if (bytes.empty()) fail(ErrorCode::invalid_argument, "the model is empty: it has no bytes");
     const auto copy = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
     impl->core->source.owner = copy;
     impl->core->source.bytes = *copy;

@@ -85,7 +85,7 @@ def interruption(sdx, folder):
         if code == 0:  # done before the signal came
             continue
         expect(code == 130, f"{target}: exit code {code}")
-        expect(re.search(rf"interrupted, \d+ of {SAMPLES} files done; the same command goes on from there", terminal.said),
+        expect(re.search(rf"interrupted, \d+ of {SAMPLES} files done; the same command continues from there", terminal.said),
                f"{target}: {terminal.said[-300:]!r}")
         rest = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
         expect(rest.returncode == 0 and ("already exist" in rest.stderr or "earlier run" in rest.stderr or not parts()),

@@ -395,7 +395,7 @@ def places(place):
     tiny_disk(place)
     (place.folder / "file").write_bytes(b"")
     _, err = place.run("crop", "in", "-o", "file/out", code=1)
-    assert "cannot make the folder" in err, err
+    assert "cannot create the folder" in err, err
     return 0
 
 
@@ -448,11 +448,11 @@ def own_results(place):
         assert len(records) == 3 and len(tree(place.folder / "in/out")) == 3
     shutil.rmtree(place.folder / "in/out")
     _, err = place.run("blur", "in", "-o", "both", "--annotate", "./both/", code=2)
-    assert "name one folder" in err and not (place.folder / "both").exists(), err
+    assert "name the same folder" in err and not (place.folder / "both").exists(), err
     # A report never replaces the table that it is made from.
     table = place.put("map.csv", b"photo,name\n0.png,x\n")
     _, err = place.run("crop", "in", "--map", "map.csv", "--source-col", "photo", "-o", "mapped", "--report", "map.csv", code=1)
-    assert "is read by this run" in err and table.read_bytes() == b"photo,name\n0.png,x\n", err
+    assert "this run reads that file" in err and table.read_bytes() == b"photo,name\n0.png,x\n", err
     return 0
 
 

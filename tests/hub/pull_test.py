@@ -222,7 +222,7 @@ class Pull(unittest.TestCase):
 
     def test_dry_run_of_an_address(self):
         url = f"{self.base}/m.onnx"
-        text = self.pull(url, "--dry-run", says="external data that the model names comes as well")
+        text = self.pull(url, "--dry-run", says="external data is fetched too")
         self.assertIn(f"would make '{self.models / 'm'}'", text)
         self.assertIn(f"m.onnx  from {url}", text)
         plan = self.pull(url, "--dry-run", "--json")

@@ -128,7 +128,7 @@ def full_disk(program, folder, reference):
     more = words("full", "--resume")
     more[more.index("--epochs") + 1] = str(EPOCHS + 5)
     result = sdx(program, folder, *more, code=1, preexec_fn=limit, restore_signals=False)
-    expect("full" in result.stderr and "the last checkpoint is whole" in result.stderr, f"another message: {result.stderr}")
+    expect("full" in result.stderr and "the last complete checkpoint is" in result.stderr, f"another message: {result.stderr}")
     expect(stop.read_bytes() == before, "the checkpoint from before has changed")
     expect([p.name for p in folder.iterdir() if p.name.startswith("full")] in (["full", "full.best"], ["full.best", "full"]),
            "files are left")

@@ -21,9 +21,9 @@ bool is_folder(const std::string& path);
 // A pattern for files, and neither a file's name nor JSON.
 bool is_pattern_argument(const std::string& text);
 
-// Folders with those below them, patterns and files, in this order, each sorted. Left out are hidden files, what lies in the
-// folder `output`, and, with a note, files that nothing reads; where most are pictures, whatever is none. Throws Error where
-// nothing is left, or two results would have one name.
+// Folders with their subfolders, patterns and files, in this order, each sorted. Skips hidden files, files in the folder
+// `output` and, with a note, files of unknown kinds; if most files are pictures, all others. Throws Error if nothing is left,
+// or if two results would have the same name.
 FileList list_files(const std::vector<std::string>& paths, const std::string& output);
 
 // The name of a file's result: "sub/photo.jpg.json". That of a JSON file is its own.

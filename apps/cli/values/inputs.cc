@@ -376,7 +376,7 @@ NamedValues InputFlags::read(const std::vector<ValueSpec>& specs,
                     missing.size() == 1 ? "" : "s", join(missing), describe_inputs(specs)));
   }
   const std::string choice = inputs::describe(chosen);
-  if (!choice.empty()) note("note: the model leaves extents open, chosen: " + choice + " (--dim or --shape for others)");
+  if (!choice.empty()) note("note: the model leaves extents open; chosen: " + choice + " (--dim or --shape for others)");
   return std::move(collector.values());
 }
 

@@ -156,7 +156,7 @@ class TreeBuilder {
   void add_entry(Frame& frame, YamlNode value) {
     const auto [it, fresh] = keys_of(frame).emplace(frame.key.text, place(frame.key));
     if (!fresh) {
-      stop(place(frame.key), fmt::format("the key '{}' is there twice; first in line {}", frame.key.text, it->second.line));
+      stop(place(frame.key), fmt::format("the key '{}' occurs twice; first in line {}", frame.key.text, it->second.line));
     }
     frame.node.entries.push_back({std::move(frame.key.text), frame.key.line, frame.key.column, std::move(value)});
   }

@@ -75,8 +75,8 @@ TEST(Yaml, SaysWhereAndWhat) {
 }
 
 TEST(Yaml, RefusesWhatIsAmbiguous) {
-  EXPECT_EQ(complaint("a: 1\nb: 2\na: 3\n"), "f.yml:3:1: the key 'a' is there twice; first in line 1");
-  EXPECT_EQ(complaint("a: {x: 1, x: 2}"), "f.yml:1:11: the key 'x' is there twice; first in line 1");
+  EXPECT_EQ(complaint("a: 1\nb: 2\na: 3\n"), "f.yml:3:1: the key 'a' occurs twice; first in line 1");
+  EXPECT_EQ(complaint("a: {x: 1, x: 2}"), "f.yml:1:11: the key 'x' occurs twice; first in line 1");
   EXPECT_EQ(complaint("a: 1\n---\nb: 2\n"), "f.yml:2:1: the file holds more than one document");
   EXPECT_NE(complaint("a: !python/object 1").find("has no meaning here"), std::string::npos);
   EXPECT_NE(complaint("[a, b]: 1").find("a key must be a word"), std::string::npos);

@@ -193,7 +193,7 @@ void Connection::take_head(std::size_t size) {
   if (const auto error = check_head(std::string_view(input_).substr(0, size))) return refuse(error->status, error->message);
   make_request(std::string_view(input_).substr(0, size));
   input_.erase(0, size);
-  if (!split_target(*request_)) return refuse(400, "the path of the request cannot be one of this server's");
+  if (!split_target(*request_)) return refuse(400, "the path of the request is not valid");
   const auto& names = shared_.options.hosts;
   if (!names.empty() && !host_is_ours(request_->header("host"), names, shared_.port)) {
     return refuse(421, "the request's Host is not the name of this server");
@@ -233,7 +233,7 @@ void Connection::begin_body() {
   }
   if (body_read_) return dispatch();
   if (length_ && *length_ > body_limit_) {
-    return refuse(413, fmt::format("the request's body has {} bytes; at most {} are taken here", *length_, body_limit_));
+    return refuse(413, fmt::format("the request's body has {} bytes; at most {} are accepted here", *length_, body_limit_));
   }
   if (!reserve_body(std::min(length_.value_or(body_limit_), kFirstBodyBytes))) {
     return refuse(503, "the server is busy: its limit for request bodies is reached; try again later");
@@ -302,7 +302,7 @@ bool Connection::read_chunks() {
   if (state == Chunks::State::broken || endless) return refused(400, "a chunk of the request's body is malformed");
   // A chunk of one byte takes six; what takes more hides something, or wants to keep the server busy.
   if (received_ > 16 * body.size() + 64 * 1024) {
-    return refused(400, "the chunks of the request's body have more around them than in them");
+    return refused(400, "the chunks of the request's body have more overhead than data");
   }
   if (!reserve_body(body.size()))
     return refused(503, "the server is busy: its limit for request bodies is reached; try again later");

@@ -66,7 +66,7 @@ std::optional<Refusal> unpack(std::string_view in, bool gzip, std::uint64_t most
     if (used == out.size()) {
       // One byte more than allowed tells a body that is too large from one that just fits.
       const std::uint64_t size = std::min<std::uint64_t>(most + 1, std::max<std::uint64_t>(kFirstBytes, 2 * used));
-      if (used == size) return Refusal{413, fmt::format("the request's body, unpacked, has more than {} bytes", most)};
+      if (used == size) return Refusal{413, fmt::format("the decompressed body of the request has more than {} bytes", most)};
       if (share != nullptr && !share->grow(packed + size)) {
         return Refusal{503, "the server is busy: its limit for request bodies is reached; try again later"};
       }
@@ -83,10 +83,10 @@ std::optional<Refusal> unpack(std::string_view in, bool gzip, std::uint64_t most
       if (!gzip) return Refusal{400, "there are extra bytes after the compressed body"};
       inflater.start_again();  // gzip data may be several, one behind the other
     } else if (status != Z_OK && (status != Z_BUF_ERROR || stuck)) {
-      return Refusal{400, fmt::format("the request's body is not whole, or no {} data", gzip ? "gzip" : "deflate")};
+      return Refusal{400, fmt::format("the request's body is incomplete, or not {} data", gzip ? "gzip" : "deflate")};
     }
   }
-  if (used > most) return Refusal{413, fmt::format("the request's body, unpacked, has more than {} bytes", most)};
+  if (used > most) return Refusal{413, fmt::format("the decompressed body of the request has more than {} bytes", most)};
   out.resize(used);
   return std::nullopt;
 }

@@ -70,7 +70,7 @@ std::optional<HeadError> check_field(std::string_view line, Fields& seen) {
     ++seen.encodings;
     if (lower(value) != "chunked") return bad("the only Transfer-Encoding that this server reads is 'chunked'", 501);
   } else if (name == "expect" && lower(value) != "100-continue") {
-    return bad("the only Expect that this server meets is '100-continue'", 417);
+    return bad("the only Expect that this server supports is '100-continue'", 417);
   }
   return std::nullopt;
 }
@@ -109,7 +109,7 @@ HeadEnd find_head_end(std::string_view data, std::size_t from) {
 }
 
 std::optional<HeadError> check_head(std::string_view head) {
-  if (!head.ends_with(kEnd)) return bad("the head of the request does not end");
+  if (!head.ends_with(kEnd)) return bad("the head of the request is incomplete");
   head.remove_suffix(2);
   std::size_t end = head.find("\r\n");
   bool needs_host = false;
@@ -119,10 +119,10 @@ std::optional<HeadError> check_head(std::string_view head) {
     end = head.find("\r\n", at);
     if (auto error = check_field(head.substr(at, end - at), seen)) return error;
   }
-  if (seen.hosts > 1 || (needs_host && seen.hosts == 0)) return bad("a request has one header field Host");
+  if (seen.hosts > 1 || (needs_host && seen.hosts == 0)) return bad("a request must have exactly one header field Host");
   if (seen.encodings > 0 && !needs_host) return bad("HTTP/1.0 does not support Transfer-Encoding");
   if (seen.lengths + seen.encodings > 1) {
-    return bad("a request has at most one of Content-Length and Transfer-Encoding, and that once");
+    return bad("a request must have at most one of Content-Length and Transfer-Encoding, and only once");
   }
   return std::nullopt;
 }

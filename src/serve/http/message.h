@@ -41,7 +41,7 @@ class Notes {
   void set_model(std::string_view model);
   void set_prompt(std::string_view prompt);
   void set_tokens(std::int64_t prompt, std::int64_t answer);
-  // True where the user wants prompts in the log: else nobody need put them together.
+  // True if prompts are logged; otherwise they need not be assembled.
   bool wants_prompt() const noexcept { return wants_prompt_; }
   void want_prompt() noexcept { wants_prompt_ = true; }
   // Nothing happens where the request is not traced.
@@ -84,7 +84,7 @@ struct Request {
   Headers headers;
   std::string body;
 
-  // Set when the client has gone: long work may end early. Never null.
+  // Set when the client has disconnected: long work may end early. Never null.
   std::shared_ptr<const std::atomic<bool>> gone;
 
   std::string client;  // its address: "127.0.0.1"
@@ -99,7 +99,7 @@ struct Request {
   std::string id;                                          // X-Request-Id, as the client sent it or made up
   std::string key;                                         // the name of the key that it came with
   std::string traceparent, tracestate;  // of this request's own span (W3C Trace Context): what calls made for it send on
-  // Let go when the request has been answered, or where its client went first, when nobody works on it any more.
+  // Released when the request has been answered or, if its client disconnected before, when no work on it is left.
   std::shared_ptr<void> held;
   std::shared_ptr<BodyShare> body_held;  // the body's share of Limits::all_bodies_bytes; so too
 
@@ -128,8 +128,8 @@ class Responder {
 
   // Or piece by piece: status and header fields (`body`, if any, is the first piece) …
   virtual void start(Response head) = 0;
-  // … pieces, which are sent together where they come faster than they go. False once the client has gone, also because more than
-  // Limits::unsent_bytes wait for a client that does not read: nothing that follows will arrive.
+  // … pieces, which are sent together where they come faster than they go. False once the client has disconnected, also because
+  // more than Limits::unsent_bytes wait for a client that does not read: nothing that follows will arrive.
   virtual bool write(std::string_view bytes) = 0;
   virtual void end() = 0;  // the body is whole
   virtual void cut() = 0;  // it is not: the connection is cut, so that the client sees it

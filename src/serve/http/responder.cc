@@ -69,7 +69,7 @@ bool ConnectionResponder::claim() {
 
 void ConnectionResponder::respond(Response response) {
   if (!claim()) return;
-  if (!can_be_sent(response)) response = error_response(500, "the answer cannot be put into HTTP");
+  if (!can_be_sent(response)) response = error_response(500, "the answer cannot be sent as HTTP");
   std::function<void()> unused;
   {
     const std::lock_guard lock(answer_->mutex);
@@ -83,7 +83,7 @@ void ConnectionResponder::respond(Response response) {
 void ConnectionResponder::start(Response head) {
   if (!claim()) return;
   if (!can_be_sent(head)) {
-    head = error_response(500, "the answer cannot be put into HTTP");
+    head = error_response(500, "the answer cannot be sent as HTTP");
     head.body.clear();
   }
   const std::string first = std::move(head.body);

@@ -17,7 +17,7 @@ class Connection;
 struct Answer {
   std::mutex mutex;
   std::string unsent;             // pieces of a stream, as they go out
-  std::function<void()> on_gone;  // called once, by whoever takes it out
+  std::function<void()> on_gone;  // called once, by the thread that takes it out
   std::shared_ptr<std::atomic<bool>> gone;
   std::shared_ptr<void> held;  // of the request: a client that goes must not make room for the next while its work goes on
   std::size_t most_unsent = 0;

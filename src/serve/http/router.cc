@@ -62,7 +62,7 @@ void Router::insert(Route route, Handler handler, AsyncHandler async) {
   for (const std::string_view segment : split(route.pattern)) entry->segments.emplace_back(segment);
   for (const auto& other : entries_) {
     if (other->route.method == route.method && other->route.pattern == route.pattern) {
-      fail(ErrorCode::invalid_argument, "the route '{} {}' is there twice", route.method, route.pattern);
+      fail(ErrorCode::invalid_argument, "the route '{} {}' is defined twice", route.method, route.pattern);
     }
   }
   entry->route = std::move(route);

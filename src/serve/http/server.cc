@@ -185,7 +185,7 @@ void Server::Impl::take(Loop& loop, Tcp::socket socket) {
   }
 }
 
-// Somebody who waits at the door goes before a connection that nobody uses: idle ones must not keep others out.
+// A waiting client has priority over an idle connection: idle ones must not keep others out.
 void Server::Impl::make_room() {
   acceptor->async_wait(Tcp::acceptor::wait_read, [this](SystemError error) {
     if (error || shared.stopping) return;

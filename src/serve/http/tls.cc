@@ -37,13 +37,13 @@ std::shared_ptr<ssl::context> make_context(const TlsFiles& files) {
   context->set_password_callback([](std::size_t, ssl::context::password_purpose) { return std::string(); }, error);
   context->use_certificate_chain_file(files.certificate.string(), error);
   if (error) {
-    fail(ErrorCode::io, "the certificate {} cannot be used: {}; a PEM file is expected", files.certificate.string(),
+    fail(ErrorCode::io, "the certificate {} cannot be used: {}; expected a PEM file", files.certificate.string(),
          error.message());
   }
   context->use_private_key_file(files.key.string(), ssl::context::pem, error);
   if (error) {
     fail(ErrorCode::io,
-         "the private key {} cannot be used: {}; a PEM file without a password, which fits the certificate, is expected",
+         "the private key {} cannot be used: {}; expected a PEM file without a password that matches the certificate",
          files.key.string(), error.message());
   }
   return context;

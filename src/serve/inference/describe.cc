@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-// ONNX alone is told from other formats by whoever chooses a client by it; whose engine runs it is "backend" in the
+// Clients use this only to tell ONNX from other formats; which engine runs the model is "backend" in the
 // configuration.
 std::string platform_of(const LoadedModel& model) {
   if (!model.settings.platform.empty()) return model.settings.platform;
@@ -197,7 +197,7 @@ std::vector<std::string> versions_of(const Catalog& catalog, std::string_view na
 ModelSettings settings_of_request(std::string_view config) {
   std::vector<std::string> ignored;
   ModelSettings settings = settings_of_json(config, ignored);
-  if (!ignored.empty()) fail(ErrorCode::invalid_argument, "\"config\" has members without a meaning here: {}", join(ignored));
+  if (!ignored.empty()) fail(ErrorCode::invalid_argument, "\"config\" has unknown members: {}", join(ignored));
   return settings;
 }
 

@@ -33,7 +33,7 @@ void read_stop(const json& value, std::vector<std::string>& out) {
   const json list = value.is_array() ? value : json::array({value});
   for (const json& one : list) {
     if (!one.is_string() || one.get_ref<const std::string&>().empty() || list.size() > 16) {
-      fail(ErrorCode::invalid_argument, "\"stop\" is a text, or a list of at most 16 texts");
+      fail(ErrorCode::invalid_argument, "\"stop\" must be a text, or a list of at most 16 texts");
     }
     out.push_back(one.get<std::string>());
   }
@@ -182,7 +182,7 @@ void generate(Catalog& catalog, const RequestPtr& request, const ResponderPtr& r
 
 // The only element of an input.
 json scalar_of(const Tensor& t, const std::string& name) {
-  if (t.size() != 1) fail(ErrorCode::invalid_argument, "input '{}' has {} elements, one is needed", name, t.size());
+  if (t.size() != 1) fail(ErrorCode::invalid_argument, "input '{}' has {} elements; expected one", name, t.size());
   switch (t.dtype()) {
     case DataType::boolean: return t.values<bool>()[0];
     case DataType::int32: return t.values<std::int32_t>()[0];
@@ -192,7 +192,7 @@ json scalar_of(const Tensor& t, const std::string& name) {
     case DataType::float32: return t.values<float>()[0];
     case DataType::float64: return t.values<double>()[0];
     case DataType::string: return t.values<std::string>()[0];
-    default: fail(ErrorCode::invalid_argument, "input '{}' is {}, which means nothing here", name, t.type_string());
+    default: fail(ErrorCode::invalid_argument, "input '{}' is {}, which is not supported", name, t.type_string());
   }
 }
 
@@ -249,7 +249,7 @@ TextRequest read_inputs(const InferRequest& request, const LanguageModel& model)
       read_named(key, value, out.settings);
     }
   }
-  if (!text) fail(ErrorCode::invalid_argument, "input 'text_input' is needed");
+  if (!text) fail(ErrorCode::invalid_argument, "input 'text_input' is missing");
   for (const RequestedOutput& output : request.outputs) {
     if (output.name == "text_output") continue;
     fail(ErrorCode::invalid_argument, "there is no output '{}': text_output is the only one", output.name);

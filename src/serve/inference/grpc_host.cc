@@ -15,7 +15,7 @@ std::string text_of(const nlohmann::json& document) {
 }
 
 void check_control(const InferenceOptions& options) {
-  if (!options.control) fail(ErrorCode::invalid_argument, "this server does not load and unload models by request");
+  if (!options.control) fail(ErrorCode::invalid_argument, "this server does not load or unload models on request");
 }
 
 }  // namespace

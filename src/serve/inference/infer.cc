@@ -42,7 +42,7 @@ void take_outputs(InferResult& result, const std::vector<RequestedOutput>& asked
     const auto at = std::find_if(asked.begin(), asked.end(), [&](const RequestedOutput& o) { return o.name == item.name; });
     if (at != asked.end()) out.asked = *at;
     if (!item.value.is_tensor() || protocol_name(item.value.tensor().dtype()).empty()) {
-      fail(ErrorCode::not_implemented, "output '{}' is a {}: the protocol has no such values; ask for other outputs", item.name,
+      fail(ErrorCode::not_implemented, "output '{}' is a {}: the protocol has no such values; request other outputs", item.name,
            item.value.type_string());
     }
     out.tensor = item.value.tensor();

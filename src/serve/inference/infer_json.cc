@@ -30,7 +30,7 @@ Shape shape_member(const json& object, std::string_view where) {
   Shape shape;
   for (const json& extent : *at) {
     if (!extent.is_number_unsigned() || extent.get<std::uint64_t>() > (std::uint64_t{1} << 62)) {
-      fail(ErrorCode::invalid_argument, "{}: extents are whole numbers from 0 on", where);
+      fail(ErrorCode::invalid_argument, "{}: extents must be integers of at least 0", where);
     }
     shape.push_back(extent.get<std::int64_t>());
   }
@@ -49,14 +49,14 @@ const json* parameter(const json& object, const char* key, std::string_view wher
 bool flag(const json& object, const char* key, std::string_view where, bool otherwise) {
   const json* value = parameter(object, key, where);
   if (value == nullptr) return otherwise;
-  if (!value->is_boolean()) fail(ErrorCode::invalid_argument, "{}: \"{}\" is true or false", where, key);
+  if (!value->is_boolean()) fail(ErrorCode::invalid_argument, "{}: \"{}\" must be true or false", where, key);
   return value->get<bool>();
 }
 
 std::optional<std::uint64_t> whole_number(const json& object, const char* key, std::string_view where) {
   const json* value = parameter(object, key, where);
   if (value == nullptr) return std::nullopt;
-  if (!value->is_number_unsigned()) fail(ErrorCode::invalid_argument, "{}: \"{}\" is a whole number from 0 on", where, key);
+  if (!value->is_number_unsigned()) fail(ErrorCode::invalid_argument, "{}: \"{}\" must be an integer of at least 0", where, key);
   return value->get<std::uint64_t>();
 }
 
@@ -102,7 +102,7 @@ class RequestReader {
     if (!input.is_object()) fail(ErrorCode::invalid_argument, "\"inputs\" holds objects");
     std::string name = text_member(input, "name", "an input", true);
     const std::string where = "input '" + name + "'";
-    if (out.inputs.find(name) != nullptr) fail(ErrorCode::invalid_argument, "{} is there twice", where);
+    if (out.inputs.find(name) != nullptr) fail(ErrorCode::invalid_argument, "{} is given twice", where);
     refuse_shared_memory(input, where);
     const std::string type_name = text_member(input, "datatype", where, true);
     const DataType type = parse_protocol_type(type_name);
@@ -122,7 +122,7 @@ class RequestReader {
       binary_.remove_prefix(*bytes);
       return;
     }
-    // The number that stands for the array; anything else is a name with escapes, which nobody writes.
+    // The number that stands for the array. Anything else comes from a name with escapes, which no client writes.
     if (!data->is_number_unsigned() || data->get<std::uint64_t>() >= skeleton_.values.size()) {
       fail(ErrorCode::invalid_argument, "{}: \"data\" cannot be read", where);
     }
@@ -135,7 +135,7 @@ class RequestReader {
     asked.name = text_member(output, "name", "an output", true);
     const std::string where = "output '" + asked.name + "'";
     const bool twice = std::any_of(out.outputs.begin(), out.outputs.end(), [&](const auto& o) { return o.name == asked.name; });
-    if (twice) fail(ErrorCode::invalid_argument, "{} is there twice", where);
+    if (twice) fail(ErrorCode::invalid_argument, "{} is given twice", where);
     refuse_shared_memory(output, where);
     asked.binary = flag(output, "binary_data", where, out.binary_outputs);
     asked.classes = static_cast<std::int64_t>(

@@ -111,7 +111,8 @@ class InputReader {
 
   static void check_size(std::string_view text) {
     if (text.size() > kMostJson) {
-      fail(ErrorCode::out_of_memory, "{} bytes of JSON are too many here: /v2/models/NAME/infer takes more", text.size());
+      fail(ErrorCode::out_of_memory, "{} bytes of JSON are more than this route accepts; /v2/models/NAME/infer accepts more",
+           text.size());
     }
   }
 
@@ -158,7 +159,7 @@ class InputReader {
   }
 
   static void add(NamedValues& out, const ValueSpec& spec, Tensor value) {
-    if (out.find(spec.name) != nullptr) fail(ErrorCode::invalid_argument, "input '{}' is there twice", spec.name);
+    if (out.find(spec.name) != nullptr) fail(ErrorCode::invalid_argument, "input '{}' is given twice", spec.name);
     out.add(spec.name, std::move(value));
   }
 

@@ -28,7 +28,7 @@ json parameters_of(const Request& request) {
 Response index(const Catalog& catalog, const Request& request) {
   const json document = read_object(request);
   const auto ready = document.find("ready");
-  if (ready != document.end() && !ready->is_boolean()) fail(ErrorCode::invalid_argument, "\"ready\" is true or false");
+  if (ready != document.end() && !ready->is_boolean()) fail(ErrorCode::invalid_argument, "\"ready\" must be true or false");
   const json list = describe_repository(catalog, ready != document.end() && ready->get<bool>());
   return json_response(list.dump(-1, ' ', false, json::error_handler_t::replace));
 }
@@ -41,7 +41,7 @@ Response load(Catalog& catalog, const Request& request) {
       fail(ErrorCode::not_implemented, "models are loaded only from the repository: '{}' is not supported", key.substr(0, 100));
     }
     if (key != "config") fail(ErrorCode::invalid_argument, "loading has no parameter '{}'; it has config", key.substr(0, 100));
-    if (!value.is_string()) fail(ErrorCode::invalid_argument, "\"config\" is a string with JSON in it");
+    if (!value.is_string()) fail(ErrorCode::invalid_argument, "\"config\" must be a string that contains JSON");
     settings = settings_of_request(value.get_ref<const std::string&>());
   }
   catalog.load(request.part("model"), settings);
@@ -80,7 +80,7 @@ void add_repository_routes(Router& router, Catalog& catalog, const InferenceOpti
              answering(Handler([&catalog](const Request& request) { return index(catalog, request); })));
   const auto add = [&](const char* pattern, const Handler& change) {
     const Handler refused = [](const Request&) {
-      return protocol_error(403, "this server does not load and unload models by request");
+      return protocol_error(403, "this server does not load or unload models on request");
     };
     router.add(protocol_route("POST", pattern, Runs::on_pool, 16 << 20), options.control ? answering(change) : refused);
   };

@@ -25,7 +25,7 @@ using std::chrono::nanoseconds;
 // Of runs that are counted apart: clients choose how many samples they send.
 constexpr std::size_t kMostSizes = 1024;
 
-// How often waiting requests are asked whether they were cancelled, which nobody tells.
+// How often waiting requests are checked for cancellation, which is not signalled.
 constexpr std::chrono::milliseconds kCancelInterval{10};
 
 struct Waiting {
@@ -42,7 +42,7 @@ struct Waiting {
 };
 using WaitingPtr = std::unique_ptr<Waiting>;
 using Batch = std::vector<WaitingPtr>;
-// What is told to whoever asked, once the instance is free for others again.
+// Results that are handed to the callers once the instance is free for others again.
 using Answers = std::vector<std::pair<BatchDone, BatchResult>>;
 
 std::uint64_t count_ns(nanoseconds time) { return static_cast<std::uint64_t>(std::max<std::int64_t>(0, time.count())); }
@@ -236,7 +236,7 @@ struct Batcher::Impl {
     }
   }
 
-  // Those that nobody waits for any longer, out of the queue. Lets go of the mutex while it answers them.
+  // Removes requests that expired or were cancelled from the queue. Releases the mutex while it answers them.
   void drop_expired(std::unique_lock<std::mutex>& lock) {
     const Clock::time_point now = Clock::now();
     Batch late;

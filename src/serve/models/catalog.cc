@@ -131,7 +131,7 @@ struct Catalog::Impl {
     version->path = source.path;
     family.versions[1] = std::move(version);
     if (!families.emplace(name, std::move(family)).second) {
-      fail(ErrorCode::invalid_argument, "two models are called '{}': name one of them otherwise (NAME=MODEL)", name);
+      fail(ErrorCode::invalid_argument, "two models are called '{}': give one of them another name (NAME=MODEL)", name);
     }
   }
 
@@ -292,7 +292,7 @@ struct Catalog::Impl {
     return request;
   }
 
-  // Loads, or waits for whoever does. An older model of the version serves meanwhile. Throws what loading throws.
+  // Loads, or waits for the thread that does. Until then an older model of the version serves. Throws what loading throws.
   ModelPtr load(std::unique_lock<std::mutex>& lock, const std::string& name, const std::shared_ptr<Version>& version) {
     if (version->loading) {
       changed.wait(lock, [&] { return !version->loading; });
@@ -331,7 +331,7 @@ struct Catalog::Impl {
     changed.notify_all();
     lock.unlock();
     options.log("info", fmt::format("model '{}' version {} is loaded", name, fresh->version));
-    old.reset();  // its memory is given back here where nobody uses it, not under the mutex
+    old.reset();  // if unused, it is destroyed here, not under the mutex
     lock.lock();
     make_room(lock, version);
     return fresh;
@@ -409,13 +409,13 @@ struct Catalog::Impl {
       oldest->state = ModelState::unloaded;
       oldest->reason = "unloaded to make room for other models";
       lock.unlock();
-      options.log("info", fmt::format("model '{}' version {} is unloaded: memory is needed", old->name, old->version));
+      options.log("info", fmt::format("model '{}' version {} is unloaded to free memory", old->name, old->version));
       old.reset();
       lock.lock();
     }
   }
 
-  // Returns when nobody has the model any more.
+  // Returns when no pointer to the model is left.
   void drop(std::unique_lock<std::mutex>& lock, Version& version, const std::string& reason) {
     changed.wait(lock, [&] { return !version.loading && version.state != ModelState::unloading; });
     if (version.model) {

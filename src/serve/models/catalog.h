@@ -43,7 +43,7 @@ struct TensorService {
   std::unique_ptr<Batcher> batcher;
 };
 
-// One version of a model, loaded. Whoever has the pointer may use it: it is unloaded when nobody has it any more.
+// One version of a model, loaded. It can be used through any pointer to it, and is unloaded when the last pointer is gone.
 struct LoadedModel {
   std::string name, version;
   ModelKind kind = ModelKind::tensors;
@@ -92,7 +92,7 @@ class UnknownModel : public Error {
   using Error::Error;
 };
 
-// Thread-safe. Models are destroyed on a thread of the catalogue's, whoever lets go of them last.
+// Thread-safe. Models are destroyed on a thread of the catalogue, whichever thread releases them last.
 class Catalog {
  public:
   // Loads `models`; throws Error where one cannot be loaded.

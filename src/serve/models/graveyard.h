@@ -1,6 +1,6 @@
 #pragma once
-// Where models go when nobody uses them any more. The last one to let go of a model may be one of its own threads (of its
-// batcher, of its engine), which cannot wait for itself: so a thread of its own destroys them.
+// Destroys models that are no longer used. The last thread to release a model may be one of the model's own (of its batcher
+// or its engine), which cannot wait for itself; therefore a separate thread destroys them.
 
 #include <chrono>
 #include <condition_variable>

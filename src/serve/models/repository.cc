@@ -49,7 +49,7 @@ void choose_versions(std::map<std::int64_t, fs::path>& versions, const ModelSett
     std::erase_if(versions, [&](const auto& item) {
       return std::find(settings.versions.begin(), settings.versions.end(), item.first) == settings.versions.end();
     });
-    if (versions.empty()) fail(ErrorCode::invalid_argument, "none of the versions of version_policy is there");
+    if (versions.empty()) fail(ErrorCode::invalid_argument, "none of the versions in version_policy exists");
   } else if (settings.newest > 0) {
     while (static_cast<std::int64_t>(versions.size()) > settings.newest) versions.erase(versions.begin());
   }

@@ -1,5 +1,5 @@
 #pragma once
-// What is said about one model besides its files: by config.pbtxt, by a request to load it, or by nobody.
+// Settings of one model apart from its files: from config.pbtxt, from a request to load it, or the defaults.
 
 #include <chrono>
 #include <cstdint>

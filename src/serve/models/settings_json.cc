@@ -28,11 +28,11 @@ std::int64_t number(const json& value, const std::string& where, std::int64_t le
   } else if (value.is_string()) {
     const std::string& text = value.get_ref<const std::string&>();
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-    if (error != std::errc() || end != text.data() + text.size() || text.empty()) wrong(where, "a whole number is needed");
+    if (error != std::errc() || end != text.data() + text.size() || text.empty()) wrong(where, "expected an integer");
   } else {
-    wrong(where, "a whole number is needed");
+    wrong(where, "expected an integer");
   }
-  if (out < least || out > most) wrong(where, fmt::format("a number from {} to {} is needed, received {}", least, most, out));
+  if (out < least || out > most) wrong(where, fmt::format("expected a number from {} to {}, received {}", least, most, out));
   return out;
 }
 
@@ -42,12 +42,12 @@ std::string text(const json& value, const std::string& where) {
 }
 
 bool truth(const json& value, const std::string& where) {
-  if (!value.is_boolean()) wrong(where, "true or false is needed");
+  if (!value.is_boolean()) wrong(where, "expected true or false");
   return value.get<bool>();
 }
 
 const json& array(const json& value, const std::string& where) {
-  if (!value.is_array() || value.size() > 4096) wrong(where, "an array is needed");
+  if (!value.is_array() || value.size() > 4096) wrong(where, "expected an array");
   return value;
 }
 
@@ -72,7 +72,7 @@ using Members = std::map<std::string, Member, std::less<>>;
 
 // Calls what is known; the others' names go to `ignored`.
 void read_object(const json& object, const std::string& where, const Members& members, std::vector<std::string>& ignored) {
-  if (!object.is_object()) wrong(where.empty() ? "the whole" : where, "an object is needed");
+  if (!object.is_object()) wrong(where.empty() ? "the whole" : where, "expected an object");
   for (const auto& [key, value] : object.items()) {
     const std::string at = where.empty() ? key : where + "." + key;
     const auto known = members.find(key);
@@ -159,7 +159,7 @@ class SettingsReader {
                             {"is_shape_tensor", refused("shape tensors are not supported")},
                             {"allow_ragged_batch", refused("ragged batches are not supported")}};
       read_object(item, where, members, ignored_);
-      if (one.name.empty()) wrong(where, "a name is needed");
+      if (one.name.empty()) wrong(where, "expected a name");
       out.push_back(std::move(one));
     }
     return out;
@@ -246,7 +246,7 @@ class SettingsReader {
                                one.count = static_cast<int>(std::max<std::int64_t>(1, number(v, at, 0, 1000)));
                              }},
                             {"inputs", [&](const json& v, const std::string& at) {
-                               if (!v.is_object()) wrong(at, "an object is needed");
+                               if (!v.is_object()) wrong(at, "expected an object");
                                for (const auto& [name, input] : v.items())
                                  one.inputs.push_back(warm_up_input(name, input, at + "." + name));
                              }}};
@@ -263,15 +263,15 @@ class SettingsReader {
                           {"random_data", [&](const json& v, const std::string& at) { out.random = truth(v, at); }},
                           {"input_data_file", refused("files are not supported: zero_data and random_data are")}};
     read_object(value, where, members, ignored_);
-    if (out.dtype == DataType::undefined) wrong(where, "a data_type is needed");
+    if (out.dtype == DataType::undefined) wrong(where, "expected a data_type");
     return out;
   }
 
   void parameters(const json& value, const std::string& where) {
-    if (!value.is_object()) wrong(where, "an object is needed");
+    if (!value.is_object()) wrong(where, "expected an object");
     for (const auto& [key, item] : value.items()) {
       const std::string at = where + "." + key;
-      if (!item.is_object()) wrong(at, "{string_value: …} is needed");
+      if (!item.is_object()) wrong(at, "expected {string_value: …}");
       const std::string content = item.contains("string_value") ? text(item["string_value"], at) : "";
       if (key == "mask_input") {
         out_.mask_input = content;

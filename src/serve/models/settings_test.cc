@@ -92,7 +92,7 @@ TEST(Settings, what_would_change_answers_is_refused) {
   expect_parts(refusal("default_model_filename: \"../../x\""), {"name of a file"});
   expect_parts(refusal("max_batch_size: -1"), {"max_batch_size"});
   expect_parts(refusal("max_batch_size: \"8\""), {"line 1"});
-  expect_parts(refusal("input { dims: 1 }"), {"name is needed"});
+  expect_parts(refusal("input { dims: 1 }"), {"expected a name"});
   expect_parts(refusal("model_transaction_policy { decoupled: true }"), {"several answers"});
 }
 

@@ -32,7 +32,7 @@ class LogLine {
   std::vector<Field> fields_;
 };
 
-// Thread-safe. Lines are written by a thread of its own, so that nobody waits for whoever reads them.
+// Thread-safe. A separate thread writes the lines, so a slow reader of the log delays nobody.
 class Log {
  public:
   // `write` takes one or more whole lines, without the last newline.

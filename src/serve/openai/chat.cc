@@ -50,8 +50,8 @@ struct ChatRun {
     } catch (...) {
       reply->fail(current_api_error());
     }
-    // The server ends when nobody holds the reply: until then the catalogue holds the model as well. Were this the last to hold
-    // it, the engine's thread would wait for its own end.
+    // The server ends only when the reply is released; until then the catalogue holds the model as well. If this were the last
+    // pointer to it, the engine's thread would wait for its own end.
     model.reset();
     reply->let_go();
   }

@@ -21,7 +21,7 @@ constexpr std::size_t kSlice = 256;           // texts
 constexpr std::size_t kSliceBytes = 1 << 20;  // of queries and documents, which are cut into tokens in tenths of a second
 
 void check_client(const Request& request) {
-  if (request.gone && *request.gone) fail(ErrorCode::cancelled, "the client has gone");
+  if (request.gone && *request.gone) fail(ErrorCode::cancelled, "the client has disconnected");
 }
 
 // What a model can read of a text that it cuts: the tokens of megabytes would take a hundred times their memory.
@@ -43,7 +43,7 @@ std::size_t end_of_characters(std::string_view text, std::size_t count) {
   return at;
 }
 
-// What the model can read of a query, and as much again: it is cut into tokens anew for each document, so that megabytes of it
+// Twice as much of a query as the model can read. The query is tokenized again for each document, so one of several megabytes
 // would keep a thread busy for hours.
 std::string readable_query(const Reranker& reranker, const std::string& query) {
   std::string text = beginning(query);

@@ -52,7 +52,7 @@ ApiError current_api_error() {
   } catch (const Error& error) {
     return api_error(error);
   } catch (const std::bad_alloc&) {
-    return api_error(Error(ErrorCode::out_of_memory, "no memory is left"));
+    return api_error(Error(ErrorCode::out_of_memory, "out of memory"));
   } catch (...) {
     return {500, "The server had an error while processing your request.", "server_error"};
   }

@@ -49,7 +49,7 @@ class Fields {
   void ignore(std::initializer_list<std::string_view> names);
   // Fields of the interface that cannot be honoured: refused unless they are null, false or empty.
   void unsupported(std::string_view name, std::string_view why);
-  // Refuses what nobody asked for.
+  // Refuses fields that were not read.
   void finish() const;
 
   std::string path(std::string_view name) const;  // "messages[0].content"

@@ -128,7 +128,7 @@ void Measured::end(const Usage& usage, std::string_view reason) {
       .observe(std::chrono::duration<double>(Clock::now() - arrived_).count());
   Labels ended = labels_;
   ended.emplace_back("finished_reason", reason);
-  metrics_.counter("sdx_request_success_total", "Requests whose answers were whole.", ended).add();
+  metrics_.counter("sdx_request_success_total", "Requests whose answers were complete.", ended).add();
 }
 
 }  // namespace sdx::serve::openai

@@ -48,7 +48,7 @@ Turn::Turn(Line& line, const std::function<bool()>& gone) : line_(line) {
   while (!line.first.try_lock_for(std::chrono::milliseconds(50))) {
     if (!gone()) continue;
     --line.length;
-    fail(ErrorCode::cancelled, "the client has gone");
+    fail(ErrorCode::cancelled, "the client has disconnected");
   }
 }
 
@@ -63,7 +63,7 @@ void add_prompt_logprobs(Echo& to, const LanguageModel& model, const std::vector
   to.tokens.push_back({prompt.front(), 0});
   to.top.emplace_back();
   for (std::size_t begin = 0; begin + 1 < prompt.size(); begin += kPart) {
-    if (gone()) fail(ErrorCode::cancelled, "the client has gone");
+    if (gone()) fail(ErrorCode::cancelled, "the client has disconnected");
     const std::size_t length = std::min(kPart, prompt.size() - 1 - begin);
     const Tensor logits = state.append(std::span(prompt).subspan(begin, length), true);
     const std::span<const float> all = logits.values<float>();

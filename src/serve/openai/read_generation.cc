@@ -88,7 +88,7 @@ void read_stops(Fields& fields, GenerationFields& to) {
 
 void set_format(GenerationFields& to, OutputFormat format, std::string text, std::string param) {
   if (to.format) {
-    refuse(fmt::format("Invalid '{}': the answer is already held to '{}'; only one of them can be kept to.", param,
+    refuse(fmt::format("Invalid '{}': the answer is already constrained by '{}'; only one constraint is possible.", param,
                        to.format->param),
            param, "invalid_value");
   }

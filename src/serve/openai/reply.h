@@ -19,7 +19,7 @@ class Reply {
 
   // From here on events go to the client: `first`, then what came before this call. Until then an error is a status of its own.
   void open(std::string_view first);
-  // Events of a stream. False: nobody reads them.
+  // Events of a stream. False: the client no longer reads them.
   bool send(std::string_view events);
   // The last events of a stream, or the whole answer.
   void finish(std::string last);

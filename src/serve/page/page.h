@@ -1,6 +1,6 @@
 #pragma once
-// The page at "/", for people: talk with language models, try any other, see which there are and how the server does. It asks the
-// server's own interfaces for everything and nobody else for anything.
+// The page at "/", for people: chat with language models, try out others, list them, and watch the server's metrics. It uses only
+// the interfaces of this server, and nothing from elsewhere.
 
 #include "serve/http/router.h"
 

@@ -131,7 +131,7 @@ void Application::enter(const RequestPtr& request, const ResponderPtr& responder
   const bool encoded = is_encoded(*request);
   if (entry.route.runs == Runs::at_once && !encoded) return Router::run(entry, request, responder);
   const auto work = [&entry, request, responder, encoded] {
-    if (*request->gone) return responder->respond(entry.route.shape(kClientGone, "the client has gone"));
+    if (*request->gone) return responder->respond(entry.route.shape(kClientGone, "the client has disconnected"));
     if (encoded && !decode(entry.route, *request, *responder)) return;
     Router::run(entry, request, responder);
   };
@@ -142,7 +142,7 @@ void Application::enter(const RequestPtr& request, const ResponderPtr& responder
 }
 
 void Application::ended(const Request& request, const Outcome& outcome) {
-  // What cannot be done for a client that has gone is nobody's mistake.
+  // Failing to answer a client that has disconnected is not an error of the server.
   const bool unheard = outcome.status >= 500 && *request.gone;
   const int status = outcome.status == 0 || unheard ? kClientGone : outcome.status;
   count(request, outcome, status);
@@ -163,7 +163,7 @@ void Application::count(const Request& request, const Outcome& outcome, int stat
   if (counter == nullptr || request.matched == nullptr) {
     const std::string_view method =
         request.matched ? std::string_view(request.matched->route.method) : method_label(request.method);
-    counter = &metrics_.counter("sdx_http_requests_total", "Requests by how they ended; 499: the client went first.",
+    counter = &metrics_.counter("sdx_http_requests_total", "Requests by status; 499: the client disconnected first.",
                                 {{"method", std::string(method)},
                                  {"route", request.matched ? request.route : "none"},
                                  {"status", fmt::format("{}", status)}});

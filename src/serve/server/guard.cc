@@ -47,7 +47,7 @@ std::optional<Response> Guard::check_caller(const Request& request) const {
       return api_error(421, "the request's Host is not a name of this server; --allow-host NAME adds one");
     }
   }
-  if (foreign(request)) return api_error(403, "pages of other sites may not ask this server; --cors ORIGIN lets them");
+  if (foreign(request)) return api_error(403, "pages of other sites may not use this server; --cors ORIGIN allows it");
   return std::nullopt;
 }
 

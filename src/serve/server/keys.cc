@@ -114,7 +114,7 @@ std::vector<KeyRule> parse_keys(std::string_view text, const std::string& file) 
     KeyRule rule = parse_rule(words, fmt::format("{}:{}", file, number));
     if (rule.name.empty()) rule.name = fmt::format("key {}", number);
     for (const KeyRule& other : rules) {
-      if (other.hash == rule.hash) fail(ErrorCode::invalid_argument, "{}:{}: this key is there twice", file, number);
+      if (other.hash == rule.hash) fail(ErrorCode::invalid_argument, "{}:{}: this key is listed twice", file, number);
     }
     rules.push_back(std::move(rule));
   }

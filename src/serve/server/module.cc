@@ -43,8 +43,8 @@ int room_for_connections() {
   return static_cast<int>(std::clamp<rlim_t>(limit.rlim_cur > aside ? limit.rlim_cur - aside : 1, 1, kConnections));
 }
 
-// A name that belongs to somebody else may lead to this machine (DNS rebinding); whoever listens on this machine alone need not
-// answer to it.
+// A foreign name may resolve to this machine (DNS rebinding). A server that listens only on this machine need not answer to
+// such a name.
 GuardOptions guard_options(const ServeRequest& request, const Settings& settings) {
   GuardOptions options;
   options.origins = request.cors;
@@ -155,9 +155,9 @@ void Program::watch_parts() {
   add("sdx_log_dropped_lines_total", "Log lines dropped because the reader was too slow.", "counter",
       [this] { return static_cast<double>(log_.dropped()); });
   if (!spans_) return;
-  add("sdx_spans_sent_total", "Spans that the collector took.", "counter",
+  add("sdx_spans_sent_total", "Spans that the collector accepted.", "counter",
       [this] { return static_cast<double>(spans_->sent()); });
-  add("sdx_spans_dropped_total", "Spans that were lost: too many waited, or the collector did not take them.", "counter",
+  add("sdx_spans_dropped_total", "Spans that were lost: too many waited, or the collector did not accept them.", "counter",
       [this] { return static_cast<double>(spans_->dropped()); });
 }
 
@@ -193,7 +193,7 @@ void Program::warn() {
              fmt::format("anyone who can reach {} can use this server; --api-keys FILE restricts access", settings_.host));
   }
   if (guard_->keys() && !encryption_) {
-    log_.add("warning", "keys and prompts cross the network as they are: --tls-cert and --tls-key, or a proxy, encrypt them");
+    log_.add("warning", "keys and prompts cross the network unencrypted; use --tls-cert and --tls-key, or a proxy with TLS");
   }
 }
 
@@ -235,7 +235,7 @@ void Program::run() {
     std::this_thread::sleep_for(kTick);
   }
   notify_service_manager("STOPPING=1");
-  log_.add("info", "stopping: requests under way may end");
+  log_.add("info", "stopping: running requests may finish");
   std::thread other([this] {
     if (grpc_) grpc_->stop(kGrace);
   });

@@ -25,7 +25,7 @@ class Telemetry {
   Telemetry(const Telemetry&) = delete;
   Telemetry& operator=(const Telemetry&) = delete;
 
-  // `status`: "ok" or the name of an ErrorCode. A line that cannot be written is lost, and the first one is said in the log:
+  // `status`: "ok" or the name of an ErrorCode. A line that cannot be written is lost, and the log warns of the first one:
   // telemetry never fails a run.
   void run(const TelemetrySubject& subject, double latency_ms, std::string_view status) const noexcept;
 

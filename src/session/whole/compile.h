@@ -13,7 +13,7 @@ namespace sdx::session {
 // Runs the passes, also those that join chains of elementwise operators, and lowers. The graph's types are inferred.
 SDX_TOOLS_API std::unique_ptr<plan::Program> compile_for_cpu(Graph graph);
 
-// The two halves of it, for whoever adds nodes in between that no pass may see.
+// Its two halves, for callers that add nodes in between which no pass may see.
 SDX_TOOLS_API void optimize_for_cpu(Graph& graph);
 SDX_TOOLS_API std::unique_ptr<plan::Program> lower_for_cpu(Graph graph);
 

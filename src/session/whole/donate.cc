@@ -51,8 +51,8 @@ ValueId viewed(const plan::Program& program, const std::vector<std::size_t>& ste
   return v;
 }
 
-// Whether `v`, which is another value, may lie in the memory of the graph's input `input`: a kernel that chooses the memory of
-// its results may hand on what it was given.
+// Whether `v`, which is another value, may be in the memory of the graph's input `input`: a kernel that chooses the memory of
+// its results may return the memory that it was given.
 bool may_look_at(const plan::Program& program, const std::vector<std::size_t>& step_of, ValueId v, ValueId input) {
   const ValueId owner = viewed(program, step_of, v);
   if (owner == input || step_of[owner] == SIZE_MAX) return owner == input;

@@ -1,5 +1,5 @@
 #pragma once
-// Which results of a program may lie in the memory of an input that nobody needs afterwards.
+// Which results of a program may use the memory of an input that is not needed afterwards.
 
 #include <vector>
 

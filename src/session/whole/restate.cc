@@ -115,7 +115,7 @@ void grid_sample(Graph& graph, NodeId id) {
 void batch_norm(Graph& graph, NodeId id) {
   Node& n = graph.node(id);
   if (n.attributes.get_int("spatial", 1) == 0) {
-    fail(ErrorCode::not_implemented, "{} normalises each element for itself (spatial 0)", graph.describe(id));
+    fail(ErrorCode::not_implemented, "{} normalises each element separately (spatial 0)", graph.describe(id));
   }
   for (const char* old : {"spatial", "is_test", "consumed_inputs"}) n.attributes.erase(old);
 }
@@ -129,7 +129,8 @@ void batch_norm_outputs(Graph& graph, NodeId id) {
   const auto users = graph.uses();
   for (std::size_t i = 3; i < n.outputs.size(); ++i) {
     if (n.outputs[i] == kNoValue) continue;
-    if (!users[n.outputs[i]].empty()) fail(ErrorCode::not_implemented, "{} hands out the batch's statistics", graph.describe(id));
+    if (!users[n.outputs[i]].empty())
+      fail(ErrorCode::not_implemented, "{} has the batch's statistics as outputs", graph.describe(id));
     graph.value(n.outputs[i]).producer = kNoNode;
   }
   n.outputs.resize(std::min<std::size_t>(n.outputs.size(), 3));

@@ -104,7 +104,7 @@ std::vector<float> matrix(const Tensor& t, const std::string& name) {
   return to_floats(t);
 }
 
-// Where row `r` of a matrix lies in GGUF files: of llama's queries and keys, halves of a head are neighbours there.
+// The position of row `r` of a matrix in GGUF files, where the halves of a head of llama's queries and keys are interleaved.
 std::int64_t row_of(std::int64_t r, std::int64_t size, bool permuted) {
   if (!permuted) return r;
   const std::int64_t head = r / size, half = size / 2, at = r % size;

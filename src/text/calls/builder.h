@@ -23,7 +23,7 @@ class AnswerBuilder {
   // White space that comes next in this part is left out.
   void skip_blanks() { at_start_ = true; }
   void drop_blanks() { blanks_.clear(); }
-  // What waits is said.
+  // Adds the blanks that were held back.
   void keep_blanks();
 
   bool can_begin() const { return answer_.calls.size() < kMostCalls; }

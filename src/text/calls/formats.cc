@@ -204,7 +204,7 @@ OfferedTools read_tools(std::string_view json) {
     const std::string& name = function["name"].get_ref<const std::string&>();
     if (!good_name(name)) {
       fail(ErrorCode::invalid_argument,
-           "the name of tool {} must have 1 to {} bytes, without blanks, quotes and brackets, received '{}'", i, kMostName,
+           "the name of tool {} must have 1 to {} bytes, without spaces, quotes or brackets, received '{}'", i, kMostName,
            name.substr(0, 80));
     }
     out.names.push_back(name);

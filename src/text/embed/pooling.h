@@ -21,8 +21,8 @@ struct TokenRange {
   std::int64_t first = 0, count = 0;
 };
 
-// `tokens`: float32[length, width] of one text, padding and all; `range` lies inside. Writes `modes.size() * width` numbers, one
-// mode behind the other. A range without tokens gives zeros.
+// `tokens`: float32[length, width] of one text, with padding; `range` is inside. Writes `modes.size() * width` numbers, one
+// mode after the other. A range without tokens gives zeros.
 void pool(std::span<const Pooling> modes, std::span<const float> tokens, std::int64_t width, const TokenRange& range,
           std::span<float> out);
 

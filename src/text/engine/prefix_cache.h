@@ -35,7 +35,7 @@ class PrefixCache {
   // `block` holds what the next kBlockTokens tokens are. Where these are known already, the block that is known stays. Returns
   // the place behind them.
   Place add(Place from, std::span<const TokenId> tokens, std::int32_t block);
-  // Lets go the least recently used block that nobody else has; false: there is none.
+  // Releases the least recently used block that has no other owner; false: there is none.
   bool evict();
   std::size_t size() const { return entries_.size(); }
 

@@ -73,7 +73,7 @@ void Scheduler::run() {
     try {
       more = take_mail();
       if (more) step();
-    } catch (...) {  // what belongs to no request, as no memory for the step's own lists: nobody knows how far it has come
+    } catch (...) {  // belongs to no request, such as no memory for the step's own lists; its progress is unknown
       const std::exception_ptr error = std::current_exception();
       if (running_.empty() && !waiting_.empty()) end(waiting_.front(), error);
       while (!running_.empty()) end(running_.front(), error);

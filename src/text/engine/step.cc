@@ -132,7 +132,7 @@ void Scheduler::compute_together(std::span<Part> parts, const RunOptions& option
   }
 }
 
-// After the error that is being handled, which stays where there is nobody to tell apart.
+// Called while an error is handled. If there is only one part, the error is that part's own.
 void Scheduler::compute_each(std::span<Part> parts, const RunOptions& options, bool ended) {
   if (ended || parts.size() == 1) {
     for (Part& p : parts) p.error = std::current_exception();

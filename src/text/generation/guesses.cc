@@ -64,7 +64,7 @@ void check_draft(const LanguageModel& draft, const LanguageModel& model) {
   for (std::uint32_t id = 0; id < count; ++id) {
     const auto a = theirs->id_to_token(id), b = own->id_to_token(id);
     if (a != b) {
-      fail(ErrorCode::invalid_argument, "the draft model has another vocabulary: token {} is '{}', of the model '{}'", id,
+      fail(ErrorCode::invalid_argument, "the draft model has another vocabulary: its token {} is '{}', the model's is '{}'", id,
            a.value_or(""), b.value_or(""));
     }
   }

@@ -76,7 +76,7 @@ Perplexity LanguageModel::perplexity(std::span<const TokenId> tokens, const Perp
     fail(ErrorCode::invalid_argument, "stride must be from 1 to {} (the window), received {}", window, stride);
   }
   if (tokens.size() < 2) {
-    fail(ErrorCode::invalid_argument, "a perplexity needs a text of two tokens at least, received {}", tokens.size());
+    fail(ErrorCode::invalid_argument, "a perplexity needs a text of at least two tokens, received {}", tokens.size());
   }
   for (const TokenId id : tokens) {
     if (info().vocabulary > 0 && static_cast<std::int64_t>(id) >= info().vocabulary)

@@ -25,7 +25,7 @@ class Reader {
       if (!info.defined) error(fmt::format("the rule '{}' is used but not defined", name), info.line);
     }
     const auto root = rules_.find("root");
-    if (root == rules_.end()) fail(ErrorCode::invalid_argument, "grammar: there is no rule 'root', where the text begins");
+    if (root == rules_.end()) fail(ErrorCode::invalid_argument, "grammar: there is no rule 'root', which is the start rule");
     return root->second.rule;
   }
 

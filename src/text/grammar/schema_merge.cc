@@ -47,8 +47,7 @@ std::string merge_properties(Json& to, const Json& other) {
     if (theirs.contains(name)) {
       result[name] = schema == theirs[name] ? schema : Json{{"allOf", Json::array({schema, theirs[name]})}};
     } else if (closed(other)) {
-      return "'allOf' with 'additionalProperties' that speaks of the properties of another part is not supported ('" + name +
-             "')";
+      return "'allOf' with 'additionalProperties' that applies to properties of another part is not supported ('" + name + "')";
     } else {
       result[name] = schema;
     }
@@ -56,8 +55,7 @@ std::string merge_properties(Json& to, const Json& other) {
   for (const auto& [name, schema] : theirs.items()) {
     if (mine.contains(name)) continue;
     if (closed(to))
-      return "'allOf' with 'additionalProperties' that speaks of the properties of another part is not supported ('" + name +
-             "')";
+      return "'allOf' with 'additionalProperties' that applies to properties of another part is not supported ('" + name + "')";
     result[name] = schema;
   }
   if (!result.empty()) to["properties"] = result;

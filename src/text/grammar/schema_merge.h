@@ -7,7 +7,7 @@
 
 namespace sdx::text::grammar {
 
-// What a schema says of a value that is not a condition on it; "nullable" is looked at apart.
+// Keys of a schema that put no condition on a value; "nullable" is handled separately.
 bool is_annotation(std::string_view key);
 
 // Adds what `other` demands to `to`. Returns what could not be combined, or nothing. What nothing can fulfil becomes `false`.

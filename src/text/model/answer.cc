@@ -14,7 +14,7 @@ void need(bool ok, const char* name, auto value, const char* range) {
 
 // Two settings of which each alone could be kept.
 void refuse_both(bool both, const char* one, const char* other) {
-  if (both) fail(ErrorCode::invalid_argument, "{} cannot be kept together with {}", one, other);
+  if (both) fail(ErrorCode::invalid_argument, "{} cannot be combined with {}", one, other);
 }
 
 void check_beams(const GenerationSettings& s) {
@@ -43,7 +43,7 @@ void check_alone(const GenerationSettings& s) {
                      : s.overflow == ContextOverflow::slide ? "a context that slides"
                                                             : nullptr;
   if (what != nullptr) {
-    fail(ErrorCode::invalid_argument, "{} cannot be kept where steps are shared: LanguageModel::generate does it", what);
+    fail(ErrorCode::invalid_argument, "{} is not possible where steps are shared; use LanguageModel::generate", what);
   }
 }
 

@@ -77,7 +77,7 @@ void BlockPool::map() {
       return;
     }
     if (capacity_ == 1) {
-      fail(ErrorCode::out_of_memory, "the system has no {} bytes of address space for keys and values", memory->bytes);
+      fail(ErrorCode::out_of_memory, "the system cannot provide {} bytes of address space for keys and values", memory->bytes);
     }
   }
 }

@@ -38,7 +38,7 @@ class ConfigObject {
   void skip(std::initializer_list<const char*> keys);
   // Throws Error(not_implemented) naming the key, where it is there and not `harmless`.
   void refuse(const std::string& key, const nlohmann::json& harmless = nullptr);
-  // Throws Error(invalid_model) naming a key that nobody asked for, and the closest one that is known.
+  // Throws Error(invalid_model) that names a key which was never read, and the closest known one.
   void finish() const;
 
   std::string shown(const std::string& key) const { return shown_ + (shown_.ends_with(": ") ? "" : ".") + key; }

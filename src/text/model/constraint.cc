@@ -42,8 +42,8 @@ std::shared_ptr<const grammar::Vocabulary> grammar_vocabulary(const Tokenizer& t
     if (id < bytes.size()) bytes[id] = tokenizer.id_to_token(id).value_or("");
   }
   if (vocabulary > kMostTokens) {
-    fail(ErrorCode::invalid_model, "outputs of a model with {} logits cannot be constrained, {} is the most", vocabulary,
-         kMostTokens);
+    fail(ErrorCode::invalid_model, "outputs of a model with {} logits cannot be constrained; at most {} are supported",
+         vocabulary, kMostTokens);
   }
   if (vocabulary > 0) bytes.resize(static_cast<std::size_t>(vocabulary));
   std::vector<std::int32_t> known;

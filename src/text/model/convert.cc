@@ -75,7 +75,7 @@ std::string genai_config(const WeightsModel& m, std::int64_t context) {
 void make_folder(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
-  if (error) fail(ErrorCode::io, "cannot make the folder '{}': {}", folder.string(), error.message());
+  if (error) fail(ErrorCode::io, "cannot create the folder '{}': {}", folder.string(), error.message());
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ struct Decoder {
   // Keys and values stay where they are, in buffers with room for more tokens: GroupQueryAttention writes what is new. Otherwise
   // each step returns the whole cache, which the next one takes.
   bool in_place = false;
-  // They lie in blocks of a pool, and a step takes tokens of several texts (text/model/paged/paged_graph.h); "" where that is so.
+  // Why caches are not in blocks of a pool, with steps for several texts (text/model/paged/paged_graph.h); "" if they are.
   std::string why_not_paged = "its network is not written for blocks";
   CacheNames caches;
 

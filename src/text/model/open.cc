@@ -141,7 +141,7 @@ bool is_native(const Session& session) {
   return report.runtime == "native" && report.providers == std::vector<std::string>{"cpu"};
 }
 
-// What lies in the folder's files stays there.
+// The place of a tensor in the folder's files, where its data stay.
 std::optional<FilePlace> place_in(const std::filesystem::path& folder, const Tensor& t) {
   constexpr std::size_t kSmall = 4096;
   if (t.dtype() == DataType::string || t.bytes() < kSmall) return std::nullopt;
@@ -195,7 +195,7 @@ bool open_paged(Decoder& decoder, const std::filesystem::path& file, const std::
 void open_session(Decoder& decoder, const std::filesystem::path& file, const OpenOptions& options, std::int64_t context,
                   const std::string& architecture) {
   if (context > 0 && options.context > context) {
-    fail(ErrorCode::invalid_argument, "a context of {} tokens is asked for, the model has {}", options.context, context);
+    fail(ErrorCode::invalid_argument, "a context of {} tokens is requested; the model has {}", options.context, context);
   }
   const std::optional<Model> adapted = read_adapted(decoder, file, options, architecture);
   const bool paged = open_paged(decoder, file, adapted, options);

@@ -100,7 +100,7 @@ WeightsModel read_weights_model(const fs::path& path) {
 // What was trained with less before is not used beyond that unasked: its angles differ there.
 std::int64_t used_context(const DecoderConfig& c, std::int64_t asked) {
   if (asked < 0 || asked > c.context) {
-    fail(ErrorCode::invalid_argument, "a context of {} tokens is asked for, the model has {}", asked, c.context);
+    fail(ErrorCode::invalid_argument, "a context of {} tokens is requested; the model has {}", asked, c.context);
   }
   if (asked > 0) return asked;
   return c.rope.scaling == RopeScaling::longrope ? std::min(c.context, c.rope.original_context) : c.context;

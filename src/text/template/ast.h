@@ -48,7 +48,7 @@ enum class Op : std::uint8_t {
   continue_,
 };
 
-// Where a variable lies: so many functions outwards, and its place there.
+// Where a variable is stored: the number of functions outwards, and its place there.
 struct Slot {
   std::uint16_t up = 0, index = 0;
 };

@@ -48,7 +48,7 @@ Values items_of(Runtime& rt, const Value& value) {
   return elements(rt, value);
 }
 
-// Runs `produce` and keeps what goes wrong for whoever consumes the result.
+// Runs `produce`; an error in it is thrown only when the result is consumed.
 template <class F>
 Value generated(Runtime& rt, const char* type, F&& produce) {
   Values out;

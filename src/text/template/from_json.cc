@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::size_t max_depth = 400;
 
-// Values as they come; what is open lies on a stack.
+// Builds values as they are read; open lists and objects are on a stack.
 class Reader {
  public:
   explicit Reader(Runtime& rt) : rt_(rt) {}

@@ -63,7 +63,7 @@ class Interpreter final : public Runtime {
   bool call_test(const Value& name, Value value, Arguments arguments) override;
   std::shared_ptr<Namespace> make_namespace() override;
   bool passes(const Loop& loop, const Value& item);
-  // The loop may come to hold itself: it is emptied at the end.
+  // The loop may end up owning itself, so it is emptied at the end.
   void keep(std::shared_ptr<Loop> loop) { loops_.push_back(std::move(loop)); }
   std::string recurse(const Node& node, const Value& iterable, Activation* outer, Int depth);
 

@@ -25,7 +25,7 @@ class Runtime {
   Now now;
 
   void step(std::uint64_t n = 1) { budget.step(n); }
-  // So many bytes are copied or looked at.
+  // Counts bytes that are copied or examined.
   void work(std::size_t bytes) { budget.step(1 + bytes / 64); }
 
   Value str(std::string text, bool markup = false);

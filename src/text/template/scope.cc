@@ -1,4 +1,4 @@
-// Where variables lie. Jinja decides that before a template runs: a name that a block assigns is the block's own there, and
+// Places of variables. Jinja decides that before a template runs: a name that a block assigns is the block's own there, and
 // begins with the value that the block around it has. The rules below are those of jinja2's idtracking.py, as its compiler
 // applies them.
 
@@ -109,7 +109,7 @@ void each_child(Node& node, F&& visit) {
   if (node.more_named) visit(*node.more_named);
 }
 
-// What a scope's own statements and expressions say of names; scopes within are looked at by themselves.
+// How a scope's own statements and expressions use names; inner scopes are handled separately.
 void note(Node& node, Symbols& symbols) {
   switch (node.op) {
     case Op::name:

@@ -37,7 +37,7 @@ class AddedTokens {
   bool is_special(std::string_view text) const { return specials_.contains(std::string(text)); }
   const std::map<std::uint32_t, AddedToken>& all() const noexcept { return by_id_; }
 
-  // Cuts out the tokens, normalizing what lies between them.
+  // Cuts out the tokens and normalizes the text between them.
   PreTokenized extract(std::string_view input, const std::vector<NormalizerStep>& normalizer) const;
 
  private:

@@ -40,8 +40,8 @@ class AlignedText {
   // The input's bytes that a range of the text stands for. The range may end within a character; it must not be empty.
   Span origin(Span range) const noexcept;
 
-  // Each character anew, from the beginning; `removed` characters at the beginning are left out before the first. Together the
-  // changes must account for all characters.
+  // Replaces every character, from the beginning; `removed` characters are dropped before the first. Together, the changes must
+  // account for all characters.
   void transform(std::span<const Change> chars, std::size_t removed = 0);
   // Characters of the same length in place of others: spans stay as they are.
   template <class F>

@@ -1,5 +1,5 @@
 #pragma once
-// Oniguruma, loaded when a tokenizer has a regular expression that no scanner of ours reads: whoever has none needs no such
+// Oniguruma, loaded when a tokenizer has a regular expression for which we have no scanner; other tokenizers do not need the
 // library.
 
 #include <oniguruma.h>

@@ -96,7 +96,7 @@ std::vector<Encoding> templated(const Step& step, std::vector<Encoding> parts, b
       continue;
     }
     if (static_cast<std::size_t>(piece.sequence) >= parts.size()) {
-      fail(ErrorCode::invalid_argument, "the tokenizer's template for one text asks for a second one");
+      fail(ErrorCode::invalid_argument, "the tokenizer's template for one text needs a second one");
     }
     Encoding& e = parts[static_cast<std::size_t>(piece.sequence)];
     set_types(e, piece.type_id);

@@ -113,7 +113,7 @@ void split_chars(PreTokenized& text, Behavior behavior, const F& is) {
   });
 }
 
-// Words anew, each appended by f(word, range) to the text that takes the old one's place.
+// Rewrites the words: f(word, range) appends each to the text that replaces the old one.
 template <class F>
 void rewrite(PreTokenized& text, const F& f) {
   AlignedText to;

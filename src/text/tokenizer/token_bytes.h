@@ -17,7 +17,7 @@ SDX_API std::vector<std::string> token_bytes(const Tokenizer& tokenizer, std::in
 
 // Files may give a token any number up to 4,294,967,295; the largest vocabularies have 300,000 tokens.
 inline constexpr std::int64_t kMostTokens = std::int64_t{1} << 24;
-// Up to where numbers need to be looked at. Throws Error(invalid_model) for more than kMostTokens.
+// All token numbers that matter are below this. Throws Error(invalid_model) for more than kMostTokens.
 std::uint32_t token_count(const Tokenizer& tokenizer, std::int64_t vocabulary);
 
 }  // namespace sdx::text

@@ -25,7 +25,7 @@ class CharCounter {
     const std::uint32_t begin = count(bytes.begin);
     return {begin, count(bytes.end)};
   }
-  // Of bytes that need not be those of whole characters, nor lie within the text.
+  // For bytes that need not be whole characters, nor be within the text.
   TextRange raw_range(Span bytes) {
     if (bytes.begin >= text_.size()) return {bytes.begin, bytes.end};
     const std::uint32_t begin = character_of(bytes.begin);
@@ -123,7 +123,7 @@ class Sequence {
     } else {
       e.tokens.emplace_back(core_.model->vocabulary().token(token.id).value_or(std::string_view{}));
     }
-    // Byte tokens for a prefix that the text does not have reach beyond it: where they lie then is what `tokenizers` says.
+    // Byte tokens for a prefix that is not in the text reach beyond the text; their offsets follow the package `tokenizers`.
     const bool beyond = token.end > split.range.size() || token.begin >= token.end;
     e.offsets.push_back(beyond ? chars_.raw_range({token.begin, token.end}) : chars_.range(text_.text.origin(range)));
     e.word_ids.push_back(word);

@@ -104,7 +104,7 @@ class Files {
     }
     std::error_code error;
     std::filesystem::create_directories(directory_, error);
-    if (error) fail(ErrorCode::io, "cannot make the folder '{}': {}", directory_.string(), error.message());
+    if (error) fail(ErrorCode::io, "cannot create the folder '{}': {}", directory_.string(), error.message());
   }
 
   std::filesystem::path add(const char* name, std::span<const std::byte> content) {

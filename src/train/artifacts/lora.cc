@@ -101,7 +101,7 @@ class AddLora {
   }
 
   ValueId add_constant(const std::string& name, Tensor tensor) {
-    if (g_.find(name)) fail(ErrorCode::invalid_argument, "lora: the model has a value '{}' already", name);
+    if (g_.find(name)) fail(ErrorCode::invalid_argument, "lora: the model already has a value '{}'", name);
     return g_.add_constant(name, std::move(tensor));
   }
 
@@ -156,7 +156,7 @@ class Merge {
     const auto w = g_.find(pair.weights);
     const auto a = g_.find(pair.a);
     const auto b = g_.find(pair.b);
-    if (!w || !a || !b) return;  // an output was asked for that lies before this layer
+    if (!w || !a || !b) return;  // a requested output precedes this layer
     const Tensor* const weights = constant_of(g_, *w);
     if (weights == nullptr || constant_of(g_, *a) == nullptr || constant_of(g_, *b) == nullptr) {
       fail(ErrorCode::invalid_argument, "LoRA's weights '{}', '{}' and '{}' are not constants of the model", pair.weights, pair.a,

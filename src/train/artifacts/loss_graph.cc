@@ -32,7 +32,7 @@ class LossGraph {
   ValueId add() {
     const Type& type = graph_.value(scores_).type;
     if (!is_float(type)) {
-      fail(ErrorCode::invalid_argument, "the loss is computed of '{}', which is {}; expected a tensor of floats",
+      fail(ErrorCode::invalid_argument, "the loss is computed from '{}', which is {}; expected a tensor of floats",
            graph_.value(scores_).name, type.str());
     }
     switch (options_.loss) {
@@ -50,7 +50,7 @@ class LossGraph {
     const ValueInfo& loss = graph_.value(scores_);
     const auto is_one = [](const Dim& d) { return d == Dim(1); };
     if (loss.type.shape && std::all_of(loss.type.shape->begin(), loss.type.shape->end(), is_one)) return scores_;
-    fail(ErrorCode::invalid_argument, "without a loss of ours the model's output '{}' is the loss; it is {}, expected one number",
+    fail(ErrorCode::invalid_argument, "with the loss 'none', the model's output '{}' is the loss; it is {}, expected one number",
          loss.name, loss.type.str());
   }
 
@@ -155,7 +155,7 @@ ValueId scores_of(const Graph& graph, const ArtifactOptions& options) {
   }
   if (!options.loss_input_names.empty()) return named(graph, options.loss_input_names[0], "loss_input_names");
   if (!options.loss_input.empty()) return named(graph, options.loss_input, "loss_input");
-  if (graph.outputs().empty()) fail(ErrorCode::invalid_argument, "the model has no output that a loss could be computed of");
+  if (graph.outputs().empty()) fail(ErrorCode::invalid_argument, "the model has no output from which a loss could be computed");
   return graph.outputs()[0];
 }
 

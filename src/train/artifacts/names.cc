@@ -46,7 +46,7 @@ std::vector<bool> matched(std::span<const std::string> patterns, std::span<const
     if (is_glob(pattern)) {
       const std::string known =
           names.empty() ? "there are none" : "the first of " + std::to_string(names.size()) + " is '" + names[0] + "'";
-      fail(ErrorCode::invalid_argument, "{}: '{}' meets no name; {}", what, pattern, known);
+      fail(ErrorCode::invalid_argument, "{}: '{}' matches no name; {}", what, pattern, known);
     }
     const std::string near = closest(pattern, names);
     fail(ErrorCode::invalid_argument, "{}: there is no '{}'{}", what, pattern,

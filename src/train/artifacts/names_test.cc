@@ -36,7 +36,7 @@ TEST(Names, EveryPatternMeetsSomething) {
             (std::vector<bool>{false, true, true, false}));
   EXPECT_NE(refusal({"conv.wieght"}, names).find("frozen: there is no 'conv.wieght'; did you mean 'conv.weight'?"),
             std::string::npos);
-  EXPECT_NE(refusal({"fc*"}, names).find("'fc*' meets no name; the first of 4 is 'conv.weight'"), std::string::npos);
+  EXPECT_NE(refusal({"fc*"}, names).find("'fc*' matches no name; the first of 4 is 'conv.weight'"), std::string::npos);
   EXPECT_NE(refusal({"fc*"}, {}).find("there are none"), std::string::npos);
 }
 

@@ -113,7 +113,7 @@ class Choice {
     if (!any) {
       fail(ErrorCode::invalid_argument, "there is nothing to train: {}",
            all ? "the model has no float32 initializer that is not frozen"
-               : "all that requires_grad names is frozen or no float32");
+               : "everything that requires_grad names is frozen or not float32");
     }
     return out;
   }

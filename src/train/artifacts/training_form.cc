@@ -15,7 +15,7 @@ using ops::BatchNormIn;
 
 bool is_batch_norm(const Node& n) { return !n.removed && n.domain.empty() && n.op_type == "BatchNormalization"; }
 
-// Outputs behind the first that nobody reads are dropped. False where somebody does.
+// Drops unused outputs after the first. False if one of them is used.
 bool keep_first_output(Graph& graph, NodeId id, const std::vector<std::vector<NodeId>>& users) {
   Node& n = graph.node(id);
   for (std::size_t i = 1; i < n.outputs.size(); ++i) {
@@ -44,7 +44,7 @@ void batch_norm_to_training(Graph& graph, NodeId id, const std::vector<std::vect
     return;
   }
   if (!keep_first_output(graph, id, users)) {
-    log::warning("{} hands out its statistics: it keeps its form", graph.describe(id));
+    log::warning("{} has its statistics as outputs: it keeps its form", graph.describe(id));
     return;
   }
   to_batch_norm_internal(graph, id);

@@ -189,7 +189,7 @@ float sdx_trainer_learning_rate(const sdx_trainer* trainer) { return trainer == 
 sdx_status sdx_trainer_set_learning_rate(sdx_trainer* trainer, float rate) {
   return guarded([&] {
     if (!(rate >= 0 && rate <= kMost))
-      sdx::fail(sdx::ErrorCode::invalid_argument, "a learning rate is 0 or more; received {}", rate);
+      sdx::fail(sdx::ErrorCode::invalid_argument, "a learning rate must be at least 0; received {}", rate);
     require(trainer, "trainer").trainer.set_learning_rate(rate);
   });
 }

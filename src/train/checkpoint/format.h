@@ -28,7 +28,7 @@ std::optional<Extent> external_extent(std::span<const std::byte> bytes, std::spa
 void save_checkpoint(const CheckpointState& state, const std::filesystem::path& path, bool include_optimizer_state,
                      std::uint64_t most_inline);
 
-// Lets the checkpoint stand under another name too, with its second file, where it stays whole when the first is written anew.
+// Keeps the checkpoint and its second file under another name too, where they stay complete when the first is rewritten.
 // Throws Error(io).
 void keep_checkpoint(const std::filesystem::path& path, const std::filesystem::path& as);
 

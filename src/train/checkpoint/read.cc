@@ -1,4 +1,4 @@
-// Checkpoints from bytes that nobody vouches for.
+// Reads checkpoints from untrusted bytes.
 
 #include <algorithm>
 #include <cstring>
@@ -30,13 +30,12 @@ template <class... Args>
 // The whole buffer is checked before any of it is used.
 const file::Checkpoint& verified(std::span<const std::byte> bytes) {
   const auto* data = reinterpret_cast<const std::uint8_t*>(bytes.data());
-  if (bytes.size() >= FLATBUFFERS_MAX_BUFFER_SIZE) damaged("it has {} bytes, and the format ends at 2 GiB", bytes.size());
+  if (bytes.size() >= FLATBUFFERS_MAX_BUFFER_SIZE) damaged("it has {} bytes; the format allows 2 GiB", bytes.size());
   if (bytes.size() < 2 * sizeof(flatbuffers::uoffset_t) || !file::CheckpointBufferHasIdentifier(data)) {
     damaged("the identifier \"{}\" is not in bytes 4 to 7", file::CheckpointIdentifier());
   }
   flatbuffers::Verifier verifier(data, bytes.size());
-  if (!file::VerifyCheckpointBuffer(verifier))
-    damaged("an offset in its {} bytes leads astray; it may be cut short", bytes.size());
+  if (!file::VerifyCheckpointBuffer(verifier)) damaged("an offset leads out of its {} bytes; it may be truncated", bytes.size());
   const file::Checkpoint& root = *file::GetCheckpoint(data);
   if (std::find(std::begin(kVersions), std::end(kVersions), root.version()) == std::end(kVersions)) {
     damaged("version {} of the format; versions {} to {} can be read", root.version(), kVersions[0], kVersions[1]);
@@ -44,7 +43,7 @@ const file::Checkpoint& verified(std::span<const std::byte> bytes) {
   return root;
 }
 
-// Offsets are read as whole words, which have to lie where processors can read them.
+// Offsets are read as whole words, which processors need to be aligned.
 class Aligned {
  public:
   explicit Aligned(std::span<const std::byte> bytes) : bytes_(bytes) {

@@ -13,7 +13,7 @@ namespace {
 
 void check_float(const Parameter& p) {
   if (p.value.dtype() == DataType::float32) return;
-  fail(ErrorCode::invalid_argument, "parameter '{}' is {}; flat buffers hold float32 alone", p.name, p.value.type_string());
+  fail(ErrorCode::invalid_argument, "parameter '{}' is {}; flat buffers hold only float32", p.name, p.value.type_string());
 }
 
 void clone_moments(OptimizerState& state) {
@@ -139,7 +139,7 @@ void CheckpointState::from_buffer(const Tensor& buffer, bool trainable_only) {
   const bool all = std::all_of(parameters.begin(), parameters.end(), [](const Parameter& p) { return p.requires_grad; });
   if (nominal && trainable_only && !all) {
     fail(ErrorCode::invalid_argument,
-         "a nominal checkpoint becomes a full one by all its parameters, those that are not trained too");
+         "a nominal checkpoint becomes a full one only if all its parameters are given, including those that are not trained");
   }
   const std::int64_t expected = size(trainable_only);
   if (buffer.dtype() != DataType::float32 || buffer.size() != expected) {
@@ -182,7 +182,7 @@ CheckpointState average(std::span<const CheckpointState> states, std::span<const
   double total = 0;
   for (std::size_t i = 0; i < states.size(); ++i) {
     const double w = weights.empty() ? 1 : weights[i];
-    if (!(w >= 0)) fail(ErrorCode::invalid_argument, "weight {} is {}; weights are 0 or more", i, w);
+    if (!(w >= 0)) fail(ErrorCode::invalid_argument, "weight {} is {}; weights must be at least 0", i, w);
     total += w;
   }
   if (!(total > 0)) fail(ErrorCode::invalid_argument, "all weights are 0");

@@ -63,8 +63,8 @@ Amount amount_of(const CheckpointState& state, bool optimizers) {
 
 void check(const CheckpointState& state, bool optimizers, const Amount& amount) {
   if (amount.rest > kMostDescribed) {
-    fail(ErrorCode::invalid_argument, "names and properties of the checkpoint take {} bytes; {} are possible", amount.rest,
-         kMostDescribed);
+    fail(ErrorCode::invalid_argument, "names and properties of the checkpoint take {} bytes; at most {} are possible",
+         amount.rest, kMostDescribed);
   }
   std::set<std::string_view> names;
   for (const Parameter& p : state.parameters) {
@@ -168,7 +168,7 @@ class Encoder {
   std::vector<Placed> placed_;
 };
 
-// A file that is there already, of which a part is written anew.
+// An existing file of which a part is rewritten.
 class OldFile {
  public:
   explicit OldFile(const fs::path& path) : path_(path), fd_(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK)) {

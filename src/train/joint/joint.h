@@ -36,7 +36,7 @@ class SDX_TOOLS_API Joint {
 
   bool random() const { return random_; }  // some node draws random numbers
 
-  // What lies between a forward and a backward run.
+  // What a forward run keeps for its backward run.
   struct Kept;
 
   // `wanted`: by input whether its gradient will be asked for. `kept` receives what backward() takes where any is; null: nothing

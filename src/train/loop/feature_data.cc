@@ -145,7 +145,7 @@ void Cutting::store(const std::vector<Tensor>& batch, std::int64_t begin) {
     }
     Tensor& array = arrays_[i];
     if (!std::equal(array.shape().begin() + 1, array.shape().end(), batch[i].shape().begin() + 1, batch[i].shape().end())) {
-      fail(ErrorCode::invalid_argument, "--cache-features: '{}' is {} for one batch and of another size for others", wanted_[i],
+      fail(ErrorCode::invalid_argument, "--cache-features: '{}' is {} for one batch and another size for others", wanted_[i],
            batch[i].type_string());
     }
     const std::size_t row = array.bytes() / static_cast<std::size_t>(samples_.size());

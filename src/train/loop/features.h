@@ -1,6 +1,6 @@
 #pragma once
-// What lies before the first trained parameter gives the same numbers in every epoch: models cut in two there, and that part's
-// results for all samples.
+// The layers before the first trained parameter produce the same numbers in every epoch. A model is cut in two there, and the
+// results of the first part are computed once for all samples.
 
 #include <functional>
 #include <memory>
@@ -21,8 +21,8 @@ struct SplitModel {
   std::vector<std::string> features;
 };
 
-// Cuts a training model whose types are inferred. Throws Error(invalid_argument) where there is nothing to gain, or where what
-// lies before the trained part is not the same in every epoch: it draws random numbers, or looks at other samples of the batch.
+// Cuts a training model whose types are inferred. Throws Error(invalid_argument) if there is nothing to gain, or if the
+// part before the trained one differs between epochs: it draws random numbers, or depends on other samples of the batch.
 // `label`: the input that is compared with what the model says.
 SplitModel split_model(const Model& training, const CheckpointState& state, const std::string& label);
 // Cuts an eval model at the same values. Throws Error(invalid_argument) where it lacks one.

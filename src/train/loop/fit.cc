@@ -250,7 +250,7 @@ void Fitting::finish_epoch() {
   saved_ = false;
   if (c_.epoch) c_.epoch(e);
   if (o_.checkpoint.empty()) return;
-  // The best one first: whoever is killed in between goes on before this epoch's end, and comes here again.
+  // The best one first: a process that is killed in between resumes before the end of this epoch, and gets here again.
   if (e.best) save(best_of(o_.checkpoint));
   if (Clock::now() - last_save_ < kBetweenSaves) return;
   save(o_.checkpoint);
@@ -272,7 +272,7 @@ FitResult Fitting::result(FitResult::End end) const {
 
 void Fitting::give_up(Error error) const {
   error.add_context(fmt::format("in epoch {}, batch {} of {}", place_.epoch + 1, place_.batch + 1, per_epoch_));
-  if (any_save_) error.add_context(fmt::format("the last checkpoint is whole: '{}'", o_.checkpoint.string()));
+  if (any_save_) error.add_context(fmt::format("the last complete checkpoint is '{}'", o_.checkpoint.string()));
   throw error;
 }
 

@@ -211,7 +211,7 @@ TEST_F(FitTest, ParametersThatAreNotFiniteAreNotSaved) {
   o.shuffle = false;
   const std::string text = message([&] { fit(trainer, *samples, o); });
   EXPECT_NE(text.find("parameter 'p' is not finite"), std::string::npos) << text;
-  EXPECT_NE(text.find("the last checkpoint is whole"), std::string::npos) << text;
+  EXPECT_NE(text.find("the last complete checkpoint is"), std::string::npos) << text;
   const CheckpointState saved = CheckpointState::load(checkpoint_);
   EXPECT_EQ(saved.optimizers.at("group0").step, 1);
   EXPECT_TRUE(std::isfinite(saved.parameters[0].value.values<float>()[0]));
@@ -264,7 +264,7 @@ TEST_F(FitTest, DataThatFailEndIt) {
   const std::string text = message([&] { fit(trainer, failing, o); });
   EXPECT_NE(text.find("the disk is gone"), std::string::npos);
   EXPECT_NE(text.find("batch 4 of 6"), std::string::npos) << text;
-  EXPECT_NE(text.find("the last checkpoint is whole"), std::string::npos) << text;
+  EXPECT_NE(text.find("the last complete checkpoint is"), std::string::npos) << text;
   EXPECT_EQ(CheckpointState::load(checkpoint_).optimizers.at("group0").step, 3);
 }
 

@@ -188,7 +188,7 @@ void keep_old(const fs::path& checkpoint, Telling& tell) {
   if (!fs::exists(checkpoint, error)) return;
   const fs::path old = checkpoint.string() + ".old";
   keep_checkpoint(checkpoint, old);
-  tell.note(fmt::format("note: the checkpoint that was there is kept as '{}'", old.string()));
+  tell.note(fmt::format("note: the earlier checkpoint is kept as '{}'", old.string()));
 }
 
 void export_model(const Request& r, const Prepared& p, const FitResult& result) {

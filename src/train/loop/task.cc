@@ -19,7 +19,7 @@ fs::path existing(const fs::path& path) {
   return fs::exists(path, ignored) ? path : fs::path();
 }
 
-// Through whatever only changes how values lie or are written.
+// Skips nodes that only change the type, the shape or the name of a value.
 ValueId source_of(const Graph& graph, ValueId v) {
   constexpr std::array<std::string_view, 6> passing{"Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten"};
   for (int steps = 0; steps < 100; ++steps) {

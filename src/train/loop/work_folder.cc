@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 WorkFolder::WorkFolder() {
   std::string name = (fs::temp_directory_path() / "sdx-train-XXXXXX").string();
   if (::mkdtemp(name.data()) == nullptr) {
-    fail(ErrorCode::io, "cannot make a folder '{}': {}; TMPDIR names another place for temporary files", name,
+    fail(ErrorCode::io, "cannot create a folder '{}': {}; TMPDIR names another place for temporary files", name,
          std::generic_category().message(errno));
   }
   path_ = name;

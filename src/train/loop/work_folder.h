@@ -1,5 +1,5 @@
 #pragma once
-// Models that are made for one training and belong to nobody else.
+// A temporary folder for models that belong to one training.
 
 #include <filesystem>
 

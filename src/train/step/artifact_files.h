@@ -1,5 +1,5 @@
 #pragma once
-// Where the models of a set of artifacts lie.
+// The paths of the models in a set of artifacts.
 
 #include <filesystem>
 

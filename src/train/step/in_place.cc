@@ -80,7 +80,7 @@ Node node_of(const Op& op, std::vector<ValueId> inputs) {
   return node;
 }
 
-// Whether results of the node may lie in the memory of what it reads.
+// Whether results of the node may share the memory of its inputs.
 bool may_share(const Graph& graph, const Node& node) {
   const bool known = node.domain.empty() || node.domain == "com.microsoft" || node.domain == "sdx";
   if (!node.subgraphs.empty() || !known) return true;

@@ -1,6 +1,6 @@
 #pragma once
-// Nodes that change their inputs where they lie: adding up gradients, updating parameters. They are put into a graph after all
-// passes, which know nothing of them.
+// Nodes that change their inputs in place: they add up gradients and update parameters. They are inserted after all passes,
+// which know nothing of them.
 
 #include <vector>
 
@@ -17,7 +17,7 @@ struct InPlaceNode {
   bool last = false;             // after all other nodes of the graph, in the order of the list
 };
 
-// `guard`: a float32 scalar; what is not finite leaves everything as it is. kNoValue: nothing is looked at.
+// `guard`: a float32 scalar; what is not finite leaves everything as it is. kNoValue: no check.
 
 // buffer += gradient
 InPlaceNode accumulate_node(ValueId guard, ValueId gradient, ValueId buffer);
@@ -38,7 +38,7 @@ float clip_factor(double norm, float clip);
 // Gradients whose memory may be an input's become copies: that input may be a parameter, which changes before they are read.
 void own_gradients(Graph& graph, std::vector<UpdateValues>& values);
 
-// Each at the first place where its inputs are there and nobody reads any more what it writes. The graph's nodes are in order.
+// Inserts each at the first place where its inputs exist and nothing later reads what it overwrites. The nodes are in order.
 void insert_in_place(Graph& graph, std::vector<InPlaceNode> nodes);
 
 }  // namespace sdx::train

@@ -61,8 +61,8 @@ LinearLRScheduler::LinearLRScheduler(Optimizer& optimizer, std::int64_t warmup, 
                                      std::optional<float> initial_rate)
     : optimizer_(&optimizer), schedule_{ScheduleKind::linear, warmup, total, 0}, steps_(optimizer.steps()) {
   if (warmup < 0 || total <= 0 || warmup >= total) {
-    fail(ErrorCode::invalid_argument, "{} steps of warmup of {} in all; expected 0 or more, and fewer than in all", warmup,
-         total);
+    fail(ErrorCode::invalid_argument,
+         "{} steps of warmup and {} steps in all; expected at least 0 steps of warmup, and fewer than in all", warmup, total);
   }
   if (initial_rate) {
     optimizer.set_learning_rate(*initial_rate);

@@ -73,7 +73,7 @@ void check_parameters(const TrainingGraph& model, const CheckpointState& state);
 // The first trained parameter with an element that is infinite or NaN; null: there is none.
 const Parameter* first_not_finite(const CheckpointState& state);
 
-// Makes parameters that lie in foreign memory the state's own, so that they can change where they lie. Throws
+// Copies parameters in foreign memory into the state's own, so that they can be changed in place. Throws
 // Error(invalid_argument) for a nominal checkpoint.
 void own_parameters(const TrainingGraph& model, CheckpointState& state);
 

@@ -13,12 +13,12 @@ namespace {
 
 void check_range(const char* what, float value, float low, float end) {
   if (value >= low && value < end) return;
-  fail(ErrorCode::invalid_argument, "{} is {}; permitted: {} up to but not including {}", what, value, low, end);
+  fail(ErrorCode::invalid_argument, "{} is {}; expected at least {} and less than {}", what, value, low, end);
 }
 
 void check_not_negative(const char* what, float value) {
   if (value >= 0 && std::isfinite(value)) return;
-  fail(ErrorCode::invalid_argument, "{} is {}; permitted: 0 and more", what, value);
+  fail(ErrorCode::invalid_argument, "{} is {}; expected at least 0", what, value);
 }
 
 }  // namespace

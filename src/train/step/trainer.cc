@@ -54,7 +54,7 @@ struct Trainer::Impl {
 
 Trainer::Impl::Impl(const std::filesystem::path& artifacts, CheckpointState& state, const TrainerOptions& given)
     : options(given), module(training_file(artifacts), state, eval_file(artifacts), given) {
-  if (options.accumulate < 1) fail(ErrorCode::invalid_argument, "accumulate is {}; permitted: 1 and more", options.accumulate);
+  if (options.accumulate < 1) fail(ErrorCode::invalid_argument, "accumulate is {}; expected at least 1", options.accumulate);
   if (!std::isfinite(options.learning_rate)) {
     fail(ErrorCode::invalid_argument, "the learning rate is {}; it must be a finite number", options.learning_rate);
   }
@@ -201,7 +201,7 @@ void Trainer::Impl::check_finite(const Tensor& loss, const Value* norm) const {
            step, value, lost->name);
     }
     fail(ErrorCode::runtime_failure,
-         "the loss of step {} is {}; the parameters are those from before it. Look at the inputs, or take a lower learning rate",
+         "the loss of step {} is {}; the parameters are those from before it. Check the inputs, or use a lower learning rate",
          step, value);
   }
   if (norm == nullptr || std::isfinite(static_cast<double>(norm->tensor().values<float>()[0]))) return;

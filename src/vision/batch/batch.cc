@@ -117,7 +117,7 @@ class Batch {
     for (const Input& input : inputs_) protected_.add(input.path);
     if (!r_.map.empty()) protected_.add(r_.map);
     if (!r_.report.empty() && protected_.has(r_.report)) {
-      fail(ErrorCode::invalid_argument, "--report {}: this file is read by this run and would be replaced; choose another name",
+      fail(ErrorCode::invalid_argument, "--report {}: this run reads that file and would replace it; choose another name",
            r_.report);
     }
     const fs::path kept = r_.output.empty() ? r_.annotate : r_.output;

@@ -15,7 +15,7 @@ Face scaled(Face f, double by) {
   return f;
 }
 
-// Where a face lies in the crop that was made of it.
+// The position of a face in its crop.
 Face in_crop(Face f, const Mapping& map) {
   const auto moved = [&](faces::Point p) {
     const double dx = p.x - map.center_x, dy = p.y - map.center_y;

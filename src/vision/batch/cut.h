@@ -17,7 +17,7 @@ namespace sdx::vision::batch {
 // Coordinates are those of the whole picture, though the detector may look at a smaller one.
 SDX_TOOLS_API faces::Detection find_faces(Picture& picture, const faces::FaceDetector& detector);
 
-// The crop with what --enhance says of it. `width` and `height` are those of the whole picture; `face` lies in it.
+// The crop, enhanced as --enhance says. `width` and `height` are those of the whole picture, in whose coordinates `face` is.
 SDX_TOOLS_API media::Image cut_face(const PictureView& view, int width, int height, const faces::Face& face,
                                     const Settings& settings);
 

@@ -48,7 +48,7 @@ std::vector<Candidate> candidates(const project::Places& places) {
     } catch (const Error&) {  // a name whose model is gone
     }
   }
-  // Files that lie in a folder of models under names that nobody can look up: several beside each other.
+  // Files in folders of models whose names cannot be looked up: several in one folder.
   std::error_code error;
   for (const fs::path& folder : {places.home / "models", places.working / "models"}) {
     for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {

@@ -12,7 +12,7 @@
 
 namespace sdx::vision::batch {
 
-// A part of a picture: what lies at (x, y) of the whole lies at (x - left, y - top) of `image`.
+// A part of a picture: pixel (x, y) of the whole is pixel (x - left, y - top) of `image`.
 struct PictureView {
   media::Image image;
   int left = 0, top = 0;
@@ -40,8 +40,8 @@ class SDX_TOOLS_API Picture {
   };
   Shrunk shrunk(int useful);
 
-  // What holds `needed` as far as it lies in the picture, or more; `open`: whoever looks at it must not take its edge for that of
-  // the picture, so that the whole is decoded where `needed` reaches the picture's edges.
+  // A part that contains `needed` as far as it is in the picture, or more. `open`: the part's edge must not be taken for that of
+  // the picture, so the whole picture is decoded if `needed` reaches its edges.
   const PictureView& view(const faces::Box& needed, bool open);
   const PictureView& whole();
 

@@ -10,7 +10,7 @@ namespace sdx::vision::batch {
 
 class Progress {
  public:
-  // `total`: 0 where nobody knows.
+  // `total`: 0 if unknown.
   Progress(const Console& console, std::int64_t total);
   ~Progress();
   Progress(const Progress&) = delete;
@@ -27,7 +27,7 @@ class Progress {
   std::chrono::steady_clock::time_point start_, last_;
 };
 
-// "[####    ] 50/100  2.0 a second, 25 s left", in less than `columns` letters; `total`: 0 where nobody knows.
+// "[####    ] 50/100  2.0 a second, 25 s left", in less than `columns` letters; `total`: 0 if unknown.
 std::string progress_line(std::int64_t done, std::int64_t total, double seconds, std::size_t columns);
 
 }  // namespace sdx::vision::batch

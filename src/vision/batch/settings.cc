@@ -24,7 +24,7 @@ template <class... Args>
   throw Error(ErrorCode::invalid_argument, fmt::vformat(format, fmt::make_format_args(args...)));
 }
 
-// What is wrong is said with the flag in front.
+// Puts the flag in front of error messages.
 template <class F>
 auto of_flag(const char* flag, F&& read) {
   try {
@@ -220,7 +220,7 @@ void check_batch(const Request& r, const Settings& s) {
   if (frames && (r.watch || r.resume || !r.map.empty())) wrong("'-' cannot be combined with --watch, --resume or --map");
   if (s.writes() && r.output.empty() && !r.dry_run) wrong("-o FOLDER is missing: it names the folder for the results");
   if (!r.output.empty() && !r.annotate.empty() && real_folder(r.output) == real_folder(r.annotate)) {
-    wrong("-o {} and --annotate {} name one folder, where the marked pictures and the results would have the same names",
+    wrong("-o {} and --annotate {} name the same folder, in which marked pictures and results would have the same names",
           r.output, r.annotate);
   }
   if (r.watch && !r.map.empty()) wrong("--watch and --map contradict each other");

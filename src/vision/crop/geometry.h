@@ -10,7 +10,7 @@ namespace sdx::vision {
 // How far the filter reaches: Lanczos with three lobes.
 inline constexpr int kLobes = 3;
 
-// Where the result's pixels lie in the picture: point (u, v) of the result, 0 to 1 across and down, is the picture's
+// Maps the result's pixels to the picture: point (u, v) of the result, 0 to 1 across and down, is the picture's
 //   x = center_x + (u - 1/2) * width * cos - (v - 1/2) * height * sin
 //   y = center_y + (u - 1/2) * width * sin + (v - 1/2) * height * cos
 struct Mapping {

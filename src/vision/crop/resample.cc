@@ -114,7 +114,7 @@ struct Grid {
     reach = static_cast<int>(std::ceil(kLobes * scale));
   }
 
-  // Of point (i, j) of the result, in its pixels. What lies further outside than the filter reaches differs in nothing.
+  // The source of point (i, j) of the result, in pixels. Beyond the reach of the filter, positions make no difference.
   std::array<double, 2> at(double i, double j) const {
     const double u = (i / map.out_width - 0.5) * map.width, v = (j / map.out_height - 0.5) * map.height;
     const double x = (map.center_x + u * map.cos - v * map.sin) / reduction;

@@ -137,11 +137,11 @@ std::vector<Face> decode_blazeface(std::span<const Output> outputs, InputSize in
   constexpr std::size_t kBoxes = 896, kFine = 512;
   const std::vector<float> boxes = joined(outputs, 16), scores = joined(outputs, 1);
   if (input.width != 128 || input.height != 128) {
-    fail_outputs(outputs, fmt::format("BlazeFace (short range) looks at 128 x 128 pixels, this model at {} x {}", input.width,
-                                      input.height));
+    fail_outputs(outputs,
+                 fmt::format("BlazeFace (short range) takes 128 x 128 pixels, this model {} x {}", input.width, input.height));
   }
   if (boxes.size() != kBoxes * 16 || scores.size() != kBoxes) {
-    fail_outputs(outputs, "BlazeFace (short range) gives 16 numbers and a score for each of 896 boxes");
+    fail_outputs(outputs, "BlazeFace (short range) returns 16 numbers and a score for each of 896 boxes");
   }
   std::vector<Face> faces;
   for (std::size_t i = 0; i < kBoxes; ++i) {

@@ -50,7 +50,7 @@ struct FaceDetector::Impl {
   std::string decoder;
   float score = kScore, nms = 0;
 
-  // The one size that the model, or whoever uses it, wants; empty: to be chosen by the picture.
+  // The one size that the model or its user specifies; empty: the size depends on the picture.
   std::optional<Extent> frame() const;
   Extent framed(Extent picture) const;
   // In pixels of `picture`, which may be shrunk already.
@@ -75,8 +75,8 @@ Extent FaceDetector::Impl::framed(Extent picture) const {
   return picture;
 }
 
-// `shown`: the picture, or a smaller version of it, which becomes the one that was looked at. Larger looks than one tile see
-// faces that fit into what tiles share.
+// `shown`: the picture, or a smaller version of it, in which faces are searched for. A pass larger than one tile finds faces
+// that fit into the overlap of tiles.
 Sight FaceDetector::Impl::tiled_look(const media::Image& shown, Extent picture, int longest, StageTimes& times,
                                      media::Image& scaled) const {
   const auto start = std::chrono::steady_clock::now();

@@ -125,7 +125,7 @@ const FamilyTraits& family_named(std::string_view name) {
   for (const FamilyTraits& t : kFamilies) {
     if (t.name == name) return t;
   }
-  fail(ErrorCode::invalid_argument, "there is no decoder '{}' for detectors of faces; known are: {}", name, known_families());
+  fail(ErrorCode::invalid_argument, "there is no decoder '{}' for face detectors; known: {}", name, known_families());
 }
 
 std::optional<Family> recognise(std::span<const ValueSpec> outputs) {
@@ -169,7 +169,7 @@ const ValueSpec& picture_input(std::span<const ValueSpec> inputs) {
   }
   if (found != nullptr) return *found;
   fail(ErrorCode::invalid_argument,
-       "the model takes no picture: a detector of faces has one input, float32 or float16 [1,3,height,width] or "
+       "the model takes no picture: a face detector has one input, float32 or float16 [1,3,height,width] or "
        "[1,height,width,3]; this one has:{}",
        listed(inputs));
 }

@@ -14,8 +14,8 @@ namespace sdx::vision {
 
 enum class Family { yunet, yunet2022, scrfd, retinaface, ultraface, centerface, blazeface };
 
-// What a model is fed: value = (pixel - mean) * scale. The picture lies in the upper left corner; what is beside and below it has
-// pixels of value 0.
+// A model's input: value = (pixel - mean) * scale. The picture is in the upper left corner; beside and below it, pixels are
+// 0.
 struct InputRule {
   bool bgr = false;
   std::array<float, 3> mean{0, 0, 0};  // in the order of the channels

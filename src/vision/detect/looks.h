@@ -1,7 +1,7 @@
 #pragma once
-// In which sizes a picture is looked at, and how what is found in them becomes one list. Detectors of the YuNet family see faces
-// of about 10 to 300 pixels: what is larger they miss or find in parts, so that such pictures are looked at in a small size as
-// well.
+// The sizes at which a picture is searched, and how the faces found are merged into one list. Detectors of the YuNet family find
+// faces of about 10 to 300 pixels. They miss larger ones or find parts of them, so pictures are also searched at a small
+// size.
 
 #include <sdx/faces.hpp>
 #include <vector>

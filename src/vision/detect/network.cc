@@ -126,7 +126,7 @@ std::vector<faces::Face> Network::decoded(const NamedValues& outputs, InputSize 
   std::vector<Output> seen;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (!outputs[i].value.is_tensor()) {
-      fail(ErrorCode::runtime_failure, "the detector's output '{}' is {}, no tensor", outputs[i].name,
+      fail(ErrorCode::runtime_failure, "the detector's output '{}' is {}, not a tensor", outputs[i].name,
            outputs[i].value.type_string());
     }
     const Tensor& tensor = outputs[i].value.tensor();

@@ -19,7 +19,7 @@ const char* runtime_name(Runtime runtime);
 Runtime parse_runtime(std::string_view name);
 
 nlohmann::json preset_json(const Preset& preset);
-// As `sdx faces detect --json` has a picture, with "id" and "latency_ms": what each runtime took that has looked at it.
+// A picture as in `sdx faces detect --json`, with "id" and with "latency_ms": the time of each runtime that processed it.
 nlohmann::json picture_json(Picture& picture, const Looked& looked);
 
 // Text of unknown origin in UTF-8.

@@ -18,7 +18,7 @@ void serve_until_stopped(const ModuleOptions& options) {
   Backend backend = real_backend(*options.request);
   Runtime runtime = options.request->runtime == "ort" ? Runtime::ort : Runtime::native;
   try {
-    // Whatever is wrong is said before anybody opens the page.
+    // Reports problems before anyone opens the page.
     Opened probe;
     probe.image = std::make_shared<media::Image>(media::Image::blank(64, 64));
     backend.detect(probe, runtime);

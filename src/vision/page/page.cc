@@ -198,7 +198,7 @@ Response Page::upload(const Request& request) {
   }
   if (body.empty()) fail(ErrorCode::invalid_argument, "the file is empty");
   if (body.size() > limits_.upload_bytes) {
-    return error_response(413, fmt::format("the file has {} bytes; at most {} are taken", body.size(), limits_.upload_bytes));
+    return error_response(413, fmt::format("the file has {} bytes; at most {} are accepted", body.size(), limits_.upload_bytes));
   }
   const Turn turn(uploads_);
   auto picture = std::make_shared<Picture>();
@@ -259,7 +259,7 @@ Response Page::zip(const Request& request) {
   ZipWriter writer;
   std::uint64_t bytes = 0;
   for (const json& wish : wishes) {
-    if (*request.gone) fail(ErrorCode::cancelled, "the browser has gone");
+    if (*request.gone) fail(ErrorCode::cancelled, "the browser has disconnected");
     if (!wish.is_object() || !wish.value("picture", json()).is_string()) {
       fail(ErrorCode::invalid_argument, "each of 'crops' must be an object with 'picture'");
     }

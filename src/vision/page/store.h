@@ -26,8 +26,8 @@ struct Picture {
   std::map<Runtime, std::shared_ptr<const Looked>> looked;
 };
 
-// Any number of threads at once. Beyond `most_bytes` the pictures that were not used for longest go; whoever still holds one
-// keeps it.
+// Thread-safe. Beyond `most_bytes`, the least recently used pictures are dropped; a picture that is still referenced stays in
+// memory until then.
 class PictureStore {
  public:
   explicit PictureStore(std::size_t most_bytes) : most_bytes_(most_bytes) {}

@@ -19,7 +19,7 @@ std::uint64_t whole_number(const Parameters& parameters, const char* key) {
   const inference::InferParameter& p = at->second;
   if (p.parameter_choice_case() == inference::InferParameter::kUint64Param) return p.uint64_param();
   if (p.parameter_choice_case() != inference::InferParameter::kInt64Param || p.int64_param() < 0) {
-    fail(ErrorCode::invalid_argument, "parameter '{}' is a whole number from 0 on", key);
+    fail(ErrorCode::invalid_argument, "parameter '{}' must be an integer of at least 0", key);
   }
   return static_cast<std::uint64_t>(p.int64_param());
 }
@@ -72,10 +72,10 @@ Tensor tensor_of(const inference::ModelInferRequest::InferInputTensor& input, co
   const DataType type = parse_protocol_type(input.datatype());
   if (type == DataType::undefined) fail(ErrorCode::invalid_argument, "{}: there is no datatype '{}'", where, input.datatype());
   Shape shape(input.shape().begin(), input.shape().end());
-  if (shape.size() > 64) fail(ErrorCode::invalid_argument, "{}: at most 64 extents", where);
+  if (shape.size() > 64) fail(ErrorCode::invalid_argument, "{}: a shape has at most 64 extents", where);
   element_count(shape);  // or throws
   if (raw != nullptr) {
-    if (input.has_contents()) fail(ErrorCode::invalid_argument, "{}: contents beside raw_input_contents", where);
+    if (input.has_contents()) fail(ErrorCode::invalid_argument, "{}: contents and raw_input_contents exclude each other", where);
     if (type == DataType::string) return tensor_of_bytes(*raw, type, std::move(shape), nullptr, where);
     // The message outlives the run.
     return tensor_of_bytes(*raw, type, std::move(shape), std::shared_ptr<const void>(std::shared_ptr<void>(), raw->data()),
@@ -107,14 +107,14 @@ InferRequest request_of(const inference::ModelInferRequest& message) {
   for (int i = 0; i < message.inputs_size(); ++i) {
     const auto& input = message.inputs(i);
     const std::string where = "input '" + input.name() + "'";
-    if (out.inputs.find(input.name()) != nullptr) fail(ErrorCode::invalid_argument, "{} is there twice", where);
+    if (out.inputs.find(input.name()) != nullptr) fail(ErrorCode::invalid_argument, "{} is given twice", where);
     refuse_shared_memory(input.parameters(), where);
     out.inputs.add(input.name(), tensor_of(input, raw ? &message.raw_input_contents(i) : nullptr, where));
   }
   for (const auto& output : message.outputs()) {
     const bool twice =
         std::any_of(out.outputs.begin(), out.outputs.end(), [&](const RequestedOutput& o) { return o.name == output.name(); });
-    if (twice) fail(ErrorCode::invalid_argument, "output '{}' is there twice", output.name());
+    if (twice) fail(ErrorCode::invalid_argument, "output '{}' is given twice", output.name());
     refuse_shared_memory(output.parameters(), "output '" + output.name() + "'");
     const std::uint64_t classes = std::min<std::uint64_t>(whole_number(output.parameters(), "classification"), 1ULL << 32);
     out.outputs.push_back({output.name(), true, static_cast<std::int64_t>(classes)});

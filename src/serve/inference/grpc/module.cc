@@ -14,7 +14,7 @@ constexpr sdx::serve::GrpcModule kModule{sdx::serve::kGrpcModuleVersion, SDX_VER
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) const sdx::serve::GrpcModule* sdx_serve_grpc_module() {
-  // Else every broken message is a line on standard error; errors are told to whoever asked.
+  // Otherwise every broken message causes a line on standard error; clients get errors as answers.
   google::protobuf::SetLogHandler(nullptr);
   return &kModule;
 }

@@ -66,7 +66,7 @@ class Inference final : public Unary {
   inference::ModelInferRequest request;
   inference::ModelInferResponse response;
 
-  // False where the call has ended with an error. `bytes` are let go of: tensors would lie there twice.
+  // False if the call has ended with an error. Releases `bytes`, so that tensors are not in memory twice.
   bool read(const Calls& calls, grpc::ByteBuffer& bytes) {
     Status parsed;
     Status status =
@@ -287,7 +287,7 @@ class Server final : public GrpcServer {
   Health health_;
   int port_ = 0;
   std::shared_ptr<Certificates> certificates_;
-  std::shared_ptr<grpc::ServerCredentials> credentials_;  // which the server asks as long as it is there
+  std::shared_ptr<grpc::ServerCredentials> credentials_;  // used by the server for as long as it exists
   std::unique_ptr<grpc::Server> server_;
 };
 

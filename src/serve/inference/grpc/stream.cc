@@ -143,7 +143,7 @@ class Stream : public grpc::ServerBidiReactor<inference::ModelInferRequest, Answ
     ended_ = false;
     const bool gone = gone_;
     lock.unlock();
-    if (gone) return Finish({StatusCode::CANCELLED, "the client has gone"});
+    if (gone) return Finish({StatusCode::CANCELLED, "the client has disconnected"});
     StartRead(&request_);
   }
   Calls& calls_;

@@ -45,7 +45,7 @@ Model build_decoder(const std::shared_ptr<const TensorFiles>& file, DecoderConfi
 // Weights as they lie in the file: sdx.GgmlMatMul and sdx.GgmlGather.
 std::unique_ptr<WeightStyle> weights_in_place(std::shared_ptr<const TensorFiles> file);
 
-// What Session::from_bytes() takes for a graph of weights_in_place(): references into the files, which lie in `folder`.
+// What Session::from_bytes() takes for a graph of weights_in_place(): references into the files in `folder`.
 struct MappedModel {
   std::string bytes;
   std::filesystem::path folder;

@@ -134,7 +134,7 @@ class Reader {
       for (const std::string& part : network_.biased) {
         const std::string name = at + part + ".bias";
         if (to_.find_tensor(names_.gguf(name)) == nullptr) {
-          fail(ErrorCode::invalid_model, "the model lacks the tensor '{}', which config.json asks for", name);
+          fail(ErrorCode::invalid_model, "the model lacks the tensor '{}', which config.json requires", name);
         }
       }
     }
@@ -143,7 +143,7 @@ class Reader {
       const std::string name = names_.hugging_face(t.name);
       const bool known = std::any_of(network_.biased.begin(), network_.biased.end(),
                                      [&](const std::string& part) { return name.ends_with("." + part + ".bias"); });
-      if (!known) fail(ErrorCode::not_implemented, "there is a tensor '{}', which config.json does not speak of", name);
+      if (!known) fail(ErrorCode::not_implemented, "there is a tensor '{}', which config.json does not mention", name);
     }
   }
 

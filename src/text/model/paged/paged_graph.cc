@@ -42,7 +42,7 @@ class Paging {
       : g_(graph), opset_(opset), names_(names), options_(options) {}
 
   std::string run() {
-    // What follows relies on numbers of inputs and outputs that nobody has looked at yet.
+    // The code below relies on numbers of inputs and outputs, which have not been checked yet.
     try {
       session::check_known(g_);
     } catch (const Error& e) {
@@ -51,7 +51,7 @@ class Paging {
     if (!works_in_place(g_, names_)) return "its caches are read by more than GroupQueryAttention";
     std::vector<NodeId> attentions;
     for (NodeId id = 0; id < g_.nodes().size(); ++id) {
-      if (!g_.node(id).removed && g_.node(id).op_type == "PagedAttention") return "it has attention over blocks already";
+      if (!g_.node(id).removed && g_.node(id).op_type == "PagedAttention") return "it already has attention over blocks";
       if (!is_attention(g_.node(id))) continue;
       if (std::string why = refusal(g_.node(id)); !why.empty()) return g_.describe(id) + " " + why;
       attentions.push_back(id);
@@ -84,7 +84,7 @@ class Paging {
          {std::pair(kPositions, "position_ids"), {kBias, "attention_bias"}, {kKeyScale, "k_scale"}, {kValueScale, "v_scale"}}) {
       if (given(n, input)) return std::string("has the input ") + what;
     }
-    if (n.outputs.size() > 3 && n.outputs[3] != kNoValue) return "hands out its scores";
+    if (n.outputs.size() > 3 && n.outputs[3] != kNoValue) return "has its scores as an output";
     if (n.attributes.get_int("causal", 1) != 1) return "is not causal";
     if (n.attributes.get_int("sliding_window_cache", 0) != 0) return "has a cache that slides";
     for (const char* key : {"k_quant_type", "v_quant_type"}) {

@@ -8,8 +8,8 @@
 
 namespace sdx::text {
 
-// What the rewritten network takes besides; docs/paged-attention.md says what they hold. All tokens of a step lie behind each
-// other in one row: input_ids [1,T], position_ids [1,T]. Pasts and presents are pools of blocks, with scales for int8 (their
+// Additional inputs of the rewritten network; docs/paged-attention.md describes their contents. All tokens of a step
+// are in one row: input_ids [1,T], position_ids [1,T]. Pasts and presents are pools of blocks, with scales for int8 (their
 // names and kScales). The mask is gone where nothing else reads it.
 inline constexpr const char *kStarts = "sequence_starts", *kPastLengths = "past_lengths", *kTable = "block_table",
                             *kScales = ".scales";

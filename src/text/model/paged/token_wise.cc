@@ -230,18 +230,18 @@ std::string want_rows(Graph& g, const DecoderNames& names, int opset) {
     if (user == kNoNode) return "its logits are not computed by any node";
     const Node& n = g.node(user);
     if (one_of(kProducts, n.op_type)) {
-      if (n.inputs.empty() || n.inputs[0] == kNoValue) return g.describe(user) + " makes the logits";
+      if (n.inputs.empty() || n.inputs[0] == kNoValue) return g.describe(user) + " computes the logits";
       rows = n.inputs[0];
       break;
     }
-    if (!one_of(kUnary, n.op_type) && !one_of(kBinary, n.op_type)) return g.describe(user) + " makes the logits";
+    if (!one_of(kUnary, n.op_type) && !one_of(kBinary, n.op_type)) return g.describe(user) + " computes the logits";
     ValueId next = kNoValue;
     for (const ValueId in : n.inputs) {
       if (in == kNoValue || g.value(in).constant) continue;
-      if (next != kNoValue) return g.describe(user) + " makes the logits";
+      if (next != kNoValue) return g.describe(user) + " computes the logits";
       next = in;
     }
-    if (next == kNoValue) return g.describe(user) + " makes the logits";
+    if (next == kNoValue) return g.describe(user) + " computes the logits";
     v = next;
   }
   const NodeId product = g.value(v).producer;

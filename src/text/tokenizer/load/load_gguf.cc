@@ -73,7 +73,7 @@ std::shared_ptr<Core> core_of_gguf(const GgufFile& file) {
   if (*model == "t5") return pieces(source, true);
   if (*model == "gpt2") return byte_level(source);
   if (*model == "bert") return wordpiece(source);
-  fail(ErrorCode::not_implemented, "the GGUF file's tokenizer is of the kind '{}'; known are llama, gpt2, bert and t5", *model);
+  fail(ErrorCode::not_implemented, "the GGUF file's tokenizer is of the kind '{}'; known: llama, gpt2, bert, t5", *model);
 }
 
 }  // namespace sdx::text

@@ -65,7 +65,7 @@ const SplitExpressions& split_expressions(std::string_view name) {
     if (std::find(e.names.begin(), e.names.end(), name) != e.names.end()) return e.split;
     for (const std::string_view n : e.names) names += (names.empty() ? "" : ", ") + std::string(n);
   }
-  fail(ErrorCode::not_implemented, "the GGUF file cuts text by '{}' (tokenizer.ggml.pre), which is not known; known are {}", name,
+  fail(ErrorCode::not_implemented, "the GGUF file splits text by '{}' (tokenizer.ggml.pre), which is unknown; known: {}", name,
        names);
 }
 

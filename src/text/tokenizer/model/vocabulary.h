@@ -13,7 +13,7 @@ namespace sdx::text {
 class Vocabulary {
  public:
   void reserve(std::size_t tokens, std::size_t bytes);
-  // A token that is there already gets the new number.
+  // A token that already exists gets the new number.
   void add(std::string_view token, std::uint32_t id);
   // After the last token, before anything is looked up by number.
   void finish();

@@ -1,5 +1,5 @@
 #pragma once
-// Data for training, in whatever form they lie.
+// Opens training data of any supported form.
 
 #include <cstdint>
 #include <filesystem>

@@ -9,7 +9,7 @@
 
 namespace sdx::train::loop {
 
-// A table of text and labels: `labels` as long as `texts`; `where[i]` says where row i lies.
+// A table of text and labels: `labels` as long as `texts`; `where[i]` is the place of row i, for messages.
 struct LabelledTexts {
   std::vector<std::string> texts, labels, where;
 };

@@ -32,7 +32,7 @@ std::unique_ptr<std::istream> interruptible_stream(int fd);
 
 // Watches the folders and those below them, from the moment it is made.
 class Watch;
-// `outputs`: folders that are not looked at. Throws Error(io) where the folders cannot be watched.
+// `outputs`: folders to ignore. Throws Error(io) if the folders cannot be watched.
 std::shared_ptr<Watch> watch_folders(const std::vector<std::filesystem::path>& folders,
                                      const std::vector<std::filesystem::path>& outputs);
 // After `first`, whatever is written into or moved into the folders, hidden files and those that are not pictures left out. A

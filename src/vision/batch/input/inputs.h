@@ -28,8 +28,8 @@ struct Collected {
   std::size_t hidden = 0, others = 0;  // left out of folders: hidden files, and files that are not pictures
 };
 
-// `outputs`: folders that hold results and are not read, where they lie inside what is. Throws Error for a table that cannot be
-// read, and for a folder that is one of `outputs`: the next run, or --watch, would take its results for pictures.
+// `outputs`: folders of results, which are not read even if they are inside an input folder. Throws Error if a table cannot be
+// read, or if an input folder is one of `outputs`: the next run, or --watch, would take its results for pictures.
 Collected collect(const Request& request, const Settings& settings, const std::vector<std::filesystem::path>& outputs);
 
 // Absolute, without links and without a slash at the end, whether or not it is there already.

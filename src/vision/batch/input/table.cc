@@ -130,7 +130,7 @@ std::vector<TableRow> read_jsonl(const fs::path& file, const TableOptions& optio
     ++line;
     if (text.find_first_not_of(" \t\r") == std::string_view::npos) continue;
     const auto object = nlohmann::ordered_json::parse(text, nullptr, false);
-    if (!object.is_object()) fail(ErrorCode::invalid_argument, "'{}', line {}: no JSON object", file.string(), line);
+    if (!object.is_object()) fail(ErrorCode::invalid_argument, "'{}', line {}: not a JSON object", file.string(), line);
     std::vector<std::string> names;
     std::vector<const nlohmann::ordered_json*> values;
     for (const auto& [key, value] : object.items()) {

@@ -45,7 +45,7 @@ OutputFolder::OutputFolder(fs::path folder, bool replace, bool dry, const Protec
   std::error_code error;
   fs::create_directories(folder_, error);
   if (error || !fs::is_directory(folder_, error)) {
-    fail(ErrorCode::io, "cannot make the folder '{}': {}", folder_.string(), error ? error.message() : "a file has this name");
+    fail(ErrorCode::io, "cannot create the folder '{}': {}", folder_.string(), error ? error.message() : "a file has this name");
   }
   if (::access(folder_.c_str(), W_OK | X_OK) != 0) {
     fail(ErrorCode::io, "cannot write to the folder '{}': {}", folder_.string(), std::strerror(errno));

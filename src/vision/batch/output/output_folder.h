@@ -28,8 +28,8 @@ class OutputFolder {
  public:
   static constexpr const char* kTemporary = ".sdx-faces.tmp";
 
-  // Makes the folder unless `dry`, and removes what processes that are gone left unfinished in it. `replace`: what is there
-  // already may be replaced. Throws Error(io).
+  // Creates the folder unless `dry`, and removes unfinished files of processes that no longer run. `replace`: existing files
+  // may be replaced. Throws Error(io).
   OutputFolder(std::filesystem::path folder, bool replace, bool dry, const Protected& inputs);
   ~OutputFolder();
   OutputFolder(const OutputFolder&) = delete;
@@ -37,7 +37,7 @@ class OutputFolder {
 
   const std::filesystem::path& path() const { return folder_; }
 
-  // From here on what is there already may be replaced. Before the first claim().
+  // From here on, existing files may be replaced. Call it before the first claim().
   void permit_replacing() { replace_ = true; }
 
   // Throws Error(io) where `name` (relative) may not be written for the picture `owner`: it is an input, it is there already, or
@@ -46,7 +46,7 @@ class OutputFolder {
   // After claim(): the file appears whole. Throws Error(io).
   void write(const std::filesystem::path& file, std::string_view content);
 
-  // A write failed for want of room, or because nothing can be written here: so will the next.
+  // A write failed because the disk is full or not writable, so the next one will fail too.
   bool hopeless() const { return hopeless_; }
 
  private:

@@ -171,7 +171,7 @@ Record record_from_json(std::string_view text) {
                  number_at<double>(t, "postprocess"), number_at<double>(t, "crop"),       number_at<double>(t, "encode")};
     return out;
   } catch (const Json::exception& e) {
-    fail(ErrorCode::invalid_argument, "no record of a picture: {}", e.what());
+    fail(ErrorCode::invalid_argument, "not a record of a picture: {}", e.what());
   }
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// What is said of one picture: to people, as JSON, in journals and reports.
+// The result for one picture: as text, as JSON, in journals and in reports.
 
 #include <cstdint>
 #include <string>
