@@ -244,6 +244,10 @@ class ChainPlan::Worker {
         continue;
       }
       auto* y = static_cast<float*>(outputs_[c_.outputs.size() + f]) + first / c_.row;
+      if (c_.row < reduce_.lanes) {
+        reduce_.short_rows(c_.folds[f].op, x, y, n / c_.row, c_.row);
+        continue;
+      }
       for (std::int64_t r = 0; r < n / c_.row; ++r) y[r] = reduce_.row(c_.folds[f].op, x + r * c_.row, c_.row);
     }
   }

@@ -47,13 +47,6 @@ HWY_INLINE float sum_of(const float* x, std::int64_t n, F&& map) {
   const DF d;
   const std::int64_t lanes = lanes_f32();
   float total = 0.0F;
-  if (n < lanes) {
-    // One after the other, as where such rows are summed as columns: a row's sum does not depend on its neighbours.
-    HWY_ALIGN float few[kMaxF32Lanes];
-    hn::Store(map(load_tail(d, x, n)), d, few);
-    for (std::int64_t j = 0; j < n; ++j) total += few[j];
-    return total;
-  }
   for (std::int64_t b = 0; b < n; b += kSumBlock) {
     const std::int64_t e = b + kSumBlock < n ? b + kSumBlock : n;
     VF s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
