@@ -1,6 +1,5 @@
 #include "kernels/cpu/rows/reduce_simd.h"
 
-#include <algorithm>
 #include <cmath>
 #include <type_traits>
 
@@ -173,20 +172,11 @@ void reduce_columns(Reduce op, const float* x, float* y, std::int64_t axis, std:
 }
 
 void short_rows(Reduce op, const float* x, float* y, std::int64_t rows, std::int64_t n) {
-  HWY_ALIGN float columns[kMaxF32Lanes * kMaxF32Lanes];
-  const std::int64_t lanes = lanes_f32();
-  for (; rows >= lanes; rows -= lanes, x += lanes * n, y += lanes) {
-    rows_to_columns(x, n, columns);
-    reduce_columns(op, columns, y, n, lanes, 0, lanes);
-  }
-  if (rows == 0) return;
-  // The same sums for the last ones, whatever stands beside them.
-  HWY_ALIGN float last[kMaxF32Lanes * kMaxF32Lanes] = {};
-  HWY_ALIGN float results[kMaxF32Lanes];
-  std::copy_n(x, rows * n, last);
-  rows_to_columns(last, n, columns);
-  reduce_columns(op, columns, results, n, lanes, 0, lanes);
-  std::copy_n(results, rows, y);
+  short_rows_as_columns(x, rows, n, [&](const float* columns, std::int64_t first, std::int64_t count) HWY_ATTR {
+    HWY_ALIGN float results[kMaxF32Lanes];
+    reduce_columns(op, columns, results, n, lanes_f32(), 0, lanes_f32());
+    std::copy_n(results, count, y + first);
+  });
 }
 
 // The first (last) position of the row's largest (smallest) element; a NaN beats everything.

@@ -6,6 +6,8 @@
 #define SDX_KERNELS_CPU_ROWS_INL_H_
 #endif
 
+#include <algorithm>
+
 #include "kernels/cpu/simd/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -37,6 +39,24 @@ HWY_INLINE void columns_to_rows(const float* HWY_RESTRICT x, std::int64_t n, flo
   const hn::RebindToSigned<DF> di;
   const auto at = hn::Mul(hn::Iota(di, 0), hn::Set(di, static_cast<std::int32_t>(n)));
   for (std::int64_t a = 0; a < n; ++a) hn::ScatterIndex(hn::Load(d, x + a * lanes_f32()), d, out + a, at);
+}
+
+// Rows of n < lanes elements as columns: body(columns, first, count) for rows [first, first + count) side by side, behind the
+// last ones of which stand zeros. So no row's result depends on its place.
+template <class F>
+HWY_INLINE void short_rows_as_columns(const float* x, std::int64_t rows, std::int64_t n, F&& body) {
+  const std::int64_t lanes = lanes_f32();
+  HWY_ALIGN float columns[kMaxF32Lanes * kMaxF32Lanes];
+  std::int64_t i = 0;
+  for (; i + lanes <= rows; i += lanes) {
+    rows_to_columns(x + i * n, n, columns);
+    body(columns, i, lanes);
+  }
+  if (i == rows) return;
+  HWY_ALIGN float last[kMaxF32Lanes * kMaxF32Lanes] = {};
+  std::copy_n(x + i * n, (rows - i) * n, last);
+  rows_to_columns(last, n, columns);
+  body(columns, i, rows - i);
 }
 
 // Blocks of 4096 elements bound the growth of rounding errors: a float sum of n terms errs by about n / lanes ulp.

@@ -138,15 +138,15 @@ bool softmax_short(const float* x, float* y, std::int64_t n) {
 void softmax_rows(const float* x, float* y, std::int64_t rows, std::int64_t n, bool log) {
   const std::int64_t lanes = lanes_f32();
   if (n < lanes) {
-    HWY_ALIGN float columns[kMaxF32Lanes * kMaxF32Lanes];
-    for (; rows >= lanes; rows -= lanes, x += lanes * n, y += lanes * n) {
-      rows_to_columns(x, n, columns);
+    return short_rows_as_columns(x, rows, n, [&](float* columns, std::int64_t first, std::int64_t count) HWY_ATTR {
+      HWY_ALIGN float results[kMaxF32Lanes * kMaxF32Lanes];
       softmax_columns(columns, columns, n, lanes, 0, lanes, log);
-      columns_to_rows(columns, n, y);
-    }
+      columns_to_rows(columns, n, results);
+      std::copy_n(results, count * n, y + first * n);
+    });
   }
   for (; rows > 0; --rows, x += n, y += n) {
-    if (n <= lanes || n > 4 * lanes || log || !softmax_short(x, y, n)) softmax(x, y, n, log);
+    if (n == lanes || n > 4 * lanes || log || !softmax_short(x, y, n)) softmax(x, y, n, log);
   }
 }
 
