@@ -160,10 +160,6 @@ void store(const Block& b, const Panel& p, std::int64_t batch, std::int64_t head
   b.rows.store_columns(p.sums, b.gemm.nr, factors, out, a.out_row, a.v_head_size, count);
 }
 
-}  // namespace
-
-namespace {
-
 // The largest square of a row's norm; not finite where an element is not, or a square leaves float's range.
 float largest_square(const float* rows, std::int64_t stride, std::int64_t n, std::int64_t size) {
   float largest = 0.0F, all = 0.0F;

@@ -26,6 +26,11 @@ struct ConvShape {
   std::int64_t joined = 1;
 };
 
+// How many input positions along an axis lie between the first and the last that outputs read, padding included, both counted.
+inline std::int64_t reach(const ConvShape& s, int axis) {
+  return (s.out[axis] - 1) * s.stride[axis] + (s.kernel[axis] - 1) * s.dilation[axis] + 1;
+}
+
 // Of three extents.
 inline std::int64_t volume(const std::int64_t (&v)[3]) { return v[0] * v[1] * v[2]; }
 

@@ -10,6 +10,8 @@ namespace sdx::cpu {
 inline std::size_t to_size(std::int64_t count) { return static_cast<std::size_t>(count); }
 
 inline std::int64_t up_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+// Rounds towards minus infinity.
+inline std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a >= 0 ? a / b : -up_div(-a, b); }
 inline std::int64_t round_up(std::int64_t value, std::int64_t unit) { return up_div(value, unit) * unit; }
 
 // Equal cuts of [0, total) into parts of at most `most`.

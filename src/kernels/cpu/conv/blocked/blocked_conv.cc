@@ -271,7 +271,7 @@ struct Windows {
   std::int64_t row_floats;  // of what is read for a row of pixels
 
   Windows(const ConvShape& shape, const Layout& l) : s(&shape), in_block(l.in_block), blocks(l.blocks + (l.tail > 0 ? 1 : 0)) {
-    width = (s->out[2] - 1) * s->stride[2] + (s->kernel[2] - 1) * s->dilation[2] + 1;
+    width = cpu::reach(*s, 2);
     reach = (s->kernel[1] - 1) * s->dilation[1] + 1;
     copies = s->pad[1] != 0 || s->pad[2] != 0 || rows(s->out[1]) > s->in[1] || width > s->in[2];
     gathers = !copies && s->kernel[1] == 1 && s->kernel[2] == 1;  // so strided

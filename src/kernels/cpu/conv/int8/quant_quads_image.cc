@@ -15,10 +15,6 @@ namespace {
 constexpr std::int64_t kMostBytes = std::int64_t{4} << 20;  // of a padded image
 constexpr std::int64_t kCopyGrain = 64 * 1024;              // bytes
 
-// Extents of the padded image: what the outputs reach.
-std::int64_t reach(const ConvShape& s, int axis) {
-  return (s.out[axis] - 1) * s.stride[axis] + 1 + (s.kernel[axis] - 1) * s.dilation[axis];
-}
 // Outputs from one line to the next.
 std::int64_t line_of(const ConvShape& s) { return up_div(reach(s, 2), s.stride[2]); }
 

@@ -21,11 +21,6 @@ struct Padded {
   const std::int64_t* position = nullptr;  // by image and output position
 };
 
-// How far outputs reach along an axis.
-std::int64_t reach(const ConvShape& s, int axis) {
-  return (s.out[axis] - 1) * s.stride[axis] + (s.kernel[axis] - 1) * s.dilation[axis] + 1;
-}
-
 bool needs_padding(const ConvShape& s) {
   for (int i = 0; i < 3; ++i) {
     if (s.pad[i] != 0 || reach(s, i) > s.in[i]) return true;
@@ -52,10 +47,8 @@ void copy_padded(const ConvShape& s, const float* x, const std::int64_t (&extent
   }
 }
 
-// Offsets of all steps of `count` axes, each `times[i]` long and `by[i]` apart, the last one fastest.
-template <std::size_t N>
-void list_offsets(const std::int64_t (&times)[N], const std::int64_t (&by)[N], std::int64_t* out) {
-  static_assert(N == 4);
+// Offsets of all steps of four axes, times[i] of them by[i] apart, the last axis fastest.
+void list_offsets(const std::int64_t (&times)[4], const std::int64_t (&by)[4], std::int64_t* out) {
   for (std::int64_t a = 0; a < times[0]; ++a) {
     for (std::int64_t b = 0; b < times[1]; ++b) {
       for (std::int64_t c = 0; c < times[2]; ++c) {

@@ -12,6 +12,7 @@
 #include "kernels/cpu/conv/plain/conv_simd.h"
 #include "kernels/cpu/elementwise/elementwise_simd.h"
 #include "kernels/cpu/gemm/gemm.h"
+#include "kernels/cpu/simd/cuts.h"
 #include "kernels/cpu/simd/scratch.h"
 
 namespace sdx::cpu {
@@ -26,8 +27,6 @@ Range inside(std::int64_t first, std::int64_t stride, std::int64_t in, std::int6
   const std::int64_t e = first >= out ? 0 : std::min(in, (out - first + stride - 1) / stride);
   return {b, std::max(b, e)};
 }
-
-std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
 
 // The input rows that a row of results gets something from.
 struct Source {

@@ -13,8 +13,6 @@
 namespace sdx::cpu {
 namespace {
 
-std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
-
 // The convolution that makes all phases of an output channel, [rows of the stride][columns of it], as channels of its own.
 ConvShape phases_of(const ConvShape& s) {
   ConvShape c;

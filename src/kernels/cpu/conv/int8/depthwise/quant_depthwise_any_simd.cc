@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "kernels/cpu/simd/cuts.h"
 #include "kernels/cpu/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -24,8 +25,6 @@ namespace {
 constexpr std::int64_t kBlock = 16;           // channels
 constexpr std::int64_t kColumn = 2 * kBlock;  // int16 of a pair of pixels
 constexpr std::int64_t kMostPairs = kMostDepthwiseTaps / 2 + 1;
-
-std::int64_t floor_half(std::int64_t v) { return v >= 0 ? v / 2 : -((1 - v) / 2); }
 
 // A pixel's channels of two rows, alternating.
 template <class D, class V>
@@ -144,9 +143,9 @@ void depthwise_any(const QDepthwise3& d) {
     const std::int64_t width = std::min(most, s.out[2] - x), columns = (width - 1) * stride + reach;
     auto* const sums = reinterpret_cast<std::int32_t*>(d.pairs + ring * columns * kColumn);
     const auto slot = [&](std::int64_t pair) { return d.pairs + (pair % ring + ring) % ring * columns * kColumn; };
-    std::int64_t next = floor_half(d.begin * s.stride[1] - s.pad[1]);  // pair that is not in the ring yet
+    std::int64_t next = floor_div(d.begin * s.stride[1] - s.pad[1], 2);  // pair that is not in the ring yet
     for (std::int64_t row = d.begin; row < d.end; ++row) {
-      const std::int64_t top = row * s.stride[1] - s.pad[1], pair = floor_half(top), odd = top - 2 * pair;
+      const std::int64_t top = row * s.stride[1] - s.pad[1], pair = floor_div(top, 2), odd = top - 2 * pair;
       r.count = (s.kernel[1] + odd + 1) / 2;
       r.weights = weights.of[odd];
       for (next = std::max(next, pair); next < pair + r.count; ++next) {
