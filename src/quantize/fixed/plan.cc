@@ -105,9 +105,8 @@ bool leaves_range(const Graph& g, const Node& n) {
 class Planner {
  public:
   Planner(const Graph& graph, const StaticQuantOptions& options, QuantReport& report)
-      : g_(graph), o_(options), report_(report), uses_(graph.uses()), choice_(graph, options, static_operators(), false) {
+      : g_(graph), o_(options), report_(report), readers_(graph), choice_(graph, options, static_operators(), false) {
     plan_.nodes.resize(g_.nodes().size());
-    for (const ValueId v : g_.outputs()) outputs_.insert(v);
   }
 
   StaticPlan run() {
@@ -139,9 +138,8 @@ class Planner {
   const Graph& g_;
   const StaticQuantOptions& o_;
   QuantReport& report_;
-  std::vector<std::vector<NodeId>> uses_;
+  Readers readers_;
   Choice choice_;
-  std::set<ValueId> outputs_;
   std::set<ValueId> wanted_;
   StaticPlan plan_;
 };
@@ -185,7 +183,8 @@ void Planner::choose_asked() {
 }
 
 bool Planner::only_read_by_bounding(ValueId v) const {
-  return uses_[v].size() == 1 && !outputs_.contains(v) && static_kind(g_.node(uses_[v][0])) == bounding;
+  const NodeId reader = readers_.only(v);
+  return reader != kNoNode && static_kind(g_.node(reader)) == bounding;
 }
 
 void Planner::choose_gaining() {
@@ -241,7 +240,7 @@ void Planner::add_values(NodeId id, bool all) {
     const ValueId out = n.outputs[i];
     if (!is_f32(g_, out) || (i > 0 && n.op_type != "Split")) continue;
     if (kind == weighted && !all && !wanted_.contains(out)) continue;
-    const bool bounded = only_read_by_bounding(out) && plan_.nodes[uses_[out][0]];
+    const bool bounded = only_read_by_bounding(out) && plan_.nodes[readers_.only(out)];
     if (bounded && kind != mover) continue;
     plan_.chosen.insert(out);
     if (!own_scales) plan_.like[out] = n.inputs[0];

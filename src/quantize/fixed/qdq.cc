@@ -40,9 +40,7 @@ class Writer {
         o_(options),
         report_(report),
         quantized_(plan.nodes),
-        uses_(model.graph.uses()) {
-    for (const ValueId v : model.graph.outputs()) outputs_.insert(v);
-  }
+        readers_(model.graph) {}
 
   void run() {
     for (const ValueId v : plan_.activations) find_params(v);
@@ -97,8 +95,7 @@ class Writer {
   const StaticQuantOptions& o_;
   QuantReport& report_;
   std::vector<bool> quantized_;
-  std::vector<std::vector<NodeId>> uses_;  // of the model as it came
-  std::set<ValueId> outputs_;
+  Readers readers_;  // of the model as it came
   std::map<NodeId, std::string> ops_;
   std::map<ValueId, Activation> params_;
 };
@@ -191,8 +188,8 @@ Writer::Bias Writer::added_bias(NodeId id) const {
   const ValueId product = n.outputs[0];
   const Tensor* w = constant_of(g, n.inputs[1]);
   if (o_.quant_format != QuantFormat::qdq || w == nullptr || w->rank() != 2) return {};
-  if (uses_[product].size() != 1 || outputs_.contains(product) || plan_.contains(product)) return {};
-  const NodeId reader = uses_[product][0];
+  const NodeId reader = readers_.only(product);
+  if (reader == kNoNode || plan_.contains(product)) return {};
   const Node& add = g.node(reader);
   if (!is_op(add, "Add") || plan_.nodes[reader] || add.inputs.size() != 2) return {};
   const std::size_t other = add.inputs[0] == product ? 1 : 0;

@@ -16,9 +16,7 @@ struct Operand {
 
 class Converter {
  public:
-  explicit Converter(Graph& graph, int opset) : g_(graph), opset_(opset), uses_(graph.uses()) {
-    for (const ValueId v : g_.outputs()) outputs_.insert(v);
-  }
+  explicit Converter(Graph& graph, int opset) : g_(graph), opset_(opset), readers_(graph) {}
 
   void run() {
     const std::size_t count = g_.nodes().size();
@@ -52,9 +50,8 @@ class Converter {
   }
   // The QuantizeLinear that alone reads the value.
   NodeId quantizer(ValueId v) const {
-    if (outputs_.contains(v) || uses_[v].size() != 1) return kNoNode;
-    const NodeId q = uses_[v][0];
-    return g_.node(q).op_type == "QuantizeLinear" && g_.node(q).inputs.size() == 3 ? q : kNoNode;
+    const NodeId q = readers_.only(v);
+    return q != kNoNode && g_.node(q).op_type == "QuantizeLinear" && g_.node(q).inputs.size() == 3 ? q : kNoNode;
   }
   DataType type_of(ValueId zero) const { return g_.value(zero).type.elem; }
 
@@ -65,8 +62,7 @@ class Converter {
 
   Graph& g_;
   int opset_;
-  std::vector<std::vector<NodeId>> uses_;
-  std::set<ValueId> outputs_;
+  Readers readers_;
 };
 
 // Fills in operator, inputs and attributes; false: there is no such operator.

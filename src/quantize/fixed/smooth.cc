@@ -47,7 +47,7 @@ Tensor scaled(const Tensor& t, const Divisors& d, bool rows, bool multiply) {
 // Puts divisors of a value's last axis into the nodes before it.
 class Folder {
  public:
-  Folder(Graph& graph, const Divisors& divisors) : g_(graph), d_(divisors), uses_(graph.uses()) {}
+  Folder(Graph& graph, const Divisors& divisors) : g_(graph), d_(divisors), readers_(graph) {}
 
   bool run(ValueId v) {
     if (!fold(v)) return false;
@@ -84,10 +84,7 @@ class Folder {
     return true;
   }
 
-  bool read_once(ValueId v) const {
-    const auto& outputs = g_.outputs();
-    return uses_[v].size() == 1 && std::find(outputs.begin(), outputs.end(), v) == outputs.end();
-  }
+  bool read_once(ValueId v) const { return readers_.only(v) != kNoNode; }
 
   bool fold(ValueId v) {
     const NodeId id = g_.value(v).producer;
@@ -131,7 +128,7 @@ class Folder {
 
   Graph& g_;
   const Divisors& d_;
-  std::vector<std::vector<NodeId>> uses_;
+  Readers readers_;
   std::vector<Change> changes_;
 };
 

@@ -85,6 +85,8 @@ ValueId Editor::op(const char* op, std::vector<ValueId> inputs, const std::strin
   return out;
 }
 
+Readers::Readers(const Graph& graph) : read_(graph.uses()), outputs_(graph.outputs().begin(), graph.outputs().end()) {}
+
 Choice::Choice(const Graph& graph, const QuantSelection& selection, std::vector<std::string> known, bool subgraphs)
     : ops_(selection.op_types_to_quantize), only_(selection.nodes_to_quantize), without_(selection.nodes_to_exclude) {
   if (!selection.ignore_unknown) check_known(ops_, known, "this mode does not quantise the operator");

@@ -54,6 +54,18 @@ class Choice {
   std::vector<std::string> ops_, only_, without_;
 };
 
+// The readers of a graph's values as it is when this is made.
+class Readers {
+ public:
+  explicit Readers(const Graph& graph);
+  // The one node that reads the value, if nobody else does: not the caller. kNoNode otherwise.
+  NodeId only(ValueId v) const { return read_[v].size() == 1 && !outputs_.contains(v) ? read_[v][0] : kNoNode; }
+
+ private:
+  std::vector<std::vector<NodeId>> read_;
+  std::set<ValueId> outputs_;
+};
+
 // Notes for the report.
 void note_kept(QuantReport& report, const Graph& graph, const Node& node, std::string why);
 void note_quantized(QuantReport& report, const std::string& op);
