@@ -62,7 +62,6 @@ class InferEngine {
   struct Known {
     std::optional<Tensor> value;
     std::optional<std::vector<Dim>> sym;
-    bool operator==(const Known& other) const;
   };
   void clear();
   Type input_type(ValueId v, const Type& given) const;
@@ -72,7 +71,7 @@ class InferEngine {
   void infer_all(bool only_changed);
   void infer_again(NodeId id);
   Known take_known(ValueId v);
-  Known known_copy(ValueId v) const;
+  bool is_known_as(ValueId v, const Known& before) const;
   void infer_node(NodeId id);
   void accept_outputs(NodeId id, InferContext& context);
   void fold(NodeId id, const OpDef& def);
@@ -351,24 +350,16 @@ void InferEngine::note_changed_inputs(const std::vector<Type>& input_types) {
 }
 
 // Elements taken from a tensor follow it: they are compared only where there is none.
-bool InferEngine::Known::operator==(const Known& other) const {
-  if (value.has_value() != other.value.has_value()) return false;
-  if (value) return same(*value, *other.value);
-  return sym.has_value() == other.sym.has_value() && (!sym || same(*sym, *other.sym));
-}
-
-InferEngine::Known InferEngine::known_copy(ValueId v) const {
-  Known known;
-  if (has_value_[v] != 0) known.value = result_.values.at(v);
-  if (has_sym_[v] != 0) known.sym = syms_.at(v);
-  return known;
+bool InferEngine::is_known_as(ValueId v, const Known& before) const {
+  if (before.value.has_value() != (has_value_[v] != 0)) return false;
+  if (before.value) return same(*before.value, result_.values.at(v));
+  return before.sym.has_value() == (has_sym_[v] != 0) && (!before.sym || same(*before.sym, syms_.at(v)));
 }
 
 InferEngine::Known InferEngine::take_known(ValueId v) {
-  Known known = known_copy(v);
-  if (has_value_[v] != 0) result_.values.erase(v);
-  if (has_sym_[v] != 0) syms_.erase(v);
-  has_value_[v] = has_sym_[v] = 0;
+  Known known;
+  if (std::exchange(has_value_[v], 0) != 0) known.value = std::move(result_.values.extract(v).mapped());
+  if (std::exchange(has_sym_[v], 0) != 0) known.sym = std::move(syms_.extract(v).mapped());
   return known;
 }
 
@@ -382,7 +373,7 @@ void InferEngine::infer_again(NodeId id) {
   auto old = before.begin();
   for (const ValueId v : node.outputs) {
     if (v == kNoValue) continue;
-    changed_[v] = same(old->first, result_.types[v]) && old->second == known_copy(v) ? 0 : 1;
+    changed_[v] = same(old->first, result_.types[v]) && is_known_as(v, old->second) ? 0 : 1;
     ++old;
   }
 }

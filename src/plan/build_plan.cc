@@ -24,12 +24,12 @@ ValueFacts facts_of(const Type& type) {
   return facts;
 }
 
+}  // namespace
+
 bool has_fixed_inputs(const Graph& graph) {
   return std::all_of(graph.inputs().begin(), graph.inputs().end(),
                      [&](ValueId v) { return graph.value(v).type.has_static_shape(); });
 }
-
-}  // namespace
 
 class PlanBuilder {
  public:
@@ -52,7 +52,7 @@ class PlanBuilder {
   void resolve_kernel(StepPlan& s, BufferRequest& workspace);
   void resolve_kernels();
   void lay_out();
-  void lay_out(std::vector<BufferRequest>& requests);
+  void place_buffers(std::vector<BufferRequest>& requests);
   void find_releases();
   std::size_t bytes_of(ValueId v) const { return facts_[v].bytes; }
   template <class F>
@@ -98,7 +98,6 @@ void PlanBuilder::place_given(const ops::InferResult& inferred) {
     ValuePlan& p = plan_->values[v];
     root_[v] = v;
     p.type = facts_[v].type;
-    p.bytes = facts_[v].bytes;
     if (graph_.value(v).is_input) {
       p.place = Place::input;
     } else if (graph_.value(v).constant || !program_.constants_[v].empty()) {
@@ -280,7 +279,7 @@ void PlanBuilder::resolve_kernels() {
 }
 
 // Where shapes are open, buffers get some slack, so that those which grow a little with each run keep their places.
-void PlanBuilder::lay_out(std::vector<BufferRequest>& requests) {
+void PlanBuilder::place_buffers(std::vector<BufferRequest>& requests) {
   if (!has_fixed_inputs(graph_)) {
     for (BufferRequest& r : requests) {
       const std::size_t step = std::max<std::size_t>(std::bit_floor(r.bytes) / 16, 64);
@@ -322,7 +321,7 @@ void PlanBuilder::lay_out() {
     requests.push_back(workspaces_[i]);
     workspace_steps.push_back(i);
   }
-  lay_out(requests);
+  place_buffers(requests);
   for (std::size_t i = 0; i < buffers; ++i) plan_->values[owners[i]].offset = requests[i].offset;
   for (ValueId v = 0; v < plan_->values.size(); ++v) {
     if (parts_[v].whole == kNoValue) continue;

@@ -280,9 +280,10 @@ ValueId largest_in_arena(const Plan& plan) {
   for (ValueId v = 0; v < plan.values.size(); ++v) {
     const ValuePlan& p = plan.values[v];
     if (p.place != Place::arena) continue;
-    if (p.bytes >= most) {
+    const std::size_t bytes = byte_size(p.type->elem, element_count(to_shape(*p.type->shape)));
+    if (bytes >= most) {
       largest = v;
-      most = p.bytes;
+      most = bytes;
     }
   }
   return largest;

@@ -41,7 +41,6 @@ struct ValuePlan {
   ValueId root = kNoValue;           // of a view: whose memory (arena, output or input)
   std::size_t offset = 0;            // arena, and views of arena
   bool shared = false;               // output: other values lie in the same memory
-  std::size_t bytes = 0;             // of tensors with constant extents
   std::shared_ptr<const Type> type;  // shared by plans in which it is the same
 };
 
@@ -86,6 +85,9 @@ struct Plan {
   mutable std::mutex mutex;
   mutable std::vector<std::unique_ptr<Frame>> frames;  // not in use
 };
+
+// Whether one plan serves every run.
+bool has_fixed_inputs(const Graph& graph);
 
 // Makes the plans of one program. Consecutive plans often differ in little, such as the length of a cache that grows by one with
 // each token: what depends on no input that changed is taken from the plan before. Thread-safe: a caller who finds another one

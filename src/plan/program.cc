@@ -248,9 +248,7 @@ void Program::release_memory(std::size_t least) const {
 std::string Program::dump() const {
   std::string out;
   std::shared_ptr<const Plan> plan;
-  const bool fixed = std::all_of(graph_.inputs().begin(), graph_.inputs().end(),
-                                 [&](ValueId v) { return graph_.value(v).type.has_static_shape(); });
-  if (fixed) {
+  if (has_fixed_inputs(graph_)) {
     std::vector<Type> types;
     for (const ValueId v : graph_.inputs()) types.push_back(graph_.value(v).type);
     plan = planner_.plan({}, types);
