@@ -136,7 +136,7 @@ neon:
 
 # clang-tidy; SINCE=COMMIT looks at what changed since then alone, MINUTES=N begins no source after that time.
 tidy: | setup
-	@tools/tidy.sh "$(SINCE)" "$(MINUTES)"
+	@python3 -B tools/tidy.py "$(SINCE)" "$(MINUTES)"
 
 # Compares Sardonyx with its peers, which come from the package index; BENCH="--models resnet50 --threads 1" runs a part.
 BENCH ?=

@@ -1,0 +1,136 @@
+"""clang-tidy over the project's C++ sources, or over those that differ from a commit: tidy.py [COMMIT [MINUTES]]. Exit code 1 where it finds
+something. After MINUTES nothing further is begun; what is left out is named.
+
+Most of clang-tidy's time goes into headers, so sources that may be compiled together (cmake/unity_groups.py) are looked at together: a
+fifth of the time. They are copied into one file, not included: Clang's analyzer looks at functions of the main file only.
+"""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import time
+from bisect import bisect_right
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build" / "tidy"
+TOGETHER = BUILD / "together"
+GENERATED = re.compile(r"^([^/:][^:]*(?:_generated\.h|\.pb\.h)): CUSTOM_COMMAND$", re.M)
+INCLUDE = re.compile(r'^#include "(.+)"$', re.M)
+FINDING = re.compile(r"^(/[^:\n]+):(\d+):\d+: (?:warning|error|note): ", re.M)
+
+
+def output_of(*command, cwd=ROOT):
+    return subprocess.run(command, cwd=cwd, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def configure():
+    output_of("cmake", "--preset", "clang", "-B", str(BUILD), "-DSDX_UNITY=ON")
+    # Only the commands that write the headers: as targets, they would wait for the libraries that their targets link to.
+    commands = {output_of("ninja", "-t", "commands", "-s", header, cwd=BUILD) for header in GENERATED.findall(output_of("ninja", "-t", "targets", "all", cwd=BUILD))}
+    for command in commands:
+        subprocess.run(command, cwd=BUILD, shell=True, check=True)
+
+
+class Unit:
+    """Sources that are looked at together. Reads them; `starts` holds the line of `file` before each source's first."""
+
+    def __init__(self, entry, sources):
+        self.sources, self.directory, self.starts = sources, entry["directory"], []
+        arguments = shlex.split(entry["command"])
+        output = arguments.index("-o")
+        self.arguments = arguments[:output] + [f"-iquote{folder}" for folder in sorted({str(s.parent) for s in sources})]
+        self.size = sum(s.stat().st_size for s in sources)
+        self.file = sources[0]
+
+    def join(self, number):
+        """Writes the sources into one file, if there are several."""
+        if len(self.sources) == 1:
+            return
+        self.file = TOGETHER / f"{number}.cc"
+        text, lines = "", 0
+        for source in self.sources:
+            part = f'#line 1 "{source}"\n{source.read_text()}\n'
+            self.starts.append(lines + 1)
+            text, lines = text + part, lines + part.count("\n")
+        self.file.write_text(text)
+
+    def entry(self):
+        return {"directory": self.directory, "file": str(self.file), "arguments": [*self.arguments, "-c", str(self.file)]}
+
+    def origin(self, match):
+        """A finding's place in the source that it comes from."""
+        if match[1] != str(self.file) or not self.starts:
+            return match[0]
+        line = int(match[2])
+        part = bisect_right(self.starts, line) - 1
+        return match[0].replace(f"{match[1]}:{line}:", f"{self.sources[part]}:{line - self.starts[part]}:", 1)
+
+
+def units(chosen):
+    """The project's sources in the order of their size. `chosen`: their paths, or None for all. What this configuration does not compile,
+    as fuzzers, is left out."""
+    found = []
+    for entry in json.loads((BUILD / "compile_commands.json").read_text()):
+        path = Path(entry["file"])
+        sources = [Path(p) for p in INCLUDE.findall(path.read_text())] if "Unity" in path.parts else [path]
+        sources = [s for s in sources if BUILD not in s.parents and (chosen is None or s in chosen)]
+        if sources:
+            found.append(Unit(entry, sources))
+    return sorted(found, key=lambda unit: -unit.size)
+
+
+def look_at(unit, end):
+    """What clang-tidy says about a unit, None where there is no time left."""
+    if time.time() >= end:
+        return None
+    command = ["clang-tidy-16", "--quiet", "--warnings-as-errors=*", "-p", str(TOGETHER), str(unit.file)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, errors="replace")
+    said = done.stdout if done.returncode == 0 or done.stdout.strip() else done.stderr
+    return FINDING.sub(unit.origin, said), done.returncode != 0
+
+
+def findings(text):
+    """Each finding with its notes and lines of code."""
+    starts = [m.start() for m in FINDING.finditer(text) if ": note: " not in m[0]]
+    return [text[a:b] for a, b in zip(starts, [*starts[1:], len(text)])] or [text]
+
+
+def main(since="", minutes=""):
+    chosen = None
+    if since:
+        names = output_of("git", "diff", "--name-only", "--diff-filter=d", since, "--", "*.cc").split()
+        if not names:
+            print(f"tidy: no source differs from {since}")
+            return 0
+        chosen = {ROOT / name for name in names}
+    configure()
+    TOGETHER.mkdir(exist_ok=True)
+    every = units(chosen)
+    for number, unit in enumerate(every):
+        unit.join(number)
+    (TOGETHER / "compile_commands.json").write_text(json.dumps([unit.entry() for unit in every]))
+    end = time.time() + float(minutes or 1e6) * 60
+    seen, failed, left = set(), False, []  # a header's finding comes with each unit that includes it
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for unit, result in zip(every, pool.map(lambda u: look_at(u, end), every)):
+            if result is None:
+                left += unit.sources
+                continue
+            failed |= result[1]
+            for finding in findings(result[0]):
+                if finding not in seen:
+                    seen.add(finding)
+                    print(finding, end="", flush=True)
+    if left:
+        print(f"tidy: {len(left)} of {sum(len(u.sources) for u in every)} sources left out after {minutes} minutes:")
+        print("\n".join(f"  {source.relative_to(ROOT)}" for source in left))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
