@@ -133,7 +133,7 @@ void PlanBuilder::place_results() {
       if (v == kNoValue) continue;
       const ValuePlan& p = plan_->values[v];
       s.dynamic = s.dynamic || p.place == Place::dynamic || (p.place == Place::input && !facts_[v].fixed);
-      // Of another type than the kernel was chosen for: what to do about it is settled in the run.
+      // The kernel was chosen for another type: the run decides what to do about it.
       s.dynamic = s.dynamic || (p.type->is_tensor() && p.type->elem != graph_.value(v).type.elem);
     }
     for (const ValueId v : node.outputs) {
@@ -155,7 +155,7 @@ void PlanBuilder::place_results() {
     root_[out] = root(from);
     plan_->values[out].place = Place::view;
   }
-  // A view costs no step.
+  // Views need no step.
   std::erase_if(plan_->steps, [&](const StepPlan& s) {
     const Node& node = node_of(s);
     return !s.dynamic && !node.outputs.empty() && node.outputs[0] != kNoValue &&
@@ -170,7 +170,7 @@ void PlanBuilder::find_last_uses() {
   for (std::uint32_t i = 0; i < plan_->steps.size(); ++i) {
     const StepPlan& s = plan_->steps[i];
     const Node& node = node_of(s);
-    // Whoever makes results of his own may hand an input on as one of them: subgraphs do.
+    // A step that allocates its own results may return one of its inputs: subgraphs do.
     const bool lends = s.dynamic || kernel_of(s).allocates_outputs();
     for_each_use(node, [&](ValueId v) {
       last_[root(v)] = std::max(last_[root(v)], i);
@@ -200,7 +200,7 @@ bool PlanBuilder::merge_in_place(std::uint32_t index) {
     const ValueId other = node.inputs[i];
     if (other != kNoValue && other != in && root(other) == owner) return false;
   }
-  // Memory that leaves with the caller has an owner, so that a result sharing it stays as it is, and would be overwritten here.
+  // Memory that the caller receives has an owner, so a result that shares it is not copied and would be overwritten here.
   // What shares the arena was copied when it was made (Execution::run_dynamic).
   if (lent_[owner] < index && last_[out] == kForever) return false;
   root_[out] = owner;
@@ -210,7 +210,7 @@ bool PlanBuilder::merge_in_place(std::uint32_t index) {
   return true;
 }
 
-// Lets inputs that die where they are joined lie in the result from the beginning, so that nothing is copied.
+// Places inputs that die where they are joined inside the result from the beginning, so that nothing is copied.
 void PlanBuilder::join_inputs(std::uint32_t index) {
   constexpr std::size_t kVector = 32;  // parts begin where vectors do
   const StepPlan& s = plan_->steps[index];
@@ -278,7 +278,7 @@ void PlanBuilder::resolve_kernels() {
   }
 }
 
-// Where shapes are open, buffers get some slack, so that those which grow a little with each run keep their places.
+// Where shapes are unknown, buffers get some slack, so that those that grow a little with each run keep their places.
 void PlanBuilder::place_buffers(std::vector<BufferRequest>& requests) {
   if (!has_fixed_inputs(graph_)) {
     for (BufferRequest& r : requests) {

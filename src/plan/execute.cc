@@ -114,7 +114,7 @@ void Execution::run_step(std::size_t index) {
   const std::span<Value* const> out(frame_.outputs.data() + frame_.output_at[index], out_end - frame_.output_at[index]);
   if (!s.dynamic) return run_static(s, kernel, in, out);
   run_dynamic(s, kernel, in, out);
-  // A result may lie in memory that later steps reuse: a subgraph or a kernel handed on what it was given.
+  // A result may lie in memory that later steps reuse: a subgraph or a kernel returned one of its inputs.
   for (Value* v : out) {
     if (v != nullptr && !owns_memory(*v)) *v = owned(*v);
   }
@@ -133,7 +133,7 @@ void Execution::run_static(const StepPlan& s, const Kernel& kernel, std::span<co
   run_allocating(kernel, context, program_.graph().node(program_.steps()[s.step].node));
 }
 
-// Such a kernel may write where the plan says, or put tensors of its own in place of those that it was given.
+// Such a kernel may write where the plan says, or replace the tensors that it was given by its own.
 void Execution::run_allocating(const Kernel& kernel, const KernelContext& context, const Node& node) {
   planned_.clear();
   for (const Value* v : context.outputs) {
@@ -191,7 +191,7 @@ void Execution::check_shapes(const Node& node) const {
   }
 }
 
-// Types from the actual inputs; allocates the outputs when they are all settled by them.
+// Infers types from the actual inputs, and allocates the outputs if that determines all of them.
 bool Execution::settle_outputs(const Node& node, const ops::OpDef& def, std::span<const Value* const> in,
                                std::span<Value* const> out, std::vector<Type>& in_types, std::vector<Type>& out_types) {
   if (!node.subgraphs.empty()) return false;
@@ -390,7 +390,7 @@ void check_bound(const std::string& name, const Tensor& bound, DataType dtype, c
        bound.type_string());
 }
 
-// Results that were made elsewhere, by a provider of a vendor's or as a view of another value.
+// Results that lie elsewhere: made by a vendor's provider, or views of another value.
 Value into_bound(const std::string& name, const Value& made, const Tensor& bound) {
   if (!made.is_tensor())
     fail(ErrorCode::invalid_argument, "output '{}' is {}: no tensor can be bound to it", name, made.type_string());

@@ -1,5 +1,5 @@
 #pragma once
-// What a provider returns is checked before anybody relies on it.
+// Checks what a provider returns before other code relies on it.
 
 #include <atomic>
 #include <memory>

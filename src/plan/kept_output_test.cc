@@ -1,4 +1,4 @@
-// Results that a provider leaves in its device's memory: nobody else may look at them, and they take no memory here.
+// Results that a provider leaves in its device's memory: no other code may read them, and they take no memory here.
 
 #include <gtest/gtest.h>
 

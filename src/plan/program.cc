@@ -138,7 +138,7 @@ void Program::drop_constant(ValueId value) {
   constant.reset();
 }
 
-// Lets go of a node's constants once the last node that has them is lowered and none reads them: otherwise weights that a pass
+// Frees a node's constants once the last node that has them is lowered and none reads them: otherwise weights that a pass
 // made would all be held twice until the end.
 void Program::drop_packed(const Step& step, std::vector<std::uint32_t>& pending) {
   const Node& node = graph_.node(step.node);

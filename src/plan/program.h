@@ -26,14 +26,14 @@ class MappedFile;
 
 namespace sdx::plan {
 
-// What one call of Session::run hands down to every step, also those in subgraphs.
+// What one call of Session::run passes to every step, also in subgraphs.
 struct RunEnv {
   StopCondition stop;
   Profiler* profiler = nullptr;  // may be null
   std::uint64_t run = 0;
   std::atomic<std::uint64_t>* seed = nullptr;
   int depth = 0;  // nesting of subgraph calls
-  // Whose step runs now, or failed: names in the Program, readable by others while the run lasts.
+  // The step that runs now or that failed, by names in the Program. Other threads may read it during the run.
   std::atomic<const std::string*> provider{nullptr};
 };
 
@@ -60,7 +60,7 @@ class SDX_TOOLS_API Program {
   const std::vector<Step>& steps() const { return steps_; }
   // Programs of the node's subgraphs, in the order of Node::subgraphs.
   const std::vector<std::unique_ptr<Program>>& children(std::size_t step) const { return children_[step]; }
-  // Throws Error(io) where somebody has written to a file whose weights are used where they lie in it.
+  // Throws Error(io) if a file whose weights are used in place has been written to.
   void check_files() const;
   // The plan for the declared shapes where they are all fixed, as text; the step list without offsets otherwise.
   std::string dump() const;

@@ -40,7 +40,7 @@ struct Regions {
 // with all that is in it, or not at all. `graph` has inferred types (where operators are known) and no tombstones. `model`: where
 // it comes from. `source`: the file it was read from, or null when the graph differs from it. With `strict`, what a provider
 // throws passes through; otherwise it becomes a failure and the nodes stay for the next provider. `compiling` is called with the
-// place in the chain of the provider that gets to work now, and with -1 when all are done.
+// place in the chain of the provider that compiles now, and with -1 when all are done.
 Regions form_regions(Graph& graph, const Model& model, const ModelSource* source, std::span<const ChosenProvider> chain,
                      bool strict, const std::function<void(int)>& compiling = nullptr);
 

@@ -170,7 +170,7 @@ TEST(Regions, AFailureLeavesTheNodesToOthersUnlessStrict) {
   EXPECT_EQ(o.left, "Region");
   EXPECT_EQ(o.regions.compiled[0].provider, "next");
   EXPECT_THROW(form(kChain, {&broken, &next}, true), Error);
-  // Wrong options are the user's to mend, whether strict or not.
+  // Wrong options are an error, strict or not: the user has to correct them.
   broken.on_compile = [] { fail(ErrorCode::invalid_argument, "no such device"); };
   EXPECT_THROW(form(kChain, {&broken, &next}), Error);
 }
