@@ -7,7 +7,7 @@ import sys
 from functools import lru_cache
 from pathlib import Path
 
-LARGEST = 12  # files: more save little, and two cores have to share the work
+LARGEST = 12  # files: more save little when compiling, and two cores have to share the work
 NOISE = re.compile(r'//[^\n]*|/\*.*?\*/|R"\w*\((?:.|\n)*?\)\w*"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.S)
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.M)
 DEFINE = re.compile(r"^\s*#\s*define\s+(\w+)", re.M)
@@ -113,7 +113,7 @@ class Group:
         self.files, self.names, self.headers = [], set(), set()
 
     def takes(self, reader, path, names):
-        if len(self.files) >= LARGEST or self.names & reader.words(path):
+        if self.names & reader.words(path):
             return False
         headers = reader.headers(path)
         return not (any(self.names & reader.words(h) for h in headers - self.headers) or
@@ -125,19 +125,26 @@ class Group:
         self.headers |= reader.headers(path)
 
 
-def main():
-    output, reader, groups = Path(sys.argv[1]), Reader(sys.argv[2:]), []
-    for path in sorted(set(filter(None, sys.stdin.read().split(";")))):
+def groups_of(paths, roots, largest=LARGEST):
+    """Lists of files that may be compiled together, at most `largest` each. Files that have to be compiled alone are in none."""
+    reader, groups = Reader(roots), []
+    for path in sorted(paths):
         text = reader.text(path)
         if re.search(r"foreach_target|^using (?:namespace|enum)\b|HWY_", text, re.M):
             continue
         names = own_names(text)
-        group = next((g for g in groups if g.takes(reader, path, names)), None)
+        group = next((g for g in groups if len(g.files) < largest and g.takes(reader, path, names)), None)
         if group is None:
             groups.append(group := Group())
         group.add(reader, path, names)
-    lines = [f"set_source_files_properties({f} PROPERTIES UNITY_GROUP group{i})" for i, g in enumerate(groups) for f in g.files]
-    output.write_text("\n".join(lines) + "\n")
+    return [group.files for group in groups]
 
 
-main()
+def main():
+    groups = groups_of(set(filter(None, sys.stdin.read().split(";"))), sys.argv[2:])
+    lines = [f"set_source_files_properties({f} PROPERTIES UNITY_GROUP group{i})" for i, files in enumerate(groups) for f in files]
+    Path(sys.argv[1]).write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,8 +1,8 @@
 """clang-tidy over the project's C++ sources, or over those that differ from a commit: tidy.py [COMMIT [MINUTES]]. Exit code 1 where it finds
 something. After MINUTES nothing further is begun; what is left out is named.
 
-Most of clang-tidy's time goes into headers, so sources that may be compiled together (cmake/unity_groups.py) are looked at together: a
-fifth of the time. They are copied into one file, not included: Clang's analyzer looks at functions of the main file only.
+Most of clang-tidy's time goes into headers, so sources that may be compiled together (cmake/unity_groups.py) are looked at together, also
+those of different libraries. They are copied into one file, not included: Clang's analyzer looks at functions of the main file only.
 """
 
 import json
@@ -13,14 +13,20 @@ import subprocess
 import sys
 import time
 from bisect import bisect_right
+from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cmake"))
+from unity_groups import groups_of  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "tidy"
 TOGETHER = BUILD / "together"
+LARGEST = 24  # sources in a group
 GENERATED = re.compile(r"^([^/:][^:]*(?:_generated\.h|\.pb\.h)): CUSTOM_COMMAND$", re.M)
-INCLUDE = re.compile(r'^#include "(.+)"$', re.M)
+# Definitions that make no difference to what clang-tidy sees.
+HARMLESS = re.compile(r"-D(\w+_EXPORTS|HWY_IS_DEBUG_BUILD=.*|GTEST_HAS_PTHREAD=.*)$")
 FINDING = re.compile(r"^(/[^:\n]+):(\d+):\d+: (?:warning|error|note): ", re.M)
 
 
@@ -29,7 +35,7 @@ def output_of(*command, cwd=ROOT):
 
 
 def configure():
-    output_of("cmake", "--preset", "clang", "-B", str(BUILD), "-DSDX_UNITY=ON")
+    output_of("cmake", "--preset", "clang", "-B", str(BUILD))
     # Only the commands that write the headers: as targets, they would wait for the libraries that their targets link to.
     commands = {output_of("ninja", "-t", "commands", "-s", header, cwd=BUILD) for header in GENERATED.findall(output_of("ninja", "-t", "targets", "all", cwd=BUILD))}
     for command in commands:
@@ -39,11 +45,9 @@ def configure():
 class Unit:
     """Sources that are looked at together. Reads them; `starts` holds the line of `file` before each source's first."""
 
-    def __init__(self, entry, sources):
-        self.sources, self.directory, self.starts = sources, entry["directory"], []
-        arguments = shlex.split(entry["command"])
-        output = arguments.index("-o")
-        self.arguments = arguments[:output] + [f"-iquote{folder}" for folder in sorted({str(s.parent) for s in sources})]
+    def __init__(self, options, sources):
+        self.sources, self.starts = sources, []
+        self.arguments = ["clang++-16", *options, *(f"-iquote{folder}" for folder in sorted({str(s.parent) for s in sources}))]
         self.size = sum(s.stat().st_size for s in sources)
         self.file = sources[0]
 
@@ -60,7 +64,7 @@ class Unit:
         self.file.write_text(text)
 
     def entry(self):
-        return {"directory": self.directory, "file": str(self.file), "arguments": [*self.arguments, "-c", str(self.file)]}
+        return {"directory": str(BUILD), "file": str(self.file), "arguments": [*self.arguments, "-c", str(self.file)]}
 
     def origin(self, match):
         """A finding's place in the source that it comes from."""
@@ -71,16 +75,36 @@ class Unit:
         return match[0].replace(f"{match[1]}:{line}:", f"{self.sources[part]}:{line - self.starts[part]}:", 1)
 
 
+def options_of(command):
+    """The options that decide what the compiler sees: definitions, folders of headers, language, warnings; and the key by which sources may
+    share them."""
+    arguments = shlex.split(command)
+    options, take = [], False
+    for argument in arguments[1:arguments.index("-o")]:
+        if take:
+            options[-1] += argument
+        elif argument == "-isystem" or argument.startswith(("-D", "-I", "-std", "-W")):
+            options.append(argument)
+        take = argument == "-isystem"
+    key = frozenset(o for o in options if o.startswith(("-D", "-std")) and not HARMLESS.match(o))
+    return dict.fromkeys(options), key
+
+
 def units(chosen):
-    """The project's sources in the order of their size. `chosen`: their paths, or None for all. What this configuration does not compile,
+    """The project's sources in groups, the largest first. `chosen`: their paths, or None for all. What this configuration does not compile,
     as fuzzers, is left out."""
-    found = []
+    alike = defaultdict(lambda: ({}, set()))
     for entry in json.loads((BUILD / "compile_commands.json").read_text()):
-        path = Path(entry["file"])
-        sources = [Path(p) for p in INCLUDE.findall(path.read_text())] if "Unity" in path.parts else [path]
-        sources = [s for s in sources if BUILD not in s.parents and (chosen is None or s in chosen)]
-        if sources:
-            found.append(Unit(entry, sources))
+        source = Path(entry["file"])
+        if source.suffix == ".cc" and BUILD not in source.parents and (chosen is None or source in chosen):
+            options, key = options_of(entry["command"])
+            alike[key][0].update(options)
+            alike[key][1].add(source)
+    found = []
+    for options, sources in alike.values():
+        groups = [[Path(f) for f in group] for group in groups_of(map(str, sources), [ROOT / part for part in ("src", "include", "apps", "tests")], LARGEST)]
+        alone = sources.difference(*groups)
+        found += [Unit(options, group) for group in [*groups, *([source] for source in alone)]]
     return sorted(found, key=lambda unit: -unit.size)
 
 

@@ -293,23 +293,28 @@ void GradientContext::refuse(const std::string& why) const {
   fail(ErrorCode::not_implemented, "no gradient of {} (opset {}): {}", node_.op_type, node_.version, why);
 }
 
+GradientContext& Expr::here() const {
+  if (context == nullptr) fail(ErrorCode::internal, "a gradient reads an input that its node leaves out");
+  return *context;
+}
+
 Expr operator+(Expr a, Expr b) { return call("Add", a, b); }
 Expr operator-(Expr a, Expr b) { return call("Sub", a, b); }
 Expr operator*(Expr a, Expr b) { return call("Mul", a, b); }
 Expr operator/(Expr a, Expr b) { return call("Div", a, b); }
 Expr operator-(Expr a) { return call("Neg", a); }
-Expr operator+(Expr a, double b) { return a + a.context->scalar(b); }
-Expr operator-(Expr a, double b) { return a - a.context->scalar(b); }
-Expr operator*(Expr a, double b) { return a * a.context->scalar(b); }
-Expr operator/(Expr a, double b) { return a / a.context->scalar(b); }
-Expr operator-(double a, Expr b) { return b.context->scalar(a) - b; }
+Expr operator+(Expr a, double b) { return a + a.here().scalar(b); }
+Expr operator-(Expr a, double b) { return a - a.here().scalar(b); }
+Expr operator*(Expr a, double b) { return a * a.here().scalar(b); }
+Expr operator/(Expr a, double b) { return a / a.here().scalar(b); }
+Expr operator-(double a, Expr b) { return b.here().scalar(a) - b; }
 Expr operator+(double a, Expr b) { return b + a; }
 Expr operator*(double a, Expr b) { return b * a; }
-Expr operator/(double a, Expr b) { return b.context->scalar(a) / b; }
-Expr call(const char* op, Expr a) { return a.context->emit(op, {a}); }
-Expr call(const char* op, Expr a, Expr b) { return a.context->emit(op, {a, b}); }
-Expr call(const char* op, Expr a, double b) { return call(op, a, a.context->scalar(b)); }
-Expr where(Expr condition, Expr a, Expr b) { return condition.context->emit("Where", {condition, a, b}); }
+Expr operator/(double a, Expr b) { return b.here().scalar(a) / b; }
+Expr call(const char* op, Expr a) { return a.here().emit(op, {a}); }
+Expr call(const char* op, Expr a, Expr b) { return a.here().emit(op, {a, b}); }
+Expr call(const char* op, Expr a, double b) { return call(op, a, a.here().scalar(b)); }
+Expr where(Expr condition, Expr a, Expr b) { return condition.here().emit("Where", {condition, a, b}); }
 Expr square(Expr a) { return a * a; }
 
 void GradientTable::add(std::string name, GradientFn fn) {

@@ -23,6 +23,8 @@ struct Expr {
   GradientContext* context = nullptr;
   ValueId id = kNoValue;
   explicit operator bool() const { return id != kNoValue; }
+  // Where nodes that read it go. Throws Error(internal) if there is none: the value is an input that the node leaves out.
+  GradientContext& here() const;
 };
 
 using EmittedAttributes = std::initializer_list<std::pair<const char*, AttributeValue>>;

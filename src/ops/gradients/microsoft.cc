@@ -25,7 +25,7 @@ void by_formula(GradientContext& c) {
 }
 
 Expr gelu(Expr x) { return call("Gelu", x); }
-Expr gelu_by_tanh(Expr x) { return x.context->emit("Gelu", {x}, {{"approximate", std::string("tanh")}}); }
+Expr gelu_by_tanh(Expr x) { return x.here().emit("Gelu", {x}, {{"approximate", std::string("tanh")}}); }
 Expr scaled_silu(Expr x, double alpha) { return x * call("Sigmoid", alpha == 1 ? x : x * alpha); }
 Expr with_bias(GradientContext& c, std::size_t i) { return c.has_input(i) ? c.in(0) + c.in(i) : c.in(0); }
 

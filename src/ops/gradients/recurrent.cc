@@ -12,7 +12,7 @@ namespace {
 using enum RecurrentIn::Slot;
 
 std::vector<Expr> parts_of(Expr e, std::int64_t axis, std::int64_t parts) {
-  return e.context->emit_many("Split", {e}, static_cast<std::size_t>(parts), {{"axis", axis}, {"num_outputs", parts}});
+  return e.here().emit_many("Split", {e}, static_cast<std::size_t>(parts), {{"axis", axis}, {"num_outputs", parts}});
 }
 
 Expr activation(const RecurrentActivation& f, Expr x) {
@@ -217,7 +217,7 @@ class Unrolled {
     StepResult r = step(attrs_, d.activations, v);
     Expr given = call("Identity", r.h);
     if (v.active) {
-      given = where(v.active, r.h, r.h.context->scalar(0));
+      given = where(v.active, r.h, r.h.here().scalar(0));
       r.h = where(v.active, r.h, v.h);
       if (r.c) r.c = where(v.active, r.c, v.c);
     }

@@ -33,7 +33,7 @@ Expr same_sum(Expr e, GradientContext& c) {
                 {{"keepdims", std::int64_t{1}}, {"noop_with_empty_axes", noop}});
 }
 
-Expr expand(Expr e, Expr like) { return call("Expand", e, like.context->shape_of(like)); }
+Expr expand(Expr e, Expr like) { return call("Expand", e, like.here().shape_of(like)); }
 
 // The axes that are summed over, where that is known.
 std::optional<std::vector<std::int64_t>> summed_axes(GradientContext& c) {

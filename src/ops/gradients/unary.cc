@@ -17,7 +17,7 @@ void elementwise(GradientContext& c) {
   c.set(0, c.dy() * slope(c, c.in(0), c.out(0)));
 }
 
-Expr one_if(Expr condition, Expr like) { return condition.context->cast_like(condition, like); }
+Expr one_if(Expr condition, Expr like) { return condition.here().cast_like(condition, like); }
 
 Expr abs_slope(GradientContext&, Expr x, Expr) { return call("Sign", x); }
 Expr exp_slope(GradientContext&, Expr, Expr y) { return y; }

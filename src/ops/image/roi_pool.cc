@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::int64_t kMaxSamples = std::int64_t{1} << 24;  // per bin; a region far larger than the map asks for more
 
-void infer_regions(InferContext& c, Dim height, Dim width) {
+void infer_regions(InferContext& c, const Dim& height, const Dim& width) {
   const SymShape* x = c.shape(0);
   const SymShape* rois = c.shape(1);
   if (x != nullptr && x->size() != 4) c.fail("the input must be of rank 4 (N, C, H, W), received {}", to_string(*x));
@@ -161,7 +161,8 @@ void align_region(OpContext& c, const AlignOptions& o, const T* roi, const T* im
     auto* next = samples.data();
     for (std::int64_t p = first; p < end; ++p) {
       c.stop().check();
-      const double top = y1 + static_cast<double>(p / o.out_w) * bin_h, left = x1 + static_cast<double>(p % o.out_w) * bin_w;
+      const std::int64_t row = p / o.out_w, column = p % o.out_w;
+      const double top = y1 + static_cast<double>(row) * bin_h, left = x1 + static_cast<double>(column) * bin_w;
       for (std::int64_t i = 0; i < ny; ++i) {
         const double y = top + (static_cast<double>(i) + 0.5) * bin_h / static_cast<double>(ny);
         for (std::int64_t j = 0; j < nx; ++j) {
@@ -217,7 +218,7 @@ void run_roi_align(OpContext& c) {
 }
 
 Ints pooled_shape(const MaxRoiPoolAttrs& attr) {
-  const Ints shape = to_vector(attr.pooled_shape);
+  Ints shape = to_vector(attr.pooled_shape);
   if (shape.size() != 2 || shape[0] < 1 || shape[1] < 1) {
     fail(ErrorCode::invalid_model, "'pooled_shape' must hold two positive numbers, received {}", to_string(shape));
   }

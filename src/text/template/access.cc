@@ -22,7 +22,7 @@ Value make_view(Runtime& rt, const Value& of, View::What what) {
 
 template <View::What what>
 Value view(Runtime& rt, const Value& self, Arguments& arguments) {
-  Bound(arguments, "keys", {});
+  no_arguments(arguments, "keys");
   return make_view(rt, self, what);
 }
 
@@ -34,8 +34,8 @@ Value dict_get(Runtime& rt, const Value& self, Arguments& arguments) {
 }
 
 Value copy(Runtime& rt, const Value& self, Arguments& arguments) {
-  Bound(arguments, "copy", {});
-  return self.is(Kind::dict) ? rt.dict(self.dict().items) : rt.list(self.sequence().items);
+  no_arguments(arguments, "copy");
+  return self.is(Kind::dict) ? rt.dict(std::vector(self.dict().items)) : rt.list(self.sequence().items);
 }
 
 Value sequence_count(Runtime& rt, const Value& self, Arguments& arguments) {
@@ -78,15 +78,15 @@ Value conjugate(Runtime& rt, const Value& self, Arguments&) { return plus(rt, se
 Value is_integer(Runtime&, const Value& self, Arguments&) { return Value::boolean(self.as_real() == std::floor(self.as_real())); }
 
 Value cycler_next(Runtime& rt, const Value& self, Arguments& arguments) {
-  Bound(arguments, "next", {});
+  no_arguments(arguments, "next");
   rt.step();
   auto& cycler = self.object<Cycler>();
-  const Value item = cycler.items[cycler.at];
+  Value item = cycler.items[cycler.at];
   cycler.at = (cycler.at + 1) % cycler.items.size();
   return item;
 }
 Value cycler_reset(Runtime&, const Value& self, Arguments& arguments) {
-  Bound(arguments, "reset", {});
+  no_arguments(arguments, "reset");
   self.object<Cycler>().at = 0;
   return {};
 }
@@ -329,7 +329,7 @@ Values elements(Runtime& rt, const Value& value) {
     case Kind::view: return view_items(rt, value.object<View>());
     case Kind::iterator: {
       auto& iterator = value.object<Iterator>();
-      const Values items(iterator.items.begin() + static_cast<std::ptrdiff_t>(iterator.at), iterator.items.end());
+      Values items(iterator.items.begin() + static_cast<std::ptrdiff_t>(iterator.at), iterator.items.end());
       iterator.at = iterator.items.size();
       if (iterator.error) std::rethrow_exception(std::exchange(iterator.error, nullptr));
       return items;

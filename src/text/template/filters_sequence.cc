@@ -82,19 +82,19 @@ Value default_filter(Runtime& rt, Value& value, Arguments& arguments) {
 }
 
 Value length_filter(Runtime& rt, Value& value, Arguments& arguments) {
-  Bound(arguments, "length", {});
+  no_arguments(arguments, "length");
   const auto size = length(rt, value);
   if (!size) type_error(std::string("object of type '") + type_name(value) + "' has no len()");
   return Value::integer(*size);
 }
 
 Value list_filter(Runtime& rt, Value& value, Arguments& arguments) {
-  Bound(arguments, "list", {});
+  no_arguments(arguments, "list");
   return rt.list(items_of(rt, value));
 }
 
 Value items_filter(Runtime& rt, Value& value, Arguments& arguments) {
-  Bound(arguments, "items", {});
+  no_arguments(arguments, "items");
   return generated(rt, "generator", [&](Values& out) {
     if (value.is_undefined()) return;
     if (!value.is(Kind::dict)) type_error("Can only get item pairs from a mapping.");
@@ -103,7 +103,7 @@ Value items_filter(Runtime& rt, Value& value, Arguments& arguments) {
 }
 
 Value first_filter(Runtime& rt, Value& value, Arguments& arguments) {
-  Bound(arguments, "first", {});
+  no_arguments(arguments, "first");
   if (value.is(Kind::iterator)) {
     auto& iterator = value.object<Iterator>();
     if (iterator.at < iterator.items.size()) return iterator.items[iterator.at++];
@@ -122,14 +122,14 @@ void need_reversible(const Value& value) {
 }
 
 Value last_filter(Runtime& rt, Value& value, Arguments& arguments) {
-  Bound(arguments, "last", {});
+  no_arguments(arguments, "last");
   need_reversible(value);
   const Values items = items_of(rt, value);
   return items.empty() ? rt.undefined("No last item, sequence was empty.") : items.back();
 }
 
 Value reverse_filter(Runtime& rt, Value& value, Arguments& arguments) {
-  Bound(arguments, "reverse", {});
+  no_arguments(arguments, "reverse");
   if (value.is_string()) {
     std::u32string text = decode(value.text());
     std::reverse(text.begin(), text.end());
@@ -352,7 +352,7 @@ Value attr_filter(Runtime& rt, Value& value, Arguments& arguments) {
 }
 
 Value abs_filter(Runtime& rt, Value& value, Arguments& arguments) {
-  Bound(arguments, "abs", {});
+  no_arguments(arguments, "abs");
   if (value.is(Kind::real)) return Value::real(std::fabs(value.as_real()));
   if (value.is_integral()) return value.as_int() < 0 ? negate(rt, value) : Value::integer(value.as_int());
   type_error(std::string("bad operand type for abs(): '") + type_name(value) + "'");

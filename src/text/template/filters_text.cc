@@ -12,27 +12,27 @@ namespace {
 // soft_str: strings, Markup among them, stay what they are.
 Value soft(Runtime& rt, const Value& value) { return value.is_string() ? value : rt.str(to_text(rt, value)); }
 
-Value method(Runtime& rt, const Value& value, std::string_view name, Arguments arguments = {}) {
+Value method(Runtime& rt, const Value& value, std::string_view name, Arguments&& arguments = {}) {
   const char* canonical = nullptr;
   return (*string_method(name, canonical))(rt, soft(rt, value), arguments);
 }
 
 Value upper_filter(Runtime& rt, Value& value, Arguments& arguments) {
-  Bound(arguments, "upper", {});
+  no_arguments(arguments, "upper");
   return method(rt, value, "upper");
 }
 Value lower_filter(Runtime& rt, Value& value, Arguments& arguments) {
-  Bound(arguments, "lower", {});
+  no_arguments(arguments, "lower");
   return method(rt, value, "lower");
 }
 Value capitalize_filter(Runtime& rt, Value& value, Arguments& arguments) {
-  Bound(arguments, "capitalize", {});
+  no_arguments(arguments, "capitalize");
   return method(rt, value, "capitalize");
 }
 
 // Words begin after - ( { [ < and white space, other than in str.title.
 Value title_filter(Runtime& rt, Value& value, Arguments& arguments) {
-  Bound(arguments, "title", {});
+  no_arguments(arguments, "title");
   const Value of = soft(rt, value);
   const std::u32string text = decode(of.text());
   rt.work(text.size() * 4);
@@ -60,7 +60,7 @@ Value trim_filter(Runtime& rt, Value& value, Arguments& arguments) {
 }
 
 Value string_filter(Runtime& rt, Value& value, Arguments& arguments) {
-  Bound(arguments, "string", {});
+  no_arguments(arguments, "string");
   return soft(rt, value);
 }
 
@@ -77,15 +77,15 @@ Value center_filter(Runtime& rt, Value& value, Arguments& arguments) {
 }
 
 Value escape_filter(Runtime& rt, Value& value, Arguments& arguments) {
-  Bound(arguments, "escape", {});
+  no_arguments(arguments, "escape");
   return escaped(rt, value);
 }
 Value force_escape(Runtime& rt, Value& value, Arguments& arguments) {
-  Bound(arguments, "forceescape", {});
+  no_arguments(arguments, "forceescape");
   return rt.str(escape_html(to_text(rt, value)), true);
 }
 Value safe_filter(Runtime& rt, Value& value, Arguments& arguments) {
-  Bound(arguments, "safe", {});
+  no_arguments(arguments, "safe");
   return rt.str(to_text(rt, value), true);
 }
 
@@ -122,7 +122,7 @@ std::string without_tags(std::string_view text) {
 }
 
 Value striptags(Runtime& rt, Value& value, Arguments& arguments) {
-  Bound(arguments, "striptags", {});
+  no_arguments(arguments, "striptags");
   const std::string text = to_text(rt, value);
   rt.work(text.size());
   const std::string kept = without_tags(without_comments(text));
@@ -196,7 +196,7 @@ Value truncate_filter(Runtime& rt, Value& value, Arguments& arguments) {
 }
 
 Value wordcount_filter(Runtime& rt, Value& value, Arguments& arguments) {
-  Bound(arguments, "wordcount", {});
+  no_arguments(arguments, "wordcount");
   Int words = 0;
   bool inside = false;
   const Value of = soft(rt, value);
@@ -227,7 +227,7 @@ std::string percent_encoded(std::string_view text, bool query) {
 }
 
 Value urlencode_filter(Runtime& rt, Value& value, Arguments& arguments) {
-  Bound(arguments, "urlencode", {});
+  no_arguments(arguments, "urlencode");
   if (value.is_string() || !iterable(value)) return rt.str(percent_encoded(to_text(rt, value), false));
   std::string result;
   Values pairs;
@@ -284,7 +284,7 @@ Value tojson_filter(Runtime& rt, Value& value, Arguments& arguments) {
 }
 
 Value pprint_filter(Runtime& rt, Value& value, Arguments& arguments) {
-  Bound(arguments, "pprint", {});
+  no_arguments(arguments, "pprint");
   std::string text = repr(rt, value);
   if (count_characters(text) > 80) throw PyError(PyError::Type::runtime, "pprint of more than 80 characters is not supported");
   return rt.str(std::move(text));

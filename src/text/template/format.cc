@@ -508,7 +508,7 @@ class Percent {
     return convert(spec);
   }
 
-  std::string convert(Spec spec) {
+  std::string convert(const Spec& spec) {
     switch (spec.type) {
       case '%': return "%";
       case 's':
@@ -550,7 +550,7 @@ class Percent {
     return format_int(spec, value.as_int());
   }
 
-  std::string integer(Spec spec) {
+  std::string integer(const Spec& spec) {
     const Value value = next_argument();
     Int number = 0;
     if (value.is_integral()) {

@@ -167,7 +167,7 @@ class Lexer {
 
   bool end_of_tag(bool block) {
     const char* plain = block ? "%}" : "}}";
-    std::size_t end = at_;
+    std::size_t end;
     if (character(at_) == '-' && source_.substr(at_ + 1).starts_with(plain)) {
       end = after_space(at_ + 3);
     } else if (block && character(at_) == '+' && source_.substr(at_ + 1).starts_with(plain)) {

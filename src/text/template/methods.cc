@@ -292,15 +292,15 @@ bool alphanumeric(char32_t c) { return is_alpha(c) || is_decimal(c) || is_digit(
 bool ascii(char32_t c) { return c < 0x80; }
 
 Value isupper(Runtime& rt, const Value& self, Arguments& arguments) {
-  Bound(arguments, "isupper", {});
+  no_arguments(arguments, "isupper");
   return Value::boolean(all_upper(rt, self.text()));
 }
 Value islower(Runtime& rt, const Value& self, Arguments& arguments) {
-  Bound(arguments, "islower", {});
+  no_arguments(arguments, "islower");
   return Value::boolean(all_lower(rt, self.text()));
 }
 Value istitle(Runtime& rt, const Value& self, Arguments& arguments) {
-  Bound(arguments, "istitle", {});
+  no_arguments(arguments, "istitle");
   rt.work(self.text().size() * 4);
   bool inside = false, any = false;
   for (const char32_t c : decode(self.text())) {
@@ -317,7 +317,7 @@ Value istitle(Runtime& rt, const Value& self, Arguments& arguments) {
   return Value::boolean(any);
 }
 Value isidentifier(Runtime& rt, const Value& self, Arguments& arguments) {
-  Bound(arguments, "isidentifier", {});
+  no_arguments(arguments, "isidentifier");
   rt.work(self.text().size() * 4);
   const std::u32string text = decode(self.text());
   return Value::boolean(!text.empty() && is_identifier_start(text[0]) &&

@@ -31,7 +31,8 @@ class Runtime {
   Value str(std::string text, bool markup = false);
   Value list(Values items);
   Value tuple(Values items);
-  Value dict(std::vector<std::pair<Value, Value>> items);  // a later pair replaces the value of an earlier one with the same key
+  Value dict(
+      std::vector<std::pair<Value, Value>>&& items);  // a later pair replaces the value of an earlier one with the same key
   Value iterator(Values items, const char* type = "generator", std::exception_ptr error = nullptr);
   Value undefined(std::string hint);
   Value undefined_name(std::string_view name);
@@ -144,12 +145,13 @@ class Bound {
   Bound(Arguments& arguments, const char* function, std::initializer_list<const char*> names, std::size_t required = 0);
   bool has(std::size_t i) const { return values_[i] != nullptr; }
   const Value& operator[](std::size_t i) const { return *values_[i]; }
-  Value get(std::size_t i, Value otherwise = {}) const { return values_[i] ? *values_[i] : std::move(otherwise); }
+  Value get(std::size_t i, const Value& otherwise = {}) const { return values_[i] ? *values_[i] : otherwise; }
   bool flag(Runtime& rt, std::size_t i, bool otherwise = false) const { return values_[i] ? truthy(rt, *values_[i]) : otherwise; }
 
  private:
   std::vector<const Value*> values_;
 };
+void no_arguments(Arguments& arguments, const char* function);
 void no_named(const Arguments& arguments, const char* function);
 
 }  // namespace sdx::text::jinja

@@ -132,7 +132,7 @@ Value Runtime::tuple(Values items) {
   return Value(Kind::tuple, value.pointer());
 }
 
-Value Runtime::dict(std::vector<std::pair<Value, Value>> items) {
+Value Runtime::dict(std::vector<std::pair<Value, Value>>&& items) {
   step(1 + items.size());
   auto object = make<Dict>(items.size() * (2 * sizeof(Value) + 32));
   const bool indexed = items.size() > 8;
@@ -219,6 +219,8 @@ Bound::Bound(Arguments& arguments, const char* function, std::initializer_list<c
     if (!values_[i]) type_error(std::string(function) + "() missing required argument '" + std::data(names)[i] + "'");
   }
 }
+
+void no_arguments(Arguments& arguments, const char* function) { static_cast<void>(Bound(arguments, function, {})); }
 
 void no_named(const Arguments& arguments, const char* function) {
   if (!arguments.named.empty()) type_error(std::string(function) + "() takes no keyword arguments");

@@ -82,7 +82,7 @@ AddedTokens::Finder AddedTokens::make_finder(bool normalized) const {
   for (auto i = by_id_.rbegin(); i != by_id_.rend(); ++i) {
     const auto& [id, token] = *i;
     if (token.normalized != normalized || !token.searched) continue;
-    const std::string& content = normalized ? *text(id) : token.content;
+    const std::string& content = normalized ? shown(id, token) : token.content;
     if (content.empty()) continue;
     keys.push_back({content, id});
     finder.starts[static_cast<unsigned char>(content[0])] = true;
@@ -99,9 +99,12 @@ std::optional<std::uint32_t> AddedTokens::id(std::string_view token) const {
 
 const std::string* AddedTokens::text(std::uint32_t id) const {
   const auto found = by_id_.find(id);
-  if (found == by_id_.end()) return nullptr;
+  return found == by_id_.end() ? nullptr : &shown(id, found->second);
+}
+
+const std::string& AddedTokens::shown(std::uint32_t id, const AddedToken& token) const {
   const auto cooked = normalized_.find(id);
-  return cooked == normalized_.end() ? &found->second.content : &cooked->second;
+  return cooked == normalized_.end() ? token.content : cooked->second;
 }
 
 std::pair<std::size_t, std::uint32_t> AddedTokens::longest_at(const Finder& finder, std::string_view text, std::size_t at) const {

@@ -41,6 +41,8 @@ class AddedTokens {
   PreTokenized extract(std::string_view input, const std::vector<NormalizerStep>& normalizer) const;
 
  private:
+  // What `token`, number `id`, looks like in text that is searched for it.
+  const std::string& shown(std::uint32_t id, const AddedToken& token) const;
   static constexpr std::size_t kLongest = 1024;  // bytes
   struct Finder {
     Trie trie;

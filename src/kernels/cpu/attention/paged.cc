@@ -271,7 +271,8 @@ void run_panels(const Kernels& k, const PagedArgs& a, const Task& t) {
 // Nanoseconds, roughly: what a core of the fast ones reads at 40 GB/s or multiplies at 110 GFLOP/s, with panels at 190.
 double cost_of(const PagedArgs& a, const Task& t) {
   const auto positions = static_cast<double>(t.end - t.begin);
-  const double flops = 4.0 * positions * static_cast<double>(t.tokens * (a.heads / a.kv_heads) * a.head_size);
+  const std::int64_t rows = t.tokens * (a.heads / a.kv_heads);
+  const double flops = 4.0 * positions * static_cast<double>(rows * a.head_size);
   if (t.panels) return flops / 190.0;
   return std::max(flops / 110.0, positions * static_cast<double>(2 * row_bytes(a.keys, a.head_size)) / 40.0);
 }

@@ -183,7 +183,7 @@ void ChainPlan::settle_tile() {
     widest = std::max<std::int64_t>(widest, s.bytes);
     weight += is_costly(s) ? 4 : 1;
   }
-  for (const std::int8_t b : chain_.input_bytes) widest = std::max<std::int64_t>(widest, b);
+  for (const std::uint8_t b : chain_.input_bytes) widest = std::max<std::int64_t>(widest, b);
   tile_ = std::clamp(kTileBytes / (widest * std::max(1, rooms_)), kLeastTile, kMostTile) / kVector * kVector;
   if (!chain_.folds.empty()) {
     const std::int64_t row = chain_.row, some = rows_at_once(chain_.steps, row) * row;

@@ -28,7 +28,7 @@ struct ChainStep {
   DataType from = DataType::undefined, to{};  // of cast
   int operands = 1;
   std::int32_t operand[3] = {0, 0, 0};
-  std::int8_t bytes = 4;  // of an element of the result
+  std::uint8_t bytes = 4;  // of an element of the result
 };
 
 // What is computed. Results equal, bit for bit, those of the functions called one after the other.
@@ -41,7 +41,7 @@ struct Chain {
     std::uint32_t step = 0;
   };
 
-  std::vector<std::int8_t> input_bytes;  // of an element
+  std::vector<std::uint8_t> input_bytes;  // of an element
   std::vector<ChainStep> steps;
   std::vector<std::uint32_t> outputs;  // steps whose results leave
   std::vector<Fold> folds;             // further results, behind those

@@ -172,7 +172,7 @@ std::optional<ChainStep> chain_step(const Graph& graph, NodeId id) {
   } else if (node.domain.empty()) {
     s = node.inputs.size() == 2 ? two_operands(c) : three_operands(c);
   }
-  if (s) s->bytes = static_cast<std::int8_t>(bit_width(out.elem) / 8);
+  if (s) s->bytes = static_cast<std::uint8_t>(bit_width(out.elem) / 8);
   return s;
 }
 

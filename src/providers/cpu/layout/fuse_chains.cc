@@ -191,7 +191,7 @@ class ChainFuser {
         const ValueId v = g_.node(id).inputs[static_cast<std::size_t>(k)];
         if (steps.contains(v) || !number.emplace(v, static_cast<std::int32_t>(fused.inputs.size())).second) continue;
         fused.inputs.push_back(v);
-        chain.input_bytes.push_back(static_cast<std::int8_t>(bit_width(g_.value(v).type.elem) / 8));
+        chain.input_bytes.push_back(static_cast<std::uint8_t>(bit_width(g_.value(v).type.elem) / 8));
       }
     }
     const auto inputs = static_cast<std::int32_t>(fused.inputs.size());

@@ -123,7 +123,10 @@ void gemma(const Reader& r, DecoderConfig& c) {
   c.logit_softcap = r.number("final_logit_softcapping", c.architecture == "gemma2" ? 30.0F : 0.0F);
   // The largest model of each generation divides by the width per head instead of the head's own size.
   const bool largest = c.layers == (c.architecture == "gemma2" ? 46 : 62);
-  if (largest) c.attention_scale = 1.0F / std::sqrt(static_cast<float>(c.width / c.heads));
+  if (largest) {
+    const std::int64_t per_head = c.width / c.heads;
+    c.attention_scale = 1.0F / std::sqrt(static_cast<float>(per_head));
+  }
   sliding_windows(r, c, r.count("attention.sliding_window_pattern", 1024, c.architecture == "gemma2" ? 2 : 6));
   if (c.architecture == "gemma3") {
     c.local_rope = RopeConfig();

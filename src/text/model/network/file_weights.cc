@@ -119,7 +119,7 @@ class FileStyle : public WeightStyle {
     float* minimums = c.format.has_minimum ? c.minimums.mutable_values<float>().data() : nullptr;
     in_parallel(rows, kGrain, [&](std::int64_t begin, std::int64_t end) {
       std::uint8_t some[256];
-      float s[16], m[16];
+      float s[16] = {}, m[16] = {};
       for (std::int64_t r = begin; r < end; ++r) {
         const std::byte* from = weight.data.data() + (first + r) * format.row_bytes(k);
         for (std::int64_t b = 0; b < k / format.block; ++b, from += format.bytes) {

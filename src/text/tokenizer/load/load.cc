@@ -109,7 +109,8 @@ void add_tokens(const Companions& files, Core& core) {
       AddedToken token;
       token.content = std::string(i.key());
       token.normalized = false;
-      put(Part(*i, "added_tokens.json." + token.content).whole(), std::move(token));
+      const std::uint64_t id = Part(*i, "added_tokens.json." + token.content).whole();
+      put(id, std::move(token));
     }
   }
   for (const auto& name : {core.special.bos, core.special.eos, core.special.unk, core.special.sep, core.special.pad,

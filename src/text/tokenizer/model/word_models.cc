@@ -5,7 +5,7 @@
 
 namespace sdx::text {
 
-WordPiece::WordPiece(Vocabulary vocabulary, std::string unk_token, std::string prefix, std::uint64_t longest_word)
+WordPiece::WordPiece(Vocabulary vocabulary, std::string unk_token, std::string_view prefix, std::uint64_t longest_word)
     : unk_token_(std::move(unk_token)), longest_word_(longest_word) {
   vocabulary_ = std::move(vocabulary);
   unk_ = vocabulary_.id(unk_token_);

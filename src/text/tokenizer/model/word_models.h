@@ -10,7 +10,7 @@ namespace sdx::text {
 
 class WordPiece final : public Model {
  public:
-  WordPiece(Vocabulary vocabulary, std::string unk_token, std::string prefix, std::uint64_t longest_word);
+  WordPiece(Vocabulary vocabulary, std::string unk_token, std::string_view prefix, std::uint64_t longest_word);
   void tokenize(std::string_view piece, Workspace& workspace, std::vector<Token>& to) const override;
 
  private:
