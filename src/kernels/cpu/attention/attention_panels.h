@@ -19,8 +19,8 @@ std::int64_t few_queries();
 
 // Number of leading keys, of the first `valid`, whose weight is not 0 for queries [q0, q0 + rows) of the heads that share key
 // head kv. A mask that is the same for all queries can lower the scores past the end of a shorter sequence so far that their
-// weights are 0 whatever the scores are; the norms of queries and keys bound the scores. Infinities and NaN are not left out: 0
-// times these is NaN.
+// weights are 0 whatever the scores are; the norms of queries and keys bound the scores. Keys and values that are infinite or NaN
+// are kept: 0 times these is NaN.
 std::int64_t keys_with_weight(const AttentionArgs& a, std::int64_t b, std::int64_t kv, std::int64_t q0, std::int64_t rows,
                               std::int64_t valid);
 
