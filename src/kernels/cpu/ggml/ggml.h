@@ -1,7 +1,7 @@
 #pragma once
-// Products with weights in ggml's blocks (tensor/ggml.h), straight from the file's bytes: nothing is packed, which takes no time
-// at the start and no memory beyond the mapped file, and processes share that. Weights become float32 in registers; multiplying
-// and adding a block's scale and minimum is one rounding here, two in ggml_dequantize().
+// Products with weights in ggml's blocks (tensor/ggml.h), straight from the file's bytes: nothing is packed, so the start takes
+// no time, and no memory beyond the mapped file, which processes share. Weights become float32 in registers; multiplying and
+// adding a block's scale and minimum is one rounding here, two in ggml_dequantize().
 
 #include <cstdint>
 
