@@ -423,7 +423,7 @@ BlockedConv conv_blocked_choose(const ConvShape& of) {
   }
   const std::int64_t in = s.in_channels / s.groups, out = s.out_channels / s.groups;
   if (!blocked_winograd_supports(s) || in < 16 || out < 16) return BlockedConv::direct;
-  // Weights that do not stay in the caches cost at least the time to read them: 12 GB/s per core, 15 products for each weight.
+  // Weights that do not stay in the caches cost at least the time to read them: at 12 GB/s per core, that of 15 products each.
   const auto with_weights = [&](double weights, double cost) {
     const double bytes = weights * 4.0 * static_cast<double>(s.groups * in * out);
     return bytes > 2e6 ? std::max(cost, 15.0 * weights) : cost;

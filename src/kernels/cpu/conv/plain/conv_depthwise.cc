@@ -12,7 +12,7 @@ namespace sdx::cpu {
 namespace {
 
 // Input rows are copied once into scratch, padded and split by the stride's phases, so that every tap of every output row is
-// a contiguous read without bounds checks. The copy is one pass over the input against kernel-size passes of arithmetic.
+// a contiguous read without bounds checks. The copy is one pass over the input, compared with kernel-size passes of arithmetic.
 struct Rows {
   std::int64_t phase_width;
   std::int64_t row_floats;

@@ -45,8 +45,8 @@ struct TileBlock {
   }
 };
 
-// Points along an axis in tiles of t outputs, where a tile of V outputs has V + `more` points: of_all: those that all tiles have,
-// else those that only full ones have; and how many tiles have them.
+// Points along an axis in tiles of t outputs, where a tile of V outputs has V + `more` points. of_all: the points that all tiles
+// have, else those that only full ones have; with the number of tiles that have them.
 struct AxisPoints {
   std::int64_t points, tiles;
 };
