@@ -140,7 +140,8 @@ void conv_narrow(const ConvShape& s, const float* x, const float* packed, const 
             const std::int64_t at = ks.begin(kb) * m + tiles.begin(first + t) * b.k;
             b.weights[t] = packed + at;
             b.height[t] = tiles.size(first + t);
-            const std::int64_t readable = m * k - at - kernels.lanes;  // from here on, a vector would extend past the end
+            const std::int64_t readable = m * k - at - kernels.lanes;  // the last offset at which a vector does not extend past
+                                                                       // the end
             b.whole = std::min(b.whole, readable < 0 ? 0 : readable / b.height[t] + 1);
           }
           kernels.sum(b);

@@ -170,7 +170,7 @@ struct Padded {
   std::int64_t line;  // of a phase, whole vectors
 };
 
-// The element from which phase f starts for tap kx; false if that is not a whole number of steps.
+// The input element from which phase f starts for tap kx; false if that is not a whole number of steps.
 bool shift_of(const ConvShape& s, std::int64_t f, std::int64_t kx, std::int64_t& shift) {
   const std::int64_t at = f + s.pad[2] - kx * s.dilation[2];
   shift = floor_div(at, s.stride[2]);

@@ -28,7 +28,7 @@ BlockedConv lean(BlockedConv how, const ConvShape& s) {
 
 std::int64_t blocked_image(std::int64_t channels, std::int64_t plane) { return round_up(channels, channel_block()) * plane; }
 
-// For pointwise convolutions of few channels, rearranging costs more than their products gain: they work in place.
+// For pointwise convolutions of few channels, rearranging costs more than their products gain: these stay in place.
 bool pays_in_blocks(const ConvShape& s) {
   if (volume(s.kernel) > 1) return true;
   const std::int64_t least = std::min(s.in_channels, s.out_channels) / s.groups;

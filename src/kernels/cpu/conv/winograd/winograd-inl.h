@@ -112,7 +112,7 @@ struct Twins {
 template <int T, int I>
 HWY_INLINE Twins expand(VF g0, VF g1, VF g2) {
   const DF f;
-  // A sum and a difference besides products: these have separate execution units.
+  // Sums and differences run beside products: they have separate execution units.
   if constexpr (T == 2) {
     const VF even = hn::Mul(hn::Set(f, 0.5F), hn::Add(g0, g2)), odd = hn::Mul(hn::Set(f, 0.5F), g1);
     return {hn::Add(even, odd), hn::Sub(even, odd)};
