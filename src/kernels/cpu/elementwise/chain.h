@@ -48,8 +48,8 @@ struct Chain {
   std::int64_t row = 1;                // elements of a row: the results' shape without its first dimensions
 };
 
-// Whether a chain of these steps can be computed row by row, as folds require: several rows must fit into the cache, and rows
-// must not be so odd that vectors would hold other elements than in the single functions.
+// Whether a chain of these steps can be computed row by row, as folds require: several rows must fit into the cache, and vectors
+// must hold the same elements as in the single functions.
 bool can_fold(std::span<const ChainStep> steps, std::int64_t count, std::int64_t row);
 
 // A chain for given shapes. Immutable.
